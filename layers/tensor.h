@@ -1,0 +1,55 @@
+/* Shapes of tensors and views of the parts of them that are in memory.
+ *
+ * Two layouts. NHWC: a feature map, rank 4 with n = 1, dims kept in ONNX order (1, c, h, w) but
+ * stored rows x columns x channels, channels innermost. PLAIN: any rank, row-major as in ONNX. */
+#ifndef RFX_LAYERS_TENSOR_H
+#define RFX_LAYERS_TENSOR_H
+
+#include <stdint.h>
+
+#include "layers/rect.h"
+
+#define RFX_MAX_RANK 8
+
+enum rfx_layout { RFX_LAYOUT_NHWC, RFX_LAYOUT_PLAIN };
+
+struct rfx_shape {
+    int rank;
+    int64_t dims[RFX_MAX_RANK]; /* ONNX order */
+};
+
+struct rfx_tensor {
+    enum rfx_layout layout;
+    struct rfx_shape shape;
+    int64_t c, h, w;   /* of an NHWC tensor; a PLAIN one has c = elems, h = w = 1 */
+    int64_t elems;     /* product of dims, overflow-checked; elems * 4 fits size_t */
+};
+
+/* A feature map of c channels, h rows, w columns. */
+static inline struct rfx_tensor rfx_tensor_nhwc(int64_t c, int64_t h, int64_t w) {
+    struct rfx_tensor t = {RFX_LAYOUT_NHWC, {4, {1, c, h, w}}, c, h, w, c * h * w};
+    return t;
+}
+
+/* The part `rect` of an NHWC tensor that is in memory (a PLAIN tensor: rect is 0,1,0,1).
+ * Rows are contiguous: pixel (y, x) has its c floats at rfx_view_at(view, y, x). When ring_rows
+ * is not 0, row y lives in slot y mod ring_rows. */
+struct rfx_view {
+    float *data;
+    struct rfx_rect rect; /* full-map coordinates */
+    int64_t c;            /* floats from one pixel to the next */
+    int64_t row_stride;   /* floats from one row to the next */
+    int64_t ring_rows;    /* 0: linear */
+};
+
+static inline float *rfx_view_at(const struct rfx_view *v, int64_t y, int64_t x) {
+    int64_t row = v->ring_rows != 0 ? y % v->ring_rows : y - v->rect.y0;
+    return v->data + row * v->row_stride + (x - v->rect.x0) * v->c;
+}
+
+/* A densely packed view of `rect`. */
+static inline struct rfx_view rfx_view_dense(float *data, struct rfx_rect rect, int64_t c) {
+    struct rfx_view v = {data, rect, c, rfx_rect_cols(rect) * c, 0};
+    return v;
+}
+#endif

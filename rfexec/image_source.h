@@ -1,0 +1,54 @@
+/* Images as sources of rectangles: opened once, asked for rectangles of float32 NHWC values.
+ *
+ * Kinds: PNG read by rows; .npy (float32, CxHxW or 1xCxHxW, no preprocessing) mapped;
+ * "synthetic:HxW[:seed]" computed; everything else stb_image reads, decoded whole.
+ * Invariants: 1. the value of a pixel is a function of the file and the options alone, never of
+ * which rectangle asked for it; 2. a row source keeps only `window_rows` rows; 3. no allocation
+ * after rfx_image_set_window. */
+#ifndef RFX_RFEXEC_IMAGE_SOURCE_H
+#define RFX_RFEXEC_IMAGE_SOURCE_H
+
+#include "layers/memory.h"
+#include "layers/tensor.h"
+#include "tiler/source_traits.h"
+
+struct rfx_image;
+
+/* value = (sample * scale - mean[c]) / std[c], sample in 0..255 (16-bit samples / 257). */
+struct rfx_image_options {
+    float scale;
+    float mean[3], std[3];
+    bool bgr;     /* channels in blue, green, red order; mean and std are given in that order */
+    int channels; /* what the network takes: 3 or 1 (grey), 0: as the file has it (npy: any) */
+};
+
+/* ImageNet's: scale 1/255, mean 0.485, 0.456, 0.406, std 0.229, 0.224, 0.225, RGB, 3 channels. */
+struct rfx_image_options rfx_image_default_options(void);
+
+/* Opens `spec` and reads its header. MALFORMED: not an image, truncated header, with file name and
+ * reason; UNSUPPORTED: a kind that is refused in words; IO: cannot be opened. */
+RFX_NODISCARD enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
+                                             const struct rfx_image_options *options,
+                                             struct rfx_image **out, struct rfx_error *err);
+
+/* Closes and frees; NULL is fine. */
+void rfx_image_free(struct rfx_image *image);
+
+/* Size and access pattern; valid from open on. */
+struct rfx_source_traits rfx_image_traits(const struct rfx_image *image);
+
+/* Allocates the window for a row source: at least `rows` consecutive rows can be asked for at a
+ * time. Sources with random access accept and ignore it. */
+RFX_NODISCARD enum rfx_status rfx_image_set_window(struct rfx_image *image, int64_t rows,
+                                                   struct rfx_error *err);
+
+/* Writes `rect` of the preprocessed picture into `out` (which holds it). A row source accepts
+ * rectangles whose y1 is not above the window and whose y0 has not been passed: y0 must not be
+ * less than (highest y1 asked so far) - window rows. MALFORMED when the file breaks off or is
+ * corrupt, naming the row. Not thread-safe on one image. */
+RFX_NODISCARD enum rfx_status rfx_image_read(struct rfx_image *image, struct rfx_rect rect,
+                                             const struct rfx_view *out, struct rfx_error *err);
+
+/* Starts again at the first row. */
+RFX_NODISCARD enum rfx_status rfx_image_rewind(struct rfx_image *image, struct rfx_error *err);
+#endif
