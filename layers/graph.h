@@ -213,6 +213,7 @@ struct rfx_graph {
     void *mapping;         /* kept alive for MAPPED weights; released by mapping_free */
     void (*mapping_free)(void *mapping);
     int node_capacity, weight_capacity, output_capacity;
+    uint64_t param_count; /* as the model states it: set by rfx_graph_finish before it fuses */
 };
 
 /* An empty graph; `mem` must outlive it. Freed with rfx_graph_free. */
@@ -257,6 +258,9 @@ struct rfx_fuse_options {
 RFX_NODISCARD enum rfx_status rfx_graph_finish(struct rfx_graph *graph,
                                                const struct rfx_fuse_options *fuse,
                                                struct rfx_error *err);
+
+/* Frees the strings and tables that a node of a graph owns (for passes that remove nodes). */
+void rfx_node_release(struct rfx_memory *mem, struct rfx_node *node);
 
 /* Index of the node with this name or alias, or -1. O(n). */
 int rfx_graph_find(const struct rfx_graph *graph, const char *name);
