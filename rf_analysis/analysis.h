@@ -1,0 +1,50 @@
+/* What each layer of a network is: receptive field, jump, padding, MACs, parameters, memory.
+ *
+ * Source: paper 003 section 2 and Araujo et al., "Computing Receptive Fields of Convolutional
+ * Neural Networks" (Distill 2019); joins take the union of their branches. */
+#ifndef RFX_RF_ANALYSIS_ANALYSIS_H
+#define RFX_RF_ANALYSIS_ANALYSIS_H
+
+#include "layers/graph.h"
+
+/* A positive rational: input pixels per output pixel ("effective stride"). */
+struct rfx_ratio {
+    int64_t num, den;
+};
+
+/* Of one node, per axis (0 rows, 1 columns). */
+struct rfx_axis_field {
+    int64_t size_px;         /* receptive field */
+    struct rfx_ratio jump;
+    int64_t padding_px;      /* how far the field of output 0 starts before the image */
+};
+
+struct rfx_layer_info {
+    bool global;             /* sees the whole image: the fields mean nothing */
+    struct rfx_axis_field field[2];
+    uint64_t macs;
+    uint64_t params;
+    size_t output_bytes;
+    size_t live_bytes;       /* all tensors alive while the layer runs untiled: inputs, output, later
+                                needed ones */
+};
+
+struct rfx_analysis {
+    struct rfx_memory *mem;
+    int n_layers;            /* = graph->n_nodes */
+    struct rfx_layer_info *layers;
+    uint64_t macs, params;
+    size_t peak_live_bytes;
+    int peak_layer;
+};
+
+/* Analyses a finished graph. O(nodes^2). Free with rfx_analysis_free. */
+RFX_NODISCARD enum rfx_status rfx_analysis_create(const struct rfx_graph *graph,
+                                                  struct rfx_analysis **out,
+                                                  struct rfx_error *err);
+
+void rfx_analysis_free(struct rfx_analysis *analysis);
+
+/* Last node that reads each node's tensor (n_nodes for outputs), into last_use[n_nodes]. */
+void rfx_last_uses(const struct rfx_graph *graph, int *last_use);
+#endif

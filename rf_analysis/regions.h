@@ -1,0 +1,27 @@
+/* Back-propagation of output rectangles through a graph, each axis by itself.
+ *
+ * Invariants: 1. rows and columns are independent (every op's region map is separable), so a tile's
+ * regions are the product of a row range and a column range per node; 2. `clamped` is what has to
+ * be computed of a node, `unclamped` what its consumers would read if the map had no border: their
+ * difference is the padding; 3. a node that the target does not need has two empty ranges.
+ * It does not know about buffers or order of execution. */
+#ifndef RFX_RF_ANALYSIS_REGIONS_H
+#define RFX_RF_ANALYSIS_REGIONS_H
+
+#include "layers/graph.h"
+#include "layers/rect.h"
+
+enum rfx_axis { RFX_AXIS_ROWS = 0, RFX_AXIS_COLS = 1 };
+
+struct rfx_axis_region {
+    struct rfx_range unclamped, clamped;
+};
+
+/* Fills regions[0 .. target] (one axis) with what each node must provide so that `target` can give
+ * `out`. Nodes before `first` (0: none) are not passed through. O(edges). */
+void rfx_regions_backprop(const struct rfx_graph *graph, int first, int target, enum rfx_axis axis,
+                          struct rfx_range out, struct rfx_axis_region *regions);
+
+/* Rows (axis 0) or columns (axis 1) of a node's full map. */
+int64_t rfx_node_extent(const struct rfx_node *node, enum rfx_axis axis);
+#endif

@@ -1,0 +1,43 @@
+/* The executor: runs a plan on images.
+ *
+ * Invariants: 1. everything is allocated by rfx_session_create; rfx_session_run allocates nothing;
+ * 2. it runs the steps of the plan's schedule and nothing else; 3. it never re-plans. */
+#ifndef RFX_RFEXEC_SESSION_H
+#define RFX_RFEXEC_SESSION_H
+
+#include "rfexec/image_source.h"
+#include "tiler/plan.h"
+
+struct rfx_session;
+
+/* Called between steps; done/total grow monotonically to total. Non-zero return cancels. */
+typedef int rfx_progress_fn(void *user, int64_t done, int64_t total);
+
+struct rfx_run_report {
+    double seconds;
+    uint64_t macs;                 /* counted by the executor, step by step */
+    size_t arena_high_water_bytes; /* highest arena byte that a step used */
+};
+
+/* Allocates arena, scratch and packed weights. Graph and plan must outlive the session. */
+RFX_NODISCARD enum rfx_status rfx_session_create(const struct rfx_graph *graph,
+                                                 const struct rfx_plan *plan,
+                                                 struct rfx_session **out, struct rfx_error *err);
+
+void rfx_session_free(struct rfx_session *session);
+
+/* Runs the network on the image (rewound first). progress may be NULL. */
+RFX_NODISCARD enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *image,
+                                              rfx_progress_fn *progress, void *user,
+                                              struct rfx_run_report *report,
+                                              struct rfx_error *err);
+
+/* Copies elements [first, first + count) of output k in ONNX order (NCHW or row-major) into out. */
+void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first,
+                             int64_t count, float *out);
+
+/* Tensor of output k (shape in ONNX order) and its name. */
+const struct rfx_tensor *rfx_session_output_tensor(const struct rfx_session *session, int k);
+const char *rfx_session_output_name(const struct rfx_session *session, int k);
+int rfx_session_output_count(const struct rfx_session *session);
+#endif

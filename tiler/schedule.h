@@ -1,0 +1,33 @@
+/* The schedule: an iterator of steps over a plan, shared by planner checks and executor.
+ *
+ * A step computes the rectangle `rect` of node `node`. Inputs' views are the current regions of the
+ * producers. No allocation after rfx_schedule_create. */
+#ifndef RFX_TILER_SCHEDULE_H
+#define RFX_TILER_SCHEDULE_H
+
+#include "tiler/plan.h"
+
+struct rfx_schedule;
+
+struct rfx_step {
+    int node;
+    struct rfx_rect rect;    /* to compute, in the node's full map */
+    int64_t unit, n_units;   /* progress: unit of n_units (tiles, then whole nodes) */
+};
+
+/* A schedule at its first step. The plan must outlive it. */
+RFX_NODISCARD enum rfx_status rfx_schedule_create(const struct rfx_plan *plan,
+                                                  struct rfx_schedule **out,
+                                                  struct rfx_error *err);
+
+void rfx_schedule_free(struct rfx_schedule *schedule);
+
+/* Back to the first step. */
+void rfx_schedule_rewind(struct rfx_schedule *schedule);
+
+/* The next step, or false at the end. Steps with empty rectangles are skipped. */
+bool rfx_schedule_next(struct rfx_schedule *schedule, struct rfx_step *step);
+
+/* What part of `node` is (or will be, in this tile) in memory: the rectangle of its view. */
+struct rfx_rect rfx_schedule_view_rect(const struct rfx_schedule *schedule, int node);
+#endif
