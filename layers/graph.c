@@ -244,7 +244,7 @@ static uint64_t weight_elems(const struct rfx_graph *graph, int index) {
     return index < 0 ? 0 : (uint64_t)graph->weights[index].elems;
 }
 
-static uint64_t node_params(const struct rfx_graph *graph, const struct rfx_node *node) {
+uint64_t rfx_node_param_count(const struct rfx_graph *graph, const struct rfx_node *node) {
     const union rfx_attr *a = &node->attr;
     uint64_t slope = node->act.kind == RFX_ACT_PRELU ? weight_elems(graph, node->act.slope) : 0;
     if (node->op == RFX_OP_CONV || node->op == RFX_OP_CONV_TRANSPOSE)
@@ -260,6 +260,6 @@ static uint64_t node_params(const struct rfx_graph *graph, const struct rfx_node
 uint64_t rfx_graph_param_count(const struct rfx_graph *graph) {
     if (graph->param_count != 0) return graph->param_count;
     uint64_t total = 0;
-    for (int i = 0; i < graph->n_nodes; i++) total += node_params(graph, &graph->nodes[i]);
+    for (int i = 0; i < graph->n_nodes; i++) total += rfx_node_param_count(graph, &graph->nodes[i]);
     return total;
 }

@@ -268,6 +268,9 @@ int rfx_graph_find(const struct rfx_graph *graph, const char *name);
 /* Bytes of a node's whole output. */
 size_t rfx_node_out_bytes(const struct rfx_node *node);
 
+/* Parameters of one node: its weights, biases and (batch norm) scales. */
+uint64_t rfx_node_param_count(const struct rfx_graph *graph, const struct rfx_node *node);
+
 /* Number of parameters (weights and biases; of a batch norm its scale and shift). */
 uint64_t rfx_graph_param_count(const struct rfx_graph *graph);
 #endif
