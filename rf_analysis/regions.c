@@ -1,0 +1,57 @@
+/* Region back-propagation: one reverse sweep over the nodes, ranges of one axis. */
+#include "rf_analysis/regions.h"
+
+#include "layers/checked.h"
+#include "layers/op.h"
+
+int64_t rfx_node_extent(const struct rfx_node *node, enum rfx_axis axis) {
+    return axis == RFX_AXIS_ROWS ? node->out.h : node->out.w;
+}
+
+static bool range_is_empty(struct rfx_range r) {
+    return r.lo >= r.hi;
+}
+
+static struct rfx_range range_union(struct rfx_range a, struct rfx_range b) {
+    if (range_is_empty(a)) return b;
+    if (range_is_empty(b)) return a;
+    struct rfx_range r = {rfx_min_i64(a.lo, b.lo), rfx_max_i64(a.hi, b.hi)};
+    return r;
+}
+
+static struct rfx_range range_clamp(struct rfx_range r, int64_t extent) {
+    struct rfx_range c = {rfx_max_i64(r.lo, 0), rfx_min_i64(r.hi, extent)};
+    if (c.lo >= c.hi) c.lo = c.hi = 0;
+    return c;
+}
+
+/* The range of input k along one axis; through the op's own map, or the whole input. */
+static struct rfx_range input_range(const struct rfx_graph *graph, const struct rfx_node *node,
+                                    int k, enum rfx_axis axis, struct rfx_range out) {
+    const struct rfx_op_def *def = rfx_op_def(node->op);
+    const struct rfx_node *in = &graph->nodes[node->in[k]];
+    struct rfx_range whole = {0, rfx_node_extent(in, axis)};
+    if (!def->spatial || in->out.layout == RFX_LAYOUT_PLAIN) return whole;
+    if (def->in_range == NULL) return out;
+    return def->in_range(graph, node, k, (int)axis, out);
+}
+
+void rfx_regions_backprop(const struct rfx_graph *graph, int first, int target, enum rfx_axis axis,
+                          struct rfx_range out, struct rfx_axis_region *regions) {
+    static const struct rfx_axis_region nothing = {{0, 0}, {0, 0}};
+    for (int i = 0; i < target; i++) regions[i] = nothing;
+    regions[target].unclamped = out;
+    regions[target].clamped = range_clamp(out, rfx_node_extent(&graph->nodes[target], axis));
+    for (int i = target; i >= first; i--) {
+        const struct rfx_node *node = &graph->nodes[i];
+        struct rfx_range need = regions[i].clamped;
+        if (range_is_empty(need)) continue;
+        for (int k = 0; k < node->n_in; k++) {
+            int in = node->in[k];
+            struct rfx_range r = input_range(graph, node, k, axis, need);
+            struct rfx_range inside = range_clamp(r, rfx_node_extent(&graph->nodes[in], axis));
+            regions[in].unclamped = range_union(regions[in].unclamped, r);
+            regions[in].clamped = range_union(regions[in].clamped, inside);
+        }
+    }
+}
