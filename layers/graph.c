@@ -169,8 +169,8 @@ enum rfx_status rfx_graph_add(struct rfx_graph *graph, const struct rfx_node *no
 
 enum rfx_status rfx_graph_add_weight(struct rfx_graph *graph, const struct rfx_weight *weight,
                                      int *out_index, struct rfx_error *err) {
-    enum rfx_status status = grow(graph, &graph->weights, graph->n_weights,
-                                  &graph->weight_capacity, sizeof *weight, "graph weights", err);
+    enum rfx_status status = grow(graph, &graph->weights, graph->n_weights, &graph->weight_capacity,
+                                  sizeof *weight, "graph weights", err);
     if (status != RFX_OK) return status;
     struct rfx_weight *copy = &graph->weights[graph->n_weights];
     *copy = *weight;
@@ -212,9 +212,8 @@ enum rfx_status rfx_graph_add_output(struct rfx_graph *graph, int node, const ch
     if (node < 0 || node >= graph->n_nodes)
         return rfx_fail(err, RFX_STATUS_MALFORMED, "output '%s' is node %d of %d", name, node,
                         graph->n_nodes);
-    enum rfx_status status =
-        grow(graph, &graph->outputs, graph->n_outputs, &graph->output_capacity,
-             sizeof *graph->outputs, "graph outputs", err);
+    enum rfx_status status = grow(graph, &graph->outputs, graph->n_outputs, &graph->output_capacity,
+                                  sizeof *graph->outputs, "graph outputs", err);
     if (status != RFX_OK) return status;
     char *copy = rfx_memory_strdup(graph->mem, name);
     if (copy == NULL) return rfx_memory_fail(graph->mem, "output name", strlen(name) + 1, err);

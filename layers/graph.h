@@ -17,51 +17,51 @@
 
 enum rfx_op {
     /* on feature maps (NHWC in, NHWC out) */
-    RFX_OP_INPUT,            /* the image; exactly one per graph */
-    RFX_OP_CONST_MAP,        /* a constant NHWC tensor (broadcast operand) */
-    RFX_OP_CONV,             /* any kernel, groups, depthwise; in[1]: residual when node.residual */
+    RFX_OP_INPUT,     /* the image; exactly one per graph */
+    RFX_OP_CONST_MAP, /* a constant NHWC tensor (broadcast operand) */
+    RFX_OP_CONV,      /* any kernel, groups, depthwise; in[1]: residual when node.residual */
     RFX_OP_CONV_TRANSPOSE,
     RFX_OP_POOL_MAX,
     RFX_OP_POOL_AVG,
     RFX_OP_POOL_ADAPTIVE_AVG,
-    RFX_OP_GLOBAL_POOL,      /* mean, max or sum over space; out 1 x 1 */
-    RFX_OP_AFFINE,           /* x * scale[c] + shift[c] */
-    RFX_OP_ACTIVATION,       /* either layout */
-    RFX_OP_BINARY,           /* two maps; a dimension (c, h or w) of 1 is broadcast */
-    RFX_OP_CONCAT,           /* along channels */
-    RFX_OP_CHANNEL_SELECT,   /* out channel i = in channel map[i]: slice, split, gather, shuffle */
-    RFX_OP_PAD,              /* rows and columns; negative pads crop */
-    RFX_OP_CROP,             /* rows and columns with a start and a step */
+    RFX_OP_GLOBAL_POOL,    /* mean, max or sum over space; out 1 x 1 */
+    RFX_OP_AFFINE,         /* x * scale[c] + shift[c] */
+    RFX_OP_ACTIVATION,     /* either layout */
+    RFX_OP_BINARY,         /* two maps; a dimension (c, h or w) of 1 is broadcast */
+    RFX_OP_CONCAT,         /* along channels */
+    RFX_OP_CHANNEL_SELECT, /* out channel i = in channel map[i]: slice, split, gather, shuffle */
+    RFX_OP_PAD,            /* rows and columns; negative pads crop */
+    RFX_OP_CROP,           /* rows and columns with a start and a step */
     RFX_OP_RESIZE,
     RFX_OP_DEPTH_TO_SPACE,
     RFX_OP_SPACE_TO_DEPTH,
     RFX_OP_LRN,
-    RFX_OP_SOFTMAX,          /* over channels */
+    RFX_OP_SOFTMAX, /* over channels */
     /* whole tensors (PLAIN unless said otherwise) */
     RFX_OP_CONST_PLAIN,
-    RFX_OP_TO_PLAIN,         /* NHWC -> PLAIN in NCHW order */
-    RFX_OP_TO_NHWC,          /* PLAIN rank 4, n = 1 -> NHWC */
-    RFX_OP_NHWC_AS_PLAIN,    /* NHWC -> PLAIN (1, h, w, c): the same bytes */
-    RFX_OP_PLAIN_AS_NHWC,    /* PLAIN (1, h, w, c) -> NHWC: the same bytes */
-    RFX_OP_RESHAPE,          /* the same bytes, another shape */
+    RFX_OP_TO_PLAIN,      /* NHWC -> PLAIN in NCHW order */
+    RFX_OP_TO_NHWC,       /* PLAIN rank 4, n = 1 -> NHWC */
+    RFX_OP_NHWC_AS_PLAIN, /* NHWC -> PLAIN (1, h, w, c): the same bytes */
+    RFX_OP_PLAIN_AS_NHWC, /* PLAIN (1, h, w, c) -> NHWC: the same bytes */
+    RFX_OP_RESHAPE,       /* the same bytes, another shape */
     RFX_OP_TRANSPOSE,
     RFX_OP_PLAIN_CONCAT,
-    RFX_OP_PLAIN_SLICE,      /* start and step per axis */
-    RFX_OP_PLAIN_GATHER,     /* along one axis with constant indices */
+    RFX_OP_PLAIN_SLICE,  /* start and step per axis */
+    RFX_OP_PLAIN_GATHER, /* along one axis with constant indices */
     RFX_OP_PLAIN_SOFTMAX,
-    RFX_OP_PLAIN_BINARY,     /* numpy broadcasting */
-    RFX_OP_REDUCE,           /* over a set of axes */
-    RFX_OP_GEMM,             /* (rows, k) x constant weights + bias -> (rows, m) */
-    RFX_OP_MATMUL,           /* two computed tensors, batched */
+    RFX_OP_PLAIN_BINARY, /* numpy broadcasting */
+    RFX_OP_REDUCE,       /* over a set of axes */
+    RFX_OP_GEMM,         /* (rows, k) x constant weights + bias -> (rows, m) */
+    RFX_OP_MATMUL,       /* two computed tensors, batched */
     RFX_OP_COUNT
 };
 
 enum rfx_act_kind {
     RFX_ACT_NONE,
     RFX_ACT_RELU,
-    RFX_ACT_CLIP,         /* min(max(x, alpha), beta) */
-    RFX_ACT_LEAKY_RELU,   /* x < 0 ? alpha * x : x */
-    RFX_ACT_PRELU,        /* x < 0 ? slope[c] * x : x; slope: weight of c or 1 elements */
+    RFX_ACT_CLIP,       /* min(max(x, alpha), beta) */
+    RFX_ACT_LEAKY_RELU, /* x < 0 ? alpha * x : x */
+    RFX_ACT_PRELU,      /* x < 0 ? slope[c] * x : x; slope: weight of c or 1 elements */
     RFX_ACT_SIGMOID,
     RFX_ACT_HARD_SIGMOID, /* min(max(alpha * x + beta, 0), 1) */
     RFX_ACT_HARD_SWISH,   /* x * min(max(x / 6 + 0.5, 0), 1) */
@@ -72,13 +72,13 @@ enum rfx_act_kind {
     RFX_ACT_SQRT,
     RFX_ACT_NEG,
     RFX_ACT_ABS,
-    RFX_ACT_ELU,          /* x < 0 ? alpha * (exp(x) - 1) : x */
-    RFX_ACT_SOFTPLUS,     /* log(1 + exp(x)) */
+    RFX_ACT_ELU,      /* x < 0 ? alpha * (exp(x) - 1) : x */
+    RFX_ACT_SOFTPLUS, /* log(1 + exp(x)) */
     RFX_ACT_ERF,
     RFX_ACT_FLOOR,
     RFX_ACT_CEIL,
     RFX_ACT_RECIPROCAL,
-    RFX_ACT_POW,          /* x ^ alpha */
+    RFX_ACT_POW, /* x ^ alpha */
     RFX_ACT_COUNT
 };
 
@@ -96,11 +96,11 @@ struct rfx_pads { /* rows and columns added around the map */
  * Effective weight = weight * scale[oc] (scale -1: none), then + bias[oc] (bias -1: none). */
 struct rfx_conv_attr {
     int64_t kh, kw, sh, sw, dh, dw;
-    struct rfx_pads pads;           /* transposed: what is cut from each side */
-    int64_t out_pad_h, out_pad_w;   /* transposed only */
+    struct rfx_pads pads;         /* transposed: what is cut from each side */
+    int64_t out_pad_h, out_pad_w; /* transposed only */
     int64_t groups;
-    int64_t ic, oc;                 /* oc is set by the caller; ic by inference */
-    int weight, bias, scale;        /* weight indices; bias and scale of oc elements or -1 */
+    int64_t ic, oc;          /* oc is set by the caller; ic by inference */
+    int weight, bias, scale; /* weight indices; bias and scale of oc elements or -1 */
 };
 
 struct rfx_pool_attr {
@@ -155,32 +155,77 @@ struct rfx_slice_attr { /* per axis, steps not 0 (negative allowed), out extents
 };
 
 union rfx_attr {
-    struct { int64_t c, h, w; } input;
-    struct { int weight; struct rfx_shape shape; } constant; /* MAP: (1, c, h, w), values NCHW */
+    struct {
+        int64_t c, h, w;
+    } input;
+    struct {
+        int weight;
+        struct rfx_shape shape;
+    } constant; /* MAP: (1, c, h, w), values NCHW */
     struct rfx_conv_attr conv;
     struct rfx_pool_attr pool;
-    struct { int64_t oh, ow; } adaptive;
-    struct { enum rfx_reduce_kind kind; } global_pool;
-    struct { int scale, shift; } affine; /* weight indices of c or 1 elements, or -1 */
-    struct { enum rfx_binary_kind kind; } binary;
-    struct { int axis; } concat;         /* PLAIN_CONCAT */
-    struct { int64_t count; int64_t *map; } select; /* rfx_graph_add copies `map` */
-    struct { struct rfx_pads pads; enum rfx_pad_mode mode; float value; } pad;
-    struct { int64_t y0, x0, sy, sx, oh, ow; } crop;
+    struct {
+        int64_t oh, ow;
+    } adaptive;
+    struct {
+        enum rfx_reduce_kind kind;
+    } global_pool;
+    struct {
+        int scale, shift;
+    } affine; /* weight indices of c or 1 elements, or -1 */
+    struct {
+        enum rfx_binary_kind kind;
+    } binary;
+    struct {
+        int axis;
+    } concat; /* PLAIN_CONCAT */
+    struct {
+        int64_t count;
+        int64_t *map;
+    } select; /* rfx_graph_add copies `map` */
+    struct {
+        struct rfx_pads pads;
+        enum rfx_pad_mode mode;
+        float value;
+    } pad;
+    struct {
+        int64_t y0, x0, sy, sx, oh, ow;
+    } crop;
     struct rfx_resize_attr resize;
-    struct { int64_t block; bool column_major; } depth; /* column_major: CRD */
-    struct { int64_t size; float alpha, beta, bias; } lrn;
-    struct { int axis; bool logarithm; } softmax; /* axis: PLAIN_SOFTMAX */
-    struct { struct rfx_shape shape; } reshape;   /* RESHAPE: fully resolved */
-    struct { int perm[RFX_MAX_RANK]; } transpose;
+    struct {
+        int64_t block;
+        bool column_major;
+    } depth; /* column_major: CRD */
+    struct {
+        int64_t size;
+        float alpha, beta, bias;
+    } lrn;
+    struct {
+        int axis;
+        bool logarithm;
+    } softmax; /* axis: PLAIN_SOFTMAX */
+    struct {
+        struct rfx_shape shape;
+    } reshape; /* RESHAPE: fully resolved */
+    struct {
+        int perm[RFX_MAX_RANK];
+    } transpose;
     struct rfx_slice_attr slice;
-    struct { int axis; int64_t count; int64_t *map; } gather; /* rfx_graph_add copies `map` */
-    struct { enum rfx_reduce_kind kind; bool axes[RFX_MAX_RANK]; bool keep_dims; } reduce;
+    struct {
+        int axis;
+        int64_t count;
+        int64_t *map;
+    } gather; /* rfx_graph_add copies `map` */
+    struct {
+        enum rfx_reduce_kind kind;
+        bool axes[RFX_MAX_RANK];
+        bool keep_dims;
+    } reduce;
     struct {
         int64_t k, m;
-        int weight, bias;      /* bias of m elements or -1 */
-        bool weight_is_mk;     /* weight stored [m][k] (Gemm transB = 1) instead of [k][m] */
-        float alpha, beta;     /* out = alpha * in x weight + beta * bias */
+        int weight, bias;  /* bias of m elements or -1 */
+        bool weight_is_mk; /* weight stored [m][k] (Gemm transB = 1) instead of [k][m] */
+        float alpha, beta; /* out = alpha * in x weight + beta * bias */
     } gemm;
 };
 
@@ -189,7 +234,7 @@ struct rfx_node {
     const char *name;  /* unique, as in the model; of a fused node: its first part */
     const char *alias; /* second name under which its output is known (module, last fused part) */
     int n_in;
-    const int *in;     /* producers */
+    const int *in; /* producers */
     union rfx_attr attr;
     struct rfx_act act; /* applied to the result of CONV, CONV_TRANSPOSE, BINARY, AFFINE, GEMM;
                            the operation itself for ACTIVATION */
@@ -208,9 +253,9 @@ struct rfx_graph {
     struct rfx_node *nodes;
     struct rfx_weight *weights;
     struct rfx_output *outputs;
-    int *n_consumers;      /* per node, set by rfx_graph_finish; outputs count as consumers */
-    const char *name;      /* of the model, for messages */
-    void *mapping;         /* kept alive for MAPPED weights; released by mapping_free */
+    int *n_consumers; /* per node, set by rfx_graph_finish; outputs count as consumers */
+    const char *name; /* of the model, for messages */
+    void *mapping;    /* kept alive for MAPPED weights; released by mapping_free */
     void (*mapping_free)(void *mapping);
     int node_capacity, weight_capacity, output_capacity;
     uint64_t param_count; /* as the model states it: set by rfx_graph_finish before it fuses */
@@ -249,7 +294,8 @@ RFX_NODISCARD enum rfx_status rfx_graph_add_output(struct rfx_graph *graph, int 
 /* Which rewrites rfx_graph_finish does. */
 struct rfx_fuse_options {
     bool batch_norm; /* AFFINE into the CONV, CONV_TRANSPOSE or GEMM before it */
-    bool activation; /* ACTIVATION into CONV, CONV_TRANSPOSE, AFFINE, BINARY, GEMM; x * sigmoid(x) -> SILU */
+    bool activation; /* ACTIVATION into CONV, CONV_TRANSPOSE, AFFINE, BINARY, GEMM; x * sigmoid(x)
+                        -> SILU */
     bool residual;   /* BINARY add of equal shapes into the CONV that makes its later operand */
 };
 

@@ -20,8 +20,8 @@ struct rfx_run_args {
 };
 
 struct rfx_op_def {
-    const char *name;   /* "Conv" */
-    bool spatial;       /* false: needs its inputs whole and makes its output whole */
+    const char *name; /* "Conv" */
+    bool spatial;     /* false: needs its inputs whole and makes its output whole */
 
     /* Checks attributes against the inputs' shapes and sets node->out (and attr.conv.ic). */
     enum rfx_status (*infer)(const struct rfx_graph *graph, struct rfx_node *node,
@@ -73,41 +73,41 @@ static inline struct rfx_rect rfx_node_full_rect(const struct rfx_node *node) {
 }
 
 /* One rfx_op_def per op, defined in op_<name>.c. */
-#define RFX_OP_LIST(X)                                                                          \
-    X(RFX_OP_INPUT, rfx_op_input)                                                               \
-    X(RFX_OP_CONST_MAP, rfx_op_const_map)                                                       \
-    X(RFX_OP_CONV, rfx_op_conv)                                                                 \
-    X(RFX_OP_CONV_TRANSPOSE, rfx_op_conv_transpose)                                             \
-    X(RFX_OP_POOL_MAX, rfx_op_pool_max)                                                         \
-    X(RFX_OP_POOL_AVG, rfx_op_pool_avg)                                                         \
-    X(RFX_OP_POOL_ADAPTIVE_AVG, rfx_op_pool_adaptive_avg)                                       \
-    X(RFX_OP_GLOBAL_POOL, rfx_op_global_pool)                                                   \
-    X(RFX_OP_AFFINE, rfx_op_affine)                                                             \
-    X(RFX_OP_ACTIVATION, rfx_op_activation)                                                     \
-    X(RFX_OP_BINARY, rfx_op_binary)                                                             \
-    X(RFX_OP_CONCAT, rfx_op_concat)                                                             \
-    X(RFX_OP_CHANNEL_SELECT, rfx_op_channel_select)                                             \
-    X(RFX_OP_PAD, rfx_op_pad)                                                                   \
-    X(RFX_OP_CROP, rfx_op_crop)                                                                 \
-    X(RFX_OP_RESIZE, rfx_op_resize)                                                             \
-    X(RFX_OP_DEPTH_TO_SPACE, rfx_op_depth_to_space)                                             \
-    X(RFX_OP_SPACE_TO_DEPTH, rfx_op_space_to_depth)                                             \
-    X(RFX_OP_LRN, rfx_op_lrn)                                                                   \
-    X(RFX_OP_SOFTMAX, rfx_op_softmax)                                                           \
-    X(RFX_OP_CONST_PLAIN, rfx_op_const_plain)                                                   \
-    X(RFX_OP_TO_PLAIN, rfx_op_to_plain)                                                         \
-    X(RFX_OP_TO_NHWC, rfx_op_to_nhwc)                                                           \
-    X(RFX_OP_NHWC_AS_PLAIN, rfx_op_nhwc_as_plain)                                               \
-    X(RFX_OP_PLAIN_AS_NHWC, rfx_op_plain_as_nhwc)                                               \
-    X(RFX_OP_RESHAPE, rfx_op_reshape)                                                           \
-    X(RFX_OP_TRANSPOSE, rfx_op_transpose)                                                       \
-    X(RFX_OP_PLAIN_CONCAT, rfx_op_plain_concat)                                                 \
-    X(RFX_OP_PLAIN_SLICE, rfx_op_plain_slice)                                                   \
-    X(RFX_OP_PLAIN_GATHER, rfx_op_plain_gather)                                                 \
-    X(RFX_OP_PLAIN_SOFTMAX, rfx_op_plain_softmax)                                               \
-    X(RFX_OP_PLAIN_BINARY, rfx_op_plain_binary)                                                 \
-    X(RFX_OP_REDUCE, rfx_op_reduce)                                                             \
-    X(RFX_OP_GEMM, rfx_op_gemm)                                                                 \
+#define RFX_OP_LIST(X)                                    \
+    X(RFX_OP_INPUT, rfx_op_input)                         \
+    X(RFX_OP_CONST_MAP, rfx_op_const_map)                 \
+    X(RFX_OP_CONV, rfx_op_conv)                           \
+    X(RFX_OP_CONV_TRANSPOSE, rfx_op_conv_transpose)       \
+    X(RFX_OP_POOL_MAX, rfx_op_pool_max)                   \
+    X(RFX_OP_POOL_AVG, rfx_op_pool_avg)                   \
+    X(RFX_OP_POOL_ADAPTIVE_AVG, rfx_op_pool_adaptive_avg) \
+    X(RFX_OP_GLOBAL_POOL, rfx_op_global_pool)             \
+    X(RFX_OP_AFFINE, rfx_op_affine)                       \
+    X(RFX_OP_ACTIVATION, rfx_op_activation)               \
+    X(RFX_OP_BINARY, rfx_op_binary)                       \
+    X(RFX_OP_CONCAT, rfx_op_concat)                       \
+    X(RFX_OP_CHANNEL_SELECT, rfx_op_channel_select)       \
+    X(RFX_OP_PAD, rfx_op_pad)                             \
+    X(RFX_OP_CROP, rfx_op_crop)                           \
+    X(RFX_OP_RESIZE, rfx_op_resize)                       \
+    X(RFX_OP_DEPTH_TO_SPACE, rfx_op_depth_to_space)       \
+    X(RFX_OP_SPACE_TO_DEPTH, rfx_op_space_to_depth)       \
+    X(RFX_OP_LRN, rfx_op_lrn)                             \
+    X(RFX_OP_SOFTMAX, rfx_op_softmax)                     \
+    X(RFX_OP_CONST_PLAIN, rfx_op_const_plain)             \
+    X(RFX_OP_TO_PLAIN, rfx_op_to_plain)                   \
+    X(RFX_OP_TO_NHWC, rfx_op_to_nhwc)                     \
+    X(RFX_OP_NHWC_AS_PLAIN, rfx_op_nhwc_as_plain)         \
+    X(RFX_OP_PLAIN_AS_NHWC, rfx_op_plain_as_nhwc)         \
+    X(RFX_OP_RESHAPE, rfx_op_reshape)                     \
+    X(RFX_OP_TRANSPOSE, rfx_op_transpose)                 \
+    X(RFX_OP_PLAIN_CONCAT, rfx_op_plain_concat)           \
+    X(RFX_OP_PLAIN_SLICE, rfx_op_plain_slice)             \
+    X(RFX_OP_PLAIN_GATHER, rfx_op_plain_gather)           \
+    X(RFX_OP_PLAIN_SOFTMAX, rfx_op_plain_softmax)         \
+    X(RFX_OP_PLAIN_BINARY, rfx_op_plain_binary)           \
+    X(RFX_OP_REDUCE, rfx_op_reduce)                       \
+    X(RFX_OP_GEMM, rfx_op_gemm)                           \
     X(RFX_OP_MATMUL, rfx_op_matmul)
 
 #define RFX_OP_DECLARE(op, def) extern const struct rfx_op_def def __attribute__((weak));

@@ -21,8 +21,8 @@ struct rfx_shape {
 struct rfx_tensor {
     enum rfx_layout layout;
     struct rfx_shape shape;
-    int64_t c, h, w;   /* of an NHWC tensor; a PLAIN one has c = elems, h = w = 1 */
-    int64_t elems;     /* product of dims, overflow-checked; elems * 4 fits size_t */
+    int64_t c, h, w; /* of an NHWC tensor; a PLAIN one has c = elems, h = w = 1 */
+    int64_t elems;   /* product of dims, overflow-checked; elems * 4 fits size_t */
 };
 
 /* A feature map of c channels, h rows, w columns. */

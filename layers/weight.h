@@ -18,23 +18,23 @@ enum rfx_weight_source {
 };
 
 enum rfx_dtype { /* of MAPPED data, little endian */
-    RFX_DTYPE_F32,
-    RFX_DTYPE_F64,
-    RFX_DTYPE_F16,
-    RFX_DTYPE_BF16,
-    RFX_DTYPE_I8,
-    RFX_DTYPE_U8,
-    RFX_DTYPE_I32,
-    RFX_DTYPE_I64,
-    RFX_DTYPE_COUNT
+                 RFX_DTYPE_F32,
+                 RFX_DTYPE_F64,
+                 RFX_DTYPE_F16,
+                 RFX_DTYPE_BF16,
+                 RFX_DTYPE_I8,
+                 RFX_DTYPE_U8,
+                 RFX_DTYPE_I32,
+                 RFX_DTYPE_I64,
+                 RFX_DTYPE_COUNT
 };
 
 struct rfx_weight {
     enum rfx_weight_source source;
     enum rfx_dtype dtype;
-    const void *data;    /* OWNED, MAPPED; may be unaligned when MAPPED */
-    uint64_t seed;       /* GENERATED */
-    float lo, hi;        /* GENERATED */
+    const void *data; /* OWNED, MAPPED; may be unaligned when MAPPED */
+    uint64_t seed;    /* GENERATED */
+    float lo, hi;     /* GENERATED */
     struct rfx_shape shape;
     int64_t elems;
 };

@@ -8,8 +8,7 @@ void rfx_last_uses(const struct rfx_graph *graph, int *last_use) {
     for (int i = 0; i < graph->n_nodes; i++) last_use[i] = i;
     for (int i = 0; i < graph->n_nodes; i++)
         for (int k = 0; k < graph->nodes[i].n_in; k++) last_use[graph->nodes[i].in[k]] = i;
-    for (int k = 0; k < graph->n_outputs; k++)
-        last_use[graph->outputs[k].node] = graph->n_nodes;
+    for (int k = 0; k < graph->n_outputs; k++) last_use[graph->outputs[k].node] = graph->n_nodes;
 }
 
 static void fill_live_bytes(const struct rfx_graph *graph, const int *last_use,

@@ -14,24 +14,24 @@ struct rfx_ratio {
 
 /* Of one node, per axis (0 rows, 1 columns). */
 struct rfx_axis_field {
-    int64_t size_px;         /* receptive field */
+    int64_t size_px; /* receptive field */
     struct rfx_ratio jump;
-    int64_t padding_px;      /* how far the field of output 0 starts before the image */
+    int64_t padding_px; /* how far the field of output 0 starts before the image */
 };
 
 struct rfx_layer_info {
-    bool global;             /* sees the whole image: the fields mean nothing */
+    bool global; /* sees the whole image: the fields mean nothing */
     struct rfx_axis_field field[2];
     uint64_t macs;
     uint64_t params;
     size_t output_bytes;
-    size_t live_bytes;       /* all tensors alive while the layer runs untiled: inputs, output, later
-                                needed ones */
+    size_t live_bytes; /* all tensors alive while the layer runs untiled: inputs, output, later
+                          needed ones */
 };
 
 struct rfx_analysis {
     struct rfx_memory *mem;
-    int n_layers;            /* = graph->n_nodes */
+    int n_layers; /* = graph->n_nodes */
     struct rfx_layer_info *layers;
     uint64_t macs, params;
     size_t peak_live_bytes;
@@ -40,8 +40,7 @@ struct rfx_analysis {
 
 /* Analyses a finished graph. O(nodes^2). Free with rfx_analysis_free. */
 RFX_NODISCARD enum rfx_status rfx_analysis_create(const struct rfx_graph *graph,
-                                                  struct rfx_analysis **out,
-                                                  struct rfx_error *err);
+                                                  struct rfx_analysis **out, struct rfx_error *err);
 
 void rfx_analysis_free(struct rfx_analysis *analysis);
 

@@ -46,8 +46,7 @@ static struct window pool_window(const struct rfx_pool_attr *a, enum rfx_axis ax
 }
 
 static struct rfx_range window_range(struct window w, struct rfx_range out) {
-    struct rfx_range r = {out.lo * w.stride - w.pad,
-                          (out.hi - 1) * w.stride - w.pad + w.extent};
+    struct rfx_range r = {out.lo * w.stride - w.pad, (out.hi - 1) * w.stride - w.pad + w.extent};
     return r;
 }
 
@@ -99,8 +98,7 @@ struct rfx_range rfx_unbounded_range(const struct rfx_graph *graph, const struct
     bool rows = axis == RFX_AXIS_ROWS;
     struct rfx_range r = out;
     if (node->op == RFX_OP_CONV && k == 0) return window_range(conv_window(&a->conv, axis), out);
-    if (node->op == RFX_OP_CONV_TRANSPOSE)
-        return transpose_range(conv_window(&a->conv, axis), out);
+    if (node->op == RFX_OP_CONV_TRANSPOSE) return transpose_range(conv_window(&a->conv, axis), out);
     if (node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_AVG)
         return window_range(pool_window(&a->pool, axis), out);
     if (node->op == RFX_OP_PAD) {

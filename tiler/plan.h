@@ -16,7 +16,7 @@ enum rfx_stage_mode {
 
 struct rfx_stage {
     enum rfx_stage_mode mode;
-    int first, last;         /* nodes [first, last) */
+    int first, last;          /* nodes [first, last) */
     int64_t tiles_y, tiles_x; /* grid over the map of node last - 1; 1 x 1 when WHOLE */
 };
 
@@ -39,22 +39,22 @@ struct rfx_plan {
     int threads;
     int n_stages;
     struct rfx_stage stages[2];
-    int split;                     /* node, or -1 when untiled */
-    struct rfx_buffer *buffers;    /* n_nodes */
-    int64_t window_rows;           /* for rfx_image_set_window */
+    int split;                  /* node, or -1 when untiled */
+    struct rfx_buffer *buffers; /* n_nodes */
+    int64_t window_rows;        /* for rfx_image_set_window */
     struct rfx_plan_bytes bytes;
     size_t peak_bytes;
-    size_t lower_bound_bytes;      /* of the arena: the largest sum of live buffers */
+    size_t lower_bound_bytes; /* of the arena: the largest sum of live buffers */
     uint64_t macs, macs_untiled;
 };
 
 struct rfx_plan_request {
     struct rfx_source_traits source;
-    int threads;           /* >= 1 */
-    size_t memory_bytes;   /* 0: no budget */
+    int threads;         /* >= 1 */
+    size_t memory_bytes; /* 0: no budget */
     bool untiled;
     int64_t tiles_y, tiles_x; /* 0: the planner chooses */
-    const char *split;     /* NULL: the planner chooses */
+    const char *split;        /* NULL: the planner chooses */
 };
 
 /* Makes a plan. With memory_bytes: the fewest MACs whose peak fits (split, tiles given are kept);

@@ -11,14 +11,13 @@ struct rfx_schedule;
 
 struct rfx_step {
     int node;
-    struct rfx_rect rect;    /* to compute, in the node's full map */
-    int64_t unit, n_units;   /* progress: unit of n_units (tiles, then whole nodes) */
+    struct rfx_rect rect;  /* to compute, in the node's full map */
+    int64_t unit, n_units; /* progress: unit of n_units (tiles, then whole nodes) */
 };
 
 /* A schedule at its first step. The plan must outlive it. */
 RFX_NODISCARD enum rfx_status rfx_schedule_create(const struct rfx_plan *plan,
-                                                  struct rfx_schedule **out,
-                                                  struct rfx_error *err);
+                                                  struct rfx_schedule **out, struct rfx_error *err);
 
 void rfx_schedule_free(struct rfx_schedule *schedule);
 

@@ -1,0 +1,36 @@
+/* Tile ranges and their per-node extents, by back-propagating every tile of an axis. */
+#include "tiler/tiling.h"
+
+#include "layers/checked.h"
+
+struct rfx_range rfx_tile_range(int64_t extent, int64_t n, int64_t t) {
+    int64_t base = extent / n;
+    int64_t longer = extent % n; /* the first `longer` tiles have one row or column more */
+    int64_t lo = base * t + rfx_min_i64(t, longer);
+    struct rfx_range r = {lo, lo + base + (t < longer ? 1 : 0)};
+    return r;
+}
+
+void rfx_tiling_axis(const struct rfx_graph *graph, int split, enum rfx_axis axis, int64_t n,
+                     struct rfx_axis_region *regions, struct rfx_tile_extent *extents,
+                     struct rfx_tile_overlap *overlap) {
+    int64_t extent = rfx_node_extent(&graph->nodes[split], axis);
+    for (int i = 0; i <= split; i++) extents[i].max = extents[i].sum = 0;
+    int64_t passed = 0;
+    int64_t max_overlap = 0;
+    for (int64_t t = 0; t < n; t++) {
+        struct rfx_range tile = rfx_tile_range(extent, n, t);
+        if (tile.lo >= tile.hi) continue;
+        rfx_regions_backprop(graph, 0, split, axis, tile, regions);
+        for (int i = 0; i <= split; i++) {
+            int64_t size = regions[i].clamped.hi - regions[i].clamped.lo;
+            extents[i].max = rfx_max_i64(extents[i].max, size);
+            extents[i].sum += size;
+        }
+        struct rfx_range image = regions[graph->input].clamped;
+        if (image.lo >= image.hi) continue;
+        max_overlap = rfx_max_i64(max_overlap, passed - image.lo);
+        passed = rfx_max_i64(passed, image.hi);
+    }
+    if (overlap != NULL) overlap->max_overlap = max_overlap;
+}

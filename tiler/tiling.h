@@ -1,0 +1,28 @@
+/* Tile geometry along one axis: where tiles begin and end, and what each node needs for them.
+ *
+ * The n tiles of an extent E have E / n positions each, the first E mod n one more: they cover
+ * exactly, never run past the map, and are empty only when n > E. */
+#ifndef RFX_TILER_TILING_H
+#define RFX_TILER_TILING_H
+
+#include "rf_analysis/regions.h"
+
+/* The range of tile t of n over [0, extent). */
+struct rfx_range rfx_tile_range(int64_t extent, int64_t n, int64_t t);
+
+/* Per node of a head, over all tiles of one axis. */
+struct rfx_tile_extent {
+    int64_t max, sum; /* largest and total clamped extent over the tiles */
+};
+
+/* Of the image rows (or columns) over all tiles of one axis. */
+struct rfx_tile_overlap {
+    int64_t max_overlap; /* rows shared by consecutive tiles, at most */
+};
+
+/* Fills extents[0 .. split] for n tiles of the split's map along `axis`; overlap (may be NULL)
+ * describes the input node. regions is scratch of split + 1 elements. O(n * nodes). */
+void rfx_tiling_axis(const struct rfx_graph *graph, int split, enum rfx_axis axis, int64_t n,
+                     struct rfx_axis_region *regions, struct rfx_tile_extent *extents,
+                     struct rfx_tile_overlap *overlap);
+#endif
