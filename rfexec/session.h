@@ -29,12 +29,11 @@ void rfx_session_free(struct rfx_session *session);
 /* Runs the network on the image (rewound first). progress may be NULL. */
 RFX_NODISCARD enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *image,
                                               rfx_progress_fn *progress, void *user,
-                                              struct rfx_run_report *report,
-                                              struct rfx_error *err);
+                                              struct rfx_run_report *report, struct rfx_error *err);
 
 /* Copies elements [first, first + count) of output k in ONNX order (NCHW or row-major) into out. */
-void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first,
-                             int64_t count, float *out);
+void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
+                             float *out);
 
 /* Tensor of output k (shape in ONNX order) and its name. */
 const struct rfx_tensor *rfx_session_output_tensor(const struct rfx_session *session, int k);

@@ -43,10 +43,11 @@ size_t rfx_plan_reserve_bytes(int threads) {
     return 14 * MIB + (size_t)threads * 3 * MIB;
 }
 
-/* Tile counts 1 .. 8, then about 25 % apart, up to every position by itself. */
+/* The tile count that was asked for (more tiles than positions would be empty), or 1 .. 8, then
+ * about 25 % apart, up to every position by itself. */
 static int list_counts(int64_t extent, int64_t fixed, int64_t *counts) {
     if (fixed > 0) {
-        counts[0] = fixed;
+        counts[0] = rfx_min_i64(fixed, extent);
         return 1;
     }
     int n = 0;
