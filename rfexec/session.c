@@ -170,7 +170,8 @@ static enum rfx_status prepare_source(const struct rfx_session *session, struct 
                         "%lldx%lld with %lld",
                         (long long)traits.h, (long long)traits.w, (long long)traits.c,
                         (long long)input->h, (long long)input->w, (long long)input->c);
-    enum rfx_status status = rfx_image_set_window(image, session->plan->window_rows, err);
+    int64_t rows = rfx_max_i64(session->plan->window_rows, 1);
+    enum rfx_status status = rfx_image_set_window(image, rows, err);
     return status == RFX_OK ? rfx_image_rewind(image, err) : status;
 }
 
