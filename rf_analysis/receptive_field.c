@@ -126,15 +126,13 @@ static bool is_constant(const struct rfx_node *node) {
     return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
 }
 
-/* Whether a node's output position depends on the whole image: an op that is not local in space,
- * an operand broadcast over space that was computed, or such a node before it. */
-static bool sees_everything(const struct rfx_graph *graph, const struct rfx_node *node,
-                            const struct rfx_layer_info *info) {
+/* Whether a node's output position depends on the whole image: an op that is not local in space, or
+ * such a node before it. */
+static bool sees_everything(const struct rfx_node *node, const struct rfx_layer_info *info) {
     if (node->op == RFX_OP_INPUT || is_constant(node)) return false;
     if (!rfx_op_def(node->op)->spatial || node->op == RFX_OP_POOL_ADAPTIVE_AVG) return true;
     for (int k = 0; k < node->n_in; k++)
         if (info[node->in[k]].global) return true;
-    (void)graph;
     return false;
 }
 
@@ -200,7 +198,7 @@ void rfx_receptive_fields(const struct rfx_graph *graph, struct rfx_layer_info *
                           struct rfx_range *scratch) {
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
-        info[i].global = sees_everything(graph, node, info);
+        info[i].global = sees_everything(node, info);
         for (int axis = 0; axis < 2; axis++) {
             struct rfx_axis_field *field = &info[i].field[axis];
             field->jump = node_jump(graph, node, info, (enum rfx_axis)axis);
