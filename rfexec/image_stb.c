@@ -89,6 +89,7 @@ struct stb_source {
     struct rfx_image_backend base;
     struct rfx_image_file file;
     struct stb_heap heap;
+    bool is_pnm;
     void *pixels; /* [h, w, c], NULL before decoding */
 };
 
@@ -112,6 +113,21 @@ static int on_eof(void *user) {
 }
 
 static const stbi_io_callbacks callbacks = {on_read, on_skip, on_eof};
+
+/* stb_image 2.27 leaves the samples of a 16-bit PNM in the file's (big-endian) order; newer ones
+ * may not. Told by decoding one known pixel. */
+static bool pnm_bytes_are_swapped(void) {
+    static const unsigned char file[] = "P5 1 1 65535\n\x12\x34";
+    int w = 0, h = 0, n = 0;
+    uint16_t *pixel = stbi_load_16_from_memory(file, (int)sizeof file - 1, &w, &h, &n, 1);
+    bool swapped = pixel != NULL && pixel[0] == 0x3412;
+    stb_release(pixel);
+    return swapped;
+}
+
+static void swap_bytes(uint16_t *samples, int64_t count) {
+    for (int64_t i = 0; i < count; i++) samples[i] = (uint16_t)(samples[i] << 8 | samples[i] >> 8);
+}
 
 static enum rfx_status stb_decode(struct stb_source *s, struct rfx_error *err) {
     const char *name = s->base.name;
@@ -145,6 +161,8 @@ static enum rfx_status stb_decode(struct stb_source *s, struct rfx_error *err) {
         status = rfx_fail(err, RFX_STATUS_MALFORMED,
                           "%s: header says %" PRId64 " x %" PRId64 ", the picture is %d x %d", name,
                           s->base.h, s->base.w, h, w);
+    if (status == RFX_OK && s->is_pnm && s->base.sample_bits == 16 && pnm_bytes_are_swapped())
+        swap_bytes(pixels, s->base.h * s->base.w * s->base.c);
     if (status == RFX_OK)
         s->pixels = pixels;
     else
@@ -248,6 +266,14 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
     s->base.w = w;
     s->base.c = n >= 3 ? 3 : 1;
     s->base.sample_bits = wide ? 16 : 8;
+    s->is_pnm = head[0] == 'P' && (head[1] == '5' || head[1] == '6');
+    /* stb_image counts bytes in int; formats other than JPEG may pass through RGBA */
+    int64_t decoded = s->base.h * s->base.w * (head[0] == 0xff ? s->base.c : 4) * (wide ? 2 : 1);
+    if (decoded > INT32_MAX - 64)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: %d x %d pixels are more than this format is decoded to (2 GiB); "
+                        "convert it to PNG",
+                        name, h, w);
     if (!peak_bytes(s, head, &s->heap.limit_bytes))
         return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: %d x %d pixels do not fit any memory", name,
                         h, w);
