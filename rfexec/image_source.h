@@ -31,6 +31,12 @@ RFX_NODISCARD enum rfx_status rfx_image_open(struct rfx_memory *mem, const char 
                                              const struct rfx_image_options *options,
                                              struct rfx_image **out, struct rfx_error *err);
 
+/* A source over the caller's array (c, h, w) float32, taken as it is; borrowed until
+ * rfx_image_free. INVALID_ARGUMENT for sizes that are not positive. */
+RFX_NODISCARD enum rfx_status rfx_image_from_array(struct rfx_memory *mem, const float *values,
+                                                   int64_t c, int64_t h, int64_t w,
+                                                   struct rfx_image **out, struct rfx_error *err);
+
 /* Closes and frees; NULL is fine. */
 void rfx_image_free(struct rfx_image *image);
 
