@@ -11,6 +11,7 @@
 #include "layers/checked.h"
 #include "rfexec/image_backend.h"
 #include "rfexec/image_file.h"
+#include "rfexec/image_jpeg.h"
 
 /* stb_image has no pointer for its caller's allocator: the decode in progress on this thread. */
 struct stb_heap {
@@ -57,6 +58,9 @@ static void *stb_realloc(void *p, size_t old_bytes, size_t bytes) {
 /* Reported at the end of the file, so not between push and pop. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic push
+#pragma GCC push_options
+/* Numbers in broken headers overflow its ints: that wraps, and its size checks follow. */
+#pragma GCC optimize("wrapv")
 #pragma GCC diagnostic ignored "-Wpedantic"
 #pragma GCC diagnostic ignored "-Wextra"
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -83,14 +87,16 @@ static void *stb_realloc(void *p, size_t old_bytes, size_t bytes) {
 #define STBI_REALLOC_SIZED(p, old_bytes, bytes) stb_realloc(p, old_bytes, bytes)
 #define STBI_FREE(p) stb_release(p)
 #include <stb_image.h>
+#pragma GCC pop_options
 #pragma GCC diagnostic pop
 
 struct stb_source {
     struct rfx_image_backend base;
     struct rfx_image_file file;
     struct stb_heap heap;
-    bool is_pnm;
-    void *pixels; /* [h, w, c], NULL before decoding */
+    bool is_pnm, is_jpeg;
+    struct rfx_jpeg_walk jpeg; /* when is_jpeg */
+    void *pixels;              /* [h, w, c], NULL before decoding */
 };
 
 static struct stb_source *self_of(struct rfx_image_backend *b) {
@@ -132,6 +138,8 @@ static void swap_bytes(uint16_t *samples, int64_t count) {
 static enum rfx_status stb_decode(struct stb_source *s, struct rfx_error *err) {
     const char *name = s->base.name;
     int w = 0, h = 0, n = 0, wanted = (int)s->base.c;
+    if (s->is_jpeg && !rfx_jpeg_walk(&s->file, true, &s->jpeg))
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: impossible JPEG Huffman table", name);
     rfx_image_file_rewind(&s->file);
     s->heap.over_limit = s->heap.out_of_memory = false;
     heap = &s->heap;
@@ -203,33 +211,15 @@ static void stb_free(struct rfx_image_backend *b) {
 static const struct rfx_image_backend_ops stb_ops = {
     .set_window = stb_set_window, .fetch = stb_fetch, .free = stb_free};
 
-/* Bytes per pixel that stb_image's JPEG decoder holds beside its output: component planes, and
- * coefficients of a progressive file. Walks the markers to the frame header; the worst where there
- * is none. */
-static size_t jpeg_plane_bytes(struct rfx_image_file *file) {
-    int64_t at = 2;
-    unsigned char m[10];
-    while (rfx_image_file_pread(file, m, sizeof m, at) == sizeof m && m[0] == 0xff) {
-        if (m[1] == 0xff) { /* fill byte */
-            at++;
-            continue;
-        }
-        if (m[1] >= 0xc0 && m[1] <= 0xc2) return (size_t)m[9] * (m[1] == 0xc2 ? 3 : 1);
-        int64_t length = (int64_t)m[2] << 8 | m[3];
-        if (length < 2) break;
-        at += 2 + length;
-    }
-    return 12;
-}
-
 /* The most that stb_image holds at once: see each format's loader there. */
 static bool peak_bytes(struct stb_source *s, const unsigned char *head, size_t *out) {
     size_t sample_bytes = (size_t)s->base.sample_bits / 8;
     size_t per_pixel = 7 * sample_bytes; /* RGBA, and RGB converted from it */
     size_t rows = (size_t)s->base.h, cols = (size_t)s->base.w;
     if (memcmp(head, "GIF8", 4) == 0) per_pixel = 12; /* two RGBA frames, a mask, RGB */
-    if (head[0] == 0xff && head[1] == 0xd8) {
-        per_pixel = jpeg_plane_bytes(&s->file) + (size_t)s->base.c;
+    if (s->is_jpeg) {
+        size_t planes = (size_t)s->jpeg.components * (s->jpeg.progressive ? 3 : 1);
+        per_pixel = planes + (size_t)s->base.c;
         rows += 31; /* planes are padded to whole blocks */
         cols += 31;
     }
@@ -242,6 +232,10 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
     unsigned char head[4] = {0, 0, 0, 0};
     (void)rfx_image_file_pread(&s->file, head, sizeof head, 0);
     int w = 0, h = 0, n = 0;
+    s->is_jpeg = head[0] == 0xff && head[1] == 0xd8;
+    if (s->is_jpeg && !rfx_jpeg_walk(&s->file, false, &s->jpeg))
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: impossible JPEG Huffman table", name);
+    rfx_image_file_rewind(&s->file);
     s->heap = (struct stb_heap){.mem = s->base.mem, .limit_bytes = 131072};
     heap = &s->heap;
     int known = stbi_info_from_callbacks(&callbacks, s, &w, &h, &n);
@@ -268,7 +262,7 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
     s->base.sample_bits = wide ? 16 : 8;
     s->is_pnm = head[0] == 'P' && (head[1] == '5' || head[1] == '6');
     /* stb_image counts bytes in int; formats other than JPEG may pass through RGBA */
-    int64_t decoded = s->base.h * s->base.w * (head[0] == 0xff ? s->base.c : 4) * (wide ? 2 : 1);
+    int64_t decoded = s->base.h * s->base.w * (s->is_jpeg ? s->base.c : 4) * (wide ? 2 : 1);
     if (decoded > INT32_MAX - 64)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "%s: %d x %d pixels are more than this format is decoded to (2 GiB); "

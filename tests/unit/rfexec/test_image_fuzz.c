@@ -18,6 +18,9 @@
 #define FILE_NAME "test_image_fuzz.tmp"
 #define LIMIT_BYTES ((size_t)48 << 20)
 #define WINDOW 8
+#ifndef FLIP_FACTOR
+#define FLIP_FACTOR 1 /* more for a longer search */
+#endif
 
 struct bytes {
     unsigned char *data;
@@ -89,7 +92,7 @@ static uint32_t next_random(uint32_t *seed) {
 /* Cases of 1 to 4 changed bytes, half of them in the first 64. */
 static void flip(const char *what, struct bytes b, uint32_t seed, int cases) {
     unsigned char *copy = malloc(b.count);
-    for (int i = 0; i < cases; i++) {
+    for (int i = 0; i < cases * FLIP_FACTOR; i++) {
         uint32_t start = seed;
         memcpy(copy, b.data, b.count);
         uint32_t flips = 1 + next_random(&seed) % 4;
