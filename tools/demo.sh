@@ -1,0 +1,60 @@
+#!/bin/sh
+# The demo, alone on a fresh Debian 12: installs what is missing, builds, then finds the defects of a
+# 6000 x 5000 picture inside 64 MiB, proves the bits and shows what naive tiles would have done.
+# Any step that fails ends it with an error. Needs about 2 GiB of memory, for the untiled proof only.
+set -eu
+cd "$(dirname "$0")/.."
+
+size=6000x5000
+seed=${SEED:-42} # training used 1000000 and up
+budget=64MiB
+model=data/defect_net.onnx
+out=build/demo
+begin=$(date +%s)
+step=0
+trap 'code=$?; [ $code -eq 0 ] || echo "demo: step $step failed (exit code $code)" >&2' EXIT
+
+say() {
+    step=$((step + 1))
+    printf '\n%d. %s\n' "$step" "$*"
+}
+
+# Runs a command with its output in a log that is shown when it fails.
+quietly() {
+    log=$1
+    shift
+    if ! "$@" >"$log" 2>&1; then
+        tail -n 40 "$log" >&2
+        echo "failed: $*" >&2
+        exit 1
+    fi
+}
+
+say "Build rfexec (release; log in $out/build.log)"
+sh tools/install_deps.sh
+mkdir -p "$out"
+quietly "$out/configure.log" cmake --preset release
+quietly "$out/build.log" cmake --build --preset release --parallel "$(nproc)" \
+    --target rfexec rfx-make-inspection-image rfx-score-defects
+echo "built in $(($(date +%s) - begin)) s"
+
+say "Make a picture of $size pixels of a metal surface with planted defects, seed $seed"
+build/tools/demo/rfx-make-inspection-image "$size" "$out/part.png" --truth "$out/truth.csv" \
+    --seed "$seed"
+echo "$(($(wc -l <"$out/truth.csv") - 1)) defects planted: $out/part.png, $out/truth.csv"
+
+say "Find them with $model inside $budget, the whole process counted"
+build/rfexec run "$model" "$out/part.png" --memory "$budget" -o "$out/defects.npy"
+
+say "Compare with the truth; green boxes: found, red: missed, yellow: false"
+build/tools/demo/rfx-score-defects "$out/defects.npy" "$out/truth.csv" --require 0.9 \
+    --image "$out/part.png" --overlay "$out/overlay.png"
+echo "picture with boxes: $out/overlay.png"
+
+say "Prove the bits against the untiled run, and show the seams of tiles without halos"
+build/rfexec verify "$model" "$out/part.png" --memory "$budget" --naive
+
+say "Classify the same picture with mobilenet_v2 inside 256 MiB (seeded weights: no meaning)"
+build/rfexec run mobilenet_v2 "$out/part.png" --memory 256MiB --top 5
+
+printf '\nDemo done in %d s.\n' "$(($(date +%s) - begin))"
