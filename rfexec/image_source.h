@@ -1,10 +1,14 @@
 /* Images as sources of rectangles: opened once, asked for rectangles of float32 NHWC values.
  *
- * Kinds: PNG read by rows; .npy (float32, CxHxW or 1xCxHxW, no preprocessing) mapped;
- * "synthetic:HxW[:seed]" computed; everything else stb_image reads, decoded whole.
+ * Kinds: PNG read by rows (interlaced: decoded whole); .npy (float32, CxHxW or 1xCxHxW, no
+ * preprocessing) read by rectangles; "synthetic:HxW[:seed]" computed; everything else stb_image
+ * reads, decoded whole. Alpha is dropped and the colour kept as stored; palettes are expanded.
+ * Grey for a 3-channel network is replicated; colour for a 1-channel network becomes luma,
+ * (299 R + 587 G + 114 B + 500) / 1000 in integers, before scale.
  * Invariants: 1. the value of a pixel is a function of the file and the options alone, never of
  * which rectangle asked for it; 2. a row source keeps only `window_rows` rows; 3. no allocation
- * after rfx_image_set_window. */
+ * after rfx_image_set_window; 4. the bytes held never pass fixed_bytes + rows * window_row_bytes,
+ * and for a row source are exactly that. */
 #ifndef RFX_RFEXEC_IMAGE_SOURCE_H
 #define RFX_RFEXEC_IMAGE_SOURCE_H
 
@@ -44,7 +48,8 @@ void rfx_image_free(struct rfx_image *image);
 struct rfx_source_traits rfx_image_traits(const struct rfx_image *image);
 
 /* Allocates the window for a row source: at least `rows` consecutive rows can be asked for at a
- * time. Sources with random access accept and ignore it. */
+ * time (at most the picture's), and starts at the first row. Sources with random access need none;
+ * those decoded whole are decoded here, or else by the first read: MALFORMED as from read. */
 RFX_NODISCARD enum rfx_status rfx_image_set_window(struct rfx_image *image, int64_t rows,
                                                    struct rfx_error *err);
 
