@@ -13,8 +13,8 @@
 
 /* What follows the sums of a convolution, per pixel and channel: act(x + bias[c] + residual). */
 struct rfx_epilogue {
-    const float *bias;     /* c elements or NULL */
-    const float *slope;    /* c elements; PRELU only */
+    const float *bias;  /* c elements or NULL */
+    const float *slope; /* c elements; PRELU only */
     const struct rfx_act *act;
     int64_t c;
 };
@@ -26,10 +26,20 @@ struct rfx_epilogue {
 struct rfx_depthwise_run {
     const float *const *rows; /* kh pointers, to column kx = 0 of the first output pixel */
     const float *weights;
-    const float *bias;  /* c elements, never NULL */
+    const float *bias; /* c elements, never NULL */
     float *out;
     int64_t pixels, c, in_c, out_c; /* in_c, out_c: floats from pixel to pixel */
     int64_t kh, kw, kx0, kx1, sw, dw;
+    float lo, hi; /* the sum is clamped to [lo, hi] */
+};
+
+/* Sums of products: y[r][j] += x[r][0] * w[0][j] + x[r][1] * w[1][j] + ... for r < rows, j < m; one
+ * chain of fused (where there is such) multiply-adds in this order, for every element alike. */
+struct rfx_dense_run {
+    const float *x, *w;
+    float *y;
+    int64_t x_stride, w_stride, y_stride; /* floats from row to row; x rows may overlap */
+    int64_t rows, k, m;
 };
 
 struct rfx_kernels {
@@ -51,16 +61,14 @@ struct rfx_kernels {
                    int64_t b_step, float *y, int64_t n);
 
     /* y = x * scale[c] + shift[c], two roundings; densely packed; y == x is fine. */
-    void (*affine)(const float *x, const float *scale, const float *shift, float *y,
-                   int64_t pixels, int64_t c);
+    void (*affine)(const float *x, const float *scale, const float *shift, float *y, int64_t pixels,
+                   int64_t c);
 
     /* y[i] = exp(x[i] - bias) (softmax). */
     void (*exp)(const float *x, float bias, float *y, int64_t n);
 
-    /* y[i] += a * x[i], fused where the instruction set fuses. */
-    void (*axpy)(float a, const float *x, float *y, int64_t n);
-
     void (*depthwise)(const struct rfx_depthwise_run *run);
+    void (*dense)(const struct rfx_dense_run *run);
 };
 
 /* The table for this processor; the environment variable RFX_KERNELS = base, avx2, avx512 asks for
