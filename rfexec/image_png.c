@@ -17,7 +17,7 @@
 #include "rfexec/image_backend.h"
 #include "rfexec/image_file.h"
 
-/* libpng's structs, chunk list, palette and IDAT buffer, zlib's state and 32 KiB window: 51 KiB
+/* libpng's structs, chunk list, palette and IDAT buffer, zlib's state and 32 KiB window: 49 KiB
  * with libpng 1.6.39 and zlib 1.2.13; the rest is for versions with larger structs. */
 #define POOL_BASE_BYTES ((size_t)88 * 1024)
 
