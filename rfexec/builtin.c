@@ -1,0 +1,112 @@
+/* The table of built-in networks and how one is built by name.
+ * "name:W" scales the channel counts of networks that have a width multiplier. */
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rfexec/builtin_networks.h"
+#include "rfexec/model.h"
+
+typedef void build_function(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+
+static const struct rfx_builtin builtin_list[] = {
+    {"mobilenet_v2", "MobileNetV2, inverted residuals; mobilenet_v2:W scales its width"},
+    {"resnet18", "ResNet-18, basic blocks"},
+    {"resnet34", "ResNet-34, basic blocks"},
+    {"resnet50", "ResNet-50, bottleneck blocks"},
+    {"resnet101", "ResNet-101, bottleneck blocks"},
+    {"resnet152", "ResNet-152, bottleneck blocks"},
+    {"vgg16", "VGG-16 without batch norm, adaptive pool before its classifier"},
+};
+
+static const struct recipe {
+    build_function *build;
+    struct rfx_builtin_config config; /* width 0: the network has no width multiplier */
+    int64_t size;                     /* rows and columns when the caller names none */
+} recipes[] = {
+    {rfx_builtin_mobilenet_v2, {.width = 1.0}, 224},
+    {rfx_builtin_resnet, {.blocks = {2, 2, 2, 2}}, 224},
+    {rfx_builtin_resnet, {.blocks = {3, 4, 6, 3}}, 224},
+    {rfx_builtin_resnet, {.blocks = {3, 4, 6, 3}, .bottleneck = true}, 224},
+    {rfx_builtin_resnet, {.blocks = {3, 4, 23, 3}, .bottleneck = true}, 224},
+    {rfx_builtin_resnet, {.blocks = {3, 8, 36, 3}, .bottleneck = true}, 224},
+    {rfx_builtin_vgg, {.blocks = {2, 2, 3, 3, 3}}, 224},
+};
+
+enum { BUILTIN_COUNT = sizeof builtin_list / sizeof builtin_list[0] };
+_Static_assert(sizeof recipes / sizeof recipes[0] == BUILTIN_COUNT, "one recipe per network");
+
+const struct rfx_builtin *rfx_builtin_list(int *count) {
+    *count = BUILTIN_COUNT;
+    return builtin_list;
+}
+
+/* Row of the network that `name` starts with, up to its end or a colon; -1: none. */
+static int find_builtin(const char *name) {
+    size_t length = strcspn(name, ":");
+    for (int i = 0; i < BUILTIN_COUNT; i++)
+        if (strlen(builtin_list[i].name) == length &&
+            strncmp(builtin_list[i].name, name, length) == 0)
+            return i;
+    return -1;
+}
+
+bool rfx_builtin_exists(const char *name) {
+    return find_builtin(name) >= 0;
+}
+
+static enum rfx_status read_width(const char *name, struct rfx_builtin_config *config,
+                                  struct rfx_error *err) {
+    const char *suffix = strchr(name, ':');
+    if (suffix == NULL) return RFX_OK;
+    if (config->width == 0.0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "built-in '%s': this network has no width multiplier", name);
+    char *end;
+    double width = strtod(suffix + 1, &end);
+    if (end == suffix + 1 || *end != '\0' || !(width >= 0.05 && width <= 8.0))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "built-in '%s': the width multiplier '%s' is not a number from 0.05 to 8",
+                        name, suffix + 1);
+    config->width = width;
+    return RFX_OK;
+}
+
+static enum rfx_status build_layers(struct rfx_graph *graph, const struct recipe *recipe,
+                                    const struct rfx_builtin_config *config,
+                                    const struct rfx_load_options *options, struct rfx_error *err) {
+    struct rfx_builder builder;
+    rfx_builder_init(&builder, graph, options->seed, err);
+    int x = rfx_builder_input(&builder, 3, options->h != 0 ? options->h : recipe->size,
+                              options->w != 0 ? options->w : recipe->size);
+    recipe->build(&builder, x, config);
+    rfx_builder_free(&builder);
+    if (builder.status != RFX_OK) return builder.status;
+    return rfx_graph_finish(graph, options->fuse, err);
+}
+
+enum rfx_status rfx_builtin_build(struct rfx_memory *mem, const char *name,
+                                  const struct rfx_load_options *options, struct rfx_graph **out,
+                                  struct rfx_error *err) {
+    int row = find_builtin(name);
+    if (row < 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "'%s' is not a built-in network", name);
+    if (options->h < 0 || options->w < 0 || options->h > INT_MAX || options->w > INT_MAX)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "built-in '%s': an image of %lld x %lld is not possible", name,
+                        (long long)options->h, (long long)options->w);
+    struct rfx_builtin_config config = recipes[row].config;
+    enum rfx_status status = read_width(name, &config, err);
+    if (status != RFX_OK) return status;
+    struct rfx_graph *graph;
+    status = rfx_graph_create(mem, name, &graph, err);
+    if (status != RFX_OK) return status;
+    status = build_layers(graph, &recipes[row], &config, options, err);
+    if (status != RFX_OK) {
+        rfx_graph_free(graph);
+        return rfx_fail_within(err, status, "built-in '%s'", name);
+    }
+    *out = graph;
+    return RFX_OK;
+}

@@ -1,0 +1,66 @@
+/* MobileNetV2 as torchvision builds it (Sandler et al. 2018, table 2). */
+#include "rfexec/builtin_networks.h"
+
+static const struct {
+    int64_t expand, channels;
+    int blocks;
+    int64_t stride;
+} mobilenet_v2_stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+                           {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+
+/* torchvision's _make_divisible: a multiple of 8, at most 10 % below the wanted number. */
+static int64_t make_divisible(double channels) {
+    int64_t rounded = (int64_t)(channels + 4.0) / 8 * 8;
+    if (rounded < 8) rounded = 8;
+    return (double)rounded < 0.9 * channels ? rounded + 8 : rounded;
+}
+
+/* ConvNormActivation: <name>.0, <name>.1, <name>.2. */
+static int conv_bn_relu6(struct rfx_builder *b, int x, const char *name,
+                         struct rfx_conv_spec spec) {
+    return rfx_builder_conv_bn_act(b, x, rfx_name("%s.0", name).text, rfx_name("%s.1", name).text,
+                                   rfx_name("%s.2", name).text, rfx_act_relu6(), spec);
+}
+
+static int inverted_residual(struct rfx_builder *b, int in, int index, int64_t expand, int64_t oc,
+                             int64_t stride) {
+    int64_t ic = rfx_builder_channels(b, in), hidden = ic * expand;
+    int x = in, part = 0;
+    if (expand != 1)
+        x = conv_bn_relu6(b, x, rfx_name("features.%d.conv.%d", index, part++).text,
+                          (struct rfx_conv_spec){.oc = hidden, .kh = 1});
+    x = conv_bn_relu6(b, x, rfx_name("features.%d.conv.%d", index, part++).text,
+                      (struct rfx_conv_spec){
+                          .oc = hidden, .kh = 3, .stride = stride, .pad = 1, .groups = hidden});
+    x = rfx_builder_conv(b, rfx_name("features.%d.conv.%d", index, part).text, x,
+                         (struct rfx_conv_spec){.oc = oc, .kh = 1});
+    x = rfx_builder_batch_norm(b, rfx_name("features.%d.conv.%d", index, part + 1).text, x, 1.0f);
+    if (stride == 1 && ic == oc)
+        x = rfx_builder_add(b, rfx_name("features.%d.add", index).text, in, x);
+    rfx_builder_alias(b, x, rfx_name("features.%d", index).text);
+    return x;
+}
+
+void rfx_builtin_mobilenet_v2(struct rfx_builder *b, int x,
+                              const struct rfx_builtin_config *config) {
+    double width = config->width;
+    int index = 0;
+    x = conv_bn_relu6(
+        b, x, rfx_name("features.%d", index).text,
+        (struct rfx_conv_spec){.oc = make_divisible(32 * width), .kh = 3, .stride = 2, .pad = 1});
+    rfx_builder_alias(b, x, rfx_name("features.%d", index++).text);
+    for (size_t s = 0; s < sizeof mobilenet_v2_stages / sizeof mobilenet_v2_stages[0]; s++) {
+        int64_t oc = make_divisible((double)mobilenet_v2_stages[s].channels * width);
+        for (int i = 0; i < mobilenet_v2_stages[s].blocks; i++)
+            x = inverted_residual(b, x, index++, mobilenet_v2_stages[s].expand, oc,
+                                  i == 0 ? mobilenet_v2_stages[s].stride : 1);
+    }
+    int64_t last = make_divisible(1280 * (width > 1.0 ? width : 1.0));
+    x = conv_bn_relu6(b, x, rfx_name("features.%d", index).text,
+                      (struct rfx_conv_spec){.oc = last, .kh = 1});
+    rfx_builder_alias(b, x, rfx_name("features.%d", index).text);
+    x = rfx_builder_global_mean(b, "avgpool", x);
+    x = rfx_builder_flatten(b, "flatten", x);
+    x = rfx_builder_linear(b, "classifier.1", x, 1000);
+    rfx_builder_output(b, x, "output");
+}

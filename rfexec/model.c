@@ -1,0 +1,72 @@
+/* Finding a model: a built-in network by name, else a file. A name that is neither is answered with
+ * the built-in names closest to it. */
+#include "rfexec/model.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum { NAME_LENGTH = 48, NEAR_EDITS = 3 };
+
+static int min3(int a, int b, int c) {
+    int ab = a < b ? a : b;
+    return ab < c ? ab : c;
+}
+
+static int lower(char c) {
+    return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
+}
+
+/* Levenshtein distance without regard to case; both names are cut to NAME_LENGTH. */
+static int edit_distance(const char *a, const char *b) {
+    int row[NAME_LENGTH + 1];
+    int n = (int)strnlen(b, NAME_LENGTH);
+    for (int j = 0; j <= n; j++) row[j] = j;
+    for (int i = 1; a[i - 1] != '\0' && i <= NAME_LENGTH; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int change = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
+            diagonal = row[j];
+            row[j] = min3(change, row[j] + 1, row[j - 1] + 1);
+        }
+    }
+    return row[n];
+}
+
+static enum rfx_status fail_unknown(const char *model, struct rfx_error *err) {
+    char near[256] = "";
+    size_t used = 0;
+    int count;
+    const struct rfx_builtin *list = rfx_builtin_list(&count);
+    for (int i = 0; i < count; i++) {
+        bool prefix = model[0] != '\0' && strncasecmp(list[i].name, model, strlen(model)) == 0;
+        if (!prefix && edit_distance(model, list[i].name) > NEAR_EDITS) continue;
+        int n =
+            snprintf(near + used, sizeof near - used, "%s%s", used == 0 ? "" : ", ", list[i].name);
+        if (n < 0 || (size_t)n >= sizeof near - used) break;
+        used += (size_t)n;
+    }
+    if (used == 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "model '%s': neither a built-in network nor a file", model);
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "model '%s': neither a built-in network nor a file; near names: %s", model,
+                    near);
+}
+
+enum rfx_status rfx_model_load(struct rfx_memory *mem, const char *model,
+                               const struct rfx_load_options *options, struct rfx_graph **out,
+                               struct rfx_error *err) {
+    if (rfx_builtin_exists(model)) return rfx_builtin_build(mem, model, options, out, err);
+    if (access(model, R_OK) == 0) return rfx_onnx_load(mem, model, options, out, err);
+    size_t length = strlen(model);
+    bool path =
+        strchr(model, '/') != NULL || (length > 5 && strcmp(model + length - 5, ".onnx") == 0);
+    if (path || errno != ENOENT)
+        return rfx_fail(err, RFX_STATUS_IO, "model '%s': cannot be opened: %s", model,
+                        strerror(errno));
+    return fail_unknown(model, err);
+}
