@@ -1,0 +1,209 @@
+/* The demo's picture maker and scorer: what they promise in their headers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "defect_truth.h"
+#include "marks.h"
+#include "png_rows.h"
+#include "surface.h"
+
+static int64_t gap(int64_t a0, int64_t a1, int64_t b0, int64_t b1) {
+    if (b0 >= a1) return b0 - a1;
+    return a0 >= b1 ? a0 - b1 : -1;
+}
+
+static void defects_lie_inside_and_apart(void **state) {
+    (void)state;
+    struct marks m;
+    assert_int_equal(demo_marks_create(&m, 5, 1501, 2003, 20.0, 1.0f), 0);
+    size_t defects = 0;
+    for (size_t i = 0; i < m.count; i++) {
+        const struct mark *a = &m.mark[i];
+        if (i > 0) assert_true(m.mark[i - 1].ry0 <= a->ry0);
+        if (a->kind > MARK_STAIN) continue;
+        defects++;
+        assert_true(a->y0 >= 0 && a->x0 >= 0 && a->y1 <= 1501 && a->x1 <= 2003);
+        assert_true(a->y0 < a->y1 && a->x0 < a->x1);
+        for (size_t k = i + 1; k < m.count; k++) {
+            const struct mark *b = &m.mark[k];
+            if (b->kind > MARK_STAIN) continue;
+            int64_t dy = gap(a->y0, a->y1, b->y0, b->y1), dx = gap(a->x0, a->x1, b->x0, b->x1);
+            assert_true(dy >= MARK_DISTANCE_PX || dx >= MARK_DISTANCE_PX);
+        }
+    }
+    assert_true(defects > 40 && defects <= 60); /* 3.0 Mpx x 20, less those that found no place */
+    demo_marks_free(&m);
+}
+
+static void drawing_stays_in_the_box(void **state) {
+    (void)state;
+    enum { H = 700, W = 900 };
+    static float lum[W], stain[W];
+    static uint8_t truth[W];
+    struct mark_row row = {W, lum, stain, truth};
+    struct marks m;
+    assert_int_equal(demo_marks_create(&m, 9, H, W, 30.0, 1.0f), 0);
+    for (size_t i = 0; i < m.count; i++) {
+        const struct mark *a = &m.mark[i];
+        size_t drawn = 0, marked = 0;
+        for (int64_t y = 0; y < H; y++) {
+            memset(lum, 0, sizeof lum);
+            memset(stain, 0, sizeof stain);
+            memset(truth, 0, sizeof truth);
+            demo_mark_draw_row(a, y, &row);
+            for (int64_t x = 0; x < W; x++) {
+                bool in_draw = y >= a->ry0 && y < a->ry1 && x >= a->rx0 && x < a->rx1;
+                bool in_truth = y >= a->y0 && y < a->y1 && x >= a->x0 && x < a->x1;
+                drawn += lum[x] != 0.0f || stain[x] != 0.0f;
+                marked += truth[x] != 0;
+                if (!in_draw) assert_true(lum[x] == 0.0f && stain[x] == 0.0f);
+                if (!in_truth) assert_int_equal(truth[x], 0);
+            }
+        }
+        if (a->kind <= MARK_STAIN) assert_true(drawn >= 20 && marked >= 20);
+        if (a->kind > MARK_STAIN) assert_int_equal(marked, 0);
+    }
+    demo_marks_free(&m);
+}
+
+static void a_row_needs_no_row_before_it(void **state) {
+    (void)state;
+    enum { W = 501 };
+    float once[W], again[W], other[W];
+    struct surface s, t;
+    demo_surface_init(&s, 3, 400, W);
+    demo_surface_row(&s, 123, once);
+    for (int64_t y = 0; y < 130; y++) demo_surface_row(&s, y, other);
+    demo_surface_row(&s, 123, again);
+    assert_memory_equal(once, again, sizeof once);
+    demo_surface_init(&t, 4, 400, W);
+    demo_surface_row(&t, 123, other);
+    assert_memory_not_equal(once, other, sizeof once);
+}
+
+static void write_file(const char *path, const void *bytes, size_t count) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, count, f), count);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Writes float32 [1, 3, h, w] with a version 1 header, by the format's description. */
+static void write_maps(const char *path, const char *descr, const float *value, int h, int w) {
+    char text[119], bytes[128 + 3 * 64 * sizeof(float)];
+    (void)snprintf(text, sizeof text,
+                   "{'descr': '%s', 'fortran_order': False, 'shape': (1, 3, %d, %d), }", descr, h,
+                   w);
+    (void)snprintf(bytes, sizeof bytes, "\x93NUMPY%c%c%c%c%-117s\n", 1, 1, 118, 1, text);
+    bytes[7] = 0;
+    bytes[9] = 0;
+    size_t size = (size_t)(3 * h * w) * sizeof(float);
+    memcpy(bytes + 128, value, size);
+    write_file(path, bytes, 128 + size);
+}
+
+/* Maps of 4 x 8 cells of 8 pixels: a scratch of three cells in a row (one joined by its corner
+ * only), a single cell far away, a pit of one cell. */
+static void spots_are_matched_by_the_rule(void **state) {
+    (void)state;
+    float value[3 * 4 * 8] = {0};
+    value[0 * 8 + 0] = 0.9f;
+    value[0 * 8 + 1] = 0.8f;
+    value[1 * 8 + 2] = 0.7f;
+    value[3 * 8 + 7] = 0.6f;
+    value[32 + 2 * 8 + 4] = 0.95f;
+    write_maps("demo_maps.npy", "<f4", value, 4, 8);
+    static const char csv[] =
+        "kind,y0,x0,y1,x1,cy,cx,size\n"
+        "scratch,0,0,4,12,2,6,12\n"   /* found: grown by a cell it holds all three cells */
+        "stain,16,32,24,40,20,36,8\n" /* missed: the spot there is a pit's */
+        "pit,16,48,24,56,20,52,8\n";  /* missed: one cell too far away */
+    write_file("demo_truth.csv", csv, sizeof csv - 1);
+    static const int least[DEFECT_KINDS] = {1, 1, 1}, least_two[DEFECT_KINDS] = {2, 2, 2};
+    struct defect_map map;
+    struct defect_spots spots;
+    struct truth truth;
+    assert_int_equal(demo_map_read("demo_maps.npy", &map), 0);
+    assert_int_equal(map.h, 4);
+    assert_int_equal(map.w, 8);
+    assert_int_equal(demo_truth_read("demo_truth.csv", &truth), 0);
+    assert_int_equal(truth.count, 3);
+    assert_int_equal(demo_spots_find(&map, 0.5f, least, &spots), 0);
+    assert_int_equal(spots.count, 3);
+    assert_int_equal(spots.spot[0].count, 3);
+    assert_true(spots.spot[0].peak == 0.9f);
+    assert_true(spots.spot[0].y1 == 2 && spots.spot[0].x1 == 3);
+    demo_truth_match(&truth, &spots, &map, 8);
+    assert_int_equal(spots.spot[0].truth, 0);
+    assert_int_equal(spots.spot[1].truth, -1);
+    assert_int_equal(spots.spot[2].truth, -1);
+    assert_true(truth.defect[0].found && !truth.defect[1].found && !truth.defect[2].found);
+    demo_spots_free(&spots);
+    assert_int_equal(demo_spots_find(&map, 0.5f, least_two, &spots), 0);
+    assert_int_equal(spots.count, 1);
+    demo_spots_free(&spots);
+    demo_truth_free(&truth);
+    demo_map_free(&map);
+}
+
+static void broken_files_are_refused(void **state) {
+    (void)state;
+    float value[3 * 4] = {0};
+    struct defect_map map;
+    struct truth truth;
+    write_maps("demo_bad.npy", "<f8", value, 2, 2);
+    assert_int_equal(demo_map_read("demo_bad.npy", &map), -1);
+    write_maps("demo_bad.npy", "<f4", value, 2, 2);
+    assert_int_equal(demo_map_read("demo_bad.npy", &map), 0);
+    demo_map_free(&map);
+    char head[160];
+    FILE *f = fopen("demo_bad.npy", "rb");
+    assert_non_null(f);
+    assert_int_equal(fread(head, 1, sizeof head, f), 160);
+    fclose(f);
+    write_file("demo_bad.npy", head, 160); /* 48 bytes of values announced, 32 there */
+    assert_int_equal(demo_map_read("demo_bad.npy", &map), -1);
+    assert_int_equal(demo_map_read("no_such_file.npy", &map), -1);
+    static const char csv[] = "kind,y0,x0,y1,x1\ndent,1,2,3,4\n";
+    write_file("demo_bad.csv", csv, sizeof csv - 1);
+    assert_int_equal(demo_truth_read("demo_bad.csv", &truth), -1);
+}
+
+static void png_rows_come_back(void **state) {
+    (void)state;
+    uint8_t rows[3][15], back[15];
+    int64_t h, w;
+    for (int i = 0; i < 45; i++) rows[i / 15][i % 15] = (uint8_t)(i * 37);
+    struct png_rows *png = demo_png_create("demo_rows.png", 3, 5, 3);
+    assert_non_null(png);
+    for (int y = 0; y < 3; y++) assert_int_equal(demo_png_write_row(png, rows[y]), 0);
+    assert_int_equal(demo_png_close(png), 0);
+    png = demo_png_open("demo_rows.png", &h, &w);
+    assert_non_null(png);
+    assert_true(h == 3 && w == 5);
+    for (int y = 0; y < 3; y++) {
+        assert_int_equal(demo_png_read_row(png, back), 0);
+        assert_memory_equal(back, rows[y], 15);
+    }
+    assert_int_equal(demo_png_close(png), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defects_lie_inside_and_apart),
+        cmocka_unit_test(drawing_stays_in_the_box),
+        cmocka_unit_test(a_row_needs_no_row_before_it),
+        cmocka_unit_test(spots_are_matched_by_the_rule),
+        cmocka_unit_test(broken_files_are_refused),
+        cmocka_unit_test(png_rows_come_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
