@@ -1,0 +1,235 @@
+/* Constants: initialisers and folded values, as numbers and as weights of the graph. */
+#include <assert.h>
+#include <string.h>
+
+#include "layers/checked.h"
+#include "rfexec/onnx_import.h"
+
+#define MAX_FOLDED_ELEMS ((int64_t)1 << 22) /* of a constant whose numbers are asked for */
+
+bool rfx_onnx_type_is_real(int32_t type) {
+    return type == RFX_ONNX_FLOAT || type == RFX_ONNX_DOUBLE || type == RFX_ONNX_FLOAT16 ||
+           type == RFX_ONNX_BFLOAT16;
+}
+
+static struct rfx_onnx_const *new_const(struct rfx_onnx_import *ctx, int32_t type,
+                                        const struct rfx_shape *shape, int64_t elems) {
+    struct rfx_onnx_const *c = rfx_arena_alloc(ctx->arena, 1, sizeof *c);
+    if (c == NULL) return NULL;
+    c->type = type;
+    c->shape = *shape;
+    c->elems = elems;
+    c->weight = c->map_node = c->plain_node = -1;
+    return c;
+}
+
+struct rfx_onnx_const *rfx_onnx_const_new(struct rfx_onnx_import *ctx, int32_t type,
+                                          const struct rfx_shape *shape) {
+    int64_t elems = 1;
+    for (int i = 0; i < shape->rank; i++)
+        if (shape->dims[i] < 0 || !rfx_checked_mul_i64(elems, shape->dims[i], &elems)) return NULL;
+    if (elems > MAX_FOLDED_ELEMS) return NULL;
+    struct rfx_onnx_const *c = new_const(ctx, type, shape, elems);
+    if (c == NULL) return NULL;
+    void *values = rfx_arena_alloc(ctx->arena, (size_t)elems + 1, sizeof(double));
+    if (values == NULL) return NULL;
+    if (rfx_onnx_type_is_real(type))
+        c->reals = values;
+    else
+        c->ints = values;
+    return c;
+}
+
+int64_t *rfx_onnx_const_ints_rw(struct rfx_onnx_const *constant) {
+    union {
+        const int64_t *in;
+        int64_t *out;
+    } unconst = {constant->ints};
+    return unconst.out;
+}
+
+double *rfx_onnx_const_reals_rw(struct rfx_onnx_const *constant) {
+    union {
+        const double *in;
+        double *out;
+    } unconst = {constant->reals};
+    return unconst.out;
+}
+
+struct rfx_onnx_const *rfx_onnx_const_of(struct rfx_onnx_import *ctx,
+                                         const struct rfx_onnx_tensor *tensor) {
+    struct rfx_onnx_const *c = new_const(ctx, tensor->type, &tensor->shape, tensor->elems);
+    if (c == NULL) return NULL;
+    c->raw = tensor->raw;
+    c->ints = tensor->ints;
+    return c;
+}
+
+struct rfx_onnx_const *rfx_onnx_const_view(struct rfx_onnx_import *ctx,
+                                           const struct rfx_onnx_const *constant,
+                                           const struct rfx_shape *shape) {
+    struct rfx_onnx_const *c = new_const(ctx, constant->type, shape, constant->elems);
+    if (c == NULL) return NULL;
+    c->raw = constant->raw;
+    c->ints = constant->ints;
+    c->reals = constant->reals;
+    return c;
+}
+
+/* Element i of raw integer values. */
+static int64_t raw_int(int32_t type, const uint8_t *data, int64_t i) {
+    size_t width = rfx_onnx_type_bytes(type);
+    uint64_t v = 0;
+    memcpy(&v, data + (size_t)i * width, width);
+    if (type == RFX_ONNX_INT8) return (int8_t)v;
+    if (type == RFX_ONNX_INT16) return (int16_t)v;
+    if (type == RFX_ONNX_INT32) return (int32_t)v;
+    return (int64_t)v;
+}
+
+static const enum rfx_dtype unmappable = RFX_DTYPE_COUNT;
+
+static enum rfx_dtype mapped_dtype(int32_t type) {
+    if (type == RFX_ONNX_FLOAT) return RFX_DTYPE_F32;
+    if (type == RFX_ONNX_DOUBLE) return RFX_DTYPE_F64;
+    if (type == RFX_ONNX_FLOAT16) return RFX_DTYPE_F16;
+    if (type == RFX_ONNX_BFLOAT16) return RFX_DTYPE_BF16;
+    if (type == RFX_ONNX_INT8) return RFX_DTYPE_I8;
+    if (type == RFX_ONNX_UINT8) return RFX_DTYPE_U8;
+    if (type == RFX_ONNX_INT32) return RFX_DTYPE_I32;
+    if (type == RFX_ONNX_INT64) return RFX_DTYPE_I64;
+    return unmappable;
+}
+
+static struct rfx_weight raw_weight(const struct rfx_onnx_const *c) {
+    struct rfx_weight w = {.source = RFX_WEIGHT_MAPPED,
+                           .dtype = mapped_dtype(c->type),
+                           .data = c->raw.data,
+                           .shape = c->shape,
+                           .elems = c->elems};
+    return w;
+}
+
+static enum rfx_status too_large(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c) {
+    if (c->elems > MAX_FOLDED_ELEMS)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "arithmetic on a constant of %lld elements, more than %lld",
+                               (long long)c->elems, (long long)MAX_FOLDED_ELEMS);
+    return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY,
+                           "no memory for a constant of %lld elements", (long long)c->elems);
+}
+
+enum rfx_status rfx_onnx_const_ints(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant,
+                                    const int64_t **out) {
+    if (rfx_onnx_type_is_real(constant->type))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
+                               "needs integers, but a constant has floats");
+    if (constant->ints == NULL) {
+        int64_t *ints = NULL;
+        if (constant->elems <= MAX_FOLDED_ELEMS)
+            ints = rfx_arena_alloc(ctx->arena, (size_t)constant->elems + 1, sizeof *ints);
+        if (ints == NULL) return too_large(ctx, constant);
+        for (int64_t i = 0; i < constant->elems; i++)
+            ints[i] = raw_int(constant->type, constant->raw.data, i);
+        constant->ints = ints;
+    }
+    *out = constant->ints;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_onnx_const_reals(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant,
+                                     const double **out) {
+    if (constant->reals != NULL) {
+        *out = constant->reals;
+        return RFX_OK;
+    }
+    double *reals = NULL;
+    if (constant->elems <= MAX_FOLDED_ELEMS)
+        reals = rfx_arena_alloc(ctx->arena, (size_t)constant->elems + 1, sizeof *reals);
+    if (reals == NULL) return too_large(ctx, constant);
+    if (!rfx_onnx_type_is_real(constant->type)) {
+        const int64_t *ints;
+        enum rfx_status status = rfx_onnx_const_ints(ctx, constant, &ints);
+        if (status != RFX_OK) return status;
+        for (int64_t i = 0; i < constant->elems; i++) reals[i] = (double)ints[i];
+        *out = reals;
+        return RFX_OK;
+    }
+    struct rfx_weight w = raw_weight(constant);
+    for (int64_t i = 0; i < constant->elems; i++) {
+        float f;
+        if (constant->type == RFX_ONNX_DOUBLE) {
+            memcpy(&reals[i], constant->raw.data + 8 * i, 8);
+            continue;
+        }
+        rfx_weight_read(&w, i, 1, &f);
+        reals[i] = (double)f;
+    }
+    constant->reals = reals;
+    *out = reals;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant,
+                                      int *out) {
+    if (constant->weight >= 0) {
+        *out = constant->weight;
+        return RFX_OK;
+    }
+    if (constant->elems == 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a constant has no elements");
+    struct rfx_weight w = raw_weight(constant);
+    if (constant->raw.data == NULL || w.dtype == unmappable) {
+        w.source = RFX_WEIGHT_OWNED;
+        w.dtype = RFX_DTYPE_F32;
+        w.data = NULL;
+    }
+    const double *reals = NULL;
+    enum rfx_status status = RFX_OK;
+    if (w.source == RFX_WEIGHT_OWNED) status = rfx_onnx_const_reals(ctx, constant, &reals);
+    if (status == RFX_OK)
+        status = rfx_graph_add_weight(ctx->graph, &w, &constant->weight, ctx->err);
+    if (status != RFX_OK) return status;
+    if (w.source == RFX_WEIGHT_OWNED) {
+        float *values = rfx_graph_owned_weight(ctx->graph, constant->weight);
+        for (int64_t i = 0; i < constant->elems; i++) values[i] = (float)reals[i];
+    }
+    *out = constant->weight;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_onnx_in_const(struct rfx_onnx_import *ctx, size_t k,
+                                  struct rfx_onnx_const **out) {
+    struct rfx_onnx_operand value = rfx_onnx_in(ctx, k);
+    if (value.constant == NULL && value.node < 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input %zu is missing", k);
+    if (value.constant == NULL)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "input %zu ('%s') is computed from the image; only a constant is "
+                               "supported there",
+                               k, ctx->node->in[k]);
+    *out = value.constant;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_onnx_in_number(struct rfx_onnx_import *ctx, size_t k, double *out) {
+    struct rfx_onnx_const *c;
+    const double *reals;
+    enum rfx_status status = rfx_onnx_in_const(ctx, k, &c);
+    if (status == RFX_OK && c->elems != 1)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input %zu has %lld elements, not one", k,
+                               (long long)c->elems);
+    if (status == RFX_OK) status = rfx_onnx_const_reals(ctx, c, &reals);
+    if (status == RFX_OK) *out = reals[0];
+    return status;
+}
+
+enum rfx_status rfx_onnx_own_weight(struct rfx_onnx_import *ctx, const float *values, int64_t count,
+                                    int *out) {
+    struct rfx_weight w = {.source = RFX_WEIGHT_OWNED,
+                           .dtype = RFX_DTYPE_F32,
+                           .data = values,
+                           .shape = {1, {count}},
+                           .elems = count};
+    return rfx_graph_add_weight(ctx->graph, &w, out, ctx->err);
+}
