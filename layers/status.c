@@ -23,8 +23,13 @@ enum rfx_status rfx_fail_within(struct rfx_error *err, enum rfx_status status, c
     va_start(args, format);
     int used = vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
-    if (used < 0 || (size_t)used >= sizeof err->text) return status;
-    (void)snprintf(err->text + used, sizeof err->text - (size_t)used, ": %s", inner);
+    if (used < 0) return status;
+    size_t at = (size_t)used;
+    for (const char *part = ": "; *part != '\0' && at + 1 < sizeof err->text; part++)
+        err->text[at++] = *part;
+    for (const char *part = inner; *part != '\0' && at + 1 < sizeof err->text; part++)
+        err->text[at++] = *part;
+    if (at < sizeof err->text) err->text[at] = '\0';
     return status;
 }
 
