@@ -8,6 +8,7 @@ set(RFX_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototy
 function(rfx_set_flags target)
   target_compile_options(${target} PRIVATE ${RFX_WARNINGS} -ffp-contract=off -fno-math-errno
                          $<$<CONFIG:Release>:-O3>)
+  target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
   if(RFX_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
@@ -24,7 +25,6 @@ function(rfx_add_folder folder)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c)
   add_library(rfx_${folder} STATIC ${sources})
   rfx_set_flags(rfx_${folder})
-  target_compile_definitions(rfx_${folder} PRIVATE _GNU_SOURCE)
   target_include_directories(rfx_${folder} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 

@@ -54,12 +54,12 @@ static void random_problems(void **state) {
     for (int problem = 0; problem < 500; problem++) {
         struct rfx_record records[30];
         size_t live[42];
-        int n = 1 + (int)(rand_r(&seed) % 30);
+        int n = 1 + rand_r(&seed) % 30;
         size_t sum = 0;
         for (int i = 0; i < n; i++) {
-            int first = (int)(rand_r(&seed) % 40);
-            int last = first + (int)(rand_r(&seed) % (unsigned)(40 - first));
-            size_t bytes = LINE * (size_t)(1 + rand_r(&seed) % 20);
+            int first = rand_r(&seed) % 40;
+            int last = first + rand_r(&seed) % (40 - first);
+            size_t bytes = (size_t)LINE * (size_t)(1 + rand_r(&seed) % 20);
             struct rfx_record r = {i, first, last, bytes, 0};
             records[i] = r;
             sum += bytes;
