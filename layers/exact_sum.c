@@ -12,10 +12,11 @@
 
 #include "layers/checked.h"
 
-#define DIGITS 20         /* digit k counts units of 2^(16 k - 150) */
-#define FAST_DIGIT 7      /* 2^(16 * 7 - 150) = 2^-38, the unit of the fast lane */
-#define FLUSH_PIXELS 2048 /* 2^51 * 2^11 < 2^63; a digit gets at most 2^39 * 2^11 between flushes \
-                           */
+#define DIGITS 20    /* digit k counts units of 2^(16 k - 150) */
+#define FAST_DIGIT 7 /* 2^(16 * 7 - 150) = 2^-38, the unit of the fast lane */
+#define FLUSH_PIXELS                                                             \
+    2048 /* 2^51 * 2^11 < 2^63; a digit gets at most 2^39 * 2^11 between flushes \
+          */
 #define FAST_LIMIT 8192.0
 #define FAST_MAGIC 24576.0 /* 1.5 * 2^14: its unit in the last place is 2^-38 */
 
@@ -91,16 +92,16 @@ static void add_slow(struct channel *channel, float value) {
 /* Adds one pixel to the fast lane; true when some channels are left for the slow path. */
 static bool add_fast(int64_t *restrict fast, const float *restrict x, int64_t c) {
     const double magic = FAST_MAGIC;
-    int64_t magic_bits;
+    uint64_t magic_bits;
     memcpy(&magic_bits, &magic, sizeof magic_bits);
-    int64_t left = 0;
+    uint64_t left = 0;
     for (int64_t i = 0; i < c; i++) {
         double value = (double)x[i];
         double shifted = value + magic;
-        int64_t bits;
+        uint64_t bits;
         memcpy(&bits, &shifted, sizeof bits);
-        int64_t miss = -(int64_t)((shifted - magic != value) | !(fabs(value) < FAST_LIMIT));
-        fast[i] += (bits - magic_bits) & ~miss;
+        uint64_t miss = 0 - (uint64_t)((shifted - magic != value) | !(fabs(value) < FAST_LIMIT));
+        fast[i] += (int64_t)((bits - magic_bits) & ~miss);
         left |= miss;
     }
     return left != 0;
