@@ -1,0 +1,45 @@
+/* The commands of rfexec and the exit codes they return.
+ *
+ * A command gets parsed options, writes its result to stdout and messages to stderr, and returns an
+ * exit code. Adding a command touches its cmd_<name>.c, the declaration here and a row in main.c.
+ */
+#ifndef RFX_TOOLS_COMMAND_H
+#define RFX_TOOLS_COMMAND_H
+
+#include "layers/status.h"
+#include "options.h"
+
+enum rfx_cli_exit {
+    RFX_EXIT_DONE = 0,
+    RFX_EXIT_DIFFERENT = 1, /* verify found a difference */
+    RFX_EXIT_USAGE = 2,
+    RFX_EXIT_REFUSED = 3, /* model or input */
+    RFX_EXIT_BUDGET = 4,  /* no plan fits */
+    RFX_EXIT_SYSTEM = 5,  /* I/O, memory, cancelled */
+};
+
+struct rfx_cli_command {
+    const char *name;
+    const char *args; /* in the usage line */
+    const char *summary;
+    const char *details;  /* paragraphs of the help, each line ending in \n */
+    const char *examples; /* likewise, one command a line */
+    unsigned groups;      /* of options */
+    int min_args, max_args;
+    int (*run)(const struct rfx_cli_options *options);
+};
+
+/* Prints "rfexec: <text>" to stderr and returns the exit code of the status. */
+int rfx_cli_fail(enum rfx_status status, const struct rfx_error *err);
+
+/* Prints "rfexec: ..." to stderr. */
+void rfx_cli_message(const char *format, ...) RFX_PRINTF(1, 2);
+
+int rfx_cmd_analyze(const struct rfx_cli_options *options);
+int rfx_cmd_bench(const struct rfx_cli_options *options);
+int rfx_cmd_export(const struct rfx_cli_options *options);
+int rfx_cmd_models(const struct rfx_cli_options *options);
+int rfx_cmd_plan(const struct rfx_cli_options *options);
+int rfx_cmd_run(const struct rfx_cli_options *options);
+int rfx_cmd_verify(const struct rfx_cli_options *options);
+#endif

@@ -1,0 +1,108 @@
+/* Opening and planning; see job.h. */
+#include "job.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "report.h"
+
+int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options, int64_t h,
+                 int64_t w, struct rfx_graph **out) {
+    struct rfx_load_options load = {.h = h, .w = w, .seed = options->seed};
+    const char *model = options->args[0];
+    struct rfx_error err = {{0}};
+    if (!rfx_builtin_exists(model) && access(model, R_OK) != 0) {
+        rfx_cli_message("model '%s': neither a readable file nor a built-in network", model);
+        rfx_cli_message("'rfexec models' lists the built-in ones");
+        return RFX_EXIT_REFUSED;
+    }
+    enum rfx_status status = rfx_model_load(mem, model, &load, out, &err);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+static int open_image(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                      const char *spec, int channels) {
+    struct rfx_image_options image = rfx_cli_image_options(options, channels);
+    struct rfx_error err = {{0}};
+    enum rfx_status status = rfx_image_open(job->mem, spec, &image, &job->image, &err);
+    /* An input that cannot be opened is a refused input, whatever the system's reason. */
+    if (status == RFX_STATUS_IO && access(spec, R_OK) != 0) status = RFX_STATUS_MALFORMED;
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+/* The picture that stands for "an image of this size" where no input is given. */
+static int open_synthetic(struct rfx_cli_job *job, const struct rfx_cli_options *options) {
+    char spec[64];
+    int code = rfx_cli_load(job->mem, options, options->size.y, options->size.x, &job->graph);
+    if (code != RFX_EXIT_DONE) return code;
+    const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
+    (void)snprintf(spec, sizeof spec, "synthetic:%lldx%lld", (long long)input->h,
+                   (long long)input->w);
+    return open_image(job, options, spec, (int)input->c);
+}
+
+static int open_given(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                      const char *spec) {
+    int code = open_image(job, options, spec, 0);
+    if (code != RFX_EXIT_DONE) return code;
+    struct rfx_source_traits traits = rfx_image_traits(job->image);
+    code = rfx_cli_load(job->mem, options, traits.h, traits.w, &job->graph);
+    if (code != RFX_EXIT_DONE) return code;
+    const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
+    if (traits.c == input->c) return RFX_EXIT_DONE;
+    rfx_image_free(job->image);
+    job->image = NULL;
+    return open_image(job, options, spec, (int)input->c);
+}
+
+int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                     const char *spec) {
+    *job = (struct rfx_cli_job){.mem = rfx_memory_create(0)};
+    if (job->mem == NULL) {
+        rfx_cli_message("out of memory at start");
+        return RFX_EXIT_SYSTEM;
+    }
+    int code = spec == NULL ? open_synthetic(job, options) : open_given(job, options, spec);
+    if (code != RFX_EXIT_DONE) return code;
+    job->request = (struct rfx_plan_request){
+        .source = rfx_image_traits(job->image),
+        .threads = (int)options->threads,
+        .memory_bytes = options->memory_bytes,
+        .untiled = options->untiled,
+        .tiles_y = options->tiles.y,
+        .tiles_x = options->tiles.x,
+        .split = options->split,
+    };
+    const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
+    const struct rfx_source_traits *traits = &job->request.source;
+    if (traits->h == input->h && traits->w == input->w && traits->c == input->c)
+        return RFX_EXIT_DONE;
+    rfx_cli_message(
+        "model '%s' takes %lldx%lldx%lld (channels, rows, columns), '%s' is %lldx%lldx%lld",
+        options->args[0], (long long)input->c, (long long)input->h, (long long)input->w,
+        spec != NULL ? spec : "the picture", (long long)traits->c, (long long)traits->h,
+        (long long)traits->w);
+    return RFX_EXIT_REFUSED;
+}
+
+int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                     const char *command) {
+    struct rfx_error err = {{0}};
+    struct rfx_plan *smallest = NULL;
+    enum rfx_status status =
+        rfx_plan_create_or_smallest(job->graph, &job->request, &job->plan, &smallest, &err);
+    if (status == RFX_OK) return RFX_EXIT_DONE;
+    int code = rfx_cli_fail(status, &err);
+    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE && smallest != NULL)
+        rfx_report_smallest(command, options->args[0], options->memory_bytes, smallest,
+                            options->json);
+    rfx_plan_free(smallest);
+    return code;
+}
+
+void rfx_cli_job_free(struct rfx_cli_job *job) {
+    rfx_plan_free(job->plan);
+    rfx_graph_free(job->graph);
+    rfx_image_free(job->image);
+    if (job->mem != NULL) rfx_memory_free(job->mem);
+}

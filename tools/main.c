@@ -1,0 +1,208 @@
+/* The rfexec program: finds the command, parses its options, runs it and maps failures to exit
+ * codes. stdout carries the result alone; messages go to stderr as "rfexec: ...". */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "progress.h"
+#include "rfexec/rfexec.h"
+
+static const struct rfx_cli_command commands[] = {
+    {"analyze", "MODEL [--size HxW] [--json|--csv]",
+     "receptive field, MACs, parameters and memory of every layer",
+     "MODEL is an .onnx file or a built-in name. Batch norm, activations and residual adds are\n"
+     "shown fused into the convolutions that execute them. Layers where the network can be cut\n"
+     "(--split) are marked with *. rf, jump and padding are rows x columns in image pixels.\n",
+     "rfexec analyze mobilenet_v2\n"
+     "rfexec analyze net.onnx --size 2048x3072 --csv\n",
+     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_JSON | RFX_CLI_CSV, 1, 1, rfx_cmd_analyze},
+    {"plan", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [--json]",
+     "how a run would be done and what memory it would take",
+     "Runs nothing. With INPUT the plan is for that picture, else for a synthetic one of --size.\n",
+     "rfexec plan mobilenet_v2 --size 4096x4096 --memory 256MiB\n"
+     "rfexec plan resnet50 --size 2048x2048 --tiles 4x4 --split layer2.3 --json\n",
+     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_JSON, 1, 2, rfx_cmd_plan},
+    {"run", "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--top K --labels FILE] [--json]",
+     "run a network on an image",
+     "INPUT is a picture (png, jpg, bmp, ...), a .npy file (CxHxW or 1xCxHxW float32, taken as it\n"
+     "is) or synthetic:HxW[:seed]. With --memory the peak resident memory of the whole process\n"
+     "stays within the budget; without any plan option the network runs untiled. -o writes .npy,\n"
+     "or .png for maps of 1 or 3 channels (smallest value black, largest white); several outputs\n"
+     "go to NAME.<output>.npy.\n",
+     "rfexec run mobilenet_v2 photo.png --memory 64MiB --top 5\n"
+     "rfexec run mobilenet_v2 synthetic:4096x4096 --memory 256MiB --json\n"
+     "rfexec run net.onnx image.png --tiles 4x4 --split features.6 -o map.npy\n",
+     RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT | RFX_CLI_CLASSES | RFX_CLI_JSON,
+     2, 2, rfx_cmd_run},
+    {"verify", "MODEL INPUT [PLAN OPTIONS] [--naive] [--json]",
+     "compare a tiled run with the untiled one, bit by bit",
+     "Exit code 1 when any bit of any output differs. Without --memory, --tiles and --untiled the\n"
+     "tiles are 4x4. --naive also shows what the same tiles would have given without halos.\n",
+     "rfexec verify mobilenet_v2 synthetic:1537x2049 --tiles 4x4 --split features.6\n"
+     "rfexec verify resnet50 photo.png --memory 320MiB --naive\n",
+     RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_NAIVE | RFX_CLI_JSON, 2, 2,
+     rfx_cmd_verify},
+    {"bench", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [--runs N] [--json]", "time a network",
+     "One run to warm up, then --runs timed ones.\n",
+     "rfexec bench resnet50 --size 1024x1024 --threads 2\n",
+     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_RUNS | RFX_CLI_JSON, 1, 2,
+     rfx_cmd_bench},
+    {"export", "BUILTIN -o FILE.onnx [--seed N] [--size HxW]", "write a built-in network as ONNX",
+     "", "rfexec export mobilenet_v2 -o mobilenet_v2.onnx\n",
+     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_OUTPUT, 1, 1, rfx_cmd_export},
+    {"models", "[--json]", "the built-in networks", "", "rfexec models\n", RFX_CLI_JSON, 0, 0,
+     rfx_cmd_models},
+};
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+void rfx_cli_message(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("rfexec: ", stderr);
+    (void)vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+static int exit_code(enum rfx_status status) {
+    switch (status) {
+        case RFX_OK:
+            return RFX_EXIT_DONE;
+        case RFX_STATUS_INVALID_ARGUMENT:
+            return RFX_EXIT_USAGE;
+        case RFX_STATUS_UNSUPPORTED:
+        case RFX_STATUS_MALFORMED:
+            return RFX_EXIT_REFUSED;
+        case RFX_STATUS_BUDGET_IMPOSSIBLE:
+            return RFX_EXIT_BUDGET;
+        case RFX_STATUS_OUT_OF_MEMORY:
+        case RFX_STATUS_IO:
+        case RFX_STATUS_CANCELLED:
+        case RFX_STATUS_COUNT:
+            break;
+    }
+    return RFX_EXIT_SYSTEM;
+}
+
+int rfx_cli_fail(enum rfx_status status, const struct rfx_error *err) {
+    rfx_cli_message("%s", err->text[0] != '\0' ? err->text : rfx_status_name(status));
+    return exit_code(status);
+}
+
+static void print_usage(FILE *stream) {
+    fputs(
+        "rfexec runs convolutional networks on images of any size in a given number of bytes,\n"
+        "bit-exact with the whole-image run.\n\nusage: rfexec COMMAND ...\n\n",
+        stream);
+    for (int i = 0; i < N_COMMANDS; ++i)
+        fprintf(stream, "  %-9s %s\n", commands[i].name, commands[i].summary);
+    fputs(
+        "  help      this text, or 'rfexec help COMMAND'\n"
+        "  version   the version\n\n"
+        "exit codes: 0 done; 1 verify found a difference; 2 usage; 3 model or input refused;\n"
+        "            4 budget impossible; 5 I/O or system failure\n",
+        stream);
+}
+
+/* Prints lines with a margin. */
+static void print_indented(const char *lines) {
+    for (const char *p = lines; *p != '\0';) {
+        const char *end = strchr(p, '\n');
+        printf("  %.*s\n", (int)(end - p), p);
+        p = end + 1;
+    }
+}
+
+static void print_help(const struct rfx_cli_command *command) {
+    printf("usage: rfexec %s %s\n\n%s\n", command->name, command->args, command->summary);
+    if (command->details[0] != '\0') printf("\n%s", command->details);
+    puts("\noptions");
+    rfx_cli_options_help(stdout, command->groups);
+    puts("\nexamples");
+    print_indented(command->examples);
+}
+
+static const struct rfx_cli_command *find_command(const char *name) {
+    for (int i = 0; i < N_COMMANDS; ++i)
+        if (strcmp(commands[i].name, name) == 0) return &commands[i];
+    return NULL;
+}
+
+static int refuse_command(const char *name) {
+    const char *nearest = NULL;
+    int best = 4;
+    for (int i = 0; i < N_COMMANDS; ++i) {
+        int distance = rfx_cli_edit_distance(name, commands[i].name);
+        if (distance >= best) continue;
+        best = distance;
+        nearest = commands[i].name;
+    }
+    if (nearest != NULL)
+        rfx_cli_message("unknown command '%s': did you mean '%s'?", name, nearest);
+    else
+        rfx_cli_message("unknown command '%s': 'rfexec help' lists them", name);
+    return RFX_EXIT_USAGE;
+}
+
+static int help(int argc, char **argv) {
+    if (argc == 0) {
+        print_usage(stdout);
+        return RFX_EXIT_DONE;
+    }
+    const struct rfx_cli_command *command = find_command(argv[0]);
+    if (command == NULL) return refuse_command(argv[0]);
+    print_help(command);
+    return RFX_EXIT_DONE;
+}
+
+static int run_command(const struct rfx_cli_command *command, int argc, char **argv) {
+    struct rfx_cli_options options;
+    char why[256];
+    rfx_cli_options_init(&options);
+    bool parsed = rfx_cli_options_parse(&options, command->groups, command->max_args, argc, argv,
+                                        why, sizeof why);
+    if (parsed && options.help) {
+        print_help(command);
+        return RFX_EXIT_DONE;
+    }
+    if (parsed && options.n_args < command->min_args) {
+        (void)snprintf(why, sizeof why, "%s needs %d argument%s, %d given", command->name,
+                       command->min_args, command->min_args == 1 ? "" : "s", options.n_args);
+        parsed = false;
+    }
+    if (!parsed) {
+        rfx_cli_message("%s", why);
+        fprintf(stderr, "usage: rfexec %s %s\n'rfexec help %s' explains\n", command->name,
+                command->args, command->name);
+        return RFX_EXIT_USAGE;
+    }
+    rfx_cli_progress_catch_signals();
+    return command->run(&options);
+}
+
+static int dispatch(int argc, char **argv) {
+    if (argc < 2) {
+        print_usage(stderr);
+        return RFX_EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return help(argc - 2, argv + 2);
+    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
+        puts("rfexec " RFX_VERSION);
+        return RFX_EXIT_DONE;
+    }
+    const struct rfx_cli_command *command = find_command(name);
+    return command != NULL ? run_command(command, argc - 2, argv + 2) : refuse_command(name);
+}
+
+int main(int argc, char **argv) {
+    int code = dispatch(argc, argv);
+    /* A result that did not reach its reader is a failure. */
+    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+        rfx_cli_message("cannot write the result to standard output");
+        if (code == RFX_EXIT_DONE) code = RFX_EXIT_SYSTEM;
+    }
+    return code;
+}

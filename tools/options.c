@@ -1,0 +1,352 @@
+/* The option table, its parser and its help; see options.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sched_getaffinity */
+#endif
+#include "options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "layers/checked.h"
+
+enum option_kind {
+    KIND_FLAG,   /* bool */
+    KIND_BYTES,  /* size_t */
+    KIND_PAIR,   /* struct rfx_cli_pair */
+    KIND_COUNT,  /* int64_t, 1 .. limit */
+    KIND_SEED,   /* uint64_t */
+    KIND_TEXT,   /* const char * */
+    KIND_FLOAT,  /* float */
+    KIND_FLOATS, /* float[3] */
+};
+
+struct option_row {
+    const char *name;
+    char letter; /* 0: none */
+    enum option_kind kind;
+    unsigned group; /* 0: every command */
+    size_t offset;
+    const char *value; /* in the help; NULL for flags */
+    const char *help;
+    int64_t limit;
+};
+
+#define AT(member) offsetof(struct rfx_cli_options, member)
+
+static const struct option_row rows[] = {
+    {"size", 0, KIND_PAIR, RFX_CLI_SIZE, AT(size), "HxW",
+     "image size, rows x columns (default: the model's own)", 0},
+    {"memory", 'm', KIND_BYTES, RFX_CLI_PLAN, AT(memory_bytes), "BYTES",
+     "budget of the whole process: 64MiB, 1.5GiB, 200MB, 4096; the planner chooses", 0},
+    {"tiles", 't', KIND_PAIR, RFX_CLI_PLAN, AT(tiles), "RxC",
+     "tiles over the map where the network is cut, rows x columns", 0},
+    {"split", 's', KIND_TEXT, RFX_CLI_PLAN, AT(split), "NAME",
+     "where the network is cut (see analyze; default: the planner chooses)", 0},
+    {"untiled", 0, KIND_FLAG, RFX_CLI_PLAN, AT(untiled), NULL, "run whole maps", 0},
+    {"threads", 'j', KIND_COUNT, RFX_CLI_PLAN, AT(threads), "N",
+     "threads (default: the processors this process may use)", 1024},
+    {"output", 'o', KIND_TEXT, RFX_CLI_OUTPUT, AT(output), "FILE",
+     "file to write; it appears under its name only when complete", 0},
+    {"top", 'k', KIND_COUNT, RFX_CLI_CLASSES, AT(top), "K",
+     "how many classes to show when the output is a vector (default 5)", 1000000},
+    {"labels", 0, KIND_TEXT, RFX_CLI_CLASSES, AT(labels), "FILE", "class names, one a line", 0},
+    {"naive", 0, KIND_FLAG, RFX_CLI_NAIVE, AT(naive), NULL,
+     "also show the error of the same tiles cut without halos", 0},
+    {"runs", 'n', KIND_COUNT, RFX_CLI_RUNS, AT(runs), "N", "timed runs (default 5)", 1000000},
+    {"scale", 0, KIND_FLOAT, RFX_CLI_IMAGE, AT(scale), "F",
+     "samples 0..255 are multiplied by this (default 1/255)", 0},
+    {"mean", 0, KIND_FLOATS, RFX_CLI_IMAGE, AT(mean), "R,G,B",
+     "then this is subtracted (default ImageNet's 0.485,0.456,0.406)", 0},
+    {"std", 0, KIND_FLOATS, RFX_CLI_IMAGE, AT(std), "R,G,B",
+     "and this is divided by (default ImageNet's 0.229,0.224,0.225)", 0},
+    {"bgr", 0, KIND_FLAG, RFX_CLI_IMAGE, AT(bgr), NULL,
+     "channels in blue, green, red order (mean and std too)", 0},
+    {"seed", 0, KIND_SEED, RFX_CLI_SEED, AT(seed), "N",
+     "seed of a built-in network's weights (default 0)", 0},
+    {"json", 0, KIND_FLAG, RFX_CLI_JSON, AT(json), NULL, "result as JSON on stdout", 0},
+    {"csv", 0, KIND_FLAG, RFX_CLI_CSV, AT(csv), NULL, "result as CSV on stdout", 0},
+    {"help", 'h', KIND_FLAG, 0, AT(help), NULL, "this text", 0},
+};
+enum { N_ROWS = sizeof rows / sizeof rows[0] };
+
+static int64_t usable_processors(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+    int count = CPU_COUNT(&set);
+    return count > 0 ? count : 1;
+}
+
+void rfx_cli_options_init(struct rfx_cli_options *options) {
+    struct rfx_image_options image = rfx_image_default_options();
+    *options = (struct rfx_cli_options){.threads = usable_processors(), .top = -1, .runs = 5};
+    options->scale = image.scale;
+    memcpy(options->mean, image.mean, sizeof options->mean);
+    memcpy(options->std, image.std, sizeof options->std);
+}
+
+struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *options,
+                                               int channels) {
+    struct rfx_image_options image = rfx_image_default_options();
+    image.scale = options->scale;
+    memcpy(image.mean, options->mean, sizeof image.mean);
+    memcpy(image.std, options->std, sizeof image.std);
+    image.bgr = options->bgr;
+    image.channels = channels;
+    return image;
+}
+
+/* The factor of a unit; 0: no such unit. "M" and "MiB" are binary, "MB" is decimal. */
+static uint64_t unit_bytes(const char *unit) {
+    static const char prefixes[] = "KMGT";
+    if (*unit == '\0' || strcasecmp(unit, "B") == 0) return 1;
+    const char *prefix = strchr(prefixes, toupper((unsigned char)unit[0]));
+    if (prefix == NULL) return 0;
+    bool decimal = strcasecmp(unit + 1, "B") == 0;
+    if (!decimal && unit[1] != '\0' && strcasecmp(unit + 1, "iB") != 0) return 0;
+    uint64_t factor = 1;
+    for (const char *p = prefixes; p <= prefix; ++p) factor *= decimal ? 1000 : 1024;
+    return factor;
+}
+
+bool rfx_cli_parse_bytes(const char *text, size_t *out) {
+    /* whole and fraction in integers: value = (whole + fraction / scale) * unit, rounded down */
+    uint64_t whole = 0, fraction = 0, scale = 1;
+    const char *p = text;
+    if (!isdigit((unsigned char)*p)) return false;
+    for (; isdigit((unsigned char)*p); ++p) {
+        if (__builtin_mul_overflow(whole, 10U, &whole)) return false;
+        if (__builtin_add_overflow(whole, (uint64_t)(*p - '0'), &whole)) return false;
+    }
+    if (*p == '.') {
+        for (++p; isdigit((unsigned char)*p); ++p) {
+            if (scale >= 1000000) continue; /* a millionth of a unit is fine enough */
+            fraction = fraction * 10 + (uint64_t)(*p - '0');
+            scale *= 10;
+        }
+    }
+    while (*p == ' ') ++p;
+    uint64_t unit = unit_bytes(p), bytes;
+    if (unit == 0 || __builtin_mul_overflow(whole, unit, &bytes)) return false;
+    if (__builtin_add_overflow(bytes, fraction * unit / scale, &bytes)) return false;
+    if (bytes == 0 || bytes > SIZE_MAX / 2) return false;
+    *out = (size_t)bytes;
+    return true;
+}
+
+/* A positive integer that ends at `end` exactly. */
+static bool parse_count(const char *text, const char *end, int64_t limit, int64_t *out) {
+    if (!isdigit((unsigned char)*text)) return false;
+    errno = 0;
+    char *stop;
+    long long value = strtoll(text, &stop, 10);
+    if (errno != 0 || stop != end || value < 1 || value > limit) return false;
+    *out = value;
+    return true;
+}
+
+bool rfx_cli_parse_pair(const char *text, struct rfx_cli_pair *out) {
+    const char *x = strpbrk(text, "xX");
+    struct rfx_cli_pair pair;
+    if (x == NULL || !parse_count(text, x, INT32_MAX, &pair.y)) return false;
+    if (!parse_count(x + 1, x + 1 + strlen(x + 1), INT32_MAX, &pair.x)) return false;
+    *out = pair;
+    return true;
+}
+
+static bool parse_seed(const char *text, uint64_t *out) {
+    if (!isdigit((unsigned char)*text)) return false;
+    errno = 0;
+    char *end;
+    unsigned long long value = strtoull(text, &end, 0);
+    if (errno != 0 || *end != '\0') return false;
+    *out = value;
+    return true;
+}
+
+static bool parse_float(const char *text, char end_mark, const char **next, float *out) {
+    char *end;
+    float value = strtof(text, &end);
+    if (end == text || *end != end_mark || !isfinite(value)) return false;
+    *out = value;
+    *next = end + (end_mark != '\0');
+    return true;
+}
+
+/* "0.5" for all three or "0.1,0.2,0.3". */
+static bool parse_floats(const char *text, float *out) {
+    const char *next = text;
+    if (strchr(text, ',') == NULL) {
+        if (!parse_float(text, '\0', &next, &out[0])) return false;
+        out[1] = out[2] = out[0];
+        return true;
+    }
+    return parse_float(next, ',', &next, &out[0]) && parse_float(next, ',', &next, &out[1]) &&
+           parse_float(next, '\0', &next, &out[2]);
+}
+
+static bool store(const struct option_row *row, const char *text, struct rfx_cli_options *options) {
+    void *at = (char *)options + row->offset;
+    switch (row->kind) {
+        case KIND_FLAG:
+            *(bool *)at = true;
+            return true;
+        case KIND_BYTES:
+            return rfx_cli_parse_bytes(text, at);
+        case KIND_PAIR:
+            return rfx_cli_parse_pair(text, at);
+        case KIND_COUNT:
+            return parse_count(text, text + strlen(text), row->limit, at);
+        case KIND_SEED:
+            return parse_seed(text, at);
+        case KIND_TEXT:
+            *(const char **)at = text;
+            return *text != '\0';
+        case KIND_FLOAT:
+            return parse_float(text, '\0', &text, at);
+        case KIND_FLOATS:
+            return parse_floats(text, at);
+    }
+    return false;
+}
+
+int rfx_cli_edit_distance(const char *a, const char *b) {
+    enum { MAX = 32 };
+    size_t n = strlen(a), m = strlen(b);
+    if (n >= MAX || m >= MAX) return 99;
+    int line[MAX + 1];
+    for (size_t j = 0; j <= m; ++j) line[j] = (int)j;
+    for (size_t i = 1; i <= n; ++i) {
+        int diagonal = line[0];
+        line[0] = (int)i;
+        for (size_t j = 1; j <= m; ++j) {
+            int best = diagonal + (a[i - 1] != b[j - 1]);
+            if (line[j] + 1 < best) best = line[j] + 1;
+            if (line[j - 1] + 1 < best) best = line[j - 1] + 1;
+            diagonal = line[j];
+            line[j] = best;
+        }
+    }
+    return line[m];
+}
+
+/* The row of an option by name or letter, whatever command takes it. */
+static const struct option_row *find_row(const char *name, size_t length) {
+    for (int i = 0; i < N_ROWS; ++i) {
+        if (strlen(rows[i].name) == length && strncmp(rows[i].name, name, length) == 0)
+            return &rows[i];
+        if (length == 1 && rows[i].letter == name[0]) return &rows[i];
+    }
+    return NULL;
+}
+
+static bool row_taken(const struct option_row *row, unsigned groups) {
+    return row->group == 0 || (row->group & groups) != 0;
+}
+
+static bool refuse_unknown(const char *arg, const char *name, size_t length, unsigned groups,
+                           char *why, size_t why_size) {
+    char word[32];
+    (void)snprintf(word, sizeof word, "%.*s", length < 31 ? (int)length : 31, name);
+    const struct option_row *near = NULL;
+    int best = 3;
+    for (int i = 0; i < N_ROWS; ++i) {
+        int distance = rfx_cli_edit_distance(word, rows[i].name);
+        if (strncmp(rows[i].name, word, length) == 0) distance = 1;
+        if (!row_taken(&rows[i], groups) || distance >= best) continue;
+        best = distance;
+        near = &rows[i];
+    }
+    if (near != NULL)
+        (void)snprintf(why, why_size, "unknown option '%s': did you mean '--%s'?", arg, near->name);
+    else
+        (void)snprintf(why, why_size, "unknown option '%s'", arg);
+    return false;
+}
+
+/* Parses the option at argv[*i] and moves *i to the last word it used. */
+static bool parse_option(struct rfx_cli_options *options, unsigned groups, int argc, char **argv,
+                         int *i, char *why, size_t why_size) {
+    const char *arg = argv[*i];
+    bool is_long = arg[1] == '-';
+    const char *name = arg + (is_long ? 2 : 1);
+    size_t length = is_long ? strcspn(name, "=") : 1;
+    const struct option_row *row = find_row(name, length);
+    if (row != NULL && is_long && length == 1) row = NULL; /* --m is not -m */
+    if (row == NULL) return refuse_unknown(arg, name, length, groups, why, why_size);
+    if (!row_taken(row, groups)) {
+        (void)snprintf(why, why_size, "option '--%s' is not one of this command's", row->name);
+        return false;
+    }
+    const char *value = name[length] != '\0' ? name + length + (is_long ? 1 : 0) : NULL;
+    if (row->kind == KIND_FLAG && value != NULL) {
+        (void)snprintf(why, why_size, "option '--%s' takes no value: '%s'", row->name, arg);
+        return false;
+    }
+    if (row->kind != KIND_FLAG && value == NULL) {
+        if (*i + 1 >= argc) {
+            (void)snprintf(why, why_size, "option '--%s' needs a value: %s", row->name, row->value);
+            return false;
+        }
+        value = argv[++*i];
+    }
+    if (!store(row, value, options)) {
+        (void)snprintf(why, why_size, "option '--%s': '%s' is not %s", row->name, value,
+                       row->kind == KIND_BYTES  ? "a positive number of bytes such as 64MiB"
+                       : row->kind == KIND_PAIR ? "rows x columns such as 4x6"
+                                                : row->value);
+        return false;
+    }
+    return true;
+}
+
+static bool check_together(const struct rfx_cli_options *o, char *why, size_t why_size) {
+    if (o->untiled && (o->tiles.y != 0 || o->split != NULL)) {
+        (void)snprintf(why, why_size, "--untiled excludes --tiles and --split");
+        return false;
+    }
+    for (int i = 0; i < 3; ++i) {
+        if (o->std[i] != 0.0F) continue;
+        (void)snprintf(why, why_size, "option '--std': 0 cannot be divided by");
+        return false;
+    }
+    if (o->json && o->csv) {
+        (void)snprintf(why, why_size, "--json excludes --csv");
+        return false;
+    }
+    return true;
+}
+
+bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
+                           char **argv, char *why, size_t why_size) {
+    bool only_args = false;
+    for (int i = 0; i < argc; ++i) {
+        const char *arg = argv[i];
+        if (!only_args && strcmp(arg, "--") == 0) {
+            only_args = true;
+        } else if (!only_args && arg[0] == '-' && arg[1] != '\0') {
+            if (!parse_option(options, groups, argc, argv, &i, why, why_size)) return false;
+        } else if (options->n_args >= max_args) {
+            (void)snprintf(why, why_size, "one argument too many: '%s'", arg);
+            return false;
+        } else {
+            options->args[options->n_args++] = arg;
+        }
+    }
+    return options->help || check_together(options, why, why_size);
+}
+
+void rfx_cli_options_help(FILE *stream, unsigned groups) {
+    for (int i = 0; i < N_ROWS; ++i) {
+        if (!row_taken(&rows[i], groups)) continue;
+        char left[40], letter[8] = "    ";
+        if (rows[i].letter != 0) (void)snprintf(letter, sizeof letter, "-%c, ", rows[i].letter);
+        (void)snprintf(left, sizeof left, "%s--%s %s", letter, rows[i].name,
+                       rows[i].value != NULL ? rows[i].value : "");
+        fprintf(stream, "  %-22s %s\n", left, rows[i].help);
+    }
+}

@@ -1,0 +1,71 @@
+/* Options of the command line: one table row per option, one struct of parsed values.
+ *
+ * Invariants: 1. every option a command accepts is a row of the table, and the help text is printed
+ * from the same rows; 2. a value is parsed and range-checked here or the command line is refused;
+ * 3. values not given hold the defaults of rfx_cli_options_init. */
+#ifndef RFX_TOOLS_OPTIONS_H
+#define RFX_TOOLS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "rfexec/image_source.h"
+
+/* Which options a command takes: bits of rfx_cli_command.groups. */
+enum rfx_cli_group {
+    RFX_CLI_SIZE = 1 << 0,
+    RFX_CLI_PLAN = 1 << 1,  /* --memory, --tiles, --split, --untiled, --threads */
+    RFX_CLI_IMAGE = 1 << 2, /* preprocessing */
+    RFX_CLI_SEED = 1 << 3,
+    RFX_CLI_OUTPUT = 1 << 4,
+    RFX_CLI_CLASSES = 1 << 5, /* --top, --labels */
+    RFX_CLI_NAIVE = 1 << 6,
+    RFX_CLI_RUNS = 1 << 7,
+    RFX_CLI_JSON = 1 << 8,
+    RFX_CLI_CSV = 1 << 9,
+};
+
+struct rfx_cli_pair { /* "4x6": rows, columns */
+    int64_t y, x;
+};
+
+struct rfx_cli_options {
+    struct rfx_cli_pair size, tiles; /* 0, 0: not given */
+    size_t memory_bytes;             /* 0: no budget */
+    const char *split, *output, *labels;
+    bool untiled, bgr, naive, json, csv, help;
+    int64_t threads, top, runs; /* top -1: not given */
+    uint64_t seed;
+    float scale;
+    float mean[3], std[3];
+    int n_args;
+    const char *args[2]; /* positional */
+};
+
+/* Defaults: ImageNet's preprocessing, as many threads as the process may use processors. */
+void rfx_cli_options_init(struct rfx_cli_options *options);
+
+/* Parses argv[0 .. argc) for a command that takes `groups` and at most `max_args` positional
+ * arguments. false: the reason, with a hint where one helps, is in `why`. Texts borrow from argv.
+ */
+bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
+                           char **argv, char *why, size_t why_size);
+
+/* Prints the rows of these groups, one option a line. */
+void rfx_cli_options_help(FILE *stream, unsigned groups);
+
+/* Preprocessing as the image source takes it; channels 0: as the file has them. */
+struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *options, int channels);
+
+/* Bytes: "64MiB", "1.5GiB", "200MB", "4096", "64M" (binary). Exact: no floats; false when it is
+ * not a size, is zero or does not fit. */
+bool rfx_cli_parse_bytes(const char *text, size_t *out);
+
+/* "4x6", "1024X768": two positive integers. */
+bool rfx_cli_parse_pair(const char *text, struct rfx_cli_pair *out);
+
+/* Number of single-character edits between two words, at most 99. */
+int rfx_cli_edit_distance(const char *a, const char *b);
+#endif
