@@ -19,6 +19,16 @@ say() {
     printf '\n%d. %s\n' "$step" "$*"
 }
 
+fail() {
+    echo "demo: $*" >&2
+    exit 1
+}
+
+# The fingerprint of the output in what rfexec printed.
+hash_of() {
+    sed -n 's/^output .*hash \([0-9a-f]*\).*/\1/p' "$1"
+}
+
 # Runs a command with its output in a log that is shown when it fails.
 quietly() {
     log=$1
@@ -44,7 +54,10 @@ build/tools/demo/rfx-make-inspection-image "$size" "$out/part.png" --truth "$out
 echo "$(($(wc -l <"$out/truth.csv") - 1)) defects planted: $out/part.png, $out/truth.csv"
 
 say "Find them with $model inside $budget, the whole process counted"
-build/rfexec run "$model" "$out/part.png" --memory "$budget" -o "$out/defects.npy"
+build/rfexec run "$model" "$out/part.png" --memory "$budget" -o "$out/defects.npy" >"$out/run.txt"
+cat "$out/run.txt"
+awk '$1 == "measured" { ok = $3 == "KiB" || ($3 == "MiB" && $2 <= 64) } END { exit !ok }' \
+    "$out/run.txt" || fail "the peak of the process is above $budget"
 
 say "Compare with the truth; green boxes: found, red: missed, yellow: false"
 build/tools/demo/rfx-score-defects "$out/defects.npy" "$out/truth.csv" --require 0.9 \
@@ -52,7 +65,14 @@ build/tools/demo/rfx-score-defects "$out/defects.npy" "$out/truth.csv" --require
 echo "picture with boxes: $out/overlay.png"
 
 say "Prove the bits against the untiled run, and show the seams of tiles without halos"
-build/rfexec verify "$model" "$out/part.png" --memory "$budget" --naive
+build/rfexec verify "$model" "$out/part.png" --memory "$budget" --naive >"$out/verify.txt" || {
+    cat "$out/verify.txt"
+    fail "the tiled and the untiled run differ, or could not be compared"
+}
+cat "$out/verify.txt"
+grep -q '^naive .*wrong elements' "$out/verify.txt" || fail "the naive tiles were not run"
+[ "$(hash_of "$out/run.txt")" = "$(hash_of "$out/verify.txt")" ] ||
+    fail "the maps in which the defects were found are not those that were verified"
 
 say "Classify the same picture with mobilenet_v2 inside 256 MiB (seeded weights: no meaning)"
 build/rfexec run mobilenet_v2 "$out/part.png" --memory 256MiB --top 5
