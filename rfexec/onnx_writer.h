@@ -43,7 +43,6 @@ struct rfx_onnx_value { /* an input or output; a dimension name replaces the num
     const char *name;
     struct rfx_shape shape;
     const char *dim_names[RFX_MAX_RANK];
-    bool rank_only; /* no sizes are stated */
 };
 
 struct rfx_onnx_writer {
