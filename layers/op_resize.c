@@ -8,6 +8,8 @@
 #include "layers/checked.h"
 #include "layers/infer.h"
 
+#define TIE_TOLERANCE 1e-6f
+
 /* Sources of one output row or column: value = (1 - weight) * in[lo] + weight * in[hi]. */
 struct source {
     int64_t lo, hi;
@@ -42,12 +44,15 @@ static float coordinate(enum rfx_resize_coord coord, int64_t i, float scale, int
     return x;
 }
 
+/* Within TIE_TOLERANCE of a half both "prefer" modes see a tie, as ONNX Runtime 1.31 does (found by
+ * its answers: 14.499999 is a tie, 24.499998 is not). */
 static float round_nearest(enum rfx_resize_nearest mode, float x) {
+    bool tie = fabsf(x - floorf(x) - 0.5f) < TIE_TOLERANCE;
     switch (mode) {
         case RFX_NEAREST_ROUND_PREFER_FLOOR:
-            return x == truncf(x) + 0.5f ? floorf(x) : roundf(x);
+            return tie ? floorf(x) : roundf(x);
         case RFX_NEAREST_ROUND_PREFER_CEIL:
-            return roundf(x);
+            return tie ? ceilf(x) : roundf(x);
         case RFX_NEAREST_FLOOR:
             return floorf(x);
         case RFX_NEAREST_CEIL:
