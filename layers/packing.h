@@ -1,0 +1,64 @@
+/* Reading weights for packing: the mapped pages already read are dropped every few MiB, so that a
+ * model file never sits in memory beside its packed copy. Also the part of packed constants that
+ * convolutions, transposed convolutions and fully connected layers share. */
+#ifndef RFX_LAYERS_PACKING_H
+#define RFX_LAYERS_PACKING_H
+
+#include "layers/checked.h"
+#include "layers/graph.h"
+#include "layers/kernels.h"
+
+#define RFX_PACKING_CHUNK_ELEMS 262144 /* 1 MiB: the most that pack may hold beside its result */
+
+struct rfx_packing_reader {
+    const struct rfx_weight *weight;
+    int64_t unread_elems; /* read since the pages were last dropped */
+};
+
+static inline void rfx_packing_read(struct rfx_packing_reader *reader, int64_t first, int64_t count,
+                                    float *out) {
+    rfx_weight_read(reader->weight, first, count, out);
+    reader->unread_elems += count;
+    if (reader->unread_elems < 4 * RFX_PACKING_CHUNK_ELEMS) return;
+    rfx_weight_drop_pages(reader->weight);
+    reader->unread_elems = 0;
+}
+
+/* bias[c], slopes[c] of PRELU, then the weights; each part aligned. */
+struct rfx_packed_parts {
+    size_t slope_bytes_at, weights_bytes_at;
+};
+
+static inline struct rfx_packed_parts rfx_packing_parts(const struct rfx_act *act, int64_t c) {
+    struct rfx_packed_parts parts;
+    parts.slope_bytes_at = rfx_align_up((size_t)c * sizeof(float));
+    parts.weights_bytes_at = parts.slope_bytes_at + rfx_align_up(rfx_act_packed_bytes(act, c));
+    return parts;
+}
+
+static inline const float *rfx_packed_slope(const struct rfx_act *act, int64_t c,
+                                            const void *packed) {
+    if (act->kind != RFX_ACT_PRELU) return NULL;
+    return (const float *)((const char *)packed + rfx_packing_parts(act, c).slope_bytes_at);
+}
+
+static inline const float *rfx_packed_weights(const struct rfx_act *act, int64_t c,
+                                              const void *packed) {
+    return (const float *)((const char *)packed + rfx_packing_parts(act, c).weights_bytes_at);
+}
+
+/* Writes bias (zeros where there is none) and slopes; returns where the weights go. */
+static inline float *rfx_packing_begin(const struct rfx_graph *graph, const struct rfx_act *act,
+                                       int64_t c, int bias, void *packed) {
+    struct rfx_packed_parts parts = rfx_packing_parts(act, c);
+    float *values = packed;
+    if (bias < 0) {
+        for (int64_t i = 0; i < c; i++) values[i] = 0.0f;
+    } else {
+        rfx_weight_read(&graph->weights[bias], 0, c, values);
+        rfx_weight_drop_pages(&graph->weights[bias]);
+    }
+    rfx_act_pack(graph, act, c, (float *)(void *)((char *)packed + parts.slope_bytes_at));
+    return (float *)(void *)((char *)packed + parts.weights_bytes_at);
+}
+#endif
