@@ -1,0 +1,391 @@
+/* The rfexec program as a user scripts it: exit codes, messages, JSON keys, files. Every case
+ * starts the program through the shell; expected values are the contract's and facts known of the
+ * networks, not the program's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+enum { TEXT_BYTES = 1 << 20 };
+static char out_text[TEXT_BYTES], err_text[TEXT_BYTES];
+
+static void read_text(const char *path, char *text) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t n = fread(text, 1, TEXT_BYTES - 1, file);
+    text[n] = '\0';
+    (void)fclose(file);
+}
+
+/* Runs "rfexec <args>", fills out_text and err_text, returns the exit code. */
+static int rfexec(const char *args) {
+    char command[2048];
+    (void)snprintf(command, sizeof command, "'%s' %s >cli_out.txt 2>cli_err.txt", RFX_PROGRAM,
+                   args);
+    int status = system(command);
+    read_text("cli_out.txt", out_text);
+    read_text("cli_err.txt", err_text);
+    if (!WIFEXITED(status)) fail_msg("rfexec %s: ended by a signal\n%s", args, err_text);
+    return WEXITSTATUS(status);
+}
+
+static void expect(int code, const char *args) {
+    int got = rfexec(args);
+    if (got != code)
+        fail_msg("rfexec %s: exit code %d, expected %d\n%s", args, got, code, err_text);
+    if (code != 0 && code != 1) assert_non_null(strstr(err_text, "rfexec: "));
+}
+
+static void expect_says(int code, const char *args, const char *words) {
+    expect(code, args);
+    if (strstr(err_text, words) == NULL)
+        fail_msg("rfexec %s: no \"%s\" in\n%s", args, words, err_text);
+}
+
+/* The JSON document on stdout; a new reference. */
+static json_t *document(const char *command) {
+    json_error_t error;
+    json_t *doc = json_loads(out_text, JSON_REJECT_DUPLICATES, &error);
+    if (doc == NULL) fail_msg("%s: line %d: %s", command, error.line, error.text);
+    assert_int_equal(json_integer_value(json_object_get(doc, "schema")), 1);
+    assert_string_equal(json_string_value(json_object_get(doc, "command")), command);
+    return doc;
+}
+
+/* The value at "a.b.c"; fails when a key is missing. */
+static json_t *at(json_t *doc, const char *path) {
+    char copy[128];
+    char *save = NULL;
+    (void)snprintf(copy, sizeof copy, "%s", path);
+    for (char *key = strtok_r(copy, ".", &save); key != NULL; key = strtok_r(NULL, ".", &save)) {
+        doc = json_object_get(doc, key);
+        if (doc == NULL) fail_msg("no key %s of %s", key, path);
+    }
+    return doc;
+}
+
+static long long integer_at(json_t *doc, const char *path) {
+    json_t *value = at(doc, path);
+    assert_true(json_is_integer(value));
+    return json_integer_value(value);
+}
+
+static void write_file(const char *path, const char *text) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_help(void **state) {
+    static const char *const names[] = {"analyze", "plan",   "run",   "verify",
+                                        "bench",   "export", "models"};
+    (void)state;
+    assert_int_equal(rfexec(""), 2);
+    assert_non_null(strstr(err_text, "usage: rfexec"));
+    assert_string_equal(out_text, "");
+    expect(0, "help");
+    assert_non_null(strstr(out_text, "exit codes"));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
+        char args[64];
+        assert_non_null(strstr(out_text, "verify"));
+        (void)snprintf(args, sizeof args, "help %s", names[i]);
+        expect(0, args);
+        assert_non_null(strstr(out_text, "examples"));
+        (void)snprintf(args, sizeof args, "%s --help", names[i]);
+        expect(0, args);
+        assert_non_null(strstr(out_text, "examples"));
+        expect(0, "help");
+    }
+    expect(0, "version");
+    assert_string_equal(out_text, "rfexec 0.1.0\n");
+}
+
+static void test_usage_errors(void **state) {
+    static const struct {
+        const char *args, *words;
+    } cases[] = {
+        {"anlyze mobilenet_v2", "did you mean 'analyze'?"},
+        {"transmogrify", "'rfexec help' lists them"},
+        {"help nothing", "unknown command 'nothing'"},
+        {"run mobilenet_v2", "run needs 2 arguments, 1 given"},
+        {"run mobilenet_v2 synthetic:64x64 more", "one argument too many: 'more'"},
+        {"run mobilenet_v2 synthetic:64x64 --memroy 64MiB", "did you mean '--memory'?"},
+        {"run mobilenet_v2 synthetic:64x64 --memory", "needs a value"},
+        {"run mobilenet_v2 synthetic:64x64 --memory 64Mb1", "64Mb1"},
+        {"run mobilenet_v2 synthetic:64x64 --memory 0", "positive number of bytes"},
+        {"run mobilenet_v2 synthetic:64x64 --memory 99999999999GiB", "positive number of bytes"},
+        {"run mobilenet_v2 synthetic:64x64 --memory -5", "positive number of bytes"},
+        {"run mobilenet_v2 synthetic:64x64 --tiles 4", "rows x columns"},
+        {"run mobilenet_v2 synthetic:64x64 --tiles 0x4", "rows x columns"},
+        {"run mobilenet_v2 synthetic:64x64 --threads 0", "--threads"},
+        {"run mobilenet_v2 synthetic:64x64 --std 1,0,1", "--std"},
+        {"run mobilenet_v2 synthetic:64x64 --mean 1,2", "--mean"},
+        {"run mobilenet_v2 synthetic:64x64 --untiled --tiles 2x2", "excludes"},
+        {"run mobilenet_v2 synthetic:64x64 --csv", "not one of this command's"},
+        {"run mobilenet_v2 synthetic:64x64 --json=yes", "takes no value"},
+        {"run mobilenet_v2 synthetic:64x64 -x", "unknown option '-x'"},
+        {"run mobilenet_v2 synthetic:64x64 -o out.txt", ".npy or .png"},
+        {"run mobilenet_v2 synthetic:64x64 -o out.png", "use .npy"},
+        {"run mobilenet_v2 synthetic:64x64 --tiles 2x2 --split nowhere", "nowhere"},
+        {"export mobilenet_v2", "-o"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        expect_says(2, cases[i].args, cases[i].words);
+        assert_string_equal(out_text, "");
+    }
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    write_file("cli_broken.onnx", "this is not a protobuf message at all");
+    write_file("cli_broken.png", "\x89PNG\r\n\x1a\nbroken");
+    write_file("cli_broken.npy", "\x93NUMPY\x01");
+    expect_says(3, "analyze no_such_net", "no_such_net");
+    expect_says(3, "analyze cli_broken.onnx", "cli_broken.onnx");
+    expect_says(3, "run mobilenet_v2 no_such_picture.png", "no_such_picture.png");
+    expect_says(3, "run mobilenet_v2 cli_broken.png", "cli_broken.png");
+    expect_says(3, "run mobilenet_v2 cli_broken.npy", "cli_broken.npy");
+    expect_says(3, "run mobilenet_v2 synthetic:64", "synthetic");
+    expect_says(3, "export no_such_net -o cli_no.onnx", "no_such_net");
+}
+
+static void test_analyze(void **state) {
+    (void)state;
+    expect(0, "analyze mobilenet_v2 --json");
+    json_t *doc = document("analyze");
+    assert_int_equal(integer_at(doc, "totals.macs"), 300774272);
+    assert_int_equal(integer_at(doc, "totals.params"), 3504872);
+    json_t *layers = at(doc, "layers");
+    static const char *const keys[] = {
+        "name",       "op",   "output", "kernel",       "stride",     "padding", "rf",    "jump",
+        "rf_padding", "macs", "params", "output_bytes", "live_bytes", "split",   "global"};
+    json_t *layer;
+    size_t i;
+    int with_491 = 0, splits = 0;
+    json_array_foreach(layers, i, layer) {
+        for (size_t k = 0; k < sizeof keys / sizeof keys[0]; ++k) (void)at(layer, keys[k]);
+        with_491 += json_integer_value(json_array_get(at(layer, "rf"), 0)) == 491 &&
+                    json_integer_value(json_array_get(at(layer, "jump"), 1)) == 32;
+        splits += json_is_true(at(layer, "split"));
+    }
+    assert_true(with_491 >= 1);
+    assert_true(splits > 10);
+    size_t n_layers = json_array_size(layers);
+    json_decref(doc);
+
+    expect(0, "analyze mobilenet_v2 --csv");
+    size_t lines = 0;
+    for (char *p = out_text; (p = strchr(p, '\n')) != NULL; ++p) lines++;
+    assert_int_equal(lines, n_layers + 1);
+
+    expect(0, "analyze resnet50 --size 2048x3072");
+    for (char *p = out_text, *end; (end = strchr(p, '\n')) != NULL; p = end + 1)
+        if (end - p > 120) fail_msg("%ld columns: %.130s", (long)(end - p), p);
+}
+
+static void test_models(void **state) {
+    (void)state;
+    expect(0, "models");
+    assert_non_null(strstr(out_text, "15470264320")); /* vgg16 */
+    expect(0, "models --json");
+    json_t *doc = document("models"), *model;
+    size_t i;
+    int found = 0;
+    json_array_foreach(at(doc, "models"), i, model) {
+        if (strcmp(json_string_value(at(model, "name")), "resnet50") != 0) continue;
+        found++;
+        assert_int_equal(integer_at(model, "macs_224"), 4089184256);
+        assert_int_equal(integer_at(model, "params"), 25557032);
+    }
+    assert_int_equal(found, 1);
+    json_decref(doc);
+}
+
+static void test_run_json(void **state) {
+    static const char *const integers[] = {"plan.peak_bytes",
+                                           "plan.macs",
+                                           "plan.macs_untiled",
+                                           "plan.breakdown.arena",
+                                           "plan.breakdown.weights",
+                                           "plan.breakdown.scratch",
+                                           "plan.breakdown.source",
+                                           "plan.breakdown.reserve",
+                                           "measured.peak_rss_bytes",
+                                           "measured.arena_high_water_bytes",
+                                           "measured.macs"};
+    (void)state;
+    expect(0,
+           "run mobilenet_v2 synthetic:161x193 --tiles 2x3 --split features.6 --threads 2 "
+           "--top 3 --json");
+    json_t *doc = document("run");
+    for (size_t i = 0; i < sizeof integers / sizeof integers[0]; ++i)
+        assert_true(integer_at(doc, integers[i]) >= 0);
+    long long sum =
+        integer_at(doc, "plan.breakdown.arena") + integer_at(doc, "plan.breakdown.weights") +
+        integer_at(doc, "plan.breakdown.scratch") + integer_at(doc, "plan.breakdown.source") +
+        integer_at(doc, "plan.breakdown.reserve");
+    assert_int_equal(sum, integer_at(doc, "plan.peak_bytes"));
+    assert_int_equal(integer_at(doc, "plan.macs"), integer_at(doc, "measured.macs"));
+    assert_true(integer_at(doc, "plan.macs") > integer_at(doc, "plan.macs_untiled"));
+    assert_true(json_is_real(at(doc, "measured.seconds")));
+    assert_int_equal(json_array_size(at(doc, "plan.stages")), 2);
+    assert_string_equal(json_string_value(at(json_array_get(at(doc, "plan.stages"), 0), "mode")),
+                        "tiled");
+    assert_int_equal(json_integer_value(json_array_get(at(doc, "plan.tiles"), 1)), 3);
+    assert_int_equal(json_array_size(at(doc, "output.shape")), 2);
+    assert_int_equal(json_integer_value(json_array_get(at(doc, "output.shape"), 1)), 1000);
+    assert_int_equal(json_array_size(at(doc, "top")), 3);
+    char hash[64];
+    (void)snprintf(hash, sizeof hash, "%s", json_string_value(at(doc, "output.hash")));
+    assert_int_equal(strlen(hash), 32);
+    json_decref(doc);
+    expect(0, "run mobilenet_v2 synthetic:161x193 --untiled --threads 1");
+    assert_non_null(strstr(out_text, hash)); /* the same bits another way */
+    expect(0, "run mobilenet_v2 synthetic:161x193 --seed 7");
+    assert_null(strstr(out_text, hash)); /* other weights */
+}
+
+static void test_outputs(void **state) {
+    (void)state;
+    (void)unlink("cli_out.npy");
+    expect(0, "run mobilenet_v2 synthetic:96x96 -o cli_out.npy");
+    FILE *file = fopen("cli_out.npy", "rb");
+    assert_non_null(file);
+    char magic[6];
+    assert_int_equal(fread(magic, 1, 6, file), 6);
+    assert_memory_equal(magic, "\x93NUMPY", 6);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    assert_int_equal(ftell(file) % 64, (1000 * 4) % 64); /* header of a multiple of 64 bytes */
+    (void)fclose(file);
+    expect(5, "run mobilenet_v2 synthetic:96x96 -o no_such_folder/out.npy");
+    expect(5, "run mobilenet_v2 synthetic:96x96 --json >/dev/full");
+    write_file("cli_labels.txt", "zero\r\none\n");
+    expect(0, "run mobilenet_v2 synthetic:96x96 --top 1000 --labels cli_labels.txt");
+    assert_non_null(strstr(out_text, "  zero\n"));
+    expect(3, "run mobilenet_v2 synthetic:96x96 --labels no_such_labels.txt");
+}
+
+/* A run that is stopped leaves nothing behind, neither under the final name nor beside it. */
+static void test_cancelled(void **state) {
+    (void)state;
+    (void)system("rm -rf cli_stop && mkdir cli_stop");
+    char command[1024];
+    (void)snprintf(command, sizeof command,
+                   "timeout -s INT 1 '%s' run resnet50 synthetic:3000x3000 --tiles 16x16 "
+                   "--split layer2.3 -o cli_stop/out.npy >cli_out.txt 2>cli_err.txt; code=$?; "
+                   "[ -z \"$(ls cli_stop)\" ] || exit 99; exit $code",
+                   RFX_PROGRAM);
+    int status = system(command);
+    read_text("cli_err.txt", err_text);
+    /* 124: timeout sent the signal and rfexec ended after it */
+    assert_int_equal(WEXITSTATUS(status), 124);
+    assert_non_null(strstr(err_text, "rfexec: stopped"));
+}
+
+static void test_budget_round_trip(void **state) {
+    (void)state;
+    expect_says(4, "run mobilenet_v2 synthetic:1024x1024 --memory 1MiB --threads 1",
+                "smallest possible budget");
+    const char *number = strstr(err_text, "--memory ");
+    assert_non_null(number);
+    unsigned long long smallest = strtoull(number + strlen("--memory "), NULL, 10);
+    assert_int_equal(smallest % 1024, 0);
+    assert_string_equal(out_text, "");
+
+    expect(4, "run mobilenet_v2 synthetic:1024x1024 --memory 1MiB --threads 1 --json");
+    json_t *doc = document("run");
+    assert_int_equal(integer_at(doc, "smallest_bytes"), smallest);
+    (void)integer_at(doc, "breakdown.arena");
+    json_decref(doc);
+
+    char args[256];
+    (void)snprintf(args, sizeof args,
+                   "run mobilenet_v2 synthetic:1024x1024 --threads 1 --json --memory %llu",
+                   smallest);
+    expect(0, args);
+    doc = document("run");
+    assert_true(integer_at(doc, "plan.peak_bytes") <= (long long)smallest);
+#ifndef RFX_SANITIZE
+    assert_true(integer_at(doc, "measured.peak_rss_bytes") <= (long long)smallest);
+#endif
+    json_decref(doc);
+    (void)snprintf(args, sizeof args,
+                   "run mobilenet_v2 synthetic:1024x1024 --threads 1 --memory %llu",
+                   smallest - 1024);
+    expect(4, args); /* it is the smallest */
+}
+
+static void test_verify(void **state) {
+    (void)state;
+    expect(0,
+           "verify mobilenet_v2 synthetic:257x321 --tiles 3x4 --split features.6 --naive --json");
+    json_t *doc = document("verify");
+    assert_true(json_is_true(at(doc, "identical")));
+    assert_int_equal(integer_at(doc, "compared"), 1000);
+    assert_int_equal(integer_at(doc, "different"), 0);
+    json_t *naive = json_array_get(at(doc, "naive.outputs"), 0);
+    assert_true(json_real_value(at(naive, "wrong_share")) > 0.5);
+    assert_true(json_real_value(at(naive, "largest_error")) > 0.0);
+    assert_int_equal(integer_at(doc, "naive.tiles"), 12);
+    json_decref(doc);
+    expect(0, "verify mobilenet_v2 synthetic:129x65");
+    assert_non_null(strstr(out_text, "IDENTICAL  1000 elements compared, 0 different"));
+}
+
+static void test_plan_and_bench(void **state) {
+    (void)state;
+    expect(0, "plan mobilenet_v2 --size 1024x1024 --memory 48MiB --json");
+    json_t *doc = document("plan");
+    assert_true(integer_at(doc, "plan.peak_bytes") <= 48 << 20);
+    json_decref(doc);
+    expect(0, "plan mobilenet_v2 synthetic:512x512 --untiled");
+    assert_non_null(strstr(out_text, "1.000 x untiled"));
+    expect(0, "bench mobilenet_v2 --size 96x96 --runs 2 --json");
+    doc = document("bench");
+    assert_int_equal(integer_at(doc, "measured.runs"), 2);
+    assert_true(json_real_value(at(doc, "measured.gmacs_per_second")) > 0);
+    assert_true(json_real_value(at(doc, "measured.seconds_min")) <=
+                json_real_value(at(doc, "measured.seconds_max")));
+    json_decref(doc);
+}
+
+static void test_export(void **state) {
+    (void)state;
+    expect(0, "export mobilenet_v2 -o cli_net.onnx --seed 3");
+    expect(0, "run mobilenet_v2 synthetic:96x128 --seed 3 --json");
+    json_t *built_in = document("run");
+    expect(0, "run cli_net.onnx synthetic:96x128 --json");
+    json_t *loaded = document("run");
+    assert_string_equal(json_string_value(at(built_in, "output.hash")),
+                        json_string_value(at(loaded, "output.hash")));
+    json_decref(built_in);
+    json_decref(loaded);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_usage_errors),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_analyze),
+        cmocka_unit_test(test_models),
+        cmocka_unit_test(test_run_json),
+        cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_budget_round_trip),
+        cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_plan_and_bench),
+        cmocka_unit_test(test_export),
+    };
+    return cmocka_run_group_tests_name("cli", tests, NULL, NULL);
+}

@@ -1,0 +1,63 @@
+# The installed library: librfexec (shared and static) from the objects of all folders, one header
+# tree below include/rfexec, rfexec.pc, and a CMake package with the target rfexec::rfexec.
+include(CMakePackageConfigHelpers)
+
+set(RFX_INCLUDE_DIR ${CMAKE_INSTALL_INCLUDEDIR}/rfexec)
+set(rfx_objects)
+foreach(folder layers rf_analysis tiler rfexec)
+  list(APPEND rfx_objects $<TARGET_OBJECTS:rfx_${folder}>)
+endforeach()
+# A folder's own objects only: the object libraries that it takes in are named here.
+foreach(part kernels_base kernels_avx2 kernels_avx512 onnx_proto)
+  if(TARGET rfx_${part})
+    list(APPEND rfx_objects $<TARGET_OBJECTS:rfx_${part}>)
+  endif()
+endforeach()
+
+function(rfx_add_library target kind export_name)
+  add_library(${target} ${kind} ${rfx_objects})
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME rfexec
+                        EXPORT_NAME ${export_name})
+  target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${RFX_INCLUDE_DIR}>)
+  foreach(folder layers rf_analysis tiler rfexec)
+    add_dependencies(${target} rfx_${folder})
+  endforeach()
+  install(TARGETS ${target} EXPORT rfexec_targets
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
+rfx_add_library(rfx_library SHARED rfexec)
+set_target_properties(rfx_library PROPERTIES VERSION ${PROJECT_VERSION}
+                      SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+set(rfx_dependencies PkgConfig::OPENBLAS OpenMP::OpenMP_C PNG::PNG PkgConfig::JANSSON
+    PkgConfig::XXHASH ${NANOPB_LIBRARY} m)
+if(TARGET JPEG::JPEG)
+  list(APPEND rfx_dependencies JPEG::JPEG)
+endif()
+target_link_libraries(rfx_library PRIVATE ${rfx_dependencies})
+if(RFX_SANITIZE)
+  target_link_options(rfx_library PRIVATE -fsanitize=address,undefined)
+endif()
+# The static archive names no dependencies in CMake; pkg-config --static does.
+rfx_add_library(rfx_archive STATIC rfexec_static)
+
+foreach(folder layers rf_analysis tiler rfexec)
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.h)
+  install(FILES ${headers} DESTINATION ${RFX_INCLUDE_DIR}/${folder})
+endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/rfexec/include/rfexec/
+        DESTINATION ${RFX_INCLUDE_DIR}/rfexec FILES_MATCHING PATTERN "*.h")
+
+# Both files find their prefix from their own place: the installed tree can be moved.
+file(RELATIVE_PATH rfx_pc_to_prefix /x/${CMAKE_INSTALL_LIBDIR}/pkgconfig /x)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/rfexec.pc.in ${CMAKE_CURRENT_BINARY_DIR}/rfexec.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rfexec.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+set(rfx_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rfexec)
+install(EXPORT rfexec_targets NAMESPACE rfexec:: FILE rfexec-config.cmake
+        DESTINATION ${rfx_package_dir})
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/rfexec-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rfexec-config-version.cmake
+        DESTINATION ${rfx_package_dir})
