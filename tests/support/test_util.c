@@ -1,0 +1,219 @@
+/* See test_util.h. */
+#include "tests/support/test_util.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layers/checked.h"
+
+struct test_rng test_rng_make(uint64_t seed) {
+    struct test_rng rng = {seed * 0x9e3779b97f4a7c15u + 0x632be59bd9b4e019u};
+    return rng;
+}
+
+uint64_t test_rng_next(struct test_rng *rng) {
+    uint64_t z = rng->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+int64_t test_rng_int(struct test_rng *rng, int64_t lo, int64_t hi) {
+    return lo + (int64_t)(test_rng_next(rng) % (uint64_t)(hi - lo + 1));
+}
+
+float test_rng_float(struct test_rng *rng, float lo, float hi) {
+    return lo + (hi - lo) * ((float)(test_rng_next(rng) >> 40) * 0x1p-24f);
+}
+
+bool test_rng_chance(struct test_rng *rng, int percent) {
+    return test_rng_int(rng, 0, 99) < percent;
+}
+
+void test_rng_fill(struct test_rng *rng, float *values, int64_t n, float lo, float hi) {
+    for (int64_t i = 0; i < n; i++) values[i] = test_rng_float(rng, lo, hi);
+}
+
+int64_t test_env_int(const char *name, int64_t missing) {
+    const char *text = getenv(name);
+    return text == NULL || *text == '\0' ? missing : strtoll(text, NULL, 0);
+}
+
+static uint32_t bits_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static double error_of(float got, float want, double floor) {
+    if (bits_of(got) == bits_of(want) || (isnan(got) && isnan(want))) return 0.0;
+    if (!isfinite(got) || !isfinite(want)) return got == want ? 0.0 : HUGE_VAL;
+    return fabs((double)got - (double)want) / fmax(fabs((double)want), floor);
+}
+
+static void note(struct test_diff *diff, int64_t i, double error) {
+    if (diff->count++ == 0) diff->first = i;
+    if (diff->worst >= 0 && error <= diff->worst_error) return;
+    diff->worst = i;
+    diff->worst_error = error;
+}
+
+bool test_same_bits(const float *got, const float *want, int64_t n, struct test_diff *diff) {
+    *diff = (struct test_diff){0, -1, -1, 0.0};
+    for (int64_t i = 0; i < n; i++)
+        if (bits_of(got[i]) != bits_of(want[i])) note(diff, i, error_of(got[i], want[i], 1e-30));
+    return diff->count == 0;
+}
+
+bool test_close(const float *got, const float *want, int64_t n, double tolerance, double floor,
+                struct test_diff *diff) {
+    *diff = (struct test_diff){0, -1, -1, 0.0};
+    for (int64_t i = 0; i < n; i++) {
+        double error = error_of(got[i], want[i], floor);
+        if (error > tolerance) note(diff, i, error);
+    }
+    return diff->count == 0;
+}
+
+void test_print_diff(const char *what, const float *got, const float *want, int64_t n,
+                     const struct test_diff *diff) {
+    if (diff->count == 0) return;
+    int64_t at[2] = {diff->first, diff->worst};
+    fprintf(stderr, "%s: %lld of %lld differ", what, (long long)diff->count, (long long)n);
+    for (int k = 0; k < 2; k++)
+        fprintf(stderr, ", %s [%lld] got %.9g (%08x) want %.9g (%08x)", k == 0 ? "first" : "worst",
+                (long long)at[k], (double)got[at[k]], bits_of(got[at[k]]), (double)want[at[k]],
+                bits_of(want[at[k]]));
+    fprintf(stderr, ", worst relative error %.3g\n", diff->worst_error);
+}
+
+static int64_t ordered(float x) {
+    int64_t bits = bits_of(x);
+    return bits >= 0x80000000 ? 0x80000000 - bits : bits;
+}
+
+int64_t test_ulp_distance(float a, float b) {
+    if (isnan(a) || isnan(b)) return INT64_MAX;
+    int64_t d = ordered(a) - ordered(b);
+    return d < 0 ? -d : d;
+}
+
+float *test_floats(int64_t n) {
+    float *values = malloc((size_t)(n > 0 ? n : 1) * sizeof *values);
+    if (values == NULL) {
+        fprintf(stderr, "no memory for %lld floats\n", (long long)n);
+        abort();
+    }
+    for (int64_t i = 0; i < n; i++) values[i] = NAN;
+    return values;
+}
+
+void test_nchw_to_nhwc(const float *in, float *out, int64_t c, int64_t h, int64_t w) {
+    for (int64_t i = 0; i < c; i++)
+        for (int64_t p = 0; p < h * w; p++) out[p * c + i] = in[i * h * w + p];
+}
+
+void test_nhwc_to_nchw(const float *in, float *out, int64_t c, int64_t h, int64_t w) {
+    for (int64_t i = 0; i < c; i++)
+        for (int64_t p = 0; p < h * w; p++) out[i * h * w + p] = in[p * c + i];
+}
+
+void test_copy_rect(const struct rfx_view *from, const struct rfx_view *to, struct rfx_rect rect) {
+    if (rfx_rect_is_empty(rect)) return;
+    size_t bytes = (size_t)(rfx_rect_cols(rect) * from->c) * sizeof(float);
+    for (int64_t y = rect.y0; y < rect.y1; y++)
+        memcpy(rfx_view_at(to, y, rect.x0), rfx_view_at(from, y, rect.x0), bytes);
+}
+
+static void *aligned_block(size_t bytes) {
+    void *block = aligned_alloc(RFX_ALIGNMENT_BYTES, rfx_align_up(bytes > 0 ? bytes : 1));
+    if (block == NULL) abort();
+    memset(block, 0xff, rfx_align_up(bytes > 0 ? bytes : 1));
+    return block;
+}
+
+#define GUARD_FLOATS 16
+static const uint32_t guard_bits = 0x7fedcba9u;
+
+static float guard_value(void) {
+    float x;
+    memcpy(&x, &guard_bits, sizeof x);
+    return x;
+}
+
+/* Runs on a guarded output buffer; what is around the rectangle must keep its bits. */
+static bool run_guarded(const struct rfx_node *node, struct rfx_run_args *args, float *out,
+                        struct rfx_rect rect) {
+    int64_t n = rfx_rect_area(rect) * node->out.c;
+    float *buffer = test_floats(n + 2 * GUARD_FLOATS);
+    for (int64_t i = 0; i < n + 2 * GUARD_FLOATS; i++) buffer[i] = guard_value();
+    args->out = rfx_view_dense(buffer + GUARD_FLOATS, rect, node->out.c);
+    rfx_op_def(node->op)->run(args);
+    bool ok = true;
+    for (int64_t i = 0; i < GUARD_FLOATS; i++)
+        ok &=
+            bits_of(buffer[i]) == guard_bits && bits_of(buffer[n + GUARD_FLOATS + i]) == guard_bits;
+    if (!ok) fprintf(stderr, "node '%s' wrote outside its rectangle\n", node->name);
+    struct rfx_view whole = rfx_view_dense(out, rfx_node_full_rect(node), node->out.c);
+    test_copy_rect(&args->out, &whole, rect);
+    free(buffer);
+    return ok;
+}
+
+bool test_run_node(const struct rfx_graph *graph, const struct rfx_node *node, float *const *in,
+                   float *out, struct rfx_rect rect, int threads) {
+    struct rfx_view views[64];
+    struct rfx_error err = {{0}};
+    if (node->n_in > 64) return false;
+    void *packed = aligned_block(rfx_op_packed_bytes(graph, node));
+    void *scratch = aligned_block(rfx_op_scratch_bytes(graph, node, threads));
+    for (int k = 0; k < node->n_in; k++) {
+        const struct rfx_node *from = &graph->nodes[node->in[k]];
+        struct rfx_rect full = rfx_node_full_rect(from);
+        struct rfx_rect need = rfx_rect_intersect(rfx_op_in_rect(graph, node, k, rect), full);
+        if (rfx_rect_is_empty(need)) need = rfx_rect_make(0, 0, 0, 0);
+        struct rfx_view whole = rfx_view_dense(in[k], full, from->out.c);
+        views[k] =
+            rfx_view_dense(test_floats(rfx_rect_area(need) * from->out.c), need, from->out.c);
+        test_copy_rect(&whole, &views[k], need);
+    }
+    bool ok = rfx_op_pack(graph, node, packed, &err) == RFX_OK;
+    if (!ok) fprintf(stderr, "pack of '%s': %s\n", node->name, err.text);
+    struct rfx_run_args args = {.graph = graph,
+                                .node = node,
+                                .in = views,
+                                .rect = rect,
+                                .packed = packed,
+                                .scratch = scratch,
+                                .threads = threads};
+    if (ok) ok = run_guarded(node, &args, out, rect);
+    for (int k = 0; k < node->n_in; k++) free(views[k].data);
+    free(scratch);
+    free(packed);
+    return ok;
+}
+
+int64_t test_fail_each_allocation(enum rfx_status (*build)(struct rfx_memory *mem, void *context,
+                                                           struct rfx_error *err),
+                                  void *context) {
+    for (int64_t k = 0; k < 100000; k++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        if (mem == NULL) return -1;
+        struct rfx_error err = {{0}};
+        rfx_memory_fail_after(mem, k);
+        enum rfx_status status = build(mem, context, &err);
+        size_t left = rfx_memory_current_bytes(mem);
+        if (left == 0) rfx_memory_free(mem);
+        bool clean = left == 0 && (status == RFX_OK ||
+                                   (status == RFX_STATUS_OUT_OF_MEMORY && err.text[0] != '\0'));
+        if (!clean) {
+            fprintf(stderr, "allocation %lld failing: status %s, text '%s', %zu bytes left\n",
+                    (long long)k, rfx_status_name(status), err.text, left);
+            return -1;
+        }
+        if (status == RFX_OK) return k;
+    }
+    return -1;
+}
