@@ -110,7 +110,7 @@ static inline struct rfx_rect rfx_node_full_rect(const struct rfx_node *node) {
     X(RFX_OP_GEMM, rfx_op_gemm)                           \
     X(RFX_OP_MATMUL, rfx_op_matmul)
 
-#define RFX_OP_DECLARE(op, def) extern const struct rfx_op_def def __attribute__((weak));
+#define RFX_OP_DECLARE(op, def) extern const struct rfx_op_def def;
 RFX_OP_LIST(RFX_OP_DECLARE)
 #undef RFX_OP_DECLARE
 #endif
