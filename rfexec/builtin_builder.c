@@ -142,13 +142,22 @@ int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, floa
     return add_node(b, &node, gain * gain * (7.0f / 6.0f));
 }
 
+/* A rectifier halves a symmetric signal; of a sum with a rectified operand it takes little. */
+static float rectified_moment(const struct rfx_builder *b, int in) {
+    const struct rfx_node *node = &b->graph->nodes[in];
+    if (node->op != RFX_OP_BINARY) return 0.5f * b->moment[in];
+    for (int k = 0; k < 2; k++)
+        if (b->graph->nodes[node->in[k]].op != RFX_OP_AFFINE)
+            return b->moment[node->in[k]] + 0.75f * b->moment[node->in[1 - k]];
+    return 0.5f * b->moment[in];
+}
+
 int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_act act) {
     if (b->status != RFX_OK) return -1;
-    /* A sum has a rectified operand already and is halved less than a symmetric signal. */
-    float kept = b->graph->nodes[in].op == RFX_OP_BINARY ? 0.85f : 0.5f;
+    float moment = rectified_moment(b, in);
     struct rfx_node node = {
         .op = RFX_OP_ACTIVATION, .name = name, .n_in = 1, .in = &in, .act = act};
-    return add_node(b, &node, kept * moment_of(b, in));
+    return add_node(b, &node, moment);
 }
 
 int rfx_builder_relu(struct rfx_builder *b, const char *name, int in) {
