@@ -22,7 +22,6 @@ void rfx_cli_progress_catch_signals(void) {
     /* SA_RESETHAND: a second signal ends the process at once */
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
-    (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error: exit code 5 */
 }
 
 bool rfx_cli_progress_cancelled(void) {

@@ -128,35 +128,27 @@ json_t *rfx_report_measured(const struct rfx_run_report *report) {
                      "seconds", report->seconds, "macs", (json_int_t)report->macs);
 }
 
-static void print_bytes(FILE *stream, const struct rfx_plan *plan) {
-    char a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS], c[RFX_HUMAN_CHARS], d[RFX_HUMAN_CHARS],
-        e[RFX_HUMAN_CHARS];
-    fprintf(stream, "activations %s, weights %s, scratch %s, image %s, reserve %s",
-            rfx_human_bytes(plan->bytes.arena, a), rfx_human_bytes(plan->bytes.weights, b),
-            rfx_human_bytes(plan->bytes.scratch, c), rfx_human_bytes(plan->bytes.source, d),
-            rfx_human_bytes(plan->bytes.reserve, e));
-}
-
 void rfx_report_plan_text(const struct rfx_plan *plan) {
-    char text[160], a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS];
+    char text[160], a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS], c[RFX_HUMAN_CHARS], d[RFX_HUMAN_CHARS],
+        e[RFX_HUMAN_CHARS], f[RFX_HUMAN_CHARS];
     rfx_plan_describe(plan, text, sizeof text);
     printf("plan       %s, %d thread%s\n", text, plan->threads, plan->threads == 1 ? "" : "s");
-    printf("predicted  %s peak: ", rfx_human_bytes(plan->peak_bytes, a));
-    print_bytes(stdout, plan);
-    printf("\nMACs       %s, %.3f x untiled (%s)\n", rfx_human_count(plan->macs, a),
-           macs_ratio(plan), rfx_human_count(plan->macs_untiled, b));
+    printf("predicted  %s peak: activations %s, weights %s, scratch %s, image %s, reserve %s\n",
+           rfx_human_bytes(plan->peak_bytes, a), rfx_human_bytes(plan->bytes.arena, b),
+           rfx_human_bytes(plan->bytes.weights, c), rfx_human_bytes(plan->bytes.scratch, d),
+           rfx_human_bytes(plan->bytes.source, e), rfx_human_bytes(plan->bytes.reserve, f));
+    printf("MACs       %s, %.3f x untiled (%s)\n", rfx_human_count(plan->macs, a), macs_ratio(plan),
+           rfx_human_count(plan->macs_untiled, b));
 }
 
 void rfx_report_smallest(const char *command, const char *model, size_t budget_bytes,
                          const struct rfx_plan *smallest, bool json) {
-    char a[RFX_HUMAN_CHARS], text[160];
+    char text[160];
     size_t fits = (smallest->peak_bytes + KIB - 1) / KIB * KIB;
     rfx_plan_describe(smallest, text, sizeof text);
-    rfx_cli_message("the smallest possible budget is --memory %zu (%s): %s", fits,
-                    rfx_human_bytes(fits, a), text);
-    fputs("rfexec: it needs ", stderr);
-    print_bytes(stderr, smallest);
-    fputc('\n', stderr);
+    /* The library's own message, printed before, has the figures. */
+    rfx_cli_message("the smallest possible budget is for %s: run again with --memory %zu", text,
+                    fits);
     if (!json) return;
     json_t *document = rfx_report_document(command, model);
     (void)json_object_update_new(

@@ -28,7 +28,7 @@ static void read_text(const char *path, char *text) {
 /* Runs "rfexec <args>", fills out_text and err_text, returns the exit code. */
 static int rfexec(const char *args) {
     char command[2048];
-    (void)snprintf(command, sizeof command, "'%s' %s >cli_out.txt 2>cli_err.txt", RFX_PROGRAM,
+    (void)snprintf(command, sizeof command, "'%s' >cli_out.txt 2>cli_err.txt %s", RFX_PROGRAM,
                    args);
     int status = system(command);
     read_text("cli_out.txt", out_text);
@@ -155,7 +155,7 @@ static void test_refused(void **state) {
     expect_says(3, "run mobilenet_v2 no_such_picture.png", "no_such_picture.png");
     expect_says(3, "run mobilenet_v2 cli_broken.png", "cli_broken.png");
     expect_says(3, "run mobilenet_v2 cli_broken.npy", "cli_broken.npy");
-    expect_says(3, "run mobilenet_v2 synthetic:64", "synthetic");
+    expect_says(2, "run mobilenet_v2 synthetic:64", "synthetic");
     expect_says(3, "export no_such_net -o cli_no.onnx", "no_such_net");
 }
 
@@ -296,9 +296,9 @@ static void test_budget_round_trip(void **state) {
     (void)state;
     expect_says(4, "run mobilenet_v2 synthetic:1024x1024 --memory 1MiB --threads 1",
                 "smallest possible budget");
-    const char *number = strstr(err_text, "--memory ");
+    const char *number = strstr(err_text, "again with --memory ");
     assert_non_null(number);
-    unsigned long long smallest = strtoull(number + strlen("--memory "), NULL, 10);
+    unsigned long long smallest = strtoull(number + strlen("again with --memory "), NULL, 10);
     assert_int_equal(smallest % 1024, 0);
     assert_string_equal(out_text, "");
 
