@@ -270,6 +270,9 @@ static enum rfx_status run_pass(struct fuse_pass *pass, struct rfx_error *err) {
     for (int i = 0; i < pass->graph->n_nodes; i++) pass->replaced_by[i] = i;
     count_consumers(pass);
     compact(pass);
+    if (pass->graph->input < 0)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "model '%s': no output depends on the image", pass->graph->name);
     pass->graph->param_count = 0;
     pass->graph->param_count = rfx_graph_param_count(pass->graph);
     for (int i = 0; i < pass->graph->n_nodes; i++) {

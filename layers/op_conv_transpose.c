@@ -112,8 +112,9 @@ static uint64_t transpose_macs(const struct rfx_graph *graph, const struct rfx_n
                                uint64_t area) {
     (void)graph;
     const struct rfx_conv_attr *a = &node->attr.conv;
-    uint64_t taps = (uint64_t)(a->kh * a->kw) * (uint64_t)(a->ic / a->groups) * (uint64_t)a->oc;
-    return area * taps / (uint64_t)(a->sh * a->sw);
+    /* taps that reach one output pixel, at most; a whole number, so that tiles add up */
+    uint64_t taps = (uint64_t)(rfx_ceil_div(a->kh, a->sh) * rfx_ceil_div(a->kw, a->sw));
+    return area * taps * (uint64_t)(a->ic / a->groups) * (uint64_t)a->oc;
 }
 
 static size_t transpose_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {

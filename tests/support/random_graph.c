@@ -376,6 +376,21 @@ static void add_something(struct maker *m) {
         (void)add_squeeze_excite(m, in);
 }
 
+/* The last node that depends on the image: a network must. */
+static int last_dependent(const struct rfx_graph *graph) {
+    bool *depends = calloc((size_t)graph->n_nodes, sizeof *depends);
+    int last = 0;
+    if (depends == NULL) abort();
+    for (int i = 0; i < graph->n_nodes; i++) {
+        depends[i] = i == graph->input;
+        for (int k = 0; k < graph->nodes[i].n_in; k++)
+            depends[i] = depends[i] || depends[graph->nodes[i].in[k]];
+        if (depends[i]) last = i;
+    }
+    free(depends);
+    return last;
+}
+
 struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
                                     const struct random_graph_options *options) {
     struct maker m = {NULL, test_rng_make(seed), options};
@@ -388,7 +403,7 @@ struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
     if (add(&m, image) < 0) abort();
     int64_t n = draw(&m, options->min_nodes, options->max_nodes);
     for (int64_t i = 0; i < n; i++) add_something(&m);
-    int last = m.graph->n_nodes - 1;
+    int last = last_dependent(m.graph);
     if (rfx_graph_add_output(m.graph, last, "out", &err) != RFX_OK) abort();
     if (last > 2 && chance(&m, 30) &&
         rfx_graph_add_output(m.graph, (int)draw(&m, 1, last - 1), "side", &err) != RFX_OK)
