@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "layers/checked.h"
+#include "report.h"
 #include "rfexec/image_write.h"
 #include "rfexec/output_write.h"
 
@@ -29,12 +30,9 @@ int rfx_cli_outputs_check(const struct rfx_graph *graph, const struct rfx_cli_op
     const struct rfx_tensor *first = &graph->nodes[graph->outputs[0].node].out;
     bool classes_asked = options->top > 0 || options->labels != NULL;
     if (classes_asked && !is_vector(first)) {
-        char shape[96] = "";
-        for (int i = 0; i < first->shape.rank; ++i)
-            (void)snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%s%lld",
-                           i == 0 ? "" : "x", (long long)first->shape.dims[i]);
+        char shape[96];
         rfx_cli_message("--top and --labels need a vector of classes; output '%s' is %s",
-                        graph->outputs[0].name, shape);
+                        graph->outputs[0].name, rfx_human_shape(&first->shape, shape));
         return RFX_EXIT_USAGE;
     }
     if (options->output == NULL || ends_with(options->output, ".npy")) return RFX_EXIT_DONE;

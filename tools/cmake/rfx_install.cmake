@@ -2,6 +2,8 @@
 # tree below include/rfexec, rfexec.pc, and a CMake package with the target rfexec::rfexec.
 include(CMakePackageConfigHelpers)
 
+# Installed files find the OpenMP flavour of OpenBLAS, whichever the system's default is.
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 set(RFX_INCLUDE_DIR ${CMAKE_INSTALL_INCLUDEDIR}/rfexec)
 set(rfx_objects)
 foreach(folder layers rf_analysis tiler rfexec)
