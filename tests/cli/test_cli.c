@@ -325,6 +325,38 @@ static void test_budget_round_trip(void **state) {
     expect(4, args); /* it is the smallest */
 }
 
+static void test_byte_units(void **state) {
+    static const struct {
+        const char *text;
+        long long bytes;
+    } cases[] = {
+        {"4096", 4096},
+        {"1.5KiB", 1536},
+        {"2MB", 2000000},
+        {"1MiB", 1048576},
+        {"0.25M", 262144},
+        {"3k", 3072},
+        {"0.001GiB", 1073741},
+        {"1e", -1},
+        {"0.5", -1},
+        {"1 MiB", 1048576},
+        {"18446744073709551616", -1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        char args[128];
+        (void)snprintf(args, sizeof args, "plan resnet18 --json --memory '%s'", cases[i].text);
+        if (cases[i].bytes == -1) {
+            expect(2, args);
+            continue;
+        }
+        expect(4, args);
+        json_t *doc = document("plan");
+        assert_int_equal(integer_at(doc, "budget_bytes"), cases[i].bytes);
+        json_decref(doc);
+    }
+}
+
 static void test_verify(void **state) {
     (void)state;
     expect(0,
@@ -383,6 +415,7 @@ int main(void) {
         cmocka_unit_test(test_outputs),
         cmocka_unit_test(test_cancelled),
         cmocka_unit_test(test_budget_round_trip),
+        cmocka_unit_test(test_byte_units),
         cmocka_unit_test(test_verify),
         cmocka_unit_test(test_plan_and_bench),
         cmocka_unit_test(test_export),
