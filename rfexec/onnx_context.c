@@ -258,8 +258,8 @@ enum rfx_status rfx_onnx_attr_ints(struct rfx_onnx_import *ctx, const char *name
     return RFX_OK;
 }
 
-enum rfx_status rfx_onnx_ints(struct rfx_onnx_import *ctx, const char *name, size_t k,
-                              const int64_t **out, int64_t *count, bool *found) {
+enum rfx_status rfx_onnx_list_ints(struct rfx_onnx_import *ctx, const char *name, size_t k,
+                                   const int64_t **out, int64_t *count, bool *found) {
     const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, name);
     *found = true;
     if (a != NULL && a->kind == RFX_ONNX_ATTR_INTS) {

@@ -124,8 +124,9 @@ RFX_NODISCARD enum rfx_status rfx_onnx_attr_ints(struct rfx_onnx_import *ctx, co
                                                  size_t count, int64_t *out);
 
 /* The integers of attribute `name`, or of constant input k; *found says whether there are any. */
-RFX_NODISCARD enum rfx_status rfx_onnx_ints(struct rfx_onnx_import *ctx, const char *name, size_t k,
-                                            const int64_t **out, int64_t *count, bool *found);
+RFX_NODISCARD enum rfx_status rfx_onnx_list_ints(struct rfx_onnx_import *ctx, const char *name,
+                                                 size_t k, const int64_t **out, int64_t *count,
+                                                 bool *found);
 
 /* Makes a negative axis positive. MALFORMED: outside of [-rank, rank). */
 RFX_NODISCARD enum rfx_status rfx_onnx_axis(struct rfx_onnx_import *ctx, int64_t axis, int rank,

@@ -364,7 +364,7 @@ static enum rfx_status reduced_axes(struct rfx_onnx_import *ctx, int rank, bool 
     const int64_t *given = NULL;
     int64_t count = 0;
     bool found;
-    enum rfx_status status = rfx_onnx_ints(ctx, "axes", 1, &given, &count, &found);
+    enum rfx_status status = rfx_onnx_list_ints(ctx, "axes", 1, &given, &count, &found);
     if (status != RFX_OK) return status;
     *none = count == 0 && rfx_onnx_attr_int(ctx, "noop_with_empty_axes", 0) != 0;
     for (int i = 0; i < rank; i++) axes[i] = count == 0 && !*none;

@@ -136,7 +136,7 @@ enum rfx_status rfx_onnx_reshape_op(struct rfx_onnx_import *ctx) {
     struct rfx_shape shape;
     int out = -1;
     enum rfx_status status = need_input(ctx, &in);
-    if (status == RFX_OK) status = rfx_onnx_ints(ctx, "shape", 1, &target, &count, &found);
+    if (status == RFX_OK) status = rfx_onnx_list_ints(ctx, "shape", 1, &target, &count, &found);
     if (status == RFX_OK && !found)
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "no shape is given");
     if (status == RFX_OK) status = resolve(ctx, in, target, count, &shape);
@@ -153,7 +153,7 @@ enum rfx_status rfx_onnx_squeeze(struct rfx_onnx_import *ctx) {
     int64_t count;
     bool found, drop[RFX_MAX_RANK] = {false};
     enum rfx_status status = need_input(ctx, &in);
-    if (status == RFX_OK) status = rfx_onnx_ints(ctx, "axes", 1, &axes, &count, &found);
+    if (status == RFX_OK) status = rfx_onnx_list_ints(ctx, "axes", 1, &axes, &count, &found);
     if (status != RFX_OK) return status;
     for (int i = 0; i < in->rank; i++) drop[i] = !found && in->dims[i] == 1;
     for (int64_t i = 0; i < count; i++) {
@@ -177,7 +177,7 @@ enum rfx_status rfx_onnx_unsqueeze(struct rfx_onnx_import *ctx) {
     int64_t count;
     bool found, fresh[RFX_MAX_RANK] = {false};
     enum rfx_status status = need_input(ctx, &in);
-    if (status == RFX_OK) status = rfx_onnx_ints(ctx, "axes", 1, &axes, &count, &found);
+    if (status == RFX_OK) status = rfx_onnx_list_ints(ctx, "axes", 1, &axes, &count, &found);
     if (status != RFX_OK) return status;
     if (!found || count > RFX_MAX_RANK - in->rank)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "%lld axes on rank %d",
@@ -275,7 +275,7 @@ enum rfx_status rfx_onnx_expand(struct rfx_onnx_import *ctx) {
     int64_t count;
     bool found;
     enum rfx_status status = need_input(ctx, &in);
-    if (status == RFX_OK) status = rfx_onnx_ints(ctx, "", 1, &target, &count, &found);
+    if (status == RFX_OK) status = rfx_onnx_list_ints(ctx, "", 1, &target, &count, &found);
     if (status != RFX_OK) return status;
     if (!found || count > RFX_MAX_RANK)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a shape of rank %lld",

@@ -98,7 +98,7 @@ static enum rfx_status read_cut(struct rfx_onnx_import *ctx, const struct rfx_sh
     bool found[4], seen[RFX_MAX_RANK] = {false};
     enum rfx_status status = RFX_OK;
     for (size_t k = 0; status == RFX_OK && k < 4; k++)
-        status = rfx_onnx_ints(ctx, names[k], k + 1, &v[k], &count[k], &found[k]);
+        status = rfx_onnx_list_ints(ctx, names[k], k + 1, &v[k], &count[k], &found[k]);
     if (status != RFX_OK) return status;
     if (!found[0] || !found[1] || count[0] != count[1] || (found[2] && count[2] != count[0]) ||
         (found[3] && count[3] != count[0]) || count[0] > in->rank)
@@ -172,7 +172,7 @@ enum rfx_status rfx_onnx_split(struct rfx_onnx_import *ctx) {
     size_t n = ctx->node->n_out;
     enum rfx_status status =
         rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", 0), shape.rank, &axis);
-    if (status == RFX_OK) status = rfx_onnx_ints(ctx, "split", 1, &sizes, &count, &found);
+    if (status == RFX_OK) status = rfx_onnx_list_ints(ctx, "split", 1, &sizes, &count, &found);
     if (status != RFX_OK) return status;
     if (n == 0 || (found && count != (int64_t)n))
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "%lld parts for %zu outputs",
@@ -258,9 +258,9 @@ static enum rfx_status read_pads(struct rfx_onnx_import *ctx, int rank, int64_t 
     const int64_t *pads = NULL, *axes = NULL;
     int64_t n_pads, n_axes = 0;
     bool found, has_axes = false;
-    enum rfx_status status = rfx_onnx_ints(ctx, "pads", 1, &pads, &n_pads, &found);
+    enum rfx_status status = rfx_onnx_list_ints(ctx, "pads", 1, &pads, &n_pads, &found);
     if (status == RFX_OK && ctx->opset >= 18)
-        status = rfx_onnx_ints(ctx, "", 3, &axes, &n_axes, &has_axes);
+        status = rfx_onnx_list_ints(ctx, "", 3, &axes, &n_axes, &has_axes);
     if (status != RFX_OK) return status;
     if (!found || n_pads != 2 * (has_axes ? n_axes : rank) || n_axes > rank)
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "%lld pads for rank %d",
