@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "report.h"
@@ -17,6 +18,8 @@ int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options, 
         return RFX_EXIT_REFUSED;
     }
     enum rfx_status status = rfx_model_load(mem, model, &load, out, &err);
+    if (status != RFX_OK && strstr(err.text, model) == NULL)
+        status = rfx_fail_within(&err, status, "model '%s'", model);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
