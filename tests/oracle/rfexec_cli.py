@@ -27,7 +27,9 @@ def run(program, model, image, out_dir, options=()):
     report = json.loads(done.stdout)
     arrays = {}
     for output in report["outputs"]:
-        arrays[output["name"]] = np.load(output["file"]).reshape(output["shape"])
+        single = len(report["outputs"]) == 1
+        name = "output.npy" if single else f"output.{output['name'].replace('/', '_')}.npy"
+        arrays[output["name"]] = np.load(out_dir / name).reshape(output["shape"])
     return report, arrays
 
 
