@@ -4,7 +4,8 @@
 set -eu
 
 packages="gcc libc6-dev make cmake pkg-config libopenblas-openmp-dev libpng-dev libstb-dev
-    libjansson-dev libxxhash-dev libcmocka-dev nanopb libnanopb-dev libonnx-dev"
+    libjansson-dev libxxhash-dev libcmocka-dev nanopb libnanopb-dev libonnx-dev
+    python3-venv"
 
 missing=""
 for package in $packages; do
