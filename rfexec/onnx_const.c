@@ -6,6 +6,7 @@
 #include "rfexec/onnx_import.h"
 
 #define MAX_FOLDED_ELEMS ((int64_t)1 << 22) /* of a constant whose numbers are asked for */
+#define MAX_FOLDED_TOTAL ((int64_t)1 << 24) /* of all results of folding in one model */
 
 bool rfx_onnx_type_is_real(int32_t type) {
     return type == RFX_ONNX_FLOAT || type == RFX_ONNX_DOUBLE || type == RFX_ONNX_FLOAT16 ||
@@ -28,7 +29,8 @@ struct rfx_onnx_const *rfx_onnx_const_new(struct rfx_onnx_import *ctx, int32_t t
     int64_t elems = 1;
     for (int i = 0; i < shape->rank; i++)
         if (shape->dims[i] < 0 || !rfx_checked_mul_i64(elems, shape->dims[i], &elems)) return NULL;
-    if (elems > MAX_FOLDED_ELEMS) return NULL;
+    if (elems > MAX_FOLDED_ELEMS || ctx->folded_elems > MAX_FOLDED_TOTAL) return NULL;
+    ctx->folded_elems += elems;
     struct rfx_onnx_const *c = new_const(ctx, type, shape, elems);
     if (c == NULL) return NULL;
     void *values = rfx_arena_alloc(ctx->arena, (size_t)elems + 1, sizeof(double));

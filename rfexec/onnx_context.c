@@ -57,7 +57,9 @@ static const char *unique_name(struct rfx_onnx_import *ctx, const char *suffix) 
     char *name = rfx_arena_alloc(ctx->arena, room, 1);
     if (name == NULL) return NULL;
     snprintf(name, room, "%s%s", ctx->node_name, suffix);
-    for (unsigned i = 2; rfx_onnx_names_find(ctx->used, name) != NULL; i++)
+    /* Counting from the node's index finds a free name at once, whatever the file holds. */
+    for (unsigned i = (unsigned)ctx->graph->n_nodes; rfx_onnx_names_find(ctx->used, name) != NULL;
+         i++)
         snprintf(name, room, "%s%s#%u", ctx->node_name, suffix, i);
     struct rfx_onnx_operand none = {-1, NULL};
     return rfx_onnx_names_put(ctx->used, name, none) ? name : NULL;

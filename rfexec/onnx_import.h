@@ -44,6 +44,7 @@ struct rfx_onnx_import {
     int *plain_of; /* per graph node: its PLAIN form or -1; and the map it was made from */
     int *map_of;
     size_t form_capacity;
+    int64_t folded_elems; /* of all constants that folding has made */
 };
 
 typedef enum rfx_status (*rfx_onnx_convert)(struct rfx_onnx_import *ctx);

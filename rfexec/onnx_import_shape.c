@@ -21,7 +21,9 @@ static enum rfx_status give_shape(struct rfx_onnx_import *ctx, const struct rfx_
     for (int i = 0; same && i < old->rank; i++) same = old->dims[i] == shape->dims[i];
     if (same) return rfx_onnx_set(ctx, 0, x);
     enum rfx_status status = rfx_onnx_plain(ctx, x, &out);
-    if (status == RFX_OK) status = rfx_onnx_reshape(ctx, out, shape, &out);
+    struct rfx_node node = {.op = RFX_OP_RESHAPE};
+    node.attr.reshape.shape = *shape;
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &out, 1, &out);
     return finish(ctx, status, out);
 }
 
