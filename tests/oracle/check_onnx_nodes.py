@@ -17,7 +17,7 @@ import warnings
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import numpy_helper
+from onnx import numpy_helper, version_converter
 from onnx.backend.test.loader import load_model_tests
 
 import rfexec_cli
@@ -71,6 +71,11 @@ def load(case):
         model, (inputs, expected) = case.model, case.data_sets[0]
     else:
         model, inputs, expected = files_of(case)
+    if model.opset_import[0].version < 7:
+        try:
+            model = version_converter.convert_version(model, 9)
+        except RuntimeError:
+            pass  # not to be converted: rfexec refuses it
     constants = {value.name for value in model.graph.initializer}
     infos = [info for info in model.graph.input if info.name not in constants]
     image = None
