@@ -40,7 +40,7 @@ struct search {
 };
 
 size_t rfx_plan_reserve_bytes(int threads) {
-    return 14 * MIB + (size_t)threads * 3 * MIB;
+    return 10 * MIB + (size_t)threads * 2 * MIB;
 }
 
 /* The tile count that was asked for (more tiles than positions would be empty), or 1 .. 8, then

@@ -1,0 +1,45 @@
+"""Measures what a run of rfexec needs beside what its plan accounts for.
+
+    measure_reserve.py build/rfexec
+
+Peak resident memory (the kernel's VmHWM) less arena, weights, scratch and image, for three networks,
+four OpenBLAS core types and 1, 2, 4 and 8 threads: code, libraries, stacks, OpenBLAS's buffers, tables.
+docs/memory.md says what rfx_plan_reserve_bytes makes of it.
+"""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+
+NETWORKS = [("mobilenet_v2", "1024x1024"), ("resnet50", "512x512"), ("vgg16", "256x256")]
+CORES = ["Haswell", "Zen", "SkylakeX", "Prescott"]
+
+
+def overhead(program, network, size, core, threads):
+    """(measured, reserved) in MiB of one run."""
+    command = [program, "run", network, f"synthetic:{size}", "--json", "--threads", str(threads),
+               "--tiles", "3x3"]
+    environment = dict(os.environ, OPENBLAS_CORETYPE=core)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    report = json.loads(done.stdout)
+    reserve = report["plan"]["breakdown"]["reserve"]
+    planned = report["plan"]["peak_bytes"] - reserve
+    return (report["measured"]["peak_rss_bytes"] - planned) / 2**20, reserve / 2**20
+
+
+def main():
+    program = sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)
+    worst = {}
+    for (network, size), core, threads in itertools.product(NETWORKS, CORES, [1, 2, 4, 8]):
+        measured, reserve = overhead(program, network, size, core, threads)
+        worst[threads] = max(worst.get(threads, (0, 0)), (measured, reserve))
+        print(f"{network:14} {core:9} {threads} threads: {measured:5.1f} MiB of {reserve:.0f}")
+    for threads, (measured, reserve) in worst.items():
+        print(f"largest with {threads} threads: {measured:.1f} MiB, reserved {reserve:.0f} MiB")
+    return 0 if all(measured <= reserve for measured, reserve in worst.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
