@@ -273,6 +273,7 @@ static enum rfx_status shape_of_const(struct rfx_onnx_import *ctx, size_t k,
                                       struct rfx_shape *out) {
     struct rfx_onnx_const *c;
     const int64_t *ints;
+    out->rank = 0;
     enum rfx_status status = rfx_onnx_in_const(ctx, k, &c);
     if (status == RFX_OK) status = rfx_onnx_const_ints(ctx, c, &ints);
     if (status != RFX_OK) return status;

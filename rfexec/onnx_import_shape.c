@@ -29,6 +29,7 @@ static enum rfx_status give_shape(struct rfx_onnx_import *ctx, const struct rfx_
 
 static enum rfx_status need_input(struct rfx_onnx_import *ctx, const struct rfx_shape **shape) {
     struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
+    *shape = NULL;
     if (x.node < 0 && x.constant == NULL)
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 0 is missing");
     *shape = rfx_onnx_shape(ctx, x);
