@@ -72,9 +72,9 @@ def row(model, size, name, ours, theirs):
     """One table row from the rounds of one configuration."""
     if not ours:
         return [model, size, name, "-", "-", "-", "-", "impossible"]
-    ratios = [a["seconds"]["median"] / b["seconds"] for a, b in zip(ours, theirs)]
-    seconds = statistics.median(a["seconds"]["median"] for a in ours)
-    peak = max(a["peak_rss_bytes"] for a in ours)
+    ratios = [a["measured"]["seconds"] / b["seconds"] for a, b in zip(ours, theirs)]
+    seconds = statistics.median(a["measured"]["seconds"] for a in ours)
+    peak = max(a["measured"]["peak_rss_bytes"] for a in ours)
     peer = max(b["peak_rss_bytes"] for b in theirs)
     return [model, size, name, f"{seconds:.2f} s", f"{statistics.median(ratios):.2f}",
             mib(peak), f"{peak / peer:.2f}", f"{ours[0]['plan']['macs_ratio']:.3f}"]
