@@ -106,7 +106,9 @@ static double binary_real(const struct rfx_onnx_import *ctx, double a, double b)
     if (op_is(ctx, "LessOrEqual")) return a <= b;
     if (op_is(ctx, "And")) return a != 0.0 && b != 0.0;
     if (op_is(ctx, "Or")) return a != 0.0 || b != 0.0;
-    return fmod(a, b); /* Mod */
+    double r = fmod(a, b); /* Mod: the sign of b, or of a with fmod = 1 */
+    bool floors = rfx_onnx_attr_int(ctx, "fmod", 0) == 0;
+    return floors && r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
 }
 
 /* The same on integers, exact; unsigned arithmetic so that overflow wraps. */
@@ -118,7 +120,8 @@ static int64_t binary_int(const struct rfx_onnx_import *ctx, int64_t a, int64_t 
     if (op_is(ctx, "Div")) return safe ? a / b : 0;
     if (op_is(ctx, "Mod")) {
         int64_t r = safe ? a % b : 0;
-        return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+        bool floors = rfx_onnx_attr_int(ctx, "fmod", 0) == 0;
+        return floors && r != 0 && (r < 0) != (b < 0) ? r + b : r;
     }
     if (op_is(ctx, "Max")) return a > b ? a : b;
     if (op_is(ctx, "Min")) return a < b ? a : b;

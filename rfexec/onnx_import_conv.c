@@ -121,9 +121,10 @@ enum rfx_status rfx_onnx_conv(struct rfx_onnx_import *ctx) {
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
 }
 
-/* Pads of a transposed convolution from output_shape or auto_pad. */
+/* Pads of a transposed convolution from output_shape or auto_pad; an output beyond the kernels'
+ * reach gets rows of mere bias at its end, which is output padding. */
 static void transposed_pads(const struct rfx_onnx_import *ctx, const struct rfx_tensor *in,
-                            const int64_t *shape, const int64_t *out_pad, struct window *win) {
+                            const int64_t *shape, int64_t *out_pad, struct window *win) {
     const char *mode = rfx_onnx_attr_string(ctx, "auto_pad", "NOTSET");
     bool same = strncmp(mode, "SAME_", 5) == 0;
     if (shape[0] == 0 && !same) return;
@@ -132,6 +133,7 @@ static void transposed_pads(const struct rfx_onnx_import *ctx, const struct rfx_
         int64_t want = shape[i] != 0 ? shape[i] : size[i] * win->strides[i];
         int64_t total = win->strides[i] * (size[i] - 1) + out_pad[i] +
                         (win->kernel[i] - 1) * win->dilations[i] + 1 - want;
+        if (total < 0) out_pad[i] -= total;
         total = rfx_max_i64(total, 0);
         bool upper = strcmp(mode, "SAME_UPPER") == 0;
         win->pads[i] = upper ? total / 2 : total - total / 2;
@@ -342,20 +344,43 @@ static enum rfx_status matmul_const(struct rfx_onnx_import *ctx, int in, struct 
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
 }
 
+/* A vector as the one row (k = 0) or the one column (k = 1) that MatMul takes it for. */
+static enum rfx_status as_matrix(struct rfx_onnx_import *ctx, int k, int *in) {
+    const struct rfx_shape *shape = &rfx_onnx_tensor_of(ctx, *in)->shape;
+    if (shape->rank != 1) return RFX_OK;
+    struct rfx_shape row = {2, {1, shape->dims[0]}}, column = {2, {shape->dims[0], 1}};
+    return rfx_onnx_reshape(ctx, *in, k == 0 ? &row : &column, in);
+}
+
 enum rfx_status rfx_onnx_matmul(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand b = rfx_onnx_in(ctx, 1);
     int in[2], out;
+    bool vector[2];
     enum rfx_status status = rfx_onnx_plain(ctx, rfx_onnx_in(ctx, 0), &in[0]);
     if (status != RFX_OK) return status;
     int rank = rfx_onnx_tensor_of(ctx, in[0])->shape.rank;
     if (b.constant != NULL && b.constant->shape.rank == 2 && rank >= 2)
         return matmul_const(ctx, in[0], b.constant);
     status = rfx_onnx_plain(ctx, b, &in[1]);
+    for (int k = 0; status == RFX_OK && k < 2; k++) {
+        int operand_rank = rfx_onnx_tensor_of(ctx, in[k])->shape.rank;
+        if (operand_rank == 0)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "operand %d is a number", k);
+        vector[k] = operand_rank == 1;
+        status = as_matrix(ctx, k, &in[k]);
+    }
     if (status != RFX_OK) return status;
-    if (rank < 2 || rfx_onnx_tensor_of(ctx, in[1])->shape.rank < 2)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a vector operand");
     struct rfx_node node = {.op = RFX_OP_MATMUL};
-    status = rfx_onnx_emit(ctx, &node, "", in, 2, &out);
+    bool drops = vector[0] || vector[1];
+    status = rfx_onnx_emit(ctx, &node, drops ? "/product" : "", in, 2, &out);
+    if (status != RFX_OK) return status;
+    if (drops) {
+        struct rfx_shape full = rfx_onnx_tensor_of(ctx, out)->shape, kept = {full.rank - 2, {0}};
+        for (int i = 0; i < kept.rank; i++) kept.dims[i] = full.dims[i];
+        if (!vector[0]) kept.dims[kept.rank++] = full.dims[full.rank - 2];
+        if (!vector[1]) kept.dims[kept.rank++] = full.dims[full.rank - 1];
+        status = rfx_onnx_reshape(ctx, out, &kept, &out);
+    }
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
 }
 

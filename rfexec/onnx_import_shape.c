@@ -92,7 +92,25 @@ static bool perm_is(const struct rfx_node *node, const int *perm, int rank) {
     return true;
 }
 
-/* Channel shuffle and pixel shuffle as exporters write them: Reshape, Transpose, Reshape. *done
+/* Pixel unshuffle: (c, h/b, b, w/b, b) transposed to blocks before (DCR) or after (CRD) channels.
+ */
+static bool is_unshuffle(const struct rfx_node *transpose, const int64_t *d,
+                         const struct rfx_tensor *m, const struct rfx_shape *shape,
+                         struct rfx_node *node) {
+    static const int crd[6] = {0, 1, 3, 5, 2, 4}, dcr[6] = {0, 3, 5, 1, 2, 4};
+    bool column_major = perm_is(transpose, crd, 6);
+    if (!column_major && !perm_is(transpose, dcr, 6)) return false;
+    int64_t block = d[3];
+    if (d[0] != 1 || d[1] != m->c || d[5] != block || d[2] * block != m->h ||
+        d[4] * block != m->w || shape->dims[2] != d[2] || shape->dims[3] != d[4])
+        return false;
+    node->op = RFX_OP_SPACE_TO_DEPTH;
+    node->attr.depth.block = block;
+    node->attr.depth.column_major = column_major;
+    return true;
+}
+
+/* Channel shuffle and pixel (un)shuffle as exporters write them: Reshape, Transpose, Reshape. *done
  * says whether the pattern was there; the nodes it replaces reach no output any more. */
 static enum rfx_status try_shuffle(struct rfx_onnx_import *ctx, int last,
                                    const struct rfx_shape *shape, int *out, bool *done) {
@@ -117,6 +135,7 @@ static enum rfx_status try_shuffle(struct rfx_onnx_import *ctx, int last,
         node.attr.select.map = select;
         *done = true;
     }
+    if (is_unshuffle(&nodes[last], d, &m, shape, &node)) *done = true;
     bool column_major = perm_is(&nodes[last], crd, 6);
     if (column_major || perm_is(&nodes[last], dcr, 6)) {
         int64_t block = column_major ? d[2] : d[1];
@@ -318,7 +337,10 @@ enum rfx_status rfx_onnx_depth(struct rfx_onnx_import *ctx) {
     if (node.attr.depth.block < 1 || node.attr.depth.block > 4096)
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "blocksize %lld",
                                (long long)node.attr.depth.block);
-    node.attr.depth.column_major = strcmp(rfx_onnx_attr_string(ctx, "mode", "DCR"), "CRD") == 0;
+    const char *mode = rfx_onnx_attr_string(ctx, "mode", "DCR");
+    node.attr.depth.column_major = strcmp(mode, "CRD") == 0;
+    if (!node.attr.depth.column_major && strcmp(mode, "DCR") != 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "mode '%.20s'", mode);
     status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
     return finish(ctx, status, out);
 }

@@ -9,7 +9,7 @@
 #include "rfexec/onnx_import.h"
 
 #define OPSET_MIN 7
-#define OPSET_MAX 27
+#define OPSET_MAX 28
 
 static enum rfx_status no_memory(struct rfx_onnx_import *ctx) {
     return rfx_fail(ctx->err, RFX_STATUS_OUT_OF_MEMORY, "onnx: no memory for the conversion");
