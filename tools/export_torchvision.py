@@ -3,7 +3,12 @@
     python tools/export_torchvision.py OUT_DIR [NAME ...]
 
 For each network (default: mobilenet_v2 and resnet50) four files: <name>_<exporter>_<static|dynamic>.onnx
-with exporter ts (TorchScript) or dynamo. Needs torch, torchvision, onnx and onnxscript."""
+with exporter ts (TorchScript) or dynamo. Needs torch, torchvision, onnx and onnxscript.
+
+To hold rfexec to ONNX Runtime on all of them, untiled and in tiles (onnxruntime needed too):
+
+    python tests/oracle/check_models.py build/rfexec OUT_DIR/*.onnx \\
+        --sizes 224x224,513x769,1024x1024 --tiles 3x2"""
 
 import importlib.util
 import os

@@ -47,7 +47,7 @@ KINDS = ["node", "simple", "pytorch-operator", "pytorch-converted"]
 PER_IMAGE = {
     "Abs", "Ceil", "Erf", "Floor", "Log", "Neg", "Reciprocal", "Softplus", "Sqrt",
     "AveragePool", "BatchNormalization", "Clip", "Conv", "ConvTranspose", "DepthToSpace", "Dropout",
-    "Elu", "Exp", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "LRN",
+    "Elu", "Exp", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "LRN", "PRelu", "Pad",
     "LeakyRelu", "MaxPool", "Relu", "Sigmoid", "SpaceToDepth", "Swish", "Tanh",
 }
 
