@@ -31,10 +31,12 @@ struct rfx_onnx_const *rfx_onnx_const_new(struct rfx_onnx_import *ctx, int32_t t
         if (shape->dims[i] < 0 || !rfx_checked_mul_i64(elems, shape->dims[i], &elems)) return NULL;
     if (elems > MAX_FOLDED_ELEMS || ctx->folded_elems > MAX_FOLDED_TOTAL) return NULL;
     ctx->folded_elems += elems;
+    ctx->out_of_memory = true;
     struct rfx_onnx_const *c = new_const(ctx, type, shape, elems);
     if (c == NULL) return NULL;
     void *values = rfx_arena_alloc(ctx->arena, (size_t)elems + 1, sizeof(double));
     if (values == NULL) return NULL;
+    ctx->out_of_memory = false;
     if (rfx_onnx_type_is_real(type))
         c->reals = values;
     else

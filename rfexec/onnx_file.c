@@ -27,7 +27,7 @@ struct rfx_onnx_files {
 
 static enum rfx_status map_file(const char *path, void **data, size_t *size,
                                 struct rfx_error *err) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not wait for a writer */
     if (fd < 0) return rfx_fail(err, RFX_STATUS_IO, "cannot open '%s': %s", path, strerror(errno));
     enum rfx_status status = RFX_OK;
     struct stat st;

@@ -12,8 +12,10 @@ static enum rfx_status set_const(struct rfx_onnx_import *ctx, size_t k, struct r
 }
 
 static enum rfx_status too_large(struct rfx_onnx_import *ctx) {
+    if (ctx->out_of_memory)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
     return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                           "the constant result has an impossible size or no memory is left");
+                           "the constant result has an impossible size");
 }
 
 static double round_to(int32_t type, double value) {

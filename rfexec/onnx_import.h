@@ -45,6 +45,7 @@ struct rfx_onnx_import {
     int *map_of;
     size_t form_capacity;
     int64_t folded_elems; /* of all constants that folding has made */
+    bool out_of_memory;   /* why rfx_onnx_const_new gave nothing: memory, not an impossible size */
 };
 
 typedef enum rfx_status (*rfx_onnx_convert)(struct rfx_onnx_import *ctx);

@@ -31,6 +31,11 @@ void maker_bytes(struct maker *m, int field, const void *data, size_t size) {
     put(m, data, size);
 }
 
+void maker_float(struct maker *m, int field, float value) {
+    put_varint(m, (uint64_t)field << 3 | 5);
+    put(m, &value, sizeof value);
+}
+
 void maker_text(struct maker *m, int field, const char *text) {
     maker_bytes(m, field, text, strlen(text));
 }

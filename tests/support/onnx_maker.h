@@ -17,6 +17,9 @@ void maker_bytes(struct maker *m, int field, const void *data, size_t size);
 void maker_text(struct maker *m, int field, const char *text);
 void maker_message(struct maker *m, int field, const struct maker *inner);
 
+/* Appends `field` as a fixed 32-bit value. */
+void maker_float(struct maker *m, int field, float value);
+
 /* Into a graph: an input or output of `rank` dims (0: symbolic), a float tensor as raw_data, an
  * int64 tensor as int64_data. */
 void maker_value(struct maker *graph, int field, const char *name, const int64_t *dims, int rank);
