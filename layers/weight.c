@@ -4,6 +4,7 @@
 #include "layers/weight.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -85,8 +86,12 @@ void rfx_weight_read(const struct rfx_weight *weight, int64_t first, int64_t cou
     if (weight->source == RFX_WEIGHT_GENERATED) {
         float span = weight->hi - weight->lo;
         for (int64_t i = 0; i < count; i++) {
-            uint64_t bits = mix(weight->seed + (uint64_t)(first + i) * 0xd1342543de82ef95u);
-            out[i] = weight->lo + span * ((float)(bits >> 40) * 0x1p-24f);
+            int64_t element = first + i;
+            bool mirrored = weight->mirror > 0 && element / weight->mirror % 2 != 0;
+            if (mirrored) element -= weight->mirror;
+            uint64_t bits = mix(weight->seed + (uint64_t)element * 0xd1342543de82ef95u);
+            float step = span * ((float)(bits >> 40) * 0x1p-24f);
+            out[i] = mirrored ? weight->hi - step : weight->lo + step;
         }
         return;
     }

@@ -35,6 +35,8 @@ struct rfx_weight {
     const void *data; /* OWNED, MAPPED; may be unaligned when MAPPED */
     uint64_t seed;    /* GENERATED */
     float lo, hi;     /* GENERATED */
+    int64_t mirror;   /* GENERATED: n > 0: of each 2 n elements the last n are the first n mirrored,
+                         lo + hi - x, so that they cancel */
     struct rfx_shape shape;
     int64_t elems;
 };

@@ -1,8 +1,10 @@
 /* The layer vocabulary of the built-in networks; see the header.
  *
- * Moments: a convolution with He-uniform weights (variance 2 / fan_in) doubles the second moment
- * of its input; a batch norm with gamma U(.5, 1.5) and beta U(-.5, .5) makes it gain^2 * 7/6; a
- * rectifier halves a symmetric signal. */
+ * Signals: elements are taken as Gaussian of the tracked mean and square. A convolution's weights
+ * cancel in pairs of neighbouring input channels (rfx_weight.mirror), so that the mean common to
+ * all channels, which rectifiers make and which says nothing about the image, is not passed on:
+ * with weights of variance 2 / fan_in it doubles the variance of its input. A batch norm with gamma
+ * U(.7, 1.3) and beta U(-.3, .3) makes the second moment gain^2 * 1.06. */
 #include "rfexec/builtin_builder.h"
 
 #include <math.h>
@@ -33,8 +35,8 @@ void rfx_builder_init(struct rfx_builder *b, struct rfx_graph *graph, uint64_t s
 }
 
 void rfx_builder_free(struct rfx_builder *b) {
-    rfx_memory_release(b->graph->mem, b->moment);
-    b->moment = NULL;
+    rfx_memory_release(b->graph->mem, b->signal);
+    b->signal = NULL;
 }
 
 int rfx_builder_fail(struct rfx_builder *b, enum rfx_status status) {
@@ -46,27 +48,39 @@ int64_t rfx_builder_channels(const struct rfx_builder *b, int node) {
     return b->status == RFX_OK ? b->graph->nodes[node].out.c : 1;
 }
 
-static float moment_of(const struct rfx_builder *b, int node) {
-    return b->status == RFX_OK ? b->moment[node] : 1.0f;
+static struct rfx_signal signal_of(const struct rfx_builder *b, int node) {
+    return b->status == RFX_OK ? b->signal[node] : (struct rfx_signal){.mean = 0, .square = 1};
 }
 
-static int add_node(struct rfx_builder *b, const struct rfx_node *node, float moment) {
+static float variance_of(const struct rfx_builder *b, int node) {
+    struct rfx_signal signal = signal_of(b, node);
+    return fmaxf(signal.square - signal.mean * signal.mean, 1e-3f * signal.square + 1e-12f);
+}
+
+int rfx_builder_add_node(struct rfx_builder *b, const struct rfx_node *node, float mean,
+                         float square) {
     if (b->status != RFX_OK) return -1;
     struct rfx_memory *mem = b->graph->mem;
-    if (b->graph->n_nodes >= b->moment_capacity) {
-        int capacity = b->moment_capacity + 256;
-        size_t bytes = (size_t)capacity * sizeof *b->moment;
-        float *grown = rfx_memory_realloc(mem, b->moment, bytes);
+    if (b->graph->n_nodes >= b->signal_capacity) {
+        int capacity = b->signal_capacity + 256;
+        size_t bytes = (size_t)capacity * sizeof *b->signal;
+        struct rfx_signal *grown = rfx_memory_realloc(mem, b->signal, bytes);
         if (grown == NULL)
             return rfx_builder_fail(b, rfx_memory_fail(mem, "network builder", bytes, b->err));
-        b->moment = grown;
-        b->moment_capacity = capacity;
+        b->signal = grown;
+        b->signal_capacity = capacity;
     }
     int index;
     enum rfx_status status = rfx_graph_add(b->graph, node, &index, b->err);
     if (status != RFX_OK) return rfx_builder_fail(b, status);
-    b->moment[index] = moment;
+    b->signal[index] = (struct rfx_signal){.mean = mean, .square = square};
     return index;
+}
+
+/* A node whose output is distributed as that of node `like`. */
+static int add_like(struct rfx_builder *b, const struct rfx_node *node, int like) {
+    struct rfx_signal signal = signal_of(b, like);
+    return rfx_builder_add_node(b, node, signal.mean, signal.square);
 }
 
 /* FNV-1a over "layer/part", so that a layer's weights do not depend on the layers before it. */
@@ -78,14 +92,16 @@ static uint64_t weight_seed(uint64_t seed, const char *layer, const char *part) 
     return hash;
 }
 
-static int add_uniform(struct rfx_builder *b, const char *layer, const char *part,
-                       struct rfx_shape shape, float lo, float hi) {
+/* Values in [lo, hi); mirror: see struct rfx_weight. */
+static int add_weight(struct rfx_builder *b, const char *layer, const char *part,
+                      struct rfx_shape shape, float lo, float hi, int64_t mirror) {
     if (b->status != RFX_OK) return -1;
     struct rfx_weight weight = {.source = RFX_WEIGHT_GENERATED,
                                 .dtype = RFX_DTYPE_F32,
                                 .seed = weight_seed(b->seed, layer, part),
                                 .lo = lo,
                                 .hi = hi,
+                                .mirror = mirror,
                                 .shape = shape,
                                 .elems = 1};
     for (int i = 0; i < shape.rank; i++) weight.elems *= shape.dims[i];
@@ -94,12 +110,17 @@ static int add_uniform(struct rfx_builder *b, const char *layer, const char *par
     return status == RFX_OK ? index : rfx_builder_fail(b, status);
 }
 
+static int add_uniform(struct rfx_builder *b, const char *layer, const char *part,
+                       struct rfx_shape shape, float lo, float hi) {
+    return add_weight(b, layer, part, shape, lo, hi, 0);
+}
+
 int rfx_builder_input(struct rfx_builder *b, int64_t c, int64_t h, int64_t w) {
     struct rfx_node node = {.op = RFX_OP_INPUT, .name = "input"};
     node.attr.input.c = c;
     node.attr.input.h = h;
     node.attr.input.w = w;
-    return add_node(b, &node, 1.0f);
+    return rfx_builder_add_node(b, &node, 0.0f, 1.0f);
 }
 
 int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx_conv_spec spec) {
@@ -111,7 +132,11 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
     int64_t pad_h = spec.pad_h != 0 ? spec.pad_h : spec.pad;
     int64_t pad_w = spec.pad_w != 0 ? spec.pad_w : spec.pad;
     int64_t per_group = rfx_builder_channels(b, in) / groups;
-    float bound = sqrtf(6.0f / (float)(per_group * spec.kh * kw));
+    bool mirrored = per_group % 2 == 0;
+    float taken = mirrored ? variance_of(b, in) : signal_of(b, in).square;
+    /* Without a batch norm to follow, the weights make the output of variance 1. */
+    float gain = spec.bias ? 1.0f / taken : 2.0f;
+    float bound = sqrtf(3.0f * gain / (float)(per_group * spec.kh * kw));
     struct rfx_shape shape = {4, {spec.oc, per_group, spec.kh, kw}};
     struct rfx_node node = {.op = RFX_OP_CONV, .name = name, .n_in = 1, .in = &in};
     node.attr.conv = (struct rfx_conv_attr){.kh = spec.kh,
@@ -125,39 +150,54 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
                                             .oc = spec.oc,
                                             .bias = -1,
                                             .scale = -1};
-    node.attr.conv.weight = add_uniform(b, name, "weight", shape, -bound, bound);
+    node.attr.conv.weight =
+        add_weight(b, name, "weight", shape, -bound, bound, mirrored ? spec.kh * kw : 0);
     if (spec.bias)
         node.attr.conv.bias =
             add_uniform(b, name, "bias", (struct rfx_shape){1, {spec.oc}}, -0.1f, 0.1f);
-    return add_node(b, &node, 2.0f * moment_of(b, in));
+    return rfx_builder_add_node(b, &node, 0.0f, gain * taken);
 }
 
 int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, float gain) {
     int64_t c = rfx_builder_channels(b, in);
-    float scale = gain / sqrtf(moment_of(b, in) + 1e-5f);
+    struct rfx_signal signal = signal_of(b, in);
+    float deviation = sqrtf(variance_of(b, in)), centre = gain * signal.mean / deviation;
+    float scale = gain / (deviation + 1e-5f);
     struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
     struct rfx_shape shape = {1, {c}};
-    node.attr.affine.scale = add_uniform(b, name, "scale", shape, 0.5f * scale, 1.5f * scale);
-    node.attr.affine.shift = add_uniform(b, name, "shift", shape, -0.5f * gain, 0.5f * gain);
-    return add_node(b, &node, gain * gain * (7.0f / 6.0f));
+    node.attr.affine.scale = add_uniform(b, name, "scale", shape, 0.7f * scale, 1.3f * scale);
+    node.attr.affine.shift =
+        add_uniform(b, name, "shift", shape, -0.3f * gain - centre, 0.3f * gain - centre);
+    return rfx_builder_add_node(b, &node, 0.0f, gain * gain * 1.06f);
 }
 
-/* A rectifier halves a symmetric signal; of a sum with a rectified operand it takes little. */
-static float rectified_moment(const struct rfx_builder *b, int in) {
-    const struct rfx_node *node = &b->graph->nodes[in];
-    if (node->op != RFX_OP_BINARY) return 0.5f * b->moment[in];
-    for (int k = 0; k < 2; k++)
-        if (b->graph->nodes[node->in[k]].op != RFX_OP_AFFINE)
-            return b->moment[node->in[k]] + 0.75f * b->moment[node->in[1 - k]];
-    return 0.5f * b->moment[in];
+/* The activation of one number; kinds that the networks do not use count as the identity. */
+static double act_value(struct rfx_act act, double x) {
+    double sigmoid = 1.0 / (1.0 + exp(-x));
+    if (act.kind == RFX_ACT_RELU) return x > 0 ? x : 0;
+    if (act.kind == RFX_ACT_CLIP) return fmin(fmax(x, act.alpha), act.beta);
+    if (act.kind == RFX_ACT_LEAKY_RELU) return x < 0 ? act.alpha * x : x;
+    if (act.kind == RFX_ACT_PRELU) return x < 0 ? 0.25 * x : x;
+    if (act.kind == RFX_ACT_SIGMOID) return sigmoid;
+    if (act.kind == RFX_ACT_SILU) return x * sigmoid;
+    if (act.kind == RFX_ACT_TANH) return tanh(x);
+    return x;
 }
 
 int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_act act) {
     if (b->status != RFX_OK) return -1;
-    float moment = rectified_moment(b, in);
+    double centre = b->signal[in].mean, deviation = sqrt((double)variance_of(b, in));
+    double total = 0, mean = 0, square = 0;
+    for (int i = -20; i <= 20; i++) { /* a Gaussian, from -5 to 5 deviations */
+        double z = 0.25 * i, weight = exp(-0.5 * z * z);
+        double y = act_value(act, centre + deviation * z);
+        total += weight;
+        mean += weight * y;
+        square += weight * y * y;
+    }
     struct rfx_node node = {
         .op = RFX_OP_ACTIVATION, .name = name, .n_in = 1, .in = &in, .act = act};
-    return add_node(b, &node, moment);
+    return rfx_builder_add_node(b, &node, (float)(mean / total), (float)(square / total));
 }
 
 int rfx_builder_relu(struct rfx_builder *b, const char *name, int in) {
@@ -172,7 +212,9 @@ int rfx_builder_add(struct rfx_builder *b, const char *name, int left, int right
     int in[2] = {left, right};
     struct rfx_node node = {.op = RFX_OP_BINARY, .name = name, .n_in = 2, .in = in};
     node.attr.binary.kind = RFX_BINARY_ADD;
-    return add_node(b, &node, moment_of(b, left) + moment_of(b, right));
+    struct rfx_signal l = signal_of(b, left), r = signal_of(b, right);
+    return rfx_builder_add_node(b, &node, l.mean + r.mean,
+                                l.square + r.square + 2.0f * l.mean * r.mean);
 }
 
 int rfx_builder_max_pool(struct rfx_builder *b, const char *name, int in,
@@ -181,7 +223,9 @@ int rfx_builder_max_pool(struct rfx_builder *b, const char *name, int in,
     node.attr.pool = pool;
     if (node.attr.pool.dh == 0) node.attr.pool.dh = 1;
     if (node.attr.pool.dw == 0) node.attr.pool.dw = 1;
-    return add_node(b, &node, 1.5f * moment_of(b, in));
+    struct rfx_signal signal = signal_of(b, in);
+    return rfx_builder_add_node(b, &node, signal.mean + 0.3f * sqrtf(signal.square),
+                                1.5f * signal.square);
 }
 
 int rfx_builder_adaptive_avg(struct rfx_builder *b, const char *name, int in, int64_t oh,
@@ -189,30 +233,31 @@ int rfx_builder_adaptive_avg(struct rfx_builder *b, const char *name, int in, in
     struct rfx_node node = {.op = RFX_OP_POOL_ADAPTIVE_AVG, .name = name, .n_in = 1, .in = &in};
     node.attr.adaptive.oh = oh;
     node.attr.adaptive.ow = ow;
-    return add_node(b, &node, moment_of(b, in));
+    return add_like(b, &node, in);
 }
 
 int rfx_builder_global_mean(struct rfx_builder *b, const char *name, int in) {
     struct rfx_node node = {.op = RFX_OP_GLOBAL_POOL, .name = name, .n_in = 1, .in = &in};
     node.attr.global_pool.kind = RFX_REDUCE_MEAN;
-    return add_node(b, &node, moment_of(b, in));
+    return add_like(b, &node, in);
 }
 
 int rfx_builder_flatten(struct rfx_builder *b, const char *name, int in) {
     struct rfx_name plain_name = rfx_name("%s.nchw", name);
     struct rfx_node plain = {.op = RFX_OP_TO_PLAIN, .name = plain_name.text, .n_in = 1, .in = &in};
-    int middle = add_node(b, &plain, moment_of(b, in));
+    int middle = add_like(b, &plain, in);
     if (b->status != RFX_OK) return -1;
     struct rfx_node node = {.op = RFX_OP_RESHAPE, .name = name, .n_in = 1, .in = &middle};
     node.attr.reshape.shape = (struct rfx_shape){2, {1, b->graph->nodes[middle].out.elems}};
-    return add_node(b, &node, moment_of(b, in));
+    return add_like(b, &node, in);
 }
 
 int rfx_builder_linear(struct rfx_builder *b, const char *name, int in, int64_t m) {
     if (b->status != RFX_OK) return -1;
     const struct rfx_shape *shape = &b->graph->nodes[in].out.shape;
     int64_t k = shape->dims[shape->rank - 1];
-    float bound = sqrtf(6.0f / (float)k);
+    /* Variance 4 of the results, were the features not averages. */
+    float bound = sqrtf(12.0f / ((float)k * variance_of(b, in)));
     struct rfx_node node = {.op = RFX_OP_GEMM, .name = name, .n_in = 1, .in = &in};
     node.attr.gemm.k = k;
     node.attr.gemm.m = m;
@@ -220,9 +265,9 @@ int rfx_builder_linear(struct rfx_builder *b, const char *name, int in, int64_t 
     node.attr.gemm.alpha = 1.0f;
     node.attr.gemm.beta = 1.0f;
     node.attr.gemm.weight =
-        add_uniform(b, name, "weight", (struct rfx_shape){2, {m, k}}, -bound, bound);
+        add_weight(b, name, "weight", (struct rfx_shape){2, {m, k}}, -bound, bound, k % 2 == 0);
     node.attr.gemm.bias = add_uniform(b, name, "bias", (struct rfx_shape){1, {m}}, -0.1f, 0.1f);
-    return add_node(b, &node, 2.0f * moment_of(b, in));
+    return rfx_builder_add_node(b, &node, 0.0f, 4.0f);
 }
 
 int rfx_builder_conv_bn_act(struct rfx_builder *b, int in, const char *conv, const char *bn,

@@ -3,19 +3,25 @@
  * Invariants: 1. the first error sticks: after it every call does nothing and returns -1, so a
  * network reads as a list of layers and the status is looked at once; 2. every weight is a formula
  * of (seed, layer name), never stored; 3. batch norms are given statistics that fit the expected
- * second moment of what they normalise, so that signals neither die nor explode with depth. */
+ * mean and second moment of what they normalise, so that signals neither die nor explode with depth
+ * and depend on the image. */
 #ifndef RFX_RFEXEC_BUILTIN_BUILDER_H
 #define RFX_RFEXEC_BUILTIN_BUILDER_H
 
 #include "layers/graph.h"
+
+/* What is expected of a tensor's elements: their mean and the mean of their squares. */
+struct rfx_signal {
+    float mean, square;
+};
 
 struct rfx_builder {
     struct rfx_graph *graph;
     struct rfx_error *err;
     enum rfx_status status;
     uint64_t seed;
-    float *moment; /* per node: expected square of an element */
-    int moment_capacity;
+    struct rfx_signal *signal; /* per node */
+    int signal_capacity;
 };
 
 /* A layer's name by value, so that it can be composed within a call. */
@@ -45,6 +51,10 @@ int rfx_builder_fail(struct rfx_builder *b, enum rfx_status status);
 
 /* Channels of a node's output; 1 after an error. */
 int64_t rfx_builder_channels(const struct rfx_builder *b, int node);
+
+/* Adds any node; mean and square are those expected of its output. */
+int rfx_builder_add_node(struct rfx_builder *b, const struct rfx_node *node, float mean,
+                         float square);
 
 /* Each adds one node and returns its index, or -1. `in` is a node of this builder. */
 int rfx_builder_input(struct rfx_builder *b, int64_t c, int64_t h, int64_t w);

@@ -2,7 +2,7 @@
 #include "rfexec/builtin_networks.h"
 
 /* How much of a block's branch is added to the stream: small, so that depth does not add up. */
-static const float branch_gain = 0.4f;
+static const float branch_gain = 0.25f;
 
 /* <block>.conv<i>, <block>.bn<i> */
 static int conv_bn(struct rfx_builder *b, int x, const char *block, int i, float gain,

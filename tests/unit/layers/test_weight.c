@@ -1,6 +1,7 @@
 /* Reading constants: every type from unaligned memory, and the seeded generator. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -83,9 +84,31 @@ static void test_generated(void **state) {
     assert_true(same < 20);
 }
 
+/* The second half of each pair of blocks mirrors the first, whatever range is read. */
+static void test_mirrored(void **state) {
+    (void)state;
+    enum { N = 44, BLOCK = 9 };
+    float all[N], plain[N];
+    struct rfx_weight w = {
+        .source = RFX_WEIGHT_GENERATED, .seed = 5, .lo = -1.0f, .hi = 3.0f, .elems = N};
+    rfx_weight_read(&w, 0, N, plain);
+    w.mirror = BLOCK;
+    rfx_weight_read(&w, 0, N, all);
+    for (int i = 0; i < N; i++) {
+        float one;
+        rfx_weight_read(&w, i, 1, &one);
+        assert_memory_equal(&one, &all[i], sizeof one);
+        bool second = i / BLOCK % 2 == 1;
+        if (second)
+            assert_float_equal(all[i], 2.0f - plain[i - BLOCK], 1e-6);
+        else
+            assert_memory_equal(&all[i], &plain[i], sizeof(float));
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_types),
-                                       cmocka_unit_test(test_half_nan),
-                                       cmocka_unit_test(test_generated)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_types), cmocka_unit_test(test_half_nan),
+        cmocka_unit_test(test_generated), cmocka_unit_test(test_mirrored)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
