@@ -12,7 +12,7 @@
 #include "tiler/splits.h"
 
 #define MIB ((size_t)1 << 20)
-#define MAX_AXIS_COUNTS 40
+#define MAX_AXIS_COUNTS RFX_TILING_MAX_COUNTS
 #define DEFAULT_TILES 4
 
 struct candidate {
@@ -43,18 +43,14 @@ size_t rfx_plan_reserve_bytes(int threads) {
     return 10 * MIB + (size_t)threads * 2 * MIB;
 }
 
-/* The tile count that was asked for (more tiles than positions would be empty), or 1 .. 8, then
- * about 25 % apart, up to every position by itself. */
+/* The tile count that was asked for (more tiles than positions would be empty), or all counts of a
+ * search. */
 static int list_counts(int64_t extent, int64_t fixed, int64_t *counts) {
     if (fixed > 0) {
         counts[0] = rfx_min_i64(fixed, extent);
         return 1;
     }
-    int n = 0;
-    for (int64_t c = 1; c < extent && n < MAX_AXIS_COUNTS - 1; c += c < 8 ? 1 : c / 4)
-        counts[n++] = c;
-    counts[n++] = extent;
-    return n;
+    return rfx_tiling_counts(extent, counts);
 }
 
 static void fill_axes(struct search *search, int split) {

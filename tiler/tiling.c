@@ -34,3 +34,11 @@ void rfx_tiling_axis(const struct rfx_graph *graph, int split, enum rfx_axis axi
     }
     if (overlap != NULL) overlap->max_overlap = max_overlap;
 }
+
+int rfx_tiling_counts(int64_t extent, int64_t *counts) {
+    int n = 0;
+    for (int64_t c = 1; c < extent && n < RFX_TILING_MAX_COUNTS - 1; c += c < 8 ? 1 : c / 4)
+        counts[n++] = c;
+    counts[n++] = extent;
+    return n;
+}

@@ -25,4 +25,10 @@ struct rfx_tile_overlap {
 void rfx_tiling_axis(const struct rfx_graph *graph, int split, enum rfx_axis axis, int64_t n,
                      struct rfx_axis_region *regions, struct rfx_tile_extent *extents,
                      struct rfx_tile_overlap *overlap);
+
+#define RFX_TILING_MAX_COUNTS 40
+
+/* The tile counts that a search tries along an axis of `extent` positions: 1 .. 8, then about 25 %
+ * apart, up to every position by itself. Fills counts[RFX_TILING_MAX_COUNTS], returns how many. */
+int rfx_tiling_counts(int64_t extent, int64_t *counts);
 #endif

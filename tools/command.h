@@ -37,6 +37,7 @@ void rfx_cli_message(const char *format, ...) RFX_PRINTF(1, 2);
 
 int rfx_cmd_analyze(const struct rfx_cli_options *options);
 int rfx_cmd_bench(const struct rfx_cli_options *options);
+int rfx_cmd_curve(const struct rfx_cli_options *options);
 int rfx_cmd_export(const struct rfx_cli_options *options);
 int rfx_cmd_models(const struct rfx_cli_options *options);
 int rfx_cmd_plan(const struct rfx_cli_options *options);

@@ -7,20 +7,32 @@
 
 #include "report.h"
 
-int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options, int64_t h,
-                 int64_t w, struct rfx_graph **out) {
-    struct rfx_load_options load = {.h = h, .w = w, .seed = options->seed};
-    const char *model = options->args[0];
+static int load_model(struct rfx_memory *mem, const char *model,
+                      const struct rfx_load_options *load, struct rfx_graph **out) {
     struct rfx_error err = {{0}};
     if (!rfx_builtin_exists(model) && access(model, R_OK) != 0) {
         rfx_cli_message("model '%s': neither a readable file nor a built-in network", model);
         rfx_cli_message("'rfexec models' lists the built-in ones");
         return RFX_EXIT_REFUSED;
     }
-    enum rfx_status status = rfx_model_load(mem, model, &load, out, &err);
+    enum rfx_status status = rfx_model_load(mem, model, load, out, &err);
     if (status != RFX_OK && strstr(err.text, model) == NULL)
         status = rfx_fail_within(&err, status, "model '%s'", model);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options, int64_t h,
+                 int64_t w, struct rfx_graph **out) {
+    struct rfx_load_options load = {.h = h, .w = w, .seed = options->seed};
+    return load_model(mem, options->args[0], &load, out);
+}
+
+int rfx_cli_load_fused(struct rfx_memory *mem, const struct rfx_cli_options *options,
+                       const char *model, const struct rfx_fuse_options *fuse,
+                       struct rfx_graph **out) {
+    struct rfx_load_options load = {
+        .h = options->size.y, .w = options->size.x, .seed = options->seed, .fuse = fuse};
+    return load_model(mem, model, &load, out);
 }
 
 static int open_image(struct rfx_cli_job *job, const struct rfx_cli_options *options,

@@ -32,4 +32,9 @@ void rfx_cli_job_free(struct rfx_cli_job *job);
 /* Loads args[0] for --size (0 x 0: the model's own). */
 RFX_NODISCARD int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options,
                                int64_t h, int64_t w, struct rfx_graph **out);
+
+/* Loads `model` for --size, fused as asked. */
+RFX_NODISCARD int rfx_cli_load_fused(struct rfx_memory *mem, const struct rfx_cli_options *options,
+                                     const char *model, const struct rfx_fuse_options *fuse,
+                                     struct rfx_graph **out);
 #endif

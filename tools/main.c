@@ -23,6 +23,17 @@ static const struct rfx_cli_command commands[] = {
      "rfexec plan mobilenet_v2 --size 4096x4096 --memory 256MiB\n"
      "rfexec plan resnet50 --size 2048x2048 --tiles 4x4 --split layer2.3 --json\n",
      RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_JSON, 1, 2, rfx_cmd_plan},
+    {"curve", "MODEL [MODEL ...] [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json|--csv]",
+     "what tiling costs in MACs and buys in memory, for every place to cut",
+     "Runs nothing. For each aggregation point: MACs and peak memory over those of the "
+     "whole-image\n"
+     "run, weights counted. Baselines: eager (batch norm, activation and Add each make a tensor),\n"
+     "fused (batch norm and activation inside the convolution), coalesced (Add in place as well).\n"
+     "The Pareto front is over all points and all grids.\n",
+     "rfexec curve mobilenet_v2 --size 1024x1024 --tiles 16\n"
+     "rfexec curve resnet18 resnet50 --size 1024x1024 --tiles 4x4 --baseline eager --csv\n",
+     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_CURVE | RFX_CLI_JSON | RFX_CLI_CSV, 1, RFX_CLI_MAX_ARGS,
+     rfx_cmd_curve},
     {"run", "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--top K --labels FILE] [--json]",
      "run a network on an image",
      "INPUT is a picture (png, jpg, bmp, ...), a .npy file (CxHxW or 1xCxHxW float32, taken as it\n"

@@ -18,6 +18,7 @@ enum option_kind {
     KIND_FLAG,   /* bool */
     KIND_BYTES,  /* size_t */
     KIND_PAIR,   /* struct rfx_cli_pair */
+    KIND_GRID,   /* the same, or a count alone */
     KIND_COUNT,  /* int64_t, 1 .. limit */
     KIND_SEED,   /* uint64_t */
     KIND_TEXT,   /* const char * */
@@ -45,6 +46,10 @@ static const struct option_row rows[] = {
      "budget of the whole process: 64MiB, 1.5GiB, 200MB, 4096; the planner chooses", 0},
     {"tiles", 't', KIND_PAIR, RFX_CLI_PLAN, AT(tiles), "RxC",
      "tiles over the map where the network is cut, rows x columns", 0},
+    {"tiles", 't', KIND_GRID, RFX_CLI_CURVE, AT(tiles), "N|RxC",
+     "number of tiles (the most square grid) or rows x columns (default 16)", 0},
+    {"baseline", 0, KIND_TEXT, RFX_CLI_CURVE, AT(baseline), "NAME",
+     "what counts as a tensor: eager, fused (default) or coalesced", 0},
     {"split", 's', KIND_TEXT, RFX_CLI_PLAN, AT(split), "NAME",
      "where the network is cut (see analyze; default: the planner chooses)", 0},
     {"untiled", 0, KIND_FLAG, RFX_CLI_PLAN, AT(untiled), NULL, "run whole maps", 0},
@@ -158,6 +163,15 @@ bool rfx_cli_parse_pair(const char *text, struct rfx_cli_pair *out) {
     return true;
 }
 
+/* "4x6", or "16" as {16, 0}. */
+static bool parse_grid(const char *text, struct rfx_cli_pair *out) {
+    struct rfx_cli_pair grid = {0, 0};
+    if (strpbrk(text, "xX") != NULL) return rfx_cli_parse_pair(text, out);
+    if (!parse_count(text, text + strlen(text), INT32_MAX, &grid.y)) return false;
+    *out = grid;
+    return true;
+}
+
 static bool parse_seed(const char *text, uint64_t *out) {
     if (!isdigit((unsigned char)*text)) return false;
     errno = 0;
@@ -199,6 +213,8 @@ static bool store(const struct option_row *row, const char *text, struct rfx_cli
             return rfx_cli_parse_bytes(text, at);
         case KIND_PAIR:
             return rfx_cli_parse_pair(text, at);
+        case KIND_GRID:
+            return parse_grid(text, at);
         case KIND_COUNT:
             return parse_count(text, text + strlen(text), row->limit, at);
         case KIND_SEED:
@@ -234,18 +250,21 @@ int rfx_cli_edit_distance(const char *a, const char *b) {
     return line[m];
 }
 
-/* The row of an option by name or letter, whatever command takes it. */
-static const struct option_row *find_row(const char *name, size_t length) {
-    for (int i = 0; i < N_ROWS; ++i) {
-        if (strlen(rows[i].name) == length && strncmp(rows[i].name, name, length) == 0)
-            return &rows[i];
-        if (length == 1 && rows[i].letter == name[0]) return &rows[i];
-    }
-    return NULL;
-}
-
 static bool row_taken(const struct option_row *row, unsigned groups) {
     return row->group == 0 || (row->group & groups) != 0;
+}
+
+/* The row of an option by name or letter: this command's, or else any command's. */
+static const struct option_row *find_row(const char *name, size_t length, unsigned groups) {
+    const struct option_row *other = NULL;
+    for (int i = 0; i < N_ROWS; ++i) {
+        bool by_name = strlen(rows[i].name) == length && strncmp(rows[i].name, name, length) == 0;
+        bool by_letter = length == 1 && rows[i].letter == name[0];
+        if (!by_name && !by_letter) continue;
+        if (row_taken(&rows[i], groups)) return &rows[i];
+        if (other == NULL) other = &rows[i];
+    }
+    return other;
 }
 
 static bool refuse_unknown(const char *arg, const char *name, size_t length, unsigned groups,
@@ -275,7 +294,7 @@ static bool parse_option(struct rfx_cli_options *options, unsigned groups, int a
     bool is_long = arg[1] == '-';
     const char *name = arg + (is_long ? 2 : 1);
     size_t length = is_long ? strcspn(name, "=") : 1;
-    const struct option_row *row = find_row(name, length);
+    const struct option_row *row = find_row(name, length, groups);
     if (row != NULL && is_long && length == 1) row = NULL; /* --m is not -m */
     if (row == NULL) return refuse_unknown(arg, name, length, groups, why, why_size);
     if (!row_taken(row, groups)) {
@@ -298,6 +317,7 @@ static bool parse_option(struct rfx_cli_options *options, unsigned groups, int a
         (void)snprintf(why, why_size, "option '--%s': '%s' is not %s", row->name, value,
                        row->kind == KIND_BYTES  ? "a positive number of bytes such as 64MiB"
                        : row->kind == KIND_PAIR ? "rows x columns such as 4x6"
+                       : row->kind == KIND_GRID ? "a number of tiles or rows x columns such as 4x6"
                                                 : row->value);
         return false;
     }

@@ -25,23 +25,26 @@ enum rfx_cli_group {
     RFX_CLI_RUNS = 1 << 7,
     RFX_CLI_JSON = 1 << 8,
     RFX_CLI_CSV = 1 << 9,
+    RFX_CLI_CURVE = 1 << 10, /* --tiles N or RxC, --baseline */
 };
 
-struct rfx_cli_pair { /* "4x6": rows, columns */
+enum { RFX_CLI_MAX_ARGS = 16 };
+
+struct rfx_cli_pair { /* "4x6": rows, columns; where a count is allowed, "16": y 16, x 0 */
     int64_t y, x;
 };
 
 struct rfx_cli_options {
     struct rfx_cli_pair size, tiles; /* 0, 0: not given */
     size_t memory_bytes;             /* 0: no budget */
-    const char *split, *output, *labels;
+    const char *split, *output, *labels, *baseline;
     bool untiled, bgr, naive, json, csv, help;
     int64_t threads, top, runs; /* top -1: not given */
     uint64_t seed;
     float scale;
     float mean[3], std[3];
     int n_args;
-    const char *args[2]; /* positional */
+    const char *args[RFX_CLI_MAX_ARGS]; /* positional */
 };
 
 /* Defaults: ImageNet's preprocessing, as many threads as the process may use processors. */

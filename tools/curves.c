@@ -1,0 +1,63 @@
+/* Loading models under a baseline and calculating their curves; see curves.h. */
+#include "curves.h"
+
+#include <string.h>
+
+#include "job.h"
+
+enum { DEFAULT_TILES = 16 };
+
+static int read_options(struct rfx_cli_curves *curves, const struct rfx_cli_options *options) {
+    curves->baseline = RFX_BASELINE_FUSED;
+    if (options->baseline != NULL && !rfx_baseline_parse(options->baseline, &curves->baseline)) {
+        rfx_cli_message("option '--baseline': '%s' is not eager, fused or coalesced",
+                        options->baseline);
+        return RFX_EXIT_USAGE;
+    }
+    curves->tiles_y = options->tiles.y;
+    curves->tiles_x = options->tiles.x;
+    if (options->tiles.x == 0)
+        rfx_curve_square_grid(options->tiles.y != 0 ? options->tiles.y : DEFAULT_TILES,
+                              &curves->tiles_y, &curves->tiles_x);
+    return RFX_EXIT_DONE;
+}
+
+static int add_model(struct rfx_cli_curves *curves, const struct rfx_cli_options *options,
+                     const char *model, bool pareto) {
+    struct rfx_fuse_options fuse = rfx_baseline_fuse(curves->baseline);
+    struct rfx_curve_request request = {.baseline = curves->baseline,
+                                        .tiles_y = curves->tiles_y,
+                                        .tiles_x = curves->tiles_x,
+                                        .pareto = pareto};
+    int at = curves->count;
+    struct rfx_error err = {{0}};
+    int code = rfx_cli_load_fused(curves->mem, options, model, &fuse, &curves->graphs[at]);
+    if (code != RFX_EXIT_DONE) return code;
+    curves->models[at] = model;
+    curves->count++;
+    enum rfx_status status =
+        rfx_curve_create(curves->graphs[at], &request, &curves->curves[at], &err);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+int rfx_cli_curves_open(struct rfx_cli_curves *curves, const struct rfx_cli_options *options,
+                        bool pareto) {
+    memset(curves, 0, sizeof *curves);
+    curves->mem = rfx_memory_create(0);
+    if (curves->mem == NULL) {
+        rfx_cli_message("out of memory at start");
+        return RFX_EXIT_SYSTEM;
+    }
+    int code = read_options(curves, options);
+    for (int i = 0; i < options->n_args && code == RFX_EXIT_DONE; ++i)
+        code = add_model(curves, options, options->args[i], pareto);
+    return code;
+}
+
+void rfx_cli_curves_free(struct rfx_cli_curves *curves) {
+    for (int i = curves->count - 1; i >= 0; --i) {
+        rfx_curve_free(curves->curves[i]);
+        rfx_graph_free(curves->graphs[i]);
+    }
+    if (curves->mem != NULL) rfx_memory_free(curves->mem);
+}

@@ -1,0 +1,27 @@
+/* The curves of the models on a command line: what `curve`, its chart and `advise` start from.
+ *
+ * Invariants: 1. every graph is loaded as its baseline wants it; 2. a message has been printed
+ * whenever an exit code other than RFX_EXIT_DONE is returned. */
+#ifndef RFX_TOOLS_CURVES_H
+#define RFX_TOOLS_CURVES_H
+
+#include "command.h"
+#include "rfexec/rfexec.h"
+#include "tiler/curve.h"
+
+struct rfx_cli_curves {
+    struct rfx_memory *mem;
+    enum rfx_baseline baseline;
+    int64_t tiles_y, tiles_x;
+    int count;
+    const char *models[RFX_CLI_MAX_ARGS]; /* borrowed from the options */
+    struct rfx_graph *graphs[RFX_CLI_MAX_ARGS];
+    struct rfx_curve *curves[RFX_CLI_MAX_ARGS];
+};
+
+/* Loads every model of the options and calculates its curve. To be freed in any case. */
+RFX_NODISCARD int rfx_cli_curves_open(struct rfx_cli_curves *curves,
+                                      const struct rfx_cli_options *options, bool pareto);
+
+void rfx_cli_curves_free(struct rfx_cli_curves *curves);
+#endif
