@@ -65,6 +65,7 @@ struct rfx_onnx_const *rfx_onnx_const_of(struct rfx_onnx_import *ctx,
     struct rfx_onnx_const *c = new_const(ctx, tensor->type, &tensor->shape, tensor->elems);
     if (c == NULL) return NULL;
     c->raw = tensor->raw;
+    c->raw_is_temporary = tensor->raw_is_temporary;
     c->ints = tensor->ints;
     return c;
 }
@@ -75,6 +76,7 @@ struct rfx_onnx_const *rfx_onnx_const_view(struct rfx_onnx_import *ctx,
     struct rfx_onnx_const *c = new_const(ctx, constant->type, shape, constant->elems);
     if (c == NULL) return NULL;
     c->raw = constant->raw;
+    c->raw_is_temporary = constant->raw_is_temporary;
     c->ints = constant->ints;
     c->reals = constant->reals;
     return c;
@@ -182,21 +184,23 @@ enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx, struct rfx_on
     }
     if (constant->elems == 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a constant has no elements");
-    struct rfx_weight w = raw_weight(constant);
-    if (constant->raw.data == NULL || w.dtype == unmappable) {
+    struct rfx_weight stored = raw_weight(constant), w = stored;
+    bool readable = constant->raw.data != NULL && stored.dtype != unmappable;
+    if (!readable || constant->raw_is_temporary) {
         w.source = RFX_WEIGHT_OWNED;
         w.dtype = RFX_DTYPE_F32;
         w.data = NULL;
     }
     const double *reals = NULL;
     enum rfx_status status = RFX_OK;
-    if (w.source == RFX_WEIGHT_OWNED) status = rfx_onnx_const_reals(ctx, constant, &reals);
+    if (!readable) status = rfx_onnx_const_reals(ctx, constant, &reals);
     if (status == RFX_OK)
         status = rfx_graph_add_weight(ctx->graph, &w, &constant->weight, ctx->err);
     if (status != RFX_OK) return status;
     if (w.source == RFX_WEIGHT_OWNED) {
         float *values = rfx_graph_owned_weight(ctx->graph, constant->weight);
-        for (int64_t i = 0; i < constant->elems; i++) values[i] = (float)reals[i];
+        if (readable) rfx_weight_read(&stored, 0, constant->elems, values);
+        for (int64_t i = 0; !readable && i < constant->elems; i++) values[i] = (float)reals[i];
     }
     *out = constant->weight;
     return RFX_OK;

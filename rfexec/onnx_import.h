@@ -16,6 +16,7 @@ struct rfx_onnx_const {
     struct rfx_shape shape;
     int64_t elems;
     struct rfx_onnx_span raw;
+    bool raw_is_temporary; /* gone when loading ends: a weight needs a copy */
     const int64_t *ints;
     const double *reals;
     int weight;   /* its record in the graph, or -1 */

@@ -43,6 +43,7 @@ struct rfx_onnx_tensor {
     struct rfx_shape shape;
     int64_t elems;
     struct rfx_onnx_span raw; /* elems values of `type`, unaligned; data NULL: see ints */
+    bool raw_is_temporary;    /* raw was put together in the arena, not found in a file */
     const int64_t *ints;      /* values that the file holds as varints */
     bool external;            /* raw is to be found in `location` */
     const char *location;

@@ -61,9 +61,16 @@ static bool reserve(struct reader *r, void *items, size_t count, size_t *capacit
     return true;
 }
 
+static bool is_in_file(const struct reader *r, const uint8_t *at) {
+    return (uintptr_t)at >= (uintptr_t)r->file && (uintptr_t)at < (uintptr_t)(r->file + r->size);
+}
+
+/* A field of another wire type than bytes comes in a buffer of nanopb's that is soon gone. */
 static bool take_span(pb_istream_t *stream, const pb_field_t *field, void **arg) {
     (void)field;
     struct span_list *list = *arg;
+    if (stream->bytes_left != 0 && !is_in_file(list->r, stream->state))
+        PB_RETURN_ERROR(stream, "wrong wire type");
     if (!reserve(list->r, &list->items, list->count, &list->capacity, 1, sizeof *list->items))
         return false;
     list->items[list->count].data = stream->state;
@@ -91,9 +98,7 @@ static bool take_bytes(pb_istream_t *stream, const pb_field_t *field, void **arg
     struct reader *r = list->r;
     const uint8_t *at = stream->state;
     size_t n = stream->bytes_left;
-    bool in_file =
-        (uintptr_t)at >= (uintptr_t)r->file && (uintptr_t)at < (uintptr_t)(r->file + r->size);
-    if (in_file && list->span.size == 0) {
+    if (is_in_file(r, at) && list->span.size == 0) {
         list->span.data = at;
         list->span.size = n;
         return pb_read(stream, NULL, n);
@@ -176,6 +181,7 @@ static enum rfx_status narrow_halves(struct reader *r, struct rfx_onnx_tensor *t
     }
     t->raw.data = raw;
     t->raw.size = (size_t)t->elems * 2;
+    t->raw_is_temporary = true;
     t->ints = NULL;
     return RFX_OK;
 }
@@ -289,6 +295,7 @@ static enum rfx_status read_tensor(struct reader *r, struct rfx_onnx_span span,
     if (status != RFX_OK) return status;
     t->type = m.data_type;
     t->raw = raw.count != 0 ? raw.items[raw.count - 1] : fixed.span;
+    t->raw_is_temporary = raw.count == 0 && fixed.capacity != 0;
     t->ints = ints.items;
     if (m.has_data_location && m.data_location == onnx_TensorProto_DataLocation_EXTERNAL)
         status = read_external(r, &entries, t);
