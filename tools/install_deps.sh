@@ -1,11 +1,11 @@
 #!/bin/sh
-# Installs the Debian packages that rfexec needs to build, those that are missing only. Needs root or
+# Installs the Debian packages that rfexec needs to build and to draw, those that are missing only. Needs root or
 # sudo when something is missing; does nothing otherwise.
 set -eu
 
 packages="gcc libc6-dev make cmake pkg-config libopenblas-openmp-dev libpng-dev libstb-dev
     libjansson-dev libxxhash-dev libcmocka-dev nanopb libnanopb-dev libonnx-dev
-    python3-venv"
+    python3-venv gnuplot-nox"
 
 missing=""
 for package in $packages; do
