@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages that rfexec needs to build and to draw, those that are missing only. Needs root or
-# sudo when something is missing; does nothing otherwise.
+# Installs the Debian packages that rfexec needs to build and to draw charts, those that are missing
+# only. Needs root or sudo when something is missing; does nothing otherwise.
 set -eu
 
 packages="gcc libc6-dev make cmake pkg-config libopenblas-openmp-dev libpng-dev libstb-dev
