@@ -56,6 +56,20 @@ static int dying_operand(const struct rfx_liveness *liveness, int i) {
     return found;
 }
 
+/* Parameters that the run holds: where batch norm is fused, its scale is in the weights already and
+ * its shift is the bias. */
+static uint64_t held_params(const struct rfx_graph *graph) {
+    uint64_t params = 0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct rfx_node *node = &graph->nodes[i];
+        params += rfx_node_param_count(graph, node);
+        bool conv = node->op == RFX_OP_CONV || node->op == RFX_OP_CONV_TRANSPOSE;
+        int scale = conv ? node->attr.conv.scale : -1;
+        if (scale >= 0) params -= (uint64_t)graph->weights[scale].elems;
+    }
+    return params;
+}
+
 static void fill(struct rfx_liveness *liveness, enum rfx_baseline baseline) {
     const struct rfx_graph *graph = liveness->graph;
     rfx_last_uses(graph, liveness->last_use);
@@ -65,7 +79,7 @@ static void fill(struct rfx_liveness *liveness, enum rfx_baseline baseline) {
         liveness->in_place[i] = adds || is_view(node) ? dying_operand(liveness, i) : -1;
         liveness->whole_bytes[i] = is_constant(node) ? 0 : rfx_node_out_bytes(node);
     }
-    liveness->weights_bytes = (size_t)rfx_graph_param_count(graph) * sizeof(float);
+    liveness->weights_bytes = (size_t)held_params(graph) * sizeof(float);
 }
 
 enum rfx_status rfx_liveness_create(const struct rfx_graph *graph, enum rfx_baseline baseline,

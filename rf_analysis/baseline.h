@@ -31,7 +31,8 @@ struct rfx_liveness {
     int *last_use;                 /* per node: the last reader, n_nodes for outputs */
     int *in_place;                 /* per node: the operand it writes over, or -1 */
     size_t *whole_bytes;           /* per node: its full map, 0 for constants */
-    size_t weights_bytes;          /* every parameter of the model as float32 */
+    size_t weights_bytes; /* every parameter as float32; a fused batch norm's scale is in the
+                             weights, its shift the bias */
 };
 
 /* The liveness of a graph loaded with rfx_baseline_fuse(baseline). Free with rfx_liveness_free. */
