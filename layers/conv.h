@@ -12,6 +12,9 @@
 
 enum rfx_conv_way { RFX_CONV_DEPTHWISE, RFX_CONV_DIRECT, RFX_CONV_PANEL };
 
+#define RFX_CONV_DIRECT_IC 4  /* most input channels of the direct way */
+#define RFX_CONV_DIRECT_KW 32 /* and most taps of a kernel row */
+
 enum rfx_conv_way rfx_conv_way(const struct rfx_conv_attr *a);
 
 /* The canonical block of output pixels that is computed as one: bh x bw, anchored at multiples of

@@ -1,6 +1,7 @@
 /* Convolutions that are computed pixel by pixel with own kernels: depthwise ones, and first layers
- * of few channels. Every element is one chain of multiply-adds over the taps inside the map, in
- * (ky, kx, ic) order; nothing depends on the rectangle, the cut, or the place in a row. */
+ * of few channels. Every element is a chain of multiply-adds over the taps inside the map, in
+ * (ky, kx, ic) order (of first layers: one chain per kernel row); nothing depends on the rectangle,
+ * the cut, or the place in a row. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -148,11 +149,14 @@ static void direct_taps(const struct rfx_conv_job *job, int64_t y, int64_t ky, i
         job->kernels->dense(&run);
         return;
     }
-    run.k = a->ic;
-    for (int64_t kx = t.lo; kx < t.hi; kx++) {
+    float window[RFX_CONV_DIRECT_KW * RFX_CONV_DIRECT_IC];
+    run.rows = 1;
+    for (int64_t x = x0; x < x1; x++, run.y += run.y_stride, ix += a->sw) {
+        for (int64_t kx = 0; kx < t.hi - t.lo; kx++)
+            memcpy(window + kx * a->ic, rfx_view_at(in, iy, ix + kx),
+                   (size_t)a->ic * sizeof(float));
+        run.x = window;
         job->kernels->dense(&run);
-        run.x += in->c;
-        run.w += a->ic * a->oc;
     }
 }
 

@@ -16,7 +16,7 @@
  * weights a small panel stays in the first cache. */
 static int64_t panel_pixels(int64_t m, int64_t k) {
     int64_t mk = m * k;
-    int64_t n = mk <= 16384 ? 32 : mk <= 262144 ? 64 : 96;
+    int64_t n = mk <= 31250 ? 32 : mk <= 262144 ? 64 : 96;
     return rfx_max_i64(8, rfx_min_i64(n, 524288 / k)); /* gathered input: at most 2 MiB */
 }
 

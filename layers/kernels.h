@@ -33,8 +33,9 @@ struct rfx_depthwise_run {
     float lo, hi; /* the sum is clamped to [lo, hi] */
 };
 
-/* Sums of products: y[r][j] += x[r][0] * w[0][j] + x[r][1] * w[1][j] + ... for r < rows, j < m; one
- * chain of fused (where there is such) multiply-adds in this order, for every element alike. */
+/* Sums of products: y[r][j] += (0 + x[r][0] * w[0][j] + x[r][1] * w[1][j] + ...) for r < rows,
+ * j < m; the bracket is one chain of multiply-adds (fused where there is such) in this order, for
+ * every element alike. */
 struct rfx_dense_run {
     const float *x, *w;
     float *y;

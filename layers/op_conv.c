@@ -8,7 +8,8 @@
 
 enum rfx_conv_way rfx_conv_way(const struct rfx_conv_attr *a) {
     if (a->groups > 1 && a->groups == a->ic && a->oc == a->ic) return RFX_CONV_DEPTHWISE;
-    if (a->groups == 1 && a->ic <= 4 && a->dw == 1) return RFX_CONV_DIRECT;
+    if (a->groups == 1 && a->ic <= RFX_CONV_DIRECT_IC && a->kw <= RFX_CONV_DIRECT_KW && a->dw == 1)
+        return RFX_CONV_DIRECT;
     return RFX_CONV_PANEL;
 }
 

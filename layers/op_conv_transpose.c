@@ -2,8 +2,9 @@
  *
  * Output row y takes part of input row iy through tap ky where y + pad_top = iy * sh + ky * dh, and
  * columns likewise. For one tap the output pixels of a row that it reaches are sw apart and their
- * input pixels are neighbours: one dense call. An element is one chain in (ky, kx, ic) order over
- * the taps inside the map, whatever the rectangle. Packed weights: [group][ky][kx][ic][oc]. */
+ * input pixels are neighbours: one dense call. An element is the sum, in (ky, kx)
+ * order, of one chain per tap inside the map, whatever the rectangle. Packed weights:
+ * [group][ky][kx][ic][oc]. */
 #include <limits.h>
 #include <string.h>
 

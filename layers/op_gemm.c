@@ -1,14 +1,15 @@
 /* Fully connected layer: (rows, k) x constant weights + bias -> (rows, m).
  *
  * Weights are packed in blocks of 64 outputs, [block][k][outputs]; threads take blocks. An element
- * is one chain over k, so neither blocks nor threads touch its bits. alpha goes into the weights
- * and beta into the bias when packing. Mostly bound by reading the weights once. */
+ * sums over k in pieces of CHAIN, so neither blocks nor threads touch its bits. alpha goes into the
+ * weights and beta into the bias when packing. Mostly bound by reading the weights once. */
 #include <string.h>
 
 #include "layers/infer.h"
 #include "layers/packing.h"
 
-#define BLOCK 64 /* outputs of a block: the widest the dense kernels keep in registers */
+#define BLOCK 64  /* outputs of a block: the widest the dense kernels keep in registers */
+#define CHAIN 512 /* products summed before they join the result: keeps rounding small */
 
 static enum rfx_status gemm_infer(const struct rfx_graph *graph, struct rfx_node *node,
                                   struct rfx_error *err) {
@@ -39,7 +40,6 @@ static uint64_t gemm_macs(const struct rfx_graph *graph, const struct rfx_node *
     return (uint64_t)node->out.elems * (uint64_t)node->attr.gemm.k;
 }
 
-/* PRELU slopes belong to one channel or to each output. */
 static size_t gemm_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
     size_t weights = (size_t)graph->weights[node->attr.gemm.weight].elems * sizeof(float);
     return rfx_packing_parts(&node->act, node->attr.gemm.m).weights_bytes_at +
@@ -110,9 +110,20 @@ static void gemm_run(const struct rfx_run_args *args) {
     for (int64_t b = 0; b < blocks; b++) {
         int64_t j = b * BLOCK, width = rfx_min_i64(BLOCK, m - j);
         struct rfx_dense_run run = {
-            args->in[0].data, weights + j * k, args->out.data + j, k, width, m, rows, k, width};
+            .x = args->in[0].data,
+            .w = weights + j * k,
+            .y = args->out.data + j,
+            .x_stride = k,
+            .w_stride = width,
+            .y_stride = m,
+            .rows = rows,
+            .m = width,
+        };
         for (int64_t r = 0; r < rows; r++) memset(run.y + r * m, 0, (size_t)width * sizeof(float));
-        kernels->dense(&run);
+        for (int64_t k0 = 0; k0 < k; k0 += CHAIN, run.x += CHAIN, run.w += CHAIN * width) {
+            run.k = rfx_min_i64(CHAIN, k - k0);
+            kernels->dense(&run);
+        }
         struct rfx_epilogue epilogue = {(const float *)args->packed + j,
                                         slope == NULL ? NULL : slope + j, &node->act, width};
         kernels->epilogue(&epilogue, run.y, m, NULL, 0, rows);

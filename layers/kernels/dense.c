@@ -18,8 +18,7 @@ INLINE void block(const struct rfx_dense_run *d, int64_t r0, int n, int64_t j, i
     const float *w = d->w + j;
     float *y = d->y + r0 * d->y_stride + j;
     for (int r = 0; r < n; r++)
-        for (int v = 0; v < nv; v++)
-            sum[r][v] = VECTOR_LOAD(y + r * d->y_stride + v * VECTOR_FLOATS);
+        for (int v = 0; v < nv; v++) sum[r][v] = VECTOR_ALL(0.0f);
     for (int64_t k = 0; k < d->k; k++, w += d->w_stride) {
         vector wv[VECTORS];
         for (int v = 0; v < nv; v++) wv[v] = VECTOR_LOAD(w + v * VECTOR_FLOATS);
@@ -28,9 +27,12 @@ INLINE void block(const struct rfx_dense_run *d, int64_t r0, int n, int64_t j, i
             for (int v = 0; v < nv; v++) sum[r][v] = VECTOR_FMA(xv, wv[v], sum[r][v]);
         }
     }
-    for (int r = 0; r < n; r++)
-        for (int v = 0; v < nv; v++)
-            VECTOR_STORE(y + r * d->y_stride + v * VECTOR_FLOATS, sum[r][v]);
+    for (int r = 0; r < n; r++) {
+        for (int v = 0; v < nv; v++) {
+            float *at = y + r * d->y_stride + v * VECTOR_FLOATS;
+            VECTOR_STORE(at, VECTOR_LOAD(at) + sum[r][v]);
+        }
+    }
 }
 
 INLINE void columns(const struct rfx_dense_run *d, int64_t j, int nv) {
@@ -43,14 +45,13 @@ INLINE void columns(const struct rfx_dense_run *d, int64_t j, int nv) {
 static void tail(const struct rfx_dense_run *d, int64_t j0) {
     int64_t n = d->m - j0; /* < VECTOR_FLOATS */
     for (int64_t r = 0; r < d->rows; r++) {
-        float sum[VECTOR_FLOATS];
-        for (int64_t j = 0; j < n; j++) sum[j] = d->y[r * d->y_stride + j0 + j];
+        float sum[VECTOR_FLOATS] = {0};
         for (int64_t k = 0; k < d->k; k++) {
             float xv = d->x[r * d->x_stride + k];
             const float *w = d->w + k * d->w_stride + j0;
             for (int64_t j = 0; j < n; j++) sum[j] = MATH_FMA(xv, w[j], sum[j]);
         }
-        for (int64_t j = 0; j < n; j++) d->y[r * d->y_stride + j0 + j] = sum[j];
+        for (int64_t j = 0; j < n; j++) d->y[r * d->y_stride + j0 + j] += sum[j];
     }
 }
 
