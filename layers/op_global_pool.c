@@ -4,10 +4,10 @@
  * (exact_sum.h); of maxima and minima a NaN among the values gives the one quiet NaN, and a zero
  * result is +0. Each thread takes rows of its own and the parts are merged. */
 #include <math.h>
-#include <string.h>
 
 #include "layers/checked.h"
 #include "layers/exact_sum.h"
+#include "layers/global_pool.h"
 #include "layers/infer.h"
 
 static bool is_sum(const struct rfx_node *node) {
@@ -22,7 +22,7 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     return rfx_infer_set_map(node, rfx_infer_in(graph, node, 0)->c, 1, 1, err);
 }
 
-static size_t part_bytes(const struct rfx_node *node) {
+size_t rfx_global_pool_state_bytes(const struct rfx_node *node) {
     if (is_sum(node)) return rfx_exact_sum_bytes(node->out.c);
     return rfx_align_up((size_t)node->out.c * sizeof(float));
 }
@@ -30,7 +30,7 @@ static size_t part_bytes(const struct rfx_node *node) {
 static size_t scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads) {
     (void)graph;
-    return part_bytes(node) * (size_t)threads;
+    return rfx_global_pool_state_bytes(node) * (size_t)threads;
 }
 
 static void extreme_into(float *restrict out, const float *restrict x, int64_t c, bool maximum) {
@@ -41,53 +41,68 @@ static void extreme_into(float *restrict out, const float *restrict x, int64_t c
     }
 }
 
-static void run_part(const struct rfx_run_args *args, int part, int parts) {
-    const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
-    void *block = (char *)args->scratch + (size_t)part * part_bytes(args->node);
-    bool sum = is_sum(args->node);
-    bool maximum = args->node->attr.global_pool.kind == RFX_REDUCE_MAX;
-    float *best = block;
-    struct rfx_exact_sum *exact = sum ? rfx_exact_sum_reset(block, in->c) : NULL;
-    for (int64_t i = 0; !sum && i < in->c; i++) best[i] = maximum ? -INFINITY : INFINITY;
-    for (int64_t y = part; y < in->h; y += parts) {
-        const float *row = rfx_view_at(&args->in[0], y, 0);
-        if (sum) {
-            rfx_exact_sum_add(exact, row, in->w);
-            continue;
-        }
-        for (int64_t x = 0; x < in->w; x++) extreme_into(best, row + x * in->c, in->c, maximum);
+void rfx_global_pool_begin(const struct rfx_node *node, void *state) {
+    if (is_sum(node)) {
+        (void)rfx_exact_sum_reset(state, node->out.c);
+        return;
     }
+    float *best = state;
+    float worst = node->attr.global_pool.kind == RFX_REDUCE_MAX ? -INFINITY : INFINITY;
+    for (int64_t i = 0; i < node->out.c; i++) best[i] = worst;
 }
 
-static void finish_extreme(const struct rfx_run_args *args, int parts, float *out) {
-    bool maximum = args->node->attr.global_pool.kind == RFX_REDUCE_MAX;
-    int64_t c = args->node->out.c;
-    memcpy(out, args->scratch, (size_t)c * sizeof(float));
-    for (int p = 1; p < parts; p++) {
-        const void *part = (const char *)args->scratch + (size_t)p * part_bytes(args->node);
-        extreme_into(out, part, c, maximum);
+/* One row of w pixels. */
+static void add_row(const struct rfx_node *node, void *state, const float *row, int64_t w) {
+    if (is_sum(node)) {
+        rfx_exact_sum_add(state, row, w);
+        return;
     }
-    for (int64_t i = 0; i < c; i++) out[i] = out[i] != out[i] ? NAN : out[i] + 0.0f;
+    bool maximum = node->attr.global_pool.kind == RFX_REDUCE_MAX;
+    for (int64_t x = 0; x < w; x++)
+        extreme_into(state, row + x * node->out.c, node->out.c, maximum);
+}
+
+void rfx_global_pool_add(const struct rfx_node *node, void *state, const struct rfx_view *in,
+                         struct rfx_rect rect) {
+    for (int64_t y = rect.y0; y < rect.y1; y++)
+        add_row(node, state, rfx_view_at(in, y, rect.x0), rfx_rect_cols(rect));
+}
+
+/* Adds the rows that `other` holds. */
+static void merge(const struct rfx_node *node, void *state, void *other) {
+    if (is_sum(node))
+        rfx_exact_sum_merge(state, other);
+    else
+        extreme_into(state, other, node->out.c, node->attr.global_pool.kind == RFX_REDUCE_MAX);
+}
+
+void rfx_global_pool_finish(const struct rfx_node *node, void *state, int64_t h, int64_t w,
+                            float *out) {
+    if (is_sum(node)) {
+        bool mean = node->attr.global_pool.kind == RFX_REDUCE_MEAN;
+        rfx_exact_sum_finish(state, mean ? (double)(h * w) : 1.0, out);
+        return;
+    }
+    const float *best = state;
+    for (int64_t i = 0; i < node->out.c; i++) out[i] = best[i] != best[i] ? NAN : best[i] + 0.0f;
 }
 
 static void run(const struct rfx_run_args *args) {
-    const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
+    const struct rfx_node *node = args->node;
+    const struct rfx_tensor *in = &args->graph->nodes[node->in[0]].out;
+    size_t bytes = rfx_global_pool_state_bytes(node);
     int parts = (int)rfx_max_i64(1, rfx_min_i64(args->threads, in->h));
     if (in->elems < 32768) parts = 1;
 #pragma omp parallel for num_threads(parts) schedule(static, 1)
-    for (int p = 0; p < parts; p++) run_part(args, p, parts);
-    float *out = rfx_view_at(&args->out, 0, 0);
-    if (!is_sum(args->node)) {
-        finish_extreme(args, parts, out);
-        return;
+    for (int p = 0; p < parts; p++) {
+        void *state = (char *)args->scratch + (size_t)p * bytes;
+        rfx_global_pool_begin(node, state);
+        for (int64_t y = p; y < in->h; y += parts)
+            add_row(node, state, rfx_view_at(&args->in[0], y, 0), in->w);
     }
-    struct rfx_exact_sum *total = args->scratch;
-    for (int p = 1; p < parts; p++) {
-        void *part = (char *)args->scratch + (size_t)p * part_bytes(args->node);
-        rfx_exact_sum_merge(total, part);
-    }
-    bool mean = args->node->attr.global_pool.kind == RFX_REDUCE_MEAN;
-    rfx_exact_sum_finish(total, mean ? (double)(in->h * in->w) : 1.0, out);
+    for (int p = 1; p < parts; p++)
+        merge(node, args->scratch, (char *)args->scratch + (size_t)p * bytes);
+    rfx_global_pool_finish(node, args->scratch, in->h, in->w, rfx_view_at(&args->out, 0, 0));
 }
 
 const struct rfx_op_def rfx_op_global_pool = {.name = "GlobalPool",

@@ -25,9 +25,8 @@ static struct rfx_range range_clamp(struct rfx_range r, int64_t extent) {
     return c;
 }
 
-/* The range of input k along one axis; through the op's own map, or the whole input. */
-static struct rfx_range input_range(const struct rfx_graph *graph, const struct rfx_node *node,
-                                    int k, enum rfx_axis axis, struct rfx_range out) {
+struct rfx_range rfx_input_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
+                                 enum rfx_axis axis, struct rfx_range out) {
     const struct rfx_op_def *def = rfx_op_def(node->op);
     const struct rfx_node *in = &graph->nodes[node->in[k]];
     struct rfx_range whole = {0, rfx_node_extent(in, axis)};
@@ -48,7 +47,7 @@ void rfx_regions_backprop(const struct rfx_graph *graph, int first, int target, 
         if (range_is_empty(need)) continue;
         for (int k = 0; k < node->n_in; k++) {
             int in = node->in[k];
-            struct rfx_range r = input_range(graph, node, k, axis, need);
+            struct rfx_range r = rfx_input_range(graph, node, k, axis, need);
             struct rfx_range inside = range_clamp(r, rfx_node_extent(&graph->nodes[in], axis));
             regions[in].unclamped = range_union(regions[in].unclamped, r);
             regions[in].clamped = range_union(regions[in].clamped, inside);

@@ -22,6 +22,11 @@ struct rfx_axis_region {
 void rfx_regions_backprop(const struct rfx_graph *graph, int first, int target, enum rfx_axis axis,
                           struct rfx_range out, struct rfx_axis_region *regions);
 
+/* The unclamped range of input k along one axis for the node's output range `out`; the whole input
+ * for ops that are not local in space. */
+struct rfx_range rfx_input_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
+                                 enum rfx_axis axis, struct rfx_range out);
+
 /* Rows (axis 0) or columns (axis 1) of a node's full map. */
 int64_t rfx_node_extent(const struct rfx_node *node, enum rfx_axis axis);
 #endif

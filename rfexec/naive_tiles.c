@@ -9,6 +9,7 @@
 #include "tiler/tiling.h"
 
 enum { READ_ROWS = 16, CACHED_SIZES = 4 };
+enum { NAIVE_TILES = 4 }; /* along each axis, where the plan itself is not tiled */
 
 /* The part of a graph between a given tensor and the wanted ones. */
 struct part {
@@ -345,8 +346,9 @@ enum rfx_status rfx_naive_tiles_run(const struct rfx_plan *plan, const char *mod
     const struct rfx_graph *graph = plan->graph;
     if (plan->split < 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "the plan is untiled: no seams to show");
-    run.tiles[0] = plan->stages[0].tiles_y;
-    run.tiles[1] = plan->stages[0].tiles_x;
+    bool tiled = plan->stages[0].mode == RFX_STAGE_TILED;
+    run.tiles[0] = tiled ? plan->stages[0].tiles_y : NAIVE_TILES;
+    run.tiles[1] = tiled ? plan->stages[0].tiles_x : NAIVE_TILES;
     enum rfx_status status = naive_create(graph, &run.naive, err);
     if (status != RFX_OK) return status;
     status = find_jumps(&run, err);

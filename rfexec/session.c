@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "layers/checked.h"
+#include "layers/global_pool.h"
 #include "layers/op.h"
 #include "tiler/schedule.h"
 
@@ -110,8 +111,10 @@ static struct rfx_view node_view(const struct rfx_session *session, int i) {
     const struct rfx_node *node = &session->graph->nodes[i];
     unsigned char *base = is_constant(node) ? session->weights + session->packed_offset[i]
                                             : session->arena + session->plan->buffers[i].offset;
-    return rfx_view_dense((float *)(void *)base, rfx_schedule_view_rect(session->schedule, i),
-                          node->out.c);
+    struct rfx_view view = rfx_view_dense(
+        (float *)(void *)base, rfx_schedule_view_rect(session->schedule, i), node->out.c);
+    view.ring_rows = session->plan->buffers[i].ring_rows;
+    return view;
 }
 
 /* Reads a rectangle of the image in bands, so that a row source never keeps more than a band. */
@@ -144,6 +147,21 @@ static void run_node(struct rfx_session *session, const struct rfx_step *step) {
     rfx_op_def(node->op)->run(&args);
 }
 
+/* Feeds or finishes a global pool whose input is streamed. */
+static void run_pool(struct rfx_session *session, const struct rfx_step *step) {
+    const struct rfx_node *node = &session->graph->nodes[step->node];
+    const struct rfx_tensor *in = &session->graph->nodes[node->in[0]].out;
+    void *state = session->arena + session->plan->pool_states[step->node].offset;
+    if (step->kind == RFX_STEP_POOL_ROWS) {
+        struct rfx_view rows = node_view(session, node->in[0]);
+        if (step->rect.y0 == 0) rfx_global_pool_begin(node, state);
+        rfx_global_pool_add(node, state, &rows, step->rect);
+        return;
+    }
+    struct rfx_view out = node_view(session, step->node);
+    rfx_global_pool_finish(node, state, in->h, in->w, rfx_view_at(&out, 0, 0));
+}
+
 static double now_seconds(void) {
     struct timespec t;
     (void)clock_gettime(CLOCK_MONOTONIC, &t);
@@ -153,11 +171,16 @@ static double now_seconds(void) {
 static void count_step(const struct rfx_session *session, const struct rfx_step *step,
                        struct rfx_run_report *report) {
     const struct rfx_node *node = &session->graph->nodes[step->node];
+    const struct rfx_buffer *buffer = &session->plan->buffers[step->node];
     struct rfx_rect view = rfx_schedule_view_rect(session->schedule, step->node);
     size_t bytes = (size_t)(rfx_rect_area(view) * node->out.c) * sizeof(float);
-    size_t end = session->plan->buffers[step->node].offset + rfx_align_up(bytes);
+    if (step->kind == RFX_STEP_POOL_ROWS) {
+        buffer = &session->plan->pool_states[step->node];
+        bytes = buffer->bytes;
+    }
+    size_t end = buffer->offset + rfx_align_up(bytes);
     if (end > report->arena_high_water_bytes) report->arena_high_water_bytes = end;
-    report->macs += rfx_op_macs(session->graph, node, step->rect);
+    if (step->kind == RFX_STEP_RUN) report->macs += rfx_op_macs(session->graph, node, step->rect);
 }
 
 static enum rfx_status prepare_source(const struct rfx_session *session, struct rfx_image *image,
@@ -189,7 +212,9 @@ enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *i
             return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after %lld of %lld parts",
                             (long long)step.unit, (long long)step.n_units);
         count_step(session, &step, &r);
-        if (step.node == session->graph->input) {
+        if (step.kind != RFX_STEP_RUN) {
+            run_pool(session, &step);
+        } else if (step.node == session->graph->input) {
             status = read_image(session, image, step.rect, err);
             if (status != RFX_OK) return status;
         } else {

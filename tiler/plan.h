@@ -10,19 +10,23 @@
 #include "tiler/source_traits.h"
 
 enum rfx_stage_mode {
-    RFX_STAGE_WHOLE, /* node by node, full maps */
-    RFX_STAGE_TILED, /* tile by tile; the last node's tiles are stitched into its full map */
+    RFX_STAGE_WHOLE,    /* node by node, full maps */
+    RFX_STAGE_TILED,    /* tile by tile; the last node's tiles are stitched into its full map */
+    RFX_STAGE_STREAMED, /* band by band of rows; a row lives in a ring until its last reader is done
+                         */
 };
 
 struct rfx_stage {
     enum rfx_stage_mode mode;
     int first, last;          /* nodes [first, last) */
-    int64_t tiles_y, tiles_x; /* grid over the map of node last - 1; 1 x 1 when WHOLE */
+    int64_t tiles_y, tiles_x; /* grid over the map of node last - 1; 1 x 1 unless TILED */
+    int64_t band_rows;        /* image rows per step; STREAMED only */
 };
 
 struct rfx_buffer {
     size_t offset, bytes; /* in the arena; bytes 0: no buffer (packed constants) */
     int first, last;      /* lifetime in node order, inclusive */
+    int64_t ring_rows;    /* rows of a ring; 0: the rows of the view, linear */
 };
 
 struct rfx_plan_bytes { /* breakdown of the process peak */
@@ -41,7 +45,9 @@ struct rfx_plan {
     struct rfx_stage stages[2];
     int split;                  /* node, or -1 when untiled */
     struct rfx_buffer *buffers; /* n_nodes */
-    int64_t window_rows;        /* for rfx_image_set_window */
+    struct rfx_buffer
+        *pool_states;    /* n_nodes: sums of global pools that a stream feeds; 0 bytes: none */
+    int64_t window_rows; /* for rfx_image_set_window */
     struct rfx_plan_bytes bytes;
     size_t peak_bytes;
     size_t lower_bound_bytes; /* of the arena: the largest sum of live buffers */
@@ -55,11 +61,12 @@ struct rfx_plan_request {
     bool untiled;
     int64_t tiles_y, tiles_x; /* 0: the planner chooses */
     const char *split;        /* NULL: the planner chooses */
+    int64_t band_rows;        /* > 0: stream, this many image rows a step */
 };
 
 /* Makes a plan. With memory_bytes: the fewest MACs whose peak fits (split, tiles given are kept);
  * BUDGET_IMPOSSIBLE names the smallest possible budget and its breakdown. Without: untiled unless
- * tiles are given; tiles without a split take the split with the smallest peak.
+ * tiles or bands are given; tiles without a split take the split with the smallest peak.
  * Free with rfx_plan_free; the graph must outlive the plan. */
 RFX_NODISCARD enum rfx_status rfx_plan_create(const struct rfx_graph *graph,
                                               const struct rfx_plan_request *request,

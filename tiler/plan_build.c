@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "layers/checked.h"
+#include "layers/global_pool.h"
 #include "layers/op.h"
 #include "rf_analysis/analysis.h"
 
@@ -24,7 +25,7 @@ enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,
     struct rfx_plan_context c = {.graph = graph, .request = request};
     c.last_use = rfx_memory_calloc(mem, n, sizeof *c.last_use);
     c.regions = rfx_memory_calloc(mem, n, sizeof *c.regions);
-    c.records = rfx_memory_calloc(mem, n, sizeof *c.records);
+    c.records = rfx_memory_calloc(mem, 2 * n, sizeof *c.records); /* nodes and pool states */
     c.live = rfx_memory_calloc(mem, n + 2, sizeof *c.live);
     c.node_macs_tail = rfx_memory_calloc(mem, n + 1, sizeof *c.node_macs_tail);
     if (c.last_use == NULL || c.regions == NULL || c.records == NULL || c.live == NULL ||
@@ -59,12 +60,53 @@ uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context, int split,
                              const struct rfx_axis_tiling *rows,
                              const struct rfx_axis_tiling *cols) {
     const struct rfx_graph *graph = context->graph;
+    if (split < 0) return context->macs_untiled;
+    const struct rfx_stream_choice *stream = context->stream;
     uint64_t macs = context->node_macs_tail[split + 1];
     for (int i = 0; i <= split; i++) {
-        struct rfx_rect area = rfx_rect_full(rows->extents[i].sum, cols->extents[i].sum);
+        struct rfx_rect area = stream != NULL
+                                   ? rfx_rect_full(stream->rings[i].computed, graph->nodes[i].out.w)
+                                   : rfx_rect_full(rows->extents[i].sum, cols->extents[i].sum);
         macs += rfx_op_macs(graph, &graph->nodes[i], area);
     }
     return macs;
+}
+
+/* Elements of a node's buffer and how long it lives, for tiles and whole maps. */
+static int64_t size_record(const struct rfx_plan_context *context, int split,
+                           const struct rfx_axis_tiling *rows, const struct rfx_axis_tiling *cols,
+                           struct rfx_record *record) {
+    const struct rfx_node *node = &context->graph->nodes[record->id];
+    const struct rfx_stream_choice *stream = context->stream;
+    record->first = record->id == split ? 0 : record->id;
+    record->last = context->last_use[record->id];
+    if (record->id > split) return node->out.elems;
+    if (stream != NULL) {
+        const struct rfx_stream_ring *ring = &stream->rings[record->id];
+        bool stored = record->id == split && !stream->ends_in_pools;
+        if (stored) return node->out.elems;
+        record->first = ring->transient ? record->id : 0;
+        record->last = ring->transient ? context->last_use[record->id] : split;
+        return ring->rows * node->out.w * node->out.c;
+    }
+    if (record->id == split) return node->out.elems;
+    return rows->extents[record->id].max * cols->extents[record->id].max * node->out.c;
+}
+
+/* Adds the sums of the global pools that the stream feeds: alive from the first row on. */
+static int list_pool_states(struct rfx_plan_context *context, int split, int n) {
+    const struct rfx_graph *graph = context->graph;
+    if (context->stream == NULL || !context->stream->ends_in_pools) return n;
+    for (int i = split + 1; i < graph->n_nodes; i++) {
+        if (graph->nodes[i].n_in != 1 || graph->nodes[i].in[0] != split) continue;
+        struct rfx_record *record = &context->records[n++];
+        record->id = graph->n_nodes + i;
+        record->first = 0;
+        record->last = i;
+        record->bytes = rfx_align_up(rfx_global_pool_state_bytes(&graph->nodes[i]));
+        record->offset = 0;
+    }
+    return n;
 }
 
 int rfx_plan_list_records(struct rfx_plan_context *context, int split,
@@ -72,18 +114,14 @@ int rfx_plan_list_records(struct rfx_plan_context *context, int split,
     const struct rfx_graph *graph = context->graph;
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
-        const struct rfx_node *node = &graph->nodes[i];
-        if (is_constant(node)) continue;
+        if (is_constant(&graph->nodes[i])) continue;
         struct rfx_record *record = &context->records[n++];
         record->id = i;
-        record->first = i == split ? 0 : i;
-        record->last = context->last_use[i];
-        int64_t elems = node->out.elems;
-        if (i < split) elems = rows->extents[i].max * cols->extents[i].max * node->out.c;
+        int64_t elems = size_record(context, split, rows, cols, record);
         record->bytes = rfx_align_up((size_t)elems * sizeof(float));
         record->offset = 0;
     }
-    return n;
+    return list_pool_states(context, split, n);
 }
 
 int64_t rfx_plan_window_rows(const struct rfx_plan_context *context, int split,
@@ -91,7 +129,7 @@ int64_t rfx_plan_window_rows(const struct rfx_plan_context *context, int split,
                              const struct rfx_axis_tiling *cols) {
     if (context->request->source.random_access) return 0;
     int64_t h = context->request->source.h;
-    if (split < 0) return rfx_min_i64(READ_BAND_ROWS, h);
+    if (split < 0 || context->stream != NULL) return rfx_min_i64(READ_BAND_ROWS, h);
     int input = context->graph->input;
     int64_t need = cols->n > 1 ? rows->extents[input].max
                                : rfx_max_i64(rows->overlap.max_overlap, READ_BAND_ROWS);
@@ -105,10 +143,16 @@ size_t rfx_plan_fixed_bytes(const struct rfx_plan_context *context, int64_t wind
            rfx_plan_reserve_bytes(context->request->threads);
 }
 
-static void set_stages(struct rfx_plan *plan, int split, int64_t tiles_y, int64_t tiles_x) {
+static void set_stages(struct rfx_plan *plan, int split, int64_t tiles_y, int64_t tiles_x,
+                       const struct rfx_stream_choice *stream) {
     int n = plan->graph->n_nodes;
-    struct rfx_stage head = {RFX_STAGE_TILED, 0, split + 1, tiles_y, tiles_x};
-    struct rfx_stage tail = {RFX_STAGE_WHOLE, split + 1, n, 1, 1};
+    struct rfx_stage head = {RFX_STAGE_TILED, 0, split + 1, tiles_y, tiles_x, 0};
+    struct rfx_stage tail = {RFX_STAGE_WHOLE, split + 1, n, 1, 1, 0};
+    if (stream != NULL) {
+        head.mode = RFX_STAGE_STREAMED;
+        head.tiles_y = head.tiles_x = 1;
+        head.band_rows = stream->band_rows;
+    }
     plan->split = split;
     plan->n_stages = 0;
     if (split >= 0) plan->stages[plan->n_stages++] = head;
@@ -123,8 +167,16 @@ static void place(struct rfx_plan_context *context, struct rfx_plan *plan, int n
     assert(rfx_place_is_valid(records, n_records, plan->bytes.arena));
     for (int i = 0; i < n_records; i++) {
         struct rfx_buffer buffer = {records[i].offset, records[i].bytes, records[i].first,
-                                    records[i].last};
-        plan->buffers[records[i].id] = buffer;
+                                    records[i].last, 0};
+        int id = records[i].id;
+        int n_nodes = context->graph->n_nodes;
+        const struct rfx_stream_choice *stream = context->stream;
+        if (stream != NULL && (id < plan->split || (id == plan->split && stream->ends_in_pools)))
+            buffer.ring_rows = stream->rings[id].rows;
+        if (id >= n_nodes)
+            plan->pool_states[id - n_nodes] = buffer;
+        else
+            plan->buffers[id] = buffer;
     }
 }
 
@@ -135,7 +187,7 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context, int split,
     struct rfx_memory *mem = context->graph->mem;
     size_t n = (size_t)context->graph->n_nodes;
     struct rfx_plan *plan = rfx_memory_calloc(mem, 1, sizeof *plan);
-    struct rfx_buffer *buffers = rfx_memory_calloc(mem, n, sizeof *buffers);
+    struct rfx_buffer *buffers = rfx_memory_calloc(mem, 2 * n, sizeof *buffers);
     if (plan == NULL || buffers == NULL) {
         rfx_memory_release(mem, plan);
         rfx_memory_release(mem, buffers);
@@ -145,7 +197,8 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context, int split,
     plan->graph = context->graph;
     plan->threads = context->request->threads;
     plan->buffers = buffers;
-    set_stages(plan, split, rows->n, cols->n);
+    plan->pool_states = buffers + n;
+    set_stages(plan, split, rows->n, cols->n, context->stream);
     place(context, plan, rfx_plan_list_records(context, split, rows, cols));
     plan->window_rows = rfx_plan_window_rows(context, split, rows, cols);
     plan->bytes.weights = context->weights_bytes;
@@ -171,8 +224,14 @@ void rfx_plan_describe(const struct rfx_plan *plan, char *text, size_t size) {
         (void)snprintf(text, size, "untiled");
         return;
     }
+    const struct rfx_stage *head = &plan->stages[0];
     const struct rfx_node *node = &plan->graph->nodes[plan->split];
-    (void)snprintf(text, size, "head to %s in %lldx%lld tiles, tail whole",
-                   node->alias != NULL ? node->alias : node->name,
-                   (long long)plan->stages[0].tiles_y, (long long)plan->stages[0].tiles_x);
+    const char *name = node->alias != NULL ? node->alias : node->name;
+    const char *tail = plan->n_stages == 2 ? ", tail whole" : "";
+    if (head->mode == RFX_STAGE_STREAMED)
+        (void)snprintf(text, size, "head to %s streamed, %lld image rows a step%s", name,
+                       (long long)head->band_rows, tail);
+    else
+        (void)snprintf(text, size, "head to %s in %lldx%lld tiles%s", name,
+                       (long long)head->tiles_y, (long long)head->tiles_x, tail);
 }

@@ -7,7 +7,15 @@
 
 #include "tiler/placement.h"
 #include "tiler/plan.h"
+#include "tiler/streaming.h"
 #include "tiler/tiling.h"
+
+/* A streamed head. */
+struct rfx_stream_choice {
+    int64_t band_rows;
+    bool ends_in_pools; /* the split's map feeds global pools row by row and is not stored */
+    struct rfx_stream_ring *rings;
+};
 
 /* What does not depend on the candidate, and scratch tables. */
 struct rfx_plan_context {
@@ -19,7 +27,8 @@ struct rfx_plan_context {
     struct rfx_axis_region *regions;
     struct rfx_record *records;
     size_t *live;
-    uint64_t *node_macs_tail; /* MACs of nodes [i, n) run whole */
+    const struct rfx_stream_choice *stream; /* of the candidate at hand; NULL: tiles */
+    uint64_t *node_macs_tail;               /* MACs of nodes [i, n) run whole */
 };
 
 RFX_NODISCARD enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,
@@ -35,7 +44,8 @@ struct rfx_axis_tiling {
     struct rfx_tile_overlap overlap;
 };
 
-/* MACs of head tiles plus whole tail; split -1: untiled (rows, cols ignored). */
+/* MACs of head tiles plus whole tail; or of the stream's rows; split -1: untiled. Streams ignore
+ * rows, cols. */
 uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context, int split,
                              const struct rfx_axis_tiling *rows,
                              const struct rfx_axis_tiling *cols);

@@ -1,4 +1,5 @@
-/* The planner: among all legal aggregation points and grids, the fewest MACs within the budget.
+/* The planner: among all legal aggregation points, grids and streams, the fewest MACs within the
+ * budget.
  *
  * Rows and columns of a tiling are independent, so each axis is back-propagated once per split and
  * tile count, and a grid is a pair of axes. Candidates are ordered by MACs and tried from the best:
@@ -14,10 +15,16 @@
 #define MIB ((size_t)1 << 20)
 #define MAX_AXIS_COUNTS RFX_TILING_MAX_COUNTS
 #define DEFAULT_TILES 4
+#define STREAM_SPLITS 3 /* the last legal ones: streaming costs no MACs, so later is smaller */
+#define STREAM_BANDS 5
+
+static const int64_t stream_bands[STREAM_BANDS] = {32, 16, 8, 4, 2}; /* image rows a step */
 
 struct candidate {
     int split; /* -1: untiled */
     int row_choice, col_choice;
+    int stream; /* index into search.streams, or -1: tiles */
+    int rank;   /* among equal MACs the faster kind first: untiled, tall bands, short bands */
     uint64_t macs;
     size_t bound; /* lower bound of the process peak */
 };
@@ -35,6 +42,10 @@ struct search {
     struct axis_table axes;
     int *splits;
     int n_splits;
+    struct rfx_stream_choice streams[STREAM_SPLITS * STREAM_BANDS];
+    int n_streams;
+    struct rfx_stream_ring *rings; /* storage of all streams */
+    int64_t *done;                 /* scratch of a stream */
     struct candidate *candidates;
     size_t n_candidates;
 };
@@ -81,25 +92,50 @@ static void candidate_axes(struct search *search, const struct candidate *c,
                            const struct rfx_axis_tiling **rows,
                            const struct rfx_axis_tiling **cols) {
     *rows = *cols = &untiled_axis;
-    if (c->split < 0) return;
+    search->context.stream = c->stream < 0 ? NULL : &search->streams[c->stream];
+    if (c->split < 0 || c->stream >= 0) return;
     fill_axes(search, c->split);
     *rows = &search->axes.choices[RFX_AXIS_ROWS][c->row_choice];
     *cols = &search->axes.choices[RFX_AXIS_COLS][c->col_choice];
 }
 
-static void add_candidate(struct search *search, int split, int row_choice, int col_choice) {
-    struct candidate c = {.split = split, .row_choice = row_choice, .col_choice = col_choice};
+static void add_candidate(struct search *search, struct candidate c) {
     const struct rfx_axis_tiling *rows;
     const struct rfx_axis_tiling *cols;
     candidate_axes(search, &c, &rows, &cols);
     struct rfx_plan_context *context = &search->context;
-    c.macs = rfx_plan_count_macs(context, split, rows, cols);
-    int n = rfx_plan_list_records(context, split, rows, cols);
-    int64_t window = rfx_plan_window_rows(context, split, rows, cols);
+    c.macs = rfx_plan_count_macs(context, c.split, rows, cols);
+    int n = rfx_plan_list_records(context, c.split, rows, cols);
+    int64_t window = rfx_plan_window_rows(context, c.split, rows, cols);
     c.bound =
         rfx_plan_fixed_bytes(context, window) +
         rfx_place_lower_bound(context->records, n, context->graph->n_nodes + 1, context->live);
     search->candidates[search->n_candidates++] = c;
+}
+
+/* Measures the rings of one stream and adds it. */
+static void add_stream(struct search *search, int split, int64_t band_rows, int rank) {
+    const struct rfx_graph *graph = search->context.graph;
+    struct rfx_stream_choice *stream = &search->streams[search->n_streams];
+    stream->band_rows = band_rows;
+    stream->ends_in_pools = rfx_stream_ends_in_pools(graph, split);
+    stream->rings = search->rings + (size_t)search->n_streams * (size_t)graph->n_nodes;
+    rfx_stream_measure(graph, split, band_rows, search->done, stream->rings);
+    struct candidate c = {.split = split, .stream = search->n_streams++, .rank = rank};
+    add_candidate(search, c);
+}
+
+static void add_streams(struct search *search) {
+    int64_t asked = search->context.request->band_rows;
+    int first = search->n_splits > STREAM_SPLITS ? search->n_splits - STREAM_SPLITS : 0;
+    for (int i = first; i < search->n_splits; i++) {
+        if (asked > 0) {
+            add_stream(search, search->splits[i], asked, 1);
+            continue;
+        }
+        for (int b = 0; b < STREAM_BANDS; b++)
+            add_stream(search, search->splits[i], stream_bands[b], 1 + b);
+    }
 }
 
 static size_t axis_pairs(const struct search *search, int split) {
@@ -116,20 +152,28 @@ static enum rfx_status list_candidates(struct search *search, struct rfx_error *
     const struct rfx_plan_request *request = search->context.request;
     struct rfx_memory *mem = search->context.graph->mem;
     bool tiles_given = request->tiles_y > 0 || request->tiles_x > 0 || request->split != NULL;
-    bool with_untiled = request->untiled || !tiles_given;
-    bool with_tiles = !request->untiled && (tiles_given || request->memory_bytes != 0);
-    size_t total = 1;
+    bool bands_given = request->band_rows > 0;
+    bool with_untiled = request->untiled || (!tiles_given && !bands_given);
+    bool with_tiles =
+        !request->untiled && !bands_given && (tiles_given || request->memory_bytes != 0);
+    bool with_streams =
+        bands_given || (!request->untiled && request->memory_bytes != 0 && request->tiles_y == 0);
+    size_t total = 1 + STREAM_SPLITS * STREAM_BANDS;
     for (int i = 0; with_tiles && i < search->n_splits; i++)
         total += axis_pairs(search, search->splits[i]);
     search->candidates = rfx_memory_alloc(mem, total * sizeof *search->candidates);
     if (search->candidates == NULL)
         return rfx_memory_fail(mem, "planner candidates", total * sizeof *search->candidates, err);
-    if (with_untiled) add_candidate(search, -1, 0, 0);
+    struct candidate untiled = {.split = -1, .stream = -1};
+    if (with_untiled) add_candidate(search, untiled);
+    if (with_streams) add_streams(search);
     for (int i = 0; with_tiles && i < search->n_splits; i++) {
         fill_axes(search, search->splits[i]);
         for (int r = 0; r < search->axes.n[0]; r++)
-            for (int c = 0; c < search->axes.n[1]; c++)
-                add_candidate(search, search->splits[i], r, c);
+            for (int c = 0; c < search->axes.n[1]; c++) {
+                struct candidate tiles = {search->splits[i], r, c, -1, 1, 0, 0};
+                add_candidate(search, tiles);
+            }
     }
     return RFX_OK;
 }
@@ -142,7 +186,8 @@ static int compare_macs(const void *pa, const void *pb) {
     const struct candidate *a = pa;
     const struct candidate *b = pb;
     int by_macs = compare_u64(a->macs, b->macs);
-    return by_macs != 0 ? by_macs : compare_u64(a->bound, b->bound);
+    if (by_macs != 0) return by_macs;
+    return a->rank != b->rank ? a->rank - b->rank : compare_u64(a->bound, b->bound);
 }
 
 static int compare_bound(const void *pa, const void *pb) {
@@ -227,9 +272,13 @@ static enum rfx_status check_request(const struct rfx_graph *graph,
     if (tiles && (request->tiles_y < 1 || request->tiles_x < 1))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "tiles %lldx%lld: both must be positive",
                         (long long)request->tiles_y, (long long)request->tiles_x);
-    if (request->untiled && (tiles || request->split != NULL))
+    if (request->untiled && (tiles || request->split != NULL || request->band_rows != 0))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "untiled contradicts a grid of tiles or a split");
+                        "untiled contradicts a grid of tiles, bands of rows or a split");
+    if (request->band_rows < 0 || (request->band_rows > 0 && tiles))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "bands of %lld rows: a positive number, and not beside tiles",
+                        (long long)request->band_rows);
     const struct rfx_tensor *input = &graph->nodes[graph->input].out;
     const struct rfx_source_traits *s = &request->source;
     if (s->h != input->h || s->w != input->w || s->c != input->c)
@@ -249,10 +298,11 @@ static enum rfx_status list_splits(struct search *search, struct rfx_error *err)
         return rfx_split_find(graph, request->split, &search->splits[0], err);
     }
     search->n_splits = rfx_splits_list(graph, search->splits);
-    if (search->n_splits == 0 && request->tiles_y > 0)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "this network cannot be tiled: it has no point where a single tensor "
-                        "that is local in space is alive");
+    if (search->n_splits == 0 && (request->tiles_y > 0 || request->band_rows > 0))
+        return rfx_fail(
+            err, RFX_STATUS_UNSUPPORTED,
+            "this network cannot be tiled or streamed: it has no point where a single tensor "
+            "that is local in space is alive");
     return RFX_OK;
 }
 
@@ -267,7 +317,10 @@ static enum rfx_status search_init(struct search *search, const struct rfx_graph
     search->splits = rfx_memory_calloc(mem, n, sizeof *search->splits);
     search->axes.extents =
         rfx_memory_calloc(mem, 2 * MAX_AXIS_COUNTS * n, sizeof *search->axes.extents);
-    if (search->splits == NULL || search->axes.extents == NULL)
+    search->rings = rfx_memory_calloc(mem, STREAM_SPLITS * STREAM_BANDS * n, sizeof *search->rings);
+    search->done = rfx_memory_calloc(mem, n, sizeof *search->done);
+    if (search->splits == NULL || search->axes.extents == NULL || search->rings == NULL ||
+        search->done == NULL)
         return rfx_memory_fail(mem, "planner tables",
                                2 * MAX_AXIS_COUNTS * n * sizeof *search->axes.extents, err);
     status = list_splits(search, err);
@@ -279,6 +332,8 @@ static void search_release(struct search *search) {
     struct rfx_memory *mem = search->context.graph->mem;
     rfx_memory_release(mem, search->splits);
     rfx_memory_release(mem, search->axes.extents);
+    rfx_memory_release(mem, search->rings);
+    rfx_memory_release(mem, search->done);
     rfx_memory_release(mem, search->candidates);
     rfx_plan_context_release(&search->context);
 }
@@ -286,7 +341,8 @@ static void search_release(struct search *search) {
 /* The request with a default grid where a split was named without tiles or budget. */
 static struct rfx_plan_request complete_request(const struct rfx_plan_request *request) {
     struct rfx_plan_request r = *request;
-    if (r.split != NULL && r.tiles_y == 0 && r.tiles_x == 0 && r.memory_bytes == 0)
+    if (r.split != NULL && r.tiles_y == 0 && r.tiles_x == 0 && r.memory_bytes == 0 &&
+        r.band_rows == 0)
         r.tiles_y = r.tiles_x = DEFAULT_TILES;
     return r;
 }
@@ -302,7 +358,8 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
     if (status != RFX_OK) return status;
     status = search_init(&search, graph, &request, err);
     if (status != RFX_OK) goto done;
-    bool by_size = request.memory_bytes == 0 && request.tiles_y > 0 && request.split == NULL;
+    bool by_size = request.memory_bytes == 0 && request.split == NULL &&
+                   (request.tiles_y > 0 || request.band_rows > 0);
     status = by_size ? find_smallest(&search, &plan, err) : find_cheapest(&search, &plan, err);
     if (status != RFX_OK) goto done;
     if (plan != NULL) {

@@ -9,10 +9,17 @@
 
 struct rfx_schedule;
 
+enum rfx_step_kind {
+    RFX_STEP_RUN,         /* compute `rect` of the node (the input: read it) */
+    RFX_STEP_POOL_ROWS,   /* add rows `rect` of the node's input to its pool state */
+    RFX_STEP_POOL_FINISH, /* write the pooled pixel from the state */
+};
+
 struct rfx_step {
+    enum rfx_step_kind kind;
     int node;
     struct rfx_rect rect;  /* to compute, in the node's full map */
-    int64_t unit, n_units; /* progress: unit of n_units (tiles, then whole nodes) */
+    int64_t unit, n_units; /* progress: unit of n_units (tiles or image rows, then nodes) */
 };
 
 /* A schedule at its first step. The plan must outlive it. */

@@ -86,6 +86,7 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         .untiled = options->untiled,
         .tiles_y = options->tiles.y,
         .tiles_x = options->tiles.x,
+        .band_rows = options->bands,
         .split = options->split,
     };
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;

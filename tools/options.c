@@ -52,6 +52,8 @@ static const struct option_row rows[] = {
      "what counts as a tensor: eager, fused (default) or coalesced", 0},
     {"split", 's', KIND_TEXT, RFX_CLI_PLAN, AT(split), "NAME",
      "where the network is cut (see analyze; default: the planner chooses)", 0},
+    {"bands", 'b', KIND_COUNT, RFX_CLI_PLAN, AT(bands), "ROWS",
+     "stream the rows of the image through the network, so many a step", 1000000},
     {"untiled", 0, KIND_FLAG, RFX_CLI_PLAN, AT(untiled), NULL, "run whole maps", 0},
     {"threads", 'j', KIND_COUNT, RFX_CLI_PLAN, AT(threads), "N",
      "threads (default: the processors this process may use)", 1024},
@@ -325,8 +327,12 @@ static bool parse_option(struct rfx_cli_options *options, unsigned groups, int a
 }
 
 static bool check_together(const struct rfx_cli_options *o, char *why, size_t why_size) {
-    if (o->untiled && (o->tiles.y != 0 || o->split != NULL)) {
-        (void)snprintf(why, why_size, "--untiled excludes --tiles and --split");
+    if (o->untiled && (o->tiles.y != 0 || o->split != NULL || o->bands != 0)) {
+        (void)snprintf(why, why_size, "--untiled excludes --tiles, --bands and --split");
+        return false;
+    }
+    if (o->bands != 0 && o->tiles.y != 0) {
+        (void)snprintf(why, why_size, "--bands excludes --tiles");
         return false;
     }
     for (int i = 0; i < 3; ++i) {

@@ -16,7 +16,7 @@
 /* Which options a command takes: bits of rfx_cli_command.groups. */
 enum rfx_cli_group {
     RFX_CLI_SIZE = 1 << 0,
-    RFX_CLI_PLAN = 1 << 1,  /* --memory, --tiles, --split, --untiled, --threads */
+    RFX_CLI_PLAN = 1 << 1,  /* --memory, --tiles, --bands, --split, --untiled, --threads */
     RFX_CLI_IMAGE = 1 << 2, /* preprocessing */
     RFX_CLI_SEED = 1 << 3,
     RFX_CLI_OUTPUT = 1 << 4,
@@ -39,7 +39,7 @@ struct rfx_cli_options {
     size_t memory_bytes;             /* 0: no budget */
     const char *split, *output, *labels, *baseline;
     bool untiled, bgr, naive, json, csv, help;
-    int64_t threads, top, runs; /* top -1: not given */
+    int64_t threads, bands, top, runs; /* bands 0, top -1: not given */
     uint64_t seed;
     float scale;
     float mean[3], std[3];

@@ -85,7 +85,7 @@ static double macs_ratio(const struct rfx_plan *plan) {
 }
 
 static const char *mode_name(enum rfx_stage_mode mode) {
-    return mode == RFX_STAGE_TILED ? "tiled" : "whole";
+    return mode == RFX_STAGE_TILED ? "tiled" : mode == RFX_STAGE_STREAMED ? "streamed" : "whole";
 }
 
 /* The tiled stage of a plan, or NULL. */
@@ -100,11 +100,11 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
     json_t *stages = json_array();
     for (int i = 0; i < plan->n_stages; ++i) {
         const struct rfx_stage *stage = &plan->stages[i];
-        json_t *item =
-            json_pack("{s:s, s:i, s:i, s:s, s:s, s:[I, I]}", "mode", mode_name(stage->mode),
-                      "first_node", stage->first, "end_node", stage->last, "first",
-                      nodes[stage->first].name, "last", nodes[stage->last - 1].name, "tiles",
-                      (json_int_t)stage->tiles_y, (json_int_t)stage->tiles_x);
+        json_t *item = json_pack(
+            "{s:s, s:i, s:i, s:s, s:s, s:[I, I], s:I}", "mode", mode_name(stage->mode),
+            "first_node", stage->first, "end_node", stage->last, "first", nodes[stage->first].name,
+            "last", nodes[stage->last - 1].name, "tiles", (json_int_t)stage->tiles_y,
+            (json_int_t)stage->tiles_x, "band_rows", (json_int_t)stage->band_rows);
         (void)json_array_append_new(stages, item);
     }
     const struct rfx_stage *tiled = tiled_stage(plan);

@@ -1,8 +1,8 @@
 /* The executor on random networks: planner and session against the untiled oracle, bit by bit.
  *
- * RFX_CASES (default 1200) random graphs x sizes x plans (grids by hand, budgets, untiled) x 1, 2, 3
- * threads. Every plan also passes the independent checker, and what was executed is held against
- * what was planned: MACs, arena, no allocation in a second run. */
+ * RFX_CASES (default 1200) random graphs x sizes x plans (grids and bands by hand, budgets,
+ * untiled) x 1, 2, 3 threads. Every plan also passes the independent checker, and what was executed
+ * is held against what was planned: MACs, arena, no allocation in a second run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,7 +83,8 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     rfx_image_free(image);
 }
 
-/* Untiled, a random grid at a random split, and a budget between smallest and untiled. */
+/* Untiled, a random grid and random bands at a random split, and a budget between smallest and
+ * untiled. */
 static void run_all_plans(struct one_case *c, struct test_rng *rng) {
     struct rfx_error err = {{0}};
     struct rfx_plan *plan = NULL;
@@ -99,6 +100,13 @@ static void run_all_plans(struct one_case *c, struct test_rng *rng) {
         c->request.split = c->graph->nodes[split].name;
         c->request.tiles_y = test_rng_int(rng, 1, 9);
         c->request.tiles_x = test_rng_int(rng, 1, 9);
+        if (rfx_plan_create(c->graph, &c->request, &plan, &err) != RFX_OK)
+            fail_case(c, NULL, err.text);
+        run_plan(c, plan);
+        rfx_plan_free(plan);
+        c->request = plain;
+        c->request.split = c->graph->nodes[split].name;
+        c->request.band_rows = test_rng_int(rng, 1, 12);
         if (rfx_plan_create(c->graph, &c->request, &plan, &err) != RFX_OK)
             fail_case(c, NULL, err.text);
         run_plan(c, plan);

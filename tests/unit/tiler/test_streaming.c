@@ -1,0 +1,88 @@
+/* Row streams worked out by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/support/small_nets.h"
+#include "tiler/streaming.h"
+
+/* a: 3x3 stride 2, row r reads image rows 2r - 1 .. 2r + 1; b: 3x3, row r reads a's r - 1 .. r + 1.
+ * Two image rows a step: a is a row behind, b another and ends alone. */
+static void two_convs_step_by_step(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = small_net_two_convs(mem, 16, 16);
+    static const struct {
+        int node;
+        int64_t lo, hi;
+    } expected[] = {{0, 0, 2}, {1, 0, 1}, {0, 2, 4}, {1, 1, 2}, {2, 0, 1},
+                    {0, 4, 6}, {1, 2, 3}, {2, 1, 2}};
+    int64_t done[3];
+    struct rfx_stream stream;
+    rfx_stream_begin(&stream, graph, 2, 2, done);
+    int node = -1;
+    struct rfx_range rows = {0, 0};
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        assert_true(rfx_stream_next(&stream, &node, &rows));
+        assert_int_equal(node, expected[i].node);
+        assert_int_equal(rows.lo, expected[i].lo);
+        assert_int_equal(rows.hi, expected[i].hi);
+    }
+    while (rfx_stream_next(&stream, &node, &rows)) {
+    }
+    assert_int_equal(node, 2);
+    assert_int_equal(rows.lo, 7);
+    assert_int_equal(rows.hi, 8);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
+/* Image: while rows 2, 3 come, row 1 is still wanted: 3. a: b holds on to two rows before: 3. b goes
+ * nowhere: the row at hand. */
+static void two_convs_rings(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = small_net_two_convs(mem, 16, 16);
+    struct rfx_stream_ring rings[3];
+    int64_t done[3];
+    rfx_stream_measure(graph, 2, 2, done, rings);
+    static const int64_t rows[] = {3, 3, 1};
+    static const int64_t computed[] = {16, 8, 8};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rings[i].rows, rows[i]);
+        assert_int_equal(rings[i].computed, computed[i]);
+    }
+    assert_false(rings[0].transient);
+    assert_false(rings[1].transient);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
+/* The join keeps a's rows until b, a row behind, has caught up; sum is read by c in rows of 3. */
+static void residual_waits_for_the_slowest(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = small_net_residual(mem, 12, 12);
+    struct rfx_stream_ring rings[5];
+    int64_t done[5];
+    rfx_stream_measure(graph, 4, 1, done, rings);
+    assert_int_equal(rings[1].rows, 3); /* a: rows r - 1 .. r + 1 for b, row r for sum */
+    assert_true(rings[2].transient);    /* b: added in the step that makes it */
+    assert_int_equal(rings[3].rows, 3); /* sum */
+    assert_true(rfx_stream_ends_in_pools(graph, 4));
+    assert_false(rfx_stream_ends_in_pools(graph, 3));
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_convs_step_by_step),
+        cmocka_unit_test(two_convs_rings),
+        cmocka_unit_test(residual_waits_for_the_slowest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

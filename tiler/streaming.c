@@ -1,0 +1,143 @@
+/* The row stream: forward progress by inverting the monotone region maps. */
+#include "tiler/streaming.h"
+
+#include "layers/checked.h"
+#include "rf_analysis/regions.h"
+
+static bool is_constant(const struct rfx_node *node) {
+    return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
+}
+
+void rfx_stream_begin(struct rfx_stream *stream, const struct rfx_graph *graph, int last,
+                      int64_t band_rows, int64_t *done) {
+    stream->graph = graph;
+    stream->last = last;
+    stream->band_rows = band_rows;
+    stream->done = done;
+    stream->node = 0;
+    stream->step = 0;
+    for (int i = 0; i <= last; i++) done[i] = 0;
+}
+
+/* Rows of input k, inside its map, that rows [lo, hi) of the node read. */
+static struct rfx_range rows_read(const struct rfx_graph *graph, int node, int k, int64_t lo,
+                                  int64_t hi) {
+    struct rfx_range out = {lo, hi};
+    struct rfx_range in = rfx_input_range(graph, &graph->nodes[node], k, RFX_AXIS_ROWS, out);
+    int64_t extent = graph->nodes[graph->nodes[node].in[k]].out.h;
+    in.lo = rfx_max_i64(in.lo, 0);
+    in.hi = rfx_min_i64(in.hi, extent);
+    return in;
+}
+
+static bool can_reach(const struct rfx_stream *stream, int node, int64_t hi) {
+    const struct rfx_node *n = &stream->graph->nodes[node];
+    for (int k = 0; k < n->n_in; k++) {
+        if (is_constant(&stream->graph->nodes[n->in[k]])) continue;
+        struct rfx_range in = rows_read(stream->graph, node, k, stream->done[node], hi);
+        if (in.lo < in.hi && in.hi > stream->done[n->in[k]]) return false;
+    }
+    return true;
+}
+
+/* Most rows that a node makes in a step: its share of a band. Where the image ends, padding would let
+ * every node finish at once, and rings would have to hold all of that. */
+static int64_t rows_per_step(const struct rfx_stream *stream, const struct rfx_node *node) {
+    int64_t image_rows = stream->graph->nodes[stream->graph->input].out.h;
+    return rfx_max_i64(1, rfx_ceil_div(stream->band_rows * node->out.h, image_rows));
+}
+
+/* The largest row count that the inputs at hand allow; region maps are monotone in the last row. */
+static int64_t reachable(const struct rfx_stream *stream, int node) {
+    const struct rfx_node *n = &stream->graph->nodes[node];
+    int64_t lo = stream->done[node];
+    int64_t hi = rfx_min_i64(lo + rows_per_step(stream, n), n->out.h);
+    if (n->op == RFX_OP_INPUT) return hi;
+    while (lo < hi) {
+        int64_t middle = lo + (hi - lo + 1) / 2;
+        if (can_reach(stream, node, middle))
+            lo = middle;
+        else
+            hi = middle - 1;
+    }
+    return lo;
+}
+
+bool rfx_stream_next(struct rfx_stream *stream, int *node, struct rfx_range *rows) {
+    const struct rfx_graph *graph = stream->graph;
+    while (stream->done[stream->last] < graph->nodes[stream->last].out.h) {
+        int i = stream->node;
+        if (i == 0) stream->step++;
+        stream->node = i == stream->last ? 0 : i + 1;
+        if (is_constant(&graph->nodes[i])) continue;
+        int64_t hi = reachable(stream, i);
+        if (hi == stream->done[i]) continue;
+        *node = i;
+        rows->lo = stream->done[i];
+        rows->hi = hi;
+        stream->done[i] = hi;
+        return true;
+    }
+    return false;
+}
+
+/* First row of input k that the consumer still reads, now or later. */
+static int64_t first_needed(const struct rfx_stream *stream, int consumer, int k) {
+    const struct rfx_graph *graph = stream->graph;
+    const struct rfx_node *n = &graph->nodes[consumer];
+    int64_t extent = graph->nodes[n->in[k]].out.h;
+    if (stream->done[consumer] >= n->out.h) return extent;
+    struct rfx_range in = rows_read(graph, consumer, k, stream->done[consumer], n->out.h);
+    return in.lo < in.hi ? in.lo : extent;
+}
+
+/* Between two steps: fills keep_from per node and notes which rows have outlived their step. */
+static void look_at_step(const struct rfx_stream *stream, struct rfx_stream_ring *rings) {
+    const struct rfx_graph *graph = stream->graph;
+    for (int i = 0; i <= stream->last; i++) rings[i].keep_from = graph->nodes[i].out.h;
+    for (int c = 0; c <= stream->last; c++)
+        for (int k = 0; k < graph->nodes[c].n_in; k++) {
+            struct rfx_stream_ring *in = &rings[graph->nodes[c].in[k]];
+            in->keep_from = rfx_min_i64(in->keep_from, first_needed(stream, c, k));
+        }
+    for (int i = 0; i < stream->last; i++)
+        if (rings[i].keep_from < stream->done[i]) rings[i].transient = false;
+}
+
+void rfx_stream_measure(const struct rfx_graph *graph, int last, int64_t band_rows, int64_t *done,
+                        struct rfx_stream_ring *rings) {
+    struct rfx_stream stream;
+    rfx_stream_begin(&stream, graph, last, band_rows, done);
+    for (int i = 0; i <= last; i++) {
+        rings[i].rows = 0;
+        rings[i].transient = true;
+    }
+    look_at_step(&stream, rings);
+    int node;
+    struct rfx_range rows;
+    int64_t step = stream.step;
+    while (rfx_stream_next(&stream, &node, &rows)) {
+        if (stream.step != step) {
+            done[node] = rows.lo; /* as it was when the step began */
+            look_at_step(&stream, rings);
+            done[node] = rows.hi;
+            step = stream.step;
+        }
+        int64_t first = rfx_min_i64(rings[node].keep_from, rows.lo);
+        rings[node].rows = rfx_max_i64(rings[node].rows, rows.hi - first);
+    }
+    for (int i = 0; i <= last; i++) rings[i].computed = done[i];
+}
+
+bool rfx_stream_ends_in_pools(const struct rfx_graph *graph, int split) {
+    for (int k = 0; k < graph->n_outputs; k++)
+        if (graph->outputs[k].node == split) return false;
+    bool pools = false;
+    for (int i = split + 1; i < graph->n_nodes; i++)
+        for (int k = 0; k < graph->nodes[i].n_in; k++) {
+            if (graph->nodes[i].in[k] != split) continue;
+            if (graph->nodes[i].op != RFX_OP_GLOBAL_POOL) return false;
+            pools = true;
+        }
+    return pools;
+}
