@@ -10,9 +10,9 @@ const char *rfx_case_text(enum rfx_case kind) {
         case RFX_CASE_SAME:
             return "peak unchanged, only MACs added";
         case RFX_CASE_RISES:
-            return "crosses a peak, memory saved";
+            return "ratio rises, memory saved";
         case RFX_CASE_FALLS:
-            return "tiles outgrow the tail, memory lost";
+            return "ratio falls, tiles outgrow the tail";
     }
     return "";
 }

@@ -4,29 +4,11 @@
 #include "curves.h"
 #include "report.h"
 
-static const char *point_label(const struct rfx_curve *curve, const struct rfx_curve_point *point) {
-    return point->split < 0 ? "untiled" : rfx_split_label(curve->graph, point->split);
-}
-
-static const char *node_label(const struct rfx_curve *curve, int node) {
-    return rfx_split_label(curve->graph, node);
-}
-
-static json_t *point_json(const struct rfx_curve *curve, const struct rfx_curve_point *point) {
-    return json_pack("{s:s?, s:[I,I], s:f, s:f, s:I, s:I, s:I, s:I, s:s}", "split",
-                     point->split < 0 ? NULL : point_label(curve, point), "tiles",
-                     (json_int_t)point->tiles_y, (json_int_t)point->tiles_x, "macs_ratio",
-                     rfx_curve_macs_ratio(curve, point), "memory_ratio",
-                     rfx_curve_memory_ratio(curve, point), "macs", (json_int_t)point->macs,
-                     "peak_bytes", (json_int_t)point->peak_bytes, "head_bytes",
-                     (json_int_t)point->head_bytes, "tail_bytes", (json_int_t)point->tail_bytes,
-                     "peak_layer", node_label(curve, point->peak_node));
-}
-
 static json_t *points_json(const struct rfx_curve *curve, const struct rfx_curve_point *points,
                            int n) {
     json_t *array = json_array();
-    for (int i = 0; i < n; ++i) (void)json_array_append_new(array, point_json(curve, &points[i]));
+    for (int i = 0; i < n; ++i)
+        (void)json_array_append_new(array, rfx_cli_point_json(curve, &points[i]));
     return array;
 }
 
@@ -34,8 +16,9 @@ static json_t *points_json(const struct rfx_curve *curve, const struct rfx_curve
 static json_t *curve_json(const struct rfx_curve *curve) {
     json_t *untiled = json_pack("{s:I, s:I, s:s}", "macs", (json_int_t)curve->untiled.macs,
                                 "peak_bytes", (json_int_t)curve->untiled.peak_bytes, "peak_layer",
-                                node_label(curve, curve->untiled.peak_node));
-    json_t *best = curve->best < 0 ? json_null() : point_json(curve, &curve->points[curve->best]);
+                                rfx_split_label(curve->graph, curve->untiled.peak_node));
+    json_t *best =
+        curve->best < 0 ? json_null() : rfx_cli_point_json(curve, &curve->points[curve->best]);
     return json_pack("{s:o, s:s, s:I, s:o, s:o, s:o, s:o}", "input",
                      rfx_report_shape(&curve->graph->nodes[curve->graph->input].out.shape),
                      "baseline", rfx_baseline_name(curve->baseline), "weights_bytes",
@@ -69,10 +52,10 @@ static void csv_rows(const char *model, const char *kind, const struct rfx_curve
     for (int i = 0; i < n; ++i) {
         const struct rfx_curve_point *p = &points[i];
         printf("\"%s\",%s,%s,\"%s\",%lld,%lld,%.6f,%.6f,%llu,%zu,%zu,%zu,\"%s\"\n", model, kind,
-               rfx_baseline_name(curve->baseline), point_label(curve, p), (long long)p->tiles_y,
-               (long long)p->tiles_x, rfx_curve_macs_ratio(curve, p),
+               rfx_baseline_name(curve->baseline), rfx_cli_point_label(curve, p),
+               (long long)p->tiles_y, (long long)p->tiles_x, rfx_curve_macs_ratio(curve, p),
                rfx_curve_memory_ratio(curve, p), (unsigned long long)p->macs, p->peak_bytes,
-               p->head_bytes, p->tail_bytes, node_label(curve, p->peak_node));
+               p->head_bytes, p->tail_bytes, rfx_split_label(curve->graph, p->peak_node));
     }
 }
 
@@ -91,10 +74,10 @@ static void text_row(const struct rfx_curve *curve, const struct rfx_curve_point
     char grid[48], peak[RFX_HUMAN_CHARS], head[RFX_HUMAN_CHARS], tail[RFX_HUMAN_CHARS];
     (void)snprintf(grid, sizeof grid, "%lldx%lld", (long long)p->tiles_y, (long long)p->tiles_x);
     printf("%c %-26.26s %9s %8.3f %8.3f %11s %11s %11s  %-.24s\n", best ? '*' : ' ',
-           point_label(curve, p), grid, rfx_curve_macs_ratio(curve, p),
+           rfx_cli_point_label(curve, p), grid, rfx_curve_macs_ratio(curve, p),
            rfx_curve_memory_ratio(curve, p), rfx_human_bytes(p->peak_bytes, peak),
            rfx_human_bytes(p->head_bytes, head), rfx_human_bytes(p->tail_bytes, tail),
-           node_label(curve, p->peak_node));
+           rfx_split_label(curve->graph, p->peak_node));
 }
 
 static void text_head(const char *first) {
@@ -108,7 +91,7 @@ static void print_text(const char *model, const struct rfx_curve *curve) {
     char peak[RFX_HUMAN_CHARS], weights[RFX_HUMAN_CHARS], macs[RFX_HUMAN_CHARS];
     printf("%s, baseline %s: untiled %s at %s (weights %s), %s MACs\n\n", model,
            rfx_baseline_name(curve->baseline), rfx_human_bytes(curve->untiled.peak_bytes, peak),
-           node_label(curve, curve->untiled.peak_node),
+           rfx_split_label(curve->graph, curve->untiled.peak_node),
            rfx_human_bytes(curve->weights_bytes, weights),
            rfx_human_count(curve->untiled.macs, macs));
     if (curve->best < 0) {

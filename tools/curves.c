@@ -61,3 +61,19 @@ void rfx_cli_curves_free(struct rfx_cli_curves *curves) {
     }
     if (curves->mem != NULL) rfx_memory_free(curves->mem);
 }
+
+const char *rfx_cli_point_label(const struct rfx_curve *curve,
+                                const struct rfx_curve_point *point) {
+    return point->split < 0 ? "untiled" : rfx_split_label(curve->graph, point->split);
+}
+
+json_t *rfx_cli_point_json(const struct rfx_curve *curve, const struct rfx_curve_point *point) {
+    return json_pack("{s:s?, s:[I,I], s:f, s:f, s:I, s:I, s:I, s:I, s:s}", "split",
+                     point->split < 0 ? NULL : rfx_cli_point_label(curve, point), "tiles",
+                     (json_int_t)point->tiles_y, (json_int_t)point->tiles_x, "macs_ratio",
+                     rfx_curve_macs_ratio(curve, point), "memory_ratio",
+                     rfx_curve_memory_ratio(curve, point), "macs", (json_int_t)point->macs,
+                     "peak_bytes", (json_int_t)point->peak_bytes, "head_bytes",
+                     (json_int_t)point->head_bytes, "tail_bytes", (json_int_t)point->tail_bytes,
+                     "peak_layer", rfx_split_label(curve->graph, point->peak_node));
+}

@@ -5,6 +5,8 @@
 #ifndef RFX_TOOLS_CURVES_H
 #define RFX_TOOLS_CURVES_H
 
+#include <jansson.h>
+
 #include "command.h"
 #include "rfexec/rfexec.h"
 #include "tiler/curve.h"
@@ -24,4 +26,11 @@ RFX_NODISCARD int rfx_cli_curves_open(struct rfx_cli_curves *curves,
                                       const struct rfx_cli_options *options, bool pareto);
 
 void rfx_cli_curves_free(struct rfx_cli_curves *curves);
+
+/* The name of the point's split, or "untiled". */
+const char *rfx_cli_point_label(const struct rfx_curve *curve, const struct rfx_curve_point *point);
+
+/* {"split", "tiles", "macs_ratio", "memory_ratio", "macs", "peak_bytes", "head_bytes",
+ * "tail_bytes", "peak_layer"}; a new reference. */
+json_t *rfx_cli_point_json(const struct rfx_curve *curve, const struct rfx_curve_point *point);
 #endif

@@ -34,6 +34,15 @@ static const struct rfx_cli_command commands[] = {
      "rfexec curve resnet18 resnet50 --size 1024x1024 --tiles 4x4 --baseline eager --csv\n",
      RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_CURVE | RFX_CLI_JSON | RFX_CLI_CSV, 1, RFX_CLI_MAX_ARGS,
      rfx_cmd_curve},
+    {"advise", "MODEL [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json]",
+     "which layer holds a network back, and the best cut and tiles for each budget",
+     "Runs nothing. The cases are those of section 3.3 of the paper: 1 before the peak, 2 ratio\n"
+     "unchanged, 3 ratio rises, 4 ratio falls. Budgets of the table count weights and activations\n"
+     "of the network; 'run --memory' is what that command does with so many bytes for the whole\n"
+     "process.\n",
+     "rfexec advise mobilenet_v2 --size 1024x1024\n"
+     "rfexec advise net.onnx --size 4096x4096 --json\n",
+     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_CURVE | RFX_CLI_JSON, 1, 1, rfx_cmd_advise},
     {"run", "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--top K --labels FILE] [--json]",
      "run a network on an image",
      "INPUT is a picture (png, jpg, bmp, ...), a .npy file (CxHxW or 1xCxHxW float32, taken as it\n"

@@ -86,8 +86,8 @@ static void write_file(const char *path, const char *text) {
 }
 
 static void test_help(void **state) {
-    static const char *const names[] = {"analyze", "plan",   "run",   "verify",
-                                        "bench",   "export", "models"};
+    static const char *const names[] = {"analyze", "plan",  "curve",  "advise", "run",
+                                        "verify",  "bench", "export", "models"};
     (void)state;
     assert_int_equal(rfexec(""), 2);
     assert_non_null(strstr(err_text, "usage: rfexec"));
@@ -209,6 +209,65 @@ static void test_models(void **state) {
     }
     assert_int_equal(found, 1);
     json_decref(doc);
+}
+
+/* The figures are the known ones of 4x4 tiles at 1024x1024 (tests/unit/tiler/test_curve.c). */
+static void test_curve(void **state) {
+    static const char *const keys[] = {"split",      "tiles",      "macs_ratio", "memory_ratio",
+                                       "peak_bytes", "head_bytes", "tail_bytes", "peak_layer"};
+    (void)state;
+    expect(0, "curve mobilenet_v2 --size 1024x1024 --tiles 16 --json");
+    json_t *doc = document("curve"), *best = at(doc, "best"), *point;
+    size_t i;
+    assert_string_equal(json_string_value(at(best, "split")), "features.6");
+    double memory = json_real_value(at(best, "memory_ratio"));
+    double macs = json_real_value(at(best, "macs_ratio"));
+    assert_true(memory > 4.04 && memory < 4.08);
+    assert_true(macs > 1.084 && macs < 1.090);
+    assert_int_equal(json_integer_value(json_array_get(at(doc, "tiles"), 0)), 4);
+    json_array_foreach(at(doc, "curve"), i, point) {
+        for (size_t k = 0; k < sizeof keys / sizeof keys[0]; ++k) (void)at(point, keys[k]);
+        long long head = integer_at(point, "head_bytes"), tail = integer_at(point, "tail_bytes");
+        assert_int_equal(integer_at(point, "peak_bytes"), head > tail ? head : tail);
+    }
+    assert_true(i > 18); /* features.0 to features.18 and the points inside blocks */
+    assert_true(json_array_size(at(doc, "pareto")) > 5);
+    json_decref(doc);
+    expect(0, "curve resnet18 vgg16 --size 224x224 --tiles 2x3 --baseline eager --json");
+    doc = document("curve");
+    json_t *second = json_array_get(at(doc, "models"), 1);
+    assert_string_equal(json_string_value(at(second, "model")), "vgg16");
+    assert_string_equal(json_string_value(at(second, "baseline")), "eager");
+    json_decref(doc);
+    expect(0, "curve resnet18 --csv");
+    assert_ptr_equal(strstr(out_text, "model,kind,baseline,split,"), out_text);
+    expect(0, "curve resnet18 --tiles 3x3");
+    assert_non_null(strstr(out_text, "Pareto front"));
+    expect_says(2, "curve resnet18 --tiles 0", "number of tiles");
+    expect_says(2, "curve resnet18 --baseline lazy", "lazy");
+}
+
+static void test_advise(void **state) {
+    (void)state;
+    expect(0, "advise mobilenet_v2 --size 1024x1024 --json");
+    json_t *doc = document("advise"), *budget;
+    size_t i;
+    /* 512x512x96 and 256x256x96 floats */
+    assert_int_equal(integer_at(doc, "peak.activation_bytes"), 125829120);
+    assert_string_equal(json_string_value(at(doc, "best.split")), "features.6");
+    assert_int_equal(json_array_size(at(doc, "guidelines")), 3);
+    assert_int_equal(integer_at(json_array_get(at(doc, "points"), 0), "case"), 1);
+    assert_true(json_is_null(at(doc, "barrier")));
+    json_array_foreach(at(doc, "budgets"), i, budget) {
+        json_t *cut = at(budget, "cut"), *plan = at(budget, "plan");
+        long long bytes = integer_at(budget, "budget_bytes");
+        if (json_is_object(cut)) assert_true(integer_at(cut, "peak_bytes") <= bytes);
+        if (json_is_object(plan)) assert_true(integer_at(plan, "peak_bytes") <= bytes);
+    }
+    assert_true(i >= 3);
+    json_decref(doc);
+    expect(0, "advise mobilenet_v2 --size 224x224");
+    assert_non_null(strstr(out_text, "2 BROKEN")); /* 13.3 MiB parameters, 5.7 MiB activations */
 }
 
 static void test_run_json(void **state) {
@@ -411,6 +470,8 @@ int main(void) {
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_analyze),
         cmocka_unit_test(test_models),
+        cmocka_unit_test(test_curve),
+        cmocka_unit_test(test_advise),
         cmocka_unit_test(test_run_json),
         cmocka_unit_test(test_outputs),
         cmocka_unit_test(test_cancelled),
