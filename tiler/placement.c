@@ -6,9 +6,12 @@
 #include <string.h>
 
 #include "layers/checked.h"
+#include "tiler/placement_problem.h"
 
 bool rfx_records_overlap(const struct rfx_record *a, const struct rfx_record *b) {
-    return a->first <= b->last && b->first <= a->last;
+    struct rfx_place_item ia = {a->first, (int64_t)a->last + 1, a->bytes, RFX_ALIGNMENT_BYTES};
+    struct rfx_place_item ib = {b->first, (int64_t)b->last + 1, b->bytes, RFX_ALIGNMENT_BYTES};
+    return rfx_place_items_overlap(&ia, &ib);
 }
 
 /* Larger first; ties by id, so that the order is total. */
