@@ -4,7 +4,7 @@
 #   sh tests/oracle/run.sh [BUILD_DIR]
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
-build=${1:-$top/build}
+build=$(cd "${1:-$top/build}" && pwd)
 venv=$build/oracle-venv
 if [ ! -x "$venv/bin/python" ] || ! "$venv/bin/python" -c 'import onnx, onnxruntime' 2>/dev/null; then
     python3 -m venv "$venv"
