@@ -1,5 +1,6 @@
 /* The table of built-in networks and how one is built by name.
- * "name:W" scales the channel counts of networks that have a width multiplier. */
+ * "name:W" scales the channel counts of networks that have a width multiplier; fsrcnn and toy have
+ * suffixes of their own. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,6 +19,15 @@ static const struct rfx_builtin builtin_list[] = {
     {"resnet101", "ResNet-101, bottleneck blocks"},
     {"resnet152", "ResNet-152, bottleneck blocks"},
     {"vgg16", "VGG-16 without batch norm, adaptive pool before its classifier"},
+    {"mobilenet_v1", "MobileNetV1, depthwise separable; mobilenet_v1:W scales its width"},
+    {"squeezenet1_1", "SqueezeNet 1.1, fire modules"},
+    {"inception_v3", "Inception-v3 without auxiliary classifier"},
+    {"densenet121", "DenseNet-121, concatenated layers"},
+    {"efficientnet_b0", "EfficientNet-B0, squeeze-and-excitation"},
+    {"unet", "U-Net, two classes per pixel; skips are concatenated"},
+    {"fsrcnn", "FSRCNN on colour pictures; fsrcnn:S enlarges S times (2 to 4)"},
+    {"table1", "the sequential network of the paper's table 1"},
+    {"toy", "the paper's parametric network; toy:m=3,b=2,n=3,cst=32 sets its parameters"},
 };
 
 static const struct recipe {
@@ -32,6 +42,15 @@ static const struct recipe {
     {rfx_builtin_resnet, {.blocks = {3, 4, 23, 3}, .bottleneck = true}, 224},
     {rfx_builtin_resnet, {.blocks = {3, 8, 36, 3}, .bottleneck = true}, 224},
     {rfx_builtin_vgg, {.blocks = {2, 2, 3, 3, 3}}, 224},
+    {rfx_builtin_mobilenet_v1, {.width = 1.0}, 224},
+    {rfx_builtin_squeezenet, {.width = 0}, 224},
+    {rfx_builtin_inception_v3, {.width = 0}, 299},
+    {rfx_builtin_densenet, {.blocks = {6, 12, 24, 16}}, 224},
+    {rfx_builtin_efficientnet, {.width = 0}, 224},
+    {rfx_builtin_unet, {.width = 0}, 256},
+    {rfx_builtin_fsrcnn, {.scale = 2}, 224},
+    {rfx_builtin_table1, {.width = 0}, 32},
+    {rfx_builtin_toy, {.toy = {.modules = 3, .blocks = 2, .convs = 3, .channels = 32}}, 224},
 };
 
 enum { BUILTIN_COUNT = sizeof builtin_list / sizeof builtin_list[0] };
@@ -73,6 +92,59 @@ static enum rfx_status read_width(const char *name, struct rfx_builtin_config *c
     return RFX_OK;
 }
 
+/* ":S", one digit. */
+static enum rfx_status read_scale(const char *name, struct rfx_builtin_config *config,
+                                  struct rfx_error *err) {
+    const char *suffix = strchr(name, ':');
+    if (suffix == NULL) return RFX_OK;
+    if (suffix[1] < '2' || suffix[1] > '4' || suffix[2] != '\0')
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "built-in '%s': the scale '%s' is not 2, 3 or 4", name, suffix + 1);
+    config->scale = suffix[1] - '0';
+    return RFX_OK;
+}
+
+/* ":key=value,..." with any of m, b, n, cst. */
+static enum rfx_status read_toy(const char *name, struct rfx_builtin_config *config,
+                                struct rfx_error *err) {
+    const struct {
+        const char *key;
+        int *value;
+        int most;
+    } keys[] = {{"m=", &config->toy.modules, 8},
+                {"b=", &config->toy.blocks, 64},
+                {"n=", &config->toy.convs, 64},
+                {"cst=", &config->toy.channels, 512}};
+    const char *text = strchr(name, ':');
+    while (text != NULL && *text != '\0') {
+        const char *item = text + 1;
+        char *end = NULL;
+        for (size_t i = 0; i < sizeof keys / sizeof keys[0] && end == NULL; i++) {
+            size_t length = strlen(keys[i].key);
+            if (strncmp(item, keys[i].key, length) != 0) continue;
+            if (item[length] < '0' || item[length] > '9') break;
+            long value = strtol(item + length, &end, 10);
+            if (value < 1 || value > keys[i].most)
+                return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                                "built-in '%s': %s%ld is not in 1 to %d", name, keys[i].key, value,
+                                keys[i].most);
+            *keys[i].value = (int)value;
+        }
+        if (end == NULL || (*end != ',' && *end != '\0'))
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "built-in '%s': '%s' is not like m=3,b=2,n=3,cst=32", name, item);
+        text = end;
+    }
+    return RFX_OK;
+}
+
+static enum rfx_status read_suffix(const char *name, struct rfx_builtin_config *config,
+                                   struct rfx_error *err) {
+    if (config->scale != 0) return read_scale(name, config, err);
+    if (config->toy.modules != 0) return read_toy(name, config, err);
+    return read_width(name, config, err);
+}
+
 static enum rfx_status build_layers(struct rfx_graph *graph, const struct recipe *recipe,
                                     const struct rfx_builtin_config *config,
                                     const struct rfx_load_options *options, struct rfx_error *err) {
@@ -97,7 +169,7 @@ enum rfx_status rfx_builtin_build(struct rfx_memory *mem, const char *name,
                         "built-in '%s': an image of %lld x %lld is not possible", name,
                         (long long)options->h, (long long)options->w);
     struct rfx_builtin_config config = recipes[row].config;
-    enum rfx_status status = read_width(name, &config, err);
+    enum rfx_status status = read_suffix(name, &config, err);
     if (status != RFX_OK) return status;
     struct rfx_graph *graph;
     status = rfx_graph_create(mem, name, &graph, err);

@@ -29,6 +29,14 @@ struct rfx_act rfx_act_relu6(void) {
     return (struct rfx_act){.kind = RFX_ACT_CLIP, .alpha = 0.0f, .beta = 6.0f, .slope = -1};
 }
 
+struct rfx_act rfx_act_silu(void) {
+    return (struct rfx_act){.kind = RFX_ACT_SILU, .slope = -1};
+}
+
+struct rfx_act rfx_act_sigmoid(void) {
+    return (struct rfx_act){.kind = RFX_ACT_SIGMOID, .slope = -1};
+}
+
 void rfx_builder_init(struct rfx_builder *b, struct rfx_graph *graph, uint64_t seed,
                       struct rfx_error *err) {
     *b = (struct rfx_builder){.graph = graph, .seed = seed, .err = err, .status = RFX_OK};
@@ -215,6 +223,69 @@ int rfx_builder_add(struct rfx_builder *b, const char *name, int left, int right
     struct rfx_signal l = signal_of(b, left), r = signal_of(b, right);
     return rfx_builder_add_node(b, &node, l.mean + r.mean,
                                 l.square + r.square + 2.0f * l.mean * r.mean);
+}
+
+int rfx_builder_mul(struct rfx_builder *b, const char *name, int left, int right) {
+    int in[2] = {left, right};
+    struct rfx_node node = {.op = RFX_OP_BINARY, .name = name, .n_in = 2, .in = in};
+    node.attr.binary.kind = RFX_BINARY_MUL;
+    struct rfx_signal l = signal_of(b, left), r = signal_of(b, right);
+    return rfx_builder_add_node(b, &node, l.mean * r.mean, l.square * r.square);
+}
+
+int rfx_builder_concat(struct rfx_builder *b, const char *name, const int *in, int n_in) {
+    struct rfx_node node = {.op = RFX_OP_CONCAT, .name = name, .n_in = n_in, .in = in};
+    float mean = 0.0f, square = 0.0f, channels = 0.0f;
+    for (int k = 0; k < n_in; k++) {
+        struct rfx_signal signal = signal_of(b, in[k]);
+        float c = (float)rfx_builder_channels(b, in[k]);
+        mean += c * signal.mean;
+        square += c * signal.square;
+        channels += c;
+    }
+    return rfx_builder_add_node(b, &node, mean / channels, square / channels);
+}
+
+int rfx_builder_prelu(struct rfx_builder *b, const char *name, int in) {
+    struct rfx_shape shape = {1, {rfx_builder_channels(b, in)}};
+    struct rfx_act act = {.kind = RFX_ACT_PRELU,
+                          .slope = add_uniform(b, name, "weight", shape, 0.1f, 0.4f)};
+    return rfx_builder_act(b, name, in, act);
+}
+
+int rfx_builder_conv_transpose(struct rfx_builder *b, const char *name, int in, int64_t oc,
+                               struct rfx_upsample_spec spec) {
+    if (b->status != RFX_OK) return -1;
+    int64_t ic = rfx_builder_channels(b, in);
+    float taps = (float)(spec.k * spec.k) / (float)(spec.stride * spec.stride);
+    float bound = sqrtf(3.0f / ((float)ic * taps * signal_of(b, in).square));
+    struct rfx_shape shape = {4, {ic, oc, spec.k, spec.k}};
+    struct rfx_node node = {.op = RFX_OP_CONV_TRANSPOSE, .name = name, .n_in = 1, .in = &in};
+    node.attr.conv = (struct rfx_conv_attr){.kh = spec.k,
+                                            .kw = spec.k,
+                                            .sh = spec.stride,
+                                            .sw = spec.stride,
+                                            .dh = 1,
+                                            .dw = 1,
+                                            .pads = {spec.pad, spec.pad, spec.pad, spec.pad},
+                                            .out_pad_h = spec.out_pad_h,
+                                            .out_pad_w = spec.out_pad_w,
+                                            .groups = 1,
+                                            .oc = oc,
+                                            .scale = -1};
+    node.attr.conv.weight = add_uniform(b, name, "weight", shape, -bound, bound);
+    node.attr.conv.bias = add_uniform(b, name, "bias", (struct rfx_shape){1, {oc}}, -0.1f, 0.1f);
+    return rfx_builder_add_node(b, &node, 0.0f, 1.0f);
+}
+
+int rfx_builder_avg_pool(struct rfx_builder *b, const char *name, int in,
+                         struct rfx_pool_attr pool) {
+    struct rfx_node node = {.op = RFX_OP_POOL_AVG, .name = name, .n_in = 1, .in = &in};
+    node.attr.pool = pool;
+    node.attr.pool.dh = 1;
+    node.attr.pool.dw = 1;
+    node.attr.pool.count_include_pad = true;
+    return add_like(b, &node, in);
 }
 
 int rfx_builder_max_pool(struct rfx_builder *b, const char *name, int in,

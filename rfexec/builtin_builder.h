@@ -40,6 +40,11 @@ struct rfx_conv_spec {
     bool bias;
 };
 
+/* A square transposed convolution: pad is cut from all four sides. */
+struct rfx_upsample_spec {
+    int64_t k, stride, pad, out_pad_h, out_pad_w;
+};
+
 void rfx_builder_init(struct rfx_builder *b, struct rfx_graph *graph, uint64_t seed,
                       struct rfx_error *err);
 
@@ -64,6 +69,15 @@ int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_
 int rfx_builder_relu(struct rfx_builder *b, const char *name, int in);
 int rfx_builder_relu6(struct rfx_builder *b, const char *name, int in);
 int rfx_builder_add(struct rfx_builder *b, const char *name, int left, int right);
+int rfx_builder_mul(struct rfx_builder *b, const char *name, int left, int right);
+int rfx_builder_concat(struct rfx_builder *b, const char *name, const int *in, int n_in);
+int rfx_builder_prelu(struct rfx_builder *b, const char *name, int in); /* a slope per channel */
+int rfx_builder_conv_transpose(struct rfx_builder *b, const char *name, int in, int64_t oc,
+                               struct rfx_upsample_spec spec); /* with bias */
+
+/* As torch.nn.AvgPool2d: padding counts as zeros. */
+int rfx_builder_avg_pool(struct rfx_builder *b, const char *name, int in,
+                         struct rfx_pool_attr pool);
 int rfx_builder_max_pool(struct rfx_builder *b, const char *name, int in,
                          struct rfx_pool_attr pool);
 int rfx_builder_adaptive_avg(struct rfx_builder *b, const char *name, int in, int64_t oh,
@@ -86,4 +100,6 @@ void rfx_builder_output(struct rfx_builder *b, int node, const char *name);
 /* Activations by value. */
 struct rfx_act rfx_act_relu(void);
 struct rfx_act rfx_act_relu6(void);
+struct rfx_act rfx_act_silu(void);
+struct rfx_act rfx_act_sigmoid(void);
 #endif

@@ -1,4 +1,7 @@
-/* MobileNetV2 as torchvision builds it (Sandler et al. 2018, table 2). */
+/* MobileNetV2 as torchvision builds it (Sandler et al. 2018, table 2), and MobileNetV1 (Howard et
+ * al. 2017, table 1) under the names of TF-slim, padded alike on both sides. */
+#include <math.h>
+
 #include "rfexec/builtin_networks.h"
 
 static const struct {
@@ -8,8 +11,7 @@ static const struct {
 } mobilenet_v2_stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                            {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
 
-/* torchvision's _make_divisible: a multiple of 8, at most 10 % below the wanted number. */
-static int64_t make_divisible(double channels) {
+int64_t rfx_builtin_make_divisible(double channels) {
     int64_t rounded = (int64_t)(channels + 4.0) / 8 * 8;
     if (rounded < 8) rounded = 8;
     return (double)rounded < 0.9 * channels ? rounded + 8 : rounded;
@@ -47,20 +49,56 @@ void rfx_builtin_mobilenet_v2(struct rfx_builder *b, int x,
     int index = 0;
     x = conv_bn_relu6(
         b, x, rfx_name("features.%d", index).text,
-        (struct rfx_conv_spec){.oc = make_divisible(32 * width), .kh = 3, .stride = 2, .pad = 1});
+        (struct rfx_conv_spec){
+            .oc = rfx_builtin_make_divisible(32 * width), .kh = 3, .stride = 2, .pad = 1});
     rfx_builder_alias(b, x, rfx_name("features.%d", index++).text);
     for (size_t s = 0; s < sizeof mobilenet_v2_stages / sizeof mobilenet_v2_stages[0]; s++) {
-        int64_t oc = make_divisible((double)mobilenet_v2_stages[s].channels * width);
+        int64_t oc = rfx_builtin_make_divisible((double)mobilenet_v2_stages[s].channels * width);
         for (int i = 0; i < mobilenet_v2_stages[s].blocks; i++)
             x = inverted_residual(b, x, index++, mobilenet_v2_stages[s].expand, oc,
                                   i == 0 ? mobilenet_v2_stages[s].stride : 1);
     }
-    int64_t last = make_divisible(1280 * (width > 1.0 ? width : 1.0));
+    int64_t last = rfx_builtin_make_divisible(1280 * (width > 1.0 ? width : 1.0));
     x = conv_bn_relu6(b, x, rfx_name("features.%d", index).text,
                       (struct rfx_conv_spec){.oc = last, .kh = 1});
     rfx_builder_alias(b, x, rfx_name("features.%d", index).text);
     x = rfx_builder_global_mean(b, "avgpool", x);
     x = rfx_builder_flatten(b, "flatten", x);
     x = rfx_builder_linear(b, "classifier.1", x, 1000);
+    rfx_builder_output(b, x, "output");
+}
+
+static const struct {
+    int64_t channels, stride;
+} mobilenet_v1_layers[] = {{64, 1},  {128, 2}, {128, 1}, {256, 2}, {256, 1},  {512, 2}, {512, 1},
+                           {512, 1}, {512, 1}, {512, 1}, {512, 1}, {1024, 2}, {1024, 1}};
+
+static int named_conv_bn_relu6(struct rfx_builder *b, int x, const char *name,
+                               struct rfx_conv_spec spec) {
+    return rfx_builder_conv_bn_act(b, x, name, rfx_name("%s.bn", name).text,
+                                   rfx_name("%s.relu", name).text, rfx_act_relu6(), spec);
+}
+
+void rfx_builtin_mobilenet_v1(struct rfx_builder *b, int x,
+                              const struct rfx_builtin_config *config) {
+    double width = config->width;
+    int64_t first = (int64_t)fmax(32 * width, 8.0);
+    x = named_conv_bn_relu6(b, x, "Conv2d_0",
+                            (struct rfx_conv_spec){.oc = first, .kh = 3, .stride = 2, .pad = 1});
+    for (int i = 0; i < (int)(sizeof mobilenet_v1_layers / sizeof mobilenet_v1_layers[0]); i++) {
+        int64_t ic = rfx_builder_channels(b, x);
+        int64_t oc = (int64_t)fmax((double)mobilenet_v1_layers[i].channels * width, 8.0);
+        x = named_conv_bn_relu6(b, x, rfx_name("Conv2d_%d_depthwise", i + 1).text,
+                                (struct rfx_conv_spec){.oc = ic,
+                                                       .kh = 3,
+                                                       .stride = mobilenet_v1_layers[i].stride,
+                                                       .pad = 1,
+                                                       .groups = ic});
+        x = named_conv_bn_relu6(b, x, rfx_name("Conv2d_%d_pointwise", i + 1).text,
+                                (struct rfx_conv_spec){.oc = oc, .kh = 1});
+    }
+    x = rfx_builder_global_mean(b, "avgpool", x);
+    x = rfx_builder_flatten(b, "flatten", x);
+    x = rfx_builder_linear(b, "Logits", x, 1000);
     rfx_builder_output(b, x, "output");
 }

@@ -9,11 +9,30 @@
 struct rfx_builtin_config {
     int blocks[5];   /* resnet: per stage; vgg: convolutions per stage */
     bool bottleneck; /* resnet: 1x1, 3x3, 1x1 with four times the channels */
-    double width;    /* mobilenet: multiplier of all channel counts */
+    double width;    /* mobilenet, mnasnet: multiplier of all channel counts */
+    int64_t scale;   /* fsrcnn: output rows per input row */
+    struct {
+        int modules, blocks, convs, channels;
+    } toy; /* m, b, n and Cst of paper 003, figure 7 */
 };
+
+/* torchvision's _make_divisible: a multiple of 8, at most 10 % below the wanted number. */
+int64_t rfx_builtin_make_divisible(double channels);
 
 void rfx_builtin_mobilenet_v2(struct rfx_builder *b, int x,
                               const struct rfx_builtin_config *config);
 void rfx_builtin_resnet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_vgg(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_mobilenet_v1(struct rfx_builder *b, int x,
+                              const struct rfx_builtin_config *config);
+void rfx_builtin_squeezenet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_inception_v3(struct rfx_builder *b, int x,
+                              const struct rfx_builtin_config *config);
+void rfx_builtin_densenet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_efficientnet(struct rfx_builder *b, int x,
+                              const struct rfx_builtin_config *config);
+void rfx_builtin_unet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_fsrcnn(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_table1(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_toy(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 #endif

@@ -1,0 +1,201 @@
+/* The built-in networks beside the paper's four: published MACs, parameters, receptive fields and
+ * map sizes, and what their suffixes mean. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "layers/op.h"
+#include "rf_analysis/analysis.h"
+#include "rfexec/model.h"
+
+static const struct rfx_fuse_options fuse_nothing = {false, false, false};
+
+static struct rfx_graph *build(struct rfx_memory *mem, const char *name, int64_t h, int64_t w,
+                               const struct rfx_fuse_options *fuse) {
+    struct rfx_load_options options = {.h = h, .w = w, .seed = 1, .fuse = fuse};
+    struct rfx_error err = {""};
+    struct rfx_graph *graph = NULL;
+    enum rfx_status status = rfx_builtin_build(mem, name, &options, &graph, &err);
+    if (status != RFX_OK) fail_msg("%s", err.text);
+    return graph;
+}
+
+static uint64_t total_macs(const struct rfx_graph *graph) {
+    uint64_t macs = 0;
+    for (int i = 0; i < graph->n_nodes; i++)
+        macs += rfx_op_macs(graph, &graph->nodes[i], rfx_node_full_rect(&graph->nodes[i]));
+    return macs;
+}
+
+/* squeezenet1_1 to efficientnet_b0: counted on torchvision's modules with hooks (inception_v3
+ * without auxiliary classifier, at 299). The others: summed by hand from the papers' tables. */
+static void test_published_figures(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t size;
+        uint64_t macs, params;
+    } facts[] = {{"mobilenet_v1", 224, 568740352u, 4231976u},
+                 {"squeezenet1_1", 224, 349151936u, 1235496u},
+                 {"inception_v3", 299, 5713216096u, 23834568u},
+                 {"densenet121", 224, 2834161664u, 7978856u},
+                 {"efficientnet_b0", 224, 385814752u, 5288548u},
+                 {"unet", 224, 36881367040u, 31037698u},
+                 /* 3*25*56 + 56*12 + 4*9*144 + 12*56 + 56*81*3, biases and slopes 4 * 56 + 10 * 12
+ + 3 */
+                 {"fsrcnn", 0, 0, 4200u + 672u + 5184u + 672u + 13608u + 224u + 120u + 3u},
+                 /* 9 * (3*32 + 32*32 + 32*64 + 64*64 + 64*128 + 128*128) + 2 * (32 + 64 + 128) */
+                 {"table1", 32,
+                  (96u + 1024u) * 9 * 1024 + (2048u + 4096u) * 9 * 256 + (8192u + 16384u) * 9 * 64,
+                  9u * 31840u + 448u},
+                 /* stem 3*8; one module of 2 * 2 convolutions of 8*8; 1x1 8*16; no pool */
+                 {"toy:m=1,b=2,n=2,cst=8", 10, (24u + 256u) * 900 + 128u * 100,
+                  9u * 280u + 40u + 128u + 16u}};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+        for (int fused = 0; fused < 2; fused++) {
+            struct rfx_graph *graph = build(mem, facts[i].name, facts[i].size, facts[i].size,
+                                            fused ? NULL : &fuse_nothing);
+            if (facts[i].macs != 0) assert_int_equal(total_macs(graph), facts[i].macs);
+            assert_int_equal(rfx_graph_param_count(graph), facts[i].params);
+            assert_int_equal(graph->n_outputs, 1);
+            rfx_graph_free(graph);
+        }
+    }
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
+/* By hand from the definitions; odd sizes too. */
+static void test_module_names(void **state) {
+    (void)state;
+    static const struct {
+        const char *network, *module;
+        int64_t size, c, h;
+    } cases[] = {
+        {"mobilenet_v1", "Conv2d_13_pointwise", 224, 1024, 7},
+        {"mobilenet_v1:0.25", "Conv2d_3_depthwise", 224, 32, 56},
+        {"squeezenet1_1", "features.3", 224, 128, 55},
+        {"squeezenet1_1", "features.12", 224, 512, 13},
+        {"inception_v3", "Mixed_5d", 299, 288, 35},
+        {"inception_v3", "Mixed_6a", 299, 768, 17},
+        {"inception_v3", "Mixed_7c", 299, 2048, 8},
+        {"densenet121", "features.denseblock2", 224, 512, 28},
+        {"densenet121", "features.transition3", 224, 512, 7},
+        {"densenet121", "features.denseblock4", 224, 1024, 7},
+        {"efficientnet_b0", "features.0", 224, 32, 112},
+        {"efficientnet_b0", "features.3.1", 224, 40, 28},
+        {"efficientnet_b0", "features.8", 224, 1280, 7},
+        {"unet", "down4", 75, 1024, 4},
+        {"unet", "up1", 75, 512, 9},
+        {"unet", "up4", 75, 64, 75},
+        {"fsrcnn", "deconv", 21, 3, 42},
+        {"fsrcnn:3", "deconv", 21, 3, 63},
+        {"fsrcnn:4", "deconv", 21, 3, 84},
+        {"table1", "maxpool2", 32, 64, 8},
+        {"toy:m=3,b=2,n=3,cst=32", "module2.block2", 64, 64, 32},
+        {"toy:cst=16", "module3", 64, 128, 16},
+    };
+    struct rfx_memory *mem = rfx_memory_create(0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int fused = 0; fused < 2; fused++) {
+            struct rfx_graph *graph = build(mem, cases[i].network, cases[i].size, cases[i].size,
+                                            fused ? NULL : &fuse_nothing);
+            int node = rfx_graph_find(graph, cases[i].module);
+            if (node < 0) fail_msg("%s has no %s", cases[i].network, cases[i].module);
+            assert_int_equal(graph->nodes[node].out.c, cases[i].c);
+            assert_int_equal(graph->nodes[node].out.h, cases[i].h);
+            assert_int_equal(graph->nodes[node].out.w, cases[i].h);
+            rfx_graph_free(graph);
+        }
+    }
+    rfx_memory_free(mem);
+}
+
+/* mobilenet_v1 and inception_v3: the published figures of TF-slim's networks. table1 by hand: two
+ * convolutions add 4, a pool 2 and doubles the step: 1 + 4 + 2 + 8 + 4 + 16. */
+static void test_receptive_fields(void **state) {
+    (void)state;
+    static const struct {
+        const char *network, *module;
+        int64_t size, field, jump;
+    } cases[] = {{"mobilenet_v1", "Conv2d_13_pointwise", 224, 315, 32},
+                 {"inception_v3", "Mixed_7c", 299, 1311, 32},
+                 {"vgg16", "features.30", 224, 212, 32},
+                 {"table1", "conv6", 32, 35, 4}};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rfx_graph *graph = build(mem, cases[i].network, cases[i].size, cases[i].size, NULL);
+        struct rfx_analysis *analysis = NULL;
+        struct rfx_error err = {""};
+        assert_int_equal(rfx_analysis_create(graph, &analysis, &err), RFX_OK);
+        int node = rfx_graph_find(graph, cases[i].module);
+        assert_true(node >= 0);
+        for (int axis = 0; axis < 2; axis++) {
+            const struct rfx_axis_field *field = &analysis->layers[node].field[axis];
+            assert_int_equal(field->size_px, cases[i].field);
+            assert_int_equal(field->jump.num, cases[i].jump * field->jump.den);
+        }
+        rfx_analysis_free(analysis);
+        rfx_graph_free(graph);
+    }
+    rfx_memory_free(mem);
+}
+
+static void test_suffixes_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *model, *text;
+    } cases[] = {{"fsrcnn:5", "2, 3 or 4"},   {"fsrcnn:22", "2, 3 or 4"},
+                 {"fsrcnn:", "2, 3 or 4"},    {"toy:m=0", "1 to 8"},
+                 {"toy:m=9", "1 to 8"},       {"toy:q=1", "is not like"},
+                 {"toy:m=2;b=3", "not like"}, {"toy:m=-1", "is not like"},
+                 {"toy:m=2,", "is not like"}, {"table1:2", "no width multiplier"}};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rfx_load_options options = {.seed = 1};
+        struct rfx_error err = {""};
+        struct rfx_graph *graph = NULL;
+        enum rfx_status status = rfx_builtin_build(mem, cases[i].model, &options, &graph, &err);
+        assert_int_equal(status, RFX_STATUS_INVALID_ARGUMENT);
+        assert_null(graph);
+        if (strstr(err.text, cases[i].text) == NULL) fail_msg("%s", err.text);
+    }
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
+/* Each allocation in turn fails: an error, nothing left behind. */
+static void test_out_of_memory(void **state) {
+    (void)state;
+    static const char *const names[] = {"squeezenet1_1", "fsrcnn", "unet", "toy"};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        bool built = false;
+        for (int64_t k = 0; !built; k++) {
+            struct rfx_load_options options = {.seed = 1};
+            struct rfx_error err = {""};
+            struct rfx_graph *graph = NULL;
+            rfx_memory_fail_after(mem, k);
+            enum rfx_status status = rfx_builtin_build(mem, names[i], &options, &graph, &err);
+            rfx_memory_fail_after(mem, -1);
+            built = status == RFX_OK;
+            if (!built) assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);
+            rfx_graph_free(graph);
+            assert_int_equal(rfx_memory_current_bytes(mem), 0);
+        }
+    }
+    rfx_memory_free(mem);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_published_figures), cmocka_unit_test(test_module_names),
+        cmocka_unit_test(test_receptive_fields), cmocka_unit_test(test_suffixes_refused),
+        cmocka_unit_test(test_out_of_memory)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
