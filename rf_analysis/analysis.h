@@ -17,6 +17,8 @@ struct rfx_axis_field {
     int64_t size_px; /* receptive field */
     struct rfx_ratio jump;
     int64_t padding_px; /* how far the field of output 0 starts before the image */
+    int64_t period;     /* fields repeat, shifted by period * jump pixels, after so many outputs: 1
+                           unless something upsamples */
 };
 
 struct rfx_layer_info {

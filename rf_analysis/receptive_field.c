@@ -1,7 +1,8 @@
 /* Receptive fields by back-propagating single output positions on an endless image.
  *
  * Upsampling makes the field depend on the output's phase; the largest over one period counts.
- * Jumps go forward as rationals: strides multiply, upsampling factors divide. */
+ * Jumps go forward as rationals: strides multiply, upsampling factors divide. Periods go forward
+ * with them and are not the jump's denominator: a jump of 16/2 is 8, but has two phases. */
 #include "rf_analysis/receptive_field.h"
 
 #include "layers/checked.h"
@@ -159,6 +160,44 @@ static struct rfx_ratio node_jump(const struct rfx_graph *graph, const struct rf
     return jump;
 }
 
+/* How many outputs (num) lie over how many inputs (den), in lowest terms, along one axis. */
+static struct rfx_ratio node_rate(const struct rfx_graph *graph, const struct rfx_node *node,
+                                  enum rfx_axis axis) {
+    const union rfx_attr *a = &node->attr;
+    const struct rfx_ratio one = {1, 1};
+    if (node->op == RFX_OP_CONV) return ratio_scale(one, 1, conv_window(&a->conv, axis).stride);
+    if (node->op == RFX_OP_CONV_TRANSPOSE)
+        return ratio_scale(one, conv_window(&a->conv, axis).stride, 1);
+    if (node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_AVG)
+        return ratio_scale(one, 1, pool_window(&a->pool, axis).stride);
+    if (node->op == RFX_OP_CROP)
+        return ratio_scale(one, 1, axis == RFX_AXIS_ROWS ? a->crop.sy : a->crop.sx);
+    if (node->op == RFX_OP_DEPTH_TO_SPACE) return ratio_scale(one, a->depth.block, 1);
+    if (node->op == RFX_OP_SPACE_TO_DEPTH) return ratio_scale(one, 1, a->depth.block);
+    if (node->op != RFX_OP_RESIZE) return one;
+    int64_t in = rfx_node_extent(&graph->nodes[node->in[0]], axis);
+    int64_t out = rfx_node_extent(node, axis);
+    bool corners = a->resize.coord == RFX_COORD_ALIGN_CORNERS && in > 1 && out > 1;
+    return ratio_scale(one, corners ? out - 1 : out, corners ? in - 1 : in);
+}
+
+/* Outputs after which the phases of all inputs come round together; at most MAX_PHASES. */
+static int64_t node_period(const struct rfx_graph *graph, const struct rfx_node *node,
+                           const struct rfx_layer_info *info, enum rfx_axis axis) {
+    int64_t period = 1;
+    for (int k = 0; k < node->n_in; k++) {
+        if (is_constant(&graph->nodes[node->in[k]])) continue;
+        bool skip = node->op == RFX_OP_CONV && k > 0; /* a residual is read one to one */
+        struct rfx_ratio rate = {1, 1};
+        if (!skip) rate = node_rate(graph, node, axis);
+        int64_t in = info[node->in[k]].field[axis].period;
+        int64_t mine = rfx_min_i64(in / gcd(in, rate.den), MAX_PHASES) * rate.num;
+        mine = rfx_min_i64(mine, MAX_PHASES);
+        period = rfx_min_i64(period / gcd(period, mine) * mine, MAX_PHASES);
+    }
+    return period;
+}
+
 /* Range of the image that output positions [lo, hi) of node `target` see. */
 static struct rfx_range image_range(const struct rfx_graph *graph, int target, enum rfx_axis axis,
                                     struct rfx_range out, struct rfx_range *ranges) {
@@ -184,7 +223,7 @@ static struct rfx_range image_range(const struct rfx_graph *graph, int target, e
 
 static void fill_field(const struct rfx_graph *graph, int node, enum rfx_axis axis,
                        struct rfx_axis_field *field, struct rfx_range *scratch) {
-    int64_t phases = rfx_min_i64(field->jump.den, MAX_PHASES);
+    int64_t phases = field->period;
     field->size_px = 0;
     for (int64_t p = 0; p < phases; p++) {
         struct rfx_range out = {p, p + 1};
@@ -202,6 +241,7 @@ void rfx_receptive_fields(const struct rfx_graph *graph, struct rfx_layer_info *
         for (int axis = 0; axis < 2; axis++) {
             struct rfx_axis_field *field = &info[i].field[axis];
             field->jump = node_jump(graph, node, info, (enum rfx_axis)axis);
+            field->period = node_period(graph, node, info, (enum rfx_axis)axis);
             field->size_px = 0;
             field->padding_px = 0;
             if (!info[i].global && !is_constant(node))

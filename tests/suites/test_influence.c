@@ -1,9 +1,10 @@
-/* Brute-force proof of the analysis on random networks. RFX_CASES (default 1000) from RFX_SEED.
+/* Brute-force proof of the analysis on random networks. RFX_CASES (default 2000) from RFX_SEED.
  *
  * Three independent answers to "which outputs move with this pixel" are held against each other:
  * the definitions of the ops composed tap by tap (tests/support/influence), the kernels themselves
  * with pixels made NaN (tests/support/poison), and what rf_analysis says. Where channels of a
- * concatenation part ways again, pixels cannot tell all, and only "covers" is demanded. */
+ * concatenation (or space-to-depth) part ways again, pixels cannot tell all: only "covers" is
+ * asked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -153,7 +154,7 @@ static bool poke_case(struct one_case *c, int64_t *pokes) {
 
 static void pixels_move_what_the_definitions_say(void **state) {
     (void)state;
-    int64_t n = cases("pixels", 1000), first = test_env_int("RFX_SEED", 1), pokes = 0, dirty = 0;
+    int64_t n = cases("pixels", 2000), first = test_env_int("RFX_SEED", 1), pokes = 0, dirty = 0;
     for (int64_t i = 0; i < n; i++) {
         struct one_case c = begin((uint64_t)(first + i), 14, 10);
         if (!poke_case(&c, &pokes)) dirty++;
@@ -325,7 +326,7 @@ static void region_case(struct one_case *c, struct tally *tally) {
 
 static void regions_are_minimal(void **state) {
     (void)state;
-    int64_t n = cases("regions", 1000), first = test_env_int("RFX_SEED", 1);
+    int64_t n = cases("regions", 2000), first = test_env_int("RFX_SEED", 1);
     struct tally t = {0, 0, 0, 0};
     for (int64_t i = 0; i < n; i++) {
         struct one_case c = begin((uint64_t)(first + i) + 500000, 16, 12);
@@ -338,39 +339,6 @@ static void regions_are_minimal(void **state) {
 }
 
 /* --- MACs --- */
-
-static uint64_t count_rect(const struct rfx_graph *graph, int i, struct rfx_rect rect) {
-    return rfx_rect_is_empty(rect) ? 0 : influence_count_macs(graph, &graph->nodes[i], rect);
-}
-
-static struct rfx_range part(int64_t extent, int64_t n, int64_t t) {
-    int64_t size = extent / n, longer = extent % n;
-    int64_t lo = t * size + (t < longer ? t : longer);
-    return (struct rfx_range){lo, lo + size + (t < longer ? 1 : 0)};
-}
-
-/* Multiply-accumulates of nodes [0, split] in rows x cols tiles, and of the rest whole (split -1:
- * of all nodes). */
-static uint64_t count_tiled(const struct rfx_graph *graph, int split, int64_t rows, int64_t cols) {
-    struct rfx_range *need[2];
-    uint64_t count = 0;
-    for (int axis = 0; axis < 2; axis++) {
-        need[axis] = calloc((size_t)graph->n_nodes, sizeof **need);
-        assert_non_null(need[axis]);
-    }
-    for (int64_t t = 0; split >= 0 && t < rows * cols; t++) {
-        const struct rfx_node *last = &graph->nodes[split];
-        influence_need(graph, split, 0, part(last->out.h, rows, t / cols), true, need[0]);
-        influence_need(graph, split, 1, part(last->out.w, cols, t % cols), true, need[1]);
-        for (int i = 0; i <= split; i++)
-            count += count_rect(graph, i, rfx_rect_from_ranges(need[0][i], need[1][i]));
-    }
-    for (int i = split + 1; i < graph->n_nodes; i++)
-        count += count_rect(graph, i, rfx_node_full_rect(&graph->nodes[i]));
-    free(need[0]);
-    free(need[1]);
-    return count;
-}
 
 static uint64_t planned_macs(const struct one_case *c, struct rfx_plan_request request) {
     struct rfx_error err = {{0}};
@@ -393,7 +361,7 @@ static bool has_op(const struct rfx_graph *graph, enum rfx_op op) {
 
 static void mac_case(struct one_case *c) {
     const struct rfx_graph *graph = c->graph;
-    uint64_t whole = count_tiled(graph, -1, 0, 0);
+    uint64_t whole = influence_count_tiled(graph, -1, 0, 0);
     if (planned_macs(c, (struct rfx_plan_request){.untiled = true}) != whole)
         fail_case(c, "planned MACs are not the counted ones", -1);
     int *splits = calloc((size_t)graph->n_nodes, sizeof *splits);
@@ -404,7 +372,7 @@ static void mac_case(struct one_case *c) {
         struct rfx_plan_request request = {.split = graph->nodes[split].name};
         request.tiles_y = test_rng_int(&c->rng, 1, 5);
         request.tiles_x = test_rng_int(&c->rng, 1, 5);
-        uint64_t tiled = count_tiled(graph, split, request.tiles_y, request.tiles_x);
+        uint64_t tiled = influence_count_tiled(graph, split, request.tiles_y, request.tiles_x);
         if (planned_macs(c, request) != tiled)
             fail_case(c, "planned MACs of tiles are not the counted ones", split);
     }
@@ -414,7 +382,7 @@ static void mac_case(struct one_case *c) {
 /* Transposed convolutions are left out: their formula counts an average (op_conv_transpose.c). */
 static void macs_are_counted(void **state) {
     (void)state;
-    int64_t n = cases("MACs", 1000), first = test_env_int("RFX_SEED", 1), done = 0;
+    int64_t n = cases("MACs", 2000), first = test_env_int("RFX_SEED", 1), done = 0;
     for (int64_t i = 0; i < n; i++) {
         struct one_case c = begin((uint64_t)(first + i) + 1000000, 30, 12);
         if (!has_op(c.graph, RFX_OP_CONV_TRANSPOSE)) {

@@ -295,7 +295,7 @@ void influence_is_exact(const struct rfx_graph *graph, bool *exact) {
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
         exact[i] = true;
-        mixed[i] = node->op == RFX_OP_CONCAT;
+        mixed[i] = node->op == RFX_OP_CONCAT || node->op == RFX_OP_SPACE_TO_DEPTH;
         for (int k = 0; k < node->n_in; k++) {
             mixed[i] = mixed[i] || mixed[node->in[k]];
             exact[i] = exact[i] && exact[node->in[k]];
@@ -330,4 +330,57 @@ uint64_t influence_count_macs(const struct rfx_graph *graph, const struct rfx_no
             for (int64_t k = 0; k < a->dims[a->rank - 1]; k++) count++;
     }
     return count;
+}
+
+static uint64_t count_rect(const struct rfx_graph *graph, int i, struct rfx_rect rect) {
+    return rfx_rect_is_empty(rect) ? 0 : influence_count_macs(graph, &graph->nodes[i], rect);
+}
+
+/* Tile t of n over an extent: equal sizes, the first ones one longer. */
+static struct rfx_range part(int64_t extent, int64_t n, int64_t t) {
+    int64_t size = extent / n, longer = extent % n;
+    int64_t lo = t * size + (t < longer ? t : longer);
+    return (struct rfx_range){lo, lo + size + (t < longer ? 1 : 0)};
+}
+
+uint64_t influence_count_tiled(const struct rfx_graph *graph, int split, int64_t rows,
+                               int64_t cols) {
+    struct rfx_range *need[2];
+    uint64_t count = 0;
+    for (int axis = 0; axis < 2; axis++) need[axis] = zeroed(graph->n_nodes, sizeof **need);
+    for (int64_t t = 0; split >= 0 && t < rows * cols; t++) {
+        const struct rfx_node *last = &graph->nodes[split];
+        influence_need(graph, split, 0, part(last->out.h, rows, t / cols), true, need[0]);
+        influence_need(graph, split, 1, part(last->out.w, cols, t % cols), true, need[1]);
+        for (int i = 0; i <= split; i++)
+            count += count_rect(graph, i, rfx_rect_from_ranges(need[0][i], need[1][i]));
+    }
+    for (int i = split + 1; i < graph->n_nodes; i++)
+        count += count_rect(graph, i, rfx_rect_full(graph->nodes[i].out.h, graph->nodes[i].out.w));
+    free(need[0]);
+    free(need[1]);
+    return count;
+}
+
+void influence_spread(const struct rfx_graph *graph, int source, int axis, int64_t position,
+                      bool **reached) {
+    int64_t *taps = zeroed(influence_max_taps(graph), sizeof *taps);
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct rfx_node *node = &graph->nodes[i];
+        reached[i] = zeroed(extent(node, axis), sizeof **reached);
+        for (int64_t o = 0; i == source && o < extent(node, axis); o++)
+            reached[i][o] = o == position;
+        for (int k = 0; i > source && k < node->n_in; k++) {
+            for (int64_t o = 0; o < extent(node, axis); o++) {
+                int64_t n = influence_taps(graph, node, k, axis, o, taps);
+                for (int64_t t = 0; t < n; t++)
+                    reached[i][o] = reached[i][o] || reached[node->in[k]][taps[t]];
+            }
+        }
+    }
+    free(taps);
+}
+
+void influence_spread_free(const struct rfx_graph *graph, bool **reached) {
+    for (int i = 0; i < graph->n_nodes; i++) free(reached[i]);
 }

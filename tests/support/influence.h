@@ -52,11 +52,23 @@ static inline bool influence_has(const struct influence_set *set, int64_t pixel)
 }
 
 /* Whether pixels tell all: false for a node after an op that drops or spreads channels of a map
- * whose channels depend on different pixels (a concatenation before it). exact: n_nodes. */
+ * whose channels depend on different pixels (a concatenation or space-to-depth before it). exact:
+ * n_nodes. */
 void influence_is_exact(const struct rfx_graph *graph, bool *exact);
 
 /* Multiply-accumulates of computing `rect` of a node, counted one by one (convolutions: every tap,
  * padding included; products: every term). */
 uint64_t influence_count_macs(const struct rfx_graph *graph, const struct rfx_node *node,
                               struct rfx_rect rect);
+
+/* The same for nodes [0, split] in rows x cols tiles of the split's map, and all later nodes whole;
+ * split -1: everything whole. Tiles have equal sizes, the first ones one longer. */
+uint64_t influence_count_tiled(const struct rfx_graph *graph, int split, int64_t rows,
+                               int64_t cols);
+
+/* Forwards: reached[i][o] says whether position o of node i depends on `position` of `source` along
+ * `axis`. n_nodes malloc'ed arrays, free with influence_spread_free. */
+void influence_spread(const struct rfx_graph *graph, int source, int axis, int64_t position,
+                      bool **reached);
+void influence_spread_free(const struct rfx_graph *graph, bool **reached);
 #endif
