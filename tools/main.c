@@ -71,6 +71,17 @@ static const struct rfx_cli_command commands[] = {
     {"export", "BUILTIN -o FILE.onnx [--seed N] [--size HxW]", "write a built-in network as ONNX",
      "", "rfexec export mobilenet_v2 -o mobilenet_v2.onnx\n",
      RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_OUTPUT, 1, 1, rfx_cmd_export},
+    {"alloc", "PROBLEM.csv [--strategy NAME] [--capacity BYTES] [-o FILE] [--json]",
+     "pack buffers of given sizes and lifetimes into one arena",
+     "PROBLEM has the columns id,lower,upper,size and perhaps alignment: each item needs size "
+     "bytes\n"
+     "from lower up to, not including, upper. The answer is the same table with offsets. The best\n"
+     "of all strategies is followed by an exact search of at most 10 s. Exit code 4 when nothing\n"
+     "fits --capacity; the message says whether that is proven.\n",
+     "rfexec alloc problem.csv -o placed.csv\n"
+     "rfexec alloc problem.csv --strategy by-size --json\n"
+     "rfexec alloc problem.csv --capacity 1MiB\n",
+     RFX_CLI_PLACE | RFX_CLI_OUTPUT | RFX_CLI_JSON, 1, 1, rfx_cmd_alloc},
     {"models", "[--json]", "the built-in networks", "", "rfexec models\n", RFX_CLI_JSON, 0, 0,
      rfx_cmd_models},
 };

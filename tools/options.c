@@ -75,6 +75,12 @@ static const struct option_row rows[] = {
      "channels in blue, green, red order (mean and std too)", 0},
     {"seed", 0, KIND_SEED, RFX_CLI_SEED, AT(seed), "N",
      "seed of a built-in network's weights (default 0)", 0},
+    {"strategy", 0, KIND_TEXT, RFX_CLI_PLACE, AT(strategy), "NAME",
+     "by-size, by-breadth, strip-packing, first-fit, best-fit, longer-first, bigger-first or best "
+     "(default)",
+     0},
+    {"capacity", 0, KIND_BYTES, RFX_CLI_PLACE, AT(capacity_bytes), "BYTES",
+     "bytes the arena may have: stops as soon as it is known whether that is enough", 0},
     {"json", 0, KIND_FLAG, RFX_CLI_JSON, AT(json), NULL, "result as JSON on stdout", 0},
     {"csv", 0, KIND_FLAG, RFX_CLI_CSV, AT(csv), NULL, "result as CSV on stdout", 0},
     {"help", 'h', KIND_FLAG, 0, AT(help), NULL, "this text", 0},

@@ -463,6 +463,36 @@ static void test_export(void **state) {
     json_decref(loaded);
 }
 
+/* Placement of buffers: two that follow each other share their place. */
+static void test_alloc(void **state) {
+    (void)state;
+    FILE *file = fopen("alloc.csv", "wb");
+    assert_non_null(file);
+    fputs("id,lower,upper,size\na,0,3,4\nb,1,5,3\nc,3,6,4\n", file);
+    (void)fclose(file);
+    expect(0, "alloc alloc.csv");
+    assert_string_equal(out_text, "id,lower,upper,size,offset\na,0,3,4,0\nb,1,5,3,4\nc,3,6,4,0\n");
+    expect(0, "alloc alloc.csv -o placed.csv --strategy by-breadth");
+    assert_string_equal(out_text, "");
+    expect(0, "alloc placed.csv --capacity 7 --json");
+    json_t *doc = document("alloc");
+    assert_int_equal(integer_at(doc, "arena_bytes"), 7);
+    assert_int_equal(integer_at(doc, "lower_bound_bytes"), 7);
+    assert_int_equal(integer_at(doc, "sum_bytes"), 11);
+    assert_true(json_is_true(at(doc, "optimal")));
+    assert_int_equal(json_array_size(at(doc, "items")), 3);
+    json_decref(doc);
+    expect_says(4, "alloc alloc.csv --capacity 6", "at least 7 are needed (proven)");
+    expect_says(4, "alloc alloc.csv --capacity 6 --strategy by-size", "proven");
+    expect_says(2, "alloc alloc.csv --strategy worst", "by-breadth");
+    expect_says(5, "alloc missing.csv", "missing.csv");
+    file = fopen("alloc.csv", "wb");
+    assert_non_null(file);
+    fputs("id,lower,upper,size\na,3,3,4\n", file);
+    (void)fclose(file);
+    expect_says(3, "alloc alloc.csv", "line 2");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_help),
@@ -480,6 +510,7 @@ int main(void) {
         cmocka_unit_test(test_verify),
         cmocka_unit_test(test_plan_and_bench),
         cmocka_unit_test(test_export),
+        cmocka_unit_test(test_alloc),
     };
     return cmocka_run_group_tests_name("cli", tests, NULL, NULL);
 }
