@@ -171,12 +171,11 @@ static void print_cases(const struct advise *a) {
         enum rfx_case kind = a->advice->cases[i];
         for (end = i + 1; end < curve->n_points && a->advice->cases[end] == kind;) ++end;
         const struct rfx_curve_point *first = &curve->points[i], *last = &curve->points[end - 1];
-        char names[80];
-        (void)snprintf(names, sizeof names, end - i > 1 ? "%s .. %s" : "%s", layer(a, first->split),
-                       layer(a, last->split));
-        printf("  case %d  %-46s %-36s memory / %.2f, MACs x %.3f\n", (int)kind, names,
-               rfx_case_text(kind), rfx_curve_memory_ratio(curve, last),
-               rfx_curve_macs_ratio(curve, last));
+        printf("  case %d  memory / %-6.2f MACs x %-8.3f %-36s %s", (int)kind,
+               rfx_curve_memory_ratio(curve, last), rfx_curve_macs_ratio(curve, last),
+               rfx_case_text(kind), layer(a, first->split));
+        if (end - i > 1) printf(" .. %s", layer(a, last->split));
+        putchar('\n');
     }
     if (curve->best < 0) return;
     const struct rfx_curve_point *best = &curve->points[curve->best];
