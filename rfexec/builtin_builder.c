@@ -3,8 +3,9 @@
  * Signals: elements are taken as Gaussian of the tracked mean and square. A convolution's weights
  * cancel in pairs of neighbouring input channels (rfx_weight.mirror), so that the mean common to
  * all channels, which rectifiers make and which says nothing about the image, is not passed on:
- * with weights of variance 2 / fan_in it doubles the variance of its input. A batch norm with gamma
- * U(.7, 1.3) and beta U(-.3, .3) makes the second moment gain^2 * 1.06. */
+ * with weights of variance 2 / fan_in it doubles the variance of its input. Depthwise filters have
+ * positive weights on average, and the batch norm after them takes the mean away. A batch norm with
+ * gamma U(.7, 1.3) and beta U(-.3, .3) makes the second moment gain^2 * 1.06. */
 #include "rfexec/builtin_builder.h"
 
 #include <math.h>
@@ -140,11 +141,20 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
     int64_t pad_h = spec.pad_h != 0 ? spec.pad_h : spec.pad;
     int64_t pad_w = spec.pad_w != 0 ? spec.pad_w : spec.pad;
     int64_t per_group = rfx_builder_channels(b, in) / groups;
-    bool mirrored = per_group % 2 == 0;
+    bool mirrored = per_group % 2 == 0, depthwise = groups > 1 && per_group == 1 && !spec.bias;
     float taken = mirrored ? variance_of(b, in) : signal_of(b, in).square;
     /* Without a batch norm to follow, the weights make the output of variance 1. */
     float gain = spec.bias ? 1.0f / taken : 2.0f;
     float bound = sqrtf(3.0f * gain / (float)(per_group * spec.kh * kw));
+    float low = -bound, mean = 0.0f, square = gain * taken;
+    if (depthwise) { /* nothing to cancel with: a blur that varies, whose mean is foreseen */
+        struct rfx_signal signal = signal_of(b, in);
+        float taps = (float)(spec.kh * kw), sum = 0.3f * bound * taps;
+        low = -0.4f * bound;
+        mean = sum * signal.mean;
+        square = mean * mean + 1.4f * sum * sum * variance_of(b, in) +
+                 taps * 0.163f * bound * bound * signal.square;
+    }
     struct rfx_shape shape = {4, {spec.oc, per_group, spec.kh, kw}};
     struct rfx_node node = {.op = RFX_OP_CONV, .name = name, .n_in = 1, .in = &in};
     node.attr.conv = (struct rfx_conv_attr){.kh = spec.kh,
@@ -159,11 +169,11 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
                                             .bias = -1,
                                             .scale = -1};
     node.attr.conv.weight =
-        add_weight(b, name, "weight", shape, -bound, bound, mirrored ? spec.kh * kw : 0);
+        add_weight(b, name, "weight", shape, low, bound, mirrored ? spec.kh * kw : 0);
     if (spec.bias)
         node.attr.conv.bias =
             add_uniform(b, name, "bias", (struct rfx_shape){1, {spec.oc}}, -0.1f, 0.1f);
-    return rfx_builder_add_node(b, &node, 0.0f, gain * taken);
+    return rfx_builder_add_node(b, &node, mean, square);
 }
 
 int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, float gain) {

@@ -1,5 +1,6 @@
 /* MobileNetV2 as torchvision builds it (Sandler et al. 2018, table 2), and MobileNetV1 (Howard et
- * al. 2017, table 1) under the names of TF-slim, padded alike on both sides. */
+ * al. 2017, table 1) under the names of TF-slim, padded alike on both sides;
+ * MNASNet 1.3 as torchvision builds it (Tan et al. 2019, B1). */
 #include <math.h>
 
 #include "rfexec/builtin_networks.h"
@@ -100,5 +101,61 @@ void rfx_builtin_mobilenet_v1(struct rfx_builder *b, int x,
     x = rfx_builder_global_mean(b, "avgpool", x);
     x = rfx_builder_flatten(b, "flatten", x);
     x = rfx_builder_linear(b, "Logits", x, 1000);
+    rfx_builder_output(b, x, "output");
+}
+
+static const double mnasnet_width = 1.3;
+
+static const struct {
+    int64_t expand, k, stride, channels;
+    int blocks;
+} mnasnet_stages[] = {{3, 3, 2, 24, 3}, {3, 5, 2, 40, 3},  {6, 5, 2, 80, 3},
+                      {6, 3, 1, 96, 2}, {6, 5, 2, 192, 4}, {6, 3, 1, 320, 1}};
+
+/* <name>.<i>, <name>.<i + 1>, and with a rectifier <name>.<i + 2>. */
+static int mnasnet_conv(struct rfx_builder *b, int x, const char *name, int i, bool rectify,
+                        struct rfx_conv_spec spec) {
+    struct rfx_act none = {.kind = RFX_ACT_NONE, .slope = -1};
+    return rfx_builder_conv_bn_act(
+        b, x, rfx_name("%s.%d", name, i).text, rfx_name("%s.%d", name, i + 1).text,
+        rfx_name("%s.%d", name, i + 2).text, rectify ? rfx_act_relu() : none, spec);
+}
+
+static int mnasnet_block(struct rfx_builder *b, int in, const char *name, int stage,
+                         int64_t stride) {
+    int64_t ic = rfx_builder_channels(b, in), hidden = ic * mnasnet_stages[stage].expand;
+    int64_t oc = rfx_builtin_make_divisible((double)mnasnet_stages[stage].channels * mnasnet_width);
+    int64_t k = mnasnet_stages[stage].k;
+    struct rfx_name layers = rfx_name("%s.layers", name);
+    int x =
+        mnasnet_conv(b, in, layers.text, 0, true, (struct rfx_conv_spec){.oc = hidden, .kh = 1});
+    x = mnasnet_conv(b, x, layers.text, 3, true,
+                     (struct rfx_conv_spec){
+                         .oc = hidden, .kh = k, .stride = stride, .pad = k / 2, .groups = hidden});
+    x = mnasnet_conv(b, x, layers.text, 6, false, (struct rfx_conv_spec){.oc = oc, .kh = 1});
+    if (stride == 1 && ic == oc) x = rfx_builder_add(b, rfx_name("%s.add", name).text, x, in);
+    rfx_builder_alias(b, x, name);
+    return x;
+}
+
+void rfx_builtin_mnasnet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config) {
+    (void)config;
+    int64_t c = rfx_builtin_make_divisible(32 * mnasnet_width);
+    x = mnasnet_conv(b, x, "layers", 0, true,
+                     (struct rfx_conv_spec){.oc = c, .kh = 3, .stride = 2, .pad = 1});
+    x = mnasnet_conv(b, x, "layers", 3, true,
+                     (struct rfx_conv_spec){.oc = c, .kh = 3, .pad = 1, .groups = c});
+    x = mnasnet_conv(
+        b, x, "layers", 6, false,
+        (struct rfx_conv_spec){.oc = rfx_builtin_make_divisible(16 * mnasnet_width), .kh = 1});
+    int count = (int)(sizeof mnasnet_stages / sizeof mnasnet_stages[0]);
+    for (int s = 0; s < count; s++)
+        for (int i = 0; i < mnasnet_stages[s].blocks; i++)
+            x = mnasnet_block(b, x, rfx_name("layers.%d.%d", 8 + s, i).text, s,
+                              i == 0 ? mnasnet_stages[s].stride : 1);
+    x = mnasnet_conv(b, x, "layers", 8 + count, true, (struct rfx_conv_spec){.oc = 1280, .kh = 1});
+    x = rfx_builder_global_mean(b, "avgpool", x);
+    x = rfx_builder_flatten(b, "flatten", x);
+    x = rfx_builder_linear(b, "classifier.1", x, 1000);
     rfx_builder_output(b, x, "output");
 }

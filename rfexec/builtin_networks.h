@@ -9,7 +9,7 @@
 struct rfx_builtin_config {
     int blocks[5];   /* resnet: per stage; vgg: convolutions per stage */
     bool bottleneck; /* resnet: 1x1, 3x3, 1x1 with four times the channels */
-    double width;    /* mobilenet, mnasnet: multiplier of all channel counts */
+    double width;    /* mobilenet: multiplier of all channel counts */
     int64_t scale;   /* fsrcnn: output rows per input row */
     struct {
         int modules, blocks, convs, channels;
@@ -25,6 +25,7 @@ void rfx_builtin_resnet(struct rfx_builder *b, int x, const struct rfx_builtin_c
 void rfx_builtin_vgg(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_mobilenet_v1(struct rfx_builder *b, int x,
                               const struct rfx_builtin_config *config);
+void rfx_builtin_mnasnet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_squeezenet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_inception_v3(struct rfx_builder *b, int x,
                               const struct rfx_builtin_config *config);

@@ -31,7 +31,7 @@ static uint64_t total_macs(const struct rfx_graph *graph) {
     return macs;
 }
 
-/* squeezenet1_1 to efficientnet_b0: counted on torchvision's modules with hooks (inception_v3
+/* squeezenet1_1 to mnasnet1_3: counted on torchvision's modules with hooks (inception_v3
  * without auxiliary classifier, at 299). The others: summed by hand from the papers' tables. */
 static void test_published_figures(void **state) {
     (void)state;
@@ -44,6 +44,7 @@ static void test_published_figures(void **state) {
                  {"inception_v3", 299, 5713216096u, 23834568u},
                  {"densenet121", 224, 2834161664u, 7978856u},
                  {"efficientnet_b0", 224, 385814752u, 5288548u},
+                 {"mnasnet1_3", 224, 526362432u, 6282256u},
                  {"unet", 224, 36881367040u, 31037698u},
                  /* 3*25*56 + 56*12 + 4*9*144 + 12*56 + 56*81*3, biases and slopes 4 * 56 + 10 * 12
  + 3 */
@@ -90,6 +91,7 @@ static void test_module_names(void **state) {
         {"efficientnet_b0", "features.0", 224, 32, 112},
         {"efficientnet_b0", "features.3.1", 224, 40, 28},
         {"efficientnet_b0", "features.8", 224, 1280, 7},
+        {"mnasnet1_3", "layers.10.2", 224, 104, 14},
         {"unet", "down4", 75, 1024, 4},
         {"unet", "up1", 75, 512, 9},
         {"unet", "up4", 75, 64, 75},
