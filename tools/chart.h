@@ -20,6 +20,7 @@ enum rfx_chart_style {
     RFX_CHART_LINES = 0,
     RFX_CHART_LINES_POINTS, /* a mark at each point */
     RFX_CHART_POINTS,
+    RFX_CHART_RINGS,  /* a ring around each point, to point something out */
     RFX_CHART_STEPS,  /* y[i] holds from x[i] - 0.5 to x[i] + 0.5: one step per category */
     RFX_CHART_FILLED, /* as steps, the area below filled */
     RFX_CHART_STYLE_COUNT
@@ -53,7 +54,6 @@ struct rfx_chart {
     struct rfx_chart_axis x, y;
     int n_series;
     const struct rfx_chart_series *series;
-    bool legend_right;       /* beside the plot; false: below it */
     int width_px, height_px; /* 0: 900 x 560 */
 };
 

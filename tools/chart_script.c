@@ -9,7 +9,28 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_CATEGORIES_WRITTEN = 46, PNG_SCALE = 2 };
+/* In pixels of the SVG; a PNG has PNG_SCALE times as many. */
+enum {
+    DEFAULT_WIDTH = 900,
+    DEFAULT_HEIGHT = 560,
+    PNG_SCALE = 2,
+    MAX_CATEGORIES_WRITTEN = 46,
+    MAX_CATEGORY_LETTERS = 24, /* longer names are cut at the front */
+    LABEL_PX = 28,             /* the x axis' label with its margins */
+    LEGEND_ROW_PX = 21,
+    LEGEND_LETTER_PX = 8,
+    LEGEND_SAMPLE_PX = 70,
+    TIC_PX = 32,
+};
+
+/* What is below the plot: sized here, because gnuplot places neither legend nor label well below
+ * names that stand upright. */
+struct layout {
+    int width, height;
+    int every;    /* k-th category is written */
+    bool upright; /* categories */
+    int tics_px, legend_rows, bottom_px;
+};
 
 /* Okabe and Ito's colours for colour-blind readers, the darker ones first; yellow is left out. */
 static const char *const palette[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
@@ -87,47 +108,105 @@ static void put_data(const struct rfx_chart *chart, int k, FILE *stream) {
     (void)fputs("END_OF_DATA\n", stream);
 }
 
-static void put_terminal(const struct rfx_chart *chart, bool png, FILE *stream) {
-    int w = chart->width_px > 0 ? chart->width_px : 900;
-    int h = chart->height_px > 0 ? chart->height_px : 560;
+/* The end of a category's name that is written. */
+static const char *category_text(const char *name) {
+    size_t n = strlen(name);
+    const char *p = n > MAX_CATEGORY_LETTERS ? name + n - MAX_CATEGORY_LETTERS : name;
+    while (((unsigned char)*p & 0xC0) == 0x80) ++p; /* never from inside a character */
+    return p;
+}
+
+static struct layout make_layout(const struct rfx_chart *chart) {
+    struct layout layout = {.width = chart->width_px > 0 ? chart->width_px : DEFAULT_WIDTH,
+                            .height = chart->height_px > 0 ? chart->height_px : DEFAULT_HEIGHT,
+                            .tics_px = TIC_PX};
+    const struct rfx_chart_axis *x = &chart->x;
+    layout.every = (x->n_categories + MAX_CATEGORIES_WRITTEN - 1) / MAX_CATEGORIES_WRITTEN;
+    int letters = 0, longest = 0, listed = 0, widest = 0;
+    for (int i = 0; i < x->n_categories; i += layout.every) {
+        int n = (int)strlen(category_text(x->categories[i]));
+        letters += n + 2;
+        if (n > longest) longest = n;
+    }
+    layout.upright = letters * 8 > layout.width - 100;
+    if (layout.upright) {
+        layout.tics_px = longest * 7 + 12;
+        layout.height += layout.tics_px - TIC_PX;
+    }
+    for (int k = 0; k < chart->n_series; ++k) {
+        if (chart->series[k].name == NULL) continue;
+        int n = (int)strlen(chart->series[k].name) * LEGEND_LETTER_PX + LEGEND_SAMPLE_PX;
+        if (n > widest) widest = n;
+        ++listed;
+    }
+    int columns = widest > 0 ? (layout.width - 40) / widest : 1;
+    if (columns < 1) columns = 1;
+    layout.legend_rows = (listed + columns - 1) / columns;
+    layout.bottom_px = layout.tics_px + LABEL_PX + layout.legend_rows * LEGEND_ROW_PX + 14;
+    return layout;
+}
+
+static void put_terminal(const struct layout *layout, bool png, FILE *stream) {
+    int w = layout->width, h = layout->height, s = PNG_SCALE;
+    /* points in a PNG, pixels in an SVG; other sizes in the script are in units of the latter */
     if (png)
         fprintf(stream,
-                "set terminal pngcairo size %d,%d fontscale %d linewidth %d pointscale %d "
-                "noenhanced font 'DejaVu Sans,11' background '#ffffff'\n",
-                w * PNG_SCALE, h * PNG_SCALE, PNG_SCALE, PNG_SCALE, PNG_SCALE);
+                "set terminal pngcairo size %d,%d fontscale %.2f linewidth %d pointscale %d "
+                "noenhanced font 'DejaVu Sans,13' background '#ffffff'\n",
+                w * s, h * s, 0.78 * s, s, s);
     else
         fprintf(stream,
-                "set terminal svg size %d,%d noenhanced font 'DejaVu Sans,14' "
-                "background '#ffffff' linewidth 1\n",
+                "set terminal svg size %d,%d linewidth 1 fontscale 1.15 noenhanced font 'DejaVu "
+                "Sans,13' "
+                "background '#ffffff'\n",
                 w, h);
 }
 
 /* The categories along x: every k-th when there are too many, upright when they are not short. */
-static void put_categories(const struct rfx_chart_axis *axis, FILE *stream) {
-    int every = (axis->n_categories + MAX_CATEGORIES_WRITTEN - 1) / MAX_CATEGORIES_WRITTEN;
-    size_t letters = 0;
-    for (int i = 0; i < axis->n_categories; i += every) letters += strlen(axis->categories[i]) + 2;
-    bool upright = letters > 90;
+static void put_categories(const struct rfx_chart_axis *axis, const struct layout *layout,
+                           FILE *stream) {
     fprintf(stream, "set xtics %s out nomirror font ',%d' (",
-            upright ? "rotate by 90 right" : "norotate", every > 1 || letters > 250 ? 10 : 11);
-    for (int i = 0; i < axis->n_categories; i += every) {
+            layout->upright ? "rotate by 90 right" : "norotate", layout->upright ? 10 : 12);
+    for (int i = 0; i < axis->n_categories; i += layout->every) {
         if (i > 0) (void)fputs(", ", stream);
-        rfx_chart_quote(axis->categories[i], stream);
+        rfx_chart_quote(category_text(axis->categories[i]), stream);
         fprintf(stream, " %d", i);
     }
     fprintf(stream, ")\nset xrange [-0.5:%d.5]\n", axis->n_categories - 1);
 }
 
-static void put_axis(char name, const struct rfx_chart_axis *axis, FILE *stream) {
-    if (axis->label != NULL) {
-        fprintf(stream, "set %clabel ", name);
+static double from_bottom(const struct layout *layout, int px) {
+    return (double)px / layout->height;
+}
+
+/* The legend and the x axis' label, from the lower edge up. */
+static void put_bottom(const struct rfx_chart *chart, const struct layout *layout, FILE *stream) {
+    int legend_px = layout->legend_rows * LEGEND_ROW_PX;
+    fprintf(stream, "set bmargin at screen %.4f\n", from_bottom(layout, layout->bottom_px));
+    if (layout->legend_rows > 0)
+        fprintf(stream,
+                "set key at graph 0.5, screen %.4f bottom center vertical maxrows %d Left reverse "
+                "samplen 3 spacing 1.1\n",
+                from_bottom(layout, 6), layout->legend_rows);
+    else
+        (void)fputs("unset key\n", stream);
+    if (chart->x.label == NULL) return;
+    (void)fputs("set label ", stream);
+    rfx_chart_quote(chart->x.label, stream);
+    fprintf(stream, " at graph 0.5, screen %.4f center\n",
+            from_bottom(layout, legend_px + 10 + LABEL_PX / 2));
+}
+
+static void put_axis(char name, const struct rfx_chart_axis *axis, const struct layout *layout,
+                     FILE *stream) {
+    if (axis->label != NULL && name == 'y') {
+        (void)fputs("set ylabel ", stream);
         rfx_chart_quote(axis->label, stream);
-        /* an empty line keeps the legend below off the label */
-        (void)fputs(name == 'x' ? ".\"\\n \"\n" : "\n", stream);
+        (void)fputc('\n', stream);
     }
     if (axis->log) fprintf(stream, "set logscale %c\n", name);
     if (axis->n_categories > 0 && name == 'x') {
-        put_categories(axis, stream);
+        put_categories(axis, layout, stream);
         return;
     }
     fprintf(stream, "set %ctics out nomirror\n", name);
@@ -141,7 +220,7 @@ static void put_texts(const struct rfx_chart *chart, FILE *stream) {
     if (chart->title != NULL) {
         (void)fputs("set title ", stream);
         rfx_chart_quote(chart->title, stream);
-        fprintf(stream, " font ',16' offset 0,%s\n", chart->subtitle != NULL ? "0.7" : "0");
+        fprintf(stream, " font ',17' offset 0,%s\n", chart->subtitle != NULL ? "0.7" : "0");
     }
     if (chart->subtitle != NULL) {
         (void)fputs("set label ", stream);
@@ -149,17 +228,13 @@ static void put_texts(const struct rfx_chart *chart, FILE *stream) {
         (void)fputs(" at graph 0.5,1 center offset 0,0.8 font ',12' textcolor '#555555'\n", stream);
         (void)fputs("set tmargin 4.5\n", stream);
     }
-    if (chart->legend_right)
-        (void)fputs("set key outside right center vertical Left reverse samplen 3\n", stream);
-    else
-        (void)fputs("set key below center horizontal Left reverse samplen 3\n", stream);
     for (int k = 0; k < chart->n_series; ++k) {
         const struct rfx_chart_series *series = &chart->series[k];
         for (int i = 0; series->labels != NULL && i < series->n; ++i) {
             if (series->labels[i] == NULL || !isfinite(series->y[i])) continue;
             (void)fputs("set label ", stream);
             rfx_chart_quote(series->labels[i], stream);
-            fprintf(stream, " at %.12g,%.12g left offset 0.6,0.7 font ',11' front\n",
+            fprintf(stream, " at %.12g,%.12g left offset 0.6,0.7 font ',12' front\n",
                     series_x(series, i), series->y[i]);
         }
     }
@@ -187,6 +262,11 @@ static void put_style(const struct rfx_chart *chart, int k, FILE *stream) {
             fprintf(stream, "using 1:2 with points linecolor '%s' pointtype %d pointsize 1.1", rgb,
                     mark);
             break;
+        case RFX_CHART_RINGS:
+            fprintf(stream,
+                    "using 1:2 with points linecolor '%s' linewidth 2 pointtype 6 pointsize 1.8",
+                    rgb);
+            break;
         case RFX_CHART_FILLED:
             fprintf(stream,
                     "using 1:2:3 with filledcurves fillcolor '%s' fillstyle solid 0.35 noborder",
@@ -200,13 +280,15 @@ static void put_style(const struct rfx_chart *chart, int k, FILE *stream) {
 void rfx_chart_script(const struct rfx_chart *chart, bool png, FILE *stream) {
     (void)fputs("set encoding utf8\n", stream);
     for (int k = 0; k < chart->n_series; ++k) put_data(chart, k, stream);
-    put_terminal(chart, png, stream);
+    struct layout layout = make_layout(chart);
+    put_terminal(&layout, png, stream);
     (void)fputs(
         "set border 3 linecolor '#555555'\nset grid xtics ytics back linecolor '#dddddd' "
         "linewidth 1 dashtype 1\n",
         stream);
-    put_axis('x', &chart->x, stream);
-    put_axis('y', &chart->y, stream);
+    put_axis('x', &chart->x, &layout, stream);
+    put_axis('y', &chart->y, &layout, stream);
+    put_bottom(chart, &layout, stream);
     put_texts(chart, stream);
     (void)fputs("plot ", stream);
     for (int k = 0; k < chart->n_series; ++k) {

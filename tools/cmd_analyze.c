@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "chart.h"
 #include "command.h"
+#include "curve_chart.h"
 #include "job.h"
 #include "layers/op.h"
 #include "report.h"
@@ -181,7 +183,24 @@ static int print_layers(const struct rfx_cli_options *options, const struct rfx_
     return RFX_EXIT_DONE;
 }
 
+/* Whether --plot and what belongs to it make sense; prints why not. */
+static bool plot_options_ok(const struct rfx_cli_options *options) {
+    if (options->plot != NULL && !rfx_chart_name_ok(options->plot)) {
+        rfx_cli_message("--plot '%s': charts are .svg or .png", options->plot);
+        return false;
+    }
+    bool tiled = options->tiles.y != 0 || options->split != NULL || options->baseline != NULL;
+    if (options->plot == NULL && tiled)
+        rfx_cli_message("--tiles, --split and --baseline change the chart only: --plot FILE");
+    return options->plot != NULL || !tiled;
+}
+
 int rfx_cmd_analyze(const struct rfx_cli_options *options) {
+    if (!plot_options_ok(options)) return RFX_EXIT_USAGE;
+    if (options->plot != NULL) {
+        int drawn = rfx_cli_footprint_chart(options);
+        if (drawn != RFX_EXIT_DONE) return drawn;
+    }
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = NULL;
     struct rfx_analysis *analysis = NULL;

@@ -1,6 +1,8 @@
 /* rfexec curve: the trade-off of every aggregation point, as text, JSON or CSV. */
 #include <stdio.h>
 
+#include "chart.h"
+#include "curve_chart.h"
 #include "curves.h"
 #include "report.h"
 
@@ -114,7 +116,13 @@ static void print_text(const char *model, const struct rfx_curve *curve) {
 
 int rfx_cmd_curve(const struct rfx_cli_options *options) {
     struct rfx_cli_curves curves;
+    if (options->output != NULL && !rfx_chart_name_ok(options->output)) {
+        rfx_cli_message("-o '%s': charts are .svg or .png", options->output);
+        return RFX_EXIT_USAGE;
+    }
     int code = rfx_cli_curves_open(&curves, options, true);
+    if (code == RFX_EXIT_DONE && options->output != NULL)
+        code = rfx_cli_curve_chart(&curves, curves.count == 1, options->output);
     if (code == RFX_EXIT_DONE && options->json) {
         code = print_json(&curves);
     } else if (code == RFX_EXIT_DONE && options->csv) {

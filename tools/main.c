@@ -9,31 +9,37 @@
 #include "rfexec/rfexec.h"
 
 static const struct rfx_cli_command commands[] = {
-    {"analyze", "MODEL [--size HxW] [--json|--csv]",
+    {"analyze", "MODEL [--size HxW] [--json|--csv] [--plot FILE [--tiles N|RxC] [--split NAME]]",
      "receptive field, MACs, parameters and memory of every layer",
      "MODEL is an .onnx file or a built-in name. Batch norm, activations and residual adds are\n"
      "shown fused into the convolutions that execute them. Layers where the network can be cut\n"
-     "(--split) are marked with *. rf, jump and padding are rows x columns in image pixels.\n",
+     "(--split) are marked with *. rf, jump and padding are rows x columns in image pixels.\n"
+     "--plot draws the memory over the layers: parameters and live activations.\n",
      "rfexec analyze mobilenet_v2\n"
-     "rfexec analyze net.onnx --size 2048x3072 --csv\n",
-     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_JSON | RFX_CLI_CSV, 1, 1, rfx_cmd_analyze},
+     "rfexec analyze net.onnx --size 2048x3072 --csv\n"
+     "rfexec analyze mobilenet_v2 --size 1024x1024 --plot memory.svg --tiles 16\n",
+     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_JSON | RFX_CLI_CSV | RFX_CLI_CURVE | RFX_CLI_PLOT, 1, 1,
+     rfx_cmd_analyze},
     {"plan", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [--json]",
      "how a run would be done and what memory it would take",
      "Runs nothing. With INPUT the plan is for that picture, else for a synthetic one of --size.\n",
      "rfexec plan mobilenet_v2 --size 4096x4096 --memory 256MiB\n"
      "rfexec plan resnet50 --size 2048x2048 --tiles 4x4 --split layer2.3 --json\n",
      RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_JSON, 1, 2, rfx_cmd_plan},
-    {"curve", "MODEL [MODEL ...] [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json|--csv]",
+    {"curve",
+     "MODEL [MODEL ...] [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json|--csv]"
+     " [-o FILE]",
      "what tiling costs in MACs and buys in memory, for every place to cut",
      "Runs nothing. For each aggregation point: MACs and peak memory over those of the "
      "whole-image\n"
      "run, weights counted. Baselines: eager (batch norm, activation and Add each make a tensor),\n"
      "fused (batch norm and activation inside the convolution), coalesced (Add in place as well).\n"
-     "The Pareto front is over all points and all grids.\n",
+     "The Pareto front is over all points and all grids. -o draws a chart, .svg or .png.\n",
      "rfexec curve mobilenet_v2 --size 1024x1024 --tiles 16\n"
-     "rfexec curve resnet18 resnet50 --size 1024x1024 --tiles 4x4 --baseline eager --csv\n",
-     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_CURVE | RFX_CLI_JSON | RFX_CLI_CSV, 1, RFX_CLI_MAX_ARGS,
-     rfx_cmd_curve},
+     "rfexec curve resnet18 resnet50 --size 1024x1024 --tiles 4x4 --baseline eager --csv\n"
+     "rfexec curve vgg16 resnet18 mobilenet_v2 --size 1024x1024 -o curves.svg\n",
+     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_CURVE | RFX_CLI_OUTPUT | RFX_CLI_JSON | RFX_CLI_CSV, 1,
+     RFX_CLI_MAX_ARGS, rfx_cmd_curve},
     {"advise", "MODEL [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json]",
      "which layer holds a network back, and the best cut and tiles for each budget",
      "Runs nothing. The cases are those of section 3.3 of the paper: 1 before the peak, 2 ratio\n"
@@ -82,6 +88,12 @@ static const struct rfx_cli_command commands[] = {
      "rfexec alloc problem.csv --strategy by-size --json\n"
      "rfexec alloc problem.csv --capacity 1MiB\n",
      RFX_CLI_PLACE | RFX_CLI_OUTPUT | RFX_CLI_JSON, 1, 1, rfx_cmd_alloc},
+    {"chart", "DATA.csv -o FILE [--title TEXT] [--x-label TEXT] [--y-label TEXT]",
+     "draw lines from a table",
+     "DATA.csv ('-': standard input) has rows series,x,y or series,x,y,label; -o is .svg or "
+     ".png.\n",
+     "rfexec chart ratios.csv -o ratios.svg --x-label 'image size [px]' --y-label ratio --log-y\n",
+     RFX_CLI_OUTPUT | RFX_CLI_CHART, 1, 1, rfx_cmd_chart},
     {"models", "[--json]", "the built-in networks", "", "rfexec models\n", RFX_CLI_JSON, 0, 0,
      rfx_cmd_models},
 };

@@ -26,6 +26,8 @@ enum rfx_cli_group {
     RFX_CLI_JSON = 1 << 8,
     RFX_CLI_CSV = 1 << 9,
     RFX_CLI_CURVE = 1 << 10, /* --tiles N or RxC, --baseline */
+    RFX_CLI_PLOT = 1 << 11,  /* --plot, --split */
+    RFX_CLI_CHART = 1 << 12, /* titles and axes of a chart */
     RFX_CLI_PLACE = 1 << 24, /* --strategy, --capacity */
 };
 
@@ -39,9 +41,10 @@ struct rfx_cli_options {
     struct rfx_cli_pair size, tiles; /* 0, 0: not given */
     size_t memory_bytes;             /* 0: no budget */
     const char *split, *output, *labels, *baseline;
+    const char *plot, *title, *subtitle, *x_label, *y_label;
     const char *strategy;  /* of placement; NULL: the best */
     size_t capacity_bytes; /* of the arena; 0: not given */
-    bool untiled, bgr, naive, json, csv, help;
+    bool untiled, bgr, naive, json, csv, log_x, log_y, help;
     int64_t threads, bands, top, runs; /* bands 0, top -1: not given */
     uint64_t seed;
     float scale;
