@@ -174,7 +174,7 @@ static void check_influence(const char *name, struct rfx_graph *graph, struct te
     const struct rfx_tensor *image = &graph->nodes[graph->input].out;
     float *input = test_floats(image->elems);
     test_rng_fill(rng, input, image->elems, -1.0f, 1.0f);
-    assert_true(test_prepare(graph, 2, &prepared));
+    assert_true(test_prepare(graph, 1, &prepared));
     if (!poison_begin(&prepared, input, &poison)) fail_msg("%s makes NaN by itself", name);
     for (int axis = 0; axis < 2; axis++) {
         int64_t n = axis == 0 ? image->h : image->w;
@@ -239,7 +239,7 @@ static uint64_t check_costs(const char *name, const struct rfx_graph *graph,
                             struct rfx_plan_request request, int split) {
     struct rfx_plan *plan = NULL;
     struct rfx_error err = {{0}};
-    request.threads = 2;
+    request.threads = 1;
     request.source = (struct rfx_source_traits){.h = SMALL_H, .w = SMALL_W, .random_access = true};
     request.source.c = graph->nodes[graph->input].out.c;
     if (rfx_plan_create(graph, &request, &plan, &err) != RFX_OK) fail_msg("%s: %s", name, err.text);
