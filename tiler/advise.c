@@ -97,18 +97,23 @@ static bool is_constant(const struct rfx_node *node) {
     return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
 }
 
-/* The first op that is not local in space, where convolutions follow it on feature maps larger
- * than one pixel: a squeeze-and-excitation's pool. */
-static void find_barrier(struct rfx_advice *advice) {
+/* The first op that is not local in space and has convolutions computed from it on feature maps
+ * larger than one pixel: a squeeze-and-excitation's pool. above: scratch, n_nodes. */
+static void find_barrier(struct rfx_advice *advice, int *above) {
     const struct rfx_graph *graph = advice->curve->graph;
-    int barrier = -1;
+    advice->barrier = -1;
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
         bool local = rfx_op_def(node->op)->spatial || node->op == RFX_OP_INPUT || is_constant(node);
-        if (!local && barrier < 0) barrier = i;
-        if (barrier >= 0 && is_conv(node) && node->out.h * node->out.w > 1) advice->barrier_convs++;
+        above[i] = local ? -1 : i;
+        for (int k = 0; k < node->n_in; k++) {
+            int before = above[node->in[k]];
+            if (before >= 0 && (above[i] < 0 || before < above[i])) above[i] = before;
+        }
+        if (above[i] < 0 || !is_conv(node) || node->out.h * node->out.w <= 1) continue;
+        if (advice->barrier < 0) advice->barrier = above[i];
+        advice->barrier_convs++;
     }
-    advice->barrier = advice->barrier_convs > 0 ? barrier : -1;
 }
 
 enum rfx_status rfx_advice_create(const struct rfx_curve *curve, struct rfx_advice **out,
@@ -131,7 +136,7 @@ enum rfx_status rfx_advice_create(const struct rfx_curve *curve, struct rfx_advi
     judge_peak(advice);
     judge_weights(advice);
     judge_blocks(advice, depth);
-    find_barrier(advice);
+    find_barrier(advice, depth);
     rfx_memory_release(mem, depth);
     *out = advice;
     return RFX_OK;

@@ -84,6 +84,75 @@ static void guidelines(void **state) {
     }
 }
 
+static int add(struct rfx_graph *graph, struct rfx_node node, const int *in, int n_in) {
+    struct rfx_error err = {{0}};
+    int index = -1;
+    node.in = in;
+    node.n_in = n_in;
+    if (rfx_graph_add(graph, &node, &index, &err) != RFX_OK) fail_msg("%s", err.text);
+    return index;
+}
+
+static int add_conv(struct rfx_graph *graph, const char *name, int in) {
+    struct rfx_error err = {{0}};
+    struct rfx_weight weight = {.source = RFX_WEIGHT_GENERATED,
+                                .lo = 0.1f,
+                                .hi = 1.0f,
+                                .shape = {4, {2, 2, 1, 1}},
+                                .elems = 4};
+    int index = -1;
+    assert_int_equal(rfx_graph_add_weight(graph, &weight, &index, &err), RFX_OK);
+    struct rfx_node node = {.op = RFX_OP_CONV, .name = name};
+    node.attr.conv = (struct rfx_conv_attr){.kh = 1,
+                                            .kw = 1,
+                                            .sh = 1,
+                                            .sw = 1,
+                                            .dh = 1,
+                                            .dw = 1,
+                                            .groups = 1,
+                                            .oc = 2,
+                                            .weight = index,
+                                            .bias = -1,
+                                            .scale = -1};
+    return add(graph, node, &in, 1);
+}
+
+/* a -> pool -> gate = a * pool -> b, and beside them a -> c: two outputs. Only b lies behind the
+ * pool, though c comes after it in the graph. */
+static void barrier(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = NULL;
+    struct rfx_error err = {{0}};
+    assert_int_equal(rfx_graph_create(mem, "gate", &graph, &err), RFX_OK);
+    struct rfx_node input = {.op = RFX_OP_INPUT, .name = "input"};
+    input.attr.input.c = 2;
+    input.attr.input.h = input.attr.input.w = 8;
+    int a = add_conv(graph, "a", add(graph, input, NULL, 0));
+    struct rfx_node pool = {.op = RFX_OP_GLOBAL_POOL, .name = "pool"};
+    pool.attr.global_pool.kind = RFX_REDUCE_MEAN;
+    int operands[2] = {a, add(graph, pool, &a, 1)};
+    struct rfx_node gate = {.op = RFX_OP_BINARY, .name = "gate"};
+    gate.attr.binary.kind = RFX_BINARY_MUL;
+    int b = add_conv(graph, "b", add(graph, gate, operands, 2));
+    int c = add_conv(graph, "c", a);
+    assert_int_equal(rfx_graph_add_output(graph, b, "b", &err), RFX_OK);
+    assert_int_equal(rfx_graph_add_output(graph, c, "c", &err), RFX_OK);
+    struct rfx_fuse_options fuse = rfx_baseline_fuse(RFX_BASELINE_FUSED);
+    assert_int_equal(rfx_graph_finish(graph, &fuse, &err), RFX_OK);
+    struct rfx_curve_request request = {RFX_BASELINE_FUSED, 2, 2, false};
+    struct rfx_curve *curve = NULL;
+    struct rfx_advice *advice = NULL;
+    assert_int_equal(rfx_curve_create(graph, &request, &curve, &err), RFX_OK);
+    assert_int_equal(rfx_advice_create(curve, &advice, &err), RFX_OK);
+    assert_string_equal(rfx_split_label(graph, advice->barrier), "pool");
+    assert_int_equal(advice->barrier_convs, 1);
+    rfx_advice_free(advice);
+    rfx_curve_free(curve);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
 /* With a budget the front gives its cheapest point that fits; untiled where that fits. */
 static void within(void **state) {
     (void)state;
@@ -126,6 +195,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cases_by_hand),
         cmocka_unit_test(guidelines),
+        cmocka_unit_test(barrier),
         cmocka_unit_test(within),
         cmocka_unit_test(failing_allocations),
     };

@@ -7,10 +7,13 @@
 
 #include <cmocka.h>
 
+#include "layers/op.h"
+#include "rf_analysis/regions.h"
 #include "rfexec/model.h"
 #include "tests/support/small_nets.h"
 #include "tiler/curve.h"
 #include "tiler/splits.h"
+#include "tiler/tiling.h"
 
 static struct rfx_curve *curve_or_fail(const struct rfx_graph *graph, enum rfx_baseline baseline,
                                        int64_t tiles_y, int64_t tiles_x, bool pareto) {
@@ -116,6 +119,74 @@ static void eager_mobilenet(void **state) {
     rfx_memory_free(mem);
 }
 
+/* One tile after the other, each with its own regions: the largest need of any of them and the MACs
+ * of all. */
+static void walk_tiles(const struct rfx_curve *curve, const struct rfx_curve_point *p,
+                       size_t *head_bytes, uint64_t *macs) {
+    const struct rfx_graph *graph = curve->graph;
+    struct rfx_memory *mem = graph->mem;
+    size_t n = (size_t)graph->n_nodes;
+    struct rfx_axis_region *rows = rfx_memory_calloc(mem, n, sizeof *rows);
+    struct rfx_axis_region *cols = rfx_memory_calloc(mem, n, sizeof *cols);
+    size_t *bytes = rfx_memory_calloc(mem, n, sizeof *bytes);
+    struct rfx_liveness *liveness = NULL;
+    struct rfx_error err;
+    assert_int_equal(rfx_liveness_create(graph, curve->baseline, &liveness, &err), RFX_OK);
+    const struct rfx_tensor *map = &graph->nodes[p->split].out;
+    size_t largest = 0;
+    *macs = 0;
+    for (int64_t t = 0; t < p->tiles_y * p->tiles_x; t++) {
+        struct rfx_range y = rfx_tile_range(map->h, p->tiles_y, t / p->tiles_x);
+        struct rfx_range x = rfx_tile_range(map->w, p->tiles_x, t % p->tiles_x);
+        rfx_regions_backprop(graph, 0, p->split, RFX_AXIS_ROWS, y, rows);
+        rfx_regions_backprop(graph, 0, p->split, RFX_AXIS_COLS, x, cols);
+        for (int i = 0; i <= p->split; i++) {
+            struct rfx_rect r = rfx_rect_from_ranges(rows[i].clamped, cols[i].clamped);
+            bytes[i] = (size_t)(rfx_rect_area(r) * graph->nodes[i].out.c) * sizeof(float);
+            *macs += rfx_op_macs(graph, &graph->nodes[i], r);
+        }
+        bytes[p->split] = 0;
+        size_t need = rfx_liveness_peak(liveness, 0, p->split + 1, bytes, NULL, NULL);
+        if (need > largest) largest = need;
+    }
+    for (int i = p->split + 1; i < graph->n_nodes; i++)
+        *macs += rfx_op_macs(graph, &graph->nodes[i], rfx_node_full_rect(&graph->nodes[i]));
+    *head_bytes = largest + rfx_node_out_bytes(&graph->nodes[p->split]) + curve->weights_bytes;
+    rfx_liveness_free(liveness);
+    rfx_memory_release(mem, bytes);
+    rfx_memory_release(mem, cols);
+    rfx_memory_release(mem, rows);
+}
+
+/* The curve takes the largest part of each tensor over the tiles. No single tile needs more, and
+ * the largest tile hardly less (in odd sizes the largest parts are not all of one tile). */
+static void tile_by_tile(void **state) {
+    static const int64_t sizes[][4] = {{512, 512, 4, 4}, {301, 427, 3, 5}, {224, 161, 1, 7}};
+    (void)state;
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_fuse_options fuse = rfx_baseline_fuse(RFX_BASELINE_FUSED);
+        struct rfx_load_options load = {.h = sizes[s][0], .w = sizes[s][1], .fuse = &fuse};
+        struct rfx_graph *graph = NULL;
+        struct rfx_error err = {{0}};
+        assert_int_equal(rfx_model_load(mem, "resnet18", &load, &graph, &err), RFX_OK);
+        struct rfx_curve *curve =
+            curve_or_fail(graph, RFX_BASELINE_FUSED, sizes[s][2], sizes[s][3], false);
+        for (int i = 0; i < curve->n_points; i++) {
+            size_t head = 0;
+            uint64_t macs = 0;
+            walk_tiles(curve, &curve->points[i], &head, &macs);
+            assert_int_equal(macs, curve->points[i].macs);
+            assert_true(head <= curve->points[i].head_bytes);
+            assert_true((double)curve->points[i].head_bytes <= 1.01 * (double)head);
+            if (s == 0) assert_int_equal(head, curve->points[i].head_bytes);
+        }
+        rfx_curve_free(curve);
+        rfx_graph_free(graph);
+        rfx_memory_free(mem);
+    }
+}
+
 /* The front falls in memory as it rises in MACs, starts untiled, and no point of a given grid is
  * better than all of it. */
 static void front(void **state) {
@@ -182,8 +253,9 @@ static void failures(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_hand),         cmocka_unit_test(known_networks),
-        cmocka_unit_test(eager_mobilenet), cmocka_unit_test(front),
-        cmocka_unit_test(square_grids),    cmocka_unit_test(failures),
+        cmocka_unit_test(eager_mobilenet), cmocka_unit_test(tile_by_tile),
+        cmocka_unit_test(front),           cmocka_unit_test(square_grids),
+        cmocka_unit_test(failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
