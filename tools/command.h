@@ -42,6 +42,7 @@ int rfx_cmd_chart(const struct rfx_cli_options *options);
 int rfx_cmd_bench(const struct rfx_cli_options *options);
 int rfx_cmd_curve(const struct rfx_cli_options *options);
 int rfx_cmd_export(const struct rfx_cli_options *options);
+int rfx_cmd_memory(const struct rfx_cli_options *options);
 int rfx_cmd_models(const struct rfx_cli_options *options);
 int rfx_cmd_plan(const struct rfx_cli_options *options);
 int rfx_cmd_run(const struct rfx_cli_options *options);
