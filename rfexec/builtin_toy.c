@@ -1,6 +1,7 @@
 /* The networks of paper 003: table 1 and the parametric toy of figure 7. The paper names no bias,
- * batch norm or activation; these have biases and rectifiers, and pools of 3x3 with stride 2 and
- * padding 1, which halve the map as table 1 says. */
+ * batch norm or activation; these have biases and rectifiers. Table 1 pools 3x3 with stride 2 (here
+ * with padding 1, so that the map is halved as the table says), section 3.3 pools 2x2 with stride
+ * 2: "the kernel size and stride of both max-pooling layers are 2". */
 #include "rfexec/builtin_networks.h"
 
 static int conv_relu(struct rfx_builder *b, int x, const char *name, struct rfx_conv_spec spec) {
@@ -9,16 +10,18 @@ static int conv_relu(struct rfx_builder *b, int x, const char *name, struct rfx_
     return rfx_builder_relu(b, rfx_name("%s.relu", name).text, x);
 }
 
-static int halve(struct rfx_builder *b, int x, int index) {
+static int halve(struct rfx_builder *b, int x, int index, int64_t kernel) {
+    int64_t pad = (kernel - 1) / 2;
     return rfx_builder_max_pool(
         b, rfx_name("maxpool%d", index).text, x,
-        (struct rfx_pool_attr){.kh = 3, .kw = 3, .sh = 2, .sw = 2, .pads = {1, 1, 1, 1}});
+        (struct rfx_pool_attr){
+            .kh = kernel, .kw = kernel, .sh = 2, .sw = 2, .pads = {pad, pad, pad, pad}});
 }
 
 void rfx_builtin_table1(struct rfx_builder *b, int x, const struct rfx_builtin_config *config) {
     (void)config;
     for (int i = 0; i < 6; i++) {
-        if (i == 2 || i == 4) x = halve(b, x, i / 2);
+        if (i == 2 || i == 4) x = halve(b, x, i / 2, 3);
         x = conv_relu(b, x, rfx_name("conv%d", i + 1).text,
                       (struct rfx_conv_spec){.oc = (int64_t)32 << i / 2, .kh = 3, .pad = 1});
     }
@@ -45,7 +48,7 @@ void rfx_builtin_toy(struct rfx_builder *b, int x, const struct rfx_builtin_conf
                   (struct rfx_conv_spec){.oc = config->toy.channels, .kh = 3, .pad = 1});
     for (int m = 0; m < config->toy.modules; m++) {
         struct rfx_name module = rfx_name("module%d", m + 1);
-        if (m > 0) x = halve(b, x, m);
+        if (m > 0) x = halve(b, x, m, 2);
         for (int i = 0; i < config->toy.blocks; i++)
             x = toy_block(b, x, rfx_name("%s.block%d", module.text, i + 1).text, config->toy.convs);
         x = conv_relu(b, x, rfx_name("%s.widen", module.text).text,

@@ -103,6 +103,8 @@ static struct rfx_curve_point measure(struct work *work, int split, int64_t tile
         .split = split,
         .tiles_y = tiles_y,
         .tiles_x = tiles_x,
+        .tile_h_px = rows[work->liveness->graph->input].max,
+        .tile_w_px = cols[work->liveness->graph->input].max,
         .macs = count_macs(work, split, rows, cols),
         .peak_bytes = head > tail.bytes ? head : tail.bytes,
         .head_bytes = head,
@@ -114,12 +116,15 @@ static struct rfx_curve_point measure(struct work *work, int split, int64_t tile
 
 static struct rfx_curve_point measure_untiled(const struct work *work) {
     const struct rfx_liveness *l = work->liveness;
+    const struct rfx_tensor *image = &l->graph->nodes[l->graph->input].out;
     int node;
     size_t peak = rfx_liveness_peak(l, 0, l->graph->n_nodes, l->whole_bytes, &node, NULL);
     peak += l->weights_bytes;
     struct rfx_curve_point point = {.split = -1,
                                     .tiles_y = 1,
                                     .tiles_x = 1,
+                                    .tile_h_px = image->h,
+                                    .tile_w_px = image->w,
                                     .macs = work->macs_tail[0],
                                     .peak_bytes = peak,
                                     .head_bytes = peak,

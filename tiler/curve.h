@@ -14,6 +14,7 @@
 struct rfx_curve_point {
     int split; /* node; -1: untiled */
     int64_t tiles_y, tiles_x;
+    int64_t tile_h_px, tile_w_px; /* of the image: the largest tile, halo included */
     uint64_t macs;
     size_t peak_bytes; /* the larger of the next two */
     size_t head_bytes; /* while tiles run */

@@ -53,18 +53,19 @@ static void csv_rows(const char *model, const char *kind, const struct rfx_curve
                      const struct rfx_curve_point *points, int n) {
     for (int i = 0; i < n; ++i) {
         const struct rfx_curve_point *p = &points[i];
-        printf("\"%s\",%s,%s,\"%s\",%lld,%lld,%.6f,%.6f,%llu,%zu,%zu,%zu,\"%s\"\n", model, kind,
-               rfx_baseline_name(curve->baseline), rfx_cli_point_label(curve, p),
+        printf("\"%s\",%s,%s,\"%s\",%lld,%lld,%.6f,%.6f,%llu,%zu,%zu,%zu,\"%s\",%lld,%lld\n", model,
+               kind, rfx_baseline_name(curve->baseline), rfx_cli_point_label(curve, p),
                (long long)p->tiles_y, (long long)p->tiles_x, rfx_curve_macs_ratio(curve, p),
                rfx_curve_memory_ratio(curve, p), (unsigned long long)p->macs, p->peak_bytes,
-               p->head_bytes, p->tail_bytes, rfx_split_label(curve->graph, p->peak_node));
+               p->head_bytes, p->tail_bytes, rfx_split_label(curve->graph, p->peak_node),
+               (long long)p->tile_h_px, (long long)p->tile_w_px);
     }
 }
 
 static void print_csv(const struct rfx_cli_curves *curves) {
     puts(
         "model,kind,baseline,split,tiles_y,tiles_x,macs_ratio,memory_ratio,macs,peak_bytes,"
-        "head_bytes,tail_bytes,peak_layer");
+        "head_bytes,tail_bytes,peak_layer,tile_h_px,tile_w_px");
     for (int i = 0; i < curves->count; ++i) {
         const struct rfx_curve *curve = curves->curves[i];
         csv_rows(curves->models[i], "curve", curve, curve->points, curve->n_points);

@@ -68,9 +68,10 @@ const char *rfx_cli_point_label(const struct rfx_curve *curve,
 }
 
 json_t *rfx_cli_point_json(const struct rfx_curve *curve, const struct rfx_curve_point *point) {
-    return json_pack("{s:s?, s:[I,I], s:f, s:f, s:I, s:I, s:I, s:I, s:s}", "split",
+    return json_pack("{s:s?, s:[I,I], s:[I,I], s:f, s:f, s:I, s:I, s:I, s:I, s:s}", "split",
                      point->split < 0 ? NULL : rfx_cli_point_label(curve, point), "tiles",
-                     (json_int_t)point->tiles_y, (json_int_t)point->tiles_x, "macs_ratio",
+                     (json_int_t)point->tiles_y, (json_int_t)point->tiles_x, "tile_px",
+                     (json_int_t)point->tile_h_px, (json_int_t)point->tile_w_px, "macs_ratio",
                      rfx_curve_macs_ratio(curve, point), "memory_ratio",
                      rfx_curve_memory_ratio(curve, point), "macs", (json_int_t)point->macs,
                      "peak_bytes", (json_int_t)point->peak_bytes, "head_bytes",
