@@ -2,7 +2,9 @@
  * codes. stdout carries the result alone; messages go to stderr as "rfexec: ...". */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "progress.h"
@@ -246,7 +248,18 @@ static int dispatch(int argc, char **argv) {
     return command != NULL ? run_command(command, argc - 2, argv + 2) : refuse_command(name);
 }
 
+/* Starts the program again with a short spin before a waiting thread sleeps, unless the user has
+ * chosen: the OpenMP runtime reads that when it is loaded. Its own default spins for so long that
+ * on a machine with other work a streamed run, with its many short parallel loops, took 52 s, not 4
+ * s. */
+static void wait_calmly(char **argv) {
+    if (getenv("GOMP_SPINCOUNT") != NULL || getenv("OMP_WAIT_POLICY") != NULL) return;
+    if (setenv("GOMP_SPINCOUNT", "2000", 1) != 0) return;
+    (void)execv("/proc/self/exe", argv); /* returns only when it fails: then as it is */
+}
+
 int main(int argc, char **argv) {
+    wait_calmly(argv);
     int code = dispatch(argc, argv);
     /* A result that did not reach its reader is a failure. */
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
