@@ -3,6 +3,7 @@
 #include "rfexec/session.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -239,6 +240,12 @@ const char *rfx_session_output_name(const struct rfx_session *session, int k) {
     return session->graph->outputs[k].name;
 }
 
+/* Sign and payload of a NaN depend on which operand an instruction met first, and so on where in a
+ * vector an element lay. That an element is NaN does not; so all NaN leave as the same one. */
+static float one_nan(float x) {
+    return x != x ? NAN : x;
+}
+
 void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
                              float *out) {
     int i = session->graph->outputs[k].node;
@@ -246,10 +253,10 @@ void rfx_session_output_read(const struct rfx_session *session, int k, int64_t f
     assert(first >= 0 && count >= 0 && count <= t->elems - first);
     struct rfx_view view = node_view(session, i);
     if (t->layout == RFX_LAYOUT_PLAIN) {
-        memcpy(out, view.data + first, (size_t)count * sizeof *out);
+        for (int64_t e = 0; e < count; e++) out[e] = one_nan(view.data[first + e]);
         return;
     }
     int64_t plane = t->h * t->w;
     for (int64_t e = first; e < first + count; e++)
-        out[e - first] = view.data[(e % plane) * t->c + e / plane];
+        out[e - first] = one_nan(view.data[(e % plane) * t->c + e / plane]);
 }

@@ -31,7 +31,9 @@ RFX_NODISCARD enum rfx_status rfx_session_run(struct rfx_session *session, struc
                                               rfx_progress_fn *progress, void *user,
                                               struct rfx_run_report *report, struct rfx_error *err);
 
-/* Copies elements [first, first + count) of output k in ONNX order (NCHW or row-major) into out. */
+/* Copies elements [first, first + count) of output k in ONNX order (NCHW or row-major) into out.
+ * Every NaN comes out as the quiet NaN 0x7fc00000, so that outputs with NaN are exact to the bit.
+ */
 void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
                              float *out);
 

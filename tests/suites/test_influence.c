@@ -42,6 +42,7 @@ static struct one_case begin(uint64_t seed, int64_t max_size, int max_nodes) {
     options.max_nodes = max_nodes;
     options.max_c = 4;
     options.wide = false;
+    options.rough = true;
     c.graph = random_graph_make(c.mem, seed, &options);
     c.exact = calloc((size_t)c.graph->n_nodes, sizeof *c.exact);
     assert_non_null(c.exact);

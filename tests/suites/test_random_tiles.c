@@ -40,6 +40,7 @@ static bool check_tiles(const struct rfx_graph *graph, const struct tile_case *t
     float *tiled = test_floats(n);
     struct test_diff diff;
     test_run_tiles(&prepared, input, t->split, t->rows, t->cols, tiled);
+    test_quiet_nans(tiled, n);
     bool same = test_same_bits(tiled, whole[t->split], n, &diff);
     if (!same) {
         test_print_diff("tiled against untiled", tiled, whole[t->split], n, &diff);
@@ -55,17 +56,21 @@ static int run_seed(uint64_t seed) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct random_graph_options options = random_graph_defaults();
     options.spatial_only = seed % 4 != 0;
+    options.rough = true;
     options.max_size = seed % 8 == 0 ? 97 : 40;
     struct rfx_graph *graph = random_graph_make(mem, seed, &options);
     struct test_rng rng = test_rng_make(seed ^ 0x5eed);
     const struct rfx_node *image = &graph->nodes[graph->input < 0 ? 0 : graph->input];
     float *input = test_floats(image->out.elems);
     test_rng_fill(&rng, input, image->out.elems, -1.0f, 1.0f);
+    if (seed % 5 == 0) test_rng_specials(&rng, input, image->out.elems);
     float **whole = calloc((size_t)graph->n_nodes, sizeof *whole);
     struct test_prepared prepared;
     int done = 0;
     if (graph->input >= 0 && whole != NULL && test_prepare(graph, 1, &prepared)) {
         test_run_whole(&prepared, input, whole);
+        for (int i = 0; i < graph->n_nodes; i++)
+            test_quiet_nans(whole[i], graph->nodes[i].out.elems);
         for (int threads = 1; threads <= 3 && done >= 0; threads++) {
             int split =
                 threads == 1 ? graph->n_nodes - 1 : (int)test_rng_int(&rng, 0, graph->n_nodes - 1);

@@ -92,6 +92,13 @@ static struct rfx_act draw_act(struct maker *m, int64_t c) {
                           .alpha = 0.2f,
                           .beta = 0.5f,
                           .slope = -1};
+    static const enum rfx_act_kind rough[] = {RFX_ACT_EXP,        RFX_ACT_LOG, RFX_ACT_SQRT,
+                                              RFX_ACT_RECIPROCAL, RFX_ACT_POW, RFX_ACT_FLOOR,
+                                              RFX_ACT_CEIL};
+    if (m->options->rough && chance(m, 30)) {
+        act.kind = rough[draw(m, 0, (int64_t)(sizeof rough / sizeof *rough) - 1)];
+        act.alpha = chance(m, 50) ? 2.0f : 0.5f;
+    }
     if (act.kind == RFX_ACT_CLIP) act.alpha = -0.3f;
     if (act.kind == RFX_ACT_PRELU) act.slope = weight(m, chance(m, 50) ? c : 1, -0.5f, 0.5f);
     return act;
@@ -165,6 +172,13 @@ static int add_pool(struct maker *m, int in, enum rfx_op op) {
     return add(m, node);
 }
 
+static int add_adaptive(struct maker *m, int in) {
+    struct rfx_node node = {.op = RFX_OP_POOL_ADAPTIVE_AVG, .n_in = 1, .in = &in};
+    node.attr.adaptive.oh = draw(m, 1, tensor(m, in)->h);
+    node.attr.adaptive.ow = draw(m, 1, tensor(m, in)->w);
+    return add(m, node);
+}
+
 static bool fits(const struct rfx_tensor *a, const struct rfx_tensor *b) {
     return (a->h == b->h || a->h == 1 || b->h == 1) && (a->w == b->w || a->w == 1 || b->w == 1) &&
            (a->c == b->c || a->c == 1 || b->c == 1);
@@ -202,6 +216,8 @@ static int add_join(struct maker *m, int in, enum rfx_op op) {
                                                  RFX_BINARY_MAX, RFX_BINARY_MIN};
     if (op == RFX_OP_BINARY) {
         node.attr.binary.kind = chance(m, 50) ? RFX_BINARY_ADD : kinds[draw(m, 0, 4)];
+        if (m->options->rough && chance(m, 15))
+            node.attr.binary.kind = chance(m, 60) ? RFX_BINARY_DIV : RFX_BINARY_POW;
         if (chance(m, 20)) node.act.kind = RFX_ACT_RELU;
     }
     return add(m, node);
@@ -347,7 +363,7 @@ static void add_something(struct maker *m) {
     else if (pick < 46)
         (void)add_pool(m, in, RFX_OP_POOL_MAX);
     else if (pick < 50)
-        (void)add_pool(m, in, RFX_OP_POOL_AVG);
+        (void)(chance(m, 80) ? add_pool(m, in, RFX_OP_POOL_AVG) : add_adaptive(m, in));
     else if (pick < 58)
         (void)add_join(m, in, RFX_OP_BINARY);
     else if (pick < 64)

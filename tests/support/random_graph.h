@@ -13,6 +13,8 @@ struct random_graph_options {
     uint64_t ops;               /* bit `op` set: may be used; 0: all */
     bool spatial_only;          /* no global pools, so that any node can be tiled cheaply */
     bool wide;
+    bool rough; /* also ops with jumps, poles and overflow (FLOOR, LOG, EXP, DIV, ...): for
+                   comparing bits, not for comparing with a reference */
 };
 
 struct random_graph_options random_graph_defaults(void);

@@ -36,6 +36,16 @@ void test_rng_fill(struct test_rng *rng, float *values, int64_t n, float lo, flo
     for (int64_t i = 0; i < n; i++) values[i] = test_rng_float(rng, lo, hi);
 }
 
+void test_rng_specials(struct test_rng *rng, float *values, int64_t n) {
+    static const uint32_t specials[] = {0x7fc00000u, 0xffc00000u, 0x7fc12345u, 0xffeabcdeu,
+                                        0x7f800000u, 0xff800000u, 0x00000000u, 0x80000000u,
+                                        0x00000001u, 0x807fffffu, 0x7f7fffffu, 0xff000000u};
+    static const int64_t count = sizeof specials / sizeof *specials;
+    for (int64_t i = 0; i < n; i++)
+        if (test_rng_chance(rng, 2))
+            memcpy(&values[i], &specials[test_rng_int(rng, 0, count - 1)], sizeof *values);
+}
+
 int64_t test_env_int(const char *name, int64_t missing) {
     const char *text = getenv(name);
     return text == NULL || *text == '\0' ? missing : strtoll(text, NULL, 0);
@@ -58,6 +68,12 @@ static void note(struct test_diff *diff, int64_t i, double error) {
     if (diff->worst >= 0 && error <= diff->worst_error) return;
     diff->worst = i;
     diff->worst_error = error;
+}
+
+void test_quiet_nans(float *values, int64_t n) {
+    static const uint32_t quiet = 0x7fc00000u;
+    for (int64_t i = 0; i < n; i++)
+        if (isnan(values[i])) memcpy(&values[i], &quiet, sizeof quiet);
 }
 
 bool test_same_bits(const float *got, const float *want, int64_t n, struct test_diff *diff) {

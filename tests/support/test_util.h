@@ -22,6 +22,10 @@ float test_rng_float(struct test_rng *rng, float lo, float hi);
 bool test_rng_chance(struct test_rng *rng, int percent);
 void test_rng_fill(struct test_rng *rng, float *values, int64_t n, float lo, float hi);
 
+/* Puts NaN of several signs and payloads, infinities, zeros, subnormal and huge numbers in about
+ * one place in fifty. */
+void test_rng_specials(struct test_rng *rng, float *values, int64_t n);
+
 /* The integer in the environment variable, or `missing`. */
 int64_t test_env_int(const char *name, int64_t missing);
 
@@ -30,6 +34,10 @@ struct test_diff {
     int64_t count, first, worst;
     double worst_error; /* |got - want| / max(|want|, floor) */
 };
+
+/* Makes every NaN the quiet one 0x7fc00000: which NaN an operation gives is not promised within a
+ * network, only of what a session puts out. */
+void test_quiet_nans(float *values, int64_t n);
 
 /* Bit by bit. Returns true when identical. */
 bool test_same_bits(const float *got, const float *want, int64_t n, struct test_diff *diff);
