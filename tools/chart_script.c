@@ -15,7 +15,7 @@ enum {
     DEFAULT_HEIGHT = 560,
     PNG_SCALE = 2,
     MAX_CATEGORIES_WRITTEN = 46,
-    MAX_CATEGORY_LETTERS = 24, /* longer names are cut at the front */
+    MAX_CATEGORY_LETTERS = 28, /* longer names are cut at the front */
     LABEL_PX = 28,             /* the x axis' label with its margins */
     LEGEND_ROW_PX = 21,
     LEGEND_LETTER_PX = 8,
@@ -169,7 +169,9 @@ static void put_categories(const struct rfx_chart_axis *axis, const struct layou
             layout->upright ? "rotate by 90 right" : "norotate", layout->upright ? 10 : 12);
     for (int i = 0; i < axis->n_categories; i += layout->every) {
         if (i > 0) (void)fputs(", ", stream);
-        rfx_chart_quote(category_text(axis->categories[i]), stream);
+        const char *text = category_text(axis->categories[i]);
+        if (text != axis->categories[i]) (void)fputs("'…'.", stream);
+        rfx_chart_quote(text, stream);
         fprintf(stream, " %d", i);
     }
     fprintf(stream, ")\nset xrange [-0.5:%d.5]\n", axis->n_categories - 1);
@@ -234,8 +236,9 @@ static void put_texts(const struct rfx_chart *chart, FILE *stream) {
             if (series->labels[i] == NULL || !isfinite(series->y[i])) continue;
             (void)fputs("set label ", stream);
             rfx_chart_quote(series->labels[i], stream);
-            fprintf(stream, " at %.12g,%.12g left offset 0.6,0.7 font ',12' front\n",
-                    series_x(series, i), series->y[i]);
+            fprintf(stream, " at %.12g,%.12g left offset 0.6,%s font ',12' front textcolor '%s'\n",
+                    series_x(series, i), series->y[i], k % 2 == 0 ? "0.7" : "-0.7",
+                    palette[k % N_COLORS]);
         }
     }
 }

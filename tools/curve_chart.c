@@ -142,12 +142,26 @@ static int draw(struct drawing *drawing, const struct rfx_cli_curves *curves, bo
                    "%lldx%lld pixels, %lldx%lld tiles, %s baseline, weights counted",
                    (long long)in->h, (long long)in->w, (long long)curves->tiles_y,
                    (long long)curves->tiles_x, rfx_baseline_name(curves->baseline));
-    struct rfx_chart chart = {.title = "What tiling costs and buys",
-                              .subtitle = subtitle,
-                              .x = {.label = "MACs, tiled / untiled"},
-                              .y = {.label = "peak memory, untiled / tiled"},
-                              .n_series = drawing->n,
-                              .series = drawing->series};
+    double x_end = 1.0, y_low = 1.0, y_end = 1.0;
+    for (int k = 0; k < drawing->n; ++k) {
+        const struct rfx_chart_series *series = &drawing->series[k];
+        for (int i = 0; i < series->n; ++i) {
+            if (series->x[i] > x_end) x_end = series->x[i];
+            if (series->y[i] < y_low) y_low = series->y[i];
+            if (series->y[i] > y_end) y_end = series->y[i];
+        }
+    }
+    /* from the untiled run up, with a margin, so that small gains can be seen */
+    double x_margin = 0.03 * (x_end - 1.0) + 0.01, y_margin = 0.08 * (y_end - y_low) + 0.01;
+    struct rfx_chart chart = {
+        .title = "What tiling costs and buys",
+        .subtitle = subtitle,
+        .x = {.label = "MACs, tiled / untiled", .min = 1.0 - x_margin, .max = x_end + x_margin},
+        .y = {.label = "peak memory, untiled / tiled",
+              .min = y_low - y_margin,
+              .max = y_end + y_margin},
+        .n_series = drawing->n,
+        .series = drawing->series};
     enum rfx_status status = rfx_chart_write(&chart, curves->mem, path, &err);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
