@@ -9,10 +9,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "tiler/packer_merge.h"
 #include "tiler/packer_search.h"
 #include "tiler/placement_offsets.h"
 
-enum { FIRST_BUDGET_NODES = 1000 };
+enum { FIRST_BUDGET_NODES = 1000, MERGE_MAX_ITEMS = 1024, MERGE_NODES = 20000 };
 
 struct packer {
     const struct rfx_place_problem *problem;
@@ -102,6 +103,47 @@ static size_t halfway(const struct packer *packer) {
     return result->lower_bound_bytes + middle / unit * unit;
 }
 
+/* Searches the problem of joined items (packer_merge.h) at the bound; an answer is kept. */
+static enum rfx_status probe_merged(struct packer *packer, uint64_t budget, struct rfx_error *err) {
+    const struct rfx_place_problem *problem = packer->problem;
+    struct rfx_memory *mem = problem->mem;
+    size_t n = (size_t)problem->n;
+    struct rfx_place_problem *merged = NULL;
+    struct rfx_search *search = NULL;
+    int *owner = rfx_memory_calloc(mem, n, sizeof *owner);
+    size_t *relative = rfx_memory_calloc(mem, 2 * n, sizeof *relative);
+    enum rfx_status status = RFX_OK;
+    if (owner == NULL || relative == NULL)
+        status = rfx_memory_fail(mem, "packer", 2 * n * sizeof *relative, err);
+    if (status == RFX_OK) status = rfx_packer_merge(problem, owner, relative, &merged, err);
+    if (status == RFX_OK && merged->n < problem->n)
+        status = rfx_search_create(merged, &search, err);
+    for (int order = 0; order < RFX_SEARCH_ORDER_COUNT && search != NULL; order++) {
+        struct rfx_search_request request = {.capacity_bytes = packer->result.lower_bound_bytes,
+                                             .order = (enum rfx_search_order)order,
+                                             .seed = budget,
+                                             .nodes = budget,
+                                             .deadline_ns = packer->deadline_ns};
+        size_t *offsets = relative + n;
+        size_t next = 0;
+        if (is_done(packer) || is_spent(packer)) break;
+        uint64_t limit = packer->limits->nodes;
+        if (limit != 0 && limit - packer->result.nodes < budget)
+            request.nodes = limit - packer->result.nodes;
+        if (rfx_search_probe(search, &request, offsets, &next, &packer->result.nodes) !=
+            RFX_SEARCH_FOUND)
+            continue;
+        for (size_t i = 0; i < n; i++) packer->trial[i] = offsets[owner[i]] + relative[i];
+        keep_trial(packer, rfx_place_arena_bytes(problem->items, problem->n, packer->trial),
+                   "exact");
+    }
+    rfx_search_free(search);
+    rfx_place_problem_free(merged);
+    rfx_memory_release(mem, owner);
+    rfx_memory_release(mem, relative);
+    return status;
+}
+
 static void search_all(struct packer *packer) {
     for (uint64_t budget = FIRST_BUDGET_NODES;; budget *= 2) {
         for (int order = 0; order < RFX_SEARCH_ORDER_COUNT; order++) {
@@ -125,8 +167,10 @@ enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
         return rfx_memory_fail(problem->mem, "packer", (size_t)problem->n * sizeof(size_t), err);
     enum rfx_status status = try_greedy(&packer, err);
     if (status == RFX_OK && !is_done(&packer) && problem->n <= RFX_PACKER_MAX_ITEMS) {
-        status = rfx_search_create(problem, &packer.search, err);
-        if (status == RFX_OK) search_all(&packer);
+        if (problem->n <= MERGE_MAX_ITEMS) status = probe_merged(&packer, MERGE_NODES, err);
+        if (status == RFX_OK && !is_done(&packer))
+            status = rfx_search_create(problem, &packer.search, err);
+        if (status == RFX_OK && packer.search != NULL) search_all(&packer);
     }
     packer.result.optimal = packer.result.arena_bytes <= packer.result.lower_bound_bytes;
     rfx_search_free(packer.search);
