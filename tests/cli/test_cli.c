@@ -493,6 +493,21 @@ static void test_alloc(void **state) {
     expect_says(3, "alloc alloc.csv", "line 2");
 }
 
+/* Both bounds as in paper 000's tables (6.604 and 5.742 MiB), and an answer that meets the second.
+ */
+static void test_memory(void **state) {
+    (void)state;
+    expect(0, "memory mobilenet_v2 --size 224x224 --json");
+    json_t *doc = document("memory");
+    double objects = (double)integer_at(doc, "shared_objects_lower_bound_bytes") / 1048576.0;
+    assert_true(objects > 6.6035 && objects < 6.6045);
+    assert_int_equal(integer_at(doc, "offsets_lower_bound_bytes"),
+                     (112 * 112 * 96 + 56 * 56 * 96) * 4);
+    assert_int_equal(integer_at(doc, "best.arena_bytes"), (112 * 112 * 96 + 56 * 56 * 96) * 4);
+    assert_true(json_is_true(at(doc, "best.optimal")));
+    json_decref(doc);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_help),
@@ -511,6 +526,7 @@ int main(void) {
         cmocka_unit_test(test_plan_and_bench),
         cmocka_unit_test(test_export),
         cmocka_unit_test(test_alloc),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests_name("cli", tests, NULL, NULL);
 }
