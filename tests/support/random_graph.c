@@ -351,9 +351,10 @@ static int add_pointwise(struct maker *m, int in, enum rfx_op op) {
 static void add_something(struct maker *m) {
     int in = any_map(m);
     const struct rfx_tensor *t = tensor(m, in);
-    bool small = t->elems * 9 <= MAX_MAP_ELEMS;
+    int64_t most = m->options->max_elems > 0 ? m->options->max_elems : MAX_MAP_ELEMS;
+    bool small = t->elems * 9 <= most;
     int64_t pick = draw(m, 0, 99);
-    if (t->elems > MAX_MAP_ELEMS && pick >= 50) return;
+    if (t->elems > most && pick >= 50) return;
     if (pick < 28)
         (void)add_conv(m, in, false);
     else if (pick < 36)

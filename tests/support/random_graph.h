@@ -12,6 +12,7 @@ struct random_graph_options {
     int min_nodes, max_nodes;   /* attempts; ops that refuse their input are skipped */
     uint64_t ops;               /* bit `op` set: may be used; 0: all */
     bool spatial_only;          /* no global pools, so that any node can be tiled cheaply */
+    int64_t max_elems;          /* larger maps are not upsampled or joined any more; 0: 40000 */
     bool wide;
     bool rough; /* also ops with jumps, poles and overflow (FLOOR, LOG, EXP, DIV, ...): for
                    comparing bits, not for comparing with a reference */
