@@ -311,6 +311,11 @@ void rfx_node_release(struct rfx_memory *mem, struct rfx_node *node);
 /* Index of the node with this name or alias, or -1. O(n). */
 int rfx_graph_find(const struct rfx_graph *graph, const char *name);
 
+/* Whether a node's tensor is a packed constant: always there, never computed. */
+static inline bool rfx_node_is_constant(const struct rfx_node *node) {
+    return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
+}
+
 /* Bytes of a node's whole output. */
 size_t rfx_node_out_bytes(const struct rfx_node *node);
 

@@ -30,10 +30,6 @@ struct rfx_fuse_options rfx_baseline_fuse(enum rfx_baseline baseline) {
     return options;
 }
 
-static bool is_constant(const struct rfx_node *node) {
-    return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
-}
-
 /* The same bytes under another shape: a view in every framework. */
 static bool is_view(const struct rfx_node *node) {
     return node->op == RFX_OP_RESHAPE || node->op == RFX_OP_NHWC_AS_PLAIN ||
@@ -49,7 +45,7 @@ static int dying_operand(const struct rfx_liveness *liveness, int i) {
         int in = node->in[k];
         const struct rfx_node *producer = &graph->nodes[in];
         /* The image is the caller's: never written over. */
-        if (producer->op == RFX_OP_INPUT || is_constant(producer)) continue;
+        if (producer->op == RFX_OP_INPUT || rfx_node_is_constant(producer)) continue;
         if (liveness->last_use[in] != i || producer->out.elems != node->out.elems) continue;
         if (in > found) found = in;
     }
@@ -77,7 +73,7 @@ static void fill(struct rfx_liveness *liveness, enum rfx_baseline baseline) {
         const struct rfx_node *node = &graph->nodes[i];
         bool adds = node->op == RFX_OP_BINARY && baseline == RFX_BASELINE_COALESCED;
         liveness->in_place[i] = adds || is_view(node) ? dying_operand(liveness, i) : -1;
-        liveness->whole_bytes[i] = is_constant(node) ? 0 : rfx_node_out_bytes(node);
+        liveness->whole_bytes[i] = rfx_node_is_constant(node) ? 0 : rfx_node_out_bytes(node);
     }
     liveness->weights_bytes = (size_t)held_params(graph) * sizeof(float);
 }

@@ -123,14 +123,10 @@ struct rfx_range rfx_unbounded_range(const struct rfx_graph *graph, const struct
     return r;
 }
 
-static bool is_constant(const struct rfx_node *node) {
-    return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
-}
-
 /* Whether a node's output position depends on the whole image: an op that is not local in space, or
  * such a node before it. */
 static bool sees_everything(const struct rfx_node *node, const struct rfx_layer_info *info) {
-    if (node->op == RFX_OP_INPUT || is_constant(node)) return false;
+    if (node->op == RFX_OP_INPUT || rfx_node_is_constant(node)) return false;
     if (!rfx_op_def(node->op)->spatial || node->op == RFX_OP_POOL_ADAPTIVE_AVG) return true;
     for (int k = 0; k < node->n_in; k++)
         if (info[node->in[k]].global) return true;
@@ -141,7 +137,7 @@ static struct rfx_ratio node_jump(const struct rfx_graph *graph, const struct rf
                                   const struct rfx_layer_info *info, enum rfx_axis axis) {
     struct rfx_ratio one = {1, 1};
     int k = 0;
-    while (k < node->n_in && is_constant(&graph->nodes[node->in[k]])) k++;
+    while (k < node->n_in && rfx_node_is_constant(&graph->nodes[node->in[k]])) k++;
     if (k == node->n_in) return one;
     struct rfx_ratio jump = info[node->in[k]].field[axis].jump;
     bool rows = axis == RFX_AXIS_ROWS;
@@ -186,7 +182,7 @@ static int64_t node_period(const struct rfx_graph *graph, const struct rfx_node 
                            const struct rfx_layer_info *info, enum rfx_axis axis) {
     int64_t period = 1;
     for (int k = 0; k < node->n_in; k++) {
-        if (is_constant(&graph->nodes[node->in[k]])) continue;
+        if (rfx_node_is_constant(&graph->nodes[node->in[k]])) continue;
         bool skip = node->op == RFX_OP_CONV && k > 0; /* a residual is read one to one */
         struct rfx_ratio rate = {1, 1};
         if (!skip) rate = node_rate(graph, node, axis);
@@ -244,7 +240,7 @@ void rfx_receptive_fields(const struct rfx_graph *graph, struct rfx_layer_info *
             field->period = node_period(graph, node, info, (enum rfx_axis)axis);
             field->size_px = 0;
             field->padding_px = 0;
-            if (!info[i].global && !is_constant(node))
+            if (!info[i].global && !rfx_node_is_constant(node))
                 fill_field(graph, i, (enum rfx_axis)axis, field, scratch);
         }
     }

@@ -25,12 +25,9 @@ struct part {
     struct rfx_view *in;
 };
 
-static bool is_constant(const struct rfx_node *node) {
-    return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
-}
-
 static void drop_value(struct part *part, int i) {
-    if (!is_constant(&part->graph->nodes[i])) rfx_memory_release(part->mem, part->values[i]);
+    if (!rfx_node_is_constant(&part->graph->nodes[i]))
+        rfx_memory_release(part->mem, part->values[i]);
     part->values[i] = NULL;
 }
 
@@ -125,7 +122,7 @@ static struct rfx_view value_view(const struct part *part, int i) {
 
 static enum rfx_status run_node(struct part *part, int i, struct rfx_error *err) {
     const struct rfx_node *node = &part->graph->nodes[i];
-    if (is_constant(node)) {
+    if (rfx_node_is_constant(node)) {
         part->values[i] = part->packed[i];
         return RFX_OK;
     }

@@ -103,15 +103,12 @@ enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct r
     return RFX_OK;
 }
 
-static bool is_constant(const struct rfx_node *node) {
-    return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
-}
-
 /* The part of a node's tensor that is in memory now. */
 static struct rfx_view node_view(const struct rfx_session *session, int i) {
     const struct rfx_node *node = &session->graph->nodes[i];
-    unsigned char *base = is_constant(node) ? session->weights + session->packed_offset[i]
-                                            : session->arena + session->plan->buffers[i].offset;
+    unsigned char *base = rfx_node_is_constant(node)
+                              ? session->weights + session->packed_offset[i]
+                              : session->arena + session->plan->buffers[i].offset;
     struct rfx_view view = rfx_view_dense(
         (float *)(void *)base, rfx_schedule_view_rect(session->schedule, i), node->out.c);
     view.ring_rows = session->plan->buffers[i].ring_rows;

@@ -93,10 +93,6 @@ static void judge_blocks(struct rfx_advice *advice, int *depth) {
     advice->long_blocks = advice->block_convs > RFX_ADVICE_BLOCK_CONVS;
 }
 
-static bool is_constant(const struct rfx_node *node) {
-    return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
-}
-
 /* The first op that is not local in space and has convolutions computed from it on feature maps
  * larger than one pixel: a squeeze-and-excitation's pool. above: scratch, n_nodes. */
 static void find_barrier(struct rfx_advice *advice, int *above) {
@@ -104,7 +100,8 @@ static void find_barrier(struct rfx_advice *advice, int *above) {
     advice->barrier = -1;
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
-        bool local = rfx_op_def(node->op)->spatial || node->op == RFX_OP_INPUT || is_constant(node);
+        bool local =
+            rfx_op_def(node->op)->spatial || node->op == RFX_OP_INPUT || rfx_node_is_constant(node);
         above[i] = local ? -1 : i;
         for (int k = 0; k < node->n_in; k++) {
             int before = above[node->in[k]];

@@ -12,10 +12,6 @@
 /* Rows read at a time where a source is read from top to bottom only once (session.c). */
 #define READ_BAND_ROWS 16
 
-static bool is_constant(const struct rfx_node *node) {
-    return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
-}
-
 enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,
                                       const struct rfx_graph *graph,
                                       const struct rfx_plan_request *request,
@@ -114,7 +110,7 @@ int rfx_plan_list_records(struct rfx_plan_context *context, int split,
     const struct rfx_graph *graph = context->graph;
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
-        if (is_constant(&graph->nodes[i])) continue;
+        if (rfx_node_is_constant(&graph->nodes[i])) continue;
         struct rfx_record *record = &context->records[n++];
         record->id = i;
         int64_t elems = size_record(context, split, rows, cols, record);

@@ -90,10 +90,6 @@ static void enter_tile(struct rfx_schedule *schedule, const struct rfx_stage *st
     schedule->tile_ready = true;
 }
 
-static bool is_constant(const struct rfx_node *node) {
-    return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
-}
-
 /* Moves on to the next tile, or to the next stage after the last one. */
 static void leave_tile(struct rfx_schedule *schedule, const struct rfx_stage *stage) {
     schedule->tile_ready = false;
@@ -121,7 +117,8 @@ static bool next_tiled(struct rfx_schedule *schedule, const struct rfx_stage *st
     int node = schedule->node++;
     step->node = node;
     step->rect = tile_rect(schedule, node);
-    return !is_constant(&schedule->plan->graph->nodes[node]) && !rfx_rect_is_empty(step->rect);
+    return !rfx_node_is_constant(&schedule->plan->graph->nodes[node]) &&
+           !rfx_rect_is_empty(step->rect);
 }
 
 static bool next_whole(struct rfx_schedule *schedule, const struct rfx_stage *stage,
@@ -135,7 +132,7 @@ static bool next_whole(struct rfx_schedule *schedule, const struct rfx_stage *st
     step->node = node;
     step->rect = rfx_node_full_rect(&schedule->plan->graph->nodes[node]);
     if (schedule->plan->pool_states[node].bytes != 0) step->kind = RFX_STEP_POOL_FINISH;
-    return !is_constant(&schedule->plan->graph->nodes[node]);
+    return !rfx_node_is_constant(&schedule->plan->graph->nodes[node]);
 }
 
 /* Feeds the rows just made of the split to the pools after it, one pool at a time. */
@@ -199,6 +196,6 @@ struct rfx_rect rfx_schedule_view_rect(const struct rfx_schedule *schedule, int 
         return rfx_rect_make(rfx_max_i64(done - ring_rows, 0), done, 0, n->out.w);
     }
     bool in_tile = stage->mode == RFX_STAGE_TILED && node < stage->last - 1;
-    if (!in_tile || is_constant(n)) return rfx_node_full_rect(n);
+    if (!in_tile || rfx_node_is_constant(n)) return rfx_node_full_rect(n);
     return tile_rect(schedule, node);
 }

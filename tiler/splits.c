@@ -7,16 +7,12 @@
 #include "layers/op.h"
 #include "rf_analysis/analysis.h"
 
-static bool is_constant(const struct rfx_node *node) {
-    return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
-}
-
 /* Whether node d's tensor alone crosses the cut after d. Dead tensors do not exist (graph.h). */
 static bool is_only_live(const struct rfx_graph *graph, int d) {
     for (int i = d + 1; i < graph->n_nodes; i++)
         for (int k = 0; k < graph->nodes[i].n_in; k++) {
             int in = graph->nodes[i].in[k];
-            if (in < d && !is_constant(&graph->nodes[in])) return false;
+            if (in < d && !rfx_node_is_constant(&graph->nodes[in])) return false;
         }
     for (int k = 0; k < graph->n_outputs; k++)
         if (graph->outputs[k].node < d) return false;
@@ -27,7 +23,7 @@ int rfx_splits_list(const struct rfx_graph *graph, int *splits) {
     int n = 0;
     for (int d = 0; d < graph->n_nodes; d++) {
         const struct rfx_node *node = &graph->nodes[d];
-        if (is_constant(node)) continue;
+        if (rfx_node_is_constant(node)) continue;
         if (node->op != RFX_OP_INPUT && !rfx_op_def(node->op)->spatial) break;
         if (node->op == RFX_OP_INPUT || d < graph->input) continue;
         if (is_only_live(graph, d)) splits[n++] = d;

@@ -4,10 +4,6 @@
 #include "layers/checked.h"
 #include "rf_analysis/regions.h"
 
-static bool is_constant(const struct rfx_node *node) {
-    return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
-}
-
 void rfx_stream_begin(struct rfx_stream *stream, const struct rfx_graph *graph, int last,
                       int64_t band_rows, int64_t *done) {
     stream->graph = graph;
@@ -33,15 +29,15 @@ static struct rfx_range rows_read(const struct rfx_graph *graph, int node, int k
 static bool can_reach(const struct rfx_stream *stream, int node, int64_t hi) {
     const struct rfx_node *n = &stream->graph->nodes[node];
     for (int k = 0; k < n->n_in; k++) {
-        if (is_constant(&stream->graph->nodes[n->in[k]])) continue;
+        if (rfx_node_is_constant(&stream->graph->nodes[n->in[k]])) continue;
         struct rfx_range in = rows_read(stream->graph, node, k, stream->done[node], hi);
         if (in.lo < in.hi && in.hi > stream->done[n->in[k]]) return false;
     }
     return true;
 }
 
-/* Most rows that a node makes in a step: its share of a band. Where the image ends, padding would let
- * every node finish at once, and rings would have to hold all of that. */
+/* Most rows that a node makes in a step: its share of a band. Where the image ends, padding would
+ * let every node finish at once, and rings would have to hold all of that. */
 static int64_t rows_per_step(const struct rfx_stream *stream, const struct rfx_node *node) {
     int64_t image_rows = stream->graph->nodes[stream->graph->input].out.h;
     return rfx_max_i64(1, rfx_ceil_div(stream->band_rows * node->out.h, image_rows));
@@ -69,7 +65,7 @@ bool rfx_stream_next(struct rfx_stream *stream, int *node, struct rfx_range *row
         int i = stream->node;
         if (i == 0) stream->step++;
         stream->node = i == stream->last ? 0 : i + 1;
-        if (is_constant(&graph->nodes[i])) continue;
+        if (rfx_node_is_constant(&graph->nodes[i])) continue;
         int64_t hi = reachable(stream, i);
         if (hi == stream->done[i]) continue;
         *node = i;

@@ -20,10 +20,6 @@ struct state {
     size_t size;
 };
 
-static bool is_constant(const struct rfx_node *node) {
-    return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
-}
-
 /* Whether a node's full map is put together from the rectangles of many steps. */
 static bool is_stitched(const struct state *s, int node) {
     return node == s->plan->split && s->plan->buffers[node].ring_rows == 0;
@@ -35,7 +31,7 @@ static bool check_reads(const struct state *s, const struct rfx_schedule *schedu
     for (int k = 0; k < node->n_in; k++) {
         int in = node->in[k];
         const struct rfx_node *producer = &s->graph->nodes[in];
-        if (is_constant(producer)) continue;
+        if (rfx_node_is_constant(producer)) continue;
         if (step->kind == RFX_STEP_POOL_FINISH) continue; /* reads its state: check_pool */
         struct rfx_rect full = rfx_node_full_rect(producer);
         struct rfx_rect need = rfx_rect_intersect(
@@ -132,7 +128,7 @@ static bool check_end(const struct state *s) {
     for (int k = 0; k < s->graph->n_outputs; k++) {
         int i = s->graph->outputs[k].node;
         const struct rfx_node *node = &s->graph->nodes[i];
-        if (is_constant(node)) continue;
+        if (rfx_node_is_constant(node)) continue;
         if (s->valid[i] && s->area[i] == rfx_rect_area(rfx_node_full_rect(node))) continue;
         snprintf(s->why, s->size, "output '%s' is not complete at the end", node->name);
         return false;
