@@ -199,8 +199,16 @@ static void put_bottom(const struct rfx_chart *chart, const struct layout *layou
             from_bottom(layout, legend_px + 10 + LABEL_PX / 2));
 }
 
+/* Whether no value lies below 0, so that the y axis can begin there. */
+static bool is_positive(const struct rfx_chart *chart) {
+    for (int k = 0; k < chart->n_series; ++k)
+        for (int i = 0; i < chart->series[k].n; ++i)
+            if (isfinite(chart->series[k].y[i]) && chart->series[k].y[i] < 0.0) return false;
+    return true;
+}
+
 static void put_axis(char name, const struct rfx_chart_axis *axis, const struct layout *layout,
-                     FILE *stream) {
+                     bool from_zero, FILE *stream) {
     if (axis->label != NULL && name == 'y') {
         (void)fputs("set ylabel ", stream);
         rfx_chart_quote(axis->label, stream);
@@ -214,7 +222,7 @@ static void put_axis(char name, const struct rfx_chart_axis *axis, const struct 
     fprintf(stream, "set %ctics out nomirror\n", name);
     if (axis->min < axis->max)
         fprintf(stream, "set %crange [%.12g:%.12g]\n", name, axis->min, axis->max);
-    else if (!axis->log && name == 'y')
+    else if (!axis->log && name == 'y' && from_zero)
         fprintf(stream, "set yrange [0:*]\nset offsets graph 0, graph 0, graph 0.06, graph 0\n");
 }
 
@@ -234,6 +242,7 @@ static void put_texts(const struct rfx_chart *chart, FILE *stream) {
         const struct rfx_chart_series *series = &chart->series[k];
         for (int i = 0; series->labels != NULL && i < series->n; ++i) {
             if (series->labels[i] == NULL || !isfinite(series->y[i])) continue;
+            if (!isfinite(series_x(series, i))) continue;
             (void)fputs("set label ", stream);
             rfx_chart_quote(series->labels[i], stream);
             fprintf(stream, " at %.12g,%.12g left offset 0.6,%s font ',12' front textcolor '%s'\n",
@@ -289,8 +298,8 @@ void rfx_chart_script(const struct rfx_chart *chart, bool png, FILE *stream) {
         "set border 3 linecolor '#555555'\nset grid xtics ytics back linecolor '#dddddd' "
         "linewidth 1 dashtype 1\n",
         stream);
-    put_axis('x', &chart->x, &layout, stream);
-    put_axis('y', &chart->y, &layout, stream);
+    put_axis('x', &chart->x, &layout, false, stream);
+    put_axis('y', &chart->y, &layout, is_positive(chart), stream);
     put_bottom(chart, &layout, stream);
     put_texts(chart, stream);
     (void)fputs("plot ", stream);

@@ -35,6 +35,7 @@ static bool split_line(char *line, char *fields[FIELDS], int *count) {
         while (*read == ' ') ++read;
         bool quoted = *read == '"';
         read += quoted;
+        if (quoted && *read == '\0') return false;
         fields[(*count)++] = write = read;
         while (*read != '\0' && (quoted || *read != ',')) {
             if (quoted && *read == '"' && *++read != '"') break;

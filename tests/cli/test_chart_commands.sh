@@ -73,10 +73,17 @@ printf 'a,1,2\na,x,2\n' >bad2.csv
 printf 'a,1,2,"open\n' >bad3.csv
 printf 'a,1,2,l,more\n' >bad4.csv
 : >empty.csv
+printf 'a,1,2\n"\n' >bad5.csv
+# values below 0 and gaps: the axis goes below 0
+printf 'a,1,-7,low\na,2,3\na,nan,1,gone\na,3,nan,gone\na,4,inf\na,5,1\n' >gaps.csv
+"$rfexec" chart gaps.csv -o gaps.svg
+has gaps.svg low "-6"
+if grep -q gone gaps.svg; then fail "a label at no place"; fi
 expect 3 "bad1.csv:1" chart bad1.csv -o no.svg
 expect 3 "bad2.csv:2" chart bad2.csv -o no.svg
 expect 3 "bad3.csv:1" chart bad3.csv -o no.svg
 expect 3 "bad4.csv:1" chart bad4.csv -o no.svg
+expect 3 "bad5.csv:2" chart bad5.csv -o no.svg
 expect 2 "nothing to draw" chart empty.csv -o no.svg
 expect 5 "missing.csv" chart missing.csv -o no.svg
 expect 2 ".svg or .png" chart data.csv -o no.pdf
