@@ -54,7 +54,7 @@ struct rfx_chart {
     struct rfx_chart_axis x, y;
     int n_series;
     const struct rfx_chart_series *series;
-    int width_px, height_px; /* 0: 900 x 560 */
+    int width_px, height_px; /* 0: 900 x 560; long names below the plot add to the height */
 };
 
 /* Whether the name ends in .svg or .png (any case), that is whether rfx_chart_write can make it.

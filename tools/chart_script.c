@@ -142,6 +142,7 @@ static struct layout make_layout(const struct rfx_chart *chart) {
     int columns = widest > 0 ? (layout.width - 40) / widest : 1;
     if (columns < 1) columns = 1;
     layout.legend_rows = (listed + columns - 1) / columns;
+    if (layout.legend_rows > 2) layout.height += (layout.legend_rows - 2) * LEGEND_ROW_PX;
     layout.bottom_px = layout.tics_px + LABEL_PX + layout.legend_rows * LEGEND_ROW_PX + 14;
     return layout;
 }
