@@ -4,7 +4,7 @@
  * large that the middle sees no border, against rfx_analysis, layer by layer. Influence: rows and
  * columns of a small image are made NaN, and in every layer exactly the rows and columns become NaN
  * that the definitions name. Costs: MACs counted one by one, and the arena's high water to the
- * byte, untiled and tiled, with the same output bits. */
+ * byte, untiled, tiled and in row bands, with the same output bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -244,6 +244,7 @@ static uint64_t check_costs(const char *name, const struct rfx_graph *graph,
     request.source.c = graph->nodes[graph->input].out.c;
     if (rfx_plan_create(graph, &request, &plan, &err) != RFX_OK) fail_msg("%s: %s", name, err.text);
     struct run run = run_plan(name, graph, plan);
+    if (request.band_rows > 0) split = -1; /* row bands compute every row once */
     uint64_t counted = influence_count_tiled(graph, split, request.tiles_y, request.tiles_x);
     assert_int_equal(run.report.macs, plan->macs);
     assert_int_equal(run.report.arena_high_water_bytes, plan->bytes.arena);
@@ -268,6 +269,9 @@ static void small_images(void **state) {
         if (n > 0) {
             struct rfx_plan_request request = {.tiles_y = 3, .tiles_x = 2};
             request.split = graph->nodes[splits[n / 2]].name;
+            assert_int_equal(check_costs(name, graph, request, splits[n / 2]), whole);
+            request.tiles_y = request.tiles_x = 0;
+            request.band_rows = 2;
             assert_int_equal(check_costs(name, graph, request, splits[n / 2]), whole);
         }
         check_influence(name, graph, &rng);
