@@ -158,21 +158,23 @@ static bool ref_conv(const struct call *k) {
     return true;
 }
 
-/* Gathers what the scattering definition puts at (y, x). */
+/* Gathers what the scattering definition puts at (y, x): input row iy puts tap ky at row
+ * iy * stride - pad + ky * dilation, columns likewise. */
 static double conv_transpose_at(const struct call *k, int64_t c, int64_t y, int64_t x) {
     const struct rfx_conv_attr *a = &k->node->attr.conv;
     int64_t per_in = k->it->c / a->groups, per_out = a->oc / a->groups, group = c / per_out;
     double sum = 0;
-    for (int64_t t = 0; t < per_in * k->it->h * k->it->w; t++) {
-        int64_t i = group * per_in + t / (k->it->h * k->it->w);
-        int64_t iy = t / k->it->w % k->it->h, ix = t % k->it->w;
-        int64_t dy = y + a->pads.top - iy * a->sh, dx = x + a->pads.left - ix * a->sw;
-        if (dy < 0 || dx < 0 || dy % a->dh != 0 || dx % a->dw != 0) continue;
-        int64_t ky = dy / a->dh, kx = dx / a->dw;
-        if (ky >= a->kh || kx >= a->kw) continue;
-        int64_t at = ((i * per_out + c % per_out) * a->kh + ky) * a->kw + kx;
-        sum += (double)in_at(k, i, iy, ix) * rfx_ref_weight(k->g, a->weight, at, 0);
-    }
+    for (int64_t ky = 0; ky < a->kh; ky++)
+        for (int64_t kx = 0; kx < a->kw; kx++) {
+            int64_t dy = y + a->pads.top - ky * a->dh, dx = x + a->pads.left - kx * a->dw;
+            if (dy < 0 || dx < 0 || dy % a->sh != 0 || dx % a->sw != 0) continue;
+            int64_t iy = dy / a->sh, ix = dx / a->sw;
+            if (iy >= k->it->h || ix >= k->it->w) continue;
+            for (int64_t i = group * per_in; i < (group + 1) * per_in; i++) {
+                int64_t at = ((i * per_out + c % per_out) * a->kh + ky) * a->kw + kx;
+                sum += (double)in_at(k, i, iy, ix) * rfx_ref_weight(k->g, a->weight, at, 0);
+            }
+        }
     sum = sum * rfx_ref_weight(k->g, a->scale, c, 1) + rfx_ref_weight(k->g, a->bias, c, 0);
     return rfx_ref_act(k->g, &k->node->act, sum, c);
 }
