@@ -16,9 +16,9 @@
 #define MAX_AXIS_COUNTS RFX_TILING_MAX_COUNTS
 #define DEFAULT_TILES 4
 #define STREAM_SPLITS 3 /* the last legal ones: streaming costs no MACs, so later is smaller */
-#define STREAM_BANDS 5
+#define STREAM_BANDS 7
 
-static const int64_t stream_bands[STREAM_BANDS] = {32, 16, 8, 4, 2}; /* image rows a step */
+static const int64_t stream_bands[STREAM_BANDS] = {128, 64, 32, 16, 8, 4, 2}; /* image rows a step */
 
 struct candidate {
     int split; /* -1: untiled */
