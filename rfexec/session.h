@@ -1,6 +1,7 @@
 /* The executor: runs a plan on images.
  *
- * Invariants: 1. everything is allocated by rfx_session_create; rfx_session_run allocates nothing;
+ * Invariants: 1. everything is allocated by rfx_session_create; rfx_session_run allocates nothing but
+ * the row window of an image that it meets for the first time;
  * 2. it runs the steps of the plan's schedule and nothing else; 3. it never re-plans. */
 #ifndef RFX_RFEXEC_SESSION_H
 #define RFX_RFEXEC_SESSION_H
