@@ -56,18 +56,16 @@ static enum rfx_status alloc_chunk(struct rfx_memory *mem, float **out, struct r
 enum rfx_status rfx_cli_output_hash(const struct rfx_session *session, struct rfx_memory *mem,
                                     int k, char hash[RFX_FINGERPRINT_CHARS],
                                     struct rfx_error *err) {
-    struct rfx_fingerprint *fp = NULL;
+    struct rfx_fingerprint fp = {0, 0};
     float *chunk = NULL;
     int64_t elems = rfx_session_output_tensor(session, k)->elems;
     enum rfx_status status = alloc_chunk(mem, &chunk, err);
-    if (status == RFX_OK) status = rfx_fingerprint_create(mem, &fp, err);
     for (int64_t i = 0; status == RFX_OK && i < elems; i += RFX_CLI_CHUNK) {
         int64_t count = rfx_min_i64(RFX_CLI_CHUNK, elems - i);
         rfx_session_output_read(session, k, i, count, chunk);
-        rfx_fingerprint_add(fp, chunk, (size_t)count);
+        rfx_fingerprint_add(&fp, i, chunk, count);
     }
-    if (status == RFX_OK) rfx_fingerprint_hex(fp, hash);
-    rfx_fingerprint_free(fp);
+    if (status == RFX_OK) rfx_fingerprint_hex(&fp, hash);
     rfx_memory_release(mem, chunk);
     return status;
 }

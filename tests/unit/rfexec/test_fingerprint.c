@@ -1,4 +1,6 @@
-/* Fingerprints: XXH3-128's published value of nothing, one-shot against portions, single bits. */
+/* Fingerprints: the stated sum of one-shot XXH3-128, any order of rectangles and chunks, single
+ * bits, exchanged elements. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,66 +13,114 @@
 #include <cmocka.h>
 
 #include "rfexec/fingerprint.h"
+#include "tests/support/test_util.h"
 
-static void of_nothing_is_the_known_value(void **state) {
-    (void)state;
-    struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_fingerprint *fp = NULL;
-    char hex[RFX_FINGERPRINT_CHARS];
-    assert_int_equal(rfx_fingerprint_create(mem, &fp, NULL), RFX_OK);
-    rfx_fingerprint_hex(fp, hex);
-    assert_string_equal(hex, "99aa06d3014798d86001c324468d497f");
-    rfx_fingerprint_free(fp);
-    rfx_fingerprint_free(NULL);
-    rfx_memory_fail_after(mem, 0);
-    assert_int_equal(rfx_fingerprint_create(mem, &fp, NULL), RFX_STATUS_OUT_OF_MEMORY);
-    rfx_memory_free(mem);
+enum { H = 11, W = 13, C = 5, N = H * W * C, WIDE = 7 };
+
+/* The definition, element by element from the array in ONNX order. */
+static void expect_hex(const float *nchw, char hex[RFX_FINGERPRINT_CHARS]) {
+    unsigned long long high = 0, low = 0;
+    for (uint64_t i = 0; i < N; i++) {
+        unsigned char bytes[16] = {0};
+        for (int k = 0; k < 8; k++) bytes[k] = (unsigned char)(i >> 8 * k);
+        memcpy(bytes + 8, &nchw[i], 4);
+        XXH128_hash_t hash = XXH3_128bits(bytes, sizeof bytes);
+        high += hash.high64;
+        low += hash.low64;
+    }
+    (void)snprintf(hex, RFX_FINGERPRINT_CHARS, "%016llx%016llx", high, low);
 }
 
-static void portions_equal_one_shot(void **state) {
+static void fill(float nchw[N], float nhwc[N]) {
+    for (int i = 0; i < N; i++) nchw[i] = (float)(i * 3 - 500) / 7.0f;
+    test_nchw_to_nhwc(nchw, nhwc, C, H, W);
+}
+
+static void of_nothing_is_zero(void **state) {
     (void)state;
-    enum { H = 11, W = 13, C = 5, WIDE = 7 };
-    float map[H * W * C], wide[H * W * WIDE];
-    for (int i = 0; i < H * W * C; i++) {
-        map[i] = (float)(i * 3 - 500) / 7.0f;
-        wide[i / C * WIDE + i % C] = map[i];
-    }
-    for (int i = 0; i < H * W; i++) wide[i * WIDE + 5] = wide[i * WIDE + 6] = (float)i;
-    XXH128_hash_t hash = XXH3_128bits(map, sizeof map);
-    char wanted[40], hex[RFX_FINGERPRINT_CHARS];
-    (void)snprintf(wanted, sizeof wanted, "%016llx%016llx", (unsigned long long)hash.high64,
-                   (unsigned long long)hash.low64);
-    struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_view views[2] = {rfx_view_dense(map, rfx_rect_full(H, W), C),
-                                rfx_view_dense(wide, rfx_rect_full(H, W), WIDE)};
-    for (int i = 0; i < 2; i++) {
-        struct rfx_fingerprint *fp = NULL;
-        assert_int_equal(rfx_fingerprint_create(mem, &fp, NULL), RFX_OK);
-        for (int64_t y = 0; y < H; y += 4)
-            rfx_fingerprint_add_rect(fp, rfx_rect_make(y, y + 4 < H ? y + 4 : H, 0, W), C,
-                                     &views[i]);
-        rfx_fingerprint_hex(fp, hex);
+    const struct rfx_fingerprint fp = {0, 0};
+    char hex[RFX_FINGERPRINT_CHARS];
+    rfx_fingerprint_hex(&fp, hex);
+    assert_string_equal(hex, "00000000000000000000000000000000");
+}
+
+static void chunks_in_any_order_give_the_stated_sum(void **state) {
+    (void)state;
+    float nchw[N], nhwc[N];
+    char wanted[RFX_FINGERPRINT_CHARS], hex[RFX_FINGERPRINT_CHARS];
+    fill(nchw, nhwc);
+    expect_hex(nchw, wanted);
+    for (int64_t portion = 1; portion < N; portion = portion * 3 + 1) {
+        struct rfx_fingerprint fp = {0, 0};
+        int64_t end = N;
+        for (; end > portion; end -= portion)
+            rfx_fingerprint_add(&fp, end - portion, nchw + end - portion, portion);
+        rfx_fingerprint_hex(&fp, hex);
+        assert_string_not_equal(hex, wanted);
+        rfx_fingerprint_add(&fp, 0, nchw, end);
+        rfx_fingerprint_hex(&fp, hex);
         assert_string_equal(hex, wanted);
-        const float zeros[2] = {0.0f, -0.0f}; /* one bit apart */
-        char plus[RFX_FINGERPRINT_CHARS];
-        rfx_fingerprint_add(fp, zeros, 1);
-        rfx_fingerprint_hex(fp, plus);
-        assert_string_not_equal(plus, hex);
-        rfx_fingerprint_free(fp);
-        assert_int_equal(rfx_fingerprint_create(mem, &fp, NULL), RFX_OK);
-        rfx_fingerprint_add(fp, map, H * W * C);
-        rfx_fingerprint_add(fp, zeros + 1, 1);
-        rfx_fingerprint_hex(fp, hex);
-        assert_string_not_equal(plus, hex);
-        rfx_fingerprint_free(fp);
     }
-    rfx_memory_free(mem);
+}
+
+/* A map once dense, once as part of wider pixels: bands, strips and tiles from the end. */
+static void rectangles_in_any_order_give_the_stated_sum(void **state) {
+    (void)state;
+    static const int64_t grids[][2] = {{H, W}, {4, W}, {1, W}, {H, 5}, {3, 4}, {1, 1}};
+    float nchw[N], nhwc[N], wide[H * W * WIDE];
+    char wanted[RFX_FINGERPRINT_CHARS], hex[RFX_FINGERPRINT_CHARS];
+    fill(nchw, nhwc);
+    expect_hex(nchw, wanted);
+    for (int i = 0; i < H * W * WIDE; i++) wide[i] = (float)i;
+    for (int i = 0; i < N; i++) wide[i / C * WIDE + i % C] = nhwc[i];
+    const struct rfx_tensor map = rfx_tensor_nhwc(C, H, W);
+    const struct rfx_view views[2] = {rfx_view_dense(nhwc, rfx_rect_full(H, W), C),
+                                      rfx_view_dense(wide, rfx_rect_full(H, W), WIDE)};
+    for (int v = 0; v < 2; v++)
+        for (size_t g = 0; g < sizeof grids / sizeof grids[0]; g++) {
+            struct rfx_fingerprint fp = {0, 0};
+            int64_t rows = grids[g][0], cols = grids[g][1];
+            for (int64_t y = (H - 1) / rows * rows; y >= 0; y -= rows)
+                for (int64_t x = (W - 1) / cols * cols; x >= 0; x -= cols)
+                    rfx_fingerprint_add_rect(
+                        &fp, &map,
+                        rfx_rect_intersect(rfx_rect_make(y, y + rows, x, x + cols),
+                                           rfx_rect_full(H, W)),
+                        &views[v]);
+            rfx_fingerprint_hex(&fp, hex);
+            assert_string_equal(hex, wanted);
+        }
+}
+
+/* Fingerprint of two elements. */
+static void of_two(float a, float b, char hex[RFX_FINGERPRINT_CHARS]) {
+    const float values[2] = {a, b};
+    struct rfx_fingerprint fp = {0, 0};
+    rfx_fingerprint_add(&fp, 0, values, 2);
+    rfx_fingerprint_hex(&fp, hex);
+}
+
+static void tells_bits_and_places_but_not_nans(void **state) {
+    (void)state;
+    char first[RFX_FINGERPRINT_CHARS], second[RFX_FINGERPRINT_CHARS];
+    of_two(0.0f, 1.0f, first);
+    of_two(-0.0f, 1.0f, second); /* one bit */
+    assert_string_not_equal(first, second);
+    of_two(1.0f, 0.0f, second); /* exchanged */
+    assert_string_not_equal(first, second);
+    of_two(NAN, 1.0f, first);
+    of_two(-NAN, 1.0f, second);
+    assert_string_equal(first, second);
+    of_two(INFINITY, 1.0f, second);
+    assert_string_not_equal(first, second);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_nothing_is_the_known_value),
-        cmocka_unit_test(portions_equal_one_shot),
+        cmocka_unit_test(of_nothing_is_zero),
+        cmocka_unit_test(chunks_in_any_order_give_the_stated_sum),
+        cmocka_unit_test(rectangles_in_any_order_give_the_stated_sum),
+        cmocka_unit_test(tells_bits_and_places_but_not_nans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
