@@ -151,7 +151,7 @@ static void measure_naive(const float *truth, const float *naive, int64_t n,
 
 /* A model that cannot take a tile's size is no failure of verify: the reason is reported. */
 static enum rfx_status run_naive(struct verify *v, struct rfx_error *err) {
-    struct rfx_load_options load = {.seed = v->options->seed};
+    struct rfx_load_options load = {.seed = v->options->seed, .fuse = rfx_cli_fuse(v->options)};
     enum rfx_status status = rfx_naive_tiles_run(v->job.plan, v->options->args[0], &load,
                                                  v->job.image, &v->naive, &v->naive_refused);
     if (status == RFX_OK) {

@@ -8,7 +8,7 @@
 enum { DEFAULT_TILES = 16 };
 
 static int read_options(struct rfx_cli_curves *curves, const struct rfx_cli_options *options) {
-    curves->baseline = RFX_BASELINE_FUSED;
+    curves->baseline = options->no_fuse ? RFX_BASELINE_EAGER : RFX_BASELINE_FUSED;
     if (options->baseline != NULL && !rfx_baseline_parse(options->baseline, &curves->baseline)) {
         rfx_cli_message("option '--baseline': '%s' is not eager, fused or coalesced",
                         options->baseline);

@@ -21,9 +21,17 @@ static int load_model(struct rfx_memory *mem, const char *model,
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
+const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_options *options) {
+    static const struct rfx_fuse_options nothing = {false, false, false};
+    static const struct rfx_fuse_options no_add = {true, true, false};
+    if (options->no_fuse) return &nothing;
+    return options->no_fuse_add ? &no_add : NULL;
+}
+
 int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options, int64_t h,
                  int64_t w, struct rfx_graph **out) {
-    struct rfx_load_options load = {.h = h, .w = w, .seed = options->seed};
+    struct rfx_load_options load = {
+        .h = h, .w = w, .seed = options->seed, .fuse = rfx_cli_fuse(options)};
     return load_model(mem, options->args[0], &load, out);
 }
 

@@ -29,6 +29,10 @@ RFX_NODISCARD int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli
 
 void rfx_cli_job_free(struct rfx_cli_job *job);
 
+/* What --no-fuse and --no-fuse-add ask for, as struct rfx_load_options takes it (NULL: fuse all).
+ */
+const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_options *options);
+
 /* Loads args[0] for --size (0 x 0: the model's own). */
 RFX_NODISCARD int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options,
                                int64_t h, int64_t w, struct rfx_graph **out);

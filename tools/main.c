@@ -11,7 +11,8 @@
 #include "rfexec/rfexec.h"
 
 static const struct rfx_cli_command commands[] = {
-    {"analyze", "MODEL [--size HxW] [--json|--csv] [--plot FILE [--tiles N|RxC] [--split NAME]]",
+    {"analyze",
+     "MODEL [--size HxW] [--no-fuse] [--json|--csv] [--plot FILE [--tiles N|RxC] [--split NAME]]",
      "receptive field, MACs, parameters and memory of every layer",
      "MODEL is an .onnx file or a built-in name. Batch norm, activations and residual adds are\n"
      "shown fused into the convolutions that execute them. Layers where the network can be cut\n"
@@ -20,14 +21,16 @@ static const struct rfx_cli_command commands[] = {
      "rfexec analyze mobilenet_v2\n"
      "rfexec analyze net.onnx --size 2048x3072 --csv\n"
      "rfexec analyze mobilenet_v2 --size 1024x1024 --plot memory.svg --tiles 16\n",
-     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_JSON | RFX_CLI_CSV | RFX_CLI_CURVE | RFX_CLI_PLOT, 1, 1,
-     rfx_cmd_analyze},
+     RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_JSON | RFX_CLI_CSV | RFX_CLI_CURVE |
+         RFX_CLI_PLOT,
+     1, 1, rfx_cmd_analyze},
     {"plan", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [--json]",
      "how a run would be done and what memory it would take",
      "Runs nothing. With INPUT the plan is for that picture, else for a synthetic one of --size.\n",
      "rfexec plan mobilenet_v2 --size 4096x4096 --memory 256MiB\n"
      "rfexec plan resnet50 --size 2048x2048 --tiles 4x4 --split layer2.3 --json\n",
-     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_JSON, 1, 2, rfx_cmd_plan},
+     RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_JSON, 1, 2,
+     rfx_cmd_plan},
     {"curve",
      "MODEL [MODEL ...] [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json|--csv]"
      " [-o FILE]",
@@ -40,8 +43,9 @@ static const struct rfx_cli_command commands[] = {
      "rfexec curve mobilenet_v2 --size 1024x1024 --tiles 16\n"
      "rfexec curve resnet18 resnet50 --size 1024x1024 --tiles 4x4 --baseline eager --csv\n"
      "rfexec curve vgg16 resnet18 mobilenet_v2 --size 1024x1024 -o curves.svg\n",
-     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_CURVE | RFX_CLI_OUTPUT | RFX_CLI_JSON | RFX_CLI_CSV, 1,
-     RFX_CLI_MAX_ARGS, rfx_cmd_curve},
+     RFX_CLI_EAGER | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_CURVE | RFX_CLI_OUTPUT | RFX_CLI_JSON |
+         RFX_CLI_CSV,
+     1, RFX_CLI_MAX_ARGS, rfx_cmd_curve},
     {"advise", "MODEL [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json]",
      "which layer holds a network back, and the best cut and tiles for each budget",
      "Runs nothing. The cases are those of section 3.3 of the paper: 1 before the peak, 2 ratio\n"
@@ -50,7 +54,8 @@ static const struct rfx_cli_command commands[] = {
      "process.\n",
      "rfexec advise mobilenet_v2 --size 1024x1024\n"
      "rfexec advise net.onnx --size 4096x4096 --json\n",
-     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_CURVE | RFX_CLI_JSON, 1, 1, rfx_cmd_advise},
+     RFX_CLI_EAGER | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_CURVE | RFX_CLI_JSON, 1, 1,
+     rfx_cmd_advise},
     {"run", "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--top K --labels FILE] [--json]",
      "run a network on an image",
      "INPUT is a picture (png, jpg, bmp, ...), a .npy file (CxHxW or 1xCxHxW float32, taken as it\n"
@@ -61,7 +66,8 @@ static const struct rfx_cli_command commands[] = {
      "rfexec run mobilenet_v2 photo.png --memory 64MiB --top 5\n"
      "rfexec run mobilenet_v2 synthetic:4096x4096 --memory 256MiB --json\n"
      "rfexec run net.onnx image.png --tiles 4x4 --split features.6 -o map.npy\n",
-     RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT | RFX_CLI_CLASSES | RFX_CLI_JSON,
+     RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT | RFX_CLI_CLASSES |
+         RFX_CLI_JSON,
      2, 2, rfx_cmd_run},
     {"verify", "MODEL INPUT [PLAN OPTIONS] [--naive] [--json]",
      "compare a tiled or streamed run with the untiled one, bit by bit",
@@ -69,13 +75,14 @@ static const struct rfx_cli_command commands[] = {
      "tiles are 4x4. --naive also shows what the same tiles would have given without halos.\n",
      "rfexec verify mobilenet_v2 synthetic:1537x2049 --tiles 4x4 --split features.6\n"
      "rfexec verify resnet50 photo.png --memory 320MiB --naive\n",
-     RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_NAIVE | RFX_CLI_JSON, 2, 2,
-     rfx_cmd_verify},
+     RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_NAIVE | RFX_CLI_JSON, 2,
+     2, rfx_cmd_verify},
     {"bench", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [--runs N] [--json]", "time a network",
      "One run to warm up, then --runs timed ones.\n",
      "rfexec bench resnet50 --size 1024x1024 --threads 2\n",
-     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_RUNS | RFX_CLI_JSON, 1, 2,
-     rfx_cmd_bench},
+     RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_RUNS |
+         RFX_CLI_JSON,
+     1, 2, rfx_cmd_bench},
     {"export", "BUILTIN -o FILE.onnx [--seed N] [--size HxW]", "write a built-in network as ONNX",
      "", "rfexec export mobilenet_v2 -o mobilenet_v2.onnx\n",
      RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_OUTPUT, 1, 1, rfx_cmd_export},
@@ -96,12 +103,12 @@ static const struct rfx_cli_command commands[] = {
      ".png.\n",
      "rfexec chart ratios.csv -o ratios.svg --x-label 'image size [px]' --y-label ratio --log-y\n",
      RFX_CLI_OUTPUT | RFX_CLI_CHART, 1, 1, rfx_cmd_chart},
-    {"memory", "MODEL [--size HxW] [--json]", "every placement strategy side by side",
+    {"memory", "MODEL [--size HxW] [--no-fuse] [--json]", "every placement strategy side by side",
      "What the intermediate tensors of an untiled run take with each strategy for shared objects\n"
      "and for offsets in one arena, with the lower bounds. The image and the outputs do not "
      "count.\n",
-     "rfexec memory mobilenet_v2 --size 224x224\n", RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_JSON, 1,
-     1, rfx_cmd_memory},
+     "rfexec memory mobilenet_v2 --size 224x224\n",
+     RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_JSON, 1, 1, rfx_cmd_memory},
     {"models", "[--json]", "the built-in networks", "", "rfexec models\n", RFX_CLI_JSON, 0, 0,
      rfx_cmd_models},
 };

@@ -85,6 +85,10 @@ static const struct option_row rows[] = {
      "channels in blue, green, red order (mean and std too)", 0},
     {"seed", 0, KIND_SEED, RFX_CLI_SEED, AT(seed), "N",
      "seed of a built-in network's weights (default 0)", 0},
+    {"no-fuse", 0, KIND_FLAG, RFX_CLI_FUSE | RFX_CLI_EAGER, AT(no_fuse), NULL,
+     "batch norm, activation and Add stay nodes of their own (curves: as --baseline eager)", 0},
+    {"no-fuse-add", 0, KIND_FLAG, RFX_CLI_FUSE, AT(no_fuse_add), NULL,
+     "only the addition of residual connections stays a node of its own", 0},
     {"strategy", 0, KIND_TEXT, RFX_CLI_PLACE, AT(strategy), "NAME",
      "by-size, by-breadth, strip-packing, first-fit, best-fit, longer-first, bigger-first or best "
      "(default)",
@@ -354,6 +358,10 @@ static bool check_together(const struct rfx_cli_options *o, char *why, size_t wh
     for (int i = 0; i < 3; ++i) {
         if (o->std[i] != 0.0F) continue;
         (void)snprintf(why, why_size, "option '--std': 0 cannot be divided by");
+        return false;
+    }
+    if (o->no_fuse && o->baseline != NULL && strcmp(o->baseline, "eager") != 0) {
+        (void)snprintf(why, why_size, "--no-fuse is --baseline eager, not '%s'", o->baseline);
         return false;
     }
     if (o->json && o->csv) {

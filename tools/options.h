@@ -28,6 +28,8 @@ enum rfx_cli_group {
     RFX_CLI_CURVE = 1 << 10, /* --tiles N or RxC, --baseline */
     RFX_CLI_PLOT = 1 << 11,  /* --plot, --split */
     RFX_CLI_CHART = 1 << 12, /* titles and axes of a chart */
+    RFX_CLI_FUSE = 1 << 20,  /* --no-fuse, --no-fuse-add */
+    RFX_CLI_EAGER = 1 << 21, /* --no-fuse alone, where --baseline says the rest */
     RFX_CLI_PLACE = 1 << 24, /* --strategy, --capacity */
 };
 
@@ -42,8 +44,9 @@ struct rfx_cli_options {
     size_t memory_bytes;             /* 0: no budget */
     const char *split, *output, *labels, *baseline;
     const char *plot, *title, *subtitle, *x_label, *y_label;
-    const char *strategy;  /* of placement; NULL: the best */
-    size_t capacity_bytes; /* of the arena; 0: not given */
+    const char *strategy;      /* of placement; NULL: the best */
+    size_t capacity_bytes;     /* of the arena; 0: not given */
+    bool no_fuse, no_fuse_add; /* of batch norm, activation and Add; of Add alone */
     bool untiled, bgr, naive, json, csv, log_x, log_y, help;
     int64_t threads, bands, top, runs; /* bands 0, top -1: not given */
     uint64_t seed;

@@ -433,6 +433,36 @@ static void test_verify(void **state) {
     assert_non_null(strstr(out_text, "IDENTICAL  1000 elements compared, 0 different"));
 }
 
+/* Unfused, and with unfused additions: other nodes, hence other bits, but the same bits for every
+ * plan. */
+static void test_no_fuse(void **state) {
+    static const char *const runs[] = {
+        "verify mobilenet_v2 synthetic:129x97 --tiles 3x2 --no-fuse --naive",
+        "verify mobilenet_v2 synthetic:129x97 --bands 3 --no-fuse",
+        "verify efficientnet_b0 synthetic:97x129 --tiles 2x2 --no-fuse",
+        "verify resnet18 synthetic:97x129 --bands 2 --no-fuse-add"};
+    (void)state;
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; ++i) {
+        expect(0, runs[i]);
+        assert_non_null(strstr(out_text, "IDENTICAL"));
+    }
+    /* A batch norm and an Add are layers of their own where they are not fused. */
+    expect(0, "analyze mobilenet_v2 --csv");
+    assert_null(strstr(out_text, "\n\"features.0.1\","));
+    expect(0, "analyze mobilenet_v2 --csv --no-fuse");
+    assert_non_null(strstr(out_text, "\n\"features.0.1\","));
+    assert_non_null(strstr(out_text, "\n\"features.3.add\","));
+    expect(0, "analyze mobilenet_v2 --csv --no-fuse-add");
+    assert_null(strstr(out_text, "\n\"features.0.1\","));
+    assert_non_null(strstr(out_text, "\n\"features.3.add\","));
+    expect_says(2, "curve mobilenet_v2 --no-fuse --baseline fused", "--baseline eager");
+    expect(0, "curve mobilenet_v2 --size 64x64 --csv --no-fuse");
+    char *unfused = strdup(out_text);
+    expect(0, "curve mobilenet_v2 --size 64x64 --csv --baseline eager");
+    assert_string_equal(out_text, unfused);
+    free(unfused);
+}
+
 static void test_plan_and_bench(void **state) {
     (void)state;
     expect(0, "plan mobilenet_v2 --size 1024x1024 --memory 48MiB --json");
@@ -523,6 +553,7 @@ int main(void) {
         cmocka_unit_test(test_budget_round_trip),
         cmocka_unit_test(test_byte_units),
         cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_no_fuse),
         cmocka_unit_test(test_plan_and_bench),
         cmocka_unit_test(test_export),
         cmocka_unit_test(test_alloc),
