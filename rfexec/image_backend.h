@@ -47,6 +47,9 @@ struct rfx_image_backend {
 RFX_NODISCARD enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name,
                                                  struct rfx_image_backend **out,
                                                  struct rfx_error *err);
+RFX_NODISCARD enum rfx_status rfx_image_jpeg_open(struct rfx_memory *mem, const char *name,
+                                                  struct rfx_image_backend **out,
+                                                  struct rfx_error *err);
 RFX_NODISCARD enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
                                                  struct rfx_image_backend **out,
                                                  struct rfx_error *err);

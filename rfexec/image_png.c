@@ -16,6 +16,7 @@
 #include "layers/checked.h"
 #include "rfexec/image_backend.h"
 #include "rfexec/image_file.h"
+#include "rfexec/image_pool.h"
 
 /* libpng's structs, chunk list, palette and IDAT buffer, zlib's state and 32 KiB window: 49 KiB
  * with libpng 1.6.39 and zlib 1.2.13; the rest is for versions with larger structs. */
@@ -28,13 +29,11 @@ struct png_source {
     png_infop info;
     int bit_depth, color_type;
     bool interlaced, decoded; /* decoded: an interlaced picture is complete */
-    bool pool_exhausted;
-    bool broken;      /* an error was met: only start() leads on */
-    int64_t next_row; /* the first not yet decoded */
+    bool broken;              /* an error was met: only start() leads on */
+    int64_t next_row;         /* the first not yet decoded */
     int64_t window_rows;
     size_t row_bytes; /* of a delivered row */
-    size_t pool_bytes, pool_used;
-    unsigned char *pool;
+    struct rfx_image_pool pool;
     unsigned char *window;
     char words[200]; /* libpng's last error */
 };
@@ -45,13 +44,7 @@ static struct png_source *self_of(struct rfx_image_backend *b) {
 
 static png_voidp pool_take(png_structp png, png_alloc_size_t bytes) {
     struct png_source *s = png_get_mem_ptr(png);
-    if (bytes > s->pool_bytes || rfx_align_up(bytes) > s->pool_bytes - s->pool_used) {
-        s->pool_exhausted = true;
-        return NULL;
-    }
-    void *block = s->pool + s->pool_used;
-    s->pool_used += rfx_align_up(bytes);
-    return block;
+    return rfx_image_pool_take(&s->pool, bytes);
 }
 
 static void pool_return(png_structp png, png_voidp block) {
@@ -82,10 +75,10 @@ static enum rfx_status failed(struct png_source *s, const char *place, struct rf
     if (s->file.error_number != 0)
         return rfx_fail(err, RFX_STATUS_IO, "%s: %s: %s", name, place,
                         strerror(s->file.error_number));
-    if (s->pool_exhausted)
+    if (s->pool.exhausted)
         return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY,
                         "%s: %s: the PNG decoder needs more than the %zu bytes set aside for it",
-                        name, place, s->pool_bytes);
+                        name, place, s->pool.bytes);
     return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: %s: %s", name, place, s->words);
 }
 
@@ -109,8 +102,8 @@ static void set_transforms(struct png_source *s) {
 static enum rfx_status start(struct png_source *s, struct rfx_error *err) {
     if (s->png != NULL) png_destroy_read_struct(&s->png, &s->info, NULL);
     rfx_image_file_rewind(&s->file);
-    s->pool_used = 0;
-    s->pool_exhausted = s->broken = false;
+    rfx_image_pool_restart(&s->pool);
+    s->broken = false;
     s->next_row = 0;
     (void)snprintf(s->words, sizeof s->words, "the PNG decoder cannot start");
     s->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, s, on_error, on_warning, s, pool_take,
@@ -198,7 +191,7 @@ static void source_free(struct rfx_image_backend *b) {
     struct png_source *s = self_of(b);
     if (s->png != NULL) png_destroy_read_struct(&s->png, &s->info, NULL);
     rfx_memory_release(b->mem, s->window);
-    rfx_memory_release(b->mem, s->pool);
+    rfx_image_pool_release(b->mem, &s->pool);
     rfx_image_file_close(&s->file);
     rfx_memory_release(b->mem, s);
 }
@@ -225,7 +218,8 @@ static size_t row_buffers_bytes(const struct png_source *s, int stored_samples) 
 }
 
 /* Reads signature and IHDR without libpng, so that every size is known before it starts. */
-static enum rfx_status read_header(struct png_source *s, struct rfx_error *err) {
+static enum rfx_status read_header(struct png_source *s, size_t *pool_bytes,
+                                   struct rfx_error *err) {
     const char *name = s->base.name;
     unsigned char head[33];
     size_t got = rfx_image_file_read(&s->file, head, sizeof head);
@@ -255,10 +249,10 @@ static enum rfx_status read_header(struct png_source *s, struct rfx_error *err) 
     s->base.c = (s->color_type & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
     s->base.sample_bits = s->bit_depth == 16 ? 16 : 8;
     s->row_bytes = (size_t)w * (size_t)s->base.c * (size_t)(s->base.sample_bits / 8);
-    s->pool_bytes = POOL_BASE_BYTES + row_buffers_bytes(s, samples_of[s->color_type]);
+    *pool_bytes = POOL_BASE_BYTES + row_buffers_bytes(s, samples_of[s->color_type]);
     s->base.random_access = s->interlaced;
     s->base.window_row_bytes = s->interlaced ? 0 : s->row_bytes;
-    s->base.fixed_bytes = sizeof *s + s->pool_bytes; /* sides <= 1e6: far from SIZE_MAX */
+    s->base.fixed_bytes = sizeof *s + *pool_bytes; /* sides <= 1e6: far from SIZE_MAX */
     if (s->interlaced) s->base.fixed_bytes += (size_t)h * s->row_bytes;
     return RFX_OK;
 }
@@ -272,13 +266,11 @@ enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name,
     s->base.name = name;
     enum rfx_status status = rfx_image_file_open(&s->file, name, err);
     if (status != RFX_OK) goto fail;
-    status = read_header(s, err);
+    size_t pool_bytes = 0;
+    status = read_header(s, &pool_bytes, err);
     if (status != RFX_OK) goto fail;
-    s->pool = rfx_memory_alloc(mem, s->pool_bytes);
-    if (s->pool == NULL) {
-        status = rfx_memory_fail(mem, name, s->pool_bytes, err);
-        goto fail;
-    }
+    status = rfx_image_pool_reserve(mem, &s->pool, pool_bytes, name, err);
+    if (status != RFX_OK) goto fail;
     status = start(s, err); /* finds a broken header or palette now */
     if (status != RFX_OK) goto fail;
     *out = &s->base;

@@ -73,6 +73,7 @@ static enum rfx_status open_file(struct rfx_memory *mem, const char *name,
     if (status != RFX_OK) return status;
     if (got == 0) return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: the file is empty", name);
     if (memcmp(head, "\x89PNG\r\n\x1a\n", 8) == 0) return rfx_image_png_open(mem, name, out, err);
+    if (memcmp(head, "\xff\xd8", 2) == 0) return rfx_image_jpeg_open(mem, name, out, err);
     if (memcmp(head, RFX_NPY_MAGIC, RFX_NPY_MAGIC_BYTES) == 0)
         return rfx_image_npy_open(mem, name, out, err);
     if (memcmp(head, "II*\0", 4) == 0 || memcmp(head, "MM\0*", 4) == 0 ||

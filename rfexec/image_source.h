@@ -1,8 +1,10 @@
 /* Images as sources of rectangles: opened once, asked for rectangles of float32 NHWC values.
  *
- * Kinds: PNG read by rows (interlaced: decoded whole); .npy (float32, CxHxW or 1xCxHxW, no
- * preprocessing) read by rectangles; "synthetic:HxW[:seed]" computed; everything else stb_image
- * reads, decoded whole. Alpha is dropped and the colour kept as stored; palettes are expanded.
+ * Kinds: PNG read by rows (interlaced: decoded whole); JPEG read by rows (progressive: with the
+ * coefficients of the whole picture in memory; an EXIF orientation is not applied); .npy (float32,
+ * CxHxW or 1xCxHxW, no preprocessing) read by rectangles; "synthetic:HxW[:seed]" computed;
+ * everything else stb_image reads, decoded whole. Alpha is dropped and the colour kept as stored;
+ * palettes are expanded.
  * Grey for a 3-channel network is replicated; colour for a 1-channel network becomes luma,
  * (299 R + 587 G + 114 B + 500) / 1000 in integers, before scale.
  * Invariants: 1. the value of a pixel is a function of the file and the options alone, never of

@@ -1,4 +1,4 @@
-/* Pictures that stb_image reads (JPEG, BMP, TGA, PSD, PNM, GIF's first frame, PIC), decoded whole.
+/* Pictures that stb_image reads (BMP, TGA, PSD, PNM, GIF's first frame, PIC), decoded whole.
  *
  * Opening reads the header only; set_window or the first read decodes. fixed_bytes is the largest
  * amount stb_image may hold at any moment of the decoding, computed per format, and is enforced:
@@ -11,7 +11,6 @@
 #include "layers/checked.h"
 #include "rfexec/image_backend.h"
 #include "rfexec/image_file.h"
-#include "rfexec/image_jpeg.h"
 
 /* stb_image has no pointer for its caller's allocator: the decode in progress on this thread. */
 struct stb_heap {
@@ -77,7 +76,8 @@ static void *stb_realloc(void *p, size_t old_bytes, size_t bytes) {
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_NO_STDIO
-#define STBI_NO_PNG /* PNG goes to libpng */
+#define STBI_NO_PNG /* libpng and libjpeg read by rows */
+#define STBI_NO_JPEG
 #define STBI_NO_HDR
 #define STBI_NO_LINEAR
 #define STBI_FAILURE_USERMSG
@@ -94,9 +94,8 @@ struct stb_source {
     struct rfx_image_backend base;
     struct rfx_image_file file;
     struct stb_heap heap;
-    bool is_pnm, is_jpeg;
-    struct rfx_jpeg_walk jpeg; /* when is_jpeg */
-    void *pixels;              /* [h, w, c], NULL before decoding */
+    bool is_pnm;
+    void *pixels; /* [h, w, c], NULL before decoding */
 };
 
 static struct stb_source *self_of(struct rfx_image_backend *b) {
@@ -138,8 +137,6 @@ static void swap_bytes(uint16_t *samples, int64_t count) {
 static enum rfx_status stb_decode(struct stb_source *s, struct rfx_error *err) {
     const char *name = s->base.name;
     int w = 0, h = 0, n = 0, wanted = (int)s->base.c;
-    if (s->is_jpeg && !rfx_jpeg_walk(&s->file, true, &s->jpeg))
-        return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: impossible JPEG Huffman table", name);
     rfx_image_file_rewind(&s->file);
     s->heap.over_limit = s->heap.out_of_memory = false;
     heap = &s->heap;
@@ -214,16 +211,10 @@ static const struct rfx_image_backend_ops stb_ops = {
 /* The most that stb_image holds at once: see each format's loader there. */
 static bool peak_bytes(struct stb_source *s, const unsigned char *head, size_t *out) {
     size_t sample_bytes = (size_t)s->base.sample_bits / 8;
-    size_t per_pixel = 7 * sample_bytes; /* RGBA, and RGB converted from it */
-    size_t rows = (size_t)s->base.h, cols = (size_t)s->base.w;
+    size_t per_pixel = 7 * sample_bytes;              /* RGBA, and RGB converted from it */
     if (memcmp(head, "GIF8", 4) == 0) per_pixel = 12; /* two RGBA frames, a mask, RGB */
-    if (s->is_jpeg) {
-        size_t planes = (size_t)s->jpeg.components * (s->jpeg.progressive ? 3 : 1);
-        per_pixel = planes + (size_t)s->base.c;
-        rows += 31; /* planes are padded to whole blocks */
-        cols += 31;
-    }
-    return rfx_checked_mul_size(rows, cols, out) && rfx_checked_mul_size(*out, per_pixel, out) &&
+    return rfx_checked_mul_size((size_t)s->base.h, (size_t)s->base.w, out) &&
+           rfx_checked_mul_size(*out, per_pixel, out) &&
            rfx_checked_add_size(*out, 131072, out); /* decoder state, block heads, line buffers */
 }
 
@@ -232,10 +223,6 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
     unsigned char head[4] = {0, 0, 0, 0};
     (void)rfx_image_file_pread(&s->file, head, sizeof head, 0);
     int w = 0, h = 0, n = 0;
-    s->is_jpeg = head[0] == 0xff && head[1] == 0xd8;
-    if (s->is_jpeg && !rfx_jpeg_walk(&s->file, false, &s->jpeg))
-        return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: impossible JPEG Huffman table", name);
-    rfx_image_file_rewind(&s->file);
     s->heap = (struct stb_heap){.mem = s->base.mem, .limit_bytes = 131072};
     heap = &s->heap;
     int known = stbi_info_from_callbacks(&callbacks, s, &w, &h, &n);
@@ -248,7 +235,7 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
         return rfx_memory_fail(s->base.mem, name, s->heap.limit_bytes, err);
     if (known == 0)
         return rfx_fail(err, RFX_STATUS_MALFORMED,
-                        "%s: not a picture that rfexec reads (PNG, npy, JPEG, BMP, TGA, PSD, PNM, "
+                        "%s: not a picture that rfexec reads (PNG, JPEG, npy, BMP, TGA, PSD, PNM, "
                         "GIF, PIC), or a broken one: %s",
                         name, stbi_failure_reason());
     if (h < 1 || w < 1 || h > RFX_IMAGE_MAX_SIDE || w > RFX_IMAGE_MAX_SIDE || n < 1 || n > 4)
@@ -261,8 +248,8 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
     s->base.c = n >= 3 ? 3 : 1;
     s->base.sample_bits = wide ? 16 : 8;
     s->is_pnm = head[0] == 'P' && (head[1] == '5' || head[1] == '6');
-    /* stb_image counts bytes in int; formats other than JPEG may pass through RGBA */
-    int64_t decoded = s->base.h * s->base.w * (s->is_jpeg ? s->base.c : 4) * (wide ? 2 : 1);
+    /* stb_image counts bytes in int; pixels may pass through RGBA */
+    int64_t decoded = s->base.h * s->base.w * 4 * (wide ? 2 : 1);
     if (decoded > INT32_MAX - 64)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "%s: %d x %d pixels are more than this format is decoded to (2 GiB); "

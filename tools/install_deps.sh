@@ -3,9 +3,9 @@
 # only. Needs root or sudo when something is missing; does nothing otherwise.
 set -eu
 
-packages="gcc libc6-dev make cmake pkg-config libopenblas-openmp-dev libpng-dev libstb-dev
-    libjansson-dev libxxhash-dev libcmocka-dev nanopb libnanopb-dev libonnx-dev
-    python3-venv gnuplot-nox"
+packages="gcc libc6-dev make cmake pkg-config libopenblas-openmp-dev libpng-dev
+    libjpeg62-turbo-dev libtiff-dev libstb-dev libjansson-dev libxxhash-dev libcmocka-dev
+    nanopb libnanopb-dev libonnx-dev python3-venv gnuplot-nox"
 
 missing=""
 for package in $packages; do

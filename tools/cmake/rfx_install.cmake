@@ -32,11 +32,8 @@ endfunction()
 rfx_add_library(rfx_library SHARED rfexec)
 set_target_properties(rfx_library PROPERTIES VERSION ${PROJECT_VERSION}
                       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-set(rfx_dependencies PkgConfig::OPENBLAS OpenMP::OpenMP_C PNG::PNG PkgConfig::JANSSON
-    PkgConfig::XXHASH ${NANOPB_LIBRARY} m)
-if(TARGET JPEG::JPEG)
-  list(APPEND rfx_dependencies JPEG::JPEG)
-endif()
+set(rfx_dependencies PkgConfig::OPENBLAS OpenMP::OpenMP_C PNG::PNG JPEG::JPEG
+    PkgConfig::JANSSON PkgConfig::XXHASH ${NANOPB_LIBRARY} m)
 target_link_libraries(rfx_library PRIVATE ${rfx_dependencies})
 if(RFX_SANITIZE)
   target_link_options(rfx_library PRIVATE -fsanitize=address,undefined)

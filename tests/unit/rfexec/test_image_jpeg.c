@@ -1,112 +1,370 @@
-/* The walk over JPEG markers: frame kind and components, padding, and impossible Huffman tables
- * before the frame, after a scan, and cut off by the end of the file. */
+/* JPEG by rows: every kind that libjpeg writes, against a whole decode by libjpeg (exactly) and the
+ * samples that went in (nearly); windows, rewinding, exact memory, failing allocations, files that
+ * break off or are damaged, kinds that are refused. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "rfexec/image_jpeg.h"
+#include "rfexec/image_source.h"
+#include "tests/support/jpeg_maker.h"
 
-#define FILE_NAME "test_image_jpeg.tmp"
+#define FILE_NAME "test_image_jpeg.tmp.jpg"
+#ifndef FLIP_CASES
+#define FLIP_CASES 400
+#endif
 
-struct builder {
-    unsigned char bytes[2048];
+static const struct rfx_image_options plain = {
+    .scale = 1.0f, .mean = {0, 0, 0}, .std = {1, 1, 1}, .bgr = false, .channels = 0};
+
+/* Sizes are filled in by the tests. */
+static const struct jpeg_maker kinds[] = {
+    {.components = 1, .h_sampling = 1, .v_sampling = 1},
+    {.components = 3, .h_sampling = 1, .v_sampling = 1},
+    {.components = 3, .h_sampling = 2, .v_sampling = 1},
+    {.components = 3, .h_sampling = 2, .v_sampling = 2, .restart_interval = 3},
+    {.components = 3, .h_sampling = 1, .v_sampling = 2},
+    {.components = 3, .h_sampling = 4, .v_sampling = 2},
+    {.components = 3, .h_sampling = 1, .v_sampling = 1, .rgb = true},
+    {.components = 3, .h_sampling = 2, .v_sampling = 2, .arithmetic = true},
+    {.components = 1, .h_sampling = 1, .v_sampling = 1, .progressive = true},
+    {.components = 3, .h_sampling = 1, .v_sampling = 1, .progressive = true},
+    {.components = 3, .h_sampling = 2, .v_sampling = 2, .progressive = true},
+    {.components = 3, .h_sampling = 4, .v_sampling = 1, .progressive = true, .arithmetic = true},
+    {.components = 3, .h_sampling = 2, .v_sampling = 2, .separate_scans = true},
+};
+#define KINDS (int)(sizeof kinds / sizeof kinds[0])
+#define FIRST_WITH_SCANS 8 /* from here on the coefficients of all scans are kept */
+
+static void make(int kind, int h, int w) {
+    struct jpeg_maker m = kinds[kind];
+    m.h = h;
+    m.w = w;
+    m.quality = 95;
+    assert_true(jpeg_maker_write(&m, FILE_NAME));
+}
+
+struct bytes {
+    unsigned char data[1 << 16];
     size_t count;
 };
 
-static void put(struct builder *b, const char *bytes, size_t count) {
-    memcpy(b->bytes + b->count, bytes, count);
-    b->count += count;
+static void load(struct bytes *b) {
+    FILE *file = fopen(FILE_NAME, "rb");
+    assert_non_null(file);
+    b->count = fread(b->data, 1, sizeof b->data, file);
+    assert_int_equal(fclose(file), 0);
 }
 
-/* A Huffman segment with one table of `codes` codes (at most 255 of each length). */
-static void put_table(struct builder *b, int codes) {
-    int length = 2 + 17 + codes;
-    const char head[5] = {(char)0xff, (char)0xc4, (char)(length >> 8), (char)(length & 255), 0};
-    put(b, head, 5);
-    for (int i = 0, left = codes; i < 16; i++) {
-        int here = left < 255 ? left : 255;
-        b->bytes[b->count++] = (unsigned char)here;
-        left -= here;
+static void store(const void *data, size_t count) {
+    FILE *file = fopen(FILE_NAME, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void check_rect(struct rfx_image *image, const unsigned char *want, struct rfx_rect rect) {
+    struct rfx_source_traits t = rfx_image_traits(image);
+    float *data = malloc((size_t)(rfx_rect_area(rect) * t.c) * sizeof *data);
+    struct rfx_view view = rfx_view_dense(data, rect, t.c);
+    struct rfx_error err;
+    if (rfx_image_read(image, rect, &view, &err) != RFX_OK) fail_msg("%s", err.text);
+    for (int64_t y = rect.y0; y < rect.y1; y++)
+        for (int64_t x = rect.x0; x < rect.x1; x++)
+            for (int64_t c = 0; c < t.c; c++) {
+                float got = rfx_view_at(&view, y, x)[c];
+                if (got != (float)want[(y * t.w + x) * t.c + c])
+                    fail_msg("(%d, %d, %d): %g, libjpeg whole gives %d", (int)y, (int)x, (int)c,
+                             (double)got, want[(y * t.w + x) * t.c + c]);
+            }
+    free(data);
+}
+
+static void read_in_bands(struct rfx_image *image, const unsigned char *want, int64_t window) {
+    struct rfx_source_traits t = rfx_image_traits(image);
+    for (int64_t y0 = 0, y1; y0 < t.h; y0 = y1 < t.h ? y1 - window / 2 : y1) {
+        y1 = y0 + window < t.h ? y0 + window : t.h;
+        check_rect(image, want, rfx_rect_make(y0, y1, t.w / 3, t.w));
+        check_rect(image, want, rfx_rect_make(y1 - 1, y1, 0, t.w / 3 + 1));
     }
-    for (int i = 0; i < codes; i++) b->bytes[b->count++] = (unsigned char)i;
 }
 
-static bool walk(const struct builder *b, bool to_end, struct rfx_jpeg_walk *out) {
-    FILE *to = fopen(FILE_NAME, "wb");
-    assert_non_null(to);
-    assert_int_equal(fwrite(b->bytes, 1, b->count, to), b->count);
-    assert_int_equal(fclose(to), 0);
-    struct rfx_image_file file;
-    assert_int_equal(rfx_image_file_open(&file, FILE_NAME, NULL), RFX_OK);
-    bool ok = rfx_jpeg_walk(&file, to_end, out);
-    rfx_image_file_close(&file);
+static void check_kind(int kind, int h, int w, int64_t window) {
+    make(kind, h, w);
+    int whole_h, whole_w, components;
+    unsigned char *whole = jpeg_maker_decode(FILE_NAME, &whole_h, &whole_w, &components);
+    assert_non_null(whole);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_image *image = NULL;
+    struct rfx_error err;
+    if (rfx_image_open(mem, FILE_NAME, &plain, &image, &err) != RFX_OK) fail_msg("%s", err.text);
+    struct rfx_source_traits t = rfx_image_traits(image);
+    assert_int_equal(t.h, whole_h);
+    assert_int_equal(t.w, whole_w);
+    assert_int_equal(t.c, components);
+    assert_int_equal(t.c, kinds[kind].components);
+    assert_false(t.random_access);
+    assert_int_equal(rfx_image_set_window(image, window, NULL), RFX_OK);
+    uint64_t allocations = rfx_memory_allocation_count(mem);
+    for (int pass = 0; pass < 2; pass++) {
+        read_in_bands(image, whole, window);
+        assert_int_equal(rfx_image_rewind(image, NULL), RFX_OK);
+    }
+    assert_int_equal(rfx_memory_allocation_count(mem), allocations);
+    size_t rows = (size_t)(window < h ? window : h);
+    assert_int_equal(rfx_memory_high_water_bytes(mem), t.fixed_bytes + rows * t.window_row_bytes);
+    rfx_image_free(image);
+    rfx_memory_free(mem);
+    free(whole);
+}
+
+static void every_kind_in_bands(void **state) {
+    (void)state;
+    static const int sizes[][2] = {{1, 1}, {9, 7}, {16, 16}, {33, 50}, {70, 129}};
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int k = 0; k < 5; k++) check_kind(kind, sizes[k][0], sizes[k][1], 1 + (kind + k) % 7);
+    for (int64_t window = 1; window <= 41; window++) {
+        check_kind(3, 40, 24, window);
+        check_kind(10, 40, 24, window);
+    }
     (void)unlink(FILE_NAME);
-    return ok;
 }
 
-#define SOI "\xff\xd8"
-#define SOF0_GREY "\xff\xc0\x00\x0b\x08\x00\x08\x00\x08\x01\x01\x11\x00"
-#define SOF2_RGB "\xff\xc2\x00\x11\x08\x00\x08\x00\x08\x03\x01\x11\x00\x02\x11\x00\x03\x11\x00"
-#define SOS_GREY "\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00"
-#define DATA "\x12\xff\x00\x34\xff\xd0\x56\xff\xff"
-#define PUT(b, text) put(b, text, sizeof(text) - 1)
-
-static void finds_the_frame(void **state) {
+/* Against what went into the file: within what quality 95 and coarse chroma lose. */
+static void values_are_those_of_the_picture(void **state) {
     (void)state;
-    struct rfx_jpeg_walk found;
-    struct builder b = {.count = 0};
-    PUT(&b, SOI "\xff\xe1\x00\x06\xff\xc4\xff\xff"); /* the bytes of a table inside APP1 are none */
-    put_table(&b, 256);
-    PUT(&b, "padding\xff\xff" SOF0_GREY);
-    assert_true(walk(&b, false, &found));
-    assert_int_equal(found.components, 1);
-    assert_false(found.progressive);
-    b.count = 0;
-    PUT(&b, SOI SOF2_RGB);
-    assert_true(walk(&b, true, &found));
-    assert_int_equal(found.components, 3);
-    assert_true(found.progressive);
-    b.count = 2; /* nothing: the worst */
-    assert_true(walk(&b, true, &found));
-    assert_int_equal(found.components, 4);
-    assert_true(found.progressive);
-}
-
-static void refuses_impossible_tables(void **state) {
-    (void)state;
-    struct rfx_jpeg_walk found;
-    for (int codes = 255; codes <= 300; codes++) {
-        struct builder b = {.count = 0};
-        PUT(&b, SOI);
-        put_table(&b, codes);
-        assert_int_equal(walk(&b, false, &found), codes <= 256);
-        b.count = 0;
-        PUT(&b, SOI SOF0_GREY SOS_GREY DATA);
-        b.count--; /* the fill byte and the marker's own */
-        put_table(&b, codes);
-        assert_true(walk(&b, false, &found));
-        assert_int_equal(walk(&b, true, &found), codes <= 256);
-        b.count -= (size_t)codes + 5; /* ends inside the counts: the rest counts as zeros */
-        assert_int_equal(walk(&b, true, &found), codes <= 256);
-        b.count = 0;
-        PUT(&b, SOI SOF0_GREY SOS_GREY DATA);
-        b.count--;
-        PUT(&b, "\xff\xd9"); /* what follows the end is not read */
-        put_table(&b, codes);
-        assert_true(walk(&b, true, &found));
+    for (int kind = 0; kind < KINDS; kind++) {
+        float allowed = kinds[kind].h_sampling == 4 ? 14.0f : 8.0f;
+        make(kind, 64, 96);
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_image *image = NULL;
+        assert_int_equal(rfx_image_open(mem, FILE_NAME, &plain, &image, NULL), RFX_OK);
+        int64_t channels = rfx_image_traits(image).c;
+        assert_int_equal(rfx_image_set_window(image, 64, NULL), RFX_OK);
+        float data[64 * 96 * 3];
+        struct rfx_view view = rfx_view_dense(data, rfx_rect_full(64, 96), channels);
+        assert_int_equal(rfx_image_read(image, view.rect, &view, NULL), RFX_OK);
+        for (int y = 0; y < 64; y++)
+            for (int x = 0; x < 96; x++)
+                for (int c = 0; c < (int)channels; c++) {
+                    float got = rfx_view_at(&view, y, x)[c];
+                    float want = (float)jpeg_maker_sample(y, x, c);
+                    if (fabsf(got - want) > allowed)
+                        fail_msg("kind %d (%d, %d, %d): %g, the picture has %g", kind, y, x, c,
+                                 (double)got, (double)want);
+                }
+        rfx_image_free(image);
+        rfx_memory_free(mem);
     }
+    (void)unlink(FILE_NAME);
+}
+
+/* Opens, decodes all, frees. */
+static enum rfx_status run_once(int64_t fail_after, size_t limit, struct rfx_error *err) {
+    struct rfx_memory *mem = rfx_memory_create(limit);
+    rfx_memory_fail_after(mem, fail_after);
+    struct rfx_image *image = NULL;
+    err->text[0] = '\0';
+    enum rfx_status status = rfx_image_open(mem, FILE_NAME, &plain, &image, err);
+    if (status == RFX_OK) status = rfx_image_set_window(image, 3, err);
+    struct rfx_source_traits t = {0};
+    if (status == RFX_OK) t = rfx_image_traits(image);
+    float *row = malloc((size_t)(t.w * t.c + 1) * sizeof *row);
+    for (int64_t y = 0; y < t.h && status == RFX_OK; y++) {
+        struct rfx_view view = rfx_view_dense(row, rfx_rect_make(y, y + 1, 0, t.w), t.c);
+        status = rfx_image_read(image, view.rect, &view, err);
+    }
+    free(row);
+    rfx_image_free(image);
+    rfx_memory_free(mem);
+    return status;
+}
+
+static void refuses_files_that_break_off(void **state) {
+    (void)state;
+    static struct bytes b;
+    struct rfx_error err;
+    for (int kind = 0; kind < KINDS; kind++) {
+        make(kind, 60, 75);
+        load(&b);
+        assert_int_equal(run_once(-1, 0, &err), RFX_OK);
+        for (size_t cut = 1; cut < b.count;
+             cut += cut + 50 < b.count || cut + 1 == b.count ? 50 : 1) {
+            store(b.data, cut);
+            enum rfx_status status = run_once(-1, 0, &err);
+            if (status != RFX_STATUS_MALFORMED || strstr(err.text, FILE_NAME) == NULL)
+                fail_msg("kind %d cut at %zu: %d %s", kind, cut, status, err.text);
+        }
+    }
+}
+
+static void names_the_row_where_it_breaks(void **state) {
+    (void)state;
+    static struct bytes b;
+    struct rfx_error err;
+    make(3, 400, 64);
+    load(&b);
+    store(b.data, b.count / 2);
+    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
+    int row = 0;
+    assert_int_equal(sscanf(err.text, FILE_NAME ": row %d of 400: ", &row), 1);
+    assert_in_range(row, 100, 300);
+    make(10, 400, 64);
+    load(&b);
+    store(b.data, b.count / 2);
+    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
+    assert_non_null(strstr(err.text, ": scan "));
+}
+
+/* Flipped bits: never a crash, within the memory limit, a text on refusal. */
+static void survives_flipped_bits(void **state) {
+    (void)state;
+    static struct bytes b, copy;
+    struct rfx_error err;
+    for (int kind = 0; kind < KINDS; kind++) {
+        make(kind, 40, 45);
+        load(&b);
+        uint32_t seed = 4321u + (uint32_t)kind;
+        for (int i = 0; i < FLIP_CASES; i++) {
+            uint32_t start = seed;
+            copy = b;
+            for (int k = 0; k < 1 + i % 3; k++) {
+                seed = seed * 1664525u + 1013904223u;
+                size_t reach = i % 2 == 0 && b.count > 700 ? 700 : b.count;
+                unsigned char *at = copy.data + (seed >> 8) % reach;
+                *at = (unsigned char)(*at ^ (1u << (seed >> 29)));
+            }
+            store(copy.data, copy.count);
+            enum rfx_status status = run_once(-1, (size_t)32 << 20, &err);
+            bool known = status == RFX_OK || status == RFX_STATUS_MALFORMED ||
+                         status == RFX_STATUS_UNSUPPORTED || status == RFX_STATUS_OUT_OF_MEMORY;
+            if (!known || (status != RFX_OK && strstr(err.text, FILE_NAME) == NULL))
+                fail_msg("kind %d, seed %u: status %d: %s", kind, start, status, err.text);
+        }
+    }
+}
+
+static void survives_failing_allocations(void **state) {
+    (void)state;
+    for (int kind = FIRST_WITH_SCANS - 1; kind <= FIRST_WITH_SCANS; kind++) {
+        make(kind, 20, 30);
+        int64_t k = 0;
+        struct rfx_error err;
+        for (;; k++) {
+            enum rfx_status status = run_once(k, 0, &err);
+            if (status == RFX_OK) break;
+            assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);
+            assert_true(err.text[0] != '\0');
+            assert_true(k < 50);
+        }
+        assert_true(k >= 6); /* image, name, kind, small pool, pool, window */
+    }
+}
+
+/* The byte after marker 0xff `code`, found before the first scan. */
+static unsigned char *segment(struct bytes *b, unsigned char code) {
+    for (size_t i = 2; i + 4 < b->count;) {
+        assert_int_equal(b->data[i], 0xff);
+        if (b->data[i + 1] == code) return b->data + i + 1;
+        i += 2 + (size_t)(b->data[i + 2] << 8 | b->data[i + 3]);
+    }
+    fail_msg("no segment %02x", code);
+    return NULL;
+}
+
+static void refuses_in_words(void **state) {
+    (void)state;
+    static struct bytes b;
+    struct rfx_error err;
+    struct jpeg_maker cmyk = {
+        .h = 9, .w = 9, .components = 4, .h_sampling = 1, .v_sampling = 1, .quality = 90};
+    assert_true(jpeg_maker_write(&cmyk, FILE_NAME));
+    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "CMYK"));
+    make(1, 16, 16);
+    load(&b);
+    unsigned char *frame = segment(&b, 0xc0);
+    frame[3] = 12;
+    store(b.data, b.count);
+    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "precision 12"));
+    frame[3] = 8;
+    frame[0] = 0xc3; /* lossless */
+    store(b.data, b.count);
+    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_UNSUPPORTED);
+    frame[0] = 0xc0;
+    frame[4] = frame[5] = 0; /* no height: it would follow the first scan */
+    store(b.data, b.count);
+    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
+}
+
+/* A hostile file whose scans repeat without end. */
+static void refuses_endless_scans(void **state) {
+    (void)state;
+    static struct bytes b;
+    struct rfx_error err;
+    make(12, 8, 8);
+    load(&b);
+    size_t first = (size_t)(segment(&b, 0xda) - b.data) - 1, next = first + 2;
+    while (!(b.data[next] == 0xff && b.data[next + 1] != 0)) next++;
+    FILE *file = fopen(FILE_NAME, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(b.data, 1, first, file), first);
+    for (int i = 0; i < 1100; i++)
+        assert_int_equal(fwrite(b.data + first, 1, next - first, file), next - first);
+    assert_int_equal(fwrite(b.data + next, 1, b.count - next, file), b.count - next);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
+    assert_non_null(strstr(err.text, "1000 scans"));
+}
+
+/* An EXIF orientation changes neither size nor values. */
+static void ignores_orientation(void **state) {
+    (void)state;
+    static const unsigned char exif[] = {
+        0xff, 0xe1, 0,    34,   'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8,
+        0,    1,    0x01, 0x12, 0,   3,   0,   0,   0, 1, 0,   6,   0, 0,  0, 0, 0, 0};
+    static struct bytes b;
+    make(3, 20, 31);
+    load(&b);
+    int h, w, components;
+    unsigned char *want = jpeg_maker_decode(FILE_NAME, &h, &w, &components);
+    FILE *file = fopen(FILE_NAME, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(b.data, 1, 2, file), 2);
+    assert_int_equal(fwrite(exif, 1, sizeof exif, file), sizeof exif);
+    assert_int_equal(fwrite(b.data + 2, 1, b.count - 2, file), b.count - 2);
+    assert_int_equal(fclose(file), 0);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_image *image = NULL;
+    assert_int_equal(rfx_image_open(mem, FILE_NAME, &plain, &image, NULL), RFX_OK);
+    assert_int_equal(rfx_image_traits(image).h, 20);
+    assert_int_equal(rfx_image_set_window(image, 20, NULL), RFX_OK);
+    check_rect(image, want, rfx_rect_full(20, 31));
+    rfx_image_free(image);
+    rfx_memory_free(mem);
+    free(want);
+    (void)unlink(FILE_NAME);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_the_frame),
-        cmocka_unit_test(refuses_impossible_tables),
+        cmocka_unit_test(every_kind_in_bands),
+        cmocka_unit_test(values_are_those_of_the_picture),
+        cmocka_unit_test(refuses_files_that_break_off),
+        cmocka_unit_test(names_the_row_where_it_breaks),
+        cmocka_unit_test(survives_flipped_bits),
+        cmocka_unit_test(survives_failing_allocations),
+        cmocka_unit_test(refuses_in_words),
+        cmocka_unit_test(refuses_endless_scans),
+        cmocka_unit_test(ignores_orientation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
