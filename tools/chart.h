@@ -23,6 +23,9 @@ enum rfx_chart_style {
     RFX_CHART_RINGS,  /* a ring around each point, to point something out */
     RFX_CHART_STEPS,  /* y[i] holds from x[i] - 0.5 to x[i] + 0.5: one step per category */
     RFX_CHART_FILLED, /* as steps, the area below filled */
+    RFX_CHART_BOXES,  /* filled rectangles from (x, y) to (x_end, y_end) */
+    RFX_CHART_FRAMES, /* as boxes, their edges alone */
+    RFX_CHART_ARROWS, /* a mark above each point that points down at it */
     RFX_CHART_STYLE_COUNT
 };
 
@@ -31,19 +34,23 @@ struct rfx_chart_series {
     const char *name; /* in the legend; NULL: not listed */
     enum rfx_chart_style style;
     int n;
-    const double *x;           /* [n]; NULL: 0, 1, 2, ... */
-    const double *y;           /* [n]; NaN breaks the line */
-    const char *const *labels; /* [n] beside the points, NULL entries have none; NULL: none */
-    int color;   /* 0: the series' place in the chart; 1 ..: that colour of the palette */
-    bool dashed; /* for a second line of the same colour */
+    const double *x;             /* [n]; NULL: 0, 1, 2, ... */
+    const double *y;             /* [n]; NaN breaks the line */
+    const double *x_end, *y_end; /* [n]; boxes and frames only */
+    /* [n] beside the points, NULL entries have none; NULL: none. A box has its label inside, on one
+     * line or upright: of several lines of text the first that fits is written, or nothing. */
+    const char *const *labels;
+    bool labels_before; /* a label ends at its point */
+    int color;          /* 0: the series' place in the chart; 1 ..: that colour of the palette */
+    bool dashed;        /* for a second line of the same colour */
 };
 
 struct rfx_chart_axis {
     const char *label; /* with its unit: "memory [MiB]" */
     bool log;          /* all values must be positive */
-    double min, max;   /* equal: from the data */
-    /* Names of the whole numbers 0, 1, ..., n_categories - 1, written along the axis (x only);
-     * where there are too many to read every k-th is written. */
+    double min, max;   /* equal: from the data; boxes have labels only where both axes say */
+    /* Names of the whole numbers 0, 1, ..., n_categories - 1, written along the axis (x only), NULL
+     * entries not; where there are too many to read every k-th is written. */
     const char *const *categories;
     int n_categories;
 };

@@ -9,32 +9,17 @@
 #include <math.h>
 #include <string.h>
 
-/* In pixels of the SVG; a PNG has PNG_SCALE times as many. */
-enum {
-    DEFAULT_WIDTH = 900,
-    DEFAULT_HEIGHT = 560,
-    PNG_SCALE = 2,
-    MAX_CATEGORIES_WRITTEN = 46,
-    MAX_CATEGORY_LETTERS = 28, /* longer names are cut at the front */
-    LABEL_PX = 28,             /* the x axis' label with its margins */
-    LEGEND_ROW_PX = 21,
-    LEGEND_LETTER_PX = 8,
-    LEGEND_SAMPLE_PX = 70,
-    TIC_PX = 32,
-};
+#include "chart_boxes.h"
+#include "chart_layout.h"
 
-/* What is below the plot: sized here, because gnuplot places neither legend nor label well below
- * names that stand upright. */
-struct layout {
-    int width, height;
-    int every;    /* k-th category is written */
-    bool upright; /* categories */
-    int tics_px, legend_rows, bottom_px;
-};
+enum { PNG_SCALE = 2 }; /* pixels of a PNG per pixel of the SVG, in which sizes are given */
 
 /* Okabe and Ito's colours for colour-blind readers, the darker ones first; yellow is left out. */
 static const char *const palette[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                       "#E69F00", "#56B4E9", "#000000", "#7F7F7F"};
+/* The same for areas with dark text on them: half way to white, and no grid shines through. */
+static const char *const tints[] = {"#8CC0DC", "#ECB78C", "#8CD3C0", "#E8C3D7",
+                                    "#F4D48C", "#B3DDF5", "#8C8C8C", "#C5C5C5"};
 /* Dashes and marks go round with other periods than the colours, so that no two lines agree. */
 static const char *const dashes[] = {"1", "(14,5)", "(4,4)", "(14,4,3,4)", "(8,3,2,3,2,3)"};
 static const int marks[] = {7, 5, 9, 13, 11, 6, 4, 8, 12};
@@ -97,6 +82,10 @@ static void put_point(double x, double y, double low, FILE *stream) {
 /* One data block: x, y, lower edge of a filled area. */
 static void put_data(const struct rfx_chart *chart, int k, FILE *stream) {
     const struct rfx_chart_series *series = &chart->series[k];
+    if (rfx_chart_is_boxes(series)) {
+        rfx_chart_put_boxes(series, k, stream);
+        return;
+    }
     bool stepped = series->style == RFX_CHART_STEPS || series->style == RFX_CHART_FILLED;
     double low = chart->y.log || chart->y.min < chart->y.max ? chart->y.min : 0.0;
     fprintf(stream, "$s%d << END_OF_DATA\n", k);
@@ -108,46 +97,7 @@ static void put_data(const struct rfx_chart *chart, int k, FILE *stream) {
     (void)fputs("END_OF_DATA\n", stream);
 }
 
-/* The end of a category's name that is written. */
-static const char *category_text(const char *name) {
-    size_t n = strlen(name);
-    const char *p = n > MAX_CATEGORY_LETTERS ? name + n - MAX_CATEGORY_LETTERS : name;
-    while (((unsigned char)*p & 0xC0) == 0x80) ++p; /* never from inside a character */
-    return p;
-}
-
-static struct layout make_layout(const struct rfx_chart *chart) {
-    struct layout layout = {.width = chart->width_px > 0 ? chart->width_px : DEFAULT_WIDTH,
-                            .height = chart->height_px > 0 ? chart->height_px : DEFAULT_HEIGHT,
-                            .tics_px = TIC_PX};
-    const struct rfx_chart_axis *x = &chart->x;
-    layout.every = (x->n_categories + MAX_CATEGORIES_WRITTEN - 1) / MAX_CATEGORIES_WRITTEN;
-    int letters = 0, longest = 0, listed = 0, widest = 0;
-    for (int i = 0; i < x->n_categories; i += layout.every) {
-        int n = (int)strlen(category_text(x->categories[i]));
-        letters += n + 2;
-        if (n > longest) longest = n;
-    }
-    layout.upright = letters * 8 > layout.width - 100;
-    if (layout.upright) {
-        layout.tics_px = longest * 7 + 12;
-        layout.height += layout.tics_px - TIC_PX;
-    }
-    for (int k = 0; k < chart->n_series; ++k) {
-        if (chart->series[k].name == NULL) continue;
-        int n = (int)strlen(chart->series[k].name) * LEGEND_LETTER_PX + LEGEND_SAMPLE_PX;
-        if (n > widest) widest = n;
-        ++listed;
-    }
-    int columns = widest > 0 ? (layout.width - 40) / widest : 1;
-    if (columns < 1) columns = 1;
-    layout.legend_rows = (listed + columns - 1) / columns;
-    if (layout.legend_rows > 2) layout.height += (layout.legend_rows - 2) * LEGEND_ROW_PX;
-    layout.bottom_px = layout.tics_px + LABEL_PX + layout.legend_rows * LEGEND_ROW_PX + 14;
-    return layout;
-}
-
-static void put_terminal(const struct layout *layout, bool png, FILE *stream) {
+static void put_terminal(const struct rfx_chart_layout *layout, bool png, FILE *stream) {
     int w = layout->width, h = layout->height, s = PNG_SCALE;
     /* points in a PNG, pixels in an SVG; other sizes in the script are in units of the latter */
     if (png)
@@ -157,20 +107,20 @@ static void put_terminal(const struct layout *layout, bool png, FILE *stream) {
                 w * s, h * s, 0.78 * s, s, s);
     else
         fprintf(stream,
-                "set terminal svg size %d,%d linewidth 1 fontscale 1.15 noenhanced font 'DejaVu "
-                "Sans,13' "
-                "background '#ffffff'\n",
+                "set terminal svg size %d,%d linewidth 1 fontscale 1.15 noenhanced "
+                "font 'sans-serif,13' background '#ffffff'\n",
                 w, h);
 }
 
 /* The categories along x: every k-th when there are too many, upright when they are not short. */
-static void put_categories(const struct rfx_chart_axis *axis, const struct layout *layout,
+static void put_categories(const struct rfx_chart_axis *axis, const struct rfx_chart_layout *layout,
                            FILE *stream) {
     fprintf(stream, "set xtics %s out nomirror font ',%d' (",
             layout->upright ? "rotate by 90 right" : "norotate", layout->upright ? 10 : 12);
-    for (int i = 0; i < axis->n_categories; i += layout->every) {
-        if (i > 0) (void)fputs(", ", stream);
-        const char *text = category_text(axis->categories[i]);
+    for (int i = 0, at = 0; i < axis->n_categories; ++i) {
+        if (axis->categories[i] == NULL || at++ % layout->every != 0) continue;
+        if (at > 1) (void)fputs(", ", stream);
+        const char *text = rfx_chart_category_text(axis->categories[i]);
         if (text != axis->categories[i]) (void)fputs("'…'.", stream);
         rfx_chart_quote(text, stream);
         fprintf(stream, " %d", i);
@@ -178,15 +128,30 @@ static void put_categories(const struct rfx_chart_axis *axis, const struct layou
     fprintf(stream, ")\nset xrange [-0.5:%d.5]\n", axis->n_categories - 1);
 }
 
-static double from_bottom(const struct layout *layout, int px) {
+static double from_bottom(const struct rfx_chart_layout *layout, int px) {
     return (double)px / layout->height;
 }
 
 /* The legend and the x axis' label, from the lower edge up. */
-static void put_bottom(const struct rfx_chart *chart, const struct layout *layout, FILE *stream) {
-    int legend_px = layout->legend_rows * LEGEND_ROW_PX;
+static void put_bottom(const struct rfx_chart *chart, const struct rfx_chart_layout *layout,
+                       FILE *stream) {
+    int legend_px =
+        layout->legend_inside_px > 0 ? 0 : layout->legend_rows * RFX_CHART_LEGEND_ROW_PX;
     fprintf(stream, "set bmargin at screen %.4f\n", from_bottom(layout, layout->bottom_px));
-    if (layout->legend_rows > 0)
+    if (layout->boxes)
+        fprintf(stream,
+                "set lmargin at screen %.4f\nset rmargin at screen %.4f\nset tmargin at screen "
+                "%.4f\n",
+                (double)RFX_CHART_LEFT_PX / layout->width,
+                1.0 - (double)RFX_CHART_RIGHT_PX / layout->width,
+                from_bottom(layout, layout->height - RFX_CHART_TOP_PX));
+    if (layout->legend_inside_px > 0)
+        fprintf(stream,
+                "set key at screen %.4f, screen %.4f top right vertical maxrows %d Left reverse "
+                "samplen 3 spacing 1.1\n",
+                1.0 - (double)(RFX_CHART_RIGHT_PX + 4) / layout->width,
+                from_bottom(layout, layout->legend_inside_px), layout->legend_rows);
+    else if (layout->legend_rows > 0)
         fprintf(stream,
                 "set key at graph 0.5, screen %.4f bottom center vertical maxrows %d Left reverse "
                 "samplen 3 spacing 1.1\n",
@@ -197,7 +162,7 @@ static void put_bottom(const struct rfx_chart *chart, const struct layout *layou
     (void)fputs("set label ", stream);
     rfx_chart_quote(chart->x.label, stream);
     fprintf(stream, " at graph 0.5, screen %.4f center\n",
-            from_bottom(layout, legend_px + 10 + LABEL_PX / 2));
+            from_bottom(layout, legend_px + 10 + RFX_CHART_LABEL_PX / 2));
 }
 
 /* Whether no value lies below 0, so that the y axis can begin there. */
@@ -208,8 +173,8 @@ static bool is_positive(const struct rfx_chart *chart) {
     return true;
 }
 
-static void put_axis(char name, const struct rfx_chart_axis *axis, const struct layout *layout,
-                     bool from_zero, FILE *stream) {
+static void put_axis(char name, const struct rfx_chart_axis *axis,
+                     const struct rfx_chart_layout *layout, bool from_zero, FILE *stream) {
     if (axis->label != NULL && name == 'y') {
         (void)fputs("set ylabel ", stream);
         rfx_chart_quote(axis->label, stream);
@@ -227,7 +192,23 @@ static void put_axis(char name, const struct rfx_chart_axis *axis, const struct 
         fprintf(stream, "set yrange [0:*]\nset offsets graph 0, graph 0, graph 0.06, graph 0\n");
 }
 
-static void put_texts(const struct rfx_chart *chart, FILE *stream) {
+/* Labels beside the points of lines and marks. */
+static void put_labels(const struct rfx_chart_series *series, int k, FILE *stream) {
+    int color = (series->color > 0 ? series->color - 1 : k) % N_COLORS;
+    for (int i = 0; series->labels != NULL && i < series->n; ++i) {
+        if (series->labels[i] == NULL || !isfinite(series->y[i])) continue;
+        if (!isfinite(series_x(series, i))) continue;
+        (void)fputs("set label ", stream);
+        rfx_chart_quote(series->labels[i], stream);
+        fprintf(stream, " at %.12g,%.12g %s,%s font ',12' front textcolor '%s'\n",
+                series_x(series, i), series->y[i],
+                series->labels_before ? "right offset -0.6" : "left offset 0.6",
+                k % 2 == 0 || series->color > 0 ? "0.7" : "-0.7", palette[color]);
+    }
+}
+
+static void put_texts(const struct rfx_chart *chart, const struct rfx_chart_layout *layout,
+                      FILE *stream) {
     if (chart->title != NULL) {
         (void)fputs("set title ", stream);
         rfx_chart_quote(chart->title, stream);
@@ -237,19 +218,13 @@ static void put_texts(const struct rfx_chart *chart, FILE *stream) {
         (void)fputs("set label ", stream);
         rfx_chart_quote(chart->subtitle, stream);
         (void)fputs(" at graph 0.5,1 center offset 0,0.8 font ',12' textcolor '#555555'\n", stream);
-        (void)fputs("set tmargin 4.5\n", stream);
+        if (!layout->boxes) (void)fputs("set tmargin 4.5\n", stream);
     }
     for (int k = 0; k < chart->n_series; ++k) {
-        const struct rfx_chart_series *series = &chart->series[k];
-        for (int i = 0; series->labels != NULL && i < series->n; ++i) {
-            if (series->labels[i] == NULL || !isfinite(series->y[i])) continue;
-            if (!isfinite(series_x(series, i))) continue;
-            (void)fputs("set label ", stream);
-            rfx_chart_quote(series->labels[i], stream);
-            fprintf(stream, " at %.12g,%.12g left offset 0.6,%s font ',12' front textcolor '%s'\n",
-                    series_x(series, i), series->y[i], k % 2 == 0 ? "0.7" : "-0.7",
-                    palette[k % N_COLORS]);
-        }
+        if (rfx_chart_is_boxes(&chart->series[k]))
+            rfx_chart_put_box_labels(&chart->series[k], layout->scale, stream);
+        else
+            put_labels(&chart->series[k], k, stream);
     }
 }
 
@@ -285,6 +260,22 @@ static void put_style(const struct rfx_chart *chart, int k, FILE *stream) {
                     "using 1:2:3 with filledcurves fillcolor '%s' fillstyle solid 0.35 noborder",
                     rgb);
             break;
+        case RFX_CHART_BOXES:
+            fprintf(stream,
+                    RFX_CHART_BOX_COLUMNS
+                    " with boxxyerror fillcolor '%s' fillstyle solid 1.0 border linecolor '%s' "
+                    "linewidth 0.7",
+                    tints[color], rgb);
+            break;
+        case RFX_CHART_FRAMES:
+            fprintf(stream,
+                    RFX_CHART_BOX_COLUMNS
+                    " with boxxyerror linecolor '%s' linewidth 1.8 dashtype %s fillstyle empty",
+                    rgb, dash);
+            break;
+        case RFX_CHART_ARROWS:
+            fprintf(stream, "using 1:2 with points linecolor '%s' pointtype 11 pointsize 1.2", rgb);
+            break;
         case RFX_CHART_STYLE_COUNT:
             break;
     }
@@ -293,7 +284,7 @@ static void put_style(const struct rfx_chart *chart, int k, FILE *stream) {
 void rfx_chart_script(const struct rfx_chart *chart, bool png, FILE *stream) {
     (void)fputs("set encoding utf8\n", stream);
     for (int k = 0; k < chart->n_series; ++k) put_data(chart, k, stream);
-    struct layout layout = make_layout(chart);
+    struct rfx_chart_layout layout = rfx_chart_layout_make(chart);
     put_terminal(&layout, png, stream);
     (void)fputs(
         "set border 3 linecolor '#555555'\nset grid xtics ytics back linecolor '#dddddd' "
@@ -302,7 +293,7 @@ void rfx_chart_script(const struct rfx_chart *chart, bool png, FILE *stream) {
     put_axis('x', &chart->x, &layout, false, stream);
     put_axis('y', &chart->y, &layout, is_positive(chart), stream);
     put_bottom(chart, &layout, stream);
-    put_texts(chart, stream);
+    put_texts(chart, &layout, stream);
     (void)fputs("plot ", stream);
     for (int k = 0; k < chart->n_series; ++k) {
         fprintf(stream, "%s$s%d ", k > 0 ? ", \\\n  " : "", k);

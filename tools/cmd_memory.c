@@ -2,18 +2,24 @@
  * bounds (paper 000, tables 1 and 2). */
 #include <stdio.h>
 
+#include "chart.h"
 #include "command.h"
 #include "job.h"
 #include "layers/checked.h"
+#include "memory_chart.h"
 #include "report.h"
 #include "tiler/packer.h"
 #include "tiler/placement_objects.h"
 #include "tiler/placement_offsets.h"
+#include "tiler/splits.h"
 
 static const int64_t time_limit_ns = (int64_t)10 * 1000000000;
 
 struct memory_table {
+    struct rfx_memory *mem;
     struct rfx_place_problem *problem;
+    int *nodes;           /* [problem->n] what makes the tensor */
+    size_t *best_offsets; /* [problem->n] */
     size_t objects[RFX_OBJECTS_COUNT], objects_bound;
     size_t offsets[RFX_OFFSETS_COUNT];
     struct rfx_packer_result best;
@@ -29,33 +35,42 @@ static bool is_intermediate(const struct rfx_graph *graph, int node) {
     return true;
 }
 
-static enum rfx_status list_items(struct rfx_memory *mem, const struct rfx_graph *graph,
-                                  struct rfx_place_problem **problem, struct rfx_error *err) {
+/* The problem, its times being the steps in which operators run. */
+static enum rfx_status list_items(struct memory_table *table, const struct rfx_graph *graph,
+                                  struct rfx_error *err) {
+    struct rfx_memory *mem = table->mem;
     size_t n_nodes = (size_t)graph->n_nodes;
-    int *last_use = rfx_memory_calloc(mem, n_nodes, sizeof *last_use);
+    int *last_use = rfx_memory_calloc(mem, 2 * n_nodes, sizeof *last_use), *step;
     struct rfx_place_item *items = rfx_memory_calloc(mem, n_nodes, sizeof *items);
     enum rfx_status status;
-    if (last_use == NULL || items == NULL) {
+    table->nodes = rfx_memory_calloc(mem, n_nodes, sizeof *table->nodes);
+    if (last_use == NULL || items == NULL || table->nodes == NULL) {
         status = rfx_memory_fail(mem, "records", n_nodes * sizeof *items, err);
     } else {
-        int n = 0;
+        int n = 0, n_steps = 0;
         rfx_last_uses(graph, last_use);
+        step = last_use + n_nodes;
+        for (int i = 0; i < graph->n_nodes; i++) {
+            step[i] = n_steps;
+            n_steps += rfx_memory_is_step(graph, i);
+        }
         for (int i = 0; i < graph->n_nodes; i++) {
             if (!is_intermediate(graph, i)) continue;
             size_t bytes = (size_t)graph->nodes[i].out.elems * sizeof(float);
-            struct rfx_place_item item = {i, (int64_t)last_use[i] + 1, rfx_align_up(bytes),
-                                          RFX_ALIGNMENT_BYTES};
+            struct rfx_place_item item = {step[i], (int64_t)step[last_use[i]] + 1,
+                                          rfx_align_up(bytes), RFX_ALIGNMENT_BYTES};
+            table->nodes[n] = i;
             items[n++] = item;
         }
-        status = rfx_place_problem_create(mem, items, n, problem, err);
+        status = rfx_place_problem_create(mem, items, n, &table->problem, err);
     }
     rfx_memory_release(mem, items);
     rfx_memory_release(mem, last_use);
     return status;
 }
 
-static enum rfx_status fill(struct rfx_memory *mem, struct memory_table *table,
-                            struct rfx_error *err) {
+static enum rfx_status fill(struct memory_table *table, struct rfx_error *err) {
+    struct rfx_memory *mem = table->mem;
     const struct rfx_place_problem *problem = table->problem;
     size_t n = (size_t)problem->n;
     int *objects = rfx_memory_calloc(mem, n, sizeof *objects);
@@ -73,15 +88,42 @@ static enum rfx_status fill(struct rfx_memory *mem, struct memory_table *table,
                                    &table->offsets[k], err);
     if (status == RFX_OK) status = rfx_packer_solve(problem, &limits, offsets, &table->best, err);
     rfx_memory_release(mem, objects);
-    rfx_memory_release(mem, offsets);
+    table->best_offsets = offsets;
     return status;
+}
+
+static enum rfx_status draw(const struct memory_table *table, const struct rfx_graph *graph,
+                            const struct rfx_cli_options *options, struct rfx_error *err) {
+    struct rfx_memory_placement placement = {.graph = graph,
+                                             .model = options->args[0],
+                                             .problem = table->problem,
+                                             .nodes = table->nodes,
+                                             .offsets = table->best_offsets,
+                                             .result = table->best};
+    return rfx_memory_chart(table->mem, &placement, options->plot, err);
 }
 
 static double mib(size_t bytes) {
     return (double)bytes / (1024.0 * 1024.0);
 }
 
-static int print_json(const struct rfx_cli_options *options, const struct memory_table *table) {
+/* The best placement, as `alloc --json` has it. */
+static json_t *items_json(const struct memory_table *table, const struct rfx_graph *graph) {
+    json_t *items = json_array();
+    for (int i = 0; i < table->problem->n; i++) {
+        const struct rfx_place_item *item = &table->problem->items[i];
+        const char *name = rfx_split_label(graph, table->nodes[i]);
+        json_t *row =
+            json_pack("{s:s, s:I, s:I, s:I, s:I}", "id", name, "lower", (json_int_t)item->lo,
+                      "upper", (json_int_t)item->hi, "size", (json_int_t)item->size, "offset",
+                      (json_int_t)table->best_offsets[i]);
+        (void)json_array_append_new(items, row);
+    }
+    return items;
+}
+
+static int print_json(const struct rfx_cli_options *options, const struct memory_table *table,
+                      const struct rfx_graph *graph) {
     json_t *objects = json_object();
     json_t *offsets = json_object();
     for (int k = 0; k < RFX_OBJECTS_COUNT; k++)
@@ -93,50 +135,104 @@ static int print_json(const struct rfx_cli_options *options, const struct memory
     json_t *document = rfx_report_document("memory", options->args[0]);
     (void)json_object_update_new(
         document,
-        json_pack("{s:i, s:I, s:I, s:I, s:o, s:o, s:{s:I, s:I, s:s, s:b, s:I}}", "tensors",
+        json_pack("{s:i, s:I, s:I, s:I, s:o, s:o, s:{s:I, s:I, s:s, s:b, s:I, s:o}}", "tensors",
                   table->problem->n, "naive_bytes", (json_int_t)table->problem->sum_bytes,
                   "shared_objects_lower_bound_bytes", (json_int_t)table->objects_bound,
                   "offsets_lower_bound_bytes", (json_int_t)table->problem->lower_bound,
                   "shared_objects_bytes", objects, "offsets_bytes", offsets, "best", "arena_bytes",
                   (json_int_t)table->best.arena_bytes, "lower_bound_bytes",
                   (json_int_t)table->best.lower_bound_bytes, "strategy", table->best.method,
-                  "optimal", table->best.optimal, "nodes", (json_int_t)table->best.nodes));
+                  "optimal", table->best.optimal, "nodes", (json_int_t)table->best.nodes, "items",
+                  items_json(table, graph)));
     return rfx_report_print(document);
 }
 
-static void print_text(const struct memory_table *table) {
+/* A row of the table: strategies of both kinds that go by one name. */
+struct table_row {
+    int objects, offsets; /* -1: there is none */
+    const char *known_as; /* its row in the papers' tables */
+};
+
+static const struct table_row table_rows[] = {
+    {RFX_OBJECTS_BY_SIZE, RFX_OFFSETS_BY_SIZE, "Greedy by Size"},
+    {RFX_OBJECTS_BY_SIZE_IMPROVED, -1, "Greedy by Size Improved"},
+    {RFX_OBJECTS_BY_BREADTH, RFX_OFFSETS_BY_BREADTH, "Greedy by Breadth"},
+    {RFX_OBJECTS_IN_ORDER, -1, "Greedy (Lee et al.)"},
+    {-1, RFX_OFFSETS_STRIP_PACKING, "Strip Packing (Sekiyama et al.)"},
+    {-1, RFX_OFFSETS_FIRST_FIT, "first-fit (Occamy)"},
+    {-1, RFX_OFFSETS_BEST_FIT, "best-fit (Occamy); Greedy (Lee et al.)"},
+    {-1, RFX_OFFSETS_LONGER_FIRST, "longer-first (Occamy)"},
+    {-1, RFX_OFFSETS_BIGGER_FIRST, "bigger-first (Occamy)"},
+};
+enum { N_TABLE_ROWS = sizeof table_rows / sizeof table_rows[0] };
+
+/* A figure with a mark when it is the smallest of its column. */
+static void print_cell(int width, size_t bytes, size_t smallest) {
+    printf("%*.3f %c", width, mib(bytes), bytes == smallest ? '*' : ' ');
+}
+
+static void print_row(const struct memory_table *table, const struct table_row *row,
+                      size_t smallest_objects) {
+    const char *name = row->offsets >= 0
+                           ? rfx_offset_strategy_name((enum rfx_offset_strategy)row->offsets)
+                           : rfx_object_strategy_name((enum rfx_object_strategy)row->objects);
+    printf("%-16s", name);
+    if (row->objects >= 0)
+        print_cell(14, table->objects[row->objects], smallest_objects);
+    else
+        printf("%14s  ", "-");
+    if (row->offsets >= 0)
+        print_cell(10, table->offsets[row->offsets], table->best.arena_bytes);
+    else
+        printf("%10s  ", "-");
+    printf("  %s\n", row->known_as);
+}
+
+static void print_text(const struct memory_table *table, const struct rfx_graph *graph,
+                       const char *model) {
     const struct rfx_packer_result *best = &table->best;
-    printf("%d intermediate tensors, MiB\n\nshared objects\n", table->problem->n);
-    for (int k = 0; k < RFX_OBJECTS_COUNT; k++)
-        printf("  %-18s %10.3f\n", rfx_object_strategy_name((enum rfx_object_strategy)k),
-               mib(table->objects[k]));
-    printf("  %-18s %10.3f\n\noffsets\n", "lower bound", mib(table->objects_bound));
-    for (int k = 0; k < RFX_OFFSETS_COUNT; k++)
-        printf("  %-18s %10.3f\n", rfx_offset_strategy_name((enum rfx_offset_strategy)k),
-               mib(table->offsets[k]));
-    printf("  %-18s %10.3f  (%s, %s)\n", "best", mib(best->arena_bytes), best->method,
-           best->optimal ? "proven: none is smaller" : "not proven");
-    printf("  %-18s %10.3f\n\n", "lower bound", mib(best->lower_bound_bytes));
-    printf("naive                %10.3f\n", mib(table->problem->sum_bytes));
+    const struct rfx_tensor *in = &graph->nodes[graph->input].out;
+    size_t smallest_objects = table->objects[0];
+    for (int k = 1; k < RFX_OBJECTS_COUNT; k++)
+        if (table->objects[k] < smallest_objects) smallest_objects = table->objects[k];
+    printf("%s, %lldx%lld: %d intermediate tensors\n\n", model, (long long)in->h, (long long)in->w,
+           table->problem->n);
+    printf("%-16s%14s  %10s\n", "MiB", "shared objects", "one arena");
+    for (int k = 0; k < N_TABLE_ROWS; k++) print_row(table, &table_rows[k], smallest_objects);
+    printf("%-16s%14s  ", "best of all", "-");
+    print_cell(10, best->arena_bytes, best->arena_bytes);
+    printf("  %s%s\n", best->method, best->optimal ? "; proven: none is smaller" : "");
+    printf("%-16s%14.3f  %10.3f    Lower Bound: sum of positional maximums; largest breadth\n",
+           "lower bound", mib(table->objects_bound), mib(best->lower_bound_bytes));
+    printf("%-16s%14.3f  %10.3f    Naive: nothing shared\n\n* smallest of its column\n", "naive",
+           mib(table->problem->sum_bytes), mib(table->problem->sum_bytes));
 }
 
 int rfx_cmd_memory(const struct rfx_cli_options *options) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = NULL;
-    struct memory_table table = {0};
+    struct memory_table table = {.mem = mem};
     struct rfx_error err = {{0}};
     if (mem == NULL) return RFX_EXIT_SYSTEM;
+    if (options->plot != NULL && !rfx_chart_name_ok(options->plot)) {
+        rfx_cli_message("--plot '%s': charts are .svg or .png", options->plot);
+        rfx_memory_free(mem);
+        return RFX_EXIT_USAGE;
+    }
     int code = rfx_cli_load(mem, options, options->size.y, options->size.x, &graph);
     if (code == RFX_EXIT_DONE) {
-        enum rfx_status status = list_items(mem, graph, &table.problem, &err);
-        if (status == RFX_OK) status = fill(mem, &table, &err);
+        enum rfx_status status = list_items(&table, graph, &err);
+        if (status == RFX_OK) status = fill(&table, &err);
+        if (status == RFX_OK && options->plot != NULL) status = draw(&table, graph, options, &err);
         if (status != RFX_OK)
             code = rfx_cli_fail(status, &err);
         else if (options->json)
-            code = print_json(options, &table);
+            code = print_json(options, &table, graph);
         else
-            print_text(&table);
+            print_text(&table, graph, options->args[0]);
     }
+    rfx_memory_release(mem, table.best_offsets);
+    rfx_memory_release(mem, table.nodes);
     rfx_place_problem_free(table.problem);
     rfx_graph_free(graph);
     rfx_memory_free(mem);

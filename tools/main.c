@@ -103,12 +103,15 @@ static const struct rfx_cli_command commands[] = {
      ".png.\n",
      "rfexec chart ratios.csv -o ratios.svg --x-label 'image size [px]' --y-label ratio --log-y\n",
      RFX_CLI_OUTPUT | RFX_CLI_CHART, 1, 1, rfx_cmd_chart},
-    {"memory", "MODEL [--size HxW] [--no-fuse] [--json]", "every placement strategy side by side",
+    {"memory", "MODEL [--size HxW] [--no-fuse] [--plot FILE] [--json]",
+     "every placement strategy side by side",
      "What the intermediate tensors of an untiled run take with each strategy for shared objects\n"
      "and for offsets in one arena, with the lower bounds. The image and the outputs do not "
      "count.\n",
-     "rfexec memory mobilenet_v2 --size 224x224\n",
-     RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_JSON, 1, 1, rfx_cmd_memory},
+     "rfexec memory mobilenet_v2 --size 224x224\n"
+     "rfexec memory net.onnx --size 512x512 --plot placement.svg\n",
+     RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PICTURE | RFX_CLI_JSON, 1, 1,
+     rfx_cmd_memory},
     {"models", "[--json]", "the built-in networks", "", "rfexec models\n", RFX_CLI_JSON, 0, 0,
      rfx_cmd_models},
 };

@@ -56,6 +56,8 @@ static const struct option_row rows[] = {
      "where the network is cut (default: where the least memory is needed)", 0},
     {"plot", 0, KIND_TEXT, RFX_CLI_PLOT, AT(plot), "FILE",
      "also draw the memory over the layers, .svg or .png; tiled with --tiles or --split", 0},
+    {"plot", 0, KIND_TEXT, RFX_CLI_PICTURE, AT(plot), "FILE",
+     "also draw the best placement, .svg or .png: time across, address up", 0},
     {"title", 0, KIND_TEXT, RFX_CLI_CHART, AT(title), "TEXT", "above the chart", 0},
     {"subtitle", 0, KIND_TEXT, RFX_CLI_CHART, AT(subtitle), "TEXT", "below the title", 0},
     {"x-label", 0, KIND_TEXT, RFX_CLI_CHART, AT(x_label), "TEXT", "what x is, with its unit", 0},

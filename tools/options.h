@@ -25,12 +25,13 @@ enum rfx_cli_group {
     RFX_CLI_RUNS = 1 << 7,
     RFX_CLI_JSON = 1 << 8,
     RFX_CLI_CSV = 1 << 9,
-    RFX_CLI_CURVE = 1 << 10, /* --tiles N or RxC, --baseline */
-    RFX_CLI_PLOT = 1 << 11,  /* --plot, --split */
-    RFX_CLI_CHART = 1 << 12, /* titles and axes of a chart */
-    RFX_CLI_FUSE = 1 << 20,  /* --no-fuse, --no-fuse-add */
-    RFX_CLI_EAGER = 1 << 21, /* --no-fuse alone, where --baseline says the rest */
-    RFX_CLI_PLACE = 1 << 24, /* --strategy, --capacity */
+    RFX_CLI_CURVE = 1 << 10,   /* --tiles N or RxC, --baseline */
+    RFX_CLI_PLOT = 1 << 11,    /* --plot, --split */
+    RFX_CLI_CHART = 1 << 12,   /* titles and axes of a chart */
+    RFX_CLI_FUSE = 1 << 20,    /* --no-fuse, --no-fuse-add */
+    RFX_CLI_EAGER = 1 << 21,   /* --no-fuse alone, where --baseline says the rest */
+    RFX_CLI_PLACE = 1 << 24,   /* --strategy, --capacity */
+    RFX_CLI_PICTURE = 1 << 25, /* --plot of a placement */
 };
 
 enum { RFX_CLI_MAX_ARGS = 16 };

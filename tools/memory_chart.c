@@ -1,0 +1,83 @@
+/* See memory_chart.h. */
+#include "memory_chart.h"
+
+#include <stdio.h>
+
+#include "placement_chart.h"
+#include "tiler/splits.h"
+
+enum { SUBJECT_CHARS = 120 };
+
+enum kind { POINTWISE, DEPTHWISE, CONVOLUTION, POOLING, JOIN, ELEMENTWISE, OTHER, KIND_COUNT };
+
+/* The same colours in the picture of every network. */
+static const struct rfx_placement_kind kinds[] = {
+    {"1x1 convolution", 6},    {"depthwise, grouped", 5}, {"convolution", 1}, {"pooling", 3},
+    {"sum, concatenation", 4}, {"norm, activation", 2},   {"other", 8},
+};
+_Static_assert(sizeof kinds / sizeof kinds[0] == KIND_COUNT, "one row per kind");
+
+bool rfx_memory_is_step(const struct rfx_graph *graph, int node) {
+    return graph->nodes[node].op != RFX_OP_INPUT && !rfx_node_is_constant(&graph->nodes[node]);
+}
+
+static enum kind conv_kind(const struct rfx_conv_attr *conv) {
+    if (conv->groups > 1) return DEPTHWISE;
+    return conv->kh == 1 && conv->kw == 1 ? POINTWISE : CONVOLUTION;
+}
+
+static enum kind node_kind(const struct rfx_node *node) {
+    enum rfx_op op = node->op;
+    if (op == RFX_OP_CONV || op == RFX_OP_CONV_TRANSPOSE) return conv_kind(&node->attr.conv);
+    if (op == RFX_OP_POOL_MAX || op == RFX_OP_POOL_AVG || op == RFX_OP_POOL_ADAPTIVE_AVG ||
+        op == RFX_OP_GLOBAL_POOL || op == RFX_OP_REDUCE)
+        return POOLING;
+    if (op == RFX_OP_BINARY || op == RFX_OP_CONCAT || op == RFX_OP_PLAIN_BINARY ||
+        op == RFX_OP_PLAIN_CONCAT)
+        return JOIN;
+    if (op == RFX_OP_AFFINE || op == RFX_OP_ACTIVATION || op == RFX_OP_LRN || op == RFX_OP_SOFTMAX)
+        return ELEMENTWISE;
+    return OTHER;
+}
+
+enum rfx_status rfx_memory_chart(struct rfx_memory *mem,
+                                 const struct rfx_memory_placement *placement, const char *path,
+                                 struct rfx_error *err) {
+    const struct rfx_graph *graph = placement->graph;
+    const struct rfx_tensor *in = &graph->nodes[graph->input].out;
+    size_t n = (size_t)placement->problem->n, n_nodes = (size_t)graph->n_nodes;
+    char subject[SUBJECT_CHARS];
+    const char **names = rfx_memory_calloc(mem, n + n_nodes, sizeof *names);
+    int *of_kind = rfx_memory_calloc(mem, n, sizeof *of_kind);
+    enum rfx_status status = RFX_OK;
+    if (names == NULL || of_kind == NULL) {
+        status = rfx_memory_fail(mem, "picture", (n + n_nodes) * sizeof *names, err);
+        goto done;
+    }
+    const char **steps = names + n;
+    int n_steps = 0;
+    for (int i = 0; i < graph->n_nodes; ++i)
+        if (rfx_memory_is_step(graph, i)) steps[n_steps++] = rfx_split_label(graph, i);
+    for (size_t i = 0; i < n; ++i) {
+        names[i] = rfx_split_label(graph, placement->nodes[i]);
+        of_kind[i] = (int)node_kind(&graph->nodes[placement->nodes[i]]);
+    }
+    (void)snprintf(subject, sizeof subject, "%.80s, %lldx%lld", placement->model, (long long)in->h,
+                   (long long)in->w);
+    struct rfx_placement_picture picture = {.subject = subject,
+                                            .items = "tensors",
+                                            .problem = placement->problem,
+                                            .offsets = placement->offsets,
+                                            .result = &placement->result,
+                                            .names = names,
+                                            .kinds = of_kind,
+                                            .kind = kinds,
+                                            .n_kinds = KIND_COUNT,
+                                            .steps = steps,
+                                            .n_steps = n_steps};
+    status = rfx_placement_chart_write(mem, &picture, path, err);
+done:
+    rfx_memory_release(mem, of_kind);
+    rfx_memory_release(mem, names);
+    return status;
+}
