@@ -9,7 +9,7 @@
 enum {
     RFX_CHART_LABEL_PX = 28, /* the x axis' label with its margins */
     RFX_CHART_LEGEND_ROW_PX = 21,
-    RFX_CHART_LEFT_PX = 70, /* margins of charts with boxes; gnuplot finds those of the others */
+    RFX_CHART_LEFT_PX = 78, /* margins of charts with boxes; gnuplot finds those of the others */
     RFX_CHART_RIGHT_PX = 22,
     RFX_CHART_TOP_PX = 66,
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "placement_chart.h"
 #include "report.h"
 #include "tiler/packer.h"
 #include "tiler/placement_csv.h"
@@ -105,6 +106,19 @@ static enum rfx_status write_file(const struct alloc_job *job, const char *path,
     return status;
 }
 
+/* Draws the answer to --plot. */
+static enum rfx_status draw(struct rfx_memory *mem, const struct rfx_cli_options *options,
+                            const struct alloc_job *job, struct rfx_error *err) {
+    const char *slash = strrchr(options->args[0], '/');
+    struct rfx_placement_picture picture = {.subject = slash != NULL ? slash + 1 : options->args[0],
+                                            .items = "items",
+                                            .problem = job->problem,
+                                            .offsets = job->offsets,
+                                            .result = &job->result,
+                                            .names = job->table->ids};
+    return rfx_placement_chart_write(mem, &picture, options->plot, err);
+}
+
 static json_t *items_json(const struct alloc_job *job) {
     json_t *items = json_array();
     for (int i = 0; i < job->table->n; i++) {
@@ -153,12 +167,19 @@ int rfx_cmd_alloc(const struct rfx_cli_options *options) {
     struct alloc_job job = {0};
     struct rfx_error err = {{0}};
     if (mem == NULL) return RFX_EXIT_SYSTEM;
+    if (options->plot != NULL && !rfx_chart_name_ok(options->plot)) {
+        rfx_cli_message("--plot '%s': charts are .svg or .png", options->plot);
+        rfx_memory_free(mem);
+        return RFX_EXIT_USAGE;
+    }
     int code = RFX_EXIT_DONE;
     enum rfx_status status = pack(mem, options, &job, &err);
     if (status == RFX_OK) {
         status = check_capacity(&job, options->capacity_bytes, &err);
         bool fits = status == RFX_OK;
         if (fits && options->output != NULL) status = write_file(&job, options->output, &err);
+        if (fits && status == RFX_OK && options->plot != NULL)
+            status = draw(mem, options, &job, &err);
         if (fits == (status == RFX_OK)) code = report(options, &job, fits ? NULL : &err);
     }
     if (status != RFX_OK) code = rfx_cli_fail(status, &err);

@@ -86,17 +86,17 @@ static const struct rfx_cli_command commands[] = {
     {"export", "BUILTIN -o FILE.onnx [--seed N] [--size HxW]", "write a built-in network as ONNX",
      "", "rfexec export mobilenet_v2 -o mobilenet_v2.onnx\n",
      RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_OUTPUT, 1, 1, rfx_cmd_export},
-    {"alloc", "PROBLEM.csv [--strategy NAME] [--capacity BYTES] [-o FILE] [--json]",
+    {"alloc", "PROBLEM.csv [--strategy NAME] [--capacity BYTES] [-o FILE] [--plot FILE] [--json]",
      "pack buffers of given sizes and lifetimes into one arena",
-     "PROBLEM has the columns id,lower,upper,size and perhaps alignment: each item needs size "
-     "bytes\n"
-     "from lower up to, not including, upper. The answer is the same table with offsets. The best\n"
-     "of all strategies is followed by an exact search of at most 10 s. Exit code 4 when nothing\n"
-     "fits --capacity; the message says whether that is proven.\n",
-     "rfexec alloc problem.csv -o placed.csv\n"
+     "PROBLEM has the columns id,lower,upper,size and perhaps alignment: each item needs size\n"
+     "bytes from time lower up to, not including, upper. The answer is the same table with an\n"
+     "offset for each, on stdout or in -o. The best of all strategies is followed by an exact\n"
+     "search of at most 10 s. Exit code 4 when nothing fits --capacity; the message says whether\n"
+     "that is proven.\n",
+     "rfexec alloc problem.csv -o placed.csv --plot placed.svg\n"
      "rfexec alloc problem.csv --strategy by-size --json\n"
      "rfexec alloc problem.csv --capacity 1MiB\n",
-     RFX_CLI_PLACE | RFX_CLI_OUTPUT | RFX_CLI_JSON, 1, 1, rfx_cmd_alloc},
+     RFX_CLI_PLACE | RFX_CLI_OUTPUT | RFX_CLI_PICTURE | RFX_CLI_JSON, 1, 1, rfx_cmd_alloc},
     {"chart", "DATA.csv -o FILE [--title TEXT] [--x-label TEXT] [--y-label TEXT]",
      "draw lines from a table",
      "DATA.csv ('-': standard input) has rows series,x,y or series,x,y,label; -o is .svg or "
@@ -104,10 +104,10 @@ static const struct rfx_cli_command commands[] = {
      "rfexec chart ratios.csv -o ratios.svg --x-label 'image size [px]' --y-label ratio --log-y\n",
      RFX_CLI_OUTPUT | RFX_CLI_CHART, 1, 1, rfx_cmd_chart},
     {"memory", "MODEL [--size HxW] [--no-fuse] [--plot FILE] [--json]",
-     "every placement strategy side by side",
-     "What the intermediate tensors of an untiled run take with each strategy for shared objects\n"
-     "and for offsets in one arena, with the lower bounds. The image and the outputs do not "
-     "count.\n",
+     "what the tensors between layers need with every placement strategy, side by side",
+     "For a run of whole maps. Shared objects: tensors take turns in buffers of their own. One\n"
+     "arena: each tensor has an offset in it. Below: no arena is smaller than the lower bound,\n"
+     "naive is every tensor by itself. The image and the outputs do not count.\n",
      "rfexec memory mobilenet_v2 --size 224x224\n"
      "rfexec memory net.onnx --size 512x512 --plot placement.svg\n",
      RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PICTURE | RFX_CLI_JSON, 1, 1,

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Draws the figures of paper 003 that docs/reproduction.md compares: 1, 2, 8a to 8d, 9a, 9b.
+# Draws the figures of paper 003 that docs/reproduction.md compares (1, 2, 8a to 8d, 9a, 9b) and the
+# placement of docs/memory_placement.md.
 #
 #   tools/make_figures.sh [RFEXEC [DIRECTORY]]
 #
@@ -109,4 +110,5 @@ for size in 224 1024; do
             -o "$out/figure_9$letter$suffix.svg" >/dev/null
     done
 done
+"$rfexec" memory mobilenet_v2 --size 224x224 --plot "$out/placement_mobilenet_v2.svg" >/dev/null
 ls "$out" >&2

@@ -47,6 +47,25 @@ has layers.txt features.18
 has table1.json '"command": "analyze"'
 [ "$(head -c 4 table1.png | od -An -c | tr -d ' ')" = '211PNG' ] || fail "table1.png is no PNG"
 
+# Placements: a filled rectangle for each of the 55 tensors and the five kinds in the legend.
+"$rfexec" memory mobilenet_v2 --size 224x224 --plot place.svg >place.txt
+has place.svg "mobilenet_v2, 224x224: 55 tensors in 5.742 MiB" "strategy by-size; proven" \
+    "lower bound 5.742 MiB" "peak: 5.742 MiB alive at features.2.conv.1.2" "address [MiB]" \
+    "features.2.conv.0.2  4.594 MiB" "depthwise, grouped" "features.17"
+[ "$(grep -c '<polygon fill' place.svg)" = 60 ] || fail "place.svg: not 55 + 5 rectangles"
+has place.txt "by-size                  6.699 *     5.742 *  Greedy by Size" \
+    "lower bound              6.604       5.742 " "by-size; proven: none is smaller"
+"$rfexec" memory mobilenet_v2 --size 224x224 --json >place.json
+[ "$(grep -c '"offset"' place.json)" = 55 ] || fail "place.json: not 55 offsets"
+# a beside b, then c where a was: 7 bytes are alive at 1
+printf 'id,lower,upper,size\na,0,2,4\nb,1,3,3\nc,2,4,4\n' >problem.csv
+"$rfexec" alloc problem.csv --plot alloc.svg -o placed.csv 2>alloc.txt
+has alloc.svg "problem.csv: 3 items in 7 bytes" "peak: 7 bytes alive from 1 to 2" "address [bytes]"
+[ "$(grep -c '<polygon fill' alloc.svg)" = 5 ] || fail "alloc.svg: not 3 + 2 rectangles"
+expect 2 ".svg or .png" memory resnet18 --plot no.pdf
+expect 2 ".svg or .png" alloc problem.csv --plot no
+expect 4 "at least 7" alloc problem.csv --capacity 5 --plot no.svg
+
 # Tiles by hand: after module 1 the receptive field is 15, a tile of 56 needs 70 pixels; a 2x2 pool
 # changes nothing (L2 and L3 of the paper's figure 8); after module 2 (40, jump 2, 28 positions) 94.
 "$rfexec" curve toy:m=3,b=2,n=3,cst=32 --size 224x224 --tiles 4x4 --csv >toy.csv
