@@ -10,7 +10,7 @@
 
 static const double LETTER = 0.61;    /* average width over height of the font */
 static const double FONT_PX = 1.15;   /* pixels per unit of the script's font sizes */
-static const double LABEL_GAP_PX = 6; /* left free in a box beside its label, both sides together */
+static const double LABEL_GAP_PX = 8; /* left free in a box beside its label, both sides together */
 static const int font_sizes[] = {12, 11, 10, 9};
 enum { N_FONT_SIZES = sizeof font_sizes / sizeof font_sizes[0], MAX_LABEL_BYTES = 160 };
 
