@@ -88,11 +88,14 @@ static const struct rfx_cli_command commands[] = {
      RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_OUTPUT, 1, 1, rfx_cmd_export},
     {"alloc", "PROBLEM.csv [--strategy NAME] [--capacity BYTES] [-o FILE] [--plot FILE] [--json]",
      "pack buffers of given sizes and lifetimes into one arena",
-     "PROBLEM has the columns id,lower,upper,size and perhaps alignment: each item needs size\n"
-     "bytes from time lower up to, not including, upper. The answer is the same table with an\n"
-     "offset for each, on stdout or in -o. The best of all strategies is followed by an exact\n"
-     "search of at most 10 s. Exit code 4 when nothing fits --capacity; the message says whether\n"
-     "that is proven.\n",
+     "Each item needs size bytes from time lower up to, not including, upper. PROBLEM.csv:\n"
+     "  id,lower,upper,size,alignment      alignment may be left out\n"
+     "  a,0,2,4096,64\n"
+     "  b,1,3,1024,64\n"
+     "The answer is the same table with an offset for each item, on stdout or in -o. Without\n"
+     "--strategy the best of all is taken, after an exact search of at most 10 s where it may be\n"
+     "improved. Exit code 4 when nothing fits --capacity; the message says whether that is "
+     "proven.\n",
      "rfexec alloc problem.csv -o placed.csv --plot placed.svg\n"
      "rfexec alloc problem.csv --strategy by-size --json\n"
      "rfexec alloc problem.csv --capacity 1MiB\n",

@@ -47,7 +47,7 @@ struct rfx_placement_chart {
 };
 
 static struct unit choose_unit(size_t bytes) {
-    if (bytes >= (size_t)10 << 30) return (struct unit){"GiB", 1073741824.0};
+    if (bytes >= (size_t)2 << 30) return (struct unit){"GiB", 1073741824.0};
     if (bytes >= (size_t)1 << 20) return (struct unit){"MiB", 1048576.0};
     if (bytes >= (size_t)10 << 10) return (struct unit){"KiB", 1024.0};
     return (struct unit){"bytes", 1.0};
