@@ -535,18 +535,18 @@ static void test_memory(void **state) {
                      (112 * 112 * 96 + 56 * 56 * 96) * 4);
     assert_int_equal(integer_at(doc, "best.arena_bytes"), (112 * 112 * 96 + 56 * 56 * 96) * 4);
     assert_true(json_is_true(at(doc, "best.optimal")));
-    const json_t *items = at(doc, "best.items");
+    json_t *items = at(doc, "best.items");
     size_t n = json_array_size(items);
     assert_int_equal(n, integer_at(doc, "tensors"));
     for (size_t i = 0; i < n; ++i) {
-        const json_t *a = json_array_get(items, i);
+        json_t *a = json_array_get(items, i);
         long long a_end = integer_at(a, "offset") + integer_at(a, "size");
         assert_true(a_end <= integer_at(doc, "best.arena_bytes"));
         for (size_t k = 0; k < i; ++k) {
-            const json_t *b = json_array_get(items, k);
-            bool in_time = integer_at(a, "lower") < integer_at(b, "upper") &&
-                           integer_at(b, "lower") < integer_at(a, "upper");
-            bool in_space =
+            json_t *b = json_array_get(items, k);
+            int in_time = integer_at(a, "lower") < integer_at(b, "upper") &&
+                          integer_at(b, "lower") < integer_at(a, "upper");
+            int in_space =
                 integer_at(a, "offset") < integer_at(b, "offset") + integer_at(b, "size") &&
                 integer_at(b, "offset") < a_end;
             if (in_time && in_space) fail_msg("tensors %zu and %zu share bytes", i, k);
