@@ -29,7 +29,7 @@ enum rfx_op {
     RFX_OP_ACTIVATION,     /* either layout */
     RFX_OP_BINARY,         /* two maps; a dimension (c, h or w) of 1 is broadcast */
     RFX_OP_CONCAT,         /* along channels */
-    RFX_OP_CHANNEL_SELECT, /* out channel i = in channel map[i]: slice, split, gather, shuffle */
+    RFX_OP_CHANNEL_SELECT, /* out channel i = in channel map[i], -1: zero; slice, shuffle, pad */
     RFX_OP_PAD,            /* rows and columns; negative pads crop */
     RFX_OP_CROP,           /* rows and columns with a start and a step */
     RFX_OP_RESIZE,

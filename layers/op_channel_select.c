@@ -1,4 +1,5 @@
-/* CHANNEL_SELECT: output channel i is input channel map[i] (slice, split, gather, shuffle). */
+/* CHANNEL_SELECT: output channel i is input channel map[i] (slice, split, gather, shuffle), or zero
+ * where map[i] is -1 (channels padded). */
 #include "layers/infer.h"
 
 static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
@@ -8,7 +9,7 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
     for (int64_t i = 0; i < node->attr.select.count; i++) {
         int64_t from = node->attr.select.map[i];
-        if (from < 0 || from >= in->c)
+        if (from < -1 || from >= in->c)
             return rfx_fail(err, RFX_STATUS_MALFORMED,
                             "Select '%s': channel %lld of an input of %lld", node->name,
                             (long long)from, (long long)in->c);
@@ -25,7 +26,7 @@ static void run(const struct rfx_run_args *args) {
         const float *from = rfx_view_at(&args->in[0], y, r.x0);
         float *to = rfx_view_at(&args->out, y, r.x0);
         for (int64_t x = r.x0; x < r.x1; x++, from += c_in, to += c_out)
-            for (int64_t i = 0; i < c_out; i++) to[i] = from[map[i]];
+            for (int64_t i = 0; i < c_out; i++) to[i] = map[i] < 0 ? 0.0f : from[map[i]];
     }
 }
 

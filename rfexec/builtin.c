@@ -27,6 +27,13 @@ static const struct rfx_builtin builtin_list[] = {
     {"mnasnet1_3", "MNASNet-B1 of width 1.3"},
     {"unet", "U-Net, two classes per pixel; skips are concatenated"},
     {"fsrcnn", "FSRCNN on colour pictures; fsrcnn:S enlarges S times (2 to 4)"},
+    {"inception_v4", "Inception-v4, TF-slim's form"},
+    {"resnet_v2_101", "ResNet-101 v2 with pre-activation, TF-slim's form"},
+    {"deeplab_v3", "DeepLab v3 on MobileNetV2 0.5, output stride 8; deeplab_v3:W scales its width"},
+    {"posenet", "PoseNet on MobileNetV1 0.75, four outputs; posenet:W scales its width"},
+    {"blazeface", "BlazeFace, front camera: boxes and scores"},
+    {"srgan", "SRGAN's generator, enlarges four times"},
+    {"yolov1", "YOLOv1, 24 convolutions and two fully connected layers"},
     {"table1", "the sequential network of the paper's table 1"},
     {"toy", "the paper's parametric network; toy:m=3,b=2,n=3,cst=32 sets its parameters"},
 };
@@ -51,6 +58,13 @@ static const struct recipe {
     {rfx_builtin_mnasnet, {.width = 0}, 224},
     {rfx_builtin_unet, {.width = 0}, 256},
     {rfx_builtin_fsrcnn, {.scale = 2}, 224},
+    {rfx_builtin_inception_v4, {.width = 0}, 299},
+    {rfx_builtin_resnet_v2, {.blocks = {3, 4, 23, 3}}, 224},
+    {rfx_builtin_deeplab_v3, {.width = 0.5}, 257},
+    {rfx_builtin_posenet, {.width = 0.75, .columns = 257}, 353},
+    {rfx_builtin_blazeface, {.width = 0}, 128},
+    {rfx_builtin_srgan, {.width = 0}, 96},
+    {rfx_builtin_yolo_v1, {.width = 0}, 448},
     {rfx_builtin_table1, {.width = 0}, 32},
     {rfx_builtin_toy, {.toy = {.modules = 3, .blocks = 2, .convs = 3, .channels = 32}}, 224},
 };
@@ -152,8 +166,9 @@ static enum rfx_status build_layers(struct rfx_graph *graph, const struct recipe
                                     const struct rfx_load_options *options, struct rfx_error *err) {
     struct rfx_builder builder;
     rfx_builder_init(&builder, graph, options->seed, err);
+    int64_t columns = config->columns != 0 ? config->columns : recipe->size;
     int x = rfx_builder_input(&builder, 3, options->h != 0 ? options->h : recipe->size,
-                              options->w != 0 ? options->w : recipe->size);
+                              options->w != 0 ? options->w : columns);
     recipe->build(&builder, x, config);
     rfx_builder_free(&builder);
     if (builder.status != RFX_OK) return builder.status;

@@ -38,6 +38,14 @@ struct rfx_act rfx_act_sigmoid(void) {
     return (struct rfx_act){.kind = RFX_ACT_SIGMOID, .slope = -1};
 }
 
+struct rfx_act rfx_act_leaky_relu(float slope) {
+    return (struct rfx_act){.kind = RFX_ACT_LEAKY_RELU, .alpha = slope, .slope = -1};
+}
+
+struct rfx_act rfx_act_tanh(void) {
+    return (struct rfx_act){.kind = RFX_ACT_TANH, .slope = -1};
+}
+
 void rfx_builder_init(struct rfx_builder *b, struct rfx_graph *graph, uint64_t seed,
                       struct rfx_error *err) {
     *b = (struct rfx_builder){.graph = graph, .seed = seed, .err = err, .status = RFX_OK};
@@ -57,12 +65,12 @@ int64_t rfx_builder_channels(const struct rfx_builder *b, int node) {
     return b->status == RFX_OK ? b->graph->nodes[node].out.c : 1;
 }
 
-static struct rfx_signal signal_of(const struct rfx_builder *b, int node) {
+struct rfx_signal rfx_builder_signal(const struct rfx_builder *b, int node) {
     return b->status == RFX_OK ? b->signal[node] : (struct rfx_signal){.mean = 0, .square = 1};
 }
 
 static float variance_of(const struct rfx_builder *b, int node) {
-    struct rfx_signal signal = signal_of(b, node);
+    struct rfx_signal signal = rfx_builder_signal(b, node);
     return fmaxf(signal.square - signal.mean * signal.mean, 1e-3f * signal.square + 1e-12f);
 }
 
@@ -88,7 +96,7 @@ int rfx_builder_add_node(struct rfx_builder *b, const struct rfx_node *node, flo
 
 /* A node whose output is distributed as that of node `like`. */
 static int add_like(struct rfx_builder *b, const struct rfx_node *node, int like) {
-    struct rfx_signal signal = signal_of(b, like);
+    struct rfx_signal signal = rfx_builder_signal(b, like);
     return rfx_builder_add_node(b, node, signal.mean, signal.square);
 }
 
@@ -142,13 +150,13 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
     int64_t pad_w = spec.pad_w != 0 ? spec.pad_w : spec.pad;
     int64_t per_group = rfx_builder_channels(b, in) / groups;
     bool mirrored = per_group % 2 == 0, depthwise = groups > 1 && per_group == 1 && !spec.bias;
-    float taken = mirrored ? variance_of(b, in) : signal_of(b, in).square;
+    float taken = mirrored ? variance_of(b, in) : rfx_builder_signal(b, in).square;
     /* Without a batch norm to follow, the weights make the output of variance 1. */
     float gain = spec.bias ? 1.0f / taken : 2.0f;
     float bound = sqrtf(3.0f * gain / (float)(per_group * spec.kh * kw));
     float low = -bound, mean = 0.0f, square = gain * taken;
     if (depthwise) { /* nothing to cancel with: a blur that varies, whose mean is foreseen */
-        struct rfx_signal signal = signal_of(b, in);
+        struct rfx_signal signal = rfx_builder_signal(b, in);
         float taps = (float)(spec.kh * kw), sum = 0.3f * bound * taps;
         low = -0.4f * bound;
         mean = sum * signal.mean;
@@ -168,6 +176,8 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
                                             .oc = spec.oc,
                                             .bias = -1,
                                             .scale = -1};
+    if (spec.same)
+        node.attr.conv.pads = rfx_builder_same_pads(b, in, spec.kh, kw, stride, dilation);
     node.attr.conv.weight =
         add_weight(b, name, "weight", shape, low, bound, mirrored ? spec.kh * kw : 0);
     if (spec.bias)
@@ -178,7 +188,7 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
 
 int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, float gain) {
     int64_t c = rfx_builder_channels(b, in);
-    struct rfx_signal signal = signal_of(b, in);
+    struct rfx_signal signal = rfx_builder_signal(b, in);
     float deviation = sqrtf(variance_of(b, in)), centre = gain * signal.mean / deviation;
     float scale = gain / (deviation + 1e-5f);
     struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
@@ -230,7 +240,7 @@ int rfx_builder_add(struct rfx_builder *b, const char *name, int left, int right
     int in[2] = {left, right};
     struct rfx_node node = {.op = RFX_OP_BINARY, .name = name, .n_in = 2, .in = in};
     node.attr.binary.kind = RFX_BINARY_ADD;
-    struct rfx_signal l = signal_of(b, left), r = signal_of(b, right);
+    struct rfx_signal l = rfx_builder_signal(b, left), r = rfx_builder_signal(b, right);
     return rfx_builder_add_node(b, &node, l.mean + r.mean,
                                 l.square + r.square + 2.0f * l.mean * r.mean);
 }
@@ -239,7 +249,7 @@ int rfx_builder_mul(struct rfx_builder *b, const char *name, int left, int right
     int in[2] = {left, right};
     struct rfx_node node = {.op = RFX_OP_BINARY, .name = name, .n_in = 2, .in = in};
     node.attr.binary.kind = RFX_BINARY_MUL;
-    struct rfx_signal l = signal_of(b, left), r = signal_of(b, right);
+    struct rfx_signal l = rfx_builder_signal(b, left), r = rfx_builder_signal(b, right);
     return rfx_builder_add_node(b, &node, l.mean * r.mean, l.square * r.square);
 }
 
@@ -247,7 +257,7 @@ int rfx_builder_concat(struct rfx_builder *b, const char *name, const int *in, i
     struct rfx_node node = {.op = RFX_OP_CONCAT, .name = name, .n_in = n_in, .in = in};
     float mean = 0.0f, square = 0.0f, channels = 0.0f;
     for (int k = 0; k < n_in; k++) {
-        struct rfx_signal signal = signal_of(b, in[k]);
+        struct rfx_signal signal = rfx_builder_signal(b, in[k]);
         float c = (float)rfx_builder_channels(b, in[k]);
         mean += c * signal.mean;
         square += c * signal.square;
@@ -268,7 +278,7 @@ int rfx_builder_conv_transpose(struct rfx_builder *b, const char *name, int in, 
     if (b->status != RFX_OK) return -1;
     int64_t ic = rfx_builder_channels(b, in);
     float taps = (float)(spec.k * spec.k) / (float)(spec.stride * spec.stride);
-    float bound = sqrtf(3.0f / ((float)ic * taps * signal_of(b, in).square));
+    float bound = sqrtf(3.0f / ((float)ic * taps * rfx_builder_signal(b, in).square));
     struct rfx_shape shape = {4, {ic, oc, spec.k, spec.k}};
     struct rfx_node node = {.op = RFX_OP_CONV_TRANSPOSE, .name = name, .n_in = 1, .in = &in};
     node.attr.conv = (struct rfx_conv_attr){.kh = spec.k,
@@ -304,7 +314,7 @@ int rfx_builder_max_pool(struct rfx_builder *b, const char *name, int in,
     node.attr.pool = pool;
     if (node.attr.pool.dh == 0) node.attr.pool.dh = 1;
     if (node.attr.pool.dw == 0) node.attr.pool.dw = 1;
-    struct rfx_signal signal = signal_of(b, in);
+    struct rfx_signal signal = rfx_builder_signal(b, in);
     return rfx_builder_add_node(b, &node, signal.mean + 0.3f * sqrtf(signal.square),
                                 1.5f * signal.square);
 }

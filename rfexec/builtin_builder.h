@@ -38,6 +38,7 @@ struct rfx_conv_spec {
     int64_t stride, groups, dilation;
     int64_t pad, pad_h, pad_w; /* pad: all four sides; or pad_h top and bottom, pad_w the others */
     bool bias;
+    bool same; /* TensorFlow's SAME instead of pads: see rfx_builder_same_pads */
 };
 
 /* A square transposed convolution: pad is cut from all four sides. */
@@ -50,6 +51,9 @@ void rfx_builder_init(struct rfx_builder *b, struct rfx_graph *graph, uint64_t s
 
 /* Frees what the builder holds, not the graph. */
 void rfx_builder_free(struct rfx_builder *b);
+
+/* What is expected of a node's elements; mean 0 and square 1 after an error. */
+struct rfx_signal rfx_builder_signal(const struct rfx_builder *b, int node);
 
 /* Records a failure unless there is one already; returns -1. */
 int rfx_builder_fail(struct rfx_builder *b, enum rfx_status status);
@@ -80,12 +84,36 @@ int rfx_builder_avg_pool(struct rfx_builder *b, const char *name, int in,
                          struct rfx_pool_attr pool);
 int rfx_builder_max_pool(struct rfx_builder *b, const char *name, int in,
                          struct rfx_pool_attr pool);
+/* As TensorFlow's: padding does not count. */
+int rfx_builder_avg_pool_inside(struct rfx_builder *b, const char *name, int in,
+                                struct rfx_pool_attr pool);
 int rfx_builder_adaptive_avg(struct rfx_builder *b, const char *name, int in, int64_t oh,
                              int64_t ow);
 int rfx_builder_global_mean(struct rfx_builder *b, const char *name, int in);
 
 /* (1, c, h, w) -> (1, c * h * w) in that order: two nodes, the second called `name`. */
 int rfx_builder_flatten(struct rfx_builder *b, const char *name, int in);
+
+/* TensorFlow's SAME padding of a window on node `in`: ceil(size / stride) outputs, the odd row or
+ * column of padding at the end, so pads depend on the map's size. */
+struct rfx_pads rfx_builder_same_pads(const struct rfx_builder *b, int in, int64_t kh, int64_t kw,
+                                      int64_t stride, int64_t dilation);
+
+/* Bilinear, corners aligned, to oh x ow. */
+int rfx_builder_resize(struct rfx_builder *b, const char *name, int in, int64_t oh, int64_t ow);
+
+/* torch.nn.PixelShuffle. */
+int rfx_builder_pixel_shuffle(struct rfx_builder *b, const char *name, int in, int64_t block);
+
+/* Channels of zeros behind those of `in`, until there are c. */
+int rfx_builder_pad_channels(struct rfx_builder *b, const char *name, int in, int64_t c);
+
+/* Maps of per_row * k channels as rows of k numbers, in the order of rows, columns and channels:
+ * (1, c, h, w) -> (1, h * w * c / k, k). Two nodes, the second called `name`. */
+int rfx_builder_rows(struct rfx_builder *b, const char *name, int in, int64_t k);
+
+/* Tensors of rows, one behind the other: (1, n, k) and (1, m, k) -> (1, n + m, k). */
+int rfx_builder_join_rows(struct rfx_builder *b, const char *name, int left, int right);
 
 /* torch.nn.Linear with bias on (1, k). */
 int rfx_builder_linear(struct rfx_builder *b, const char *name, int in, int64_t m);
@@ -102,4 +130,6 @@ struct rfx_act rfx_act_relu(void);
 struct rfx_act rfx_act_relu6(void);
 struct rfx_act rfx_act_silu(void);
 struct rfx_act rfx_act_sigmoid(void);
+struct rfx_act rfx_act_leaky_relu(float slope);
+struct rfx_act rfx_act_tanh(void);
 #endif

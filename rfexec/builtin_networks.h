@@ -11,6 +11,7 @@ struct rfx_builtin_config {
     bool bottleneck; /* resnet: 1x1, 3x3, 1x1 with four times the channels */
     double width;    /* mobilenet: multiplier of all channel counts */
     int64_t scale;   /* fsrcnn: output rows per input row */
+    int64_t columns; /* of the picture when the caller names none; 0: as many as rows */
     struct {
         int modules, blocks, convs, channels;
     } toy; /* m, b, n and Cst of paper 003, figure 7 */
@@ -36,4 +37,12 @@ void rfx_builtin_unet(struct rfx_builder *b, int x, const struct rfx_builtin_con
 void rfx_builtin_fsrcnn(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_table1(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_toy(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_inception_v4(struct rfx_builder *b, int x,
+                              const struct rfx_builtin_config *config);
+void rfx_builtin_resnet_v2(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_deeplab_v3(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_posenet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_blazeface(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_srgan(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_yolo_v1(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 #endif

@@ -235,6 +235,34 @@ static void export_pad(struct rfx_exporter *x, const struct rfx_node *node, cons
                     modes[node->attr.pad.mode]);
 }
 
+/* Channels picked by Gather, or zeros before and after all channels by Pad. */
+static void export_select(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    struct rfx_onnx_writer *w = &x->writer;
+    const int64_t *map = node->attr.select.map, count = node->attr.select.count;
+    int64_t c = x->graph->nodes[node->in[0]].out.c, before = 0, zeros = 0;
+    for (int64_t i = 0; i < count; i++) zeros += map[i] < 0;
+    if (zeros == 0) {
+        const char *chosen =
+            rfx_onnx_int64(w, rfx_onnx_text(w, "%s#channels", node->name), map, count);
+        onnx_node *gather =
+            emit2(x, "Gather", node->name, output, rfx_export_in(x, node, 0), chosen);
+        rfx_onnx_int(gather, "axis", 1);
+        return;
+    }
+    while (before < count && map[before] < 0) before++;
+    bool pads = count - zeros == c && before + c <= count;
+    for (int64_t i = 0; i < c && pads; i++) pads = map[before + i] == i;
+    if (!pads) {
+        rfx_export_refuse(x, node, "zeros among picked channels have no ONNX form");
+        return;
+    }
+    const int64_t sides[8] = {0, before, 0, 0, 0, count - c - before, 0, 0};
+    const char *in[3] = {rfx_export_in(x, node, 0),
+                         rfx_onnx_int64(w, rfx_onnx_text(w, "%s#pads", node->name), sides, 8),
+                         scalar(x, node->name, "value", 0.0f)};
+    rfx_onnx_string(rfx_onnx_node(w, "Pad", node->name, output, in, 3), "mode", "constant");
+}
+
 static void export_crop(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
     static const int64_t axes[2] = {2, 3};
     int64_t starts[2] = {node->attr.crop.y0, node->attr.crop.x0};
@@ -310,7 +338,6 @@ static void export_concat(struct rfx_exporter *x, const struct rfx_node *node, c
 static void export_map_op(struct rfx_exporter *x, int index, const char *output) {
     static const char *const binary[] = {"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow"};
     const struct rfx_node *node = &x->graph->nodes[index];
-    struct rfx_onnx_writer *w = &x->writer;
     if (node->op == RFX_OP_CONV || node->op == RFX_OP_CONV_TRANSPOSE) {
         export_conv(x, node, output);
     } else if (node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_AVG) {
@@ -327,10 +354,7 @@ static void export_map_op(struct rfx_exporter *x, int index, const char *output)
     } else if (node->op == RFX_OP_CONCAT || node->op == RFX_OP_PLAIN_CONCAT) {
         export_concat(x, node, output);
     } else if (node->op == RFX_OP_CHANNEL_SELECT) {
-        const char *map = rfx_onnx_int64(w, rfx_onnx_text(w, "%s#channels", node->name),
-                                         node->attr.select.map, node->attr.select.count);
-        rfx_onnx_int(emit2(x, "Gather", node->name, output, rfx_export_in(x, node, 0), map), "axis",
-                     1);
+        export_select(x, node, output);
     } else if (node->op == RFX_OP_PAD) {
         export_pad(x, node, output);
     } else if (node->op == RFX_OP_CROP) {

@@ -280,6 +280,23 @@ static enum rfx_status read_pads(struct rfx_onnx_import *ctx, int rank, int64_t 
     return RFX_OK;
 }
 
+/* Zeros before and after the channels of map *in. */
+static enum rfx_status pad_channels(struct rfx_onnx_import *ctx, int64_t before, int64_t after,
+                                    int *in) {
+    int64_t c = ctx->graph->nodes[*in].out.c, count;
+    if (before < 0 || after < 0 || !rfx_checked_add_i64(c, before + after, &count))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "channel pads of %lld, %lld",
+                               (long long)before, (long long)after);
+    int64_t *map = rfx_arena_alloc(ctx->arena, (size_t)count, sizeof *map);
+    if (map == NULL) return no_memory(ctx);
+    for (int64_t i = 0; i < count; i++) map[i] = i >= before && i - before < c ? i - before : -1;
+    struct rfx_node node = {.op = RFX_OP_CHANNEL_SELECT};
+    node.attr.select.count = count;
+    node.attr.select.map = map;
+    int source = *in;
+    return rfx_onnx_emit(ctx, &node, "", &source, 1, in);
+}
+
 enum rfx_status rfx_onnx_pad(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_PAD};
     const char *mode = rfx_onnx_attr_string(ctx, "mode", "constant");
@@ -298,8 +315,16 @@ enum rfx_status rfx_onnx_pad(struct rfx_onnx_import *ctx) {
     if (status == RFX_OK && ctx->opset >= 11 && rfx_onnx_has(ctx, 2))
         status = rfx_onnx_in_number(ctx, 2, &value);
     if (status != RFX_OK) return status;
-    if (before[0] != 0 || after[0] != 0 || before[1] != 0 || after[1] != 0)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "pads on the batch or channel axis");
+    bool channels = before[1] != 0 || after[1] != 0;
+    bool zeros = strcmp(mode, "constant") == 0 && value == 0.0;
+    if (before[0] != 0 || after[0] != 0 || (channels && !zeros))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "pads on the batch axis, or on the channel axis other than zeros");
+    if (channels) {
+        status = pad_channels(ctx, before[1], after[1], &in);
+        bool more = before[2] != 0 || after[2] != 0 || before[3] != 0 || after[3] != 0;
+        if (status != RFX_OK || !more) return finish(ctx, status, in);
+    }
     if (strcmp(mode, "constant") == 0)
         node.attr.pad.mode = RFX_PAD_CONSTANT;
     else if (strcmp(mode, "reflect") == 0)

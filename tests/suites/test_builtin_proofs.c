@@ -116,13 +116,28 @@ static void check_fields(const char *name, bool fused, int64_t *field, int64_t *
     rfx_memory_free(mem);
 }
 
-/* Fields of the last layer before anything global, from the literature. */
+/* Fields of the last layer before anything global. From the literature those of the classifiers
+ * (resnet_v2_101 and inception_v4 in TF-slim's form) and deeplab_v3's, which is mobilenet_v2's: its
+ * dilations stand for strides. By hand, adding (taps - 1) * jump layer by layer:
+ * posenet    3 | 2*2, 2*2 | 2*4, 2*4 | 2*8, 2*8 | 7 of 2*16
+ * blazeface  5 | 3 of 2*2 | 3 of 2*4 | 6 of 2*8 | 4 of 2*16 (the strided block's taps before it)
+ * yolov1     7 | 1*2 | 2*4, 1*4 | 2 of 2*8, 1*8 | 5 of 2*16, 1*16 | 4 of 2*32 | 2 of 2*64 */
 static const struct {
     const char *name;
     int64_t field;
-} known_fields[] = {{"vgg16", 212},        {"mobilenet_v1", 315}, {"mobilenet_v2", 491},
-                    {"resnet18", 435},     {"resnet50", 427},     {"resnet101", 971},
-                    {"inception_v3", 1311}};
+} known_fields[] = {{"vgg16", 212},
+                    {"mobilenet_v1", 315},
+                    {"mobilenet_v2", 491},
+                    {"resnet18", 435},
+                    {"resnet50", 427},
+                    {"resnet101", 971},
+                    {"inception_v3", 1311},
+                    {"inception_v4", 2071},
+                    {"resnet_v2_101", 1027},
+                    {"deeplab_v3", 491},
+                    {"posenet", 3 + 8 + 16 + 32 + 7 * 32},
+                    {"blazeface", 5 + 3 * 4 + 3 * 8 + 6 * 16 + 4 * 32},
+                    {"yolov1", 7 + 2 + 8 + 4 + 32 + 8 + 5 * 32 + 16 + 4 * 64 + 2 * 128}};
 
 static void fields_are_what_the_taps_reach(void **state) {
     (void)state;

@@ -296,7 +296,8 @@ static bool ref_concat(const struct call *k) {
 }
 
 static double select_at(const struct call *k, int64_t c, int64_t y, int64_t x) {
-    return (double)in_at(k, k->node->attr.select.map[c], y, x);
+    int64_t from = k->node->attr.select.map[c];
+    return from < 0 ? 0.0 : (double)in_at(k, from, y, x);
 }
 
 /* The source position of a padded one, or -1 for the constant. */

@@ -93,6 +93,8 @@ static void test_channels_by_hand(void **state) {
     int64_t map[3] = {1, 0, 1};
     struct rfx_node c = {.op = RFX_OP_CHANNEL_SELECT, .attr.select = {3, map}};
     op_partition_expect(&c, 2, 1, 2, ramp, (const float[]){1, 0, 1, 3, 2, 3}, 6);
+    map[1] = -1; /* a channel of zeros */
+    op_partition_expect(&c, 2, 1, 2, ramp, (const float[]){1, 0, 1, 3, 0, 3}, 6);
     struct rfx_node l = {.op = RFX_OP_LRN, .attr.lrn = {3, 3.0f, 0.5f, 0.0f}};
     op_partition_expect(&l, 2, 1, 1, (const float[]){3, 4}, (const float[]){.6f, .8f}, 2);
 }

@@ -46,8 +46,21 @@ static void test_published_figures(void **state) {
                  {"efficientnet_b0", 224, 385814752u, 5288548u},
                  {"mnasnet1_3", 224, 526362432u, 6282256u},
                  {"unet", 224, 36881367040u, 31037698u},
+                 /* parameters as published (scale and shift of a batch norm counted): of timm's
+                  * inception_v4, Keras' ResNet101V2 (trainable), a PyTorch YOLOv1 without batch
+                  * norm. MACs: TF-slim states 14.40 G operations for resnet_v2_101; all four by the
+                  * sums of kernel * channels * outputs per layer, in a program of their own. */
+                 {"inception_v4", 299, 12253974624u, 42679816u},
+                 {"resnet_v2_101", 224, 7194476544u, 44577896u},
+                 {"yolov1", 448, 20285153280u, 271703550u},
+                 /* 9x9 3->64, 33 of 3x3 64->64, batch norms and biases, 2 of 3x3 64->256, 9x9
+                  * 64->3: 15616 + 33 * (36928 + 128) + 2 * 147712 + 15555, slopes 19 * 64; MACs at
+                  * 96: 9216 * (15552 + 33 * 36864) + 9216 * 5 * 147456 + 147456 * 15552 */
+                 {"srgan", 96,
+                  9216ull * (15552u + 33u * 36864u) + 9216ull * 5u * 147456u + 147456ull * 15552u,
+                  15616u + 33u * 37056u + 2u * 147712u + 15555u + 19u * 64u},
                  /* 3*25*56 + 56*12 + 4*9*144 + 12*56 + 56*81*3, biases and slopes 4 * 56 + 10 * 12
- + 3 */
+         + 3 */
                  {"fsrcnn", 0, 0, 4200u + 672u + 5184u + 672u + 13608u + 224u + 120u + 3u},
                  /* 9 * (3*32 + 32*32 + 32*64 + 64*64 + 64*128 + 128*128) + 2 * (32 + 64 + 128) */
                  {"table1", 32,
@@ -92,6 +105,27 @@ static void test_module_names(void **state) {
         {"efficientnet_b0", "features.3.1", 224, 40, 28},
         {"efficientnet_b0", "features.8", 224, 1280, 7},
         {"mnasnet1_3", "layers.10.2", 224, 104, 14},
+        {"inception_v4", "Mixed_3a", 299, 160, 73},
+        {"inception_v4", "Mixed_4a", 299, 192, 71},
+        {"inception_v4", "Mixed_5e", 299, 384, 35},
+        {"inception_v4", "Mixed_6h", 299, 1024, 17},
+        {"inception_v4", "Mixed_7d", 299, 1536, 8},
+        {"resnet_v2_101", "block1/unit_2", 224, 256, 56},
+        {"resnet_v2_101", "block1/unit_3", 224, 256, 28},
+        {"resnet_v2_101", "block1/unit_3", 225, 256, 29},
+        {"resnet_v2_101", "block4/unit_3", 224, 2048, 7},
+        {"deeplab_v3", "expanded_conv_1", 257, 12, 65},
+        {"deeplab_v3", "expanded_conv_16", 257, 160, 33},
+        {"deeplab_v3:1", "expanded_conv_16", 256, 320, 32},
+        {"deeplab_v3", "ResizeBilinear_2", 257, 21, 257},
+        {"posenet", "Conv2d_13_pointwise", 257, 384, 17},
+        {"posenet", "mid_offsets", 353, 64, 23},
+        {"blazeface", "block10", 128, 88, 16},
+        {"blazeface", "block15", 127, 96, 8},
+        {"srgan", "up0", 21, 64, 42},
+        {"srgan", "tail.conv", 21, 3, 84},
+        {"yolov1", "conv20", 448, 1024, 14},
+        {"yolov1", "conv24", 511, 1024, 8},
         {"unet", "down4", 75, 1024, 4},
         {"unet", "up1", 75, 512, 9},
         {"unet", "up4", 75, 64, 75},

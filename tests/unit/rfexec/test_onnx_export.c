@@ -93,6 +93,38 @@ static void test_refuses_uneven_adaptive_pool(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Zeros around all channels are written as Pad and read back as the same select; zeros between
+ * picked channels are refused. */
+static void test_padded_channels(void **state) {
+    (void)state;
+    int64_t around[6] = {-1, 0, 1, 2, -1, -1}, between[3] = {0, -1, 1};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_node select = {.op = RFX_OP_CHANNEL_SELECT, .name = "zeros"};
+    struct rfx_load_options options = {.h = 10, .w = 8};
+    struct rfx_graph *loaded = NULL;
+    struct rfx_error err = {""};
+    const char *path = "test_onnx_export_pad.onnx";
+    select.attr.select.count = 6;
+    select.attr.select.map = around;
+    struct rfx_graph *graph = pool_graph(mem, &select);
+    assert_int_equal(rfx_onnx_export(graph, path, &err), RFX_OK);
+    assert_int_equal(rfx_onnx_load(mem, path, &options, &loaded, &err), RFX_OK);
+    assert_int_equal(loaded->n_nodes, 2);
+    assert_int_equal(loaded->nodes[1].op, RFX_OP_CHANNEL_SELECT);
+    assert_int_equal(loaded->nodes[1].attr.select.count, 6);
+    for (int i = 0; i < 6; i++) assert_int_equal(loaded->nodes[1].attr.select.map[i], around[i]);
+    rfx_graph_free(loaded);
+    rfx_graph_free(graph);
+    select.attr.select.count = 3;
+    select.attr.select.map = between;
+    graph = pool_graph(mem, &select);
+    assert_int_equal(rfx_onnx_export(graph, path, &err), RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "'zeros'"));
+    rfx_graph_free(graph);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
 static void test_unwritable_place(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
@@ -106,8 +138,8 @@ static void test_unwritable_place(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bytes),
-                                       cmocka_unit_test(test_refuses_uneven_adaptive_pool),
-                                       cmocka_unit_test(test_unwritable_place)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes), cmocka_unit_test(test_refuses_uneven_adaptive_pool),
+        cmocka_unit_test(test_padded_channels), cmocka_unit_test(test_unwritable_place)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,6 +139,41 @@ static void channel_shuffle_is_one_select(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Zeros around the channels are a select, and the rows and columns a Pad behind it. */
+static void padded_channels(void **state) {
+    (void)state;
+    static const int64_t pads[] = {0, 1, 0, 2, 0, 2, 0, 3}, want[] = {-1, 0, 1, 2, 3, -1, -1};
+    static const float half = 0.5f;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *loaded = NULL;
+    struct rfx_error err = {""};
+    begin_network(6, 10);
+    maker_ints(&graph, "pads", pads, 8);
+    maker_node(&node, "Pad", "r pads", "y");
+    add();
+    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
+    assert_int_equal(load(mem, 13, 6, 10, &loaded, &err), RFX_OK);
+    const struct rfx_node *select = &loaded->nodes[2], *pad = &loaded->nodes[3];
+    assert_int_equal(loaded->n_nodes, 4);
+    assert_int_equal(select->op, RFX_OP_CHANNEL_SELECT);
+    assert_int_equal(select->attr.select.count, 7);
+    for (int i = 0; i < 7; i++) assert_int_equal(select->attr.select.map[i], want[i]);
+    assert_int_equal(pad->op, RFX_OP_PAD);
+    assert_int_equal(pad->out.h, 6);
+    assert_int_equal(pad->out.w, 10 + 2 + 3);
+    rfx_graph_free(loaded);
+    begin_network(6, 10);
+    maker_ints(&graph, "pads", pads, 8);
+    maker_floats(&graph, "half", NULL, 0, &half);
+    maker_node(&node, "Pad", "r pads half", "y");
+    add();
+    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
+    assert_int_equal(load(mem, 13, 6, 10, &loaded, &err), RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "other than zeros"));
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
 /* The attribute form of opset 9 and the input form of opset 13 cut the same rows. */
 static void slice_in_both_forms(void **state) {
     (void)state;
@@ -209,9 +244,13 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_stay_in_the_file),      cmocka_unit_test(shape_arithmetic_folds),
-        cmocka_unit_test(channel_shuffle_is_one_select), cmocka_unit_test(slice_in_both_forms),
-        cmocka_unit_test(refusals_name_the_node),        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(weights_stay_in_the_file),
+        cmocka_unit_test(shape_arithmetic_folds),
+        cmocka_unit_test(channel_shuffle_is_one_select),
+        cmocka_unit_test(padded_channels),
+        cmocka_unit_test(slice_in_both_forms),
+        cmocka_unit_test(refusals_name_the_node),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
