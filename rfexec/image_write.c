@@ -18,8 +18,7 @@ struct rfx_png_writer {
     png_structp png;
     png_infop info;
     int64_t h, w, next_row;
-    int channels;
-    unsigned char *row; /* of rfx_png_write_floats */
+    int channels, bits;
     enum rfx_status io_status;
     struct rfx_error io_error; /* of the output file, when io_status is set */
     char words[200];           /* libpng's */
@@ -75,31 +74,35 @@ static enum rfx_status start(struct rfx_png_writer *writer, struct rfx_error *er
     png_set_write_fn(writer->png, writer, on_write, on_flush);
     png_set_user_limits(writer->png, MAX_SIDE, MAX_SIDE);
     png_set_compression_level(writer->png, 4); /* large pictures: speed before the last percent */
-    png_set_IHDR(writer->png, writer->info, (png_uint_32)writer->w, (png_uint_32)writer->h, 8,
-                 writer->channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY,
+    png_set_IHDR(writer->png, writer->info, (png_uint_32)writer->w, (png_uint_32)writer->h,
+                 writer->bits, writer->channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY,
                  PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(writer->png, writer->info);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (writer->bits == 16) png_set_swap(writer->png);
+#endif
     return RFX_OK;
 }
 
 enum rfx_status rfx_png_write_open(struct rfx_memory *mem, const char *path, int64_t h, int64_t w,
-                                   int channels, struct rfx_png_writer **out,
+                                   int channels, int bits, struct rfx_png_writer **out,
                                    struct rfx_error *err) {
-    if ((channels != 1 && channels != 3) || h < 1 || w < 1 || h > MAX_SIDE || w > MAX_SIDE)
+    if ((channels != 1 && channels != 3) || (bits != 8 && bits != 16) || h < 1 || w < 1 ||
+        h > MAX_SIDE || w > MAX_SIDE)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: a PNG of %" PRId64 " x %" PRId64 " pixels and %d channels", path, h, w,
-                        channels);
+                        "%s: a PNG of %" PRId64 " x %" PRId64 " pixels and %d channels of %d bits",
+                        path, h, w, channels, bits);
     struct rfx_png_writer *writer = rfx_memory_calloc(mem, 1, sizeof *writer);
     if (writer == NULL) return rfx_memory_fail(mem, path, sizeof *writer, err);
     writer->mem = mem;
     writer->h = h;
     writer->w = w;
     writer->channels = channels;
+    writer->bits = bits;
     enum rfx_status status;
     writer->path = rfx_memory_strdup(mem, path);
-    writer->row = rfx_memory_alloc(mem, (size_t)w * (size_t)channels);
-    if (writer->path == NULL || writer->row == NULL) {
-        status = rfx_memory_fail(mem, path, (size_t)w * (size_t)channels, err);
+    if (writer->path == NULL) {
+        status = rfx_memory_fail(mem, path, strlen(path) + 1, err);
         goto fail;
     }
     status = rfx_output_file_open(mem, path, &writer->file, err);
@@ -113,7 +116,7 @@ fail:
     return status;
 }
 
-enum rfx_status rfx_png_write_row(struct rfx_png_writer *writer, const unsigned char *samples,
+enum rfx_status rfx_png_write_row(struct rfx_png_writer *writer, const void *samples,
                                   struct rfx_error *err) {
     if (writer->next_row >= writer->h)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: all %" PRId64 " rows are written",
@@ -123,19 +126,6 @@ enum rfx_status rfx_png_write_row(struct rfx_png_writer *writer, const unsigned 
     png_write_row(writer->png, samples);
     writer->next_row++;
     return RFX_OK;
-}
-
-enum rfx_status rfx_png_write_floats(struct rfx_png_writer *writer, const float *values,
-                                     int64_t step, float lo, float hi, struct rfx_error *err) {
-    float scale = 255.0f / (hi - lo);
-    for (int64_t x = 0; x < writer->w; x++)
-        for (int c = 0; c < writer->channels; c++) {
-            float v = (values[x * step + c] - lo) * scale;
-            v = v > 0.0f ? v : 0.0f; /* NaN too */
-            v = v < 255.0f ? v : 255.0f;
-            writer->row[x * writer->channels + c] = (unsigned char)(v + 0.5f);
-        }
-    return rfx_png_write_row(writer, writer->row, err);
 }
 
 enum rfx_status rfx_png_write_commit(struct rfx_png_writer *writer, struct rfx_error *err) {
@@ -153,7 +143,6 @@ void rfx_png_write_free(struct rfx_png_writer *writer) {
     if (writer == NULL) return;
     if (writer->png != NULL) png_destroy_write_struct(&writer->png, &writer->info);
     rfx_output_file_free(writer->file);
-    rfx_memory_release(writer->mem, writer->row);
     rfx_memory_release(writer->mem, writer->path);
     rfx_memory_release(writer->mem, writer);
 }

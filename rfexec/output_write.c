@@ -12,6 +12,7 @@
 
 #include "layers/checked.h"
 #include "rfexec/npy_format.h"
+#include "rfexec/output_sink.h"
 
 #define SUFFIX_BYTES 12 /* ".tmp-XXXXXX" and the end */
 
@@ -136,11 +137,32 @@ enum rfx_status rfx_output_file_put(struct rfx_output_file *file, const void *da
     return RFX_OK;
 }
 
+enum rfx_status rfx_output_file_reserve(struct rfx_output_file *file, uint64_t bytes,
+                                        struct rfx_error *err) {
+    if (file->temp_path == NULL || bytes == 0) return RFX_OK;
+    if (fallocate(file->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0) return RFX_OK;
+    /* Where it is not possible, the writes will tell. */
+    if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG) return RFX_OK;
+    file->failed = true;
+    return rfx_fail(err, RFX_STATUS_IO, "%s: no room for its %" PRIu64 " bytes: %s", file->path,
+                    bytes, strerror(errno));
+}
+
+/* Gives back what was reserved beyond the end of the file. */
+static enum rfx_status trim(struct rfx_output_file *file, struct rfx_error *err) {
+    struct stat info;
+    if (file->temp_path == NULL) return RFX_OK;
+    if (fstat(file->fd, &info) != 0 || ftruncate(file->fd, info.st_size) != 0)
+        return fail_io(file, "setting the size failed", err);
+    return RFX_OK;
+}
+
 enum rfx_status rfx_output_file_commit(struct rfx_output_file *file, struct rfx_error *err) {
     if (file->failed)
         return rfx_fail(err, RFX_STATUS_IO, "%s: an earlier write failed after %" PRIu64 " bytes",
                         file->path, file->written_bytes);
     enum rfx_status status = flush(file, err);
+    if (status == RFX_OK) status = trim(file, err);
     if (status != RFX_OK) return status;
     if (file->temp_path != NULL && fsync(file->fd) != 0 && errno != EINVAL)
         return fail_io(file, "syncing failed", err);
@@ -164,7 +186,7 @@ void rfx_output_file_free(struct rfx_output_file *file) {
     rfx_memory_release(file->mem, file);
 }
 
-#define CHUNK_COLS 2048
+#define CHUNK_ELEMS 16384
 
 struct rfx_npy_writer {
     struct rfx_output_file *file;
@@ -172,7 +194,7 @@ struct rfx_npy_writer {
     struct rfx_shape shape;
     uint64_t elems, done_elems;
     size_t data_offset;
-    float chunk[CHUNK_COLS];
+    float chunk[CHUNK_ELEMS];
 };
 
 static bool count_elems(const struct rfx_shape *shape, uint64_t *out) {
@@ -198,6 +220,8 @@ enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const char *path,
     writer->elems = elems;
     unsigned char header[512];
     enum rfx_status status = rfx_output_file_open(mem, path, &writer->file, err);
+    if (status == RFX_OK)
+        status = rfx_output_file_reserve(writer->file, elems * 4 + sizeof header, err);
     if (status == RFX_OK)
         status = rfx_npy_format(shape, header, sizeof header, &writer->data_offset, err);
     if (status == RFX_OK)
@@ -227,6 +251,44 @@ enum rfx_status rfx_npy_write_append(struct rfx_npy_writer *writer, const float 
     return rfx_output_file_append(writer->file, values, count * sizeof *values, err);
 }
 
+/* Gathers columns [x, x + count) of one row and channel. */
+static void gather_plane(float *to, const struct rfx_view *view, int64_t channel, int64_t y,
+                         int64_t x, int64_t count) {
+    const float *from = rfx_view_at(view, y, x) + channel;
+    for (int64_t k = 0; k < count; k++) to[k] = rfx_one_nan(from[k * view->c]);
+}
+
+/* Rows of the array's full width of one channel, as many a write as fit the chunk; `plane`: the
+ * element at row 0, column 0. */
+static enum rfx_status put_plane_rows(struct rfx_npy_writer *writer, struct rfx_rect rect,
+                                      const struct rfx_view *view, int64_t channel, int64_t plane,
+                                      struct rfx_error *err) {
+    int64_t w = rfx_rect_cols(rect), together = CHUNK_ELEMS / w;
+    enum rfx_status status = RFX_OK;
+    for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y += together) {
+        int64_t rows = rfx_min_i64(together, rect.y1 - y);
+        for (int64_t r = 0; r < rows; r++)
+            gather_plane(writer->chunk + r * w, view, channel, y + r, rect.x0, w);
+        status = rfx_output_file_put(writer->file, writer->chunk, (size_t)(rows * w) * 4,
+                                     writer->data_offset + (uint64_t)(plane + y * w) * 4, err);
+    }
+    return status;
+}
+
+/* Part of a row of one channel; `first`: the element at the row's column 0. */
+static enum rfx_status put_plane_row(struct rfx_npy_writer *writer, struct rfx_rect row,
+                                     const struct rfx_view *view, int64_t channel, int64_t first,
+                                     struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int64_t x = row.x0; x < row.x1 && status == RFX_OK; x += CHUNK_ELEMS) {
+        int64_t cols = rfx_min_i64(CHUNK_ELEMS, row.x1 - x);
+        gather_plane(writer->chunk, view, channel, row.y0, x, cols);
+        status = rfx_output_file_put(writer->file, writer->chunk, (size_t)cols * 4,
+                                     writer->data_offset + (uint64_t)(first + x) * 4, err);
+    }
+    return status;
+}
+
 enum rfx_status rfx_npy_write_rect(struct rfx_npy_writer *writer, struct rfx_rect rect,
                                    const struct rfx_view *view, struct rfx_error *err) {
     if (rfx_rect_is_empty(rect)) return RFX_OK;
@@ -240,17 +302,16 @@ enum rfx_status rfx_npy_write_rect(struct rfx_npy_writer *writer, struct rfx_rec
                         " do not fit the array or the view",
                         writer->file->path, rect.y0, rect.y1, rect.x0, rect.x1);
     enum rfx_status status = count_in(writer, (uint64_t)(rfx_rect_area(rect) * dims[0]), err);
-    int64_t lines = rfx_rect_rows(rect) * dims[0];
-    for (int64_t i = 0; i < lines && status == RFX_OK; i++) {
-        int64_t channel = i / rfx_rect_rows(rect), y = rect.y0 + i % rfx_rect_rows(rect);
-        for (int64_t x = rect.x0; x < rect.x1 && status == RFX_OK; x += CHUNK_COLS) {
-            int64_t cols = rfx_min_i64(CHUNK_COLS, rect.x1 - x);
-            const float *src = rfx_view_at(view, y, x) + channel;
-            for (int64_t k = 0; k < cols; k++) writer->chunk[k] = src[k * view->c];
-            int64_t elem = (channel * dims[1] + y) * dims[2] + x;
-            status = rfx_output_file_put(writer->file, writer->chunk, (size_t)cols * 4,
-                                         writer->data_offset + (uint64_t)elem * 4, err);
+    bool together = rfx_rect_cols(rect) == dims[2] && dims[2] <= CHUNK_ELEMS;
+    for (int64_t channel = 0; channel < dims[0] && status == RFX_OK; channel++) {
+        int64_t plane = channel * dims[1] * dims[2];
+        if (together) {
+            status = put_plane_rows(writer, rect, view, channel, plane, err);
+            continue;
         }
+        for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y++)
+            status = put_plane_row(writer, rfx_rect_make(y, y + 1, rect.x0, rect.x1), view, channel,
+                                   plane + y * dims[2], err);
     }
     return status;
 }

@@ -27,6 +27,11 @@ RFX_NODISCARD enum rfx_status rfx_output_file_put(struct rfx_output_file *file, 
                                                   size_t bytes, uint64_t offset,
                                                   struct rfx_error *err);
 
+/* Takes `bytes` of the disk for the file at once, where the file system can, so that a full disk is
+ * found before the work and not after it: IO with the number of bytes. Changes nothing else. */
+RFX_NODISCARD enum rfx_status rfx_output_file_reserve(struct rfx_output_file *file, uint64_t bytes,
+                                                      struct rfx_error *err);
+
 /* Syncs, closes and renames. Only free may follow. */
 RFX_NODISCARD enum rfx_status rfx_output_file_commit(struct rfx_output_file *file,
                                                      struct rfx_error *err);
@@ -37,7 +42,8 @@ void rfx_output_file_free(struct rfx_output_file *file);
 /* A float32 .npy file in C order. */
 struct rfx_npy_writer;
 
-/* Opens the temporary and writes the header. INVALID_ARGUMENT: a shape whose size overflows. */
+/* Opens the temporary, takes the disk for all of it and writes the header. INVALID_ARGUMENT: a
+ * shape whose size overflows. */
 RFX_NODISCARD enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const char *path,
                                                  const struct rfx_shape *shape,
                                                  struct rfx_npy_writer **out,
@@ -49,8 +55,9 @@ RFX_NODISCARD enum rfx_status rfx_npy_write_append(struct rfx_npy_writer *writer
                                                    struct rfx_error *err);
 
 /* For shapes (C, H, W) and (1, C, H, W): writes `rect` of a map of C channels [y, x, c] to its
- * places in the file. Any order, each element once; not together with append. Costs one write per
- * row and channel. INVALID_ARGUMENT: outside of the array or the view. */
+ * places in the file, every NaN as the same one. Any order, each element once; not together with
+ * append. Costs one write per row and channel; rows of the full width share one as far as 64 KiB
+ * hold them. INVALID_ARGUMENT: outside of the array or the view. */
 RFX_NODISCARD enum rfx_status rfx_npy_write_rect(struct rfx_npy_writer *writer,
                                                  struct rfx_rect rect, const struct rfx_view *view,
                                                  struct rfx_error *err);

@@ -61,13 +61,19 @@ static const struct rfx_cli_command commands[] = {
      "INPUT is a picture (png, jpg, bmp, ...), a .npy file (CxHxW or 1xCxHxW float32, taken as it\n"
      "is) or synthetic:HxW[:seed]. With --memory the peak resident memory of the whole process\n"
      "stays within the budget; without any plan option the network runs untiled. -o writes .npy,\n"
-     "or .png for maps of 1 or 3 channels (smallest value black, largest white); several outputs\n"
-     "go to NAME.<output>.npy.\n",
+     ".tif (float maps; BigTIFF above 4 GiB) or .png (maps of 1 or 3 channels, smallest value "
+     "black,\n"
+     "largest white); several outputs go to NAME.<output>.EXT. The file appears under its name "
+     "only\n"
+     "when it is complete: after an error, SIGINT, SIGTERM or SIGHUP (exit code 5) there is none.\n"
+     "Maps that are not stored are written while the run goes on; a .png without --range, and\n"
+     "pictures that come in column strips, then need the map's size in floats on the disk "
+     "besides.\n",
      "rfexec run mobilenet_v2 photo.png --memory 64MiB --top 5\n"
      "rfexec run mobilenet_v2 synthetic:4096x4096 --memory 256MiB --json\n"
      "rfexec run net.onnx image.png --tiles 4x4 --split features.6 -o map.npy\n",
-     RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT | RFX_CLI_CLASSES |
-         RFX_CLI_JSON,
+     RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT | RFX_CLI_SAMPLES |
+         RFX_CLI_CLASSES | RFX_CLI_JSON,
      2, 2, rfx_cmd_run},
     {"verify", "MODEL INPUT [PLAN OPTIONS] [--naive] [--json]",
      "compare a tiled or streamed run with the untiled one, bit by bit",
@@ -165,7 +171,7 @@ static void print_usage(FILE *stream) {
         "  help      this text, or 'rfexec help COMMAND'\n"
         "  version   the version\n\n"
         "exit codes: 0 done; 1 verify found a difference; 2 usage; 3 model or input refused;\n"
-        "            4 budget impossible; 5 I/O or system failure\n",
+        "            4 budget impossible; 5 I/O or system failure, or stopped by a signal\n",
         stream);
 }
 

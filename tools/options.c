@@ -24,6 +24,7 @@ enum option_kind {
     KIND_TEXT,   /* const char * */
     KIND_FLOAT,  /* float */
     KIND_FLOATS, /* float[3] */
+    KIND_RANGE,  /* float[2], the first less than the second */
 };
 
 struct option_row {
@@ -71,6 +72,10 @@ static const struct option_row rows[] = {
      "threads (default: the processors this process may use)", 1024},
     {"output", 'o', KIND_TEXT, RFX_CLI_OUTPUT, AT(output), "FILE",
      "file to write; it appears under its name only when complete", 0},
+    {"bits", 0, KIND_COUNT, RFX_CLI_SAMPLES, AT(bits), "N",
+     "bits of a sample in the file: PNG 8 (default) or 16, TIFF 8, 16 or 32 (default, float)", 32},
+    {"range", 0, KIND_RANGE, RFX_CLI_SAMPLES, AT(range), "LO,HI",
+     "values that become black and white with 8 and 16 bits (default: the output's extremes)", 0},
     {"top", 'k', KIND_COUNT, RFX_CLI_CLASSES, AT(top), "K",
      "how many classes to show when the output is a vector (default 5)", 1000000},
     {"labels", 0, KIND_TEXT, RFX_CLI_CLASSES, AT(labels), "FILE", "class names, one a line", 0},
@@ -227,6 +232,17 @@ static bool parse_floats(const char *text, float *out) {
            parse_float(next, '\0', &next, &out[2]);
 }
 
+/* "-1,1", rising. */
+static bool parse_range(const char *text, float *out) {
+    const char *next = text;
+    float lo, hi;
+    if (!parse_float(next, ',', &next, &lo) || !parse_float(next, '\0', &next, &hi)) return false;
+    if (!(lo < hi)) return false;
+    out[0] = lo;
+    out[1] = hi;
+    return true;
+}
+
 static bool store(const struct option_row *row, const char *text, struct rfx_cli_options *options) {
     void *at = (char *)options + row->offset;
     switch (row->kind) {
@@ -250,6 +266,8 @@ static bool store(const struct option_row *row, const char *text, struct rfx_cli
             return parse_float(text, '\0', &text, at);
         case KIND_FLOATS:
             return parse_floats(text, at);
+        case KIND_RANGE:
+            return parse_range(text, at);
     }
     return false;
 }
@@ -339,10 +357,11 @@ static bool parse_option(struct rfx_cli_options *options, unsigned groups, int a
     }
     if (!store(row, value, options)) {
         (void)snprintf(why, why_size, "option '--%s': '%s' is not %s", row->name, value,
-                       row->kind == KIND_BYTES  ? "a positive number of bytes such as 64MiB"
-                       : row->kind == KIND_PAIR ? "rows x columns such as 4x6"
-                       : row->kind == KIND_GRID ? "a number of tiles or rows x columns such as 4x6"
-                                                : row->value);
+                       row->kind == KIND_BYTES   ? "a positive number of bytes such as 64MiB"
+                       : row->kind == KIND_PAIR  ? "rows x columns such as 4x6"
+                       : row->kind == KIND_RANGE ? "two rising numbers such as 0,1"
+                       : row->kind == KIND_GRID  ? "a number of tiles or rows x columns such as 4x6"
+                                                 : row->value);
         return false;
     }
     return true;

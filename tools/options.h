@@ -28,6 +28,7 @@ enum rfx_cli_group {
     RFX_CLI_CURVE = 1 << 10,   /* --tiles N or RxC, --baseline */
     RFX_CLI_PLOT = 1 << 11,    /* --plot, --split */
     RFX_CLI_CHART = 1 << 12,   /* titles and axes of a chart */
+    RFX_CLI_SAMPLES = 1 << 13, /* --bits, --range */
     RFX_CLI_FUSE = 1 << 20,    /* --no-fuse, --no-fuse-add */
     RFX_CLI_EAGER = 1 << 21,   /* --no-fuse alone, where --baseline says the rest */
     RFX_CLI_PLACE = 1 << 24,   /* --strategy, --capacity */
@@ -53,6 +54,8 @@ struct rfx_cli_options {
     uint64_t seed;
     float scale;
     float mean[3], std[3];
+    int64_t bits;   /* of samples in the output file; 0: not given */
+    float range[2]; /* of values, black and white; both 0: not given */
     int n_args;
     const char *args[RFX_CLI_MAX_ARGS]; /* positional */
 };

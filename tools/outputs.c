@@ -1,227 +1,239 @@
-/* Hashes, files and classes of outputs; see outputs.h. */
+/* Fingerprints and files of outputs; see outputs.h. */
 #include "outputs.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
+#include "classes.h"
+#include "command.h"
 #include "layers/checked.h"
+#include "progress.h"
 #include "report.h"
-#include "rfexec/image_write.h"
-#include "rfexec/output_write.h"
 
-enum { DEFAULT_TOP = 5, MAX_LABEL_BYTES = 16 << 20 };
+enum { MAX_NAME = 4096 };
 
-static bool is_vector(const struct rfx_tensor *tensor) {
-    int64_t longest = 1;
-    for (int i = 0; i < tensor->shape.rank; ++i)
-        longest = rfx_max_i64(longest, tensor->shape.dims[i]);
-    return longest > 1 && longest == tensor->elems;
+static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) {
+    return &graph->nodes[graph->outputs[k].node].out;
 }
 
-static bool ends_with(const char *text, const char *end) {
-    size_t n = strlen(text), m = strlen(end);
-    return n > m && strcasecmp(text + n - m, end) == 0;
+/* false: the name of -o has an unknown end. */
+static bool format_of(const struct rfx_cli_options *options, struct rfx_output_format *format) {
+    *format = (struct rfx_output_format){
+        .bits = (int)options->bits,
+        .has_range = options->range[0] < options->range[1],
+        .range = {(double)options->range[0], (double)options->range[1]},
+    };
+    return rfx_output_kind_of(options->output, &format->kind);
+}
+
+/* The file of output k: "out.npy", or "out.<output>.npy" when there are several. Names of outputs
+ * may look like paths. */
+static bool file_name(const struct rfx_graph *graph, const char *path, int k, char name[MAX_NAME]) {
+    const char *end = strrchr(path, '.');
+    int stem = (int)(end - path), n;
+    if (graph->n_outputs == 1)
+        n = snprintf(name, MAX_NAME, "%s", path);
+    else
+        n = snprintf(name, MAX_NAME, "%.*s.%s%s", stem, path, graph->outputs[k].name, end);
+    if (n < 0 || n >= MAX_NAME) return false;
+    for (char *p = name + stem; graph->n_outputs > 1 && *p != '\0'; ++p)
+        if (*p == '/') *p = '_';
+    return true;
+}
+
+/* Two outputs "a/b" and "a_b" would meet in one file. */
+static bool check_names(const struct rfx_graph *graph, const char *path) {
+    for (int k = 0; k < graph->n_outputs; ++k) {
+        char name[MAX_NAME], other[MAX_NAME];
+        if (!file_name(graph, path, k, name)) {
+            rfx_cli_message("-o '%.200s...': the name is too long", path);
+            return false;
+        }
+        for (int j = 0; j < k; ++j) {
+            if (!file_name(graph, path, j, other) || strcmp(name, other) != 0) continue;
+            rfx_cli_message("-o '%s': outputs '%s' and '%s' would both go to '%s'", path,
+                            graph->outputs[j].name, graph->outputs[k].name, name);
+            return false;
+        }
+    }
+    return true;
 }
 
 int rfx_cli_outputs_check(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
-    const struct rfx_tensor *first = &graph->nodes[graph->outputs[0].node].out;
+    const struct rfx_tensor *first = tensor_of(graph, 0);
     bool classes_asked = options->top > 0 || options->labels != NULL;
-    if (classes_asked && !is_vector(first)) {
+    if (classes_asked && !rfx_cli_is_vector(first)) {
         char shape[96];
         rfx_cli_message("--top and --labels need a vector of classes; output '%s' is %s",
                         graph->outputs[0].name, rfx_human_shape(&first->shape, shape));
         return RFX_EXIT_USAGE;
     }
-    if (options->output == NULL || ends_with(options->output, ".npy")) return RFX_EXIT_DONE;
-    if (!ends_with(options->output, ".png")) {
-        rfx_cli_message("-o '%s': the name must end in .npy or .png", options->output);
+    if (options->output == NULL) {
+        if (options->bits == 0 && options->range[0] >= options->range[1]) return RFX_EXIT_DONE;
+        rfx_cli_message("--bits and --range are for the file of -o");
         return RFX_EXIT_USAGE;
     }
-    bool picture = first->layout == RFX_LAYOUT_NHWC && (first->c == 1 || first->c == 3);
-    if (graph->n_outputs == 1 && picture) return RFX_EXIT_DONE;
-    rfx_cli_message("-o '%s': a PNG takes one output of 1 or 3 channels; use .npy",
-                    options->output);
-    return RFX_EXIT_USAGE;
+    struct rfx_output_format format;
+    if (!format_of(options, &format)) {
+        rfx_cli_message("-o '%s': the name must end in .npy, .tif, .tiff or .png", options->output);
+        return RFX_EXIT_USAGE;
+    }
+    for (int k = 0; k < graph->n_outputs; ++k) {
+        struct rfx_error err = {{0}};
+        char what[256];
+        (void)snprintf(what, sizeof what, "-o '%.150s', output '%.60s'", options->output,
+                       graph->outputs[k].name);
+        enum rfx_status status = rfx_output_format_check(&format, tensor_of(graph, k), what, &err);
+        if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    }
+    return check_names(graph, options->output) ? RFX_EXIT_DONE : RFX_EXIT_USAGE;
 }
 
-static enum rfx_status alloc_chunk(struct rfx_memory *mem, float **out, struct rfx_error *err) {
-    *out = rfx_memory_alloc(mem, RFX_CLI_CHUNK * sizeof **out);
-    return *out != NULL ? RFX_OK
-                        : rfx_memory_fail(mem, "output chunk", RFX_CLI_CHUNK * sizeof **out, err);
+size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
+    struct rfx_output_format format;
+    size_t bytes = 0;
+    if (options->output == NULL || !format_of(options, &format)) return 0;
+    for (int k = 0; k < graph->n_outputs; ++k)
+        bytes += rfx_output_stream_bytes(&format, tensor_of(graph, k));
+    return bytes;
+}
+
+enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem, const struct rfx_graph *graph,
+                                     const struct rfx_cli_options *options,
+                                     struct rfx_cli_outputs *outputs, struct rfx_error *err) {
+    size_t bytes = (size_t)graph->n_outputs * sizeof *outputs->items;
+    *outputs = (struct rfx_cli_outputs){.mem = mem};
+    outputs->items = rfx_memory_calloc(mem, (size_t)graph->n_outputs, sizeof *outputs->items);
+    if (outputs->items == NULL) return rfx_memory_fail(mem, "outputs", bytes, err);
+    outputs->count = graph->n_outputs;
+    struct rfx_output_format format;
+    if (options->output != NULL && !format_of(options, &format))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: no known format", options->output);
+    enum rfx_status status = RFX_OK;
+    for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
+        struct rfx_cli_output *item = &outputs->items[k];
+        char name[MAX_NAME];
+        item->name = graph->outputs[k].name;
+        item->tensor = tensor_of(graph, k);
+        if (options->output == NULL) continue;
+        if (!file_name(graph, options->output, k, name))
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%.200s...: the name is too long",
+                            options->output);
+        status = rfx_output_stream_open(mem, name, &format, item->tensor, &item->stream, err);
+    }
+    return status;
+}
+
+static enum rfx_status receive(void *user, int k, struct rfx_rect rect, const struct rfx_view *view,
+                               struct rfx_error *err) {
+    struct rfx_cli_outputs *outputs = user;
+    struct rfx_cli_output *item = &outputs->items[k];
+    int64_t count = rfx_rect_area(rect) * item->tensor->c;
+    if (count > item->tensor->elems - item->received)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "output '%s': %lld elements after %lld of %lld", item->name,
+                        (long long)count, (long long)item->received,
+                        (long long)item->tensor->elems);
+    item->received += count;
+    rfx_fingerprint_add_rect(&item->fingerprint, item->tensor, rect, view);
+    return item->stream == NULL ? RFX_OK : rfx_output_stream_write(item->stream, rect, view, err);
+}
+
+struct rfx_output_sink rfx_cli_outputs_sink(struct rfx_cli_outputs *outputs) {
+    struct rfx_output_sink sink = {.write = receive, .user = outputs, .any_order = true};
+    return sink;
+}
+
+static enum rfx_status stopped(struct rfx_error *err) {
+    return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
+}
+
+static enum rfx_status alloc_chunk(struct rfx_memory *mem, size_t elems, float **out,
+                                   struct rfx_error *err) {
+    *out = rfx_memory_alloc(mem, elems * sizeof **out);
+    return *out != NULL ? RFX_OK : rfx_memory_fail(mem, "output chunk", elems * sizeof **out, err);
+}
+
+/* Writes a picture from the session's planes, row by row. */
+static enum rfx_status write_picture(const struct rfx_session *session, struct rfx_memory *mem,
+                                     int k, struct rfx_cli_output *item, struct rfx_error *err) {
+    const struct rfx_tensor *t = item->tensor;
+    float *row = NULL; /* [w, c], then one plane's row [w] */
+    enum rfx_status status = alloc_chunk(mem, (size_t)(t->w * (t->c + 1)), &row, err);
+    for (int64_t y = 0; status == RFX_OK && y < t->h; ++y) {
+        float *plane = row + t->w * t->c;
+        for (int64_t c = 0; c < t->c; ++c) {
+            rfx_session_output_read(session, k, (c * t->h + y) * t->w, t->w, plane);
+            for (int64_t x = 0; x < t->w; ++x) row[x * t->c + c] = plane[x];
+        }
+        struct rfx_rect rect = rfx_rect_make(y, y + 1, 0, t->w);
+        struct rfx_view view = rfx_view_dense(row, rect, t->c);
+        status = rfx_cli_progress_cancelled()
+                     ? stopped(err)
+                     : rfx_output_stream_write(item->stream, rect, &view, err);
+    }
+    rfx_memory_release(mem, row);
+    return status;
+}
+
+/* Takes an output that the session stores. */
+static enum rfx_status take_stored(const struct rfx_session *session, struct rfx_memory *mem, int k,
+                                   struct rfx_cli_output *item, struct rfx_error *err) {
+    bool ranged = item->stream != NULL && rfx_output_stream_needs_range(item->stream);
+    bool picture = item->stream != NULL && rfx_output_stream_is_picture(item->stream);
+    struct rfx_value_range range = rfx_value_range_empty();
+    float *chunk = NULL;
+    enum rfx_status status = alloc_chunk(mem, RFX_CLI_CHUNK, &chunk, err);
+    for (int64_t i = 0; status == RFX_OK && i < item->tensor->elems; i += RFX_CLI_CHUNK) {
+        int64_t count = rfx_min_i64(RFX_CLI_CHUNK, item->tensor->elems - i);
+        rfx_session_output_read(session, k, i, count, chunk);
+        rfx_fingerprint_add(&item->fingerprint, i, chunk, count);
+        if (ranged) rfx_value_range_add(&range, chunk, count);
+        if (item->stream != NULL && !picture)
+            status = rfx_output_stream_append(item->stream, chunk, (size_t)count, err);
+        if (status == RFX_OK && rfx_cli_progress_cancelled()) status = stopped(err);
+    }
+    rfx_memory_release(mem, chunk);
+    if (status != RFX_OK || !picture) return status;
+    if (ranged) rfx_output_stream_set_range(item->stream, range);
+    return write_picture(session, mem, k, item, err);
+}
+
+enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs,
+                                       const struct rfx_session *session, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
+        struct rfx_cli_output *item = &outputs->items[k];
+        if (item->received == 0)
+            status = take_stored(session, outputs->mem, k, item, err);
+        else if (item->received != item->tensor->elems)
+            status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                              "output '%s': %lld of %lld elements came", item->name,
+                              (long long)item->received, (long long)item->tensor->elems);
+        rfx_fingerprint_hex(&item->fingerprint, item->hash);
+    }
+    if (status == RFX_OK && rfx_cli_progress_cancelled()) status = stopped(err);
+    struct rfx_cli_progress progress;
+    rfx_cli_progress_start(&progress, "write");
+    for (int k = 0; k < outputs->count && status == RFX_OK; ++k)
+        if (outputs->items[k].stream != NULL)
+            status = rfx_output_stream_commit(outputs->items[k].stream, rfx_cli_progress_step,
+                                              &progress, err);
+    rfx_cli_progress_end(&progress);
+    return status;
+}
+
+void rfx_cli_outputs_free(struct rfx_cli_outputs *outputs) {
+    for (int k = 0; k < outputs->count; ++k) rfx_output_stream_free(outputs->items[k].stream);
+    if (outputs->mem != NULL) rfx_memory_release(outputs->mem, outputs->items);
+    *outputs = (struct rfx_cli_outputs){0};
 }
 
 enum rfx_status rfx_cli_output_hash(const struct rfx_session *session, struct rfx_memory *mem,
                                     int k, char hash[RFX_FINGERPRINT_CHARS],
                                     struct rfx_error *err) {
-    struct rfx_fingerprint fp = {0, 0};
-    float *chunk = NULL;
-    int64_t elems = rfx_session_output_tensor(session, k)->elems;
-    enum rfx_status status = alloc_chunk(mem, &chunk, err);
-    for (int64_t i = 0; status == RFX_OK && i < elems; i += RFX_CLI_CHUNK) {
-        int64_t count = rfx_min_i64(RFX_CLI_CHUNK, elems - i);
-        rfx_session_output_read(session, k, i, count, chunk);
-        rfx_fingerprint_add(&fp, i, chunk, count);
-    }
-    if (status == RFX_OK) rfx_fingerprint_hex(&fp, hash);
-    rfx_memory_release(mem, chunk);
+    struct rfx_cli_output item = {.tensor = rfx_session_output_tensor(session, k)};
+    enum rfx_status status = take_stored(session, mem, k, &item, err);
+    if (status == RFX_OK) rfx_fingerprint_hex(&item.fingerprint, hash);
     return status;
-}
-
-static enum rfx_status write_npy(const struct rfx_session *session, struct rfx_memory *mem, int k,
-                                 const char *path, struct rfx_error *err) {
-    struct rfx_npy_writer *writer = NULL;
-    const struct rfx_tensor *tensor = rfx_session_output_tensor(session, k);
-    float *chunk = NULL;
-    enum rfx_status status = alloc_chunk(mem, &chunk, err);
-    if (status == RFX_OK) status = rfx_npy_write_open(mem, path, &tensor->shape, &writer, err);
-    for (int64_t i = 0; status == RFX_OK && i < tensor->elems; i += RFX_CLI_CHUNK) {
-        int64_t count = rfx_min_i64(RFX_CLI_CHUNK, tensor->elems - i);
-        rfx_session_output_read(session, k, i, count, chunk);
-        status = rfx_npy_write_append(writer, chunk, (size_t)count, err);
-    }
-    if (status == RFX_OK) status = rfx_npy_write_commit(writer, err);
-    rfx_npy_write_free(writer);
-    rfx_memory_release(mem, chunk);
-    return status;
-}
-
-/* Smallest and largest finite value of output 0. */
-static void find_extremes(const struct rfx_session *session, float *chunk, float *lo, float *hi) {
-    int64_t elems = rfx_session_output_tensor(session, 0)->elems;
-    *lo = INFINITY;
-    *hi = -INFINITY;
-    for (int64_t i = 0; i < elems; i += RFX_CLI_CHUNK) {
-        int64_t count = rfx_min_i64(RFX_CLI_CHUNK, elems - i);
-        rfx_session_output_read(session, 0, i, count, chunk);
-        for (int64_t j = 0; j < count; ++j) {
-            if (!isfinite(chunk[j])) continue;
-            if (chunk[j] < *lo) *lo = chunk[j];
-            if (chunk[j] > *hi) *hi = chunk[j];
-        }
-    }
-    if (!(*lo < *hi)) {
-        *lo = isfinite(*lo) ? *lo : 0.0F;
-        *hi = *lo + 1.0F;
-    }
-}
-
-static enum rfx_status write_png(const struct rfx_session *session, struct rfx_memory *mem,
-                                 const char *path, struct rfx_error *err) {
-    const struct rfx_tensor *t = rfx_session_output_tensor(session, 0);
-    struct rfx_png_writer *writer = NULL;
-    float *chunk = NULL, lo, hi;
-    size_t row_bytes = (size_t)(t->w * t->c) * sizeof(float);
-    float *row = rfx_memory_alloc(mem, 2 * row_bytes); /* [w, c], then one plane's row [w] */
-    enum rfx_status status = alloc_chunk(mem, &chunk, err);
-    if (row == NULL) status = rfx_memory_fail(mem, "picture row", 2 * row_bytes, err);
-    if (status == RFX_OK)
-        status = rfx_png_write_open(mem, path, t->h, t->w, (int)t->c, &writer, err);
-    if (status == RFX_OK) find_extremes(session, chunk, &lo, &hi);
-    for (int64_t y = 0; status == RFX_OK && y < t->h; ++y) {
-        float *plane = row + t->w * t->c;
-        for (int64_t c = 0; c < t->c; ++c) {
-            rfx_session_output_read(session, 0, (c * t->h + y) * t->w, t->w, plane);
-            for (int64_t x = 0; x < t->w; ++x) row[x * t->c + c] = plane[x];
-        }
-        status = rfx_png_write_floats(writer, row, t->c, lo, hi, err);
-    }
-    if (status == RFX_OK) status = rfx_png_write_commit(writer, err);
-    rfx_png_write_free(writer);
-    rfx_memory_release(mem, chunk);
-    rfx_memory_release(mem, row);
-    return status;
-}
-
-enum rfx_status rfx_cli_outputs_write(const struct rfx_session *session, struct rfx_memory *mem,
-                                      const char *path, struct rfx_error *err) {
-    int count = rfx_session_output_count(session);
-    if (ends_with(path, ".png")) return write_png(session, mem, path, err);
-    if (count == 1) return write_npy(session, mem, 0, path, err);
-    enum rfx_status status = RFX_OK;
-    for (int k = 0; k < count && status == RFX_OK; ++k) {
-        char name[4096];
-        int n = snprintf(name, sizeof name, "%.*s.%s.npy", (int)strlen(path) - 4, path,
-                         rfx_session_output_name(session, k));
-        if (n < 0 || (size_t)n >= sizeof name)
-            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "file name too long: '%.200s...'",
-                            path);
-        for (char *p = name + strlen(path) - 4; *p != '\0'; ++p)
-            if (*p == '/') *p = '_'; /* output names may look like paths */
-        status = write_npy(session, mem, k, name, err);
-    }
-    return status;
-}
-
-/* Inserts into the list that is sorted by falling value; equal values keep their order. */
-static void insert_class(struct rfx_cli_classes *classes, int capacity, int64_t index,
-                         float value) {
-    int at = classes->count;
-    while (at > 0 && classes->items[at - 1].value < value) --at;
-    if (at >= capacity) return;
-    int last = classes->count < capacity ? classes->count++ : capacity - 1;
-    memmove(&classes->items[at + 1], &classes->items[at],
-            (size_t)(last - at) * sizeof *classes->items);
-    classes->items[at] = (struct rfx_cli_class){.index = index, .value = value};
-}
-
-static enum rfx_status read_labels(const char *path, struct rfx_cli_classes *classes,
-                                   struct rfx_error *err) {
-    FILE *file = fopen(path, "rb");
-    if (file == NULL)
-        return rfx_fail(err, RFX_STATUS_MALFORMED, "labels '%s': %s", path, strerror(errno));
-    enum rfx_status status = RFX_OK;
-    long bytes = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
-    if (bytes < 0 || bytes > MAX_LABEL_BYTES || fseek(file, 0, SEEK_SET) != 0)
-        status = rfx_fail(err, RFX_STATUS_MALFORMED, "labels '%s': not a file of up to %d bytes",
-                          path, MAX_LABEL_BYTES);
-    if (status == RFX_OK) classes->labels = rfx_memory_calloc(classes->mem, (size_t)bytes + 1, 1);
-    if (status == RFX_OK && classes->labels == NULL)
-        status = rfx_memory_fail(classes->mem, "labels", (size_t)bytes + 1, err);
-    if (status == RFX_OK && fread(classes->labels, 1, (size_t)bytes, file) != (size_t)bytes)
-        status = rfx_fail(err, RFX_STATUS_IO, "labels '%s': cannot be read", path);
-    (void)fclose(file);
-    if (status != RFX_OK) return status;
-    int64_t line = 0;
-    for (char *p = classes->labels; p != NULL && *p != '\0'; ++line) {
-        char *next = strchr(p, '\n');
-        if (next != NULL) *next++ = '\0';
-        p[strcspn(p, "\r")] = '\0';
-        for (int i = 0; i < classes->count; ++i)
-            if (classes->items[i].index == line) classes->items[i].label = p;
-        p = next;
-    }
-    return RFX_OK;
-}
-
-enum rfx_status rfx_cli_classes_find(const struct rfx_session *session, struct rfx_memory *mem,
-                                     const struct rfx_cli_options *options,
-                                     struct rfx_cli_classes *classes, struct rfx_error *err) {
-    const struct rfx_tensor *tensor = rfx_session_output_tensor(session, 0);
-    if (!is_vector(tensor)) return RFX_OK;
-    int64_t top = options->top > 0 ? options->top : DEFAULT_TOP;
-    int capacity = (int)rfx_min_i64(top, tensor->elems);
-    float *chunk = NULL;
-    classes->mem = mem;
-    classes->items = rfx_memory_calloc(mem, (size_t)capacity, sizeof *classes->items);
-    if (classes->items == NULL)
-        return rfx_memory_fail(mem, "classes", (size_t)capacity * sizeof *classes->items, err);
-    enum rfx_status status = alloc_chunk(mem, &chunk, err);
-    for (int64_t i = 0; status == RFX_OK && i < tensor->elems; i += RFX_CLI_CHUNK) {
-        int64_t count = rfx_min_i64(RFX_CLI_CHUNK, tensor->elems - i);
-        rfx_session_output_read(session, 0, i, count, chunk);
-        for (int64_t j = 0; j < count; ++j) insert_class(classes, capacity, i + j, chunk[j]);
-    }
-    rfx_memory_release(mem, chunk);
-    if (status == RFX_OK && options->labels != NULL)
-        status = read_labels(options->labels, classes, err);
-    return status;
-}
-
-void rfx_cli_classes_free(struct rfx_cli_classes *classes) {
-    if (classes->mem == NULL) return;
-    rfx_memory_release(classes->mem, classes->items);
-    rfx_memory_release(classes->mem, classes->labels);
 }

@@ -133,7 +133,7 @@ static void test_usage_errors(void **state) {
         {"run mobilenet_v2 synthetic:64x64 --csv", "not one of this command's"},
         {"run mobilenet_v2 synthetic:64x64 --json=yes", "takes no value"},
         {"run mobilenet_v2 synthetic:64x64 -x", "unknown option '-x'"},
-        {"run mobilenet_v2 synthetic:64x64 -o out.txt", ".npy or .png"},
+        {"run mobilenet_v2 synthetic:64x64 -o out.txt", ".npy, .tif, .tiff or .png"},
         {"run mobilenet_v2 synthetic:64x64 -o out.png", "use .npy"},
         {"run mobilenet_v2 synthetic:64x64 --tiles 2x2 --split nowhere", "nowhere"},
         {"export mobilenet_v2", "-o"},

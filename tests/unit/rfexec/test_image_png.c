@@ -209,7 +209,7 @@ static void large_picture_in_planned_bytes(void **state) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_png_writer *writer = NULL;
     unsigned char *row = malloc((size_t)w * 3);
-    assert_int_equal(rfx_png_write_open(mem, FILE_NAME, h, w, 3, &writer, NULL), RFX_OK);
+    assert_int_equal(rfx_png_write_open(mem, FILE_NAME, h, w, 3, 8, &writer, NULL), RFX_OK);
     for (int64_t y = 0; y < h; y++) {
         for (int64_t i = 0; i < w * 3; i++) row[i] = (unsigned char)((i / 512 + y / 16) & 255);
         assert_int_equal(rfx_png_write_row(writer, row, NULL), RFX_OK);
