@@ -155,7 +155,8 @@ static void run_block(struct panel *p, int64_t index_y, int64_t index_x) {
     p->need = rfx_rect_intersect(p->block, args->rect);
     bool whole = rfx_rect_equal(p->need, p->block);
     bool x_in_view = is_pointwise(job) && is_run(&args->in[0], p->block);
-    bool c_in_view = whole && is_run(&args->out, p->block);
+    bool over_residual = args->node->residual && args->in[1].data == args->out.data;
+    bool c_in_view = whole && !over_residual && is_run(&args->out, p->block);
     int64_t n = rfx_rect_area(p->block), ldc = c_in_view ? args->out.c : a->oc;
     float *c = c_in_view ? rfx_view_at(&args->out, p->block.y0, p->block.x0) : p->c;
     for (int64_t g = 0; g < a->groups; g++) {

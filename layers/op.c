@@ -39,8 +39,23 @@ size_t rfx_op_packed_bytes(const struct rfx_graph *graph, const struct rfx_node 
     return def->packed_bytes == NULL ? 0 : def->packed_bytes(graph, node);
 }
 
+bool rfx_op_in_place_elementwise(const struct rfx_graph *graph, const struct rfx_node *node,
+                                 int k) {
+    const struct rfx_tensor *in = &graph->nodes[node->in[k]].out;
+    const struct rfx_tensor *out = &node->out;
+    return in->layout == out->layout && in->elems == out->elems && in->c == out->c &&
+           in->h == out->h && in->w == out->w;
+}
+
 enum rfx_status rfx_op_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                            void *packed, struct rfx_error *err) {
+                            void *packed, void *temp, struct rfx_error *err) {
     const struct rfx_op_def *def = op_table[node->op];
-    return def->pack == NULL ? RFX_OK : def->pack(graph, node, packed, err);
+    if (def->pack == NULL) return RFX_OK;
+    if (temp != NULL) return def->pack(graph, node, packed, temp, err);
+    void *own = rfx_memory_alloc(graph->mem, RFX_PACK_TEMP_BYTES);
+    if (own == NULL)
+        return rfx_memory_fail(graph->mem, "packing weights", RFX_PACK_TEMP_BYTES, err);
+    enum rfx_status status = def->pack(graph, node, packed, own, err);
+    rfx_memory_release(graph->mem, own);
+    return status;
 }

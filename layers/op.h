@@ -19,6 +19,8 @@ struct rfx_run_args {
     int threads;               /* >= 1 */
 };
 
+#define RFX_PACK_TEMP_BYTES ((size_t)1 << 20) /* the most that pack holds beside its result */
+
 struct rfx_op_def {
     const char *name; /* "Conv" */
     bool spatial;     /* false: needs its inputs whole and makes its output whole */
@@ -33,6 +35,10 @@ struct rfx_op_def {
     struct rfx_range (*in_range)(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                  int axis, struct rfx_range out);
 
+    /* Whether run may be given an output view over exactly the bytes of input k's (equal sizes):
+     * every element is read before it is written, and no other output reads it. NULL: never. */
+    bool (*in_place)(const struct rfx_graph *graph, const struct rfx_node *node, int k);
+
     /* Multiply-accumulates for `area` output pixels (PLAIN: the whole tensor). NULL: none. */
     uint64_t (*macs)(const struct rfx_graph *graph, const struct rfx_node *node, uint64_t area);
 
@@ -43,10 +49,10 @@ struct rfx_op_def {
     /* Bytes of packed constants. NULL: none. */
     size_t (*packed_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
 
-    /* Packs the node's constants into `packed`; uses at most 1 MiB of stack-free temporary from
-     * graph->mem. Drops the mapped pages that it has read. */
+    /* Packs the node's constants into `packed`, by way of `temp` (RFX_PACK_TEMP_BYTES, garbage).
+     * Drops the mapped pages that it has read. */
     enum rfx_status (*pack)(const struct rfx_graph *graph, const struct rfx_node *node,
-                            void *packed, struct rfx_error *err);
+                            void *packed, void *temp, struct rfx_error *err);
 
     void (*run)(const struct rfx_run_args *args);
 };
@@ -63,9 +69,12 @@ uint64_t rfx_op_macs(const struct rfx_graph *graph, const struct rfx_node *node,
 size_t rfx_op_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
 size_t rfx_op_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node);
+
+/* An in_place of ops that work element by element: any input of the output's shape. */
+bool rfx_op_in_place_elementwise(const struct rfx_graph *graph, const struct rfx_node *node, int k);
 RFX_NODISCARD enum rfx_status rfx_op_pack(const struct rfx_graph *graph,
-                                          const struct rfx_node *node, void *packed,
-                                          struct rfx_error *err);
+                                          const struct rfx_node *node, void *packed, void *temp,
+                                          struct rfx_error *err); /* temp NULL: allocates it */
 
 /* The full output map of a node as a rectangle (PLAIN: 0,1,0,1). */
 static inline struct rfx_rect rfx_node_full_rect(const struct rfx_node *node) {

@@ -31,7 +31,8 @@ static size_t activation_packed_bytes(const struct rfx_graph *graph, const struc
 }
 
 static enum rfx_status activation_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                                       void *packed, struct rfx_error *err) {
+                                       void *packed, void *temp, struct rfx_error *err) {
+    (void)temp;
     (void)err;
     rfx_act_pack(graph, &node->act, slope_channels(node), packed);
     return RFX_OK;
@@ -73,6 +74,7 @@ const struct rfx_op_def rfx_op_activation = {
     .name = "Activation",
     .spatial = true,
     .infer = activation_infer,
+    .in_place = rfx_op_in_place_elementwise,
     .packed_bytes = activation_packed_bytes,
     .pack = activation_pack,
     .run = activation_run,

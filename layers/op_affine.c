@@ -40,7 +40,8 @@ static void read_channels(const struct rfx_graph *graph, int weight, float absen
 }
 
 static enum rfx_status affine_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                                   void *packed, struct rfx_error *err) {
+                                   void *packed, void *temp, struct rfx_error *err) {
+    (void)temp;
     (void)err;
     int64_t c = node->out.c;
     float *scale = rfx_packing_begin(graph, &node->act, c, -1, packed);
@@ -76,6 +77,7 @@ const struct rfx_op_def rfx_op_affine = {
     .name = "Affine",
     .spatial = true,
     .infer = affine_infer,
+    .in_place = rfx_op_in_place_elementwise,
     .packed_bytes = affine_packed_bytes,
     .pack = affine_pack,
     .run = affine_run,

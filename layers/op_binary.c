@@ -36,7 +36,8 @@ static size_t binary_packed_bytes(const struct rfx_graph *graph, const struct rf
 }
 
 static enum rfx_status binary_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                                   void *packed, struct rfx_error *err) {
+                                   void *packed, void *temp, struct rfx_error *err) {
+    (void)temp;
     (void)err;
     rfx_act_pack(graph, &node->act, node->out.c, packed);
     return RFX_OK;
@@ -87,6 +88,7 @@ const struct rfx_op_def rfx_op_binary = {
     .spatial = true,
     .infer = binary_infer,
     .in_range = binary_in_range,
+    .in_place = rfx_op_in_place_elementwise,
     .packed_bytes = binary_packed_bytes,
     .pack = binary_pack,
     .run = binary_run,

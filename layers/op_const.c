@@ -45,7 +45,8 @@ static size_t packed_bytes(const struct rfx_graph *graph, const struct rfx_node 
 }
 
 static enum rfx_status pack_plain(const struct rfx_graph *graph, const struct rfx_node *node,
-                                  void *packed, struct rfx_error *err) {
+                                  void *packed, void *temp, struct rfx_error *err) {
+    (void)temp;
     (void)err;
     const struct rfx_weight *weight = &graph->weights[node->attr.constant.weight];
     rfx_weight_read(weight, 0, node->out.elems, packed);
@@ -54,13 +55,11 @@ static enum rfx_status pack_plain(const struct rfx_graph *graph, const struct rf
 }
 
 static enum rfx_status pack_map(const struct rfx_graph *graph, const struct rfx_node *node,
-                                void *packed, struct rfx_error *err) {
+                                void *packed, void *temp, struct rfx_error *err) {
     const struct rfx_weight *weight = &graph->weights[node->attr.constant.weight];
     int64_t c = node->out.c, area = node->out.h * node->out.w;
-    if (area == 1 || c == 1) return pack_plain(graph, node, packed, err);
-    size_t bytes = (size_t)rfx_min_i64(area, CHUNK_ELEMS) * sizeof(float);
-    float *part = rfx_memory_alloc(graph->mem, bytes);
-    if (part == NULL) return rfx_memory_fail(graph->mem, "constant", bytes, err);
+    if (area == 1 || c == 1) return pack_plain(graph, node, packed, temp, err);
+    float *part = temp;
     float *out = packed;
     for (int64_t ch = 0; ch < c; ch++) {
         for (int64_t first = 0; first < area; first += CHUNK_ELEMS) {
@@ -69,7 +68,6 @@ static enum rfx_status pack_map(const struct rfx_graph *graph, const struct rfx_
             for (int64_t i = 0; i < count; i++) out[(first + i) * c + ch] = part[i];
         }
     }
-    rfx_memory_release(graph->mem, part);
     rfx_weight_drop_pages(weight);
     return RFX_OK;
 }

@@ -104,6 +104,12 @@ static struct rfx_range conv_in_range(const struct rfx_graph *graph, const struc
     return in;
 }
 
+/* Over the residual; panels are computed beside it and added pixel by pixel. */
+static bool conv_in_place(const struct rfx_graph *graph, const struct rfx_node *node, int k) {
+    (void)graph;
+    return k == 1 && node->residual && rfx_conv_way(&node->attr.conv) == RFX_CONV_PANEL;
+}
+
 static uint64_t conv_macs(const struct rfx_graph *graph, const struct rfx_node *node,
                           uint64_t area) {
     (void)graph;
@@ -119,7 +125,7 @@ static size_t conv_packed_bytes(const struct rfx_graph *graph, const struct rfx_
 }
 
 #define PACK_FILTERS 16 /* filters transposed together: a cache line of stores */
-#define PACK_ELEMS (RFX_PACKING_CHUNK_ELEMS / 2) /* of temporary; the scales take some more */
+#define PACK_ELEMS (RFX_PACKING_CHUNK_ELEMS / 2) /* of temporary; the scales lie behind */
 
 /* Filters o0 .. o0 + n of one group: source [o][i][tap] -> dst [tap][i][o], m filters wide. */
 static void pack_filters(struct rfx_packing_reader *reader, int64_t o0, int64_t n, int64_t icg,
@@ -140,19 +146,13 @@ static void pack_filters(struct rfx_packing_reader *reader, int64_t o0, int64_t 
 
 /* Depthwise filters [c][tap] are one "group" of c filters with one input channel here. */
 static enum rfx_status conv_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                                 void *packed, struct rfx_error *err) {
+                                 void *packed, void *temp, struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
     float *weights = rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed);
-    size_t scale_bytes = a->scale < 0 ? 0 : (size_t)a->oc * sizeof(float);
-    size_t bytes = PACK_ELEMS * sizeof(float) + scale_bytes;
-    float *temp = rfx_memory_alloc(graph->mem, bytes);
-    if (temp == NULL) return rfx_memory_fail(graph->mem, "packing weights", bytes, err);
-    float *scale = NULL;
-    if (a->scale >= 0) {
-        scale = temp + PACK_ELEMS;
-        rfx_weight_read(&graph->weights[a->scale], 0, a->oc, scale);
-        rfx_weight_drop_pages(&graph->weights[a->scale]);
-    }
+    float *own;
+    const float *scale;
+    enum rfx_status status = rfx_packing_scale(graph, a->scale, a->oc, temp, &own, &scale, err);
+    if (status != RFX_OK) return status;
     bool depthwise = rfx_conv_way(a) == RFX_CONV_DEPTHWISE;
     int64_t groups = depthwise ? 1 : a->groups, m = a->oc / groups;
     int64_t icg = a->ic / a->groups, taps = a->kh * a->kw;
@@ -162,7 +162,7 @@ static enum rfx_status conv_pack(const struct rfx_graph *graph, const struct rfx
             pack_filters(&reader, g * m + o, rfx_min_i64(PACK_FILTERS, m - o), icg, taps, scale,
                          temp, weights + g * m * icg * taps + o, m);
     rfx_weight_drop_pages(reader.weight);
-    rfx_memory_release(graph->mem, temp);
+    rfx_memory_release(graph->mem, own);
     return RFX_OK;
 }
 
@@ -211,6 +211,7 @@ const struct rfx_op_def rfx_op_conv = {
     .spatial = true,
     .infer = conv_infer,
     .in_range = conv_in_range,
+    .in_place = conv_in_place,
     .macs = conv_macs,
     .scratch_bytes = conv_scratch_bytes,
     .packed_bytes = conv_packed_bytes,

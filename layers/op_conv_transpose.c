@@ -127,28 +127,28 @@ static size_t transpose_packed_bytes(const struct rfx_graph *graph, const struct
 #define PACK_ELEMS (RFX_PACKING_CHUNK_ELEMS / 2)
 
 static enum rfx_status transpose_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                                      void *packed, struct rfx_error *err) {
+                                      void *packed, void *temp, struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
     float *weights = rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed);
-    size_t bytes = (PACK_ELEMS + (a->scale < 0 ? 0 : (size_t)a->oc)) * sizeof(float);
-    float *temp = rfx_memory_alloc(graph->mem, bytes);
-    if (temp == NULL) return rfx_memory_fail(graph->mem, "packing weights", bytes, err);
-    float *scale = a->scale < 0 ? NULL : temp + PACK_ELEMS;
-    if (scale != NULL) rfx_weight_read(&graph->weights[a->scale], 0, a->oc, scale);
+    float *part = temp;
+    float *own;
+    const float *scale;
+    enum rfx_status status = rfx_packing_scale(graph, a->scale, a->oc, part, &own, &scale, err);
+    if (status != RFX_OK) return status;
     int64_t ocg = a->oc / a->groups, icg = a->ic / a->groups, taps = a->kh * a->kw;
     struct rfx_packing_reader reader = {&graph->weights[a->weight], 0};
     for (int64_t e0 = 0; e0 < a->ic * ocg * taps; e0 += PACK_ELEMS) {
         int64_t count = rfx_min_i64(PACK_ELEMS, a->ic * ocg * taps - e0);
-        rfx_packing_read(&reader, e0, count, temp);
+        rfx_packing_read(&reader, e0, count, part);
         for (int64_t e = 0; e < count; e++) { /* source [ic][ocg][tap] */
             int64_t tap = (e0 + e) % taps, o = (e0 + e) / taps % ocg, i = (e0 + e) / taps / ocg;
             int64_t g = i / icg;
             weights[((g * taps + tap) * icg + i % icg) * ocg + o] =
-                scale == NULL ? temp[e] : temp[e] * scale[g * ocg + o];
+                scale == NULL ? part[e] : part[e] * scale[g * ocg + o];
         }
     }
     rfx_weight_drop_pages(reader.weight);
-    rfx_memory_release(graph->mem, temp);
+    rfx_memory_release(graph->mem, own);
     return RFX_OK;
 }
 

@@ -80,14 +80,12 @@ static void pack_km(const struct rfx_node *node, struct rfx_packing_reader *read
 }
 
 static enum rfx_status gemm_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                                 void *packed, struct rfx_error *err) {
+                                 void *packed, void *temp, struct rfx_error *err) {
     int64_t m = node->attr.gemm.m;
     float *weights = rfx_packing_begin(graph, &node->act, m, node->attr.gemm.bias, packed);
     float *bias = packed;
     for (int64_t i = 0; i < m; i++) bias[i] *= node->attr.gemm.beta;
-    size_t bytes = RFX_PACKING_CHUNK_ELEMS * sizeof(float);
-    float *temp = rfx_memory_alloc(graph->mem, bytes);
-    if (temp == NULL) return rfx_memory_fail(graph->mem, "packing weights", bytes, err);
+    (void)err;
     struct rfx_packing_reader reader = {&graph->weights[node->attr.gemm.weight], 0};
     if (node->attr.gemm.weight_is_mk) {
         pack_mk(node, &reader, temp, weights);
@@ -95,7 +93,6 @@ static enum rfx_status gemm_pack(const struct rfx_graph *graph, const struct rfx
         pack_km(node, &reader, temp, weights);
     }
     rfx_weight_drop_pages(reader.weight);
-    rfx_memory_release(graph->mem, temp);
     return RFX_OK;
 }
 

@@ -112,13 +112,20 @@ static void run_reshape(const struct rfx_run_args *args) {
     memmove(args->out.data, args->in[0].data, (size_t)args->node->out.elems * sizeof(float));
 }
 
+/* The same bytes under another shape. */
+static bool same_bytes(const struct rfx_graph *graph, const struct rfx_node *node, int k) {
+    (void)graph;
+    (void)node;
+    return k == 0;
+}
+
 const struct rfx_op_def rfx_op_to_plain = {
     .name = "ToPlain", .spatial = false, .infer = infer_to_plain, .run = run_to_plain};
 const struct rfx_op_def rfx_op_to_nhwc = {
     .name = "ToMap", .spatial = false, .infer = infer_to_nhwc, .run = run_to_nhwc};
 const struct rfx_op_def rfx_op_nhwc_as_plain = {
-    .name = "MapAsPlain", .spatial = false, .infer = infer_as_plain, .run = run_as_plain};
+    .name = "MapAsPlain", .infer = infer_as_plain, .in_place = same_bytes, .run = run_as_plain};
 const struct rfx_op_def rfx_op_plain_as_nhwc = {
-    .name = "PlainAsMap", .spatial = false, .infer = infer_as_nhwc, .run = run_as_nhwc};
+    .name = "PlainAsMap", .infer = infer_as_nhwc, .in_place = same_bytes, .run = run_as_nhwc};
 const struct rfx_op_def rfx_op_reshape = {
-    .name = "Reshape", .spatial = false, .infer = infer_reshape, .run = run_reshape};
+    .name = "Reshape", .infer = infer_reshape, .in_place = same_bytes, .run = run_reshape};

@@ -8,7 +8,7 @@
 #include "layers/graph.h"
 #include "layers/kernels.h"
 
-#define RFX_PACKING_CHUNK_ELEMS 262144 /* 1 MiB: the most that pack may hold beside its result */
+#define RFX_PACKING_CHUNK_ELEMS 262144 /* RFX_PACK_TEMP_BYTES in floats */
 
 struct rfx_packing_reader {
     const struct rfx_weight *weight;
@@ -22,6 +22,27 @@ static inline void rfx_packing_read(struct rfx_packing_reader *reader, int64_t f
     if (reader->unread_elems < 4 * RFX_PACKING_CHUNK_ELEMS) return;
     rfx_weight_drop_pages(reader->weight);
     reader->unread_elems = 0;
+}
+
+/* The scales of `c` output channels of a weight, or NULL where there is none (scale < 0). They lie
+ * behind the first half of temp when they fit, else in a block of their own, which *own receives.
+ */
+static inline enum rfx_status rfx_packing_scale(const struct rfx_graph *graph, int scale, int64_t c,
+                                                float *temp, float **own, const float **out,
+                                                struct rfx_error *err) {
+    *own = NULL;
+    *out = NULL;
+    if (scale < 0) return RFX_OK;
+    float *values = temp + RFX_PACKING_CHUNK_ELEMS / 2;
+    if (c > RFX_PACKING_CHUNK_ELEMS / 2) {
+        size_t bytes = (size_t)c * sizeof(float);
+        values = *own = rfx_memory_alloc(graph->mem, bytes);
+        if (values == NULL) return rfx_memory_fail(graph->mem, "packing scales", bytes, err);
+    }
+    rfx_weight_read(&graph->weights[scale], 0, c, values);
+    rfx_weight_drop_pages(&graph->weights[scale]);
+    *out = values;
+    return RFX_OK;
 }
 
 /* bias[c], slopes[c] of PRELU, then the weights; each part aligned. */

@@ -17,6 +17,10 @@ struct rfx_range {
     int64_t lo, hi;
 };
 
+static inline int64_t rfx_range_size(struct rfx_range r) {
+    return r.hi > r.lo ? r.hi - r.lo : 0;
+}
+
 static inline struct rfx_rect rfx_rect_make(int64_t y0, int64_t y1, int64_t x0, int64_t x1) {
     struct rfx_rect r = {y0, y1, x0, x1};
     return r;

@@ -13,6 +13,10 @@
 #include "layers/op.h"
 #include "tiler/schedule.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 #define READ_BAND_ROWS 16 /* rows asked of a source at a time; tiler/plan_build.c plans for it */
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
@@ -22,13 +26,58 @@ struct rfx_session {
     struct rfx_memory *mem;
     struct rfx_schedule *schedule;
     unsigned char *arena, *scratch, *weights;
-    size_t *packed_offset;   /* per node, into weights */
-    struct rfx_view *inputs; /* of the current step; as many as any node has */
+    unsigned char *pack_temp;           /* behind the scratch; only with weights by stage */
+    size_t *packed_offset;              /* per node, into weights */
+    struct rfx_view *inputs;            /* of the current step; as many as any node has */
+    const struct rfx_output_sink *sink; /* borrowed; NULL: none */
 };
+
+/* In builds with AddressSanitizer a step may touch the buffers that it names and nothing else of
+ * the arena. A failed run leaves the arena guarded; the next one begins anew. */
+#ifdef __SANITIZE_ADDRESS__
+static void guard_all(const struct rfx_session *session) {
+    __asan_poison_memory_region(session->arena, session->plan->bytes.arena);
+}
+
+static void guard_nothing(const struct rfx_session *session) {
+    __asan_unpoison_memory_region(session->arena, session->plan->bytes.arena);
+}
+
+static void unguard(const struct rfx_session *session, const struct rfx_buffer *buffer) {
+    __asan_unpoison_memory_region(session->arena + buffer->offset, buffer->bytes);
+}
+
+static void guard_step(const struct rfx_session *session, const struct rfx_step *step) {
+    const struct rfx_node *node = &session->graph->nodes[step->node];
+    const struct rfx_stage_node *how = &session->plan->stages[step->stage].nodes[step->node];
+    guard_all(session);
+    unguard(session, &how->packed);
+    unguard(session, &how->buffer);
+    unguard(session, rfx_schedule_buffer(session->schedule, step->node));
+    if (step->kind == RFX_STEP_LOAD) return;
+    for (int k = 0; k < node->n_in; k++)
+        if (!rfx_node_is_constant(&session->graph->nodes[node->in[k]]))
+            unguard(session, rfx_schedule_buffer(session->schedule, node->in[k]));
+}
+#else
+static void guard_all(const struct rfx_session *session) {
+    (void)session;
+}
+
+static void guard_nothing(const struct rfx_session *session) {
+    (void)session;
+}
+
+static void guard_step(const struct rfx_session *session, const struct rfx_step *step) {
+    (void)session;
+    (void)step;
+}
+#endif
 
 void rfx_session_free(struct rfx_session *session) {
     if (session == NULL) return;
     struct rfx_memory *mem = session->mem;
+    if (session->arena != NULL) guard_nothing(session);
     rfx_schedule_free(session->schedule);
     rfx_memory_release(mem, session->arena);
     rfx_memory_release(mem, session->scratch);
@@ -46,13 +95,19 @@ static void prefer_huge_pages(void *block, size_t bytes) {
     if (hi > lo) (void)madvise((void *)lo, hi - lo, MADV_HUGEPAGE);
 }
 
+/* Whether a node's packed constants are loaded by stage, into the arena. */
+static bool is_loaded_by_stage(const struct rfx_session *session, int node) {
+    return session->plan->weights_by_stage && !rfx_node_is_constant(&session->graph->nodes[node]);
+}
+
 static enum rfx_status pack_weights(struct rfx_session *session, struct rfx_error *err) {
     const struct rfx_graph *graph = session->graph;
     size_t offset = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
         session->packed_offset[i] = offset;
+        if (is_loaded_by_stage(session, i)) continue;
         enum rfx_status status =
-            rfx_op_pack(graph, &graph->nodes[i], session->weights + offset, err);
+            rfx_op_pack(graph, &graph->nodes[i], session->weights + offset, NULL, err);
         if (status != RFX_OK) return status;
         offset += rfx_align_up(rfx_op_packed_bytes(graph, &graph->nodes[i]));
     }
@@ -76,7 +131,7 @@ static enum rfx_status allocate(struct rfx_session *session, struct rfx_error *e
     if (session->arena == NULL) return rfx_memory_fail(mem, "arena", plan->bytes.arena, err);
     session->scratch = rfx_memory_alloc(mem, plan->bytes.scratch);
     if (session->scratch == NULL) return rfx_memory_fail(mem, "scratch", plan->bytes.scratch, err);
-    session->weights = rfx_memory_alloc(mem, plan->bytes.weights);
+    session->weights = rfx_memory_alloc(mem, plan->bytes.weights + 1); /* may be none */
     if (session->weights == NULL)
         return rfx_memory_fail(mem, "packed weights", plan->bytes.weights, err);
     prefer_huge_pages(session->arena, plan->bytes.arena);
@@ -106,13 +161,19 @@ enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct r
 /* The part of a node's tensor that is in memory now. */
 static struct rfx_view node_view(const struct rfx_session *session, int i) {
     const struct rfx_node *node = &session->graph->nodes[i];
+    int64_t ring_rows;
+    struct rfx_rect rect = rfx_schedule_view_rect(session->schedule, i, &ring_rows);
     unsigned char *base = rfx_node_is_constant(node)
                               ? session->weights + session->packed_offset[i]
-                              : session->arena + session->plan->buffers[i].offset;
-    struct rfx_view view = rfx_view_dense(
-        (float *)(void *)base, rfx_schedule_view_rect(session->schedule, i), node->out.c);
-    view.ring_rows = session->plan->buffers[i].ring_rows;
+                              : session->arena + rfx_schedule_buffer(session->schedule, i)->offset;
+    struct rfx_view view = rfx_view_dense((float *)(void *)base, rect, node->out.c);
+    view.ring_rows = ring_rows;
     return view;
+}
+
+static unsigned char *packed_of(const struct rfx_session *session, int stage, int i) {
+    if (!is_loaded_by_stage(session, i)) return session->weights + session->packed_offset[i];
+    return session->arena + session->plan->stages[stage].nodes[i].packed.offset;
 }
 
 /* Reads a rectangle of the image in bands, so that a row source never keeps more than a band. */
@@ -138,26 +199,50 @@ static void run_node(struct rfx_session *session, const struct rfx_step *step) {
         .in = session->inputs,
         .out = node_view(session, step->node),
         .rect = step->rect,
-        .packed = session->weights + session->packed_offset[step->node],
+        .packed = packed_of(session, step->stage, step->node),
         .scratch = session->scratch,
         .threads = session->plan->threads,
     };
     rfx_op_def(node->op)->run(&args);
 }
 
-/* Feeds or finishes a global pool whose input is streamed. */
+static const struct rfx_buffer *pool_state(const struct rfx_session *session,
+                                           const struct rfx_step *step) {
+    return &session->plan->stages[step->stage].nodes[step->node].buffer;
+}
+
+/* Begins, feeds or finishes a global pool that gets its map in parts. */
 static void run_pool(struct rfx_session *session, const struct rfx_step *step) {
     const struct rfx_node *node = &session->graph->nodes[step->node];
     const struct rfx_tensor *in = &session->graph->nodes[node->in[0]].out;
-    void *state = session->arena + session->plan->pool_states[step->node].offset;
-    if (step->kind == RFX_STEP_POOL_ROWS) {
+    void *state = session->arena + pool_state(session, step)->offset;
+    if (step->kind == RFX_STEP_POOL_BEGIN) {
+        rfx_global_pool_begin(node, state);
+    } else if (step->kind == RFX_STEP_POOL_ROWS) {
         struct rfx_view rows = node_view(session, node->in[0]);
-        if (step->rect.y0 == 0) rfx_global_pool_begin(node, state);
         rfx_global_pool_add(node, state, &rows, step->rect);
-        return;
+    } else {
+        struct rfx_view out = node_view(session, step->node);
+        rfx_global_pool_finish(node, state, in->h, in->w, rfx_view_at(&out, 0, 0));
     }
-    struct rfx_view out = node_view(session, step->node);
-    rfx_global_pool_finish(node, state, in->h, in->w, rfx_view_at(&out, 0, 0));
+}
+
+/* Gives a part of an output to the sink. */
+static enum rfx_status emit(const struct rfx_session *session, const struct rfx_step *step,
+                            struct rfx_error *err) {
+    const struct rfx_graph *graph = session->graph;
+    struct rfx_view view = node_view(session, step->node);
+    if (session->sink == NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "the plan hands out '%s' while it runs, but the session has no sink",
+                        graph->nodes[step->node].name);
+    for (int k = 0; k < graph->n_outputs; k++) {
+        if (graph->outputs[k].node != step->node) continue;
+        enum rfx_status status =
+            session->sink->write(session->sink->user, k, step->rect, &view, err);
+        if (status != RFX_OK) return status;
+    }
+    return RFX_OK;
 }
 
 static double now_seconds(void) {
@@ -166,18 +251,30 @@ static double now_seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Raises the high water to the end of what lies in the arena at `offset`. */
+static void count_bytes(size_t offset, size_t bytes, struct rfx_run_report *report) {
+    size_t end = offset + rfx_align_up(bytes) + RFX_RED_ZONE_BYTES;
+    if (end > report->arena_high_water_bytes) report->arena_high_water_bytes = end;
+}
+
 static void count_step(const struct rfx_session *session, const struct rfx_step *step,
                        struct rfx_run_report *report) {
     const struct rfx_node *node = &session->graph->nodes[step->node];
-    const struct rfx_buffer *buffer = &session->plan->buffers[step->node];
-    struct rfx_rect view = rfx_schedule_view_rect(session->schedule, step->node);
-    size_t bytes = (size_t)(rfx_rect_area(view) * node->out.c) * sizeof(float);
-    if (step->kind == RFX_STEP_POOL_ROWS) {
-        buffer = &session->plan->pool_states[step->node];
-        bytes = buffer->bytes;
+    if (step->kind == RFX_STEP_LOAD) {
+        const struct rfx_buffer *packed =
+            &session->plan->stages[step->stage].nodes[step->node].packed;
+        count_bytes(packed->offset, packed->bytes, report);
+        return;
     }
-    size_t end = buffer->offset + rfx_align_up(bytes);
-    if (end > report->arena_high_water_bytes) report->arena_high_water_bytes = end;
+    if (step->kind == RFX_STEP_POOL_BEGIN || step->kind == RFX_STEP_POOL_ROWS) {
+        const struct rfx_buffer *state = pool_state(session, step);
+        count_bytes(state->offset, state->bytes, report);
+        return;
+    }
+    int64_t ring_rows;
+    struct rfx_rect view = rfx_schedule_view_rect(session->schedule, step->node, &ring_rows);
+    count_bytes(rfx_schedule_buffer(session->schedule, step->node)->offset,
+                (size_t)(rfx_rect_area(view) * node->out.c) * sizeof(float), report);
     if (step->kind == RFX_STEP_RUN) report->macs += rfx_op_macs(session->graph, node, step->rect);
 }
 
@@ -196,6 +293,30 @@ static enum rfx_status prepare_source(const struct rfx_session *session, struct 
     return status == RFX_OK ? rfx_image_rewind(image, err) : status;
 }
 
+static enum rfx_status run_step(struct rfx_session *session, struct rfx_image *image,
+                                const struct rfx_step *step, struct rfx_error *err) {
+    switch (step->kind) {
+        case RFX_STEP_LOAD:
+            return rfx_op_pack(session->graph, &session->graph->nodes[step->node],
+                               packed_of(session, step->stage, step->node), session->scratch, err);
+        case RFX_STEP_POOL_BEGIN:
+        case RFX_STEP_POOL_ROWS:
+        case RFX_STEP_POOL_FINISH:
+            run_pool(session, step);
+            return RFX_OK;
+        case RFX_STEP_EMIT:
+            return emit(session, step, err);
+        case RFX_STEP_RUN:
+            break;
+    }
+    if (step->node != session->graph->input) {
+        run_node(session, step);
+        return RFX_OK;
+    }
+    enum rfx_status status = step->restart ? rfx_image_rewind(image, err) : RFX_OK;
+    return status == RFX_OK ? read_image(session, image, step->rect, err) : status;
+}
+
 enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *image,
                                 rfx_progress_fn *progress, void *user,
                                 struct rfx_run_report *report, struct rfx_error *err) {
@@ -210,19 +331,26 @@ enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *i
             return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after %lld of %lld parts",
                             (long long)step.unit, (long long)step.n_units);
         count_step(session, &step, &r);
-        if (step.kind != RFX_STEP_RUN) {
-            run_pool(session, &step);
-        } else if (step.node == session->graph->input) {
-            status = read_image(session, image, step.rect, err);
-            if (status != RFX_OK) return status;
-        } else {
-            run_node(session, &step);
-        }
+        guard_step(session, &step);
+        status = run_step(session, image, &step, err);
+        guard_all(session);
+        if (status != RFX_OK) return status;
     }
+    guard_nothing(session);
     if (progress != NULL) (void)progress(user, 1, 1);
     r.seconds = now_seconds() - start;
     if (report != NULL) *report = r;
     return RFX_OK;
+}
+
+void rfx_session_set_sink(struct rfx_session *session, const struct rfx_output_sink *sink) {
+    session->sink = sink;
+}
+
+bool rfx_session_output_is_stored(const struct rfx_session *session, int k) {
+    int node = session->graph->outputs[k].node;
+    return rfx_node_is_constant(&session->graph->nodes[node]) ||
+           session->plan->stored[node].bytes != 0;
 }
 
 int rfx_session_output_count(const struct rfx_session *session) {
@@ -237,12 +365,6 @@ const char *rfx_session_output_name(const struct rfx_session *session, int k) {
     return session->graph->outputs[k].name;
 }
 
-/* Sign and payload of a NaN depend on which operand an instruction met first, and so on where in a
- * vector an element lay. That an element is NaN does not; so all NaN leave as the same one. */
-static float one_nan(float x) {
-    return x != x ? NAN : x;
-}
-
 void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
                              float *out) {
     int i = session->graph->outputs[k].node;
@@ -250,10 +372,10 @@ void rfx_session_output_read(const struct rfx_session *session, int k, int64_t f
     assert(first >= 0 && count >= 0 && count <= t->elems - first);
     struct rfx_view view = node_view(session, i);
     if (t->layout == RFX_LAYOUT_PLAIN) {
-        for (int64_t e = 0; e < count; e++) out[e] = one_nan(view.data[first + e]);
+        for (int64_t e = 0; e < count; e++) out[e] = rfx_one_nan(view.data[first + e]);
         return;
     }
     int64_t plane = t->h * t->w;
     for (int64_t e = first; e < first + count; e++)
-        out[e - first] = one_nan(view.data[(e % plane) * t->c + e / plane]);
+        out[e - first] = rfx_one_nan(view.data[(e % plane) * t->c + e / plane]);
 }

@@ -7,6 +7,7 @@
 #define RFX_RFEXEC_SESSION_H
 
 #include "rfexec/image_source.h"
+#include "rfexec/output_sink.h"
 #include "tiler/plan.h"
 
 struct rfx_session;
@@ -31,6 +32,13 @@ void rfx_session_free(struct rfx_session *session);
 RFX_NODISCARD enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *image,
                                               rfx_progress_fn *progress, void *user,
                                               struct rfx_run_report *report, struct rfx_error *err);
+
+/* Gives the session a receiver for the outputs that its plan hands out instead of storing them
+ * (rfx_plan_request.emit_outputs). Borrowed; NULL: none. */
+void rfx_session_set_sink(struct rfx_session *session, const struct rfx_output_sink *sink);
+
+/* Whether output k can be read after a run; otherwise it went to the sink. */
+bool rfx_session_output_is_stored(const struct rfx_session *session, int k);
 
 /* Copies elements [first, first + count) of output k in ONNX order (NCHW or row-major) into out.
  * Every NaN comes out as the quiet NaN 0x7fc00000, so that outputs with NaN are exact to the bit.

@@ -19,9 +19,10 @@ enum rfx_case {
 const char *rfx_case_text(enum rfx_case kind);
 
 /* Limits of the three guidelines; the paper names directions, not figures. */
-#define RFX_ADVICE_EARLY_MACS_RATIO 1.25 /* crossing the peak should cost no more MACs than this \
-                                          */
-#define RFX_ADVICE_BLOCK_CONVS 3         /* convolutions in a row between two points: bottleneck */
+#define RFX_ADVICE_EARLY_MACS_RATIO                                                      \
+    1.25                         /* crossing the peak should cost no more MACs than this \
+                                  */
+#define RFX_ADVICE_BLOCK_CONVS 3 /* convolutions in a row between two points: bottleneck */
 
 struct rfx_advice {
     struct rfx_memory *mem;

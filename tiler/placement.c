@@ -1,60 +1,48 @@
-/* Greedy-by-size placement, the largest-breadth bound, and the validator. */
+/* Placing the records of a plan, the largest-breadth bound, and the validator. */
 #include "tiler/placement.h"
 
+#include <assert.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "layers/checked.h"
-#include "tiler/placement_problem.h"
+#include "tiler/packer.h"
+
+#define SEARCH_NODES 4000 /* where no greedy strategy meets the bound: some 20 ms */
+
+static struct rfx_place_item item_of(const struct rfx_record *r) {
+    struct rfx_place_item item = {r->first, (int64_t)r->last + 1, r->bytes, RFX_ALIGNMENT_BYTES};
+    return item;
+}
 
 bool rfx_records_overlap(const struct rfx_record *a, const struct rfx_record *b) {
-    struct rfx_place_item ia = {a->first, (int64_t)a->last + 1, a->bytes, RFX_ALIGNMENT_BYTES};
-    struct rfx_place_item ib = {b->first, (int64_t)b->last + 1, b->bytes, RFX_ALIGNMENT_BYTES};
+    struct rfx_place_item ia = item_of(a);
+    struct rfx_place_item ib = item_of(b);
     return rfx_place_items_overlap(&ia, &ib);
 }
 
-/* Larger first; ties by id, so that the order is total. */
-static int compare_size(const void *pa, const void *pb) {
-    const struct rfx_record *a = pa;
-    const struct rfx_record *b = pb;
-    if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
-    return (a->id > b->id) - (a->id < b->id);
-}
-
-/* Lowest offset of the smallest gap that fits among the `n` placed records, sorted by offset. */
-static size_t best_gap(const struct rfx_record *placed, int n, const struct rfx_record *record) {
-    size_t best = 0;
-    size_t best_size = SIZE_MAX;
-    size_t end = 0;
-    for (int i = 0; i < n; i++) {
-        if (!rfx_records_overlap(&placed[i], record)) continue;
-        if (placed[i].offset > end) {
-            size_t gap = placed[i].offset - end;
-            if (gap >= record->bytes && gap < best_size) {
-                best = end;
-                best_size = gap;
-            }
-        }
-        size_t next = placed[i].offset + placed[i].bytes;
-        if (next > end) end = next;
+enum rfx_status rfx_place_records(struct rfx_memory *mem, struct rfx_record *records, int n,
+                                  size_t *arena_bytes, const char **strategy,
+                                  struct rfx_error *err) {
+    struct rfx_packer_limits limits = {.nodes = SEARCH_NODES};
+    struct rfx_packer_result result = {0};
+    struct rfx_place_problem *problem = NULL;
+    size_t bytes = (size_t)n * (sizeof(struct rfx_place_item) + sizeof(size_t));
+    struct rfx_place_item *items = rfx_memory_alloc(mem, bytes);
+    if (items == NULL) return rfx_memory_fail(mem, "placement", bytes, err);
+    size_t *offsets = (size_t *)(void *)(items + n);
+    for (int i = 0; i < n; i++) items[i] = item_of(&records[i]);
+    enum rfx_status status = rfx_place_problem_create(mem, items, n, &problem, err);
+    if (status == RFX_OK) status = rfx_packer_solve(problem, &limits, offsets, &result, err);
+    if (status == RFX_OK) {
+        for (int i = 0; i < n; i++) records[i].offset = offsets[i];
+        *arena_bytes = result.arena_bytes;
+        *strategy = result.method;
+        assert(rfx_place_is_valid(records, n, NULL, 0, NULL, *arena_bytes));
     }
-    return best_size == SIZE_MAX ? end : best;
-}
-
-size_t rfx_place_by_size(struct rfx_record *records, int n) {
-    size_t arena = 0;
-    qsort(records, (size_t)n, sizeof *records, compare_size);
-    for (int i = 0; i < n; i++) {
-        struct rfx_record record = records[i];
-        record.offset = best_gap(records, i, &record);
-        if (record.offset + record.bytes > arena) arena = record.offset + record.bytes;
-        int at = i; /* keep the placed ones sorted by offset */
-        while (at > 0 && records[at - 1].offset > record.offset) at--;
-        memmove(&records[at + 1], &records[at], (size_t)(i - at) * sizeof *records);
-        records[at] = record;
-    }
-    return arena;
+    rfx_place_problem_free(problem);
+    rfx_memory_release(mem, items);
+    return status;
 }
 
 size_t rfx_place_lower_bound(const struct rfx_record *records, int n, int n_steps, size_t *live) {
@@ -72,15 +60,32 @@ size_t rfx_place_lower_bound(const struct rfx_record *records, int n, int n_step
     return bound;
 }
 
-bool rfx_place_is_valid(const struct rfx_record *records, int n, size_t arena_bytes) {
+static bool are_apart(const struct rfx_record *a, const struct rfx_record *b) {
+    return a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset;
+}
+
+/* Whether a slide allows the two records to lie as they do. */
+static bool may_slide(const struct rfx_record *records, int i, int j,
+                      const struct rfx_slide *slides, int n_slides, const bool *upwards) {
+    for (int k = 0; k < n_slides; k++) {
+        const struct rfx_slide *s = &slides[k];
+        if (!((s->before == i && s->after == j) || (s->before == j && s->after == i))) continue;
+        size_t before = records[s->before].offset;
+        size_t after = records[s->after].offset;
+        return upwards[k] ? after >= before + s->up : before >= after + s->down;
+    }
+    return false;
+}
+
+bool rfx_place_is_valid(const struct rfx_record *records, int n, const struct rfx_slide *slides,
+                        int n_slides, const bool *upwards, size_t arena_bytes) {
     for (int i = 0; i < n; i++) {
         const struct rfx_record *a = &records[i];
         if (a->offset % RFX_ALIGNMENT_BYTES != 0) return false;
         if (a->offset > arena_bytes || a->bytes > arena_bytes - a->offset) return false;
         for (int j = 0; j < i; j++) {
-            const struct rfx_record *b = &records[j];
-            if (!rfx_records_overlap(a, b)) continue;
-            if (a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes) return false;
+            if (!rfx_records_overlap(a, &records[j]) || are_apart(a, &records[j])) continue;
+            if (!may_slide(records, i, j, slides, n_slides, upwards)) return false;
         }
     }
     return true;

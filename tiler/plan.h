@@ -1,8 +1,10 @@
 /* A plan: how to run one graph on one image size, and where every buffer lives.
  *
- * Invariants: 1. a plan is const once created; 2. stages cover the nodes in order, each node is in
- * one stage and has one buffer; 3. peak_bytes is the sum of the breakdown; 4. the schedule over the
- * plan (schedule.h) is what the executor runs and what the sizes were computed from. */
+ * A plan is a list of stages. A stage computes its targets and all that they need and no earlier
+ * stage has stored; so a node may be computed again in a later stage. Invariants: 1. a plan is
+ * const once created; 2. a tensor is stored, whole, by one stage at most; 3. peak_bytes is the sum
+ * of the breakdown; 4. the schedule over the plan (schedule.h) is what the executor runs and what
+ * the sizes were computed from. */
 #ifndef RFX_TILER_PLAN_H
 #define RFX_TILER_PLAN_H
 
@@ -11,46 +13,81 @@
 
 enum rfx_stage_mode {
     RFX_STAGE_WHOLE,    /* node by node, full maps */
-    RFX_STAGE_TILED,    /* tile by tile; the last node's tiles are stitched into its full map */
-    RFX_STAGE_STREAMED, /* band by band of rows; a row lives in a ring until its last reader is done
-                         */
+    RFX_STAGE_TILED,    /* tile by tile; the targets' tiles are stitched into their full maps */
+    RFX_STAGE_STREAMED, /* band by band of rows; a row lives in a ring until its last reader is
+                           done; tiles_x > 1: in column strips, one after the other */
+};
+
+/* How one stage is to run: what the planner chooses and plan files say. */
+struct rfx_stage_spec {
+    enum rfx_stage_mode mode;
+    int64_t tiles_y, tiles_x; /* TILED: grid over the targets' maps; STREAMED: 1 x strips; else 1 */
+    int64_t band_rows;        /* STREAMED: image rows per step. WHOLE: 1: each node row by row, so
+                                 that a map may be written over dead rows of its input; 0: at once */
+    int n_targets;
+    const int *targets; /* nodes that the stage stores (of a global pool: its pixel) */
+};
+
+/* What a stage does with a node. */
+enum rfx_node_place {
+    RFX_PLACE_NONE,
+    RFX_PLACE_READ,    /* full map that an earlier stage stored */
+    RFX_PLACE_LOCAL,   /* computed here; what is at hand of it lives in a buffer of the stage */
+    RFX_PLACE_STORED,  /* computed here, into its full map */
+    RFX_PLACE_EMITTED, /* as LOCAL, and an output of the network: handed out part by part */
+    RFX_PLACE_POOLED,  /* global pool fed part by part; the pixel is stored */
+};
+
+struct rfx_buffer {
+    size_t offset, bytes; /* in the arena; bytes 0: no buffer */
+};
+
+struct rfx_stage_node {
+    struct rfx_buffer buffer; /* LOCAL, EMITTED: the part at hand; POOLED: the sums */
+    int64_t ring_rows;        /* rows of a ring; 0: the rows of the view, linear */
+    int64_t step_rows;        /* WHOLE, row by row: rows per step; 0: all at once */
+    bool upwards;             /* row by row from the last rows to the first */
+    struct rfx_buffer packed; /* packed constants when they are loaded by stage */
 };
 
 struct rfx_stage {
     enum rfx_stage_mode mode;
-    int first, last;          /* nodes [first, last) */
-    int64_t tiles_y, tiles_x; /* grid over the map of node last - 1; 1 x 1 unless TILED */
-    int64_t band_rows;        /* image rows per step; STREAMED only */
-};
-
-struct rfx_buffer {
-    size_t offset, bytes; /* in the arena; bytes 0: no buffer (packed constants) */
-    int first, last;      /* lifetime in node order, inclusive */
-    int64_t ring_rows;    /* rows of a ring; 0: the rows of the view, linear */
+    int first, last;          /* nodes computed here lie in [first, last] */
+    int64_t tiles_y, tiles_x; /* as in the spec, at most one tile per position */
+    int64_t band_rows;
+    enum rfx_node_place *places;  /* n_nodes */
+    struct rfx_stage_node *nodes; /* n_nodes */
 };
 
 struct rfx_plan_bytes { /* breakdown of the process peak */
-    size_t arena;       /* activations */
-    size_t weights;     /* packed constants */
+    size_t arena;       /* activations; packed constants too when they are loaded by stage */
+    size_t weights;     /* packed constants that stay */
     size_t scratch;     /* im2col panels and the like */
     size_t source;      /* image decoder and row window */
     size_t reserve;     /* code, libraries, stacks, BLAS buffers, tables: measured, see docs */
 };
+
+/* Kept free and inaccessible around every buffer in builds with AddressSanitizer. */
+#ifdef __SANITIZE_ADDRESS__
+#define RFX_RED_ZONE_BYTES ((size_t)64)
+#else
+#define RFX_RED_ZONE_BYTES ((size_t)0)
+#endif
 
 struct rfx_plan {
     struct rfx_memory *mem;
     const struct rfx_graph *graph; /* borrowed */
     int threads;
     int n_stages;
-    struct rfx_stage stages[2];
-    int split;                  /* node, or -1 when untiled */
-    struct rfx_buffer *buffers; /* n_nodes */
-    struct rfx_buffer
-        *pool_states;    /* n_nodes: sums of global pools that a stream feeds; 0 bytes: none */
-    int64_t window_rows; /* for rfx_image_set_window */
+    struct rfx_stage *stages;
+    int split;                 /* the only target of a tiled or streamed first stage, or -1 */
+    struct rfx_buffer *stored; /* n_nodes: full maps; bytes 0: never stored */
+    bool weights_by_stage;     /* packed constants are loaded when their stage begins */
+    int64_t window_rows;       /* for rfx_image_set_window */
     struct rfx_plan_bytes bytes;
     size_t peak_bytes;
     size_t lower_bound_bytes; /* of the arena: the largest sum of live buffers */
+    const char *placement;    /* the strategy that gave the offsets */
     uint64_t macs, macs_untiled;
 };
 
@@ -59,14 +96,20 @@ struct rfx_plan_request {
     int threads;         /* >= 1 */
     size_t memory_bytes; /* 0: no budget */
     bool untiled;
-    int64_t tiles_y, tiles_x; /* 0: the planner chooses */
+    int64_t tiles_y, tiles_x; /* 0: the planner chooses. With band_rows: tiles_x strips */
     const char *split;        /* NULL: the planner chooses */
     int64_t band_rows;        /* > 0: stream, this many image rows a step */
+    bool row_by_row;          /* whole stages row by row, maps over dead rows of their inputs */
+    bool weights_by_stage;    /* load packed constants by stage even where they could stay */
+    bool emit_outputs;        /* outputs need not be stored where a stream makes them in order */
+    bool no_inplace;          /* every tensor has bytes of its own */
+    const struct rfx_stage_spec *stages; /* the whole plan by hand; NULL: the planner chooses */
+    int n_stages;
 };
 
-/* Makes a plan. With memory_bytes: the fewest MACs whose peak fits (split, tiles given are kept);
+/* Makes a plan. With memory_bytes: the fewest MACs whose peak fits (what is given is kept);
  * BUDGET_IMPOSSIBLE names the smallest possible budget and its breakdown. Without: untiled unless
- * tiles or bands are given; tiles without a split take the split with the smallest peak.
+ * tiles, bands or stages are given; tiles without a split take the split with the smallest peak.
  * Free with rfx_plan_free; the graph must outlive the plan. */
 RFX_NODISCARD enum rfx_status rfx_plan_create(const struct rfx_graph *graph,
                                               const struct rfx_plan_request *request,
@@ -85,6 +128,11 @@ void rfx_plan_free(struct rfx_plan *plan);
 /* Reserve for a process with this many threads (docs/memory.md says how it was measured). */
 size_t rfx_plan_reserve_bytes(int threads);
 
-/* "features.6, tiles 4x4" or "untiled" into text. */
+/* Where the bytes of a node are while the given stage runs. */
+const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage, int node);
+
+#define RFX_PLAN_TEXT 400 /* characters that describe any plan of few stages */
+
+/* "to features.6 in 4x4 tiles; rest whole" or "untiled" into text. */
 void rfx_plan_describe(const struct rfx_plan *plan, char *text, size_t size);
 #endif

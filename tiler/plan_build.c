@@ -1,233 +1,378 @@
-/* From stages to a plan: tensor usage records, MACs, the row window, the breakdown in bytes. */
+/* From a candidate to a plan: MACs, the row window, the breakdown in bytes, the placement. */
 #include "tiler/plan_build.h"
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "layers/checked.h"
-#include "layers/global_pool.h"
 #include "layers/op.h"
-#include "rf_analysis/analysis.h"
+#include "tiler/placement_slides.h"
 
 /* Rows read at a time where a source is read from top to bottom only once (session.c). */
 #define READ_BAND_ROWS 16
 
+static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_error *err) {
+    struct rfx_memory *mem = c->graph->mem;
+    size_t n = (size_t)c->graph->n_nodes;
+    size_t stages = (size_t)c->max_stages;
+    size_t inputs = 1;
+    for (int i = 0; i < c->graph->n_nodes; i++) inputs += (size_t)c->graph->nodes[i].n_in;
+    c->record_capacity = (int)(3 * n * stages);
+    c->slide_capacity = (int)(inputs * stages);
+    c->packed_bytes = rfx_memory_calloc(mem, n, sizeof *c->packed_bytes);
+    c->records = rfx_memory_calloc(mem, 3 * n * stages, sizeof *c->records);
+    c->slides = rfx_memory_calloc(mem, inputs * stages, sizeof *c->slides);
+    c->upwards = rfx_memory_calloc(mem, inputs * stages, sizeof *c->upwards);
+    c->live = rfx_memory_calloc(mem, (n + 1) * stages + 1, sizeof *c->live);
+    c->stored_record = rfx_memory_calloc(mem, (4 + stages) * n, sizeof *c->stored_record);
+    if (c->packed_bytes == NULL || c->records == NULL || c->slides == NULL || c->upwards == NULL ||
+        c->live == NULL || c->stored_record == NULL)
+        return rfx_memory_fail(mem, "planner tables", 3 * n * stages * sizeof *c->records, err);
+    c->stored_last = c->stored_record + n;
+    c->last_reader = c->stored_last + n;
+    c->n_readers = c->last_reader + n;
+    c->local_records = c->n_readers + n;
+    return RFX_OK;
+}
+
 enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,
                                       const struct rfx_graph *graph,
-                                      const struct rfx_plan_request *request,
+                                      const struct rfx_plan_request *request, int max_stages,
                                       struct rfx_error *err) {
-    struct rfx_memory *mem = graph->mem;
-    size_t n = (size_t)graph->n_nodes;
-    struct rfx_plan_context c = {.graph = graph, .request = request};
-    c.last_use = rfx_memory_calloc(mem, n, sizeof *c.last_use);
-    c.regions = rfx_memory_calloc(mem, n, sizeof *c.regions);
-    c.records = rfx_memory_calloc(mem, 2 * n, sizeof *c.records); /* nodes and pool states */
-    c.live = rfx_memory_calloc(mem, n + 2, sizeof *c.live);
-    c.node_macs_tail = rfx_memory_calloc(mem, n + 1, sizeof *c.node_macs_tail);
-    if (c.last_use == NULL || c.regions == NULL || c.records == NULL || c.live == NULL ||
-        c.node_macs_tail == NULL) {
+    struct rfx_plan_context c = {.graph = graph, .request = request, .max_stages = max_stages};
+    enum rfx_status status = allocate_tables(&c, err);
+    if (status != RFX_OK) {
         rfx_plan_context_release(&c);
-        return rfx_memory_fail(mem, "planner tables", n * sizeof *c.records, err);
+        return status;
     }
-    rfx_last_uses(graph, c.last_use);
-    for (int i = graph->n_nodes - 1; i >= 0; i--) {
+    for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
-        c.node_macs_tail[i] =
-            c.node_macs_tail[i + 1] + rfx_op_macs(graph, node, rfx_node_full_rect(node));
-        c.weights_bytes += rfx_align_up(rfx_op_packed_bytes(graph, node));
+        c.macs_untiled += rfx_op_macs(graph, node, rfx_node_full_rect(node));
+        c.packed_bytes[i] = rfx_align_up(rfx_op_packed_bytes(graph, node));
+        c.weights_bytes += c.packed_bytes[i];
         size_t scratch = rfx_align_up(rfx_op_scratch_bytes(graph, node, request->threads));
         if (scratch > c.scratch_bytes) c.scratch_bytes = scratch;
     }
-    c.macs_untiled = c.node_macs_tail[0];
     *context = c;
     return RFX_OK;
 }
 
 void rfx_plan_context_release(struct rfx_plan_context *context) {
     struct rfx_memory *mem = context->graph->mem;
-    rfx_memory_release(mem, context->last_use);
-    rfx_memory_release(mem, context->regions);
+    rfx_memory_release(mem, context->packed_bytes);
     rfx_memory_release(mem, context->records);
+    rfx_memory_release(mem, context->slides);
+    rfx_memory_release(mem, context->upwards);
     rfx_memory_release(mem, context->live);
-    rfx_memory_release(mem, context->node_macs_tail);
+    rfx_memory_release(mem, context->stored_record);
 }
 
-uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context, int split,
-                             const struct rfx_axis_tiling *rows,
-                             const struct rfx_axis_tiling *cols) {
+/* Rows x columns of a node that a stage computes in all. */
+static struct rfx_rect computed_area(const struct rfx_graph *graph,
+                                     const struct rfx_stage_choice *stage, int i) {
+    const struct rfx_tensor *out = &graph->nodes[i].out;
+    int64_t cols = stage->cols != NULL ? stage->cols[i].sum : out->w;
+    if (stage->spec.mode == RFX_STAGE_TILED) return rfx_rect_full(stage->rows[i].sum, cols);
+    if (stage->spec.mode == RFX_STAGE_STREAMED)
+        return rfx_rect_full(stage->rings[i].computed, cols);
+    return rfx_rect_full(out->h, out->w);
+}
+
+uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context,
+                             const struct rfx_plan_candidate *candidate) {
     const struct rfx_graph *graph = context->graph;
-    if (split < 0) return context->macs_untiled;
-    const struct rfx_stream_choice *stream = context->stream;
-    uint64_t macs = context->node_macs_tail[split + 1];
-    for (int i = 0; i <= split; i++) {
-        struct rfx_rect area = stream != NULL
-                                   ? rfx_rect_full(stream->rings[i].computed, graph->nodes[i].out.w)
-                                   : rfx_rect_full(rows->extents[i].sum, cols->extents[i].sum);
-        macs += rfx_op_macs(graph, &graph->nodes[i], area);
+    uint64_t macs = 0;
+    for (int s = 0; s < candidate->n_stages; s++) {
+        const struct rfx_stage_choice *stage = &candidate->stages[s];
+        for (int i = 0; i < graph->n_nodes; i++)
+            if (rfx_place_is_computed(stage->places[i]) && stage->places[i] != RFX_PLACE_POOLED)
+                macs += rfx_op_macs(graph, &graph->nodes[i], computed_area(graph, stage, i));
     }
     return macs;
 }
 
-/* Elements of a node's buffer and how long it lives, for tiles and whole maps. */
-static int64_t size_record(const struct rfx_plan_context *context, int split,
-                           const struct rfx_axis_tiling *rows, const struct rfx_axis_tiling *cols,
-                           struct rfx_record *record) {
-    const struct rfx_node *node = &context->graph->nodes[record->id];
-    const struct rfx_stream_choice *stream = context->stream;
-    record->first = record->id == split ? 0 : record->id;
-    record->last = context->last_use[record->id];
-    if (record->id > split) return node->out.elems;
-    if (stream != NULL) {
-        const struct rfx_stream_ring *ring = &stream->rings[record->id];
-        bool stored = record->id == split && !stream->ends_in_pools;
-        if (stored) return node->out.elems;
-        record->first = ring->transient ? record->id : 0;
-        record->last = ring->transient ? context->last_use[record->id] : split;
-        return ring->rows * node->out.w * node->out.c;
+/* Largest sum of live bytes, or what of it no slide can save: while a node runs, the maps that die
+ * in it and the one that it makes need at least the larger of the two. */
+static size_t arena_bound(struct rfx_plan_context *c, int n_steps) {
+    struct rfx_record *records = c->records;
+    if (c->n_slides == 0) return rfx_place_lower_bound(records, c->n_records, n_steps, c->live);
+    size_t bound = 0;
+    (void)rfx_place_lower_bound(records, c->n_records, n_steps, c->live);
+    size_t current = 0;
+    for (int t = 0; t < n_steps; t++) {
+        current += c->live[t];
+        size_t dying = 0;
+        size_t made = 0;
+        for (int k = 0; k < c->n_slides; k++) {
+            if (records[c->slides[k].after].first != t) continue;
+            dying += records[c->slides[k].before].bytes;
+            made = records[c->slides[k].after].bytes;
+        }
+        size_t saved = dying < made ? dying : made;
+        if (current - saved > bound) bound = current - saved;
     }
-    if (record->id == split) return node->out.elems;
-    return rows->extents[record->id].max * cols->extents[record->id].max * node->out.c;
+    return bound;
 }
 
-/* Adds the sums of the global pools that the stream feeds: alive from the first row on. */
-static int list_pool_states(struct rfx_plan_context *context, int split, int n) {
-    const struct rfx_graph *graph = context->graph;
-    if (context->stream == NULL || !context->stream->ends_in_pools) return n;
-    for (int i = split + 1; i < graph->n_nodes; i++) {
-        if (graph->nodes[i].n_in != 1 || graph->nodes[i].in[0] != split) continue;
-        struct rfx_record *record = &context->records[n++];
-        record->id = graph->n_nodes + i;
-        record->first = 0;
-        record->last = i;
-        record->bytes = rfx_align_up(rfx_global_pool_state_bytes(&graph->nodes[i]));
-        record->offset = 0;
-    }
-    return n;
+size_t rfx_plan_bound(struct rfx_plan_context *context,
+                      const struct rfx_plan_candidate *candidate) {
+    rfx_plan_list_records(context, candidate);
+    return rfx_plan_fixed_bytes(context, candidate) +
+           arena_bound(context, rfx_plan_count_steps(context->graph, candidate->n_stages));
 }
 
-int rfx_plan_list_records(struct rfx_plan_context *context, int split,
-                          const struct rfx_axis_tiling *rows, const struct rfx_axis_tiling *cols) {
-    const struct rfx_graph *graph = context->graph;
-    int n = 0;
-    for (int i = 0; i < graph->n_nodes; i++) {
-        if (rfx_node_is_constant(&graph->nodes[i])) continue;
-        struct rfx_record *record = &context->records[n++];
-        record->id = i;
-        int64_t elems = size_record(context, split, rows, cols, record);
-        record->bytes = rfx_align_up((size_t)elems * sizeof(float));
-        record->offset = 0;
-    }
-    return list_pool_states(context, split, n);
-}
-
-int64_t rfx_plan_window_rows(const struct rfx_plan_context *context, int split,
-                             const struct rfx_axis_tiling *rows,
-                             const struct rfx_axis_tiling *cols) {
-    if (context->request->source.random_access) return 0;
-    int64_t h = context->request->source.h;
-    if (split < 0 || context->stream != NULL) return rfx_min_i64(READ_BAND_ROWS, h);
+int64_t rfx_plan_window_rows(const struct rfx_plan_context *context,
+                             const struct rfx_plan_candidate *candidate) {
     int input = context->graph->input;
-    int64_t need = cols->n > 1 ? rows->extents[input].max
-                               : rfx_max_i64(rows->overlap.max_overlap, READ_BAND_ROWS);
-    return rfx_min_i64(need, h);
+    if (context->request->source.random_access || input < 0) return 0;
+    int64_t need = READ_BAND_ROWS;
+    for (int s = 0; s < candidate->n_stages; s++) {
+        const struct rfx_stage_choice *stage = &candidate->stages[s];
+        bool tiled = stage->spec.mode == RFX_STAGE_TILED;
+        if (!tiled || !rfx_place_is_computed(stage->places[input])) continue;
+        int64_t rows = stage->spec.tiles_x > 1 ? stage->rows[input].max : stage->overlap_rows;
+        need = rfx_max_i64(need, rows);
+    }
+    return rfx_min_i64(need, context->request->source.h);
 }
 
-size_t rfx_plan_fixed_bytes(const struct rfx_plan_context *context, int64_t window_rows) {
+static size_t weights_bytes(const struct rfx_plan_context *context,
+                            const struct rfx_plan_candidate *candidate) {
+    size_t bytes = 0;
+    for (int i = 0; i < context->graph->n_nodes; i++)
+        if (!candidate->weights_by_stage || rfx_node_is_constant(&context->graph->nodes[i]))
+            bytes += context->packed_bytes[i];
+    return bytes;
+}
+
+static size_t scratch_bytes(const struct rfx_plan_context *context,
+                            const struct rfx_plan_candidate *candidate) {
+    bool packs = candidate->weights_by_stage && context->scratch_bytes < RFX_PACK_TEMP_BYTES;
+    return packs ? RFX_PACK_TEMP_BYTES : context->scratch_bytes; /* never used at once */
+}
+
+static size_t source_bytes(const struct rfx_plan_context *context,
+                           const struct rfx_plan_candidate *candidate) {
     const struct rfx_source_traits *source = &context->request->source;
-    return context->weights_bytes + context->scratch_bytes + source->fixed_bytes +
-           source->window_row_bytes * (size_t)window_rows +
-           rfx_plan_reserve_bytes(context->request->threads);
+    return source->fixed_bytes +
+           source->window_row_bytes * (size_t)rfx_plan_window_rows(context, candidate);
 }
 
-static void set_stages(struct rfx_plan *plan, int split, int64_t tiles_y, int64_t tiles_x,
-                       const struct rfx_stream_choice *stream) {
-    int n = plan->graph->n_nodes;
-    struct rfx_stage head = {RFX_STAGE_TILED, 0, split + 1, tiles_y, tiles_x, 0};
-    struct rfx_stage tail = {RFX_STAGE_WHOLE, split + 1, n, 1, 1, 0};
-    if (stream != NULL) {
-        head.mode = RFX_STAGE_STREAMED;
-        head.tiles_y = head.tiles_x = 1;
-        head.band_rows = stream->band_rows;
+size_t rfx_plan_fixed_bytes(const struct rfx_plan_context *context,
+                            const struct rfx_plan_candidate *candidate) {
+    return weights_bytes(context, candidate) + scratch_bytes(context, candidate) +
+           source_bytes(context, candidate) + rfx_plan_reserve_bytes(context->request->threads);
+}
+
+void rfx_plan_free(struct rfx_plan *plan) {
+    if (plan == NULL) return;
+    for (int s = 0; plan->stages != NULL && s < plan->n_stages; s++) {
+        rfx_memory_release(plan->mem, plan->stages[s].places);
+        rfx_memory_release(plan->mem, plan->stages[s].nodes);
     }
-    plan->split = split;
-    plan->n_stages = 0;
-    if (split >= 0) plan->stages[plan->n_stages++] = head;
-    if (split + 1 < n) plan->stages[plan->n_stages++] = tail;
+    rfx_memory_release(plan->mem, plan->stages);
+    rfx_memory_release(plan->mem, plan->stored);
+    rfx_memory_release(plan->mem, plan);
 }
 
-static void place(struct rfx_plan_context *context, struct rfx_plan *plan, int n_records) {
-    struct rfx_record *records = context->records;
-    int n_steps = context->graph->n_nodes + 1;
-    plan->lower_bound_bytes = rfx_place_lower_bound(records, n_records, n_steps, context->live);
-    plan->bytes.arena = rfx_place_by_size(records, n_records);
-    assert(rfx_place_is_valid(records, n_records, plan->bytes.arena));
-    for (int i = 0; i < n_records; i++) {
-        struct rfx_buffer buffer = {records[i].offset, records[i].bytes, records[i].first,
-                                    records[i].last, 0};
-        int id = records[i].id;
-        int n_nodes = context->graph->n_nodes;
-        const struct rfx_stream_choice *stream = context->stream;
-        if (stream != NULL && (id < plan->split || (id == plan->split && stream->ends_in_pools)))
-            buffer.ring_rows = stream->rings[id].rows;
-        if (id >= n_nodes)
-            plan->pool_states[id - n_nodes] = buffer;
-        else
-            plan->buffers[id] = buffer;
-    }
-}
-
-enum rfx_status rfx_plan_build(struct rfx_plan_context *context, int split,
-                               const struct rfx_axis_tiling *rows,
-                               const struct rfx_axis_tiling *cols, struct rfx_plan **out,
-                               struct rfx_error *err) {
+static enum rfx_status allocate_plan(const struct rfx_plan_context *context, int n_stages,
+                                     struct rfx_plan **out, struct rfx_error *err) {
     struct rfx_memory *mem = context->graph->mem;
     size_t n = (size_t)context->graph->n_nodes;
     struct rfx_plan *plan = rfx_memory_calloc(mem, 1, sizeof *plan);
-    struct rfx_buffer *buffers = rfx_memory_calloc(mem, 2 * n, sizeof *buffers);
-    if (plan == NULL || buffers == NULL) {
-        rfx_memory_release(mem, plan);
-        rfx_memory_release(mem, buffers);
-        return rfx_memory_fail(mem, "plan", n * sizeof *buffers, err);
-    }
+    if (plan == NULL) return rfx_memory_fail(mem, "plan", sizeof *plan, err);
     plan->mem = mem;
     plan->graph = context->graph;
     plan->threads = context->request->threads;
-    plan->buffers = buffers;
-    plan->pool_states = buffers + n;
-    set_stages(plan, split, rows->n, cols->n, context->stream);
-    place(context, plan, rfx_plan_list_records(context, split, rows, cols));
-    plan->window_rows = rfx_plan_window_rows(context, split, rows, cols);
-    plan->bytes.weights = context->weights_bytes;
-    plan->bytes.scratch = context->scratch_bytes;
-    plan->bytes.source = context->request->source.fixed_bytes +
-                         context->request->source.window_row_bytes * (size_t)plan->window_rows;
+    plan->n_stages = n_stages;
+    plan->stored = rfx_memory_calloc(mem, n, sizeof *plan->stored);
+    plan->stages = rfx_memory_calloc(mem, (size_t)n_stages, sizeof *plan->stages);
+    bool whole = plan->stored != NULL && plan->stages != NULL;
+    for (int s = 0; whole && s < n_stages; s++) {
+        plan->stages[s].places = rfx_memory_calloc(mem, n, sizeof *plan->stages[s].places);
+        plan->stages[s].nodes = rfx_memory_calloc(mem, n, sizeof *plan->stages[s].nodes);
+        whole = plan->stages[s].places != NULL && plan->stages[s].nodes != NULL;
+    }
+    if (!whole) {
+        rfx_plan_free(plan);
+        return rfx_memory_fail(mem, "plan", n * sizeof *plan->stages->nodes, err);
+    }
+    *out = plan;
+    return RFX_OK;
+}
+
+static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_choice *choice,
+                       struct rfx_stage *stage) {
+    const struct rfx_stage_spec *spec = &choice->spec;
+    stage->mode = spec->mode;
+    stage->tiles_y = spec->tiles_y;
+    stage->tiles_x = spec->tiles_x;
+    stage->band_rows = spec->band_rows;
+    stage->first = stage->last = -1;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        enum rfx_node_place place = choice->places[i];
+        bool computed = rfx_place_is_computed(place);
+        stage->places[i] = place;
+        if (!computed) continue;
+        if (stage->first < 0) stage->first = i;
+        stage->last = i;
+        bool local = place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED;
+        if (spec->mode == RFX_STAGE_STREAMED && local)
+            stage->nodes[i].ring_rows = choice->rings[i].rows;
+        bool rows = rfx_op_def(graph->nodes[i].op)->spatial && graph->nodes[i].op != RFX_OP_INPUT;
+        if (spec->mode == RFX_STAGE_WHOLE && spec->band_rows > 0 && rows)
+            stage->nodes[i].step_rows = rfx_plan_step_rows(graph, i);
+    }
+}
+
+static struct rfx_buffer buffer_of(const struct rfx_plan_context *context, int record) {
+    struct rfx_buffer buffer = {0, 0};
+    if (record < 0) return buffer;
+    buffer.offset = context->records[record].offset;
+    buffer.bytes = context->records[record].bytes - RFX_RED_ZONE_BYTES;
+    return buffer;
+}
+
+/* Takes the records' offsets over into the plan. A node whose tensor took over another's bytes has
+ * no record of its own: stored_record and local_records name the one it lies in. */
+static void fill_buffers(struct rfx_plan_context *context,
+                         const struct rfx_plan_candidate *candidate, struct rfx_plan *plan) {
+    const struct rfx_graph *graph = context->graph;
+    const struct rfx_record *records = context->records;
+    for (int r = 0; r < context->n_records; r++)
+        if (records[r].kind == RFX_RECORD_PACKED)
+            plan->stages[records[r].stage].nodes[records[r].node].packed = buffer_of(context, r);
+    for (int s = 0; s < candidate->n_stages; s++) {
+        struct rfx_stage *stage = &plan->stages[s];
+        const int *local = context->local_records + (size_t)s * (size_t)graph->n_nodes;
+        for (int i = 0; i < graph->n_nodes; i++) {
+            enum rfx_node_place place = stage->places[i];
+            if (!rfx_place_is_computed(place)) continue;
+            if (place != RFX_PLACE_STORED) stage->nodes[i].buffer = buffer_of(context, local[i]);
+            if (place == RFX_PLACE_STORED || place == RFX_PLACE_POOLED)
+                plan->stored[i] = buffer_of(context, context->stored_record[i]);
+        }
+    }
+    for (int k = 0; k < context->n_slides; k++) {
+        const struct rfx_slide *slide = &context->slides[k];
+        if (context->upwards[k]) plan->stages[slide->stage].nodes[slide->node].upwards = true;
+    }
+}
+
+static enum rfx_status place(struct rfx_plan_context *context,
+                             const struct rfx_plan_candidate *candidate, struct rfx_plan *plan,
+                             struct rfx_error *err) {
+    struct rfx_memory *mem = context->graph->mem;
+    rfx_plan_list_records(context, candidate);
+    plan->lower_bound_bytes =
+        arena_bound(context, rfx_plan_count_steps(context->graph, candidate->n_stages));
+    enum rfx_status status = RFX_OK;
+    if (context->n_slides > 0) {
+        plan->placement = "row by row";
+        status = rfx_slides_place(mem, context->records, context->n_records, context->slides,
+                                  context->n_slides, context->upwards, &plan->bytes.arena, err);
+    } else {
+        status = rfx_place_records(mem, context->records, context->n_records, &plan->bytes.arena,
+                                   &plan->placement, err);
+    }
+    if (status == RFX_OK) fill_buffers(context, candidate, plan);
+    return status;
+}
+
+/* The node at which a first tiled or streamed stage ends, when it is one. */
+static int split_of(const struct rfx_graph *graph, const struct rfx_plan_candidate *candidate) {
+    const struct rfx_stage_choice *head = &candidate->stages[0];
+    int split = -1;
+    if (head->spec.mode == RFX_STAGE_WHOLE) return -1;
+    for (int t = 0; t < head->spec.n_targets; t++) {
+        int node = head->spec.targets[t];
+        if (head->places[node] == RFX_PLACE_POOLED) node = graph->nodes[node].in[0];
+        if (t > 0 && node != split) return -1;
+        split = node;
+    }
+    return split;
+}
+
+enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
+                               const struct rfx_plan_candidate *candidate, struct rfx_plan **out,
+                               struct rfx_error *err) {
+    struct rfx_plan *plan = NULL;
+    enum rfx_status status = allocate_plan(context, candidate->n_stages, &plan, err);
+    if (status != RFX_OK) return status;
+    for (int s = 0; s < candidate->n_stages; s++)
+        fill_stage(context->graph, &candidate->stages[s], &plan->stages[s]);
+    status = place(context, candidate, plan, err);
+    if (status != RFX_OK) {
+        rfx_plan_free(plan);
+        return status;
+    }
+    plan->split = split_of(context->graph, candidate);
+    plan->weights_by_stage = candidate->weights_by_stage;
+    plan->window_rows = rfx_plan_window_rows(context, candidate);
+    plan->bytes.weights = weights_bytes(context, candidate);
+    plan->bytes.scratch = scratch_bytes(context, candidate);
+    plan->bytes.source = source_bytes(context, candidate);
     plan->bytes.reserve = rfx_plan_reserve_bytes(plan->threads);
-    plan->peak_bytes = plan->bytes.arena + rfx_plan_fixed_bytes(context, plan->window_rows);
-    plan->macs = rfx_plan_count_macs(context, split, rows, cols);
+    plan->peak_bytes = plan->bytes.arena + rfx_plan_fixed_bytes(context, candidate);
+    plan->macs = rfx_plan_count_macs(context, candidate);
     plan->macs_untiled = context->macs_untiled;
     *out = plan;
     return RFX_OK;
 }
 
-void rfx_plan_free(struct rfx_plan *plan) {
-    if (plan == NULL) return;
-    rfx_memory_release(plan->mem, plan->buffers);
-    rfx_memory_release(plan->mem, plan);
+const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage, int node) {
+    enum rfx_node_place place = plan->stages[stage].places[node];
+    bool local = place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED;
+    return local ? &plan->stages[stage].nodes[node].buffer : &plan->stored[node];
+}
+
+static const char *label(const struct rfx_graph *graph, int node) {
+    const struct rfx_node *n = &graph->nodes[node];
+    return n->alias != NULL ? n->alias : n->name;
+}
+
+/* The node that a stage is named after: the last map that it makes for others. */
+static int last_target(const struct rfx_plan *plan, const struct rfx_stage *stage) {
+    for (int i = stage->last; i >= stage->first; i--) {
+        if (stage->places[i] == RFX_PLACE_POOLED) return plan->graph->nodes[i].in[0];
+        if (stage->places[i] > RFX_PLACE_LOCAL) return i;
+    }
+    return stage->last;
+}
+
+static int describe_stage(const struct rfx_plan *plan, const struct rfx_stage *stage, char *text,
+                          size_t size) {
+    const char *to = label(plan->graph, last_target(plan, stage));
+    const char *rows = stage->band_rows > 0 ? ", row by row" : "";
+    char strips[48] = "";
+    switch (stage->mode) {
+        case RFX_STAGE_TILED:
+            return snprintf(text, size, "to %s in %lldx%lld tiles", to, (long long)stage->tiles_y,
+                            (long long)stage->tiles_x);
+        case RFX_STAGE_STREAMED:
+            if (stage->tiles_x > 1)
+                (void)snprintf(strips, sizeof strips, " in %lld strips", (long long)stage->tiles_x);
+            return snprintf(text, size, "to %s streamed%s, %lld image rows a step", to, strips,
+                            (long long)stage->band_rows);
+        case RFX_STAGE_WHOLE:
+            break;
+    }
+    return snprintf(text, size, "rest whole%s", rows);
 }
 
 void rfx_plan_describe(const struct rfx_plan *plan, char *text, size_t size) {
-    if (plan->split < 0) {
-        (void)snprintf(text, size, "untiled");
+    size_t at = 0;
+    if (plan->n_stages == 1 && plan->stages[0].mode == RFX_STAGE_WHOLE) {
+        (void)snprintf(text, size, "untiled%s%s",
+                       plan->stages[0].band_rows > 0 ? ", row by row" : "",
+                       plan->weights_by_stage ? ", weights by stage" : "");
         return;
     }
-    const struct rfx_stage *head = &plan->stages[0];
-    const struct rfx_node *node = &plan->graph->nodes[plan->split];
-    const char *name = node->alias != NULL ? node->alias : node->name;
-    const char *tail = plan->n_stages == 2 ? ", tail whole" : "";
-    if (head->mode == RFX_STAGE_STREAMED)
-        (void)snprintf(text, size, "head to %s streamed, %lld image rows a step%s", name,
-                       (long long)head->band_rows, tail);
-    else
-        (void)snprintf(text, size, "head to %s in %lldx%lld tiles%s", name,
-                       (long long)head->tiles_y, (long long)head->tiles_x, tail);
+    for (int s = 0; s < plan->n_stages && at < size; s++) {
+        if (s > 0) at += (size_t)snprintf(text + at, size - at, "; ");
+        if (at < size) at += (size_t)describe_stage(plan, &plan->stages[s], text + at, size - at);
+    }
+    if (plan->weights_by_stage && at < size)
+        (void)snprintf(text + at, size - at, "; weights by stage");
 }

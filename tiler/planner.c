@@ -1,61 +1,287 @@
-/* The planner: among all legal aggregation points, grids and streams, the fewest MACs within the
- * budget.
+/* The planner: among all skeletons, modes, bands, strips and grids, the fewest MACs within the
+ * budget, and among equal MACs the least predicted time.
  *
- * Rows and columns of a tiling are independent, so each axis is back-propagated once per split and
- * tile count, and a grid is a pair of axes. Candidates are ordered by MACs and tried from the best:
- * first against the lower bound of their arena, then by placing their buffers. */
+ * Candidates come in phases, each only when none before fitted: streams and whole runs that compute
+ * nothing twice; streams in two parts; then everything that recomputes. In a phase they are ordered
+ * by MACs and cost and tried from the best: first against the lower bound of their arena, then by
+ * placing their buffers. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "layers/checked.h"
 #include "tiler/plan.h"
 #include "tiler/plan_build.h"
+#include "tiler/skeleton.h"
 #include "tiler/splits.h"
 
 #define MIB ((size_t)1 << 20)
 #define MAX_AXIS_COUNTS RFX_TILING_MAX_COUNTS
 #define DEFAULT_TILES 4
-#define STREAM_SPLITS 3 /* the last legal ones: streaming costs no MACs, so later is smaller */
-#define STREAM_BANDS 7
+#define LAST_CUTS 3   /* the last legal splits: streaming costs no MACs, so later is smaller */
+#define SPREAD_CUTS 6 /* and some spread over the others */
+#define MAX_CUTS (LAST_CUTS + SPREAD_CUTS)
+#define BANDS 7
+#define STRIP_COUNTS 11
 
-static const int64_t stream_bands[STREAM_BANDS] = {128, 64, 32, 16, 8, 4, 2}; /* image rows a step */
+static const int64_t band_choices[BANDS] = {128, 64, 32, 16, 8, 4, 2}; /* image rows a step */
+/* Predicted time per MAC in percent of an untiled run's: short bands fill the matrix products of
+ * deep layers badly (docs/benchmarks.md). */
+static const uint64_t band_costs[BANDS] = {100, 102, 108, 118, 135, 160, 200};
+static const int64_t strip_choices[STRIP_COUNTS] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48};
+#define ROWS_COST 3            /* percent, for whole stages that run row by row */
+#define LOAD_MACS_PER_BYTE 100 /* packing constants again, in the time of MACs */
 
 struct candidate {
-    int split; /* -1: untiled */
-    int row_choice, col_choice;
-    int stream; /* index into search.streams, or -1: tiles */
-    int rank;   /* among equal MACs the faster kind first: untiled, tall bands, short bands */
-    uint64_t macs;
+    struct rfx_skeleton skeleton;
+    int64_t band_rows, strips, tiles_y, tiles_x;
+    bool row_by_row; /* its whole stages */
+    bool weights_by_stage;
+    uint64_t macs, cost;
     size_t bound; /* lower bound of the process peak */
 };
 
 /* The tile counts tried along the two axes of one split. */
 struct axis_table {
     int n[2];
-    struct rfx_axis_tiling choices[2][MAX_AXIS_COUNTS];
-    struct rfx_tile_extent *extents; /* storage of all choices */
-    int split;                       /* that the table is filled for; -2: none yet */
+    int64_t counts[2][MAX_AXIS_COUNTS];
+    struct rfx_tile_overlap overlap[2][MAX_AXIS_COUNTS];
+    struct rfx_tile_extent *extents; /* [axis][count][node] */
 };
 
 struct search {
     struct rfx_plan_context context;
-    struct axis_table axes;
+    struct rfx_levels levels;
+    int max_stages;
     int *splits;
     int n_splits;
-    struct rfx_stream_choice streams[STREAM_SPLITS * STREAM_BANDS];
-    int n_streams;
-    struct rfx_stream_ring *rings; /* storage of all streams */
-    int64_t *done;                 /* scratch of a stream */
+    /* the candidate at hand: tables of max_stages x n_nodes */
+    struct rfx_stage_choice *choices;
+    struct rfx_stage_spec *specs;
+    int *targets;
+    enum rfx_node_place *places;
+    struct rfx_stream_ring *rings;
+    struct rfx_tile_extent *rows, *cols;
+    bool *stored;
+    int64_t *done;
+    struct rfx_axis_region *regions;
+    struct axis_table axes;
     struct candidate *candidates;
-    size_t n_candidates;
+    size_t n_candidates, capacity;
 };
 
 size_t rfx_plan_reserve_bytes(int threads) {
-    return 10 * MIB + (size_t)threads * 2 * MIB;
+    return 8 * MIB + (size_t)threads * 3 * MIB / 2;
 }
 
-/* The tile count that was asked for (more tiles than positions would be empty), or all counts of a
- * search. */
+/* Asks for less than one tile per position. */
+static int64_t at_most_extent(const struct search *search, const struct rfx_stage_spec *spec,
+                              enum rfx_axis axis, int64_t tiles) {
+    const struct rfx_graph *graph = search->context.graph;
+    int64_t extent = 1;
+    for (int t = 0; t < spec->n_targets; t++) {
+        int node = spec->targets[t];
+        if (graph->nodes[node].op == RFX_OP_GLOBAL_POOL) node = graph->nodes[node].in[0];
+        extent = rfx_max_i64(extent, rfx_node_extent(&graph->nodes[node], axis));
+    }
+    return rfx_max_i64(1, rfx_min_i64(tiles, extent));
+}
+
+/* Geometry of stage s of the candidate at hand, from its specification. */
+static enum rfx_status measure_stage(struct search *search, int s, struct rfx_error *err) {
+    const struct rfx_graph *graph = search->context.graph;
+    size_t at = (size_t)s * (size_t)graph->n_nodes;
+    struct rfx_stage_choice *choice = &search->choices[s];
+    struct rfx_stage_spec *spec = &search->specs[s];
+    struct rfx_tile_overlap overlap = {0};
+    enum rfx_status status = rfx_stage_places(graph, spec, search->context.request->emit_outputs,
+                                              search->stored, search->places + at, err);
+    if (status != RFX_OK) return status;
+    spec->tiles_x = at_most_extent(search, spec, RFX_AXIS_COLS, spec->tiles_x);
+    spec->tiles_y = at_most_extent(search, spec, RFX_AXIS_ROWS, spec->tiles_y);
+    *choice = (struct rfx_stage_choice){.spec = *spec, .places = search->places + at};
+    if (spec->mode == RFX_STAGE_TILED) {
+        rfx_stage_extents(graph, choice->places, RFX_AXIS_ROWS, spec->tiles_y, search->regions,
+                          search->rows + at, &overlap);
+        choice->rows = search->rows + at;
+        choice->overlap_rows = overlap.max_overlap;
+    }
+    if (spec->mode == RFX_STAGE_TILED || spec->tiles_x > 1) {
+        rfx_stage_extents(graph, choice->places, RFX_AXIS_COLS, spec->tiles_x, search->regions,
+                          search->cols + at, &overlap);
+        choice->cols = search->cols + at;
+    }
+    if (spec->mode == RFX_STAGE_STREAMED) {
+        rfx_stream_measure(graph, choice->places, spec->band_rows, search->done,
+                           search->rings + at);
+        choice->rings = search->rings + at;
+    }
+    return RFX_OK;
+}
+
+static struct rfx_plan_candidate as_candidate(const struct search *search, int n_stages,
+                                              const struct candidate *c) {
+    struct rfx_plan_candidate made = {search->choices, n_stages, c->weights_by_stage};
+    return made;
+}
+
+/* Fills the stages of a candidate and their geometry. */
+static enum rfx_status lay_out(struct search *search, const struct candidate *c, int *n_stages,
+                               struct rfx_error *err) {
+    const struct rfx_graph *graph = search->context.graph;
+    int n = rfx_skeleton_stages(&search->levels, &c->skeleton, search->specs, search->targets);
+    memset(search->stored, 0, (size_t)graph->n_nodes * sizeof *search->stored);
+    for (int s = 0; s < n; s++) {
+        struct rfx_stage_spec *spec = &search->specs[s];
+        if (spec->mode == RFX_STAGE_STREAMED) {
+            spec->band_rows = c->band_rows;
+            spec->tiles_x = c->strips;
+        }
+        if (spec->mode == RFX_STAGE_TILED) {
+            spec->tiles_y = c->tiles_y;
+            spec->tiles_x = c->tiles_x;
+        }
+        if (spec->mode == RFX_STAGE_WHOLE) spec->band_rows = c->row_by_row;
+        enum rfx_status status = measure_stage(search, s, err);
+        if (status != RFX_OK) return status;
+    }
+    *n_stages = n;
+    return RFX_OK;
+}
+
+static uint64_t predicted_cost(const struct search *search, const struct candidate *c) {
+    uint64_t percent = 100;
+    for (int b = 0; b < BANDS && c->band_rows > 0; b++)
+        if (c->band_rows <= band_choices[b]) percent = band_costs[b];
+    if (c->row_by_row) percent += ROWS_COST;
+    uint64_t cost = c->macs / 100 * percent;
+    if (c->weights_by_stage) cost += (uint64_t)search->context.weights_bytes * LOAD_MACS_PER_BYTE;
+    return cost;
+}
+
+static enum rfx_status push(struct search *search, const struct candidate *c,
+                            struct rfx_error *err) {
+    if (search->n_candidates == search->capacity) {
+        size_t capacity = search->capacity == 0 ? 256 : 2 * search->capacity;
+        size_t bytes = capacity * sizeof *c;
+        struct rfx_memory *mem = search->context.graph->mem;
+        struct candidate *grown = rfx_memory_alloc(mem, bytes);
+        if (grown == NULL) return rfx_memory_fail(mem, "planner candidates", bytes, err);
+        if (search->n_candidates > 0)
+            memcpy(grown, search->candidates, search->n_candidates * sizeof *c);
+        rfx_memory_release(mem, search->candidates);
+        search->candidates = grown;
+        search->capacity = capacity;
+    }
+    search->candidates[search->n_candidates++] = *c;
+    return RFX_OK;
+}
+
+/* Adds the candidate whose stages are laid out, once per way of squeezing that is asked for or may
+ * help. */
+static enum rfx_status add_laid_out(struct search *search, struct candidate c, int n_stages,
+                                    struct rfx_error *err) {
+    const struct rfx_plan_request *request = search->context.request;
+    for (int way = 0; way < 4; way++) {
+        c.row_by_row = (way & 1) != 0;
+        c.weights_by_stage = (way & 2) != 0;
+        bool rows_too = c.row_by_row && !request->row_by_row;
+        bool weights_too = c.weights_by_stage && !request->weights_by_stage;
+        if ((request->row_by_row && !c.row_by_row) ||
+            (request->weights_by_stage && !c.weights_by_stage) ||
+            ((rows_too || weights_too) && request->memory_bytes == 0))
+            continue;
+        for (int s = 0; s < n_stages; s++)
+            if (search->choices[s].spec.mode == RFX_STAGE_WHOLE)
+                search->choices[s].spec.band_rows = c.row_by_row;
+        struct rfx_plan_candidate candidate = as_candidate(search, n_stages, &c);
+        c.macs = rfx_plan_count_macs(&search->context, &candidate);
+        c.cost = predicted_cost(search, &c);
+        c.bound = rfx_plan_bound(&search->context, &candidate);
+        enum rfx_status status = push(search, &c, err);
+        if (status != RFX_OK) return status;
+    }
+    return RFX_OK;
+}
+
+static enum rfx_status add(struct search *search, struct candidate c, struct rfx_error *err) {
+    int n_stages;
+    enum rfx_status status = lay_out(search, &c, &n_stages, err);
+    return status == RFX_OK ? add_laid_out(search, c, n_stages, err) : status;
+}
+
+/* A streamed skeleton with all bands. */
+static enum rfx_status add_bands(struct search *search, struct rfx_skeleton skeleton,
+                                 int64_t strips, struct rfx_error *err) {
+    int64_t asked = search->context.request->band_rows;
+    for (int b = 0; b < (asked > 0 ? 1 : BANDS); b++) {
+        struct candidate c = {.skeleton = skeleton, .strips = strips};
+        c.band_rows = asked > 0 ? asked : band_choices[b];
+        enum rfx_status status = add(search, c, err);
+        if (status != RFX_OK) return status;
+    }
+    return RFX_OK;
+}
+
+/* The splits at which streams may end: the last ones, and some spread over the others. */
+static int list_cuts(const struct search *search, int *cuts) {
+    int n = 0;
+    int early = search->n_splits > LAST_CUTS ? search->n_splits - LAST_CUTS : 0;
+    int spread = early < SPREAD_CUTS ? early : SPREAD_CUTS;
+    for (int i = 0; i < spread; i++)
+        cuts[n++] = search->splits[(int64_t)(2 * i + 1) * early / (2 * spread)];
+    for (int i = early; i < search->n_splits; i++) cuts[n++] = search->splits[i];
+    return n;
+}
+
+/* Streams in one part: the chain over all levels without second passes, and single cuts. */
+static enum rfx_status add_streams(struct search *search, int64_t strips, struct rfx_error *err) {
+    const struct rfx_plan_request *request = search->context.request;
+    enum rfx_status status = RFX_OK;
+    int cuts[MAX_CUTS];
+    int n = list_cuts(search, cuts);
+    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN};
+    if (search->levels.n > 0 && request->split == NULL)
+        status = add_bands(search, chain, strips, err);
+    for (int i = 0; status == RFX_OK && i < n; i++) {
+        struct rfx_skeleton cut = {.kind = RFX_SKELETON_CUT, .cut = cuts[i]};
+        status = add_bands(search, cut, strips, err);
+    }
+    return status;
+}
+
+static enum rfx_status add_two_parts(struct search *search, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    int cuts[MAX_CUTS];
+    int n = list_cuts(search, cuts);
+    for (int i = 0; i < n; i++)
+        for (int j = i + 1; status == RFX_OK && j < n; j++) {
+            struct rfx_skeleton two = {
+                .kind = RFX_SKELETON_CUTS, .cut = cuts[i], .second = cuts[j]};
+            status = add_bands(search, two, 1, err);
+        }
+    return status;
+}
+
+static enum rfx_status add_strips(struct search *search, struct rfx_error *err) {
+    int64_t asked = search->context.request->tiles_x;
+    enum rfx_status status = RFX_OK;
+    if (asked > 0) return add_streams(search, asked, err);
+    for (int i = 0; status == RFX_OK && i < STRIP_COUNTS; i++)
+        status = add_streams(search, strip_choices[i], err);
+    return status;
+}
+
+/* Second passes after global operations. */
+static enum rfx_status add_passes(struct search *search, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int p = 1; status == RFX_OK && p < search->levels.n; p++) {
+        struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .passes = p};
+        status = add_bands(search, chain, 1, err);
+    }
+    return status;
+}
+
+/* The tile count that was asked for, or all counts of a search. */
 static int list_counts(int64_t extent, int64_t fixed, int64_t *counts) {
     if (fixed > 0) {
         counts[0] = rfx_min_i64(fixed, extent);
@@ -64,118 +290,83 @@ static int list_counts(int64_t extent, int64_t fixed, int64_t *counts) {
     return rfx_tiling_counts(extent, counts);
 }
 
+/* Rows and columns are independent: each axis is measured once per split and count. */
 static void fill_axes(struct search *search, int split) {
     struct axis_table *axes = &search->axes;
     const struct rfx_graph *graph = search->context.graph;
     const struct rfx_plan_request *request = search->context.request;
-    if (axes->split == split) return;
+    size_t n = (size_t)graph->n_nodes;
     for (int axis = 0; axis < 2; axis++) {
-        int64_t counts[MAX_AXIS_COUNTS];
         int64_t extent = rfx_node_extent(&graph->nodes[split], (enum rfx_axis)axis);
         int64_t fixed = axis == RFX_AXIS_ROWS ? request->tiles_y : request->tiles_x;
-        axes->n[axis] = list_counts(extent, fixed, counts);
-        for (int i = 0; i < axes->n[axis]; i++) {
-            struct rfx_axis_tiling *tiling = &axes->choices[axis][i];
-            tiling->n = counts[i];
-            tiling->extents =
-                axes->extents + (size_t)(axis * MAX_AXIS_COUNTS + i) * (size_t)graph->n_nodes;
-            rfx_tiling_axis(graph, split, (enum rfx_axis)axis, counts[i], search->context.regions,
-                            tiling->extents, &tiling->overlap);
-        }
-    }
-    axes->split = split;
-}
-
-static const struct rfx_axis_tiling untiled_axis = {.n = 1};
-
-static void candidate_axes(struct search *search, const struct candidate *c,
-                           const struct rfx_axis_tiling **rows,
-                           const struct rfx_axis_tiling **cols) {
-    *rows = *cols = &untiled_axis;
-    search->context.stream = c->stream < 0 ? NULL : &search->streams[c->stream];
-    if (c->split < 0 || c->stream >= 0) return;
-    fill_axes(search, c->split);
-    *rows = &search->axes.choices[RFX_AXIS_ROWS][c->row_choice];
-    *cols = &search->axes.choices[RFX_AXIS_COLS][c->col_choice];
-}
-
-static void add_candidate(struct search *search, struct candidate c) {
-    const struct rfx_axis_tiling *rows;
-    const struct rfx_axis_tiling *cols;
-    candidate_axes(search, &c, &rows, &cols);
-    struct rfx_plan_context *context = &search->context;
-    c.macs = rfx_plan_count_macs(context, c.split, rows, cols);
-    int n = rfx_plan_list_records(context, c.split, rows, cols);
-    int64_t window = rfx_plan_window_rows(context, c.split, rows, cols);
-    c.bound =
-        rfx_plan_fixed_bytes(context, window) +
-        rfx_place_lower_bound(context->records, n, context->graph->n_nodes + 1, context->live);
-    search->candidates[search->n_candidates++] = c;
-}
-
-/* Measures the rings of one stream and adds it. */
-static void add_stream(struct search *search, int split, int64_t band_rows, int rank) {
-    const struct rfx_graph *graph = search->context.graph;
-    struct rfx_stream_choice *stream = &search->streams[search->n_streams];
-    stream->band_rows = band_rows;
-    stream->ends_in_pools = rfx_stream_ends_in_pools(graph, split);
-    stream->rings = search->rings + (size_t)search->n_streams * (size_t)graph->n_nodes;
-    rfx_stream_measure(graph, split, band_rows, search->done, stream->rings);
-    struct candidate c = {.split = split, .stream = search->n_streams++, .rank = rank};
-    add_candidate(search, c);
-}
-
-static void add_streams(struct search *search) {
-    int64_t asked = search->context.request->band_rows;
-    int first = search->n_splits > STREAM_SPLITS ? search->n_splits - STREAM_SPLITS : 0;
-    for (int i = first; i < search->n_splits; i++) {
-        if (asked > 0) {
-            add_stream(search, search->splits[i], asked, 1);
-            continue;
-        }
-        for (int b = 0; b < STREAM_BANDS; b++)
-            add_stream(search, search->splits[i], stream_bands[b], 1 + b);
+        axes->n[axis] = list_counts(extent, fixed, axes->counts[axis]);
+        for (int i = 0; i < axes->n[axis]; i++)
+            rfx_stage_extents(graph, search->places, (enum rfx_axis)axis, axes->counts[axis][i],
+                              search->regions,
+                              axes->extents + ((size_t)axis * MAX_AXIS_COUNTS + (size_t)i) * n,
+                              &axes->overlap[axis][i]);
     }
 }
 
-static size_t axis_pairs(const struct search *search, int split) {
-    const struct rfx_graph *graph = search->context.graph;
-    const struct rfx_plan_request *request = search->context.request;
-    int64_t counts[MAX_AXIS_COUNTS];
-    const struct rfx_node *node = &graph->nodes[split];
-    return (size_t)list_counts(node->out.h, request->tiles_y, counts) *
-           (size_t)list_counts(node->out.w, request->tiles_x, counts);
+static enum rfx_status add_tiles_of(struct search *search, int split, struct rfx_error *err) {
+    struct candidate c = {
+        .skeleton = {.kind = RFX_SKELETON_TILES, .cut = split}, .tiles_y = 1, .tiles_x = 1};
+    struct axis_table *axes = &search->axes;
+    size_t n = (size_t)search->context.graph->n_nodes;
+    int n_stages;
+    enum rfx_status status = lay_out(search, &c, &n_stages, err);
+    if (status != RFX_OK) return status;
+    fill_axes(search, split);
+    struct rfx_stage_choice *head = &search->choices[0];
+    for (int y = 0; y < axes->n[0]; y++)
+        for (int x = 0; status == RFX_OK && x < axes->n[1]; x++) {
+            head->spec.tiles_y = c.tiles_y = axes->counts[0][y];
+            head->spec.tiles_x = c.tiles_x = axes->counts[1][x];
+            head->rows = axes->extents + (size_t)y * n;
+            head->cols = axes->extents + (MAX_AXIS_COUNTS + (size_t)x) * n;
+            head->overlap_rows = axes->overlap[0][y].max_overlap;
+            status = add_laid_out(search, c, n_stages, err);
+        }
+    return status;
 }
 
-/* Which plans the request leaves open. */
-static enum rfx_status list_candidates(struct search *search, struct rfx_error *err) {
+static enum rfx_status add_tiles(struct search *search, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int i = 0; status == RFX_OK && i < search->n_splits; i++)
+        status = add_tiles_of(search, search->splits[i], err);
+    return status;
+}
+
+enum { PHASE_EXACT, PHASE_TWO_PARTS, PHASE_RECOMPUTE, PHASES };
+
+/* Which plans the request leaves open in a phase. */
+static enum rfx_status list_candidates(struct search *search, int phase, struct rfx_error *err) {
     const struct rfx_plan_request *request = search->context.request;
-    struct rfx_memory *mem = search->context.graph->mem;
-    bool tiles_given = request->tiles_y > 0 || request->tiles_x > 0 || request->split != NULL;
     bool bands_given = request->band_rows > 0;
-    bool with_untiled = request->untiled || (!tiles_given && !bands_given);
-    bool with_tiles =
-        !request->untiled && !bands_given && (tiles_given || request->memory_bytes != 0);
-    bool with_streams =
-        bands_given || (!request->untiled && request->memory_bytes != 0 && request->tiles_y == 0);
-    size_t total = 1 + STREAM_SPLITS * STREAM_BANDS;
-    for (int i = 0; with_tiles && i < search->n_splits; i++)
-        total += axis_pairs(search, search->splits[i]);
-    search->candidates = rfx_memory_alloc(mem, total * sizeof *search->candidates);
-    if (search->candidates == NULL)
-        return rfx_memory_fail(mem, "planner candidates", total * sizeof *search->candidates, err);
-    struct candidate untiled = {.split = -1, .stream = -1};
-    if (with_untiled) add_candidate(search, untiled);
-    if (with_streams) add_streams(search);
-    for (int i = 0; with_tiles && i < search->n_splits; i++) {
-        fill_axes(search, search->splits[i]);
-        for (int r = 0; r < search->axes.n[0]; r++)
-            for (int c = 0; c < search->axes.n[1]; c++) {
-                struct candidate tiles = {search->splits[i], r, c, -1, 1, 0, 0};
-                add_candidate(search, tiles);
-            }
+    bool tiles_given =
+        !bands_given && (request->tiles_y > 0 || request->tiles_x > 0 || request->split != NULL);
+    bool budget = request->memory_bytes != 0;
+    bool whole = request->untiled || (!tiles_given && !bands_given);
+    bool grid = request->tiles_y > 0;
+    bool streams = !request->untiled && (bands_given || (budget && !grid));
+    bool strips = bands_given && request->tiles_x > 1;
+    bool recompute = !request->untiled && !bands_given && (tiles_given || budget);
+    enum rfx_status status = RFX_OK;
+    search->n_candidates = 0;
+    if (phase == PHASE_EXACT) {
+        struct candidate untiled = {.skeleton = {.kind = RFX_SKELETON_WHOLE}};
+        if (whole) status = add(search, untiled, err);
+        if (status == RFX_OK && streams && !strips) status = add_streams(search, 1, err);
+        if (status == RFX_OK && strips) status = add_strips(search, err);
+    } else if (phase == PHASE_TWO_PARTS) {
+        if (streams && budget && !bands_given && request->split == NULL)
+            status = add_two_parts(search, err);
+    } else if (recompute) {
+        if (streams) status = add_strips(search, err);
+        if (status == RFX_OK && streams && request->split == NULL) status = add_passes(search, err);
+        if (status == RFX_OK) status = add_tiles(search, err);
     }
-    return RFX_OK;
+    return status;
 }
 
 static int compare_u64(uint64_t a, uint64_t b) {
@@ -187,28 +378,31 @@ static int compare_macs(const void *pa, const void *pb) {
     const struct candidate *b = pb;
     int by_macs = compare_u64(a->macs, b->macs);
     if (by_macs != 0) return by_macs;
-    return a->rank != b->rank ? a->rank - b->rank : compare_u64(a->bound, b->bound);
+    int by_cost = compare_u64(a->cost, b->cost);
+    return by_cost != 0 ? by_cost : compare_u64(a->bound, b->bound);
 }
 
 static int compare_bound(const void *pa, const void *pb) {
     const struct candidate *a = pa;
     const struct candidate *b = pb;
     int by_bound = compare_u64(a->bound, b->bound);
-    return by_bound != 0 ? by_bound : compare_u64(a->macs, b->macs);
+    return by_bound != 0 ? by_bound : compare_macs(pa, pb);
 }
 
 static enum rfx_status build(struct search *search, const struct candidate *c,
                              struct rfx_plan **out, struct rfx_error *err) {
-    const struct rfx_axis_tiling *rows;
-    const struct rfx_axis_tiling *cols;
-    candidate_axes(search, c, &rows, &cols);
-    return rfx_plan_build(&search->context, c->split, rows, cols, out, err);
+    int n_stages;
+    enum rfx_status status = lay_out(search, c, &n_stages, err);
+    if (status != RFX_OK) return status;
+    struct rfx_plan_candidate candidate = as_candidate(search, n_stages, c);
+    return rfx_plan_build(&search->context, &candidate, out, err);
 }
 
-/* First candidate by MACs whose placed peak fits; *out stays NULL when there is none. */
+/* First candidate of a phase by MACs whose placed peak fits; *out stays NULL when there is none. */
 static enum rfx_status find_cheapest(struct search *search, struct rfx_plan **out,
                                      struct rfx_error *err) {
     size_t budget = search->context.request->memory_bytes;
+    if (search->n_candidates == 0) return RFX_OK;
     qsort(search->candidates, search->n_candidates, sizeof *search->candidates, compare_macs);
     for (size_t i = 0; i < search->n_candidates; i++) {
         const struct candidate *c = &search->candidates[i];
@@ -225,26 +419,23 @@ static enum rfx_status find_cheapest(struct search *search, struct rfx_plan **ou
     return RFX_OK;
 }
 
-/* The candidate with the smallest placed peak (fewest MACs among equals). */
-static enum rfx_status find_smallest(struct search *search, struct rfx_plan **out,
+/* Lowers *best to the candidate of the phase with the smallest placed peak, if it is smaller (or as
+ * small with fewer MACs). */
+static enum rfx_status find_smallest(struct search *search, struct rfx_plan **best,
                                      struct rfx_error *err) {
-    struct rfx_plan *best = NULL;
+    if (search->n_candidates == 0) return RFX_OK;
     qsort(search->candidates, search->n_candidates, sizeof *search->candidates, compare_bound);
     for (size_t i = 0; i < search->n_candidates; i++) {
         const struct candidate *c = &search->candidates[i];
-        if (best != NULL && c->bound > best->peak_bytes) break;
+        if (*best != NULL && c->bound > (*best)->peak_bytes) break;
         struct rfx_plan *plan = NULL;
         enum rfx_status status = build(search, c, &plan, err);
-        if (status != RFX_OK) {
-            rfx_plan_free(best);
-            return status;
-        }
-        bool better = best == NULL || plan->peak_bytes < best->peak_bytes ||
-                      (plan->peak_bytes == best->peak_bytes && plan->macs < best->macs);
-        rfx_plan_free(better ? best : plan);
-        if (better) best = plan;
+        if (status != RFX_OK) return status;
+        bool better = *best == NULL || plan->peak_bytes < (*best)->peak_bytes ||
+                      (plan->peak_bytes == (*best)->peak_bytes && plan->macs < (*best)->macs);
+        rfx_plan_free(better ? *best : plan);
+        if (better) *best = plan;
     }
-    *out = best;
     return RFX_OK;
 }
 
@@ -268,16 +459,18 @@ static enum rfx_status check_request(const struct rfx_graph *graph,
     if (request->threads < 1)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "threads is %d, at least 1 is needed",
                         request->threads);
+    bool strips = request->band_rows > 0 && request->tiles_y <= 1 && request->tiles_x >= 1;
     bool tiles = request->tiles_y != 0 || request->tiles_x != 0;
-    if (tiles && (request->tiles_y < 1 || request->tiles_x < 1))
+    if (tiles && !strips && (request->tiles_y < 1 || request->tiles_x < 1))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "tiles %lldx%lld: both must be positive",
                         (long long)request->tiles_y, (long long)request->tiles_x);
     if (request->untiled && (tiles || request->split != NULL || request->band_rows != 0))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "untiled contradicts a grid of tiles, bands of rows or a split");
-    if (request->band_rows < 0 || (request->band_rows > 0 && tiles))
+    if (request->band_rows < 0 || (request->band_rows > 0 && tiles && !strips))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "bands of %lld rows: a positive number, and not beside tiles",
+                        "bands of %lld rows: a positive number, and beside them strips (1 x N) "
+                        "but no rows of tiles",
                         (long long)request->band_rows);
     const struct rfx_tensor *input = &graph->nodes[graph->input].out;
     const struct rfx_source_traits *s = &request->source;
@@ -298,7 +491,8 @@ static enum rfx_status list_splits(struct search *search, struct rfx_error *err)
         return rfx_split_find(graph, request->split, &search->splits[0], err);
     }
     search->n_splits = rfx_splits_list(graph, search->splits);
-    if (search->n_splits == 0 && (request->tiles_y > 0 || request->band_rows > 0))
+    bool none = request->tiles_y > 0 ? search->n_splits == 0 : search->levels.n == 0;
+    if (none && (request->tiles_y > 0 || request->band_rows > 0))
         return rfx_fail(
             err, RFX_STATUS_UNSUPPORTED,
             "this network cannot be tiled or streamed: it has no point where a single tensor "
@@ -306,34 +500,59 @@ static enum rfx_status list_splits(struct search *search, struct rfx_error *err)
     return RFX_OK;
 }
 
+static enum rfx_status allocate_tables(struct search *search, struct rfx_error *err) {
+    struct rfx_memory *mem = search->context.graph->mem;
+    size_t n = (size_t)search->context.graph->n_nodes;
+    size_t stages = (size_t)search->max_stages;
+    size_t axes = 2 * (size_t)MAX_AXIS_COUNTS;
+    search->splits = rfx_memory_calloc(mem, n, sizeof *search->splits);
+    search->choices = rfx_memory_calloc(mem, stages, sizeof *search->choices);
+    search->specs = rfx_memory_calloc(mem, stages, sizeof *search->specs);
+    search->targets = rfx_memory_calloc(mem, stages * n, sizeof *search->targets);
+    search->places = rfx_memory_calloc(mem, stages * n, sizeof *search->places);
+    search->rings = rfx_memory_calloc(mem, stages * n, sizeof *search->rings);
+    search->rows = rfx_memory_calloc(mem, stages * n, sizeof *search->rows);
+    search->cols = rfx_memory_calloc(mem, stages * n, sizeof *search->cols);
+    search->stored = rfx_memory_calloc(mem, n, sizeof *search->stored);
+    search->done = rfx_memory_calloc(mem, n, sizeof *search->done);
+    search->regions = rfx_memory_calloc(mem, n, sizeof *search->regions);
+    search->axes.extents = rfx_memory_calloc(mem, axes * n, sizeof *search->axes.extents);
+    if (search->splits == NULL || search->choices == NULL || search->specs == NULL ||
+        search->targets == NULL || search->places == NULL || search->rings == NULL ||
+        search->rows == NULL || search->cols == NULL || search->stored == NULL ||
+        search->done == NULL || search->regions == NULL || search->axes.extents == NULL)
+        return rfx_memory_fail(mem, "planner tables", stages * n * sizeof *search->rings, err);
+    return RFX_OK;
+}
+
 static enum rfx_status search_init(struct search *search, const struct rfx_graph *graph,
                                    const struct rfx_plan_request *request, struct rfx_error *err) {
-    struct rfx_memory *mem = graph->mem;
     memset(search, 0, sizeof *search);
-    search->axes.split = -2;
-    enum rfx_status status = rfx_plan_context_init(&search->context, graph, request, err);
+    enum rfx_status status = rfx_levels_init(&search->levels, graph, err);
     if (status != RFX_OK) return status;
-    size_t n = (size_t)graph->n_nodes;
-    search->splits = rfx_memory_calloc(mem, n, sizeof *search->splits);
-    search->axes.extents =
-        rfx_memory_calloc(mem, 2 * MAX_AXIS_COUNTS * n, sizeof *search->axes.extents);
-    search->rings = rfx_memory_calloc(mem, STREAM_SPLITS * STREAM_BANDS * n, sizeof *search->rings);
-    search->done = rfx_memory_calloc(mem, n, sizeof *search->done);
-    if (search->splits == NULL || search->axes.extents == NULL || search->rings == NULL ||
-        search->done == NULL)
-        return rfx_memory_fail(mem, "planner tables",
-                               2 * MAX_AXIS_COUNTS * n * sizeof *search->axes.extents, err);
-    status = list_splits(search, err);
-    return status == RFX_OK ? list_candidates(search, err) : status;
+    search->max_stages = rfx_skeleton_max_stages(&search->levels);
+    if (request->n_stages > search->max_stages) search->max_stages = request->n_stages;
+    status = rfx_plan_context_init(&search->context, graph, request, search->max_stages, err);
+    if (status == RFX_OK) status = allocate_tables(search, err);
+    return status == RFX_OK ? list_splits(search, err) : status;
 }
 
 static void search_release(struct search *search) {
+    rfx_levels_release(&search->levels);
     if (search->context.graph == NULL) return;
     struct rfx_memory *mem = search->context.graph->mem;
     rfx_memory_release(mem, search->splits);
-    rfx_memory_release(mem, search->axes.extents);
+    rfx_memory_release(mem, search->choices);
+    rfx_memory_release(mem, search->specs);
+    rfx_memory_release(mem, search->targets);
+    rfx_memory_release(mem, search->places);
     rfx_memory_release(mem, search->rings);
+    rfx_memory_release(mem, search->rows);
+    rfx_memory_release(mem, search->cols);
+    rfx_memory_release(mem, search->stored);
     rfx_memory_release(mem, search->done);
+    rfx_memory_release(mem, search->regions);
+    rfx_memory_release(mem, search->axes.extents);
     rfx_memory_release(mem, search->candidates);
     rfx_plan_context_release(&search->context);
 }
@@ -347,30 +566,76 @@ static struct rfx_plan_request complete_request(const struct rfx_plan_request *r
     return r;
 }
 
+/* The plan that was written out by hand. */
+static enum rfx_status build_given(struct search *search, struct rfx_plan **out,
+                                   struct rfx_error *err) {
+    const struct rfx_plan_request *request = search->context.request;
+    const struct rfx_graph *graph = search->context.graph;
+    for (int s = 0; s < request->n_stages; s++) {
+        search->specs[s] = request->stages[s];
+        enum rfx_status status = measure_stage(search, s, err);
+        if (status != RFX_OK) return status;
+    }
+    for (int k = 0; k < graph->n_outputs; k++) {
+        const struct rfx_node *node = &graph->nodes[graph->outputs[k].node];
+        bool made = rfx_node_is_constant(node) || search->stored[graph->outputs[k].node];
+        for (int s = 0; s < request->n_stages; s++)
+            made |= search->choices[s].places[graph->outputs[k].node] == RFX_PLACE_EMITTED;
+        if (!made)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "output '%s' ('%s') is no target of any stage", graph->outputs[k].name,
+                            node->name);
+    }
+    struct candidate c = {.weights_by_stage = request->weights_by_stage};
+    struct rfx_plan_candidate candidate = as_candidate(search, request->n_stages, &c);
+    return rfx_plan_build(&search->context, &candidate, out, err);
+}
+
+/* The plan that fits, or (by size, or when none fits) the smallest. */
+static enum rfx_status run_search(struct search *search, bool by_size, struct rfx_plan **fitting,
+                                  struct rfx_plan **smallest, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int phase = 0; !by_size && *fitting == NULL && phase < PHASES; phase++) {
+        status = list_candidates(search, phase, err);
+        if (status == RFX_OK) status = find_cheapest(search, fitting, err);
+        if (status != RFX_OK) return status;
+    }
+    for (int phase = 0; *fitting == NULL && phase < PHASES; phase++) {
+        status = list_candidates(search, phase, err);
+        if (status == RFX_OK) status = find_smallest(search, smallest, err);
+        if (status != RFX_OK) return status;
+    }
+    return RFX_OK;
+}
+
 enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
                                             const struct rfx_plan_request *asked,
                                             struct rfx_plan **out, struct rfx_plan **smallest,
                                             struct rfx_error *err) {
     struct rfx_plan_request request = complete_request(asked);
     struct search search;
-    struct rfx_plan *plan = NULL;
+    struct rfx_plan *fitting = NULL;
+    struct rfx_plan *least = NULL;
     enum rfx_status status = check_request(graph, &request, err);
     if (status != RFX_OK) return status;
     status = search_init(&search, graph, &request, err);
-    if (status != RFX_OK) goto done;
     bool by_size = request.memory_bytes == 0 && request.split == NULL &&
                    (request.tiles_y > 0 || request.band_rows > 0);
-    status = by_size ? find_smallest(&search, &plan, err) : find_cheapest(&search, &plan, err);
-    if (status != RFX_OK) goto done;
-    if (plan != NULL) {
-        *out = plan;
-        goto done;
+    if (status == RFX_OK && request.stages != NULL)
+        status = build_given(&search, &least, err);
+    else if (status == RFX_OK)
+        status = run_search(&search, by_size, &fitting, &least, err);
+    size_t budget = request.memory_bytes;
+    if (status == RFX_OK && fitting == NULL && (budget == 0 || least->peak_bytes <= budget)) {
+        fitting = least;
+        least = NULL;
     }
-    status = find_smallest(&search, &plan, err);
-    if (status != RFX_OK) goto done;
-    status = fail_budget(&request, plan, err);
-    *smallest = plan;
-done:
+    if (status == RFX_OK && fitting == NULL) status = fail_budget(&request, least, err);
+    if (status == RFX_OK) *out = fitting;
+    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE)
+        *smallest = least;
+    else
+        rfx_plan_free(least);
     search_release(&search);
     return status;
 }

@@ -1,52 +1,75 @@
-/* The iterator over a plan's steps. A streamed stage goes by streaming.h, feeding the global pools
- * after it row by row. A tiled stage goes tile by tile, rows of tiles outermost; inside a tile,
- * node by node; then the whole stage node by node. */
+/* The iterator over a plan's steps. Every stage first loads its packed constants (when they go by
+ * stage) and begins its pools, then goes through its body, then finishes its pools. The body of a
+ * streamed stage goes by streaming.h, strip by strip; of a tiled one tile by tile, rows of tiles
+ * outermost, and inside a tile node by node; of a whole one node by node, or rows of a node after
+ * each other. */
 #include "tiler/schedule.h"
 
 #include "layers/checked.h"
 #include "layers/op.h"
-#include "rf_analysis/regions.h"
+#include "tiler/stage.h"
 #include "tiler/streaming.h"
-#include "tiler/tiling.h"
+
+enum phase { PHASE_LOAD, PHASE_POOL_BEGIN, PHASE_BODY, PHASE_POOL_FINISH };
 
 struct rfx_schedule {
     const struct rfx_plan *plan;
-    struct rfx_axis_region *rows, *cols; /* of the current tile, per node */
+    struct rfx_axis_region *rows, *cols; /* of the current tile or strip, per node */
     int stage;
-    int64_t tile_y, tile_x;
-    int node; /* next node to look at */
+    enum phase phase;
+    int node;               /* next node to look at */
+    int64_t tile_y, tile_x; /* tile_x: also the strip */
+    bool tile_ready;        /* rows and cols describe the tile or strip */
+    bool restart;           /* no image row of this stage or strip has been asked for */
+    bool loaded;            /* whole stages: this node's constants are */
+    int64_t row_step;       /* whole stages, row by row: the next step of this node */
     int64_t unit, n_units;
-    bool tile_ready; /* rows and cols describe (tile_y, tile_x) */
+    int64_t stage_unit; /* units before this stage */
     struct rfx_stream stream;
     int64_t *done;        /* of the stream, per node */
-    int pool;             /* next consumer of the streamed split to feed; 0: none waiting */
-    struct rfx_range fed; /* rows of the split that the pools get */
+    struct rfx_rect emit; /* part of the node last computed that is to be handed out */
+    int emit_node;        /* -1: none */
+    int viewed_stage;     /* of the last step */
 };
 
-static int64_t count_units(const struct rfx_plan *plan) {
-    int64_t units = 0;
-    for (int s = 0; s < plan->n_stages; s++) {
-        const struct rfx_stage *stage = &plan->stages[s];
-        if (stage->mode == RFX_STAGE_TILED)
-            units += stage->tiles_y * stage->tiles_x;
-        else if (stage->mode == RFX_STAGE_STREAMED)
-            units += plan->graph->nodes[plan->graph->input].out.h;
-        else
-            units += stage->last - stage->first;
-    }
-    return units;
+static int64_t image_rows(const struct rfx_graph *graph) {
+    return graph->input < 0 ? 1 : graph->nodes[graph->input].out.h;
+}
+
+static int64_t count_stage_units(const struct rfx_plan *plan, const struct rfx_stage *stage) {
+    if (stage->mode == RFX_STAGE_TILED) return stage->tiles_y * stage->tiles_x;
+    if (stage->mode == RFX_STAGE_STREAMED) return stage->tiles_x * image_rows(plan->graph);
+    return stage->last - stage->first + 1;
+}
+
+static const struct rfx_stage *stage_of(const struct rfx_schedule *schedule) {
+    return &schedule->plan->stages[schedule->stage];
+}
+
+static bool is_computed(const struct rfx_stage *stage, int node) {
+    return rfx_place_is_computed(stage->places[node]);
+}
+
+static void enter_stage(struct rfx_schedule *schedule, int stage) {
+    schedule->stage = stage;
+    schedule->phase = PHASE_LOAD;
+    schedule->tile_y = schedule->tile_x = 0;
+    schedule->tile_ready = false;
+    schedule->restart = true;
+    schedule->loaded = false;
+    schedule->row_step = 0;
+    schedule->emit_node = -1;
+    if (stage < schedule->plan->n_stages) schedule->node = schedule->plan->stages[stage].first;
+    if (stage > 0)
+        schedule->stage_unit +=
+            count_stage_units(schedule->plan, &schedule->plan->stages[stage - 1]);
+    schedule->unit = schedule->stage_unit;
 }
 
 void rfx_schedule_rewind(struct rfx_schedule *schedule) {
-    schedule->stage = 0;
-    schedule->tile_y = schedule->tile_x = 0;
-    schedule->node = schedule->plan->stages[0].first;
-    schedule->unit = 0;
-    schedule->tile_ready = false;
-    schedule->pool = 0;
-    const struct rfx_stage *head = &schedule->plan->stages[0];
-    rfx_stream_begin(&schedule->stream, schedule->plan->graph, head->last - 1, head->band_rows,
-                     schedule->done);
+    schedule->stage_unit = 0;
+    enter_stage(schedule, 0);
+    schedule->viewed_stage = 0;
 }
 
 enum rfx_status rfx_schedule_create(const struct rfx_plan *plan, struct rfx_schedule **out,
@@ -63,7 +86,8 @@ enum rfx_status rfx_schedule_create(const struct rfx_plan *plan, struct rfx_sche
         rfx_schedule_free(schedule);
         return rfx_memory_fail(mem, "schedule regions", n * sizeof *schedule->rows, err);
     }
-    schedule->n_units = count_units(plan);
+    for (int s = 0; s < plan->n_stages; s++)
+        schedule->n_units += count_stage_units(plan, &plan->stages[s]);
     rfx_schedule_rewind(schedule);
     *out = schedule;
     return RFX_OK;
@@ -77,125 +101,242 @@ void rfx_schedule_free(struct rfx_schedule *schedule) {
     rfx_memory_release(schedule->plan->mem, schedule);
 }
 
+/* The next node of the stage for which `wanted` holds, from schedule->node on; -1 at its end. */
+static int next_node(struct rfx_schedule *schedule,
+                     bool (*wanted)(const struct rfx_stage *stage, int node)) {
+    const struct rfx_stage *stage = stage_of(schedule);
+    while (schedule->node <= stage->last) {
+        int node = schedule->node++;
+        if (wanted(stage, node)) return node;
+    }
+    schedule->node = stage->first;
+    return -1;
+}
+
+static bool has_packed(const struct rfx_stage *stage, int node) {
+    return is_computed(stage, node) && stage->nodes[node].packed.bytes != 0;
+}
+
+static bool is_pooled(const struct rfx_stage *stage, int node) {
+    return stage->places[node] == RFX_PLACE_POOLED;
+}
+
+/* One step for each wanted node, then the next phase. */
+static bool next_in_phase(struct rfx_schedule *schedule, enum rfx_step_kind kind,
+                          bool (*wanted)(const struct rfx_stage *stage, int node),
+                          struct rfx_step *step) {
+    int node = next_node(schedule, wanted);
+    if (node >= 0) {
+        step->kind = kind;
+        step->node = node;
+        step->rect = rfx_rect_full(1, 1);
+        return true;
+    }
+    schedule->phase++;
+    return false;
+}
+
+/* Turns a rectangle into the step for a node: a pool takes it from its input. */
+static bool make_step(struct rfx_schedule *schedule, int node, struct rfx_rect rect,
+                      struct rfx_step *step) {
+    const struct rfx_plan *plan = schedule->plan;
+    step->node = node;
+    step->rect = rect;
+    step->kind = is_pooled(stage_of(schedule), node) ? RFX_STEP_POOL_ROWS : RFX_STEP_RUN;
+    if (rfx_rect_is_empty(rect)) return false;
+    if (node == plan->graph->input) {
+        step->restart = schedule->restart;
+        schedule->restart = false;
+    }
+    return true;
+}
+
 static void enter_tile(struct rfx_schedule *schedule, const struct rfx_stage *stage) {
     const struct rfx_graph *graph = schedule->plan->graph;
-    int split = stage->last - 1;
-    const struct rfx_node *node = &graph->nodes[split];
-    rfx_regions_backprop(graph, stage->first, split, RFX_AXIS_ROWS,
-                         rfx_tile_range(node->out.h, stage->tiles_y, schedule->tile_y),
-                         schedule->rows);
-    rfx_regions_backprop(graph, stage->first, split, RFX_AXIS_COLS,
-                         rfx_tile_range(node->out.w, stage->tiles_x, schedule->tile_x),
-                         schedule->cols);
+    rfx_stage_regions(graph, stage->places, RFX_AXIS_COLS, stage->tiles_x, schedule->tile_x,
+                      schedule->cols);
+    if (stage->mode == RFX_STAGE_TILED)
+        rfx_stage_regions(graph, stage->places, RFX_AXIS_ROWS, stage->tiles_y, schedule->tile_y,
+                          schedule->rows);
+    else
+        rfx_stream_begin(&schedule->stream, graph, stage->places, stage->band_rows, schedule->done);
     schedule->tile_ready = true;
 }
 
-/* Moves on to the next tile, or to the next stage after the last one. */
-static void leave_tile(struct rfx_schedule *schedule, const struct rfx_stage *stage) {
+/* The part of a target that the current tile or strip stands for. */
+static struct rfx_rect own_rect(const struct rfx_schedule *schedule, int node) {
+    const struct rfx_graph *graph = schedule->plan->graph;
+    const struct rfx_stage *stage = stage_of(schedule);
+    enum rfx_node_place place = stage->places[node];
+    return rfx_rect_from_ranges(
+        rfx_stage_target_range(graph, node, place, RFX_AXIS_ROWS, stage->tiles_y, schedule->tile_y),
+        rfx_stage_target_range(graph, node, place, RFX_AXIS_COLS, stage->tiles_x,
+                               schedule->tile_x));
+}
+
+/* Moves on to the next tile; false after the last one. */
+static bool leave_tile(struct rfx_schedule *schedule, const struct rfx_stage *stage) {
     schedule->tile_ready = false;
     schedule->unit++;
     schedule->node = stage->first;
-    if (++schedule->tile_x < stage->tiles_x) return;
+    if (++schedule->tile_x < stage->tiles_x) return true;
     schedule->tile_x = 0;
-    if (++schedule->tile_y < stage->tiles_y) return;
+    if (++schedule->tile_y < stage->tiles_y) return true;
     schedule->tile_y = 0;
-    schedule->stage++;
-    schedule->node = stage->last;
-}
-
-static struct rfx_rect tile_rect(const struct rfx_schedule *schedule, int node) {
-    return rfx_rect_from_ranges(schedule->rows[node].clamped, schedule->cols[node].clamped);
+    return false;
 }
 
 static bool next_tiled(struct rfx_schedule *schedule, const struct rfx_stage *stage,
                        struct rfx_step *step) {
-    if (schedule->node == stage->last) {
-        leave_tile(schedule, stage);
+    if (!schedule->tile_ready) enter_tile(schedule, stage);
+    if (schedule->node > stage->last) {
+        if (!leave_tile(schedule, stage)) schedule->phase++;
         return false;
     }
-    if (!schedule->tile_ready) enter_tile(schedule, stage);
     int node = schedule->node++;
-    step->node = node;
-    step->rect = tile_rect(schedule, node);
-    return !rfx_node_is_constant(&schedule->plan->graph->nodes[node]) &&
-           !rfx_rect_is_empty(step->rect);
+    if (!is_computed(stage, node)) return false;
+    if (is_pooled(stage, node)) return make_step(schedule, node, own_rect(schedule, node), step);
+    return make_step(
+        schedule, node,
+        rfx_rect_from_ranges(schedule->rows[node].clamped, schedule->cols[node].clamped), step);
+}
+
+/* Rows of the current step of a node that is made row by row; false when there are none left. */
+static bool step_rows(struct rfx_schedule *schedule, const struct rfx_stage_node *how, int64_t h,
+                      struct rfx_range *rows) {
+    int64_t steps = rfx_ceil_div(h, how->step_rows);
+    int64_t index = how->upwards ? steps - 1 - schedule->row_step : schedule->row_step;
+    rows->lo = index * how->step_rows;
+    rows->hi = rfx_min_i64(rows->lo + how->step_rows, h);
+    return ++schedule->row_step < steps;
 }
 
 static bool next_whole(struct rfx_schedule *schedule, const struct rfx_stage *stage,
                        struct rfx_step *step) {
-    if (schedule->node == stage->last) {
-        schedule->stage++;
+    if (schedule->node > stage->last) {
+        schedule->node = stage->first;
+        schedule->phase++;
         return false;
     }
-    int node = schedule->node++;
-    schedule->unit++;
-    step->node = node;
-    step->rect = rfx_node_full_rect(&schedule->plan->graph->nodes[node]);
-    if (schedule->plan->pool_states[node].bytes != 0) step->kind = RFX_STEP_POOL_FINISH;
-    return !rfx_node_is_constant(&schedule->plan->graph->nodes[node]);
-}
-
-/* Feeds the rows just made of the split to the pools after it, one pool at a time. */
-static bool next_pool(struct rfx_schedule *schedule, struct rfx_step *step) {
-    const struct rfx_plan *plan = schedule->plan;
-    int64_t w = plan->graph->nodes[plan->split].out.w;
-    while (schedule->pool != 0) {
-        int node = schedule->pool++;
-        if (schedule->pool == plan->graph->n_nodes) schedule->pool = 0;
-        if (plan->pool_states[node].bytes == 0) continue;
+    int node = schedule->node;
+    const struct rfx_stage_node *how = &stage->nodes[node];
+    if (!schedule->loaded && has_packed(stage, node)) {
+        schedule->loaded = true;
+        step->kind = RFX_STEP_LOAD;
         step->node = node;
-        step->kind = RFX_STEP_POOL_ROWS;
-        step->rect = rfx_rect_make(schedule->fed.lo, schedule->fed.hi, 0, w);
+        step->rect = rfx_rect_full(1, 1);
         return true;
     }
-    return false;
+    const struct rfx_tensor *out = &schedule->plan->graph->nodes[node].out;
+    struct rfx_range rows = {0, out->h};
+    bool more =
+        is_computed(stage, node) && how->step_rows > 0 && step_rows(schedule, how, out->h, &rows);
+    if (!more) {
+        schedule->node++;
+        schedule->unit++;
+        schedule->row_step = 0;
+        schedule->loaded = false;
+    }
+    if (!is_computed(stage, node)) return false;
+    return make_step(schedule, node, rfx_rect_make(rows.lo, rows.hi, 0, out->w), step);
+}
+
+/* The columns of a node in this strip. One strip computes whole rows. */
+static struct rfx_range strip_cols(const struct rfx_schedule *schedule,
+                                   const struct rfx_stage *stage, int node) {
+    struct rfx_range full = {0, schedule->plan->graph->nodes[node].out.w};
+    return stage->tiles_x == 1 ? full : schedule->cols[node].clamped;
 }
 
 static bool next_streamed(struct rfx_schedule *schedule, const struct rfx_stage *stage,
                           struct rfx_step *step) {
     const struct rfx_graph *graph = schedule->plan->graph;
-    if (next_pool(schedule, step)) return true;
+    if (schedule->emit_node >= 0) {
+        step->node = schedule->emit_node;
+        step->rect = schedule->emit;
+        step->kind = RFX_STEP_EMIT;
+        schedule->emit_node = -1;
+        return !rfx_rect_is_empty(step->rect);
+    }
+    if (!schedule->tile_ready) enter_tile(schedule, stage);
     struct rfx_range rows;
-    if (!rfx_stream_next(&schedule->stream, &step->node, &rows)) {
-        schedule->stage++;
-        schedule->node = stage->last;
-        schedule->unit = graph->nodes[graph->input].out.h;
+    int node;
+    if (!rfx_stream_next(&schedule->stream, &node, &rows)) {
+        schedule->tile_ready = false;
+        schedule->restart = true;
+        if (++schedule->tile_x == stage->tiles_x) schedule->phase++;
+        schedule->unit = schedule->stage_unit + schedule->tile_x * image_rows(graph);
         return false;
     }
-    if (step->node == graph->input) schedule->unit = rows.lo;
-    step->rect = rfx_rect_make(rows.lo, rows.hi, 0, graph->nodes[step->node].out.w);
-    if (step->node == stage->last - 1 && stage->last < graph->n_nodes) {
-        schedule->fed = rows;
-        schedule->pool = stage->last;
+    if (is_pooled(stage, node) || stage->places[node] == RFX_PLACE_EMITTED) {
+        struct rfx_range own = rfx_stage_target_range(
+            graph, node, stage->places[node], RFX_AXIS_COLS, stage->tiles_x, schedule->tile_x);
+        struct rfx_rect rect = rfx_rect_from_ranges(rows, own);
+        if (is_pooled(stage, node)) return make_step(schedule, node, rect, step);
+        schedule->emit_node = node;
+        schedule->emit = rect;
     }
-    return true;
+    if (node == graph->input) schedule->unit += rfx_range_size(rows);
+    return make_step(schedule, node, rfx_rect_from_ranges(rows, strip_cols(schedule, stage, node)),
+                     step);
+}
+
+static bool next_in_body(struct rfx_schedule *schedule, struct rfx_step *step) {
+    const struct rfx_stage *stage = stage_of(schedule);
+    if (stage->mode == RFX_STAGE_TILED) return next_tiled(schedule, stage, step);
+    if (stage->mode == RFX_STAGE_STREAMED) return next_streamed(schedule, stage, step);
+    return next_whole(schedule, stage, step);
+}
+
+static bool next_in_stage(struct rfx_schedule *schedule, struct rfx_step *step) {
+    bool whole = stage_of(schedule)->mode == RFX_STAGE_WHOLE;
+    switch (schedule->phase) {
+        case PHASE_LOAD: /* a whole stage loads before each node */
+            if (!whole) return next_in_phase(schedule, RFX_STEP_LOAD, has_packed, step);
+            schedule->phase++;
+            return false;
+        case PHASE_POOL_BEGIN:
+            return next_in_phase(schedule, RFX_STEP_POOL_BEGIN, is_pooled, step);
+        case PHASE_BODY:
+            return next_in_body(schedule, step);
+        case PHASE_POOL_FINISH:
+            break;
+    }
+    if (next_in_phase(schedule, RFX_STEP_POOL_FINISH, is_pooled, step)) return true;
+    enter_stage(schedule, schedule->stage + 1);
+    return false;
 }
 
 bool rfx_schedule_next(struct rfx_schedule *schedule, struct rfx_step *step) {
     while (schedule->stage < schedule->plan->n_stages) {
-        const struct rfx_stage *stage = &schedule->plan->stages[schedule->stage];
-        step->kind = RFX_STEP_RUN;
-        bool found = stage->mode == RFX_STAGE_TILED      ? next_tiled(schedule, stage, step)
-                     : stage->mode == RFX_STAGE_STREAMED ? next_streamed(schedule, stage, step)
-                                                         : next_whole(schedule, stage, step);
-        if (!found) continue;
-        step->unit = schedule->unit;
+        step->stage = schedule->stage;
+        step->restart = false;
+        if (!next_in_stage(schedule, step)) continue;
+        schedule->viewed_stage = step->stage;
+        step->unit = rfx_min_i64(schedule->unit, schedule->n_units);
         step->n_units = schedule->n_units;
         return true;
     }
     return false;
 }
 
-struct rfx_rect rfx_schedule_view_rect(const struct rfx_schedule *schedule, int node) {
-    const struct rfx_plan *plan = schedule->plan;
-    const struct rfx_node *n = &plan->graph->nodes[node];
-    const struct rfx_stage *stage = &plan->stages[0];
-    int64_t ring_rows = plan->buffers[node].ring_rows;
-    if (ring_rows != 0) {
-        int64_t done = schedule->done[node];
-        return rfx_rect_make(rfx_max_i64(done - ring_rows, 0), done, 0, n->out.w);
-    }
-    bool in_tile = stage->mode == RFX_STAGE_TILED && node < stage->last - 1;
-    if (!in_tile || rfx_node_is_constant(n)) return rfx_node_full_rect(n);
-    return tile_rect(schedule, node);
+struct rfx_rect rfx_schedule_view_rect(const struct rfx_schedule *schedule, int node,
+                                       int64_t *ring_rows) {
+    const struct rfx_stage *stage = &schedule->plan->stages[schedule->viewed_stage];
+    const struct rfx_node *n = &schedule->plan->graph->nodes[node];
+    enum rfx_node_place place = stage->places[node];
+    bool local = place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED;
+    *ring_rows = 0;
+    if (!local || stage->mode == RFX_STAGE_WHOLE) return rfx_node_full_rect(n);
+    if (stage->mode == RFX_STAGE_TILED)
+        return rfx_rect_from_ranges(schedule->rows[node].clamped, schedule->cols[node].clamped);
+    int64_t rows = stage->nodes[node].ring_rows;
+    int64_t done = schedule->done[node];
+    struct rfx_range kept = {rfx_max_i64(done - rows, 0), done};
+    *ring_rows = rows;
+    return rfx_rect_from_ranges(kept, strip_cols(schedule, stage, node));
+}
+
+const struct rfx_buffer *rfx_schedule_buffer(const struct rfx_schedule *schedule, int node) {
+    return rfx_plan_buffer(schedule->plan, schedule->viewed_stage, node);
 }

@@ -11,14 +11,18 @@ struct rfx_schedule;
 
 enum rfx_step_kind {
     RFX_STEP_RUN,         /* compute `rect` of the node (the input: read it) */
-    RFX_STEP_POOL_ROWS,   /* add rows `rect` of the node's input to its pool state */
+    RFX_STEP_LOAD,        /* pack the node's constants into its stage's buffer */
+    RFX_STEP_POOL_BEGIN,  /* make the pool's state that of no pixels */
+    RFX_STEP_POOL_ROWS,   /* add `rect` of the node's input to its state */
     RFX_STEP_POOL_FINISH, /* write the pooled pixel from the state */
+    RFX_STEP_EMIT,        /* hand out `rect` of the node, just computed */
 };
 
 struct rfx_step {
     enum rfx_step_kind kind;
-    int node;
-    struct rfx_rect rect;  /* to compute, in the node's full map */
+    int stage, node;
+    struct rfx_rect rect;  /* in the node's full map (of a pool: in its input's) */
+    bool restart;          /* of the input node: the image is read from its first row again */
     int64_t unit, n_units; /* progress: unit of n_units (tiles or image rows, then nodes) */
 };
 
@@ -34,6 +38,11 @@ void rfx_schedule_rewind(struct rfx_schedule *schedule);
 /* The next step, or false at the end. Steps with empty rectangles are skipped. */
 bool rfx_schedule_next(struct rfx_schedule *schedule, struct rfx_step *step);
 
-/* What part of `node` is (or will be, in this tile) in memory: the rectangle of its view. */
-struct rfx_rect rfx_schedule_view_rect(const struct rfx_schedule *schedule, int node);
+/* What part of `node` is in memory in the stage of the last step: the rectangle of its view, and
+ * the rows of its ring (0: linear). At the end: in the last stage. */
+struct rfx_rect rfx_schedule_view_rect(const struct rfx_schedule *schedule, int node,
+                                       int64_t *ring_rows);
+
+/* Where that part lies in the arena. */
+const struct rfx_buffer *rfx_schedule_buffer(const struct rfx_schedule *schedule, int node);
 #endif

@@ -4,15 +4,34 @@
 #include "layers/checked.h"
 #include "rf_analysis/regions.h"
 
-void rfx_stream_begin(struct rfx_stream *stream, const struct rfx_graph *graph, int last,
-                      int64_t band_rows, int64_t *done) {
+/* Rows that a node has in all: of a pooled one, those that it takes. */
+static int64_t rows_of(const struct rfx_graph *graph, const enum rfx_node_place *places, int node) {
+    const struct rfx_node *n = &graph->nodes[node];
+    return places[node] == RFX_PLACE_POOLED ? graph->nodes[n->in[0]].out.h : n->out.h;
+}
+
+static bool is_target(enum rfx_node_place place) {
+    return place > RFX_PLACE_LOCAL;
+}
+
+void rfx_stream_begin(struct rfx_stream *stream, const struct rfx_graph *graph,
+                      const enum rfx_node_place *places, int64_t band_rows, int64_t *done) {
     stream->graph = graph;
-    stream->last = last;
+    stream->places = places;
+    stream->first = graph->n_nodes;
+    stream->last = -1;
+    stream->open = 0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        done[i] = places[i] == RFX_PLACE_READ ? graph->nodes[i].out.h : 0;
+        if (!rfx_place_is_computed(places[i])) continue;
+        if (stream->last < 0) stream->first = i;
+        stream->last = i;
+        if (is_target(places[i])) stream->open++;
+    }
     stream->band_rows = band_rows;
     stream->done = done;
-    stream->node = 0;
+    stream->node = stream->first;
     stream->step = 0;
-    for (int i = 0; i <= last; i++) done[i] = 0;
 }
 
 /* Rows of input k, inside its map, that rows [lo, hi) of the node read. */
@@ -39,13 +58,15 @@ static bool can_reach(const struct rfx_stream *stream, int node, int64_t hi) {
 /* Most rows that a node makes in a step: its share of a band. Where the image ends, padding would
  * let every node finish at once, and rings would have to hold all of that. */
 static int64_t rows_per_step(const struct rfx_stream *stream, const struct rfx_node *node) {
-    int64_t image_rows = stream->graph->nodes[stream->graph->input].out.h;
+    const struct rfx_graph *graph = stream->graph;
+    int64_t image_rows = graph->input < 0 ? node->out.h : graph->nodes[graph->input].out.h;
     return rfx_max_i64(1, rfx_ceil_div(stream->band_rows * node->out.h, image_rows));
 }
 
 /* The largest row count that the inputs at hand allow; region maps are monotone in the last row. */
 static int64_t reachable(const struct rfx_stream *stream, int node) {
     const struct rfx_node *n = &stream->graph->nodes[node];
+    if (stream->places[node] == RFX_PLACE_POOLED) return stream->done[n->in[0]];
     int64_t lo = stream->done[node];
     int64_t hi = rfx_min_i64(lo + rows_per_step(stream, n), n->out.h);
     if (n->op == RFX_OP_INPUT) return hi;
@@ -61,17 +82,18 @@ static int64_t reachable(const struct rfx_stream *stream, int node) {
 
 bool rfx_stream_next(struct rfx_stream *stream, int *node, struct rfx_range *rows) {
     const struct rfx_graph *graph = stream->graph;
-    while (stream->done[stream->last] < graph->nodes[stream->last].out.h) {
+    while (stream->open > 0) {
         int i = stream->node;
-        if (i == 0) stream->step++;
-        stream->node = i == stream->last ? 0 : i + 1;
-        if (rfx_node_is_constant(&graph->nodes[i])) continue;
+        if (i == stream->first) stream->step++;
+        stream->node = i == stream->last ? stream->first : i + 1;
+        if (!rfx_place_is_computed(stream->places[i])) continue;
         int64_t hi = reachable(stream, i);
         if (hi == stream->done[i]) continue;
         *node = i;
         rows->lo = stream->done[i];
         rows->hi = hi;
         stream->done[i] = hi;
+        if (is_target(stream->places[i]) && hi == rows_of(graph, stream->places, i)) stream->open--;
         return true;
     }
     return false;
@@ -82,6 +104,7 @@ static int64_t first_needed(const struct rfx_stream *stream, int consumer, int k
     const struct rfx_graph *graph = stream->graph;
     const struct rfx_node *n = &graph->nodes[consumer];
     int64_t extent = graph->nodes[n->in[k]].out.h;
+    if (stream->places[consumer] == RFX_PLACE_POOLED) return stream->done[consumer];
     if (stream->done[consumer] >= n->out.h) return extent;
     struct rfx_range in = rows_read(graph, consumer, k, stream->done[consumer], n->out.h);
     return in.lo < in.hi ? in.lo : extent;
@@ -90,22 +113,25 @@ static int64_t first_needed(const struct rfx_stream *stream, int consumer, int k
 /* Between two steps: fills keep_from per node and notes which rows have outlived their step. */
 static void look_at_step(const struct rfx_stream *stream, struct rfx_stream_ring *rings) {
     const struct rfx_graph *graph = stream->graph;
-    for (int i = 0; i <= stream->last; i++) rings[i].keep_from = graph->nodes[i].out.h;
-    for (int c = 0; c <= stream->last; c++)
+    for (int i = stream->first; i <= stream->last; i++) rings[i].keep_from = graph->nodes[i].out.h;
+    for (int c = stream->first; c <= stream->last; c++) {
+        if (!rfx_place_is_computed(stream->places[c])) continue;
         for (int k = 0; k < graph->nodes[c].n_in; k++) {
+            if (!rfx_place_is_computed(stream->places[graph->nodes[c].in[k]])) continue;
             struct rfx_stream_ring *in = &rings[graph->nodes[c].in[k]];
             in->keep_from = rfx_min_i64(in->keep_from, first_needed(stream, c, k));
         }
-    for (int i = 0; i < stream->last; i++)
+    }
+    for (int i = stream->first; i <= stream->last; i++)
         if (rings[i].keep_from < stream->done[i]) rings[i].transient = false;
 }
 
-void rfx_stream_measure(const struct rfx_graph *graph, int last, int64_t band_rows, int64_t *done,
-                        struct rfx_stream_ring *rings) {
+void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                        int64_t band_rows, int64_t *done, struct rfx_stream_ring *rings) {
     struct rfx_stream stream;
-    rfx_stream_begin(&stream, graph, last, band_rows, done);
-    for (int i = 0; i <= last; i++) {
-        rings[i].rows = 0;
+    rfx_stream_begin(&stream, graph, places, band_rows, done);
+    for (int i = 0; i < graph->n_nodes; i++) {
+        rings[i].rows = rings[i].computed = rings[i].keep_from = 0;
         rings[i].transient = true;
     }
     look_at_step(&stream, rings);
@@ -122,18 +148,6 @@ void rfx_stream_measure(const struct rfx_graph *graph, int last, int64_t band_ro
         int64_t first = rfx_min_i64(rings[node].keep_from, rows.lo);
         rings[node].rows = rfx_max_i64(rings[node].rows, rows.hi - first);
     }
-    for (int i = 0; i <= last; i++) rings[i].computed = done[i];
-}
-
-bool rfx_stream_ends_in_pools(const struct rfx_graph *graph, int split) {
-    for (int k = 0; k < graph->n_outputs; k++)
-        if (graph->outputs[k].node == split) return false;
-    bool pools = false;
-    for (int i = split + 1; i < graph->n_nodes; i++)
-        for (int k = 0; k < graph->nodes[i].n_in; k++) {
-            if (graph->nodes[i].in[k] != split) continue;
-            if (graph->nodes[i].op != RFX_OP_GLOBAL_POOL) return false;
-            pools = true;
-        }
-    return pools;
+    for (int i = stream.first; i <= stream.last; i++)
+        if (rfx_place_is_computed(places[i])) rings[i].computed = done[i];
 }

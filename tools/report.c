@@ -100,15 +100,19 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
     json_t *stages = json_array();
     for (int i = 0; i < plan->n_stages; ++i) {
         const struct rfx_stage *stage = &plan->stages[i];
-        json_t *item = json_pack(
-            "{s:s, s:i, s:i, s:s, s:s, s:[I, I], s:I}", "mode", mode_name(stage->mode),
-            "first_node", stage->first, "end_node", stage->last, "first", nodes[stage->first].name,
-            "last", nodes[stage->last - 1].name, "tiles", (json_int_t)stage->tiles_y,
-            (json_int_t)stage->tiles_x, "band_rows", (json_int_t)stage->band_rows);
+        json_t *targets = json_array();
+        for (int n = stage->first; n <= stage->last; ++n)
+            if (stage->places[n] > RFX_PLACE_LOCAL)
+                (void)json_array_append_new(targets, json_string(nodes[n].name));
+        json_t *item = json_pack("{s:s, s:s, s:s, s:o, s:[I, I], s:I}", "mode",
+                                 mode_name(stage->mode), "first", nodes[stage->first].name, "last",
+                                 nodes[stage->last].name, "targets", targets, "tiles",
+                                 (json_int_t)stage->tiles_y, (json_int_t)stage->tiles_x,
+                                 "band_rows", (json_int_t)stage->band_rows);
         (void)json_array_append_new(stages, item);
     }
     const struct rfx_stage *tiled = tiled_stage(plan);
-    char text[160];
+    char text[RFX_PLAN_TEXT];
     rfx_plan_describe(plan, text, sizeof text);
     return json_pack("{s:s, s:o, s:s?, s:[I, I], s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:f}", "text",
                      text, "stages", stages, "split",
@@ -129,7 +133,7 @@ json_t *rfx_report_measured(const struct rfx_run_report *report) {
 }
 
 void rfx_report_plan_text(const struct rfx_plan *plan) {
-    char text[160], a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS], c[RFX_HUMAN_CHARS], d[RFX_HUMAN_CHARS],
+    char text[RFX_PLAN_TEXT], a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS], c[RFX_HUMAN_CHARS], d[RFX_HUMAN_CHARS],
         e[RFX_HUMAN_CHARS], f[RFX_HUMAN_CHARS];
     rfx_plan_describe(plan, text, sizeof text);
     printf("plan       %s, %d thread%s\n", text, plan->threads, plan->threads == 1 ? "" : "s");
@@ -143,7 +147,7 @@ void rfx_report_plan_text(const struct rfx_plan *plan) {
 
 void rfx_report_smallest(const char *command, const char *model, size_t budget_bytes,
                          const struct rfx_plan *smallest, bool json) {
-    char text[160];
+    char text[RFX_PLAN_TEXT];
     size_t fits = (smallest->peak_bytes + KIB - 1) / KIB * KIB;
     rfx_plan_describe(smallest, text, sizeof text);
     /* The library's own message, printed before, has the figures. */

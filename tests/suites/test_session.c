@@ -36,15 +36,36 @@ static void fail_case(const struct one_case *c, const struct rfx_plan *plan, con
     fail();
 }
 
+/* Takes outputs that are handed out while the plan runs, as NHWC maps. */
+struct catcher {
+    const struct rfx_graph *graph;
+    float **maps; /* per output */
+};
+
+static enum rfx_status catch_rect(void *user, int k, struct rfx_rect rect,
+                                  const struct rfx_view *view, struct rfx_error *err) {
+    struct catcher *catcher = user;
+    const struct rfx_tensor *t = &catcher->graph->nodes[catcher->graph->outputs[k].node].out;
+    (void)err;
+    for (int64_t y = rect.y0; y < rect.y1; y++)
+        memcpy(catcher->maps[k] + (y * t->w + rect.x0) * t->c, rfx_view_at(view, y, rect.x0),
+               (size_t)(rfx_rect_cols(rect) * t->c) * sizeof(float));
+    return RFX_OK;
+}
+
 /* Compares output k, which the session gives in ONNX order, with the oracle's tensor. */
 static void compare_output(const struct one_case *c, const struct rfx_plan *plan,
-                           const struct rfx_session *session, int k) {
+                           const struct rfx_session *session, const float *caught, int k) {
     const struct rfx_tensor *t = rfx_session_output_tensor(session, k);
     const float *wanted = c->wanted[c->graph->outputs[k].node];
     float *got = test_floats(t->elems);
     float *ordered = test_floats(t->elems);
     struct test_diff diff;
-    rfx_session_output_read(session, k, 0, t->elems, got);
+    if (rfx_session_output_is_stored(session, k))
+        rfx_session_output_read(session, k, 0, t->elems, got);
+    else
+        test_nhwc_to_nchw(caught, got, t->c, t->h, t->w);
+    test_quiet_nans(got, t->elems);
     if (t->layout == RFX_LAYOUT_NHWC)
         test_nhwc_to_nchw(wanted, ordered, t->c, t->h, t->w);
     else
@@ -71,6 +92,12 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     if (rfx_image_from_array(mem, c->image, s->c, s->h, s->w, &image, &err) != RFX_OK ||
         rfx_session_create(c->graph, plan, &session, &err) != RFX_OK)
         fail_case(c, plan, err.text);
+    struct catcher catcher = {c->graph, calloc((size_t)c->graph->n_outputs, sizeof(float *))};
+    struct rfx_output_sink sink = {.write = catch_rect, .user = &catcher, .any_order = true};
+    assert_non_null(catcher.maps);
+    for (int k = 0; k < c->graph->n_outputs; k++)
+        catcher.maps[k] = test_floats(rfx_session_output_tensor(session, k)->elems);
+    rfx_session_set_sink(session, &sink);
     uint64_t allocations = 0;
     for (int run = 0; run < 2; run++) {
         if (run == 1) allocations = rfx_memory_allocation_count(mem);
@@ -81,43 +108,109 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     if (report.macs != plan->macs) fail_case(c, plan, "executed MACs are not the planned ones");
     if (report.arena_high_water_bytes != plan->bytes.arena)
         fail_case(c, plan, "the arena's high water is not the planned size");
-    for (int k = 0; k < c->graph->n_outputs; k++) compare_output(c, plan, session, k);
+    for (int k = 0; k < c->graph->n_outputs; k++) {
+        compare_output(c, plan, session, catcher.maps[k], k);
+        free(catcher.maps[k]);
+    }
+    free(catcher.maps);
     rfx_session_free(session);
     rfx_image_free(image);
 }
 
-/* Untiled, a random grid and random bands at a random split, and a budget between smallest and
- * untiled. */
-static void run_all_plans(struct one_case *c, struct test_rng *rng) {
+/* How a case's request differs from the plain one. */
+static void choose_manner(struct one_case *c, struct test_rng *rng) {
+    c->request.row_by_row = test_rng_chance(rng, 40);
+    c->request.weights_by_stage = test_rng_chance(rng, 30);
+    c->request.emit_outputs = test_rng_chance(rng, 40);
+    c->request.no_inplace = test_rng_chance(rng, 20);
+}
+
+/* Plans and runs what the request says; returns the plan's peak. */
+static size_t run_request(const struct one_case *c) {
     struct rfx_error err = {{0}};
     struct rfx_plan *plan = NULL;
     if (rfx_plan_create(c->graph, &c->request, &plan, &err) != RFX_OK) fail_case(c, NULL, err.text);
     run_plan(c, plan);
-    size_t untiled = plan->peak_bytes;
+    size_t peak = plan->peak_bytes;
     rfx_plan_free(plan);
+    return peak;
+}
+
+#define MAX_STAGES 4
+
+/* Stages at random: targets anywhere, modes, bands, strips and grids. Stages that cannot be (a
+ * target that is not local in space) are refused by the planner and not counted. */
+static bool run_random_stages(struct one_case *c, struct test_rng *rng) {
+    struct rfx_stage_spec specs[MAX_STAGES];
+    int targets[MAX_STAGES][8];
+    int n = (int)test_rng_int(rng, 1, MAX_STAGES - 1);
+    int from = 0;
+    struct rfx_error err = {{0}};
+    for (int s = 0; s < n; s++) {
+        struct rfx_stage_spec *spec = &specs[s];
+        *spec = (struct rfx_stage_spec){.tiles_y = 1, .tiles_x = 1, .targets = targets[s]};
+        spec->mode = (enum rfx_stage_mode)test_rng_int(rng, 0, 2);
+        if (spec->mode == RFX_STAGE_TILED) spec->tiles_y = test_rng_int(rng, 1, 5);
+        if (spec->mode != RFX_STAGE_WHOLE) spec->tiles_x = test_rng_int(rng, 1, 5);
+        if (spec->mode == RFX_STAGE_STREAMED) spec->band_rows = test_rng_int(rng, 1, 9);
+        if (spec->mode == RFX_STAGE_WHOLE) spec->band_rows = test_rng_int(rng, 0, 1);
+        int wanted = (int)test_rng_int(rng, 1, 3);
+        for (int t = 0; t < wanted && from < c->graph->n_nodes; t++) {
+            int target = (int)test_rng_int(rng, from, c->graph->n_nodes - 1);
+            if (rfx_node_is_constant(&c->graph->nodes[target])) continue;
+            targets[s][spec->n_targets++] = target;
+            from = target + 1;
+        }
+        if (spec->n_targets == 0) return false;
+    }
+    struct rfx_stage_spec *last = &specs[n];
+    *last = (struct rfx_stage_spec){
+        .mode = RFX_STAGE_WHOLE, .tiles_y = 1, .tiles_x = 1, .targets = targets[n]};
+    for (int k = 0; k < c->graph->n_outputs && last->n_targets < 8; k++) {
+        bool there = rfx_node_is_constant(&c->graph->nodes[c->graph->outputs[k].node]);
+        for (int s = 0; s <= n; s++)
+            for (int t = 0; t < specs[s].n_targets; t++)
+                there |= targets[s][t] == c->graph->outputs[k].node;
+        if (!there) targets[n][last->n_targets++] = c->graph->outputs[k].node;
+    }
+    c->request.stages = specs;
+    c->request.n_stages = last->n_targets > 0 ? n + 1 : n;
+    struct rfx_plan *plan = NULL;
+    bool made = rfx_plan_create(c->graph, &c->request, &plan, &err) == RFX_OK;
+    if (made) run_plan(c, plan);
+    rfx_plan_free(plan);
+    c->request.stages = NULL;
+    return made;
+}
+
+/* Untiled, stages at random, a random grid, random bands and strips at a random split, and a budget
+ * between smallest and untiled. */
+static void run_all_plans(struct one_case *c, struct test_rng *rng, int *random_stages) {
+    struct rfx_error err = {{0}};
+    struct rfx_plan_request plain = c->request;
+    choose_manner(c, rng);
+    size_t untiled = run_request(c);
+    *random_stages += run_random_stages(c, rng);
     int *splits = malloc((size_t)c->graph->n_nodes * sizeof *splits);
     int n = rfx_splits_list(c->graph, splits);
     if (n > 0) {
-        struct rfx_plan_request plain = c->request;
         int split = splits[test_rng_int(rng, 0, n - 1)];
+        c->request = plain;
+        choose_manner(c, rng);
         c->request.split = c->graph->nodes[split].name;
         c->request.tiles_y = test_rng_int(rng, 1, 9);
         c->request.tiles_x = test_rng_int(rng, 1, 9);
-        if (rfx_plan_create(c->graph, &c->request, &plan, &err) != RFX_OK)
-            fail_case(c, NULL, err.text);
-        run_plan(c, plan);
-        rfx_plan_free(plan);
+        (void)run_request(c);
         c->request = plain;
+        choose_manner(c, rng);
         c->request.split = c->graph->nodes[split].name;
         c->request.band_rows = test_rng_int(rng, 1, 12);
-        if (rfx_plan_create(c->graph, &c->request, &plan, &err) != RFX_OK)
-            fail_case(c, NULL, err.text);
-        run_plan(c, plan);
-        rfx_plan_free(plan);
+        if (test_rng_chance(rng, 50)) c->request.tiles_x = test_rng_int(rng, 1, 6);
+        (void)run_request(c);
         c->request = plain;
         c->request.memory_bytes = untiled - (size_t)test_rng_int(rng, 1, 64) * 1024;
         struct rfx_plan *smallest = NULL;
-        plan = NULL;
+        struct rfx_plan *plan = NULL;
         (void)!rfx_plan_create_or_smallest(c->graph, &c->request, &plan, &smallest, &err);
         run_plan(c, plan != NULL ? plan : smallest);
         rfx_plan_free(plan);
@@ -126,7 +219,7 @@ static void run_all_plans(struct one_case *c, struct test_rng *rng) {
     free(splits);
 }
 
-static void run_case(uint64_t seed) {
+static void run_case(uint64_t seed, int *random_stages) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct test_rng rng = test_rng_make(seed);
     struct random_graph_options options = random_graph_defaults();
@@ -149,7 +242,7 @@ static void run_case(uint64_t seed) {
     c.request.source = (struct rfx_source_traits){
         .h = input->h, .w = input->w, .c = input->c, .random_access = true};
     c.request.threads = (int)test_rng_int(&rng, 1, 3);
-    run_all_plans(&c, &rng);
+    run_all_plans(&c, &rng, random_stages);
     test_run_whole_free(c.graph, c.wanted);
     free(c.wanted);
     free(nchw);
@@ -165,7 +258,10 @@ static void random_networks(void **state) {
     uint64_t seed = (uint64_t)test_env_int("RFX_SEED", 1);
     fprintf(stderr, "test_session: %lld cases from seed %llu (RFX_CASES, RFX_SEED)\n",
             (long long)cases, (unsigned long long)seed);
-    for (int64_t i = 0; i < cases; i++) run_case(seed + (uint64_t)i);
+    int random_stages = 0;
+    for (int64_t i = 0; i < cases; i++) run_case(seed + (uint64_t)i, &random_stages);
+    fprintf(stderr, "test_session: %d plans of random stages\n", random_stages);
+    assert_true(random_stages > cases / 5);
 }
 
 int main(void) {

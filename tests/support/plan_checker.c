@@ -1,4 +1,7 @@
-/* The walk: per node, what part of it is valid in memory, and which steps wrote over its bytes. */
+/* The walk. Memory is a list of claims: the rows of a node that were written to some bytes and that
+ * nobody has written over since. A write takes back every claim on the bytes that it touches; a
+ * read needs claims on all rows that the op's region map asks for. Columns are checked against the
+ * views, rows byte by byte. */
 #include "tests/support/plan_checker.h"
 
 #include <stdio.h>
@@ -7,120 +10,195 @@
 #include "layers/op.h"
 #include "tiler/schedule.h"
 
+/* One row of a node that is in memory. */
+struct claim {
+    bool valid;
+    size_t begin, end;     /* bytes in the arena */
+    struct rfx_range cols; /* that have been written (the hull) */
+    int64_t x0;            /* the view's first column when it was written */
+};
+
 struct state {
     const struct rfx_plan *plan;
     const struct rfx_graph *graph;
-    struct rfx_rect *written; /* per node: the last rectangle written (tiled), or the whole */
-    bool *valid;              /* written and not written over */
-    int64_t *area;            /* total area written so far */
-    int64_t *pooled_rows;     /* of a streamed global pool's input */
+    struct rfx_schedule *schedule;
+    struct claim **rows; /* per node and row of its full map */
+    int64_t *pooled;     /* per node: pixels that it has taken */
+    int64_t *emitted;    /* per node: pixels handed out */
+    int stage;
     size_t high_water;
     uint64_t macs;
     char *why;
     size_t size;
 };
 
-/* Whether a node's full map is put together from the rectangles of many steps. */
-static bool is_stitched(const struct state *s, int node) {
-    return node == s->plan->split && s->plan->buffers[node].ring_rows == 0;
+static bool complain(const struct state *s, int node, const char *what, int64_t a, int64_t b) {
+    snprintf(s->why, s->size, "stage %d, '%s': %s (%lld, %lld)", s->stage,
+             s->graph->nodes[node].name, what, (long long)a, (long long)b);
+    return false;
 }
 
-static bool check_reads(const struct state *s, const struct rfx_schedule *schedule,
-                        const struct rfx_step *step) {
+/* Takes back what any node has on bytes [begin, end), but for node `mine`, rows [lo, hi). */
+static void overwrite(struct state *s, size_t begin, size_t end, int mine, int64_t lo, int64_t hi) {
+    for (int i = 0; i < s->graph->n_nodes; i++) {
+        if (s->rows[i] == NULL) continue;
+        for (int64_t y = 0; y < s->graph->nodes[i].out.h; y++) {
+            struct claim *c = &s->rows[i][y];
+            bool own = i == mine && y >= lo && y < hi;
+            if (c->valid && !own && c->begin < end && begin < c->end) c->valid = false;
+        }
+    }
+}
+
+static bool check_bytes(struct state *s, int node, const struct rfx_buffer *buffer, size_t bytes) {
+    size_t end = buffer->offset + (bytes + 63) / 64 * 64 + RFX_RED_ZONE_BYTES;
+    if (end > s->plan->bytes.arena) return complain(s, node, "outside the arena", (int64_t)end, 0);
+    if (bytes > buffer->bytes)
+        return complain(s, node, "more bytes than its buffer", (int64_t)bytes,
+                        (int64_t)buffer->bytes);
+    if (buffer->offset % 64 != 0) return complain(s, node, "not aligned", 0, 0);
+    if (end > s->high_water) s->high_water = end;
+    return true;
+}
+
+/* Bytes of row y in a node's view. */
+static size_t row_at(const struct state *s, int node, struct rfx_rect view, int64_t ring, int64_t y,
+                     size_t *bytes) {
+    *bytes = (size_t)(rfx_rect_cols(view) * s->graph->nodes[node].out.c) * sizeof(float);
+    int64_t slot = ring != 0 ? y % ring : y - view.y0;
+    return rfx_schedule_buffer(s->schedule, node)->offset + (size_t)slot * *bytes;
+}
+
+static bool check_rows_there(const struct state *s, int node, int in, struct rfx_rect need) {
+    int64_t ring;
+    struct rfx_rect view = rfx_schedule_view_rect(s->schedule, in, &ring);
+    if (!rfx_rect_contains(view, need))
+        return complain(s, node, "reads outside a view", need.y0, need.y1);
+    for (int64_t y = need.y0; y < need.y1; y++) {
+        const struct claim *c = &s->rows[in][y];
+        size_t bytes;
+        size_t begin = row_at(s, in, view, ring, y, &bytes);
+        if (!c->valid || c->begin != begin || c->x0 != view.x0)
+            return complain(s, node, "reads a row that is not there", in, y);
+        if (need.x0 < c->cols.lo || need.x1 > c->cols.hi)
+            return complain(s, node, "reads columns that were not made", in, y);
+    }
+    return true;
+}
+
+static bool check_reads(const struct state *s, const struct rfx_step *step) {
     const struct rfx_node *node = &s->graph->nodes[step->node];
     for (int k = 0; k < node->n_in; k++) {
-        int in = node->in[k];
-        const struct rfx_node *producer = &s->graph->nodes[in];
-        if (rfx_node_is_constant(producer)) continue;
-        if (step->kind == RFX_STEP_POOL_FINISH) continue; /* reads its state: check_pool */
-        struct rfx_rect full = rfx_node_full_rect(producer);
-        struct rfx_rect need = rfx_rect_intersect(
-            step->kind == RFX_STEP_POOL_ROWS ? step->rect
-                                             : rfx_op_in_rect(s->graph, node, k, step->rect),
-            full);
+        const struct rfx_node *in = &s->graph->nodes[node->in[k]];
+        if (rfx_node_is_constant(in)) continue;
+        struct rfx_rect need = step->kind == RFX_STEP_POOL_ROWS
+                                   ? step->rect
+                                   : rfx_op_in_rect(s->graph, node, k, step->rect);
+        need = rfx_rect_intersect(need, rfx_node_full_rect(in));
         if (rfx_rect_is_empty(need)) continue;
-        struct rfx_rect have = is_stitched(s, in) ? full : s->written[in];
-        bool complete = !is_stitched(s, in) || s->area[in] == rfx_rect_area(full);
-        bool in_view = rfx_rect_contains(rfx_schedule_view_rect(schedule, in), need);
-        if (s->valid[in] && complete && in_view && rfx_rect_contains(have, need)) continue;
-        snprintf(s->why, s->size,
-                 "'%s' reads '%s' rows %lld..%lld columns %lld..%lld: valid %d complete %d in view "
-                 "%d",
-                 node->name, producer->name, (long long)need.y0, (long long)need.y1,
-                 (long long)need.x0, (long long)need.x1, s->valid[in], complete, in_view);
-        return false;
+        if (!check_rows_there(s, step->node, node->in[k], need)) return false;
     }
     return true;
 }
 
-/* Pool states: every row once and in order, nobody writes over the state, read when complete. */
-static bool check_pool(struct state *s, const struct rfx_step *step) {
-    const struct rfx_buffer *mine = &s->plan->pool_states[step->node];
-    const struct rfx_node *in = &s->graph->nodes[s->graph->nodes[step->node].in[0]];
-    int64_t *rows = &s->pooled_rows[step->node];
-    bool good = mine->offset + mine->bytes <= s->plan->bytes.arena;
-    if (step->kind == RFX_STEP_POOL_FINISH) {
-        good = good && *rows == in->out.h;
-    } else {
-        good = good && step->rect.y0 == *rows && rfx_rect_cols(step->rect) == in->out.w;
-        *rows = step->rect.y1;
-    }
-    for (int j = 0; j < s->graph->n_nodes; j++) {
-        const struct rfx_buffer *other = &s->plan->buffers[j];
-        bool apart = other->offset >= mine->offset + mine->bytes ||
-                     other->offset + other->bytes <= mine->offset;
-        bool alive = other->bytes != 0 && other->first <= step->node && j < step->node;
-        if (alive && !apart) good = false;
-    }
-    if (mine->offset + mine->bytes > s->high_water) s->high_water = mine->offset + mine->bytes;
-    if (!good)
-        snprintf(s->why, s->size, "the sums of '%s' are not sound",
-                 s->graph->nodes[step->node].name);
-    return good;
-}
-
-static bool apply_write(struct state *s, const struct rfx_schedule *schedule,
-                        const struct rfx_step *step) {
-    const struct rfx_plan *plan = s->plan;
-    if (step->kind != RFX_STEP_RUN && !check_pool(s, step)) return false;
-    if (step->kind == RFX_STEP_POOL_ROWS) return true;
+/* Writes the step's rows, after the inputs of the same step were found in place. */
+static bool apply_write(struct state *s, const struct rfx_step *step) {
     const struct rfx_node *node = &s->graph->nodes[step->node];
-    const struct rfx_buffer *mine = &plan->buffers[step->node];
-    struct rfx_rect view = rfx_schedule_view_rect(schedule, step->node);
-    size_t bytes = (size_t)(rfx_rect_area(view) * node->out.c) * sizeof(float);
-    size_t end = mine->offset + (bytes + 63) / 64 * 64;
-    if (end > plan->bytes.arena || bytes > mine->bytes || !rfx_rect_contains(view, step->rect)) {
-        snprintf(s->why, s->size, "'%s' writes to byte %zu of %zu, buffer %zu of %zu bytes",
-                 node->name, end, plan->bytes.arena, bytes, mine->bytes);
-        return false;
+    const struct rfx_buffer *buffer = rfx_schedule_buffer(s->schedule, step->node);
+    int64_t ring;
+    struct rfx_rect view = rfx_schedule_view_rect(s->schedule, step->node, &ring);
+    size_t view_bytes = (size_t)(rfx_rect_area(view) * node->out.c) * sizeof(float);
+    if (!rfx_rect_contains(view, step->rect))
+        return complain(s, step->node, "writes outside its view", step->rect.y0, step->rect.y1);
+    if (!check_bytes(s, step->node, buffer, view_bytes)) return false;
+    for (int64_t y = step->rect.y0; y < step->rect.y1; y++) {
+        struct claim *c = &s->rows[step->node][y];
+        size_t bytes;
+        size_t begin = row_at(s, step->node, view, ring, y, &bytes);
+        bool continues = c->valid && c->begin == begin && c->x0 == view.x0;
+        bool touches = continues && step->rect.x0 <= c->cols.hi && step->rect.x1 >= c->cols.lo;
+        overwrite(s, begin, begin + bytes, step->node, y, y + 1);
+        struct rfx_range cols = {step->rect.x0, step->rect.x1};
+        if (touches && c->cols.lo < cols.lo) cols.lo = c->cols.lo;
+        if (touches && c->cols.hi > cols.hi) cols.hi = c->cols.hi;
+        *c = (struct claim){true, begin, begin + bytes, cols, view.x0};
     }
-    if (end > s->high_water) s->high_water = end;
-    for (int j = 0; j < s->graph->n_nodes; j++) {
-        const struct rfx_buffer *other = &plan->buffers[j];
-        bool apart = other->offset >= end || other->offset + other->bytes <= mine->offset;
-        if (j != step->node && !apart) s->valid[j] = false;
-    }
-    bool continues = is_stitched(s, step->node) && s->area[step->node] > 0;
-    if (continues && !s->valid[step->node]) {
-        snprintf(s->why, s->size, "stitched '%s' was written over", node->name);
-        return false;
-    }
-    /* a ring keeps the rows before as long as nobody wrote over them and they fit */
-    bool ring = mine->ring_rows != 0 && s->valid[step->node];
-    if (ring && s->written[step->node].y1 != step->rect.y0) {
-        snprintf(s->why, s->size, "'%s' skips from row %lld to %lld", node->name,
-                 (long long)s->written[step->node].y1, (long long)step->rect.y0);
-        return false;
-    }
-    int64_t first = ring ? s->written[step->node].y0 : step->rect.y0;
-    s->valid[step->node] = true;
-    s->written[step->node] = step->rect;
-    if (ring)
-        s->written[step->node].y0 =
-            first > step->rect.y1 - mine->ring_rows ? first : step->rect.y1 - mine->ring_rows;
-    s->area[step->node] += rfx_rect_area(step->rect);
-    s->macs += rfx_op_macs(s->graph, node, step->rect);
     return true;
+}
+
+/* What the op still has to read of its inputs after this step must not have been written over by
+ * it: row by row stages are the reason. */
+static bool check_inputs_survive(const struct state *s, const struct rfx_step *step) {
+    const struct rfx_stage *stage = &s->plan->stages[step->stage];
+    const struct rfx_stage_node *how = &stage->nodes[step->node];
+    if (how->step_rows == 0) return true;
+    struct rfx_rect rest = rfx_node_full_rect(&s->graph->nodes[step->node]);
+    if (how->upwards)
+        rest.y1 = step->rect.y0;
+    else
+        rest.y0 = step->rect.y1;
+    struct rfx_step later = *step;
+    later.rect = rest;
+    return rfx_rect_is_empty(rest) || check_reads(s, &later);
+}
+
+static bool apply_state(struct state *s, const struct rfx_step *step) {
+    const struct rfx_stage_node *how = &s->plan->stages[step->stage].nodes[step->node];
+    bool load = step->kind == RFX_STEP_LOAD;
+    const struct rfx_buffer *buffer = load ? &how->packed : &how->buffer;
+    if (step->kind == RFX_STEP_POOL_FINISH) {
+        const struct rfx_tensor *in = &s->graph->nodes[s->graph->nodes[step->node].in[0]].out;
+        if (s->pooled[step->node] != in->h * in->w)
+            return complain(s, step->node, "pixels pooled", s->pooled[step->node], in->h * in->w);
+        return apply_write(s, step);
+    }
+    if (step->kind == RFX_STEP_POOL_ROWS) {
+        s->pooled[step->node] += rfx_rect_area(step->rect);
+        if (!check_reads(s, step)) return false;
+    }
+    if (step->kind == RFX_STEP_POOL_BEGIN) s->pooled[step->node] = 0;
+    if (!check_bytes(s, step->node, buffer, buffer->bytes)) return false;
+    overwrite(s, buffer->offset, buffer->offset + buffer->bytes, -1, 0, 0);
+    return true;
+}
+
+/* Sums of pools and packed constants that the stage still needs must lie apart from what a step
+ * writes and from each other. */
+static bool check_states_apart(const struct state *s, const struct rfx_step *step) {
+    const struct rfx_stage *stage = &s->plan->stages[step->stage];
+    const struct rfx_buffer *mine = rfx_schedule_buffer(s->schedule, step->node);
+    for (int i = stage->first; i <= stage->last; i++) {
+        const struct rfx_buffer *held[2] = {&stage->nodes[i].packed, &stage->nodes[i].buffer};
+        bool pool = stage->places[i] == RFX_PLACE_POOLED;
+        bool packed = stage->mode != RFX_STAGE_WHOLE || i == step->node;
+        for (int h = 0; h < 2; h++) {
+            if ((h == 0 && !packed) || (h == 1 && !pool) || held[h]->bytes == 0) continue;
+            bool apart = mine->offset >= held[h]->offset + held[h]->bytes ||
+                         mine->offset + mine->bytes <= held[h]->offset;
+            if (!apart && step->kind == RFX_STEP_RUN)
+                return complain(s, step->node, "lies over sums or constants of", i, h);
+        }
+    }
+    return true;
+}
+
+static bool apply_step(struct state *s, const struct rfx_step *step) {
+    s->stage = step->stage;
+    switch (step->kind) {
+        case RFX_STEP_LOAD:
+        case RFX_STEP_POOL_BEGIN:
+        case RFX_STEP_POOL_ROWS:
+        case RFX_STEP_POOL_FINISH:
+            return apply_state(s, step);
+        case RFX_STEP_EMIT:
+            s->emitted[step->node] += rfx_rect_area(step->rect);
+            return check_rows_there(s, step->node, step->node, step->rect);
+        case RFX_STEP_RUN:
+            break;
+    }
+    s->macs += rfx_op_macs(s->graph, &s->graph->nodes[step->node], step->rect);
+    return check_reads(s, step) && check_states_apart(s, step) && apply_write(s, step) &&
+           check_inputs_survive(s, step);
 }
 
 static bool check_end(const struct state *s) {
@@ -129,9 +207,11 @@ static bool check_end(const struct state *s) {
         int i = s->graph->outputs[k].node;
         const struct rfx_node *node = &s->graph->nodes[i];
         if (rfx_node_is_constant(node)) continue;
-        if (s->valid[i] && s->area[i] == rfx_rect_area(rfx_node_full_rect(node))) continue;
-        snprintf(s->why, s->size, "output '%s' is not complete at the end", node->name);
-        return false;
+        struct rfx_rect full = rfx_node_full_rect(node);
+        if (plan->stored[i].bytes == 0 && s->emitted[i] == rfx_rect_area(full)) continue;
+        if (plan->stored[i].bytes == 0)
+            return complain(s, i, "not stored, handed out", s->emitted[i], 0);
+        if (!check_rows_there(s, i, i, full)) return false;
     }
     if (s->macs != plan->macs || s->high_water != plan->bytes.arena) {
         snprintf(s->why, s->size, "MACs %llu of %llu planned, highest byte %zu of %zu planned",
@@ -150,26 +230,27 @@ static bool check_end(const struct state *s) {
 bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
     size_t n = (size_t)plan->graph->n_nodes;
     struct state s = {.plan = plan, .graph = plan->graph, .why = why, .size = size};
-    struct rfx_schedule *schedule = NULL;
     struct rfx_error err;
     bool sound = false;
-    s.written = calloc(n, sizeof *s.written);
-    s.valid = calloc(n, sizeof *s.valid);
-    s.area = calloc(n, sizeof *s.area);
-    s.pooled_rows = calloc(n, sizeof *s.pooled_rows);
+    s.rows = calloc(n, sizeof *s.rows);
+    s.pooled = calloc(n, sizeof *s.pooled);
+    s.emitted = calloc(n, sizeof *s.emitted);
     snprintf(why, size, "no memory or no schedule");
-    if (s.written == NULL || s.valid == NULL || s.area == NULL || s.pooled_rows == NULL) goto done;
-    if (rfx_schedule_create(plan, &schedule, &err) != RFX_OK) goto done;
+    if (s.rows == NULL || s.pooled == NULL || s.emitted == NULL) goto done;
+    for (size_t i = 0; i < n; i++) {
+        s.rows[i] = calloc((size_t)plan->graph->nodes[i].out.h, sizeof **s.rows);
+        if (s.rows[i] == NULL) goto done;
+    }
+    if (rfx_schedule_create(plan, &s.schedule, &err) != RFX_OK) goto done;
     sound = true;
     struct rfx_step step;
-    while (sound && rfx_schedule_next(schedule, &step))
-        sound = check_reads(&s, schedule, &step) && apply_write(&s, schedule, &step);
+    while (sound && rfx_schedule_next(s.schedule, &step)) sound = apply_step(&s, &step);
     sound = sound && check_end(&s);
 done:
-    rfx_schedule_free(schedule);
-    free(s.written);
-    free(s.valid);
-    free(s.area);
-    free(s.pooled_rows);
+    rfx_schedule_free(s.schedule);
+    for (size_t i = 0; s.rows != NULL && i < n; i++) free(s.rows[i]);
+    free(s.rows);
+    free(s.pooled);
+    free(s.emitted);
     return sound;
 }

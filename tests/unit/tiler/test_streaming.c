@@ -9,6 +9,20 @@
 #include "tests/support/small_nets.h"
 #include "tiler/streaming.h"
 
+/* The places of a stage that streams up to `target` and stores its map. */
+static void stream_to(const struct rfx_graph *graph, int target, enum rfx_node_place *places) {
+    struct rfx_stage_spec spec = {.mode = RFX_STAGE_STREAMED,
+                                  .tiles_y = 1,
+                                  .tiles_x = 1,
+                                  .band_rows = 1,
+                                  .n_targets = 1,
+                                  .targets = &target};
+    bool stored[8] = {false};
+    struct rfx_error err;
+    assert_true(graph->n_nodes <= 8);
+    assert_int_equal(rfx_stage_places(graph, &spec, false, stored, places, &err), RFX_OK);
+}
+
 /* a: 3x3 stride 2, row r reads image rows 2r - 1 .. 2r + 1; b: 3x3, row r reads a's r - 1 .. r + 1.
  * Two image rows a step: a is a row behind, b another and ends alone. */
 static void two_convs_step_by_step(void **state) {
@@ -18,11 +32,13 @@ static void two_convs_step_by_step(void **state) {
     static const struct {
         int node;
         int64_t lo, hi;
-    } expected[] = {{0, 0, 2}, {1, 0, 1}, {0, 2, 4}, {1, 1, 2}, {2, 0, 1},
-                    {0, 4, 6}, {1, 2, 3}, {2, 1, 2}};
+    } expected[] = {{0, 0, 2}, {1, 0, 1}, {0, 2, 4}, {1, 1, 2},
+                    {2, 0, 1}, {0, 4, 6}, {1, 2, 3}, {2, 1, 2}};
     int64_t done[3];
+    enum rfx_node_place places[3];
     struct rfx_stream stream;
-    rfx_stream_begin(&stream, graph, 2, 2, done);
+    stream_to(graph, 2, places);
+    rfx_stream_begin(&stream, graph, places, 2, done);
     int node = -1;
     struct rfx_range rows = {0, 0};
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
@@ -40,15 +56,17 @@ static void two_convs_step_by_step(void **state) {
     rfx_memory_free(mem);
 }
 
-/* Image: while rows 2, 3 come, row 1 is still wanted: 3. a: b holds on to two rows before: 3. b goes
- * nowhere: the row at hand. */
+/* Image: while rows 2, 3 come, row 1 is still wanted: 3. a: b holds on to two rows before: 3. b
+ * goes nowhere: the row at hand. */
 static void two_convs_rings(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = small_net_two_convs(mem, 16, 16);
     struct rfx_stream_ring rings[3];
     int64_t done[3];
-    rfx_stream_measure(graph, 2, 2, done, rings);
+    enum rfx_node_place places[3];
+    stream_to(graph, 2, places);
+    rfx_stream_measure(graph, places, 2, done, rings);
     static const int64_t rows[] = {3, 3, 1};
     static const int64_t computed[] = {16, 8, 8};
     for (int i = 0; i < 3; i++) {
@@ -66,14 +84,14 @@ static void residual_waits_for_the_slowest(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = small_net_residual(mem, 12, 12);
-    struct rfx_stream_ring rings[5];
-    int64_t done[5];
-    rfx_stream_measure(graph, 4, 1, done, rings);
+    struct rfx_stream_ring rings[8];
+    int64_t done[8];
+    enum rfx_node_place places[8];
+    stream_to(graph, 4, places);
+    rfx_stream_measure(graph, places, 1, done, rings);
     assert_int_equal(rings[1].rows, 3); /* a: rows r - 1 .. r + 1 for b, row r for sum */
     assert_true(rings[2].transient);    /* b: added in the step that makes it */
     assert_int_equal(rings[3].rows, 3); /* sum */
-    assert_true(rfx_stream_ends_in_pools(graph, 4));
-    assert_false(rfx_stream_ends_in_pools(graph, 3));
     rfx_graph_free(graph);
     rfx_memory_free(mem);
 }

@@ -1,0 +1,196 @@
+/* Targets of the stages of every kind of skeleton. */
+#include "tiler/skeleton.h"
+
+#include "layers/op.h"
+
+/* Whether a streamed or tiled stage can compute the node as a map. */
+static bool is_local_op(const struct rfx_graph *graph, int i) {
+    const struct rfx_node *node = &graph->nodes[i];
+    if (node->op == RFX_OP_INPUT) return true;
+    return rfx_op_def(node->op)->spatial && node->out.layout == RFX_LAYOUT_NHWC;
+}
+
+static bool is_pool(const struct rfx_graph *graph, int i) {
+    return graph->nodes[i].op == RFX_OP_GLOBAL_POOL;
+}
+
+enum rfx_status rfx_levels_init(struct rfx_levels *levels, const struct rfx_graph *graph,
+                                struct rfx_error *err) {
+    struct rfx_memory *mem = graph->mem;
+    size_t n = (size_t)graph->n_nodes;
+    *levels = (struct rfx_levels){.graph = graph};
+    levels->level = rfx_memory_calloc(mem, n, sizeof *levels->level);
+    levels->local = rfx_memory_calloc(mem, n, sizeof *levels->local);
+    if (levels->level == NULL || levels->local == NULL) {
+        rfx_levels_release(levels);
+        return rfx_memory_fail(mem, "levels", n * sizeof *levels->level, err);
+    }
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct rfx_node *node = &graph->nodes[i];
+        levels->local[i] = is_local_op(graph, i);
+        for (int k = 0; k < node->n_in; k++) {
+            int in = node->in[k];
+            if (rfx_node_is_constant(&graph->nodes[in])) continue;
+            bool barrier = levels->local[i] && !levels->local[in];
+            int level = levels->level[in] + (barrier ? 1 : 0);
+            if (level > levels->level[i]) levels->level[i] = level;
+        }
+        if (levels->local[i] && !rfx_node_is_constant(node) && levels->level[i] + 1 > levels->n)
+            levels->n = levels->level[i] + 1;
+    }
+    return RFX_OK;
+}
+
+void rfx_levels_release(struct rfx_levels *levels) {
+    if (levels->graph == NULL) return;
+    rfx_memory_release(levels->graph->mem, levels->level);
+    rfx_memory_release(levels->graph->mem, levels->local);
+    levels->graph = NULL;
+}
+
+int rfx_skeleton_max_stages(const struct rfx_levels *levels) {
+    return 2 * levels->n + 3;
+}
+
+static bool is_output(const struct rfx_graph *graph, int node) {
+    for (int k = 0; k < graph->n_outputs; k++)
+        if (graph->outputs[k].node == node) return true;
+    return false;
+}
+
+/* How a local map of this level is used after its stage. */
+struct use {
+    bool kept;   /* by an op that is not local and no pool, or as an output: must be stored */
+    bool onward; /* by a local node of a higher level: stored, or computed again */
+};
+
+static struct use use_of(const struct rfx_levels *levels, int node) {
+    const struct rfx_graph *graph = levels->graph;
+    struct use use = {is_output(graph, node), false};
+    for (int i = node + 1; i < graph->n_nodes; i++)
+        for (int k = 0; k < graph->nodes[i].n_in; k++) {
+            if (graph->nodes[i].in[k] != node) continue;
+            if (!levels->local[i] && !is_pool(graph, i)) use.kept = true;
+            if (levels->local[i] && levels->level[i] > levels->level[node]) use.onward = true;
+        }
+    return use;
+}
+
+/* Targets of the streamed stage of a level: its pools, and the maps that are read later. */
+static int stream_targets(const struct rfx_levels *levels, int level, bool store, int *targets) {
+    const struct rfx_graph *graph = levels->graph;
+    int n = 0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        if (rfx_node_is_constant(&graph->nodes[i])) continue;
+        bool fed = is_pool(graph, i) && levels->local[graph->nodes[i].in[0]];
+        if (fed && levels->level[i] == level) targets[n++] = i;
+        if (!levels->local[i] || levels->level[i] != level) continue;
+        struct use use = use_of(levels, i);
+        if (use.kept || (store && use.onward)) targets[n++] = i;
+    }
+    return n;
+}
+
+/* Targets of the whole stage after it: what is not local and read by the next level. */
+static int whole_targets(const struct rfx_levels *levels, int level, int *targets) {
+    const struct rfx_graph *graph = levels->graph;
+    int n = 0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        bool fed = is_pool(graph, i) && levels->local[graph->nodes[i].in[0]];
+        if (levels->local[i] || fed || rfx_node_is_constant(&graph->nodes[i])) continue;
+        bool wanted = is_output(graph, i);
+        for (int j = i + 1; j < graph->n_nodes; j++)
+            for (int k = 0; k < graph->nodes[j].n_in; k++)
+                if (graph->nodes[j].in[k] == i && levels->local[j]) wanted = true;
+        if (wanted && levels->level[i] == level) targets[n++] = i;
+    }
+    return n;
+}
+
+static struct rfx_stage_spec make_stage(enum rfx_stage_mode mode, int n, const int *targets) {
+    struct rfx_stage_spec spec = {
+        .mode = mode, .tiles_y = 1, .tiles_x = 1, .n_targets = n, .targets = targets};
+    return spec;
+}
+
+static int chain_stages(const struct rfx_levels *levels, int passes, struct rfx_stage_spec *specs,
+                        int *targets) {
+    int stages = 0;
+    for (int level = 0; level < levels->n; level++) {
+        int n = stream_targets(levels, level, level >= passes, targets);
+        if (n > 0) specs[stages++] = make_stage(RFX_STAGE_STREAMED, n, targets);
+        targets += n;
+        n = whole_targets(levels, level, targets);
+        if (n > 0) specs[stages++] = make_stage(RFX_STAGE_WHOLE, n, targets);
+        targets += n;
+    }
+    return stages;
+}
+
+/* The outputs that are not stored yet, as the targets of a last whole stage. */
+static int output_targets(const struct rfx_graph *graph, const struct rfx_stage_spec *specs,
+                          int n_stages, int *targets) {
+    int n = 0;
+    for (int k = 0; k < graph->n_outputs; k++) {
+        int node = graph->outputs[k].node;
+        bool wanted = !rfx_node_is_constant(&graph->nodes[node]);
+        for (int s = 0; s < n_stages; s++)
+            for (int t = 0; t < specs[s].n_targets; t++)
+                if (specs[s].targets[t] == node) wanted = false;
+        for (int t = 0; t < n; t++)
+            if (targets[t] == node) wanted = false;
+        if (wanted) targets[n++] = node;
+    }
+    return n;
+}
+
+/* Targets of a streamed stage up to `cut`: pools when nothing else reads it, else the map. */
+static int cut_targets(const struct rfx_levels *levels, int cut, int *targets) {
+    const struct rfx_graph *graph = levels->graph;
+    int n = 0;
+    bool only_pools = !is_output(graph, cut);
+    for (int i = cut + 1; i < graph->n_nodes; i++)
+        for (int k = 0; k < graph->nodes[i].n_in; k++) {
+            if (graph->nodes[i].in[k] != cut) continue;
+            if (is_pool(graph, i))
+                targets[n++] = i;
+            else
+                only_pools = false;
+        }
+    if (only_pools && n > 0) return n;
+    targets[0] = cut;
+    return 1;
+}
+
+int rfx_skeleton_stages(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
+                        struct rfx_stage_spec *specs, int *targets) {
+    int stages = 0;
+    int n = 0;
+    switch (skeleton->kind) {
+        case RFX_SKELETON_WHOLE:
+            break;
+        case RFX_SKELETON_TILES:
+            targets[0] = skeleton->cut;
+            specs[stages++] = make_stage(RFX_STAGE_TILED, 1, targets++);
+            break;
+        case RFX_SKELETON_CUT:
+            n = cut_targets(levels, skeleton->cut, targets);
+            specs[stages++] = make_stage(RFX_STAGE_STREAMED, n, targets);
+            targets += n;
+            break;
+        case RFX_SKELETON_CUTS:
+            targets[0] = skeleton->cut;
+            specs[stages++] = make_stage(RFX_STAGE_STREAMED, 1, targets++);
+            n = cut_targets(levels, skeleton->second, targets);
+            specs[stages++] = make_stage(RFX_STAGE_STREAMED, n, targets);
+            targets += n;
+            break;
+        case RFX_SKELETON_CHAIN:
+            stages = chain_stages(levels, skeleton->passes, specs, targets);
+            for (int s = 0; s < stages; s++) targets += specs[s].n_targets;
+            break;
+    }
+    n = output_targets(levels->graph, specs, stages, targets);
+    if (n > 0) specs[stages++] = make_stage(RFX_STAGE_WHOLE, n, targets);
+    return stages;
+}
