@@ -1,8 +1,9 @@
 /* Private: what one kind of image file gives to rfexec/image_source.c.
  *
  * A backend delivers stored samples (8 or 16 bit, 1 or 3 per pixel) row by row; image_source.c does
- * all preprocessing, so that it is the same for every kind. Only .npy delivers floats itself.
- * Invariants: 1. fixed_bytes counts every byte that the backend ever holds apart from the window;
+ * all preprocessing, so that it is the same for every kind. Floats (.npy, float32 TIFF) are taken
+ * as they are. Invariants: 1. fixed_bytes counts every byte that the backend ever holds apart from
+ * the window;
  * 2. memory is allocated in open and set_window only; 3. an error text starts with the file name.
  */
 #ifndef RFX_RFEXEC_IMAGE_BACKEND_H
@@ -23,7 +24,7 @@ struct rfx_image_backend_ops {
      * A row source decodes forward; the caller keeps to the window. */
     enum rfx_status (*fetch)(struct rfx_image_backend *b, int64_t y, int64_t x0, int64_t x1,
                              const void **samples, int64_t *end, struct rfx_error *err);
-    /* Instead of fetch, for sources of floats: fills `rect` of `out`. */
+    /* Instead of fetch: fills `rect` of `out`. */
     enum rfx_status (*read_floats)(struct rfx_image_backend *b, struct rfx_rect rect,
                                    const struct rfx_view *out, struct rfx_error *err);
     /* Back to the first row. NULL: nothing to do. */
@@ -37,7 +38,7 @@ struct rfx_image_backend {
     struct rfx_memory *mem;
     const char *name; /* as the user gave it; outlives the backend */
     int64_t h, w, c;  /* c: samples per pixel, 1 or 3 (floats: any) */
-    int sample_bits;  /* 8 or 16; 32: floats by read_floats */
+    int sample_bits;  /* 8 or 16; 32: floats, by read_floats or fetch */
     bool random_access;
     size_t fixed_bytes;
     size_t window_row_bytes;
@@ -48,6 +49,9 @@ RFX_NODISCARD enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const c
                                                  struct rfx_image_backend **out,
                                                  struct rfx_error *err);
 RFX_NODISCARD enum rfx_status rfx_image_jpeg_open(struct rfx_memory *mem, const char *name,
+                                                  struct rfx_image_backend **out,
+                                                  struct rfx_error *err);
+RFX_NODISCARD enum rfx_status rfx_image_tiff_open(struct rfx_memory *mem, const char *name,
                                                   struct rfx_image_backend **out,
                                                   struct rfx_error *err);
 RFX_NODISCARD enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,

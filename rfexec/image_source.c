@@ -78,8 +78,7 @@ static enum rfx_status open_file(struct rfx_memory *mem, const char *name,
         return rfx_image_npy_open(mem, name, out, err);
     if (memcmp(head, "II*\0", 4) == 0 || memcmp(head, "MM\0*", 4) == 0 ||
         memcmp(head, "II+\0", 4) == 0 || memcmp(head, "MM\0+", 4) == 0)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%s: TIFF files are not read yet; convert it to PNG", name);
+        return rfx_image_tiff_open(mem, name, out, err);
     if (memcmp(head, "#?RADIANCE", 10) == 0 || memcmp(head, "#?RGBE", 6) == 0)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "%s: high dynamic range (Radiance HDR) pictures are not read", name);
@@ -273,6 +272,13 @@ static void convert_u16(const struct rfx_image *image, const uint16_t *src, int6
     }
 }
 
+/* As convert_u8 for float32 samples, which are taken as they are. */
+static void convert_f32(const struct rfx_image *image, const float *src, int64_t cols, float *dst,
+                        int64_t step) {
+    for (int64_t i = 0; i < cols; i++)
+        memcpy(dst + i * step, src + i * image->c, (size_t)image->c * sizeof *dst);
+}
+
 static enum rfx_status check_rect(const struct rfx_image *image, struct rfx_rect rect,
                                   const struct rfx_view *out, struct rfx_error *err) {
     const struct rfx_image_backend *b = image->backend;
@@ -304,6 +310,8 @@ static enum rfx_status read_row(struct rfx_image *image, int64_t y, struct rfx_r
         float *dst = rfx_view_at(out, y, x);
         if (b->sample_bits == 8)
             convert_u8(image, samples, end - x, dst, out->c);
+        else if (b->sample_bits == 32)
+            convert_f32(image, samples, end - x, dst, out->c);
         else
             convert_u16(image, samples, end - x, dst, out->c);
         x = end;

@@ -1,16 +1,18 @@
 /* Images as sources of rectangles: opened once, asked for rectangles of float32 NHWC values.
  *
  * Kinds: PNG read by rows (interlaced: decoded whole); JPEG read by rows (progressive: with the
- * coefficients of the whole picture in memory; an EXIF orientation is not applied); .npy (float32,
- * CxHxW or 1xCxHxW, no preprocessing) read by rectangles; "synthetic:HxW[:seed]" computed;
- * everything else stb_image reads, decoded whole. Alpha is dropped and the colour kept as stored;
- * palettes are expanded.
+ * coefficients of the whole picture in memory); TIFF and BigTIFF, the first picture of a file, by
+ * rectangles (uncompressed, or in tiles, of which one row is kept) or by rows (compressed strips);
+ * .npy (float32, CxHxW or 1xCxHxW) read by rectangles; "synthetic:HxW[:seed]" computed; everything
+ * else stb_image reads, decoded whole. Alpha is dropped and the colour kept as stored; palettes are
+ * expanded; orientation (EXIF, TIFF) and colour profiles are not applied. Float32 samples, of .npy
+ * and TIFF, are taken as they are: no scale, mean or order of channels.
  * Grey for a 3-channel network is replicated; colour for a 1-channel network becomes luma,
  * (299 R + 587 G + 114 B + 500) / 1000 in integers, before scale.
  * Invariants: 1. the value of a pixel is a function of the file and the options alone, never of
  * which rectangle asked for it; 2. a row source keeps only `window_rows` rows; 3. no allocation
- * after rfx_image_set_window; 4. the bytes held never pass fixed_bytes + rows * window_row_bytes,
- * and for a row source are exactly that. */
+ * after rfx_image_set_window; 4. the bytes held never pass fixed_bytes + rows * window_row_bytes
+ * (PNG and JPEG by rows: are exactly that; TIFF: libtiff's own are bounded within it). */
 #ifndef RFX_RFEXEC_IMAGE_SOURCE_H
 #define RFX_RFEXEC_IMAGE_SOURCE_H
 

@@ -7,10 +7,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <tiffio.h>
 
 #include "layers/checked.h"
 #include "rfexec/output_write.h"
+#include "rfexec/tiff_library.h"
 
 #define STRIP_BYTES ((size_t)256 * 1024)
 #define DIRECTORY_BYTES 65536 /* header and tags, generously */
@@ -19,6 +19,7 @@ struct rfx_tiff_writer {
     struct rfx_memory *mem;
     struct rfx_output_file *file;
     char *path;
+    struct rfx_tiff_library lib;
     TIFF *tiff;
     int64_t h, next_row;
     uint64_t at, end; /* libtiff's position; bytes appended so far */
@@ -140,13 +141,14 @@ static enum rfx_status failed(const struct rfx_tiff_writer *writer, struct rfx_e
 }
 
 static enum rfx_status open_tiff(struct rfx_tiff_writer *writer, bool big, struct rfx_error *err) {
-    TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
+    TIFFOpenOptions *options = writer->lib.TIFFOpenOptionsAlloc();
     if (options == NULL) return failed(writer, err);
-    TIFFOpenOptionsSetErrorHandlerExtR(options, on_words, writer);
-    TIFFOpenOptionsSetWarningHandlerExtR(options, on_warning, writer);
-    writer->tiff = TIFFClientOpenExt(writer->path, big ? "w8" : "w4", writer, on_read, on_write,
-                                     on_seek, on_close, on_size, NULL, NULL, options);
-    TIFFOpenOptionsFree(options);
+    writer->lib.TIFFOpenOptionsSetErrorHandlerExtR(options, on_words, writer);
+    writer->lib.TIFFOpenOptionsSetWarningHandlerExtR(options, on_warning, writer);
+    writer->tiff =
+        writer->lib.TIFFClientOpenExt(writer->path, big ? "w8" : "w4", writer, on_read, on_write,
+                                      on_seek, on_close, on_size, NULL, NULL, options);
+    writer->lib.TIFFOpenOptionsFree(options);
     return writer->tiff != NULL ? RFX_OK : failed(writer, err);
 }
 
@@ -155,31 +157,33 @@ static enum rfx_status set_channels(struct rfx_tiff_writer *writer, int64_t chan
                                     struct rfx_error *err) {
     bool colour = channels == 3;
     size_t extra = colour ? 0 : (size_t)channels - 1;
-    bool done = TIFFSetField(writer->tiff, TIFFTAG_SAMPLESPERPIXEL, (int)channels) != 0 &&
-                TIFFSetField(writer->tiff, TIFFTAG_PHOTOMETRIC,
-                             colour ? PHOTOMETRIC_RGB : PHOTOMETRIC_MINISBLACK) != 0;
+    bool done =
+        writer->lib.TIFFSetField(writer->tiff, TIFFTAG_SAMPLESPERPIXEL, (int)channels) != 0 &&
+        writer->lib.TIFFSetField(writer->tiff, TIFFTAG_PHOTOMETRIC,
+                                 colour ? PHOTOMETRIC_RGB : PHOTOMETRIC_MINISBLACK) != 0;
     if (!done) return failed(writer, err);
     if (extra == 0) return RFX_OK;
     uint16_t *kinds = rfx_memory_calloc(writer->mem, extra, sizeof *kinds);
     if (kinds == NULL)
         return rfx_memory_fail(writer->mem, writer->path, extra * sizeof *kinds, err);
-    done = TIFFSetField(writer->tiff, TIFFTAG_EXTRASAMPLES, (int)extra, kinds) != 0;
+    done = writer->lib.TIFFSetField(writer->tiff, TIFFTAG_EXTRASAMPLES, (int)extra, kinds) != 0;
     rfx_memory_release(writer->mem, kinds);
     return done ? RFX_OK : failed(writer, err);
 }
 
 static enum rfx_status set_fields(struct rfx_tiff_writer *writer, int64_t w, int64_t channels,
                                   int bits, int64_t rows_per_strip, struct rfx_error *err) {
+    const struct rfx_tiff_library *lib = &writer->lib;
     TIFF *tiff = writer->tiff;
-    bool done = TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, (uint32_t)w) != 0 &&
-                TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, (uint32_t)writer->h) != 0 &&
-                TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, bits) != 0 &&
-                TIFFSetField(tiff, TIFFTAG_SAMPLEFORMAT,
-                             bits == 32 ? SAMPLEFORMAT_IEEEFP : SAMPLEFORMAT_UINT) != 0 &&
-                TIFFSetField(tiff, TIFFTAG_COMPRESSION, COMPRESSION_NONE) != 0 &&
-                TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG) != 0 &&
-                TIFFSetField(tiff, TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT) != 0 &&
-                TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, (uint32_t)rows_per_strip) != 0;
+    bool done = lib->TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, (uint32_t)w) != 0 &&
+                lib->TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, (uint32_t)writer->h) != 0 &&
+                lib->TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, bits) != 0 &&
+                lib->TIFFSetField(tiff, TIFFTAG_SAMPLEFORMAT,
+                                  bits == 32 ? SAMPLEFORMAT_IEEEFP : SAMPLEFORMAT_UINT) != 0 &&
+                lib->TIFFSetField(tiff, TIFFTAG_COMPRESSION, COMPRESSION_NONE) != 0 &&
+                lib->TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG) != 0 &&
+                lib->TIFFSetField(tiff, TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT) != 0 &&
+                lib->TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, (uint32_t)rows_per_strip) != 0;
     return done ? set_channels(writer, channels, err) : failed(writer, err);
 }
 
@@ -200,6 +204,10 @@ enum rfx_status rfx_tiff_write_open(struct rfx_memory *mem, const char *path, in
     enum rfx_status status = RFX_OK;
     writer->path = rfx_memory_strdup(mem, path);
     if (writer->path == NULL) status = rfx_memory_fail(mem, path, strlen(path) + 1, err);
+    if (status == RFX_OK) {
+        status = rfx_tiff_library_load(&writer->lib, err);
+        if (status != RFX_OK) (void)rfx_fail_within(err, status, "%s", path);
+    }
     if (status == RFX_OK) status = rfx_output_file_open(mem, path, &writer->file, err);
     uint64_t bytes;
     if (__builtin_mul_overflow((uint64_t)h, row_bytes, &bytes)) bytes = INT64_MAX;
@@ -226,7 +234,7 @@ enum rfx_status rfx_tiff_write_row(struct rfx_tiff_writer *writer, const void *s
         const void *given;
         void *taken;
     } row = {.given = samples};
-    if (TIFFWriteScanline(writer->tiff, row.taken, (uint32_t)writer->next_row, 0) != 1)
+    if (writer->lib.TIFFWriteScanline(writer->tiff, row.taken, (uint32_t)writer->next_row, 0) != 1)
         return failed(writer, err);
     writer->next_row++;
     return RFX_OK;
@@ -237,7 +245,8 @@ enum rfx_status rfx_tiff_write_commit(struct rfx_tiff_writer *writer, struct rfx
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: %" PRId64 " of %" PRId64 " rows written", writer->path,
                         writer->next_row, writer->h);
-    if (writer->io_status != RFX_OK || TIFFFlush(writer->tiff) != 1 || writer->io_status != RFX_OK)
+    if (writer->io_status != RFX_OK || writer->lib.TIFFFlush(writer->tiff) != 1 ||
+        writer->io_status != RFX_OK)
         return failed(writer, err);
     return rfx_output_file_commit(writer->file, err);
 }
@@ -246,7 +255,7 @@ void rfx_tiff_write_free(struct rfx_tiff_writer *writer) {
     if (writer == NULL) return;
     /* TIFFClose would write what is not yet written: into nothing. */
     if (writer->io_status == RFX_OK) writer->io_status = RFX_STATUS_CANCELLED;
-    if (writer->tiff != NULL) TIFFClose(writer->tiff);
+    if (writer->tiff != NULL) writer->lib.TIFFClose(writer->tiff);
     rfx_output_file_free(writer->file);
     rfx_memory_release(writer->mem, writer->path);
     rfx_memory_release(writer->mem, writer);

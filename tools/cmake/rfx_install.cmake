@@ -32,8 +32,8 @@ endfunction()
 rfx_add_library(rfx_library SHARED rfexec)
 set_target_properties(rfx_library PROPERTIES VERSION ${PROJECT_VERSION}
                       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-set(rfx_dependencies PkgConfig::OPENBLAS OpenMP::OpenMP_C PNG::PNG JPEG::JPEG TIFF::TIFF
-    PkgConfig::JANSSON PkgConfig::XXHASH ${NANOPB_LIBRARY} m)
+set(rfx_dependencies PkgConfig::OPENBLAS OpenMP::OpenMP_C PNG::PNG JPEG::JPEG
+    PkgConfig::JANSSON PkgConfig::XXHASH ${NANOPB_LIBRARY} m ${CMAKE_DL_LIBS})
 target_link_libraries(rfx_library PRIVATE ${rfx_dependencies})
 if(RFX_SANITIZE)
   target_link_options(rfx_library PRIVATE -fsanitize=address,undefined)

@@ -135,7 +135,7 @@ static void refuses_in_words(void **state) {
                                        "MM\0+........"};
     for (int i = 0; i < 4; i++) {
         write_file(tiff[i], 12);
-        expect_refused(FILE_NAME, RFX_STATUS_UNSUPPORTED, "TIFF");
+        expect_refused(FILE_NAME, RFX_STATUS_MALFORMED, "TIFF");
     }
     write_file("#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\n....", 50);
     expect_refused(FILE_NAME, RFX_STATUS_UNSUPPORTED, "dynamic range");
