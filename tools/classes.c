@@ -17,6 +17,10 @@ bool rfx_cli_is_vector(const struct rfx_tensor *tensor) {
     return longest > 1 && longest == tensor->elems;
 }
 
+bool rfx_cli_has_classes(const struct rfx_graph *graph) {
+    return rfx_cli_is_vector(&graph->nodes[graph->outputs[0].node].out);
+}
+
 /* Inserts into the list that is sorted by falling value; equal values keep their order. */
 static void insert_class(struct rfx_cli_classes *classes, int capacity, int64_t index,
                          float value) {

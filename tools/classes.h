@@ -21,6 +21,9 @@ struct rfx_cli_classes { /* by falling value */
 /* Whether all elements lie along one dimension, more than one. */
 bool rfx_cli_is_vector(const struct rfx_tensor *tensor);
 
+/* Whether the first output is a vector. */
+bool rfx_cli_has_classes(const struct rfx_graph *graph);
+
 /* The highest elements of the first output when it is a vector; none otherwise. */
 RFX_NODISCARD enum rfx_status rfx_cli_classes_find(const struct rfx_session *session,
                                                    struct rfx_memory *mem,

@@ -80,11 +80,14 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
         rfx_cli_outputs_open(job->mem, job->graph, run->options, &run->outputs, err);
     if (status == RFX_OK) status = rfx_session_create(job->graph, job->plan, &run->session, err);
     if (status != RFX_OK) return status;
+    const struct rfx_output_sink sink = rfx_cli_outputs_sink(&run->outputs);
+    rfx_session_set_sink(run->session, &sink);
     rfx_cli_progress_start(&progress, "run");
     progress.rows = streamed_rows(job->plan);
     progress.cols = job->graph->nodes[job->graph->input].out.w;
     status = rfx_session_run(run->session, job->image, rfx_cli_progress_step, &progress,
                              &run->report, err);
+    rfx_session_set_sink(run->session, NULL);
     rfx_cli_progress_end(&progress);
     if (status == RFX_OK)
         status = rfx_cli_classes_find(run->session, job->mem, run->options, &run->classes, err);
@@ -100,6 +103,8 @@ int rfx_cmd_run(const struct rfx_cli_options *options) {
     if (code == RFX_EXIT_DONE) {
         /* Encoders and buffers of the files are within the budget too. */
         run.job.request.source.fixed_bytes += rfx_cli_outputs_bytes(run.job.graph, options);
+        /* Classes are looked for in a stored vector. */
+        run.job.request.emit_outputs = !rfx_cli_has_classes(run.job.graph);
         code = rfx_cli_job_plan(&run.job, options, "run");
     }
     if (code == RFX_EXIT_DONE) {
