@@ -1,5 +1,9 @@
 /* Inception-v3 as torchvision builds it without its auxiliary classifier (Szegedy et al. 2016).
- * Branches are tables of convolutions; average pools count their padding, as torch's do. */
+ * Branches are tables of convolutions; average pools count their padding, as torch's do.
+ *
+ * Two things are as in TensorFlow Lite's file, for memory's sake: a concatenation within a branch
+ * is one with the module's, and the branch with the largest maps runs last, when nobody else needs
+ * the module's input. */
 #include "rfexec/builtin_networks.h"
 
 /* One convolution of a branch; pads keep the size unless it strides. */
@@ -56,18 +60,18 @@ static int inception_a(struct rfx_builder *b, int x, const char *m, int64_t pool
     int branches[4];
     branches[0] = BRANCH(b, x, m, {"branch1x1", 64, 1, 1, 1});
     branches[1] = BRANCH(b, x, m, {"branch5x5_1", 48, 1, 1, 1}, {"branch5x5_2", 64, 5, 5, 1});
+    branches[3] = pool_branch(b, x, m, pool_channels);
     branches[2] = BRANCH(b, x, m, {"branch3x3dbl_1", 64, 1, 1, 1}, {"branch3x3dbl_2", 96, 3, 3, 1},
                          {"branch3x3dbl_3", 96, 3, 3, 1});
-    branches[3] = pool_branch(b, x, m, pool_channels);
     return join(b, m, branches, 4);
 }
 
 static int inception_b(struct rfx_builder *b, int x, const char *m) {
     int branches[3];
     branches[0] = BRANCH(b, x, m, {"branch3x3", 384, 3, 3, 2});
+    branches[2] = half_pool(b, x, rfx_name("%s.max_pool", m).text);
     branches[1] = BRANCH(b, x, m, {"branch3x3dbl_1", 64, 1, 1, 1}, {"branch3x3dbl_2", 96, 3, 3, 1},
                          {"branch3x3dbl_3", 96, 3, 3, 2});
-    branches[2] = half_pool(b, x, rfx_name("%s.max_pool", m).text);
     return join(b, m, branches, 3);
 }
 
@@ -76,40 +80,37 @@ static int inception_c(struct rfx_builder *b, int x, const char *m, int64_t c7) 
     branches[0] = BRANCH(b, x, m, {"branch1x1", 192, 1, 1, 1});
     branches[1] = BRANCH(b, x, m, {"branch7x7_1", c7, 1, 1, 1}, {"branch7x7_2", c7, 1, 7, 1},
                          {"branch7x7_3", 192, 7, 1, 1});
+    branches[3] = pool_branch(b, x, m, 192);
     branches[2] = BRANCH(b, x, m, {"branch7x7dbl_1", c7, 1, 1, 1}, {"branch7x7dbl_2", c7, 7, 1, 1},
                          {"branch7x7dbl_3", c7, 1, 7, 1}, {"branch7x7dbl_4", c7, 7, 1, 1},
                          {"branch7x7dbl_5", 192, 1, 7, 1});
-    branches[3] = pool_branch(b, x, m, 192);
     return join(b, m, branches, 4);
 }
 
 static int inception_d(struct rfx_builder *b, int x, const char *m) {
     int branches[3];
     branches[0] = BRANCH(b, x, m, {"branch3x3_1", 192, 1, 1, 1}, {"branch3x3_2", 320, 3, 3, 2});
+    branches[2] = half_pool(b, x, rfx_name("%s.max_pool", m).text);
     branches[1] = BRANCH(b, x, m, {"branch7x7x3_1", 192, 1, 1, 1}, {"branch7x7x3_2", 192, 1, 7, 1},
                          {"branch7x7x3_3", 192, 7, 1, 1}, {"branch7x7x3_4", 192, 3, 3, 2});
-    branches[2] = half_pool(b, x, rfx_name("%s.max_pool", m).text);
     return join(b, m, branches, 3);
 }
 
-/* A branch that ends in a 1x3 and a 3x1 side by side, called <stem>a and <stem>b. */
-static int cross(struct rfx_builder *b, int x, const char *m, const char *stem) {
-    int parts[2];
+/* A 1x3 and a 3x1 side by side, called <stem>a and <stem>b. */
+static void cross(struct rfx_builder *b, int x, const char *m, const char *stem, int *parts) {
     parts[0] = BRANCH(b, x, m, {rfx_name("%sa", stem).text, 384, 1, 3, 1});
     parts[1] = BRANCH(b, x, m, {rfx_name("%sb", stem).text, 384, 3, 1, 1});
-    return rfx_builder_concat(b, rfx_name("%s.%s.cat", m, stem).text, parts, 2);
 }
 
 static int inception_e(struct rfx_builder *b, int x, const char *m) {
-    int branches[4];
-    branches[0] = BRANCH(b, x, m, {"branch1x1", 320, 1, 1, 1});
-    branches[1] = BRANCH(b, x, m, {"branch3x3_1", 384, 1, 1, 1});
-    branches[1] = cross(b, branches[1], m, "branch3x3_2");
-    branches[2] =
-        BRANCH(b, x, m, {"branch3x3dbl_1", 448, 1, 1, 1}, {"branch3x3dbl_2", 384, 3, 3, 1});
-    branches[2] = cross(b, branches[2], m, "branch3x3dbl_3");
-    branches[3] = pool_branch(b, x, m, 192);
-    return join(b, m, branches, 4);
+    int parts[6];
+    parts[0] = BRANCH(b, x, m, {"branch1x1", 320, 1, 1, 1});
+    int fork = BRANCH(b, x, m, {"branch3x3_1", 384, 1, 1, 1});
+    cross(b, fork, m, "branch3x3_2", &parts[1]);
+    parts[5] = pool_branch(b, x, m, 192);
+    fork = BRANCH(b, x, m, {"branch3x3dbl_1", 448, 1, 1, 1}, {"branch3x3dbl_2", 384, 3, 3, 1});
+    cross(b, fork, m, "branch3x3dbl_3", &parts[3]);
+    return join(b, m, parts, 6);
 }
 
 void rfx_builtin_inception_v3(struct rfx_builder *b, int x,

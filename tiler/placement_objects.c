@@ -7,6 +7,7 @@
 
 static const char *const names[] = {
     [RFX_OBJECTS_BY_SIZE] = "by-size",
+    [RFX_OBJECTS_BY_SIZE_OLDEST] = "by-size-oldest",
     [RFX_OBJECTS_BY_SIZE_IMPROVED] = "by-size-improved",
     [RFX_OBJECTS_BY_BREADTH] = "by-breadth",
     [RFX_OBJECTS_IN_ORDER] = "in-order",
@@ -86,6 +87,13 @@ static int find_object(const struct objects *o, int i) {
     return best;
 }
 
+/* The first object that is free, else -1. */
+static int find_oldest(const struct objects *o, int i) {
+    for (int k = 0; k < o->n_objects; k++)
+        if (idle_time(o, i, k) >= 0) return k;
+    return -1;
+}
+
 /* The suitable object nearest in size, the larger of two as near. */
 static int find_nearest_size(const struct objects *o, int i) {
     size_t size = o->problem->items[i].size;
@@ -114,6 +122,11 @@ static void rank_by_size(struct objects *o) {
 static void place_by_size(struct objects *o) {
     for (int k = 0; k < o->problem->n; k++)
         assign(o, o->order[k].index, find_object(o, o->order[k].index));
+}
+
+static void place_by_size_oldest(struct objects *o) {
+    for (int k = 0; k < o->problem->n; k++)
+        assign(o, o->order[k].index, find_oldest(o, o->order[k].index));
 }
 
 static void place_in_order(struct objects *o) {
@@ -240,6 +253,9 @@ enum rfx_status rfx_objects_place(const struct rfx_place_problem *problem,
         case RFX_OBJECTS_BY_SIZE:
         case RFX_OBJECTS_COUNT:
             place_by_size(&o);
+            break;
+        case RFX_OBJECTS_BY_SIZE_OLDEST:
+            place_by_size_oldest(&o);
             break;
         case RFX_OBJECTS_BY_SIZE_IMPROVED:
             place_improved(&o);

@@ -11,6 +11,8 @@
 
 enum rfx_object_strategy {
     RFX_OBJECTS_BY_SIZE,          /* algorithm 2 */
+    RFX_OBJECTS_BY_SIZE_OLDEST,   /* the same order, but each item into the oldest suitable object,
+                                     which is the largest: what the paper's own figures have */
     RFX_OBJECTS_BY_SIZE_IMPROVED, /* section 4.4 */
     RFX_OBJECTS_BY_BREADTH,       /* algorithm 1 */
     RFX_OBJECTS_IN_ORDER,         /* Lee et al. 2019, greedy: in order of time, the free object

@@ -555,6 +555,51 @@ static void test_memory(void **state) {
     json_decref(doc);
 }
 
+static void expect_mib(json_t *doc, const char *path, double mib) {
+    double got = (double)integer_at(doc, path) / 1048576.0;
+    if (got < mib - 0.0015 || got > mib + 0.0015) fail_msg("%s: %.4f, not %.3f", path, got, mib);
+}
+
+/* Bounds and figures of paper 000's tables 1 and 2 that docs/memory_placement.md says are met to
+ * the third decimal (inception_v3: but for 0.001), and the naive sums within 0.013. */
+static void test_memory_tables(void **state) {
+    static const struct {
+        const char *model;
+        double objects, arena, naive, oldest, lee_objects, lee_arena, best;
+    } rows[] = {
+        {"mobilenet_v1", 4.594, 4.594, 19.248, 4.594, 4.594, 6.125, 4.594},
+        {"mobilenet_v2", 6.604, 5.742, 26.313, 7.178, 8.039, 6.508, 5.742},
+        {"deeplab_v3", 6.105, 4.320, 48.642, 6.437, 7.168, 4.985, 4.320},
+        {"inception_v3", 8.955, 7.914, 54.010, 0, 0, 10.624, 7.914},
+        {"posenet", 6.347, 6.271, 28.556, 6.347, 6.347, 8.362, 6.271},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        char args[80];
+        (void)snprintf(args, sizeof args, "memory %s --no-fuse-add --json", rows[i].model);
+        expect(0, args);
+        json_t *doc = document("memory");
+        expect_mib(doc, "shared_objects_lower_bound_bytes", rows[i].objects);
+        expect_mib(doc, "offsets_lower_bound_bytes", rows[i].arena);
+        expect_mib(doc, "best.arena_bytes", rows[i].best);
+        expect_mib(doc, "offsets_bytes.best-fit", rows[i].lee_arena);
+        if (rows[i].oldest > 0) {
+            expect_mib(doc, "shared_objects_bytes.by-size-oldest", rows[i].oldest);
+            expect_mib(doc, "shared_objects_bytes.in-order", rows[i].lee_objects);
+        }
+        double naive = (double)integer_at(doc, "naive_bytes") / 1048576.0;
+        assert_true(naive > rows[i].naive - 0.0135 && naive < rows[i].naive + 0.0135);
+        json_decref(doc);
+        (void)snprintf(args, sizeof args, "memory %s --json", rows[i].model);
+        expect(0, args);
+        doc = document("memory");
+        json_t *unfused = json_object_get(doc, "naive_with_adds_bytes");
+        if (unfused == NULL) unfused = at(doc, "naive_bytes");
+        assert_true((double)json_integer_value(unfused) / 1048576.0 == naive);
+        json_decref(doc);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_help),
@@ -575,6 +620,7 @@ int main(void) {
         cmocka_unit_test(test_export),
         cmocka_unit_test(test_alloc),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory_tables),
     };
     return cmocka_run_group_tests_name("cli", tests, NULL, NULL);
 }

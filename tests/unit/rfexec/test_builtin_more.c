@@ -152,6 +152,50 @@ static void test_module_names(void **state) {
     rfx_memory_free(mem);
 }
 
+/* TensorFlow's SAME by hand: all but ceil(size / stride) windows' worth of padding, the odd row and
+ * column at the end. Stride 2 over an even map pads one side only. */
+static void test_same_padding(void **state) {
+    (void)state;
+    static const struct {
+        const char *network, *layer;
+        int64_t h, w;
+        struct rfx_pads pads; /* top, left, bottom, right */
+    } cases[] = {
+        {"blazeface", "conv0", 128, 127, {1, 2, 2, 2}},
+        {"blazeface", "block2/depthwise", 128, 122, {0, 1, 1, 1}}, /* 3x3 of stride 2 on 64 x 61 */
+        {"blazeface", "block2/max_pool", 128, 122, {0, 0, 0, 1}},  /* 2x2 of stride 2 */
+        {"deeplab_v3", "Conv", 257, 256, {1, 0, 1, 1}},
+        {"deeplab_v3",
+         "expanded_conv_6/depthwise",
+         257,
+         257,
+         {1, 1, 1, 1}}, /* it loses its stride */
+        {"deeplab_v3", "expanded_conv_7/depthwise", 257, 256, {2, 2, 2, 2}}, /* dilation 2 */
+        {"deeplab_v3", "expanded_conv_14/depthwise", 257, 256, {4, 4, 4, 4}},
+        {"posenet", "Conv2d_2_depthwise", 353, 255, {1, 0, 1, 1}}, /* on 177 x 128 */
+        {"resnet_v2_101", "conv1", 224, 225, {3, 3, 3, 3}},
+        {"resnet_v2_101", "pool1", 224, 225, {0, 1, 1, 1}}, /* on 112 x 113 */
+        {"resnet_v2_101", "block1/unit_3/conv2", 224, 225, {1, 1, 1, 1}},
+    };
+    struct rfx_memory *mem = rfx_memory_create(0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rfx_graph *graph = build(mem, cases[i].network, cases[i].h, cases[i].w, NULL);
+        int index = rfx_graph_find(graph, cases[i].layer);
+        if (index < 0) fail_msg("%s has no %s", cases[i].network, cases[i].layer);
+        const struct rfx_node *node = &graph->nodes[index];
+        const struct rfx_pads *got =
+            node->op == RFX_OP_CONV ? &node->attr.conv.pads : &node->attr.pool.pads;
+        const struct rfx_pads *want = &cases[i].pads;
+        if (got->top != want->top || got->left != want->left || got->bottom != want->bottom ||
+            got->right != want->right)
+            fail_msg("%s, %s: pads %lld,%lld,%lld,%lld", cases[i].network, cases[i].layer,
+                     (long long)got->top, (long long)got->left, (long long)got->bottom,
+                     (long long)got->right);
+        rfx_graph_free(graph);
+    }
+    rfx_memory_free(mem);
+}
+
 /* mobilenet_v1 and inception_v3: the published figures of TF-slim's networks. table1 by hand: two
  * convolutions add 4, a pool 2 and doubles the step: 1 + 4 + 2 + 8 + 4 + 16. */
 static void test_receptive_fields(void **state) {
@@ -208,7 +252,8 @@ static void test_suffixes_refused(void **state) {
 /* Each allocation in turn fails: an error, nothing left behind. */
 static void test_out_of_memory(void **state) {
     (void)state;
-    static const char *const names[] = {"squeezenet1_1", "fsrcnn", "unet", "toy"};
+    static const char *const names[] = {"squeezenet1_1", "fsrcnn",    "unet",
+                                        "toy",           "blazeface", "posenet"};
     struct rfx_memory *mem = rfx_memory_create(0);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         bool built = false;
@@ -231,7 +276,7 @@ static void test_out_of_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_published_figures), cmocka_unit_test(test_module_names),
-        cmocka_unit_test(test_receptive_fields), cmocka_unit_test(test_suffixes_refused),
-        cmocka_unit_test(test_out_of_memory)};
+        cmocka_unit_test(test_same_padding),      cmocka_unit_test(test_receptive_fields),
+        cmocka_unit_test(test_suffixes_refused),  cmocka_unit_test(test_out_of_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

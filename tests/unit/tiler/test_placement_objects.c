@@ -68,6 +68,16 @@ static void nearest_or_large_enough(void **state) {
     expect(items, 3, RFX_OBJECTS_BY_BREADTH, enough, 14);
 }
 
+/* 4 fits into the 5; the oldest free object is the 9. */
+static void smallest_or_oldest(void **state) {
+    (void)state;
+    const struct rfx_place_item items[] = {{0, 1, 9, 1}, {0, 1, 5, 1}, {1, 2, 4, 1}};
+    const int smallest[] = {0, 1, 1};
+    expect(items, 3, RFX_OBJECTS_BY_SIZE, smallest, 14);
+    const int oldest[] = {0, 1, 0};
+    expect(items, 3, RFX_OBJECTS_BY_SIZE_OLDEST, oldest, 14);
+}
+
 /* Section 4.4: of the equal items 2 (at 2) and 3 (at 8) the one next in time to the first takes its
  * object: here both fit into either, and the improved rule leaves the least idle time. */
 static void least_idle_time(void **state) {
@@ -138,6 +148,7 @@ int main(void) {
         cmocka_unit_test(chain),
         cmocka_unit_test(order_matters),
         cmocka_unit_test(nearest_or_large_enough),
+        cmocka_unit_test(smallest_or_oldest),
         cmocka_unit_test(least_idle_time),
         cmocka_unit_test(random_problems),
         cmocka_unit_test(validator),
