@@ -135,6 +135,14 @@ static void test_usage_errors(void **state) {
         {"run mobilenet_v2 synthetic:64x64 -x", "unknown option '-x'"},
         {"run mobilenet_v2 synthetic:64x64 -o out.txt", ".npy, .tif, .tiff or .png"},
         {"run mobilenet_v2 synthetic:64x64 -o out.png", "use .npy"},
+        {"run mobilenet_v2 synthetic:64x64 -o out.tif", "use .npy"},
+        {"run unet synthetic:64x64 -o out.png", "the map has 2; use .tif or .npy"},
+        {"run fsrcnn synthetic:64x64 -o out.npy --bits 16", "samples of 32 bits, not 16"},
+        {"run fsrcnn synthetic:64x64 -o out.npy --range 0,1", "range"},
+        {"run fsrcnn synthetic:64x64 -o out.png --bits 33", "--bits"},
+        {"run fsrcnn synthetic:64x64 -o out.png --range 1,0", "two rising numbers"},
+        {"run fsrcnn synthetic:64x64 -o out.png --range 0", "two rising numbers"},
+        {"run fsrcnn synthetic:64x64 --bits 16", "for the file of -o"},
         {"run mobilenet_v2 synthetic:64x64 --tiles 2x2 --split nowhere", "nowhere"},
         {"export mobilenet_v2", "-o"},
     };
@@ -335,6 +343,43 @@ static void test_outputs(void **state) {
 }
 
 /* A run that is stopped leaves nothing behind, neither under the final name nor beside it. */
+/* One file and one hash, whatever the plan: stored, handed out by rows, stitched from tiles. */
+static void test_outputs_of_plans(void **state) {
+    static const char *const plans[] = {"--untiled", "--bands 4", "--tiles 3x2"};
+    static const char *const formats[] = {"cli_map.npy", "cli_map.tif", "cli_map.png",
+                                          "cli_map.png --bits 16 --range -1,1",
+                                          "cli_map.tiff --bits 8"};
+    (void)state;
+    for (int f = 0; f < 5; ++f) {
+        char args[256], name[32], first_hash[64] = "";
+        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(formats[f], " "), formats[f]);
+        for (int p = 0; p < 3; ++p) {
+            (void)snprintf(args, sizeof args, "run fsrcnn synthetic:40x56 --json %s -o %s",
+                           plans[p], formats[f]);
+            expect(0, args);
+            json_t *doc = document("run");
+            const char *hash = json_string_value(at(doc, "output.hash"));
+            if (p == 0) (void)snprintf(first_hash, sizeof first_hash, "%s", hash);
+            assert_string_equal(hash, first_hash);
+            json_decref(doc);
+            char command[128];
+            (void)snprintf(command, sizeof command, p == 0 ? "mv %s cli_first" : "cmp %s cli_first",
+                           name);
+            assert_int_equal(system(command), 0);
+            if (p > 0) assert_int_equal(unlink(name), 0);
+        }
+    }
+    assert_int_equal(unlink("cli_first"), 0);
+    /* several outputs, each in a file of its own */
+    expect(0, "run posenet synthetic:65x65 -o cli_pose.tif");
+    static const char *const parts[] = {"heatmaps", "short_offsets", "mid_offsets", "segments"};
+    for (int i = 0; i < 4; ++i) {
+        (void)snprintf(out_text, TEXT_BYTES, "cli_pose.float_%s.tif", parts[i]);
+        assert_int_equal(unlink(out_text), 0);
+    }
+    assert_int_equal(access("cli_pose.tif", F_OK), -1);
+}
+
 static void test_cancelled(void **state) {
     (void)state;
     (void)system("rm -rf cli_stop && mkdir cli_stop");
@@ -602,23 +647,15 @@ static void test_memory_tables(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),
-        cmocka_unit_test(test_usage_errors),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_analyze),
-        cmocka_unit_test(test_models),
-        cmocka_unit_test(test_curve),
-        cmocka_unit_test(test_advise),
-        cmocka_unit_test(test_run_json),
-        cmocka_unit_test(test_outputs),
-        cmocka_unit_test(test_cancelled),
-        cmocka_unit_test(test_budget_round_trip),
-        cmocka_unit_test(test_byte_units),
-        cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_no_fuse),
-        cmocka_unit_test(test_plan_and_bench),
-        cmocka_unit_test(test_export),
-        cmocka_unit_test(test_alloc),
+        cmocka_unit_test(test_help),       cmocka_unit_test(test_usage_errors),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_analyze),
+        cmocka_unit_test(test_models),     cmocka_unit_test(test_curve),
+        cmocka_unit_test(test_advise),     cmocka_unit_test(test_run_json),
+        cmocka_unit_test(test_outputs),    cmocka_unit_test(test_outputs_of_plans),
+        cmocka_unit_test(test_cancelled),  cmocka_unit_test(test_budget_round_trip),
+        cmocka_unit_test(test_byte_units), cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_no_fuse),    cmocka_unit_test(test_plan_and_bench),
+        cmocka_unit_test(test_export),     cmocka_unit_test(test_alloc),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_memory_tables),
     };
