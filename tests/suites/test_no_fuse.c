@@ -67,7 +67,8 @@ static void test_unfused_is_close(void **state) {
     static const struct rfx_fuse_options ways[] = {{false, false, false}, {true, true, false}};
     static const char *const names[] = {"mobilenet_v2",    "mobilenet_v1", "resnet18",
                                         "efficientnet_b0", "densenet121",  "squeezenet1_1",
-                                        "mnasnet1_3",      "fsrcnn"};
+                                        "mnasnet1_3",      "deeplab_v3",   "posenet",
+                                        "blazeface",       "fsrcnn"};
     struct rfx_memory *mem = rfx_memory_create(0);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct rfx_graph *fused = build(mem, names[i], NULL);
