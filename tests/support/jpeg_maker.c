@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* After stdio.h, which it needs. */
 #include <jpeglib.h>
@@ -47,6 +48,7 @@ bool jpeg_maker_write(const struct jpeg_maker *m, const char *path) {
     struct jpeg_compress_struct jpeg;
     struct catcher catcher;
     jpeg_scan_info scans[4];
+    (void)unlink(path); /* some file systems write a file that is filled again at once */
     FILE *file = fopen(path, "wb");
     JSAMPLE *row = malloc((size_t)m->w * (size_t)m->components);
     volatile bool ok = false;

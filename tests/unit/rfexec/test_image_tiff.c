@@ -268,7 +268,10 @@ static void load(struct bytes *b) {
     assert_int_equal(fclose(file), 0);
 }
 
+/* A file of its own each time: some file systems write one that is cut and filled again to the disk
+ * at once. */
 static void store(const void *data, size_t count) {
+    (void)unlink(FILE_NAME);
     FILE *file = fopen(FILE_NAME, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(data, 1, count, file), count);
@@ -505,33 +508,30 @@ static void memory_is_what_the_traits_say(void **state) {
     (void)state;
     static const struct {
         const char *what;
-        int colour, compression;
+        int colour, compression, cols;
     } cases[] = {
-        {"none", 2, COMPRESSION_NONE},
-        {"lzw", 2, COMPRESSION_LZW},
-        {"deflate", 5, COMPRESSION_ADOBE_DEFLATE},
-        {"lzma", 2, COMPRESSION_LZMA},
-        {"zstd", 2, COMPRESSION_ZSTD},
-        {"webp", 2, COMPRESSION_WEBP},
-        {"lerc", 8, COMPRESSION_LERC},
-        {"jpeg", 2, COMPRESSION_JPEG},
-        {"fax4", 15, COMPRESSION_CCITTFAX4},
+        {"none", 2, COMPRESSION_NONE, 0},       {"lzw", 2, COMPRESSION_LZW, 0},
+        {"lzw", 2, COMPRESSION_LZW, 512},       {"deflate", 5, COMPRESSION_ADOBE_DEFLATE, 512},
+        {"lzma", 2, COMPRESSION_LZMA, 0},       {"zstd", 2, COMPRESSION_ZSTD, 512},
+        {"webp", 2, COMPRESSION_WEBP, 512},     {"lerc", 8, COMPRESSION_LERC, 512},
+        {"jpeg", 2, COMPRESSION_JPEG, 0},       {"jpeg", 2, COMPRESSION_JPEG, 512},
+        {"fax4", 15, COMPRESSION_CCITTFAX4, 0},
     };
-    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
-        struct tiff_maker m = maker_of(cases[i / 2].colour, cases[i / 2].compression);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tiff_maker m = maker_of(cases[i].colour, cases[i].compression);
         m.h = 900;
         m.w = 1300;
-        m.rows = i % 2 == 0 ? 900 : 512; /* large strips and tiles: what grows with them shows */
-        m.cols = i % 2 == 0 ? 0 : 512;
+        m.cols = cases[i].cols; /* large strips and tiles: what grows with them shows */
+        m.rows = m.cols == 0 ? 900 : 512;
         m.smooth = m.bits == 8;
         assert_true(tiff_maker_write(&m, FILE_NAME));
         pid_t child = fork();
         assert_true(child >= 0);
-        if (child == 0) measure(cases[i / 2].what);
+        if (child == 0) measure(cases[i].what);
         int result = -1;
         assert_int_equal(waitpid(child, &result, 0), child);
         if (!WIFEXITED(result) || WEXITSTATUS(result) != 0)
-            fail_msg("%s, cols %d: result %x", cases[i / 2].what, m.cols, (unsigned)result);
+            fail_msg("%s, cols %d: result %x", cases[i].what, m.cols, (unsigned)result);
     }
     (void)unlink(FILE_NAME);
 }
