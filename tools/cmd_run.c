@@ -103,8 +103,6 @@ int rfx_cmd_run(const struct rfx_cli_options *options) {
     if (code == RFX_EXIT_DONE) {
         /* Encoders and buffers of the files are within the budget too. */
         run.job.request.source.fixed_bytes += rfx_cli_outputs_bytes(run.job.graph, options);
-        /* Classes are looked for in a stored vector. */
-        run.job.request.emit_outputs = !rfx_cli_has_classes(run.job.graph);
         code = rfx_cli_job_plan(&run.job, options, "run");
     }
     if (code == RFX_EXIT_DONE) {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "classes.h"
 #include "report.h"
 
 static int load_model(struct rfx_memory *mem, const char *model,
@@ -96,6 +97,8 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         .tiles_x = options->tiles.x,
         .band_rows = options->bands,
         .split = options->split,
+        /* Classes are looked for in a stored vector. */
+        .emit_outputs = !rfx_cli_has_classes(job->graph),
     };
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
     const struct rfx_source_traits *traits = &job->request.source;

@@ -18,7 +18,8 @@ struct rfx_cli_job {
 };
 
 /* Opens `spec` (NULL: a synthetic picture of --size or the model's own size) and loads args[0] for
- * it. The image has as many channels as the network takes. */
+ * it. The image has as many channels as the network takes. The request lets maps be handed out
+ * while a run goes on: sessions need a sink. */
 RFX_NODISCARD int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                                    const char *spec);
 

@@ -58,7 +58,8 @@ static const struct rfx_cli_command commands[] = {
      rfx_cmd_advise},
     {"run", "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--top K --labels FILE] [--json]",
      "run a network on an image",
-     "INPUT is a picture (png, jpg, tif, bmp, ...), a .npy file (CxHxW or 1xCxHxW float32, taken as it\n"
+     "INPUT is a picture (png, jpg, tif, bmp, ...), a .npy file (CxHxW or 1xCxHxW float32, taken "
+     "as it\n"
      "is) or synthetic:HxW[:seed]. With --memory the peak resident memory of the whole process\n"
      "stays within the budget; without any plan option the network runs untiled. -o writes .npy,\n"
      ".tif (float maps; BigTIFF above 4 GiB) or .png (maps of 1 or 3 channels, smallest value "

@@ -228,12 +228,3 @@ void rfx_cli_outputs_free(struct rfx_cli_outputs *outputs) {
     if (outputs->mem != NULL) rfx_memory_release(outputs->mem, outputs->items);
     *outputs = (struct rfx_cli_outputs){0};
 }
-
-enum rfx_status rfx_cli_output_hash(const struct rfx_session *session, struct rfx_memory *mem,
-                                    int k, char hash[RFX_FINGERPRINT_CHARS],
-                                    struct rfx_error *err) {
-    struct rfx_cli_output item = {.tensor = rfx_session_output_tensor(session, k)};
-    enum rfx_status status = take_stored(session, mem, k, &item, err);
-    if (status == RFX_OK) rfx_fingerprint_hex(&item.fingerprint, hash);
-    return status;
-}

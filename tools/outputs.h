@@ -59,9 +59,4 @@ RFX_NODISCARD enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *out
 /* Frees; files not completed are removed. Zeroed outputs are fine. */
 void rfx_cli_outputs_free(struct rfx_cli_outputs *outputs);
 
-/* The fingerprint of output k, which the session stores. */
-RFX_NODISCARD enum rfx_status rfx_cli_output_hash(const struct rfx_session *session,
-                                                  struct rfx_memory *mem, int k,
-                                                  char hash[RFX_FINGERPRINT_CHARS],
-                                                  struct rfx_error *err);
 #endif
