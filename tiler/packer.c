@@ -7,13 +7,13 @@
 
 #include <assert.h>
 #include <string.h>
-#include <time.h>
 
-#include "tiler/packer_merge.h"
+#include "tiler/packer_common.h"
 #include "tiler/packer_search.h"
+#include "tiler/packer_tight.h"
 #include "tiler/placement_offsets.h"
 
-enum { FIRST_BUDGET_NODES = 1000, MERGE_MAX_ITEMS = 1024, MERGE_NODES = 20000 };
+enum { FIRST_BUDGET_NODES = 250, FIRST_WIDTH = 4, MAX_WIDTH = 1024 };
 
 struct packer {
     const struct rfx_place_problem *problem;
@@ -24,12 +24,6 @@ struct packer {
     int64_t deadline_ns;
     struct rfx_packer_result result;
 };
-
-static int64_t now_ns(void) {
-    struct timespec now;
-    if (clock_gettime(CLOCK_MONOTONIC, &now) != 0) return 0;
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static void keep_trial(struct packer *packer, size_t arena, const char *method) {
     const struct rfx_place_problem *problem = packer->problem;
@@ -48,7 +42,7 @@ static bool is_done(const struct packer *packer) {
 
 static bool is_spent(const struct packer *packer) {
     if (packer->limits->nodes != 0 && packer->result.nodes >= packer->limits->nodes) return true;
-    return packer->deadline_ns != 0 && now_ns() > packer->deadline_ns;
+    return rfx_packer_is_past(packer->deadline_ns);
 }
 
 static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) {
@@ -66,16 +60,21 @@ static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) 
     return RFX_OK;
 }
 
+/* As many nodes of a budget as the limit leaves. */
+static uint64_t allowed(const struct packer *packer, uint64_t budget) {
+    uint64_t limit = packer->limits->nodes;
+    uint64_t left = limit == 0 ? UINT64_MAX : limit - packer->result.nodes;
+    return left < budget ? left : budget;
+}
+
 static void probe(struct packer *packer, size_t capacity, enum rfx_search_order order,
                   uint64_t budget) {
     struct rfx_packer_result *result = &packer->result;
     struct rfx_search_request request = {.capacity_bytes = capacity,
                                          .order = order,
                                          .seed = budget,
-                                         .nodes = budget,
+                                         .nodes = allowed(packer, budget),
                                          .deadline_ns = packer->deadline_ns};
-    uint64_t limit = packer->limits->nodes;
-    if (limit != 0 && limit - result->nodes < budget) request.nodes = limit - result->nodes;
     size_t next = 0;
     switch (rfx_search_probe(packer->search, &request, packer->trial, &next, &result->nodes)) {
         case RFX_SEARCH_FOUND: {
@@ -103,53 +102,52 @@ static size_t halfway(const struct packer *packer) {
     return result->lower_bound_bytes + middle / unit * unit;
 }
 
-/* Searches the problem of joined items (packer_merge.h) at the bound; an answer is kept. */
-static enum rfx_status probe_merged(struct packer *packer, uint64_t budget, struct rfx_error *err) {
-    const struct rfx_place_problem *problem = packer->problem;
-    struct rfx_memory *mem = problem->mem;
-    size_t n = (size_t)problem->n;
-    struct rfx_place_problem *merged = NULL;
-    struct rfx_search *search = NULL;
-    int *owner = rfx_memory_calloc(mem, n, sizeof *owner);
-    size_t *relative = rfx_memory_calloc(mem, 2 * n, sizeof *relative);
-    enum rfx_status status = RFX_OK;
-    if (owner == NULL || relative == NULL)
-        status = rfx_memory_fail(mem, "packer", 2 * n * sizeof *relative, err);
-    if (status == RFX_OK) status = rfx_packer_merge(problem, owner, relative, &merged, err);
-    if (status == RFX_OK && merged->n < problem->n)
-        status = rfx_search_create(merged, &search, err);
-    for (int order = 0; order < RFX_SEARCH_ORDER_COUNT && search != NULL; order++) {
-        struct rfx_search_request request = {.capacity_bytes = packer->result.lower_bound_bytes,
-                                             .order = (enum rfx_search_order)order,
-                                             .seed = budget,
-                                             .nodes = budget,
-                                             .deadline_ns = packer->deadline_ns};
-        size_t *offsets = relative + n;
-        size_t next = 0;
+/* Looks for a packing at the bound without a spare byte (packer_tight.h), forwards and backwards in
+ * time. *go_on: a larger width may find what this one did not. */
+static enum rfx_status try_tight(struct packer *packer, int width, bool *go_on,
+                                 struct rfx_error *err) {
+    struct rfx_packer_result *result = &packer->result;
+    bool any_left = false;
+    for (int k = 0; k < 2; k++) {
         if (is_done(packer) || is_spent(packer)) break;
-        uint64_t limit = packer->limits->nodes;
-        if (limit != 0 && limit - packer->result.nodes < budget)
-            request.nodes = limit - packer->result.nodes;
-        if (rfx_search_probe(search, &request, offsets, &next, &packer->result.nodes) !=
-            RFX_SEARCH_FOUND)
-            continue;
-        for (size_t i = 0; i < n; i++) packer->trial[i] = offsets[owner[i]] + relative[i];
-        keep_trial(packer, rfx_place_arena_bytes(problem->items, problem->n, packer->trial),
-                   "exact");
+        struct rfx_tight_request request = {.capacity_bytes = result->lower_bound_bytes,
+                                            .width = width,
+                                            .backwards = k == 1,
+                                            .nodes = allowed(packer, UINT64_MAX),
+                                            .deadline_ns = packer->deadline_ns};
+        enum rfx_tight_outcome outcome = RFX_TIGHT_ALL_TRIED;
+        enum rfx_status status = rfx_tight_place(packer->problem, &request, packer->trial, &outcome,
+                                                 &result->nodes, err);
+        if (status != RFX_OK) return status;
+        if (outcome == RFX_TIGHT_FOUND) keep_trial(packer, result->lower_bound_bytes, "exact");
+        if (outcome == RFX_TIGHT_SOME_LEFT) any_left = true;
     }
-    rfx_search_free(search);
-    rfx_place_problem_free(merged);
-    rfx_memory_release(mem, owner);
-    rfx_memory_release(mem, relative);
-    return status;
+    *go_on = any_left;
+    return RFX_OK;
 }
 
-static void search_all(struct packer *packer) {
-    for (uint64_t budget = FIRST_BUDGET_NODES;; budget *= 2) {
+/* All ways in turn, each with twice as much as before. */
+static enum rfx_status search_all(struct packer *packer, struct rfx_error *err) {
+    uint64_t budget = FIRST_BUDGET_NODES;
+    int width = FIRST_WIDTH;
+    bool tight = true;
+    size_t bound = 0;
+    for (;; budget *= 2) {
+        if (packer->result.lower_bound_bytes != bound) { /* another capacity: all anew */
+            bound = packer->result.lower_bound_bytes;
+            width = FIRST_WIDTH;
+            tight = true;
+        }
+        if (tight) {
+            enum rfx_status status = try_tight(packer, width, &tight, err);
+            if (status != RFX_OK) return status;
+            tight = tight && width < MAX_WIDTH;
+            width *= 2;
+        }
         for (int order = 0; order < RFX_SEARCH_ORDER_COUNT; order++) {
-            if (is_done(packer) || is_spent(packer)) return;
+            if (is_done(packer) || is_spent(packer)) return RFX_OK;
             probe(packer, packer->result.lower_bound_bytes, (enum rfx_search_order)order, budget);
-            if (is_done(packer) || is_spent(packer)) return;
+            if (is_done(packer) || is_spent(packer)) return RFX_OK;
             if (halfway(packer) > packer->result.lower_bound_bytes)
                 probe(packer, halfway(packer), (enum rfx_search_order)order, budget / 2);
         }
@@ -160,17 +158,15 @@ enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
                                  const struct rfx_packer_limits *limits, size_t *offsets,
                                  struct rfx_packer_result *result, struct rfx_error *err) {
     struct packer packer = {.problem = problem, .limits = limits, .offsets = offsets};
-    if (limits->time_ns != 0) packer.deadline_ns = now_ns() + limits->time_ns;
+    if (limits->time_ns != 0) packer.deadline_ns = rfx_packer_now_ns() + limits->time_ns;
     packer.result.lower_bound_bytes = problem->lower_bound;
     packer.trial = rfx_memory_calloc(problem->mem, (size_t)problem->n, sizeof *packer.trial);
     if (packer.trial == NULL)
         return rfx_memory_fail(problem->mem, "packer", (size_t)problem->n * sizeof(size_t), err);
     enum rfx_status status = try_greedy(&packer, err);
     if (status == RFX_OK && !is_done(&packer) && problem->n <= RFX_PACKER_MAX_ITEMS) {
-        if (problem->n <= MERGE_MAX_ITEMS) status = probe_merged(&packer, MERGE_NODES, err);
-        if (status == RFX_OK && !is_done(&packer))
-            status = rfx_search_create(problem, &packer.search, err);
-        if (status == RFX_OK && packer.search != NULL) search_all(&packer);
+        status = rfx_search_create(problem, &packer.search, err);
+        if (status == RFX_OK) status = search_all(&packer, err);
     }
     packer.result.optimal = packer.result.arena_bytes <= packer.result.lower_bound_bytes;
     rfx_search_free(packer.search);

@@ -9,9 +9,9 @@
 
 #include <assert.h>
 #include <string.h>
-#include <time.h>
 
 #include "layers/checked.h"
+#include "tiler/packer_common.h"
 
 enum { CLOCK_EVERY_NODES = 128, BLOCKED = 1 << 28 };
 
@@ -474,14 +474,6 @@ static void go_back(struct rfx_search *search, int origin) {
     }
 }
 
-/* A well mixed function of its argument (splitmix64). */
-static uint64_t mix(uint64_t x) {
-    x += 0x9e3779b97f4a7c15U;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-    return x ^ (x >> 31);
-}
-
 static uint64_t item_rank(const struct rfx_search *search, const struct rfx_search_request *request,
                           int i) {
     const struct item *item = &search->items[i];
@@ -498,7 +490,7 @@ static uint64_t item_rank(const struct rfx_search *search, const struct rfx_sear
         case RFX_SEARCH_ORDER_COUNT:
             break;
     }
-    return mix(request->seed ^ mix((uint64_t)i));
+    return rfx_packer_mix(request->seed ^ rfx_packer_mix((uint64_t)i));
 }
 
 /* The state before anything is placed; returns the first part. */
@@ -518,16 +510,10 @@ static int reset(struct rfx_search *search, const struct rfx_search_request *req
     return split_part(search, 0, -1, -1);
 }
 
-static bool past(int64_t deadline_ns) {
-    struct timespec now;
-    if (deadline_ns == 0 || clock_gettime(CLOCK_MONOTONIC, &now) != 0) return false;
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec > deadline_ns;
-}
-
 /* Counts a node; whether the limits are passed. */
 static bool spent(struct rfx_search *search, const struct rfx_search_request *request) {
     if (++search->visited > request->nodes) return true;
-    return search->visited % CLOCK_EVERY_NODES == 0 && past(request->deadline_ns);
+    return search->visited % CLOCK_EVERY_NODES == 0 && rfx_packer_is_past(request->deadline_ns);
 }
 
 /* Goes on from the top frame until there is a part to enter (FOUND; -1: all are solved). */

@@ -1,7 +1,7 @@
 /* The packer: hand-made problems, brute force on small ones, and problems cut backwards out of a
  * perfect packing, whose optimum is known. RFX_CASES sets how many random problems (default
  * 1000), RFX_SMALL their largest number of items (default and at most 12), RFX_HARD how many
- * perfect ones (default 1) of RFX_HARD_MS each (default 1000). */
+ * perfect ones (default 1) of at most RFX_HARD_MS each (default 10000). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -265,8 +266,8 @@ static int cut_rectangle(struct rfx_place_item *items, int n, int64_t time, size
     return count;
 }
 
-/* The optimum of perfect packings with straight cuts only and large random sizes; of those with
- * spirals and of those with few different sizes how many are reached is printed. */
+/* The optimum of perfect packings is found nearly always: of straight cuts only and of spirals,
+ * both with large random sizes, and of straight cuts with few different sizes. */
 static void perfect_packings(void **state) {
     (void)state;
     static const char *const kinds[] = {"straight cuts", "spirals", "few sizes"};
@@ -278,15 +279,17 @@ static void perfect_packings(void **state) {
             struct rfx_place_item items[MAX_HARD];
             unsigned seed = (unsigned)(1000 + k);
             int n = cut_rectangle(items, 150 + rand_r(&seed) % 301, 200, bytes, kind == 1, &seed);
-            struct rfx_packer_limits limits = {0, test_env_int("RFX_HARD_MS", 1000) * 1000000, 0};
+            struct rfx_packer_limits limits = {0, test_env_int("RFX_HARD_MS", 10000) * 1000000, 0};
+            clock_t begin = clock();
             struct rfx_packer_result result = solve(items, n, &limits);
             assert_int_equal(result.lower_bound_bytes, bytes);
             found += result.optimal;
-            print_message("%s, %d records: %zu of %zu, %llu nodes\n", kinds[kind], n,
-                          result.arena_bytes, bytes, (unsigned long long)result.nodes);
+            print_message("%s, %d records: %zu of %zu, %llu nodes, %.2f s\n", kinds[kind], n,
+                          result.arena_bytes, bytes, (unsigned long long)result.nodes,
+                          (double)(clock() - begin) / CLOCKS_PER_SEC);
         }
         print_message("%s: %d of %d at the optimum\n", kinds[kind], found, cases);
-        if (kind == 0) assert_true(found * 10 >= cases * 9);
+        assert_true(found * 10 >= cases * 9);
     }
 }
 
