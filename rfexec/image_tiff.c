@@ -16,6 +16,7 @@
 #include "layers/checked.h"
 #include "rfexec/image_backend.h"
 #include "rfexec/image_file.h"
+#include "rfexec/image_tiff_handle.h"
 #include "rfexec/image_tiff_layout.h"
 
 #define MAX_PLANES 3
@@ -30,121 +31,30 @@
 
 enum way { WAY_PLAIN, WAY_TILES, WAY_ROWS };
 
-struct tiff_source;
-
-/* One decoder; separate planes in strips need one for each, because each has a place of its own. */
-struct handle {
-    struct tiff_source *owner;
-    TIFF *tif;
-    int64_t at;
-};
-
 struct tiff_source {
     struct rfx_image_backend base;
     struct rfx_image_file file;
     struct rfx_tiff_library lib;
+    struct rfx_tiff_log log;
     struct rfx_tiff_layout layout;
     enum way way;
-    struct handle handles[MAX_PLANES];
+    /* separate planes in strips need a decoder each, because each has a place of its own */
+    struct rfx_tiff_handle handles[MAX_PLANES];
     int n_planes;       /* that are delivered */
     int64_t n_striles;  /* strips or tiles, all planes */
     int64_t n_across;   /* of them from left to right */
-    bool in_header;     /* a directory is being read */
     bool broken;        /* rows: an error was met */
-    bool complained;    /* libtiff, since the last look */
     int64_t next_row;   /* rows: the first not yet decoded */
     int64_t cache_rows; /* window, or rows of a tile; 0: none allocated */
     size_t row_bytes;   /* delivered */
     size_t raw_bytes;   /* of one row or tile of one plane */
     unsigned char *raw, *cache;
     int64_t *tile_row_of; /* per column of tiles: which row of tiles the cache has; -1: none */
-    char words[200];      /* libtiff's first complaint */
     unsigned char chunk[2][CHUNK_BYTES];
 };
 
 static struct tiff_source *self_of(struct rfx_image_backend *b) {
     return (struct tiff_source *)(void *)b;
-}
-
-static void note(struct tiff_source *s, const char *words) {
-    if (!s->complained) (void)snprintf(s->words, sizeof s->words, "%s", words);
-    s->complained = true;
-}
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-/* Both return 1: nobody else is to print it. */
-static int on_error(TIFF *tif, void *user, const char *module, const char *format, va_list args) {
-    char words[200];
-    (void)tif;
-    (void)module;
-    (void)vsnprintf(words, sizeof words, format, args);
-    note(user, words);
-    return 1;
-}
-
-/* Of a directory's oddities only those count that change the picture: without a readable palette,
- * libtiff calls a palette picture grey. */
-static int on_warning(TIFF *tif, void *user, const char *module, const char *format, va_list args) {
-    struct tiff_source *s = user;
-    char words[200];
-    (void)tif;
-    (void)module;
-    (void)vsnprintf(words, sizeof words, format, args);
-    if (!s->in_header || strstr(words, "IO error") != NULL || strstr(words, "ColorMap") != NULL)
-        note(s, words);
-    return 1;
-}
-#pragma GCC diagnostic pop
-
-static tmsize_t on_read(thandle_t client, void *to, tmsize_t bytes) {
-    struct handle *h = client;
-    size_t got = rfx_image_file_pread(&h->owner->file, to, (size_t)bytes, h->at);
-    h->at += (int64_t)got;
-    return (tmsize_t)got;
-}
-
-static tmsize_t on_write(thandle_t client, void *from, tmsize_t bytes) {
-    (void)client;
-    (void)from;
-    (void)bytes;
-    return 0;
-}
-
-static toff_t on_seek(thandle_t client, toff_t offset, int whence) {
-    struct handle *h = client;
-    int64_t from = whence == SEEK_CUR ? h->at : whence == SEEK_END ? h->owner->file.bytes : 0;
-    if (offset > INT64_MAX / 2) return (toff_t)-1;
-    h->at = from + (int64_t)offset;
-    return (toff_t)h->at;
-}
-
-static int on_close(thandle_t client) {
-    (void)client;
-    return 0;
-}
-
-static toff_t on_size(thandle_t client) {
-    struct handle *h = client;
-    return (toff_t)h->owner->file.bytes;
-}
-
-static int on_map(thandle_t client, void **base, toff_t *size) {
-    (void)client;
-    (void)base;
-    (void)size;
-    return 0; /* mapped pages would count, and a file that shrinks would kill the process */
-}
-
-static void on_unmap(thandle_t client, void *base, toff_t size) {
-    (void)client;
-    (void)base;
-    (void)size;
-}
-
-static void forget_complaint(struct tiff_source *s) {
-    s->complained = false;
-    s->words[0] = '\0';
 }
 
 /* The status and text for what libtiff could not do; `place` is "header" or "row 7 of 9". */
@@ -153,7 +63,7 @@ static enum rfx_status failed(struct tiff_source *s, const char *place, struct r
         return rfx_fail(err, RFX_STATUS_IO, "%s: %s: %s", s->base.name, place,
                         strerror(s->file.error_number));
     return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: %s: %s", s->base.name, place,
-                    s->words[0] != '\0' ? s->words : "the file ends here");
+                    s->log.words[0] != '\0' ? s->log.words : "the file ends here");
 }
 
 static enum rfx_status failed_in_row(struct tiff_source *s, int64_t y, struct rfx_error *err) {
@@ -163,33 +73,15 @@ static enum rfx_status failed_in_row(struct tiff_source *s, int64_t y, struct rf
 }
 
 /* Opens one decoder and reads the directory into s->layout. */
-static enum rfx_status open_handle(struct tiff_source *s, struct handle *h, struct rfx_error *err) {
-    const char *name = s->base.name;
-    TIFFOpenOptions *options = s->lib.TIFFOpenOptionsAlloc();
-    if (options == NULL) return rfx_memory_fail(s->base.mem, name, HANDLE_BYTES, err);
-    s->lib.TIFFOpenOptionsSetErrorHandlerExtR(options, on_error, s);
-    s->lib.TIFFOpenOptionsSetWarningHandlerExtR(options, on_warning, s);
-    /* tables cannot be larger than the file; rows and tiles of small files can */
-    s->lib.TIFFOpenOptionsSetMaxSingleMemAlloc(options, 4 * s->file.bytes + ((int64_t)64 << 20));
-    forget_complaint(s);
-    s->in_header = true;
-    h->owner = s;
-    h->at = 0;
-    /* m: not mapped, c: strips stay as the file has them */
-    h->tif = s->lib.TIFFClientOpenExt("TIFF", "rmc", h, on_read, on_write, on_seek, on_close,
-                                      on_size, on_map, on_unmap, options);
-    s->lib.TIFFOpenOptionsFree(options);
-    s->in_header = false;
-    if (h->tif == NULL || s->complained) return failed(s, "header", err);
+static enum rfx_status open_handle(struct tiff_source *s, struct rfx_tiff_handle *h,
+                                   struct rfx_error *err) {
+    if (!rfx_tiff_handle_open(h, &s->lib, &s->file, &s->log)) return failed(s, "header", err);
     enum rfx_status status = rfx_tiff_layout_read(&s->lib, h->tif, &s->layout, err);
-    return status == RFX_OK ? status : rfx_fail_within(err, status, "%s", name);
+    return status == RFX_OK ? status : rfx_fail_within(err, status, "%s", s->base.name);
 }
 
 static void close_handles(struct tiff_source *s) {
-    for (int i = 0; i < MAX_PLANES; i++) {
-        if (s->handles[i].tif != NULL) s->lib.TIFFClose(s->handles[i].tif);
-        s->handles[i].tif = NULL;
-    }
+    for (int i = 0; i < MAX_PLANES; i++) rfx_tiff_handle_close(&s->handles[i], &s->lib);
 }
 
 static enum rfx_status open_handles(struct tiff_source *s, struct rfx_error *err) {
@@ -236,7 +128,7 @@ static enum rfx_status fetch_plain(struct tiff_source *s, int64_t y, int64_t x0,
     int64_t to = rfx_min_i64(rfx_min_i64(x1 - tile_x0, l->tile_w), from + CHUNK_COLS);
     int64_t offset = y % l->tile_h * rfx_tiff_layout_row_bytes(l, l->tile_w) +
                      rfx_tiff_layout_row_bytes(l, from);
-    forget_complaint(s);
+    rfx_tiff_log_clear(&s->log);
     for (int plane = 0; plane < s->n_planes; plane++) {
         if (!read_plain(s, strile_at(s, y, x0, plane), offset,
                         rfx_tiff_layout_row_bytes(l, to - from)))
@@ -257,10 +149,10 @@ static enum rfx_status decode_tile(struct tiff_source *s, int64_t y, int64_t x,
     size_t raw_row = (size_t)rfx_tiff_layout_row_bytes(l, l->tile_w);
     s->tile_row_of[column] = -1;
     for (int plane = 0; plane < s->n_planes; plane++) {
-        forget_complaint(s);
+        rfx_tiff_log_clear(&s->log);
         tmsize_t got = s->lib.TIFFReadEncodedTile(s->handles[0].tif, strile_at(s, y, x, plane),
                                                   s->raw, (tmsize_t)s->raw_bytes);
-        if (got != (tmsize_t)s->raw_bytes || s->complained) return failed_in_row(s, y, err);
+        if (got != (tmsize_t)s->raw_bytes || s->log.complained) return failed_in_row(s, y, err);
         for (int64_t row = 0; row < rows; row++)
             rfx_tiff_layout_convert(
                 l, s->raw + (size_t)row * raw_row, plane, cols,
@@ -273,10 +165,10 @@ static enum rfx_status decode_tile(struct tiff_source *s, int64_t y, int64_t x,
 static enum rfx_status decode_row(struct tiff_source *s, struct rfx_error *err) {
     unsigned char *to = s->cache + (size_t)(s->next_row % s->cache_rows) * s->row_bytes;
     for (int plane = 0; plane < s->n_planes && !s->broken; plane++) {
-        forget_complaint(s);
+        rfx_tiff_log_clear(&s->log);
         int result = s->lib.TIFFReadScanline(s->handles[plane].tif, s->raw, (uint32_t)s->next_row,
                                              (uint16_t)plane);
-        s->broken = result < 0 || s->complained;
+        s->broken = result < 0 || s->log.complained;
         if (!s->broken) rfx_tiff_layout_convert(&s->layout, s->raw, plane, s->layout.w, to);
     }
     if (s->broken) return failed_in_row(s, s->next_row, err);
