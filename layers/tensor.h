@@ -5,6 +5,7 @@
 #ifndef RFX_LAYERS_TENSOR_H
 #define RFX_LAYERS_TENSOR_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "layers/rect.h"
@@ -33,23 +34,28 @@ static inline struct rfx_tensor rfx_tensor_nhwc(int64_t c, int64_t h, int64_t w)
 
 /* The part `rect` of an NHWC tensor that is in memory (a PLAIN tensor: rect is 0,1,0,1).
  * Rows are contiguous: pixel (y, x) has its c floats at rfx_view_at(view, y, x). When ring_rows
- * is not 0, row y lives in slot y mod ring_rows. */
+ * is not 0, row y lives in slot y mod ring_rows. When fresh is not NULL, the rows from fresh_y0 on
+ * lie one after the other from there instead. */
 struct rfx_view {
     float *data;
     struct rfx_rect rect; /* full-map coordinates */
     int64_t c;            /* floats from one pixel to the next */
     int64_t row_stride;   /* floats from one row to the next */
     int64_t ring_rows;    /* 0: linear */
+    float *fresh;         /* NULL: none */
+    int64_t fresh_y0;
 };
 
 static inline float *rfx_view_at(const struct rfx_view *v, int64_t y, int64_t x) {
     int64_t row = v->ring_rows != 0 ? y % v->ring_rows : y - v->rect.y0;
+    if (v->fresh != NULL && y >= v->fresh_y0)
+        return v->fresh + (y - v->fresh_y0) * v->row_stride + (x - v->rect.x0) * v->c;
     return v->data + row * v->row_stride + (x - v->rect.x0) * v->c;
 }
 
 /* A densely packed view of `rect`. */
 static inline struct rfx_view rfx_view_dense(float *data, struct rfx_rect rect, int64_t c) {
-    struct rfx_view v = {data, rect, c, rfx_rect_cols(rect) * c, 0};
+    struct rfx_view v = {data, rect, c, rfx_rect_cols(rect) * c, 0, NULL, 0};
     return v;
 }
 #endif

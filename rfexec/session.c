@@ -47,17 +47,21 @@ static void unguard(const struct rfx_session *session, const struct rfx_buffer *
     __asan_unpoison_memory_region(session->arena + buffer->offset, buffer->bytes);
 }
 
+static void unguard_node(const struct rfx_session *session, int stage, int i) {
+    if (rfx_node_is_constant(&session->graph->nodes[i])) return;
+    unguard(session, rfx_plan_buffer(session->plan, stage, i));
+    unguard(session, &session->plan->stages[stage].nodes[i].fresh);
+}
+
 static void guard_step(const struct rfx_session *session, const struct rfx_step *step) {
     const struct rfx_node *node = &session->graph->nodes[step->node];
     const struct rfx_stage_node *how = &session->plan->stages[step->stage].nodes[step->node];
     guard_all(session);
     unguard(session, &how->packed);
     unguard(session, &how->buffer);
-    unguard(session, rfx_schedule_buffer(session->schedule, step->node));
-    if (step->kind == RFX_STEP_LOAD) return;
-    for (int k = 0; k < node->n_in; k++)
-        if (!rfx_node_is_constant(&session->graph->nodes[node->in[k]]))
-            unguard(session, rfx_schedule_buffer(session->schedule, node->in[k]));
+    unguard_node(session, step->stage, step->node);
+    if (step->kind == RFX_STEP_LOAD || step->kind == RFX_STEP_KEEP) return;
+    for (int k = 0; k < node->n_in; k++) unguard_node(session, step->stage, node->in[k]);
 }
 #else
 static void guard_all(const struct rfx_session *session) {
@@ -161,13 +165,15 @@ enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct r
 /* The part of a node's tensor that is in memory now. */
 static struct rfx_view node_view(const struct rfx_session *session, int i) {
     const struct rfx_node *node = &session->graph->nodes[i];
-    int64_t ring_rows;
-    struct rfx_rect rect = rfx_schedule_view_rect(session->schedule, i, &ring_rows);
-    unsigned char *base = rfx_node_is_constant(node)
-                              ? session->weights + session->packed_offset[i]
-                              : session->arena + rfx_schedule_buffer(session->schedule, i)->offset;
-    struct rfx_view view = rfx_view_dense((float *)(void *)base, rect, node->out.c);
-    view.ring_rows = ring_rows;
+    struct rfx_part part = rfx_schedule_part(session->schedule, i);
+    unsigned char *base = rfx_node_is_constant(node) ? session->weights + session->packed_offset[i]
+                                                     : session->arena + part.offset;
+    struct rfx_view view = rfx_view_dense((float *)(void *)base, part.rect, node->out.c);
+    view.ring_rows = part.ring_rows;
+    if (part.has_fresh) {
+        view.fresh = (float *)(void *)(session->arena + part.fresh_offset);
+        view.fresh_y0 = part.fresh_y0;
+    }
     return view;
 }
 
@@ -227,6 +233,17 @@ static void run_pool(struct rfx_session *session, const struct rfx_step *step) {
     }
 }
 
+/* Copies rows that outlive their step from where the step made them to the node's ring. */
+static void keep_rows(const struct rfx_session *session, const struct rfx_step *step) {
+    struct rfx_view from = node_view(session, step->node);
+    struct rfx_view to = from;
+    to.fresh = NULL;
+    size_t bytes = (size_t)from.row_stride * sizeof(float);
+    int64_t x0 = from.rect.x0;
+    for (int64_t y = step->rect.y0; y < step->rect.y1; y++)
+        memcpy(rfx_view_at(&to, y, x0), rfx_view_at(&from, y, x0), bytes);
+}
+
 /* Gives a part of an output to the sink. */
 static enum rfx_status emit(const struct rfx_session *session, const struct rfx_step *step,
                             struct rfx_error *err) {
@@ -257,25 +274,45 @@ static void count_bytes(size_t offset, size_t bytes, struct rfx_run_report *repo
     if (end > report->arena_high_water_bytes) report->arena_high_water_bytes = end;
 }
 
+/* Raises it to the end of the rows of a node that a step writes. */
+static void count_rows(const struct rfx_session *session, const struct rfx_step *step,
+                       struct rfx_run_report *report) {
+    struct rfx_part part = rfx_schedule_part(session->schedule, step->node);
+    const struct rfx_tensor *out = &session->graph->nodes[step->node].out;
+    size_t row_bytes = (size_t)(rfx_rect_cols(part.rect) * out->c) * sizeof(float);
+    bool fresh = part.has_fresh && step->kind != RFX_STEP_KEEP;
+    for (int64_t y = step->rect.y1 - 1; y >= step->rect.y0; y--) {
+        int64_t slot = fresh                 ? y - part.fresh_y0
+                       : part.ring_rows != 0 ? y % part.ring_rows
+                                             : y - part.rect.y0;
+        count_bytes(fresh ? part.fresh_offset : part.offset, (size_t)(slot + 1) * row_bytes,
+                    report);
+        if (fresh || part.ring_rows == 0) return; /* the last row ends highest */
+    }
+}
+
 static void count_step(const struct rfx_session *session, const struct rfx_step *step,
                        struct rfx_run_report *report) {
     const struct rfx_node *node = &session->graph->nodes[step->node];
-    if (step->kind == RFX_STEP_LOAD) {
-        const struct rfx_buffer *packed =
-            &session->plan->stages[step->stage].nodes[step->node].packed;
-        count_bytes(packed->offset, packed->bytes, report);
-        return;
+    const struct rfx_stage_node *how = &session->plan->stages[step->stage].nodes[step->node];
+    switch (step->kind) {
+        case RFX_STEP_LOAD:
+            count_bytes(how->packed.offset, how->packed.bytes, report);
+            return;
+        case RFX_STEP_POOL_BEGIN:
+        case RFX_STEP_POOL_ROWS:
+            count_bytes(how->buffer.offset, how->buffer.bytes, report);
+            return;
+        case RFX_STEP_RUN:
+            report->macs += rfx_op_macs(session->graph, node, step->rect);
+            break;
+        case RFX_STEP_KEEP:
+        case RFX_STEP_POOL_FINISH:
+            break;
+        case RFX_STEP_EMIT:
+            return;
     }
-    if (step->kind == RFX_STEP_POOL_BEGIN || step->kind == RFX_STEP_POOL_ROWS) {
-        const struct rfx_buffer *state = pool_state(session, step);
-        count_bytes(state->offset, state->bytes, report);
-        return;
-    }
-    int64_t ring_rows;
-    struct rfx_rect view = rfx_schedule_view_rect(session->schedule, step->node, &ring_rows);
-    count_bytes(rfx_schedule_buffer(session->schedule, step->node)->offset,
-                (size_t)(rfx_rect_area(view) * node->out.c) * sizeof(float), report);
-    if (step->kind == RFX_STEP_RUN) report->macs += rfx_op_macs(session->graph, node, step->rect);
+    count_rows(session, step, report);
 }
 
 static enum rfx_status prepare_source(const struct rfx_session *session, struct rfx_image *image,
@@ -303,6 +340,9 @@ static enum rfx_status run_step(struct rfx_session *session, struct rfx_image *i
         case RFX_STEP_POOL_ROWS:
         case RFX_STEP_POOL_FINISH:
             run_pool(session, step);
+            return RFX_OK;
+        case RFX_STEP_KEEP:
+            keep_rows(session, step);
             return RFX_OK;
         case RFX_STEP_EMIT:
             return emit(session, step, err);

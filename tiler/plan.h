@@ -24,6 +24,8 @@ struct rfx_stage_spec {
     int64_t tiles_y, tiles_x; /* TILED: grid over the targets' maps; STREAMED: 1 x strips; else 1 */
     int64_t band_rows;        /* STREAMED: image rows per step. WHOLE: 1: each node row by row, so
                                  that a map may be written over dead rows of its input; 0: at once */
+    bool tight;               /* STREAMED: a step's new rows lie in bytes that all nodes share, and
+                                 those that outlive the step are copied to their ring after it */
     int n_targets;
     const int *targets; /* nodes that the stage stores (of a global pool: its pixel) */
 };
@@ -45,6 +47,8 @@ struct rfx_buffer {
 struct rfx_stage_node {
     struct rfx_buffer buffer; /* LOCAL, EMITTED: the part at hand; POOLED: the sums */
     int64_t ring_rows;        /* rows of a ring; 0: the rows of the view, linear */
+    struct rfx_buffer fresh;  /* of a tight ring: the rows of the step; bytes 0: in the ring */
+    int last_reader;          /* of a tight ring: after this node the rows are copied */
     int64_t step_rows;        /* WHOLE, row by row: rows per step; 0: all at once */
     bool upwards;             /* row by row from the last rows to the first */
     struct rfx_buffer packed; /* packed constants when they are loaded by stage */
@@ -55,6 +59,7 @@ struct rfx_stage {
     int first, last;          /* nodes computed here lie in [first, last] */
     int64_t tiles_y, tiles_x; /* as in the spec, at most one tile per position */
     int64_t band_rows;
+    bool tight;
     enum rfx_node_place *places;  /* n_nodes */
     struct rfx_stage_node *nodes; /* n_nodes */
 };
@@ -99,6 +104,7 @@ struct rfx_plan_request {
     int64_t tiles_y, tiles_x; /* 0: the planner chooses. With band_rows: tiles_x strips */
     const char *split;        /* NULL: the planner chooses */
     int64_t band_rows;        /* > 0: stream, this many image rows a step */
+    bool tight;               /* with band_rows: as in the spec */
     bool row_by_row;          /* whole stages row by row, maps over dead rows of their inputs */
     bool weights_by_stage;    /* load packed constants by stage even where they could stay */
     bool emit_outputs;        /* outputs need not be stored where a stream makes them in order */

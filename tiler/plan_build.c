@@ -18,10 +18,10 @@ static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_er
     size_t stages = (size_t)c->max_stages;
     size_t inputs = 1;
     for (int i = 0; i < c->graph->n_nodes; i++) inputs += (size_t)c->graph->nodes[i].n_in;
-    c->record_capacity = (int)(3 * n * stages);
+    c->record_capacity = (int)(4 * n * stages);
     c->slide_capacity = (int)(inputs * stages);
     c->packed_bytes = rfx_memory_calloc(mem, n, sizeof *c->packed_bytes);
-    c->records = rfx_memory_calloc(mem, 3 * n * stages, sizeof *c->records);
+    c->records = rfx_memory_calloc(mem, 4 * n * stages, sizeof *c->records);
     c->slides = rfx_memory_calloc(mem, inputs * stages, sizeof *c->slides);
     c->upwards = rfx_memory_calloc(mem, inputs * stages, sizeof *c->upwards);
     c->live = rfx_memory_calloc(mem, (n + 1) * stages + 1, sizeof *c->live);
@@ -209,6 +209,7 @@ static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_cho
     stage->tiles_y = spec->tiles_y;
     stage->tiles_x = spec->tiles_x;
     stage->band_rows = spec->band_rows;
+    stage->tight = spec->tight;
     stage->first = stage->last = -1;
     for (int i = 0; i < graph->n_nodes; i++) {
         enum rfx_node_place place = choice->places[i];
@@ -219,7 +220,9 @@ static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_cho
         stage->last = i;
         bool local = place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED;
         if (spec->mode == RFX_STAGE_STREAMED && local)
-            stage->nodes[i].ring_rows = choice->rings[i].rows;
+            stage->nodes[i].ring_rows = spec->tight && !choice->rings[i].transient
+                                            ? choice->rings[i].kept
+                                            : choice->rings[i].rows;
         bool rows = rfx_op_def(graph->nodes[i].op)->spatial && graph->nodes[i].op != RFX_OP_INPUT;
         if (spec->mode == RFX_STAGE_WHOLE && spec->band_rows > 0 && rows)
             stage->nodes[i].step_rows = rfx_plan_step_rows(graph, i);
@@ -240,9 +243,13 @@ static void fill_buffers(struct rfx_plan_context *context,
                          const struct rfx_plan_candidate *candidate, struct rfx_plan *plan) {
     const struct rfx_graph *graph = context->graph;
     const struct rfx_record *records = context->records;
-    for (int r = 0; r < context->n_records; r++)
-        if (records[r].kind == RFX_RECORD_PACKED)
-            plan->stages[records[r].stage].nodes[records[r].node].packed = buffer_of(context, r);
+    for (int r = 0; r < context->n_records; r++) {
+        struct rfx_stage_node *node = &plan->stages[records[r].stage].nodes[records[r].node];
+        if (records[r].kind == RFX_RECORD_PACKED) node->packed = buffer_of(context, r);
+        if (records[r].kind != RFX_RECORD_FRESH) continue;
+        node->fresh = buffer_of(context, r);
+        node->last_reader = records[r].last - rfx_plan_count_steps(graph, records[r].stage);
+    }
     for (int s = 0; s < candidate->n_stages; s++) {
         struct rfx_stage *stage = &plan->stages[s];
         const int *local = context->local_records + (size_t)s * (size_t)graph->n_nodes;
@@ -353,8 +360,8 @@ static int describe_stage(const struct rfx_plan *plan, const struct rfx_stage *s
         case RFX_STAGE_STREAMED:
             if (stage->tiles_x > 1)
                 (void)snprintf(strips, sizeof strips, " in %lld strips", (long long)stage->tiles_x);
-            return snprintf(text, size, "to %s streamed%s, %lld image rows a step", to, strips,
-                            (long long)stage->band_rows);
+            return snprintf(text, size, "to %s streamed%s, %lld image rows a step%s", to, strips,
+                            (long long)stage->band_rows, stage->tight ? ", tight" : "");
         case RFX_STAGE_WHOLE:
             break;
     }

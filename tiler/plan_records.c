@@ -88,6 +88,13 @@ static void find_readers(const struct lister *l) {
     }
 }
 
+/* Whether a node's new rows and those that outlive their step lie apart. */
+static bool is_tight(const struct lister *l, int node) {
+    enum rfx_node_place place = l->choice->places[node];
+    bool local = place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED;
+    return local && l->choice->spec.tight && !l->choice->rings[node].transient;
+}
+
 /* Bytes of what a stage has at hand of a node that it does not store. */
 static size_t local_bytes(const struct lister *l, int node) {
     const struct rfx_stage_choice *choice = l->choice;
@@ -97,7 +104,9 @@ static size_t local_bytes(const struct lister *l, int node) {
         return rfx_global_pool_state_bytes(&l->graph->nodes[node]);
     int64_t cols = choice->cols != NULL ? choice->cols[node].max : out->w;
     if (choice->spec.mode == RFX_STAGE_TILED) elems = choice->rows[node].max * cols * out->c;
-    if (choice->spec.mode == RFX_STAGE_STREAMED) elems = choice->rings[node].rows * cols * out->c;
+    if (choice->spec.mode == RFX_STAGE_STREAMED)
+        elems = (is_tight(l, node) ? choice->rings[node].kept : choice->rings[node].rows) * cols *
+                out->c;
     return (size_t)elems * sizeof(float);
 }
 
@@ -164,6 +173,12 @@ static void list_node(const struct lister *l, int i) {
         c->stored_record[i] = add_record(l, RFX_RECORD_STORED, i, first, last,
                                          rfx_node_out_bytes(&l->graph->nodes[i]));
         return;
+    }
+    if (l->choice->spec.mode == RFX_STAGE_STREAMED && is_tight(l, i)) {
+        int64_t cols = l->choice->cols != NULL ? l->choice->cols[i].max : l->graph->nodes[i].out.w;
+        int64_t elems = l->choice->rings[i].fresh * cols * l->graph->nodes[i].out.c;
+        (void)add_record(l, RFX_RECORD_FRESH, i, l->begin + i, l->begin + c->last_reader[i],
+                         (size_t)elems * sizeof(float));
     }
     first = lasting ? l->begin : l->begin + i;
     last = lasting ? l->end : last;

@@ -29,6 +29,7 @@ static const int64_t band_choices[BANDS] = {128, 64, 32, 16, 8, 4, 2}; /* image 
 static const uint64_t band_costs[BANDS] = {100, 102, 108, 118, 135, 160, 200};
 static const int64_t strip_choices[STRIP_COUNTS] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48};
 #define ROWS_COST 3            /* percent, for whole stages that run row by row */
+#define TIGHT_COST 10          /* percent, for copying rows to their rings */
 #define LOAD_MACS_PER_BYTE 100 /* packing constants again, in the time of MACs */
 
 struct candidate {
@@ -36,6 +37,7 @@ struct candidate {
     int64_t band_rows, strips, tiles_y, tiles_x;
     bool row_by_row; /* its whole stages */
     bool weights_by_stage;
+    bool tight; /* its streams */
     uint64_t macs, cost;
     size_t bound; /* lower bound of the process peak */
 };
@@ -135,6 +137,7 @@ static enum rfx_status lay_out(struct search *search, const struct candidate *c,
         if (spec->mode == RFX_STAGE_STREAMED) {
             spec->band_rows = c->band_rows;
             spec->tiles_x = c->strips;
+            spec->tight = c->tight;
         }
         if (spec->mode == RFX_STAGE_TILED) {
             spec->tiles_y = c->tiles_y;
@@ -153,6 +156,7 @@ static uint64_t predicted_cost(const struct search *search, const struct candida
     for (int b = 0; b < BANDS && c->band_rows > 0; b++)
         if (c->band_rows <= band_choices[b]) percent = band_costs[b];
     if (c->row_by_row) percent += ROWS_COST;
+    if (c->tight) percent += TIGHT_COST;
     uint64_t cost = c->macs / 100 * percent;
     if (c->weights_by_stage) cost += (uint64_t)search->context.weights_bytes * LOAD_MACS_PER_BYTE;
     return cost;
@@ -181,18 +185,23 @@ static enum rfx_status push(struct search *search, const struct candidate *c,
 static enum rfx_status add_laid_out(struct search *search, struct candidate c, int n_stages,
                                     struct rfx_error *err) {
     const struct rfx_plan_request *request = search->context.request;
-    for (int way = 0; way < 4; way++) {
+    for (int way = 0; way < 8; way++) {
         c.row_by_row = (way & 1) != 0;
         c.weights_by_stage = (way & 2) != 0;
+        c.tight = (way & 4) != 0;
         bool rows_too = c.row_by_row && !request->row_by_row;
         bool weights_too = c.weights_by_stage && !request->weights_by_stage;
-        if ((request->row_by_row && !c.row_by_row) ||
+        bool tight_too = c.tight && !request->tight;
+        if ((request->row_by_row && !c.row_by_row) || (c.tight && c.band_rows == 0) ||
+            (request->tight && c.band_rows != 0 && !c.tight) ||
             (request->weights_by_stage && !c.weights_by_stage) ||
-            ((rows_too || weights_too) && request->memory_bytes == 0))
+            ((rows_too || weights_too || tight_too) && request->memory_bytes == 0))
             continue;
-        for (int s = 0; s < n_stages; s++)
-            if (search->choices[s].spec.mode == RFX_STAGE_WHOLE)
-                search->choices[s].spec.band_rows = c.row_by_row;
+        for (int s = 0; s < n_stages; s++) {
+            struct rfx_stage_spec *spec = &search->choices[s].spec;
+            if (spec->mode == RFX_STAGE_WHOLE) spec->band_rows = c.row_by_row;
+            spec->tight = spec->mode == RFX_STAGE_STREAMED && c.tight;
+        }
         struct rfx_plan_candidate candidate = as_candidate(search, n_stages, &c);
         c.macs = rfx_plan_count_macs(&search->context, &candidate);
         c.cost = predicted_cost(search, &c);

@@ -26,7 +26,15 @@ struct rfx_schedule {
     int64_t unit, n_units;
     int64_t stage_unit; /* units before this stage */
     struct rfx_stream stream;
-    int64_t *done;        /* of the stream, per node */
+    int64_t *done;       /* of the stream, per node */
+    int64_t *fresh_from; /* per node: rows from here on lie in its fresh buffer */
+    int n_fresh;         /* nodes whose rows of this step have not been copied yet */
+    int *fresh;          /* which */
+    int copied;          /* node of the copy just handed out; -1: none */
+    bool held;           /* a step of the stream waits for copies */
+    int held_node;
+    struct rfx_range held_rows;
+    int64_t held_step;
     struct rfx_rect emit; /* part of the node last computed that is to be handed out */
     int emit_node;        /* -1: none */
     int viewed_stage;     /* of the last step */
@@ -82,7 +90,10 @@ enum rfx_status rfx_schedule_create(const struct rfx_plan *plan, struct rfx_sche
     schedule->rows = rfx_memory_calloc(mem, n, sizeof *schedule->rows);
     schedule->cols = rfx_memory_calloc(mem, n, sizeof *schedule->cols);
     schedule->done = rfx_memory_calloc(mem, n, sizeof *schedule->done);
-    if (schedule->rows == NULL || schedule->cols == NULL || schedule->done == NULL) {
+    schedule->fresh_from = rfx_memory_calloc(mem, n, sizeof *schedule->fresh_from);
+    schedule->fresh = rfx_memory_calloc(mem, n, sizeof *schedule->fresh);
+    if (schedule->rows == NULL || schedule->cols == NULL || schedule->done == NULL ||
+        schedule->fresh_from == NULL || schedule->fresh == NULL) {
         rfx_schedule_free(schedule);
         return rfx_memory_fail(mem, "schedule regions", n * sizeof *schedule->rows, err);
     }
@@ -98,6 +109,8 @@ void rfx_schedule_free(struct rfx_schedule *schedule) {
     rfx_memory_release(schedule->plan->mem, schedule->rows);
     rfx_memory_release(schedule->plan->mem, schedule->cols);
     rfx_memory_release(schedule->plan->mem, schedule->done);
+    rfx_memory_release(schedule->plan->mem, schedule->fresh_from);
+    rfx_memory_release(schedule->plan->mem, schedule->fresh);
     rfx_memory_release(schedule->plan->mem, schedule);
 }
 
@@ -151,6 +164,15 @@ static bool make_step(struct rfx_schedule *schedule, int node, struct rfx_rect r
     return true;
 }
 
+static void begin_stream(struct rfx_schedule *schedule, const struct rfx_stage *stage) {
+    const struct rfx_graph *graph = schedule->plan->graph;
+    rfx_stream_begin(&schedule->stream, graph, stage->places, stage->band_rows, schedule->done);
+    for (int i = 0; i < graph->n_nodes; i++) schedule->fresh_from[i] = 0;
+    schedule->n_fresh = 0;
+    schedule->copied = -1;
+    schedule->held = false;
+}
+
 static void enter_tile(struct rfx_schedule *schedule, const struct rfx_stage *stage) {
     const struct rfx_graph *graph = schedule->plan->graph;
     rfx_stage_regions(graph, stage->places, RFX_AXIS_COLS, stage->tiles_x, schedule->tile_x,
@@ -159,7 +181,7 @@ static void enter_tile(struct rfx_schedule *schedule, const struct rfx_stage *st
         rfx_stage_regions(graph, stage->places, RFX_AXIS_ROWS, stage->tiles_y, schedule->tile_y,
                           schedule->rows);
     else
-        rfx_stream_begin(&schedule->stream, graph, stage->places, stage->band_rows, schedule->done);
+        begin_stream(schedule, stage);
     schedule->tile_ready = true;
 }
 
@@ -248,25 +270,46 @@ static struct rfx_range strip_cols(const struct rfx_schedule *schedule,
     return stage->tiles_x == 1 ? full : schedule->cols[node].clamped;
 }
 
-static bool next_streamed(struct rfx_schedule *schedule, const struct rfx_stage *stage,
-                          struct rfx_step *step) {
-    const struct rfx_graph *graph = schedule->plan->graph;
-    if (schedule->emit_node >= 0) {
-        step->node = schedule->emit_node;
-        step->rect = schedule->emit;
-        step->kind = RFX_STEP_EMIT;
-        schedule->emit_node = -1;
-        return !rfx_rect_is_empty(step->rect);
+/* After a copy all rows of the node lie in its ring. */
+static void end_copy(struct rfx_schedule *schedule) {
+    if (schedule->copied >= 0)
+        schedule->fresh_from[schedule->copied] = schedule->done[schedule->copied];
+    schedule->copied = -1;
+}
+
+/* Copies of rows that outlive their step, for nodes whose last reader has had its turn before the
+ * held step. */
+static bool next_copy(struct rfx_schedule *schedule, const struct rfx_stage *stage,
+                      struct rfx_step *step) {
+    for (int f = 0; f < schedule->n_fresh; f++) {
+        int node = schedule->fresh[f];
+        bool same_step = schedule->stream.step == schedule->held_step;
+        if (same_step && stage->nodes[node].last_reader >= schedule->held_node) continue;
+        schedule->fresh[f] = schedule->fresh[--schedule->n_fresh];
+        int64_t from = rfx_stream_keep_from(&schedule->stream, node);
+        from = rfx_max_i64(from, schedule->fresh_from[node]);
+        step->kind = RFX_STEP_KEEP;
+        step->node = node;
+        step->rect = rfx_rect_from_ranges((struct rfx_range){from, schedule->done[node]},
+                                          strip_cols(schedule, stage, node));
+        schedule->copied = node;
+        if (!rfx_rect_is_empty(step->rect)) return true;
+        end_copy(schedule);
+        f = -1; /* the list has changed */
     }
-    if (!schedule->tile_ready) enter_tile(schedule, stage);
-    struct rfx_range rows;
-    int node;
-    if (!rfx_stream_next(&schedule->stream, &node, &rows)) {
-        schedule->tile_ready = false;
-        schedule->restart = true;
-        if (++schedule->tile_x == stage->tiles_x) schedule->phase++;
-        schedule->unit = schedule->stage_unit + schedule->tile_x * image_rows(graph);
-        return false;
+    return false;
+}
+
+/* The next step of the stream, once the copies before it are made. */
+static bool next_of_stream(struct rfx_schedule *schedule, const struct rfx_stage *stage,
+                           struct rfx_step *step) {
+    const struct rfx_graph *graph = schedule->plan->graph;
+    int node = schedule->held_node;
+    struct rfx_range rows = schedule->held_rows;
+    schedule->held = false;
+    if (stage->nodes[node].fresh.bytes != 0) {
+        schedule->fresh_from[node] = rows.lo;
+        schedule->fresh[schedule->n_fresh++] = node;
     }
     if (is_pooled(stage, node) || stage->places[node] == RFX_PLACE_EMITTED) {
         struct rfx_range own = rfx_stage_target_range(
@@ -279,6 +322,35 @@ static bool next_streamed(struct rfx_schedule *schedule, const struct rfx_stage 
     if (node == graph->input) schedule->unit += rfx_range_size(rows);
     return make_step(schedule, node, rfx_rect_from_ranges(rows, strip_cols(schedule, stage, node)),
                      step);
+}
+
+static bool next_streamed(struct rfx_schedule *schedule, const struct rfx_stage *stage,
+                          struct rfx_step *step) {
+    if (schedule->emit_node >= 0) {
+        step->node = schedule->emit_node;
+        step->rect = schedule->emit;
+        step->kind = RFX_STEP_EMIT;
+        schedule->emit_node = -1;
+        return !rfx_rect_is_empty(step->rect);
+    }
+    if (!schedule->tile_ready) enter_tile(schedule, stage);
+    end_copy(schedule);
+    if (!schedule->held) {
+        schedule->held_step = schedule->stream.step;
+        if (!rfx_stream_next(&schedule->stream, &schedule->held_node, &schedule->held_rows)) {
+            schedule->tile_ready = false;
+            schedule->restart = true;
+            if (++schedule->tile_x == stage->tiles_x) schedule->phase++;
+            schedule->unit =
+                schedule->stage_unit + schedule->tile_x * image_rows(schedule->plan->graph);
+            return false;
+        }
+        schedule->held = true;
+        schedule->done[schedule->held_node] = schedule->held_rows.lo; /* until its turn */
+    }
+    if (next_copy(schedule, stage, step)) return true;
+    schedule->done[schedule->held_node] = schedule->held_rows.hi;
+    return next_of_stream(schedule, stage, step);
 }
 
 static bool next_in_body(struct rfx_schedule *schedule, struct rfx_step *step) {
@@ -320,23 +392,30 @@ bool rfx_schedule_next(struct rfx_schedule *schedule, struct rfx_step *step) {
     return false;
 }
 
-struct rfx_rect rfx_schedule_view_rect(const struct rfx_schedule *schedule, int node,
-                                       int64_t *ring_rows) {
-    const struct rfx_stage *stage = &schedule->plan->stages[schedule->viewed_stage];
-    const struct rfx_node *n = &schedule->plan->graph->nodes[node];
+struct rfx_part rfx_schedule_part(const struct rfx_schedule *schedule, int node) {
+    const struct rfx_plan *plan = schedule->plan;
+    const struct rfx_stage *stage = &plan->stages[schedule->viewed_stage];
+    const struct rfx_stage_node *how = &stage->nodes[node];
+    const struct rfx_node *n = &plan->graph->nodes[node];
     enum rfx_node_place place = stage->places[node];
     bool local = place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED;
-    *ring_rows = 0;
-    if (!local || stage->mode == RFX_STAGE_WHOLE) return rfx_node_full_rect(n);
-    if (stage->mode == RFX_STAGE_TILED)
-        return rfx_rect_from_ranges(schedule->rows[node].clamped, schedule->cols[node].clamped);
-    int64_t rows = stage->nodes[node].ring_rows;
+    struct rfx_part part = {
+        .rect = rfx_node_full_rect(n),
+        .offset = rfx_plan_buffer(plan, schedule->viewed_stage, node)->offset,
+    };
+    if (!local || stage->mode == RFX_STAGE_WHOLE) return part;
+    if (stage->mode == RFX_STAGE_TILED) {
+        part.rect =
+            rfx_rect_from_ranges(schedule->rows[node].clamped, schedule->cols[node].clamped);
+        return part;
+    }
     int64_t done = schedule->done[node];
-    struct rfx_range kept = {rfx_max_i64(done - rows, 0), done};
-    *ring_rows = rows;
-    return rfx_rect_from_ranges(kept, strip_cols(schedule, stage, node));
-}
-
-const struct rfx_buffer *rfx_schedule_buffer(const struct rfx_schedule *schedule, int node) {
-    return rfx_plan_buffer(schedule->plan, schedule->viewed_stage, node);
+    part.ring_rows = how->ring_rows;
+    part.has_fresh = how->fresh.bytes != 0;
+    part.fresh_y0 = part.has_fresh ? schedule->fresh_from[node] : done;
+    part.fresh_offset = how->fresh.offset;
+    struct rfx_range there = {rfx_max_i64(part.fresh_y0 - how->ring_rows, 0), done};
+    if (!part.has_fresh) there.lo = rfx_max_i64(done - how->ring_rows, 0);
+    part.rect = rfx_rect_from_ranges(there, strip_cols(schedule, stage, node));
+    return part;
 }

@@ -15,6 +15,7 @@ enum rfx_step_kind {
     RFX_STEP_POOL_BEGIN,  /* make the pool's state that of no pixels */
     RFX_STEP_POOL_ROWS,   /* add `rect` of the node's input to its state */
     RFX_STEP_POOL_FINISH, /* write the pooled pixel from the state */
+    RFX_STEP_KEEP,        /* copy `rect` of the node from its fresh rows to its ring */
     RFX_STEP_EMIT,        /* hand out `rect` of the node, just computed */
 };
 
@@ -38,11 +39,15 @@ void rfx_schedule_rewind(struct rfx_schedule *schedule);
 /* The next step, or false at the end. Steps with empty rectangles are skipped. */
 bool rfx_schedule_next(struct rfx_schedule *schedule, struct rfx_step *step);
 
-/* What part of `node` is in memory in the stage of the last step: the rectangle of its view, and
- * the rows of its ring (0: linear). At the end: in the last stage. */
-struct rfx_rect rfx_schedule_view_rect(const struct rfx_schedule *schedule, int node,
-                                       int64_t *ring_rows);
+/* What of a node is in memory while the last step runs (after the end: in the last stage). */
+struct rfx_part {
+    struct rfx_rect rect; /* in the node's full map */
+    size_t offset;        /* in the arena, of the first row, or of the ring */
+    int64_t ring_rows;    /* 0: linear */
+    bool has_fresh;       /* rows from fresh_y0 on lie at fresh_offset */
+    int64_t fresh_y0;
+    size_t fresh_offset;
+};
 
-/* Where that part lies in the arena. */
-const struct rfx_buffer *rfx_schedule_buffer(const struct rfx_schedule *schedule, int node);
+struct rfx_part rfx_schedule_part(const struct rfx_schedule *schedule, int node);
 #endif

@@ -110,6 +110,18 @@ static int64_t first_needed(const struct rfx_stream *stream, int consumer, int k
     return in.lo < in.hi ? in.lo : extent;
 }
 
+int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node) {
+    const struct rfx_graph *graph = stream->graph;
+    int64_t keep_from = graph->nodes[node].out.h;
+    for (int c = node + 1; c <= stream->last; c++) {
+        if (!rfx_place_is_computed(stream->places[c])) continue;
+        for (int k = 0; k < graph->nodes[c].n_in; k++)
+            if (graph->nodes[c].in[k] == node)
+                keep_from = rfx_min_i64(keep_from, first_needed(stream, c, k));
+    }
+    return keep_from;
+}
+
 /* Between two steps: fills keep_from per node and notes which rows have outlived their step. */
 static void look_at_step(const struct rfx_stream *stream, struct rfx_stream_ring *rings) {
     const struct rfx_graph *graph = stream->graph;
@@ -122,8 +134,11 @@ static void look_at_step(const struct rfx_stream *stream, struct rfx_stream_ring
             in->keep_from = rfx_min_i64(in->keep_from, first_needed(stream, c, k));
         }
     }
-    for (int i = stream->first; i <= stream->last; i++)
-        if (rings[i].keep_from < stream->done[i]) rings[i].transient = false;
+    for (int i = stream->first; i <= stream->last; i++) {
+        if (rings[i].keep_from >= stream->done[i]) continue;
+        rings[i].transient = false;
+        rings[i].kept = rfx_max_i64(rings[i].kept, stream->done[i] - rings[i].keep_from);
+    }
 }
 
 void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
@@ -131,7 +146,7 @@ void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place
     struct rfx_stream stream;
     rfx_stream_begin(&stream, graph, places, band_rows, done);
     for (int i = 0; i < graph->n_nodes; i++) {
-        rings[i].rows = rings[i].computed = rings[i].keep_from = 0;
+        rings[i] = (struct rfx_stream_ring){0};
         rings[i].transient = true;
     }
     look_at_step(&stream, rings);
@@ -147,6 +162,7 @@ void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place
         }
         int64_t first = rfx_min_i64(rings[node].keep_from, rows.lo);
         rings[node].rows = rfx_max_i64(rings[node].rows, rows.hi - first);
+        rings[node].fresh = rfx_max_i64(rings[node].fresh, rows.hi - rows.lo);
     }
     for (int i = stream.first; i <= stream.last; i++)
         if (rfx_place_is_computed(places[i])) rings[i].computed = done[i];

@@ -31,9 +31,14 @@ void rfx_stream_begin(struct rfx_stream *stream, const struct rfx_graph *graph,
  * count as computed from the return on. */
 bool rfx_stream_next(struct rfx_stream *stream, int *node, struct rfx_range *rows);
 
+/* First row of a node that the stage still reads after what has been done; its height when none. */
+int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node);
+
 /* What a node's rows need while they wait. */
 struct rfx_stream_ring {
     int64_t rows;      /* most rows that are alive at a time */
+    int64_t kept;      /* most rows that outlive a step */
+    int64_t fresh;     /* most rows that a step makes */
     bool transient;    /* no row outlives the step that made it */
     int64_t computed;  /* rows in all: fewer than the map's where nobody needs the last ones */
     int64_t keep_from; /* scratch of the measurement */

@@ -153,6 +153,7 @@ static bool run_random_stages(struct one_case *c, struct test_rng *rng) {
         if (spec->mode == RFX_STAGE_TILED) spec->tiles_y = test_rng_int(rng, 1, 5);
         if (spec->mode != RFX_STAGE_WHOLE) spec->tiles_x = test_rng_int(rng, 1, 5);
         if (spec->mode == RFX_STAGE_STREAMED) spec->band_rows = test_rng_int(rng, 1, 9);
+        spec->tight = spec->mode == RFX_STAGE_STREAMED && test_rng_chance(rng, 50);
         if (spec->mode == RFX_STAGE_WHOLE) spec->band_rows = test_rng_int(rng, 0, 1);
         int wanted = (int)test_rng_int(rng, 1, 3);
         for (int t = 0; t < wanted && from < c->graph->n_nodes; t++) {
@@ -206,6 +207,7 @@ static void run_all_plans(struct one_case *c, struct test_rng *rng, int *random_
         c->request.split = c->graph->nodes[split].name;
         c->request.band_rows = test_rng_int(rng, 1, 12);
         if (test_rng_chance(rng, 50)) c->request.tiles_x = test_rng_int(rng, 1, 6);
+        c->request.tight = test_rng_chance(rng, 50);
         (void)run_request(c);
         c->request = plain;
         c->request.memory_bytes = untiled - (size_t)test_rng_int(rng, 1, 64) * 1024;

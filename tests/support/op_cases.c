@@ -63,7 +63,8 @@ enum rfx_status op_case_add(struct op_case *c, const struct rfx_node *node) {
     return rfx_graph_add(c->graph, &copy, &c->index, &c->err);
 }
 
-/* A view of `rect` with margins inside the map of h x w, or a ring of at least its rows; NaN
+/* A view of `rect` with margins inside the map of h x w, or a ring of at least its rows, the last
+ * rows perhaps at a place of their own; NaN
  * wherever `values` (NULL: nowhere) was not copied in. *elems: of its buffer. */
 static struct rfx_view make_view(struct op_case *c, const struct rfx_tensor *t,
                                  struct rfx_rect rect, const float *values, int64_t *elems) {
@@ -75,10 +76,14 @@ static struct rfx_view make_view(struct op_case *c, const struct rfx_tensor *t,
         wide = rfx_rect_intersect(wide, full);
     }
     int64_t rows = rfx_rect_rows(wide), row = rfx_rect_cols(wide) * t->c;
-    struct rfx_view v = {NULL, wide, t->c, row + test_rng_int(&c->rng, 0, 1) * 5, 0};
+    struct rfx_view v = {
+        .rect = wide, .c = t->c, .row_stride = row + test_rng_int(&c->rng, 0, 1) * 5};
     if (test_rng_chance(&c->rng, 50)) v.ring_rows = rows = rows + test_rng_int(&c->rng, 0, 3);
-    *elems = rows * v.row_stride;
+    bool fresh = test_rng_chance(&c->rng, 40);
+    if (fresh) v.fresh_y0 = test_rng_int(&c->rng, wide.y0, wide.y1);
+    *elems = (rows + (fresh ? wide.y1 - v.fresh_y0 : 0)) * v.row_stride;
     v.data = test_floats(*elems);
+    if (fresh) v.fresh = v.data + rows * v.row_stride;
     for (int64_t y = rect.y0; values != NULL && !rfx_rect_is_empty(rect) && y < rect.y1; y++)
         memcpy(rfx_view_at(&v, y, rect.x0), values + (y * t->w + rect.x0) * t->c,
                (size_t)(rfx_rect_cols(rect) * t->c) * sizeof(float));

@@ -61,24 +61,25 @@ static bool check_bytes(struct state *s, int node, const struct rfx_buffer *buff
     return true;
 }
 
-/* Bytes of row y in a node's view. */
-static size_t row_at(const struct state *s, int node, struct rfx_rect view, int64_t ring, int64_t y,
-                     size_t *bytes) {
-    *bytes = (size_t)(rfx_rect_cols(view) * s->graph->nodes[node].out.c) * sizeof(float);
-    int64_t slot = ring != 0 ? y % ring : y - view.y0;
-    return rfx_schedule_buffer(s->schedule, node)->offset + (size_t)slot * *bytes;
+/* Bytes of row y in what is at hand of a node; fresh: where the step makes it. */
+static size_t row_at(const struct state *s, int node, const struct rfx_part *part, bool fresh,
+                     int64_t y, size_t *bytes) {
+    *bytes = (size_t)(rfx_rect_cols(part->rect) * s->graph->nodes[node].out.c) * sizeof(float);
+    if (fresh && part->has_fresh && y >= part->fresh_y0)
+        return part->fresh_offset + (size_t)(y - part->fresh_y0) * *bytes;
+    int64_t slot = part->ring_rows != 0 ? y % part->ring_rows : y - part->rect.y0;
+    return part->offset + (size_t)slot * *bytes;
 }
 
 static bool check_rows_there(const struct state *s, int node, int in, struct rfx_rect need) {
-    int64_t ring;
-    struct rfx_rect view = rfx_schedule_view_rect(s->schedule, in, &ring);
-    if (!rfx_rect_contains(view, need))
+    struct rfx_part part = rfx_schedule_part(s->schedule, in);
+    if (!rfx_rect_contains(part.rect, need))
         return complain(s, node, "reads outside a view", need.y0, need.y1);
     for (int64_t y = need.y0; y < need.y1; y++) {
         const struct claim *c = &s->rows[in][y];
         size_t bytes;
-        size_t begin = row_at(s, in, view, ring, y, &bytes);
-        if (!c->valid || c->begin != begin || c->x0 != view.x0)
+        size_t begin = row_at(s, in, &part, true, y, &bytes);
+        if (!c->valid || c->begin != begin || c->x0 != part.rect.x0)
             return complain(s, node, "reads a row that is not there", in, y);
         if (need.x0 < c->cols.lo || need.x1 > c->cols.hi)
             return complain(s, node, "reads columns that were not made", in, y);
@@ -101,27 +102,33 @@ static bool check_reads(const struct state *s, const struct rfx_step *step) {
     return true;
 }
 
+/* The buffer that holds a row which the step writes. */
+static const struct rfx_buffer *written_buffer(const struct state *s, const struct rfx_step *step) {
+    const struct rfx_stage_node *how = &s->plan->stages[step->stage].nodes[step->node];
+    bool fresh = how->fresh.bytes != 0 && step->kind != RFX_STEP_KEEP;
+    return fresh ? &how->fresh : rfx_plan_buffer(s->plan, step->stage, step->node);
+}
+
 /* Writes the step's rows, after the inputs of the same step were found in place. */
 static bool apply_write(struct state *s, const struct rfx_step *step) {
-    const struct rfx_node *node = &s->graph->nodes[step->node];
-    const struct rfx_buffer *buffer = rfx_schedule_buffer(s->schedule, step->node);
-    int64_t ring;
-    struct rfx_rect view = rfx_schedule_view_rect(s->schedule, step->node, &ring);
-    size_t view_bytes = (size_t)(rfx_rect_area(view) * node->out.c) * sizeof(float);
-    if (!rfx_rect_contains(view, step->rect))
+    struct rfx_part part = rfx_schedule_part(s->schedule, step->node);
+    const struct rfx_buffer *buffer = written_buffer(s, step);
+    if (!rfx_rect_contains(part.rect, step->rect))
         return complain(s, step->node, "writes outside its view", step->rect.y0, step->rect.y1);
-    if (!check_bytes(s, step->node, buffer, view_bytes)) return false;
     for (int64_t y = step->rect.y0; y < step->rect.y1; y++) {
         struct claim *c = &s->rows[step->node][y];
         size_t bytes;
-        size_t begin = row_at(s, step->node, view, ring, y, &bytes);
-        bool continues = c->valid && c->begin == begin && c->x0 == view.x0;
+        size_t begin = row_at(s, step->node, &part, step->kind != RFX_STEP_KEEP, y, &bytes);
+        if (begin < buffer->offset ||
+            !check_bytes(s, step->node, buffer, begin - buffer->offset + bytes))
+            return false;
+        bool continues = c->valid && c->begin == begin && c->x0 == part.rect.x0;
         bool touches = continues && step->rect.x0 <= c->cols.hi && step->rect.x1 >= c->cols.lo;
         overwrite(s, begin, begin + bytes, step->node, y, y + 1);
         struct rfx_range cols = {step->rect.x0, step->rect.x1};
         if (touches && c->cols.lo < cols.lo) cols.lo = c->cols.lo;
         if (touches && c->cols.hi > cols.hi) cols.hi = c->cols.hi;
-        *c = (struct claim){true, begin, begin + bytes, cols, view.x0};
+        *c = (struct claim){true, begin, begin + bytes, cols, part.rect.x0};
     }
     return true;
 }
@@ -166,7 +173,7 @@ static bool apply_state(struct state *s, const struct rfx_step *step) {
  * writes and from each other. */
 static bool check_states_apart(const struct state *s, const struct rfx_step *step) {
     const struct rfx_stage *stage = &s->plan->stages[step->stage];
-    const struct rfx_buffer *mine = rfx_schedule_buffer(s->schedule, step->node);
+    const struct rfx_buffer *mine = written_buffer(s, step);
     for (int i = stage->first; i <= stage->last; i++) {
         const struct rfx_buffer *held[2] = {&stage->nodes[i].packed, &stage->nodes[i].buffer};
         bool pool = stage->places[i] == RFX_PLACE_POOLED;
@@ -190,6 +197,8 @@ static bool apply_step(struct state *s, const struct rfx_step *step) {
         case RFX_STEP_POOL_ROWS:
         case RFX_STEP_POOL_FINISH:
             return apply_state(s, step);
+        case RFX_STEP_KEEP:
+            return check_rows_there(s, step->node, step->node, step->rect) && apply_write(s, step);
         case RFX_STEP_EMIT:
             s->emitted[step->node] += rfx_rect_area(step->rect);
             return check_rows_there(s, step->node, step->node, step->rect);

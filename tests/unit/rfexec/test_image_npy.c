@@ -54,7 +54,7 @@ static void delivers_planes_as_pixels(void **state) {
         assert_int_equal(t.fixed_bytes, rfx_memory_high_water_bytes(mem));
         struct rfx_rect rect = rfx_rect_make(0, 3, 3, 8997);
         float *data = calloc(3 * 9000 * 7, sizeof *data);
-        struct rfx_view view = {data, rfx_rect_full(3, 9000), 7, 9000 * 7, 0}; /* wider pixels */
+        struct rfx_view view = rfx_view_dense(data, rfx_rect_full(3, 9000), 7); /* wider pixels */
         assert_int_equal(rfx_image_read(image, rect, &view, &err), RFX_OK);
         for (int64_t y = 0; y < 3; y++)
             for (int64_t x = 0; x < 9000; x++)
