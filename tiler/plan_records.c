@@ -205,8 +205,8 @@ static size_t map_row_bytes(const struct rfx_node *n) {
     return (size_t)(n->out.w * n->out.c) * sizeof(float);
 }
 
-/* Distances of input k's map and the node's: see struct rfx_slide. */
-static void measure_slide(const struct rfx_graph *graph, int node, int k, struct rfx_slide *slide) {
+void rfx_plan_measure_slide(const struct rfx_graph *graph, int node, int k,
+                            struct rfx_slide *slide) {
     const struct rfx_node *n = &graph->nodes[node];
     const struct rfx_node *in = &graph->nodes[n->in[k]];
     int64_t step = rfx_plan_step_rows(graph, node);
@@ -229,16 +229,15 @@ static void measure_slide(const struct rfx_graph *graph, int node, int k, struct
     slide->up = rfx_align_up((size_t)up) + RFX_RED_ZONE_BYTES;
 }
 
-/* Adds a slide, or widens the one that the two records already have at this node. */
-static void add_slide(struct rfx_plan_context *c, const struct rfx_slide *slide) {
-    for (int s = 0; s < c->n_slides; s++) {
-        struct rfx_slide *have = &c->slides[s];
+void rfx_plan_add_slide(struct rfx_slide *slides, int *n_slides, const struct rfx_slide *slide) {
+    for (int s = 0; s < *n_slides; s++) {
+        struct rfx_slide *have = &slides[s];
         if (have->before != slide->before || have->after != slide->after) continue;
         if (slide->down > have->down) have->down = slide->down;
         if (slide->up > have->up) have->up = slide->up;
         return;
     }
-    c->slides[c->n_slides++] = *slide;
+    slides[(*n_slides)++] = *slide;
 }
 
 /* Which inputs die row by row while node i is made. */
@@ -254,8 +253,8 @@ static void list_slides(const struct lister *l, int i) {
         if (before < 0 || before == after || c->records[before].last != step) continue;
         if (l->graph->nodes[n->in[k]].out.layout != RFX_LAYOUT_NHWC) continue;
         struct rfx_slide slide = {.before = before, .after = after, .stage = l->stage, .node = i};
-        measure_slide(l->graph, i, k, &slide);
-        add_slide(c, &slide);
+        rfx_plan_measure_slide(l->graph, i, k, &slide);
+        rfx_plan_add_slide(c->slides, &c->n_slides, &slide);
     }
 }
 
