@@ -87,11 +87,25 @@ static bool check_rows_there(const struct state *s, int node, int in, struct rfx
     return true;
 }
 
-static bool check_reads(const struct state *s, const struct rfx_step *step) {
+/* Whether the step's result takes the place of input k, element by element. */
+static bool is_in_place(const struct state *s, const struct rfx_step *step, int k) {
+    const struct rfx_node *n = &s->graph->nodes[step->node];
+    const struct rfx_op_def *def = rfx_op_def(n->op);
+    if (def->in_place == NULL || !def->in_place(s->graph, n, k)) return false;
+    struct rfx_part out = rfx_schedule_part(s->schedule, step->node);
+    struct rfx_part in = rfx_schedule_part(s->schedule, n->in[k]);
+    size_t bytes;
+    return row_at(s, n->in[k], &in, true, step->rect.y0, &bytes) ==
+           row_at(s, step->node, &out, true, step->rect.y0, &bytes);
+}
+
+/* Whether all that a step reads is there; `written`: what has been written over in place need not
+ * be any more. */
+static bool check_reads(const struct state *s, const struct rfx_step *step, bool written) {
     const struct rfx_node *node = &s->graph->nodes[step->node];
     for (int k = 0; k < node->n_in; k++) {
         const struct rfx_node *in = &s->graph->nodes[node->in[k]];
-        if (rfx_node_is_constant(in)) continue;
+        if (rfx_node_is_constant(in) || (written && is_in_place(s, step, k))) continue;
         struct rfx_rect need = step->kind == RFX_STEP_POOL_ROWS
                                    ? step->rect
                                    : rfx_op_in_rect(s->graph, node, k, step->rect);
@@ -133,9 +147,10 @@ static bool apply_write(struct state *s, const struct rfx_step *step) {
     return true;
 }
 
-/* What the op still has to read of its inputs after this step must not have been written over by
- * it: row by row stages are the reason. */
+/* What the op reads in this step, or still has to read after it, must not have been written over by
+ * it: row by row stages are the reason for the latter. */
 static bool check_inputs_survive(const struct state *s, const struct rfx_step *step) {
+    if (!check_reads(s, step, true)) return false;
     const struct rfx_stage *stage = &s->plan->stages[step->stage];
     const struct rfx_stage_node *how = &stage->nodes[step->node];
     if (how->step_rows == 0) return true;
@@ -146,7 +161,7 @@ static bool check_inputs_survive(const struct state *s, const struct rfx_step *s
         rest.y0 = step->rect.y1;
     struct rfx_step later = *step;
     later.rect = rest;
-    return rfx_rect_is_empty(rest) || check_reads(s, &later);
+    return rfx_rect_is_empty(rest) || check_reads(s, &later, false);
 }
 
 static bool apply_state(struct state *s, const struct rfx_step *step) {
@@ -161,7 +176,7 @@ static bool apply_state(struct state *s, const struct rfx_step *step) {
     }
     if (step->kind == RFX_STEP_POOL_ROWS) {
         s->pooled[step->node] += rfx_rect_area(step->rect);
-        if (!check_reads(s, step)) return false;
+        if (!check_reads(s, step, false)) return false;
     }
     if (step->kind == RFX_STEP_POOL_BEGIN) s->pooled[step->node] = 0;
     if (!check_bytes(s, step->node, buffer, buffer->bytes)) return false;
@@ -206,7 +221,7 @@ static bool apply_step(struct state *s, const struct rfx_step *step) {
             break;
     }
     s->macs += rfx_op_macs(s->graph, &s->graph->nodes[step->node], step->rect);
-    return check_reads(s, step) && check_states_apart(s, step) && apply_write(s, step) &&
+    return check_reads(s, step, false) && check_states_apart(s, step) && apply_write(s, step) &&
            check_inputs_survive(s, step);
 }
 
