@@ -1,4 +1,4 @@
-/* When each row of each map is made and last read. */
+/* Distances of slides, and when each row of each map is made and last read. */
 #include "tiler/placement_rows.h"
 
 #include <string.h>
@@ -7,7 +7,46 @@
 #include "layers/op.h"
 #include "rf_analysis/analysis.h"
 #include "rf_analysis/regions.h"
+#include "tiler/placement_slides.h"
 #include "tiler/plan_build.h"
+
+static size_t map_row_bytes(const struct rfx_node *n) {
+    return (size_t)(n->out.w * n->out.c) * sizeof(float);
+}
+
+void rfx_slide_measure(const struct rfx_graph *graph, int node, int k, struct rfx_slide *slide) {
+    const struct rfx_node *n = &graph->nodes[node];
+    const struct rfx_node *in = &graph->nodes[n->in[k]];
+    int64_t step = rfx_plan_step_rows(graph, node);
+    int64_t row_out = (int64_t)map_row_bytes(n);
+    int64_t row_in = (int64_t)map_row_bytes(in);
+    int64_t down = 0;
+    int64_t up = 0;
+    for (int64_t lo = 0; lo < n->out.h; lo += step) {
+        int64_t hi = rfx_min_i64(lo + step, n->out.h);
+        struct rfx_range after = {lo, n->out.h};
+        struct rfx_range before = {0, hi};
+        struct rfx_range ahead = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, after);
+        struct rfx_range behind = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, before);
+        int64_t needed_from = rfx_min_i64(rfx_max_i64(ahead.lo, 0), in->out.h);
+        int64_t needed_to = rfx_max_i64(rfx_min_i64(behind.hi, in->out.h), 0);
+        down = rfx_max_i64(down, hi * row_out - needed_from * row_in);
+        up = rfx_max_i64(up, needed_to * row_in - lo * row_out);
+    }
+    slide->down = rfx_align_up((size_t)down) + RFX_RED_ZONE_BYTES;
+    slide->up = rfx_align_up((size_t)up) + RFX_RED_ZONE_BYTES;
+}
+
+void rfx_slide_add(struct rfx_slide *slides, int *n_slides, const struct rfx_slide *slide) {
+    for (int s = 0; s < *n_slides; s++) {
+        struct rfx_slide *have = &slides[s];
+        if (have->before != slide->before || have->after != slide->after) continue;
+        if (slide->down > have->down) have->down = slide->down;
+        if (slide->up > have->up) have->up = slide->up;
+        return;
+    }
+    slides[(*n_slides)++] = *slide;
+}
 
 /* Tiles of all maps, and the lifetimes of one map's rows. */
 struct row_tiles {
@@ -69,8 +108,8 @@ static void list_slides(struct rfx_row_run *run) {
             if (before < 0 || run->records[before].last != i) continue;
             if (!has_rows(&graph->nodes[node->in[k]])) continue;
             struct rfx_slide slide = {.before = before, .after = m, .node = i};
-            rfx_plan_measure_slide(graph, i, k, &slide);
-            rfx_plan_add_slide(run->slides, &run->n_slides, &slide);
+            rfx_slide_measure(graph, i, k, &slide);
+            rfx_slide_add(run->slides, &run->n_slides, &slide);
         }
     }
 }
@@ -118,6 +157,14 @@ void rfx_row_run_free(struct rfx_row_run *run) {
     rfx_memory_release(mem, run->nodes);
     rfx_memory_release(mem, run->map);
     rfx_memory_release(mem, run);
+}
+
+enum rfx_status rfx_row_run_place(struct rfx_row_run *run, size_t *offsets, bool *upwards,
+                                  size_t *arena_bytes, struct rfx_error *err) {
+    enum rfx_status status = rfx_slides_place(run->mem, run->records, run->n, run->slides,
+                                              run->n_slides, upwards, arena_bytes, err);
+    for (int m = 0; m < run->n && status == RFX_OK; m++) offsets[m] = run->records[m].offset;
+    return status;
 }
 
 /* The time at which a node makes its rows from `row` on. */

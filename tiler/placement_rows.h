@@ -22,6 +22,13 @@ struct rfx_row_run {
     int64_t *begin; /* [n_nodes + 1]: first time of each node's steps; [n_nodes]: the end */
 };
 
+/* Fills the distances of a slide: of input k's map and the map that the node makes, a step of rows
+ * at a time (struct rfx_slide). */
+void rfx_slide_measure(const struct rfx_graph *graph, int node, int k, struct rfx_slide *slide);
+
+/* Adds a slide, or widens the one that the two records have already. */
+void rfx_slide_add(struct rfx_slide *slides, int *n_slides, const struct rfx_slide *slide);
+
 /* A run of the graph in which the maps nodes[n] (rising indices) need bytes. The graph must outlive
  * it. OUT_OF_MEMORY. Free with rfx_row_run_free. */
 RFX_NODISCARD enum rfx_status rfx_row_run_create(struct rfx_memory *mem,
@@ -29,6 +36,11 @@ RFX_NODISCARD enum rfx_status rfx_row_run_create(struct rfx_memory *mem,
                                                  int n, struct rfx_row_run **out,
                                                  struct rfx_error *err);
 void rfx_row_run_free(struct rfx_row_run *run);
+
+/* rfx_slides_place: fills offsets[n], upwards[n_slides] and the arena's size. OUT_OF_MEMORY. */
+RFX_NODISCARD enum rfx_status rfx_row_run_place(struct rfx_row_run *run, size_t *offsets,
+                                                bool *upwards, size_t *arena_bytes,
+                                                struct rfx_error *err);
 
 /* The maps as row tiles: rows that are made in one step and last read in one step are a tile; a map
  * is needed whole from when it is complete to before the first step that reads it. upwards: per

@@ -75,14 +75,6 @@ size_t rfx_plan_fixed_bytes(const struct rfx_plan_context *context,
 /* Rows per step of a node in a stage that runs row by row. */
 int64_t rfx_plan_step_rows(const struct rfx_graph *graph, int node);
 
-/* Fills the distances of a slide, of input k's map and the map that the node makes in such steps.
- */
-void rfx_plan_measure_slide(const struct rfx_graph *graph, int node, int k,
-                            struct rfx_slide *slide);
-
-/* Adds a slide, or widens the one that the two records have already. */
-void rfx_plan_add_slide(struct rfx_slide *slides, int *n_slides, const struct rfx_slide *slide);
-
 /* Places the buffers and makes the plan. */
 RFX_NODISCARD enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
                                              const struct rfx_plan_candidate *candidate,

@@ -9,7 +9,7 @@
 #include "layers/conv.h"
 #include "layers/global_pool.h"
 #include "layers/op.h"
-#include "rf_analysis/regions.h"
+#include "tiler/placement_rows.h"
 #include "tiler/plan_build.h"
 
 #define STEP_PARTS 32 /* a map is made in about this many steps where it runs row by row */
@@ -201,45 +201,6 @@ int64_t rfx_plan_step_rows(const struct rfx_graph *graph, int node) {
     return rfx_ceil_div(rfx_ceil_div(n->out.h, STEP_PARTS), bh) * bh;
 }
 
-static size_t map_row_bytes(const struct rfx_node *n) {
-    return (size_t)(n->out.w * n->out.c) * sizeof(float);
-}
-
-void rfx_plan_measure_slide(const struct rfx_graph *graph, int node, int k,
-                            struct rfx_slide *slide) {
-    const struct rfx_node *n = &graph->nodes[node];
-    const struct rfx_node *in = &graph->nodes[n->in[k]];
-    int64_t step = rfx_plan_step_rows(graph, node);
-    int64_t row_out = (int64_t)map_row_bytes(n);
-    int64_t row_in = (int64_t)map_row_bytes(in);
-    int64_t down = 0;
-    int64_t up = 0;
-    for (int64_t lo = 0; lo < n->out.h; lo += step) {
-        int64_t hi = rfx_min_i64(lo + step, n->out.h);
-        struct rfx_range after = {lo, n->out.h};
-        struct rfx_range before = {0, hi};
-        struct rfx_range ahead = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, after);
-        struct rfx_range behind = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, before);
-        int64_t needed_from = rfx_min_i64(rfx_max_i64(ahead.lo, 0), in->out.h);
-        int64_t needed_to = rfx_max_i64(rfx_min_i64(behind.hi, in->out.h), 0);
-        down = rfx_max_i64(down, hi * row_out - needed_from * row_in);
-        up = rfx_max_i64(up, needed_to * row_in - lo * row_out);
-    }
-    slide->down = rfx_align_up((size_t)down) + RFX_RED_ZONE_BYTES;
-    slide->up = rfx_align_up((size_t)up) + RFX_RED_ZONE_BYTES;
-}
-
-void rfx_plan_add_slide(struct rfx_slide *slides, int *n_slides, const struct rfx_slide *slide) {
-    for (int s = 0; s < *n_slides; s++) {
-        struct rfx_slide *have = &slides[s];
-        if (have->before != slide->before || have->after != slide->after) continue;
-        if (slide->down > have->down) have->down = slide->down;
-        if (slide->up > have->up) have->up = slide->up;
-        return;
-    }
-    slides[(*n_slides)++] = *slide;
-}
-
 /* Which inputs die row by row while node i is made. */
 static void list_slides(const struct lister *l, int i) {
     struct rfx_plan_context *c = l->context;
@@ -253,8 +214,8 @@ static void list_slides(const struct lister *l, int i) {
         if (before < 0 || before == after || c->records[before].last != step) continue;
         if (l->graph->nodes[n->in[k]].out.layout != RFX_LAYOUT_NHWC) continue;
         struct rfx_slide slide = {.before = before, .after = after, .stage = l->stage, .node = i};
-        rfx_plan_measure_slide(l->graph, i, k, &slide);
-        rfx_plan_add_slide(c->slides, &c->n_slides, &slide);
+        rfx_slide_measure(l->graph, i, k, &slide);
+        rfx_slide_add(c->slides, &c->n_slides, &slide);
     }
 }
 

@@ -20,7 +20,6 @@
 #include "tests/support/small_nets.h"
 #include "tests/support/test_util.h"
 #include "tiler/placement_rows.h"
-#include "tiler/placement_slides.h"
 #include "tiler/plan_build.h"
 
 struct simulation {
@@ -206,8 +205,8 @@ static void rows_of_two_convolutions(void **state) {
     assert_true(simulate(run, offsets, NULL, 9 * ROW));
     offsets[0] = 0;
     assert_false(simulate(run, offsets, NULL, 9 * ROW));
-    assert_int_equal(rfx_slides_place(mem, run->records, 2, run->slides, 1, &upwards, &bytes, NULL),
-                     RFX_OK);
+    assert_int_equal(rfx_row_run_place(run, offsets, &upwards, &bytes, NULL), RFX_OK);
+    assert_false(upwards);
     assert_int_equal(bytes, 9 * ROW + 2 * RFX_RED_ZONE_BYTES);
     rfx_tiles_problem_free(tiles);
     rfx_row_run_free(run);
@@ -240,10 +239,7 @@ static void check_network(const char *name, int64_t h, int64_t w) {
                      rfx_tiles_order_name((enum rfx_tiles_order)order), arena, bound);
     }
     rfx_tiles_problem_free(tiles);
-    assert_int_equal(rfx_slides_place(mem, run->records, run->n, run->slides, run->n_slides,
-                                      upwards, &arena, NULL),
-                     RFX_OK);
-    for (int m = 0; m < run->n; m++) offsets[m] = run->records[m].offset;
+    assert_int_equal(rfx_row_run_place(run, offsets, upwards, &arena, NULL), RFX_OK);
     assert_int_equal(rfx_row_run_tiles(run, upwards, &tiles, NULL), RFX_OK);
     if (arena < bound || !simulate(run, offsets, upwards, arena) ||
         !rfx_tiles_are_valid(tiles, offsets, arena))
