@@ -7,6 +7,7 @@
 #include "job.h"
 #include "layers/checked.h"
 #include "memory_chart.h"
+#include "memory_rows.h"
 #include "report.h"
 #include "tiler/packer.h"
 #include "tiler/placement_objects.h"
@@ -23,6 +24,7 @@ struct memory_table {
     size_t objects[RFX_OBJECTS_COUNT], objects_bound;
     size_t offsets[RFX_OFFSETS_COUNT];
     struct rfx_packer_result best;
+    struct rfx_memory_rows rows;
     size_t with_adds; /* naive sum when each residual addition makes a tensor; 0: as it is anyway */
 };
 
@@ -149,6 +151,7 @@ static int print_json(const struct rfx_cli_options *options, const struct memory
         (void)json_object_set_new(offsets, rfx_offset_strategy_name((enum rfx_offset_strategy)k),
                                   json_integer((json_int_t)table->offsets[k]));
     json_t *document = rfx_report_document("memory", options->args[0]);
+    rfx_memory_rows_json(&table->rows, document);
     if (table->with_adds != 0)
         (void)json_object_set_new(document, "naive_with_adds_bytes",
                                   json_integer((json_int_t)table->with_adds));
@@ -229,6 +232,7 @@ static void print_text(const struct memory_table *table, const struct rfx_graph 
     if (table->with_adds != 0)
         printf("%-16s%14.3f  %10.3f    the same before residual additions are fused\n",
                "naive, with Adds", mib(table->with_adds), mib(table->with_adds));
+    rfx_memory_rows_print(&table->rows);
     puts("\n* smallest of its column");
 }
 
@@ -247,6 +251,9 @@ int rfx_cmd_memory(const struct rfx_cli_options *options) {
     if (code == RFX_EXIT_DONE) {
         enum rfx_status status = list_items(&table, graph, &err);
         if (status == RFX_OK) status = fill(&table, &err);
+        if (status == RFX_OK)
+            status =
+                rfx_memory_rows_fill(mem, graph, table.nodes, table.problem->n, &table.rows, &err);
         if (status == RFX_OK && options->plot != NULL) status = draw(&table, graph, options, &err);
         code = status == RFX_OK ? sum_with_adds(&table, options) : rfx_cli_fail(status, &err);
         if (code == RFX_EXIT_DONE && options->json)

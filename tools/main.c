@@ -117,7 +117,8 @@ static const struct rfx_cli_command commands[] = {
      "what the tensors between layers need with every placement strategy, side by side",
      "For a run of whole maps. Shared objects: tensors take turns in buffers of their own. One\n"
      "arena: each tensor has an offset in it. Below: no arena is smaller than the lower bound,\n"
-     "naive is every tensor by itself. The image and the outputs do not count.\n",
+     "naive is every tensor by itself. The image and the outputs do not count. Row by row: each\n"
+     "layer makes its map in steps of rows, and the map may lie over dead rows of its inputs.\n",
      "rfexec memory mobilenet_v2 --size 224x224\n"
      "rfexec memory net.onnx --size 512x512 --plot placement.svg\n",
      RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PICTURE | RFX_CLI_JSON, 1, 1,

@@ -54,7 +54,8 @@ has place.svg "mobilenet_v2, 224x224: 55 tensors in 5.742 MiB" "strategy by-size
     "features.2.conv.0.2  4.594 MiB" "depthwise, grouped" "features.17"
 [ "$(grep -c '<polygon fill' place.svg)" = 60 ] || fail "place.svg: not 55 + 5 rectangles"
 has place.txt "by-size                  6.699 *     5.742 *  Greedy by Size" \
-    "lower bound              6.604       5.742 " "by-size; proven: none is smaller"
+    "lower bound              6.604       5.742 " "by-size; proven: none is smaller" \
+    "row by row (tile-aware)" "by-lifetime" "by-peers" "most bytes of rows alive at once"
 "$rfexec" memory mobilenet_v2 --size 224x224 --json >place.json
 [ "$(grep -c '"offset"' place.json)" = 55 ] || fail "place.json: not 55 offsets"
 # a beside b, then c where a was: 7 bytes are alive at 1

@@ -580,6 +580,13 @@ static void test_memory(void **state) {
                      (112 * 112 * 96 + 56 * 56 * 96) * 4);
     assert_int_equal(integer_at(doc, "best.arena_bytes"), (112 * 112 * 96 + 56 * 56 * 96) * 4);
     assert_true(json_is_true(at(doc, "best.optimal")));
+    /* while a row of the depthwise convolution with stride 2 is made its input is almost whole */
+    assert_true(integer_at(doc, "row_by_row_lower_bound_bytes") >= 112 * 112 * 96 * 4);
+    assert_true(integer_at(doc, "row_by_row_bytes.slides") >=
+                integer_at(doc, "row_by_row_lower_bound_bytes"));
+    assert_true(integer_at(doc, "row_by_row_bytes.slides") < 112 * 112 * 110 * 4);
+    assert_true(integer_at(doc, "row_by_row_bytes.by-size") >=
+                integer_at(doc, "row_by_row_lower_bound_bytes"));
     json_t *items = at(doc, "best.items");
     size_t n = json_array_size(items);
     assert_int_equal(n, integer_at(doc, "tensors"));
@@ -656,8 +663,7 @@ int main(void) {
         cmocka_unit_test(test_byte_units), cmocka_unit_test(test_verify),
         cmocka_unit_test(test_no_fuse),    cmocka_unit_test(test_plan_and_bench),
         cmocka_unit_test(test_export),     cmocka_unit_test(test_alloc),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_memory_tables),
+        cmocka_unit_test(test_memory),     cmocka_unit_test(test_memory_tables),
     };
     return cmocka_run_group_tests_name("cli", tests, NULL, NULL);
 }
