@@ -33,6 +33,11 @@ static void keep_trial(struct packer *packer, size_t arena, const char *method) 
     packer->result.method = method;
 }
 
+static size_t trial_bytes(const struct packer *packer) {
+    const struct rfx_place_problem *problem = packer->problem;
+    return rfx_place_arena_bytes(problem->items, problem->n, packer->trial);
+}
+
 static bool is_done(const struct packer *packer) {
     const struct rfx_packer_result *result = &packer->result;
     size_t target = packer->limits->target_bytes;
@@ -77,12 +82,9 @@ static void probe(struct packer *packer, size_t capacity, enum rfx_search_order 
                                          .deadline_ns = packer->deadline_ns};
     size_t next = 0;
     switch (rfx_search_probe(packer->search, &request, packer->trial, &next, &result->nodes)) {
-        case RFX_SEARCH_FOUND: {
-            const struct rfx_place_problem *problem = packer->problem;
-            keep_trial(packer, rfx_place_arena_bytes(problem->items, problem->n, packer->trial),
-                       "exact");
+        case RFX_SEARCH_FOUND:
+            keep_trial(packer, trial_bytes(packer), "exact");
             break;
-        }
         case RFX_SEARCH_EXHAUSTED:
             /* No answer is below `next`, and the best known one is an answer. */
             result->lower_bound_bytes = next < result->arena_bytes ? next : result->arena_bytes;
@@ -102,24 +104,26 @@ static size_t halfway(const struct packer *packer) {
     return result->lower_bound_bytes + middle / unit * unit;
 }
 
-/* Looks for a packing at the bound without a spare byte (packer_tight.h), forwards and backwards in
- * time. *go_on: a larger width may find what this one did not. */
+/* Looks for a packing without a spare byte (packer_tight.h) at the bound and at the caller's
+ * target, forwards and backwards in time. *go_on: a larger width may find what this one did not. */
 static enum rfx_status try_tight(struct packer *packer, int width, bool *go_on,
                                  struct rfx_error *err) {
     struct rfx_packer_result *result = &packer->result;
+    size_t target = packer->limits->target_bytes;
     bool any_left = false;
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < (target > result->lower_bound_bytes ? 4 : 2); k++) {
         if (is_done(packer) || is_spent(packer)) break;
-        struct rfx_tight_request request = {.capacity_bytes = result->lower_bound_bytes,
-                                            .width = width,
-                                            .backwards = k == 1,
-                                            .nodes = allowed(packer, UINT64_MAX),
-                                            .deadline_ns = packer->deadline_ns};
+        struct rfx_tight_request request = {
+            .capacity_bytes = k < 2 ? result->lower_bound_bytes : target,
+            .width = width,
+            .backwards = k % 2 == 1,
+            .nodes = allowed(packer, UINT64_MAX),
+            .deadline_ns = packer->deadline_ns};
         enum rfx_tight_outcome outcome = RFX_TIGHT_ALL_TRIED;
         enum rfx_status status = rfx_tight_place(packer->problem, &request, packer->trial, &outcome,
                                                  &result->nodes, err);
         if (status != RFX_OK) return status;
-        if (outcome == RFX_TIGHT_FOUND) keep_trial(packer, result->lower_bound_bytes, "exact");
+        if (outcome == RFX_TIGHT_FOUND) keep_trial(packer, trial_bytes(packer), "exact");
         if (outcome == RFX_TIGHT_SOME_LEFT) any_left = true;
     }
     *go_on = any_left;

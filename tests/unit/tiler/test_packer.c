@@ -13,14 +13,12 @@
 
 #include <cmocka.h>
 
-#include "tests/support/test_util.h"
+#include "tests/support/placement_cases.h"
 #include "tiler/packer.h"
 #include "tiler/packer_search.h"
 #include "tiler/placement_offsets.h"
 
 enum { MAX_SMALL = 12, MAX_HARD = 512 };
-
-static struct rfx_memory *mem;
 
 /* Everything that holds of any answer. */
 static void check(const struct rfx_place_item *items, int n, const size_t *offsets,
@@ -34,8 +32,7 @@ static struct rfx_packer_result solve(const struct rfx_place_item *items, int n,
                                       const struct rfx_packer_limits *limits) {
     size_t offsets[MAX_HARD];
     struct rfx_packer_result result;
-    struct rfx_place_problem *problem;
-    assert_int_equal(rfx_place_problem_create(mem, items, n, &problem, NULL), RFX_OK);
+    struct rfx_place_problem *problem = placement_problem(items, n);
     assert_int_equal(rfx_packer_solve(problem, limits, offsets, &result, NULL), RFX_OK);
     check(items, n, offsets, &result);
     rfx_place_problem_free(problem);
@@ -172,9 +169,8 @@ static void equals_brute_force(void **state) {
         int n = random_items(items, &seed);
         size_t optimum = brute_optimum(items, n);
         struct rfx_packer_result result = solve(items, n, &unlimited);
-        struct rfx_place_problem *problem;
+        struct rfx_place_problem *problem = placement_problem(items, n);
         struct rfx_search *search;
-        assert_int_equal(rfx_place_problem_create(mem, items, n, &problem, NULL), RFX_OK);
         assert_int_equal(rfx_search_create(problem, &search, NULL), RFX_OK);
         size_t capacity = problem->lower_bound, offsets[MAX_SMALL];
         enum rfx_search_outcome outcome = RFX_SEARCH_EXHAUSTED;
@@ -266,30 +262,64 @@ static int cut_rectangle(struct rfx_place_item *items, int n, int64_t time, size
     return count;
 }
 
-/* The optimum of perfect packings is found nearly always: of straight cuts only and of spirals,
- * both with large random sizes, and of straight cuts with few different sizes. */
+/* Takes away one item of `one_in`, and up to `percent` of the size of the others; returns how many
+ * are left. What is left still fits where it was. */
+static int loosen(struct rfx_place_item *items, int n, int one_in, int percent, unsigned *seed) {
+    int left = 0;
+    for (int i = 0; i < n; i++) {
+        if (one_in > 0 && rand_r(seed) % one_in == 0) continue;
+        struct rfx_place_item item = items[i];
+        if (percent > 0) item.size -= item.size * (size_t)(rand_r(seed) % (100 * percent)) / 10000;
+        items[left++] = item;
+    }
+    return left;
+}
+
+/* Problems cut out of a rectangle. Those without slack have its height as optimum, which is found
+ * nearly always; of the others it is a capacity that is known to be enough. */
+static const struct {
+    const char *name;
+    size_t bytes;
+    bool spirals;
+    int one_in, percent; /* of loosen */
+} kinds[] = {
+    {"straight cuts", 1 << 20, false, 0, 0},
+    {"spirals", 1 << 20, true, 0, 0},
+    {"straight cuts, few sizes", 256, false, 0, 0},
+    {"spirals, few sizes", 256, true, 0, 0},
+    {"straight cuts, one in 20 gone", 1 << 20, false, 20, 0},
+    {"spirals, one in 20 gone", 1 << 20, true, 20, 0},
+    {"straight cuts, up to 5 % smaller", 1 << 20, false, 0, 5},
+    {"spirals, up to 5 % smaller", 1 << 20, true, 0, 5},
+};
+
 static void perfect_packings(void **state) {
     (void)state;
-    static const char *const kinds[] = {"straight cuts", "spirals", "few sizes"};
     int cases = (int)test_env_int("RFX_HARD", 1);
-    for (int kind = 0; kind < 3; kind++) {
-        size_t bytes = kind == 2 ? 256 : (size_t)1 << 20;
+    for (size_t kind = 0; kind < (cases == 1 ? 3 : sizeof kinds / sizeof *kinds); kind++) {
+        size_t bytes = kinds[kind].bytes;
+        bool slack = kinds[kind].one_in > 0 || kinds[kind].percent > 0;
         int found = 0;
         for (int k = 0; k < cases; k++) {
             struct rfx_place_item items[MAX_HARD];
             unsigned seed = (unsigned)(1000 + k);
-            int n = cut_rectangle(items, 150 + rand_r(&seed) % 301, 200, bytes, kind == 1, &seed);
-            struct rfx_packer_limits limits = {0, test_env_int("RFX_HARD_MS", 10000) * 1000000, 0};
+            int n = cut_rectangle(items, 150 + rand_r(&seed) % 301, 200, bytes, kinds[kind].spirals,
+                                  &seed);
+            n = loosen(items, n, kinds[kind].one_in, kinds[kind].percent, &seed);
+            struct rfx_packer_limits limits = {0, test_env_int("RFX_HARD_MS", 10000) * 1000000,
+                                               slack ? bytes : 0};
             clock_t begin = clock();
             struct rfx_packer_result result = solve(items, n, &limits);
-            assert_int_equal(result.lower_bound_bytes, bytes);
-            found += result.optimal;
-            print_message("%s, %d records: %zu of %zu, %llu nodes, %.2f s\n", kinds[kind], n,
-                          result.arena_bytes, bytes, (unsigned long long)result.nodes,
+            assert_true(slack || result.lower_bound_bytes == bytes);
+            assert_true(result.lower_bound_bytes <= bytes);
+            found += result.arena_bytes <= bytes;
+            print_message("%s, %d records: %zu in %zu, bound %zu, %llu nodes, %.2f s\n",
+                          kinds[kind].name, n, result.arena_bytes, bytes, result.lower_bound_bytes,
+                          (unsigned long long)result.nodes,
                           (double)(clock() - begin) / CLOCKS_PER_SEC);
         }
-        print_message("%s: %d of %d at the optimum\n", kinds[kind], found, cases);
-        assert_true(found * 10 >= cases * 9);
+        print_message("%s: %d of %d\n", kinds[kind].name, found, cases);
+        if (kind < 3) assert_true(found * 10 >= cases * 9);
     }
 }
 
@@ -315,34 +345,22 @@ static void every_allocation_can_fail(void **state) {
     size_t offsets[40];
     unsigned seed = 3;
     int n = cut_rectangle(items, 36, 50, 1000, true, &seed);
-    size_t before = rfx_memory_current_bytes(mem);
+    size_t before = rfx_memory_current_bytes(placement_mem);
     enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
     int k = 0;
     for (; status == RFX_STATUS_OUT_OF_MEMORY && k < 1000; k++) {
         struct rfx_place_problem *problem = NULL;
         struct rfx_packer_result result;
         struct rfx_packer_limits limits = {.nodes = 100};
-        rfx_memory_fail_after(mem, k);
-        status = rfx_place_problem_create(mem, items, n, &problem, NULL);
+        rfx_memory_fail_after(placement_mem, k);
+        status = rfx_place_problem_create(placement_mem, items, n, &problem, NULL);
         if (status == RFX_OK) status = rfx_packer_solve(problem, &limits, offsets, &result, NULL);
-        rfx_memory_fail_after(mem, -1);
+        rfx_memory_fail_after(placement_mem, -1);
         rfx_place_problem_free(problem);
-        assert_int_equal(rfx_memory_current_bytes(mem), before);
+        assert_int_equal(rfx_memory_current_bytes(placement_mem), before);
     }
     assert_int_equal(status, RFX_OK);
     assert_true(k > 10);
-}
-
-static int set_up(void **state) {
-    (void)state;
-    mem = rfx_memory_create(0);
-    return mem == NULL;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    rfx_memory_free(mem);
-    return 0;
 }
 
 int main(void) {
@@ -351,5 +369,5 @@ int main(void) {
         cmocka_unit_test(equals_brute_force), cmocka_unit_test(perfect_packings),
         cmocka_unit_test(limits_are_kept),    cmocka_unit_test(every_allocation_can_fail),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, placement_set_up, placement_tear_down);
 }

@@ -10,12 +10,12 @@
 
 #include <cmocka.h>
 
-static struct rfx_memory *mem;
+#include "tests/support/placement_cases.h"
 
 static struct rfx_place_table *parse(const char *text) {
     struct rfx_place_table *table = NULL;
     struct rfx_error err = {{0}};
-    if (rfx_place_table_parse(mem, text, strlen(text), &table, &err) != RFX_OK)
+    if (rfx_place_table_parse(placement_mem, text, strlen(text), &table, &err) != RFX_OK)
         fail_msg("%s\n%s", err.text, text);
     return table;
 }
@@ -85,15 +85,17 @@ static void refuses(void **state) {
         struct rfx_place_table *table = NULL;
         struct rfx_error err = {{0}};
         enum rfx_status status =
-            rfx_place_table_parse(mem, cases[i][0], strlen(cases[i][0]), &table, &err);
+            rfx_place_table_parse(placement_mem, cases[i][0], strlen(cases[i][0]), &table, &err);
         if (status != RFX_STATUS_MALFORMED || strstr(err.text, cases[i][1]) == NULL)
             fail_msg("expected \"%s\", got %d \"%s\"", cases[i][1], status, err.text);
         assert_null(table);
-        assert_int_equal(rfx_memory_current_bytes(mem), 0);
+        assert_int_equal(rfx_memory_current_bytes(placement_mem), 0);
     }
     struct rfx_place_table *table = NULL;
-    assert_int_equal(rfx_place_table_parse(mem, "id\0x", 4, &table, NULL), RFX_STATUS_MALFORMED);
-    assert_int_equal(rfx_place_table_read(mem, "no/such/file.csv", &table, NULL), RFX_STATUS_IO);
+    assert_int_equal(rfx_place_table_parse(placement_mem, "id\0x", 4, &table, NULL),
+                     RFX_STATUS_MALFORMED);
+    assert_int_equal(rfx_place_table_read(placement_mem, "no/such/file.csv", &table, NULL),
+                     RFX_STATUS_IO);
 }
 
 /* Any cut and any changed byte of a good text is parsed or refused, without leaks or overruns. */
@@ -109,26 +111,14 @@ static void survives_damage(void **state) {
             memcpy(text, good, sizeof good);
             text[at] = (char)c;
             size_t n = c == 129 ? at : length; /* 129: cut here */
-            enum rfx_status status = rfx_place_table_parse(mem, text, n, &table, NULL);
+            enum rfx_status status = rfx_place_table_parse(placement_mem, text, n, &table, NULL);
             assert_true(status == RFX_OK || status == RFX_STATUS_MALFORMED);
             refused += status != RFX_OK;
             rfx_place_table_free(table);
         }
     }
     assert_true(refused > 100);
-    assert_int_equal(rfx_memory_current_bytes(mem), 0);
-}
-
-static int set_up(void **state) {
-    (void)state;
-    mem = rfx_memory_create(0);
-    return mem == NULL;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    rfx_memory_free(mem);
-    return 0;
+    assert_int_equal(rfx_memory_current_bytes(placement_mem), 0);
 }
 
 int main(void) {
@@ -137,5 +127,5 @@ int main(void) {
         cmocka_unit_test(refuses),
         cmocka_unit_test(survives_damage),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, placement_set_up, placement_tear_down);
 }

@@ -10,14 +10,13 @@
 
 #include <cmocka.h>
 
-static struct rfx_memory *mem;
+#include "tests/support/placement_cases.h"
 
 static void expect(const struct rfx_place_item *items, int n, enum rfx_object_strategy strategy,
                    const int *expected, size_t expected_bytes) {
-    struct rfx_place_problem *problem;
+    struct rfx_place_problem *problem = placement_problem(items, n);
     int objects[16];
     size_t total = 0;
-    assert_int_equal(rfx_place_problem_create(mem, items, n, &problem, NULL), RFX_OK);
     assert_int_equal(rfx_objects_place(problem, strategy, objects, &total, NULL), RFX_OK);
     for (int i = 0; i < n; i++)
         if (objects[i] != expected[i])
@@ -28,9 +27,8 @@ static void expect(const struct rfx_place_item *items, int n, enum rfx_object_st
 }
 
 static size_t bound(const struct rfx_place_item *items, int n) {
-    struct rfx_place_problem *problem;
+    struct rfx_place_problem *problem = placement_problem(items, n);
     size_t bytes = 0;
-    assert_int_equal(rfx_place_problem_create(mem, items, n, &problem, NULL), RFX_OK);
     assert_int_equal(rfx_objects_lower_bound(problem, &bytes, NULL), RFX_OK);
     rfx_place_problem_free(problem);
     return bytes;
@@ -91,22 +89,16 @@ static void least_idle_time(void **state) {
 
 static void random_problems(void **state) {
     (void)state;
-    unsigned seed = 21;
+    static const struct placement_ranges ranges = {25, 8, 20, 0};
+    struct test_rng rng = test_rng_make(21);
     for (int k = 0; k < 300; k++) {
         struct rfx_place_item items[25];
         int objects[25];
-        int n = 1 + rand_r(&seed) % 25;
         size_t sum = 0;
-        for (int i = 0; i < n; i++) {
-            int lo = rand_r(&seed) % 30 - 15;
-            struct rfx_place_item item = {lo, lo + 1 + rand_r(&seed) % 8,
-                                          (size_t)(1 + rand_r(&seed) % 20), 1};
-            items[i] = item;
-            sum += item.size;
-        }
-        struct rfx_place_problem *problem;
+        int n = placement_random(&rng, &ranges, items);
+        for (int i = 0; i < n; i++) sum += items[i].size;
+        struct rfx_place_problem *problem = placement_problem(items, n);
         size_t lower = bound(items, n), total = 0, counted = 0;
-        assert_int_equal(rfx_place_problem_create(mem, items, n, &problem, NULL), RFX_OK);
         assert_true(lower >= problem->lower_bound);
         for (int s = 0; s < RFX_OBJECTS_COUNT; s++) {
             assert_int_equal(
@@ -131,18 +123,6 @@ static void validator(void **state) {
     assert_int_equal(total, 9);
 }
 
-static int set_up(void **state) {
-    (void)state;
-    mem = rfx_memory_create(0);
-    return mem == NULL;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    rfx_memory_free(mem);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chain),
@@ -153,5 +133,5 @@ int main(void) {
         cmocka_unit_test(random_problems),
         cmocka_unit_test(validator),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, placement_set_up, placement_tear_down);
 }

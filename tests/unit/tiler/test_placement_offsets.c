@@ -10,13 +10,12 @@
 
 #include <cmocka.h>
 
-static struct rfx_memory *mem;
+#include "tests/support/placement_cases.h"
 
 static void expect(const struct rfx_place_item *items, int n, enum rfx_offset_strategy strategy,
                    const size_t *expected) {
-    struct rfx_place_problem *problem;
+    struct rfx_place_problem *problem = placement_problem(items, n);
     size_t offsets[16], arena = 0;
-    assert_int_equal(rfx_place_problem_create(mem, items, n, &problem, NULL), RFX_OK);
     assert_int_equal(rfx_offsets_place(problem, strategy, offsets, &arena, NULL), RFX_OK);
     for (int i = 0; i < n; i++)
         if (offsets[i] != expected[i])
@@ -73,10 +72,10 @@ static void refusals(void **state) {
     const struct rfx_place_item bad[] = {
         {3, 3, 1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0}, {0, 1, 1, 3}, {0, 1, SIZE_MAX, 1}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(rfx_place_problem_create(mem, &bad[i], 1, &problem, NULL),
+        assert_int_equal(rfx_place_problem_create(placement_mem, &bad[i], 1, &problem, NULL),
                          RFX_STATUS_INVALID_ARGUMENT);
     const struct rfx_place_item huge[] = {{0, 1, INT64_MAX / 2, 1}, {5, 6, INT64_MAX / 2, 1}};
-    assert_int_equal(rfx_place_problem_create(mem, huge, 2, &problem, NULL),
+    assert_int_equal(rfx_place_problem_create(placement_mem, huge, 2, &problem, NULL),
                      RFX_STATUS_INVALID_ARGUMENT);
     assert_null(problem);
 }
@@ -96,20 +95,13 @@ static void validator(void **state) {
 
 static void random_problems(void **state) {
     (void)state;
-    unsigned seed = 11;
+    static const struct placement_ranges ranges = {30, 12, 50, 3};
+    struct test_rng rng = test_rng_make(11);
     for (int k = 0; k < 300; k++) {
         struct rfx_place_item items[30];
         size_t offsets[30];
-        int n = 1 + rand_r(&seed) % 30;
-        for (int i = 0; i < n; i++) {
-            int lo = rand_r(&seed) % 30 - 15;
-            struct rfx_place_item item = {lo, lo + 1 + rand_r(&seed) % 12,
-                                          (size_t)(1 + rand_r(&seed) % 50),
-                                          (size_t)1 << (rand_r(&seed) % 4)};
-            items[i] = item;
-        }
-        struct rfx_place_problem *problem;
-        assert_int_equal(rfx_place_problem_create(mem, items, n, &problem, NULL), RFX_OK);
+        int n = placement_random(&rng, &ranges, items);
+        struct rfx_place_problem *problem = placement_problem(items, n);
         for (int s = 0; s < RFX_OFFSETS_COUNT; s++) {
             size_t arena = 0;
             assert_int_equal(
@@ -123,23 +115,11 @@ static void random_problems(void **state) {
     }
 }
 
-static int set_up(void **state) {
-    (void)state;
-    mem = rfx_memory_create(0);
-    return mem == NULL;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    rfx_memory_free(mem);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gaps),      cmocka_unit_test(breadth_first),
         cmocka_unit_test(alignment), cmocka_unit_test(refusals),
         cmocka_unit_test(validator), cmocka_unit_test(random_problems),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, placement_set_up, placement_tear_down);
 }
