@@ -8,6 +8,7 @@
 #include "layers/checked.h"
 #include "tiler/packer.h"
 
+#define QUICK_NODES 50
 #define SEARCH_NODES 4000 /* where no greedy strategy meets the bound: some 20 ms */
 
 static struct rfx_place_item item_of(const struct rfx_record *r) {
@@ -22,9 +23,9 @@ bool rfx_records_overlap(const struct rfx_record *a, const struct rfx_record *b)
 }
 
 enum rfx_status rfx_place_records(struct rfx_memory *mem, struct rfx_record *records, int n,
-                                  size_t *arena_bytes, const char **strategy,
+                                  bool quick, size_t *arena_bytes, const char **strategy,
                                   struct rfx_error *err) {
-    struct rfx_packer_limits limits = {.nodes = SEARCH_NODES};
+    struct rfx_packer_limits limits = {.nodes = quick ? QUICK_NODES : SEARCH_NODES};
     struct rfx_packer_result result = {0};
     struct rfx_place_problem *problem = NULL;
     size_t bytes = (size_t)n * (sizeof(struct rfx_place_item) + sizeof(size_t));

@@ -39,11 +39,11 @@ struct rfx_slide {
 /* Whether two records are alive at the same time. */
 bool rfx_records_overlap(const struct rfx_record *a, const struct rfx_record *b);
 
-/* Best of all packers (packer.h), within a fixed number of search nodes: fills the offsets, the
- * arena's size and the strategy's name. OUT_OF_MEMORY. */
+/* Best of all packers (packer.h), within a fixed number of search nodes (few when quick): fills the
+ * offsets, the arena's size and the strategy's name. OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_place_records(struct rfx_memory *mem, struct rfx_record *records,
-                                                int n, size_t *arena_bytes, const char **strategy,
-                                                struct rfx_error *err);
+                                                int n, bool quick, size_t *arena_bytes,
+                                                const char **strategy, struct rfx_error *err);
 
 /* Lower bound: the largest sum of live bytes over the steps 0 .. n_steps - 1. `live` is scratch of
  * n_steps + 1 elements. O(n + n_steps). */

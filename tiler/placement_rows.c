@@ -162,7 +162,7 @@ void rfx_row_run_free(struct rfx_row_run *run) {
 enum rfx_status rfx_row_run_place(struct rfx_row_run *run, size_t *offsets, bool *upwards,
                                   size_t *arena_bytes, struct rfx_error *err) {
     enum rfx_status status = rfx_slides_place(run->mem, run->records, run->n, run->slides,
-                                              run->n_slides, upwards, arena_bytes, err);
+                                              run->n_slides, false, 0, upwards, arena_bytes, err);
     for (int m = 0; m < run->n && status == RFX_OK; m++) offsets[m] = run->records[m].offset;
     return status;
 }

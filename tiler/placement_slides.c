@@ -11,6 +11,7 @@
 #include "layers/checked.h"
 
 #define SHUFFLES 160
+#define QUICK_SHUFFLES 12
 #define ORDERS 4 /* size, lifetime, peers, time */
 
 enum direction { OPEN, DOWN, UP };
@@ -203,19 +204,21 @@ static enum rfx_status init(struct slides *s, struct rfx_error *err) {
 }
 
 enum rfx_status rfx_slides_place(struct rfx_memory *mem, struct rfx_record *records, int n,
-                                 const struct rfx_slide *slides, int n_slides, bool *upwards,
-                                 size_t *arena_bytes, struct rfx_error *err) {
+                                 const struct rfx_slide *slides, int n_slides, bool quick,
+                                 size_t bound, bool *upwards, size_t *arena_bytes,
+                                 struct rfx_error *err) {
     struct slides s = {
         .mem = mem, .records = records, .slides = slides, .n = n, .n_slides = n_slides};
     size_t arena = SIZE_MAX;
     uint32_t random = 2463534242u;
     enum rfx_status status = init(&s, err);
     if (status != RFX_OK) goto done;
-    for (int order = 0; order < ORDERS; order++) {
+    for (int order = 0; order < ORDERS && arena > bound; order++) {
         sort_order(&s, order);
         try_order(&s, &arena);
     }
-    for (int i = 0; i < SHUFFLES && n > 1; i++) {
+    int shuffles = n < 2 ? 0 : quick ? QUICK_SHUFFLES : SHUFFLES;
+    for (int i = 0; i < shuffles && arena > bound; i++) {
         perturb(&s, &random);
         try_order(&s, &arena);
     }

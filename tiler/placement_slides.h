@@ -12,9 +12,10 @@
 
 /* Fills the offsets of records[n], the direction upwards[n_slides] of each slide, and the arena's
  * size: the best over the paper's three orders (size, lifetime, number of peers), order of time,
- * and a fixed number of reshuffled ones. OUT_OF_MEMORY. O(orders * n^2 * peers). */
+ * and, unless the bound is met, a fixed number of reshuffled ones (few when quick). OUT_OF_MEMORY.
+ * O(orders * n^2 * peers). */
 RFX_NODISCARD enum rfx_status rfx_slides_place(struct rfx_memory *mem, struct rfx_record *records,
                                                int n, const struct rfx_slide *slides, int n_slides,
-                                               bool *upwards, size_t *arena_bytes,
-                                               struct rfx_error *err);
+                                               bool quick, size_t bound, bool *upwards,
+                                               size_t *arena_bytes, struct rfx_error *err);
 #endif

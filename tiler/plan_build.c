@@ -278,10 +278,11 @@ static enum rfx_status place(struct rfx_plan_context *context,
     if (context->n_slides > 0) {
         plan->placement = "row by row";
         status = rfx_slides_place(mem, context->records, context->n_records, context->slides,
-                                  context->n_slides, context->upwards, &plan->bytes.arena, err);
+                                  context->n_slides, context->quick, plan->lower_bound_bytes,
+                                  context->upwards, &plan->bytes.arena, err);
     } else {
-        status = rfx_place_records(mem, context->records, context->n_records, &plan->bytes.arena,
-                                   &plan->placement, err);
+        status = rfx_place_records(mem, context->records, context->n_records, context->quick,
+                                   &plan->bytes.arena, &plan->placement, err);
     }
     if (status == RFX_OK) fill_buffers(context, candidate, plan);
     return status;

@@ -36,6 +36,7 @@ struct rfx_plan_context {
     int *local_records;               /* per stage and node: of what the stage has at hand */
     int *last_reader, *n_readers;     /* per node, of the stage at hand */
     int max_stages;
+    bool quick; /* place with little effort */
 };
 
 RFX_NODISCARD enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,

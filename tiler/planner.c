@@ -2,7 +2,8 @@
  * budget, and among equal MACs the least predicted time.
  *
  * Candidates come in phases, each only when none before fitted: streams and whole runs that compute
- * nothing twice; streams in two parts; then everything that recomputes. In a phase they are ordered
+ * nothing twice; streams in two parts; then streams that recompute; then grids of tiles, as far as
+ * these need fewer MACs than a stream that fits. In a phase they are ordered
  * by MACs and cost and tried from the best: first against the lower bound of their arena, then by
  * placing their buffers. */
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 #define MAX_AXIS_COUNTS RFX_TILING_MAX_COUNTS
 #define DEFAULT_TILES 4
 #define LAST_CUTS 3   /* the last legal splits: streaming costs no MACs, so later is smaller */
-#define SPREAD_CUTS 6 /* and some spread over the others */
+#define SPREAD_CUTS 4 /* and some spread over the others */
 #define MAX_CUTS (LAST_CUTS + SPREAD_CUTS)
 #define BANDS 7
 #define STRIP_COUNTS 11
@@ -28,6 +29,7 @@ static const int64_t band_choices[BANDS] = {128, 64, 32, 16, 8, 4, 2}; /* image 
  * deep layers badly (docs/benchmarks.md). */
 static const uint64_t band_costs[BANDS] = {100, 102, 108, 118, 135, 160, 200};
 static const int64_t strip_choices[STRIP_COUNTS] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48};
+static const int64_t one_strip = 1;
 #define ROWS_COST 3            /* percent, for whole stages that run row by row */
 #define TIGHT_COST 10          /* percent, for copying rows to their rings */
 #define LOAD_MACS_PER_BYTE 100 /* packing constants again, in the time of MACs */
@@ -69,6 +71,8 @@ struct search {
     struct axis_table axes;
     struct candidate *candidates;
     size_t n_candidates, capacity;
+    size_t first;        /* candidate of the phase at hand */
+    uint64_t macs_limit; /* what does not need fewer is of no interest: a plan that fits is known */
 };
 
 size_t rfx_plan_reserve_bytes(int threads) {
@@ -180,30 +184,49 @@ static enum rfx_status push(struct search *search, const struct candidate *c,
     return RFX_OK;
 }
 
-/* Adds the candidate whose stages are laid out, once per way of squeezing that is asked for or may
- * help. */
+/* Ways of squeezing a plan, from the fastest to the smallest. */
+struct way {
+    bool tight, row_by_row, weights_by_stage;
+    bool coarse; /* tried for grids and strips too, of which there are many */
+};
+static const struct way ways[] = {
+    {false, false, false, true}, {true, false, false, true},  {false, true, false, false},
+    {true, true, false, false},  {false, false, true, false}, {true, false, true, false},
+    {false, true, true, true},   {true, true, true, true},
+};
+
+/* Whether a way is what was asked for, or more where a budget may need it. */
+static bool is_open_way(const struct rfx_plan_request *request, const struct candidate *c,
+                        const struct way *way) {
+    bool streamed = c->band_rows != 0;
+    bool coarse = c->skeleton.kind == RFX_SKELETON_TILES || c->strips > 1;
+    if (way->tight && !streamed) return false;
+    bool more = (way->tight && !request->tight) || (way->row_by_row && !request->row_by_row) ||
+                (way->weights_by_stage && !request->weights_by_stage);
+    bool less = (streamed && request->tight && !way->tight) ||
+                (request->row_by_row && !way->row_by_row) ||
+                (request->weights_by_stage && !way->weights_by_stage);
+    if (less || (more && request->memory_bytes == 0)) return false;
+    return !more || !coarse || way->coarse;
+}
+
+/* Adds the candidate whose stages are laid out, in every way that is open. */
 static enum rfx_status add_laid_out(struct search *search, struct candidate c, int n_stages,
                                     struct rfx_error *err) {
-    const struct rfx_plan_request *request = search->context.request;
-    for (int way = 0; way < 8; way++) {
-        c.row_by_row = (way & 1) != 0;
-        c.weights_by_stage = (way & 2) != 0;
-        c.tight = (way & 4) != 0;
-        bool rows_too = c.row_by_row && !request->row_by_row;
-        bool weights_too = c.weights_by_stage && !request->weights_by_stage;
-        bool tight_too = c.tight && !request->tight;
-        if ((request->row_by_row && !c.row_by_row) || (c.tight && c.band_rows == 0) ||
-            (request->tight && c.band_rows != 0 && !c.tight) ||
-            (request->weights_by_stage && !c.weights_by_stage) ||
-            ((rows_too || weights_too || tight_too) && request->memory_bytes == 0))
-            continue;
+    struct rfx_plan_candidate candidate = as_candidate(search, n_stages, &c);
+    c.macs = rfx_plan_count_macs(&search->context, &candidate);
+    if (c.macs >= search->macs_limit) return RFX_OK;
+    for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
+        if (!is_open_way(search->context.request, &c, &ways[w])) continue;
+        c.tight = ways[w].tight;
+        c.row_by_row = ways[w].row_by_row;
+        c.weights_by_stage = ways[w].weights_by_stage;
         for (int s = 0; s < n_stages; s++) {
             struct rfx_stage_spec *spec = &search->choices[s].spec;
             if (spec->mode == RFX_STAGE_WHOLE) spec->band_rows = c.row_by_row;
             spec->tight = spec->mode == RFX_STAGE_STREAMED && c.tight;
         }
-        struct rfx_plan_candidate candidate = as_candidate(search, n_stages, &c);
-        c.macs = rfx_plan_count_macs(&search->context, &candidate);
+        candidate.weights_by_stage = c.weights_by_stage;
         c.cost = predicted_cost(search, &c);
         c.bound = rfx_plan_bound(&search->context, &candidate);
         enum rfx_status status = push(search, &c, err);
@@ -218,14 +241,37 @@ static enum rfx_status add(struct search *search, struct candidate c, struct rfx
     return status == RFX_OK ? add_laid_out(search, c, n_stages, err) : status;
 }
 
-/* A streamed skeleton with all bands. */
+/* The candidate laid out, again in another number of strips: rings do not depend on it. */
+static enum rfx_status add_in_strips(struct search *search, struct candidate c, int64_t strips,
+                                     int n_stages, struct rfx_error *err) {
+    const struct rfx_graph *graph = search->context.graph;
+    struct rfx_tile_overlap overlap;
+    c.strips = strips;
+    for (int s = 0; s < n_stages; s++) {
+        struct rfx_stage_choice *choice = &search->choices[s];
+        if (choice->spec.mode != RFX_STAGE_STREAMED) continue;
+        struct rfx_tile_extent *cols = search->cols + (size_t)s * (size_t)graph->n_nodes;
+        choice->spec.tiles_x = at_most_extent(search, &choice->spec, RFX_AXIS_COLS, strips);
+        choice->cols = NULL;
+        if (choice->spec.tiles_x == 1) continue;
+        rfx_stage_extents(graph, choice->places, RFX_AXIS_COLS, choice->spec.tiles_x,
+                          search->regions, cols, &overlap);
+        choice->cols = cols;
+    }
+    return add_laid_out(search, c, n_stages, err);
+}
+
+/* A streamed skeleton with all bands, in each of the numbers of strips. */
 static enum rfx_status add_bands(struct search *search, struct rfx_skeleton skeleton,
-                                 int64_t strips, struct rfx_error *err) {
+                                 const int64_t *strips, int n_strips, struct rfx_error *err) {
     int64_t asked = search->context.request->band_rows;
     for (int b = 0; b < (asked > 0 ? 1 : BANDS); b++) {
-        struct candidate c = {.skeleton = skeleton, .strips = strips};
+        struct candidate c = {.skeleton = skeleton, .strips = 1};
         c.band_rows = asked > 0 ? asked : band_choices[b];
-        enum rfx_status status = add(search, c, err);
+        int n_stages;
+        enum rfx_status status = lay_out(search, &c, &n_stages, err);
+        for (int i = 0; status == RFX_OK && i < n_strips; i++)
+            status = add_in_strips(search, c, strips[i], n_stages, err);
         if (status != RFX_OK) return status;
     }
     return RFX_OK;
@@ -243,41 +289,44 @@ static int list_cuts(const struct search *search, int *cuts) {
 }
 
 /* Streams in one part: the chain over all levels without second passes, and single cuts. */
-static enum rfx_status add_streams(struct search *search, int64_t strips, struct rfx_error *err) {
+static enum rfx_status add_streams(struct search *search, const int64_t *strips, int n_strips,
+                                   struct rfx_error *err) {
     const struct rfx_plan_request *request = search->context.request;
     enum rfx_status status = RFX_OK;
     int cuts[MAX_CUTS];
     int n = list_cuts(search, cuts);
     struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN};
     if (search->levels.n > 0 && request->split == NULL)
-        status = add_bands(search, chain, strips, err);
+        status = add_bands(search, chain, strips, n_strips, err);
     for (int i = 0; status == RFX_OK && i < n; i++) {
         struct rfx_skeleton cut = {.kind = RFX_SKELETON_CUT, .cut = cuts[i]};
-        status = add_bands(search, cut, strips, err);
+        status = add_bands(search, cut, strips, n_strips, err);
     }
     return status;
 }
 
+/* Two streams in a row, of all pairs of cuts; tall, middle and short bands. */
 static enum rfx_status add_two_parts(struct search *search, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     int cuts[MAX_CUTS];
     int n = list_cuts(search, cuts);
     for (int i = 0; i < n; i++)
-        for (int j = i + 1; status == RFX_OK && j < n; j++) {
-            struct rfx_skeleton two = {
-                .kind = RFX_SKELETON_CUTS, .cut = cuts[i], .second = cuts[j]};
-            status = add_bands(search, two, 1, err);
-        }
+        for (int j = i + 1; j < n; j++)
+            for (int b = 1; status == RFX_OK && b < BANDS; b += 2) {
+                struct candidate c = {
+                    .skeleton = {RFX_SKELETON_CUTS, cuts[i], cuts[j], 0},
+                    .strips = 1,
+                    .band_rows = band_choices[b],
+                };
+                status = add(search, c, err);
+            }
     return status;
 }
 
 static enum rfx_status add_strips(struct search *search, struct rfx_error *err) {
     int64_t asked = search->context.request->tiles_x;
-    enum rfx_status status = RFX_OK;
-    if (asked > 0) return add_streams(search, asked, err);
-    for (int i = 0; status == RFX_OK && i < STRIP_COUNTS; i++)
-        status = add_streams(search, strip_choices[i], err);
-    return status;
+    if (asked > 0) return add_streams(search, &asked, 1, err);
+    return add_streams(search, strip_choices, STRIP_COUNTS, err);
 }
 
 /* Second passes after global operations. */
@@ -285,7 +334,7 @@ static enum rfx_status add_passes(struct search *search, struct rfx_error *err) 
     enum rfx_status status = RFX_OK;
     for (int p = 1; status == RFX_OK && p < search->levels.n; p++) {
         struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .passes = p};
-        status = add_bands(search, chain, 1, err);
+        status = add_bands(search, chain, &one_strip, 1, err);
     }
     return status;
 }
@@ -346,7 +395,7 @@ static enum rfx_status add_tiles(struct search *search, struct rfx_error *err) {
     return status;
 }
 
-enum { PHASE_EXACT, PHASE_TWO_PARTS, PHASE_RECOMPUTE, PHASES };
+enum { PHASE_EXACT, PHASE_TWO_PARTS, PHASE_RECOMPUTE, PHASE_TILES, PHASES };
 
 /* Which plans the request leaves open in a phase. */
 static enum rfx_status list_candidates(struct search *search, int phase, struct rfx_error *err) {
@@ -361,19 +410,22 @@ static enum rfx_status list_candidates(struct search *search, int phase, struct 
     bool strips = bands_given && request->tiles_x > 1;
     bool recompute = !request->untiled && !bands_given && (tiles_given || budget);
     enum rfx_status status = RFX_OK;
-    search->n_candidates = 0;
+    search->first = search->n_candidates;
     if (phase == PHASE_EXACT) {
         struct candidate untiled = {.skeleton = {.kind = RFX_SKELETON_WHOLE}};
         if (whole) status = add(search, untiled, err);
-        if (status == RFX_OK && streams && !strips) status = add_streams(search, 1, err);
+        if (status == RFX_OK && streams && !strips)
+            status = add_streams(search, &one_strip, 1, err);
         if (status == RFX_OK && strips) status = add_strips(search, err);
     } else if (phase == PHASE_TWO_PARTS) {
         if (streams && budget && !bands_given && request->split == NULL)
             status = add_two_parts(search, err);
+    } else if (phase == PHASE_RECOMPUTE) {
+        if (recompute && streams) status = add_strips(search, err);
+        if (status == RFX_OK && recompute && streams && request->split == NULL)
+            status = add_passes(search, err);
     } else if (recompute) {
-        if (streams) status = add_strips(search, err);
-        if (status == RFX_OK && streams && request->split == NULL) status = add_passes(search, err);
-        if (status == RFX_OK) status = add_tiles(search, err);
+        status = add_tiles(search, err);
     }
     return status;
 }
@@ -407,45 +459,64 @@ static enum rfx_status build(struct search *search, const struct candidate *c,
     return rfx_plan_build(&search->context, &candidate, out, err);
 }
 
-/* First candidate of a phase by MACs whose placed peak fits; *out stays NULL when there is none. */
+/* Whether a candidate fits is decided by the quick placement, so that a budget that is named as
+ * possible is; the plan is then placed with all effort, which can only make it smaller. */
+static enum rfx_status build_within(struct search *search, const struct candidate *c,
+                                    struct rfx_plan **out, struct rfx_error *err) {
+    size_t budget = search->context.request->memory_bytes;
+    struct rfx_plan *plan = NULL;
+    if (budget != 0) {
+        search->context.quick = true;
+        enum rfx_status status = build(search, c, &plan, err);
+        search->context.quick = false;
+        if (status != RFX_OK) return status;
+        bool fits = plan->peak_bytes <= budget;
+        rfx_plan_free(plan);
+        if (!fits) return RFX_OK;
+    }
+    return build(search, c, out, err);
+}
+
+/* First candidate of the phase by MACs whose placed peak fits; *out stays NULL when there is none.
+ */
 static enum rfx_status find_cheapest(struct search *search, struct rfx_plan **out,
                                      struct rfx_error *err) {
     size_t budget = search->context.request->memory_bytes;
-    if (search->n_candidates == 0) return RFX_OK;
-    qsort(search->candidates, search->n_candidates, sizeof *search->candidates, compare_macs);
-    for (size_t i = 0; i < search->n_candidates; i++) {
-        const struct candidate *c = &search->candidates[i];
-        if (budget != 0 && c->bound > budget) continue;
-        struct rfx_plan *plan = NULL;
-        enum rfx_status status = build(search, c, &plan, err);
+    size_t n = search->n_candidates - search->first;
+    if (n == 0) return RFX_OK;
+    struct candidate *candidates = search->candidates + search->first;
+    qsort(candidates, n, sizeof *candidates, compare_macs);
+    for (size_t i = 0; i < n && *out == NULL; i++) {
+        if (budget != 0 && candidates[i].bound > budget) continue;
+        enum rfx_status status = build_within(search, &candidates[i], out, err);
         if (status != RFX_OK) return status;
-        if (budget == 0 || plan->peak_bytes <= budget) {
-            *out = plan;
-            return RFX_OK;
-        }
-        rfx_plan_free(plan);
     }
     return RFX_OK;
 }
 
-/* Lowers *best to the candidate of the phase with the smallest placed peak, if it is smaller (or as
- * small with fewer MACs). */
-static enum rfx_status find_smallest(struct search *search, struct rfx_plan **best,
+/* The candidate of all phases with the smallest peak in the quick placement (as small with fewer
+ * MACs). */
+static enum rfx_status find_smallest(struct search *search, struct rfx_plan **out,
                                      struct rfx_error *err) {
-    if (search->n_candidates == 0) return RFX_OK;
-    qsort(search->candidates, search->n_candidates, sizeof *search->candidates, compare_bound);
+    size_t best_bytes = SIZE_MAX;
+    struct candidate best = {.macs = UINT64_MAX};
+    if (search->n_candidates > 0)
+        qsort(search->candidates, search->n_candidates, sizeof *search->candidates, compare_bound);
+    search->context.quick = true;
     for (size_t i = 0; i < search->n_candidates; i++) {
         const struct candidate *c = &search->candidates[i];
-        if (*best != NULL && c->bound > (*best)->peak_bytes) break;
+        if (c->bound > best_bytes) break;
         struct rfx_plan *plan = NULL;
         enum rfx_status status = build(search, c, &plan, err);
         if (status != RFX_OK) return status;
-        bool better = *best == NULL || plan->peak_bytes < (*best)->peak_bytes ||
-                      (plan->peak_bytes == (*best)->peak_bytes && plan->macs < (*best)->macs);
-        rfx_plan_free(better ? *best : plan);
-        if (better) *best = plan;
+        size_t bytes = plan->peak_bytes;
+        rfx_plan_free(plan);
+        if (bytes > best_bytes || (bytes == best_bytes && c->macs >= best.macs)) continue;
+        best = *c;
+        best_bytes = bytes;
     }
-    return RFX_OK;
+    search->context.quick = search->context.request->memory_bytes != 0;
+    return build(search, &best, out, err);
 }
 
 static enum rfx_status fail_budget(const struct rfx_plan_request *request,
@@ -603,18 +674,20 @@ static enum rfx_status build_given(struct search *search, struct rfx_plan **out,
 /* The plan that fits, or (by size, or when none fits) the smallest. */
 static enum rfx_status run_search(struct search *search, bool by_size, struct rfx_plan **fitting,
                                   struct rfx_plan **smallest, struct rfx_error *err) {
-    enum rfx_status status = RFX_OK;
-    for (int phase = 0; !by_size && *fitting == NULL && phase < PHASES; phase++) {
-        status = list_candidates(search, phase, err);
-        if (status == RFX_OK) status = find_cheapest(search, fitting, err);
+    search->macs_limit = UINT64_MAX;
+    for (int phase = 0; phase < PHASES; phase++) {
+        if (*fitting != NULL && phase != PHASE_TILES) continue;
+        if (*fitting != NULL && (*fitting)->macs <= search->context.macs_untiled) break;
+        struct rfx_plan *better = NULL;
+        enum rfx_status status = list_candidates(search, phase, err);
+        if (status == RFX_OK && !by_size) status = find_cheapest(search, &better, err);
         if (status != RFX_OK) return status;
+        if (better == NULL) continue;
+        rfx_plan_free(*fitting);
+        *fitting = better;
+        search->macs_limit = better->macs;
     }
-    for (int phase = 0; *fitting == NULL && phase < PHASES; phase++) {
-        status = list_candidates(search, phase, err);
-        if (status == RFX_OK) status = find_smallest(search, smallest, err);
-        if (status != RFX_OK) return status;
-    }
-    return RFX_OK;
+    return *fitting == NULL ? find_smallest(search, smallest, err) : RFX_OK;
 }
 
 enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,

@@ -64,6 +64,11 @@ enum rfx_status rfx_stage_places(const struct rfx_graph *graph, const struct rfx
         if (status != RFX_OK) return status;
         for (int k = 0; k < graph->nodes[i].n_in; k++) {
             int in = graph->nodes[i].in[k];
+            if (places[in] == RFX_PLACE_POOLED)
+                return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                                "'%s' needs the global pool '%s', which its stage has only at its "
+                                "end: a later stage has to compute it",
+                                graph->nodes[i].name, graph->nodes[in].name);
             if (places[in] != RFX_PLACE_NONE || rfx_node_is_constant(&graph->nodes[in])) continue;
             places[in] = stored[in] ? RFX_PLACE_READ : RFX_PLACE_LOCAL;
         }

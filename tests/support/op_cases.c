@@ -79,7 +79,8 @@ static struct rfx_view make_view(struct op_case *c, const struct rfx_tensor *t,
     struct rfx_view v = {
         .rect = wide, .c = t->c, .row_stride = row + test_rng_int(&c->rng, 0, 1) * 5};
     if (test_rng_chance(&c->rng, 50)) v.ring_rows = rows = rows + test_rng_int(&c->rng, 0, 3);
-    bool fresh = test_rng_chance(&c->rng, 40);
+    bool fresh =
+        test_rng_chance(&c->rng, 40) && !rfx_rect_is_empty(wide) && t->layout == RFX_LAYOUT_NHWC;
     if (fresh) v.fresh_y0 = test_rng_int(&c->rng, wide.y0, wide.y1);
     *elems = (rows + (fresh ? wide.y1 - v.fresh_y0 : 0)) * v.row_stride;
     v.data = test_floats(*elems);

@@ -16,7 +16,7 @@ static size_t place(struct rfx_record *records, int n) {
     struct rfx_error err;
     size_t arena = 0;
     const char *strategy = NULL;
-    assert_int_equal(rfx_place_records(mem, records, n, &arena, &strategy, &err), RFX_OK);
+    assert_int_equal(rfx_place_records(mem, records, n, false, &arena, &strategy, &err), RFX_OK);
     assert_non_null(strategy);
     assert_int_equal(rfx_memory_current_bytes(mem), 0);
     rfx_memory_free(mem);
