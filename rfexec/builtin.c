@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rfexec/builtin_networks.h"
+#include "rfexec/keep_tensors.h"
 #include "rfexec/model.h"
 
 typedef void build_function(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
@@ -172,7 +173,8 @@ static enum rfx_status build_layers(struct rfx_graph *graph, const struct recipe
     recipe->build(&builder, x, config);
     rfx_builder_free(&builder);
     if (builder.status != RFX_OK) return builder.status;
-    return rfx_graph_finish(graph, options->fuse, err);
+    enum rfx_status status = rfx_graph_keep(graph, options->keep, options->n_keep, err);
+    return status == RFX_OK ? rfx_graph_finish(graph, options->fuse, err) : status;
 }
 
 enum rfx_status rfx_builtin_build(struct rfx_memory *mem, const char *name,

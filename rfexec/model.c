@@ -8,33 +8,9 @@
 #include <strings.h>
 #include <unistd.h>
 
-enum { NAME_LENGTH = 48, NEAR_EDITS = 3 };
+#include "layers/near_names.h"
 
-static int min3(int a, int b, int c) {
-    int ab = a < b ? a : b;
-    return ab < c ? ab : c;
-}
-
-static int lower(char c) {
-    return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
-}
-
-/* Levenshtein distance without regard to case; both names are cut to NAME_LENGTH. */
-static int edit_distance(const char *a, const char *b) {
-    int row[NAME_LENGTH + 1];
-    int n = (int)strnlen(b, NAME_LENGTH);
-    for (int j = 0; j <= n; j++) row[j] = j;
-    for (int i = 1; a[i - 1] != '\0' && i <= NAME_LENGTH; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= n; j++) {
-            int change = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
-            diagonal = row[j];
-            row[j] = min3(change, row[j] + 1, row[j - 1] + 1);
-        }
-    }
-    return row[n];
-}
+enum { NEAR_EDITS = 3 };
 
 static enum rfx_status fail_unknown(const char *model, struct rfx_error *err) {
     char near[256] = "";
@@ -43,7 +19,7 @@ static enum rfx_status fail_unknown(const char *model, struct rfx_error *err) {
     const struct rfx_builtin *list = rfx_builtin_list(&count);
     for (int i = 0; i < count; i++) {
         bool prefix = model[0] != '\0' && strncasecmp(list[i].name, model, strlen(model)) == 0;
-        if (!prefix && edit_distance(model, list[i].name) > NEAR_EDITS) continue;
+        if (!prefix && rfx_edit_distance(model, list[i].name) > NEAR_EDITS) continue;
         int n =
             snprintf(near + used, sizeof near - used, "%s%s", used == 0 ? "" : ", ", list[i].name);
         if (n < 0 || (size_t)n >= sizeof near - used) break;

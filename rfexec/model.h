@@ -8,6 +8,8 @@ struct rfx_load_options {
     int64_t h, w;                        /* image size; 0: as the model says (built-ins: 224) */
     uint64_t seed;                       /* weights of built-ins */
     const struct rfx_fuse_options *fuse; /* NULL: fuse everything */
+    const char *const *keep;             /* tensors that become outputs: see keep_tensors.h */
+    int n_keep;
 };
 
 /* Loads `model` for one image size: a built-in name, or else the path of an .onnx file. The graph

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "layers/graph.h"
+#include "rfexec/keep_tensors.h"
 #include "rfexec/model.h"
 #include "rfexec/onnx_import.h"
 
@@ -174,6 +175,8 @@ static enum rfx_status convert_model(struct rfx_onnx_import *ctx,
     for (size_t i = 0; status == RFX_OK && i < model->n_nodes; i++)
         status = convert_node(ctx, &model->nodes[i]);
     if (status == RFX_OK) status = add_outputs(ctx, model);
+    if (status == RFX_OK)
+        status = rfx_graph_keep(ctx->graph, options->keep, options->n_keep, ctx->err);
     return status == RFX_OK ? rfx_graph_finish(ctx->graph, options->fuse, ctx->err) : status;
 }
 

@@ -88,6 +88,7 @@ struct rfx_plan {
     int split;                 /* the only target of a tiled or streamed first stage, or -1 */
     struct rfx_buffer *stored; /* n_nodes: full maps; bytes 0: never stored */
     bool weights_by_stage;     /* packed constants are loaded when their stage begins */
+    bool in_place;             /* results may take over the bytes of inputs that die */
     int64_t window_rows;       /* for rfx_image_set_window */
     struct rfx_plan_bytes bytes;
     size_t peak_bytes;

@@ -654,7 +654,7 @@ static enum rfx_status build_given(struct search *search, struct rfx_plan **out,
     for (int s = 0; s < request->n_stages; s++) {
         search->specs[s] = request->stages[s];
         enum rfx_status status = measure_stage(search, s, err);
-        if (status != RFX_OK) return status;
+        if (status != RFX_OK) return rfx_fail_within(err, status, "stages[%d]", s);
     }
     for (int k = 0; k < graph->n_outputs; k++) {
         const struct rfx_node *node = &graph->nodes[graph->outputs[k].node];
@@ -713,6 +713,8 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
         least = NULL;
     }
     if (status == RFX_OK && fitting == NULL) status = fail_budget(&request, least, err);
+    if (fitting != NULL) fitting->in_place = !request.no_inplace;
+    if (least != NULL) least->in_place = !request.no_inplace;
     if (status == RFX_OK) *out = fitting;
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE)
         *smallest = least;

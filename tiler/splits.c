@@ -40,8 +40,7 @@ static bool names_match(const char *candidate, const char *name) {
     return candidate != NULL && strcmp(candidate, name) == 0;
 }
 
-/* Whether `candidate` is `name` or lies below the module `name`. */
-static bool is_below(const char *candidate, const char *name) {
+bool rfx_name_is_below(const char *candidate, const char *name) {
     size_t length = strlen(name);
     if (candidate == NULL || strncmp(candidate, name, length) != 0) return false;
     return candidate[length] == '.' || candidate[length] == '/';
@@ -84,7 +83,7 @@ enum rfx_status rfx_split_find(const struct rfx_graph *graph, const char *name, 
     }
     for (int i = n - 1; i >= 0 && found < 0; i--) {
         const struct rfx_node *node = &graph->nodes[splits[i]];
-        if (is_below(node->name, name) || is_below(node->alias, name)) found = splits[i];
+        if (rfx_name_is_below(node->name, name) || rfx_name_is_below(node->alias, name)) found = splits[i];
     }
     int nearest = rfx_graph_find(graph, name);
     enum rfx_status status = RFX_OK;

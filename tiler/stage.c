@@ -17,14 +17,14 @@ static enum rfx_status place_target(const struct rfx_graph *graph,
                                     const bool *stored, int target, enum rfx_node_place *places,
                                     struct rfx_error *err) {
     if (target < 0 || target >= graph->n_nodes)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "stage: node %d of %d is no target",
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "node %d of %d is no target",
                         target, graph->n_nodes);
     const struct rfx_node *node = &graph->nodes[target];
     if (rfx_node_is_constant(node))
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "stage: target '%s' is a constant",
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "target '%s' is a constant",
                         node->name);
     if (stored[target] || places[target] != RFX_PLACE_NONE)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "stage: target '%s' is stored twice",
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "target '%s' is stored twice",
                         node->name);
     bool parts = spec->mode != RFX_STAGE_WHOLE;
     if (parts && node->op == RFX_OP_GLOBAL_POOL)

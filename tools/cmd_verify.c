@@ -314,7 +314,7 @@ int rfx_cmd_verify(const struct rfx_cli_options *options) {
     struct rfx_error err = {{0}};
     int code = rfx_cli_job_open(&v.job, options, options->args[1]);
     if (code == RFX_EXIT_DONE && options->tiles.y == 0 && options->bands == 0 &&
-        options->memory_bytes == 0 && !options->untiled)
+        options->memory_bytes == 0 && !options->untiled && options->plan_file == NULL)
         v.job.request.tiles_y = v.job.request.tiles_x = DEFAULT_TILES;
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&v.job, options, "verify");
     if (code == RFX_EXIT_DONE) {

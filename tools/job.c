@@ -7,6 +7,7 @@
 
 #include "classes.h"
 #include "report.h"
+#include "tiler/plan_check.h"
 
 static int load_model(struct rfx_memory *mem, const char *model,
                       const struct rfx_load_options *load, struct rfx_graph **out) {
@@ -31,8 +32,12 @@ const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_options *option
 
 int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options, int64_t h,
                  int64_t w, struct rfx_graph **out) {
-    struct rfx_load_options load = {
-        .h = h, .w = w, .seed = options->seed, .fuse = rfx_cli_fuse(options)};
+    struct rfx_load_options load = {.h = h,
+                                    .w = w,
+                                    .seed = options->seed,
+                                    .fuse = rfx_cli_fuse(options),
+                                    .keep = options->kept.tensors,
+                                    .n_keep = options->kept.n};
     return load_model(mem, options->args[0], &load, out);
 }
 
@@ -79,6 +84,18 @@ static int open_given(struct rfx_cli_job *job, const struct rfx_cli_options *opt
     return open_image(job, options, spec, (int)input->c);
 }
 
+/* Lets the request ask for what --plan says. */
+static int read_plan_file(struct rfx_cli_job *job, const struct rfx_cli_options *options) {
+    struct rfx_error err = {{0}};
+    if (options->plan_file == NULL) return RFX_EXIT_DONE;
+    enum rfx_status status =
+        rfx_plan_file_read(job->graph, options->plan_file, &job->plan_file, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    rfx_plan_file_apply(job->plan_file, &job->request);
+    if (options->threads_given) job->request.threads = (int)options->threads;
+    return RFX_EXIT_DONE;
+}
+
 int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                      const char *spec) {
     *job = (struct rfx_cli_job){.mem = rfx_memory_create(0)};
@@ -94,21 +111,34 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         .memory_bytes = options->memory_bytes,
         .untiled = options->untiled,
         .tiles_y = options->tiles.y,
-        .tiles_x = options->tiles.x,
+        .tiles_x = options->strips != 0 ? options->strips : options->tiles.x,
         .band_rows = options->bands,
         .split = options->split,
         /* Classes are looked for in a stored vector. */
         .emit_outputs = !rfx_cli_has_classes(job->graph),
+        .row_by_row = options->row_by_row,
+        .weights_by_stage = options->weights_by_stage,
+        .no_inplace = options->no_inplace,
+        .tight = options->tight,
     };
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
     const struct rfx_source_traits *traits = &job->request.source;
     if (traits->h == input->h && traits->w == input->w && traits->c == input->c)
-        return RFX_EXIT_DONE;
+        return read_plan_file(job, options);
     rfx_cli_message(
         "model '%s' takes %lldx%lldx%lld (channels, rows, columns), '%s' is %lldx%lldx%lld",
         options->args[0], (long long)input->c, (long long)input->h, (long long)input->w,
         spec != NULL ? spec : "the picture", (long long)traits->c, (long long)traits->h,
         (long long)traits->w);
+    return RFX_EXIT_REFUSED;
+}
+
+/* Plans from files are always walked by the checker, others when asked. */
+static int check_plan(const struct rfx_cli_job *job, const struct rfx_cli_options *options) {
+    char why[200];
+    if (options->plan_file == NULL && !options->check) return RFX_EXIT_DONE;
+    if (rfx_plan_check(job->plan, why, sizeof why)) return RFX_EXIT_DONE;
+    rfx_cli_message("the plan is not sound: %s", why);
     return RFX_EXIT_REFUSED;
 }
 
@@ -118,7 +148,9 @@ int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *opti
     struct rfx_plan *smallest = NULL;
     enum rfx_status status =
         rfx_plan_create_or_smallest(job->graph, &job->request, &job->plan, &smallest, &err);
-    if (status == RFX_OK) return RFX_EXIT_DONE;
+    if (status == RFX_OK) return check_plan(job, options);
+    if (status == RFX_STATUS_INVALID_ARGUMENT && options->plan_file != NULL)
+        status = rfx_fail_within(&err, RFX_STATUS_MALFORMED, "%.100s", options->plan_file);
     int code = rfx_cli_fail(status, &err);
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE && smallest != NULL)
         rfx_report_smallest(command, options->args[0], options->memory_bytes, smallest,
@@ -129,6 +161,7 @@ int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *opti
 
 void rfx_cli_job_free(struct rfx_cli_job *job) {
     rfx_plan_free(job->plan);
+    rfx_plan_file_free(job->plan_file);
     rfx_graph_free(job->graph);
     rfx_image_free(job->image);
     if (job->mem != NULL) rfx_memory_free(job->mem);

@@ -1,18 +1,20 @@
 /* What run, verify, plan and bench do first: open the image, load the model for its size, plan.
  *
- * Invariants: 1. members are made in the order image, graph, plan and freed in reverse by
- * rfx_cli_job_free; 2. a message has been printed whenever an exit code other than
- * RFX_EXIT_DONE is returned. */
+ * Invariants: 1. members are made in the order image, graph, plan file, plan and freed in reverse
+ * by rfx_cli_job_free; 2. a message has been printed whenever an exit code other than RFX_EXIT_DONE
+ * is returned. */
 #ifndef RFX_TOOLS_JOB_H
 #define RFX_TOOLS_JOB_H
 
 #include "command.h"
 #include "rfexec/rfexec.h"
+#include "tiler/plan_file.h"
 
 struct rfx_cli_job {
     struct rfx_memory *mem;
     struct rfx_image *image;
     struct rfx_graph *graph;
+    struct rfx_plan_file *plan_file; /* of --plan, or NULL */
     struct rfx_plan *plan;
     struct rfx_plan_request request;
 };
@@ -24,7 +26,8 @@ RFX_NODISCARD int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli
                                    const char *spec);
 
 /* Makes job->plan from job->request, which rfx_cli_job_open filled from the options. When no plan
- * fits, says which budget would (command: for the JSON document) and returns RFX_EXIT_BUDGET. */
+ * fits, says which budget would (command: for the JSON document) and returns RFX_EXIT_BUDGET. With
+ * --plan or --check the plan has passed the checker. */
 RFX_NODISCARD int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                                    const char *command);
 

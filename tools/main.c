@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "layers/near_names.h"
 #include "progress.h"
 #include "rfexec/rfexec.h"
 
@@ -24,13 +25,19 @@ static const struct rfx_cli_command commands[] = {
      RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_JSON | RFX_CLI_CSV | RFX_CLI_CURVE |
          RFX_CLI_PLOT,
      1, 1, rfx_cmd_analyze},
-    {"plan", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [--json]",
+    {"plan", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [-o plan.json] [--json]",
      "how a run would be done and what memory it would take",
-     "Runs nothing. With INPUT the plan is for that picture, else for a synthetic one of --size.\n",
-     "rfexec plan mobilenet_v2 --size 4096x4096 --memory 256MiB\n"
+     "Runs nothing. With INPUT the plan is for that picture, else for a synthetic one of --size.\n"
+     "-o writes the plan as JSON; its stages (mode, targets, tiles, band_rows, row_by_row) and "
+     "flags\n"
+     "can be edited, and run, verify, bench and plan take it with --plan. What it predicts and\n"
+     "where buffers lie is calculated anew, and a checker walks the plan before it is used.\n",
+     "rfexec plan mobilenet_v2 --size 4096x4096 --memory 256MiB -o plan.json\n"
+     "rfexec plan mobilenet_v2 --size 4096x4096 --plan plan.json\n"
      "rfexec plan resnet50 --size 2048x2048 --tiles 4x4 --split layer2.3 --json\n",
-     RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_JSON, 1, 2,
-     rfx_cmd_plan},
+     RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_OUTPUT |
+         RFX_CLI_CHECK | RFX_CLI_JSON,
+     1, 2, rfx_cmd_plan},
     {"curve",
      "MODEL [MODEL ...] [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json|--csv]"
      " [-o FILE]",
@@ -74,7 +81,7 @@ static const struct rfx_cli_command commands[] = {
      "rfexec run mobilenet_v2 synthetic:4096x4096 --memory 256MiB --json\n"
      "rfexec run net.onnx image.png --tiles 4x4 --split features.6 -o map.npy\n",
      RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT | RFX_CLI_SAMPLES |
-         RFX_CLI_CLASSES | RFX_CLI_JSON,
+         RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_JSON,
      2, 2, rfx_cmd_run},
     {"verify", "MODEL INPUT [PLAN OPTIONS] [--naive] [--json]",
      "compare a tiled or streamed run with the untiled one, bit by bit",
@@ -205,7 +212,7 @@ static int refuse_command(const char *name) {
     const char *nearest = NULL;
     int best = 4;
     for (int i = 0; i < N_COMMANDS; ++i) {
-        int distance = rfx_cli_edit_distance(name, commands[i].name);
+        int distance = rfx_edit_distance(name, commands[i].name);
         if (distance >= best) continue;
         best = distance;
         nearest = commands[i].name;

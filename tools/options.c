@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "layers/checked.h"
+#include "layers/near_names.h"
 
 enum option_kind {
     KIND_FLAG,   /* bool */
@@ -25,6 +25,8 @@ enum option_kind {
     KIND_FLOAT,  /* float */
     KIND_FLOATS, /* float[3] */
     KIND_RANGE,  /* float[2], the first less than the second */
+    KIND_KEEP,   /* struct rfx_cli_kept: a tensor more */
+    KIND_DUMP,   /* the same, with its file: TENSOR=FILE */
 };
 
 struct option_row {
@@ -67,7 +69,25 @@ static const struct option_row rows[] = {
     {"log-y", 0, KIND_FLAG, RFX_CLI_CHART, AT(log_y), NULL, "logarithmic y", 0},
     {"bands", 'b', KIND_COUNT, RFX_CLI_PLAN, AT(bands), "ROWS",
      "stream the rows of the image through the network, so many a step", 1000000},
+    {"strips", 0, KIND_COUNT, RFX_CLI_PLAN, AT(strips), "N",
+     "with --bands: in so many column strips, one after the other", 1000000},
+    {"tight", 0, KIND_FLAG, RFX_CLI_PLAN, AT(tight), NULL,
+     "with --bands: new rows share bytes, those that outlive their step are copied away", 0},
     {"untiled", 0, KIND_FLAG, RFX_CLI_PLAN, AT(untiled), NULL, "run whole maps", 0},
+    {"row-by-row", 0, KIND_FLAG, RFX_CLI_PLAN, AT(row_by_row), NULL,
+     "whole maps are made row by row, over dead rows of their inputs where that saves memory", 0},
+    {"weights-by-stage", 0, KIND_FLAG, RFX_CLI_PLAN, AT(weights_by_stage), NULL,
+     "weights are in memory only while their stage runs", 0},
+    {"no-inplace", 0, KIND_FLAG, RFX_CLI_PLAN, AT(no_inplace), NULL,
+     "no tensor takes over the bytes of another", 0},
+    {"plan", 'p', KIND_TEXT, RFX_CLI_PLAN, AT(plan_file), "FILE",
+     "stages and flags from a file that 'rfexec plan -o' wrote, perhaps edited; it is checked", 0},
+    {"check", 0, KIND_FLAG, RFX_CLI_CHECK, AT(check), NULL,
+     "walk the plan with a checker that knows nothing of the planner (with --plan: always)", 0},
+    {"keep", 0, KIND_KEEP, RFX_CLI_PLAN, AT(kept), "TENSOR",
+     "keep an intermediate tensor as one more output; it is not fused away (again for more)", 0},
+    {"dump", 0, KIND_DUMP, RFX_CLI_DUMP, AT(kept), "TENSOR=FILE",
+     "keep an intermediate tensor and write it to a file: .npy, .tif or .png (again for more)", 0},
     {"threads", 'j', KIND_COUNT, RFX_CLI_PLAN, AT(threads), "N",
      "threads (default: the processors this process may use)", 1024},
     {"output", 'o', KIND_TEXT, RFX_CLI_OUTPUT, AT(output), "FILE",
@@ -117,7 +137,7 @@ static int64_t usable_processors(void) {
 
 void rfx_cli_options_init(struct rfx_cli_options *options) {
     struct rfx_image_options image = rfx_image_default_options();
-    *options = (struct rfx_cli_options){.threads = usable_processors(), .top = -1, .runs = 5};
+    *options = (struct rfx_cli_options){.top = -1, .runs = 5};
     options->scale = image.scale;
     memcpy(options->mean, image.mean, sizeof options->mean);
     memcpy(options->std, image.std, sizeof options->std);
@@ -243,8 +263,19 @@ static bool parse_range(const char *text, float *out) {
     return true;
 }
 
-static bool store(const struct option_row *row, const char *text, struct rfx_cli_options *options) {
+static bool store_kept(char *text, bool dump, struct rfx_cli_kept *kept) {
+    char *mark = dump ? strrchr(text, '=') : NULL;
+    bool whole = dump ? mark != NULL && mark != text && mark[1] != '\0' : text[0] != '\0';
+    if (!whole || kept->n == RFX_CLI_MAX_KEPT) return false;
+    if (dump) *mark = '\0';
+    kept->tensors[kept->n] = text;
+    kept->files[kept->n++] = dump ? mark + 1 : NULL;
+    return true;
+}
+
+static bool store(const struct option_row *row, char *text, struct rfx_cli_options *options) {
     void *at = (char *)options + row->offset;
+    const char *next = text;
     switch (row->kind) {
         case KIND_FLAG:
             *(bool *)at = true;
@@ -263,33 +294,17 @@ static bool store(const struct option_row *row, const char *text, struct rfx_cli
             *(const char **)at = text;
             return *text != '\0';
         case KIND_FLOAT:
-            return parse_float(text, '\0', &text, at);
+            return parse_float(text, '\0', &next, at);
         case KIND_FLOATS:
             return parse_floats(text, at);
         case KIND_RANGE:
             return parse_range(text, at);
+        case KIND_KEEP:
+            return store_kept(text, false, at);
+        case KIND_DUMP:
+            return store_kept(text, true, at);
     }
     return false;
-}
-
-int rfx_cli_edit_distance(const char *a, const char *b) {
-    enum { MAX = 32 };
-    size_t n = strlen(a), m = strlen(b);
-    if (n >= MAX || m >= MAX) return 99;
-    int line[MAX + 1];
-    for (size_t j = 0; j <= m; ++j) line[j] = (int)j;
-    for (size_t i = 1; i <= n; ++i) {
-        int diagonal = line[0];
-        line[0] = (int)i;
-        for (size_t j = 1; j <= m; ++j) {
-            int best = diagonal + (a[i - 1] != b[j - 1]);
-            if (line[j] + 1 < best) best = line[j] + 1;
-            if (line[j - 1] + 1 < best) best = line[j - 1] + 1;
-            diagonal = line[j];
-            line[j] = best;
-        }
-    }
-    return line[m];
 }
 
 static bool row_taken(const struct option_row *row, unsigned groups) {
@@ -316,7 +331,7 @@ static bool refuse_unknown(const char *arg, const char *name, size_t length, uns
     const struct option_row *near = NULL;
     int best = 3;
     for (int i = 0; i < N_ROWS; ++i) {
-        int distance = rfx_cli_edit_distance(word, rows[i].name);
+        int distance = rfx_edit_distance(word, rows[i].name);
         if (strncmp(rows[i].name, word, length) == 0) distance = 1;
         if (!row_taken(&rows[i], groups) || distance >= best) continue;
         best = distance;
@@ -332,9 +347,9 @@ static bool refuse_unknown(const char *arg, const char *name, size_t length, uns
 /* Parses the option at argv[*i] and moves *i to the last word it used. */
 static bool parse_option(struct rfx_cli_options *options, unsigned groups, int argc, char **argv,
                          int *i, char *why, size_t why_size) {
-    const char *arg = argv[*i];
+    char *arg = argv[*i];
     bool is_long = arg[1] == '-';
-    const char *name = arg + (is_long ? 2 : 1);
+    char *name = arg + (is_long ? 2 : 1);
     size_t length = is_long ? strcspn(name, "=") : 1;
     const struct option_row *row = find_row(name, length, groups);
     if (row != NULL && is_long && length == 1) row = NULL; /* --m is not -m */
@@ -343,7 +358,7 @@ static bool parse_option(struct rfx_cli_options *options, unsigned groups, int a
         (void)snprintf(why, why_size, "option '--%s' is not one of this command's", row->name);
         return false;
     }
-    const char *value = name[length] != '\0' ? name + length + (is_long ? 1 : 0) : NULL;
+    char *value = name[length] != '\0' ? name + length + (is_long ? 1 : 0) : NULL;
     if (row->kind == KIND_FLAG && value != NULL) {
         (void)snprintf(why, why_size, "option '--%s' takes no value: '%s'", row->name, arg);
         return false;
@@ -358,6 +373,8 @@ static bool parse_option(struct rfx_cli_options *options, unsigned groups, int a
     if (!store(row, value, options)) {
         (void)snprintf(why, why_size, "option '--%s': '%s' is not %s", row->name, value,
                        row->kind == KIND_BYTES   ? "a positive number of bytes such as 64MiB"
+                       : row->kind == KIND_DUMP  ? "TENSOR=FILE, or more than 16 are kept"
+                       : row->kind == KIND_KEEP  ? "a tensor, or more than 16 are kept"
                        : row->kind == KIND_PAIR  ? "rows x columns such as 4x6"
                        : row->kind == KIND_RANGE ? "two rising numbers such as 0,1"
                        : row->kind == KIND_GRID  ? "a number of tiles or rows x columns such as 4x6"
@@ -372,8 +389,24 @@ static bool check_together(const struct rfx_cli_options *o, char *why, size_t wh
         (void)snprintf(why, why_size, "--untiled excludes --tiles, --bands and --split");
         return false;
     }
+    if ((o->strips != 0 || o->tight) && o->bands == 0) {
+        (void)snprintf(why, why_size, "--%s needs --bands", o->strips != 0 ? "strips" : "tight");
+        return false;
+    }
+    bool by_hand = o->untiled || o->tiles.y != 0 || o->split != NULL || o->bands != 0;
+    if (o->plan_file != NULL &&
+        (by_hand || o->row_by_row || o->weights_by_stage || o->no_inplace)) {
+        (void)snprintf(why, why_size,
+                       "--plan says all of the plan: it excludes --tiles, --bands, --strips, "
+                       "--split, --untiled, --row-by-row, --weights-by-stage and --no-inplace");
+        return false;
+    }
     if (o->bands != 0 && o->tiles.y != 0) {
         (void)snprintf(why, why_size, "--bands excludes --tiles");
+        return false;
+    }
+    if (o->naive && o->kept.n != 0) {
+        (void)snprintf(why, why_size, "--naive excludes --keep");
         return false;
     }
     for (int i = 0; i < 3; ++i) {
@@ -408,6 +441,8 @@ bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int
             options->args[options->n_args++] = arg;
         }
     }
+    options->threads_given = options->threads != 0;
+    if (!options->threads_given) options->threads = usable_processors();
     return options->help || check_together(options, why, why_size);
 }
 

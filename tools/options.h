@@ -16,7 +16,7 @@
 /* Which options a command takes: bits of rfx_cli_command.groups. */
 enum rfx_cli_group {
     RFX_CLI_SIZE = 1 << 0,
-    RFX_CLI_PLAN = 1 << 1,  /* --memory, --tiles, --bands, --split, --untiled, --threads */
+    RFX_CLI_PLAN = 1 << 1,  /* how the network is run: --memory, --plan, --tiles, --bands, ... */
     RFX_CLI_IMAGE = 1 << 2, /* preprocessing */
     RFX_CLI_SEED = 1 << 3,
     RFX_CLI_OUTPUT = 1 << 4,
@@ -33,12 +33,20 @@ enum rfx_cli_group {
     RFX_CLI_EAGER = 1 << 21,   /* --no-fuse alone, where --baseline says the rest */
     RFX_CLI_PLACE = 1 << 24,   /* --strategy, --capacity */
     RFX_CLI_PICTURE = 1 << 25, /* --plot of a placement */
+    RFX_CLI_DUMP = 1 << 26,    /* --dump */
+    RFX_CLI_CHECK = 1 << 27,   /* --check */
 };
 
-enum { RFX_CLI_MAX_ARGS = 16 };
+enum { RFX_CLI_MAX_ARGS = 16, RFX_CLI_MAX_KEPT = 16 };
 
 struct rfx_cli_pair { /* "4x6": rows, columns; where a count is allowed, "16": y 16, x 0 */
     int64_t y, x;
+};
+
+struct rfx_cli_kept { /* --keep and --dump */
+    int n;
+    const char *tensors[RFX_CLI_MAX_KEPT];
+    const char *files[RFX_CLI_MAX_KEPT]; /* NULL: not written */
 };
 
 struct rfx_cli_options {
@@ -49,8 +57,11 @@ struct rfx_cli_options {
     const char *strategy;      /* of placement; NULL: the best */
     size_t capacity_bytes;     /* of the arena; 0: not given */
     bool no_fuse, no_fuse_add; /* of batch norm, activation and Add; of Add alone */
+    const char *plan_file;
+    struct rfx_cli_kept kept;
+    bool tight, row_by_row, weights_by_stage, no_inplace, check, threads_given;
     bool untiled, bgr, naive, json, csv, log_x, log_y, help;
-    int64_t threads, bands, top, runs; /* bands 0, top -1: not given */
+    int64_t threads, bands, strips, top, runs; /* bands, strips 0, top -1: not given */
     uint64_t seed;
     float scale;
     float mean[3], std[3];
@@ -64,8 +75,8 @@ struct rfx_cli_options {
 void rfx_cli_options_init(struct rfx_cli_options *options);
 
 /* Parses argv[0 .. argc) for a command that takes `groups` and at most `max_args` positional
- * arguments. false: the reason, with a hint where one helps, is in `why`. Texts borrow from argv.
- */
+ * arguments. false: the reason, with a hint where one helps, is in `why`. Texts borrow from argv;
+ * of "--dump TENSOR=FILE" the '=' becomes the tensor's end. */
 bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
                            char **argv, char *why, size_t why_size);
 
@@ -81,7 +92,4 @@ bool rfx_cli_parse_bytes(const char *text, size_t *out);
 
 /* "4x6", "1024X768": two positive integers. */
 bool rfx_cli_parse_pair(const char *text, struct rfx_cli_pair *out);
-
-/* Number of single-character edits between two words, at most 99. */
-int rfx_cli_edit_distance(const char *a, const char *b);
 #endif

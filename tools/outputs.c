@@ -16,47 +16,102 @@ static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) 
     return &graph->nodes[graph->outputs[k].node].out;
 }
 
-/* false: the name of -o has an unknown end. */
-static bool format_of(const struct rfx_cli_options *options, struct rfx_output_format *format) {
+/* false: the file's name has an unknown end. */
+static bool format_of(const struct rfx_cli_options *options, const char *path,
+                      struct rfx_output_format *format) {
     *format = (struct rfx_output_format){
         .bits = (int)options->bits,
         .has_range = options->range[0] < options->range[1],
         .range = {(double)options->range[0], (double)options->range[1]},
     };
-    return rfx_output_kind_of(options->output, &format->kind);
+    return rfx_output_kind_of(path, &format->kind);
 }
 
-/* The file of output k: "out.npy", or "out.<output>.npy" when there are several. Names of outputs
- * may look like paths. */
-static bool file_name(const struct rfx_graph *graph, const char *path, int k, char name[MAX_NAME]) {
+/* Whether output k is an intermediate tensor of --keep or --dump; *file: of --dump, or NULL. */
+static bool is_kept(const struct rfx_graph *graph, const struct rfx_cli_options *options, int k,
+                    const char **file) {
+    bool kept = false;
+    *file = NULL;
+    for (int i = 0; i < options->kept.n; ++i) {
+        if (strcmp(options->kept.tensors[i], graph->outputs[k].name) != 0) continue;
+        kept = true;
+        if (options->kept.files[i] != NULL) *file = options->kept.files[i];
+    }
+    return kept;
+}
+
+static int count_own(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
+    int n = 0;
+    const char *file;
+    for (int k = 0; k < graph->n_outputs; ++k) n += !is_kept(graph, options, k, &file);
+    return n;
+}
+
+/* The file of output k: that of --dump; of -o "out.npy", or "out.<output>.npy" when there are
+ * several (names of outputs may look like paths); "" when none is asked for. */
+static bool file_name(const struct rfx_graph *graph, const struct rfx_cli_options *options, int k,
+                      char name[MAX_NAME]) {
+    const char *path = options->output;
+    const char *file;
+    bool kept = is_kept(graph, options, k, &file);
+    bool several = !kept && count_own(graph, options) > 1;
+    if (kept) path = file;
+    if (path == NULL) path = "";
     const char *end = strrchr(path, '.');
-    int stem = (int)(end - path), n;
-    if (graph->n_outputs == 1)
+    int stem = end != NULL ? (int)(end - path) : 0, n;
+    if (!several || path[0] == '\0')
         n = snprintf(name, MAX_NAME, "%s", path);
     else
         n = snprintf(name, MAX_NAME, "%.*s.%s%s", stem, path, graph->outputs[k].name, end);
     if (n < 0 || n >= MAX_NAME) return false;
-    for (char *p = name + stem; graph->n_outputs > 1 && *p != '\0'; ++p)
+    for (char *p = name + stem; several && *p != '\0'; ++p)
         if (*p == '/') *p = '_';
     return true;
 }
 
 /* Two outputs "a/b" and "a_b" would meet in one file. */
-static bool check_names(const struct rfx_graph *graph, const char *path) {
+static bool check_names(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
     for (int k = 0; k < graph->n_outputs; ++k) {
         char name[MAX_NAME], other[MAX_NAME];
-        if (!file_name(graph, path, k, name)) {
-            rfx_cli_message("-o '%.200s...': the name is too long", path);
+        if (!file_name(graph, options, k, name)) {
+            rfx_cli_message("the file name of output '%s' is too long", graph->outputs[k].name);
             return false;
         }
         for (int j = 0; j < k; ++j) {
-            if (!file_name(graph, path, j, other) || strcmp(name, other) != 0) continue;
-            rfx_cli_message("-o '%s': outputs '%s' and '%s' would both go to '%s'", path,
-                            graph->outputs[j].name, graph->outputs[k].name, name);
+            if (name[0] == '\0' || !file_name(graph, options, j, other)) continue;
+            if (strcmp(name, other) != 0) continue;
+            rfx_cli_message("outputs '%s' and '%s' would both go to '%s'", graph->outputs[j].name,
+                            graph->outputs[k].name, name);
             return false;
         }
     }
     return true;
+}
+
+/* Whether the file of output k, if one is asked for, can hold it. */
+static int check_format(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+                        int k) {
+    struct rfx_output_format format;
+    struct rfx_error err = {{0}};
+    const char *file;
+    char what[256];
+    const char *option = is_kept(graph, options, k, &file) ? "--dump" : "-o";
+    if (option[1] == 'o') file = options->output;
+    if (file == NULL) return RFX_EXIT_DONE;
+    if (!format_of(options, file, &format)) {
+        rfx_cli_message("%s '%s': the name must end in .npy, .tif, .tiff or .png", option, file);
+        return RFX_EXIT_USAGE;
+    }
+    (void)snprintf(what, sizeof what, "%s '%.150s', output '%.60s'", option, file,
+                   graph->outputs[k].name);
+    enum rfx_status status = rfx_output_format_check(&format, tensor_of(graph, k), what, &err);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+static bool writes_files(const struct rfx_cli_options *options) {
+    bool any = options->output != NULL;
+    for (int i = 0; i < options->kept.n; ++i) any |= options->kept.files[i] != NULL;
+    return any;
 }
 
 int rfx_cli_outputs_check(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
@@ -68,33 +123,26 @@ int rfx_cli_outputs_check(const struct rfx_graph *graph, const struct rfx_cli_op
                         graph->outputs[0].name, rfx_human_shape(&first->shape, shape));
         return RFX_EXIT_USAGE;
     }
-    if (options->output == NULL) {
+    if (!writes_files(options)) {
         if (options->bits == 0 && options->range[0] >= options->range[1]) return RFX_EXIT_DONE;
         rfx_cli_message("--bits and --range are for the file of -o");
         return RFX_EXIT_USAGE;
     }
-    struct rfx_output_format format;
-    if (!format_of(options, &format)) {
-        rfx_cli_message("-o '%s': the name must end in .npy, .tif, .tiff or .png", options->output);
-        return RFX_EXIT_USAGE;
-    }
     for (int k = 0; k < graph->n_outputs; ++k) {
-        struct rfx_error err = {{0}};
-        char what[256];
-        (void)snprintf(what, sizeof what, "-o '%.150s', output '%.60s'", options->output,
-                       graph->outputs[k].name);
-        enum rfx_status status = rfx_output_format_check(&format, tensor_of(graph, k), what, &err);
-        if (status != RFX_OK) return rfx_cli_fail(status, &err);
+        int code = check_format(graph, options, k);
+        if (code != RFX_EXIT_DONE) return code;
     }
-    return check_names(graph, options->output) ? RFX_EXIT_DONE : RFX_EXIT_USAGE;
+    return check_names(graph, options) ? RFX_EXIT_DONE : RFX_EXIT_USAGE;
 }
 
 size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
     struct rfx_output_format format;
     size_t bytes = 0;
-    if (options->output == NULL || !format_of(options, &format)) return 0;
-    for (int k = 0; k < graph->n_outputs; ++k)
-        bytes += rfx_output_stream_bytes(&format, tensor_of(graph, k));
+    for (int k = 0; k < graph->n_outputs; ++k) {
+        char name[MAX_NAME];
+        if (file_name(graph, options, k, name) && format_of(options, name, &format))
+            bytes += rfx_output_stream_bytes(&format, tensor_of(graph, k));
+    }
     return bytes;
 }
 
@@ -106,19 +154,19 @@ enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem, const struct rfx_gr
     outputs->items = rfx_memory_calloc(mem, (size_t)graph->n_outputs, sizeof *outputs->items);
     if (outputs->items == NULL) return rfx_memory_fail(mem, "outputs", bytes, err);
     outputs->count = graph->n_outputs;
-    struct rfx_output_format format;
-    if (options->output != NULL && !format_of(options, &format))
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: no known format", options->output);
     enum rfx_status status = RFX_OK;
     for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
         struct rfx_cli_output *item = &outputs->items[k];
         char name[MAX_NAME];
         item->name = graph->outputs[k].name;
         item->tensor = tensor_of(graph, k);
-        if (options->output == NULL) continue;
-        if (!file_name(graph, options->output, k, name))
-            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%.200s...: the name is too long",
-                            options->output);
+        struct rfx_output_format format;
+        if (!file_name(graph, options, k, name))
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "the file name of output '%s' is too long", item->name);
+        if (name[0] == '\0') continue;
+        if (!format_of(options, name, &format))
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: no known format", name);
         status = rfx_output_stream_open(mem, name, &format, item->tensor, &item->stream, err);
     }
     return status;

@@ -31,16 +31,17 @@ struct rfx_cli_outputs {
     struct rfx_cli_output *items;
 };
 
-/* Whether -o, --bits, --range and --top suit the network's outputs; called before anything is run.
- * Prints why not and returns RFX_EXIT_USAGE. */
+/* Whether -o, --dump, --bits, --range and --top suit the network's outputs; called before anything
+ * is run. Prints why not and returns RFX_EXIT_USAGE. */
 RFX_NODISCARD int rfx_cli_outputs_check(const struct rfx_graph *graph,
                                         const struct rfx_cli_options *options);
 
 /* Bytes that writing the files holds while the network runs. */
 size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options);
 
-/* Opens the files of -o, which rfx_cli_outputs_check has passed: one output goes to that name,
- * several to NAME.<output>.EXT. The graph must outlive the outputs. */
+/* Opens the files of -o and --dump, which rfx_cli_outputs_check has passed: one output goes to the
+ * name of -o, several to NAME.<output>.EXT; tensors that are only kept go nowhere. The graph must
+ * outlive the outputs. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem,
                                                    const struct rfx_graph *graph,
                                                    const struct rfx_cli_options *options,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "tiler/plan_file.h"
 
 #define KIB ((size_t)1024)
 
@@ -84,10 +85,6 @@ static double macs_ratio(const struct rfx_plan *plan) {
     return plan->macs_untiled == 0 ? 1.0 : (double)plan->macs / (double)plan->macs_untiled;
 }
 
-static const char *mode_name(enum rfx_stage_mode mode) {
-    return mode == RFX_STAGE_TILED ? "tiled" : mode == RFX_STAGE_STREAMED ? "streamed" : "whole";
-}
-
 /* The tiled stage of a plan, or NULL. */
 static const struct rfx_stage *tiled_stage(const struct rfx_plan *plan) {
     for (int i = 0; i < plan->n_stages; ++i)
@@ -100,15 +97,17 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
     json_t *stages = json_array();
     for (int i = 0; i < plan->n_stages; ++i) {
         const struct rfx_stage *stage = &plan->stages[i];
+        bool whole = stage->mode == RFX_STAGE_WHOLE;
         json_t *targets = json_array();
         for (int n = stage->first; n <= stage->last; ++n)
             if (stage->places[n] > RFX_PLACE_LOCAL)
                 (void)json_array_append_new(targets, json_string(nodes[n].name));
-        json_t *item = json_pack("{s:s, s:s, s:s, s:o, s:[I, I], s:I}", "mode",
-                                 mode_name(stage->mode), "first", nodes[stage->first].name, "last",
-                                 nodes[stage->last].name, "targets", targets, "tiles",
-                                 (json_int_t)stage->tiles_y, (json_int_t)stage->tiles_x,
-                                 "band_rows", (json_int_t)stage->band_rows);
+        json_t *item = json_pack(
+            "{s:s, s:s, s:s, s:o, s:[I, I], s:I, s:b}", "mode", rfx_stage_mode_name(stage->mode),
+            "first", nodes[stage->first].name, "last", nodes[stage->last].name, "targets", targets,
+            "tiles", (json_int_t)stage->tiles_y, (json_int_t)stage->tiles_x, "band_rows",
+            (json_int_t)(whole ? 0 : stage->band_rows), "row_by_row",
+            whole && stage->band_rows > 0);
         (void)json_array_append_new(stages, item);
     }
     const struct rfx_stage *tiled = tiled_stage(plan);
@@ -133,8 +132,8 @@ json_t *rfx_report_measured(const struct rfx_run_report *report) {
 }
 
 void rfx_report_plan_text(const struct rfx_plan *plan) {
-    char text[RFX_PLAN_TEXT], a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS], c[RFX_HUMAN_CHARS], d[RFX_HUMAN_CHARS],
-        e[RFX_HUMAN_CHARS], f[RFX_HUMAN_CHARS];
+    char text[RFX_PLAN_TEXT], a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS], c[RFX_HUMAN_CHARS],
+        d[RFX_HUMAN_CHARS], e[RFX_HUMAN_CHARS], f[RFX_HUMAN_CHARS];
     rfx_plan_describe(plan, text, sizeof text);
     printf("plan       %s, %d thread%s\n", text, plan->threads, plan->threads == 1 ? "" : "s");
     printf("predicted  %s peak: activations %s, weights %s, scratch %s, image %s, reserve %s\n",

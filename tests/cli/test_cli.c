@@ -14,76 +14,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-enum { TEXT_BYTES = 1 << 20 };
-static char out_text[TEXT_BYTES], err_text[TEXT_BYTES];
-
-static void read_text(const char *path, char *text) {
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    size_t n = fread(text, 1, TEXT_BYTES - 1, file);
-    text[n] = '\0';
-    (void)fclose(file);
-}
-
-/* Runs "rfexec <args>", fills out_text and err_text, returns the exit code. */
-static int rfexec(const char *args) {
-    char command[2048];
-    (void)snprintf(command, sizeof command, "'%s' >cli_out.txt 2>cli_err.txt %s", RFX_PROGRAM,
-                   args);
-    int status = system(command);
-    read_text("cli_out.txt", out_text);
-    read_text("cli_err.txt", err_text);
-    if (!WIFEXITED(status)) fail_msg("rfexec %s: ended by a signal\n%s", args, err_text);
-    return WEXITSTATUS(status);
-}
-
-static void expect(int code, const char *args) {
-    int got = rfexec(args);
-    if (got != code)
-        fail_msg("rfexec %s: exit code %d, expected %d\n%s", args, got, code, err_text);
-    if (code != 0 && code != 1) assert_non_null(strstr(err_text, "rfexec: "));
-}
-
-static void expect_says(int code, const char *args, const char *words) {
-    expect(code, args);
-    if (strstr(err_text, words) == NULL)
-        fail_msg("rfexec %s: no \"%s\" in\n%s", args, words, err_text);
-}
-
-/* The JSON document on stdout; a new reference. */
-static json_t *document(const char *command) {
-    json_error_t error;
-    json_t *doc = json_loads(out_text, JSON_REJECT_DUPLICATES, &error);
-    if (doc == NULL) fail_msg("%s: line %d: %s", command, error.line, error.text);
-    assert_int_equal(json_integer_value(json_object_get(doc, "schema")), 1);
-    assert_string_equal(json_string_value(json_object_get(doc, "command")), command);
-    return doc;
-}
-
-/* The value at "a.b.c"; fails when a key is missing. */
-static json_t *at(json_t *doc, const char *path) {
-    char copy[128];
-    char *save = NULL;
-    (void)snprintf(copy, sizeof copy, "%s", path);
-    for (char *key = strtok_r(copy, ".", &save); key != NULL; key = strtok_r(NULL, ".", &save)) {
-        doc = json_object_get(doc, key);
-        if (doc == NULL) fail_msg("no key %s of %s", key, path);
-    }
-    return doc;
-}
-
-static long long integer_at(json_t *doc, const char *path) {
-    json_t *value = at(doc, path);
-    assert_true(json_is_integer(value));
-    return json_integer_value(value);
-}
-
-static void write_file(const char *path, const char *text) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
+#include "cli_program.h"
 
 static void test_help(void **state) {
     static const char *const names[] = {"analyze", "plan",  "curve",  "advise", "run",

@@ -17,7 +17,7 @@
 
 #include "rfexec/rfexec.h"
 #include "tests/support/influence.h"
-#include "tests/support/plan_checker.h"
+#include "tiler/plan_check.h"
 #include "tests/support/poison.h"
 #include "tests/support/test_util.h"
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "rfexec/rfexec.h"
-#include "tests/support/plan_checker.h"
+#include "tiler/plan_check.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/run_whole.h"
 #include "tests/support/test_util.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/plan_checker.h"
+#include "tiler/plan_check.h"
 #include "tests/support/small_nets.h"
 #include "tiler/plan.h"
 

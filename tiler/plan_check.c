@@ -1,30 +1,33 @@
-/* The walk. Memory is a list of claims: the rows of a node that were written to some bytes and that
- * nobody has written over since. A write takes back every claim on the bytes that it touches; a
- * read needs claims on all rows that the op's region map asks for. Columns are checked against the
- * views, rows byte by byte. */
-#include "tests/support/plan_checker.h"
+/* The walk. Memory is a list of spans: consecutive rows of a node that were written to some bytes
+ * and that nobody has written over since. A write takes back every row on the bytes that it
+ * touches; a read needs spans on all rows that the op's region map asks for. Columns are checked
+ * against the views, rows byte by byte. */
+#include "tiler/plan_check.h"
 
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
+#include "layers/checked.h"
 #include "layers/op.h"
 #include "tiler/schedule.h"
 
-/* One row of a node that is in memory. */
-struct claim {
-    bool valid;
-    size_t begin, end;     /* bytes in the arena */
-    struct rfx_range cols; /* that have been written (the hull) */
-    int64_t x0;            /* the view's first column when it was written */
+/* Rows [y0, y1) of a node that are in memory, one after the other. No two spans share a byte. */
+struct span {
+    int node;
+    int64_t y0, y1;
+    size_t begin, row_bytes; /* in the arena */
+    struct rfx_range cols;   /* that have been written (the hull) */
+    int64_t x0;              /* the view's first column when they were written */
 };
 
 struct state {
     const struct rfx_plan *plan;
     const struct rfx_graph *graph;
     struct rfx_schedule *schedule;
-    struct claim **rows; /* per node and row of its full map */
-    int64_t *pooled;     /* per node: pixels that it has taken */
-    int64_t *emitted;    /* per node: pixels handed out */
+    struct span *spans;
+    size_t n_spans, capacity;
+    int64_t *pooled;  /* per node: pixels that it has taken */
+    int64_t *emitted; /* per node: pixels handed out */
     int stage;
     size_t high_water;
     uint64_t macs;
@@ -38,16 +41,82 @@ static bool complain(const struct state *s, int node, const char *what, int64_t 
     return false;
 }
 
-/* Takes back what any node has on bytes [begin, end), but for node `mine`, rows [lo, hi). */
-static void overwrite(struct state *s, size_t begin, size_t end, int mine, int64_t lo, int64_t hi) {
-    for (int i = 0; i < s->graph->n_nodes; i++) {
-        if (s->rows[i] == NULL) continue;
-        for (int64_t y = 0; y < s->graph->nodes[i].out.h; y++) {
-            struct claim *c = &s->rows[i][y];
-            bool own = i == mine && y >= lo && y < hi;
-            if (c->valid && !own && c->begin < end && begin < c->end) c->valid = false;
-        }
+static bool add_span(struct state *s, struct span span) {
+    if (span.y0 >= span.y1) return true;
+    if (s->n_spans == s->capacity) {
+        size_t capacity = s->capacity == 0 ? 64 : 2 * s->capacity;
+        struct span *grown =
+            rfx_memory_realloc(s->plan->mem, s->spans, capacity * sizeof *s->spans);
+        if (grown == NULL)
+            return complain(s, span.node, "no memory for spans", (int64_t)capacity, 0);
+        s->spans = grown;
+        s->capacity = capacity;
     }
+    s->spans[s->n_spans++] = span;
+    return true;
+}
+
+/* Takes rows [lo, hi) out of span i, whose place another one may take. */
+static bool cut_span(struct state *s, size_t i, int64_t lo, int64_t hi) {
+    struct span above = s->spans[i];
+    struct span below = above;
+    s->spans[i] = s->spans[--s->n_spans];
+    above.y1 = rfx_min_i64(lo, above.y1);
+    below.y0 = rfx_max_i64(hi, below.y0);
+    below.begin += (size_t)(below.y0 - above.y0) * below.row_bytes;
+    return add_span(s, above) && add_span(s, below);
+}
+
+/* Takes back what any node has on bytes [begin, end). */
+static bool overwrite(struct state *s, size_t begin, size_t end) {
+    for (size_t i = s->n_spans; i-- > 0;) {
+        const struct span *span = &s->spans[i];
+        size_t span_end = span->begin + (size_t)(span->y1 - span->y0) * span->row_bytes;
+        if (begin >= span_end || end <= span->begin) continue;
+        size_t from = begin > span->begin ? (begin - span->begin) / span->row_bytes : 0;
+        size_t to = (end - span->begin + span->row_bytes - 1) / span->row_bytes;
+        if (!cut_span(s, i, span->y0 + (int64_t)from, span->y0 + (int64_t)to)) return false;
+    }
+    return true;
+}
+
+/* Takes back rows [lo, hi) of a node wherever they are. */
+static bool forget_rows(struct state *s, int node, int64_t lo, int64_t hi) {
+    for (size_t i = s->n_spans; i-- > 0;) {
+        const struct span *span = &s->spans[i];
+        if (span->node != node || span->y0 >= hi || span->y1 <= lo) continue;
+        if (!cut_span(s, i, lo, hi)) return false;
+    }
+    return true;
+}
+
+/* The span that has row y of a node, or NULL; *until: rows [y, *until) are in it, or in none. */
+static const struct span *find_span(const struct state *s, int node, int64_t y, int64_t *until) {
+    for (size_t i = 0; i < s->n_spans; i++) {
+        const struct span *span = &s->spans[i];
+        if (span->node != node) continue;
+        if (span->y0 <= y && y < span->y1) {
+            *until = rfx_min_i64(*until, span->y1);
+            return span;
+        }
+        if (span->y0 > y) *until = rfx_min_i64(*until, span->y0);
+    }
+    return NULL;
+}
+
+/* Adds a span, or lengthens the one that it continues. */
+static bool join_span(struct state *s, struct span span) {
+    for (size_t i = 0; i < s->n_spans; i++) {
+        struct span *have = &s->spans[i];
+        bool alike = have->node == span.node && have->row_bytes == span.row_bytes &&
+                     have->x0 == span.x0 && have->cols.lo == span.cols.lo &&
+                     have->cols.hi == span.cols.hi;
+        if (!alike || have->y1 != span.y0) continue;
+        if (have->begin + (size_t)(have->y1 - have->y0) * have->row_bytes != span.begin) continue;
+        have->y1 = span.y1;
+        return true;
+    }
+    return add_span(s, span);
 }
 
 static bool check_bytes(struct state *s, int node, const struct rfx_buffer *buffer, size_t bytes) {
@@ -61,27 +130,38 @@ static bool check_bytes(struct state *s, int node, const struct rfx_buffer *buff
     return true;
 }
 
-/* Bytes of row y in what is at hand of a node; fresh: where the step makes it. */
+/* Where rows from y on of what is at hand of a node lie (fresh: where the step makes them); *until
+ * is lowered to where they do not follow each other any more. */
 static size_t row_at(const struct state *s, int node, const struct rfx_part *part, bool fresh,
-                     int64_t y, size_t *bytes) {
-    *bytes = (size_t)(rfx_rect_cols(part->rect) * s->graph->nodes[node].out.c) * sizeof(float);
+                     int64_t y, int64_t *until, size_t *row_bytes) {
+    *row_bytes = (size_t)(rfx_rect_cols(part->rect) * s->graph->nodes[node].out.c) * sizeof(float);
     if (fresh && part->has_fresh && y >= part->fresh_y0)
-        return part->fresh_offset + (size_t)(y - part->fresh_y0) * *bytes;
+        return part->fresh_offset + (size_t)(y - part->fresh_y0) * *row_bytes;
+    if (fresh && part->has_fresh) *until = rfx_min_i64(*until, part->fresh_y0);
     int64_t slot = part->ring_rows != 0 ? y % part->ring_rows : y - part->rect.y0;
-    return part->offset + (size_t)slot * *bytes;
+    if (part->ring_rows != 0) *until = rfx_min_i64(*until, y + part->ring_rows - slot);
+    return part->offset + (size_t)slot * *row_bytes;
+}
+
+/* Whether a span has row y where the view expects it. */
+static bool is_in_place(const struct span *span, int64_t y, size_t begin, size_t row_bytes,
+                        int64_t x0) {
+    return span != NULL && span->row_bytes == row_bytes && span->x0 == x0 &&
+           span->begin + (size_t)(y - span->y0) * row_bytes == begin;
 }
 
 static bool check_rows_there(const struct state *s, int node, int in, struct rfx_rect need) {
     struct rfx_part part = rfx_schedule_part(s->schedule, in);
     if (!rfx_rect_contains(part.rect, need))
         return complain(s, node, "reads outside a view", need.y0, need.y1);
-    for (int64_t y = need.y0; y < need.y1; y++) {
-        const struct claim *c = &s->rows[in][y];
+    for (int64_t y = need.y0, until; y < need.y1; y = until) {
         size_t bytes;
-        size_t begin = row_at(s, in, &part, true, y, &bytes);
-        if (!c->valid || c->begin != begin || c->x0 != part.rect.x0)
+        until = need.y1;
+        size_t begin = row_at(s, in, &part, true, y, &until, &bytes);
+        const struct span *span = find_span(s, in, y, &until);
+        if (!is_in_place(span, y, begin, bytes, part.rect.x0))
             return complain(s, node, "reads a row that is not there", in, y);
-        if (need.x0 < c->cols.lo || need.x1 > c->cols.hi)
+        if (need.x0 < span->cols.lo || need.x1 > span->cols.hi)
             return complain(s, node, "reads columns that were not made", in, y);
     }
     return true;
@@ -129,20 +209,25 @@ static bool apply_write(struct state *s, const struct rfx_step *step) {
     const struct rfx_buffer *buffer = written_buffer(s, step);
     if (!rfx_rect_contains(part.rect, step->rect))
         return complain(s, step->node, "writes outside its view", step->rect.y0, step->rect.y1);
-    for (int64_t y = step->rect.y0; y < step->rect.y1; y++) {
-        struct claim *c = &s->rows[step->node][y];
+    for (int64_t y = step->rect.y0, until; y < step->rect.y1; y = until) {
         size_t bytes;
-        size_t begin = row_at(s, step->node, &part, step->kind != RFX_STEP_KEEP, y, &bytes);
-        if (begin < buffer->offset ||
-            !check_bytes(s, step->node, buffer, begin - buffer->offset + bytes))
+        until = step->rect.y1;
+        bool fresh = step->kind != RFX_STEP_KEEP;
+        size_t begin = row_at(s, step->node, &part, fresh, y, &until, &bytes);
+        const struct span *span = find_span(s, step->node, y, &until);
+        size_t end = begin + (size_t)(until - y) * bytes;
+        if (begin < buffer->offset || !check_bytes(s, step->node, buffer, end - buffer->offset))
             return false;
-        bool continues = c->valid && c->begin == begin && c->x0 == part.rect.x0;
-        bool touches = continues && step->rect.x0 <= c->cols.hi && step->rect.x1 >= c->cols.lo;
-        overwrite(s, begin, begin + bytes, step->node, y, y + 1);
         struct rfx_range cols = {step->rect.x0, step->rect.x1};
-        if (touches && c->cols.lo < cols.lo) cols.lo = c->cols.lo;
-        if (touches && c->cols.hi > cols.hi) cols.hi = c->cols.hi;
-        *c = (struct claim){true, begin, begin + bytes, cols, part.rect.x0};
+        if (is_in_place(span, y, begin, bytes, part.rect.x0) && cols.lo <= span->cols.hi &&
+            cols.hi >= span->cols.lo) {
+            cols.lo = rfx_min_i64(cols.lo, span->cols.lo);
+            cols.hi = rfx_max_i64(cols.hi, span->cols.hi);
+        }
+        struct span made = {step->node, y, until, begin, bytes, cols, part.rect.x0};
+        if (!overwrite(s, begin, end) || !forget_rows(s, step->node, y, until) ||
+            !join_span(s, made))
+            return false;
     }
     return true;
 }
@@ -180,8 +265,7 @@ static bool apply_state(struct state *s, const struct rfx_step *step) {
     }
     if (step->kind == RFX_STEP_POOL_BEGIN) s->pooled[step->node] = 0;
     if (!check_bytes(s, step->node, buffer, buffer->bytes)) return false;
-    overwrite(s, buffer->offset, buffer->offset + buffer->bytes, -1, 0, 0);
-    return true;
+    return overwrite(s, buffer->offset, buffer->offset + buffer->bytes);
 }
 
 /* Sums of pools and packed constants that the stage still needs must lie apart from what a step
@@ -252,19 +336,15 @@ static bool check_end(const struct state *s) {
 }
 
 bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
+    struct rfx_memory *mem = plan->mem;
     size_t n = (size_t)plan->graph->n_nodes;
     struct state s = {.plan = plan, .graph = plan->graph, .why = why, .size = size};
     struct rfx_error err;
     bool sound = false;
-    s.rows = calloc(n, sizeof *s.rows);
-    s.pooled = calloc(n, sizeof *s.pooled);
-    s.emitted = calloc(n, sizeof *s.emitted);
+    s.pooled = rfx_memory_calloc(mem, n, sizeof *s.pooled);
+    s.emitted = rfx_memory_calloc(mem, n, sizeof *s.emitted);
     snprintf(why, size, "no memory or no schedule");
-    if (s.rows == NULL || s.pooled == NULL || s.emitted == NULL) goto done;
-    for (size_t i = 0; i < n; i++) {
-        s.rows[i] = calloc((size_t)plan->graph->nodes[i].out.h, sizeof **s.rows);
-        if (s.rows[i] == NULL) goto done;
-    }
+    if (s.pooled == NULL || s.emitted == NULL) goto done;
     if (rfx_schedule_create(plan, &s.schedule, &err) != RFX_OK) goto done;
     sound = true;
     struct rfx_step step;
@@ -272,9 +352,8 @@ bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
     sound = sound && check_end(&s);
 done:
     rfx_schedule_free(s.schedule);
-    for (size_t i = 0; s.rows != NULL && i < n; i++) free(s.rows[i]);
-    free(s.rows);
-    free(s.pooled);
-    free(s.emitted);
+    rfx_memory_release(mem, s.spans);
+    rfx_memory_release(mem, s.pooled);
+    rfx_memory_release(mem, s.emitted);
     return sound;
 }

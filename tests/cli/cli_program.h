@@ -1,0 +1,30 @@
+/* Starting the rfexec program from tests and looking at what it says: cmocka assertions throughout.
+ */
+#ifndef RFX_TESTS_CLI_CLI_PROGRAM_H
+#define RFX_TESTS_CLI_CLI_PROGRAM_H
+
+#include <jansson.h>
+
+extern char out_text[], err_text[]; /* of the last run */
+
+/* Runs "rfexec <args>" through the shell, fills out_text and err_text, returns the exit code. */
+int rfexec(const char *args);
+
+/* Runs it and asserts the exit code; failures must have said why. */
+void expect(int code, const char *args);
+
+/* The same, and stderr has these words. */
+void expect_says(int code, const char *args, const char *words);
+
+/* The JSON document on stdout of this command; a new reference. */
+json_t *document(const char *command);
+
+/* The value at "a.b.c"; fails when a key is missing. */
+json_t *at(json_t *doc, const char *path);
+long long integer_at(json_t *doc, const char *path);
+
+/* Reads a file of less than 1 MiB into out_text or err_text. */
+void read_text(const char *path, char *text);
+
+void write_file(const char *path, const char *text);
+#endif
