@@ -333,10 +333,11 @@ static json_t *stage_json(const struct rfx_plan *plan, const struct rfx_stage *s
     for (int i = stage->first; i <= stage->last; i++)
         if (stage->places[i] > RFX_PLACE_LOCAL)
             (void)json_array_append_new(targets, json_string(plan->graph->nodes[i].name));
-    return json_pack(
-        "{s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode", rfx_stage_mode_name(stage->mode), "targets",
-        targets, "tiles", (json_int_t)stage->tiles_y, (json_int_t)stage->tiles_x, "band_rows",
-        (json_int_t)(whole ? 0 : stage->band_rows), "row_by_row", whole && stage->band_rows > 0);
+    return json_pack("{s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode",
+                     rfx_stage_mode_name(stage->mode), "targets", targets, "tiles",
+                     (json_int_t)stage->tiles_y, (json_int_t)stage->tiles_x, "band_rows",
+                     (json_int_t)(whole ? 0 : stage->band_rows), "tight", stage->tight,
+                     "row_by_row", whole && stage->band_rows > 0);
 }
 
 static json_t *plan_json(const struct rfx_plan *plan, const char *model) {

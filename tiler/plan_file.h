@@ -3,9 +3,9 @@
  *     {"schema": 1, "kind": "rfexec plan", "model": "mobilenet_v2", "size": [4096, 4096],
  *      "threads": 2, "weights_by_stage": false, "in_place": true,
  *      "stages": [{"mode": "streamed", "targets": ["features.18.0"], "tiles": [1, 2],
- *                  "band_rows": 16, "row_by_row": false},
+ *                  "band_rows": 16, "tight": false, "row_by_row": false},
  *                 {"mode": "whole", "targets": ["classifier.1"], "tiles": [1, 1],
- *                  "band_rows": 0, "row_by_row": true}],
+ *                  "band_rows": 0, "tight": false, "row_by_row": true}],
  *      "predicted": {...}}
  *
  * Invariants: 1. "size", "threads", the two flags and "stages" are input; "model" is a note, and

@@ -103,11 +103,11 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
             if (stage->places[n] > RFX_PLACE_LOCAL)
                 (void)json_array_append_new(targets, json_string(nodes[n].name));
         json_t *item = json_pack(
-            "{s:s, s:s, s:s, s:o, s:[I, I], s:I, s:b}", "mode", rfx_stage_mode_name(stage->mode),
-            "first", nodes[stage->first].name, "last", nodes[stage->last].name, "targets", targets,
-            "tiles", (json_int_t)stage->tiles_y, (json_int_t)stage->tiles_x, "band_rows",
-            (json_int_t)(whole ? 0 : stage->band_rows), "row_by_row",
-            whole && stage->band_rows > 0);
+            "{s:s, s:s, s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode",
+            rfx_stage_mode_name(stage->mode), "first", nodes[stage->first].name, "last",
+            nodes[stage->last].name, "targets", targets, "tiles", (json_int_t)stage->tiles_y,
+            (json_int_t)stage->tiles_x, "band_rows", (json_int_t)(whole ? 0 : stage->band_rows),
+            "tight", stage->tight, "row_by_row", whole && stage->band_rows > 0);
         (void)json_array_append_new(stages, item);
     }
     const struct rfx_stage *tiled = tiled_stage(plan);

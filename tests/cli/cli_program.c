@@ -14,7 +14,6 @@
 
 #include <cmocka.h>
 
-enum { TEXT_BYTES = 1 << 20 };
 char out_text[TEXT_BYTES], err_text[TEXT_BYTES];
 
 void read_text(const char *path, char *text) {

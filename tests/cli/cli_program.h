@@ -5,7 +5,8 @@
 
 #include <jansson.h>
 
-extern char out_text[], err_text[]; /* of the last run */
+enum { TEXT_BYTES = 1 << 20 };
+extern char out_text[TEXT_BYTES], err_text[TEXT_BYTES]; /* of the last run */
 
 /* Runs "rfexec <args>" through the shell, fills out_text and err_text, returns the exit code. */
 int rfexec(const char *args);

@@ -20,6 +20,7 @@ static void test_usage(void **state) {
         const char *args, *words;
     } cases[] = {
         {"plan " NET " --strips 2", "--strips needs --bands"},
+        {"plan " NET " --tight", "--tight needs --bands"},
         {"plan " NET " --strips 0 --bands 4", "--strips"},
         {"plan " NET " --plan x.json --untiled", "--plan says all"},
         {"plan " NET " --plan x.json --row-by-row", "--plan says all"},
@@ -56,9 +57,9 @@ static void test_plans_by_hand(void **state) {
     assert_stage("streamed", 3, 8, 0);
     expect(0, "plan " NET " --untiled --row-by-row --check --json");
     assert_stage("whole", 1, 0, 1);
-    static const char *const ways[] = {"--bands 8 --strips 3", "--untiled --row-by-row",
-                                       "--bands 4 --weights-by-stage --no-inplace",
-                                       "--untiled --no-inplace"};
+    static const char *const ways[] = {
+        "--bands 8 --strips 3", "--bands 8 --tight", "--untiled --row-by-row",
+        "--bands 4 --weights-by-stage --no-inplace", "--untiled --no-inplace"};
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; ++i) {
         char args[256];
         (void)snprintf(args, sizeof args, "verify " NET PICTURE "%s", ways[i]);

@@ -59,7 +59,8 @@ static void three_stages(void **state) {
         "\"size\": [23, 17], \"threads\": 3, \"weights_by_stage\": true, \"in_place\": false, "
         "\"predicted\": {\"anything\": [1]}, \"stages\": ["
         "{\"mode\": \"tiled\", \"targets\": [\"a\"], \"tiles\": [2, 3]},"
-        "{\"mode\": \"streamed\", \"targets\": [\"sum\"], \"tiles\": [1, 2], \"band_rows\": 5},"
+        "{\"mode\": \"streamed\", \"targets\": [\"sum\"], \"tiles\": [1, 2], \"band_rows\": 5, "
+        "\"tight\": true},"
         "{\"mode\": \"whole\", \"targets\": [\"pool\"], \"row_by_row\": true}]}";
     struct fixture f = begin();
     struct rfx_plan *plan = NULL;
@@ -77,6 +78,7 @@ static void three_stages(void **state) {
     assert_int_equal(plan->stages[1].mode, RFX_STAGE_STREAMED);
     assert_int_equal(plan->stages[1].tiles_x, 2);
     assert_int_equal(plan->stages[1].band_rows, 5);
+    assert_true(plan->stages[1].tight);
     assert_int_equal(plan->stages[2].band_rows, 1);
     assert_int_equal(rfx_plan_file_text(plan, "net", &written, &err), RFX_OK);
     if (plan_of(&f, written, strlen(written), &again, &err) != RFX_OK) fail_msg("%s", err.text);
