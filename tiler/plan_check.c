@@ -144,8 +144,8 @@ static size_t row_at(const struct state *s, int node, const struct rfx_part *par
 }
 
 /* Whether a span has row y where the view expects it. */
-static bool is_in_place(const struct span *span, int64_t y, size_t begin, size_t row_bytes,
-                        int64_t x0) {
+static bool is_where(const struct span *span, int64_t y, size_t begin, size_t row_bytes,
+                     int64_t x0) {
     return span != NULL && span->row_bytes == row_bytes && span->x0 == x0 &&
            span->begin + (size_t)(y - span->y0) * row_bytes == begin;
 }
@@ -159,7 +159,7 @@ static bool check_rows_there(const struct state *s, int node, int in, struct rfx
         until = need.y1;
         size_t begin = row_at(s, in, &part, true, y, &until, &bytes);
         const struct span *span = find_span(s, in, y, &until);
-        if (!is_in_place(span, y, begin, bytes, part.rect.x0))
+        if (!is_where(span, y, begin, bytes, part.rect.x0))
             return complain(s, node, "reads a row that is not there", in, y);
         if (need.x0 < span->cols.lo || need.x1 > span->cols.hi)
             return complain(s, node, "reads columns that were not made", in, y);
@@ -175,8 +175,9 @@ static bool is_in_place(const struct state *s, const struct rfx_step *step, int 
     struct rfx_part out = rfx_schedule_part(s->schedule, step->node);
     struct rfx_part in = rfx_schedule_part(s->schedule, n->in[k]);
     size_t bytes;
-    return row_at(s, n->in[k], &in, true, step->rect.y0, &bytes) ==
-           row_at(s, step->node, &out, true, step->rect.y0, &bytes);
+    int64_t y = step->rect.y0, until = y + 1;
+    return row_at(s, n->in[k], &in, true, y, &until, &bytes) ==
+           row_at(s, step->node, &out, true, y, &until, &bytes);
 }
 
 /* Whether all that a step reads is there; `written`: what has been written over in place need not
@@ -219,7 +220,7 @@ static bool apply_write(struct state *s, const struct rfx_step *step) {
         if (begin < buffer->offset || !check_bytes(s, step->node, buffer, end - buffer->offset))
             return false;
         struct rfx_range cols = {step->rect.x0, step->rect.x1};
-        if (is_in_place(span, y, begin, bytes, part.rect.x0) && cols.lo <= span->cols.hi &&
+        if (is_where(span, y, begin, bytes, part.rect.x0) && cols.lo <= span->cols.hi &&
             cols.hi >= span->cols.lo) {
             cols.lo = rfx_min_i64(cols.lo, span->cols.lo);
             cols.hi = rfx_max_i64(cols.hi, span->cols.hi);
