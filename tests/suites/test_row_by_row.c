@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "rfexec/rfexec.h"
-#include "tests/support/plan_checker.h"
 #include "tests/support/test_util.h"
+#include "tiler/plan_check.h"
 
 static struct rfx_graph *build(struct rfx_memory *mem, const char *name, int64_t h, int64_t w) {
     struct rfx_load_options options = {.h = h, .w = w};
