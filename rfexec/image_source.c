@@ -129,10 +129,11 @@ fail:
     return status;
 }
 
-/* A source of floats that are in the caller's memory, channel planes as in ONNX. */
+/* A source of floats that are in the caller's memory: channel planes as in ONNX, or pixels. */
 struct array_source {
     struct rfx_image_backend base;
     const float *values;
+    int64_t y_step, x_step, c_step; /* floats from one to the next */
 };
 
 static enum rfx_status array_read(struct rfx_image_backend *b, struct rfx_rect rect,
@@ -142,7 +143,8 @@ static enum rfx_status array_read(struct rfx_image_backend *b, struct rfx_rect r
     for (int64_t y = rect.y0; y < rect.y1; y++) {
         float *to = rfx_view_at(out, y, rect.x0);
         for (int64_t x = rect.x0; x < rect.x1; x++)
-            for (int64_t c = 0; c < b->c; c++) *to++ = s->values[(c * b->h + y) * b->w + x];
+            for (int64_t c = 0; c < b->c; c++)
+                *to++ = s->values[y * s->y_step + x * s->x_step + c * s->c_step];
     }
     return RFX_OK;
 }
@@ -154,9 +156,9 @@ static void array_free(struct rfx_image_backend *b) {
 static const struct rfx_image_backend_ops array_ops = {.read_floats = array_read,
                                                        .free = array_free};
 
-enum rfx_status rfx_image_from_array(struct rfx_memory *mem, const float *values, int64_t c,
-                                     int64_t h, int64_t w, struct rfx_image **out,
-                                     struct rfx_error *err) {
+static enum rfx_status open_array(struct rfx_memory *mem, const float *values, int64_t c, int64_t h,
+                                  int64_t w, bool pixels, struct rfx_image **out,
+                                  struct rfx_error *err) {
     int64_t elems = 0;
     if (c < 1 || h < 1 || w < 1 || !rfx_checked_mul_i64(c, h, &elems) ||
         !rfx_checked_mul_i64(elems, w, &elems))
@@ -172,6 +174,9 @@ enum rfx_status rfx_image_from_array(struct rfx_memory *mem, const float *values
         return rfx_memory_fail(mem, "array", sizeof *image + sizeof *s, err);
     }
     s->values = values;
+    s->y_step = pixels ? w * c : w;
+    s->x_step = pixels ? c : 1;
+    s->c_step = pixels ? 1 : h * w;
     s->base = (struct rfx_image_backend){.ops = &array_ops,
                                          .mem = mem,
                                          .name = spec,
@@ -190,6 +195,24 @@ enum rfx_status rfx_image_from_array(struct rfx_memory *mem, const float *values
     return RFX_OK;
 }
 
+enum rfx_status rfx_image_from_array(struct rfx_memory *mem, const float *values, int64_t c,
+                                     int64_t h, int64_t w, struct rfx_image **out,
+                                     struct rfx_error *err) {
+    return open_array(mem, values, c, h, w, false, out, err);
+}
+
+enum rfx_status rfx_image_from_pixels(struct rfx_memory *mem, const float *pixels, int64_t h,
+                                      int64_t w, int64_t c, struct rfx_image **out,
+                                      struct rfx_error *err) {
+    return open_array(mem, pixels, c, h, w, true, out, err);
+}
+
+float *rfx_image_pixels(const struct rfx_image *image) {
+    if (image->backend->ops != &array_ops) return NULL;
+    const struct array_source *s = (const struct array_source *)(const void *)image->backend;
+    return s->c_step == 1 && s->x_step == image->c ? (float *)(uintptr_t)s->values : NULL;
+}
+
 void rfx_image_free(struct rfx_image *image) {
     if (image == NULL) return;
     if (image->backend != NULL) image->backend->ops->free(image->backend);
@@ -204,6 +227,7 @@ struct rfx_source_traits rfx_image_traits(const struct rfx_image *image) {
         .w = b->w,
         .c = image->c,
         .random_access = b->random_access,
+        .by_caller = rfx_image_pixels(image) != NULL,
         .fixed_bytes = b->fixed_bytes + sizeof *image + strlen(image->spec) + 1,
         .window_row_bytes = b->window_row_bytes};
     return traits;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "layers/checked.h"
 #include "layers/global_pool.h"
@@ -30,6 +31,7 @@ struct rfx_session {
     size_t *packed_offset;              /* per node, into weights */
     struct rfx_view *inputs;            /* of the current step; as many as any node has */
     const struct rfx_output_sink *sink; /* borrowed; NULL: none */
+    float **by_caller; /* per node: its full map in memory of the caller's, or NULL */
 };
 
 /* In builds with AddressSanitizer a step may touch the buffers that it names and nothing else of
@@ -88,6 +90,7 @@ void rfx_session_free(struct rfx_session *session) {
     rfx_memory_release(mem, session->weights);
     rfx_memory_release(mem, session->packed_offset);
     rfx_memory_release(mem, session->inputs);
+    rfx_memory_release(mem, session->by_caller);
     rfx_memory_release(mem, session);
 }
 
@@ -129,7 +132,8 @@ static enum rfx_status allocate(struct rfx_session *session, struct rfx_error *e
             max_in = (size_t)session->graph->nodes[i].n_in;
     session->packed_offset = rfx_memory_calloc(mem, (size_t)n, sizeof *session->packed_offset);
     session->inputs = rfx_memory_calloc(mem, max_in, sizeof *session->inputs);
-    if (session->packed_offset == NULL || session->inputs == NULL)
+    session->by_caller = rfx_memory_calloc(mem, (size_t)n, sizeof *session->by_caller);
+    if (session->packed_offset == NULL || session->inputs == NULL || session->by_caller == NULL)
         return rfx_memory_fail(mem, "session tables", max_in * sizeof *session->inputs, err);
     session->arena = rfx_memory_alloc(mem, plan->bytes.arena);
     if (session->arena == NULL) return rfx_memory_fail(mem, "arena", plan->bytes.arena, err);
@@ -166,6 +170,7 @@ enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct r
 static struct rfx_view node_view(const struct rfx_session *session, int i) {
     const struct rfx_node *node = &session->graph->nodes[i];
     struct rfx_part part = rfx_schedule_part(session->schedule, i);
+    if (part.by_caller) return rfx_view_dense(session->by_caller[i], part.rect, node->out.c);
     unsigned char *base = rfx_node_is_constant(node) ? session->weights + session->packed_offset[i]
                                                      : session->arena + part.offset;
     struct rfx_view view = rfx_view_dense((float *)(void *)base, part.rect, node->out.c);
@@ -278,6 +283,7 @@ static void count_bytes(size_t offset, size_t bytes, struct rfx_run_report *repo
 static void count_rows(const struct rfx_session *session, const struct rfx_step *step,
                        struct rfx_run_report *report) {
     struct rfx_part part = rfx_schedule_part(session->schedule, step->node);
+    if (part.by_caller) return;
     const struct rfx_tensor *out = &session->graph->nodes[step->node].out;
     size_t row_bytes = (size_t)(rfx_rect_cols(part.rect) * out->c) * sizeof(float);
     bool fresh = part.has_fresh && step->kind != RFX_STEP_KEEP;
@@ -315,7 +321,20 @@ static void count_step(const struct rfx_session *session, const struct rfx_step 
     count_rows(session, step, report);
 }
 
-static enum rfx_status prepare_source(const struct rfx_session *session, struct rfx_image *image,
+/* Every map that the plan leaves to the caller must have been given. */
+static enum rfx_status find_callers_memory(struct rfx_session *session, struct rfx_image *image,
+                                           struct rfx_error *err) {
+    const struct rfx_graph *graph = session->graph;
+    if (graph->input >= 0) session->by_caller[graph->input] = rfx_image_pixels(image);
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (session->plan->by_caller[i] && session->by_caller[i] == NULL)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "the plan leaves the memory of '%s' to the caller, who gave none",
+                            graph->nodes[i].name);
+    return RFX_OK;
+}
+
+static enum rfx_status prepare_source(struct rfx_session *session, struct rfx_image *image,
                                       struct rfx_error *err) {
     const struct rfx_tensor *input = &session->graph->nodes[session->graph->input].out;
     struct rfx_source_traits traits = rfx_image_traits(image);
@@ -325,8 +344,10 @@ static enum rfx_status prepare_source(const struct rfx_session *session, struct 
                         "%lldx%lld with %lld",
                         (long long)traits.h, (long long)traits.w, (long long)traits.c,
                         (long long)input->h, (long long)input->w, (long long)input->c);
+    enum rfx_status status = find_callers_memory(session, image, err);
+    if (status != RFX_OK) return status;
     int64_t rows = rfx_max_i64(session->plan->window_rows, 1);
-    enum rfx_status status = rfx_image_set_window(image, rows, err);
+    status = rfx_image_set_window(image, rows, err);
     return status == RFX_OK ? rfx_image_rewind(image, err) : status;
 }
 
@@ -389,8 +410,23 @@ void rfx_session_set_sink(struct rfx_session *session, const struct rfx_output_s
 
 bool rfx_session_output_is_stored(const struct rfx_session *session, int k) {
     int node = session->graph->outputs[k].node;
-    return rfx_node_is_constant(&session->graph->nodes[node]) ||
+    return rfx_node_is_constant(&session->graph->nodes[node]) || session->plan->by_caller[node] ||
            session->plan->stored[node].bytes != 0;
+}
+
+void rfx_session_set_output(struct rfx_session *session, int k, float *values) {
+    session->by_caller[session->graph->outputs[k].node] = values;
+}
+
+void rfx_session_give_back(struct rfx_session *session) {
+    unsigned char *blocks[2] = {session->arena, session->scratch};
+    size_t bytes[2] = {session->plan->bytes.arena, session->plan->bytes.scratch};
+    for (int b = 0; b < 2; b++) {
+        uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+        uintptr_t lo = ((uintptr_t)blocks[b] + page - 1) / page * page;
+        uintptr_t hi = ((uintptr_t)blocks[b] + bytes[b]) / page * page;
+        if (hi > lo) (void)madvise((void *)lo, hi - lo, MADV_DONTNEED);
+    }
 }
 
 int rfx_session_output_count(const struct rfx_session *session) {

@@ -1,7 +1,7 @@
 /* The executor: runs a plan on images.
  *
- * Invariants: 1. everything is allocated by rfx_session_create; rfx_session_run allocates nothing but
- * the row window of an image that it meets for the first time;
+ * Invariants: 1. everything is allocated by rfx_session_create; rfx_session_run allocates nothing
+ * but the row window of an image that it meets for the first time;
  * 2. it runs the steps of the plan's schedule and nothing else; 3. it never re-plans. */
 #ifndef RFX_RFEXEC_SESSION_H
 #define RFX_RFEXEC_SESSION_H
@@ -21,7 +21,8 @@ struct rfx_run_report {
     size_t arena_high_water_bytes; /* highest arena byte that a step used */
 };
 
-/* Allocates arena, scratch and packed weights. Graph and plan must outlive the session. */
+/* Allocates arena, scratch and packed weights. Graph and plan must outlive the session. A
+ * session may run any number of times; every run gives the same bits and allocates nothing new. */
 RFX_NODISCARD enum rfx_status rfx_session_create(const struct rfx_graph *graph,
                                                  const struct rfx_plan *plan,
                                                  struct rfx_session **out, struct rfx_error *err);
@@ -36,6 +37,14 @@ RFX_NODISCARD enum rfx_status rfx_session_run(struct rfx_session *session, struc
 /* Gives the session a receiver for the outputs that its plan hands out instead of storing them
  * (rfx_plan_request.emit_outputs). Borrowed; NULL: none. */
 void rfx_session_set_sink(struct rfx_session *session, const struct rfx_output_sink *sink);
+
+/* Gives output k its memory, in a plan with outputs_by_caller: rows x columns x channels of a map,
+ * else row-major. Borrowed until the next run has ended. */
+void rfx_session_set_output(struct rfx_session *session, int k, float *values);
+
+/* Between two runs: gives the pages of arena and scratch back to the system; outputs that are
+ * stored there are lost. The next run takes them again. */
+void rfx_session_give_back(struct rfx_session *session);
 
 /* Whether output k can be read after a run; otherwise it went to the sink. */
 bool rfx_session_output_is_stored(const struct rfx_session *session, int k);

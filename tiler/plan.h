@@ -87,6 +87,7 @@ struct rfx_plan {
     struct rfx_stage *stages;
     int split;                 /* the only target of a tiled or streamed first stage, or -1 */
     struct rfx_buffer *stored; /* n_nodes: full maps; bytes 0: never stored */
+    bool *by_caller;           /* n_nodes: the full map lies in memory of the caller's */
     bool weights_by_stage;     /* packed constants are loaded when their stage begins */
     bool in_place;             /* results may take over the bytes of inputs that die */
     int64_t window_rows;       /* for rfx_image_set_window */
@@ -109,6 +110,7 @@ struct rfx_plan_request {
     bool row_by_row;          /* whole stages row by row, maps over dead rows of their inputs */
     bool weights_by_stage;    /* load packed constants by stage even where they could stay */
     bool emit_outputs;        /* outputs need not be stored where a stream makes them in order */
+    bool outputs_by_caller;   /* outputs are made in buffers that rfx_session_set_output gives */
     bool no_inplace;          /* every tensor has bytes of its own */
     const struct rfx_stage_spec *stages; /* the whole plan by hand; NULL: the planner chooses */
     int n_stages;

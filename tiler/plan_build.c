@@ -24,10 +24,11 @@ static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_er
     c->records = rfx_memory_calloc(mem, 4 * n * stages, sizeof *c->records);
     c->slides = rfx_memory_calloc(mem, inputs * stages, sizeof *c->slides);
     c->upwards = rfx_memory_calloc(mem, inputs * stages, sizeof *c->upwards);
+    c->by_caller = rfx_memory_calloc(mem, n, sizeof *c->by_caller);
     c->live = rfx_memory_calloc(mem, (n + 1) * stages + 1, sizeof *c->live);
     c->stored_record = rfx_memory_calloc(mem, (4 + stages) * n, sizeof *c->stored_record);
     if (c->packed_bytes == NULL || c->records == NULL || c->slides == NULL || c->upwards == NULL ||
-        c->live == NULL || c->stored_record == NULL)
+        c->by_caller == NULL || c->live == NULL || c->stored_record == NULL)
         return rfx_memory_fail(mem, "planner tables", 3 * n * stages * sizeof *c->records, err);
     c->stored_last = c->stored_record + n;
     c->last_reader = c->stored_last + n;
@@ -54,6 +55,12 @@ enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,
         size_t scratch = rfx_align_up(rfx_op_scratch_bytes(graph, node, request->threads));
         if (scratch > c.scratch_bytes) c.scratch_bytes = scratch;
     }
+    if (graph->input >= 0) c.by_caller[graph->input] = request->source.by_caller;
+    for (int k = 0; k < graph->n_outputs; k++) {
+        int node = graph->outputs[k].node;
+        bool made = !rfx_node_is_constant(&graph->nodes[node]);
+        c.by_caller[node] = made && request->outputs_by_caller;
+    }
     *context = c;
     return RFX_OK;
 }
@@ -64,6 +71,7 @@ void rfx_plan_context_release(struct rfx_plan_context *context) {
     rfx_memory_release(mem, context->records);
     rfx_memory_release(mem, context->slides);
     rfx_memory_release(mem, context->upwards);
+    rfx_memory_release(mem, context->by_caller);
     rfx_memory_release(mem, context->live);
     rfx_memory_release(mem, context->stored_record);
 }
@@ -173,6 +181,7 @@ void rfx_plan_free(struct rfx_plan *plan) {
     }
     rfx_memory_release(plan->mem, plan->stages);
     rfx_memory_release(plan->mem, plan->stored);
+    rfx_memory_release(plan->mem, plan->by_caller);
     rfx_memory_release(plan->mem, plan);
 }
 
@@ -188,7 +197,8 @@ static enum rfx_status allocate_plan(const struct rfx_plan_context *context, int
     plan->n_stages = n_stages;
     plan->stored = rfx_memory_calloc(mem, n, sizeof *plan->stored);
     plan->stages = rfx_memory_calloc(mem, (size_t)n_stages, sizeof *plan->stages);
-    bool whole = plan->stored != NULL && plan->stages != NULL;
+    plan->by_caller = rfx_memory_calloc(mem, n, sizeof *plan->by_caller);
+    bool whole = plan->stored != NULL && plan->stages != NULL && plan->by_caller != NULL;
     for (int s = 0; whole && s < n_stages; s++) {
         plan->stages[s].places = rfx_memory_calloc(mem, n, sizeof *plan->stages[s].places);
         plan->stages[s].nodes = rfx_memory_calloc(mem, n, sizeof *plan->stages[s].nodes);
@@ -315,6 +325,8 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
         rfx_plan_free(plan);
         return status;
     }
+    memcpy(plan->by_caller, context->by_caller,
+           (size_t)context->graph->n_nodes * sizeof *plan->by_caller);
     plan->split = split_of(context->graph, candidate);
     plan->weights_by_stage = candidate->weights_by_stage;
     plan->window_rows = rfx_plan_window_rows(context, candidate);

@@ -34,6 +34,7 @@ struct rfx_plan_context {
     size_t *live;                     /* per step of the candidate, max_stages stages */
     int *stored_record, *stored_last; /* per node: its full map's record, and last step */
     int *local_records;               /* per stage and node: of what the stage has at hand */
+    bool *by_caller;                  /* per node: as in the plan */
     int *last_reader, *n_readers;     /* per node, of the stage at hand */
     int max_stages;
     bool quick; /* place with little effort */

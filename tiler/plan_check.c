@@ -130,6 +130,11 @@ static bool check_bytes(struct state *s, int node, const struct rfx_buffer *buff
     return true;
 }
 
+/* Maps in memory of the caller's lie far apart from the arena and from each other. */
+static size_t callers_base(int node) {
+    return ((size_t)1 << 62) + ((size_t)node << 44);
+}
+
 /* Where rows from y on of what is at hand of a node lie (fresh: where the step makes them); *until
  * is lowered to where they do not follow each other any more. */
 static size_t row_at(const struct state *s, int node, const struct rfx_part *part, bool fresh,
@@ -138,6 +143,7 @@ static size_t row_at(const struct state *s, int node, const struct rfx_part *par
     if (fresh && part->has_fresh && y >= part->fresh_y0)
         return part->fresh_offset + (size_t)(y - part->fresh_y0) * *row_bytes;
     if (fresh && part->has_fresh) *until = rfx_min_i64(*until, part->fresh_y0);
+    if (part->by_caller) return callers_base(node) + (size_t)(y - part->rect.y0) * *row_bytes;
     int64_t slot = part->ring_rows != 0 ? y % part->ring_rows : y - part->rect.y0;
     if (part->ring_rows != 0) *until = rfx_min_i64(*until, y + part->ring_rows - slot);
     return part->offset + (size_t)slot * *row_bytes;
@@ -217,8 +223,9 @@ static bool apply_write(struct state *s, const struct rfx_step *step) {
         size_t begin = row_at(s, step->node, &part, fresh, y, &until, &bytes);
         const struct span *span = find_span(s, step->node, y, &until);
         size_t end = begin + (size_t)(until - y) * bytes;
-        if (begin < buffer->offset || !check_bytes(s, step->node, buffer, end - buffer->offset))
-            return false;
+        bool inside = part.by_caller || (begin >= buffer->offset &&
+                                         check_bytes(s, step->node, buffer, end - buffer->offset));
+        if (!inside) return false;
         struct rfx_range cols = {step->rect.x0, step->rect.x1};
         if (is_where(span, y, begin, bytes, part.rect.x0) && cols.lo <= span->cols.hi &&
             cols.hi >= span->cols.lo) {
@@ -317,9 +324,9 @@ static bool check_end(const struct state *s) {
         const struct rfx_node *node = &s->graph->nodes[i];
         if (rfx_node_is_constant(node)) continue;
         struct rfx_rect full = rfx_node_full_rect(node);
-        if (plan->stored[i].bytes == 0 && s->emitted[i] == rfx_rect_area(full)) continue;
-        if (plan->stored[i].bytes == 0)
-            return complain(s, i, "not stored, handed out", s->emitted[i], 0);
+        bool kept = plan->stored[i].bytes != 0 || plan->by_caller[i];
+        if (!kept && s->emitted[i] == rfx_rect_area(full)) continue;
+        if (!kept) return complain(s, i, "not stored, handed out", s->emitted[i], 0);
         if (!check_rows_there(s, i, i, full)) return false;
     }
     if (s->macs != plan->macs || s->high_water != plan->bytes.arena) {
@@ -336,6 +343,17 @@ static bool check_end(const struct state *s) {
     return true;
 }
 
+/* The whole image is there from the start when it lies in memory of the caller's. */
+static bool add_callers_image(struct state *s) {
+    int input = s->graph->input;
+    if (input < 0 || !s->plan->by_caller[input]) return true;
+    const struct rfx_tensor *out = &s->graph->nodes[input].out;
+    struct span span = {
+        input,       0, out->h, callers_base(input), (size_t)(out->w * out->c) * sizeof(float),
+        {0, out->w}, 0};
+    return add_span(s, span);
+}
+
 bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
     struct rfx_memory *mem = plan->mem;
     size_t n = (size_t)plan->graph->n_nodes;
@@ -347,7 +365,7 @@ bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
     snprintf(why, size, "no memory or no schedule");
     if (s.pooled == NULL || s.emitted == NULL) goto done;
     if (rfx_schedule_create(plan, &s.schedule, &err) != RFX_OK) goto done;
-    sound = true;
+    sound = add_callers_image(&s);
     struct rfx_step step;
     while (sound && rfx_schedule_next(s.schedule, &step)) sound = apply_step(&s, &step);
     sound = sound && check_end(&s);

@@ -119,6 +119,7 @@ static int *local_record(const struct lister *l) {
 static int record_of(const struct lister *l, int node) {
     enum rfx_node_place place = l->choice->places[node];
     if (place == RFX_PLACE_NONE) return -1; /* a constant */
+    if (place == RFX_PLACE_READ && l->context->by_caller[node]) return -1;
     bool local = place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED;
     return local ? local_record(l)[node] : l->context->stored_record[node];
 }
@@ -162,11 +163,15 @@ static void list_node(const struct lister *l, int i) {
     if (place == RFX_PLACE_POOLED)
         local_record(l)[i] =
             add_record(l, RFX_RECORD_LOCAL, i, l->begin, l->end, local_bytes(l, i));
-    int taken = taken_over(l, i);
+    int taken = stored && c->by_caller[i] ? -1 : taken_over(l, i);
     int last = stored ? c->stored_last[i] : l->begin + c->last_reader[i];
     if (taken >= 0) {
         c->records[taken].last = last;
         *(stored ? &c->stored_record[i] : &local_record(l)[i]) = taken;
+        return;
+    }
+    if (stored && c->by_caller[i]) {
+        c->stored_record[i] = -1;
         return;
     }
     if (stored) {
@@ -208,7 +213,8 @@ static void list_slides(const struct lister *l, int i) {
     int after = record_of(l, i);
     int step = l->begin + i;
     bool rows = rfx_op_def(n->op)->spatial && n->out.layout == RFX_LAYOUT_NHWC;
-    if (!rows || n->op == RFX_OP_INPUT || c->records[after].first != step) return;
+    if (!rows || n->op == RFX_OP_INPUT || after < 0) return;
+    if (c->records[after].first != step) return;
     for (int k = 0; k < n->n_in; k++) {
         int before = record_of(l, n->in[k]);
         if (before < 0 || before == after || c->records[before].last != step) continue;

@@ -99,8 +99,10 @@ static enum rfx_status measure_stage(struct search *search, int s, struct rfx_er
     struct rfx_stage_choice *choice = &search->choices[s];
     struct rfx_stage_spec *spec = &search->specs[s];
     struct rfx_tile_overlap overlap = {0};
-    enum rfx_status status = rfx_stage_places(graph, spec, search->context.request->emit_outputs,
-                                              search->stored, search->places + at, err);
+    const struct rfx_plan_request *request = search->context.request;
+    bool emit = request->emit_outputs && !request->outputs_by_caller;
+    enum rfx_status status =
+        rfx_stage_places(graph, spec, emit, search->stored, search->places + at, err);
     if (status != RFX_OK) return status;
     spec->tiles_x = at_most_extent(search, spec, RFX_AXIS_COLS, spec->tiles_x);
     spec->tiles_y = at_most_extent(search, spec, RFX_AXIS_ROWS, spec->tiles_y);
@@ -130,12 +132,18 @@ static struct rfx_plan_candidate as_candidate(const struct search *search, int n
     return made;
 }
 
+/* Before the first stage nothing is stored but what the caller has. */
+static void begin_stages(struct search *search) {
+    const struct rfx_graph *graph = search->context.graph;
+    memset(search->stored, 0, (size_t)graph->n_nodes * sizeof *search->stored);
+    if (graph->input >= 0) search->stored[graph->input] = search->context.by_caller[graph->input];
+}
+
 /* Fills the stages of a candidate and their geometry. */
 static enum rfx_status lay_out(struct search *search, const struct candidate *c, int *n_stages,
                                struct rfx_error *err) {
-    const struct rfx_graph *graph = search->context.graph;
     int n = rfx_skeleton_stages(&search->levels, &c->skeleton, search->specs, search->targets);
-    memset(search->stored, 0, (size_t)graph->n_nodes * sizeof *search->stored);
+    begin_stages(search);
     for (int s = 0; s < n; s++) {
         struct rfx_stage_spec *spec = &search->specs[s];
         if (spec->mode == RFX_STAGE_STREAMED) {
@@ -651,6 +659,7 @@ static enum rfx_status build_given(struct search *search, struct rfx_plan **out,
                                    struct rfx_error *err) {
     const struct rfx_plan_request *request = search->context.request;
     const struct rfx_graph *graph = search->context.graph;
+    begin_stages(search);
     for (int s = 0; s < request->n_stages; s++) {
         search->specs[s] = request->stages[s];
         enum rfx_status status = measure_stage(search, s, err);

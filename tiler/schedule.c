@@ -403,6 +403,7 @@ struct rfx_part rfx_schedule_part(const struct rfx_schedule *schedule, int node)
         .rect = rfx_node_full_rect(n),
         .offset = rfx_plan_buffer(plan, schedule->viewed_stage, node)->offset,
     };
+    part.by_caller = !local && plan->by_caller[node];
     if (!local || stage->mode == RFX_STAGE_WHOLE) return part;
     if (stage->mode == RFX_STAGE_TILED) {
         part.rect =

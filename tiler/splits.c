@@ -83,7 +83,8 @@ enum rfx_status rfx_split_find(const struct rfx_graph *graph, const char *name, 
     }
     for (int i = n - 1; i >= 0 && found < 0; i--) {
         const struct rfx_node *node = &graph->nodes[splits[i]];
-        if (rfx_name_is_below(node->name, name) || rfx_name_is_below(node->alias, name)) found = splits[i];
+        if (rfx_name_is_below(node->name, name) || rfx_name_is_below(node->alias, name))
+            found = splits[i];
     }
     int nearest = rfx_graph_find(graph, name);
     enum rfx_status status = RFX_OK;

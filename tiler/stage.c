@@ -17,12 +17,11 @@ static enum rfx_status place_target(const struct rfx_graph *graph,
                                     const bool *stored, int target, enum rfx_node_place *places,
                                     struct rfx_error *err) {
     if (target < 0 || target >= graph->n_nodes)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "node %d of %d is no target",
-                        target, graph->n_nodes);
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "node %d of %d is no target", target,
+                        graph->n_nodes);
     const struct rfx_node *node = &graph->nodes[target];
     if (rfx_node_is_constant(node))
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "target '%s' is a constant",
-                        node->name);
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "target '%s' is a constant", node->name);
     if (stored[target] || places[target] != RFX_PLACE_NONE)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "target '%s' is stored twice",
                         node->name);

@@ -1,0 +1,80 @@
+/* Burst: one session, many runs. After the first run nothing is allocated, and every run gives the
+ * same bits, with pages given back between runs or not, whatever the plan. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "rfexec/rfexec.h"
+#include "tests/support/test_util.h"
+
+#define RUNS 100
+#define CLASSES 1000
+
+static void burst(struct rfx_plan_request request) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_load_options load = {.h = 97, .w = 65};
+    struct rfx_graph *graph = NULL;
+    struct rfx_plan *plan = NULL;
+    struct rfx_session *session = NULL;
+    struct rfx_image *image = NULL;
+    struct rfx_error err = {{0}};
+    static float first[CLASSES], later[CLASSES];
+    assert_int_equal(rfx_model_load(mem, "mobilenet_v2:0.25", &load, &graph, &err), RFX_OK);
+    assert_int_equal(rfx_image_open(mem, "synthetic:97x65", NULL, &image, &err), RFX_OK);
+    request.source = rfx_image_traits(image);
+    request.threads = 2;
+    if (rfx_plan_create(graph, &request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    if (rfx_session_create(graph, plan, &session, &err) != RFX_OK) fail_msg("%s", err.text);
+    uint64_t allocations = 0;
+    for (int run = 0; run < RUNS; run++) {
+        float *values = run == 0 ? first : later;
+        if (rfx_session_run(session, image, NULL, NULL, NULL, &err) != RFX_OK)
+            fail_msg("%s", err.text);
+        rfx_session_output_read(session, 0, 0, CLASSES, values);
+        if (run == 0) allocations = rfx_memory_allocation_count(mem);
+        if (run > 0) assert_memory_equal(first, later, sizeof first);
+        if (run % 3 == 2) rfx_session_give_back(session);
+    }
+    assert_int_equal(rfx_memory_allocation_count(mem), allocations);
+    rfx_session_free(session);
+    rfx_plan_free(plan);
+    rfx_image_free(image);
+    rfx_graph_free(graph);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
+static void untiled(void **state) {
+    (void)state;
+    burst((struct rfx_plan_request){.untiled = true});
+}
+
+static void tiled(void **state) {
+    (void)state;
+    burst((struct rfx_plan_request){.tiles_y = 3, .tiles_x = 2});
+}
+
+static void tight_strips(void **state) {
+    (void)state;
+    burst((struct rfx_plan_request){
+        .band_rows = 4, .tiles_x = 2, .tight = true, .weights_by_stage = true});
+}
+
+static void row_by_row(void **state) {
+    (void)state;
+    burst((struct rfx_plan_request){.untiled = true, .row_by_row = true, .weights_by_stage = true});
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(untiled),
+        cmocka_unit_test(tiled),
+        cmocka_unit_test(tight_strips),
+        cmocka_unit_test(row_by_row),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
