@@ -96,6 +96,8 @@ struct rfx_plan {
     size_t lower_bound_bytes; /* of the arena: the largest sum of live buffers */
     const char *placement;    /* the strategy that gave the offsets */
     uint64_t macs, macs_untiled;
+    uint64_t cost; /* predicted time, in the MACs that an untiled run makes in it; see
+                      docs/tradeoff_notes.md */
 };
 
 struct rfx_plan_request {

@@ -4,6 +4,7 @@
 #include "chart.h"
 #include "curve_chart.h"
 #include "curves.h"
+#include "fronts.h"
 #include "report.h"
 
 static json_t *points_json(const struct rfx_curve *curve, const struct rfx_curve_point *points,
@@ -121,6 +122,7 @@ int rfx_cmd_curve(const struct rfx_cli_options *options) {
         rfx_cli_message("-o '%s': charts are .svg or .png", options->output);
         return RFX_EXIT_USAGE;
     }
+    if (options->pareto) return rfx_cli_fronts(options);
     int code = rfx_cli_curves_open(&curves, options, true);
     if (code == RFX_EXIT_DONE && options->output != NULL)
         code = rfx_cli_curve_chart(&curves, curves.count == 1, options->output);

@@ -40,18 +40,21 @@ static const struct rfx_cli_command commands[] = {
      1, 2, rfx_cmd_plan},
     {"curve",
      "MODEL [MODEL ...] [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json|--csv]"
-     " [-o FILE]",
+     " [-o FILE] [--pareto]",
      "what tiling costs in MACs and buys in memory, for every place to cut",
      "Runs nothing. For each aggregation point: MACs and peak memory over those of the "
      "whole-image\n"
      "run, weights counted. Baselines: eager (batch norm, activation and Add each make a tensor),\n"
      "fused (batch norm and activation inside the convolution), coalesced (Add in place as well).\n"
-     "The Pareto front is over all points and all grids. -o draws a chart, .svg or .png.\n",
+     "The Pareto front is over all points and all grids. -o draws a chart, .svg or .png.\n"
+     "--pareto answers for whole processes and every kind of plan (streams, strips, tiles, ...):\n"
+     "each row is what the planner takes from that budget on, with one thread.\n",
      "rfexec curve mobilenet_v2 --size 1024x1024 --tiles 16\n"
      "rfexec curve resnet18 resnet50 --size 1024x1024 --tiles 4x4 --baseline eager --csv\n"
-     "rfexec curve vgg16 resnet18 mobilenet_v2 --size 1024x1024 -o curves.svg\n",
+     "rfexec curve vgg16 resnet18 mobilenet_v2 --size 1024x1024 -o curves.svg\n"
+     "rfexec curve mobilenet_v2 --size 4096x4096 --pareto -o front.svg\n",
      RFX_CLI_EAGER | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_CURVE | RFX_CLI_OUTPUT | RFX_CLI_JSON |
-         RFX_CLI_CSV,
+         RFX_CLI_CSV | RFX_CLI_FRONT,
      1, RFX_CLI_MAX_ARGS, rfx_cmd_curve},
     {"advise", "MODEL [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json]",
      "which layer holds a network back, and the best cut and tiles for each budget",

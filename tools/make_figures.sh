@@ -1,11 +1,12 @@
 #!/bin/sh
 # Draws the figures of paper 003 that docs/reproduction.md compares (1, 2, 8a to 8d, 9a, 9b) and the
-# placement of docs/memory_placement.md.
+# placement of docs/memory_placement.md, and what a budget buys (docs/tradeoff_notes.md).
 #
 #   tools/make_figures.sh [RFEXEC [DIRECTORY]]
 #
 # RFEXEC is the built program (default: build/rfexec, built when it is not there), DIRECTORY gets the
-# pictures (default: docs/figures). Needs gnuplot. Nothing is run through a network: a few seconds.
+# pictures (default: docs/figures). Needs gnuplot. Nothing is run through a network: well
+# under a minute.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -111,4 +112,5 @@ for size in 224 1024; do
     done
 done
 "$rfexec" memory mobilenet_v2 --size 224x224 --plot "$out/placement_mobilenet_v2.svg" >/dev/null
+"$rfexec" curve mobilenet_v2 --size 4096x4096 --pareto -o "$out/budget_mobilenet_v2.svg" >/dev/null
 ls "$out" >&2

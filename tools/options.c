@@ -82,6 +82,8 @@ static const struct option_row rows[] = {
      "no tensor takes over the bytes of another", 0},
     {"plan", 'p', KIND_TEXT, RFX_CLI_PLAN, AT(plan_file), "FILE",
      "stages and flags from a file that 'rfexec plan -o' wrote, perhaps edited; it is checked", 0},
+    {"pareto", 0, KIND_FLAG, RFX_CLI_FRONT, AT(pareto), NULL,
+     "all kinds of plans instead: which budget buys how few MACs and how little time", 0},
     {"check", 0, KIND_FLAG, RFX_CLI_CHECK, AT(check), NULL,
      "walk the plan with a checker that knows nothing of the planner (with --plan: always)", 0},
     {"keep", 0, KIND_KEEP, RFX_CLI_PLAN, AT(kept), "TENSOR",

@@ -92,6 +92,20 @@ static const struct rfx_stage *tiled_stage(const struct rfx_plan *plan) {
     return NULL;
 }
 
+double rfx_report_time_ratio(uint64_t cost, uint64_t macs_untiled) {
+    return macs_untiled == 0 ? 1.0 : (double)cost / (double)macs_untiled;
+}
+
+json_t *rfx_report_summary(const struct rfx_plan_survey *survey,
+                           const struct rfx_plan_summary *summary) {
+    return json_pack("{s:s, s:s, s:I, s:I, s:f, s:f}", "kind", rfx_plan_kind_name(summary->kind),
+                     "text", summary->text, "peak_bytes", (json_int_t)summary->peak_bytes, "macs",
+                     (json_int_t)summary->macs, "macs_ratio",
+                     rfx_report_time_ratio(summary->macs, survey->macs_untiled),
+                     "predicted_time_ratio",
+                     rfx_report_time_ratio(summary->cost, survey->macs_untiled));
+}
+
 json_t *rfx_report_plan(const struct rfx_plan *plan) {
     const struct rfx_node *nodes = plan->graph->nodes;
     json_t *stages = json_array();
@@ -113,8 +127,8 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
     const struct rfx_stage *tiled = tiled_stage(plan);
     char text[RFX_PLAN_TEXT];
     rfx_plan_describe(plan, text, sizeof text);
-    return json_pack("{s:s, s:o, s:s?, s:[I, I], s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:f}", "text",
-                     text, "stages", stages, "split",
+    return json_pack("{s:s, s:o, s:s?, s:[I, I], s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:f, s:f}",
+                     "text", text, "stages", stages, "split",
                      plan->split >= 0 ? rfx_split_label(plan->graph, plan->split) : NULL, "tiles",
                      (json_int_t)(tiled != NULL ? tiled->tiles_y : 1),
                      (json_int_t)(tiled != NULL ? tiled->tiles_x : 1), "threads", plan->threads,
@@ -122,7 +136,8 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
                      breakdown(&plan->bytes), "arena_lower_bound_bytes",
                      (json_int_t)plan->lower_bound_bytes, "window_rows",
                      (json_int_t)plan->window_rows, "macs", (json_int_t)plan->macs, "macs_untiled",
-                     (json_int_t)plan->macs_untiled, "macs_ratio", macs_ratio(plan));
+                     (json_int_t)plan->macs_untiled, "macs_ratio", macs_ratio(plan),
+                     "predicted_time_ratio", rfx_report_time_ratio(plan->cost, plan->macs_untiled));
 }
 
 json_t *rfx_report_measured(const struct rfx_run_report *report) {
@@ -142,6 +157,8 @@ void rfx_report_plan_text(const struct rfx_plan *plan) {
            rfx_human_bytes(plan->bytes.source, e), rfx_human_bytes(plan->bytes.reserve, f));
     printf("MACs       %s, %.3f x untiled (%s)\n", rfx_human_count(plan->macs, a), macs_ratio(plan),
            rfx_human_count(plan->macs_untiled, b));
+    printf("time       x%.2f of untiled, predicted\n",
+           rfx_report_time_ratio(plan->cost, plan->macs_untiled));
 }
 
 void rfx_report_smallest(const char *command, const char *model, size_t budget_bytes,

@@ -1,6 +1,7 @@
 /* Plans by hand and from files, tensors kept and written: the options of run, verify and plan. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -150,11 +151,52 @@ static void test_plan_file(void **state) {
     json_decref(plan);
 }
 
+/* Runners-up with reasons, and the front: fewer bytes never for fewer MACs. */
+static void test_choices(void **state) {
+    (void)state;
+    expect(0, "plan " NET " --size 1024x1024 --memory 40MiB --json");
+    json_t *doc = document("plan");
+    json_t *list = at(doc, "runners_up");
+    assert_true(json_array_size(list) >= 4);
+    size_t i;
+    json_t *item;
+    int over = 0;
+    json_array_foreach(list, i, item) {
+        bool fits = integer_at(item, "peak_bytes") <= 40LL << 20;
+        assert_int_equal(json_is_true(at(item, "fits")), fits);
+        assert_int_equal(integer_at(item, "over_bytes"),
+                         fits ? 0 : integer_at(item, "peak_bytes") - (40LL << 20));
+        assert_true(strlen(json_string_value(at(item, "lost_by"))) > 0);
+        over += !fits;
+    }
+    assert_true(over > 0);
+    json_decref(doc);
+    expect(0, "plan " NET " --size 1024x1024 --memory 40MiB");
+    assert_non_null(strstr(out_text, "runners-up"));
+    expect(0, "plan " NET " --size 512x512 --bands 8");
+    assert_null(strstr(out_text, "runners-up"));
+
+    expect(0, "curve " NET " --size 256x256 --pareto --json");
+    doc = document("curve");
+    list = at(doc, "plans");
+    assert_true(json_array_size(list) > 5);
+    for (i = 1; i < json_array_size(list); ++i) {
+        json_t *a = json_array_get(list, i - 1), *b = json_array_get(list, i);
+        assert_true(integer_at(b, "peak_bytes") < integer_at(a, "peak_bytes"));
+        assert_true(integer_at(b, "macs") >= integer_at(a, "macs"));
+    }
+    json_decref(doc);
+    expect(0, "curve " NET " --size 128x128 --pareto --csv");
+    assert_non_null(strstr(out_text, "predicted_time_ratio"));
+    expect_says(2, "curve " NET " resnet18 --pareto", "one model");
+    expect_says(2, "curve " NET " --pareto --tiles 4", "neither --tiles");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usage),       cmocka_unit_test(test_plans_by_hand),
         cmocka_unit_test(test_flags_count), cmocka_unit_test(test_dump),
-        cmocka_unit_test(test_plan_file),
+        cmocka_unit_test(test_plan_file),   cmocka_unit_test(test_choices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

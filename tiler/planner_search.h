@@ -1,0 +1,86 @@
+/* The planner's candidates: which plans are tried in which phase, with their MACs, cost and bound.
+ *
+ * Candidates come in phases: streams and whole runs that compute nothing twice; streams in two
+ * parts; strips and second passes; tiles. Private to tiler/: planner.c chooses among them,
+ * plan_survey.c shows them. */
+#ifndef RFX_TILER_PLANNER_SEARCH_H
+#define RFX_TILER_PLANNER_SEARCH_H
+
+#include "tiler/plan.h"
+#include "tiler/plan_build.h"
+#include "tiler/skeleton.h"
+#include "tiler/tiling.h"
+
+struct rfx_candidate {
+    struct rfx_skeleton skeleton;
+    int64_t band_rows, strips, tiles_y, tiles_x;
+    bool row_by_row; /* its whole stages */
+    bool weights_by_stage;
+    bool tight; /* its streams */
+    uint64_t macs, cost;
+    size_t bound; /* lower bound of the process peak */
+};
+
+/* The tile counts tried along the two axes of one split. */
+struct rfx_axis_table {
+    int n[2];
+    int64_t counts[2][RFX_TILING_MAX_COUNTS];
+    struct rfx_tile_overlap overlap[2][RFX_TILING_MAX_COUNTS];
+    struct rfx_tile_extent *extents; /* [axis][count][node] */
+};
+
+struct rfx_search {
+    struct rfx_plan_context context;
+    struct rfx_levels levels;
+    int max_stages;
+    int *splits;
+    int n_splits;
+    /* the candidate at hand: tables of max_stages x n_nodes */
+    struct rfx_stage_choice *choices;
+    struct rfx_stage_spec *specs;
+    int *targets;
+    enum rfx_node_place *places;
+    struct rfx_stream_ring *rings;
+    struct rfx_tile_extent *rows, *cols;
+    bool *stored;
+    int64_t *done;
+    struct rfx_axis_region *regions;
+    struct rfx_axis_table axes;
+    struct rfx_candidate *candidates;
+    size_t n_candidates, capacity;
+    size_t first;        /* candidate of the phase at hand */
+    uint64_t macs_limit; /* what does not need fewer is of no interest: a plan that fits is known */
+};
+
+enum rfx_search_phase {
+    RFX_PHASE_EXACT,
+    RFX_PHASE_TWO_PARTS,
+    RFX_PHASE_RECOMPUTE,
+    RFX_PHASE_TILES,
+    RFX_PHASES
+};
+
+/* Tables from graph->mem; the request must outlive the search. To be released in any case. */
+RFX_NODISCARD enum rfx_status rfx_search_init(struct rfx_search *search,
+                                              const struct rfx_graph *graph,
+                                              const struct rfx_plan_request *request,
+                                              struct rfx_error *err);
+void rfx_search_release(struct rfx_search *search);
+
+/* Appends the candidates that the request leaves open in a phase, from search->first on. */
+RFX_NODISCARD enum rfx_status rfx_search_list(struct rfx_search *search, int phase,
+                                              struct rfx_error *err);
+
+/* Makes the plan of a candidate. */
+RFX_NODISCARD enum rfx_status rfx_search_build(struct rfx_search *search,
+                                               const struct rfx_candidate *candidate,
+                                               struct rfx_plan **out, struct rfx_error *err);
+
+/* Makes the plan that the request gives stage by stage. INVALID_ARGUMENT: no plan of this graph. */
+RFX_NODISCARD enum rfx_status rfx_search_build_given(struct rfx_search *search,
+                                                     struct rfx_plan **out, struct rfx_error *err);
+
+/* For qsort: by MACs, cost, bound; and by bound first. */
+int rfx_candidate_compare_macs(const void *a, const void *b);
+int rfx_candidate_compare_bound(const void *a, const void *b);
+#endif
