@@ -1,0 +1,367 @@
+/* The budget is the process: the rfexec program's peak resident memory, by the kernel, never passes
+ * --memory.
+ *
+ * RFX_CASES (default 24) runs of the built-in networks in turn, from RFX_SEED (1): random sizes,
+ * 1 or 2 threads, OpenBLAS core types, with and without an output file, and budgets between the
+ * smallest possible one, which exit code 4 names, and what the untiled run takes. The peak is read
+ * twice: the program's own figure (VmHWM) and the kernel's account of the ended process
+ * (ru_maxrss). The latter begins with the memory of the process that forked, so this test links no
+ * library of rfexec and checks that it is itself smaller than every budget.
+ *
+ * Then: runs under a hard limit of the address space, and images of growing height. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+enum { MAX_MODELS = 64, MAX_ARGS = 20, EXIT_BUDGET = 4, EXIT_SYSTEM = 5 };
+#define MIB ((int64_t)1 << 20)
+
+static const char *const cores[] = {"Haswell", "Zen", "SkylakeX", "Prescott"};
+
+/* How the program ended, and the kernel's account of its memory. */
+struct ended {
+    int code;
+    int64_t peak_bytes;
+    json_t *document; /* what it wrote on standard output; NULL when that is no JSON */
+};
+
+struct limits {
+    int64_t address_bytes; /* 0: none */
+    int64_t cpu_seconds;
+};
+static const struct limits no_limits = {0, 0};
+
+struct run_case {
+    uint64_t seed;
+    const char *model, *core;
+    char size[40], input[60], output[40], threads[4];
+};
+
+static uint64_t random_state;
+
+static int64_t draw(int64_t lo, int64_t hi) {
+    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return lo + (int64_t)((z ^ (z >> 31)) % (uint64_t)(hi - lo + 1));
+}
+
+static int64_t env_int(const char *name, int64_t missing) {
+    const char *text = getenv(name);
+    return text != NULL && *text != '\0' ? strtoll(text, NULL, 10) : missing;
+}
+
+/* In the child: becomes the program. OpenBLAS asks again for ever when there is no address space
+ * for its buffers, so a limit comes with one on processor time. */
+static void become(const char *const *args, const char *core, const struct limits *limits) {
+    struct rlimit space = {(rlim_t)limits->address_bytes, (rlim_t)limits->address_bytes};
+    struct rlimit cpu = {(rlim_t)limits->cpu_seconds, (rlim_t)limits->cpu_seconds};
+    if (freopen("budget_out.txt", "wb", stdout) == NULL ||
+        freopen("budget_err.txt", "wb", stderr) == NULL)
+        _exit(125);
+    if (core != NULL && setenv("OPENBLAS_CORETYPE", core, 1) != 0) _exit(125);
+    /* glibc asks for 128 MiB at once for every thread's heap, and does without. */
+    if (setenv("MALLOC_ARENA_MAX", "1", 1) != 0) _exit(125);
+    if (limits->address_bytes > 0 &&
+        (setrlimit(RLIMIT_AS, &space) != 0 || setrlimit(RLIMIT_CPU, &cpu) != 0))
+        _exit(125);
+    char *argv[MAX_ARGS + 2] = {strdup(RFX_PROGRAM)};
+    for (int i = 0; args[i] != NULL && i < MAX_ARGS; i++) argv[i + 1] = strdup(args[i]);
+    (void)execv(RFX_PROGRAM, argv);
+    _exit(126);
+}
+
+/* Runs the program with the NULL-ended arguments. */
+static struct ended run_program(const char *const *args, const char *core, struct limits limits) {
+    struct ended ended = {0};
+    struct rusage usage;
+    int status = 0;
+    (void)fflush(stdout);
+    (void)fflush(stderr);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) become(args, core, &limits);
+    while (wait4(child, &status, 0, &usage) < 0) assert_int_equal(errno, EINTR);
+    ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    ended.peak_bytes = (int64_t)usage.ru_maxrss * 1024;
+    ended.document = json_load_file("budget_out.txt", 0, NULL);
+    return ended;
+}
+
+static void print_run(const char *const *args, const char *core) {
+    fprintf(stderr, "  %s%s rfexec", core != NULL ? "OPENBLAS_CORETYPE=" : "",
+            core != NULL ? core : "");
+    for (int i = 0; args[i] != NULL; i++) fprintf(stderr, " %s", args[i]);
+    fputc('\n', stderr);
+    FILE *file = fopen("budget_err.txt", "rb");
+    if (file == NULL) return;
+    for (int c = fgetc(file); c != EOF; c = fgetc(file)) fputc(c, stderr);
+    (void)fclose(file);
+}
+
+/* The integer at "a.b" of a document, -1 when there is none. */
+static int64_t integer_at(const json_t *document, const char *object, const char *key) {
+    const json_t *at = object == NULL ? document : json_object_get(document, object);
+    const json_t *value = json_object_get(at, key);
+    return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
+/* Runs, expects the exit code, and gives the integer at "object.key". */
+static int64_t ask(const char *const *args, const char *core, int code, const char *object,
+                   const char *key) {
+    struct ended ended = run_program(args, core, no_limits);
+    int64_t value = integer_at(ended.document, object, key);
+    json_decref(ended.document);
+    if (ended.code == code && value >= 0) return value;
+    print_run(args, core);
+    fail_msg("exit code %d, expected %d with %s", ended.code, code, key);
+    return -1;
+}
+
+static int64_t own_peak_bytes(void) {
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return (int64_t)usage.ru_maxrss * 1024;
+}
+
+/* Both figures of one run's peak against the bound; returns the larger one. */
+static int64_t expect_within(const char *const *args, const char *core, int64_t bound) {
+    struct ended ended = run_program(args, core, no_limits);
+    int64_t measured = integer_at(ended.document, "measured", "peak_rss_bytes");
+    json_decref(ended.document);
+    if (ended.code != 0 || measured <= 0 || measured > bound || ended.peak_bytes > bound) {
+        print_run(args, core);
+        fail_msg("exit code %d; peak %.2f MiB by the program, %.2f MiB by the kernel, budget %.2f",
+                 ended.code, (double)measured / (double)MIB, (double)ended.peak_bytes / (double)MIB,
+                 (double)bound / (double)MIB);
+    }
+    /* They are the same account: far apart would mean that one of them is not what it says. */
+    assert_true(llabs(measured - ended.peak_bytes) <= MIB);
+    return measured > ended.peak_bytes ? measured : ended.peak_bytes;
+}
+
+/* The names of the built-in networks; the document owns them. */
+static int list_models(json_t **document, const char *names[MAX_MODELS]) {
+    const char *args[] = {"models", "--json", NULL};
+    struct ended ended = run_program(args, NULL, no_limits);
+    json_t *models = json_object_get(ended.document, "models");
+    int n = 0;
+    assert_int_equal(ended.code, 0);
+    for (size_t i = 0; i < json_array_size(models) && n < MAX_MODELS; i++)
+        names[n++] = json_string_value(json_object_get(json_array_get(models, i), "name"));
+    *document = ended.document;
+    return n;
+}
+
+static bool is_heavy(const char *model) {
+    static const char *const heavy[] = {"vgg16", "yolov1"};
+    for (size_t i = 0; i < sizeof heavy / sizeof *heavy; i++)
+        if (strcmp(model, heavy[i]) == 0) return true;
+    return false;
+}
+
+/* Its first output has rows and columns, so that it can be a TIFF. */
+static bool makes_maps(const char *model) {
+    static const char *const maps[] = {"unet", "fsrcnn", "srgan", "deeplab_v3", "posenet"};
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        if (strcmp(model, maps[i]) == 0) return true;
+    return false;
+}
+
+/* A size, threads, a core type and an output file at random. */
+static struct run_case draw_case(uint64_t seed, const char *model) {
+    struct run_case c = {.seed = seed, .model = model};
+    bool enlarges = strcmp(model, "srgan") == 0 || strcmp(model, "toy") == 0;
+    int64_t largest = draw(0, 3) == 0 && !is_heavy(model) ? 400 : 200;
+    if (enlarges) largest = 120;
+    (void)snprintf(c.size, sizeof c.size, "%lldx%lld", (long long)draw(80, largest),
+                   (long long)draw(80, largest));
+    (void)snprintf(c.input, sizeof c.input, "synthetic:%s:%llu", c.size, (unsigned long long)seed);
+    (void)snprintf(c.threads, sizeof c.threads, "%lld", (long long)draw(1, 2));
+    c.core = cores[draw(0, 3)];
+    int64_t kind = draw(0, 3);
+    if (kind == 0 || (kind == 1 && makes_maps(model)))
+        (void)snprintf(c.output, sizeof c.output, "budget_map.%s", kind == 0 ? "npy" : "tif");
+    return c;
+}
+
+/* Appends what all runs of a case share. */
+static void complete(const struct run_case *c, const char **args, int n, bool output) {
+    args[n++] = "--threads";
+    args[n++] = c->threads;
+    args[n++] = "--json";
+    if (output && c->output[0] != '\0') {
+        args[n++] = "-o";
+        args[n++] = c->output;
+    }
+    args[n] = NULL;
+}
+
+/* A budget of the case: the smallest, or at random up to the untiled run's. */
+static int64_t draw_budget(const struct run_case *c) {
+    const char *smallest_args[MAX_ARGS] = {"run", c->model, c->input, "--memory", "1MiB"};
+    const char *untiled_args[MAX_ARGS] = {"plan", c->model, c->input, "--untiled"};
+    complete(c, smallest_args, 5, true);
+    complete(c, untiled_args, 4, false);
+    int64_t smallest = ask(smallest_args, c->core, EXIT_BUDGET, NULL, "smallest_bytes");
+    if (draw(0, 3) == 0) return smallest;
+    int64_t untiled = ask(untiled_args, c->core, 0, "plan", "peak_bytes");
+    int64_t share = draw(0, 1000);
+    int64_t more = untiled > smallest ? untiled - smallest : MIB;
+    /* half of them near the smallest, where plans are the most different */
+    return smallest + (draw(0, 1) == 0 ? more / 1000 * share / 1000 * share : more / 1000 * share);
+}
+
+static void budgets_hold(void **state) {
+    const char *names[MAX_MODELS];
+    json_t *document = NULL;
+    int n = list_models(&document, names);
+    int64_t cases = env_int("RFX_CASES", 24), first = env_int("RFX_SEED", 1);
+    double closest = 0;
+    (void)state;
+    assert_true(n >= 20);
+    for (int64_t i = 0; i < cases; i++) {
+        const char *args[MAX_ARGS] = {"run"};
+        char budget_text[24];
+        random_state = (uint64_t)(first + i) * 7919;
+        const char *model = names[(first - 1 + i) % n];
+        struct run_case c = draw_case((uint64_t)(first + i), model);
+        int64_t budget = draw_budget(&c);
+        (void)snprintf(budget_text, sizeof budget_text, "%lld", (long long)budget);
+        args[1] = model;
+        args[2] = c.input;
+        args[3] = "--memory";
+        args[4] = budget_text;
+        complete(&c, args, 5, true);
+        assert_true(own_peak_bytes() < budget);
+        int64_t peak = expect_within(args, c.core, budget);
+        double share = (double)peak / (double)budget;
+        if (share > closest) closest = share;
+        if (env_int("RFX_VERBOSE", 0) != 0)
+            fprintf(stderr, "%lld %s %s %s threads %s: %.2f of %.2f MiB\n", (long long)(first + i),
+                    model, c.size, c.threads, c.core, (double)peak / (double)MIB,
+                    (double)budget / (double)MIB);
+    }
+    fprintf(stderr, "test_budget: %lld runs from seed %lld, closest %.1f %% of the budget\n",
+            (long long)cases, (long long)first, 100 * closest);
+    json_decref(document);
+}
+
+/* Exit code of a run of 2 threads with the budget (0: untiled, without one) under the limits. */
+static int run_limited(const char *model, const char *input, int64_t budget, struct limits limits) {
+    char text[24];
+    const char *args[MAX_ARGS] = {"run", model, input, "--threads", "2", "--json", "--untiled"};
+    (void)snprintf(text, sizeof text, "%lld", (long long)budget);
+    if (budget > 0) {
+        args[6] = "--memory";
+        args[7] = text;
+    }
+    struct ended ended = run_program(args, NULL, limits);
+    json_decref(ended.document);
+    return ended.code;
+}
+
+/* The address space of a small run while it goes on (VmPeak), without its own budget: libraries,
+ * stacks, OpenBLAS's buffers and what else is never resident. */
+static int64_t library_address_space(const char *model, const char *input, int64_t budget) {
+    char text[24], path[64], line[256];
+    const char *args[] = {"run", model, input, "--memory", text, "--threads", "2", NULL};
+    long long kib = 0, largest = 0;
+    (void)snprintf(text, sizeof text, "%lld", (long long)budget);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) become(args, NULL, &no_limits);
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)child);
+    while (waitpid(child, NULL, WNOHANG) == 0) {
+        FILE *file = fopen(path, "rb");
+        while (file != NULL && fgets(line, sizeof line, file) != NULL)
+            if (sscanf(line, "VmPeak: %lld", &kib) == 1 && kib > largest) largest = kib;
+        if (file != NULL) (void)fclose(file);
+        (void)usleep(1000);
+    }
+    assert_true(largest > 0);
+    return largest * 1024 - budget;
+}
+
+static int64_t smallest_budget(const char *model, const char *input) {
+    const char *args[] = {"plan",      model, input,    "--memory", "1MiB",
+                          "--threads", "2",   "--json", NULL};
+    return ask(args, NULL, EXIT_BUDGET, NULL, "smallest_bytes");
+}
+
+/* A budget of B is enough where the system gives the process no more than B on top of the address
+ * space of its libraries. Far less is an error, not a crash. */
+static void hard_limits_hold(void **state) {
+    static const struct {
+        const char *model, *input;
+        int64_t mib;
+    } runs[] = {
+        {"mobilenet_v2", "synthetic:777x640", 0},  {"mobilenet_v2", "synthetic:777x640", 32},
+        {"mobilenet_v2", "synthetic:777x640", 64}, {"squeezenet1_1", "synthetic:1024x1024", 48},
+        {"resnet18", "synthetic:320x200", 64},     {"deeplab_v3", "synthetic:400x400", 40},
+    };
+    (void)state;
+    /* Two threads that multiply at the same moment take two buffers of OpenBLAS, 128 MiB of address
+     * space each; large layers make sure of that. The rest is for runs that use more of their
+     * budget than this one. */
+    int64_t libraries = 0;
+    for (int i = 0; i < 3; i++) {
+        int64_t found = library_address_space("resnet18", "synthetic:320x200", 64 * MIB) + 4 * MIB;
+        if (found > libraries) libraries = found;
+    }
+    fprintf(stderr, "test_budget: %.1f MiB of address space beside the budget\n",
+            (double)libraries / (double)MIB);
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        const char *model = runs[i].model, *input = runs[i].input;
+        int64_t budget = runs[i].mib * MIB;
+        if (budget == 0) budget = smallest_budget(model, input);
+        struct limits limits = {libraries + budget, 20};
+        int code = run_limited(model, input, budget, limits);
+        if (code != 0)
+            fail_msg("%s %s: exit code %d with %.2f MiB and the libraries", model, input, code,
+                     (double)budget / (double)MIB);
+    }
+    struct limits less = {libraries + 64 * MIB, 20};
+    assert_int_equal(run_limited("mobilenet_v2", "synthetic:2048x2048", 0, less), EXIT_SYSTEM);
+}
+
+/* Streamed rows: the peak is the same for any height. */
+static void height_costs_nothing(void **state) {
+    static const char *const inputs[] = {"synthetic:2048x512", "synthetic:8192x512",
+                                         "synthetic:16384x512"};
+    int64_t least = INT64_MAX, most = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        const char *args[] = {"run", "mobilenet_v2", inputs[i], "--memory", "34MiB", "--threads",
+                              "2",   "--json",       NULL};
+        int64_t peak = expect_within(args, NULL, 34 * MIB);
+        if (peak < least) least = peak;
+        if (peak > most) most = peak;
+    }
+    fprintf(stderr, "test_budget: 2048 to 16384 rows: %.2f to %.2f MiB\n",
+            (double)least / (double)MIB, (double)most / (double)MIB);
+    /* The scratch of a convolution depends a little on its map's size: a share of so small a run.
+     */
+    assert_true(most - least <= least / 50);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(budgets_hold),
+        cmocka_unit_test(hard_limits_hold),
+        cmocka_unit_test(height_costs_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
