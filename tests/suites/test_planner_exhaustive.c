@@ -1,0 +1,257 @@
+/* On small networks the planner's answer is the best of all plans that it may use.
+ *
+ * The search here is written out as loops over stages by hand (rfx_plan_request.stages): whole,
+ * tiled up to a cut, streamed to the end, streamed up to a cut, two streams, each with all bands,
+ * strips, grids and ways of squeezing; it shares no code with the planner's. RFX_CASES (default 60)
+ * random graphs of local ops, several budgets each: the fewest MACs of the plans that fit must be
+ * what the planner finds. Fewer MACs than the untiled run's count as equal to it: the planner does
+ * not look further once nothing is computed twice (a grid of 1x1 tiles leaves out what a crop
+ * drops, which whole maps and rows do not). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/random_graph.h"
+#include "tests/support/test_util.h"
+#include "tiler/plan.h"
+#include "tiler/splits.h"
+#include "tiler/tiling.h"
+
+enum { MAX_NODES = 64, MAX_CUTS = 7, BANDS = 7, STRIPS = 11, BUDGETS = 8 };
+static const int64_t bands[BANDS] = {2, 4, 8, 16, 32, 64, 128};
+static const int64_t strips[STRIPS] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48};
+
+struct known_plan {
+    size_t peak;
+    uint64_t macs;
+};
+
+struct exhaustive {
+    struct rfx_graph *graph;
+    struct rfx_plan_request request;
+    int outputs[MAX_NODES], n_outputs; /* nodes, each once */
+    int cuts[MAX_NODES], n_cuts;
+    struct known_plan *plans;
+    size_t n, capacity;
+    uint64_t untiled_macs;
+    int recomputing; /* answers that compute something twice */
+};
+
+static uint64_t counted_macs(const struct rfx_plan *plan) {
+    return plan->macs > plan->macs_untiled ? plan->macs : plan->macs_untiled;
+}
+
+static void note(struct exhaustive *e, const struct rfx_stage_spec *stages, int n_stages,
+                 bool weights) {
+    struct rfx_plan_request request = e->request;
+    struct rfx_plan *plan = NULL;
+    struct rfx_error err = {{0}};
+    request.stages = stages;
+    request.n_stages = n_stages;
+    request.weights_by_stage = weights;
+    if (rfx_plan_create(e->graph, &request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    if (e->n == e->capacity) {
+        e->capacity = e->capacity == 0 ? 1024 : 2 * e->capacity;
+        e->plans = realloc(e->plans, e->capacity * sizeof *e->plans);
+        assert_non_null(e->plans);
+    }
+    e->untiled_macs = plan->macs_untiled;
+    e->plans[e->n++] = (struct known_plan){plan->peak_bytes, counted_macs(plan)};
+    rfx_plan_free(plan);
+}
+
+static struct rfx_stage_spec stage(enum rfx_stage_mode mode, const int *targets, int n) {
+    struct rfx_stage_spec spec = {
+        .mode = mode, .tiles_y = 1, .tiles_x = 1, .n_targets = n, .targets = targets};
+    return spec;
+}
+
+/* The outputs that the first stages do not make. */
+static int rest_of(const struct exhaustive *e, const struct rfx_stage_spec *stages, int n_stages,
+                   int *rest) {
+    int n = 0;
+    for (int k = 0; k < e->n_outputs; k++) {
+        bool made = false;
+        for (int s = 0; s < n_stages; s++)
+            for (int t = 0; t < stages[s].n_targets; t++)
+                made |= stages[s].targets[t] == e->outputs[k];
+        if (!made) rest[n++] = e->outputs[k];
+    }
+    return n;
+}
+
+/* Notes the stages, followed by what is left run whole, in all ways; few: only the ways that the
+ * planner uses where there are many plans (tiles and strips). */
+static void note_ways(struct exhaustive *e, struct rfx_stage_spec *stages, int n_stages, bool few) {
+    int rest[MAX_NODES];
+    int n_rest = rest_of(e, stages, n_stages, rest);
+    for (int way = 0; way < 8; way++) {
+        bool tight = (way & 1) != 0, rows = (way & 2) != 0, weights = (way & 4) != 0;
+        if (few && rows != weights) continue;
+        if (tight && (n_stages == 0 || stages[0].mode != RFX_STAGE_STREAMED)) continue;
+        for (int s = 0; s < n_stages; s++) stages[s].tight = tight;
+        stages[n_stages] = stage(RFX_STAGE_WHOLE, rest, n_rest);
+        stages[n_stages].band_rows = rows;
+        note(e, stages, n_stages + (n_rest > 0), weights);
+    }
+}
+
+static void note_streams(struct exhaustive *e, const int *targets, int n_targets, int64_t width) {
+    int64_t h = e->request.source.h;
+    for (int b = 0; b < BANDS; b++) {
+        if (b > 0 && bands[b - 1] >= h) break; /* the same as the band before */
+        struct rfx_stage_spec stages[2] = {stage(RFX_STAGE_STREAMED, targets, n_targets)};
+        stages[0].band_rows = bands[b];
+        note_ways(e, stages, 1, false);
+        for (int i = 0; i < STRIPS && (i == 0 || strips[i - 1] < width); i++) {
+            stages[0] = stage(RFX_STAGE_STREAMED, targets, n_targets);
+            stages[0].band_rows = bands[b];
+            stages[0].tiles_x = strips[i];
+            note_ways(e, stages, 1, true);
+        }
+    }
+}
+
+static void note_two_streams(struct exhaustive *e, const int *first, const int *second) {
+    for (int b = 1; b < BANDS; b += 2) { /* 4, 16, 64 rows */
+        struct rfx_stage_spec stages[3] = {stage(RFX_STAGE_STREAMED, first, 1),
+                                           stage(RFX_STAGE_STREAMED, second, 1)};
+        stages[0].band_rows = stages[1].band_rows = bands[b];
+        note_ways(e, stages, 2, false);
+    }
+}
+
+static void note_tiles(struct exhaustive *e, const int *cut) {
+    int64_t ys[RFX_TILING_MAX_COUNTS], xs[RFX_TILING_MAX_COUNTS];
+    const struct rfx_tensor *map = &e->graph->nodes[*cut].out;
+    int n_y = rfx_tiling_counts(map->h, ys);
+    int n_x = rfx_tiling_counts(map->w, xs);
+    for (int y = 0; y < n_y; y++)
+        for (int x = 0; x < n_x; x++) {
+            struct rfx_stage_spec stages[2] = {stage(RFX_STAGE_TILED, cut, 1)};
+            stages[0].tiles_y = ys[y];
+            stages[0].tiles_x = xs[x];
+            note_ways(e, stages, 1, true);
+        }
+}
+
+static void note_all(struct exhaustive *e) {
+    struct rfx_stage_spec whole[1];
+    int64_t width = 1;
+    for (int k = 0; k < e->n_outputs; k++)
+        if (e->graph->nodes[e->outputs[k]].out.w > width)
+            width = e->graph->nodes[e->outputs[k]].out.w;
+    note_ways(e, whole, 0, false);
+    note_streams(e, e->outputs, e->n_outputs, width);
+    for (int i = 0; i < e->n_cuts; i++) {
+        note_streams(e, &e->cuts[i], 1, e->graph->nodes[e->cuts[i]].out.w);
+        note_tiles(e, &e->cuts[i]);
+        for (int j = i + 1; j < e->n_cuts; j++) note_two_streams(e, &e->cuts[i], &e->cuts[j]);
+    }
+}
+
+static int compare_peaks(const void *pa, const void *pb) {
+    const struct known_plan *a = pa;
+    const struct known_plan *b = pb;
+    return (a->peak > b->peak) - (a->peak < b->peak);
+}
+
+/* Budgets at peaks of known plans, from the smallest to the untiled one; returns mismatches. */
+static int compare(struct exhaustive *e, uint64_t seed) {
+    size_t untiled = e->plans[0].peak;
+    int wrong = 0;
+    qsort(e->plans, e->n, sizeof *e->plans, compare_peaks);
+    size_t least = e->plans[0].peak;
+    for (int i = 0; i < BUDGETS; i++) {
+        size_t budget = least + (untiled - least) * (size_t)i / BUDGETS;
+        uint64_t best = UINT64_MAX;
+        for (size_t p = 0; p < e->n && e->plans[p].peak <= budget; p++)
+            if (e->plans[p].macs < best) best = e->plans[p].macs;
+        struct rfx_plan_request request = e->request;
+        struct rfx_plan *plan = NULL;
+        struct rfx_error err = {{0}};
+        request.memory_bytes = budget;
+        e->recomputing += best > e->untiled_macs;
+        bool made = rfx_plan_create(e->graph, &request, &plan, &err) == RFX_OK;
+        if (made) assert_true(plan->peak_bytes <= budget);
+        if (!made || counted_macs(plan) != best) {
+            char text[RFX_PLAN_TEXT] = "none";
+            if (made) rfx_plan_describe(plan, text, sizeof text);
+            fprintf(stderr,
+                    "seed %llu, budget %zu (least %zu, untiled %zu): best %llu, planner "
+                    "%llu %s\n",
+                    (unsigned long long)seed, budget, least, untiled, (unsigned long long)best,
+                    (unsigned long long)(made ? plan->macs : 0), text);
+            wrong++;
+        }
+        rfx_plan_free(plan);
+    }
+    return wrong;
+}
+
+/* false: the graph is not one for this test. */
+static bool try_graph(uint64_t seed, int *wrong, int *recomputing, size_t *plans) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct random_graph_options options = random_graph_defaults();
+    options.spatial_only = true;
+    options.min_size = 6;
+    options.max_size = 40;
+    options.min_nodes = 3;
+    options.max_nodes = 7;
+    struct exhaustive e = {.graph = random_graph_make(mem, seed, &options)};
+    const struct rfx_tensor *input = &e.graph->nodes[e.graph->input].out;
+    e.request.source = (struct rfx_source_traits){
+        .h = input->h, .w = input->w, .c = input->c, .random_access = true};
+    e.request.threads = 1;
+    bool fit = e.graph->n_nodes <= MAX_NODES;
+    for (int k = 0; fit && k < e.graph->n_outputs; k++) {
+        int node = e.graph->outputs[k].node;
+        fit = e.graph->nodes[node].out.layout == RFX_LAYOUT_NHWC &&
+              !rfx_node_is_constant(&e.graph->nodes[node]) && node != e.graph->input;
+        bool there = false;
+        for (int i = 0; i < e.n_outputs; i++) there |= e.outputs[i] == node;
+        if (!there) e.outputs[e.n_outputs++] = node;
+    }
+    if (fit) e.n_cuts = rfx_splits_list(e.graph, e.cuts);
+    fit = fit && e.n_cuts > 0 && e.n_cuts <= MAX_CUTS;
+    if (fit) {
+        note_all(&e);
+        *wrong += compare(&e, seed);
+        *recomputing += e.recomputing;
+        *plans += e.n;
+    }
+    free(e.plans);
+    rfx_graph_free(e.graph);
+    rfx_memory_free(mem);
+    return fit;
+}
+
+static void best_of_all(void **state) {
+    (void)state;
+    int64_t cases = test_env_int("RFX_CASES", 60);
+    uint64_t seed = (uint64_t)test_env_int("RFX_SEED", 1);
+    int wrong = 0;
+    int recomputing = 0;
+    size_t plans = 0;
+    int64_t done = 0;
+    for (int64_t i = 0; done < cases && i < 20 * cases; i++)
+        done += try_graph(seed + (uint64_t)i, &wrong, &recomputing, &plans);
+    fprintf(stderr,
+            "test_planner_exhaustive: %lld graphs, %zu plans, %d answers that recompute, "
+            "%d differ\n",
+            (long long)done, plans, recomputing, wrong);
+    assert_int_equal(done, cases);
+    assert_true(recomputing > cases / 4);
+    assert_int_equal(wrong, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(best_of_all)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
