@@ -109,7 +109,6 @@ enum rfx_status rfx_plan_survey_create(const struct rfx_graph *graph,
     if (survey == NULL) return rfx_memory_fail(graph->mem, "survey", sizeof *survey, err);
     survey->mem = graph->mem;
     enum rfx_status status = rfx_search_init(&search, graph, &open, err);
-    search.macs_limit = UINT64_MAX;
     search.context.quick = true;
     for (int phase = 0; status == RFX_OK && phase < RFX_PHASES; phase++)
         status = rfx_search_list(&search, phase, err);

@@ -130,17 +130,42 @@ static struct rfx_plan_request complete_request(const struct rfx_plan_request *r
     return r;
 }
 
+/* Nothing has fitted yet: whatever is sure to need more than a plan of this size is not the
+ * smallest either, and need not be kept. */
+static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *err) {
+    const struct rfx_candidate *least = NULL;
+    for (size_t i = 0; i < search->n_candidates; i++)
+        if (least == NULL || search->candidates[i].bound < least->bound)
+            least = &search->candidates[i];
+    if (least == NULL) return RFX_OK;
+    struct rfx_plan *plan = NULL;
+    search->context.quick = true;
+    enum rfx_status status = rfx_search_build(search, least, &plan, err);
+    search->context.quick = false;
+    if (status != RFX_OK) return status;
+    if (plan->peak_bytes < search->bound_limit) search->bound_limit = plan->peak_bytes;
+    rfx_plan_free(plan);
+    size_t kept = 0;
+    for (size_t i = 0; i < search->n_candidates; i++)
+        if (search->candidates[i].bound <= search->bound_limit)
+            search->candidates[kept++] = search->candidates[i];
+    search->n_candidates = kept;
+    return RFX_OK;
+}
+
 /* The plan that fits, or (by size, or when none fits) the smallest. */
 static enum rfx_status run_search(struct rfx_search *search, bool by_size,
                                   struct rfx_plan **fitting, struct rfx_plan **smallest,
                                   struct rfx_error *err) {
-    search->macs_limit = UINT64_MAX;
     for (int phase = 0; phase < RFX_PHASES; phase++) {
         if (*fitting != NULL && phase != RFX_PHASE_TILES) continue;
         if (*fitting != NULL && (*fitting)->macs <= search->context.macs_untiled) break;
         struct rfx_plan *better = NULL;
         enum rfx_status status = rfx_search_list(search, phase, err);
         if (status == RFX_OK && !by_size) status = find_cheapest(search, &better, err);
+        if (status != RFX_OK) return status;
+        if (better == NULL && *fitting == NULL && !by_size && phase + 1 < RFX_PHASES)
+            status = limit_bound(search, err);
         if (status != RFX_OK) return status;
         if (better == NULL) continue;
         rfx_plan_free(*fitting);

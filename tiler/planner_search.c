@@ -6,6 +6,7 @@
 #include "layers/checked.h"
 #include "tiler/splits.h"
 
+#define KNOWN_BYTES ((size_t)1 << 20) /* most that is kept of measured rings */
 #define LAST_CUTS 3   /* the last legal splits: streaming costs no MACs, so later is smaller */
 #define SPREAD_CUTS 4 /* and some spread over the others */
 #define MAX_CUTS (LAST_CUTS + SPREAD_CUTS)
@@ -35,6 +36,45 @@ static int64_t at_most_extent(const struct rfx_search *search, const struct rfx_
     return rfx_max_i64(1, rfx_min_i64(tiles, extent));
 }
 
+static struct rfx_known_rings *find_rings(const struct rfx_search *search, int s,
+                                          int64_t band_rows) {
+    for (int i = 0; search->skeleton != NULL && i < search->n_known; i++) {
+        struct rfx_known_rings *known = &search->known[i];
+        const struct rfx_skeleton *a = &known->skeleton;
+        const struct rfx_skeleton *b = search->skeleton;
+        if (known->stage == s && known->band_rows == band_rows && a->kind == b->kind &&
+            a->cut == b->cut && a->second == b->second && a->passes == b->passes)
+            return known;
+    }
+    return NULL;
+}
+
+/* Keeps rings for the next time, as long as that takes little memory. */
+static void keep_rings(struct rfx_search *search, int s, const struct rfx_stream_ring *rings) {
+    size_t bytes = (size_t)search->context.graph->n_nodes * sizeof *rings;
+    size_t kept = (size_t)search->n_known * bytes;
+    if (search->skeleton == NULL || search->n_known == RFX_SEARCH_MAX_KNOWN) return;
+    if (kept + bytes > KNOWN_BYTES) return;
+    struct rfx_known_rings known = {*search->skeleton, s, search->specs[s].band_rows, NULL};
+    known.rings = rfx_memory_alloc(search->context.graph->mem, bytes);
+    if (known.rings == NULL) return; /* measured again then */
+    memcpy(known.rings, rings, bytes);
+    search->known[search->n_known++] = known;
+}
+
+static void measure_rings(struct rfx_search *search, int s, const enum rfx_node_place *places,
+                          struct rfx_stream_ring *rings) {
+    const struct rfx_graph *graph = search->context.graph;
+    int64_t band_rows = search->specs[s].band_rows;
+    const struct rfx_known_rings *known = find_rings(search, s, band_rows);
+    if (known != NULL) {
+        memcpy(rings, known->rings, (size_t)graph->n_nodes * sizeof *rings);
+        return;
+    }
+    rfx_stream_measure(graph, places, band_rows, search->done, rings);
+    keep_rings(search, s, rings);
+}
+
 /* Geometry of stage s of the candidate at hand, from its specification. */
 static enum rfx_status measure_stage(struct rfx_search *search, int s, struct rfx_error *err) {
     const struct rfx_graph *graph = search->context.graph;
@@ -62,8 +102,7 @@ static enum rfx_status measure_stage(struct rfx_search *search, int s, struct rf
         choice->cols = search->cols + at;
     }
     if (spec->mode == RFX_STAGE_STREAMED) {
-        rfx_stream_measure(graph, choice->places, spec->band_rows, search->done,
-                           search->rings + at);
+        measure_rings(search, s, choice->places, search->rings + at);
         choice->rings = search->rings + at;
     }
     return RFX_OK;
@@ -87,6 +126,7 @@ static enum rfx_status lay_out(struct rfx_search *search, const struct rfx_candi
                                int *n_stages, struct rfx_error *err) {
     int n = rfx_skeleton_stages(&search->levels, &c->skeleton, search->specs, search->targets);
     begin_stages(search);
+    search->skeleton = &c->skeleton;
     for (int s = 0; s < n; s++) {
         struct rfx_stage_spec *spec = &search->specs[s];
         if (spec->mode == RFX_STAGE_STREAMED) {
@@ -161,14 +201,28 @@ static bool is_open_way(const struct rfx_plan_request *request, const struct rfx
     return !more || !coarse || way->coarse;
 }
 
+/* What whole and tiled stages need in any way, given the bound of the plain one: sliding saves at
+ * most the smaller of what dies and what is made, so at most half of what is alive. */
+static size_t least_of_ways(const struct rfx_search *search, const struct rfx_candidate *plain,
+                            const struct rfx_plan_candidate *candidate) {
+    size_t fixed = rfx_plan_fixed_bytes(&search->context, candidate);
+    return fixed - search->context.weights_bytes + (plain->bound - fixed) / 2;
+}
+
+static bool is_of_interest(const struct rfx_search *search, size_t bound) {
+    return bound <= search->context.request->memory_bytes || bound <= search->bound_limit;
+}
+
 /* Adds the candidate whose stages are laid out, in every way that is open. */
 static enum rfx_status add_laid_out(struct rfx_search *search, struct rfx_candidate c, int n_stages,
                                     struct rfx_error *err) {
     struct rfx_plan_candidate candidate = as_candidate(search, n_stages, &c);
     c.macs = rfx_plan_count_macs(&search->context, &candidate);
+    size_t least = 0;
     if (c.macs >= search->macs_limit) return RFX_OK;
     for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
         if (!is_open_way(search->context.request, &c, &ways[w])) continue;
+        if (!is_of_interest(search, least)) break;
         c.tight = ways[w].tight;
         c.row_by_row = ways[w].row_by_row;
         c.weights_by_stage = ways[w].weights_by_stage;
@@ -180,6 +234,9 @@ static enum rfx_status add_laid_out(struct rfx_search *search, struct rfx_candid
         candidate.weights_by_stage = c.weights_by_stage;
         c.cost = predicted_cost(search, &c);
         c.bound = rfx_plan_bound(&search->context, &candidate);
+        bool plain = !c.row_by_row && !c.weights_by_stage && c.band_rows == 0;
+        if (plain) least = least_of_ways(search, &c, &candidate);
+        if (!is_of_interest(search, c.bound)) continue;
         enum rfx_status status = push(search, &c, err);
         if (status != RFX_OK) return status;
     }
@@ -443,12 +500,14 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     search->cols = rfx_memory_calloc(mem, stages * n, sizeof *search->cols);
     search->stored = rfx_memory_calloc(mem, n, sizeof *search->stored);
     search->done = rfx_memory_calloc(mem, n, sizeof *search->done);
+    search->known = rfx_memory_calloc(mem, RFX_SEARCH_MAX_KNOWN, sizeof *search->known);
     search->regions = rfx_memory_calloc(mem, n, sizeof *search->regions);
     search->axes.extents = rfx_memory_calloc(mem, axes * n, sizeof *search->axes.extents);
     if (search->splits == NULL || search->choices == NULL || search->specs == NULL ||
         search->targets == NULL || search->places == NULL || search->rings == NULL ||
         search->rows == NULL || search->cols == NULL || search->stored == NULL ||
-        search->done == NULL || search->regions == NULL || search->axes.extents == NULL)
+        search->done == NULL || search->regions == NULL || search->known == NULL ||
+        search->axes.extents == NULL)
         return rfx_memory_fail(mem, "planner tables", stages * n * sizeof *search->rings, err);
     return RFX_OK;
 }
@@ -456,6 +515,8 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
 enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_graph *graph,
                                 const struct rfx_plan_request *request, struct rfx_error *err) {
     memset(search, 0, sizeof *search);
+    search->macs_limit = UINT64_MAX;
+    search->bound_limit = SIZE_MAX;
     enum rfx_status status = rfx_levels_init(&search->levels, graph, err);
     if (status != RFX_OK) return status;
     search->max_stages = rfx_skeleton_max_stages(&search->levels);
@@ -479,6 +540,8 @@ void rfx_search_release(struct rfx_search *search) {
     rfx_memory_release(mem, search->cols);
     rfx_memory_release(mem, search->stored);
     rfx_memory_release(mem, search->done);
+    for (int i = 0; i < search->n_known; i++) rfx_memory_release(mem, search->known[i].rings);
+    rfx_memory_release(mem, search->known);
     rfx_memory_release(mem, search->regions);
     rfx_memory_release(mem, search->axes.extents);
     rfx_memory_release(mem, search->candidates);
@@ -490,6 +553,7 @@ enum rfx_status rfx_search_build_given(struct rfx_search *search, struct rfx_pla
                                        struct rfx_error *err) {
     const struct rfx_plan_request *request = search->context.request;
     const struct rfx_graph *graph = search->context.graph;
+    search->skeleton = NULL;
     begin_stages(search);
     for (int s = 0; s < request->n_stages; s++) {
         search->specs[s] = request->stages[s];

@@ -29,6 +29,15 @@ struct rfx_axis_table {
     struct rfx_tile_extent *extents; /* [axis][count][node] */
 };
 
+/* Rings that were measured before: a candidate is laid out again to be placed, or in strips. */
+struct rfx_known_rings {
+    struct rfx_skeleton skeleton;
+    int stage;
+    int64_t band_rows;
+    struct rfx_stream_ring *rings; /* n_nodes */
+};
+enum { RFX_SEARCH_MAX_KNOWN = 256 };
+
 struct rfx_search {
     struct rfx_plan_context context;
     struct rfx_levels levels;
@@ -46,9 +55,14 @@ struct rfx_search {
     int64_t *done;
     struct rfx_axis_region *regions;
     struct rfx_axis_table axes;
+    const struct rfx_skeleton *skeleton; /* of the candidate at hand; NULL: stages by hand */
+    struct rfx_known_rings *known;       /* RFX_SEARCH_MAX_KNOWN */
+    int n_known;
     struct rfx_candidate *candidates;
     size_t n_candidates, capacity;
     size_t first;        /* candidate of the phase at hand */
+    size_t bound_limit;  /* above the budget, what needs more is of no interest: a smaller one is
+                            known */
     uint64_t macs_limit; /* what does not need fewer is of no interest: a plan that fits is known */
 };
 
