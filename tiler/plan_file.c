@@ -91,7 +91,7 @@ static enum rfx_status read_count(const struct reader *r, const char *place, con
 static enum rfx_status read_member(const struct reader *r, const char *place, const json_t *object,
                                    const char *key, int64_t lo, int64_t hi, int64_t *out) {
     char at[PLACE_CHARS];
-    (void)snprintf(at, sizeof at, "%s%s%s", place, place[0] != '\0' ? "." : "", key);
+    (void)snprintf(at, sizeof at, "%.40s%s%.40s", place, place[0] != '\0' ? "." : "", key);
     return read_count(r, at, json_object_get(object, key), lo, hi, out);
 }
 
@@ -112,7 +112,7 @@ static enum rfx_status read_pair(const struct reader *r, const char *place, cons
     char text[48], at[PLACE_CHARS];
     const json_t *value = json_object_get(object, key);
     if (value == NULL) return RFX_OK;
-    (void)snprintf(at, sizeof at, "%s%s%s", place, place[0] != '\0' ? "." : "", key);
+    (void)snprintf(at, sizeof at, "%.40s%s%.40s", place, place[0] != '\0' ? "." : "", key);
     if (!json_is_array(value) || json_array_size(value) != 2)
         return refuse(r, at, "%s is not [rows, columns]", shown(value, text));
     enum rfx_status status = read_count(r, at, json_array_get(value, 0), 1, MAX_COUNT, a);
