@@ -1,4 +1,5 @@
-/* rfexec verify: the asked plan and the untiled plan, one after the other, compared bit by bit. */
+/* rfexec verify: the asked plan and the untiled plan (or, where that does not fit, another), one
+ * after the other, compared bit by bit. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +35,8 @@ struct verify {
     struct rfx_error naive_refused; /* why there are no naive tiles */
     char (*hashes)[RFX_FINGERPRINT_CHARS];
     struct rfx_run_report tiled, untiled;
-    json_t *measured; /* of the tiled run, taken before the untiled one raises the peak */
+    char other[RFX_PLAN_TEXT]; /* the plan that is compared with: "untiled" */
+    json_t *measured;          /* of the tiled run, taken before the untiled one raises the peak */
     size_t tiled_peak_bytes;
 };
 
@@ -131,16 +133,39 @@ static void compare_chunk(struct difference *d, int64_t at, const float *tiled,
     }
 }
 
+/* The plan to compare with must be another one, and fit the machine. */
+static enum rfx_status check_other(struct verify *v, const struct rfx_plan *plan,
+                                   struct rfx_error *err) {
+    char asked[RFX_PLAN_TEXT], a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS];
+    size_t there = rfx_available_bytes();
+    rfx_plan_describe(v->job.plan, asked, sizeof asked);
+    rfx_plan_describe(plan, v->other, sizeof v->other);
+    if (v->options->against_bytes != 0 && strcmp(asked, v->other) == 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "--against %zu leads to the same plan (%s): give another budget",
+                        v->options->against_bytes, asked);
+    if (there != 0 && plan->peak_bytes > there)
+        return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
+                        "the %s run to compare with needs %s, the machine has %s: give --against "
+                        "BYTES for a smaller plan",
+                        v->other, rfx_human_bytes(plan->peak_bytes, a), rfx_human_bytes(there, b));
+    return RFX_OK;
+}
+
 /* Runs untiled, compares with what is kept, and keeps the untiled values instead. */
 static enum rfx_status run_untiled(struct verify *v, struct rfx_error *err) {
     struct rfx_session *session = NULL;
     struct rfx_plan *plan = NULL;
-    struct rfx_plan_request request = {
-        .source = v->job.request.source, .threads = v->job.request.threads, .untiled = true};
+    size_t against = v->options->against_bytes;
+    struct rfx_plan_request request = {.source = v->job.request.source,
+                                       .threads = v->job.request.threads,
+                                       .untiled = against == 0,
+                                       .memory_bytes = against};
     float *chunk = rfx_memory_alloc(v->job.mem, RFX_CLI_CHUNK * sizeof *chunk);
     enum rfx_status status =
         chunk != NULL ? rfx_plan_create(v->job.graph, &request, &plan, err)
                       : rfx_memory_fail(v->job.mem, "chunk", RFX_CLI_CHUNK * sizeof *chunk, err);
+    if (status == RFX_OK) status = check_other(v, plan, err);
     if (status == RFX_OK) status = run_plan(v, plan, "untiled", &session, &v->untiled, err);
     for (int k = 0; status == RFX_OK && k < v->n_outputs; ++k) {
         struct difference *d = &v->differences[k];
@@ -241,10 +266,10 @@ static int print_json(struct verify *v, int64_t compared, int64_t different) {
         (void)json_array_append_new(outputs, difference_json(v, k));
     (void)json_object_update_new(
         document,
-        json_pack("{s:s, s:b, s:I, s:I, s:O, s:f, s:o}", "input", v->options->args[1], "identical",
-                  different == 0, "compared", (json_int_t)compared, "different",
-                  (json_int_t)different, "measured", v->measured, "seconds_untiled",
-                  v->untiled.seconds, "plan", rfx_report_plan(v->job.plan)));
+        json_pack("{s:s, s:b, s:I, s:I, s:O, s:s, s:f, s:o}", "input", v->options->args[1],
+                  "identical", different == 0, "compared", (json_int_t)compared, "different",
+                  (json_int_t)different, "measured", v->measured, "against", v->other,
+                  "seconds_untiled", v->untiled.seconds, "plan", rfx_report_plan(v->job.plan)));
     (void)json_object_set(document, "output", json_array_get(outputs, 0));
     (void)json_object_set_new(document, "outputs", outputs);
     if (v->options->naive) (void)json_object_set_new(document, "naive", naive_json(v));
@@ -276,6 +301,7 @@ static void print_text(const struct verify *v, int64_t compared, int64_t differe
     rfx_report_plan_text(v->job.plan);
     printf("measured   %s peak RSS, %.3f s tiled, %.3f s untiled\n",
            rfx_human_bytes(v->tiled_peak_bytes, a), v->tiled.seconds, v->untiled.seconds);
+    if (v->options->against_bytes != 0) printf("against    %s (\"untiled\" here)\n", v->other);
     for (int k = 0; k < v->n_outputs; ++k) {
         const struct difference *d = &v->differences[k];
         const struct rfx_shape *s = &output_tensor(v, k)->shape;

@@ -86,7 +86,7 @@ static const struct rfx_cli_command commands[] = {
      RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT | RFX_CLI_SAMPLES |
          RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_JSON,
      2, 2, rfx_cmd_run},
-    {"verify", "MODEL INPUT [PLAN OPTIONS] [--naive] [--json]",
+    {"verify", "MODEL INPUT [PLAN OPTIONS] [--against BYTES] [--naive] [--json]",
      "compare a tiled or streamed run with the untiled one, bit by bit",
      "Exit code 1 when any bit of any output differs. Without --memory, --tiles and --untiled the\n"
      "tiles are 4x4. --naive also shows what the same tiles would have given without halos.\n",

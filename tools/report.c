@@ -179,13 +179,22 @@ void rfx_report_smallest(const char *command, const char *model, size_t budget_b
     (void)rfx_report_print(document);
 }
 
-size_t rfx_peak_rss_bytes(void) {
-    FILE *file = fopen("/proc/self/status", "r");
+/* The figure of a line "KEY: n kB" of a file of the kernel's; 0: there is none. */
+static size_t kernel_bytes(const char *path, const char *key) {
+    FILE *file = fopen(path, "r");
     char line[256];
     unsigned long long kib = 0;
     if (file == NULL) return 0;
     while (fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, "VmHWM:", 6) == 0) kib = strtoull(line + 6, NULL, 10);
+        if (strncmp(line, key, strlen(key)) == 0) kib = strtoull(line + strlen(key), NULL, 10);
     (void)fclose(file);
     return (size_t)kib * KIB;
+}
+
+size_t rfx_peak_rss_bytes(void) {
+    return kernel_bytes("/proc/self/status", "VmHWM:");
+}
+
+size_t rfx_available_bytes(void) {
+    return kernel_bytes("/proc/meminfo", "MemAvailable:");
 }

@@ -58,4 +58,7 @@ void rfx_report_smallest(const char *command, const char *model, size_t budget_b
 
 /* The peak resident set of this process so far (VmHWM), in bytes; 0 when unknown. */
 size_t rfx_peak_rss_bytes(void);
+
+/* Bytes that the kernel says can be had without swapping (MemAvailable); 0: it does not say. */
+size_t rfx_available_bytes(void);
 #endif

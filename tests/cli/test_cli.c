@@ -405,6 +405,13 @@ static void test_verify(void **state) {
     assert_true(json_real_value(at(naive, "largest_error")) > 0.0);
     assert_int_equal(integer_at(doc, "naive.tiles"), 12);
     json_decref(doc);
+    expect(0, "verify mobilenet_v2 synthetic:500x700 --memory 24MiB --against 34MiB --json");
+    doc = document("verify");
+    assert_true(json_is_true(at(doc, "identical")));
+    assert_null(strstr(json_string_value(at(doc, "against")), "untiled"));
+    json_decref(doc);
+    expect_says(2, "verify mobilenet_v2 synthetic:500x700 --memory 34MiB --against 34MiB",
+                "leads to the same plan");
     expect(0, "verify mobilenet_v2 synthetic:129x65");
     assert_non_null(strstr(out_text, "IDENTICAL  1000 elements compared, 0 different"));
 }
