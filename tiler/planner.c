@@ -34,18 +34,20 @@ static enum rfx_status build_within(struct rfx_search *search, const struct rfx_
     return rfx_search_build(search, c, out, err);
 }
 
-/* First candidate of the phase by MACs whose placed peak fits; *out stays NULL when there is none.
- */
-static enum rfx_status find_cheapest(struct rfx_search *search, struct rfx_plan **out,
-                                     struct rfx_error *err) {
+/* First candidate of the phase by MACs and cost whose placed peak fits and that is better than a
+ * plan that is known (or NULL); *out stays NULL when there is none. */
+static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx_plan *known,
+                                     struct rfx_plan **out, struct rfx_error *err) {
     size_t budget = search->context.request->memory_bytes;
     size_t n = search->n_candidates - search->first;
     if (n == 0) return RFX_OK;
     struct rfx_candidate *candidates = search->candidates + search->first;
     qsort(candidates, n, sizeof *candidates, rfx_candidate_compare_macs);
     for (size_t i = 0; i < n && *out == NULL; i++) {
-        if (budget != 0 && candidates[i].bound > budget) continue;
-        enum rfx_status status = build_within(search, &candidates[i], out, err);
+        const struct rfx_candidate *c = &candidates[i];
+        if (known != NULL && c->macs >= known->macs && c->cost >= known->cost) continue;
+        if (budget != 0 && c->bound > budget) continue;
+        enum rfx_status status = build_within(search, c, out, err);
         if (status != RFX_OK) return status;
     }
     return RFX_OK;
@@ -153,16 +155,24 @@ static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *
     return RFX_OK;
 }
 
+/* Whether a later phase may have a plan with fewer MACs than one that fits, or with as many and
+ * less time: two streams can afford taller bands than one. */
+static bool may_be_better(const struct rfx_search *search, const struct rfx_plan *fitting,
+                          int phase) {
+    bool exact = fitting->macs <= search->context.macs_untiled;
+    if (phase == RFX_PHASE_TWO_PARTS) return exact && fitting->cost > fitting->macs;
+    return phase == RFX_PHASE_TILES && !exact;
+}
+
 /* The plan that fits, or (by size, or when none fits) the smallest. */
 static enum rfx_status run_search(struct rfx_search *search, bool by_size,
                                   struct rfx_plan **fitting, struct rfx_plan **smallest,
                                   struct rfx_error *err) {
     for (int phase = 0; phase < RFX_PHASES; phase++) {
-        if (*fitting != NULL && phase != RFX_PHASE_TILES) continue;
-        if (*fitting != NULL && (*fitting)->macs <= search->context.macs_untiled) break;
+        if (*fitting != NULL && !may_be_better(search, *fitting, phase)) continue;
         struct rfx_plan *better = NULL;
         enum rfx_status status = rfx_search_list(search, phase, err);
-        if (status == RFX_OK && !by_size) status = find_cheapest(search, &better, err);
+        if (status == RFX_OK && !by_size) status = find_cheapest(search, *fitting, &better, err);
         if (status != RFX_OK) return status;
         if (better == NULL && *fitting == NULL && !by_size && phase + 1 < RFX_PHASES)
             status = limit_bound(search, err);
@@ -170,7 +180,7 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
         if (better == NULL) continue;
         rfx_plan_free(*fitting);
         *fitting = better;
-        search->macs_limit = better->macs;
+        search->macs_limit = better->macs + 1;
     }
     return *fitting == NULL ? find_smallest(search, smallest, err) : RFX_OK;
 }

@@ -63,7 +63,7 @@ struct rfx_search {
     size_t first;        /* candidate of the phase at hand */
     size_t bound_limit;  /* above the budget, what needs more is of no interest: a smaller one is
                             known */
-    uint64_t macs_limit; /* what does not need fewer is of no interest: a plan that fits is known */
+    uint64_t macs_limit; /* so many MACs are of no interest: a plan that fits is known */
 };
 
 enum rfx_search_phase {

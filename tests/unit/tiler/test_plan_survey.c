@@ -44,6 +44,7 @@ static void front_is_the_planners(void **state) {
         f.request.memory_bytes = p->peak_bytes;
         assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err), RFX_OK);
         assert_int_equal(plan->macs, p->macs);
+        assert_true(plan->cost <= p->cost);
         assert_true(plan->peak_bytes <= p->peak_bytes);
         rfx_plan_free(plan);
         if (i == 0) continue;
