@@ -7,7 +7,7 @@ Each round runs ONNX Runtime, rfexec untiled and rfexec in every budget one afte
 gives the median of the per-round ratios rfexec / ONNX Runtime, so that a machine whose speed drifts
 changes little. Seconds are of the run alone (model loaded, image in memory or computed before
 ONNX Runtime's clock starts; rfexec's clock includes reading the image). Peak RSS is the kernel's
-figure for the whole process.
+figure for the whole process. "identical" compares the outputs' fingerprints with the untiled run's.
 """
 
 import argparse
@@ -59,6 +59,16 @@ def time_rfexec(args, model, size, options):
     return json.loads(done.stdout)
 
 
+def fingerprints(args, model, size, options):
+    """Of all outputs of one run; None when the budget is impossible."""
+    command = [args.program, "run", str(model), f"synthetic:{size[0]}x{size[1]}", "--threads",
+               str(args.threads), "--json"] + options
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return None
+    return [output["hash"] for output in json.loads(done.stdout)["outputs"]]
+
+
 def parse_size(text):
     height, width = text.split("x")
     return int(height), int(width)
@@ -68,16 +78,17 @@ def mib(value):
     return f"{value / 2**20:.0f} MiB"
 
 
-def row(model, size, name, ours, theirs):
+def row(model, size, name, ours, theirs, same):
     """One table row from the rounds of one configuration."""
     if not ours:
-        return [model, size, name, "-", "-", "-", "-", "impossible"]
+        return [model, size, name, "-", "-", "-", "-", "impossible", "-"]
     ratios = [a["measured"]["seconds"] / b["seconds"] for a, b in zip(ours, theirs)]
     seconds = statistics.median(a["measured"]["seconds"] for a in ours)
     peak = max(a["measured"]["peak_rss_bytes"] for a in ours)
     peer = max(b["peak_rss_bytes"] for b in theirs)
     return [model, size, name, f"{seconds:.2f} s", f"{statistics.median(ratios):.2f}",
-            mib(peak), f"{peak / peer:.2f}", f"{ours[0]['plan']['macs_ratio']:.3f}"]
+            mib(peak), f"{peak / peer:.2f}", f"{ours[0]['plan']['macs_ratio']:.3f}",
+            "yes" if same else "NO"]
 
 
 def measure(args, model, size):
@@ -98,12 +109,15 @@ def measure(args, model, size):
     label = pathlib.Path(model).stem
     peer = [label, text, "ONNX Runtime",
             f"{statistics.median(b['seconds'] for b in theirs):.2f} s", "1",
-            mib(max(b["peak_rss_bytes"] for b in theirs)), "1", "1"]
-    return [peer] + [row(label, text, "rfexec " + name, ours[name], theirs)
-                     for name, _ in configurations]
+            mib(max(b["peak_rss_bytes"] for b in theirs)), "1", "1", "-"]
+    wanted = fingerprints(args, model, size, ["--untiled"])
+    return [peer] + [row(label, text, "rfexec " + name, ours[name], theirs,
+                         wanted is not None and fingerprints(args, model, size, options) == wanted)
+                     for name, options in configurations]
 
 
-HEADER = ["network", "image", "run", "time", "time ratio", "peak RSS", "memory ratio", "MAC ratio"]
+HEADER = ["network", "image", "run", "time", "time ratio", "peak RSS", "memory ratio", "MAC ratio",
+          "identical"]
 
 
 def table(rows):

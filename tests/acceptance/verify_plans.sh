@@ -1,0 +1,69 @@
+#!/bin/sh
+# Every kind of plan for every built-in network: streams, strips, tight streams, whole runs row by
+# row, weights by stage, and what the planner makes of the smallest budget and of a quarter of the
+# way from there to untiled (two stages, second passes, tiles). Each fingerprint is held against
+# that of the untiled run with one thread under the same OpenBLAS core type.
+#     sh tests/acceptance/verify_plans.sh build/rfexec [NETWORK ...]
+# CORES, THREADS and SIZES in the environment narrow it. A plan that a network cannot have (exit
+# code 3, 4) is counted apart.
+set -u
+program=$1
+shift
+[ $# -gt 0 ] || set -- $("$program" models | sed -n '2,$s/ .*//p')
+passed=0
+failed=0
+without=0
+
+fingerprint() {
+    OPENBLAS_CORETYPE=$core "$program" run "$network" "synthetic:$size" "$@" 2>/dev/null |
+        sed -n 's/^output .*hash \([0-9a-f]*\).*/\1/p'
+}
+
+# One plan, given by its options, with $threads threads.
+compare() {
+    OPENBLAS_CORETYPE=$core "$program" plan "$network" "synthetic:$size" --threads "$threads" "$@" \
+        >/dev/null 2>&1
+    case $? in
+        0) ;;
+        3 | 4)
+            without=$((without + 1))
+            return
+            ;;
+    esac
+    if [ -n "$untiled" ] && [ "$(fingerprint --threads "$threads" "$@")" = "$untiled" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "$network $size $core $threads threads $*: DIFFERENT"
+    fi
+}
+
+# The number at a key of 'rfexec plan --json'.
+planned() {
+    key=$1
+    shift
+    "$program" plan "$network" "synthetic:$size" --threads 2 --json "$@" 2>/dev/null |
+        sed -n "s/^ *\"$key\": \([0-9]*\).*/\1/p" | head -n 1
+}
+
+for network in "$@"; do
+    for size in ${SIZES:-225x193 385x513}; do
+        smallest=$(planned smallest_bytes --memory 1MiB)
+        most=$(planned peak_bytes --untiled)
+        for core in ${CORES:-Haswell Zen SkylakeX Prescott}; do
+            untiled=$(fingerprint --untiled --threads 1)
+            for threads in ${THREADS:-1 2}; do
+                compare --bands 8
+                compare --bands 5 --strips 3
+                compare --bands 16 --tight
+                compare --untiled --row-by-row
+                compare --bands 32 --weights-by-stage
+                compare --tiles 3x2
+                compare --memory "$smallest"
+                compare --memory $((smallest + (most - smallest) / 4))
+            done
+        done
+        echo "$network $size: $passed passed, $failed failed, $without not possible so far"
+    done
+done
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
