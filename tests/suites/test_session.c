@@ -1,6 +1,6 @@
 /* The executor on random networks: planner and session against the untiled oracle, bit by bit.
  *
- * RFX_CASES (default 2600) random graphs x sizes x plans (grids and bands by hand, budgets,
+ * RFX_CASES (default 1500) random graphs x sizes x plans (grids and bands by hand, budgets,
  * untiled) x 1, 2, 3 threads. Every plan also passes the independent checker, and what was executed
  * is held against what was planned: MACs, arena, no allocation in a second run. */
 #include <setjmp.h>
@@ -274,7 +274,7 @@ static void run_case(uint64_t seed, int *random_stages) {
 
 static void random_networks(void **state) {
     (void)state;
-    int64_t cases = test_env_int("RFX_CASES", 2600);
+    int64_t cases = test_env_int("RFX_CASES", 1500);
     uint64_t seed = (uint64_t)test_env_int("RFX_SEED", 1);
     fprintf(stderr, "test_session: %lld cases from seed %llu (RFX_CASES, RFX_SEED)\n",
             (long long)cases, (unsigned long long)seed);
