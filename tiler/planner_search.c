@@ -499,7 +499,7 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     search->rows = rfx_memory_calloc(mem, stages * n, sizeof *search->rows);
     search->cols = rfx_memory_calloc(mem, stages * n, sizeof *search->cols);
     search->stored = rfx_memory_calloc(mem, n, sizeof *search->stored);
-    search->done = rfx_memory_calloc(mem, n, sizeof *search->done);
+    search->done = rfx_memory_calloc(mem, 3 * n, sizeof *search->done);
     search->known = rfx_memory_calloc(mem, RFX_SEARCH_MAX_KNOWN, sizeof *search->known);
     search->regions = rfx_memory_calloc(mem, n, sizeof *search->regions);
     search->axes.extents = rfx_memory_calloc(mem, axes * n, sizeof *search->axes.extents);

@@ -142,8 +142,90 @@ static void look_at_step(const struct rfx_stream *stream, struct rfx_stream_ring
     }
 }
 
-void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
-                        int64_t band_rows, int64_t *done, struct rfx_stream_ring *rings) {
+#define PERIOD_ROWS 64 /* image rows after which strides of networks meet again */
+
+/* A guess that the stream repeats itself: every node has moved on by as many rows in this period of
+ * steps as in the one before. */
+struct period {
+    bool possible;     /* every region map of the stage is a shift when its output is shifted */
+    int64_t steps;     /* of a period */
+    int64_t next_look; /* step */
+    int64_t *before, *moved; /* per node: done at the last look, and how far since the one before */
+    int equal;               /* looks in a row with the same movement */
+};
+
+/* Resizing maps rows by a factor that need not be whole: those streams are walked in full. */
+static bool has_shifting_maps(const struct rfx_stream *stream) {
+    for (int i = stream->first; i <= stream->last; i++) {
+        enum rfx_op op = stream->graph->nodes[i].op;
+        if (!rfx_place_is_computed(stream->places[i])) continue;
+        if (op == RFX_OP_RESIZE || op == RFX_OP_POOL_ADAPTIVE_AVG) return false;
+    }
+    return stream->graph->input >= 0;
+}
+
+/* Whether moving consumer c on by its movement shifts what it reads of input k by the input's. */
+static bool edge_shifts(const struct rfx_stream *stream, const struct period *period, int c, int k,
+                        int64_t *reach) {
+    const struct rfx_graph *graph = stream->graph;
+    const struct rfx_node *n = &graph->nodes[c];
+    int in = n->in[k];
+    *reach = 1;
+    if (stream->places[c] == RFX_PLACE_POOLED) return period->moved[c] == period->moved[in];
+    if (n->out.h == 1 || graph->nodes[in].out.h == 1) return true; /* not part of the flow */
+    struct rfx_range row = {stream->done[c], stream->done[c] + 1};
+    struct rfx_range shifted = {row.lo + period->moved[c], row.hi + period->moved[c]};
+    struct rfx_range now = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, row);
+    struct rfx_range then = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, shifted);
+    *reach = rfx_range_size(now);
+    return then.lo - now.lo == period->moved[in] && then.hi - now.hi == period->moved[in];
+}
+
+/* How many periods the stream can be moved on without coming near the end of any map; 0: none, or
+ * it does not repeat itself. */
+static int64_t periods_to_skip(const struct rfx_stream *stream, const struct period *period) {
+    const struct rfx_graph *graph = stream->graph;
+    int64_t skip = INT64_MAX;
+    for (int c = stream->first; c <= stream->last; c++) {
+        if (!rfx_place_is_computed(stream->places[c])) continue;
+        int64_t extent = rows_of(graph, stream->places, c);
+        int64_t moved = period->moved[c];
+        int64_t margin = 3 * moved;
+        if (extent > 1 && (moved == 0 || stream->done[c] == 0)) return 0;
+        for (int k = 0; k < graph->nodes[c].n_in; k++) {
+            int64_t reach;
+            if (!rfx_place_is_computed(stream->places[graph->nodes[c].in[k]])) continue;
+            if (!edge_shifts(stream, period, c, k, &reach)) return 0;
+            margin = rfx_max_i64(margin, 3 * moved + reach);
+        }
+        if (moved > 0) skip = rfx_min_i64(skip, (extent - margin - stream->done[c]) / moved);
+    }
+    return skip == INT64_MAX ? 0 : skip - 1;
+}
+
+/* Looks at the stream once a period, between two steps; jumps when it repeats itself. */
+static void look_for_period(struct rfx_stream *stream, struct period *period) {
+    if (!period->possible || stream->step < period->next_look) return;
+    bool equal = true;
+    for (int i = stream->first; i <= stream->last; i++) {
+        int64_t moved = stream->done[i] - period->before[i];
+        equal = equal && moved == period->moved[i];
+        period->moved[i] = moved;
+        period->before[i] = stream->done[i];
+    }
+    period->next_look = stream->step + period->steps;
+    period->equal = equal ? period->equal + 1 : 0;
+    if (period->equal < 2) return;
+    int64_t skip = periods_to_skip(stream, period);
+    if (skip < 1) return;
+    for (int i = stream->first; i <= stream->last; i++)
+        if (rfx_place_is_computed(stream->places[i])) stream->done[i] += skip * period->moved[i];
+    period->possible = false; /* the rest is the end: in full */
+}
+
+static void measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                    int64_t band_rows, int64_t *done, struct period *period,
+                    struct rfx_stream_ring *rings) {
     struct rfx_stream stream;
     rfx_stream_begin(&stream, graph, places, band_rows, done);
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -151,12 +233,18 @@ void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place
         rings[i].transient = true;
     }
     look_at_step(&stream, rings);
+    period->possible = period->possible && has_shifting_maps(&stream);
+    period->steps = rfx_max_i64(1, PERIOD_ROWS / band_rows);
     int node;
     struct rfx_range rows;
     int64_t step = stream.step;
     while (rfx_stream_next(&stream, &node, &rows)) {
         if (stream.step != step) {
             done[node] = rows.lo; /* as it was when the step began */
+            int64_t before = done[node];
+            look_for_period(&stream, period);
+            rows.lo += done[node] - before;
+            rows.hi += done[node] - before;
             look_at_step(&stream, rings);
             done[node] = rows.hi;
             step = stream.step;
@@ -167,4 +255,18 @@ void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place
     }
     for (int i = stream.first; i <= stream.last; i++)
         if (rfx_place_is_computed(places[i])) rings[i].computed = done[i];
+}
+
+void rfx_stream_measure_fully(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                              int64_t band_rows, int64_t *done, struct rfx_stream_ring *rings) {
+    struct period never = {.possible = false};
+    measure(graph, places, band_rows, done, &never, rings);
+}
+
+void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                        int64_t band_rows, int64_t *done, struct rfx_stream_ring *rings) {
+    int64_t *before = done + graph->n_nodes;
+    struct period period = {.possible = true, .before = before, .moved = before + graph->n_nodes};
+    for (int i = 0; i < graph->n_nodes; i++) period.before[i] = period.moved[i] = 0;
+    measure(graph, places, band_rows, done, &period, rings);
 }

@@ -44,8 +44,12 @@ struct rfx_stream_ring {
     int64_t keep_from; /* scratch of the measurement */
 };
 
-/* Walks the whole stream and fills rings[n_nodes]. `done` is scratch of n_nodes elements.
+/* Fills rings[n_nodes] with what a walk through the whole stream needs. Where the stream repeats
+ * itself the middle of a tall image is not walked. `done` is scratch of 3 * n_nodes elements.
  * O(steps * edges * log rows). */
 void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
                         int64_t band_rows, int64_t *done, struct rfx_stream_ring *rings);
+/* The same, every step walked; for tests that hold the two equal. `done`: n_nodes elements. */
+void rfx_stream_measure_fully(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                              int64_t band_rows, int64_t *done, struct rfx_stream_ring *rings);
 #endif

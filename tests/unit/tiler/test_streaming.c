@@ -3,10 +3,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
+#include "tests/support/random_graph.h"
 #include "tests/support/small_nets.h"
+#include "tests/support/test_util.h"
 #include "tiler/streaming.h"
 
 /* The places of a stage that streams up to `target` and stores its map. */
@@ -63,7 +66,7 @@ static void two_convs_rings(void **state) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = small_net_two_convs(mem, 16, 16);
     struct rfx_stream_ring rings[3];
-    int64_t done[3];
+    int64_t done[9];
     enum rfx_node_place places[3];
     stream_to(graph, 2, places);
     rfx_stream_measure(graph, places, 2, done, rings);
@@ -85,7 +88,7 @@ static void residual_waits_for_the_slowest(void **state) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = small_net_residual(mem, 12, 12);
     struct rfx_stream_ring rings[8];
-    int64_t done[8];
+    int64_t done[24];
     enum rfx_node_place places[8];
     stream_to(graph, 4, places);
     rfx_stream_measure(graph, places, 1, done, rings);
@@ -96,11 +99,62 @@ static void residual_waits_for_the_slowest(void **state) {
     rfx_memory_free(mem);
 }
 
+/* The middle of a tall stream is jumped over; what comes out is what a full walk finds. */
+static void jumps_change_nothing(void **state) {
+    (void)state;
+    int walked = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct test_rng rng = test_rng_make(seed);
+        struct random_graph_options options = random_graph_defaults();
+        options.spatial_only = true;
+        options.min_size = 300;
+        options.max_size = 1100;
+        options.max_elems = 20000000;
+        struct rfx_graph *graph = random_graph_make(mem, seed, &options);
+        size_t n = (size_t)graph->n_nodes;
+        int64_t *done = calloc(3 * n, sizeof *done);
+        struct rfx_stream_ring *quick = calloc(n, sizeof *quick), *full = calloc(n, sizeof *full);
+        enum rfx_node_place *places = calloc(n, sizeof *places);
+        bool *stored = calloc(n, sizeof *stored);
+        assert_true(done != NULL && quick != NULL && full != NULL && places != NULL && stored);
+        int target = graph->outputs[0].node;
+        struct rfx_stage_spec spec = {.mode = RFX_STAGE_STREAMED,
+                                      .tiles_y = 1,
+                                      .tiles_x = 1,
+                                      .band_rows = test_rng_int(&rng, 1, 12),
+                                      .n_targets = 1,
+                                      .targets = &target};
+        struct rfx_error err;
+        if (rfx_stage_places(graph, &spec, false, stored, places, &err) == RFX_OK) {
+            rfx_stream_measure(graph, places, spec.band_rows, done, quick);
+            rfx_stream_measure_fully(graph, places, spec.band_rows, done, full);
+            for (size_t i = 0; i < n; i++) {
+                assert_int_equal(quick[i].rows, full[i].rows);
+                assert_int_equal(quick[i].kept, full[i].kept);
+                assert_int_equal(quick[i].fresh, full[i].fresh);
+                assert_int_equal(quick[i].computed, full[i].computed);
+                assert_int_equal(quick[i].transient, full[i].transient);
+            }
+            walked++;
+        }
+        free(done);
+        free(quick);
+        free(full);
+        free(places);
+        free(stored);
+        rfx_graph_free(graph);
+        rfx_memory_free(mem);
+    }
+    assert_true(walked > 100);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_convs_step_by_step),
         cmocka_unit_test(two_convs_rings),
         cmocka_unit_test(residual_waits_for_the_slowest),
+        cmocka_unit_test(jumps_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
