@@ -3,6 +3,7 @@
 
 #include <cblas.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
 static void set_one_thread(void) {
     openblas_set_num_threads(1);
@@ -11,6 +12,44 @@ static void set_one_thread(void) {
 void rfx_blas_prepare(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, set_one_thread);
+}
+
+#define WORK_BYTES ((size_t)129 << 20) /* of one buffer on x86-64, address space only */
+#define MAX_BUFFERS 64                 /* more threads than that get theirs when they need them */
+
+/* Not in a header of OpenBLAS, but exported; weak, so that a build without them still links. */
+extern void *blas_memory_alloc(int place) __attribute__((weak));
+extern void blas_memory_free(void *buffer) __attribute__((weak));
+
+static pthread_mutex_t taken_lock = PTHREAD_MUTEX_INITIALIZER;
+static int taken = 1; /* buffers that OpenBLAS has: one from its start; it keeps them */
+
+enum rfx_status rfx_blas_reserve(int threads, struct rfx_error *err) {
+    void *buffers[MAX_BUFFERS];
+    int wanted = threads < MAX_BUFFERS ? threads : MAX_BUFFERS;
+    enum rfx_status status = RFX_OK;
+    if (blas_memory_alloc == NULL || blas_memory_free == NULL) return RFX_OK;
+    rfx_blas_prepare();
+    (void)pthread_mutex_lock(&taken_lock);
+    if (taken < wanted) {
+        size_t bytes = (size_t)(wanted - taken) * WORK_BYTES;
+        void *trial =
+            mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (trial == MAP_FAILED) {
+            status =
+                rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY,
+                         "no address space for OpenBLAS: %d threads need %zu MiB of it (a limit "
+                         "such as ulimit -v?)",
+                         wanted, (size_t)wanted * (WORK_BYTES >> 20));
+        } else {
+            (void)munmap(trial, bytes);
+            for (int i = 0; i < wanted; i++) buffers[i] = blas_memory_alloc(0);
+            for (int i = 0; i < wanted; i++) blas_memory_free(buffers[i]);
+            taken = wanted;
+        }
+    }
+    (void)pthread_mutex_unlock(&taken_lock);
+    return status;
 }
 
 void rfx_blas_gemm(int64_t n, int64_t m, int64_t k, const float *a, int64_t lda, const float *b,

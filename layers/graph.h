@@ -257,6 +257,7 @@ struct rfx_graph {
     const char *name; /* of the model, for messages */
     void *mapping;    /* kept alive for MAPPED weights; released by mapping_free */
     void (*mapping_free)(void *mapping);
+    void (*mapping_drop)(const void *mapping); /* lets its pages leave the resident set, or NULL */
     int node_capacity, weight_capacity, output_capacity;
     uint64_t param_count; /* as the model states it: set by rfx_graph_finish before it fuses */
 };

@@ -51,11 +51,12 @@ enum rfx_status rfx_op_pack(const struct rfx_graph *graph, const struct rfx_node
                             void *packed, void *temp, struct rfx_error *err) {
     const struct rfx_op_def *def = op_table[node->op];
     if (def->pack == NULL) return RFX_OK;
-    if (temp != NULL) return def->pack(graph, node, packed, temp, err);
-    void *own = rfx_memory_alloc(graph->mem, RFX_PACK_TEMP_BYTES);
-    if (own == NULL)
+    void *own = temp == NULL ? rfx_memory_alloc(graph->mem, RFX_PACK_TEMP_BYTES) : NULL;
+    if (temp == NULL && own == NULL)
         return rfx_memory_fail(graph->mem, "packing weights", RFX_PACK_TEMP_BYTES, err);
-    enum rfx_status status = def->pack(graph, node, packed, own, err);
+    enum rfx_status status = def->pack(graph, node, packed, temp == NULL ? own : temp, err);
     rfx_memory_release(graph->mem, own);
+    if (graph->mapping_drop != NULL)
+        graph->mapping_drop(graph->mapping); /* neighbours' pages too */
     return status;
 }

@@ -156,7 +156,7 @@ static enum rfx_status conv_pack(const struct rfx_graph *graph, const struct rfx
     bool depthwise = rfx_conv_way(a) == RFX_CONV_DEPTHWISE;
     int64_t groups = depthwise ? 1 : a->groups, m = a->oc / groups;
     int64_t icg = a->ic / a->groups, taps = a->kh * a->kw;
-    struct rfx_packing_reader reader = {&graph->weights[a->weight], 0};
+    struct rfx_packing_reader reader = {.weight = &graph->weights[a->weight]};
     for (int64_t g = 0; g < groups; g++)
         for (int64_t o = 0; o < m; o += PACK_FILTERS)
             pack_filters(&reader, g * m + o, rfx_min_i64(PACK_FILTERS, m - o), icg, taps, scale,

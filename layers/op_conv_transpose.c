@@ -136,7 +136,7 @@ static enum rfx_status transpose_pack(const struct rfx_graph *graph, const struc
     enum rfx_status status = rfx_packing_scale(graph, a->scale, a->oc, part, &own, &scale, err);
     if (status != RFX_OK) return status;
     int64_t ocg = a->oc / a->groups, icg = a->ic / a->groups, taps = a->kh * a->kw;
-    struct rfx_packing_reader reader = {&graph->weights[a->weight], 0};
+    struct rfx_packing_reader reader = {.weight = &graph->weights[a->weight]};
     for (int64_t e0 = 0; e0 < a->ic * ocg * taps; e0 += PACK_ELEMS) {
         int64_t count = rfx_min_i64(PACK_ELEMS, a->ic * ocg * taps - e0);
         rfx_packing_read(&reader, e0, count, part);

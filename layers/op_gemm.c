@@ -86,7 +86,7 @@ static enum rfx_status gemm_pack(const struct rfx_graph *graph, const struct rfx
     float *bias = packed;
     for (int64_t i = 0; i < m; i++) bias[i] *= node->attr.gemm.beta;
     (void)err;
-    struct rfx_packing_reader reader = {&graph->weights[node->attr.gemm.weight], 0};
+    struct rfx_packing_reader reader = {.weight = &graph->weights[node->attr.gemm.weight]};
     if (node->attr.gemm.weight_is_mk) {
         pack_mk(node, &reader, temp, weights);
     } else {

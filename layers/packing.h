@@ -1,4 +1,4 @@
-/* Reading weights for packing: the mapped pages already read are dropped every few MiB, so that a
+/* Reading weights for packing: the mapped pages already read are dropped on the way, so that a
  * model file never sits in memory beside its packed copy. Also the part of packed constants that
  * convolutions, transposed convolutions and fully connected layers share. */
 #ifndef RFX_LAYERS_PACKING_H
@@ -10,18 +10,32 @@
 
 #define RFX_PACKING_CHUNK_ELEMS 262144 /* RFX_PACK_TEMP_BYTES in floats */
 
+#define RFX_PACKING_DROP_ELEMS                                           \
+    65536 /* the most elements of which mapped pages are kept: the arena \
+             may be full beside them when weights are loaded by stage */
+
+/* Reads pieces of a weight and gives mapped pages back as soon as a piece does not follow the one
+ * before: the kernel maps more around a page than was asked for. */
 struct rfx_packing_reader {
     const struct rfx_weight *weight;
-    int64_t unread_elems; /* read since the pages were last dropped */
+    int64_t lo, hi; /* elements read since pages were given back */
 };
 
 static inline void rfx_packing_read(struct rfx_packing_reader *reader, int64_t first, int64_t count,
                                     float *out) {
-    rfx_weight_read(reader->weight, first, count, out);
-    reader->unread_elems += count;
-    if (reader->unread_elems < 4 * RFX_PACKING_CHUNK_ELEMS) return;
-    rfx_weight_drop_pages(reader->weight);
-    reader->unread_elems = 0;
+    while (count > 0) {
+        int64_t n = rfx_min_i64(count, RFX_PACKING_DROP_ELEMS);
+        bool follows = first == reader->hi && reader->hi - reader->lo < RFX_PACKING_DROP_ELEMS;
+        if (!follows) {
+            rfx_weight_drop_range(reader->weight, reader->lo, reader->hi);
+            reader->lo = first;
+        }
+        rfx_weight_read(reader->weight, first, n, out);
+        first += n;
+        out += n;
+        count -= n;
+        reader->hi = first;
+    }
 }
 
 /* The scales of `c` output channels of a weight, or NULL where there is none (scale < 0). They lie

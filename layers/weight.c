@@ -104,13 +104,23 @@ void rfx_weight_read(const struct rfx_weight *weight, int64_t first, int64_t cou
     for (int64_t i = 0; i < count; i++) out[i] = read_element(weight->dtype, p + (size_t)i * size);
 }
 
-void rfx_weight_drop_pages(const struct rfx_weight *weight) {
-    if (weight->source != RFX_WEIGHT_MAPPED || weight->elems <= 0) return;
+#define AROUND_BYTES ((uintptr_t)65536) /* Linux maps this much around a page that is touched */
+
+void rfx_weight_drop_range(const struct rfx_weight *weight, int64_t lo, int64_t hi) {
+    if (weight->source != RFX_WEIGHT_MAPPED || hi <= lo) return;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t lo = (uintptr_t)weight->data;
-    uintptr_t hi = lo + (uintptr_t)weight->elems * dtype_bytes[weight->dtype];
+    uintptr_t data = (uintptr_t)weight->data;
+    uintptr_t size = dtype_bytes[weight->dtype];
     /* Whole pages around the weight: a neighbour's page is read again when it is needed. */
-    lo = lo / page * page;
-    hi = (hi + page - 1) / page * page;
-    (void)madvise((void *)lo, hi - lo, MADV_DONTNEED);
+    uintptr_t first = data / page * page;
+    uintptr_t last = (data + (uintptr_t)weight->elems * size + page - 1) / page * page;
+    uintptr_t from = (data + (uintptr_t)lo * size) / AROUND_BYTES * AROUND_BYTES;
+    uintptr_t to = (data + (uintptr_t)hi * size + AROUND_BYTES - 1) / AROUND_BYTES * AROUND_BYTES;
+    if (from < first) from = first;
+    if (to > last) to = last;
+    (void)madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+void rfx_weight_drop_pages(const struct rfx_weight *weight) {
+    rfx_weight_drop_range(weight, 0, weight->elems);
 }

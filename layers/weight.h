@@ -51,4 +51,8 @@ void rfx_weight_read(const struct rfx_weight *weight, int64_t first, int64_t cou
 /* Tells the system that the mapped pages of this weight are not needed for now, so that they leave
  * the resident set; a later read brings them back. Does nothing for other sources. */
 void rfx_weight_drop_pages(const struct rfx_weight *weight);
+
+/* The same for the pages of elements [lo, hi) and what the kernel maps around them, as far as the
+ * weight reaches. */
+void rfx_weight_drop_range(const struct rfx_weight *weight, int64_t lo, int64_t hi);
 #endif

@@ -160,7 +160,8 @@ enum rfx_status rfx_onnx_files_attach(struct rfx_onnx_files *files, struct rfx_o
     return RFX_OK;
 }
 
-void rfx_onnx_files_drop_pages(const struct rfx_onnx_files *files) {
+void rfx_onnx_files_drop_pages(const void *opened) {
+    const struct rfx_onnx_files *files = opened;
     for (const struct mapped_file *f = files->first; f != NULL; f = f->next)
         (void)madvise(f->data, f->size, MADV_DONTNEED);
 }

@@ -24,6 +24,6 @@ RFX_NODISCARD enum rfx_status rfx_onnx_files_attach(struct rfx_onnx_files *files
                                                     struct rfx_onnx_tensor *tensor,
                                                     struct rfx_error *err);
 
-/* Lets the pages of all files leave the resident set. */
-void rfx_onnx_files_drop_pages(const struct rfx_onnx_files *files);
+/* Lets the pages of all files leave the resident set: a rfx_graph.mapping_drop. */
+void rfx_onnx_files_drop_pages(const void *files);
 #endif

@@ -196,6 +196,7 @@ enum rfx_status rfx_onnx_load(struct rfx_memory *mem, const char *path,
     if (status != RFX_OK) goto done;
     ctx.graph->mapping = files;
     ctx.graph->mapping_free = rfx_onnx_files_free;
+    ctx.graph->mapping_drop = rfx_onnx_files_drop_pages;
     status = convert_model(&ctx, &model, files, options != NULL ? options : &defaults);
     rfx_onnx_files_drop_pages(files);
     files = NULL;

@@ -4,11 +4,13 @@
 
 #include <assert.h>
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "layers/blas.h"
 #include "layers/checked.h"
 #include "layers/global_pool.h"
 #include "layers/op.h"
@@ -19,6 +21,7 @@
 #endif
 
 #define READ_BAND_ROWS 16 /* rows asked of a source at a time; tiler/plan_build.c plans for it */
+#define MAX_TRIAL_THREADS 64
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 struct rfx_session {
@@ -147,6 +150,22 @@ static enum rfx_status allocate(struct rfx_session *session, struct rfx_error *e
     return RFX_OK;
 }
 
+static void *do_nothing(void *argument) {
+    return argument;
+}
+
+/* The OpenMP runtime ends the process when it cannot start its threads: better to find out here. */
+static enum rfx_status check_threads(int threads, struct rfx_error *err) {
+    pthread_t started[MAX_TRIAL_THREADS];
+    int wanted = (int)rfx_min_i64(threads - 1, MAX_TRIAL_THREADS);
+    int n = 0;
+    while (n < wanted && pthread_create(&started[n], NULL, do_nothing, NULL) == 0) n++;
+    for (int i = 0; i < n; i++) (void)pthread_join(started[i], NULL);
+    if (n == wanted) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "only %d of %d threads can be started", n + 1,
+                    threads);
+}
+
 enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct rfx_plan *plan,
                                    struct rfx_session **out, struct rfx_error *err) {
     struct rfx_memory *mem = graph->mem;
@@ -156,6 +175,8 @@ enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct r
     session->plan = plan;
     session->mem = mem;
     enum rfx_status status = allocate(session, err);
+    if (status == RFX_OK) status = check_threads(plan->threads, err);
+    if (status == RFX_OK) status = rfx_blas_reserve(plan->threads, err);
     if (status == RFX_OK) status = rfx_schedule_create(plan, &session->schedule, err);
     if (status == RFX_OK) status = pack_weights(session, err);
     if (status != RFX_OK) {

@@ -59,7 +59,7 @@ enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,
     for (int k = 0; k < graph->n_outputs; k++) {
         int node = graph->outputs[k].node;
         bool made = !rfx_node_is_constant(&graph->nodes[node]);
-        c.by_caller[node] = made && request->outputs_by_caller;
+        c.by_caller[node] = made && request->outputs_by_caller && node != graph->input;
     }
     *context = c;
     return RFX_OK;

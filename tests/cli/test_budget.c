@@ -259,6 +259,34 @@ static void budgets_hold(void **state) {
     json_decref(document);
 }
 
+/* Model files: their mapped pages must not stay beside the arena, weights by stage or not. */
+static void budgets_of_files_hold(void **state) {
+    static const char *const models[] = {"mobilenet_v2", "resnet18", "resnet50"};
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        char budget_text[24];
+        struct run_case c = {.model = "budget_net.onnx", .size = "161x227"};
+        (void)snprintf(c.input, sizeof c.input, "synthetic:%s", c.size);
+        (void)snprintf(c.threads, sizeof c.threads, "%d", 1 + i % 2);
+        const char *export_args[] = {"export", models[i / 2], "-o", c.model, NULL};
+        if (i % 2 == 0) json_decref(run_program(export_args, NULL, no_limits).document);
+        const char *smallest_args[MAX_ARGS] = {"run", c.model, c.input, "--memory", "1MiB"};
+        complete(&c, smallest_args, 5, false);
+        int64_t smallest = ask(smallest_args, NULL, EXIT_BUDGET, NULL, "smallest_bytes");
+        (void)snprintf(budget_text, sizeof budget_text, "%lld", (long long)smallest);
+        const char *args[MAX_ARGS] = {"run", c.model, c.input, "--memory", budget_text};
+        complete(&c, args, 5, false);
+        (void)expect_within(args, NULL, smallest);
+        const char *untiled_args[MAX_ARGS] = {"plan", c.model, c.input, "--untiled"};
+        complete(&c, untiled_args, 4, false);
+        int64_t untiled = ask(untiled_args, NULL, 0, "plan", "peak_bytes");
+        const char *whole_args[MAX_ARGS] = {"run", c.model, c.input, "--untiled"};
+        complete(&c, whole_args, 4, false);
+        (void)expect_within(whole_args, NULL, untiled);
+    }
+    (void)remove("budget_net.onnx");
+}
+
 /* Exit code of a run of 2 threads with the budget (0: untiled, without one) under the limits. */
 static int run_limited(const char *model, const char *input, int64_t budget, struct limits limits) {
     char text[24];
@@ -361,6 +389,7 @@ static void height_costs_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(budgets_hold),
+        cmocka_unit_test(budgets_of_files_hold),
         cmocka_unit_test(hard_limits_hold),
         cmocka_unit_test(height_costs_nothing),
     };
