@@ -16,15 +16,23 @@ enum { MAX_CELLS = 40, MIN_CELLS = 10, TAIL = 160, LINE = 256, DEFAULT_COLUMNS =
 
 static volatile sig_atomic_t stop_requested;
 
+/* The first signal asks the run to stop and clean up; one that comes more than a second later ends
+ * the process at once. Not sooner: timeout(1) and terminals send one signal to the process and to
+ * its group, so that it arrives twice. */
 static void request_stop(int signal_number) {
-    (void)signal_number;
+    static struct timespec first;
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!stop_requested) first = now;
     stop_requested = 1;
+    if (now.tv_sec - first.tv_sec <= 1) return;
+    (void)signal(signal_number, SIG_DFL);
+    (void)raise(signal_number);
 }
 
 void rfx_cli_progress_catch_signals(void) {
-    struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old;
+    struct sigaction action = {.sa_handler = request_stop}, old;
     (void)sigemptyset(&action.sa_mask);
-    /* SA_RESETHAND: a second signal ends the process at once */
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
     if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN) /* nohup */
