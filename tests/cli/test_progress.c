@@ -116,6 +116,10 @@ static void a_terminal_gets_the_bar(void **state) {
     const struct winsize window = {.ws_row = 24, .ws_col = 120};
     int fd;
     pid_t child = forkpty(&fd, NULL, NULL, &window);
+    if (child < 0 && access("/dev/pts/ptmx", F_OK) != 0) {
+        fprintf(stderr, "test_progress: no pseudo terminals here: /dev/pts is not mounted\n");
+        skip();
+    }
     assert_true(child >= 0);
     if (child == 0) run_child();
     assert_int_equal(collect(child, fd, text, sizeof text), 0);
