@@ -235,6 +235,12 @@ int rfx_graph_find(const struct rfx_graph *graph, const char *name) {
     return -1;
 }
 
+int rfx_graph_count_outputs(const struct rfx_graph *graph, int node) {
+    int n = 0;
+    for (int k = 0; k < graph->n_outputs; k++) n += graph->outputs[k].node == node;
+    return n;
+}
+
 size_t rfx_node_out_bytes(const struct rfx_node *node) {
     return (size_t)node->out.elems * sizeof(float);
 }

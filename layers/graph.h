@@ -317,6 +317,9 @@ static inline bool rfx_node_is_constant(const struct rfx_node *node) {
     return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
 }
 
+/* How many of the network's outputs a node's tensor is. */
+int rfx_graph_count_outputs(const struct rfx_graph *graph, int node);
+
 /* Bytes of a node's whole output. */
 size_t rfx_node_out_bytes(const struct rfx_node *node);
 

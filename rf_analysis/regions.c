@@ -25,6 +25,13 @@ static struct rfx_range range_clamp(struct rfx_range r, int64_t extent) {
     return c;
 }
 
+void rfx_region_add(const struct rfx_node *node, enum rfx_axis axis, struct rfx_range range,
+                    struct rfx_axis_region *region) {
+    struct rfx_range inside = range_clamp(range, rfx_node_extent(node, axis));
+    region->unclamped = range_union(region->unclamped, range);
+    region->clamped = range_union(region->clamped, inside);
+}
+
 struct rfx_range rfx_input_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                  enum rfx_axis axis, struct rfx_range out) {
     const struct rfx_op_def *def = rfx_op_def(node->op);
@@ -47,10 +54,8 @@ void rfx_regions_backprop(const struct rfx_graph *graph, int first, int target, 
         if (range_is_empty(need)) continue;
         for (int k = 0; k < node->n_in; k++) {
             int in = node->in[k];
-            struct rfx_range r = rfx_input_range(graph, node, k, axis, need);
-            struct rfx_range inside = range_clamp(r, rfx_node_extent(&graph->nodes[in], axis));
-            regions[in].unclamped = range_union(regions[in].unclamped, r);
-            regions[in].clamped = range_union(regions[in].clamped, inside);
+            rfx_region_add(&graph->nodes[in], axis, rfx_input_range(graph, node, k, axis, need),
+                           &regions[in]);
         }
     }
 }

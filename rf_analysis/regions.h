@@ -22,6 +22,10 @@ struct rfx_axis_region {
 void rfx_regions_backprop(const struct rfx_graph *graph, int first, int target, enum rfx_axis axis,
                           struct rfx_range out, struct rfx_axis_region *regions);
 
+/* Widens a node's region by `range`, which may reach outside of its map. */
+void rfx_region_add(const struct rfx_node *node, enum rfx_axis axis, struct rfx_range range,
+                    struct rfx_axis_region *region);
+
 /* The unclamped range of input k along one axis for the node's output range `out`; the whole input
  * for ops that are not local in space. */
 struct rfx_range rfx_input_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,

@@ -22,10 +22,11 @@ enum rfx_stage_mode {
 struct rfx_stage_spec {
     enum rfx_stage_mode mode;
     int64_t tiles_y, tiles_x; /* TILED: grid over the targets' maps; STREAMED: 1 x strips; else 1 */
-    int64_t band_rows;        /* STREAMED: image rows per step. WHOLE: 1: each node row by row, so
-                                 that a map may be written over dead rows of its input; 0: at once */
-    bool tight;               /* STREAMED: a step's new rows lie in bytes that all nodes share, and
-                                 those that outlive the step are copied to their ring after it */
+    int64_t band_rows;        /* STREAMED: image rows per step; else 0 */
+    bool row_by_row; /* WHOLE: each node in steps of rows, so that a map may be written over
+                        dead rows of its input */
+    bool tight;      /* STREAMED: a step's new rows lie in bytes that all nodes share, and
+                        those that outlive the step are copied to their ring after it */
     int n_targets;
     const int *targets; /* nodes that the stage stores (of a global pool: its pixel) */
 };
@@ -39,6 +40,16 @@ enum rfx_node_place {
     RFX_PLACE_EMITTED, /* as LOCAL, and an output of the network: handed out part by part */
     RFX_PLACE_POOLED,  /* global pool fed part by part; the pixel is stored */
 };
+
+/* Whether a stage computes the node. */
+static inline bool rfx_place_is_computed(enum rfx_node_place place) {
+    return place >= RFX_PLACE_LOCAL;
+}
+
+/* Whether what is at hand of the node lies in a buffer of the stage, not in its full map. */
+static inline bool rfx_place_is_local(enum rfx_node_place place) {
+    return place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED;
+}
 
 struct rfx_buffer {
     size_t offset, bytes; /* in the arena; bytes 0: no buffer */
@@ -59,7 +70,7 @@ struct rfx_stage {
     int first, last;          /* nodes computed here lie in [first, last] */
     int64_t tiles_y, tiles_x; /* as in the spec, at most one tile per position */
     int64_t band_rows;
-    bool tight;
+    bool tight, row_by_row;
     enum rfx_node_place *places;  /* n_nodes */
     struct rfx_stage_node *nodes; /* n_nodes */
 };

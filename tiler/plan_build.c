@@ -8,6 +8,7 @@
 #include "layers/checked.h"
 #include "layers/op.h"
 #include "tiler/placement_slides.h"
+#include "tiler/splits.h"
 
 /* Rows read at a time where a source is read from top to bottom only once (session.c). */
 #define READ_BAND_ROWS 16
@@ -219,6 +220,7 @@ static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_cho
     stage->tiles_y = spec->tiles_y;
     stage->tiles_x = spec->tiles_x;
     stage->band_rows = spec->band_rows;
+    stage->row_by_row = spec->row_by_row;
     stage->tight = spec->tight;
     stage->first = stage->last = -1;
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -228,14 +230,13 @@ static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_cho
         if (!computed) continue;
         if (stage->first < 0) stage->first = i;
         stage->last = i;
-        bool local = place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED;
+        bool local = rfx_place_is_local(place);
         if (spec->mode == RFX_STAGE_STREAMED && local)
             stage->nodes[i].ring_rows = spec->tight && !choice->rings[i].transient
                                             ? choice->rings[i].kept
                                             : choice->rings[i].rows;
         bool rows = rfx_op_def(graph->nodes[i].op)->spatial && graph->nodes[i].op != RFX_OP_INPUT;
-        if (spec->mode == RFX_STAGE_WHOLE && spec->band_rows > 0 && rows)
-            stage->nodes[i].step_rows = rfx_plan_step_rows(graph, i);
+        if (spec->row_by_row && rows) stage->nodes[i].step_rows = rfx_plan_step_rows(graph, i);
     }
 }
 
@@ -343,13 +344,8 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
 
 const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage, int node) {
     enum rfx_node_place place = plan->stages[stage].places[node];
-    bool local = place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED;
+    bool local = rfx_place_is_local(place);
     return local ? &plan->stages[stage].nodes[node].buffer : &plan->stored[node];
-}
-
-static const char *label(const struct rfx_graph *graph, int node) {
-    const struct rfx_node *n = &graph->nodes[node];
-    return n->alias != NULL ? n->alias : n->name;
 }
 
 /* The node that a stage is named after: the last map that it makes for others. */
@@ -363,8 +359,8 @@ static int last_target(const struct rfx_plan *plan, const struct rfx_stage *stag
 
 static int describe_stage(const struct rfx_plan *plan, const struct rfx_stage *stage, char *text,
                           size_t size) {
-    const char *to = label(plan->graph, last_target(plan, stage));
-    const char *rows = stage->band_rows > 0 ? ", row by row" : "";
+    const char *to = rfx_split_label(plan->graph, last_target(plan, stage));
+    const char *rows = stage->row_by_row ? ", row by row" : "";
     char strips[48] = "";
     switch (stage->mode) {
         case RFX_STAGE_TILED:
@@ -384,8 +380,7 @@ static int describe_stage(const struct rfx_plan *plan, const struct rfx_stage *s
 void rfx_plan_describe(const struct rfx_plan *plan, char *text, size_t size) {
     size_t at = 0;
     if (plan->n_stages == 1 && plan->stages[0].mode == RFX_STAGE_WHOLE) {
-        (void)snprintf(text, size, "untiled%s%s",
-                       plan->stages[0].band_rows > 0 ? ", row by row" : "",
+        (void)snprintf(text, size, "untiled%s%s", plan->stages[0].row_by_row ? ", row by row" : "",
                        plan->weights_by_stage ? ", weights by stage" : "");
         return;
     }

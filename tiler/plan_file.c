@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "layers/near_names.h"
+#include "tiler/stage.h"
 
 enum { PLACE_CHARS = 96, MAX_COUNT = 1 << 30, MAX_THREADS = 1024, MAX_STAGES = 4096 };
 static const long MAX_FILE_BYTES = 4L << 20;
@@ -151,26 +152,11 @@ static enum rfx_status read_mode(const struct reader *r, const char *place, cons
                   shown(value, text));
 }
 
-/* What the mode makes of tiles, bands and rows. */
+/* What the mode makes of tiles, bands and rows, with the place where it stands. */
 static enum rfx_status check_mode(const struct reader *r, const char *place,
-                                  struct rfx_stage_spec *spec, bool row_by_row) {
-    bool streamed = spec->mode == RFX_STAGE_STREAMED;
-    if (streamed && spec->band_rows < 1)
-        return refuse(r, place, "a streamed stage needs 'band_rows', 1 or more");
-    if (!streamed && spec->band_rows != 0)
-        return refuse(r, place, "band_rows %lld: only a streamed stage has bands",
-                      (long long)spec->band_rows);
-    if (!streamed && spec->tight) return refuse(r, place, "tight is for streamed stages");
-    if (spec->mode != RFX_STAGE_WHOLE && row_by_row)
-        return refuse(r, place, "row_by_row is for whole stages");
-    if (spec->mode != RFX_STAGE_TILED && spec->tiles_y != 1)
-        return refuse(r, place, "tiles [%lld, %lld]: only a tiled stage has rows of tiles",
-                      (long long)spec->tiles_y, (long long)spec->tiles_x);
-    if (spec->mode == RFX_STAGE_WHOLE && spec->tiles_x != 1)
-        return refuse(r, place, "tiles [1, %lld]: a whole stage has none",
-                      (long long)spec->tiles_x);
-    if (row_by_row) spec->band_rows = 1;
-    return RFX_OK;
+                                  const struct rfx_stage_spec *spec) {
+    struct rfx_error why;
+    return rfx_stage_check(spec, &why) == RFX_OK ? RFX_OK : refuse(r, place, "%s", why.text);
 }
 
 static enum rfx_status read_stage(struct reader *r, size_t s, json_t *stage) {
@@ -178,7 +164,6 @@ static enum rfx_status read_stage(struct reader *r, size_t s, json_t *stage) {
                                        "tight", "row_by_row", NULL};
     char place[PLACE_CHARS], text[48];
     struct rfx_stage_spec *spec = &r->file->stages[s];
-    bool rows = false;
     (void)snprintf(place, sizeof place, "stages[%d]", (int)s);
     if (!json_is_object(stage)) return refuse(r, place, "%s is no stage", shown(stage, text));
     *spec = (struct rfx_stage_spec){.tiles_y = 1, .tiles_x = 1};
@@ -191,8 +176,8 @@ static enum rfx_status read_stage(struct reader *r, size_t s, json_t *stage) {
     if (status == RFX_OK)
         status = read_member(r, place, stage, "band_rows", 0, MAX_COUNT, &spec->band_rows);
     if (status == RFX_OK) status = read_flag(r, place, stage, "tight", &spec->tight);
-    if (status == RFX_OK) status = read_flag(r, place, stage, "row_by_row", &rows);
-    if (status == RFX_OK) status = check_mode(r, place, spec, rows);
+    if (status == RFX_OK) status = read_flag(r, place, stage, "row_by_row", &spec->row_by_row);
+    if (status == RFX_OK) status = check_mode(r, place, spec);
     if (status != RFX_OK) return status;
     if (!json_is_array(targets) || json_array_size(targets) == 0)
         return refuse(r, place, "'targets' must name the tensors that the stage makes");
@@ -328,16 +313,14 @@ void rfx_plan_file_apply(const struct rfx_plan_file *file, struct rfx_plan_reque
 }
 
 static json_t *stage_json(const struct rfx_plan *plan, const struct rfx_stage *stage) {
-    bool whole = stage->mode == RFX_STAGE_WHOLE;
     json_t *targets = json_array();
     for (int i = stage->first; i <= stage->last; i++)
         if (stage->places[i] > RFX_PLACE_LOCAL)
             (void)json_array_append_new(targets, json_string(plan->graph->nodes[i].name));
-    return json_pack("{s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode",
-                     rfx_stage_mode_name(stage->mode), "targets", targets, "tiles",
-                     (json_int_t)stage->tiles_y, (json_int_t)stage->tiles_x, "band_rows",
-                     (json_int_t)(whole ? 0 : stage->band_rows), "tight", stage->tight,
-                     "row_by_row", whole && stage->band_rows > 0);
+    return json_pack(
+        "{s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode", rfx_stage_mode_name(stage->mode), "targets",
+        targets, "tiles", (json_int_t)stage->tiles_y, (json_int_t)stage->tiles_x, "band_rows",
+        (json_int_t)stage->band_rows, "tight", stage->tight, "row_by_row", stage->row_by_row);
 }
 
 static json_t *plan_json(const struct rfx_plan *plan, const char *model) {

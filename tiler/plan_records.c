@@ -91,7 +91,7 @@ static void find_readers(const struct lister *l) {
 /* Whether a node's new rows and those that outlive their step lie apart. */
 static bool is_tight(const struct lister *l, int node) {
     enum rfx_node_place place = l->choice->places[node];
-    bool local = place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED;
+    bool local = rfx_place_is_local(place);
     return local && l->choice->spec.tight && !l->choice->rings[node].transient;
 }
 
@@ -120,7 +120,7 @@ static int record_of(const struct lister *l, int node) {
     enum rfx_node_place place = l->choice->places[node];
     if (place == RFX_PLACE_NONE) return -1; /* a constant */
     if (place == RFX_PLACE_READ && l->context->by_caller[node]) return -1;
-    bool local = place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED;
+    bool local = rfx_place_is_local(place);
     return local ? local_record(l)[node] : l->context->stored_record[node];
 }
 
@@ -237,7 +237,7 @@ void rfx_plan_list_records(struct rfx_plan_context *context,
             if (!is_computed(&l, i)) continue;
             list_packed(&l, i);
             list_node(&l, i);
-            if (is_whole(&l) && l.choice->spec.band_rows > 0) list_slides(&l, i);
+            if (is_whole(&l) && l.choice->spec.row_by_row) list_slides(&l, i);
         }
     }
 }

@@ -138,7 +138,7 @@ static enum rfx_status lay_out(struct rfx_search *search, const struct rfx_candi
             spec->tiles_y = c->tiles_y;
             spec->tiles_x = c->tiles_x;
         }
-        if (spec->mode == RFX_STAGE_WHOLE) spec->band_rows = c->row_by_row;
+        spec->row_by_row = spec->mode == RFX_STAGE_WHOLE && c->row_by_row;
         enum rfx_status status = measure_stage(search, s, err);
         if (status != RFX_OK) return status;
     }
@@ -228,7 +228,7 @@ static enum rfx_status add_laid_out(struct rfx_search *search, struct rfx_candid
         c.weights_by_stage = ways[w].weights_by_stage;
         for (int s = 0; s < n_stages; s++) {
             struct rfx_stage_spec *spec = &search->choices[s].spec;
-            if (spec->mode == RFX_STAGE_WHOLE) spec->band_rows = c.row_by_row;
+            spec->row_by_row = spec->mode == RFX_STAGE_WHOLE && c.row_by_row;
             spec->tight = spec->mode == RFX_STAGE_STREAMED && c.tight;
         }
         candidate.weights_by_stage = c.weights_by_stage;
@@ -577,7 +577,7 @@ enum rfx_status rfx_search_build_given(struct rfx_search *search, struct rfx_pla
         bool shorter = c.band_rows == 0 || spec->band_rows < c.band_rows;
         if (streamed && shorter) c.band_rows = spec->band_rows;
         c.tight |= streamed && spec->tight;
-        c.row_by_row |= spec->mode == RFX_STAGE_WHOLE && spec->band_rows > 0;
+        c.row_by_row |= spec->row_by_row;
     }
     struct rfx_plan_candidate candidate = as_candidate(search, request->n_stages, &c);
     c.macs = rfx_plan_count_macs(&search->context, &candidate);

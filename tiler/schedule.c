@@ -398,7 +398,7 @@ struct rfx_part rfx_schedule_part(const struct rfx_schedule *schedule, int node)
     const struct rfx_stage_node *how = &stage->nodes[node];
     const struct rfx_node *n = &plan->graph->nodes[node];
     enum rfx_node_place place = stage->places[node];
-    bool local = place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED;
+    bool local = rfx_place_is_local(place);
     struct rfx_part part = {
         .rect = rfx_node_full_rect(n),
         .offset = rfx_plan_buffer(plan, schedule->viewed_stage, node)->offset,

@@ -52,12 +52,6 @@ int rfx_skeleton_max_stages(const struct rfx_levels *levels) {
     return 2 * levels->n + 3;
 }
 
-static bool is_output(const struct rfx_graph *graph, int node) {
-    for (int k = 0; k < graph->n_outputs; k++)
-        if (graph->outputs[k].node == node) return true;
-    return false;
-}
-
 /* How a local map of this level is used after its stage. */
 struct use {
     bool kept;   /* by an op that is not local and no pool, or as an output: must be stored */
@@ -66,7 +60,7 @@ struct use {
 
 static struct use use_of(const struct rfx_levels *levels, int node) {
     const struct rfx_graph *graph = levels->graph;
-    struct use use = {is_output(graph, node), false};
+    struct use use = {rfx_graph_count_outputs(graph, node) > 0, false};
     for (int i = node + 1; i < graph->n_nodes; i++)
         for (int k = 0; k < graph->nodes[i].n_in; k++) {
             if (graph->nodes[i].in[k] != node) continue;
@@ -98,7 +92,7 @@ static int whole_targets(const struct rfx_levels *levels, int level, int *target
     for (int i = 0; i < graph->n_nodes; i++) {
         bool fed = is_pool(graph, i) && levels->local[graph->nodes[i].in[0]];
         if (levels->local[i] || fed || rfx_node_is_constant(&graph->nodes[i])) continue;
-        bool wanted = is_output(graph, i);
+        bool wanted = rfx_graph_count_outputs(graph, i) > 0;
         for (int j = i + 1; j < graph->n_nodes; j++)
             for (int k = 0; k < graph->nodes[j].n_in; k++)
                 if (graph->nodes[j].in[k] == i && levels->local[j]) wanted = true;
@@ -148,7 +142,7 @@ static int output_targets(const struct rfx_graph *graph, const struct rfx_stage_
 static int cut_targets(const struct rfx_levels *levels, int cut, int *targets) {
     const struct rfx_graph *graph = levels->graph;
     int n = 0;
-    bool only_pools = !is_output(graph, cut);
+    bool only_pools = rfx_graph_count_outputs(graph, cut) == 0;
     for (int i = cut + 1; i < graph->n_nodes; i++)
         for (int k = 0; k < graph->nodes[i].n_in; k++) {
             if (graph->nodes[i].in[k] != cut) continue;

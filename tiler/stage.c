@@ -4,10 +4,32 @@
 #include "layers/checked.h"
 #include "layers/op.h"
 
+enum rfx_status rfx_stage_check(const struct rfx_stage_spec *spec, struct rfx_error *err) {
+    bool streamed = spec->mode == RFX_STAGE_STREAMED;
+    const char *why = NULL;
+    if (streamed && spec->band_rows < 1)
+        why = "a streamed stage needs 'band_rows', 1 or more";
+    else if (!streamed && spec->band_rows != 0)
+        why = "only a streamed stage has bands";
+    else if (!streamed && spec->tight)
+        why = "tight is for streamed stages";
+    else if (spec->mode != RFX_STAGE_WHOLE && spec->row_by_row)
+        why = "row_by_row is for whole stages";
+    else if (spec->tiles_y < 1 || spec->tiles_x < 1)
+        why = "tiles are 1 or more";
+    else if (spec->mode != RFX_STAGE_TILED && spec->tiles_y != 1)
+        why = "only a tiled stage has rows of tiles";
+    else if (spec->mode == RFX_STAGE_WHOLE && spec->tiles_x != 1)
+        why = "tiles: a whole stage has none";
+    if (why == NULL) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s (band_rows %lld, tiles [%lld, %lld])",
+                    why, (long long)spec->band_rows, (long long)spec->tiles_y,
+                    (long long)spec->tiles_x);
+}
+
 /* Whether nothing but the user reads the node. */
 static bool is_only_output(const struct rfx_graph *graph, int node) {
-    int outputs = 0;
-    for (int k = 0; k < graph->n_outputs; k++) outputs += graph->outputs[k].node == node;
+    int outputs = rfx_graph_count_outputs(graph, node);
     return outputs > 0 && graph->n_consumers[node] == outputs;
 }
 
@@ -49,17 +71,18 @@ static enum rfx_status check_local(const struct rfx_graph *graph, const struct r
 enum rfx_status rfx_stage_places(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
                                  bool emit, bool *stored, enum rfx_node_place *places,
                                  struct rfx_error *err) {
+    enum rfx_status status = rfx_stage_check(spec, err);
+    if (status != RFX_OK) return status;
     for (int i = 0; i < graph->n_nodes; i++) places[i] = RFX_PLACE_NONE;
     if (spec->n_targets < 1)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "a stage without targets");
     for (int t = 0; t < spec->n_targets; t++) {
-        enum rfx_status status =
-            place_target(graph, spec, emit, stored, spec->targets[t], places, err);
+        status = place_target(graph, spec, emit, stored, spec->targets[t], places, err);
         if (status != RFX_OK) return status;
     }
     for (int i = graph->n_nodes - 1; i >= 0; i--) {
         if (!rfx_place_is_computed(places[i])) continue;
-        enum rfx_status status = check_local(graph, spec, i, places[i], err);
+        status = check_local(graph, spec, i, places[i], err);
         if (status != RFX_OK) return status;
         for (int k = 0; k < graph->nodes[i].n_in; k++) {
             int in = graph->nodes[i].in[k];
@@ -87,21 +110,6 @@ struct rfx_range rfx_stage_target_range(const struct rfx_graph *graph, int node,
     return rfx_tile_range(rfx_node_extent(&graph->nodes[node], axis), n, tile);
 }
 
-static struct rfx_range hull(struct rfx_range a, struct rfx_range b) {
-    if (a.lo >= a.hi) return b;
-    if (b.lo >= b.hi) return a;
-    struct rfx_range r = {rfx_min_i64(a.lo, b.lo), rfx_max_i64(a.hi, b.hi)};
-    return r;
-}
-
-static void add_region(const struct rfx_graph *graph, int node, enum rfx_axis axis,
-                       struct rfx_range range, struct rfx_axis_region *region) {
-    int64_t extent = rfx_node_extent(&graph->nodes[node], axis);
-    struct rfx_range inside = {rfx_max_i64(range.lo, 0), rfx_min_i64(range.hi, extent)};
-    region->unclamped = hull(region->unclamped, range);
-    region->clamped = hull(region->clamped, inside);
-}
-
 void rfx_stage_regions(const struct rfx_graph *graph, const enum rfx_node_place *places,
                        enum rfx_axis axis, int64_t n, int64_t tile,
                        struct rfx_axis_region *regions) {
@@ -114,36 +122,25 @@ void rfx_stage_regions(const struct rfx_graph *graph, const enum rfx_node_place 
         int input = places[i] == RFX_PLACE_POOLED ? node->in[0] : -1;
         if (input >= 0) {
             if (rfx_place_is_computed(places[input]))
-                add_region(graph, input, axis, own, &regions[input]);
+                rfx_region_add(&graph->nodes[input], axis, own, &regions[input]);
             continue;
         }
-        add_region(graph, i, axis, own, &regions[i]);
+        rfx_region_add(&graph->nodes[i], axis, own, &regions[i]);
         struct rfx_range need = regions[i].clamped;
         if (need.lo >= need.hi) continue;
         for (int k = 0; k < node->n_in; k++)
             if (rfx_place_is_computed(places[node->in[k]]))
-                add_region(graph, node->in[k], axis, rfx_input_range(graph, node, k, axis, need),
-                           &regions[node->in[k]]);
+                rfx_region_add(&graph->nodes[node->in[k]], axis,
+                               rfx_input_range(graph, node, k, axis, need), &regions[node->in[k]]);
     }
 }
 
 void rfx_stage_extents(const struct rfx_graph *graph, const enum rfx_node_place *places,
                        enum rfx_axis axis, int64_t n, struct rfx_axis_region *regions,
                        struct rfx_tile_extent *extents, struct rfx_tile_overlap *overlap) {
-    for (int i = 0; i < graph->n_nodes; i++) extents[i].max = extents[i].sum = 0;
-    int64_t passed = 0;
-    overlap->max_overlap = 0;
+    rfx_tile_extents_begin(graph->n_nodes, extents, overlap);
     for (int64_t t = 0; t < n; t++) {
         rfx_stage_regions(graph, places, axis, n, t, regions);
-        for (int i = 0; i < graph->n_nodes; i++) {
-            int64_t size = regions[i].clamped.hi - regions[i].clamped.lo;
-            extents[i].max = rfx_max_i64(extents[i].max, size);
-            extents[i].sum += size;
-        }
-        if (graph->input < 0) continue;
-        struct rfx_range image = regions[graph->input].clamped;
-        if (image.lo >= image.hi) continue;
-        overlap->max_overlap = rfx_max_i64(overlap->max_overlap, passed - image.lo);
-        passed = rfx_max_i64(passed, image.hi);
+        rfx_tile_extents_add(regions, graph->n_nodes, graph->input, extents, overlap);
     }
 }

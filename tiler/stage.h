@@ -11,10 +11,9 @@
 #include "tiler/plan.h"
 #include "tiler/tiling.h"
 
-/* Whether a place means that the stage computes the node. */
-static inline bool rfx_place_is_computed(enum rfx_node_place place) {
-    return place >= RFX_PLACE_LOCAL;
-}
+/* Whether tiles, bands and flags are what the mode knows: INVALID_ARGUMENT in words. */
+RFX_NODISCARD enum rfx_status rfx_stage_check(const struct rfx_stage_spec *spec,
+                                              struct rfx_error *err);
 
 /* Fills places[n_nodes] for a stage and marks what it stores in stored[n_nodes]. emit: outputs that
  * a streamed stage makes are EMITTED and not stored. INVALID_ARGUMENT, naming the node: a target

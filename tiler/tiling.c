@@ -11,28 +11,38 @@ struct rfx_range rfx_tile_range(int64_t extent, int64_t n, int64_t t) {
     return r;
 }
 
+void rfx_tile_extents_begin(int n_nodes, struct rfx_tile_extent *extents,
+                            struct rfx_tile_overlap *overlap) {
+    for (int i = 0; i < n_nodes; i++) extents[i].max = extents[i].sum = 0;
+    overlap->max_overlap = overlap->passed = 0;
+}
+
+void rfx_tile_extents_add(const struct rfx_axis_region *regions, int n_nodes, int input,
+                          struct rfx_tile_extent *extents, struct rfx_tile_overlap *overlap) {
+    for (int i = 0; i < n_nodes; i++) {
+        int64_t size = rfx_range_size(regions[i].clamped);
+        extents[i].max = rfx_max_i64(extents[i].max, size);
+        extents[i].sum += size;
+    }
+    if (input < 0 || rfx_range_size(regions[input].clamped) == 0) return;
+    struct rfx_range image = regions[input].clamped;
+    overlap->max_overlap = rfx_max_i64(overlap->max_overlap, overlap->passed - image.lo);
+    overlap->passed = rfx_max_i64(overlap->passed, image.hi);
+}
+
 void rfx_tiling_axis(const struct rfx_graph *graph, int split, enum rfx_axis axis, int64_t n,
                      struct rfx_axis_region *regions, struct rfx_tile_extent *extents,
                      struct rfx_tile_overlap *overlap) {
+    struct rfx_tile_overlap found;
     int64_t extent = rfx_node_extent(&graph->nodes[split], axis);
-    for (int i = 0; i <= split; i++) extents[i].max = extents[i].sum = 0;
-    int64_t passed = 0;
-    int64_t max_overlap = 0;
+    rfx_tile_extents_begin(split + 1, extents, &found);
     for (int64_t t = 0; t < n; t++) {
         struct rfx_range tile = rfx_tile_range(extent, n, t);
         if (tile.lo >= tile.hi) continue;
         rfx_regions_backprop(graph, 0, split, axis, tile, regions);
-        for (int i = 0; i <= split; i++) {
-            int64_t size = regions[i].clamped.hi - regions[i].clamped.lo;
-            extents[i].max = rfx_max_i64(extents[i].max, size);
-            extents[i].sum += size;
-        }
-        struct rfx_range image = regions[graph->input].clamped;
-        if (image.lo >= image.hi) continue;
-        max_overlap = rfx_max_i64(max_overlap, passed - image.lo);
-        passed = rfx_max_i64(passed, image.hi);
+        rfx_tile_extents_add(regions, split + 1, graph->input, extents, &found);
     }
-    if (overlap != NULL) overlap->max_overlap = max_overlap;
+    if (overlap != NULL) *overlap = found;
 }
 
 int rfx_tiling_counts(int64_t extent, int64_t *counts) {

@@ -33,9 +33,7 @@ struct memory_table {
 static bool is_intermediate(const struct rfx_graph *graph, int node) {
     enum rfx_op op = graph->nodes[node].op;
     if (op == RFX_OP_INPUT || op == RFX_OP_CONST_MAP || op == RFX_OP_CONST_PLAIN) return false;
-    for (int k = 0; k < graph->n_outputs; k++)
-        if (graph->outputs[k].node == node) return false;
-    return true;
+    return rfx_graph_count_outputs(graph, node) == 0;
 }
 
 /* The problem, its times being the steps in which operators run. */

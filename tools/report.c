@@ -111,7 +111,6 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
     json_t *stages = json_array();
     for (int i = 0; i < plan->n_stages; ++i) {
         const struct rfx_stage *stage = &plan->stages[i];
-        bool whole = stage->mode == RFX_STAGE_WHOLE;
         json_t *targets = json_array();
         for (int n = stage->first; n <= stage->last; ++n)
             if (stage->places[n] > RFX_PLACE_LOCAL)
@@ -120,8 +119,8 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
             "{s:s, s:s, s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode",
             rfx_stage_mode_name(stage->mode), "first", nodes[stage->first].name, "last",
             nodes[stage->last].name, "targets", targets, "tiles", (json_int_t)stage->tiles_y,
-            (json_int_t)stage->tiles_x, "band_rows", (json_int_t)(whole ? 0 : stage->band_rows),
-            "tight", stage->tight, "row_by_row", whole && stage->band_rows > 0);
+            (json_int_t)stage->tiles_x, "band_rows", (json_int_t)stage->band_rows, "tight",
+            stage->tight, "row_by_row", stage->row_by_row);
         (void)json_array_append_new(stages, item);
     }
     const struct rfx_stage *tiled = tiled_stage(plan);

@@ -17,9 +17,9 @@
 
 #include "rfexec/rfexec.h"
 #include "tests/support/influence.h"
-#include "tiler/plan_check.h"
 #include "tests/support/poison.h"
 #include "tests/support/test_util.h"
+#include "tiler/plan_check.h"
 
 #define LARGE_H 6144 /* the middle sees no border: twice the largest field and more */
 #define LARGE_W 6080

@@ -97,7 +97,7 @@ static void note_ways(struct exhaustive *e, struct rfx_stage_spec *stages, int n
         if (tight && (n_stages == 0 || stages[0].mode != RFX_STAGE_STREAMED)) continue;
         for (int s = 0; s < n_stages; s++) stages[s].tight = tight;
         stages[n_stages] = stage(RFX_STAGE_WHOLE, rest, n_rest);
-        stages[n_stages].band_rows = rows;
+        stages[n_stages].row_by_row = rows;
         note(e, stages, n_stages + (n_rest > 0), weights);
     }
 }

@@ -170,7 +170,7 @@ static bool run_random_stages(struct one_case *c, struct test_rng *rng) {
         if (spec->mode != RFX_STAGE_WHOLE) spec->tiles_x = test_rng_int(rng, 1, 5);
         if (spec->mode == RFX_STAGE_STREAMED) spec->band_rows = test_rng_int(rng, 1, 9);
         spec->tight = spec->mode == RFX_STAGE_STREAMED && test_rng_chance(rng, 50);
-        if (spec->mode == RFX_STAGE_WHOLE) spec->band_rows = test_rng_int(rng, 0, 1);
+        spec->row_by_row = spec->mode == RFX_STAGE_WHOLE && test_rng_chance(rng, 50);
         int wanted = (int)test_rng_int(rng, 1, 3);
         for (int t = 0; t < wanted && from < c->graph->n_nodes; t++) {
             int target = (int)test_rng_int(rng, from, c->graph->n_nodes - 1);

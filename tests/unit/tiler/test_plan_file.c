@@ -79,7 +79,7 @@ static void three_stages(void **state) {
     assert_int_equal(plan->stages[1].tiles_x, 2);
     assert_int_equal(plan->stages[1].band_rows, 5);
     assert_true(plan->stages[1].tight);
-    assert_int_equal(plan->stages[2].band_rows, 1);
+    assert_true(plan->stages[2].row_by_row);
     assert_int_equal(rfx_plan_file_text(plan, "net", &written, &err), RFX_OK);
     if (plan_of(&f, written, strlen(written), &again, &err) != RFX_OK) fail_msg("%s", err.text);
     assert_int_equal(again->peak_bytes, plan->peak_bytes);
