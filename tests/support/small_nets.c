@@ -88,3 +88,20 @@ struct rfx_graph *small_net_residual(struct rfx_memory *mem, int64_t h, int64_t 
     pool.attr.global_pool.kind = RFX_REDUCE_MEAN;
     return finish(graph, add(graph, pool));
 }
+
+struct small_plan_case small_plan_case_begin(int64_t h, int64_t w) {
+    struct small_plan_case c = {.mem = rfx_memory_create(0)};
+    c.graph = small_net_residual(c.mem, h, w);
+    c.request.source = (struct rfx_source_traits){.h = h, .w = w, .c = 2, .random_access = true};
+    c.request.threads = 1;
+    return c;
+}
+
+void small_plan_case_end(struct small_plan_case *c) {
+    rfx_graph_free(c->graph);
+    if (rfx_memory_current_bytes(c->mem) != 0) {
+        fprintf(stderr, "small plan case: %zu bytes are left\n", rfx_memory_current_bytes(c->mem));
+        abort();
+    }
+    rfx_memory_free(c->mem);
+}

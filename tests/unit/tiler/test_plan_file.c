@@ -15,28 +15,8 @@
 #include "tiler/plan_check.h"
 #include "tiler/plan_file.h"
 
-struct fixture {
-    struct rfx_memory *mem;
-    struct rfx_graph *graph;
-    struct rfx_plan_request request;
-};
-
-static struct fixture begin(void) {
-    struct fixture f = {.mem = rfx_memory_create(0)};
-    f.graph = small_net_residual(f.mem, 23, 17);
-    f.request.source = (struct rfx_source_traits){.h = 23, .w = 17, .c = 2, .random_access = true};
-    f.request.threads = 1;
-    return f;
-}
-
-static void end(struct fixture *f) {
-    rfx_graph_free(f->graph);
-    assert_int_equal(rfx_memory_current_bytes(f->mem), 0);
-    rfx_memory_free(f->mem);
-}
-
 /* Reads the text, makes the plan and checks it. */
-static enum rfx_status plan_of(const struct fixture *f, const char *text, size_t length,
+static enum rfx_status plan_of(const struct small_plan_case *f, const char *text, size_t length,
                                struct rfx_plan **plan, struct rfx_error *err) {
     struct rfx_plan_file *file = NULL;
     struct rfx_plan_request request = f->request;
@@ -62,7 +42,7 @@ static void three_stages(void **state) {
         "{\"mode\": \"streamed\", \"targets\": [\"sum\"], \"tiles\": [1, 2], \"band_rows\": 5, "
         "\"tight\": true},"
         "{\"mode\": \"whole\", \"targets\": [\"pool\"], \"row_by_row\": true}]}";
-    struct fixture f = begin();
+    struct small_plan_case f = small_plan_case_begin(23, 17);
     struct rfx_plan *plan = NULL;
     struct rfx_plan *again = NULL;
     struct rfx_error err = {{0}};
@@ -91,7 +71,7 @@ static void three_stages(void **state) {
     rfx_memory_release(f.mem, written);
     rfx_plan_free(plan);
     rfx_plan_free(again);
-    end(&f);
+    small_plan_case_end(&f);
 }
 
 static void refusals(void **state) {
@@ -145,7 +125,7 @@ static void refusals(void **state) {
         {HEAD "\"stages\": [{\"mode\": \"whole\", \"target\": [\"sum\"]}]}",
          "did you mean 'targets'?"},
     };
-    struct fixture f = begin();
+    struct small_plan_case f = small_plan_case_begin(23, 17);
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rfx_plan *plan = NULL;
@@ -155,12 +135,12 @@ static void refusals(void **state) {
         if (strstr(err.text, cases[i].words) == NULL)
             fail_msg("%s\nno \"%s\" in: %s", cases[i].text, cases[i].words, err.text);
     }
-    end(&f);
+    small_plan_case_end(&f);
 }
 
 /* Tiles of the whole network, which nothing follows. */
 static void tiles_alone(void **state) {
-    struct fixture f = begin();
+    struct small_plan_case f = small_plan_case_begin(23, 17);
     struct rfx_plan *plan = NULL;
     struct rfx_error err = {{0}};
     (void)state;
@@ -171,12 +151,12 @@ static void tiles_alone(void **state) {
     assert_int_equal(plan_of(&f, text, strlen(text), &plan, &err), RFX_OK);
     assert_int_equal(plan->stages[0].tiles_y, 4);
     rfx_plan_free(plan);
-    end(&f);
+    small_plan_case_end(&f);
 }
 
 /* A plan of three stages with single bytes and whole stretches changed, cut off or doubled. */
 static void changed_at_random(void **state) {
-    struct fixture f = begin();
+    struct small_plan_case f = small_plan_case_begin(23, 17);
     struct test_rng rng = test_rng_make(1);
     static const char *const words[] = {
         "-1", "0",     "1e9",     "1073741824", "99999999999999999999",
@@ -221,11 +201,11 @@ static void changed_at_random(void **state) {
     }
     fprintf(stderr, "%d of 2000 changed plans are plans\n", accepted);
     assert_true(accepted > 20 && accepted < 1500);
-    end(&f);
+    small_plan_case_end(&f);
 }
 
 static enum rfx_status read_and_free(struct rfx_memory *mem, void *context, struct rfx_error *err) {
-    struct fixture *f = context;
+    struct small_plan_case *f = context;
     struct rfx_plan_file *file = NULL;
     static const char text[] = HEAD "\"stages\": [" WHOLE "]}";
     (void)mem;
@@ -236,7 +216,7 @@ static enum rfx_status read_and_free(struct rfx_memory *mem, void *context, stru
 }
 
 static void failing_allocations(void **state) {
-    struct fixture f = begin();
+    struct small_plan_case f = small_plan_case_begin(23, 17);
     (void)state;
     size_t before = rfx_memory_current_bytes(f.mem);
     int64_t k = 0;
@@ -250,7 +230,7 @@ static void failing_allocations(void **state) {
         assert_true(k < 20);
     }
     assert_true(k > 2);
-    end(&f);
+    small_plan_case_end(&f);
 }
 
 int main(void) {

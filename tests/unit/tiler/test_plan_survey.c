@@ -9,28 +9,8 @@
 #include "tests/support/small_nets.h"
 #include "tiler/plan_survey.h"
 
-struct fixture {
-    struct rfx_memory *mem;
-    struct rfx_graph *graph;
-    struct rfx_plan_request request;
-};
-
-static struct fixture begin(int64_t h, int64_t w) {
-    struct fixture f = {.mem = rfx_memory_create(0)};
-    f.graph = small_net_residual(f.mem, h, w);
-    f.request.source = (struct rfx_source_traits){.h = h, .w = w, .c = 2, .random_access = true};
-    f.request.threads = 1;
-    return f;
-}
-
-static void end(struct fixture *f) {
-    rfx_graph_free(f->graph);
-    assert_int_equal(rfx_memory_current_bytes(f->mem), 0);
-    rfx_memory_free(f->mem);
-}
-
 static void front_is_the_planners(void **state) {
-    struct fixture f = begin(400, 160);
+    struct small_plan_case f = small_plan_case_begin(400, 160);
     struct rfx_survey_request request = {.kinds = ~0U};
     struct rfx_plan_survey *survey = NULL;
     struct rfx_error err;
@@ -57,12 +37,12 @@ static void front_is_the_planners(void **state) {
                      RFX_STATUS_BUDGET_IMPOSSIBLE);
     rfx_plan_free(none);
     rfx_plan_survey_free(survey);
-    end(&f);
+    small_plan_case_end(&f);
 }
 
 /* One rival per kind that this network has: no strips of second passes here, one global mean. */
 static void rivals(void **state) {
-    struct fixture f = begin(200, 160);
+    struct small_plan_case f = small_plan_case_begin(200, 160);
     struct rfx_survey_request request = {.rivals = true};
     struct rfx_plan_survey *survey = NULL;
     struct rfx_error err;
@@ -76,11 +56,11 @@ static void rivals(void **state) {
     assert_int_equal(survey->rivals[0].macs, survey->macs_untiled);
     assert_int_equal(survey->rivals[0].cost, survey->macs_untiled / 100 * 100);
     rfx_plan_survey_free(survey);
-    end(&f);
+    small_plan_case_end(&f);
 }
 
 static void failing_allocations(void **state) {
-    struct fixture f = begin(40, 40);
+    struct small_plan_case f = small_plan_case_begin(40, 40);
     struct rfx_survey_request request = {.kinds = ~0U, .rivals = true};
     (void)state;
     for (int64_t k = 0;; k++) {
@@ -97,7 +77,7 @@ static void failing_allocations(void **state) {
         assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);
         if (k > 60) k += 40; /* one per placement from there on */
     }
-    end(&f);
+    small_plan_case_end(&f);
 }
 
 int main(void) {

@@ -7,31 +7,11 @@
 
 #include <cmocka.h>
 
-#include "tiler/plan_check.h"
 #include "tests/support/small_nets.h"
 #include "tiler/plan.h"
+#include "tiler/plan_check.h"
 
-struct fixture {
-    struct rfx_memory *mem;
-    struct rfx_graph *graph;
-    struct rfx_plan_request request;
-};
-
-static struct fixture begin(int64_t h, int64_t w) {
-    struct fixture f = {.mem = rfx_memory_create(0)};
-    f.graph = small_net_residual(f.mem, h, w);
-    f.request.source = (struct rfx_source_traits){.h = h, .w = w, .c = 2, .random_access = true};
-    f.request.threads = 1;
-    return f;
-}
-
-static void end(struct fixture *f) {
-    rfx_graph_free(f->graph);
-    assert_int_equal(rfx_memory_current_bytes(f->mem), 0);
-    rfx_memory_free(f->mem);
-}
-
-static struct rfx_plan *plan_or_fail(const struct fixture *f) {
+static struct rfx_plan *plan_or_fail(const struct small_plan_case *f) {
     struct rfx_plan *plan = NULL;
     struct rfx_error err = {{0}};
     char why[300];
@@ -44,7 +24,7 @@ static struct rfx_plan *plan_or_fail(const struct fixture *f) {
  * while sum runs: a + b + sum = 3 maps of 12*12*4 floats, or a + b when sum takes a's place. */
 static void untiled_by_hand(void **state) {
     (void)state;
-    struct fixture f = begin(12, 12);
+    struct small_plan_case f = small_plan_case_begin(12, 12);
     struct rfx_plan *plan = plan_or_fail(&f);
     assert_int_equal(plan->split, -1);
     assert_int_equal(plan->macs, 144 * 72 + 144 * 144 + 36 * 108);
@@ -56,14 +36,14 @@ static void untiled_by_hand(void **state) {
     plan = plan_or_fail(&f);
     assert_int_equal(plan->lower_bound_bytes, 3 * map);
     rfx_plan_free(plan);
-    end(&f);
+    small_plan_case_end(&f);
 }
 
 /* Split at "sum", 2x1 tiles of 6 rows: sum needs 6 rows of a and of b; b needs rows -1..6 of a, 7
  * of them inside the map, so a is computed at 2 * 7 rows and b at 2 * 6. */
 static void two_tiles_by_hand(void **state) {
     (void)state;
-    struct fixture f = begin(12, 12);
+    struct small_plan_case f = small_plan_case_begin(12, 12);
     f.request.split = "sum";
     f.request.tiles_y = 2;
     f.request.tiles_x = 1;
@@ -71,7 +51,7 @@ static void two_tiles_by_hand(void **state) {
     assert_int_equal(plan->macs, 2 * 7 * 12 * 72 + 144 * 144 + 36 * 108);
     assert_int_equal(plan->stages[0].tiles_y, 2);
     rfx_plan_free(plan);
-    end(&f);
+    small_plan_case_end(&f);
 }
 
 static void every_grid_is_sound(void **state) {
@@ -81,12 +61,12 @@ static void every_grid_is_sound(void **state) {
         for (int s = 0; s < 3; s++)
             for (int64_t r = 1; r <= 9; r += 2)
                 for (int64_t c = 1; c <= 30; c = c * 2 + 1) {
-                    struct fixture f = begin(h, 17);
+                    struct small_plan_case f = small_plan_case_begin(h, 17);
                     f.request.split = splits[s];
                     f.request.tiles_y = r;
                     f.request.tiles_x = c;
                     rfx_plan_free(plan_or_fail(&f));
-                    end(&f);
+                    small_plan_case_end(&f);
                 }
 }
 
@@ -94,7 +74,7 @@ static void every_grid_is_sound(void **state) {
  * the refusal names a figure that then works. */
 static void budgets(void **state) {
     (void)state;
-    struct fixture f = begin(200, 160);
+    struct small_plan_case f = small_plan_case_begin(200, 160);
     struct rfx_plan *plan = plan_or_fail(&f);
     size_t untiled = plan->peak_bytes;
     rfx_plan_free(plan);
@@ -124,12 +104,12 @@ static void budgets(void **state) {
     assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
                      RFX_STATUS_BUDGET_IMPOSSIBLE);
     rfx_plan_free(smallest);
-    end(&f);
+    small_plan_case_end(&f);
 }
 
 static void refusals(void **state) {
     (void)state;
-    struct fixture f = begin(12, 12);
+    struct small_plan_case f = small_plan_case_begin(12, 12);
     struct rfx_plan *plan = NULL;
     struct rfx_error err;
     f.request.threads = 0;
@@ -153,12 +133,38 @@ static void refusals(void **state) {
                      RFX_STATUS_INVALID_ARGUMENT);
     assert_non_null(strstr(err.text, "3 channels"));
     assert_null(plan);
-    end(&f);
+    small_plan_case_end(&f);
+}
+
+/* Stages written by hand that no mode knows. */
+static void stages_refused(void **state) {
+    (void)state;
+    int pool = 5;
+    const struct rfx_stage_spec wrong[] = {
+        {RFX_STAGE_STREAMED, 1, 1, 0, false, false, 1, &pool},
+        {RFX_STAGE_STREAMED, 2, 1, 4, false, false, 1, &pool},
+        {RFX_STAGE_STREAMED, 1, 1, 4, true, false, 1, &pool},
+        {RFX_STAGE_TILED, 0, 1, 0, false, false, 1, &pool},
+        {RFX_STAGE_WHOLE, 1, 2, 0, false, false, 1, &pool},
+        {RFX_STAGE_WHOLE, 1, 1, 3, false, false, 1, &pool},
+        {RFX_STAGE_WHOLE, 1, 1, 0, false, false, 0, &pool},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct small_plan_case f = small_plan_case_begin(12, 12);
+        struct rfx_plan *plan = NULL;
+        struct rfx_error err = {{0}};
+        pool = rfx_graph_find(f.graph, "pool");
+        f.request.stages = &wrong[i];
+        f.request.n_stages = 1;
+        enum rfx_status status = rfx_plan_create(f.graph, &f.request, &plan, &err);
+        assert_int_equal(status, RFX_STATUS_INVALID_ARGUMENT);
+        small_plan_case_end(&f);
+    }
 }
 
 static void failing_allocations(void **state) {
     (void)state;
-    struct fixture f = begin(40, 40);
+    struct small_plan_case f = small_plan_case_begin(40, 40);
     f.request.memory_bytes = 0;
     f.request.split = "sum";
     for (int64_t k = 0;; k++) {
@@ -174,7 +180,7 @@ static void failing_allocations(void **state) {
         assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);
         assert_true(k < 100);
     }
-    end(&f);
+    small_plan_case_end(&f);
 }
 
 int main(void) {
@@ -184,6 +190,7 @@ int main(void) {
         cmocka_unit_test(every_grid_is_sound),
         cmocka_unit_test(budgets),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(stages_refused),
         cmocka_unit_test(failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
