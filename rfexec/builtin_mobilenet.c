@@ -5,12 +5,9 @@
 
 #include "rfexec/builtin_networks.h"
 
-static const struct {
-    int64_t expand, channels;
-    int blocks;
-    int64_t stride;
-} mobilenet_v2_stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
-                           {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+const struct rfx_inverted_stage rfx_mobilenet_v2_stages[RFX_MOBILENET_V2_STAGES] = {
+    {1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+    {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
 
 int64_t rfx_builtin_make_divisible(double channels) {
     int64_t rounded = (int64_t)(channels + 4.0) / 8 * 8;
@@ -53,11 +50,12 @@ void rfx_builtin_mobilenet_v2(struct rfx_builder *b, int x,
         (struct rfx_conv_spec){
             .oc = rfx_builtin_make_divisible(32 * width), .kh = 3, .stride = 2, .pad = 1});
     rfx_builder_alias(b, x, rfx_name("features.%d", index++).text);
-    for (size_t s = 0; s < sizeof mobilenet_v2_stages / sizeof mobilenet_v2_stages[0]; s++) {
-        int64_t oc = rfx_builtin_make_divisible((double)mobilenet_v2_stages[s].channels * width);
-        for (int i = 0; i < mobilenet_v2_stages[s].blocks; i++)
-            x = inverted_residual(b, x, index++, mobilenet_v2_stages[s].expand, oc,
-                                  i == 0 ? mobilenet_v2_stages[s].stride : 1);
+    for (size_t s = 0; s < RFX_MOBILENET_V2_STAGES; s++) {
+        int64_t oc =
+            rfx_builtin_make_divisible((double)rfx_mobilenet_v2_stages[s].channels * width);
+        for (int i = 0; i < rfx_mobilenet_v2_stages[s].blocks; i++)
+            x = inverted_residual(b, x, index++, rfx_mobilenet_v2_stages[s].expand, oc,
+                                  i == 0 ? rfx_mobilenet_v2_stages[s].stride : 1);
     }
     int64_t last = rfx_builtin_make_divisible(1280 * (width > 1.0 ? width : 1.0));
     x = conv_bn_relu6(b, x, rfx_name("features.%d", index).text,

@@ -45,4 +45,13 @@ void rfx_builtin_posenet(struct rfx_builder *b, int x, const struct rfx_builtin_
 void rfx_builtin_blazeface(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_srgan(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_yolo_v1(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+
+/* A row of MobileNetV2's table 2: expansion, channels, repetitions, stride of the first. */
+struct rfx_inverted_stage {
+    int64_t expand, channels;
+    int blocks;
+    int64_t stride;
+};
+#define RFX_MOBILENET_V2_STAGES 7
+extern const struct rfx_inverted_stage rfx_mobilenet_v2_stages[RFX_MOBILENET_V2_STAGES];
 #endif

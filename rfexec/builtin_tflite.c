@@ -43,13 +43,6 @@ static int64_t next_stride(struct atrous *atrous, int64_t stride, int64_t *dilat
 
 /* --- DeepLab v3 --- */
 
-static const struct {
-    int64_t expand, channels;
-    int blocks;
-    int64_t stride;
-} mobilenet_v2_stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
-                           {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
-
 static int64_t scaled(int64_t channels, double width) {
     return (int64_t)fmax(floor((double)channels * width), 8.0);
 }
@@ -91,11 +84,11 @@ void rfx_builtin_deeplab_v3(struct rfx_builder *b, int x, const struct rfx_built
     int index = 0;
     x = conv_bn(b, x, "Conv", rfx_act_relu6(),
                 (struct rfx_conv_spec){.oc = scaled(32, config->width), .kh = 3, .stride = 2});
-    for (size_t s = 0; s < sizeof mobilenet_v2_stages / sizeof mobilenet_v2_stages[0]; s++)
-        for (int i = 0; i < mobilenet_v2_stages[s].blocks; i++)
-            x = expanded_conv(b, x, index++, mobilenet_v2_stages[s].expand,
-                              scaled(mobilenet_v2_stages[s].channels, config->width), &atrous,
-                              i == 0 ? mobilenet_v2_stages[s].stride : 1);
+    for (size_t s = 0; s < RFX_MOBILENET_V2_STAGES; s++)
+        for (int i = 0; i < rfx_mobilenet_v2_stages[s].blocks; i++)
+            x = expanded_conv(b, x, index++, rfx_mobilenet_v2_stages[s].expand,
+                              scaled(rfx_mobilenet_v2_stages[s].channels, config->width), &atrous,
+                              i == 0 ? rfx_mobilenet_v2_stages[s].stride : 1);
     int parts[2];
     parts[0] = image_pooling(b, x);
     parts[1] = conv_bn(b, x, "aspp0", rfx_act_relu(), (struct rfx_conv_spec){.oc = 256, .kh = 1});

@@ -18,27 +18,14 @@ const char *rfx_object_strategy_name(enum rfx_object_strategy strategy) {
     return names[strategy];
 }
 
-/* What is sorted: larger `key` first, then smaller `index`. */
-struct ranked {
-    uint64_t key;
-    int index;
-};
-
-static int compare_ranked(const void *pa, const void *pb) {
-    const struct ranked *a = pa;
-    const struct ranked *b = pb;
-    if (a->key != b->key) return a->key < b->key ? 1 : -1;
-    return (a->index > b->index) - (a->index < b->index);
-}
-
 struct objects {
     const struct rfx_place_problem *problem;
-    struct ranked *order;    /* items, n */
-    struct ranked *sections; /* 2 n */
-    size_t *sizes;           /* per object, at most n */
-    size_t *maximums;        /* positional, n */
-    size_t *profile;         /* sizes of one section, n */
-    int *object;             /* per item, -1: none yet */
+    struct rfx_place_ranked *order;    /* items, n */
+    struct rfx_place_ranked *sections; /* 2 n */
+    size_t *sizes;                     /* per object, at most n */
+    size_t *maximums;                  /* positional, n */
+    size_t *profile;                   /* sizes of one section, n */
+    int *object;                       /* per item, -1: none yet */
     int n_objects, n_maximums;
 };
 
@@ -113,10 +100,10 @@ static int find_nearest_size(const struct objects *o, int i) {
 
 static void rank_by_size(struct objects *o) {
     for (int i = 0; i < o->problem->n; i++) {
-        struct ranked ranked = {o->problem->items[i].size, i};
+        struct rfx_place_ranked ranked = {o->problem->items[i].size, i};
         o->order[i] = ranked;
     }
-    qsort(o->order, (size_t)o->problem->n, sizeof *o->order, compare_ranked);
+    qsort(o->order, (size_t)o->problem->n, sizeof *o->order, rfx_place_compare_ranked);
 }
 
 static void place_by_size(struct objects *o) {
@@ -131,10 +118,10 @@ static void place_by_size_oldest(struct objects *o) {
 
 static void place_in_order(struct objects *o) {
     for (int i = 0; i < o->problem->n; i++) {
-        struct ranked ranked = {UINT64_MAX - (uint64_t)o->problem->first[i], i};
+        struct rfx_place_ranked ranked = {UINT64_MAX - (uint64_t)o->problem->first[i], i};
         o->order[i] = ranked;
     }
-    qsort(o->order, (size_t)o->problem->n, sizeof *o->order, compare_ranked);
+    qsort(o->order, (size_t)o->problem->n, sizeof *o->order, rfx_place_compare_ranked);
     for (int k = 0; k < o->problem->n; k++)
         assign(o, o->order[k].index, find_nearest_size(o, o->order[k].index));
 }
@@ -142,10 +129,10 @@ static void place_in_order(struct objects *o) {
 static void place_by_breadth(struct objects *o) {
     const struct rfx_place_problem *problem = o->problem;
     for (int s = 0; s < problem->n_sections; s++) {
-        struct ranked ranked = {problem->breadth[s], s};
+        struct rfx_place_ranked ranked = {problem->breadth[s], s};
         o->sections[s] = ranked;
     }
-    qsort(o->sections, (size_t)problem->n_sections, sizeof *o->sections, compare_ranked);
+    qsort(o->sections, (size_t)problem->n_sections, sizeof *o->sections, rfx_place_compare_ranked);
     for (int k = 0; k < problem->n_sections; k++) {
         int s = o->sections[k].index;
         for (int j = 0; j < problem->n; j++) { /* ranked by size */

@@ -29,25 +29,12 @@ const char *rfx_offset_strategy_name(enum rfx_offset_strategy strategy) {
     return rows[strategy].name;
 }
 
-/* What is sorted: larger `key` first, then smaller `index`. */
-struct ranked {
-    uint64_t key;
-    int index;
-};
-
-static int compare_ranked(const void *pa, const void *pb) {
-    const struct ranked *a = pa;
-    const struct ranked *b = pb;
-    if (a->key != b->key) return a->key < b->key ? 1 : -1;
-    return (a->index > b->index) - (a->index < b->index);
-}
-
 /* Tables of one placement. */
 struct scratch {
-    struct ranked *items;    /* n, in the order of placing */
-    struct ranked *sections; /* n_sections */
-    struct ranked *placed;   /* n: keys unused, sorted by offset */
-    bool *taken;             /* n */
+    struct rfx_place_ranked *items;    /* n, in the order of placing */
+    struct rfx_place_ranked *sections; /* n_sections */
+    struct rfx_place_ranked *placed;   /* n: keys unused, sorted by offset */
+    bool *taken;                       /* n */
 };
 
 static uint64_t item_key(const struct rfx_place_problem *problem, enum order_kind order, int i) {
@@ -66,26 +53,26 @@ static uint64_t item_key(const struct rfx_place_problem *problem, enum order_kin
 }
 
 static void rank_items(const struct rfx_place_problem *problem, enum order_kind order,
-                       struct ranked *items) {
+                       struct rfx_place_ranked *items) {
     for (int i = 0; i < problem->n; i++) {
         items[i].key = item_key(problem, order, i);
         items[i].index = i;
     }
-    qsort(items, (size_t)problem->n, sizeof *items, compare_ranked);
+    qsort(items, (size_t)problem->n, sizeof *items, rfx_place_compare_ranked);
 }
 
 /* Rearranges items ranked by size: section by section of falling breadth. */
 static void rank_by_breadth(const struct rfx_place_problem *problem, struct scratch *scratch) {
-    struct ranked *by_size = scratch->placed;
+    struct rfx_place_ranked *by_size = scratch->placed;
     int n = 0;
     memcpy(by_size, scratch->items, (size_t)problem->n * sizeof *by_size);
     memset(scratch->taken, 0, (size_t)problem->n * sizeof *scratch->taken);
     for (int s = 0; s < problem->n_sections; s++) {
-        struct ranked section = {problem->breadth[s], s};
+        struct rfx_place_ranked section = {problem->breadth[s], s};
         scratch->sections[s] = section;
     }
     qsort(scratch->sections, (size_t)problem->n_sections, sizeof *scratch->sections,
-          compare_ranked);
+          rfx_place_compare_ranked);
     for (int k = 0; k < problem->n_sections && n < problem->n; k++) {
         int s = scratch->sections[k].index;
         for (int j = 0; j < problem->n; j++) {
@@ -99,8 +86,9 @@ static void rank_by_breadth(const struct rfx_place_problem *problem, struct scra
 }
 
 /* The offset for item i among the first n_placed items placed, which are sorted by offset. */
-static size_t find_gap(const struct rfx_place_problem *problem, const struct ranked *placed,
-                       int n_placed, const size_t *offsets, int i, enum fit_kind fit) {
+static size_t find_gap(const struct rfx_place_problem *problem,
+                       const struct rfx_place_ranked *placed, int n_placed, const size_t *offsets,
+                       int i, enum fit_kind fit) {
     const struct rfx_place_item *item = &problem->items[i];
     size_t best = 0;
     size_t best_gap = SIZE_MAX;
@@ -157,7 +145,7 @@ static int longest_within(const struct rfx_place_problem *problem, const bool *t
 static void place_strip(const struct rfx_place_problem *problem, struct scratch *scratch,
                         size_t *offsets) {
     int n_sections = problem->n_sections;
-    struct ranked *line = scratch->sections;
+    struct rfx_place_ranked *line = scratch->sections;
     memset(scratch->taken, 0, (size_t)problem->n * sizeof *scratch->taken);
     for (int s = 0; s < n_sections; s++) line[s].key = 0;
     for (int left = problem->n; left > 0;) {

@@ -73,6 +73,13 @@ static void cut_sections(struct rfx_place_problem *problem, int64_t *times) {
         if (problem->breadth[s] > problem->lower_bound) problem->lower_bound = problem->breadth[s];
 }
 
+int rfx_place_compare_ranked(const void *pa, const void *pb) {
+    const struct rfx_place_ranked *a = pa;
+    const struct rfx_place_ranked *b = pb;
+    if (a->key != b->key) return a->key < b->key ? 1 : -1;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
 enum rfx_status rfx_place_problem_create(struct rfx_memory *mem, const struct rfx_place_item *items,
                                          int n, struct rfx_place_problem **out,
                                          struct rfx_error *err) {

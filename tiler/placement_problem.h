@@ -37,6 +37,13 @@ static inline bool rfx_place_items_overlap(const struct rfx_place_item *a,
     return a->lo < b->hi && b->lo < a->hi;
 }
 
+/* An item or section that strategies sort with qsort: larger `key` first, then smaller `index`. */
+struct rfx_place_ranked {
+    uint64_t key;
+    int index;
+};
+int rfx_place_compare_ranked(const void *a, const void *b);
+
 /* `bytes` rounded up to a multiple of `alignment`, a power of two. */
 static inline size_t rfx_place_align(size_t bytes, size_t alignment) {
     return (bytes + (alignment - 1)) & ~(alignment - 1);

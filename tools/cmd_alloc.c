@@ -167,11 +167,6 @@ int rfx_cmd_alloc(const struct rfx_cli_options *options) {
     struct alloc_job job = {0};
     struct rfx_error err = {{0}};
     if (mem == NULL) return RFX_EXIT_SYSTEM;
-    if (options->plot != NULL && !rfx_chart_name_ok(options->plot)) {
-        rfx_cli_message("--plot '%s': charts are .svg or .png", options->plot);
-        rfx_memory_free(mem);
-        return RFX_EXIT_USAGE;
-    }
     int code = RFX_EXIT_DONE;
     enum rfx_status status = pack(mem, options, &job, &err);
     if (status == RFX_OK) {

@@ -183,12 +183,8 @@ static int print_layers(const struct rfx_cli_options *options, const struct rfx_
     return RFX_EXIT_DONE;
 }
 
-/* Whether --plot and what belongs to it make sense; prints why not. */
+/* Whether what belongs to --plot stands beside it; prints why not. */
 static bool plot_options_ok(const struct rfx_cli_options *options) {
-    if (options->plot != NULL && !rfx_chart_name_ok(options->plot)) {
-        rfx_cli_message("--plot '%s': charts are .svg or .png", options->plot);
-        return false;
-    }
     bool tiled = options->tiles.y != 0 || options->split != NULL || options->baseline != NULL;
     if (options->plot == NULL && tiled)
         rfx_cli_message("--tiles, --split and --baseline change the chart only: --plot FILE");

@@ -240,11 +240,6 @@ int rfx_cmd_memory(const struct rfx_cli_options *options) {
     struct memory_table table = {.mem = mem};
     struct rfx_error err = {{0}};
     if (mem == NULL) return RFX_EXIT_SYSTEM;
-    if (options->plot != NULL && !rfx_chart_name_ok(options->plot)) {
-        rfx_cli_message("--plot '%s': charts are .svg or .png", options->plot);
-        rfx_memory_free(mem);
-        return RFX_EXIT_USAGE;
-    }
     int code = rfx_cli_load(mem, options, options->size.y, options->size.x, &graph);
     if (code == RFX_EXIT_DONE) {
         enum rfx_status status = list_items(&table, graph, &err);

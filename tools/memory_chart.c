@@ -12,7 +12,7 @@ enum kind { POINTWISE, DEPTHWISE, CONVOLUTION, POOLING, JOIN, ELEMENTWISE, OTHER
 
 /* The same colours in the picture of every network. */
 static const struct rfx_placement_kind kinds[] = {
-    {"1x1 convolution", 6},    {"depthwise, grouped", 5}, {"convolution", 1}, {"pooling", 3},
+    {"1x1 convolution", 6},      {"depthwise, grouped", 5}, {"convolution", 1}, {"pooling", 3},
     {"sum, product, concat", 4}, {"norm, activation", 2},   {"other", 8},
 };
 _Static_assert(sizeof kinds / sizeof kinds[0] == KIND_COUNT, "one row per kind");

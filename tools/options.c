@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "chart.h"
 #include "layers/near_names.h"
 
 enum option_kind {
@@ -408,6 +409,10 @@ static bool check_together(const struct rfx_cli_options *o, char *why, size_t wh
     }
     if (o->bands != 0 && o->tiles.y != 0) {
         (void)snprintf(why, why_size, "--bands excludes --tiles");
+        return false;
+    }
+    if (o->plot != NULL && !rfx_chart_name_ok(o->plot)) {
+        (void)snprintf(why, why_size, "--plot '%s': charts are .svg or .png", o->plot);
         return false;
     }
     if (o->naive && o->kept.n != 0) {

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "layers/checked.h"
+#include "rfexec/model.h"
 
 struct test_rng test_rng_make(uint64_t seed) {
     struct test_rng rng = {seed * 0x9e3779b97f4a7c15u + 0x632be59bd9b4e019u};
@@ -232,4 +234,42 @@ int64_t test_fail_each_allocation(enum rfx_status (*build)(struct rfx_memory *me
         if (status == RFX_OK) return k;
     }
     return -1;
+}
+
+struct rfx_graph *test_builtin(struct rfx_memory *mem, const char *name, int64_t h, int64_t w,
+                               uint64_t seed, const struct rfx_fuse_options *fuse) {
+    struct rfx_load_options options = {.h = h, .w = w, .seed = seed, .fuse = fuse};
+    struct rfx_error err = {""};
+    struct rfx_graph *graph = NULL;
+    if (rfx_builtin_build(mem, name, &options, &graph, &err) == RFX_OK) return graph;
+    fprintf(stderr, "built-in network: %s\n", err.text);
+    abort();
+}
+
+uint64_t test_total_macs(const struct rfx_graph *graph) {
+    uint64_t macs = 0;
+    for (int i = 0; i < graph->n_nodes; i++)
+        macs += rfx_op_macs(graph, &graph->nodes[i], rfx_node_full_rect(&graph->nodes[i]));
+    return macs;
+}
+
+static void must_file(bool done, const char *path) {
+    if (done) return;
+    perror(path);
+    abort();
+}
+
+void test_bytes_load(struct test_bytes *bytes, const char *path) {
+    FILE *file = fopen(path, "rb");
+    must_file(file != NULL, path);
+    bytes->count = fread(bytes->data, 1, sizeof bytes->data, file);
+    must_file(fclose(file) == 0, path);
+}
+
+void test_bytes_store(const char *path, const void *data, size_t count) {
+    (void)unlink(path);
+    FILE *file = fopen(path, "wb");
+    must_file(file != NULL, path);
+    must_file(fwrite(data, 1, count, file) == count, path);
+    must_file(fclose(file) == 0, path);
 }

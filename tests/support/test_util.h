@@ -77,4 +77,22 @@ bool test_run_node(const struct rfx_graph *graph, const struct rfx_node *node, f
 int64_t test_fail_each_allocation(enum rfx_status (*build)(struct rfx_memory *mem, void *context,
                                                            struct rfx_error *err),
                                   void *context);
+
+/* A built-in network, `fuse` as in rfx_load_options; a failure is a failed assertion. */
+struct rfx_graph *test_builtin(struct rfx_memory *mem, const char *name, int64_t h, int64_t w,
+                               uint64_t seed, const struct rfx_fuse_options *fuse);
+
+/* MACs of a graph's nodes, whole maps. */
+uint64_t test_total_macs(const struct rfx_graph *graph);
+
+/* A small file in memory, to be spoilt byte by byte. */
+struct test_bytes {
+    unsigned char data[1 << 16];
+    size_t count;
+};
+void test_bytes_load(struct test_bytes *bytes, const char *path);
+
+/* Writes a file of its own each time: some file systems write one that is cut and filled again to
+ * the disk at once. */
+void test_bytes_store(const char *path, const void *data, size_t count);
 #endif

@@ -9,25 +9,9 @@
 
 #include "layers/op.h"
 #include "rfexec/model.h"
+#include "tests/support/test_util.h"
 
 static const struct rfx_fuse_options fuse_nothing = {false, false, false};
-
-static struct rfx_graph *build(struct rfx_memory *mem, const char *name, int64_t h, int64_t w,
-                               uint64_t seed, const struct rfx_fuse_options *fuse) {
-    struct rfx_load_options options = {.h = h, .w = w, .seed = seed, .fuse = fuse};
-    struct rfx_error err = {""};
-    struct rfx_graph *graph = NULL;
-    enum rfx_status status = rfx_builtin_build(mem, name, &options, &graph, &err);
-    if (status != RFX_OK) fail_msg("%s", err.text);
-    return graph;
-}
-
-static uint64_t total_macs(const struct rfx_graph *graph) {
-    uint64_t macs = 0;
-    for (int i = 0; i < graph->n_nodes; i++)
-        macs += rfx_op_macs(graph, &graph->nodes[i], rfx_node_full_rect(&graph->nodes[i]));
-    return macs;
-}
 
 /* Published figures at 224 x 224, of the network as stated and fused. */
 static void test_published_figures(void **state) {
@@ -43,8 +27,8 @@ static void test_published_figures(void **state) {
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
         for (int fused = 0; fused < 2; fused++) {
             struct rfx_graph *graph =
-                build(mem, facts[i].name, 0, 0, 1, fused ? NULL : &fuse_nothing);
-            assert_int_equal(total_macs(graph), facts[i].macs);
+                test_builtin(mem, facts[i].name, 0, 0, 1, fused ? NULL : &fuse_nothing);
+            assert_int_equal(test_total_macs(graph), facts[i].macs);
             assert_int_equal(rfx_graph_param_count(graph), facts[i].params);
             assert_int_equal(graph->n_outputs, 1);
             assert_string_equal(graph->outputs[0].name, "output");
@@ -77,7 +61,7 @@ static void test_module_names(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (int fused = 0; fused < 2; fused++) {
             struct rfx_graph *graph =
-                build(mem, cases[i].network, 224, 224, 1, fused ? NULL : &fuse_nothing);
+                test_builtin(mem, cases[i].network, 224, 224, 1, fused ? NULL : &fuse_nothing);
             int node = rfx_graph_find(graph, cases[i].module);
             if (node < 0) fail_msg("%s has no %s", cases[i].network, cases[i].module);
             assert_int_equal(graph->nodes[node].out.c, cases[i].c);
@@ -93,7 +77,7 @@ static void test_module_names(void **state) {
 static void test_mobilenet_fuses_completely(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_graph *graph = build(mem, "mobilenet_v2", 0, 0, 1, NULL);
+    struct rfx_graph *graph = test_builtin(mem, "mobilenet_v2", 0, 0, 1, NULL);
     assert_int_equal(graph->n_nodes, 52 + 5);
     int residuals = 0;
     for (int i = 0; i < graph->n_nodes; i++) residuals += graph->nodes[i].residual;
@@ -109,7 +93,7 @@ static void test_seed(void **state) {
     float values[3][64];
     static const uint64_t seeds[3] = {7, 7, 8};
     for (int i = 0; i < 3; i++) {
-        struct rfx_graph *graph = build(mem, "resnet18", 64 + 32 * i, 96, seeds[i], NULL);
+        struct rfx_graph *graph = test_builtin(mem, "resnet18", 64 + 32 * i, 96, seeds[i], NULL);
         int node = rfx_graph_find(graph, "layer1.0.conv1");
         assert_true(node >= 0);
         const struct rfx_weight *weight = &graph->weights[graph->nodes[node].attr.conv.weight];

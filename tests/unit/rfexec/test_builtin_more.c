@@ -11,25 +11,9 @@
 #include "layers/op.h"
 #include "rf_analysis/analysis.h"
 #include "rfexec/model.h"
+#include "tests/support/test_util.h"
 
 static const struct rfx_fuse_options fuse_nothing = {false, false, false};
-
-static struct rfx_graph *build(struct rfx_memory *mem, const char *name, int64_t h, int64_t w,
-                               const struct rfx_fuse_options *fuse) {
-    struct rfx_load_options options = {.h = h, .w = w, .seed = 1, .fuse = fuse};
-    struct rfx_error err = {""};
-    struct rfx_graph *graph = NULL;
-    enum rfx_status status = rfx_builtin_build(mem, name, &options, &graph, &err);
-    if (status != RFX_OK) fail_msg("%s", err.text);
-    return graph;
-}
-
-static uint64_t total_macs(const struct rfx_graph *graph) {
-    uint64_t macs = 0;
-    for (int i = 0; i < graph->n_nodes; i++)
-        macs += rfx_op_macs(graph, &graph->nodes[i], rfx_node_full_rect(&graph->nodes[i]));
-    return macs;
-}
 
 /* squeezenet1_1 to mnasnet1_3: counted on torchvision's modules with hooks (inception_v3
  * without auxiliary classifier, at 299). The others: summed by hand from the papers' tables. */
@@ -72,9 +56,9 @@ static void test_published_figures(void **state) {
     struct rfx_memory *mem = rfx_memory_create(0);
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
         for (int fused = 0; fused < 2; fused++) {
-            struct rfx_graph *graph = build(mem, facts[i].name, facts[i].size, facts[i].size,
-                                            fused ? NULL : &fuse_nothing);
-            if (facts[i].macs != 0) assert_int_equal(total_macs(graph), facts[i].macs);
+            struct rfx_graph *graph = test_builtin(mem, facts[i].name, facts[i].size, facts[i].size,
+                                                   1, fused ? NULL : &fuse_nothing);
+            if (facts[i].macs != 0) assert_int_equal(test_total_macs(graph), facts[i].macs);
             assert_int_equal(rfx_graph_param_count(graph), facts[i].params);
             assert_int_equal(graph->n_outputs, 1);
             rfx_graph_free(graph);
@@ -139,8 +123,8 @@ static void test_module_names(void **state) {
     struct rfx_memory *mem = rfx_memory_create(0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (int fused = 0; fused < 2; fused++) {
-            struct rfx_graph *graph = build(mem, cases[i].network, cases[i].size, cases[i].size,
-                                            fused ? NULL : &fuse_nothing);
+            struct rfx_graph *graph = test_builtin(mem, cases[i].network, cases[i].size,
+                                                   cases[i].size, 1, fused ? NULL : &fuse_nothing);
             int node = rfx_graph_find(graph, cases[i].module);
             if (node < 0) fail_msg("%s has no %s", cases[i].network, cases[i].module);
             assert_int_equal(graph->nodes[node].out.c, cases[i].c);
@@ -179,7 +163,8 @@ static void test_same_padding(void **state) {
     };
     struct rfx_memory *mem = rfx_memory_create(0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct rfx_graph *graph = build(mem, cases[i].network, cases[i].h, cases[i].w, NULL);
+        struct rfx_graph *graph =
+            test_builtin(mem, cases[i].network, cases[i].h, cases[i].w, 1, NULL);
         int index = rfx_graph_find(graph, cases[i].layer);
         if (index < 0) fail_msg("%s has no %s", cases[i].network, cases[i].layer);
         const struct rfx_node *node = &graph->nodes[index];
@@ -209,7 +194,8 @@ static void test_receptive_fields(void **state) {
                  {"table1", "conv6", 32, 35, 4}};
     struct rfx_memory *mem = rfx_memory_create(0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct rfx_graph *graph = build(mem, cases[i].network, cases[i].size, cases[i].size, NULL);
+        struct rfx_graph *graph =
+            test_builtin(mem, cases[i].network, cases[i].size, cases[i].size, 1, NULL);
         struct rfx_analysis *analysis = NULL;
         struct rfx_error err = {""};
         assert_int_equal(rfx_analysis_create(graph, &analysis, &err), RFX_OK);

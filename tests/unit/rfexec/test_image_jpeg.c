@@ -15,6 +15,7 @@
 
 #include "rfexec/image_source.h"
 #include "tests/support/jpeg_maker.h"
+#include "tests/support/test_util.h"
 
 #define FILE_NAME "test_image_jpeg.tmp.jpg"
 #ifndef FLIP_CASES
@@ -49,28 +50,6 @@ static void make(int kind, int h, int w) {
     m.w = w;
     m.quality = 95;
     assert_true(jpeg_maker_write(&m, FILE_NAME));
-}
-
-struct bytes {
-    unsigned char data[1 << 16];
-    size_t count;
-};
-
-static void load(struct bytes *b) {
-    FILE *file = fopen(FILE_NAME, "rb");
-    assert_non_null(file);
-    b->count = fread(b->data, 1, sizeof b->data, file);
-    assert_int_equal(fclose(file), 0);
-}
-
-/* A file of its own each time: some file systems write one that is cut and filled again to the disk
- * at once. */
-static void store(const void *data, size_t count) {
-    (void)unlink(FILE_NAME);
-    FILE *file = fopen(FILE_NAME, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(data, 1, count, file), count);
-    assert_int_equal(fclose(file), 0);
 }
 
 static void check_rect(struct rfx_image *image, const unsigned char *want, struct rfx_rect rect) {
@@ -192,15 +171,15 @@ static enum rfx_status run_once(int64_t fail_after, size_t limit, struct rfx_err
 
 static void refuses_files_that_break_off(void **state) {
     (void)state;
-    static struct bytes b;
+    static struct test_bytes b;
     struct rfx_error err;
     for (int kind = 0; kind < KINDS; kind++) {
         make(kind, 60, 75);
-        load(&b);
+        test_bytes_load(&b, FILE_NAME);
         assert_int_equal(run_once(-1, 0, &err), RFX_OK);
         for (size_t cut = 1; cut < b.count;
              cut += cut + 50 < b.count || cut + 1 == b.count ? 50 : 1) {
-            store(b.data, cut);
+            test_bytes_store(FILE_NAME, b.data, cut);
             enum rfx_status status = run_once(-1, 0, &err);
             if (status != RFX_STATUS_MALFORMED || strstr(err.text, FILE_NAME) == NULL)
                 fail_msg("kind %d cut at %zu: %d %s", kind, cut, status, err.text);
@@ -210,18 +189,18 @@ static void refuses_files_that_break_off(void **state) {
 
 static void names_the_row_where_it_breaks(void **state) {
     (void)state;
-    static struct bytes b;
+    static struct test_bytes b;
     struct rfx_error err;
     make(3, 400, 64);
-    load(&b);
-    store(b.data, b.count / 2);
+    test_bytes_load(&b, FILE_NAME);
+    test_bytes_store(FILE_NAME, b.data, b.count / 2);
     assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
     int row = 0;
     assert_int_equal(sscanf(err.text, FILE_NAME ": row %d of 400: ", &row), 1);
     assert_in_range(row, 100, 300);
     make(10, 400, 64);
-    load(&b);
-    store(b.data, b.count / 2);
+    test_bytes_load(&b, FILE_NAME);
+    test_bytes_store(FILE_NAME, b.data, b.count / 2);
     assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
     assert_non_null(strstr(err.text, ": scan "));
 }
@@ -229,11 +208,11 @@ static void names_the_row_where_it_breaks(void **state) {
 /* Flipped bits: never a crash, within the memory limit, a text on refusal. */
 static void survives_flipped_bits(void **state) {
     (void)state;
-    static struct bytes b, copy;
+    static struct test_bytes b, copy;
     struct rfx_error err;
     for (int kind = 0; kind < KINDS; kind++) {
         make(kind, 40, 45);
-        load(&b);
+        test_bytes_load(&b, FILE_NAME);
         uint32_t seed = 4321u + (uint32_t)kind;
         for (int i = 0; i < FLIP_CASES; i++) {
             uint32_t start = seed;
@@ -244,7 +223,7 @@ static void survives_flipped_bits(void **state) {
                 unsigned char *at = copy.data + (seed >> 8) % reach;
                 *at = (unsigned char)(*at ^ (1u << (seed >> 29)));
             }
-            store(copy.data, copy.count);
+            test_bytes_store(FILE_NAME, copy.data, copy.count);
             enum rfx_status status = run_once(-1, (size_t)32 << 20, &err);
             bool known = status == RFX_OK || status == RFX_STATUS_MALFORMED ||
                          status == RFX_STATUS_UNSUPPORTED || status == RFX_STATUS_OUT_OF_MEMORY;
@@ -272,7 +251,7 @@ static void survives_failing_allocations(void **state) {
 }
 
 /* The byte after marker 0xff `code`, found before the first scan. */
-static unsigned char *segment(struct bytes *b, unsigned char code) {
+static unsigned char *segment(struct test_bytes *b, unsigned char code) {
     for (size_t i = 2; i + 4 < b->count;) {
         assert_int_equal(b->data[i], 0xff);
         if (b->data[i + 1] == code) return b->data + i + 1;
@@ -284,7 +263,7 @@ static unsigned char *segment(struct bytes *b, unsigned char code) {
 
 static void refuses_in_words(void **state) {
     (void)state;
-    static struct bytes b;
+    static struct test_bytes b;
     struct rfx_error err;
     struct jpeg_maker cmyk = {
         .h = 9, .w = 9, .components = 4, .h_sampling = 1, .v_sampling = 1, .quality = 90};
@@ -292,29 +271,29 @@ static void refuses_in_words(void **state) {
     assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_UNSUPPORTED);
     assert_non_null(strstr(err.text, "CMYK"));
     make(1, 16, 16);
-    load(&b);
+    test_bytes_load(&b, FILE_NAME);
     unsigned char *frame = segment(&b, 0xc0);
     frame[3] = 12;
-    store(b.data, b.count);
+    test_bytes_store(FILE_NAME, b.data, b.count);
     assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_UNSUPPORTED);
     assert_non_null(strstr(err.text, "precision 12"));
     frame[3] = 8;
     frame[0] = 0xc3; /* lossless */
-    store(b.data, b.count);
+    test_bytes_store(FILE_NAME, b.data, b.count);
     assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_UNSUPPORTED);
     frame[0] = 0xc0;
     frame[4] = frame[5] = 0; /* no height: it would follow the first scan */
-    store(b.data, b.count);
+    test_bytes_store(FILE_NAME, b.data, b.count);
     assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
 }
 
 /* A hostile file whose scans repeat without end. */
 static void refuses_endless_scans(void **state) {
     (void)state;
-    static struct bytes b;
+    static struct test_bytes b;
     struct rfx_error err;
     make(12, 8, 8);
-    load(&b);
+    test_bytes_load(&b, FILE_NAME);
     size_t first = (size_t)(segment(&b, 0xda) - b.data) - 1, next = first + 2;
     while (!(b.data[next] == 0xff && b.data[next + 1] != 0)) next++;
     FILE *file = fopen(FILE_NAME, "wb");
@@ -334,9 +313,9 @@ static void ignores_orientation(void **state) {
     static const unsigned char exif[] = {
         0xff, 0xe1, 0,    34,   'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8,
         0,    1,    0x01, 0x12, 0,   3,   0,   0,   0, 1, 0,   6,   0, 0,  0, 0, 0, 0};
-    static struct bytes b;
+    static struct test_bytes b;
     make(3, 20, 31);
-    load(&b);
+    test_bytes_load(&b, FILE_NAME);
     int h, w, components;
     unsigned char *want = jpeg_maker_decode(FILE_NAME, &h, &w, &components);
     FILE *file = fopen(FILE_NAME, "wb");

@@ -256,28 +256,6 @@ static enum rfx_status run_once(int64_t fail_after, size_t limit, struct rfx_err
     return status;
 }
 
-struct bytes {
-    unsigned char data[1 << 16];
-    size_t count;
-};
-
-static void load(struct bytes *b) {
-    FILE *file = fopen(FILE_NAME, "rb");
-    assert_non_null(file);
-    b->count = fread(b->data, 1, sizeof b->data, file);
-    assert_int_equal(fclose(file), 0);
-}
-
-/* A file of its own each time: some file systems write one that is cut and filled again to the disk
- * at once. */
-static void store(const void *data, size_t count) {
-    (void)unlink(FILE_NAME);
-    FILE *file = fopen(FILE_NAME, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(data, 1, count, file), count);
-    assert_int_equal(fclose(file), 0);
-}
-
 static const struct {
     int colour, compression, cols;
 } damaged[] = {
@@ -291,14 +269,14 @@ static const struct {
 };
 #define DAMAGED (int)(sizeof damaged / sizeof damaged[0])
 
-static void make_damaged(int i, struct bytes *b) {
+static void make_damaged(int i, struct test_bytes *b) {
     struct tiff_maker m = maker_of(damaged[i].colour, damaged[i].compression);
     m.cols = damaged[i].cols;
     m.rows = 16;
     m.smooth = m.compression == COMPRESSION_JPEG;
     m.big_tiff = i % 2 == 1;
     assert_true(tiff_maker_write(&m, FILE_NAME));
-    load(b);
+    test_bytes_load(b, FILE_NAME);
 }
 
 /* libtiff's own words must go into the error text, not to the terminal. */
@@ -321,14 +299,14 @@ static long end_catch(int saved) {
 
 static void refuses_files_that_break_off(void **state) {
     (void)state;
-    static struct bytes b;
+    static struct test_bytes b;
     struct rfx_error err;
     int saved = catch_stderr();
     int bad = 0;
     for (int i = 0; i < DAMAGED && bad == 0; i++) {
         make_damaged(i, &b);
         for (size_t cut = 0; cut < b.count && bad == 0; cut += 50) {
-            store(b.data, cut);
+            test_bytes_store(FILE_NAME, b.data, cut);
             enum rfx_status status = run_once(-1, 0, &err);
             if (status != RFX_STATUS_MALFORMED || strstr(err.text, FILE_NAME) == NULL) bad = i + 1;
         }
@@ -339,7 +317,7 @@ static void refuses_files_that_break_off(void **state) {
 
 static void survives_flipped_bits(void **state) {
     (void)state;
-    static struct bytes b, copy;
+    static struct test_bytes b, copy;
     struct rfx_error err;
     int saved = catch_stderr();
     for (int i = 0; i < DAMAGED; i++) {
@@ -354,7 +332,7 @@ static void survives_flipped_bits(void **state) {
                 unsigned char *at = copy.data + b.count - 1 - (seed >> 8) % reach;
                 *at = (unsigned char)(*at ^ (1u << (seed >> 29)));
             }
-            store(copy.data, copy.count);
+            test_bytes_store(FILE_NAME, copy.data, copy.count);
             enum rfx_status status = run_once(-1, (size_t)32 << 20, &err);
             bool known = status == RFX_OK || status == RFX_STATUS_MALFORMED ||
                          status == RFX_STATUS_UNSUPPORTED || status == RFX_STATUS_OUT_OF_MEMORY;
@@ -364,11 +342,11 @@ static void survives_flipped_bits(void **state) {
     assert_int_equal(end_catch(saved), 0);
 }
 
-static void put(struct bytes *b, uint32_t value, int bytes) {
+static void put(struct test_bytes *b, uint32_t value, int bytes) {
     for (int i = 0; i < bytes; i++) b->data[b->count++] = (unsigned char)(value >> (8 * i));
 }
 
-static void put_entry(struct bytes *b, uint32_t tag, uint32_t type, uint32_t value) {
+static void put_entry(struct test_bytes *b, uint32_t tag, uint32_t type, uint32_t value) {
     put(b, tag, 2);
     put(b, type, 2);
     put(b, 1, 4);
@@ -376,7 +354,7 @@ static void put_entry(struct bytes *b, uint32_t tag, uint32_t type, uint32_t val
 }
 
 /* A little-endian grey picture of 100 x 64 in one strip behind its directory, by hand. */
-static void build(struct bytes *b, uint32_t compression, uint32_t photometric, uint32_t bits,
+static void build(struct test_bytes *b, uint32_t compression, uint32_t photometric, uint32_t bits,
                   uint32_t samples, uint32_t format) {
     b->count = 0;
     put(b, 'I' | 'I' << 8 | 42u << 16, 4);
@@ -399,20 +377,20 @@ static void build(struct bytes *b, uint32_t compression, uint32_t photometric, u
 
 static void names_the_row_where_it_breaks(void **state) {
     (void)state;
-    static struct bytes b;
+    static struct test_bytes b;
     struct rfx_error err;
     build(&b, COMPRESSION_NONE, PHOTOMETRIC_MINISBLACK, 8, 1, SAMPLEFORMAT_UINT);
-    store(b.data, b.count);
+    test_bytes_store(FILE_NAME, b.data, b.count);
     assert_int_equal(run_once(-1, 0, &err), RFX_OK);
-    store(b.data, 134 + 64 * 70 + 5);
+    test_bytes_store(FILE_NAME, b.data, 134 + 64 * 70 + 5);
     assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
     assert_non_null(strstr(err.text, FILE_NAME ": row 70 of 100: "));
     struct tiff_maker m = maker_of(2, COMPRESSION_ADOBE_DEFLATE);
     m.rows = 10;
     assert_true(tiff_maker_write(&m, FILE_NAME));
-    load(&b);
+    test_bytes_load(&b, FILE_NAME);
     memset(b.data + b.count / 2, 0x55, 20); /* about row 18 */
-    store(b.data, b.count);
+    test_bytes_store(FILE_NAME, b.data, b.count);
     assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
     int row = -1;
     assert_int_equal(sscanf(err.text, FILE_NAME ": row %d of 37: ", &row), 1);
@@ -437,12 +415,12 @@ static void refuses_in_words(void **state) {
         {COMPRESSION_OJPEG, PHOTOMETRIC_MINISBLACK, 8, 1, 1, "old JPEG"},
         {COMPRESSION_JP2000, PHOTOMETRIC_MINISBLACK, 8, 1, 1, "method 34712"},
     };
-    static struct bytes b;
+    static struct test_bytes b;
     struct rfx_error err;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         build(&b, cases[i].compression, cases[i].photometric, cases[i].bits, cases[i].samples,
               cases[i].format);
-        store(b.data, b.count);
+        test_bytes_store(FILE_NAME, b.data, b.count);
         enum rfx_status status = run_once(-1, 0, &err);
         if (status != RFX_STATUS_UNSUPPORTED || strstr(err.text, cases[i].words) == NULL)
             fail_msg("'%s': status %d: %s", cases[i].words, status, err.text);
