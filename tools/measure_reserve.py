@@ -2,8 +2,9 @@
 
     measure_reserve.py build/rfexec
 
-Peak resident memory (the kernel's VmHWM) less arena, weights, scratch and image, for three networks,
-four OpenBLAS core types and 1, 2, 4 and 8 threads: code, libraries, stacks, OpenBLAS's buffers, tables.
+Peak resident memory (the kernel's VmHWM) less arena, weights, scratch and image, for three networks as
+built-ins and as exported ONNX files, in tiles and as a stream with weights by stage, for four OpenBLAS core
+types and 1, 2, 4 and 8 threads: code, libraries, stacks, OpenBLAS's buffers, tables, mapped pages.
 docs/memory.md says what rfx_plan_reserve_bytes makes of it.
 """
 
@@ -12,15 +13,17 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 NETWORKS = [("mobilenet_v2", "1024x1024"), ("resnet50", "512x512"), ("vgg16", "256x256")]
+WAYS = [["--tiles", "3x3"], ["--bands", "16", "--weights-by-stage"]]
 CORES = ["Haswell", "Zen", "SkylakeX", "Prescott"]
 
 
-def overhead(program, network, size, core, threads):
+def overhead(program, network, size, core, threads, way):
     """(measured, reserved) in MiB of one run."""
     command = [program, "run", network, f"synthetic:{size}", "--json", "--threads", str(threads),
-               "--tiles", "3x3"]
+               *way]
     environment = dict(os.environ, OPENBLAS_CORETYPE=core)
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     report = json.loads(done.stdout)
@@ -32,12 +35,19 @@ def overhead(program, network, size, core, threads):
 def main():
     program = sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)
     worst = {}
-    for (network, size), core, threads in itertools.product(NETWORKS, CORES, [1, 2, 4, 8]):
-        measured, reserve = overhead(program, network, size, core, threads)
-        worst[threads] = max(worst.get(threads, (0, 0)), (measured, reserve))
-        print(f"{network:14} {core:9} {threads} threads: {measured:5.1f} MiB of {reserve:.0f}")
+    with tempfile.TemporaryDirectory() as folder:
+        models = []
+        for network, size in NETWORKS:
+            path = os.path.join(folder, network + ".onnx")
+            subprocess.run([program, "export", network, "-o", path], check=True, capture_output=True)
+            models += [(network, size), (path, size)]
+        for (model, size), core, threads, way in itertools.product(models, CORES, [1, 2, 4, 8], WAYS):
+            measured, reserve = overhead(program, model, size, core, threads, way)
+            worst[threads] = max(worst.get(threads, (0, 0)), (measured, reserve))
+            print(f"{os.path.basename(model):18} {core:9} {' '.join(way):28} {threads} threads: "
+                  f"{measured:5.1f} MiB of {reserve:.1f}")
     for threads, (measured, reserve) in worst.items():
-        print(f"largest with {threads} threads: {measured:.1f} MiB, reserved {reserve:.0f} MiB")
+        print(f"largest with {threads} threads: {measured:.1f} MiB, reserved {reserve:.1f} MiB")
     return 0 if all(measured <= reserve for measured, reserve in worst.values()) else 1
 
 
