@@ -69,7 +69,7 @@ enum rfx_status rfx_infer_set_plain(struct rfx_node *node, const struct rfx_shap
                                         (long long)shape->dims[i]);
         return rfx_infer_refuse(node, err, "the output's size overflows");
     }
-    struct rfx_tensor t = {RFX_LAYOUT_PLAIN, *shape, elems, 1, 1, elems};
+    struct rfx_tensor t = {RFX_LAYOUT_PLAIN, *shape, elems, 1, 1, elems, RFX_ELEM_FLOAT32};
     node->out = t;
     return RFX_OK;
 }

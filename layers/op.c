@@ -12,6 +12,14 @@ const struct rfx_op_def *rfx_op_def(enum rfx_op op) {
     return op_table[op];
 }
 
+bool rfx_node_is_local(const struct rfx_node *node) {
+    return op_table[node->op]->spatial && node->out.layout == RFX_LAYOUT_NHWC;
+}
+
+bool rfx_node_runs_by_rows(const struct rfx_node *node) {
+    return rfx_node_is_local(node) && node->op != RFX_OP_INPUT;
+}
+
 struct rfx_rect rfx_op_in_rect(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                struct rfx_rect out) {
     const struct rfx_op_def *def = op_table[node->op];

@@ -7,6 +7,7 @@
 #define RFX_LAYERS_OP_H
 
 #include "layers/graph.h"
+#include "layers/reduction.h"
 
 struct rfx_run_args {
     const struct rfx_graph *graph;
@@ -39,6 +40,10 @@ struct rfx_op_def {
      * every element is read before it is written, and no other output reads it. NULL: never. */
     bool (*in_place)(const struct rfx_graph *graph, const struct rfx_node *node, int k);
 
+    /* How the op takes in its input part by part, when its output is one pixel for a whole map.
+     * NULL: it is no reduction over space. */
+    const struct rfx_reduction *reduction;
+
     /* Multiply-accumulates for `area` output pixels (PLAIN: the whole tensor). NULL: none. */
     uint64_t (*macs)(const struct rfx_graph *graph, const struct rfx_node *node, uint64_t area);
 
@@ -59,6 +64,12 @@ struct rfx_op_def {
 
 /* The row of an op; never NULL. */
 const struct rfx_op_def *rfx_op_def(enum rfx_op op);
+
+/* Whether a node's map can be made in parts, rectangle by rectangle: by rows, tiles or strips. */
+bool rfx_node_is_local(const struct rfx_node *node);
+
+/* The same for a node that is computed, not read: the image is at hand in any parts. */
+bool rfx_node_runs_by_rows(const struct rfx_node *node);
 
 /* Wrappers that treat NULL members as documented. */
 struct rfx_rect rfx_op_in_rect(const struct rfx_graph *graph, const struct rfx_node *node, int k,

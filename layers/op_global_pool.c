@@ -2,13 +2,14 @@
  *
  * The bits do not depend on the order of pixels: means and sums are exact until the last rounding
  * (exact_sum.h); of maxima and minima a NaN among the values gives the one quiet NaN, and a zero
- * result is +0. Each thread takes rows of its own and the parts are merged. */
+ * result is +0. */
 #include <math.h>
 
 #include "layers/checked.h"
 #include "layers/exact_sum.h"
-#include "layers/global_pool.h"
 #include "layers/infer.h"
+#include "layers/op.h"
+#include "layers/reduction.h"
 
 static bool is_sum(const struct rfx_node *node) {
     enum rfx_reduce_kind kind = node->attr.global_pool.kind;
@@ -22,15 +23,9 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     return rfx_infer_set_map(node, rfx_infer_in(graph, node, 0)->c, 1, 1, err);
 }
 
-size_t rfx_global_pool_state_bytes(const struct rfx_node *node) {
+static size_t state_bytes(const struct rfx_node *node) {
     if (is_sum(node)) return rfx_exact_sum_bytes(node->out.c);
     return rfx_align_up((size_t)node->out.c * sizeof(float));
-}
-
-static size_t scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
-                            int threads) {
-    (void)graph;
-    return rfx_global_pool_state_bytes(node) * (size_t)threads;
 }
 
 static void extreme_into(float *restrict out, const float *restrict x, int64_t c, bool maximum) {
@@ -41,7 +36,7 @@ static void extreme_into(float *restrict out, const float *restrict x, int64_t c
     }
 }
 
-void rfx_global_pool_begin(const struct rfx_node *node, void *state) {
+static void begin(const struct rfx_node *node, void *state) {
     if (is_sum(node)) {
         (void)rfx_exact_sum_reset(state, node->out.c);
         return;
@@ -62,13 +57,12 @@ static void add_row(const struct rfx_node *node, void *state, const float *row, 
         extreme_into(state, row + x * node->out.c, node->out.c, maximum);
 }
 
-void rfx_global_pool_add(const struct rfx_node *node, void *state, const struct rfx_view *in,
-                         struct rfx_rect rect) {
+static void add(const struct rfx_node *node, void *state, const struct rfx_view *in,
+                struct rfx_rect rect) {
     for (int64_t y = rect.y0; y < rect.y1; y++)
         add_row(node, state, rfx_view_at(in, y, rect.x0), rfx_rect_cols(rect));
 }
 
-/* Adds the rows that `other` holds. */
 static void merge(const struct rfx_node *node, void *state, void *other) {
     if (is_sum(node))
         rfx_exact_sum_merge(state, other);
@@ -76,37 +70,23 @@ static void merge(const struct rfx_node *node, void *state, void *other) {
         extreme_into(state, other, node->out.c, node->attr.global_pool.kind == RFX_REDUCE_MAX);
 }
 
-void rfx_global_pool_finish(const struct rfx_node *node, void *state, int64_t h, int64_t w,
-                            float *out) {
+static void finish(const struct rfx_node *node, void *state, int64_t h, int64_t w,
+                   const struct rfx_view *out) {
+    float *pixel = rfx_view_at(out, 0, 0);
     if (is_sum(node)) {
         bool mean = node->attr.global_pool.kind == RFX_REDUCE_MEAN;
-        rfx_exact_sum_finish(state, mean ? (double)(h * w) : 1.0, out);
+        rfx_exact_sum_finish(state, mean ? (double)(h * w) : 1.0, pixel);
         return;
     }
     const float *best = state;
-    for (int64_t i = 0; i < node->out.c; i++) out[i] = best[i] != best[i] ? NAN : best[i] + 0.0f;
+    for (int64_t i = 0; i < node->out.c; i++) pixel[i] = best[i] != best[i] ? NAN : best[i] + 0.0f;
 }
 
-static void run(const struct rfx_run_args *args) {
-    const struct rfx_node *node = args->node;
-    const struct rfx_tensor *in = &args->graph->nodes[node->in[0]].out;
-    size_t bytes = rfx_global_pool_state_bytes(node);
-    int parts = (int)rfx_max_i64(1, rfx_min_i64(args->threads, in->h));
-    if (in->elems < 32768) parts = 1;
-#pragma omp parallel for num_threads(parts) schedule(static, 1)
-    for (int p = 0; p < parts; p++) {
-        void *state = (char *)args->scratch + (size_t)p * bytes;
-        rfx_global_pool_begin(node, state);
-        for (int64_t y = p; y < in->h; y += parts)
-            add_row(node, state, rfx_view_at(&args->in[0], y, 0), in->w);
-    }
-    for (int p = 1; p < parts; p++)
-        merge(node, args->scratch, (char *)args->scratch + (size_t)p * bytes);
-    rfx_global_pool_finish(node, args->scratch, in->h, in->w, rfx_view_at(&args->out, 0, 0));
-}
+static const struct rfx_reduction reduction = {state_bytes, begin, add, merge, finish};
 
 const struct rfx_op_def rfx_op_global_pool = {.name = "GlobalPool",
                                               .spatial = false,
                                               .infer = infer,
-                                              .scratch_bytes = scratch_bytes,
-                                              .run = run};
+                                              .reduction = &reduction,
+                                              .scratch_bytes = rfx_reduction_scratch_bytes,
+                                              .run = rfx_reduction_run};

@@ -14,6 +14,15 @@
 
 enum rfx_layout { RFX_LAYOUT_NHWC, RFX_LAYOUT_PLAIN };
 
+/* What an element of a tensor in memory is. Every kernel today computes float32. */
+enum rfx_elem { RFX_ELEM_FLOAT32, RFX_ELEM_COUNT };
+
+static inline size_t rfx_elem_bytes(enum rfx_elem elem) {
+    static const size_t bytes[] = {[RFX_ELEM_FLOAT32] = 4};
+    _Static_assert(sizeof bytes / sizeof bytes[0] == RFX_ELEM_COUNT, "a size per element type");
+    return bytes[elem];
+}
+
 struct rfx_shape {
     int rank;
     int64_t dims[RFX_MAX_RANK]; /* ONNX order */
@@ -23,12 +32,22 @@ struct rfx_tensor {
     enum rfx_layout layout;
     struct rfx_shape shape;
     int64_t c, h, w; /* of an NHWC tensor; a PLAIN one has c = elems, h = w = 1 */
-    int64_t elems;   /* product of dims, overflow-checked; elems * 4 fits size_t */
+    int64_t elems;   /* product of dims, overflow-checked; their bytes fit size_t */
+    enum rfx_elem elem;
 };
+
+/* Bytes of a tensor in memory, and of `pixels` of its pixels. */
+static inline size_t rfx_tensor_bytes(const struct rfx_tensor *t) {
+    return (size_t)t->elems * rfx_elem_bytes(t->elem);
+}
+static inline size_t rfx_tensor_pixel_bytes(const struct rfx_tensor *t, int64_t pixels) {
+    return (size_t)(pixels * t->c) * rfx_elem_bytes(t->elem);
+}
 
 /* A feature map of c channels, h rows, w columns. */
 static inline struct rfx_tensor rfx_tensor_nhwc(int64_t c, int64_t h, int64_t w) {
-    struct rfx_tensor t = {RFX_LAYOUT_NHWC, {4, {1, c, h, w}}, c, h, w, c * h * w};
+    struct rfx_tensor t = {RFX_LAYOUT_NHWC, {4, {1, c, h, w}}, c, h, w,
+                           c * h * w,       RFX_ELEM_FLOAT32};
     return t;
 }
 

@@ -12,7 +12,6 @@
 
 #include "layers/blas.h"
 #include "layers/checked.h"
-#include "layers/global_pool.h"
 #include "layers/op.h"
 #include "tiler/schedule.h"
 
@@ -238,24 +237,21 @@ static void run_node(struct rfx_session *session, const struct rfx_step *step) {
     rfx_op_def(node->op)->run(&args);
 }
 
-static const struct rfx_buffer *pool_state(const struct rfx_session *session,
-                                           const struct rfx_step *step) {
-    return &session->plan->stages[step->stage].nodes[step->node].buffer;
-}
-
-/* Begins, feeds or finishes a global pool that gets its map in parts. */
-static void run_pool(struct rfx_session *session, const struct rfx_step *step) {
+/* Begins, feeds or finishes a reduction that gets its map in parts. */
+static void run_reduction(struct rfx_session *session, const struct rfx_step *step) {
     const struct rfx_node *node = &session->graph->nodes[step->node];
+    const struct rfx_reduction *reduction = rfx_node_reduction(node);
     const struct rfx_tensor *in = &session->graph->nodes[node->in[0]].out;
-    void *state = session->arena + pool_state(session, step)->offset;
-    if (step->kind == RFX_STEP_POOL_BEGIN) {
-        rfx_global_pool_begin(node, state);
-    } else if (step->kind == RFX_STEP_POOL_ROWS) {
-        struct rfx_view rows = node_view(session, node->in[0]);
-        rfx_global_pool_add(node, state, &rows, step->rect);
+    size_t offset = session->plan->stages[step->stage].nodes[step->node].buffer.offset;
+    void *state = session->arena + offset;
+    if (step->kind == RFX_STEP_REDUCE_BEGIN) {
+        reduction->begin(node, state);
+    } else if (step->kind == RFX_STEP_REDUCE_ADD) {
+        struct rfx_view part = node_view(session, node->in[0]);
+        reduction->add(node, state, &part, step->rect);
     } else {
         struct rfx_view out = node_view(session, step->node);
-        rfx_global_pool_finish(node, state, in->h, in->w, rfx_view_at(&out, 0, 0));
+        reduction->finish(node, state, in->h, in->w, &out);
     }
 }
 
@@ -326,15 +322,15 @@ static void count_step(const struct rfx_session *session, const struct rfx_step 
         case RFX_STEP_LOAD:
             count_bytes(how->packed.offset, how->packed.bytes, report);
             return;
-        case RFX_STEP_POOL_BEGIN:
-        case RFX_STEP_POOL_ROWS:
+        case RFX_STEP_REDUCE_BEGIN:
+        case RFX_STEP_REDUCE_ADD:
             count_bytes(how->buffer.offset, how->buffer.bytes, report);
             return;
         case RFX_STEP_RUN:
             report->macs += rfx_op_macs(session->graph, node, step->rect);
             break;
         case RFX_STEP_KEEP:
-        case RFX_STEP_POOL_FINISH:
+        case RFX_STEP_REDUCE_FINISH:
             break;
         case RFX_STEP_EMIT:
             return;
@@ -378,10 +374,10 @@ static enum rfx_status run_step(struct rfx_session *session, struct rfx_image *i
         case RFX_STEP_LOAD:
             return rfx_op_pack(session->graph, &session->graph->nodes[step->node],
                                packed_of(session, step->stage, step->node), session->scratch, err);
-        case RFX_STEP_POOL_BEGIN:
-        case RFX_STEP_POOL_ROWS:
-        case RFX_STEP_POOL_FINISH:
-            run_pool(session, step);
+        case RFX_STEP_REDUCE_BEGIN:
+        case RFX_STEP_REDUCE_ADD:
+        case RFX_STEP_REDUCE_FINISH:
+            run_reduction(session, step);
             return RFX_OK;
         case RFX_STEP_KEEP:
             keep_rows(session, step);

@@ -100,8 +100,7 @@ static void find_barrier(struct rfx_advice *advice, int *above) {
     advice->barrier = -1;
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
-        bool local =
-            rfx_op_def(node->op)->spatial || node->op == RFX_OP_INPUT || rfx_node_is_constant(node);
+        bool local = rfx_op_def(node->op)->spatial || rfx_node_is_constant(node);
         above[i] = local ? -1 : i;
         for (int k = 0; k < node->n_in; k++) {
             int before = above[node->in[k]];

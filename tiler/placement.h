@@ -14,7 +14,7 @@
 
 enum rfx_record_kind {
     RFX_RECORD_STORED, /* full map of a node */
-    RFX_RECORD_LOCAL,  /* what a stage has at hand of a node; the sums of a pooled one */
+    RFX_RECORD_LOCAL,  /* what a stage has at hand of a node; the state of a reduction */
     RFX_RECORD_FRESH,  /* the rows that a step of a tight stream makes of a node */
     RFX_RECORD_PACKED, /* packed constants of a node in a stage */
 };

@@ -68,8 +68,7 @@ static int64_t row_count(const struct rfx_node *node) {
 /* As rfx_plan_build decides it for stages that run row by row. */
 static int64_t rows_per_step(const struct rfx_graph *graph, int i) {
     const struct rfx_node *node = &graph->nodes[i];
-    bool rows = has_rows(node) && rfx_op_def(node->op)->spatial && node->op != RFX_OP_INPUT;
-    return rows ? rfx_plan_step_rows(graph, i) : row_count(node);
+    return rfx_node_runs_by_rows(node) ? rfx_plan_step_rows(graph, i) : row_count(node);
 }
 
 static int64_t step_count(const struct rfx_graph *graph, int i) {
@@ -102,7 +101,7 @@ static void list_slides(struct rfx_row_run *run) {
     for (int m = 0; m < run->n; m++) {
         int i = run->nodes[m];
         const struct rfx_node *node = &graph->nodes[i];
-        if (!has_rows(node) || !rfx_op_def(node->op)->spatial) continue;
+        if (!rfx_node_is_local(node)) continue;
         for (int k = 0; k < node->n_in; k++) {
             int before = run->map[node->in[k]];
             if (before < 0 || run->records[before].last != i) continue;

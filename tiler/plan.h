@@ -28,7 +28,7 @@ struct rfx_stage_spec {
     bool tight;      /* STREAMED: a step's new rows lie in bytes that all nodes share, and
                         those that outlive the step are copied to their ring after it */
     int n_targets;
-    const int *targets; /* nodes that the stage stores (of a global pool: its pixel) */
+    const int *targets; /* nodes that the stage stores (of a reduction: its result) */
 };
 
 /* What a stage does with a node. */
@@ -38,7 +38,7 @@ enum rfx_node_place {
     RFX_PLACE_LOCAL,   /* computed here; what is at hand of it lives in a buffer of the stage */
     RFX_PLACE_STORED,  /* computed here, into its full map */
     RFX_PLACE_EMITTED, /* as LOCAL, and an output of the network: handed out part by part */
-    RFX_PLACE_POOLED,  /* global pool fed part by part; the pixel is stored */
+    RFX_PLACE_REDUCED, /* reduction fed part by part; its result is stored */
 };
 
 /* Whether a stage computes the node. */
@@ -56,7 +56,7 @@ struct rfx_buffer {
 };
 
 struct rfx_stage_node {
-    struct rfx_buffer buffer; /* LOCAL, EMITTED: the part at hand; POOLED: the sums */
+    struct rfx_buffer buffer; /* LOCAL, EMITTED: the part at hand; REDUCED: the state */
     int64_t ring_rows;        /* rows of a ring; 0: the rows of the view, linear */
     struct rfx_buffer fresh;  /* of a tight ring: the rows of the step; bytes 0: in the ring */
     int last_reader;          /* of a tight ring: after this node the rows are copied */

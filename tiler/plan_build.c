@@ -95,7 +95,7 @@ uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context,
     for (int s = 0; s < candidate->n_stages; s++) {
         const struct rfx_stage_choice *stage = &candidate->stages[s];
         for (int i = 0; i < graph->n_nodes; i++)
-            if (rfx_place_is_computed(stage->places[i]) && stage->places[i] != RFX_PLACE_POOLED)
+            if (rfx_place_is_computed(stage->places[i]) && stage->places[i] != RFX_PLACE_REDUCED)
                 macs += rfx_op_macs(graph, &graph->nodes[i], computed_area(graph, stage, i));
     }
     return macs;
@@ -235,8 +235,8 @@ static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_cho
             stage->nodes[i].ring_rows = spec->tight && !choice->rings[i].transient
                                             ? choice->rings[i].kept
                                             : choice->rings[i].rows;
-        bool rows = rfx_op_def(graph->nodes[i].op)->spatial && graph->nodes[i].op != RFX_OP_INPUT;
-        if (spec->row_by_row && rows) stage->nodes[i].step_rows = rfx_plan_step_rows(graph, i);
+        if (spec->row_by_row && rfx_node_runs_by_rows(&graph->nodes[i]))
+            stage->nodes[i].step_rows = rfx_plan_step_rows(graph, i);
     }
 }
 
@@ -268,7 +268,7 @@ static void fill_buffers(struct rfx_plan_context *context,
             enum rfx_node_place place = stage->places[i];
             if (!rfx_place_is_computed(place)) continue;
             if (place != RFX_PLACE_STORED) stage->nodes[i].buffer = buffer_of(context, local[i]);
-            if (place == RFX_PLACE_STORED || place == RFX_PLACE_POOLED)
+            if (place == RFX_PLACE_STORED || place == RFX_PLACE_REDUCED)
                 plan->stored[i] = buffer_of(context, context->stored_record[i]);
         }
     }
@@ -306,7 +306,7 @@ static int split_of(const struct rfx_graph *graph, const struct rfx_plan_candida
     if (head->spec.mode == RFX_STAGE_WHOLE) return -1;
     for (int t = 0; t < head->spec.n_targets; t++) {
         int node = head->spec.targets[t];
-        if (head->places[node] == RFX_PLACE_POOLED) node = graph->nodes[node].in[0];
+        if (head->places[node] == RFX_PLACE_REDUCED) node = graph->nodes[node].in[0];
         if (t > 0 && node != split) return -1;
         split = node;
     }
@@ -351,7 +351,7 @@ const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage,
 /* The node that a stage is named after: the last map that it makes for others. */
 static int last_target(const struct rfx_plan *plan, const struct rfx_stage *stage) {
     for (int i = stage->last; i >= stage->first; i--) {
-        if (stage->places[i] == RFX_PLACE_POOLED) return plan->graph->nodes[i].in[0];
+        if (stage->places[i] == RFX_PLACE_REDUCED) return plan->graph->nodes[i].in[0];
         if (stage->places[i] > RFX_PLACE_LOCAL) return i;
     }
     return stage->last;

@@ -26,7 +26,7 @@ struct state {
     struct rfx_schedule *schedule;
     struct span *spans;
     size_t n_spans, capacity;
-    int64_t *pooled;  /* per node: pixels that it has taken */
+    int64_t *reduced; /* per node: pixels that it has taken */
     int64_t *emitted; /* per node: pixels handed out */
     int stage;
     size_t high_water;
@@ -193,7 +193,7 @@ static bool check_reads(const struct state *s, const struct rfx_step *step, bool
     for (int k = 0; k < node->n_in; k++) {
         const struct rfx_node *in = &s->graph->nodes[node->in[k]];
         if (rfx_node_is_constant(in) || (written && is_in_place(s, step, k))) continue;
-        struct rfx_rect need = step->kind == RFX_STEP_POOL_ROWS
+        struct rfx_rect need = step->kind == RFX_STEP_REDUCE_ADD
                                    ? step->rect
                                    : rfx_op_in_rect(s->graph, node, k, step->rect);
         need = rfx_rect_intersect(need, rfx_node_full_rect(in));
@@ -261,36 +261,36 @@ static bool apply_state(struct state *s, const struct rfx_step *step) {
     const struct rfx_stage_node *how = &s->plan->stages[step->stage].nodes[step->node];
     bool load = step->kind == RFX_STEP_LOAD;
     const struct rfx_buffer *buffer = load ? &how->packed : &how->buffer;
-    if (step->kind == RFX_STEP_POOL_FINISH) {
+    if (step->kind == RFX_STEP_REDUCE_FINISH) {
         const struct rfx_tensor *in = &s->graph->nodes[s->graph->nodes[step->node].in[0]].out;
-        if (s->pooled[step->node] != in->h * in->w)
-            return complain(s, step->node, "pixels pooled", s->pooled[step->node], in->h * in->w);
+        if (s->reduced[step->node] != in->h * in->w)
+            return complain(s, step->node, "pixels reduced", s->reduced[step->node], in->h * in->w);
         return apply_write(s, step);
     }
-    if (step->kind == RFX_STEP_POOL_ROWS) {
-        s->pooled[step->node] += rfx_rect_area(step->rect);
+    if (step->kind == RFX_STEP_REDUCE_ADD) {
+        s->reduced[step->node] += rfx_rect_area(step->rect);
         if (!check_reads(s, step, false)) return false;
     }
-    if (step->kind == RFX_STEP_POOL_BEGIN) s->pooled[step->node] = 0;
+    if (step->kind == RFX_STEP_REDUCE_BEGIN) s->reduced[step->node] = 0;
     if (!check_bytes(s, step->node, buffer, buffer->bytes)) return false;
     return overwrite(s, buffer->offset, buffer->offset + buffer->bytes);
 }
 
-/* Sums of pools and packed constants that the stage still needs must lie apart from what a step
- * writes and from each other. */
+/* States of reductions and packed constants that the stage still needs must lie apart from what a
+ * step writes and from each other. */
 static bool check_states_apart(const struct state *s, const struct rfx_step *step) {
     const struct rfx_stage *stage = &s->plan->stages[step->stage];
     const struct rfx_buffer *mine = written_buffer(s, step);
     for (int i = stage->first; i <= stage->last; i++) {
         const struct rfx_buffer *held[2] = {&stage->nodes[i].packed, &stage->nodes[i].buffer};
-        bool pool = stage->places[i] == RFX_PLACE_POOLED;
+        bool reduced = stage->places[i] == RFX_PLACE_REDUCED;
         bool packed = stage->mode != RFX_STAGE_WHOLE || i == step->node;
         for (int h = 0; h < 2; h++) {
-            if ((h == 0 && !packed) || (h == 1 && !pool) || held[h]->bytes == 0) continue;
+            if ((h == 0 && !packed) || (h == 1 && !reduced) || held[h]->bytes == 0) continue;
             bool apart = mine->offset >= held[h]->offset + held[h]->bytes ||
                          mine->offset + mine->bytes <= held[h]->offset;
             if (!apart && step->kind == RFX_STEP_RUN)
-                return complain(s, step->node, "lies over sums or constants of", i, h);
+                return complain(s, step->node, "lies over the state or constants of", i, h);
         }
     }
     return true;
@@ -300,9 +300,9 @@ static bool apply_step(struct state *s, const struct rfx_step *step) {
     s->stage = step->stage;
     switch (step->kind) {
         case RFX_STEP_LOAD:
-        case RFX_STEP_POOL_BEGIN:
-        case RFX_STEP_POOL_ROWS:
-        case RFX_STEP_POOL_FINISH:
+        case RFX_STEP_REDUCE_BEGIN:
+        case RFX_STEP_REDUCE_ADD:
+        case RFX_STEP_REDUCE_FINISH:
             return apply_state(s, step);
         case RFX_STEP_KEEP:
             return check_rows_there(s, step->node, step->node, step->rect) && apply_write(s, step);
@@ -360,10 +360,10 @@ bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
     struct state s = {.plan = plan, .graph = plan->graph, .why = why, .size = size};
     struct rfx_error err;
     bool sound = false;
-    s.pooled = rfx_memory_calloc(mem, n, sizeof *s.pooled);
+    s.reduced = rfx_memory_calloc(mem, n, sizeof *s.reduced);
     s.emitted = rfx_memory_calloc(mem, n, sizeof *s.emitted);
     snprintf(why, size, "no memory or no schedule");
-    if (s.pooled == NULL || s.emitted == NULL) goto done;
+    if (s.reduced == NULL || s.emitted == NULL) goto done;
     if (rfx_schedule_create(plan, &s.schedule, &err) != RFX_OK) goto done;
     sound = add_callers_image(&s);
     struct rfx_step step;
@@ -372,7 +372,7 @@ bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
 done:
     rfx_schedule_free(s.schedule);
     rfx_memory_release(mem, s.spans);
-    rfx_memory_release(mem, s.pooled);
+    rfx_memory_release(mem, s.reduced);
     rfx_memory_release(mem, s.emitted);
     return sound;
 }

@@ -7,7 +7,6 @@
  * stage that runs row by row it may slide over them. */
 #include "layers/checked.h"
 #include "layers/conv.h"
-#include "layers/global_pool.h"
 #include "layers/op.h"
 #include "tiler/placement_rows.h"
 #include "tiler/plan_build.h"
@@ -100,8 +99,8 @@ static size_t local_bytes(const struct lister *l, int node) {
     const struct rfx_stage_choice *choice = l->choice;
     const struct rfx_tensor *out = &l->graph->nodes[node].out;
     int64_t elems = out->elems;
-    if (choice->places[node] == RFX_PLACE_POOLED)
-        return rfx_global_pool_state_bytes(&l->graph->nodes[node]);
+    if (choice->places[node] == RFX_PLACE_REDUCED)
+        return rfx_node_reduction(&l->graph->nodes[node])->state_bytes(&l->graph->nodes[node]);
     int64_t cols = choice->cols != NULL ? choice->cols[node].max : out->w;
     if (choice->spec.mode == RFX_STAGE_TILED) elems = choice->rows[node].max * cols * out->c;
     if (choice->spec.mode == RFX_STAGE_STREAMED)
@@ -156,11 +155,11 @@ static int taken_over(const struct lister *l, int node) {
 static void list_node(const struct lister *l, int i) {
     struct rfx_plan_context *c = l->context;
     enum rfx_node_place place = l->choice->places[i];
-    bool stored = place == RFX_PLACE_STORED || place == RFX_PLACE_POOLED;
+    bool stored = place == RFX_PLACE_STORED || place == RFX_PLACE_REDUCED;
     bool lasting = l->choice->spec.mode == RFX_STAGE_STREAMED &&
-                   (place == RFX_PLACE_POOLED || !l->choice->rings[i].transient);
+                   (place == RFX_PLACE_REDUCED || !l->choice->rings[i].transient);
     int first = is_whole(l) ? l->begin + i : l->begin;
-    if (place == RFX_PLACE_POOLED)
+    if (place == RFX_PLACE_REDUCED)
         local_record(l)[i] =
             add_record(l, RFX_RECORD_LOCAL, i, l->begin, l->end, local_bytes(l, i));
     int taken = stored && c->by_caller[i] ? -1 : taken_over(l, i);
@@ -212,8 +211,7 @@ static void list_slides(const struct lister *l, int i) {
     const struct rfx_node *n = &l->graph->nodes[i];
     int after = record_of(l, i);
     int step = l->begin + i;
-    bool rows = rfx_op_def(n->op)->spatial && n->out.layout == RFX_LAYOUT_NHWC;
-    if (!rows || n->op == RFX_OP_INPUT || after < 0) return;
+    if (!rfx_node_runs_by_rows(n) || after < 0) return;
     if (c->records[after].first != step) return;
     for (int k = 0; k < n->n_in; k++) {
         int before = record_of(l, n->in[k]);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "layers/checked.h"
+#include "layers/reduction.h"
 #include "tiler/splits.h"
 
 #define KNOWN_BYTES ((size_t)1 << 20) /* most that is kept of measured rings */
@@ -30,7 +31,7 @@ static int64_t at_most_extent(const struct rfx_search *search, const struct rfx_
     int64_t extent = 1;
     for (int t = 0; t < spec->n_targets; t++) {
         int node = spec->targets[t];
-        if (graph->nodes[node].op == RFX_OP_GLOBAL_POOL) node = graph->nodes[node].in[0];
+        if (rfx_node_reduction(&graph->nodes[node]) != NULL) node = graph->nodes[node].in[0];
         extent = rfx_max_i64(extent, rfx_node_extent(&graph->nodes[node], axis));
     }
     return rfx_max_i64(1, rfx_min_i64(tiles, extent));

@@ -10,7 +10,7 @@
 #include "tiler/stage.h"
 #include "tiler/streaming.h"
 
-enum phase { PHASE_LOAD, PHASE_POOL_BEGIN, PHASE_BODY, PHASE_POOL_FINISH };
+enum phase { PHASE_LOAD, PHASE_REDUCE_BEGIN, PHASE_BODY, PHASE_REDUCE_FINISH };
 
 struct rfx_schedule {
     const struct rfx_plan *plan;
@@ -130,8 +130,8 @@ static bool has_packed(const struct rfx_stage *stage, int node) {
     return is_computed(stage, node) && stage->nodes[node].packed.bytes != 0;
 }
 
-static bool is_pooled(const struct rfx_stage *stage, int node) {
-    return stage->places[node] == RFX_PLACE_POOLED;
+static bool is_reduced(const struct rfx_stage *stage, int node) {
+    return stage->places[node] == RFX_PLACE_REDUCED;
 }
 
 /* One step for each wanted node, then the next phase. */
@@ -155,7 +155,7 @@ static bool make_step(struct rfx_schedule *schedule, int node, struct rfx_rect r
     const struct rfx_plan *plan = schedule->plan;
     step->node = node;
     step->rect = rect;
-    step->kind = is_pooled(stage_of(schedule), node) ? RFX_STEP_POOL_ROWS : RFX_STEP_RUN;
+    step->kind = is_reduced(stage_of(schedule), node) ? RFX_STEP_REDUCE_ADD : RFX_STEP_RUN;
     if (rfx_rect_is_empty(rect)) return false;
     if (node == plan->graph->input) {
         step->restart = schedule->restart;
@@ -217,7 +217,7 @@ static bool next_tiled(struct rfx_schedule *schedule, const struct rfx_stage *st
     }
     int node = schedule->node++;
     if (!is_computed(stage, node)) return false;
-    if (is_pooled(stage, node)) return make_step(schedule, node, own_rect(schedule, node), step);
+    if (is_reduced(stage, node)) return make_step(schedule, node, own_rect(schedule, node), step);
     return make_step(
         schedule, node,
         rfx_rect_from_ranges(schedule->rows[node].clamped, schedule->cols[node].clamped), step);
@@ -311,11 +311,11 @@ static bool next_of_stream(struct rfx_schedule *schedule, const struct rfx_stage
         schedule->fresh_from[node] = rows.lo;
         schedule->fresh[schedule->n_fresh++] = node;
     }
-    if (is_pooled(stage, node) || stage->places[node] == RFX_PLACE_EMITTED) {
+    if (is_reduced(stage, node) || stage->places[node] == RFX_PLACE_EMITTED) {
         struct rfx_range own = rfx_stage_target_range(
             graph, node, stage->places[node], RFX_AXIS_COLS, stage->tiles_x, schedule->tile_x);
         struct rfx_rect rect = rfx_rect_from_ranges(rows, own);
-        if (is_pooled(stage, node)) return make_step(schedule, node, rect, step);
+        if (is_reduced(stage, node)) return make_step(schedule, node, rect, step);
         schedule->emit_node = node;
         schedule->emit = rect;
     }
@@ -367,14 +367,14 @@ static bool next_in_stage(struct rfx_schedule *schedule, struct rfx_step *step) 
             if (!whole) return next_in_phase(schedule, RFX_STEP_LOAD, has_packed, step);
             schedule->phase++;
             return false;
-        case PHASE_POOL_BEGIN:
-            return next_in_phase(schedule, RFX_STEP_POOL_BEGIN, is_pooled, step);
+        case PHASE_REDUCE_BEGIN:
+            return next_in_phase(schedule, RFX_STEP_REDUCE_BEGIN, is_reduced, step);
         case PHASE_BODY:
             return next_in_body(schedule, step);
-        case PHASE_POOL_FINISH:
+        case PHASE_REDUCE_FINISH:
             break;
     }
-    if (next_in_phase(schedule, RFX_STEP_POOL_FINISH, is_pooled, step)) return true;
+    if (next_in_phase(schedule, RFX_STEP_REDUCE_FINISH, is_reduced, step)) return true;
     enter_stage(schedule, schedule->stage + 1);
     return false;
 }

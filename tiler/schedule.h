@@ -10,19 +10,19 @@
 struct rfx_schedule;
 
 enum rfx_step_kind {
-    RFX_STEP_RUN,         /* compute `rect` of the node (the input: read it) */
-    RFX_STEP_LOAD,        /* pack the node's constants into its stage's buffer */
-    RFX_STEP_POOL_BEGIN,  /* make the pool's state that of no pixels */
-    RFX_STEP_POOL_ROWS,   /* add `rect` of the node's input to its state */
-    RFX_STEP_POOL_FINISH, /* write the pooled pixel from the state */
-    RFX_STEP_KEEP,        /* copy `rect` of the node from its fresh rows to its ring */
-    RFX_STEP_EMIT,        /* hand out `rect` of the node, just computed */
+    RFX_STEP_RUN,           /* compute `rect` of the node (the input: read it) */
+    RFX_STEP_LOAD,          /* pack the node's constants into its stage's buffer */
+    RFX_STEP_REDUCE_BEGIN,  /* make the reduction's state that of no pixels */
+    RFX_STEP_REDUCE_ADD,    /* add `rect` of the node's input to its state */
+    RFX_STEP_REDUCE_FINISH, /* write the result from the state */
+    RFX_STEP_KEEP,          /* copy `rect` of the node from its fresh rows to its ring */
+    RFX_STEP_EMIT,          /* hand out `rect` of the node, just computed */
 };
 
 struct rfx_step {
     enum rfx_step_kind kind;
     int stage, node;
-    struct rfx_rect rect;  /* in the node's full map (of a pool: in its input's) */
+    struct rfx_rect rect;  /* in the node's full map (of a reduction: in its input's) */
     bool restart;          /* of the input node: the image is read from its first row again */
     int64_t unit, n_units; /* progress: unit of n_units (tiles or image rows, then nodes) */
 };

@@ -3,15 +3,8 @@
 
 #include "layers/op.h"
 
-/* Whether a streamed or tiled stage can compute the node as a map. */
-static bool is_local_op(const struct rfx_graph *graph, int i) {
-    const struct rfx_node *node = &graph->nodes[i];
-    if (node->op == RFX_OP_INPUT) return true;
-    return rfx_op_def(node->op)->spatial && node->out.layout == RFX_LAYOUT_NHWC;
-}
-
-static bool is_pool(const struct rfx_graph *graph, int i) {
-    return graph->nodes[i].op == RFX_OP_GLOBAL_POOL;
+static bool is_reduction(const struct rfx_graph *graph, int i) {
+    return rfx_node_reduction(&graph->nodes[i]) != NULL;
 }
 
 enum rfx_status rfx_levels_init(struct rfx_levels *levels, const struct rfx_graph *graph,
@@ -27,7 +20,7 @@ enum rfx_status rfx_levels_init(struct rfx_levels *levels, const struct rfx_grap
     }
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
-        levels->local[i] = is_local_op(graph, i);
+        levels->local[i] = rfx_node_is_local(node);
         for (int k = 0; k < node->n_in; k++) {
             int in = node->in[k];
             if (rfx_node_is_constant(&graph->nodes[in])) continue;
@@ -64,19 +57,19 @@ static struct use use_of(const struct rfx_levels *levels, int node) {
     for (int i = node + 1; i < graph->n_nodes; i++)
         for (int k = 0; k < graph->nodes[i].n_in; k++) {
             if (graph->nodes[i].in[k] != node) continue;
-            if (!levels->local[i] && !is_pool(graph, i)) use.kept = true;
+            if (!levels->local[i] && !is_reduction(graph, i)) use.kept = true;
             if (levels->local[i] && levels->level[i] > levels->level[node]) use.onward = true;
         }
     return use;
 }
 
-/* Targets of the streamed stage of a level: its pools, and the maps that are read later. */
+/* Targets of the streamed stage of a level: its reductions, and the maps that are read later. */
 static int stream_targets(const struct rfx_levels *levels, int level, bool store, int *targets) {
     const struct rfx_graph *graph = levels->graph;
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
         if (rfx_node_is_constant(&graph->nodes[i])) continue;
-        bool fed = is_pool(graph, i) && levels->local[graph->nodes[i].in[0]];
+        bool fed = is_reduction(graph, i) && levels->local[graph->nodes[i].in[0]];
         if (fed && levels->level[i] == level) targets[n++] = i;
         if (!levels->local[i] || levels->level[i] != level) continue;
         struct use use = use_of(levels, i);
@@ -90,7 +83,7 @@ static int whole_targets(const struct rfx_levels *levels, int level, int *target
     const struct rfx_graph *graph = levels->graph;
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
-        bool fed = is_pool(graph, i) && levels->local[graph->nodes[i].in[0]];
+        bool fed = is_reduction(graph, i) && levels->local[graph->nodes[i].in[0]];
         if (levels->local[i] || fed || rfx_node_is_constant(&graph->nodes[i])) continue;
         bool wanted = rfx_graph_count_outputs(graph, i) > 0;
         for (int j = i + 1; j < graph->n_nodes; j++)
@@ -138,20 +131,20 @@ static int output_targets(const struct rfx_graph *graph, const struct rfx_stage_
     return n;
 }
 
-/* Targets of a streamed stage up to `cut`: pools when nothing else reads it, else the map. */
+/* Targets of a streamed stage up to `cut`: reductions when nothing else reads it, else the map. */
 static int cut_targets(const struct rfx_levels *levels, int cut, int *targets) {
     const struct rfx_graph *graph = levels->graph;
     int n = 0;
-    bool only_pools = rfx_graph_count_outputs(graph, cut) == 0;
+    bool only_reductions = rfx_graph_count_outputs(graph, cut) == 0;
     for (int i = cut + 1; i < graph->n_nodes; i++)
         for (int k = 0; k < graph->nodes[i].n_in; k++) {
             if (graph->nodes[i].in[k] != cut) continue;
-            if (is_pool(graph, i))
+            if (is_reduction(graph, i))
                 targets[n++] = i;
             else
-                only_pools = false;
+                only_reductions = false;
         }
-    if (only_pools && n > 0) return n;
+    if (only_reductions && n > 0) return n;
     targets[0] = cut;
     return 1;
 }

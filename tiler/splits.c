@@ -24,7 +24,7 @@ int rfx_splits_list(const struct rfx_graph *graph, int *splits) {
     for (int d = 0; d < graph->n_nodes; d++) {
         const struct rfx_node *node = &graph->nodes[d];
         if (rfx_node_is_constant(node)) continue;
-        if (node->op != RFX_OP_INPUT && !rfx_op_def(node->op)->spatial) break;
+        if (!rfx_node_is_local(node)) break;
         if (node->op == RFX_OP_INPUT || d < graph->input) continue;
         if (is_only_live(graph, d)) splits[n++] = d;
     }

@@ -48,8 +48,8 @@ static enum rfx_status place_target(const struct rfx_graph *graph,
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "target '%s' is stored twice",
                         node->name);
     bool parts = spec->mode != RFX_STAGE_WHOLE;
-    if (parts && node->op == RFX_OP_GLOBAL_POOL)
-        places[target] = RFX_PLACE_POOLED;
+    if (parts && rfx_node_reduction(node) != NULL)
+        places[target] = RFX_PLACE_REDUCED;
     else if (emit && spec->mode == RFX_STAGE_STREAMED && is_only_output(graph, target))
         places[target] = RFX_PLACE_EMITTED;
     else
@@ -60,8 +60,7 @@ static enum rfx_status place_target(const struct rfx_graph *graph,
 static enum rfx_status check_local(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
                                    int i, enum rfx_node_place place, struct rfx_error *err) {
     const struct rfx_node *node = &graph->nodes[i];
-    bool local = node->op == RFX_OP_INPUT || place == RFX_PLACE_POOLED ||
-                 (rfx_op_def(node->op)->spatial && node->out.layout == RFX_LAYOUT_NHWC);
+    bool local = place == RFX_PLACE_REDUCED || rfx_node_is_local(node);
     if (spec->mode == RFX_STAGE_WHOLE || local) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                     "'%s' is not local in space: a tiled or streamed stage cannot compute it",
@@ -86,9 +85,9 @@ enum rfx_status rfx_stage_places(const struct rfx_graph *graph, const struct rfx
         if (status != RFX_OK) return status;
         for (int k = 0; k < graph->nodes[i].n_in; k++) {
             int in = graph->nodes[i].in[k];
-            if (places[in] == RFX_PLACE_POOLED)
+            if (places[in] == RFX_PLACE_REDUCED)
                 return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                                "'%s' needs the global pool '%s', which its stage has only at its "
+                                "'%s' needs the whole of '%s', which its stage has only at its "
                                 "end: a later stage has to compute it",
                                 graph->nodes[i].name, graph->nodes[in].name);
             if (places[in] != RFX_PLACE_NONE || rfx_node_is_constant(&graph->nodes[in])) continue;
@@ -104,8 +103,8 @@ struct rfx_range rfx_stage_target_range(const struct rfx_graph *graph, int node,
                                         enum rfx_node_place place, enum rfx_axis axis, int64_t n,
                                         int64_t tile) {
     struct rfx_range none = {0, 0};
-    if (place == RFX_PLACE_POOLED) node = graph->nodes[node].in[0];
-    if (place != RFX_PLACE_STORED && place != RFX_PLACE_EMITTED && place != RFX_PLACE_POOLED)
+    if (place == RFX_PLACE_REDUCED) node = graph->nodes[node].in[0];
+    if (place != RFX_PLACE_STORED && place != RFX_PLACE_EMITTED && place != RFX_PLACE_REDUCED)
         return none;
     return rfx_tile_range(rfx_node_extent(&graph->nodes[node], axis), n, tile);
 }
@@ -119,7 +118,7 @@ void rfx_stage_regions(const struct rfx_graph *graph, const enum rfx_node_place 
         if (!rfx_place_is_computed(places[i])) continue;
         const struct rfx_node *node = &graph->nodes[i];
         struct rfx_range own = rfx_stage_target_range(graph, i, places[i], axis, n, tile);
-        int input = places[i] == RFX_PLACE_POOLED ? node->in[0] : -1;
+        int input = places[i] == RFX_PLACE_REDUCED ? node->in[0] : -1;
         if (input >= 0) {
             if (rfx_place_is_computed(places[input]))
                 rfx_region_add(&graph->nodes[input], axis, own, &regions[input]);

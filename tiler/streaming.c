@@ -4,10 +4,10 @@
 #include "layers/checked.h"
 #include "rf_analysis/regions.h"
 
-/* Rows that a node has in all: of a pooled one, those that it takes. */
+/* Rows that a node has in all: of a reduction, those that it takes. */
 static int64_t rows_of(const struct rfx_graph *graph, const enum rfx_node_place *places, int node) {
     const struct rfx_node *n = &graph->nodes[node];
-    return places[node] == RFX_PLACE_POOLED ? graph->nodes[n->in[0]].out.h : n->out.h;
+    return places[node] == RFX_PLACE_REDUCED ? graph->nodes[n->in[0]].out.h : n->out.h;
 }
 
 static bool is_target(enum rfx_node_place place) {
@@ -66,7 +66,7 @@ static int64_t rows_per_step(const struct rfx_stream *stream, const struct rfx_n
 /* The largest row count that the inputs at hand allow; region maps are monotone in the last row. */
 static int64_t reachable(const struct rfx_stream *stream, int node) {
     const struct rfx_node *n = &stream->graph->nodes[node];
-    if (stream->places[node] == RFX_PLACE_POOLED) return stream->done[n->in[0]];
+    if (stream->places[node] == RFX_PLACE_REDUCED) return stream->done[n->in[0]];
     int64_t lo = stream->done[node];
     int64_t hi = rfx_min_i64(lo + rows_per_step(stream, n), n->out.h);
     if (n->op == RFX_OP_INPUT || can_reach(stream, node, hi)) return hi; /* the common case */
@@ -105,7 +105,7 @@ static int64_t first_needed(const struct rfx_stream *stream, int consumer, int k
     const struct rfx_graph *graph = stream->graph;
     const struct rfx_node *n = &graph->nodes[consumer];
     int64_t extent = graph->nodes[n->in[k]].out.h;
-    if (stream->places[consumer] == RFX_PLACE_POOLED) return stream->done[consumer];
+    if (stream->places[consumer] == RFX_PLACE_REDUCED) return stream->done[consumer];
     if (stream->done[consumer] >= n->out.h) return extent;
     struct rfx_range in = rows_read(graph, consumer, k, stream->done[consumer], n->out.h);
     return in.lo < in.hi ? in.lo : extent;
@@ -171,7 +171,7 @@ static bool edge_shifts(const struct rfx_stream *stream, const struct period *pe
     const struct rfx_node *n = &graph->nodes[c];
     int in = n->in[k];
     *reach = 1;
-    if (stream->places[c] == RFX_PLACE_POOLED) return period->moved[c] == period->moved[in];
+    if (stream->places[c] == RFX_PLACE_REDUCED) return period->moved[c] == period->moved[in];
     if (n->out.h == 1 || graph->nodes[in].out.h == 1) return true; /* not part of the flow */
     struct rfx_range row = {stream->done[c], stream->done[c] + 1};
     struct rfx_range shifted = {row.lo + period->moved[c], row.hi + period->moved[c]};

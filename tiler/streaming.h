@@ -3,7 +3,7 @@
  * Invariants: 1. a node's rows are computed once per strip, in order; 2. a row is kept until the
  * slowest consumer of the node will not read it again; 3. the iterator that the planner measures
  * rings with is the one that the schedule walks; 4. full maps of earlier stages are there from the
- * start; a pooled node takes its input's rows as they come.
+ * start; a reduction takes its input's rows as they come.
  * It does not know where rows are stored, nor about columns. */
 #ifndef RFX_TILER_STREAMING_H
 #define RFX_TILER_STREAMING_H
@@ -17,7 +17,7 @@ struct rfx_stream {
     const enum rfx_node_place *places;
     int first, last;   /* computed nodes lie in [first, last] */
     int64_t band_rows; /* image rows per step */
-    int64_t *done;     /* per node: rows [0, done) have been computed (pooled: taken) */
+    int64_t *done;     /* per node: rows [0, done) have been computed (reductions: taken) */
     int open;          /* targets that are not complete */
     int node;          /* next node to look at */
     int64_t step;      /* counts from 1 */
@@ -27,8 +27,8 @@ struct rfx_stream {
 void rfx_stream_begin(struct rfx_stream *stream, const struct rfx_graph *graph,
                       const enum rfx_node_place *places, int64_t band_rows, int64_t *done);
 
-/* The next node that can go on and its new rows (pooled: of its input); false at the end. The rows
- * count as computed from the return on. */
+/* The next node that can go on and its new rows (reductions: of its input); false at the end. The
+ * rows count as computed from the return on. */
 bool rfx_stream_next(struct rfx_stream *stream, int *node, struct rfx_range *rows);
 
 /* First row of a node that the stage still reads after what has been done; its height when none. */

@@ -14,7 +14,7 @@
 #include "tests/support/op_cases.h"
 
 static struct rfx_tensor plain(int rank, int64_t a, int64_t b, int64_t c) {
-    struct rfx_tensor t = {RFX_LAYOUT_PLAIN, {rank, {a, b, c}}, 0, 1, 1, 1};
+    struct rfx_tensor t = {RFX_LAYOUT_PLAIN, {rank, {a, b, c}}, 0, 1, 1, 1, RFX_ELEM_FLOAT32};
     for (int i = 0; i < rank; i++) t.elems *= t.shape.dims[i];
     t.c = t.elems;
     return t;
