@@ -6,6 +6,7 @@
 #include "layers/checked.h"
 #include "layers/op.h"
 #include "rf_analysis/analysis.h"
+#include "tiler/modes/mode.h"
 #include "tiler/tiling.h"
 
 enum { READ_ROWS = 16, CACHED_SIZES = 4 };
@@ -343,9 +344,10 @@ enum rfx_status rfx_naive_tiles_run(const struct rfx_plan *plan, const char *mod
     const struct rfx_graph *graph = plan->graph;
     if (plan->split < 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "the plan is untiled: no seams to show");
-    bool tiled = plan->stages[0].mode == RFX_STAGE_TILED;
-    run.tiles[0] = tiled ? plan->stages[0].tiles_y : NAIVE_TILES;
-    run.tiles[1] = tiled ? plan->stages[0].tiles_x : NAIVE_TILES;
+    const struct rfx_stage_spec *head = &plan->stages[0].spec;
+    bool grid = (head->mode->knows & RFX_KNOWS_PARTS_Y) != 0;
+    run.tiles[0] = grid ? head->parts_y : NAIVE_TILES;
+    run.tiles[1] = grid ? head->parts_x : NAIVE_TILES;
     enum rfx_status status = naive_create(graph, &run.naive, err);
     if (status != RFX_OK) return status;
     status = find_jumps(&run, err);

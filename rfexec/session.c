@@ -19,7 +19,6 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-#define READ_BAND_ROWS 16 /* rows asked of a source at a time; tiler/plan_build.c plans for it */
 #define MAX_TRIAL_THREADS 64
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
@@ -106,7 +105,7 @@ static void prefer_huge_pages(void *block, size_t bytes) {
 
 /* Whether a node's packed constants are loaded by stage, into the arena. */
 static bool is_loaded_by_stage(const struct rfx_session *session, int node) {
-    return session->plan->weights_by_stage && !rfx_node_is_constant(&session->graph->nodes[node]);
+    return !session->plan->resident[node];
 }
 
 static enum rfx_status pack_weights(struct rfx_session *session, struct rfx_error *err) {
@@ -211,10 +210,10 @@ static unsigned char *packed_of(const struct rfx_session *session, int stage, in
 static enum rfx_status read_image(const struct rfx_session *session, struct rfx_image *image,
                                   struct rfx_rect rect, struct rfx_error *err) {
     struct rfx_view view = node_view(session, session->graph->input);
-    for (int64_t y = rect.y0; y < rect.y1; y += READ_BAND_ROWS) {
+    for (int64_t y = rect.y0; y < rect.y1; y += RFX_READ_BAND_ROWS) {
         struct rfx_rect band = rect;
         band.y0 = y;
-        band.y1 = rfx_min_i64(y + READ_BAND_ROWS, rect.y1);
+        band.y1 = rfx_min_i64(y + RFX_READ_BAND_ROWS, rect.y1);
         enum rfx_status status = rfx_image_read(image, band, &view, err);
         if (status != RFX_OK) return status;
     }

@@ -149,8 +149,8 @@ static void fill_points(struct rfx_curve *curve, struct work *work,
         const struct rfx_tensor *map = &graph->nodes[split].out;
         int64_t tiles_y = rfx_min_i64(request->tiles_y, map->h);
         int64_t tiles_x = rfx_min_i64(request->tiles_x, map->w);
-        rfx_tiling_axis(graph, split, RFX_AXIS_ROWS, tiles_y, work->regions, rows, NULL);
-        rfx_tiling_axis(graph, split, RFX_AXIS_COLS, tiles_x, work->regions, cols, NULL);
+        rfx_tiling_axis(graph, split, RFX_AXIS_ROWS, tiles_y, work->regions, rows);
+        rfx_tiling_axis(graph, split, RFX_AXIS_COLS, tiles_x, work->regions, cols);
         curve->points[s] =
             measure(work, split, tiles_y, tiles_x, rows, cols, measure_tail(work, split));
         if (curve->best < 0 || is_smaller(&curve->points[s], &curve->points[curve->best]))
@@ -200,8 +200,7 @@ static enum rfx_status add_grids(struct work *work, int split, struct rfx_error 
         n[axis] = rfx_tiling_counts(extent, counts[axis]);
         for (int i = 0; i < n[axis]; i++)
             rfx_tiling_axis(graph, split, (enum rfx_axis)axis, counts[axis][i], work->regions,
-                            work->extents + (axis * RFX_TILING_MAX_COUNTS + i) * graph->n_nodes,
-                            NULL);
+                            work->extents + (axis * RFX_TILING_MAX_COUNTS + i) * graph->n_nodes);
     }
     enum rfx_status status = all_reserve(work, (size_t)n[0] * (size_t)n[1], err);
     if (status != RFX_OK) return status;
@@ -297,10 +296,8 @@ enum rfx_status rfx_curve_footprint(const struct rfx_curve *curve,
         if (split >= 0) {
             struct rfx_tile_extent *rows = work.extents;
             struct rfx_tile_extent *cols = work.extents + n;
-            rfx_tiling_axis(curve->graph, split, RFX_AXIS_ROWS, point->tiles_y, work.regions, rows,
-                            NULL);
-            rfx_tiling_axis(curve->graph, split, RFX_AXIS_COLS, point->tiles_x, work.regions, cols,
-                            NULL);
+            rfx_tiling_axis(curve->graph, split, RFX_AXIS_ROWS, point->tiles_y, work.regions, rows);
+            rfx_tiling_axis(curve->graph, split, RFX_AXIS_COLS, point->tiles_x, work.regions, cols);
             fill_tile_bytes(&work, split, rows, cols);
             (void)rfx_liveness_peak(l, 0, split + 1, work.bytes, NULL, bytes);
             for (int i = 0; i <= split; i++) bytes[i] += l->whole_bytes[split];

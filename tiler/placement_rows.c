@@ -7,17 +7,18 @@
 #include "layers/op.h"
 #include "rf_analysis/analysis.h"
 #include "rf_analysis/regions.h"
+#include "tiler/modes/modes.h"
 #include "tiler/placement_slides.h"
 #include "tiler/plan_build.h"
 
 static size_t map_row_bytes(const struct rfx_node *n) {
-    return (size_t)(n->out.w * n->out.c) * sizeof(float);
+    return rfx_tensor_pixel_bytes(&n->out, n->out.w);
 }
 
 void rfx_slide_measure(const struct rfx_graph *graph, int node, int k, struct rfx_slide *slide) {
     const struct rfx_node *n = &graph->nodes[node];
     const struct rfx_node *in = &graph->nodes[n->in[k]];
-    int64_t step = rfx_plan_step_rows(graph, node);
+    int64_t step = rfx_row_step_rows(graph, node);
     int64_t row_out = (int64_t)map_row_bytes(n);
     int64_t row_in = (int64_t)map_row_bytes(in);
     int64_t down = 0;
@@ -65,10 +66,10 @@ static int64_t row_count(const struct rfx_node *node) {
     return has_rows(node) ? node->out.h : 1;
 }
 
-/* As rfx_plan_build decides it for stages that run row by row. */
+/* As whole stages that run row by row make them. */
 static int64_t rows_per_step(const struct rfx_graph *graph, int i) {
     const struct rfx_node *node = &graph->nodes[i];
-    return rfx_node_runs_by_rows(node) ? rfx_plan_step_rows(graph, i) : row_count(node);
+    return rfx_node_runs_by_rows(node) ? rfx_row_step_rows(graph, i) : row_count(node);
 }
 
 static int64_t step_count(const struct rfx_graph *graph, int i) {

@@ -11,22 +11,20 @@
 #include "layers/graph.h"
 #include "tiler/source_traits.h"
 
-enum rfx_stage_mode {
-    RFX_STAGE_WHOLE,    /* node by node, full maps */
-    RFX_STAGE_TILED,    /* tile by tile; the targets' tiles are stitched into their full maps */
-    RFX_STAGE_STREAMED, /* band by band of rows; a row lives in a ring until its last reader is
-                           done; tiles_x > 1: in column strips, one after the other */
-};
+struct rfx_mode;
 
-/* How one stage is to run: what the planner chooses and plan files say. */
+/* How one stage is to run: what the planner chooses and plan files say. What a mode (modes/) does
+ * not know is 0, false or, of parts, 1. */
 struct rfx_stage_spec {
-    enum rfx_stage_mode mode;
-    int64_t tiles_y, tiles_x; /* TILED: grid over the targets' maps; STREAMED: 1 x strips; else 1 */
-    int64_t band_rows;        /* STREAMED: image rows per step; else 0 */
-    bool row_by_row; /* WHOLE: each node in steps of rows, so that a map may be written over
-                        dead rows of its input */
-    bool tight;      /* STREAMED: a step's new rows lie in bytes that all nodes share, and
-                        those that outlive the step are copied to their ring after it */
+    const struct rfx_mode *mode;
+    int64_t parts_y, parts_x; /* the targets' maps are cut into so many parts, made one after the
+                                 other: tiles, column strips; at most one per position */
+    int64_t band_rows;        /* image rows per step */
+    bool row_by_row;          /* each node in steps of rows, so that a map may be written over
+                                 dead rows of its input */
+    bool tight;               /* a step's new rows lie in bytes that all nodes share, and those
+                                 that outlive the step are copied to their ring after it */
+    bool weights_by_stage;    /* packed constants are loaded when the stage begins */
     int n_targets;
     const int *targets; /* nodes that the stage stores (of a reduction: its result) */
 };
@@ -60,19 +58,17 @@ struct rfx_stage_node {
     int64_t ring_rows;        /* rows of a ring; 0: the rows of the view, linear */
     struct rfx_buffer fresh;  /* of a tight ring: the rows of the step; bytes 0: in the ring */
     int last_reader;          /* of a tight ring: after this node the rows are copied */
-    int64_t step_rows;        /* WHOLE, row by row: rows per step; 0: all at once */
+    int64_t step_rows;        /* row by row: rows per step; 0: all at once */
     bool upwards;             /* row by row from the last rows to the first */
     struct rfx_buffer packed; /* packed constants when they are loaded by stage */
 };
 
 struct rfx_stage {
-    enum rfx_stage_mode mode;
-    int first, last;          /* nodes computed here lie in [first, last] */
-    int64_t tiles_y, tiles_x; /* as in the spec, at most one tile per position */
-    int64_t band_rows;
-    bool tight, row_by_row;
+    struct rfx_stage_spec spec;   /* its targets are the plan's own copy */
+    int first, last;              /* nodes computed here lie in [first, last] */
     enum rfx_node_place *places;  /* n_nodes */
     struct rfx_stage_node *nodes; /* n_nodes */
+    int *targets;
 };
 
 struct rfx_plan_bytes { /* breakdown of the process peak */
@@ -96,10 +92,10 @@ struct rfx_plan {
     int threads;
     int n_stages;
     struct rfx_stage *stages;
-    int split;                 /* the only target of a tiled or streamed first stage, or -1 */
+    int split;                 /* the only target of a first stage in parts, or -1 */
     struct rfx_buffer *stored; /* n_nodes: full maps; bytes 0: never stored */
     bool *by_caller;           /* n_nodes: the full map lies in memory of the caller's */
-    bool weights_by_stage;     /* packed constants are loaded when their stage begins */
+    bool *resident;            /* n_nodes: packed constants are there for the whole run */
     bool in_place;             /* results may take over the bytes of inputs that die */
     int64_t window_rows;       /* for rfx_image_set_window */
     struct rfx_plan_bytes bytes;
@@ -111,27 +107,27 @@ struct rfx_plan {
                       docs/tradeoff_notes.md */
 };
 
+/* What is asked for, and what is left to the planner. */
 struct rfx_plan_request {
     struct rfx_source_traits source;
     int threads;         /* >= 1 */
     size_t memory_bytes; /* 0: no budget */
-    bool untiled;
-    int64_t tiles_y, tiles_x; /* 0: the planner chooses. With band_rows: tiles_x strips */
-    const char *split;        /* NULL: the planner chooses */
-    int64_t band_rows;        /* > 0: stream, this many image rows a step */
-    bool tight;               /* with band_rows: as in the spec */
-    bool row_by_row;          /* whole stages row by row, maps over dead rows of their inputs */
-    bool weights_by_stage;    /* load packed constants by stage even where they could stay */
-    bool emit_outputs;        /* outputs need not be stored where a stream makes them in order */
-    bool outputs_by_caller;   /* outputs are made in buffers that rfx_session_set_output gives */
-    bool no_inplace;          /* every tensor has bytes of its own */
+    const char *split;   /* NULL: the planner chooses */
+    /* The way of running. Mode NULL: the planner chooses it, and the flags hold for every stage
+     * whose mode knows them. Else the stages before the cut run like this; no targets. */
+    struct rfx_stage_spec asked;
     const struct rfx_stage_spec *stages; /* the whole plan by hand; NULL: the planner chooses */
     int n_stages;
+    bool emit_outputs;      /* outputs need not be stored where a stream makes them in order */
+    bool outputs_by_caller; /* outputs are made in buffers that rfx_session_set_output gives */
+    bool no_inplace;        /* every tensor has bytes of its own */
+    const struct rfx_mode *const *modes; /* that the planner may use; NULL: all */
+    int n_modes;
 };
 
 /* Makes a plan. With memory_bytes: the fewest MACs whose peak fits (what is given is kept);
  * BUDGET_IMPOSSIBLE names the smallest possible budget and its breakdown. Without: untiled unless
- * tiles, bands or stages are given; tiles without a split take the split with the smallest peak.
+ * a mode or stages are given; parts without a split take the split with the smallest peak.
  * Free with rfx_plan_free; the graph must outlive the plan. */
 RFX_NODISCARD enum rfx_status rfx_plan_create(const struct rfx_graph *graph,
                                               const struct rfx_plan_request *request,
@@ -149,6 +145,9 @@ void rfx_plan_free(struct rfx_plan *plan);
 
 /* Reserve for a process with this many threads (docs/memory.md says how it was measured). */
 size_t rfx_plan_reserve_bytes(int threads);
+
+/* Whether some stage loads its packed constants when it begins. */
+bool rfx_plan_loads_by_stage(const struct rfx_plan *plan);
 
 /* Where the bytes of a node are while the given stage runs. */
 const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage, int node);

@@ -10,9 +10,6 @@
 #include "tiler/placement_slides.h"
 #include "tiler/splits.h"
 
-/* Rows read at a time where a source is read from top to bottom only once (session.c). */
-#define READ_BAND_ROWS 16
-
 static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_error *err) {
     struct rfx_memory *mem = c->graph->mem;
     size_t n = (size_t)c->graph->n_nodes;
@@ -25,12 +22,13 @@ static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_er
     c->records = rfx_memory_calloc(mem, 4 * n * stages, sizeof *c->records);
     c->slides = rfx_memory_calloc(mem, inputs * stages, sizeof *c->slides);
     c->upwards = rfx_memory_calloc(mem, inputs * stages, sizeof *c->upwards);
-    c->by_caller = rfx_memory_calloc(mem, n, sizeof *c->by_caller);
+    c->by_caller = rfx_memory_calloc(mem, 2 * n, sizeof *c->by_caller);
     c->live = rfx_memory_calloc(mem, (n + 1) * stages + 1, sizeof *c->live);
     c->stored_record = rfx_memory_calloc(mem, (4 + stages) * n, sizeof *c->stored_record);
     if (c->packed_bytes == NULL || c->records == NULL || c->slides == NULL || c->upwards == NULL ||
         c->by_caller == NULL || c->live == NULL || c->stored_record == NULL)
         return rfx_memory_fail(mem, "planner tables", 3 * n * stages * sizeof *c->records, err);
+    c->resident = c->by_caller + n;
     c->stored_last = c->stored_record + n;
     c->last_reader = c->stored_last + n;
     c->n_readers = c->last_reader + n;
@@ -79,24 +77,20 @@ void rfx_plan_context_release(struct rfx_plan_context *context) {
 
 /* Rows x columns of a node that a stage computes in all. */
 static struct rfx_rect computed_area(const struct rfx_graph *graph,
-                                     const struct rfx_stage_choice *stage, int i) {
-    const struct rfx_tensor *out = &graph->nodes[i].out;
-    int64_t cols = stage->cols != NULL ? stage->cols[i].sum : out->w;
-    if (stage->spec.mode == RFX_STAGE_TILED) return rfx_rect_full(stage->rows[i].sum, cols);
-    if (stage->spec.mode == RFX_STAGE_STREAMED)
-        return rfx_rect_full(stage->rings[i].computed, cols);
-    return rfx_rect_full(out->h, out->w);
+                                     const struct rfx_stage_shape *shape, int i) {
+    int64_t cols = shape->cols != NULL ? shape->cols[i].sum : graph->nodes[i].out.w;
+    return rfx_rect_full(shape->rows[i].computed, cols);
 }
 
 uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context,
-                             const struct rfx_plan_candidate *candidate) {
+                             const struct rfx_stage_shape *shapes, int n_stages) {
     const struct rfx_graph *graph = context->graph;
     uint64_t macs = 0;
-    for (int s = 0; s < candidate->n_stages; s++) {
-        const struct rfx_stage_choice *stage = &candidate->stages[s];
+    for (int s = 0; s < n_stages; s++) {
+        const enum rfx_node_place *places = shapes[s].places;
         for (int i = 0; i < graph->n_nodes; i++)
-            if (rfx_place_is_computed(stage->places[i]) && stage->places[i] != RFX_PLACE_REDUCED)
-                macs += rfx_op_macs(graph, &graph->nodes[i], computed_area(graph, stage, i));
+            if (rfx_place_is_computed(places[i]) && places[i] != RFX_PLACE_REDUCED)
+                macs += rfx_op_macs(graph, &graph->nodes[i], computed_area(graph, &shapes[s], i));
     }
     return macs;
 }
@@ -124,54 +118,72 @@ static size_t arena_bound(struct rfx_plan_context *c, int n_steps) {
     return bound;
 }
 
-size_t rfx_plan_bound(struct rfx_plan_context *context,
-                      const struct rfx_plan_candidate *candidate) {
-    rfx_plan_list_records(context, candidate);
-    return rfx_plan_fixed_bytes(context, candidate) +
-           arena_bound(context, rfx_plan_count_steps(context->graph, candidate->n_stages));
+size_t rfx_plan_bound(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                      int n_stages) {
+    rfx_plan_list_records(context, shapes, n_stages);
+    return rfx_plan_fixed_bytes(context, shapes, n_stages) +
+           arena_bound(context, rfx_plan_count_steps(context->graph, n_stages));
 }
 
 int64_t rfx_plan_window_rows(const struct rfx_plan_context *context,
-                             const struct rfx_plan_candidate *candidate) {
+                             const struct rfx_stage_shape *shapes, int n_stages) {
     int input = context->graph->input;
     if (context->request->source.random_access || input < 0) return 0;
-    int64_t need = READ_BAND_ROWS;
-    for (int s = 0; s < candidate->n_stages; s++) {
-        const struct rfx_stage_choice *stage = &candidate->stages[s];
-        bool tiled = stage->spec.mode == RFX_STAGE_TILED;
-        if (!tiled || !rfx_place_is_computed(stage->places[input])) continue;
-        int64_t rows = stage->spec.tiles_x > 1 ? stage->rows[input].max : stage->overlap_rows;
-        need = rfx_max_i64(need, rows);
+    int64_t need = RFX_READ_BAND_ROWS;
+    for (int s = 0; s < n_stages; s++) {
+        const struct rfx_mode *mode = shapes[s].spec.mode;
+        if (mode->window_rows != NULL && rfx_place_is_computed(shapes[s].places[input]))
+            need = rfx_max_i64(need, mode->window_rows(&shapes[s], input));
     }
     return rfx_min_i64(need, context->request->source.h);
 }
 
-static size_t weights_bytes(const struct rfx_plan_context *context,
-                            const struct rfx_plan_candidate *candidate) {
+void rfx_plan_find_resident(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                            int n_stages) {
+    const struct rfx_graph *graph = context->graph;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        context->resident[i] = rfx_node_is_constant(&graph->nodes[i]);
+        for (int s = 0; s < n_stages; s++)
+            if (!shapes[s].spec.weights_by_stage && rfx_place_is_computed(shapes[s].places[i]))
+                context->resident[i] = true;
+    }
+}
+
+static bool loads_by_stage(const struct rfx_stage_shape *shapes, int n_stages) {
+    for (int s = 0; s < n_stages; s++)
+        if (shapes[s].spec.weights_by_stage) return true;
+    return false;
+}
+
+static size_t weights_bytes(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                            int n_stages) {
     size_t bytes = 0;
+    if (!loads_by_stage(shapes, n_stages)) return context->weights_bytes;
+    rfx_plan_find_resident(context, shapes, n_stages);
     for (int i = 0; i < context->graph->n_nodes; i++)
-        if (!candidate->weights_by_stage || rfx_node_is_constant(&context->graph->nodes[i]))
-            bytes += context->packed_bytes[i];
+        if (context->resident[i]) bytes += context->packed_bytes[i];
     return bytes;
 }
 
 static size_t scratch_bytes(const struct rfx_plan_context *context,
-                            const struct rfx_plan_candidate *candidate) {
-    bool packs = candidate->weights_by_stage && context->scratch_bytes < RFX_PACK_TEMP_BYTES;
+                            const struct rfx_stage_shape *shapes, int n_stages) {
+    bool packs =
+        loads_by_stage(shapes, n_stages) && context->scratch_bytes < RFX_PACK_TEMP_BYTES;
     return packs ? RFX_PACK_TEMP_BYTES : context->scratch_bytes; /* never used at once */
 }
 
 static size_t source_bytes(const struct rfx_plan_context *context,
-                           const struct rfx_plan_candidate *candidate) {
+                           const struct rfx_stage_shape *shapes, int n_stages) {
     const struct rfx_source_traits *source = &context->request->source;
-    return source->fixed_bytes +
-           source->window_row_bytes * (size_t)rfx_plan_window_rows(context, candidate);
+    int64_t rows = rfx_plan_window_rows(context, shapes, n_stages);
+    return source->fixed_bytes + source->window_row_bytes * (size_t)rows;
 }
 
-size_t rfx_plan_fixed_bytes(const struct rfx_plan_context *context,
-                            const struct rfx_plan_candidate *candidate) {
-    return weights_bytes(context, candidate) + scratch_bytes(context, candidate) +
-           source_bytes(context, candidate) + rfx_plan_reserve_bytes(context->request->threads);
+size_t rfx_plan_fixed_bytes(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                            int n_stages) {
+    return weights_bytes(context, shapes, n_stages) + scratch_bytes(context, shapes, n_stages) +
+           source_bytes(context, shapes, n_stages) +
+           rfx_plan_reserve_bytes(context->request->threads);
 }
 
 void rfx_plan_free(struct rfx_plan *plan) {
@@ -179,14 +191,25 @@ void rfx_plan_free(struct rfx_plan *plan) {
     for (int s = 0; plan->stages != NULL && s < plan->n_stages; s++) {
         rfx_memory_release(plan->mem, plan->stages[s].places);
         rfx_memory_release(plan->mem, plan->stages[s].nodes);
+        rfx_memory_release(plan->mem, plan->stages[s].targets);
     }
     rfx_memory_release(plan->mem, plan->stages);
     rfx_memory_release(plan->mem, plan->stored);
     rfx_memory_release(plan->mem, plan->by_caller);
+    rfx_memory_release(plan->mem, plan->resident);
     rfx_memory_release(plan->mem, plan);
 }
 
-static enum rfx_status allocate_plan(const struct rfx_plan_context *context, int n_stages,
+static bool allocate_stage(struct rfx_memory *mem, size_t n, const struct rfx_stage_spec *spec,
+                           struct rfx_stage *stage) {
+    stage->places = rfx_memory_calloc(mem, n, sizeof *stage->places);
+    stage->nodes = rfx_memory_calloc(mem, n, sizeof *stage->nodes);
+    stage->targets = rfx_memory_calloc(mem, (size_t)spec->n_targets, sizeof *stage->targets);
+    return stage->places != NULL && stage->nodes != NULL && stage->targets != NULL;
+}
+
+static enum rfx_status allocate_plan(const struct rfx_plan_context *context,
+                                     const struct rfx_stage_shape *shapes, int n_stages,
                                      struct rfx_plan **out, struct rfx_error *err) {
     struct rfx_memory *mem = context->graph->mem;
     size_t n = (size_t)context->graph->n_nodes;
@@ -199,13 +222,12 @@ static enum rfx_status allocate_plan(const struct rfx_plan_context *context, int
     plan->stored = rfx_memory_calloc(mem, n, sizeof *plan->stored);
     plan->stages = rfx_memory_calloc(mem, (size_t)n_stages, sizeof *plan->stages);
     plan->by_caller = rfx_memory_calloc(mem, n, sizeof *plan->by_caller);
-    bool whole = plan->stored != NULL && plan->stages != NULL && plan->by_caller != NULL;
-    for (int s = 0; whole && s < n_stages; s++) {
-        plan->stages[s].places = rfx_memory_calloc(mem, n, sizeof *plan->stages[s].places);
-        plan->stages[s].nodes = rfx_memory_calloc(mem, n, sizeof *plan->stages[s].nodes);
-        whole = plan->stages[s].places != NULL && plan->stages[s].nodes != NULL;
-    }
-    if (!whole) {
+    plan->resident = rfx_memory_calloc(mem, n, sizeof *plan->resident);
+    bool all = plan->stored != NULL && plan->stages != NULL && plan->by_caller != NULL &&
+               plan->resident != NULL;
+    for (int s = 0; all && s < n_stages; s++)
+        all = allocate_stage(mem, n, &shapes[s].spec, &plan->stages[s]);
+    if (!all) {
         rfx_plan_free(plan);
         return rfx_memory_fail(mem, "plan", n * sizeof *plan->stages->nodes, err);
     }
@@ -213,30 +235,23 @@ static enum rfx_status allocate_plan(const struct rfx_plan_context *context, int
     return RFX_OK;
 }
 
-static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_choice *choice,
+static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
                        struct rfx_stage *stage) {
-    const struct rfx_stage_spec *spec = &choice->spec;
-    stage->mode = spec->mode;
-    stage->tiles_y = spec->tiles_y;
-    stage->tiles_x = spec->tiles_x;
-    stage->band_rows = spec->band_rows;
-    stage->row_by_row = spec->row_by_row;
-    stage->tight = spec->tight;
+    const struct rfx_stage_spec *spec = &shape->spec;
+    const struct rfx_mode *mode = spec->mode;
+    stage->spec = *spec;
+    stage->spec.targets = stage->targets;
+    memcpy(stage->targets, spec->targets, (size_t)spec->n_targets * sizeof *stage->targets);
     stage->first = stage->last = -1;
     for (int i = 0; i < graph->n_nodes; i++) {
-        enum rfx_node_place place = choice->places[i];
-        bool computed = rfx_place_is_computed(place);
-        stage->places[i] = place;
-        if (!computed) continue;
+        stage->places[i] = shape->places[i];
+        if (!rfx_place_is_computed(shape->places[i])) continue;
         if (stage->first < 0) stage->first = i;
         stage->last = i;
-        bool local = rfx_place_is_local(place);
-        if (spec->mode == RFX_STAGE_STREAMED && local)
-            stage->nodes[i].ring_rows = spec->tight && !choice->rings[i].transient
-                                            ? choice->rings[i].kept
-                                            : choice->rings[i].rows;
-        if (spec->row_by_row && rfx_node_runs_by_rows(&graph->nodes[i]))
-            stage->nodes[i].step_rows = rfx_plan_step_rows(graph, i);
+        if (mode->rings && rfx_place_is_local(shape->places[i]))
+            stage->nodes[i].ring_rows = rfx_stage_buffer_rows(shape, i);
+        if (mode->step_rows != NULL)
+            stage->nodes[i].step_rows = mode->step_rows(graph, spec, i);
     }
 }
 
@@ -250,8 +265,7 @@ static struct rfx_buffer buffer_of(const struct rfx_plan_context *context, int r
 
 /* Takes the records' offsets over into the plan. A node whose tensor took over another's bytes has
  * no record of its own: stored_record and local_records name the one it lies in. */
-static void fill_buffers(struct rfx_plan_context *context,
-                         const struct rfx_plan_candidate *candidate, struct rfx_plan *plan) {
+static void fill_buffers(const struct rfx_plan_context *context, struct rfx_plan *plan) {
     const struct rfx_graph *graph = context->graph;
     const struct rfx_record *records = context->records;
     for (int r = 0; r < context->n_records; r++) {
@@ -261,7 +275,7 @@ static void fill_buffers(struct rfx_plan_context *context,
         node->fresh = buffer_of(context, r);
         node->last_reader = records[r].last - rfx_plan_count_steps(graph, records[r].stage);
     }
-    for (int s = 0; s < candidate->n_stages; s++) {
+    for (int s = 0; s < plan->n_stages; s++) {
         struct rfx_stage *stage = &plan->stages[s];
         const int *local = context->local_records + (size_t)s * (size_t)graph->n_nodes;
         for (int i = 0; i < graph->n_nodes; i++) {
@@ -278,13 +292,11 @@ static void fill_buffers(struct rfx_plan_context *context,
     }
 }
 
-static enum rfx_status place(struct rfx_plan_context *context,
-                             const struct rfx_plan_candidate *candidate, struct rfx_plan *plan,
+static enum rfx_status place(struct rfx_plan_context *context, struct rfx_plan *plan,
                              struct rfx_error *err) {
     struct rfx_memory *mem = context->graph->mem;
-    rfx_plan_list_records(context, candidate);
     plan->lower_bound_bytes =
-        arena_bound(context, rfx_plan_count_steps(context->graph, candidate->n_stages));
+        arena_bound(context, rfx_plan_count_steps(context->graph, plan->n_stages));
     enum rfx_status status = RFX_OK;
     if (context->n_slides > 0) {
         plan->placement = "row by row";
@@ -295,15 +307,14 @@ static enum rfx_status place(struct rfx_plan_context *context,
         status = rfx_place_records(mem, context->records, context->n_records, context->quick,
                                    &plan->bytes.arena, &plan->placement, err);
     }
-    if (status == RFX_OK) fill_buffers(context, candidate, plan);
+    if (status == RFX_OK) fill_buffers(context, plan);
     return status;
 }
 
-/* The node at which a first tiled or streamed stage ends, when it is one. */
-static int split_of(const struct rfx_graph *graph, const struct rfx_plan_candidate *candidate) {
-    const struct rfx_stage_choice *head = &candidate->stages[0];
+/* The node at which a first stage in parts ends, when it is one. */
+static int split_of(const struct rfx_graph *graph, const struct rfx_stage_shape *head) {
     int split = -1;
-    if (head->spec.mode == RFX_STAGE_WHOLE) return -1;
+    if (!head->spec.mode->local) return -1;
     for (int t = 0; t < head->spec.n_targets; t++) {
         int node = head->spec.targets[t];
         if (head->places[node] == RFX_PLACE_REDUCED) node = graph->nodes[node].in[0];
@@ -314,32 +325,41 @@ static int split_of(const struct rfx_graph *graph, const struct rfx_plan_candida
 }
 
 enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
-                               const struct rfx_plan_candidate *candidate, struct rfx_plan **out,
-                               struct rfx_error *err) {
+                               const struct rfx_stage_shape *shapes, int n_stages, uint64_t cost,
+                               struct rfx_plan **out, struct rfx_error *err) {
     struct rfx_plan *plan = NULL;
-    enum rfx_status status = allocate_plan(context, candidate->n_stages, &plan, err);
+    enum rfx_status status = allocate_plan(context, shapes, n_stages, &plan, err);
     if (status != RFX_OK) return status;
-    for (int s = 0; s < candidate->n_stages; s++)
-        fill_stage(context->graph, &candidate->stages[s], &plan->stages[s]);
-    status = place(context, candidate, plan, err);
+    for (int s = 0; s < n_stages; s++)
+        fill_stage(context->graph, &shapes[s], &plan->stages[s]);
+    rfx_plan_list_records(context, shapes, n_stages);
+    status = place(context, plan, err);
     if (status != RFX_OK) {
         rfx_plan_free(plan);
         return status;
     }
-    memcpy(plan->by_caller, context->by_caller,
-           (size_t)context->graph->n_nodes * sizeof *plan->by_caller);
-    plan->split = split_of(context->graph, candidate);
-    plan->weights_by_stage = candidate->weights_by_stage;
-    plan->window_rows = rfx_plan_window_rows(context, candidate);
-    plan->bytes.weights = weights_bytes(context, candidate);
-    plan->bytes.scratch = scratch_bytes(context, candidate);
-    plan->bytes.source = source_bytes(context, candidate);
+    size_t n = (size_t)context->graph->n_nodes;
+    memcpy(plan->by_caller, context->by_caller, n * sizeof *plan->by_caller);
+    memcpy(plan->resident, context->resident, n * sizeof *plan->resident);
+    plan->in_place = !context->request->no_inplace;
+    plan->split = split_of(context->graph, &shapes[0]);
+    plan->window_rows = rfx_plan_window_rows(context, shapes, n_stages);
+    plan->bytes.weights = weights_bytes(context, shapes, n_stages);
+    plan->bytes.scratch = scratch_bytes(context, shapes, n_stages);
+    plan->bytes.source = source_bytes(context, shapes, n_stages);
     plan->bytes.reserve = rfx_plan_reserve_bytes(plan->threads);
-    plan->peak_bytes = plan->bytes.arena + rfx_plan_fixed_bytes(context, candidate);
-    plan->macs = rfx_plan_count_macs(context, candidate);
+    plan->peak_bytes = plan->bytes.arena + rfx_plan_fixed_bytes(context, shapes, n_stages);
+    plan->macs = rfx_plan_count_macs(context, shapes, n_stages);
     plan->macs_untiled = context->macs_untiled;
+    plan->cost = cost;
     *out = plan;
     return RFX_OK;
+}
+
+bool rfx_plan_loads_by_stage(const struct rfx_plan *plan) {
+    for (int s = 0; s < plan->n_stages; s++)
+        if (plan->stages[s].spec.weights_by_stage) return true;
+    return false;
 }
 
 const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage, int node) {
@@ -357,37 +377,17 @@ static int last_target(const struct rfx_plan *plan, const struct rfx_stage *stag
     return stage->last;
 }
 
-static int describe_stage(const struct rfx_plan *plan, const struct rfx_stage *stage, char *text,
-                          size_t size) {
-    const char *to = rfx_split_label(plan->graph, last_target(plan, stage));
-    const char *rows = stage->row_by_row ? ", row by row" : "";
-    char strips[48] = "";
-    switch (stage->mode) {
-        case RFX_STAGE_TILED:
-            return snprintf(text, size, "to %s in %lldx%lld tiles", to, (long long)stage->tiles_y,
-                            (long long)stage->tiles_x);
-        case RFX_STAGE_STREAMED:
-            if (stage->tiles_x > 1)
-                (void)snprintf(strips, sizeof strips, " in %lld strips", (long long)stage->tiles_x);
-            return snprintf(text, size, "to %s streamed%s, %lld image rows a step%s", to, strips,
-                            (long long)stage->band_rows, stage->tight ? ", tight" : "");
-        case RFX_STAGE_WHOLE:
-            break;
-    }
-    return snprintf(text, size, "rest whole%s", rows);
-}
-
 void rfx_plan_describe(const struct rfx_plan *plan, char *text, size_t size) {
     size_t at = 0;
-    if (plan->n_stages == 1 && plan->stages[0].mode == RFX_STAGE_WHOLE) {
-        (void)snprintf(text, size, "untiled%s%s", plan->stages[0].row_by_row ? ", row by row" : "",
-                       plan->weights_by_stage ? ", weights by stage" : "");
-        return;
-    }
+    bool alone = plan->n_stages == 1;
     for (int s = 0; s < plan->n_stages && at < size; s++) {
+        const struct rfx_stage *stage = &plan->stages[s];
+        const char *to = rfx_split_label(plan->graph, last_target(plan, stage));
         if (s > 0) at += (size_t)snprintf(text + at, size - at, "; ");
-        if (at < size) at += (size_t)describe_stage(plan, &plan->stages[s], text + at, size - at);
+        if (at < size)
+            at += (size_t)stage->spec.mode->describe(&stage->spec, to, alone, text + at, size - at);
     }
-    if (plan->weights_by_stage && at < size)
-        (void)snprintf(text + at, size - at, "; weights by stage");
+    if (rfx_plan_loads_by_stage(plan) && at < size)
+        (void)snprintf(text + at, size - at, "%s weights by stage",
+                       alone && !plan->stages[0].spec.mode->local ? "," : ";");
 }

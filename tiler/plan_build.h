@@ -5,20 +5,10 @@
 #ifndef RFX_TILER_PLAN_BUILD_H
 #define RFX_TILER_PLAN_BUILD_H
 
+#include "tiler/modes/mode.h"
 #include "tiler/placement.h"
 #include "tiler/plan.h"
 #include "tiler/stage.h"
-#include "tiler/streaming.h"
-
-/* One stage of a candidate: its specification and its geometry. Tables of n_nodes, borrowed. */
-struct rfx_stage_choice {
-    struct rfx_stage_spec spec;
-    const enum rfx_node_place *places;
-    const struct rfx_tile_extent *rows;  /* TILED */
-    const struct rfx_tile_extent *cols;  /* TILED; STREAMED in more than one strip; else NULL */
-    const struct rfx_stream_ring *rings; /* STREAMED */
-    int64_t overlap_rows;                /* TILED: image rows shared by consecutive tiles */
-};
 
 /* What does not depend on the candidate, and scratch tables. */
 struct rfx_plan_context {
@@ -34,7 +24,7 @@ struct rfx_plan_context {
     size_t *live;                     /* per step of the candidate, max_stages stages */
     int *stored_record, *stored_last; /* per node: its full map's record, and last step */
     int *local_records;               /* per stage and node: of what the stage has at hand */
-    bool *by_caller;                  /* per node: as in the plan */
+    bool *by_caller, *resident;       /* per node: as in the plan */
     int *last_reader, *n_readers;     /* per node, of the stage at hand */
     int max_stages;
     bool quick; /* place with little effort */
@@ -46,39 +36,41 @@ RFX_NODISCARD enum rfx_status rfx_plan_context_init(struct rfx_plan_context *con
                                                     int max_stages, struct rfx_error *err);
 void rfx_plan_context_release(struct rfx_plan_context *context);
 
-/* A candidate: stages, and whether packed constants are loaded when their stage begins. */
-struct rfx_plan_candidate {
-    const struct rfx_stage_choice *stages;
-    int n_stages;
-    bool weights_by_stage;
-};
-
+/* What follows from the stages of a candidate, whose shapes are laid out. */
 uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context,
-                             const struct rfx_plan_candidate *candidate);
+                             const struct rfx_stage_shape *shapes, int n_stages);
+
+/* Fills context->resident: whose packed constants stay, because a stage that does not load them
+ * computes the node. */
+void rfx_plan_find_resident(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                            int n_stages);
 
 /* Fills context->records and slides with what the candidate keeps in its arena (plan_records.c). */
-void rfx_plan_list_records(struct rfx_plan_context *context,
-                           const struct rfx_plan_candidate *candidate);
+void rfx_plan_list_records(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                           int n_stages);
 
 /* Steps of the records' time: every stage has one per node and one at its end. */
 int rfx_plan_count_steps(const struct rfx_graph *graph, int n_stages);
 
+/* Rows of a local node's buffer, and whether the rows of a step lie in another one (tight). */
+int64_t rfx_stage_buffer_rows(const struct rfx_stage_shape *shape, int node);
+bool rfx_stage_has_fresh(const struct rfx_stage_shape *shape, int node);
+
 /* Lower bound of the process peak; fills the records. Row by row stages: what no slide can save. */
-size_t rfx_plan_bound(struct rfx_plan_context *context, const struct rfx_plan_candidate *candidate);
+size_t rfx_plan_bound(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                      int n_stages);
 
 /* Image rows that a row source has to keep. */
 int64_t rfx_plan_window_rows(const struct rfx_plan_context *context,
-                             const struct rfx_plan_candidate *candidate);
+                             const struct rfx_stage_shape *shapes, int n_stages);
 
 /* Everything but the arena. */
-size_t rfx_plan_fixed_bytes(const struct rfx_plan_context *context,
-                            const struct rfx_plan_candidate *candidate);
+size_t rfx_plan_fixed_bytes(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                            int n_stages);
 
-/* Rows per step of a node in a stage that runs row by row. */
-int64_t rfx_plan_step_rows(const struct rfx_graph *graph, int node);
-
-/* Places the buffers and makes the plan. */
+/* Places the buffers and makes the plan; `cost` is taken over. */
 RFX_NODISCARD enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
-                                             const struct rfx_plan_candidate *candidate,
-                                             struct rfx_plan **out, struct rfx_error *err);
+                                             const struct rfx_stage_shape *shapes, int n_stages,
+                                             uint64_t cost, struct rfx_plan **out,
+                                             struct rfx_error *err);
 #endif

@@ -9,6 +9,7 @@
 
 #include "layers/checked.h"
 #include "layers/op.h"
+#include "tiler/modes/mode.h"
 #include "tiler/schedule.h"
 
 /* Rows [y0, y1) of a node that are in memory, one after the other. No two spans share a byte. */
@@ -139,7 +140,7 @@ static size_t callers_base(int node) {
  * is lowered to where they do not follow each other any more. */
 static size_t row_at(const struct state *s, int node, const struct rfx_part *part, bool fresh,
                      int64_t y, int64_t *until, size_t *row_bytes) {
-    *row_bytes = (size_t)(rfx_rect_cols(part->rect) * s->graph->nodes[node].out.c) * sizeof(float);
+    *row_bytes = rfx_tensor_pixel_bytes(&s->graph->nodes[node].out, rfx_rect_cols(part->rect));
     if (fresh && part->has_fresh && y >= part->fresh_y0)
         return part->fresh_offset + (size_t)(y - part->fresh_y0) * *row_bytes;
     if (fresh && part->has_fresh) *until = rfx_min_i64(*until, part->fresh_y0);
@@ -284,7 +285,7 @@ static bool check_states_apart(const struct state *s, const struct rfx_step *ste
     for (int i = stage->first; i <= stage->last; i++) {
         const struct rfx_buffer *held[2] = {&stage->nodes[i].packed, &stage->nodes[i].buffer};
         bool reduced = stage->places[i] == RFX_PLACE_REDUCED;
-        bool packed = stage->mode != RFX_STAGE_WHOLE || i == step->node;
+        bool packed = !stage->spec.mode->once || i == step->node;
         for (int h = 0; h < 2; h++) {
             if ((h == 0 && !packed) || (h == 1 && !reduced) || held[h]->bytes == 0) continue;
             bool apart = mine->offset >= held[h]->offset + held[h]->bytes ||
@@ -349,7 +350,7 @@ static bool add_callers_image(struct state *s) {
     if (input < 0 || !s->plan->by_caller[input]) return true;
     const struct rfx_tensor *out = &s->graph->nodes[input].out;
     struct span span = {
-        input,       0, out->h, callers_base(input), (size_t)(out->w * out->c) * sizeof(float),
+        input,       0, out->h, callers_base(input), rfx_tensor_pixel_bytes(out, out->w),
         {0, out->w}, 0};
     return add_span(s, span);
 }

@@ -9,23 +9,12 @@
 #include <string.h>
 
 #include "layers/near_names.h"
+#include "tiler/modes/modes.h"
 #include "tiler/stage.h"
 
 enum { PLACE_CHARS = 96, MAX_COUNT = 1 << 30, MAX_THREADS = 1024, MAX_STAGES = 4096 };
 static const long MAX_FILE_BYTES = 4L << 20;
 static const char kind_name[] = "rfexec plan";
-
-const char *rfx_stage_mode_name(enum rfx_stage_mode mode) {
-    switch (mode) {
-        case RFX_STAGE_WHOLE:
-            return "whole";
-        case RFX_STAGE_TILED:
-            return "tiled";
-        case RFX_STAGE_STREAMED:
-            break;
-    }
-    return "streamed";
-}
 
 struct reader {
     const struct rfx_graph *graph;
@@ -137,19 +126,28 @@ static enum rfx_status read_target(struct reader *r, const char *place, int i,
     return RFX_OK;
 }
 
+/* "whole", "tiled", ... into text, as far as there is room. */
+static const char *mode_names(char text[120]) {
+    int n;
+    const struct rfx_mode *const *modes = rfx_modes(&n);
+    size_t at = 0;
+    for (int m = 0; m < n && at < 120; m++)
+        at += (size_t)snprintf(text + at, 120 - at, "%s\"%s\"",
+                               m == 0       ? ""
+                               : m + 1 == n ? " or "
+                                            : ", ",
+                               modes[m]->name);
+    return text;
+}
+
 static enum rfx_status read_mode(const struct reader *r, const char *place, const json_t *stage,
-                                 enum rfx_stage_mode *mode) {
-    static const enum rfx_stage_mode modes[] = {RFX_STAGE_WHOLE, RFX_STAGE_TILED,
-                                                RFX_STAGE_STREAMED};
-    char text[48];
+                                 const struct rfx_mode **mode) {
+    char text[48], names[120];
     const json_t *value = json_object_get(stage, "mode");
     if (value == NULL) return refuse(r, place, "no 'mode'");
-    for (size_t i = 0; json_is_string(value) && i < sizeof modes / sizeof modes[0]; i++) {
-        *mode = modes[i];
-        if (strcmp(json_string_value(value), rfx_stage_mode_name(*mode)) == 0) return RFX_OK;
-    }
-    return refuse(r, place, "mode %s is not \"whole\", \"tiled\" or \"streamed\"",
-                  shown(value, text));
+    *mode = json_is_string(value) ? rfx_mode_find(json_string_value(value)) : NULL;
+    if (*mode != NULL) return RFX_OK;
+    return refuse(r, place, "mode %s is not %s", shown(value, text), mode_names(names));
 }
 
 /* What the mode makes of tiles, bands and rows, with the place where it stands. */
@@ -166,13 +164,13 @@ static enum rfx_status read_stage(struct reader *r, size_t s, json_t *stage) {
     struct rfx_stage_spec *spec = &r->file->stages[s];
     (void)snprintf(place, sizeof place, "stages[%d]", (int)s);
     if (!json_is_object(stage)) return refuse(r, place, "%s is no stage", shown(stage, text));
-    *spec = (struct rfx_stage_spec){.tiles_y = 1, .tiles_x = 1};
+    *spec = (struct rfx_stage_spec){.parts_y = 1, .parts_x = 1};
     spec->targets = r->file->targets + r->n_targets;
     const json_t *targets = json_object_get(stage, "targets");
     enum rfx_status status = check_keys(r, place, stage, keys);
     if (status == RFX_OK) status = read_mode(r, place, stage, &spec->mode);
     if (status == RFX_OK)
-        status = read_pair(r, place, stage, "tiles", &spec->tiles_y, &spec->tiles_x);
+        status = read_pair(r, place, stage, "tiles", &spec->parts_y, &spec->parts_x);
     if (status == RFX_OK)
         status = read_member(r, place, stage, "band_rows", 0, MAX_COUNT, &spec->band_rows);
     if (status == RFX_OK) status = read_flag(r, place, stage, "tight", &spec->tight);
@@ -307,7 +305,7 @@ void rfx_plan_file_free(struct rfx_plan_file *file) {
 void rfx_plan_file_apply(const struct rfx_plan_file *file, struct rfx_plan_request *request) {
     request->stages = file->stages;
     request->n_stages = file->n_stages;
-    request->weights_by_stage = file->weights_by_stage;
+    request->asked.weights_by_stage = file->weights_by_stage;
     request->no_inplace = !file->in_place;
     if (file->threads != 0) request->threads = file->threads;
 }
@@ -318,9 +316,9 @@ static json_t *stage_json(const struct rfx_plan *plan, const struct rfx_stage *s
         if (stage->places[i] > RFX_PLACE_LOCAL)
             (void)json_array_append_new(targets, json_string(plan->graph->nodes[i].name));
     return json_pack(
-        "{s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode", rfx_stage_mode_name(stage->mode), "targets",
-        targets, "tiles", (json_int_t)stage->tiles_y, (json_int_t)stage->tiles_x, "band_rows",
-        (json_int_t)stage->band_rows, "tight", stage->tight, "row_by_row", stage->row_by_row);
+        "{s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode", stage->spec.mode->name, "targets",
+        targets, "tiles", (json_int_t)stage->spec.parts_y, (json_int_t)stage->spec.parts_x, "band_rows",
+        (json_int_t)stage->spec.band_rows, "tight", stage->spec.tight, "row_by_row", stage->spec.row_by_row);
 }
 
 static json_t *plan_json(const struct rfx_plan *plan, const char *model) {
@@ -339,7 +337,7 @@ static json_t *plan_json(const struct rfx_plan *plan, const char *model) {
     return json_pack("{s:i, s:s, s:s, s:[I, I], s:i, s:b, s:b, s:o, s:o}", "schema",
                      RFX_PLAN_FILE_SCHEMA, "kind", kind_name, "model", model, "size",
                      (json_int_t)input->h, (json_int_t)input->w, "threads", plan->threads,
-                     "weights_by_stage", plan->weights_by_stage, "in_place", plan->in_place,
+                     "weights_by_stage", rfx_plan_loads_by_stage(plan), "in_place", plan->in_place,
                      "stages", stages, "predicted", predicted);
 }
 

@@ -49,7 +49,4 @@ void rfx_plan_file_apply(const struct rfx_plan_file *file, struct rfx_plan_reque
 /* The plan as the text of a file, to be released with rfx_memory_release(plan->mem). */
 RFX_NODISCARD enum rfx_status rfx_plan_file_text(const struct rfx_plan *plan, const char *model,
                                                  char **text, struct rfx_error *err);
-
-/* "whole", "tiled" or "streamed". */
-const char *rfx_stage_mode_name(enum rfx_stage_mode mode);
 #endif

@@ -1,17 +1,15 @@
 /* The tensor usage records of a candidate plan.
  *
- * Time has n_nodes + 1 steps per stage. In a whole stage node i is made in step i; in a tiled one
- * too, for every tile anew, so that what lives longer than a tile lives for the whole stage; rings
- * of a stream live for the whole stage, rows that end with the step that made them only from their
- * node to its last reader. A result may take over the bytes of an input that dies (in place); in a
- * stage that runs row by row it may slide over them. */
+ * Time has n_nodes + 1 steps per stage. Where a mode visits its nodes once, node i is made in step
+ * i; else for every part anew, so that what lives longer than a part lives for the whole stage;
+ * buffers that last (rings) live for the whole stage, rows that end with the step that made them
+ * only from their node to its last reader. How many rows a buffer has is the mode's word
+ * (modes/mode.h). A result may take over the bytes of an input that dies (in place); in a stage
+ * that runs row by row it may slide over them. */
 #include "layers/checked.h"
-#include "layers/conv.h"
 #include "layers/op.h"
 #include "tiler/placement_rows.h"
 #include "tiler/plan_build.h"
-
-#define STEP_PARTS 32 /* a map is made in about this many steps where it runs row by row */
 
 int rfx_plan_count_steps(const struct rfx_graph *graph, int n_stages) {
     return n_stages * (graph->n_nodes + 1);
@@ -20,23 +18,24 @@ int rfx_plan_count_steps(const struct rfx_graph *graph, int n_stages) {
 struct lister {
     struct rfx_plan_context *context;
     const struct rfx_graph *graph;
-    const struct rfx_plan_candidate *candidate;
+    const struct rfx_stage_shape *shapes;
+    int n_stages;
     int stage;
-    const struct rfx_stage_choice *choice; /* of the stage */
-    int begin, end;                        /* first and last step of the stage */
+    const struct rfx_stage_shape *shape; /* of the stage */
+    int begin, end;                      /* first and last step of the stage */
 };
 
-static bool is_whole(const struct lister *l) {
-    return l->choice->spec.mode == RFX_STAGE_WHOLE;
+static bool is_once(const struct lister *l) {
+    return l->shape->spec.mode->once;
 }
 
 static bool is_computed(const struct lister *l, int node) {
-    return rfx_place_is_computed(l->choice->places[node]);
+    return rfx_place_is_computed(l->shape->places[node]);
 }
 
 static void enter_stage(struct lister *l, int stage) {
     l->stage = stage;
-    l->choice = &l->candidate->stages[stage];
+    l->shape = &l->shapes[stage];
     l->begin = rfx_plan_count_steps(l->graph, stage);
     l->end = l->begin + l->graph->n_nodes;
 }
@@ -56,15 +55,15 @@ static void find_stored_lasts(struct lister *l) {
     const struct rfx_graph *graph = l->graph;
     int *last = l->context->stored_last;
     for (int i = 0; i < graph->n_nodes; i++) last[i] = 0;
-    for (int s = 0; s < l->candidate->n_stages; s++) {
+    for (int s = 0; s < l->n_stages; s++) {
         enter_stage(l, s);
         for (int i = 0; i < graph->n_nodes; i++) {
             if (!is_computed(l, i)) continue;
-            int step = is_whole(l) ? l->begin + i : l->end;
+            int step = is_once(l) ? l->begin + i : l->end;
             if (step > last[i]) last[i] = step;
             for (int k = 0; k < graph->nodes[i].n_in; k++) {
                 int in = graph->nodes[i].in[k];
-                if (l->choice->places[in] != RFX_PLACE_LOCAL && step > last[in]) last[in] = step;
+                if (l->shape->places[in] != RFX_PLACE_LOCAL && step > last[in]) last[in] = step;
             }
         }
     }
@@ -87,26 +86,28 @@ static void find_readers(const struct lister *l) {
     }
 }
 
-/* Whether a node's new rows and those that outlive their step lie apart. */
-static bool is_tight(const struct lister *l, int node) {
-    enum rfx_node_place place = l->choice->places[node];
-    bool local = rfx_place_is_local(place);
-    return local && l->choice->spec.tight && !l->choice->rings[node].transient;
+bool rfx_stage_has_fresh(const struct rfx_stage_shape *shape, int node) {
+    return shape->spec.tight && rfx_place_is_local(shape->places[node]) &&
+           shape->rows[node].lasting;
+}
+
+int64_t rfx_stage_buffer_rows(const struct rfx_stage_shape *shape, int node) {
+    const struct rfx_node_rows *rows = &shape->rows[node];
+    return rfx_stage_has_fresh(shape, node) ? rows->kept : rows->most;
+}
+
+/* Bytes of so many rows of a node as wide as the stage's parts. */
+static size_t rows_bytes(const struct lister *l, int node, int64_t rows) {
+    const struct rfx_tensor *out = &l->graph->nodes[node].out;
+    int64_t cols = l->shape->cols != NULL ? l->shape->cols[node].max : out->w;
+    return rfx_tensor_pixel_bytes(out, rows * cols);
 }
 
 /* Bytes of what a stage has at hand of a node that it does not store. */
 static size_t local_bytes(const struct lister *l, int node) {
-    const struct rfx_stage_choice *choice = l->choice;
-    const struct rfx_tensor *out = &l->graph->nodes[node].out;
-    int64_t elems = out->elems;
-    if (choice->places[node] == RFX_PLACE_REDUCED)
+    if (l->shape->places[node] == RFX_PLACE_REDUCED)
         return rfx_node_reduction(&l->graph->nodes[node])->state_bytes(&l->graph->nodes[node]);
-    int64_t cols = choice->cols != NULL ? choice->cols[node].max : out->w;
-    if (choice->spec.mode == RFX_STAGE_TILED) elems = choice->rows[node].max * cols * out->c;
-    if (choice->spec.mode == RFX_STAGE_STREAMED)
-        elems = (is_tight(l, node) ? choice->rings[node].kept : choice->rings[node].rows) * cols *
-                out->c;
-    return (size_t)elems * sizeof(float);
+    return rows_bytes(l, node, rfx_stage_buffer_rows(l->shape, node));
 }
 
 /* Per node: the record of what this stage has at hand. */
@@ -116,7 +117,7 @@ static int *local_record(const struct lister *l) {
 
 /* The record that holds a node's tensor in this stage. */
 static int record_of(const struct lister *l, int node) {
-    enum rfx_node_place place = l->choice->places[node];
+    enum rfx_node_place place = l->shape->places[node];
     if (place == RFX_PLACE_NONE) return -1; /* a constant */
     if (place == RFX_PLACE_READ && l->context->by_caller[node]) return -1;
     bool local = rfx_place_is_local(place);
@@ -138,71 +139,71 @@ static bool may_take(const struct lister *l, int node, int record) {
 /* The record of an input whose bytes the node's result may take over, or -1. */
 static int taken_over(const struct lister *l, int node) {
     const struct rfx_node *n = &l->graph->nodes[node];
-    const struct rfx_op_def *def = rfx_op_def(n->op);
-    bool tiled = l->choice->spec.mode == RFX_STAGE_TILED;
-    bool possible = is_whole(l) || (tiled && l->choice->places[node] == RFX_PLACE_LOCAL);
-    if (!possible || def->in_place == NULL || l->context->request->no_inplace) return -1;
+    enum rfx_take_over rule = l->shape->spec.mode->take_over;
+    bool local = l->shape->places[node] == RFX_PLACE_LOCAL;
+    bool possible = rule == RFX_TAKE_ANY || (rule == RFX_TAKE_SAME_PART && local);
+    if (!possible || rfx_op_def(n->op)->in_place == NULL || l->context->request->no_inplace)
+        return -1;
     for (int k = 0; k < n->n_in; k++) {
         int in = n->in[k];
         int record = record_of(l, in);
         if (record < 0 || !may_take(l, node, record)) continue;
-        bool alone = l->choice->places[in] == RFX_PLACE_LOCAL && l->context->n_readers[in] == 1;
-        if (is_whole(l) || alone) return record; /* of a tile both have the same part then */
+        bool alone = l->shape->places[in] == RFX_PLACE_LOCAL && l->context->n_readers[in] == 1;
+        if (rule == RFX_TAKE_ANY || alone) return record;
     }
     return -1;
 }
 
-static void list_node(const struct lister *l, int i) {
+static void list_stored(const struct lister *l, int i, int taken) {
     struct rfx_plan_context *c = l->context;
-    enum rfx_node_place place = l->choice->places[i];
-    bool stored = place == RFX_PLACE_STORED || place == RFX_PLACE_REDUCED;
-    bool lasting = l->choice->spec.mode == RFX_STAGE_STREAMED &&
-                   (place == RFX_PLACE_REDUCED || !l->choice->rings[i].transient);
-    int first = is_whole(l) ? l->begin + i : l->begin;
+    int first = is_once(l) ? l->begin + i : l->begin;
+    if (taken >= 0) {
+        c->records[taken].last = c->stored_last[i];
+        c->stored_record[i] = taken;
+    } else if (c->by_caller[i]) {
+        c->stored_record[i] = -1;
+    } else {
+        c->stored_record[i] = add_record(l, RFX_RECORD_STORED, i, first, c->stored_last[i],
+                                         rfx_node_out_bytes(&l->graph->nodes[i]));
+    }
+}
+
+static void list_local(const struct lister *l, int i, int taken) {
+    struct rfx_plan_context *c = l->context;
+    bool lasting = l->shape->rows[i].lasting;
+    int last = l->begin + c->last_reader[i];
+    if (taken >= 0) {
+        c->records[taken].last = last;
+        local_record(l)[i] = taken;
+        return;
+    }
+    if (rfx_stage_has_fresh(l->shape, i))
+        (void)add_record(l, RFX_RECORD_FRESH, i, l->begin + i, last,
+                         rows_bytes(l, i, l->shape->rows[i].fresh));
+    local_record(l)[i] = add_record(l, RFX_RECORD_LOCAL, i, lasting ? l->begin : l->begin + i,
+                                    lasting ? l->end : last, local_bytes(l, i));
+}
+
+static void list_node(const struct lister *l, int i) {
+    enum rfx_node_place place = l->shape->places[i];
     if (place == RFX_PLACE_REDUCED)
         local_record(l)[i] =
             add_record(l, RFX_RECORD_LOCAL, i, l->begin, l->end, local_bytes(l, i));
-    int taken = stored && c->by_caller[i] ? -1 : taken_over(l, i);
-    int last = stored ? c->stored_last[i] : l->begin + c->last_reader[i];
-    if (taken >= 0) {
-        c->records[taken].last = last;
-        *(stored ? &c->stored_record[i] : &local_record(l)[i]) = taken;
-        return;
-    }
-    if (stored && c->by_caller[i]) {
-        c->stored_record[i] = -1;
-        return;
-    }
-    if (stored) {
-        c->stored_record[i] = add_record(l, RFX_RECORD_STORED, i, first, last,
-                                         rfx_node_out_bytes(&l->graph->nodes[i]));
-        return;
-    }
-    if (l->choice->spec.mode == RFX_STAGE_STREAMED && is_tight(l, i)) {
-        int64_t cols = l->choice->cols != NULL ? l->choice->cols[i].max : l->graph->nodes[i].out.w;
-        int64_t elems = l->choice->rings[i].fresh * cols * l->graph->nodes[i].out.c;
-        (void)add_record(l, RFX_RECORD_FRESH, i, l->begin + i, l->begin + c->last_reader[i],
-                         (size_t)elems * sizeof(float));
-    }
-    first = lasting ? l->begin : l->begin + i;
-    last = lasting ? l->end : last;
-    local_record(l)[i] = add_record(l, RFX_RECORD_LOCAL, i, first, last, local_bytes(l, i));
+    bool stored = place == RFX_PLACE_STORED || place == RFX_PLACE_REDUCED;
+    int taken = stored && l->context->by_caller[i] ? -1 : taken_over(l, i);
+    if (stored)
+        list_stored(l, i, taken);
+    else
+        list_local(l, i, taken);
 }
 
-/* Packed constants of node i; those of constant nodes always stay. */
+/* Packed constants of node i, unless they are there for the whole run. */
 static void list_packed(const struct lister *l, int i) {
     size_t bytes = l->context->packed_bytes[i];
-    if (!l->candidate->weights_by_stage || bytes == 0) return;
-    int first = is_whole(l) ? l->begin + i : l->begin;
-    int last = is_whole(l) ? l->begin + i : l->end;
+    if (!l->shape->spec.weights_by_stage || bytes == 0 || l->context->resident[i]) return;
+    int first = is_once(l) ? l->begin + i : l->begin;
+    int last = is_once(l) ? l->begin + i : l->end;
     (void)add_record(l, RFX_RECORD_PACKED, i, first, last, bytes);
-}
-
-int64_t rfx_plan_step_rows(const struct rfx_graph *graph, int node) {
-    const struct rfx_node *n = &graph->nodes[node];
-    int64_t bh, bw;
-    rfx_conv_panel_shape(graph, n, &bh, &bw);
-    return rfx_ceil_div(rfx_ceil_div(n->out.h, STEP_PARTS), bh) * bh;
 }
 
 /* Which inputs die row by row while node i is made. */
@@ -211,8 +212,7 @@ static void list_slides(const struct lister *l, int i) {
     const struct rfx_node *n = &l->graph->nodes[i];
     int after = record_of(l, i);
     int step = l->begin + i;
-    if (!rfx_node_runs_by_rows(n) || after < 0) return;
-    if (c->records[after].first != step) return;
+    if (after < 0 || c->records[after].first != step) return;
     for (int k = 0; k < n->n_in; k++) {
         int before = record_of(l, n->in[k]);
         if (before < 0 || before == after || c->records[before].last != step) continue;
@@ -223,19 +223,23 @@ static void list_slides(const struct lister *l, int i) {
     }
 }
 
-void rfx_plan_list_records(struct rfx_plan_context *context,
-                           const struct rfx_plan_candidate *candidate) {
-    struct lister l = {.context = context, .graph = context->graph, .candidate = candidate};
+void rfx_plan_list_records(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                           int n_stages) {
+    struct lister l = {
+        .context = context, .graph = context->graph, .shapes = shapes, .n_stages = n_stages};
     context->n_records = context->n_slides = 0;
+    rfx_plan_find_resident(context, shapes, n_stages);
     find_stored_lasts(&l);
-    for (int s = 0; s < candidate->n_stages; s++) {
+    for (int s = 0; s < n_stages; s++) {
+        const struct rfx_stage_spec *spec = &shapes[s].spec;
         enter_stage(&l, s);
         find_readers(&l);
         for (int i = 0; i < l.graph->n_nodes; i++) {
             if (!is_computed(&l, i)) continue;
             list_packed(&l, i);
             list_node(&l, i);
-            if (is_whole(&l) && l.choice->spec.row_by_row) list_slides(&l, i);
+            if (spec->mode->step_rows != NULL && spec->mode->step_rows(l.graph, spec, i) > 0)
+                list_slides(&l, i);
         }
     }
 }

@@ -15,30 +15,13 @@ const char *rfx_plan_kind_name(enum rfx_plan_kind kind) {
     return names[kind];
 }
 
-static enum rfx_plan_kind kind_of(const struct rfx_candidate *c) {
-    if (c->strips > 1) return RFX_PLAN_STRIPS;
-    switch (c->skeleton.kind) {
-        case RFX_SKELETON_WHOLE:
-            return RFX_PLAN_UNTILED;
-        case RFX_SKELETON_TILES:
-            return c->tiles_y > 1 || c->tiles_x > 1 ? RFX_PLAN_TILES : RFX_PLAN_UNTILED;
-        case RFX_SKELETON_CUTS:
-            return RFX_PLAN_TWO_STREAMS;
-        case RFX_SKELETON_CHAIN:
-            return c->skeleton.passes > 0 ? RFX_PLAN_PASSES : RFX_PLAN_STREAMED;
-        case RFX_SKELETON_CUT:
-            break;
-    }
-    return RFX_PLAN_STREAMED;
-}
-
 /* Places the candidate and sums it up. */
 static enum rfx_status summarise(struct rfx_search *search, const struct rfx_candidate *c,
                                  struct rfx_plan_summary *summary, struct rfx_error *err) {
     struct rfx_plan *plan = NULL;
     enum rfx_status status = rfx_search_build(search, c, &plan, err);
     if (status != RFX_OK) return status;
-    *summary = (struct rfx_plan_summary){.kind = kind_of(c), .peak_bytes = plan->peak_bytes};
+    *summary = (struct rfx_plan_summary){.kind = c->kind, .peak_bytes = plan->peak_bytes};
     summary->macs = plan->macs;
     summary->cost = plan->cost;
     rfx_plan_describe(plan, summary->text, sizeof summary->text);
@@ -54,7 +37,7 @@ static enum rfx_status find_rival(struct rfx_search *search, enum rfx_plan_kind 
     int tries = 0;
     for (size_t i = 0; i < search->n_candidates && tries < MAX_TRIES; i++) {
         const struct rfx_candidate *c = &search->candidates[i];
-        if (kind_of(c) != kind) continue;
+        if (c->kind != kind) continue;
         if (least == NULL || c->bound < least->bound) least = c;
         if (c->bound > budget) continue;
         enum rfx_status status = summarise(search, c, &best, err);
@@ -78,7 +61,7 @@ static enum rfx_status find_front(struct rfx_search *search, unsigned kinds,
     for (size_t i = 0; i < search->n_candidates; i++) {
         const struct rfx_candidate *c = &search->candidates[i];
         struct rfx_plan_summary summary;
-        if (c->bound >= best_bytes || (kinds >> kind_of(c) & 1U) == 0) continue;
+        if (c->bound >= best_bytes || (kinds >> c->kind & 1U) == 0) continue;
         enum rfx_status status = summarise(search, c, &summary, err);
         if (status != RFX_OK) return status;
         if (summary.peak_bytes >= best_bytes) continue;

@@ -8,17 +8,8 @@
 #ifndef RFX_TILER_PLAN_SURVEY_H
 #define RFX_TILER_PLAN_SURVEY_H
 
+#include "tiler/modes/trial.h"
 #include "tiler/plan.h"
-
-enum rfx_plan_kind {
-    RFX_PLAN_UNTILED,
-    RFX_PLAN_STREAMED,    /* the network, or up to a cut, by rows */
-    RFX_PLAN_TWO_STREAMS, /* two streams one after the other */
-    RFX_PLAN_STRIPS,      /* streams in column strips */
-    RFX_PLAN_PASSES,      /* the image again after global operations */
-    RFX_PLAN_TILES,       /* one cut, tiles before it: the paper's */
-    RFX_PLAN_KIND_COUNT
-};
 
 /* "untiled", "streamed", "two streams", "strips", "passes", "tiles". */
 const char *rfx_plan_kind_name(enum rfx_plan_kind kind);

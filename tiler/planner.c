@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tiler/modes/modes.h"
 #include "tiler/planner_search.h"
 
 #define MIB ((size_t)1 << 20)
-#define DEFAULT_TILES 4
 
 size_t rfx_plan_reserve_bytes(int threads) {
     return 8 * MIB + (size_t)threads * 3 * MIB / 2;
@@ -99,19 +99,20 @@ static enum rfx_status check_request(const struct rfx_graph *graph,
     if (request->threads < 1)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "threads is %d, at least 1 is needed",
                         request->threads);
-    bool strips = request->band_rows > 0 && request->tiles_y <= 1 && request->tiles_x >= 1;
-    bool tiles = request->tiles_y != 0 || request->tiles_x != 0;
-    if (tiles && !strips && (request->tiles_y < 1 || request->tiles_x < 1))
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "tiles %lldx%lld: both must be positive",
-                        (long long)request->tiles_y, (long long)request->tiles_x);
-    if (request->untiled && (tiles || request->split != NULL || request->band_rows != 0))
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "untiled contradicts a grid of tiles, bands of rows or a split");
-    if (request->band_rows < 0 || (request->band_rows > 0 && tiles && !strips))
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "bands of %lld rows: a positive number, and beside them strips (1 x N) "
-                        "but no rows of tiles",
-                        (long long)request->band_rows);
+    const struct rfx_stage_spec *asked = &request->asked;
+    if (asked->mode != NULL && request->stages == NULL) {
+        enum rfx_status status = rfx_stage_check(&(struct rfx_stage_spec){.mode = asked->mode,
+                                                                          .parts_y = asked->parts_y,
+                                                                          .parts_x = asked->parts_x,
+                                                                          .band_rows =
+                                                                              asked->band_rows},
+                                                 err);
+        if (status != RFX_OK) return status;
+        if (!asked->mode->local && request->split != NULL)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "%s contradicts a split: it makes all that is left",
+                            asked->mode->a_mode);
+    }
     const struct rfx_tensor *input = &graph->nodes[graph->input].out;
     const struct rfx_source_traits *s = &request->source;
     if (s->h != input->h || s->w != input->w || s->c != input->c)
@@ -123,12 +124,15 @@ static enum rfx_status check_request(const struct rfx_graph *graph,
     return RFX_OK;
 }
 
-/* The request with a default grid where a split was named without tiles or budget. */
+/* The request with a default way where a split was named without one and without a budget. */
 static struct rfx_plan_request complete_request(const struct rfx_plan_request *request) {
     struct rfx_plan_request r = *request;
-    if (r.split != NULL && r.tiles_y == 0 && r.tiles_x == 0 && r.memory_bytes == 0 &&
-        r.band_rows == 0)
-        r.tiles_y = r.tiles_x = DEFAULT_TILES;
+    struct rfx_stage_spec cut = rfx_ask_cut();
+    if (r.split == NULL || r.asked.mode != NULL || r.memory_bytes != 0) return r;
+    r.asked.mode = cut.mode;
+    r.asked.parts_y = cut.parts_y;
+    r.asked.parts_x = cut.parts_x;
+    r.asked.band_rows = cut.band_rows;
     return r;
 }
 
@@ -197,7 +201,7 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
     if (status != RFX_OK) return status;
     status = rfx_search_init(&search, graph, &request, err);
     bool by_size = request.memory_bytes == 0 && request.split == NULL &&
-                   (request.tiles_y > 0 || request.band_rows > 0);
+                   request.asked.mode != NULL && request.asked.mode->local;
     if (status == RFX_OK && request.stages != NULL)
         status = rfx_search_build_given(&search, &least, err);
     else if (status == RFX_OK)
@@ -208,8 +212,6 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
         least = NULL;
     }
     if (status == RFX_OK && fitting == NULL) status = fail_budget(&request, least, err);
-    if (fitting != NULL) fitting->in_place = !request.no_inplace;
-    if (least != NULL) least->in_place = !request.no_inplace;
     if (status == RFX_OK) *out = fitting;
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE)
         *smallest = least;

@@ -4,142 +4,148 @@
 #include <string.h>
 
 #include "layers/checked.h"
-#include "layers/reduction.h"
+#include "tiler/modes/modes.h"
 #include "tiler/splits.h"
 
 #define KNOWN_BYTES ((size_t)1 << 20) /* most that is kept of measured rings */
 #define LAST_CUTS 3   /* the last legal splits: streaming costs no MACs, so later is smaller */
 #define SPREAD_CUTS 4 /* and some spread over the others */
 #define MAX_CUTS (LAST_CUTS + SPREAD_CUTS)
-#define BANDS 7
-#define STRIP_COUNTS 11
+/* Packing constants again, in the time of MACs (docs/tradeoff_notes.md). */
+#define LOAD_MACS_PER_BYTE 100
 
-static const int64_t band_choices[BANDS] = {128, 64, 32, 16, 8, 4, 2}; /* image rows a step */
-/* Predicted time per MAC in percent of an untiled run's: short bands fill the matrix products of
- * deep layers badly (docs/benchmarks.md). */
-static const uint64_t band_costs[BANDS] = {100, 102, 108, 118, 135, 160, 200};
-static const int64_t strip_choices[STRIP_COUNTS] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48};
-static const int64_t one_strip = 1;
-#define ROWS_COST 3            /* percent, for whole stages that run row by row */
-#define TIGHT_COST 10          /* percent, for copying rows to their rings */
-#define LOAD_MACS_PER_BYTE 100 /* packing constants again, in the time of MACs */
-
-/* Asks for less than one tile per position. */
-static int64_t at_most_extent(const struct rfx_search *search, const struct rfx_stage_spec *spec,
-                              enum rfx_axis axis, int64_t tiles) {
-    const struct rfx_graph *graph = search->context.graph;
-    int64_t extent = 1;
-    for (int t = 0; t < spec->n_targets; t++) {
-        int node = spec->targets[t];
-        if (rfx_node_reduction(&graph->nodes[node]) != NULL) node = graph->nodes[node].in[0];
-        extent = rfx_max_i64(extent, rfx_node_extent(&graph->nodes[node], axis));
-    }
-    return rfx_max_i64(1, rfx_min_i64(tiles, extent));
+static bool is_same_skeleton(const struct rfx_skeleton *a, const struct rfx_skeleton *b) {
+    return a->kind == b->kind && a->cut == b->cut && a->second == b->second &&
+           a->passes == b->passes;
 }
 
-static struct rfx_known_rings *find_rings(const struct rfx_search *search, int s,
-                                          int64_t band_rows) {
+static const struct rfx_known_rows *find_rows(const struct rfx_search *search, int s) {
+    const struct rfx_stage_spec *spec = &search->specs[s];
     for (int i = 0; search->skeleton != NULL && i < search->n_known; i++) {
-        struct rfx_known_rings *known = &search->known[i];
-        const struct rfx_skeleton *a = &known->skeleton;
-        const struct rfx_skeleton *b = search->skeleton;
-        if (known->stage == s && known->band_rows == band_rows && a->kind == b->kind &&
-            a->cut == b->cut && a->second == b->second && a->passes == b->passes)
+        const struct rfx_known_rows *known = &search->known[i];
+        if (known->stage == s && known->mode == spec->mode &&
+            known->band_rows == spec->band_rows && known->parts_y == spec->parts_y &&
+            is_same_skeleton(&known->skeleton, search->skeleton))
             return known;
     }
     return NULL;
 }
 
-/* Keeps rings for the next time, as long as that takes little memory. */
-static void keep_rings(struct rfx_search *search, int s, const struct rfx_stream_ring *rings) {
-    size_t bytes = (size_t)search->context.graph->n_nodes * sizeof *rings;
+/* Keeps measured rows for the next time, as long as that takes little memory. Only rows in bands
+ * are worth it: a walk through a stream takes long. */
+static void keep_rows(struct rfx_search *search, int s, const struct rfx_node_rows *rows,
+                      int64_t overlap_rows) {
+    const struct rfx_stage_spec *spec = &search->specs[s];
+    size_t bytes = (size_t)search->context.graph->n_nodes * sizeof *rows;
     size_t kept = (size_t)search->n_known * bytes;
     if (search->skeleton == NULL || search->n_known == RFX_SEARCH_MAX_KNOWN) return;
-    if (kept + bytes > KNOWN_BYTES) return;
-    struct rfx_known_rings known = {*search->skeleton, s, search->specs[s].band_rows, NULL};
-    known.rings = rfx_memory_alloc(search->context.graph->mem, bytes);
-    if (known.rings == NULL) return; /* measured again then */
-    memcpy(known.rings, rings, bytes);
+    if (spec->band_rows == 0 || kept + bytes > KNOWN_BYTES) return;
+    struct rfx_known_rows known = {
+        .skeleton = *search->skeleton,
+        .mode = spec->mode,
+        .stage = s,
+        .band_rows = spec->band_rows,
+        .parts_y = spec->parts_y,
+        .overlap_rows = overlap_rows,
+        .rows = rfx_memory_alloc(search->context.graph->mem, bytes),
+    };
+    if (known.rows == NULL) return; /* measured again then */
+    memcpy(known.rows, rows, bytes);
     search->known[search->n_known++] = known;
 }
 
-static void measure_rings(struct rfx_search *search, int s, const enum rfx_node_place *places,
-                          struct rfx_stream_ring *rings) {
+static void measure_rows(struct rfx_search *search, int s) {
     const struct rfx_graph *graph = search->context.graph;
-    int64_t band_rows = search->specs[s].band_rows;
-    const struct rfx_known_rings *known = find_rings(search, s, band_rows);
+    size_t at = (size_t)s * (size_t)graph->n_nodes;
+    struct rfx_stage_shape *shape = &search->shapes[s];
+    const struct rfx_known_rows *known = find_rows(search, s);
+    shape->rows = search->rows + at;
     if (known != NULL) {
-        memcpy(rings, known->rings, (size_t)graph->n_nodes * sizeof *rings);
+        memcpy(search->rows + at, known->rows, (size_t)graph->n_nodes * sizeof *known->rows);
+        shape->overlap_rows = known->overlap_rows;
         return;
     }
-    rfx_stream_measure(graph, places, band_rows, search->done, rings);
-    keep_rings(search, s, rings);
+    struct rfx_mode_measure measure = {graph, shape->places, &search->specs[s], search->done,
+                                       search->regions};
+    shape->spec.mode->measure(&measure, search->rows + at, &shape->overlap_rows);
+    keep_rows(search, s, shape->rows, shape->overlap_rows);
+}
+
+/* Columns of a stage whose number of parts across is settled. Before a single cut they are kept:
+ * grids come back to them for every number of rows. */
+static void measure_cols(struct rfx_search *search, int s) {
+    const struct rfx_graph *graph = search->context.graph;
+    size_t n = (size_t)graph->n_nodes;
+    struct rfx_stage_shape *shape = &search->shapes[s];
+    struct rfx_known_cols *known = &search->known_cols;
+    struct rfx_tile_extent *cols = search->cols + (size_t)s * n;
+    int64_t parts = shape->spec.parts_x;
+    shape->cols = NULL;
+    if (!rfx_stage_cuts_cols(&shape->spec)) return;
+    for (int i = 0; s == 0 && i < known->n; i++)
+        if (known->counts[i] == parts) shape->cols = known->extents + (size_t)i * n;
+    if (shape->cols != NULL) return;
+    if (s == 0 && search->skeleton != NULL && known->n < RFX_TILING_MAX_COUNTS) {
+        cols = known->extents + (size_t)known->n * n;
+        known->counts[known->n++] = parts;
+    }
+    rfx_stage_extents(graph, shape->places, RFX_AXIS_COLS, parts, search->regions, cols);
+    shape->cols = cols;
 }
 
 /* Geometry of stage s of the candidate at hand, from its specification. */
 static enum rfx_status measure_stage(struct rfx_search *search, int s, struct rfx_error *err) {
     const struct rfx_graph *graph = search->context.graph;
-    size_t at = (size_t)s * (size_t)graph->n_nodes;
-    struct rfx_stage_choice *choice = &search->choices[s];
-    struct rfx_stage_spec *spec = &search->specs[s];
-    struct rfx_tile_overlap overlap = {0};
     const struct rfx_plan_request *request = search->context.request;
+    enum rfx_node_place *places = search->places + (size_t)s * (size_t)graph->n_nodes;
+    struct rfx_stage_spec *spec = &search->specs[s];
     bool emit = request->emit_outputs && !request->outputs_by_caller;
-    enum rfx_status status =
-        rfx_stage_places(graph, spec, emit, search->stored, search->places + at, err);
+    enum rfx_status status = rfx_stage_places(graph, spec, emit, search->stored, places, err);
     if (status != RFX_OK) return status;
-    spec->tiles_x = at_most_extent(search, spec, RFX_AXIS_COLS, spec->tiles_x);
-    spec->tiles_y = at_most_extent(search, spec, RFX_AXIS_ROWS, spec->tiles_y);
-    *choice = (struct rfx_stage_choice){.spec = *spec, .places = search->places + at};
-    if (spec->mode == RFX_STAGE_TILED) {
-        rfx_stage_extents(graph, choice->places, RFX_AXIS_ROWS, spec->tiles_y, search->regions,
-                          search->rows + at, &overlap);
-        choice->rows = search->rows + at;
-        choice->overlap_rows = overlap.max_overlap;
-    }
-    if (spec->mode == RFX_STAGE_TILED || spec->tiles_x > 1) {
-        rfx_stage_extents(graph, choice->places, RFX_AXIS_COLS, spec->tiles_x, search->regions,
-                          search->cols + at, &overlap);
-        choice->cols = search->cols + at;
-    }
-    if (spec->mode == RFX_STAGE_STREAMED) {
-        measure_rings(search, s, choice->places, search->rings + at);
-        choice->rings = search->rings + at;
-    }
+    rfx_stage_limit_parts(graph, spec);
+    search->shapes[s] = (struct rfx_stage_shape){.spec = *spec, .places = places};
+    measure_rows(search, s);
+    measure_cols(search, s);
     return RFX_OK;
 }
 
-static struct rfx_plan_candidate as_candidate(const struct rfx_search *search, int n_stages,
-                                              const struct rfx_candidate *c) {
-    struct rfx_plan_candidate made = {search->choices, n_stages, c->weights_by_stage};
-    return made;
-}
-
 /* Before the first stage nothing is stored but what the caller has. */
-static void begin_stages(struct rfx_search *search) {
+static void begin_stages(struct rfx_search *search, const struct rfx_candidate *c) {
     const struct rfx_graph *graph = search->context.graph;
+    struct rfx_known_cols *cols = &search->known_cols;
     memset(search->stored, 0, (size_t)graph->n_nodes * sizeof *search->stored);
     if (graph->input >= 0) search->stored[graph->input] = search->context.by_caller[graph->input];
+    search->skeleton = c != NULL ? &c->skeleton : NULL;
+    if (c == NULL || cols->mode != c->way.mode || !is_same_skeleton(&cols->skeleton, &c->skeleton))
+        cols->n = 0; /* they are another stage's */
+    if (c == NULL) return;
+    cols->mode = c->way.mode;
+    cols->skeleton = c->skeleton;
+}
+
+/* Gives a stage the numbers and flags of a way that its mode knows. */
+static void set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_spec *way) {
+    spec->tight = way->tight && (spec->mode->knows & RFX_KNOWS_TIGHT) != 0;
+    spec->row_by_row = way->row_by_row && (spec->mode->knows & RFX_KNOWS_ROW_BY_ROW) != 0;
+    spec->weights_by_stage = way->weights_by_stage;
 }
 
 /* Fills the stages of a candidate and their geometry. */
 static enum rfx_status lay_out(struct rfx_search *search, const struct rfx_candidate *c,
                                int *n_stages, struct rfx_error *err) {
-    int n = rfx_skeleton_stages(&search->levels, &c->skeleton, search->specs, search->targets);
-    begin_stages(search);
-    search->skeleton = &c->skeleton;
+    const struct rfx_stage_spec *way = &c->way;
+    int n = rfx_skeleton_stages(&search->levels, &c->skeleton, search->rest, search->specs,
+                                search->targets);
+    begin_stages(search, c);
     for (int s = 0; s < n; s++) {
         struct rfx_stage_spec *spec = &search->specs[s];
-        if (spec->mode == RFX_STAGE_STREAMED) {
-            spec->band_rows = c->band_rows;
-            spec->tiles_x = c->strips;
-            spec->tight = c->tight;
+        if (spec->mode == NULL) {
+            spec->mode = way->mode;
+            spec->parts_y = way->parts_y;
+            spec->parts_x = way->parts_x;
+            spec->band_rows = way->band_rows;
         }
-        if (spec->mode == RFX_STAGE_TILED) {
-            spec->tiles_y = c->tiles_y;
-            spec->tiles_x = c->tiles_x;
-        }
-        spec->row_by_row = spec->mode == RFX_STAGE_WHOLE && c->row_by_row;
+        set_flags(spec, way);
         enum rfx_status status = measure_stage(search, s, err);
         if (status != RFX_OK) return status;
     }
@@ -147,14 +153,25 @@ static enum rfx_status lay_out(struct rfx_search *search, const struct rfx_candi
     return RFX_OK;
 }
 
-static uint64_t predicted_cost(const struct rfx_search *search, const struct rfx_candidate *c) {
+/* The modes' own percents, the most of each mode's stages, on all MACs; and loading constants. */
+static uint64_t predicted_cost(const struct rfx_search *search, int n_stages, uint64_t macs) {
     uint64_t percent = 100;
-    for (int b = 0; b < BANDS && c->band_rows > 0; b++)
-        if (c->band_rows <= band_choices[b]) percent = band_costs[b];
-    if (c->row_by_row) percent += ROWS_COST;
-    if (c->tight) percent += TIGHT_COST;
-    uint64_t cost = c->macs / 100 * percent;
-    if (c->weights_by_stage) cost += (uint64_t)search->context.weights_bytes * LOAD_MACS_PER_BYTE;
+    bool loads = false;
+    for (int s = 0; s < n_stages; s++) {
+        const struct rfx_mode *mode = search->shapes[s].spec.mode;
+        int most = 0;
+        bool first = true; /* of its mode */
+        for (int t = 0; t < n_stages && mode->extra_percent != NULL; t++) {
+            if (search->shapes[t].spec.mode != mode) continue;
+            int extra = mode->extra_percent(&search->shapes[t].spec);
+            first = first && t >= s;
+            if (extra > most) most = extra;
+        }
+        if (first) percent += (uint64_t)most;
+        loads = loads || search->shapes[s].spec.weights_by_stage;
+    }
+    uint64_t cost = macs / 100 * percent;
+    if (loads) cost += (uint64_t)search->context.weights_bytes * LOAD_MACS_PER_BYTE;
     return cost;
 }
 
@@ -190,24 +207,23 @@ static const struct way ways[] = {
 /* Whether a way is what was asked for, or more where a budget may need it. */
 static bool is_open_way(const struct rfx_plan_request *request, const struct rfx_candidate *c,
                         const struct way *way) {
-    bool streamed = c->band_rows != 0;
-    bool coarse = c->skeleton.kind == RFX_SKELETON_TILES || c->strips > 1;
-    if (way->tight && !streamed) return false;
-    bool more = (way->tight && !request->tight) || (way->row_by_row && !request->row_by_row) ||
-                (way->weights_by_stage && !request->weights_by_stage);
-    bool less = (streamed && request->tight && !way->tight) ||
-                (request->row_by_row && !way->row_by_row) ||
-                (request->weights_by_stage && !way->weights_by_stage);
+    const struct rfx_stage_spec *asked = &request->asked;
+    bool tight = c->way.mode != NULL && (c->way.mode->knows & RFX_KNOWS_TIGHT) != 0;
+    bool coarse = c->way.parts_x > 1 || c->skeleton.kind == RFX_SKELETON_MAP;
+    if (way->tight && !tight) return false;
+    bool more = (way->tight && !asked->tight) || (way->row_by_row && !asked->row_by_row) ||
+                (way->weights_by_stage && !asked->weights_by_stage);
+    bool less = (tight && asked->tight && !way->tight) || (asked->row_by_row && !way->row_by_row) ||
+                (asked->weights_by_stage && !way->weights_by_stage);
     if (less || (more && request->memory_bytes == 0)) return false;
     return !more || !coarse || way->coarse;
 }
 
-/* What whole and tiled stages need in any way, given the bound of the plain one: sliding saves at
+/* What stages without rings need in any way, given the bound of the plain one: sliding saves at
  * most the smaller of what dies and what is made, so at most half of what is alive. */
-static size_t least_of_ways(const struct rfx_search *search, const struct rfx_candidate *plain,
-                            const struct rfx_plan_candidate *candidate) {
-    size_t fixed = rfx_plan_fixed_bytes(&search->context, candidate);
-    return fixed - search->context.weights_bytes + (plain->bound - fixed) / 2;
+static size_t least_of_ways(struct rfx_search *search, size_t plain_bound, int n_stages) {
+    size_t fixed = rfx_plan_fixed_bytes(&search->context, search->shapes, n_stages);
+    return fixed - search->context.weights_bytes + (plain_bound - fixed) / 2;
 }
 
 static bool is_of_interest(const struct rfx_search *search, size_t bound) {
@@ -217,26 +233,20 @@ static bool is_of_interest(const struct rfx_search *search, size_t bound) {
 /* Adds the candidate whose stages are laid out, in every way that is open. */
 static enum rfx_status add_laid_out(struct rfx_search *search, struct rfx_candidate c, int n_stages,
                                     struct rfx_error *err) {
-    struct rfx_plan_candidate candidate = as_candidate(search, n_stages, &c);
-    c.macs = rfx_plan_count_macs(&search->context, &candidate);
+    c.macs = rfx_plan_count_macs(&search->context, search->shapes, n_stages);
     size_t least = 0;
     if (c.macs >= search->macs_limit) return RFX_OK;
     for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
         if (!is_open_way(search->context.request, &c, &ways[w])) continue;
         if (!is_of_interest(search, least)) break;
-        c.tight = ways[w].tight;
-        c.row_by_row = ways[w].row_by_row;
-        c.weights_by_stage = ways[w].weights_by_stage;
-        for (int s = 0; s < n_stages; s++) {
-            struct rfx_stage_spec *spec = &search->choices[s].spec;
-            spec->row_by_row = spec->mode == RFX_STAGE_WHOLE && c.row_by_row;
-            spec->tight = spec->mode == RFX_STAGE_STREAMED && c.tight;
-        }
-        candidate.weights_by_stage = c.weights_by_stage;
-        c.cost = predicted_cost(search, &c);
-        c.bound = rfx_plan_bound(&search->context, &candidate);
-        bool plain = !c.row_by_row && !c.weights_by_stage && c.band_rows == 0;
-        if (plain) least = least_of_ways(search, &c, &candidate);
+        c.way.tight = ways[w].tight;
+        c.way.row_by_row = ways[w].row_by_row;
+        c.way.weights_by_stage = ways[w].weights_by_stage;
+        for (int s = 0; s < n_stages; s++) set_flags(&search->shapes[s].spec, &c.way);
+        c.cost = predicted_cost(search, n_stages, c.macs);
+        c.bound = rfx_plan_bound(&search->context, search->shapes, n_stages);
+        bool plain = !c.way.row_by_row && !c.way.weights_by_stage && c.way.band_rows == 0;
+        if (plain) least = least_of_ways(search, c.bound, n_stages);
         if (!is_of_interest(search, c.bound)) continue;
         enum rfx_status status = push(search, &c, err);
         if (status != RFX_OK) return status;
@@ -244,47 +254,18 @@ static enum rfx_status add_laid_out(struct rfx_search *search, struct rfx_candid
     return RFX_OK;
 }
 
-static enum rfx_status add(struct rfx_search *search, struct rfx_candidate c,
-                           struct rfx_error *err) {
-    int n_stages;
-    enum rfx_status status = lay_out(search, &c, &n_stages, err);
-    return status == RFX_OK ? add_laid_out(search, c, n_stages, err) : status;
-}
-
-/* The candidate laid out, again in another number of strips: rings do not depend on it. */
-static enum rfx_status add_in_strips(struct rfx_search *search, struct rfx_candidate c,
-                                     int64_t strips, int n_stages, struct rfx_error *err) {
-    const struct rfx_graph *graph = search->context.graph;
-    struct rfx_tile_overlap overlap;
-    c.strips = strips;
+/* The candidate laid out, again in another number of parts across: rows do not depend on it. */
+static enum rfx_status add_across(struct rfx_search *search, struct rfx_candidate c, int64_t parts,
+                                  int n_stages, struct rfx_error *err) {
+    c.way.parts_x = parts;
     for (int s = 0; s < n_stages; s++) {
-        struct rfx_stage_choice *choice = &search->choices[s];
-        if (choice->spec.mode != RFX_STAGE_STREAMED) continue;
-        struct rfx_tile_extent *cols = search->cols + (size_t)s * (size_t)graph->n_nodes;
-        choice->spec.tiles_x = at_most_extent(search, &choice->spec, RFX_AXIS_COLS, strips);
-        choice->cols = NULL;
-        if (choice->spec.tiles_x == 1) continue;
-        rfx_stage_extents(graph, choice->places, RFX_AXIS_COLS, choice->spec.tiles_x,
-                          search->regions, cols, &overlap);
-        choice->cols = cols;
+        struct rfx_stage_spec *spec = &search->shapes[s].spec;
+        if (spec->mode != c.way.mode || !spec->mode->local) continue;
+        spec->parts_x = parts;
+        rfx_stage_limit_parts(search->context.graph, spec);
+        measure_cols(search, s);
     }
     return add_laid_out(search, c, n_stages, err);
-}
-
-/* A streamed skeleton with all bands, in each of the numbers of strips. */
-static enum rfx_status add_bands(struct rfx_search *search, struct rfx_skeleton skeleton,
-                                 const int64_t *strips, int n_strips, struct rfx_error *err) {
-    int64_t asked = search->context.request->band_rows;
-    for (int b = 0; b < (asked > 0 ? 1 : BANDS); b++) {
-        struct rfx_candidate c = {.skeleton = skeleton, .strips = 1};
-        c.band_rows = asked > 0 ? asked : band_choices[b];
-        int n_stages;
-        enum rfx_status status = lay_out(search, &c, &n_stages, err);
-        for (int i = 0; status == RFX_OK && i < n_strips; i++)
-            status = add_in_strips(search, c, strips[i], n_stages, err);
-        if (status != RFX_OK) return status;
-    }
-    return RFX_OK;
 }
 
 /* The splits at which streams may end: the last ones, and some spread over the others. */
@@ -298,142 +279,125 @@ static int list_cuts(const struct rfx_search *search, int *cuts) {
     return n;
 }
 
-/* Streams in one part: the chain over all levels without second passes, and single cuts. */
-static enum rfx_status add_streams(struct rfx_search *search, const int64_t *strips, int n_strips,
-                                   struct rfx_error *err) {
-    const struct rfx_plan_request *request = search->context.request;
-    enum rfx_status status = RFX_OK;
-    int cuts[MAX_CUTS];
-    int n = list_cuts(search, cuts);
-    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN};
-    if (search->levels.n > 0 && request->split == NULL)
-        status = add_bands(search, chain, strips, n_strips, err);
-    for (int i = 0; status == RFX_OK && i < n; i++) {
-        struct rfx_skeleton cut = {.kind = RFX_SKELETON_CUT, .cut = cuts[i]};
-        status = add_bands(search, cut, strips, n_strips, err);
-    }
-    return status;
-}
-
-/* Two streams in a row, of all pairs of cuts; tall, middle and short bands. */
-static enum rfx_status add_two_parts(struct rfx_search *search, struct rfx_error *err) {
-    enum rfx_status status = RFX_OK;
-    int cuts[MAX_CUTS];
-    int n = list_cuts(search, cuts);
-    for (int i = 0; i < n; i++)
-        for (int j = i + 1; j < n; j++)
-            for (int b = 1; status == RFX_OK && b < BANDS; b += 2) {
-                struct rfx_candidate c = {
-                    .skeleton = {RFX_SKELETON_CUTS, cuts[i], cuts[j], 0},
-                    .strips = 1,
-                    .band_rows = band_choices[b],
-                };
-                status = add(search, c, err);
-            }
-    return status;
-}
-
-static enum rfx_status add_strips(struct rfx_search *search, struct rfx_error *err) {
-    int64_t asked = search->context.request->tiles_x;
-    if (asked > 0) return add_streams(search, &asked, 1, err);
-    return add_streams(search, strip_choices, STRIP_COUNTS, err);
-}
-
-/* Second passes after global operations. */
-static enum rfx_status add_passes(struct rfx_search *search, struct rfx_error *err) {
-    enum rfx_status status = RFX_OK;
-    for (int p = 1; status == RFX_OK && p < search->levels.n; p++) {
-        struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .passes = p};
-        status = add_bands(search, chain, &one_strip, 1, err);
-    }
-    return status;
-}
-
-/* The tile count that was asked for, or all counts of a search. */
-static int list_counts(int64_t extent, int64_t fixed, int64_t *counts) {
-    if (fixed > 0) {
-        counts[0] = rfx_min_i64(fixed, extent);
+/* The numbers of parts along an axis that a trial looks at, or the one that was asked for. */
+static int list_parts(const struct rfx_search *search, const struct rfx_trial *trial,
+                      const struct rfx_skeleton *skeleton, enum rfx_axis axis, int64_t *counts) {
+    const struct rfx_stage_spec *asked = &search->context.request->asked;
+    int64_t given = axis == RFX_AXIS_ROWS ? asked->parts_y : asked->parts_x;
+    bool grid = trial->parts == RFX_PARTS_GRID;
+    bool listed = trial->parts == RFX_PARTS_ACROSS && axis == RFX_AXIS_COLS;
+    if (asked->mode != NULL || !(grid || listed)) {
+        counts[0] = rfx_max_i64(given, 1);
         return 1;
     }
-    return rfx_tiling_counts(extent, counts);
-}
-
-/* Rows and columns are independent: each axis is measured once per split and count. */
-static void fill_axes(struct rfx_search *search, int split) {
-    struct rfx_axis_table *axes = &search->axes;
-    const struct rfx_graph *graph = search->context.graph;
-    const struct rfx_plan_request *request = search->context.request;
-    size_t n = (size_t)graph->n_nodes;
-    for (int axis = 0; axis < 2; axis++) {
-        int64_t extent = rfx_node_extent(&graph->nodes[split], (enum rfx_axis)axis);
-        int64_t fixed = axis == RFX_AXIS_ROWS ? request->tiles_y : request->tiles_x;
-        axes->n[axis] = list_counts(extent, fixed, axes->counts[axis]);
-        for (int i = 0; i < axes->n[axis]; i++)
-            rfx_stage_extents(
-                graph, search->places, (enum rfx_axis)axis, axes->counts[axis][i], search->regions,
-                axes->extents + ((size_t)axis * RFX_TILING_MAX_COUNTS + (size_t)i) * n,
-                &axes->overlap[axis][i]);
+    if (grid) {
+        const struct rfx_node *cut = &search->context.graph->nodes[skeleton->cut];
+        return rfx_tiling_counts(rfx_node_extent(cut, axis), counts);
     }
+    memcpy(counts, trial->across, (size_t)trial->n_across * sizeof *counts);
+    return trial->n_across;
 }
 
-static enum rfx_status add_tiles_of(struct rfx_search *search, int split, struct rfx_error *err) {
-    struct rfx_candidate c = {
-        .skeleton = {.kind = RFX_SKELETON_TILES, .cut = split}, .tiles_y = 1, .tiles_x = 1};
-    struct rfx_axis_table *axes = &search->axes;
-    size_t n = (size_t)search->context.graph->n_nodes;
-    int n_stages;
-    enum rfx_status status = lay_out(search, &c, &n_stages, err);
-    if (status != RFX_OK) return status;
-    fill_axes(search, split);
-    struct rfx_stage_choice *head = &search->choices[0];
-    for (int y = 0; y < axes->n[0]; y++)
-        for (int x = 0; status == RFX_OK && x < axes->n[1]; x++) {
-            head->spec.tiles_y = c.tiles_y = axes->counts[0][y];
-            head->spec.tiles_x = c.tiles_x = axes->counts[1][x];
-            head->rows = axes->extents + (size_t)y * n;
-            head->cols = axes->extents + (RFX_TILING_MAX_COUNTS + (size_t)x) * n;
-            head->overlap_rows = axes->overlap[0][y].max_overlap;
-            status = add_laid_out(search, c, n_stages, err);
+/* A skeleton in every number of bands and parts of the trial. */
+static enum rfx_status add_skeleton(struct rfx_search *search, const struct rfx_mode *mode,
+                                    const struct rfx_trial *trial, struct rfx_skeleton skeleton,
+                                    struct rfx_error *err) {
+    const struct rfx_stage_spec *asked = &search->context.request->asked;
+    int64_t down[RFX_TILING_MAX_COUNTS], across[RFX_TILING_MAX_COUNTS];
+    int n_down = list_parts(search, trial, &skeleton, RFX_AXIS_ROWS, down);
+    int n_across = list_parts(search, trial, &skeleton, RFX_AXIS_COLS, across);
+    bool given = asked->mode != NULL && asked->band_rows > 0;
+    int n_bands = given || trial->n_bands == 0 ? 1 : trial->n_bands;
+    enum rfx_status status = RFX_OK;
+    for (int b = 0; b < n_bands; b++)
+        for (int y = 0; status == RFX_OK && y < n_down; y++) {
+            struct rfx_candidate c = {.skeleton = skeleton};
+            int n_stages;
+            c.way = (struct rfx_stage_spec){.mode = mode, .parts_y = down[y], .parts_x = across[0]};
+            if (trial->n_bands > 0) c.way.band_rows = given ? asked->band_rows : trial->bands[b];
+            status = lay_out(search, &c, &n_stages, err);
+            for (int x = 0; status == RFX_OK && x < n_across; x++) {
+                bool cut = down[y] > 1 || across[x] > 1;
+                c.kind = cut ? trial->kind_in_parts : trial->kind;
+                status = add_across(search, c, across[x], n_stages, err);
+            }
         }
     return status;
 }
 
-static enum rfx_status add_tiles(struct rfx_search *search, struct rfx_error *err) {
+/* All pairs of a few cuts. */
+static enum rfx_status add_pairs(struct rfx_search *search, const struct rfx_mode *mode,
+                                 const struct rfx_trial *trial, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
-    for (int i = 0; status == RFX_OK && i < search->n_splits; i++)
-        status = add_tiles_of(search, search->splits[i], err);
+    int cuts[MAX_CUTS];
+    int n = list_cuts(search, cuts);
+    for (int i = 0; i < n; i++)
+        for (int j = i + 1; status == RFX_OK && j < n; j++) {
+            struct rfx_skeleton pair = {RFX_SKELETON_CUTS, cuts[i], cuts[j], 0};
+            status = add_skeleton(search, mode, trial, pair, err);
+        }
     return status;
 }
 
-/* Which plans the request leaves open in a phase. */
+/* One cut, of a few or wherever there may be one. */
+static enum rfx_status add_cuts(struct rfx_search *search, const struct rfx_mode *mode,
+                                const struct rfx_trial *trial, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    bool few = trial->cuts == RFX_CUTS_FEW;
+    int some[MAX_CUTS];
+    const int *cuts = few ? some : search->splits;
+    int n = few ? list_cuts(search, some) : search->n_splits;
+    for (int i = 0; status == RFX_OK && i < n; i++) {
+        struct rfx_skeleton cut = {.kind = few ? RFX_SKELETON_CUT : RFX_SKELETON_MAP,
+                                   .cut = cuts[i]};
+        status = add_skeleton(search, mode, trial, cut, err);
+    }
+    return status;
+}
+
+static enum rfx_status add_trial(struct rfx_search *search, const struct rfx_mode *mode,
+                                 const struct rfx_trial *trial, struct rfx_error *err) {
+    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN};
+    enum rfx_status status = RFX_OK;
+    switch (trial->cuts) {
+        case RFX_CUTS_NONE:
+            chain.kind = RFX_SKELETON_REST;
+            return add_skeleton(search, mode, trial, chain, err);
+        case RFX_CUTS_CHAIN:
+            return search->levels.n > 0 ? add_skeleton(search, mode, trial, chain, err) : RFX_OK;
+        case RFX_CUTS_PASSES:
+            for (int p = 1; status == RFX_OK && p < search->levels.n; p++) {
+                chain.passes = p;
+                status = add_skeleton(search, mode, trial, chain, err);
+            }
+            return status;
+        case RFX_CUTS_PAIRS:
+            return add_pairs(search, mode, trial, err);
+        case RFX_CUTS_FEW:
+        case RFX_CUTS_EVERY:
+            break;
+    }
+    return add_cuts(search, mode, trial, err);
+}
+
+/* Whether the request leaves a trial open. */
+static bool is_open_trial(const struct rfx_plan_request *request, const struct rfx_mode *mode,
+                          const struct rfx_trial *trial) {
+    bool at_cut = trial->cuts == RFX_CUTS_FEW || trial->cuts == RFX_CUTS_EVERY;
+    if (request->split != NULL && !at_cut) return false;
+    if (request->asked.mode != NULL) return request->asked.mode == mode && trial->when_asked;
+    return request->memory_bytes != 0 || trial->always;
+}
+
 enum rfx_status rfx_search_list(struct rfx_search *search, int phase, struct rfx_error *err) {
-    const struct rfx_plan_request *request = search->context.request;
-    bool bands_given = request->band_rows > 0;
-    bool tiles_given =
-        !bands_given && (request->tiles_y > 0 || request->tiles_x > 0 || request->split != NULL);
-    bool budget = request->memory_bytes != 0;
-    bool whole = request->untiled || (!tiles_given && !bands_given);
-    bool grid = request->tiles_y > 0;
-    bool streams = !request->untiled && (bands_given || (budget && !grid));
-    bool strips = bands_given && request->tiles_x > 1;
-    bool recompute = !request->untiled && !bands_given && (tiles_given || budget);
     enum rfx_status status = RFX_OK;
     search->first = search->n_candidates;
-    if (phase == RFX_PHASE_EXACT) {
-        struct rfx_candidate untiled = {.skeleton = {.kind = RFX_SKELETON_WHOLE}};
-        if (whole) status = add(search, untiled, err);
-        if (status == RFX_OK && streams && !strips)
-            status = add_streams(search, &one_strip, 1, err);
-        if (status == RFX_OK && strips) status = add_strips(search, err);
-    } else if (phase == RFX_PHASE_TWO_PARTS) {
-        if (streams && budget && !bands_given && request->split == NULL)
-            status = add_two_parts(search, err);
-    } else if (phase == RFX_PHASE_RECOMPUTE) {
-        if (recompute && streams) status = add_strips(search, err);
-        if (status == RFX_OK && recompute && streams && request->split == NULL)
-            status = add_passes(search, err);
-    } else if (recompute) {
-        status = add_tiles(search, err);
+    for (int m = 0; m < search->n_modes; m++) {
+        const struct rfx_mode *mode = search->modes[m];
+        for (int t = 0; status == RFX_OK && t < mode->n_trials; t++)
+            if ((int)mode->trials[t].phase == phase &&
+                is_open_trial(search->context.request, mode, &mode->trials[t]))
+                status = add_trial(search, mode, &mode->trials[t], err);
     }
     return status;
 }
@@ -463,54 +427,62 @@ enum rfx_status rfx_search_build(struct rfx_search *search, const struct rfx_can
     int n_stages;
     enum rfx_status status = lay_out(search, c, &n_stages, err);
     if (status != RFX_OK) return status;
-    struct rfx_plan_candidate candidate = as_candidate(search, n_stages, c);
-    status = rfx_plan_build(&search->context, &candidate, out, err);
-    if (status == RFX_OK) (*out)->cost = c->cost;
-    return status;
+    return rfx_plan_build(&search->context, search->shapes, n_stages, c->cost, out, err);
 }
 
 static enum rfx_status list_splits(struct rfx_search *search, struct rfx_error *err) {
     const struct rfx_graph *graph = search->context.graph;
     const struct rfx_plan_request *request = search->context.request;
+    const struct rfx_mode *asked = request->asked.mode;
     if (request->split != NULL) {
         search->n_splits = 1;
         return rfx_split_find(graph, request->split, &search->splits[0], err);
     }
     search->n_splits = rfx_splits_list(graph, search->splits);
-    bool none = request->tiles_y > 0 ? search->n_splits == 0 : search->levels.n == 0;
-    if (none && (request->tiles_y > 0 || request->band_rows > 0))
-        return rfx_fail(
-            err, RFX_STATUS_UNSUPPORTED,
-            "this network cannot be tiled or streamed: it has no point where a single tensor "
-            "that is local in space is alive");
-    return RFX_OK;
+    if (asked == NULL || !asked->local) return RFX_OK;
+    bool grid = (asked->knows & RFX_KNOWS_PARTS_Y) != 0; /* is never tried on chains */
+    if (grid ? search->n_splits > 0 : search->levels.n > 0) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                    "this network cannot be tiled or streamed: it has no point where a single "
+                    "tensor that is local in space is alive");
 }
 
 static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_error *err) {
     struct rfx_memory *mem = search->context.graph->mem;
     size_t n = (size_t)search->context.graph->n_nodes;
     size_t stages = (size_t)search->max_stages;
-    size_t axes = 2 * (size_t)RFX_TILING_MAX_COUNTS;
+    struct rfx_known_cols *cols = &search->known_cols;
     search->splits = rfx_memory_calloc(mem, n, sizeof *search->splits);
-    search->choices = rfx_memory_calloc(mem, stages, sizeof *search->choices);
+    search->shapes = rfx_memory_calloc(mem, stages, sizeof *search->shapes);
     search->specs = rfx_memory_calloc(mem, stages, sizeof *search->specs);
     search->targets = rfx_memory_calloc(mem, stages * n, sizeof *search->targets);
     search->places = rfx_memory_calloc(mem, stages * n, sizeof *search->places);
-    search->rings = rfx_memory_calloc(mem, stages * n, sizeof *search->rings);
     search->rows = rfx_memory_calloc(mem, stages * n, sizeof *search->rows);
     search->cols = rfx_memory_calloc(mem, stages * n, sizeof *search->cols);
     search->stored = rfx_memory_calloc(mem, n, sizeof *search->stored);
-    search->done = rfx_memory_calloc(mem, 3 * n, sizeof *search->done);
+    search->done = rfx_memory_calloc(mem, RFX_MODE_SCRATCH * n, sizeof *search->done);
     search->known = rfx_memory_calloc(mem, RFX_SEARCH_MAX_KNOWN, sizeof *search->known);
     search->regions = rfx_memory_calloc(mem, n, sizeof *search->regions);
-    search->axes.extents = rfx_memory_calloc(mem, axes * n, sizeof *search->axes.extents);
-    if (search->splits == NULL || search->choices == NULL || search->specs == NULL ||
-        search->targets == NULL || search->places == NULL || search->rings == NULL ||
-        search->rows == NULL || search->cols == NULL || search->stored == NULL ||
-        search->done == NULL || search->regions == NULL || search->known == NULL ||
-        search->axes.extents == NULL)
-        return rfx_memory_fail(mem, "planner tables", stages * n * sizeof *search->rings, err);
+    cols->extents = rfx_memory_calloc(mem, RFX_TILING_MAX_COUNTS * n, sizeof *cols->extents);
+    if (search->splits == NULL || search->shapes == NULL || search->specs == NULL ||
+        search->targets == NULL || search->places == NULL || search->rows == NULL ||
+        search->cols == NULL || search->stored == NULL || search->done == NULL ||
+        search->regions == NULL || search->known == NULL || cols->extents == NULL)
+        return rfx_memory_fail(mem, "planner tables", stages * n * sizeof *search->rows, err);
     return RFX_OK;
+}
+
+/* The modes that may be used; the first that computes any node is the rest's. */
+static enum rfx_status list_modes(struct rfx_search *search, const struct rfx_plan_request *request,
+                                  struct rfx_error *err) {
+    search->modes = request->modes;
+    search->n_modes = request->n_modes;
+    if (search->modes == NULL) search->modes = rfx_modes(&search->n_modes);
+    for (int m = 0; m < search->n_modes && search->rest == NULL; m++)
+        if (!search->modes[m]->local) search->rest = search->modes[m];
+    if (search->rest != NULL) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "none of %d modes can compute what is not local in space", search->n_modes);
 }
 
 enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_graph *graph,
@@ -518,7 +490,8 @@ enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_grap
     memset(search, 0, sizeof *search);
     search->macs_limit = UINT64_MAX;
     search->bound_limit = SIZE_MAX;
-    enum rfx_status status = rfx_levels_init(&search->levels, graph, err);
+    enum rfx_status status = list_modes(search, request, err);
+    if (status == RFX_OK) status = rfx_levels_init(&search->levels, graph, err);
     if (status != RFX_OK) return status;
     search->max_stages = rfx_skeleton_max_stages(&search->levels);
     if (request->n_stages > search->max_stages) search->max_stages = request->n_stages;
@@ -532,57 +505,53 @@ void rfx_search_release(struct rfx_search *search) {
     if (search->context.graph == NULL) return;
     struct rfx_memory *mem = search->context.graph->mem;
     rfx_memory_release(mem, search->splits);
-    rfx_memory_release(mem, search->choices);
+    rfx_memory_release(mem, search->shapes);
     rfx_memory_release(mem, search->specs);
     rfx_memory_release(mem, search->targets);
     rfx_memory_release(mem, search->places);
-    rfx_memory_release(mem, search->rings);
     rfx_memory_release(mem, search->rows);
     rfx_memory_release(mem, search->cols);
     rfx_memory_release(mem, search->stored);
     rfx_memory_release(mem, search->done);
-    for (int i = 0; i < search->n_known; i++) rfx_memory_release(mem, search->known[i].rings);
+    for (int i = 0; i < search->n_known; i++) rfx_memory_release(mem, search->known[i].rows);
     rfx_memory_release(mem, search->known);
+    rfx_memory_release(mem, search->known_cols.extents);
     rfx_memory_release(mem, search->regions);
-    rfx_memory_release(mem, search->axes.extents);
     rfx_memory_release(mem, search->candidates);
     rfx_plan_context_release(&search->context);
 }
 
-/* The plan that was written out by hand. */
-enum rfx_status rfx_search_build_given(struct rfx_search *search, struct rfx_plan **out,
-                                       struct rfx_error *err) {
-    const struct rfx_plan_request *request = search->context.request;
+/* Every output must be made by some stage. */
+static enum rfx_status check_outputs(const struct rfx_search *search, int n_stages,
+                                     struct rfx_error *err) {
     const struct rfx_graph *graph = search->context.graph;
-    search->skeleton = NULL;
-    begin_stages(search);
-    for (int s = 0; s < request->n_stages; s++) {
-        search->specs[s] = request->stages[s];
-        enum rfx_status status = measure_stage(search, s, err);
-        if (status != RFX_OK) return rfx_fail_within(err, status, "stages[%d]", s);
-    }
     for (int k = 0; k < graph->n_outputs; k++) {
-        const struct rfx_node *node = &graph->nodes[graph->outputs[k].node];
-        bool made = rfx_node_is_constant(node) || search->stored[graph->outputs[k].node];
-        for (int s = 0; s < request->n_stages; s++)
-            made |= search->choices[s].places[graph->outputs[k].node] == RFX_PLACE_EMITTED;
+        int i = graph->outputs[k].node;
+        bool made = rfx_node_is_constant(&graph->nodes[i]) || search->stored[i];
+        for (int s = 0; s < n_stages; s++)
+            made |= search->shapes[s].places[i] == RFX_PLACE_EMITTED;
         if (!made)
             return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                             "output '%s' ('%s') is no target of any stage", graph->outputs[k].name,
-                            node->name);
+                            graph->nodes[i].name);
     }
-    struct rfx_candidate c = {.weights_by_stage = request->weights_by_stage};
-    for (int s = 0; s < request->n_stages; s++) {
-        const struct rfx_stage_spec *spec = &search->specs[s];
-        bool streamed = spec->mode == RFX_STAGE_STREAMED;
-        bool shorter = c.band_rows == 0 || spec->band_rows < c.band_rows;
-        if (streamed && shorter) c.band_rows = spec->band_rows;
-        c.tight |= streamed && spec->tight;
-        c.row_by_row |= spec->row_by_row;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_search_build_given(struct rfx_search *search, struct rfx_plan **out,
+                                       struct rfx_error *err) {
+    const struct rfx_plan_request *request = search->context.request;
+    int n = request->n_stages;
+    begin_stages(search, NULL);
+    for (int s = 0; s < n; s++) {
+        search->specs[s] = request->stages[s];
+        search->specs[s].weights_by_stage |= request->asked.weights_by_stage;
+        enum rfx_status status = measure_stage(search, s, err);
+        if (status != RFX_OK) return rfx_fail_within(err, status, "stages[%d]", s);
     }
-    struct rfx_plan_candidate candidate = as_candidate(search, request->n_stages, &c);
-    c.macs = rfx_plan_count_macs(&search->context, &candidate);
-    enum rfx_status status = rfx_plan_build(&search->context, &candidate, out, err);
-    if (status == RFX_OK) (*out)->cost = predicted_cost(search, &c);
-    return status;
+    enum rfx_status status = check_outputs(search, n, err);
+    if (status != RFX_OK) return status;
+    uint64_t macs = rfx_plan_count_macs(&search->context, search->shapes, n);
+    return rfx_plan_build(&search->context, search->shapes, n, predicted_cost(search, n, macs), out,
+                          err);
 }

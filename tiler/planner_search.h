@@ -6,37 +6,41 @@
 #ifndef RFX_TILER_PLANNER_SEARCH_H
 #define RFX_TILER_PLANNER_SEARCH_H
 
+#include "tiler/modes/trial.h"
 #include "tiler/plan.h"
 #include "tiler/plan_build.h"
 #include "tiler/skeleton.h"
 #include "tiler/tiling.h"
 
+/* A plan that could be made: where the network is cut, and how its stages run. */
 struct rfx_candidate {
     struct rfx_skeleton skeleton;
-    int64_t band_rows, strips, tiles_y, tiles_x;
-    bool row_by_row; /* its whole stages */
-    bool weights_by_stage;
-    bool tight; /* its streams */
+    struct rfx_stage_spec way; /* of the stages before the cut; its flags hold for all stages whose
+                                  mode knows them. No targets */
+    enum rfx_plan_kind kind;
     uint64_t macs, cost;
     size_t bound; /* lower bound of the process peak */
 };
 
-/* The tile counts tried along the two axes of one split. */
-struct rfx_axis_table {
-    int n[2];
-    int64_t counts[2][RFX_TILING_MAX_COUNTS];
-    struct rfx_tile_overlap overlap[2][RFX_TILING_MAX_COUNTS];
-    struct rfx_tile_extent *extents; /* [axis][count][node] */
-};
-
-/* Rings that were measured before: a candidate is laid out again to be placed, or in strips. */
-struct rfx_known_rings {
+/* Rows that were measured before: a candidate is laid out again to be placed, or in other parts. */
+struct rfx_known_rows {
     struct rfx_skeleton skeleton;
+    const struct rfx_mode *mode;
     int stage;
-    int64_t band_rows;
-    struct rfx_stream_ring *rings; /* n_nodes */
+    int64_t band_rows, parts_y;
+    int64_t overlap_rows;
+    struct rfx_node_rows *rows; /* n_nodes */
 };
 enum { RFX_SEARCH_MAX_KNOWN = 256 };
+
+/* Columns of the stage before a single cut, by number of parts across. */
+struct rfx_known_cols {
+    struct rfx_skeleton skeleton;
+    const struct rfx_mode *mode;
+    int n;
+    int64_t counts[RFX_TILING_MAX_COUNTS];
+    struct rfx_tile_extent *extents; /* [count][node] */
+};
 
 struct rfx_search {
     struct rfx_plan_context context;
@@ -44,34 +48,29 @@ struct rfx_search {
     int max_stages;
     int *splits;
     int n_splits;
+    const struct rfx_mode *const *modes;
+    int n_modes;
+    const struct rfx_mode *rest; /* that takes what the others leave */
     /* the candidate at hand: tables of max_stages x n_nodes */
-    struct rfx_stage_choice *choices;
+    struct rfx_stage_shape *shapes;
     struct rfx_stage_spec *specs;
     int *targets;
     enum rfx_node_place *places;
-    struct rfx_stream_ring *rings;
-    struct rfx_tile_extent *rows, *cols;
+    struct rfx_node_rows *rows;
+    struct rfx_tile_extent *cols;
     bool *stored;
     int64_t *done;
     struct rfx_axis_region *regions;
-    struct rfx_axis_table axes;
     const struct rfx_skeleton *skeleton; /* of the candidate at hand; NULL: stages by hand */
-    struct rfx_known_rings *known;       /* RFX_SEARCH_MAX_KNOWN */
+    struct rfx_known_rows *known;        /* RFX_SEARCH_MAX_KNOWN */
     int n_known;
+    struct rfx_known_cols known_cols;
     struct rfx_candidate *candidates;
     size_t n_candidates, capacity;
     size_t first;        /* candidate of the phase at hand */
     size_t bound_limit;  /* above the budget, what needs more is of no interest: a smaller one is
                             known */
     uint64_t macs_limit; /* so many MACs are of no interest: a plan that fits is known */
-};
-
-enum rfx_search_phase {
-    RFX_PHASE_EXACT,
-    RFX_PHASE_TWO_PARTS,
-    RFX_PHASE_RECOMPUTE,
-    RFX_PHASE_TILES,
-    RFX_PHASES
 };
 
 /* Tables from graph->mem; the request must outlive the search. To be released in any case. */

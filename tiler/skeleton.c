@@ -63,8 +63,8 @@ static struct use use_of(const struct rfx_levels *levels, int node) {
     return use;
 }
 
-/* Targets of the streamed stage of a level: its reductions, and the maps that are read later. */
-static int stream_targets(const struct rfx_levels *levels, int level, bool store, int *targets) {
+/* Targets of the local stage of a level: its reductions, and the maps that are read later. */
+static int local_targets(const struct rfx_levels *levels, int level, bool store, int *targets) {
     const struct rfx_graph *graph = levels->graph;
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -78,8 +78,8 @@ static int stream_targets(const struct rfx_levels *levels, int level, bool store
     return n;
 }
 
-/* Targets of the whole stage after it: what is not local and read by the next level. */
-static int whole_targets(const struct rfx_levels *levels, int level, int *targets) {
+/* Targets of the stage after it: what is not local and read by the next level. */
+static int rest_targets(const struct rfx_levels *levels, int level, int *targets) {
     const struct rfx_graph *graph = levels->graph;
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -94,27 +94,26 @@ static int whole_targets(const struct rfx_levels *levels, int level, int *target
     return n;
 }
 
-static struct rfx_stage_spec make_stage(enum rfx_stage_mode mode, int n, const int *targets) {
-    struct rfx_stage_spec spec = {
-        .mode = mode, .tiles_y = 1, .tiles_x = 1, .n_targets = n, .targets = targets};
-    return spec;
+static struct rfx_stage_spec make_stage(const struct rfx_mode *mode, int n, const int *targets) {
+    return (struct rfx_stage_spec){
+        .mode = mode, .parts_y = 1, .parts_x = 1, .n_targets = n, .targets = targets};
 }
 
-static int chain_stages(const struct rfx_levels *levels, int passes, struct rfx_stage_spec *specs,
-                        int *targets) {
+static int chain_stages(const struct rfx_levels *levels, int passes, const struct rfx_mode *rest,
+                        struct rfx_stage_spec *specs, int *targets) {
     int stages = 0;
     for (int level = 0; level < levels->n; level++) {
-        int n = stream_targets(levels, level, level >= passes, targets);
-        if (n > 0) specs[stages++] = make_stage(RFX_STAGE_STREAMED, n, targets);
+        int n = local_targets(levels, level, level >= passes, targets);
+        if (n > 0) specs[stages++] = make_stage(NULL, n, targets);
         targets += n;
-        n = whole_targets(levels, level, targets);
-        if (n > 0) specs[stages++] = make_stage(RFX_STAGE_WHOLE, n, targets);
+        n = rest_targets(levels, level, targets);
+        if (n > 0) specs[stages++] = make_stage(rest, n, targets);
         targets += n;
     }
     return stages;
 }
 
-/* The outputs that are not stored yet, as the targets of a last whole stage. */
+/* The outputs that are not stored yet, as the targets of a last stage. */
 static int output_targets(const struct rfx_graph *graph, const struct rfx_stage_spec *specs,
                           int n_stages, int *targets) {
     int n = 0;
@@ -131,7 +130,7 @@ static int output_targets(const struct rfx_graph *graph, const struct rfx_stage_
     return n;
 }
 
-/* Targets of a streamed stage up to `cut`: reductions when nothing else reads it, else the map. */
+/* Targets of a stage up to `cut`: reductions when nothing else reads it, else the map. */
 static int cut_targets(const struct rfx_levels *levels, int cut, int *targets) {
     const struct rfx_graph *graph = levels->graph;
     int n = 0;
@@ -150,34 +149,34 @@ static int cut_targets(const struct rfx_levels *levels, int cut, int *targets) {
 }
 
 int rfx_skeleton_stages(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
-                        struct rfx_stage_spec *specs, int *targets) {
+                        const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets) {
     int stages = 0;
     int n = 0;
     switch (skeleton->kind) {
-        case RFX_SKELETON_WHOLE:
+        case RFX_SKELETON_REST:
             break;
-        case RFX_SKELETON_TILES:
+        case RFX_SKELETON_MAP:
             targets[0] = skeleton->cut;
-            specs[stages++] = make_stage(RFX_STAGE_TILED, 1, targets++);
+            specs[stages++] = make_stage(NULL, 1, targets++);
             break;
         case RFX_SKELETON_CUT:
             n = cut_targets(levels, skeleton->cut, targets);
-            specs[stages++] = make_stage(RFX_STAGE_STREAMED, n, targets);
+            specs[stages++] = make_stage(NULL, n, targets);
             targets += n;
             break;
         case RFX_SKELETON_CUTS:
             targets[0] = skeleton->cut;
-            specs[stages++] = make_stage(RFX_STAGE_STREAMED, 1, targets++);
+            specs[stages++] = make_stage(NULL, 1, targets++);
             n = cut_targets(levels, skeleton->second, targets);
-            specs[stages++] = make_stage(RFX_STAGE_STREAMED, n, targets);
+            specs[stages++] = make_stage(NULL, n, targets);
             targets += n;
             break;
         case RFX_SKELETON_CHAIN:
-            stages = chain_stages(levels, skeleton->passes, specs, targets);
+            stages = chain_stages(levels, skeleton->passes, rest, specs, targets);
             for (int s = 0; s < stages; s++) targets += specs[s].n_targets;
             break;
     }
     n = output_targets(levels->graph, specs, stages, targets);
-    if (n > 0) specs[stages++] = make_stage(RFX_STAGE_WHOLE, n, targets);
+    if (n > 0) specs[stages++] = make_stage(rest, n, targets);
     return stages;
 }

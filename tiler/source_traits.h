@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Image rows that the executor asks of a source at a time, so that a source which is read from top to
+ * bottom need not keep more; few enough to cost little, many enough to hide the call. */
+#define RFX_READ_BAND_ROWS 16
+
 struct rfx_source_traits {
     int64_t h, w, c;    /* the picture as the network sees it */
     bool random_access; /* any rectangle at any time, without a window of rows */

@@ -3,28 +3,35 @@
 
 #include "layers/checked.h"
 #include "layers/op.h"
+#include "tiler/modes/mode.h"
+
+/* Why a number or flag of a spec is none that its mode knows, or NULL. */
+static const char *find_unknown(const struct rfx_stage_spec *spec) {
+    unsigned knows = spec->mode->knows;
+    if (spec->band_rows != 0 && !(knows & RFX_KNOWS_BANDS)) return "has no bands";
+    if (spec->tight && !(knows & RFX_KNOWS_TIGHT)) return "cannot be tight";
+    if (spec->row_by_row && !(knows & RFX_KNOWS_ROW_BY_ROW)) return "cannot run row by row";
+    if (spec->parts_y != 1 && !(knows & RFX_KNOWS_PARTS_Y)) return "has no rows of tiles";
+    if (spec->parts_x != 1 && !(knows & RFX_KNOWS_PARTS_X)) return "has no tiles";
+    return NULL;
+}
 
 enum rfx_status rfx_stage_check(const struct rfx_stage_spec *spec, struct rfx_error *err) {
-    bool streamed = spec->mode == RFX_STAGE_STREAMED;
+    if (spec->mode == NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "a stage without a mode");
     const char *why = NULL;
-    if (streamed && spec->band_rows < 1)
-        why = "a streamed stage needs 'band_rows', 1 or more";
-    else if (!streamed && spec->band_rows != 0)
-        why = "only a streamed stage has bands";
-    else if (!streamed && spec->tight)
-        why = "tight is for streamed stages";
-    else if (spec->mode != RFX_STAGE_WHOLE && spec->row_by_row)
-        why = "row_by_row is for whole stages";
-    else if (spec->tiles_y < 1 || spec->tiles_x < 1)
+    enum rfx_status status = spec->mode->check != NULL ? spec->mode->check(spec, err) : RFX_OK;
+    if (status != RFX_OK) return status;
+    if (spec->parts_y < 1 || spec->parts_x < 1)
         why = "tiles are 1 or more";
-    else if (spec->mode != RFX_STAGE_TILED && spec->tiles_y != 1)
-        why = "only a tiled stage has rows of tiles";
-    else if (spec->mode == RFX_STAGE_WHOLE && spec->tiles_x != 1)
-        why = "tiles: a whole stage has none";
+    else
+        why = find_unknown(spec);
     if (why == NULL) return RFX_OK;
-    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s (band_rows %lld, tiles [%lld, %lld])",
-                    why, (long long)spec->band_rows, (long long)spec->tiles_y,
-                    (long long)spec->tiles_x);
+    bool ours = spec->parts_y >= 1 && spec->parts_x >= 1;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s%s%s (band_rows %lld, tiles [%lld, %lld])",
+                    ours ? spec->mode->a_mode : "", ours ? " " : "", why,
+                    (long long)spec->band_rows, (long long)spec->parts_y,
+                    (long long)spec->parts_x);
 }
 
 /* Whether nothing but the user reads the node. */
@@ -47,10 +54,9 @@ static enum rfx_status place_target(const struct rfx_graph *graph,
     if (stored[target] || places[target] != RFX_PLACE_NONE)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "target '%s' is stored twice",
                         node->name);
-    bool parts = spec->mode != RFX_STAGE_WHOLE;
-    if (parts && rfx_node_reduction(node) != NULL)
+    if (spec->mode->local && rfx_node_reduction(node) != NULL)
         places[target] = RFX_PLACE_REDUCED;
-    else if (emit && spec->mode == RFX_STAGE_STREAMED && is_only_output(graph, target))
+    else if (emit && spec->mode->emits && is_only_output(graph, target))
         places[target] = RFX_PLACE_EMITTED;
     else
         places[target] = RFX_PLACE_STORED;
@@ -61,10 +67,10 @@ static enum rfx_status check_local(const struct rfx_graph *graph, const struct r
                                    int i, enum rfx_node_place place, struct rfx_error *err) {
     const struct rfx_node *node = &graph->nodes[i];
     bool local = place == RFX_PLACE_REDUCED || rfx_node_is_local(node);
-    if (spec->mode == RFX_STAGE_WHOLE || local) return RFX_OK;
+    if (!spec->mode->local || local) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                    "'%s' is not local in space: a tiled or streamed stage cannot compute it",
-                    node->name);
+                    "'%s' is not local in space: %s cannot compute it", node->name,
+                    spec->mode->a_mode);
 }
 
 enum rfx_status rfx_stage_places(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
@@ -136,10 +142,31 @@ void rfx_stage_regions(const struct rfx_graph *graph, const enum rfx_node_place 
 
 void rfx_stage_extents(const struct rfx_graph *graph, const enum rfx_node_place *places,
                        enum rfx_axis axis, int64_t n, struct rfx_axis_region *regions,
-                       struct rfx_tile_extent *extents, struct rfx_tile_overlap *overlap) {
-    rfx_tile_extents_begin(graph->n_nodes, extents, overlap);
+                       struct rfx_tile_extent *extents) {
+    for (int i = 0; i < graph->n_nodes; i++) extents[i].max = extents[i].sum = 0;
     for (int64_t t = 0; t < n; t++) {
         rfx_stage_regions(graph, places, axis, n, t, regions);
-        rfx_tile_extents_add(regions, graph->n_nodes, graph->input, extents, overlap);
+        rfx_tile_extents_add(regions, graph->n_nodes, extents);
     }
+}
+
+/* Positions of one axis that a stage's targets have, at most. */
+static int64_t target_extent(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
+                             enum rfx_axis axis) {
+    int64_t extent = 1;
+    for (int t = 0; t < spec->n_targets; t++) {
+        int node = spec->targets[t];
+        if (rfx_node_reduction(&graph->nodes[node]) != NULL) node = graph->nodes[node].in[0];
+        extent = rfx_max_i64(extent, rfx_node_extent(&graph->nodes[node], axis));
+    }
+    return extent;
+}
+
+void rfx_stage_limit_parts(const struct rfx_graph *graph, struct rfx_stage_spec *spec) {
+    spec->parts_y = rfx_min_i64(spec->parts_y, target_extent(graph, spec, RFX_AXIS_ROWS));
+    spec->parts_x = rfx_min_i64(spec->parts_x, target_extent(graph, spec, RFX_AXIS_COLS));
+}
+
+bool rfx_stage_cuts_cols(const struct rfx_stage_spec *spec) {
+    return spec->parts_x > 1 || spec->mode->trims;
 }

@@ -11,19 +11,17 @@ struct rfx_range rfx_tile_range(int64_t extent, int64_t n, int64_t t) {
     return r;
 }
 
-void rfx_tile_extents_begin(int n_nodes, struct rfx_tile_extent *extents,
-                            struct rfx_tile_overlap *overlap) {
-    for (int i = 0; i < n_nodes; i++) extents[i].max = extents[i].sum = 0;
-    overlap->max_overlap = overlap->passed = 0;
-}
-
-void rfx_tile_extents_add(const struct rfx_axis_region *regions, int n_nodes, int input,
-                          struct rfx_tile_extent *extents, struct rfx_tile_overlap *overlap) {
+void rfx_tile_extents_add(const struct rfx_axis_region *regions, int n_nodes,
+                          struct rfx_tile_extent *extents) {
     for (int i = 0; i < n_nodes; i++) {
         int64_t size = rfx_range_size(regions[i].clamped);
         extents[i].max = rfx_max_i64(extents[i].max, size);
         extents[i].sum += size;
     }
+}
+
+void rfx_tile_overlap_add(const struct rfx_axis_region *regions, int input,
+                          struct rfx_tile_overlap *overlap) {
     if (input < 0 || rfx_range_size(regions[input].clamped) == 0) return;
     struct rfx_range image = regions[input].clamped;
     overlap->max_overlap = rfx_max_i64(overlap->max_overlap, overlap->passed - image.lo);
@@ -31,18 +29,15 @@ void rfx_tile_extents_add(const struct rfx_axis_region *regions, int n_nodes, in
 }
 
 void rfx_tiling_axis(const struct rfx_graph *graph, int split, enum rfx_axis axis, int64_t n,
-                     struct rfx_axis_region *regions, struct rfx_tile_extent *extents,
-                     struct rfx_tile_overlap *overlap) {
-    struct rfx_tile_overlap found;
+                     struct rfx_axis_region *regions, struct rfx_tile_extent *extents) {
     int64_t extent = rfx_node_extent(&graph->nodes[split], axis);
-    rfx_tile_extents_begin(split + 1, extents, &found);
+    for (int i = 0; i <= split; i++) extents[i].max = extents[i].sum = 0;
     for (int64_t t = 0; t < n; t++) {
         struct rfx_range tile = rfx_tile_range(extent, n, t);
         if (tile.lo >= tile.hi) continue;
         rfx_regions_backprop(graph, 0, split, axis, tile, regions);
-        rfx_tile_extents_add(regions, split + 1, graph->input, extents, &found);
+        rfx_tile_extents_add(regions, split + 1, extents);
     }
-    if (overlap != NULL) *overlap = found;
 }
 
 int rfx_tiling_counts(int64_t extent, int64_t *counts) {

@@ -15,24 +15,23 @@ struct rfx_tile_extent {
     int64_t max, sum; /* largest and total clamped extent over the tiles */
 };
 
-/* Of the image rows (or columns) over all tiles of one axis. */
+/* Of the image rows (or columns) over all tiles of one axis; begins as zeros. */
 struct rfx_tile_overlap {
     int64_t max_overlap; /* rows shared by consecutive tiles, at most */
     int64_t passed;      /* the end of the tiles added so far */
 };
 
-/* Fills extents[0 .. split] for n tiles of the split's map along `axis`; overlap (may be NULL)
- * describes the input node. regions is scratch of split + 1 elements. O(n * nodes). */
+/* Fills extents[0 .. split] for n tiles of the split's map along `axis`. regions is scratch of
+ * split + 1 elements. O(n * nodes). */
 void rfx_tiling_axis(const struct rfx_graph *graph, int split, enum rfx_axis axis, int64_t n,
-                     struct rfx_axis_region *regions, struct rfx_tile_extent *extents,
-                     struct rfx_tile_overlap *overlap);
+                     struct rfx_axis_region *regions, struct rfx_tile_extent *extents);
 
-/* The same in steps: no tile yet, then one tile's regions after the other, from the first to the
- * last. input: the image's node, -1: none. */
-void rfx_tile_extents_begin(int n_nodes, struct rfx_tile_extent *extents,
-                            struct rfx_tile_overlap *overlap);
-void rfx_tile_extents_add(const struct rfx_axis_region *regions, int n_nodes, int input,
-                          struct rfx_tile_extent *extents, struct rfx_tile_overlap *overlap);
+/* Adds one tile's regions, from the first tile to the last; extents begin as zeros. input: the
+ * image's node, -1: none. */
+void rfx_tile_extents_add(const struct rfx_axis_region *regions, int n_nodes,
+                          struct rfx_tile_extent *extents);
+void rfx_tile_overlap_add(const struct rfx_axis_region *regions, int input,
+                          struct rfx_tile_overlap *overlap);
 
 #define RFX_TILING_MAX_COUNTS 40
 

@@ -231,7 +231,7 @@ int rfx_cmd_advise(const struct rfx_cli_options *options) {
     int code = rfx_cli_curves_open(&a.curves, options, true);
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_open(&a.job, options, NULL);
     if (code != RFX_EXIT_DONE) goto done;
-    a.job.request.tiles_y = a.job.request.tiles_x = 0; /* the planner is to choose */
+    a.job.request.asked.mode = NULL; /* the planner is to choose */
     enum rfx_status status = rfx_advice_create(a.curves.curves[0], &a.advice, &err);
     if (status == RFX_OK) status = list_budgets(&a, &err);
     if (status != RFX_OK) {

@@ -68,7 +68,7 @@ static int print_text(const struct run *run) {
 /* Rows of the picture that go through the network by rows, for the bar; 0: they do not. */
 static int64_t streamed_rows(const struct rfx_plan *plan) {
     for (int i = 0; i < plan->n_stages; ++i)
-        if (plan->stages[i].mode == RFX_STAGE_STREAMED)
+        if (plan->stages[i].spec.band_rows > 0)
             return plan->graph->nodes[plan->graph->input].out.h;
     return 0;
 }

@@ -10,8 +10,8 @@
 #include "progress.h"
 #include "report.h"
 #include "rfexec/naive_tiles.h"
+#include "tiler/modes/modes.h"
 
-enum { DEFAULT_TILES = 4 };
 
 struct difference { /* of one output */
     int64_t elements, different;
@@ -159,8 +159,8 @@ static enum rfx_status run_untiled(struct verify *v, struct rfx_error *err) {
     size_t against = v->options->against_bytes;
     struct rfx_plan_request request = {.source = v->job.request.source,
                                        .threads = v->job.request.threads,
-                                       .untiled = against == 0,
                                        .memory_bytes = against};
+    if (against == 0) request.asked = rfx_ask_whole();
     float *chunk = rfx_memory_alloc(v->job.mem, RFX_CLI_CHUNK * sizeof *chunk);
     enum rfx_status status =
         chunk != NULL ? rfx_plan_create(v->job.graph, &request, &plan, err)
@@ -341,7 +341,7 @@ int rfx_cmd_verify(const struct rfx_cli_options *options) {
     int code = rfx_cli_job_open(&v.job, options, options->args[1]);
     if (code == RFX_EXIT_DONE && options->tiles.y == 0 && options->bands == 0 &&
         options->memory_bytes == 0 && !options->untiled && options->plan_file == NULL)
-        v.job.request.tiles_y = v.job.request.tiles_x = DEFAULT_TILES;
+        rfx_cli_job_ask_cut(&v.job);
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&v.job, options, "verify");
     if (code == RFX_EXIT_DONE) {
         enum rfx_status status = allocate(&v, &err);

@@ -7,6 +7,7 @@
 
 #include "classes.h"
 #include "report.h"
+#include "tiler/modes/modes.h"
 #include "tiler/plan_check.h"
 
 static int load_model(struct rfx_memory *mem, const char *model,
@@ -109,18 +110,17 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         .source = rfx_image_traits(job->image),
         .threads = (int)options->threads,
         .memory_bytes = options->memory_bytes,
-        .untiled = options->untiled,
-        .tiles_y = options->tiles.y,
-        .tiles_x = options->strips != 0 ? options->strips : options->tiles.x,
-        .band_rows = options->bands,
         .split = options->split,
         /* Classes are looked for in a stored vector. */
         .emit_outputs = !rfx_cli_has_classes(job->graph),
-        .row_by_row = options->row_by_row,
-        .weights_by_stage = options->weights_by_stage,
         .no_inplace = options->no_inplace,
-        .tight = options->tight,
     };
+    if (options->untiled) job->request.asked = rfx_ask_whole();
+    if (options->tiles.y != 0) job->request.asked = rfx_ask_tiles(options->tiles.y, options->tiles.x);
+    if (options->bands != 0) job->request.asked = rfx_ask_bands(options->bands, options->strips);
+    job->request.asked.row_by_row = options->row_by_row;
+    job->request.asked.weights_by_stage = options->weights_by_stage;
+    job->request.asked.tight = options->tight;
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
     const struct rfx_source_traits *traits = &job->request.source;
     if (traits->h == input->h && traits->w == input->w && traits->c == input->c)
@@ -131,6 +131,14 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         spec != NULL ? spec : "the picture", (long long)traits->c, (long long)traits->h,
         (long long)traits->w);
     return RFX_EXIT_REFUSED;
+}
+
+void rfx_cli_job_ask_cut(struct rfx_cli_job *job) {
+    struct rfx_stage_spec flags = job->request.asked;
+    job->request.asked = rfx_ask_cut();
+    job->request.asked.row_by_row = flags.row_by_row;
+    job->request.asked.weights_by_stage = flags.weights_by_stage;
+    job->request.asked.tight = flags.tight;
 }
 
 /* Plans from files are always walked by the checker, others when asked. */

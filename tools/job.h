@@ -31,6 +31,9 @@ RFX_NODISCARD int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli
 RFX_NODISCARD int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                                    const char *command);
 
+/* Lets the request ask for a grid of tiles where nothing says how to run. */
+void rfx_cli_job_ask_cut(struct rfx_cli_job *job);
+
 void rfx_cli_job_free(struct rfx_cli_job *job);
 
 /* What --no-fuse and --no-fuse-add ask for, as struct rfx_load_options takes it (NULL: fuse all).

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "tiler/modes/mode.h"
 #include "tiler/plan_file.h"
 
 #define KIB ((size_t)1024)
@@ -85,10 +86,10 @@ static double macs_ratio(const struct rfx_plan *plan) {
     return plan->macs_untiled == 0 ? 1.0 : (double)plan->macs / (double)plan->macs_untiled;
 }
 
-/* The tiled stage of a plan, or NULL. */
-static const struct rfx_stage *tiled_stage(const struct rfx_plan *plan) {
+/* The first stage of a plan that may be cut along both axes, or NULL. */
+static const struct rfx_stage *find_grid(const struct rfx_plan *plan) {
     for (int i = 0; i < plan->n_stages; ++i)
-        if (plan->stages[i].mode == RFX_STAGE_TILED) return &plan->stages[i];
+        if ((plan->stages[i].spec.mode->knows & RFX_KNOWS_PARTS_Y) != 0) return &plan->stages[i];
     return NULL;
 }
 
@@ -117,20 +118,20 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
                 (void)json_array_append_new(targets, json_string(nodes[n].name));
         json_t *item = json_pack(
             "{s:s, s:s, s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode",
-            rfx_stage_mode_name(stage->mode), "first", nodes[stage->first].name, "last",
-            nodes[stage->last].name, "targets", targets, "tiles", (json_int_t)stage->tiles_y,
-            (json_int_t)stage->tiles_x, "band_rows", (json_int_t)stage->band_rows, "tight",
-            stage->tight, "row_by_row", stage->row_by_row);
+            stage->spec.mode->name, "first", nodes[stage->first].name, "last",
+            nodes[stage->last].name, "targets", targets, "tiles", (json_int_t)stage->spec.parts_y,
+            (json_int_t)stage->spec.parts_x, "band_rows", (json_int_t)stage->spec.band_rows, "tight",
+            stage->spec.tight, "row_by_row", stage->spec.row_by_row);
         (void)json_array_append_new(stages, item);
     }
-    const struct rfx_stage *tiled = tiled_stage(plan);
+    const struct rfx_stage *grid = find_grid(plan);
     char text[RFX_PLAN_TEXT];
     rfx_plan_describe(plan, text, sizeof text);
     return json_pack("{s:s, s:o, s:s?, s:[I, I], s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:f, s:f}",
                      "text", text, "stages", stages, "split",
                      plan->split >= 0 ? rfx_split_label(plan->graph, plan->split) : NULL, "tiles",
-                     (json_int_t)(tiled != NULL ? tiled->tiles_y : 1),
-                     (json_int_t)(tiled != NULL ? tiled->tiles_x : 1), "threads", plan->threads,
+                     (json_int_t)(grid != NULL ? grid->spec.parts_y : 1),
+                     (json_int_t)(grid != NULL ? grid->spec.parts_x : 1), "threads", plan->threads,
                      "peak_bytes", (json_int_t)plan->peak_bytes, "breakdown",
                      breakdown(&plan->bytes), "arena_lower_bound_bytes",
                      (json_int_t)plan->lower_bound_bytes, "window_rows",

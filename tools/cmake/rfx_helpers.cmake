@@ -22,7 +22,9 @@ endfunction()
 
 # A static library rfx_<folder> of all .c files directly in the folder.
 function(rfx_add_folder folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c
+       ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*/*.c)
+  list(FILTER sources EXCLUDE REGEX "/kernels/")
   add_library(rfx_${folder} STATIC ${sources})
   rfx_set_flags(rfx_${folder})
   target_include_directories(rfx_${folder} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})

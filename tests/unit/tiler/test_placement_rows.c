@@ -88,7 +88,7 @@ static bool run_node(const struct simulation *s, int node) {
     bool by_rows =
         rfx_op_def(n->op)->spatial && n->op != RFX_OP_INPUT && n->out.layout == RFX_LAYOUT_NHWC;
     int64_t h = height(&n->out);
-    int64_t rows = by_rows ? rfx_plan_step_rows(s->run->graph, node) : h;
+    int64_t rows = by_rows ? rfx_row_step_rows(s->run->graph, node) : h;
     int64_t steps = (h + rows - 1) / rows;
     bool upwards = false;
     for (int k = 0; s->upwards != NULL && k < s->run->n_slides; k++)

@@ -1,5 +1,5 @@
 /* The row stream: forward progress by inverting the monotone region maps. */
-#include "tiler/streaming.h"
+#include "tiler/modes/streaming.h"
 
 #include "layers/checked.h"
 #include "rf_analysis/regions.h"
@@ -81,23 +81,29 @@ static int64_t reachable(const struct rfx_stream *stream, int node) {
     return lo;
 }
 
-bool rfx_stream_next(struct rfx_stream *stream, int *node, struct rfx_range *rows) {
-    const struct rfx_graph *graph = stream->graph;
+bool rfx_stream_peek(const struct rfx_stream *stream, struct rfx_stream_turn *turn) {
+    int64_t step = stream->step;
+    int node = stream->node;
     while (stream->open > 0) {
-        int i = stream->node;
-        if (i == stream->first) stream->step++;
-        stream->node = i == stream->last ? stream->first : i + 1;
+        int i = node;
+        if (i == stream->first) step++;
+        node = i == stream->last ? stream->first : i + 1;
         if (!rfx_place_is_computed(stream->places[i])) continue;
         int64_t hi = reachable(stream, i);
         if (hi == stream->done[i]) continue;
-        *node = i;
-        rows->lo = stream->done[i];
-        rows->hi = hi;
-        stream->done[i] = hi;
-        if (is_target(stream->places[i]) && hi == rows_of(graph, stream->places, i)) stream->open--;
+        *turn = (struct rfx_stream_turn){i, step, {stream->done[i], hi}};
         return true;
     }
     return false;
+}
+
+void rfx_stream_commit(struct rfx_stream *stream, const struct rfx_stream_turn *turn) {
+    int i = turn->node;
+    stream->step = turn->step;
+    stream->node = i == stream->last ? stream->first : i + 1;
+    stream->done[i] = turn->rows.hi;
+    if (is_target(stream->places[i]) && turn->rows.hi == rows_of(stream->graph, stream->places, i))
+        stream->open--;
 }
 
 /* First row of input k that the consumer still reads, now or later. */
@@ -123,22 +129,24 @@ int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node) {
     return keep_from;
 }
 
-/* Between two steps: fills keep_from per node and notes which rows have outlived their step. */
-static void look_at_step(const struct rfx_stream *stream, struct rfx_stream_ring *rings) {
+/* Between two steps: notes which rows outlive the one before. keep_from: n_nodes, is filled with
+ * the first row of each node that is still read. */
+static void look_at_step(const struct rfx_stream *stream, int64_t *keep_from,
+                         struct rfx_node_rows *rings) {
     const struct rfx_graph *graph = stream->graph;
-    for (int i = stream->first; i <= stream->last; i++) rings[i].keep_from = graph->nodes[i].out.h;
+    for (int i = stream->first; i <= stream->last; i++) keep_from[i] = graph->nodes[i].out.h;
     for (int c = stream->first; c <= stream->last; c++) {
         if (!rfx_place_is_computed(stream->places[c])) continue;
         for (int k = 0; k < graph->nodes[c].n_in; k++) {
-            if (!rfx_place_is_computed(stream->places[graph->nodes[c].in[k]])) continue;
-            struct rfx_stream_ring *in = &rings[graph->nodes[c].in[k]];
-            in->keep_from = rfx_min_i64(in->keep_from, first_needed(stream, c, k));
+            int in = graph->nodes[c].in[k];
+            if (!rfx_place_is_computed(stream->places[in])) continue;
+            keep_from[in] = rfx_min_i64(keep_from[in], first_needed(stream, c, k));
         }
     }
     for (int i = stream->first; i <= stream->last; i++) {
-        if (rings[i].keep_from >= stream->done[i]) continue;
-        rings[i].transient = false;
-        rings[i].kept = rfx_max_i64(rings[i].kept, stream->done[i] - rings[i].keep_from);
+        if (keep_from[i] >= stream->done[i]) continue;
+        rings[i].lasting = true;
+        rings[i].kept = rfx_max_i64(rings[i].kept, stream->done[i] - keep_from[i]);
     }
 }
 
@@ -203,9 +211,9 @@ static int64_t periods_to_skip(const struct rfx_stream *stream, const struct per
     return skip == INT64_MAX ? 0 : skip - 1;
 }
 
-/* Looks at the stream once a period, between two steps; jumps when it repeats itself. */
-static void look_for_period(struct rfx_stream *stream, struct period *period) {
-    if (!period->possible || stream->step < period->next_look) return;
+/* Looks at the stream once a period, before `step` begins; jumps when it repeats itself. */
+static void look_for_period(struct rfx_stream *stream, int64_t step, struct period *period) {
+    if (!period->possible || step < period->next_look) return;
     bool equal = true;
     for (int i = stream->first; i <= stream->last; i++) {
         int64_t moved = stream->done[i] - period->before[i];
@@ -213,7 +221,7 @@ static void look_for_period(struct rfx_stream *stream, struct period *period) {
         period->moved[i] = moved;
         period->before[i] = stream->done[i];
     }
-    period->next_look = stream->step + period->steps;
+    period->next_look = step + period->steps;
     period->equal = equal ? period->equal + 1 : 0;
     if (period->equal < 2) return;
     int64_t skip = periods_to_skip(stream, period);
@@ -225,47 +233,42 @@ static void look_for_period(struct rfx_stream *stream, struct period *period) {
 
 static void measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
                     int64_t band_rows, int64_t *done, struct period *period,
-                    struct rfx_stream_ring *rings) {
+                    struct rfx_node_rows *rings) {
     struct rfx_stream stream;
+    struct rfx_stream_turn turn;
+    int64_t *keep_from = done + graph->n_nodes;
     rfx_stream_begin(&stream, graph, places, band_rows, done);
-    for (int i = 0; i < graph->n_nodes; i++) {
-        rings[i] = (struct rfx_stream_ring){0};
-        rings[i].transient = true;
-    }
-    look_at_step(&stream, rings);
+    for (int i = 0; i < graph->n_nodes; i++) rings[i] = (struct rfx_node_rows){0};
+    look_at_step(&stream, keep_from, rings);
     period->possible = period->possible && has_shifting_maps(&stream);
     period->steps = rfx_max_i64(1, PERIOD_ROWS / band_rows);
-    int node;
-    struct rfx_range rows;
-    int64_t step = stream.step;
-    while (rfx_stream_next(&stream, &node, &rows)) {
-        if (stream.step != step) {
-            done[node] = rows.lo; /* as it was when the step began */
-            int64_t before = done[node];
-            look_for_period(&stream, period);
-            rows.lo += done[node] - before;
-            rows.hi += done[node] - before;
-            look_at_step(&stream, rings);
-            done[node] = rows.hi;
-            step = stream.step;
+    while (rfx_stream_peek(&stream, &turn)) {
+        if (turn.step != stream.step) {
+            int64_t before = done[turn.node];
+            look_for_period(&stream, turn.step, period);
+            turn.rows.lo += done[turn.node] - before;
+            turn.rows.hi += done[turn.node] - before;
+            look_at_step(&stream, keep_from, rings);
         }
-        int64_t first = rfx_min_i64(rings[node].keep_from, rows.lo);
-        rings[node].rows = rfx_max_i64(rings[node].rows, rows.hi - first);
-        rings[node].fresh = rfx_max_i64(rings[node].fresh, rows.hi - rows.lo);
+        struct rfx_node_rows *ring = &rings[turn.node];
+        int64_t first = rfx_min_i64(keep_from[turn.node], turn.rows.lo);
+        ring->most = rfx_max_i64(ring->most, turn.rows.hi - first);
+        ring->fresh = rfx_max_i64(ring->fresh, rfx_range_size(turn.rows));
+        rfx_stream_commit(&stream, &turn);
     }
     for (int i = stream.first; i <= stream.last; i++)
         if (rfx_place_is_computed(places[i])) rings[i].computed = done[i];
 }
 
 void rfx_stream_measure_fully(const struct rfx_graph *graph, const enum rfx_node_place *places,
-                              int64_t band_rows, int64_t *done, struct rfx_stream_ring *rings) {
+                              int64_t band_rows, int64_t *done, struct rfx_node_rows *rings) {
     struct period never = {.possible = false};
     measure(graph, places, band_rows, done, &never, rings);
 }
 
 void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
-                        int64_t band_rows, int64_t *done, struct rfx_stream_ring *rings) {
-    int64_t *before = done + graph->n_nodes;
+                        int64_t band_rows, int64_t *done, struct rfx_node_rows *rings) {
+    int64_t *before = done + 2 * graph->n_nodes;
     struct period period = {.possible = true, .before = before, .moved = before + graph->n_nodes};
     for (int i = 0; i < graph->n_nodes; i++) period.before[i] = period.moved[i] = 0;
     measure(graph, places, band_rows, done, &period, rings);

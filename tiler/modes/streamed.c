@@ -1,0 +1,261 @@
+/* Streamed: bands of image rows go through all nodes; what a later row still reads waits in rings.
+ *
+ * Rows come from streaming.h. In several column strips the stream runs once per strip, from the
+ * image's first row each time. Tight: the rows that a step makes lie in bytes which all nodes
+ * share, and those that outlive the step are copied to the node's ring before its next turn. */
+#include <stdio.h>
+
+#include "layers/checked.h"
+#include "tiler/modes/modes.h"
+#include "tiler/modes/streaming.h"
+#include "tiler/modes/trial.h"
+#include "tiler/stage.h"
+
+#define N_BANDS 7
+#define N_STRIPS 11
+static const int64_t bands[N_BANDS] = {128, 64, 32, 16, 8, 4, 2}; /* image rows a step */
+/* More time than an untiled run's, in percent: short bands fill the matrix products of deep layers
+ * badly (docs/benchmarks.md). */
+static const int band_percent[N_BANDS] = {0, 2, 8, 18, 35, 60, 100};
+#define TIGHT_PERCENT 10 /* and for copying rows to their rings */
+/* Two streams: tall, middle and short bands are enough, as there are many pairs of cuts. */
+static const int64_t pair_bands[] = {64, 16, 4};
+static const int64_t strips[N_STRIPS] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48};
+
+struct state {
+    int64_t strip;
+    bool ready;                   /* the strip has begun */
+    struct rfx_stream stream;
+    struct rfx_axis_region *cols; /* of the strip, n_nodes */
+    int64_t *done;                /* of the stream, n_nodes */
+    int64_t *fresh_from;          /* n_nodes: rows from here on lie in the fresh buffer */
+    int *fresh;                   /* nodes whose rows of this step have not been copied yet */
+    int n_fresh;
+    int copied;           /* node of the copy just handed out; -1: none */
+    int emit_node;        /* whose rows, just computed, are to be handed out; -1: none */
+    struct rfx_rect emit; /* which */
+};
+
+static int64_t image_rows(const struct rfx_graph *graph) {
+    return graph->input < 0 ? 1 : graph->nodes[graph->input].out.h;
+}
+
+static enum rfx_status check(const struct rfx_stage_spec *spec, struct rfx_error *err) {
+    if (spec->band_rows >= 1) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "a streamed stage needs 'band_rows', 1 or more");
+}
+
+static void measure(const struct rfx_mode_measure *m, struct rfx_node_rows *rows,
+                    int64_t *overlap_rows) {
+    rfx_stream_measure(m->graph, m->places, m->spec->band_rows, m->done, rows);
+    *overlap_rows = 0;
+}
+
+static int extra_percent(const struct rfx_stage_spec *spec) {
+    int percent = 0;
+    for (int b = 0; b < N_BANDS; b++)
+        if (spec->band_rows <= bands[b]) percent = band_percent[b];
+    return percent + (spec->tight ? TIGHT_PERCENT : 0);
+}
+
+static int64_t units(const struct rfx_plan *plan, const struct rfx_stage *stage) {
+    return stage->spec.parts_x * image_rows(plan->graph);
+}
+
+static size_t walk_bytes(const struct rfx_graph *graph) {
+    size_t per_node = sizeof(struct rfx_axis_region) + 2 * sizeof(int64_t) + sizeof(int);
+    return sizeof(struct state) + (size_t)graph->n_nodes * per_node;
+}
+
+static void enter(struct rfx_walk *walk) {
+    struct state *s = walk->state;
+    int n = walk->plan->graph->n_nodes;
+    *s = (struct state){.copied = -1, .emit_node = -1};
+    s->cols = (struct rfx_axis_region *)(void *)(s + 1);
+    s->done = (int64_t *)(void *)(s->cols + n);
+    s->fresh_from = s->done + n;
+    s->fresh = (int *)(void *)(s->fresh_from + n);
+}
+
+static void enter_strip(struct rfx_walk *walk) {
+    struct state *s = walk->state;
+    const struct rfx_graph *graph = walk->plan->graph;
+    const struct rfx_stage *stage = walk->stage;
+    rfx_stage_regions(graph, stage->places, RFX_AXIS_COLS, stage->spec.parts_x, s->strip, s->cols);
+    rfx_stream_begin(&s->stream, graph, stage->places, stage->spec.band_rows, s->done);
+    for (int i = 0; i < graph->n_nodes; i++) s->fresh_from[i] = 0;
+    s->n_fresh = 0;
+    s->copied = -1;
+    s->ready = true;
+}
+
+/* The columns of a node in this strip. One strip computes whole rows. */
+static struct rfx_range strip_cols(const struct rfx_walk *walk, int node) {
+    const struct state *s = walk->state;
+    struct rfx_range full = {0, walk->plan->graph->nodes[node].out.w};
+    return walk->stage->spec.parts_x == 1 ? full : s->cols[node].clamped;
+}
+
+/* After a copy all rows of the node lie in its ring. */
+static void end_copy(struct state *s) {
+    if (s->copied >= 0) s->fresh_from[s->copied] = s->done[s->copied];
+    s->copied = -1;
+}
+
+/* Copies of rows that outlive their step, for nodes whose last reader has had its turn before the
+ * stream's next one, which is `turn`. */
+static bool next_copy(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
+                      struct rfx_step *step) {
+    struct state *s = walk->state;
+    for (int f = 0; f < s->n_fresh; f++) {
+        int node = s->fresh[f];
+        bool same_step = turn->step == s->stream.step;
+        if (same_step && walk->stage->nodes[node].last_reader >= turn->node) continue;
+        s->fresh[f] = s->fresh[--s->n_fresh];
+        struct rfx_range rows = {
+            rfx_max_i64(rfx_stream_keep_from(&s->stream, node), s->fresh_from[node]),
+            s->done[node]};
+        step->kind = RFX_STEP_KEEP;
+        step->node = node;
+        step->rect = rfx_rect_from_ranges(rows, strip_cols(walk, node));
+        s->copied = node;
+        if (!rfx_rect_is_empty(step->rect)) return true;
+        end_copy(s);
+        f = -1; /* the list has changed */
+    }
+    return false;
+}
+
+/* The stream's next turn, once the copies before it are made. */
+static void take_turn(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
+                      struct rfx_step *step) {
+    struct state *s = walk->state;
+    const struct rfx_graph *graph = walk->plan->graph;
+    const struct rfx_stage *stage = walk->stage;
+    enum rfx_node_place place = stage->places[turn->node];
+    struct rfx_rect rect = rfx_rect_from_ranges(turn->rows, strip_cols(walk, turn->node));
+    rfx_stream_commit(&s->stream, turn);
+    if (stage->nodes[turn->node].fresh.bytes != 0) {
+        s->fresh_from[turn->node] = turn->rows.lo;
+        s->fresh[s->n_fresh++] = turn->node;
+    }
+    if (place == RFX_PLACE_REDUCED || place == RFX_PLACE_EMITTED) {
+        struct rfx_range own = rfx_stage_target_range(graph, turn->node, place, RFX_AXIS_COLS,
+                                                      stage->spec.parts_x, s->strip);
+        struct rfx_rect mine = rfx_rect_from_ranges(turn->rows, own);
+        if (place == RFX_PLACE_REDUCED) {
+            rect = mine;
+        } else {
+            s->emit_node = turn->node;
+            s->emit = mine;
+        }
+    }
+    if (turn->node == graph->input) walk->unit += rfx_range_size(turn->rows);
+    rfx_walk_compute(walk, turn->node, rect, step);
+}
+
+static bool next(struct rfx_walk *walk, struct rfx_step *step) {
+    struct state *s = walk->state;
+    struct rfx_stream_turn turn;
+    if (s->emit_node >= 0) {
+        step->kind = RFX_STEP_EMIT;
+        step->node = s->emit_node;
+        step->rect = s->emit;
+        s->emit_node = -1;
+        return true;
+    }
+    if (s->ready) end_copy(s);
+    for (;;) {
+        if (s->strip == walk->stage->spec.parts_x) return false;
+        if (!s->ready) enter_strip(walk);
+        if (rfx_stream_peek(&s->stream, &turn)) break;
+        s->ready = false;
+        walk->restart = true;
+        walk->unit = ++s->strip * image_rows(walk->plan->graph);
+    }
+    if (!next_copy(walk, &turn, step)) take_turn(walk, &turn, step);
+    return true;
+}
+
+static void part(const struct rfx_walk *walk, int node, struct rfx_part *part) {
+    const struct state *s = walk->state;
+    const struct rfx_stage_node *how = &walk->stage->nodes[node];
+    int64_t done = s->done[node];
+    part->ring_rows = how->ring_rows;
+    part->has_fresh = how->fresh.bytes != 0;
+    part->fresh_y0 = part->has_fresh ? s->fresh_from[node] : done;
+    part->fresh_offset = how->fresh.offset;
+    struct rfx_range there = {rfx_max_i64(part->fresh_y0 - how->ring_rows, 0), done};
+    part->rect = rfx_rect_from_ranges(there, strip_cols(walk, node));
+}
+
+static int describe(const struct rfx_stage_spec *spec, const char *to, bool alone, char *text,
+                    size_t size) {
+    char in_strips[48] = "";
+    (void)alone;
+    if (spec->parts_x > 1)
+        (void)snprintf(in_strips, sizeof in_strips, " in %lld strips", (long long)spec->parts_x);
+    return snprintf(text, size, "to %s streamed%s, %lld image rows a step%s", to, in_strips,
+                    (long long)spec->band_rows, spec->tight ? ", tight" : "");
+}
+
+#define ALL_BANDS .bands = bands, .n_bands = N_BANDS, .kind_in_parts = RFX_PLAN_STRIPS
+#define ALL_STRIPS .parts = RFX_PARTS_ACROSS, .across = strips, .n_across = N_STRIPS
+static const struct rfx_trial trials[] = {
+    {.phase = RFX_PHASE_EXACT,
+     .kind = RFX_PLAN_STREAMED,
+     .cuts = RFX_CUTS_CHAIN,
+     .parts = RFX_PARTS_ONE,
+     .when_asked = true,
+     ALL_BANDS},
+    {.phase = RFX_PHASE_EXACT,
+     .kind = RFX_PLAN_STREAMED,
+     .cuts = RFX_CUTS_FEW,
+     .parts = RFX_PARTS_ONE,
+     .when_asked = true,
+     ALL_BANDS},
+    {.phase = RFX_PHASE_TWO_PARTS,
+     .kind = RFX_PLAN_TWO_STREAMS,
+     .kind_in_parts = RFX_PLAN_STRIPS,
+     .cuts = RFX_CUTS_PAIRS,
+     .parts = RFX_PARTS_ONE,
+     .bands = pair_bands,
+     .n_bands = sizeof pair_bands / sizeof pair_bands[0]},
+    {.phase = RFX_PHASE_RECOMPUTE,
+     .kind = RFX_PLAN_STREAMED,
+     .cuts = RFX_CUTS_CHAIN,
+     ALL_STRIPS,
+     ALL_BANDS},
+    {.phase = RFX_PHASE_RECOMPUTE,
+     .kind = RFX_PLAN_STREAMED,
+     .cuts = RFX_CUTS_FEW,
+     ALL_STRIPS,
+     ALL_BANDS},
+    {.phase = RFX_PHASE_RECOMPUTE,
+     .kind = RFX_PLAN_PASSES,
+     .cuts = RFX_CUTS_PASSES,
+     .parts = RFX_PARTS_ONE,
+     ALL_BANDS},
+};
+
+const struct rfx_mode rfx_mode_streamed = {
+    .name = "streamed",
+    .a_mode = "a streamed stage",
+    .local = true,
+    .emits = true,
+    .rings = true,
+    .knows = RFX_KNOWS_PARTS_X | RFX_KNOWS_BANDS | RFX_KNOWS_TIGHT,
+    .take_over = RFX_TAKE_NEVER,
+    .trials = trials,
+    .n_trials = sizeof trials / sizeof trials[0],
+    .check = check,
+    .measure = measure,
+    .extra_percent = extra_percent,
+    .units = units,
+    .walk_bytes = walk_bytes,
+    .enter = enter,
+    .next = next,
+    .part = part,
+    .describe = describe,
+};

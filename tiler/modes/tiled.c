@@ -1,0 +1,134 @@
+/* Tiled: the targets' maps are cut into a grid, and everything before them is made anew for each
+ * tile, with exactly the halo that its receptive field asks for; the tiles are stitched together
+ * in the targets' full maps (paper 003). Rows of tiles come after each other. */
+#include <stdio.h>
+
+#include "layers/checked.h"
+#include "tiler/modes/modes.h"
+#include "tiler/modes/trial.h"
+#include "tiler/stage.h"
+
+struct state {
+    int node;
+    int64_t y, x; /* the tile */
+    bool ready;   /* rows and cols are the tile's */
+    struct rfx_axis_region *rows, *cols; /* n_nodes */
+};
+
+static void measure(const struct rfx_mode_measure *m, struct rfx_node_rows *rows,
+                    int64_t *overlap_rows) {
+    struct rfx_tile_overlap overlap = {0};
+    for (int i = 0; i < m->graph->n_nodes; i++) rows[i] = (struct rfx_node_rows){0};
+    for (int64_t t = 0; t < m->spec->parts_y; t++) {
+        rfx_stage_regions(m->graph, m->places, RFX_AXIS_ROWS, m->spec->parts_y, t, m->regions);
+        rfx_tile_overlap_add(m->regions, m->graph->input, &overlap);
+        for (int i = 0; i < m->graph->n_nodes; i++) {
+            int64_t size = rfx_range_size(m->regions[i].clamped);
+            rows[i].most = rows[i].fresh = rfx_max_i64(rows[i].most, size);
+            rows[i].computed += size;
+        }
+    }
+    *overlap_rows = overlap.max_overlap;
+}
+
+static int64_t window_rows(const struct rfx_stage_shape *shape, int input) {
+    return shape->spec.parts_x > 1 ? shape->rows[input].most : shape->overlap_rows;
+}
+
+static int64_t units(const struct rfx_plan *plan, const struct rfx_stage *stage) {
+    (void)plan;
+    return stage->spec.parts_y * stage->spec.parts_x;
+}
+
+static size_t walk_bytes(const struct rfx_graph *graph) {
+    return sizeof(struct state) + 2 * (size_t)graph->n_nodes * sizeof(struct rfx_axis_region);
+}
+
+static void enter(struct rfx_walk *walk) {
+    struct state *s = walk->state;
+    struct rfx_axis_region *regions = (struct rfx_axis_region *)(void *)(s + 1);
+    *s = (struct state){.node = walk->stage->first,
+                        .rows = regions,
+                        .cols = regions + walk->plan->graph->n_nodes};
+}
+
+static void enter_tile(const struct rfx_walk *walk) {
+    struct state *s = walk->state;
+    const struct rfx_stage *stage = walk->stage;
+    rfx_stage_regions(walk->plan->graph, stage->places, RFX_AXIS_COLS, stage->spec.parts_x, s->x,
+                      s->cols);
+    rfx_stage_regions(walk->plan->graph, stage->places, RFX_AXIS_ROWS, stage->spec.parts_y, s->y,
+                      s->rows);
+    s->ready = true;
+}
+
+/* On to the next tile; false after the last one, whose regions stay. */
+static bool leave_tile(struct rfx_walk *walk) {
+    struct state *s = walk->state;
+    const struct rfx_stage_spec *spec = &walk->stage->spec;
+    if (s->y == spec->parts_y) return false;
+    walk->unit++;
+    s->node = walk->stage->first;
+    s->ready = false;
+    if (++s->x < spec->parts_x) return true;
+    s->x = 0;
+    return ++s->y < spec->parts_y;
+}
+
+static bool next(struct rfx_walk *walk, struct rfx_step *step) {
+    struct state *s = walk->state;
+    const struct rfx_stage *stage = walk->stage;
+    for (;;) {
+        if (s->node > stage->last || s->y == stage->spec.parts_y)
+            if (!leave_tile(walk)) return false;
+        if (!s->ready) enter_tile(walk);
+        int node = s->node++;
+        if (!rfx_place_is_computed(stage->places[node])) continue;
+        struct rfx_rect rect =
+            stage->places[node] == RFX_PLACE_REDUCED
+                ? rfx_walk_own_rect(walk, node, s->y, s->x)
+                : rfx_rect_from_ranges(s->rows[node].clamped, s->cols[node].clamped);
+        rfx_walk_compute(walk, node, rect, step);
+        return true;
+    }
+}
+
+static void part(const struct rfx_walk *walk, int node, struct rfx_part *part) {
+    const struct state *s = walk->state;
+    part->rect = rfx_rect_from_ranges(s->rows[node].clamped, s->cols[node].clamped);
+}
+
+static int describe(const struct rfx_stage_spec *spec, const char *to, bool alone, char *text,
+                    size_t size) {
+    (void)alone;
+    return snprintf(text, size, "to %s in %lldx%lld tiles", to, (long long)spec->parts_y,
+                    (long long)spec->parts_x);
+}
+
+static const struct rfx_trial trials[] = {
+    {.phase = RFX_PHASE_TILES,
+     .kind = RFX_PLAN_UNTILED,
+     .kind_in_parts = RFX_PLAN_TILES,
+     .cuts = RFX_CUTS_EVERY,
+     .parts = RFX_PARTS_GRID,
+     .when_asked = true},
+};
+
+const struct rfx_mode rfx_mode_tiled = {
+    .name = "tiled",
+    .a_mode = "a tiled stage",
+    .local = true,
+    .trims = true,
+    .knows = RFX_KNOWS_PARTS_Y | RFX_KNOWS_PARTS_X,
+    .take_over = RFX_TAKE_SAME_PART,
+    .trials = trials,
+    .n_trials = sizeof trials / sizeof trials[0],
+    .measure = measure,
+    .window_rows = window_rows,
+    .units = units,
+    .walk_bytes = walk_bytes,
+    .enter = enter,
+    .next = next,
+    .part = part,
+    .describe = describe,
+};

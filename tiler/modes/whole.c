@@ -1,0 +1,138 @@
+/* Whole: node by node, each map made at once or in steps of rows.
+ *
+ * Made row by row, a map may be written over dead rows of its input (placement_slides.h): from the
+ * first rows to the last, or upwards. A node's constants are loaded right before it. */
+#include <stdio.h>
+
+#include "layers/checked.h"
+#include "layers/conv.h"
+#include "layers/op.h"
+#include "tiler/modes/modes.h"
+#include "tiler/modes/trial.h"
+
+/* A map is made in about this many steps where it runs row by row: more slide over each other more
+ * closely, but each one starts the kernels anew. */
+#define STEP_PARTS 32
+#define ROWS_PERCENT 3 /* more time for running row by row (docs/benchmarks.md) */
+
+struct state {
+    int node;
+    bool loaded;      /* this node's constants are */
+    int64_t row_step; /* the next step of this node */
+};
+
+static void measure(const struct rfx_mode_measure *m, struct rfx_node_rows *rows,
+                    int64_t *overlap_rows) {
+    for (int i = 0; i < m->graph->n_nodes; i++) {
+        int64_t h = m->graph->nodes[i].out.h;
+        rows[i] = (struct rfx_node_rows){.most = h, .fresh = h, .computed = h};
+    }
+    *overlap_rows = 0;
+}
+
+int64_t rfx_row_step_rows(const struct rfx_graph *graph, int node) {
+    const struct rfx_node *n = &graph->nodes[node];
+    int64_t bh, bw;
+    rfx_conv_panel_shape(graph, n, &bh, &bw);
+    return rfx_ceil_div(rfx_ceil_div(n->out.h, STEP_PARTS), bh) * bh;
+}
+
+static int64_t step_rows(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
+                         int node) {
+    bool rows = spec->row_by_row && rfx_node_runs_by_rows(&graph->nodes[node]);
+    return rows ? rfx_row_step_rows(graph, node) : 0;
+}
+
+static int extra_percent(const struct rfx_stage_spec *spec) {
+    return spec->row_by_row ? ROWS_PERCENT : 0;
+}
+
+static int64_t units(const struct rfx_plan *plan, const struct rfx_stage *stage) {
+    (void)plan;
+    return stage->last - stage->first + 1;
+}
+
+static size_t walk_bytes(const struct rfx_graph *graph) {
+    (void)graph;
+    return sizeof(struct state);
+}
+
+static void enter(struct rfx_walk *walk) {
+    *(struct state *)walk->state = (struct state){.node = walk->stage->first};
+}
+
+static void leave_node(struct rfx_walk *walk) {
+    struct state *s = walk->state;
+    *s = (struct state){.node = s->node + 1};
+    walk->unit++;
+}
+
+/* Rows of the next step of a node of h rows. */
+static struct rfx_range next_rows(const struct state *s, const struct rfx_stage_node *how,
+                                  int64_t h) {
+    struct rfx_range rows = {0, h};
+    if (how->step_rows == 0) return rows;
+    int64_t index = how->upwards ? rfx_ceil_div(h, how->step_rows) - 1 - s->row_step : s->row_step;
+    rows.lo = index * how->step_rows;
+    rows.hi = rfx_min_i64(rows.lo + how->step_rows, h);
+    return rows;
+}
+
+static bool next(struct rfx_walk *walk, struct rfx_step *step) {
+    struct state *s = walk->state;
+    const struct rfx_stage *stage = walk->stage;
+    while (s->node <= stage->last && !rfx_place_is_computed(stage->places[s->node]))
+        leave_node(walk);
+    if (s->node > stage->last) return false;
+    int node = s->node;
+    const struct rfx_stage_node *how = &stage->nodes[node];
+    if (!s->loaded && how->packed.bytes != 0) {
+        s->loaded = true;
+        step->kind = RFX_STEP_LOAD;
+        step->node = node;
+        step->rect = rfx_rect_full(1, 1);
+        return true;
+    }
+    const struct rfx_tensor *out = &walk->plan->graph->nodes[node].out;
+    struct rfx_range rows = next_rows(s, how, out->h);
+    s->row_step++;
+    if (how->step_rows == 0 || s->row_step * how->step_rows >= out->h) leave_node(walk);
+    rfx_walk_compute(walk, node, rfx_rect_make(rows.lo, rows.hi, 0, out->w), step);
+    return true;
+}
+
+static int describe(const struct rfx_stage_spec *spec, const char *to, bool alone, char *text,
+                    size_t size) {
+    (void)to;
+    return snprintf(text, size, "%s%s", alone ? "untiled" : "rest whole",
+                    spec->row_by_row ? ", row by row" : "");
+}
+
+static const struct rfx_trial trials[] = {
+    {.phase = RFX_PHASE_EXACT,
+     .kind = RFX_PLAN_UNTILED,
+     .kind_in_parts = RFX_PLAN_UNTILED,
+     .cuts = RFX_CUTS_NONE,
+     .parts = RFX_PARTS_ONE,
+     .when_asked = true,
+     .always = true},
+};
+
+const struct rfx_mode rfx_mode_whole = {
+    .name = "whole",
+    .a_mode = "a whole stage",
+    .local = false,
+    .once = true,
+    .knows = RFX_KNOWS_ROW_BY_ROW,
+    .take_over = RFX_TAKE_ANY,
+    .trials = trials,
+    .n_trials = sizeof trials / sizeof trials[0],
+    .measure = measure,
+    .step_rows = step_rows,
+    .extra_percent = extra_percent,
+    .units = units,
+    .walk_bytes = walk_bytes,
+    .enter = enter,
+    .next = next,
+    .describe = describe,
+};
