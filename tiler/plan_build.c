@@ -167,8 +167,7 @@ static size_t weights_bytes(struct rfx_plan_context *context, const struct rfx_s
 
 static size_t scratch_bytes(const struct rfx_plan_context *context,
                             const struct rfx_stage_shape *shapes, int n_stages) {
-    bool packs =
-        loads_by_stage(shapes, n_stages) && context->scratch_bytes < RFX_PACK_TEMP_BYTES;
+    bool packs = loads_by_stage(shapes, n_stages) && context->scratch_bytes < RFX_PACK_TEMP_BYTES;
     return packs ? RFX_PACK_TEMP_BYTES : context->scratch_bytes; /* never used at once */
 }
 
@@ -250,8 +249,7 @@ static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_sha
         stage->last = i;
         if (mode->rings && rfx_place_is_local(shape->places[i]))
             stage->nodes[i].ring_rows = rfx_stage_buffer_rows(shape, i);
-        if (mode->step_rows != NULL)
-            stage->nodes[i].step_rows = mode->step_rows(graph, spec, i);
+        if (mode->step_rows != NULL) stage->nodes[i].step_rows = mode->step_rows(graph, spec, i);
     }
 }
 
@@ -330,8 +328,7 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
     struct rfx_plan *plan = NULL;
     enum rfx_status status = allocate_plan(context, shapes, n_stages, &plan, err);
     if (status != RFX_OK) return status;
-    for (int s = 0; s < n_stages; s++)
-        fill_stage(context->graph, &shapes[s], &plan->stages[s]);
+    for (int s = 0; s < n_stages; s++) fill_stage(context->graph, &shapes[s], &plan->stages[s]);
     rfx_plan_list_records(context, shapes, n_stages);
     status = place(context, plan, err);
     if (status != RFX_OK) {

@@ -350,8 +350,7 @@ static bool add_callers_image(struct state *s) {
     if (input < 0 || !s->plan->by_caller[input]) return true;
     const struct rfx_tensor *out = &s->graph->nodes[input].out;
     struct span span = {
-        input,       0, out->h, callers_base(input), rfx_tensor_pixel_bytes(out, out->w),
-        {0, out->w}, 0};
+        input, 0, out->h, callers_base(input), rfx_tensor_pixel_bytes(out, out->w), {0, out->w}, 0};
     return add_span(s, span);
 }
 

@@ -315,10 +315,11 @@ static json_t *stage_json(const struct rfx_plan *plan, const struct rfx_stage *s
     for (int i = stage->first; i <= stage->last; i++)
         if (stage->places[i] > RFX_PLACE_LOCAL)
             (void)json_array_append_new(targets, json_string(plan->graph->nodes[i].name));
-    return json_pack(
-        "{s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode", stage->spec.mode->name, "targets",
-        targets, "tiles", (json_int_t)stage->spec.parts_y, (json_int_t)stage->spec.parts_x, "band_rows",
-        (json_int_t)stage->spec.band_rows, "tight", stage->spec.tight, "row_by_row", stage->spec.row_by_row);
+    return json_pack("{s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode", stage->spec.mode->name,
+                     "targets", targets, "tiles", (json_int_t)stage->spec.parts_y,
+                     (json_int_t)stage->spec.parts_x, "band_rows",
+                     (json_int_t)stage->spec.band_rows, "tight", stage->spec.tight, "row_by_row",
+                     stage->spec.row_by_row);
 }
 
 static json_t *plan_json(const struct rfx_plan *plan, const char *model) {

@@ -101,12 +101,12 @@ static enum rfx_status check_request(const struct rfx_graph *graph,
                         request->threads);
     const struct rfx_stage_spec *asked = &request->asked;
     if (asked->mode != NULL && request->stages == NULL) {
-        enum rfx_status status = rfx_stage_check(&(struct rfx_stage_spec){.mode = asked->mode,
-                                                                          .parts_y = asked->parts_y,
-                                                                          .parts_x = asked->parts_x,
-                                                                          .band_rows =
-                                                                              asked->band_rows},
-                                                 err);
+        enum rfx_status status =
+            rfx_stage_check(&(struct rfx_stage_spec){.mode = asked->mode,
+                                                     .parts_y = asked->parts_y,
+                                                     .parts_x = asked->parts_x,
+                                                     .band_rows = asked->band_rows},
+                            err);
         if (status != RFX_OK) return status;
         if (!asked->mode->local && request->split != NULL)
             return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,

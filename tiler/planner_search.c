@@ -23,9 +23,8 @@ static const struct rfx_known_rows *find_rows(const struct rfx_search *search, i
     const struct rfx_stage_spec *spec = &search->specs[s];
     for (int i = 0; search->skeleton != NULL && i < search->n_known; i++) {
         const struct rfx_known_rows *known = &search->known[i];
-        if (known->stage == s && known->mode == spec->mode &&
-            known->band_rows == spec->band_rows && known->parts_y == spec->parts_y &&
-            is_same_skeleton(&known->skeleton, search->skeleton))
+        if (known->stage == s && known->mode == spec->mode && known->band_rows == spec->band_rows &&
+            known->parts_y == spec->parts_y && is_same_skeleton(&known->skeleton, search->skeleton))
             return known;
     }
     return NULL;
@@ -528,8 +527,7 @@ static enum rfx_status check_outputs(const struct rfx_search *search, int n_stag
     for (int k = 0; k < graph->n_outputs; k++) {
         int i = graph->outputs[k].node;
         bool made = rfx_node_is_constant(&graph->nodes[i]) || search->stored[i];
-        for (int s = 0; s < n_stages; s++)
-            made |= search->shapes[s].places[i] == RFX_PLACE_EMITTED;
+        for (int s = 0; s < n_stages; s++) made |= search->shapes[s].places[i] == RFX_PLACE_EMITTED;
         if (!made)
             return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                             "output '%s' ('%s') is no target of any stage", graph->outputs[k].name,

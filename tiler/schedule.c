@@ -118,8 +118,7 @@ bool rfx_schedule_next(struct rfx_schedule *schedule, struct rfx_step *step) {
         step->restart = false;
         if (next_in_stage(schedule, step)) {
             if (rfx_rect_is_empty(step->rect)) continue;
-            step->unit =
-                rfx_min_i64(schedule->stage_unit + schedule->walk.unit, schedule->n_units);
+            step->unit = rfx_min_i64(schedule->stage_unit + schedule->walk.unit, schedule->n_units);
             step->n_units = schedule->n_units;
             return true;
         }

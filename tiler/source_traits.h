@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Image rows that the executor asks of a source at a time, so that a source which is read from top to
- * bottom need not keep more; few enough to cost little, many enough to hide the call. */
+/* Image rows that the executor asks of a source at a time, so that a source which is read from top
+ * to bottom need not keep more; few enough to cost little, many enough to hide the call. */
 #define RFX_READ_BAND_ROWS 16
 
 struct rfx_source_traits {

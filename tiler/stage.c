@@ -30,8 +30,7 @@ enum rfx_status rfx_stage_check(const struct rfx_stage_spec *spec, struct rfx_er
     bool ours = spec->parts_y >= 1 && spec->parts_x >= 1;
     return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s%s%s (band_rows %lld, tiles [%lld, %lld])",
                     ours ? spec->mode->a_mode : "", ours ? " " : "", why,
-                    (long long)spec->band_rows, (long long)spec->parts_y,
-                    (long long)spec->parts_x);
+                    (long long)spec->band_rows, (long long)spec->parts_y, (long long)spec->parts_x);
 }
 
 /* Whether nothing but the user reads the node. */

@@ -29,7 +29,8 @@ void rfx_stage_regions(const struct rfx_graph *graph, const enum rfx_node_place 
                        enum rfx_axis axis, int64_t n, int64_t tile,
                        struct rfx_axis_region *regions);
 
-/* The part of a target's own map (of a reduction: of its input's) that tile `tile` of `n` stands for. */
+/* The part of a target's own map (of a reduction: of its input's) that tile `tile` of `n` stands
+ * for. */
 struct rfx_range rfx_stage_target_range(const struct rfx_graph *graph, int node,
                                         enum rfx_node_place place, enum rfx_axis axis, int64_t n,
                                         int64_t tile);

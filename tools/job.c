@@ -116,7 +116,8 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         .no_inplace = options->no_inplace,
     };
     if (options->untiled) job->request.asked = rfx_ask_whole();
-    if (options->tiles.y != 0) job->request.asked = rfx_ask_tiles(options->tiles.y, options->tiles.x);
+    if (options->tiles.y != 0)
+        job->request.asked = rfx_ask_tiles(options->tiles.y, options->tiles.x);
     if (options->bands != 0) job->request.asked = rfx_ask_bands(options->bands, options->strips);
     job->request.asked.row_by_row = options->row_by_row;
     job->request.asked.weights_by_stage = options->weights_by_stage;

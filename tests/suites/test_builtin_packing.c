@@ -12,6 +12,7 @@
 
 #include "rfexec/rfexec.h"
 #include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
 #include "tiler/plan.h"
 
 static double seconds(void) {
@@ -66,8 +67,8 @@ static void every_builtin_is_proven(void **state) {
         struct rfx_error err = {{0}};
         if (rfx_builtin_build(mem, name, &options, &graph, &err) != RFX_OK)
             fail_msg("%s: %s", name, err.text);
-        struct rfx_plan_request untiled = {.untiled = true};
-        struct rfx_plan_request tiled = {.tiles_y = 4, .tiles_x = 4};
+        struct rfx_plan_request untiled = {.asked = rfx_ask_whole()};
+        struct rfx_plan_request tiled = {.asked = rfx_ask_tiles(4, 4)};
         open += count_open(name, graph, untiled, &slowest);
         open += count_open(name, graph, tiled, &slowest);
         rfx_graph_free(graph);

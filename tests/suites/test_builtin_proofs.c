@@ -19,6 +19,7 @@
 #include "tests/support/influence.h"
 #include "tests/support/poison.h"
 #include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
 #include "tiler/plan_check.h"
 
 #define LARGE_H 6144 /* the middle sees no border: twice the largest field and more */
@@ -259,8 +260,9 @@ static uint64_t check_costs(const char *name, const struct rfx_graph *graph,
     request.source.c = graph->nodes[graph->input].out.c;
     if (rfx_plan_create(graph, &request, &plan, &err) != RFX_OK) fail_msg("%s: %s", name, err.text);
     struct run run = run_plan(name, graph, plan);
-    if (request.band_rows > 0) split = -1; /* row bands compute every row once */
-    uint64_t counted = influence_count_tiled(graph, split, request.tiles_y, request.tiles_x);
+    if (request.asked.band_rows > 0) split = -1; /* row bands compute every row once */
+    uint64_t counted =
+        influence_count_tiled(graph, split, request.asked.parts_y, request.asked.parts_x);
     assert_int_equal(run.report.macs, plan->macs);
     assert_int_equal(run.report.arena_high_water_bytes, plan->bytes.arena);
     if (!has_transposed(graph)) assert_int_equal(plan->macs, counted);
@@ -280,13 +282,13 @@ static void small_images(void **state) {
         int *splits = calloc((size_t)graph->n_nodes, sizeof *splits);
         assert_non_null(splits);
         int n = rfx_splits_list(graph, splits);
-        uint64_t whole = check_costs(name, graph, (struct rfx_plan_request){.untiled = true}, -1);
+        uint64_t whole =
+            check_costs(name, graph, (struct rfx_plan_request){.asked = rfx_ask_whole()}, -1);
         if (n > 0) {
-            struct rfx_plan_request request = {.tiles_y = 3, .tiles_x = 2};
+            struct rfx_plan_request request = {.asked = rfx_ask_tiles(3, 2)};
             request.split = graph->nodes[splits[n / 2]].name;
             assert_int_equal(check_costs(name, graph, request, splits[n / 2]), whole);
-            request.tiles_y = request.tiles_x = 0;
-            request.band_rows = 2;
+            request.asked = rfx_ask_bands(2, 1);
             assert_int_equal(check_costs(name, graph, request, splits[n / 2]), whole);
         }
         check_influence(name, graph, &rng);

@@ -10,6 +10,7 @@
 
 #include "rfexec/rfexec.h"
 #include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
 
 #define RUNS 100
 #define CLASSES 1000
@@ -50,23 +51,26 @@ static void burst(struct rfx_plan_request request) {
 
 static void untiled(void **state) {
     (void)state;
-    burst((struct rfx_plan_request){.untiled = true});
+    burst((struct rfx_plan_request){.asked = rfx_ask_whole()});
 }
 
 static void tiled(void **state) {
     (void)state;
-    burst((struct rfx_plan_request){.tiles_y = 3, .tiles_x = 2});
+    burst((struct rfx_plan_request){.asked = rfx_ask_tiles(3, 2)});
 }
 
 static void tight_strips(void **state) {
     (void)state;
-    burst((struct rfx_plan_request){
-        .band_rows = 4, .tiles_x = 2, .tight = true, .weights_by_stage = true});
+    struct rfx_plan_request request = {.asked = rfx_ask_bands(4, 2)};
+    request.asked.tight = request.asked.weights_by_stage = true;
+    burst(request);
 }
 
 static void row_by_row(void **state) {
     (void)state;
-    burst((struct rfx_plan_request){.untiled = true, .row_by_row = true, .weights_by_stage = true});
+    struct rfx_plan_request request = {.asked = rfx_ask_whole()};
+    request.asked.row_by_row = request.asked.weights_by_stage = true;
+    burst(request);
 }
 
 int main(void) {

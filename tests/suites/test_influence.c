@@ -22,6 +22,7 @@
 #include "tests/support/poison.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
 #include "tiler/plan.h"
 #include "tiler/splits.h"
 
@@ -466,7 +467,7 @@ static bool has_op(const struct rfx_graph *graph, enum rfx_op op) {
 static void mac_case(struct one_case *c) {
     const struct rfx_graph *graph = c->graph;
     uint64_t whole = influence_count_tiled(graph, -1, 0, 0);
-    if (planned_macs(c, (struct rfx_plan_request){.untiled = true}) != whole)
+    if (planned_macs(c, (struct rfx_plan_request){.asked = rfx_ask_whole()}) != whole)
         fail_case(c, "planned MACs are not the counted ones", -1);
     int *splits = calloc((size_t)graph->n_nodes, sizeof *splits);
     assert_non_null(splits);
@@ -474,9 +475,9 @@ static void mac_case(struct one_case *c) {
     if (n > 0) {
         int split = splits[test_rng_int(&c->rng, 0, n - 1)];
         struct rfx_plan_request request = {.split = graph->nodes[split].name};
-        request.tiles_y = test_rng_int(&c->rng, 1, 5);
-        request.tiles_x = test_rng_int(&c->rng, 1, 5);
-        uint64_t tiled = influence_count_tiled(graph, split, request.tiles_y, request.tiles_x);
+        int64_t down = test_rng_int(&c->rng, 1, 5), across = test_rng_int(&c->rng, 1, 5);
+        request.asked = rfx_ask_tiles(down, across);
+        uint64_t tiled = influence_count_tiled(graph, split, down, across);
         if (planned_macs(c, request) != tiled)
             fail_case(c, "planned MACs of tiles are not the counted ones", split);
     }

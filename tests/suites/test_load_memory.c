@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "rfexec/rfexec.h"
+#include "tiler/modes/modes.h"
 
 #define MODEL_PATH "test_load_memory.onnx"
 #define ALLOWED_BYTES ((size_t)16 << 20)
@@ -51,7 +52,7 @@ static int load_and_measure(const char *path) {
     struct rfx_session *session = NULL;
     struct rfx_error err = {""};
     struct rfx_load_options options = {.h = 224, .w = 224};
-    struct rfx_plan_request request = {.threads = 1, .untiled = true};
+    struct rfx_plan_request request = {.threads = 1, .asked = rfx_ask_whole()};
     request.source = (struct rfx_source_traits){.h = 224, .w = 224, .c = 3, .random_access = true};
     if (rfx_onnx_load(mem, path, &options, &graph, &err) != RFX_OK) return report_error(&err);
     size_t loaded = peak_rss();

@@ -15,6 +15,7 @@
 
 #include "rfexec/rfexec.h"
 #include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
 
 #define PATH "test_onnx_corrupt.onnx"
 #define MEMORY_LIMIT ((size_t)256 << 20)
@@ -119,7 +120,7 @@ static void pack(const struct rfx_graph *graph, const char *what) {
     struct rfx_plan *plan = NULL;
     struct rfx_session *session = NULL;
     const struct rfx_tensor *image = &graph->nodes[graph->input].out;
-    struct rfx_plan_request request = {.threads = 1, .untiled = true};
+    struct rfx_plan_request request = {.threads = 1, .asked = rfx_ask_whole()};
     request.source = (struct rfx_source_traits){
         .h = image->h, .w = image->w, .c = image->c, .random_access = true};
     enum rfx_status status = rfx_plan_create(graph, &request, &plan, &err);

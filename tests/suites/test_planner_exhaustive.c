@@ -19,6 +19,7 @@
 
 #include "tests/support/random_graph.h"
 #include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
 #include "tiler/plan.h"
 #include "tiler/splits.h"
 #include "tiler/tiling.h"
@@ -54,7 +55,7 @@ static void note(struct exhaustive *e, const struct rfx_stage_spec *stages, int 
     struct rfx_error err = {{0}};
     request.stages = stages;
     request.n_stages = n_stages;
-    request.weights_by_stage = weights;
+    request.asked.weights_by_stage = weights;
     if (rfx_plan_create(e->graph, &request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
     if (e->n == e->capacity) {
         e->capacity = e->capacity == 0 ? 1024 : 2 * e->capacity;
@@ -66,9 +67,9 @@ static void note(struct exhaustive *e, const struct rfx_stage_spec *stages, int 
     rfx_plan_free(plan);
 }
 
-static struct rfx_stage_spec stage(enum rfx_stage_mode mode, const int *targets, int n) {
+static struct rfx_stage_spec stage(const struct rfx_mode *mode, const int *targets, int n) {
     struct rfx_stage_spec spec = {
-        .mode = mode, .tiles_y = 1, .tiles_x = 1, .n_targets = n, .targets = targets};
+        .mode = mode, .parts_y = 1, .parts_x = 1, .n_targets = n, .targets = targets};
     return spec;
 }
 
@@ -94,9 +95,9 @@ static void note_ways(struct exhaustive *e, struct rfx_stage_spec *stages, int n
     for (int way = 0; way < 8; way++) {
         bool tight = (way & 1) != 0, rows = (way & 2) != 0, weights = (way & 4) != 0;
         if (few && rows != weights) continue;
-        if (tight && (n_stages == 0 || stages[0].mode != RFX_STAGE_STREAMED)) continue;
+        if (tight && (n_stages == 0 || stages[0].mode != &rfx_mode_streamed)) continue;
         for (int s = 0; s < n_stages; s++) stages[s].tight = tight;
-        stages[n_stages] = stage(RFX_STAGE_WHOLE, rest, n_rest);
+        stages[n_stages] = stage(&rfx_mode_whole, rest, n_rest);
         stages[n_stages].row_by_row = rows;
         note(e, stages, n_stages + (n_rest > 0), weights);
     }
@@ -106,13 +107,13 @@ static void note_streams(struct exhaustive *e, const int *targets, int n_targets
     int64_t h = e->request.source.h;
     for (int b = 0; b < BANDS; b++) {
         if (b > 0 && bands[b - 1] >= h) break; /* the same as the band before */
-        struct rfx_stage_spec stages[2] = {stage(RFX_STAGE_STREAMED, targets, n_targets)};
+        struct rfx_stage_spec stages[2] = {stage(&rfx_mode_streamed, targets, n_targets)};
         stages[0].band_rows = bands[b];
         note_ways(e, stages, 1, false);
         for (int i = 0; i < STRIPS && (i == 0 || strips[i - 1] < width); i++) {
-            stages[0] = stage(RFX_STAGE_STREAMED, targets, n_targets);
+            stages[0] = stage(&rfx_mode_streamed, targets, n_targets);
             stages[0].band_rows = bands[b];
-            stages[0].tiles_x = strips[i];
+            stages[0].parts_x = strips[i];
             note_ways(e, stages, 1, true);
         }
     }
@@ -120,8 +121,8 @@ static void note_streams(struct exhaustive *e, const int *targets, int n_targets
 
 static void note_two_streams(struct exhaustive *e, const int *first, const int *second) {
     for (int b = 1; b < BANDS; b += 2) { /* 4, 16, 64 rows */
-        struct rfx_stage_spec stages[3] = {stage(RFX_STAGE_STREAMED, first, 1),
-                                           stage(RFX_STAGE_STREAMED, second, 1)};
+        struct rfx_stage_spec stages[3] = {stage(&rfx_mode_streamed, first, 1),
+                                           stage(&rfx_mode_streamed, second, 1)};
         stages[0].band_rows = stages[1].band_rows = bands[b];
         note_ways(e, stages, 2, false);
     }
@@ -134,9 +135,9 @@ static void note_tiles(struct exhaustive *e, const int *cut) {
     int n_x = rfx_tiling_counts(map->w, xs);
     for (int y = 0; y < n_y; y++)
         for (int x = 0; x < n_x; x++) {
-            struct rfx_stage_spec stages[2] = {stage(RFX_STAGE_TILED, cut, 1)};
-            stages[0].tiles_y = ys[y];
-            stages[0].tiles_x = xs[x];
+            struct rfx_stage_spec stages[2] = {stage(&rfx_mode_tiled, cut, 1)};
+            stages[0].parts_y = ys[y];
+            stages[0].parts_x = xs[x];
             note_ways(e, stages, 1, true);
         }
 }

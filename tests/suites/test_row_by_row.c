@@ -12,6 +12,7 @@
 
 #include "rfexec/rfexec.h"
 #include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
 #include "tiler/plan_check.h"
 
 static struct rfx_graph *build(struct rfx_memory *mem, const char *name, int64_t h, int64_t w) {
@@ -25,9 +26,10 @@ static struct rfx_graph *build(struct rfx_memory *mem, const char *name, int64_t
 
 static struct rfx_plan *make_plan(const struct rfx_graph *graph, bool row_by_row) {
     const struct rfx_tensor *in = &graph->nodes[graph->input].out;
-    struct rfx_plan_request request = {.untiled = true, .row_by_row = row_by_row, .threads = 2};
+    struct rfx_plan_request request = {.asked = rfx_ask_whole(), .threads = 2};
     struct rfx_plan *plan = NULL;
     struct rfx_error err = {{0}};
+    request.asked.row_by_row = row_by_row;
     request.source =
         (struct rfx_source_traits){.h = in->h, .w = in->w, .c = in->c, .random_access = true};
     if (rfx_plan_create(graph, &request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);

@@ -17,6 +17,7 @@
 #include "tests/support/random_graph.h"
 #include "tests/support/run_whole.h"
 #include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
 #include "tiler/plan_check.h"
 
 struct one_case {
@@ -133,12 +134,19 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
 
 /* How a case's request differs from the plain one. */
 static void choose_manner(struct one_case *c, struct test_rng *rng) {
-    c->request.row_by_row = test_rng_chance(rng, 40);
-    c->request.weights_by_stage = test_rng_chance(rng, 30);
+    c->request.asked.row_by_row = test_rng_chance(rng, 40);
+    c->request.asked.weights_by_stage = test_rng_chance(rng, 30);
     c->request.emit_outputs = test_rng_chance(rng, 40);
     c->request.no_inplace = test_rng_chance(rng, 20);
     c->request.outputs_by_caller = test_rng_chance(rng, 25);
     c->request.source.by_caller = test_rng_chance(rng, 25);
+}
+
+/* Asks for a way of running, with the flags that were chosen before. */
+static void ask(struct one_case *c, struct rfx_stage_spec way) {
+    way.row_by_row = c->request.asked.row_by_row;
+    way.weights_by_stage = c->request.asked.weights_by_stage;
+    c->request.asked = way;
 }
 
 /* Plans and runs what the request says; returns the plan's peak. */
@@ -157,6 +165,8 @@ static size_t run_request(const struct one_case *c) {
 /* Stages at random: targets anywhere, modes, bands, strips and grids. Stages that cannot be (a
  * target that is not local in space) are refused by the planner and not counted. */
 static bool run_random_stages(struct one_case *c, struct test_rng *rng) {
+    static const struct rfx_mode *const modes[] = {&rfx_mode_whole, &rfx_mode_tiled,
+                                                   &rfx_mode_streamed};
     struct rfx_stage_spec specs[MAX_STAGES];
     int targets[MAX_STAGES][8];
     int n = (int)test_rng_int(rng, 1, MAX_STAGES - 1);
@@ -164,13 +174,14 @@ static bool run_random_stages(struct one_case *c, struct test_rng *rng) {
     struct rfx_error err = {{0}};
     for (int s = 0; s < n; s++) {
         struct rfx_stage_spec *spec = &specs[s];
-        *spec = (struct rfx_stage_spec){.tiles_y = 1, .tiles_x = 1, .targets = targets[s]};
-        spec->mode = (enum rfx_stage_mode)test_rng_int(rng, 0, 2);
-        if (spec->mode == RFX_STAGE_TILED) spec->tiles_y = test_rng_int(rng, 1, 5);
-        if (spec->mode != RFX_STAGE_WHOLE) spec->tiles_x = test_rng_int(rng, 1, 5);
-        if (spec->mode == RFX_STAGE_STREAMED) spec->band_rows = test_rng_int(rng, 1, 9);
-        spec->tight = spec->mode == RFX_STAGE_STREAMED && test_rng_chance(rng, 50);
-        spec->row_by_row = spec->mode == RFX_STAGE_WHOLE && test_rng_chance(rng, 50);
+        *spec = (struct rfx_stage_spec){.parts_y = 1, .parts_x = 1, .targets = targets[s]};
+        spec->mode = modes[test_rng_int(rng, 0, 2)];
+        if (spec->mode == &rfx_mode_tiled) spec->parts_y = test_rng_int(rng, 1, 5);
+        if (spec->mode != &rfx_mode_whole) spec->parts_x = test_rng_int(rng, 1, 5);
+        if (spec->mode == &rfx_mode_streamed) spec->band_rows = test_rng_int(rng, 1, 9);
+        spec->tight = spec->mode == &rfx_mode_streamed && test_rng_chance(rng, 50);
+        spec->row_by_row = spec->mode == &rfx_mode_whole && test_rng_chance(rng, 50);
+        spec->weights_by_stage = test_rng_chance(rng, 20); /* in some stages only */
         int wanted = (int)test_rng_int(rng, 1, 3);
         for (int t = 0; t < wanted && from < c->graph->n_nodes; t++) {
             int target = (int)test_rng_int(rng, from, c->graph->n_nodes - 1);
@@ -182,7 +193,7 @@ static bool run_random_stages(struct one_case *c, struct test_rng *rng) {
     }
     struct rfx_stage_spec *last = &specs[n];
     *last = (struct rfx_stage_spec){
-        .mode = RFX_STAGE_WHOLE, .tiles_y = 1, .tiles_x = 1, .targets = targets[n]};
+        .mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 1, .targets = targets[n]};
     for (int k = 0; k < c->graph->n_outputs && last->n_targets < 8; k++) {
         bool there = rfx_node_is_constant(&c->graph->nodes[c->graph->outputs[k].node]);
         for (int s = 0; s <= n; s++)
@@ -215,15 +226,15 @@ static void run_all_plans(struct one_case *c, struct test_rng *rng, int *random_
         c->request = plain;
         choose_manner(c, rng);
         c->request.split = c->graph->nodes[split].name;
-        c->request.tiles_y = test_rng_int(rng, 1, 9);
-        c->request.tiles_x = test_rng_int(rng, 1, 9);
+        int64_t down = test_rng_int(rng, 1, 9);
+        ask(c, rfx_ask_tiles(down, test_rng_int(rng, 1, 9)));
         (void)run_request(c);
         c->request = plain;
         choose_manner(c, rng);
         c->request.split = c->graph->nodes[split].name;
-        c->request.band_rows = test_rng_int(rng, 1, 12);
-        if (test_rng_chance(rng, 50)) c->request.tiles_x = test_rng_int(rng, 1, 6);
-        c->request.tight = test_rng_chance(rng, 50);
+        int64_t bands = test_rng_int(rng, 1, 12);
+        ask(c, rfx_ask_bands(bands, test_rng_chance(rng, 50) ? test_rng_int(rng, 1, 6) : 1));
+        c->request.asked.tight = test_rng_chance(rng, 50);
         (void)run_request(c);
         c->request = plain;
         c->request.memory_bytes = untiled - (size_t)test_rng_int(rng, 1, 64) * 1024;

@@ -77,11 +77,11 @@ struct rfx_mode {
     const char *name;   /* in plan files and reports */
     const char *a_mode; /* "a streamed stage", in messages */
     bool local;         /* computes only what is local in space, and feeds reductions */
-    bool once;   /* visits its nodes one after the other: a stored map and packed constants are
-                    needed only from their node's turn on */
-    bool emits;  /* makes the rows of its targets in order, so that outputs can be handed out */
-    bool rings;  /* a local row y lies in slot y mod the rows of its buffer */
-    bool trims;  /* a single part across is cut to the columns that its targets need */
+    bool once;  /* visits its nodes one after the other: a stored map and packed constants are
+                   needed only from their node's turn on */
+    bool emits; /* makes the rows of its targets in order, so that outputs can be handed out */
+    bool rings; /* a local row y lies in slot y mod the rows of its buffer */
+    bool trims; /* a single part across is cut to the columns that its targets need */
     unsigned knows;
     enum rfx_take_over take_over;
 

@@ -24,7 +24,7 @@ static const int64_t strips[N_STRIPS] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48};
 
 struct state {
     int64_t strip;
-    bool ready;                   /* the strip has begun */
+    bool ready; /* the strip has begun */
     struct rfx_stream stream;
     struct rfx_axis_region *cols; /* of the strip, n_nodes */
     int64_t *done;                /* of the stream, n_nodes */

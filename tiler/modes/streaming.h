@@ -20,7 +20,7 @@ struct rfx_stream {
     int64_t *done;     /* per node: rows [0, done) have been computed (reductions: taken) */
     int open;          /* targets that are not complete */
     int node;          /* next node to look at */
-    int64_t step;      /* of the turn last committed; counts from 1, one each time through the nodes */
+    int64_t step; /* of the turn last committed; counts from 1, one each time through the nodes */
 };
 
 /* What comes next: these rows of this node (reductions: of its input), in this step. */

@@ -10,8 +10,8 @@
 
 struct state {
     int node;
-    int64_t y, x; /* the tile */
-    bool ready;   /* rows and cols are the tile's */
+    int64_t y, x;                        /* the tile */
+    bool ready;                          /* rows and cols are the tile's */
     struct rfx_axis_region *rows, *cols; /* n_nodes */
 };
 
@@ -47,9 +47,8 @@ static size_t walk_bytes(const struct rfx_graph *graph) {
 static void enter(struct rfx_walk *walk) {
     struct state *s = walk->state;
     struct rfx_axis_region *regions = (struct rfx_axis_region *)(void *)(s + 1);
-    *s = (struct state){.node = walk->stage->first,
-                        .rows = regions,
-                        .cols = regions + walk->plan->graph->n_nodes};
+    *s = (struct state){
+        .node = walk->stage->first, .rows = regions, .cols = regions + walk->plan->graph->n_nodes};
 }
 
 static void enter_tile(const struct rfx_walk *walk) {

@@ -27,8 +27,8 @@ enum rfx_search_phase {
 
 /* Where the network is cut. */
 enum rfx_trial_cuts {
-    RFX_CUTS_NONE,  /* one stage that makes all outputs */
-    RFX_CUTS_CHAIN, /* a stage per level of global operations */
+    RFX_CUTS_NONE,   /* one stage that makes all outputs */
+    RFX_CUTS_CHAIN,  /* a stage per level of global operations */
     RFX_CUTS_PASSES, /* the same, from the image again after the first global operations */
     RFX_CUTS_FEW,    /* one cut: the last ones and some spread over the others */
     RFX_CUTS_PAIRS,  /* two cuts of those */

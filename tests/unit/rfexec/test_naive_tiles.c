@@ -9,6 +9,7 @@
 
 #include "rfexec/naive_tiles.h"
 #include "rfexec/rfexec.h"
+#include "tiler/modes/modes.h"
 
 static const char model[] = "mobilenet_v2:0.25";
 
@@ -66,7 +67,7 @@ static void run_case(int64_t h, int64_t w, const char *spec, int64_t rows, int64
     struct rfx_load_options load = {0};
     setting_open(
         &s, spec, h, w,
-        (struct rfx_plan_request){.tiles_y = rows, .tiles_x = cols, .split = "features.6"});
+        (struct rfx_plan_request){.asked = rfx_ask_tiles(rows, cols), .split = "features.6"});
     check(rfx_naive_tiles_run(s.plan, model, &load, s.image, &naive, &s.err), &s.err);
     assert_int_equal(naive->tiles, rows * cols);
     assert_int_equal(naive->n_outputs, 1);
@@ -96,7 +97,8 @@ static void test_untiled_plan_is_refused(void **state) {
     struct rfx_naive_tiles *naive = NULL;
     struct rfx_load_options load = {0};
     (void)state;
-    setting_open(&s, "synthetic:64x64", 64, 64, (struct rfx_plan_request){.untiled = true});
+    setting_open(&s, "synthetic:64x64", 64, 64,
+                 (struct rfx_plan_request){.asked = rfx_ask_whole()});
     assert_int_equal(rfx_naive_tiles_run(s.plan, model, &load, s.image, &naive, &s.err),
                      RFX_STATUS_INVALID_ARGUMENT);
     assert_null(naive);
@@ -109,7 +111,7 @@ static void test_out_of_memory(void **state) {
     struct rfx_load_options load = {0};
     (void)state;
     setting_open(&s, "synthetic:64x64", 64, 64,
-                 (struct rfx_plan_request){.tiles_y = 2, .tiles_x = 2, .split = "features.6"});
+                 (struct rfx_plan_request){.asked = rfx_ask_tiles(2, 2), .split = "features.6"});
     enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
     for (int64_t k = 0; status != RFX_OK; k += 1 + k / 8) {
         struct rfx_naive_tiles *naive = NULL;

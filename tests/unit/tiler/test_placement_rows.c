@@ -19,6 +19,7 @@
 #include "rfexec/model.h"
 #include "tests/support/small_nets.h"
 #include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
 #include "tiler/placement_rows.h"
 #include "tiler/plan_build.h"
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/support/small_nets.h"
+#include "tiler/modes/modes.h"
 #include "tiler/plan_check.h"
 
 struct fixture {
@@ -41,9 +42,10 @@ static void assert_found(const struct fixture *f, const char *words) {
     if (strstr(why, words) == NULL) fail_msg("no \"%s\" in: %s", words, why);
 }
 
-static struct rfx_stage_spec stage(enum rfx_stage_mode mode, int64_t band_rows, const int *target) {
+static struct rfx_stage_spec stage(const struct rfx_mode *mode, int64_t band_rows,
+                                   const int *target) {
     struct rfx_stage_spec spec = {
-        .mode = mode, .tiles_y = 1, .tiles_x = 1, .band_rows = band_rows, .n_targets = 1};
+        .mode = mode, .parts_y = 1, .parts_x = 1, .band_rows = band_rows, .n_targets = 1};
     spec.targets = target;
     return spec;
 }
@@ -57,7 +59,7 @@ static const int sum_node[] = {3};
 static const int pool_node[] = {5};
 
 static void whole_plans(void **state) {
-    struct rfx_stage_spec whole = stage(RFX_STAGE_WHOLE, 0, pool_node);
+    struct rfx_stage_spec whole = stage(&rfx_mode_whole, 0, pool_node);
     struct fixture f = begin(&whole, 1);
     (void)state;
     struct rfx_stage_node *nodes = f.plan->stages[0].nodes;
@@ -88,8 +90,8 @@ static void whole_plans(void **state) {
 
 /* A ring one row shorter than the 3x3 window of b, a needs: its window does not fit any more. */
 static void streams(void **state) {
-    struct rfx_stage_spec specs[2] = {stage(RFX_STAGE_STREAMED, 2, sum_node),
-                                      stage(RFX_STAGE_WHOLE, 0, pool_node)};
+    struct rfx_stage_spec specs[2] = {stage(&rfx_mode_streamed, 2, sum_node),
+                                      stage(&rfx_mode_whole, 0, pool_node)};
     struct fixture f = begin(specs, 2);
     (void)state;
     struct rfx_stage_node *a = &f.plan->stages[0].nodes[find(&f, "a")];

@@ -12,6 +12,7 @@
 
 #include "tests/support/small_nets.h"
 #include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
 #include "tiler/plan_check.h"
 #include "tiler/plan_file.h"
 
@@ -51,15 +52,15 @@ static void three_stages(void **state) {
     if (plan_of(&f, text, strlen(text), &plan, &err) != RFX_OK) fail_msg("%s", err.text);
     assert_int_equal(plan->n_stages, 3);
     assert_int_equal(plan->threads, 3);
-    assert_true(plan->weights_by_stage);
+    assert_true(rfx_plan_loads_by_stage(plan));
     assert_false(plan->in_place);
-    assert_int_equal(plan->stages[0].tiles_y, 2);
-    assert_int_equal(plan->stages[0].tiles_x, 3);
-    assert_int_equal(plan->stages[1].mode, RFX_STAGE_STREAMED);
-    assert_int_equal(plan->stages[1].tiles_x, 2);
-    assert_int_equal(plan->stages[1].band_rows, 5);
-    assert_true(plan->stages[1].tight);
-    assert_true(plan->stages[2].row_by_row);
+    assert_int_equal(plan->stages[0].spec.parts_y, 2);
+    assert_int_equal(plan->stages[0].spec.parts_x, 3);
+    assert_ptr_equal(plan->stages[1].spec.mode, &rfx_mode_streamed);
+    assert_int_equal(plan->stages[1].spec.parts_x, 2);
+    assert_int_equal(plan->stages[1].spec.band_rows, 5);
+    assert_true(plan->stages[1].spec.tight);
+    assert_true(plan->stages[2].spec.row_by_row);
     assert_int_equal(rfx_plan_file_text(plan, "net", &written, &err), RFX_OK);
     if (plan_of(&f, written, strlen(written), &again, &err) != RFX_OK) fail_msg("%s", err.text);
     assert_int_equal(again->peak_bytes, plan->peak_bytes);
@@ -105,9 +106,9 @@ static void refusals(void **state) {
         {HEAD "\"stages\": [{\"mode\": \"whole\", \"targets\": [\"a\"]}]}",
          "is no target of any stage"},
         {HEAD "\"stages\": [{\"mode\": \"whole\", \"tiles\": [1, 2], \"targets\": [\"pool\"]}]}",
-         "a whole stage has none"},
+         "a whole stage has no tiles"},
         {HEAD "\"stages\": [{\"mode\": \"whole\", \"band_rows\": 2, \"targets\": [\"pool\"]}]}",
-         "only a streamed stage has bands"},
+         "a whole stage has no bands"},
         {HEAD "\"stages\": [{\"mode\": \"streamed\", \"targets\": [\"pool\"]}]}",
          "needs 'band_rows'"},
         {HEAD
@@ -115,13 +116,13 @@ static void refusals(void **state) {
          "stages[0].band_rows: 2.5"},
         {HEAD "\"stages\": [{\"mode\": \"streamed\", \"band_rows\": 2, \"tiles\": [2, 1], "
               "\"targets\": [\"pool\"]}]}",
-         "only a tiled stage has rows of tiles"},
+         "a streamed stage has no rows of tiles"},
         {HEAD "\"stages\": [{\"mode\": \"tiled\", \"tiles\": [0, 1], \"targets\": [\"sum\"]}]}",
          "stages[0].tiles: 0"},
         {HEAD "\"stages\": [{\"mode\": \"tiled\", \"tiles\": [1], \"targets\": [\"sum\"]}]}",
          "is not [rows, columns]"},
         {HEAD "\"stages\": [{\"mode\": \"tiled\", \"row_by_row\": true, \"targets\": [\"sum\"]}]}",
-         "row_by_row is for whole stages"},
+         "a tiled stage cannot run row by row"},
         {HEAD "\"stages\": [{\"mode\": \"whole\", \"target\": [\"sum\"]}]}",
          "did you mean 'targets'?"},
     };
@@ -149,7 +150,7 @@ static void tiles_alone(void **state) {
     static const char text[] =
         HEAD "\"stages\": [{\"mode\": \"tiled\", \"tiles\": [4, 4], \"targets\": [\"b\"]}]}";
     assert_int_equal(plan_of(&f, text, strlen(text), &plan, &err), RFX_OK);
-    assert_int_equal(plan->stages[0].tiles_y, 4);
+    assert_int_equal(plan->stages[0].spec.parts_y, 4);
     rfx_plan_free(plan);
     small_plan_case_end(&f);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/support/small_nets.h"
+#include "tiler/modes/modes.h"
 #include "tiler/plan.h"
 #include "tiler/plan_check.h"
 
@@ -45,11 +46,10 @@ static void two_tiles_by_hand(void **state) {
     (void)state;
     struct small_plan_case f = small_plan_case_begin(12, 12);
     f.request.split = "sum";
-    f.request.tiles_y = 2;
-    f.request.tiles_x = 1;
+    f.request.asked = rfx_ask_tiles(2, 1);
     struct rfx_plan *plan = plan_or_fail(&f);
     assert_int_equal(plan->macs, 2 * 7 * 12 * 72 + 144 * 144 + 36 * 108);
-    assert_int_equal(plan->stages[0].tiles_y, 2);
+    assert_int_equal(plan->stages[0].spec.parts_y, 2);
     rfx_plan_free(plan);
     small_plan_case_end(&f);
 }
@@ -63,8 +63,7 @@ static void every_grid_is_sound(void **state) {
                 for (int64_t c = 1; c <= 30; c = c * 2 + 1) {
                     struct small_plan_case f = small_plan_case_begin(h, 17);
                     f.request.split = splits[s];
-                    f.request.tiles_y = r;
-                    f.request.tiles_x = c;
+                    f.request.asked = rfx_ask_tiles(r, c);
                     rfx_plan_free(plan_or_fail(&f));
                     small_plan_case_end(&f);
                 }
@@ -116,14 +115,18 @@ static void refusals(void **state) {
     assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
                      RFX_STATUS_INVALID_ARGUMENT);
     f.request.threads = 1;
-    f.request.tiles_y = 2; /* tiles_x missing */
+    f.request.asked = rfx_ask_tiles(2, 0);
     assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
                      RFX_STATUS_INVALID_ARGUMENT);
-    f.request.tiles_x = 2;
-    f.request.untiled = true;
+    f.request.asked = rfx_ask_whole();
+    f.request.asked.parts_x = 2;
     assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
                      RFX_STATUS_INVALID_ARGUMENT);
-    f.request.untiled = false;
+    f.request.asked = rfx_ask_whole();
+    f.request.split = "sum"; /* nothing is left to cut */
+    assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    f.request.asked = rfx_ask_tiles(2, 2);
     f.request.split = "b";
     assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
                      RFX_STATUS_INVALID_ARGUMENT);
@@ -141,13 +144,29 @@ static void stages_refused(void **state) {
     (void)state;
     int pool = 5;
     const struct rfx_stage_spec wrong[] = {
-        {RFX_STAGE_STREAMED, 1, 1, 0, false, false, 1, &pool},
-        {RFX_STAGE_STREAMED, 2, 1, 4, false, false, 1, &pool},
-        {RFX_STAGE_STREAMED, 1, 1, 4, true, false, 1, &pool},
-        {RFX_STAGE_TILED, 0, 1, 0, false, false, 1, &pool},
-        {RFX_STAGE_WHOLE, 1, 2, 0, false, false, 1, &pool},
-        {RFX_STAGE_WHOLE, 1, 1, 3, false, false, 1, &pool},
-        {RFX_STAGE_WHOLE, 1, 1, 0, false, false, 0, &pool},
+        {.mode = &rfx_mode_streamed, .parts_y = 1, .parts_x = 1, .n_targets = 1, .targets = &pool},
+        {.mode = &rfx_mode_streamed,
+         .parts_y = 2,
+         .parts_x = 1,
+         .band_rows = 4,
+         .n_targets = 1,
+         .targets = &pool},
+        {.mode = &rfx_mode_streamed,
+         .parts_y = 1,
+         .parts_x = 1,
+         .band_rows = 4,
+         .row_by_row = true,
+         .n_targets = 1,
+         .targets = &pool},
+        {.mode = &rfx_mode_tiled, .parts_y = 0, .parts_x = 1, .n_targets = 1, .targets = &pool},
+        {.mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 2, .n_targets = 1, .targets = &pool},
+        {.mode = &rfx_mode_whole,
+         .parts_y = 1,
+         .parts_x = 1,
+         .band_rows = 3,
+         .n_targets = 1,
+         .targets = &pool},
+        {.mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 1, .n_targets = 0, .targets = &pool},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct small_plan_case f = small_plan_case_begin(12, 12);

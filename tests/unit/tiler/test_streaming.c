@@ -10,13 +10,15 @@
 #include "tests/support/random_graph.h"
 #include "tests/support/small_nets.h"
 #include "tests/support/test_util.h"
-#include "tiler/streaming.h"
+#include "tiler/modes/modes.h"
+#include "tiler/modes/streaming.h"
+#include "tiler/stage.h"
 
 /* The places of a stage that streams up to `target` and stores its map. */
 static void stream_to(const struct rfx_graph *graph, int target, enum rfx_node_place *places) {
-    struct rfx_stage_spec spec = {.mode = RFX_STAGE_STREAMED,
-                                  .tiles_y = 1,
-                                  .tiles_x = 1,
+    struct rfx_stage_spec spec = {.mode = &rfx_mode_streamed,
+                                  .parts_y = 1,
+                                  .parts_x = 1,
                                   .band_rows = 1,
                                   .n_targets = 1,
                                   .targets = &target};
@@ -42,19 +44,22 @@ static void two_convs_step_by_step(void **state) {
     struct rfx_stream stream;
     stream_to(graph, 2, places);
     rfx_stream_begin(&stream, graph, places, 2, done);
-    int node = -1;
-    struct rfx_range rows = {0, 0};
+    struct rfx_stream_turn turn = {.node = -1};
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
-        assert_true(rfx_stream_next(&stream, &node, &rows));
-        assert_int_equal(node, expected[i].node);
-        assert_int_equal(rows.lo, expected[i].lo);
-        assert_int_equal(rows.hi, expected[i].hi);
+        int64_t before = done[expected[i].node];
+        assert_true(rfx_stream_peek(&stream, &turn));
+        assert_true(rfx_stream_peek(&stream, &turn)); /* looking moves nothing */
+        assert_int_equal(turn.node, expected[i].node);
+        assert_int_equal(turn.rows.lo, expected[i].lo);
+        assert_int_equal(turn.rows.hi, expected[i].hi);
+        assert_int_equal(done[turn.node], before);
+        rfx_stream_commit(&stream, &turn);
+        assert_int_equal(done[turn.node], turn.rows.hi);
     }
-    while (rfx_stream_next(&stream, &node, &rows)) {
-    }
-    assert_int_equal(node, 2);
-    assert_int_equal(rows.lo, 7);
-    assert_int_equal(rows.hi, 8);
+    while (rfx_stream_peek(&stream, &turn)) rfx_stream_commit(&stream, &turn);
+    assert_int_equal(turn.node, 2);
+    assert_int_equal(turn.rows.lo, 7);
+    assert_int_equal(turn.rows.hi, 8);
     rfx_graph_free(graph);
     rfx_memory_free(mem);
 }
@@ -65,19 +70,19 @@ static void two_convs_rings(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = small_net_two_convs(mem, 16, 16);
-    struct rfx_stream_ring rings[3];
-    int64_t done[9];
+    struct rfx_node_rows rings[3];
+    int64_t done[3 * RFX_MODE_SCRATCH];
     enum rfx_node_place places[3];
     stream_to(graph, 2, places);
     rfx_stream_measure(graph, places, 2, done, rings);
     static const int64_t rows[] = {3, 3, 1};
     static const int64_t computed[] = {16, 8, 8};
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(rings[i].rows, rows[i]);
+        assert_int_equal(rings[i].most, rows[i]);
         assert_int_equal(rings[i].computed, computed[i]);
     }
-    assert_false(rings[0].transient);
-    assert_false(rings[1].transient);
+    assert_true(rings[0].lasting);
+    assert_true(rings[1].lasting);
     rfx_graph_free(graph);
     rfx_memory_free(mem);
 }
@@ -87,14 +92,14 @@ static void residual_waits_for_the_slowest(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = small_net_residual(mem, 12, 12);
-    struct rfx_stream_ring rings[8];
-    int64_t done[24];
+    struct rfx_node_rows rings[8];
+    int64_t done[8 * RFX_MODE_SCRATCH];
     enum rfx_node_place places[8];
     stream_to(graph, 4, places);
     rfx_stream_measure(graph, places, 1, done, rings);
-    assert_int_equal(rings[1].rows, 3); /* a: rows r - 1 .. r + 1 for b, row r for sum */
-    assert_true(rings[2].transient);    /* b: added in the step that makes it */
-    assert_int_equal(rings[3].rows, 3); /* sum */
+    assert_int_equal(rings[1].most, 3); /* a: rows r - 1 .. r + 1 for b, row r for sum */
+    assert_false(rings[2].lasting);     /* b: added in the step that makes it */
+    assert_int_equal(rings[3].most, 3); /* sum */
     rfx_graph_free(graph);
     rfx_memory_free(mem);
 }
@@ -113,15 +118,15 @@ static void jumps_change_nothing(void **state) {
         options.max_elems = 20000000;
         struct rfx_graph *graph = random_graph_make(mem, seed, &options);
         size_t n = (size_t)graph->n_nodes;
-        int64_t *done = calloc(3 * n, sizeof *done);
-        struct rfx_stream_ring *quick = calloc(n, sizeof *quick), *full = calloc(n, sizeof *full);
+        int64_t *done = calloc(RFX_MODE_SCRATCH * n, sizeof *done);
+        struct rfx_node_rows *quick = calloc(n, sizeof *quick), *full = calloc(n, sizeof *full);
         enum rfx_node_place *places = calloc(n, sizeof *places);
         bool *stored = calloc(n, sizeof *stored);
         assert_true(done != NULL && quick != NULL && full != NULL && places != NULL && stored);
         int target = graph->outputs[0].node;
-        struct rfx_stage_spec spec = {.mode = RFX_STAGE_STREAMED,
-                                      .tiles_y = 1,
-                                      .tiles_x = 1,
+        struct rfx_stage_spec spec = {.mode = &rfx_mode_streamed,
+                                      .parts_y = 1,
+                                      .parts_x = 1,
                                       .band_rows = test_rng_int(&rng, 1, 12),
                                       .n_targets = 1,
                                       .targets = &target};
@@ -130,11 +135,11 @@ static void jumps_change_nothing(void **state) {
             rfx_stream_measure(graph, places, spec.band_rows, done, quick);
             rfx_stream_measure_fully(graph, places, spec.band_rows, done, full);
             for (size_t i = 0; i < n; i++) {
-                assert_int_equal(quick[i].rows, full[i].rows);
+                assert_int_equal(quick[i].most, full[i].most);
                 assert_int_equal(quick[i].kept, full[i].kept);
                 assert_int_equal(quick[i].fresh, full[i].fresh);
                 assert_int_equal(quick[i].computed, full[i].computed);
-                assert_int_equal(quick[i].transient, full[i].transient);
+                assert_int_equal(quick[i].lasting, full[i].lasting);
             }
             walked++;
         }

@@ -46,17 +46,21 @@ static void head_extents_by_hand(void **state) {
     struct rfx_graph *graph = small_net_two_convs(mem, 16, 16);
     struct rfx_axis_region regions[3];
     struct rfx_tile_extent extents[3];
-    struct rfx_tile_overlap overlap;
-    rfx_tiling_axis(graph, 2, RFX_AXIS_ROWS, 2, regions, extents, &overlap);
+    struct rfx_tile_overlap overlap = {0};
+    rfx_tiling_axis(graph, 2, RFX_AXIS_ROWS, 2, regions, extents);
     assert_int_equal(extents[2].max, 4);
     assert_int_equal(extents[2].sum, 8);
     assert_int_equal(extents[1].max, 5);
     assert_int_equal(extents[1].sum, 10);
     assert_int_equal(extents[0].max, 11); /* rows 5 .. 15 */
     assert_int_equal(extents[0].sum, 10 + 11);
-    assert_int_equal(overlap.max_overlap, 5); /* rows 5 .. 9 */
     assert_int_equal(regions[0].unclamped.lo, 5);
     assert_int_equal(regions[0].unclamped.hi, 16);
+    for (int64_t t = 0; t < 2; t++) {
+        rfx_regions_backprop(graph, 0, 2, RFX_AXIS_ROWS, rfx_tile_range(8, 2, t), regions);
+        rfx_tile_overlap_add(regions, graph->input, &overlap);
+    }
+    assert_int_equal(overlap.max_overlap, 5); /* rows 5 .. 9 */
     rfx_graph_free(graph);
     rfx_memory_free(mem);
 }
