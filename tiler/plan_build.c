@@ -1,14 +1,11 @@
 /* From a candidate to a plan: MACs, the row window, the breakdown in bytes, the placement. */
 #include "tiler/plan_build.h"
 
-#include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "layers/checked.h"
 #include "layers/op.h"
 #include "tiler/placement_slides.h"
-#include "tiler/splits.h"
 
 static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_error *err) {
     struct rfx_memory *mem = c->graph->mem;
@@ -363,28 +360,4 @@ const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage,
     enum rfx_node_place place = plan->stages[stage].places[node];
     bool local = rfx_place_is_local(place);
     return local ? &plan->stages[stage].nodes[node].buffer : &plan->stored[node];
-}
-
-/* The node that a stage is named after: the last map that it makes for others. */
-static int last_target(const struct rfx_plan *plan, const struct rfx_stage *stage) {
-    for (int i = stage->last; i >= stage->first; i--) {
-        if (stage->places[i] == RFX_PLACE_REDUCED) return plan->graph->nodes[i].in[0];
-        if (stage->places[i] > RFX_PLACE_LOCAL) return i;
-    }
-    return stage->last;
-}
-
-void rfx_plan_describe(const struct rfx_plan *plan, char *text, size_t size) {
-    size_t at = 0;
-    bool alone = plan->n_stages == 1;
-    for (int s = 0; s < plan->n_stages && at < size; s++) {
-        const struct rfx_stage *stage = &plan->stages[s];
-        const char *to = rfx_split_label(plan->graph, last_target(plan, stage));
-        if (s > 0) at += (size_t)snprintf(text + at, size - at, "; ");
-        if (at < size)
-            at += (size_t)stage->spec.mode->describe(&stage->spec, to, alone, text + at, size - at);
-    }
-    if (rfx_plan_loads_by_stage(plan) && at < size)
-        (void)snprintf(text + at, size - at, "%s weights by stage",
-                       alone && !plan->stages[0].spec.mode->local ? "," : ";");
 }

@@ -59,9 +59,11 @@ static enum rfx_status find_smallest(struct rfx_search *search, struct rfx_plan 
                                      struct rfx_error *err) {
     size_t best_bytes = SIZE_MAX;
     struct rfx_candidate best = {.macs = UINT64_MAX};
-    if (search->n_candidates > 0)
-        qsort(search->candidates, search->n_candidates, sizeof *search->candidates,
-              rfx_candidate_compare_bound);
+    if (search->n_candidates == 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "nothing is left to try: the request and the modes exclude every plan");
+    qsort(search->candidates, search->n_candidates, sizeof *search->candidates,
+          rfx_candidate_compare_bound);
     search->context.quick = true;
     for (size_t i = 0; i < search->n_candidates; i++) {
         const struct rfx_candidate *c = &search->candidates[i];

@@ -93,6 +93,32 @@ RFX_NODISCARD enum rfx_status rfx_search_build(struct rfx_search *search,
 RFX_NODISCARD enum rfx_status rfx_search_build_given(struct rfx_search *search,
                                                      struct rfx_plan **out, struct rfx_error *err);
 
+/* planner_layout.c: fills shapes[*n_stages] for a candidate. */
+RFX_NODISCARD enum rfx_status rfx_search_lay_out(struct rfx_search *search,
+                                                 const struct rfx_candidate *candidate,
+                                                 int *n_stages, struct rfx_error *err);
+
+/* The candidate laid out, again in another number of parts across: rows do not depend on it. */
+void rfx_search_lay_across(struct rfx_search *search, const struct rfx_mode *mode, int64_t parts,
+                           int n_stages);
+
+/* Before the first stage of a candidate (NULL: of stages by hand); then the geometry of stage s
+ * from specs[s]. */
+void rfx_search_begin(struct rfx_search *search, const struct rfx_candidate *candidate);
+RFX_NODISCARD enum rfx_status rfx_search_measure(struct rfx_search *search, int s,
+                                                 struct rfx_error *err);
+
+/* Gives a stage the flags of a way that its mode knows. */
+void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_spec *way);
+
+/* Predicted time of the stages laid out, which make so many MACs. */
+uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages, uint64_t macs);
+
+/* Adds the candidate whose stages are laid out, in every way that is open. */
+RFX_NODISCARD enum rfx_status rfx_search_add(struct rfx_search *search,
+                                             const struct rfx_candidate *candidate, int n_stages,
+                                             struct rfx_error *err);
+
 /* For qsort: by MACs, cost, bound; and by bound first. */
 int rfx_candidate_compare_macs(const void *a, const void *b);
 int rfx_candidate_compare_bound(const void *a, const void *b);
