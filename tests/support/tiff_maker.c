@@ -163,3 +163,28 @@ bool tiff_maker_write(const struct tiff_maker *m, const char *path) {
     TIFFClose(tif);
     return ok;
 }
+
+static const struct {
+    int bits, samples, photometric;
+} colours[] = {
+    {8, 1, PHOTOMETRIC_MINISBLACK},  {8, 2, PHOTOMETRIC_MINISBLACK},
+    {8, 3, PHOTOMETRIC_RGB},         {8, 4, PHOTOMETRIC_RGB},
+    {16, 1, PHOTOMETRIC_MINISBLACK}, {16, 3, PHOTOMETRIC_RGB},
+    {16, 4, PHOTOMETRIC_RGB},        {32, 1, PHOTOMETRIC_MINISBLACK},
+    {32, 3, PHOTOMETRIC_RGB},        {32, 4, PHOTOMETRIC_RGB},
+    {8, 1, PHOTOMETRIC_MINISWHITE},  {16, 2, PHOTOMETRIC_MINISWHITE},
+    {8, 1, PHOTOMETRIC_PALETTE},     {4, 1, PHOTOMETRIC_PALETTE},
+    {1, 1, PHOTOMETRIC_PALETTE},     {1, 1, PHOTOMETRIC_MINISBLACK},
+    {2, 1, PHOTOMETRIC_MINISBLACK},  {4, 1, PHOTOMETRIC_MINISBLACK},
+    {1, 1, PHOTOMETRIC_MINISWHITE},
+};
+_Static_assert(sizeof colours / sizeof colours[0] == TIFF_MAKER_COLOURS, "a row per colour");
+
+struct tiff_maker tiff_maker_of(int colour, int compression) {
+    struct tiff_maker m = {.h = 37, .w = 53, .compression = compression};
+    m.bits = colours[colour].bits;
+    m.samples = colours[colour].samples;
+    m.photometric = colours[colour].photometric;
+    m.seed = (uint32_t)(colour * 100 + compression);
+    return m;
+}
