@@ -87,6 +87,11 @@ static void test_curve(void **state) {
     }
     assert_true(i > 18); /* features.0 to features.18 and the points inside blocks */
     assert_true(json_array_size(at(doc, "pareto")) > 5);
+    assert_int_equal(integer_at(doc, "untiled.equations.peak_bytes"),
+                     integer_at(doc, "untiled.peak_bytes"));
+    /* whole halos at the border too, and no stitched map while tiles run */
+    assert_true(json_real_value(at(best, "equations.macs_ratio")) > macs);
+    assert_true(integer_at(best, "equations.head_bytes") < integer_at(best, "head_bytes"));
     json_decref(doc);
     expect(0, "curve resnet18 vgg16 --size 224x224 --tiles 2x3 --baseline eager --json");
     doc = document("curve");
@@ -98,6 +103,11 @@ static void test_curve(void **state) {
     assert_ptr_equal(strstr(out_text, "model,kind,baseline,split,"), out_text);
     expect(0, "curve resnet18 --tiles 3x3");
     assert_non_null(strstr(out_text, "Pareto front"));
+    assert_non_null(strstr(out_text, "by equations 3 and 4 of paper 003: "));
+    expect(0, "curve squeezenet1_1 --size 224x224 --json"); /* concatenations: not the paper's */
+    doc = document("curve");
+    assert_true(json_is_null(at(doc, "best.equations")));
+    json_decref(doc);
     expect_says(2, "curve resnet18 --tiles 0", "number of tiles");
     expect_says(2, "curve resnet18 --baseline lazy", "lazy");
 }
