@@ -3,29 +3,21 @@
 
 #include "layers/checked.h"
 
-/* Room of the trail to begin with: where items live in up to some sixteen sections it never grows. */
+/* Room of the trail to begin with: where items live in up to some sixteen sections it never grows.
+ */
 enum { FIRST_UNDOS_PER_ITEM = 16, FIRST_UNDOS = 64 };
-
-static int64_t gcd(int64_t a, int64_t b) {
-    while (b != 0) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
 
 /* The largest unit of which every bottom-justified offset is a multiple. An alignment that divides
  * it holds by itself. */
 static int64_t find_unit(const struct rfx_place_problem *problem) {
     int64_t unit = 0;
-    for (int i = 0; i < problem->n; i++) unit = gcd(unit, (int64_t)problem->items[i].size);
+    for (int i = 0; i < problem->n; i++) unit = rfx_gcd_i64(unit, (int64_t)problem->items[i].size);
     for (bool changed = true; changed;) {
         changed = false;
         for (int i = 0; i < problem->n; i++) {
             int64_t align = (int64_t)problem->items[i].alignment;
             if (unit % align == 0 || align % unit == 0) continue;
-            unit = gcd(unit, align);
+            unit = rfx_gcd_i64(unit, align);
             changed = true;
         }
     }

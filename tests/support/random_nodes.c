@@ -185,20 +185,26 @@ int random_add_join(struct random_maker *m, int in, enum rfx_op op) {
     return random_add(m, node);
 }
 
+/* k x k, k odd, of oc channels, keeping the size; without bias. */
+static struct rfx_conv_attr square_conv(int64_t k, int64_t oc) {
+    int64_t pad = k / 2;
+    return (struct rfx_conv_attr){.kh = k,
+                                  .kw = k,
+                                  .sh = 1,
+                                  .sw = 1,
+                                  .dh = 1,
+                                  .dw = 1,
+                                  .groups = 1,
+                                  .oc = oc,
+                                  .bias = -1,
+                                  .scale = -1,
+                                  .pads = {pad, pad, pad, pad}};
+}
+
 int random_add_residual(struct random_maker *m, int in) {
     int64_t c = random_tensor(m, in)->c, k = 2 * random_draw(m, 0, 2) + 1;
     struct rfx_node conv = {.op = RFX_OP_CONV, .n_in = 1, .in = &in};
-    conv.attr.conv = (struct rfx_conv_attr){.kh = k,
-                                            .kw = k,
-                                            .sh = 1,
-                                            .sw = 1,
-                                            .dh = 1,
-                                            .dw = 1,
-                                            .groups = 1,
-                                            .oc = c,
-                                            .bias = -1,
-                                            .scale = -1,
-                                            .pads = {k / 2, k / 2, k / 2, k / 2}};
+    conv.attr.conv = square_conv(k, c);
     struct rfx_shape s = {4, {c, c, k, k}};
     conv.attr.conv.weight = shaped_weight(m, s, 1.7f / sqrtf((float)(c * k * k)));
     int both[2] = {random_add(m, conv), in};
@@ -215,16 +221,7 @@ int random_add_squeeze_excite(struct random_maker *m, int in) {
     if (mean < 0) return -1;
     int64_t c = random_tensor(m, in)->c;
     struct rfx_node conv = {.op = RFX_OP_CONV, .n_in = 1, .in = &mean};
-    conv.attr.conv = (struct rfx_conv_attr){.kh = 1,
-                                            .kw = 1,
-                                            .sh = 1,
-                                            .sw = 1,
-                                            .dh = 1,
-                                            .dw = 1,
-                                            .groups = 1,
-                                            .oc = c,
-                                            .bias = -1,
-                                            .scale = -1};
+    conv.attr.conv = square_conv(1, c);
     struct rfx_shape s = {4, {c, c, 1, 1}};
     conv.attr.conv.weight = shaped_weight(m, s, 1.0f);
     conv.act.kind = RFX_ACT_SIGMOID;
