@@ -53,6 +53,16 @@ static inline int64_t rfx_max_i64(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
+/* Greatest common divisor of a, b >= 0; of 0 and b it is b. */
+static inline int64_t rfx_gcd_i64(int64_t a, int64_t b) {
+    while (b != 0) {
+        int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
 #define RFX_ALIGNMENT_BYTES 64 /* of every buffer: one cache line, one AVX-512 register */
 
 /* Rounds up to RFX_ALIGNMENT_BYTES. The caller keeps `bytes` far from SIZE_MAX. */

@@ -10,18 +10,9 @@
 
 #define MAX_PHASES 64
 
-static int64_t gcd(int64_t a, int64_t b) {
-    while (b != 0) {
-        int64_t t = a % b;
-        a = b;
-        b = t;
-    }
-    return a;
-}
-
 static struct rfx_ratio ratio_scale(struct rfx_ratio r, int64_t num, int64_t den) {
     struct rfx_ratio v = {r.num * num, r.den * den};
-    int64_t g = gcd(v.num, v.den);
+    int64_t g = rfx_gcd_i64(v.num, v.den);
     v.num /= g;
     v.den /= g;
     return v;
@@ -187,9 +178,9 @@ static int64_t node_period(const struct rfx_graph *graph, const struct rfx_node 
         struct rfx_ratio rate = {1, 1};
         if (!skip) rate = node_rate(graph, node, axis);
         int64_t in = info[node->in[k]].field[axis].period;
-        int64_t mine = rfx_min_i64(in / gcd(in, rate.den), MAX_PHASES) * rate.num;
+        int64_t mine = rfx_min_i64(in / rfx_gcd_i64(in, rate.den), MAX_PHASES) * rate.num;
         mine = rfx_min_i64(mine, MAX_PHASES);
-        period = rfx_min_i64(period / gcd(period, mine) * mine, MAX_PHASES);
+        period = rfx_min_i64(period / rfx_gcd_i64(period, mine) * mine, MAX_PHASES);
     }
     return period;
 }

@@ -232,10 +232,6 @@ int rfx_builder_relu(struct rfx_builder *b, const char *name, int in) {
     return rfx_builder_act(b, name, in, rfx_act_relu());
 }
 
-int rfx_builder_relu6(struct rfx_builder *b, const char *name, int in) {
-    return rfx_builder_act(b, name, in, rfx_act_relu6());
-}
-
 int rfx_builder_add(struct rfx_builder *b, const char *name, int left, int right) {
     int in[2] = {left, right};
     struct rfx_node node = {.op = RFX_OP_BINARY, .name = name, .n_in = 2, .in = in};

@@ -71,7 +71,6 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
 int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, float gain);
 int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_act act);
 int rfx_builder_relu(struct rfx_builder *b, const char *name, int in);
-int rfx_builder_relu6(struct rfx_builder *b, const char *name, int in);
 int rfx_builder_add(struct rfx_builder *b, const char *name, int left, int right);
 int rfx_builder_mul(struct rfx_builder *b, const char *name, int left, int right);
 int rfx_builder_concat(struct rfx_builder *b, const char *name, const int *in, int n_in);

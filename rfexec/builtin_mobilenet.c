@@ -9,7 +9,8 @@ const struct rfx_inverted_stage rfx_mobilenet_v2_stages[RFX_MOBILENET_V2_STAGES]
     {1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
     {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
 
-int64_t rfx_builtin_make_divisible(double channels) {
+/* torchvision's _make_divisible: a multiple of 8, at most 10 % below the wanted number. */
+static int64_t make_divisible(double channels) {
     int64_t rounded = (int64_t)(channels + 4.0) / 8 * 8;
     if (rounded < 8) rounded = 8;
     return (double)rounded < 0.9 * channels ? rounded + 8 : rounded;
@@ -47,17 +48,15 @@ void rfx_builtin_mobilenet_v2(struct rfx_builder *b, int x,
     int index = 0;
     x = conv_bn_relu6(
         b, x, rfx_name("features.%d", index).text,
-        (struct rfx_conv_spec){
-            .oc = rfx_builtin_make_divisible(32 * width), .kh = 3, .stride = 2, .pad = 1});
+        (struct rfx_conv_spec){.oc = make_divisible(32 * width), .kh = 3, .stride = 2, .pad = 1});
     rfx_builder_alias(b, x, rfx_name("features.%d", index++).text);
     for (size_t s = 0; s < RFX_MOBILENET_V2_STAGES; s++) {
-        int64_t oc =
-            rfx_builtin_make_divisible((double)rfx_mobilenet_v2_stages[s].channels * width);
+        int64_t oc = make_divisible((double)rfx_mobilenet_v2_stages[s].channels * width);
         for (int i = 0; i < rfx_mobilenet_v2_stages[s].blocks; i++)
             x = inverted_residual(b, x, index++, rfx_mobilenet_v2_stages[s].expand, oc,
                                   i == 0 ? rfx_mobilenet_v2_stages[s].stride : 1);
     }
-    int64_t last = rfx_builtin_make_divisible(1280 * (width > 1.0 ? width : 1.0));
+    int64_t last = make_divisible(1280 * (width > 1.0 ? width : 1.0));
     x = conv_bn_relu6(b, x, rfx_name("features.%d", index).text,
                       (struct rfx_conv_spec){.oc = last, .kh = 1});
     rfx_builder_alias(b, x, rfx_name("features.%d", index).text);
@@ -122,7 +121,7 @@ static int mnasnet_conv(struct rfx_builder *b, int x, const char *name, int i, b
 static int mnasnet_block(struct rfx_builder *b, int in, const char *name, int stage,
                          int64_t stride) {
     int64_t ic = rfx_builder_channels(b, in), hidden = ic * mnasnet_stages[stage].expand;
-    int64_t oc = rfx_builtin_make_divisible((double)mnasnet_stages[stage].channels * mnasnet_width);
+    int64_t oc = make_divisible((double)mnasnet_stages[stage].channels * mnasnet_width);
     int64_t k = mnasnet_stages[stage].k;
     struct rfx_name layers = rfx_name("%s.layers", name);
     int x =
@@ -138,14 +137,13 @@ static int mnasnet_block(struct rfx_builder *b, int in, const char *name, int st
 
 void rfx_builtin_mnasnet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config) {
     (void)config;
-    int64_t c = rfx_builtin_make_divisible(32 * mnasnet_width);
+    int64_t c = make_divisible(32 * mnasnet_width);
     x = mnasnet_conv(b, x, "layers", 0, true,
                      (struct rfx_conv_spec){.oc = c, .kh = 3, .stride = 2, .pad = 1});
     x = mnasnet_conv(b, x, "layers", 3, true,
                      (struct rfx_conv_spec){.oc = c, .kh = 3, .pad = 1, .groups = c});
-    x = mnasnet_conv(
-        b, x, "layers", 6, false,
-        (struct rfx_conv_spec){.oc = rfx_builtin_make_divisible(16 * mnasnet_width), .kh = 1});
+    x = mnasnet_conv(b, x, "layers", 6, false,
+                     (struct rfx_conv_spec){.oc = make_divisible(16 * mnasnet_width), .kh = 1});
     int count = (int)(sizeof mnasnet_stages / sizeof mnasnet_stages[0]);
     for (int s = 0; s < count; s++)
         for (int i = 0; i < mnasnet_stages[s].blocks; i++)

@@ -17,8 +17,6 @@ struct rfx_builtin_config {
     } toy; /* m, b, n and Cst of paper 003, figure 7 */
 };
 
-/* torchvision's _make_divisible: a multiple of 8, at most 10 % below the wanted number. */
-int64_t rfx_builtin_make_divisible(double channels);
 
 void rfx_builtin_mobilenet_v2(struct rfx_builder *b, int x,
                               const struct rfx_builtin_config *config);

@@ -13,6 +13,10 @@
 #include "tiler/packer_tight.h"
 #include "tiler/placement_offsets.h"
 
+/* Budgets and widths double from round to round, so what the first ones are costs at most a factor
+ * of two; they decide which of several best packings is found, and so the offsets of plans.
+ * FIRST_BUDGET_NODES: of one order's search. FIRST_WIDTH, MAX_WIDTH: states of the beam; beyond the
+ * largest (a thousand trees per bucket) only the exact search goes on. */
 enum { FIRST_BUDGET_NODES = 250, FIRST_WIDTH = 4, MAX_WIDTH = 1024 };
 
 struct packer {

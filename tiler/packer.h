@@ -9,7 +9,8 @@
 
 #include "tiler/placement_problem.h"
 
-/* Larger problems are packed by the greedy strategies alone (the search needs O(n^2) bytes). */
+/* Larger problems are packed by the greedy strategies alone: the search needs O(n^2) bytes, 128 MiB
+ * for so many items. */
 #define RFX_PACKER_MAX_ITEMS 4096
 
 struct rfx_packer_limits {

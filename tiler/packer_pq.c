@@ -19,6 +19,8 @@ struct rfx_pq {
     struct peel left, right, middle;
 };
 
+enum { N_ARRAYS = 10 }; /* of a tree's nodes, in one block that begins with rfx_pq.gone */
+
 enum { PEELED = -1, IMPOSSIBLE = -2 };
 
 struct writer {
@@ -29,24 +31,19 @@ struct writer {
 
 enum rfx_status rfx_pq_create(struct rfx_memory *mem, int max_leaves, struct rfx_pq **out,
                               struct rfx_error *err) {
-    size_t n = 2 * (size_t)max_leaves;
+    size_t n = 2 * (size_t)max_leaves; /* more than the nodes of a tree */
     struct rfx_pq *pq = rfx_memory_calloc(mem, 1, sizeof *pq);
     if (pq == NULL) return rfx_memory_fail(mem, "packer", sizeof *pq, err);
     pq->mem = mem;
-    pq->gone = rfx_memory_calloc(mem, 10 * n, sizeof *pq->gone);
+    pq->gone = rfx_memory_calloc(mem, N_ARRAYS * n, sizeof *pq->gone);
     if (pq->gone == NULL) {
         rfx_pq_free(pq);
-        return rfx_memory_fail(mem, "packer", 10 * n * sizeof *pq->gone, err);
+        return rfx_memory_fail(mem, "packer", N_ARRAYS * n * sizeof *pq->gone, err);
     }
-    pq->leaves = pq->gone + n;
-    pq->children = pq->gone + 2 * n;
-    pq->left.kept = pq->gone + 3 * n;
-    pq->left.gone = pq->gone + 4 * n;
-    pq->right.kept = pq->gone + 5 * n;
-    pq->right.gone = pq->gone + 6 * n;
-    pq->middle.kept = pq->gone + 7 * n;
-    pq->middle.gone = pq->gone + 8 * n;
-    pq->parent = pq->gone + 9 * n;
+    int **const arrays[N_ARRAYS - 1] = {&pq->leaves,     &pq->children,    &pq->parent,
+                                        &pq->left.kept,  &pq->left.gone,   &pq->right.kept,
+                                        &pq->right.gone, &pq->middle.kept, &pq->middle.gone};
+    for (size_t i = 0; i < N_ARRAYS - 1; i++) *arrays[i] = pq->gone + (i + 1) * n;
     *out = pq;
     return RFX_OK;
 }

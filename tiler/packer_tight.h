@@ -13,7 +13,8 @@
 
 #include "tiler/placement_problem.h"
 
-/* More items than this are refused (nothing is found). */
+/* More items than this are refused (nothing is found): listing the boundaries takes items times
+ * sections, and a tree of so many leaves for every state of the beam. */
 #define RFX_TIGHT_MAX_ITEMS 1024
 
 struct rfx_tight_request {

@@ -8,8 +8,11 @@
 #include "layers/checked.h"
 #include "tiler/packer.h"
 
-#define QUICK_NODES 50
-#define SEARCH_NODES 4000 /* where no greedy strategy meets the bound: some 20 ms */
+/* Search nodes for where no greedy strategy meets the bound: limits in nodes, not in time, so that
+ * a placement is a function of the records. Quick ones serve the planner, which compares thousands
+ * of plans; the one that is run gets the most that nobody notices: some 20 ms. Plans hang on both
+ * values: other ones find other arenas. */
+enum { QUICK_NODES = 50, SEARCH_NODES = 4000 };
 
 static struct rfx_place_item item_of(const struct rfx_record *r) {
     struct rfx_place_item item = {r->first, (int64_t)r->last + 1, r->bytes, RFX_ALIGNMENT_BYTES};

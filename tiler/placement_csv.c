@@ -16,6 +16,9 @@ _Static_assert(sizeof column_names / sizeof column_names[0] == N_COLUMNS, "a nam
 /* The longest file read: some ten million items. */
 static const size_t max_bytes = (size_t)1 << 29;
 
+/* Of the buffer a file is read into, which doubles: a thousand items or so. */
+static const size_t first_capacity = (size_t)1 << 16;
+
 struct header {
     int n;
     enum column columns[N_COLUMNS];
@@ -198,7 +201,7 @@ enum rfx_status rfx_place_table_read(struct rfx_memory *mem, const char *path,
     if (file == NULL)
         return rfx_fail(err, RFX_STATUS_IO, "cannot open '%s': %s", path, strerror(errno));
     size_t used = 0;
-    size_t capacity = 1 << 16;
+    size_t capacity = first_capacity;
     char *text = rfx_memory_alloc(mem, capacity);
     enum rfx_status status = RFX_OK;
     while (text != NULL && capacity <= 2 * max_bytes) {

@@ -10,9 +10,16 @@
 
 #include "layers/checked.h"
 
-#define SHUFFLES 160
-#define QUICK_SHUFFLES 12
-#define ORDERS 4 /* size, lifetime, peers, time */
+/* How many changed orders are tried after the fixed ones where the bound is not met. Quick ones
+ * serve the planner, which compares many plans; as in placement.c plans hang on both values. */
+enum { SHUFFLES = 160, QUICK_SHUFFLES = 12 };
+
+/* Start of the generator (Marsaglia 2003, xorshift32, with his example's seed): a constant, so that
+ * a placement is a function of the records. */
+static const uint32_t random_seed = 2463534242U;
+
+/* Paper 004, section III-A, and the order of time. */
+enum order { ORDER_SIZE, ORDER_LIFETIME, ORDER_PEERS, ORDER_TIME, ORDER_COUNT };
 
 enum direction { OPEN, DOWN, UP };
 
@@ -123,17 +130,25 @@ static int list_peers(struct slides *s, struct peer *peers) {
     return n;
 }
 
-/* Paper 004, section III-A; ties by position. */
-static uint64_t sort_key(const struct slides *s, int order, int i) {
+/* The larger, the earlier; ties by position. */
+static uint64_t sort_key(const struct slides *s, enum order order, int i) {
     const struct rfx_record *r = &s->records[i];
-    if (order == 0) return r->bytes;
-    if (order == 1) return (uint64_t)(r->last - r->first);
-    if (order == 2) return (uint64_t)(s->first_peer[i + 1] - s->first_peer[i]);
+    switch (order) {
+        case ORDER_SIZE:
+            return r->bytes;
+        case ORDER_LIFETIME:
+            return (uint64_t)(r->last - r->first);
+        case ORDER_PEERS:
+            return (uint64_t)(s->first_peer[i + 1] - s->first_peer[i]);
+        case ORDER_TIME:
+        case ORDER_COUNT:
+            break;
+    }
     return (uint64_t)(INT32_MAX - r->first);
 }
 
 /* Insertion sort, largest key first: stable, and n is some hundreds. */
-static void sort_order(struct slides *s, int order) {
+static void sort_order(struct slides *s, enum order order) {
     for (int i = 0; i < s->n; i++) {
         int at = i;
         uint64_t key = sort_key(s, order, i);
@@ -210,11 +225,11 @@ enum rfx_status rfx_slides_place(struct rfx_memory *mem, struct rfx_record *reco
     struct slides s = {
         .mem = mem, .records = records, .slides = slides, .n = n, .n_slides = n_slides};
     size_t arena = SIZE_MAX;
-    uint32_t random = 2463534242u;
+    uint32_t random = random_seed;
     enum rfx_status status = init(&s, err);
     if (status != RFX_OK) goto done;
-    for (int order = 0; order < ORDERS && arena > bound; order++) {
-        sort_order(&s, order);
+    for (int order = 0; order < ORDER_COUNT && arena > bound; order++) {
+        sort_order(&s, (enum order)order);
         try_order(&s, &arena);
     }
     int shuffles = n < 2 ? 0 : quick ? QUICK_SHUFFLES : SHUFFLES;

@@ -2,17 +2,13 @@
  * lifetime of its own, and two tensors may share bytes as long as no two of their tiles do at one
  * time. Tiles are arbitrary strided boxes.
  *
- * RenderChunks, CollisionSize and TensorAllocate are the paper's algorithms 3, 2 and 1. Read
- * literally they leave a few things open, which are decided so:
- * 1. Strides are in bytes: line 5 of RenderChunks (size times stride) and line 11 (an element's
- *    bytes) then agree for elements of any size.
- * 2. "Dimension `axis` and further are contiguous": every stride from `axis` on is the product of
- *    the sizes after it and the element's bytes, not the stride of `axis` alone.
- * 3. The listing of TensorAllocate does not move the address; the text does, by the overlap found.
+ * TensorAllocate is the paper's algorithm 1; 2 and 3 are in placement_chunks.h. Read literally it
+ * leaves a few things open, which are decided so:
+ * 1. The listing of TensorAllocate does not move the address; the text does, by the overlap found.
  *    The moved address is rounded up to the problem's alignment.
- * 4. The tensor as a whole is an item like its tiles (the paper's definition of a peer), looked at
+ * 2. The tensor as a whole is an item like its tiles (the paper's definition of a peer), looked at
  *    after them, so that an address that was moved keeps clear of tensors that are needed whole.
- * 5. A lifetime to sort by is that from the first to the last use of any part. Ties go by position.
+ * 3. A lifetime to sort by is that from the first to the last use of any part. Ties go by position.
  *
  * Row by row runs of a network: placement_rows.h; the same for the executor: placement_slides.h. */
 #ifndef RFX_TILER_PLACEMENT_TILES_H
@@ -24,18 +20,7 @@
 
 #include "layers/memory.h"
 #include "layers/status.h"
-
-#define RFX_TILE_MAX_RANK 5
-
-/* A box of a tensor (equation 1), alive in the closed range of times [first, last]. Strides fall:
- * each reaches over all that the dimensions after it span, so that chunks come in rising order. */
-struct rfx_tile {
-    int64_t first, last;
-    size_t offset; /* of its first element in the tensor, bytes: off(t, T) */
-    int rank;
-    size_t sizes[RFX_TILE_MAX_RANK];   /* elements */
-    size_t strides[RFX_TILE_MAX_RANK]; /* bytes */
-};
+#include "tiler/placement_chunks.h"
 
 /* A tensor: its bytes, its lifetime as a whole [first, last] (first > last: never whole), its
  * tiles, which may overlap each other. */
@@ -44,16 +29,6 @@ struct rfx_tiled_tensor {
     size_t bytes, element_bytes;
     const struct rfx_tile *tiles;
     int n_tiles;
-};
-
-/* A contiguous piece of a tile; the offset is from the tile's first element. */
-struct rfx_chunk {
-    size_t offset, bytes;
-};
-
-struct rfx_chunk_list {
-    const struct rfx_chunk *chunks; /* in rising order, apart */
-    int n;
 };
 
 /* A tile or a whole tensor, its chunks rendered. */
@@ -84,17 +59,6 @@ enum rfx_tiles_order {
 
 /* "by-size", "by-lifetime", "by-peers" */
 const char *rfx_tiles_order_name(enum rfx_tiles_order order);
-
-/* RenderChunks: the contiguous pieces of a tile into chunks (NULL: only counted); their number.
- * O(chunks * rank). */
-int rfx_tile_render_chunks(const struct rfx_tile *tile, size_t element_bytes,
-                           struct rfx_chunk *chunks);
-
-/* CollisionSize of two tiles whose first elements lie at `at1` and `at2`: 0 when they are apart,
- * else, of the first two chunks that meet, the end of t1's less the start of t2's. That is the size
- * of the overlap when t1's starts and ends first, and in any case positive. O(chunks). */
-size_t rfx_tile_collision_size(const struct rfx_chunk_list *t1, size_t at1,
-                               const struct rfx_chunk_list *t2, size_t at2);
 
 /* Copies n tensors and renders their tiles. INVALID_ARGUMENT: an empty tensor or tile, a tile that
  * leaves its tensor, strides that do not fall, bytes that do not fit, an alignment that is no power

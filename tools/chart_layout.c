@@ -6,12 +6,13 @@
 
 #include <string.h>
 
+/* In pixels of the SVG. */
 enum {
-    DEFAULT_WIDTH = 900,
+    DEFAULT_WIDTH = 900, /* what a page of text has across */
     DEFAULT_HEIGHT = 560,
-    MAX_CATEGORIES_WRITTEN = 46,
-    MAX_CATEGORY_LETTERS = 28, /* longer names are cut at the front */
-    LEGEND_LETTER_PX = 8,
+    MAX_CATEGORIES_WRITTEN = 46, /* upright names at the default width: closer, they touch */
+    MAX_CATEGORY_LETTERS = 28,   /* longer names are cut at the front */
+    LEGEND_LETTER_PX = 8,        /* a letter of the font, rather too wide than too narrow */
     LEGEND_SAMPLE_PX = 70,
     LEGEND_GAP_PX = 12, /* around a legend in a corner */
     TIC_LETTER_PX = 8,

@@ -8,6 +8,7 @@
 #include "layers/checked.h"
 #include "outputs.h"
 
+/* MAX_LABEL_BYTES: of the file; a larger one is no list of class names. */
 enum { DEFAULT_TOP = 5, MAX_LABEL_BYTES = 16 << 20 };
 
 bool rfx_cli_is_vector(const struct rfx_tensor *tensor) {

@@ -6,7 +6,7 @@
 #include "report.h"
 #include "tiler/advise.h"
 
-enum { MAX_BUDGETS = 16 };
+enum { MAX_BUDGETS = 16 }; /* two a doubling: up to some two hundred times the smallest */
 #define MIB ((size_t)1 << 20)
 
 struct budget {

@@ -10,8 +10,6 @@
 #include "tiler/placement_csv.h"
 #include "tiler/placement_offsets.h"
 
-static const int64_t time_limit_ns = (int64_t)10 * 1000000000;
-
 struct alloc_job {
     struct rfx_place_table *table;
     struct rfx_place_problem *problem;
@@ -52,7 +50,7 @@ static enum rfx_status pack(struct rfx_memory *mem, const struct rfx_cli_options
     if (job->offsets == NULL) return rfx_memory_fail(mem, "offsets", n * sizeof *job->offsets, err);
     struct rfx_packer_result *result = &job->result;
     if (strategy == RFX_OFFSETS_COUNT) {
-        struct rfx_packer_limits limits = {.time_ns = time_limit_ns,
+        struct rfx_packer_limits limits = {.time_ns = RFX_CLI_PACK_TIME_NS,
                                            .target_bytes = options->capacity_bytes};
         status = rfx_packer_solve(job->problem, &limits, job->offsets, result, err);
     } else {

@@ -10,6 +10,7 @@
 #include "chart.h"
 #include "command.h"
 
+/* More series or points than these cannot be told apart in a picture. */
 enum { FIELDS = 4, MAX_SERIES = 32, MAX_POINTS = 100000 };
 
 struct points {

@@ -7,27 +7,52 @@
 #include "fronts.h"
 #include "report.h"
 
-static json_t *points_json(const struct rfx_curve *curve, const struct rfx_curve_point *points,
-                           int n) {
+/* MACs over untiled MACs, both by the equations (1 for a network without MACs). */
+static double equations_ratio(const struct rfx_curve_figures *figures) {
+    return figures->macs_untiled == 0 ? 1.0 : (double)figures->macs / (double)figures->macs_untiled;
+}
+
+/* What the paper's equations give for a point; null when they do not speak of the network. */
+static json_t *equations_json(struct rfx_curve_formulas *formulas,
+                              const struct rfx_curve_point *point) {
+    struct rfx_curve_figures figures;
+    if (!rfx_curve_formulas_point(formulas, point, &figures)) return json_null();
+    return json_pack("{s:I, s:f, s:I, s:I, s:I}", "macs", (json_int_t)figures.macs, "macs_ratio",
+                     equations_ratio(&figures), "peak_bytes", (json_int_t)figures.peak_bytes,
+                     "head_bytes", (json_int_t)figures.head_bytes, "tail_bytes",
+                     (json_int_t)figures.tail_bytes);
+}
+
+static json_t *point_json(struct rfx_curve_formulas *formulas,
+                          const struct rfx_curve_point *point) {
+    json_t *object = rfx_cli_point_json(formulas->curve, point);
+    (void)json_object_set_new(object, "equations", equations_json(formulas, point));
+    return object;
+}
+
+static json_t *points_json(struct rfx_curve_formulas *formulas,
+                           const struct rfx_curve_point *points, int n) {
     json_t *array = json_array();
     for (int i = 0; i < n; ++i)
-        (void)json_array_append_new(array, rfx_cli_point_json(curve, &points[i]));
+        (void)json_array_append_new(array, point_json(formulas, &points[i]));
     return array;
 }
 
 /* The members of one network's curve. */
-static json_t *curve_json(const struct rfx_curve *curve) {
-    json_t *untiled = json_pack("{s:I, s:I, s:s}", "macs", (json_int_t)curve->untiled.macs,
+static json_t *curve_json(struct rfx_curve_formulas *formulas) {
+    const struct rfx_curve *curve = formulas->curve;
+    json_t *untiled = json_pack("{s:I, s:I, s:s, s:o}", "macs", (json_int_t)curve->untiled.macs,
                                 "peak_bytes", (json_int_t)curve->untiled.peak_bytes, "peak_layer",
-                                rfx_split_label(curve->graph, curve->untiled.peak_node));
+                                rfx_split_label(curve->graph, curve->untiled.peak_node),
+                                "equations", equations_json(formulas, &curve->untiled));
     json_t *best =
-        curve->best < 0 ? json_null() : rfx_cli_point_json(curve, &curve->points[curve->best]);
+        curve->best < 0 ? json_null() : point_json(formulas, &curve->points[curve->best]);
     return json_pack("{s:o, s:s, s:I, s:o, s:o, s:o, s:o}", "input",
                      rfx_report_shape(&curve->graph->nodes[curve->graph->input].out.shape),
                      "baseline", rfx_baseline_name(curve->baseline), "weights_bytes",
                      (json_int_t)curve->weights_bytes, "untiled", untiled, "curve",
-                     points_json(curve, curve->points, curve->n_points), "best", best, "pareto",
-                     points_json(curve, curve->pareto, curve->n_pareto));
+                     points_json(formulas, curve->points, curve->n_points), "best", best, "pareto",
+                     points_json(formulas, curve->pareto, curve->n_pareto));
 }
 
 /* One network: its members beside the document's; several: one object each in "models". */
@@ -37,12 +62,12 @@ static int print_json(const struct rfx_cli_curves *curves) {
         document, "tiles",
         json_pack("[I,I]", (json_int_t)curves->tiles_y, (json_int_t)curves->tiles_x));
     if (curves->count == 1) {
-        (void)json_object_update_new(document, curve_json(curves->curves[0]));
+        (void)json_object_update_new(document, curve_json(curves->formulas[0]));
         return rfx_report_print(document);
     }
     json_t *models = json_array();
     for (int i = 0; i < curves->count; ++i) {
-        json_t *item = curve_json(curves->curves[i]);
+        json_t *item = curve_json(curves->formulas[i]);
         (void)json_object_set_new(item, "model", json_string(curves->models[i]));
         (void)json_array_append_new(models, item);
     }
@@ -91,7 +116,22 @@ static void text_head(const char *first) {
 
 enum { SHOWN_FRONT = 16 }; /* rows of the Pareto front in the text; all are in JSON and CSV */
 
-static void print_text(const char *model, const struct rfx_curve *curve) {
+/* The best cut as the paper's equations see it, where they speak of the network. */
+static void print_equations(struct rfx_curve_formulas *formulas) {
+    const struct rfx_curve_point *best = &formulas->curve->points[formulas->curve->best];
+    struct rfx_curve_figures cut, untiled;
+    char peak[RFX_HUMAN_CHARS], head[RFX_HUMAN_CHARS], tail[RFX_HUMAN_CHARS];
+    if (!rfx_curve_formulas_point(formulas, best, &cut) ||
+        !rfx_curve_formulas_point(formulas, &formulas->curve->untiled, &untiled))
+        return;
+    printf("by equations %s of paper 003: %.3f x MACs, head %s, tail %s; untiled %s\n",
+           formulas->residual ? "3 and 4" : "1 and 2", equations_ratio(&cut),
+           rfx_human_bytes(cut.head_bytes, head), rfx_human_bytes(cut.tail_bytes, tail),
+           rfx_human_bytes(untiled.peak_bytes, peak));
+}
+
+static void print_text(const char *model, struct rfx_curve_formulas *formulas) {
+    const struct rfx_curve *curve = formulas->curve;
     char peak[RFX_HUMAN_CHARS], weights[RFX_HUMAN_CHARS], macs[RFX_HUMAN_CHARS];
     printf("%s, baseline %s: untiled %s at %s (weights %s), %s MACs\n\n", model,
            rfx_baseline_name(curve->baseline), rfx_human_bytes(curve->untiled.peak_bytes, peak),
@@ -104,7 +144,9 @@ static void print_text(const char *model, const struct rfx_curve *curve) {
     }
     text_head("cut after");
     for (int i = 0; i < curve->n_points; ++i) text_row(curve, &curve->points[i], i == curve->best);
-    puts("* smallest peak with this grid\n");
+    puts("* smallest peak with this grid");
+    print_equations(formulas);
+    putchar('\n');
     text_head("Pareto front, all grids");
     int shown = curve->n_pareto < SHOWN_FRONT ? curve->n_pareto : SHOWN_FRONT;
     for (int i = 0; i < shown; ++i) {
@@ -133,7 +175,7 @@ int rfx_cmd_curve(const struct rfx_cli_options *options) {
     } else if (code == RFX_EXIT_DONE) {
         for (int i = 0; i < curves.count; ++i) {
             if (i > 0) putchar('\n');
-            print_text(curves.models[i], curves.curves[i]);
+            print_text(curves.models[i], curves.formulas[i]);
         }
     }
     rfx_cli_curves_free(&curves);

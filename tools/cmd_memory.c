@@ -14,8 +14,6 @@
 #include "tiler/placement_offsets.h"
 #include "tiler/splits.h"
 
-static const int64_t time_limit_ns = (int64_t)10 * 1000000000;
-
 struct memory_table {
     struct rfx_memory *mem;
     struct rfx_place_problem *problem;
@@ -76,7 +74,7 @@ static enum rfx_status fill(struct memory_table *table, struct rfx_error *err) {
     size_t n = (size_t)problem->n;
     int *objects = rfx_memory_calloc(mem, n, sizeof *objects);
     size_t *offsets = rfx_memory_calloc(mem, n, sizeof *offsets);
-    struct rfx_packer_limits limits = {.time_ns = time_limit_ns};
+    struct rfx_packer_limits limits = {.time_ns = RFX_CLI_PACK_TIME_NS};
     enum rfx_status status = RFX_OK;
     if (objects == NULL || offsets == NULL)
         status = rfx_memory_fail(mem, "placements", n * sizeof *offsets, err);

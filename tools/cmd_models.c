@@ -4,7 +4,7 @@
 #include "command.h"
 #include "report.h"
 
-enum { REFERENCE_PX = 224 };
+enum { REFERENCE_PX = 224 }; /* ImageNet's usual size, for which MACs are published */
 
 static int print_model(struct rfx_memory *mem, const struct rfx_builtin *builtin, json_t *list) {
     struct rfx_load_options load = {.h = REFERENCE_PX, .w = REFERENCE_PX};

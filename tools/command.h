@@ -29,6 +29,10 @@ struct rfx_cli_command {
     int (*run)(const struct rfx_cli_options *options);
 };
 
+/* How long the commands that only pack (`alloc`, `memory`) search for a better packing at most: 10 s,
+ * what somebody may wait for an answer. The help of `alloc` states it too. */
+#define RFX_CLI_PACK_TIME_NS ((int64_t)10 * 1000 * 1000 * 1000)
+
 /* Prints "rfexec: <text>" to stderr and returns the exit code of the status. */
 int rfx_cli_fail(enum rfx_status status, const struct rfx_error *err);
 

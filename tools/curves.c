@@ -5,7 +5,7 @@
 
 #include "job.h"
 
-enum { DEFAULT_TILES = 16 };
+enum { DEFAULT_TILES = 16 }; /* 4 x 4, as in the figures of paper 003; the help says so */
 
 static int read_options(struct rfx_cli_curves *curves, const struct rfx_cli_options *options) {
     curves->baseline = options->no_fuse ? RFX_BASELINE_EAGER : RFX_BASELINE_FUSED;
@@ -37,6 +37,8 @@ static int add_model(struct rfx_cli_curves *curves, const struct rfx_cli_options
     curves->count++;
     enum rfx_status status =
         rfx_curve_create(curves->graphs[at], &request, &curves->curves[at], &err);
+    if (status == RFX_OK)
+        status = rfx_curve_formulas_create(curves->curves[at], &curves->formulas[at], &err);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
@@ -56,6 +58,7 @@ int rfx_cli_curves_open(struct rfx_cli_curves *curves, const struct rfx_cli_opti
 
 void rfx_cli_curves_free(struct rfx_cli_curves *curves) {
     for (int i = curves->count - 1; i >= 0; --i) {
+        rfx_curve_formulas_free(curves->formulas[i]);
         rfx_curve_free(curves->curves[i]);
         rfx_graph_free(curves->graphs[i]);
     }

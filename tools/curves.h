@@ -10,6 +10,7 @@
 #include "command.h"
 #include "rfexec/rfexec.h"
 #include "tiler/curve.h"
+#include "tiler/curve_formulas.h"
 
 struct rfx_cli_curves {
     struct rfx_memory *mem;
@@ -19,6 +20,7 @@ struct rfx_cli_curves {
     const char *models[RFX_CLI_MAX_ARGS]; /* borrowed from the options */
     struct rfx_graph *graphs[RFX_CLI_MAX_ARGS];
     struct rfx_curve *curves[RFX_CLI_MAX_ARGS];
+    struct rfx_curve_formulas *formulas[RFX_CLI_MAX_ARGS];
 };
 
 /* Loads every model of the options and calculates its curve. To be freed in any case. */

@@ -1,16 +1,13 @@
-/* The option table, its parser and its help; see options.h. */
+/* The option table, its parser and its help; see options.h. What a value looks like:
+ * option_values.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
 #include "options.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "chart.h"
 #include "layers/near_names.h"
@@ -41,6 +38,12 @@ struct option_row {
     int64_t limit;
 };
 
+/* Counts beyond these are slips of the finger: no image has so many rows, no network so many
+ * classes, and a thread more than processors gains nothing. */
+enum { MOST = 1000000, MOST_THREADS = 1024 };
+
+_Static_assert(RFX_CLI_MAX_KEPT == 16, "the messages of --keep and --dump say 16");
+
 #define AT(member) offsetof(struct rfx_cli_options, member)
 
 static const struct option_row rows[] = {
@@ -69,9 +72,9 @@ static const struct option_row rows[] = {
     {"log-x", 0, KIND_FLAG, RFX_CLI_CHART, AT(log_x), NULL, "logarithmic x", 0},
     {"log-y", 0, KIND_FLAG, RFX_CLI_CHART, AT(log_y), NULL, "logarithmic y", 0},
     {"bands", 'b', KIND_COUNT, RFX_CLI_PLAN, AT(bands), "ROWS",
-     "stream the rows of the image through the network, so many a step", 1000000},
+     "stream the rows of the image through the network, so many a step", MOST},
     {"strips", 0, KIND_COUNT, RFX_CLI_PLAN, AT(strips), "N",
-     "with --bands: in so many column strips, one after the other", 1000000},
+     "with --bands: in so many column strips, one after the other", MOST},
     {"tight", 0, KIND_FLAG, RFX_CLI_PLAN, AT(tight), NULL,
      "with --bands: new rows share bytes, those that outlive their step are copied away", 0},
     {"untiled", 0, KIND_FLAG, RFX_CLI_PLAN, AT(untiled), NULL, "run whole maps", 0},
@@ -92,7 +95,7 @@ static const struct option_row rows[] = {
     {"dump", 0, KIND_DUMP, RFX_CLI_DUMP, AT(kept), "TENSOR=FILE",
      "keep an intermediate tensor and write it to a file: .npy, .tif or .png (again for more)", 0},
     {"threads", 'j', KIND_COUNT, RFX_CLI_PLAN, AT(threads), "N",
-     "threads (default: the processors this process may use)", 1024},
+     "threads (default: the processors this process may use)", MOST_THREADS},
     {"output", 'o', KIND_TEXT, RFX_CLI_OUTPUT, AT(output), "FILE",
      "file to write; it appears under its name only when complete", 0},
     {"bits", 0, KIND_COUNT, RFX_CLI_SAMPLES, AT(bits), "N",
@@ -100,14 +103,14 @@ static const struct option_row rows[] = {
     {"range", 0, KIND_RANGE, RFX_CLI_SAMPLES, AT(range), "LO,HI",
      "values that become black and white with 8 and 16 bits (default: the output's extremes)", 0},
     {"top", 'k', KIND_COUNT, RFX_CLI_CLASSES, AT(top), "K",
-     "how many classes to show when the output is a vector (default 5)", 1000000},
+     "how many classes to show when the output is a vector (default 5)", MOST},
     {"labels", 0, KIND_TEXT, RFX_CLI_CLASSES, AT(labels), "FILE", "class names, one a line", 0},
     {"naive", 0, KIND_FLAG, RFX_CLI_NAIVE, AT(naive), NULL,
      "also show the error of the same tiles cut without halos", 0},
     {"against", 0, KIND_BYTES, RFX_CLI_NAIVE, AT(against_bytes), "BYTES",
      "compare with the plan for this budget instead of the untiled run, where that does not fit",
      0},
-    {"runs", 'n', KIND_COUNT, RFX_CLI_RUNS, AT(runs), "N", "timed runs (default 5)", 1000000},
+    {"runs", 'n', KIND_COUNT, RFX_CLI_RUNS, AT(runs), "N", "timed runs (default 5)", MOST},
     {"scale", 0, KIND_FLOAT, RFX_CLI_IMAGE, AT(scale), "F",
      "samples 0..255 are multiplied by this (default 1/255)", 0},
     {"mean", 0, KIND_FLOATS, RFX_CLI_IMAGE, AT(mean), "R,G,B",
@@ -160,115 +163,6 @@ struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *opt
     return image;
 }
 
-/* The factor of a unit; 0: no such unit. "M" and "MiB" are binary, "MB" is decimal. */
-static uint64_t unit_bytes(const char *unit) {
-    static const char prefixes[] = "KMGT";
-    if (*unit == '\0' || strcasecmp(unit, "B") == 0) return 1;
-    const char *prefix = strchr(prefixes, toupper((unsigned char)unit[0]));
-    if (prefix == NULL) return 0;
-    bool decimal = strcasecmp(unit + 1, "B") == 0;
-    if (!decimal && unit[1] != '\0' && strcasecmp(unit + 1, "iB") != 0) return 0;
-    uint64_t factor = 1;
-    for (const char *p = prefixes; p <= prefix; ++p) factor *= decimal ? 1000 : 1024;
-    return factor;
-}
-
-bool rfx_cli_parse_bytes(const char *text, size_t *out) {
-    /* whole and fraction in integers: value = (whole + fraction / scale) * unit, rounded down */
-    uint64_t whole = 0, fraction = 0, scale = 1;
-    const char *p = text;
-    if (!isdigit((unsigned char)*p)) return false;
-    for (; isdigit((unsigned char)*p); ++p) {
-        if (__builtin_mul_overflow(whole, 10U, &whole)) return false;
-        if (__builtin_add_overflow(whole, (uint64_t)(*p - '0'), &whole)) return false;
-    }
-    if (*p == '.') {
-        for (++p; isdigit((unsigned char)*p); ++p) {
-            if (scale >= 1000000) continue; /* a millionth of a unit is fine enough */
-            fraction = fraction * 10 + (uint64_t)(*p - '0');
-            scale *= 10;
-        }
-    }
-    while (*p == ' ') ++p;
-    uint64_t unit = unit_bytes(p), bytes;
-    if (unit == 0 || __builtin_mul_overflow(whole, unit, &bytes)) return false;
-    if (__builtin_add_overflow(bytes, fraction * unit / scale, &bytes)) return false;
-    if (bytes == 0 || bytes > SIZE_MAX / 2) return false;
-    *out = (size_t)bytes;
-    return true;
-}
-
-/* A positive integer that ends at `end` exactly. */
-static bool parse_count(const char *text, const char *end, int64_t limit, int64_t *out) {
-    if (!isdigit((unsigned char)*text)) return false;
-    errno = 0;
-    char *stop;
-    long long value = strtoll(text, &stop, 10);
-    if (errno != 0 || stop != end || value < 1 || value > limit) return false;
-    *out = value;
-    return true;
-}
-
-bool rfx_cli_parse_pair(const char *text, struct rfx_cli_pair *out) {
-    const char *x = strpbrk(text, "xX");
-    struct rfx_cli_pair pair;
-    if (x == NULL || !parse_count(text, x, INT32_MAX, &pair.y)) return false;
-    if (!parse_count(x + 1, x + 1 + strlen(x + 1), INT32_MAX, &pair.x)) return false;
-    *out = pair;
-    return true;
-}
-
-/* "4x6", or "16" as {16, 0}. */
-static bool parse_grid(const char *text, struct rfx_cli_pair *out) {
-    struct rfx_cli_pair grid = {0, 0};
-    if (strpbrk(text, "xX") != NULL) return rfx_cli_parse_pair(text, out);
-    if (!parse_count(text, text + strlen(text), INT32_MAX, &grid.y)) return false;
-    *out = grid;
-    return true;
-}
-
-static bool parse_seed(const char *text, uint64_t *out) {
-    if (!isdigit((unsigned char)*text)) return false;
-    errno = 0;
-    char *end;
-    unsigned long long value = strtoull(text, &end, 0);
-    if (errno != 0 || *end != '\0') return false;
-    *out = value;
-    return true;
-}
-
-static bool parse_float(const char *text, char end_mark, const char **next, float *out) {
-    char *end;
-    float value = strtof(text, &end);
-    if (end == text || *end != end_mark || !isfinite(value)) return false;
-    *out = value;
-    *next = end + (end_mark != '\0');
-    return true;
-}
-
-/* "0.5" for all three or "0.1,0.2,0.3". */
-static bool parse_floats(const char *text, float *out) {
-    const char *next = text;
-    if (strchr(text, ',') == NULL) {
-        if (!parse_float(text, '\0', &next, &out[0])) return false;
-        out[1] = out[2] = out[0];
-        return true;
-    }
-    return parse_float(next, ',', &next, &out[0]) && parse_float(next, ',', &next, &out[1]) &&
-           parse_float(next, '\0', &next, &out[2]);
-}
-
-/* "-1,1", rising. */
-static bool parse_range(const char *text, float *out) {
-    const char *next = text;
-    float lo, hi;
-    if (!parse_float(next, ',', &next, &lo) || !parse_float(next, '\0', &next, &hi)) return false;
-    if (!(lo < hi)) return false;
-    out[0] = lo;
-    out[1] = hi;
-    return true;
-}
-
 static bool store_kept(char *text, bool dump, struct rfx_cli_kept *kept) {
     char *mark = dump ? strrchr(text, '=') : NULL;
     bool whole = dump ? mark != NULL && mark != text && mark[1] != '\0' : text[0] != '\0';
@@ -281,7 +175,6 @@ static bool store_kept(char *text, bool dump, struct rfx_cli_kept *kept) {
 
 static bool store(const struct option_row *row, char *text, struct rfx_cli_options *options) {
     void *at = (char *)options + row->offset;
-    const char *next = text;
     switch (row->kind) {
         case KIND_FLAG:
             *(bool *)at = true;
@@ -291,20 +184,20 @@ static bool store(const struct option_row *row, char *text, struct rfx_cli_optio
         case KIND_PAIR:
             return rfx_cli_parse_pair(text, at);
         case KIND_GRID:
-            return parse_grid(text, at);
+            return rfx_cli_parse_grid(text, at);
         case KIND_COUNT:
-            return parse_count(text, text + strlen(text), row->limit, at);
+            return rfx_cli_parse_count(text, row->limit, at);
         case KIND_SEED:
-            return parse_seed(text, at);
+            return rfx_cli_parse_seed(text, at);
         case KIND_TEXT:
             *(const char **)at = text;
             return *text != '\0';
         case KIND_FLOAT:
-            return parse_float(text, '\0', &next, at);
+            return rfx_cli_parse_float(text, at);
         case KIND_FLOATS:
-            return parse_floats(text, at);
+            return rfx_cli_parse_floats(text, at);
         case KIND_RANGE:
-            return parse_range(text, at);
+            return rfx_cli_parse_range(text, at);
         case KIND_KEEP:
             return store_kept(text, false, at);
         case KIND_DUMP:
@@ -330,12 +223,14 @@ static const struct option_row *find_row(const char *name, size_t length, unsign
     return other;
 }
 
+enum { TOO_FAR = 3 }; /* letters to change: what is that far away is another word */
+
 static bool refuse_unknown(const char *arg, const char *name, size_t length, unsigned groups,
                            char *why, size_t why_size) {
-    char word[32];
+    char word[32]; /* longer than any option */
     (void)snprintf(word, sizeof word, "%.*s", length < 31 ? (int)length : 31, name);
     const struct option_row *near = NULL;
-    int best = 3;
+    int best = TOO_FAR;
     for (int i = 0; i < N_ROWS; ++i) {
         int distance = rfx_edit_distance(word, rows[i].name);
         if (strncmp(rows[i].name, word, length) == 0) distance = 1;

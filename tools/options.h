@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "option_values.h"
 #include "rfexec/image_source.h"
 
 /* Which options a command takes: bits of rfx_cli_command.groups. */
@@ -40,10 +41,6 @@ enum rfx_cli_group {
 
 enum { RFX_CLI_MAX_ARGS = 16, RFX_CLI_MAX_KEPT = 16 };
 
-struct rfx_cli_pair { /* "4x6": rows, columns; where a count is allowed, "16": y 16, x 0 */
-    int64_t y, x;
-};
-
 struct rfx_cli_kept { /* --keep and --dump */
     int n;
     const char *tensors[RFX_CLI_MAX_KEPT];
@@ -61,7 +58,7 @@ struct rfx_cli_options {
     const char *plan_file;
     struct rfx_cli_kept kept;
     bool tight, row_by_row, weights_by_stage, no_inplace, check, threads_given;
-    bool pareto; /* of curves: all kinds of plans */
+    bool pareto;          /* of curves: all kinds of plans */
     size_t against_bytes; /* 0: not given */
     bool untiled, bgr, naive, json, csv, log_x, log_y, help;
     int64_t threads, bands, strips, top, runs; /* bands, strips 0, top -1: not given */
@@ -88,11 +85,4 @@ void rfx_cli_options_help(FILE *stream, unsigned groups);
 
 /* Preprocessing as the image source takes it; channels 0: as the file has them. */
 struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *options, int channels);
-
-/* Bytes: "64MiB", "1.5GiB", "200MB", "4096", "64M" (binary). Exact: no floats; false when it is
- * not a size, is zero or does not fit. */
-bool rfx_cli_parse_bytes(const char *text, size_t *out);
-
-/* "4x6", "1024X768": two positive integers. */
-bool rfx_cli_parse_pair(const char *text, struct rfx_cli_pair *out);
 #endif

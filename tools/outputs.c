@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "report.h"
 
-enum { MAX_NAME = 4096 };
+enum { MAX_NAME = 4096 }; /* bytes of a path: PATH_MAX of Linux */
 
 static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) {
     return &graph->nodes[graph->outputs[k].node].out;

@@ -9,7 +9,7 @@
 enum {
     TEXT_CHARS = 200,
     NAME_CHARS = 60,
-    MAX_TICS = 25,
+    MAX_TICS = 25,    /* steps written along time, more touch each other */
     TICS_ACROSS = 60, /* upright names that would fill the axis */
     N_MARKS = 4,      /* alive at the peak, bound, arena, arrow */
     MAX_SERIES = RFX_PLACEMENT_MAX_KINDS + N_MARKS,

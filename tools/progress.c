@@ -44,14 +44,18 @@ bool rfx_cli_progress_cancelled(void) {
     return stop_requested != 0;
 }
 
-double rfx_cli_seconds(void) {
+/* A short run shows nothing; a line is drawn anew so often that it seems to move, and no more. */
+static const double quiet_seconds = 0.5, redraw_seconds = 0.1;
+
+/* Monotonic. */
+static double seconds_now(void) {
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 void rfx_cli_progress_start(struct rfx_cli_progress *progress, const char *what) {
-    double now = rfx_cli_seconds();
+    double now = seconds_now();
     *progress = (struct rfx_cli_progress){.what = what, .started = now, .drawn = now};
 }
 
@@ -139,8 +143,8 @@ int rfx_cli_progress_step(void *user, int64_t done, int64_t total) {
     struct rfx_cli_progress *progress = user;
     if (rfx_cli_progress_cancelled()) return 1;
     if (total <= 0) return 0;
-    double now = rfx_cli_seconds();
-    if (now - progress->started < 0.5 || now - progress->drawn < 0.1) return 0;
+    double now = seconds_now();
+    if (now - progress->started < quiet_seconds || now - progress->drawn < redraw_seconds) return 0;
     progress->drawn = now;
     if (isatty(STDERR_FILENO) == 0) return 0;
     struct rfx_cli_progress_line line = {

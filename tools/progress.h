@@ -48,7 +48,4 @@ void rfx_cli_progress_end(struct rfx_cli_progress *progress);
 /* Writes the line, shorter than `columns` characters as far as its first words allow: what does not
  * fit is left out, the rate first, then rows, memory and the time left. */
 void rfx_cli_progress_format(const struct rfx_cli_progress_line *line, char *text, size_t size);
-
-/* Monotonic seconds. */
-double rfx_cli_seconds(void);
 #endif

@@ -7,14 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t hash(uint32_t seed, uint32_t a, uint32_t b, uint32_t c) {
-    uint32_t v = seed * 2654435761u + a * 2246822519u + b * 3266489917u + c * 668265263u;
-    v ^= v >> 15;
-    v *= 2246822519u;
-    v ^= v >> 13;
-    v *= 3266489917u;
-    return v ^ (v >> 16);
-}
+#include "tests/support/sample_hash.h"
 
 static int stored_components(const struct png_maker *m) {
     switch (m->color_type) {
@@ -30,12 +23,12 @@ static int stored_components(const struct png_maker *m) {
 }
 
 static int raw(const struct png_maker *m, int y, int x, int k) {
-    uint32_t v = hash(m->seed, (uint32_t)y, (uint32_t)x, (uint32_t)k);
+    uint32_t v = sample_hash(m->seed, (uint32_t)y, (uint32_t)x, (uint32_t)k);
     return (int)(v & ((1u << m->bit_depth) - 1));
 }
 
 static int palette_entry(const struct png_maker *m, int index, int c) {
-    return (int)(hash(m->seed + 1, (uint32_t)index, (uint32_t)c, 7) & 255);
+    return (int)(sample_hash(m->seed + 1, (uint32_t)index, (uint32_t)c, 7) & 255);
 }
 
 int png_maker_channels(const struct png_maker *m) {

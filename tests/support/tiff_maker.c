@@ -6,14 +6,7 @@
 #include <tiffio.h>
 #include <unistd.h>
 
-static uint32_t hash(uint32_t seed, uint32_t a, uint32_t b, uint32_t c) {
-    uint32_t v = seed * 2654435761u + a * 2246822519u + b * 3266489917u + c * 668265263u;
-    v ^= v >> 15;
-    v *= 2246822519u;
-    v ^= v >> 13;
-    v *= 3266489917u;
-    return v ^ (v >> 16);
-}
+#include "tests/support/sample_hash.h"
 
 /* Waves with straight flanks, 64 ... 191. */
 static uint32_t smooth(int y, int x, int k) {
@@ -23,7 +16,7 @@ static uint32_t smooth(int y, int x, int k) {
 
 static uint32_t raw(const struct tiff_maker *m, int y, int x, int k) {
     if (m->smooth) return smooth(y, x, k);
-    uint32_t v = hash(m->seed, (uint32_t)y, (uint32_t)x, (uint32_t)k);
+    uint32_t v = sample_hash(m->seed, (uint32_t)y, (uint32_t)x, (uint32_t)k);
     return m->bits == 32 ? v >> 8 : v & ((1u << m->bits) - 1);
 }
 
@@ -32,7 +25,7 @@ static float raw_float(const struct tiff_maker *m, int y, int x, int k) {
 }
 
 static uint16_t palette_entry(const struct tiff_maker *m, uint32_t index, int c) {
-    uint32_t v = hash(m->seed + 1, index, (uint32_t)c, 7);
+    uint32_t v = sample_hash(m->seed + 1, index, (uint32_t)c, 7);
     return (uint16_t)(m->wide_palette ? v & 0xffff : (v & 0xff) * 257);
 }
 
@@ -162,4 +155,29 @@ bool tiff_maker_write(const struct tiff_maker *m, const char *path) {
     ok = ok && TIFFFlush(tif) == 1;
     TIFFClose(tif);
     return ok;
+}
+
+static const struct {
+    int bits, samples, photometric;
+} colours[] = {
+    {8, 1, PHOTOMETRIC_MINISBLACK},  {8, 2, PHOTOMETRIC_MINISBLACK},
+    {8, 3, PHOTOMETRIC_RGB},         {8, 4, PHOTOMETRIC_RGB},
+    {16, 1, PHOTOMETRIC_MINISBLACK}, {16, 3, PHOTOMETRIC_RGB},
+    {16, 4, PHOTOMETRIC_RGB},        {32, 1, PHOTOMETRIC_MINISBLACK},
+    {32, 3, PHOTOMETRIC_RGB},        {32, 4, PHOTOMETRIC_RGB},
+    {8, 1, PHOTOMETRIC_MINISWHITE},  {16, 2, PHOTOMETRIC_MINISWHITE},
+    {8, 1, PHOTOMETRIC_PALETTE},     {4, 1, PHOTOMETRIC_PALETTE},
+    {1, 1, PHOTOMETRIC_PALETTE},     {1, 1, PHOTOMETRIC_MINISBLACK},
+    {2, 1, PHOTOMETRIC_MINISBLACK},  {4, 1, PHOTOMETRIC_MINISBLACK},
+    {1, 1, PHOTOMETRIC_MINISWHITE},
+};
+_Static_assert(sizeof colours / sizeof colours[0] == TIFF_MAKER_COLOURS, "a row per colour");
+
+struct tiff_maker tiff_maker_of(int colour, int compression) {
+    struct tiff_maker m = {.h = 37, .w = 53, .compression = compression};
+    m.bits = colours[colour].bits;
+    m.samples = colours[colour].samples;
+    m.photometric = colours[colour].photometric;
+    m.seed = (uint32_t)(colour * 100 + compression);
+    return m;
 }

@@ -21,6 +21,11 @@ struct tiff_maker {
     uint32_t seed;
 };
 
+/* A picture of 37 x 53 in one of the colours [0, TIFF_MAKER_COLOURS): depths of 1 to 32 bits, grey
+ * both ways, RGB, palettes, with and without alpha. Its strips or tiles are still to be set. */
+enum { TIFF_MAKER_COLOURS = 19 };
+struct tiff_maker tiff_maker_of(int colour, int compression);
+
 /* Writes the file; false when libtiff refuses or has not this codec. */
 bool tiff_maker_write(const struct tiff_maker *m, const char *path);
 

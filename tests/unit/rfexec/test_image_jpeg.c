@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "rfexec/image_source.h"
+#include "tests/support/image_reads.h"
 #include "tests/support/jpeg_maker.h"
 #include "tests/support/test_util.h"
 
@@ -21,9 +22,6 @@
 #ifndef FLIP_CASES
 #define FLIP_CASES 400
 #endif
-
-static const struct rfx_image_options plain = {
-    .scale = 1.0f, .mean = {0, 0, 0}, .std = {1, 1, 1}, .bgr = false, .channels = 0};
 
 /* Sizes are filled in by the tests. */
 static const struct jpeg_maker kinds[] = {
@@ -86,7 +84,8 @@ static void check_kind(int kind, int h, int w, int64_t window) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_image *image = NULL;
     struct rfx_error err;
-    if (rfx_image_open(mem, FILE_NAME, &plain, &image, &err) != RFX_OK) fail_msg("%s", err.text);
+    if (rfx_image_open(mem, FILE_NAME, &image_reads_plain, &image, &err) != RFX_OK)
+        fail_msg("%s", err.text);
     struct rfx_source_traits t = rfx_image_traits(image);
     assert_int_equal(t.h, whole_h);
     assert_int_equal(t.w, whole_w);
@@ -127,7 +126,7 @@ static void values_are_those_of_the_picture(void **state) {
         make(kind, 64, 96);
         struct rfx_memory *mem = rfx_memory_create(0);
         struct rfx_image *image = NULL;
-        assert_int_equal(rfx_image_open(mem, FILE_NAME, &plain, &image, NULL), RFX_OK);
+        assert_int_equal(rfx_image_open(mem, FILE_NAME, &image_reads_plain, &image, NULL), RFX_OK);
         int64_t channels = rfx_image_traits(image).c;
         assert_int_equal(rfx_image_set_window(image, 64, NULL), RFX_OK);
         float data[64 * 96 * 3];
@@ -148,27 +147,6 @@ static void values_are_those_of_the_picture(void **state) {
     (void)unlink(FILE_NAME);
 }
 
-/* Opens, decodes all, frees. */
-static enum rfx_status run_once(int64_t fail_after, size_t limit, struct rfx_error *err) {
-    struct rfx_memory *mem = rfx_memory_create(limit);
-    rfx_memory_fail_after(mem, fail_after);
-    struct rfx_image *image = NULL;
-    err->text[0] = '\0';
-    enum rfx_status status = rfx_image_open(mem, FILE_NAME, &plain, &image, err);
-    if (status == RFX_OK) status = rfx_image_set_window(image, 3, err);
-    struct rfx_source_traits t = {0};
-    if (status == RFX_OK) t = rfx_image_traits(image);
-    float *row = malloc((size_t)(t.w * t.c + 1) * sizeof *row);
-    for (int64_t y = 0; y < t.h && status == RFX_OK; y++) {
-        struct rfx_view view = rfx_view_dense(row, rfx_rect_make(y, y + 1, 0, t.w), t.c);
-        status = rfx_image_read(image, view.rect, &view, err);
-    }
-    free(row);
-    rfx_image_free(image);
-    rfx_memory_free(mem);
-    return status;
-}
-
 static void refuses_files_that_break_off(void **state) {
     (void)state;
     static struct test_bytes b;
@@ -176,11 +154,11 @@ static void refuses_files_that_break_off(void **state) {
     for (int kind = 0; kind < KINDS; kind++) {
         make(kind, 60, 75);
         test_bytes_load(&b, FILE_NAME);
-        assert_int_equal(run_once(-1, 0, &err), RFX_OK);
+        assert_int_equal(image_reads_all(FILE_NAME, INT32_MAX, -1, 0, &err), RFX_OK);
         for (size_t cut = 1; cut < b.count;
              cut += cut + 50 < b.count || cut + 1 == b.count ? 50 : 1) {
             test_bytes_store(FILE_NAME, b.data, cut);
-            enum rfx_status status = run_once(-1, 0, &err);
+            enum rfx_status status = image_reads_all(FILE_NAME, INT32_MAX, -1, 0, &err);
             if (status != RFX_STATUS_MALFORMED || strstr(err.text, FILE_NAME) == NULL)
                 fail_msg("kind %d cut at %zu: %d %s", kind, cut, status, err.text);
         }
@@ -194,14 +172,14 @@ static void names_the_row_where_it_breaks(void **state) {
     make(3, 400, 64);
     test_bytes_load(&b, FILE_NAME);
     test_bytes_store(FILE_NAME, b.data, b.count / 2);
-    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
+    assert_int_equal(image_reads_all(FILE_NAME, INT32_MAX, -1, 0, &err), RFX_STATUS_MALFORMED);
     int row = 0;
     assert_int_equal(sscanf(err.text, FILE_NAME ": row %d of 400: ", &row), 1);
     assert_in_range(row, 100, 300);
     make(10, 400, 64);
     test_bytes_load(&b, FILE_NAME);
     test_bytes_store(FILE_NAME, b.data, b.count / 2);
-    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
+    assert_int_equal(image_reads_all(FILE_NAME, INT32_MAX, -1, 0, &err), RFX_STATUS_MALFORMED);
     assert_non_null(strstr(err.text, ": scan "));
 }
 
@@ -224,7 +202,8 @@ static void survives_flipped_bits(void **state) {
                 *at = (unsigned char)(*at ^ (1u << (seed >> 29)));
             }
             test_bytes_store(FILE_NAME, copy.data, copy.count);
-            enum rfx_status status = run_once(-1, (size_t)32 << 20, &err);
+            enum rfx_status status =
+                image_reads_all(FILE_NAME, INT32_MAX, -1, (size_t)32 << 20, &err);
             bool known = status == RFX_OK || status == RFX_STATUS_MALFORMED ||
                          status == RFX_STATUS_UNSUPPORTED || status == RFX_STATUS_OUT_OF_MEMORY;
             if (!known || (status != RFX_OK && strstr(err.text, FILE_NAME) == NULL))
@@ -237,16 +216,8 @@ static void survives_failing_allocations(void **state) {
     (void)state;
     for (int kind = FIRST_WITH_SCANS - 1; kind <= FIRST_WITH_SCANS; kind++) {
         make(kind, 20, 30);
-        int64_t k = 0;
-        struct rfx_error err;
-        for (;; k++) {
-            enum rfx_status status = run_once(k, 0, &err);
-            if (status == RFX_OK) break;
-            assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);
-            assert_true(err.text[0] != '\0');
-            assert_true(k < 50);
-        }
-        assert_true(k >= 6); /* image, name, kind, small pool, pool, window */
+        assert_true(image_reads_failing(FILE_NAME) >=
+                    6); /* image, name, kind, small pool, pool, window */
     }
 }
 
@@ -268,23 +239,23 @@ static void refuses_in_words(void **state) {
     struct jpeg_maker cmyk = {
         .h = 9, .w = 9, .components = 4, .h_sampling = 1, .v_sampling = 1, .quality = 90};
     assert_true(jpeg_maker_write(&cmyk, FILE_NAME));
-    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_UNSUPPORTED);
+    assert_int_equal(image_reads_all(FILE_NAME, INT32_MAX, -1, 0, &err), RFX_STATUS_UNSUPPORTED);
     assert_non_null(strstr(err.text, "CMYK"));
     make(1, 16, 16);
     test_bytes_load(&b, FILE_NAME);
     unsigned char *frame = segment(&b, 0xc0);
     frame[3] = 12;
     test_bytes_store(FILE_NAME, b.data, b.count);
-    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_UNSUPPORTED);
+    assert_int_equal(image_reads_all(FILE_NAME, INT32_MAX, -1, 0, &err), RFX_STATUS_UNSUPPORTED);
     assert_non_null(strstr(err.text, "precision 12"));
     frame[3] = 8;
     frame[0] = 0xc3; /* lossless */
     test_bytes_store(FILE_NAME, b.data, b.count);
-    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_UNSUPPORTED);
+    assert_int_equal(image_reads_all(FILE_NAME, INT32_MAX, -1, 0, &err), RFX_STATUS_UNSUPPORTED);
     frame[0] = 0xc0;
     frame[4] = frame[5] = 0; /* no height: it would follow the first scan */
     test_bytes_store(FILE_NAME, b.data, b.count);
-    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
+    assert_int_equal(image_reads_all(FILE_NAME, INT32_MAX, -1, 0, &err), RFX_STATUS_MALFORMED);
 }
 
 /* A hostile file whose scans repeat without end. */
@@ -303,7 +274,7 @@ static void refuses_endless_scans(void **state) {
         assert_int_equal(fwrite(b.data + first, 1, next - first, file), next - first);
     assert_int_equal(fwrite(b.data + next, 1, b.count - next, file), b.count - next);
     assert_int_equal(fclose(file), 0);
-    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
+    assert_int_equal(image_reads_all(FILE_NAME, INT32_MAX, -1, 0, &err), RFX_STATUS_MALFORMED);
     assert_non_null(strstr(err.text, "1000 scans"));
 }
 
@@ -326,7 +297,7 @@ static void ignores_orientation(void **state) {
     assert_int_equal(fclose(file), 0);
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_image *image = NULL;
-    assert_int_equal(rfx_image_open(mem, FILE_NAME, &plain, &image, NULL), RFX_OK);
+    assert_int_equal(rfx_image_open(mem, FILE_NAME, &image_reads_plain, &image, NULL), RFX_OK);
     assert_int_equal(rfx_image_traits(image).h, 20);
     assert_int_equal(rfx_image_set_window(image, 20, NULL), RFX_OK);
     check_rect(image, want, rfx_rect_full(20, 31));
