@@ -1,11 +1,14 @@
-/* What an operation is: a row of pure functions for analysis and planning, two for execution.
+/* What an operation is: a row of facts and pure functions for analysis, fusing, planning and
+ * charts, two for execution. Nobody else knows ops by name, except who makes nodes of them.
  *
- * Adding an op touches: its file, enum rfx_op and its row in op.c, the ONNX import row, its test.
- * Pure functions depend on node and graph only. `run` computes exactly the rectangle it is given;
- * the bits of an output element never depend on the rectangle, the views, or the thread count. */
+ * Adding an op touches: its file, enum rfx_op and RFX_OP_LIST, its ONNX rows (onnx_ops.c,
+ * onnx_export_ops.c), its test. Pure functions depend on node and graph only. `run` computes
+ * exactly the rectangle it is given; the bits of an output element never depend on the rectangle,
+ * the views, or the thread count. */
 #ifndef RFX_LAYERS_OP_H
 #define RFX_LAYERS_OP_H
 
+#include "layers/axis_map.h"
 #include "layers/graph.h"
 #include "layers/reduction.h"
 
@@ -20,6 +23,12 @@ struct rfx_run_args {
     int threads;               /* >= 1 */
 };
 
+/* Kernel, stride and padding as tables show them; axis 0 rows, 1 columns. */
+struct rfx_window {
+    int64_t kernel[2], stride[2], dilation[2];
+    struct rfx_pads pads;
+};
+
 #define RFX_PACK_TEMP_BYTES ((size_t)1 << 20) /* the most that pack holds beside its result */
 
 struct rfx_op_def {
@@ -30,11 +39,23 @@ struct rfx_op_def {
     enum rfx_status (*infer)(const struct rfx_graph *graph, struct rfx_node *node,
                              struct rfx_error *err);
 
-    /* Unclamped region map of one axis: which rows (axis 0) or columns (axis 1) of input `k` the
-     * output rows or columns `out` need. May reach outside the map: that is padding. Minimal: no
-     * smaller range would do. NULL: the same range as the output's. */
+    /* Sets the members of *window (ones and no pads) in which the op differs. NULL: none. */
+    void (*window)(const struct rfx_node *node, struct rfx_window *window);
+
+    /* How rows (axis 0) or columns (axis 1) follow from those of input `k`: every spatial op with
+     * inputs says so, also when they are the same ones (rfx_op_map_identity). */
+    struct rfx_axis_map (*axis_map)(const struct rfx_graph *graph, const struct rfx_node *node,
+                                    int k, int axis);
+
+    /* Unclamped region map of one axis: which rows or columns of input `k` the output range `out`
+     * needs. May reach outside the map: that is padding. Minimal: no smaller range would do. NULL:
+     * as axis_map says; needed where positions are rounded, sized or read over the border. */
     struct rfx_range (*in_range)(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                  int axis, struct rfx_range out);
+
+    /* The same as if no map had a border. NULL: as axis_map says; needed where it is ROUNDED. */
+    struct rfx_range (*endless_range)(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis, struct rfx_range out);
 
     /* Whether run may be given an output view over exactly the bytes of input k's (equal sizes):
      * every element is read before it is written, and no other output reads it. NULL: never. */
@@ -72,14 +93,38 @@ bool rfx_node_is_local(const struct rfx_node *node);
 bool rfx_node_runs_by_rows(const struct rfx_node *node);
 
 /* Wrappers that treat NULL members as documented. */
+struct rfx_axis_map rfx_op_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                    int k, int axis); /* identity for ops that are not spatial */
+struct rfx_range rfx_op_in_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
+                                 int axis, struct rfx_range out); /* unclamped; whole input for
+                                                                     non-spatial ops; a broadcast
+                                                                     dimension gives [0, 1) */
 struct rfx_rect rfx_op_in_rect(const struct rfx_graph *graph, const struct rfx_node *node, int k,
-                               struct rfx_rect out); /* unclamped; whole input for non-spatial ops;
-                                                        a broadcast dimension gives [0, 1) */
+                               struct rfx_rect out); /* rfx_op_in_range of both axes */
+struct rfx_range rfx_op_endless_range(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis, struct rfx_range out); /* spatial ops only */
+struct rfx_window rfx_op_window(const struct rfx_node *node);
+
+/* Whether outputs that are moved evenly read inputs that are moved evenly, away from borders: not
+ * where positions are rounded or follow the size of the map. */
+bool rfx_op_shifts(const struct rfx_graph *graph, const struct rfx_node *node);
+
+/* Whether one output position sees all of an endless input. */
+bool rfx_op_sees_all(const struct rfx_graph *graph, const struct rfx_node *node);
+
 uint64_t rfx_op_macs(const struct rfx_graph *graph, const struct rfx_node *node,
                      struct rfx_rect out);
 size_t rfx_op_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
 size_t rfx_op_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node);
+
+/* The axis_map of ops that work position by position; of those with a window, and transposed. */
+struct rfx_axis_map rfx_op_map_identity(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis);
+struct rfx_axis_map rfx_op_map_window(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis);
+struct rfx_axis_map rfx_op_map_transposed(const struct rfx_graph *graph,
+                                          const struct rfx_node *node, int k, int axis);
 
 /* An in_place of ops that work element by element: any input of the output's shape. */
 bool rfx_op_in_place_elementwise(const struct rfx_graph *graph, const struct rfx_node *node, int k);

@@ -74,6 +74,7 @@ const struct rfx_op_def rfx_op_activation = {
     .name = "Activation",
     .spatial = true,
     .infer = activation_infer,
+    .axis_map = rfx_op_map_identity,
     .in_place = rfx_op_in_place_elementwise,
     .packed_bytes = activation_packed_bytes,
     .pack = activation_pack,

@@ -77,6 +77,7 @@ const struct rfx_op_def rfx_op_affine = {
     .name = "Affine",
     .spatial = true,
     .infer = affine_infer,
+    .axis_map = rfx_op_map_identity,
     .in_place = rfx_op_in_place_elementwise,
     .packed_bytes = affine_packed_bytes,
     .pack = affine_pack,

@@ -31,4 +31,9 @@ static void run(const struct rfx_run_args *args) {
 }
 
 const struct rfx_op_def rfx_op_channel_select = {
-    .name = "Select", .spatial = true, .infer = infer, .run = run};
+    .name = "Select",
+    .spatial = true,
+    .infer = infer,
+    .axis_map = rfx_op_map_identity,
+    .run = run,
+};

@@ -43,4 +43,9 @@ static void run(const struct rfx_run_args *args) {
 }
 
 const struct rfx_op_def rfx_op_concat = {
-    .name = "Concat", .spatial = true, .infer = infer, .run = run};
+    .name = "Concat",
+    .spatial = true,
+    .infer = infer,
+    .axis_map = rfx_op_map_identity,
+    .run = run,
+};
