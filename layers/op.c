@@ -17,7 +17,7 @@ bool rfx_node_is_local(const struct rfx_node *node) {
 }
 
 bool rfx_node_runs_by_rows(const struct rfx_node *node) {
-    return rfx_node_is_local(node) && node->op != RFX_OP_INPUT;
+    return rfx_node_is_local(node) && !rfx_node_is_input(node);
 }
 
 struct rfx_axis_map rfx_op_map_identity(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -83,6 +83,20 @@ struct rfx_range rfx_op_endless_range(const struct rfx_graph *graph, const struc
     if (def->endless_range != NULL) return def->endless_range(graph, node, k, axis, out);
     struct rfx_axis_map map = rfx_op_axis_map(graph, node, k, axis);
     return rfx_axis_map_hull(&map, out);
+}
+
+const struct rfx_weight_slot *rfx_op_weight_slot(enum rfx_op op, enum rfx_weight_role role) {
+    const struct rfx_weight_slot *slot = op_table[op]->weights;
+    for (; slot != NULL && slot->name != NULL; slot++)
+        if (slot->role == role) return slot;
+    return NULL;
+}
+
+int64_t rfx_node_weight_elems(const struct rfx_graph *graph, const struct rfx_node *node,
+                              enum rfx_weight_role role) {
+    const struct rfx_weight_slot *slot = rfx_op_weight_slot(node->op, role);
+    int index = slot == NULL ? -1 : *rfx_node_weight_at(node, slot);
+    return index < 0 ? 0 : graph->weights[index].elems;
 }
 
 bool rfx_op_shifts(const struct rfx_graph *graph, const struct rfx_node *node) {

@@ -29,11 +29,52 @@ struct rfx_window {
     struct rfx_pads pads;
 };
 
+enum rfx_op_class { /* what a tensor is made by, in charts and advice */
+                    RFX_CLASS_OTHER,
+                    RFX_CLASS_CONVOLUTION, /* its attributes are attr.conv */
+                    RFX_CLASS_POOLING,
+                    RFX_CLASS_JOIN,        /* sum, product, concatenation */
+                    RFX_CLASS_ELEMENTWISE, /* norm, activation */
+};
+
+enum rfx_fusable { /* bits: parts that rfx_graph_finish moves into the node that makes their input
+                    */
+                   RFX_FUSE_BATCH_NORM = 1, /* scale and shift per channel */
+                   RFX_FUSE_ACTIVATION = 2,
+                   RFX_FUSE_SUM = 4,  /* a residual addition */
+                   RFX_FUSE_GATE = 8, /* x * sigmoid(x) and the like: becomes an activation */
+};
+
+enum rfx_weight_role {
+    RFX_WEIGHT_FACTOR, /* filters, matrices, scales of an op of their own */
+    RFX_WEIGHT_BIAS,
+    RFX_WEIGHT_SCALE, /* per output channel; multiplied into the filters when they are packed */
+};
+
+/* A weight that nodes of an op have: `offset` is that of the int in struct rfx_node which holds its
+ * index, or -1. */
+struct rfx_weight_slot {
+    const char *name; /* NULL ends a list */
+    enum rfx_weight_role role;
+    size_t offset;
+};
+
 #define RFX_PACK_TEMP_BYTES ((size_t)1 << 20) /* the most that pack holds beside its result */
 
 struct rfx_op_def {
     const char *name; /* "Conv" */
     bool spatial;     /* false: needs its inputs whole and makes its output whole */
+    bool view;        /* the input's bytes under another shape */
+    enum rfx_op_class kind;
+    unsigned fuses_as; /* enum rfx_fusable: which part of another node it may become */
+    unsigned takes_in; /* and which parts may become part of it; BATCH_NORM needs slots of role
+                          SCALE and BIAS, of as many elements as the output has channels */
+
+    /* Its parameters, beside what act has. NULL: none. */
+    const struct rfx_weight_slot *weights;
+
+    /* The table of indices that a node of it carries, and its length. NULL: none. */
+    int64_t **(*index_table)(struct rfx_node *node, int64_t *count);
 
     /* Checks attributes against the inputs' shapes and sets node->out (and attr.conv.ic). */
     enum rfx_status (*infer)(const struct rfx_graph *graph, struct rfx_node *node,
@@ -105,6 +146,22 @@ struct rfx_range rfx_op_endless_range(const struct rfx_graph *graph, const struc
                                       int k, int axis, struct rfx_range out); /* spatial ops only */
 struct rfx_window rfx_op_window(const struct rfx_node *node);
 
+/* Where a node keeps the index of that weight. */
+static inline const int *rfx_node_weight_at(const struct rfx_node *node,
+                                            const struct rfx_weight_slot *slot) {
+    return (const int *)(const void *)((const char *)node + slot->offset);
+}
+static inline int *rfx_node_weight_rw(struct rfx_node *node, const struct rfx_weight_slot *slot) {
+    return (int *)(void *)((char *)node + slot->offset);
+}
+
+/* The op's first slot of that role, or NULL. */
+const struct rfx_weight_slot *rfx_op_weight_slot(enum rfx_op op, enum rfx_weight_role role);
+
+/* Number of elements of a node's weight of that role; 0: it has none. */
+int64_t rfx_node_weight_elems(const struct rfx_graph *graph, const struct rfx_node *node,
+                              enum rfx_weight_role role);
+
 /* Whether outputs that are moved evenly read inputs that are moved evenly, away from borders: not
  * where positions are rounded or follow the size of the map. */
 bool rfx_op_shifts(const struct rfx_graph *graph, const struct rfx_node *node);
@@ -135,6 +192,17 @@ RFX_NODISCARD enum rfx_status rfx_op_pack(const struct rfx_graph *graph,
 /* The full output map of a node as a rectangle (PLAIN: 0,1,0,1). */
 static inline struct rfx_rect rfx_node_full_rect(const struct rfx_node *node) {
     return rfx_rect_full(node->out.h, node->out.w);
+}
+
+/* Whether a node is of that class; whether it may take in such a part, or become one (bits). */
+static inline bool rfx_node_is_class(const struct rfx_node *node, enum rfx_op_class kind) {
+    return rfx_op_def(node->op)->kind == kind;
+}
+static inline bool rfx_node_takes_in(const struct rfx_node *node, enum rfx_fusable part) {
+    return (rfx_op_def(node->op)->takes_in & (unsigned)part) != 0;
+}
+static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusable part) {
+    return (rfx_op_def(node->op)->fuses_as & (unsigned)part) != 0;
 }
 
 /* One rfx_op_def per op, defined in op_<name>.c. */

@@ -85,6 +85,9 @@ static void binary_run(const struct rfx_run_args *args) {
 const struct rfx_op_def rfx_op_binary = {
     .name = "Binary",
     .spatial = true,
+    .kind = RFX_CLASS_JOIN,
+    .fuses_as = RFX_FUSE_SUM | RFX_FUSE_GATE,
+    .takes_in = RFX_FUSE_ACTIVATION,
     .infer = binary_infer,
     .axis_map = binary_axis_map,
     .in_place = rfx_op_in_place_elementwise,

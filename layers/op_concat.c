@@ -45,6 +45,7 @@ static void run(const struct rfx_run_args *args) {
 const struct rfx_op_def rfx_op_concat = {
     .name = "Concat",
     .spatial = true,
+    .kind = RFX_CLASS_JOIN,
     .infer = infer,
     .axis_map = rfx_op_map_identity,
     .run = run,

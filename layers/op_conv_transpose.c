@@ -186,9 +186,19 @@ static void transpose_run(const struct rfx_run_args *args) {
     }
 }
 
+static const struct rfx_weight_slot weights[] = {
+    {"weight", RFX_WEIGHT_FACTOR, offsetof(struct rfx_node, attr.conv.weight)},
+    {"bias", RFX_WEIGHT_BIAS, offsetof(struct rfx_node, attr.conv.bias)},
+    {"scale", RFX_WEIGHT_SCALE, offsetof(struct rfx_node, attr.conv.scale)},
+    {NULL, RFX_WEIGHT_FACTOR, 0},
+};
+
 const struct rfx_op_def rfx_op_conv_transpose = {
     .name = "ConvTranspose",
     .spatial = true,
+    .kind = RFX_CLASS_CONVOLUTION,
+    .takes_in = RFX_FUSE_BATCH_NORM | RFX_FUSE_ACTIVATION,
+    .weights = weights,
     .infer = transpose_infer,
     .window = transpose_window,
     .axis_map = rfx_op_map_transposed,
