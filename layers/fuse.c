@@ -31,10 +31,6 @@ static int *node_inputs(struct rfx_node *node) {
     return unconst.out;
 }
 
-static bool is_conv(const struct rfx_node *node) {
-    return node->op == RFX_OP_CONV || node->op == RFX_OP_CONV_TRANSPOSE;
-}
-
 static bool same_shape(const struct rfx_tensor *a, const struct rfx_tensor *b) {
     if (a->layout != b->layout || a->shape.rank != b->shape.rank) return false;
     for (int i = 0; i < a->shape.rank; i++)
@@ -84,33 +80,36 @@ static enum rfx_status fold_vector(struct rfx_graph *graph, int64_t oc, int a, i
     return RFX_OK;
 }
 
-/* AFFINE into the convolution before it: (x w s + b) scale + shift. */
-static enum rfx_status fuse_affine(struct fuse_pass *pass, int index, struct rfx_error *err) {
+/* A batch norm into the node before it: (x w s + b) scale + shift. */
+static enum rfx_status fuse_batch_norm(struct fuse_pass *pass, int index, struct rfx_error *err) {
     struct rfx_graph *graph = pass->graph;
-    const struct rfx_node *affine = &graph->nodes[index];
-    int host = affine->in[0];
+    const struct rfx_node *norm = &graph->nodes[index];
+    int host = norm->in[0];
     struct rfx_node *conv = &graph->nodes[host];
-    if (!is_conv(conv) || pass->consumers[host] != 1 || conv->residual ||
-        conv->act.kind != RFX_ACT_NONE || !same_shape(&conv->out, &affine->out))
+    if (!rfx_node_takes_in(conv, RFX_FUSE_BATCH_NORM) || pass->consumers[host] != 1 ||
+        conv->residual || conv->act.kind != RFX_ACT_NONE || !same_shape(&conv->out, &norm->out))
         return RFX_OK;
-    int scale = affine->attr.affine.scale, shift = affine->attr.affine.shift;
-    int new_scale = conv->attr.conv.scale, new_bias;
+    int *own_scale = rfx_node_weight_rw(conv, rfx_op_weight_slot(conv->op, RFX_WEIGHT_SCALE));
+    int *own_bias = rfx_node_weight_rw(conv, rfx_op_weight_slot(conv->op, RFX_WEIGHT_BIAS));
+    int scale = *rfx_node_weight_at(norm, rfx_op_weight_slot(norm->op, RFX_WEIGHT_FACTOR));
+    int shift = *rfx_node_weight_at(norm, rfx_op_weight_slot(norm->op, RFX_WEIGHT_BIAS));
+    int64_t oc = conv->out.c;
+    int new_scale = *own_scale, new_bias;
     enum rfx_status status = RFX_OK;
     if (scale >= 0 && new_scale >= 0)
-        status = fold_vector(graph, conv->attr.conv.oc, new_scale, scale, -1, &new_scale, err);
+        status = fold_vector(graph, oc, new_scale, scale, -1, &new_scale, err);
     else if (scale >= 0)
-        status = fold_vector(graph, conv->attr.conv.oc, -1, -1, scale, &new_scale, err);
+        status = fold_vector(graph, oc, -1, -1, scale, &new_scale, err);
     if (status != RFX_OK) return status;
-    status =
-        fold_vector(graph, conv->attr.conv.oc, conv->attr.conv.bias, scale, shift, &new_bias, err);
+    status = fold_vector(graph, oc, *own_bias, scale, shift, &new_bias, err);
     if (status != RFX_OK) return status;
-    conv->attr.conv.scale = new_scale;
-    conv->attr.conv.bias = new_bias;
-    conv->act = affine->act;
+    *own_scale = new_scale;
+    *own_bias = new_bias;
+    conv->act = norm->act;
     return take_in(pass, host, index, err);
 }
 
-/* BINARY add of equal shapes into the CONV that makes its later operand. */
+/* An addition of equal shapes into the convolution that makes its later operand. */
 static enum rfx_status fuse_residual(struct fuse_pass *pass, int index, struct rfx_error *err) {
     struct rfx_graph *graph = pass->graph;
     const struct rfx_node *add = &graph->nodes[index];
@@ -118,7 +117,7 @@ static enum rfx_status fuse_residual(struct fuse_pass *pass, int index, struct r
     int host = add->in[0] > add->in[1] ? add->in[0] : add->in[1];
     int other = add->in[0] > add->in[1] ? add->in[1] : add->in[0];
     struct rfx_node *conv = &graph->nodes[host];
-    if (conv->op != RFX_OP_CONV || pass->consumers[host] != 1 || conv->residual ||
+    if (!rfx_node_takes_in(conv, RFX_FUSE_SUM) || pass->consumers[host] != 1 || conv->residual ||
         conv->act.kind != RFX_ACT_NONE)
         return RFX_OK;
     if (!same_shape(&conv->out, &add->out) || !same_shape(&graph->nodes[other].out, &add->out))
@@ -143,7 +142,7 @@ static void rewrite_gate(struct fuse_pass *pass, int index) {
     for (int k = 0; k < 2; k++) {
         int gate_index = mul->in[k], x = mul->in[1 - k];
         const struct rfx_node *gate = &graph->nodes[gate_index];
-        if (gate->op != RFX_OP_ACTIVATION || gate->in[0] != x) continue;
+        if (!rfx_node_fuses_as(gate, RFX_FUSE_ACTIVATION) || gate->in[0] != x) continue;
         if (pass->consumers[gate_index] != 1) continue;
         bool silu = gate->act.kind == RFX_ACT_SIGMOID;
         bool hard = gate->act.kind == RFX_ACT_HARD_SIGMOID && gate->act.beta == 0.5f &&
@@ -162,8 +161,7 @@ static void rewrite_gate(struct fuse_pass *pass, int index) {
 
 static bool takes_activation(const struct rfx_graph *graph, const struct rfx_node *host,
                              const struct rfx_act *act) {
-    bool takes = is_conv(host) || host->op == RFX_OP_AFFINE || host->op == RFX_OP_BINARY ||
-                 host->op == RFX_OP_PLAIN_BINARY || host->op == RFX_OP_GEMM;
+    bool takes = rfx_node_takes_in(host, RFX_FUSE_ACTIVATION);
     if (!takes || host->act.kind != RFX_ACT_NONE || act->kind == RFX_ACT_NONE) return false;
     /* A slope per channel means something on maps only. */
     return act->kind != RFX_ACT_PRELU || host->out.layout == RFX_LAYOUT_NHWC ||
@@ -183,14 +181,16 @@ static enum rfx_status fuse_activation(struct fuse_pass *pass, int index, struct
 static enum rfx_status fuse_node(struct fuse_pass *pass, int index, struct rfx_error *err) {
     struct rfx_node *node = &pass->graph->nodes[index];
     for (int k = 0; k < node->n_in; k++) node_inputs(node)[k] = pass->replaced_by[node->in[k]];
-    if (node->op == RFX_OP_AFFINE && pass->options.batch_norm) return fuse_affine(pass, index, err);
-    if (node->op == RFX_OP_BINARY && pass->options.residual) {
+    if (rfx_node_fuses_as(node, RFX_FUSE_BATCH_NORM) && pass->options.batch_norm)
+        return fuse_batch_norm(pass, index, err);
+    if (rfx_node_fuses_as(node, RFX_FUSE_SUM) && pass->options.residual) {
         enum rfx_status status = fuse_residual(pass, index, err);
         if (status != RFX_OK || pass->dropped[index]) return status;
     }
     if (!pass->options.activation) return RFX_OK;
-    if (node->op == RFX_OP_BINARY || node->op == RFX_OP_PLAIN_BINARY) rewrite_gate(pass, index);
-    return node->op == RFX_OP_ACTIVATION ? fuse_activation(pass, index, err) : RFX_OK;
+    if (rfx_node_fuses_as(node, RFX_FUSE_GATE)) rewrite_gate(pass, index);
+    bool activation = rfx_node_fuses_as(node, RFX_FUSE_ACTIVATION);
+    return activation ? fuse_activation(pass, index, err) : RFX_OK;
 }
 
 /* Marks as dropped whatever no output is computed from. */
@@ -233,7 +233,7 @@ static void compact(struct fuse_pass *pass) {
         for (int k = 0; k < node->n_in; k++) node_inputs(node)[k] = pass->replaced_by[node->in[k]];
         pass->replaced_by[i] = kept;
         pass->consumers[kept] = pass->consumers[i];
-        if (node->op == RFX_OP_INPUT) graph->input = kept;
+        if (rfx_node_is_input(node)) graph->input = kept;
         if (kept != i) graph->nodes[kept] = *node;
         kept++;
     }
@@ -271,8 +271,8 @@ static enum rfx_status run_pass(struct fuse_pass *pass, struct rfx_error *err) {
     count_consumers(pass);
     compact(pass);
     if (pass->graph->input < 0)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "model '%s': no output depends on the image", pass->graph->name);
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "model '%s': no output depends on the image",
+                        pass->graph->name);
     pass->graph->param_count = 0;
     pass->graph->param_count = rfx_graph_param_count(pass->graph);
     for (int i = 0; i < pass->graph->n_nodes; i++) {

@@ -32,16 +32,10 @@ static void release_owned(struct rfx_memory *mem, const void *block) {
     rfx_memory_release(mem, unconst.out);
 }
 
+/* The table of indices that a node carries, or NULL. */
 static int64_t **node_map(struct rfx_node *node, int64_t *count) {
-    if (node->op == RFX_OP_CHANNEL_SELECT) {
-        *count = node->attr.select.count;
-        return &node->attr.select.map;
-    }
-    if (node->op == RFX_OP_PLAIN_GATHER) {
-        *count = node->attr.gather.count;
-        return &node->attr.gather.map;
-    }
-    return NULL;
+    const struct rfx_op_def *def = rfx_op_def(node->op);
+    return def->index_table == NULL ? NULL : def->index_table(node, count);
 }
 
 void rfx_node_release(struct rfx_memory *mem, struct rfx_node *node) {
@@ -146,7 +140,7 @@ enum rfx_status rfx_graph_add(struct rfx_graph *graph, const struct rfx_node *no
                               struct rfx_error *err) {
     enum rfx_status status = check_inputs(graph, node, err);
     if (status != RFX_OK) return status;
-    if (node->op == RFX_OP_INPUT && graph->input >= 0)
+    if (rfx_node_is_input(node) && graph->input >= 0)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "input '%s': the graph already has input '%s'",
                         node->name, graph->nodes[graph->input].name);
     status = grow(graph, &graph->nodes, graph->n_nodes, &graph->node_capacity, sizeof *node,
@@ -162,7 +156,7 @@ enum rfx_status rfx_graph_add(struct rfx_graph *graph, const struct rfx_node *no
         rfx_node_release(graph->mem, copy);
         return status;
     }
-    if (node->op == RFX_OP_INPUT) graph->input = graph->n_nodes;
+    if (rfx_node_is_input(node)) graph->input = graph->n_nodes;
     *out_index = graph->n_nodes++;
     return RFX_OK;
 }
@@ -250,16 +244,11 @@ static uint64_t weight_elems(const struct rfx_graph *graph, int index) {
 }
 
 uint64_t rfx_node_param_count(const struct rfx_graph *graph, const struct rfx_node *node) {
-    const union rfx_attr *a = &node->attr;
-    uint64_t slope = node->act.kind == RFX_ACT_PRELU ? weight_elems(graph, node->act.slope) : 0;
-    if (node->op == RFX_OP_CONV || node->op == RFX_OP_CONV_TRANSPOSE)
-        return slope + weight_elems(graph, a->conv.weight) + weight_elems(graph, a->conv.bias) +
-               weight_elems(graph, a->conv.scale);
-    if (node->op == RFX_OP_AFFINE)
-        return slope + weight_elems(graph, a->affine.scale) + weight_elems(graph, a->affine.shift);
-    if (node->op == RFX_OP_GEMM)
-        return slope + weight_elems(graph, a->gemm.weight) + weight_elems(graph, a->gemm.bias);
-    return slope;
+    uint64_t count = node->act.kind == RFX_ACT_PRELU ? weight_elems(graph, node->act.slope) : 0;
+    const struct rfx_weight_slot *slot = rfx_op_def(node->op)->weights;
+    for (; slot != NULL && slot->name != NULL; slot++)
+        count += weight_elems(graph, *rfx_node_weight_at(node, slot));
+    return count;
 }
 
 uint64_t rfx_graph_param_count(const struct rfx_graph *graph) {

@@ -236,8 +236,8 @@ struct rfx_node {
     int n_in;
     const int *in; /* producers */
     union rfx_attr attr;
-    struct rfx_act act; /* applied to the result of CONV, CONV_TRANSPOSE, BINARY, AFFINE, GEMM;
-                           the operation itself for ACTIVATION */
+    struct rfx_act act; /* applied to the result of ops that take one in (rfx_op_def); the operation
+                           itself for ACTIVATION */
     bool residual;      /* CONV: in[1], of the output's shape, is added before act */
     struct rfx_tensor out;
 };
@@ -294,9 +294,8 @@ RFX_NODISCARD enum rfx_status rfx_graph_add_output(struct rfx_graph *graph, int 
 
 /* Which rewrites rfx_graph_finish does. */
 struct rfx_fuse_options {
-    bool batch_norm; /* AFFINE into the CONV, CONV_TRANSPOSE or GEMM before it */
-    bool activation; /* ACTIVATION into CONV, CONV_TRANSPOSE, AFFINE, BINARY, GEMM; x * sigmoid(x)
-                        -> SILU */
+    bool batch_norm; /* AFFINE into the convolution before it */
+    bool activation; /* ACTIVATION into what takes one in; x * sigmoid(x) -> SILU */
     bool residual;   /* BINARY add of equal shapes into the CONV that makes its later operand */
 };
 
@@ -315,6 +314,11 @@ int rfx_graph_find(const struct rfx_graph *graph, const char *name);
 /* Whether a node's tensor is a packed constant: always there, never computed. */
 static inline bool rfx_node_is_constant(const struct rfx_node *node) {
     return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
+}
+
+/* Whether a node is the image: read from its source, never computed. */
+static inline bool rfx_node_is_input(const struct rfx_node *node) {
+    return node->op == RFX_OP_INPUT;
 }
 
 /* How many of the network's outputs a node's tensor is. */

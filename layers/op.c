@@ -17,17 +17,101 @@ bool rfx_node_is_local(const struct rfx_node *node) {
 }
 
 bool rfx_node_runs_by_rows(const struct rfx_node *node) {
-    return rfx_node_is_local(node) && node->op != RFX_OP_INPUT;
+    return rfx_node_is_local(node) && !rfx_node_is_input(node);
+}
+
+struct rfx_axis_map rfx_op_map_identity(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis) {
+    (void)graph;
+    (void)node;
+    (void)k;
+    (void)axis;
+    return rfx_axis_map_identity();
+}
+
+struct rfx_axis_map rfx_op_map_window(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis) {
+    (void)graph;
+    (void)k;
+    struct rfx_window w = rfx_op_window(node);
+    return rfx_axis_map_window(w.kernel[axis], w.dilation[axis], w.stride[axis],
+                               axis == 0 ? w.pads.top : w.pads.left);
+}
+
+struct rfx_axis_map rfx_op_map_transposed(const struct rfx_graph *graph,
+                                          const struct rfx_node *node, int k, int axis) {
+    (void)graph;
+    (void)k;
+    struct rfx_window w = rfx_op_window(node);
+    return rfx_axis_map_transposed(w.kernel[axis], w.dilation[axis], w.stride[axis],
+                                   axis == 0 ? w.pads.top : w.pads.left);
+}
+
+struct rfx_window rfx_op_window(const struct rfx_node *node) {
+    struct rfx_window window = {{1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}};
+    const struct rfx_op_def *def = op_table[node->op];
+    if (def->window != NULL) def->window(node, &window);
+    return window;
+}
+
+struct rfx_axis_map rfx_op_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                    int k, int axis) {
+    const struct rfx_op_def *def = op_table[node->op];
+    return def->spatial ? def->axis_map(graph, node, k, axis) : rfx_axis_map_identity();
+}
+
+struct rfx_range rfx_op_in_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
+                                 int axis, struct rfx_range out) {
+    const struct rfx_op_def *def = op_table[node->op];
+    const struct rfx_tensor *in = &graph->nodes[node->in[k]].out;
+    const struct rfx_range whole = {0, axis == 0 ? in->h : in->w};
+    if (!def->spatial || in->layout == RFX_LAYOUT_PLAIN) return whole;
+    if (def->in_range != NULL) return def->in_range(graph, node, k, axis, out);
+    struct rfx_axis_map map = def->axis_map(graph, node, k, axis);
+    return rfx_axis_map_range(&map, out);
 }
 
 struct rfx_rect rfx_op_in_rect(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                struct rfx_rect out) {
+    return rfx_rect_from_ranges(rfx_op_in_range(graph, node, k, 0, rfx_rect_row_range(out)),
+                                rfx_op_in_range(graph, node, k, 1, rfx_rect_col_range(out)));
+}
+
+struct rfx_range rfx_op_endless_range(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis, struct rfx_range out) {
     const struct rfx_op_def *def = op_table[node->op];
-    const struct rfx_node *in = &graph->nodes[node->in[k]];
-    if (!def->spatial || in->out.layout == RFX_LAYOUT_PLAIN) return rfx_node_full_rect(in);
-    if (def->in_range == NULL) return out;
-    return rfx_rect_from_ranges(def->in_range(graph, node, k, 0, rfx_rect_row_range(out)),
-                                def->in_range(graph, node, k, 1, rfx_rect_col_range(out)));
+    if (def->endless_range != NULL) return def->endless_range(graph, node, k, axis, out);
+    struct rfx_axis_map map = rfx_op_axis_map(graph, node, k, axis);
+    return rfx_axis_map_hull(&map, out);
+}
+
+const struct rfx_weight_slot *rfx_op_weight_slot(enum rfx_op op, enum rfx_weight_role role) {
+    const struct rfx_weight_slot *slot = op_table[op]->weights;
+    for (; slot != NULL && slot->name != NULL; slot++)
+        if (slot->role == role) return slot;
+    return NULL;
+}
+
+int64_t rfx_node_weight_elems(const struct rfx_graph *graph, const struct rfx_node *node,
+                              enum rfx_weight_role role) {
+    const struct rfx_weight_slot *slot = rfx_op_weight_slot(node->op, role);
+    int index = slot == NULL ? -1 : *rfx_node_weight_at(node, slot);
+    return index < 0 ? 0 : graph->weights[index].elems;
+}
+
+bool rfx_op_shifts(const struct rfx_graph *graph, const struct rfx_node *node) {
+    for (int k = 0; k < node->n_in; k++)
+        for (int axis = 0; axis < 2; axis++)
+            if (rfx_op_axis_map(graph, node, k, axis).rule != RFX_AXIS_EVEN) return false;
+    return true;
+}
+
+bool rfx_op_sees_all(const struct rfx_graph *graph, const struct rfx_node *node) {
+    if (node->n_in == 0) return false;
+    if (!op_table[node->op]->spatial) return true;
+    for (int k = 0; k < node->n_in; k++)
+        if (rfx_op_axis_map(graph, node, k, 0).rule == RFX_AXIS_SIZED) return true;
+    return false;
 }
 
 uint64_t rfx_op_macs(const struct rfx_graph *graph, const struct rfx_node *node,

@@ -1,11 +1,14 @@
-/* What an operation is: a row of pure functions for analysis and planning, two for execution.
+/* What an operation is: a row of facts and pure functions for analysis, fusing, planning and
+ * charts, two for execution. Nobody else knows ops by name, except who makes nodes of them.
  *
- * Adding an op touches: its file, enum rfx_op and its row in op.c, the ONNX import row, its test.
- * Pure functions depend on node and graph only. `run` computes exactly the rectangle it is given;
- * the bits of an output element never depend on the rectangle, the views, or the thread count. */
+ * Adding an op touches: its file, enum rfx_op and RFX_OP_LIST, its ONNX rows (onnx_ops.c,
+ * onnx_export_ops.c), its test. Pure functions depend on node and graph only. `run` computes
+ * exactly the rectangle it is given; the bits of an output element never depend on the rectangle,
+ * the views, or the thread count. */
 #ifndef RFX_LAYERS_OP_H
 #define RFX_LAYERS_OP_H
 
+#include "layers/axis_map.h"
 #include "layers/graph.h"
 #include "layers/reduction.h"
 
@@ -20,21 +23,80 @@ struct rfx_run_args {
     int threads;               /* >= 1 */
 };
 
+/* Kernel, stride and padding as tables show them; axis 0 rows, 1 columns. */
+struct rfx_window {
+    int64_t kernel[2], stride[2], dilation[2];
+    struct rfx_pads pads;
+};
+
+enum rfx_op_class { /* what a tensor is made by, in charts and advice */
+                    RFX_CLASS_OTHER,
+                    RFX_CLASS_CONVOLUTION, /* its attributes are attr.conv */
+                    RFX_CLASS_POOLING,
+                    RFX_CLASS_JOIN,        /* sum, product, concatenation */
+                    RFX_CLASS_ELEMENTWISE, /* norm, activation */
+};
+
+enum rfx_fusable { /* bits: parts that rfx_graph_finish moves into the node that makes their input
+                    */
+                   RFX_FUSE_BATCH_NORM = 1, /* scale and shift per channel */
+                   RFX_FUSE_ACTIVATION = 2,
+                   RFX_FUSE_SUM = 4,  /* a residual addition */
+                   RFX_FUSE_GATE = 8, /* x * sigmoid(x) and the like: becomes an activation */
+};
+
+enum rfx_weight_role {
+    RFX_WEIGHT_FACTOR, /* filters, matrices, scales of an op of their own */
+    RFX_WEIGHT_BIAS,
+    RFX_WEIGHT_SCALE, /* per output channel; multiplied into the filters when they are packed */
+};
+
+/* A weight that nodes of an op have: `offset` is that of the int in struct rfx_node which holds its
+ * index, or -1. */
+struct rfx_weight_slot {
+    const char *name; /* NULL ends a list */
+    enum rfx_weight_role role;
+    size_t offset;
+};
+
 #define RFX_PACK_TEMP_BYTES ((size_t)1 << 20) /* the most that pack holds beside its result */
 
 struct rfx_op_def {
     const char *name; /* "Conv" */
     bool spatial;     /* false: needs its inputs whole and makes its output whole */
+    bool view;        /* the input's bytes under another shape */
+    enum rfx_op_class kind;
+    unsigned fuses_as; /* enum rfx_fusable: which part of another node it may become */
+    unsigned takes_in; /* and which parts may become part of it; BATCH_NORM needs slots of role
+                          SCALE and BIAS, of as many elements as the output has channels */
+
+    /* Its parameters, beside what act has. NULL: none. */
+    const struct rfx_weight_slot *weights;
+
+    /* The table of indices that a node of it carries, and its length. NULL: none. */
+    int64_t **(*index_table)(struct rfx_node *node, int64_t *count);
 
     /* Checks attributes against the inputs' shapes and sets node->out (and attr.conv.ic). */
     enum rfx_status (*infer)(const struct rfx_graph *graph, struct rfx_node *node,
                              struct rfx_error *err);
 
-    /* Unclamped region map of one axis: which rows (axis 0) or columns (axis 1) of input `k` the
-     * output rows or columns `out` need. May reach outside the map: that is padding. Minimal: no
-     * smaller range would do. NULL: the same range as the output's. */
+    /* Sets the members of *window (ones and no pads) in which the op differs. NULL: none. */
+    void (*window)(const struct rfx_node *node, struct rfx_window *window);
+
+    /* How rows (axis 0) or columns (axis 1) follow from those of input `k`: every spatial op with
+     * inputs says so, also when they are the same ones (rfx_op_map_identity). */
+    struct rfx_axis_map (*axis_map)(const struct rfx_graph *graph, const struct rfx_node *node,
+                                    int k, int axis);
+
+    /* Unclamped region map of one axis: which rows or columns of input `k` the output range `out`
+     * needs. May reach outside the map: that is padding. Minimal: no smaller range would do. NULL:
+     * as axis_map says; needed where positions are rounded, sized or read over the border. */
     struct rfx_range (*in_range)(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                  int axis, struct rfx_range out);
+
+    /* The same as if no map had a border. NULL: as axis_map says; needed where it is ROUNDED. */
+    struct rfx_range (*endless_range)(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis, struct rfx_range out);
 
     /* Whether run may be given an output view over exactly the bytes of input k's (equal sizes):
      * every element is read before it is written, and no other output reads it. NULL: never. */
@@ -72,14 +134,54 @@ bool rfx_node_is_local(const struct rfx_node *node);
 bool rfx_node_runs_by_rows(const struct rfx_node *node);
 
 /* Wrappers that treat NULL members as documented. */
+struct rfx_axis_map rfx_op_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                    int k, int axis); /* identity for ops that are not spatial */
+struct rfx_range rfx_op_in_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
+                                 int axis, struct rfx_range out); /* unclamped; whole input for
+                                                                     non-spatial ops; a broadcast
+                                                                     dimension gives [0, 1) */
 struct rfx_rect rfx_op_in_rect(const struct rfx_graph *graph, const struct rfx_node *node, int k,
-                               struct rfx_rect out); /* unclamped; whole input for non-spatial ops;
-                                                        a broadcast dimension gives [0, 1) */
+                               struct rfx_rect out); /* rfx_op_in_range of both axes */
+struct rfx_range rfx_op_endless_range(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis, struct rfx_range out); /* spatial ops only */
+struct rfx_window rfx_op_window(const struct rfx_node *node);
+
+/* Where a node keeps the index of that weight. */
+static inline const int *rfx_node_weight_at(const struct rfx_node *node,
+                                            const struct rfx_weight_slot *slot) {
+    return (const int *)(const void *)((const char *)node + slot->offset);
+}
+static inline int *rfx_node_weight_rw(struct rfx_node *node, const struct rfx_weight_slot *slot) {
+    return (int *)(void *)((char *)node + slot->offset);
+}
+
+/* The op's first slot of that role, or NULL. */
+const struct rfx_weight_slot *rfx_op_weight_slot(enum rfx_op op, enum rfx_weight_role role);
+
+/* Number of elements of a node's weight of that role; 0: it has none. */
+int64_t rfx_node_weight_elems(const struct rfx_graph *graph, const struct rfx_node *node,
+                              enum rfx_weight_role role);
+
+/* Whether outputs that are moved evenly read inputs that are moved evenly, away from borders: not
+ * where positions are rounded or follow the size of the map. */
+bool rfx_op_shifts(const struct rfx_graph *graph, const struct rfx_node *node);
+
+/* Whether one output position sees all of an endless input. */
+bool rfx_op_sees_all(const struct rfx_graph *graph, const struct rfx_node *node);
+
 uint64_t rfx_op_macs(const struct rfx_graph *graph, const struct rfx_node *node,
                      struct rfx_rect out);
 size_t rfx_op_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
 size_t rfx_op_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node);
+
+/* The axis_map of ops that work position by position; of those with a window, and transposed. */
+struct rfx_axis_map rfx_op_map_identity(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis);
+struct rfx_axis_map rfx_op_map_window(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis);
+struct rfx_axis_map rfx_op_map_transposed(const struct rfx_graph *graph,
+                                          const struct rfx_node *node, int k, int axis);
 
 /* An in_place of ops that work element by element: any input of the output's shape. */
 bool rfx_op_in_place_elementwise(const struct rfx_graph *graph, const struct rfx_node *node, int k);
@@ -90,6 +192,17 @@ RFX_NODISCARD enum rfx_status rfx_op_pack(const struct rfx_graph *graph,
 /* The full output map of a node as a rectangle (PLAIN: 0,1,0,1). */
 static inline struct rfx_rect rfx_node_full_rect(const struct rfx_node *node) {
     return rfx_rect_full(node->out.h, node->out.w);
+}
+
+/* Whether a node is of that class; whether it may take in such a part, or become one (bits). */
+static inline bool rfx_node_is_class(const struct rfx_node *node, enum rfx_op_class kind) {
+    return rfx_op_def(node->op)->kind == kind;
+}
+static inline bool rfx_node_takes_in(const struct rfx_node *node, enum rfx_fusable part) {
+    return (rfx_op_def(node->op)->takes_in & (unsigned)part) != 0;
+}
+static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusable part) {
+    return (rfx_op_def(node->op)->fuses_as & (unsigned)part) != 0;
 }
 
 /* One rfx_op_def per op, defined in op_<name>.c. */

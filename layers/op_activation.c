@@ -73,7 +73,10 @@ static void activation_run(const struct rfx_run_args *args) {
 const struct rfx_op_def rfx_op_activation = {
     .name = "Activation",
     .spatial = true,
+    .kind = RFX_CLASS_ELEMENTWISE,
+    .fuses_as = RFX_FUSE_ACTIVATION,
     .infer = activation_infer,
+    .axis_map = rfx_op_map_identity,
     .in_place = rfx_op_in_place_elementwise,
     .packed_bytes = activation_packed_bytes,
     .pack = activation_pack,

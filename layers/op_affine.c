@@ -73,10 +73,21 @@ static void affine_run(const struct rfx_run_args *args) {
     }
 }
 
+static const struct rfx_weight_slot weights[] = {
+    {"scale", RFX_WEIGHT_FACTOR, offsetof(struct rfx_node, attr.affine.scale)},
+    {"shift", RFX_WEIGHT_BIAS, offsetof(struct rfx_node, attr.affine.shift)},
+    {NULL, RFX_WEIGHT_FACTOR, 0},
+};
+
 const struct rfx_op_def rfx_op_affine = {
     .name = "Affine",
     .spatial = true,
+    .kind = RFX_CLASS_ELEMENTWISE,
+    .fuses_as = RFX_FUSE_BATCH_NORM,
+    .takes_in = RFX_FUSE_ACTIVATION,
+    .weights = weights,
     .infer = affine_infer,
+    .axis_map = rfx_op_map_identity,
     .in_place = rfx_op_in_place_elementwise,
     .packed_bytes = affine_packed_bytes,
     .pack = affine_pack,

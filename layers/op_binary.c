@@ -21,13 +21,12 @@ static enum rfx_status binary_infer(const struct rfx_graph *graph, struct rfx_no
     return rfx_infer_set_map(node, c, h, w, err);
 }
 
-static struct rfx_range binary_in_range(const struct rfx_graph *graph, const struct rfx_node *node,
-                                        int k, int axis, struct rfx_range out) {
+static struct rfx_axis_map binary_axis_map(const struct rfx_graph *graph,
+                                           const struct rfx_node *node, int k, int axis) {
     const struct rfx_tensor *in = rfx_infer_in(graph, node, k);
-    int64_t in_extent = axis == 0 ? in->h : in->w;
-    int64_t out_extent = axis == 0 ? node->out.h : node->out.w;
-    const struct rfx_range one = {0, 1};
-    return in_extent == 1 && out_extent != 1 && out.lo < out.hi ? one : out;
+    struct rfx_axis_map map = rfx_axis_map_identity();
+    map.broadcast = axis == 0 ? in->h == 1 && node->out.h != 1 : in->w == 1 && node->out.w != 1;
+    return map;
 }
 
 static size_t binary_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
@@ -86,8 +85,11 @@ static void binary_run(const struct rfx_run_args *args) {
 const struct rfx_op_def rfx_op_binary = {
     .name = "Binary",
     .spatial = true,
+    .kind = RFX_CLASS_JOIN,
+    .fuses_as = RFX_FUSE_SUM | RFX_FUSE_GATE,
+    .takes_in = RFX_FUSE_ACTIVATION,
     .infer = binary_infer,
-    .in_range = binary_in_range,
+    .axis_map = binary_axis_map,
     .in_place = rfx_op_in_place_elementwise,
     .packed_bytes = binary_packed_bytes,
     .pack = binary_pack,

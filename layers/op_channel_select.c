@@ -30,5 +30,16 @@ static void run(const struct rfx_run_args *args) {
     }
 }
 
+static int64_t **table(struct rfx_node *node, int64_t *count) {
+    *count = node->attr.select.count;
+    return &node->attr.select.map;
+}
+
 const struct rfx_op_def rfx_op_channel_select = {
-    .name = "Select", .spatial = true, .infer = infer, .run = run};
+    .name = "Select",
+    .spatial = true,
+    .index_table = table,
+    .infer = infer,
+    .axis_map = rfx_op_map_identity,
+    .run = run,
+};

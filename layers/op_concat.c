@@ -43,4 +43,10 @@ static void run(const struct rfx_run_args *args) {
 }
 
 const struct rfx_op_def rfx_op_concat = {
-    .name = "Concat", .spatial = true, .infer = infer, .run = run};
+    .name = "Concat",
+    .spatial = true,
+    .kind = RFX_CLASS_JOIN,
+    .infer = infer,
+    .axis_map = rfx_op_map_identity,
+    .run = run,
+};

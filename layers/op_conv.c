@@ -92,16 +92,15 @@ static enum rfx_status conv_infer(const struct rfx_graph *graph, struct rfx_node
     return RFX_OK;
 }
 
-static struct rfx_range conv_in_range(const struct rfx_graph *graph, const struct rfx_node *node,
-                                      int k, int axis, struct rfx_range out) {
-    (void)graph;
-    if (k == 1) return out;
+static void conv_window(const struct rfx_node *node, struct rfx_window *window) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    int64_t s = axis == 0 ? a->sh : a->sw, d = axis == 0 ? a->dh : a->dw;
-    int64_t pad = axis == 0 ? a->pads.top : a->pads.left, taps = axis == 0 ? a->kh : a->kw;
-    struct rfx_range in = {out.lo * s - pad, (out.hi - 1) * s - pad + d * (taps - 1) + 1};
-    if (out.lo >= out.hi) in.hi = in.lo;
-    return in;
+    *window = (struct rfx_window){{a->kh, a->kw}, {a->sh, a->sw}, {a->dh, a->dw}, a->pads};
+}
+
+/* The residual is read one to one. */
+static struct rfx_axis_map conv_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                         int k, int axis) {
+    return k == 0 ? rfx_op_map_window(graph, node, k, axis) : rfx_axis_map_identity();
 }
 
 /* Over the residual; panels are computed beside it and added pixel by pixel. */
@@ -206,11 +205,22 @@ static void conv_run(const struct rfx_run_args *args) {
     }
 }
 
+static const struct rfx_weight_slot weights[] = {
+    {"weight", RFX_WEIGHT_FACTOR, offsetof(struct rfx_node, attr.conv.weight)},
+    {"bias", RFX_WEIGHT_BIAS, offsetof(struct rfx_node, attr.conv.bias)},
+    {"scale", RFX_WEIGHT_SCALE, offsetof(struct rfx_node, attr.conv.scale)},
+    {NULL, RFX_WEIGHT_FACTOR, 0},
+};
+
 const struct rfx_op_def rfx_op_conv = {
     .name = "Conv",
     .spatial = true,
+    .kind = RFX_CLASS_CONVOLUTION,
+    .takes_in = RFX_FUSE_BATCH_NORM | RFX_FUSE_ACTIVATION | RFX_FUSE_SUM,
+    .weights = weights,
     .infer = conv_infer,
-    .in_range = conv_in_range,
+    .window = conv_window,
+    .axis_map = conv_axis_map,
     .in_place = conv_in_place,
     .macs = conv_macs,
     .scratch_bytes = conv_scratch_bytes,

@@ -12,16 +12,6 @@
 #include "layers/infer.h"
 #include "layers/packing.h"
 
-struct axis {
-    int64_t k, s, d, pad;
-};
-
-static struct axis axis_of(const struct rfx_conv_attr *a, int axis) {
-    struct axis rows = {a->kh, a->sh, a->dh, a->pads.top};
-    struct axis cols = {a->kw, a->sw, a->dw, a->pads.left};
-    return axis == 0 ? rows : cols;
-}
-
 static enum rfx_status axis_extent(const struct rfx_node *node, int64_t in, int64_t k, int64_t s,
                                    int64_t d, int64_t cut, int64_t extra, int64_t *out,
                                    struct rfx_error *err) {
@@ -84,28 +74,9 @@ static enum rfx_status transpose_infer(const struct rfx_graph *graph, struct rfx
     return rfx_infer_set_map(node, a->oc, oh, ow, err);
 }
 
-/* Whether input position i reaches an output position of `out`. O(k). */
-static bool reaches(const struct axis *x, int64_t i, struct rfx_range out) {
-    for (int64_t k = 0; k < x->k; k++) {
-        int64_t o = i * x->s + k * x->d - x->pad;
-        if (o >= out.lo && o < out.hi) return true;
-    }
-    return false;
-}
-
-static struct rfx_range transpose_in_range(const struct rfx_graph *graph,
-                                           const struct rfx_node *node, int k, int axis,
-                                           struct rfx_range out) {
-    (void)graph;
-    (void)k;
-    struct axis x = axis_of(&node->attr.conv, axis);
-    struct rfx_range in = {rfx_ceil_div(out.lo + x.pad - x.d * (x.k - 1), x.s),
-                           rfx_floor_div(out.hi - 1 + x.pad, x.s) + 1};
-    if (out.lo >= out.hi) in.hi = in.lo;
-    while (in.lo < in.hi && !reaches(&x, in.lo, out)) in.lo++; /* gaps of strides, dilations */
-    while (in.lo < in.hi && !reaches(&x, in.hi - 1, out)) in.hi--;
-    if (in.hi < in.lo) in.hi = in.lo;
-    return in;
+static void transpose_window(const struct rfx_node *node, struct rfx_window *window) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    *window = (struct rfx_window){{a->kh, a->kw}, {a->sh, a->sw}, {a->dh, a->dw}, a->pads};
 }
 
 /* On the average over output pixels: every input pixel makes oc / groups * kh * kw per channel. */
@@ -215,11 +186,22 @@ static void transpose_run(const struct rfx_run_args *args) {
     }
 }
 
+static const struct rfx_weight_slot weights[] = {
+    {"weight", RFX_WEIGHT_FACTOR, offsetof(struct rfx_node, attr.conv.weight)},
+    {"bias", RFX_WEIGHT_BIAS, offsetof(struct rfx_node, attr.conv.bias)},
+    {"scale", RFX_WEIGHT_SCALE, offsetof(struct rfx_node, attr.conv.scale)},
+    {NULL, RFX_WEIGHT_FACTOR, 0},
+};
+
 const struct rfx_op_def rfx_op_conv_transpose = {
     .name = "ConvTranspose",
     .spatial = true,
+    .kind = RFX_CLASS_CONVOLUTION,
+    .takes_in = RFX_FUSE_BATCH_NORM | RFX_FUSE_ACTIVATION,
+    .weights = weights,
     .infer = transpose_infer,
-    .in_range = transpose_in_range,
+    .window = transpose_window,
+    .axis_map = rfx_op_map_transposed,
     .macs = transpose_macs,
     .packed_bytes = transpose_packed_bytes,
     .pack = transpose_pack,

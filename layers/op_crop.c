@@ -28,16 +28,12 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     return rfx_infer_set_map(node, in->c, node->attr.crop.oh, node->attr.crop.ow, err);
 }
 
-static struct rfx_range in_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
-                                 int axis, struct rfx_range out) {
+static struct rfx_axis_map axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                    int k, int axis) {
     (void)graph;
     (void)k;
-    int64_t start = axis == 0 ? node->attr.crop.y0 : node->attr.crop.x0;
-    int64_t step = axis == 0 ? node->attr.crop.sy : node->attr.crop.sx;
-    int64_t first = start + out.lo * step, last = start + (out.hi - 1) * step;
-    struct rfx_range r = {rfx_min_i64(first, last), rfx_max_i64(first, last) + 1};
-    if (out.lo >= out.hi) r.hi = r.lo;
-    return r;
+    return axis == 0 ? rfx_axis_map_window(1, 1, node->attr.crop.sy, -node->attr.crop.y0)
+                     : rfx_axis_map_window(1, 1, node->attr.crop.sx, -node->attr.crop.x0);
 }
 
 static void run(const struct rfx_run_args *args) {
@@ -54,4 +50,4 @@ static void run(const struct rfx_run_args *args) {
 }
 
 const struct rfx_op_def rfx_op_crop = {
-    .name = "Crop", .spatial = true, .infer = infer, .in_range = in_range, .run = run};
+    .name = "Crop", .spatial = true, .infer = infer, .axis_map = axis_map, .run = run};

@@ -31,25 +31,22 @@ static enum rfx_status infer_to_depth(const struct rfx_graph *graph, struct rfx_
     return rfx_infer_set_map(node, c, in->h / b, in->w / b, err);
 }
 
-static struct rfx_range to_space_range(const struct rfx_graph *graph, const struct rfx_node *node,
-                                       int k, int axis, struct rfx_range out) {
+static struct rfx_axis_map to_space_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis) {
     (void)graph;
     (void)k;
     (void)axis;
     int64_t b = node->attr.depth.block;
-    struct rfx_range r = {rfx_floor_div(out.lo, b), rfx_ceil_div(out.hi, b)};
-    if (out.lo >= out.hi) r.hi = r.lo;
-    return r;
+    return rfx_axis_map_transposed(b, 1, b, 0);
 }
 
-static struct rfx_range to_depth_range(const struct rfx_graph *graph, const struct rfx_node *node,
-                                       int k, int axis, struct rfx_range out) {
+static struct rfx_axis_map to_depth_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis) {
     (void)graph;
     (void)k;
     (void)axis;
     int64_t b = node->attr.depth.block;
-    struct rfx_range r = {out.lo * b, out.hi * b};
-    return r;
+    return rfx_axis_map_window(b, 1, b, 0);
 }
 
 /* The deep channel of wide channel 0 at place (i, j), and the step to the next wide channel. */
@@ -98,10 +95,10 @@ static void run_to_depth(const struct rfx_run_args *args) {
 const struct rfx_op_def rfx_op_depth_to_space = {.name = "DepthToSpace",
                                                  .spatial = true,
                                                  .infer = infer_to_space,
-                                                 .in_range = to_space_range,
+                                                 .axis_map = to_space_map,
                                                  .run = run_to_space};
 const struct rfx_op_def rfx_op_space_to_depth = {.name = "SpaceToDepth",
                                                  .spatial = true,
                                                  .infer = infer_to_depth,
-                                                 .in_range = to_depth_range,
+                                                 .axis_map = to_depth_map,
                                                  .run = run_to_depth};

@@ -127,9 +127,17 @@ static void gemm_run(const struct rfx_run_args *args) {
     }
 }
 
+static const struct rfx_weight_slot weights[] = {
+    {"weight", RFX_WEIGHT_FACTOR, offsetof(struct rfx_node, attr.gemm.weight)},
+    {"bias", RFX_WEIGHT_BIAS, offsetof(struct rfx_node, attr.gemm.bias)},
+    {NULL, RFX_WEIGHT_FACTOR, 0},
+};
+
 const struct rfx_op_def rfx_op_gemm = {
     .name = "Gemm",
     .spatial = false,
+    .takes_in = RFX_FUSE_ACTIVATION,
+    .weights = weights,
     .infer = gemm_infer,
     .macs = gemm_macs,
     .packed_bytes = gemm_packed_bytes,

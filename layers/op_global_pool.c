@@ -86,6 +86,7 @@ static const struct rfx_reduction reduction = {state_bytes, begin, add, merge, f
 
 const struct rfx_op_def rfx_op_global_pool = {.name = "GlobalPool",
                                               .spatial = false,
+                                              .kind = RFX_CLASS_POOLING,
                                               .infer = infer,
                                               .reduction = &reduction,
                                               .scratch_bytes = rfx_reduction_scratch_bytes,

@@ -124,8 +124,23 @@ const struct rfx_op_def rfx_op_to_plain = {
 const struct rfx_op_def rfx_op_to_nhwc = {
     .name = "ToMap", .spatial = false, .infer = infer_to_nhwc, .run = run_to_nhwc};
 const struct rfx_op_def rfx_op_nhwc_as_plain = {
-    .name = "MapAsPlain", .infer = infer_as_plain, .in_place = same_bytes, .run = run_as_plain};
+    .name = "MapAsPlain",
+    .view = true,
+    .infer = infer_as_plain,
+    .in_place = same_bytes,
+    .run = run_as_plain,
+};
 const struct rfx_op_def rfx_op_plain_as_nhwc = {
-    .name = "PlainAsMap", .infer = infer_as_nhwc, .in_place = same_bytes, .run = run_as_nhwc};
+    .name = "PlainAsMap",
+    .view = true,
+    .infer = infer_as_nhwc,
+    .in_place = same_bytes,
+    .run = run_as_nhwc,
+};
 const struct rfx_op_def rfx_op_reshape = {
-    .name = "Reshape", .infer = infer_reshape, .in_place = same_bytes, .run = run_reshape};
+    .name = "Reshape",
+    .view = true,
+    .infer = infer_reshape,
+    .in_place = same_bytes,
+    .run = run_reshape,
+};

@@ -45,4 +45,11 @@ static void run(const struct rfx_run_args *args) {
             pixel(args->node, rfx_view_at(&args->in[0], y, x), rfx_view_at(&args->out, y, x), c);
 }
 
-const struct rfx_op_def rfx_op_lrn = {.name = "LRN", .spatial = true, .infer = infer, .run = run};
+const struct rfx_op_def rfx_op_lrn = {
+    .name = "LRN",
+    .spatial = true,
+    .kind = RFX_CLASS_ELEMENTWISE,
+    .infer = infer,
+    .axis_map = rfx_op_map_identity,
+    .run = run,
+};

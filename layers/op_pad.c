@@ -60,6 +60,11 @@ static struct rfx_range reflect_hull(int64_t a, int64_t b, int64_t n) {
     return r;
 }
 
+static void window(const struct rfx_node *node, struct rfx_window *window) {
+    window->pads = node->attr.pad.pads;
+}
+
+/* Borders that are read again (edge, reflect): rows outside the map are rows inside. */
 static struct rfx_range in_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                  int axis, struct rfx_range out) {
     const struct rfx_tensor *in = rfx_infer_in(graph, node, k);
@@ -114,4 +119,11 @@ static void run(const struct rfx_run_args *args) {
 }
 
 const struct rfx_op_def rfx_op_pad = {
-    .name = "Pad", .spatial = true, .infer = infer, .in_range = in_range, .run = run};
+    .name = "Pad",
+    .spatial = true,
+    .infer = infer,
+    .window = window,
+    .axis_map = rfx_op_map_window,
+    .in_range = in_range,
+    .run = run,
+};

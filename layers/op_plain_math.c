@@ -192,11 +192,21 @@ static void run_reduce(const struct rfx_run_args *args) {
 
 const struct rfx_op_def rfx_op_plain_softmax = {
     .name = "Softmax", .spatial = false, .infer = infer_softmax, .run = run_softmax};
-const struct rfx_op_def rfx_op_plain_binary = {.name = "Binary",
-                                               .spatial = false,
-                                               .infer = infer_binary,
-                                               .packed_bytes = binary_packed_bytes,
-                                               .pack = binary_pack,
-                                               .run = run_binary};
+const struct rfx_op_def rfx_op_plain_binary = {
+    .name = "Binary",
+    .spatial = false,
+    .kind = RFX_CLASS_JOIN,
+    .fuses_as = RFX_FUSE_GATE,
+    .takes_in = RFX_FUSE_ACTIVATION,
+    .infer = infer_binary,
+    .packed_bytes = binary_packed_bytes,
+    .pack = binary_pack,
+    .run = run_binary,
+};
 const struct rfx_op_def rfx_op_reduce = {
-    .name = "Reduce", .spatial = false, .infer = infer_reduce, .run = run_reduce};
+    .name = "Reduce",
+    .spatial = false,
+    .kind = RFX_CLASS_POOLING,
+    .infer = infer_reduce,
+    .run = run_reduce,
+};

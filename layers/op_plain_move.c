@@ -160,11 +160,26 @@ static void run_concat(const struct rfx_run_args *args) {
     }
 }
 
+static int64_t **gather_table(struct rfx_node *node, int64_t *count) {
+    *count = node->attr.gather.count;
+    return &node->attr.gather.map;
+}
+
 const struct rfx_op_def rfx_op_transpose = {
     .name = "Transpose", .spatial = false, .infer = infer_transpose, .run = run_transpose};
 const struct rfx_op_def rfx_op_plain_slice = {
     .name = "Slice", .spatial = false, .infer = infer_slice, .run = run_slice};
 const struct rfx_op_def rfx_op_plain_gather = {
-    .name = "Gather", .spatial = false, .infer = infer_gather, .run = run_gather};
+    .name = "Gather",
+    .spatial = false,
+    .index_table = gather_table,
+    .infer = infer_gather,
+    .run = run_gather,
+};
 const struct rfx_op_def rfx_op_plain_concat = {
-    .name = "Concat", .spatial = false, .infer = infer_concat, .run = run_concat};
+    .name = "Concat",
+    .spatial = false,
+    .kind = RFX_CLASS_JOIN,
+    .infer = infer_concat,
+    .run = run_concat,
+};

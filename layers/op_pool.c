@@ -54,16 +54,9 @@ static enum rfx_status infer_pool(const struct rfx_graph *graph, struct rfx_node
     return rfx_infer_set_map(node, in->c, oh, ow, err);
 }
 
-static struct rfx_range pool_range(const struct rfx_graph *graph, const struct rfx_node *node,
-                                   int k, int axis, struct rfx_range out) {
-    (void)graph;
-    (void)k;
+static void pool_window(const struct rfx_node *node, struct rfx_window *window) {
     const struct rfx_pool_attr *a = &node->attr.pool;
-    int64_t s = axis == 0 ? a->sh : a->sw, pad = axis == 0 ? a->pads.top : a->pads.left;
-    int64_t window = axis == 0 ? (a->kh - 1) * a->dh : (a->kw - 1) * a->dw;
-    struct rfx_range in = {out.lo * s - pad, (out.hi - 1) * s - pad + window + 1};
-    if (out.lo >= out.hi) in.hi = in.lo;
-    return in;
+    *window = (struct rfx_window){{a->kh, a->kw}, {a->sh, a->sw}, {a->dh, a->dw}, a->pads};
 }
 
 /* The taps [lo, hi) of a window starting at `start` that lie in [first, end). */
@@ -147,6 +140,17 @@ static struct rfx_range adaptive_range(const struct rfx_graph *graph, const stru
                            axis == 0 ? node->out.h : node->out.w);
 }
 
+static struct rfx_axis_map adaptive_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis) {
+    (void)graph;
+    (void)node;
+    (void)k;
+    (void)axis;
+    struct rfx_axis_map map = rfx_axis_map_identity();
+    map.rule = RFX_AXIS_SIZED;
+    return map;
+}
+
 static void adaptive_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox) {
     const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
     const struct rfx_tensor *to = &args->node->out;
@@ -173,18 +177,30 @@ static void run_adaptive(const struct rfx_run_args *args) {
         for (int64_t x = r.x0; x < r.x1; x++) adaptive_pixel(args, y, x);
 }
 
-const struct rfx_op_def rfx_op_pool_max = {.name = "MaxPool",
-                                           .spatial = true,
-                                           .infer = infer_pool,
-                                           .in_range = pool_range,
-                                           .run = run_max};
-const struct rfx_op_def rfx_op_pool_avg = {.name = "AveragePool",
-                                           .spatial = true,
-                                           .infer = infer_pool,
-                                           .in_range = pool_range,
-                                           .run = run_avg};
-const struct rfx_op_def rfx_op_pool_adaptive_avg = {.name = "AdaptiveAveragePool",
-                                                    .spatial = true,
-                                                    .infer = infer_adaptive,
-                                                    .in_range = adaptive_range,
-                                                    .run = run_adaptive};
+const struct rfx_op_def rfx_op_pool_max = {
+    .name = "MaxPool",
+    .spatial = true,
+    .kind = RFX_CLASS_POOLING,
+    .infer = infer_pool,
+    .window = pool_window,
+    .axis_map = rfx_op_map_window,
+    .run = run_max,
+};
+const struct rfx_op_def rfx_op_pool_avg = {
+    .name = "AveragePool",
+    .spatial = true,
+    .kind = RFX_CLASS_POOLING,
+    .infer = infer_pool,
+    .window = pool_window,
+    .axis_map = rfx_op_map_window,
+    .run = run_avg,
+};
+const struct rfx_op_def rfx_op_pool_adaptive_avg = {
+    .name = "AdaptiveAveragePool",
+    .spatial = true,
+    .kind = RFX_CLASS_POOLING,
+    .infer = infer_adaptive,
+    .axis_map = adaptive_map,
+    .in_range = adaptive_range,
+    .run = run_adaptive,
+};

@@ -87,6 +87,50 @@ static struct rfx_range in_range(const struct rfx_graph *graph, const struct rfx
     return r;
 }
 
+/* down / up: the ratio of positions, of a map with aligned corners that of their distances. */
+static struct rfx_axis_map axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                    int k, int axis) {
+    const struct rfx_tensor *t = rfx_infer_in(graph, node, k);
+    int64_t in = axis == 0 ? t->h : t->w, out = axis == 0 ? node->out.h : node->out.w;
+    bool corners = node->attr.resize.coord == RFX_COORD_ALIGN_CORNERS && in > 1 && out > 1;
+    struct rfx_axis_map map = rfx_axis_map_identity();
+    map.rule = RFX_AXIS_ROUNDED;
+    map.down = corners ? in - 1 : in;
+    map.up = corners ? out - 1 : out;
+    return map;
+}
+
+/* Source coordinates of `out` on an endless map, rounded as the mode reads them. */
+static struct rfx_range endless_range(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis, struct rfx_range out) {
+    const struct rfx_resize_attr *a = &node->attr.resize;
+    const struct rfx_tensor *t = rfx_infer_in(graph, node, k);
+    int64_t in_extent = axis == 0 ? t->h : t->w, out_extent = axis == 0 ? a->oh : a->ow;
+    double step = 1.0 / (double)(axis == 0 ? a->scale_h : a->scale_w), shift = 0.0;
+    if (a->coord == RFX_COORD_ALIGN_CORNERS && out_extent > 1)
+        step = (double)(in_extent - 1) / (double)(out_extent - 1);
+    if (a->coord == RFX_COORD_HALF_PIXEL || a->coord == RFX_COORD_PYTORCH_HALF_PIXEL)
+        shift = 0.5 * step - 0.5;
+    double first = (double)out.lo * step + shift, last = (double)(out.hi - 1) * step + shift;
+    int64_t lo = (int64_t)floor(first + 1e-9), hi = (int64_t)floor(last + 1e-9);
+    if (a->mode == RFX_RESIZE_LINEAR) {
+        bool whole = last - (double)hi < 1e-6;
+        struct rfx_range r = {lo, hi + (whole ? 1 : 2)};
+        return r;
+    }
+    if (a->nearest == RFX_NEAREST_ROUND_PREFER_FLOOR ||
+        a->nearest == RFX_NEAREST_ROUND_PREFER_CEIL) {
+        double half = a->nearest == RFX_NEAREST_ROUND_PREFER_FLOOR ? 0.5 - 1e-9 : 0.5 + 1e-9;
+        lo = (int64_t)floor(first + half);
+        hi = (int64_t)floor(last + half);
+    } else if (a->nearest == RFX_NEAREST_CEIL) {
+        lo = (int64_t)ceil(first - 1e-9);
+        hi = (int64_t)ceil(last - 1e-9);
+    }
+    struct rfx_range r = {lo, hi + 1};
+    return r;
+}
+
 static void mix(const float *restrict a, const float *restrict b, float weight, float *restrict out,
                 int64_t c) {
     float rest = 1.0f - weight;
@@ -129,4 +173,11 @@ static void run(const struct rfx_run_args *args) {
 }
 
 const struct rfx_op_def rfx_op_resize = {
-    .name = "Resize", .spatial = true, .infer = infer, .in_range = in_range, .run = run};
+    .name = "Resize",
+    .spatial = true,
+    .infer = infer,
+    .axis_map = axis_map,
+    .in_range = in_range,
+    .endless_range = endless_range,
+    .run = run,
+};

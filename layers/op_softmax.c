@@ -34,4 +34,10 @@ static void run(const struct rfx_run_args *args) {
 }
 
 const struct rfx_op_def rfx_op_softmax = {
-    .name = "Softmax", .spatial = true, .infer = infer, .run = run};
+    .name = "Softmax",
+    .spatial = true,
+    .kind = RFX_CLASS_ELEMENTWISE,
+    .infer = infer,
+    .axis_map = rfx_op_map_identity,
+    .run = run,
+};

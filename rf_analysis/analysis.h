@@ -7,7 +7,8 @@
 
 #include "layers/graph.h"
 
-/* A positive rational: input pixels per output pixel ("effective stride"). */
+/* A rational of positive denominator: input pixels per output pixel ("effective stride"); negative
+ * where the map is mirrored. */
 struct rfx_ratio {
     int64_t num, den;
 };

@@ -30,12 +30,6 @@ struct rfx_fuse_options rfx_baseline_fuse(enum rfx_baseline baseline) {
     return options;
 }
 
-/* The same bytes under another shape: a view in every framework. */
-static bool is_view(const struct rfx_node *node) {
-    return node->op == RFX_OP_RESHAPE || node->op == RFX_OP_NHWC_AS_PLAIN ||
-           node->op == RFX_OP_PLAIN_AS_NHWC;
-}
-
 /* The operand of node i that dies there and has its size, later made ones first; or -1. */
 static int dying_operand(const struct rfx_liveness *liveness, int i) {
     const struct rfx_graph *graph = liveness->graph;
@@ -45,7 +39,7 @@ static int dying_operand(const struct rfx_liveness *liveness, int i) {
         int in = node->in[k];
         const struct rfx_node *producer = &graph->nodes[in];
         /* The image is the caller's: never written over. */
-        if (producer->op == RFX_OP_INPUT || rfx_node_is_constant(producer)) continue;
+        if (rfx_node_is_input(producer) || rfx_node_is_constant(producer)) continue;
         if (liveness->last_use[in] != i || producer->out.elems != node->out.elems) continue;
         if (in > found) found = in;
     }
@@ -59,9 +53,7 @@ static uint64_t held_params(const struct rfx_graph *graph) {
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
         params += rfx_node_param_count(graph, node);
-        bool conv = node->op == RFX_OP_CONV || node->op == RFX_OP_CONV_TRANSPOSE;
-        int scale = conv ? node->attr.conv.scale : -1;
-        if (scale >= 0) params -= (uint64_t)graph->weights[scale].elems;
+        params -= (uint64_t)rfx_node_weight_elems(graph, node, RFX_WEIGHT_SCALE);
     }
     return params;
 }
@@ -71,8 +63,9 @@ static void fill(struct rfx_liveness *liveness, enum rfx_baseline baseline) {
     rfx_last_uses(graph, liveness->last_use);
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
-        bool adds = node->op == RFX_OP_BINARY && baseline == RFX_BASELINE_COALESCED;
-        liveness->in_place[i] = adds || is_view(node) ? dying_operand(liveness, i) : -1;
+        bool adds = rfx_node_fuses_as(node, RFX_FUSE_SUM) && baseline == RFX_BASELINE_COALESCED;
+        bool view = rfx_op_def(node->op)->view; /* in every framework */
+        liveness->in_place[i] = adds || view ? dying_operand(liveness, i) : -1;
         liveness->whole_bytes[i] = rfx_node_is_constant(node) ? 0 : rfx_node_out_bytes(node);
     }
     liveness->weights_bytes = (size_t)held_params(graph) * sizeof(float);

@@ -34,12 +34,7 @@ void rfx_region_add(const struct rfx_node *node, enum rfx_axis axis, struct rfx_
 
 struct rfx_range rfx_input_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                  enum rfx_axis axis, struct rfx_range out) {
-    const struct rfx_op_def *def = rfx_op_def(node->op);
-    const struct rfx_node *in = &graph->nodes[node->in[k]];
-    struct rfx_range whole = {0, rfx_node_extent(in, axis)};
-    if (!def->spatial || in->out.layout == RFX_LAYOUT_PLAIN) return whole;
-    if (def->in_range == NULL) return out;
-    return def->in_range(graph, node, k, (int)axis, out);
+    return rfx_op_in_range(graph, node, k, (int)axis, out);
 }
 
 void rfx_regions_backprop(const struct rfx_graph *graph, int first, int target, enum rfx_axis axis,

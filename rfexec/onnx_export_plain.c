@@ -1,27 +1,26 @@
 /* ONNX forms of the operations on whole tensors: layout changes, shapes, slices, matrices. */
-#include "layers/op.h"
 #include "rfexec/onnx_export.h"
 
 typedef struct rfx_onnx_node onnx_node;
 
 static onnx_node *emit(struct rfx_exporter *x, const struct rfx_node *node, const char *op,
-                       const char *output, const char *name) {
+                       const char *output) {
     const char *in[RFX_ONNX_MAX_INPUTS] = {NULL};
     int n = node->n_in < RFX_ONNX_MAX_INPUTS ? node->n_in : RFX_ONNX_MAX_INPUTS;
     for (int k = 0; k < n; k++) in[k] = rfx_export_in(x, node, k);
-    return rfx_onnx_node(&x->writer, op, name, output, in, n);
+    return rfx_onnx_node(&x->writer, op, node->name, output, in, n);
 }
 
 static void export_transpose(struct rfx_exporter *x, const struct rfx_node *node,
-                             const int64_t *perm, int rank, const char *output, const char *name) {
-    rfx_onnx_ints(emit(x, node, "Transpose", output, name), "perm", perm, rank);
+                             const int64_t *perm, int rank, const char *output) {
+    rfx_onnx_ints(emit(x, node, "Transpose", output), "perm", perm, rank);
 }
 
-static void export_reshape(struct rfx_exporter *x, const struct rfx_node *node, const char *output,
-                           const char *name) {
+void rfx_export_reshape(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    const char *name = node->name;
     const struct rfx_shape *shape = &node->attr.reshape.shape;
     if (shape->rank == 2 && shape->dims[0] == 1) {
-        rfx_onnx_int(emit(x, node, "Flatten", output, name), "axis",
+        rfx_onnx_int(emit(x, node, "Flatten", output), "axis",
                      x->graph->nodes[node->in[0]].out.shape.dims[0] == 1 ? 1 : 0);
         return;
     }
@@ -31,8 +30,8 @@ static void export_reshape(struct rfx_exporter *x, const struct rfx_node *node, 
     (void)rfx_onnx_node(&x->writer, "Reshape", name, output, in, 2);
 }
 
-static void export_slice(struct rfx_exporter *x, const struct rfx_node *node, const char *output,
-                         const char *name) {
+void rfx_export_slice(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    const char *name = node->name;
     const struct rfx_slice_attr *slice = &node->attr.slice;
     int64_t ends[RFX_MAX_RANK], axes[RFX_MAX_RANK];
     int rank = slice->shape.rank;
@@ -52,8 +51,8 @@ static void export_slice(struct rfx_exporter *x, const struct rfx_node *node, co
     (void)rfx_onnx_node(w, "Slice", name, output, in, 5);
 }
 
-static void export_reduce(struct rfx_exporter *x, const struct rfx_node *node, const char *output,
-                          const char *name) {
+void rfx_export_reduce(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    const char *name = node->name;
     static const char *const ops[] = {"ReduceMean", "ReduceMax", "ReduceSum", "ReduceMin"};
     int64_t axes[RFX_MAX_RANK];
     int count = 0;
@@ -69,8 +68,8 @@ static void export_reduce(struct rfx_exporter *x, const struct rfx_node *node, c
     rfx_onnx_int(reduce, "keepdims", node->attr.reduce.keep_dims ? 1 : 0);
 }
 
-static void export_gemm(struct rfx_exporter *x, const struct rfx_node *node, const char *output,
-                        const char *name) {
+void rfx_export_gemm(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    const char *name = node->name;
     if (x->graph->nodes[node->in[0]].out.shape.rank != 2) {
         rfx_export_refuse(x, node, "only matrices (rank 2) are written as Gemm");
         return;
@@ -92,42 +91,38 @@ static void export_gemm(struct rfx_exporter *x, const struct rfx_node *node, con
     rfx_onnx_int(gemm, "transB", mk ? 1 : 0);
 }
 
-bool rfx_export_plain(struct rfx_exporter *x, int index, const char *output, const char *name) {
-    static const int64_t to_nhwc[4] = {0, 2, 3, 1}, to_nchw[4] = {0, 3, 1, 2};
-    const struct rfx_node *node = &x->graph->nodes[index];
+void rfx_export_same(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    (void)emit(x, node, "Identity", output);
+}
+
+void rfx_export_matmul(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    (void)emit(x, node, "MatMul", output);
+}
+
+void rfx_export_nhwc_as_plain(struct rfx_exporter *x, const struct rfx_node *node,
+                              const char *output) {
+    static const int64_t to_nhwc[4] = {0, 2, 3, 1};
+    export_transpose(x, node, to_nhwc, 4, output);
+}
+
+void rfx_export_plain_as_nhwc(struct rfx_exporter *x, const struct rfx_node *node,
+                              const char *output) {
+    static const int64_t to_nchw[4] = {0, 3, 1, 2};
+    export_transpose(x, node, to_nchw, 4, output);
+}
+
+void rfx_export_transpose(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    int64_t perm[RFX_MAX_RANK];
+    int rank = node->out.shape.rank;
+    for (int i = 0; i < rank; i++) perm[i] = node->attr.transpose.perm[i];
+    export_transpose(x, node, perm, rank, output);
+}
+
+void rfx_export_gather(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
     struct rfx_onnx_writer *w = &x->writer;
-    if (node->op == RFX_OP_TO_PLAIN || node->op == RFX_OP_TO_NHWC) {
-        (void)emit(x, node, "Identity", output, name);
-    } else if (node->op == RFX_OP_NHWC_AS_PLAIN) {
-        export_transpose(x, node, to_nhwc, 4, output, name);
-    } else if (node->op == RFX_OP_PLAIN_AS_NHWC) {
-        export_transpose(x, node, to_nchw, 4, output, name);
-    } else if (node->op == RFX_OP_TRANSPOSE) {
-        int64_t perm[RFX_MAX_RANK];
-        int rank = node->out.shape.rank;
-        for (int i = 0; i < rank; i++) perm[i] = node->attr.transpose.perm[i];
-        export_transpose(x, node, perm, rank, output, name);
-    } else if (node->op == RFX_OP_RESHAPE) {
-        export_reshape(x, node, output, name);
-    } else if (node->op == RFX_OP_PLAIN_SLICE) {
-        export_slice(x, node, output, name);
-    } else if (node->op == RFX_OP_PLAIN_GATHER) {
-        const char *in[2] = {rfx_export_in(x, node, 0),
-                             rfx_onnx_int64(w, rfx_onnx_text(w, "%s#indices", name),
-                                            node->attr.gather.map, node->attr.gather.count)};
-        rfx_onnx_int(rfx_onnx_node(w, "Gather", name, output, in, 2), "axis",
-                     node->attr.gather.axis);
-    } else if (node->op == RFX_OP_PLAIN_SOFTMAX) {
-        const char *op = node->attr.softmax.logarithm ? "LogSoftmax" : "Softmax";
-        rfx_onnx_int(emit(x, node, op, output, name), "axis", node->attr.softmax.axis);
-    } else if (node->op == RFX_OP_REDUCE) {
-        export_reduce(x, node, output, name);
-    } else if (node->op == RFX_OP_GEMM) {
-        export_gemm(x, node, output, name);
-    } else if (node->op == RFX_OP_MATMUL) {
-        (void)emit(x, node, "MatMul", output, name);
-    } else {
-        return false;
-    }
-    return true;
+    const char *in[2] = {rfx_export_in(x, node, 0),
+                         rfx_onnx_int64(w, rfx_onnx_text(w, "%s#indices", node->name),
+                                        node->attr.gather.map, node->attr.gather.count)};
+    rfx_onnx_int(rfx_onnx_node(w, "Gather", node->name, output, in, 2), "axis",
+                 node->attr.gather.axis);
 }

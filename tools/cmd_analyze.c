@@ -22,29 +22,16 @@ struct layer_row {
 static struct layer_row row_make(const struct rfx_graph *graph, const struct rfx_analysis *analysis,
                                  int i, bool split) {
     const struct rfx_node *node = &graph->nodes[i];
+    const struct rfx_window window = rfx_op_window(node);
     struct layer_row row = {.name = node->name,
                             .alias = node->alias,
                             .op = rfx_op_def(node->op)->name,
                             .out = &node->out,
-                            .kernel = {1, 1},
-                            .stride = {1, 1},
+                            .kernel = {window.kernel[0], window.kernel[1]},
+                            .stride = {window.stride[0], window.stride[1]},
+                            .pads = window.pads,
                             .info = &analysis->layers[i],
                             .split = split};
-    bool conv = node->op == RFX_OP_CONV || node->op == RFX_OP_CONV_TRANSPOSE;
-    bool pool = node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_AVG;
-    if (conv) {
-        const struct rfx_conv_attr *a = &node->attr.conv;
-        row.kernel[0] = a->kh, row.kernel[1] = a->kw;
-        row.stride[0] = a->sh, row.stride[1] = a->sw;
-        row.pads = a->pads;
-    } else if (pool) {
-        const struct rfx_pool_attr *a = &node->attr.pool;
-        row.kernel[0] = a->kh, row.kernel[1] = a->kw;
-        row.stride[0] = a->sh, row.stride[1] = a->sw;
-        row.pads = a->pads;
-    } else if (node->op == RFX_OP_PAD) {
-        row.pads = node->attr.pad.pads;
-    }
     return row;
 }
 

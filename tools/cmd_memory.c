@@ -29,8 +29,7 @@ struct memory_table {
 /* As the paper counts: tensors that operators of the network make for each other. The image, the
  * outputs and constants belong to the caller or the model. */
 static bool is_intermediate(const struct rfx_graph *graph, int node) {
-    enum rfx_op op = graph->nodes[node].op;
-    if (op == RFX_OP_INPUT || op == RFX_OP_CONST_MAP || op == RFX_OP_CONST_PLAIN) return false;
+    if (!rfx_memory_is_step(graph, node)) return false;
     return rfx_graph_count_outputs(graph, node) == 0;
 }
 

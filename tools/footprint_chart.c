@@ -22,7 +22,7 @@ static double mib(size_t bytes) {
 }
 
 static bool shown(const struct rfx_graph *graph, int node) {
-    return graph->nodes[node].op != RFX_OP_CONST_MAP && graph->nodes[node].op != RFX_OP_CONST_PLAIN;
+    return !rfx_node_is_constant(&graph->nodes[node]);
 }
 
 /* Copies bytes[] of the shown nodes as MiB. */

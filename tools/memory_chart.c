@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "layers/op.h"
 #include "placement_chart.h"
 #include "tiler/splits.h"
 
@@ -18,7 +19,8 @@ static const struct rfx_placement_kind kinds[] = {
 _Static_assert(sizeof kinds / sizeof kinds[0] == KIND_COUNT, "one row per kind");
 
 bool rfx_memory_is_step(const struct rfx_graph *graph, int node) {
-    return graph->nodes[node].op != RFX_OP_INPUT && !rfx_node_is_constant(&graph->nodes[node]);
+    const struct rfx_node *n = &graph->nodes[node];
+    return !rfx_node_is_input(n) && !rfx_node_is_constant(n);
 }
 
 static enum kind conv_kind(const struct rfx_conv_attr *conv) {
@@ -27,16 +29,18 @@ static enum kind conv_kind(const struct rfx_conv_attr *conv) {
 }
 
 static enum kind node_kind(const struct rfx_node *node) {
-    enum rfx_op op = node->op;
-    if (op == RFX_OP_CONV || op == RFX_OP_CONV_TRANSPOSE) return conv_kind(&node->attr.conv);
-    if (op == RFX_OP_POOL_MAX || op == RFX_OP_POOL_AVG || op == RFX_OP_POOL_ADAPTIVE_AVG ||
-        op == RFX_OP_GLOBAL_POOL || op == RFX_OP_REDUCE)
-        return POOLING;
-    if (op == RFX_OP_BINARY || op == RFX_OP_CONCAT || op == RFX_OP_PLAIN_BINARY ||
-        op == RFX_OP_PLAIN_CONCAT)
-        return JOIN;
-    if (op == RFX_OP_AFFINE || op == RFX_OP_ACTIVATION || op == RFX_OP_LRN || op == RFX_OP_SOFTMAX)
-        return ELEMENTWISE;
+    switch (rfx_op_def(node->op)->kind) {
+        case RFX_CLASS_CONVOLUTION:
+            return conv_kind(&node->attr.conv);
+        case RFX_CLASS_POOLING:
+            return POOLING;
+        case RFX_CLASS_JOIN:
+            return JOIN;
+        case RFX_CLASS_ELEMENTWISE:
+            return ELEMENTWISE;
+        case RFX_CLASS_OTHER:
+            break;
+    }
     return OTHER;
 }
 

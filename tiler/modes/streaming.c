@@ -2,6 +2,7 @@
 #include "tiler/modes/streaming.h"
 
 #include "layers/checked.h"
+#include "layers/op.h"
 #include "rf_analysis/regions.h"
 
 /* Rows that a node has in all: of a reduction, those that it takes. */
@@ -165,9 +166,8 @@ struct period {
 /* Resizing maps rows by a factor that need not be whole: those streams are walked in full. */
 static bool has_shifting_maps(const struct rfx_stream *stream) {
     for (int i = stream->first; i <= stream->last; i++) {
-        enum rfx_op op = stream->graph->nodes[i].op;
         if (!rfx_place_is_computed(stream->places[i])) continue;
-        if (op == RFX_OP_RESIZE || op == RFX_OP_POOL_ADAPTIVE_AVG) return false;
+        if (!rfx_op_shifts(stream->graph, &stream->graph->nodes[i])) return false;
     }
     return stream->graph->input >= 0;
 }

@@ -61,6 +61,43 @@ static void join(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Rows in reverse order, then 3 x 1: output 0 reads rows 12 (padding), 11 and 10 of the image. */
+static void mirrored(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = NULL;
+    struct rfx_analysis *analysis = NULL;
+    struct rfx_error err;
+    int at = -1;
+    assert_int_equal(rfx_graph_create(mem, "mirrored", &graph, &err), RFX_OK);
+    struct rfx_node image = {.op = RFX_OP_INPUT, .name = "in", .attr.input = {2, 12, 9}};
+    assert_int_equal(rfx_graph_add(graph, &image, &at, &err), RFX_OK);
+    struct rfx_node crop = {.op = RFX_OP_CROP, .name = "flip", .n_in = 1, .in = &at};
+    crop.attr.crop.y0 = 11;
+    crop.attr.crop.sy = -1;
+    crop.attr.crop.sx = 1;
+    crop.attr.crop.oh = 12;
+    crop.attr.crop.ow = 9;
+    int flip = -1, pool = -1;
+    assert_int_equal(rfx_graph_add(graph, &crop, &flip, &err), RFX_OK);
+    struct rfx_node max = {.op = RFX_OP_POOL_MAX, .name = "max", .n_in = 1, .in = &flip};
+    max.attr.pool =
+        (struct rfx_pool_attr){.kh = 3, .kw = 1, .sh = 2, .sw = 1, .dh = 1, .dw = 1, .pads.top = 1};
+    assert_int_equal(rfx_graph_add(graph, &max, &pool, &err), RFX_OK);
+    assert_int_equal(rfx_graph_add_output(graph, pool, "out", &err), RFX_OK);
+    assert_int_equal(rfx_graph_finish(graph, NULL, &err), RFX_OK);
+    assert_int_equal(rfx_analysis_create(graph, &analysis, &err), RFX_OK);
+    const struct rfx_axis_field *rows = &analysis->layers[2].field[0];
+    assert_int_equal(rows->size_px, 3);
+    assert_int_equal(rows->jump.num, -2);
+    assert_int_equal(rows->jump.den, 1);
+    assert_int_equal(rows->padding_px, -10);
+    assert_int_equal(rows->period, 1);
+    rfx_analysis_free(analysis);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
 static void failing_allocations(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
@@ -86,6 +123,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chain),
         cmocka_unit_test(join),
+        cmocka_unit_test(mirrored),
         cmocka_unit_test(failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "layers/op.h"
 #include "rfexec/model.h"
+#include "rfexec/onnx_export.h"
 
 static struct rfx_graph *pool_graph(struct rfx_memory *mem, const struct rfx_node *pool) {
     struct rfx_graph *graph = NULL;
@@ -137,9 +139,18 @@ static void test_unwritable_place(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Everything but the image has an ONNX form, or says itself why not. */
+static void test_every_op_has_a_row(void **state) {
+    (void)state;
+    for (int op = 0; op < RFX_OP_COUNT; op++)
+        if ((rfx_export_row((enum rfx_op)op)->write == NULL) != (op == RFX_OP_INPUT))
+            fail_msg("%s has no row", rfx_op_def((enum rfx_op)op)->name);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes), cmocka_unit_test(test_refuses_uneven_adaptive_pool),
-        cmocka_unit_test(test_padded_channels), cmocka_unit_test(test_unwritable_place)};
+        cmocka_unit_test(test_every_op_has_a_row), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_refuses_uneven_adaptive_pool), cmocka_unit_test(test_padded_channels),
+        cmocka_unit_test(test_unwritable_place)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
