@@ -6,7 +6,7 @@
  * node to its last reader. A result may take over the bytes of an input that dies (in place); in a
  * stage that runs row by row it may slide over them. */
 #include "layers/checked.h"
-#include "layers/conv.h"
+#include "layers/conv_backend.h"
 #include "layers/op.h"
 #include "tiler/placement_rows.h"
 #include "tiler/plan_build.h"
@@ -200,9 +200,8 @@ static void list_packed(const struct lister *l, int i) {
 
 int64_t rfx_plan_step_rows(const struct rfx_graph *graph, int node) {
     const struct rfx_node *n = &graph->nodes[node];
-    int64_t bh, bw;
-    rfx_conv_panel_shape(graph, n, &bh, &bw);
-    return rfx_ceil_div(rfx_ceil_div(n->out.h, STEP_PARTS), bh) * bh;
+    int64_t block = rfx_conv_block_of(graph, n).h;
+    return rfx_ceil_div(rfx_ceil_div(n->out.h, STEP_PARTS), block) * block;
 }
 
 /* Which inputs die row by row while node i is made. */
