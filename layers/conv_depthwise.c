@@ -95,7 +95,7 @@ static enum rfx_status depthwise_pack(const struct rfx_conv_pack_job *job, struc
 /* Pointers to the input rows of a kernel. */
 static size_t depthwise_scratch(const struct rfx_graph *graph, const struct rfx_node *node) {
     (void)graph;
-    return rfx_align_up((size_t)node->attr.conv.kh * sizeof(float *));
+    return rfx_align_up((size_t)node->attr.conv.kh * sizeof(const float *));
 }
 
 static void depthwise_run(const struct rfx_conv_job *job) {

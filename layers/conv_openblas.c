@@ -199,7 +199,7 @@ static void panel_run(const struct rfx_conv_job *job) {
     int64_t down = rfx_ceil_div(args->rect.y1, block.h) - y0;
     int64_t across = rfx_ceil_div(args->rect.x1, block.w) - x0;
     int64_t count = down * across;
-    rfx_blas_prepare();
+    struct rfx_blas_scope scope = rfx_blas_begin();
 #pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
     for (int64_t i = 0; i < count; i++) {
         struct panel mine = shared;
@@ -208,6 +208,7 @@ static void panel_run(const struct rfx_conv_job *job) {
         mine.c = (float *)(void *)(scratch + x_bytes);
         run_block(&mine, y0 + i / across, x0 + i % across);
     }
+    rfx_blas_end(scope);
 }
 
 const struct rfx_conv_backend rfx_conv_openblas = {

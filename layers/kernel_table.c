@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers/floats.h"
 #include "layers/kernels.h"
 
 extern const struct rfx_kernels rfx_kernel_table_base;
@@ -41,7 +42,7 @@ const struct rfx_kernels *rfx_kernels(void) {
 }
 
 size_t rfx_act_packed_bytes(const struct rfx_act *act, int64_t c) {
-    return act->kind == RFX_ACT_PRELU ? (size_t)c * sizeof(float) : 0;
+    return act->kind == RFX_ACT_PRELU ? rfx_floats_bytes(c) : 0;
 }
 
 void rfx_act_pack(const struct rfx_graph *graph, const struct rfx_act *act, int64_t c,

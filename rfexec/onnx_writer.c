@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "layers/floats.h"
+
 struct rfx_onnx_text {
     struct rfx_onnx_text *next;
     max_align_t data[];
@@ -239,8 +241,8 @@ static bool encode_node(pb_ostream_t *s, const struct part *part) {
 static bool put_values(pb_ostream_t *s, const struct rfx_graph *graph,
                        const struct rfx_onnx_constant *c) {
     enum { PIECE = 4096 };
-    size_t size = c->kind == RFX_ONNX_INT64 ? sizeof(int64_t) : sizeof(float);
-    size_t bytes = (size_t)c->elems * size;
+    size_t bytes =
+        c->kind == RFX_ONNX_INT64 ? (size_t)c->elems * sizeof *c->ints : rfx_floats_bytes(c->elems);
     if (!pb_encode_tag(s, PB_WT_STRING, 9) || !pb_encode_varint(s, bytes)) return false;
     if (s->callback == NULL) return pb_write(s, NULL, bytes);
     if (c->kind == RFX_ONNX_INT64) return pb_write(s, (const pb_byte_t *)c->ints, bytes);

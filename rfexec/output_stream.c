@@ -247,7 +247,7 @@ static enum rfx_status flush_band(struct rfx_output_stream *stream, struct rfx_e
     if (stream->band_filled == 0) return RFX_OK;
     struct rfx_rect rect =
         rfx_rect_make(stream->band_y, stream->band_y + stream->band_filled, 0, stream->tensor.w);
-    struct rfx_view view = rfx_view_dense(stream->band, rect, stream->tensor.c);
+    struct rfx_view view = rfx_view_of(&stream->tensor, stream->band, rect);
     stream->band_filled = 0;
     return rfx_npy_write_rect(stream->npy, rect, &view, err);
 }

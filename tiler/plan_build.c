@@ -10,9 +10,6 @@
 #include "tiler/placement_slides.h"
 #include "tiler/splits.h"
 
-/* Rows read at a time where a source is read from top to bottom only once (session.c). */
-#define READ_BAND_ROWS 16
-
 static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_error *err) {
     struct rfx_memory *mem = c->graph->mem;
     size_t n = (size_t)c->graph->n_nodes;
@@ -135,7 +132,7 @@ int64_t rfx_plan_window_rows(const struct rfx_plan_context *context,
                              const struct rfx_plan_candidate *candidate) {
     int input = context->graph->input;
     if (context->request->source.random_access || input < 0) return 0;
-    int64_t need = READ_BAND_ROWS;
+    int64_t need = RFX_READ_BAND_ROWS;
     for (int s = 0; s < candidate->n_stages; s++) {
         const struct rfx_stage_choice *stage = &candidate->stages[s];
         bool tiled = stage->spec.mode == RFX_STAGE_TILED;

@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Rows asked of a source at a time: the executor reads in bands of them, and a plan's window has at
+ * least as many. */
+#define RFX_READ_BAND_ROWS 16
+
 struct rfx_source_traits {
     int64_t h, w, c;    /* the picture as the network sees it */
     bool random_access; /* any rectangle at any time, without a window of rows */
