@@ -45,6 +45,8 @@ static struct rfx_graph *load(struct rfx_memory *mem, const char *model) {
 struct worker {
     const struct rfx_graph *graph;
     const struct rfx_plan *plan;
+    struct rfx_plan_request request; /* that the plan was made for */
+    size_t peak_bytes;               /* of a plan of the worker's own for it */
     char hex[RUNS][RFX_FINGERPRINT_CHARS];
     int host_threads;
     struct rfx_error err;
@@ -67,8 +69,12 @@ static void *work(void *argument) {
     struct worker *w = argument;
     struct rfx_session *session = NULL;
     struct rfx_image *image = NULL;
+    struct rfx_plan *again = NULL;
     omp_set_num_threads(HOST_THREADS);
-    enum rfx_status status = rfx_image_open(w->graph->mem, IMAGE, NULL, &image, &w->err);
+    enum rfx_status status = rfx_plan_create(w->graph, &w->request, &again, &w->err);
+    if (status == RFX_OK) w->peak_bytes = again->peak_bytes;
+    rfx_plan_free(again);
+    if (status == RFX_OK) status = rfx_image_open(w->graph->mem, IMAGE, NULL, &image, &w->err);
     if (status == RFX_OK) status = rfx_session_create(w->graph, w->plan, &session, &w->err);
     for (int run = 0; run < RUNS && status == RFX_OK; run++) {
         status = rfx_session_run(session, image, NULL, NULL, NULL, &w->err);
@@ -80,32 +86,30 @@ static void *work(void *argument) {
     return NULL;
 }
 
-static struct rfx_plan *make_plan(const struct rfx_graph *graph, int threads, bool by_stage) {
-    struct rfx_plan_request request = {.source = {.h = 96, .w = 80, .c = 3, .random_access = true},
-                                       .threads = threads,
-                                       .weights_by_stage = by_stage};
-    struct rfx_plan *plan = NULL;
-    struct rfx_error err = {{0}};
-    if (rfx_plan_create(graph, &request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
-    return plan;
-}
-
 /* Two sessions of one plan at the same time give what one gives alone. */
 static void check_shared(const struct rfx_graph *graph, int threads, bool by_stage) {
-    struct rfx_plan *plan = make_plan(graph, threads, by_stage);
-    struct worker alone = {.graph = graph, .plan = plan}, workers[WORKERS];
+    struct rfx_plan *plan = NULL;
+    struct worker alone = {.graph = graph}, workers[WORKERS];
+    alone.request =
+        (struct rfx_plan_request){.source = {.h = 96, .w = 80, .c = 3, .random_access = true},
+                                  .threads = threads,
+                                  .weights_by_stage = by_stage};
+    if (rfx_plan_create(graph, &alone.request, &plan, &alone.err) != RFX_OK)
+        fail_msg("%s", alone.err.text);
+    alone.plan = plan;
     pthread_t started[WORKERS];
     (void)work(&alone);
     if (alone.err.text[0] != '\0') fail_msg("%s", alone.err.text);
     set_host();
     for (int i = 0; i < WORKERS; i++) {
-        workers[i] = (struct worker){.graph = graph, .plan = plan};
+        workers[i] = (struct worker){.graph = graph, .plan = plan, .request = alone.request};
         assert_int_equal(pthread_create(&started[i], NULL, work, &workers[i]), 0);
     }
     for (int i = 0; i < WORKERS; i++) assert_int_equal(pthread_join(started[i], NULL), 0);
     for (int i = 0; i < WORKERS; i++) {
         if (workers[i].err.text[0] != '\0') fail_msg("%s", workers[i].err.text);
         for (int run = 0; run < RUNS; run++) assert_string_equal(workers[i].hex[run], alone.hex[0]);
+        assert_int_equal(workers[i].peak_bytes, plan->peak_bytes);
         assert_int_equal(workers[i].host_threads, HOST_THREADS);
     }
     assert_host();
