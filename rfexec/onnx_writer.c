@@ -80,11 +80,10 @@ const char *rfx_onnx_text(struct rfx_onnx_writer *w, const char *format, ...) {
 
 struct rfx_onnx_node *rfx_onnx_node(struct rfx_onnx_writer *w, const char *op, const char *name,
                                     const char *output, const char *const *in, int n_in) {
-    static struct rfx_onnx_node unwritten;
     struct rfx_onnx_node *node = keep(w, sizeof *node);
     const char **inputs = keep(w, ((size_t)n_in + 1) * sizeof *inputs);
     if (inputs == NULL || !grow(w, &w->nodes, w->n_nodes, &w->node_capacity, sizeof *w->nodes))
-        return node != NULL ? node : &unwritten;
+        return node != NULL ? node : &w->unwritten;
     node->op = op;
     node->name = rfx_onnx_text(w, "%s", name);
     node->output = rfx_onnx_text(w, "%s", output);
@@ -96,8 +95,8 @@ struct rfx_onnx_node *rfx_onnx_node(struct rfx_onnx_writer *w, const char *op, c
 }
 
 static struct rfx_onnx_attr *add_attr(struct rfx_onnx_node *node, const char *name) {
-    static struct rfx_onnx_attr surplus;
-    if (node->n_attrs == RFX_ONNX_MAX_ATTRS || node->op == NULL) return &surplus;
+    bool written = node->n_attrs < RFX_ONNX_MAX_ATTRS && node->op != NULL;
+    if (!written) return &node->attrs[RFX_ONNX_MAX_ATTRS];
     struct rfx_onnx_attr *attr = &node->attrs[node->n_attrs++];
     attr->name = name;
     return attr;
