@@ -1,6 +1,7 @@
 /* y = act(x * scale[c] + shift[c]): a batch norm that no convolution could take in. Packed: shift,
  * slopes, scale, each of c elements. */
 #include "layers/conv.h"
+#include "layers/floats.h"
 #include "layers/infer.h"
 #include "layers/packing.h"
 
@@ -23,7 +24,7 @@ static enum rfx_status affine_infer(const struct rfx_graph *graph, struct rfx_no
 static size_t affine_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
     (void)graph;
     return rfx_packing_parts(&node->act, node->out.c).weights_bytes_at +
-           rfx_align_up((size_t)node->out.c * sizeof(float));
+           rfx_align_up(rfx_floats_bytes(node->out.c));
 }
 
 /* c values of a weight of c or 1 elements; `absent` where there is none. */

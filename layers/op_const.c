@@ -41,7 +41,7 @@ static enum rfx_status infer_plain(const struct rfx_graph *graph, struct rfx_nod
 
 static size_t packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
     (void)graph;
-    return (size_t)node->out.elems * sizeof(float);
+    return rfx_tensor_bytes(&node->out);
 }
 
 static enum rfx_status pack_plain(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -77,7 +77,7 @@ static void run(const struct rfx_run_args *args) {
     bool map = t->layout == RFX_LAYOUT_NHWC;
     struct rfx_rect r = map ? args->rect : rfx_rect_full(1, 1);
     const float *values = args->packed;
-    size_t bytes = (size_t)(rfx_rect_cols(r) * t->c) * sizeof(float);
+    size_t bytes = rfx_tensor_pixel_bytes(t, rfx_rect_cols(r));
     for (int64_t y = r.y0; y < r.y1; y++)
         memcpy(rfx_view_at(&args->out, y, r.x0), values + (y * t->w + r.x0) * t->c, bytes);
 }

@@ -41,7 +41,7 @@ static uint64_t gemm_macs(const struct rfx_graph *graph, const struct rfx_node *
 }
 
 static size_t gemm_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
-    size_t weights = (size_t)graph->weights[node->attr.gemm.weight].elems * sizeof(float);
+    size_t weights = rfx_floats_bytes(graph->weights[node->attr.gemm.weight].elems);
     return rfx_packing_parts(&node->act, node->attr.gemm.m).weights_bytes_at +
            rfx_align_up(weights);
 }
@@ -116,7 +116,7 @@ static void gemm_run(const struct rfx_run_args *args) {
             .rows = rows,
             .m = width,
         };
-        for (int64_t r = 0; r < rows; r++) memset(run.y + r * m, 0, (size_t)width * sizeof(float));
+        for (int64_t r = 0; r < rows; r++) memset(run.y + r * m, 0, rfx_floats_bytes(width));
         for (int64_t k0 = 0; k0 < k; k0 += CHAIN, run.x += CHAIN, run.w += CHAIN * width) {
             run.k = rfx_min_i64(CHAIN, k - k0);
             kernels->dense(&run);

@@ -5,6 +5,7 @@
 #define RFX_LAYERS_PACKING_H
 
 #include "layers/checked.h"
+#include "layers/floats.h"
 #include "layers/graph.h"
 #include "layers/kernels.h"
 
@@ -49,7 +50,7 @@ static inline enum rfx_status rfx_packing_scale(const struct rfx_graph *graph, i
     if (scale < 0) return RFX_OK;
     float *values = temp + RFX_PACKING_CHUNK_ELEMS / 2;
     if (c > RFX_PACKING_CHUNK_ELEMS / 2) {
-        size_t bytes = (size_t)c * sizeof(float);
+        size_t bytes = rfx_floats_bytes(c);
         values = *own = rfx_memory_alloc(graph->mem, bytes);
         if (values == NULL) return rfx_memory_fail(graph->mem, "packing scales", bytes, err);
     }
@@ -66,7 +67,7 @@ struct rfx_packed_parts {
 
 static inline struct rfx_packed_parts rfx_packing_parts(const struct rfx_act *act, int64_t c) {
     struct rfx_packed_parts parts;
-    parts.slope_bytes_at = rfx_align_up((size_t)c * sizeof(float));
+    parts.slope_bytes_at = rfx_align_up(rfx_floats_bytes(c));
     parts.weights_bytes_at = parts.slope_bytes_at + rfx_align_up(rfx_act_packed_bytes(act, c));
     return parts;
 }

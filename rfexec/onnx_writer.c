@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "layers/floats.h"
+
 struct rfx_onnx_text {
     struct rfx_onnx_text *next;
     max_align_t data[];
@@ -78,11 +80,10 @@ const char *rfx_onnx_text(struct rfx_onnx_writer *w, const char *format, ...) {
 
 struct rfx_onnx_node *rfx_onnx_node(struct rfx_onnx_writer *w, const char *op, const char *name,
                                     const char *output, const char *const *in, int n_in) {
-    static struct rfx_onnx_node unwritten;
     struct rfx_onnx_node *node = keep(w, sizeof *node);
     const char **inputs = keep(w, ((size_t)n_in + 1) * sizeof *inputs);
     if (inputs == NULL || !grow(w, &w->nodes, w->n_nodes, &w->node_capacity, sizeof *w->nodes))
-        return node != NULL ? node : &unwritten;
+        return node != NULL ? node : &w->unwritten;
     node->op = op;
     node->name = rfx_onnx_text(w, "%s", name);
     node->output = rfx_onnx_text(w, "%s", output);
@@ -94,8 +95,8 @@ struct rfx_onnx_node *rfx_onnx_node(struct rfx_onnx_writer *w, const char *op, c
 }
 
 static struct rfx_onnx_attr *add_attr(struct rfx_onnx_node *node, const char *name) {
-    static struct rfx_onnx_attr surplus;
-    if (node->n_attrs == RFX_ONNX_MAX_ATTRS || node->op == NULL) return &surplus;
+    bool written = node->n_attrs < RFX_ONNX_MAX_ATTRS && node->op != NULL;
+    if (!written) return &node->attrs[RFX_ONNX_MAX_ATTRS];
     struct rfx_onnx_attr *attr = &node->attrs[node->n_attrs++];
     attr->name = name;
     return attr;
@@ -239,8 +240,8 @@ static bool encode_node(pb_ostream_t *s, const struct part *part) {
 static bool put_values(pb_ostream_t *s, const struct rfx_graph *graph,
                        const struct rfx_onnx_constant *c) {
     enum { PIECE = 4096 };
-    size_t size = c->kind == RFX_ONNX_INT64 ? sizeof(int64_t) : sizeof(float);
-    size_t bytes = (size_t)c->elems * size;
+    size_t bytes =
+        c->kind == RFX_ONNX_INT64 ? (size_t)c->elems * sizeof *c->ints : rfx_floats_bytes(c->elems);
     if (!pb_encode_tag(s, PB_WT_STRING, 9) || !pb_encode_varint(s, bytes)) return false;
     if (s->callback == NULL) return pb_write(s, NULL, bytes);
     if (c->kind == RFX_ONNX_INT64) return pb_write(s, (const pb_byte_t *)c->ints, bytes);

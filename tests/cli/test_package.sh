@@ -28,4 +28,12 @@ cmake --build built >>cmake.log
 for header in layers/graph.h rf_analysis/analysis.h tiler/plan.h rfexec/session.h rfexec/rfexec.h; do
     [ -f "$prefix/include/rfexec/$header" ] || { echo "missing $header"; exit 1; }
 done
+# An empty element of a run path makes the loader search the current folder.
+for file in "$build/rfexec" "$build/librfexec.so" "$prefix/bin/rfexec" "$libdir/librfexec.so"; do
+    path=$(readelf -d "$file" | sed -n 's/.*Library r[un]*path: \[\(.*\)\]$/\1/p')
+    case ":$path:" in
+        ::) ;; # none at all
+        *::*) echo "$file: empty element in run path '$path'"; exit 1 ;;
+    esac
+done
 echo "package: pkg-config and CMake programs run"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "layers/checked.h"
-#include "layers/conv.h"
+#include "layers/conv_backend.h"
 #include "layers/op.h"
 #include "tiler/modes/modes.h"
 #include "tiler/modes/trial.h"
@@ -32,9 +32,8 @@ static void measure(const struct rfx_mode_measure *m, struct rfx_node_rows *rows
 
 int64_t rfx_row_step_rows(const struct rfx_graph *graph, int node) {
     const struct rfx_node *n = &graph->nodes[node];
-    int64_t bh, bw;
-    rfx_conv_panel_shape(graph, n, &bh, &bw);
-    return rfx_ceil_div(rfx_ceil_div(n->out.h, STEP_PARTS), bh) * bh;
+    int64_t block = rfx_conv_block_of(graph, n).h;
+    return rfx_ceil_div(rfx_ceil_div(n->out.h, STEP_PARTS), block) * block;
 }
 
 static int64_t step_rows(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
