@@ -165,6 +165,7 @@ static int exit_code(enum rfx_status status) {
         case RFX_STATUS_OUT_OF_MEMORY:
         case RFX_STATUS_IO:
         case RFX_STATUS_CANCELLED:
+        case RFX_STATUS_INTERNAL:
         case RFX_STATUS_COUNT:
             break;
     }
