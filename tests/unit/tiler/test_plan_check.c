@@ -268,9 +268,9 @@ static struct fixture begin_with(struct rfx_graph *(*make)(struct rfx_memory *, 
 
 static void tiles(void **state) {
     (void)state;
-    struct rfx_stage_spec specs[2] = {stage(RFX_STAGE_TILED, 0, sum_node),
-                                      stage(RFX_STAGE_WHOLE, 0, pool_node)};
-    specs[0].tiles_y = specs[0].tiles_x = 2;
+    struct rfx_stage_spec specs[2] = {stage(&rfx_mode_tiled, 0, sum_node),
+                                      stage(&rfx_mode_whole, 0, pool_node)};
+    specs[0].parts_y = specs[0].parts_x = 2;
     struct fixture f = begin(specs, 2);
     static const struct spoiling table[] = {
         {INPUT, OFFSET, A, OFFSET, 0, "'a': reads a row that is not there"},
@@ -294,8 +294,8 @@ static void tiles(void **state) {
 /* The step's new rows lie apart from the rings that keep the old ones. */
 static void tight_streams(void **state) {
     (void)state;
-    struct rfx_stage_spec specs[2] = {stage(RFX_STAGE_STREAMED, 4, sum_node),
-                                      stage(RFX_STAGE_WHOLE, 0, pool_node)};
+    struct rfx_stage_spec specs[2] = {stage(&rfx_mode_streamed, 4, sum_node),
+                                      stage(&rfx_mode_whole, 0, pool_node)};
     specs[0].tight = true;
     struct fixture f = begin(specs, 2);
     static const struct spoiling table[] = {
@@ -325,7 +325,7 @@ static void tight_streams(void **state) {
 
 static void streams_into_a_reduction(void **state) {
     (void)state;
-    struct rfx_stage_spec spec = stage(RFX_STAGE_STREAMED, 4, pool_node);
+    struct rfx_stage_spec spec = stage(&rfx_mode_streamed, 4, pool_node);
     struct fixture f = begin(&spec, 1);
     static const struct spoiling table[] = {
         {POOL, OFFSET, A, OFFSET, 0, "'a': lies over the state or constants of"},
@@ -347,8 +347,9 @@ static void streams_into_a_reduction(void **state) {
 
 static void constants_by_stage(void **state) {
     (void)state;
-    struct rfx_stage_spec spec = stage(RFX_STAGE_STREAMED, 4, pool_node);
-    struct rfx_plan_request request = {.stages = &spec, .n_stages = 1, .weights_by_stage = true};
+    struct rfx_stage_spec spec = stage(&rfx_mode_streamed, 4, pool_node);
+    struct rfx_plan_request request = {
+        .stages = &spec, .n_stages = 1, .asked.weights_by_stage = true};
     struct fixture f = begin_with(small_net_residual, request);
     static const struct spoiling table[] = {
         {B, PACKED_OFFSET, A, OFFSET, 0, "'a': lies over the state or constants of"},
@@ -365,9 +366,9 @@ static void constants_by_stage(void **state) {
 static void emitted_streams(void **state) {
     (void)state;
     static const int output[] = {B};
-    struct rfx_stage_spec spec = stage(RFX_STAGE_STREAMED, 4, output);
+    struct rfx_stage_spec spec = stage(&rfx_mode_streamed, 4, output);
     for (int strips = 1; strips <= 2; strips++) {
-        spec.tiles_x = strips;
+        spec.parts_x = strips;
         struct rfx_plan_request request = {.stages = &spec, .n_stages = 1, .emit_outputs = true};
         struct fixture f = begin_with(small_net_two_convs, request);
         assert_int_equal(f.plan->stages[0].places[B], RFX_PLACE_EMITTED);
@@ -389,7 +390,7 @@ static void emitted_streams(void **state) {
 /* a is written over the dead rows of the input from above, c over those of sum from below. */
 static void row_by_row(void **state) {
     (void)state;
-    struct rfx_stage_spec spec = stage(RFX_STAGE_WHOLE, 0, pool_node);
+    struct rfx_stage_spec spec = stage(&rfx_mode_whole, 0, pool_node);
     spec.row_by_row = true;
     struct fixture f = begin(&spec, 1);
     assert_true(f.plan->stages[0].nodes[C].upwards);
