@@ -12,6 +12,13 @@
 
 #include "layers/status.h"
 
+/* Kept free and inaccessible around every buffer of an arena in builds with AddressSanitizer. */
+#ifdef __SANITIZE_ADDRESS__
+#define RFX_RED_ZONE_BYTES ((size_t)64)
+#else
+#define RFX_RED_ZONE_BYTES ((size_t)0)
+#endif
+
 struct rfx_memory;
 
 /* Creates an allocator. limit_bytes 0 means no limit. NULL when the system has no memory. */

@@ -4,15 +4,24 @@
 #include <string.h>
 
 #include "layers/checked.h"
+#include "layers/conv_backend.h"
 #include "layers/op.h"
 #include "rf_analysis/analysis.h"
 #include "rf_analysis/regions.h"
-#include "tiler/modes/modes.h"
 #include "tiler/placement_slides.h"
-#include "tiler/plan_build.h"
 
 static size_t map_row_bytes(const struct rfx_node *n) {
     return rfx_tensor_pixel_bytes(&n->out, n->out.w);
+}
+
+/* A map is made in about this many steps where it runs row by row: with more, maps slide over each
+ * other more closely, but each step starts the kernels anew. */
+#define STEP_PARTS 32
+
+int64_t rfx_row_step_rows(const struct rfx_graph *graph, int node) {
+    const struct rfx_node *n = &graph->nodes[node];
+    int64_t block = rfx_conv_block_of(graph, n).h;
+    return rfx_ceil_div(rfx_ceil_div(n->out.h, STEP_PARTS), block) * block;
 }
 
 void rfx_slide_measure(const struct rfx_graph *graph, int node, int k, struct rfx_slide *slide) {

@@ -79,13 +79,6 @@ struct rfx_plan_bytes { /* breakdown of the process peak */
     size_t reserve;     /* code, libraries, stacks, BLAS buffers, tables: measured, see docs */
 };
 
-/* Kept free and inaccessible around every buffer in builds with AddressSanitizer. */
-#ifdef __SANITIZE_ADDRESS__
-#define RFX_RED_ZONE_BYTES ((size_t)64)
-#else
-#define RFX_RED_ZONE_BYTES ((size_t)0)
-#endif
-
 struct rfx_plan {
     struct rfx_memory *mem;
     const struct rfx_graph *graph; /* borrowed */

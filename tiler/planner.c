@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tiler/modes/modes.h"
+#include "tiler/modes/mode.h"
 #include "tiler/planner_search.h"
 
 #define MIB ((size_t)1 << 20)
