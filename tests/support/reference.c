@@ -78,6 +78,8 @@ double rfx_ref_act(const struct rfx_graph *graph, const struct rfx_act *act, dou
             return 1 / x;
         case RFX_ACT_POW:
             return pow(x, a);
+        case RFX_ACT_SIGN:
+            return x != x ? x : (double)(x > 0) - (double)(x < 0);
         case RFX_ACT_COUNT:
             break;
     }

@@ -33,6 +33,10 @@ static double elu(double x) {
     return x < 0.0 ? expm1(x) : x;
 }
 
+static double sign(double x) {
+    return (double)(x > 0.0) - (double)(x < 0.0);
+}
+
 struct function {
     enum rfx_act_kind kind;
     double (*exact)(double);
@@ -47,7 +51,8 @@ static const struct function functions[] = {
     {RFX_ACT_ELU, elu, -20.0f, 3.0f, 4.0},    {RFX_ACT_SOFTPLUS, softplus, -30.0f, 30.0f, 4.0},
     {RFX_ACT_ERF, erf, -6.0f, 6.0f, 4.0},     {RFX_ACT_SQRT, sqrt, 0.0f, 1e6f, 0.5},
     {RFX_ACT_TANH, tanh, -0.01f, 0.01f, 2.0}, {RFX_ACT_ERF, erf, -1e-3f, 1e-3f, 2.0},
-    {RFX_ACT_EXP, exp, -1e-3f, 1e-3f, 1.5},   {RFX_ACT_ELU, elu, -1e-3f, 0.0f, 2.0},
+    {RFX_ACT_SIGN, sign, -2.0f, 2.0f, 0.0},   {RFX_ACT_EXP, exp, -1e-3f, 1e-3f, 1.5},
+    {RFX_ACT_ELU, elu, -1e-3f, 0.0f, 2.0},
 };
 
 /* Error in units of the last place of the exact value. */
@@ -91,7 +96,8 @@ static void test_special_values(void **state) {
         {RFX_ACT_TANH, -1.0f, 1.0f},        {RFX_ACT_ERF, -1.0f, 1.0f},
         {RFX_ACT_RELU, 0.0f, INFINITY},     {RFX_ACT_CLIP, -2.0f, 3.0f},
         {RFX_ACT_SOFTPLUS, 0.0f, INFINITY}, {RFX_ACT_HARD_SIGMOID, 0.0f, 1.0f},
-        {RFX_ACT_LOG, NAN, INFINITY},       {RFX_ACT_ELU, 2.0f, INFINITY},
+        {RFX_ACT_SIGN, -1.0f, 1.0f},        {RFX_ACT_LOG, NAN, INFINITY},
+        {RFX_ACT_ELU, 2.0f, INFINITY},
     };
     FOR_EACH_VARIANT(k) {
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
