@@ -49,7 +49,9 @@ enum rfx_act_traits { /* bits */
     /* x ^ alpha */                                                                            \
     X(RFX_ACT_POW, "Pow", RFX_ACT_HAS_ALPHA | RFX_ACT_HAS_OWN_FORM, 0.0f, 0.0f)                \
     /* -1, 0 or 1; NaN of NaN */                                                               \
-    X(RFX_ACT_SIGN, "Sign", 0, 0.0f, 0.0f)
+    X(RFX_ACT_SIGN, "Sign", 0, 0.0f, 0.0f)                                                     \
+    /* to the nearest integer, halves to the even one */                                       \
+    X(RFX_ACT_ROUND, "Round", 0, 0.0f, 0.0f)
 
 enum rfx_act_kind {
 #define RFX_ACT_ENUMERATOR(kind, onnx, traits, alpha, beta) kind,

@@ -71,7 +71,7 @@ static const struct rfx_onnx_op op_rows[] = {
     REDUCE("ReduceSum"),
     {"Reshape", rfx_onnx_reshape_op, rfx_onnx_reshape_op},
     {"Resize", rfx_onnx_resize, NULL},
-    {"Round", NULL, rfx_onnx_fold_unary},
+    ACT_FOLD("Round"),
     {"Shape", rfx_onnx_fold_shape, rfx_onnx_fold_shape},
     {"Size", rfx_onnx_fold_shape, rfx_onnx_fold_shape},
     {"Slice", rfx_onnx_slice, rfx_onnx_fold_slice},
