@@ -63,6 +63,11 @@ double rfx_ref_act(const struct rfx_graph *graph, const struct rfx_act *act, dou
             return 1 / x;
         case RFX_ACT_POW:
             return pow(x, a);
+        case RFX_ACT_SIGN:
+            return x != x ? x : (double)(x > 0) - (double)(x < 0);
+        case RFX_ACT_ROUND: /* the nearer neighbour; of two, the even one */
+            if (x - floor(x) == 0.5) return 2 * floor((floor(x) + 1) / 2);
+            return floor(x + 0.5);
         case RFX_ACT_COUNT:
             break;
     }
