@@ -71,7 +71,7 @@ struct rfx_view {
     enum rfx_elem elem; /* "floats" above are elements of this type; data points to the first */
 };
 
-/* Bytes from the first element of a row of the view to the last of the same row. */
+/* Bytes of one row of the view. */
 static inline size_t rfx_view_row_bytes(const struct rfx_view *v) {
     return (size_t)(rfx_rect_cols(v->rect) * v->c) * rfx_elem_bytes(v->elem);
 }
