@@ -128,13 +128,17 @@ static size_t conv_packed_bytes(const struct rfx_graph *graph, const struct rfx_
 #define PACK_ELEMS (RFX_PACKING_CHUNK_ELEMS / 2) /* of temporary; the scales lie behind */
 
 /* Filters o0 .. o0 + n of one group: source [o][i][tap] -> dst [tap][i][o], m filters wide. */
-static void pack_filters(struct rfx_packing_reader *reader, int64_t o0, int64_t n, int64_t icg,
-                         int64_t taps, const float *scale, float *temp, float *dst, int64_t m) {
+static enum rfx_status pack_filters(struct rfx_packing_reader *reader, int64_t o0, int64_t n,
+                                    int64_t icg, int64_t taps, const float *scale, float *temp,
+                                    float *dst, int64_t m) {
     int64_t len = icg * taps, piece = PACK_ELEMS / PACK_FILTERS;
     for (int64_t e0 = 0; e0 < len; e0 += piece) {
         int64_t count = rfx_min_i64(piece, len - e0);
-        for (int64_t j = 0; j < n; j++)
-            rfx_packing_read(reader, (o0 + j) * len + e0, count, temp + j * piece);
+        for (int64_t j = 0; j < n; j++) {
+            enum rfx_status status =
+                rfx_packing_read(reader, (o0 + j) * len + e0, count, temp + j * piece);
+            if (status != RFX_OK) return status;
+        }
         for (int64_t e = 0; e < count; e++) {
             int64_t i = (e0 + e) / taps, tap = (e0 + e) % taps;
             float *to = dst + (tap * icg + i) * m;
@@ -142,28 +146,30 @@ static void pack_filters(struct rfx_packing_reader *reader, int64_t o0, int64_t 
                 to[j] = scale == NULL ? temp[j * piece + e] : temp[j * piece + e] * scale[o0 + j];
         }
     }
+    return RFX_OK;
 }
 
 /* Depthwise filters [c][tap] are one "group" of c filters with one input channel here. */
 static enum rfx_status conv_pack(const struct rfx_graph *graph, const struct rfx_node *node,
                                  void *packed, void *temp, struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    float *weights = rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed);
-    float *own;
+    float *weights, *own;
     const float *scale;
-    enum rfx_status status = rfx_packing_scale(graph, a->scale, a->oc, temp, &own, &scale, err);
+    enum rfx_status status =
+        rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed, &weights, err);
+    if (status == RFX_OK)
+        status = rfx_packing_scale(graph, a->scale, a->oc, temp, &own, &scale, err);
     if (status != RFX_OK) return status;
     bool depthwise = rfx_conv_way(a) == RFX_CONV_DEPTHWISE;
     int64_t groups = depthwise ? 1 : a->groups, m = a->oc / groups;
     int64_t icg = a->ic / a->groups, taps = a->kh * a->kw;
-    struct rfx_packing_reader reader = {.weight = &graph->weights[a->weight]};
+    struct rfx_packing_reader reader = {.weight = &graph->weights[a->weight], .err = err};
     for (int64_t g = 0; g < groups; g++)
-        for (int64_t o = 0; o < m; o += PACK_FILTERS)
-            pack_filters(&reader, g * m + o, rfx_min_i64(PACK_FILTERS, m - o), icg, taps, scale,
-                         temp, weights + g * m * icg * taps + o, m);
-    rfx_weight_drop_pages(reader.weight);
+        for (int64_t o = 0; status == RFX_OK && o < m; o += PACK_FILTERS)
+            status = pack_filters(&reader, g * m + o, rfx_min_i64(PACK_FILTERS, m - o), icg, taps,
+                                  scale, temp, weights + g * m * icg * taps + o, m);
     rfx_memory_release(graph->mem, own);
-    return RFX_OK;
+    return status;
 }
 
 static size_t conv_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,

@@ -18,7 +18,8 @@ RFX_NODISCARD enum rfx_status rfx_model_load(struct rfx_memory *mem, const char 
                                              const struct rfx_load_options *options,
                                              struct rfx_graph **out, struct rfx_error *err);
 
-/* Reads an ONNX file: maps it, folds shape arithmetic for this size, leaves weights in the file. */
+/* Reads an ONNX file: folds shape arithmetic for this size, leaves weights in the file, which stays
+ * open until the graph is freed. */
 RFX_NODISCARD enum rfx_status rfx_onnx_load(struct rfx_memory *mem, const char *path,
                                             const struct rfx_load_options *options,
                                             struct rfx_graph **out, struct rfx_error *err);

@@ -1,4 +1,4 @@
-/* rfx_onnx_load: maps the file, reads its structure, and converts node after node for one size.
+/* rfx_onnx_load: opens the file, reads its structure, and converts node after node for one size.
  *
  * Shapes that the file states for inner tensors are ignored; they follow from the image's size.
  * Nodes must be sorted topologically, as the format demands, so one pass suffices. */
@@ -189,16 +189,14 @@ enum rfx_status rfx_onnx_load(struct rfx_memory *mem, const char *path,
     struct rfx_onnx_import ctx = {.mem = mem, .err = err};
     enum rfx_status status = rfx_onnx_files_open(mem, path, &files, err);
     if (status != RFX_OK) return status;
-    struct rfx_onnx_span file = rfx_onnx_files_model(files);
-    status = rfx_onnx_model_read(mem, file.data, file.size, &model, err);
+    struct rfx_onnx_bytes file = rfx_onnx_files_model(files);
+    status = rfx_onnx_model_read(mem, file.file, file.size, &model, err);
     if (status != RFX_OK) goto done;
     status = rfx_graph_create(mem, path, &ctx.graph, err);
     if (status != RFX_OK) goto done;
-    ctx.graph->mapping = files;
-    ctx.graph->mapping_free = rfx_onnx_files_free;
-    ctx.graph->mapping_drop = rfx_onnx_files_drop_pages;
+    ctx.graph->files = files;
+    ctx.graph->files_free = rfx_onnx_files_free;
     status = convert_model(&ctx, &model, files, options != NULL ? options : &defaults);
-    rfx_onnx_files_drop_pages(files);
     files = NULL;
     if (status == RFX_OK)
         *out = ctx.graph;

@@ -1,5 +1,6 @@
 /* Ops on feature maps, see reference.h. */
 #include "tests/support/reference.h"
+#include "tests/support/test_util.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@ static bool inside(const struct rfx_tensor *t, int64_t y, int64_t x) {
 double rfx_ref_weight(const struct rfx_graph *graph, int index, int64_t i, double missing) {
     if (index < 0) return missing;
     float value;
-    rfx_weight_read(&graph->weights[index], graph->weights[index].elems == 1 ? 0 : i, 1, &value);
+    const struct rfx_weight *weight = &graph->weights[index];
+    test_read_weight(weight, weight->elems == 1 ? 0 : i, 1, &value);
     return value;
 }
 
@@ -427,7 +429,7 @@ static bool of_size(const struct call *k, int64_t c, int64_t h, int64_t w,
 }
 
 static bool ref_constant(const struct call *k) {
-    rfx_weight_read(&k->g->weights[k->node->attr.constant.weight], 0, k->ot->elems, k->out);
+    test_read_weight(&k->g->weights[k->node->attr.constant.weight], 0, k->ot->elems, k->out);
     return true;
 }
 

@@ -15,6 +15,7 @@
 
 #include "rfexec/model.h"
 #include "tests/support/onnx_maker.h"
+#include "tests/support/test_util.h"
 
 #define FOLDER "test_onnx_file_folder"
 #define MODEL_PATH FOLDER "/model.onnx"
@@ -68,8 +69,8 @@ static void expect(float first) {
     if (load(mem, &graph, &err) != RFX_OK) fail_msg("%s", err.text);
     const struct rfx_node *conv = &graph->nodes[graph->outputs[0].node];
     const struct rfx_weight *weight = &graph->weights[conv->attr.conv.weight];
-    assert_int_equal(weight->source, RFX_WEIGHT_MAPPED);
-    rfx_weight_read(weight, 0, 4, got);
+    assert_int_equal(weight->source, RFX_WEIGHT_FILE);
+    test_read_weight(weight, 0, 4, got);
     for (int i = 0; i < 4; i++) assert_true(got[i] == first + (float)i);
     rfx_graph_free(graph);
     assert_int_equal(rfx_memory_current_bytes(mem), 0);
