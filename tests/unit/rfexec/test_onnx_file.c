@@ -139,7 +139,7 @@ static void ranges_outside_of_the_file(void **state) {
     expect_refusal(RFX_STATUS_MALFORMED, "is not a number");
 }
 
-static void files_that_cannot_be_mapped(void **state) {
+static void files_that_cannot_be_read(void **state) {
     (void)state;
     describe("missing.data", NULL, NULL);
     expect_refusal(RFX_STATUS_IO, "cannot open");
@@ -186,7 +186,7 @@ int main(void) {
         cmocka_unit_test(good_forms),
         cmocka_unit_test(places_outside_of_the_folder),
         cmocka_unit_test(ranges_outside_of_the_file),
-        cmocka_unit_test(files_that_cannot_be_mapped),
+        cmocka_unit_test(files_that_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }
