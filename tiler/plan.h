@@ -150,6 +150,10 @@ void rfx_plan_free(struct rfx_plan *plan);
 /* Reserve for a process with this many threads (docs/memory.md says how it was measured). */
 size_t rfx_plan_reserve_bytes(int threads);
 
+/* The reserve of a plan whose other parts but the arena take `others`: as above, and more where the
+ * graph takes more than ordinary graphs do, or loading the model took more than the run will. */
+size_t rfx_plan_process_bytes(const struct rfx_graph *graph, int threads, size_t others);
+
 /* Where the bytes of a node are while the given stage runs. */
 const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage, int node);
 

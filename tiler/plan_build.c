@@ -170,8 +170,9 @@ static size_t source_bytes(const struct rfx_plan_context *context,
 
 size_t rfx_plan_fixed_bytes(const struct rfx_plan_context *context,
                             const struct rfx_plan_candidate *candidate) {
-    return weights_bytes(context, candidate) + scratch_bytes(context, candidate) +
-           source_bytes(context, candidate) + rfx_plan_reserve_bytes(context->request->threads);
+    size_t others = weights_bytes(context, candidate) + scratch_bytes(context, candidate) +
+                    source_bytes(context, candidate);
+    return others + rfx_plan_process_bytes(context->graph, context->request->threads, others);
 }
 
 void rfx_plan_free(struct rfx_plan *plan) {
@@ -334,7 +335,8 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
     plan->bytes.weights = weights_bytes(context, candidate);
     plan->bytes.scratch = scratch_bytes(context, candidate);
     plan->bytes.source = source_bytes(context, candidate);
-    plan->bytes.reserve = rfx_plan_reserve_bytes(plan->threads);
+    size_t others = plan->bytes.weights + plan->bytes.scratch + plan->bytes.source;
+    plan->bytes.reserve = rfx_plan_process_bytes(context->graph, plan->threads, others);
     plan->peak_bytes = plan->bytes.arena + rfx_plan_fixed_bytes(context, candidate);
     plan->macs = rfx_plan_count_macs(context, candidate);
     plan->macs_untiled = context->macs_untiled;
