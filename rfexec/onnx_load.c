@@ -189,7 +189,8 @@ static enum rfx_status load(struct rfx_memory *mem, const char *path,
     enum rfx_status status = rfx_onnx_files_open(mem, path, &files, err);
     if (status != RFX_OK) return status;
     struct rfx_onnx_bytes file = rfx_onnx_files_model(files);
-    status = rfx_onnx_model_read(mem, file.file, file.size, &model, err);
+    /* What is kept by name may be what no output needs. */
+    status = rfx_onnx_model_read(mem, file.file, file.size, options->n_keep > 0, &model, err);
     if (status != RFX_OK) goto done;
     status = rfx_graph_create(mem, path, &ctx.graph, err);
     if (status != RFX_OK) goto done;

@@ -105,11 +105,12 @@ struct rfx_onnx_model {
 };
 
 /* Reads the structure of the model in the first `size` bytes of the file, which must stay open
- * while tensors are read. The file passes through a window of 16 KiB. MALFORMED: not a model, cut
- * off, or wrong sizes; UNSUPPORTED: sparse or quantised initialisers, rank above 8; IO. */
+ * while tensors are read. The file passes through a window of 16 KiB. Nodes and initialisers that
+ * no output needs are left out unless keep_all. MALFORMED: not a model, cut off, or wrong sizes;
+ * UNSUPPORTED: sparse or quantised initialisers, rank above 8; IO. */
 RFX_NODISCARD enum rfx_status rfx_onnx_model_read(struct rfx_memory *mem,
                                                   const struct rfx_weight_file *file, size_t size,
-                                                  struct rfx_onnx_model *out,
+                                                  bool keep_all, struct rfx_onnx_model *out,
                                                   struct rfx_error *err);
 
 /* Drops the arena; a zeroed model is fine. */

@@ -3,7 +3,8 @@
  * Every string, sub-message and packed array is taken as a span of the file; sub-messages are
  * decoded from their span afterwards, so the depth of decoding is that of this file's functions
  * (model, graph, node, attribute, tensor), never that of the input. The file is read through one
- * window; what is only noted is skipped without reading it. */
+ * window; what is only noted is skipped without reading it. Of nodes and initialisers that no
+ * output needs nothing is held but their spans, and these only until all outputs are known. */
 #include <pb_decode.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ struct reader {
     struct rfx_arena *arena;
     const struct rfx_weight_file *file;
     size_t size; /* of the file */
+    bool keep_all;
     struct rfx_error *err;
     bool out_of_memory;
     enum rfx_status io; /* of the last read of the file */
@@ -79,6 +81,12 @@ static bool reserve(struct reader *r, void *items, size_t count, size_t *capacit
     return true;
 }
 
+/* Where a window begins that serves who reads backwards: most of it lies before `at`. */
+static uint64_t before_window(uint64_t at) {
+    uint64_t most = WINDOW_BYTES / 4 * 3;
+    return at > most ? at - most : 0;
+}
+
 /* Copies bytes of the file, by way of the window when they are few. */
 static bool read_file(struct reader *r, uint64_t at, void *out, size_t bytes) {
     uint8_t *to = out;
@@ -96,9 +104,12 @@ static bool read_file(struct reader *r, uint64_t at, void *out, size_t bytes) {
         size_t left = r->size - (size_t)at, n = !few                  ? bytes
                                                 : left < WINDOW_BYTES ? left
                                                                       : WINDOW_BYTES;
-        r->io = rfx_weight_file_read(r->file, at, few ? r->window : to, n, r->err);
+        uint64_t from = few && at < r->window_at ? before_window(at) : at;
+        n += (size_t)(at - from);
+        if (few && n > WINDOW_BYTES) n = WINDOW_BYTES;
+        r->io = rfx_weight_file_read(r->file, from, few ? r->window : to, n, r->err);
         if (few) {
-            r->window_at = at;
+            r->window_at = from;
             r->window_bytes = r->io == RFX_OK ? n : 0;
         }
         if (r->io != RFX_OK) return false;
@@ -135,6 +146,15 @@ static bool take_span(pb_istream_t *stream, const pb_field_t *field, void **arg)
     if (!reserve(list->r, &list->items, list->count, &list->capacity, 1, sizeof *list->items))
         return false;
     list->items[list->count++] = skip_rest(stream);
+    return true;
+}
+
+/* Passes by what may be long without reading it. */
+static bool skip_span(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    (void)field;
+    (void)arg;
+    if (!is_in_file(stream)) return pb_read(stream, NULL, stream->bytes_left);
+    (void)skip_rest(stream);
     return true;
 }
 
@@ -511,6 +531,138 @@ static enum rfx_status read_values(struct reader *r, const struct span_list *spa
     return status;
 }
 
+/* Names that something needs, as hashes: two names that share one would keep what need not be kept,
+ * no more. Open addressing; 0 is an empty row. */
+struct needed {
+    struct reader *r;
+    uint64_t *rows;
+    size_t count, capacity;
+};
+
+static bool is_needed(const struct needed *needed, uint64_t hash) {
+    size_t mask = needed->capacity - 1;
+    for (size_t i = (size_t)hash & mask; needed->rows[i] != 0; i = (i + 1) & mask)
+        if (needed->rows[i] == hash) return true;
+    return false;
+}
+
+static void put_row(uint64_t *rows, size_t mask, uint64_t hash) {
+    size_t i = (size_t)hash & mask;
+    while (rows[i] != 0) i = (i + 1) & mask;
+    rows[i] = hash;
+}
+
+static bool need(struct needed *needed, uint64_t hash) {
+    if ((needed->count + 1) * 2 > needed->capacity) {
+        size_t next = needed->capacity == 0 ? 1024 : needed->capacity * 2;
+        uint64_t *rows = rfx_arena_alloc(needed->r->arena, next, sizeof *rows);
+        if (rows == NULL) return false;
+        for (size_t i = 0; i < needed->capacity; i++)
+            if (needed->rows[i] != 0) put_row(rows, next - 1, needed->rows[i]);
+        needed->rows = rows;
+        needed->capacity = next;
+    }
+    if (is_needed(needed, hash)) return true;
+    put_row(needed->rows, needed->capacity - 1, hash);
+    needed->count++;
+    return true;
+}
+
+/* Appends the hash (FNV-1a, never 0) of a name to an int_list. */
+static bool take_hash(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    (void)field;
+    struct int_list *list = *arg;
+    uint64_t hash = 0xcbf29ce484222325u;
+    while (stream->bytes_left > 0) {
+        uint8_t piece[64];
+        size_t n = stream->bytes_left < sizeof piece ? stream->bytes_left : sizeof piece;
+        if (!pb_read(stream, piece, n)) return false;
+        for (size_t i = 0; i < n; i++) hash = (hash ^ piece[i]) * 0x100000001b3u;
+    }
+    if (!reserve(list->r, &list->items, list->count, &list->capacity, 1, sizeof *list->items))
+        return false;
+    list->items[list->count++] = (int64_t)(hash | 1);
+    return true;
+}
+
+/* Needs the names of inputs and outputs: the latter are what is asked for, and of the former those
+ * that are no initialisers are images. */
+static enum rfx_status need_values(struct reader *r, const struct span_list *values,
+                                   struct needed *needed) {
+    struct int_list names = {.r = r};
+    for (size_t i = 0; i < values->count; i++) {
+        onnx_ValueInfoProto m = onnx_ValueInfoProto_init_zero;
+        bind(&m.name, take_hash, &names);
+        names.count = 0;
+        enum rfx_status status =
+            decode(r, values->items[i], onnx_ValueInfoProto_fields, &m, "value");
+        if (status != RFX_OK) return status;
+        if (names.count != 0 && !need(needed, (uint64_t)names.items[names.count - 1]))
+            return out_of_memory(r);
+    }
+    return RFX_OK;
+}
+
+/* Keeps the nodes that something needs, from the last one to the first: users come after makers. */
+static enum rfx_status drop_nodes(struct reader *r, struct span_list *nodes,
+                                  struct needed *needed) {
+    struct int_list in = {.r = r}, out = {.r = r};
+    size_t kept = nodes->count;
+    for (size_t i = nodes->count; i-- > 0;) {
+        onnx_NodeProto m = onnx_NodeProto_init_zero;
+        bind(&m.input, take_hash, &in);
+        bind(&m.output, take_hash, &out);
+        bind(&m.attribute, skip_span, NULL);
+        in.count = out.count = 0;
+        enum rfx_status status = decode(r, nodes->items[i], onnx_NodeProto_fields, &m, "node");
+        if (status != RFX_OK) return status;
+        bool live = false;
+        for (size_t k = 0; k < out.count; k++)
+            live = live || is_needed(needed, (uint64_t)out.items[k]);
+        if (!live) continue;
+        nodes->items[--kept] = nodes->items[i];
+        for (size_t k = 0; k < in.count; k++)
+            if (!need(needed, (uint64_t)in.items[k])) return out_of_memory(r);
+    }
+    nodes->items += kept;
+    nodes->count -= kept;
+    return RFX_OK;
+}
+
+static enum rfx_status drop_tensors(struct reader *r, struct span_list *tensors,
+                                    const struct needed *needed) {
+    struct int_list name = {.r = r};
+    size_t kept = 0;
+    for (size_t i = 0; i < tensors->count; i++) {
+        onnx_TensorProto m = onnx_TensorProto_init_zero;
+        bind(&m.name, take_hash, &name);
+        pb_callback_t *const bulky[] = {&m.raw_data,   &m.float_data, &m.double_data,
+                                        &m.int32_data, &m.int64_data, &m.uint64_data,
+                                        &m.string_data};
+        for (size_t k = 0; k < sizeof bulky / sizeof bulky[0]; k++) bind(bulky[k], skip_span, NULL);
+        name.count = 0;
+        enum rfx_status status =
+            decode(r, tensors->items[i], onnx_TensorProto_fields, &m, "tensor");
+        if (status != RFX_OK) return status;
+        if (name.count != 0 && is_needed(needed, (uint64_t)name.items[name.count - 1]))
+            tensors->items[kept++] = tensors->items[i];
+    }
+    tensors->count = kept;
+    return RFX_OK;
+}
+
+/* Forgets nodes and initialisers that no output needs, before anything of them is held. */
+static enum rfx_status drop_unneeded(struct reader *r, struct span_list *nodes,
+                                     struct span_list *tensors, const struct span_list *in,
+                                     const struct span_list *out) {
+    struct needed needed = {.r = r};
+    if (!need(&needed, 1)) return out_of_memory(r); /* makes the table */
+    enum rfx_status status = need_values(r, out, &needed);
+    if (status == RFX_OK) status = need_values(r, in, &needed);
+    if (status == RFX_OK) status = drop_nodes(r, nodes, &needed);
+    return status == RFX_OK ? drop_tensors(r, tensors, &needed) : status;
+}
+
 static enum rfx_status read_graph(struct reader *r, struct span span,
                                   struct rfx_onnx_model *model) {
     struct span_list name = {.r = r}, nodes = {.r = r}, tensors = {.r = r}, in = {.r = r},
@@ -528,6 +680,8 @@ static enum rfx_status read_graph(struct reader *r, struct span span,
     if (sparse.count != 0)
         return rfx_fail(r->err, RFX_STATUS_UNSUPPORTED,
                         "onnx: %zu sparse initialisers, which are not supported", sparse.count);
+    if (!r->keep_all) status = drop_unneeded(r, &nodes, &tensors, &in, &out);
+    if (status != RFX_OK) return status;
     model->n_nodes = nodes.count;
     model->n_tensors = tensors.count;
     model->nodes = rfx_arena_alloc(r->arena, nodes.count + 1, sizeof *model->nodes);
@@ -559,10 +713,11 @@ static enum rfx_status read_opsets(struct reader *r, const struct span_list *spa
 }
 
 enum rfx_status rfx_onnx_model_read(struct rfx_memory *mem, const struct rfx_weight_file *file,
-                                    size_t size, struct rfx_onnx_model *out,
+                                    size_t size, bool keep_all, struct rfx_onnx_model *out,
                                     struct rfx_error *err) {
     struct rfx_onnx_model model = {.arena = rfx_arena_create(mem)};
-    struct reader reader = {.arena = model.arena, .file = file, .size = size, .err = err};
+    struct reader reader = {
+        .arena = model.arena, .file = file, .size = size, .keep_all = keep_all, .err = err};
     struct reader *r = &reader;
     if (model.arena == NULL) return out_of_memory(r);
     struct span_list graph = {.r = r}, opsets = {.r = r};
