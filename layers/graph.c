@@ -62,7 +62,7 @@ void rfx_graph_free(struct rfx_graph *graph) {
     rfx_memory_release(mem, graph->outputs);
     rfx_memory_release(mem, graph->n_consumers);
     release_owned(mem, graph->name);
-    if (graph->mapping_free != NULL) graph->mapping_free(graph->mapping);
+    if (graph->files_free != NULL) graph->files_free(graph->files);
     rfx_memory_release(mem, graph);
 }
 

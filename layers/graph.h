@@ -224,18 +224,22 @@ struct rfx_graph {
     struct rfx_output *outputs;
     int *n_consumers; /* per node, set by rfx_graph_finish; outputs count as consumers */
     const char *name; /* of the model, for messages */
-    void *mapping;    /* kept alive for MAPPED weights; released by mapping_free */
-    void (*mapping_free)(void *mapping);
-    void (*mapping_drop)(const void *mapping); /* lets its pages leave the resident set, or NULL */
+    void *files;      /* kept open for FILE weights; closed by files_free */
+    void (*files_free)(void *files);
+    size_t load_bytes; /* of a model file: the most that loading has taken from the system */
+    size_t held_bytes; /* of a model file: what the graph takes, its owned weights included */
     int node_capacity, weight_capacity, output_capacity;
     uint64_t param_count; /* as the model states it: set by rfx_graph_finish before it fuses */
 };
+
+/* Code, libraries and stacks of a process that loads a model; 6.1 MiB were measured. */
+#define RFX_LOAD_PROCESS_BYTES ((size_t)13 << 19)
 
 /* An empty graph; `mem` must outlive it. Freed with rfx_graph_free. */
 RFX_NODISCARD enum rfx_status rfx_graph_create(struct rfx_memory *mem, const char *name,
                                                struct rfx_graph **out, struct rfx_error *err);
 
-/* Frees graph, owned weights and mapping; NULL is fine. */
+/* Frees graph and owned weights, closes its files; NULL is fine. */
 void rfx_graph_free(struct rfx_graph *graph);
 
 /* Appends a copy of `node` (names, `in`, tables included) after checking it and inferring its

@@ -73,13 +73,14 @@ size_t rfx_act_packed_bytes(const struct rfx_act *act, int64_t c) {
     return act->kind == RFX_ACT_PRELU ? rfx_floats_bytes(c) : 0;
 }
 
-void rfx_act_pack(const struct rfx_graph *graph, const struct rfx_act *act, int64_t c,
-                  float *packed) {
-    if (act->kind != RFX_ACT_PRELU) return;
+enum rfx_status rfx_act_pack(const struct rfx_graph *graph, const struct rfx_act *act, int64_t c,
+                             float *packed, struct rfx_error *err) {
+    if (act->kind != RFX_ACT_PRELU) return RFX_OK;
     const struct rfx_weight *slope = &graph->weights[act->slope];
     int64_t n = slope->elems == c ? c : 1;
-    rfx_weight_read(slope, 0, n, packed);
-    for (int64_t i = n; i < c; i++) packed[i] = packed[0];
+    enum rfx_status status = rfx_weight_read(slope, 0, n, packed, err);
+    for (int64_t i = n; status == RFX_OK && i < c; i++) packed[i] = packed[0];
+    return status;
 }
 
 void rfx_act_apply(const struct rfx_act *act, const float *slope, const float *x, float *y,

@@ -47,11 +47,8 @@ static size_t packed_bytes(const struct rfx_graph *graph, const struct rfx_node 
 static enum rfx_status pack_plain(const struct rfx_graph *graph, const struct rfx_node *node,
                                   void *packed, void *temp, struct rfx_error *err) {
     (void)temp;
-    (void)err;
     const struct rfx_weight *weight = &graph->weights[node->attr.constant.weight];
-    rfx_weight_read(weight, 0, node->out.elems, packed);
-    rfx_weight_drop_pages(weight);
-    return RFX_OK;
+    return rfx_weight_read(weight, 0, node->out.elems, packed, err);
 }
 
 static enum rfx_status pack_map(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -64,11 +61,11 @@ static enum rfx_status pack_map(const struct rfx_graph *graph, const struct rfx_
     for (int64_t ch = 0; ch < c; ch++) {
         for (int64_t first = 0; first < area; first += CHUNK_ELEMS) {
             int64_t count = rfx_min_i64(CHUNK_ELEMS, area - first);
-            rfx_weight_read(weight, ch * area + first, count, part);
+            enum rfx_status status = rfx_weight_read(weight, ch * area + first, count, part, err);
+            if (status != RFX_OK) return status;
             for (int64_t i = 0; i < count; i++) out[(first + i) * c + ch] = part[i];
         }
     }
-    rfx_weight_drop_pages(weight);
     return RFX_OK;
 }
 

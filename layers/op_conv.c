@@ -103,9 +103,11 @@ static enum rfx_status conv_pack(const struct rfx_graph *graph, const struct rfx
                                  void *packed, void *temp, struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
     struct rfx_conv_pack_job job = {.graph = graph, .node = node, .temp = temp};
-    job.weights = rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed);
     float *own;
-    enum rfx_status status = rfx_packing_scale(graph, a->scale, a->oc, temp, &own, &job.scale, err);
+    enum rfx_status status =
+        rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed, &job.weights, err);
+    if (status == RFX_OK)
+        status = rfx_packing_scale(graph, a->scale, a->oc, temp, &own, &job.scale, err);
     if (status != RFX_OK) return status;
     status = rfx_conv_backend_of(graph, node)->pack(&job, err);
     rfx_memory_release(graph->mem, own);

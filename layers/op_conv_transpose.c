@@ -84,17 +84,20 @@ static size_t transpose_packed_bytes(const struct rfx_graph *graph, const struct
 static enum rfx_status transpose_pack(const struct rfx_graph *graph, const struct rfx_node *node,
                                       void *packed, void *temp, struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    float *weights = rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed);
     float *part = temp;
-    float *own;
+    float *weights, *own;
     const float *scale;
-    enum rfx_status status = rfx_packing_scale(graph, a->scale, a->oc, part, &own, &scale, err);
+    enum rfx_status status =
+        rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed, &weights, err);
+    if (status == RFX_OK)
+        status = rfx_packing_scale(graph, a->scale, a->oc, part, &own, &scale, err);
     if (status != RFX_OK) return status;
     int64_t ocg = a->oc / a->groups, icg = a->ic / a->groups, taps = a->kh * a->kw;
-    struct rfx_packing_reader reader = {.weight = &graph->weights[a->weight]};
+    struct rfx_packing_reader reader = {.weight = &graph->weights[a->weight], .err = err};
     for (int64_t e0 = 0; e0 < a->ic * ocg * taps; e0 += PACK_ELEMS) {
         int64_t count = rfx_min_i64(PACK_ELEMS, a->ic * ocg * taps - e0);
-        rfx_packing_read(&reader, e0, count, part);
+        status = rfx_packing_read(&reader, e0, count, part);
+        if (status != RFX_OK) break;
         for (int64_t e = 0; e < count; e++) { /* source [ic][ocg][tap] */
             int64_t tap = (e0 + e) % taps, o = (e0 + e) / taps % ocg, i = (e0 + e) / taps / ocg;
             int64_t g = i / icg;
@@ -102,9 +105,8 @@ static enum rfx_status transpose_pack(const struct rfx_graph *graph, const struc
                 scale == NULL ? part[e] : part[e] * scale[g * ocg + o];
         }
     }
-    rfx_weight_drop_pages(reader.weight);
     rfx_memory_release(graph->mem, own);
-    return RFX_OK;
+    return status;
 }
 
 /* Adds tap (ky, kx) from input row iy to the pixels [x0, x1) of output row y that it reaches. */

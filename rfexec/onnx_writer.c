@@ -237,7 +237,7 @@ static bool encode_node(pb_ostream_t *s, const struct part *part) {
 }
 
 /* The constant's values, little endian, in pieces. */
-static bool put_values(pb_ostream_t *s, const struct rfx_graph *graph,
+static bool put_values(pb_ostream_t *s, struct rfx_onnx_writer *w,
                        const struct rfx_onnx_constant *c) {
     enum { PIECE = 4096 };
     size_t bytes =
@@ -249,11 +249,11 @@ static bool put_values(pb_ostream_t *s, const struct rfx_graph *graph,
     for (int64_t first = 0; first < c->elems; first += PIECE) {
         int64_t n = c->elems - first < PIECE ? c->elems - first : PIECE;
         if (c->kind == RFX_ONNX_WEIGHT)
-            rfx_weight_read(&graph->weights[c->weight], first, n, values);
+            w->status = rfx_weight_read(&w->graph->weights[c->weight], first, n, values, w->err);
+        if (w->status != RFX_OK) return false;
         for (int64_t i = 0; c->kind == RFX_ONNX_FILL && i < n; i++) values[i] = c->fill;
         if (!pb_write(s, (const pb_byte_t *)values, (size_t)n * sizeof *values)) return false;
     }
-    if (c->kind == RFX_ONNX_WEIGHT) rfx_weight_drop_pages(&graph->weights[c->weight]);
     return true;
 }
 
@@ -262,7 +262,7 @@ static bool encode_constant(pb_ostream_t *s, const struct part *part) {
     bool ok = true;
     for (int i = 0; i < c->shape.rank; i++) ok = ok && put_int(s, 1, c->shape.dims[i]);
     ok = ok && put_int(s, 2, c->kind == RFX_ONNX_INT64 ? 7 : 1);
-    return ok && put_text(s, 8, c->name) && put_values(s, part->w->graph, c);
+    return ok && put_text(s, 8, c->name) && put_values(s, part->w, c);
 }
 
 struct dimension {
@@ -340,6 +340,7 @@ static enum rfx_status save_file(struct rfx_onnx_writer *w, const char *temporar
     if (ok && rename(temporary, path) == 0) return RFX_OK;
     int reason = errno;
     (void)remove(temporary);
+    if (w->status != RFX_OK) return w->status; /* a weight could not be read */
     return rfx_fail(w->err, RFX_STATUS_IO, "cannot write '%s': %s", path,
                     reason != 0 ? strerror(reason) : "encoding failed");
 }

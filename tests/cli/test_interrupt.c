@@ -283,6 +283,54 @@ static void a_full_device_is_an_error(void **state) {
     assert_int_equal(unlink(full.path), 0);
 }
 
+/* Seconds of processor time that a child has used; negative when it is gone. */
+static double used_seconds(pid_t child) {
+    char path[64];
+    unsigned long user = 0, system = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)child);
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return -1;
+    int n = fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+                   &system);
+    (void)fclose(file);
+    return n == 2 ? (double)(user + system) / (double)sysconf(_SC_CLK_TCK) : -1;
+}
+
+/* A model that shrinks while its weights are loaded by stage: an error that names the file, and
+ * nothing of the output. */
+static void shrinking_models_are_errors(void **state) {
+    static const char model[] = DIRECTORY "/shrinks.onnx", output[] = DIRECTORY "/never.npy";
+    const struct timespec moment = {0, 2000000};
+    int status = -1;
+    (void)state;
+    (void)remove_others(NULL); /* of the tests before */
+    assert_int_equal(system(RFX_PROGRAM " export resnet18 -o " DIRECTORY "/shrinks.onnx"
+                                        " > /dev/null 2>&1"),
+                     0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (freopen("/dev/null", "wb", stdout) == NULL ||
+            freopen("interrupt_err.txt", "wb", stderr) == NULL)
+            _exit(126);
+        (void)execl(RFX_PROGRAM, "rfexec", "run", model, "synthetic:1200x1200", "--bands", "16",
+                    "--weights-by-stage", "-o", output, (char *)NULL);
+        _exit(127);
+    }
+    while (used_seconds(child) < 0.3 && waitpid(child, &status, WNOHANG) == 0)
+        (void)nanosleep(&moment, NULL);
+    assert_int_equal(truncate(model, 4096), 0); /* the later layers are yet to be loaded */
+    assert_int_equal(waitpid(child, &status, 0), child);
+    size_t bytes;
+    char *text = (char *)read_file("interrupt_err.txt", &bytes);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 5 || strstr(text, "become shorter") == NULL ||
+        strstr(text, model) == NULL)
+        fail_msg("status %#x: %s", (unsigned)status, text);
+    free(text);
+    assert_int_equal(remove_others(model), 0);
+    assert_int_equal(unlink(model), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ways_that_share_a_format_agree),
@@ -290,6 +338,7 @@ int main(void) {
         cmocka_unit_test(each_signal_is_caught),
         cmocka_unit_test(a_full_disk_leaves_the_old_file),
         cmocka_unit_test(a_full_device_is_an_error),
+        cmocka_unit_test(shrinking_models_are_errors),
     };
     return cmocka_run_group_tests(tests, make_references, forget_references);
 }

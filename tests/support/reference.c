@@ -1,6 +1,7 @@
 /* The naive evaluator: its parts common to all ops, and ops on feature maps without a window. See
  * reference.h. */
 #include "tests/support/reference.h"
+#include "tests/support/test_util.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 double rfx_ref_weight(const struct rfx_graph *graph, int index, int64_t i, double missing) {
     if (index < 0) return missing;
     float value;
-    rfx_weight_read(&graph->weights[index], graph->weights[index].elems == 1 ? 0 : i, 1, &value);
+    const struct rfx_weight *weight = &graph->weights[index];
+    test_read_weight(weight, weight->elems == 1 ? 0 : i, 1, &value);
     return value;
 }
 
@@ -298,7 +300,7 @@ static bool of_size(const struct rfx_ref_call *k, int64_t c, int64_t h, int64_t 
 }
 
 static bool ref_constant(const struct rfx_ref_call *k) {
-    rfx_weight_read(&k->g->weights[k->node->attr.constant.weight], 0, k->ot->elems, k->out);
+    test_read_weight(&k->g->weights[k->node->attr.constant.weight], 0, k->ot->elems, k->out);
     return true;
 }
 

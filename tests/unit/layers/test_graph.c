@@ -141,10 +141,10 @@ static void test_weights_are_owned(void **state) {
     w.data = NULL;
     assert_int_equal(rfx_graph_add_weight(graph, &w, &b, NULL), RFX_OK);
     values[1] = 9;
-    rfx_weight_read(&graph->weights[a], 0, 3, out);
+    test_read_weight(&graph->weights[a], 0, 3, out);
     assert_true(out[0] == 1 && out[1] == 2 && out[2] == 3);
     rfx_graph_owned_weight(graph, b)[2] = 4;
-    rfx_weight_read(&graph->weights[b], 1, 2, out);
+    test_read_weight(&graph->weights[b], 1, 2, out);
     assert_true(out[0] == 0 && out[1] == 4);
     rfx_graph_free(graph);
     rfx_memory_free(mem);
@@ -188,17 +188,17 @@ static void test_every_allocation_may_fail(void **state) {
     assert_true(test_fail_each_allocation(build, NULL) > 60);
 }
 
-static void count_call(void *mapping) {
-    ++*(int *)mapping;
+static void count_call(void *files) {
+    ++*(int *)files;
 }
 
-static void test_mapping_is_released_once(void **state) {
+static void test_files_are_closed_once(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = with_input(mem);
     int calls = 0;
-    graph->mapping = &calls;
-    graph->mapping_free = count_call;
+    graph->files = &calls;
+    graph->files_free = count_call;
     rfx_graph_free(graph);
     assert_int_equal(calls, 1);
     rfx_graph_free(NULL);
@@ -211,6 +211,6 @@ int main(void) {
                                        cmocka_unit_test(test_other_elements_are_refused),
                                        cmocka_unit_test(test_weights_are_owned),
                                        cmocka_unit_test(test_every_allocation_may_fail),
-                                       cmocka_unit_test(test_mapping_is_released_once)};
+                                       cmocka_unit_test(test_files_are_closed_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
