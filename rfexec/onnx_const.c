@@ -250,7 +250,7 @@ enum rfx_status rfx_onnx_in_const(struct rfx_onnx_import *ctx, size_t k,
 }
 
 enum rfx_status rfx_onnx_in_number(struct rfx_onnx_import *ctx, size_t k, double *out) {
-    struct rfx_onnx_const *c;
+    struct rfx_onnx_const *c = NULL;
     const double *reals;
     enum rfx_status status = rfx_onnx_in_const(ctx, k, &c);
     if (status == RFX_OK && c->elems != 1)

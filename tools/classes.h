@@ -2,8 +2,9 @@
 #ifndef RFX_TOOLS_CLASSES_H
 #define RFX_TOOLS_CLASSES_H
 
+#include "layers/graph.h"
 #include "options.h"
-#include "rfexec/rfexec.h"
+#include "rfexec/session.h"
 
 struct rfx_cli_class {
     int64_t index;

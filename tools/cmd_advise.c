@@ -5,6 +5,7 @@
 #include "job.h"
 #include "report.h"
 #include "tiler/advise.h"
+#include "tiler/splits.h"
 
 enum { MAX_BUDGETS = 16 }; /* two a doubling: up to some two hundred times the smallest */
 #define MIB ((size_t)1 << 20)

@@ -8,6 +8,8 @@
 #include "job.h"
 #include "layers/op.h"
 #include "report.h"
+#include "rf_analysis/analysis.h"
+#include "tiler/splits.h"
 
 /* What every form prints of a layer. */
 struct layer_row {

@@ -6,6 +6,7 @@
 #include "curves.h"
 #include "fronts.h"
 #include "report.h"
+#include "tiler/splits.h"
 
 /* MACs over untiled MACs, both by the equations (1 for a network without MACs). */
 static double equations_ratio(const struct rfx_curve_figures *figures) {

@@ -2,7 +2,9 @@
 #include <stdio.h>
 
 #include "command.h"
-#include "rfexec/rfexec.h"
+#include "layers/graph.h"
+#include "layers/memory.h"
+#include "rfexec/model.h"
 
 int rfx_cmd_export(const struct rfx_cli_options *options) {
     /* Unfused: batch norm and activations appear as the nodes that other readers expect. */

@@ -9,6 +9,7 @@
 #include "memory_chart.h"
 #include "memory_rows.h"
 #include "report.h"
+#include "rf_analysis/analysis.h"
 #include "tiler/packer.h"
 #include "tiler/placement_objects.h"
 #include "tiler/placement_offsets.h"

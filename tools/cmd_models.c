@@ -3,6 +3,8 @@
 
 #include "command.h"
 #include "report.h"
+#include "rf_analysis/analysis.h"
+#include "rfexec/model.h"
 
 enum { REFERENCE_PX = 224 }; /* ImageNet's usual size, for which MACs are published */
 

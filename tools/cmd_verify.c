@@ -6,10 +6,10 @@
 
 #include "job.h"
 #include "layers/checked.h"
+#include "naive_tiles.h"
 #include "outputs.h"
 #include "progress.h"
 #include "report.h"
-#include "rfexec/naive_tiles.h"
 #include "tiler/modes/modes.h"
 
 

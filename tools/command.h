@@ -8,14 +8,15 @@
 
 #include "layers/status.h"
 #include "options.h"
+#include "rfexec/rfexec.h"
 
 enum rfx_cli_exit {
-    RFX_EXIT_DONE = 0,
+    RFX_EXIT_DONE = RFX_CODE_OK,
     RFX_EXIT_DIFFERENT = 1, /* verify found a difference */
-    RFX_EXIT_USAGE = 2,
-    RFX_EXIT_REFUSED = 3, /* model or input */
-    RFX_EXIT_BUDGET = 4,  /* no plan fits */
-    RFX_EXIT_SYSTEM = 5,  /* I/O, memory, cancelled */
+    RFX_EXIT_USAGE = RFX_CODE_USAGE,
+    RFX_EXIT_REFUSED = RFX_CODE_REFUSED, /* model or input */
+    RFX_EXIT_BUDGET = RFX_CODE_BUDGET,   /* no plan fits */
+    RFX_EXIT_SYSTEM = RFX_CODE_SYSTEM,   /* I/O, memory; cancelled too */
 };
 
 struct rfx_cli_command {

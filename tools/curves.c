@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "job.h"
+#include "tiler/splits.h"
 
 enum { DEFAULT_TILES = 16 }; /* 4 x 4, as in the figures of paper 003; the help says so */
 

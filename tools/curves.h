@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "command.h"
-#include "rfexec/rfexec.h"
+#include "layers/graph.h"
 #include "tiler/curve.h"
 #include "tiler/curve_formulas.h"
 

@@ -5,6 +5,7 @@
 #include "curve_chart.h"
 #include "layers/op.h"
 #include "report.h"
+#include "tiler/splits.h"
 
 enum { N_SERIES = 4, TEXT_CHARS = 160 };
 

@@ -7,7 +7,10 @@
 #define RFX_TOOLS_JOB_H
 
 #include "command.h"
-#include "rfexec/rfexec.h"
+#include "layers/graph.h"
+#include "rfexec/image_source.h"
+#include "rfexec/model.h"
+#include "tiler/plan.h"
 #include "tiler/plan_file.h"
 
 struct rfx_cli_job {

@@ -13,7 +13,7 @@
 #include "command.h"
 #include "layers/near_names.h"
 #include "progress.h"
-#include "rfexec/rfexec.h"
+#include "rfexec/api_support.h"
 
 static const struct rfx_cli_command commands[] = {
     {"analyze",
@@ -151,30 +151,10 @@ void rfx_cli_message(const char *format, ...) {
     va_end(args);
 }
 
-static int exit_code(enum rfx_status status) {
-    switch (status) {
-        case RFX_OK:
-            return RFX_EXIT_DONE;
-        case RFX_STATUS_INVALID_ARGUMENT:
-            return RFX_EXIT_USAGE;
-        case RFX_STATUS_UNSUPPORTED:
-        case RFX_STATUS_MALFORMED:
-            return RFX_EXIT_REFUSED;
-        case RFX_STATUS_BUDGET_IMPOSSIBLE:
-            return RFX_EXIT_BUDGET;
-        case RFX_STATUS_OUT_OF_MEMORY:
-        case RFX_STATUS_IO:
-        case RFX_STATUS_CANCELLED:
-        case RFX_STATUS_INTERNAL:
-        case RFX_STATUS_COUNT:
-            break;
-    }
-    return RFX_EXIT_SYSTEM;
-}
-
 int rfx_cli_fail(enum rfx_status status, const struct rfx_error *err) {
     rfx_cli_message("%s", err->text[0] != '\0' ? err->text : rfx_status_name(status));
-    return exit_code(status);
+    enum rfx_code code = rfx_code_of_status(status);
+    return code == RFX_CODE_CANCELLED ? RFX_EXIT_SYSTEM : (int)code;
 }
 
 static void print_usage(FILE *stream) {
@@ -280,7 +260,7 @@ static int dispatch(int argc, char **argv) {
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return help(argc - 2, argv + 2);
     if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
-        puts("rfexec " RFX_VERSION);
+        printf("rfexec %s\n", rfx_version());
         return RFX_EXIT_DONE;
     }
     const struct rfx_cli_command *command = find_command(name);

@@ -8,11 +8,12 @@
 #ifndef RFX_TOOLS_OUTPUTS_H
 #define RFX_TOOLS_OUTPUTS_H
 
+#include "layers/graph.h"
 #include "options.h"
 #include "rfexec/fingerprint.h"
 #include "rfexec/output_sink.h"
 #include "rfexec/output_stream.h"
-#include "rfexec/rfexec.h"
+#include "rfexec/session.h"
 
 enum { RFX_CLI_CHUNK = 16384 };
 

@@ -9,6 +9,7 @@
 #include "command.h"
 #include "tiler/modes/mode.h"
 #include "tiler/plan_file.h"
+#include "tiler/splits.h"
 
 #define KIB ((size_t)1024)
 

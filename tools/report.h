@@ -7,7 +7,8 @@
 
 #include <jansson.h>
 
-#include "rfexec/rfexec.h"
+#include "rfexec/session.h"
+#include "tiler/plan.h"
 #include "tiler/plan_survey.h"
 
 #define RFX_JSON_SCHEMA 1

@@ -10,7 +10,9 @@
 
 #include <cmocka.h>
 
-#include "rfexec/rfexec.h"
+#include "layers/graph.h"
+#include "layers/memory.h"
+#include "rfexec/model.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan.h"

@@ -8,9 +8,14 @@
 
 #include <cmocka.h>
 
-#include "rfexec/rfexec.h"
+#include "layers/graph.h"
+#include "layers/memory.h"
+#include "rfexec/image_source.h"
+#include "rfexec/model.h"
+#include "rfexec/session.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
+#include "tiler/plan.h"
 
 #define RUNS 100
 #define CLASSES 1000

@@ -15,7 +15,12 @@
 #include <omp.h>
 #include <pthread.h>
 
-#include "rfexec/rfexec.h"
+#include "rfexec/fingerprint.h"
+#include "rfexec/image_source.h"
+#include "rfexec/model.h"
+#include "rfexec/onnx_export.h"
+#include "rfexec/output_sink.h"
+#include "rfexec/session.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
 

@@ -15,8 +15,12 @@
 
 #include <cmocka.h>
 
-#include "rfexec/rfexec.h"
+#include "layers/graph.h"
+#include "layers/memory.h"
+#include "rfexec/model.h"
+#include "rfexec/session.h"
 #include "tiler/modes/modes.h"
+#include "tiler/plan.h"
 
 #define MODEL_PATH "test_load_memory.onnx"
 #define ALLOWED_BYTES ((size_t)16 << 20)

@@ -10,9 +10,14 @@
 
 #include <cmocka.h>
 
-#include "rfexec/rfexec.h"
+#include "layers/graph.h"
+#include "layers/memory.h"
+#include "rfexec/image_source.h"
+#include "rfexec/model.h"
+#include "rfexec/session.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
+#include "tiler/plan.h"
 #include "tiler/plan_check.h"
 
 static struct rfx_graph *build(struct rfx_memory *mem, const char *name, int64_t h, int64_t w) {

@@ -13,12 +13,17 @@
 
 #include <cmocka.h>
 
-#include "rfexec/rfexec.h"
+#include "layers/graph.h"
+#include "layers/memory.h"
+#include "rfexec/image_source.h"
+#include "rfexec/session.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/run_whole.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
+#include "tiler/plan.h"
 #include "tiler/plan_check.h"
+#include "tiler/splits.h"
 
 struct one_case {
     uint64_t seed;

@@ -13,10 +13,15 @@
 
 #include <cmocka.h>
 
-#include "rfexec/rfexec.h"
+#include "layers/graph.h"
+#include "layers/memory.h"
+#include "rfexec/image_source.h"
+#include "rfexec/model.h"
+#include "rfexec/session.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
 #include "tiler/modes/trial.h"
+#include "tiler/plan.h"
 #include "tiler/plan_check.h"
 #include "tiler/stage.h"
 

@@ -1,5 +1,5 @@
-# The installed library: librfexec (shared and static) from the objects of all folders, one header
-# tree below include/rfexec, rfexec.pc, and a CMake package with the target rfexec::rfexec.
+# The installed library: librfexec (shared and static) from the objects of all folders, the public
+# header rfexec/rfexec.h, rfexec.pc, and a CMake package with the target rfexec::rfexec.
 include(CMakePackageConfigHelpers)
 
 # Installed files find the OpenMP flavour of OpenBLAS, whichever the system's default is.
@@ -7,7 +7,6 @@ set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 # And built ones by the same path: CMake fills up a build's own with colons, to have room for the
 # installed one, and an empty element of a path makes the loader search the current folder.
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
-set(RFX_INCLUDE_DIR ${CMAKE_INSTALL_INCLUDEDIR}/rfexec)
 set(rfx_objects)
 foreach(folder layers rf_analysis tiler rfexec)
   list(APPEND rfx_objects $<TARGET_OBJECTS:rfx_${folder}>)
@@ -22,7 +21,7 @@ function(rfx_add_library target kind export_name)
   add_library(${target} ${kind} ${rfx_objects})
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME rfexec
                         EXPORT_NAME ${export_name})
-  target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${RFX_INCLUDE_DIR}>)
+  target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   foreach(folder layers rf_analysis tiler rfexec)
     add_dependencies(${target} rfx_${folder})
   endforeach()
@@ -37,18 +36,16 @@ set_target_properties(rfx_library PROPERTIES VERSION ${PROJECT_VERSION}
 set(rfx_dependencies PkgConfig::OPENBLAS OpenMP::OpenMP_C PNG::PNG JPEG::JPEG
     PkgConfig::JANSSON PkgConfig::XXHASH ${NANOPB_LIBRARY} m ${CMAKE_DL_LIBS})
 target_link_libraries(rfx_library PRIVATE ${rfx_dependencies})
+# Nothing but what the public header declares: not what static libraries bring along either.
+target_link_options(rfx_library PRIVATE -Wl,--exclude-libs,ALL)
 if(RFX_SANITIZE)
   target_link_options(rfx_library PRIVATE -fsanitize=address,undefined)
 endif()
 # The static archive names no dependencies in CMake; pkg-config --static does.
 rfx_add_library(rfx_archive STATIC rfexec_static)
 
-foreach(folder layers rf_analysis tiler rfexec)
-  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.h)
-  install(FILES ${headers} DESTINATION ${RFX_INCLUDE_DIR}/${folder})
-endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/rfexec/include/rfexec/
-        DESTINATION ${RFX_INCLUDE_DIR}/rfexec FILES_MATCHING PATTERN "*.h")
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rfexec FILES_MATCHING PATTERN "*.h")
 
 # Both files find their prefix from their own place: the installed tree can be moved.
 file(RELATIVE_PATH rfx_pc_to_prefix /x/${CMAKE_INSTALL_LIBDIR}/pkgconfig /x)

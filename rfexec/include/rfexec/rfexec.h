@@ -1,36 +1,217 @@
 /* rfexec: runs convolutional networks on images of any size inside a fixed number of bytes and
  * returns exactly the bits of the whole-image run.
  *
- *     struct rfx_memory *mem = rfx_memory_create(0);
- *     rfx_image_open(mem, "image.png", &image_options, &image, &err);
- *     struct rfx_source_traits traits = rfx_image_traits(image);
- *     rfx_model_load(mem, "net.onnx", &(struct rfx_load_options){traits.h, traits.w}, &graph,
- * &err); rfx_plan_create(graph, &(struct rfx_plan_request){.source = traits, .threads = 2,
- *                     .memory_bytes = 64 << 20}, &plan, &err);
- *     rfx_session_create(graph, plan, &session, &err);
- *     rfx_session_run(session, image, NULL, NULL, &report, &err);
- *     rfx_session_output_read(session, 0, 0, n, values);
+ * This is the whole interface, and it needs no other header. A program opens a network for one
+ * image size, may ask what a run would take, and runs it on a picture file or on pixels of its own:
  *
- * Each step takes const values and returns a new one; all are freed with their rfx_*_free.
+ *     struct rfx_why why;
+ *     struct rfx_network *net = NULL;
+ *     struct rfx_open_options open;
+ *     struct rfx_run_options run;
+ *     rfx_open_options_init(&open, sizeof open);
+ *     rfx_run_options_init(&run, sizeof run);
+ *     run.memory_bytes = 64 << 20;
+ *     enum rfx_code code = rfx_picture_size("scan.tif", &open.rows, &open.columns, NULL, &why);
+ *     if (code == RFX_CODE_OK) code = rfx_network_open("net.onnx", &open, &net, &why);
+ *     float *map = code == RFX_CODE_OK
+ *                      ? malloc((size_t)rfx_network_output_elements(net, 0) * sizeof *map) : NULL;
+ *     if (map != NULL) code = rfx_network_run_file(net, "scan.tif", &map, 1, &run, &why);
+ *     if (code != RFX_CODE_OK) fprintf(stderr, "%s\n", why.text);
+ *     rfx_network_free(net);
  *
- * Threads: rfx_memory is safe from any thread; a finished graph and a plan are const and may be
- * shared by any number of sessions and plans in the making; an image and a session are used by one
- * thread at a time. There is no global state to initialise; docs/host_process.md says what else
- * the library does to the process that it runs in. */
+ * Numbers: float32 values, sizes in bytes or pixels as the names say, rows before columns. Maps are
+ * in ONNX order, 1 x channels x rows x columns, row-major without gaps; other tensors row-major.
+ * Bits: for one build of the library on one processor, the outputs are a function of network and
+ * image alone, not of memory_bytes or threads; a NaN always comes as the same one, 0x7fc00000.
+ * Errors: functions that can fail return an rfx_code, RFX_CODE_OK being 0, and write their results
+ * only then. `why` may be NULL; the text that it receives is empty after a success.
+ * Threads: functions on different networks may run at the same time in different threads. One
+ * network belongs to one thread at a time, whichever. The library keeps no state of a call outside
+ * of the network, prints nothing, and never ends the process.
+ * Growth: structs that programs fill begin with their size, and new members are added behind the
+ * last; members and functions are never taken away while RFX_VERSION_MAJOR and RFX_VERSION_MINOR
+ * stay the same. */
 #ifndef RFX_RFEXEC_H
 #define RFX_RFEXEC_H
 
-#include "layers/graph.h"
-#include "layers/memory.h"
-#include "layers/status.h"
-#include "rf_analysis/analysis.h"
-#include "rfexec/fingerprint.h"
-#include "rfexec/image_source.h"
-#include "rfexec/model.h"
-#include "rfexec/output_stream.h"
-#include "rfexec/session.h"
-#include "tiler/plan.h"
-#include "tiler/splits.h"
+#include <stddef.h>
+#include <stdint.h>
 
+/* Of this header; rfx_version gives the library's. */
+#define RFX_VERSION_MAJOR 0
+#define RFX_VERSION_MINOR 1
+#define RFX_VERSION_PATCH 0
 #define RFX_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define RFX_API __attribute__((visibility("default")))
+#define RFX_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define RFX_API
+#define RFX_MUST_CHECK
+#endif
+
+#define RFX_MAX_DIMS 8 /* of a tensor */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The library's version, "0.1.0": valid for ever. */
+RFX_API const char *rfx_version(void);
+
+/* What came of a call. The rfexec program exits with the same numbers; its 1 is a difference that
+ * `verify` found, and for it a cancelled run is a 5. */
+enum rfx_code {
+    RFX_CODE_OK = 0,
+    RFX_CODE_USAGE = 2,     /* the caller's mistake: an argument or option out of its range */
+    RFX_CODE_REFUSED = 3,   /* model or picture: cannot be read, is broken, or is not supported */
+    RFX_CODE_BUDGET = 4,    /* no way of running fits in memory_bytes; the text has the least */
+    RFX_CODE_SYSTEM = 5,    /* no memory or threads to be had, or reading failed */
+    RFX_CODE_CANCELLED = 6, /* the caller's progress function said so */
+};
+
+/* The reason of a failure in one line of English, UTF-8, with names and numbers. */
+struct rfx_why {
+    char text[512];
+};
+
+/* ---- networks ---------------------------------------------------------------------------- */
+
+/* A network loaded for one image size. It holds its graph; weights stay in the model's file, which
+ * must not change meanwhile. */
+struct rfx_network;
+
+struct rfx_open_options {
+    size_t size;           /* sizeof(struct rfx_open_options): set by init */
+    int64_t rows, columns; /* of the image; both 0: as the model says (built-in networks: 224) */
+    uint64_t seed;         /* of the weights of built-in networks */
+};
+
+/* Sets every member to its default. `size`: sizeof *options. */
+RFX_API void rfx_open_options_init(struct rfx_open_options *options, size_t size);
+
+/* Opens `model`, a built-in name ("mobilenet_v2", "mobilenet_v2:0.5"; `rfexec models` lists them)
+ * or the path of an .onnx file, for one image size. options NULL: the defaults. *out is to be freed
+ * with rfx_network_free. USAGE: negative sizes, only one of them 0, options without init; REFUSED:
+ * not there, broken, an operator that is not supported, or not for this size, with node and reason;
+ * SYSTEM. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_open(const char *model,
+                                                      const struct rfx_open_options *options,
+                                                      struct rfx_network **out,
+                                                      struct rfx_why *why);
+
+/* Frees a network; NULL is fine. */
+RFX_API void rfx_network_free(struct rfx_network *network);
+
+/* Shape of the input: dims receives 1, channels, rows, columns. */
+RFX_API void rfx_network_input_shape(const struct rfx_network *network, int64_t dims[4]);
+
+/* The input's name in the model; valid as long as the network. */
+RFX_API const char *rfx_network_input_name(const struct rfx_network *network);
+
+/* How many outputs the network has: at least 1. Outputs are numbered from 0, in the model's order.
+ */
+RFX_API int rfx_network_output_count(const struct rfx_network *network);
+
+/* Name of output k in the model, valid as long as the network; NULL when there is no such output.
+ */
+RFX_API const char *rfx_network_output_name(const struct rfx_network *network, int k);
+
+/* Shape of output k as ONNX has it: returns the number of dimensions, of which dims receives as
+ * many; -1 when there is no such output. */
+RFX_API int rfx_network_output_shape(const struct rfx_network *network, int k,
+                                     int64_t dims[RFX_MAX_DIMS]);
+
+/* Elements of output k, the product of its dimensions; -1 when there is no such output. */
+RFX_API int64_t rfx_network_output_elements(const struct rfx_network *network, int k);
+
+/* ---- pictures ---------------------------------------------------------------------------- */
+
+/* Size of a picture as a run would read it. `picture` is what the command line takes: a PNG, JPEG,
+ * TIFF, BigTIFF or .npy file, whatever stb_image reads, or "synthetic:ROWSxCOLUMNS[:SEED]". Reads
+ * the header only. channels may be NULL. REFUSED: cannot be opened or is no picture; SYSTEM. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_picture_size(const char *picture, int64_t *rows,
+                                                      int64_t *columns, int64_t *channels,
+                                                      struct rfx_why *why);
+
+/* ---- runs -------------------------------------------------------------------------------- */
+
+struct rfx_run_options {
+    size_t size; /* sizeof(struct rfx_run_options): set by init */
+    /* What the run may take: everything that it allocates, and a reserve for the code of libraries
+     * and for stacks, as a process needs it that does nothing else. The caller's own, his arrays
+     * for input and outputs included, comes on top. 0: no limit; the network then runs on whole
+     * maps, layer by layer. */
+    size_t memory_bytes;
+    /* Called in the calling thread between the steps of a run: done of total, never falling, both 1
+     * at the end. Another result than 0 cancels the run. It must not use the network. NULL: none.
+     */
+    int (*progress)(void *user, int64_t done, int64_t total);
+    void *user;
+    int threads; /* at most 1024; 0: as many as the process may use processors */
+    /* How samples of picture files become values: (sample * scale - mean[c]) / std[c], samples from
+     * 0 to 255. By default ImageNet's. .npy and float TIFF files, and the caller's own values, are
+     * taken as they are. */
+    int bgr; /* not 0: blue first, mean and std in that order */
+    float scale;
+    float mean[3], std[3];
+};
+
+/* Sets every member to its default. `size`: sizeof *options. */
+RFX_API void rfx_run_options_init(struct rfx_run_options *options, size_t size);
+
+/* What a run would take. */
+struct rfx_forecast {
+    size_t size;             /* sizeof(struct rfx_forecast): set by the caller */
+    size_t peak_bytes;       /* the sum of the five below: what memory_bytes must be at least */
+    size_t activation_bytes; /* maps and the like */
+    size_t weight_bytes;     /* as packed for the run */
+    size_t scratch_bytes;
+    size_t picture_bytes; /* of the decoder; 0 for the caller's own values */
+    size_t reserve_bytes; /* see memory_bytes */
+    uint64_t macs;        /* multiply-accumulates of the run */
+    uint64_t macs_whole;  /* of a run on whole maps, which computes nothing twice */
+    char plan[400];       /* how it would be done, in words */
+};
+
+/* Says what rfx_network_run_file on `picture` would take, or, with picture NULL,
+ * rfx_network_run_values. options NULL: the defaults. Allocates no activations and computes
+ * nothing; up to seconds for large networks with a budget. USAGE: options or forecast without their
+ * size, or a member out of range; REFUSED: the picture, or it is not of the network's size;
+ * SYSTEM; BUDGET: nothing fits, and *forecast then describes the run with the smallest peak. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_predict(struct rfx_network *network,
+                                                         const char *picture,
+                                                         const struct rfx_run_options *options,
+                                                         struct rfx_forecast *forecast,
+                                                         struct rfx_why *why);
+
+/* Runs the network on a picture (see rfx_picture_size), which is read in parts, never as a whole
+ * where its format allows. It must have the network's rows and columns; alpha is dropped, grey
+ * becomes three equal channels for a network that takes three, colour luma for one that takes one.
+ *
+ * outputs[k] receives output k, rfx_network_output_elements values in the caller's memory, which
+ * may overlap nothing else of the call; NULL: not wanted. n_outputs must be
+ * rfx_network_output_count. They hold anything after a failure. options NULL: the defaults. Plans
+ * and packs the weights anew in each call, and gives everything back at its end.
+ *
+ * USAGE, REFUSED, SYSTEM, BUDGET as rfx_network_predict; REFUSED also where the picture breaks off;
+ * CANCELLED by options->progress. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_file(struct rfx_network *network,
+                                                          const char *picture,
+                                                          float *const *outputs, int n_outputs,
+                                                          const struct rfx_run_options *options,
+                                                          struct rfx_why *why);
+
+/* As rfx_network_run_file, on the caller's values: float32, 1 x channels x rows x columns as
+ * rfx_network_input_shape says, taken as they are and only read. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_values(struct rfx_network *network,
+                                                            const float *values,
+                                                            float *const *outputs, int n_outputs,
+                                                            const struct rfx_run_options *options,
+                                                            struct rfx_why *why);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

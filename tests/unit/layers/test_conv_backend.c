@@ -10,7 +10,7 @@
 
 #include "layers/checked.h"
 #include "layers/conv_backend.h"
-#include "rfexec/rfexec.h"
+#include "rfexec/model.h"
 #include "tests/support/test_util.h"
 
 enum { DEPTHWISE, FEW_CHANNELS, OPENBLAS, N_BACKENDS };

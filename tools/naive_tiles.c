@@ -1,5 +1,5 @@
 /* Tiles without halos; see naive_tiles.h. A small executor of whole maps serves head and tail. */
-#include "rfexec/naive_tiles.h"
+#include "naive_tiles.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * Every tile of a plan's grid is cut out of the image where its part of the split's map lies, run
  * through the head as a small image of its own (so each layer pads it with zeros at the seams), and
  * stitched; then the tail runs. Node by node on full maps, with memory of the untiled run. */
-#ifndef RFX_RFEXEC_NAIVE_TILES_H
-#define RFX_RFEXEC_NAIVE_TILES_H
+#ifndef RFX_TOOLS_NAIVE_TILES_H
+#define RFX_TOOLS_NAIVE_TILES_H
 
 #include "rfexec/image_source.h"
 #include "rfexec/model.h"

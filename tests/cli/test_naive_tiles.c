@@ -7,9 +7,14 @@
 
 #include <cmocka.h>
 
-#include "rfexec/naive_tiles.h"
-#include "rfexec/rfexec.h"
+#include "layers/graph.h"
+#include "layers/memory.h"
+#include "rfexec/image_source.h"
+#include "rfexec/model.h"
+#include "rfexec/session.h"
 #include "tiler/modes/modes.h"
+#include "tiler/plan.h"
+#include "tools/naive_tiles.h"
 
 static const char model[] = "mobilenet_v2:0.25";
 
