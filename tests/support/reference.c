@@ -83,6 +83,8 @@ double rfx_ref_act(const struct rfx_graph *graph, const struct rfx_act *act, dou
         case RFX_ACT_ROUND: /* the nearer neighbour; of two, the even one */
             if (x - floor(x) == 0.5) return 2 * floor((floor(x) + 1) / 2);
             return floor(x + 0.5);
+        case RFX_ACT_SIN:
+            return sin(x);
         case RFX_ACT_COUNT:
             break;
     }
