@@ -222,4 +222,12 @@ MATH_INLINE float math_sin(float x) {
     y = math_from_bits(math_bits(y) ^ (math_bits(x) & 0x80000000u));
     return math_abs(x) < INFINITY ? y : x - x;
 }
+
+/* sin(|x| + pi / 2); as exact as math_sin. */
+MATH_INLINE float math_cos(float x) {
+    uint32_t n;
+    double r = math_quadrant(x, &n);
+    float y = (float)math_sin_of_quadrant(r, n + 1u);
+    return math_abs(x) < INFINITY ? y : x - x;
+}
 #endif

@@ -53,7 +53,7 @@ PER_IMAGE = {
 
 # Functions of one element, for which a tensor of any shape is as good as a map.
 ELEMENTWISE = {
-    "Abs", "Ceil", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Neg",
+    "Abs", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Neg",
     "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Sin", "Softplus", "Sqrt", "Tanh",
 }
 

@@ -85,9 +85,10 @@ static int any_map(struct maker *m) {
 
 static struct rfx_act draw_act(struct maker *m, int64_t c) {
     static const enum rfx_act_kind kinds[] = {
-        RFX_ACT_RELU, RFX_ACT_CLIP,         RFX_ACT_LEAKY_RELU, RFX_ACT_PRELU, RFX_ACT_SIGMOID,
-        RFX_ACT_SILU, RFX_ACT_HARD_SIGMOID, RFX_ACT_HARD_SWISH, RFX_ACT_TANH,  RFX_ACT_NEG,
-        RFX_ACT_ABS,  RFX_ACT_ELU,          RFX_ACT_SOFTPLUS,   RFX_ACT_ERF,   RFX_ACT_SIN};
+        RFX_ACT_RELU,     RFX_ACT_CLIP, RFX_ACT_LEAKY_RELU,   RFX_ACT_PRELU,
+        RFX_ACT_SIGMOID,  RFX_ACT_SILU, RFX_ACT_HARD_SIGMOID, RFX_ACT_HARD_SWISH,
+        RFX_ACT_TANH,     RFX_ACT_NEG,  RFX_ACT_ABS,          RFX_ACT_ELU,
+        RFX_ACT_SOFTPLUS, RFX_ACT_ERF,  RFX_ACT_SIN,          RFX_ACT_COS};
     struct rfx_act act = {.kind = kinds[draw(m, 0, (int64_t)(sizeof kinds / sizeof *kinds) - 1)],
                           .alpha = 0.2f,
                           .beta = 0.5f,

@@ -85,6 +85,8 @@ double rfx_ref_act(const struct rfx_graph *graph, const struct rfx_act *act, dou
             return floor(x + 0.5);
         case RFX_ACT_SIN:
             return sin(x);
+        case RFX_ACT_COS:
+            return cos(x);
         case RFX_ACT_COUNT:
             break;
     }

@@ -46,23 +46,15 @@ struct function {
 };
 
 static const struct function functions[] = {
-    {RFX_ACT_EXP, exp, -87.0f, 88.7f, 2.0},
-    {RFX_ACT_SIGMOID, sigmoid, -80.0f, 80.0f, 4.0},
-    {RFX_ACT_SILU, silu, -60.0f, 60.0f, 5.0},
-    {RFX_ACT_TANH, tanh, -12.0f, 12.0f, 4.0},
-    {RFX_ACT_LOG, log, 1e-30f, 5.0f, 3.0},
-    {RFX_ACT_LOG, log, 5.0f, 1e30f, 3.0},
-    {RFX_ACT_ELU, elu, -20.0f, 3.0f, 4.0},
-    {RFX_ACT_SOFTPLUS, softplus, -30.0f, 30.0f, 4.0},
-    {RFX_ACT_ERF, erf, -6.0f, 6.0f, 4.0},
-    {RFX_ACT_SQRT, sqrt, 0.0f, 1e6f, 0.5},
-    {RFX_ACT_TANH, tanh, -0.01f, 0.01f, 2.0},
-    {RFX_ACT_ERF, erf, -1e-3f, 1e-3f, 2.0},
-    {RFX_ACT_SIN, sin, -10.0f, 10.0f, 0.51},
-    {RFX_ACT_SIN, sin, -1e-3f, 1e-3f, 0.51},
-    {RFX_ACT_ROUND, nearbyint, -50.0f, 50.0f, 0.0},
-    {RFX_ACT_SIGN, sign, -2.0f, 2.0f, 0.0},
-    {RFX_ACT_EXP, exp, -1e-3f, 1e-3f, 1.5},
+    {RFX_ACT_EXP, exp, -87.0f, 88.7f, 2.0},   {RFX_ACT_SIGMOID, sigmoid, -80.0f, 80.0f, 4.0},
+    {RFX_ACT_SILU, silu, -60.0f, 60.0f, 5.0}, {RFX_ACT_TANH, tanh, -12.0f, 12.0f, 4.0},
+    {RFX_ACT_LOG, log, 1e-30f, 5.0f, 3.0},    {RFX_ACT_LOG, log, 5.0f, 1e30f, 3.0},
+    {RFX_ACT_ELU, elu, -20.0f, 3.0f, 4.0},    {RFX_ACT_SOFTPLUS, softplus, -30.0f, 30.0f, 4.0},
+    {RFX_ACT_ERF, erf, -6.0f, 6.0f, 4.0},     {RFX_ACT_SQRT, sqrt, 0.0f, 1e6f, 0.5},
+    {RFX_ACT_TANH, tanh, -0.01f, 0.01f, 2.0}, {RFX_ACT_ERF, erf, -1e-3f, 1e-3f, 2.0},
+    {RFX_ACT_SIN, sin, -10.0f, 10.0f, 0.51},  {RFX_ACT_SIN, sin, -1e-3f, 1e-3f, 0.51},
+    {RFX_ACT_COS, cos, -10.0f, 10.0f, 0.51},  {RFX_ACT_ROUND, nearbyint, -50.0f, 50.0f, 0.0},
+    {RFX_ACT_SIGN, sign, -2.0f, 2.0f, 0.0},   {RFX_ACT_EXP, exp, -1e-3f, 1e-3f, 1.5},
     {RFX_ACT_ELU, elu, -1e-3f, 0.0f, 2.0},
 };
 
@@ -112,6 +104,7 @@ static void test_special_values(void **state) {
         {RFX_ACT_SOFTPLUS, 0.0f, INFINITY},
         {RFX_ACT_HARD_SIGMOID, 0.0f, 1.0f},
         {RFX_ACT_SIN, NAN, NAN},
+        {RFX_ACT_COS, NAN, NAN},
         {RFX_ACT_ROUND, -INFINITY, INFINITY},
         {RFX_ACT_SIGN, -1.0f, 1.0f},
         {RFX_ACT_LOG, NAN, INFINITY},
@@ -146,7 +139,8 @@ static void test_special_values(void **state) {
 static void test_angles(void **state) {
     (void)state;
     enum { COUNT = 300000, TURNS = 100000 };
-    static const struct function angles[] = {{RFX_ACT_SIN, sin, 0.0f, 0.0f, 0.51}};
+    static const struct function angles[] = {{RFX_ACT_SIN, sin, 0.0f, 0.0f, 0.51},
+                                             {RFX_ACT_COS, cos, 0.0f, 0.0f, 0.51}};
     float *x = test_floats(COUNT), *y = test_floats(COUNT), *first = test_floats(COUNT);
     struct test_rng rng = test_rng_make(5);
     for (int i = 0; i < COUNT; i++) {
