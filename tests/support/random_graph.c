@@ -166,7 +166,8 @@ static int add_pool(struct maker *m, int in, enum rfx_op op) {
                                             .dh = chance(m, 80) ? 1 : 2,
                                             .dw = chance(m, 80) ? 1 : 2,
                                             .ceil_mode = chance(m, 40),
-                                            .count_include_pad = chance(m, 40)};
+                                            .count_include_pad = chance(m, 40),
+                                            .p = (int64_t)1 << draw(m, 0, 2)};
     struct rfx_pool_attr *a = &node.attr.pool;
     a->pads = (struct rfx_pads){draw(m, 0, a->kh / 2), draw(m, 0, a->kw / 2), draw(m, 0, a->kh / 2),
                                 draw(m, 0, a->kw / 2)};
@@ -365,7 +366,8 @@ static void add_something(struct maker *m) {
     else if (pick < 46)
         (void)add_pool(m, in, RFX_OP_POOL_MAX);
     else if (pick < 50)
-        (void)(chance(m, 80) ? add_pool(m, in, RFX_OP_POOL_AVG) : add_adaptive(m, in));
+        (void)(chance(m, 80) ? add_pool(m, in, chance(m, 60) ? RFX_OP_POOL_AVG : RFX_OP_POOL_LP)
+                             : add_adaptive(m, in));
     else if (pick < 58)
         (void)add_join(m, in, RFX_OP_BINARY);
     else if (pick < 64)
@@ -449,7 +451,8 @@ static void print_attr(const struct rfx_node *node, FILE *out) {
         fprintf(out, " out_pad %lldx%lld groups %lld bias %d scale %d residual %d",
                 (long long)c->out_pad_h, (long long)c->out_pad_w, (long long)c->groups, c->bias,
                 c->scale, node->residual);
-    } else if (node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_AVG) {
+    } else if (node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_AVG ||
+               node->op == RFX_OP_POOL_LP) {
         const struct rfx_pool_attr *p = &a->pool;
         print_window(out, (const int64_t[]){p->kh, p->kw, p->sh, p->sw, p->dh, p->dw}, &p->pads);
         fprintf(out, " ceil %d count_pad %d", p->ceil_mode, p->count_include_pad);

@@ -216,6 +216,19 @@ static double pool_at(const struct call *k, int64_t c, int64_t y, int64_t x) {
     return k->node->op == RFX_OP_POOL_MAX ? largest : sum / (double)count;
 }
 
+/* Padding is zero. */
+static double lp_at(const struct call *k, int64_t c, int64_t y, int64_t x) {
+    const struct rfx_pool_attr *a = &k->node->attr.pool;
+    double sum = 0;
+    for (int64_t ky = 0; ky < a->kh; ky++)
+        for (int64_t kx = 0; kx < a->kw; kx++) {
+            int64_t iy = y * a->sh - a->pads.top + ky * a->dh;
+            int64_t ix = x * a->sw - a->pads.left + kx * a->dw;
+            if (inside(k->it, iy, ix)) sum += pow(fabs((double)in_at(k, c, iy, ix)), (double)a->p);
+        }
+    return pow(sum, 1.0 / (double)a->p);
+}
+
 static bool ref_pool(const struct call *k) {
     const struct rfx_pool_attr *a = &k->node->attr.pool;
     if (!shape_is(
@@ -223,7 +236,7 @@ static bool ref_pool(const struct call *k) {
             window_count(k->it->h, a->pads.top, a->pads.bottom, a->kh, a->dh, a->sh, a->ceil_mode),
             window_count(k->it->w, a->pads.left, a->pads.right, a->kw, a->dw, a->sw, a->ceil_mode)))
         return false;
-    each(k, pool_at);
+    each(k, k->node->op == RFX_OP_POOL_LP ? lp_at : pool_at);
     return true;
 }
 
@@ -479,6 +492,7 @@ bool rfx_ref_node(const struct rfx_graph *graph, const struct rfx_node *node, fl
             return ref_conv_transpose(&k);
         case RFX_OP_POOL_MAX:
         case RFX_OP_POOL_AVG:
+        case RFX_OP_POOL_LP:
             return ref_pool(&k);
         case RFX_OP_AFFINE:
             return same_size(&k, affine_at);
