@@ -51,7 +51,9 @@ enum rfx_act_traits { /* bits */
     /* -1, 0 or 1; NaN of NaN */                                                               \
     X(RFX_ACT_SIGN, "Sign", 0, 0.0f, 0.0f)                                                     \
     /* to the nearest integer, halves to the even one */                                       \
-    X(RFX_ACT_ROUND, "Round", 0, 0.0f, 0.0f)
+    X(RFX_ACT_ROUND, "Round", 0, 0.0f, 0.0f)                                                   \
+    X(RFX_ACT_SIN, "Sin", 0, 0.0f, 0.0f)                                                       \
+    X(RFX_ACT_COS, "Cos", 0, 0.0f, 0.0f)
 
 enum rfx_act_kind {
 #define RFX_ACT_ENUMERATOR(kind, onnx, traits, alpha, beta) kind,

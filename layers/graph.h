@@ -24,6 +24,7 @@ enum rfx_op {
     RFX_OP_CONV_TRANSPOSE,
     RFX_OP_POOL_MAX,
     RFX_OP_POOL_AVG,
+    RFX_OP_POOL_LP, /* p-th root of the sum of |x|^p */
     RFX_OP_POOL_ADAPTIVE_AVG,
     RFX_OP_GLOBAL_POOL,    /* mean, max or sum over space; out 1 x 1 */
     RFX_OP_AFFINE,         /* x * scale[c] + shift[c] */
@@ -77,6 +78,7 @@ struct rfx_pool_attr {
     struct rfx_pads pads;
     bool ceil_mode;
     bool count_include_pad; /* average only */
+    int64_t p;              /* LP only: 1, 2 or 4 */
 };
 
 enum rfx_reduce_kind { RFX_REDUCE_MEAN, RFX_REDUCE_MAX, RFX_REDUCE_SUM, RFX_REDUCE_MIN };

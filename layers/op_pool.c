@@ -1,11 +1,13 @@
-/* POOL_MAX, POOL_AVG and POOL_ADAPTIVE_AVG (ONNX MaxPool, AveragePool opset 19; PyTorch
- * AdaptiveAvgPool2d).
+/* POOL_MAX, POOL_AVG, POOL_LP and POOL_ADAPTIVE_AVG (ONNX MaxPool, AveragePool opset 19, LpPool
+ * opset 18; PyTorch AdaptiveAvgPool2d).
  *
  * Rules: 1. with ceil_mode a window must start inside the input or its left or top padding;
  * 2. padding of a maximum is minus infinity, and a NaN in the window gives NaN; 3. an average with
  * count_include_pad counts the positions inside input plus pads, without it those inside the
  * input; 4. sums run over the window's rows, then columns, in float (adaptive: double);
- * 5. adaptive output i covers rows floor(i H / O) to ceil((i + 1) H / O). */
+ * 5. LP sums |x|^p of the positions inside the input, in double, whose squares and roots are exact
+ * or rounded once each: p is 1, 2 or 4;
+ * 6. adaptive output i covers rows floor(i H / O) to ceil((i + 1) H / O). */
 #include <math.h>
 #include <string.h>
 
@@ -111,6 +113,52 @@ static void run_pool(const struct rfx_run_args *args, bool maximum) {
         for (int64_t x = r.x0; x < r.x1; x++) pool_pixel(args, y, x, maximum);
 }
 
+static enum rfx_status infer_lp(const struct rfx_graph *graph, struct rfx_node *node,
+                                struct rfx_error *err) {
+    int64_t p = node->attr.pool.p;
+    if (p != 1 && p != 2 && p != 4)
+        return rfx_infer_refuse(node, err, "p = %lld: only 1, 2 and 4 are supported", (long long)p);
+    return infer_pool(graph, node, err);
+}
+
+/* Adds |x|^p of n channels. */
+static void add_powers(double *restrict sum, const float *restrict x, int64_t n, int64_t p) {
+    for (int64_t i = 0; i < n; i++) {
+        double v = fabs((double)x[i]), square = v * v;
+        sum[i] += p == 1 ? v : p == 2 ? square : square * square;
+    }
+}
+
+static void lp_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox) {
+    const struct rfx_pool_attr *a = &args->node->attr.pool;
+    const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
+    int64_t y = oy * a->sh - a->pads.top, x = ox * a->sw - a->pads.left;
+    struct rfx_range ty = taps_in(y, a->kh, a->dh, 0, in->h);
+    struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, in->w);
+    float *out = rfx_view_at(&args->out, oy, ox);
+    for (int64_t first = 0; first < in->c; first += CHANNEL_BLOCK) {
+        double sum[CHANNEL_BLOCK] = {0};
+        int64_t n = rfx_min_i64(CHANNEL_BLOCK, in->c - first);
+        for (int64_t ky = ty.lo; ky < ty.hi; ky++)
+            for (int64_t kx = tx.lo; kx < tx.hi; kx++)
+                add_powers(sum, rfx_view_at(&args->in[0], y + ky * a->dh, x + kx * a->dw) + first,
+                           n, a->p);
+        for (int64_t i = 0; i < n; i++) {
+            double root = a->p == 1 ? sum[i] : sqrt(sum[i]);
+            out[first + i] = (float)(a->p == 4 ? sqrt(root) : root);
+        }
+    }
+}
+
+static void run_lp(const struct rfx_run_args *args) {
+    struct rfx_rect r = args->rect;
+    const struct rfx_pool_attr *a = &args->node->attr.pool;
+    int64_t work = rfx_rect_area(r) * args->node->out.c * a->kh * a->kw;
+#pragma omp parallel for num_threads(args->threads) if (work > THREADING_ELEMS)
+    for (int64_t y = r.y0; y < r.y1; y++)
+        for (int64_t x = r.x0; x < r.x1; x++) lp_pixel(args, y, x);
+}
+
 static void run_max(const struct rfx_run_args *args) {
     run_pool(args, true);
 }
@@ -194,6 +242,15 @@ const struct rfx_op_def rfx_op_pool_avg = {
     .window = pool_window,
     .axis_map = rfx_op_map_window,
     .run = run_avg,
+};
+const struct rfx_op_def rfx_op_pool_lp = {
+    .name = "LpPool",
+    .spatial = true,
+    .kind = RFX_CLASS_POOLING,
+    .infer = infer_lp,
+    .window = pool_window,
+    .axis_map = rfx_op_map_window,
+    .run = run_lp,
 };
 const struct rfx_op_def rfx_op_pool_adaptive_avg = {
     .name = "AdaptiveAveragePool",

@@ -59,6 +59,7 @@ RFX_EXPORT_WRITE(rfx_export_conv);
 RFX_EXPORT_WRITE(rfx_export_conv_transpose);
 RFX_EXPORT_WRITE(rfx_export_pool_max);
 RFX_EXPORT_WRITE(rfx_export_pool_avg);
+RFX_EXPORT_WRITE(rfx_export_pool_lp);
 RFX_EXPORT_WRITE(rfx_export_adaptive);
 RFX_EXPORT_WRITE(rfx_export_global);
 RFX_EXPORT_WRITE(rfx_export_affine);

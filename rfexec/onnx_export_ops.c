@@ -18,6 +18,7 @@ static const struct rfx_export_row rows[] = {
     [RFX_OP_CONV_TRANSPOSE] = {rfx_export_conv_transpose, NULL, false},
     [RFX_OP_POOL_MAX] = {rfx_export_pool_max, NULL, false},
     [RFX_OP_POOL_AVG] = {rfx_export_pool_avg, NULL, false},
+    [RFX_OP_POOL_LP] = {rfx_export_pool_lp, NULL, false},
     [RFX_OP_POOL_ADAPTIVE_AVG] = {rfx_export_adaptive, unless_global, true},
     [RFX_OP_GLOBAL_POOL] = {rfx_export_global, NULL, true},
     [RFX_OP_AFFINE] = {rfx_export_affine, NULL, false},

@@ -121,6 +121,17 @@ void rfx_export_pool_avg(struct rfx_exporter *x, const struct rfx_node *node, co
     export_pool(x, node, output, true);
 }
 
+void rfx_export_pool_lp(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    const struct rfx_pool_attr *a = &node->attr.pool;
+    if (a->dh != 1 || a->dw != 1 || a->ceil_mode) {
+        rfx_export_refuse(x, node, "LpPool has no dilations and no ceil_mode before opset 18");
+        return;
+    }
+    onnx_node *pool = rfx_export_emit1(x, "LpPool", node->name, output, rfx_export_in(x, node, 0));
+    window_attrs(pool, (int64_t[2]){a->kh, a->kw}, (int64_t[2]){a->sh, a->sw}, a->pads);
+    rfx_onnx_int(pool, "p", a->p);
+}
+
 void rfx_export_adaptive(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
     const struct rfx_tensor *in = &x->graph->nodes[node->in[0]].out;
     int64_t oh = node->attr.adaptive.oh, ow = node->attr.adaptive.ow;

@@ -162,8 +162,8 @@ enum rfx_status rfx_onnx_conv_transpose(struct rfx_onnx_import *ctx) {
 }
 
 enum rfx_status rfx_onnx_pool(struct rfx_onnx_import *ctx) {
-    bool max = op_is(ctx, "MaxPool");
-    struct rfx_node node = {.op = max ? RFX_OP_POOL_MAX : RFX_OP_POOL_AVG};
+    bool max = op_is(ctx, "MaxPool"), lp = op_is(ctx, "LpPool");
+    struct rfx_node node = {.op = max ? RFX_OP_POOL_MAX : lp ? RFX_OP_POOL_LP : RFX_OP_POOL_AVG};
     struct window win = {0};
     int in, out;
     if (ctx->node->n_out > 1 && ctx->node->out[1][0] != '\0')
@@ -180,6 +180,7 @@ enum rfx_status rfx_onnx_pool(struct rfx_onnx_import *ctx) {
     a->dw = win.dilations[1];
     a->pads = pads_of(&win);
     a->ceil_mode = rfx_onnx_attr_int(ctx, "ceil_mode", 0) != 0;
+    a->p = rfx_onnx_attr_int(ctx, "p", 2);
     a->count_include_pad = rfx_onnx_attr_int(ctx, "count_include_pad", 0) != 0;
     status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;

@@ -48,6 +48,7 @@ static const struct rfx_onnx_op op_rows[] = {
     COMPARE("LessOrEqual"),
     ACT_FOLD("Log"),
     {"LogSoftmax", rfx_onnx_softmax, NULL},
+    {"LpPool", rfx_onnx_pool, NULL},
     {"MatMul", rfx_onnx_matmul, NULL},
     {"Max", rfx_onnx_variadic, rfx_onnx_fold_binary},
     {"MaxPool", rfx_onnx_pool, NULL},

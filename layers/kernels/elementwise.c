@@ -65,6 +65,8 @@ ACT(RFX_ACT_RECIPROCAL, 1.0f / v)
 ACT(RFX_ACT_POW, act_pow(v, alpha))
 ACT(RFX_ACT_SIGN, v > 0.0f ? 1.0f : (v < 0.0f ? -1.0f : (v == 0.0f ? 0.0f : v)))
 ACT(RFX_ACT_ROUND, __builtin_rintf(v))
+ACT(RFX_ACT_SIN, math_sin(v))
+ACT(RFX_ACT_COS, math_cos(v))
 
 static act_kernel *const act_kernels[] = {
 #define ACT_ENTRY(kind, onnx, traits, alpha, beta) [kind] = act_##kind,

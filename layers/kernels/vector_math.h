@@ -6,6 +6,7 @@
 #define RFX_LAYERS_KERNELS_VECTOR_MATH_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Multiply-add: fused in every loop of a variant that has the instruction, in none otherwise. */
@@ -162,5 +163,71 @@ MATH_INLINE float math_softplus(float x) {
     /* log(u) + (e - (u - 1)) / u restores what rounding u lost */
     float l = math_log(u) + (e - (u - 1.0f)) / u;
     return (x < 0.0f ? 0.0f : x) + l;
+}
+
+/* |x| = r + n pi / 2 with |r| <= pi / 4 (and a rounding), n modulo 4: Payne and Hanek's reduction
+ * for every x from 0 to the largest float. x = m 2^e with a whole m, so bits of 2 / pi above
+ * 2^(2 - e) only add multiples of 4 to the quotient; the 96 bits from there on give it modulo 4
+ * with an error below 2^-60. No float but 0 is nearer to a multiple of pi / 2 than 2^-30, so r is
+ * off by less than 2^-29 of itself. Integers and doubles without fused operations: the same bits in
+ * all variants. */
+MATH_INLINE double math_quadrant(float x, uint32_t *n) {
+    static const uint32_t two_over_pi[8] = {0x00000000u, 0xa2f9836eu, 0x4e441529u,
+                                            0xfc2757d1u, 0xf534ddc0u, 0xdb629599u,
+                                            0x3c439041u, 0xfe5163abu}; /* behind 32 zeros */
+    uint32_t u = math_bits(x) & 0x7fffffffu;
+    int32_t at = (int32_t)(u >> 23) - 150 - 2 + 32;
+    at = at < 0 ? 0 : at; /* x is below pi / 4 */
+    const uint32_t *from = two_over_pi + (at >> 5);
+    uint32_t shift = 32u - ((uint32_t)at & 31u);
+    uint64_t m = (u & 0x007fffffu) | 0x00800000u;
+    uint64_t q0 = (((uint64_t)from[0] << 32 | from[1]) >> shift) & 0xffffffffu;
+    uint64_t q1 = (((uint64_t)from[1] << 32 | from[2]) >> shift) & 0xffffffffu;
+    uint64_t q2 = (((uint64_t)from[2] << 32 | from[3]) >> shift) & 0xffffffffu;
+    uint64_t turn = (m * q0 << 32) + m * q1 + (m * q2 >> 32); /* of 2 pi, in 2^-64 */
+    uint64_t quarters = (turn + ((uint64_t)1 << 61)) >> 62;
+    double r =
+        (double)(int64_t)(turn - (quarters << 62)) * 3.4061215800865545e-19; /* 2 pi / 2^64 */
+    float a = math_from_bits(u);
+    bool small = a < 0.78539816f;
+    *n = small ? 0u : (uint32_t)quarters & 3u;
+    return small ? (double)a : r;
+}
+
+/* sin(r + n pi / 2): Taylor's polynomials, off by less than 2e-11 of the result. */
+MATH_INLINE double math_sin_of_quadrant(double r, uint32_t n) {
+    double s = r * r;
+    double odd = -2.505210838544172e-08;
+    odd = odd * s + 2.755731922398589e-06;
+    odd = odd * s - 1.984126984126984e-04;
+    odd = odd * s + 8.333333333333333e-03;
+    odd = odd * s - 1.666666666666667e-01;
+    odd = r + r * s * odd;
+    double even = 2.087675698786810e-09;
+    even = even * s - 2.755731922398589e-07;
+    even = even * s + 2.480158730158730e-05;
+    even = even * s - 1.388888888888889e-03;
+    even = even * s + 4.166666666666666e-02;
+    even = even * s - 0.5;
+    even = 1.0 + s * even;
+    double value = (n & 1u) != 0 ? even : odd;
+    return (n & 2u) != 0 ? -value : value;
+}
+
+/* Half a unit in the last place and a hundredth, for every float; NaN of infinities. */
+MATH_INLINE float math_sin(float x) {
+    uint32_t n;
+    double r = math_quadrant(x, &n);
+    float y = (float)math_sin_of_quadrant(r, n);
+    y = math_from_bits(math_bits(y) ^ (math_bits(x) & 0x80000000u));
+    return math_abs(x) < INFINITY ? y : x - x;
+}
+
+/* sin(|x| + pi / 2); as exact as math_sin. */
+MATH_INLINE float math_cos(float x) {
+    uint32_t n;
+    double r = math_quadrant(x, &n);
+    float y = (float)math_sin_of_quadrant(r, n + 1u);
+    return math_abs(x) < INFINITY ? y : x - x;
 }
 #endif

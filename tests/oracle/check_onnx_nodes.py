@@ -26,7 +26,7 @@ OPS = {
     "Add", "AveragePool", "BatchNormalization", "Cast", "Clip", "Concat", "Constant",
     "ConstantOfShape", "Conv", "ConvTranspose", "DepthToSpace", "Div", "Dropout", "Exp", "Flatten",
     "Gather", "Gemm", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "Identity",
-    "LRN", "LeakyRelu", "MatMul", "MaxPool", "Mul", "PRelu", "Pad", "ReduceMean", "Relu",
+    "LRN", "LeakyRelu", "LpPool", "MatMul", "MaxPool", "Mul", "PRelu", "Pad", "ReduceMean", "Relu",
     "Reshape", "Resize", "Sigmoid", "Slice", "Softmax", "SpaceToDepth", "Split", "Squeeze", "Sub", "Sum",
     "Swish",
     "Tanh", "Transpose", "Unsqueeze", "Upsample",
@@ -48,13 +48,13 @@ PER_IMAGE = {
     "Abs", "Ceil", "Erf", "Floor", "Log", "Neg", "Reciprocal", "Softplus", "Sqrt",
     "AveragePool", "BatchNormalization", "Clip", "Conv", "ConvTranspose", "DepthToSpace", "Dropout",
     "Elu", "Exp", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "LRN", "PRelu", "Pad",
-    "LeakyRelu", "MaxPool", "Relu", "Sigmoid", "SpaceToDepth", "Swish", "Tanh",
+    "LeakyRelu", "LpPool", "MaxPool", "Relu", "Sigmoid", "SpaceToDepth", "Swish", "Tanh",
 }
 
 # Functions of one element, for which a tensor of any shape is as good as a map.
 ELEMENTWISE = {
-    "Abs", "Ceil", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Neg",
-    "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Softplus", "Sqrt", "Tanh",
+    "Abs", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Neg",
+    "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Sin", "Softplus", "Sqrt", "Tanh",
 }
 
 

@@ -114,6 +114,7 @@ int64_t influence_taps(const struct rfx_graph *graph, const struct rfx_node *nod
             return transposed_taps(&node->attr.conv, axis, o, n, out);
         case RFX_OP_POOL_MAX:
         case RFX_OP_POOL_AVG:
+        case RFX_OP_POOL_LP:
             return pool_taps(&node->attr.pool, axis, o, n, out);
         case RFX_OP_POOL_ADAPTIVE_AVG:
             return adaptive_taps(o, n, extent(node, axis), out);
@@ -201,7 +202,8 @@ static bool widen_by_window(const struct rfx_node *node, int axis, int64_t o, in
         c->pads.top += margin * c->sh;
         c->pads.left += margin * c->sw;
         count = transposed_taps(c, axis, o, n + 2 * margin, taps);
-    } else if (node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_AVG) {
+    } else if (node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_AVG ||
+               node->op == RFX_OP_POOL_LP) {
         p->pads.top -= margin;
         p->pads.left -= margin;
         count = pool_taps(p, axis, o, n + 2 * margin, taps);

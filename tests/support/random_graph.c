@@ -41,8 +41,9 @@ static void add_something(struct random_maker *m) {
     else if (pick < 46)
         (void)random_add_pool(m, in, RFX_OP_POOL_MAX);
     else if (pick < 50)
-        (void)(random_chance(m, 80) ? random_add_pool(m, in, RFX_OP_POOL_AVG)
-                                    : random_add_adaptive(m, in));
+        (void)(random_chance(m, 80)
+                   ? random_add_pool(m, in, random_chance(m, 60) ? RFX_OP_POOL_AVG : RFX_OP_POOL_LP)
+                   : random_add_adaptive(m, in));
     else if (pick < 58)
         (void)random_add_join(m, in, RFX_OP_BINARY);
     else if (pick < 64)
@@ -127,7 +128,8 @@ static void print_attr(const struct rfx_node *node, FILE *out) {
         fprintf(out, " out_pad %lldx%lld groups %lld bias %d scale %d residual %d",
                 (long long)c->out_pad_h, (long long)c->out_pad_w, (long long)c->groups, c->bias,
                 c->scale, node->residual);
-    } else if (node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_AVG) {
+    } else if (node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_AVG ||
+               node->op == RFX_OP_POOL_LP) {
         const struct rfx_pool_attr *p = &a->pool;
         print_window(out, (const int64_t[]){p->kh, p->kw, p->sh, p->sw, p->dh, p->dw}, &p->pads);
         fprintf(out, " ceil %d count_pad %d", p->ceil_mode, p->count_include_pad);

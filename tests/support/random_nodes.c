@@ -46,15 +46,16 @@ static int shaped_weight(struct random_maker *m, struct rfx_shape shape, float b
 
 static struct rfx_act draw_act(struct random_maker *m, int64_t c) {
     static const enum rfx_act_kind kinds[] = {
-        RFX_ACT_RELU, RFX_ACT_CLIP,         RFX_ACT_LEAKY_RELU, RFX_ACT_PRELU, RFX_ACT_SIGMOID,
-        RFX_ACT_SILU, RFX_ACT_HARD_SIGMOID, RFX_ACT_HARD_SWISH, RFX_ACT_TANH,  RFX_ACT_NEG,
-        RFX_ACT_ABS,  RFX_ACT_ELU,          RFX_ACT_SOFTPLUS,   RFX_ACT_ERF};
+        RFX_ACT_RELU,     RFX_ACT_CLIP, RFX_ACT_LEAKY_RELU,   RFX_ACT_PRELU,
+        RFX_ACT_SIGMOID,  RFX_ACT_SILU, RFX_ACT_HARD_SIGMOID, RFX_ACT_HARD_SWISH,
+        RFX_ACT_TANH,     RFX_ACT_NEG,  RFX_ACT_ABS,          RFX_ACT_ELU,
+        RFX_ACT_SOFTPLUS, RFX_ACT_ERF,  RFX_ACT_SIN,          RFX_ACT_COS};
     struct rfx_act act = {
         .kind = kinds[random_draw(m, 0, (int64_t)(sizeof kinds / sizeof *kinds) - 1)],
         .alpha = 0.2f,
         .beta = 0.5f,
         .slope = -1};
-    static const enum rfx_act_kind rough[] = {RFX_ACT_EXP,        RFX_ACT_LOG, RFX_ACT_SQRT,
+    static const enum rfx_act_kind rough[] = {RFX_ACT_EXP,        RFX_ACT_LOG,  RFX_ACT_SQRT,
                                               RFX_ACT_RECIPROCAL, RFX_ACT_POW,  RFX_ACT_FLOOR,
                                               RFX_ACT_CEIL,       RFX_ACT_SIGN, RFX_ACT_ROUND};
     if (m->options->rough && random_chance(m, 30)) {
@@ -127,7 +128,8 @@ int random_add_pool(struct random_maker *m, int in, enum rfx_op op) {
                                             .dh = random_chance(m, 80) ? 1 : 2,
                                             .dw = random_chance(m, 80) ? 1 : 2,
                                             .ceil_mode = random_chance(m, 40),
-                                            .count_include_pad = random_chance(m, 40)};
+                                            .count_include_pad = random_chance(m, 40),
+                                            .p = (int64_t)1 << random_draw(m, 0, 2)};
     struct rfx_pool_attr *a = &node.attr.pool;
     a->pads = (struct rfx_pads){random_draw(m, 0, a->kh / 2), random_draw(m, 0, a->kw / 2),
                                 random_draw(m, 0, a->kh / 2), random_draw(m, 0, a->kw / 2)};

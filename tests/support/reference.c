@@ -70,6 +70,10 @@ double rfx_ref_act(const struct rfx_graph *graph, const struct rfx_act *act, dou
         case RFX_ACT_ROUND: /* the nearer neighbour; of two, the even one */
             if (x - floor(x) == 0.5) return 2 * floor((floor(x) + 1) / 2);
             return floor(x + 0.5);
+        case RFX_ACT_SIN:
+            return sin(x);
+        case RFX_ACT_COS:
+            return cos(x);
         case RFX_ACT_COUNT:
             break;
     }
@@ -343,6 +347,7 @@ bool rfx_ref_node(const struct rfx_graph *graph, const struct rfx_node *node, fl
             return rfx_ref_conv_transpose(&k);
         case RFX_OP_POOL_MAX:
         case RFX_OP_POOL_AVG:
+        case RFX_OP_POOL_LP:
             return rfx_ref_pool(&k);
         case RFX_OP_AFFINE:
             return same_size(&k, affine_at);

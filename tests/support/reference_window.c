@@ -90,6 +90,20 @@ static double pool_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_
     return k->node->op == RFX_OP_POOL_MAX ? largest : sum / (double)count;
 }
 
+/* Padding is zero. */
+static double lp_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x) {
+    const struct rfx_pool_attr *a = &k->node->attr.pool;
+    double sum = 0;
+    for (int64_t ky = 0; ky < a->kh; ky++)
+        for (int64_t kx = 0; kx < a->kw; kx++) {
+            int64_t iy = y * a->sh - a->pads.top + ky * a->dh;
+            int64_t ix = x * a->sw - a->pads.left + kx * a->dw;
+            if (rfx_ref_inside(k->it, iy, ix))
+                sum += pow(fabs((double)rfx_ref_in_at(k, c, iy, ix)), (double)a->p);
+        }
+    return pow(sum, 1.0 / (double)a->p);
+}
+
 bool rfx_ref_pool(const struct rfx_ref_call *k) {
     const struct rfx_pool_attr *a = &k->node->attr.pool;
     if (!rfx_ref_shape_is(
@@ -97,7 +111,7 @@ bool rfx_ref_pool(const struct rfx_ref_call *k) {
             window_count(k->it->h, a->pads.top, a->pads.bottom, a->kh, a->dh, a->sh, a->ceil_mode),
             window_count(k->it->w, a->pads.left, a->pads.right, a->kw, a->dw, a->sw, a->ceil_mode)))
         return false;
-    rfx_ref_each(k, pool_at);
+    rfx_ref_each(k, k->node->op == RFX_OP_POOL_LP ? lp_at : pool_at);
     return true;
 }
 

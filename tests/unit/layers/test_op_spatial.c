@@ -16,7 +16,7 @@ static const float ramp[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
 static struct rfx_node pool(enum rfx_op op, int64_t k, int64_t s, int64_t d, int64_t pad,
                             bool ceil_mode, bool count_pad) {
     struct rfx_node n = {
-        .op = op, .attr.pool = {k, k, s, s, d, d, {pad, pad, pad, pad}, ceil_mode, count_pad}};
+        .op = op, .attr.pool = {k, k, s, s, d, d, {pad, pad, pad, pad}, ceil_mode, count_pad, 2}};
     return n;
 }
 
@@ -51,6 +51,19 @@ static void test_pools_by_hand(void **state) {
     /* kernel 3, stride 2, ceil: the last window has 2 x 2 positions inside */
     n = pool(RFX_OP_POOL_AVG, 3, 2, 1, 0, true, true);
     op_partition_expect(&n, 1, 4, 4, ramp, (const float[]){5, 6.5f, 11, 12.5f}, 4);
+    const float three_four[4] = {3, -4, 0, 0}, ones[4] = {-1, 1, 1, -1};
+    n = pool(RFX_OP_POOL_LP, 2, 1, 1, 0, false, false);
+    op_partition_expect(&n, 1, 2, 2, three_four, (const float[]){5}, 1);
+    n.attr.pool.p = 1;
+    op_partition_expect(&n, 1, 2, 2, three_four, (const float[]){7}, 1);
+    n = pool(RFX_OP_POOL_LP, 2, 1, 1, 1, false, false); /* padding is zero */
+    op_partition_expect(&n, 1, 1, 2, three_four, (const float[]){3, 5, 4, 3, 5, 4}, 6);
+    n.attr.pool.p = 4;
+    op_partition_expect(&n, 1, 1, 1, ones, (const float[]){1, 1, 1, 1}, 4);
+    n = pool(RFX_OP_POOL_LP, 4, 1, 1, 0, false, false);
+    n.attr.pool.p = 4; /* fourth root of 16 */
+    const float sixteen[16] = {1, -1, 1, 1, 1, 1, -1, 1, 1, 1, 1, -1, 1, 1, 1, 1};
+    op_partition_expect(&n, 1, 4, 4, sixteen, (const float[]){2}, 1);
     struct rfx_node a = {.op = RFX_OP_POOL_ADAPTIVE_AVG, .attr.adaptive = {2, 2}};
     op_partition_expect(&a, 1, 3, 3, ramp, (const float[]){2, 3, 5, 6}, 4);
 }
