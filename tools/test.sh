@@ -1,14 +1,17 @@
 #!/bin/sh
 # Installs what is missing (Debian 12), builds, runs every test, then compares with ONNX Runtime
-# (from PyPI, in a virtual environment in the build directory). Arguments go to ctest and leave the
-# comparison out:
+# (from PyPI, in a virtual environment in the build directory; skipped, in words, where PyPI cannot
+# be reached). The last line is "N passed, N failed". Arguments go to ctest and leave the comparison
+# out:
 #     sh tools/test.sh -R cli
 set -eu
 cd "$(dirname "$0")/.."
+. tools/count_tests.sh
 sh tools/install_deps.sh
 cmake --preset release
 cmake --build --preset release --parallel "$(nproc)"
+run_counted "tests" ctest --preset release --output-on-failure -j "$(nproc)" "$@" || true
 if [ $# -eq 0 ]; then
-    sh tests/oracle/run.sh build
+    run_counted "comparison with ONNX Runtime" sh tests/oracle/run.sh build || true
 fi
-ctest --preset release --output-on-failure "$@"
+report_counts

@@ -3,7 +3,7 @@
 # at 1537 x 2049. Each tiled run's fingerprint is held against the untiled run of the same network and
 # core type with one thread. Prints one line per case and a count.
 #     sh tests/acceptance/verify_matrix.sh build/rfexec [NETWORK:SPLIT ...]
-# CORES, THREADS and SIZE in the environment narrow it.
+# CORES, THREADS, TILES and SIZE in the environment narrow it.
 set -u
 program=$1
 shift
@@ -25,7 +25,7 @@ for case in "$@"; do
     for core in ${CORES:-Haswell Zen SkylakeX Prescott}; do
         untiled=$(fingerprint --untiled --threads 1)
         for threads in ${THREADS:-1 2}; do
-            for tiles in 4x4 1x7 5x3 16x16; do
+            for tiles in ${TILES:-4x4 1x7 5x3 16x16}; do
                 tiled=$(fingerprint --tiles $tiles --split "$split" --threads "$threads")
                 if [ -n "$tiled" ] && [ "$tiled" = "$untiled" ]; then
                     word=identical

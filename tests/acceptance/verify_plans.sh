@@ -66,4 +66,5 @@ for network in "$@"; do
         echo "$network $size: $passed passed, $failed failed, $without not possible so far"
     done
 done
+echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -24,7 +24,7 @@
 #include "tiler/splits.h"
 #include "tiler/tiling.h"
 
-enum { MAX_NODES = 64, MAX_CUTS = 7, BANDS = 7, STRIPS = 11, BUDGETS = 8 };
+enum { MAX_NODES = 64, LAST_CUTS = 3, SPREAD_CUTS = 4, BANDS = 7, STRIPS = 11, BUDGETS = 8 };
 static const int64_t bands[BANDS] = {2, 4, 8, 16, 32, 64, 128};
 static const int64_t strips[STRIPS] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48};
 
@@ -36,8 +36,9 @@ struct known_plan {
 struct exhaustive {
     struct rfx_graph *graph;
     struct rfx_plan_request request;
-    int outputs[MAX_NODES], n_outputs; /* nodes, each once */
-    int cuts[MAX_NODES], n_cuts;
+    int outputs[MAX_NODES], n_outputs;         /* nodes, each once */
+    int cuts[MAX_NODES], n_cuts;               /* all */
+    int ends[LAST_CUTS + SPREAD_CUTS], n_ends; /* where streams may end */
     struct known_plan *plans;
     size_t n, capacity;
     uint64_t untiled_macs;
@@ -150,10 +151,10 @@ static void note_all(struct exhaustive *e) {
             width = e->graph->nodes[e->outputs[k]].out.w;
     note_ways(e, whole, 0, false);
     note_streams(e, e->outputs, e->n_outputs, width);
-    for (int i = 0; i < e->n_cuts; i++) {
-        note_streams(e, &e->cuts[i], 1, e->graph->nodes[e->cuts[i]].out.w);
-        note_tiles(e, &e->cuts[i]);
-        for (int j = i + 1; j < e->n_cuts; j++) note_two_streams(e, &e->cuts[i], &e->cuts[j]);
+    for (int i = 0; i < e->n_cuts; i++) note_tiles(e, &e->cuts[i]);
+    for (int i = 0; i < e->n_ends; i++) {
+        note_streams(e, &e->ends[i], 1, e->graph->nodes[e->ends[i]].out.w);
+        for (int j = i + 1; j < e->n_ends; j++) note_two_streams(e, &e->ends[i], &e->ends[j]);
     }
 }
 
@@ -196,8 +197,20 @@ static int compare(struct exhaustive *e, uint64_t seed) {
     return wrong;
 }
 
-/* false: the graph is not one for this test. */
-static bool try_graph(uint64_t seed, int *wrong, int *recomputing, size_t *plans) {
+/* Of many cuts streams use the last three, and four in the middle of equal shares of the others. */
+static void choose_ends(struct exhaustive *e) {
+    int others = e->n_cuts - LAST_CUTS;
+    for (int i = 0; i < e->n_cuts; i++) {
+        bool chosen = i >= others || others <= SPREAD_CUTS;
+        for (int k = 0; k < SPREAD_CUTS; k++)
+            chosen |= i == (int)((k + 0.5) * others / SPREAD_CUTS);
+        if (chosen) e->ends[e->n_ends++] = e->cuts[i];
+    }
+}
+
+/* false: the graph is not one for this test. Every second seed asks for a deep one, which has more
+ * cuts than the planner looks at. */
+static bool try_graph(uint64_t seed, int *wrong, int *recomputing, int *deep, size_t *plans) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct random_graph_options options = random_graph_defaults();
     options.spatial_only = true;
@@ -205,6 +218,11 @@ static bool try_graph(uint64_t seed, int *wrong, int *recomputing, size_t *plans
     options.max_size = 40;
     options.min_nodes = 3;
     options.max_nodes = 7;
+    if (seed % 2 == 0) {
+        options.min_nodes = 12;
+        options.max_nodes = 20;
+        options.max_size = 24;
+    }
     struct exhaustive e = {.graph = random_graph_make(mem, seed, &options)};
     const struct rfx_tensor *input = &e.graph->nodes[e.graph->input].out;
     e.request.source = (struct rfx_source_traits){
@@ -220,8 +238,11 @@ static bool try_graph(uint64_t seed, int *wrong, int *recomputing, size_t *plans
         if (!there) e.outputs[e.n_outputs++] = node;
     }
     if (fit) e.n_cuts = rfx_splits_list(e.graph, e.cuts);
-    fit = fit && e.n_cuts > 0 && e.n_cuts <= MAX_CUTS;
+    bool is_deep = e.n_cuts > LAST_CUTS + SPREAD_CUTS;
+    fit = fit && e.n_cuts > 0 && is_deep == (seed % 2 == 0);
     if (fit) {
+        choose_ends(&e);
+        *deep += is_deep;
         note_all(&e);
         *wrong += compare(&e, seed);
         *recomputing += e.recomputing;
@@ -239,16 +260,19 @@ static void best_of_all(void **state) {
     uint64_t seed = (uint64_t)test_env_int("RFX_SEED", 1);
     int wrong = 0;
     int recomputing = 0;
+    int deep = 0;
     size_t plans = 0;
     int64_t done = 0;
     for (int64_t i = 0; done < cases && i < 20 * cases; i++)
-        done += try_graph(seed + (uint64_t)i, &wrong, &recomputing, &plans);
-    fprintf(stderr,
-            "test_planner_exhaustive: %lld graphs, %zu plans, %d answers that recompute, "
-            "%d differ\n",
-            (long long)done, plans, recomputing, wrong);
+        done += try_graph(seed + (uint64_t)i, &wrong, &recomputing, &deep, &plans);
+    fprintf(
+        stderr,
+        "test_planner_exhaustive: %lld graphs, %d with more cuts than are looked at, %zu plans, "
+        "%d answers that recompute, %d differ\n",
+        (long long)done, deep, plans, recomputing, wrong);
     assert_int_equal(done, cases);
     assert_true(recomputing > cases / 4);
+    assert_true(deep > cases / 10);
     assert_int_equal(wrong, 0);
 }
 

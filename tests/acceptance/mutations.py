@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Tests that look: small mistakes are put into a copy of the tree, one after the other, and each must
+turn a test red.
+
+    mutations.py [--all] [--jobs N] [--work DIR] [NAME ...]
+
+Without --all the tests that ought to see a mistake run first, then all, up to the first that fails;
+with --all every test runs and all red ones are printed. Fails when a mutation survives, or when its
+place is not found (files are found by name anywhere in the tree; a pattern must match once).
+"""
+
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+LEFT_OUT = shutil.ignore_patterns("build*", ".git")
+
+# name: (file, pattern, replacement, tests that ought to see it)
+MUTATIONS = {
+    "flip one pad": (
+        "op_conv.c", r"a->pads\.top : a->pads\.left, taps", "a->pads.bottom : a->pads.left, taps",
+        "test_op_conv|test_reference_ops"),
+    "drop one ring row": (
+        "streaming.c", r"rows\.hi - first\)", "rows.hi - first - 1)", "test_streaming|test_plan"),
+    "skip one clamp": (
+        "regions.c", r"rfx_max_i64\(r\.lo, 0\)", "r.lo", "test_regions|test_analysis"),
+    "swap two channels": (
+        "elementwise.c", r"xp\[i\] \* scale\[i\] \+ shift\[i\]",
+        "xp[i] * scale[c > 1 && i < 2 ? 1 - i : i] + shift[i]", "test_op_elementwise|test_reference_ops"),
+    "wrong offset from a packer": (
+        "placement_offsets.c", r"rfx_place_align\(end, item->alignment\) : best",
+        "rfx_place_align(end / 2, item->alignment) : best",
+        "test_placement|test_packer"),
+}
+
+
+def find(tree, name):
+    """The only file of that name."""
+    found = [path for path in tree.rglob(name) if "build" not in path.relative_to(tree).parts[0]]
+    if len(found) != 1:
+        sys.exit(f"{name}: {len(found)} files of that name; mutations.py needs another place")
+    return found[0]
+
+
+def mutate(tree, file, pattern, replacement):
+    """Changes the file; returns what undoes it."""
+    path = find(tree, file)
+    text = path.read_text()
+    changed, count = re.subn(pattern, replacement, text)
+    if count != 1:
+        sys.exit(f"{file}: the pattern {pattern!r} matches {count} times; mutations.py needs another")
+    path.write_text(changed)
+    return lambda: path.write_text(text)
+
+
+def command(tree, *words):
+    return subprocess.run(words, cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False)
+
+
+def build(tree, jobs):
+    done = command(tree, "cmake", "--build", "--preset", "release", "--parallel", jobs)
+    if done.returncode != 0:
+        print(done.stdout[-3000:])
+        sys.exit("a mutated tree does not build: mutations.py needs another place")
+
+
+def red_tests(tree, jobs, selection, stop):
+    """Names of the tests that fail."""
+    words = ["ctest", "--preset", "release", "-j", jobs]
+    words += ["-R", selection] if selection else []
+    words += ["--stop-on-failure"] if stop else []
+    output = command(tree, *words).stdout
+    if not re.search(r"tests passed", output):
+        sys.exit(f"ctest ran no tests: {output[-1000:]}")
+    return re.findall(r"^\s*\d+ - (\S+) \((?!Not Run)", output, re.MULTILINE)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MUTATIONS))
+    parser.add_argument("--all", action="store_true", help="all red tests, not the first")
+    parser.add_argument("--jobs", default="2")
+    parser.add_argument("--work", help="keep the copy here, to build faster the next time")
+    args = parser.parse_args()
+    names = args.names or list(MUTATIONS)
+    survivors = []
+    with tempfile.TemporaryDirectory() as scratch:
+        tree = pathlib.Path(args.work or scratch) / "tree"
+        shutil.copytree(TOP, tree, ignore=LEFT_OUT, dirs_exist_ok=True)
+        if command(tree, "cmake", "--preset", "release").returncode != 0:
+            sys.exit("the copy cannot be configured")
+        build(tree, args.jobs)
+        for name in names:
+            file, pattern, replacement, selection = MUTATIONS[name]
+            undo = mutate(tree, file, pattern, replacement)
+            build(tree, args.jobs)
+            red = [] if args.all else red_tests(tree, args.jobs, selection, False)
+            red = red or red_tests(tree, args.jobs, None, not args.all)
+            undo()
+            print(f"{name} ({file}): {', '.join(red) or 'SURVIVES'}", flush=True)
+            if not red:
+                survivors.append(name)
+    print(f"{len(names) - len(survivors)} passed, {len(survivors)} failed")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+# Shell functions for scripts that run several test programs and end with one line of counts.
+# shellcheck shell=sh
+passed=0
+failed=0
+
+# run_counted NAME COMMAND ...: runs the command and adds its counts: those of ctest's summary, or of
+# a last line "N passed, N failed", or else the command itself as one test. Exit code 77: skipped, not
+# counted. Returns the exit code.
+run_counted() {
+    name=$1
+    shift
+    log=$(mktemp)
+    { "$@" 2>&1; echo $? >"$log.code"; } | tee "$log"
+    code=$(cat "$log.code")
+    # ctest: "97% tests passed, 1 tests failed out of 34"; newer ones: "100% tests passed out of 34"
+    summary=$(grep -E '^[0-9]+% tests passed.* out of [0-9]+' "$log" | tail -n 1)
+    line=$(tail -n 1 "$log" | grep -E '^[0-9]+ passed, [0-9]+ failed$' || true)
+    rm -f "$log" "$log.code"
+    if [ -n "$summary" ]; then
+        total=$(echo "$summary" | sed -E 's/.* out of ([0-9]+).*/\1/')
+        bad=$(echo "$summary" | sed -nE 's/.*, ([0-9]+) tests? failed.*/\1/p')
+        bad=${bad:-0}
+        good=$((total - bad))
+    elif [ -n "$line" ]; then
+        good=${line%% *}
+        bad=$(echo "$line" | sed -E 's/.*, ([0-9]+) failed/\1/')
+    elif [ "$code" -eq 0 ]; then
+        good=1 bad=0
+    else
+        good=0 bad=1
+    fi
+    if [ "$code" -eq 77 ]; then
+        echo "== $name: skipped"
+        return 77
+    fi
+    [ "$code" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
+    passed=$((passed + good))
+    failed=$((failed + bad))
+    if [ "$bad" -eq 0 ]; then echo "== $name: $good passed"; else echo "== $name: $bad FAILED"; fi
+    return "$code"
+}
+
+# The last line; fails when a test failed or none was run.
+report_counts() {
+    echo "$passed passed, $failed failed"
+    [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+}

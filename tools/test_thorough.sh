@@ -1,0 +1,28 @@
+#!/bin/sh
+# What tools/test.sh leaves out, about 10 minutes on two cores: a build without any warning, the
+# tests of single parts, parsers and random plans with the address and undefined behaviour
+# sanitizers, and a small share of each script in tests/acceptance. Run tools/test.sh first: its
+# build is used. The last line is "N passed, N failed".
+set -eu
+cd "$(dirname "$0")/.."
+. tools/count_tests.sh
+jobs=$(nproc)
+cmake --preset dev
+run_counted "build without warnings" cmake --build --preset dev --parallel "$jobs" || true
+cmake --preset asan-ubsan
+run_counted "sanitized build" cmake --build --preset asan-ubsan --parallel "$jobs" || true
+run_counted "sanitized tests" env RFX_CASES=100 ctest --preset asan-ubsan -L sanitized -j "$jobs" ||
+    true
+
+at=tests/acceptance
+run_counted "matrix of cores, threads and tiles" \
+    env SIZE=513x769 TILES="4x4 1x7" \
+    sh $at/verify_matrix.sh build/rfexec mobilenet_v2:features.6 data/defect_net.onnx:defects || true
+run_counted "all kinds of plans" env CORES="Haswell SkylakeX" THREADS=2 SIZES="97x113 161x129" \
+    sh $at/verify_plans.sh build/rfexec squeezenet1_1 mobilenet_v1 fsrcnn efficientnet_b0 || true
+run_counted "pictures larger than the budget" \
+    env NETWORK=squeezenet1_1 MEMORY=48MiB TIFF_SIZE=4000x3000 PNG_SIZE=3000x4000 JPEG_SIZE=3000x3000 \
+    sh $at/big_images.sh build || true
+run_counted "memory does not grow with height" env NETWORK=squeezenet1_1 WIDTH=1024 MEMORY=48MiB \
+    sh $at/height.sh build/rfexec 2048 4096 8192 || true
+report_counts
