@@ -154,6 +154,9 @@ enum rfx_status rfx_weight_read(const struct rfx_weight *weight, int64_t first, 
             break;
         case RFX_WEIGHT_FILE:
             return read_file(weight, first, count, out, err);
+        case RFX_WEIGHT_FILLED:
+            for (int64_t i = 0; i < count; i++) out[i] = weight->lo;
+            break;
         case RFX_WEIGHT_GENERATED:
             generate(weight, first, count, out);
             break;

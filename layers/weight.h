@@ -16,6 +16,7 @@
 enum rfx_weight_source {
     RFX_WEIGHT_OWNED,     /* float32, the graph owns `data` */
     RFX_WEIGHT_FILE,      /* `dtype` values at `offset` of `file`, which outlives the graph */
+    RFX_WEIGHT_FILLED,    /* every element is `lo` */
     RFX_WEIGHT_GENERATED, /* element i is uniform in [lo, hi), a function of (seed, i) alone */
 };
 
@@ -44,7 +45,7 @@ struct rfx_weight {
     const struct rfx_weight_file *file; /* FILE */
     uint64_t offset;                    /* FILE: of element 0 */
     uint64_t seed;                      /* GENERATED */
-    float lo, hi;                       /* GENERATED */
+    float lo, hi;                       /* GENERATED; FILLED: lo alone */
     int64_t mirror; /* GENERATED: n > 0: of each 2 n elements the last n are the first n mirrored,
                        lo + hi - x, so that they cancel */
     struct rfx_shape shape;

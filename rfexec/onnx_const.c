@@ -24,17 +24,85 @@ static struct rfx_onnx_const *new_const(struct rfx_onnx_import *ctx, int32_t typ
     return c;
 }
 
-struct rfx_onnx_const *rfx_onnx_const_new(struct rfx_onnx_import *ctx, int32_t type,
-                                          const struct rfx_shape *shape) {
+/* Numbers that last until a node is converted. */
+struct rfx_onnx_scratch {
+    struct rfx_onnx_scratch *next;
+    struct rfx_onnx_const *of; /* whose ints or reals they are; NULL: of nobody */
+    max_align_t numbers[];
+};
+
+static void *scratch(struct rfx_onnx_import *ctx, struct rfx_onnx_const *of, int64_t elems) {
+    size_t bytes;
+    if (!rfx_checked_mul_size((size_t)elems + 1, sizeof(double), &bytes) ||
+        !rfx_checked_add_size(bytes, sizeof(struct rfx_onnx_scratch), &bytes))
+        return NULL;
+    struct rfx_onnx_scratch *block = rfx_memory_calloc(ctx->mem, 1, bytes);
+    if (block == NULL) return NULL;
+    block->next = ctx->scratch;
+    block->of = of;
+    ctx->scratch = block;
+    return block->numbers;
+}
+
+/* Whether what a constant has in scratch is all that there is of it. */
+static bool is_homeless(const struct rfx_onnx_const *c) {
+    return c->raw.data == NULL && c->raw.file == NULL && c->floats == NULL;
+}
+
+/* Moves a folded constant's numbers from scratch to the arena. */
+static bool give_home(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
+    size_t n = (size_t)rfx_onnx_const_stored(c);
+    bool narrow = c->reals != NULL && c->type != RFX_ONNX_DOUBLE;
+    void *home = rfx_arena_alloc(ctx->arena, n + 1, narrow ? sizeof(float) : sizeof(double));
+    if (home == NULL) return false;
+    float *floats = home;
+    for (size_t i = 0; narrow && i < n; i++) floats[i] = (float)c->reals[i];
+    if (!narrow) memcpy(home, c->reals != NULL ? (const void *)c->reals : c->ints, n * 8);
+    if (narrow)
+        c->floats = home;
+    else if (c->reals != NULL)
+        c->reals = home;
+    else
+        c->ints = home;
+    return true;
+}
+
+bool rfx_onnx_const_settle(struct rfx_onnx_import *ctx) {
+    for (struct rfx_onnx_scratch *s = ctx->scratch; s != NULL; s = s->next) {
+        struct rfx_onnx_const *c = s->of;
+        const void *numbers = s->numbers;
+        if (c == NULL || (c->reals != numbers && c->ints != numbers)) continue;
+        if (is_homeless(c) && !give_home(ctx, c)) return false;
+        if (c->reals == numbers) c->reals = NULL;
+        if (c->ints == numbers) c->ints = NULL;
+    }
+    rfx_onnx_const_forget(ctx);
+    return true;
+}
+
+void rfx_onnx_const_forget(struct rfx_onnx_import *ctx) {
+    while (ctx->scratch != NULL) {
+        struct rfx_onnx_scratch *next = ctx->scratch->next;
+        rfx_memory_release(ctx->mem, ctx->scratch);
+        ctx->scratch = next;
+    }
+}
+
+static struct rfx_onnx_const *new_folded(struct rfx_onnx_import *ctx, int32_t type,
+                                         const struct rfx_shape *shape, bool filled) {
     int64_t elems = 1;
     for (int i = 0; i < shape->rank; i++)
         if (shape->dims[i] < 0 || !rfx_checked_mul_i64(elems, shape->dims[i], &elems)) return NULL;
-    if (elems > MAX_FOLDED_ELEMS || ctx->folded_elems > MAX_FOLDED_TOTAL) return NULL;
-    ctx->folded_elems += elems;
+    filled = filled && elems > 0;
+    int64_t stored = filled ? 1 : elems;
+    if (elems > INT64_MAX / 16 || stored > MAX_FOLDED_ELEMS || ctx->folded_elems > MAX_FOLDED_TOTAL)
+        return NULL;
+    ctx->folded_elems += stored;
     ctx->out_of_memory = true;
     struct rfx_onnx_const *c = new_const(ctx, type, shape, elems);
     if (c == NULL) return NULL;
-    void *values = rfx_arena_alloc(ctx->arena, (size_t)elems + 1, sizeof(double));
+    c->filled = filled;
+    void *values = scratch(ctx, c, stored);
     if (values == NULL) return NULL;
     ctx->out_of_memory = false;
     if (rfx_onnx_type_is_real(type))
@@ -42,6 +110,16 @@ struct rfx_onnx_const *rfx_onnx_const_new(struct rfx_onnx_import *ctx, int32_t t
     else
         c->ints = values;
     return c;
+}
+
+struct rfx_onnx_const *rfx_onnx_const_new(struct rfx_onnx_import *ctx, int32_t type,
+                                          const struct rfx_shape *shape) {
+    return new_folded(ctx, type, shape, false);
+}
+
+struct rfx_onnx_const *rfx_onnx_const_new_filled(struct rfx_onnx_import *ctx, int32_t type,
+                                                 const struct rfx_shape *shape) {
+    return new_folded(ctx, type, shape, true);
 }
 
 int64_t *rfx_onnx_const_ints_rw(struct rfx_onnx_const *constant) {
@@ -75,8 +153,12 @@ struct rfx_onnx_const *rfx_onnx_const_view(struct rfx_onnx_import *ctx,
     struct rfx_onnx_const *c = new_const(ctx, constant->type, shape, constant->elems);
     if (c == NULL) return NULL;
     c->raw = constant->raw;
-    c->ints = constant->ints;
-    c->reals = constant->reals;
+    c->floats = constant->floats;
+    c->filled = constant->filled;
+    if (is_homeless(constant)) { /* not of what is in scratch of a constant with a home */
+        c->ints = constant->ints;
+        c->reals = constant->reals;
+    }
     return c;
 }
 
@@ -159,15 +241,14 @@ static enum rfx_status raw_reals(struct rfx_onnx_import *ctx, const struct rfx_o
     return RFX_OK;
 }
 
-enum rfx_status rfx_onnx_const_ints(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant,
-                                    const int64_t **out) {
+enum rfx_status rfx_onnx_const_stored_ints(struct rfx_onnx_import *ctx,
+                                           struct rfx_onnx_const *constant, const int64_t **out) {
     if (rfx_onnx_type_is_real(constant->type))
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
                                "needs integers, but a constant has floats");
     if (constant->ints == NULL) {
         int64_t *ints = NULL;
-        if (constant->elems <= MAX_FOLDED_ELEMS)
-            ints = rfx_arena_alloc(ctx->arena, (size_t)constant->elems + 1, sizeof *ints);
+        if (constant->elems <= MAX_FOLDED_ELEMS) ints = scratch(ctx, constant, constant->elems);
         if (ints == NULL) return too_large(ctx, constant);
         enum rfx_status status = raw_ints(ctx, constant, ints);
         if (status != RFX_OK) return status;
@@ -177,29 +258,61 @@ enum rfx_status rfx_onnx_const_ints(struct rfx_onnx_import *ctx, struct rfx_onnx
     return RFX_OK;
 }
 
-enum rfx_status rfx_onnx_const_reals(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant,
-                                     const double **out) {
+enum rfx_status rfx_onnx_const_stored_reals(struct rfx_onnx_import *ctx,
+                                            struct rfx_onnx_const *constant, const double **out) {
     if (constant->reals != NULL) {
         *out = constant->reals;
         return RFX_OK;
     }
+    bool real = rfx_onnx_type_is_real(constant->type);
+    int64_t stored = rfx_onnx_const_stored(constant);
     double *reals = NULL;
-    if (constant->elems <= MAX_FOLDED_ELEMS)
-        reals = rfx_arena_alloc(ctx->arena, (size_t)constant->elems + 1, sizeof *reals);
+    if (stored <= MAX_FOLDED_ELEMS) reals = scratch(ctx, real ? constant : NULL, stored);
     if (reals == NULL) return too_large(ctx, constant);
-    if (!rfx_onnx_type_is_real(constant->type)) {
+    enum rfx_status status = RFX_OK;
+    if (!real) {
         const int64_t *ints;
-        enum rfx_status status = rfx_onnx_const_ints(ctx, constant, &ints);
-        if (status != RFX_OK) return status;
-        for (int64_t i = 0; i < constant->elems; i++) reals[i] = (double)ints[i];
-        *out = reals;
-        return RFX_OK;
+        status = rfx_onnx_const_stored_ints(ctx, constant, &ints);
+        for (int64_t i = 0; status == RFX_OK && i < stored; i++) reals[i] = (double)ints[i];
+    } else if (constant->floats != NULL) {
+        for (int64_t i = 0; i < stored; i++) reals[i] = (double)constant->floats[i];
+    } else {
+        status = raw_reals(ctx, constant, reals);
     }
-    enum rfx_status status = raw_reals(ctx, constant, reals);
     if (status != RFX_OK) return status;
-    constant->reals = reals;
+    if (real) constant->reals = reals;
     *out = reals;
     return RFX_OK;
+}
+
+/* `elems` copies of the 8 bytes at `one`. */
+static enum rfx_status repeat(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
+                              const void *one, void **out) {
+    char *all = c->elems <= MAX_FOLDED_ELEMS ? scratch(ctx, NULL, c->elems) : NULL;
+    if (all == NULL) return too_large(ctx, c);
+    for (int64_t i = 0; i < c->elems; i++) memcpy(all + 8 * i, one, 8);
+    *out = all;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_onnx_const_ints(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant,
+                                    const int64_t **out) {
+    const int64_t *ints = NULL;
+    void *all = NULL;
+    enum rfx_status status = rfx_onnx_const_stored_ints(ctx, constant, &ints);
+    if (status == RFX_OK && constant->filled) status = repeat(ctx, constant, ints, &all);
+    if (status == RFX_OK) *out = all != NULL ? (const int64_t *)all : ints;
+    return status;
+}
+
+enum rfx_status rfx_onnx_const_reals(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant,
+                                     const double **out) {
+    const double *reals = NULL;
+    void *all = NULL;
+    enum rfx_status status = rfx_onnx_const_stored_reals(ctx, constant, &reals);
+    if (status == RFX_OK && constant->filled) status = repeat(ctx, constant, reals, &all);
+    if (status == RFX_OK) *out = all != NULL ? (const double *)all : reals;
+    return status;
 }
 
 enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant,
@@ -222,11 +335,19 @@ enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx, struct rfx_on
                            .elems = constant->elems};
     const double *reals = NULL;
     enum rfx_status status = RFX_OK;
-    if (!in_file && !in_memory) status = rfx_onnx_const_reals(ctx, constant, &reals);
+    if (!in_file && !in_memory && constant->floats == NULL)
+        status = rfx_onnx_const_stored_reals(ctx, constant, &reals);
+    if (status != RFX_OK) return status;
+    if (constant->filled) {
+        w.source = RFX_WEIGHT_FILLED;
+        w.lo = reals != NULL ? (float)reals[0] : constant->floats[0];
+    } else if (constant->floats != NULL) {
+        w.data = constant->floats;
+    }
     if (status == RFX_OK)
         status = rfx_graph_add_weight(ctx->graph, &w, &constant->weight, ctx->err);
     if (status != RFX_OK) return status;
-    if (w.source == RFX_WEIGHT_OWNED) {
+    if (w.source == RFX_WEIGHT_OWNED && w.data == NULL) {
         float *values = rfx_graph_owned_weight(ctx->graph, constant->weight);
         if (in_memory) rfx_dtype_convert(dtype, raw->data, constant->elems, values);
         for (int64_t i = 0; !in_memory && i < constant->elems; i++) values[i] = (float)reals[i];

@@ -1,5 +1,6 @@
 /* Evaluation of operators on constants: the shape arithmetic that exporters leave in a file.
- * Floats are kept as doubles and rounded to their type after every operator. */
+ * Floats are computed as doubles and rounded to their type after every operator. What is one value
+ * everywhere is computed and kept once. */
 #include <math.h>
 #include <string.h>
 
@@ -47,16 +48,27 @@ static double unary(const struct rfx_onnx_import *ctx, double x) {
     return x == 0.0 ? 1.0 : 0.0; /* Not */
 }
 
+static struct rfx_onnx_const *new_result(struct rfx_onnx_import *ctx, int32_t type,
+                                         const struct rfx_shape *shape, bool filled) {
+    return filled ? rfx_onnx_const_new_filled(ctx, type, shape)
+                  : rfx_onnx_const_new(ctx, type, shape);
+}
+
+/* Whether all elements are the same because one is all that there is. */
+static bool is_single(const struct rfx_onnx_const *c) {
+    return c->filled || c->elems == 1;
+}
+
 enum rfx_status rfx_onnx_fold_unary(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_const *in;
     enum rfx_status status = rfx_onnx_in_const(ctx, 0, &in);
     if (status != RFX_OK) return status;
-    struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, in->type, &in->shape);
+    struct rfx_onnx_const *out = new_result(ctx, in->type, &in->shape, in->filled);
     if (out == NULL) return too_large(ctx);
     const double *reals;
-    status = rfx_onnx_const_reals(ctx, in, &reals);
+    status = rfx_onnx_const_stored_reals(ctx, in, &reals);
     if (status != RFX_OK) return status;
-    for (int64_t i = 0; i < out->elems; i++) {
+    for (int64_t i = 0; i < rfx_onnx_const_stored(out); i++) {
         double y = unary(ctx, reals[i]);
         if (out->reals != NULL)
             rfx_onnx_const_reals_rw(out)[i] = round_to(out->type, y);
@@ -154,22 +166,22 @@ enum rfx_status rfx_onnx_fold_binary(struct rfx_onnx_import *ctx) {
     if (!broadcast(&a->shape, &b->shape, &shape))
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "constants that do not broadcast");
     bool real = rfx_onnx_type_is_real(a->type);
-    struct rfx_onnx_const *out =
-        rfx_onnx_const_new(ctx, gives_bool(ctx) ? RFX_ONNX_BOOL : a->type, &shape);
+    struct rfx_onnx_const *out = new_result(ctx, gives_bool(ctx) ? RFX_ONNX_BOOL : a->type, &shape,
+                                            is_single(a) && is_single(b));
     if (out == NULL) return too_large(ctx);
     const double *ra = NULL, *rb = NULL;
     const int64_t *ia = NULL, *ib = NULL;
     if (real || rfx_onnx_type_is_real(b->type)) {
-        status = rfx_onnx_const_reals(ctx, a, &ra);
-        if (status == RFX_OK) status = rfx_onnx_const_reals(ctx, b, &rb);
+        status = rfx_onnx_const_stored_reals(ctx, a, &ra);
+        if (status == RFX_OK) status = rfx_onnx_const_stored_reals(ctx, b, &rb);
     } else {
-        status = rfx_onnx_const_ints(ctx, a, &ia);
-        if (status == RFX_OK) status = rfx_onnx_const_ints(ctx, b, &ib);
+        status = rfx_onnx_const_stored_ints(ctx, a, &ia);
+        if (status == RFX_OK) status = rfx_onnx_const_stored_ints(ctx, b, &ib);
     }
     if (status != RFX_OK) return status;
-    for (int64_t i = 0; i < out->elems; i++) {
-        int64_t ka = broadcast_index(&a->shape, &shape, i);
-        int64_t kb = broadcast_index(&b->shape, &shape, i);
+    for (int64_t i = 0; i < rfx_onnx_const_stored(out); i++) {
+        int64_t ka = rfx_onnx_const_at(a, broadcast_index(&a->shape, &shape, i));
+        int64_t kb = rfx_onnx_const_at(b, broadcast_index(&b->shape, &shape, i));
         double r = ra != NULL ? binary_real(ctx, ra[ka], rb[kb]) : 0.0;
         if (out->reals != NULL)
             rfx_onnx_const_reals_rw(out)[i] = round_to(out->type, r);
@@ -312,7 +324,7 @@ enum rfx_status rfx_onnx_fold_constant_of_shape(struct rfx_onnx_import *ctx) {
     bool given =
         a != NULL && a->kind == RFX_ONNX_ATTR_TENSOR && a->t->elems == 1 && !a->t->external;
     struct rfx_onnx_const *out =
-        rfx_onnx_const_new(ctx, given ? a->t->type : RFX_ONNX_FLOAT, &shape);
+        rfx_onnx_const_new_filled(ctx, given ? a->t->type : RFX_ONNX_FLOAT, &shape);
     if (out == NULL) return too_large(ctx);
     if (!given) return set_const(ctx, 0, out);
     struct rfx_onnx_const *value = rfx_onnx_const_of(ctx, a->t);
@@ -320,7 +332,7 @@ enum rfx_status rfx_onnx_fold_constant_of_shape(struct rfx_onnx_import *ctx) {
     const double *reals = NULL;
     const int64_t *ints = NULL;
     status = numbers(ctx, value, &reals, &ints);
-    for (int64_t i = 0; status == RFX_OK && i < out->elems; i++) copy_elem(out, i, reals, ints, 0);
+    if (status == RFX_OK && out->elems > 0) copy_elem(out, 0, reals, ints, 0);
     return status == RFX_OK ? set_const(ctx, 0, out) : status;
 }
 
@@ -441,6 +453,12 @@ enum rfx_status rfx_onnx_fold_concat(struct rfx_onnx_import *ctx) {
     return set_const(ctx, 0, out);
 }
 
+static enum rfx_status stored_numbers(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
+                                      const double **reals, const int64_t **ints) {
+    return rfx_onnx_type_is_real(c->type) ? rfx_onnx_const_stored_reals(ctx, c, reals)
+                                          : rfx_onnx_const_stored_ints(ctx, c, ints);
+}
+
 enum rfx_status rfx_onnx_fold_expand(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_const *in;
     struct rfx_shape target, shape;
@@ -448,14 +466,15 @@ enum rfx_status rfx_onnx_fold_expand(struct rfx_onnx_import *ctx) {
     const int64_t *ints = NULL;
     enum rfx_status status = rfx_onnx_in_const(ctx, 0, &in);
     if (status == RFX_OK) status = shape_of_const(ctx, 1, &target);
-    if (status == RFX_OK) status = numbers(ctx, in, &reals, &ints);
+    if (status == RFX_OK) status = stored_numbers(ctx, in, &reals, &ints);
     if (status != RFX_OK) return status;
     if (!broadcast(&in->shape, &target, &shape))
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "shapes that do not broadcast");
-    struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, in->type, &shape);
+    struct rfx_onnx_const *out = new_result(ctx, in->type, &shape, is_single(in));
     if (out == NULL) return too_large(ctx);
-    for (int64_t i = 0; i < out->elems; i++)
-        copy_elem(out, i, reals, ints, broadcast_index(&in->shape, &shape, i));
+    for (int64_t i = 0; i < rfx_onnx_const_stored(out); i++)
+        copy_elem(out, i, reals, ints,
+                  rfx_onnx_const_at(in, broadcast_index(&in->shape, &shape, i)));
     return set_const(ctx, 0, out);
 }
 

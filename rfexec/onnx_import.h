@@ -9,15 +9,19 @@
 #include "rfexec/onnx_file.h"
 #include "rfexec/onnx_model.h"
 
-/* A constant tensor. Exactly one of raw, ints, reals holds it first; the others are made on
- * demand. Integers and booleans have ints, floats have reals (rounded to the tensor's type). */
+/* A constant tensor. Exactly one of raw, ints, floats, reals holds it; ints and reals are made of
+ * the others on demand and last until the node that asked for them is converted. What folding makes
+ * has ints (integers and booleans), reals (doubles) or floats (all other floats: they are rounded
+ * to float32 after every operator). A filled one holds a single element, which all are like. */
 struct rfx_onnx_const {
     int32_t type;
     struct rfx_shape shape;
     int64_t elems;
     struct rfx_onnx_bytes raw; /* what is in memory is gone when loading ends */
     const int64_t *ints;
+    const float *floats;
     const double *reals;
+    bool filled;
     int weight;   /* its record in the graph, or -1 */
     int map_node; /* CONST_MAP and CONST_PLAIN nodes made of it, or -1 */
     int plain_node;
@@ -44,8 +48,9 @@ struct rfx_onnx_import {
     int *plain_of; /* per graph node: its PLAIN form or -1; and the map it was made from */
     int *map_of;
     size_t form_capacity;
-    int64_t folded_elems; /* of all constants that folding has made */
-    bool out_of_memory;   /* why rfx_onnx_const_new gave nothing: memory, not an impossible size */
+    int64_t folded_elems;             /* of all constants that folding has made */
+    struct rfx_onnx_scratch *scratch; /* numbers made on demand */
+    bool out_of_memory; /* why rfx_onnx_const_new gave nothing: memory, not an impossible size */
 };
 
 typedef enum rfx_status (*rfx_onnx_convert)(struct rfx_onnx_import *ctx);
@@ -139,6 +144,25 @@ RFX_NODISCARD enum rfx_status rfx_onnx_axis(struct rfx_onnx_import *ctx, int64_t
 /* A new constant with room for its ints (reals when `real`), to be written through the result. */
 struct rfx_onnx_const *rfx_onnx_const_new(struct rfx_onnx_import *ctx, int32_t type,
                                           const struct rfx_shape *shape);
+/* As rfx_onnx_const_new, of elements that are all the same: one is to be written. */
+struct rfx_onnx_const *rfx_onnx_const_new_filled(struct rfx_onnx_import *ctx, int32_t type,
+                                                 const struct rfx_shape *shape);
+
+/* Frees the numbers that were made on demand; of constants that folding made, keeps them in the
+ * smallest type that holds them. False: no memory. To be called when a node is converted. */
+bool rfx_onnx_const_settle(struct rfx_onnx_import *ctx);
+
+/* Frees them whatever the constants need; the last call. */
+void rfx_onnx_const_forget(struct rfx_onnx_import *ctx);
+
+/* How many elements a constant holds, and where element i of its shape is among them. */
+static inline int64_t rfx_onnx_const_stored(const struct rfx_onnx_const *c) {
+    return c->filled ? 1 : c->elems;
+}
+static inline int64_t rfx_onnx_const_at(const struct rfx_onnx_const *c, int64_t i) {
+    return c->filled ? 0 : i;
+}
+
 int64_t *rfx_onnx_const_ints_rw(struct rfx_onnx_const *constant);
 double *rfx_onnx_const_reals_rw(struct rfx_onnx_const *constant);
 
@@ -152,7 +176,14 @@ struct rfx_onnx_const *rfx_onnx_const_view(struct rfx_onnx_import *ctx,
 
 bool rfx_onnx_type_is_real(int32_t type);
 
-/* The numbers of a constant: integers (UNSUPPORTED for floats), or any type as doubles. */
+/* The numbers of a constant: integers (UNSUPPORTED for floats), or any type as doubles. The ones
+ * that are stored, and all elements. */
+RFX_NODISCARD enum rfx_status rfx_onnx_const_stored_ints(struct rfx_onnx_import *ctx,
+                                                         struct rfx_onnx_const *constant,
+                                                         const int64_t **out);
+RFX_NODISCARD enum rfx_status rfx_onnx_const_stored_reals(struct rfx_onnx_import *ctx,
+                                                          struct rfx_onnx_const *constant,
+                                                          const double **out);
 RFX_NODISCARD enum rfx_status rfx_onnx_const_ints(struct rfx_onnx_import *ctx,
                                                   struct rfx_onnx_const *constant,
                                                   const int64_t **out);

@@ -311,12 +311,12 @@ enum rfx_status rfx_onnx_expand(struct rfx_onnx_import *ctx) {
     }
     struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
     if (same) return rfx_onnx_set(ctx, 0, x);
-    struct rfx_onnx_const *c = rfx_onnx_const_new(ctx, RFX_ONNX_FLOAT, &ones);
+    struct rfx_onnx_const *c = rfx_onnx_const_new_filled(ctx, RFX_ONNX_FLOAT, &ones);
     if (c == NULL)
         return rfx_onnx_refuse(
             ctx, ctx->out_of_memory ? RFX_STATUS_OUT_OF_MEMORY : RFX_STATUS_UNSUPPORTED,
             "no room for a constant of the target's shape");
-    for (int64_t i = 0; i < c->elems; i++) rfx_onnx_const_reals_rw(c)[i] = 1.0;
+    for (int64_t i = 0; i < rfx_onnx_const_stored(c); i++) rfx_onnx_const_reals_rw(c)[i] = 1.0;
     bool maps = rfx_onnx_tensor_of(ctx, x.node)->layout == RFX_LAYOUT_NHWC && ones.rank == 4 &&
                 ones.dims[0] == 1;
     struct rfx_onnx_operand b = {-1, c};

@@ -119,6 +119,12 @@ static enum rfx_status check_node(struct rfx_onnx_import *ctx, bool *constant) {
     return RFX_OK;
 }
 
+/* The end of a node: numbers that it asked for go. */
+static enum rfx_status settle(struct rfx_onnx_import *ctx, enum rfx_status status) {
+    if (status != RFX_OK || rfx_onnx_const_settle(ctx)) return status;
+    return no_memory(ctx);
+}
+
 static enum rfx_status convert_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_node *node) {
     bool constant;
     ctx->node = node;
@@ -128,12 +134,12 @@ static enum rfx_status convert_node(struct rfx_onnx_import *ctx, const struct rf
     const struct rfx_onnx_op *op = rfx_onnx_op_find(node->op);
     if (op == NULL)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "this operator is not supported");
-    if (constant && op->fold != NULL) return op->fold(ctx);
+    if (constant && op->fold != NULL) return settle(ctx, op->fold(ctx));
     if (op->convert == NULL)
         return rfx_onnx_refuse(
             ctx, RFX_STATUS_UNSUPPORTED,
             "supported on constants only, not on what is computed from the image");
-    return op->convert(ctx);
+    return settle(ctx, op->convert(ctx));
 }
 
 static enum rfx_status add_outputs(struct rfx_onnx_import *ctx,
@@ -203,6 +209,7 @@ static enum rfx_status load(struct rfx_memory *mem, const char *path,
     else
         rfx_graph_free(ctx.graph);
 done:
+    rfx_onnx_const_forget(&ctx);
     rfx_onnx_model_free(&model);
     rfx_onnx_files_free(files);
     return status;

@@ -383,6 +383,48 @@ static void budgets_of_structure_hold(void **state) {
     (void)remove(model);
 }
 
+/* Weights of 9 MiB that folding makes: of one value everywhere, and of one value per filter. */
+static void budgets_of_computed_constants_hold(void **state) {
+    static const char model[] = "budget_folded.onnx", input[] = "synthetic:64x64";
+    static const int64_t image[] = {1, 3, 0, 0}, first[] = {512, 3, 1, 1},
+                         per_filter[] = {512, 1, 1, 1}, one = 1, shape[] = {512, 512, 3, 3};
+    static const float half = 0.5f;
+    static float values[512 * 3];
+    static struct maker graph, node, whole;
+    (void)state;
+    for (int i = 0; i < 512 * 3; i++) values[i] = (float)i / 512.0f;
+    for (int kind = 0; kind < 2; kind++) {
+        graph.size = 0;
+        maker_value(&graph, MAKER_INPUT, "x", image, 4);
+        maker_ints(&graph, "s", shape, 4);
+        maker_floats(&graph, "half", &one, 1, &half);
+        maker_floats(&graph, "w", first, 4, values);
+        maker_node(&node, "Conv", "x w", "m");
+        maker_message(&graph, MAKER_NODE, &node);
+        maker_floats(&graph, "f", per_filter, 4, values);
+        maker_node(&node, kind == 0 ? "ConstantOfShape" : "Expand", kind == 0 ? "s" : "f s", "a");
+        maker_message(&graph, MAKER_NODE, &node);
+        maker_node(&node, "Add", "a half", "b");
+        maker_message(&graph, MAKER_NODE, &node);
+        maker_node(&node, "Mul", "b half", "c");
+        maker_message(&graph, MAKER_NODE, &node);
+        maker_node(&node, "Conv", "m c", "y");
+        maker_message(&graph, MAKER_NODE, &node);
+        maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
+        maker_model(&graph, 13, &whole);
+        maker_save(&whole, model);
+        char budget[24];
+        const char *least[] = {"run", model,     input, "--memory", "96MiB", "--threads",
+                               "1",   "--bands", "4",   "--json",   NULL};
+        int64_t planned = ask(least, NULL, 0, "plan", "peak_bytes");
+        (void)snprintf(budget, sizeof budget, "%lld", (long long)planned);
+        const char *args[] = {"run", model,     input, "--memory", budget, "--threads",
+                              "1",   "--bands", "4",   "--json",   NULL};
+        (void)expect_within(args, NULL, planned);
+    }
+    (void)remove(model);
+}
+
 /* Exit code of a run of 2 threads with the budget (0: untiled, without one) under the limits. */
 static int run_limited(const char *model, const char *input, int64_t budget, struct limits limits) {
     char text[24];
@@ -487,6 +529,7 @@ int main(void) {
         cmocka_unit_test(budgets_hold),
         cmocka_unit_test(budgets_of_files_hold),
         cmocka_unit_test(budgets_of_structure_hold),
+        cmocka_unit_test(budgets_of_computed_constants_hold),
         cmocka_unit_test(hard_limits_hold),
         cmocka_unit_test(height_costs_nothing),
     };

@@ -118,10 +118,39 @@ static void test_threads(void **state) {
     rfx_memory_free(mem);
 }
 
+/* What the system gives, which of small blocks is more than was asked for, has a limit of its own.
+ */
+static void test_taken(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    void *large = rfx_memory_alloc(mem, (size_t)2 << 20);
+    assert_non_null(large);
+    size_t before = rfx_memory_mark(mem);
+    assert_true(before >= ((size_t)2 << 20));
+    void *small = rfx_memory_alloc(mem, 1);
+    assert_true(rfx_memory_taken_bytes(mem) >= before + 128);
+    rfx_memory_limit_taken(mem, before + 4096);
+    assert_null(rfx_memory_alloc(mem, 8192));
+    assert_true(rfx_memory_taken_limit_was_met(mem));
+    rfx_memory_limit_taken(mem, 0);
+    assert_false(rfx_memory_taken_limit_was_met(mem));
+    void *more = rfx_memory_alloc(mem, 8192);
+    assert_non_null(more);
+    rfx_memory_release(mem, more);
+    assert_true(rfx_memory_taken_high_water_bytes(mem) >= before + 8192);
+    rfx_memory_release(mem, small);
+    assert_int_equal(rfx_memory_taken_bytes(mem), before);
+    assert_int_equal(rfx_memory_mark(mem), before);
+    assert_int_equal(rfx_memory_taken_high_water_bytes(mem), before);
+    rfx_memory_release(mem, large);
+    assert_int_equal(rfx_memory_taken_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accounting), cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_calloc_and_realloc), cmocka_unit_test(test_fail_after),
-        cmocka_unit_test(test_threads)};
+        cmocka_unit_test(test_taken),      cmocka_unit_test(test_accounting),
+        cmocka_unit_test(test_limit),      cmocka_unit_test(test_calloc_and_realloc),
+        cmocka_unit_test(test_fail_after), cmocka_unit_test(test_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
