@@ -1,27 +1,11 @@
-/* Parts of the convolution shared by its files: geometry, packed constants, the three ways to run.
- *
- * Which way a layer runs is a function of the layer alone:
- * depthwise: one filter per channel; own kernel, channels in vectors.
- * direct: few input channels (the first layer); own kernel, output channels in vectors.
- * panel: everything else; OpenBLAS on canonical panels, see conv_panel.c. */
+/* Parts of the convolution that its backends share (conv_backend.h), and transposed convolutions
+ * with them: geometry of an axis, the job of one call, how it is cut for threads, what follows the
+ * sums. */
 #ifndef RFX_LAYERS_CONV_H
 #define RFX_LAYERS_CONV_H
 
 #include "layers/kernels.h"
 #include "layers/op.h"
-
-enum rfx_conv_way { RFX_CONV_DEPTHWISE, RFX_CONV_DIRECT, RFX_CONV_PANEL };
-
-#define RFX_CONV_DIRECT_IC 4  /* most input channels of the direct way */
-#define RFX_CONV_DIRECT_KW 32 /* and most taps of a kernel row */
-
-enum rfx_conv_way rfx_conv_way(const struct rfx_conv_attr *a);
-
-/* The canonical block of output pixels that is computed as one: bh x bw, anchored at multiples of
- * bh and bw in the full map; 1 x 1 where pixels are computed alone. A function of the layer and
- * the map's size. Schedules that cut rows at multiples of bh waste nothing. */
-void rfx_conv_panel_shape(const struct rfx_graph *graph, const struct rfx_node *node, int64_t *bh,
-                          int64_t *bw);
 
 /* Positions of one axis. */
 struct rfx_conv_axis {
@@ -34,9 +18,16 @@ struct rfx_conv_job {
     const struct rfx_conv_attr *a;
     struct rfx_conv_axis rows, cols;
     const struct rfx_kernels *kernels;
-    const float *weights;
+    const float *weights; /* packed, behind bias and slopes */
     struct rfx_epilogue epilogue;
+    size_t scratch_bytes; /* of one thread */
 };
+
+/* The job of one call of run; scratch_bytes is 0. */
+struct rfx_conv_job rfx_conv_job_make(const struct rfx_run_args *args);
+
+/* Scratch of the calling thread: job->scratch_bytes, aligned. */
+void *rfx_conv_thread_scratch(const struct rfx_conv_job *job);
 
 /* Which taps [lo, hi) of output position o lie inside the input map. O(1). */
 static inline struct rfx_range rfx_conv_taps(const struct rfx_conv_axis *x, int64_t o) {
@@ -64,10 +55,13 @@ struct rfx_rect rfx_conv_unit(const struct rfx_conv_units *u, struct rfx_rect re
 void rfx_conv_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1, float *data,
                      int64_t stride);
 
-size_t rfx_conv_depthwise_scratch(const struct rfx_node *node, int threads);
-void rfx_conv_depthwise_run(const struct rfx_conv_job *job);
-void rfx_conv_direct_run(const struct rfx_conv_job *job);
-size_t rfx_conv_panel_scratch(const struct rfx_graph *graph, const struct rfx_node *node,
-                              int threads);
-void rfx_conv_panel_run(const struct rfx_conv_job *job);
+/* Inference: the groups divide input and output channels. UNSUPPORTED, with the numbers. */
+RFX_NODISCARD enum rfx_status rfx_conv_check_groups(const struct rfx_node *node,
+                                                    struct rfx_error *err);
+
+/* Inference: the weight has the dims `want`, bias and scale are absent or have oc elements.
+ * UNSUPPORTED, with the numbers. */
+RFX_NODISCARD enum rfx_status rfx_conv_check_weights(const struct rfx_graph *graph,
+                                                     const struct rfx_node *node,
+                                                     const int64_t want[4], struct rfx_error *err);
 #endif

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "layers/checked.h"
 #include "layers/graph.h"
 #include "layers/op.h"
 
@@ -51,12 +52,17 @@ static enum rfx_status take_in(struct fuse_pass *pass, int host, int part, struc
     return RFX_OK;
 }
 
-static float vector_at(const struct rfx_graph *graph, int weight, int64_t i, float missing) {
-    if (weight < 0) return missing;
-    const struct rfx_weight *w = &graph->weights[weight];
-    float value;
-    rfx_weight_read(w, w->elems == 1 ? 0 : i, 1, &value);
-    return value;
+enum { VECTOR_PIECE = 256 };
+
+/* Elements [first, first + n) of a vector, which may be absent, or one element for all. */
+static enum rfx_status read_vector(const struct rfx_graph *graph, int weight, int64_t first,
+                                   int64_t n, float missing, float *out, struct rfx_error *err) {
+    const struct rfx_weight *w = weight < 0 ? NULL : &graph->weights[weight];
+    if (w != NULL && w->elems != 1) return rfx_weight_read(w, first, n, out, err);
+    float value = missing;
+    enum rfx_status status = w == NULL ? RFX_OK : rfx_weight_read(w, 0, 1, &value, err);
+    for (int64_t i = 0; i < n; i++) out[i] = value;
+    return status;
 }
 
 /* A vector of `oc` elements a[i] * factor[i] + addend[i]; absent ones count as 1, 1 and 0 (an
@@ -73,9 +79,17 @@ static enum rfx_status fold_vector(struct rfx_graph *graph, int64_t oc, int a, i
     enum rfx_status status = rfx_graph_add_weight(graph, &weight, out, err);
     if (status != RFX_OK) return status;
     float *values = rfx_graph_owned_weight(graph, *out);
-    for (int64_t i = 0; i < oc; i++) {
-        double product = (double)vector_at(graph, a, i, 0.0f) * vector_at(graph, factor, i, 1.0f);
-        values[i] = (float)(product + vector_at(graph, addend, i, 0.0f));
+    for (int64_t first = 0; first < oc; first += VECTOR_PIECE) {
+        float v[VECTOR_PIECE], f[VECTOR_PIECE], s[VECTOR_PIECE];
+        int64_t n = rfx_min_i64(VECTOR_PIECE, oc - first);
+        status = read_vector(graph, a, first, n, 0.0f, v, err);
+        if (status == RFX_OK) status = read_vector(graph, factor, first, n, 1.0f, f, err);
+        if (status == RFX_OK) status = read_vector(graph, addend, first, n, 0.0f, s, err);
+        if (status != RFX_OK) return status;
+        for (int64_t i = 0; i < n; i++) {
+            double product = (double)v[i] * f[i];
+            values[first + i] = (float)(product + s[i]);
+        }
     }
     return RFX_OK;
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "layers/checked.h"
+#include "layers/floats.h"
+#include "layers/infer.h"
 #include "layers/op.h"
 
 enum rfx_status rfx_graph_create(struct rfx_memory *mem, const char *name, struct rfx_graph **out,
@@ -60,7 +62,7 @@ void rfx_graph_free(struct rfx_graph *graph) {
     rfx_memory_release(mem, graph->outputs);
     rfx_memory_release(mem, graph->n_consumers);
     release_owned(mem, graph->name);
-    if (graph->mapping_free != NULL) graph->mapping_free(graph->mapping);
+    if (graph->files_free != NULL) graph->files_free(graph->files);
     rfx_memory_release(mem, graph);
 }
 
@@ -150,6 +152,7 @@ enum rfx_status rfx_graph_add(struct rfx_graph *graph, const struct rfx_node *no
     *copy = *node;
     if (copy->act.kind != RFX_ACT_PRELU) copy->act.slope = -1;
     status = copy_parts(graph, node, copy, err);
+    if (status == RFX_OK) status = rfx_infer_elems(graph, copy, err);
     if (status == RFX_OK) status = rfx_op_def(copy->op)->infer(graph, copy, err);
     if (status == RFX_OK) status = check_shape(copy, err);
     if (status != RFX_OK) {
@@ -172,7 +175,7 @@ enum rfx_status rfx_graph_add_weight(struct rfx_graph *graph, const struct rfx_w
         size_t bytes = 0;
         float *data = NULL;
         if (weight->elems >= 0 &&
-            rfx_checked_mul_size((size_t)weight->elems, sizeof(float), &bytes))
+            rfx_checked_mul_size((size_t)weight->elems, rfx_floats_bytes(1), &bytes))
             data = rfx_memory_calloc(graph->mem, 1, bytes);
         if (data == NULL) return rfx_memory_fail(graph->mem, "weight", bytes, err);
         if (weight->data != NULL && bytes != 0) memcpy(data, weight->data, bytes);
@@ -236,7 +239,7 @@ int rfx_graph_count_outputs(const struct rfx_graph *graph, int node) {
 }
 
 size_t rfx_node_out_bytes(const struct rfx_node *node) {
-    return (size_t)node->out.elems * sizeof(float);
+    return rfx_tensor_bytes(&node->out);
 }
 
 static uint64_t weight_elems(const struct rfx_graph *graph, int index) {

@@ -21,6 +21,17 @@ enum rfx_status rfx_infer_inputs(const struct rfx_graph *graph, const struct rfx
     return RFX_OK;
 }
 
+enum rfx_status rfx_infer_elems(const struct rfx_graph *graph, const struct rfx_node *node,
+                                struct rfx_error *err) {
+    for (int k = 0; k < node->n_in; k++) {
+        enum rfx_elem elem = rfx_infer_in(graph, node, k)->elem;
+        if (elem == RFX_ELEM_FLOAT32) continue;
+        return rfx_infer_refuse(node, err, "input %d has elements of %s (%d), not of float32", k,
+                                rfx_elem_name(elem), (int)elem);
+    }
+    return RFX_OK;
+}
+
 enum rfx_status rfx_infer_refuse(const struct rfx_node *node, struct rfx_error *err,
                                  const char *format, ...) {
     char why[320];

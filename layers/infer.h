@@ -17,6 +17,11 @@ RFX_NODISCARD enum rfx_status rfx_infer_inputs(const struct rfx_graph *graph,
                                                const struct rfx_node *node, int n_in,
                                                enum rfx_layout layout, struct rfx_error *err);
 
+/* UNSUPPORTED when an input's elements are of another type than the kernels compute. Asked of every
+ * node that is added to a graph; an op with kernels for a second type would say so here. */
+RFX_NODISCARD enum rfx_status rfx_infer_elems(const struct rfx_graph *graph,
+                                              const struct rfx_node *node, struct rfx_error *err);
+
 /* Sets the output to a map of c channels, h rows, w columns. UNSUPPORTED: a size below 1 or a
  * product that does not fit, with the numbers. */
 RFX_NODISCARD enum rfx_status rfx_infer_set_map(struct rfx_node *node, int64_t c, int64_t h,

@@ -80,10 +80,10 @@ const struct rfx_kernels *rfx_kernels(void);
 const struct rfx_kernels *rfx_kernels_find(const char *name);
 
 /* PRELU slopes as the kernels want them: bytes and values of c floats, an element repeated where
- * the weight has one. Other kinds: 0 bytes, nothing written. */
+ * the weight has one. Other kinds: 0 bytes, nothing written. Status: as rfx_weight_read. */
 size_t rfx_act_packed_bytes(const struct rfx_act *act, int64_t c);
-void rfx_act_pack(const struct rfx_graph *graph, const struct rfx_act *act, int64_t c,
-                  float *packed);
+RFX_NODISCARD enum rfx_status rfx_act_pack(const struct rfx_graph *graph, const struct rfx_act *act,
+                                           int64_t c, float *packed, struct rfx_error *err);
 
 /* y = act(x), densely packed pixels, through the table; slope: what rfx_act_pack wrote. */
 void rfx_act_apply(const struct rfx_act *act, const float *slope, const float *x, float *y,

@@ -17,6 +17,10 @@ struct rfx_memory {
     size_t limit_bytes;
     atomic_size_t current_bytes;
     atomic_size_t high_water_bytes;
+    atomic_size_t taken_bytes;
+    atomic_size_t taken_high_water_bytes;
+    atomic_size_t taken_limit_bytes; /* 0: none */
+    atomic_bool taken_limit_met;
     atomic_uint_fast64_t allocation_count;
     atomic_int_fast64_t passes_left; /* negative: unlimited */
 };
@@ -33,6 +37,10 @@ struct rfx_memory *rfx_memory_create(size_t limit_bytes) {
     mem->limit_bytes = limit_bytes;
     atomic_init(&mem->current_bytes, 0);
     atomic_init(&mem->high_water_bytes, 0);
+    atomic_init(&mem->taken_bytes, 0);
+    atomic_init(&mem->taken_high_water_bytes, 0);
+    atomic_init(&mem->taken_limit_bytes, 0);
+    atomic_init(&mem->taken_limit_met, false);
     atomic_init(&mem->allocation_count, 0);
     atomic_init(&mem->passes_left, -1);
     return mem;
@@ -44,7 +52,28 @@ void rfx_memory_free(struct rfx_memory *mem) {
     free(mem);
 }
 
-static bool book(struct rfx_memory *mem, size_t bytes) {
+static void raise_to(atomic_size_t *high_water, size_t to) {
+    size_t high = atomic_load(high_water);
+    while (high < to && !atomic_compare_exchange_weak(high_water, &high, to)) {
+    }
+}
+
+static bool book_taken(struct rfx_memory *mem, size_t bytes) {
+    size_t limit = atomic_load(&mem->taken_limit_bytes);
+    size_t now = atomic_load(&mem->taken_bytes);
+    size_t next;
+    do {
+        bool fits = rfx_checked_add_size(now, bytes, &next) && (limit == 0 || next <= limit);
+        if (!fits) {
+            atomic_store(&mem->taken_limit_met, limit != 0);
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&mem->taken_bytes, &now, next));
+    raise_to(&mem->taken_high_water_bytes, next);
+    return true;
+}
+
+static bool book_asked(struct rfx_memory *mem, size_t bytes) {
     int_fast64_t passes = atomic_load(&mem->passes_left);
     if (passes == 0) return false;
     if (passes > 0) atomic_fetch_sub(&mem->passes_left, 1);
@@ -54,11 +83,14 @@ static bool book(struct rfx_memory *mem, size_t bytes) {
         if (!rfx_checked_add_size(current, bytes, &next)) return false;
         if (mem->limit_bytes != 0 && next > mem->limit_bytes) return false;
     } while (!atomic_compare_exchange_weak(&mem->current_bytes, &current, next));
-    size_t high = atomic_load(&mem->high_water_bytes);
-    while (high < next && !atomic_compare_exchange_weak(&mem->high_water_bytes, &high, next)) {
-    }
+    raise_to(&mem->high_water_bytes, next);
     atomic_fetch_add(&mem->allocation_count, 1);
     return true;
+}
+
+/* What a block of `total` bytes takes: from the C library some more for its own bookkeeping. */
+static size_t taken(size_t total, bool mapped) {
+    return mapped ? total : total + RFX_ALIGNMENT_BYTES;
 }
 
 static struct block_header *header_of(void *block) {
@@ -69,8 +101,12 @@ void *rfx_memory_alloc(struct rfx_memory *mem, size_t bytes) {
     _Static_assert(sizeof(struct block_header) <= RFX_ALIGNMENT_BYTES, "header fits");
     if (bytes > SIZE_MAX / 2) return NULL;
     size_t total = rfx_align_up(bytes) + RFX_ALIGNMENT_BYTES;
-    if (!book(mem, bytes)) return NULL;
     bool mapped = bytes >= LARGE_BLOCK_BYTES;
+    if (!book_taken(mem, taken(total, mapped))) return NULL;
+    if (!book_asked(mem, bytes)) {
+        atomic_fetch_sub(&mem->taken_bytes, taken(total, mapped));
+        return NULL;
+    }
     void *raw;
     if (mapped) {
         raw = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -80,6 +116,7 @@ void *rfx_memory_alloc(struct rfx_memory *mem, size_t bytes) {
     }
     if (raw == NULL) {
         atomic_fetch_sub(&mem->current_bytes, bytes);
+        atomic_fetch_sub(&mem->taken_bytes, taken(total, mapped));
         return NULL;
     }
     struct block_header *header = raw;
@@ -117,6 +154,7 @@ void rfx_memory_release(struct rfx_memory *mem, void *block) {
     if (block == NULL) return;
     struct block_header *header = header_of(block);
     atomic_fetch_sub(&mem->current_bytes, header->bytes);
+    atomic_fetch_sub(&mem->taken_bytes, taken(header->total_bytes, header->mapped));
     if (header->mapped)
         munmap(header, header->total_bytes);
     else
@@ -129,6 +167,29 @@ size_t rfx_memory_current_bytes(const struct rfx_memory *mem) {
 
 size_t rfx_memory_high_water_bytes(const struct rfx_memory *mem) {
     return atomic_load(&mem->high_water_bytes);
+}
+
+size_t rfx_memory_taken_bytes(const struct rfx_memory *mem) {
+    return atomic_load(&mem->taken_bytes);
+}
+
+size_t rfx_memory_taken_high_water_bytes(const struct rfx_memory *mem) {
+    return atomic_load(&mem->taken_high_water_bytes);
+}
+
+size_t rfx_memory_mark(struct rfx_memory *mem) {
+    size_t now = atomic_load(&mem->taken_bytes);
+    atomic_store(&mem->taken_high_water_bytes, now);
+    return now;
+}
+
+void rfx_memory_limit_taken(struct rfx_memory *mem, size_t bytes) {
+    atomic_store(&mem->taken_limit_met, false);
+    atomic_store(&mem->taken_limit_bytes, bytes);
+}
+
+bool rfx_memory_taken_limit_was_met(const struct rfx_memory *mem) {
+    return atomic_load(&mem->taken_limit_met);
 }
 
 uint64_t rfx_memory_allocation_count(const struct rfx_memory *mem) {

@@ -7,10 +7,18 @@
 #ifndef RFX_LAYERS_MEMORY_H
 #define RFX_LAYERS_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "layers/status.h"
+
+/* Kept free and inaccessible around every buffer of an arena in builds with AddressSanitizer. */
+#ifdef __SANITIZE_ADDRESS__
+#define RFX_RED_ZONE_BYTES ((size_t)64)
+#else
+#define RFX_RED_ZONE_BYTES ((size_t)0)
+#endif
 
 struct rfx_memory;
 
@@ -35,6 +43,21 @@ char *rfx_memory_strdup(struct rfx_memory *mem, const char *text);
 
 /* Frees a block; NULL is fine. */
 void rfx_memory_release(struct rfx_memory *mem, void *block);
+
+/* What the live blocks take from the system: headers, alignment and the system's own share, which
+ * of many small blocks is most. */
+size_t rfx_memory_taken_bytes(const struct rfx_memory *mem);
+
+/* The most that was taken since the last rfx_memory_mark, which begins anew and returns what is
+ * taken now. */
+size_t rfx_memory_taken_high_water_bytes(const struct rfx_memory *mem);
+size_t rfx_memory_mark(struct rfx_memory *mem);
+
+/* From now on fails allocations that would take more than `bytes` from the system; 0: none. */
+void rfx_memory_limit_taken(struct rfx_memory *mem, size_t bytes);
+
+/* Whether that limit has failed an allocation since it was set. */
+bool rfx_memory_taken_limit_was_met(const struct rfx_memory *mem);
 
 size_t rfx_memory_current_bytes(const struct rfx_memory *mem);
 size_t rfx_memory_high_water_bytes(const struct rfx_memory *mem);

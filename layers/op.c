@@ -148,7 +148,5 @@ enum rfx_status rfx_op_pack(const struct rfx_graph *graph, const struct rfx_node
         return rfx_memory_fail(graph->mem, "packing weights", RFX_PACK_TEMP_BYTES, err);
     enum rfx_status status = def->pack(graph, node, packed, temp == NULL ? own : temp, err);
     rfx_memory_release(graph->mem, own);
-    if (graph->mapping_drop != NULL)
-        graph->mapping_drop(graph->mapping); /* neighbours' pages too */
     return status;
 }

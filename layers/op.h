@@ -117,7 +117,7 @@ struct rfx_op_def {
     size_t (*packed_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
 
     /* Packs the node's constants into `packed`, by way of `temp` (RFX_PACK_TEMP_BYTES, garbage).
-     * Drops the mapped pages that it has read. */
+     * IO: a model file cannot be read any more. */
     enum rfx_status (*pack)(const struct rfx_graph *graph, const struct rfx_node *node,
                             void *packed, void *temp, struct rfx_error *err);
 

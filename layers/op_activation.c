@@ -33,9 +33,7 @@ static size_t activation_packed_bytes(const struct rfx_graph *graph, const struc
 static enum rfx_status activation_pack(const struct rfx_graph *graph, const struct rfx_node *node,
                                        void *packed, void *temp, struct rfx_error *err) {
     (void)temp;
-    (void)err;
-    rfx_act_pack(graph, &node->act, slope_channels(node), packed);
-    return RFX_OK;
+    return rfx_act_pack(graph, &node->act, slope_channels(node), packed, err);
 }
 
 static void run_plain(const struct rfx_run_args *args) {

@@ -1,6 +1,7 @@
 /* y = act(x * scale[c] + shift[c]): a batch norm that no convolution could take in. Packed: shift,
  * slopes, scale, each of c elements. */
 #include "layers/conv.h"
+#include "layers/floats.h"
 #include "layers/infer.h"
 #include "layers/packing.h"
 
@@ -23,31 +24,33 @@ static enum rfx_status affine_infer(const struct rfx_graph *graph, struct rfx_no
 static size_t affine_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
     (void)graph;
     return rfx_packing_parts(&node->act, node->out.c).weights_bytes_at +
-           rfx_align_up((size_t)node->out.c * sizeof(float));
+           rfx_align_up(rfx_floats_bytes(node->out.c));
 }
 
 /* c values of a weight of c or 1 elements; `absent` where there is none. */
-static void read_channels(const struct rfx_graph *graph, int weight, float absent, int64_t c,
-                          float *out) {
+static enum rfx_status read_channels(const struct rfx_graph *graph, int weight, float absent,
+                                     int64_t c, float *out, struct rfx_error *err) {
     int64_t n = weight < 0 ? 1 : graph->weights[weight].elems;
-    if (weight < 0) {
+    enum rfx_status status = RFX_OK;
+    if (weight < 0)
         out[0] = absent;
-    } else {
-        rfx_weight_read(&graph->weights[weight], 0, n, out);
-        rfx_weight_drop_pages(&graph->weights[weight]);
-    }
-    for (int64_t i = n; i < c; i++) out[i] = out[0];
+    else
+        status = rfx_weight_read(&graph->weights[weight], 0, n, out, err);
+    for (int64_t i = n; status == RFX_OK && i < c; i++) out[i] = out[0];
+    return status;
 }
 
 static enum rfx_status affine_pack(const struct rfx_graph *graph, const struct rfx_node *node,
                                    void *packed, void *temp, struct rfx_error *err) {
     (void)temp;
-    (void)err;
     int64_t c = node->out.c;
-    float *scale = rfx_packing_begin(graph, &node->act, c, -1, packed);
-    read_channels(graph, node->attr.affine.shift, 0.0f, c, packed);
-    read_channels(graph, node->attr.affine.scale, 1.0f, c, scale);
-    return RFX_OK;
+    float *scale;
+    enum rfx_status status = rfx_packing_begin(graph, &node->act, c, -1, packed, &scale, err);
+    if (status == RFX_OK)
+        status = read_channels(graph, node->attr.affine.shift, 0.0f, c, packed, err);
+    if (status == RFX_OK)
+        status = read_channels(graph, node->attr.affine.scale, 1.0f, c, scale, err);
+    return status;
 }
 
 static void affine_run(const struct rfx_run_args *args) {

@@ -37,9 +37,7 @@ static size_t binary_packed_bytes(const struct rfx_graph *graph, const struct rf
 static enum rfx_status binary_pack(const struct rfx_graph *graph, const struct rfx_node *node,
                                    void *packed, void *temp, struct rfx_error *err) {
     (void)temp;
-    (void)err;
-    rfx_act_pack(graph, &node->act, node->out.c, packed);
-    return RFX_OK;
+    return rfx_act_pack(graph, &node->act, node->out.c, packed, err);
 }
 
 /* Where the operand's values for output pixel (y, x) are. */

@@ -41,17 +41,14 @@ static enum rfx_status infer_plain(const struct rfx_graph *graph, struct rfx_nod
 
 static size_t packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
     (void)graph;
-    return (size_t)node->out.elems * sizeof(float);
+    return rfx_tensor_bytes(&node->out);
 }
 
 static enum rfx_status pack_plain(const struct rfx_graph *graph, const struct rfx_node *node,
                                   void *packed, void *temp, struct rfx_error *err) {
     (void)temp;
-    (void)err;
     const struct rfx_weight *weight = &graph->weights[node->attr.constant.weight];
-    rfx_weight_read(weight, 0, node->out.elems, packed);
-    rfx_weight_drop_pages(weight);
-    return RFX_OK;
+    return rfx_weight_read(weight, 0, node->out.elems, packed, err);
 }
 
 static enum rfx_status pack_map(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -64,11 +61,11 @@ static enum rfx_status pack_map(const struct rfx_graph *graph, const struct rfx_
     for (int64_t ch = 0; ch < c; ch++) {
         for (int64_t first = 0; first < area; first += CHUNK_ELEMS) {
             int64_t count = rfx_min_i64(CHUNK_ELEMS, area - first);
-            rfx_weight_read(weight, ch * area + first, count, part);
+            enum rfx_status status = rfx_weight_read(weight, ch * area + first, count, part, err);
+            if (status != RFX_OK) return status;
             for (int64_t i = 0; i < count; i++) out[(first + i) * c + ch] = part[i];
         }
     }
-    rfx_weight_drop_pages(weight);
     return RFX_OK;
 }
 
@@ -77,7 +74,7 @@ static void run(const struct rfx_run_args *args) {
     bool map = t->layout == RFX_LAYOUT_NHWC;
     struct rfx_rect r = map ? args->rect : rfx_rect_full(1, 1);
     const float *values = args->packed;
-    size_t bytes = (size_t)(rfx_rect_cols(r) * t->c) * sizeof(float);
+    size_t bytes = rfx_tensor_pixel_bytes(t, rfx_rect_cols(r));
     for (int64_t y = r.y0; y < r.y1; y++)
         memcpy(rfx_view_at(&args->out, y, r.x0), values + (y * t->w + r.x0) * t->c, bytes);
 }

@@ -1,17 +1,10 @@
-/* Convolution: shape, region map, packing, and the choice of how it is run (conv.h). */
+/* Convolution: shape and region map. What packs its weights and computes it is a backend's
+ * (conv_backend.h). */
 #include <limits.h>
-#include <string.h>
 
-#include "layers/conv.h"
+#include "layers/conv_backend.h"
 #include "layers/infer.h"
 #include "layers/packing.h"
-
-enum rfx_conv_way rfx_conv_way(const struct rfx_conv_attr *a) {
-    if (a->groups > 1 && a->groups == a->ic && a->oc == a->ic) return RFX_CONV_DEPTHWISE;
-    if (a->groups == 1 && a->ic <= RFX_CONV_DIRECT_IC && a->kw <= RFX_CONV_DIRECT_KW && a->dw == 1)
-        return RFX_CONV_DIRECT;
-    return RFX_CONV_PANEL;
-}
 
 /* Output extent of one axis, or a refusal with the numbers. */
 static enum rfx_status axis_extent(const struct rfx_node *node, int64_t in, int64_t before,
@@ -34,30 +27,15 @@ static enum rfx_status axis_extent(const struct rfx_node *node, int64_t in, int6
     return RFX_OK;
 }
 
-/* Weight, bias and scale must have the sizes that the attributes say. */
+/* A filter must be countable in the ints of matrix products. */
 static enum rfx_status check_weights(const struct rfx_graph *graph, const struct rfx_node *node,
                                      struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    if (a->groups < 1 || a->oc < 1 || a->ic % a->groups != 0 || a->oc % a->groups != 0)
-        return rfx_infer_refuse(node, err,
-                                "%lld groups do not divide %lld input and %lld output "
-                                "channels",
-                                (long long)a->groups, (long long)a->ic, (long long)a->oc);
-    const struct rfx_weight *w = &graph->weights[a->weight];
-    int64_t want[4] = {a->oc, a->ic / a->groups, a->kh, a->kw};
-    const int64_t *dims = w->shape.dims;
-    if (w->shape.rank != 4 || memcmp(dims, want, sizeof want) != 0)
-        return rfx_infer_refuse(
-            node, err, "weight of rank %d, %lldx%lldx%lldx%lld, is not %lldx%lldx%lldx%lld",
-            w->shape.rank, (long long)dims[0], (long long)dims[1], (long long)dims[2],
-            (long long)dims[3], (long long)want[0], (long long)want[1], (long long)want[2],
-            (long long)want[3]);
-    int extra[2] = {a->bias, a->scale};
-    for (int i = 0; i < 2; i++)
-        if (extra[i] >= 0 && graph->weights[extra[i]].elems != a->oc)
-            return rfx_infer_refuse(node, err, "%s has %lld elements for %lld output channels",
-                                    i == 0 ? "bias" : "scale",
-                                    (long long)graph->weights[extra[i]].elems, (long long)a->oc);
+    enum rfx_status status = rfx_conv_check_groups(node, err);
+    if (status != RFX_OK) return status;
+    const int64_t want[4] = {a->oc, a->ic / a->groups, a->kh, a->kw};
+    status = rfx_conv_check_weights(graph, node, want, err);
+    if (status != RFX_OK) return status;
     int64_t k;
     if (!rfx_checked_mul_i64(want[1], a->kh, &k) || !rfx_checked_mul_i64(k, a->kw, &k) ||
         k > INT_MAX / 4 || a->oc > INT_MAX / 4 || a->ic > INT_MAX / 4)
@@ -103,10 +81,9 @@ static struct rfx_axis_map conv_axis_map(const struct rfx_graph *graph, const st
     return k == 0 ? rfx_op_map_window(graph, node, k, axis) : rfx_axis_map_identity();
 }
 
-/* Over the residual; panels are computed beside it and added pixel by pixel. */
+/* Over the residual. */
 static bool conv_in_place(const struct rfx_graph *graph, const struct rfx_node *node, int k) {
-    (void)graph;
-    return k == 1 && node->residual && rfx_conv_way(&node->attr.conv) == RFX_CONV_PANEL;
+    return k == 1 && node->residual && rfx_conv_backend_of(graph, node)->in_place;
 }
 
 static uint64_t conv_macs(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -118,91 +95,39 @@ static uint64_t conv_macs(const struct rfx_graph *graph, const struct rfx_node *
 }
 
 static size_t conv_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
-    const struct rfx_conv_attr *a = &node->attr.conv;
-    size_t weights = (size_t)graph->weights[a->weight].elems * sizeof(float);
-    return rfx_packing_parts(&node->act, a->oc).weights_bytes_at + rfx_align_up(weights);
+    return rfx_packing_parts(&node->act, node->attr.conv.oc).weights_bytes_at +
+           rfx_align_up(rfx_conv_backend_of(graph, node)->packed_bytes(graph, node));
 }
 
-#define PACK_FILTERS 16 /* filters transposed together: a cache line of stores */
-#define PACK_ELEMS (RFX_PACKING_CHUNK_ELEMS / 2) /* of temporary; the scales lie behind */
-
-/* Filters o0 .. o0 + n of one group: source [o][i][tap] -> dst [tap][i][o], m filters wide. */
-static void pack_filters(struct rfx_packing_reader *reader, int64_t o0, int64_t n, int64_t icg,
-                         int64_t taps, const float *scale, float *temp, float *dst, int64_t m) {
-    int64_t len = icg * taps, piece = PACK_ELEMS / PACK_FILTERS;
-    for (int64_t e0 = 0; e0 < len; e0 += piece) {
-        int64_t count = rfx_min_i64(piece, len - e0);
-        for (int64_t j = 0; j < n; j++)
-            rfx_packing_read(reader, (o0 + j) * len + e0, count, temp + j * piece);
-        for (int64_t e = 0; e < count; e++) {
-            int64_t i = (e0 + e) / taps, tap = (e0 + e) % taps;
-            float *to = dst + (tap * icg + i) * m;
-            for (int64_t j = 0; j < n; j++)
-                to[j] = scale == NULL ? temp[j * piece + e] : temp[j * piece + e] * scale[o0 + j];
-        }
-    }
-}
-
-/* Depthwise filters [c][tap] are one "group" of c filters with one input channel here. */
 static enum rfx_status conv_pack(const struct rfx_graph *graph, const struct rfx_node *node,
                                  void *packed, void *temp, struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    float *weights = rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed);
+    struct rfx_conv_pack_job job = {.graph = graph, .node = node, .temp = temp};
     float *own;
-    const float *scale;
-    enum rfx_status status = rfx_packing_scale(graph, a->scale, a->oc, temp, &own, &scale, err);
+    enum rfx_status status =
+        rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed, &job.weights, err);
+    if (status == RFX_OK)
+        status = rfx_packing_scale(graph, a->scale, a->oc, temp, &own, &job.scale, err);
     if (status != RFX_OK) return status;
-    bool depthwise = rfx_conv_way(a) == RFX_CONV_DEPTHWISE;
-    int64_t groups = depthwise ? 1 : a->groups, m = a->oc / groups;
-    int64_t icg = a->ic / a->groups, taps = a->kh * a->kw;
-    struct rfx_packing_reader reader = {.weight = &graph->weights[a->weight]};
-    for (int64_t g = 0; g < groups; g++)
-        for (int64_t o = 0; o < m; o += PACK_FILTERS)
-            pack_filters(&reader, g * m + o, rfx_min_i64(PACK_FILTERS, m - o), icg, taps, scale,
-                         temp, weights + g * m * icg * taps + o, m);
-    rfx_weight_drop_pages(reader.weight);
+    status = rfx_conv_backend_of(graph, node)->pack(&job, err);
     rfx_memory_release(graph->mem, own);
-    return RFX_OK;
+    return status;
+}
+
+static size_t thread_scratch(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_conv_backend *backend = rfx_conv_backend_of(graph, node);
+    return backend->scratch_bytes == NULL ? 0 : rfx_align_up(backend->scratch_bytes(graph, node));
 }
 
 static size_t conv_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                                  int threads) {
-    switch (rfx_conv_way(&node->attr.conv)) {
-        case RFX_CONV_DEPTHWISE:
-            return rfx_conv_depthwise_scratch(node, threads);
-        case RFX_CONV_DIRECT:
-            return 0;
-        case RFX_CONV_PANEL:
-            break;
-    }
-    return rfx_conv_panel_scratch(graph, node, threads);
+    return (size_t)threads * thread_scratch(graph, node);
 }
 
 static void conv_run(const struct rfx_run_args *args) {
-    const struct rfx_node *node = args->node;
-    const struct rfx_conv_attr *a = &node->attr.conv;
-    const struct rfx_tensor *in = &args->graph->nodes[node->in[0]].out;
-    struct rfx_conv_job job = {
-        .args = args,
-        .a = a,
-        .rows = {a->kh, a->sh, a->dh, a->pads.top, in->h, node->out.h},
-        .cols = {a->kw, a->sw, a->dw, a->pads.left, in->w, node->out.w},
-        .kernels = rfx_kernels(),
-        .weights = rfx_packed_weights(&node->act, a->oc, args->packed),
-        .epilogue = {args->packed, rfx_packed_slope(&node->act, a->oc, args->packed), &node->act,
-                     a->oc},
-    };
-    switch (rfx_conv_way(a)) {
-        case RFX_CONV_DEPTHWISE:
-            rfx_conv_depthwise_run(&job);
-            break;
-        case RFX_CONV_DIRECT:
-            rfx_conv_direct_run(&job);
-            break;
-        case RFX_CONV_PANEL:
-            rfx_conv_panel_run(&job);
-            break;
-    }
+    struct rfx_conv_job job = rfx_conv_job_make(args);
+    job.scratch_bytes = thread_scratch(args->graph, args->node);
+    rfx_conv_backend_of(args->graph, args->node)->run(&job);
 }
 
 static const struct rfx_weight_slot weights[] = {

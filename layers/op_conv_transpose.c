@@ -31,28 +31,12 @@ static enum rfx_status axis_extent(const struct rfx_node *node, int64_t in, int6
 static enum rfx_status check_weights(const struct rfx_graph *graph, const struct rfx_node *node,
                                      struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    if (a->groups < 1 || a->oc < 1 || a->ic % a->groups != 0 || a->oc % a->groups != 0)
-        return rfx_infer_refuse(node, err,
-                                "%lld groups do not divide %lld input and %lld output channels",
-                                (long long)a->groups, (long long)a->ic, (long long)a->oc);
+    enum rfx_status status = rfx_conv_check_groups(node, err);
+    if (status != RFX_OK) return status;
     if (a->pads.top < 0 || a->pads.left < 0 || a->pads.bottom < 0 || a->pads.right < 0)
         return rfx_infer_refuse(node, err, "negative pads are not supported");
-    const struct rfx_weight *w = &graph->weights[a->weight];
-    int64_t want[4] = {a->ic, a->oc / a->groups, a->kh, a->kw};
-    const int64_t *dims = w->shape.dims;
-    if (w->shape.rank != 4 || memcmp(dims, want, sizeof want) != 0)
-        return rfx_infer_refuse(
-            node, err, "weight of rank %d, %lldx%lldx%lldx%lld, is not %lldx%lldx%lldx%lld",
-            w->shape.rank, (long long)dims[0], (long long)dims[1], (long long)dims[2],
-            (long long)dims[3], (long long)want[0], (long long)want[1], (long long)want[2],
-            (long long)want[3]);
-    int extra[2] = {a->bias, a->scale};
-    for (int i = 0; i < 2; i++)
-        if (extra[i] >= 0 && graph->weights[extra[i]].elems != a->oc)
-            return rfx_infer_refuse(node, err, "%s has %lld elements for %lld output channels",
-                                    i == 0 ? "bias" : "scale",
-                                    (long long)graph->weights[extra[i]].elems, (long long)a->oc);
-    return RFX_OK;
+    const int64_t want[4] = {a->ic, a->oc / a->groups, a->kh, a->kw};
+    return rfx_conv_check_weights(graph, node, want, err);
 }
 
 static enum rfx_status transpose_infer(const struct rfx_graph *graph, struct rfx_node *node,
@@ -91,7 +75,7 @@ static uint64_t transpose_macs(const struct rfx_graph *graph, const struct rfx_n
 
 static size_t transpose_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    size_t weights = (size_t)graph->weights[a->weight].elems * sizeof(float);
+    size_t weights = rfx_floats_bytes(graph->weights[a->weight].elems);
     return rfx_packing_parts(&node->act, a->oc).weights_bytes_at + rfx_align_up(weights);
 }
 
@@ -100,17 +84,20 @@ static size_t transpose_packed_bytes(const struct rfx_graph *graph, const struct
 static enum rfx_status transpose_pack(const struct rfx_graph *graph, const struct rfx_node *node,
                                       void *packed, void *temp, struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    float *weights = rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed);
     float *part = temp;
-    float *own;
+    float *weights, *own;
     const float *scale;
-    enum rfx_status status = rfx_packing_scale(graph, a->scale, a->oc, part, &own, &scale, err);
+    enum rfx_status status =
+        rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed, &weights, err);
+    if (status == RFX_OK)
+        status = rfx_packing_scale(graph, a->scale, a->oc, part, &own, &scale, err);
     if (status != RFX_OK) return status;
     int64_t ocg = a->oc / a->groups, icg = a->ic / a->groups, taps = a->kh * a->kw;
-    struct rfx_packing_reader reader = {.weight = &graph->weights[a->weight]};
+    struct rfx_packing_reader reader = {.weight = &graph->weights[a->weight], .err = err};
     for (int64_t e0 = 0; e0 < a->ic * ocg * taps; e0 += PACK_ELEMS) {
         int64_t count = rfx_min_i64(PACK_ELEMS, a->ic * ocg * taps - e0);
-        rfx_packing_read(&reader, e0, count, part);
+        status = rfx_packing_read(&reader, e0, count, part);
+        if (status != RFX_OK) break;
         for (int64_t e = 0; e < count; e++) { /* source [ic][ocg][tap] */
             int64_t tap = (e0 + e) % taps, o = (e0 + e) / taps % ocg, i = (e0 + e) / taps / ocg;
             int64_t g = i / icg;
@@ -118,9 +105,8 @@ static enum rfx_status transpose_pack(const struct rfx_graph *graph, const struc
                 scale == NULL ? part[e] : part[e] * scale[g * ocg + o];
         }
     }
-    rfx_weight_drop_pages(reader.weight);
     rfx_memory_release(graph->mem, own);
-    return RFX_OK;
+    return status;
 }
 
 /* Adds tap (ky, kx) from input row iy to the pixels [x0, x1) of output row y that it reaches. */
@@ -152,8 +138,7 @@ static void add_tap(const struct rfx_conv_job *job, int64_t y, int64_t iy, int64
 static void make_row(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1) {
     const struct rfx_conv_attr *a = job->a;
     const struct rfx_view *out = &job->args->out;
-    for (int64_t x = x0; x < x1; x++)
-        memset(rfx_view_at(out, y, x), 0, (size_t)a->oc * sizeof(float));
+    for (int64_t x = x0; x < x1; x++) memset(rfx_view_at(out, y, x), 0, rfx_floats_bytes(a->oc));
     for (int64_t ky = 0; ky < a->kh; ky++) {
         int64_t from = y + a->pads.top - ky * a->dh;
         int64_t iy = rfx_floor_div(from, a->sh);
@@ -164,19 +149,7 @@ static void make_row(const struct rfx_conv_job *job, int64_t y, int64_t x0, int6
 }
 
 static void transpose_run(const struct rfx_run_args *args) {
-    const struct rfx_node *node = args->node;
-    const struct rfx_conv_attr *a = &node->attr.conv;
-    const struct rfx_tensor *in = &args->graph->nodes[node->in[0]].out;
-    struct rfx_conv_job job = {
-        .args = args,
-        .a = a,
-        .rows = {a->kh, a->sh, a->dh, a->pads.top, in->h, node->out.h},
-        .cols = {a->kw, a->sw, a->dw, a->pads.left, in->w, node->out.w},
-        .kernels = rfx_kernels(),
-        .weights = rfx_packed_weights(&node->act, a->oc, args->packed),
-        .epilogue = {args->packed, rfx_packed_slope(&node->act, a->oc, args->packed), &node->act,
-                     a->oc},
-    };
+    struct rfx_conv_job job = rfx_conv_job_make(args);
     struct rfx_conv_units units = rfx_conv_cut(args->rect, args->threads);
     int64_t count = units.down * units.across;
 #pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)

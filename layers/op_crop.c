@@ -38,14 +38,14 @@ static struct rfx_axis_map axis_map(const struct rfx_graph *graph, const struct 
 
 static void run(const struct rfx_run_args *args) {
     struct rfx_rect r = args->rect;
-    int64_t c = args->node->out.c, sx = args->node->attr.crop.sx;
+    int64_t sx = args->node->attr.crop.sx;
     for (int64_t y = r.y0; y < r.y1; y++) {
         int64_t sy = args->node->attr.crop.y0 + y * args->node->attr.crop.sy;
         int64_t run_px = sx == 1 ? rfx_rect_cols(r) : 1;
         for (int64_t x = r.x0; x < r.x1; x += run_px)
             memcpy(rfx_view_at(&args->out, y, x),
                    rfx_view_at(&args->in[0], sy, args->node->attr.crop.x0 + x * sx),
-                   (size_t)(run_px * c) * sizeof(float));
+                   rfx_tensor_pixel_bytes(&args->node->out, run_px));
     }
 }
 

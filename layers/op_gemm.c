@@ -41,59 +41,63 @@ static uint64_t gemm_macs(const struct rfx_graph *graph, const struct rfx_node *
 }
 
 static size_t gemm_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
-    size_t weights = (size_t)graph->weights[node->attr.gemm.weight].elems * sizeof(float);
+    size_t weights = rfx_floats_bytes(graph->weights[node->attr.gemm.weight].elems);
     return rfx_packing_parts(&node->act, node->attr.gemm.m).weights_bytes_at +
            rfx_align_up(weights);
 }
 
 /* Source [m][k]: BLOCK rows at a time, a piece of k at a time. */
-static void pack_mk(const struct rfx_node *node, struct rfx_packing_reader *reader, float *temp,
-                    float *weights) {
+static enum rfx_status pack_mk(const struct rfx_node *node, struct rfx_packing_reader *reader,
+                               float *temp, float *weights) {
     int64_t k = node->attr.gemm.k, m = node->attr.gemm.m, piece = RFX_PACKING_CHUNK_ELEMS / BLOCK;
     float alpha = node->attr.gemm.alpha;
     for (int64_t b = 0; b < m; b += BLOCK) {
         int64_t width = rfx_min_i64(BLOCK, m - b);
         for (int64_t k0 = 0; k0 < k; k0 += piece) {
             int64_t n = rfx_min_i64(piece, k - k0);
-            for (int64_t j = 0; j < width; j++)
-                rfx_packing_read(reader, (b + j) * k + k0, n, temp + j * piece);
+            for (int64_t j = 0; j < width; j++) {
+                enum rfx_status status =
+                    rfx_packing_read(reader, (b + j) * k + k0, n, temp + j * piece);
+                if (status != RFX_OK) return status;
+            }
             float *to = weights + b * k + k0 * width;
             for (int64_t i = 0; i < n; i++)
                 for (int64_t j = 0; j < width; j++) to[i * width + j] = alpha * temp[j * piece + i];
         }
     }
+    return RFX_OK;
 }
 
 /* Source [k][m]. */
-static void pack_km(const struct rfx_node *node, struct rfx_packing_reader *reader, float *temp,
-                    float *weights) {
+static enum rfx_status pack_km(const struct rfx_node *node, struct rfx_packing_reader *reader,
+                               float *temp, float *weights) {
     int64_t k = node->attr.gemm.k, m = node->attr.gemm.m;
     float alpha = node->attr.gemm.alpha;
     for (int64_t e0 = 0; e0 < k * m; e0 += RFX_PACKING_CHUNK_ELEMS) {
         int64_t n = rfx_min_i64(RFX_PACKING_CHUNK_ELEMS, k * m - e0);
-        rfx_packing_read(reader, e0, n, temp);
+        enum rfx_status status = rfx_packing_read(reader, e0, n, temp);
+        if (status != RFX_OK) return status;
         for (int64_t e = 0; e < n; e++) {
             int64_t i = (e0 + e) / m, j = (e0 + e) % m, b = j / BLOCK * BLOCK;
             weights[b * k + i * rfx_min_i64(BLOCK, m - b) + j - b] = alpha * temp[e];
         }
     }
+    return RFX_OK;
 }
 
 static enum rfx_status gemm_pack(const struct rfx_graph *graph, const struct rfx_node *node,
                                  void *packed, void *temp, struct rfx_error *err) {
     int64_t m = node->attr.gemm.m;
-    float *weights = rfx_packing_begin(graph, &node->act, m, node->attr.gemm.bias, packed);
+    float *weights;
+    enum rfx_status status =
+        rfx_packing_begin(graph, &node->act, m, node->attr.gemm.bias, packed, &weights, err);
+    if (status != RFX_OK) return status;
     float *bias = packed;
     for (int64_t i = 0; i < m; i++) bias[i] *= node->attr.gemm.beta;
-    (void)err;
-    struct rfx_packing_reader reader = {.weight = &graph->weights[node->attr.gemm.weight]};
-    if (node->attr.gemm.weight_is_mk) {
-        pack_mk(node, &reader, temp, weights);
-    } else {
-        pack_km(node, &reader, temp, weights);
-    }
-    rfx_weight_drop_pages(reader.weight);
-    return RFX_OK;
+    struct rfx_packing_reader reader = {.weight = &graph->weights[node->attr.gemm.weight],
+                                        .err = err};
+    return node->attr.gemm.weight_is_mk ? pack_mk(node, &reader, temp, weights)
+                                        : pack_km(node, &reader, temp, weights);
 }
 
 static void gemm_run(const struct rfx_run_args *args) {
@@ -116,7 +120,7 @@ static void gemm_run(const struct rfx_run_args *args) {
             .rows = rows,
             .m = width,
         };
-        for (int64_t r = 0; r < rows; r++) memset(run.y + r * m, 0, (size_t)width * sizeof(float));
+        for (int64_t r = 0; r < rows; r++) memset(run.y + r * m, 0, rfx_floats_bytes(width));
         for (int64_t k0 = 0; k0 < k; k0 += CHAIN, run.x += CHAIN, run.w += CHAIN * width) {
             run.k = rfx_min_i64(CHAIN, k - k0);
             kernels->dense(&run);

@@ -7,6 +7,7 @@
 
 #include "layers/checked.h"
 #include "layers/exact_sum.h"
+#include "layers/floats.h"
 #include "layers/infer.h"
 #include "layers/op.h"
 #include "layers/reduction.h"
@@ -25,7 +26,7 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
 
 static size_t state_bytes(const struct rfx_node *node) {
     if (is_sum(node)) return rfx_exact_sum_bytes(node->out.c);
-    return rfx_align_up((size_t)node->out.c * sizeof(float));
+    return rfx_align_up(rfx_floats_bytes(node->out.c));
 }
 
 static void extreme_into(float *restrict out, const float *restrict x, int64_t c, bool maximum) {

@@ -97,19 +97,21 @@ static void run_to_nhwc(const struct rfx_run_args *args) {
 static void run_as_plain(const struct rfx_run_args *args) {
     const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
     int64_t n = in->w * in->c;
+    size_t row_bytes = rfx_tensor_pixel_bytes(in, in->w);
     for (int64_t y = 0; y < in->h; y++)
-        memmove(args->out.data + y * n, rfx_view_at(&args->in[0], y, 0), (size_t)n * sizeof(float));
+        memmove(args->out.data + y * n, rfx_view_at(&args->in[0], y, 0), row_bytes);
 }
 
 static void run_as_nhwc(const struct rfx_run_args *args) {
     const struct rfx_tensor *out = &args->node->out;
     int64_t n = out->w * out->c;
+    size_t row_bytes = rfx_tensor_pixel_bytes(out, out->w);
     for (int64_t y = 0; y < out->h; y++)
-        memmove(rfx_view_at(&args->out, y, 0), args->in[0].data + y * n, (size_t)n * sizeof(float));
+        memmove(rfx_view_at(&args->out, y, 0), args->in[0].data + y * n, row_bytes);
 }
 
 static void run_reshape(const struct rfx_run_args *args) {
-    memmove(args->out.data, args->in[0].data, (size_t)args->node->out.elems * sizeof(float));
+    memmove(args->out.data, args->in[0].data, rfx_tensor_bytes(&args->node->out));
 }
 
 /* The same bytes under another shape. */

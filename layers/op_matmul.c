@@ -60,12 +60,13 @@ static void matmul_run(const struct rfx_run_args *args) {
     const struct rfx_shape *b = &rfx_infer_in(args->graph, args->node, 1)->shape;
     int64_t n = out->dims[out->rank - 2], m = out->dims[out->rank - 1], k = a->dims[a->rank - 1];
     int64_t count = args->node->out.elems / (n * m);
-    rfx_blas_prepare();
+    struct rfx_blas_scope scope = rfx_blas_begin();
 #pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
     for (int64_t i = 0; i < count; i++)
         rfx_blas_gemm(n, m, k, args->in[0].data + matrix_of(out, a, i) * n * k, k,
                       args->in[1].data + matrix_of(out, b, i) * k * m, m,
                       args->out.data + i * n * m, m);
+    rfx_blas_end(scope);
 }
 
 const struct rfx_op_def rfx_op_matmul = {

@@ -98,7 +98,7 @@ static void pad_row(const struct rfx_run_args *args, int64_t y) {
     if (inside1 > inside0)
         memcpy(rfx_view_at(&args->out, y, inside0),
                rfx_view_at(&args->in[0], sy, inside0 - p->left),
-               (size_t)((inside1 - inside0) * c) * sizeof(float));
+               rfx_tensor_pixel_bytes(in, inside1 - inside0));
     for (int64_t x = r.x0; x < r.x1; x++) {
         if (x == inside0) x = inside1;
         if (x >= r.x1) break;
@@ -107,7 +107,7 @@ static void pad_row(const struct rfx_run_args *args, int64_t y) {
         if (sx < 0)
             fill(to, value, c);
         else
-            memcpy(to, rfx_view_at(&args->in[0], sy, sx), (size_t)c * sizeof(float));
+            memcpy(to, rfx_view_at(&args->in[0], sy, sx), rfx_tensor_pixel_bytes(in, 1));
     }
 }
 

@@ -1,41 +1,55 @@
-/* Reading weights for packing: the mapped pages already read are dropped on the way, so that a
- * model file never sits in memory beside its packed copy. Also the part of packed constants that
- * convolutions, transposed convolutions and fully connected layers share. */
+/* Reading weights for packing, and the part of packed constants that convolutions, transposed
+ * convolutions and fully connected layers share. */
 #ifndef RFX_LAYERS_PACKING_H
 #define RFX_LAYERS_PACKING_H
 
+#include <string.h>
+
 #include "layers/checked.h"
+#include "layers/floats.h"
 #include "layers/graph.h"
 #include "layers/kernels.h"
 
 #define RFX_PACKING_CHUNK_ELEMS 262144 /* RFX_PACK_TEMP_BYTES in floats */
 
-#define RFX_PACKING_DROP_ELEMS                                           \
-    65536 /* the most elements of which mapped pages are kept: the arena \
-             may be full beside them when weights are loaded by stage */
+#define RFX_PACKING_AHEAD_ELEMS 4096 /* that a reader takes from a file in one call */
 
-/* Reads pieces of a weight and gives mapped pages back as soon as a piece does not follow the one
- * before: the kernel maps more around a page than was asked for. */
+/* Reads pieces of a weight. Small pieces that follow each other are taken from the file together:
+ * of a depthwise filter of nine values, a call of the system each would cost more than the values.
+ * Starts as {.weight = ..., .err = ...}. */
 struct rfx_packing_reader {
     const struct rfx_weight *weight;
-    int64_t lo, hi; /* elements read since pages were given back */
+    struct rfx_error *err; /* may be NULL */
+    int64_t next;          /* the element behind the last one that was asked for */
+    int64_t lo, hi;        /* elements in `ahead` */
+    float ahead[RFX_PACKING_AHEAD_ELEMS];
 };
 
-static inline void rfx_packing_read(struct rfx_packing_reader *reader, int64_t first, int64_t count,
-                                    float *out) {
+/* Statuses: as rfx_weight_read. */
+RFX_NODISCARD static inline enum rfx_status rfx_packing_read(struct rfx_packing_reader *reader,
+                                                             int64_t first, int64_t count,
+                                                             float *out) {
+    const struct rfx_weight *weight = reader->weight;
+    bool follows = first == reader->next && weight->source == RFX_WEIGHT_FILE;
+    reader->next = first + count;
     while (count > 0) {
-        int64_t n = rfx_min_i64(count, RFX_PACKING_DROP_ELEMS);
-        bool follows = first == reader->hi && reader->hi - reader->lo < RFX_PACKING_DROP_ELEMS;
-        if (!follows) {
-            rfx_weight_drop_range(reader->weight, reader->lo, reader->hi);
-            reader->lo = first;
+        if (first >= reader->lo && first < reader->hi) {
+            int64_t n = rfx_min_i64(count, reader->hi - first);
+            memcpy(out, reader->ahead + (first - reader->lo), (size_t)n * sizeof *out);
+            first += n;
+            out += n;
+            count -= n;
+            continue;
         }
-        rfx_weight_read(reader->weight, first, n, out);
-        first += n;
-        out += n;
-        count -= n;
-        reader->hi = first;
+        if (!follows || count >= RFX_PACKING_AHEAD_ELEMS)
+            return rfx_weight_read(weight, first, count, out, reader->err);
+        int64_t n = rfx_min_i64(RFX_PACKING_AHEAD_ELEMS, weight->elems - first);
+        enum rfx_status status = rfx_weight_read(weight, first, n, reader->ahead, reader->err);
+        if (status != RFX_OK) return status;
+        reader->lo = first;
+        reader->hi = first + n;
     }
+    return RFX_OK;
 }
 
 /* The scales of `c` output channels of a weight, or NULL where there is none (scale < 0). They lie
@@ -49,14 +63,18 @@ static inline enum rfx_status rfx_packing_scale(const struct rfx_graph *graph, i
     if (scale < 0) return RFX_OK;
     float *values = temp + RFX_PACKING_CHUNK_ELEMS / 2;
     if (c > RFX_PACKING_CHUNK_ELEMS / 2) {
-        size_t bytes = (size_t)c * sizeof(float);
+        size_t bytes = rfx_floats_bytes(c);
         values = *own = rfx_memory_alloc(graph->mem, bytes);
         if (values == NULL) return rfx_memory_fail(graph->mem, "packing scales", bytes, err);
     }
-    rfx_weight_read(&graph->weights[scale], 0, c, values);
-    rfx_weight_drop_pages(&graph->weights[scale]);
-    *out = values;
-    return RFX_OK;
+    enum rfx_status status = rfx_weight_read(&graph->weights[scale], 0, c, values, err);
+    if (status == RFX_OK) {
+        *out = values;
+    } else {
+        rfx_memory_release(graph->mem, *own);
+        *own = NULL;
+    }
+    return status;
 }
 
 /* bias[c], slopes[c] of PRELU, then the weights; each part aligned. */
@@ -66,7 +84,7 @@ struct rfx_packed_parts {
 
 static inline struct rfx_packed_parts rfx_packing_parts(const struct rfx_act *act, int64_t c) {
     struct rfx_packed_parts parts;
-    parts.slope_bytes_at = rfx_align_up((size_t)c * sizeof(float));
+    parts.slope_bytes_at = rfx_align_up(rfx_floats_bytes(c));
     parts.weights_bytes_at = parts.slope_bytes_at + rfx_align_up(rfx_act_packed_bytes(act, c));
     return parts;
 }
@@ -82,18 +100,23 @@ static inline const float *rfx_packed_weights(const struct rfx_act *act, int64_t
     return (const float *)((const char *)packed + rfx_packing_parts(act, c).weights_bytes_at);
 }
 
-/* Writes bias (zeros where there is none) and slopes; returns where the weights go. */
-static inline float *rfx_packing_begin(const struct rfx_graph *graph, const struct rfx_act *act,
-                                       int64_t c, int bias, void *packed) {
+/* Writes bias (zeros where there is none) and slopes; *weights is where the weights go. */
+RFX_NODISCARD static inline enum rfx_status rfx_packing_begin(const struct rfx_graph *graph,
+                                                              const struct rfx_act *act, int64_t c,
+                                                              int bias, void *packed,
+                                                              float **weights,
+                                                              struct rfx_error *err) {
     struct rfx_packed_parts parts = rfx_packing_parts(act, c);
     float *values = packed;
+    enum rfx_status status = RFX_OK;
     if (bias < 0) {
         for (int64_t i = 0; i < c; i++) values[i] = 0.0f;
     } else {
-        rfx_weight_read(&graph->weights[bias], 0, c, values);
-        rfx_weight_drop_pages(&graph->weights[bias]);
+        status = rfx_weight_read(&graph->weights[bias], 0, c, values, err);
     }
-    rfx_act_pack(graph, act, c, (float *)(void *)((char *)packed + parts.slope_bytes_at));
-    return (float *)(void *)((char *)packed + parts.weights_bytes_at);
+    if (status != RFX_OK) return status;
+    *weights = (float *)(void *)((char *)packed + parts.weights_bytes_at);
+    return rfx_act_pack(graph, act, c, (float *)(void *)((char *)packed + parts.slope_bytes_at),
+                        err);
 }
 #endif

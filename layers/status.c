@@ -42,6 +42,7 @@ static const char *const status_names[] = {
     "out of memory",
     "input/output failure",
     "cancelled",
+    "internal error",
 };
 _Static_assert(sizeof status_names / sizeof status_names[0] == RFX_STATUS_COUNT,
                "one name per status");

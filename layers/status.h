@@ -29,6 +29,7 @@ enum rfx_status {
     RFX_STATUS_OUT_OF_MEMORY,     /* the allocator said no: exit 5 */
     RFX_STATUS_IO,                /* the system said no: exit 5 */
     RFX_STATUS_CANCELLED,         /* the caller's progress callback asked to stop: exit 5 */
+    RFX_STATUS_INTERNAL,          /* a result of ours failed its own check: exit 5 */
     RFX_STATUS_COUNT
 };
 

@@ -23,6 +23,11 @@ static inline size_t rfx_elem_bytes(enum rfx_elem elem) {
     return bytes[elem];
 }
 
+/* "float32", or "an unknown type". */
+static inline const char *rfx_elem_name(enum rfx_elem elem) {
+    return elem == RFX_ELEM_FLOAT32 ? "float32" : "an unknown type";
+}
+
 struct rfx_shape {
     int rank;
     int64_t dims[RFX_MAX_RANK]; /* ONNX order */
@@ -63,7 +68,13 @@ struct rfx_view {
     int64_t ring_rows;    /* 0: linear */
     float *fresh;         /* NULL: none */
     int64_t fresh_y0;
+    enum rfx_elem elem; /* "floats" above are elements of this type; data points to the first */
 };
+
+/* Bytes of one row of the view. */
+static inline size_t rfx_view_row_bytes(const struct rfx_view *v) {
+    return (size_t)(rfx_rect_cols(v->rect) * v->c) * rfx_elem_bytes(v->elem);
+}
 
 static inline float *rfx_view_at(const struct rfx_view *v, int64_t y, int64_t x) {
     int64_t row = v->ring_rows != 0 ? y % v->ring_rows : y - v->rect.y0;
@@ -72,9 +83,17 @@ static inline float *rfx_view_at(const struct rfx_view *v, int64_t y, int64_t x)
     return v->data + row * v->row_stride + (x - v->rect.x0) * v->c;
 }
 
-/* A densely packed view of `rect`. */
+/* A densely packed view of `rect` of floats. */
 static inline struct rfx_view rfx_view_dense(float *data, struct rfx_rect rect, int64_t c) {
-    struct rfx_view v = {data, rect, c, rfx_rect_cols(rect) * c, 0, NULL, 0};
+    struct rfx_view v = {data, rect, c, rfx_rect_cols(rect) * c, 0, NULL, 0, RFX_ELEM_FLOAT32};
+    return v;
+}
+
+/* A densely packed view of `rect` of a tensor, whose elements it has. */
+static inline struct rfx_view rfx_view_of(const struct rfx_tensor *t, void *data,
+                                          struct rfx_rect rect) {
+    struct rfx_view v = rfx_view_dense(data, rect, t->c);
+    v.elem = t->elem;
     return v;
 }
 #endif

@@ -4,10 +4,14 @@
 #include "layers/weight.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
+
+#include "layers/checked.h"
+
+#define PIECE_BYTES ((size_t)8192) /* of a file's other types while they are converted */
 
 static const size_t dtype_bytes[] = {4, 8, 2, 2, 1, 1, 4, 8};
 _Static_assert(sizeof dtype_bytes / sizeof dtype_bytes[0] == RFX_DTYPE_COUNT, "one size per type");
@@ -81,46 +85,78 @@ static float read_element(enum rfx_dtype dtype, const unsigned char *p) {
     return 0.0f;
 }
 
-void rfx_weight_read(const struct rfx_weight *weight, int64_t first, int64_t count, float *out) {
+void rfx_dtype_convert(enum rfx_dtype dtype, const void *data, int64_t count, float *out) {
+    const unsigned char *p = data;
+    size_t size = dtype_bytes[dtype];
+    if (dtype == RFX_DTYPE_F32) {
+        memcpy(out, data, (size_t)count * sizeof *out);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) out[i] = read_element(dtype, p + (size_t)i * size);
+}
+
+static void generate(const struct rfx_weight *weight, int64_t first, int64_t count, float *out) {
+    float span = weight->hi - weight->lo;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t element = first + i;
+        bool mirrored = weight->mirror > 0 && element / weight->mirror % 2 != 0;
+        if (mirrored) element -= weight->mirror;
+        uint64_t bits = mix(weight->seed + (uint64_t)element * 0xd1342543de82ef95u);
+        float step = span * ((float)(bits >> 40) * 0x1p-24f);
+        out[i] = mirrored ? weight->hi - step : weight->lo + step;
+    }
+}
+
+enum rfx_status rfx_weight_file_read(const struct rfx_weight_file *file, uint64_t offset, void *out,
+                                     size_t bytes, struct rfx_error *err) {
+    unsigned char *to = out;
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = pread(file->fd, to + done, bytes - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            return rfx_fail(err, RFX_STATUS_IO, "cannot read '%s': %s", file->path,
+                            strerror(errno));
+        if (n == 0)
+            return rfx_fail(err, RFX_STATUS_IO,
+                            "'%s' has become shorter while it is read: %zu bytes at %llu are gone",
+                            file->path, bytes - done, (unsigned long long)(offset + done));
+        done += (size_t)n;
+    }
+    return RFX_OK;
+}
+
+static enum rfx_status read_file(const struct rfx_weight *weight, int64_t first, int64_t count,
+                                 float *out, struct rfx_error *err) {
+    unsigned char piece[PIECE_BYTES];
+    size_t size = dtype_bytes[weight->dtype];
+    uint64_t offset = weight->offset + (uint64_t)first * size;
+    if (weight->dtype == RFX_DTYPE_F32)
+        return rfx_weight_file_read(weight->file, offset, out, (size_t)count * size, err);
+    while (count > 0) {
+        int64_t n = rfx_min_i64(count, (int64_t)(PIECE_BYTES / size));
+        enum rfx_status status =
+            rfx_weight_file_read(weight->file, offset, piece, (size_t)n * size, err);
+        if (status != RFX_OK) return status;
+        rfx_dtype_convert(weight->dtype, piece, n, out);
+        offset += (uint64_t)n * size;
+        out += n;
+        count -= n;
+    }
+    return RFX_OK;
+}
+
+enum rfx_status rfx_weight_read(const struct rfx_weight *weight, int64_t first, int64_t count,
+                                float *out, struct rfx_error *err) {
     assert(first >= 0 && count >= 0 && count <= weight->elems - first);
-    if (weight->source == RFX_WEIGHT_GENERATED) {
-        float span = weight->hi - weight->lo;
-        for (int64_t i = 0; i < count; i++) {
-            int64_t element = first + i;
-            bool mirrored = weight->mirror > 0 && element / weight->mirror % 2 != 0;
-            if (mirrored) element -= weight->mirror;
-            uint64_t bits = mix(weight->seed + (uint64_t)element * 0xd1342543de82ef95u);
-            float step = span * ((float)(bits >> 40) * 0x1p-24f);
-            out[i] = mirrored ? weight->hi - step : weight->lo + step;
-        }
-        return;
+    switch (weight->source) {
+        case RFX_WEIGHT_OWNED:
+            memcpy(out, weight->data + first, (size_t)count * sizeof *out);
+            break;
+        case RFX_WEIGHT_FILE:
+            return read_file(weight, first, count, out, err);
+        case RFX_WEIGHT_GENERATED:
+            generate(weight, first, count, out);
+            break;
     }
-    size_t size = weight->source == RFX_WEIGHT_OWNED ? sizeof(float) : dtype_bytes[weight->dtype];
-    const unsigned char *p = (const unsigned char *)weight->data + (size_t)first * size;
-    if (weight->source == RFX_WEIGHT_OWNED || weight->dtype == RFX_DTYPE_F32) {
-        memcpy(out, p, (size_t)count * sizeof(float));
-        return;
-    }
-    for (int64_t i = 0; i < count; i++) out[i] = read_element(weight->dtype, p + (size_t)i * size);
-}
-
-#define AROUND_BYTES ((uintptr_t)65536) /* Linux maps this much around a page that is touched */
-
-void rfx_weight_drop_range(const struct rfx_weight *weight, int64_t lo, int64_t hi) {
-    if (weight->source != RFX_WEIGHT_MAPPED || hi <= lo) return;
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t data = (uintptr_t)weight->data;
-    uintptr_t size = dtype_bytes[weight->dtype];
-    /* Whole pages around the weight: a neighbour's page is read again when it is needed. */
-    uintptr_t first = data / page * page;
-    uintptr_t last = (data + (uintptr_t)weight->elems * size + page - 1) / page * page;
-    uintptr_t from = (data + (uintptr_t)lo * size) / AROUND_BYTES * AROUND_BYTES;
-    uintptr_t to = (data + (uintptr_t)hi * size + AROUND_BYTES - 1) / AROUND_BYTES * AROUND_BYTES;
-    if (from < first) from = first;
-    if (to > last) to = last;
-    (void)madvise((void *)from, to - from, MADV_DONTNEED);
-}
-
-void rfx_weight_drop_pages(const struct rfx_weight *weight) {
-    rfx_weight_drop_range(weight, 0, weight->elems);
+    return RFX_OK;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "layers/floats.h"
 #include "layers/op.h"
 #include "rf_analysis/analysis.h"
 
@@ -68,7 +69,7 @@ static void fill(struct rfx_liveness *liveness, enum rfx_baseline baseline) {
         liveness->in_place[i] = adds || view ? dying_operand(liveness, i) : -1;
         liveness->whole_bytes[i] = rfx_node_is_constant(node) ? 0 : rfx_node_out_bytes(node);
     }
-    liveness->weights_bytes = (size_t)held_params(graph) * sizeof(float);
+    liveness->weights_bytes = rfx_floats_bytes((int64_t)held_params(graph));
 }
 
 enum rfx_status rfx_liveness_create(const struct rfx_graph *graph, enum rfx_baseline baseline,

@@ -32,6 +32,7 @@ enum rfx_code rfx_code_of_status(enum rfx_status status) {
             return RFX_CODE_CANCELLED;
         case RFX_STATUS_OUT_OF_MEMORY:
         case RFX_STATUS_IO:
+        case RFX_STATUS_INTERNAL:
         case RFX_STATUS_COUNT:
             break;
     }

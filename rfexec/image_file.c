@@ -73,7 +73,9 @@ void rfx_image_file_skip(struct rfx_image_file *file, int64_t bytes) {
         return;
     }
     file->at = file->filled = 0;
-    if (lseek(file->fd, (off_t)(bytes - there), SEEK_CUR) < 0) file->error_number = errno;
+    off_t now = lseek(file->fd, (off_t)(bytes - there), SEEK_CUR);
+    if (now < 0) file->error_number = errno;
+    if (now > file->bytes) file->past_end = true;
 }
 
 void rfx_image_file_rewind(struct rfx_image_file *file) {

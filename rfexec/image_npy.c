@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "layers/checked.h"
+#include "layers/floats.h"
 #include "rfexec/image_backend.h"
 #include "rfexec/image_file.h"
 #include "rfexec/npy_format.h"
@@ -32,8 +33,9 @@ static struct npy_source *self_of(struct rfx_image_backend *b) {
 static enum rfx_status read_chunk(struct npy_source *s, int64_t channel, int64_t y, int64_t x,
                                   int64_t cols, struct rfx_error *err) {
     int64_t elem = (channel * s->base.h + y) * s->base.w + x; /* [c, h, w]; checked at open */
-    size_t bytes = (size_t)cols * sizeof(float);
-    size_t got = rfx_image_file_pread(&s->file, s->chunk, bytes, s->data_offset + elem * 4);
+    size_t bytes = rfx_floats_bytes(cols);
+    size_t got = rfx_image_file_pread(&s->file, s->chunk, bytes,
+                                      s->data_offset + (int64_t)rfx_floats_bytes(elem));
     if (got == bytes) return RFX_OK;
     if (s->file.error_number != 0)
         return rfx_fail(err, RFX_STATUS_IO, "%s: row %" PRId64 " of %" PRId64 ": %s", s->base.name,

@@ -3,7 +3,8 @@
  * Opening reads the header only; set_window or the first read decodes. fixed_bytes is the largest
  * amount stb_image may hold at any moment of the decoding, computed per format, and is enforced:
  * a file that wants more than its header says is refused. Alpha is dropped. A file that breaks off
- * is refused even where stb_image would fill the rest with zeros. */
+ * is refused even where stb_image would fill the rest with zeros; of a GIF, the first frame and one
+ * byte after it must be there. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,8 +95,10 @@ struct stb_source {
     struct rfx_image_backend base;
     struct rfx_image_file file;
     struct stb_heap heap;
-    bool is_pnm;
-    void *pixels; /* [h, w, c], NULL before decoding */
+    bool is_pnm, is_gif;
+    const stbi__context *decoder; /* the decode in progress, or NULL */
+    int64_t missing;              /* bytes that the last short read was short of; 0: unknown */
+    void *pixels;                 /* [h, w, c], NULL before decoding */
 };
 
 static struct stb_source *self_of(struct rfx_image_backend *b) {
@@ -104,7 +107,15 @@ static struct stb_source *self_of(struct rfx_image_backend *b) {
 
 static int on_read(void *user, char *to, int bytes) {
     struct stb_source *s = user;
-    return (int)rfx_image_file_read(&s->file, to, (size_t)bytes);
+    size_t got = rfx_image_file_read(&s->file, to, (size_t)bytes);
+    /* Its own buffer it fills with what there is; elsewhere it wants all, and does not always look
+     * whether it got them. */
+    bool own = s->decoder == NULL || (const void *)to == (const void *)s->decoder->buffer_start;
+    if (!own && got < (size_t)bytes) {
+        s->file.past_end = true;
+        s->missing = (int64_t)bytes - (int64_t)got;
+    }
+    return (int)got;
 }
 
 static void on_skip(void *user, int bytes) {
@@ -118,6 +129,32 @@ static int on_eof(void *user) {
 }
 
 static const stbi_io_callbacks callbacks = {on_read, on_skip, on_eof};
+
+/* As stbi_load_from_callbacks and stbi_load_16_from_callbacks, but on_read knows the decoder. After
+ * a GIF's first frame one more byte is asked for: its trailer, or the next block. */
+static void *decode(struct stb_source *s, int *w, int *h) {
+    stbi__context context;
+    int n = 0, wanted = (int)s->base.c;
+    s->decoder = &context;
+    stbi__start_callbacks(&context, (stbi_io_callbacks *)(uintptr_t)&callbacks, s);
+    void *pixels = s->base.sample_bits == 16
+                       ? (void *)stbi__load_and_postprocess_16bit(&context, w, h, &n, wanted)
+                       : (void *)stbi__load_and_postprocess_8bit(&context, w, h, &n, wanted);
+    if (pixels != NULL && s->is_gif) (void)stbi__get8(&context);
+    s->decoder = NULL;
+    return pixels;
+}
+
+static enum rfx_status fail_cut(const struct stb_source *s, int64_t missing,
+                                struct rfx_error *err) {
+    if (missing == 0)
+        return rfx_fail(err, RFX_STATUS_MALFORMED,
+                        "%s: the file breaks off after %" PRId64 " bytes", s->base.name,
+                        s->file.bytes);
+    return rfx_fail(err, RFX_STATUS_MALFORMED,
+                    "%s: the file breaks off after %" PRId64 " bytes; %" PRId64 " are missing",
+                    s->base.name, s->file.bytes, missing);
+}
 
 /* stb_image 2.27 leaves the samples of a 16-bit PNM in the file's (big-endian) order; newer ones
  * may not. Told by decoding one known pixel. */
@@ -136,15 +173,12 @@ static void swap_bytes(uint16_t *samples, int64_t count) {
 
 static enum rfx_status stb_decode(struct stb_source *s, struct rfx_error *err) {
     const char *name = s->base.name;
-    int w = 0, h = 0, n = 0, wanted = (int)s->base.c;
+    int w = 0, h = 0;
     rfx_image_file_rewind(&s->file);
     s->heap.over_limit = s->heap.out_of_memory = false;
     heap = &s->heap;
-    void *pixels = NULL;
-    if (s->base.sample_bits == 16)
-        pixels = stbi_load_16_from_callbacks(&callbacks, s, &w, &h, &n, wanted);
-    else
-        pixels = stbi_load_from_callbacks(&callbacks, s, &w, &h, &n, wanted);
+    s->missing = 0;
+    void *pixels = decode(s, &w, &h);
     enum rfx_status status = RFX_OK;
     if (s->file.error_number != 0)
         status = rfx_fail(err, RFX_STATUS_IO, "%s: %s", name, strerror(s->file.error_number));
@@ -158,8 +192,7 @@ static enum rfx_status stb_decode(struct stb_source *s, struct rfx_error *err) {
                           " needs (%zu bytes)",
                           name, s->base.h, s->base.w, s->heap.limit_bytes);
     else if (s->file.past_end)
-        status = rfx_fail(err, RFX_STATUS_MALFORMED,
-                          "%s: the file breaks off after %" PRId64 " bytes", name, s->file.bytes);
+        status = fail_cut(s, s->is_pnm ? s->missing : 0, err); /* PNM: read in one piece */
     else if (pixels == NULL)
         status = rfx_fail(err, RFX_STATUS_MALFORMED, "%s: %s", name, stbi_failure_reason());
     else if (h != s->base.h || w != s->base.w)
@@ -218,6 +251,23 @@ static bool peak_bytes(struct stb_source *s, const unsigned char *head, size_t *
            rfx_checked_add_size(*out, 131072, out); /* decoder state, block heads, line buffers */
 }
 
+static int64_t little_endian(const unsigned char *bytes, int n) {
+    int64_t value = 0;
+    for (int i = n - 1; i >= 0; i--) value = value << 8 | bytes[i];
+    return value;
+}
+
+/* How many bytes a BMP is shorter than its header says: rows of 4 bytes' multiples, from the offset
+ * of the pixels on. stb_image reads none that are compressed. */
+static int64_t bmp_missing_bytes(struct stb_source *s) {
+    unsigned char head[30] = {0};
+    if (rfx_image_file_pread(&s->file, head, sizeof head, 0) < sizeof head) return 1;
+    bool old = little_endian(head + 14, 4) == 12; /* OS/2's header */
+    int64_t row_bits = s->base.w * little_endian(head + (old ? 24 : 28), 2);
+    int64_t bytes = little_endian(head + 10, 4) + (row_bits + 31) / 32 * 4 * s->base.h;
+    return bytes - s->file.bytes;
+}
+
 static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) {
     const char *name = s->base.name;
     unsigned char head[4] = {0, 0, 0, 0};
@@ -248,6 +298,9 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
     s->base.c = n >= 3 ? 3 : 1;
     s->base.sample_bits = wide ? 16 : 8;
     s->is_pnm = head[0] == 'P' && (head[1] == '5' || head[1] == '6');
+    s->is_gif = memcmp(head, "GIF8", 4) == 0;
+    int64_t missing = memcmp(head, "BM", 2) == 0 ? bmp_missing_bytes(s) : 0;
+    if (missing > 0) return fail_cut(s, missing, err);
     /* stb_image counts bytes in int; pixels may pass through RGBA */
     int64_t decoded = s->base.h * s->base.w * 4 * (wide ? 2 : 1);
     if (decoded > INT32_MAX - 64)

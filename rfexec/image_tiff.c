@@ -21,7 +21,9 @@
 
 #define MAX_PLANES 3
 #define CHUNK_COLS 2048 /* of uncompressed data, read at a time */
-#define CHUNK_BYTES (CHUNK_COLS * 4 * (int)sizeof(float))
+#define CHUNK_BYTES (CHUNK_COLS * MAX_SAMPLES * MAX_SAMPLE_BYTES)
+#define MAX_SAMPLES 4      /* of a pixel */
+#define MAX_SAMPLE_BYTES 4 /* float32 and 32-bit samples */
 
 /* libtiff and the libraries it brings, 2.1 MiB resident with libtiff 4.5.0, with room for the pages
  * of the codec in use. */

@@ -10,7 +10,12 @@ struct rfx_load_options {
     const struct rfx_fuse_options *fuse; /* NULL: fuse everything */
     const char *const *keep;             /* tensors that become outputs: see keep_tensors.h */
     int n_keep;
+    size_t memory_bytes; /* budget of the process that loads a model file; 0: none */
 };
+
+/* Loading may always take what a process with this budget may, so that the planner can name the
+ * smallest possible budget to whoever asks for too little. */
+#define RFX_LOAD_LEAST_BYTES ((size_t)24 << 20)
 
 /* Loads `model` for one image size: a built-in name, or else the path of an .onnx file. The graph
  * is finished (const). Statuses: UNSUPPORTED and MALFORMED name node, op, opset and reason. */
@@ -18,7 +23,9 @@ RFX_NODISCARD enum rfx_status rfx_model_load(struct rfx_memory *mem, const char 
                                              const struct rfx_load_options *options,
                                              struct rfx_graph **out, struct rfx_error *err);
 
-/* Reads an ONNX file: maps it, folds shape arithmetic for this size, leaves weights in the file. */
+/* Reads an ONNX file: folds shape arithmetic for this size, leaves weights in the file, which stays
+ * open until the graph is freed. BUDGET_IMPOSSIBLE: loading takes more than memory_bytes (a budget
+ * below RFX_LOAD_LEAST_BYTES counts as that much). */
 RFX_NODISCARD enum rfx_status rfx_onnx_load(struct rfx_memory *mem, const char *path,
                                             const struct rfx_load_options *options,
                                             struct rfx_graph **out, struct rfx_error *err);

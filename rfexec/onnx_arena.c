@@ -5,6 +5,9 @@
 #include "rfexec/onnx_model.h"
 
 #define ARENA_BLOCK_BYTES ((size_t)64 * 1024)
+/* The blocks of a large model come from the system by themselves and go back when it is loaded;
+ * small ones would stay with the C library. */
+#define ARENA_LARGE_BLOCK_BYTES ((size_t)1 << 20)
 #define ARENA_ALIGN ((size_t)16)
 
 struct arena_block {
@@ -15,6 +18,7 @@ struct arena_block {
 struct rfx_arena {
     struct rfx_memory *mem;
     struct arena_block *blocks; /* the first one is being filled */
+    size_t bytes;               /* of all blocks */
 };
 
 #define BLOCK_HEADER ((sizeof(struct arena_block) + ARENA_ALIGN - 1) & ~(ARENA_ALIGN - 1))
@@ -40,12 +44,15 @@ void *rfx_arena_alloc(struct rfx_arena *arena, size_t count, size_t size) {
     if (!rfx_checked_mul_size(count, size, &bytes) || bytes > SIZE_MAX / 4) return NULL;
     bytes = (bytes + ARENA_ALIGN - 1) & ~(ARENA_ALIGN - 1);
     if (arena->blocks == NULL || arena->blocks->size - arena->blocks->used < bytes) {
-        size_t room = bytes > ARENA_BLOCK_BYTES / 4 ? bytes : ARENA_BLOCK_BYTES;
+        bool large = arena->bytes >= ARENA_LARGE_BLOCK_BYTES;
+        size_t usual = large ? ARENA_LARGE_BLOCK_BYTES : ARENA_BLOCK_BYTES;
+        size_t room = bytes > usual / 4 ? bytes : usual;
         struct arena_block *block = rfx_memory_alloc(arena->mem, BLOCK_HEADER + room);
         if (block == NULL) return NULL;
         block->used = 0;
         block->size = room;
         block->next = arena->blocks;
+        arena->bytes += room;
         arena->blocks = block;
     }
     char *at = (char *)arena->blocks + BLOCK_HEADER + arena->blocks->used;

@@ -65,7 +65,6 @@ struct rfx_onnx_const *rfx_onnx_const_of(struct rfx_onnx_import *ctx,
     struct rfx_onnx_const *c = new_const(ctx, tensor->type, &tensor->shape, tensor->elems);
     if (c == NULL) return NULL;
     c->raw = tensor->raw;
-    c->raw_is_temporary = tensor->raw_is_temporary;
     c->ints = tensor->ints;
     return c;
 }
@@ -76,7 +75,6 @@ struct rfx_onnx_const *rfx_onnx_const_view(struct rfx_onnx_import *ctx,
     struct rfx_onnx_const *c = new_const(ctx, constant->type, shape, constant->elems);
     if (c == NULL) return NULL;
     c->raw = constant->raw;
-    c->raw_is_temporary = constant->raw_is_temporary;
     c->ints = constant->ints;
     c->reals = constant->reals;
     return c;
@@ -93,9 +91,9 @@ static int64_t raw_int(int32_t type, const uint8_t *data, int64_t i) {
     return (int64_t)v;
 }
 
-static const enum rfx_dtype unmappable = RFX_DTYPE_COUNT;
+static const enum rfx_dtype unreadable = RFX_DTYPE_COUNT;
 
-static enum rfx_dtype mapped_dtype(int32_t type) {
+static enum rfx_dtype file_dtype(int32_t type) {
     if (type == RFX_ONNX_FLOAT) return RFX_DTYPE_F32;
     if (type == RFX_ONNX_DOUBLE) return RFX_DTYPE_F64;
     if (type == RFX_ONNX_FLOAT16) return RFX_DTYPE_F16;
@@ -104,17 +102,19 @@ static enum rfx_dtype mapped_dtype(int32_t type) {
     if (type == RFX_ONNX_UINT8) return RFX_DTYPE_U8;
     if (type == RFX_ONNX_INT32) return RFX_DTYPE_I32;
     if (type == RFX_ONNX_INT64) return RFX_DTYPE_I64;
-    return unmappable;
+    return unreadable;
 }
 
-static struct rfx_weight raw_weight(const struct rfx_onnx_const *c) {
-    struct rfx_weight w = {.source = RFX_WEIGHT_MAPPED,
-                           .dtype = mapped_dtype(c->type),
-                           .data = c->raw.data,
-                           .shape = c->shape,
-                           .elems = c->elems};
-    return w;
+/* Bytes [at, at + count) of what a constant's file or memory holds. */
+static enum rfx_status read_raw(struct rfx_onnx_import *ctx, const struct rfx_onnx_bytes *raw,
+                                size_t at, size_t count, void *out) {
+    if (raw->data == NULL)
+        return rfx_weight_file_read(raw->file, raw->offset + at, out, count, ctx->err);
+    memcpy(out, raw->data + at, count);
+    return RFX_OK;
 }
+
+enum { PIECE_ELEMS = 1024 }; /* converted at a time */
 
 static enum rfx_status too_large(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c) {
     if (c->elems > MAX_FOLDED_ELEMS)
@@ -123,6 +123,40 @@ static enum rfx_status too_large(struct rfx_onnx_import *ctx, const struct rfx_o
                                (long long)c->elems, (long long)MAX_FOLDED_ELEMS);
     return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY,
                            "no memory for a constant of %lld elements", (long long)c->elems);
+}
+
+static enum rfx_status raw_ints(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
+                                int64_t *out) {
+    uint8_t piece[PIECE_ELEMS * sizeof(int64_t)];
+    size_t width = rfx_onnx_type_bytes(c->type);
+    for (int64_t first = 0; first < c->elems; first += PIECE_ELEMS) {
+        int64_t n = rfx_min_i64(PIECE_ELEMS, c->elems - first);
+        enum rfx_status status =
+            read_raw(ctx, &c->raw, (size_t)first * width, (size_t)n * width, piece);
+        if (status != RFX_OK) return status;
+        for (int64_t i = 0; i < n; i++) out[first + i] = raw_int(c->type, piece, i);
+    }
+    return RFX_OK;
+}
+
+static enum rfx_status raw_reals(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
+                                 double *out) {
+    uint8_t piece[PIECE_ELEMS * sizeof(double)];
+    float floats[PIECE_ELEMS];
+    size_t width = rfx_onnx_type_bytes(c->type);
+    for (int64_t first = 0; first < c->elems; first += PIECE_ELEMS) {
+        int64_t n = rfx_min_i64(PIECE_ELEMS, c->elems - first);
+        enum rfx_status status =
+            read_raw(ctx, &c->raw, (size_t)first * width, (size_t)n * width, piece);
+        if (status != RFX_OK) return status;
+        if (c->type == RFX_ONNX_DOUBLE) {
+            memcpy(out + first, piece, (size_t)n * sizeof *out);
+            continue;
+        }
+        rfx_dtype_convert(file_dtype(c->type), piece, n, floats);
+        for (int64_t i = 0; i < n; i++) out[first + i] = (double)floats[i];
+    }
+    return RFX_OK;
 }
 
 enum rfx_status rfx_onnx_const_ints(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant,
@@ -135,8 +169,8 @@ enum rfx_status rfx_onnx_const_ints(struct rfx_onnx_import *ctx, struct rfx_onnx
         if (constant->elems <= MAX_FOLDED_ELEMS)
             ints = rfx_arena_alloc(ctx->arena, (size_t)constant->elems + 1, sizeof *ints);
         if (ints == NULL) return too_large(ctx, constant);
-        for (int64_t i = 0; i < constant->elems; i++)
-            ints[i] = raw_int(constant->type, constant->raw.data, i);
+        enum rfx_status status = raw_ints(ctx, constant, ints);
+        if (status != RFX_OK) return status;
         constant->ints = ints;
     }
     *out = constant->ints;
@@ -161,16 +195,8 @@ enum rfx_status rfx_onnx_const_reals(struct rfx_onnx_import *ctx, struct rfx_onn
         *out = reals;
         return RFX_OK;
     }
-    struct rfx_weight w = raw_weight(constant);
-    for (int64_t i = 0; i < constant->elems; i++) {
-        float f;
-        if (constant->type == RFX_ONNX_DOUBLE) {
-            memcpy(&reals[i], constant->raw.data + 8 * i, 8);
-            continue;
-        }
-        rfx_weight_read(&w, i, 1, &f);
-        reals[i] = (double)f;
-    }
+    enum rfx_status status = raw_reals(ctx, constant, reals);
+    if (status != RFX_OK) return status;
     constant->reals = reals;
     *out = reals;
     return RFX_OK;
@@ -184,23 +210,26 @@ enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx, struct rfx_on
     }
     if (constant->elems == 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a constant has no elements");
-    struct rfx_weight stored = raw_weight(constant), w = stored;
-    bool readable = constant->raw.data != NULL && stored.dtype != unmappable;
-    if (!readable || constant->raw_is_temporary) {
-        w.source = RFX_WEIGHT_OWNED;
-        w.dtype = RFX_DTYPE_F32;
-        w.data = NULL;
-    }
+    const struct rfx_onnx_bytes *raw = &constant->raw;
+    enum rfx_dtype dtype = file_dtype(constant->type);
+    bool in_file = raw->file != NULL && dtype != unreadable;
+    bool in_memory = raw->data != NULL && dtype != unreadable;
+    struct rfx_weight w = {.source = in_file ? RFX_WEIGHT_FILE : RFX_WEIGHT_OWNED,
+                           .dtype = in_file ? dtype : RFX_DTYPE_F32,
+                           .file = raw->file,
+                           .offset = raw->offset,
+                           .shape = constant->shape,
+                           .elems = constant->elems};
     const double *reals = NULL;
     enum rfx_status status = RFX_OK;
-    if (!readable) status = rfx_onnx_const_reals(ctx, constant, &reals);
+    if (!in_file && !in_memory) status = rfx_onnx_const_reals(ctx, constant, &reals);
     if (status == RFX_OK)
         status = rfx_graph_add_weight(ctx->graph, &w, &constant->weight, ctx->err);
     if (status != RFX_OK) return status;
     if (w.source == RFX_WEIGHT_OWNED) {
         float *values = rfx_graph_owned_weight(ctx->graph, constant->weight);
-        if (readable) rfx_weight_read(&stored, 0, constant->elems, values);
-        for (int64_t i = 0; !readable && i < constant->elems; i++) values[i] = (float)reals[i];
+        if (in_memory) rfx_dtype_convert(dtype, raw->data, constant->elems, values);
+        for (int64_t i = 0; !in_memory && i < constant->elems; i++) values[i] = (float)reals[i];
     }
     *out = constant->weight;
     return RFX_OK;

@@ -12,51 +12,48 @@ static void export_prelu(struct rfx_exporter *x, const struct rfx_node *node, co
     (void)rfx_export_emit2(x, "PRelu", name, output, in, slope);
 }
 
+static void export_clip(struct rfx_exporter *x, const struct rfx_node *node, const char *name,
+                        const char *output, const char *in) {
+    const char *inputs[3] = {in, rfx_export_scalar(x, name, "min", node->act.alpha),
+                             rfx_export_scalar(x, name, "max", node->act.beta)};
+    (void)rfx_onnx_node(&x->writer, "Clip", name, output, inputs, 3);
+}
+
+static void export_silu(struct rfx_exporter *x, const struct rfx_node *node, const char *name,
+                        const char *output, const char *in) {
+    (void)node;
+    const char *gate = rfx_onnx_text(&x->writer, "%s#gate", name);
+    (void)rfx_export_emit1(x, "Sigmoid", gate, gate, in);
+    (void)rfx_export_emit2(x, "Mul", name, output, in, gate);
+}
+
+static void export_pow(struct rfx_exporter *x, const struct rfx_node *node, const char *name,
+                       const char *output, const char *in) {
+    const char *exponent = rfx_export_scalar(x, name, "exponent", node->act.alpha);
+    (void)rfx_export_emit2(x, "Pow", name, output, in, exponent);
+}
+
+typedef void (*export_form)(struct rfx_exporter *x, const struct rfx_node *node, const char *name,
+                            const char *output, const char *in);
+
+/* Of the kinds that have a form of their own. */
+static const export_form own_forms[RFX_ACT_COUNT] = {
+    [RFX_ACT_CLIP] = export_clip,
+    [RFX_ACT_PRELU] = export_prelu,
+    [RFX_ACT_SILU] = export_silu,
+    [RFX_ACT_POW] = export_pow,
+};
+
 void rfx_export_act(struct rfx_exporter *x, const struct rfx_node *node, const char *name,
                     const char *output, const char *in) {
-    static const char *const ops[] = {[RFX_ACT_NONE] = "Identity",
-                                      [RFX_ACT_RELU] = "Relu",
-                                      [RFX_ACT_CLIP] = "Clip",
-                                      [RFX_ACT_LEAKY_RELU] = "LeakyRelu",
-                                      [RFX_ACT_PRELU] = "PRelu",
-                                      [RFX_ACT_SIGMOID] = "Sigmoid",
-                                      [RFX_ACT_HARD_SIGMOID] = "HardSigmoid",
-                                      [RFX_ACT_HARD_SWISH] = "HardSwish",
-                                      [RFX_ACT_SILU] = "Mul",
-                                      [RFX_ACT_TANH] = "Tanh",
-                                      [RFX_ACT_EXP] = "Exp",
-                                      [RFX_ACT_LOG] = "Log",
-                                      [RFX_ACT_SQRT] = "Sqrt",
-                                      [RFX_ACT_NEG] = "Neg",
-                                      [RFX_ACT_ABS] = "Abs",
-                                      [RFX_ACT_ELU] = "Elu",
-                                      [RFX_ACT_SOFTPLUS] = "Softplus",
-                                      [RFX_ACT_ERF] = "Erf",
-                                      [RFX_ACT_FLOOR] = "Floor",
-                                      [RFX_ACT_CEIL] = "Ceil",
-                                      [RFX_ACT_RECIPROCAL] = "Reciprocal",
-                                      [RFX_ACT_POW] = "Pow"};
-    _Static_assert(sizeof ops / sizeof ops[0] == RFX_ACT_COUNT, "one ONNX op per activation");
-    enum rfx_act_kind kind = node->act.kind;
-    if (kind == RFX_ACT_CLIP) {
-        const char *inputs[3] = {in, rfx_export_scalar(x, name, "min", node->act.alpha),
-                                 rfx_export_scalar(x, name, "max", node->act.beta)};
-        (void)rfx_onnx_node(&x->writer, "Clip", name, output, inputs, 3);
-    } else if (kind == RFX_ACT_PRELU) {
-        export_prelu(x, node, name, output, in);
-    } else if (kind == RFX_ACT_SILU) {
-        const char *gate = rfx_onnx_text(&x->writer, "%s#gate", name);
-        (void)rfx_export_emit1(x, "Sigmoid", gate, gate, in);
-        (void)rfx_export_emit2(x, "Mul", name, output, in, gate);
-    } else if (kind == RFX_ACT_POW) {
-        (void)rfx_export_emit2(x, "Pow", name, output, in,
-                               rfx_export_scalar(x, name, "exponent", node->act.alpha));
-    } else {
-        onnx_node *act = rfx_export_emit1(x, ops[kind], name, output, in);
-        bool alpha = kind == RFX_ACT_LEAKY_RELU || kind == RFX_ACT_ELU;
-        if (alpha || kind == RFX_ACT_HARD_SIGMOID) rfx_onnx_float(act, "alpha", node->act.alpha);
-        if (kind == RFX_ACT_HARD_SIGMOID) rfx_onnx_float(act, "beta", node->act.beta);
+    const struct rfx_act_def *def = rfx_act_def(node->act.kind);
+    if ((def->traits & RFX_ACT_HAS_OWN_FORM) != 0) {
+        own_forms[node->act.kind](x, node, name, output, in);
+        return;
     }
+    onnx_node *act = rfx_export_emit1(x, def->onnx, name, output, in);
+    if ((def->traits & RFX_ACT_HAS_ALPHA) != 0) rfx_onnx_float(act, "alpha", node->act.alpha);
+    if ((def->traits & RFX_ACT_HAS_BETA) != 0) rfx_onnx_float(act, "beta", node->act.beta);
 }
 
 void rfx_export_activation(struct rfx_exporter *x, const struct rfx_node *node,

@@ -1,4 +1,4 @@
-/* The mapped files of a model: the .onnx file and its external data files. */
+/* The open files of a model: the .onnx file and its external data files. */
 #ifndef RFX_RFEXEC_ONNX_FILE_H
 #define RFX_RFEXEC_ONNX_FILE_H
 
@@ -6,24 +6,21 @@
 
 struct rfx_onnx_files;
 
-/* Maps `path`. IO: cannot be opened; MALFORMED: empty. The result frees with rfx_onnx_files_free,
- * whose signature is that of rfx_graph.mapping_free. */
+/* Opens `path`. IO: cannot be opened; MALFORMED: empty. The result frees with rfx_onnx_files_free,
+ * whose signature is that of rfx_graph.files_free. */
 RFX_NODISCARD enum rfx_status rfx_onnx_files_open(struct rfx_memory *mem, const char *path,
                                                   struct rfx_onnx_files **out,
                                                   struct rfx_error *err);
 
-/* Unmaps everything; NULL is fine. */
+/* Closes everything; NULL is fine. */
 void rfx_onnx_files_free(void *files);
 
 /* The bytes of the .onnx file. */
-struct rfx_onnx_span rfx_onnx_files_model(const struct rfx_onnx_files *files);
+struct rfx_onnx_bytes rfx_onnx_files_model(const struct rfx_onnx_files *files);
 
 /* Points tensor->raw into its external file, which must lie in the model's folder. MALFORMED: a
  * location outside of it, or a range outside of the file. */
 RFX_NODISCARD enum rfx_status rfx_onnx_files_attach(struct rfx_onnx_files *files,
                                                     struct rfx_onnx_tensor *tensor,
                                                     struct rfx_error *err);
-
-/* Lets the pages of all files leave the resident set: a rfx_graph.mapping_drop. */
-void rfx_onnx_files_drop_pages(const void *files);
 #endif

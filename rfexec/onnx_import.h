@@ -9,14 +9,13 @@
 #include "rfexec/onnx_file.h"
 #include "rfexec/onnx_model.h"
 
-/* A constant tensor. Exactly one of raw.data, ints, reals holds it first; the others are made on
+/* A constant tensor. Exactly one of raw, ints, reals holds it first; the others are made on
  * demand. Integers and booleans have ints, floats have reals (rounded to the tensor's type). */
 struct rfx_onnx_const {
     int32_t type;
     struct rfx_shape shape;
     int64_t elems;
-    struct rfx_onnx_span raw;
-    bool raw_is_temporary; /* gone when loading ends: a weight needs a copy */
+    struct rfx_onnx_bytes raw; /* what is in memory is gone when loading ends */
     const int64_t *ints;
     const double *reals;
     int weight;   /* its record in the graph, or -1 */

@@ -12,45 +12,18 @@ static enum rfx_status finish(struct rfx_onnx_import *ctx, enum rfx_status statu
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
 }
 
-struct act_row {
-    const char *op;
-    enum rfx_act_kind kind;
-    float alpha, beta; /* ONNX defaults */
-};
-
-static const struct act_row act_rows[] = {
-    {"Relu", RFX_ACT_RELU, 0.0f, 0.0f},
-    {"LeakyRelu", RFX_ACT_LEAKY_RELU, 0.01f, 0.0f},
-    {"Sigmoid", RFX_ACT_SIGMOID, 0.0f, 0.0f},
-    {"HardSigmoid", RFX_ACT_HARD_SIGMOID, 0.2f, 0.5f},
-    {"HardSwish", RFX_ACT_HARD_SWISH, 0.0f, 0.0f},
-    {"Tanh", RFX_ACT_TANH, 0.0f, 0.0f},
-    {"Exp", RFX_ACT_EXP, 0.0f, 0.0f},
-    {"Log", RFX_ACT_LOG, 0.0f, 0.0f},
-    {"Sqrt", RFX_ACT_SQRT, 0.0f, 0.0f},
-    {"Neg", RFX_ACT_NEG, 0.0f, 0.0f},
-    {"Abs", RFX_ACT_ABS, 0.0f, 0.0f},
-    {"Elu", RFX_ACT_ELU, 1.0f, 0.0f},
-    {"Softplus", RFX_ACT_SOFTPLUS, 0.0f, 0.0f},
-    {"Erf", RFX_ACT_ERF, 0.0f, 0.0f},
-    {"Floor", RFX_ACT_FLOOR, 0.0f, 0.0f},
-    {"Ceil", RFX_ACT_CEIL, 0.0f, 0.0f},
-    {"Reciprocal", RFX_ACT_RECIPROCAL, 0.0f, 0.0f},
-};
-
+/* An operator of the table of activations. */
 enum rfx_status rfx_onnx_activation(struct rfx_onnx_import *ctx) {
-    for (size_t i = 0; i < sizeof act_rows / sizeof act_rows[0]; i++) {
-        const struct act_row *row = &act_rows[i];
-        if (!op_is(ctx, row->op)) continue;
-        int in, out = -1;
-        enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
-        if (status == RFX_OK)
-            status =
-                rfx_onnx_act(ctx, "", in, row->kind, rfx_onnx_attr_float(ctx, "alpha", row->alpha),
-                             rfx_onnx_attr_float(ctx, "beta", row->beta), &out);
-        return finish(ctx, status, out);
-    }
-    return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "no such activation");
+    enum rfx_act_kind kind = rfx_act_find(ctx->node->op);
+    if (kind == RFX_ACT_COUNT)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "no such activation");
+    const struct rfx_act_def *def = rfx_act_def(kind);
+    int in, out = -1;
+    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status == RFX_OK)
+        status = rfx_onnx_act(ctx, "", in, kind, rfx_onnx_attr_float(ctx, "alpha", def->alpha),
+                              rfx_onnx_attr_float(ctx, "beta", def->beta), &out);
+    return finish(ctx, status, out);
 }
 
 /* Clip: attributes up to opset 10, inputs from 11 on. */

@@ -1,4 +1,4 @@
-/* rfx_onnx_load: maps the file, reads its structure, and converts node after node for one size.
+/* rfx_onnx_load: opens the file, reads its structure, and converts node after node for one size.
  *
  * Shapes that the file states for inner tensors are ignored; they follow from the image's size.
  * Nodes must be sorted topologically, as the format demands, so one pass suffices. */
@@ -180,25 +180,23 @@ static enum rfx_status convert_model(struct rfx_onnx_import *ctx,
     return status == RFX_OK ? rfx_graph_finish(ctx->graph, options->fuse, ctx->err) : status;
 }
 
-enum rfx_status rfx_onnx_load(struct rfx_memory *mem, const char *path,
-                              const struct rfx_load_options *options, struct rfx_graph **out,
-                              struct rfx_error *err) {
-    static const struct rfx_load_options defaults = {0};
+static enum rfx_status load(struct rfx_memory *mem, const char *path,
+                            const struct rfx_load_options *options, struct rfx_graph **out,
+                            struct rfx_error *err) {
     struct rfx_onnx_files *files = NULL;
     struct rfx_onnx_model model = {0};
     struct rfx_onnx_import ctx = {.mem = mem, .err = err};
     enum rfx_status status = rfx_onnx_files_open(mem, path, &files, err);
     if (status != RFX_OK) return status;
-    struct rfx_onnx_span file = rfx_onnx_files_model(files);
-    status = rfx_onnx_model_read(mem, file.data, file.size, &model, err);
+    struct rfx_onnx_bytes file = rfx_onnx_files_model(files);
+    /* What is kept by name may be what no output needs. */
+    status = rfx_onnx_model_read(mem, file.file, file.size, options->n_keep > 0, &model, err);
     if (status != RFX_OK) goto done;
     status = rfx_graph_create(mem, path, &ctx.graph, err);
     if (status != RFX_OK) goto done;
-    ctx.graph->mapping = files;
-    ctx.graph->mapping_free = rfx_onnx_files_free;
-    ctx.graph->mapping_drop = rfx_onnx_files_drop_pages;
-    status = convert_model(&ctx, &model, files, options != NULL ? options : &defaults);
-    rfx_onnx_files_drop_pages(files);
+    ctx.graph->files = files;
+    ctx.graph->files_free = rfx_onnx_files_free;
+    status = convert_model(&ctx, &model, files, options);
     files = NULL;
     if (status == RFX_OK)
         *out = ctx.graph;
@@ -208,4 +206,33 @@ done:
     rfx_onnx_model_free(&model);
     rfx_onnx_files_free(files);
     return status;
+}
+
+static enum rfx_status fail_budget(const char *path, size_t budget, size_t limit,
+                                   struct rfx_error *err) {
+    double mib = 1 << 20;
+    return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
+                    "loading '%.200s' takes more than the budget of %.1f MiB: its structure and "
+                    "computed constants need more than %.1f MiB beside %.1f MiB of the process",
+                    path, (double)budget / mib, (double)limit / mib,
+                    (double)RFX_LOAD_PROCESS_BYTES / mib);
+}
+
+enum rfx_status rfx_onnx_load(struct rfx_memory *mem, const char *path,
+                              const struct rfx_load_options *options, struct rfx_graph **out,
+                              struct rfx_error *err) {
+    static const struct rfx_load_options defaults = {0};
+    if (options == NULL) options = &defaults;
+    size_t before = rfx_memory_mark(mem), budget = options->memory_bytes;
+    size_t limit =
+        (budget < RFX_LOAD_LEAST_BYTES ? RFX_LOAD_LEAST_BYTES : budget) - RFX_LOAD_PROCESS_BYTES;
+    if (budget != 0) rfx_memory_limit_taken(mem, limit);
+    enum rfx_status status = load(mem, path, options, out, err);
+    bool met = rfx_memory_taken_limit_was_met(mem);
+    rfx_memory_limit_taken(mem, 0);
+    if (status == RFX_OK) {
+        (*out)->load_bytes = rfx_memory_taken_high_water_bytes(mem) - before;
+        (*out)->held_bytes = rfx_memory_taken_bytes(mem) - before;
+    }
+    return status != RFX_OK && met ? fail_budget(path, budget, limit, err) : status;
 }

@@ -1,8 +1,8 @@
 /* An ONNX file as plain structs: names, attributes, shapes, and where each tensor's bytes lie.
  *
  * Invariants: 1. everything lives in one arena that rfx_onnx_model_free drops at once; 2. tensor
- * bytes are never copied when the file holds them as fixed-width little-endian values: `raw` points
- * into the mapping; 3. sub-graphs are noted, never entered. It knows the format, not the ops. */
+ * bytes are never read when the file holds them as fixed-width little-endian values: `raw` says
+ * where they lie; 3. sub-graphs are noted, never entered. It knows the format, not the ops. */
 #ifndef RFX_RFEXEC_ONNX_MODEL_H
 #define RFX_RFEXEC_ONNX_MODEL_H
 
@@ -11,6 +11,7 @@
 
 #include "layers/memory.h"
 #include "layers/tensor.h"
+#include "layers/weight.h"
 
 /* The element types of TensorProto that rfexec reads. */
 enum rfx_onnx_type {
@@ -32,8 +33,11 @@ enum rfx_onnx_type {
 /* Bytes of one element, or 0 for a type that is not read. */
 size_t rfx_onnx_type_bytes(int32_t type);
 
-struct rfx_onnx_span {
+/* Bytes of an open file, or (data not NULL) of memory. Neither: there are none. */
+struct rfx_onnx_bytes {
     const uint8_t *data;
+    const struct rfx_weight_file *file;
+    uint64_t offset;
     size_t size;
 };
 
@@ -42,10 +46,10 @@ struct rfx_onnx_tensor {
     int32_t type;
     struct rfx_shape shape;
     int64_t elems;
-    struct rfx_onnx_span raw; /* elems values of `type`, unaligned; data NULL: see ints */
-    bool raw_is_temporary;    /* raw was put together in the arena, not found in a file */
-    const int64_t *ints;      /* values that the file holds as varints */
-    bool external;            /* raw is to be found in `location` */
+    struct rfx_onnx_bytes raw; /* elems values of `type`, unaligned; in memory when they were put
+                                  together in the arena; none: see ints */
+    const int64_t *ints;       /* values that the file holds as varints */
+    bool external;             /* raw is to be found in `location` */
     const char *location;
     int64_t offset, length; /* length -1: not given */
 };
@@ -100,10 +104,13 @@ struct rfx_onnx_model {
     size_t n_nodes, n_tensors, n_inputs, n_outputs;
 };
 
-/* Reads the structure of the model in file[0..size), which must outlive it. MALFORMED: not a model,
- * cut off, or wrong sizes; UNSUPPORTED: sparse or quantised initialisers, rank above 8. */
-RFX_NODISCARD enum rfx_status rfx_onnx_model_read(struct rfx_memory *mem, const uint8_t *file,
-                                                  size_t size, struct rfx_onnx_model *out,
+/* Reads the structure of the model in the first `size` bytes of the file, which must stay open
+ * while tensors are read. The file passes through a window of 16 KiB. Nodes and initialisers that
+ * no output needs are left out unless keep_all. MALFORMED: not a model, cut off, or wrong sizes;
+ * UNSUPPORTED: sparse or quantised initialisers, rank above 8; IO. */
+RFX_NODISCARD enum rfx_status rfx_onnx_model_read(struct rfx_memory *mem,
+                                                  const struct rfx_weight_file *file, size_t size,
+                                                  bool keep_all, struct rfx_onnx_model *out,
                                                   struct rfx_error *err);
 
 /* Drops the arena; a zeroed model is fine. */

@@ -1,10 +1,9 @@
-/* The table of ONNX operators. Adding one means adding its row here. */
+/* The table of ONNX operators. Adding one means adding its row here; functions of one element that
+ * are not evaluated on constants have theirs in layers/act.h. */
 #include <string.h>
 
 #include "rfexec/onnx_import.h"
 
-#define ACT(op) \
-    { op, rfx_onnx_activation, NULL }
 #define ACT_FOLD(op) \
     { op, rfx_onnx_activation, rfx_onnx_fold_unary }
 #define BINARY(op) \
@@ -31,9 +30,7 @@ static const struct rfx_onnx_op op_rows[] = {
     {"DepthToSpace", rfx_onnx_depth, NULL},
     BINARY("Div"),
     {"Dropout", rfx_onnx_identity, rfx_onnx_identity},
-    ACT("Elu"),
     COMPARE("Equal"),
-    ACT("Erf"),
     ACT_FOLD("Exp"),
     {"Expand", rfx_onnx_expand, rfx_onnx_fold_expand},
     {"Flatten", rfx_onnx_flatten, rfx_onnx_flatten},
@@ -45,11 +42,8 @@ static const struct rfx_onnx_op op_rows[] = {
     {"GlobalMaxPool", rfx_onnx_global_pool, NULL},
     COMPARE("Greater"),
     COMPARE("GreaterOrEqual"),
-    ACT("HardSigmoid"),
-    ACT("HardSwish"),
     {"Identity", rfx_onnx_identity, rfx_onnx_identity},
     {"LRN", rfx_onnx_lrn, NULL},
-    ACT("LeakyRelu"),
     COMPARE("Less"),
     COMPARE("LessOrEqual"),
     ACT_FOLD("Log"),
@@ -75,16 +69,13 @@ static const struct rfx_onnx_op op_rows[] = {
     REDUCE("ReduceMin"),
     {"ReduceProd", NULL, rfx_onnx_fold_reduce},
     REDUCE("ReduceSum"),
-    ACT("Relu"),
     {"Reshape", rfx_onnx_reshape_op, rfx_onnx_reshape_op},
     {"Resize", rfx_onnx_resize, NULL},
-    {"Round", NULL, rfx_onnx_fold_unary},
+    ACT_FOLD("Round"),
     {"Shape", rfx_onnx_fold_shape, rfx_onnx_fold_shape},
-    ACT("Sigmoid"),
     {"Size", rfx_onnx_fold_shape, rfx_onnx_fold_shape},
     {"Slice", rfx_onnx_slice, rfx_onnx_fold_slice},
     {"Softmax", rfx_onnx_softmax, NULL},
-    ACT("Softplus"),
     {"SpaceToDepth", rfx_onnx_depth, NULL},
     {"Split", rfx_onnx_split, NULL},
     ACT_FOLD("Sqrt"),
@@ -92,7 +83,6 @@ static const struct rfx_onnx_op op_rows[] = {
     BINARY("Sub"),
     {"Sum", rfx_onnx_variadic, NULL},
     {"Swish", rfx_onnx_swish, NULL},
-    ACT("Tanh"),
     {"Transpose", rfx_onnx_transpose, rfx_onnx_fold_transpose},
     {"Unsqueeze", rfx_onnx_unsqueeze, rfx_onnx_unsqueeze},
     {"Upsample", rfx_onnx_upsample, NULL},
@@ -102,5 +92,6 @@ static const struct rfx_onnx_op op_rows[] = {
 const struct rfx_onnx_op *rfx_onnx_op_find(const char *name) {
     for (size_t i = 0; i < sizeof op_rows / sizeof op_rows[0]; i++)
         if (strcmp(op_rows[i].name, name) == 0) return &op_rows[i];
-    return NULL;
+    static const struct rfx_onnx_op activation = {"", rfx_onnx_activation, NULL};
+    return rfx_act_find(name) != RFX_ACT_COUNT ? &activation : NULL;
 }

@@ -1,8 +1,10 @@
 /* Protocol buffer to plain structs, with nanopb's callbacks.
  *
- * Every string, sub-message and packed array is taken as a span of the mapped file; sub-messages
- * are decoded from their span afterwards, so the depth of decoding is that of this file's functions
- * (model, graph, node, attribute, tensor), never that of the input. */
+ * Every string, sub-message and packed array is taken as a span of the file; sub-messages are
+ * decoded from their span afterwards, so the depth of decoding is that of this file's functions
+ * (model, graph, node, attribute, tensor), never that of the input. The file is read through one
+ * window; what is only noted is skipped without reading it. Of nodes and initialisers that no
+ * output needs nothing is held but their spans, and these only until all outputs are known. */
 #include <pb_decode.h>
 #include <string.h>
 
@@ -10,18 +12,36 @@
 #include "onnx.pb.h"
 #include "rfexec/onnx_model.h"
 
+#define WINDOW_BYTES ((size_t)16384)
+
 struct reader {
     struct rfx_arena *arena;
-    const uint8_t *file;
-    size_t size;
+    const struct rfx_weight_file *file;
+    size_t size; /* of the file */
+    bool keep_all;
     struct rfx_error *err;
     bool out_of_memory;
+    enum rfx_status io; /* of the last read of the file */
+    uint64_t window_at; /* bytes [window_at, window_at + window_bytes) of the file are in window */
+    size_t window_bytes;
+    uint8_t window[WINDOW_BYTES];
+};
+
+struct span { /* of the file */
+    uint64_t at;
+    size_t size;
+};
+
+/* The state of a stream: where it is in the file. Sub-streams of nanopb share it. */
+struct cursor {
+    struct reader *r;
+    uint64_t at;
 };
 
 /* Spans of a field, in file order. */
 struct span_list {
     struct reader *r;
-    struct rfx_onnx_span *items;
+    struct span *items;
     size_t count, capacity;
 };
 
@@ -34,8 +54,8 @@ struct int_list {
 /* Fixed-width values: one packed run stays where it is; anything else is gathered. */
 struct byte_list {
     struct reader *r;
-    struct rfx_onnx_span span;
-    size_t capacity; /* 0: the span points into the file */
+    struct rfx_onnx_bytes bytes;
+    size_t capacity; /* 0: the bytes are in the file */
 };
 
 static enum rfx_status out_of_memory(struct reader *r) {
@@ -61,22 +81,81 @@ static bool reserve(struct reader *r, void *items, size_t count, size_t *capacit
     return true;
 }
 
-static bool is_in_file(const struct reader *r, const uint8_t *at) {
-    return (uintptr_t)at >= (uintptr_t)r->file && (uintptr_t)at < (uintptr_t)(r->file + r->size);
+/* Where a window begins that serves who reads backwards: most of it lies before `at`. */
+static uint64_t before_window(uint64_t at) {
+    uint64_t most = WINDOW_BYTES / 4 * 3;
+    return at > most ? at - most : 0;
+}
+
+/* Copies bytes of the file, by way of the window when they are few. */
+static bool read_file(struct reader *r, uint64_t at, void *out, size_t bytes) {
+    uint8_t *to = out;
+    while (bytes > 0) {
+        size_t before = at < r->window_at ? r->window_bytes : (size_t)(at - r->window_at);
+        if (before < r->window_bytes) {
+            size_t n = r->window_bytes - before < bytes ? r->window_bytes - before : bytes;
+            memcpy(to, r->window + before, n);
+            at += n;
+            to += n;
+            bytes -= n;
+            continue;
+        }
+        bool few = bytes < WINDOW_BYTES;
+        size_t left = r->size - (size_t)at, n = !few                  ? bytes
+                                                : left < WINDOW_BYTES ? left
+                                                                      : WINDOW_BYTES;
+        uint64_t from = few && at < r->window_at ? before_window(at) : at;
+        n += (size_t)(at - from);
+        if (few && n > WINDOW_BYTES) n = WINDOW_BYTES;
+        r->io = rfx_weight_file_read(r->file, from, few ? r->window : to, n, r->err);
+        if (few) {
+            r->window_at = from;
+            r->window_bytes = r->io == RFX_OK ? n : 0;
+        }
+        if (r->io != RFX_OK) return false;
+        if (!few) return true;
+    }
+    return true;
+}
+
+static bool read_stream(pb_istream_t *stream, pb_byte_t *out, size_t bytes) {
+    struct cursor *cursor = stream->state;
+    uint64_t at = cursor->at;
+    cursor->at += bytes;
+    return out == NULL || read_file(cursor->r, at, out, bytes);
+}
+
+static bool is_in_file(const pb_istream_t *stream) {
+    return stream->callback == read_stream;
+}
+
+/* Where the rest of a stream lies in the file; the stream is then at its end. */
+static struct span skip_rest(pb_istream_t *stream) {
+    struct cursor *cursor = stream->state;
+    struct span span = {cursor->at, stream->bytes_left};
+    cursor->at += span.size;
+    stream->bytes_left = 0;
+    return span;
 }
 
 /* A field of another wire type than bytes comes in a buffer of nanopb's that is soon gone. */
 static bool take_span(pb_istream_t *stream, const pb_field_t *field, void **arg) {
     (void)field;
     struct span_list *list = *arg;
-    if (stream->bytes_left != 0 && !is_in_file(list->r, stream->state))
-        PB_RETURN_ERROR(stream, "wrong wire type");
+    if (!is_in_file(stream)) PB_RETURN_ERROR(stream, "wrong wire type");
     if (!reserve(list->r, &list->items, list->count, &list->capacity, 1, sizeof *list->items))
         return false;
-    list->items[list->count].data = stream->state;
-    list->items[list->count].size = stream->bytes_left;
-    list->count++;
-    return pb_read(stream, NULL, stream->bytes_left);
+    list->items[list->count++] = skip_rest(stream);
+    return true;
+}
+
+/* Passes by what may be long without reading it. */
+static bool skip_span(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    (void)field;
+    (void)arg;
+    if (!is_in_file(stream)) return pb_read(stream, NULL, stream->bytes_left);
+    (void)skip_rest(stream);
+    return true;
 }
 
 static bool take_ints(pb_istream_t *stream, const pb_field_t *field, void **arg) {
@@ -92,23 +171,34 @@ static bool take_ints(pb_istream_t *stream, const pb_field_t *field, void **arg)
     return true;
 }
 
+/* Makes a copy in memory of what has been found in the file so far, with room for `more`. */
+static bool gather(struct byte_list *list, size_t more, uint8_t **out) {
+    struct reader *r = list->r;
+    struct rfx_onnx_bytes *bytes = &list->bytes;
+    size_t kept = bytes->data != NULL ? bytes->size : 0;
+    uint8_t *copy = NULL;
+    if (kept != 0) memcpy(&copy, &bytes->data, sizeof copy);
+    if (!reserve(r, &copy, kept, &list->capacity, bytes->size - kept + more, 1)) return false;
+    if (bytes->data == NULL && !read_file(r, bytes->offset, copy, bytes->size)) return false;
+    bytes->data = copy;
+    bytes->file = NULL;
+    *out = copy;
+    return true;
+}
+
 static bool take_bytes(pb_istream_t *stream, const pb_field_t *field, void **arg) {
     (void)field;
     struct byte_list *list = *arg;
-    struct reader *r = list->r;
-    const uint8_t *at = stream->state;
+    struct rfx_onnx_bytes *bytes = &list->bytes;
     size_t n = stream->bytes_left;
-    if (is_in_file(r, at) && list->span.size == 0) {
-        list->span.data = at;
-        list->span.size = n;
-        return pb_read(stream, NULL, n);
+    if (is_in_file(stream) && bytes->size == 0) {
+        struct span span = skip_rest(stream);
+        *bytes = (struct rfx_onnx_bytes){NULL, list->r->file, span.at, span.size};
+        return true;
     }
-    uint8_t *copy = NULL;
-    if (list->capacity != 0 || list->span.size != 0) memcpy(&copy, &list->span.data, sizeof copy);
-    if (!reserve(r, &copy, list->span.size, &list->capacity, n, 1)) return false;
-    list->span.data = copy;
-    if (!pb_read(stream, copy + list->span.size, n)) return false;
-    list->span.size += n;
+    uint8_t *copy;
+    if (!gather(list, n, &copy) || !pb_read(stream, copy + bytes->size, n)) return false;
+    bytes->size += n;
     return true;
 }
 
@@ -118,34 +208,35 @@ static void bind(pb_callback_t *field, bool (*fn)(pb_istream_t *, const pb_field
     field->arg = list;
 }
 
-static enum rfx_status decode(struct reader *r, struct rfx_onnx_span span,
-                              const pb_msgdesc_t *fields, void *message, const char *what) {
-    pb_istream_t stream = pb_istream_from_buffer(span.data, span.size);
+static enum rfx_status decode(struct reader *r, struct span span, const pb_msgdesc_t *fields,
+                              void *message, const char *what) {
+    struct cursor cursor = {r, span.at};
+    pb_istream_t stream = {.callback = read_stream, .state = &cursor, .bytes_left = span.size};
     if (pb_decode(&stream, fields, message)) return RFX_OK;
     if (r->out_of_memory) return out_of_memory(r);
+    if (r->io != RFX_OK) return r->io;
     return rfx_fail(r->err, RFX_STATUS_MALFORMED,
-                    "onnx: broken %s at byte %zu (%zu bytes long): %s", what,
-                    (size_t)(span.data - r->file), span.size, PB_GET_ERROR(&stream));
+                    "onnx: broken %s at byte %zu (%zu bytes long): %s", what, (size_t)span.at,
+                    span.size, PB_GET_ERROR(&stream));
 }
 
 /* The last span of an optional string as a C string ("" when absent). */
-static enum rfx_status to_string(struct reader *r, const struct rfx_onnx_span *span,
-                                 const char **out) {
+static enum rfx_status to_string(struct reader *r, const struct span *span, const char **out) {
     *out = "";
     if (span->size == 0) return RFX_OK;
-    if (memchr(span->data, 0, span->size) != NULL)
-        return rfx_fail(r->err, RFX_STATUS_MALFORMED, "onnx: a name at byte %zu holds a zero byte",
-                        (size_t)(span->data - r->file));
     char *copy = rfx_arena_alloc(r->arena, span->size + 1, 1);
     if (copy == NULL) return out_of_memory(r);
-    memcpy(copy, span->data, span->size);
+    if (!read_file(r, span->at, copy, span->size)) return r->io;
+    if (memchr(copy, 0, span->size) != NULL)
+        return rfx_fail(r->err, RFX_STATUS_MALFORMED, "onnx: a name at byte %zu holds a zero byte",
+                        (size_t)span->at);
     *out = copy;
     return RFX_OK;
 }
 
 static enum rfx_status last_string(struct reader *r, const struct span_list *list,
                                    const char **out) {
-    static const struct rfx_onnx_span none = {0};
+    static const struct span none = {0};
     return to_string(r, list->count == 0 ? &none : &list->items[list->count - 1], out);
 }
 
@@ -179,9 +270,7 @@ static enum rfx_status narrow_halves(struct reader *r, struct rfx_onnx_tensor *t
         raw[2 * i] = (uint8_t)(t->ints[i] & 0xff);
         raw[2 * i + 1] = (uint8_t)((t->ints[i] >> 8) & 0xff);
     }
-    t->raw.data = raw;
-    t->raw.size = (size_t)t->elems * 2;
-    t->raw_is_temporary = true;
+    t->raw = (struct rfx_onnx_bytes){.data = raw, .size = (size_t)t->elems * 2};
     t->ints = NULL;
     return RFX_OK;
 }
@@ -273,8 +362,7 @@ static enum rfx_status read_external(struct reader *r, const struct span_list *e
     return RFX_OK;
 }
 
-static enum rfx_status read_tensor(struct reader *r, struct rfx_onnx_span span,
-                                   struct rfx_onnx_tensor *t) {
+static enum rfx_status read_tensor(struct reader *r, struct span span, struct rfx_onnx_tensor *t) {
     struct span_list names = {.r = r}, raw = {.r = r}, entries = {.r = r}, strings = {.r = r};
     struct int_list dims = {.r = r}, ints = {.r = r};
     struct byte_list fixed = {.r = r};
@@ -294,8 +382,11 @@ static enum rfx_status read_tensor(struct reader *r, struct rfx_onnx_span span,
     if (status == RFX_OK) status = set_dims(r, &dims, t);
     if (status != RFX_OK) return status;
     t->type = m.data_type;
-    t->raw = raw.count != 0 ? raw.items[raw.count - 1] : fixed.span;
-    t->raw_is_temporary = raw.count == 0 && fixed.capacity != 0;
+    t->raw = fixed.bytes;
+    if (raw.count != 0) {
+        const struct span *last = &raw.items[raw.count - 1];
+        t->raw = (struct rfx_onnx_bytes){NULL, r->file, last->at, last->size};
+    }
     t->ints = ints.items;
     if (m.has_data_location && m.data_location == onnx_TensorProto_DataLocation_EXTERNAL)
         status = read_external(r, &entries, t);
@@ -323,16 +414,19 @@ static enum rfx_onnx_attr_kind attr_kind(const onnx_AttributeProto *m, size_t n_
 
 static enum rfx_status set_floats(struct reader *r, const struct byte_list *bytes,
                                   struct rfx_onnx_attr *a) {
-    a->count = bytes->span.size / sizeof(float);
+    const struct rfx_onnx_bytes *from = &bytes->bytes;
+    a->count = from->size / sizeof(float);
     float *copy = rfx_arena_alloc(r->arena, a->count + 1, sizeof *copy);
     if (copy == NULL) return out_of_memory(r);
-    if (a->count != 0) memcpy(copy, bytes->span.data, a->count * sizeof *copy);
+    if (from->data != NULL)
+        memcpy(copy, from->data, a->count * sizeof *copy);
+    else if (!read_file(r, from->offset, copy, a->count * sizeof *copy))
+        return r->io;
     a->floats = copy;
     return RFX_OK;
 }
 
-static enum rfx_status read_attr(struct reader *r, struct rfx_onnx_span span,
-                                 struct rfx_onnx_attr *a) {
+static enum rfx_status read_attr(struct reader *r, struct span span, struct rfx_onnx_attr *a) {
     struct span_list name = {.r = r}, s = {.r = r}, t = {.r = r}, g = {.r = r};
     struct int_list ints = {.r = r};
     struct byte_list floats = {.r = r};
@@ -347,7 +441,7 @@ static enum rfx_status read_attr(struct reader *r, struct rfx_onnx_span span,
     enum rfx_status status = decode(r, span, onnx_AttributeProto_fields, &m, "attribute");
     if (status == RFX_OK) status = last_string(r, &name, &a->name);
     if (status != RFX_OK) return status;
-    a->kind = attr_kind(&m, s.count, t.count, g.count, floats.span.size, ints.count);
+    a->kind = attr_kind(&m, s.count, t.count, g.count, floats.bytes.size, ints.count);
     a->f = m.f;
     a->i = m.i;
     a->s = "";
@@ -360,8 +454,7 @@ static enum rfx_status read_attr(struct reader *r, struct rfx_onnx_span span,
     return a->t == NULL ? out_of_memory(r) : read_tensor(r, t.items[t.count - 1], a->t);
 }
 
-static enum rfx_status read_node(struct reader *r, struct rfx_onnx_span span,
-                                 struct rfx_onnx_node *node) {
+static enum rfx_status read_node(struct reader *r, struct span span, struct rfx_onnx_node *node) {
     struct span_list name = {.r = r}, op = {.r = r}, domain = {.r = r}, in = {.r = r},
                      out = {.r = r}, attrs = {.r = r};
     onnx_NodeProto m = onnx_NodeProto_init_zero;
@@ -389,8 +482,7 @@ static enum rfx_status read_node(struct reader *r, struct rfx_onnx_span span,
     return rfx_fail_within(r->err, status, "node '%s' (%s)", node->name, node->op);
 }
 
-static enum rfx_status read_dims(struct reader *r, struct rfx_onnx_span span,
-                                 struct rfx_onnx_value *value) {
+static enum rfx_status read_dims(struct reader *r, struct span span, struct rfx_onnx_value *value) {
     struct span_list dims = {.r = r};
     onnx_TensorShapeProto shape = onnx_TensorShapeProto_init_zero;
     bind(&shape.dim, take_span, &dims);
@@ -406,7 +498,7 @@ static enum rfx_status read_dims(struct reader *r, struct rfx_onnx_span span,
     return RFX_OK;
 }
 
-static enum rfx_status read_value(struct reader *r, struct rfx_onnx_span span,
+static enum rfx_status read_value(struct reader *r, struct span span,
                                   struct rfx_onnx_value *value) {
     struct span_list name = {.r = r}, type = {.r = r}, tensor = {.r = r}, shape = {.r = r};
     onnx_ValueInfoProto m = onnx_ValueInfoProto_init_zero;
@@ -439,7 +531,139 @@ static enum rfx_status read_values(struct reader *r, const struct span_list *spa
     return status;
 }
 
-static enum rfx_status read_graph(struct reader *r, struct rfx_onnx_span span,
+/* Names that something needs, as hashes: two names that share one would keep what need not be kept,
+ * no more. Open addressing; 0 is an empty row. */
+struct needed {
+    struct reader *r;
+    uint64_t *rows;
+    size_t count, capacity;
+};
+
+static bool is_needed(const struct needed *needed, uint64_t hash) {
+    size_t mask = needed->capacity - 1;
+    for (size_t i = (size_t)hash & mask; needed->rows[i] != 0; i = (i + 1) & mask)
+        if (needed->rows[i] == hash) return true;
+    return false;
+}
+
+static void put_row(uint64_t *rows, size_t mask, uint64_t hash) {
+    size_t i = (size_t)hash & mask;
+    while (rows[i] != 0) i = (i + 1) & mask;
+    rows[i] = hash;
+}
+
+static bool need(struct needed *needed, uint64_t hash) {
+    if ((needed->count + 1) * 2 > needed->capacity) {
+        size_t next = needed->capacity == 0 ? 1024 : needed->capacity * 2;
+        uint64_t *rows = rfx_arena_alloc(needed->r->arena, next, sizeof *rows);
+        if (rows == NULL) return false;
+        for (size_t i = 0; i < needed->capacity; i++)
+            if (needed->rows[i] != 0) put_row(rows, next - 1, needed->rows[i]);
+        needed->rows = rows;
+        needed->capacity = next;
+    }
+    if (is_needed(needed, hash)) return true;
+    put_row(needed->rows, needed->capacity - 1, hash);
+    needed->count++;
+    return true;
+}
+
+/* Appends the hash (FNV-1a, never 0) of a name to an int_list. */
+static bool take_hash(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    (void)field;
+    struct int_list *list = *arg;
+    uint64_t hash = 0xcbf29ce484222325u;
+    while (stream->bytes_left > 0) {
+        uint8_t piece[64];
+        size_t n = stream->bytes_left < sizeof piece ? stream->bytes_left : sizeof piece;
+        if (!pb_read(stream, piece, n)) return false;
+        for (size_t i = 0; i < n; i++) hash = (hash ^ piece[i]) * 0x100000001b3u;
+    }
+    if (!reserve(list->r, &list->items, list->count, &list->capacity, 1, sizeof *list->items))
+        return false;
+    list->items[list->count++] = (int64_t)(hash | 1);
+    return true;
+}
+
+/* Needs the names of inputs and outputs: the latter are what is asked for, and of the former those
+ * that are no initialisers are images. */
+static enum rfx_status need_values(struct reader *r, const struct span_list *values,
+                                   struct needed *needed) {
+    struct int_list names = {.r = r};
+    for (size_t i = 0; i < values->count; i++) {
+        onnx_ValueInfoProto m = onnx_ValueInfoProto_init_zero;
+        bind(&m.name, take_hash, &names);
+        names.count = 0;
+        enum rfx_status status =
+            decode(r, values->items[i], onnx_ValueInfoProto_fields, &m, "value");
+        if (status != RFX_OK) return status;
+        if (names.count != 0 && !need(needed, (uint64_t)names.items[names.count - 1]))
+            return out_of_memory(r);
+    }
+    return RFX_OK;
+}
+
+/* Keeps the nodes that something needs, from the last one to the first: users come after makers. */
+static enum rfx_status drop_nodes(struct reader *r, struct span_list *nodes,
+                                  struct needed *needed) {
+    struct int_list in = {.r = r}, out = {.r = r};
+    size_t kept = nodes->count;
+    for (size_t i = nodes->count; i-- > 0;) {
+        onnx_NodeProto m = onnx_NodeProto_init_zero;
+        bind(&m.input, take_hash, &in);
+        bind(&m.output, take_hash, &out);
+        bind(&m.attribute, skip_span, NULL);
+        in.count = out.count = 0;
+        enum rfx_status status = decode(r, nodes->items[i], onnx_NodeProto_fields, &m, "node");
+        if (status != RFX_OK) return status;
+        bool live = false;
+        for (size_t k = 0; k < out.count; k++)
+            live = live || is_needed(needed, (uint64_t)out.items[k]);
+        if (!live) continue;
+        nodes->items[--kept] = nodes->items[i];
+        for (size_t k = 0; k < in.count; k++)
+            if (!need(needed, (uint64_t)in.items[k])) return out_of_memory(r);
+    }
+    nodes->items += kept;
+    nodes->count -= kept;
+    return RFX_OK;
+}
+
+static enum rfx_status drop_tensors(struct reader *r, struct span_list *tensors,
+                                    const struct needed *needed) {
+    struct int_list name = {.r = r};
+    size_t kept = 0;
+    for (size_t i = 0; i < tensors->count; i++) {
+        onnx_TensorProto m = onnx_TensorProto_init_zero;
+        bind(&m.name, take_hash, &name);
+        pb_callback_t *const bulky[] = {&m.raw_data,   &m.float_data, &m.double_data,
+                                        &m.int32_data, &m.int64_data, &m.uint64_data,
+                                        &m.string_data};
+        for (size_t k = 0; k < sizeof bulky / sizeof bulky[0]; k++) bind(bulky[k], skip_span, NULL);
+        name.count = 0;
+        enum rfx_status status =
+            decode(r, tensors->items[i], onnx_TensorProto_fields, &m, "tensor");
+        if (status != RFX_OK) return status;
+        if (name.count != 0 && is_needed(needed, (uint64_t)name.items[name.count - 1]))
+            tensors->items[kept++] = tensors->items[i];
+    }
+    tensors->count = kept;
+    return RFX_OK;
+}
+
+/* Forgets nodes and initialisers that no output needs, before anything of them is held. */
+static enum rfx_status drop_unneeded(struct reader *r, struct span_list *nodes,
+                                     struct span_list *tensors, const struct span_list *in,
+                                     const struct span_list *out) {
+    struct needed needed = {.r = r};
+    if (!need(&needed, 1)) return out_of_memory(r); /* makes the table */
+    enum rfx_status status = need_values(r, out, &needed);
+    if (status == RFX_OK) status = need_values(r, in, &needed);
+    if (status == RFX_OK) status = drop_nodes(r, nodes, &needed);
+    return status == RFX_OK ? drop_tensors(r, tensors, &needed) : status;
+}
+
+static enum rfx_status read_graph(struct reader *r, struct span span,
                                   struct rfx_onnx_model *model) {
     struct span_list name = {.r = r}, nodes = {.r = r}, tensors = {.r = r}, in = {.r = r},
                      out = {.r = r}, sparse = {.r = r};
@@ -456,6 +680,8 @@ static enum rfx_status read_graph(struct reader *r, struct rfx_onnx_span span,
     if (sparse.count != 0)
         return rfx_fail(r->err, RFX_STATUS_UNSUPPORTED,
                         "onnx: %zu sparse initialisers, which are not supported", sparse.count);
+    if (!r->keep_all) status = drop_unneeded(r, &nodes, &tensors, &in, &out);
+    if (status != RFX_OK) return status;
     model->n_nodes = nodes.count;
     model->n_tensors = tensors.count;
     model->nodes = rfx_arena_alloc(r->arena, nodes.count + 1, sizeof *model->nodes);
@@ -486,17 +712,19 @@ static enum rfx_status read_opsets(struct reader *r, const struct span_list *spa
     return RFX_OK;
 }
 
-enum rfx_status rfx_onnx_model_read(struct rfx_memory *mem, const uint8_t *file, size_t size,
-                                    struct rfx_onnx_model *out, struct rfx_error *err) {
+enum rfx_status rfx_onnx_model_read(struct rfx_memory *mem, const struct rfx_weight_file *file,
+                                    size_t size, bool keep_all, struct rfx_onnx_model *out,
+                                    struct rfx_error *err) {
     struct rfx_onnx_model model = {.arena = rfx_arena_create(mem)};
-    struct reader reader = {.arena = model.arena, .file = file, .size = size, .err = err};
+    struct reader reader = {
+        .arena = model.arena, .file = file, .size = size, .keep_all = keep_all, .err = err};
     struct reader *r = &reader;
     if (model.arena == NULL) return out_of_memory(r);
     struct span_list graph = {.r = r}, opsets = {.r = r};
     onnx_ModelProto m = onnx_ModelProto_init_zero;
     bind(&m.graph, take_span, &graph);
     bind(&m.opset_import, take_span, &opsets);
-    struct rfx_onnx_span whole = {file, size};
+    struct span whole = {0, size};
     enum rfx_status status = decode(r, whole, onnx_ModelProto_fields, &m, "model");
     if (status == RFX_OK && graph.count == 0)
         status = rfx_fail(err, RFX_STATUS_MALFORMED, "onnx: the file holds no graph");

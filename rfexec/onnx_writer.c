@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "layers/floats.h"
+
 struct rfx_onnx_text {
     struct rfx_onnx_text *next;
     max_align_t data[];
@@ -78,11 +80,10 @@ const char *rfx_onnx_text(struct rfx_onnx_writer *w, const char *format, ...) {
 
 struct rfx_onnx_node *rfx_onnx_node(struct rfx_onnx_writer *w, const char *op, const char *name,
                                     const char *output, const char *const *in, int n_in) {
-    static struct rfx_onnx_node unwritten;
     struct rfx_onnx_node *node = keep(w, sizeof *node);
     const char **inputs = keep(w, ((size_t)n_in + 1) * sizeof *inputs);
     if (inputs == NULL || !grow(w, &w->nodes, w->n_nodes, &w->node_capacity, sizeof *w->nodes))
-        return node != NULL ? node : &unwritten;
+        return node != NULL ? node : &w->unwritten;
     node->op = op;
     node->name = rfx_onnx_text(w, "%s", name);
     node->output = rfx_onnx_text(w, "%s", output);
@@ -94,8 +95,8 @@ struct rfx_onnx_node *rfx_onnx_node(struct rfx_onnx_writer *w, const char *op, c
 }
 
 static struct rfx_onnx_attr *add_attr(struct rfx_onnx_node *node, const char *name) {
-    static struct rfx_onnx_attr surplus;
-    if (node->n_attrs == RFX_ONNX_MAX_ATTRS || node->op == NULL) return &surplus;
+    bool written = node->n_attrs < RFX_ONNX_MAX_ATTRS && node->op != NULL;
+    if (!written) return &node->attrs[RFX_ONNX_MAX_ATTRS];
     struct rfx_onnx_attr *attr = &node->attrs[node->n_attrs++];
     attr->name = name;
     return attr;
@@ -236,11 +237,11 @@ static bool encode_node(pb_ostream_t *s, const struct part *part) {
 }
 
 /* The constant's values, little endian, in pieces. */
-static bool put_values(pb_ostream_t *s, const struct rfx_graph *graph,
+static bool put_values(pb_ostream_t *s, struct rfx_onnx_writer *w,
                        const struct rfx_onnx_constant *c) {
     enum { PIECE = 4096 };
-    size_t size = c->kind == RFX_ONNX_INT64 ? sizeof(int64_t) : sizeof(float);
-    size_t bytes = (size_t)c->elems * size;
+    size_t bytes =
+        c->kind == RFX_ONNX_INT64 ? (size_t)c->elems * sizeof *c->ints : rfx_floats_bytes(c->elems);
     if (!pb_encode_tag(s, PB_WT_STRING, 9) || !pb_encode_varint(s, bytes)) return false;
     if (s->callback == NULL) return pb_write(s, NULL, bytes);
     if (c->kind == RFX_ONNX_INT64) return pb_write(s, (const pb_byte_t *)c->ints, bytes);
@@ -248,11 +249,11 @@ static bool put_values(pb_ostream_t *s, const struct rfx_graph *graph,
     for (int64_t first = 0; first < c->elems; first += PIECE) {
         int64_t n = c->elems - first < PIECE ? c->elems - first : PIECE;
         if (c->kind == RFX_ONNX_WEIGHT)
-            rfx_weight_read(&graph->weights[c->weight], first, n, values);
+            w->status = rfx_weight_read(&w->graph->weights[c->weight], first, n, values, w->err);
+        if (w->status != RFX_OK) return false;
         for (int64_t i = 0; c->kind == RFX_ONNX_FILL && i < n; i++) values[i] = c->fill;
         if (!pb_write(s, (const pb_byte_t *)values, (size_t)n * sizeof *values)) return false;
     }
-    if (c->kind == RFX_ONNX_WEIGHT) rfx_weight_drop_pages(&graph->weights[c->weight]);
     return true;
 }
 
@@ -261,7 +262,7 @@ static bool encode_constant(pb_ostream_t *s, const struct part *part) {
     bool ok = true;
     for (int i = 0; i < c->shape.rank; i++) ok = ok && put_int(s, 1, c->shape.dims[i]);
     ok = ok && put_int(s, 2, c->kind == RFX_ONNX_INT64 ? 7 : 1);
-    return ok && put_text(s, 8, c->name) && put_values(s, part->w->graph, c);
+    return ok && put_text(s, 8, c->name) && put_values(s, part->w, c);
 }
 
 struct dimension {
@@ -339,6 +340,7 @@ static enum rfx_status save_file(struct rfx_onnx_writer *w, const char *temporar
     if (ok && rename(temporary, path) == 0) return RFX_OK;
     int reason = errno;
     (void)remove(temporary);
+    if (w->status != RFX_OK) return w->status; /* a weight could not be read */
     return rfx_fail(w->err, RFX_STATUS_IO, "cannot write '%s': %s", path,
                     reason != 0 ? strerror(reason) : "encoding failed");
 }

@@ -25,7 +25,7 @@ struct rfx_onnx_node {
     const char *output;
     int n_in, n_attrs;
     const char **in;
-    struct rfx_onnx_attr attrs[RFX_ONNX_MAX_ATTRS];
+    struct rfx_onnx_attr attrs[RFX_ONNX_MAX_ATTRS + 1]; /* the last one is never written */
 };
 
 /* A constant: a weight of the graph, owned int64 values, or one float repeated. */
@@ -50,7 +50,8 @@ struct rfx_onnx_writer {
     struct rfx_memory *mem;
     struct rfx_error *err;
     enum rfx_status status;
-    struct rfx_onnx_text *texts; /* all strings and tables, freed together */
+    struct rfx_onnx_node unwritten; /* what rfx_onnx_node gives after an error */
+    struct rfx_onnx_text *texts;    /* all strings and tables, freed together */
     struct rfx_onnx_node **nodes;
     struct rfx_onnx_constant *constants;
     struct rfx_onnx_value *inputs, *outputs;

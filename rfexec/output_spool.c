@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "layers/checked.h"
+#include "layers/floats.h"
 
 #define CHUNK_FLOATS 4096
 
@@ -23,7 +24,7 @@ struct rfx_output_spool {
 static enum rfx_status fail_io(const struct rfx_output_spool *spool, const char *doing, int number,
                                struct rfx_error *err) {
     return rfx_fail(err, RFX_STATUS_IO, "%s: %s the %" PRId64 " bytes kept beside it: %s",
-                    spool->path, doing, spool->map.elems * 4, strerror(number));
+                    spool->path, doing, (int64_t)rfx_tensor_bytes(&spool->map), strerror(number));
 }
 
 /* In the directory of `path`. -1 with errno; ENOMEM: the allocator said no. */
@@ -68,7 +69,7 @@ enum rfx_status rfx_output_spool_open(struct rfx_memory *mem, const char *path,
                                  : fail_io(spool, "cannot make a file for", errno, err);
         goto fail;
     }
-    if (fallocate(spool->fd, 0, 0, (off_t)(map->elems * 4)) != 0 &&
+    if (fallocate(spool->fd, 0, 0, (off_t)rfx_tensor_bytes(map)) != 0 &&
         (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
         status = fail_io(spool, "no room for", errno, err);
         goto fail;
@@ -83,8 +84,8 @@ fail:
 static enum rfx_status put(const struct rfx_output_spool *spool, const float *values, int64_t count,
                            int64_t first, struct rfx_error *err) {
     const unsigned char *p = (const unsigned char *)(const void *)values;
-    off_t offset = (off_t)(first * 4);
-    for (size_t bytes = (size_t)count * 4; bytes > 0;) {
+    off_t offset = (off_t)rfx_floats_bytes(first);
+    for (size_t bytes = rfx_floats_bytes(count); bytes > 0;) {
         ssize_t done = pwrite(spool->fd, p, bytes, offset);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) return fail_io(spool, "cannot write", errno, err);
@@ -123,8 +124,8 @@ enum rfx_status rfx_output_spool_write(struct rfx_output_spool *spool, struct rf
 
 enum rfx_status rfx_output_spool_read(struct rfx_output_spool *spool, int64_t y, float *row,
                                       struct rfx_error *err) {
-    size_t bytes = (size_t)(spool->map.w * spool->map.c) * 4;
-    off_t offset = (off_t)(y * spool->map.w * spool->map.c * 4);
+    size_t bytes = rfx_tensor_pixel_bytes(&spool->map, spool->map.w);
+    off_t offset = (off_t)rfx_tensor_pixel_bytes(&spool->map, y * spool->map.w);
     for (unsigned char *p = (unsigned char *)(void *)row; bytes > 0;) {
         ssize_t done = pread(spool->fd, p, bytes, offset);
         if (done < 0 && errno == EINTR) continue;

@@ -112,10 +112,14 @@ static size_t row_elems(const struct rfx_tensor *tensor) {
     return (size_t)(tensor->w * tensor->c);
 }
 
+static size_t row_bytes(const struct rfx_tensor *tensor) {
+    return rfx_tensor_pixel_bytes(tensor, tensor->w);
+}
+
 /* Rows of a narrow map that are gathered before they are written; 0: none. */
 static int64_t band_rows(const struct rfx_tensor *tensor) {
     if (tensor->layout != RFX_LAYOUT_NHWC || tensor->w > SMALL_ROW_BYTES / 4) return 0;
-    int64_t rows = rfx_min_i64((int64_t)(BAND_BYTES / 4 / row_elems(tensor)), tensor->h);
+    int64_t rows = rfx_min_i64((int64_t)(BAND_BYTES / row_bytes(tensor)), tensor->h);
     return rows > 1 ? rows : 0;
 }
 
@@ -123,9 +127,9 @@ size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
                                const struct rfx_tensor *tensor) {
     size_t bytes = FILES_BYTES;
     if (format->kind == RFX_OUTPUT_NPY)
-        return bytes + (size_t)band_rows(tensor) * row_elems(tensor) * 4;
+        return bytes + (size_t)band_rows(tensor) * row_bytes(tensor);
     size_t samples = row_elems(tensor) * (size_t)bits_of(format) / 8;
-    bytes += row_elems(tensor) * 4 + samples;
+    bytes += row_bytes(tensor) + samples;
     return bytes + (format->kind == RFX_OUTPUT_PNG ? PNG_BYTES + 4 * samples
                                                    : rfx_tiff_write_bytes(tensor->h, samples));
 }
@@ -134,15 +138,14 @@ static enum rfx_status open_buffers(struct rfx_output_stream *stream, struct rfx
     const struct rfx_tensor *t = &stream->tensor;
     if (stream->format.kind == RFX_OUTPUT_NPY) {
         stream->band_rows = band_rows(t);
-        size_t bytes = (size_t)stream->band_rows * row_elems(t) * 4;
+        size_t bytes = (size_t)stream->band_rows * row_bytes(t);
         if (bytes == 0) return RFX_OK;
         stream->band = rfx_memory_alloc(stream->mem, bytes);
         return stream->band != NULL ? RFX_OK
                                     : rfx_memory_fail(stream->mem, stream->name, bytes, err);
     }
-    stream->row = rfx_memory_alloc(stream->mem, row_elems(t) * 4);
-    if (stream->row == NULL)
-        return rfx_memory_fail(stream->mem, stream->name, row_elems(t) * 4, err);
+    stream->row = rfx_memory_alloc(stream->mem, row_bytes(t));
+    if (stream->row == NULL) return rfx_memory_fail(stream->mem, stream->name, row_bytes(t), err);
     if (stream->format.bits == 32) return RFX_OK;
     size_t bytes = row_elems(t) * (size_t)stream->format.bits / 8;
     stream->samples = rfx_memory_alloc(stream->mem, bytes);
@@ -247,7 +250,7 @@ static enum rfx_status flush_band(struct rfx_output_stream *stream, struct rfx_e
     if (stream->band_filled == 0) return RFX_OK;
     struct rfx_rect rect =
         rfx_rect_make(stream->band_y, stream->band_y + stream->band_filled, 0, stream->tensor.w);
-    struct rfx_view view = rfx_view_dense(stream->band, rect, stream->tensor.c);
+    struct rfx_view view = rfx_view_of(&stream->tensor, stream->band, rect);
     stream->band_filled = 0;
     return rfx_npy_write_rect(stream->npy, rect, &view, err);
 }

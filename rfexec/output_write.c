@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "layers/checked.h"
+#include "layers/floats.h"
 #include "rfexec/npy_format.h"
 #include "rfexec/output_sink.h"
 
@@ -221,7 +222,8 @@ enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const char *path,
     unsigned char header[512];
     enum rfx_status status = rfx_output_file_open(mem, path, &writer->file, err);
     if (status == RFX_OK)
-        status = rfx_output_file_reserve(writer->file, elems * 4 + sizeof header, err);
+        status = rfx_output_file_reserve(writer->file,
+                                         rfx_floats_bytes((int64_t)elems) + sizeof header, err);
     if (status == RFX_OK)
         status = rfx_npy_format(shape, header, sizeof header, &writer->data_offset, err);
     if (status == RFX_OK)
@@ -269,8 +271,8 @@ static enum rfx_status put_plane_rows(struct rfx_npy_writer *writer, struct rfx_
         int64_t rows = rfx_min_i64(together, rect.y1 - y);
         for (int64_t r = 0; r < rows; r++)
             gather_plane(writer->chunk + r * w, view, channel, y + r, rect.x0, w);
-        status = rfx_output_file_put(writer->file, writer->chunk, (size_t)(rows * w) * 4,
-                                     writer->data_offset + (uint64_t)(plane + y * w) * 4, err);
+        status = rfx_output_file_put(writer->file, writer->chunk, rfx_floats_bytes(rows * w),
+                                     writer->data_offset + rfx_floats_bytes(plane + y * w), err);
     }
     return status;
 }
@@ -283,8 +285,8 @@ static enum rfx_status put_plane_row(struct rfx_npy_writer *writer, struct rfx_r
     for (int64_t x = row.x0; x < row.x1 && status == RFX_OK; x += CHUNK_ELEMS) {
         int64_t cols = rfx_min_i64(CHUNK_ELEMS, row.x1 - x);
         gather_plane(writer->chunk, view, channel, row.y0, x, cols);
-        status = rfx_output_file_put(writer->file, writer->chunk, (size_t)cols * 4,
-                                     writer->data_offset + (uint64_t)(first + x) * 4, err);
+        status = rfx_output_file_put(writer->file, writer->chunk, rfx_floats_bytes(cols),
+                                     writer->data_offset + rfx_floats_bytes(first + x), err);
     }
     return status;
 }

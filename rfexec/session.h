@@ -2,7 +2,13 @@
  *
  * Invariants: 1. everything is allocated by rfx_session_create; rfx_session_run allocates nothing
  * but the row window of an image that it meets for the first time;
- * 2. it runs the steps of the plan's schedule and nothing else; 3. it never re-plans. */
+ * 2. it runs the steps of the plan's schedule and nothing else; 3. it never re-plans.
+ *
+ * Threads: graph and plan are const, and any number of sessions may share them at a time; so may
+ * they the graph's rfx_memory. A session and an image belong to one thread at a time, whichever. A
+ * run starts threads of the OpenMP runtime (plan->threads less the caller's own, which the runtime
+ * keeps for the calling thread's next run) and changes no setting of the process that it does not
+ * set back: docs/host_process.md. progress and sink are called in the thread that runs. */
 #ifndef RFX_RFEXEC_SESSION_H
 #define RFX_RFEXEC_SESSION_H
 

@@ -61,9 +61,9 @@ static void fill_tile_bytes(struct work *work, int split, const struct rfx_tile_
                             const struct rfx_tile_extent *cols) {
     const struct rfx_graph *graph = work->liveness->graph;
     for (int i = 0; i < split; i++) {
-        int64_t pixel = graph->nodes[i].out.c * (int64_t)sizeof(float);
         bool counts = work->liveness->whole_bytes[i] != 0;
-        work->bytes[i] = counts ? (size_t)(rows[i].max * cols[i].max * pixel) : 0;
+        work->bytes[i] =
+            counts ? rfx_tensor_pixel_bytes(&graph->nodes[i].out, rows[i].max * cols[i].max) : 0;
     }
     work->bytes[split] = 0;
 }

@@ -5,7 +5,6 @@
  * in a way nobody can foretell, so all orders get a few nodes in turn, and then twice as many. */
 #include "tiler/packer.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "tiler/packer_common.h"
@@ -31,7 +30,6 @@ struct packer {
 
 static void keep_trial(struct packer *packer, size_t arena, const char *method) {
     const struct rfx_place_problem *problem = packer->problem;
-    assert(rfx_place_answer_is_valid(problem->items, problem->n, packer->trial, arena));
     memcpy(packer->offsets, packer->trial, (size_t)problem->n * sizeof *packer->trial);
     packer->result.arena_bytes = arena;
     packer->result.method = method;
@@ -176,6 +174,9 @@ enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
         status = rfx_search_create(problem, &packer.search, err);
         if (status == RFX_OK) status = search_all(&packer, err);
     }
+    if (status == RFX_OK &&
+        !rfx_place_answer_is_valid(problem->items, problem->n, offsets, packer.result.arena_bytes))
+        status = rfx_place_fail_check(packer.result.method, problem->n, err);
     packer.result.optimal = packer.result.arena_bytes <= packer.result.lower_bound_bytes;
     rfx_search_free(packer.search);
     rfx_memory_release(problem->mem, packer.trial);

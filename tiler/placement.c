@@ -1,7 +1,6 @@
 /* Placing the records of a plan, the largest-breadth bound, and the validator. */
 #include "tiler/placement.h"
 
-#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -40,9 +39,10 @@ enum rfx_status rfx_place_records(struct rfx_memory *mem, struct rfx_record *rec
     if (status == RFX_OK) status = rfx_packer_solve(problem, &limits, offsets, &result, err);
     if (status == RFX_OK) {
         for (int i = 0; i < n; i++) records[i].offset = offsets[i];
+        if (!rfx_place_is_valid(records, n, NULL, 0, NULL, result.arena_bytes))
+            status = rfx_place_fail_check(result.method, n, err);
         *arena_bytes = result.arena_bytes;
         *strategy = result.method;
-        assert(rfx_place_is_valid(records, n, NULL, 0, NULL, *arena_bytes));
     }
     rfx_place_problem_free(problem);
     rfx_memory_release(mem, items);

@@ -1,7 +1,6 @@
 /* The shared-objects strategies: an order of the items, then a rule for the object. */
 #include "tiler/placement_objects.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,9 +254,8 @@ enum rfx_status rfx_objects_place(const struct rfx_place_problem *problem,
             break;
     }
     release(&o);
-    bool valid = rfx_objects_are_valid(problem->items, problem->n, objects, total_bytes);
-    assert(valid);
-    (void)valid;
+    if (!rfx_objects_are_valid(problem->items, problem->n, objects, total_bytes))
+        return rfx_place_fail_check(rfx_object_strategy_name(strategy), problem->n, err);
     return RFX_OK;
 }
 

@@ -199,6 +199,7 @@ enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
     rfx_memory_release(mem, scratch.taken);
     if (status != RFX_OK) return status;
     *arena_bytes = rfx_place_arena_bytes(problem->items, problem->n, offsets);
-    assert(rfx_place_answer_is_valid(problem->items, problem->n, offsets, *arena_bytes));
+    if (!rfx_place_answer_is_valid(problem->items, problem->n, offsets, *arena_bytes))
+        return rfx_place_fail_check(rfx_offset_strategy_name(strategy), problem->n, err);
     return RFX_OK;
 }

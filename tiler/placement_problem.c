@@ -134,6 +134,14 @@ bool rfx_place_answer_is_valid(const struct rfx_place_item *items, int n, const 
     return true;
 }
 
+enum rfx_status rfx_place_fail_check(const char *strategy, int n, struct rfx_error *err) {
+    return rfx_fail(
+        err, RFX_STATUS_INTERNAL,
+        "internal error: '%s' placed %d buffers so that two in use at once share bytes, "
+        "or one lies outside or is not aligned; please report this",
+        strategy, n);
+}
+
 size_t rfx_place_arena_bytes(const struct rfx_place_item *items, int n, const size_t *offsets) {
     size_t arena = 0;
     for (int i = 0; i < n; i++)

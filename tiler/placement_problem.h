@@ -63,6 +63,11 @@ void rfx_place_problem_free(struct rfx_place_problem *problem);
 bool rfx_place_answer_is_valid(const struct rfx_place_item *items, int n, const size_t *offsets,
                                size_t arena_bytes);
 
+/* What a strategy returns whose own answer did not pass its validator: INTERNAL, with a text.
+ * Answers are checked in every build, as a wrong one would give wrong values, not a crash. */
+RFX_NODISCARD enum rfx_status rfx_place_fail_check(const char *strategy, int n,
+                                                   struct rfx_error *err);
+
 /* The smallest arena that holds all items at these offsets. */
 size_t rfx_place_arena_bytes(const struct rfx_place_item *items, int n, const size_t *offsets);
 #endif

@@ -4,15 +4,24 @@
 #include <string.h>
 
 #include "layers/checked.h"
+#include "layers/conv_backend.h"
 #include "layers/op.h"
 #include "rf_analysis/analysis.h"
 #include "rf_analysis/regions.h"
-#include "tiler/modes/modes.h"
 #include "tiler/placement_slides.h"
-#include "tiler/plan_build.h"
 
 static size_t map_row_bytes(const struct rfx_node *n) {
     return rfx_tensor_pixel_bytes(&n->out, n->out.w);
+}
+
+/* A map is made in about this many steps where it runs row by row: with more, maps slide over each
+ * other more closely, but each step starts the kernels anew. */
+#define STEP_PARTS 32
+
+int64_t rfx_row_step_rows(const struct rfx_graph *graph, int node) {
+    const struct rfx_node *n = &graph->nodes[node];
+    int64_t block = rfx_conv_block_of(graph, n).h;
+    return rfx_ceil_div(rfx_ceil_div(n->out.h, STEP_PARTS), block) * block;
 }
 
 void rfx_slide_measure(const struct rfx_graph *graph, int node, int k, struct rfx_slide *slide) {
@@ -220,7 +229,7 @@ static int cut_map(const struct row_tiles *t, int m, struct rfx_tile *tiles) {
     const struct rfx_node *node = &t->run->graph->nodes[i];
     int64_t h = row_count(node);
     size_t elements = (size_t)(node->out.elems / h);
-    size_t row_bytes = elements * sizeof(float);
+    size_t elem_bytes = rfx_elem_bytes(node->out.elem), row_bytes = elements * elem_bytes;
     int64_t first_read = follow_rows(t, m);
     int n = 0;
     for (int64_t y = 0; y < h; y++) {
@@ -228,14 +237,14 @@ static int cut_map(const struct row_tiles *t, int m, struct rfx_tile *tiles) {
             tiles[n - 1].sizes[0]++;
         else
             tiles[n++] = (struct rfx_tile){t->made[y], t->read[y],    (size_t)y * row_bytes,
-                                           2,          {1, elements}, {row_bytes, sizeof(float)}};
+                                           2,          {1, elements}, {row_bytes, elem_bytes}};
     }
     int64_t complete = t->run->begin[i + 1] - 1;
     bool needed = first_read < t->run->begin[t->run->graph->n_nodes];
     t->tensors[m] = (struct rfx_tiled_tensor){needed ? complete : 1,
                                               needed ? first_read - 1 : 0,
-                                              (size_t)node->out.elems * sizeof(float),
-                                              sizeof(float),
+                                              rfx_tensor_bytes(&node->out),
+                                              elem_bytes,
                                               tiles,
                                               n};
     return n;

@@ -22,6 +22,9 @@ struct rfx_row_run {
     int64_t *begin; /* [n_nodes + 1]: first time of each node's steps; [n_nodes]: the end */
 };
 
+/* Rows per step of a node in a stage that runs row by row: whole canonical blocks of its kernel. */
+int64_t rfx_row_step_rows(const struct rfx_graph *graph, int node);
+
 /* Fills the distances of a slide: of input k's map and the map that the node makes, a step of rows
  * at a time (struct rfx_slide). */
 void rfx_slide_measure(const struct rfx_graph *graph, int node, int k, struct rfx_slide *slide);

@@ -3,12 +3,12 @@
  * the slide's, and choosing one side fixes the direction of that node. */
 #include "tiler/placement_slides.h"
 
-#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "layers/checked.h"
+#include "tiler/placement_problem.h"
 
 /* How many changed orders are tried after the fixed ones where the bound is not met. Quick ones
  * serve the planner, which compares many plans; as in placement.c plans hang on both values. */
@@ -240,7 +240,8 @@ enum rfx_status rfx_slides_place(struct rfx_memory *mem, struct rfx_record *reco
     for (int i = 0; i < n; i++) records[i].offset = s.best[i];
     for (int k = 0; k < n_slides; k++) upwards[k] = s.best_direction[k] == UP;
     *arena_bytes = arena;
-    assert(rfx_place_is_valid(records, n, slides, n_slides, upwards, arena));
+    if (!rfx_place_is_valid(records, n, slides, n_slides, upwards, arena))
+        status = rfx_place_fail_check("row by row", n, err);
 done:
     release(&s);
     return status;

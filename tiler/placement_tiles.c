@@ -1,7 +1,6 @@
 /* The problem with its memoized chunks, TensorAllocate, and the validator. */
 #include "tiler/placement_tiles.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -271,7 +270,8 @@ enum rfx_status rfx_tiles_place(const struct rfx_tiles_problem *problem, enum rf
         if (offsets[i] + problem->bytes[i] > arena) arena = offsets[i] + problem->bytes[i];
     }
     *arena_bytes = arena;
-    assert(rfx_tiles_are_valid(problem, offsets, arena));
+    if (!rfx_tiles_are_valid(problem, offsets, arena))
+        status = rfx_place_fail_check(rfx_tiles_order_name(order), problem->n, err);
 done:
     rfx_memory_release(mem, a.ranges);
     rfx_memory_release(mem, a.placed);

@@ -79,13 +79,6 @@ struct rfx_plan_bytes { /* breakdown of the process peak */
     size_t reserve;     /* code, libraries, stacks, BLAS buffers, tables: measured, see docs */
 };
 
-/* Kept free and inaccessible around every buffer in builds with AddressSanitizer. */
-#ifdef __SANITIZE_ADDRESS__
-#define RFX_RED_ZONE_BYTES ((size_t)64)
-#else
-#define RFX_RED_ZONE_BYTES ((size_t)0)
-#endif
-
 struct rfx_plan {
     struct rfx_memory *mem;
     const struct rfx_graph *graph; /* borrowed */
@@ -148,6 +141,10 @@ size_t rfx_plan_reserve_bytes(int threads);
 
 /* Whether some stage loads its packed constants when it begins. */
 bool rfx_plan_loads_by_stage(const struct rfx_plan *plan);
+
+/* The reserve of a plan whose other parts but the arena take `others`: as above, and more where the
+ * graph takes more than ordinary graphs do, or loading the model took more than the run will. */
+size_t rfx_plan_process_bytes(const struct rfx_graph *graph, int threads, size_t others);
 
 /* Where the bytes of a node are while the given stage runs. */
 const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage, int node);

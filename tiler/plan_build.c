@@ -177,9 +177,10 @@ static size_t source_bytes(const struct rfx_plan_context *context,
 
 size_t rfx_plan_fixed_bytes(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
                             int n_stages) {
-    return weights_bytes(context, shapes, n_stages) + scratch_bytes(context, shapes, n_stages) +
-           source_bytes(context, shapes, n_stages) +
-           rfx_plan_reserve_bytes(context->request->threads);
+    size_t others = weights_bytes(context, shapes, n_stages) +
+                    scratch_bytes(context, shapes, n_stages) +
+                    source_bytes(context, shapes, n_stages);
+    return others + rfx_plan_process_bytes(context->graph, context->request->threads, others);
 }
 
 void rfx_plan_free(struct rfx_plan *plan) {
@@ -341,7 +342,8 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
     plan->bytes.weights = weights_bytes(context, shapes, n_stages);
     plan->bytes.scratch = scratch_bytes(context, shapes, n_stages);
     plan->bytes.source = source_bytes(context, shapes, n_stages);
-    plan->bytes.reserve = rfx_plan_reserve_bytes(plan->threads);
+    size_t others = plan->bytes.weights + plan->bytes.scratch + plan->bytes.source;
+    plan->bytes.reserve = rfx_plan_process_bytes(context->graph, plan->threads, others);
     plan->peak_bytes = plan->bytes.arena + rfx_plan_fixed_bytes(context, shapes, n_stages);
     plan->macs = rfx_plan_count_macs(context, shapes, n_stages);
     plan->macs_untiled = context->macs_untiled;

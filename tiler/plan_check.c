@@ -1,7 +1,8 @@
 /* The walk. Memory is a list of spans: consecutive rows of a node that were written to some bytes
  * and that nobody has written over since. A write takes back every row on the bytes that it
  * touches; a read needs spans on all rows that the op's region map asks for. Columns are checked
- * against the views, rows byte by byte. */
+ * against the views, rows byte by byte.
+ * Length: one walk over one state, whose parts are of no use apart. */
 #include "tiler/plan_check.h"
 
 #include <stdio.h>
@@ -9,6 +10,7 @@
 
 #include "layers/checked.h"
 #include "layers/op.h"
+#include "layers/reduction.h"
 #include "tiler/modes/mode.h"
 #include "tiler/schedule.h"
 
@@ -258,10 +260,41 @@ static bool check_inputs_survive(const struct state *s, const struct rfx_step *s
     return rfx_rect_is_empty(rest) || check_reads(s, &later, false);
 }
 
+/* States of reductions and packed constants that the stage still needs must lie apart from `mine`,
+ * which the step writes, and from each other. */
+static bool check_states_apart(const struct state *s, const struct rfx_step *step,
+                               const struct rfx_buffer *mine) {
+    const struct rfx_stage *stage = &s->plan->stages[step->stage];
+    for (int i = stage->first; i <= stage->last; i++) {
+        const struct rfx_buffer *held[2] = {&stage->nodes[i].packed, &stage->nodes[i].buffer};
+        bool reduced = stage->places[i] == RFX_PLACE_REDUCED;
+        bool packed = !stage->spec.mode->once || i == step->node;
+        for (int h = 0; h < 2; h++) {
+            if ((h == 0 && !packed) || (h == 1 && !reduced) || held[h]->bytes == 0) continue;
+            bool apart = held[h] == mine || mine->offset >= held[h]->offset + held[h]->bytes ||
+                         mine->offset + mine->bytes <= held[h]->offset;
+            if (!apart) return complain(s, step->node, "lies over the state or constants of", i, h);
+        }
+    }
+    return true;
+}
+
+/* A reduction's state or packed constants as large as the operator says that it writes. */
+static bool check_held_bytes(struct state *s, int index, bool load,
+                             const struct rfx_buffer *buffer) {
+    const struct rfx_node *node = &s->graph->nodes[index];
+    const struct rfx_reduction *reduction = rfx_node_reduction(node);
+    if (!load && reduction == NULL) return complain(s, index, "is no reduction", 0, 0);
+    size_t bytes = load ? rfx_op_packed_bytes(s->graph, node) : reduction->state_bytes(node);
+    return check_bytes(s, index, buffer, bytes);
+}
+
 static bool apply_state(struct state *s, const struct rfx_step *step) {
     const struct rfx_stage_node *how = &s->plan->stages[step->stage].nodes[step->node];
     bool load = step->kind == RFX_STEP_LOAD;
     const struct rfx_buffer *buffer = load ? &how->packed : &how->buffer;
+    if (!check_held_bytes(s, step->node, load, buffer) || !check_states_apart(s, step, buffer))
+        return false;
     if (step->kind == RFX_STEP_REDUCE_FINISH) {
         const struct rfx_tensor *in = &s->graph->nodes[s->graph->nodes[step->node].in[0]].out;
         if (s->reduced[step->node] != in->h * in->w)
@@ -275,26 +308,6 @@ static bool apply_state(struct state *s, const struct rfx_step *step) {
     if (step->kind == RFX_STEP_REDUCE_BEGIN) s->reduced[step->node] = 0;
     if (!check_bytes(s, step->node, buffer, buffer->bytes)) return false;
     return overwrite(s, buffer->offset, buffer->offset + buffer->bytes);
-}
-
-/* States of reductions and packed constants that the stage still needs must lie apart from what a
- * step writes and from each other. */
-static bool check_states_apart(const struct state *s, const struct rfx_step *step) {
-    const struct rfx_stage *stage = &s->plan->stages[step->stage];
-    const struct rfx_buffer *mine = written_buffer(s, step);
-    for (int i = stage->first; i <= stage->last; i++) {
-        const struct rfx_buffer *held[2] = {&stage->nodes[i].packed, &stage->nodes[i].buffer};
-        bool reduced = stage->places[i] == RFX_PLACE_REDUCED;
-        bool packed = !stage->spec.mode->once || i == step->node;
-        for (int h = 0; h < 2; h++) {
-            if ((h == 0 && !packed) || (h == 1 && !reduced) || held[h]->bytes == 0) continue;
-            bool apart = mine->offset >= held[h]->offset + held[h]->bytes ||
-                         mine->offset + mine->bytes <= held[h]->offset;
-            if (!apart && step->kind == RFX_STEP_RUN)
-                return complain(s, step->node, "lies over the state or constants of", i, h);
-        }
-    }
-    return true;
 }
 
 static bool apply_step(struct state *s, const struct rfx_step *step) {
@@ -314,8 +327,8 @@ static bool apply_step(struct state *s, const struct rfx_step *step) {
             break;
     }
     s->macs += rfx_op_macs(s->graph, &s->graph->nodes[step->node], step->rect);
-    return check_reads(s, step, false) && check_states_apart(s, step) && apply_write(s, step) &&
-           check_inputs_survive(s, step);
+    return check_reads(s, step, false) && check_states_apart(s, step, written_buffer(s, step)) &&
+           apply_write(s, step) && check_inputs_survive(s, step);
 }
 
 static bool check_end(const struct state *s) {
@@ -344,6 +357,31 @@ static bool check_end(const struct state *s) {
     return true;
 }
 
+/* Every input of a node that a stage computes is computed there too, or read from a full map. A
+ * stream would wait for ever for a node that is neither. Constants loaded by stage have a buffer.
+ */
+static bool check_places(struct state *s) {
+    for (s->stage = 0; s->stage < s->plan->n_stages; s->stage++) {
+        const enum rfx_node_place *places = s->plan->stages[s->stage].places;
+        for (int i = 0; i < s->graph->n_nodes; i++) {
+            const struct rfx_node *node = &s->graph->nodes[i];
+            if (!rfx_place_is_computed(places[i])) continue;
+            bool unpacked = s->plan->stages[s->stage].nodes[i].packed.bytes == 0;
+            if (!s->plan->resident[i] && unpacked && rfx_op_packed_bytes(s->graph, node) != 0)
+                return complain(s, i, "its constants have no buffer", 0, 0);
+            for (int k = 0; k < node->n_in; k++) {
+                int in = node->in[k];
+                if (rfx_node_is_constant(&s->graph->nodes[in]) || rfx_place_is_computed(places[in]))
+                    continue;
+                bool kept = s->plan->stored[in].bytes != 0 || s->plan->by_caller[in];
+                if (places[in] == RFX_PLACE_NONE || !kept)
+                    return complain(s, i, "an input is neither made nor kept", in, 0);
+            }
+        }
+    }
+    return true;
+}
+
 /* The whole image is there from the start when it lies in memory of the caller's. */
 static bool add_callers_image(struct state *s) {
     int input = s->graph->input;
@@ -365,7 +403,7 @@ bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
     snprintf(why, size, "no memory or no schedule");
     if (s.reduced == NULL || s.emitted == NULL) goto done;
     if (rfx_schedule_create(plan, &s.schedule, &err) != RFX_OK) goto done;
-    sound = add_callers_image(&s);
+    sound = check_places(&s) && add_callers_image(&s);
     struct rfx_step step;
     while (sound && rfx_schedule_next(s.schedule, &step)) sound = apply_step(&s, &step);
     sound = sound && check_end(&s);

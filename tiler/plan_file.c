@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "layers/near_names.h"
-#include "tiler/modes/modes.h"
+#include "tiler/modes/mode.h"
 #include "tiler/stage.h"
 
 enum { PLACE_CHARS = 96, MAX_COUNT = 1 << 30, MAX_THREADS = 1024, MAX_STAGES = 4096 };

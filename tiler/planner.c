@@ -7,13 +7,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tiler/modes/modes.h"
+#include "tiler/modes/mode.h"
 #include "tiler/planner_search.h"
 
 #define MIB ((size_t)1 << 20)
 
 size_t rfx_plan_reserve_bytes(int threads) {
     return 8 * MIB + (size_t)threads * 3 * MIB / 2;
+}
+
+#define ORDINARY_GRAPH_BYTES                                                  \
+    (2 * MIB) /* what the reserve covers of tables: less than it was measured \
+                 with, which was 7.3 MiB of 9.5, networks of up to 60         \
+                 nodes included */
+#define TABLE_BYTES_PER_NODE ((size_t)2048) /* of planner and session; 1,300 were measured */
+
+size_t rfx_plan_process_bytes(const struct rfx_graph *graph, int threads, size_t others) {
+    size_t reserve = rfx_plan_reserve_bytes(threads);
+    size_t tables = graph->held_bytes + (size_t)graph->n_nodes * TABLE_BYTES_PER_NODE;
+    size_t run = reserve + (tables > ORDINARY_GRAPH_BYTES ? tables - ORDINARY_GRAPH_BYTES : 0);
+    size_t load = graph->load_bytes == 0 ? 0 : graph->load_bytes + RFX_LOAD_PROCESS_BYTES;
+    return load > run + others ? load - others : run;
 }
 
 /* Whether a candidate fits is decided by the quick placement, so that a budget that is named as

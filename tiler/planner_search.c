@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "layers/checked.h"
-#include "tiler/modes/modes.h"
+#include "tiler/modes/mode.h"
 #include "tiler/splits.h"
 
 static enum rfx_status push(struct rfx_search *search, const struct rfx_candidate *c,

@@ -64,8 +64,7 @@ static enum rfx_status pack(struct rfx_memory *mem, const struct rfx_cli_options
     /* In every build: an answer that is wrong must not leave the program. */
     if (!rfx_place_answer_is_valid(job->table->items, job->table->n, job->offsets,
                                    result->arena_bytes))
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "'%s' gave a placement that is not valid",
-                        result->method);
+        return rfx_place_fail_check(result->method, job->table->n, err);
     return RFX_OK;
 }
 

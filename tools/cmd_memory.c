@@ -55,7 +55,7 @@ static enum rfx_status list_items(struct memory_table *table, const struct rfx_g
         }
         for (int i = 0; i < graph->n_nodes; i++) {
             if (!is_intermediate(graph, i)) continue;
-            size_t bytes = (size_t)graph->nodes[i].out.elems * sizeof(float);
+            size_t bytes = rfx_node_out_bytes(&graph->nodes[i]);
             struct rfx_place_item item = {step[i], (int64_t)step[last_use[i]] + 1,
                                           rfx_align_up(bytes), RFX_ALIGNMENT_BYTES};
             table->nodes[n] = i;
@@ -100,7 +100,7 @@ static int sum_with_adds(struct memory_table *table, const struct rfx_cli_option
     if (code != RFX_EXIT_DONE) return code;
     for (int i = 0; i < graph->n_nodes; i++)
         if (is_intermediate(graph, i))
-            table->with_adds += rfx_align_up((size_t)graph->nodes[i].out.elems * sizeof(float));
+            table->with_adds += rfx_align_up(rfx_node_out_bytes(&graph->nodes[i]));
     if (table->with_adds == table->problem->sum_bytes) table->with_adds = 0;
     rfx_graph_free(graph);
     return RFX_EXIT_DONE;

@@ -38,7 +38,8 @@ int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options, 
                                     .seed = options->seed,
                                     .fuse = rfx_cli_fuse(options),
                                     .keep = options->kept.tensors,
-                                    .n_keep = options->kept.n};
+                                    .n_keep = options->kept.n,
+                                    .memory_bytes = options->memory_bytes};
     return load_model(mem, options->args[0], &load, out);
 }
 

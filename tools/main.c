@@ -1,5 +1,9 @@
 /* The rfexec program: finds the command, parses its options, runs it and maps failures to exit
- * codes. stdout carries the result alone; messages go to stderr as "rfexec: ...". */
+ * codes. stdout carries the result alone; messages go to stderr as "rfexec: ...".
+ *
+ * Before anything else the process replaces itself by itself (wait_calmly), once: a debugger, a
+ * profiler or a service manager sees two programs start under one process id. What the library
+ * does to a process is docs/host_process.md. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,6 +167,9 @@ static void print_usage(FILE *stream) {
     fputs(
         "  help      this text, or 'rfexec help COMMAND'\n"
         "  version   the version\n\n"
+        "rfexec starts itself once more with GOMP_SPINCOUNT=2000 in its environment, so that "
+        "waiting\n"
+        "threads leave the processor to others; setting that or OMP_WAIT_POLICY prevents it.\n\n"
         "exit codes: 0 done; 1 verify found a difference; 2 usage; 3 model or input refused;\n"
         "            4 budget impossible; 5 I/O or system failure, or stopped by a signal\n",
         stream);

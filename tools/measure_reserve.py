@@ -4,7 +4,7 @@
 
 Peak resident memory (the kernel's VmHWM) less arena, weights, scratch and image, for three networks as
 built-ins and as exported ONNX files, in tiles and as a stream with weights by stage, for four OpenBLAS core
-types and 1, 2, 4 and 8 threads: code, libraries, stacks, OpenBLAS's buffers, tables, mapped pages.
+types and 1, 2, 4 and 8 threads: code, libraries, stacks, OpenBLAS's buffers, tables.
 docs/memory.md says what rfx_plan_reserve_bytes makes of it.
 """
 

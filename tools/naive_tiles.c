@@ -118,7 +118,7 @@ static enum rfx_status alloc_value(struct part *part, int i, struct rfx_error *e
 
 static struct rfx_view value_view(const struct part *part, int i) {
     const struct rfx_node *node = &part->graph->nodes[i];
-    return rfx_view_dense(part->values[i], rfx_node_full_rect(node), node->out.c);
+    return rfx_view_of(&node->out, part->values[i], rfx_node_full_rect(node));
 }
 
 static enum rfx_status run_node(struct part *part, int i, struct rfx_error *err) {
@@ -232,7 +232,7 @@ static enum rfx_status read_tile(struct naive_run *run, struct rfx_rect rect, st
     enum rfx_status status = alloc_value(&head->part, input, err);
     if (status != RFX_OK) return status;
     struct rfx_view view =
-        rfx_view_dense(head->part.values[input], rect, head->graph->nodes[input].out.c);
+        rfx_view_of(&head->graph->nodes[input].out, head->part.values[input], rect);
     for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y += READ_ROWS) {
         struct rfx_rect band = rect;
         band.y0 = y;

@@ -1,16 +1,40 @@
 /* Kernels that treat each element alone. Loops carry no dependency even when y == x (ivdep), and
  * the compiler vectorises them; the operations of an element are the same in body and remainder. */
+#include <string.h>
+
 #include "layers/kernels/variant.h"
 #include "layers/kernels/vector_math.h"
 
-#define MAP(expression)                                    \
-    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) { \
-        float v = x[i];                                    \
-        y[i] = (expression);                               \
-    }                                                      \
-    break
+typedef void act_kernel(const struct rfx_act *act, const float *slope, const float *x, float *y,
+                        int64_t pixels, int64_t c);
 
-static void act_prelu(const float *slope, const float *x, float *y, int64_t pixels, int64_t c) {
+/* The kernel of an activation: y from v = x of an element, and alpha and beta. */
+#define ACT(kind, expression)                                                             \
+    static void act_##kind(const struct rfx_act *act, const float *slope, const float *x, \
+                           float *y, int64_t pixels, int64_t c) {                         \
+        const float alpha = act->alpha, beta = act->beta;                                 \
+        const int64_t n = pixels * c;                                                     \
+        (void)slope, (void)alpha, (void)beta;                                             \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                            \
+            float v = x[i];                                                               \
+            y[i] = (expression);                                                          \
+        }                                                                                 \
+    }
+
+/* Scalar libm calls: the same value at any position, and rare enough. */
+static float act_pow(float x, float exponent) {
+    return powf(x, exponent);
+}
+
+static void act_RFX_ACT_NONE(const struct rfx_act *act, const float *slope, const float *x,
+                             float *y, int64_t pixels, int64_t c) {
+    (void)act, (void)slope;
+    if (x != y) memmove(y, x, (size_t)(pixels * c) * sizeof *y);
+}
+
+static void act_RFX_ACT_PRELU(const struct rfx_act *act, const float *slope, const float *x,
+                              float *y, int64_t pixels, int64_t c) {
+    (void)act;
     for (int64_t p = 0; p < pixels; p++) {
         const float *xp = x + p * c;
         float *yp = y + p * c;
@@ -19,74 +43,38 @@ static void act_prelu(const float *slope, const float *x, float *y, int64_t pixe
     }
 }
 
-/* Scalar libm calls: the same value at any position, and rare enough. */
-static float act_pow(float x, float exponent) {
-    return powf(x, exponent);
-}
+ACT(RFX_ACT_RELU, v < 0.0f ? 0.0f : v)
+ACT(RFX_ACT_CLIP, math_clamp(v, alpha, beta))
+ACT(RFX_ACT_LEAKY_RELU, v < 0.0f ? alpha * v : v)
+ACT(RFX_ACT_SIGMOID, math_sigmoid(v))
+ACT(RFX_ACT_HARD_SIGMOID, math_clamp(alpha *v + beta, 0.0f, 1.0f))
+ACT(RFX_ACT_HARD_SWISH, v *math_clamp(v *(1.0f / 6.0f) + 0.5f, 0.0f, 1.0f))
+ACT(RFX_ACT_SILU, v *math_sigmoid(v))
+ACT(RFX_ACT_TANH, math_tanh(v))
+ACT(RFX_ACT_EXP, math_exp(v))
+ACT(RFX_ACT_LOG, math_log(v))
+ACT(RFX_ACT_SQRT, __builtin_sqrtf(v))
+ACT(RFX_ACT_NEG, -v)
+ACT(RFX_ACT_ABS, math_abs(v))
+ACT(RFX_ACT_ELU, v < 0.0f ? alpha * math_expm1(v) : v)
+ACT(RFX_ACT_SOFTPLUS, math_softplus(v))
+ACT(RFX_ACT_ERF, math_erf(v))
+ACT(RFX_ACT_FLOOR, __builtin_floorf(v))
+ACT(RFX_ACT_CEIL, __builtin_ceilf(v))
+ACT(RFX_ACT_RECIPROCAL, 1.0f / v)
+ACT(RFX_ACT_POW, act_pow(v, alpha))
+ACT(RFX_ACT_SIGN, v > 0.0f ? 1.0f : (v < 0.0f ? -1.0f : (v == 0.0f ? 0.0f : v)))
+ACT(RFX_ACT_ROUND, __builtin_rintf(v))
 
-static void act_smooth(const struct rfx_act *act, const float *x, float *y, int64_t n) {
-    float alpha = act->alpha;
-    switch ((int)act->kind) {
-        case RFX_ACT_SIGMOID:
-            MAP(math_sigmoid(v));
-        case RFX_ACT_SILU:
-            MAP(v * math_sigmoid(v));
-        case RFX_ACT_TANH:
-            MAP(math_tanh(v));
-        case RFX_ACT_EXP:
-            MAP(math_exp(v));
-        case RFX_ACT_LOG:
-            MAP(math_log(v));
-        case RFX_ACT_ELU:
-            MAP(v < 0.0f ? alpha * math_expm1(v) : v);
-        case RFX_ACT_SOFTPLUS:
-            MAP(math_softplus(v));
-        case RFX_ACT_ERF:
-            MAP(math_erf(v));
-        case RFX_ACT_POW:
-            MAP(act_pow(v, alpha));
-        default:
-            break;
-    }
-}
+static act_kernel *const act_kernels[] = {
+#define ACT_ENTRY(kind, onnx, traits, alpha, beta) [kind] = act_##kind,
+    RFX_ACT_LIST(ACT_ENTRY)
+#undef ACT_ENTRY
+};
 
 void VARIANT_NAME(act)(const struct rfx_act *act, const float *slope, const float *x, float *y,
                        int64_t pixels, int64_t c) {
-    int64_t n = pixels * c;
-    float alpha = act->alpha, beta = act->beta;
-    switch ((int)act->kind) {
-        case RFX_ACT_NONE:
-            if (x == y) break;
-            MAP(v);
-        case RFX_ACT_RELU:
-            MAP(v < 0.0f ? 0.0f : v);
-        case RFX_ACT_CLIP:
-            MAP(math_clamp(v, alpha, beta));
-        case RFX_ACT_LEAKY_RELU:
-            MAP(v < 0.0f ? alpha * v : v);
-        case RFX_ACT_PRELU:
-            act_prelu(slope, x, y, pixels, c);
-            break;
-        case RFX_ACT_HARD_SIGMOID:
-            MAP(math_clamp(alpha * v + beta, 0.0f, 1.0f));
-        case RFX_ACT_HARD_SWISH:
-            MAP(v * math_clamp(v * (1.0f / 6.0f) + 0.5f, 0.0f, 1.0f));
-        case RFX_ACT_SQRT:
-            MAP(__builtin_sqrtf(v));
-        case RFX_ACT_NEG:
-            MAP(-v);
-        case RFX_ACT_ABS:
-            MAP(math_abs(v));
-        case RFX_ACT_FLOOR:
-            MAP(__builtin_floorf(v));
-        case RFX_ACT_CEIL:
-            MAP(__builtin_ceilf(v));
-        case RFX_ACT_RECIPROCAL:
-            MAP(1.0f / v);
-        default:
-            act_smooth(act, x, y, n);
-            break;
-    }
+    act_kernels[act->kind](act, slope, x, y, pixels, c);
 }
 
 /* One pixel's bias, residual and clamp in one pass. */

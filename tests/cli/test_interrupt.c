@@ -59,6 +59,7 @@ static pid_t start(const struct way *way, rlim_t file_limit) {
     int err = open("interrupt_err.txt", O_WRONLY | O_CREAT | O_TRUNC, 0666);
     (void)dup2(out, STDOUT_FILENO);
     (void)dup2(err, STDERR_FILENO);
+    (void)signal(SIGHUP, SIG_DFL); /* nohup's children would not catch it */
     const struct rlimit limit = {file_limit, file_limit};
     if (file_limit != 0 && setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(126);
     (void)execv(RFX_PROGRAM, args);
@@ -146,7 +147,8 @@ static void ways_that_share_a_format_agree(void **state) {
     assert_memory_equal(wanted[0], wanted[1], wanted_bytes[0]);
 }
 
-static void check_end(int w, int signal_number, int status, bool had_old, double delay) {
+/* Whether the run caught the signal, stopped itself and said so: exit code 5. */
+static bool check_end(int w, int signal_number, int status, bool had_old, double delay) {
     bool is_new = has_new_file(w, had_old);
     int others = remove_others(ways[w].path);
     size_t bytes;
@@ -161,8 +163,10 @@ static void check_end(int w, int signal_number, int status, bool had_old, double
         fail_msg("%s, signal %d after %.3f s: %d files left", ways[w].path, signal_number, delay,
                  others);
     if (WIFEXITED(status)) assert_int_equal(is_new, WEXITSTATUS(status) == 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 5) assert_non_null(strstr(words, "stopped"));
+    bool caught = WIFEXITED(status) && WEXITSTATUS(status) == 5;
+    if (caught) assert_non_null(strstr(words, "stopped"));
     free(words);
+    return caught;
 }
 
 static void any_moment_leaves_the_old_or_the_new_file(void **state) {
@@ -190,10 +194,54 @@ static void any_moment_leaves_the_old_or_the_new_file(void **state) {
         assert_int_equal(kill(child, signal_number), 0); /* a zombie takes it too */
         assert_int_equal(waitpid(child, &status, 0), child);
         stopped += status != 0;
-        check_end(w, signal_number, status, had_old, delay);
+        (void)check_end(w, signal_number, status, had_old, delay);
     }
     print_message("%d of %d runs were stopped\n", stopped, (int)cases);
     assert_true(stopped > 0);
+}
+
+/* Waits until the process has a handler for the signal, as the kernel lists them, or has ended. */
+static void wait_until_caught(pid_t child, int signal_number) {
+    char path[64], line[256];
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)child);
+    for (double end = now_seconds() + 60; now_seconds() < end;) {
+        unsigned long long handlers = 0;
+        bool zombie = false;
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        while (fgets(line, sizeof line, file) != NULL) {
+            if (strncmp(line, "SigCgt:", 7) == 0) handlers = strtoull(line + 7, NULL, 16);
+            if (strncmp(line, "State:", 6) == 0) zombie = strchr(line, 'Z') != NULL;
+        }
+        assert_int_equal(fclose(file), 0);
+        if (zombie || (handlers >> (signal_number - 1) & 1) != 0) return;
+    }
+    fail_msg("no handler for signal %d within a minute", signal_number);
+}
+
+/* Every signal that can be caught, sent as soon as the run catches it: the program itself stops,
+ * with exit code 5, words, and nothing left. The run may end first on a busy machine: TRIES. */
+static void each_signal_is_caught(void **state) {
+    (void)state;
+    enum { TRIES = 5 };
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t k = 0; k < sizeof signals / sizeof signals[0]; k++)
+        for (int w = 0; w < WAYS; w++) {
+            bool caught = false;
+            for (int i = 0; i < TRIES && !caught; i++) {
+                (void)remove_others(NULL);
+                put_old(ways[w].path);
+                pid_t child = start(&ways[w], 0);
+                wait_until_caught(child, signals[k]);
+                int status;
+                assert_int_equal(kill(child, signals[k]), 0);
+                assert_int_equal(waitpid(child, &status, 0), child);
+                caught = check_end(w, signals[k], status, true, 0.0);
+            }
+            if (!caught)
+                fail_msg("%s: signal %d was never caught in %d runs", ways[w].path, signals[k],
+                         TRIES);
+        }
 }
 
 static void a_full_disk_leaves_the_old_file(void **state) {
@@ -235,12 +283,62 @@ static void a_full_device_is_an_error(void **state) {
     assert_int_equal(unlink(full.path), 0);
 }
 
+/* Seconds of processor time that a child has used; negative when it is gone. */
+static double used_seconds(pid_t child) {
+    char path[64];
+    unsigned long user = 0, system = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)child);
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return -1;
+    int n = fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+                   &system);
+    (void)fclose(file);
+    return n == 2 ? (double)(user + system) / (double)sysconf(_SC_CLK_TCK) : -1;
+}
+
+/* A model that shrinks while its weights are loaded by stage: an error that names the file, and
+ * nothing of the output. */
+static void shrinking_models_are_errors(void **state) {
+    static const char model[] = DIRECTORY "/shrinks.onnx", output[] = DIRECTORY "/never.npy";
+    const struct timespec moment = {0, 2000000};
+    int status = -1;
+    (void)state;
+    (void)remove_others(NULL); /* of the tests before */
+    assert_int_equal(system(RFX_PROGRAM " export resnet18 -o " DIRECTORY "/shrinks.onnx"
+                                        " > /dev/null 2>&1"),
+                     0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (freopen("/dev/null", "wb", stdout) == NULL ||
+            freopen("interrupt_err.txt", "wb", stderr) == NULL)
+            _exit(126);
+        (void)execl(RFX_PROGRAM, "rfexec", "run", model, "synthetic:1200x1200", "--bands", "16",
+                    "--weights-by-stage", "-o", output, (char *)NULL);
+        _exit(127);
+    }
+    while (used_seconds(child) < 0.3 && waitpid(child, &status, WNOHANG) == 0)
+        (void)nanosleep(&moment, NULL);
+    assert_int_equal(truncate(model, 4096), 0); /* the later layers are yet to be loaded */
+    assert_int_equal(waitpid(child, &status, 0), child);
+    size_t bytes;
+    char *text = (char *)read_file("interrupt_err.txt", &bytes);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 5 || strstr(text, "become shorter") == NULL ||
+        strstr(text, model) == NULL)
+        fail_msg("status %#x: %s", (unsigned)status, text);
+    free(text);
+    assert_int_equal(remove_others(model), 0);
+    assert_int_equal(unlink(model), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ways_that_share_a_format_agree),
         cmocka_unit_test(any_moment_leaves_the_old_or_the_new_file),
+        cmocka_unit_test(each_signal_is_caught),
         cmocka_unit_test(a_full_disk_leaves_the_old_file),
         cmocka_unit_test(a_full_device_is_an_error),
+        cmocka_unit_test(shrinking_models_are_errors),
     };
     return cmocka_run_group_tests(tests, make_references, forget_references);
 }

@@ -58,4 +58,12 @@ cmake --build built >>cmake.log
 version=$(pkg-config --modversion rfexec)
 [ "$("$prefix/bin/rfexec" version)" = "rfexec $version" ]
 [ "$(head -n 1 said_c)" = "rfexec $version, header $version" ]
+# An empty element of a run path makes the loader search the current folder.
+for file in "$build/rfexec" "$build/librfexec.so" "$prefix/bin/rfexec" "$libdir/librfexec.so"; do
+    path=$(readelf -d "$file" | sed -n 's/.*Library r[un]*path: \[\(.*\)\]$/\1/p')
+    case ":$path:" in
+        ::) ;; # none at all
+        *::*) echo "$file: empty element in run path '$path'"; exit 1 ;;
+    esac
+done
 echo "package: pkg-config and CMake programs run"

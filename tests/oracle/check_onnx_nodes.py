@@ -51,6 +51,25 @@ PER_IMAGE = {
     "LeakyRelu", "MaxPool", "Relu", "Sigmoid", "SpaceToDepth", "Swish", "Tanh",
 }
 
+# Functions of one element, for which a tensor of any shape is as good as a map.
+ELEMENTWISE = {
+    "Abs", "Ceil", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Neg",
+    "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Softplus", "Sqrt", "Tanh",
+}
+
+
+def as_map(model, inputs, expected):
+    """One function of one element: inputs and outputs as maps of four dimensions."""
+    if len(model.graph.node) != 1 or model.graph.node[0].op_type not in ELEMENTWISE or len(inputs) != 1:
+        return inputs, expected
+    values = [inputs[0], expected[0]]
+    if any(value.ndim > 4 or value.dtype != np.float32 for value in values):
+        return inputs, expected
+    shape = (1,) * (4 - inputs[0].ndim) + inputs[0].shape
+    for info in (model.graph.input[0], model.graph.output[0]):
+        info.CopyFrom(onnx.helper.make_tensor_value_info(info.name, onnx.TensorProto.FLOAT, shape))
+    return [inputs[0].reshape(shape)], [expected[0].reshape(shape)]
+
 
 def files_of(case):
     """Model, inputs and outputs of a test that lies in a folder."""
@@ -76,6 +95,7 @@ def load(case):
             model = version_converter.convert_version(model, 9)
         except RuntimeError:
             pass  # not to be converted: rfexec refuses it
+    inputs, expected = as_map(model, inputs, expected)
     constants = {value.name for value in model.graph.initializer}
     infos = [info for info in model.graph.input if info.name not in constants]
     image = None
@@ -118,7 +138,7 @@ def check(case, program, folder):
     if loaded is None:
         return None
     model, image, expected = loaded
-    if not any(node.op_type in OPS for node in model.graph.node):
+    if not any(node.op_type in OPS | ELEMENTWISE for node in model.graph.node):
         return None
     images = batch_of(model, image)
     path = pathlib.Path(folder) / "model.onnx"

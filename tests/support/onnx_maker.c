@@ -137,3 +137,32 @@ void maker_save(const struct maker *model, const char *path) {
     if (file == NULL || fwrite(model->bytes, 1, model->size, file) != model->size) abort();
     if (fclose(file) != 0) abort();
 }
+
+void maker_save_repeated(const struct maker *graph, int64_t opset, const struct maker *piece,
+                         int count, const char *path) {
+    static struct maker head, import;
+    static const char zeros[] = "00000000";
+    size_t size = graph->size + (size_t)count * piece->size, digits = sizeof zeros - 1;
+    head.size = import.size = 0;
+    maker_int(&import, 2, opset);
+    maker_int(&head, 1, 8);
+    maker_message(&head, 8, &import);
+    put_varint(&head, 7 << 3 | 2);
+    put_varint(&head, size);
+    put(&head, graph->bytes, graph->size);
+    maker_save(&head, path);
+    FILE *file = fopen(path, "ab");
+    if (file == NULL) abort();
+    for (int i = 0; i < count; i++) {
+        static struct maker copy;
+        char number[16];
+        memcpy(copy.bytes, piece->bytes, piece->size);
+        copy.size = piece->size;
+        (void)snprintf(number, sizeof number, "%08d", i);
+        for (size_t at = 0; at + digits <= piece->size; at++)
+            if (memcmp(piece->bytes + at, zeros, digits) == 0)
+                memcpy(copy.bytes + at, number, digits);
+        if (fwrite(copy.bytes, 1, copy.size, file) != copy.size) abort();
+    }
+    if (fclose(file) != 0) abort();
+}

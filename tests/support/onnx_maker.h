@@ -36,5 +36,10 @@ void maker_attr_ints(struct maker *node, const char *name, const int64_t *values
 void maker_model(const struct maker *graph, int64_t opset, struct maker *model);
 void maker_save(const struct maker *model, const char *path);
 
+/* Writes the model of a graph that is followed by `count` pieces, in each of which every "00000000"
+ * is replaced by the piece's number: for models that do not fit struct maker. */
+void maker_save_repeated(const struct maker *graph, int64_t opset, const struct maker *piece,
+                         int count, const char *path);
+
 enum { MAKER_NODE = 1, MAKER_INPUT = 11, MAKER_OUTPUT = 12 }; /* fields of GraphProto */
 #endif

@@ -14,6 +14,7 @@
 
 #include "layers/checked.h"
 #include "tests/support/reference.h"
+#include "tests/support/test_util.h"
 
 void op_case_begin(struct op_case *c, int n_in, const struct rfx_tensor *inputs, uint64_t seed) {
     memset(c, 0, sizeof *c);
@@ -33,7 +34,7 @@ void op_case_begin(struct op_case *c, int n_in, const struct rfx_tensor *inputs,
             fail_msg("%s", c->err.text);
         c->values[k] = test_floats(t->elems);
         c->onnx_order[k] = test_floats(t->elems);
-        rfx_weight_read(&c->graph->weights[weight], 0, t->elems, c->onnx_order[k]);
+        test_read_weight(&c->graph->weights[weight], 0, t->elems, c->onnx_order[k]);
         if (map) {
             test_nchw_to_nhwc(c->onnx_order[k], c->values[k], t->c, t->h, t->w);
         } else {

@@ -55,8 +55,8 @@ static struct rfx_act draw_act(struct random_maker *m, int64_t c) {
         .beta = 0.5f,
         .slope = -1};
     static const enum rfx_act_kind rough[] = {RFX_ACT_EXP,        RFX_ACT_LOG, RFX_ACT_SQRT,
-                                              RFX_ACT_RECIPROCAL, RFX_ACT_POW, RFX_ACT_FLOOR,
-                                              RFX_ACT_CEIL};
+                                              RFX_ACT_RECIPROCAL, RFX_ACT_POW,  RFX_ACT_FLOOR,
+                                              RFX_ACT_CEIL,       RFX_ACT_SIGN, RFX_ACT_ROUND};
     if (m->options->rough && random_chance(m, 30)) {
         act.kind = rough[random_draw(m, 0, (int64_t)(sizeof rough / sizeof *rough) - 1)];
         act.alpha = random_chance(m, 50) ? 2.0f : 0.5f;

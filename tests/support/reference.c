@@ -1,6 +1,7 @@
 /* The naive evaluator: its parts common to all ops, and ops on feature maps without a window. See
  * reference.h. */
 #include "tests/support/reference.h"
+#include "tests/support/test_util.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 double rfx_ref_weight(const struct rfx_graph *graph, int index, int64_t i, double missing) {
     if (index < 0) return missing;
     float value;
-    rfx_weight_read(&graph->weights[index], graph->weights[index].elems == 1 ? 0 : i, 1, &value);
+    const struct rfx_weight *weight = &graph->weights[index];
+    test_read_weight(weight, weight->elems == 1 ? 0 : i, 1, &value);
     return value;
 }
 
@@ -63,6 +65,11 @@ double rfx_ref_act(const struct rfx_graph *graph, const struct rfx_act *act, dou
             return 1 / x;
         case RFX_ACT_POW:
             return pow(x, a);
+        case RFX_ACT_SIGN:
+            return x != x ? x : (double)(x > 0) - (double)(x < 0);
+        case RFX_ACT_ROUND: /* the nearer neighbour; of two, the even one */
+            if (x - floor(x) == 0.5) return 2 * floor((floor(x) + 1) / 2);
+            return floor(x + 0.5);
         case RFX_ACT_COUNT:
             break;
     }
@@ -293,7 +300,7 @@ static bool of_size(const struct rfx_ref_call *k, int64_t c, int64_t h, int64_t 
 }
 
 static bool ref_constant(const struct rfx_ref_call *k) {
-    rfx_weight_read(&k->g->weights[k->node->attr.constant.weight], 0, k->ot->elems, k->out);
+    test_read_weight(&k->g->weights[k->node->attr.constant.weight], 0, k->ot->elems, k->out);
     return true;
 }
 

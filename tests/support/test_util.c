@@ -128,6 +128,13 @@ float *test_floats(int64_t n) {
     return values;
 }
 
+void test_read_weight(const struct rfx_weight *weight, int64_t first, int64_t count, float *out) {
+    struct rfx_error err = {""};
+    if (rfx_weight_read(weight, first, count, out, &err) == RFX_OK) return;
+    fprintf(stderr, "%s\n", err.text);
+    abort();
+}
+
 void test_nchw_to_nhwc(const float *in, float *out, int64_t c, int64_t h, int64_t w) {
     for (int64_t i = 0; i < c; i++)
         for (int64_t p = 0; p < h * w; p++) out[p * c + i] = in[i * h * w + p];

@@ -56,6 +56,9 @@ int64_t test_ulp_distance(float a, float b);
 /* malloc of exactly n floats filled with NaN; aborts when there is no memory. free() it. */
 float *test_floats(int64_t n);
 
+/* rfx_weight_read of what must be readable; aborts with the text when it is not. */
+void test_read_weight(const struct rfx_weight *weight, int64_t first, int64_t count, float *out);
+
 /* NCHW <-> NHWC of one map of c x h x w. */
 void test_nchw_to_nhwc(const float *in, float *out, int64_t c, int64_t h, int64_t w);
 void test_nhwc_to_nchw(const float *in, float *out, int64_t c, int64_t h, int64_t w);

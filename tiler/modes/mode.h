@@ -127,6 +127,16 @@ struct rfx_mode {
                     size_t size);
 };
 
+/* The built-in modes (modes/modes.c) in the planner's order; *count of them. The first computes any
+ * node: it takes what the others leave. */
+const struct rfx_mode *const *rfx_modes(int *count);
+
+/* The built-in mode of that name, or NULL. */
+const struct rfx_mode *rfx_mode_find(const char *name);
+
+/* The way that is meant where a cut is named and nothing else; no targets. */
+struct rfx_stage_spec rfx_ask_cut(void);
+
 /* For `next`: the step that computes `rect` of a node, or adds it to a reduction. */
 void rfx_walk_compute(struct rfx_walk *walk, int node, struct rfx_rect rect, struct rfx_step *step);
 

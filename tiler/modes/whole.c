@@ -5,14 +5,11 @@
 #include <stdio.h>
 
 #include "layers/checked.h"
-#include "layers/conv.h"
 #include "layers/op.h"
 #include "tiler/modes/modes.h"
 #include "tiler/modes/trial.h"
+#include "tiler/placement_rows.h"
 
-/* A map is made in about this many steps where it runs row by row: more slide over each other more
- * closely, but each one starts the kernels anew. */
-#define STEP_PARTS 32
 #define ROWS_PERCENT 3 /* more time for running row by row (docs/benchmarks.md) */
 
 struct state {
@@ -28,13 +25,6 @@ static void measure(const struct rfx_mode_measure *m, struct rfx_node_rows *rows
         rows[i] = (struct rfx_node_rows){.most = h, .fresh = h, .computed = h};
     }
     *overlap_rows = 0;
-}
-
-int64_t rfx_row_step_rows(const struct rfx_graph *graph, int node) {
-    const struct rfx_node *n = &graph->nodes[node];
-    int64_t bh, bw;
-    rfx_conv_panel_shape(graph, n, &bh, &bw);
-    return rfx_ceil_div(rfx_ceil_div(n->out.h, STEP_PARTS), bh) * bh;
 }
 
 static int64_t step_rows(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,

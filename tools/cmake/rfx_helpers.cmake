@@ -30,30 +30,50 @@ function(rfx_add_folder folder)
   target_include_directories(rfx_${folder} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# Compiles <folder>/kernels/*.inc.c once per instruction set; kernel_table.c picks at run time.
+# The sources of the kernels, by where they are compiled. A file that is written for one instruction
+# set stands in that set's list alone, and so does a flag; generic files are written with the
+# compiler's vectors and stand in every list.
+set(RFX_KERNELS_GENERIC dense.c depthwise.c elementwise.c table.c)
+set(RFX_KERNELS_AVX2 ${RFX_KERNELS_GENERIC})
+set(RFX_KERNELS_AVX512 ${RFX_KERNELS_GENERIC})
+set(RFX_KERNELS_AVX2_FLAGS -march=x86-64-v3)
+set(RFX_KERNELS_AVX512_FLAGS -march=x86-64-v4 -mprefer-vector-width=512)
+
+# The instruction sets that are built for this processor, best first; the last one runs on all.
+set(RFX_KERNEL_SETS base)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  list(PREPEND RFX_KERNEL_SETS avx512 avx2)
+endif()
+set(RFX_KERNELS_BASE ${RFX_KERNELS_GENERIC})
+
+# Compiles <folder>/kernels/<source> once per instruction set that has it in its list, and tells
+# kernel_table.c by RFX_KERNELS_HAVE_<SET> which there are to pick from.
 function(rfx_add_kernels folder)
-  file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/kernels/*.c)
-  if(NOT kernels)
-    return()
-  endif()
-  set(variants "base:")
-  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    list(APPEND variants "avx2:-march=x86-64-v3" "avx512:-march=x86-64-v4")
-  endif()
-  foreach(variant IN LISTS variants)
-    string(REGEX REPLACE ":.*" "" name ${variant})
-    string(REGEX REPLACE "^[^:]*:" "" flags ${variant})
-    add_library(rfx_kernels_${name} OBJECT ${kernels})
-    rfx_set_flags(rfx_kernels_${name})
-    target_include_directories(rfx_kernels_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-    target_compile_definitions(rfx_kernels_${name} PRIVATE RFX_KERNEL_VARIANT=${name})
+  set(dir ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/kernels)
+  foreach(set IN LISTS RFX_KERNEL_SETS)
+    string(TOUPPER ${set} SET)
+    list(TRANSFORM RFX_KERNELS_${SET} PREPEND ${dir}/ OUTPUT_VARIABLE sources)
+    set(target rfx_kernels_${set})
+    add_library(${target} OBJECT ${sources})
+    rfx_set_flags(${target})
+    target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+    target_compile_definitions(${target} PRIVATE RFX_KERNEL_VARIANT=${set})
     # No value depends on floating point traps; without them the compiler can vectorise selects.
-    target_compile_options(rfx_kernels_${name} PRIVATE -fno-trapping-math ${flags})
-    if(name STREQUAL "avx512")
-      target_compile_options(rfx_kernels_${name} PRIVATE -mprefer-vector-width=512)
-    endif()
-    target_sources(rfx_${folder} PRIVATE $<TARGET_OBJECTS:rfx_kernels_${name}>)
+    target_compile_options(${target} PRIVATE -fno-trapping-math ${RFX_KERNELS_${SET}_FLAGS})
+    target_sources(rfx_${folder} PRIVATE $<TARGET_OBJECTS:${target}>)
+    target_compile_definitions(rfx_${folder} PRIVATE RFX_KERNELS_HAVE_${SET}=1)
+    set_property(GLOBAL APPEND PROPERTY RFX_KERNEL_TARGETS ${target})
   endforeach()
+  rfx_check_kernel_lists(${dir})
+endfunction()
+
+# A source that no list names would never be compiled, and nobody would notice.
+function(rfx_check_kernel_lists dir)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${dir} ${dir}/*.c)
+  list(REMOVE_ITEM found ${RFX_KERNELS_GENERIC} ${RFX_KERNELS_AVX2} ${RFX_KERNELS_AVX512})
+  if(found)
+    message(FATAL_ERROR "no list in rfx_helpers.cmake names these kernels: ${found}")
+  endif()
 endfunction()
 
 # Generates the nanopb reader of ONNX files from libonnx-dev's onnx.proto and rfexec/onnx.options.

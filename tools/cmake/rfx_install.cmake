@@ -4,15 +4,17 @@ include(CMakePackageConfigHelpers)
 
 # Installed files find the OpenMP flavour of OpenBLAS, whichever the system's default is.
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+# And built ones by the same path: CMake fills up a build's own with colons, to have room for the
+# installed one, and an empty element of a path makes the loader search the current folder.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 set(rfx_objects)
 foreach(folder layers rf_analysis tiler rfexec)
   list(APPEND rfx_objects $<TARGET_OBJECTS:rfx_${folder}>)
 endforeach()
 # A folder's own objects only: the object libraries that it takes in are named here.
-foreach(part kernels_base kernels_avx2 kernels_avx512 onnx_proto)
-  if(TARGET rfx_${part})
-    list(APPEND rfx_objects $<TARGET_OBJECTS:rfx_${part}>)
-  endif()
+get_property(rfx_kernel_targets GLOBAL PROPERTY RFX_KERNEL_TARGETS)
+foreach(part IN LISTS rfx_kernel_targets ITEMS rfx_onnx_proto)
+  list(APPEND rfx_objects $<TARGET_OBJECTS:${part}>)
 endforeach()
 
 function(rfx_add_library target kind export_name)

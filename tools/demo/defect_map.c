@@ -38,13 +38,13 @@ static int read_values(FILE *f, const char *path, struct defect_map *out) {
     }
     if (check_header(path, &header, out) != 0) return -1;
     size_t count = (size_t)(DEFECT_KINDS * out->h * out->w);
-    out->value = malloc(count * sizeof(float));
+    out->value = malloc(count * sizeof *out->value);
     if (!out->value) {
         fprintf(stderr, "%s: out of memory\n", path);
         return -1;
     }
     if (fseek(f, (long)header.data_offset, SEEK_SET) != 0 ||
-        fread(out->value, sizeof(float), count, f) != count) {
+        fread(out->value, sizeof *out->value, count, f) != count) {
         fprintf(stderr, "%s: breaks off before %zu values\n", path, count);
         return -1;
     }

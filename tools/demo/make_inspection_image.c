@@ -127,14 +127,15 @@ static int make_rows(const struct options *o, const struct marks *marks, struct 
     struct surface surface;
     demo_surface_init(&surface, o->seed, o->h, o->w);
     size_t w = (size_t)o->w, active_count = 0, next = 0;
-    struct mark_row row = {o->w, malloc(w * sizeof(float)), malloc(w * sizeof(float)), malloc(w)};
+    struct mark_row row = {o->w, malloc(w * sizeof *row.lum), malloc(w * sizeof *row.stain),
+                           malloc(w)};
     uint8_t *rgb = malloc(3 * w);
     size_t *active = calloc(marks->count + 1, sizeof *active);
     int status = row.lum && row.stain && row.truth && rgb && active ? 0 : -1;
     if (status) fprintf(stderr, "out of memory\n");
     for (int64_t y = 0; y < o->h && status == 0; y++) {
         demo_surface_row(&surface, y, row.lum);
-        memset(row.stain, 0, w * sizeof(float));
+        memset(row.stain, 0, w * sizeof *row.stain);
         memset(row.truth, 0, w);
         draw_marks(marks, y, &row, active, &active_count, &next);
         colour_row(&surface, &row, rgb);

@@ -95,6 +95,40 @@ static void test_refusals(void **state) {
     rfx_memory_free(mem);
 }
 
+/* A second element type is refused where a node is added, in words, by ops of every kind. */
+static void test_other_elements_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        enum rfx_op op;
+        int n_in;
+        const char *text;
+    } ops[] = {
+        {RFX_OP_ACTIVATION, 1, "Activation 'n': input 0 has elements of an unknown type (1)"},
+        {RFX_OP_BINARY, 2, "'n': input 1 has elements of an unknown type (1), not of float32"},
+        {RFX_OP_CONCAT, 2, "'n': input 1 has elements of"},
+        {RFX_OP_TO_PLAIN, 1, "'n': input 0 has elements of"},
+    };
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_graph *graph = with_input(mem);
+        struct rfx_error err = {{0}};
+        int index, in[2] = {0, 1}, last[1] = {1};
+        struct rfx_node relu = {.op = RFX_OP_ACTIVATION, .name = "relu", .n_in = 1, .in = in};
+        relu.act.kind = RFX_ACT_RELU;
+        assert_int_equal(rfx_graph_add(graph, &relu, &index, &err), RFX_OK);
+        struct rfx_node node = {.op = ops[i].op, .name = "n", .n_in = ops[i].n_in};
+        node.in = ops[i].n_in == 1 ? last : in;
+        node.act.kind = ops[i].op == RFX_OP_ACTIVATION ? RFX_ACT_RELU : RFX_ACT_NONE;
+        assert_int_equal(rfx_graph_add(graph, &node, &index, &err), RFX_OK);
+        graph->nodes[1].out.elem = RFX_ELEM_COUNT;
+        assert_int_equal(rfx_graph_add(graph, &node, &index, &err), RFX_STATUS_UNSUPPORTED);
+        if (strstr(err.text, ops[i].text) == NULL) fail_msg("%s", err.text);
+        graph->nodes[1].out.elem = RFX_ELEM_FLOAT32;
+        rfx_graph_free(graph);
+        rfx_memory_free(mem);
+    }
+}
+
 static void test_weights_are_owned(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
@@ -107,10 +141,10 @@ static void test_weights_are_owned(void **state) {
     w.data = NULL;
     assert_int_equal(rfx_graph_add_weight(graph, &w, &b, NULL), RFX_OK);
     values[1] = 9;
-    rfx_weight_read(&graph->weights[a], 0, 3, out);
+    test_read_weight(&graph->weights[a], 0, 3, out);
     assert_true(out[0] == 1 && out[1] == 2 && out[2] == 3);
     rfx_graph_owned_weight(graph, b)[2] = 4;
-    rfx_weight_read(&graph->weights[b], 1, 2, out);
+    test_read_weight(&graph->weights[b], 1, 2, out);
     assert_true(out[0] == 0 && out[1] == 4);
     rfx_graph_free(graph);
     rfx_memory_free(mem);
@@ -154,17 +188,17 @@ static void test_every_allocation_may_fail(void **state) {
     assert_true(test_fail_each_allocation(build, NULL) > 60);
 }
 
-static void count_call(void *mapping) {
-    ++*(int *)mapping;
+static void count_call(void *files) {
+    ++*(int *)files;
 }
 
-static void test_mapping_is_released_once(void **state) {
+static void test_files_are_closed_once(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = with_input(mem);
     int calls = 0;
-    graph->mapping = &calls;
-    graph->mapping_free = count_call;
+    graph->files = &calls;
+    graph->files_free = count_call;
     rfx_graph_free(graph);
     assert_int_equal(calls, 1);
     rfx_graph_free(NULL);
@@ -172,9 +206,11 @@ static void test_mapping_is_released_once(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodes_are_copied), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_weights_are_owned), cmocka_unit_test(test_every_allocation_may_fail),
-        cmocka_unit_test(test_mapping_is_released_once)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nodes_are_copied),
+                                       cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_other_elements_are_refused),
+                                       cmocka_unit_test(test_weights_are_owned),
+                                       cmocka_unit_test(test_every_allocation_may_fail),
+                                       cmocka_unit_test(test_files_are_closed_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

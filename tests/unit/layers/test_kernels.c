@@ -33,6 +33,10 @@ static double elu(double x) {
     return x < 0.0 ? expm1(x) : x;
 }
 
+static double sign(double x) {
+    return (double)(x > 0.0) - (double)(x < 0.0);
+}
+
 struct function {
     enum rfx_act_kind kind;
     double (*exact)(double);
@@ -41,13 +45,22 @@ struct function {
 };
 
 static const struct function functions[] = {
-    {RFX_ACT_EXP, exp, -87.0f, 88.7f, 2.0},   {RFX_ACT_SIGMOID, sigmoid, -80.0f, 80.0f, 4.0},
-    {RFX_ACT_SILU, silu, -60.0f, 60.0f, 5.0}, {RFX_ACT_TANH, tanh, -12.0f, 12.0f, 4.0},
-    {RFX_ACT_LOG, log, 1e-30f, 5.0f, 3.0},    {RFX_ACT_LOG, log, 5.0f, 1e30f, 3.0},
-    {RFX_ACT_ELU, elu, -20.0f, 3.0f, 4.0},    {RFX_ACT_SOFTPLUS, softplus, -30.0f, 30.0f, 4.0},
-    {RFX_ACT_ERF, erf, -6.0f, 6.0f, 4.0},     {RFX_ACT_SQRT, sqrt, 0.0f, 1e6f, 0.5},
-    {RFX_ACT_TANH, tanh, -0.01f, 0.01f, 2.0}, {RFX_ACT_ERF, erf, -1e-3f, 1e-3f, 2.0},
-    {RFX_ACT_EXP, exp, -1e-3f, 1e-3f, 1.5},   {RFX_ACT_ELU, elu, -1e-3f, 0.0f, 2.0},
+    {RFX_ACT_EXP, exp, -87.0f, 88.7f, 2.0},
+    {RFX_ACT_SIGMOID, sigmoid, -80.0f, 80.0f, 4.0},
+    {RFX_ACT_SILU, silu, -60.0f, 60.0f, 5.0},
+    {RFX_ACT_TANH, tanh, -12.0f, 12.0f, 4.0},
+    {RFX_ACT_LOG, log, 1e-30f, 5.0f, 3.0},
+    {RFX_ACT_LOG, log, 5.0f, 1e30f, 3.0},
+    {RFX_ACT_ELU, elu, -20.0f, 3.0f, 4.0},
+    {RFX_ACT_SOFTPLUS, softplus, -30.0f, 30.0f, 4.0},
+    {RFX_ACT_ERF, erf, -6.0f, 6.0f, 4.0},
+    {RFX_ACT_SQRT, sqrt, 0.0f, 1e6f, 0.5},
+    {RFX_ACT_TANH, tanh, -0.01f, 0.01f, 2.0},
+    {RFX_ACT_ERF, erf, -1e-3f, 1e-3f, 2.0},
+    {RFX_ACT_ROUND, nearbyint, -50.0f, 50.0f, 0.0},
+    {RFX_ACT_SIGN, sign, -2.0f, 2.0f, 0.0},
+    {RFX_ACT_EXP, exp, -1e-3f, 1e-3f, 1.5},
+    {RFX_ACT_ELU, elu, -1e-3f, 0.0f, 2.0},
 };
 
 /* Error in units of the last place of the exact value. */
@@ -87,11 +100,12 @@ static void test_special_values(void **state) {
         enum rfx_act_kind kind;
         float at_minus_inf, at_inf;
     } cases[] = {
-        {RFX_ACT_EXP, 0.0f, INFINITY},      {RFX_ACT_SIGMOID, 0.0f, 1.0f},
-        {RFX_ACT_TANH, -1.0f, 1.0f},        {RFX_ACT_ERF, -1.0f, 1.0f},
-        {RFX_ACT_RELU, 0.0f, INFINITY},     {RFX_ACT_CLIP, -2.0f, 3.0f},
-        {RFX_ACT_SOFTPLUS, 0.0f, INFINITY}, {RFX_ACT_HARD_SIGMOID, 0.0f, 1.0f},
-        {RFX_ACT_LOG, NAN, INFINITY},       {RFX_ACT_ELU, 2.0f, INFINITY},
+        {RFX_ACT_EXP, 0.0f, INFINITY},        {RFX_ACT_SIGMOID, 0.0f, 1.0f},
+        {RFX_ACT_TANH, -1.0f, 1.0f},          {RFX_ACT_ERF, -1.0f, 1.0f},
+        {RFX_ACT_RELU, 0.0f, INFINITY},       {RFX_ACT_CLIP, -2.0f, 3.0f},
+        {RFX_ACT_SOFTPLUS, 0.0f, INFINITY},   {RFX_ACT_HARD_SIGMOID, 0.0f, 1.0f},
+        {RFX_ACT_ROUND, -INFINITY, INFINITY}, {RFX_ACT_SIGN, -1.0f, 1.0f},
+        {RFX_ACT_LOG, NAN, INFINITY},         {RFX_ACT_ELU, 2.0f, INFINITY},
     };
     FOR_EACH_VARIANT(k) {
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -114,6 +128,26 @@ static void test_special_values(void **state) {
         assert_true(y[0] == INFINITY && y[1] == 0.0f && y[3] == 1.0f);
         k->act(&to_log, NULL, edges, y, 1, 4);
         assert_true(fabsf(y[2] + 103.278930f) < 1e-4f && y[3] == -INFINITY);
+    }
+}
+
+/* By hand: halves go to the even neighbour, large values and zeros stay as they are. */
+static void test_round_half_to_even(void **state) {
+    (void)state;
+    enum { COUNT = 12 };
+    const float x[COUNT] = {0.5f,  1.5f, 2.5f,        -0.5f,      -1.5f,      -2.5f,
+                            0.49f, -0.f, 0.49999997f, 8388607.5f, 16777217.f, -3e30f};
+    const float want[COUNT] = {0.f, 2.f,  2.f, -0.f,      -2.f,       -2.f,
+                               0.f, -0.f, 0.f, 8388608.f, 16777216.f, -3e30f};
+    const struct rfx_act act = {RFX_ACT_ROUND, 0, 0, -1};
+    FOR_EACH_VARIANT(k) {
+        float y[COUNT];
+        k->act(&act, NULL, x, y, 1, COUNT);
+        assert_memory_equal(y, want, sizeof y);
+        for (int i = 0; i < COUNT; i++) {
+            k->act(&act, NULL, x + i, y + i, 1, 1);
+            assert_memory_equal(y + i, want + i, sizeof *y);
+        }
     }
 }
 
@@ -194,9 +228,13 @@ static void test_table(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accuracy),   cmocka_unit_test(test_special_values),
-        cmocka_unit_test(test_dense),      cmocka_unit_test(test_place_does_not_matter),
-        cmocka_unit_test(test_binary_nan), cmocka_unit_test(test_table),
+        cmocka_unit_test(test_accuracy),
+        cmocka_unit_test(test_round_half_to_even),
+        cmocka_unit_test(test_special_values),
+        cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_place_does_not_matter),
+        cmocka_unit_test(test_binary_nan),
+        cmocka_unit_test(test_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

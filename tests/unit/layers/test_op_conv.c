@@ -11,7 +11,7 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "layers/conv.h"
+#include "layers/conv_backend.h"
 #include "tests/support/op_cases.h"
 
 struct shape {
@@ -127,12 +127,11 @@ static void test_panel_shapes(void **state) {
             .ic = 32, .oc = 64, .groups = 1, .kh = 1, .kw = 1, .sh = 1, .sw = 1, .dh = 1, .dw = 1};
         struct rfx_node node = conv_node(&c, &s);
         assert_int_equal(op_case_add(&c, &node), RFX_OK);
-        int64_t bh, bw;
-        rfx_conv_panel_shape(c.graph, &c.graph->nodes[c.index], &bh, &bw);
-        assert_in_range(bh, 1, 40);
-        assert_in_range(bw, 1, w);
-        assert_in_range(bh * bw, w * 40 < 16 ? 1 : 16, 200);
-        if (bh > 1) assert_int_equal(bw, w);
+        struct rfx_conv_block b = rfx_conv_block_of(c.graph, &c.graph->nodes[c.index]);
+        assert_in_range(b.h, 1, 40);
+        assert_in_range(b.w, 1, w);
+        assert_in_range(b.h * b.w, w * 40 < 16 ? 1 : 16, 200);
+        if (b.h > 1) assert_int_equal(b.w, w);
         op_case_end(&c);
     }
 }

@@ -48,6 +48,7 @@ static void test_names(void **state) {
     assert_string_equal(rfx_status_name(RFX_OK), "ok");
     assert_string_equal(rfx_status_name(RFX_STATUS_OUT_OF_MEMORY), "out of memory");
     assert_string_equal(rfx_status_name(RFX_STATUS_CANCELLED), "cancelled");
+    assert_string_equal(rfx_status_name(RFX_STATUS_INTERNAL), "internal error");
     assert_string_equal(rfx_status_name(RFX_STATUS_COUNT), "unknown status");
     for (int a = 0; a < RFX_STATUS_COUNT; a++)
         for (int b = 0; b < a; b++)

@@ -39,6 +39,7 @@ static void test_codes(void **state) {
         [RFX_STATUS_OUT_OF_MEMORY] = 5,
         [RFX_STATUS_IO] = 5,
         [RFX_STATUS_CANCELLED] = 6,
+        [RFX_STATUS_INTERNAL] = 5,
     };
     (void)state;
     for (int s = 0; s < RFX_STATUS_COUNT; s++)

@@ -97,7 +97,7 @@ static void test_seed(void **state) {
         int node = rfx_graph_find(graph, "layer1.0.conv1");
         assert_true(node >= 0);
         const struct rfx_weight *weight = &graph->weights[graph->nodes[node].attr.conv.weight];
-        rfx_weight_read(weight, 100, 64, values[i]);
+        test_read_weight(weight, 100, 64, values[i]);
         rfx_graph_free(graph);
     }
     assert_memory_equal(values[0], values[1], sizeof values[0]);

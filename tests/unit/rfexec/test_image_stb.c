@@ -122,12 +122,34 @@ static void survives_failing_allocations(void **state) {
     (void)unlink(FILE_NAME);
 }
 
+/* The text says how many bytes are missing where the header tells. */
+static void says_what_a_cut_file_lacks(void **state) {
+    (void)state;
+    struct rfx_error err = {""};
+    unsigned char bmp[54 + 16] = {'B', 'M', 70, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 40,
+                                  0,   0,   0,  2, 0, 0, 0, 2, 0, 0, 0,  1, 0, 24};
+    write_file(bmp, sizeof bmp - 5);
+    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
+    assert_string_equal(err.text, FILE_NAME ": the file breaks off after 65 bytes; 5 are missing");
+    write_file("P5\n4 3\n255\n0123456789", 21);
+    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
+    assert_string_equal(err.text, FILE_NAME ": the file breaks off after 21 bytes; 2 are missing");
+    static const unsigned char gif[] = {'G', 'I', 'F', '8', '9', 'a', 2,   0,    2,    0,   0x80, 0,
+                                        0,   0,   0,   0,   255, 255, 255, 0x2c, 0,    0,   0,    0,
+                                        2,   0,   2,   0,   0,   2,   3,   0x44, 0x02, 0x05};
+    write_file(gif, sizeof gif);
+    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
+    assert_string_equal(err.text, FILE_NAME ": the file breaks off after 34 bytes");
+    (void)unlink(FILE_NAME);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_bmp),
         cmocka_unit_test(reads_tga_and_drops_alpha),
         cmocka_unit_test(reads_pnm),
         cmocka_unit_test(survives_failing_allocations),
+        cmocka_unit_test(says_what_a_cut_file_lacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 
 #include "rfexec/model.h"
 #include "tests/support/onnx_maker.h"
+#include "tests/support/test_util.h"
 
 #define MODEL_PATH "test_onnx_const.onnx"
 
@@ -78,7 +79,7 @@ static void expect(float a, float b, float c, float d) {
     if (load(mem, &graph, &err) != RFX_OK) fail_msg("%s", err.text);
     const struct rfx_node *conv = &graph->nodes[graph->outputs[0].node];
     assert_int_equal(conv->op, RFX_OP_CONV);
-    rfx_weight_read(&graph->weights[conv->attr.conv.weight], 0, 4, got);
+    test_read_weight(&graph->weights[conv->attr.conv.weight], 0, 4, got);
     assert_memory_equal(got, want, sizeof want);
     rfx_graph_free(graph);
     assert_int_equal(rfx_memory_current_bytes(mem), 0);

@@ -15,6 +15,7 @@
 
 #include "rfexec/model.h"
 #include "tests/support/onnx_maker.h"
+#include "tests/support/test_util.h"
 
 #define FOLDER "test_onnx_file_folder"
 #define MODEL_PATH FOLDER "/model.onnx"
@@ -68,8 +69,8 @@ static void expect(float first) {
     if (load(mem, &graph, &err) != RFX_OK) fail_msg("%s", err.text);
     const struct rfx_node *conv = &graph->nodes[graph->outputs[0].node];
     const struct rfx_weight *weight = &graph->weights[conv->attr.conv.weight];
-    assert_int_equal(weight->source, RFX_WEIGHT_MAPPED);
-    rfx_weight_read(weight, 0, 4, got);
+    assert_int_equal(weight->source, RFX_WEIGHT_FILE);
+    test_read_weight(weight, 0, 4, got);
     for (int i = 0; i < 4; i++) assert_true(got[i] == first + (float)i);
     rfx_graph_free(graph);
     assert_int_equal(rfx_memory_current_bytes(mem), 0);
@@ -138,7 +139,7 @@ static void ranges_outside_of_the_file(void **state) {
     expect_refusal(RFX_STATUS_MALFORMED, "is not a number");
 }
 
-static void files_that_cannot_be_mapped(void **state) {
+static void files_that_cannot_be_read(void **state) {
     (void)state;
     describe("missing.data", NULL, NULL);
     expect_refusal(RFX_STATUS_IO, "cannot open");
@@ -185,7 +186,7 @@ int main(void) {
         cmocka_unit_test(good_forms),
         cmocka_unit_test(places_outside_of_the_folder),
         cmocka_unit_test(ranges_outside_of_the_file),
-        cmocka_unit_test(files_that_cannot_be_mapped),
+        cmocka_unit_test(files_that_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }

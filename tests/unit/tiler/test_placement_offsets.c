@@ -115,11 +115,25 @@ static void random_problems(void **state) {
     }
 }
 
+/* What a packer returns when its own answer is wrong: tests/acceptance/mutations.sh breaks one. */
+static void failed_checks_are_internal_errors(void **state) {
+    (void)state;
+    struct rfx_error err = {""};
+    assert_int_equal(rfx_place_fail_check("by-size", 12, &err), RFX_STATUS_INTERNAL);
+    assert_string_equal(err.text,
+                        "internal error: 'by-size' placed 12 buffers so that two in use at once "
+                        "share bytes, or one lies outside or is not aligned; please report this");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gaps),      cmocka_unit_test(breadth_first),
-        cmocka_unit_test(alignment), cmocka_unit_test(refusals),
-        cmocka_unit_test(validator), cmocka_unit_test(random_problems),
+        cmocka_unit_test(gaps),
+        cmocka_unit_test(breadth_first),
+        cmocka_unit_test(alignment),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(validator),
+        cmocka_unit_test(random_problems),
+        cmocka_unit_test(failed_checks_are_internal_errors),
     };
     return cmocka_run_group_tests(tests, placement_set_up, placement_tear_down);
 }

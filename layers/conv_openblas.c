@@ -4,13 +4,14 @@
  * So: 1. the map is divided into blocks whose place and size are a function of layer and map; 2. a
  * block is always computed by one call with its n, m, k and its pixels in row-major order, however
  * few of them are wanted; 3. pixels that are not wanted are zero or garbage and thrown away;
- * 4. parallelism is over blocks. Pointers and leading dimensions are free: they change no bits. */
-#include <omp.h>
+ * 4. parallelism is over blocks. Pointers and leading dimensions are free: they change no bits.
+ * Packed weights: [group][ky][kx][ic of the group][oc of the group]. */
 #include <string.h>
 
 #include "layers/blas.h"
 #include "layers/checked.h"
-#include "layers/conv.h"
+#include "layers/conv_backend.h"
+#include "layers/floats.h"
 
 /* Pixels per call. A call repacks the weights, so the more weights the more pixels; with few
  * weights a small panel stays in the first cache. */
@@ -26,15 +27,14 @@ static int64_t even_part(int64_t extent, int64_t target) {
     return rfx_ceil_div(extent, parts);
 }
 
-void rfx_conv_panel_shape(const struct rfx_graph *graph, const struct rfx_node *node, int64_t *bh,
-                          int64_t *bw) {
-    (void)graph;
+static struct rfx_conv_block panel_block(const struct rfx_graph *graph,
+                                         const struct rfx_node *node) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    *bh = *bw = 1;
-    if (node->op != RFX_OP_CONV || rfx_conv_way(a) != RFX_CONV_PANEL) return;
+    (void)graph;
     int64_t n = panel_pixels(a->oc / a->groups, a->ic / a->groups * a->kh * a->kw);
-    *bw = even_part(node->out.w, n);
-    if (*bw == node->out.w) *bh = even_part(node->out.h, rfx_max_i64(1, n / *bw));
+    struct rfx_conv_block block = {1, even_part(node->out.w, n)};
+    if (block.w == node->out.w) block.h = even_part(node->out.h, rfx_max_i64(1, n / block.w));
+    return block;
 }
 
 struct panel {
@@ -44,19 +44,16 @@ struct panel {
     float *x, *c;                /* of this thread: [bh * bw, k] and [bh * bw, oc] */
 };
 
+/* Of [n pixels, k] gathered inputs; the panel's own results lie behind them. */
 static size_t gathered_bytes(const struct rfx_conv_attr *a, int64_t n) {
-    int64_t k = a->ic / a->groups * a->kh * a->kw;
-    return rfx_align_up((size_t)n * (size_t)k * sizeof(float));
+    return rfx_align_up(rfx_floats_bytes(n * (a->ic / a->groups * a->kh * a->kw)));
 }
 
-size_t rfx_conv_panel_scratch(const struct rfx_graph *graph, const struct rfx_node *node,
-                              int threads) {
+static size_t panel_scratch(const struct rfx_graph *graph, const struct rfx_node *node) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    int64_t bh, bw;
-    rfx_conv_panel_shape(graph, node, &bh, &bw);
-    size_t one = gathered_bytes(a, bh * bw) +
-                 rfx_align_up((size_t)(bh * bw) * (size_t)a->oc * sizeof(float));
-    return (size_t)threads * one;
+    struct rfx_conv_block block = panel_block(graph, node);
+    int64_t n = block.h * block.w;
+    return gathered_bytes(a, n) + rfx_align_up(rfx_floats_bytes(n * a->oc));
 }
 
 /* Whether the pixels of `r` follow each other in memory, row after row. */
@@ -81,7 +78,7 @@ static void gather_taps(const struct panel *p, const float *row, int64_t ix, str
                         float *to) {
     const struct rfx_conv_attr *a = p->job->a;
     int64_t in_c = p->job->args->in[0].c;
-    size_t bytes = (size_t)p->icg * sizeof(float);
+    size_t bytes = rfx_floats_bytes(p->icg);
     if (t.lo > 0) memset(to, 0, (size_t)t.lo * bytes);
     if (t.hi < a->kw) memset(to + t.hi * p->icg, 0, (size_t)(a->kw - t.hi) * bytes);
     if (a->dw == 1 && in_c == p->icg) {
@@ -105,7 +102,7 @@ static void gather_row(const struct panel *p, int64_t g, int64_t y, int64_t x0, 
         float *at = to + ky * a->kw * p->icg;
         if (ky < ty.lo || ky >= ty.hi) {
             for (int64_t x = x0; x < x1; x++, at += p->k)
-                memset(at, 0, (size_t)(a->kw * p->icg) * sizeof(float));
+                memset(at, 0, rfx_floats_bytes(a->kw * p->icg));
             continue;
         }
         int64_t iy = y * a->sh - a->pads.top + ky * a->dh;
@@ -123,7 +120,7 @@ static void gather(const struct panel *p, int64_t g) {
     bool partial = !rfx_rect_equal(p->need, p->block);
     for (int64_t y = p->block.y0; y < p->block.y1; y++) {
         float *to = p->x + (y - p->block.y0) * cols * p->k;
-        if (partial) memset(to, 0, (size_t)(cols * p->k) * sizeof(float));
+        if (partial) memset(to, 0, rfx_floats_bytes(cols * p->k));
         if (y < p->need.y0 || y >= p->need.y1) continue;
         gather_row(p, g, y, p->need.x0, p->need.x1, to + (p->need.x0 - p->block.x0) * p->k);
     }
@@ -143,7 +140,7 @@ static void finish(const struct panel *p, bool in_place) {
         float *from = p->c + slot * oc;
         rfx_conv_finish(p->job, y, p->need.x0, p->need.x1, from, oc);
         for (int64_t x = 0; x < rfx_rect_cols(p->need); x++)
-            memcpy(to + x * out->c, from + x * oc, (size_t)oc * sizeof(float));
+            memcpy(to + x * out->c, from + x * oc, rfx_floats_bytes(oc));
     }
 }
 
@@ -176,25 +173,51 @@ static void run_block(struct panel *p, int64_t index_y, int64_t index_x) {
     finish(p, c_in_view);
 }
 
-void rfx_conv_panel_run(const struct rfx_conv_job *job) {
+/* Panels take every layer: sizes that OpenBLAS cannot count have been refused by inference. */
+static bool panel_accepts(const struct rfx_graph *graph, const struct rfx_node *node, char *why,
+                          size_t size) {
+    (void)graph;
+    (void)node;
+    (void)why;
+    (void)size;
+    return true;
+}
+
+static enum rfx_status panel_pack(const struct rfx_conv_pack_job *job, struct rfx_error *err) {
+    return rfx_conv_taps_pack(job, job->node->attr.conv.groups, err);
+}
+
+static void panel_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     const struct rfx_conv_attr *a = job->a;
-    struct panel shared = {.job = job, .m = a->oc / a->groups, .icg = a->ic / a->groups};
+    struct rfx_conv_block block = panel_block(args->graph, args->node);
+    struct panel shared = {
+        .job = job, .bh = block.h, .bw = block.w, .m = a->oc / a->groups, .icg = a->ic / a->groups};
     shared.k = shared.icg * a->kh * a->kw;
-    rfx_conv_panel_shape(args->graph, args->node, &shared.bh, &shared.bw);
-    size_t x_bytes = gathered_bytes(a, shared.bh * shared.bw);
-    size_t bytes = rfx_conv_panel_scratch(args->graph, args->node, 1);
-    int64_t y0 = args->rect.y0 / shared.bh, x0 = args->rect.x0 / shared.bw;
-    int64_t down = rfx_ceil_div(args->rect.y1, shared.bh) - y0;
-    int64_t across = rfx_ceil_div(args->rect.x1, shared.bw) - x0;
+    size_t x_bytes = gathered_bytes(a, block.h * block.w);
+    int64_t y0 = args->rect.y0 / block.h, x0 = args->rect.x0 / block.w;
+    int64_t down = rfx_ceil_div(args->rect.y1, block.h) - y0;
+    int64_t across = rfx_ceil_div(args->rect.x1, block.w) - x0;
     int64_t count = down * across;
-    rfx_blas_prepare();
+    struct rfx_blas_scope scope = rfx_blas_begin();
 #pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
     for (int64_t i = 0; i < count; i++) {
         struct panel mine = shared;
-        char *scratch = (char *)args->scratch + (size_t)omp_get_thread_num() * bytes;
+        char *scratch = rfx_conv_thread_scratch(job);
         mine.x = (float *)(void *)scratch;
         mine.c = (float *)(void *)(scratch + x_bytes);
         run_block(&mine, y0 + i / across, x0 + i % across);
     }
+    rfx_blas_end(scope);
 }
+
+const struct rfx_conv_backend rfx_conv_openblas = {
+    .name = "openblas",
+    .accepts = panel_accepts,
+    .block = panel_block,
+    .packed_bytes = rfx_conv_taps_packed_bytes,
+    .pack = panel_pack,
+    .scratch_bytes = panel_scratch,
+    .in_place = true, /* panels are computed beside the residual and added pixel by pixel */
+    .run = panel_run,
+};
