@@ -174,13 +174,13 @@ static void test_runs(void **state) {
         struct outputs want = session_outputs(cases[i].model, values, 3, h, w);
         write_npy(file, values, 3, h, w);
         run_both(net, values, file, NULL, &want);
-        for (int threads = 1; threads <= 3; threads++) {
+        for (int threads = 1; threads <= 3; threads += 2) {
             /* The file's reader takes some bytes too: its least is enough for both. */
-            size_t least = least_bytes(net, file, threads);
-            struct rfx_run_options options = run_options(least, threads);
-            assert_true(least >= least_bytes(net, NULL, threads));
+            size_t least = least_bytes(net, NULL, threads);
+            struct rfx_run_options options = run_options(least_bytes(net, file, threads), threads);
+            assert_true(options.memory_bytes >= least);
             run_both(net, values, file, &options, &want);
-            options.memory_bytes = least_bytes(net, NULL, threads) - 1;
+            options.memory_bytes = least - 1;
             struct rfx_why why;
             struct outputs got = outputs_for(net);
             assert_int_equal(rfx_network_run_values(net, values, got.values, got.n, &options, &why),
