@@ -30,14 +30,6 @@ cxx=
 for c in ${CXX:-} c++ g++ clang++; do
     if command -v "$c" >/dev/null; then cxx=$c; break; fi
 done
-# An empty element of a run path makes the loader search the current folder.
-for file in "$build/rfexec" "$build/librfexec.so" "$prefix/bin/rfexec" "$libdir/librfexec.so"; do
-    path=$(readelf -d "$file" | sed -n 's/.*Library r[un]*path: \[\(.*\)\]$/\1/p')
-    case ":$path:" in
-        ::) ;; # none at all
-        *::*) echo "$file: empty element in run path '$path'"; exit 1 ;;
-    esac
-done
 
 # Any program sees the header's declarations alone, and as strict C11 and C++11.
 warnings="-Wall -Wextra -Wpedantic -Werror"
@@ -66,4 +58,12 @@ cmake --build built >>cmake.log
 version=$(pkg-config --modversion rfexec)
 [ "$("$prefix/bin/rfexec" version)" = "rfexec $version" ]
 [ "$(head -n 1 said_c)" = "rfexec $version, header $version" ]
+# An empty element of a run path makes the loader search the current folder.
+for file in "$build/rfexec" "$build/librfexec.so" "$prefix/bin/rfexec" "$libdir/librfexec.so"; do
+    path=$(readelf -d "$file" | sed -n 's/.*Library r[un]*path: \[\(.*\)\]$/\1/p')
+    case ":$path:" in
+        ::) ;; # none at all
+        *::*) echo "$file: empty element in run path '$path'"; exit 1 ;;
+    esac
+done
 echo "package: pkg-config and CMake programs run"

@@ -26,8 +26,8 @@
  * Errors: functions that can fail return an rfx_code, RFX_CODE_OK being 0, and write their results
  * only then. `why` may be NULL; the text that it receives is empty after a success.
  * Threads: functions on different networks may run at the same time in different threads. One
- * network belongs to one thread at a time, whichever. The library keeps no state of a call outside
- * of the network, prints nothing, and never ends the process.
+ * network belongs to one thread at a time, whichever. There is nothing to initialise; the library
+ * prints nothing and never ends the process. docs/host_process.md says what else it does to it.
  * Growth: structs that programs fill begin with their size, and new members are added behind the
  * last; members and functions are never taken away while RFX_VERSION_MAJOR and RFX_VERSION_MINOR
  * stay the same. */
@@ -67,7 +67,7 @@ enum rfx_code {
     RFX_CODE_USAGE = 2,     /* the caller's mistake: an argument or option out of its range */
     RFX_CODE_REFUSED = 3,   /* model or picture: cannot be read, is broken, or is not supported */
     RFX_CODE_BUDGET = 4,    /* no way of running fits in memory_bytes; the text has the least */
-    RFX_CODE_SYSTEM = 5,    /* no memory or threads to be had, or reading failed */
+    RFX_CODE_SYSTEM = 5,    /* no memory or threads, reading failed, or a bug of rfexec's */
     RFX_CODE_CANCELLED = 6, /* the caller's progress function said so */
 };
 
