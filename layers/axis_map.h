@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+#include "layers/checked.h"
 #include "layers/rect.h"
 
 enum rfx_axis_rule {
@@ -52,11 +53,34 @@ static inline struct rfx_axis_map rfx_axis_map_transposed(int64_t taps, int64_t 
 }
 
 /* Positions from the first to the last that a window could read, gaps between taps included, as if
- * the map had no border. Empty for an empty `out`. EVEN only. */
-struct rfx_range rfx_axis_map_hull(const struct rfx_axis_map *map, struct rfx_range out);
+ * the map had no border. Empty for an empty `out`. EVEN only. (Inline: planners ask millions of
+ * times.) */
+static inline struct rfx_range rfx_axis_map_hull(const struct rfx_axis_map *map,
+                                                 struct rfx_range out) {
+    int64_t first = map->down > 0 ? out.lo : out.hi - 1, last = map->down > 0 ? out.hi - 1 : out.lo;
+    if (out.lo >= out.hi) first = last = out.lo;
+    int64_t reach = (map->taps - 1) * map->dilation;
+    struct rfx_range in = {first * map->down - map->pad, last * map->down - map->pad + reach};
+    if (map->up != 1) {
+        in.lo = rfx_ceil_div(in.lo, map->up);
+        in.hi = rfx_floor_div(in.hi, map->up);
+    }
+    in.hi = out.lo < out.hi ? in.hi + 1 : in.lo;
+    return in;
+}
+
+/* A hull without the positions at its ends that no output of `out` reads. O(taps). */
+struct rfx_range rfx_axis_map_trim(const struct rfx_axis_map *map, struct rfx_range out,
+                                   struct rfx_range in);
 
 /* The smallest range that holds every position that `out` does read; [0, 1) of a broadcast axis.
- * May reach outside the map: that is padding. EVEN only. O(taps) where up > 1. Pinned by
- * test_axis_map.c. */
-struct rfx_range rfx_axis_map_range(const struct rfx_axis_map *map, struct rfx_range out);
+ * May reach outside the map: that is padding. EVEN only. Pinned by test_axis_map.c. */
+static inline struct rfx_range rfx_axis_map_range(const struct rfx_axis_map *map,
+                                                  struct rfx_range out) {
+    const struct rfx_range one = {0, 1};
+    if (map->broadcast && out.lo < out.hi) return one;
+    struct rfx_range in = rfx_axis_map_hull(map, out);
+    /* with up = 1 the outermost taps of the outermost outputs are its ends */
+    return map->up == 1 ? in : rfx_axis_map_trim(map, out, in);
+}
 #endif

@@ -66,6 +66,7 @@ struct rfx_range rfx_op_in_range(const struct rfx_graph *graph, const struct rfx
     const struct rfx_tensor *in = &graph->nodes[node->in[k]].out;
     const struct rfx_range whole = {0, axis == 0 ? in->h : in->w};
     if (!def->spatial || in->layout == RFX_LAYOUT_PLAIN) return whole;
+    if (def->axis_map == rfx_op_map_identity) return out;
     if (def->in_range != NULL) return def->in_range(graph, node, k, axis, out);
     struct rfx_axis_map map = def->axis_map(graph, node, k, axis);
     return rfx_axis_map_range(&map, out);

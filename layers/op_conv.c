@@ -78,7 +78,11 @@ static void conv_window(const struct rfx_node *node, struct rfx_window *window) 
 /* The residual is read one to one. */
 static struct rfx_axis_map conv_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
                                          int k, int axis) {
-    return k == 0 ? rfx_op_map_window(graph, node, k, axis) : rfx_axis_map_identity();
+    (void)graph;
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    if (k != 0) return rfx_axis_map_identity();
+    return axis == 0 ? rfx_axis_map_window(a->kh, a->dh, a->sh, a->pads.top)
+                     : rfx_axis_map_window(a->kw, a->dw, a->sw, a->pads.left);
 }
 
 /* Over the residual. */

@@ -37,6 +37,8 @@ static void every_spatial_row_says_how_it_maps(void **state) {
         if ((def->axis_map != NULL) != maps) fail_msg("%s: axis_map", def->name);
         if (!maps && (def->in_range != NULL || def->endless_range != NULL))
             fail_msg("%s: a range without a map", def->name);
+        if (def->axis_map == rfx_op_map_identity && def->in_range != NULL)
+            fail_msg("%s: a range beside the identity", def->name);
     }
 }
 
