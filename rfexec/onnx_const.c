@@ -53,7 +53,7 @@ static bool is_homeless(const struct rfx_onnx_const *c) {
 static bool give_home(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
     size_t n = (size_t)rfx_onnx_const_stored(c);
     bool narrow = c->reals != NULL && c->type != RFX_ONNX_DOUBLE;
-    void *home = rfx_arena_alloc(ctx->arena, n + 1, narrow ? sizeof(float) : sizeof(double));
+    void *home = rfx_arena_alloc(ctx->arena, n + 1, narrow ? sizeof *c->floats : sizeof *c->reals);
     if (home == NULL) return false;
     float *floats = home;
     for (size_t i = 0; narrow && i < n; i++) floats[i] = (float)c->reals[i];

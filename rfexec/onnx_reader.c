@@ -415,7 +415,7 @@ static enum rfx_onnx_attr_kind attr_kind(const onnx_AttributeProto *m, size_t n_
 static enum rfx_status set_floats(struct reader *r, const struct byte_list *bytes,
                                   struct rfx_onnx_attr *a) {
     const struct rfx_onnx_bytes *from = &bytes->bytes;
-    a->count = from->size / sizeof(float);
+    a->count = from->size / sizeof *a->floats;
     float *copy = rfx_arena_alloc(r->arena, a->count + 1, sizeof *copy);
     if (copy == NULL) return out_of_memory(r);
     if (from->data != NULL)

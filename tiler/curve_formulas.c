@@ -2,6 +2,7 @@
 #include "tiler/curve_formulas.h"
 
 #include "layers/checked.h"
+#include "layers/floats.h"
 #include "rf_analysis/regions.h"
 
 static bool is_module(const struct rfx_node *node) {
@@ -140,7 +141,7 @@ enum rfx_status rfx_curve_formulas_create(const struct rfx_curve *curve,
         rfx_curve_formulas_free(f);
         return rfx_memory_fail(mem, "formulas", 4 * n * sizeof *f->maps, err);
     }
-    f->whole.params = curve->weights_bytes / sizeof(float);
+    f->whole.params = curve->weights_bytes / rfx_floats_bytes(1);
     f->fit = find_blocks(f, f->module);
     if (f->fit) list_blocks(f);
     f->fit = f->fit && f->whole.n > 0;
@@ -203,7 +204,7 @@ static bool peak_bytes(const struct rfx_curve_formulas *f, const struct rfx_form
     uint64_t elems;
     bool good = f->residual ? rfx_formula_peak_residual(net, &elems)
                             : rfx_formula_peak_sequential(net, &elems);
-    return good && rfx_checked_mul_size((size_t)elems, sizeof(float), bytes);
+    return good && rfx_checked_mul_size((size_t)elems, rfx_floats_bytes(1), bytes);
 }
 
 bool rfx_curve_formulas_point(struct rfx_curve_formulas *formulas,
