@@ -1,7 +1,7 @@
 /* The per-layer table: receptive fields, MACs, parameters and what is alive in an untiled run. */
 #include "rf_analysis/analysis.h"
 
-#include "layers/op.h"
+#include "layers/graph/op.h"
 #include "rf_analysis/receptive_field.h"
 
 void rfx_last_uses(const struct rfx_graph *graph, int *last_use) {

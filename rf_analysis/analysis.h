@@ -5,7 +5,7 @@
 #ifndef RFX_RF_ANALYSIS_ANALYSIS_H
 #define RFX_RF_ANALYSIS_ANALYSIS_H
 
-#include "layers/graph.h"
+#include "layers/graph/graph.h"
 
 /* A rational of positive denominator: input pixels per output pixel ("effective stride"); negative
  * where the map is mirrored. */

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "layers/floats.h"
-#include "layers/op.h"
+#include "layers/core/floats.h"
+#include "layers/graph/op.h"
 #include "rf_analysis/analysis.h"
 
 static const char *const baseline_names[] = {"eager", "fused", "coalesced"};

@@ -7,7 +7,7 @@
 #ifndef RFX_RF_ANALYSIS_BASELINE_H
 #define RFX_RF_ANALYSIS_BASELINE_H
 
-#include "layers/graph.h"
+#include "layers/graph/graph.h"
 
 enum rfx_baseline {
     RFX_BASELINE_EAGER,     /* batch norm, activation and Add each out of place */

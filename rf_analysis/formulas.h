@@ -2,9 +2,10 @@
  *
  * Block i has m modules (convolution, batch norm, ReLU); maps[j] is the input of module j + 1 and
  * maps[m] the output of the block; blocks follow one another through max pooling, which the
- * formulas do not count. What they leave out, and the exact model counts (tiler/curve.h): the halo
- * unless the caller gives tile sizes with it, smaller tiles at the border, the stitched map while
- * the head runs, and joins other than the block's own Add. From a graph: tiler/curve_formulas.h. */
+ * formulas do not count. What they leave out, and the exact model counts (tiler/curves/curve.h):
+ * the halo unless the caller gives tile sizes with it, smaller tiles at the border, the stitched
+ * map while the head runs, and joins other than the block's own Add. From a graph:
+ * tiler/curves/curve_formulas.h. */
 #ifndef RFX_RF_ANALYSIS_FORMULAS_H
 #define RFX_RF_ANALYSIS_FORMULAS_H
 

@@ -5,8 +5,8 @@
  * with them and are not the jump's denominator: a jump of 16/2 is 8, but has two phases. */
 #include "rf_analysis/receptive_field.h"
 
-#include "layers/checked.h"
-#include "layers/op.h"
+#include "layers/core/checked.h"
+#include "layers/graph/op.h"
 
 #define MAX_PHASES 64
 

@@ -1,8 +1,8 @@
 /* Region back-propagation: one reverse sweep over the nodes, ranges of one axis. */
 #include "rf_analysis/regions.h"
 
-#include "layers/checked.h"
-#include "layers/op.h"
+#include "layers/core/checked.h"
+#include "layers/graph/op.h"
 
 int64_t rfx_node_extent(const struct rfx_node *node, enum rfx_axis axis) {
     return axis == RFX_AXIS_ROWS ? node->out.h : node->out.w;

@@ -8,8 +8,8 @@
 #ifndef RFX_RF_ANALYSIS_REGIONS_H
 #define RFX_RF_ANALYSIS_REGIONS_H
 
-#include "layers/graph.h"
-#include "layers/rect.h"
+#include "layers/core/rect.h"
+#include "layers/graph/graph.h"
 
 enum rfx_axis { RFX_AXIS_ROWS = 0, RFX_AXIS_COLS = 1 };
 

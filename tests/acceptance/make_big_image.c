@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rfexec/image_source.h"
-#include "rfexec/image_write.h"
+#include "rfexec/image/image_source.h"
+#include "rfexec/output/image_write.h"
 
 /* After stdio.h, which it needs. */
 #include <jpeglib.h>

@@ -29,7 +29,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "tests/support/onnx_maker.h"
+#include "tests/support/makers/onnx_maker.h"
 
 enum { MAX_MODELS = 64, MAX_ARGS = 20, EXIT_BUDGET = 4, EXIT_SYSTEM = 5 };
 #define MIB ((int64_t)1 << 20)

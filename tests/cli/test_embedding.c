@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "cli_program.h"
-#include "rfexec/fingerprint.h"
+#include "rfexec/output/fingerprint.h"
 #include "rfexec/rfexec.h"
 
 enum { MOST_OUTPUTS = 8 };

@@ -7,14 +7,14 @@
 
 #include <cmocka.h>
 
-#include "layers/graph.h"
-#include "layers/memory.h"
-#include "rfexec/image_source.h"
-#include "rfexec/model.h"
-#include "rfexec/session.h"
+#include "layers/core/memory.h"
+#include "layers/graph/graph.h"
+#include "rfexec/image/image_source.h"
+#include "rfexec/session/model.h"
+#include "rfexec/session/session.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan.h"
-#include "tools/naive_tiles.h"
+#include "tiler/plan/plan.h"
+#include "tools/commands/naive_tiles.h"
 
 static const char model[] = "mobilenet_v2:0.25";
 

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "tests/support/small_nets.h"
+#include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
-#include "tools/command.h"
-#include "tools/outputs.h"
+#include "tools/cli/command.h"
+#include "tools/cli/outputs.h"
 
 enum { C = 3, H = 7, W = 5, N = C * H * W };
 

@@ -1,7 +1,7 @@
 /* Pictures of placements: the rectangles that gnuplot is told to draw against the answer they show,
  * by hand and on random problems; where labels, names and the legend go. The script is read back as
  * text, gnuplot is not started. */
-#include "tools/placement_chart.h"
+#include "tools/chart/placement_chart.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 #include "tests/support/test_util.h"
-#include "tiler/placement_offsets.h"
-#include "tools/chart_script.h"
-#include "tools/step_names.h"
+#include "tiler/strategies/placement_offsets.h"
+#include "tools/chart/chart_script.h"
+#include "tools/chart/step_names.h"
 
 enum { MIB = 1 << 20, MAX_BOXES = 256 };
 

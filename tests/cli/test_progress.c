@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "tools/command.h"
-#include "tools/progress.h"
+#include "tools/cli/command.h"
+#include "tools/cli/progress.h"
 
 #define MIB ((size_t)1 << 20)
 

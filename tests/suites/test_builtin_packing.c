@@ -10,12 +10,12 @@
 
 #include <cmocka.h>
 
-#include "layers/graph.h"
-#include "layers/memory.h"
-#include "rfexec/model.h"
+#include "layers/core/memory.h"
+#include "layers/graph/graph.h"
+#include "rfexec/session/model.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan.h"
+#include "tiler/plan/plan.h"
 
 static double seconds(void) {
     struct timespec now;

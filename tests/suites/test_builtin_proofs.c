@@ -15,19 +15,19 @@
 
 #include <cmocka.h>
 
-#include "layers/graph.h"
-#include "layers/memory.h"
+#include "layers/core/memory.h"
+#include "layers/graph/graph.h"
 #include "rf_analysis/analysis.h"
-#include "rfexec/image_source.h"
-#include "rfexec/model.h"
-#include "rfexec/session.h"
-#include "tests/support/influence.h"
-#include "tests/support/poison.h"
+#include "rfexec/image/image_source.h"
+#include "rfexec/session/model.h"
+#include "rfexec/session/session.h"
+#include "tests/support/oracle/influence.h"
+#include "tests/support/oracle/poison.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan.h"
-#include "tiler/plan_check.h"
-#include "tiler/splits.h"
+#include "tiler/plan/plan.h"
+#include "tiler/plan/plan_check.h"
+#include "tiler/plan/splits.h"
 
 #define LARGE_H 6144 /* the middle sees no border: twice the largest field and more */
 #define LARGE_W 6080

@@ -8,14 +8,14 @@
 
 #include <cmocka.h>
 
-#include "layers/graph.h"
-#include "layers/memory.h"
-#include "rfexec/image_source.h"
-#include "rfexec/model.h"
-#include "rfexec/session.h"
+#include "layers/core/memory.h"
+#include "layers/graph/graph.h"
+#include "rfexec/image/image_source.h"
+#include "rfexec/session/model.h"
+#include "rfexec/session/session.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan.h"
+#include "tiler/plan/plan.h"
 
 #define RUNS 100
 #define CLASSES 1000

@@ -15,12 +15,12 @@
 #include <omp.h>
 #include <pthread.h>
 
-#include "rfexec/fingerprint.h"
-#include "rfexec/image_source.h"
-#include "rfexec/model.h"
-#include "rfexec/onnx_export.h"
-#include "rfexec/output_sink.h"
-#include "rfexec/session.h"
+#include "rfexec/image/image_source.h"
+#include "rfexec/onnx/export/onnx_export.h"
+#include "rfexec/output/fingerprint.h"
+#include "rfexec/output/output_sink.h"
+#include "rfexec/session/model.h"
+#include "rfexec/session/session.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
 

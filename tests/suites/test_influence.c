@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "rf_analysis/regions.h"
-#include "tests/support/influence.h"
-#include "tests/support/influence_case.h"
+#include "tests/support/oracle/influence.h"
+#include "tests/support/oracle/influence_case.h"
 
 /* --- pixels against pixels --- */
 

@@ -12,11 +12,11 @@
 
 #include "rf_analysis/analysis.h"
 #include "rf_analysis/regions.h"
-#include "tests/support/influence.h"
-#include "tests/support/influence_case.h"
+#include "tests/support/oracle/influence.h"
+#include "tests/support/oracle/influence_case.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan.h"
-#include "tiler/splits.h"
+#include "tiler/plan/plan.h"
+#include "tiler/plan/splits.h"
 
 /* --- receptive fields on images so large that the middle sees no border --- */
 
@@ -163,7 +163,7 @@ static void mac_case(struct influence_case *c) {
     free(splits);
 }
 
-/* Transposed convolutions are left out: their formula counts an average (op_conv_transpose.c). */
+/* Transposed convolutions are left out: their formula counts an average (layers/conv/conv_transpose.c). */
 static void macs_are_counted(void **state) {
     (void)state;
     int64_t n = influence_case_count("MACs", 2000), first = test_env_int("RFX_SEED", 1), done = 0;

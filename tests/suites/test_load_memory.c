@@ -15,12 +15,12 @@
 
 #include <cmocka.h>
 
-#include "layers/graph.h"
-#include "layers/memory.h"
-#include "rfexec/model.h"
-#include "rfexec/session.h"
+#include "layers/core/memory.h"
+#include "layers/graph/graph.h"
+#include "rfexec/session/model.h"
+#include "rfexec/session/session.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan.h"
+#include "tiler/plan/plan.h"
 
 #define MODEL_PATH "test_load_memory.onnx"
 #define ALLOWED_BYTES ((size_t)16 << 20)

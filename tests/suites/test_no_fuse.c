@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "rfexec/model.h"
-#include "tests/support/run_whole.h"
+#include "rfexec/session/model.h"
+#include "tests/support/run/run_whole.h"
 #include "tests/support/test_util.h"
 
 enum { H = 75, W = 97 };

@@ -13,13 +13,13 @@
 
 #include <cmocka.h>
 
-#include "layers/graph.h"
-#include "layers/memory.h"
-#include "rfexec/model.h"
-#include "rfexec/session.h"
+#include "layers/core/memory.h"
+#include "layers/graph/graph.h"
+#include "rfexec/session/model.h"
+#include "rfexec/session/session.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan.h"
+#include "tiler/plan/plan.h"
 
 #define PATH "test_onnx_corrupt.onnx"
 #define MEMORY_LIMIT ((size_t)256 << 20)

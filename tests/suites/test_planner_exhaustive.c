@@ -17,12 +17,12 @@
 
 #include <cmocka.h>
 
-#include "tests/support/random_graph.h"
+#include "tests/support/random/random_graph.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan.h"
-#include "tiler/splits.h"
-#include "tiler/tiling.h"
+#include "tiler/plan/plan.h"
+#include "tiler/plan/splits.h"
+#include "tiler/plan/tiling.h"
 
 enum { MAX_NODES = 64, LAST_CUTS = 3, SPREAD_CUTS = 4, BANDS = 7, STRIPS = 11, BUDGETS = 8 };
 static const int64_t bands[BANDS] = {2, 4, 8, 16, 32, 64, 128};

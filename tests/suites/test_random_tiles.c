@@ -1,5 +1,5 @@
 /* Tiled equals untiled, bit by bit: random graphs x sizes x grids x 1, 2, 3 threads, with tiles cut
- * by tests/support/run_tiles.c. RFX_CASES (300) and RFX_SEED (1) set what is run. */
+ * by tests/support/run/run_tiles.c. RFX_CASES (300) and RFX_SEED (1) set what is run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "tests/support/random_graph.h"
-#include "tests/support/reference.h"
-#include "tests/support/run_tiles.h"
+#include "tests/support/oracle/reference.h"
+#include "tests/support/random/random_graph.h"
+#include "tests/support/run/run_tiles.h"
 #include "tests/support/test_util.h"
 
 struct tile_case {

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "tests/support/random_graph.h"
-#include "tests/support/run_tiles.h"
+#include "tests/support/random/random_graph.h"
+#include "tests/support/run/run_tiles.h"
 #include "tests/support/test_util.h"
 
 #define CHANNELS 4

@@ -10,15 +10,15 @@
 
 #include <cmocka.h>
 
-#include "layers/graph.h"
-#include "layers/memory.h"
-#include "rfexec/image_source.h"
-#include "rfexec/model.h"
-#include "rfexec/session.h"
+#include "layers/core/memory.h"
+#include "layers/graph/graph.h"
+#include "rfexec/image/image_source.h"
+#include "rfexec/session/model.h"
+#include "rfexec/session/session.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan.h"
-#include "tiler/plan_check.h"
+#include "tiler/plan/plan.h"
+#include "tiler/plan/plan_check.h"
 
 static struct rfx_graph *build(struct rfx_memory *mem, const char *name, int64_t h, int64_t w) {
     struct rfx_load_options options = {.h = h, .w = w};

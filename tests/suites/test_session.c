@@ -13,17 +13,17 @@
 
 #include <cmocka.h>
 
-#include "layers/graph.h"
-#include "layers/memory.h"
-#include "rfexec/image_source.h"
-#include "rfexec/session.h"
-#include "tests/support/random_graph.h"
-#include "tests/support/run_whole.h"
+#include "layers/core/memory.h"
+#include "layers/graph/graph.h"
+#include "rfexec/image/image_source.h"
+#include "rfexec/session/session.h"
+#include "tests/support/random/random_graph.h"
+#include "tests/support/run/run_whole.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan.h"
-#include "tiler/plan_check.h"
-#include "tiler/splits.h"
+#include "tiler/plan/plan.h"
+#include "tiler/plan/plan_check.h"
+#include "tiler/plan/splits.h"
 
 struct one_case {
     uint64_t seed;

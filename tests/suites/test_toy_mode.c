@@ -1,7 +1,7 @@
 /* A way of running that only this file knows: column tiles, each from the image's top to its
  * bottom.
  *
- * It is one table of functions (tiler/modes/mode.h). Planner, schedule, checker and executor take
+ * It is one table of functions (tiler/plan/mode.h). Planner, schedule, checker and executor take
  * it as they take their own: by hand, asked for, and as something that the planner may choose. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,17 +13,17 @@
 
 #include <cmocka.h>
 
-#include "layers/graph.h"
-#include "layers/memory.h"
-#include "rfexec/image_source.h"
-#include "rfexec/model.h"
-#include "rfexec/session.h"
+#include "layers/core/memory.h"
+#include "layers/graph/graph.h"
+#include "rfexec/image/image_source.h"
+#include "rfexec/session/model.h"
+#include "rfexec/session/session.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/modes/trial.h"
-#include "tiler/plan.h"
-#include "tiler/plan_check.h"
-#include "tiler/stage.h"
+#include "tiler/plan/plan.h"
+#include "tiler/plan/plan_check.h"
+#include "tiler/plan/stage.h"
+#include "tiler/plan/trial.h"
 
 struct state {
     int node;

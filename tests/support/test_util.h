@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "layers/memory.h"
-#include "layers/op.h"
+#include "layers/core/memory.h"
+#include "layers/graph/op.h"
 
 struct test_rng {
     uint64_t state;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "tiler/stage.h"
+#include "tiler/plan/stage.h"
 
 #define DEFAULT_TILES 4 /* a 4 x 4 grid: paper 003's first example */
 

@@ -2,7 +2,7 @@
 #ifndef RFX_TILER_MODES_MODES_H
 #define RFX_TILER_MODES_MODES_H
 
-#include "tiler/modes/mode.h"
+#include "tiler/plan/mode.h"
 
 extern const struct rfx_mode rfx_mode_whole;    /* node by node, full maps, or rows of them */
 extern const struct rfx_mode rfx_mode_tiled;    /* part by part of a grid, stitched together */

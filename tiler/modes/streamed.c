@@ -5,11 +5,11 @@
  * share, and those that outlive the step are copied to the node's ring before its next turn. */
 #include <stdio.h>
 
-#include "layers/checked.h"
+#include "layers/core/checked.h"
 #include "tiler/modes/modes.h"
 #include "tiler/modes/streaming.h"
-#include "tiler/modes/trial.h"
-#include "tiler/stage.h"
+#include "tiler/plan/stage.h"
+#include "tiler/plan/trial.h"
 
 #define N_BANDS 7
 #define N_STRIPS 11

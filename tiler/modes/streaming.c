@@ -1,8 +1,8 @@
 /* The row stream: forward progress by inverting the monotone region maps. */
 #include "tiler/modes/streaming.h"
 
-#include "layers/checked.h"
-#include "layers/op.h"
+#include "layers/core/checked.h"
+#include "layers/graph/op.h"
 #include "rf_analysis/regions.h"
 
 /* Rows that a node has in all: of a reduction, those that it takes. */

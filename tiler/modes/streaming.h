@@ -8,9 +8,9 @@
 #ifndef RFX_TILER_MODES_STREAMING_H
 #define RFX_TILER_MODES_STREAMING_H
 
-#include "layers/graph.h"
-#include "layers/rect.h"
-#include "tiler/modes/mode.h"
+#include "layers/core/rect.h"
+#include "layers/graph/graph.h"
+#include "tiler/plan/mode.h"
 
 struct rfx_stream {
     const struct rfx_graph *graph;

@@ -3,10 +3,10 @@
  * in the targets' full maps (paper 003). Rows of tiles come after each other. */
 #include <stdio.h>
 
-#include "layers/checked.h"
+#include "layers/core/checked.h"
 #include "tiler/modes/modes.h"
-#include "tiler/modes/trial.h"
-#include "tiler/stage.h"
+#include "tiler/plan/stage.h"
+#include "tiler/plan/trial.h"
 
 struct state {
     int node;

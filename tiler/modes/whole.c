@@ -4,11 +4,11 @@
  * first rows to the last, or upwards. A node's constants are loaded right before it. */
 #include <stdio.h>
 
-#include "layers/checked.h"
-#include "layers/op.h"
+#include "layers/core/checked.h"
+#include "layers/graph/op.h"
 #include "tiler/modes/modes.h"
-#include "tiler/modes/trial.h"
-#include "tiler/placement_rows.h"
+#include "tiler/placement/placement_rows.h"
+#include "tiler/plan/trial.h"
 
 #define ROWS_PERCENT 3 /* more time for running row by row (docs/benchmarks.md) */
 

@@ -20,11 +20,11 @@ function(rfx_set_flags target)
   endif()
 endfunction()
 
-# A static library rfx_<folder> of all .c files directly in the folder.
+# A static library rfx_<folder> of all .c files in the folder and below, but for the kernels that are
+# compiled per instruction set.
 function(rfx_add_folder folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c
-       ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*/*.c)
-  list(FILTER sources EXCLUDE REGEX "/kernels/")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c)
+  list(FILTER sources EXCLUDE REGEX "/kernels/.*/")
   add_library(rfx_${folder} STATIC ${sources})
   rfx_set_flags(rfx_${folder})
   target_include_directories(rfx_${folder} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
@@ -33,7 +33,7 @@ endfunction()
 # The sources of the kernels, by where they are compiled. A file that is written for one instruction
 # set stands in that set's list alone, and so does a flag; generic files are written with the
 # compiler's vectors and stand in every list.
-set(RFX_KERNELS_GENERIC dense.c depthwise.c elementwise.c table.c)
+set(RFX_KERNELS_GENERIC generic/dense.c generic/depthwise.c generic/elementwise.c generic/table.c)
 set(RFX_KERNELS_AVX2 ${RFX_KERNELS_GENERIC})
 set(RFX_KERNELS_AVX512 ${RFX_KERNELS_GENERIC})
 set(RFX_KERNELS_AVX2_FLAGS -march=x86-64-v3)
@@ -69,21 +69,21 @@ endfunction()
 
 # A source that no list names would never be compiled, and nobody would notice.
 function(rfx_check_kernel_lists dir)
-  file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${dir} ${dir}/*.c)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${dir} ${dir}/*/*.c)
   list(REMOVE_ITEM found ${RFX_KERNELS_GENERIC} ${RFX_KERNELS_AVX2} ${RFX_KERNELS_AVX512})
   if(found)
     message(FATAL_ERROR "no list in rfx_helpers.cmake names these kernels: ${found}")
   endif()
 endfunction()
 
-# Generates the nanopb reader of ONNX files from libonnx-dev's onnx.proto and rfexec/onnx.options.
+# Generates the nanopb reader of ONNX files from libonnx-dev's onnx.proto and rfexec/onnx/file/onnx.options.
 function(rfx_add_onnx_proto target)
   find_program(NANOPB_GENERATOR NAMES nanopb_generator.py nanopb_generator REQUIRED)
   find_path(NANOPB_INCLUDE_DIR pb.h REQUIRED)
   find_library(NANOPB_LIBRARY protobuf-nanopb REQUIRED)
   find_file(ONNX_PROTO onnx/onnx.proto PATHS /usr/include REQUIRED)
   set(dir ${CMAKE_CURRENT_BINARY_DIR}/generated)
-  set(options ${CMAKE_CURRENT_SOURCE_DIR}/rfexec/onnx.options)
+  set(options ${CMAKE_CURRENT_SOURCE_DIR}/rfexec/onnx/file/onnx.options)
   file(MAKE_DIRECTORY ${dir})
   add_custom_command(
     OUTPUT ${dir}/onnx.pb.c ${dir}/onnx.pb.h

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "rf_analysis/analysis.h"
-#include "tests/support/small_nets.h"
+#include "tests/support/random/small_nets.h"
 
 static void check_field(const struct rfx_layer_info *layer, int64_t size, int64_t jump,
                         int64_t padding) {

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "rf_analysis/baseline.h"
-#include "rfexec/model.h"
-#include "tests/support/small_nets.h"
+#include "rfexec/session/model.h"
+#include "tests/support/random/small_nets.h"
 
 struct fixture {
     struct rfx_memory *mem;

@@ -1,0 +1,35 @@
+/* The only door to OpenBLAS: single-threaded row-major products.
+ *
+ * OpenBLAS decides by state of the process how many threads a product takes: a number of its own,
+ * or, where it is built on OpenMP, the number of threads that the calling thread would give to a
+ * parallel region. Both belong to the program that this library runs in; they are set to 1 around
+ * products only, and set back. */
+#ifndef RFX_LAYERS_CONV_BLAS_H
+#define RFX_LAYERS_CONV_BLAS_H
+
+#include <stdint.h>
+
+#include "layers/core/status.h"
+
+struct rfx_blas_scope {
+    int omp_threads; /* what the calling thread's parallel regions had */
+};
+
+/* From here to rfx_blas_end, every product of the calling thread and of its parallel regions is
+ * computed by one thread. Scopes nest, and any number of threads may have one at a time: the first
+ * of them takes OpenBLAS's number, the last one gives it back. Cheap. */
+struct rfx_blas_scope rfx_blas_begin(void);
+
+/* In the thread that began. */
+void rfx_blas_end(struct rfx_blas_scope scope);
+
+/* Makes sure that `threads` products can run at a time: OpenBLAS takes a work buffer for each when
+ * it comes to it, and tries for ever when there is no address space for it. It keeps the buffers
+ * for the life of the process. OUT_OF_MEMORY. */
+RFX_NODISCARD enum rfx_status rfx_blas_reserve(int threads, struct rfx_error *err);
+
+/* c[n][m] = a[n][k] x b[k][m], rows lda, ldb, ldc floats apart. Bits are a function of n, m, k and
+ * the values only. All sizes fit int. To be called in a scope. */
+void rfx_blas_gemm(int64_t n, int64_t m, int64_t k, const float *a, int64_t lda, const float *b,
+                   int64_t ldb, float *c, int64_t ldc);
+#endif

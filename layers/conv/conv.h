@@ -1,0 +1,67 @@
+/* Parts of the convolution that its backends share (conv_backend.h), and transposed convolutions
+ * with them: geometry of an axis, the job of one call, how it is cut for threads, what follows the
+ * sums. */
+#ifndef RFX_LAYERS_CONV_CONV_H
+#define RFX_LAYERS_CONV_CONV_H
+
+#include "layers/graph/op.h"
+#include "layers/kernels/kernels.h"
+
+/* Positions of one axis. */
+struct rfx_conv_axis {
+    int64_t k, s, d, pad; /* kernel, stride, dilation, padding before */
+    int64_t in, out;      /* extents of the full maps */
+};
+
+struct rfx_conv_job {
+    const struct rfx_run_args *args;
+    const struct rfx_conv_attr *a;
+    struct rfx_conv_axis rows, cols;
+    const struct rfx_kernels *kernels;
+    const float *weights; /* packed, behind bias and slopes */
+    struct rfx_epilogue epilogue;
+    size_t scratch_bytes; /* of one thread */
+};
+
+/* The job of one call of run; scratch_bytes is 0. */
+struct rfx_conv_job rfx_conv_job_make(const struct rfx_run_args *args);
+
+/* Scratch of the calling thread: job->scratch_bytes, aligned. */
+void *rfx_conv_thread_scratch(const struct rfx_conv_job *job);
+
+/* Which taps [lo, hi) of output position o lie inside the input map. O(1). */
+static inline struct rfx_range rfx_conv_taps(const struct rfx_conv_axis *x, int64_t o) {
+    int64_t first = o * x->s - x->pad;
+    int64_t lo = first >= 0 ? 0 : (-first + x->d - 1) / x->d;
+    int64_t hi = first >= x->in ? 0 : (x->in - 1 - first) / x->d + 1;
+    struct rfx_range r = {lo < x->k ? lo : x->k, hi < x->k ? hi : x->k};
+    if (r.hi < r.lo) r.hi = r.lo;
+    return r;
+}
+
+/* The output positions of [lo, hi) all of whose taps lie inside the map; the positions before and
+ * after need rfx_conv_taps one by one. */
+struct rfx_range rfx_conv_interior(const struct rfx_conv_axis *x, int64_t lo, int64_t hi);
+
+/* How a rectangle is cut for threads: units of rows x cols. Bits do not depend on it. */
+struct rfx_conv_units {
+    int64_t rows, cols, down, across;
+};
+struct rfx_conv_units rfx_conv_cut(struct rfx_rect rect, int threads);
+struct rfx_rect rfx_conv_unit(const struct rfx_conv_units *u, struct rfx_rect rect, int64_t index);
+
+/* Bias, residual and activation on pixels [x0, x1) of output row y, in place at `data`, `stride`
+ * floats apart. */
+void rfx_conv_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1, float *data,
+                     int64_t stride);
+
+/* Inference: the groups divide input and output channels. UNSUPPORTED, with the numbers. */
+RFX_NODISCARD enum rfx_status rfx_conv_check_groups(const struct rfx_node *node,
+                                                    struct rfx_error *err);
+
+/* Inference: the weight has the dims `want`, bias and scale are absent or have oc elements.
+ * UNSUPPORTED, with the numbers. */
+RFX_NODISCARD enum rfx_status rfx_conv_check_weights(const struct rfx_graph *graph,
+                                                     const struct rfx_node *node,
+                                                     const int64_t want[4], struct rfx_error *err);
+#endif

@@ -1,0 +1,91 @@
+/* The table of convolution backends, the choice among them, and the packing that several share. */
+#include "layers/conv/conv_backend.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "layers/core/checked.h"
+#include "layers/core/floats.h"
+
+static const struct rfx_conv_backend *const backends[] = {
+    &rfx_conv_depthwise,
+    &rfx_conv_few_channels,
+    &rfx_conv_openblas,
+};
+#define N_BACKENDS ((int)(sizeof backends / sizeof backends[0]))
+
+const struct rfx_conv_backend *const *rfx_conv_backends(int *count) {
+    *count = N_BACKENDS;
+    return backends;
+}
+
+const struct rfx_conv_backend *rfx_conv_backend_of(const struct rfx_graph *graph,
+                                                   const struct rfx_node *node) {
+    assert(node->op == RFX_OP_CONV);
+    for (int i = 0; i < N_BACKENDS - 1; i++)
+        if (backends[i]->accepts(graph, node, NULL, 0)) return backends[i];
+    assert(backends[N_BACKENDS - 1]->accepts(graph, node, NULL, 0));
+    return backends[N_BACKENDS - 1];
+}
+
+struct rfx_conv_block rfx_conv_block_of(const struct rfx_graph *graph,
+                                        const struct rfx_node *node) {
+    const struct rfx_conv_block pixel = {1, 1};
+    if (node->op != RFX_OP_CONV) return pixel;
+    const struct rfx_conv_backend *backend = rfx_conv_backend_of(graph, node);
+    return backend->block == NULL ? pixel : backend->block(graph, node);
+}
+
+bool rfx_conv_refuse(char *why, size_t size, const char *format, ...) {
+    if (why == NULL) return false;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(why, size, format, args);
+    va_end(args);
+    return false;
+}
+
+size_t rfx_conv_taps_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
+    return rfx_align_up(rfx_floats_bytes(graph->weights[node->attr.conv.weight].elems));
+}
+
+#define PACK_FILTERS 16 /* filters transposed together: a cache line of stores */
+
+/* Filters o0 .. o0 + n of one group: source [o][i][tap] -> dst [tap][i][o], m filters wide. */
+static enum rfx_status pack_filters(const struct rfx_conv_pack_job *job,
+                                    struct rfx_packing_reader *reader, int64_t o0, int64_t n,
+                                    float *dst, int64_t m) {
+    const struct rfx_conv_attr *a = &job->node->attr.conv;
+    int64_t icg = a->ic / a->groups, taps = a->kh * a->kw;
+    int64_t len = icg * taps, piece = RFX_CONV_PACK_TEMP_ELEMS / PACK_FILTERS;
+    const float *scale = job->scale, *temp = job->temp;
+    for (int64_t e0 = 0; e0 < len; e0 += piece) {
+        int64_t count = rfx_min_i64(piece, len - e0);
+        for (int64_t j = 0; j < n; j++) {
+            enum rfx_status status =
+                rfx_packing_read(reader, (o0 + j) * len + e0, count, job->temp + j * piece);
+            if (status != RFX_OK) return status;
+        }
+        for (int64_t e = 0; e < count; e++) {
+            int64_t i = (e0 + e) / taps, tap = (e0 + e) % taps;
+            float *to = dst + (tap * icg + i) * m;
+            for (int64_t j = 0; j < n; j++)
+                to[j] = scale == NULL ? temp[j * piece + e] : temp[j * piece + e] * scale[o0 + j];
+        }
+    }
+    return RFX_OK;
+}
+
+enum rfx_status rfx_conv_taps_pack(const struct rfx_conv_pack_job *job, int64_t groups,
+                                   struct rfx_error *err) {
+    const struct rfx_conv_attr *a = &job->node->attr.conv;
+    int64_t m = a->oc / groups, filter = a->ic / a->groups * a->kh * a->kw;
+    struct rfx_packing_reader reader = {.weight = &job->graph->weights[a->weight], .err = err};
+    enum rfx_status status = RFX_OK;
+    for (int64_t g = 0; g < groups; g++)
+        for (int64_t o = 0; status == RFX_OK && o < m; o += PACK_FILTERS)
+            status = pack_filters(job, &reader, g * m + o, rfx_min_i64(PACK_FILTERS, m - o),
+                                  job->weights + g * m * filter + o, m);
+    return status;
+}

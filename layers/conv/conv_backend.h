@@ -1,0 +1,85 @@
+/* What computes convolutions: a row of functions per backend, and the choice among them.
+ *
+ * Invariants: 1. which backend computes a layer is a function of graph and node alone, never of
+ * budget, plan, thread count or rectangle: plans, pieces and machines of one run agree on it; 2. a
+ * backend gives every output element the same bits whatever rectangle it is asked for, at whatever
+ * place of the map; where its arithmetic depends on the neighbours that are computed with an
+ * element, it computes whole blocks of a fixed grid (`block`) and throws away what is not wanted;
+ * 3. all but `run` are pure, and `run` allocates nothing.
+ *
+ * Bias and slopes lie in front of a backend's packed weights and are the operator's business
+ * (packing.h); the layout of the weights is the backend's. Adding one: its file, its row in
+ * conv_backend.c. A backend that the user asks for by name is told to the graph when the model is
+ * loaded, so that invariant 1 holds. */
+#ifndef RFX_LAYERS_CONV_CONV_BACKEND_H
+#define RFX_LAYERS_CONV_CONV_BACKEND_H
+
+#include "layers/conv/conv.h"
+#include "layers/kernels/packing.h"
+
+#define RFX_CONV_PACK_TEMP_ELEMS (RFX_PACKING_CHUNK_ELEMS / 2) /* the scales lie behind */
+
+/* Output pixels that are computed as one: h x w, anchored at multiples of h and w in the full map,
+ * cut off at its lower and right ends. */
+struct rfx_conv_block {
+    int64_t h, w;
+};
+
+/* What a backend packs from. */
+struct rfx_conv_pack_job {
+    const struct rfx_graph *graph;
+    const struct rfx_node *node;
+    const float *scale; /* one factor per output channel, or NULL: none */
+    float *temp;        /* RFX_CONV_PACK_TEMP_ELEMS floats of garbage */
+    float *weights;     /* packed_bytes, aligned to RFX_ALIGNMENT_BYTES; to be written */
+};
+
+struct rfx_conv_backend {
+    const char *name; /* for reports and for asking: "openblas" */
+
+    /* Whether it can compute this layer. If not, and `why` is not NULL, `why` receives the reason
+     * in words, with the numbers, cut off at `size` bytes; else it is left alone. */
+    bool (*accepts)(const struct rfx_graph *graph, const struct rfx_node *node, char *why,
+                    size_t size);
+
+    /* The canonical block. NULL: every pixel is computed alone (1 x 1). */
+    struct rfx_conv_block (*block)(const struct rfx_graph *graph, const struct rfx_node *node);
+
+    /* Bytes of its packed weights (without bias and slopes). */
+    size_t (*packed_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
+
+    /* Packs the node's weights, times scale, into job->weights. Statuses of reading weights. */
+    enum rfx_status (*pack)(const struct rfx_conv_pack_job *job, struct rfx_error *err);
+
+    /* Scratch of one thread, for any rectangle. NULL: none. */
+    size_t (*scratch_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
+
+    /* Whether `run` may be given an output view over exactly the bytes of the residual. */
+    bool in_place;
+
+    /* Computes the job's rectangle, with its threads: sums, then rfx_conv_finish. */
+    void (*run)(const struct rfx_conv_job *job);
+};
+
+/* The backends, best first; *count receives their number. Constant. */
+const struct rfx_conv_backend *const *rfx_conv_backends(int *count);
+
+/* The first backend that accepts the CONV node; never NULL: the last one accepts all. */
+const struct rfx_conv_backend *rfx_conv_backend_of(const struct rfx_graph *graph,
+                                                   const struct rfx_node *node);
+
+/* The canonical block of any node: 1 x 1 where pixels are computed alone. Schedules that cut rows
+ * at multiples of its height compute nothing twice. */
+struct rfx_conv_block rfx_conv_block_of(const struct rfx_graph *graph, const struct rfx_node *node);
+
+/* For backends: writes the reason into `why` unless it is NULL; returns false. */
+bool rfx_conv_refuse(char *why, size_t size, const char *format, ...) RFX_PRINTF(3, 4);
+
+/* For backends that keep every weight once, as [group][tap][ic of the group][oc of the group]:
+ * `groups` is 1 for depthwise filters, which are then [tap][channel]. */
+size_t rfx_conv_taps_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node);
+RFX_NODISCARD enum rfx_status rfx_conv_taps_pack(const struct rfx_conv_pack_job *job,
+                                                 int64_t groups, struct rfx_error *err);
+
+extern const struct rfx_conv_backend rfx_conv_depthwise, rfx_conv_few_channels, rfx_conv_openblas;
+#endif

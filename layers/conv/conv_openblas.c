@@ -1,0 +1,223 @@
+/* Convolution as matrix products on canonical panels: C[n pixels, oc] = X[n, taps * ic] W.
+ *
+ * OpenBLAS gives an element other bits in a call of another size or at another place in the call.
+ * So: 1. the map is divided into blocks whose place and size are a function of layer and map; 2. a
+ * block is always computed by one call with its n, m, k and its pixels in row-major order, however
+ * few of them are wanted; 3. pixels that are not wanted are zero or garbage and thrown away;
+ * 4. parallelism is over blocks. Pointers and leading dimensions are free: they change no bits.
+ * Packed weights: [group][ky][kx][ic of the group][oc of the group]. */
+#include <string.h>
+
+#include "layers/conv/blas.h"
+#include "layers/conv/conv_backend.h"
+#include "layers/core/checked.h"
+#include "layers/core/floats.h"
+
+/* Pixels per call. A call repacks the weights, so the more weights the more pixels; with few
+ * weights a small panel stays in the first cache. */
+static int64_t panel_pixels(int64_t m, int64_t k) {
+    int64_t mk = m * k;
+    int64_t n = mk <= 31250 ? 32 : mk <= 262144 ? 64 : 96;
+    return rfx_max_i64(8, rfx_min_i64(n, 524288 / k)); /* gathered input: at most 2 MiB */
+}
+
+/* Cuts an extent into equal parts of about `target`, so that no small rest is left over. */
+static int64_t even_part(int64_t extent, int64_t target) {
+    int64_t parts = rfx_max_i64(1, (extent + target / 2) / target);
+    return rfx_ceil_div(extent, parts);
+}
+
+static struct rfx_conv_block panel_block(const struct rfx_graph *graph,
+                                         const struct rfx_node *node) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    (void)graph;
+    int64_t n = panel_pixels(a->oc / a->groups, a->ic / a->groups * a->kh * a->kw);
+    struct rfx_conv_block block = {1, even_part(node->out.w, n)};
+    if (block.w == node->out.w) block.h = even_part(node->out.h, rfx_max_i64(1, n / block.w));
+    return block;
+}
+
+struct panel {
+    const struct rfx_conv_job *job;
+    int64_t bh, bw, m, k, icg;
+    struct rfx_rect block, need; /* need: the part of block that is wanted */
+    float *x, *c;                /* of this thread: [bh * bw, k] and [bh * bw, oc] */
+};
+
+/* Of [n pixels, k] gathered inputs; the panel's own results lie behind them. */
+static size_t gathered_bytes(const struct rfx_conv_attr *a, int64_t n) {
+    return rfx_align_up(rfx_floats_bytes(n * (a->ic / a->groups * a->kh * a->kw)));
+}
+
+static size_t panel_scratch(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    struct rfx_conv_block block = panel_block(graph, node);
+    int64_t n = block.h * block.w;
+    return gathered_bytes(a, n) + rfx_align_up(rfx_floats_bytes(n * a->oc));
+}
+
+/* Whether the pixels of `r` follow each other in memory, row after row. */
+static bool is_run(const struct rfx_view *v, struct rfx_rect r) {
+    if (!rfx_rect_contains(v->rect, r)) return false;
+    int64_t rows = rfx_rect_rows(r);
+    if (rows == 1) return true;
+    if (v->row_stride != rfx_rect_cols(r) * v->c) return false;
+    bool fresh = v->fresh != NULL && r.y1 > v->fresh_y0;
+    if (fresh) return r.y0 >= v->fresh_y0;
+    return v->ring_rows == 0 || r.y0 % v->ring_rows + rows <= v->ring_rows;
+}
+
+static bool is_pointwise(const struct rfx_conv_job *job) {
+    const struct rfx_conv_attr *a = job->a;
+    return a->kh == 1 && a->kw == 1 && a->sh == 1 && a->sw == 1 && a->pads.top == 0 &&
+           a->pads.left == 0 && a->pads.bottom == 0 && a->pads.right == 0;
+}
+
+/* Kernel row ky of one pixel: taps outside the map are zero. */
+static void gather_taps(const struct panel *p, const float *row, int64_t ix, struct rfx_range t,
+                        float *to) {
+    const struct rfx_conv_attr *a = p->job->a;
+    int64_t in_c = p->job->args->in[0].c;
+    size_t bytes = rfx_floats_bytes(p->icg);
+    if (t.lo > 0) memset(to, 0, (size_t)t.lo * bytes);
+    if (t.hi < a->kw) memset(to + t.hi * p->icg, 0, (size_t)(a->kw - t.hi) * bytes);
+    if (a->dw == 1 && in_c == p->icg) {
+        memcpy(to + t.lo * p->icg, row + (ix + t.lo) * in_c, (size_t)(t.hi - t.lo) * bytes);
+        return;
+    }
+    for (int64_t kx = t.lo; kx < t.hi; kx++)
+        memcpy(to + kx * p->icg, row + (ix + kx * a->dw) * in_c, bytes);
+}
+
+/* Pixels [x0, x1) of output row y, of group g, into [.., k] rows from `to`. */
+static void gather_row(const struct panel *p, int64_t g, int64_t y, int64_t x0, int64_t x1,
+                       float *to) {
+    const struct rfx_conv_job *job = p->job;
+    const struct rfx_conv_attr *a = job->a;
+    const struct rfx_view *in = &job->args->in[0];
+    struct rfx_range ty = rfx_conv_taps(&job->rows, y);
+    struct rfx_range inner = rfx_conv_interior(&job->cols, x0, x1);
+    const struct rfx_range all = {0, a->kw};
+    for (int64_t ky = 0; ky < a->kh; ky++) {
+        float *at = to + ky * a->kw * p->icg;
+        if (ky < ty.lo || ky >= ty.hi) {
+            for (int64_t x = x0; x < x1; x++, at += p->k)
+                memset(at, 0, rfx_floats_bytes(a->kw * p->icg));
+            continue;
+        }
+        int64_t iy = y * a->sh - a->pads.top + ky * a->dh;
+        const float *row = rfx_view_at(in, iy, 0) + g * p->icg; /* of full-map column 0 */
+        for (int64_t x = x0; x < x1; x++, at += p->k) {
+            bool inside = x >= inner.lo && x < inner.hi;
+            gather_taps(p, row, x * a->sw - a->pads.left,
+                        inside ? all : rfx_conv_taps(&job->cols, x), at);
+        }
+    }
+}
+
+static void gather(const struct panel *p, int64_t g) {
+    int64_t cols = rfx_rect_cols(p->block);
+    bool partial = !rfx_rect_equal(p->need, p->block);
+    for (int64_t y = p->block.y0; y < p->block.y1; y++) {
+        float *to = p->x + (y - p->block.y0) * cols * p->k;
+        if (partial) memset(to, 0, rfx_floats_bytes(cols * p->k));
+        if (y < p->need.y0 || y >= p->need.y1) continue;
+        gather_row(p, g, y, p->need.x0, p->need.x1, to + (p->need.x0 - p->block.x0) * p->k);
+    }
+}
+
+/* Bias, residual, activation on the wanted rows; copies them out unless they are there already. */
+static void finish(const struct panel *p, bool in_place) {
+    const struct rfx_view *out = &p->job->args->out;
+    int64_t cols = rfx_rect_cols(p->block), oc = p->job->a->oc;
+    for (int64_t y = p->need.y0; y < p->need.y1; y++) {
+        float *to = rfx_view_at(out, y, p->need.x0);
+        if (in_place) {
+            rfx_conv_finish(p->job, y, p->need.x0, p->need.x1, to, out->c);
+            continue;
+        }
+        int64_t slot = (y - p->block.y0) * cols + p->need.x0 - p->block.x0;
+        float *from = p->c + slot * oc;
+        rfx_conv_finish(p->job, y, p->need.x0, p->need.x1, from, oc);
+        for (int64_t x = 0; x < rfx_rect_cols(p->need); x++)
+            memcpy(to + x * out->c, from + x * oc, rfx_floats_bytes(oc));
+    }
+}
+
+static void run_block(struct panel *p, int64_t index_y, int64_t index_x) {
+    const struct rfx_conv_job *job = p->job;
+    const struct rfx_run_args *args = job->args;
+    const struct rfx_conv_attr *a = job->a;
+    p->block = rfx_rect_intersect(rfx_rect_make(index_y * p->bh, (index_y + 1) * p->bh,
+                                                index_x * p->bw, (index_x + 1) * p->bw),
+                                  rfx_node_full_rect(args->node));
+    p->need = rfx_rect_intersect(p->block, args->rect);
+    bool whole = rfx_rect_equal(p->need, p->block);
+    bool x_in_view = is_pointwise(job) && is_run(&args->in[0], p->block);
+    bool over_residual = args->node->residual && args->in[1].data == args->out.data;
+    bool c_in_view = whole && !over_residual && is_run(&args->out, p->block);
+    int64_t n = rfx_rect_area(p->block), ldc = c_in_view ? args->out.c : a->oc;
+    float *c = c_in_view ? rfx_view_at(&args->out, p->block.y0, p->block.x0) : p->c;
+    for (int64_t g = 0; g < a->groups; g++) {
+        const float *x = p->x;
+        int64_t ldx = p->k;
+        if (x_in_view) {
+            x = rfx_view_at(&args->in[0], p->block.y0, p->block.x0) + g * p->icg;
+            ldx = args->in[0].c;
+        } else {
+            gather(p, g);
+        }
+        rfx_blas_gemm(n, p->m, p->k, x, ldx, job->weights + g * p->m * p->k, p->m, c + g * p->m,
+                      ldc);
+    }
+    finish(p, c_in_view);
+}
+
+/* Panels take every layer: sizes that OpenBLAS cannot count have been refused by inference. */
+static bool panel_accepts(const struct rfx_graph *graph, const struct rfx_node *node, char *why,
+                          size_t size) {
+    (void)graph;
+    (void)node;
+    (void)why;
+    (void)size;
+    return true;
+}
+
+static enum rfx_status panel_pack(const struct rfx_conv_pack_job *job, struct rfx_error *err) {
+    return rfx_conv_taps_pack(job, job->node->attr.conv.groups, err);
+}
+
+static void panel_run(const struct rfx_conv_job *job) {
+    const struct rfx_run_args *args = job->args;
+    const struct rfx_conv_attr *a = job->a;
+    struct rfx_conv_block block = panel_block(args->graph, args->node);
+    struct panel shared = {
+        .job = job, .bh = block.h, .bw = block.w, .m = a->oc / a->groups, .icg = a->ic / a->groups};
+    shared.k = shared.icg * a->kh * a->kw;
+    size_t x_bytes = gathered_bytes(a, block.h * block.w);
+    int64_t y0 = args->rect.y0 / block.h, x0 = args->rect.x0 / block.w;
+    int64_t down = rfx_ceil_div(args->rect.y1, block.h) - y0;
+    int64_t across = rfx_ceil_div(args->rect.x1, block.w) - x0;
+    int64_t count = down * across;
+    struct rfx_blas_scope scope = rfx_blas_begin();
+#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        struct panel mine = shared;
+        char *scratch = rfx_conv_thread_scratch(job);
+        mine.x = (float *)(void *)scratch;
+        mine.c = (float *)(void *)(scratch + x_bytes);
+        run_block(&mine, y0 + i / across, x0 + i % across);
+    }
+    rfx_blas_end(scope);
+}
+
+const struct rfx_conv_backend rfx_conv_openblas = {
+    .name = "openblas",
+    .accepts = panel_accepts,
+    .block = panel_block,
+    .packed_bytes = rfx_conv_taps_packed_bytes,
+    .pack = panel_pack,
+    .scratch_bytes = panel_scratch,
+    .in_place = true, /* panels are computed beside the residual and added pixel by pixel */
+    .run = panel_run,
+};

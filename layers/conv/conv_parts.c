@@ -1,0 +1,90 @@
+/* Parts that convolution backends and transposed convolutions share: see conv.h. */
+#include <omp.h>
+#include <string.h>
+
+#include "layers/conv/conv.h"
+#include "layers/core/checked.h"
+#include "layers/graph/infer.h"
+#include "layers/kernels/packing.h"
+
+struct rfx_conv_job rfx_conv_job_make(const struct rfx_run_args *args) {
+    const struct rfx_node *node = args->node;
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    const struct rfx_tensor *in = &args->graph->nodes[node->in[0]].out;
+    struct rfx_conv_job job = {
+        .args = args,
+        .a = a,
+        .rows = {a->kh, a->sh, a->dh, a->pads.top, in->h, node->out.h},
+        .cols = {a->kw, a->sw, a->dw, a->pads.left, in->w, node->out.w},
+        .kernels = rfx_kernels(),
+        .weights = rfx_packed_weights(&node->act, a->oc, args->packed),
+        .epilogue = {args->packed, rfx_packed_slope(&node->act, a->oc, args->packed), &node->act,
+                     a->oc},
+    };
+    return job;
+}
+
+void *rfx_conv_thread_scratch(const struct rfx_conv_job *job) {
+    return (char *)job->args->scratch + (size_t)omp_get_thread_num() * job->scratch_bytes;
+}
+
+struct rfx_range rfx_conv_interior(const struct rfx_conv_axis *x, int64_t lo, int64_t hi) {
+    struct rfx_range r = {rfx_max_i64(lo, rfx_ceil_div(x->pad, x->s)),
+                          rfx_floor_div(x->in - 1 - x->d * (x->k - 1) + x->pad, x->s) + 1};
+    r.lo = rfx_min_i64(r.lo, hi);
+    r.hi = rfx_max_i64(rfx_min_i64(r.hi, hi), r.lo);
+    return r;
+}
+
+struct rfx_conv_units rfx_conv_cut(struct rfx_rect rect, int threads) {
+    int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
+    struct rfx_conv_units u = {.rows = rfx_max_i64(1, rfx_min_i64(8, h / (4 * threads)))};
+    u.down = rfx_ceil_div(h, u.rows);
+    int64_t want = rfx_ceil_div((int64_t)4 * threads, u.down); /* pieces of a row */
+    u.cols = threads == 1 ? w : rfx_max_i64(rfx_min_i64(32, w), rfx_ceil_div(w, want));
+    u.across = rfx_ceil_div(w, u.cols);
+    return u;
+}
+
+struct rfx_rect rfx_conv_unit(const struct rfx_conv_units *u, struct rfx_rect rect, int64_t index) {
+    int64_t y = rect.y0 + index / u->across * u->rows, x = rect.x0 + index % u->across * u->cols;
+    return rfx_rect_intersect(rect, rfx_rect_make(y, y + u->rows, x, x + u->cols));
+}
+
+void rfx_conv_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1, float *data,
+                     int64_t stride) {
+    const struct rfx_view *residual = job->args->node->residual ? &job->args->in[1] : NULL;
+    job->kernels->epilogue(&job->epilogue, data, stride,
+                           residual == NULL ? NULL : rfx_view_at(residual, y, x0),
+                           residual == NULL ? 0 : residual->c, x1 - x0);
+}
+
+enum rfx_status rfx_conv_check_weights(const struct rfx_graph *graph, const struct rfx_node *node,
+                                       const int64_t want[4], struct rfx_error *err) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    const struct rfx_weight *w = &graph->weights[a->weight];
+    const int64_t *dims = w->shape.dims;
+    if (w->shape.rank != 4 || memcmp(dims, want, 4 * sizeof *want) != 0)
+        return rfx_infer_refuse(
+            node, err, "weight of rank %d, %lldx%lldx%lldx%lld, is not %lldx%lldx%lldx%lld",
+            w->shape.rank, (long long)dims[0], (long long)dims[1], (long long)dims[2],
+            (long long)dims[3], (long long)want[0], (long long)want[1], (long long)want[2],
+            (long long)want[3]);
+    int extra[2] = {a->bias, a->scale};
+    for (int i = 0; i < 2; i++)
+        if (extra[i] >= 0 && graph->weights[extra[i]].elems != a->oc)
+            return rfx_infer_refuse(node, err, "%s has %lld elements for %lld output channels",
+                                    i == 0 ? "bias" : "scale",
+                                    (long long)graph->weights[extra[i]].elems, (long long)a->oc);
+    return RFX_OK;
+}
+
+enum rfx_status rfx_conv_check_groups(const struct rfx_node *node, struct rfx_error *err) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    if (a->groups >= 1 && a->oc >= 1 && a->ic % a->groups == 0 && a->oc % a->groups == 0)
+        return RFX_OK;
+    return rfx_infer_refuse(node, err,
+                            "%lld groups do not divide %lld input and %lld output "
+                            "channels",
+                            (long long)a->groups, (long long)a->ic, (long long)a->oc);
+}

@@ -1,0 +1,176 @@
+/* The exact accumulator: a fast fixed-point lane per channel in front of 16-bit digits.
+ *
+ * Fast lane: values that are multiples of 2^-38 and below 2^13 in magnitude (nearly all
+ * activations) are added to an int64 in units of 2^-38: x + 1.5 * 2^14 in double is exact for them,
+ * and its bits minus those of 1.5 * 2^14 are the integer. Everything else goes digit-wise. The fast
+ * lane is emptied into the digits every FLUSH_PIXELS pixels, long before it could overflow. */
+#include "layers/core/exact_sum.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+
+#define DIGITS 20    /* digit k counts units of 2^(16 k - 150) */
+#define FAST_DIGIT 7 /* 2^(16 * 7 - 150) = 2^-38, the unit of the fast lane */
+#define FLUSH_PIXELS                                                             \
+    2048 /* 2^51 * 2^11 < 2^63; a digit gets at most 2^39 * 2^11 between flushes \
+          */
+#define FAST_LIMIT 8192.0
+#define FAST_MAGIC 24576.0 /* 1.5 * 2^14: its unit in the last place is 2^-38 */
+
+enum special { SEEN_NAN = 1, SEEN_PLUS_INF = 2, SEEN_MINUS_INF = 4 };
+
+struct channel {
+    int64_t digit[DIGITS];
+    int64_t special;
+};
+
+struct rfx_exact_sum {
+    int64_t c;
+    int64_t pixels; /* added since the last flush */
+    int64_t fast[]; /* c values, then c struct channel */
+};
+
+static struct channel *channels_of(struct rfx_exact_sum *sum) {
+    return (struct channel *)(void *)(sum->fast + sum->c);
+}
+
+size_t rfx_exact_sum_bytes(int64_t c) {
+    size_t each = sizeof(int64_t) + sizeof(struct channel);
+    return rfx_align_up(sizeof(struct rfx_exact_sum) + (size_t)c * each);
+}
+
+struct rfx_exact_sum *rfx_exact_sum_reset(void *block, int64_t c) {
+    memset(block, 0, rfx_exact_sum_bytes(c));
+    struct rfx_exact_sum *sum = block;
+    sum->c = c;
+    return sum;
+}
+
+/* Brings all digits but the last into [0, 2^16). Right shifts of negative values are arithmetic
+ * (GCC and Clang). */
+static void normalise(int64_t *digit) {
+    for (int k = 0; k + 1 < DIGITS; k++) {
+        digit[k + 1] += digit[k] >> 16;
+        digit[k] &= 0xffff;
+    }
+}
+
+static void flush(struct rfx_exact_sum *sum) {
+    struct channel *channels = channels_of(sum);
+    for (int64_t c = 0; c < sum->c; c++) {
+        int64_t *digit = channels[c].digit;
+        digit[FAST_DIGIT] += sum->fast[c] & 0xffffffff;
+        digit[FAST_DIGIT + 2] += sum->fast[c] >> 32;
+        sum->fast[c] = 0;
+        normalise(digit);
+    }
+    sum->pixels = 0;
+}
+
+static void add_slow(struct channel *channel, float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    int exponent = (int)(bits >> 23 & 0xff);
+    int64_t mantissa = (int64_t)(bits & 0x7fffff);
+    bool negative = bits >> 31 != 0;
+    if (exponent == 0xff) {
+        int seen = mantissa != 0 ? SEEN_NAN : negative ? SEEN_MINUS_INF : SEEN_PLUS_INF;
+        channel->special |= seen;
+        return;
+    }
+    if (exponent == 0)
+        exponent = 1;
+    else
+        mantissa |= 0x800000;
+    int64_t part = mantissa << (exponent & 15);
+    channel->digit[exponent >> 4] += negative ? -part : part;
+}
+
+/* Adds one pixel to the fast lane; true when some channels are left for the slow path. */
+static bool add_fast(int64_t *restrict fast, const float *restrict x, int64_t c) {
+    const double magic = FAST_MAGIC;
+    uint64_t magic_bits;
+    memcpy(&magic_bits, &magic, sizeof magic_bits);
+    uint64_t left = 0;
+    for (int64_t i = 0; i < c; i++) {
+        double value = (double)x[i];
+        double shifted = value + magic;
+        uint64_t bits;
+        memcpy(&bits, &shifted, sizeof bits);
+        uint64_t miss = 0 - (uint64_t)((shifted - magic != value) | !(fabs(value) < FAST_LIMIT));
+        fast[i] += (int64_t)((bits - magic_bits) & ~miss);
+        left |= miss;
+    }
+    return left != 0;
+}
+
+static bool is_fast(float x) {
+    double value = (double)x;
+    return (value + FAST_MAGIC) - FAST_MAGIC == value && fabs(value) < FAST_LIMIT;
+}
+
+void rfx_exact_sum_add(struct rfx_exact_sum *sum, const float *row, int64_t pixels) {
+    struct channel *channels = channels_of(sum);
+    for (int64_t p = 0; p < pixels; p++) {
+        const float *x = row + p * sum->c;
+        if (add_fast(sum->fast, x, sum->c)) {
+            for (int64_t c = 0; c < sum->c; c++)
+                if (!is_fast(x[c])) add_slow(&channels[c], x[c]);
+        }
+        if (++sum->pixels == FLUSH_PIXELS) flush(sum);
+    }
+}
+
+void rfx_exact_sum_merge(struct rfx_exact_sum *sum, struct rfx_exact_sum *other) {
+    assert(sum->c == other->c);
+    flush(sum);
+    flush(other);
+    struct channel *to = channels_of(sum);
+    const struct channel *from = channels_of(other);
+    for (int64_t c = 0; c < sum->c; c++) {
+        for (int k = 0; k < DIGITS; k++) to[c].digit[k] += from[c].digit[k];
+        to[c].special |= from[c].special;
+        normalise(to[c].digit);
+    }
+}
+
+/* The exact value of normalised digits, rounded once (to nearest, ties to even). */
+static double round_digits(const int64_t *digit) {
+    int64_t magnitude[DIGITS];
+    bool negative = digit[DIGITS - 1] < 0;
+    for (int k = 0; k < DIGITS; k++) magnitude[k] = negative ? -digit[k] : digit[k];
+    normalise(magnitude);
+    int high = DIGITS - 1;
+    while (high >= 0 && magnitude[high] == 0) high--;
+    if (high < 0) return 0.0;
+    uint64_t top = 0; /* digits high to high - 3, then the bits that make its first bit 1 */
+    for (int k = high; k > high - 4; k--) top = top << 16 | (uint64_t)(k >= 0 ? magnitude[k] : 0);
+    int shift = __builtin_clzll(top);
+    uint64_t next = high >= 4 ? (uint64_t)magnitude[high - 4] : 0;
+    top = top << shift | next >> (16 - shift);
+    uint64_t sticky = next & ((1u << (16 - shift)) - 1);
+    for (int k = high - 5; k >= 0; k--) sticky |= (uint64_t)magnitude[k];
+    if (sticky != 0) top |= 1;
+    double value = ldexp((double)top, 16 * (high - 3) - 150 - shift);
+    return negative ? -value : value;
+}
+
+static double special_value(int64_t special) {
+    if ((special & SEEN_NAN) != 0) return (double)NAN;
+    if (special == SEEN_PLUS_INF) return (double)INFINITY;
+    return special == SEEN_MINUS_INF ? -(double)INFINITY : (double)NAN;
+}
+
+void rfx_exact_sum_finish(struct rfx_exact_sum *sum, double divisor, float *out) {
+    flush(sum);
+    const struct channel *channels = channels_of(sum);
+    for (int64_t c = 0; c < sum->c; c++) {
+        const struct channel *channel = &channels[c];
+        double value =
+            channel->special != 0 ? special_value(channel->special) : round_digits(channel->digit);
+        out[c] = (float)(value / divisor);
+    }
+}

@@ -1,0 +1,74 @@
+/* The tracked allocator: the only caller of malloc and mmap in the library.
+ *
+ * Invariants: 1. current_bytes is the sum of all live blocks, high_water_bytes its maximum;
+ * 2. with a limit set, an allocation that would pass it fails and changes nothing; 3. blocks are
+ * aligned to RFX_ALIGNMENT_BYTES; 4. all functions may be called from several threads.
+ * It does not know what blocks are for: breakdowns are the planner's business. */
+#ifndef RFX_LAYERS_CORE_MEMORY_H
+#define RFX_LAYERS_CORE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "layers/core/status.h"
+
+/* Kept free and inaccessible around every buffer of an arena in builds with AddressSanitizer. */
+#ifdef __SANITIZE_ADDRESS__
+#define RFX_RED_ZONE_BYTES ((size_t)64)
+#else
+#define RFX_RED_ZONE_BYTES ((size_t)0)
+#endif
+
+struct rfx_memory;
+
+/* Creates an allocator. limit_bytes 0 means no limit. NULL when the system has no memory. */
+struct rfx_memory *rfx_memory_create(size_t limit_bytes);
+
+/* Frees the allocator; NULL is fine. All its blocks must have been freed before (asserted). */
+void rfx_memory_free(struct rfx_memory *mem);
+
+/* Uninitialised block, or NULL when the limit or the system says no. bytes 0 gives a valid block.
+ * Blocks of 1 MiB and more come straight from mmap and go back to the system when freed. */
+void *rfx_memory_alloc(struct rfx_memory *mem, size_t bytes);
+
+/* As rfx_memory_alloc, zeroed; count * size is overflow-checked. */
+void *rfx_memory_calloc(struct rfx_memory *mem, size_t count, size_t size);
+
+/* Grows or shrinks a block (NULL: allocates); on failure NULL, and the block is unchanged. */
+void *rfx_memory_realloc(struct rfx_memory *mem, void *block, size_t bytes);
+
+/* Copies a string into a block; NULL when it does not fit. */
+char *rfx_memory_strdup(struct rfx_memory *mem, const char *text);
+
+/* Frees a block; NULL is fine. */
+void rfx_memory_release(struct rfx_memory *mem, void *block);
+
+/* What the live blocks take from the system: headers, alignment and the system's own share, which
+ * of many small blocks is most. */
+size_t rfx_memory_taken_bytes(const struct rfx_memory *mem);
+
+/* The most that was taken since the last rfx_memory_mark, which begins anew and returns what is
+ * taken now. */
+size_t rfx_memory_taken_high_water_bytes(const struct rfx_memory *mem);
+size_t rfx_memory_mark(struct rfx_memory *mem);
+
+/* From now on fails allocations that would take more than `bytes` from the system; 0: none. */
+void rfx_memory_limit_taken(struct rfx_memory *mem, size_t bytes);
+
+/* Whether that limit has failed an allocation since it was set. */
+bool rfx_memory_taken_limit_was_met(const struct rfx_memory *mem);
+
+size_t rfx_memory_current_bytes(const struct rfx_memory *mem);
+size_t rfx_memory_high_water_bytes(const struct rfx_memory *mem);
+
+/* How many allocations succeeded so far; tests hold `run` to zero new ones. */
+uint64_t rfx_memory_allocation_count(const struct rfx_memory *mem);
+
+/* Lets the next k allocations pass and fails all later ones (for tests); negative: never fail. */
+void rfx_memory_fail_after(struct rfx_memory *mem, int64_t k);
+
+/* The status for a failed allocation of `bytes` for `what`, with the text in err. */
+enum rfx_status rfx_memory_fail(const struct rfx_memory *mem, const char *what, size_t bytes,
+                                struct rfx_error *err);
+#endif

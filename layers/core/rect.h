@@ -1,0 +1,88 @@
+/* Rectangle algebra in the coordinates of a full map: rows [y0, y1), columns [x0, x1).
+ *
+ * Invariants: 1. half-open, never a width beside two ends; 2. coordinates may be negative (a halo
+ * before the map) or past the map; 3. empty means y0 >= y1 or x0 >= x1. */
+#ifndef RFX_LAYERS_CORE_RECT_H
+#define RFX_LAYERS_CORE_RECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rfx_rect {
+    int64_t y0, y1, x0, x1;
+};
+
+/* A 1-D half-open range, the unit in which region maps are written (rows and columns alike). */
+struct rfx_range {
+    int64_t lo, hi;
+};
+
+static inline int64_t rfx_range_size(struct rfx_range r) {
+    return r.hi > r.lo ? r.hi - r.lo : 0;
+}
+
+static inline struct rfx_rect rfx_rect_make(int64_t y0, int64_t y1, int64_t x0, int64_t x1) {
+    struct rfx_rect r = {y0, y1, x0, x1};
+    return r;
+}
+
+/* The whole map of h rows and w columns. */
+static inline struct rfx_rect rfx_rect_full(int64_t h, int64_t w) {
+    return rfx_rect_make(0, h, 0, w);
+}
+
+static inline bool rfx_rect_is_empty(struct rfx_rect r) {
+    return r.y0 >= r.y1 || r.x0 >= r.x1;
+}
+
+static inline int64_t rfx_rect_rows(struct rfx_rect r) {
+    return r.y1 > r.y0 ? r.y1 - r.y0 : 0;
+}
+
+static inline int64_t rfx_rect_cols(struct rfx_rect r) {
+    return r.x1 > r.x0 ? r.x1 - r.x0 : 0;
+}
+
+static inline int64_t rfx_rect_area(struct rfx_rect r) {
+    return rfx_rect_rows(r) * rfx_rect_cols(r);
+}
+
+static inline bool rfx_rect_equal(struct rfx_rect a, struct rfx_rect b) {
+    return a.y0 == b.y0 && a.y1 == b.y1 && a.x0 == b.x0 && a.x1 == b.x1;
+}
+
+/* Whether `inner` lies in `outer`; an empty `inner` lies everywhere. */
+static inline bool rfx_rect_contains(struct rfx_rect outer, struct rfx_rect inner) {
+    return rfx_rect_is_empty(inner) || (inner.y0 >= outer.y0 && inner.y1 <= outer.y1 &&
+                                        inner.x0 >= outer.x0 && inner.x1 <= outer.x1);
+}
+
+static inline struct rfx_rect rfx_rect_intersect(struct rfx_rect a, struct rfx_rect b) {
+    struct rfx_rect r = {a.y0 > b.y0 ? a.y0 : b.y0, a.y1 < b.y1 ? a.y1 : b.y1,
+                         a.x0 > b.x0 ? a.x0 : b.x0, a.x1 < b.x1 ? a.x1 : b.x1};
+    return r;
+}
+
+/* The smallest rectangle that holds both; an empty one adds nothing. */
+static inline struct rfx_rect rfx_rect_union(struct rfx_rect a, struct rfx_rect b) {
+    if (rfx_rect_is_empty(a)) return b;
+    if (rfx_rect_is_empty(b)) return a;
+    struct rfx_rect r = {a.y0 < b.y0 ? a.y0 : b.y0, a.y1 > b.y1 ? a.y1 : b.y1,
+                         a.x0 < b.x0 ? a.x0 : b.x0, a.x1 > b.x1 ? a.x1 : b.x1};
+    return r;
+}
+
+static inline struct rfx_range rfx_rect_row_range(struct rfx_rect r) {
+    struct rfx_range v = {r.y0, r.y1};
+    return v;
+}
+
+static inline struct rfx_range rfx_rect_col_range(struct rfx_rect r) {
+    struct rfx_range v = {r.x0, r.x1};
+    return v;
+}
+
+static inline struct rfx_rect rfx_rect_from_ranges(struct rfx_range rows, struct rfx_range cols) {
+    return rfx_rect_make(rows.lo, rows.hi, cols.lo, cols.hi);
+}
+#endif

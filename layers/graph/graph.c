@@ -1,0 +1,262 @@
+/* Building and freeing graphs. Every string and table that a node carries is copied into the
+ * graph's allocator, so callers may build nodes on their stack. */
+#include "layers/graph/graph.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "layers/core/floats.h"
+#include "layers/graph/infer.h"
+#include "layers/graph/op.h"
+
+enum rfx_status rfx_graph_create(struct rfx_memory *mem, const char *name, struct rfx_graph **out,
+                                 struct rfx_error *err) {
+    struct rfx_graph *graph = rfx_memory_calloc(mem, 1, sizeof *graph);
+    if (graph == NULL) return rfx_memory_fail(mem, "graph", sizeof *graph, err);
+    graph->mem = mem;
+    graph->input = -1;
+    graph->name = rfx_memory_strdup(mem, name);
+    if (graph->name == NULL) {
+        rfx_memory_release(mem, graph);
+        return rfx_memory_fail(mem, "graph name", strlen(name) + 1, err);
+    }
+    *out = graph;
+    return RFX_OK;
+}
+
+/* Frees what is behind a const member that the graph owns. */
+static void release_owned(struct rfx_memory *mem, const void *block) {
+    union {
+        const void *in;
+        void *out;
+    } unconst = {block};
+    rfx_memory_release(mem, unconst.out);
+}
+
+/* The table of indices that a node carries, or NULL. */
+static int64_t **node_map(struct rfx_node *node, int64_t *count) {
+    const struct rfx_op_def *def = rfx_op_def(node->op);
+    return def->index_table == NULL ? NULL : def->index_table(node, count);
+}
+
+void rfx_node_release(struct rfx_memory *mem, struct rfx_node *node) {
+    int64_t count;
+    int64_t **map = node_map(node, &count);
+    if (map != NULL) rfx_memory_release(mem, *map);
+    release_owned(mem, node->name);
+    release_owned(mem, node->alias);
+    release_owned(mem, node->in);
+}
+
+void rfx_graph_free(struct rfx_graph *graph) {
+    if (graph == NULL) return;
+    struct rfx_memory *mem = graph->mem;
+    for (int i = 0; i < graph->n_nodes; i++) rfx_node_release(mem, &graph->nodes[i]);
+    for (int i = 0; i < graph->n_weights; i++)
+        if (graph->weights[i].source == RFX_WEIGHT_OWNED)
+            release_owned(mem, graph->weights[i].data);
+    for (int i = 0; i < graph->n_outputs; i++) release_owned(mem, graph->outputs[i].name);
+    rfx_memory_release(mem, graph->nodes);
+    rfx_memory_release(mem, graph->weights);
+    rfx_memory_release(mem, graph->outputs);
+    rfx_memory_release(mem, graph->n_consumers);
+    release_owned(mem, graph->name);
+    if (graph->files_free != NULL) graph->files_free(graph->files);
+    rfx_memory_release(mem, graph);
+}
+
+/* Makes room for one more element of `size` bytes in a growing table. */
+static enum rfx_status grow(struct rfx_graph *graph, void *table, int count, int *capacity,
+                            size_t size, const char *what, struct rfx_error *err) {
+    if (count < *capacity) return RFX_OK;
+    int next = *capacity == 0 ? 16 : *capacity * 2;
+    void *old;
+    memcpy(&old, table, sizeof old);
+    void *block = rfx_memory_realloc(graph->mem, old, (size_t)next * size);
+    if (block == NULL) return rfx_memory_fail(graph->mem, what, (size_t)next * size, err);
+    memcpy(table, &block, sizeof block);
+    *capacity = next;
+    return RFX_OK;
+}
+
+static enum rfx_status check_inputs(const struct rfx_graph *graph, const struct rfx_node *node,
+                                    struct rfx_error *err) {
+    const char *op = rfx_op_def(node->op)->name;
+    for (int k = 0; k < node->n_in; k++)
+        if (node->in[k] < 0 || node->in[k] >= graph->n_nodes)
+            return rfx_fail(err, RFX_STATUS_MALFORMED,
+                            "%s '%s': input %d is node %d, but only 0 to %d come before it", op,
+                            node->name, k, node->in[k], graph->n_nodes - 1);
+    return RFX_OK;
+}
+
+/* The inferred shape must be positive and its byte size must fit. */
+static enum rfx_status check_shape(const struct rfx_node *node, struct rfx_error *err) {
+    const char *op = rfx_op_def(node->op)->name;
+    const struct rfx_tensor *t = &node->out;
+    int64_t elems = 1;
+    bool fits = t->shape.rank >= 0 && t->shape.rank <= RFX_MAX_RANK;
+    for (int i = 0; fits && i < t->shape.rank; i++) {
+        if (t->shape.dims[i] <= 0)
+            return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "%s '%s': output dimension %d is %lld", op,
+                            node->name, i, (long long)t->shape.dims[i]);
+        fits = rfx_checked_mul_i64(elems, t->shape.dims[i], &elems);
+    }
+    if (!fits || elems > INT64_MAX / 8)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "%s '%s': the output's size overflows", op,
+                        node->name);
+    assert(elems == t->elems);
+    return RFX_OK;
+}
+
+static enum rfx_status copy_parts(struct rfx_graph *graph, const struct rfx_node *from,
+                                  struct rfx_node *to, struct rfx_error *err) {
+    struct rfx_memory *mem = graph->mem;
+    int64_t count = 0;
+    int64_t **map = node_map(to, &count);
+    const int64_t *source = map == NULL ? NULL : *map;
+    if (map != NULL) *map = NULL;
+    to->name = NULL;
+    to->alias = NULL;
+    to->in = NULL;
+    size_t in_bytes = (size_t)from->n_in * sizeof *from->in;
+    int *in = rfx_memory_alloc(mem, in_bytes);
+    if (in == NULL) return rfx_memory_fail(mem, "node inputs", in_bytes, err);
+    if (in_bytes != 0) memcpy(in, from->in, in_bytes);
+    to->in = in;
+    to->name = rfx_memory_strdup(mem, from->name);
+    if (to->name == NULL) return rfx_memory_fail(mem, "node name", strlen(from->name) + 1, err);
+    if (from->alias != NULL && (to->alias = rfx_memory_strdup(mem, from->alias)) == NULL)
+        return rfx_memory_fail(mem, "node alias", strlen(from->alias) + 1, err);
+    if (map == NULL) return RFX_OK;
+    size_t bytes;
+    if (count < 0 || !rfx_checked_mul_size((size_t)count, sizeof **map, &bytes) ||
+        (*map = rfx_memory_alloc(mem, bytes)) == NULL)
+        return rfx_memory_fail(mem, "channel map", (size_t)count, err);
+    if (bytes != 0) memcpy(*map, source, bytes);
+    return RFX_OK;
+}
+
+enum rfx_status rfx_graph_add(struct rfx_graph *graph, const struct rfx_node *node, int *out_index,
+                              struct rfx_error *err) {
+    enum rfx_status status = check_inputs(graph, node, err);
+    if (status != RFX_OK) return status;
+    if (rfx_node_is_input(node) && graph->input >= 0)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "input '%s': the graph already has input '%s'",
+                        node->name, graph->nodes[graph->input].name);
+    status = grow(graph, &graph->nodes, graph->n_nodes, &graph->node_capacity, sizeof *node,
+                  "graph nodes", err);
+    if (status != RFX_OK) return status;
+    struct rfx_node *copy = &graph->nodes[graph->n_nodes];
+    *copy = *node;
+    if (copy->act.kind != RFX_ACT_PRELU) copy->act.slope = -1;
+    status = copy_parts(graph, node, copy, err);
+    if (status == RFX_OK) status = rfx_infer_elems(graph, copy, err);
+    if (status == RFX_OK) status = rfx_op_def(copy->op)->infer(graph, copy, err);
+    if (status == RFX_OK) status = check_shape(copy, err);
+    if (status != RFX_OK) {
+        rfx_node_release(graph->mem, copy);
+        return status;
+    }
+    if (rfx_node_is_input(node)) graph->input = graph->n_nodes;
+    *out_index = graph->n_nodes++;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_graph_add_weight(struct rfx_graph *graph, const struct rfx_weight *weight,
+                                     int *out_index, struct rfx_error *err) {
+    enum rfx_status status = grow(graph, &graph->weights, graph->n_weights, &graph->weight_capacity,
+                                  sizeof *weight, "graph weights", err);
+    if (status != RFX_OK) return status;
+    struct rfx_weight *copy = &graph->weights[graph->n_weights];
+    *copy = *weight;
+    if (weight->source == RFX_WEIGHT_OWNED) {
+        size_t bytes = 0;
+        float *data = NULL;
+        if (weight->elems >= 0 &&
+            rfx_checked_mul_size((size_t)weight->elems, rfx_floats_bytes(1), &bytes))
+            data = rfx_memory_calloc(graph->mem, 1, bytes);
+        if (data == NULL) return rfx_memory_fail(graph->mem, "weight", bytes, err);
+        if (weight->data != NULL && bytes != 0) memcpy(data, weight->data, bytes);
+        copy->data = data;
+        copy->dtype = RFX_DTYPE_F32;
+    }
+    *out_index = graph->n_weights++;
+    return RFX_OK;
+}
+
+float *rfx_graph_owned_weight(struct rfx_graph *graph, int index) {
+    assert(graph->weights[index].source == RFX_WEIGHT_OWNED);
+    union {
+        const void *in;
+        float *out;
+    } unconst = {graph->weights[index].data};
+    return unconst.out;
+}
+
+enum rfx_status rfx_graph_set_alias(struct rfx_graph *graph, int node, const char *alias,
+                                    struct rfx_error *err) {
+    char *copy = rfx_memory_strdup(graph->mem, alias);
+    if (copy == NULL) return rfx_memory_fail(graph->mem, "node alias", strlen(alias) + 1, err);
+    release_owned(graph->mem, graph->nodes[node].alias);
+    graph->nodes[node].alias = copy;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_graph_add_output(struct rfx_graph *graph, int node, const char *name,
+                                     struct rfx_error *err) {
+    if (node < 0 || node >= graph->n_nodes)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "output '%s' is node %d of %d", name, node,
+                        graph->n_nodes);
+    enum rfx_status status = grow(graph, &graph->outputs, graph->n_outputs, &graph->output_capacity,
+                                  sizeof *graph->outputs, "graph outputs", err);
+    if (status != RFX_OK) return status;
+    char *copy = rfx_memory_strdup(graph->mem, name);
+    if (copy == NULL) return rfx_memory_fail(graph->mem, "output name", strlen(name) + 1, err);
+    graph->outputs[graph->n_outputs].node = node;
+    graph->outputs[graph->n_outputs].name = copy;
+    graph->n_outputs++;
+    return RFX_OK;
+}
+
+int rfx_graph_find(const struct rfx_graph *graph, const char *name) {
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct rfx_node *node = &graph->nodes[i];
+        if (strcmp(node->name, name) == 0) return i;
+    }
+    for (int i = graph->n_nodes - 1; i >= 0; i--) {
+        const char *alias = graph->nodes[i].alias;
+        if (alias != NULL && strcmp(alias, name) == 0) return i;
+    }
+    return -1;
+}
+
+int rfx_graph_count_outputs(const struct rfx_graph *graph, int node) {
+    int n = 0;
+    for (int k = 0; k < graph->n_outputs; k++) n += graph->outputs[k].node == node;
+    return n;
+}
+
+size_t rfx_node_out_bytes(const struct rfx_node *node) {
+    return rfx_tensor_bytes(&node->out);
+}
+
+static uint64_t weight_elems(const struct rfx_graph *graph, int index) {
+    return index < 0 ? 0 : (uint64_t)graph->weights[index].elems;
+}
+
+uint64_t rfx_node_param_count(const struct rfx_graph *graph, const struct rfx_node *node) {
+    uint64_t count = node->act.kind == RFX_ACT_PRELU ? weight_elems(graph, node->act.slope) : 0;
+    const struct rfx_weight_slot *slot = rfx_op_def(node->op)->weights;
+    for (; slot != NULL && slot->name != NULL; slot++)
+        count += weight_elems(graph, *rfx_node_weight_at(node, slot));
+    return count;
+}
+
+uint64_t rfx_graph_param_count(const struct rfx_graph *graph) {
+    if (graph->param_count != 0) return graph->param_count;
+    uint64_t total = 0;
+    for (int i = 0; i < graph->n_nodes; i++) total += rfx_node_param_count(graph, &graph->nodes[i]);
+    return total;
+}

@@ -1,0 +1,310 @@
+/* The network as a graph of nodes for one concrete image size.
+ *
+ * Invariants: 1. a node makes exactly one tensor, so node index == tensor index; 2. inputs have
+ * smaller indices than their consumer (topological order); 3. every shape is concrete and its byte
+ * size fits size_t; 4. after rfx_graph_finish every node reaches an output, and the graph is const.
+ * It does not know about tiles, plans or memory, and holds no activations. */
+#ifndef RFX_LAYERS_GRAPH_GRAPH_H
+#define RFX_LAYERS_GRAPH_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "layers/core/memory.h"
+#include "layers/core/status.h"
+#include "layers/graph/act.h"
+#include "layers/graph/tensor.h"
+#include "layers/graph/weight.h"
+
+enum rfx_op {
+    /* on feature maps (NHWC in, NHWC out) */
+    RFX_OP_INPUT,     /* the image; exactly one per graph */
+    RFX_OP_CONST_MAP, /* a constant NHWC tensor (broadcast operand) */
+    RFX_OP_CONV,      /* any kernel, groups, depthwise; in[1]: residual when node.residual */
+    RFX_OP_CONV_TRANSPOSE,
+    RFX_OP_POOL_MAX,
+    RFX_OP_POOL_AVG,
+    RFX_OP_POOL_LP, /* p-th root of the sum of |x|^p */
+    RFX_OP_POOL_ADAPTIVE_AVG,
+    RFX_OP_GLOBAL_POOL,    /* mean, max or sum over space; out 1 x 1 */
+    RFX_OP_AFFINE,         /* x * scale[c] + shift[c] */
+    RFX_OP_ACTIVATION,     /* either layout */
+    RFX_OP_BINARY,         /* two maps; a dimension (c, h or w) of 1 is broadcast */
+    RFX_OP_CONCAT,         /* along channels */
+    RFX_OP_CHANNEL_SELECT, /* out channel i = in channel map[i], -1: zero; slice, shuffle, pad */
+    RFX_OP_PAD,            /* rows and columns; negative pads crop */
+    RFX_OP_CROP,           /* rows and columns with a start and a step */
+    RFX_OP_RESIZE,
+    RFX_OP_DEPTH_TO_SPACE,
+    RFX_OP_SPACE_TO_DEPTH,
+    RFX_OP_LRN,
+    RFX_OP_SOFTMAX, /* over channels */
+    /* whole tensors (PLAIN unless said otherwise) */
+    RFX_OP_CONST_PLAIN,
+    RFX_OP_TO_PLAIN,      /* NHWC -> PLAIN in NCHW order */
+    RFX_OP_TO_NHWC,       /* PLAIN rank 4, n = 1 -> NHWC */
+    RFX_OP_NHWC_AS_PLAIN, /* NHWC -> PLAIN (1, h, w, c): the same bytes */
+    RFX_OP_PLAIN_AS_NHWC, /* PLAIN (1, h, w, c) -> NHWC: the same bytes */
+    RFX_OP_RESHAPE,       /* the same bytes, another shape */
+    RFX_OP_TRANSPOSE,
+    RFX_OP_PLAIN_CONCAT,
+    RFX_OP_PLAIN_SLICE,  /* start and step per axis */
+    RFX_OP_PLAIN_GATHER, /* along one axis with constant indices */
+    RFX_OP_PLAIN_SOFTMAX,
+    RFX_OP_PLAIN_BINARY, /* numpy broadcasting */
+    RFX_OP_REDUCE,       /* over a set of axes */
+    RFX_OP_GEMM,         /* (rows, k) x constant weights + bias -> (rows, m) */
+    RFX_OP_MATMUL,       /* two computed tensors, batched */
+    RFX_OP_COUNT
+};
+
+struct rfx_pads { /* rows and columns added around the map */
+    int64_t top, left, bottom, right;
+};
+
+/* Convolution: weight OIHW [oc][ic/groups][kh][kw]; transposed: IOHW [ic][oc/groups][kh][kw].
+ * Effective weight = weight * scale[oc] (scale -1: none), then + bias[oc] (bias -1: none). */
+struct rfx_conv_attr {
+    int64_t kh, kw, sh, sw, dh, dw;
+    struct rfx_pads pads;         /* transposed: what is cut from each side */
+    int64_t out_pad_h, out_pad_w; /* transposed only */
+    int64_t groups;
+    int64_t ic, oc;          /* oc is set by the caller; ic by inference */
+    int weight, bias, scale; /* weight indices; bias and scale of oc elements or -1 */
+};
+
+struct rfx_pool_attr {
+    int64_t kh, kw, sh, sw, dh, dw;
+    struct rfx_pads pads;
+    bool ceil_mode;
+    bool count_include_pad; /* average only */
+    int64_t p;              /* LP only: 1, 2 or 4 */
+};
+
+enum rfx_reduce_kind { RFX_REDUCE_MEAN, RFX_REDUCE_MAX, RFX_REDUCE_SUM, RFX_REDUCE_MIN };
+
+enum rfx_binary_kind {
+    RFX_BINARY_ADD,
+    RFX_BINARY_SUB,
+    RFX_BINARY_MUL,
+    RFX_BINARY_DIV,
+    RFX_BINARY_MAX,
+    RFX_BINARY_MIN,
+    RFX_BINARY_POW,
+};
+
+enum rfx_pad_mode { RFX_PAD_CONSTANT, RFX_PAD_REFLECT, RFX_PAD_EDGE };
+
+enum rfx_resize_mode { RFX_RESIZE_NEAREST, RFX_RESIZE_LINEAR };
+enum rfx_resize_coord {
+    RFX_COORD_HALF_PIXEL,
+    RFX_COORD_PYTORCH_HALF_PIXEL,
+    RFX_COORD_ALIGN_CORNERS,
+    RFX_COORD_ASYMMETRIC,
+};
+enum rfx_resize_nearest {
+    RFX_NEAREST_ROUND_PREFER_FLOOR,
+    RFX_NEAREST_ROUND_PREFER_CEIL,
+    RFX_NEAREST_FLOOR,
+    RFX_NEAREST_CEIL,
+};
+
+/* Output oh x ow; scale_h = output rows per input row as the model states it (it need not be
+ * oh / ih exactly), used by the coordinate transform as in ONNX Resize. */
+struct rfx_resize_attr {
+    enum rfx_resize_mode mode;
+    enum rfx_resize_coord coord;
+    enum rfx_resize_nearest nearest;
+    float scale_h, scale_w;
+    int64_t oh, ow;
+};
+
+struct rfx_slice_attr { /* per axis, steps not 0 (negative allowed), out extents in `shape` */
+    int64_t starts[RFX_MAX_RANK];
+    int64_t steps[RFX_MAX_RANK];
+    struct rfx_shape shape;
+};
+
+union rfx_attr {
+    struct {
+        int64_t c, h, w;
+    } input;
+    struct {
+        int weight;
+        struct rfx_shape shape;
+    } constant; /* MAP: (1, c, h, w), values NCHW */
+    struct rfx_conv_attr conv;
+    struct rfx_pool_attr pool;
+    struct {
+        int64_t oh, ow;
+    } adaptive;
+    struct {
+        enum rfx_reduce_kind kind;
+    } global_pool;
+    struct {
+        int scale, shift;
+    } affine; /* weight indices of c or 1 elements, or -1 */
+    struct {
+        enum rfx_binary_kind kind;
+    } binary;
+    struct {
+        int axis;
+    } concat; /* PLAIN_CONCAT */
+    struct {
+        int64_t count;
+        int64_t *map;
+    } select; /* rfx_graph_add copies `map` */
+    struct {
+        struct rfx_pads pads;
+        enum rfx_pad_mode mode;
+        float value;
+    } pad;
+    struct {
+        int64_t y0, x0, sy, sx, oh, ow;
+    } crop;
+    struct rfx_resize_attr resize;
+    struct {
+        int64_t block;
+        bool column_major;
+    } depth; /* column_major: CRD */
+    struct {
+        int64_t size;
+        float alpha, beta, bias;
+    } lrn;
+    struct {
+        int axis;
+        bool logarithm;
+    } softmax; /* axis: PLAIN_SOFTMAX */
+    struct {
+        struct rfx_shape shape;
+    } reshape; /* RESHAPE: fully resolved */
+    struct {
+        int perm[RFX_MAX_RANK];
+    } transpose;
+    struct rfx_slice_attr slice;
+    struct {
+        int axis;
+        int64_t count;
+        int64_t *map;
+    } gather; /* rfx_graph_add copies `map` */
+    struct {
+        enum rfx_reduce_kind kind;
+        bool axes[RFX_MAX_RANK];
+        bool keep_dims;
+    } reduce;
+    struct {
+        int64_t k, m;
+        int weight, bias;  /* bias of m elements or -1 */
+        bool weight_is_mk; /* weight stored [m][k] (Gemm transB = 1) instead of [k][m] */
+        float alpha, beta; /* out = alpha * in x weight + beta * bias */
+    } gemm;
+};
+
+struct rfx_node {
+    enum rfx_op op;
+    const char *name;  /* unique, as in the model; of a fused node: its first part */
+    const char *alias; /* second name under which its output is known (module, last fused part) */
+    int n_in;
+    const int *in; /* producers */
+    union rfx_attr attr;
+    struct rfx_act act; /* applied to the result of ops that take one in (rfx_op_def); the operation
+                           itself for ACTIVATION */
+    bool residual;      /* CONV: in[1], of the output's shape, is added before act */
+    struct rfx_tensor out;
+};
+
+struct rfx_output {
+    int node;
+    const char *name;
+};
+
+struct rfx_graph {
+    struct rfx_memory *mem;
+    int n_nodes, n_weights, n_outputs, input; /* input: the INPUT node's index, or -1 */
+    struct rfx_node *nodes;
+    struct rfx_weight *weights;
+    struct rfx_output *outputs;
+    int *n_consumers; /* per node, set by rfx_graph_finish; outputs count as consumers */
+    const char *name; /* of the model, for messages */
+    void *files;      /* kept open for FILE weights; closed by files_free */
+    void (*files_free)(void *files);
+    size_t load_bytes; /* of a model file: the most that loading has taken from the system */
+    size_t held_bytes; /* of a model file: what the graph takes, its owned weights included */
+    int node_capacity, weight_capacity, output_capacity;
+    uint64_t param_count; /* as the model states it: set by rfx_graph_finish before it fuses */
+};
+
+/* Code, libraries and stacks of a process that loads a model; 6.1 MiB were measured. */
+#define RFX_LOAD_PROCESS_BYTES ((size_t)13 << 19)
+
+/* An empty graph; `mem` must outlive it. Freed with rfx_graph_free. */
+RFX_NODISCARD enum rfx_status rfx_graph_create(struct rfx_memory *mem, const char *name,
+                                               struct rfx_graph **out, struct rfx_error *err);
+
+/* Frees graph and owned weights, closes its files; NULL is fine. */
+void rfx_graph_free(struct rfx_graph *graph);
+
+/* Appends a copy of `node` (names, `in`, tables included) after checking it and inferring its
+ * shape into the copy's `out`; *out_index is its index. Zeroed act means none (slope is ignored
+ * unless PRELU). Refuses with RFX_STATUS_UNSUPPORTED or MALFORMED and a text "op 'name': why". */
+RFX_NODISCARD enum rfx_status rfx_graph_add(struct rfx_graph *graph, const struct rfx_node *node,
+                                            int *out_index, struct rfx_error *err);
+
+/* Appends a weight record; OWNED data is copied (weight->data may be NULL: zeros, to be filled
+ * through rfx_graph_owned_weight). */
+RFX_NODISCARD enum rfx_status rfx_graph_add_weight(struct rfx_graph *graph,
+                                                   const struct rfx_weight *weight, int *out_index,
+                                                   struct rfx_error *err);
+
+/* Writable values of an OWNED weight. */
+float *rfx_graph_owned_weight(struct rfx_graph *graph, int index);
+
+/* Gives the node's output a second name (module name for --split). */
+RFX_NODISCARD enum rfx_status rfx_graph_set_alias(struct rfx_graph *graph, int node,
+                                                  const char *alias, struct rfx_error *err);
+
+/* Declares the tensor of `node` an output of the network under `name`. */
+RFX_NODISCARD enum rfx_status rfx_graph_add_output(struct rfx_graph *graph, int node,
+                                                   const char *name, struct rfx_error *err);
+
+/* Which rewrites rfx_graph_finish does. */
+struct rfx_fuse_options {
+    bool batch_norm; /* AFFINE into the convolution before it */
+    bool activation; /* ACTIVATION into what takes one in; x * sigmoid(x) -> SILU */
+    bool residual;   /* BINARY add of equal shapes into the CONV that makes its later operand */
+};
+
+/* Fuses (NULL: everything), drops nodes that reach no output, counts consumers, and checks the
+ * invariants above. To be called once, last. */
+RFX_NODISCARD enum rfx_status rfx_graph_finish(struct rfx_graph *graph,
+                                               const struct rfx_fuse_options *fuse,
+                                               struct rfx_error *err);
+
+/* Frees the strings and tables that a node of a graph owns (for passes that remove nodes). */
+void rfx_node_release(struct rfx_memory *mem, struct rfx_node *node);
+
+/* Index of the node with this name or alias, or -1. O(n). */
+int rfx_graph_find(const struct rfx_graph *graph, const char *name);
+
+/* Whether a node's tensor is a packed constant: always there, never computed. */
+static inline bool rfx_node_is_constant(const struct rfx_node *node) {
+    return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
+}
+
+/* Whether a node is the image: read from its source, never computed. */
+static inline bool rfx_node_is_input(const struct rfx_node *node) {
+    return node->op == RFX_OP_INPUT;
+}
+
+/* How many of the network's outputs a node's tensor is. */
+int rfx_graph_count_outputs(const struct rfx_graph *graph, int node);
+
+/* Bytes of a node's whole output. */
+size_t rfx_node_out_bytes(const struct rfx_node *node);
+
+/* Parameters of one node: its weights, biases and (batch norm) scales. */
+uint64_t rfx_node_param_count(const struct rfx_graph *graph, const struct rfx_node *node);
+
+/* Number of parameters (weights and biases; of a batch norm its scale and shift). */
+uint64_t rfx_graph_param_count(const struct rfx_graph *graph);
+#endif

@@ -1,0 +1,47 @@
+/* Small helpers of shape inference: what an op expects of its inputs, and setting its output.
+ *
+ * Sizes are overflow-checked here; that dimensions are positive is checked by rfx_graph_add. */
+#ifndef RFX_LAYERS_GRAPH_INFER_H
+#define RFX_LAYERS_GRAPH_INFER_H
+
+#include "layers/graph/op.h"
+
+/* The tensor that input k of the node reads. */
+static inline const struct rfx_tensor *rfx_infer_in(const struct rfx_graph *graph,
+                                                    const struct rfx_node *node, int k) {
+    return &graph->nodes[node->in[k]].out;
+}
+
+/* MALFORMED unless the node has exactly `n_in` inputs, all of `layout`. */
+RFX_NODISCARD enum rfx_status rfx_infer_inputs(const struct rfx_graph *graph,
+                                               const struct rfx_node *node, int n_in,
+                                               enum rfx_layout layout, struct rfx_error *err);
+
+/* UNSUPPORTED when an input's elements are of another type than the kernels compute. Asked of every
+ * node that is added to a graph; an op with kernels for a second type would say so here. */
+RFX_NODISCARD enum rfx_status rfx_infer_elems(const struct rfx_graph *graph,
+                                              const struct rfx_node *node, struct rfx_error *err);
+
+/* Sets the output to a map of c channels, h rows, w columns. UNSUPPORTED: a size below 1 or a
+ * product that does not fit, with the numbers. */
+RFX_NODISCARD enum rfx_status rfx_infer_set_map(struct rfx_node *node, int64_t c, int64_t h,
+                                                int64_t w, struct rfx_error *err);
+
+/* Sets the output to a PLAIN tensor; statuses as rfx_infer_set_map. */
+RFX_NODISCARD enum rfx_status rfx_infer_set_plain(struct rfx_node *node,
+                                                  const struct rfx_shape *shape,
+                                                  struct rfx_error *err);
+
+/* The status and text "Op 'name': why" for a node that cannot be run. */
+enum rfx_status rfx_infer_refuse(const struct rfx_node *node, struct rfx_error *err,
+                                 const char *format, ...) RFX_PRINTF(3, 4);
+
+/* Row-major strides of a shape in elements. */
+static inline void rfx_shape_strides(const struct rfx_shape *shape, int64_t *strides) {
+    int64_t step = 1;
+    for (int i = shape->rank - 1; i >= 0; i--) {
+        strides[i] = step;
+        step *= shape->dims[i];
+    }
+}
+#endif

@@ -1,0 +1,153 @@
+/* The table of operations and the wrappers that give absent members their meaning. */
+#include "layers/graph/op.h"
+
+static const struct rfx_op_def *const op_table[] = {
+#define RFX_OP_ROW(op, def) [op] = &(def),
+    RFX_OP_LIST(RFX_OP_ROW)
+#undef RFX_OP_ROW
+};
+_Static_assert(sizeof op_table / sizeof op_table[0] == RFX_OP_COUNT, "one row per op");
+
+const struct rfx_op_def *rfx_op_def(enum rfx_op op) {
+    return op_table[op];
+}
+
+bool rfx_node_is_local(const struct rfx_node *node) {
+    return op_table[node->op]->spatial && node->out.layout == RFX_LAYOUT_NHWC;
+}
+
+bool rfx_node_runs_by_rows(const struct rfx_node *node) {
+    return rfx_node_is_local(node) && !rfx_node_is_input(node);
+}
+
+struct rfx_axis_map rfx_op_map_identity(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis) {
+    (void)graph;
+    (void)node;
+    (void)k;
+    (void)axis;
+    return rfx_axis_map_identity();
+}
+
+struct rfx_axis_map rfx_op_map_window(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis) {
+    (void)graph;
+    (void)k;
+    struct rfx_window w = rfx_op_window(node);
+    return rfx_axis_map_window(w.kernel[axis], w.dilation[axis], w.stride[axis],
+                               axis == 0 ? w.pads.top : w.pads.left);
+}
+
+struct rfx_axis_map rfx_op_map_transposed(const struct rfx_graph *graph,
+                                          const struct rfx_node *node, int k, int axis) {
+    (void)graph;
+    (void)k;
+    struct rfx_window w = rfx_op_window(node);
+    return rfx_axis_map_transposed(w.kernel[axis], w.dilation[axis], w.stride[axis],
+                                   axis == 0 ? w.pads.top : w.pads.left);
+}
+
+struct rfx_window rfx_op_window(const struct rfx_node *node) {
+    struct rfx_window window = {{1, 1}, {1, 1}, {1, 1}, {0, 0, 0, 0}};
+    const struct rfx_op_def *def = op_table[node->op];
+    if (def->window != NULL) def->window(node, &window);
+    return window;
+}
+
+struct rfx_axis_map rfx_op_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                    int k, int axis) {
+    const struct rfx_op_def *def = op_table[node->op];
+    return def->spatial ? def->axis_map(graph, node, k, axis) : rfx_axis_map_identity();
+}
+
+struct rfx_range rfx_op_in_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
+                                 int axis, struct rfx_range out) {
+    const struct rfx_op_def *def = op_table[node->op];
+    const struct rfx_tensor *in = &graph->nodes[node->in[k]].out;
+    const struct rfx_range whole = {0, axis == 0 ? in->h : in->w};
+    if (!def->spatial || in->layout == RFX_LAYOUT_PLAIN) return whole;
+    if (def->axis_map == rfx_op_map_identity) return out;
+    if (def->in_range != NULL) return def->in_range(graph, node, k, axis, out);
+    struct rfx_axis_map map = def->axis_map(graph, node, k, axis);
+    return rfx_axis_map_range(&map, out);
+}
+
+struct rfx_rect rfx_op_in_rect(const struct rfx_graph *graph, const struct rfx_node *node, int k,
+                               struct rfx_rect out) {
+    return rfx_rect_from_ranges(rfx_op_in_range(graph, node, k, 0, rfx_rect_row_range(out)),
+                                rfx_op_in_range(graph, node, k, 1, rfx_rect_col_range(out)));
+}
+
+struct rfx_range rfx_op_endless_range(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis, struct rfx_range out) {
+    const struct rfx_op_def *def = op_table[node->op];
+    if (def->endless_range != NULL) return def->endless_range(graph, node, k, axis, out);
+    struct rfx_axis_map map = rfx_op_axis_map(graph, node, k, axis);
+    return rfx_axis_map_hull(&map, out);
+}
+
+const struct rfx_weight_slot *rfx_op_weight_slot(enum rfx_op op, enum rfx_weight_role role) {
+    const struct rfx_weight_slot *slot = op_table[op]->weights;
+    for (; slot != NULL && slot->name != NULL; slot++)
+        if (slot->role == role) return slot;
+    return NULL;
+}
+
+int64_t rfx_node_weight_elems(const struct rfx_graph *graph, const struct rfx_node *node,
+                              enum rfx_weight_role role) {
+    const struct rfx_weight_slot *slot = rfx_op_weight_slot(node->op, role);
+    int index = slot == NULL ? -1 : *rfx_node_weight_at(node, slot);
+    return index < 0 ? 0 : graph->weights[index].elems;
+}
+
+bool rfx_op_shifts(const struct rfx_graph *graph, const struct rfx_node *node) {
+    for (int k = 0; k < node->n_in; k++)
+        for (int axis = 0; axis < 2; axis++)
+            if (rfx_op_axis_map(graph, node, k, axis).rule != RFX_AXIS_EVEN) return false;
+    return true;
+}
+
+bool rfx_op_sees_all(const struct rfx_graph *graph, const struct rfx_node *node) {
+    if (node->n_in == 0) return false;
+    if (!op_table[node->op]->spatial) return true;
+    for (int k = 0; k < node->n_in; k++)
+        if (rfx_op_axis_map(graph, node, k, 0).rule == RFX_AXIS_SIZED) return true;
+    return false;
+}
+
+uint64_t rfx_op_macs(const struct rfx_graph *graph, const struct rfx_node *node,
+                     struct rfx_rect out) {
+    const struct rfx_op_def *def = op_table[node->op];
+    return def->macs == NULL ? 0 : def->macs(graph, node, (uint64_t)rfx_rect_area(out));
+}
+
+size_t rfx_op_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
+                            int threads) {
+    const struct rfx_op_def *def = op_table[node->op];
+    return def->scratch_bytes == NULL ? 0 : def->scratch_bytes(graph, node, threads);
+}
+
+size_t rfx_op_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_op_def *def = op_table[node->op];
+    return def->packed_bytes == NULL ? 0 : def->packed_bytes(graph, node);
+}
+
+bool rfx_op_in_place_elementwise(const struct rfx_graph *graph, const struct rfx_node *node,
+                                 int k) {
+    const struct rfx_tensor *in = &graph->nodes[node->in[k]].out;
+    const struct rfx_tensor *out = &node->out;
+    return in->layout == out->layout && in->elems == out->elems && in->c == out->c &&
+           in->h == out->h && in->w == out->w;
+}
+
+enum rfx_status rfx_op_pack(const struct rfx_graph *graph, const struct rfx_node *node,
+                            void *packed, void *temp, struct rfx_error *err) {
+    const struct rfx_op_def *def = op_table[node->op];
+    if (def->pack == NULL) return RFX_OK;
+    void *own = temp == NULL ? rfx_memory_alloc(graph->mem, RFX_PACK_TEMP_BYTES) : NULL;
+    if (temp == NULL && own == NULL)
+        return rfx_memory_fail(graph->mem, "packing weights", RFX_PACK_TEMP_BYTES, err);
+    enum rfx_status status = def->pack(graph, node, packed, temp == NULL ? own : temp, err);
+    rfx_memory_release(graph->mem, own);
+    return status;
+}

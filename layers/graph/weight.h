@@ -1,0 +1,72 @@
+/* Constant tensors of a model and where their values come from.
+ *
+ * A weight is never copied before it is packed: its values lie in an open file, or belong to the
+ * graph, or are a formula (seed, distribution) evaluated on reading. All are read through
+ * rfx_weight_read, in any order, any number of times, with the same values. Files are read, not
+ * mapped: of a mapping the system may keep megabytes around every page that is touched, which
+ * would count as this process's memory, and a file that shrinks under one ends the process. */
+#ifndef RFX_LAYERS_GRAPH_WEIGHT_H
+#define RFX_LAYERS_GRAPH_WEIGHT_H
+
+#include <stdint.h>
+
+#include "layers/core/status.h"
+#include "layers/graph/tensor.h"
+
+enum rfx_weight_source {
+    RFX_WEIGHT_OWNED,     /* float32, the graph owns `data` */
+    RFX_WEIGHT_FILE,      /* `dtype` values at `offset` of `file`, which outlives the graph */
+    RFX_WEIGHT_FILLED,    /* every element is `lo` */
+    RFX_WEIGHT_GENERATED, /* element i is uniform in [lo, hi), a function of (seed, i) alone */
+};
+
+enum rfx_dtype { /* of values in a FILE, little endian */
+                 RFX_DTYPE_F32,
+                 RFX_DTYPE_F64,
+                 RFX_DTYPE_F16,
+                 RFX_DTYPE_BF16,
+                 RFX_DTYPE_I8,
+                 RFX_DTYPE_U8,
+                 RFX_DTYPE_I32,
+                 RFX_DTYPE_I64,
+                 RFX_DTYPE_COUNT
+};
+
+/* A file that is open for reading at any place; `path` is for messages. */
+struct rfx_weight_file {
+    int fd;
+    const char *path;
+};
+
+struct rfx_weight {
+    enum rfx_weight_source source;
+    enum rfx_dtype dtype;               /* FILE */
+    const float *data;                  /* OWNED */
+    const struct rfx_weight_file *file; /* FILE */
+    uint64_t offset;                    /* FILE: of element 0 */
+    uint64_t seed;                      /* GENERATED */
+    float lo, hi;                       /* GENERATED; FILLED: lo alone */
+    int64_t mirror; /* GENERATED: n > 0: of each 2 n elements the last n are the first n mirrored,
+                       lo + hi - x, so that they cancel */
+    struct rfx_shape shape;
+    int64_t elems;
+};
+
+/* Size of one element in bytes. */
+size_t rfx_dtype_bytes(enum rfx_dtype dtype);
+
+/* Converts `count` little-endian values, unaligned, to float32. */
+void rfx_dtype_convert(enum rfx_dtype dtype, const void *data, int64_t count, float *out);
+
+/* Reads bytes [offset, offset + bytes) of a file into out. IO: the system says no, or the file ends
+ * before. */
+RFX_NODISCARD enum rfx_status rfx_weight_file_read(const struct rfx_weight_file *file,
+                                                   uint64_t offset, void *out, size_t bytes,
+                                                   struct rfx_error *err);
+
+/* Reads elements [first, first + count) as float32 into out; the range must lie in the weight
+ * (asserted). O(count), and at least one call of the system for a FILE. Status: as
+ * rfx_weight_file_read; other sources never fail. */
+RFX_NODISCARD enum rfx_status rfx_weight_read(const struct rfx_weight *weight, int64_t first,
+                                              int64_t count, float *out, struct rfx_error *err);
+#endif

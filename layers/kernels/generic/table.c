@@ -1,0 +1,16 @@
+/* The table of one instruction set. */
+#include "layers/kernels/generic/variant.h"
+
+#define TABLE_STRING(name) #name
+#define TABLE_STRING_OF(name) TABLE_STRING(name)
+
+const struct rfx_kernels VARIANT_NAME(table) = {
+    .name = TABLE_STRING_OF(RFX_KERNEL_VARIANT),
+    .act = VARIANT_NAME(act),
+    .epilogue = VARIANT_NAME(epilogue),
+    .binary = VARIANT_NAME(binary),
+    .affine = VARIANT_NAME(affine),
+    .exp = VARIANT_NAME(exp),
+    .depthwise = VARIANT_NAME(depthwise),
+    .dense = VARIANT_NAME(dense),
+};

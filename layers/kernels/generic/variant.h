@@ -1,0 +1,58 @@
+/* Names and vector width of the instruction set that this file is being compiled for. */
+#ifndef RFX_LAYERS_KERNELS_GENERIC_VARIANT_H
+#define RFX_LAYERS_KERNELS_GENERIC_VARIANT_H
+
+#include "layers/kernels/kernels.h"
+
+#ifndef RFX_KERNEL_VARIANT
+#define RFX_KERNEL_VARIANT base
+#endif
+#define VARIANT_JOIN(name, variant) rfx_kernel_##name##_##variant
+#define VARIANT_EXPAND(name, variant) VARIANT_JOIN(name, variant)
+#define VARIANT_NAME(name) VARIANT_EXPAND(name, RFX_KERNEL_VARIANT)
+
+/* VECTOR_MAX and VECTOR_MIN give x where x is NaN, as the scalar clamp does. */
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#define VECTOR_FLOATS 16
+#define VECTOR_FMA(a, b, c) ((vector)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
+#define VECTOR_MAX(bound, x) ((vector)_mm512_max_ps((__m512)(bound), (__m512)(x)))
+#define VECTOR_MIN(bound, x) ((vector)_mm512_min_ps((__m512)(bound), (__m512)(x)))
+#elif defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+#define VECTOR_FLOATS 8
+#define VECTOR_FMA(a, b, c) ((vector)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#define VECTOR_MAX(bound, x) ((vector)_mm256_max_ps((__m256)(bound), (__m256)(x)))
+#define VECTOR_MIN(bound, x) ((vector)_mm256_min_ps((__m256)(bound), (__m256)(x)))
+#else
+#define VECTOR_FLOATS 4
+#define VECTOR_FMA(a, b, c) ((a) * (b) + (c))
+#define VECTOR_MAX(bound, x) vector_select((x) < (bound), bound, x)
+#define VECTOR_MIN(bound, x) vector_select((x) > (bound), bound, x)
+#endif
+
+typedef float vector __attribute__((vector_size(VECTOR_FLOATS * 4)));
+typedef int32_t vector_mask __attribute__((vector_size(VECTOR_FLOATS * 4)));
+typedef float vector_unaligned
+    __attribute__((vector_size(VECTOR_FLOATS * 4), aligned(4), may_alias));
+static inline __attribute__((always_inline, unused)) vector vector_select(vector_mask m, vector a,
+                                                                          vector b) {
+    return (vector)((m & (vector_mask)a) | (~m & (vector_mask)b));
+}
+#define VECTOR_LOAD(p) ((vector) * (const vector_unaligned *)(p))
+#define VECTOR_STORE(p, v) (*(vector_unaligned *)(p) = (v))
+#define VECTOR_ALL(s) ((s) - (vector){0})
+
+void VARIANT_NAME(act)(const struct rfx_act *act, const float *slope, const float *x, float *y,
+                       int64_t pixels, int64_t c);
+void VARIANT_NAME(epilogue)(const struct rfx_epilogue *e, float *x, int64_t stride,
+                            const float *residual, int64_t residual_stride, int64_t pixels);
+void VARIANT_NAME(binary)(enum rfx_binary_kind kind, const float *a, int64_t a_step, const float *b,
+                          int64_t b_step, float *y, int64_t n);
+void VARIANT_NAME(affine)(const float *x, const float *scale, const float *shift, float *y,
+                          int64_t pixels, int64_t c);
+void VARIANT_NAME(exp)(const float *x, float bias, float *y, int64_t n);
+void VARIANT_NAME(depthwise)(const struct rfx_depthwise_run *run);
+void VARIANT_NAME(dense)(const struct rfx_dense_run *run);
+extern const struct rfx_kernels VARIANT_NAME(table);
+#endif

@@ -1,0 +1,233 @@
+/* Elementary functions in float32, written so that compilers vectorise loops over them.
+ *
+ * Branch-free per element, no libm; polynomials were fitted for this file (Chebyshev fits of the
+ * functions named beside them). Errors are a few units in the last place (test_kernels.c). */
+#ifndef RFX_LAYERS_KERNELS_GENERIC_VECTOR_MATH_H
+#define RFX_LAYERS_KERNELS_GENERIC_VECTOR_MATH_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Multiply-add: fused in every loop of a variant that has the instruction, in none otherwise. */
+#ifdef __FMA__
+#define MATH_FMA(a, b, c) __builtin_fmaf((a), (b), (c))
+#else
+#define MATH_FMA(a, b, c) ((a) * (b) + (c))
+#endif
+
+#define MATH_INLINE static inline __attribute__((always_inline, unused))
+
+MATH_INLINE uint32_t math_bits(float x) {
+    union {
+        float f;
+        uint32_t u;
+    } v = {x};
+    return v.u;
+}
+
+MATH_INLINE float math_from_bits(uint32_t u) {
+    union {
+        uint32_t u;
+        float f;
+    } v = {u};
+    return v.f;
+}
+
+/* NaN stays NaN: both comparisons are false for it. */
+MATH_INLINE float math_clamp(float x, float lo, float hi) {
+    x = x < lo ? lo : x;
+    return x > hi ? hi : x;
+}
+
+MATH_INLINE float math_abs(float x) {
+    return math_from_bits(math_bits(x) & 0x7fffffffu);
+}
+
+MATH_INLINE float math_copysign(float magnitude, float sign) {
+    return math_from_bits((math_bits(magnitude) & 0x7fffffffu) | (math_bits(sign) & 0x80000000u));
+}
+
+/* exp(x) = 2^k * exp(r), |r| <= log(2) / 2; 2^k in two factors so that subnormal results and the
+ * step to infinity come out right. */
+MATH_INLINE float math_exp(float x) {
+    const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
+    float z = math_clamp(x, -106.0f, 90.0f);
+    float t = MATH_FMA(z, 1.44269504f, shift);
+    float k = t - shift;
+    float r = MATH_FMA(k, -0.693359375f, z); /* exact: few bits in the constant */
+    r = MATH_FMA(k, 2.12194440e-4f, r);
+    float p = 1.392625083e-03f;
+    p = MATH_FMA(p, r, 8.363232884e-03f);
+    p = MATH_FMA(p, r, 4.166655421e-02f);
+    p = MATH_FMA(p, r, 1.666657667e-01f);
+    p = MATH_FMA(p, r, 0.5f);
+    p = MATH_FMA(p, r * r, r) + 1.0f;
+    int32_t n = (int32_t)(math_bits(t) - math_bits(shift));
+    int32_t half = n >> 1;
+    float s1 = math_from_bits((uint32_t)(half + 127) << 23);
+    float s2 = math_from_bits((uint32_t)(n - half + 127) << 23);
+    return p * s1 * s2;
+}
+
+/* exp(x) - 1 without cancellation near 0. */
+MATH_INLINE float math_expm1(float x) {
+    float p = 1.392625083e-03f;
+    p = MATH_FMA(p, x, 8.363232884e-03f);
+    p = MATH_FMA(p, x, 4.166655421e-02f);
+    p = MATH_FMA(p, x, 1.666657667e-01f);
+    p = MATH_FMA(p, x, 0.5f);
+    float small = MATH_FMA(p, x * x, x);
+    float large = math_exp(x) - 1.0f;
+    return math_abs(x) < 0.34f ? small : large;
+}
+
+/* log(1 + f) for f in [sqrt(1/2) - 1, sqrt(2) - 1], plus k log(2). */
+MATH_INLINE float math_log_reduced(float f, float k) {
+    float p = 6.971611471e-02f;
+    p = MATH_FMA(p, f, -1.147973385e-01f);
+    p = MATH_FMA(p, f, 1.168541992e-01f);
+    p = MATH_FMA(p, f, -1.242568733e-01f);
+    p = MATH_FMA(p, f, 1.424905765e-01f);
+    p = MATH_FMA(p, f, -1.666780232e-01f);
+    p = MATH_FMA(p, f, 2.000071575e-01f);
+    p = MATH_FMA(p, f, -2.499999696e-01f);
+    p = MATH_FMA(p, f, 3.333333118e-01f);
+    float s = f * f;
+    float low = MATH_FMA(p * f, s, k * -2.12194440e-4f);
+    low = MATH_FMA(s, -0.5f, low);
+    return MATH_FMA(k, 0.693359375f, f + low);
+}
+
+/* log(x): -inf at 0, NaN below, subnormals included. */
+MATH_INLINE float math_log(float x) {
+    float tiny = x < 1.17549435e-38f ? 1.0f : 0.0f;
+    float y = tiny != 0.0f ? x * 16777216.0f : x;
+    uint32_t u = math_bits(y) - 0x3f3504f3u; /* bits of sqrt(1/2) */
+    int32_t e = (int32_t)u >> 23;
+    float m = math_from_bits((u & 0x007fffffu) + 0x3f3504f3u);
+    float r = math_log_reduced(m - 1.0f, (float)e - tiny * 24.0f);
+    r = x == INFINITY ? x : r;
+    r = x == 0.0f ? -INFINITY : r;
+    r = x < 0.0f ? NAN : r;
+    return x != x ? x : r;
+}
+
+MATH_INLINE float math_sigmoid(float x) {
+    float e = math_exp(-math_abs(x));
+    float q = 1.0f / (1.0f + e);
+    return x < 0.0f ? e * q : q;
+}
+
+MATH_INLINE float math_tanh(float x) {
+    float a = math_abs(x);
+    float s = x * x;
+    float p = -6.045165097e-03f; /* (tanh(x) - x) / x^3 in x^2 up to 0.4 */
+    p = MATH_FMA(p, s, 2.096132911e-02f);
+    p = MATH_FMA(p, s, -5.384326318e-02f);
+    p = MATH_FMA(p, s, 1.333271885e-01f);
+    p = MATH_FMA(p, s, -3.333332843e-01f);
+    float small = MATH_FMA(p * s, x, x);
+    float large = 1.0f - 2.0f / (math_exp(a + a) + 1.0f);
+    return a < 0.625f ? small : math_copysign(large, x);
+}
+
+MATH_INLINE float math_erf(float x) {
+    float a = math_abs(x);
+    float s = x * x;
+    float p = 8.316879718e-05f; /* erf(x) / x - 1 in x^2 up to 0.87 */
+    p = MATH_FMA(p, s, -8.130444670e-04f);
+    p = MATH_FMA(p, s, 5.199989255e-03f);
+    p = MATH_FMA(p, s, -2.685899742e-02f);
+    p = MATH_FMA(p, s, 1.128368872e-01f);
+    p = MATH_FMA(p, s, -3.761263333e-01f);
+    p = MATH_FMA(p, s, 1.283791666e-01f);
+    float small = MATH_FMA(p, x, x);
+    float t = a > 4.0f ? 4.0f : a; /* erf(4) rounds to 1 */
+    float g = -1.380193615e-05f;   /* log(erfc(t)) on [0.92, 4] */
+    g = MATH_FMA(g, t, 3.265363166e-04f);
+    g = MATH_FMA(g, t, -3.504952061e-03f);
+    g = MATH_FMA(g, t, 2.290096792e-02f);
+    g = MATH_FMA(g, t, -1.039831443e-01f);
+    g = MATH_FMA(g, t, -6.381773733e-01f);
+    g = MATH_FMA(g, t, -1.126601595e+00f);
+    g = MATH_FMA(g, t, -5.518093026e-04f);
+    float large = math_copysign(1.0f - math_exp(g), x);
+    return a < 0.9273f ? small : (x != x ? x : large);
+}
+
+/* log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)). */
+MATH_INLINE float math_softplus(float x) {
+    float e = math_exp(-math_abs(x));
+    float u = 1.0f + e;
+    /* log(u) + (e - (u - 1)) / u restores what rounding u lost */
+    float l = math_log(u) + (e - (u - 1.0f)) / u;
+    return (x < 0.0f ? 0.0f : x) + l;
+}
+
+/* |x| = r + n pi / 2 with |r| <= pi / 4 (and a rounding), n modulo 4: Payne and Hanek's reduction
+ * for every x from 0 to the largest float. x = m 2^e with a whole m, so bits of 2 / pi above
+ * 2^(2 - e) only add multiples of 4 to the quotient; the 96 bits from there on give it modulo 4
+ * with an error below 2^-60. No float but 0 is nearer to a multiple of pi / 2 than 2^-30, so r is
+ * off by less than 2^-29 of itself. Integers and doubles without fused operations: the same bits in
+ * all variants. */
+MATH_INLINE double math_quadrant(float x, uint32_t *n) {
+    static const uint32_t two_over_pi[8] = {0x00000000u, 0xa2f9836eu, 0x4e441529u,
+                                            0xfc2757d1u, 0xf534ddc0u, 0xdb629599u,
+                                            0x3c439041u, 0xfe5163abu}; /* behind 32 zeros */
+    uint32_t u = math_bits(x) & 0x7fffffffu;
+    int32_t at = (int32_t)(u >> 23) - 150 - 2 + 32;
+    at = at < 0 ? 0 : at; /* x is below pi / 4 */
+    const uint32_t *from = two_over_pi + (at >> 5);
+    uint32_t shift = 32u - ((uint32_t)at & 31u);
+    uint64_t m = (u & 0x007fffffu) | 0x00800000u;
+    uint64_t q0 = (((uint64_t)from[0] << 32 | from[1]) >> shift) & 0xffffffffu;
+    uint64_t q1 = (((uint64_t)from[1] << 32 | from[2]) >> shift) & 0xffffffffu;
+    uint64_t q2 = (((uint64_t)from[2] << 32 | from[3]) >> shift) & 0xffffffffu;
+    uint64_t turn = (m * q0 << 32) + m * q1 + (m * q2 >> 32); /* of 2 pi, in 2^-64 */
+    uint64_t quarters = (turn + ((uint64_t)1 << 61)) >> 62;
+    double r =
+        (double)(int64_t)(turn - (quarters << 62)) * 3.4061215800865545e-19; /* 2 pi / 2^64 */
+    float a = math_from_bits(u);
+    bool small = a < 0.78539816f;
+    *n = small ? 0u : (uint32_t)quarters & 3u;
+    return small ? (double)a : r;
+}
+
+/* sin(r + n pi / 2): Taylor's polynomials, off by less than 2e-11 of the result. */
+MATH_INLINE double math_sin_of_quadrant(double r, uint32_t n) {
+    double s = r * r;
+    double odd = -2.505210838544172e-08;
+    odd = odd * s + 2.755731922398589e-06;
+    odd = odd * s - 1.984126984126984e-04;
+    odd = odd * s + 8.333333333333333e-03;
+    odd = odd * s - 1.666666666666667e-01;
+    odd = r + r * s * odd;
+    double even = 2.087675698786810e-09;
+    even = even * s - 2.755731922398589e-07;
+    even = even * s + 2.480158730158730e-05;
+    even = even * s - 1.388888888888889e-03;
+    even = even * s + 4.166666666666666e-02;
+    even = even * s - 0.5;
+    even = 1.0 + s * even;
+    double value = (n & 1u) != 0 ? even : odd;
+    return (n & 2u) != 0 ? -value : value;
+}
+
+/* Half a unit in the last place and a hundredth, for every float; NaN of infinities. */
+MATH_INLINE float math_sin(float x) {
+    uint32_t n;
+    double r = math_quadrant(x, &n);
+    float y = (float)math_sin_of_quadrant(r, n);
+    y = math_from_bits(math_bits(y) ^ (math_bits(x) & 0x80000000u));
+    return math_abs(x) < INFINITY ? y : x - x;
+}
+
+/* sin(|x| + pi / 2); as exact as math_sin. */
+MATH_INLINE float math_cos(float x) {
+    uint32_t n;
+    double r = math_quadrant(x, &n);
+    float y = (float)math_sin_of_quadrant(r, n + 1u);
+    return math_abs(x) < INFINITY ? y : x - x;
+}
+#endif

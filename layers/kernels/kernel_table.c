@@ -1,0 +1,89 @@
+/* Picks the kernels of the best instruction set that the processor has, once. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layers/core/floats.h"
+#include "layers/kernels/kernels.h"
+
+/* What is built in says the build, as RFX_KERNELS_HAVE_<SET> (tools/cmake/rfx_helpers.cmake); each
+ * has the table rfx_kernel_table_<set>. */
+extern const struct rfx_kernels rfx_kernel_table_base;
+
+static bool runs_anywhere(void) {
+    return true;
+}
+
+#ifdef RFX_KERNELS_HAVE_AVX2
+extern const struct rfx_kernels rfx_kernel_table_avx2;
+
+static bool runs_avx2(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+}
+#endif
+
+#ifdef RFX_KERNELS_HAVE_AVX512
+extern const struct rfx_kernels rfx_kernel_table_avx512;
+
+static bool runs_avx512(void) {
+    return runs_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+/* Best first. */
+static const struct {
+    const struct rfx_kernels *table;
+    bool (*runs)(void); /* on this processor */
+} sets[] = {
+#ifdef RFX_KERNELS_HAVE_AVX512
+    {&rfx_kernel_table_avx512, runs_avx512},
+#endif
+#ifdef RFX_KERNELS_HAVE_AVX2
+    {&rfx_kernel_table_avx2, runs_avx2},
+#endif
+    {&rfx_kernel_table_base, runs_anywhere},
+};
+#define N_SETS (sizeof sets / sizeof sets[0])
+
+static const struct rfx_kernels *chosen;
+static pthread_once_t chosen_once = PTHREAD_ONCE_INIT;
+
+const struct rfx_kernels *rfx_kernels_find(const char *name) {
+    for (size_t i = 0; i < N_SETS; i++)
+        if (strcmp(name, sets[i].table->name) == 0 && sets[i].runs()) return sets[i].table;
+    return NULL;
+}
+
+static void choose(void) {
+    const char *asked = getenv("RFX_KERNELS");
+    if (asked != NULL) chosen = rfx_kernels_find(asked);
+    for (size_t i = 0; i < N_SETS && chosen == NULL; i++)
+        if (sets[i].runs()) chosen = sets[i].table;
+}
+
+const struct rfx_kernels *rfx_kernels(void) {
+    pthread_once(&chosen_once, choose);
+    return chosen;
+}
+
+size_t rfx_act_packed_bytes(const struct rfx_act *act, int64_t c) {
+    return act->kind == RFX_ACT_PRELU ? rfx_floats_bytes(c) : 0;
+}
+
+enum rfx_status rfx_act_pack(const struct rfx_graph *graph, const struct rfx_act *act, int64_t c,
+                             float *packed, struct rfx_error *err) {
+    if (act->kind != RFX_ACT_PRELU) return RFX_OK;
+    const struct rfx_weight *slope = &graph->weights[act->slope];
+    int64_t n = slope->elems == c ? c : 1;
+    enum rfx_status status = rfx_weight_read(slope, 0, n, packed, err);
+    for (int64_t i = n; status == RFX_OK && i < c; i++) packed[i] = packed[0];
+    return status;
+}
+
+void rfx_act_apply(const struct rfx_act *act, const float *slope, const float *x, float *y,
+                   int64_t pixels, int64_t c) {
+    rfx_kernels()->act(act, slope, x, y, pixels, c);
+}

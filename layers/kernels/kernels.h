@@ -1,0 +1,91 @@
+/* The vector kernels: one table of functions per instruction set, picked once at run time.
+ *
+ * Invariants: 1. the arithmetic of an element is the same at every place of a call, in the vector
+ * body and in the remainder, so results do not depend on how work is cut into calls; 2. fused
+ * multiply-adds are asked for by name, and only where the instruction set has them; 3. NaN
+ * propagates, overflow gives infinity; 4. no kernel allocates or knows about rectangles. */
+#ifndef RFX_LAYERS_KERNELS_KERNELS_H
+#define RFX_LAYERS_KERNELS_KERNELS_H
+
+#include <stdint.h>
+
+#include "layers/graph/graph.h"
+
+/* What follows the sums of a convolution, per pixel and channel: act(x + bias[c] + residual). */
+struct rfx_epilogue {
+    const float *bias;  /* c elements or NULL */
+    const float *slope; /* c elements; PRELU only */
+    const struct rfx_act *act;
+    int64_t c;
+};
+
+/* A run of output pixels of one row of a depthwise convolution. Input pixel of tap (ky, kx) of
+ * output pixel i: rows[ky] + (i * sw + kx * dw) * in_c. Taps whose row is NULL are outside the map
+ * and are skipped; all columns of the run must be inside the map, except that taps outside
+ * [kx0, kx1) are skipped for every pixel of the run. Packed weights: [kh][kw][c]. */
+struct rfx_depthwise_run {
+    const float *const *rows; /* kh pointers, to column kx = 0 of the first output pixel */
+    const float *weights;
+    const float *bias; /* c elements, never NULL */
+    float *out;
+    int64_t pixels, c, in_c, out_c; /* in_c, out_c: floats from pixel to pixel */
+    int64_t kh, kw, kx0, kx1, sw, dw;
+    float lo, hi; /* the sum is clamped to [lo, hi] */
+};
+
+/* Sums of products: y[r][j] += (0 + x[r][0] * w[0][j] + x[r][1] * w[1][j] + ...) for r < rows,
+ * j < m; the bracket is one chain of multiply-adds (fused where there is such) in this order, for
+ * every element alike. */
+struct rfx_dense_run {
+    const float *x, *w;
+    float *y;
+    int64_t x_stride, w_stride, y_stride; /* floats from row to row; x rows may overlap */
+    int64_t rows, k, m;
+};
+
+struct rfx_kernels {
+    const char *name; /* "base", "avx2", "avx512" */
+
+    /* y = act(x) for `pixels` pixels of c channels, densely packed; y == x is fine. slope: c
+     * elements, PRELU only, else NULL. */
+    void (*act)(const struct rfx_act *act, const float *slope, const float *x, float *y,
+                int64_t pixels, int64_t c);
+
+    /* In place on `pixels` pixels, `stride` floats apart; residual (NULL: none) likewise with its
+     * own stride. */
+    void (*epilogue)(const struct rfx_epilogue *e, float *x, int64_t stride, const float *residual,
+                     int64_t residual_stride, int64_t pixels);
+
+    /* y[i] = a[i * a_step] op b[i * b_step] for n elements; a step is 1, or 0 for one operand that
+     * is the same for all. y may be a or b where that one's step is 1. */
+    void (*binary)(enum rfx_binary_kind kind, const float *a, int64_t a_step, const float *b,
+                   int64_t b_step, float *y, int64_t n);
+
+    /* y = x * scale[c] + shift[c], two roundings; densely packed; y == x is fine. */
+    void (*affine)(const float *x, const float *scale, const float *shift, float *y, int64_t pixels,
+                   int64_t c);
+
+    /* y[i] = exp(x[i] - bias) (softmax). */
+    void (*exp)(const float *x, float bias, float *y, int64_t n);
+
+    void (*depthwise)(const struct rfx_depthwise_run *run);
+    void (*dense)(const struct rfx_dense_run *run);
+};
+
+/* The table for this processor; the environment variable RFX_KERNELS = base, avx2, avx512 asks for
+ * a lower one. Never NULL, the same on every call. */
+const struct rfx_kernels *rfx_kernels(void);
+
+/* The table of that name, or NULL when it is not built in or this processor cannot run it. */
+const struct rfx_kernels *rfx_kernels_find(const char *name);
+
+/* PRELU slopes as the kernels want them: bytes and values of c floats, an element repeated where
+ * the weight has one. Other kinds: 0 bytes, nothing written. Status: as rfx_weight_read. */
+size_t rfx_act_packed_bytes(const struct rfx_act *act, int64_t c);
+RFX_NODISCARD enum rfx_status rfx_act_pack(const struct rfx_graph *graph, const struct rfx_act *act,
+                                           int64_t c, float *packed, struct rfx_error *err);
+
+/* y = act(x), densely packed pixels, through the table; slope: what rfx_act_pack wrote. */
+void rfx_act_apply(const struct rfx_act *act, const float *slope, const float *x, float *y,
+                   int64_t pixels, int64_t c);
+#endif

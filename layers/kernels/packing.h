@@ -1,0 +1,122 @@
+/* Reading weights for packing, and the part of packed constants that convolutions, transposed
+ * convolutions and fully connected layers share. */
+#ifndef RFX_LAYERS_KERNELS_PACKING_H
+#define RFX_LAYERS_KERNELS_PACKING_H
+
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "layers/core/floats.h"
+#include "layers/graph/graph.h"
+#include "layers/kernels/kernels.h"
+
+#define RFX_PACKING_CHUNK_ELEMS 262144 /* RFX_PACK_TEMP_BYTES in floats */
+
+#define RFX_PACKING_AHEAD_ELEMS 4096 /* that a reader takes from a file in one call */
+
+/* Reads pieces of a weight. Small pieces that follow each other are taken from the file together:
+ * of a depthwise filter of nine values, a call of the system each would cost more than the values.
+ * Starts as {.weight = ..., .err = ...}. */
+struct rfx_packing_reader {
+    const struct rfx_weight *weight;
+    struct rfx_error *err; /* may be NULL */
+    int64_t next;          /* the element behind the last one that was asked for */
+    int64_t lo, hi;        /* elements in `ahead` */
+    float ahead[RFX_PACKING_AHEAD_ELEMS];
+};
+
+/* Statuses: as rfx_weight_read. */
+RFX_NODISCARD static inline enum rfx_status rfx_packing_read(struct rfx_packing_reader *reader,
+                                                             int64_t first, int64_t count,
+                                                             float *out) {
+    const struct rfx_weight *weight = reader->weight;
+    bool follows = first == reader->next && weight->source == RFX_WEIGHT_FILE;
+    reader->next = first + count;
+    while (count > 0) {
+        if (first >= reader->lo && first < reader->hi) {
+            int64_t n = rfx_min_i64(count, reader->hi - first);
+            memcpy(out, reader->ahead + (first - reader->lo), (size_t)n * sizeof *out);
+            first += n;
+            out += n;
+            count -= n;
+            continue;
+        }
+        if (!follows || count >= RFX_PACKING_AHEAD_ELEMS)
+            return rfx_weight_read(weight, first, count, out, reader->err);
+        int64_t n = rfx_min_i64(RFX_PACKING_AHEAD_ELEMS, weight->elems - first);
+        enum rfx_status status = rfx_weight_read(weight, first, n, reader->ahead, reader->err);
+        if (status != RFX_OK) return status;
+        reader->lo = first;
+        reader->hi = first + n;
+    }
+    return RFX_OK;
+}
+
+/* The scales of `c` output channels of a weight, or NULL where there is none (scale < 0). They lie
+ * behind the first half of temp when they fit, else in a block of their own, which *own receives.
+ */
+static inline enum rfx_status rfx_packing_scale(const struct rfx_graph *graph, int scale, int64_t c,
+                                                float *temp, float **own, const float **out,
+                                                struct rfx_error *err) {
+    *own = NULL;
+    *out = NULL;
+    if (scale < 0) return RFX_OK;
+    float *values = temp + RFX_PACKING_CHUNK_ELEMS / 2;
+    if (c > RFX_PACKING_CHUNK_ELEMS / 2) {
+        size_t bytes = rfx_floats_bytes(c);
+        values = *own = rfx_memory_alloc(graph->mem, bytes);
+        if (values == NULL) return rfx_memory_fail(graph->mem, "packing scales", bytes, err);
+    }
+    enum rfx_status status = rfx_weight_read(&graph->weights[scale], 0, c, values, err);
+    if (status == RFX_OK) {
+        *out = values;
+    } else {
+        rfx_memory_release(graph->mem, *own);
+        *own = NULL;
+    }
+    return status;
+}
+
+/* bias[c], slopes[c] of PRELU, then the weights; each part aligned. */
+struct rfx_packed_parts {
+    size_t slope_bytes_at, weights_bytes_at;
+};
+
+static inline struct rfx_packed_parts rfx_packing_parts(const struct rfx_act *act, int64_t c) {
+    struct rfx_packed_parts parts;
+    parts.slope_bytes_at = rfx_align_up(rfx_floats_bytes(c));
+    parts.weights_bytes_at = parts.slope_bytes_at + rfx_align_up(rfx_act_packed_bytes(act, c));
+    return parts;
+}
+
+static inline const float *rfx_packed_slope(const struct rfx_act *act, int64_t c,
+                                            const void *packed) {
+    if (act->kind != RFX_ACT_PRELU) return NULL;
+    return (const float *)((const char *)packed + rfx_packing_parts(act, c).slope_bytes_at);
+}
+
+static inline const float *rfx_packed_weights(const struct rfx_act *act, int64_t c,
+                                              const void *packed) {
+    return (const float *)((const char *)packed + rfx_packing_parts(act, c).weights_bytes_at);
+}
+
+/* Writes bias (zeros where there is none) and slopes; *weights is where the weights go. */
+RFX_NODISCARD static inline enum rfx_status rfx_packing_begin(const struct rfx_graph *graph,
+                                                              const struct rfx_act *act, int64_t c,
+                                                              int bias, void *packed,
+                                                              float **weights,
+                                                              struct rfx_error *err) {
+    struct rfx_packed_parts parts = rfx_packing_parts(act, c);
+    float *values = packed;
+    enum rfx_status status = RFX_OK;
+    if (bias < 0) {
+        for (int64_t i = 0; i < c; i++) values[i] = 0.0f;
+    } else {
+        status = rfx_weight_read(&graph->weights[bias], 0, c, values, err);
+    }
+    if (status != RFX_OK) return status;
+    *weights = (float *)(void *)((char *)packed + parts.weights_bytes_at);
+    return rfx_act_pack(graph, act, c, (float *)(void *)((char *)packed + parts.slope_bytes_at),
+                        err);
+}
+#endif

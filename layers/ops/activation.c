@@ -1,0 +1,82 @@
+/* An activation as a layer of its own, on a map or on a plain tensor. Element by element, so any
+ * cut gives the same bits. */
+#include "layers/conv/conv.h"
+#include "layers/graph/infer.h"
+#include "layers/kernels/packing.h"
+
+#define PIECE_ELEMS 16384 /* of a plain tensor per thread's turn */
+
+/* Channels that slopes are counted in: 1 for a plain tensor. */
+static int64_t slope_channels(const struct rfx_node *node) {
+    return node->out.layout == RFX_LAYOUT_NHWC ? node->out.c : 1;
+}
+
+static enum rfx_status activation_infer(const struct rfx_graph *graph, struct rfx_node *node,
+                                        struct rfx_error *err) {
+    if (node->n_in != 1)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "Activation '%s': has %d inputs, needs 1",
+                        node->name, node->n_in);
+    node->out = *rfx_infer_in(graph, node, 0);
+    if (node->act.kind != RFX_ACT_PRELU) return RFX_OK;
+    int64_t slopes = graph->weights[node->act.slope].elems, c = slope_channels(node);
+    if (slopes != 1 && slopes != c)
+        return rfx_infer_refuse(node, err, "%lld slopes for %lld channels", (long long)slopes,
+                                (long long)c);
+    return RFX_OK;
+}
+
+static size_t activation_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
+    (void)graph;
+    return rfx_act_packed_bytes(&node->act, slope_channels(node));
+}
+
+static enum rfx_status activation_pack(const struct rfx_graph *graph, const struct rfx_node *node,
+                                       void *packed, void *temp, struct rfx_error *err) {
+    (void)temp;
+    return rfx_act_pack(graph, &node->act, slope_channels(node), packed, err);
+}
+
+static void run_plain(const struct rfx_run_args *args) {
+    const struct rfx_node *node = args->node;
+    const float *slope = node->act.kind == RFX_ACT_PRELU ? args->packed : NULL;
+    int64_t n = node->out.elems;
+#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
+    for (int64_t i = 0; i < n; i += PIECE_ELEMS)
+        rfx_act_apply(&node->act, slope, args->in[0].data + i, args->out.data + i,
+                      rfx_min_i64(PIECE_ELEMS, n - i), 1);
+}
+
+static void activation_run(const struct rfx_run_args *args) {
+    const struct rfx_node *node = args->node;
+    if (node->out.layout == RFX_LAYOUT_PLAIN) {
+        run_plain(args);
+        return;
+    }
+    const float *slope = node->act.kind == RFX_ACT_PRELU ? args->packed : NULL;
+    const struct rfx_view *in = &args->in[0], *out = &args->out;
+    int64_t c = node->out.c, pixels = in->c == c && out->c == c ? INT64_MAX : 1;
+    struct rfx_conv_units units = rfx_conv_cut(args->rect, args->threads);
+    int64_t count = units.down * units.across;
+#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        struct rfx_rect u = rfx_conv_unit(&units, args->rect, i);
+        int64_t step = rfx_min_i64(pixels, rfx_rect_cols(u));
+        for (int64_t y = u.y0; y < u.y1; y++)
+            for (int64_t x = u.x0; x < u.x1; x += step)
+                rfx_act_apply(&node->act, slope, rfx_view_at(in, y, x), rfx_view_at(out, y, x),
+                              step, c);
+    }
+}
+
+const struct rfx_op_def rfx_op_activation = {
+    .name = "Activation",
+    .spatial = true,
+    .kind = RFX_CLASS_ELEMENTWISE,
+    .fuses_as = RFX_FUSE_ACTIVATION,
+    .infer = activation_infer,
+    .axis_map = rfx_op_map_identity,
+    .in_place = rfx_op_in_place_elementwise,
+    .packed_bytes = activation_packed_bytes,
+    .pack = activation_pack,
+    .run = activation_run,
+};

@@ -1,0 +1,45 @@
+/* CHANNEL_SELECT: output channel i is input channel map[i] (slice, split, gather, shuffle), or zero
+ * where map[i] is -1 (channels padded). */
+#include "layers/graph/infer.h"
+
+static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
+                             struct rfx_error *err) {
+    enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
+    for (int64_t i = 0; i < node->attr.select.count; i++) {
+        int64_t from = node->attr.select.map[i];
+        if (from < -1 || from >= in->c)
+            return rfx_fail(err, RFX_STATUS_MALFORMED,
+                            "Select '%s': channel %lld of an input of %lld", node->name,
+                            (long long)from, (long long)in->c);
+    }
+    return rfx_infer_set_map(node, node->attr.select.count, in->h, in->w, err);
+}
+
+static void run(const struct rfx_run_args *args) {
+    struct rfx_rect r = args->rect;
+    int64_t c_in = args->graph->nodes[args->node->in[0]].out.c, c_out = args->node->out.c;
+    const int64_t *map = args->node->attr.select.map;
+#pragma omp parallel for num_threads(args->threads) if (rfx_rect_area(r) * c_out > 32768)
+    for (int64_t y = r.y0; y < r.y1; y++) {
+        const float *from = rfx_view_at(&args->in[0], y, r.x0);
+        float *to = rfx_view_at(&args->out, y, r.x0);
+        for (int64_t x = r.x0; x < r.x1; x++, from += c_in, to += c_out)
+            for (int64_t i = 0; i < c_out; i++) to[i] = map[i] < 0 ? 0.0f : from[map[i]];
+    }
+}
+
+static int64_t **table(struct rfx_node *node, int64_t *count) {
+    *count = node->attr.select.count;
+    return &node->attr.select.map;
+}
+
+const struct rfx_op_def rfx_op_channel_select = {
+    .name = "Select",
+    .spatial = true,
+    .index_table = table,
+    .infer = infer,
+    .axis_map = rfx_op_map_identity,
+    .run = run,
+};

@@ -1,0 +1,52 @@
+/* CONCAT: maps of equal height and width, one after the other along channels. */
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "layers/graph/infer.h"
+
+static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
+                             struct rfx_error *err) {
+    if (node->n_in < 1)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "Concat '%s': has no input", node->name);
+    enum rfx_status status = rfx_infer_inputs(graph, node, node->n_in, RFX_LAYOUT_NHWC, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor *first = rfx_infer_in(graph, node, 0);
+    int64_t c = 0;
+    for (int k = 0; k < node->n_in; k++) {
+        const struct rfx_tensor *in = rfx_infer_in(graph, node, k);
+        if (in->h != first->h || in->w != first->w)
+            return rfx_infer_refuse(node, err, "input %d is %lldx%lld, input 0 is %lldx%lld", k,
+                                    (long long)in->h, (long long)in->w, (long long)first->h,
+                                    (long long)first->w);
+        if (!rfx_checked_add_i64(c, in->c, &c))
+            return rfx_infer_refuse(node, err, "too many channels");
+    }
+    return rfx_infer_set_map(node, c, first->h, first->w, err);
+}
+
+static void copy_channels(const float *from, int64_t c, float *to, int64_t stride, int64_t n) {
+    for (int64_t i = 0; i < n; i++) memcpy(to + i * stride, from + i * c, (size_t)c * sizeof *to);
+}
+
+static void run(const struct rfx_run_args *args) {
+    struct rfx_rect r = args->rect;
+    int64_t c_out = args->node->out.c;
+#pragma omp parallel for num_threads(args->threads) if (rfx_rect_area(r) * c_out > 65536)
+    for (int64_t y = r.y0; y < r.y1; y++) {
+        float *to = rfx_view_at(&args->out, y, r.x0);
+        for (int k = 0; k < args->node->n_in; k++) {
+            int64_t c = args->graph->nodes[args->node->in[k]].out.c;
+            copy_channels(rfx_view_at(&args->in[k], y, r.x0), c, to, c_out, rfx_rect_cols(r));
+            to += c;
+        }
+    }
+}
+
+const struct rfx_op_def rfx_op_concat = {
+    .name = "Concat",
+    .spatial = true,
+    .kind = RFX_CLASS_JOIN,
+    .infer = infer,
+    .axis_map = rfx_op_map_identity,
+    .run = run,
+};

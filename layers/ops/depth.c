@@ -1,0 +1,104 @@
+/* DEPTH_TO_SPACE (DCR and CRD) and SPACE_TO_DEPTH, its inverse, for square blocks of b x b.
+ * Place (i, j) of a block is channel (i b + j) C + co of the deep side, or, column_major (CRD),
+ * channel (co b + i) b + j, C being the channels of the wide side. */
+#include "layers/core/checked.h"
+#include "layers/graph/infer.h"
+
+static enum rfx_status infer_to_space(const struct rfx_graph *graph, struct rfx_node *node,
+                                      struct rfx_error *err) {
+    enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
+    int64_t b = node->attr.depth.block, h, w;
+    if (b < 1 || b > 65536 || in->c % (b * b) != 0)
+        return rfx_infer_refuse(node, err, "%lld channels do not divide by the block %lld squared",
+                                (long long)in->c, (long long)b);
+    if (!rfx_checked_mul_i64(in->h, b, &h) || !rfx_checked_mul_i64(in->w, b, &w))
+        return rfx_infer_refuse(node, err, "the output's size overflows");
+    return rfx_infer_set_map(node, in->c / (b * b), h, w, err);
+}
+
+static enum rfx_status infer_to_depth(const struct rfx_graph *graph, struct rfx_node *node,
+                                      struct rfx_error *err) {
+    enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
+    int64_t b = node->attr.depth.block, c;
+    if (b < 1 || b > 65536 || in->h % b != 0 || in->w % b != 0 ||
+        !rfx_checked_mul_i64(in->c, b * b, &c))
+        return rfx_infer_refuse(node, err, "%lldx%lld does not divide by the block %lld",
+                                (long long)in->h, (long long)in->w, (long long)b);
+    return rfx_infer_set_map(node, c, in->h / b, in->w / b, err);
+}
+
+static struct rfx_axis_map to_space_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis) {
+    (void)graph;
+    (void)k;
+    (void)axis;
+    int64_t b = node->attr.depth.block;
+    return rfx_axis_map_transposed(b, 1, b, 0);
+}
+
+static struct rfx_axis_map to_depth_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis) {
+    (void)graph;
+    (void)k;
+    (void)axis;
+    int64_t b = node->attr.depth.block;
+    return rfx_axis_map_window(b, 1, b, 0);
+}
+
+/* The deep channel of wide channel 0 at place (i, j), and the step to the next wide channel. */
+static int64_t deep_channel(const struct rfx_node *node, int64_t i, int64_t j, int64_t wide_c,
+                            int64_t *step) {
+    int64_t b = node->attr.depth.block, place = i * b + j;
+    *step = node->attr.depth.column_major ? b * b : 1;
+    return node->attr.depth.column_major ? place : place * wide_c;
+}
+
+static void run_to_space(const struct rfx_run_args *args) {
+    int64_t b = args->node->attr.depth.block, c = args->node->out.c;
+    struct rfx_rect r = args->rect;
+#pragma omp parallel for num_threads(args->threads) if (rfx_rect_area(r) * c > 32768)
+    for (int64_t y = r.y0; y < r.y1; y++) {
+        for (int64_t x = r.x0; x < r.x1; x++) {
+            int64_t step, first = deep_channel(args->node, y % b, x % b, c, &step);
+            const float *from = rfx_view_at(&args->in[0], y / b, x / b) + first;
+            float *to = rfx_view_at(&args->out, y, x);
+            for (int64_t i = 0; i < c; i++) to[i] = from[i * step];
+        }
+    }
+}
+
+static void gather_block(const struct rfx_run_args *args, int64_t y, int64_t x, int64_t c) {
+    int64_t b = args->node->attr.depth.block;
+    for (int64_t i = 0; i < b; i++) {
+        for (int64_t j = 0; j < b; j++) {
+            int64_t step, first = deep_channel(args->node, i, j, c, &step);
+            const float *from = rfx_view_at(&args->in[0], y * b + i, x * b + j);
+            float *to = rfx_view_at(&args->out, y, x) + first;
+            for (int64_t k = 0; k < c; k++) to[k * step] = from[k];
+        }
+    }
+}
+
+static void run_to_depth(const struct rfx_run_args *args) {
+    int64_t c = args->graph->nodes[args->node->in[0]].out.c;
+    struct rfx_rect r = args->rect;
+    int64_t work = rfx_rect_area(r) * args->node->out.c;
+#pragma omp parallel for num_threads(args->threads) if (work > 32768)
+    for (int64_t y = r.y0; y < r.y1; y++)
+        for (int64_t x = r.x0; x < r.x1; x++) gather_block(args, y, x, c);
+}
+
+const struct rfx_op_def rfx_op_depth_to_space = {.name = "DepthToSpace",
+                                                 .spatial = true,
+                                                 .infer = infer_to_space,
+                                                 .axis_map = to_space_map,
+                                                 .run = run_to_space};
+const struct rfx_op_def rfx_op_space_to_depth = {.name = "SpaceToDepth",
+                                                 .spatial = true,
+                                                 .infer = infer_to_depth,
+                                                 .axis_map = to_depth_map,
+                                                 .run = run_to_depth};

@@ -1,0 +1,55 @@
+/* LRN across channels (ONNX LRN opset 13): y[c] = x[c] / (bias + alpha / size * S)^beta, S the sum
+ * of squares of channels c - floor((size - 1) / 2) to c + ceil((size - 1) / 2) inside the map. */
+#include <math.h>
+
+#include "layers/core/checked.h"
+#include "layers/graph/infer.h"
+
+static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
+                             struct rfx_error *err) {
+    enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
+    if (status != RFX_OK) return status;
+    if (node->attr.lrn.size < 1)
+        return rfx_infer_refuse(node, err, "size %lld must be positive",
+                                (long long)node->attr.lrn.size);
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
+    return rfx_infer_set_map(node, in->c, in->h, in->w, err);
+}
+
+static float power(float base, float exponent) {
+    if (exponent == 0.75f) {
+        float root = sqrtf(base);
+        return root * sqrtf(root);
+    }
+    return exponent == 0.5f ? sqrtf(base) : powf(base, exponent);
+}
+
+static void pixel(const struct rfx_node *node, const float *x, float *out, int64_t c) {
+    int64_t size = node->attr.lrn.size;
+    float factor = node->attr.lrn.alpha / (float)size;
+    for (int64_t i = 0; i < c; i++) {
+        int64_t lo = rfx_max_i64(0, i - (size - 1) / 2);
+        int64_t hi = rfx_min_i64(c - 1, i + size / 2);
+        float sum = 0.0f;
+        for (int64_t k = lo; k <= hi; k++) sum += x[k] * x[k];
+        out[i] = x[i] / power(node->attr.lrn.bias + factor * sum, node->attr.lrn.beta);
+    }
+}
+
+static void run(const struct rfx_run_args *args) {
+    struct rfx_rect r = args->rect;
+    int64_t c = args->node->out.c;
+#pragma omp parallel for num_threads(args->threads) if (rfx_rect_area(r) * c > 4096)
+    for (int64_t y = r.y0; y < r.y1; y++)
+        for (int64_t x = r.x0; x < r.x1; x++)
+            pixel(args->node, rfx_view_at(&args->in[0], y, x), rfx_view_at(&args->out, y, x), c);
+}
+
+const struct rfx_op_def rfx_op_lrn = {
+    .name = "LRN",
+    .spatial = true,
+    .kind = RFX_CLASS_ELEMENTWISE,
+    .infer = infer,
+    .axis_map = rfx_op_map_identity,
+    .run = run,
+};

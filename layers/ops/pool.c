@@ -1,0 +1,263 @@
+/* POOL_MAX, POOL_AVG, POOL_LP and POOL_ADAPTIVE_AVG (ONNX MaxPool, AveragePool opset 19, LpPool
+ * opset 18; PyTorch AdaptiveAvgPool2d).
+ *
+ * Rules: 1. with ceil_mode a window must start inside the input or its left or top padding;
+ * 2. padding of a maximum is minus infinity, and a NaN in the window gives NaN; 3. an average with
+ * count_include_pad counts the positions inside input plus pads, without it those inside the
+ * input; 4. sums run over the window's rows, then columns, in float (adaptive: double);
+ * 5. LP sums |x|^p of the positions inside the input, in double, whose squares and roots are exact
+ * or rounded once each: p is 1, 2 or 4;
+ * 6. adaptive output i covers rows floor(i H / O) to ceil((i + 1) H / O). */
+#include <math.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "layers/graph/infer.h"
+
+#define THREADING_ELEMS 16384 /* below this much work one thread is faster */
+#define CHANNEL_BLOCK 128
+
+static bool out_extent(int64_t in, int64_t before, int64_t after, int64_t k, int64_t d, int64_t s,
+                       bool ceil_mode, int64_t *out) {
+    int64_t window, padded;
+    if (!rfx_checked_mul_i64(k - 1, d, &window) || !rfx_checked_add_i64(in, before, &padded) ||
+        !rfx_checked_add_i64(padded, after, &padded) || window >= padded)
+        return false;
+    int64_t span = padded - window - 1;
+    *out = (ceil_mode ? rfx_ceil_div(span, s) : span / s) + 1;
+    if (ceil_mode && (*out - 1) * s >= in + before) (*out)--;
+    return true;
+}
+
+static enum rfx_status infer_pool(const struct rfx_graph *graph, struct rfx_node *node,
+                                  struct rfx_error *err) {
+    enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
+    const struct rfx_pool_attr *a = &node->attr.pool;
+    const struct rfx_pads *p = &a->pads;
+    if (a->kh < 1 || a->kw < 1 || a->sh < 1 || a->sw < 1 || a->dh < 1 || a->dw < 1)
+        return rfx_infer_refuse(node, err,
+                                "kernel %lldx%lld, stride %lldx%lld, dilation %lldx%lld must be "
+                                "positive",
+                                (long long)a->kh, (long long)a->kw, (long long)a->sh,
+                                (long long)a->sw, (long long)a->dh, (long long)a->dw);
+    if (p->top < 0 || p->left < 0 || p->bottom < 0 || p->right < 0)
+        return rfx_infer_refuse(node, err, "negative pads %lld,%lld,%lld,%lld", (long long)p->top,
+                                (long long)p->left, (long long)p->bottom, (long long)p->right);
+    int64_t oh, ow;
+    if (!out_extent(in->h, p->top, p->bottom, a->kh, a->dh, a->sh, a->ceil_mode, &oh) ||
+        !out_extent(in->w, p->left, p->right, a->kw, a->dw, a->sw, a->ceil_mode, &ow))
+        return rfx_infer_refuse(node, err,
+                                "kernel %lldx%lld, dilation %lldx%lld exceeds padded input of "
+                                "%lldx%lld",
+                                (long long)a->kh, (long long)a->kw, (long long)a->dh,
+                                (long long)a->dw, (long long)in->h, (long long)in->w);
+    return rfx_infer_set_map(node, in->c, oh, ow, err);
+}
+
+static void pool_window(const struct rfx_node *node, struct rfx_window *window) {
+    const struct rfx_pool_attr *a = &node->attr.pool;
+    *window = (struct rfx_window){{a->kh, a->kw}, {a->sh, a->sw}, {a->dh, a->dw}, a->pads};
+}
+
+/* The taps [lo, hi) of a window starting at `start` that lie in [first, end). */
+static struct rfx_range taps_in(int64_t start, int64_t k, int64_t d, int64_t first, int64_t end) {
+    struct rfx_range t = {rfx_max_i64(0, rfx_ceil_div(first - start, d)),
+                          rfx_min_i64(k, rfx_ceil_div(end - start, d))};
+    if (t.hi < t.lo) t.hi = t.lo;
+    return t;
+}
+
+static void max_into(float *restrict out, const float *restrict x, int64_t c) {
+    for (int64_t i = 0; i < c; i++) out[i] = ((x[i] > out[i]) | (x[i] != x[i])) ? x[i] : out[i];
+}
+
+static void add_into(float *restrict out, const float *restrict x, int64_t c) {
+    for (int64_t i = 0; i < c; i++) out[i] += x[i];
+}
+
+static void pool_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox, bool maximum) {
+    const struct rfx_pool_attr *a = &args->node->attr.pool;
+    const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
+    const struct rfx_view *view = &args->in[0];
+    int64_t y = oy * a->sh - a->pads.top, x = ox * a->sw - a->pads.left, c = in->c;
+    struct rfx_range ty = taps_in(y, a->kh, a->dh, 0, in->h);
+    struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, in->w);
+    float *out = rfx_view_at(&args->out, oy, ox);
+    for (int64_t i = 0; i < c; i++) out[i] = maximum ? -INFINITY : 0.0f;
+    for (int64_t ky = ty.lo; ky < ty.hi; ky++) {
+        for (int64_t kx = tx.lo; kx < tx.hi; kx++) {
+            const float *from = rfx_view_at(view, y + ky * a->dh, x + kx * a->dw);
+            if (maximum)
+                max_into(out, from, c);
+            else
+                add_into(out, from, c);
+        }
+    }
+    if (maximum) return;
+    if (a->count_include_pad) {
+        ty = taps_in(y, a->kh, a->dh, -a->pads.top, in->h + a->pads.bottom);
+        tx = taps_in(x, a->kw, a->dw, -a->pads.left, in->w + a->pads.right);
+    }
+    float count = (float)rfx_max_i64(1, (ty.hi - ty.lo) * (tx.hi - tx.lo));
+    for (int64_t i = 0; i < c; i++) out[i] /= count;
+}
+
+static void run_pool(const struct rfx_run_args *args, bool maximum) {
+    struct rfx_rect r = args->rect;
+    const struct rfx_pool_attr *a = &args->node->attr.pool;
+    int64_t work = rfx_rect_area(r) * args->node->out.c * a->kh * a->kw;
+#pragma omp parallel for num_threads(args->threads) if (work > THREADING_ELEMS)
+    for (int64_t y = r.y0; y < r.y1; y++)
+        for (int64_t x = r.x0; x < r.x1; x++) pool_pixel(args, y, x, maximum);
+}
+
+static enum rfx_status infer_lp(const struct rfx_graph *graph, struct rfx_node *node,
+                                struct rfx_error *err) {
+    int64_t p = node->attr.pool.p;
+    if (p != 1 && p != 2 && p != 4)
+        return rfx_infer_refuse(node, err, "p = %lld: only 1, 2 and 4 are supported", (long long)p);
+    return infer_pool(graph, node, err);
+}
+
+/* Adds |x|^p of n channels. */
+static void add_powers(double *restrict sum, const float *restrict x, int64_t n, int64_t p) {
+    for (int64_t i = 0; i < n; i++) {
+        double v = fabs((double)x[i]), square = v * v;
+        sum[i] += p == 1 ? v : p == 2 ? square : square * square;
+    }
+}
+
+static void lp_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox) {
+    const struct rfx_pool_attr *a = &args->node->attr.pool;
+    const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
+    int64_t y = oy * a->sh - a->pads.top, x = ox * a->sw - a->pads.left;
+    struct rfx_range ty = taps_in(y, a->kh, a->dh, 0, in->h);
+    struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, in->w);
+    float *out = rfx_view_at(&args->out, oy, ox);
+    for (int64_t first = 0; first < in->c; first += CHANNEL_BLOCK) {
+        double sum[CHANNEL_BLOCK] = {0};
+        int64_t n = rfx_min_i64(CHANNEL_BLOCK, in->c - first);
+        for (int64_t ky = ty.lo; ky < ty.hi; ky++)
+            for (int64_t kx = tx.lo; kx < tx.hi; kx++)
+                add_powers(sum, rfx_view_at(&args->in[0], y + ky * a->dh, x + kx * a->dw) + first,
+                           n, a->p);
+        for (int64_t i = 0; i < n; i++) {
+            double root = a->p == 1 ? sum[i] : sqrt(sum[i]);
+            out[first + i] = (float)(a->p == 4 ? sqrt(root) : root);
+        }
+    }
+}
+
+static void run_lp(const struct rfx_run_args *args) {
+    struct rfx_rect r = args->rect;
+    const struct rfx_pool_attr *a = &args->node->attr.pool;
+    int64_t work = rfx_rect_area(r) * args->node->out.c * a->kh * a->kw;
+#pragma omp parallel for num_threads(args->threads) if (work > THREADING_ELEMS)
+    for (int64_t y = r.y0; y < r.y1; y++)
+        for (int64_t x = r.x0; x < r.x1; x++) lp_pixel(args, y, x);
+}
+
+static void run_max(const struct rfx_run_args *args) {
+    run_pool(args, true);
+}
+
+static void run_avg(const struct rfx_run_args *args) {
+    run_pool(args, false);
+}
+
+static enum rfx_status infer_adaptive(const struct rfx_graph *graph, struct rfx_node *node,
+                                      struct rfx_error *err) {
+    enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
+    if (status != RFX_OK) return status;
+    int64_t c = rfx_infer_in(graph, node, 0)->c;
+    return rfx_infer_set_map(node, c, node->attr.adaptive.oh, node->attr.adaptive.ow, err);
+}
+
+static struct rfx_range adaptive_window(int64_t lo, int64_t hi, int64_t in, int64_t out) {
+    struct rfx_range r = {rfx_floor_div(lo * in, out), rfx_ceil_div(hi * in, out)};
+    if (lo >= hi) r.hi = r.lo;
+    return r;
+}
+
+static struct rfx_range adaptive_range(const struct rfx_graph *graph, const struct rfx_node *node,
+                                       int k, int axis, struct rfx_range out) {
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, k);
+    return adaptive_window(out.lo, out.hi, axis == 0 ? in->h : in->w,
+                           axis == 0 ? node->out.h : node->out.w);
+}
+
+static struct rfx_axis_map adaptive_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis) {
+    (void)graph;
+    (void)node;
+    (void)k;
+    (void)axis;
+    struct rfx_axis_map map = rfx_axis_map_identity();
+    map.rule = RFX_AXIS_SIZED;
+    return map;
+}
+
+static void adaptive_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox) {
+    const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
+    const struct rfx_tensor *to = &args->node->out;
+    struct rfx_range ry = adaptive_window(oy, oy + 1, in->h, to->h);
+    struct rfx_range rx = adaptive_window(ox, ox + 1, in->w, to->w);
+    double count = (double)((ry.hi - ry.lo) * (rx.hi - rx.lo));
+    float *out = rfx_view_at(&args->out, oy, ox);
+    for (int64_t first = 0; first < in->c; first += CHANNEL_BLOCK) {
+        double sum[CHANNEL_BLOCK] = {0};
+        int64_t n = rfx_min_i64(CHANNEL_BLOCK, in->c - first);
+        for (int64_t y = ry.lo; y < ry.hi; y++) {
+            const float *row = rfx_view_at(&args->in[0], y, rx.lo) + first;
+            for (int64_t x = rx.lo; x < rx.hi; x++, row += in->c)
+                for (int64_t i = 0; i < n; i++) sum[i] += (double)row[i];
+        }
+        for (int64_t i = 0; i < n; i++) out[first + i] = (float)(sum[i] / count);
+    }
+}
+
+static void run_adaptive(const struct rfx_run_args *args) {
+    struct rfx_rect r = args->rect;
+#pragma omp parallel for num_threads(args->threads) collapse(2)
+    for (int64_t y = r.y0; y < r.y1; y++)
+        for (int64_t x = r.x0; x < r.x1; x++) adaptive_pixel(args, y, x);
+}
+
+const struct rfx_op_def rfx_op_pool_max = {
+    .name = "MaxPool",
+    .spatial = true,
+    .kind = RFX_CLASS_POOLING,
+    .infer = infer_pool,
+    .window = pool_window,
+    .axis_map = rfx_op_map_window,
+    .run = run_max,
+};
+const struct rfx_op_def rfx_op_pool_avg = {
+    .name = "AveragePool",
+    .spatial = true,
+    .kind = RFX_CLASS_POOLING,
+    .infer = infer_pool,
+    .window = pool_window,
+    .axis_map = rfx_op_map_window,
+    .run = run_avg,
+};
+const struct rfx_op_def rfx_op_pool_lp = {
+    .name = "LpPool",
+    .spatial = true,
+    .kind = RFX_CLASS_POOLING,
+    .infer = infer_lp,
+    .window = pool_window,
+    .axis_map = rfx_op_map_window,
+    .run = run_lp,
+};
+const struct rfx_op_def rfx_op_pool_adaptive_avg = {
+    .name = "AdaptiveAveragePool",
+    .spatial = true,
+    .kind = RFX_CLASS_POOLING,
+    .infer = infer_adaptive,
+    .axis_map = adaptive_map,
+    .in_range = adaptive_range,
+    .run = run_adaptive,
+};

@@ -1,0 +1,183 @@
+/* RESIZE: nearest and linear, in the coordinates of the full map (ONNX Resize opset 19; float
+ * arithmetic in the order of ONNX Runtime's, so that the same source pixel is chosen).
+ *
+ * Coordinates outside the map are clamped. A linear tap of weight 0 is not read. */
+#include <math.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "layers/graph/infer.h"
+
+#define TIE_TOLERANCE 1e-6f
+
+/* Sources of one output row or column: value = (1 - weight) * in[lo] + weight * in[hi]. */
+struct source {
+    int64_t lo, hi;
+    float weight;
+};
+
+static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
+                             struct rfx_error *err) {
+    enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_resize_attr *a = &node->attr.resize;
+    if (!(a->scale_h > 0.0f) || !(a->scale_w > 0.0f) || !isfinite(a->scale_h) ||
+        !isfinite(a->scale_w))
+        return rfx_infer_refuse(node, err, "scales %g x %g must be positive", (double)a->scale_h,
+                                (double)a->scale_w);
+    return rfx_infer_set_map(node, rfx_infer_in(graph, node, 0)->c, a->oh, a->ow, err);
+}
+
+static float coordinate(enum rfx_resize_coord coord, int64_t i, float scale, int64_t in,
+                        int64_t out) {
+    float x = (float)i;
+    switch (coord) {
+        case RFX_COORD_HALF_PIXEL:
+            return (x + 0.5f) / scale - 0.5f;
+        case RFX_COORD_PYTORCH_HALF_PIXEL:
+            return out > 1 ? (x + 0.5f) / scale - 0.5f : 0.0f;
+        case RFX_COORD_ALIGN_CORNERS:
+            return out == 1 ? 0.0f : x * (float)(in - 1) / (float)(out - 1);
+        case RFX_COORD_ASYMMETRIC:
+            return x / scale;
+    }
+    return x;
+}
+
+/* Within TIE_TOLERANCE of a half both "prefer" modes see a tie, as ONNX Runtime 1.31 does (found by
+ * its answers: 14.499999 is a tie, 24.499998 is not). */
+static float round_nearest(enum rfx_resize_nearest mode, float x) {
+    bool tie = fabsf(x - floorf(x) - 0.5f) < TIE_TOLERANCE;
+    switch (mode) {
+        case RFX_NEAREST_ROUND_PREFER_FLOOR:
+            return tie ? floorf(x) : roundf(x);
+        case RFX_NEAREST_ROUND_PREFER_CEIL:
+            return tie ? ceilf(x) : roundf(x);
+        case RFX_NEAREST_FLOOR:
+            return floorf(x);
+        case RFX_NEAREST_CEIL:
+            return ceilf(x);
+    }
+    return x;
+}
+
+static struct source source_of(const struct rfx_graph *graph, const struct rfx_node *node, int axis,
+                               int64_t i) {
+    const struct rfx_resize_attr *a = &node->attr.resize;
+    const struct rfx_tensor *t = rfx_infer_in(graph, node, 0);
+    int64_t in = axis == 0 ? t->h : t->w;
+    float scale = axis == 0 ? a->scale_h : a->scale_w;
+    float x =
+        scale == 1.0f ? (float)i : coordinate(a->coord, i, scale, in, axis == 0 ? a->oh : a->ow);
+    float last = (float)(in - 1);
+    if (a->mode == RFX_RESIZE_NEAREST) x = round_nearest(a->nearest, x);
+    x = fminf(fmaxf(x, 0.0f), last);
+    struct source s = {(int64_t)x, (int64_t)x, 0.0f};
+    s.weight = x - (float)s.lo;
+    if (s.weight > 0.0f) s.hi = rfx_min_i64(s.lo + 1, in - 1);
+    if (s.hi == s.lo) s.weight = 0.0f;
+    return s;
+}
+
+static struct rfx_range in_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
+                                 int axis, struct rfx_range out) {
+    (void)k;
+    struct rfx_range r = {source_of(graph, node, axis, out.lo).lo, 0};
+    r.hi = out.lo < out.hi ? source_of(graph, node, axis, out.hi - 1).hi + 1 : r.lo;
+    return r;
+}
+
+/* down / up: the ratio of positions, of a map with aligned corners that of their distances. */
+static struct rfx_axis_map axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                    int k, int axis) {
+    const struct rfx_tensor *t = rfx_infer_in(graph, node, k);
+    int64_t in = axis == 0 ? t->h : t->w, out = axis == 0 ? node->out.h : node->out.w;
+    bool corners = node->attr.resize.coord == RFX_COORD_ALIGN_CORNERS && in > 1 && out > 1;
+    struct rfx_axis_map map = rfx_axis_map_identity();
+    map.rule = RFX_AXIS_ROUNDED;
+    map.down = corners ? in - 1 : in;
+    map.up = corners ? out - 1 : out;
+    return map;
+}
+
+/* Source coordinates of `out` on an endless map, rounded as the mode reads them. */
+static struct rfx_range endless_range(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis, struct rfx_range out) {
+    const struct rfx_resize_attr *a = &node->attr.resize;
+    const struct rfx_tensor *t = rfx_infer_in(graph, node, k);
+    int64_t in_extent = axis == 0 ? t->h : t->w, out_extent = axis == 0 ? a->oh : a->ow;
+    double step = 1.0 / (double)(axis == 0 ? a->scale_h : a->scale_w), shift = 0.0;
+    if (a->coord == RFX_COORD_ALIGN_CORNERS && out_extent > 1)
+        step = (double)(in_extent - 1) / (double)(out_extent - 1);
+    if (a->coord == RFX_COORD_HALF_PIXEL || a->coord == RFX_COORD_PYTORCH_HALF_PIXEL)
+        shift = 0.5 * step - 0.5;
+    double first = (double)out.lo * step + shift, last = (double)(out.hi - 1) * step + shift;
+    int64_t lo = (int64_t)floor(first + 1e-9), hi = (int64_t)floor(last + 1e-9);
+    if (a->mode == RFX_RESIZE_LINEAR) {
+        bool whole = last - (double)hi < 1e-6;
+        struct rfx_range r = {lo, hi + (whole ? 1 : 2)};
+        return r;
+    }
+    if (a->nearest == RFX_NEAREST_ROUND_PREFER_FLOOR ||
+        a->nearest == RFX_NEAREST_ROUND_PREFER_CEIL) {
+        double half = a->nearest == RFX_NEAREST_ROUND_PREFER_FLOOR ? 0.5 - 1e-9 : 0.5 + 1e-9;
+        lo = (int64_t)floor(first + half);
+        hi = (int64_t)floor(last + half);
+    } else if (a->nearest == RFX_NEAREST_CEIL) {
+        lo = (int64_t)ceil(first - 1e-9);
+        hi = (int64_t)ceil(last - 1e-9);
+    }
+    struct rfx_range r = {lo, hi + 1};
+    return r;
+}
+
+static void mix(const float *restrict a, const float *restrict b, float weight, float *restrict out,
+                int64_t c) {
+    float rest = 1.0f - weight;
+    for (int64_t i = 0; i < c; i++) out[i] = rest * a[i] + weight * b[i];
+}
+
+/* Four taps, columns first. */
+static void mix4(const float *const *p, float wx, float wy, float *restrict out, int64_t c) {
+    const float *a = p[0], *b = p[1], *d = p[2], *e = p[3];
+    float rx = 1.0f - wx, ry = 1.0f - wy;
+    for (int64_t i = 0; i < c; i++)
+        out[i] = ry * (rx * a[i] + wx * b[i]) + wy * (rx * d[i] + wx * e[i]);
+}
+
+static void resize_row(const struct rfx_run_args *args, int64_t y) {
+    int64_t c = args->node->out.c;
+    const struct rfx_view *in = &args->in[0];
+    struct source sy = source_of(args->graph, args->node, 0, y);
+    for (int64_t x = args->rect.x0; x < args->rect.x1; x++) {
+        struct source sx = source_of(args->graph, args->node, 1, x);
+        float *out = rfx_view_at(&args->out, y, x);
+        const float *p[4] = {rfx_view_at(in, sy.lo, sx.lo), rfx_view_at(in, sy.lo, sx.hi),
+                             rfx_view_at(in, sy.hi, sx.lo), rfx_view_at(in, sy.hi, sx.hi)};
+        if (sy.hi == sy.lo && sx.hi == sx.lo)
+            memcpy(out, p[0], (size_t)c * sizeof *out);
+        else if (sy.hi == sy.lo)
+            mix(p[0], p[1], sx.weight, out, c);
+        else if (sx.hi == sx.lo)
+            mix(p[0], p[2], sy.weight, out, c);
+        else
+            mix4(p, sx.weight, sy.weight, out, c);
+    }
+}
+
+static void run(const struct rfx_run_args *args) {
+    struct rfx_rect r = args->rect;
+    int64_t work = rfx_rect_area(r) * args->node->out.c;
+#pragma omp parallel for num_threads(args->threads) if (work > 16384)
+    for (int64_t y = r.y0; y < r.y1; y++) resize_row(args, y);
+}
+
+const struct rfx_op_def rfx_op_resize = {
+    .name = "Resize",
+    .spatial = true,
+    .infer = infer,
+    .axis_map = axis_map,
+    .in_range = in_range,
+    .endless_range = endless_range,
+    .run = run,
+};

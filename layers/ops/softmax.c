@@ -1,0 +1,43 @@
+/* SOFTMAX over the channels of each pixel: exp(x - max) / sum, the sum in channel order in double;
+ * with `logarithm` x - max - log(sum). A NaN among the channels makes all of them NaN. */
+#include <math.h>
+
+#include "layers/graph/infer.h"
+#include "layers/kernels/kernels.h"
+
+static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
+                             struct rfx_error *err) {
+    enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
+    return rfx_infer_set_map(node, in->c, in->h, in->w, err);
+}
+
+static void pixel(const float *x, float *out, int64_t c, bool logarithm) {
+    float max = x[0];
+    for (int64_t i = 1; i < c; i++) max = x[i] > max ? x[i] : max;
+    rfx_kernels()->exp(x, max, out, c);
+    double sum = 0.0;
+    for (int64_t i = 0; i < c; i++) sum += (double)out[i];
+    float total = (float)(logarithm ? log(sum) : sum);
+    for (int64_t i = 0; i < c; i++) out[i] = logarithm ? x[i] - max - total : out[i] / total;
+}
+
+static void run(const struct rfx_run_args *args) {
+    struct rfx_rect r = args->rect;
+    int64_t c = args->node->out.c;
+    bool logarithm = args->node->attr.softmax.logarithm;
+#pragma omp parallel for num_threads(args->threads) if (rfx_rect_area(r) * c > 4096)
+    for (int64_t y = r.y0; y < r.y1; y++)
+        for (int64_t x = r.x0; x < r.x1; x++)
+            pixel(rfx_view_at(&args->in[0], y, x), rfx_view_at(&args->out, y, x), c, logarithm);
+}
+
+const struct rfx_op_def rfx_op_softmax = {
+    .name = "Softmax",
+    .spatial = true,
+    .kind = RFX_CLASS_ELEMENTWISE,
+    .infer = infer,
+    .axis_map = rfx_op_map_identity,
+    .run = run,
+};

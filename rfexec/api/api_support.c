@@ -1,0 +1,168 @@
+/* Codes, texts and sized structs of the public header; see api_support.h. */
+#include "rfexec/api/api_support.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A size beyond is no newer version's, but memory that was never set. */
+#define MOST_STRUCT_BYTES ((size_t)4096)
+#define MOST_THREADS 1024
+
+/* Sizes of the structs in version 0.1, the first: smaller ones were never set. */
+enum { OPEN_OPTIONS_FIRST = 32, RUN_OPTIONS_FIRST = 72, FORECAST_FIRST = 472 };
+
+const char *rfx_version(void) {
+    return RFX_VERSION;
+}
+
+enum rfx_code rfx_code_of_status(enum rfx_status status) {
+    switch (status) {
+        case RFX_OK:
+            return RFX_CODE_OK;
+        case RFX_STATUS_INVALID_ARGUMENT:
+            return RFX_CODE_USAGE;
+        case RFX_STATUS_UNSUPPORTED:
+        case RFX_STATUS_MALFORMED:
+            return RFX_CODE_REFUSED;
+        case RFX_STATUS_BUDGET_IMPOSSIBLE:
+            return RFX_CODE_BUDGET;
+        case RFX_STATUS_CANCELLED:
+            return RFX_CODE_CANCELLED;
+        case RFX_STATUS_OUT_OF_MEMORY:
+        case RFX_STATUS_IO:
+        case RFX_STATUS_INTERNAL:
+        case RFX_STATUS_COUNT:
+            break;
+    }
+    return RFX_CODE_SYSTEM;
+}
+
+enum rfx_code rfx_api_result(enum rfx_status status, const struct rfx_error *err,
+                             struct rfx_why *why) {
+    const char *text = err->text[0] != '\0' ? err->text : rfx_status_name(status);
+    if (why != NULL)
+        (void)snprintf(why->text, sizeof why->text, "%s", status == RFX_OK ? "" : text);
+    return rfx_code_of_status(status);
+}
+
+enum rfx_status rfx_api_opening(enum rfx_status status, const char *path) {
+    bool file = status == RFX_STATUS_IO || status == RFX_STATUS_INVALID_ARGUMENT;
+    return file && access(path, R_OK) != 0 ? RFX_STATUS_MALFORMED : status;
+}
+
+static bool all_zero(const unsigned char *bytes, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i] != 0) return false;
+    return true;
+}
+
+static enum rfx_status check_size(size_t size, size_t first_bytes, const char *name,
+                                  struct rfx_error *err) {
+    if (size >= first_bytes && size <= MOST_STRUCT_BYTES) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "struct %s says a size of %zu bytes: at least %zu are needed; was it set?",
+                    name, size, first_bytes);
+}
+
+/* Copies a caller's struct of `size` bytes, which has been checked, over the defaults in `known`.
+ */
+static enum rfx_status read_sized(void *known, size_t known_bytes, const void *given, size_t size,
+                                  const char *name, struct rfx_error *err) {
+    size_t common = size < known_bytes ? size : known_bytes;
+    if (!all_zero((const unsigned char *)given + common, size - common))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "struct %s asks for something that rfexec %s does not know", name,
+                        rfx_version());
+    memcpy(known, given, common);
+    return RFX_OK;
+}
+
+/* Sets a caller's struct of `size` bytes to `defaults`; members that only he knows to zero. */
+static void write_sized(void *given, size_t size, const void *defaults, size_t known_bytes) {
+    size_t common = size < known_bytes ? size : known_bytes;
+    memset(given, 0, size);
+    memcpy(given, defaults, common);
+}
+
+static const struct rfx_open_options open_defaults = {.size = sizeof open_defaults};
+
+void rfx_open_options_init(struct rfx_open_options *options, size_t size) {
+    struct rfx_open_options defaults = open_defaults;
+    defaults.size = size;
+    write_sized(options, size, &defaults, sizeof defaults);
+}
+
+enum rfx_status rfx_api_read_open_options(const struct rfx_open_options *given,
+                                          struct rfx_open_options *out, struct rfx_error *err) {
+    *out = open_defaults;
+    if (given == NULL) return RFX_OK;
+    static const char name[] = "rfx_open_options";
+    enum rfx_status status = check_size(given->size, OPEN_OPTIONS_FIRST, name, err);
+    if (status == RFX_OK) status = read_sized(out, sizeof *out, given, given->size, name, err);
+    if (status != RFX_OK) return status;
+    if (out->rows < 0 || out->columns < 0 || (out->rows == 0) != (out->columns == 0))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "an image of %lld rows and %lld columns: both must be positive, or both 0 "
+                        "for the model's own",
+                        (long long)out->rows, (long long)out->columns);
+    return RFX_OK;
+}
+
+static struct rfx_run_options run_defaults(void) {
+    struct rfx_image_options image = rfx_image_default_options();
+    struct rfx_run_options options = {.size = sizeof options, .scale = image.scale};
+    memcpy(options.mean, image.mean, sizeof options.mean);
+    memcpy(options.std, image.std, sizeof options.std);
+    return options;
+}
+
+void rfx_run_options_init(struct rfx_run_options *options, size_t size) {
+    struct rfx_run_options defaults = run_defaults();
+    defaults.size = size;
+    write_sized(options, size, &defaults, sizeof defaults);
+}
+
+static int usable_processors(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+    int count = CPU_COUNT(&set);
+    return count < 1 ? 1 : count < MOST_THREADS ? count : MOST_THREADS;
+}
+
+enum rfx_status rfx_api_read_run_options(const struct rfx_run_options *given,
+                                         struct rfx_run_options *out, struct rfx_error *err) {
+    static const char name[] = "rfx_run_options";
+    enum rfx_status status = RFX_OK;
+    *out = run_defaults();
+    if (given != NULL) status = check_size(given->size, RUN_OPTIONS_FIRST, name, err);
+    if (given != NULL && status == RFX_OK)
+        status = read_sized(out, sizeof *out, given, given->size, name, err);
+    if (status != RFX_OK) return status;
+    if (out->threads < 0 || out->threads > MOST_THREADS)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "threads is %d: 1 to %d, or 0 for as many as there are processors",
+                        out->threads, MOST_THREADS);
+    if (out->threads == 0) out->threads = usable_processors();
+    return RFX_OK;
+}
+
+struct rfx_image_options rfx_api_image_options(const struct rfx_run_options *options,
+                                               int channels) {
+    struct rfx_image_options image = {
+        .scale = options->scale, .bgr = options->bgr != 0, .channels = channels};
+    memcpy(image.mean, options->mean, sizeof image.mean);
+    memcpy(image.std, options->std, sizeof image.std);
+    return image;
+}
+
+enum rfx_status rfx_api_check_forecast(const struct rfx_forecast *forecast, struct rfx_error *err) {
+    return check_size(forecast->size, FORECAST_FIRST, "rfx_forecast", err);
+}
+
+void rfx_api_write_forecast(const struct rfx_forecast *known, struct rfx_forecast *given) {
+    size_t size = given->size;
+    write_sized(given, size, known, sizeof *known);
+    given->size = size;
+}

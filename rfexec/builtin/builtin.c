@@ -1,0 +1,203 @@
+/* The table of built-in networks and how one is built by name.
+ * "name:W" scales the channel counts of networks that have a width multiplier; fsrcnn and toy have
+ * suffixes of their own. */
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rfexec/builtin/builtin_networks.h"
+#include "rfexec/session/keep_tensors.h"
+#include "rfexec/session/model.h"
+
+typedef void build_function(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+
+static const struct rfx_builtin builtin_list[] = {
+    {"mobilenet_v2", "MobileNetV2, inverted residuals; mobilenet_v2:W scales its width"},
+    {"resnet18", "ResNet-18, basic blocks"},
+    {"resnet34", "ResNet-34, basic blocks"},
+    {"resnet50", "ResNet-50, bottleneck blocks"},
+    {"resnet101", "ResNet-101, bottleneck blocks"},
+    {"resnet152", "ResNet-152, bottleneck blocks"},
+    {"vgg16", "VGG-16 without batch norm, adaptive pool before its classifier"},
+    {"mobilenet_v1", "MobileNetV1, depthwise separable; mobilenet_v1:W scales its width"},
+    {"squeezenet1_1", "SqueezeNet 1.1, fire modules"},
+    {"inception_v3", "Inception-v3 without auxiliary classifier"},
+    {"densenet121", "DenseNet-121, concatenated layers"},
+    {"efficientnet_b0", "EfficientNet-B0, squeeze-and-excitation"},
+    {"mnasnet1_3", "MNASNet-B1 of width 1.3"},
+    {"unet", "U-Net, two classes per pixel; skips are concatenated"},
+    {"fsrcnn", "FSRCNN on colour pictures; fsrcnn:S enlarges S times (2 to 4)"},
+    {"inception_v4", "Inception-v4, TF-slim's form"},
+    {"resnet_v2_101", "ResNet-101 v2 with pre-activation, TF-slim's form"},
+    {"deeplab_v3", "DeepLab v3 on MobileNetV2 0.5, output stride 8; deeplab_v3:W scales its width"},
+    {"posenet", "PoseNet on MobileNetV1 0.75, four outputs; posenet:W scales its width"},
+    {"blazeface", "BlazeFace, front camera: boxes and scores"},
+    {"srgan", "SRGAN's generator, enlarges four times"},
+    {"yolov1", "YOLOv1, 24 convolutions and two fully connected layers"},
+    {"table1", "the sequential network of the paper's table 1"},
+    {"toy", "the paper's parametric network; toy:m=3,b=2,n=3,cst=32 sets its parameters"},
+};
+
+static const struct recipe {
+    build_function *build;
+    struct rfx_builtin_config config; /* width 0: the network has no width multiplier */
+    int64_t size;                     /* rows and columns when the caller names none */
+} recipes[] = {
+    {rfx_builtin_mobilenet_v2, {.width = 1.0}, 224},
+    {rfx_builtin_resnet, {.blocks = {2, 2, 2, 2}}, 224},
+    {rfx_builtin_resnet, {.blocks = {3, 4, 6, 3}}, 224},
+    {rfx_builtin_resnet, {.blocks = {3, 4, 6, 3}, .bottleneck = true}, 224},
+    {rfx_builtin_resnet, {.blocks = {3, 4, 23, 3}, .bottleneck = true}, 224},
+    {rfx_builtin_resnet, {.blocks = {3, 8, 36, 3}, .bottleneck = true}, 224},
+    {rfx_builtin_vgg, {.blocks = {2, 2, 3, 3, 3}}, 224},
+    {rfx_builtin_mobilenet_v1, {.width = 1.0}, 224},
+    {rfx_builtin_squeezenet, {.width = 0}, 224},
+    {rfx_builtin_inception_v3, {.width = 0}, 299},
+    {rfx_builtin_densenet, {.blocks = {6, 12, 24, 16}}, 224},
+    {rfx_builtin_efficientnet, {.width = 0}, 224},
+    {rfx_builtin_mnasnet, {.width = 0}, 224},
+    {rfx_builtin_unet, {.width = 0}, 256},
+    {rfx_builtin_fsrcnn, {.scale = 2}, 224},
+    {rfx_builtin_inception_v4, {.width = 0}, 299},
+    {rfx_builtin_resnet_v2, {.blocks = {3, 4, 23, 3}}, 224},
+    {rfx_builtin_deeplab_v3, {.width = 0.5}, 257},
+    {rfx_builtin_posenet, {.width = 0.75, .columns = 257}, 353},
+    {rfx_builtin_blazeface, {.width = 0}, 128},
+    {rfx_builtin_srgan, {.width = 0}, 96},
+    {rfx_builtin_yolo_v1, {.width = 0}, 448},
+    {rfx_builtin_table1, {.width = 0}, 32},
+    {rfx_builtin_toy, {.toy = {.modules = 3, .blocks = 2, .convs = 3, .channels = 32}}, 224},
+};
+
+enum { BUILTIN_COUNT = sizeof builtin_list / sizeof builtin_list[0] };
+_Static_assert(sizeof recipes / sizeof recipes[0] == BUILTIN_COUNT, "one recipe per network");
+
+const struct rfx_builtin *rfx_builtin_list(int *count) {
+    *count = BUILTIN_COUNT;
+    return builtin_list;
+}
+
+/* Row of the network that `name` starts with, up to its end or a colon; -1: none. */
+static int find_builtin(const char *name) {
+    size_t length = strcspn(name, ":");
+    for (int i = 0; i < BUILTIN_COUNT; i++)
+        if (strlen(builtin_list[i].name) == length &&
+            strncmp(builtin_list[i].name, name, length) == 0)
+            return i;
+    return -1;
+}
+
+bool rfx_builtin_exists(const char *name) {
+    return find_builtin(name) >= 0;
+}
+
+static enum rfx_status read_width(const char *name, struct rfx_builtin_config *config,
+                                  struct rfx_error *err) {
+    const char *suffix = strchr(name, ':');
+    if (suffix == NULL) return RFX_OK;
+    if (config->width == 0.0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "built-in '%s': this network has no width multiplier", name);
+    char *end;
+    double width = strtod(suffix + 1, &end);
+    if (end == suffix + 1 || *end != '\0' || !(width >= 0.05 && width <= 8.0))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "built-in '%s': the width multiplier '%s' is not a number from 0.05 to 8",
+                        name, suffix + 1);
+    config->width = width;
+    return RFX_OK;
+}
+
+/* ":S", one digit. */
+static enum rfx_status read_scale(const char *name, struct rfx_builtin_config *config,
+                                  struct rfx_error *err) {
+    const char *suffix = strchr(name, ':');
+    if (suffix == NULL) return RFX_OK;
+    if (suffix[1] < '2' || suffix[1] > '4' || suffix[2] != '\0')
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "built-in '%s': the scale '%s' is not 2, 3 or 4", name, suffix + 1);
+    config->scale = suffix[1] - '0';
+    return RFX_OK;
+}
+
+/* ":key=value,..." with any of m, b, n, cst. */
+static enum rfx_status read_toy(const char *name, struct rfx_builtin_config *config,
+                                struct rfx_error *err) {
+    const struct {
+        const char *key;
+        int *value;
+        int most;
+    } keys[] = {{"m=", &config->toy.modules, 8},
+                {"b=", &config->toy.blocks, 64},
+                {"n=", &config->toy.convs, 64},
+                {"cst=", &config->toy.channels, 512}};
+    const char *text = strchr(name, ':');
+    while (text != NULL && *text != '\0') {
+        const char *item = text + 1;
+        char *end = NULL;
+        for (size_t i = 0; i < sizeof keys / sizeof keys[0] && end == NULL; i++) {
+            size_t length = strlen(keys[i].key);
+            if (strncmp(item, keys[i].key, length) != 0) continue;
+            if (item[length] < '0' || item[length] > '9') break;
+            long value = strtol(item + length, &end, 10);
+            if (value < 1 || value > keys[i].most)
+                return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                                "built-in '%s': %s%ld is not in 1 to %d", name, keys[i].key, value,
+                                keys[i].most);
+            *keys[i].value = (int)value;
+        }
+        if (end == NULL || (*end != ',' && *end != '\0'))
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "built-in '%s': '%s' is not like m=3,b=2,n=3,cst=32", name, item);
+        text = end;
+    }
+    return RFX_OK;
+}
+
+static enum rfx_status read_suffix(const char *name, struct rfx_builtin_config *config,
+                                   struct rfx_error *err) {
+    if (config->scale != 0) return read_scale(name, config, err);
+    if (config->toy.modules != 0) return read_toy(name, config, err);
+    return read_width(name, config, err);
+}
+
+static enum rfx_status build_layers(struct rfx_graph *graph, const struct recipe *recipe,
+                                    const struct rfx_builtin_config *config,
+                                    const struct rfx_load_options *options, struct rfx_error *err) {
+    struct rfx_builder builder;
+    rfx_builder_init(&builder, graph, options->seed, err);
+    int64_t columns = config->columns != 0 ? config->columns : recipe->size;
+    int x = rfx_builder_input(&builder, 3, options->h != 0 ? options->h : recipe->size,
+                              options->w != 0 ? options->w : columns);
+    recipe->build(&builder, x, config);
+    rfx_builder_free(&builder);
+    if (builder.status != RFX_OK) return builder.status;
+    enum rfx_status status = rfx_graph_keep(graph, options->keep, options->n_keep, err);
+    return status == RFX_OK ? rfx_graph_finish(graph, options->fuse, err) : status;
+}
+
+enum rfx_status rfx_builtin_build(struct rfx_memory *mem, const char *name,
+                                  const struct rfx_load_options *options, struct rfx_graph **out,
+                                  struct rfx_error *err) {
+    int row = find_builtin(name);
+    if (row < 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "'%s' is not a built-in network", name);
+    if (options->h < 0 || options->w < 0 || options->h > INT_MAX || options->w > INT_MAX)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "built-in '%s': an image of %lld x %lld is not possible", name,
+                        (long long)options->h, (long long)options->w);
+    struct rfx_builtin_config config = recipes[row].config;
+    enum rfx_status status = read_suffix(name, &config, err);
+    if (status != RFX_OK) return status;
+    struct rfx_graph *graph;
+    status = rfx_graph_create(mem, name, &graph, err);
+    if (status != RFX_OK) return status;
+    status = build_layers(graph, &recipes[row], &config, options, err);
+    if (status != RFX_OK) {
+        rfx_graph_free(graph);
+        return rfx_fail_within(err, status, "built-in '%s'", name);
+    }
+    *out = graph;
+    return RFX_OK;
+}

@@ -1,0 +1,375 @@
+/* The layer vocabulary of the built-in networks; see the header.
+ *
+ * Signals: elements are taken as Gaussian of the tracked mean and square. A convolution's weights
+ * cancel in pairs of neighbouring input channels (rfx_weight.mirror), so that the mean common to
+ * all channels, which rectifiers make and which says nothing about the image, is not passed on:
+ * with weights of variance 2 / fan_in it doubles the variance of its input. Depthwise filters have
+ * positive weights on average, and the batch norm after them takes the mean away. A batch norm with
+ * gamma U(.7, 1.3) and beta U(-.3, .3) makes the second moment gain^2 * 1.06. */
+#include "rfexec/builtin/builtin_builder.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct rfx_name rfx_name(const char *format, ...) {
+    struct rfx_name name;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(name.text, sizeof name.text, format, args);
+    va_end(args);
+    return name;
+}
+
+struct rfx_act rfx_act_relu(void) {
+    return (struct rfx_act){.kind = RFX_ACT_RELU, .slope = -1};
+}
+
+struct rfx_act rfx_act_relu6(void) {
+    return (struct rfx_act){.kind = RFX_ACT_CLIP, .alpha = 0.0f, .beta = 6.0f, .slope = -1};
+}
+
+struct rfx_act rfx_act_silu(void) {
+    return (struct rfx_act){.kind = RFX_ACT_SILU, .slope = -1};
+}
+
+struct rfx_act rfx_act_sigmoid(void) {
+    return (struct rfx_act){.kind = RFX_ACT_SIGMOID, .slope = -1};
+}
+
+struct rfx_act rfx_act_leaky_relu(float slope) {
+    return (struct rfx_act){.kind = RFX_ACT_LEAKY_RELU, .alpha = slope, .slope = -1};
+}
+
+struct rfx_act rfx_act_tanh(void) {
+    return (struct rfx_act){.kind = RFX_ACT_TANH, .slope = -1};
+}
+
+void rfx_builder_init(struct rfx_builder *b, struct rfx_graph *graph, uint64_t seed,
+                      struct rfx_error *err) {
+    *b = (struct rfx_builder){.graph = graph, .seed = seed, .err = err, .status = RFX_OK};
+}
+
+void rfx_builder_free(struct rfx_builder *b) {
+    rfx_memory_release(b->graph->mem, b->signal);
+    b->signal = NULL;
+}
+
+int rfx_builder_fail(struct rfx_builder *b, enum rfx_status status) {
+    if (b->status == RFX_OK) b->status = status;
+    return -1;
+}
+
+int64_t rfx_builder_channels(const struct rfx_builder *b, int node) {
+    return b->status == RFX_OK ? b->graph->nodes[node].out.c : 1;
+}
+
+struct rfx_signal rfx_builder_signal(const struct rfx_builder *b, int node) {
+    return b->status == RFX_OK ? b->signal[node] : (struct rfx_signal){.mean = 0, .square = 1};
+}
+
+static float variance_of(const struct rfx_builder *b, int node) {
+    struct rfx_signal signal = rfx_builder_signal(b, node);
+    return fmaxf(signal.square - signal.mean * signal.mean, 1e-3f * signal.square + 1e-12f);
+}
+
+int rfx_builder_add_node(struct rfx_builder *b, const struct rfx_node *node, float mean,
+                         float square) {
+    if (b->status != RFX_OK) return -1;
+    struct rfx_memory *mem = b->graph->mem;
+    if (b->graph->n_nodes >= b->signal_capacity) {
+        int capacity = b->signal_capacity + 256;
+        size_t bytes = (size_t)capacity * sizeof *b->signal;
+        struct rfx_signal *grown = rfx_memory_realloc(mem, b->signal, bytes);
+        if (grown == NULL)
+            return rfx_builder_fail(b, rfx_memory_fail(mem, "network builder", bytes, b->err));
+        b->signal = grown;
+        b->signal_capacity = capacity;
+    }
+    int index;
+    enum rfx_status status = rfx_graph_add(b->graph, node, &index, b->err);
+    if (status != RFX_OK) return rfx_builder_fail(b, status);
+    b->signal[index] = (struct rfx_signal){.mean = mean, .square = square};
+    return index;
+}
+
+/* A node whose output is distributed as that of node `like`. */
+static int add_like(struct rfx_builder *b, const struct rfx_node *node, int like) {
+    struct rfx_signal signal = rfx_builder_signal(b, like);
+    return rfx_builder_add_node(b, node, signal.mean, signal.square);
+}
+
+/* FNV-1a over "layer/part", so that a layer's weights do not depend on the layers before it. */
+static uint64_t weight_seed(uint64_t seed, const char *layer, const char *part) {
+    uint64_t hash = 0xcbf29ce484222325u ^ (seed * 0x9e3779b97f4a7c15u);
+    for (const char *p = layer; *p != '\0'; p++) hash = (hash ^ (uint8_t)*p) * 0x100000001b3u;
+    hash = (hash ^ (uint8_t)'/') * 0x100000001b3u;
+    for (const char *p = part; *p != '\0'; p++) hash = (hash ^ (uint8_t)*p) * 0x100000001b3u;
+    return hash;
+}
+
+/* Values in [lo, hi); mirror: see struct rfx_weight. */
+static int add_weight(struct rfx_builder *b, const char *layer, const char *part,
+                      struct rfx_shape shape, float lo, float hi, int64_t mirror) {
+    if (b->status != RFX_OK) return -1;
+    struct rfx_weight weight = {.source = RFX_WEIGHT_GENERATED,
+                                .dtype = RFX_DTYPE_F32,
+                                .seed = weight_seed(b->seed, layer, part),
+                                .lo = lo,
+                                .hi = hi,
+                                .mirror = mirror,
+                                .shape = shape,
+                                .elems = 1};
+    for (int i = 0; i < shape.rank; i++) weight.elems *= shape.dims[i];
+    int index;
+    enum rfx_status status = rfx_graph_add_weight(b->graph, &weight, &index, b->err);
+    return status == RFX_OK ? index : rfx_builder_fail(b, status);
+}
+
+static int add_uniform(struct rfx_builder *b, const char *layer, const char *part,
+                       struct rfx_shape shape, float lo, float hi) {
+    return add_weight(b, layer, part, shape, lo, hi, 0);
+}
+
+int rfx_builder_input(struct rfx_builder *b, int64_t c, int64_t h, int64_t w) {
+    struct rfx_node node = {.op = RFX_OP_INPUT, .name = "input"};
+    node.attr.input.c = c;
+    node.attr.input.h = h;
+    node.attr.input.w = w;
+    return rfx_builder_add_node(b, &node, 0.0f, 1.0f);
+}
+
+int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx_conv_spec spec) {
+    if (b->status != RFX_OK) return -1;
+    int64_t kw = spec.kw != 0 ? spec.kw : spec.kh;
+    int64_t stride = spec.stride != 0 ? spec.stride : 1;
+    int64_t groups = spec.groups != 0 ? spec.groups : 1;
+    int64_t dilation = spec.dilation != 0 ? spec.dilation : 1;
+    int64_t pad_h = spec.pad_h != 0 ? spec.pad_h : spec.pad;
+    int64_t pad_w = spec.pad_w != 0 ? spec.pad_w : spec.pad;
+    int64_t per_group = rfx_builder_channels(b, in) / groups;
+    bool mirrored = per_group % 2 == 0, depthwise = groups > 1 && per_group == 1 && !spec.bias;
+    float taken = mirrored ? variance_of(b, in) : rfx_builder_signal(b, in).square;
+    /* Without a batch norm to follow, the weights make the output of variance 1. */
+    float gain = spec.bias ? 1.0f / taken : 2.0f;
+    float bound = sqrtf(3.0f * gain / (float)(per_group * spec.kh * kw));
+    float low = -bound, mean = 0.0f, square = gain * taken;
+    if (depthwise) { /* nothing to cancel with: a blur that varies, whose mean is foreseen */
+        struct rfx_signal signal = rfx_builder_signal(b, in);
+        float taps = (float)(spec.kh * kw), sum = 0.3f * bound * taps;
+        low = -0.4f * bound;
+        mean = sum * signal.mean;
+        square = mean * mean + 1.4f * sum * sum * variance_of(b, in) +
+                 taps * 0.163f * bound * bound * signal.square;
+    }
+    struct rfx_shape shape = {4, {spec.oc, per_group, spec.kh, kw}};
+    struct rfx_node node = {.op = RFX_OP_CONV, .name = name, .n_in = 1, .in = &in};
+    node.attr.conv = (struct rfx_conv_attr){.kh = spec.kh,
+                                            .kw = kw,
+                                            .sh = stride,
+                                            .sw = stride,
+                                            .dh = dilation,
+                                            .dw = dilation,
+                                            .pads = {pad_h, pad_w, pad_h, pad_w},
+                                            .groups = groups,
+                                            .oc = spec.oc,
+                                            .bias = -1,
+                                            .scale = -1};
+    if (spec.same)
+        node.attr.conv.pads = rfx_builder_same_pads(b, in, spec.kh, kw, stride, dilation);
+    node.attr.conv.weight =
+        add_weight(b, name, "weight", shape, low, bound, mirrored ? spec.kh * kw : 0);
+    if (spec.bias)
+        node.attr.conv.bias =
+            add_uniform(b, name, "bias", (struct rfx_shape){1, {spec.oc}}, -0.1f, 0.1f);
+    return rfx_builder_add_node(b, &node, mean, square);
+}
+
+int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, float gain) {
+    int64_t c = rfx_builder_channels(b, in);
+    struct rfx_signal signal = rfx_builder_signal(b, in);
+    float deviation = sqrtf(variance_of(b, in)), centre = gain * signal.mean / deviation;
+    float scale = gain / (deviation + 1e-5f);
+    struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
+    struct rfx_shape shape = {1, {c}};
+    node.attr.affine.scale = add_uniform(b, name, "scale", shape, 0.7f * scale, 1.3f * scale);
+    node.attr.affine.shift =
+        add_uniform(b, name, "shift", shape, -0.3f * gain - centre, 0.3f * gain - centre);
+    return rfx_builder_add_node(b, &node, 0.0f, gain * gain * 1.06f);
+}
+
+/* The activation of one number; kinds that the networks do not use count as the identity. */
+static double act_value(struct rfx_act act, double x) {
+    double sigmoid = 1.0 / (1.0 + exp(-x));
+    if (act.kind == RFX_ACT_RELU) return x > 0 ? x : 0;
+    if (act.kind == RFX_ACT_CLIP) return fmin(fmax(x, act.alpha), act.beta);
+    if (act.kind == RFX_ACT_LEAKY_RELU) return x < 0 ? act.alpha * x : x;
+    if (act.kind == RFX_ACT_PRELU) return x < 0 ? 0.25 * x : x;
+    if (act.kind == RFX_ACT_SIGMOID) return sigmoid;
+    if (act.kind == RFX_ACT_SILU) return x * sigmoid;
+    if (act.kind == RFX_ACT_TANH) return tanh(x);
+    return x;
+}
+
+int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_act act) {
+    if (b->status != RFX_OK) return -1;
+    double centre = b->signal[in].mean, deviation = sqrt((double)variance_of(b, in));
+    double total = 0, mean = 0, square = 0;
+    for (int i = -20; i <= 20; i++) { /* a Gaussian, from -5 to 5 deviations */
+        double z = 0.25 * i, weight = exp(-0.5 * z * z);
+        double y = act_value(act, centre + deviation * z);
+        total += weight;
+        mean += weight * y;
+        square += weight * y * y;
+    }
+    struct rfx_node node = {
+        .op = RFX_OP_ACTIVATION, .name = name, .n_in = 1, .in = &in, .act = act};
+    return rfx_builder_add_node(b, &node, (float)(mean / total), (float)(square / total));
+}
+
+int rfx_builder_relu(struct rfx_builder *b, const char *name, int in) {
+    return rfx_builder_act(b, name, in, rfx_act_relu());
+}
+
+int rfx_builder_add(struct rfx_builder *b, const char *name, int left, int right) {
+    int in[2] = {left, right};
+    struct rfx_node node = {.op = RFX_OP_BINARY, .name = name, .n_in = 2, .in = in};
+    node.attr.binary.kind = RFX_BINARY_ADD;
+    struct rfx_signal l = rfx_builder_signal(b, left), r = rfx_builder_signal(b, right);
+    return rfx_builder_add_node(b, &node, l.mean + r.mean,
+                                l.square + r.square + 2.0f * l.mean * r.mean);
+}
+
+int rfx_builder_mul(struct rfx_builder *b, const char *name, int left, int right) {
+    int in[2] = {left, right};
+    struct rfx_node node = {.op = RFX_OP_BINARY, .name = name, .n_in = 2, .in = in};
+    node.attr.binary.kind = RFX_BINARY_MUL;
+    struct rfx_signal l = rfx_builder_signal(b, left), r = rfx_builder_signal(b, right);
+    return rfx_builder_add_node(b, &node, l.mean * r.mean, l.square * r.square);
+}
+
+int rfx_builder_concat(struct rfx_builder *b, const char *name, const int *in, int n_in) {
+    struct rfx_node node = {.op = RFX_OP_CONCAT, .name = name, .n_in = n_in, .in = in};
+    float mean = 0.0f, square = 0.0f, channels = 0.0f;
+    for (int k = 0; k < n_in; k++) {
+        struct rfx_signal signal = rfx_builder_signal(b, in[k]);
+        float c = (float)rfx_builder_channels(b, in[k]);
+        mean += c * signal.mean;
+        square += c * signal.square;
+        channels += c;
+    }
+    return rfx_builder_add_node(b, &node, mean / channels, square / channels);
+}
+
+int rfx_builder_prelu(struct rfx_builder *b, const char *name, int in) {
+    struct rfx_shape shape = {1, {rfx_builder_channels(b, in)}};
+    struct rfx_act act = {.kind = RFX_ACT_PRELU,
+                          .slope = add_uniform(b, name, "weight", shape, 0.1f, 0.4f)};
+    return rfx_builder_act(b, name, in, act);
+}
+
+int rfx_builder_conv_transpose(struct rfx_builder *b, const char *name, int in, int64_t oc,
+                               struct rfx_upsample_spec spec) {
+    if (b->status != RFX_OK) return -1;
+    int64_t ic = rfx_builder_channels(b, in);
+    float taps = (float)(spec.k * spec.k) / (float)(spec.stride * spec.stride);
+    float bound = sqrtf(3.0f / ((float)ic * taps * rfx_builder_signal(b, in).square));
+    struct rfx_shape shape = {4, {ic, oc, spec.k, spec.k}};
+    struct rfx_node node = {.op = RFX_OP_CONV_TRANSPOSE, .name = name, .n_in = 1, .in = &in};
+    node.attr.conv = (struct rfx_conv_attr){.kh = spec.k,
+                                            .kw = spec.k,
+                                            .sh = spec.stride,
+                                            .sw = spec.stride,
+                                            .dh = 1,
+                                            .dw = 1,
+                                            .pads = {spec.pad, spec.pad, spec.pad, spec.pad},
+                                            .out_pad_h = spec.out_pad_h,
+                                            .out_pad_w = spec.out_pad_w,
+                                            .groups = 1,
+                                            .oc = oc,
+                                            .scale = -1};
+    node.attr.conv.weight = add_uniform(b, name, "weight", shape, -bound, bound);
+    node.attr.conv.bias = add_uniform(b, name, "bias", (struct rfx_shape){1, {oc}}, -0.1f, 0.1f);
+    return rfx_builder_add_node(b, &node, 0.0f, 1.0f);
+}
+
+int rfx_builder_avg_pool(struct rfx_builder *b, const char *name, int in,
+                         struct rfx_pool_attr pool) {
+    struct rfx_node node = {.op = RFX_OP_POOL_AVG, .name = name, .n_in = 1, .in = &in};
+    node.attr.pool = pool;
+    node.attr.pool.dh = 1;
+    node.attr.pool.dw = 1;
+    node.attr.pool.count_include_pad = true;
+    return add_like(b, &node, in);
+}
+
+int rfx_builder_max_pool(struct rfx_builder *b, const char *name, int in,
+                         struct rfx_pool_attr pool) {
+    struct rfx_node node = {.op = RFX_OP_POOL_MAX, .name = name, .n_in = 1, .in = &in};
+    node.attr.pool = pool;
+    if (node.attr.pool.dh == 0) node.attr.pool.dh = 1;
+    if (node.attr.pool.dw == 0) node.attr.pool.dw = 1;
+    struct rfx_signal signal = rfx_builder_signal(b, in);
+    return rfx_builder_add_node(b, &node, signal.mean + 0.3f * sqrtf(signal.square),
+                                1.5f * signal.square);
+}
+
+int rfx_builder_adaptive_avg(struct rfx_builder *b, const char *name, int in, int64_t oh,
+                             int64_t ow) {
+    struct rfx_node node = {.op = RFX_OP_POOL_ADAPTIVE_AVG, .name = name, .n_in = 1, .in = &in};
+    node.attr.adaptive.oh = oh;
+    node.attr.adaptive.ow = ow;
+    return add_like(b, &node, in);
+}
+
+int rfx_builder_global_mean(struct rfx_builder *b, const char *name, int in) {
+    struct rfx_node node = {.op = RFX_OP_GLOBAL_POOL, .name = name, .n_in = 1, .in = &in};
+    node.attr.global_pool.kind = RFX_REDUCE_MEAN;
+    return add_like(b, &node, in);
+}
+
+int rfx_builder_flatten(struct rfx_builder *b, const char *name, int in) {
+    struct rfx_name plain_name = rfx_name("%s.nchw", name);
+    struct rfx_node plain = {.op = RFX_OP_TO_PLAIN, .name = plain_name.text, .n_in = 1, .in = &in};
+    int middle = add_like(b, &plain, in);
+    if (b->status != RFX_OK) return -1;
+    struct rfx_node node = {.op = RFX_OP_RESHAPE, .name = name, .n_in = 1, .in = &middle};
+    node.attr.reshape.shape = (struct rfx_shape){2, {1, b->graph->nodes[middle].out.elems}};
+    return add_like(b, &node, in);
+}
+
+int rfx_builder_linear(struct rfx_builder *b, const char *name, int in, int64_t m) {
+    if (b->status != RFX_OK) return -1;
+    const struct rfx_shape *shape = &b->graph->nodes[in].out.shape;
+    int64_t k = shape->dims[shape->rank - 1];
+    /* Variance 4 of the results, were the features not averages. */
+    float bound = sqrtf(12.0f / ((float)k * variance_of(b, in)));
+    struct rfx_node node = {.op = RFX_OP_GEMM, .name = name, .n_in = 1, .in = &in};
+    node.attr.gemm.k = k;
+    node.attr.gemm.m = m;
+    node.attr.gemm.weight_is_mk = true;
+    node.attr.gemm.alpha = 1.0f;
+    node.attr.gemm.beta = 1.0f;
+    node.attr.gemm.weight =
+        add_weight(b, name, "weight", (struct rfx_shape){2, {m, k}}, -bound, bound, k % 2 == 0);
+    node.attr.gemm.bias = add_uniform(b, name, "bias", (struct rfx_shape){1, {m}}, -0.1f, 0.1f);
+    return rfx_builder_add_node(b, &node, 0.0f, 4.0f);
+}
+
+int rfx_builder_conv_bn_act(struct rfx_builder *b, int in, const char *conv, const char *bn,
+                            const char *act_name, struct rfx_act act, struct rfx_conv_spec spec) {
+    int x = rfx_builder_conv(b, conv, in, spec);
+    x = rfx_builder_batch_norm(b, bn, x, 1.0f);
+    return act.kind == RFX_ACT_NONE ? x : rfx_builder_act(b, act_name, x, act);
+}
+
+void rfx_builder_alias(struct rfx_builder *b, int node, const char *alias) {
+    if (b->status != RFX_OK) return;
+    b->status = rfx_graph_set_alias(b->graph, node, alias, b->err);
+}
+
+void rfx_builder_output(struct rfx_builder *b, int node, const char *name) {
+    if (b->status != RFX_OK) return;
+    b->status = rfx_graph_add_output(b->graph, node, name, b->err);
+}

@@ -1,0 +1,54 @@
+/* The families of built-in networks. Each function adds the layers of one network to the builder,
+ * from the input node `x` to the output, named as torchvision names its modules. */
+#ifndef RFX_RFEXEC_BUILTIN_BUILTIN_NETWORKS_H
+#define RFX_RFEXEC_BUILTIN_BUILTIN_NETWORKS_H
+
+#include "rfexec/builtin/builtin_builder.h"
+
+/* What distinguishes the members of a family. */
+struct rfx_builtin_config {
+    int blocks[5];   /* resnet: per stage; vgg: convolutions per stage */
+    bool bottleneck; /* resnet: 1x1, 3x3, 1x1 with four times the channels */
+    double width;    /* mobilenet: multiplier of all channel counts */
+    int64_t scale;   /* fsrcnn: output rows per input row */
+    int64_t columns; /* of the picture when the caller names none; 0: as many as rows */
+    struct {
+        int modules, blocks, convs, channels;
+    } toy; /* m, b, n and Cst of paper 003, figure 7 */
+};
+
+void rfx_builtin_mobilenet_v2(struct rfx_builder *b, int x,
+                              const struct rfx_builtin_config *config);
+void rfx_builtin_resnet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_vgg(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_mobilenet_v1(struct rfx_builder *b, int x,
+                              const struct rfx_builtin_config *config);
+void rfx_builtin_mnasnet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_squeezenet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_inception_v3(struct rfx_builder *b, int x,
+                              const struct rfx_builtin_config *config);
+void rfx_builtin_densenet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_efficientnet(struct rfx_builder *b, int x,
+                              const struct rfx_builtin_config *config);
+void rfx_builtin_unet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_fsrcnn(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_table1(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_toy(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_inception_v4(struct rfx_builder *b, int x,
+                              const struct rfx_builtin_config *config);
+void rfx_builtin_resnet_v2(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_deeplab_v3(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_posenet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_blazeface(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_srgan(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_yolo_v1(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+
+/* A row of MobileNetV2's table 2: expansion, channels, repetitions, stride of the first. */
+struct rfx_inverted_stage {
+    int64_t expand, channels;
+    int blocks;
+    int64_t stride;
+};
+#define RFX_MOBILENET_V2_STAGES 7
+extern const struct rfx_inverted_stage rfx_mobilenet_v2_stages[RFX_MOBILENET_V2_STAGES];
+#endif

@@ -1,0 +1,54 @@
+/* DenseNet as torchvision builds it (Huang et al. 2017): every layer of a block reads the
+ * concatenation of all before it; batch norm and activation come before the convolution. */
+#include "rfexec/builtin/builtin_networks.h"
+
+enum { GROWTH = 32, BOTTLENECK = 4 * GROWTH, MOST_LAYERS = 64 };
+
+/* <block>.norm<i>, <block>.relu<i>, <block>.conv<i>. */
+static int norm_relu_conv(struct rfx_builder *b, int x, const char *block, const char *i,
+                          struct rfx_conv_spec spec) {
+    x = rfx_builder_batch_norm(b, rfx_name("%s.norm%s", block, i).text, x, 1.0f);
+    x = rfx_builder_relu(b, rfx_name("%s.relu%s", block, i).text, x);
+    return rfx_builder_conv(b, rfx_name("%s.conv%s", block, i).text, x, spec);
+}
+
+static int dense_block(struct rfx_builder *b, int x, const char *block, int layers) {
+    int features[MOST_LAYERS + 1] = {x};
+    for (int i = 0; i < layers; i++) {
+        struct rfx_name layer = rfx_name("%s.denselayer%d", block, i + 1);
+        if (i > 0) x = rfx_builder_concat(b, rfx_name("%s.cat", layer.text).text, features, i + 1);
+        x = norm_relu_conv(b, x, layer.text, "1",
+                           (struct rfx_conv_spec){.oc = BOTTLENECK, .kh = 1});
+        x = norm_relu_conv(b, x, layer.text, "2",
+                           (struct rfx_conv_spec){.oc = GROWTH, .kh = 3, .pad = 1});
+        features[i + 1] = x;
+    }
+    x = rfx_builder_concat(b, rfx_name("%s.cat", block).text, features, layers + 1);
+    rfx_builder_alias(b, x, block);
+    return x;
+}
+
+void rfx_builtin_densenet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config) {
+    x = rfx_builder_conv_bn_act(b, x, "features.conv0", "features.norm0", "features.relu0",
+                                rfx_act_relu(),
+                                (struct rfx_conv_spec){.oc = 64, .kh = 7, .stride = 2, .pad = 3});
+    x = rfx_builder_max_pool(
+        b, "features.pool0", x,
+        (struct rfx_pool_attr){.kh = 3, .kw = 3, .sh = 2, .sw = 2, .pads = {1, 1, 1, 1}});
+    for (int i = 0; i < 4; i++) {
+        x = dense_block(b, x, rfx_name("features.denseblock%d", i + 1).text, config->blocks[i]);
+        if (i == 3) break;
+        struct rfx_name transition = rfx_name("features.transition%d", i + 1);
+        x = norm_relu_conv(b, x, transition.text, "",
+                           (struct rfx_conv_spec){.oc = rfx_builder_channels(b, x) / 2, .kh = 1});
+        x = rfx_builder_avg_pool(b, rfx_name("%s.pool", transition.text).text, x,
+                                 (struct rfx_pool_attr){.kh = 2, .kw = 2, .sh = 2, .sw = 2});
+        rfx_builder_alias(b, x, transition.text);
+    }
+    x = rfx_builder_batch_norm(b, "features.norm5", x, 1.0f);
+    x = rfx_builder_relu(b, "relu", x);
+    x = rfx_builder_global_mean(b, "avgpool", x);
+    x = rfx_builder_flatten(b, "flatten", x);
+    x = rfx_builder_linear(b, "classifier", x, 1000);
+    rfx_builder_output(b, x, "output");
+}

@@ -1,0 +1,66 @@
+/* EfficientNet-B0 as torchvision builds it (Tan and Le 2019): inverted residuals with
+ * squeeze-and-excitation. Each of those reads its whole map before it scales it, so a tiled head
+ * ends before the first. */
+#include "rfexec/builtin/builtin_networks.h"
+
+static const struct {
+    int64_t expand, k, stride, channels;
+    int blocks;
+} stages[] = {{1, 3, 1, 16, 1},  {6, 3, 2, 24, 2},  {6, 5, 2, 40, 2}, {6, 3, 2, 80, 3},
+              {6, 5, 1, 112, 3}, {6, 5, 2, 192, 4}, {6, 3, 1, 320, 1}};
+
+static int conv_bn_silu(struct rfx_builder *b, int x, const char *name, struct rfx_conv_spec spec) {
+    return rfx_builder_conv_bn_act(b, x, rfx_name("%s.0", name).text, rfx_name("%s.1", name).text,
+                                   rfx_name("%s.2", name).text, rfx_act_silu(), spec);
+}
+
+static int squeeze_excite(struct rfx_builder *b, int x, const char *name, int64_t squeeze) {
+    int64_t c = rfx_builder_channels(b, x);
+    int gate = rfx_builder_global_mean(b, rfx_name("%s.avgpool", name).text, x);
+    gate = rfx_builder_conv(b, rfx_name("%s.fc1", name).text, gate,
+                            (struct rfx_conv_spec){.oc = squeeze, .kh = 1, .bias = true});
+    gate = rfx_builder_act(b, rfx_name("%s.activation", name).text, gate, rfx_act_silu());
+    gate = rfx_builder_conv(b, rfx_name("%s.fc2", name).text, gate,
+                            (struct rfx_conv_spec){.oc = c, .kh = 1, .bias = true});
+    gate = rfx_builder_act(b, rfx_name("%s.scale_activation", name).text, gate, rfx_act_sigmoid());
+    return rfx_builder_mul(b, rfx_name("%s.mul", name).text, gate, x);
+}
+
+static int mb_conv(struct rfx_builder *b, int in, const char *name, int stage, int64_t stride) {
+    int64_t ic = rfx_builder_channels(b, in), oc = stages[stage].channels;
+    int64_t hidden = ic * stages[stage].expand, k = stages[stage].k;
+    int x = in, part = 0;
+    if (hidden != ic)
+        x = conv_bn_silu(b, x, rfx_name("%s.block.%d", name, part++).text,
+                         (struct rfx_conv_spec){.oc = hidden, .kh = 1});
+    x = conv_bn_silu(b, x, rfx_name("%s.block.%d", name, part++).text,
+                     (struct rfx_conv_spec){
+                         .oc = hidden, .kh = k, .stride = stride, .pad = k / 2, .groups = hidden});
+    x = squeeze_excite(b, x, rfx_name("%s.block.%d", name, part++).text, ic / 4);
+    x = rfx_builder_conv(b, rfx_name("%s.block.%d.0", name, part).text, x,
+                         (struct rfx_conv_spec){.oc = oc, .kh = 1});
+    x = rfx_builder_batch_norm(b, rfx_name("%s.block.%d.1", name, part).text, x, 1.0f);
+    if (stride == 1 && ic == oc) x = rfx_builder_add(b, rfx_name("%s.add", name).text, x, in);
+    rfx_builder_alias(b, x, name);
+    return x;
+}
+
+void rfx_builtin_efficientnet(struct rfx_builder *b, int x,
+                              const struct rfx_builtin_config *config) {
+    (void)config;
+    x = conv_bn_silu(b, x, "features.0",
+                     (struct rfx_conv_spec){.oc = 32, .kh = 3, .stride = 2, .pad = 1});
+    rfx_builder_alias(b, x, "features.0");
+    int count = (int)(sizeof stages / sizeof stages[0]);
+    for (int s = 0; s < count; s++)
+        for (int i = 0; i < stages[s].blocks; i++)
+            x = mb_conv(b, x, rfx_name("features.%d.%d", s + 1, i).text, s,
+                        i == 0 ? stages[s].stride : 1);
+    struct rfx_name last = rfx_name("features.%d", count + 1);
+    x = conv_bn_silu(b, x, last.text, (struct rfx_conv_spec){.oc = 1280, .kh = 1});
+    rfx_builder_alias(b, x, last.text);
+    x = rfx_builder_global_mean(b, "avgpool", x);
+    x = rfx_builder_flatten(b, "flatten", x);
+    x = rfx_builder_linear(b, "classifier.1", x, 1000);
+    rfx_builder_output(b, x, "output");
+}

@@ -1,0 +1,69 @@
+/* Private: what one kind of image file gives to rfexec/image/image_source.c.
+ *
+ * A backend delivers stored samples (8 or 16 bit, 1 or 3 per pixel) row by row; image_source.c does
+ * all preprocessing, so that it is the same for every kind. Floats (.npy, float32 TIFF) are taken
+ * as they are. Invariants: 1. fixed_bytes counts every byte that the backend ever holds apart from
+ * the window;
+ * 2. memory is allocated in open and set_window only; 3. an error text starts with the file name.
+ */
+#ifndef RFX_RFEXEC_IMAGE_IMAGE_BACKEND_H
+#define RFX_RFEXEC_IMAGE_IMAGE_BACKEND_H
+
+#include "layers/core/memory.h"
+#include "layers/graph/tensor.h"
+
+#define RFX_IMAGE_MAX_SIDE 1000000 /* rows or columns of a picture file */
+
+struct rfx_image_backend;
+
+struct rfx_image_backend_ops {
+    /* Makes the window (row sources) or decodes the picture (whole sources). NULL: nothing to do.
+     */
+    enum rfx_status (*set_window)(struct rfx_image_backend *b, int64_t rows, struct rfx_error *err);
+    /* Points *samples at columns [x0, *end) of row y, x0 < *end <= x1; valid until the next call.
+     * A row source decodes forward; the caller keeps to the window. */
+    enum rfx_status (*fetch)(struct rfx_image_backend *b, int64_t y, int64_t x0, int64_t x1,
+                             const void **samples, int64_t *end, struct rfx_error *err);
+    /* Instead of fetch: fills `rect` of `out`. */
+    enum rfx_status (*read_floats)(struct rfx_image_backend *b, struct rfx_rect rect,
+                                   const struct rfx_view *out, struct rfx_error *err);
+    /* Back to the first row. NULL: nothing to do. */
+    enum rfx_status (*rewind)(struct rfx_image_backend *b, struct rfx_error *err);
+    void (*free)(struct rfx_image_backend *b); /* frees the backend itself too */
+};
+
+/* The first member of every backend's own struct. */
+struct rfx_image_backend {
+    const struct rfx_image_backend_ops *ops;
+    struct rfx_memory *mem;
+    const char *name; /* as the user gave it; outlives the backend */
+    int64_t h, w, c;  /* c: samples per pixel, 1 or 3 (floats: any) */
+    int sample_bits;  /* 8 or 16; 32: floats, by read_floats or fetch */
+    bool random_access;
+    size_t fixed_bytes;
+    size_t window_row_bytes;
+};
+
+/* Each opens one kind; `name` is borrowed and outlives the backend. */
+RFX_NODISCARD enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name,
+                                                 struct rfx_image_backend **out,
+                                                 struct rfx_error *err);
+RFX_NODISCARD enum rfx_status rfx_image_jpeg_open(struct rfx_memory *mem, const char *name,
+                                                  struct rfx_image_backend **out,
+                                                  struct rfx_error *err);
+RFX_NODISCARD enum rfx_status rfx_image_tiff_open(struct rfx_memory *mem, const char *name,
+                                                  struct rfx_image_backend **out,
+                                                  struct rfx_error *err);
+RFX_NODISCARD enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
+                                                 struct rfx_image_backend **out,
+                                                 struct rfx_error *err);
+RFX_NODISCARD enum rfx_status rfx_image_stb_open(struct rfx_memory *mem, const char *name,
+                                                 struct rfx_image_backend **out,
+                                                 struct rfx_error *err);
+/* `name` is the whole spec, "synthetic:HxW[:seed]". */
+RFX_NODISCARD enum rfx_status rfx_image_synthetic_open(struct rfx_memory *mem, const char *name,
+                                                       struct rfx_image_backend **out,
+                                                       struct rfx_error *err);
+
+#define RFX_IMAGE_SYNTHETIC_PREFIX "synthetic:"
+#endif

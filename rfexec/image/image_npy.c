@@ -1,0 +1,148 @@
+/* .npy pictures: float32 in planes (C, H, W) or (1, C, H, W), delivered without preprocessing.
+ *
+ * Read by pread through a small buffer, not mapped: the pages of a mapped file count in the
+ * resident set, and a file that shrinks during a run would kill the process instead of giving an
+ * error. Nor is a mapping faster: 8192 x 8192 x 3 in bands of 16 rows took 0.29-0.34 s and 0.1 MiB
+ * this way, 0.31-0.48 s and 1.5 MiB mapped with the pages given back behind it. Random access; NaN
+ * and infinities are passed on as they are. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "layers/core/floats.h"
+#include "rfexec/image/image_backend.h"
+#include "rfexec/image/image_file.h"
+#include "rfexec/image/npy_format.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "npy data are read as they are");
+
+#define CHUNK_COLS 8192
+
+struct npy_source {
+    struct rfx_image_backend base;
+    struct rfx_image_file file;
+    int64_t data_offset;
+    float chunk[CHUNK_COLS];
+};
+
+static struct npy_source *self_of(struct rfx_image_backend *b) {
+    return (struct npy_source *)(void *)b;
+}
+
+static enum rfx_status read_chunk(struct npy_source *s, int64_t channel, int64_t y, int64_t x,
+                                  int64_t cols, struct rfx_error *err) {
+    int64_t elem = (channel * s->base.h + y) * s->base.w + x; /* [c, h, w]; checked at open */
+    size_t bytes = rfx_floats_bytes(cols);
+    size_t got = rfx_image_file_pread(&s->file, s->chunk, bytes,
+                                      s->data_offset + (int64_t)rfx_floats_bytes(elem));
+    if (got == bytes) return RFX_OK;
+    if (s->file.error_number != 0)
+        return rfx_fail(err, RFX_STATUS_IO, "%s: row %" PRId64 " of %" PRId64 ": %s", s->base.name,
+                        y, s->base.h, strerror(s->file.error_number));
+    return rfx_fail(err, RFX_STATUS_MALFORMED,
+                    "%s: row %" PRId64 " of %" PRId64 ": the file became shorter while being read",
+                    s->base.name, y, s->base.h);
+}
+
+static enum rfx_status npy_read(struct rfx_image_backend *b, struct rfx_rect rect,
+                                const struct rfx_view *out, struct rfx_error *err) {
+    struct npy_source *s = self_of(b);
+    int64_t lines = rfx_rect_rows(rect) * b->c;
+    for (int64_t i = 0; i < lines; i++) {
+        int64_t y = rect.y0 + i / b->c, channel = i % b->c;
+        for (int64_t x = rect.x0; x < rect.x1; x += CHUNK_COLS) {
+            int64_t cols = rfx_min_i64(CHUNK_COLS, rect.x1 - x);
+            enum rfx_status status = read_chunk(s, channel, y, x, cols, err);
+            if (status != RFX_OK) return status;
+            float *dst = rfx_view_at(out, y, x) + channel;
+            for (int64_t k = 0; k < cols; k++) dst[k * out->c] = s->chunk[k];
+        }
+    }
+    return RFX_OK;
+}
+
+static void npy_free(struct rfx_image_backend *b) {
+    rfx_image_file_close(&self_of(b)->file);
+    rfx_memory_release(b->mem, b);
+}
+
+static const struct rfx_image_backend_ops npy_ops = {.read_floats = npy_read, .free = npy_free};
+
+static void shape_text(const struct rfx_shape *shape, char *text, size_t capacity) {
+    size_t at = 0;
+    text[0] = '\0';
+    for (int i = 0; i < shape->rank && at < capacity; i++)
+        at += (size_t)snprintf(text + at, capacity - at, "%s%" PRId64, i > 0 ? ", " : "",
+                               shape->dims[i]);
+}
+
+/* Fills h, w, c and holds them against the size of the file. */
+static enum rfx_status accept_header(struct npy_source *s, const struct rfx_npy_header *header,
+                                     struct rfx_error *err) {
+    const char *name = s->base.name;
+    if (strcmp(header->descr, "<f4") != 0)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: npy elements of type '%s'; '<f4' (float32) is read", name,
+                        header->descr);
+    if (header->fortran_order)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: npy in Fortran order; save numpy.ascontiguousarray(a)", name);
+    char text[200];
+    shape_text(&header->shape, text, sizeof text);
+    int skip = header->shape.rank - 3;
+    bool shape_ok = skip == 0 || (skip == 1 && header->shape.dims[0] == 1);
+    if (!shape_ok)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: npy of shape (%s); (C, H, W) or (1, C, H, W) is read", name, text);
+    const int64_t *dims = header->shape.dims + skip;
+    int64_t bytes;
+    if (dims[0] < 1 || dims[1] < 1 || dims[2] < 1 ||
+        !rfx_checked_mul_i64(dims[0], dims[1], &bytes) ||
+        !rfx_checked_mul_i64(bytes, dims[2], &bytes) || !rfx_checked_mul_i64(bytes, 4, &bytes) ||
+        !rfx_checked_add_i64(bytes, (int64_t)header->data_offset, &bytes))
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: npy of impossible shape (%s)", name, text);
+    if (bytes != s->file.bytes)
+        return rfx_fail(err, RFX_STATUS_MALFORMED,
+                        "%s: npy of shape (%s) needs a file of %" PRId64 " bytes, it has %" PRId64,
+                        name, text, bytes, s->file.bytes);
+    s->base.c = dims[0];
+    s->base.h = dims[1];
+    s->base.w = dims[2];
+    s->data_offset = (int64_t)header->data_offset;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
+                                   struct rfx_image_backend **out, struct rfx_error *err) {
+    _Static_assert(sizeof(((struct npy_source *)0)->chunk) >= RFX_NPY_MAX_HEADER_BYTES,
+                   "the chunk serves for the header too");
+    struct npy_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
+    if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
+    s->base = (struct rfx_image_backend){.ops = &npy_ops,
+                                         .mem = mem,
+                                         .name = name,
+                                         .sample_bits = 32,
+                                         .random_access = true,
+                                         .fixed_bytes = sizeof *s};
+    enum rfx_status status = rfx_image_file_open(&s->file, name, err);
+    if (status != RFX_OK) goto fail;
+    unsigned char *bytes = (unsigned char *)(void *)s->chunk;
+    size_t count = rfx_image_file_pread(&s->file, bytes, RFX_NPY_MAX_HEADER_BYTES, 0);
+    if (s->file.error_number != 0) {
+        status = rfx_fail(err, RFX_STATUS_IO, "%s: %s", name, strerror(s->file.error_number));
+        goto fail;
+    }
+    struct rfx_npy_header header;
+    status = rfx_npy_parse(bytes, count, &header, err);
+    if (status != RFX_OK)
+        (void)rfx_fail_within(err, status, "%s", name);
+    else
+        status = accept_header(s, &header, err);
+    if (status != RFX_OK) goto fail;
+    *out = &s->base;
+    return RFX_OK;
+fail:
+    npy_free(&s->base);
+    return status;
+}

@@ -1,0 +1,281 @@
+/* PNG pictures by rows, through libpng.
+ *
+ * Delivers 8-bit samples, or 16-bit ones in host order where the file has 16; grey (1 sample) or
+ * RGB (3), palettes expanded, 1, 2 and 4 bit grey scaled to 8. Alpha is dropped and the colour kept
+ * as stored; a transparent colour (tRNS) is a colour like any other. No gamma, no colour profile.
+ * Invariants: 1. all memory of libpng and zlib comes from one pool that is allocated at open and
+ * started afresh by rewind; 2. row y lies in slot y mod window_rows; 3. an interlaced file needs
+ * the whole picture, which fixed_bytes counts, and is random access; it is decoded by set_window or
+ * the first read. Strict: a file that ends before IEND is refused with its last row. */
+#include <inttypes.h>
+#include <png.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "rfexec/image/image_backend.h"
+#include "rfexec/image/image_file.h"
+#include "rfexec/image/image_pool.h"
+
+/* libpng's structs, chunk list, palette and IDAT buffer, zlib's state and 32 KiB window: 49 KiB
+ * with libpng 1.6.39 and zlib 1.2.13; the rest is for versions with larger structs. */
+#define POOL_BASE_BYTES ((size_t)88 * 1024)
+
+struct png_source {
+    struct rfx_image_backend base;
+    struct rfx_image_file file;
+    png_structp png;
+    png_infop info;
+    int bit_depth, color_type;
+    bool interlaced, decoded; /* decoded: an interlaced picture is complete */
+    bool broken;              /* an error was met: only start() leads on */
+    int64_t next_row;         /* the first not yet decoded */
+    int64_t window_rows;
+    size_t row_bytes; /* of a delivered row */
+    struct rfx_image_pool pool;
+    unsigned char *window;
+    char words[200]; /* libpng's last error */
+};
+
+static struct png_source *self_of(struct rfx_image_backend *b) {
+    return (struct png_source *)(void *)b;
+}
+
+static png_voidp pool_take(png_structp png, png_alloc_size_t bytes) {
+    struct png_source *s = png_get_mem_ptr(png);
+    return rfx_image_pool_take(&s->pool, bytes);
+}
+
+static void pool_return(png_structp png, png_voidp block) {
+    (void)png;
+    (void)block; /* rewind gives everything back at once */
+}
+
+static void on_read(png_structp png, png_bytep to, size_t bytes) {
+    struct png_source *s = png_get_io_ptr(png);
+    if (rfx_image_file_read(&s->file, to, bytes) != bytes) png_error(png, "the file ends here");
+}
+
+_Noreturn static void on_error(png_structp png, png_const_charp words) {
+    struct png_source *s = png_get_error_ptr(png);
+    (void)snprintf(s->words, sizeof s->words, "%s", words);
+    png_longjmp(png, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp words) {
+    (void)png;
+    (void)words;
+}
+
+/* The status and text for an error that libpng raised; `place` is "header" or "row 7 of 9". */
+static enum rfx_status failed(struct png_source *s, const char *place, struct rfx_error *err) {
+    const char *name = s->base.name;
+    s->broken = true;
+    if (s->file.error_number != 0)
+        return rfx_fail(err, RFX_STATUS_IO, "%s: %s: %s", name, place,
+                        strerror(s->file.error_number));
+    if (s->pool.exhausted)
+        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY,
+                        "%s: %s: the PNG decoder needs more than the %zu bytes set aside for it",
+                        name, place, s->pool.bytes);
+    return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: %s: %s", name, place, s->words);
+}
+
+static enum rfx_status failed_in_row(struct png_source *s, struct rfx_error *err) {
+    char place[64];
+    (void)snprintf(place, sizeof place, "row %" PRId64 " of %" PRId64, s->next_row, s->base.h);
+    return failed(s, place, err);
+}
+
+static void set_transforms(struct png_source *s) {
+    if (s->color_type == PNG_COLOR_TYPE_PALETTE)
+        png_set_palette_to_rgb(s->png);
+    else if (s->bit_depth < 8)
+        png_set_expand_gray_1_2_4_to_8(s->png);
+    png_set_strip_alpha(s->png);
+    if (s->bit_depth == 16 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) png_set_swap(s->png);
+    (void)png_set_interlace_handling(s->png);
+}
+
+/* Starts the decoder at the beginning of the file and stops before the first row. */
+static enum rfx_status start(struct png_source *s, struct rfx_error *err) {
+    if (s->png != NULL) png_destroy_read_struct(&s->png, &s->info, NULL);
+    rfx_image_file_rewind(&s->file);
+    rfx_image_pool_restart(&s->pool);
+    s->broken = false;
+    s->next_row = 0;
+    (void)snprintf(s->words, sizeof s->words, "the PNG decoder cannot start");
+    s->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, s, on_error, on_warning, s, pool_take,
+                                      pool_return);
+    if (s->png == NULL) return failed(s, "header", err);
+    s->info = png_create_info_struct(s->png);
+    if (s->info == NULL) return failed(s, "header", err);
+    if (setjmp(png_jmpbuf(s->png)) != 0) return failed(s, "header", err);
+    png_set_read_fn(s->png, s, on_read);
+    png_set_user_limits(s->png, RFX_IMAGE_MAX_SIDE, RFX_IMAGE_MAX_SIDE);
+    /* Only IHDR, PLTE, tRNS, IDAT, IEND: no text, profile or private chunk is ever stored. */
+    png_set_keep_unknown_chunks(s->png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
+    png_set_chunk_malloc_max(s->png, 65536);
+    png_read_info(s->png, s->info);
+    set_transforms(s);
+    png_read_update_info(s->png, s->info);
+    if (png_get_rowbytes(s->png, s->info) != s->row_bytes)
+        png_error(s->png, "unexpected row length");
+    return RFX_OK;
+}
+
+static enum rfx_status decode_row(struct png_source *s, struct rfx_error *err) {
+    if (s->broken) return failed_in_row(s, err);
+    if (setjmp(png_jmpbuf(s->png)) != 0) return failed_in_row(s, err);
+    png_read_row(s->png, s->window + (size_t)(s->next_row % s->window_rows) * s->row_bytes, NULL);
+    if (s->next_row + 1 == s->base.h) png_read_end(s->png, NULL); /* checks the last CRC */
+    s->next_row++;
+    return RFX_OK;
+}
+
+static enum rfx_status decode_passes(struct png_source *s, struct rfx_error *err) {
+    if (setjmp(png_jmpbuf(s->png)) != 0) return failed_in_row(s, err);
+    for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)
+        for (s->next_row = 0; s->next_row < s->base.h; s->next_row++)
+            png_read_row(s->png, s->window + (size_t)s->next_row * s->row_bytes, NULL);
+    png_read_end(s->png, NULL);
+    s->decoded = true;
+    return RFX_OK;
+}
+
+static enum rfx_status source_set_window(struct rfx_image_backend *b, int64_t rows,
+                                         struct rfx_error *err) {
+    struct png_source *s = self_of(b);
+    if (s->interlaced && s->decoded) return RFX_OK;
+    if (s->interlaced) rows = b->h;
+    rows = rfx_min_i64(rows, b->h);
+    rfx_memory_release(b->mem, s->window);
+    s->window = NULL;
+    s->window_rows = 0;
+    size_t bytes;
+    if (!rfx_checked_mul_size((size_t)rows, s->row_bytes, &bytes)) bytes = SIZE_MAX;
+    s->window = rfx_memory_alloc(b->mem, bytes);
+    if (s->window == NULL) return rfx_memory_fail(b->mem, b->name, bytes, err);
+    s->window_rows = rows;
+    if (s->interlaced) memset(s->window, 0, bytes);
+    /* also after a failed decoding: what is left of it must not be read on */
+    enum rfx_status status = start(s, err);
+    if (status != RFX_OK || !s->interlaced) return status;
+    return decode_passes(s, err);
+}
+
+static enum rfx_status source_fetch(struct rfx_image_backend *b, int64_t y, int64_t x0, int64_t x1,
+                                    const void **samples, int64_t *end, struct rfx_error *err) {
+    struct png_source *s = self_of(b);
+    if (s->interlaced && !s->decoded) {
+        enum rfx_status status = source_set_window(b, b->h, err);
+        if (status != RFX_OK) return status;
+    }
+    while (!s->interlaced && s->next_row <= y) {
+        enum rfx_status status = decode_row(s, err);
+        if (status != RFX_OK) return status;
+    }
+    size_t pixel_bytes = (size_t)b->c * (size_t)(b->sample_bits / 8);
+    *samples = s->window + (size_t)(y % s->window_rows) * s->row_bytes + (size_t)x0 * pixel_bytes;
+    *end = x1;
+    return RFX_OK;
+}
+
+static enum rfx_status source_rewind(struct rfx_image_backend *b, struct rfx_error *err) {
+    struct png_source *s = self_of(b);
+    return s->interlaced ? RFX_OK : start(s, err);
+}
+
+static void source_free(struct rfx_image_backend *b) {
+    struct png_source *s = self_of(b);
+    if (s->png != NULL) png_destroy_read_struct(&s->png, &s->info, NULL);
+    rfx_memory_release(b->mem, s->window);
+    rfx_image_pool_release(b->mem, &s->pool);
+    rfx_image_file_close(&s->file);
+    rfx_memory_release(b->mem, s);
+}
+
+static const struct rfx_image_backend_ops source_ops = {.set_window = source_set_window,
+                                                        .fetch = source_fetch,
+                                                        .rewind = source_rewind,
+                                                        .free = source_free};
+
+static int64_t be32(const unsigned char *p) {
+    return (int64_t)p[0] << 24 | (int64_t)p[1] << 16 | (int64_t)p[2] << 8 | (int64_t)p[3];
+}
+
+/* Bytes of libpng's two row buffers: its width is rounded up to 8, its pixels may pass through a
+ * wider form (palette: RGBA, 1 to 4 bit grey: with alpha) on the way. */
+static size_t row_buffers_bytes(const struct png_source *s, int stored_samples) {
+    int bits = stored_samples * s->bit_depth;
+    if (s->color_type == PNG_COLOR_TYPE_PALETTE)
+        bits = 32;
+    else if (s->bit_depth < 8)
+        bits = 16;
+    size_t row = ((size_t)s->base.w + 16) * (size_t)bits / 8 + 128;
+    return 2 * rfx_align_up(row);
+}
+
+/* Reads signature and IHDR without libpng, so that every size is known before it starts. */
+static enum rfx_status read_header(struct png_source *s, size_t *pool_bytes,
+                                   struct rfx_error *err) {
+    const char *name = s->base.name;
+    unsigned char head[33];
+    size_t got = rfx_image_file_read(&s->file, head, sizeof head);
+    if (s->file.error_number != 0)
+        return rfx_fail(err, RFX_STATUS_IO, "%s: %s", name, strerror(s->file.error_number));
+    if (got < sizeof head || memcmp(head + 8, "\0\0\0\rIHDR", 8) != 0)
+        return rfx_fail(err, RFX_STATUS_MALFORMED,
+                        "%s: the PNG header is broken or cut off (%zu of %zu bytes)", name, got,
+                        sizeof head);
+    static const int samples_of[7] = {1, 0, 3, 1, 2, 0, 4}; /* by colour type, stored */
+    int64_t w = be32(head + 16), h = be32(head + 20);
+    s->bit_depth = head[24];
+    s->color_type = head[25];
+    bool depth_ok = s->bit_depth == 1 || s->bit_depth == 2 || s->bit_depth == 4 ||
+                    s->bit_depth == 8 || s->bit_depth == 16;
+    if (!depth_ok || s->color_type > 6 || samples_of[s->color_type] == 0 || head[28] > 1)
+        return rfx_fail(err, RFX_STATUS_MALFORMED,
+                        "%s: PNG header with bit depth %d, colour type %d, interlace method %d",
+                        name, s->bit_depth, s->color_type, head[28]);
+    if (h < 1 || w < 1 || h > RFX_IMAGE_MAX_SIDE || w > RFX_IMAGE_MAX_SIDE)
+        return rfx_fail(err, RFX_STATUS_MALFORMED,
+                        "%s: PNG of %" PRId64 " x %" PRId64 " pixels; 1 to %d of each are read",
+                        name, h, w, RFX_IMAGE_MAX_SIDE);
+    s->interlaced = head[28] == 1;
+    s->base.h = h;
+    s->base.w = w;
+    s->base.c = (s->color_type & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
+    s->base.sample_bits = s->bit_depth == 16 ? 16 : 8;
+    s->row_bytes = (size_t)w * (size_t)s->base.c * (size_t)(s->base.sample_bits / 8);
+    *pool_bytes = POOL_BASE_BYTES + row_buffers_bytes(s, samples_of[s->color_type]);
+    s->base.random_access = s->interlaced;
+    s->base.window_row_bytes = s->interlaced ? 0 : s->row_bytes;
+    s->base.fixed_bytes = sizeof *s + *pool_bytes; /* sides <= 1e6: far from SIZE_MAX */
+    if (s->interlaced) s->base.fixed_bytes += (size_t)h * s->row_bytes;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name,
+                                   struct rfx_image_backend **out, struct rfx_error *err) {
+    struct png_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
+    if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
+    s->base.ops = &source_ops;
+    s->base.mem = mem;
+    s->base.name = name;
+    enum rfx_status status = rfx_image_file_open(&s->file, name, err);
+    if (status != RFX_OK) goto fail;
+    size_t pool_bytes = 0;
+    status = read_header(s, &pool_bytes, err);
+    if (status != RFX_OK) goto fail;
+    status = rfx_image_pool_reserve(mem, &s->pool, pool_bytes, name, err);
+    if (status != RFX_OK) goto fail;
+    status = start(s, err); /* finds a broken header or palette now */
+    if (status != RFX_OK) goto fail;
+    *out = &s->base;
+    return RFX_OK;
+fail:
+    source_free(&s->base);
+    return status;
+}

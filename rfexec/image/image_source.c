@@ -1,0 +1,359 @@
+/* Opening a picture by its kind and turning stored samples into what the network reads.
+ *
+ * All arithmetic on values is here and the same for every kind: 8-bit samples go through one table
+ * of 256 floats per channel, 16-bit ones through the formula that made the table, so a value
+ * depends on its sample and channel only. Grey for an RGB network is replicated; colour for a
+ * one-channel network becomes luma, (299 R + 587 G + 114 B + 500) / 1000 in integers, before scale.
+ * Rectangles are checked against the picture, the view and the window before a backend is asked. */
+#include "rfexec/image/image_source.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "rfexec/image/image_backend.h"
+#include "rfexec/image/image_file.h"
+#include "rfexec/image/npy_format.h"
+
+struct rfx_image {
+    struct rfx_memory *mem;
+    char *spec;
+    struct rfx_image_backend *backend;
+    struct rfx_image_options options;
+    int64_t c;           /* channels delivered */
+    int64_t window_rows; /* 0: none set */
+    int64_t highest_y1;  /* asked so far */
+    float table[3][256]; /* of an 8-bit sample, per delivered channel */
+};
+
+struct rfx_image_options rfx_image_default_options(void) {
+    struct rfx_image_options o = {.scale = 1.0f / 255.0f,
+                                  .mean = {0.485f, 0.456f, 0.406f},
+                                  .std = {0.229f, 0.224f, 0.225f},
+                                  .bgr = false,
+                                  .channels = 3};
+    return o;
+}
+
+/* The formula of struct rfx_image_options. */
+static float preprocess(const struct rfx_image_options *o, int channel, float sample) {
+    return (sample * o->scale - o->mean[channel]) / o->std[channel];
+}
+
+static enum rfx_status check_options(const struct rfx_image_options *o, struct rfx_error *err) {
+    if (!isfinite(o->scale))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "scale %g is not a number to use",
+                        (double)o->scale);
+    for (int c = 0; c < 3; c++)
+        if (!isfinite(o->mean[c]) || !isfinite(o->std[c]) || o->std[c] == 0.0f)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "mean %g and std %g of channel %d: must be finite, std not 0",
+                            (double)o->mean[c], (double)o->std[c], c);
+    return RFX_OK;
+}
+
+/* Picks the kind by the first bytes and opens it. */
+static enum rfx_status open_file(struct rfx_memory *mem, const char *name,
+                                 struct rfx_image_backend **out, struct rfx_error *err) {
+    unsigned char head[16];
+    struct rfx_image_file *file =
+        rfx_memory_alloc(mem, sizeof *file); /* 16 KiB: not on the stack */
+    if (file == NULL) return rfx_memory_fail(mem, name, sizeof *file, err);
+    memset(head, 0, sizeof head);
+    enum rfx_status status = rfx_image_file_open(file, name, err);
+    size_t got = 0;
+    if (status == RFX_OK) {
+        got = rfx_image_file_pread(file, head, sizeof head, 0);
+        if (file->error_number != 0)
+            status = rfx_fail(err, RFX_STATUS_IO, "%s: %s", name, strerror(file->error_number));
+        rfx_image_file_close(file);
+    }
+    rfx_memory_release(mem, file);
+    if (status != RFX_OK) return status;
+    if (got == 0) return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: the file is empty", name);
+    if (memcmp(head, "\x89PNG\r\n\x1a\n", 8) == 0) return rfx_image_png_open(mem, name, out, err);
+    if (memcmp(head, "\xff\xd8", 2) == 0) return rfx_image_jpeg_open(mem, name, out, err);
+    if (memcmp(head, RFX_NPY_MAGIC, RFX_NPY_MAGIC_BYTES) == 0)
+        return rfx_image_npy_open(mem, name, out, err);
+    if (memcmp(head, "II*\0", 4) == 0 || memcmp(head, "MM\0*", 4) == 0 ||
+        memcmp(head, "II+\0", 4) == 0 || memcmp(head, "MM\0+", 4) == 0)
+        return rfx_image_tiff_open(mem, name, out, err);
+    if (memcmp(head, "#?RADIANCE", 10) == 0 || memcmp(head, "#?RGBE", 6) == 0)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: high dynamic range (Radiance HDR) pictures are not read", name);
+    return rfx_image_stb_open(mem, name, out, err);
+}
+
+static enum rfx_status settle_channels(struct rfx_image *image, struct rfx_error *err) {
+    int wanted = image->options.channels;
+    image->c = image->backend->c;
+    if (image->backend->sample_bits == 32 || wanted == 0) return RFX_OK;
+    if (wanted != 1 && wanted != 3)
+        return rfx_fail(
+            err, RFX_STATUS_UNSUPPORTED,
+            "%s: the network takes %d channels, a picture gives 1 or 3 (.npy gives any)",
+            image->spec, wanted);
+    image->c = wanted;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
+                               const struct rfx_image_options *options, struct rfx_image **out,
+                               struct rfx_error *err) {
+    struct rfx_image_options chosen = options != NULL ? *options : rfx_image_default_options();
+    enum rfx_status status = check_options(&chosen, err);
+    if (status != RFX_OK) return status;
+    struct rfx_image *image = rfx_memory_calloc(mem, 1, sizeof *image);
+    if (image == NULL) return rfx_memory_fail(mem, spec, sizeof *image, err);
+    image->mem = mem;
+    image->options = chosen;
+    image->spec = rfx_memory_strdup(mem, spec);
+    if (image->spec == NULL) {
+        status = rfx_memory_fail(mem, spec, strlen(spec) + 1, err);
+        goto fail;
+    }
+    if (strncmp(spec, RFX_IMAGE_SYNTHETIC_PREFIX, strlen(RFX_IMAGE_SYNTHETIC_PREFIX)) == 0)
+        status = rfx_image_synthetic_open(mem, image->spec, &image->backend, err);
+    else
+        status = open_file(mem, image->spec, &image->backend, err);
+    if (status != RFX_OK) goto fail;
+    status = settle_channels(image, err);
+    if (status != RFX_OK) goto fail;
+    for (int c = 0; c < 3; c++)
+        for (int v = 0; v < 256; v++) image->table[c][v] = preprocess(&chosen, c, (float)v);
+    *out = image;
+    return RFX_OK;
+fail:
+    rfx_image_free(image);
+    return status;
+}
+
+/* A source of floats that are in the caller's memory: channel planes as in ONNX, or pixels. */
+struct array_source {
+    struct rfx_image_backend base;
+    const float *values;
+    int64_t y_step, x_step, c_step; /* floats from one to the next */
+};
+
+static enum rfx_status array_read(struct rfx_image_backend *b, struct rfx_rect rect,
+                                  const struct rfx_view *out, struct rfx_error *err) {
+    const struct array_source *s = (const struct array_source *)(const void *)b;
+    (void)err;
+    for (int64_t y = rect.y0; y < rect.y1; y++) {
+        float *to = rfx_view_at(out, y, rect.x0);
+        for (int64_t x = rect.x0; x < rect.x1; x++)
+            for (int64_t c = 0; c < b->c; c++)
+                *to++ = s->values[y * s->y_step + x * s->x_step + c * s->c_step];
+    }
+    return RFX_OK;
+}
+
+static void array_free(struct rfx_image_backend *b) {
+    rfx_memory_release(b->mem, b);
+}
+
+static const struct rfx_image_backend_ops array_ops = {.read_floats = array_read,
+                                                       .free = array_free};
+
+static enum rfx_status open_array(struct rfx_memory *mem, const float *values, int64_t c, int64_t h,
+                                  int64_t w, bool pixels, struct rfx_image **out,
+                                  struct rfx_error *err) {
+    int64_t elems = 0;
+    if (c < 1 || h < 1 || w < 1 || !rfx_checked_mul_i64(c, h, &elems) ||
+        !rfx_checked_mul_i64(elems, w, &elems))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "array: %" PRId64 " channels of %" PRId64 "x%" PRId64, c, h, w);
+    struct rfx_image *image = rfx_memory_calloc(mem, 1, sizeof *image);
+    struct array_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
+    char *spec = rfx_memory_strdup(mem, "array");
+    if (image == NULL || s == NULL || spec == NULL) {
+        rfx_memory_release(mem, image);
+        rfx_memory_release(mem, s);
+        rfx_memory_release(mem, spec);
+        return rfx_memory_fail(mem, "array", sizeof *image + sizeof *s, err);
+    }
+    s->values = values;
+    s->y_step = pixels ? w * c : w;
+    s->x_step = pixels ? c : 1;
+    s->c_step = pixels ? 1 : h * w;
+    s->base = (struct rfx_image_backend){.ops = &array_ops,
+                                         .mem = mem,
+                                         .name = spec,
+                                         .h = h,
+                                         .w = w,
+                                         .c = c,
+                                         .sample_bits = 32,
+                                         .random_access = true,
+                                         .fixed_bytes = sizeof *s};
+    image->mem = mem;
+    image->spec = spec;
+    image->backend = &s->base;
+    image->options = rfx_image_default_options();
+    image->c = c;
+    *out = image;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_image_from_array(struct rfx_memory *mem, const float *values, int64_t c,
+                                     int64_t h, int64_t w, struct rfx_image **out,
+                                     struct rfx_error *err) {
+    return open_array(mem, values, c, h, w, false, out, err);
+}
+
+enum rfx_status rfx_image_from_pixels(struct rfx_memory *mem, const float *pixels, int64_t h,
+                                      int64_t w, int64_t c, struct rfx_image **out,
+                                      struct rfx_error *err) {
+    return open_array(mem, pixels, c, h, w, true, out, err);
+}
+
+float *rfx_image_pixels(const struct rfx_image *image) {
+    if (image->backend->ops != &array_ops) return NULL;
+    const struct array_source *s = (const struct array_source *)(const void *)image->backend;
+    return s->c_step == 1 && s->x_step == image->c ? (float *)(uintptr_t)s->values : NULL;
+}
+
+void rfx_image_free(struct rfx_image *image) {
+    if (image == NULL) return;
+    if (image->backend != NULL) image->backend->ops->free(image->backend);
+    rfx_memory_release(image->mem, image->spec);
+    rfx_memory_release(image->mem, image);
+}
+
+struct rfx_source_traits rfx_image_traits(const struct rfx_image *image) {
+    const struct rfx_image_backend *b = image->backend;
+    struct rfx_source_traits traits = {
+        .h = b->h,
+        .w = b->w,
+        .c = image->c,
+        .random_access = b->random_access,
+        .by_caller = rfx_image_pixels(image) != NULL,
+        .fixed_bytes = b->fixed_bytes + sizeof *image + strlen(image->spec) + 1,
+        .window_row_bytes = b->window_row_bytes};
+    return traits;
+}
+
+enum rfx_status rfx_image_set_window(struct rfx_image *image, int64_t rows, struct rfx_error *err) {
+    struct rfx_image_backend *b = image->backend;
+    if (rows < 1)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a window of %" PRId64 " rows",
+                        image->spec, rows);
+    image->window_rows = 0;
+    image->highest_y1 = 0;
+    if (b->ops->set_window != NULL) {
+        enum rfx_status status = b->ops->set_window(b, rows, err);
+        if (status != RFX_OK) return status;
+    }
+    image->window_rows = rfx_min_i64(rows, b->h);
+    return RFX_OK;
+}
+
+enum rfx_status rfx_image_rewind(struct rfx_image *image, struct rfx_error *err) {
+    struct rfx_image_backend *b = image->backend;
+    image->highest_y1 = 0;
+    return b->ops->rewind != NULL ? b->ops->rewind(b, err) : RFX_OK;
+}
+
+static unsigned luma(unsigned r, unsigned g, unsigned b) {
+    return (299 * r + 587 * g + 114 * b + 500) / 1000;
+}
+
+/* cols pixels of 8-bit samples [cols, stored] into floats at dst, `step` floats apart. */
+static void convert_u8(const struct rfx_image *image, const unsigned char *src, int64_t cols,
+                       float *dst, int64_t step) {
+    const int64_t stored = image->backend->c;
+    const float(*table)[256] = image->table;
+    const int first = image->options.bgr ? 2 : 0, last = 2 - first;
+    if (stored == 3 && image->c == 3) {
+        for (int64_t i = 0; i < cols; i++, src += 3, dst += step) {
+            dst[0] = table[0][src[first]];
+            dst[1] = table[1][src[1]];
+            dst[2] = table[2][src[last]];
+        }
+        return;
+    }
+    for (int64_t i = 0; i < cols; i++, src += stored, dst += step) {
+        unsigned v = stored == 3 ? luma(src[0], src[1], src[2]) : src[0];
+        for (int64_t c = 0; c < image->c; c++) dst[c] = table[c][v];
+    }
+}
+
+/* As convert_u8 for 16-bit samples in host order. */
+static void convert_u16(const struct rfx_image *image, const uint16_t *src, int64_t cols,
+                        float *dst, int64_t step) {
+    const int64_t stored = image->backend->c;
+    const struct rfx_image_options *o = &image->options;
+    for (int64_t i = 0; i < cols; i++, src += stored, dst += step) {
+        unsigned v[3] = {src[0], src[0], src[0]};
+        if (stored == 3 && image->c == 3) {
+            v[0] = src[o->bgr ? 2 : 0];
+            v[1] = src[1];
+            v[2] = src[o->bgr ? 0 : 2];
+        } else if (stored == 3) {
+            v[0] = luma(src[0], src[1], src[2]);
+        }
+        for (int c = 0; c < (int)image->c; c++) dst[c] = preprocess(o, c, (float)v[c] / 257.0f);
+    }
+}
+
+/* As convert_u8 for float32 samples, which are taken as they are. */
+static void convert_f32(const struct rfx_image *image, const float *src, int64_t cols, float *dst,
+                        int64_t step) {
+    for (int64_t i = 0; i < cols; i++)
+        memcpy(dst + i * step, src + i * image->c, (size_t)image->c * sizeof *dst);
+}
+
+static enum rfx_status check_rect(const struct rfx_image *image, struct rfx_rect rect,
+                                  const struct rfx_view *out, struct rfx_error *err) {
+    const struct rfx_image_backend *b = image->backend;
+    if (!rfx_rect_contains(rfx_rect_full(b->h, b->w), rect) ||
+        !rfx_rect_contains(out->rect, rect) || out->c < image->c)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: rows %" PRId64 "..%" PRId64 ", columns %" PRId64 "..%" PRId64
+                        " are not inside the picture of %" PRId64 " x %" PRId64
+                        " or do not fit the view",
+                        image->spec, rect.y0, rect.y1, rect.x0, rect.x1, b->h, b->w);
+    if (b->random_access) return RFX_OK;
+    int64_t highest = rfx_max_i64(image->highest_y1, rect.y1);
+    if (rect.y0 < highest - image->window_rows)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: rows %" PRId64 "..%" PRId64 " asked for, but of the %" PRId64
+                        " rows read only the last %" PRId64 " are kept",
+                        image->spec, rect.y0, rect.y1, highest, image->window_rows);
+    return RFX_OK;
+}
+
+static enum rfx_status read_row(struct rfx_image *image, int64_t y, struct rfx_rect rect,
+                                const struct rfx_view *out, struct rfx_error *err) {
+    struct rfx_image_backend *b = image->backend;
+    for (int64_t x = rect.x0; x < rect.x1;) {
+        const void *samples = NULL;
+        int64_t end = x;
+        enum rfx_status status = b->ops->fetch(b, y, x, rect.x1, &samples, &end, err);
+        if (status != RFX_OK) return status;
+        float *dst = rfx_view_at(out, y, x);
+        if (b->sample_bits == 8)
+            convert_u8(image, samples, end - x, dst, out->c);
+        else if (b->sample_bits == 32)
+            convert_f32(image, samples, end - x, dst, out->c);
+        else
+            convert_u16(image, samples, end - x, dst, out->c);
+        x = end;
+    }
+    return RFX_OK;
+}
+
+enum rfx_status rfx_image_read(struct rfx_image *image, struct rfx_rect rect,
+                               const struct rfx_view *out, struct rfx_error *err) {
+    if (rfx_rect_is_empty(rect)) return RFX_OK;
+    enum rfx_status status = check_rect(image, rect, out, err);
+    if (status != RFX_OK) return status;
+    struct rfx_image_backend *b = image->backend;
+    if (b->ops->read_floats != NULL) return b->ops->read_floats(b, rect, out, err);
+    image->highest_y1 = rfx_max_i64(image->highest_y1, rect.y1);
+    for (int64_t y = rect.y0; y < rect.y1; y++) {
+        status = read_row(image, y, rect, out, err);
+        if (status != RFX_OK) return status;
+    }
+    return RFX_OK;
+}

@@ -1,0 +1,79 @@
+/* Images as sources of rectangles: opened once, asked for rectangles of float32 NHWC values.
+ *
+ * Kinds: PNG read by rows (interlaced: decoded whole); JPEG read by rows (progressive: with the
+ * coefficients of the whole picture in memory); TIFF and BigTIFF, the first picture of a file, by
+ * rectangles (uncompressed, or in tiles, of which one row is kept) or by rows (compressed strips);
+ * .npy (float32, CxHxW or 1xCxHxW) read by rectangles; "synthetic:HxW[:seed]" computed; everything
+ * else stb_image reads, decoded whole. Alpha is dropped and the colour kept as stored; palettes are
+ * expanded; orientation (EXIF, TIFF) and colour profiles are not applied. Float32 samples, of .npy
+ * and TIFF, are taken as they are: no scale, mean or order of channels.
+ * Grey for a 3-channel network is replicated; colour for a 1-channel network becomes luma,
+ * (299 R + 587 G + 114 B + 500) / 1000 in integers, before scale.
+ * Invariants: 1. the value of a pixel is a function of the file and the options alone, never of
+ * which rectangle asked for it; 2. a row source keeps only `window_rows` rows; 3. no allocation
+ * after rfx_image_set_window; 4. the bytes held never pass fixed_bytes + rows * window_row_bytes
+ * (PNG and JPEG by rows: are exactly that; TIFF: libtiff's own are bounded within it). */
+#ifndef RFX_RFEXEC_IMAGE_IMAGE_SOURCE_H
+#define RFX_RFEXEC_IMAGE_IMAGE_SOURCE_H
+
+#include "layers/core/memory.h"
+#include "layers/graph/tensor.h"
+#include "tiler/plan/source_traits.h"
+
+struct rfx_image;
+
+/* value = (sample * scale - mean[c]) / std[c], sample in 0..255 (16-bit samples / 257). */
+struct rfx_image_options {
+    float scale;
+    float mean[3], std[3];
+    bool bgr;     /* channels in blue, green, red order; mean and std are given in that order */
+    int channels; /* what the network takes: 3 or 1 (grey), 0: as the file has it (npy: any) */
+};
+
+/* ImageNet's: scale 1/255, mean 0.485, 0.456, 0.406, std 0.229, 0.224, 0.225, RGB, 3 channels. */
+struct rfx_image_options rfx_image_default_options(void);
+
+/* Opens `spec` and reads its header. MALFORMED: not an image, truncated header, with file name and
+ * reason; UNSUPPORTED: a kind that is refused in words; IO: cannot be opened. */
+RFX_NODISCARD enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
+                                             const struct rfx_image_options *options,
+                                             struct rfx_image **out, struct rfx_error *err);
+
+/* A source over the caller's array (c, h, w) float32, taken as it is; borrowed until
+ * rfx_image_free. INVALID_ARGUMENT for sizes that are not positive. */
+RFX_NODISCARD enum rfx_status rfx_image_from_array(struct rfx_memory *mem, const float *values,
+                                                   int64_t c, int64_t h, int64_t w,
+                                                   struct rfx_image **out, struct rfx_error *err);
+
+/* A source over pixels of the caller's as the network reads them, (h, w, c) float32: plans with
+ * traits.by_caller use them where they lie. Borrowed until rfx_image_free, never written.
+ * INVALID_ARGUMENT for sizes that are not positive. */
+RFX_NODISCARD enum rfx_status rfx_image_from_pixels(struct rfx_memory *mem, const float *pixels,
+                                                    int64_t h, int64_t w, int64_t c,
+                                                    struct rfx_image **out, struct rfx_error *err);
+
+/* The pixels of such a source, not to be written; NULL for any other. */
+float *rfx_image_pixels(const struct rfx_image *image);
+
+/* Closes and frees; NULL is fine. */
+void rfx_image_free(struct rfx_image *image);
+
+/* Size and access pattern; valid from open on. */
+struct rfx_source_traits rfx_image_traits(const struct rfx_image *image);
+
+/* Allocates the window for a row source: at least `rows` consecutive rows can be asked for at a
+ * time (at most the picture's), and starts at the first row. Sources with random access need none;
+ * those decoded whole are decoded here, or else by the first read: MALFORMED as from read. */
+RFX_NODISCARD enum rfx_status rfx_image_set_window(struct rfx_image *image, int64_t rows,
+                                                   struct rfx_error *err);
+
+/* Writes `rect` of the preprocessed picture into `out` (which holds it). A row source accepts
+ * rectangles whose y1 is not above the window and whose y0 has not been passed: y0 must not be
+ * less than (highest y1 asked so far) - window rows. MALFORMED when the file breaks off or is
+ * corrupt, naming the row. Not thread-safe on one image. */
+RFX_NODISCARD enum rfx_status rfx_image_read(struct rfx_image *image, struct rfx_rect rect,
+                                             const struct rfx_view *out, struct rfx_error *err);
+
+/* Starts again at the first row. */
+RFX_NODISCARD enum rfx_status rfx_image_rewind(struct rfx_image *image, struct rfx_error *err);
+#endif

@@ -1,0 +1,47 @@
+/* Private: libtiff, loaded when the first TIFF file is opened, to be read or written.
+ *
+ * Linked, libtiff would bring libwebp, liblzma, libLerc and a C++ runtime into every run: 2.1 MiB
+ * of resident memory that a budget would pay for pictures of other kinds. A loaded library stays
+ * for the life of the process, so opening again costs nothing. No global state of ours. */
+#ifndef RFX_RFEXEC_IMAGE_TIFF_LIBRARY_H
+#define RFX_RFEXEC_IMAGE_TIFF_LIBRARY_H
+
+#include <tiffio.h>
+
+#include "layers/core/status.h"
+
+/* lib.TIFFClose(tif) calls TIFFClose: its functions by their own names and types. */
+struct rfx_tiff_library {
+    __typeof__(TIFFClientOpenExt) *TIFFClientOpenExt;
+    __typeof__(TIFFClose) *TIFFClose;
+    __typeof__(TIFFFindCODEC) *TIFFFindCODEC;
+    __typeof__(TIFFFlush) *TIFFFlush;
+    __typeof__(TIFFGetField) *TIFFGetField;
+    __typeof__(TIFFGetFieldDefaulted) *TIFFGetFieldDefaulted;
+    __typeof__(TIFFGetStrileByteCountWithErr) *TIFFGetStrileByteCountWithErr;
+    __typeof__(TIFFGetStrileOffsetWithErr) *TIFFGetStrileOffsetWithErr;
+    __typeof__(TIFFIsByteSwapped) *TIFFIsByteSwapped;
+    __typeof__(TIFFIsCODECConfigured) *TIFFIsCODECConfigured;
+    __typeof__(TIFFIsTiled) *TIFFIsTiled;
+    __typeof__(TIFFNumberOfStrips) *TIFFNumberOfStrips;
+    __typeof__(TIFFNumberOfTiles) *TIFFNumberOfTiles;
+    __typeof__(TIFFOpenOptionsAlloc) *TIFFOpenOptionsAlloc;
+    __typeof__(TIFFOpenOptionsFree) *TIFFOpenOptionsFree;
+    __typeof__(TIFFOpenOptionsSetErrorHandlerExtR) *TIFFOpenOptionsSetErrorHandlerExtR;
+    __typeof__(TIFFOpenOptionsSetMaxSingleMemAlloc) *TIFFOpenOptionsSetMaxSingleMemAlloc;
+    __typeof__(TIFFOpenOptionsSetWarningHandlerExtR) *TIFFOpenOptionsSetWarningHandlerExtR;
+    __typeof__(TIFFReadEncodedTile) *TIFFReadEncodedTile;
+    __typeof__(TIFFReadScanline) *TIFFReadScanline;
+    __typeof__(TIFFReverseBits) *TIFFReverseBits;
+    __typeof__(TIFFScanlineSize64) *TIFFScanlineSize64;
+    __typeof__(TIFFSetField) *TIFFSetField;
+    __typeof__(TIFFSwabArrayOfLong) *TIFFSwabArrayOfLong;
+    __typeof__(TIFFSwabArrayOfShort) *TIFFSwabArrayOfShort;
+    __typeof__(TIFFTileSize64) *TIFFTileSize64;
+    __typeof__(TIFFWriteScanline) *TIFFWriteScanline;
+};
+
+/* Fills `lib`. UNSUPPORTED when this system has no such library, with its own words. */
+RFX_NODISCARD enum rfx_status rfx_tiff_library_load(struct rfx_tiff_library *lib,
+                                                    struct rfx_error *err);
+#endif

@@ -1,0 +1,158 @@
+/* ONNX forms of operations that move, join or normalise pixels and channels, and of constants. */
+#include "rfexec/onnx/export/onnx_export.h"
+
+typedef struct rfx_onnx_node onnx_node;
+
+void rfx_export_pad(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    static const char *const modes[] = {"constant", "reflect", "edge"};
+    const struct rfx_pads p = node->attr.pad.pads;
+    const int64_t pads[8] = {0, 0, p.top, p.left, 0, 0, p.bottom, p.right};
+    struct rfx_onnx_writer *w = &x->writer;
+    const char *in[3] = {rfx_export_in(x, node, 0),
+                         rfx_onnx_int64(w, rfx_onnx_text(w, "%s#pads", node->name), pads, 8), NULL};
+    if (node->attr.pad.mode == RFX_PAD_CONSTANT)
+        in[2] = rfx_export_scalar(x, node->name, "value", node->attr.pad.value);
+    rfx_onnx_string(rfx_onnx_node(w, "Pad", node->name, output, in, 3), "mode",
+                    modes[node->attr.pad.mode]);
+}
+
+/* Channels picked by Gather, or zeros before and after all channels by Pad. */
+void rfx_export_select(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    struct rfx_onnx_writer *w = &x->writer;
+    const int64_t *map = node->attr.select.map, count = node->attr.select.count;
+    int64_t c = x->graph->nodes[node->in[0]].out.c, before = 0, zeros = 0;
+    for (int64_t i = 0; i < count; i++) zeros += map[i] < 0;
+    if (zeros == 0) {
+        const char *chosen =
+            rfx_onnx_int64(w, rfx_onnx_text(w, "%s#channels", node->name), map, count);
+        onnx_node *gather =
+            rfx_export_emit2(x, "Gather", node->name, output, rfx_export_in(x, node, 0), chosen);
+        rfx_onnx_int(gather, "axis", 1);
+        return;
+    }
+    while (before < count && map[before] < 0) before++;
+    bool pads = count - zeros == c && before + c <= count;
+    for (int64_t i = 0; i < c && pads; i++) pads = map[before + i] == i;
+    if (!pads) {
+        rfx_export_refuse(x, node, "zeros among picked channels have no ONNX form");
+        return;
+    }
+    const int64_t sides[8] = {0, before, 0, 0, 0, count - c - before, 0, 0};
+    const char *in[3] = {rfx_export_in(x, node, 0),
+                         rfx_onnx_int64(w, rfx_onnx_text(w, "%s#pads", node->name), sides, 8),
+                         rfx_export_scalar(x, node->name, "value", 0.0f)};
+    rfx_onnx_string(rfx_onnx_node(w, "Pad", node->name, output, in, 3), "mode", "constant");
+}
+
+void rfx_export_crop(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    static const int64_t axes[2] = {2, 3};
+    int64_t starts[2] = {node->attr.crop.y0, node->attr.crop.x0};
+    int64_t steps[2] = {node->attr.crop.sy, node->attr.crop.sx};
+    int64_t sizes[2] = {node->attr.crop.oh, node->attr.crop.ow}, ends[2];
+    for (int i = 0; i < 2; i++) {
+        int64_t last = starts[i] + (sizes[i] - 1) * steps[i];
+        ends[i] = steps[i] > 0 ? last + 1 : last > 0 ? last - 1 : INT64_MIN + 1;
+    }
+    struct rfx_onnx_writer *w = &x->writer;
+    const char *in[5] = {rfx_export_in(x, node, 0),
+                         rfx_onnx_int64(w, rfx_onnx_text(w, "%s#starts", node->name), starts, 2),
+                         rfx_onnx_int64(w, rfx_onnx_text(w, "%s#ends", node->name), ends, 2),
+                         rfx_onnx_int64(w, "#space", axes, 2),
+                         rfx_onnx_int64(w, rfx_onnx_text(w, "%s#steps", node->name), steps, 2)};
+    (void)rfx_onnx_node(w, "Slice", node->name, output, in, 5);
+}
+
+void rfx_export_resize(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    static const char *const coords[] = {"half_pixel", "pytorch_half_pixel", "align_corners",
+                                         "asymmetric"};
+    static const char *const nearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                          "ceil"};
+    const struct rfx_resize_attr *a = &node->attr.resize;
+    const struct rfx_tensor *map = &x->graph->nodes[node->in[0]].out;
+    struct rfx_onnx_writer *w = &x->writer;
+    const char *in[4] = {rfx_export_in(x, node, 0), "", "", NULL};
+    int64_t sizes[4] = {1, map->c, a->oh, a->ow};
+    in[3] = rfx_onnx_int64(w, rfx_onnx_text(w, "%s#sizes", node->name), sizes, 4);
+    onnx_node *resize = rfx_onnx_node(w, "Resize", node->name, output, in, 4);
+    rfx_onnx_string(resize, "mode", a->mode == RFX_RESIZE_NEAREST ? "nearest" : "linear");
+    rfx_onnx_string(resize, "coordinate_transformation_mode", coords[a->coord]);
+    if (a->mode == RFX_RESIZE_NEAREST) rfx_onnx_string(resize, "nearest_mode", nearest[a->nearest]);
+    /* Sizes imply the scale out / in, which must be the one that the graph uses. */
+    if (a->coord != RFX_COORD_ALIGN_CORNERS &&
+        (a->scale_h != (float)a->oh / (float)map->h || a->scale_w != (float)a->ow / (float)map->w))
+        rfx_export_refuse(x, node, "its scale is not the ratio of its output and input sizes");
+}
+
+void rfx_export_to_space(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    onnx_node *n =
+        rfx_export_emit1(x, "DepthToSpace", node->name, output, rfx_export_in(x, node, 0));
+    rfx_onnx_int(n, "blocksize", node->attr.depth.block);
+    rfx_onnx_string(n, "mode", node->attr.depth.column_major ? "CRD" : "DCR");
+}
+
+void rfx_export_to_depth(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    if (node->attr.depth.column_major) {
+        rfx_export_refuse(x, node, "SpaceToDepth has only the depth-first order");
+        return;
+    }
+    onnx_node *n =
+        rfx_export_emit1(x, "SpaceToDepth", node->name, output, rfx_export_in(x, node, 0));
+    rfx_onnx_int(n, "blocksize", node->attr.depth.block);
+}
+
+void rfx_export_lrn(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    onnx_node *lrn = rfx_export_emit1(x, "LRN", node->name, output, rfx_export_in(x, node, 0));
+    rfx_onnx_int(lrn, "size", node->attr.lrn.size);
+    rfx_onnx_float(lrn, "alpha", node->attr.lrn.alpha);
+    rfx_onnx_float(lrn, "beta", node->attr.lrn.beta);
+    rfx_onnx_float(lrn, "bias", node->attr.lrn.bias);
+}
+
+static void export_concat(struct rfx_exporter *x, const struct rfx_node *node, const char *output,
+                          int axis) {
+    const char **in = rfx_memory_calloc(x->graph->mem, (size_t)node->n_in + 1, sizeof *in);
+    if (in == NULL) {
+        rfx_export_refuse(x, node, "out of memory");
+        return;
+    }
+    for (int k = 0; k < node->n_in; k++) in[k] = rfx_export_in(x, node, k);
+    rfx_onnx_int(rfx_onnx_node(&x->writer, "Concat", node->name, output, in, node->n_in), "axis",
+                 axis);
+    rfx_memory_release(x->graph->mem, in);
+}
+
+void rfx_export_concat(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    export_concat(x, node, output, 1);
+}
+
+void rfx_export_plain_concat(struct rfx_exporter *x, const struct rfx_node *node,
+                             const char *output) {
+    export_concat(x, node, output, node->attr.concat.axis);
+}
+
+void rfx_export_binary(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    static const char *const ops[] = {"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow"};
+    (void)rfx_export_emit2(x, ops[node->attr.binary.kind], node->name, output,
+                           rfx_export_in(x, node, 0), rfx_export_in(x, node, 1));
+}
+
+static void export_softmax(struct rfx_exporter *x, const struct rfx_node *node, const char *output,
+                           int axis) {
+    const char *op = node->attr.softmax.logarithm ? "LogSoftmax" : "Softmax";
+    rfx_onnx_int(rfx_export_emit1(x, op, node->name, output, rfx_export_in(x, node, 0)), "axis",
+                 axis);
+}
+
+void rfx_export_softmax(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    export_softmax(x, node, output, 1);
+}
+
+void rfx_export_plain_softmax(struct rfx_exporter *x, const struct rfx_node *node,
+                              const char *output) {
+    export_softmax(x, node, output, node->attr.softmax.axis);
+}
+
+void rfx_export_constant(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    (void)rfx_onnx_weight(&x->writer, output, node->attr.constant.weight,
+                          node->attr.constant.shape);
+}

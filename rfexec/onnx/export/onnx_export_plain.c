@@ -1,0 +1,128 @@
+/* ONNX forms of the operations on whole tensors: layout changes, shapes, slices, matrices. */
+#include "rfexec/onnx/export/onnx_export.h"
+
+typedef struct rfx_onnx_node onnx_node;
+
+static onnx_node *emit(struct rfx_exporter *x, const struct rfx_node *node, const char *op,
+                       const char *output) {
+    const char *in[RFX_ONNX_MAX_INPUTS] = {NULL};
+    int n = node->n_in < RFX_ONNX_MAX_INPUTS ? node->n_in : RFX_ONNX_MAX_INPUTS;
+    for (int k = 0; k < n; k++) in[k] = rfx_export_in(x, node, k);
+    return rfx_onnx_node(&x->writer, op, node->name, output, in, n);
+}
+
+static void export_transpose(struct rfx_exporter *x, const struct rfx_node *node,
+                             const int64_t *perm, int rank, const char *output) {
+    rfx_onnx_ints(emit(x, node, "Transpose", output), "perm", perm, rank);
+}
+
+void rfx_export_reshape(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    const char *name = node->name;
+    const struct rfx_shape *shape = &node->attr.reshape.shape;
+    if (shape->rank == 2 && shape->dims[0] == 1) {
+        rfx_onnx_int(emit(x, node, "Flatten", output), "axis",
+                     x->graph->nodes[node->in[0]].out.shape.dims[0] == 1 ? 1 : 0);
+        return;
+    }
+    const char *in[2] = {rfx_export_in(x, node, 0),
+                         rfx_onnx_int64(&x->writer, rfx_onnx_text(&x->writer, "%s#shape", name),
+                                        shape->dims, shape->rank)};
+    (void)rfx_onnx_node(&x->writer, "Reshape", name, output, in, 2);
+}
+
+void rfx_export_slice(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    const char *name = node->name;
+    const struct rfx_slice_attr *slice = &node->attr.slice;
+    int64_t ends[RFX_MAX_RANK], axes[RFX_MAX_RANK];
+    int rank = slice->shape.rank;
+    for (int i = 0; i < rank; i++) {
+        int64_t last = slice->starts[i] + (slice->shape.dims[i] - 1) * slice->steps[i];
+        /* Going down past element 0 cannot be written as an end of -1, which means the last. */
+        ends[i] = slice->steps[i] > 0 ? last + 1 : last > 0 ? last - 1 : INT64_MIN + 1;
+        axes[i] = i;
+    }
+    struct rfx_onnx_writer *w = &x->writer;
+    const char *in[5] = {
+        rfx_export_in(x, node, 0),
+        rfx_onnx_int64(w, rfx_onnx_text(w, "%s#starts", name), slice->starts, rank),
+        rfx_onnx_int64(w, rfx_onnx_text(w, "%s#ends", name), ends, rank),
+        rfx_onnx_int64(w, rfx_onnx_text(w, "%s#axes", name), axes, rank),
+        rfx_onnx_int64(w, rfx_onnx_text(w, "%s#steps", name), slice->steps, rank)};
+    (void)rfx_onnx_node(w, "Slice", name, output, in, 5);
+}
+
+void rfx_export_reduce(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    const char *name = node->name;
+    static const char *const ops[] = {"ReduceMean", "ReduceMax", "ReduceSum", "ReduceMin"};
+    int64_t axes[RFX_MAX_RANK];
+    int count = 0;
+    for (int i = 0; i < x->graph->nodes[node->in[0]].out.shape.rank; i++)
+        if (node->attr.reduce.axes[i]) axes[count++] = i;
+    struct rfx_onnx_writer *w = &x->writer;
+    const char *in[2] = {rfx_export_in(x, node, 0), NULL};
+    bool as_input = node->attr.reduce.kind == RFX_REDUCE_SUM; /* since opset 13 */
+    if (as_input) in[1] = rfx_onnx_int64(w, rfx_onnx_text(w, "%s#axes", name), axes, count);
+    onnx_node *reduce =
+        rfx_onnx_node(w, ops[node->attr.reduce.kind], name, output, in, as_input ? 2 : 1);
+    if (!as_input) rfx_onnx_ints(reduce, "axes", axes, count);
+    rfx_onnx_int(reduce, "keepdims", node->attr.reduce.keep_dims ? 1 : 0);
+}
+
+void rfx_export_gemm(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    const char *name = node->name;
+    if (x->graph->nodes[node->in[0]].out.shape.rank != 2) {
+        rfx_export_refuse(x, node, "only matrices (rank 2) are written as Gemm");
+        return;
+    }
+    struct rfx_onnx_writer *w = &x->writer;
+    int64_t k = node->attr.gemm.k, m = node->attr.gemm.m;
+    bool mk = node->attr.gemm.weight_is_mk;
+    struct rfx_shape shape = {2, {mk ? m : k, mk ? k : m}};
+    const char *in[3] = {rfx_export_in(x, node, 0),
+                         rfx_onnx_weight(w, rfx_onnx_text(w, "%s.weight", node->name),
+                                         node->attr.gemm.weight, shape),
+                         NULL};
+    if (node->attr.gemm.bias >= 0)
+        in[2] = rfx_onnx_weight(w, rfx_onnx_text(w, "%s.bias", node->name), node->attr.gemm.bias,
+                                (struct rfx_shape){1, {m}});
+    onnx_node *gemm = rfx_onnx_node(w, "Gemm", name, output, in, 3);
+    rfx_onnx_float(gemm, "alpha", node->attr.gemm.alpha);
+    rfx_onnx_float(gemm, "beta", node->attr.gemm.beta);
+    rfx_onnx_int(gemm, "transB", mk ? 1 : 0);
+}
+
+void rfx_export_same(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    (void)emit(x, node, "Identity", output);
+}
+
+void rfx_export_matmul(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    (void)emit(x, node, "MatMul", output);
+}
+
+void rfx_export_nhwc_as_plain(struct rfx_exporter *x, const struct rfx_node *node,
+                              const char *output) {
+    static const int64_t to_nhwc[4] = {0, 2, 3, 1};
+    export_transpose(x, node, to_nhwc, 4, output);
+}
+
+void rfx_export_plain_as_nhwc(struct rfx_exporter *x, const struct rfx_node *node,
+                              const char *output) {
+    static const int64_t to_nchw[4] = {0, 3, 1, 2};
+    export_transpose(x, node, to_nchw, 4, output);
+}
+
+void rfx_export_transpose(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    int64_t perm[RFX_MAX_RANK];
+    int rank = node->out.shape.rank;
+    for (int i = 0; i < rank; i++) perm[i] = node->attr.transpose.perm[i];
+    export_transpose(x, node, perm, rank, output);
+}
+
+void rfx_export_gather(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    struct rfx_onnx_writer *w = &x->writer;
+    const char *in[2] = {rfx_export_in(x, node, 0),
+                         rfx_onnx_int64(w, rfx_onnx_text(w, "%s#indices", node->name),
+                                        node->attr.gather.map, node->attr.gather.count)};
+    rfx_onnx_int(rfx_onnx_node(w, "Gather", node->name, output, in, 2), "axis",
+                 node->attr.gather.axis);
+}

@@ -1,0 +1,358 @@
+/* Lists of an ONNX model under construction and their protobuf encoding; see the header.
+ *
+ * A protobuf message is preceded by its size, so each message is encoded twice: into a stream that
+ * only counts, then into the file. Counting passes over weights without reading them. Field
+ * numbers are those of onnx.proto (IR version 8). */
+#include "rfexec/onnx/export/onnx_writer.h"
+
+#include <errno.h>
+#include <pb_encode.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "layers/core/floats.h"
+
+struct rfx_onnx_text {
+    struct rfx_onnx_text *next;
+    max_align_t data[];
+};
+
+static void *keep(struct rfx_onnx_writer *w, size_t bytes) {
+    if (w->status != RFX_OK) return NULL;
+    size_t total = sizeof(struct rfx_onnx_text) + bytes;
+    struct rfx_onnx_text *block = rfx_memory_calloc(w->mem, 1, total);
+    if (block == NULL) {
+        w->status = rfx_memory_fail(w->mem, "ONNX writer", total, w->err);
+        return NULL;
+    }
+    block->next = w->texts;
+    w->texts = block;
+    return block->data;
+}
+
+/* Makes room for one more element of a list. */
+static bool grow(struct rfx_onnx_writer *w, void *list, int count, int *capacity, size_t size) {
+    if (w->status != RFX_OK) return false;
+    if (count < *capacity) return true;
+    int next = *capacity == 0 ? 64 : *capacity * 2;
+    void *old;
+    memcpy(&old, list, sizeof old);
+    void *block = rfx_memory_realloc(w->mem, old, (size_t)next * size);
+    if (block == NULL) {
+        w->status = rfx_memory_fail(w->mem, "ONNX writer", (size_t)next * size, w->err);
+        return false;
+    }
+    memcpy(list, &block, sizeof block);
+    *capacity = next;
+    return true;
+}
+
+void rfx_onnx_writer_init(struct rfx_onnx_writer *w, const struct rfx_graph *graph,
+                          struct rfx_error *err) {
+    *w = (struct rfx_onnx_writer){.graph = graph, .mem = graph->mem, .err = err, .status = RFX_OK};
+}
+
+void rfx_onnx_writer_free(struct rfx_onnx_writer *w) {
+    while (w->texts != NULL) {
+        struct rfx_onnx_text *next = w->texts->next;
+        rfx_memory_release(w->mem, w->texts);
+        w->texts = next;
+    }
+    rfx_memory_release(w->mem, w->nodes);
+    rfx_memory_release(w->mem, w->constants);
+    rfx_memory_release(w->mem, w->inputs);
+    rfx_memory_release(w->mem, w->outputs);
+}
+
+const char *rfx_onnx_text(struct rfx_onnx_writer *w, const char *format, ...) {
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    char *text = length < 0 ? NULL : keep(w, (size_t)length + 1);
+    if (text != NULL) (void)vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    va_end(args);
+    return text == NULL ? "" : text;
+}
+
+struct rfx_onnx_node *rfx_onnx_node(struct rfx_onnx_writer *w, const char *op, const char *name,
+                                    const char *output, const char *const *in, int n_in) {
+    struct rfx_onnx_node *node = keep(w, sizeof *node);
+    const char **inputs = keep(w, ((size_t)n_in + 1) * sizeof *inputs);
+    if (inputs == NULL || !grow(w, &w->nodes, w->n_nodes, &w->node_capacity, sizeof *w->nodes))
+        return node != NULL ? node : &w->unwritten;
+    node->op = op;
+    node->name = rfx_onnx_text(w, "%s", name);
+    node->output = rfx_onnx_text(w, "%s", output);
+    node->in = inputs;
+    for (int k = 0; k < n_in && in[k] != NULL; k++)
+        inputs[node->n_in++] = rfx_onnx_text(w, "%s", in[k]);
+    w->nodes[w->n_nodes++] = node;
+    return node;
+}
+
+static struct rfx_onnx_attr *add_attr(struct rfx_onnx_node *node, const char *name) {
+    bool written = node->n_attrs < RFX_ONNX_MAX_ATTRS && node->op != NULL;
+    if (!written) return &node->attrs[RFX_ONNX_MAX_ATTRS];
+    struct rfx_onnx_attr *attr = &node->attrs[node->n_attrs++];
+    attr->name = name;
+    return attr;
+}
+
+void rfx_onnx_int(struct rfx_onnx_node *node, const char *name, int64_t value) {
+    struct rfx_onnx_attr *attr = add_attr(node, name);
+    attr->kind = RFX_ONNX_INT;
+    attr->ints[0] = value;
+}
+
+void rfx_onnx_ints(struct rfx_onnx_node *node, const char *name, const int64_t *values, int count) {
+    struct rfx_onnx_attr *attr = add_attr(node, name);
+    attr->kind = RFX_ONNX_INTS;
+    attr->count = count < RFX_ONNX_MAX_INTS ? count : RFX_ONNX_MAX_INTS;
+    memcpy(attr->ints, values, (size_t)attr->count * sizeof *values);
+}
+
+void rfx_onnx_float(struct rfx_onnx_node *node, const char *name, float value) {
+    struct rfx_onnx_attr *attr = add_attr(node, name);
+    attr->kind = RFX_ONNX_FLOAT;
+    attr->value = value;
+}
+
+void rfx_onnx_string(struct rfx_onnx_node *node, const char *name, const char *text) {
+    struct rfx_onnx_attr *attr = add_attr(node, name);
+    attr->kind = RFX_ONNX_STRING;
+    attr->text = text;
+}
+
+static struct rfx_onnx_constant *add_constant(struct rfx_onnx_writer *w, const char *name) {
+    for (int i = 0; i < w->n_constants; i++)
+        if (strcmp(w->constants[i].name, name) == 0) return NULL;
+    if (!grow(w, &w->constants, w->n_constants, &w->constant_capacity, sizeof *w->constants))
+        return NULL;
+    struct rfx_onnx_constant *c = &w->constants[w->n_constants];
+    *c = (struct rfx_onnx_constant){.name = rfx_onnx_text(w, "%s", name), .elems = 1};
+    if (w->status != RFX_OK) return NULL;
+    w->n_constants++;
+    return c;
+}
+
+static void set_shape(struct rfx_onnx_constant *c, struct rfx_shape shape) {
+    c->shape = shape;
+    for (int i = 0; i < shape.rank; i++) c->elems *= shape.dims[i];
+}
+
+const char *rfx_onnx_weight(struct rfx_onnx_writer *w, const char *name, int weight,
+                            struct rfx_shape shape) {
+    struct rfx_onnx_constant *c = add_constant(w, name);
+    if (c == NULL) return name;
+    c->kind = RFX_ONNX_WEIGHT;
+    c->weight = weight;
+    set_shape(c, shape);
+    return name;
+}
+
+const char *rfx_onnx_int64(struct rfx_onnx_writer *w, const char *name, const int64_t *values,
+                           int64_t count) {
+    int64_t *copy = keep(w, (size_t)count * sizeof *values);
+    struct rfx_onnx_constant *c = copy == NULL ? NULL : add_constant(w, name);
+    if (c == NULL) return name;
+    if (count != 0) memcpy(copy, values, (size_t)count * sizeof *values);
+    c->kind = RFX_ONNX_INT64;
+    c->ints = copy;
+    set_shape(c, (struct rfx_shape){1, {count}});
+    return name;
+}
+
+const char *rfx_onnx_fill(struct rfx_onnx_writer *w, const char *name, struct rfx_shape shape,
+                          float value) {
+    struct rfx_onnx_constant *c = add_constant(w, name);
+    if (c == NULL) return name;
+    c->kind = RFX_ONNX_FILL;
+    c->fill = value;
+    set_shape(c, shape);
+    return name;
+}
+
+void rfx_onnx_value(struct rfx_onnx_writer *w, bool output, const struct rfx_onnx_value *value) {
+    if (output) {
+        if (grow(w, &w->outputs, w->n_outputs, &w->output_capacity, sizeof *value))
+            w->outputs[w->n_outputs++] = *value;
+    } else if (grow(w, &w->inputs, w->n_inputs, &w->input_capacity, sizeof *value)) {
+        w->inputs[w->n_inputs++] = *value;
+    }
+}
+
+/* ---- encoding ---- */
+
+struct part { /* a message: what to encode and the writer it belongs to */
+    struct rfx_onnx_writer *w;
+    const void *what;
+};
+typedef bool encode_function(pb_ostream_t *s, const struct part *part);
+
+static bool put_int(pb_ostream_t *s, uint32_t tag, int64_t value) {
+    return pb_encode_tag(s, PB_WT_VARINT, tag) && pb_encode_varint(s, (uint64_t)value);
+}
+
+static bool put_text(pb_ostream_t *s, uint32_t tag, const char *text) {
+    return pb_encode_tag(s, PB_WT_STRING, tag) &&
+           pb_encode_string(s, (const pb_byte_t *)text, strlen(text));
+}
+
+static bool put_message(pb_ostream_t *s, uint32_t tag, encode_function *encode,
+                        struct rfx_onnx_writer *w, const void *what) {
+    struct part part = {w, what};
+    pb_ostream_t count = PB_OSTREAM_SIZING;
+    if (!encode(&count, &part) || !pb_encode_tag(s, PB_WT_STRING, tag) ||
+        !pb_encode_varint(s, count.bytes_written))
+        return false;
+    return s->callback == NULL ? pb_write(s, NULL, count.bytes_written) : encode(s, &part);
+}
+
+static bool encode_attr(pb_ostream_t *s, const struct part *part) {
+    static const int types[] = {2, 7, 1, 3}; /* AttributeProto.AttributeType */
+    const struct rfx_onnx_attr *attr = part->what;
+    bool ok = put_text(s, 1, attr->name);
+    if (attr->kind == RFX_ONNX_INT) ok = ok && put_int(s, 3, attr->ints[0]);
+    for (int i = 0; attr->kind == RFX_ONNX_INTS && i < attr->count; i++)
+        ok = ok && put_int(s, 8, attr->ints[i]);
+    if (attr->kind == RFX_ONNX_FLOAT)
+        ok = ok && pb_encode_tag(s, PB_WT_32BIT, 2) && pb_encode_fixed32(s, &attr->value);
+    if (attr->kind == RFX_ONNX_STRING) ok = ok && put_text(s, 4, attr->text);
+    return ok && put_int(s, 20, types[attr->kind]);
+}
+
+static bool encode_node(pb_ostream_t *s, const struct part *part) {
+    const struct rfx_onnx_node *node = part->what;
+    bool ok = true;
+    for (int k = 0; k < node->n_in; k++) ok = ok && put_text(s, 1, node->in[k]);
+    ok = ok && put_text(s, 2, node->output) && put_text(s, 3, node->name) &&
+         put_text(s, 4, node->op);
+    for (int i = 0; i < node->n_attrs; i++)
+        ok = ok && put_message(s, 5, encode_attr, part->w, &node->attrs[i]);
+    return ok;
+}
+
+/* The constant's values, little endian, in pieces. */
+static bool put_values(pb_ostream_t *s, struct rfx_onnx_writer *w,
+                       const struct rfx_onnx_constant *c) {
+    enum { PIECE = 4096 };
+    size_t bytes =
+        c->kind == RFX_ONNX_INT64 ? (size_t)c->elems * sizeof *c->ints : rfx_floats_bytes(c->elems);
+    if (!pb_encode_tag(s, PB_WT_STRING, 9) || !pb_encode_varint(s, bytes)) return false;
+    if (s->callback == NULL) return pb_write(s, NULL, bytes);
+    if (c->kind == RFX_ONNX_INT64) return pb_write(s, (const pb_byte_t *)c->ints, bytes);
+    float values[PIECE];
+    for (int64_t first = 0; first < c->elems; first += PIECE) {
+        int64_t n = c->elems - first < PIECE ? c->elems - first : PIECE;
+        if (c->kind == RFX_ONNX_WEIGHT)
+            w->status = rfx_weight_read(&w->graph->weights[c->weight], first, n, values, w->err);
+        if (w->status != RFX_OK) return false;
+        for (int64_t i = 0; c->kind == RFX_ONNX_FILL && i < n; i++) values[i] = c->fill;
+        if (!pb_write(s, (const pb_byte_t *)values, (size_t)n * sizeof *values)) return false;
+    }
+    return true;
+}
+
+static bool encode_constant(pb_ostream_t *s, const struct part *part) {
+    const struct rfx_onnx_constant *c = part->what;
+    bool ok = true;
+    for (int i = 0; i < c->shape.rank; i++) ok = ok && put_int(s, 1, c->shape.dims[i]);
+    ok = ok && put_int(s, 2, c->kind == RFX_ONNX_INT64 ? 7 : 1);
+    return ok && put_text(s, 8, c->name) && put_values(s, part->w, c);
+}
+
+struct dimension {
+    int64_t value;
+    const char *name;
+};
+
+static bool encode_dimension(pb_ostream_t *s, const struct part *part) {
+    const struct dimension *d = part->what;
+    return d->name != NULL ? put_text(s, 2, d->name) : put_int(s, 1, d->value);
+}
+
+static bool encode_shape(pb_ostream_t *s, const struct part *part) {
+    const struct rfx_onnx_value *v = part->what;
+    bool ok = true;
+    for (int i = 0; ok && i < v->shape.rank; i++) {
+        struct dimension d = {v->shape.dims[i], v->dim_names[i]};
+        ok = put_message(s, 1, encode_dimension, part->w, &d);
+    }
+    return ok;
+}
+
+static bool encode_tensor_type(pb_ostream_t *s, const struct part *part) {
+    return put_int(s, 1, 1) && put_message(s, 2, encode_shape, part->w, part->what);
+}
+
+static bool encode_type(pb_ostream_t *s, const struct part *part) {
+    return put_message(s, 1, encode_tensor_type, part->w, part->what);
+}
+
+static bool encode_value(pb_ostream_t *s, const struct part *part) {
+    const struct rfx_onnx_value *v = part->what;
+    return put_text(s, 1, v->name) && put_message(s, 2, encode_type, part->w, v);
+}
+
+static bool encode_graph(pb_ostream_t *s, const struct part *part) {
+    struct rfx_onnx_writer *w = part->w;
+    bool ok = true;
+    for (int i = 0; i < w->n_nodes; i++) ok = ok && put_message(s, 1, encode_node, w, w->nodes[i]);
+    ok = ok && put_text(s, 2, w->graph->name);
+    for (int i = 0; i < w->n_constants; i++)
+        ok = ok && put_message(s, 5, encode_constant, w, &w->constants[i]);
+    for (int i = 0; i < w->n_inputs; i++)
+        ok = ok && put_message(s, 11, encode_value, w, &w->inputs[i]);
+    for (int i = 0; i < w->n_outputs; i++)
+        ok = ok && put_message(s, 12, encode_value, w, &w->outputs[i]);
+    return ok;
+}
+
+static bool encode_opset(pb_ostream_t *s, const struct part *part) {
+    (void)part;
+    return put_text(s, 1, "") && put_int(s, 2, 17);
+}
+
+static bool encode_model(pb_ostream_t *s, const struct part *part) {
+    return put_int(s, 1, 8) && put_text(s, 2, "rfexec") &&
+           put_message(s, 7, encode_graph, part->w, NULL) &&
+           put_message(s, 8, encode_opset, part->w, NULL);
+}
+
+static bool write_file(pb_ostream_t *s, const pb_byte_t *data, size_t count) {
+    return fwrite(data, 1, count, s->state) == count;
+}
+
+static enum rfx_status save_file(struct rfx_onnx_writer *w, const char *temporary,
+                                 const char *path) {
+    FILE *file = fopen(temporary, "wb");
+    if (file == NULL)
+        return rfx_fail(w->err, RFX_STATUS_IO, "cannot write '%s': %s", path, strerror(errno));
+    pb_ostream_t stream = {.callback = write_file, .state = file, .max_size = SIZE_MAX};
+    struct part part = {w, NULL};
+    errno = 0;
+    bool ok = encode_model(&stream, &part);
+    ok = fclose(file) == 0 && ok;
+    if (ok && rename(temporary, path) == 0) return RFX_OK;
+    int reason = errno;
+    (void)remove(temporary);
+    if (w->status != RFX_OK) return w->status; /* a weight could not be read */
+    return rfx_fail(w->err, RFX_STATUS_IO, "cannot write '%s': %s", path,
+                    reason != 0 ? strerror(reason) : "encoding failed");
+}
+
+enum rfx_status rfx_onnx_writer_save(struct rfx_onnx_writer *w, const char *path) {
+    if (w->status != RFX_OK) return w->status;
+    struct part part = {w, NULL};
+    pb_ostream_t count = PB_OSTREAM_SIZING;
+    if (!encode_model(&count, &part) || count.bytes_written > INT32_MAX)
+        return rfx_fail(w->err, RFX_STATUS_UNSUPPORTED,
+                        "ONNX export of '%s': %zu bytes, but a protobuf file ends at %d",
+                        w->graph->name, count.bytes_written, INT32_MAX);
+    const char *temporary = rfx_onnx_text(w, "%s.%ld.tmp", path, (long)getpid());
+    return w->status != RFX_OK ? w->status : save_file(w, temporary, path);
+}

@@ -1,0 +1,91 @@
+/* An ONNX model as lists of nodes and constants, and its encoding into a file.
+ *
+ * Invariants: 1. the first error sticks and is told by rfx_onnx_writer_save; 2. weights are read
+ * from the graph in small pieces while the file is written, never held; 3. the file appears under
+ * its name only when it is complete. Strings passed in are copied. */
+#ifndef RFX_RFEXEC_ONNX_EXPORT_ONNX_WRITER_H
+#define RFX_RFEXEC_ONNX_EXPORT_ONNX_WRITER_H
+
+#include "layers/graph/graph.h"
+
+enum { RFX_ONNX_MAX_INPUTS = 6, RFX_ONNX_MAX_ATTRS = 8, RFX_ONNX_MAX_INTS = 2 * RFX_MAX_RANK };
+
+struct rfx_onnx_attr {
+    const char *name; /* a literal */
+    enum { RFX_ONNX_INT, RFX_ONNX_INTS, RFX_ONNX_FLOAT, RFX_ONNX_STRING } kind;
+    int count;
+    int64_t ints[RFX_ONNX_MAX_INTS];
+    float value;
+    const char *text; /* a literal */
+};
+
+struct rfx_onnx_node {
+    const char *op; /* a literal */
+    const char *name;
+    const char *output;
+    int n_in, n_attrs;
+    const char **in;
+    struct rfx_onnx_attr attrs[RFX_ONNX_MAX_ATTRS + 1]; /* the last one is never written */
+};
+
+/* A constant: a weight of the graph, owned int64 values, or one float repeated. */
+struct rfx_onnx_constant {
+    const char *name;
+    struct rfx_shape shape;
+    enum { RFX_ONNX_WEIGHT, RFX_ONNX_INT64, RFX_ONNX_FILL } kind;
+    int weight;
+    int64_t elems;
+    int64_t *ints;
+    float fill;
+};
+
+struct rfx_onnx_value { /* an input or output; a dimension name replaces the number */
+    const char *name;
+    struct rfx_shape shape;
+    const char *dim_names[RFX_MAX_RANK];
+};
+
+struct rfx_onnx_writer {
+    const struct rfx_graph *graph;
+    struct rfx_memory *mem;
+    struct rfx_error *err;
+    enum rfx_status status;
+    struct rfx_onnx_node unwritten; /* what rfx_onnx_node gives after an error */
+    struct rfx_onnx_text *texts;    /* all strings and tables, freed together */
+    struct rfx_onnx_node **nodes;
+    struct rfx_onnx_constant *constants;
+    struct rfx_onnx_value *inputs, *outputs;
+    int n_nodes, n_constants, n_inputs, n_outputs;
+    int node_capacity, constant_capacity, input_capacity, output_capacity;
+};
+
+void rfx_onnx_writer_init(struct rfx_onnx_writer *w, const struct rfx_graph *graph,
+                          struct rfx_error *err);
+void rfx_onnx_writer_free(struct rfx_onnx_writer *w);
+
+/* printf into a string that lives as long as the writer; "" after an error. */
+const char *rfx_onnx_text(struct rfx_onnx_writer *w, const char *format, ...) RFX_PRINTF(2, 3);
+
+/* A node with up to RFX_ONNX_MAX_INPUTS inputs (NULL ends the list); the pointer stays valid. Never
+ * NULL: after an error a node that is not written. */
+struct rfx_onnx_node *rfx_onnx_node(struct rfx_onnx_writer *w, const char *op, const char *name,
+                                    const char *output, const char *const *in, int n_in);
+void rfx_onnx_int(struct rfx_onnx_node *node, const char *name, int64_t value);
+void rfx_onnx_ints(struct rfx_onnx_node *node, const char *name, const int64_t *values, int count);
+void rfx_onnx_float(struct rfx_onnx_node *node, const char *name, float value);
+void rfx_onnx_string(struct rfx_onnx_node *node, const char *name, const char *text);
+
+/* Constants; each returns its name. A second one of the same name is not added. */
+const char *rfx_onnx_weight(struct rfx_onnx_writer *w, const char *name, int weight,
+                            struct rfx_shape shape);
+const char *rfx_onnx_int64(struct rfx_onnx_writer *w, const char *name, const int64_t *values,
+                           int64_t count);
+const char *rfx_onnx_fill(struct rfx_onnx_writer *w, const char *name, struct rfx_shape shape,
+                          float value);
+
+void rfx_onnx_value(struct rfx_onnx_writer *w, bool output, const struct rfx_onnx_value *value);
+
+/* Encodes everything into `path` (a temporary beside it, renamed). UNSUPPORTED above the 2 GiB that
+ * a protobuf file can hold; IO with the system's reason. */
+RFX_NODISCARD enum rfx_status rfx_onnx_writer_save(struct rfx_onnx_writer *w, const char *path);
+#endif

@@ -1,0 +1,163 @@
+/* Opening of model files. Each external file is opened once, whatever the number of tensors in it.
+ */
+#include "rfexec/onnx/file/onnx_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "layers/core/checked.h"
+
+struct open_file {
+    struct rfx_weight_file as_weights;
+    struct open_file *next;
+    char *path;
+    char *name; /* as in the model; NULL: the model itself */
+    size_t size;
+};
+
+struct rfx_onnx_files {
+    struct rfx_memory *mem;
+    struct open_file *first; /* the model is the last of the list */
+    const struct open_file *model;
+};
+
+static enum rfx_status open_file(const char *path, int *out, size_t *size, struct rfx_error *err) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not wait for a writer */
+    if (fd < 0) return rfx_fail(err, RFX_STATUS_IO, "cannot open '%s': %s", path, strerror(errno));
+    enum rfx_status status = RFX_OK;
+    struct stat st;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        status = rfx_fail(err, RFX_STATUS_IO, "'%s' is not a regular file", path);
+    else if (st.st_size == 0)
+        status = rfx_fail(err, RFX_STATUS_MALFORMED, "'%s' is empty", path);
+    if (status != RFX_OK) {
+        close(fd);
+        return status;
+    }
+    *out = fd;
+    *size = (size_t)st.st_size;
+    return RFX_OK;
+}
+
+static void close_file(struct rfx_memory *mem, struct open_file *file) {
+    if (file->as_weights.fd >= 0) close(file->as_weights.fd);
+    rfx_memory_release(mem, file->path);
+    rfx_memory_release(mem, file->name);
+    rfx_memory_release(mem, file);
+}
+
+static enum rfx_status add_file(struct rfx_onnx_files *files, const char *path, const char *name,
+                                struct rfx_error *err) {
+    struct open_file *file = rfx_memory_calloc(files->mem, 1, sizeof *file);
+    if (file == NULL) return rfx_memory_fail(files->mem, "model file", sizeof *file, err);
+    enum rfx_status status = RFX_OK;
+    file->as_weights.fd = -1;
+    file->path = rfx_memory_strdup(files->mem, path);
+    if (file->path == NULL)
+        status = rfx_memory_fail(files->mem, "file path", strlen(path) + 1, err);
+    if (name != NULL && (file->name = rfx_memory_strdup(files->mem, name)) == NULL)
+        status = rfx_memory_fail(files->mem, "file name", strlen(name) + 1, err);
+    if (status == RFX_OK) status = open_file(path, &file->as_weights.fd, &file->size, err);
+    if (status != RFX_OK) {
+        close_file(files->mem, file);
+        return status;
+    }
+    file->as_weights.path = file->path;
+    file->next = files->first;
+    files->first = file;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_onnx_files_open(struct rfx_memory *mem, const char *path,
+                                    struct rfx_onnx_files **out, struct rfx_error *err) {
+    struct rfx_onnx_files *files = rfx_memory_calloc(mem, 1, sizeof *files);
+    if (files == NULL) return rfx_memory_fail(mem, "model files", sizeof *files, err);
+    files->mem = mem;
+    enum rfx_status status = add_file(files, path, NULL, err);
+    if (status != RFX_OK) {
+        rfx_onnx_files_free(files);
+        return status;
+    }
+    files->model = files->first;
+    *out = files;
+    return RFX_OK;
+}
+
+void rfx_onnx_files_free(void *handle) {
+    struct rfx_onnx_files *files = handle;
+    if (files == NULL) return;
+    struct rfx_memory *mem = files->mem;
+    while (files->first != NULL) {
+        struct open_file *next = files->first->next;
+        close_file(mem, files->first);
+        files->first = next;
+    }
+    rfx_memory_release(mem, files);
+}
+
+static struct rfx_onnx_bytes bytes_of(const struct open_file *file, uint64_t offset, size_t size) {
+    return (struct rfx_onnx_bytes){NULL, &file->as_weights, offset, size};
+}
+
+struct rfx_onnx_bytes rfx_onnx_files_model(const struct rfx_onnx_files *files) {
+    return bytes_of(files->model, 0, files->model->size);
+}
+
+/* Relative, without any ".." part. */
+static bool location_is_inside(const char *location) {
+    if (location[0] == '/') return false;
+    for (const char *part = location; part != NULL; part = strchr(part, '/')) {
+        if (*part == '/') part++;
+        if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || part[2] == '\0')) return false;
+    }
+    return true;
+}
+
+/* The external file of that name, opening it when it is new. */
+static enum rfx_status find_file(struct rfx_onnx_files *files, const char *location,
+                                 const struct open_file **out, struct rfx_error *err) {
+    for (const struct open_file *f = files->first; f != NULL; f = f->next) {
+        if (f->name == NULL || strcmp(f->name, location) != 0) continue;
+        *out = f;
+        return RFX_OK;
+    }
+    const char *model = files->model->path;
+    const char *slash = strrchr(model, '/');
+    size_t folder = slash == NULL ? 0 : (size_t)(slash - model) + 1;
+    size_t length = strlen(location);
+    char *path = rfx_memory_alloc(files->mem, folder + length + 1);
+    if (path == NULL) return rfx_memory_fail(files->mem, "file path", folder + length + 1, err);
+    if (folder != 0) memcpy(path, model, folder);
+    memcpy(path + folder, location, length + 1);
+    enum rfx_status status = add_file(files, path, location, err);
+    rfx_memory_release(files->mem, path);
+    if (status == RFX_OK) *out = files->first;
+    return status;
+}
+
+enum rfx_status rfx_onnx_files_attach(struct rfx_onnx_files *files, struct rfx_onnx_tensor *tensor,
+                                      struct rfx_error *err) {
+    if (!location_is_inside(tensor->location))
+        return rfx_fail(err, RFX_STATUS_MALFORMED,
+                        "onnx: tensor '%s': external data '%s' lies outside of the model's folder",
+                        tensor->name, tensor->location);
+    const struct open_file *file = NULL;
+    enum rfx_status status = find_file(files, tensor->location, &file, err);
+    if (status != RFX_OK) return rfx_fail_within(err, status, "onnx: tensor '%s'", tensor->name);
+    size_t bytes = 0;
+    bool fits =
+        rfx_checked_mul_size((size_t)tensor->elems, rfx_onnx_type_bytes(tensor->type), &bytes) &&
+        (tensor->length < 0 || (size_t)tensor->length == bytes) &&
+        (size_t)tensor->offset <= file->size && bytes <= file->size - (size_t)tensor->offset;
+    if (!fits)
+        return rfx_fail(err, RFX_STATUS_MALFORMED,
+                        "onnx: tensor '%s': %zu bytes at %lld (length %lld) of external data '%s', "
+                        "which has %zu bytes",
+                        tensor->name, bytes, (long long)tensor->offset, (long long)tensor->length,
+                        tensor->location, file->size);
+    tensor->raw = bytes_of(file, (uint64_t)tensor->offset, bytes);
+    return RFX_OK;
+}

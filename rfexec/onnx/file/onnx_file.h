@@ -1,0 +1,26 @@
+/* The open files of a model: the .onnx file and its external data files. */
+#ifndef RFX_RFEXEC_ONNX_FILE_ONNX_FILE_H
+#define RFX_RFEXEC_ONNX_FILE_ONNX_FILE_H
+
+#include "rfexec/onnx/file/onnx_model.h"
+
+struct rfx_onnx_files;
+
+/* Opens `path`. IO: cannot be opened; MALFORMED: empty. The result frees with rfx_onnx_files_free,
+ * whose signature is that of rfx_graph.files_free. */
+RFX_NODISCARD enum rfx_status rfx_onnx_files_open(struct rfx_memory *mem, const char *path,
+                                                  struct rfx_onnx_files **out,
+                                                  struct rfx_error *err);
+
+/* Closes everything; NULL is fine. */
+void rfx_onnx_files_free(void *files);
+
+/* The bytes of the .onnx file. */
+struct rfx_onnx_bytes rfx_onnx_files_model(const struct rfx_onnx_files *files);
+
+/* Points tensor->raw into its external file, which must lie in the model's folder. MALFORMED: a
+ * location outside of it, or a range outside of the file. */
+RFX_NODISCARD enum rfx_status rfx_onnx_files_attach(struct rfx_onnx_files *files,
+                                                    struct rfx_onnx_tensor *tensor,
+                                                    struct rfx_error *err);
+#endif

@@ -1,0 +1,125 @@
+/* An ONNX file as plain structs: names, attributes, shapes, and where each tensor's bytes lie.
+ *
+ * Invariants: 1. everything lives in one arena that rfx_onnx_model_free drops at once; 2. tensor
+ * bytes are never read when the file holds them as fixed-width little-endian values: `raw` says
+ * where they lie; 3. sub-graphs are noted, never entered. It knows the format, not the ops. */
+#ifndef RFX_RFEXEC_ONNX_FILE_ONNX_MODEL_H
+#define RFX_RFEXEC_ONNX_FILE_ONNX_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "layers/core/memory.h"
+#include "layers/graph/tensor.h"
+#include "layers/graph/weight.h"
+
+/* The element types of TensorProto that rfexec reads. */
+enum rfx_onnx_type {
+    RFX_ONNX_FLOAT = 1,
+    RFX_ONNX_UINT8 = 2,
+    RFX_ONNX_INT8 = 3,
+    RFX_ONNX_UINT16 = 4,
+    RFX_ONNX_INT16 = 5,
+    RFX_ONNX_INT32 = 6,
+    RFX_ONNX_INT64 = 7,
+    RFX_ONNX_BOOL = 9,
+    RFX_ONNX_FLOAT16 = 10,
+    RFX_ONNX_DOUBLE = 11,
+    RFX_ONNX_UINT32 = 12,
+    RFX_ONNX_UINT64 = 13,
+    RFX_ONNX_BFLOAT16 = 16,
+};
+
+/* Bytes of one element, or 0 for a type that is not read. */
+size_t rfx_onnx_type_bytes(int32_t type);
+
+/* Bytes of an open file, or (data not NULL) of memory. Neither: there are none. */
+struct rfx_onnx_bytes {
+    const uint8_t *data;
+    const struct rfx_weight_file *file;
+    uint64_t offset;
+    size_t size;
+};
+
+struct rfx_onnx_tensor {
+    const char *name;
+    int32_t type;
+    struct rfx_shape shape;
+    int64_t elems;
+    struct rfx_onnx_bytes raw; /* elems values of `type`, unaligned; in memory when they were put
+                                  together in the arena; none: see ints */
+    const int64_t *ints;       /* values that the file holds as varints */
+    bool external;             /* raw is to be found in `location` */
+    const char *location;
+    int64_t offset, length; /* length -1: not given */
+};
+
+enum rfx_onnx_attr_kind {
+    RFX_ONNX_ATTR_FLOAT = 1,
+    RFX_ONNX_ATTR_INT = 2,
+    RFX_ONNX_ATTR_STRING = 3,
+    RFX_ONNX_ATTR_TENSOR = 4,
+    RFX_ONNX_ATTR_GRAPH = 5,
+    RFX_ONNX_ATTR_FLOATS = 6,
+    RFX_ONNX_ATTR_INTS = 7,
+    RFX_ONNX_ATTR_STRINGS = 8,
+    RFX_ONNX_ATTR_OTHER = 99,
+};
+
+struct rfx_onnx_attr {
+    const char *name;
+    enum rfx_onnx_attr_kind kind;
+    float f;
+    int64_t i;
+    const char *s;
+    struct rfx_onnx_tensor *t;
+    const float *floats;
+    const int64_t *ints;
+    size_t count; /* of floats or ints */
+};
+
+struct rfx_onnx_node {
+    const char *name, *op, *domain;
+    const char **in, **out; /* "" : left out */
+    size_t n_in, n_out, n_attrs;
+    struct rfx_onnx_attr *attrs;
+};
+
+struct rfx_onnx_value {
+    const char *name;
+    int32_t type;               /* 0: not given */
+    int rank;                   /* -1: not given */
+    int64_t dims[RFX_MAX_RANK]; /* -1: symbolic */
+};
+
+struct rfx_arena;
+
+struct rfx_onnx_model {
+    struct rfx_arena *arena;
+    int64_t ir_version, opset; /* opset of the default domain */
+    const char *graph_name;
+    struct rfx_onnx_node *nodes;
+    struct rfx_onnx_tensor *tensors; /* initialisers */
+    struct rfx_onnx_value *inputs, *outputs;
+    size_t n_nodes, n_tensors, n_inputs, n_outputs;
+};
+
+/* Reads the structure of the model in the first `size` bytes of the file, which must stay open
+ * while tensors are read. The file passes through a window of 16 KiB. Nodes and initialisers that
+ * no output needs are left out unless keep_all. MALFORMED: not a model, cut off, or wrong sizes;
+ * UNSUPPORTED: sparse or quantised initialisers, rank above 8; IO. */
+RFX_NODISCARD enum rfx_status rfx_onnx_model_read(struct rfx_memory *mem,
+                                                  const struct rfx_weight_file *file, size_t size,
+                                                  bool keep_all, struct rfx_onnx_model *out,
+                                                  struct rfx_error *err);
+
+/* Drops the arena; a zeroed model is fine. */
+void rfx_onnx_model_free(struct rfx_onnx_model *model);
+
+/* A chain of blocks that is freed at once. NULL when there is no memory. */
+struct rfx_arena *rfx_arena_create(struct rfx_memory *mem);
+void rfx_arena_free(struct rfx_arena *arena);
+
+/* Zeroed, aligned to 16 bytes; count * size is overflow-checked; NULL when there is no memory. */
+void *rfx_arena_alloc(struct rfx_arena *arena, size_t count, size_t size);
+#endif

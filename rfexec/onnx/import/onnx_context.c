@@ -1,0 +1,288 @@
+/* Operands, results, layouts and attributes of the node being converted. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rfexec/onnx/import/onnx_import.h"
+
+enum rfx_status rfx_onnx_refuse(struct rfx_onnx_import *ctx, enum rfx_status status,
+                                const char *format, ...) {
+    char text[320];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return rfx_fail(ctx->err, status, "%.60s '%.80s' (opset %lld): %s", ctx->node->op,
+                    ctx->node_name, (long long)ctx->opset, text);
+}
+
+static enum rfx_status no_memory(struct rfx_onnx_import *ctx) {
+    return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for the conversion");
+}
+
+struct rfx_onnx_operand rfx_onnx_in(const struct rfx_onnx_import *ctx, size_t k) {
+    struct rfx_onnx_operand none = {-1, NULL};
+    if (k >= ctx->node->n_in || ctx->node->in[k][0] == '\0') return none;
+    const struct rfx_onnx_operand *found = rfx_onnx_names_find(ctx->values, ctx->node->in[k]);
+    return found == NULL ? none : *found;
+}
+
+bool rfx_onnx_has(const struct rfx_onnx_import *ctx, size_t k) {
+    return k < ctx->node->n_in && ctx->node->in[k][0] != '\0';
+}
+
+const struct rfx_shape *rfx_onnx_shape(const struct rfx_onnx_import *ctx,
+                                       struct rfx_onnx_operand value) {
+    return value.constant != NULL ? &value.constant->shape
+                                  : &ctx->graph->nodes[value.node].out.shape;
+}
+
+enum rfx_status rfx_onnx_set(struct rfx_onnx_import *ctx, size_t k, struct rfx_onnx_operand value) {
+    if (k >= ctx->node->n_out || ctx->node->out[k][0] == '\0') return RFX_OK;
+    const char *name = ctx->node->out[k];
+    if (value.constant == NULL && value.node < 0) return no_memory(ctx);
+    if (rfx_onnx_names_find(ctx->values, name) != NULL)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "tensor '%.80s' is made twice", name);
+    return rfx_onnx_names_put(ctx->values, name, value) ? RFX_OK : no_memory(ctx);
+}
+
+enum rfx_status rfx_onnx_set_node(struct rfx_onnx_import *ctx, int node) {
+    struct rfx_onnx_operand value = {node, NULL};
+    return rfx_onnx_set(ctx, 0, value);
+}
+
+/* The node's name plus suffix, with a number behind it when it is taken. */
+static const char *unique_name(struct rfx_onnx_import *ctx, const char *suffix) {
+    size_t room = strlen(ctx->node_name) + strlen(suffix) + 32;
+    char *name = rfx_arena_alloc(ctx->arena, room, 1);
+    if (name == NULL) return NULL;
+    snprintf(name, room, "%s%s", ctx->node_name, suffix);
+    /* Counting from the node's index finds a free name at once, whatever the file holds. */
+    for (unsigned i = (unsigned)ctx->graph->n_nodes; rfx_onnx_names_find(ctx->used, name) != NULL;
+         i++)
+        snprintf(name, room, "%s%s#%u", ctx->node_name, suffix, i);
+    struct rfx_onnx_operand none = {-1, NULL};
+    return rfx_onnx_names_put(ctx->used, name, none) ? name : NULL;
+}
+
+/* Room in the tables of layout forms for graph node `node`. */
+static bool reserve_forms(struct rfx_onnx_import *ctx, size_t node) {
+    if (node < ctx->form_capacity) return true;
+    size_t next = ctx->form_capacity == 0 ? 256 : ctx->form_capacity * 2;
+    int *plain = rfx_arena_alloc(ctx->arena, next, sizeof *plain);
+    int *map = rfx_arena_alloc(ctx->arena, next, sizeof *map);
+    if (plain == NULL || map == NULL) return false;
+    for (size_t i = 0; i < next; i++) {
+        plain[i] = i < ctx->form_capacity ? ctx->plain_of[i] : -1;
+        map[i] = i < ctx->form_capacity ? ctx->map_of[i] : -1;
+    }
+    ctx->plain_of = plain;
+    ctx->map_of = map;
+    ctx->form_capacity = next;
+    return true;
+}
+
+enum rfx_status rfx_onnx_emit(struct rfx_onnx_import *ctx, struct rfx_node *node,
+                              const char *suffix, const int *in, int n_in, int *out) {
+    node->name = unique_name(ctx, suffix);
+    if (node->name == NULL || !reserve_forms(ctx, (size_t)ctx->graph->n_nodes))
+        return no_memory(ctx);
+    node->in = in;
+    node->n_in = n_in;
+    enum rfx_status status = rfx_graph_add(ctx->graph, node, out, ctx->err);
+    if (status == RFX_OK) return RFX_OK;
+    return rfx_fail_within(ctx->err, status, "%.60s '%.80s' (opset %lld)", ctx->node->op,
+                           ctx->node_name, (long long)ctx->opset);
+}
+
+static enum rfx_status const_node(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, bool map,
+                                  int *out) {
+    int *cached = map ? &c->map_node : &c->plain_node;
+    if (*cached < 0) {
+        struct rfx_node node = {.op = map ? RFX_OP_CONST_MAP : RFX_OP_CONST_PLAIN};
+        enum rfx_status status = rfx_onnx_const_weight(ctx, c, &node.attr.constant.weight);
+        if (status != RFX_OK) return status;
+        node.attr.constant.shape = c->shape;
+        status = rfx_onnx_emit(ctx, &node, "/constant", NULL, 0, cached);
+        if (status != RFX_OK) return status;
+    }
+    *out = *cached;
+    return RFX_OK;
+}
+
+static enum rfx_status not_a_map(struct rfx_onnx_import *ctx, const struct rfx_shape *shape) {
+    if (shape->rank != 4)
+        return rfx_onnx_refuse(
+            ctx, RFX_STATUS_UNSUPPORTED,
+            "an operand of rank %d; only feature maps (1, c, h, w) are supported", shape->rank);
+    return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                           "an operand with a batch of %lld; only 1 is supported",
+                           (long long)shape->dims[0]);
+}
+
+/* A PLAIN (1, 1, h, w) tensor needs no other order than the one it has; others are converted. */
+enum rfx_status rfx_onnx_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value, int *out) {
+    if (value.constant == NULL && value.node < 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "an input is missing");
+    const struct rfx_shape *shape = rfx_onnx_shape(ctx, value);
+    if (value.node >= 0 && rfx_onnx_tensor_of(ctx, value.node)->layout == RFX_LAYOUT_NHWC) {
+        *out = value.node;
+        return RFX_OK;
+    }
+    if (shape->rank != 4 || shape->dims[0] != 1) return not_a_map(ctx, shape);
+    if (value.constant != NULL) return const_node(ctx, value.constant, true, out);
+    if (ctx->map_of[value.node] < 0) {
+        struct rfx_node node = {.op = RFX_OP_TO_NHWC};
+        int made;
+        enum rfx_status status = rfx_onnx_emit(ctx, &node, "/to_map", &value.node, 1, &made);
+        if (status != RFX_OK) return status;
+        ctx->map_of[value.node] = made;
+        ctx->plain_of[made] = value.node;
+    }
+    *out = ctx->map_of[value.node];
+    return RFX_OK;
+}
+
+enum rfx_status rfx_onnx_plain(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value,
+                               int *out) {
+    if (value.constant != NULL) return const_node(ctx, value.constant, false, out);
+    if (value.node < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "an input is missing");
+    if (rfx_onnx_tensor_of(ctx, value.node)->layout == RFX_LAYOUT_PLAIN) {
+        *out = value.node;
+        return RFX_OK;
+    }
+    if (ctx->plain_of[value.node] < 0) {
+        struct rfx_node node = {.op = RFX_OP_TO_PLAIN};
+        int made;
+        enum rfx_status status = rfx_onnx_emit(ctx, &node, "/to_plain", &value.node, 1, &made);
+        if (status != RFX_OK) return status;
+        ctx->plain_of[value.node] = made;
+        ctx->map_of[made] = value.node;
+    }
+    *out = ctx->plain_of[value.node];
+    return RFX_OK;
+}
+
+enum rfx_status rfx_onnx_any(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value, int *out) {
+    if (value.constant != NULL || value.node < 0) return rfx_onnx_plain(ctx, value, out);
+    *out = value.node;
+    return RFX_OK;
+}
+
+static bool same_shape(const struct rfx_shape *a, const struct rfx_shape *b) {
+    if (a->rank != b->rank) return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i]) return false;
+    return true;
+}
+
+enum rfx_status rfx_onnx_reshape(struct rfx_onnx_import *ctx, int plain,
+                                 const struct rfx_shape *shape, int *out) {
+    if (same_shape(shape, &rfx_onnx_tensor_of(ctx, plain)->shape)) {
+        *out = plain;
+        return RFX_OK;
+    }
+    struct rfx_node node = {.op = RFX_OP_RESHAPE};
+    node.attr.reshape.shape = *shape;
+    return rfx_onnx_emit(ctx, &node, "/reshape", &plain, 1, out);
+}
+
+enum rfx_status rfx_onnx_act(struct rfx_onnx_import *ctx, const char *suffix, int in,
+                             enum rfx_act_kind kind, float alpha, float beta, int *out) {
+    struct rfx_node node = {.op = RFX_OP_ACTIVATION, .act = {kind, alpha, beta, -1}};
+    return rfx_onnx_emit(ctx, &node, suffix, &in, 1, out);
+}
+
+/* One step `in OP number` on a PLAIN tensor. */
+static enum rfx_status plain_number(struct rfx_onnx_import *ctx, const char *suffix, int in,
+                                    enum rfx_binary_kind kind, float number, int *out) {
+    struct rfx_shape shape = {1, {1}};
+    struct rfx_node constant = {.op = RFX_OP_CONST_PLAIN};
+    constant.attr.constant.shape = shape;
+    int operands[2] = {in, -1};
+    enum rfx_status status = rfx_onnx_own_weight(ctx, &number, 1, &constant.attr.constant.weight);
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &constant, "/number", NULL, 0, &operands[1]);
+    if (status != RFX_OK) return status;
+    struct rfx_node node = {.op = RFX_OP_PLAIN_BINARY};
+    node.attr.binary.kind = kind;
+    return rfx_onnx_emit(ctx, &node, suffix, operands, 2, out);
+}
+
+enum rfx_status rfx_onnx_scale_shift(struct rfx_onnx_import *ctx, const char *suffix, int in,
+                                     float scale, float shift, int *out) {
+    enum rfx_status status = RFX_OK;
+    if (rfx_onnx_tensor_of(ctx, in)->layout == RFX_LAYOUT_PLAIN) {
+        int at = in;
+        if (scale != 1.0f) status = plain_number(ctx, "/scaled", at, RFX_BINARY_MUL, scale, &at);
+        if (status == RFX_OK && shift != 0.0f)
+            status = plain_number(ctx, suffix, at, RFX_BINARY_ADD, shift, &at);
+        if (status == RFX_OK) *out = at;
+        return status;
+    }
+    struct rfx_node node = {.op = RFX_OP_AFFINE, .attr.affine = {-1, -1}};
+    status = rfx_onnx_own_weight(ctx, &scale, 1, &node.attr.affine.scale);
+    if (status == RFX_OK && shift != 0.0f)
+        status = rfx_onnx_own_weight(ctx, &shift, 1, &node.attr.affine.shift);
+    return status == RFX_OK ? rfx_onnx_emit(ctx, &node, suffix, &in, 1, out) : status;
+}
+
+const struct rfx_onnx_attr *rfx_onnx_attr_find(const struct rfx_onnx_import *ctx,
+                                               const char *name) {
+    for (size_t i = 0; i < ctx->node->n_attrs; i++)
+        if (strcmp(ctx->node->attrs[i].name, name) == 0) return &ctx->node->attrs[i];
+    return NULL;
+}
+
+int64_t rfx_onnx_attr_int(const struct rfx_onnx_import *ctx, const char *name, int64_t otherwise) {
+    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, name);
+    return a != NULL && a->kind == RFX_ONNX_ATTR_INT ? a->i : otherwise;
+}
+
+float rfx_onnx_attr_float(const struct rfx_onnx_import *ctx, const char *name, float otherwise) {
+    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, name);
+    return a != NULL && a->kind == RFX_ONNX_ATTR_FLOAT ? a->f : otherwise;
+}
+
+const char *rfx_onnx_attr_string(const struct rfx_onnx_import *ctx, const char *name,
+                                 const char *otherwise) {
+    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, name);
+    return a != NULL && a->kind == RFX_ONNX_ATTR_STRING ? a->s : otherwise;
+}
+
+enum rfx_status rfx_onnx_attr_ints(struct rfx_onnx_import *ctx, const char *name, size_t count,
+                                   int64_t *out) {
+    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, name);
+    if (a == NULL) return RFX_OK;
+    if (a->kind != RFX_ONNX_ATTR_INTS || a->count != count)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "attribute %s has %zu values, %zu expected", name, a->count, count);
+    memcpy(out, a->ints, count * sizeof *out);
+    return RFX_OK;
+}
+
+enum rfx_status rfx_onnx_list_ints(struct rfx_onnx_import *ctx, const char *name, size_t k,
+                                   const int64_t **out, int64_t *count, bool *found) {
+    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, name);
+    *found = true;
+    if (a != NULL && a->kind == RFX_ONNX_ATTR_INTS) {
+        *out = a->ints;
+        *count = (int64_t)a->count;
+        return RFX_OK;
+    }
+    *found = rfx_onnx_has(ctx, k);
+    *count = 0;
+    if (!*found) return RFX_OK;
+    struct rfx_onnx_const *c;
+    enum rfx_status status = rfx_onnx_in_const(ctx, k, &c);
+    if (status != RFX_OK) return status;
+    *count = c->elems;
+    return rfx_onnx_const_ints(ctx, c, out);
+}
+
+enum rfx_status rfx_onnx_axis(struct rfx_onnx_import *ctx, int64_t axis, int rank, int *out) {
+    if (axis < -rank || axis >= rank)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "axis %lld of a tensor of rank %d",
+                               (long long)axis, rank);
+    *out = (int)(axis < 0 ? axis + rank : axis);
+    return RFX_OK;
+}

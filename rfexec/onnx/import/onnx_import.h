@@ -1,0 +1,272 @@
+/* What the conversion of ONNX nodes works with: the context, named values, constants, and helpers.
+ *
+ * A value is a node of the graph being built, or a constant. Constants stay in the file until
+ * somebody asks for their numbers; the ones that are small are folded (onnx_fold.c). */
+#ifndef RFX_RFEXEC_ONNX_IMPORT_ONNX_IMPORT_H
+#define RFX_RFEXEC_ONNX_IMPORT_ONNX_IMPORT_H
+
+#include "layers/graph/graph.h"
+#include "rfexec/onnx/file/onnx_file.h"
+#include "rfexec/onnx/file/onnx_model.h"
+
+/* A constant tensor. Exactly one of raw, ints, floats, reals holds it; ints and reals are made of
+ * the others on demand and last until the node that asked for them is converted. What folding makes
+ * has ints (integers and booleans), reals (doubles) or floats (all other floats: they are rounded
+ * to float32 after every operator). A filled one holds a single element, which all are like. */
+struct rfx_onnx_const {
+    int32_t type;
+    struct rfx_shape shape;
+    int64_t elems;
+    struct rfx_onnx_bytes raw; /* what is in memory is gone when loading ends */
+    const int64_t *ints;
+    const float *floats;
+    const double *reals;
+    bool filled;
+    int weight;   /* its record in the graph, or -1 */
+    int map_node; /* CONST_MAP and CONST_PLAIN nodes made of it, or -1 */
+    int plain_node;
+};
+
+/* node >= 0: computed; constant != NULL: constant; neither: left out. */
+struct rfx_onnx_operand {
+    int node;
+    struct rfx_onnx_const *constant;
+};
+
+struct rfx_onnx_names;
+
+struct rfx_onnx_import {
+    struct rfx_memory *mem;
+    struct rfx_arena *arena;
+    struct rfx_graph *graph;
+    struct rfx_onnx_names *values; /* tensor name -> operand */
+    struct rfx_onnx_names *used;   /* node names that are taken */
+    int64_t opset;
+    const struct rfx_onnx_node *node; /* being converted */
+    const char *node_name;            /* its name, or its first output's */
+    struct rfx_error *err;
+    int *plain_of; /* per graph node: its PLAIN form or -1; and the map it was made from */
+    int *map_of;
+    size_t form_capacity;
+    int64_t folded_elems;             /* of all constants that folding has made */
+    struct rfx_onnx_scratch *scratch; /* numbers made on demand */
+    bool out_of_memory; /* why rfx_onnx_const_new gave nothing: memory, not an impossible size */
+};
+
+typedef enum rfx_status (*rfx_onnx_convert)(struct rfx_onnx_import *ctx);
+
+/* One ONNX operator: its conversion to graph nodes and its evaluation on constants (either may be
+ * NULL). */
+struct rfx_onnx_op {
+    const char *name;
+    rfx_onnx_convert convert, fold;
+};
+
+/* The row of an operator, or NULL. */
+const struct rfx_onnx_op *rfx_onnx_op_find(const char *name);
+
+/* Fails with "Op 'name' (opset n): why". */
+enum rfx_status rfx_onnx_refuse(struct rfx_onnx_import *ctx, enum rfx_status status,
+                                const char *format, ...) RFX_PRINTF(3, 4);
+
+/* --- operands and results (onnx_context.c) --- */
+
+/* Operand k; {-1, NULL} when the node has no such input. */
+struct rfx_onnx_operand rfx_onnx_in(const struct rfx_onnx_import *ctx, size_t k);
+
+/* Whether operand k is there at all. */
+bool rfx_onnx_has(const struct rfx_onnx_import *ctx, size_t k);
+
+/* Shape of an operand. */
+const struct rfx_shape *rfx_onnx_shape(const struct rfx_onnx_import *ctx,
+                                       struct rfx_onnx_operand value);
+
+/* Binds output k of the current node. */
+RFX_NODISCARD enum rfx_status rfx_onnx_set(struct rfx_onnx_import *ctx, size_t k,
+                                           struct rfx_onnx_operand value);
+RFX_NODISCARD enum rfx_status rfx_onnx_set_node(struct rfx_onnx_import *ctx, int node);
+
+/* Adds `node` with inputs in[0..n_in) under the current name plus `suffix`, made unique. */
+RFX_NODISCARD enum rfx_status rfx_onnx_emit(struct rfx_onnx_import *ctx, struct rfx_node *node,
+                                            const char *suffix, const int *in, int n_in, int *out);
+
+/* The operand as an NHWC map (UNSUPPORTED when its rank is not 4) or as a PLAIN tensor. */
+RFX_NODISCARD enum rfx_status rfx_onnx_map(struct rfx_onnx_import *ctx,
+                                           struct rfx_onnx_operand value, int *out);
+RFX_NODISCARD enum rfx_status rfx_onnx_plain(struct rfx_onnx_import *ctx,
+                                             struct rfx_onnx_operand value, int *out);
+
+/* The operand, computed, in whatever layout it has; constants become PLAIN. */
+RFX_NODISCARD enum rfx_status rfx_onnx_any(struct rfx_onnx_import *ctx,
+                                           struct rfx_onnx_operand value, int *out);
+
+/* A PLAIN tensor with the same bytes and another shape. */
+RFX_NODISCARD enum rfx_status rfx_onnx_reshape(struct rfx_onnx_import *ctx, int plain,
+                                               const struct rfx_shape *shape, int *out);
+
+/* An ACTIVATION of `in`. */
+RFX_NODISCARD enum rfx_status rfx_onnx_act(struct rfx_onnx_import *ctx, const char *suffix, int in,
+                                           enum rfx_act_kind kind, float alpha, float beta,
+                                           int *out);
+
+/* in * scale + shift with two numbers, in either layout. */
+RFX_NODISCARD enum rfx_status rfx_onnx_scale_shift(struct rfx_onnx_import *ctx, const char *suffix,
+                                                   int in, float scale, float shift, int *out);
+
+static inline const struct rfx_tensor *rfx_onnx_tensor_of(const struct rfx_onnx_import *ctx,
+                                                          int node) {
+    return &ctx->graph->nodes[node].out;
+}
+
+/* --- attributes (onnx_context.c) --- */
+
+const struct rfx_onnx_attr *rfx_onnx_attr_find(const struct rfx_onnx_import *ctx, const char *name);
+int64_t rfx_onnx_attr_int(const struct rfx_onnx_import *ctx, const char *name, int64_t otherwise);
+float rfx_onnx_attr_float(const struct rfx_onnx_import *ctx, const char *name, float otherwise);
+const char *rfx_onnx_attr_string(const struct rfx_onnx_import *ctx, const char *name,
+                                 const char *otherwise);
+
+/* Copies exactly `count` integers into out; absent: leaves out alone. MALFORMED: another count. */
+RFX_NODISCARD enum rfx_status rfx_onnx_attr_ints(struct rfx_onnx_import *ctx, const char *name,
+                                                 size_t count, int64_t *out);
+
+/* The integers of attribute `name`, or of constant input k; *found says whether there are any. */
+RFX_NODISCARD enum rfx_status rfx_onnx_list_ints(struct rfx_onnx_import *ctx, const char *name,
+                                                 size_t k, const int64_t **out, int64_t *count,
+                                                 bool *found);
+
+/* Makes a negative axis positive. MALFORMED: outside of [-rank, rank). */
+RFX_NODISCARD enum rfx_status rfx_onnx_axis(struct rfx_onnx_import *ctx, int64_t axis, int rank,
+                                            int *out);
+
+/* --- constants (onnx_const.c) --- */
+
+/* A new constant with room for its ints (reals when `real`), to be written through the result. */
+struct rfx_onnx_const *rfx_onnx_const_new(struct rfx_onnx_import *ctx, int32_t type,
+                                          const struct rfx_shape *shape);
+/* As rfx_onnx_const_new, of elements that are all the same: one is to be written. */
+struct rfx_onnx_const *rfx_onnx_const_new_filled(struct rfx_onnx_import *ctx, int32_t type,
+                                                 const struct rfx_shape *shape);
+
+/* Frees the numbers that were made on demand; of constants that folding made, keeps them in the
+ * smallest type that holds them. False: no memory. To be called when a node is converted. */
+bool rfx_onnx_const_settle(struct rfx_onnx_import *ctx);
+
+/* Frees them whatever the constants need; the last call. */
+void rfx_onnx_const_forget(struct rfx_onnx_import *ctx);
+
+/* How many elements a constant holds, and where element i of its shape is among them. */
+static inline int64_t rfx_onnx_const_stored(const struct rfx_onnx_const *c) {
+    return c->filled ? 1 : c->elems;
+}
+static inline int64_t rfx_onnx_const_at(const struct rfx_onnx_const *c, int64_t i) {
+    return c->filled ? 0 : i;
+}
+
+int64_t *rfx_onnx_const_ints_rw(struct rfx_onnx_const *constant);
+double *rfx_onnx_const_reals_rw(struct rfx_onnx_const *constant);
+
+struct rfx_onnx_const *rfx_onnx_const_of(struct rfx_onnx_import *ctx,
+                                         const struct rfx_onnx_tensor *tensor);
+
+/* The same values under another shape of as many elements. */
+struct rfx_onnx_const *rfx_onnx_const_view(struct rfx_onnx_import *ctx,
+                                           const struct rfx_onnx_const *constant,
+                                           const struct rfx_shape *shape);
+
+bool rfx_onnx_type_is_real(int32_t type);
+
+/* The numbers of a constant: integers (UNSUPPORTED for floats), or any type as doubles. The ones
+ * that are stored, and all elements. */
+RFX_NODISCARD enum rfx_status rfx_onnx_const_stored_ints(struct rfx_onnx_import *ctx,
+                                                         struct rfx_onnx_const *constant,
+                                                         const int64_t **out);
+RFX_NODISCARD enum rfx_status rfx_onnx_const_stored_reals(struct rfx_onnx_import *ctx,
+                                                          struct rfx_onnx_const *constant,
+                                                          const double **out);
+RFX_NODISCARD enum rfx_status rfx_onnx_const_ints(struct rfx_onnx_import *ctx,
+                                                  struct rfx_onnx_const *constant,
+                                                  const int64_t **out);
+RFX_NODISCARD enum rfx_status rfx_onnx_const_reals(struct rfx_onnx_import *ctx,
+                                                   struct rfx_onnx_const *constant,
+                                                   const double **out);
+
+/* The constant input k as a weight of the graph, left in the file where possible. */
+RFX_NODISCARD enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx,
+                                                    struct rfx_onnx_const *constant, int *out);
+
+/* Constant input k, required. UNSUPPORTED: it is computed; MALFORMED: it is missing. */
+RFX_NODISCARD enum rfx_status rfx_onnx_in_const(struct rfx_onnx_import *ctx, size_t k,
+                                                struct rfx_onnx_const **out);
+
+/* Constant input k as one number. */
+RFX_NODISCARD enum rfx_status rfx_onnx_in_number(struct rfx_onnx_import *ctx, size_t k,
+                                                 double *out);
+
+/* An OWNED weight of `count` values. */
+RFX_NODISCARD enum rfx_status rfx_onnx_own_weight(struct rfx_onnx_import *ctx, const float *values,
+                                                  int64_t count, int *out);
+
+/* Product of dims [from, to). */
+static inline int64_t rfx_onnx_product(const struct rfx_shape *shape, int from, int to) {
+    int64_t product = 1;
+    for (int i = from; i < to; i++) product *= shape->dims[i];
+    return product;
+}
+
+/* --- names (onnx_names.c): a growing table from text to an operand --- */
+struct rfx_onnx_names *rfx_onnx_names_create(struct rfx_arena *arena);
+struct rfx_onnx_operand *rfx_onnx_names_find(const struct rfx_onnx_names *names, const char *name);
+bool rfx_onnx_names_put(struct rfx_onnx_names *names, const char *name,
+                        struct rfx_onnx_operand value); /* false: no memory */
+
+#define RFX_ONNX_CONVERT(name) enum rfx_status name(struct rfx_onnx_import *ctx)
+RFX_ONNX_CONVERT(rfx_onnx_fold_unary);
+RFX_ONNX_CONVERT(rfx_onnx_fold_binary);
+RFX_ONNX_CONVERT(rfx_onnx_fold_cast);
+RFX_ONNX_CONVERT(rfx_onnx_fold_shape);
+RFX_ONNX_CONVERT(rfx_onnx_fold_constant);
+RFX_ONNX_CONVERT(rfx_onnx_fold_constant_of_shape);
+RFX_ONNX_CONVERT(rfx_onnx_fold_range);
+RFX_ONNX_CONVERT(rfx_onnx_fold_where);
+RFX_ONNX_CONVERT(rfx_onnx_fold_gather);
+RFX_ONNX_CONVERT(rfx_onnx_fold_concat);
+RFX_ONNX_CONVERT(rfx_onnx_fold_slice);
+RFX_ONNX_CONVERT(rfx_onnx_fold_expand);
+RFX_ONNX_CONVERT(rfx_onnx_fold_transpose);
+RFX_ONNX_CONVERT(rfx_onnx_fold_reduce);
+RFX_ONNX_CONVERT(rfx_onnx_conv);
+RFX_ONNX_CONVERT(rfx_onnx_conv_transpose);
+RFX_ONNX_CONVERT(rfx_onnx_pool);
+RFX_ONNX_CONVERT(rfx_onnx_global_pool);
+RFX_ONNX_CONVERT(rfx_onnx_batch_norm);
+RFX_ONNX_CONVERT(rfx_onnx_gemm);
+RFX_ONNX_CONVERT(rfx_onnx_matmul);
+RFX_ONNX_CONVERT(rfx_onnx_lrn);
+RFX_ONNX_CONVERT(rfx_onnx_reduce);
+RFX_ONNX_CONVERT(rfx_onnx_softmax);
+RFX_ONNX_CONVERT(rfx_onnx_activation);
+RFX_ONNX_CONVERT(rfx_onnx_clip);
+RFX_ONNX_CONVERT(rfx_onnx_prelu);
+RFX_ONNX_CONVERT(rfx_onnx_swish);
+RFX_ONNX_CONVERT(rfx_onnx_gelu);
+RFX_ONNX_CONVERT(rfx_onnx_mish);
+RFX_ONNX_CONVERT(rfx_onnx_binary);
+RFX_ONNX_CONVERT(rfx_onnx_variadic);
+RFX_ONNX_CONVERT(rfx_onnx_identity);
+RFX_ONNX_CONVERT(rfx_onnx_cast);
+RFX_ONNX_CONVERT(rfx_onnx_concat);
+RFX_ONNX_CONVERT(rfx_onnx_flatten);
+RFX_ONNX_CONVERT(rfx_onnx_reshape_op);
+RFX_ONNX_CONVERT(rfx_onnx_squeeze);
+RFX_ONNX_CONVERT(rfx_onnx_unsqueeze);
+RFX_ONNX_CONVERT(rfx_onnx_transpose);
+RFX_ONNX_CONVERT(rfx_onnx_slice);
+RFX_ONNX_CONVERT(rfx_onnx_split);
+RFX_ONNX_CONVERT(rfx_onnx_gather);
+RFX_ONNX_CONVERT(rfx_onnx_expand);
+RFX_ONNX_CONVERT(rfx_onnx_pad);
+RFX_ONNX_CONVERT(rfx_onnx_resize);
+RFX_ONNX_CONVERT(rfx_onnx_upsample);
+RFX_ONNX_CONVERT(rfx_onnx_depth);
+#endif

@@ -1,0 +1,317 @@
+/* Conversion of convolutions, pooling, normalisations and reductions. */
+#include <math.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "rfexec/onnx/import/onnx_import.h"
+
+#define MAX_ATTR ((int64_t)1 << 24) /* kernels, strides, pads beyond this are no real network's */
+
+struct window {
+    int64_t kernel[2], strides[2], dilations[2], pads[4];
+};
+
+static bool op_is(const struct rfx_onnx_import *ctx, const char *op) {
+    return strcmp(ctx->node->op, op) == 0;
+}
+
+/* Pads of auto_pad for an input of h x w; `transposed` cuts instead of adding. */
+static void auto_pads(struct window *win, const char *mode, int64_t h, int64_t w) {
+    int64_t size[2] = {h, w};
+    for (int i = 0; i < 2; i++) {
+        int64_t extent = (win->kernel[i] - 1) * win->dilations[i] + 1;
+        int64_t out = rfx_ceil_div(size[i], win->strides[i]);
+        int64_t total = rfx_max_i64((out - 1) * win->strides[i] + extent - size[i], 0);
+        bool upper = strcmp(mode, "SAME_UPPER") == 0;
+        win->pads[i] = upper ? total / 2 : total - total / 2;
+        win->pads[i + 2] = total - win->pads[i];
+    }
+}
+
+/* Reads kernel_shape (already set for convolutions), strides, dilations and pads. */
+static enum rfx_status read_window(struct rfx_onnx_import *ctx, const struct rfx_tensor *in,
+                                   bool transposed, struct window *win) {
+    for (int i = 0; i < 2; i++) win->strides[i] = win->dilations[i] = 1;
+    memset(win->pads, 0, sizeof win->pads);
+    int64_t stated[2] = {win->kernel[0], win->kernel[1]};
+    enum rfx_status status = rfx_onnx_attr_ints(ctx, "kernel_shape", 2, stated);
+    if (status == RFX_OK) status = rfx_onnx_attr_ints(ctx, "strides", 2, win->strides);
+    if (status == RFX_OK) status = rfx_onnx_attr_ints(ctx, "dilations", 2, win->dilations);
+    if (status == RFX_OK) status = rfx_onnx_attr_ints(ctx, "pads", 4, win->pads);
+    if (status != RFX_OK) return status;
+    if (win->kernel[0] != 0 && (stated[0] != win->kernel[0] || stated[1] != win->kernel[1]))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
+                               "kernel_shape %lldx%lld, but the weights are %lldx%lld",
+                               (long long)stated[0], (long long)stated[1],
+                               (long long)win->kernel[0], (long long)win->kernel[1]);
+    for (int i = 0; i < 4; i++) {
+        int64_t all[4] = {stated[i % 2], win->strides[i % 2], win->dilations[i % 2], win->pads[i]};
+        for (int k = 0; k < 4; k++)
+            if (all[k] < (k < 3 ? 1 : 0) || all[k] > MAX_ATTR)
+                return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                                       "kernel, stride, dilation or pad of %lld",
+                                       (long long)all[k]);
+        win->kernel[i % 2] = stated[i % 2];
+    }
+    const char *mode = rfx_onnx_attr_string(ctx, "auto_pad", "NOTSET");
+    if (strncmp(mode, "SAME_", 5) == 0 && !transposed) auto_pads(win, mode, in->h, in->w);
+    if (strcmp(mode, "VALID") == 0) memset(win->pads, 0, sizeof win->pads);
+    return RFX_OK;
+}
+
+static struct rfx_pads pads_of(const struct window *win) {
+    struct rfx_pads pads = {win->pads[0], win->pads[1], win->pads[2], win->pads[3]};
+    return pads;
+}
+
+/* What Conv and ConvTranspose share: weights, bias, window. */
+static enum rfx_status conv_common(struct rfx_onnx_import *ctx, bool transposed, int *in,
+                                   struct rfx_node *node, struct window *win) {
+    struct rfx_onnx_const *weight, *bias;
+    struct rfx_conv_attr *a = &node->attr.conv;
+    enum rfx_status status = rfx_onnx_map(ctx, rfx_onnx_in(ctx, 0), in);
+    if (status == RFX_OK) status = rfx_onnx_in_const(ctx, 1, &weight);
+    if (status != RFX_OK) return status;
+    if (weight->shape.rank != 4)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "weights of rank %d, only 4 is supported", weight->shape.rank);
+    win->kernel[0] = weight->shape.dims[2];
+    win->kernel[1] = weight->shape.dims[3];
+    if (weight->elems == 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "weights without elements");
+    status = read_window(ctx, rfx_onnx_tensor_of(ctx, *in), transposed, win);
+    if (status == RFX_OK) status = rfx_onnx_const_weight(ctx, weight, &a->weight);
+    if (status != RFX_OK) return status;
+    a->groups = rfx_onnx_attr_int(ctx, "group", 1);
+    a->bias = a->scale = -1;
+    if (a->groups < 1 || a->groups > MAX_ATTR ||
+        !rfx_checked_mul_i64(weight->shape.dims[transposed ? 1 : 0], transposed ? a->groups : 1,
+                             &a->oc))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "%lld groups", (long long)a->groups);
+    int64_t ic = 0, given = rfx_onnx_tensor_of(ctx, *in)->c;
+    bool fits = rfx_checked_mul_i64(weight->shape.dims[transposed ? 0 : 1],
+                                    transposed ? 1 : a->groups, &ic);
+    if (!fits || ic != given || a->oc % a->groups != 0 || ic % a->groups != 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
+                               "weights for %lld channels in %lld groups, %lld channels given",
+                               (long long)ic, (long long)a->groups, (long long)given);
+    if (rfx_onnx_has(ctx, 2)) {
+        status = rfx_onnx_in_const(ctx, 2, &bias);
+        if (status == RFX_OK && bias->elems != a->oc)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "bias of %lld for %lld channels",
+                                   (long long)bias->elems, (long long)a->oc);
+        if (status == RFX_OK) status = rfx_onnx_const_weight(ctx, bias, &a->bias);
+    }
+    a->kh = win->kernel[0];
+    a->kw = win->kernel[1];
+    a->sh = win->strides[0];
+    a->sw = win->strides[1];
+    a->dh = win->dilations[0];
+    a->dw = win->dilations[1];
+    a->pads = pads_of(win);
+    return status;
+}
+
+enum rfx_status rfx_onnx_conv(struct rfx_onnx_import *ctx) {
+    struct rfx_node node = {.op = RFX_OP_CONV};
+    struct window win = {0};
+    int in, out;
+    enum rfx_status status = conv_common(ctx, false, &in, &node, &win);
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+/* Pads of a transposed convolution from output_shape or auto_pad; an output beyond the kernels'
+ * reach gets rows of mere bias at its end, which is output padding. */
+static void transposed_pads(const struct rfx_onnx_import *ctx, const struct rfx_tensor *in,
+                            const int64_t *shape, int64_t *out_pad, struct window *win) {
+    const char *mode = rfx_onnx_attr_string(ctx, "auto_pad", "NOTSET");
+    bool same = strncmp(mode, "SAME_", 5) == 0;
+    if (shape[0] == 0 && !same) return;
+    int64_t size[2] = {in->h, in->w};
+    for (int i = 0; i < 2; i++) {
+        int64_t want = shape[i] != 0 ? shape[i] : size[i] * win->strides[i];
+        int64_t total = win->strides[i] * (size[i] - 1) + out_pad[i] +
+                        (win->kernel[i] - 1) * win->dilations[i] + 1 - want;
+        if (total < 0) out_pad[i] -= total;
+        total = rfx_max_i64(total, 0);
+        bool upper = strcmp(mode, "SAME_UPPER") == 0;
+        win->pads[i] = upper ? total / 2 : total - total / 2;
+        win->pads[i + 2] = total - win->pads[i];
+    }
+}
+
+enum rfx_status rfx_onnx_conv_transpose(struct rfx_onnx_import *ctx) {
+    struct rfx_node node = {.op = RFX_OP_CONV_TRANSPOSE};
+    struct window win = {0};
+    int64_t out_pad[2] = {0, 0}, shape[2] = {0, 0};
+    int in, out;
+    enum rfx_status status = conv_common(ctx, true, &in, &node, &win);
+    if (status == RFX_OK) status = rfx_onnx_attr_ints(ctx, "output_padding", 2, out_pad);
+    if (status == RFX_OK) status = rfx_onnx_attr_ints(ctx, "output_shape", 2, shape);
+    if (status != RFX_OK) return status;
+    for (int i = 0; i < 2; i++)
+        if (out_pad[i] < 0 || out_pad[i] > MAX_ATTR || shape[i] < 0 || shape[i] > MAX_ATTR)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "output_padding or output_shape");
+    transposed_pads(ctx, rfx_onnx_tensor_of(ctx, in), shape, out_pad, &win);
+    node.attr.conv.pads = pads_of(&win);
+    node.attr.conv.out_pad_h = out_pad[0];
+    node.attr.conv.out_pad_w = out_pad[1];
+    status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+enum rfx_status rfx_onnx_pool(struct rfx_onnx_import *ctx) {
+    bool max = op_is(ctx, "MaxPool"), lp = op_is(ctx, "LpPool");
+    struct rfx_node node = {.op = max ? RFX_OP_POOL_MAX : lp ? RFX_OP_POOL_LP : RFX_OP_POOL_AVG};
+    struct window win = {0};
+    int in, out;
+    if (ctx->node->n_out > 1 && ctx->node->out[1][0] != '\0')
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "the indices output");
+    enum rfx_status status = rfx_onnx_map(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status == RFX_OK) status = read_window(ctx, rfx_onnx_tensor_of(ctx, in), false, &win);
+    if (status != RFX_OK) return status;
+    struct rfx_pool_attr *a = &node.attr.pool;
+    a->kh = win.kernel[0];
+    a->kw = win.kernel[1];
+    a->sh = win.strides[0];
+    a->sw = win.strides[1];
+    a->dh = win.dilations[0];
+    a->dw = win.dilations[1];
+    a->pads = pads_of(&win);
+    a->ceil_mode = rfx_onnx_attr_int(ctx, "ceil_mode", 0) != 0;
+    a->p = rfx_onnx_attr_int(ctx, "p", 2);
+    a->count_include_pad = rfx_onnx_attr_int(ctx, "count_include_pad", 0) != 0;
+    status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+enum rfx_status rfx_onnx_global_pool(struct rfx_onnx_import *ctx) {
+    struct rfx_node node = {.op = RFX_OP_GLOBAL_POOL};
+    int in, out;
+    node.attr.global_pool.kind = op_is(ctx, "GlobalMaxPool") ? RFX_REDUCE_MAX : RFX_REDUCE_MEAN;
+    enum rfx_status status = rfx_onnx_map(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+/* scale = gamma / sqrt(var + eps), shift = beta - mean * scale, as an AFFINE for the fuser. */
+enum rfx_status rfx_onnx_batch_norm(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
+    const double *v[4];
+    struct rfx_onnx_const *c[4];
+    int in, out;
+    enum rfx_status status = RFX_OK;
+    if (x.node < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a constant input");
+    if (rfx_onnx_attr_int(ctx, "training_mode", 0) != 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "training mode");
+    struct rfx_shape original = *rfx_onnx_shape(ctx, x);
+    if (original.rank >= 2 && original.rank < 4) {
+        struct rfx_shape four = {4, {original.dims[0], original.dims[1], 1, 1}};
+        if (original.rank == 3) four.dims[3] = original.dims[2];
+        status = rfx_onnx_reshape(ctx, x.node, &four, &x.node);
+    }
+    if (status == RFX_OK) status = rfx_onnx_map(ctx, x, &in);
+    if (status != RFX_OK) return status;
+    int64_t channels = rfx_onnx_tensor_of(ctx, in)->c;
+    for (size_t k = 0; k < 4; k++) {
+        status = rfx_onnx_in_const(ctx, k + 1, &c[k]);
+        if (status == RFX_OK) status = rfx_onnx_const_reals(ctx, c[k], &v[k]);
+        if (status != RFX_OK) return status;
+        if (c[k]->elems != channels)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input %zu has %lld of %lld values",
+                                   k + 1, (long long)c[k]->elems, (long long)channels);
+    }
+    struct rfx_node node = {.op = RFX_OP_AFFINE};
+    status = rfx_onnx_own_weight(ctx, NULL, channels, &node.attr.affine.scale);
+    if (status == RFX_OK)
+        status = rfx_onnx_own_weight(ctx, NULL, channels, &node.attr.affine.shift);
+    if (status != RFX_OK) return status;
+    float *scale = rfx_graph_owned_weight(ctx->graph, node.attr.affine.scale);
+    float *shift = rfx_graph_owned_weight(ctx->graph, node.attr.affine.shift);
+    double eps = (double)rfx_onnx_attr_float(ctx, "epsilon", 1e-5f);
+    for (int64_t i = 0; i < channels; i++) {
+        double s = v[0][i] / sqrt(v[3][i] + eps);
+        scale[i] = (float)s;
+        shift[i] = (float)(v[1][i] - v[2][i] * s);
+    }
+    status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
+    if (status == RFX_OK && original.rank < 4) {
+        struct rfx_onnx_operand made = {out, NULL};
+        status = rfx_onnx_plain(ctx, made, &out);
+        if (status == RFX_OK) status = rfx_onnx_reshape(ctx, out, &original, &out);
+    }
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+enum rfx_status rfx_onnx_lrn(struct rfx_onnx_import *ctx) {
+    struct rfx_node node = {.op = RFX_OP_LRN};
+    int in, out;
+    enum rfx_status status = rfx_onnx_map(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status != RFX_OK) return status;
+    node.attr.lrn.size = rfx_onnx_attr_int(ctx, "size", 0);
+    if (node.attr.lrn.size < 1 || node.attr.lrn.size > MAX_ATTR)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "size %lld",
+                               (long long)node.attr.lrn.size);
+    node.attr.lrn.alpha = rfx_onnx_attr_float(ctx, "alpha", 0.0001f);
+    node.attr.lrn.beta = rfx_onnx_attr_float(ctx, "beta", 0.75f);
+    node.attr.lrn.bias = rfx_onnx_attr_float(ctx, "bias", 1.0f);
+    status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+/* Which axes to reduce: attribute or input 1; none given: all, or none. */
+static enum rfx_status reduced_axes(struct rfx_onnx_import *ctx, int rank, bool *axes, bool *none) {
+    const int64_t *given = NULL;
+    int64_t count = 0;
+    bool found;
+    enum rfx_status status = rfx_onnx_list_ints(ctx, "axes", 1, &given, &count, &found);
+    if (status != RFX_OK) return status;
+    *none = count == 0 && rfx_onnx_attr_int(ctx, "noop_with_empty_axes", 0) != 0;
+    for (int i = 0; i < rank; i++) axes[i] = count == 0 && !*none;
+    for (int64_t i = 0; i < count; i++) {
+        int axis;
+        status = rfx_onnx_axis(ctx, given[i], rank, &axis);
+        if (status != RFX_OK) return status;
+        axes[axis] = true;
+    }
+    return RFX_OK;
+}
+
+static enum rfx_reduce_kind reduce_kind(const struct rfx_onnx_import *ctx) {
+    if (op_is(ctx, "ReduceMax")) return RFX_REDUCE_MAX;
+    if (op_is(ctx, "ReduceMin")) return RFX_REDUCE_MIN;
+    return op_is(ctx, "ReduceSum") ? RFX_REDUCE_SUM : RFX_REDUCE_MEAN;
+}
+
+enum rfx_status rfx_onnx_reduce(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
+    struct rfx_node node = {.op = RFX_OP_REDUCE};
+    bool none = false, keep = rfx_onnx_attr_int(ctx, "keepdims", 1) != 0;
+    int in, out;
+    enum rfx_status status = rfx_onnx_any(ctx, x, &in);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, in);
+    status = reduced_axes(ctx, t.shape.rank, node.attr.reduce.axes, &none);
+    if (status != RFX_OK) return status;
+    if (none) return rfx_onnx_set_node(ctx, in);
+    const bool *axes = node.attr.reduce.axes;
+    enum rfx_reduce_kind kind = reduce_kind(ctx);
+    if (t.shape.rank == 4 && t.shape.dims[0] == 1 && !axes[1] && axes[2] && axes[3] &&
+        t.layout == RFX_LAYOUT_NHWC && kind != RFX_REDUCE_MIN && (keep || !axes[0])) {
+        struct rfx_node pool = {.op = RFX_OP_GLOBAL_POOL, .attr.global_pool = {kind}};
+        struct rfx_shape flat = {2, {1, t.c}};
+        status = rfx_onnx_emit(ctx, &pool, "", &in, 1, &out);
+        if (status != RFX_OK || keep)
+            return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+        struct rfx_onnx_operand made = {out, NULL};
+        status = rfx_onnx_plain(ctx, made, &out);
+        if (status == RFX_OK) status = rfx_onnx_reshape(ctx, out, &flat, &out);
+        return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+    }
+    node.attr.reduce.kind = kind;
+    node.attr.reduce.keep_dims = keep;
+    status = rfx_onnx_plain(ctx, x, &in);
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}

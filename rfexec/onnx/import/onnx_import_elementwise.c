@@ -1,0 +1,309 @@
+/* Conversion of activations and of arithmetic between tensors and constants. */
+#include <math.h>
+#include <string.h>
+
+#include "rfexec/onnx/import/onnx_import.h"
+
+static bool op_is(const struct rfx_onnx_import *ctx, const char *op) {
+    return strcmp(ctx->node->op, op) == 0;
+}
+
+static enum rfx_status finish(struct rfx_onnx_import *ctx, enum rfx_status status, int out) {
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+/* An operator of the table of activations. */
+enum rfx_status rfx_onnx_activation(struct rfx_onnx_import *ctx) {
+    enum rfx_act_kind kind = rfx_act_find(ctx->node->op);
+    if (kind == RFX_ACT_COUNT)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "no such activation");
+    const struct rfx_act_def *def = rfx_act_def(kind);
+    int in, out = -1;
+    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status == RFX_OK)
+        status = rfx_onnx_act(ctx, "", in, kind, rfx_onnx_attr_float(ctx, "alpha", def->alpha),
+                              rfx_onnx_attr_float(ctx, "beta", def->beta), &out);
+    return finish(ctx, status, out);
+}
+
+/* Clip: attributes up to opset 10, inputs from 11 on. */
+enum rfx_status rfx_onnx_clip(struct rfx_onnx_import *ctx) {
+    double lo = -HUGE_VAL, hi = HUGE_VAL;
+    int in, out = -1;
+    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status != RFX_OK) return status;
+    if (ctx->opset < 11) {
+        lo = (double)rfx_onnx_attr_float(ctx, "min", -HUGE_VALF);
+        hi = (double)rfx_onnx_attr_float(ctx, "max", HUGE_VALF);
+    } else {
+        if (rfx_onnx_has(ctx, 1)) status = rfx_onnx_in_number(ctx, 1, &lo);
+        if (status == RFX_OK && rfx_onnx_has(ctx, 2)) status = rfx_onnx_in_number(ctx, 2, &hi);
+        if (status != RFX_OK) return status;
+    }
+    status = rfx_onnx_act(ctx, "", in, RFX_ACT_CLIP, (float)lo, (float)hi, &out);
+    return finish(ctx, status, out);
+}
+
+enum rfx_status rfx_onnx_prelu(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_const *slope;
+    struct rfx_node node = {.op = RFX_OP_ACTIVATION, .act = {RFX_ACT_PRELU, 0.0f, 0.0f, -1}};
+    int in, out = -1;
+    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status == RFX_OK) status = rfx_onnx_in_const(ctx, 1, &slope);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor *t = rfx_onnx_tensor_of(ctx, in);
+    int rank = slope->shape.rank;
+    bool per_channel = t->layout == RFX_LAYOUT_NHWC && slope->elems == t->c &&
+                       (rank == 3 || rank == 4) && slope->shape.dims[rank - 3] == t->c;
+    if (slope->elems != 1 && !per_channel)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "a slope of %lld values that is neither one nor one per channel",
+                               (long long)slope->elems);
+    status = rfx_onnx_const_weight(ctx, slope, &node.act.slope);
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
+    return finish(ctx, status, out);
+}
+
+/* Two computed tensors of one shape and layout. */
+static enum rfx_status product(struct rfx_onnx_import *ctx, int a, int b, int *out) {
+    bool plain = rfx_onnx_tensor_of(ctx, a)->layout == RFX_LAYOUT_PLAIN;
+    struct rfx_node node = {.op = plain ? RFX_OP_PLAIN_BINARY : RFX_OP_BINARY};
+    node.attr.binary.kind = RFX_BINARY_MUL;
+    int in[2] = {a, b};
+    return rfx_onnx_emit(ctx, &node, "", in, 2, out);
+}
+
+/* x * sigmoid(alpha * x). */
+enum rfx_status rfx_onnx_swish(struct rfx_onnx_import *ctx) {
+    float alpha = rfx_onnx_attr_float(ctx, "alpha", 1.0f);
+    int in, gate, out = -1;
+    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status != RFX_OK) return status;
+    if (alpha == 1.0f) {
+        status = rfx_onnx_act(ctx, "", in, RFX_ACT_SILU, 0.0f, 0.0f, &out);
+        return finish(ctx, status, out);
+    }
+    status = rfx_onnx_scale_shift(ctx, "/scaled", in, alpha, 0.0f, &gate);
+    if (status == RFX_OK)
+        status = rfx_onnx_act(ctx, "/gate", gate, RFX_ACT_SIGMOID, 0.0f, 0.0f, &gate);
+    if (status == RFX_OK) status = product(ctx, in, gate, &out);
+    return finish(ctx, status, out);
+}
+
+/* x * (0.5 + 0.5 * erf(x / sqrt 2)). */
+enum rfx_status rfx_onnx_gelu(struct rfx_onnx_import *ctx) {
+    int in, gate, out = -1;
+    if (strcmp(rfx_onnx_attr_string(ctx, "approximate", "none"), "none") != 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "approximate = tanh");
+    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status == RFX_OK)
+        status = rfx_onnx_scale_shift(ctx, "/scaled", in, 0.70710678118654752f, 0.0f, &gate);
+    if (status == RFX_OK) status = rfx_onnx_act(ctx, "/erf", gate, RFX_ACT_ERF, 0.0f, 0.0f, &gate);
+    if (status == RFX_OK) status = rfx_onnx_scale_shift(ctx, "/gate", gate, 0.5f, 0.5f, &gate);
+    if (status == RFX_OK) status = product(ctx, in, gate, &out);
+    return finish(ctx, status, out);
+}
+
+/* x * tanh(softplus(x)). */
+enum rfx_status rfx_onnx_mish(struct rfx_onnx_import *ctx) {
+    int in, gate, out = -1;
+    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status == RFX_OK)
+        status = rfx_onnx_act(ctx, "/softplus", in, RFX_ACT_SOFTPLUS, 0.0f, 0.0f, &gate);
+    if (status == RFX_OK)
+        status = rfx_onnx_act(ctx, "/tanh", gate, RFX_ACT_TANH, 0.0f, 0.0f, &gate);
+    if (status == RFX_OK) status = product(ctx, in, gate, &out);
+    return finish(ctx, status, out);
+}
+
+static enum rfx_binary_kind binary_kind(const struct rfx_onnx_import *ctx) {
+    if (op_is(ctx, "Sub")) return RFX_BINARY_SUB;
+    if (op_is(ctx, "Mul")) return RFX_BINARY_MUL;
+    if (op_is(ctx, "Div")) return RFX_BINARY_DIV;
+    if (op_is(ctx, "Max")) return RFX_BINARY_MAX;
+    if (op_is(ctx, "Min")) return RFX_BINARY_MIN;
+    if (op_is(ctx, "Pow")) return RFX_BINARY_POW;
+    return RFX_BINARY_ADD;
+}
+
+/* Whether a constant next to a map of `c` channels is one value or one value per channel. */
+static bool is_per_channel(const struct rfx_onnx_const *k, int64_t c) {
+    int rank = k->shape.rank;
+    if (rank > 4) return false;
+    if (k->elems == 1) return true;
+    return k->elems == c && rank >= 3 && k->shape.dims[rank - 3] == c;
+}
+
+/* map OP constant as AFFINE; `reversed`: constant OP map. False in *done when it has no such form.
+ */
+static enum rfx_status try_affine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, int in,
+                                  struct rfx_onnx_const *k, bool reversed, int *out, bool *done) {
+    struct rfx_node node = {.op = RFX_OP_AFFINE, .attr.affine = {-1, -1}};
+    const double *v;
+    *done = kind == RFX_BINARY_ADD || kind == RFX_BINARY_SUB || kind == RFX_BINARY_MUL ||
+            (kind == RFX_BINARY_DIV && !reversed);
+    if (!*done) return RFX_OK;
+    enum rfx_status status = rfx_onnx_const_reals(ctx, k, &v);
+    bool shift = kind == RFX_BINARY_ADD || kind == RFX_BINARY_SUB;
+    int *target = shift ? &node.attr.affine.shift : &node.attr.affine.scale;
+    if (status == RFX_OK) status = rfx_onnx_own_weight(ctx, NULL, k->elems, target);
+    if (status != RFX_OK) return status;
+    float *values = rfx_graph_owned_weight(ctx->graph, *target);
+    for (int64_t i = 0; i < k->elems; i++) {
+        values[i] = (float)v[i];
+        if (kind == RFX_BINARY_SUB && !reversed) values[i] = -values[i];
+        if (kind == RFX_BINARY_DIV) values[i] = (float)(1.0 / v[i]);
+    }
+    float minus = -1.0f;
+    if (kind == RFX_BINARY_SUB && reversed)
+        status = rfx_onnx_own_weight(ctx, &minus, 1, &node.attr.affine.scale);
+    return status == RFX_OK ? rfx_onnx_emit(ctx, &node, "", &in, 1, out) : status;
+}
+
+/* The forms of x OP number that are activations, in either layout. */
+static enum rfx_status try_activation(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind,
+                                      int in, struct rfx_onnx_const *k, bool reversed, int *out,
+                                      bool *done) {
+    const double *v;
+    *done = false;
+    if (k->elems != 1) return RFX_OK;
+    if (k->shape.rank > rfx_onnx_tensor_of(ctx, in)->shape.rank) return RFX_OK;
+    enum rfx_status status = rfx_onnx_const_reals(ctx, k, &v);
+    if (status != RFX_OK) return status;
+    *done = true;
+    float f = (float)v[0];
+    if (kind == RFX_BINARY_MAX) return rfx_onnx_act(ctx, "", in, RFX_ACT_CLIP, f, HUGE_VALF, out);
+    if (kind == RFX_BINARY_MIN) return rfx_onnx_act(ctx, "", in, RFX_ACT_CLIP, -HUGE_VALF, f, out);
+    if (kind == RFX_BINARY_POW && !reversed)
+        return rfx_onnx_act(ctx, "", in, f == 0.5f ? RFX_ACT_SQRT : RFX_ACT_POW, f, 0.0f, out);
+    *done = false;
+    return RFX_OK;
+}
+
+/* Gives the operand rank 4 with leading ones, as a map. */
+static enum rfx_status as_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x, int *out) {
+    struct rfx_shape shape = *rfx_onnx_shape(ctx, x);
+    struct rfx_shape four = {4, {1, 1, 1, 1}};
+    if (shape.rank == 4) return rfx_onnx_map(ctx, x, out);
+    for (int i = 0; i < shape.rank; i++) four.dims[4 - shape.rank + i] = shape.dims[i];
+    if (x.constant != NULL) {
+        x.constant = rfx_onnx_const_view(ctx, x.constant, &four);
+        if (x.constant == NULL)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
+    } else {
+        enum rfx_status status = rfx_onnx_reshape(ctx, x.node, &four, &x.node);
+        if (status != RFX_OK) return status;
+    }
+    return rfx_onnx_map(ctx, x, out);
+}
+
+static bool is_map(const struct rfx_onnx_import *ctx, struct rfx_onnx_operand x) {
+    return x.node >= 0 && rfx_onnx_tensor_of(ctx, x.node)->layout == RFX_LAYOUT_NHWC;
+}
+
+/* Whether the operand can become an NHWC broadcast operand. */
+static bool fits_map(const struct rfx_onnx_import *ctx, struct rfx_onnx_operand x) {
+    const struct rfx_shape *shape = rfx_onnx_shape(ctx, x);
+    return shape->rank < 4 || (shape->rank == 4 && shape->dims[0] == 1);
+}
+
+static enum rfx_status combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind,
+                               const char *suffix, struct rfx_onnx_operand a,
+                               struct rfx_onnx_operand b, int *out) {
+    if ((a.node < 0 && a.constant == NULL) || (b.node < 0 && b.constant == NULL))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "an input is missing");
+    bool reversed = a.constant != NULL, done = false;
+    struct rfx_onnx_const *k = reversed ? a.constant : b.constant;
+    int x = reversed ? b.node : a.node, in[2];
+    enum rfx_status status = RFX_OK;
+    if (k != NULL && x >= 0) {
+        const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, x);
+        status = try_activation(ctx, kind, x, k, reversed, out, &done);
+        if (status != RFX_OK || done) return status;
+        if (t.layout == RFX_LAYOUT_NHWC && is_per_channel(k, t.c))
+            status = try_affine(ctx, kind, x, k, reversed, out, &done);
+        if (status != RFX_OK || done) return status;
+    }
+    bool maps = (is_map(ctx, a) || is_map(ctx, b)) && fits_map(ctx, a) && fits_map(ctx, b);
+    status = maps ? as_map(ctx, a, &in[0]) : rfx_onnx_plain(ctx, a, &in[0]);
+    if (status == RFX_OK) status = maps ? as_map(ctx, b, &in[1]) : rfx_onnx_plain(ctx, b, &in[1]);
+    if (status != RFX_OK) return status;
+    struct rfx_node node = {.op = maps ? RFX_OP_BINARY : RFX_OP_PLAIN_BINARY};
+    node.attr.binary.kind = kind;
+    return rfx_onnx_emit(ctx, &node, suffix, in, 2, out);
+}
+
+enum rfx_status rfx_onnx_binary(struct rfx_onnx_import *ctx) {
+    int out = -1;
+    enum rfx_status status =
+        combine(ctx, binary_kind(ctx), "", rfx_onnx_in(ctx, 0), rfx_onnx_in(ctx, 1), &out);
+    return finish(ctx, status, out);
+}
+
+/* Sum, Max, Min, Mean of any number of operands, from left to right. */
+enum rfx_status rfx_onnx_variadic(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand total = rfx_onnx_in(ctx, 0);
+    enum rfx_status status = RFX_OK;
+    size_t n = ctx->node->n_in;
+    if (n == 0 || (total.node < 0 && total.constant == NULL))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "no inputs");
+    for (size_t k = 1; status == RFX_OK && k < n; k++) {
+        int out = -1;
+        status = combine(ctx, binary_kind(ctx), k + 1 < n ? "/partial" : "", total,
+                         rfx_onnx_in(ctx, k), &out);
+        total.node = out;
+        total.constant = NULL;
+    }
+    if (status == RFX_OK && op_is(ctx, "Mean") && n > 1)
+        status = rfx_onnx_scale_shift(ctx, "/mean", total.node, 1.0f / (float)n, 0.0f, &total.node);
+    return status == RFX_OK ? rfx_onnx_set(ctx, 0, total) : status;
+}
+
+/* Identity and Dropout at inference. */
+enum rfx_status rfx_onnx_identity(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
+    if (x.node < 0 && x.constant == NULL)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 0 is missing");
+    return rfx_onnx_set(ctx, 0, x);
+}
+
+enum rfx_status rfx_onnx_cast(struct rfx_onnx_import *ctx) {
+    int64_t to = rfx_onnx_attr_int(ctx, "to", RFX_ONNX_FLOAT);
+    if (to != RFX_ONNX_FLOAT && op_is(ctx, "Cast"))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "cast of a computed tensor to type %lld; only float32 is supported",
+                               (long long)to);
+    return rfx_onnx_identity(ctx);
+}
+
+/* Softmax, LogSoftmax. Before opset 13 everything from `axis` on is one vector. */
+enum rfx_status rfx_onnx_softmax(struct rfx_onnx_import *ctx) {
+    bool old = ctx->opset < 13;
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
+    int in, out = -1, axis;
+    enum rfx_status status = rfx_onnx_any(ctx, x, &in);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, in);
+    int rank = t.shape.rank;
+    status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", old ? 1 : -1), rank, &axis);
+    if (status != RFX_OK) return status;
+    struct rfx_node node = {.op = RFX_OP_PLAIN_SOFTMAX};
+    node.attr.softmax.logarithm = op_is(ctx, "LogSoftmax");
+    bool one_axis = !old || rfx_onnx_product(&t.shape, axis + 1, rank) == 1;
+    if (t.layout == RFX_LAYOUT_NHWC && axis == 1 && one_axis) {
+        node.op = RFX_OP_SOFTMAX;
+        status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
+        return finish(ctx, status, out);
+    }
+    status = rfx_onnx_plain(ctx, x, &in);
+    node.attr.softmax.axis = axis;
+    struct rfx_shape two = {
+        2, {rfx_onnx_product(&t.shape, 0, axis), rfx_onnx_product(&t.shape, axis, rank)}};
+    if (status == RFX_OK && !one_axis) {
+        node.attr.softmax.axis = 1;
+        status = rfx_onnx_reshape(ctx, in, &two, &in);
+    }
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
+    if (status == RFX_OK && !one_axis) status = rfx_onnx_reshape(ctx, out, &t.shape, &out);
+    return finish(ctx, status, out);
+}

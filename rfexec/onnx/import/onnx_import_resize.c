@@ -1,0 +1,194 @@
+/* Conversion of Resize (opset 10, 11, 13, 18, 19) and Upsample (7, 9). */
+#include <math.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "rfexec/onnx/import/onnx_import.h"
+
+struct target {
+    double scale[2]; /* rows, columns */
+    int64_t size[2];
+};
+
+static enum rfx_status set_mode(struct rfx_onnx_import *ctx, struct rfx_resize_attr *a) {
+    const char *mode = rfx_onnx_attr_string(ctx, "mode", "nearest");
+    bool old = ctx->opset < 11;
+    const char *coord = rfx_onnx_attr_string(ctx, "coordinate_transformation_mode",
+                                             old ? "asymmetric" : "half_pixel");
+    const char *nearest =
+        rfx_onnx_attr_string(ctx, "nearest_mode", old ? "floor" : "round_prefer_floor");
+    static const char *const coords[] = {"half_pixel", "pytorch_half_pixel", "align_corners",
+                                         "asymmetric"};
+    static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                         "ceil"};
+    int c = -1, n = -1;
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(coord, coords[i]) == 0) c = i;
+        if (strcmp(nearest, rounds[i]) == 0) n = i;
+    }
+    bool linear = strcmp(mode, "linear") == 0 || strcmp(mode, "bilinear") == 0;
+    if (!linear && strcmp(mode, "nearest") != 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "mode %.40s", mode);
+    if (c < 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "coordinate_transformation_mode %.60s",
+                               coord);
+    if (n < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "nearest_mode %.40s", nearest);
+    a->mode = linear ? RFX_RESIZE_LINEAR : RFX_RESIZE_NEAREST;
+    a->coord = (enum rfx_resize_coord)c;
+    a->nearest = (enum rfx_resize_nearest)n;
+    return RFX_OK;
+}
+
+static enum rfx_status refuse_axis(struct rfx_onnx_import *ctx, int axis) {
+    return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "axis %d is resized; only rows and columns",
+                           axis);
+}
+
+/* values[i] belongs to axes[i]; scales of rows and columns, sizes from them. */
+static enum rfx_status from_scales(struct rfx_onnx_import *ctx, const double *values,
+                                   const int *axes, int64_t count, struct target *to) {
+    for (int64_t i = 0; i < count; i++) {
+        double scale = (double)(float)values[i];
+        if (axes[i] < 2 && scale != 1.0) return refuse_axis(ctx, axes[i]);
+        if (axes[i] < 2) continue;
+        int64_t in = to->size[axes[i] - 2];
+        double size = floor((double)((float)in * (float)scale));
+        if (!(scale > 0.0) || !(size >= 1.0) || size > 1e9)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "scale %g of %lld", scale,
+                                   (long long)in);
+        to->scale[axes[i] - 2] = scale;
+        to->size[axes[i] - 2] = (int64_t)size;
+    }
+    return RFX_OK;
+}
+
+static enum rfx_status from_sizes(struct rfx_onnx_import *ctx, const int64_t *sizes,
+                                  const int *axes, int64_t count, const struct rfx_tensor *in,
+                                  struct target *to) {
+    const char *policy = rfx_onnx_attr_string(ctx, "keep_aspect_ratio_policy", "stretch");
+    double best = -1.0;
+    bool smaller = strcmp(policy, "not_larger") == 0;
+    bool stretch = strcmp(policy, "stretch") == 0;
+    if (!stretch && !smaller && strcmp(policy, "not_smaller") != 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "keep_aspect_ratio_policy %.40s",
+                               policy);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t dim = in->shape.dims[axes[i]];
+        if (sizes[i] < 1 || sizes[i] > 1000000000)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "size %lld", (long long)sizes[i]);
+        if (axes[i] < 2 && sizes[i] != dim) return refuse_axis(ctx, axes[i]);
+        double scale = (double)((float)sizes[i] / (float)dim);
+        if (best < 0.0 || (smaller ? scale < best : scale > best)) best = scale;
+        if (axes[i] < 2) continue;
+        to->size[axes[i] - 2] = sizes[i];
+        to->scale[axes[i] - 2] = scale;
+    }
+    for (int64_t i = 0; !stretch && i < count; i++) {
+        if (axes[i] < 2) continue;
+        to->scale[axes[i] - 2] = best;
+        to->size[axes[i] - 2] =
+            rfx_max_i64((int64_t)floor(best * (double)in->shape.dims[axes[i]] + 0.5), 1);
+    }
+    return RFX_OK;
+}
+
+static enum rfx_status emit_resize(struct rfx_onnx_import *ctx, int in, struct rfx_node *node,
+                                   const struct target *to) {
+    const struct rfx_tensor *t = rfx_onnx_tensor_of(ctx, in);
+    int out;
+    bool shrinks = to->size[0] < t->h || to->size[1] < t->w;
+    if (rfx_onnx_attr_int(ctx, "antialias", 0) != 0 && shrinks &&
+        node->attr.resize.mode == RFX_RESIZE_LINEAR)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "antialias when shrinking %lldx%lld to %lldx%lld", (long long)t->h,
+                               (long long)t->w, (long long)to->size[0], (long long)to->size[1]);
+    node->attr.resize.oh = to->size[0];
+    node->attr.resize.ow = to->size[1];
+    node->attr.resize.scale_h = (float)to->scale[0];
+    node->attr.resize.scale_w = (float)to->scale[1];
+    enum rfx_status status = rfx_onnx_emit(ctx, node, "", &in, 1, &out);
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+/* The axes that scales and sizes speak of: all four, or attribute axes (opset 18). */
+static enum rfx_status read_axes(struct rfx_onnx_import *ctx, int *axes, int64_t *count) {
+    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, "axes");
+    *count = 4;
+    for (int i = 0; i < 4; i++) axes[i] = i;
+    if (a == NULL || a->kind != RFX_ONNX_ATTR_INTS || a->count == 0) return RFX_OK;
+    if (a->count > 4)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "%zu axes of rank 4", a->count);
+    *count = (int64_t)a->count;
+    enum rfx_status status = RFX_OK;
+    for (size_t i = 0; status == RFX_OK && i < a->count; i++)
+        status = rfx_onnx_axis(ctx, a->ints[i], 4, &axes[i]);
+    return status;
+}
+
+/* Whether constant input k is there and not empty. */
+static bool given(const struct rfx_onnx_import *ctx, size_t k) {
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, k);
+    return x.node >= 0 || (x.constant != NULL && x.constant->elems != 0);
+}
+
+enum rfx_status rfx_onnx_resize(struct rfx_onnx_import *ctx) {
+    struct rfx_node node = {.op = RFX_OP_RESIZE};
+    size_t k_scales = ctx->opset < 11 ? 1 : 2;
+    struct rfx_onnx_const *c;
+    int axes[4], in;
+    int64_t count;
+    enum rfx_status status = rfx_onnx_map(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status == RFX_OK) status = set_mode(ctx, &node.attr.resize);
+    if (status == RFX_OK) status = read_axes(ctx, axes, &count);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, in);
+    struct target to = {{1.0, 1.0}, {t.h, t.w}};
+    bool sizes = ctx->opset >= 11 && given(ctx, 3);
+    if (!sizes && !given(ctx, k_scales))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "neither scales nor sizes");
+    status = rfx_onnx_in_const(ctx, sizes ? 3 : k_scales, &c);
+    if (status != RFX_OK) return status;
+    if (c->elems != count)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "%lld scales or sizes for %lld axes",
+                               (long long)c->elems, (long long)count);
+    const int64_t *ints;
+    const double *reals;
+    if (sizes) {
+        status = rfx_onnx_const_ints(ctx, c, &ints);
+        if (status == RFX_OK) status = from_sizes(ctx, ints, axes, count, &t, &to);
+    } else {
+        status = rfx_onnx_const_reals(ctx, c, &reals);
+        if (status == RFX_OK) status = from_scales(ctx, reals, axes, count, &to);
+    }
+    return status == RFX_OK ? emit_resize(ctx, in, &node, &to) : status;
+}
+
+enum rfx_status rfx_onnx_upsample(struct rfx_onnx_import *ctx) {
+    static const int axes[4] = {0, 1, 2, 3};
+    struct rfx_node node = {.op = RFX_OP_RESIZE};
+    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, "scales");
+    double scales[4];
+    int in;
+    enum rfx_status status = rfx_onnx_map(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status == RFX_OK) status = set_mode(ctx, &node.attr.resize);
+    if (status != RFX_OK) return status;
+    node.attr.resize.coord = RFX_COORD_ASYMMETRIC;
+    node.attr.resize.nearest = RFX_NEAREST_FLOOR;
+    if (a != NULL && a->kind == RFX_ONNX_ATTR_FLOATS && a->count == 4) {
+        for (int i = 0; i < 4; i++) scales[i] = (double)a->floats[i];
+    } else {
+        struct rfx_onnx_const *c;
+        const double *reals;
+        status = rfx_onnx_in_const(ctx, 1, &c);
+        if (status == RFX_OK) status = rfx_onnx_const_reals(ctx, c, &reals);
+        if (status != RFX_OK) return status;
+        if (c->elems != 4)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "%lld scales for rank 4",
+                                   (long long)c->elems);
+        memcpy(scales, reals, sizeof scales);
+    }
+    const struct rfx_tensor *t = rfx_onnx_tensor_of(ctx, in);
+    struct target to = {{1.0, 1.0}, {t->h, t->w}};
+    status = from_scales(ctx, scales, axes, 4, &to);
+    return status == RFX_OK ? emit_resize(ctx, in, &node, &to) : status;
+}

@@ -1,0 +1,341 @@
+/* Conversion of Slice, Split, Gather and Pad. */
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "rfexec/onnx/import/onnx_import.h"
+
+static enum rfx_status finish(struct rfx_onnx_import *ctx, enum rfx_status status, int out) {
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+static enum rfx_status no_memory(struct rfx_onnx_import *ctx) {
+    return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for an index table");
+}
+
+/* A cut: start, step and extent per axis of a tensor. */
+static struct rfx_slice_attr whole_cut(const struct rfx_shape *shape) {
+    struct rfx_slice_attr cut = {.shape = *shape};
+    for (int i = 0; i < shape->rank; i++) {
+        cut.starts[i] = 0;
+        cut.steps[i] = 1;
+    }
+    return cut;
+}
+
+static bool axis_is_whole(const struct rfx_slice_attr *cut, const struct rfx_shape *in, int i) {
+    return cut->starts[i] == 0 && cut->steps[i] == 1 && cut->shape.dims[i] == in->dims[i];
+}
+
+/* ONNX's clamping of start and end for one axis. MALFORMED on step 0, UNSUPPORTED when empty. */
+static enum rfx_status cut_axis(struct rfx_onnx_import *ctx, struct rfx_slice_attr *cut, int axis,
+                                int64_t start, int64_t end, int64_t step) {
+    int64_t dim = cut->shape.dims[axis];
+    if (step == 0 || step == INT64_MIN)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "step %lld", (long long)step);
+    if (start < 0) start = start < -dim ? -1 : start + dim;
+    if (end < 0) end = end < -dim ? -1 : end + dim;
+    bool forward = step > 0;
+    start = rfx_min_i64(rfx_max_i64(start, 0), forward ? dim : dim - 1);
+    end = rfx_min_i64(rfx_max_i64(end, forward ? 0 : -1), dim);
+    int64_t count = forward ? rfx_ceil_div(end - start, step) : rfx_ceil_div(start - end, -step);
+    if (count <= 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "axis %d would be empty", axis);
+    cut->starts[axis] = start;
+    cut->steps[axis] = step;
+    cut->shape.dims[axis] = count;
+    return RFX_OK;
+}
+
+static enum rfx_status select_channels(struct rfx_onnx_import *ctx, const char *suffix, int in,
+                                       int64_t start, int64_t step, int64_t count, int *out) {
+    struct rfx_node node = {.op = RFX_OP_CHANNEL_SELECT};
+    int64_t *map = rfx_arena_alloc(ctx->arena, (size_t)count, sizeof *map);
+    if (map == NULL) return no_memory(ctx);
+    for (int64_t i = 0; i < count; i++) map[i] = start + i * step;
+    node.attr.select.count = count;
+    node.attr.select.map = map;
+    return rfx_onnx_emit(ctx, &node, suffix, &in, 1, out);
+}
+
+/* The cut of a computed tensor in its own layout where that has a form. */
+static enum rfx_status emit_cut(struct rfx_onnx_import *ctx, const char *suffix,
+                                struct rfx_onnx_operand x, const struct rfx_slice_attr *cut,
+                                int *out) {
+    const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, x.node);
+    enum rfx_status status = RFX_OK;
+    bool space = false, channels = false, whole = true;
+    for (int i = 0; i < t.shape.rank; i++) whole = whole && axis_is_whole(cut, &t.shape, i);
+    *out = x.node;
+    if (whole) return RFX_OK;
+    if (t.layout == RFX_LAYOUT_NHWC && cut->steps[2] > 0 && cut->steps[3] > 0) {
+        space = !axis_is_whole(cut, &t.shape, 2) || !axis_is_whole(cut, &t.shape, 3);
+        channels = !axis_is_whole(cut, &t.shape, 1);
+        if (channels)
+            status = select_channels(ctx, space ? "/channels" : suffix, x.node, cut->starts[1],
+                                     cut->steps[1], cut->shape.dims[1], out);
+        if (status != RFX_OK || !space) return status;
+        struct rfx_node crop = {.op = RFX_OP_CROP};
+        crop.attr.crop.y0 = cut->starts[2];
+        crop.attr.crop.x0 = cut->starts[3];
+        crop.attr.crop.sy = cut->steps[2];
+        crop.attr.crop.sx = cut->steps[3];
+        crop.attr.crop.oh = cut->shape.dims[2];
+        crop.attr.crop.ow = cut->shape.dims[3];
+        return rfx_onnx_emit(ctx, &crop, suffix, out, 1, out);
+    }
+    int in;
+    status = rfx_onnx_plain(ctx, x, &in);
+    struct rfx_node node = {.op = RFX_OP_PLAIN_SLICE, .attr.slice = *cut};
+    return status == RFX_OK ? rfx_onnx_emit(ctx, &node, suffix, &in, 1, out) : status;
+}
+
+/* Reads starts, ends, axes, steps: attributes up to opset 9, inputs from 10 on. */
+static enum rfx_status read_cut(struct rfx_onnx_import *ctx, const struct rfx_shape *in,
+                                struct rfx_slice_attr *cut) {
+    const int64_t *v[4] = {NULL, NULL, NULL, NULL};
+    static const char *const names[4] = {"starts", "ends", "axes", "steps"};
+    int64_t count[4];
+    bool found[4], seen[RFX_MAX_RANK] = {false};
+    enum rfx_status status = RFX_OK;
+    for (size_t k = 0; status == RFX_OK && k < 4; k++)
+        status = rfx_onnx_list_ints(ctx, names[k], k + 1, &v[k], &count[k], &found[k]);
+    if (status != RFX_OK) return status;
+    if (!found[0] || !found[1] || count[0] != count[1] || (found[2] && count[2] != count[0]) ||
+        (found[3] && count[3] != count[0]) || count[0] > in->rank)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "starts, ends, axes, steps do not match");
+    *cut = whole_cut(in);
+    for (int64_t i = 0; status == RFX_OK && i < count[0]; i++) {
+        int axis = 0;
+        status = rfx_onnx_axis(ctx, found[2] ? v[2][i] : i, in->rank, &axis);
+        if (status != RFX_OK) return status;
+        if (seen[axis]) return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "axis %d twice", axis);
+        seen[axis] = true;
+        status = cut_axis(ctx, cut, axis, v[0][i], v[1][i], found[3] ? v[3][i] : 1);
+    }
+    return status;
+}
+
+enum rfx_status rfx_onnx_slice(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
+    struct rfx_slice_attr cut;
+    int out = -1;
+    if (x.node < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 0 is missing");
+    enum rfx_status status = read_cut(ctx, rfx_onnx_shape(ctx, x), &cut);
+    if (status == RFX_OK) status = emit_cut(ctx, "", x, &cut, &out);
+    return finish(ctx, status, out);
+}
+
+/* Element of `in` that lies at `flat` of the cut. */
+static int64_t cut_index(const struct rfx_slice_attr *cut, const struct rfx_shape *in,
+                         int64_t flat) {
+    int64_t index = 0, stride = 1;
+    for (int i = in->rank - 1; i >= 0; i--) {
+        index += (cut->starts[i] + flat % cut->shape.dims[i] * cut->steps[i]) * stride;
+        flat /= cut->shape.dims[i];
+        stride *= in->dims[i];
+    }
+    return index;
+}
+
+enum rfx_status rfx_onnx_fold_slice(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_const *in;
+    struct rfx_slice_attr cut;
+    const double *reals = NULL;
+    const int64_t *ints = NULL;
+    enum rfx_status status = rfx_onnx_in_const(ctx, 0, &in);
+    if (status == RFX_OK) status = read_cut(ctx, &in->shape, &cut);
+    if (status != RFX_OK) return status;
+    bool real = rfx_onnx_type_is_real(in->type);
+    status = real ? rfx_onnx_const_reals(ctx, in, &reals) : rfx_onnx_const_ints(ctx, in, &ints);
+    if (status != RFX_OK) return status;
+    struct rfx_onnx_const *c = rfx_onnx_const_new(ctx, in->type, &cut.shape);
+    if (c == NULL) return no_memory(ctx);
+    for (int64_t i = 0; i < c->elems; i++) {
+        int64_t from = cut_index(&cut, &in->shape, i);
+        if (real)
+            rfx_onnx_const_reals_rw(c)[i] = reals[from];
+        else
+            rfx_onnx_const_ints_rw(c)[i] = ints[from];
+    }
+    struct rfx_onnx_operand value = {-1, c};
+    return rfx_onnx_set(ctx, 0, value);
+}
+
+enum rfx_status rfx_onnx_split(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
+    const int64_t *sizes = NULL;
+    int64_t count, at = 0;
+    bool found;
+    int axis;
+    if (x.node < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a constant input");
+    const struct rfx_shape shape = *rfx_onnx_shape(ctx, x);
+    size_t n = ctx->node->n_out;
+    enum rfx_status status =
+        rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", 0), shape.rank, &axis);
+    if (status == RFX_OK) status = rfx_onnx_list_ints(ctx, "split", 1, &sizes, &count, &found);
+    if (status != RFX_OK) return status;
+    if (n == 0 || (found && count != (int64_t)n))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "%lld parts for %zu outputs",
+                               (long long)count, n);
+    int64_t even = rfx_ceil_div(shape.dims[axis], (int64_t)n);
+    for (size_t k = 0; k < n; k++) {
+        struct rfx_slice_attr cut = whole_cut(&shape);
+        struct rfx_onnx_operand part = {-1, NULL};
+        int64_t left = shape.dims[axis] - at;
+        int64_t size = found ? sizes[k] : rfx_min_i64(even, left);
+        if (size < 1 || size > left || (k + 1 == n && size != left))
+            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "part %zu of %lld, %lld are left",
+                                   k, (long long)size, (long long)left);
+        cut.starts[axis] = at;
+        cut.shape.dims[axis] = size;
+        at += size;
+        status = emit_cut(ctx, "", x, &cut, &part.node);
+        if (status == RFX_OK) status = rfx_onnx_set(ctx, k, part);
+        if (status != RFX_OK) return status;
+    }
+    return RFX_OK;
+}
+
+/* Takes indices[0..count) along `axis`. */
+static enum rfx_status emit_gather(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x, int axis,
+                                   int64_t *indices, int64_t count, int *out) {
+    const struct rfx_tensor *t = rfx_onnx_tensor_of(ctx, x.node);
+    struct rfx_node node = {.op = RFX_OP_PLAIN_GATHER};
+    int in = x.node;
+    if (t->layout == RFX_LAYOUT_NHWC && axis == 1) {
+        node.op = RFX_OP_CHANNEL_SELECT;
+        node.attr.select.count = count;
+        node.attr.select.map = indices;
+        return rfx_onnx_emit(ctx, &node, "", &in, 1, out);
+    }
+    node.attr.gather.axis = axis;
+    node.attr.gather.count = count;
+    node.attr.gather.map = indices;
+    enum rfx_status status = rfx_onnx_plain(ctx, x, &in);
+    return status == RFX_OK ? rfx_onnx_emit(ctx, &node, "", &in, 1, out) : status;
+}
+
+enum rfx_status rfx_onnx_gather(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
+    struct rfx_onnx_const *index;
+    const int64_t *given;
+    int axis, out = -1;
+    if (x.node < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a constant table");
+    const struct rfx_shape shape = *rfx_onnx_shape(ctx, x);
+    enum rfx_status status = rfx_onnx_in_const(ctx, 1, &index);
+    if (status == RFX_OK) status = rfx_onnx_const_ints(ctx, index, &given);
+    if (status == RFX_OK)
+        status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", 0), shape.rank, &axis);
+    if (status != RFX_OK) return status;
+    int64_t *indices = rfx_arena_alloc(ctx->arena, (size_t)index->elems + 1, sizeof *indices);
+    if (indices == NULL) return no_memory(ctx);
+    for (int64_t i = 0; i < index->elems; i++) {
+        indices[i] = given[i] < 0 ? given[i] + shape.dims[axis] : given[i];
+        if (indices[i] < 0 || indices[i] >= shape.dims[axis])
+            return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "index %lld of %lld",
+                                   (long long)given[i], (long long)shape.dims[axis]);
+    }
+    struct rfx_shape result = {0, {0}};
+    if (shape.rank - 1 + index->shape.rank > RFX_MAX_RANK || index->elems == 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "a result without elements or of rank %d",
+                               shape.rank - 1 + index->shape.rank);
+    for (int i = 0; i < axis; i++) result.dims[result.rank++] = shape.dims[i];
+    for (int i = 0; i < index->shape.rank; i++) result.dims[result.rank++] = index->shape.dims[i];
+    for (int i = axis + 1; i < shape.rank; i++) result.dims[result.rank++] = shape.dims[i];
+    status = emit_gather(ctx, x, axis, indices, index->elems, &out);
+    if (status == RFX_OK && index->shape.rank != 1) {
+        struct rfx_onnx_operand made = {out, NULL};
+        status = rfx_onnx_plain(ctx, made, &out);
+        if (status == RFX_OK) status = rfx_onnx_reshape(ctx, out, &result, &out);
+    }
+    return finish(ctx, status, out);
+}
+
+/* Pads per axis: attribute up to opset 10, inputs from 11 on, with axes from 18 on. */
+static enum rfx_status read_pads(struct rfx_onnx_import *ctx, int rank, int64_t *before,
+                                 int64_t *after) {
+    const int64_t *pads = NULL, *axes = NULL;
+    int64_t n_pads, n_axes = 0;
+    bool found, has_axes = false;
+    enum rfx_status status = rfx_onnx_list_ints(ctx, "pads", 1, &pads, &n_pads, &found);
+    if (status == RFX_OK && ctx->opset >= 18)
+        status = rfx_onnx_list_ints(ctx, "", 3, &axes, &n_axes, &has_axes);
+    if (status != RFX_OK) return status;
+    if (!found || n_pads != 2 * (has_axes ? n_axes : rank) || n_axes > rank)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "%lld pads for rank %d",
+                               (long long)n_pads, rank);
+    for (int i = 0; i < rank; i++) before[i] = after[i] = 0;
+    for (int64_t i = 0; i < n_pads / 2; i++) {
+        int axis = 0;
+        status = rfx_onnx_axis(ctx, has_axes ? axes[i] : i, rank, &axis);
+        if (status != RFX_OK) return status;
+        before[axis] = pads[i];
+        after[axis] = pads[i + n_pads / 2];
+        if (pads[i] < -(1 << 24) || pads[i] > 1 << 24 || after[axis] < -(1 << 24) ||
+            after[axis] > 1 << 24)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a pad of %lld, %lld",
+                                   (long long)pads[i], (long long)after[axis]);
+    }
+    return RFX_OK;
+}
+
+/* Zeros before and after the channels of map *in. */
+static enum rfx_status pad_channels(struct rfx_onnx_import *ctx, int64_t before, int64_t after,
+                                    int *in) {
+    int64_t c = ctx->graph->nodes[*in].out.c, count;
+    if (before < 0 || after < 0 || !rfx_checked_add_i64(c, before + after, &count))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "channel pads of %lld, %lld",
+                               (long long)before, (long long)after);
+    int64_t *map = rfx_arena_alloc(ctx->arena, (size_t)count, sizeof *map);
+    if (map == NULL) return no_memory(ctx);
+    for (int64_t i = 0; i < count; i++) map[i] = i >= before && i - before < c ? i - before : -1;
+    struct rfx_node node = {.op = RFX_OP_CHANNEL_SELECT};
+    node.attr.select.count = count;
+    node.attr.select.map = map;
+    int source = *in;
+    return rfx_onnx_emit(ctx, &node, "", &source, 1, in);
+}
+
+enum rfx_status rfx_onnx_pad(struct rfx_onnx_import *ctx) {
+    struct rfx_node node = {.op = RFX_OP_PAD};
+    const char *mode = rfx_onnx_attr_string(ctx, "mode", "constant");
+    int64_t before[RFX_MAX_RANK], after[RFX_MAX_RANK];
+    double value = (double)rfx_onnx_attr_float(ctx, "value", 0.0f);
+    int in, out = -1;
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
+    if (x.node < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a constant input");
+    enum rfx_status status = read_pads(ctx, rfx_onnx_shape(ctx, x)->rank, before, after);
+    if (status != RFX_OK) return status;
+    bool none = true;
+    for (int i = 0; i < rfx_onnx_shape(ctx, x)->rank; i++)
+        none = none && before[i] == 0 && after[i] == 0;
+    if (none) return rfx_onnx_set(ctx, 0, x);
+    status = rfx_onnx_map(ctx, x, &in);
+    if (status == RFX_OK && ctx->opset >= 11 && rfx_onnx_has(ctx, 2))
+        status = rfx_onnx_in_number(ctx, 2, &value);
+    if (status != RFX_OK) return status;
+    bool channels = before[1] != 0 || after[1] != 0;
+    bool zeros = strcmp(mode, "constant") == 0 && value == 0.0;
+    if (before[0] != 0 || after[0] != 0 || (channels && !zeros))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "pads on the batch axis, or on the channel axis other than zeros");
+    if (channels) {
+        status = pad_channels(ctx, before[1], after[1], &in);
+        bool more = before[2] != 0 || after[2] != 0 || before[3] != 0 || after[3] != 0;
+        if (status != RFX_OK || !more) return finish(ctx, status, in);
+    }
+    if (strcmp(mode, "constant") == 0)
+        node.attr.pad.mode = RFX_PAD_CONSTANT;
+    else if (strcmp(mode, "reflect") == 0)
+        node.attr.pad.mode = RFX_PAD_REFLECT;
+    else if (strcmp(mode, "edge") == 0)
+        node.attr.pad.mode = RFX_PAD_EDGE;
+    else
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "mode %.40s", mode);
+    struct rfx_pads pads = {before[2], before[3], after[2], after[3]};
+    node.attr.pad.pads = pads;
+    node.attr.pad.value = (float)value;
+    status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
+    return finish(ctx, status, out);
+}

@@ -1,0 +1,245 @@
+/* rfx_onnx_load: opens the file, reads its structure, and converts node after node for one size.
+ *
+ * Shapes that the file states for inner tensors are ignored; they follow from the image's size.
+ * Nodes must be sorted topologically, as the format demands, so one pass suffices. */
+#include <string.h>
+
+#include "layers/graph/graph.h"
+#include "rfexec/onnx/import/onnx_import.h"
+#include "rfexec/session/keep_tensors.h"
+#include "rfexec/session/model.h"
+
+#define OPSET_MIN 7
+#define OPSET_MAX 28
+
+static enum rfx_status no_memory(struct rfx_onnx_import *ctx) {
+    return rfx_fail(ctx->err, RFX_STATUS_OUT_OF_MEMORY, "onnx: no memory for the conversion");
+}
+
+static enum rfx_status add_initialisers(struct rfx_onnx_import *ctx,
+                                        const struct rfx_onnx_model *model,
+                                        struct rfx_onnx_files *files) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
+        struct rfx_onnx_tensor *t = &model->tensors[i];
+        enum rfx_status status = RFX_OK;
+        if (t->external) status = rfx_onnx_files_attach(files, t, ctx->err);
+        if (status != RFX_OK) return status;
+        if (rfx_onnx_names_find(ctx->values, t->name) != NULL)
+            return rfx_fail(ctx->err, RFX_STATUS_MALFORMED, "onnx: initialiser '%s' is there twice",
+                            t->name);
+        struct rfx_onnx_operand value = {-1, rfx_onnx_const_of(ctx, t)};
+        if (value.constant == NULL || !rfx_onnx_names_put(ctx->values, t->name, value))
+            return no_memory(ctx);
+    }
+    return RFX_OK;
+}
+
+/* The one graph input that is not an initialiser. */
+static enum rfx_status find_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *model,
+                                  const struct rfx_onnx_value **out) {
+    *out = NULL;
+    for (size_t i = 0; i < model->n_inputs; i++) {
+        const struct rfx_onnx_value *v = &model->inputs[i];
+        if (rfx_onnx_names_find(ctx->values, v->name) != NULL) continue;
+        if (*out != NULL)
+            return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
+                            "onnx: two inputs, '%s' and '%s'; one image is supported", (*out)->name,
+                            v->name);
+        *out = v;
+    }
+    if (*out != NULL) return RFX_OK;
+    return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED, "onnx: the model has no image input");
+}
+
+static enum rfx_status check_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_value *v) {
+    if (v->type != RFX_ONNX_FLOAT && v->type != 0)
+        return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
+                        "onnx: input '%s' has element type %d; only float32 (1) is supported",
+                        v->name, (int)v->type);
+    if (v->rank != 4)
+        return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
+                        "onnx: input '%s' has rank %d; only (1, c, h, w) is supported", v->name,
+                        v->rank);
+    if (v->dims[0] > 1)
+        return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
+                        "onnx: input '%s' has a batch of %lld; only 1 is supported", v->name,
+                        (long long)v->dims[0]);
+    if (v->dims[1] < 1)
+        return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
+                        "onnx: input '%s' has a symbolic number of channels", v->name);
+    return RFX_OK;
+}
+
+static enum rfx_status add_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *model,
+                                 const struct rfx_load_options *options) {
+    const struct rfx_onnx_value *v;
+    enum rfx_status status = find_image(ctx, model, &v);
+    if (status == RFX_OK) status = check_image(ctx, v);
+    if (status != RFX_OK) return status;
+    struct rfx_node node = {.op = RFX_OP_INPUT};
+    node.attr.input.c = v->dims[1];
+    node.attr.input.h = options->h > 0 ? options->h : v->dims[2];
+    node.attr.input.w = options->w > 0 ? options->w : v->dims[3];
+    if (node.attr.input.h < 1 || node.attr.input.w < 1)
+        return rfx_fail(
+            ctx->err, RFX_STATUS_UNSUPPORTED,
+            "onnx: input '%s' has a symbolic height or width: give the size (--size HxW)", v->name);
+    static const struct rfx_onnx_node source = {.op = "Input"};
+    int image;
+    ctx->node = &source;
+    ctx->node_name = v->name;
+    status = rfx_onnx_emit(ctx, &node, "", NULL, 0, &image);
+    if (status != RFX_OK) return status;
+    struct rfx_onnx_operand value = {image, NULL};
+    return rfx_onnx_names_put(ctx->values, v->name, value) ? RFX_OK : no_memory(ctx);
+}
+
+/* Inputs must be known and attributes free of sub-graphs. *constant: all operands are. */
+static enum rfx_status check_node(struct rfx_onnx_import *ctx, bool *constant) {
+    const struct rfx_onnx_node *node = ctx->node;
+    *constant = true;
+    if (node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "an operator of domain '%.80s'",
+                               node->domain);
+    for (size_t i = 0; i < node->n_attrs; i++)
+        if (node->attrs[i].kind == RFX_ONNX_ATTR_GRAPH)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "attribute '%.60s' is a sub-graph",
+                                   node->attrs[i].name);
+    for (size_t k = 0; k < node->n_in; k++) {
+        if (node->in[k][0] == '\0') continue;
+        const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, node->in[k]);
+        if (value == NULL)
+            return rfx_onnx_refuse(
+                ctx, RFX_STATUS_MALFORMED,
+                "input %zu ('%.80s') is made by no node before it (nodes must be "
+                "sorted, without cycles)",
+                k, node->in[k]);
+        *constant = *constant && value->constant != NULL;
+    }
+    return RFX_OK;
+}
+
+/* The end of a node: numbers that it asked for go. */
+static enum rfx_status settle(struct rfx_onnx_import *ctx, enum rfx_status status) {
+    if (status != RFX_OK || rfx_onnx_const_settle(ctx)) return status;
+    return no_memory(ctx);
+}
+
+static enum rfx_status convert_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_node *node) {
+    bool constant;
+    ctx->node = node;
+    ctx->node_name = node->name[0] != '\0' ? node->name : node->n_out > 0 ? node->out[0] : "?";
+    enum rfx_status status = check_node(ctx, &constant);
+    if (status != RFX_OK) return status;
+    const struct rfx_onnx_op *op = rfx_onnx_op_find(node->op);
+    if (op == NULL)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "this operator is not supported");
+    if (constant && op->fold != NULL) return settle(ctx, op->fold(ctx));
+    if (op->convert == NULL)
+        return rfx_onnx_refuse(
+            ctx, RFX_STATUS_UNSUPPORTED,
+            "supported on constants only, not on what is computed from the image");
+    return settle(ctx, op->convert(ctx));
+}
+
+static enum rfx_status add_outputs(struct rfx_onnx_import *ctx,
+                                   const struct rfx_onnx_model *model) {
+    if (model->n_outputs == 0)
+        return rfx_fail(ctx->err, RFX_STATUS_MALFORMED, "onnx: the model has no outputs");
+    for (size_t i = 0; i < model->n_outputs; i++) {
+        const char *name = model->outputs[i].name;
+        const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, name);
+        if (value == NULL)
+            return rfx_fail(ctx->err, RFX_STATUS_MALFORMED, "onnx: output '%s' is made by no node",
+                            name);
+        static const struct rfx_onnx_node sink = {.op = "Output"};
+        int node;
+        ctx->node = &sink;
+        ctx->node_name = name;
+        enum rfx_status status = rfx_onnx_any(ctx, *value, &node);
+        if (status == RFX_OK) status = rfx_graph_add_output(ctx->graph, node, name, ctx->err);
+        if (status != RFX_OK) return status;
+    }
+    return RFX_OK;
+}
+
+static enum rfx_status convert_model(struct rfx_onnx_import *ctx,
+                                     const struct rfx_onnx_model *model,
+                                     struct rfx_onnx_files *files,
+                                     const struct rfx_load_options *options) {
+    if (model->opset < OPSET_MIN || model->opset > OPSET_MAX)
+        return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
+                        "onnx: opset %lld; %d to %d are supported", (long long)model->opset,
+                        OPSET_MIN, OPSET_MAX);
+    ctx->opset = model->opset;
+    ctx->arena = model->arena;
+    ctx->values = rfx_onnx_names_create(model->arena);
+    ctx->used = rfx_onnx_names_create(model->arena);
+    if (ctx->values == NULL || ctx->used == NULL) return no_memory(ctx);
+    enum rfx_status status = add_initialisers(ctx, model, files);
+    if (status == RFX_OK) status = add_image(ctx, model, options);
+    for (size_t i = 0; status == RFX_OK && i < model->n_nodes; i++)
+        status = convert_node(ctx, &model->nodes[i]);
+    if (status == RFX_OK) status = add_outputs(ctx, model);
+    if (status == RFX_OK)
+        status = rfx_graph_keep(ctx->graph, options->keep, options->n_keep, ctx->err);
+    return status == RFX_OK ? rfx_graph_finish(ctx->graph, options->fuse, ctx->err) : status;
+}
+
+static enum rfx_status load(struct rfx_memory *mem, const char *path,
+                            const struct rfx_load_options *options, struct rfx_graph **out,
+                            struct rfx_error *err) {
+    struct rfx_onnx_files *files = NULL;
+    struct rfx_onnx_model model = {0};
+    struct rfx_onnx_import ctx = {.mem = mem, .err = err};
+    enum rfx_status status = rfx_onnx_files_open(mem, path, &files, err);
+    if (status != RFX_OK) return status;
+    struct rfx_onnx_bytes file = rfx_onnx_files_model(files);
+    /* What is kept by name may be what no output needs. */
+    status = rfx_onnx_model_read(mem, file.file, file.size, options->n_keep > 0, &model, err);
+    if (status != RFX_OK) goto done;
+    status = rfx_graph_create(mem, path, &ctx.graph, err);
+    if (status != RFX_OK) goto done;
+    ctx.graph->files = files;
+    ctx.graph->files_free = rfx_onnx_files_free;
+    status = convert_model(&ctx, &model, files, options);
+    files = NULL;
+    if (status == RFX_OK)
+        *out = ctx.graph;
+    else
+        rfx_graph_free(ctx.graph);
+done:
+    rfx_onnx_const_forget(&ctx);
+    rfx_onnx_model_free(&model);
+    rfx_onnx_files_free(files);
+    return status;
+}
+
+static enum rfx_status fail_budget(const char *path, size_t budget, size_t limit,
+                                   struct rfx_error *err) {
+    double mib = 1 << 20;
+    return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
+                    "loading '%.200s' takes more than the budget of %.1f MiB: its structure and "
+                    "computed constants need more than %.1f MiB beside %.1f MiB of the process",
+                    path, (double)budget / mib, (double)limit / mib,
+                    (double)RFX_LOAD_PROCESS_BYTES / mib);
+}
+
+enum rfx_status rfx_onnx_load(struct rfx_memory *mem, const char *path,
+                              const struct rfx_load_options *options, struct rfx_graph **out,
+                              struct rfx_error *err) {
+    static const struct rfx_load_options defaults = {0};
+    if (options == NULL) options = &defaults;
+    size_t before = rfx_memory_mark(mem), budget = options->memory_bytes;
+    size_t limit =
+        (budget < RFX_LOAD_LEAST_BYTES ? RFX_LOAD_LEAST_BYTES : budget) - RFX_LOAD_PROCESS_BYTES;
+    if (budget != 0) rfx_memory_limit_taken(mem, limit);
+    enum rfx_status status = load(mem, path, options, out, err);
+    bool met = rfx_memory_taken_limit_was_met(mem);
+    rfx_memory_limit_taken(mem, 0);
+    if (status == RFX_OK) {
+        (*out)->load_bytes = rfx_memory_taken_high_water_bytes(mem) - before;
+        (*out)->held_bytes = rfx_memory_taken_bytes(mem) - before;
+    }
+    return status != RFX_OK && met ? fail_budget(path, budget, limit, err) : status;
+}

@@ -1,0 +1,32 @@
+/* A 128-bit fingerprint of the bits of an output, whatever the order its elements come in.
+ *
+ * It is the sum over all elements, each half modulo 2^64, of the XXH3-128 of 16 bytes: the
+ * element's index in ONNX order (NCHW or row-major) and the bits of its float32, both as
+ * little-endian uint64. About 3 ns an element.
+ * Invariants: 1. rows, strips, tiles and chunks in any order give one value, as long as every
+ * element is added once; 2. it tells -0 from 0, but not one NaN from another (outputs hold one NaN
+ * only); 3. a single wrong element always changes it, several with all but certainty. */
+#ifndef RFX_RFEXEC_OUTPUT_FINGERPRINT_H
+#define RFX_RFEXEC_OUTPUT_FINGERPRINT_H
+
+#include "layers/graph/tensor.h"
+
+#define RFX_FINGERPRINT_CHARS 33 /* 32 hexadecimal digits and the end */
+
+/* All zero: of nothing. */
+struct rfx_fingerprint {
+    uint64_t high, low;
+};
+
+/* Adds elements [first, first + count) of the output, in ONNX order. */
+void rfx_fingerprint_add(struct rfx_fingerprint *fp, int64_t first, const float *values,
+                         int64_t count);
+
+/* Adds `rect` of the map `map` (NHWC), all map->c channels; the view holds `rect`, and its pixels
+ * have at least map->c floats. */
+void rfx_fingerprint_add_rect(struct rfx_fingerprint *fp, const struct rfx_tensor *map,
+                              struct rfx_rect rect, const struct rfx_view *view);
+
+/* Writes the fingerprint of everything added so far; more may be added. */
+void rfx_fingerprint_hex(const struct rfx_fingerprint *fp, char out[RFX_FINGERPRINT_CHARS]);
+#endif

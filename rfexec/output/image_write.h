@@ -1,0 +1,32 @@
+/* PNG files written row by row, 8 or 16 bit, grey or RGB.
+ *
+ * Built on rfexec/output/output_write.h: the file appears on commit or not at all. libpng's memory
+ * comes from the tracked allocator, about 270 KiB (zlib's deflate) and three rows. */
+#ifndef RFX_RFEXEC_OUTPUT_IMAGE_WRITE_H
+#define RFX_RFEXEC_OUTPUT_IMAGE_WRITE_H
+
+#include "layers/core/memory.h"
+#include "layers/graph/tensor.h"
+
+struct rfx_png_writer;
+
+/* Opens a picture of h rows, w columns, channels 1 (grey) or 3 (RGB), samples of 8 or 16 bits.
+ * INVALID_ARGUMENT: other channels or bits or a side outside of 1 ... 1,000,000; IO: the file
+ * cannot be made. */
+RFX_NODISCARD enum rfx_status rfx_png_write_open(struct rfx_memory *mem, const char *path,
+                                                 int64_t h, int64_t w, int channels, int bits,
+                                                 struct rfx_png_writer **out,
+                                                 struct rfx_error *err);
+
+/* Writes the next row, samples [w, channels]: uint8, or uint16 of this machine. INVALID_ARGUMENT:
+ * all rows are written. */
+RFX_NODISCARD enum rfx_status rfx_png_write_row(struct rfx_png_writer *writer, const void *samples,
+                                                struct rfx_error *err);
+
+/* Completes the file. INVALID_ARGUMENT: rows are missing. Only free may follow. */
+RFX_NODISCARD enum rfx_status rfx_png_write_commit(struct rfx_png_writer *writer,
+                                                   struct rfx_error *err);
+
+/* Frees; without a successful commit nothing is left on disk. NULL is fine. */
+void rfx_png_write_free(struct rfx_png_writer *writer);
+#endif

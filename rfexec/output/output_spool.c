@@ -1,0 +1,145 @@
+/* A file without a name: O_TMPFILE where there is one, else created and unlinked at once. */
+#include "rfexec/output/output_spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "layers/core/checked.h"
+#include "layers/core/floats.h"
+
+#define CHUNK_FLOATS 4096
+
+struct rfx_output_spool {
+    struct rfx_memory *mem;
+    struct rfx_tensor map;
+    char *path; /* of the output */
+    int fd;
+    float chunk[CHUNK_FLOATS];
+};
+
+static enum rfx_status fail_io(const struct rfx_output_spool *spool, const char *doing, int number,
+                               struct rfx_error *err) {
+    return rfx_fail(err, RFX_STATUS_IO, "%s: %s the %" PRId64 " bytes kept beside it: %s",
+                    spool->path, doing, (int64_t)rfx_tensor_bytes(&spool->map), strerror(number));
+}
+
+/* In the directory of `path`. -1 with errno; ENOMEM: the allocator said no. */
+static int open_nameless(struct rfx_memory *mem, const char *path) {
+    static const char pattern[] = ".rfexec-XXXXXX";
+    const char *slash = strrchr(path, '/');
+    size_t length = slash == NULL ? 0 : (size_t)(slash - path) + 1;
+    char *name = rfx_memory_alloc(mem, length + sizeof pattern + 1);
+    if (name == NULL) return -1;
+    memcpy(name, path, length);
+    memcpy(name + length, ".", 2);
+    int fd = open(name, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        memcpy(name + length, pattern, sizeof pattern);
+        fd = mkostemp(name, O_CLOEXEC);
+        if (fd >= 0) (void)unlink(name);
+    }
+    int number = errno;
+    rfx_memory_release(mem, name);
+    errno = number;
+    return fd;
+}
+
+enum rfx_status rfx_output_spool_open(struct rfx_memory *mem, const char *path,
+                                      const struct rfx_tensor *map, struct rfx_output_spool **out,
+                                      struct rfx_error *err) {
+    struct rfx_output_spool *spool = rfx_memory_calloc(mem, 1, sizeof *spool);
+    if (spool == NULL) return rfx_memory_fail(mem, path, sizeof *spool, err);
+    spool->mem = mem;
+    spool->map = *map;
+    spool->fd = -1;
+    enum rfx_status status = RFX_OK;
+    errno = ENOMEM; /* of an allocator that says no */
+    spool->path = rfx_memory_strdup(mem, path);
+    if (spool->path == NULL) {
+        status = rfx_memory_fail(mem, path, strlen(path) + 1, err);
+        goto fail;
+    }
+    spool->fd = open_nameless(mem, path);
+    if (spool->fd < 0) {
+        status = errno == ENOMEM ? rfx_memory_fail(mem, path, strlen(path) + 32, err)
+                                 : fail_io(spool, "cannot make a file for", errno, err);
+        goto fail;
+    }
+    if (fallocate(spool->fd, 0, 0, (off_t)rfx_tensor_bytes(map)) != 0 &&
+        (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
+        status = fail_io(spool, "no room for", errno, err);
+        goto fail;
+    }
+    *out = spool;
+    return RFX_OK;
+fail:
+    rfx_output_spool_free(spool);
+    return status;
+}
+
+static enum rfx_status put(const struct rfx_output_spool *spool, const float *values, int64_t count,
+                           int64_t first, struct rfx_error *err) {
+    const unsigned char *p = (const unsigned char *)(const void *)values;
+    off_t offset = (off_t)rfx_floats_bytes(first);
+    for (size_t bytes = rfx_floats_bytes(count); bytes > 0;) {
+        ssize_t done = pwrite(spool->fd, p, bytes, offset);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return fail_io(spool, "cannot write", errno, err);
+        p += done;
+        offset += done;
+        bytes -= (size_t)done;
+    }
+    return RFX_OK;
+}
+
+/* Columns [rect.x0, rect.x1) of row y of a view whose pixels are wider than the map's. */
+static enum rfx_status put_wide_row(struct rfx_output_spool *spool, struct rfx_rect rect, int64_t y,
+                                    const struct rfx_view *view, struct rfx_error *err) {
+    int64_t c = spool->map.c, filled = 0, first = (y * spool->map.w + rect.x0) * c;
+    for (int64_t i = 0, n = rfx_rect_cols(rect) * c; i < n; i++) {
+        spool->chunk[filled++] = rfx_view_at(view, y, rect.x0 + i / c)[i % c];
+        if (filled < CHUNK_FLOATS && i + 1 < n) continue;
+        enum rfx_status status = put(spool, spool->chunk, filled, first, err);
+        if (status != RFX_OK) return status;
+        first += filled;
+        filled = 0;
+    }
+    return RFX_OK;
+}
+
+enum rfx_status rfx_output_spool_write(struct rfx_output_spool *spool, struct rfx_rect rect,
+                                       const struct rfx_view *view, struct rfx_error *err) {
+    int64_t c = spool->map.c;
+    enum rfx_status status = RFX_OK;
+    for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y++)
+        status = view->c == c ? put(spool, rfx_view_at(view, y, rect.x0), rfx_rect_cols(rect) * c,
+                                    (y * spool->map.w + rect.x0) * c, err)
+                              : put_wide_row(spool, rect, y, view, err);
+    return status;
+}
+
+enum rfx_status rfx_output_spool_read(struct rfx_output_spool *spool, int64_t y, float *row,
+                                      struct rfx_error *err) {
+    size_t bytes = rfx_tensor_pixel_bytes(&spool->map, spool->map.w);
+    off_t offset = (off_t)rfx_tensor_pixel_bytes(&spool->map, y * spool->map.w);
+    for (unsigned char *p = (unsigned char *)(void *)row; bytes > 0;) {
+        ssize_t done = pread(spool->fd, p, bytes, offset);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return fail_io(spool, "cannot read", done < 0 ? errno : EIO, err);
+        p += done;
+        offset += done;
+        bytes -= (size_t)done;
+    }
+    return RFX_OK;
+}
+
+void rfx_output_spool_free(struct rfx_output_spool *spool) {
+    if (spool == NULL) return;
+    if (spool->fd >= 0) (void)close(spool->fd);
+    rfx_memory_release(spool->mem, spool->path);
+    rfx_memory_release(spool->mem, spool);
+}

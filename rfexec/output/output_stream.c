@@ -1,0 +1,370 @@
+/* Rectangles to files: which way they take is settled by the first one. */
+#include "rfexec/output/output_stream.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#include "layers/core/checked.h"
+#include "rfexec/output/image_write.h"
+#include "rfexec/output/output_sink.h"
+#include "rfexec/output/output_spool.h"
+#include "rfexec/output/output_write.h"
+#include "rfexec/output/tiff_write.h"
+
+#define PNG_MAX_SIDE 1000000
+#define BAND_BYTES ((size_t)256 * 1024)
+#define SMALL_ROW_BYTES 16384            /* of one channel: such rows are written in bands */
+#define FILES_BYTES ((size_t)160 * 1024) /* the writers' own buffers */
+#define PNG_BYTES ((size_t)384 * 1024)   /* deflate */
+
+enum route { ROUTE_UNSETTLED, ROUTE_DIRECT, ROUTE_SPOOL };
+
+struct rfx_output_stream {
+    struct rfx_memory *mem;
+    char *name;
+    struct rfx_output_format format;
+    struct rfx_tensor tensor;
+    int64_t done_elems, next_row;
+    enum route route;
+    struct rfx_npy_writer *npy;
+    struct rfx_png_writer *png;
+    struct rfx_tiff_writer *tiff;
+    struct rfx_output_spool *spool;
+    float *row;    /* [w, c], of pictures */
+    void *samples; /* the same in 8 or 16 bits */
+    float *band;   /* .npy of narrow maps: rows [band_y, band_y + band_filled) */
+    int64_t band_rows, band_y, band_filled;
+    struct rfx_value_range seen;
+};
+
+bool rfx_output_kind_of(const char *path, enum rfx_output_kind *kind) {
+    static const struct {
+        const char *end;
+        enum rfx_output_kind kind;
+    } kinds[] = {{".npy", RFX_OUTPUT_NPY},
+                 {".tif", RFX_OUTPUT_TIFF},
+                 {".tiff", RFX_OUTPUT_TIFF},
+                 {".png", RFX_OUTPUT_PNG}};
+    size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        size_t n = strlen(kinds[i].end);
+        if (length <= n || strcasecmp(path + length - n, kinds[i].end) != 0) continue;
+        *kind = kinds[i].kind;
+        return true;
+    }
+    return false;
+}
+
+static int bits_of(const struct rfx_output_format *format) {
+    if (format->bits != 0) return format->bits;
+    return format->kind == RFX_OUTPUT_PNG ? 8 : 32;
+}
+
+static const char *kind_name(enum rfx_output_kind kind) {
+    return kind == RFX_OUTPUT_PNG ? "PNG" : kind == RFX_OUTPUT_TIFF ? "TIFF" : ".npy file";
+}
+
+enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
+                                        const struct rfx_tensor *tensor, const char *path,
+                                        struct rfx_error *err) {
+    const char *name = kind_name(format->kind);
+    int bits = bits_of(format);
+    bool picture = format->kind != RFX_OUTPUT_NPY;
+    if ((bits != 8 && bits != 16 && bits != 32) || (format->kind == RFX_OUTPUT_PNG && bits == 32) ||
+        (!picture && bits != 32))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a %s has samples of %s bits, not %d",
+                        path, name,
+                        format->kind == RFX_OUTPUT_PNG ? "8 or 16"
+                        : picture                      ? "8, 16 or 32"
+                                                       : "32",
+                        bits);
+    if (format->has_range && (bits == 32 || !(format->range.lo < format->range.hi)))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: a range of values needs samples of 8 or 16 bits and a lower end below "
+                        "the upper one",
+                        path);
+    if (!picture) return RFX_OK;
+    if (tensor->layout != RFX_LAYOUT_NHWC)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: a %s takes a map of rows, columns and channels; use .npy", path, name);
+    if (format->kind == RFX_OUTPUT_TIFF) {
+        if (tensor->c <= RFX_TIFF_MAX_CHANNELS && tensor->h <= INT32_MAX && tensor->w <= INT32_MAX)
+            return RFX_OK;
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: a TIFF has at most 65535 channels and 2147483647 rows and columns, "
+                        "the map is %" PRId64 " x %" PRId64 " x %" PRId64 "; use .npy",
+                        path, tensor->c, tensor->h, tensor->w);
+    }
+    if (tensor->c != 1 && tensor->c != 3)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: a PNG has 1 or 3 channels, the map has %" PRId64 "; use .tif or .npy",
+                        path, tensor->c);
+    if (tensor->h > PNG_MAX_SIDE || tensor->w > PNG_MAX_SIDE)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: a PNG has at most %d rows and columns, the map is %" PRId64
+                        " x %" PRId64 "; use .tif or .npy",
+                        path, PNG_MAX_SIDE, tensor->h, tensor->w);
+    return RFX_OK;
+}
+
+static size_t row_elems(const struct rfx_tensor *tensor) {
+    return (size_t)(tensor->w * tensor->c);
+}
+
+static size_t row_bytes(const struct rfx_tensor *tensor) {
+    return rfx_tensor_pixel_bytes(tensor, tensor->w);
+}
+
+/* Rows of a narrow map that are gathered before they are written; 0: none. */
+static int64_t band_rows(const struct rfx_tensor *tensor) {
+    if (tensor->layout != RFX_LAYOUT_NHWC || tensor->w > SMALL_ROW_BYTES / 4) return 0;
+    int64_t rows = rfx_min_i64((int64_t)(BAND_BYTES / row_bytes(tensor)), tensor->h);
+    return rows > 1 ? rows : 0;
+}
+
+size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
+                               const struct rfx_tensor *tensor) {
+    size_t bytes = FILES_BYTES;
+    if (format->kind == RFX_OUTPUT_NPY)
+        return bytes + (size_t)band_rows(tensor) * row_bytes(tensor);
+    size_t samples = row_elems(tensor) * (size_t)bits_of(format) / 8;
+    bytes += row_bytes(tensor) + samples;
+    return bytes + (format->kind == RFX_OUTPUT_PNG ? PNG_BYTES + 4 * samples
+                                                   : rfx_tiff_write_bytes(tensor->h, samples));
+}
+
+static enum rfx_status open_buffers(struct rfx_output_stream *stream, struct rfx_error *err) {
+    const struct rfx_tensor *t = &stream->tensor;
+    if (stream->format.kind == RFX_OUTPUT_NPY) {
+        stream->band_rows = band_rows(t);
+        size_t bytes = (size_t)stream->band_rows * row_bytes(t);
+        if (bytes == 0) return RFX_OK;
+        stream->band = rfx_memory_alloc(stream->mem, bytes);
+        return stream->band != NULL ? RFX_OK
+                                    : rfx_memory_fail(stream->mem, stream->name, bytes, err);
+    }
+    stream->row = rfx_memory_alloc(stream->mem, row_bytes(t));
+    if (stream->row == NULL) return rfx_memory_fail(stream->mem, stream->name, row_bytes(t), err);
+    if (stream->format.bits == 32) return RFX_OK;
+    size_t bytes = row_elems(t) * (size_t)stream->format.bits / 8;
+    stream->samples = rfx_memory_alloc(stream->mem, bytes);
+    return stream->samples != NULL ? RFX_OK
+                                   : rfx_memory_fail(stream->mem, stream->name, bytes, err);
+}
+
+static enum rfx_status open_writer(struct rfx_output_stream *stream, struct rfx_error *err) {
+    const struct rfx_tensor *t = &stream->tensor;
+    struct rfx_memory *mem = stream->mem;
+    int bits = stream->format.bits;
+    if (stream->format.kind == RFX_OUTPUT_NPY)
+        return rfx_npy_write_open(mem, stream->name, &t->shape, &stream->npy, err);
+    if (stream->format.kind == RFX_OUTPUT_PNG)
+        return rfx_png_write_open(mem, stream->name, t->h, t->w, (int)t->c, bits, &stream->png,
+                                  err);
+    return rfx_tiff_write_open(mem, stream->name, t->h, t->w, t->c, bits, &stream->tiff, err);
+}
+
+enum rfx_status rfx_output_stream_open(struct rfx_memory *mem, const char *path,
+                                       const struct rfx_output_format *format,
+                                       const struct rfx_tensor *tensor,
+                                       struct rfx_output_stream **out, struct rfx_error *err) {
+    enum rfx_status status = rfx_output_format_check(format, tensor, path, err);
+    if (status != RFX_OK) return status;
+    struct rfx_output_stream *stream = rfx_memory_calloc(mem, 1, sizeof *stream);
+    if (stream == NULL) return rfx_memory_fail(mem, path, sizeof *stream, err);
+    stream->mem = mem;
+    stream->format = *format;
+    stream->format.bits = bits_of(format);
+    stream->tensor = *tensor;
+    stream->seen = rfx_value_range_empty();
+    stream->name = rfx_memory_strdup(mem, path);
+    if (stream->name == NULL) status = rfx_memory_fail(mem, path, strlen(path) + 1, err);
+    if (status == RFX_OK) status = open_buffers(stream, err);
+    if (status == RFX_OK) status = open_writer(stream, err);
+    if (status != RFX_OK) {
+        rfx_output_stream_free(stream);
+        return status;
+    }
+    *out = stream;
+    return RFX_OK;
+}
+
+bool rfx_output_stream_is_picture(const struct rfx_output_stream *stream) {
+    return stream->npy == NULL;
+}
+
+bool rfx_output_stream_needs_range(const struct rfx_output_stream *stream) {
+    return stream->format.bits != 32 && !stream->format.has_range;
+}
+
+void rfx_output_stream_set_range(struct rfx_output_stream *stream, struct rfx_value_range range) {
+    stream->format.range = rfx_value_range_settle(range);
+    stream->format.has_range = true;
+}
+
+/* Writes stream->row as the picture's next row. */
+static enum rfx_status write_row(struct rfx_output_stream *stream, struct rfx_error *err) {
+    int64_t count = (int64_t)row_elems(&stream->tensor);
+    const void *samples = stream->row;
+    if (stream->format.bits == 32) {
+        for (int64_t i = 0; i < count; i++) stream->row[i] = rfx_one_nan(stream->row[i]);
+    } else {
+        rfx_samples_from_floats(stream->row, count, stream->format.range, stream->format.bits,
+                                stream->samples);
+        samples = stream->samples;
+    }
+    stream->next_row++;
+    return stream->png != NULL ? rfx_png_write_row(stream->png, samples, err)
+                               : rfx_tiff_write_row(stream->tiff, samples, err);
+}
+
+/* Copies row y of the view into `to`, floats [w, c]. */
+static void copy_row(const struct rfx_output_stream *stream, const struct rfx_view *view, int64_t y,
+                     float *to) {
+    size_t c = (size_t)stream->tensor.c;
+    if (view->c == stream->tensor.c) {
+        memcpy(to, rfx_view_at(view, y, 0), row_elems(&stream->tensor) * sizeof *to);
+        return;
+    }
+    for (int64_t x = 0; x < stream->tensor.w; x++)
+        memcpy(to + (size_t)x * c, rfx_view_at(view, y, x), c * sizeof *to);
+}
+
+static enum rfx_status write_rows(struct rfx_output_stream *stream, struct rfx_rect rect,
+                                  const struct rfx_view *view, struct rfx_error *err) {
+    if (rfx_rect_cols(rect) != stream->tensor.w || rect.y0 != stream->next_row)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: rows %" PRId64 "..%" PRId64 ", columns %" PRId64 "..%" PRId64
+                        " where row %" PRId64 " is next",
+                        stream->name, rect.y0, rect.y1, rect.x0, rect.x1, stream->next_row);
+    enum rfx_status status = RFX_OK;
+    for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y++) {
+        copy_row(stream, view, y, stream->row);
+        status = write_row(stream, err);
+    }
+    return status;
+}
+
+static enum rfx_status flush_band(struct rfx_output_stream *stream, struct rfx_error *err) {
+    if (stream->band_filled == 0) return RFX_OK;
+    struct rfx_rect rect =
+        rfx_rect_make(stream->band_y, stream->band_y + stream->band_filled, 0, stream->tensor.w);
+    struct rfx_view view = rfx_view_of(&stream->tensor, stream->band, rect);
+    stream->band_filled = 0;
+    return rfx_npy_write_rect(stream->npy, rect, &view, err);
+}
+
+static enum rfx_status write_npy(struct rfx_output_stream *stream, struct rfx_rect rect,
+                                 const struct rfx_view *view, struct rfx_error *err) {
+    if (rfx_rect_cols(rect) != stream->tensor.w || rfx_rect_rows(rect) >= stream->band_rows)
+        return rfx_npy_write_rect(stream->npy, rect, view, err);
+    enum rfx_status status = RFX_OK;
+    for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y++) {
+        bool follows = y == stream->band_y + stream->band_filled;
+        if (!follows || stream->band_filled == stream->band_rows) status = flush_band(stream, err);
+        if (stream->band_filled == 0) stream->band_y = y;
+        copy_row(stream, view, y,
+                 stream->band + (size_t)stream->band_filled * row_elems(&stream->tensor));
+        stream->band_filled++;
+    }
+    return status;
+}
+
+/* The first rectangle says how the others come. */
+static enum rfx_status settle(struct rfx_output_stream *stream, struct rfx_rect rect,
+                              struct rfx_error *err) {
+    bool rows = rect.y0 == 0 && rfx_rect_cols(rect) == stream->tensor.w;
+    bool direct = stream->npy != NULL || (rows && !rfx_output_stream_needs_range(stream));
+    stream->route = direct ? ROUTE_DIRECT : ROUTE_SPOOL;
+    if (direct) return RFX_OK;
+    return rfx_output_spool_open(stream->mem, stream->name, &stream->tensor, &stream->spool, err);
+}
+
+static void widen_range(struct rfx_output_stream *stream, struct rfx_rect rect,
+                        const struct rfx_view *view) {
+    for (int64_t y = rect.y0; y < rect.y1; y++)
+        for (int64_t x = rect.x0; x < rect.x1; x++)
+            rfx_value_range_add(&stream->seen, rfx_view_at(view, y, x), stream->tensor.c);
+}
+
+enum rfx_status rfx_output_stream_write(struct rfx_output_stream *stream, struct rfx_rect rect,
+                                        const struct rfx_view *view, struct rfx_error *err) {
+    const struct rfx_tensor *t = &stream->tensor;
+    if (rfx_rect_is_empty(rect)) return RFX_OK;
+    if (t->layout != RFX_LAYOUT_NHWC || !rfx_rect_contains(rfx_rect_full(t->h, t->w), rect) ||
+        !rfx_rect_contains(view->rect, rect) || view->c < t->c ||
+        rfx_rect_area(rect) * t->c > t->elems - stream->done_elems)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: rows %" PRId64 "..%" PRId64 ", columns %" PRId64 "..%" PRId64
+                        " do not fit the map of %" PRId64 " x %" PRId64
+                        " or the view, or come twice",
+                        stream->name, rect.y0, rect.y1, rect.x0, rect.x1, t->h, t->w);
+    enum rfx_status status = RFX_OK;
+    if (stream->route == ROUTE_UNSETTLED) status = settle(stream, rect, err);
+    if (status != RFX_OK) return status;
+    if (stream->route == ROUTE_SPOOL) {
+        if (rfx_output_stream_needs_range(stream)) widen_range(stream, rect, view);
+        status = rfx_output_spool_write(stream->spool, rect, view, err);
+    } else {
+        status = stream->npy != NULL ? write_npy(stream, rect, view, err)
+                                     : write_rows(stream, rect, view, err);
+    }
+    if (status == RFX_OK) stream->done_elems += rfx_rect_area(rect) * t->c;
+    return status;
+}
+
+enum rfx_status rfx_output_stream_append(struct rfx_output_stream *stream, const float *values,
+                                         size_t count, struct rfx_error *err) {
+    if (stream->npy == NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a %s is not written in ONNX order",
+                        stream->name, kind_name(stream->format.kind));
+    stream->route = ROUTE_DIRECT;
+    enum rfx_status status = rfx_npy_write_append(stream->npy, values, count, err);
+    if (status == RFX_OK) stream->done_elems += (int64_t)count;
+    return status;
+}
+
+static enum rfx_status drain(struct rfx_output_stream *stream, rfx_output_progress_fn *progress,
+                             void *user, struct rfx_error *err) {
+    int64_t h = stream->tensor.h;
+    if (rfx_output_stream_needs_range(stream)) rfx_output_stream_set_range(stream, stream->seen);
+    for (int64_t y = 0; y < h; y++) {
+        if (progress != NULL && progress(user, y, h) != 0)
+            return rfx_fail(err, RFX_STATUS_CANCELLED,
+                            "%s: stopped after %" PRId64 " of %" PRId64 " rows", stream->name, y,
+                            h);
+        enum rfx_status status = rfx_output_spool_read(stream->spool, y, stream->row, err);
+        if (status == RFX_OK) status = write_row(stream, err);
+        if (status != RFX_OK) return status;
+    }
+    return RFX_OK;
+}
+
+enum rfx_status rfx_output_stream_commit(struct rfx_output_stream *stream,
+                                         rfx_output_progress_fn *progress, void *user,
+                                         struct rfx_error *err) {
+    if (stream->done_elems != stream->tensor.elems)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: %" PRId64 " of %" PRId64 " elements written", stream->name,
+                        stream->done_elems, stream->tensor.elems);
+    enum rfx_status status =
+        stream->route == ROUTE_SPOOL ? drain(stream, progress, user, err) : flush_band(stream, err);
+    if (status != RFX_OK) return status;
+    if (stream->npy != NULL) return rfx_npy_write_commit(stream->npy, err);
+    return stream->png != NULL ? rfx_png_write_commit(stream->png, err)
+                               : rfx_tiff_write_commit(stream->tiff, err);
+}
+
+void rfx_output_stream_free(struct rfx_output_stream *stream) {
+    if (stream == NULL) return;
+    rfx_output_spool_free(stream->spool);
+    rfx_tiff_write_free(stream->tiff);
+    rfx_png_write_free(stream->png);
+    rfx_npy_write_free(stream->npy);
+    rfx_memory_release(stream->mem, stream->band);
+    rfx_memory_release(stream->mem, stream->samples);
+    rfx_memory_release(stream->mem, stream->row);
+    rfx_memory_release(stream->mem, stream->name);
+    rfx_memory_release(stream->mem, stream);
+}

@@ -1,0 +1,27 @@
+/* Floats as integer samples of pictures: which value is black, which white, and the rounding.
+ *
+ * The smallest value of a range becomes 0, the largest 2^bits - 1, those between are rounded to the
+ * nearest; values outside are clamped, NaN becomes 0. */
+#ifndef RFX_RFEXEC_OUTPUT_SAMPLES_H
+#define RFX_RFEXEC_OUTPUT_SAMPLES_H
+
+#include <stdint.h>
+
+struct rfx_value_range {
+    double lo, hi;
+};
+
+/* The range of no values: lo above hi. */
+struct rfx_value_range rfx_value_range_empty(void);
+
+/* Widens the range to the finite ones of `count` values. */
+void rfx_value_range_add(struct rfx_value_range *range, const float *values, int64_t count);
+
+/* The range with lo < hi: of no values 0 ... 1, of a single one that and the next 1. */
+struct rfx_value_range rfx_value_range_settle(struct rfx_value_range range);
+
+/* Writes `count` samples of `bits` (8: uint8, 16: uint16 of this machine) to `out`, which may not
+ * overlap the values. range.lo < range.hi. */
+void rfx_samples_from_floats(const float *values, int64_t count, struct rfx_value_range range,
+                             int bits, void *out);
+#endif

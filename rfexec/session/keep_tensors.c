@@ -1,0 +1,46 @@
+/* Additional outputs by name; see keep_tensors.h. */
+#include "rfexec/session/keep_tensors.h"
+
+#include <string.h>
+
+#include "layers/graph/near_names.h"
+#include "tiler/plan/splits.h"
+
+static int find_tensor(const struct rfx_graph *graph, const char *name) {
+    int exact = rfx_graph_find(graph, name);
+    if (exact >= 0) return exact;
+    for (int i = graph->n_nodes - 1; i >= 0; i--) {
+        const struct rfx_node *node = &graph->nodes[i];
+        if (rfx_name_is_below(node->name, name) || rfx_name_is_below(node->alias, name)) return i;
+    }
+    return -1;
+}
+
+static enum rfx_status keep_one(struct rfx_graph *graph, const char *name, int n_own,
+                                struct rfx_error *err) {
+    int node = find_tensor(graph, name);
+    if (node < 0) {
+        char near[RFX_NEAR_NAMES_TEXT];
+        rfx_graph_near_names(graph, name, near);
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "keep '%s': no such tensor%s", name,
+                        near);
+    }
+    if (rfx_node_is_constant(&graph->nodes[node]))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "keep '%s': '%s' is a constant", name,
+                        graph->nodes[node].name);
+    for (int k = 0; k < graph->n_outputs; k++) {
+        if (graph->outputs[k].node != node) continue;
+        if (k >= n_own && strcmp(graph->outputs[k].name, name) == 0) return RFX_OK;
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "keep '%s': '%s' is output '%s' already",
+                        name, graph->nodes[node].name, graph->outputs[k].name);
+    }
+    return rfx_graph_add_output(graph, node, name, err);
+}
+
+enum rfx_status rfx_graph_keep(struct rfx_graph *graph, const char *const *names, int n,
+                               struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    int n_own = graph->n_outputs;
+    for (int i = 0; status == RFX_OK && i < n; i++) status = keep_one(graph, names[i], n_own, err);
+    return status;
+}

@@ -1,0 +1,48 @@
+/* Finding a model: a built-in network by name, else a file. A name that is neither is answered with
+ * the built-in names closest to it. */
+#include "rfexec/session/model.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "layers/graph/near_names.h"
+
+enum { NEAR_EDITS = 3 };
+
+static enum rfx_status fail_unknown(const char *model, struct rfx_error *err) {
+    char near[256] = "";
+    size_t used = 0;
+    int count;
+    const struct rfx_builtin *list = rfx_builtin_list(&count);
+    for (int i = 0; i < count; i++) {
+        bool prefix = model[0] != '\0' && strncasecmp(list[i].name, model, strlen(model)) == 0;
+        if (!prefix && rfx_edit_distance(model, list[i].name) > NEAR_EDITS) continue;
+        int n =
+            snprintf(near + used, sizeof near - used, "%s%s", used == 0 ? "" : ", ", list[i].name);
+        if (n < 0 || (size_t)n >= sizeof near - used) break;
+        used += (size_t)n;
+    }
+    if (used == 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "model '%s': neither a built-in network nor a file", model);
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "model '%s': neither a built-in network nor a file; near names: %s", model,
+                    near);
+}
+
+enum rfx_status rfx_model_load(struct rfx_memory *mem, const char *model,
+                               const struct rfx_load_options *options, struct rfx_graph **out,
+                               struct rfx_error *err) {
+    if (rfx_builtin_exists(model)) return rfx_builtin_build(mem, model, options, out, err);
+    if (access(model, R_OK) == 0) return rfx_onnx_load(mem, model, options, out, err);
+    size_t length = strlen(model);
+    bool path =
+        strchr(model, '/') != NULL || (length > 5 && strcmp(model + length - 5, ".onnx") == 0);
+    if (path || errno != ENOENT)
+        return rfx_fail(err, RFX_STATUS_IO, "model '%s': cannot be opened: %s", model,
+                        strerror(errno));
+    return fail_unknown(model, err);
+}

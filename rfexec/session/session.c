@@ -1,0 +1,165 @@
+/* The life of a session, and its outputs; the steps of a run are session_run.c's. */
+#include "rfexec/session/session.h"
+
+#include <assert.h>
+#include <math.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "layers/conv/blas.h"
+#include "layers/core/checked.h"
+#include "layers/core/threads.h"
+#include "layers/graph/op.h"
+#include "rfexec/session/session_state.h"
+
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
+void rfx_session_free(struct rfx_session *session) {
+    if (session == NULL) return;
+    struct rfx_memory *mem = session->mem;
+    if (session->arena != NULL) rfx_session_guard_nothing(session);
+    rfx_schedule_free(session->schedule);
+    rfx_memory_release(mem, session->arena);
+    rfx_memory_release(mem, session->scratch);
+    rfx_memory_release(mem, session->weights);
+    rfx_memory_release(mem, session->packed_offset);
+    rfx_memory_release(mem, session->inputs);
+    rfx_memory_release(mem, session->by_caller);
+    rfx_memory_release(mem, session);
+}
+
+/* Asks for huge pages inside a large block: fewer faults, and never more than the block resident.
+ */
+static void prefer_huge_pages(void *block, size_t bytes) {
+    uintptr_t lo = ((uintptr_t)block + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    uintptr_t hi = ((uintptr_t)block + bytes) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    if (hi > lo) (void)madvise((void *)lo, hi - lo, MADV_HUGEPAGE);
+}
+
+static enum rfx_status pack_weights(struct rfx_session *session, struct rfx_error *err) {
+    const struct rfx_graph *graph = session->graph;
+    size_t offset = 0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        session->packed_offset[i] = offset;
+        if (rfx_session_loads_by_stage(session, i)) continue;
+        enum rfx_status status =
+            rfx_op_pack(graph, &graph->nodes[i], session->weights + offset, NULL, err);
+        if (status != RFX_OK) return status;
+        offset += rfx_align_up(rfx_op_packed_bytes(graph, &graph->nodes[i]));
+    }
+    assert(offset == session->plan->bytes.weights);
+    return RFX_OK;
+}
+
+static enum rfx_status allocate(struct rfx_session *session, struct rfx_error *err) {
+    const struct rfx_plan *plan = session->plan;
+    struct rfx_memory *mem = session->mem;
+    int n = session->graph->n_nodes;
+    size_t max_in = 1;
+    for (int i = 0; i < n; i++)
+        if ((size_t)session->graph->nodes[i].n_in > max_in)
+            max_in = (size_t)session->graph->nodes[i].n_in;
+    session->packed_offset = rfx_memory_calloc(mem, (size_t)n, sizeof *session->packed_offset);
+    session->inputs = rfx_memory_calloc(mem, max_in, sizeof *session->inputs);
+    session->by_caller = rfx_memory_calloc(mem, (size_t)n, sizeof *session->by_caller);
+    if (session->packed_offset == NULL || session->inputs == NULL || session->by_caller == NULL)
+        return rfx_memory_fail(mem, "session tables", max_in * sizeof *session->inputs, err);
+    session->arena = rfx_memory_alloc(mem, plan->bytes.arena);
+    if (session->arena == NULL) return rfx_memory_fail(mem, "arena", plan->bytes.arena, err);
+    session->scratch = rfx_memory_alloc(mem, plan->bytes.scratch);
+    if (session->scratch == NULL) return rfx_memory_fail(mem, "scratch", plan->bytes.scratch, err);
+    session->weights = rfx_memory_alloc(mem, plan->bytes.weights + 1); /* may be none */
+    if (session->weights == NULL)
+        return rfx_memory_fail(mem, "packed weights", plan->bytes.weights, err);
+    prefer_huge_pages(session->arena, plan->bytes.arena);
+    prefer_huge_pages(session->weights, plan->bytes.weights);
+    return RFX_OK;
+}
+
+enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct rfx_plan *plan,
+                                   struct rfx_session **out, struct rfx_error *err) {
+    struct rfx_memory *mem = graph->mem;
+    struct rfx_session *session = rfx_memory_calloc(mem, 1, sizeof *session);
+    if (session == NULL) return rfx_memory_fail(mem, "session", sizeof *session, err);
+    session->graph = graph;
+    session->plan = plan;
+    session->mem = mem;
+    enum rfx_status status = allocate(session, err);
+    if (status == RFX_OK) status = rfx_threads_try(plan->threads, err);
+    if (status == RFX_OK) status = rfx_blas_reserve(plan->threads, err);
+    if (status == RFX_OK) status = rfx_schedule_create(plan, &session->schedule, err);
+    if (status == RFX_OK) status = pack_weights(session, err);
+    if (status != RFX_OK) {
+        rfx_session_free(session);
+        return status;
+    }
+    *out = session;
+    return RFX_OK;
+}
+
+struct rfx_view rfx_session_view(const struct rfx_session *session, int i) {
+    const struct rfx_node *node = &session->graph->nodes[i];
+    struct rfx_part part = rfx_schedule_part(session->schedule, i);
+    if (part.by_caller) return rfx_view_of(&node->out, session->by_caller[i], part.rect);
+    unsigned char *base = rfx_node_is_constant(node) ? session->weights + session->packed_offset[i]
+                                                     : session->arena + part.offset;
+    struct rfx_view view = rfx_view_of(&node->out, base, part.rect);
+    view.ring_rows = part.ring_rows;
+    if (part.has_fresh) {
+        view.fresh = (float *)(void *)(session->arena + part.fresh_offset);
+        view.fresh_y0 = part.fresh_y0;
+    }
+    return view;
+}
+
+void rfx_session_set_sink(struct rfx_session *session, const struct rfx_output_sink *sink) {
+    session->sink = sink;
+}
+
+bool rfx_session_output_is_stored(const struct rfx_session *session, int k) {
+    int node = session->graph->outputs[k].node;
+    return rfx_node_is_constant(&session->graph->nodes[node]) || session->plan->by_caller[node] ||
+           session->plan->stored[node].bytes != 0;
+}
+
+void rfx_session_set_output(struct rfx_session *session, int k, float *values) {
+    session->by_caller[session->graph->outputs[k].node] = values;
+}
+
+void rfx_session_give_back(struct rfx_session *session) {
+    unsigned char *blocks[2] = {session->arena, session->scratch};
+    size_t bytes[2] = {session->plan->bytes.arena, session->plan->bytes.scratch};
+    for (int b = 0; b < 2; b++) {
+        uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+        uintptr_t lo = ((uintptr_t)blocks[b] + page - 1) / page * page;
+        uintptr_t hi = ((uintptr_t)blocks[b] + bytes[b]) / page * page;
+        if (hi > lo) (void)madvise((void *)lo, hi - lo, MADV_DONTNEED);
+    }
+}
+
+int rfx_session_output_count(const struct rfx_session *session) {
+    return session->graph->n_outputs;
+}
+
+const struct rfx_tensor *rfx_session_output_tensor(const struct rfx_session *session, int k) {
+    return &session->graph->nodes[session->graph->outputs[k].node].out;
+}
+
+const char *rfx_session_output_name(const struct rfx_session *session, int k) {
+    return session->graph->outputs[k].name;
+}
+
+void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
+                             float *out) {
+    int i = session->graph->outputs[k].node;
+    const struct rfx_tensor *t = &session->graph->nodes[i].out;
+    assert(first >= 0 && count >= 0 && count <= t->elems - first);
+    struct rfx_view view = rfx_session_view(session, i);
+    if (t->layout == RFX_LAYOUT_PLAIN) {
+        for (int64_t e = 0; e < count; e++) out[e] = rfx_one_nan(view.data[first + e]);
+        return;
+    }
+    int64_t plane = t->h * t->w;
+    for (int64_t e = first; e < first + count; e++)
+        out[e - first] = rfx_one_nan(view.data[(e % plane) * t->c + e / plane]);
+}

@@ -1,0 +1,68 @@
+/* The executor: runs a plan on images.
+ *
+ * Invariants: 1. everything is allocated by rfx_session_create; rfx_session_run allocates nothing
+ * but the row window of an image that it meets for the first time;
+ * 2. it runs the steps of the plan's schedule and nothing else; 3. it never re-plans.
+ *
+ * Threads: graph and plan are const, and any number of sessions may share them at a time; so may
+ * they the graph's rfx_memory. A session and an image belong to one thread at a time, whichever. A
+ * run starts threads of the OpenMP runtime (plan->threads less the caller's own, which the runtime
+ * keeps for the calling thread's next run) and changes no setting of the process that it does not
+ * set back: docs/host_process.md. progress and sink are called in the thread that runs. */
+#ifndef RFX_RFEXEC_SESSION_SESSION_H
+#define RFX_RFEXEC_SESSION_SESSION_H
+
+#include "rfexec/image/image_source.h"
+#include "rfexec/output/output_sink.h"
+#include "tiler/plan/plan.h"
+
+struct rfx_session;
+
+/* Called between steps; done/total grow monotonically to total. Non-zero return cancels. */
+typedef int rfx_progress_fn(void *user, int64_t done, int64_t total);
+
+struct rfx_run_report {
+    double seconds;
+    uint64_t macs;                 /* counted by the executor, step by step */
+    size_t arena_high_water_bytes; /* highest arena byte that a step used */
+};
+
+/* Allocates arena, scratch and packed weights. Graph and plan must outlive the session. A
+ * session may run any number of times; every run gives the same bits and allocates nothing new. */
+RFX_NODISCARD enum rfx_status rfx_session_create(const struct rfx_graph *graph,
+                                                 const struct rfx_plan *plan,
+                                                 struct rfx_session **out, struct rfx_error *err);
+
+void rfx_session_free(struct rfx_session *session);
+
+/* Runs the network on the image (rewound first). progress may be NULL. */
+RFX_NODISCARD enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *image,
+                                              rfx_progress_fn *progress, void *user,
+                                              struct rfx_run_report *report, struct rfx_error *err);
+
+/* Gives the session a receiver for the outputs that its plan hands out instead of storing them
+ * (rfx_plan_request.emit_outputs). Borrowed; NULL: none. */
+void rfx_session_set_sink(struct rfx_session *session, const struct rfx_output_sink *sink);
+
+/* Gives output k its memory, in a plan with outputs_by_caller: rows x columns x channels of a map,
+ * else row-major. Borrowed until the next run has ended. */
+void rfx_session_set_output(struct rfx_session *session, int k, float *values);
+
+/* Between two runs: gives the pages of arena and scratch back to the system; outputs that are
+ * stored there are lost. The next run takes them again. */
+void rfx_session_give_back(struct rfx_session *session);
+
+/* Whether output k can be read after a run; otherwise it went to the sink. */
+bool rfx_session_output_is_stored(const struct rfx_session *session, int k);
+
+/* Copies elements [first, first + count) of output k in ONNX order (NCHW or row-major) into out.
+ * Every NaN comes out as the quiet NaN 0x7fc00000, so that outputs with NaN are exact to the bit.
+ */
+void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
+                             float *out);
+
+/* Tensor of output k (shape in ONNX order) and its name. */
+const struct rfx_tensor *rfx_session_output_tensor(const struct rfx_session *session, int k);
+const char *rfx_session_output_name(const struct rfx_session *session, int k);
+int rfx_session_output_count(const struct rfx_session *session);
+#endif

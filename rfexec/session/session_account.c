@@ -1,0 +1,52 @@
+/* The accounting of a run, from the schedule's steps: what a plan predicted is held against it. */
+#include "layers/core/checked.h"
+#include "layers/graph/op.h"
+#include "rfexec/session/session_state.h"
+
+/* Raises the high water to the end of what lies in the arena at `offset`. */
+static void count_bytes(size_t offset, size_t bytes, struct rfx_run_report *report) {
+    size_t end = offset + rfx_align_up(bytes) + RFX_RED_ZONE_BYTES;
+    if (end > report->arena_high_water_bytes) report->arena_high_water_bytes = end;
+}
+
+/* Raises it to the end of the rows of a node that a step writes. */
+static void count_rows(const struct rfx_session *session, const struct rfx_step *step,
+                       struct rfx_run_report *report) {
+    struct rfx_part part = rfx_schedule_part(session->schedule, step->node);
+    if (part.by_caller) return;
+    const struct rfx_tensor *out = &session->graph->nodes[step->node].out;
+    size_t row_bytes = rfx_tensor_pixel_bytes(out, rfx_rect_cols(part.rect));
+    bool fresh = part.has_fresh && step->kind != RFX_STEP_KEEP;
+    for (int64_t y = step->rect.y1 - 1; y >= step->rect.y0; y--) {
+        int64_t slot = fresh                 ? y - part.fresh_y0
+                       : part.ring_rows != 0 ? y % part.ring_rows
+                                             : y - part.rect.y0;
+        count_bytes(fresh ? part.fresh_offset : part.offset, (size_t)(slot + 1) * row_bytes,
+                    report);
+        if (fresh || part.ring_rows == 0) return; /* the last row ends highest */
+    }
+}
+
+void rfx_session_count_step(const struct rfx_session *session, const struct rfx_step *step,
+                            struct rfx_run_report *report) {
+    const struct rfx_node *node = &session->graph->nodes[step->node];
+    const struct rfx_stage_node *how = &session->plan->stages[step->stage].nodes[step->node];
+    switch (step->kind) {
+        case RFX_STEP_LOAD:
+            count_bytes(how->packed.offset, how->packed.bytes, report);
+            return;
+        case RFX_STEP_REDUCE_BEGIN:
+        case RFX_STEP_REDUCE_ADD:
+            count_bytes(how->buffer.offset, how->buffer.bytes, report);
+            return;
+        case RFX_STEP_RUN:
+            report->macs += rfx_op_macs(session->graph, node, step->rect);
+            break;
+        case RFX_STEP_KEEP:
+        case RFX_STEP_REDUCE_FINISH:
+            break;
+        case RFX_STEP_EMIT:
+            return;
+    }
+    count_rows(session, step, report);
+}

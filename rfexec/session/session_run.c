@@ -1,0 +1,181 @@
+/* The steps of a run. Views are made from the plan's buffers and the schedule's current rectangles;
+ * a step is one call of an op's run, or a read from the image. */
+#include <string.h>
+#include <time.h>
+
+#include "layers/core/checked.h"
+#include "layers/graph/op.h"
+#include "rfexec/session/session_state.h"
+
+static unsigned char *packed_of(const struct rfx_session *session, int stage, int i) {
+    if (!rfx_session_loads_by_stage(session, i))
+        return session->weights + session->packed_offset[i];
+    return session->arena + session->plan->stages[stage].nodes[i].packed.offset;
+}
+
+/* Reads a rectangle of the image in bands, so that a row source never keeps more than a band. */
+static enum rfx_status read_image(const struct rfx_session *session, struct rfx_image *image,
+                                  struct rfx_rect rect, struct rfx_error *err) {
+    struct rfx_view view = rfx_session_view(session, session->graph->input);
+    for (int64_t y = rect.y0; y < rect.y1; y += RFX_READ_BAND_ROWS) {
+        struct rfx_rect band = rect;
+        band.y0 = y;
+        band.y1 = rfx_min_i64(y + RFX_READ_BAND_ROWS, rect.y1);
+        enum rfx_status status = rfx_image_read(image, band, &view, err);
+        if (status != RFX_OK) return status;
+    }
+    return RFX_OK;
+}
+
+static void run_node(struct rfx_session *session, const struct rfx_step *step) {
+    const struct rfx_node *node = &session->graph->nodes[step->node];
+    for (int k = 0; k < node->n_in; k++)
+        session->inputs[k] = rfx_session_view(session, node->in[k]);
+    struct rfx_run_args args = {
+        .graph = session->graph,
+        .node = node,
+        .in = session->inputs,
+        .out = rfx_session_view(session, step->node),
+        .rect = step->rect,
+        .packed = packed_of(session, step->stage, step->node),
+        .scratch = session->scratch,
+        .threads = session->plan->threads,
+    };
+    rfx_op_def(node->op)->run(&args);
+}
+
+/* Begins, feeds or finishes a reduction that gets its map in parts. */
+static void run_reduction(struct rfx_session *session, const struct rfx_step *step) {
+    const struct rfx_node *node = &session->graph->nodes[step->node];
+    const struct rfx_reduction *reduction = rfx_node_reduction(node);
+    const struct rfx_tensor *in = &session->graph->nodes[node->in[0]].out;
+    size_t offset = session->plan->stages[step->stage].nodes[step->node].buffer.offset;
+    void *state = session->arena + offset;
+    if (step->kind == RFX_STEP_REDUCE_BEGIN) {
+        reduction->begin(node, state);
+    } else if (step->kind == RFX_STEP_REDUCE_ADD) {
+        struct rfx_view part = rfx_session_view(session, node->in[0]);
+        reduction->add(node, state, &part, step->rect);
+    } else {
+        struct rfx_view out = rfx_session_view(session, step->node);
+        reduction->finish(node, state, in->h, in->w, &out);
+    }
+}
+
+/* Copies rows that outlive their step from where the step made them to the node's ring. */
+static void keep_rows(const struct rfx_session *session, const struct rfx_step *step) {
+    struct rfx_view from = rfx_session_view(session, step->node);
+    struct rfx_view to = from;
+    to.fresh = NULL;
+    size_t bytes = rfx_view_row_bytes(&from);
+    int64_t x0 = from.rect.x0;
+    for (int64_t y = step->rect.y0; y < step->rect.y1; y++)
+        memcpy(rfx_view_at(&to, y, x0), rfx_view_at(&from, y, x0), bytes);
+}
+
+/* Gives a part of an output to the sink. */
+static enum rfx_status emit(const struct rfx_session *session, const struct rfx_step *step,
+                            struct rfx_error *err) {
+    const struct rfx_graph *graph = session->graph;
+    struct rfx_view view = rfx_session_view(session, step->node);
+    if (session->sink == NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "the plan hands out '%s' while it runs, but the session has no sink",
+                        graph->nodes[step->node].name);
+    for (int k = 0; k < graph->n_outputs; k++) {
+        if (graph->outputs[k].node != step->node) continue;
+        enum rfx_status status =
+            session->sink->write(session->sink->user, k, step->rect, &view, err);
+        if (status != RFX_OK) return status;
+    }
+    return RFX_OK;
+}
+
+static double now_seconds(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Every map that the plan leaves to the caller must have been given. */
+static enum rfx_status find_callers_memory(struct rfx_session *session, struct rfx_image *image,
+                                           struct rfx_error *err) {
+    const struct rfx_graph *graph = session->graph;
+    if (graph->input >= 0) session->by_caller[graph->input] = rfx_image_pixels(image);
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (session->plan->by_caller[i] && session->by_caller[i] == NULL)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "the plan leaves the memory of '%s' to the caller, who gave none",
+                            graph->nodes[i].name);
+    return RFX_OK;
+}
+
+static enum rfx_status prepare_source(struct rfx_session *session, struct rfx_image *image,
+                                      struct rfx_error *err) {
+    const struct rfx_tensor *input = &session->graph->nodes[session->graph->input].out;
+    struct rfx_source_traits traits = rfx_image_traits(image);
+    if (traits.h != input->h || traits.w != input->w || traits.c != input->c)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "the image is %lldx%lld with %lld channels, the plan was made for "
+                        "%lldx%lld with %lld",
+                        (long long)traits.h, (long long)traits.w, (long long)traits.c,
+                        (long long)input->h, (long long)input->w, (long long)input->c);
+    enum rfx_status status = find_callers_memory(session, image, err);
+    if (status != RFX_OK) return status;
+    int64_t rows = rfx_max_i64(session->plan->window_rows, 1);
+    status = rfx_image_set_window(image, rows, err);
+    return status == RFX_OK ? rfx_image_rewind(image, err) : status;
+}
+
+static enum rfx_status run_step(struct rfx_session *session, struct rfx_image *image,
+                                const struct rfx_step *step, struct rfx_error *err) {
+    switch (step->kind) {
+        case RFX_STEP_LOAD:
+            return rfx_op_pack(session->graph, &session->graph->nodes[step->node],
+                               packed_of(session, step->stage, step->node), session->scratch, err);
+        case RFX_STEP_REDUCE_BEGIN:
+        case RFX_STEP_REDUCE_ADD:
+        case RFX_STEP_REDUCE_FINISH:
+            run_reduction(session, step);
+            return RFX_OK;
+        case RFX_STEP_KEEP:
+            keep_rows(session, step);
+            return RFX_OK;
+        case RFX_STEP_EMIT:
+            return emit(session, step, err);
+        case RFX_STEP_RUN:
+            break;
+    }
+    if (step->node != session->graph->input) {
+        run_node(session, step);
+        return RFX_OK;
+    }
+    enum rfx_status status = step->restart ? rfx_image_rewind(image, err) : RFX_OK;
+    return status == RFX_OK ? read_image(session, image, step->rect, err) : status;
+}
+
+enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *image,
+                                rfx_progress_fn *progress, void *user,
+                                struct rfx_run_report *report, struct rfx_error *err) {
+    double start = now_seconds();
+    struct rfx_run_report r = {0};
+    enum rfx_status status = prepare_source(session, image, err);
+    if (status != RFX_OK) return status;
+    rfx_schedule_rewind(session->schedule);
+    struct rfx_step step;
+    while (rfx_schedule_next(session->schedule, &step)) {
+        if (progress != NULL && progress(user, step.unit, step.n_units) != 0)
+            return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after %lld of %lld parts",
+                            (long long)step.unit, (long long)step.n_units);
+        rfx_session_count_step(session, &step, &r);
+        rfx_session_guard_step(session, &step);
+        status = run_step(session, image, &step, err);
+        rfx_session_guard_all(session);
+        if (status != RFX_OK) return status;
+    }
+    rfx_session_guard_nothing(session);
+    if (progress != NULL) (void)progress(user, 1, 1);
+    r.seconds = now_seconds() - start;
+    if (report != NULL) *report = r;
+    return RFX_OK;
+}

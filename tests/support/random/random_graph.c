@@ -1,0 +1,163 @@
+/* See random_graph.h. A node is drawn, offered to rfx_graph_add, and left out when it refuses. */
+#include "tests/support/random/random_graph.h"
+
+#include <stdlib.h>
+
+#include "layers/graph/op.h"
+#include "tests/support/random/random_nodes.h"
+
+enum { MAX_MAP_ELEMS = 40000 }; /* where the options say nothing: thousands of cases take seconds */
+
+struct random_graph_options random_graph_defaults(void) {
+    return (struct random_graph_options){.min_size = 1,
+                                         .max_size = 97,
+                                         .max_c = 9,
+                                         .min_nodes = 3,
+                                         .max_nodes = 12,
+                                         .spatial_only = false,
+                                         .wide = true};
+}
+
+/* A recent node most of the time. */
+static int any_map(struct random_maker *m) {
+    int n = m->graph->n_nodes;
+    int from = random_chance(m, 70) ? n - 1 : (int)random_draw(m, n > 6 ? n - 6 : 0, n - 1);
+    return random_tensor(m, from)->layout == RFX_LAYOUT_NHWC ? from : m->graph->input;
+}
+
+static void add_something(struct random_maker *m) {
+    int in = any_map(m);
+    const struct rfx_tensor *t = random_tensor(m, in);
+    int64_t most = m->options->max_elems > 0 ? m->options->max_elems : MAX_MAP_ELEMS;
+    bool small = t->elems * 9 <= most;
+    int64_t pick = random_draw(m, 0, 99);
+    if (t->elems > most && pick >= 50) return;
+    if (pick < 28)
+        (void)random_add_conv(m, in, false);
+    else if (pick < 36)
+        (void)random_add_residual(m, in);
+    else if (pick < 41)
+        (void)(small ? random_add_conv(m, in, true) : -1);
+    else if (pick < 46)
+        (void)random_add_pool(m, in, RFX_OP_POOL_MAX);
+    else if (pick < 50)
+        (void)(random_chance(m, 80)
+                   ? random_add_pool(m, in, random_chance(m, 60) ? RFX_OP_POOL_AVG : RFX_OP_POOL_LP)
+                   : random_add_adaptive(m, in));
+    else if (pick < 58)
+        (void)random_add_join(m, in, RFX_OP_BINARY);
+    else if (pick < 64)
+        (void)(t->c <= 33 ? random_add_join(m, in, RFX_OP_CONCAT) : -1);
+    else if (pick < 67)
+        (void)random_add_select(m, in);
+    else if (pick < 71)
+        (void)random_add_geometry(m, in, RFX_OP_PAD);
+    else if (pick < 74)
+        (void)random_add_geometry(m, in, RFX_OP_CROP);
+    else if (pick < 76)
+        (void)random_add_geometry(m, in, RFX_OP_DEPTH_TO_SPACE);
+    else if (pick < 79)
+        (void)random_add_geometry(m, in, RFX_OP_SPACE_TO_DEPTH);
+    else if (pick < 84)
+        (void)(small ? random_add_resize(m, in) : -1);
+    else if (pick < 88)
+        (void)random_add_pointwise(m, in, RFX_OP_AFFINE);
+    else if (pick < 93)
+        (void)random_add_pointwise(m, in, RFX_OP_ACTIVATION);
+    else if (pick < 95)
+        (void)random_add_pointwise(m, in, RFX_OP_LRN);
+    else if (pick < 97)
+        (void)random_add_pointwise(m, in, RFX_OP_SOFTMAX);
+    else
+        (void)random_add_squeeze_excite(m, in);
+}
+
+/* The last node that depends on the image: a network must. */
+static int last_dependent(const struct rfx_graph *graph) {
+    bool *depends = calloc((size_t)graph->n_nodes, sizeof *depends);
+    int last = 0;
+    if (depends == NULL) abort();
+    for (int i = 0; i < graph->n_nodes; i++) {
+        depends[i] = i == graph->input;
+        for (int k = 0; k < graph->nodes[i].n_in; k++)
+            depends[i] = depends[i] || depends[graph->nodes[i].in[k]];
+        if (depends[i]) last = i;
+    }
+    free(depends);
+    return last;
+}
+
+struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
+                                    const struct random_graph_options *options) {
+    struct random_maker m = {NULL, test_rng_make(seed), options};
+    struct rfx_error err = {{0}};
+    if (rfx_graph_create(mem, "random", &m.graph, &err) != RFX_OK) abort();
+    struct rfx_node image = {.op = RFX_OP_INPUT};
+    image.attr.input.c = random_draw(&m, 1, 4);
+    image.attr.input.h = random_draw(&m, options->min_size, options->max_size);
+    image.attr.input.w = random_draw(&m, options->min_size, options->max_size);
+    if (random_add(&m, image) < 0) abort();
+    int64_t n = random_draw(&m, options->min_nodes, options->max_nodes);
+    for (int64_t i = 0; i < n; i++) add_something(&m);
+    int last = last_dependent(m.graph);
+    if (rfx_graph_add_output(m.graph, last, "out", &err) != RFX_OK) abort();
+    if (last > 2 && random_chance(&m, 30) &&
+        rfx_graph_add_output(m.graph, (int)random_draw(&m, 1, last - 1), "side", &err) != RFX_OK)
+        abort();
+    struct rfx_fuse_options fuse = {random_chance(&m, 70), random_chance(&m, 70),
+                                    random_chance(&m, 70)};
+    if (rfx_graph_finish(m.graph, &fuse, &err) != RFX_OK) {
+        fprintf(stderr, "random graph of seed %llu: %s\n", (unsigned long long)seed, err.text);
+        abort();
+    }
+    return m.graph;
+}
+
+static void print_window(FILE *out, const int64_t *v, const struct rfx_pads *p) {
+    fprintf(out, " kernel %lldx%lld stride %lldx%lld dilation %lldx%lld pads %lld,%lld,%lld,%lld",
+            (long long)v[0], (long long)v[1], (long long)v[2], (long long)v[3], (long long)v[4],
+            (long long)v[5], (long long)p->top, (long long)p->left, (long long)p->bottom,
+            (long long)p->right);
+}
+
+static void print_attr(const struct rfx_node *node, FILE *out) {
+    const union rfx_attr *a = &node->attr;
+    if (node->op == RFX_OP_CONV || node->op == RFX_OP_CONV_TRANSPOSE) {
+        const struct rfx_conv_attr *c = &a->conv;
+        print_window(out, (const int64_t[]){c->kh, c->kw, c->sh, c->sw, c->dh, c->dw}, &c->pads);
+        fprintf(out, " out_pad %lldx%lld groups %lld bias %d scale %d residual %d",
+                (long long)c->out_pad_h, (long long)c->out_pad_w, (long long)c->groups, c->bias,
+                c->scale, node->residual);
+    } else if (node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_AVG ||
+               node->op == RFX_OP_POOL_LP) {
+        const struct rfx_pool_attr *p = &a->pool;
+        print_window(out, (const int64_t[]){p->kh, p->kw, p->sh, p->sw, p->dh, p->dw}, &p->pads);
+        fprintf(out, " ceil %d count_pad %d", p->ceil_mode, p->count_include_pad);
+    } else if (node->op == RFX_OP_RESIZE) {
+        fprintf(out, " mode %d coord %d nearest %d scale %gx%g", (int)a->resize.mode,
+                (int)a->resize.coord, (int)a->resize.nearest, (double)a->resize.scale_h,
+                (double)a->resize.scale_w);
+    } else if (node->op == RFX_OP_PAD) {
+        fprintf(out, " mode %d pads %lld,%lld,%lld,%lld", (int)a->pad.mode,
+                (long long)a->pad.pads.top, (long long)a->pad.pads.left,
+                (long long)a->pad.pads.bottom, (long long)a->pad.pads.right);
+    } else if (node->op == RFX_OP_CROP) {
+        fprintf(out, " from %lld,%lld step %lld,%lld", (long long)a->crop.y0, (long long)a->crop.x0,
+                (long long)a->crop.sy, (long long)a->crop.sx);
+    }
+    if (node->act.kind != RFX_ACT_NONE) fprintf(out, " act %d", (int)node->act.kind);
+}
+
+void random_graph_print(const struct rfx_graph *graph, FILE *out) {
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct rfx_node *node = &graph->nodes[i];
+        fprintf(out, "%3d '%s' %s(", i, node->name, rfx_op_def(node->op)->name);
+        for (int k = 0; k < node->n_in; k++) fprintf(out, k == 0 ? "%d" : ", %d", node->in[k]);
+        fprintf(out, ") -> %lld x %lld x %lld", (long long)node->out.c, (long long)node->out.h,
+                (long long)node->out.w);
+        print_attr(node, out);
+        fputc('\n', out);
+    }
+    for (int i = 0; i < graph->n_outputs; i++)
+        fprintf(out, "output '%s' = %d\n", graph->outputs[i].name, graph->outputs[i].node);
+}

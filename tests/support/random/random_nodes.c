@@ -1,0 +1,308 @@
+/* Nodes with random attributes, see random_nodes.h. */
+#include "tests/support/random/random_nodes.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "layers/graph/op.h"
+
+static bool may_use(const struct random_maker *m, enum rfx_op op) {
+    uint64_t ops = m->options->ops;
+    return rfx_op_def(op) != NULL && (ops == 0 || (ops >> op & 1) != 0);
+}
+
+int random_add(struct random_maker *m, struct rfx_node node) {
+    char name[32];
+    struct rfx_error err = {{0}};
+    int index = -1;
+    if (!may_use(m, node.op) && node.op != RFX_OP_INPUT) return -1;
+    (void)snprintf(name, sizeof name, "n%d", m->graph->n_nodes);
+    node.name = name;
+    enum rfx_status status = rfx_graph_add(m->graph, &node, &index, &err);
+    if (status == RFX_STATUS_OUT_OF_MEMORY) abort();
+    return status == RFX_OK ? index : -1;
+}
+
+static int weight(struct random_maker *m, int64_t elems, float lo, float hi) {
+    struct rfx_weight w = {.source = RFX_WEIGHT_GENERATED,
+                           .seed = test_rng_next(&m->rng),
+                           .lo = lo,
+                           .hi = hi,
+                           .shape = {1, {elems}},
+                           .elems = elems};
+    int index;
+    struct rfx_error err = {{0}};
+    if (rfx_graph_add_weight(m->graph, &w, &index, &err) != RFX_OK) abort();
+    return index;
+}
+
+static int shaped_weight(struct random_maker *m, struct rfx_shape shape, float bound) {
+    int64_t elems = 1;
+    for (int d = 0; d < shape.rank; d++) elems *= shape.dims[d];
+    int index = weight(m, elems, -bound, bound);
+    m->graph->weights[index].shape = shape;
+    return index;
+}
+
+static struct rfx_act draw_act(struct random_maker *m, int64_t c) {
+    static const enum rfx_act_kind kinds[] = {
+        RFX_ACT_RELU,     RFX_ACT_CLIP, RFX_ACT_LEAKY_RELU,   RFX_ACT_PRELU,
+        RFX_ACT_SIGMOID,  RFX_ACT_SILU, RFX_ACT_HARD_SIGMOID, RFX_ACT_HARD_SWISH,
+        RFX_ACT_TANH,     RFX_ACT_NEG,  RFX_ACT_ABS,          RFX_ACT_ELU,
+        RFX_ACT_SOFTPLUS, RFX_ACT_ERF,  RFX_ACT_SIN,          RFX_ACT_COS};
+    struct rfx_act act = {
+        .kind = kinds[random_draw(m, 0, (int64_t)(sizeof kinds / sizeof *kinds) - 1)],
+        .alpha = 0.2f,
+        .beta = 0.5f,
+        .slope = -1};
+    static const enum rfx_act_kind rough[] = {RFX_ACT_EXP,        RFX_ACT_LOG,  RFX_ACT_SQRT,
+                                              RFX_ACT_RECIPROCAL, RFX_ACT_POW,  RFX_ACT_FLOOR,
+                                              RFX_ACT_CEIL,       RFX_ACT_SIGN, RFX_ACT_ROUND};
+    if (m->options->rough && random_chance(m, 30)) {
+        act.kind = rough[random_draw(m, 0, (int64_t)(sizeof rough / sizeof *rough) - 1)];
+        act.alpha = random_chance(m, 50) ? 2.0f : 0.5f;
+    }
+    if (act.kind == RFX_ACT_CLIP) act.alpha = -0.3f;
+    if (act.kind == RFX_ACT_PRELU) act.slope = weight(m, random_chance(m, 50) ? c : 1, -0.5f, 0.5f);
+    return act;
+}
+
+static int64_t draw_channels(struct random_maker *m) {
+    if (m->options->wide && random_chance(m, 15)) return random_draw(m, 16, 33);
+    return random_draw(m, 1, m->options->max_c);
+}
+
+static struct rfx_pads draw_pads(struct random_maker *m, int64_t limit) {
+    struct rfx_pads p = {random_draw(m, 0, limit), random_draw(m, 0, limit),
+                         random_draw(m, 0, limit), random_draw(m, 0, limit)};
+    if (random_chance(m, 40)) p.left = p.bottom = p.right = p.top;
+    return p;
+}
+
+int random_add_conv(struct random_maker *m, int in, bool transposed) {
+    int64_t ic = random_tensor(m, in)->c, largest = transposed ? 4 : 7;
+    struct rfx_conv_attr a = {.kh = random_draw(m, 1, largest),
+                              .kw = random_draw(m, 1, largest),
+                              .sh = random_chance(m, 60) ? 1 : random_draw(m, 2, 3),
+                              .sw = random_chance(m, 60) ? 1 : random_draw(m, 2, 3),
+                              .dh = random_chance(m, 75) ? 1 : random_draw(m, 2, 3),
+                              .dw = random_chance(m, 75) ? 1 : random_draw(m, 2, 3),
+                              .groups = 1,
+                              .oc = draw_channels(m),
+                              .bias = -1,
+                              .scale = -1};
+    if (random_chance(m, 30)) a.kh = a.kw = 3;
+    if (random_chance(m, 20)) a.kh = a.kw = a.sh = a.sw = 1;
+    if (random_chance(m, 30)) {
+        a.groups = ic;
+        a.oc = random_chance(m, 75) ? ic : 2 * ic;
+    } else if (ic % 2 == 0 && random_chance(m, 25)) {
+        a.groups = 2;
+        a.oc += a.oc % 2;
+    }
+    a.pads = draw_pads(m, a.kh < a.kw ? a.kh : a.kw);
+    if (random_chance(m, 25)) a.pads = (struct rfx_pads){0, 0, 0, 0};
+    if (transposed) {
+        a.out_pad_h = random_draw(m, 0, a.sh - 1);
+        a.out_pad_w = random_draw(m, 0, a.sw - 1);
+    }
+    float bound = 1.7f / sqrtf((float)(ic / a.groups * a.kh * a.kw));
+    struct rfx_shape s = {4, {a.oc, ic / a.groups, a.kh, a.kw}};
+    if (transposed) s = (struct rfx_shape){4, {ic, a.oc / a.groups, a.kh, a.kw}};
+    a.weight = shaped_weight(m, s, bound);
+    if (random_chance(m, 60)) a.bias = weight(m, a.oc, -0.5f, 0.5f);
+    if (random_chance(m, 20)) a.scale = weight(m, a.oc, 0.5f, 1.5f);
+    struct rfx_node node = {
+        .op = transposed ? RFX_OP_CONV_TRANSPOSE : RFX_OP_CONV, .n_in = 1, .in = &in};
+    node.attr.conv = a;
+    if (random_chance(m, 30)) node.act = draw_act(m, a.oc);
+    return random_add(m, node);
+}
+
+int random_add_pool(struct random_maker *m, int in, enum rfx_op op) {
+    struct rfx_node node = {.op = op, .n_in = 1, .in = &in};
+    node.attr.pool = (struct rfx_pool_attr){.kh = random_draw(m, 1, 4),
+                                            .kw = random_draw(m, 1, 4),
+                                            .sh = random_draw(m, 1, 3),
+                                            .sw = random_draw(m, 1, 3),
+                                            .dh = random_chance(m, 80) ? 1 : 2,
+                                            .dw = random_chance(m, 80) ? 1 : 2,
+                                            .ceil_mode = random_chance(m, 40),
+                                            .count_include_pad = random_chance(m, 40),
+                                            .p = (int64_t)1 << random_draw(m, 0, 2)};
+    struct rfx_pool_attr *a = &node.attr.pool;
+    a->pads = (struct rfx_pads){random_draw(m, 0, a->kh / 2), random_draw(m, 0, a->kw / 2),
+                                random_draw(m, 0, a->kh / 2), random_draw(m, 0, a->kw / 2)};
+    return random_add(m, node);
+}
+
+int random_add_adaptive(struct random_maker *m, int in) {
+    struct rfx_node node = {.op = RFX_OP_POOL_ADAPTIVE_AVG, .n_in = 1, .in = &in};
+    node.attr.adaptive.oh = random_draw(m, 1, random_tensor(m, in)->h);
+    node.attr.adaptive.ow = random_draw(m, 1, random_tensor(m, in)->w);
+    return random_add(m, node);
+}
+
+static bool fits(const struct rfx_tensor *a, const struct rfx_tensor *b) {
+    return (a->h == b->h || a->h == 1 || b->h == 1) && (a->w == b->w || a->w == 1 || b->w == 1) &&
+           (a->c == b->c || a->c == 1 || b->c == 1);
+}
+
+/* The latest other node that `in` can be joined with, or a constant. */
+static int partner(struct random_maker *m, int in, bool concat) {
+    const struct rfx_tensor *t = random_tensor(m, in);
+    int start = (int)random_draw(m, 0, m->graph->n_nodes - 1);
+    for (int i = 0; i < m->graph->n_nodes; i++) {
+        int other = (start + i) % m->graph->n_nodes;
+        const struct rfx_tensor *o = random_tensor(m, other);
+        if (other == in || o->layout != RFX_LAYOUT_NHWC) continue;
+        if (concat ? o->h == t->h && o->w == t->w : fits(t, o)) return other;
+    }
+    struct rfx_tensor shape = *t;
+    if (!concat && random_chance(m, 60)) shape = rfx_tensor_nhwc(t->c, 1, 1);
+    if (!concat && random_chance(m, 20)) shape = rfx_tensor_nhwc(1, t->h, 1);
+    struct rfx_node node = {.op = RFX_OP_CONST_MAP};
+    node.attr.constant.shape = shape.shape;
+    node.attr.constant.weight = shaped_weight(m, shape.shape, 1.0f);
+    return random_add(m, node);
+}
+
+int random_add_join(struct random_maker *m, int in, enum rfx_op op) {
+    int both[2] = {in, partner(m, in, op == RFX_OP_CONCAT)};
+    if (both[1] < 0) return -1;
+    if (random_chance(m, 50)) {
+        int first = both[0];
+        both[0] = both[1];
+        both[1] = first;
+    }
+    struct rfx_node node = {.op = op, .n_in = 2, .in = both};
+    static const enum rfx_binary_kind kinds[] = {RFX_BINARY_ADD, RFX_BINARY_SUB, RFX_BINARY_MUL,
+                                                 RFX_BINARY_MAX, RFX_BINARY_MIN};
+    if (op == RFX_OP_BINARY) {
+        node.attr.binary.kind = random_chance(m, 50) ? RFX_BINARY_ADD : kinds[random_draw(m, 0, 4)];
+        if (m->options->rough && random_chance(m, 15))
+            node.attr.binary.kind = random_chance(m, 60) ? RFX_BINARY_DIV : RFX_BINARY_POW;
+        if (random_chance(m, 20)) node.act.kind = RFX_ACT_RELU;
+    }
+    return random_add(m, node);
+}
+
+/* k x k, k odd, of oc channels, keeping the size; without bias. */
+static struct rfx_conv_attr square_conv(int64_t k, int64_t oc) {
+    int64_t pad = k / 2;
+    return (struct rfx_conv_attr){.kh = k,
+                                  .kw = k,
+                                  .sh = 1,
+                                  .sw = 1,
+                                  .dh = 1,
+                                  .dw = 1,
+                                  .groups = 1,
+                                  .oc = oc,
+                                  .bias = -1,
+                                  .scale = -1,
+                                  .pads = {pad, pad, pad, pad}};
+}
+
+int random_add_residual(struct random_maker *m, int in) {
+    int64_t c = random_tensor(m, in)->c, k = 2 * random_draw(m, 0, 2) + 1;
+    struct rfx_node conv = {.op = RFX_OP_CONV, .n_in = 1, .in = &in};
+    conv.attr.conv = square_conv(k, c);
+    struct rfx_shape s = {4, {c, c, k, k}};
+    conv.attr.conv.weight = shaped_weight(m, s, 1.7f / sqrtf((float)(c * k * k)));
+    int both[2] = {random_add(m, conv), in};
+    if (both[0] < 0) return -1;
+    struct rfx_node sum = {.op = RFX_OP_BINARY, .n_in = 2, .in = both};
+    sum.attr.binary.kind = RFX_BINARY_ADD;
+    return random_add(m, sum);
+}
+
+int random_add_squeeze_excite(struct random_maker *m, int in) {
+    struct rfx_node pool = {.op = RFX_OP_GLOBAL_POOL, .n_in = 1, .in = &in};
+    pool.attr.global_pool.kind = (enum rfx_reduce_kind)random_draw(m, 0, 1);
+    int mean = m->options->spatial_only ? -1 : random_add(m, pool);
+    if (mean < 0) return -1;
+    int64_t c = random_tensor(m, in)->c;
+    struct rfx_node conv = {.op = RFX_OP_CONV, .n_in = 1, .in = &mean};
+    conv.attr.conv = square_conv(1, c);
+    struct rfx_shape s = {4, {c, c, 1, 1}};
+    conv.attr.conv.weight = shaped_weight(m, s, 1.0f);
+    conv.act.kind = RFX_ACT_SIGMOID;
+    int gate = random_add(m, conv);
+    int both[2] = {in, gate < 0 ? mean : gate};
+    struct rfx_node mul = {.op = RFX_OP_BINARY, .n_in = 2, .in = both};
+    mul.attr.binary.kind = RFX_BINARY_MUL;
+    return random_add(m, mul);
+}
+
+int random_add_resize(struct random_maker *m, int in) {
+    static const float scales[] = {0.5f, 1.5f, 2.0f, 3.0f, 0.75f, 4.0f};
+    const struct rfx_tensor *t = random_tensor(m, in);
+    struct rfx_node node = {.op = RFX_OP_RESIZE, .n_in = 1, .in = &in};
+    struct rfx_resize_attr *a = &node.attr.resize;
+    a->mode = (enum rfx_resize_mode)random_draw(m, 0, 1);
+    a->coord = (enum rfx_resize_coord)random_draw(m, 0, 3);
+    a->nearest = (enum rfx_resize_nearest)random_draw(m, 0, 3);
+    a->scale_h = scales[random_draw(m, 0, 5)];
+    a->scale_w = random_chance(m, 60) ? a->scale_h : scales[random_draw(m, 0, 5)];
+    a->oh = (int64_t)floor((double)t->h * (double)a->scale_h);
+    a->ow = (int64_t)floor((double)t->w * (double)a->scale_w);
+    return random_add(m, node);
+}
+
+int random_add_select(struct random_maker *m, int in) {
+    int64_t map[40], c = random_tensor(m, in)->c;
+    struct rfx_node node = {.op = RFX_OP_CHANNEL_SELECT, .n_in = 1, .in = &in};
+    node.attr.select.count = random_draw(m, 1, c < 33 ? c + 1 : 33);
+    node.attr.select.map = map;
+    int64_t first = random_draw(m, 0, c - 1);
+    bool shuffle = random_chance(m, 50);
+    for (int64_t i = 0; i < node.attr.select.count; i++)
+        map[i] = shuffle ? random_draw(m, 0, c - 1) : (first + i) % c;
+    return random_add(m, node);
+}
+
+int random_add_geometry(struct random_maker *m, int in, enum rfx_op op) {
+    const struct rfx_tensor *t = random_tensor(m, in);
+    struct rfx_node node = {.op = op, .n_in = 1, .in = &in};
+    if (op == RFX_OP_PAD) {
+        node.attr.pad.mode = (enum rfx_pad_mode)random_draw(m, 0, 2);
+        node.attr.pad.pads = draw_pads(m, 3);
+        node.attr.pad.value = 0.25f;
+        if (random_chance(m, 25)) node.attr.pad.pads.top = node.attr.pad.pads.right = -1;
+    } else if (op == RFX_OP_CROP) {
+        int64_t sy = random_draw(m, 1, 2), sx = random_draw(m, 1, 3);
+        int64_t y0 = random_draw(m, 0, t->h / 3), x0 = random_draw(m, 0, t->w / 3);
+        node.attr.crop.y0 = y0;
+        node.attr.crop.x0 = x0;
+        node.attr.crop.sy = sy;
+        node.attr.crop.sx = sx;
+        node.attr.crop.oh = random_draw(m, 1, (t->h - y0 - 1) / sy + 1);
+        node.attr.crop.ow = random_draw(m, 1, (t->w - x0 - 1) / sx + 1);
+    } else {
+        node.attr.depth.block = 2;
+        node.attr.depth.column_major = op == RFX_OP_DEPTH_TO_SPACE && random_chance(m, 50);
+        if (op == RFX_OP_DEPTH_TO_SPACE && t->c % 4 != 0) return -1;
+        if (op == RFX_OP_SPACE_TO_DEPTH && (t->c > 9 || t->h % 2 != 0 || t->w % 2 != 0)) return -1;
+    }
+    return random_add(m, node);
+}
+
+int random_add_pointwise(struct random_maker *m, int in, enum rfx_op op) {
+    int64_t c = random_tensor(m, in)->c;
+    struct rfx_node node = {.op = op, .n_in = 1, .in = &in};
+    if (op == RFX_OP_AFFINE) {
+        node.attr.affine.scale = weight(m, c, 0.5f, 1.5f);
+        node.attr.affine.shift = weight(m, c, -0.5f, 0.5f);
+    } else if (op == RFX_OP_ACTIVATION) {
+        node.act = draw_act(m, c);
+    } else if (op == RFX_OP_LRN) {
+        node.attr.lrn.size = random_draw(m, 1, 5);
+        node.attr.lrn.alpha = 0.3f;
+        node.attr.lrn.beta = 0.75f;
+        node.attr.lrn.bias = 1.0f;
+    } else {
+        node.attr.softmax.axis = 1;
+        node.attr.softmax.logarithm = random_chance(m, 30);
+    }
+    return random_add(m, node);
+}

@@ -1,0 +1,107 @@
+/* Builders of the tiny networks; any failure is a failed assertion. */
+#include "tests/support/random/small_nets.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void must(enum rfx_status status, const struct rfx_error *err) {
+    if (status == RFX_OK) return;
+    fprintf(stderr, "small net: %s\n", err->text);
+    abort();
+}
+
+static int add(struct rfx_graph *graph, struct rfx_node node) {
+    struct rfx_error err = {{0}};
+    int index = -1;
+    must(rfx_graph_add(graph, &node, &index, &err), &err);
+    return index;
+}
+
+static int add_input(struct rfx_graph *graph, int64_t c, int64_t h, int64_t w) {
+    struct rfx_node node = {.op = RFX_OP_INPUT, .name = "input"};
+    node.attr.input.c = c;
+    node.attr.input.h = h;
+    node.attr.input.w = w;
+    return add(graph, node);
+}
+
+/* A 3x3 convolution with padding 1 and positive weights. */
+static int add_conv(struct rfx_graph *graph, const char *name, int in, int64_t oc, int64_t stride) {
+    struct rfx_error err = {{0}};
+    int64_t ic = graph->nodes[in].out.c;
+    struct rfx_weight weight = {.source = RFX_WEIGHT_GENERATED,
+                                .seed = (uint64_t)graph->n_nodes,
+                                .lo = 0.1f,
+                                .hi = 1.0f,
+                                .shape = {4, {oc, ic, 3, 3}},
+                                .elems = oc * ic * 9};
+    int index = -1;
+    must(rfx_graph_add_weight(graph, &weight, &index, &err), &err);
+    struct rfx_node node = {.op = RFX_OP_CONV, .name = name, .n_in = 1, .in = &in};
+    node.attr.conv = (struct rfx_conv_attr){.kh = 3,
+                                            .kw = 3,
+                                            .sh = stride,
+                                            .sw = stride,
+                                            .dh = 1,
+                                            .dw = 1,
+                                            .pads = {1, 1, 1, 1},
+                                            .groups = 1,
+                                            .oc = oc,
+                                            .weight = index,
+                                            .bias = -1,
+                                            .scale = -1};
+    return add(graph, node);
+}
+
+static struct rfx_graph *begin(struct rfx_memory *mem) {
+    struct rfx_error err = {{0}};
+    struct rfx_graph *graph = NULL;
+    must(rfx_graph_create(mem, "small", &graph, &err), &err);
+    return graph;
+}
+
+static struct rfx_graph *finish(struct rfx_graph *graph, int out) {
+    struct rfx_error err = {{0}};
+    static const struct rfx_fuse_options nothing = {false, false, false};
+    must(rfx_graph_add_output(graph, out, graph->nodes[out].name, &err), &err);
+    must(rfx_graph_finish(graph, &nothing, &err), &err);
+    return graph;
+}
+
+struct rfx_graph *small_net_two_convs(struct rfx_memory *mem, int64_t h, int64_t w) {
+    struct rfx_graph *graph = begin(mem);
+    int a = add_conv(graph, "a", add_input(graph, 2, h, w), 4, 2);
+    return finish(graph, add_conv(graph, "b", a, 3, 1));
+}
+
+struct rfx_graph *small_net_residual(struct rfx_memory *mem, int64_t h, int64_t w) {
+    struct rfx_graph *graph = begin(mem);
+    int a = add_conv(graph, "a", add_input(graph, 2, h, w), 4, 1);
+    int b = add_conv(graph, "b", a, 4, 1);
+    int operands[2] = {a, b};
+    struct rfx_node sum = {.op = RFX_OP_BINARY, .name = "sum", .n_in = 2, .in = operands};
+    sum.attr.binary.kind = RFX_BINARY_ADD;
+    int c = add_conv(graph, "c", add(graph, sum), 3, 2);
+    struct rfx_node pool = {.op = RFX_OP_GLOBAL_POOL, .name = "pool", .n_in = 1, .in = &c};
+    pool.attr.global_pool.kind = RFX_REDUCE_MEAN;
+    return finish(graph, add(graph, pool));
+}
+
+struct small_plan_case small_plan_case_begin(int64_t h, int64_t w) {
+    struct small_plan_case c = {.mem = rfx_memory_create(0)};
+    c.graph = small_net_residual(c.mem, h, w);
+    c.request.source = (struct rfx_source_traits){.h = h, .w = w, .c = 2, .random_access = true};
+    c.request.threads = 1;
+    return c;
+}
+
+void small_plan_case_end(struct small_plan_case *c) {
+    rfx_graph_free(c->graph);
+    if (rfx_memory_current_bytes(c->mem) != 0) {
+        fprintf(stderr, "small plan case: %zu bytes are left\n", rfx_memory_current_bytes(c->mem));
+        abort();
+    }
+    rfx_memory_free(c->mem);
+}

@@ -1,0 +1,25 @@
+/* Tiny hand-made networks whose geometry can be worked out on paper. */
+#ifndef RFX_TESTS_SUPPORT_RANDOM_SMALL_NETS_H
+#define RFX_TESTS_SUPPORT_RANDOM_SMALL_NETS_H
+
+#include "layers/graph/graph.h"
+#include "tiler/plan/plan.h"
+
+/* input(2 x h x w) -> conv "a" 3x3 s2 p1 (4) -> conv "b" 3x3 s1 p1 (3); output "b". */
+struct rfx_graph *small_net_two_convs(struct rfx_memory *mem, int64_t h, int64_t w);
+
+/* input(2) -> "a" conv 3x3 p1 (4) -> "b" conv 3x3 p1 (4) -> "sum" = a + b -> "c" conv 3x3 s2 p1 (3)
+ * -> "pool" global mean; output "pool". Not fused, so "sum" is a node. */
+struct rfx_graph *small_net_residual(struct rfx_memory *mem, int64_t h, int64_t w);
+
+/* small_net_residual with a request for plans: one thread, random access, nothing asked for. */
+struct small_plan_case {
+    struct rfx_memory *mem;
+    struct rfx_graph *graph;
+    struct rfx_plan_request request;
+};
+struct small_plan_case small_plan_case_begin(int64_t h, int64_t w);
+
+/* Frees, and fails when memory is left. */
+void small_plan_case_end(struct small_plan_case *c);
+#endif

@@ -1,0 +1,207 @@
+/* One node against the reference and against its own rectangles. See op_cases.h. */
+#include "tests/support/run/op_cases.h"
+
+// clang-format off
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+// clang-format on
+
+#include "layers/core/checked.h"
+#include "tests/support/oracle/reference.h"
+#include "tests/support/test_util.h"
+
+void op_case_begin(struct op_case *c, int n_in, const struct rfx_tensor *inputs, uint64_t seed) {
+    memset(c, 0, sizeof *c);
+    c->mem = rfx_memory_create(0);
+    c->rng = test_rng_make(seed);
+    c->n_in = n_in;
+    assert_int_equal(rfx_graph_create(c->mem, "case", &c->graph, &c->err), RFX_OK);
+    static const char *const names[2] = {"a", "b"};
+    for (int k = 0; k < n_in; k++) {
+        const struct rfx_tensor *t = &inputs[k];
+        bool map = t->layout == RFX_LAYOUT_NHWC;
+        int weight = op_case_weight(c, t->shape.rank, t->shape.dims, -1.0f, 1.0f);
+        struct rfx_node node = {.op = map ? RFX_OP_CONST_MAP : RFX_OP_CONST_PLAIN,
+                                .name = names[k],
+                                .attr.constant = {weight, t->shape}};
+        if (rfx_graph_add(c->graph, &node, &c->in[k], &c->err) != RFX_OK)
+            fail_msg("%s", c->err.text);
+        c->values[k] = test_floats(t->elems);
+        c->onnx_order[k] = test_floats(t->elems);
+        test_read_weight(&c->graph->weights[weight], 0, t->elems, c->onnx_order[k]);
+        if (map) {
+            test_nchw_to_nhwc(c->onnx_order[k], c->values[k], t->c, t->h, t->w);
+        } else {
+            memcpy(c->values[k], c->onnx_order[k], (size_t)t->elems * sizeof(float));
+        }
+    }
+}
+
+int op_case_weight(struct op_case *c, int rank, const int64_t *dims, float lo, float hi) {
+    struct rfx_weight w = {.source = RFX_WEIGHT_OWNED, .elems = 1};
+    int index = -1;
+    w.shape.rank = rank;
+    for (int i = 0; i < rank; i++) {
+        w.shape.dims[i] = dims[i];
+        w.elems *= dims[i];
+    }
+    assert_int_equal(rfx_graph_add_weight(c->graph, &w, &index, &c->err), RFX_OK);
+    test_rng_fill(&c->rng, rfx_graph_owned_weight(c->graph, index), w.elems, lo, hi);
+    return index;
+}
+
+enum rfx_status op_case_add(struct op_case *c, const struct rfx_node *node) {
+    struct rfx_node copy = *node;
+    copy.n_in = c->n_in;
+    copy.in = c->in;
+    copy.name = "node";
+    return rfx_graph_add(c->graph, &copy, &c->index, &c->err);
+}
+
+/* A view of `rect` with margins inside the map of h x w, or a ring of at least its rows, the last
+ * rows perhaps at a place of their own; NaN
+ * wherever `values` (NULL: nowhere) was not copied in. *elems: of its buffer. */
+static struct rfx_view make_view(struct op_case *c, const struct rfx_tensor *t,
+                                 struct rfx_rect rect, const float *values, int64_t *elems) {
+    struct rfx_rect full = rfx_rect_full(t->h, t->w), wide = rect;
+    if (!rfx_rect_is_empty(rect)) {
+        wide = rfx_rect_make(
+            rect.y0 - test_rng_int(&c->rng, 0, 2), rect.y1 + test_rng_int(&c->rng, 0, 2),
+            rect.x0 - test_rng_int(&c->rng, 0, 3), rect.x1 + test_rng_int(&c->rng, 0, 3));
+        wide = rfx_rect_intersect(wide, full);
+    }
+    int64_t rows = rfx_rect_rows(wide), row = rfx_rect_cols(wide) * t->c;
+    struct rfx_view v = {
+        .rect = wide, .c = t->c, .row_stride = row + test_rng_int(&c->rng, 0, 1) * 5};
+    if (test_rng_chance(&c->rng, 50)) v.ring_rows = rows = rows + test_rng_int(&c->rng, 0, 3);
+    bool fresh =
+        test_rng_chance(&c->rng, 40) && !rfx_rect_is_empty(wide) && t->layout == RFX_LAYOUT_NHWC;
+    if (fresh) v.fresh_y0 = test_rng_int(&c->rng, wide.y0, wide.y1);
+    *elems = (rows + (fresh ? wide.y1 - v.fresh_y0 : 0)) * v.row_stride;
+    v.data = test_floats(*elems);
+    if (fresh) v.fresh = v.data + rows * v.row_stride;
+    for (int64_t y = rect.y0; values != NULL && !rfx_rect_is_empty(rect) && y < rect.y1; y++)
+        memcpy(rfx_view_at(&v, y, rect.x0), values + (y * t->w + rect.x0) * t->c,
+               (size_t)(rfx_rect_cols(rect) * t->c) * sizeof(float));
+    return v;
+}
+
+static void *aligned_block(size_t bytes) {
+    void *block =
+        aligned_alloc(RFX_ALIGNMENT_BYTES, (bytes / RFX_ALIGNMENT_BYTES + 1) * RFX_ALIGNMENT_BYTES);
+    assert_non_null(block);
+    memset(block, 0xff, bytes); /* NaN */
+    return block;
+}
+
+static void *packed_block(struct op_case *c) {
+    const struct rfx_node *node = &c->graph->nodes[c->index];
+    void *packed = aligned_block(rfx_op_packed_bytes(c->graph, node));
+    if (rfx_op_pack(c->graph, node, packed, NULL, &c->err) != RFX_OK) fail_msg("%s", c->err.text);
+    return packed;
+}
+
+static void run(struct op_case *c, const struct rfx_view *in, struct rfx_view out,
+                struct rfx_rect rect, const void *packed, int threads) {
+    const struct rfx_node *node = &c->graph->nodes[c->index];
+    void *scratch = aligned_block(rfx_op_scratch_bytes(c->graph, node, threads));
+    struct rfx_run_args args = {c->graph, node, in, out, rect, packed, scratch, threads};
+    rfx_op_def(node->op)->run(&args);
+    free(scratch);
+}
+
+float *op_case_whole(struct op_case *c) {
+    const struct rfx_node *node = &c->graph->nodes[c->index];
+    struct rfx_view in[2];
+    for (int k = 0; k < c->n_in; k++) {
+        const struct rfx_tensor *t = &c->graph->nodes[c->in[k]].out;
+        in[k] = rfx_view_dense(c->values[k], rfx_rect_full(t->h, t->w), t->c);
+    }
+    float *out = test_floats(node->out.elems);
+    struct rfx_rect full = rfx_node_full_rect(node);
+    void *packed = packed_block(c);
+    run(c, in, rfx_view_dense(out, full, node->out.c), full, packed, 1);
+    free(packed);
+    return out;
+}
+
+static struct rfx_rect random_rect(struct op_case *c, int64_t h, int64_t w) {
+    int64_t y0 = test_rng_int(&c->rng, 0, h - 1), x0 = test_rng_int(&c->rng, 0, w - 1);
+    return rfx_rect_make(y0, test_rng_int(&c->rng, y0 + 1, h), x0,
+                         test_rng_int(&c->rng, x0 + 1, w));
+}
+
+/* Rows of rect must be the whole run's; all else in the buffer must still be test_floats' NaN. */
+static void compare_rect(const struct rfx_view *out, const struct rfx_tensor *t, int64_t elems,
+                         struct rfx_rect rect, const float *whole, const char *what) {
+    int64_t row = rfx_rect_cols(rect) * t->c, kept = 0;
+    for (int64_t y = rect.y0; y < rect.y1; y++)
+        if (memcmp(rfx_view_at(out, y, rect.x0), whole + (y * t->w + rect.x0) * t->c,
+                   (size_t)row * sizeof(float)) != 0)
+            fail_msg("%s: rect {%lld, %lld, %lld, %lld} differs in row %lld", what,
+                     (long long)rect.y0, (long long)rect.y1, (long long)rect.x0, (long long)rect.x1,
+                     (long long)y);
+    for (int64_t i = 0; i < elems; i++) kept += isnan(out->data[i]) != 0;
+    if (kept != elems - rfx_rect_area(rect) * t->c)
+        fail_msg("%s: wrote outside its rectangle, or NaN: %lld values left of %lld", what,
+                 (long long)kept, (long long)(elems - rfx_rect_area(rect) * t->c));
+}
+
+static void check_rect(struct op_case *c, const float *whole, const void *packed,
+                       const char *what) {
+    const struct rfx_node *node = &c->graph->nodes[c->index];
+    bool maps = node->out.layout == RFX_LAYOUT_NHWC;
+    struct rfx_rect rect =
+        maps ? random_rect(c, node->out.h, node->out.w) : rfx_node_full_rect(node);
+    struct rfx_view in[2], out;
+    int64_t elems;
+    for (int k = 0; k < c->n_in; k++) {
+        const struct rfx_tensor *t = &c->graph->nodes[c->in[k]].out;
+        struct rfx_rect need =
+            rfx_rect_intersect(rfx_op_in_rect(c->graph, node, k, rect), rfx_rect_full(t->h, t->w));
+        in[k] = make_view(c, t, need, c->values[k], &elems);
+    }
+    out = make_view(c, &node->out, rect, NULL, &elems);
+    run(c, in, out, rect, packed, (int)test_rng_int(&c->rng, 1, 3));
+    compare_rect(&out, &node->out, elems, rect, whole, what);
+    free(out.data);
+    for (int k = 0; k < c->n_in; k++) free(in[k].data);
+}
+
+void op_case_check(struct op_case *c, double tolerance, int rects, const char *what) {
+    const struct rfx_node *node = &c->graph->nodes[c->index];
+    const struct rfx_tensor *t = &node->out;
+    float *whole = op_case_whole(c), *order = test_floats(t->elems), *want = test_floats(t->elems);
+    if (!rfx_ref_node(c->graph, node, c->onnx_order, want)) fail_msg("%s: no reference", what);
+    if (t->layout == RFX_LAYOUT_NHWC) {
+        test_nhwc_to_nchw(whole, order, t->c, t->h, t->w);
+    } else {
+        memcpy(order, whole, (size_t)t->elems * sizeof(float));
+    }
+    struct test_diff diff;
+    if (!test_close(order, want, t->elems, tolerance, 1.0, &diff)) {
+        test_print_diff(what, order, want, t->elems, &diff);
+        fail_msg("%s: differs from the reference by %g", what, diff.worst_error);
+    }
+    void *packed = packed_block(c);
+    for (int i = 0; i < rects; i++) check_rect(c, whole, packed, what);
+    free(packed);
+    free(whole);
+    free(order);
+    free(want);
+}
+
+void op_case_end(struct op_case *c) {
+    for (int k = 0; k < c->n_in; k++) {
+        free(c->values[k]);
+        free(c->onnx_order[k]);
+    }
+    rfx_graph_free(c->graph);
+    rfx_memory_free(c->mem);
+}

@@ -1,0 +1,40 @@
+/* One node with computed or constant inputs, run whole against the naive reference and in random
+ * rectangles against the whole run, bit by bit.
+ *
+ * The rectangles get views with random margins, linear or rings of a random number of rows, filled
+ * with NaN outside what the op asked for; the output view has margins that must not be touched. */
+#ifndef RFX_TESTS_SUPPORT_RUN_OP_CASES_H
+#define RFX_TESTS_SUPPORT_RUN_OP_CASES_H
+
+#include "layers/graph/op.h"
+#include "tests/support/test_util.h"
+
+struct op_case {
+    struct rfx_memory *mem;
+    struct rfx_graph *graph;
+    struct test_rng rng;
+    int n_in, index; /* index: of the node under test */
+    int in[2];
+    float *values[2]; /* stored order: NHWC or plain */
+    float *onnx_order[2];
+    struct rfx_error err;
+};
+
+/* Creates the graph and its inputs, with random values in [-1, 1). */
+void op_case_begin(struct op_case *c, int n_in, const struct rfx_tensor *inputs, uint64_t seed);
+
+/* Adds a weight of random values in [lo, hi); returns its index. */
+int op_case_weight(struct op_case *c, int rank, const int64_t *dims, float lo, float hi);
+
+/* Adds the node under test on the inputs; n_in, in and name are set here. */
+enum rfx_status op_case_add(struct op_case *c, const struct rfx_node *node);
+
+/* Whole run with 1 thread, to be freed by the caller. */
+float *op_case_whole(struct op_case *c);
+
+/* Whole run against the reference (|error| <= tolerance * max(|value|, 1)) and `rects` random
+ * rectangles with 1 to 3 threads; fails the test with `what` in the message. */
+void op_case_check(struct op_case *c, double tolerance, int rects, const char *what);
+
+void op_case_end(struct op_case *c);
+#endif

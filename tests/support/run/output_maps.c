@@ -1,0 +1,48 @@
+/* See output_maps.h. */
+#include "tests/support/run/output_maps.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/support/test_util.h"
+
+struct output_map output_map_make(int64_t c, int64_t h, int64_t w, int64_t wide) {
+    struct output_map map = {.tensor = rfx_tensor_nhwc(c, h, w),
+                             .values = test_floats(h * w * wide)};
+    struct test_rng rng = test_rng_make((uint64_t)(c * 1000 + h + w));
+    test_rng_fill(&rng, map.values, h * w * wide, -1.0f, 1.0f);
+    map.values[wide] = -NAN; /* row 0, column 1 */
+    map.values[0] = INFINITY;
+    map.view = rfx_view_dense(map.values, rfx_rect_full(h, w), wide);
+    return map;
+}
+
+enum rfx_status output_map_pieces(struct rfx_output_stream *stream, const struct output_map *map,
+                                  struct output_cut cut, struct rfx_error *err) {
+    int64_t h = map->tensor.h, w = map->tensor.w;
+    int64_t ny = (h + cut.rows - 1) / cut.rows, nx = (w + cut.cols - 1) / cut.cols;
+    enum rfx_status status = RFX_OK;
+    for (int64_t i = 0; i < ny * nx && status == RFX_OK; i++) {
+        int64_t at = cut.backwards ? ny * nx - 1 - i : i;
+        int64_t y = at % ny * cut.rows, x = at / ny * cut.cols;
+        struct rfx_rect rect = rfx_rect_intersect(rfx_rect_make(y, y + cut.rows, x, x + cut.cols),
+                                                  rfx_rect_full(h, w));
+        status = rfx_output_stream_write(stream, rect, &map->view, err);
+    }
+    return status;
+}
+
+enum rfx_status output_map_write(struct rfx_memory *mem, const char *path,
+                                 const struct rfx_output_format *format,
+                                 const struct output_map *map, struct output_cut cut,
+                                 struct rfx_error *err) {
+    struct rfx_output_stream *stream = NULL;
+    enum rfx_status status = rfx_output_stream_open(mem, path, format, &map->tensor, &stream, err);
+    if (status == RFX_OK) status = output_map_pieces(stream, map, cut, err);
+    if (status == RFX_OK && access(path, F_OK) == 0 && strncmp(path, "/dev/", 5) != 0)
+        status = RFX_STATUS_COUNT; /* it has its name too early */
+    if (status == RFX_OK) status = rfx_output_stream_commit(stream, NULL, NULL, err);
+    rfx_output_stream_free(stream);
+    return status;
+}

@@ -1,0 +1,32 @@
+/* Maps to be written to files, and the ways they are cut into rectangles. */
+#ifndef RFX_TESTS_SUPPORT_RUN_OUTPUT_MAPS_H
+#define RFX_TESTS_SUPPORT_RUN_OUTPUT_MAPS_H
+
+#include "rfexec/output/output_stream.h"
+
+/* A map with its pixels wider than its channels. */
+struct output_map {
+    struct rfx_tensor tensor;
+    float *values; /* [h, w, wide] */
+    struct rfx_view view;
+};
+
+/* Random values in [-1, 1); row 0 begins with infinity and -NaN. free() the values. */
+struct output_map output_map_make(int64_t c, int64_t h, int64_t w, int64_t wide);
+
+/* How a map is cut; rows and columns of the pieces, and whether the last one comes first. */
+struct output_cut {
+    int64_t rows, cols;
+    bool backwards;
+};
+
+/* Writes the pieces to an open stream, column by column of pieces, as strips come. */
+enum rfx_status output_map_pieces(struct rfx_output_stream *stream, const struct output_map *map,
+                                  struct output_cut cut, struct rfx_error *err);
+
+/* The whole file; RFX_STATUS_COUNT when it has its name before it is committed. */
+enum rfx_status output_map_write(struct rfx_memory *mem, const char *path,
+                                 const struct rfx_output_format *format,
+                                 const struct output_map *map, struct output_cut cut,
+                                 struct rfx_error *err);
+#endif

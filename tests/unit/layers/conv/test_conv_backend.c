@@ -1,0 +1,182 @@
+/* The table of convolution backends: which one computes a layer, and why the others do not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "layers/conv/conv_backend.h"
+#include "layers/core/checked.h"
+#include "rfexec/session/model.h"
+#include "tests/support/test_util.h"
+
+enum { DEPTHWISE, FEW_CHANNELS, OPENBLAS, N_BACKENDS };
+
+static void test_names(void **state) {
+    (void)state;
+    static const char *const names[N_BACKENDS] = {"depthwise", "few-channels", "openblas"};
+    int count;
+    const struct rfx_conv_backend *const *backends = rfx_conv_backends(&count);
+    assert_int_equal(count, N_BACKENDS);
+    for (int i = 0; i < count; i++) assert_string_equal(backends[i]->name, names[i]);
+}
+
+/* A layer by its attributes alone, what computes it, and what the two before answer. */
+struct choice {
+    int64_t ic, oc, groups, kw, dw;
+    int backend;
+    const char *depthwise, *few_channels; /* their reasons; NULL: they accept */
+};
+
+static const struct choice choices[] = {
+    {8, 8, 8, 3, 1, DEPTHWISE, NULL, "8 groups, not 1"},
+    {8, 8, 8, 3, 2, DEPTHWISE, NULL, "8 groups, not 1"},
+    {2, 2, 2, 40, 1, DEPTHWISE, NULL, "2 groups, not 1"},
+    {8, 16, 8, 3, 1, OPENBLAS,
+     "8 groups of 8 input and 16 output channels are not one filter per channel",
+     "8 groups, not 1"},
+    {8, 8, 2, 3, 1, OPENBLAS,
+     "2 groups of 8 input and 8 output channels are not one filter per channel", "2 groups, not 1"},
+    {3, 32, 1, 3, 1, FEW_CHANNELS,
+     "1 groups of 3 input and 32 output channels are not one filter per channel", NULL},
+    {1, 1, 1, 5, 1, FEW_CHANNELS,
+     "1 groups of 1 input and 1 output channels are not one filter per channel", NULL},
+    {4, 8, 1, 32, 1, FEW_CHANNELS,
+     "1 groups of 4 input and 8 output channels are not one filter per channel", NULL},
+    {5, 8, 1, 3, 1, OPENBLAS,
+     "1 groups of 5 input and 8 output channels are not one filter per channel",
+     "5 input channels, more than 4"},
+    {4, 8, 1, 33, 1, OPENBLAS,
+     "1 groups of 4 input and 8 output channels are not one filter per channel",
+     "33 taps in a kernel row, more than 32"},
+    {3, 8, 1, 3, 2, OPENBLAS,
+     "1 groups of 3 input and 8 output channels are not one filter per channel",
+     "dilation 2 between columns, not 1"},
+};
+
+static struct rfx_node layer_of(const struct choice *c) {
+    struct rfx_node node = {.op = RFX_OP_CONV, .name = "layer"};
+    node.attr.conv = (struct rfx_conv_attr){.kh = 3,
+                                            .kw = c->kw,
+                                            .sh = 1,
+                                            .sw = 1,
+                                            .dh = 1,
+                                            .dw = c->dw,
+                                            .groups = c->groups,
+                                            .ic = c->ic,
+                                            .oc = c->oc,
+                                            .weight = 0,
+                                            .bias = -1,
+                                            .scale = -1};
+    node.out = rfx_tensor_nhwc(c->oc, 20, 30);
+    return node;
+}
+
+static void check_reason(const struct rfx_conv_backend *backend, const struct rfx_node *node,
+                         const char *expected) {
+    const struct rfx_graph graph = {0};
+    char why[200] = "untouched";
+    bool accepted = backend->accepts(&graph, node, why, sizeof why);
+    assert_int_equal(accepted, expected == NULL);
+    assert_int_equal(backend->accepts(&graph, node, NULL, 0), accepted);
+    assert_string_equal(why, expected == NULL ? "untouched" : expected);
+    if (accepted) return;
+    char little[12]; /* cut off, and nothing written behind it */
+    memset(little, '#', sizeof little);
+    assert_false(backend->accepts(&graph, node, little, 6));
+    assert_memory_equal(little, expected, 5);
+    assert_int_equal(little[5], '\0');
+    assert_memory_equal(little + 6, "######", 6);
+}
+
+static void test_choices_and_reasons(void **state) {
+    (void)state;
+    const struct rfx_graph graph = {0};
+    int count;
+    const struct rfx_conv_backend *const *backends = rfx_conv_backends(&count);
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        const struct choice *c = &choices[i];
+        struct rfx_node node = layer_of(c);
+        assert_string_equal(rfx_conv_backend_of(&graph, &node)->name, backends[c->backend]->name);
+        check_reason(backends[DEPTHWISE], &node, c->depthwise);
+        check_reason(backends[FEW_CHANNELS], &node, c->few_channels);
+        check_reason(backends[OPENBLAS], &node, NULL);
+    }
+}
+
+/* What the built-ins had when the choice was a switch: layers per backend, bytes of packed weights
+ * (bias and slopes included), scratch of one thread, sums of block heights and widths, layers that
+ * may lie over their residual. */
+struct census {
+    const char *model;
+    int layers[N_BACKENDS];
+    size_t packed_bytes, scratch_bytes;
+    int64_t block_rows, block_cols;
+    int in_place;
+};
+
+static const struct census expected_census[] = {
+    {"mobilenet_v2", {17, 1, 34}, 8827328, 3280448, 126, 606, 10},
+    {"resnet18", {0, 1, 19}, 44686848, 8974336, 81, 470, 8},
+    {"squeezenet1_1", {0, 1, 25}, 4942016, 2049152, 61, 500, 0},
+    {"fsrcnn", {0, 1, 6}, 44608, 78848, 7, 193, 0},
+    {"efficientnet_b0", {16, 2, 63}, 15946688, 4567744, 175, 567, 9},
+    {"deeplab_v3", {17, 1, 37}, 2753728, 1313152, 55, 1207, 10},
+};
+
+static void count_layer(const struct rfx_graph *graph, const struct rfx_node *node,
+                        struct census *c) {
+    int count;
+    const struct rfx_conv_backend *const *backends = rfx_conv_backends(&count);
+    const struct rfx_conv_backend *backend = rfx_conv_backend_of(graph, node);
+    struct rfx_conv_block block = rfx_conv_block_of(graph, node);
+    for (int i = 0; i < count; i++)
+        if (backends[i] == backend) c->layers[i]++;
+    size_t scratch = rfx_op_scratch_bytes(graph, node, 1);
+    assert_int_equal(rfx_op_scratch_bytes(graph, node, 3), 3 * scratch);
+    assert_int_equal(scratch % RFX_ALIGNMENT_BYTES, 0);
+    if (backend->block == NULL) assert_int_equal(block.h * block.w, 1);
+    c->packed_bytes += rfx_op_packed_bytes(graph, node);
+    c->scratch_bytes += scratch;
+    c->block_rows += block.h;
+    c->block_cols += block.w;
+    if (node->residual && rfx_op_def(node->op)->in_place(graph, node, 1)) c->in_place++;
+}
+
+static void test_builtins_keep_their_choices(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof expected_census / sizeof expected_census[0]; i++) {
+        const struct census *want = &expected_census[i];
+        struct rfx_memory *mem = rfx_memory_create(0);
+        const struct rfx_load_options options = {0};
+        struct rfx_graph *graph = NULL;
+        struct rfx_error err = {{0}};
+        if (rfx_builtin_build(mem, want->model, &options, &graph, &err) != RFX_OK)
+            fail_msg("%s", err.text);
+        struct census got = {.model = want->model};
+        for (int n = 0; n < graph->n_nodes; n++)
+            if (graph->nodes[n].op == RFX_OP_CONV) count_layer(graph, &graph->nodes[n], &got);
+        print_message("%s: %d, %d, %d layers\n", want->model, got.layers[0], got.layers[1],
+                      got.layers[2]);
+        for (int b = 0; b < N_BACKENDS; b++) assert_int_equal(got.layers[b], want->layers[b]);
+        assert_int_equal(got.packed_bytes, want->packed_bytes);
+        assert_int_equal(got.scratch_bytes, want->scratch_bytes);
+        assert_int_equal(got.block_rows, want->block_rows);
+        assert_int_equal(got.block_cols, want->block_cols);
+        assert_int_equal(got.in_place, want->in_place);
+        rfx_graph_free(graph);
+        rfx_memory_free(mem);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_choices_and_reasons),
+        cmocka_unit_test(test_builtins_keep_their_choices),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+/* The exact accumulator: cancellation, extremes of the range, specials, ties, and independence of
+ * order and of merging. */
+// clang-format off
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <float.h>
+#include <math.h>
+#include <cmocka.h>
+// clang-format on
+
+#include "layers/core/exact_sum.h"
+
+static float sum_of(const float *x, int64_t n, double divisor) {
+    void *block = malloc(rfx_exact_sum_bytes(1));
+    struct rfx_exact_sum *sum = rfx_exact_sum_reset(block, 1);
+    rfx_exact_sum_add(sum, x, n);
+    float out;
+    rfx_exact_sum_finish(sum, divisor, &out);
+    free(block);
+    return out;
+}
+
+static void expect(const float *x, int64_t n, double divisor, float expected) {
+    float got = sum_of(x, n, divisor);
+    if (memcmp(&got, &expected, sizeof got) != 0)
+        fail_msg("got %.9g, expected %.9g", (double)got, (double)expected);
+}
+
+static void test_values(void **state) {
+    (void)state;
+    expect((const float[]){1e30f, 1, -1e30f}, 3, 1, 1.0f);
+    expect((const float[]){0x1p-149f, FLT_MAX, -FLT_MAX}, 3, 1, 0x1p-149f);
+    expect((const float[]){-0x1p-149f, -0x1p-149f}, 2, 1, -0x1p-148f);
+    expect((const float[]){FLT_MAX, FLT_MAX}, 2, 2, FLT_MAX);
+    expect((const float[]){-FLT_MAX, -FLT_MAX, -FLT_MAX}, 3, 3, -FLT_MAX);
+    expect((const float[]){FLT_MAX, FLT_MAX}, 2, 1, INFINITY);
+    expect((const float[]){-0.0f, -0.0f}, 2, 1, 0.0f);
+    expect((const float[]){1, 2, 4}, 3, 3, 7.0f / 3.0f);
+    expect((const float[]){8192.0f, -8192.0f, 8191.5f, -0x1p-38f, 0x1p-39f}, 5, 1, 8191.5f);
+    /* A tie in double, then in float; only the last value decides it upwards. */
+    expect((const float[]){1, 0x1p-24f, 0x1p-53f}, 3, 1, 1.0f);
+    expect((const float[]){1, 0x1p-24f, 0x1p-53f, 0x1p-140f}, 4, 1, 1.0f + 0x1p-23f);
+}
+
+static void test_specials(void **state) {
+    (void)state;
+    expect((const float[]){1, INFINITY}, 2, 2, INFINITY);
+    expect((const float[]){-INFINITY, 5}, 2, 2, -INFINITY);
+    assert_true(isnan(sum_of((const float[]){INFINITY, -INFINITY}, 2, 1)));
+    assert_true(isnan(sum_of((const float[]){1, NAN, INFINITY}, 3, 1)));
+}
+
+static float random_value(unsigned *state) {
+    uint32_t bits;
+    float x;
+    do {
+        *state = *state * 1664525u + 1013904223u;
+        bits = *state ^ *state >> 15;
+        memcpy(&x, &bits, sizeof x);
+    } while (!isfinite(x));
+    return *state >> 31 != 0 ? x : (float)(int32_t)bits * 0x1p-30f;
+}
+
+#define CHANNELS 5
+#define PIXELS 6000
+
+/* Values and their negatives around one remainder, shuffled; parts of any size merged. */
+static void test_order(void **state) {
+    (void)state;
+    const size_t floats = (size_t)CHANNELS * PIXELS;
+    float *x = malloc(floats * sizeof *x);
+    void *a = malloc(rfx_exact_sum_bytes(CHANNELS)), *b = malloc(rfx_exact_sum_bytes(CHANNELS));
+    float first[CHANNELS], again[CHANNELS];
+    unsigned seed = 11;
+    for (int64_t p = 0; p < PIXELS; p += 2) {
+        for (int c = 0; c < CHANNELS; c++) {
+            x[p * CHANNELS + c] = random_value(&seed);
+            x[(p + 1) * CHANNELS + c] = -x[p * CHANNELS + c];
+        }
+    }
+    for (int c = 0; c < CHANNELS; c++) x[c] = -x[CHANNELS + c] + (float)(c - 2) * 0x1p100f;
+    struct rfx_exact_sum *sum = rfx_exact_sum_reset(a, CHANNELS);
+    rfx_exact_sum_add(sum, x, PIXELS);
+    rfx_exact_sum_finish(sum, 3.0, first);
+    for (int round = 0; round < 10; round++) {
+        for (int64_t p = PIXELS - 1; p > 0; p--) {
+            seed = seed * 1664525u + 1013904223u;
+            int64_t q = (int64_t)(seed >> 8) % (p + 1);
+            float t[CHANNELS];
+            memcpy(t, x + p * CHANNELS, sizeof t);
+            memmove(x + p * CHANNELS, x + q * CHANNELS, sizeof t);
+            memcpy(x + q * CHANNELS, t, sizeof t);
+        }
+        int64_t cut = (int64_t)(seed >> 8) % PIXELS;
+        sum = rfx_exact_sum_reset(a, CHANNELS);
+        struct rfx_exact_sum *rest = rfx_exact_sum_reset(b, CHANNELS);
+        rfx_exact_sum_add(sum, x, cut);
+        rfx_exact_sum_add(rest, x + cut * CHANNELS, PIXELS - cut);
+        rfx_exact_sum_merge(sum, rest);
+        rfx_exact_sum_finish(sum, 3.0, again);
+        assert_memory_equal(first, again, sizeof first);
+    }
+    free(x);
+    free(a);
+    free(b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_specials),
+        cmocka_unit_test(test_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,156 @@
+/* The tracked allocator: accounting, limit, alignment, failing on purpose, many threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "layers/core/memory.h"
+
+static void test_accounting(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    char *a = rfx_memory_alloc(mem, 100), *b = rfx_memory_alloc(mem, 0);
+    char *big = rfx_memory_alloc(mem, (size_t)3 << 20);
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_non_null(big);
+    assert_int_equal((uintptr_t)a % 64, 0);
+    assert_int_equal((uintptr_t)big % 64, 0);
+    big[((size_t)3 << 20) - 1] = 1;
+    assert_int_equal(rfx_memory_current_bytes(mem), 100 + ((size_t)3 << 20));
+    rfx_memory_release(mem, big);
+    assert_int_equal(rfx_memory_current_bytes(mem), 100);
+    assert_int_equal(rfx_memory_high_water_bytes(mem), 100 + ((size_t)3 << 20));
+    assert_int_equal(rfx_memory_allocation_count(mem), 3);
+    rfx_memory_release(mem, a);
+    rfx_memory_release(mem, b);
+    rfx_memory_release(mem, NULL);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+    rfx_memory_free(NULL);
+}
+
+static void test_limit(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(1000);
+    void *a = rfx_memory_alloc(mem, 600);
+    assert_non_null(a);
+    assert_null(rfx_memory_alloc(mem, 401));
+    assert_int_equal(rfx_memory_current_bytes(mem), 600);
+    assert_int_equal(rfx_memory_high_water_bytes(mem), 600);
+    void *b = rfx_memory_alloc(mem, 400);
+    assert_non_null(b);
+    assert_null(rfx_memory_alloc(mem, SIZE_MAX));
+    struct rfx_error err;
+    assert_int_equal(rfx_memory_fail(mem, "ring", 77, &err), RFX_STATUS_OUT_OF_MEMORY);
+    assert_non_null(strstr(err.text, "ring"));
+    assert_non_null(strstr(err.text, "77"));
+    assert_non_null(strstr(err.text, "1000"));
+    rfx_memory_release(mem, a);
+    rfx_memory_release(mem, b);
+    rfx_memory_free(mem);
+}
+
+static void test_calloc_and_realloc(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    char *old = rfx_memory_alloc(mem, 500);
+    memset(old, 7, 500);
+    rfx_memory_release(mem, old);
+    char *zero = rfx_memory_calloc(mem, 100, 5);
+    for (int i = 0; i < 500; i++) assert_int_equal(zero[i], 0);
+    assert_null(rfx_memory_calloc(mem, SIZE_MAX / 2, 3));
+    memcpy(zero, "rows", 5);
+    char *more = rfx_memory_realloc(mem, zero, 2000000);
+    assert_non_null(more);
+    assert_string_equal(more, "rows");
+    assert_int_equal(rfx_memory_current_bytes(mem), 2000000);
+    rfx_memory_fail_after(mem, 0);
+    assert_null(rfx_memory_realloc(mem, more, 10));
+    assert_string_equal(more, "rows");
+    rfx_memory_fail_after(mem, -1);
+    more = rfx_memory_realloc(mem, more, 10);
+    assert_string_equal(more, "rows");
+    char *fresh = rfx_memory_realloc(mem, NULL, 3), *copy = rfx_memory_strdup(mem, "abc");
+    assert_string_equal(copy, "abc");
+    assert_int_equal(rfx_memory_current_bytes(mem), 10 + 3 + 4);
+    rfx_memory_release(mem, more);
+    rfx_memory_release(mem, fresh);
+    rfx_memory_release(mem, copy);
+    rfx_memory_free(mem);
+}
+
+static void test_fail_after(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    rfx_memory_fail_after(mem, 2);
+    void *a = rfx_memory_alloc(mem, 1), *b = rfx_memory_alloc(mem, 1);
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_null(rfx_memory_alloc(mem, 1));
+    assert_null(rfx_memory_strdup(mem, "x"));
+    rfx_memory_fail_after(mem, -1);
+    void *c = rfx_memory_alloc(mem, 1);
+    assert_non_null(c);
+    rfx_memory_release(mem, a);
+    rfx_memory_release(mem, b);
+    rfx_memory_release(mem, c);
+    rfx_memory_free(mem);
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(6400);
+    int refused = 0;
+#pragma omp parallel for num_threads(4) reduction(+ : refused)
+    for (int i = 0; i < 4000; i++) {
+        void *block = rfx_memory_alloc(mem, 640);
+        if (block == NULL) refused++;
+        rfx_memory_release(mem, block);
+    }
+    assert_int_equal(refused, 0);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    assert_true(rfx_memory_high_water_bytes(mem) <= 4 * 640);
+    assert_int_equal(rfx_memory_allocation_count(mem), 4000);
+    rfx_memory_free(mem);
+}
+
+/* What the system gives, which of small blocks is more than was asked for, has a limit of its own.
+ */
+static void test_taken(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    void *large = rfx_memory_alloc(mem, (size_t)2 << 20);
+    assert_non_null(large);
+    size_t before = rfx_memory_mark(mem);
+    assert_true(before >= ((size_t)2 << 20));
+    void *small = rfx_memory_alloc(mem, 1);
+    assert_true(rfx_memory_taken_bytes(mem) >= before + 128);
+    rfx_memory_limit_taken(mem, before + 4096);
+    assert_null(rfx_memory_alloc(mem, 8192));
+    assert_true(rfx_memory_taken_limit_was_met(mem));
+    rfx_memory_limit_taken(mem, 0);
+    assert_false(rfx_memory_taken_limit_was_met(mem));
+    void *more = rfx_memory_alloc(mem, 8192);
+    assert_non_null(more);
+    rfx_memory_release(mem, more);
+    assert_true(rfx_memory_taken_high_water_bytes(mem) >= before + 8192);
+    rfx_memory_release(mem, small);
+    assert_int_equal(rfx_memory_taken_bytes(mem), before);
+    assert_int_equal(rfx_memory_mark(mem), before);
+    assert_int_equal(rfx_memory_taken_high_water_bytes(mem), before);
+    rfx_memory_release(mem, large);
+    assert_int_equal(rfx_memory_taken_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_taken),      cmocka_unit_test(test_accounting),
+        cmocka_unit_test(test_limit),      cmocka_unit_test(test_calloc_and_realloc),
+        cmocka_unit_test(test_fail_after), cmocka_unit_test(test_threads)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

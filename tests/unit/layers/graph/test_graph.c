@@ -1,0 +1,216 @@
+/* Building graphs: copies, refusals with their texts, names, every allocation failing once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "layers/graph/graph.h"
+#include "tests/support/test_util.h"
+
+static enum rfx_status add_input(struct rfx_graph *graph, int64_t c, int64_t h, int64_t w,
+                                 struct rfx_error *err) {
+    struct rfx_node node = {.op = RFX_OP_INPUT, .name = "x"};
+    node.attr.input.c = c;
+    node.attr.input.h = h;
+    node.attr.input.w = w;
+    int index;
+    return rfx_graph_add(graph, &node, &index, err);
+}
+
+static struct rfx_graph *with_input(struct rfx_memory *mem) {
+    struct rfx_graph *graph;
+    assert_int_equal(rfx_graph_create(mem, "net", &graph, NULL), RFX_OK);
+    assert_int_equal(add_input(graph, 3, 5, 7, NULL), RFX_OK);
+    return graph;
+}
+
+static void test_nodes_are_copied(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = with_input(mem);
+    char name[] = "pick", alias[] = "block.1";
+    int64_t map[] = {2, 0};
+    int in = 0, index = -1;
+    struct rfx_node node = {
+        .op = RFX_OP_CHANNEL_SELECT, .name = name, .alias = alias, .n_in = 1, .in = &in};
+    node.attr.select.count = 2;
+    node.attr.select.map = map;
+    assert_int_equal(rfx_graph_add(graph, &node, &index, NULL), RFX_OK);
+    name[0] = alias[0] = '?';
+    map[0] = map[1] = 99;
+    in = 55;
+    assert_int_equal(index, 1);
+    assert_int_equal(graph->nodes[1].in[0], 0);
+    assert_int_equal(graph->nodes[1].attr.select.map[0], 2);
+    assert_int_equal(graph->nodes[1].out.c, 2);
+    assert_int_equal(graph->nodes[1].out.elems, 2 * 5 * 7);
+    assert_int_equal(rfx_node_out_bytes(&graph->nodes[1]), 2 * 5 * 7 * 4);
+    assert_int_equal(rfx_graph_find(graph, "pick"), 1);
+    assert_int_equal(rfx_graph_find(graph, "block.1"), 1);
+    assert_int_equal(rfx_graph_find(graph, "x"), 0);
+    assert_int_equal(rfx_graph_find(graph, "?ick"), -1);
+    assert_int_equal(rfx_graph_set_alias(graph, 1, "stage", NULL), RFX_OK);
+    assert_int_equal(rfx_graph_find(graph, "block.1"), -1);
+    assert_int_equal(rfx_graph_find(graph, "stage"), 1);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = with_input(mem);
+    size_t before = rfx_memory_current_bytes(mem);
+    struct rfx_error err = {{0}};
+    int in = 1, index = -7;
+    struct rfx_node node = {.op = RFX_OP_SOFTMAX, .name = "late", .n_in = 1, .in = &in};
+    assert_int_equal(rfx_graph_add(graph, &node, &index, &err), RFX_STATUS_MALFORMED);
+    assert_non_null(strstr(err.text, "'late'"));
+    in = -1;
+    assert_int_equal(rfx_graph_add(graph, &node, &index, &err), RFX_STATUS_MALFORMED);
+    assert_int_equal(add_input(graph, 1, 1, 1, &err), RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "already"));
+    /* A pool larger than the padded map. */
+    in = 0;
+    struct rfx_node pool = {.op = RFX_OP_POOL_MAX, .name = "big", .n_in = 1, .in = &in};
+    pool.attr.pool = (struct rfx_pool_attr){.kh = 9, .kw = 1, .sh = 1, .sw = 1, .dh = 1, .dw = 1};
+    enum rfx_status status = rfx_graph_add(graph, &pool, &index, &err);
+    assert_true(status == RFX_STATUS_UNSUPPORTED || status == RFX_STATUS_MALFORMED);
+    assert_non_null(strstr(err.text, "'big'"));
+    assert_int_equal(index, -7);
+    assert_int_equal(graph->n_nodes, 1);
+    assert_int_equal(rfx_memory_current_bytes(mem), before);
+    assert_int_equal(rfx_graph_add_output(graph, 1, "y", &err), RFX_STATUS_MALFORMED);
+    rfx_graph_free(graph);
+    struct rfx_graph *huge;
+    assert_int_equal(rfx_graph_create(mem, "huge", &huge, NULL), RFX_OK);
+    assert_int_not_equal(add_input(huge, INT64_MAX / 4, 3, 3, &err), RFX_OK);
+    assert_int_not_equal(add_input(huge, 3, 0, 3, &err), RFX_OK);
+    rfx_graph_free(huge);
+    rfx_memory_free(mem);
+}
+
+/* A second element type is refused where a node is added, in words, by ops of every kind. */
+static void test_other_elements_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        enum rfx_op op;
+        int n_in;
+        const char *text;
+    } ops[] = {
+        {RFX_OP_ACTIVATION, 1, "Activation 'n': input 0 has elements of an unknown type (1)"},
+        {RFX_OP_BINARY, 2, "'n': input 1 has elements of an unknown type (1), not of float32"},
+        {RFX_OP_CONCAT, 2, "'n': input 1 has elements of"},
+        {RFX_OP_TO_PLAIN, 1, "'n': input 0 has elements of"},
+    };
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_graph *graph = with_input(mem);
+        struct rfx_error err = {{0}};
+        int index, in[2] = {0, 1}, last[1] = {1};
+        struct rfx_node relu = {.op = RFX_OP_ACTIVATION, .name = "relu", .n_in = 1, .in = in};
+        relu.act.kind = RFX_ACT_RELU;
+        assert_int_equal(rfx_graph_add(graph, &relu, &index, &err), RFX_OK);
+        struct rfx_node node = {.op = ops[i].op, .name = "n", .n_in = ops[i].n_in};
+        node.in = ops[i].n_in == 1 ? last : in;
+        node.act.kind = ops[i].op == RFX_OP_ACTIVATION ? RFX_ACT_RELU : RFX_ACT_NONE;
+        assert_int_equal(rfx_graph_add(graph, &node, &index, &err), RFX_OK);
+        graph->nodes[1].out.elem = RFX_ELEM_COUNT;
+        assert_int_equal(rfx_graph_add(graph, &node, &index, &err), RFX_STATUS_UNSUPPORTED);
+        if (strstr(err.text, ops[i].text) == NULL) fail_msg("%s", err.text);
+        graph->nodes[1].out.elem = RFX_ELEM_FLOAT32;
+        rfx_graph_free(graph);
+        rfx_memory_free(mem);
+    }
+}
+
+static void test_weights_are_owned(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = with_input(mem);
+    float values[] = {1, 2, 3}, out[3];
+    struct rfx_weight w = {
+        .source = RFX_WEIGHT_OWNED, .data = values, .shape = {1, {3}}, .elems = 3};
+    int a = -1, b = -1;
+    assert_int_equal(rfx_graph_add_weight(graph, &w, &a, NULL), RFX_OK);
+    w.data = NULL;
+    assert_int_equal(rfx_graph_add_weight(graph, &w, &b, NULL), RFX_OK);
+    values[1] = 9;
+    test_read_weight(&graph->weights[a], 0, 3, out);
+    assert_true(out[0] == 1 && out[1] == 2 && out[2] == 3);
+    rfx_graph_owned_weight(graph, b)[2] = 4;
+    test_read_weight(&graph->weights[b], 1, 2, out);
+    assert_true(out[0] == 0 && out[1] == 4);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
+/* Input, 20 affines (tables grow), a channel map, an alias, outputs, finish. */
+static enum rfx_status build(struct rfx_memory *mem, void *context, struct rfx_error *err) {
+    (void)context;
+    struct rfx_graph *graph = NULL;
+    enum rfx_status status = rfx_graph_create(mem, "net", &graph, err);
+    if (status != RFX_OK) return status;
+    status = add_input(graph, 3, 5, 7, err);
+    for (int i = 0; status == RFX_OK && i < 20; i++) {
+        float ones[] = {1, 1, 1};
+        int in = i, index;
+        struct rfx_weight w = {
+            .source = RFX_WEIGHT_OWNED, .data = ones, .shape = {1, {3}}, .elems = 3};
+        char name[16];
+        (void)snprintf(name, sizeof name, "a%d", i);
+        struct rfx_node node = {
+            .op = RFX_OP_AFFINE, .name = name, .alias = "twin", .n_in = 1, .in = &in};
+        node.attr.affine.shift = -1;
+        status = rfx_graph_add_weight(graph, &w, &node.attr.affine.scale, err);
+        if (status == RFX_OK) status = rfx_graph_add(graph, &node, &index, err);
+    }
+    int64_t map[] = {0, 2};
+    int in = 20, index = 0;
+    struct rfx_node node = {.op = RFX_OP_CHANNEL_SELECT, .name = "pick", .n_in = 1, .in = &in};
+    node.attr.select.count = 2;
+    node.attr.select.map = map;
+    if (status == RFX_OK) status = rfx_graph_add(graph, &node, &index, err);
+    if (status == RFX_OK) status = rfx_graph_set_alias(graph, index, "last", err);
+    if (status == RFX_OK) status = rfx_graph_add_output(graph, index, "y", err);
+    if (status == RFX_OK) status = rfx_graph_finish(graph, NULL, err);
+    rfx_graph_free(graph);
+    return status;
+}
+
+static void test_every_allocation_may_fail(void **state) {
+    (void)state;
+    assert_true(test_fail_each_allocation(build, NULL) > 60);
+}
+
+static void count_call(void *files) {
+    ++*(int *)files;
+}
+
+static void test_files_are_closed_once(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = with_input(mem);
+    int calls = 0;
+    graph->files = &calls;
+    graph->files_free = count_call;
+    rfx_graph_free(graph);
+    assert_int_equal(calls, 1);
+    rfx_graph_free(NULL);
+    rfx_memory_free(mem);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nodes_are_copied),
+                                       cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_other_elements_are_refused),
+                                       cmocka_unit_test(test_weights_are_owned),
+                                       cmocka_unit_test(test_every_allocation_may_fail),
+                                       cmocka_unit_test(test_files_are_closed_once)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,51 @@
+/* Edit distances by hand, and which names of a graph are offered. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "layers/graph/near_names.h"
+#include "tests/support/random/small_nets.h"
+
+static void distances(void **state) {
+    static const struct {
+        const char *a, *b;
+        int edits;
+    } cases[] = {{"", "", 0},
+                 {"abc", "", 3},
+                 {"", "ab", 2},
+                 {"same", "SAME", 0},
+                 {"kitten", "sitting", 3},
+                 {"flaw", "lawn", 2},
+                 {"memroy", "memory", 2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(rfx_edit_distance(cases[i].a, cases[i].b), cases[i].edits);
+    char longer[200];
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    assert_int_equal(rfx_edit_distance(longer, ""), 48);
+}
+
+static void names(void **state) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = small_net_residual(mem, 8, 8);
+    char text[RFX_NEAR_NAMES_TEXT];
+    (void)state;
+    rfx_graph_near_names(graph, "pol", text);
+    assert_non_null(strstr(text, "; near names: pool"));
+    rfx_graph_near_names(graph, "something else", text);
+    assert_string_equal(text, "");
+    rfx_graph_near_names(graph, "", text);
+    assert_string_equal(text, "");
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(distances), cmocka_unit_test(names)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,99 @@
+/* The table of operators: no row leaves out what others rely on. */
+// clang-format off
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+// clang-format on
+
+#include "layers/graph/op.h"
+
+#define FOR_EACH_OP(op, def)                  \
+    for (int op = 0; op < RFX_OP_COUNT; op++) \
+        for (const struct rfx_op_def *def = rfx_op_def((enum rfx_op)op); def != NULL; def = NULL)
+
+/* The image and constants have no inputs, so nothing that maps to them. */
+static bool has_inputs(int op) {
+    return op != RFX_OP_INPUT && op != RFX_OP_CONST_MAP && op != RFX_OP_CONST_PLAIN;
+}
+
+static void every_row_is_complete(void **state) {
+    (void)state;
+    FOR_EACH_OP(op, def) {
+        if (def->name == NULL || def->infer == NULL) fail_msg("op %d: no name or infer", op);
+        if ((def->run == NULL) != (op == RFX_OP_INPUT)) fail_msg("%s: run", def->name);
+        if ((def->pack == NULL) != (def->packed_bytes == NULL)) fail_msg("%s: pack", def->name);
+        if (def->reduction != NULL && def->spatial) fail_msg("%s: reduction", def->name);
+    }
+}
+
+/* No op is one to one by omission. */
+static void every_spatial_row_says_how_it_maps(void **state) {
+    (void)state;
+    FOR_EACH_OP(op, def) {
+        bool maps = def->spatial && has_inputs(op);
+        if ((def->axis_map != NULL) != maps) fail_msg("%s: axis_map", def->name);
+        if (!maps && (def->in_range != NULL || def->endless_range != NULL))
+            fail_msg("%s: a range without a map", def->name);
+        if (def->axis_map == rfx_op_map_identity && def->in_range != NULL)
+            fail_msg("%s: a range beside the identity", def->name);
+    }
+}
+
+/* Slots lie in the attributes, one per role that fusing asks for, and nowhere twice. */
+static void weights_are_where_the_rows_say(void **state) {
+    (void)state;
+    const size_t from = offsetof(struct rfx_node, attr), to = from + sizeof(union rfx_attr);
+    FOR_EACH_OP(op, def) {
+        const struct rfx_weight_slot *slots = def->weights;
+        for (int i = 0; slots != NULL && slots[i].name != NULL; i++) {
+            if (slots[i].offset < from || slots[i].offset + sizeof(int) > to)
+                fail_msg("%s: %s lies outside of the attributes", def->name, slots[i].name);
+            for (int j = 0; j < i; j++)
+                if (slots[i].offset == slots[j].offset || strcmp(slots[i].name, slots[j].name) == 0)
+                    fail_msg("%s: %s twice", def->name, slots[i].name);
+        }
+        if (slots != NULL && def->pack == NULL) fail_msg("%s: weights, but no pack", def->name);
+    }
+    /* by hand: where the indices of a convolution are */
+    struct rfx_node node = {.op = RFX_OP_CONV};
+    node.attr.conv.weight = 3;
+    node.attr.conv.bias = 4;
+    node.attr.conv.scale = -1;
+    const struct rfx_weight_slot *slots = rfx_op_def(RFX_OP_CONV)->weights;
+    assert_int_equal(*rfx_node_weight_at(&node, &slots[0]), 3);
+    *rfx_node_weight_rw(&node, rfx_op_weight_slot(RFX_OP_CONV, RFX_WEIGHT_SCALE)) = 7;
+    assert_int_equal(node.attr.conv.scale, 7);
+    assert_null(rfx_op_weight_slot(RFX_OP_POOL_MAX, RFX_WEIGHT_BIAS));
+}
+
+/* What fusing needs of the node that stays and of the part that goes. */
+static void fusing_finds_its_slots(void **state) {
+    (void)state;
+    FOR_EACH_OP(op, def) {
+        enum rfx_op o = (enum rfx_op)op;
+        if ((def->takes_in & RFX_FUSE_BATCH_NORM) != 0 &&
+            (rfx_op_weight_slot(o, RFX_WEIGHT_SCALE) == NULL ||
+             rfx_op_weight_slot(o, RFX_WEIGHT_BIAS) == NULL))
+            fail_msg("%s takes in batch norms without a scale and a bias", def->name);
+        if ((def->fuses_as & RFX_FUSE_BATCH_NORM) != 0 &&
+            (rfx_op_weight_slot(o, RFX_WEIGHT_FACTOR) == NULL ||
+             rfx_op_weight_slot(o, RFX_WEIGHT_BIAS) == NULL))
+            fail_msg("%s is a batch norm without factor and shift", def->name);
+        if ((def->takes_in & RFX_FUSE_SUM) != 0 && def->axis_map == rfx_op_map_window)
+            fail_msg("%s reads a residual through its window", def->name);
+        if ((def->takes_in & RFX_FUSE_GATE) != 0) fail_msg("%s: a gate is no part", def->name);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_is_complete),
+        cmocka_unit_test(every_spatial_row_says_how_it_maps),
+        cmocka_unit_test(weights_are_where_the_rows_say),
+        cmocka_unit_test(fusing_finds_its_slots),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+/* The exporter: a one-node model byte for byte, what it refuses, and that a failed export leaves
+ * no file. That whole networks are valid ONNX is held by the scripts that run ONNX's checker. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "layers/graph/op.h"
+#include "rfexec/onnx/export/onnx_export.h"
+#include "rfexec/session/model.h"
+
+static struct rfx_graph *pool_graph(struct rfx_memory *mem, const struct rfx_node *pool) {
+    struct rfx_graph *graph = NULL;
+    struct rfx_error err = {""};
+    assert_int_equal(rfx_graph_create(mem, "g", &graph, &err), RFX_OK);
+    struct rfx_node input = {.op = RFX_OP_INPUT, .name = "image"};
+    input.attr.input.c = 3;
+    input.attr.input.h = 10;
+    input.attr.input.w = 8;
+    int index, in = 0;
+    assert_int_equal(rfx_graph_add(graph, &input, &in, &err), RFX_OK);
+    struct rfx_node node = *pool;
+    node.n_in = 1;
+    node.in = &in;
+    assert_int_equal(rfx_graph_add(graph, &node, &index, &err), RFX_OK);
+    assert_int_equal(rfx_graph_add_output(graph, index, "y", &err), RFX_OK);
+    assert_int_equal(rfx_graph_finish(graph, NULL, &err), RFX_OK);
+    return graph;
+}
+
+/* Encoded by hand from onnx.proto: field << 3 | wire type, then the size. */
+static void test_bytes(void **state) {
+    (void)state;
+    static const char expected[] =
+        "\x08\x08\x12\x06"
+        "rfexec"   /* IR version 8, producer */
+        "\x3a\x6a" /* graph: 106 bytes */
+        "\x0a\x1c\x0a\x05"
+        "input"
+        "\x12\x01y\x1a\x01p" /* node: input, output, name */
+        "\x22\x0d"
+        "GlobalMaxPool" /* its op */
+        "\x12\x01g"     /* the graph's name */
+        "\x5a\x2a\x0a\x05"
+        "input"                            /* input value */
+        "\x12\x21\x0a\x1f\x08\x01\x12\x1b" /* type, tensor, float, shape */
+        "\x0a\x02\x08\x01\x0a\x02\x08\x03" /* 1, 3, */
+        "\x0a\x08\x12\x06"
+        "height"
+        "\x0a\x07\x12\x05"
+        "width"
+        "\x62\x1b\x0a\x01y\x12\x16\x0a\x14\x08\x01\x12\x10" /* output value */
+        "\x0a\x02\x08\x01\x0a\x02\x08\x03\x0a\x02\x08\x01\x0a\x02\x08\x01"
+        "\x42\x04\x0a\x00\x10\x11"; /* opset 17 of the default domain */
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_node pool = {.op = RFX_OP_GLOBAL_POOL, .name = "p"};
+    pool.attr.global_pool.kind = RFX_REDUCE_MAX;
+    struct rfx_graph *graph = pool_graph(mem, &pool);
+    struct rfx_error err = {""};
+    const char *path = "test_onnx_export_bytes.onnx";
+    assert_int_equal(rfx_onnx_export(graph, path, &err), RFX_OK);
+    unsigned char data[512];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(data, 1, sizeof data, file);
+    (void)fclose(file);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(size, sizeof expected - 1);
+    assert_memory_equal(data, expected, size);
+    rfx_graph_free(graph);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
+/* 10 x 8 does not divide into 3 x 3: refused by name, and no file appears. */
+static void test_refuses_uneven_adaptive_pool(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_node pool = {.op = RFX_OP_POOL_ADAPTIVE_AVG, .name = "uneven"};
+    pool.attr.adaptive.oh = 3;
+    pool.attr.adaptive.ow = 3;
+    struct rfx_graph *graph = pool_graph(mem, &pool);
+    struct rfx_error err = {""};
+    const char *path = "test_onnx_export_refused.onnx";
+    assert_int_equal(rfx_onnx_export(graph, path, &err), RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "'uneven'"));
+    assert_int_equal(access(path, F_OK), -1);
+    rfx_graph_free(graph);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
+/* Zeros around all channels are written as Pad and read back as the same select; zeros between
+ * picked channels are refused. */
+static void test_padded_channels(void **state) {
+    (void)state;
+    int64_t around[6] = {-1, 0, 1, 2, -1, -1}, between[3] = {0, -1, 1};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_node select = {.op = RFX_OP_CHANNEL_SELECT, .name = "zeros"};
+    struct rfx_load_options options = {.h = 10, .w = 8};
+    struct rfx_graph *loaded = NULL;
+    struct rfx_error err = {""};
+    const char *path = "test_onnx_export_pad.onnx";
+    select.attr.select.count = 6;
+    select.attr.select.map = around;
+    struct rfx_graph *graph = pool_graph(mem, &select);
+    assert_int_equal(rfx_onnx_export(graph, path, &err), RFX_OK);
+    assert_int_equal(rfx_onnx_load(mem, path, &options, &loaded, &err), RFX_OK);
+    assert_int_equal(loaded->n_nodes, 2);
+    assert_int_equal(loaded->nodes[1].op, RFX_OP_CHANNEL_SELECT);
+    assert_int_equal(loaded->nodes[1].attr.select.count, 6);
+    for (int i = 0; i < 6; i++) assert_int_equal(loaded->nodes[1].attr.select.map[i], around[i]);
+    rfx_graph_free(loaded);
+    rfx_graph_free(graph);
+    select.attr.select.count = 3;
+    select.attr.select.map = between;
+    graph = pool_graph(mem, &select);
+    assert_int_equal(rfx_onnx_export(graph, path, &err), RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "'zeros'"));
+    rfx_graph_free(graph);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
+static void test_unwritable_place(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_node pool = {.op = RFX_OP_GLOBAL_POOL, .name = "p"};
+    struct rfx_graph *graph = pool_graph(mem, &pool);
+    struct rfx_error err = {""};
+    assert_int_equal(rfx_onnx_export(graph, "no/such/folder/x.onnx", &err), RFX_STATUS_IO);
+    assert_non_null(strstr(err.text, "no/such/folder/x.onnx"));
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
+/* Everything but the image has an ONNX form, or says itself why not. */
+static void test_every_op_has_a_row(void **state) {
+    (void)state;
+    for (int op = 0; op < RFX_OP_COUNT; op++)
+        if ((rfx_export_row((enum rfx_op)op)->write == NULL) != (op == RFX_OP_INPUT))
+            fail_msg("%s has no row", rfx_op_def((enum rfx_op)op)->name);
+}
+
+/* An activation of every kind is written: those with a form of their own have a function. */
+static void test_every_activation_has_a_form(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    for (int kind = 0; kind < RFX_ACT_COUNT; kind++) {
+        struct rfx_node act = {.op = RFX_OP_ACTIVATION, .name = "a"};
+        bool slope = (rfx_act_def((enum rfx_act_kind)kind)->traits & RFX_ACT_HAS_SLOPE) != 0;
+        if (slope) continue; /* it needs a weight: random graphs export those */
+        act.act = (struct rfx_act){(enum rfx_act_kind)kind, 0.625f, 0.75f, -1};
+        struct rfx_graph *graph = pool_graph(mem, &act);
+        struct rfx_error err = {""};
+        if (rfx_onnx_export(graph, "acts.onnx", &err) != RFX_OK) fail_msg("%s", err.text);
+        struct rfx_load_options options = {.h = 10, .w = 8};
+        struct rfx_graph *back = NULL;
+        if (rfx_onnx_load(mem, "acts.onnx", &options, &back, &err) != RFX_OK)
+            fail_msg("%s", err.text);
+        const struct rfx_act *got = &back->nodes[back->n_nodes - 1].act;
+        assert_int_equal(got->kind, kind);
+        unsigned traits = rfx_act_def((enum rfx_act_kind)kind)->traits;
+        assert_true((traits & RFX_ACT_HAS_ALPHA) == 0 || got->alpha == 0.625f);
+        assert_true((traits & RFX_ACT_HAS_BETA) == 0 || got->beta == 0.75f);
+        rfx_graph_free(back);
+        rfx_graph_free(graph);
+    }
+    (void)remove("acts.onnx");
+    rfx_memory_free(mem);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_activation_has_a_form),
+                                       cmocka_unit_test(test_every_op_has_a_row),
+                                       cmocka_unit_test(test_bytes),
+                                       cmocka_unit_test(test_refuses_uneven_adaptive_pool),
+                                       cmocka_unit_test(test_padded_channels),
+                                       cmocka_unit_test(test_unwritable_place)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

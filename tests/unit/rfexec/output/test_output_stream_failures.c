@@ -1,0 +1,241 @@
+/* Output files that are refused in words, stopped, or meet a full disk or an allocator without
+ * memory: nothing is left behind. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/support/run/output_maps.h"
+#include "tests/support/test_util.h"
+
+#define DIRECTORY "test_output_stream_failures.tmp.d"
+
+static const struct rfx_output_format npy = {.kind = RFX_OUTPUT_NPY};
+static const struct rfx_output_format tiff = {.kind = RFX_OUTPUT_TIFF};
+static const struct rfx_output_format png = {.kind = RFX_OUTPUT_PNG};
+static const struct rfx_output_format tiff16 = {.kind = RFX_OUTPUT_TIFF, .bits = 16};
+
+static int make_directory(void **state) {
+    (void)state;
+    return mkdir(DIRECTORY, 0777);
+}
+
+static int remove_directory(void **state) {
+    (void)state;
+    return rmdir(DIRECTORY); /* fails when anything is left */
+}
+
+static void names_ask_for_kinds(void **state) {
+    (void)state;
+    static const struct {
+        const char *path;
+        int kind; /* -1: none */
+    } cases[] = {{"a.npy", RFX_OUTPUT_NPY},
+                 {"d.png/a.TIF", RFX_OUTPUT_TIFF},
+                 {"a.tiff", RFX_OUTPUT_TIFF},
+                 {"a.Png", RFX_OUTPUT_PNG},
+                 {"png", -1},
+                 {".npy", -1},
+                 {"a.npy.gz", -1},
+                 {"", -1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        enum rfx_output_kind kind = RFX_OUTPUT_KIND_COUNT;
+        assert_int_equal(rfx_output_kind_of(cases[i].path, &kind), cases[i].kind >= 0);
+        if (cases[i].kind >= 0) assert_int_equal(kind, cases[i].kind);
+    }
+}
+
+static void refuses_in_words(void **state) {
+    (void)state;
+    const struct rfx_tensor grey = rfx_tensor_nhwc(1, 8, 8), pair = rfx_tensor_nhwc(2, 8, 8),
+                            deep = rfx_tensor_nhwc(65536, 1, 1),
+                            wide = rfx_tensor_nhwc(1, 1, 1000001);
+    struct rfx_tensor vector = {
+        .layout = RFX_LAYOUT_PLAIN, .shape = {2, {1, 5}}, .c = 5, .elems = 5};
+    const struct rfx_output_format npy8 = {.kind = RFX_OUTPUT_NPY, .bits = 8},
+                                   png32 = {.kind = RFX_OUTPUT_PNG, .bits = 32},
+                                   odd = {.kind = RFX_OUTPUT_TIFF, .bits = 12},
+                                   float_range = {.kind = RFX_OUTPUT_TIFF,
+                                                  .has_range = true,
+                                                  .range = {0, 1}},
+                                   upside_down = {
+                                       .kind = RFX_OUTPUT_PNG, .has_range = true, .range = {1, 1}};
+    const struct {
+        const struct rfx_output_format *format;
+        const struct rfx_tensor *tensor;
+        const char *words;
+    } cases[] = {
+        {&npy8, &grey, "samples of 32 bits, not 8"},
+        {&png32, &grey, "samples of 8 or 16 bits, not 32"},
+        {&odd, &grey, "samples of 8, 16 or 32 bits, not 12"},
+        {&float_range, &grey, "range"},
+        {&upside_down, &grey, "lower end below"},
+        {&png, &pair, "the map has 2; use .tif or .npy"},
+        {&png, &wide, "1 x 1000001; use .tif"},
+        {&png, &vector, "use .npy"},
+        {&tiff, &vector, "use .npy"},
+        {&tiff, &deep, "65536 x 1 x 1; use .npy"},
+    };
+    struct rfx_error err = {""};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(rfx_output_format_check(cases[i].format, cases[i].tensor, "out", &err),
+                         RFX_STATUS_INVALID_ARGUMENT);
+        if (strstr(err.text, cases[i].words) == NULL) fail_msg("%s: %s", cases[i].words, err.text);
+        assert_non_null(strstr(err.text, "out: "));
+    }
+    assert_int_equal(rfx_output_format_check(&npy, &vector, "out", &err), RFX_OK);
+    assert_int_equal(rfx_output_format_check(&tiff, &pair, "out", &err), RFX_OK);
+}
+
+static void wrong_rectangles_are_refused(void **state) {
+    (void)state;
+    static const char path[] = DIRECTORY "/a";
+    struct output_map map = output_map_make(1, 9, 6, 1);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    const struct rfx_output_format *formats[2] = {&npy, &tiff};
+    for (int i = 0; i < 2; i++) {
+        struct rfx_output_stream *stream = NULL;
+        assert_int_equal(rfx_output_stream_open(mem, path, formats[i], &map.tensor, &stream, NULL),
+                         RFX_OK);
+        static const struct rfx_rect outside = {0, 10, 0, 6}, empty = {3, 3, 0, 6},
+                                     first = {0, 4, 0, 6}, third = {6, 9, 0, 6},
+                                     second = {4, 6, 0, 6};
+        struct rfx_view part = rfx_view_dense(map.values, first, 1);
+        assert_int_equal(rfx_output_stream_write(stream, outside, &map.view, NULL),
+                         RFX_STATUS_INVALID_ARGUMENT);
+        assert_int_equal(rfx_output_stream_write(stream, third, &part, NULL),
+                         RFX_STATUS_INVALID_ARGUMENT);
+        assert_int_equal(rfx_output_stream_write(stream, empty, &part, NULL), RFX_OK);
+        assert_int_equal(rfx_output_stream_write(stream, first, &map.view, NULL), RFX_OK);
+        /* TIFF has begun to write rows, .npy takes them anywhere */
+        enum rfx_status status = rfx_output_stream_write(stream, third, &map.view, NULL);
+        assert_int_equal(status, i == 0 ? RFX_OK : RFX_STATUS_INVALID_ARGUMENT);
+        assert_int_equal(rfx_output_stream_commit(stream, NULL, NULL, NULL),
+                         RFX_STATUS_INVALID_ARGUMENT);
+        assert_int_equal(rfx_output_stream_write(stream, second, &map.view, NULL), RFX_OK);
+        if (i == 1)
+            assert_int_equal(rfx_output_stream_write(stream, third, &map.view, NULL), RFX_OK);
+        assert_int_equal(rfx_output_stream_write(stream, second, &map.view, NULL),
+                         RFX_STATUS_INVALID_ARGUMENT);
+        if (i == 1)
+            assert_int_equal(rfx_output_stream_append(stream, map.values, 1, NULL),
+                             RFX_STATUS_INVALID_ARGUMENT);
+        assert_int_equal(rfx_output_stream_commit(stream, NULL, NULL, NULL), RFX_OK);
+        rfx_output_stream_free(stream);
+        assert_int_equal(unlink(path), 0);
+    }
+    rfx_output_stream_free(NULL);
+    rfx_memory_free(mem);
+    free(map.values);
+}
+
+static int stop_at_row_3(void *user, int64_t done, int64_t total) {
+    int64_t *seen = user;
+    assert_int_equal(done, *seen);
+    assert_int_equal(total, 9);
+    *seen = done + 1;
+    return done == 3;
+}
+
+static void the_last_copy_can_be_stopped(void **state) {
+    (void)state;
+    struct output_map map = output_map_make(1, 9, 6, 1);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_output_stream *stream = NULL;
+    int64_t seen = 0;
+    assert_int_equal(rfx_output_stream_open(mem, DIRECTORY "/a", &png, &map.tensor, &stream, NULL),
+                     RFX_OK);
+    assert_true(rfx_output_stream_needs_range(stream));
+    assert_int_equal(output_map_pieces(stream, &map, (struct output_cut){2, 6, false}, NULL),
+                     RFX_OK);
+    assert_int_equal(rfx_output_stream_commit(stream, stop_at_row_3, &seen, NULL),
+                     RFX_STATUS_CANCELLED);
+    rfx_output_stream_free(stream);
+    assert_int_equal(seen, 4);
+    rfx_memory_free(mem);
+    free(map.values);
+}
+
+/* A limit on the size of files stands for a full disk: every limit, every format and route. */
+static void a_full_disk_leaves_nothing(void **state) {
+    (void)state;
+    static const struct output_cut cuts[] = {{4, 1 << 20, false}, {1 << 20, 25, false}};
+    const struct rfx_output_format *formats[] = {&npy, &tiff, &png};
+    (void)signal(SIGXFSZ, SIG_IGN);
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    struct output_map map = output_map_make(1, 400, 200, 1);
+    int stopped = 0;
+    for (int f = 0; f < 3; f++)
+        for (int k = 0; k < 2; k++)
+            for (rlim_t limit = 0; limit < 400000; limit += limit / 2 + 17) {
+                struct rfx_memory *mem = rfx_memory_create(0);
+                struct rfx_error err = {""};
+                small = before;
+                small.rlim_cur = limit;
+                assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+                enum rfx_status status =
+                    output_map_write(mem, DIRECTORY "/a", formats[f], &map, cuts[k], &err);
+                assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+                rfx_memory_free(mem);
+                if (status == RFX_OK) {
+                    assert_int_equal(unlink(DIRECTORY "/a"), 0);
+                    continue;
+                }
+                stopped++;
+                assert_int_equal(status, RFX_STATUS_IO);
+                assert_non_null(strstr(err.text, DIRECTORY "/a"));
+                assert_non_null(strstr(err.text, "File too large"));
+                assert_int_equal(rmdir(DIRECTORY), 0); /* empty */
+                assert_int_equal(mkdir(DIRECTORY, 0777), 0);
+            }
+    assert_true(stopped > 50);
+    free(map.values);
+}
+
+struct attempt {
+    const struct rfx_output_format *format;
+    struct output_map map;
+    struct output_cut cut;
+};
+
+static enum rfx_status attempt_write(struct rfx_memory *mem, void *context, struct rfx_error *err) {
+    const struct attempt *a = context;
+    return output_map_write(mem, DIRECTORY "/a", a->format, &a->map, a->cut, err);
+}
+
+static void survives_failing_allocations(void **state) {
+    (void)state;
+    const struct rfx_output_format *formats[] = {&npy, &tiff, &tiff16, &png};
+    for (int i = 0; i < 4; i++)
+        for (int64_t cols = 3; cols <= 6; cols += 3) {
+            struct attempt a = {formats[i], output_map_make(1, 9, 6, 2), {2, cols, false}};
+            assert_true(test_fail_each_allocation(attempt_write, &a) > 6);
+            free(a.map.values);
+            assert_int_equal(unlink(DIRECTORY "/a"), 0);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_ask_for_kinds),
+        cmocka_unit_test(refuses_in_words),
+        cmocka_unit_test_setup_teardown(wrong_rectangles_are_refused, make_directory,
+                                        remove_directory),
+        cmocka_unit_test_setup_teardown(the_last_copy_can_be_stopped, make_directory,
+                                        remove_directory),
+        cmocka_unit_test_setup_teardown(a_full_disk_leaves_nothing, make_directory,
+                                        remove_directory),
+        cmocka_unit_test_setup_teardown(survives_failing_allocations, make_directory,
+                                        remove_directory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

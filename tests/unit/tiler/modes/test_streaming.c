@@ -1,0 +1,165 @@
+/* Row streams worked out by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/support/random/random_graph.h"
+#include "tests/support/random/small_nets.h"
+#include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
+#include "tiler/modes/streaming.h"
+#include "tiler/plan/stage.h"
+
+/* The places of a stage that streams up to `target` and stores its map. */
+static void stream_to(const struct rfx_graph *graph, int target, enum rfx_node_place *places) {
+    struct rfx_stage_spec spec = {.mode = &rfx_mode_streamed,
+                                  .parts_y = 1,
+                                  .parts_x = 1,
+                                  .band_rows = 1,
+                                  .n_targets = 1,
+                                  .targets = &target};
+    bool stored[8] = {false};
+    struct rfx_error err;
+    assert_true(graph->n_nodes <= 8);
+    assert_int_equal(rfx_stage_places(graph, &spec, false, stored, places, &err), RFX_OK);
+}
+
+/* a: 3x3 stride 2, row r reads image rows 2r - 1 .. 2r + 1; b: 3x3, row r reads a's r - 1 .. r + 1.
+ * Two image rows a step: a is a row behind, b another and ends alone. */
+static void two_convs_step_by_step(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = small_net_two_convs(mem, 16, 16);
+    static const struct {
+        int node;
+        int64_t lo, hi;
+    } expected[] = {{0, 0, 2}, {1, 0, 1}, {0, 2, 4}, {1, 1, 2},
+                    {2, 0, 1}, {0, 4, 6}, {1, 2, 3}, {2, 1, 2}};
+    int64_t done[3];
+    enum rfx_node_place places[3];
+    struct rfx_stream stream;
+    stream_to(graph, 2, places);
+    rfx_stream_begin(&stream, graph, places, 2, done);
+    struct rfx_stream_turn turn = {.node = -1};
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        int64_t before = done[expected[i].node];
+        assert_true(rfx_stream_peek(&stream, &turn));
+        assert_true(rfx_stream_peek(&stream, &turn)); /* looking moves nothing */
+        assert_int_equal(turn.node, expected[i].node);
+        assert_int_equal(turn.rows.lo, expected[i].lo);
+        assert_int_equal(turn.rows.hi, expected[i].hi);
+        assert_int_equal(done[turn.node], before);
+        rfx_stream_commit(&stream, &turn);
+        assert_int_equal(done[turn.node], turn.rows.hi);
+    }
+    while (rfx_stream_peek(&stream, &turn)) rfx_stream_commit(&stream, &turn);
+    assert_int_equal(turn.node, 2);
+    assert_int_equal(turn.rows.lo, 7);
+    assert_int_equal(turn.rows.hi, 8);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
+/* Image: while rows 2, 3 come, row 1 is still wanted: 3. a: b holds on to two rows before: 3. b
+ * goes nowhere: the row at hand. */
+static void two_convs_rings(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = small_net_two_convs(mem, 16, 16);
+    struct rfx_node_rows rings[3];
+    int64_t done[3 * RFX_MODE_SCRATCH];
+    enum rfx_node_place places[3];
+    stream_to(graph, 2, places);
+    rfx_stream_measure(graph, places, 2, done, rings);
+    static const int64_t rows[] = {3, 3, 1};
+    static const int64_t computed[] = {16, 8, 8};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rings[i].most, rows[i]);
+        assert_int_equal(rings[i].computed, computed[i]);
+    }
+    assert_true(rings[0].lasting);
+    assert_true(rings[1].lasting);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
+/* The join keeps a's rows until b, a row behind, has caught up; sum is read by c in rows of 3. */
+static void residual_waits_for_the_slowest(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = small_net_residual(mem, 12, 12);
+    struct rfx_node_rows rings[8];
+    int64_t done[8 * RFX_MODE_SCRATCH];
+    enum rfx_node_place places[8];
+    stream_to(graph, 4, places);
+    rfx_stream_measure(graph, places, 1, done, rings);
+    assert_int_equal(rings[1].most, 3); /* a: rows r - 1 .. r + 1 for b, row r for sum */
+    assert_false(rings[2].lasting);     /* b: added in the step that makes it */
+    assert_int_equal(rings[3].most, 3); /* sum */
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
+/* The middle of a tall stream is jumped over; what comes out is what a full walk finds. */
+static void jumps_change_nothing(void **state) {
+    (void)state;
+    int walked = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct test_rng rng = test_rng_make(seed);
+        struct random_graph_options options = random_graph_defaults();
+        options.spatial_only = true;
+        options.min_size = 300;
+        options.max_size = 1100;
+        options.max_elems = 20000000;
+        struct rfx_graph *graph = random_graph_make(mem, seed, &options);
+        size_t n = (size_t)graph->n_nodes;
+        int64_t *done = calloc(RFX_MODE_SCRATCH * n, sizeof *done);
+        struct rfx_node_rows *quick = calloc(n, sizeof *quick), *full = calloc(n, sizeof *full);
+        enum rfx_node_place *places = calloc(n, sizeof *places);
+        bool *stored = calloc(n, sizeof *stored);
+        assert_true(done != NULL && quick != NULL && full != NULL && places != NULL && stored);
+        int target = graph->outputs[0].node;
+        struct rfx_stage_spec spec = {.mode = &rfx_mode_streamed,
+                                      .parts_y = 1,
+                                      .parts_x = 1,
+                                      .band_rows = test_rng_int(&rng, 1, 12),
+                                      .n_targets = 1,
+                                      .targets = &target};
+        struct rfx_error err;
+        if (rfx_stage_places(graph, &spec, false, stored, places, &err) == RFX_OK) {
+            rfx_stream_measure(graph, places, spec.band_rows, done, quick);
+            rfx_stream_measure_fully(graph, places, spec.band_rows, done, full);
+            for (size_t i = 0; i < n; i++) {
+                assert_int_equal(quick[i].most, full[i].most);
+                assert_int_equal(quick[i].kept, full[i].kept);
+                assert_int_equal(quick[i].fresh, full[i].fresh);
+                assert_int_equal(quick[i].computed, full[i].computed);
+                assert_int_equal(quick[i].lasting, full[i].lasting);
+            }
+            walked++;
+        }
+        free(done);
+        free(quick);
+        free(full);
+        free(places);
+        free(stored);
+        rfx_graph_free(graph);
+        rfx_memory_free(mem);
+    }
+    assert_true(walked > 100);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_convs_step_by_step),
+        cmocka_unit_test(two_convs_rings),
+        cmocka_unit_test(residual_waits_for_the_slowest),
+        cmocka_unit_test(jumps_change_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,426 @@
+/* The checker finds plans that were spoilt by hand: it must not trust what it is given.
+ * Length: a table of spoilings per kind of plan, which share one way to spoil and put back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/random/small_nets.h"
+#include "tiler/modes/modes.h"
+#include "tiler/plan/plan_check.h"
+
+struct fixture {
+    struct rfx_memory *mem;
+    struct rfx_graph *graph;
+    struct rfx_plan *plan;
+};
+
+static struct fixture begin(const struct rfx_stage_spec *stages, int n) {
+    struct fixture f = {.mem = rfx_memory_create(0)};
+    struct rfx_error err = {{0}};
+    char why[200];
+    f.graph = small_net_residual(f.mem, 24, 24);
+    struct rfx_plan_request request = {.threads = 1, .stages = stages, .n_stages = n};
+    request.source = (struct rfx_source_traits){.h = 24, .w = 24, .c = 2, .random_access = true};
+    if (rfx_plan_create(f.graph, &request, &f.plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    if (!rfx_plan_check(f.plan, why, sizeof why)) fail_msg("%s", why);
+    return f;
+}
+
+static void end(struct fixture *f) {
+    rfx_plan_free(f->plan);
+    rfx_graph_free(f->graph);
+    assert_int_equal(rfx_memory_current_bytes(f->mem), 0);
+    rfx_memory_free(f->mem);
+}
+
+static void assert_found(const struct fixture *f, const char *words) {
+    char why[200] = "";
+    if (rfx_plan_check(f->plan, why, sizeof why)) fail_msg("not found: %s", words);
+    if (strstr(why, words) == NULL) fail_msg("no \"%s\" in: %s", words, why);
+}
+
+static struct rfx_stage_spec stage(const struct rfx_mode *mode, int64_t band_rows,
+                                   const int *target) {
+    struct rfx_stage_spec spec = {
+        .mode = mode, .parts_y = 1, .parts_x = 1, .band_rows = band_rows, .n_targets = 1};
+    spec.targets = target;
+    return spec;
+}
+
+static int find(const struct fixture *f, const char *name) {
+    return rfx_graph_find(f->graph, name);
+}
+
+/* The nodes are in the order of small_nets.h: input, a, b, sum, c, pool. */
+static const int sum_node[] = {3};
+static const int pool_node[] = {5};
+
+static void whole_plans(void **state) {
+    struct rfx_stage_spec whole = stage(&rfx_mode_whole, 0, pool_node);
+    struct fixture f = begin(&whole, 1);
+    (void)state;
+    struct rfx_stage_node *nodes = f.plan->stages[0].nodes;
+    assert_int_equal(find(&f, "sum"), sum_node[0]);
+    assert_int_equal(find(&f, "pool"), pool_node[0]);
+    struct rfx_buffer b = nodes[find(&f, "b")].buffer;
+    nodes[find(&f, "b")].buffer.offset = nodes[find(&f, "a")].buffer.offset; /* a is still read */
+    assert_found(&f, "reads a row that is not there");
+    nodes[find(&f, "b")].buffer.offset = b.offset - 32;
+    assert_found(&f, "not aligned");
+    nodes[find(&f, "b")].buffer.offset = f.plan->bytes.arena;
+    assert_found(&f, "outside the arena");
+    nodes[find(&f, "b")].buffer = b;
+    nodes[find(&f, "b")].buffer.bytes -= 64;
+    assert_found(&f, "more bytes than its buffer");
+    nodes[find(&f, "b")].buffer = b;
+    f.plan->macs++;
+    assert_found(&f, "MACs");
+    f.plan->macs--;
+    f.plan->bytes.weights++;
+    assert_found(&f, "does not add up");
+    f.plan->bytes.weights--;
+    f.plan->bytes.arena += 64;
+    f.plan->peak_bytes += 64;
+    assert_found(&f, "highest byte");
+    end(&f);
+}
+
+/* A ring one row shorter than the 3x3 window of b, a needs: its window does not fit any more. */
+static void streams(void **state) {
+    struct rfx_stage_spec specs[2] = {stage(&rfx_mode_streamed, 2, sum_node),
+                                      stage(&rfx_mode_whole, 0, pool_node)};
+    struct fixture f = begin(specs, 2);
+    (void)state;
+    struct rfx_stage_node *a = &f.plan->stages[0].nodes[find(&f, "a")];
+    int64_t rows = a->ring_rows;
+    a->ring_rows = rows - 1;
+    assert_found(&f, "reads outside a view");
+    a->ring_rows = rows;
+    struct rfx_buffer *b = &f.plan->stages[0].nodes[find(&f, "b")].buffer;
+    size_t offset = b->offset;
+    b->offset = a->buffer.offset;
+    assert_found(&f, "reads a row that is not there");
+    b->offset = offset;
+    f.plan->stages[0].places[find(&f, "sum")] = RFX_PLACE_LOCAL;
+    char why[200];
+    assert_false(rfx_plan_check(f.plan, why, sizeof why));
+    end(&f);
+}
+
+/* Plans of every kind, each spoilt at one place at a time. */
+
+enum { INPUT, A, B, SUM, C, POOL, NODES };
+
+enum field {
+    OFFSET,
+    BYTES,
+    RING_ROWS,
+    FRESH_OFFSET,
+    FRESH_BYTES,
+    LAST_READER,
+    STEP_ROWS,
+    UPWARDS,
+    PACKED_OFFSET,
+    PACKED_BYTES,
+    STORED_OFFSET,
+    STORED_BYTES,
+    PLACE,
+    MACS,
+};
+
+enum { ITSELF = -1, ZERO = -2 };
+
+/* The field of the node in stage 0 becomes that field of node `from` (ITSELF: its own value; ZERO)
+ * plus `add`; the checker must say no, with `words` about the right node. */
+struct spoiling {
+    int node;
+    enum field field;
+    int from;
+    enum field from_field;
+    int64_t add;
+    const char *words;
+};
+
+static int64_t get(const struct rfx_plan *plan, int node, enum field field) {
+    const struct rfx_stage_node *n = &plan->stages[0].nodes[node];
+    switch (field) {
+        case OFFSET:
+            return (int64_t)n->buffer.offset;
+        case BYTES:
+            return (int64_t)n->buffer.bytes;
+        case RING_ROWS:
+            return n->ring_rows;
+        case FRESH_OFFSET:
+            return (int64_t)n->fresh.offset;
+        case FRESH_BYTES:
+            return (int64_t)n->fresh.bytes;
+        case LAST_READER:
+            return n->last_reader;
+        case STEP_ROWS:
+            return n->step_rows;
+        case UPWARDS:
+            return n->upwards;
+        case PACKED_OFFSET:
+            return (int64_t)n->packed.offset;
+        case PACKED_BYTES:
+            return (int64_t)n->packed.bytes;
+        case STORED_OFFSET:
+            return (int64_t)plan->stored[node].offset;
+        case STORED_BYTES:
+            return (int64_t)plan->stored[node].bytes;
+        case PLACE:
+            return (int64_t)plan->stages[0].places[node];
+        case MACS:
+            break;
+    }
+    return (int64_t)plan->macs;
+}
+
+static void set(struct rfx_plan *plan, int node, enum field field, int64_t value) {
+    struct rfx_stage_node *n = &plan->stages[0].nodes[node];
+    switch (field) {
+        case OFFSET:
+            n->buffer.offset = (size_t)value;
+            return;
+        case BYTES:
+            n->buffer.bytes = (size_t)value;
+            return;
+        case RING_ROWS:
+            n->ring_rows = value;
+            return;
+        case FRESH_OFFSET:
+            n->fresh.offset = (size_t)value;
+            return;
+        case FRESH_BYTES:
+            n->fresh.bytes = (size_t)value;
+            return;
+        case LAST_READER:
+            n->last_reader = (int)value;
+            return;
+        case STEP_ROWS:
+            n->step_rows = value;
+            return;
+        case UPWARDS:
+            n->upwards = value != 0;
+            return;
+        case PACKED_OFFSET:
+            n->packed.offset = (size_t)value;
+            return;
+        case PACKED_BYTES:
+            n->packed.bytes = (size_t)value;
+            return;
+        case STORED_OFFSET:
+            plan->stored[node].offset = (size_t)value;
+            return;
+        case STORED_BYTES:
+            plan->stored[node].bytes = (size_t)value;
+            return;
+        case PLACE:
+            plan->stages[0].places[node] = (enum rfx_node_place)value;
+            return;
+        case MACS:
+            break;
+    }
+    plan->macs = (uint64_t)value;
+}
+
+static void spoil_each(struct rfx_plan *plan, const char *kind, const struct spoiling *table,
+                       size_t n) {
+    char why[200];
+    int wrong = 0;
+    if (!rfx_plan_check(plan, why, sizeof why)) fail_msg("%s: %s", kind, why);
+    for (size_t i = 0; i < n; i++) {
+        const struct spoiling *s = &table[i];
+        int64_t old = get(plan, s->node, s->field);
+        int64_t base = s->from == ZERO     ? 0
+                       : s->from == ITSELF ? old
+                                           : get(plan, s->from, s->from_field);
+        if (base + s->add == old) fail_msg("%s, case %zu: nothing is spoilt", kind, i);
+        set(plan, s->node, s->field, base + s->add);
+        bool sound = rfx_plan_check(plan, why, sizeof why);
+        if (sound || strstr(why, s->words) == NULL) {
+            print_error("%s, case %zu: wanted \"%s\": %s\n", kind, i, s->words,
+                        sound ? "not found" : why);
+            wrong++;
+        }
+        set(plan, s->node, s->field, old);
+    }
+    if (!rfx_plan_check(plan, why, sizeof why)) fail_msg("%s afterwards: %s", kind, why);
+    assert_int_equal(wrong, 0);
+}
+
+#define SPOIL_EACH(plan, kind, table) spoil_each(plan, kind, table, sizeof table / sizeof table[0])
+
+static struct fixture begin_with(struct rfx_graph *(*make)(struct rfx_memory *, int64_t, int64_t),
+                                 struct rfx_plan_request request) {
+    struct fixture f = {.mem = rfx_memory_create(0)};
+    struct rfx_error err = {{0}};
+    f.graph = make(f.mem, 24, 24);
+    request.threads = 1;
+    request.source = (struct rfx_source_traits){.h = 24, .w = 24, .c = 2, .random_access = true};
+    if (rfx_plan_create(f.graph, &request, &f.plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    return f;
+}
+
+static void tiles(void **state) {
+    (void)state;
+    struct rfx_stage_spec specs[2] = {stage(&rfx_mode_tiled, 0, sum_node),
+                                      stage(&rfx_mode_whole, 0, pool_node)};
+    specs[0].parts_y = specs[0].parts_x = 2;
+    struct fixture f = begin(specs, 2);
+    static const struct spoiling table[] = {
+        {INPUT, OFFSET, A, OFFSET, 0, "'a': reads a row that is not there"},
+        {B, OFFSET, A, OFFSET, 0, "'b': reads a row that is not there"},
+        {B, OFFSET, SUM, STORED_OFFSET, 0, "'c': reads a row that is not there"},
+        {B, OFFSET, ITSELF, OFFSET, 32, "'b': outside the arena"},
+        {A, BYTES, ITSELF, BYTES, -64, "'a': more bytes than its buffer"},
+        {INPUT, BYTES, ITSELF, BYTES, -64, "'input': more bytes than its buffer"},
+        {SUM, STORED_BYTES, ITSELF, BYTES, -64, "'sum': more bytes than its buffer"},
+        {SUM, STORED_OFFSET, ITSELF, BYTES, 256, "': reads "},
+        {A, PLACE, ZERO, PLACE, RFX_PLACE_NONE, "'b': an input is neither made nor kept"},
+        {A, PLACE, ZERO, PLACE, RFX_PLACE_READ, "'b': an input is neither made nor kept"},
+        {SUM, PLACE, ZERO, PLACE, RFX_PLACE_LOCAL, "'c': reads a row that is not there"},
+        {B, PLACE, ZERO, PLACE, RFX_PLACE_STORED, "'b': more bytes than its buffer"},
+        {A, MACS, ITSELF, MACS, -1, "MACs"},
+    };
+    SPOIL_EACH(f.plan, "tiles", table);
+    end(&f);
+}
+
+/* The step's new rows lie apart from the rings that keep the old ones. */
+static void tight_streams(void **state) {
+    (void)state;
+    struct rfx_stage_spec specs[2] = {stage(&rfx_mode_streamed, 4, sum_node),
+                                      stage(&rfx_mode_whole, 0, pool_node)};
+    specs[0].tight = true;
+    struct fixture f = begin(specs, 2);
+    static const struct spoiling table[] = {
+        {A, FRESH_OFFSET, A, OFFSET, 0, "'b': reads a row that is not there"},
+        {A, FRESH_OFFSET, B, OFFSET, 0, "'a': reads a row that is not there"},
+        {INPUT, FRESH_OFFSET, A, FRESH_OFFSET, 0, "'a': reads a row that is not there"},
+        {A, OFFSET, INPUT, OFFSET, 0, "'a': outside the arena"},
+        {INPUT, OFFSET, INPUT, FRESH_OFFSET, 0, "'a': reads a row that is not there"},
+        {A, FRESH_BYTES, ITSELF, BYTES, -384, "'a': more bytes than its buffer"},
+        {A, FRESH_BYTES, ZERO, BYTES, 0, "'a': writes outside its view"},
+        {A, RING_ROWS, ITSELF, BYTES, -1, "'b': reads outside a view"},
+        {A, RING_ROWS, ITSELF, BYTES, 1, "'a': more bytes than its buffer"},
+        {INPUT, RING_ROWS, ITSELF, BYTES, -1, "'a': reads outside a view"},
+        {B, RING_ROWS, ITSELF, BYTES, -1, "'b': writes outside its view"},
+        {A, BYTES, ITSELF, BYTES, -64, "'a': more bytes than its buffer"},
+        {A, LAST_READER, ZERO, BYTES, B, "'sum': reads outside a view"},
+        {A, LAST_READER, ZERO, BYTES, INPUT, "'b': reads outside a view"},
+        {INPUT, LAST_READER, ZERO, BYTES, SUM, "'input': reads a row that is not there"},
+        {INPUT, LAST_READER, ZERO, BYTES, B, "'input': reads a row that is not there"},
+        {B, PLACE, ZERO, PLACE, RFX_PLACE_NONE, "'sum': an input is neither made nor kept"},
+        {SUM, STORED_OFFSET, B, OFFSET, 0, "'sum': reads a row that is not there"},
+        {A, MACS, ITSELF, MACS, 1, "MACs"},
+    };
+    SPOIL_EACH(f.plan, "tight", table);
+    end(&f);
+}
+
+static void streams_into_a_reduction(void **state) {
+    (void)state;
+    struct rfx_stage_spec spec = stage(&rfx_mode_streamed, 4, pool_node);
+    struct fixture f = begin(&spec, 1);
+    static const struct spoiling table[] = {
+        {POOL, OFFSET, A, OFFSET, 0, "'a': lies over the state or constants of"},
+        {POOL, OFFSET, C, OFFSET, 0, "'b': lies over the state or constants of"},
+        {POOL, BYTES, ITSELF, BYTES, -64, "'pool': more bytes than its buffer"},
+        {POOL, OFFSET, ITSELF, BYTES, 4096, "'pool': outside the arena"},
+        {POOL, PLACE, ZERO, PLACE, RFX_PLACE_LOCAL, "'pool': reads outside a view"},
+        {POOL, PLACE, ZERO, PLACE, RFX_PLACE_NONE, "'pool': reads a row that is not there"},
+        {POOL, STORED_BYTES, ZERO, BYTES, 0, "'pool': more bytes than its buffer"},
+        {POOL, STORED_OFFSET, ITSELF, BYTES, 64, "'pool': outside the arena"},
+        {C, PLACE, ZERO, PLACE, RFX_PLACE_REDUCED, "'c': is no reduction"},
+        {SUM, RING_ROWS, ITSELF, BYTES, -1, "'c': reads outside a view"},
+        {C, RING_ROWS, ITSELF, BYTES, -1, "'c': writes outside its view"},
+        {C, OFFSET, SUM, OFFSET, 0, "'c': reads a row that is not there"},
+    };
+    SPOIL_EACH(f.plan, "reduced", table);
+    end(&f);
+}
+
+static void constants_by_stage(void **state) {
+    (void)state;
+    struct rfx_stage_spec spec = stage(&rfx_mode_streamed, 4, pool_node);
+    struct rfx_plan_request request = {
+        .stages = &spec, .n_stages = 1, .asked.weights_by_stage = true};
+    struct fixture f = begin_with(small_net_residual, request);
+    static const struct spoiling table[] = {
+        {B, PACKED_OFFSET, A, OFFSET, 0, "'a': lies over the state or constants of"},
+        {A, PACKED_OFFSET, B, PACKED_OFFSET, 0, "'a': lies over the state or constants of"},
+        {C, PACKED_OFFSET, POOL, OFFSET, 0, "'c': lies over the state or constants of"},
+        {B, PACKED_BYTES, ITSELF, BYTES, -64, "'b': more bytes than its buffer"},
+        {A, PACKED_BYTES, ZERO, BYTES, 0, "'a': its constants have no buffer"},
+        {A, PACKED_OFFSET, ITSELF, BYTES, 4096, "'a': outside the arena"},
+    };
+    SPOIL_EACH(f.plan, "constants", table);
+    end(&f);
+}
+
+static void emitted_streams(void **state) {
+    (void)state;
+    static const int output[] = {B};
+    struct rfx_stage_spec spec = stage(&rfx_mode_streamed, 4, output);
+    for (int strips = 1; strips <= 2; strips++) {
+        spec.parts_x = strips;
+        struct rfx_plan_request request = {.stages = &spec, .n_stages = 1, .emit_outputs = true};
+        struct fixture f = begin_with(small_net_two_convs, request);
+        assert_int_equal(f.plan->stages[0].places[B], RFX_PLACE_EMITTED);
+        static const struct spoiling table[] = {
+            {B, PLACE, ZERO, PLACE, RFX_PLACE_LOCAL, "'b': not stored, handed out"},
+            {B, PLACE, ZERO, PLACE, RFX_PLACE_STORED, "'b': more bytes than its buffer"},
+            {B, OFFSET, A, OFFSET, 0, "'b': reads a row that is not there"},
+            {A, OFFSET, INPUT, OFFSET, 0, "'a': reads a row that is not there"},
+            {B, RING_ROWS, ITSELF, BYTES, -1, "'b': writes outside its view"},
+            {A, RING_ROWS, ITSELF, BYTES, -1, "'b': reads outside a view"},
+            {B, BYTES, ITSELF, BYTES, -64, "'b': more bytes than its buffer"},
+            {B, MACS, ITSELF, BYTES, 1, "MACs"},
+        };
+        SPOIL_EACH(f.plan, strips == 1 ? "emitted" : "emitted in strips", table);
+        end(&f);
+    }
+}
+
+/* a is written over the dead rows of the input from above, c over those of sum from below. */
+static void row_by_row(void **state) {
+    (void)state;
+    struct rfx_stage_spec spec = stage(&rfx_mode_whole, 0, pool_node);
+    spec.row_by_row = true;
+    struct fixture f = begin(&spec, 1);
+    assert_true(f.plan->stages[0].nodes[C].upwards);
+    static const struct spoiling table[] = {
+        {A, STEP_ROWS, ZERO, BYTES, 0, "'a': reads a row that is not there"},
+        {A, STEP_ROWS, ZERO, BYTES, 12, "'a': reads a row that is not there"},
+        {C, STEP_ROWS, ZERO, BYTES, 0, "'c': reads a row that is not there"},
+        {A, UPWARDS, ZERO, BYTES, 1, "'a': reads a row that is not there"},
+        {C, UPWARDS, ZERO, BYTES, 0, "'c': reads a row that is not there"},
+        {INPUT, OFFSET, ITSELF, BYTES, -192, "'a': reads a row that is not there"},
+        {C, OFFSET, ITSELF, BYTES, -192, "'c': reads a row that is not there"},
+        {B, OFFSET, A, OFFSET, 0, "'b': reads a row that is not there"},
+        {C, BYTES, ITSELF, BYTES, -64, "'c': more bytes than its buffer"},
+        {POOL, STORED_OFFSET, C, OFFSET, 0, "'pool': reads a row that is not there"},
+        {A, MACS, ITSELF, BYTES, 1, "MACs"},
+    };
+    SPOIL_EACH(f.plan, "row by row", table);
+    end(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_plans),
+        cmocka_unit_test(streams),
+        cmocka_unit_test(tiles),
+        cmocka_unit_test(tight_streams),
+        cmocka_unit_test(streams_into_a_reduction),
+        cmocka_unit_test(constants_by_stage),
+        cmocka_unit_test(emitted_streams),
+        cmocka_unit_test(row_by_row),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* Plans as text: what is written is read back as the same plan; every wrong input is refused with
+ * its place; files with bytes and values changed at random never do harm. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/random/small_nets.h"
+#include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
+#include "tiler/plan/plan_check.h"
+#include "tiler/plan/plan_file.h"
+
+/* Reads the text, makes the plan and checks it. */
+static enum rfx_status plan_of(const struct small_plan_case *f, const char *text, size_t length,
+                               struct rfx_plan **plan, struct rfx_error *err) {
+    struct rfx_plan_file *file = NULL;
+    struct rfx_plan_request request = f->request;
+    char why[200];
+    enum rfx_status status = rfx_plan_file_parse(f->graph, text, length, "plan.json", &file, err);
+    if (status != RFX_OK) return status;
+    rfx_plan_file_apply(file, &request);
+    status = rfx_plan_create(f->graph, &request, plan, err);
+    rfx_plan_file_free(file);
+    if (status == RFX_OK && !rfx_plan_check(*plan, why, sizeof why)) fail_msg("%s", why);
+    return status;
+}
+
+#define HEAD "{\"schema\": 1, \"kind\": \"rfexec plan\", "
+#define WHOLE "{\"mode\": \"whole\", \"targets\": [\"pool\"]}"
+
+/* Three stages written by hand: a in 2x3 tiles, sum streamed in 2 strips, the rest row by row. */
+static void three_stages(void **state) {
+    static const char text[] = HEAD
+        "\"size\": [23, 17], \"threads\": 3, \"weights_by_stage\": true, \"in_place\": false, "
+        "\"predicted\": {\"anything\": [1]}, \"stages\": ["
+        "{\"mode\": \"tiled\", \"targets\": [\"a\"], \"tiles\": [2, 3]},"
+        "{\"mode\": \"streamed\", \"targets\": [\"sum\"], \"tiles\": [1, 2], \"band_rows\": 5, "
+        "\"tight\": true},"
+        "{\"mode\": \"whole\", \"targets\": [\"pool\"], \"row_by_row\": true}]}";
+    struct small_plan_case f = small_plan_case_begin(23, 17);
+    struct rfx_plan *plan = NULL;
+    struct rfx_plan *again = NULL;
+    struct rfx_error err = {{0}};
+    char *written = NULL;
+    (void)state;
+    if (plan_of(&f, text, strlen(text), &plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    assert_int_equal(plan->n_stages, 3);
+    assert_int_equal(plan->threads, 3);
+    assert_true(rfx_plan_loads_by_stage(plan));
+    assert_false(plan->in_place);
+    assert_int_equal(plan->stages[0].spec.parts_y, 2);
+    assert_int_equal(plan->stages[0].spec.parts_x, 3);
+    assert_ptr_equal(plan->stages[1].spec.mode, &rfx_mode_streamed);
+    assert_int_equal(plan->stages[1].spec.parts_x, 2);
+    assert_int_equal(plan->stages[1].spec.band_rows, 5);
+    assert_true(plan->stages[1].spec.tight);
+    assert_true(plan->stages[2].spec.row_by_row);
+    assert_int_equal(rfx_plan_file_text(plan, "net", &written, &err), RFX_OK);
+    if (plan_of(&f, written, strlen(written), &again, &err) != RFX_OK) fail_msg("%s", err.text);
+    assert_int_equal(again->peak_bytes, plan->peak_bytes);
+    assert_int_equal(again->macs, plan->macs);
+    char a[RFX_PLAN_TEXT], b[RFX_PLAN_TEXT];
+    rfx_plan_describe(plan, a, sizeof a);
+    rfx_plan_describe(again, b, sizeof b);
+    assert_string_equal(a, b);
+    rfx_memory_release(f.mem, written);
+    rfx_plan_free(plan);
+    rfx_plan_free(again);
+    small_plan_case_end(&f);
+}
+
+static void refusals(void **state) {
+    static const struct {
+        const char *text, *words;
+    } cases[] = {
+        {"", "line 1"},
+        {"[]", "is no plan"},
+        {"{\"schema\": 1,\n\n \"kind\" 3}", "line 3"},
+        {"{\"schema\": 1, \"schema\": 1}", "duplicate"},
+        {"{\"schema\": 1}", "kind: nothing is not"},
+        {"{\"schema\": 2, \"kind\": \"rfexec plan\"}", "schema: 2"},
+        {"{\"kind\": \"rfexec plan\"}", "schema: missing"},
+        {HEAD "\"stagse\": []}", "did you mean 'stages'?"},
+        {HEAD "\"comment\": 1}", "unknown key 'comment'"},
+        {HEAD "\"size\": [23, 18], \"stages\": [" WHOLE "]}", "is for 23x18"},
+        {HEAD "\"size\": 23, \"stages\": [" WHOLE "]}", "size: 23"},
+        {HEAD "\"threads\": 0, \"stages\": [" WHOLE "]}", "threads: 0"},
+        {HEAD "\"in_place\": 1, \"stages\": [" WHOLE "]}", "'in_place': 1"},
+        {HEAD "\"stages\": []}", "at least one stage"},
+        {HEAD "\"stages\": [3]}", "stages[0]: 3 is no stage"},
+        {HEAD "\"stages\": [{\"targets\": [\"pool\"]}]}", "no 'mode'"},
+        {HEAD "\"stages\": [{\"mode\": \"fast\", \"targets\": [\"pool\"]}]}", "mode \"fast\""},
+        {HEAD "\"stages\": [{\"mode\": \"whole\"}]}", "'targets'"},
+        {HEAD "\"stages\": [{\"mode\": \"whole\", \"targets\": [\"pol\"]}]}",
+         "stages[0].targets[0]: this network has no tensor 'pol'; near names: pool"},
+        {HEAD "\"stages\": [{\"mode\": \"whole\", \"targets\": [7]}]}", "7 is not the name"},
+        {HEAD "\"stages\": [{\"mode\": \"whole\", \"targets\": [\"pool\", \"pool\"]}]}",
+         "stages[0]: target 'pool' is stored twice"},
+        {HEAD "\"stages\": [" WHOLE ", " WHOLE "]}", "stages[1]: target 'pool' is stored twice"},
+        {HEAD "\"stages\": [{\"mode\": \"whole\", \"targets\": [\"a\"]}]}",
+         "is no target of any stage"},
+        {HEAD "\"stages\": [{\"mode\": \"whole\", \"tiles\": [1, 2], \"targets\": [\"pool\"]}]}",
+         "a whole stage has no tiles"},
+        {HEAD "\"stages\": [{\"mode\": \"whole\", \"band_rows\": 2, \"targets\": [\"pool\"]}]}",
+         "a whole stage has no bands"},
+        {HEAD "\"stages\": [{\"mode\": \"streamed\", \"targets\": [\"pool\"]}]}",
+         "needs 'band_rows'"},
+        {HEAD
+         "\"stages\": [{\"mode\": \"streamed\", \"band_rows\": 2.5, \"targets\": [\"pool\"]}]}",
+         "stages[0].band_rows: 2.5"},
+        {HEAD "\"stages\": [{\"mode\": \"streamed\", \"band_rows\": 2, \"tiles\": [2, 1], "
+              "\"targets\": [\"pool\"]}]}",
+         "a streamed stage has no rows of tiles"},
+        {HEAD "\"stages\": [{\"mode\": \"tiled\", \"tiles\": [0, 1], \"targets\": [\"sum\"]}]}",
+         "stages[0].tiles: 0"},
+        {HEAD "\"stages\": [{\"mode\": \"tiled\", \"tiles\": [1], \"targets\": [\"sum\"]}]}",
+         "is not [rows, columns]"},
+        {HEAD "\"stages\": [{\"mode\": \"tiled\", \"row_by_row\": true, \"targets\": [\"sum\"]}]}",
+         "a tiled stage cannot run row by row"},
+        {HEAD "\"stages\": [{\"mode\": \"whole\", \"target\": [\"sum\"]}]}",
+         "did you mean 'targets'?"},
+    };
+    struct small_plan_case f = small_plan_case_begin(23, 17);
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rfx_plan *plan = NULL;
+        struct rfx_error err = {{0}};
+        if (plan_of(&f, cases[i].text, strlen(cases[i].text), &plan, &err) == RFX_OK)
+            fail_msg("accepted: %s", cases[i].text);
+        if (strstr(err.text, cases[i].words) == NULL)
+            fail_msg("%s\nno \"%s\" in: %s", cases[i].text, cases[i].words, err.text);
+    }
+    small_plan_case_end(&f);
+}
+
+/* Tiles of the whole network, which nothing follows. */
+static void tiles_alone(void **state) {
+    struct small_plan_case f = small_plan_case_begin(23, 17);
+    struct rfx_plan *plan = NULL;
+    struct rfx_error err = {{0}};
+    (void)state;
+    rfx_graph_free(f.graph);
+    f.graph = small_net_two_convs(f.mem, 23, 17);
+    static const char text[] =
+        HEAD "\"stages\": [{\"mode\": \"tiled\", \"tiles\": [4, 4], \"targets\": [\"b\"]}]}";
+    assert_int_equal(plan_of(&f, text, strlen(text), &plan, &err), RFX_OK);
+    assert_int_equal(plan->stages[0].spec.parts_y, 4);
+    rfx_plan_free(plan);
+    small_plan_case_end(&f);
+}
+
+/* A plan of three stages with single bytes and whole stretches changed, cut off or doubled. */
+static void changed_at_random(void **state) {
+    struct small_plan_case f = small_plan_case_begin(23, 17);
+    struct test_rng rng = test_rng_make(1);
+    static const char *const words[] = {
+        "-1", "0",     "1e9",     "1073741824", "99999999999999999999",
+        "{",  "]",     "\"",      "null",       "\"sum\"",
+        ",",  "true",  "\"b\"",   "\"whole\"",  "\"streamed\"",
+        "7",  "\"a\"", "\"pool\""};
+    static const char text[] = HEAD
+        "\"size\": [23, 17], \"weights_by_stage\": true, \"in_place\": false, \"stages\": ["
+        "{\"mode\": \"tiled\", \"targets\": [\"a\"], \"tiles\": [2, 3]},"
+        "{\"mode\": \"streamed\", \"targets\": [\"b\", \"sum\"], \"tiles\": [1, 2], \"band_rows\": "
+        "5},"
+        "{\"mode\": \"whole\", \"targets\": [\"pool\"], \"row_by_row\": true}]}";
+    int accepted = 0;
+    (void)state;
+    for (int i = 0; i < 2000; i++) {
+        char changed[sizeof text + 64];
+        size_t length = strlen(text);
+        memcpy(changed, text, length);
+        for (int64_t n = test_rng_chance(&rng, 30) ? 3 : 1; n > 0; n--) {
+            size_t at = (size_t)test_rng_int(&rng, 0, (int64_t)length - 1);
+            const char *word = words[test_rng_int(&rng, 0, sizeof words / sizeof words[0] - 1)];
+            if (changed[at] >= '0' && changed[at] <= '9')
+                changed[at] = (char)test_rng_int(&rng, '0', '9');
+            else if (test_rng_chance(&rng, 40))
+                changed[at] = (char)test_rng_int(&rng, -128, 127);
+            else if (test_rng_chance(&rng, 10))
+                length = at + 1;
+            else if (at + strlen(word) <= length)
+                memcpy(changed + at, word, strlen(word));
+        }
+        struct rfx_plan *plan = NULL;
+        struct rfx_error err = {{0}};
+        char *exact = malloc(length); /* so that reading past the end is found */
+        assert_non_null(exact);
+        memcpy(exact, changed, length);
+        if (plan_of(&f, exact, length, &plan, &err) == RFX_OK)
+            accepted++;
+        else
+            assert_true(err.text[0] != '\0');
+        rfx_plan_free(plan);
+        free(exact);
+    }
+    fprintf(stderr, "%d of 2000 changed plans are plans\n", accepted);
+    assert_true(accepted > 20 && accepted < 1500);
+    small_plan_case_end(&f);
+}
+
+static enum rfx_status read_and_free(struct rfx_memory *mem, void *context, struct rfx_error *err) {
+    struct small_plan_case *f = context;
+    struct rfx_plan_file *file = NULL;
+    static const char text[] = HEAD "\"stages\": [" WHOLE "]}";
+    (void)mem;
+    enum rfx_status status =
+        rfx_plan_file_parse(f->graph, text, strlen(text), "plan.json", &file, err);
+    rfx_plan_file_free(file);
+    return status;
+}
+
+static void failing_allocations(void **state) {
+    struct small_plan_case f = small_plan_case_begin(23, 17);
+    (void)state;
+    size_t before = rfx_memory_current_bytes(f.mem);
+    int64_t k = 0;
+    for (enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY; status != RFX_OK; k++) {
+        struct rfx_error err = {{0}};
+        rfx_memory_fail_after(f.mem, k);
+        status = read_and_free(f.mem, &f, &err);
+        rfx_memory_fail_after(f.mem, -1);
+        assert_int_equal(rfx_memory_current_bytes(f.mem), before);
+        assert_true(status == RFX_OK || status == RFX_STATUS_OUT_OF_MEMORY);
+        assert_true(k < 20);
+    }
+    assert_true(k > 2);
+    small_plan_case_end(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(three_stages),        cmocka_unit_test(refusals),
+        cmocka_unit_test(tiles_alone),         cmocka_unit_test(changed_at_random),
+        cmocka_unit_test(failing_allocations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

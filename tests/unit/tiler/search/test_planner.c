@@ -1,0 +1,216 @@
+/* Plans: the independent checker, budgets, refusals. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/random/small_nets.h"
+#include "tiler/modes/modes.h"
+#include "tiler/plan/plan.h"
+#include "tiler/plan/plan_check.h"
+
+static struct rfx_plan *plan_or_fail(const struct small_plan_case *f) {
+    struct rfx_plan *plan = NULL;
+    struct rfx_error err = {{0}};
+    char why[300];
+    if (rfx_plan_create(f->graph, &f->request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    if (!rfx_plan_check(plan, why, sizeof why)) fail_msg("%s", why);
+    return plan;
+}
+
+/* Untiled by hand: MACs a: 144*4*2*9, b: 144*4*4*9, c: 36*3*4*9; the largest sum of live maps is
+ * while sum runs: a + b + sum = 3 maps of 12*12*4 floats, or a + b when sum takes a's place. */
+static void untiled_by_hand(void **state) {
+    (void)state;
+    struct small_plan_case f = small_plan_case_begin(12, 12);
+    struct rfx_plan *plan = plan_or_fail(&f);
+    assert_int_equal(plan->split, -1);
+    assert_int_equal(plan->macs, 144 * 72 + 144 * 144 + 36 * 108);
+    assert_int_equal(plan->macs_untiled, plan->macs);
+    size_t map = 12 * 12 * 4 * 4 + RFX_RED_ZONE_BYTES;
+    assert_int_equal(plan->lower_bound_bytes, 2 * map);
+    rfx_plan_free(plan);
+    f.request.no_inplace = true;
+    plan = plan_or_fail(&f);
+    assert_int_equal(plan->lower_bound_bytes, 3 * map);
+    rfx_plan_free(plan);
+    small_plan_case_end(&f);
+}
+
+/* Split at "sum", 2x1 tiles of 6 rows: sum needs 6 rows of a and of b; b needs rows -1..6 of a, 7
+ * of them inside the map, so a is computed at 2 * 7 rows and b at 2 * 6. */
+static void two_tiles_by_hand(void **state) {
+    (void)state;
+    struct small_plan_case f = small_plan_case_begin(12, 12);
+    f.request.split = "sum";
+    f.request.asked = rfx_ask_tiles(2, 1);
+    struct rfx_plan *plan = plan_or_fail(&f);
+    assert_int_equal(plan->macs, 2 * 7 * 12 * 72 + 144 * 144 + 36 * 108);
+    assert_int_equal(plan->stages[0].spec.parts_y, 2);
+    rfx_plan_free(plan);
+    small_plan_case_end(&f);
+}
+
+static void every_grid_is_sound(void **state) {
+    (void)state;
+    static const char *const splits[] = {"a", "sum", "c"};
+    for (int64_t h = 1; h <= 23; h += 11)
+        for (int s = 0; s < 3; s++)
+            for (int64_t r = 1; r <= 9; r += 2)
+                for (int64_t c = 1; c <= 30; c = c * 2 + 1) {
+                    struct small_plan_case f = small_plan_case_begin(h, 17);
+                    f.request.split = splits[s];
+                    f.request.asked = rfx_ask_tiles(r, c);
+                    rfx_plan_free(plan_or_fail(&f));
+                    small_plan_case_end(&f);
+                }
+}
+
+/* Smaller budgets cost no fewer MACs, every plan keeps to its budget, and below the smallest one
+ * the refusal names a figure that then works. */
+static void budgets(void **state) {
+    (void)state;
+    struct small_plan_case f = small_plan_case_begin(200, 160);
+    struct rfx_plan *plan = plan_or_fail(&f);
+    size_t untiled = plan->peak_bytes;
+    rfx_plan_free(plan);
+    uint64_t macs = 0;
+    struct rfx_error err;
+    struct rfx_plan *smallest = NULL;
+    for (size_t budget = untiled;; budget -= 64 << 10) {
+        f.request.memory_bytes = budget;
+        plan = NULL;
+        enum rfx_status status =
+            rfx_plan_create_or_smallest(f.graph, &f.request, &plan, &smallest, &err);
+        if (status == RFX_STATUS_BUDGET_IMPOSSIBLE) break;
+        assert_int_equal(status, RFX_OK);
+        assert_true(plan->peak_bytes <= budget);
+        assert_true(plan->macs >= macs);
+        macs = plan->macs;
+        rfx_plan_free(plan);
+    }
+    assert_true(macs > 0);
+    assert_null(plan);
+    assert_non_null(strstr(err.text, "needs at least"));
+    f.request.memory_bytes = smallest->peak_bytes;
+    plan = plan_or_fail(&f);
+    assert_int_equal(plan->peak_bytes, smallest->peak_bytes);
+    rfx_plan_free(plan);
+    f.request.memory_bytes = smallest->peak_bytes - 1;
+    assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
+                     RFX_STATUS_BUDGET_IMPOSSIBLE);
+    rfx_plan_free(smallest);
+    small_plan_case_end(&f);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    struct small_plan_case f = small_plan_case_begin(12, 12);
+    struct rfx_plan *plan = NULL;
+    struct rfx_error err;
+    f.request.threads = 0;
+    assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    f.request.threads = 1;
+    f.request.asked = rfx_ask_tiles(2, 0);
+    assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    f.request.asked = rfx_ask_whole();
+    f.request.asked.parts_x = 2;
+    assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    f.request.asked = rfx_ask_whole();
+    f.request.split = "sum"; /* nothing is left to cut */
+    assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    f.request.asked = rfx_ask_tiles(2, 2);
+    f.request.split = "b";
+    assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    f.request.split = NULL;
+    f.request.source.c = 3;
+    assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.text, "3 channels"));
+    assert_null(plan);
+    small_plan_case_end(&f);
+}
+
+/* Stages written by hand that no mode knows. */
+static void stages_refused(void **state) {
+    (void)state;
+    int pool = 5;
+    const struct rfx_stage_spec wrong[] = {
+        {.mode = &rfx_mode_streamed, .parts_y = 1, .parts_x = 1, .n_targets = 1, .targets = &pool},
+        {.mode = &rfx_mode_streamed,
+         .parts_y = 2,
+         .parts_x = 1,
+         .band_rows = 4,
+         .n_targets = 1,
+         .targets = &pool},
+        {.mode = &rfx_mode_streamed,
+         .parts_y = 1,
+         .parts_x = 1,
+         .band_rows = 4,
+         .row_by_row = true,
+         .n_targets = 1,
+         .targets = &pool},
+        {.mode = &rfx_mode_tiled, .parts_y = 0, .parts_x = 1, .n_targets = 1, .targets = &pool},
+        {.mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 2, .n_targets = 1, .targets = &pool},
+        {.mode = &rfx_mode_whole,
+         .parts_y = 1,
+         .parts_x = 1,
+         .band_rows = 3,
+         .n_targets = 1,
+         .targets = &pool},
+        {.mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 1, .n_targets = 0, .targets = &pool},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct small_plan_case f = small_plan_case_begin(12, 12);
+        struct rfx_plan *plan = NULL;
+        struct rfx_error err = {{0}};
+        pool = rfx_graph_find(f.graph, "pool");
+        f.request.stages = &wrong[i];
+        f.request.n_stages = 1;
+        enum rfx_status status = rfx_plan_create(f.graph, &f.request, &plan, &err);
+        assert_int_equal(status, RFX_STATUS_INVALID_ARGUMENT);
+        small_plan_case_end(&f);
+    }
+}
+
+static void failing_allocations(void **state) {
+    (void)state;
+    struct small_plan_case f = small_plan_case_begin(40, 40);
+    f.request.memory_bytes = 0;
+    f.request.split = "sum";
+    for (int64_t k = 0;; k++) {
+        struct rfx_plan *plan = NULL;
+        struct rfx_error err = {{0}};
+        size_t before = rfx_memory_current_bytes(f.mem);
+        rfx_memory_fail_after(f.mem, k);
+        enum rfx_status status = rfx_plan_create(f.graph, &f.request, &plan, &err);
+        rfx_memory_fail_after(f.mem, -1);
+        rfx_plan_free(plan);
+        assert_int_equal(rfx_memory_current_bytes(f.mem), before);
+        if (status == RFX_OK) break;
+        assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);
+        assert_true(k < 100);
+    }
+    small_plan_case_end(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(untiled_by_hand),
+        cmocka_unit_test(two_tiles_by_hand),
+        cmocka_unit_test(every_grid_is_sound),
+        cmocka_unit_test(budgets),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(stages_refused),
+        cmocka_unit_test(failing_allocations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,34 @@
+/* The best of all packers: every greedy strategy, then an exact search for what they leave above
+ * the bound.
+ *
+ * Invariants: 1. an answer passes the validator and is never larger than the best greedy one;
+ * 2. lower_bound_bytes is proven; `optimal` says that the answer meets it; 3. with a node limit and
+ * no time limit the answer is a function of the problem alone. */
+#ifndef RFX_TILER_PACKER_PACKER_H
+#define RFX_TILER_PACKER_PACKER_H
+
+#include "tiler/strategies/placement_problem.h"
+
+/* Larger problems are packed by the greedy strategies alone: the search needs O(n^2) bytes, 128 MiB
+ * for so many items. */
+#define RFX_PACKER_MAX_ITEMS 4096
+
+struct rfx_packer_limits {
+    uint64_t nodes;      /* of the search tree; 0: no limit */
+    int64_t time_ns;     /* 0: no limit. The search ends by itself, but may take for ever */
+    size_t target_bytes; /* stop when the answer is known to fit or not to fit; 0: find the best */
+};
+
+struct rfx_packer_result {
+    size_t arena_bytes, lower_bound_bytes;
+    bool optimal;
+    const char *method; /* the strategy that found it: "by-size", ..., "exact" */
+    uint64_t nodes;
+};
+
+/* Fills offsets[n] and *result. RFX_STATUS_OUT_OF_MEMORY; running into a limit is no failure. */
+RFX_NODISCARD enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
+                                               const struct rfx_packer_limits *limits,
+                                               size_t *offsets, struct rfx_packer_result *result,
+                                               struct rfx_error *err);
+#endif

@@ -1,0 +1,53 @@
+/* PQ-trees: all orders of leaves on a line in which given sets of them lie together.
+ *
+ * (Booth and Lueker 1976.) The children of a P node may be permuted, those of a Q node only be
+ * reversed. The one operation is what a perfect packing does from one time to the next: leaves that
+ * lie side by side go, others come in their place.
+ *
+ * Invariants: 1. a tree is a flat array in preorder, so that it is copied by memcpy; 2. P and Q
+ * nodes have at least two children, so that a tree of n leaves has fewer than 2 n nodes; 3. a
+ * replacement keeps exactly the orders of the old tree in which the leaves lie together. */
+#ifndef RFX_TILER_PACKER_PACKER_PQ_H
+#define RFX_TILER_PACKER_PACKER_PQ_H
+
+#include <stdbool.h>
+
+#include "layers/core/memory.h"
+#include "layers/core/status.h"
+
+enum { RFX_PQ_P = -1, RFX_PQ_Q = -2 };
+
+struct rfx_pq_node {
+    int what; /* a leaf >= 0, or RFX_PQ_P, RFX_PQ_Q */
+    int span; /* nodes of the subtree, this one included */
+};
+
+/* The leaves that went, in an order that the old tree allows. When `anchor` >= 0, it is a leaf of
+ * the new tree: on its other side (rfx_pq_run.anchor_first: before the run) they lie reversed. */
+struct rfx_pq_run {
+    int *leaves;
+    int count, anchor;
+    bool anchor_first;
+};
+
+/* Scratch for trees of up to max_leaves leaves. Free with rfx_pq_free. */
+struct rfx_pq;
+RFX_NODISCARD enum rfx_status rfx_pq_create(struct rfx_memory *mem, int max_leaves,
+                                            struct rfx_pq **out, struct rfx_error *err);
+void rfx_pq_free(struct rfx_pq *pq);
+
+/* All orders of n >= 1 leaves; returns the number of nodes. */
+int rfx_pq_make(const int *leaves, int n, struct rfx_pq_node *out);
+
+/* Puts the n_with >= 1 leaves of `with`, in any order, where the n_gone >= 1 leaves with gone[leaf]
+ * lie together. run->leaves has room for n_gone. Returns the number of nodes of *out, 0 when no
+ * order of the tree has them together. O(nodes). */
+int rfx_pq_replace(struct rfx_pq *pq, const struct rfx_pq_node *tree, int n_nodes, const bool *gone,
+                   int n_gone, const int *with, int n_with, struct rfx_pq_node *out,
+                   struct rfx_pq_run *run);
+
+/* The leaves with gone[leaf], from left to right, and to which block each belongs (0, 1, ...): the
+ * leaves of a block lie together in every order of the tree. Returns the number of leaves. */
+int rfx_pq_blocks(struct rfx_pq *pq, const struct rfx_pq_node *tree, int n_nodes, const bool *gone,
+                  int *leaves, int *block);
+#endif

@@ -1,0 +1,205 @@
+/* Branch and bound over canonical packings, without recursion: frames, and a list of the parts
+ * still to be solved. What is tried where: packer_branch.h; what it works on: packer_state.h.
+ *
+ * Invariant: items are placed by rising offsets within a part, so an item put at its floor rests on
+ * a top. */
+#include "tiler/packer/packer_search.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "tiler/packer/packer_branch.h"
+#include "tiler/packer/packer_common.h"
+#include "tiler/packer/packer_state.h"
+
+/* Nodes between two looks at the clock: seldom enough to cost nothing, and far below the time of
+ * any limit. Where there is a limit of nodes alone the clock decides nothing. */
+enum { CLOCK_EVERY_NODES = 128 };
+
+/* Appends a part of `count` items that start at `start` of the pool. */
+static int add_part(struct rfx_search *search, int start, int count, int next, int origin) {
+    struct rfx_search_part part = {start, count, next, origin};
+    assert(search->n_parts <= search->n);
+    search->parts[search->n_parts] = part;
+    return search->n_parts++;
+}
+
+/* Marks which part each section of these items is in; returns the number of parts. */
+static int find_parts(struct rfx_search *search, const int *items, int n) {
+    int lo = search->n_sections;
+    int hi = 0;
+    int count = 0;
+    int end = 0;
+    for (int k = 0; k < n; k++) {
+        const struct rfx_search_item *item = &search->items[items[k]];
+        if (item->first < lo) lo = item->first;
+        if (item->last > hi) hi = item->last;
+    }
+    for (int s = lo; s < hi; s++) search->reach[s] = 0;
+    for (int k = 0; k < n; k++) {
+        const struct rfx_search_item *item = &search->items[items[k]];
+        if (item->last > search->reach[item->first]) search->reach[item->first] = item->last;
+    }
+    for (int s = lo; s < hi; s++) {
+        if (s >= end && search->reach[s] > 0) count++;
+        if (search->reach[s] > end) end = search->reach[s];
+        search->part_of[s] = count - 1;
+    }
+    return count;
+}
+
+/* Cuts items (those at the end of the pool from `start` on) into parts; returns the first of the
+ * list, which goes on with `next`. */
+static int split_part(struct rfx_search *search, int start, int next, int origin) {
+    int n = search->n_pool - start;
+    int *items = &search->pool[start];
+    int n_parts = find_parts(search, items, n);
+    int done = 0; /* items before it are in parts */
+    for (int p = n_parts - 1; p >= 0; p--) {
+        int begin = done;
+        for (int k = done; k < n; k++) { /* stable enough: falling floors stay nearly sorted */
+            int i = items[k];
+            if (search->part_of[search->items[i].first] != p) continue;
+            items[k] = items[done];
+            items[done++] = i;
+        }
+        next = add_part(search, start + begin, done - begin, next, origin);
+    }
+    return next;
+}
+
+/* Puts the frame's next candidate in place; the next part to solve into *next (-1: all solved).
+ * false: no memory. */
+static bool place_candidate(struct rfx_search *search, struct rfx_search_frame *frame, int *next) {
+    int x = search->pool[frame->candidates + frame->next_candidate++];
+    const struct rfx_search_item *item = &search->items[x];
+    for (int s = item->first; s < item->last; s++) {
+        if (!rfx_search_save(search, s)) return false;
+        struct rfx_search_section *section = &search->sections[s];
+        section->base = section->top = frame->level + item->size;
+        section->rest -= item->size;
+    }
+    search->offsets[x] = frame->level;
+    search->placed[x] = true;
+    frame->item = x;
+    int start = search->n_pool;
+    for (int k = 0; k < frame->part.count; k++) {
+        int i = search->pool[frame->part.start + k];
+        if (i != x) search->pool[search->n_pool++] = i;
+    }
+    *next = frame->part.next;
+    if (search->n_pool > start)
+        *next = split_part(search, start, frame->part.next, (int)(frame - search->frames));
+    return true;
+}
+
+/* Leaves the frame's section empty at its level. RFX_SEARCH_FOUND: there is more to try. */
+static enum rfx_search_outcome raise_level(struct rfx_search *search,
+                                           struct rfx_search_frame *frame) {
+    int64_t next = rfx_search_next_level(search, frame);
+    struct rfx_search_section *section = &search->sections[frame->section];
+    if (next == INT64_MAX || rfx_search_is_too_high(search, next + section->rest))
+        return RFX_SEARCH_EXHAUSTED;
+    if (!rfx_search_save(search, frame->section)) return RFX_SEARCH_LIMIT;
+    section->base = next;
+    search->n_pool = frame->candidates;
+    return rfx_search_expand(search, frame) ? RFX_SEARCH_FOUND : RFX_SEARCH_EXHAUSTED;
+}
+
+/* Drops the frames above `origin`, whose part cannot be packed. */
+static void go_back(struct rfx_search *search, int origin) {
+    while (search->n_frames > origin + 1) {
+        const struct rfx_search_frame *frame = &search->frames[--search->n_frames];
+        if (frame->item >= 0) search->placed[frame->item] = false;
+    }
+}
+
+static uint64_t item_rank(const struct rfx_search *search, const struct rfx_search_request *request,
+                          int i) {
+    const struct rfx_search_item *item = &search->items[i];
+    uint64_t size = (uint64_t)item->size;
+    uint64_t length = (uint64_t)(item->last - item->first);
+    switch (request->order) {
+        case RFX_SEARCH_AREA:
+            return size > UINT64_MAX / length ? UINT64_MAX : size * length;
+        case RFX_SEARCH_LENGTH:
+            return length;
+        case RFX_SEARCH_SIZE:
+            return size;
+        case RFX_SEARCH_SHUFFLED:
+        case RFX_SEARCH_ORDER_COUNT:
+            break;
+    }
+    return rfx_packer_mix(request->seed ^ rfx_packer_mix((uint64_t)i));
+}
+
+/* The state before anything is placed; returns the first part. */
+static int reset(struct rfx_search *search, const struct rfx_search_request *request) {
+    memset(search->sections, 0, (size_t)search->n_sections * sizeof *search->sections);
+    memset(search->placed, 0, (size_t)search->n * sizeof *search->placed);
+    for (int i = 0; i < search->n; i++) {
+        const struct rfx_search_item *item = &search->items[i];
+        for (int s = item->first; s < item->last; s++) search->sections[s].rest += item->size;
+        search->rank[i] = item_rank(search, request, i);
+        search->pool[i] = i;
+    }
+    search->capacity = (int64_t)request->capacity_bytes / search->unit;
+    search->next_bound = INT64_MAX;
+    search->n_trail = search->n_frames = search->n_parts = 0;
+    search->n_pool = search->n;
+    return split_part(search, 0, -1, -1);
+}
+
+/* Counts a node; whether the limits are passed. */
+static bool spent(struct rfx_search *search, const struct rfx_search_request *request) {
+    if (++search->visited > request->nodes) return true;
+    return search->visited % CLOCK_EVERY_NODES == 0 && rfx_packer_is_past(request->deadline_ns);
+}
+
+/* Goes on from the top frame until there is a part to enter (FOUND; -1: all are solved). */
+static enum rfx_search_outcome advance(struct rfx_search *search,
+                                       const struct rfx_search_request *request, int *next) {
+    while (search->n_frames > 0) {
+        struct rfx_search_frame *frame = &search->frames[search->n_frames - 1];
+        rfx_search_restore(search, frame);
+        if (frame->next_candidate < frame->n_candidates)
+            return place_candidate(search, frame, next) ? RFX_SEARCH_FOUND : RFX_SEARCH_LIMIT;
+        if (spent(search, request)) return RFX_SEARCH_LIMIT;
+        enum rfx_search_outcome outcome = raise_level(search, frame);
+        if (outcome == RFX_SEARCH_LIMIT) return outcome;
+        if (outcome == RFX_SEARCH_EXHAUSTED) go_back(search, frame->part.origin);
+    }
+    return RFX_SEARCH_EXHAUSTED;
+}
+
+static enum rfx_search_outcome run(struct rfx_search *search,
+                                   const struct rfx_search_request *request) {
+    int part = reset(search, request);
+    while (part >= 0) {
+        if (spent(search, request)) return RFX_SEARCH_LIMIT;
+        struct rfx_search_frame *frame = &search->frames[search->n_frames];
+        frame->part = search->parts[part];
+        if (rfx_search_expand(search, frame))
+            search->n_frames++;
+        else
+            go_back(search, frame->part.origin);
+        enum rfx_search_outcome outcome = advance(search, request, &part);
+        if (outcome != RFX_SEARCH_FOUND) return outcome;
+    }
+    return RFX_SEARCH_FOUND;
+}
+
+enum rfx_search_outcome rfx_search_probe(struct rfx_search *search,
+                                         const struct rfx_search_request *request, size_t *offsets,
+                                         size_t *next_bytes, uint64_t *nodes) {
+    search->visited = 0;
+    enum rfx_search_outcome outcome = run(search, request);
+    *nodes += search->visited;
+    if (outcome == RFX_SEARCH_FOUND)
+        for (int i = 0; i < search->n; i++)
+            offsets[i] = (size_t)(search->offsets[i] * search->unit);
+    if (outcome == RFX_SEARCH_EXHAUSTED)
+        *next_bytes = search->next_bound == INT64_MAX ? SIZE_MAX
+                                                      : (size_t)(search->next_bound * search->unit);
+    return outcome;
+}

@@ -1,0 +1,53 @@
+/* The exact search behind rfx_packer: does a problem fit into a capacity?
+ *
+ * Depth-first over canonical packings, from the bottom up: the section with the lowest free place
+ * is either given one of the items that rest there, or nothing starts there and its place rises.
+ * Every packing can be pushed down into exactly one that this enumerates, so that an exhausted
+ * search is a proof. Pruned by section-wise bounds, by items that could still sink below all that
+ * is to come, and by equal items (taken in one order). Where the items left fall apart in time, the
+ * parts are solved one by one and the failure of one goes back to where they fell apart. */
+#ifndef RFX_TILER_PACKER_PACKER_SEARCH_H
+#define RFX_TILER_PACKER_PACKER_SEARCH_H
+
+#include "tiler/strategies/placement_problem.h"
+
+enum rfx_search_outcome {
+    RFX_SEARCH_FOUND,     /* offsets are filled */
+    RFX_SEARCH_EXHAUSTED, /* impossible: next_bytes is a proven lower bound above the capacity */
+    RFX_SEARCH_LIMIT,     /* neither, within the limits */
+};
+
+/* In which order the items of one place are tried. */
+enum rfx_search_order {
+    RFX_SEARCH_AREA,
+    RFX_SEARCH_LENGTH,
+    RFX_SEARCH_SIZE,
+    RFX_SEARCH_SHUFFLED,
+    RFX_SEARCH_ORDER_COUNT
+};
+
+struct rfx_search;
+
+/* Allocates the tables for a problem, which must outlive it. O(n^2) bytes. */
+RFX_NODISCARD enum rfx_status rfx_search_create(const struct rfx_place_problem *problem,
+                                                struct rfx_search **out, struct rfx_error *err);
+
+void rfx_search_free(struct rfx_search *search);
+
+/* All offsets are multiples of this many bytes: capacities in between gain nothing. */
+size_t rfx_search_unit_bytes(const struct rfx_search *search);
+
+struct rfx_search_request {
+    size_t capacity_bytes;
+    enum rfx_search_order order;
+    uint64_t seed;       /* of SHUFFLED */
+    uint64_t nodes;      /* at most so many, > 0 */
+    int64_t deadline_ns; /* of CLOCK_MONOTONIC; 0: none */
+};
+
+/* One search; adds the nodes it visited to *nodes. *next_bytes is set when EXHAUSTED. A failed
+ * allocation (of the undo list) counts as a limit. */
+enum rfx_search_outcome rfx_search_probe(struct rfx_search *search,
+                                         const struct rfx_search_request *request, size_t *offsets,
+                                         size_t *next_bytes, uint64_t *nodes);
+#endif

@@ -1,0 +1,133 @@
+/* Making the tables of a search; see packer_state.h. */
+#include "tiler/packer/packer_state.h"
+
+#include "layers/core/checked.h"
+
+/* Room of the trail to begin with: where items live in up to some sixteen sections it never grows.
+ */
+enum { FIRST_UNDOS_PER_ITEM = 16, FIRST_UNDOS = 64 };
+
+/* The largest unit of which every bottom-justified offset is a multiple. An alignment that divides
+ * it holds by itself. */
+static int64_t find_unit(const struct rfx_place_problem *problem) {
+    int64_t unit = 0;
+    for (int i = 0; i < problem->n; i++) unit = rfx_gcd_i64(unit, (int64_t)problem->items[i].size);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int i = 0; i < problem->n; i++) {
+            int64_t align = (int64_t)problem->items[i].alignment;
+            if (unit % align == 0 || align % unit == 0) continue;
+            unit = rfx_gcd_i64(unit, align);
+            changed = true;
+        }
+    }
+    return unit > 0 ? unit : 1;
+}
+
+static bool is_twin(const struct rfx_search_item *a, const struct rfx_search_item *b) {
+    return a->size == b->size && a->align == b->align && a->first == b->first && a->last == b->last;
+}
+
+static void set_items(struct rfx_search *search, const struct rfx_place_problem *problem) {
+    search->min_size = INT64_MAX;
+    for (int i = 0; i < search->n; i++) {
+        const struct rfx_place_item *from = &problem->items[i];
+        struct rfx_search_item *item = &search->items[i];
+        int64_t align = (int64_t)from->alignment;
+        item->size = (int64_t)from->size / search->unit;
+        item->align = align % search->unit == 0 ? align / search->unit : 1;
+        item->first = problem->first[i];
+        item->last = problem->last[i];
+        item->twin = -1;
+        for (int j = i - 1; j >= 0 && item->twin < 0; j--)
+            if (is_twin(item, &search->items[j])) item->twin = j;
+        if (item->size < search->min_size) search->min_size = item->size;
+    }
+}
+
+/* How long the lists can become: one part and one frame per placed item; a frame's candidates and
+ * the items it leaves are at most the items of its part. Only the trail can grow. */
+static bool allocate(struct rfx_search *s, struct rfx_memory *mem, size_t n, size_t sections) {
+    size_t squares;
+    if (!rfx_checked_mul_size(n + 2, 2 * (n + 2), &squares)) return false;
+    s->trail_capacity = FIRST_UNDOS_PER_ITEM * n + FIRST_UNDOS;
+    s->sections = rfx_memory_calloc(mem, sections, sizeof *s->sections);
+    s->offsets = rfx_memory_calloc(mem, n, sizeof *s->offsets);
+    s->floors = rfx_memory_calloc(mem, n, sizeof *s->floors);
+    s->load = rfx_memory_calloc(mem, sections, sizeof *s->load);
+    s->level = rfx_memory_calloc(mem, sections, sizeof *s->level);
+    s->resting = rfx_memory_calloc(mem, sections, sizeof *s->resting);
+    s->reach = rfx_memory_calloc(mem, sections, sizeof *s->reach);
+    s->part_of = rfx_memory_calloc(mem, sections, sizeof *s->part_of);
+    s->rank = rfx_memory_calloc(mem, n, sizeof *s->rank);
+    s->placed = rfx_memory_calloc(mem, n, sizeof *s->placed);
+    s->trail = rfx_memory_calloc(mem, s->trail_capacity, sizeof *s->trail);
+    s->frames = rfx_memory_calloc(mem, n + 1, sizeof *s->frames);
+    s->parts = rfx_memory_calloc(mem, n + 1, sizeof *s->parts);
+    s->pool = rfx_memory_calloc(mem, squares, sizeof *s->pool);
+    return s->sections != NULL && s->offsets != NULL && s->floors != NULL && s->load != NULL &&
+           s->level != NULL && s->resting != NULL && s->reach != NULL && s->part_of != NULL &&
+           s->rank != NULL && s->placed != NULL && s->trail != NULL && s->frames != NULL &&
+           s->parts != NULL && s->pool != NULL;
+}
+
+enum rfx_status rfx_search_create(const struct rfx_place_problem *problem, struct rfx_search **out,
+                                  struct rfx_error *err) {
+    struct rfx_memory *mem = problem->mem;
+    size_t n = (size_t)problem->n;
+    struct rfx_search *search = rfx_memory_calloc(mem, 1, sizeof *search);
+    if (search == NULL) return rfx_memory_fail(mem, "packer", sizeof *search, err);
+    search->mem = mem;
+    search->n = problem->n;
+    search->n_sections = problem->n_sections;
+    search->unit = find_unit(problem);
+    search->items = rfx_memory_calloc(mem, n, sizeof *search->items);
+    if (search->items != NULL) set_items(search, problem);
+    if (search->items == NULL || !allocate(search, mem, n, (size_t)problem->n_sections)) {
+        rfx_search_free(search);
+        return rfx_memory_fail(mem, "packer tables", 2 * n * n * sizeof(struct rfx_search_part),
+                               err);
+    }
+    *out = search;
+    return RFX_OK;
+}
+
+void rfx_search_free(struct rfx_search *search) {
+    if (search == NULL) return;
+    void *const blocks[] = {search->items,  search->sections, search->offsets, search->floors,
+                            search->load,   search->level,    search->resting, search->rank,
+                            search->placed, search->trail,    search->frames,  search->parts,
+                            search->pool,   search->reach,    search->part_of};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        rfx_memory_release(search->mem, blocks[i]);
+    rfx_memory_release(search->mem, search);
+}
+
+size_t rfx_search_unit_bytes(const struct rfx_search *search) {
+    return (size_t)search->unit;
+}
+
+bool rfx_search_save(struct rfx_search *search, int index) {
+    if ((size_t)search->n_trail == search->trail_capacity) {
+        size_t capacity = 2 * search->trail_capacity;
+        struct rfx_search_undo *trail =
+            rfx_memory_realloc(search->mem, search->trail, capacity * sizeof *search->trail);
+        if (trail == NULL) return false;
+        search->trail = trail;
+        search->trail_capacity = capacity;
+    }
+    struct rfx_search_undo undo = {index, search->sections[index]};
+    search->trail[search->n_trail++] = undo;
+    return true;
+}
+
+void rfx_search_restore(struct rfx_search *search, struct rfx_search_frame *frame) {
+    if (frame->item >= 0) search->placed[frame->item] = false;
+    frame->item = -1;
+    while (search->n_trail > frame->trail_mark) {
+        const struct rfx_search_undo *undo = &search->trail[--search->n_trail];
+        search->sections[undo->index] = undo->old;
+    }
+    search->n_pool = frame->pool_mark;
+    search->n_parts = frame->parts_mark;
+}

@@ -1,0 +1,40 @@
+/* Packings without a spare byte at any time.
+ *
+ * Where every byte is in use before and after a time, the items that begin fill exactly the holes
+ * of those that end. So what ends and what begins falls into groups of equal sums, the ends of a
+ * group lying together, its begins taking their place; nothing else moves. Which orders of the live
+ * items that leaves is a PQ-tree (packer_pq.h), exactly; what has to be tried is only which items
+ * form the groups. A beam of `width` states goes through time.
+ *
+ * Bytes that are free at a time are guessed to be items ("fillers") that live from where the free
+ * bytes become more to where they become less by as much. That nothing is found proves nothing. */
+#ifndef RFX_TILER_PACKER_PACKER_TIGHT_H
+#define RFX_TILER_PACKER_PACKER_TIGHT_H
+
+#include "tiler/strategies/placement_problem.h"
+
+/* More items than this are refused (nothing is found): listing the boundaries takes items times
+ * sections, and a tree of so many leaves for every state of the beam. */
+#define RFX_TIGHT_MAX_ITEMS 1024
+
+struct rfx_tight_request {
+    size_t capacity_bytes;
+    int width;           /* states kept, > 0: the more, the surer and the slower */
+    bool backwards;      /* in time */
+    uint64_t nodes;      /* groups to try at most, > 0 */
+    int64_t deadline_ns; /* of CLOCK_MONOTONIC; 0: none */
+};
+
+enum rfx_tight_outcome {
+    RFX_TIGHT_FOUND,     /* offsets are filled, a valid answer */
+    RFX_TIGHT_SOME_LEFT, /* nothing, within the width and the limits */
+    RFX_TIGHT_ALL_TRIED, /* a larger width finds nothing either */
+};
+
+/* Fills offsets[n] when FOUND; adds the groups it tried to *nodes. RFX_STATUS_OUT_OF_MEMORY.
+ * Without a deadline the outcome is a function of problem and request. */
+RFX_NODISCARD enum rfx_status rfx_tight_place(const struct rfx_place_problem *problem,
+                                              const struct rfx_tight_request *request,
+                                              size_t *offsets, enum rfx_tight_outcome *outcome,
+                                              uint64_t *nodes, struct rfx_error *err);
+#endif

@@ -1,0 +1,365 @@
+/* From a candidate to a plan: MACs, the row window, the breakdown in bytes, the placement. */
+#include "tiler/plan/plan_build.h"
+
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "layers/graph/op.h"
+#include "tiler/placement/placement_slides.h"
+
+static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_error *err) {
+    struct rfx_memory *mem = c->graph->mem;
+    size_t n = (size_t)c->graph->n_nodes;
+    size_t stages = (size_t)c->max_stages;
+    size_t inputs = 1;
+    for (int i = 0; i < c->graph->n_nodes; i++) inputs += (size_t)c->graph->nodes[i].n_in;
+    c->record_capacity = (int)(4 * n * stages);
+    c->slide_capacity = (int)(inputs * stages);
+    c->packed_bytes = rfx_memory_calloc(mem, n, sizeof *c->packed_bytes);
+    c->records = rfx_memory_calloc(mem, 4 * n * stages, sizeof *c->records);
+    c->slides = rfx_memory_calloc(mem, inputs * stages, sizeof *c->slides);
+    c->upwards = rfx_memory_calloc(mem, inputs * stages, sizeof *c->upwards);
+    c->by_caller = rfx_memory_calloc(mem, 2 * n, sizeof *c->by_caller);
+    c->live = rfx_memory_calloc(mem, (n + 1) * stages + 1, sizeof *c->live);
+    c->stored_record = rfx_memory_calloc(mem, (4 + stages) * n, sizeof *c->stored_record);
+    if (c->packed_bytes == NULL || c->records == NULL || c->slides == NULL || c->upwards == NULL ||
+        c->by_caller == NULL || c->live == NULL || c->stored_record == NULL)
+        return rfx_memory_fail(mem, "planner tables", 3 * n * stages * sizeof *c->records, err);
+    c->resident = c->by_caller + n;
+    c->stored_last = c->stored_record + n;
+    c->last_reader = c->stored_last + n;
+    c->n_readers = c->last_reader + n;
+    c->local_records = c->n_readers + n;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,
+                                      const struct rfx_graph *graph,
+                                      const struct rfx_plan_request *request, int max_stages,
+                                      struct rfx_error *err) {
+    struct rfx_plan_context c = {.graph = graph, .request = request, .max_stages = max_stages};
+    enum rfx_status status = allocate_tables(&c, err);
+    if (status != RFX_OK) {
+        rfx_plan_context_release(&c);
+        return status;
+    }
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct rfx_node *node = &graph->nodes[i];
+        c.macs_untiled += rfx_op_macs(graph, node, rfx_node_full_rect(node));
+        c.packed_bytes[i] = rfx_align_up(rfx_op_packed_bytes(graph, node));
+        c.weights_bytes += c.packed_bytes[i];
+        size_t scratch = rfx_align_up(rfx_op_scratch_bytes(graph, node, request->threads));
+        if (scratch > c.scratch_bytes) c.scratch_bytes = scratch;
+    }
+    if (graph->input >= 0) c.by_caller[graph->input] = request->source.by_caller;
+    for (int k = 0; k < graph->n_outputs; k++) {
+        int node = graph->outputs[k].node;
+        bool made = !rfx_node_is_constant(&graph->nodes[node]);
+        c.by_caller[node] = made && request->outputs_by_caller && node != graph->input;
+    }
+    *context = c;
+    return RFX_OK;
+}
+
+void rfx_plan_context_release(struct rfx_plan_context *context) {
+    struct rfx_memory *mem = context->graph->mem;
+    rfx_memory_release(mem, context->packed_bytes);
+    rfx_memory_release(mem, context->records);
+    rfx_memory_release(mem, context->slides);
+    rfx_memory_release(mem, context->upwards);
+    rfx_memory_release(mem, context->by_caller);
+    rfx_memory_release(mem, context->live);
+    rfx_memory_release(mem, context->stored_record);
+}
+
+/* Rows x columns of a node that a stage computes in all. */
+static struct rfx_rect computed_area(const struct rfx_graph *graph,
+                                     const struct rfx_stage_shape *shape, int i) {
+    int64_t cols = shape->cols != NULL ? shape->cols[i].sum : graph->nodes[i].out.w;
+    return rfx_rect_full(shape->rows[i].computed, cols);
+}
+
+uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context,
+                             const struct rfx_stage_shape *shapes, int n_stages) {
+    const struct rfx_graph *graph = context->graph;
+    uint64_t macs = 0;
+    for (int s = 0; s < n_stages; s++) {
+        const enum rfx_node_place *places = shapes[s].places;
+        for (int i = 0; i < graph->n_nodes; i++)
+            if (rfx_place_is_computed(places[i]) && places[i] != RFX_PLACE_REDUCED)
+                macs += rfx_op_macs(graph, &graph->nodes[i], computed_area(graph, &shapes[s], i));
+    }
+    return macs;
+}
+
+/* Largest sum of live bytes, or what of it no slide can save: while a node runs, the maps that die
+ * in it and the one that it makes need at least the larger of the two. */
+static size_t arena_bound(struct rfx_plan_context *c, int n_steps) {
+    struct rfx_record *records = c->records;
+    if (c->n_slides == 0) return rfx_place_lower_bound(records, c->n_records, n_steps, c->live);
+    size_t bound = 0;
+    (void)rfx_place_lower_bound(records, c->n_records, n_steps, c->live);
+    size_t current = 0;
+    for (int t = 0; t < n_steps; t++) {
+        current += c->live[t];
+        size_t dying = 0;
+        size_t made = 0;
+        for (int k = 0; k < c->n_slides; k++) {
+            if (records[c->slides[k].after].first != t) continue;
+            dying += records[c->slides[k].before].bytes;
+            made = records[c->slides[k].after].bytes;
+        }
+        size_t saved = dying < made ? dying : made;
+        if (current - saved > bound) bound = current - saved;
+    }
+    return bound;
+}
+
+size_t rfx_plan_bound(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                      int n_stages) {
+    rfx_plan_list_records(context, shapes, n_stages);
+    return rfx_plan_fixed_bytes(context, shapes, n_stages) +
+           arena_bound(context, rfx_plan_count_steps(context->graph, n_stages));
+}
+
+int64_t rfx_plan_window_rows(const struct rfx_plan_context *context,
+                             const struct rfx_stage_shape *shapes, int n_stages) {
+    int input = context->graph->input;
+    if (context->request->source.random_access || input < 0) return 0;
+    int64_t need = RFX_READ_BAND_ROWS;
+    for (int s = 0; s < n_stages; s++) {
+        const struct rfx_mode *mode = shapes[s].spec.mode;
+        if (mode->window_rows != NULL && rfx_place_is_computed(shapes[s].places[input]))
+            need = rfx_max_i64(need, mode->window_rows(&shapes[s], input));
+    }
+    return rfx_min_i64(need, context->request->source.h);
+}
+
+void rfx_plan_find_resident(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                            int n_stages) {
+    const struct rfx_graph *graph = context->graph;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        context->resident[i] = rfx_node_is_constant(&graph->nodes[i]);
+        for (int s = 0; s < n_stages; s++)
+            if (!shapes[s].spec.weights_by_stage && rfx_place_is_computed(shapes[s].places[i]))
+                context->resident[i] = true;
+    }
+}
+
+static bool loads_by_stage(const struct rfx_stage_shape *shapes, int n_stages) {
+    for (int s = 0; s < n_stages; s++)
+        if (shapes[s].spec.weights_by_stage) return true;
+    return false;
+}
+
+static size_t weights_bytes(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                            int n_stages) {
+    size_t bytes = 0;
+    if (!loads_by_stage(shapes, n_stages)) return context->weights_bytes;
+    rfx_plan_find_resident(context, shapes, n_stages);
+    for (int i = 0; i < context->graph->n_nodes; i++)
+        if (context->resident[i]) bytes += context->packed_bytes[i];
+    return bytes;
+}
+
+static size_t scratch_bytes(const struct rfx_plan_context *context,
+                            const struct rfx_stage_shape *shapes, int n_stages) {
+    bool packs = loads_by_stage(shapes, n_stages) && context->scratch_bytes < RFX_PACK_TEMP_BYTES;
+    return packs ? RFX_PACK_TEMP_BYTES : context->scratch_bytes; /* never used at once */
+}
+
+static size_t source_bytes(const struct rfx_plan_context *context,
+                           const struct rfx_stage_shape *shapes, int n_stages) {
+    const struct rfx_source_traits *source = &context->request->source;
+    int64_t rows = rfx_plan_window_rows(context, shapes, n_stages);
+    return source->fixed_bytes + source->window_row_bytes * (size_t)rows;
+}
+
+size_t rfx_plan_fixed_bytes(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                            int n_stages) {
+    size_t others = weights_bytes(context, shapes, n_stages) +
+                    scratch_bytes(context, shapes, n_stages) +
+                    source_bytes(context, shapes, n_stages);
+    return others + rfx_plan_process_bytes(context->graph, context->request->threads, others);
+}
+
+void rfx_plan_free(struct rfx_plan *plan) {
+    if (plan == NULL) return;
+    for (int s = 0; plan->stages != NULL && s < plan->n_stages; s++) {
+        rfx_memory_release(plan->mem, plan->stages[s].places);
+        rfx_memory_release(plan->mem, plan->stages[s].nodes);
+        rfx_memory_release(plan->mem, plan->stages[s].targets);
+    }
+    rfx_memory_release(plan->mem, plan->stages);
+    rfx_memory_release(plan->mem, plan->stored);
+    rfx_memory_release(plan->mem, plan->by_caller);
+    rfx_memory_release(plan->mem, plan->resident);
+    rfx_memory_release(plan->mem, plan);
+}
+
+static bool allocate_stage(struct rfx_memory *mem, size_t n, const struct rfx_stage_spec *spec,
+                           struct rfx_stage *stage) {
+    stage->places = rfx_memory_calloc(mem, n, sizeof *stage->places);
+    stage->nodes = rfx_memory_calloc(mem, n, sizeof *stage->nodes);
+    stage->targets = rfx_memory_calloc(mem, (size_t)spec->n_targets, sizeof *stage->targets);
+    return stage->places != NULL && stage->nodes != NULL && stage->targets != NULL;
+}
+
+static enum rfx_status allocate_plan(const struct rfx_plan_context *context,
+                                     const struct rfx_stage_shape *shapes, int n_stages,
+                                     struct rfx_plan **out, struct rfx_error *err) {
+    struct rfx_memory *mem = context->graph->mem;
+    size_t n = (size_t)context->graph->n_nodes;
+    struct rfx_plan *plan = rfx_memory_calloc(mem, 1, sizeof *plan);
+    if (plan == NULL) return rfx_memory_fail(mem, "plan", sizeof *plan, err);
+    plan->mem = mem;
+    plan->graph = context->graph;
+    plan->threads = context->request->threads;
+    plan->n_stages = n_stages;
+    plan->stored = rfx_memory_calloc(mem, n, sizeof *plan->stored);
+    plan->stages = rfx_memory_calloc(mem, (size_t)n_stages, sizeof *plan->stages);
+    plan->by_caller = rfx_memory_calloc(mem, n, sizeof *plan->by_caller);
+    plan->resident = rfx_memory_calloc(mem, n, sizeof *plan->resident);
+    bool all = plan->stored != NULL && plan->stages != NULL && plan->by_caller != NULL &&
+               plan->resident != NULL;
+    for (int s = 0; all && s < n_stages; s++)
+        all = allocate_stage(mem, n, &shapes[s].spec, &plan->stages[s]);
+    if (!all) {
+        rfx_plan_free(plan);
+        return rfx_memory_fail(mem, "plan", n * sizeof *plan->stages->nodes, err);
+    }
+    *out = plan;
+    return RFX_OK;
+}
+
+static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
+                       struct rfx_stage *stage) {
+    const struct rfx_stage_spec *spec = &shape->spec;
+    const struct rfx_mode *mode = spec->mode;
+    stage->spec = *spec;
+    stage->spec.targets = stage->targets;
+    memcpy(stage->targets, spec->targets, (size_t)spec->n_targets * sizeof *stage->targets);
+    stage->first = stage->last = -1;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        stage->places[i] = shape->places[i];
+        if (!rfx_place_is_computed(shape->places[i])) continue;
+        if (stage->first < 0) stage->first = i;
+        stage->last = i;
+        if (mode->rings && rfx_place_is_local(shape->places[i]))
+            stage->nodes[i].ring_rows = rfx_stage_buffer_rows(shape, i);
+        if (mode->step_rows != NULL) stage->nodes[i].step_rows = mode->step_rows(graph, spec, i);
+    }
+}
+
+static struct rfx_buffer buffer_of(const struct rfx_plan_context *context, int record) {
+    struct rfx_buffer buffer = {0, 0};
+    if (record < 0) return buffer;
+    buffer.offset = context->records[record].offset;
+    buffer.bytes = context->records[record].bytes - RFX_RED_ZONE_BYTES;
+    return buffer;
+}
+
+/* Takes the records' offsets over into the plan. A node whose tensor took over another's bytes has
+ * no record of its own: stored_record and local_records name the one it lies in. */
+static void fill_buffers(const struct rfx_plan_context *context, struct rfx_plan *plan) {
+    const struct rfx_graph *graph = context->graph;
+    const struct rfx_record *records = context->records;
+    for (int r = 0; r < context->n_records; r++) {
+        struct rfx_stage_node *node = &plan->stages[records[r].stage].nodes[records[r].node];
+        if (records[r].kind == RFX_RECORD_PACKED) node->packed = buffer_of(context, r);
+        if (records[r].kind != RFX_RECORD_FRESH) continue;
+        node->fresh = buffer_of(context, r);
+        node->last_reader = records[r].last - rfx_plan_count_steps(graph, records[r].stage);
+    }
+    for (int s = 0; s < plan->n_stages; s++) {
+        struct rfx_stage *stage = &plan->stages[s];
+        const int *local = context->local_records + (size_t)s * (size_t)graph->n_nodes;
+        for (int i = 0; i < graph->n_nodes; i++) {
+            enum rfx_node_place place = stage->places[i];
+            if (!rfx_place_is_computed(place)) continue;
+            if (place != RFX_PLACE_STORED) stage->nodes[i].buffer = buffer_of(context, local[i]);
+            if (place == RFX_PLACE_STORED || place == RFX_PLACE_REDUCED)
+                plan->stored[i] = buffer_of(context, context->stored_record[i]);
+        }
+    }
+    for (int k = 0; k < context->n_slides; k++) {
+        const struct rfx_slide *slide = &context->slides[k];
+        if (context->upwards[k]) plan->stages[slide->stage].nodes[slide->node].upwards = true;
+    }
+}
+
+static enum rfx_status place(struct rfx_plan_context *context, struct rfx_plan *plan,
+                             struct rfx_error *err) {
+    struct rfx_memory *mem = context->graph->mem;
+    plan->lower_bound_bytes =
+        arena_bound(context, rfx_plan_count_steps(context->graph, plan->n_stages));
+    enum rfx_status status = RFX_OK;
+    if (context->n_slides > 0) {
+        plan->placement = "row by row";
+        status = rfx_slides_place(mem, context->records, context->n_records, context->slides,
+                                  context->n_slides, context->quick, plan->lower_bound_bytes,
+                                  context->upwards, &plan->bytes.arena, err);
+    } else {
+        status = rfx_place_records(mem, context->records, context->n_records, context->quick,
+                                   &plan->bytes.arena, &plan->placement, err);
+    }
+    if (status == RFX_OK) fill_buffers(context, plan);
+    return status;
+}
+
+/* The node at which a first stage in parts ends, when it is one. */
+static int split_of(const struct rfx_graph *graph, const struct rfx_stage_shape *head) {
+    int split = -1;
+    if (!head->spec.mode->local) return -1;
+    for (int t = 0; t < head->spec.n_targets; t++) {
+        int node = head->spec.targets[t];
+        if (head->places[node] == RFX_PLACE_REDUCED) node = graph->nodes[node].in[0];
+        if (t > 0 && node != split) return -1;
+        split = node;
+    }
+    return split;
+}
+
+enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
+                               const struct rfx_stage_shape *shapes, int n_stages, uint64_t cost,
+                               struct rfx_plan **out, struct rfx_error *err) {
+    struct rfx_plan *plan = NULL;
+    enum rfx_status status = allocate_plan(context, shapes, n_stages, &plan, err);
+    if (status != RFX_OK) return status;
+    for (int s = 0; s < n_stages; s++) fill_stage(context->graph, &shapes[s], &plan->stages[s]);
+    rfx_plan_list_records(context, shapes, n_stages);
+    status = place(context, plan, err);
+    if (status != RFX_OK) {
+        rfx_plan_free(plan);
+        return status;
+    }
+    size_t n = (size_t)context->graph->n_nodes;
+    memcpy(plan->by_caller, context->by_caller, n * sizeof *plan->by_caller);
+    memcpy(plan->resident, context->resident, n * sizeof *plan->resident);
+    plan->in_place = !context->request->no_inplace;
+    plan->split = split_of(context->graph, &shapes[0]);
+    plan->window_rows = rfx_plan_window_rows(context, shapes, n_stages);
+    plan->bytes.weights = weights_bytes(context, shapes, n_stages);
+    plan->bytes.scratch = scratch_bytes(context, shapes, n_stages);
+    plan->bytes.source = source_bytes(context, shapes, n_stages);
+    size_t others = plan->bytes.weights + plan->bytes.scratch + plan->bytes.source;
+    plan->bytes.reserve = rfx_plan_process_bytes(context->graph, plan->threads, others);
+    plan->peak_bytes = plan->bytes.arena + rfx_plan_fixed_bytes(context, shapes, n_stages);
+    plan->macs = rfx_plan_count_macs(context, shapes, n_stages);
+    plan->macs_untiled = context->macs_untiled;
+    plan->cost = cost;
+    *out = plan;
+    return RFX_OK;
+}
+
+bool rfx_plan_loads_by_stage(const struct rfx_plan *plan) {
+    for (int s = 0; s < plan->n_stages; s++)
+        if (plan->stages[s].spec.weights_by_stage) return true;
+    return false;
+}
+
+const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage, int node) {
+    enum rfx_node_place place = plan->stages[stage].places[node];
+    bool local = rfx_place_is_local(place);
+    return local ? &plan->stages[stage].nodes[node].buffer : &plan->stored[node];
+}

@@ -1,0 +1,76 @@
+/* Building one plan from stages, and measuring candidates without building them.
+ *
+ * The planner's search and the final plan share these functions, so that what was compared is what
+ * is allocated. Private to tiler/. */
+#ifndef RFX_TILER_PLAN_PLAN_BUILD_H
+#define RFX_TILER_PLAN_PLAN_BUILD_H
+
+#include "tiler/placement/placement.h"
+#include "tiler/plan/mode.h"
+#include "tiler/plan/plan.h"
+#include "tiler/plan/stage.h"
+
+/* What does not depend on the candidate, and scratch tables. */
+struct rfx_plan_context {
+    const struct rfx_graph *graph;
+    const struct rfx_plan_request *request;
+    size_t *packed_bytes; /* per node, aligned */
+    size_t weights_bytes, scratch_bytes;
+    uint64_t macs_untiled;
+    struct rfx_record *records; /* of the candidate at hand */
+    struct rfx_slide *slides;
+    bool *upwards; /* per slide */
+    int n_records, n_slides, record_capacity, slide_capacity;
+    size_t *live;                     /* per step of the candidate, max_stages stages */
+    int *stored_record, *stored_last; /* per node: its full map's record, and last step */
+    int *local_records;               /* per stage and node: of what the stage has at hand */
+    bool *by_caller, *resident;       /* per node: as in the plan */
+    int *last_reader, *n_readers;     /* per node, of the stage at hand */
+    int max_stages;
+    bool quick; /* place with little effort */
+};
+
+RFX_NODISCARD enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,
+                                                    const struct rfx_graph *graph,
+                                                    const struct rfx_plan_request *request,
+                                                    int max_stages, struct rfx_error *err);
+void rfx_plan_context_release(struct rfx_plan_context *context);
+
+/* What follows from the stages of a candidate, whose shapes are laid out. */
+uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context,
+                             const struct rfx_stage_shape *shapes, int n_stages);
+
+/* Fills context->resident: whose packed constants stay, because a stage that does not load them
+ * computes the node. */
+void rfx_plan_find_resident(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                            int n_stages);
+
+/* Fills context->records and slides with what the candidate keeps in its arena (plan_records.c). */
+void rfx_plan_list_records(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                           int n_stages);
+
+/* Steps of the records' time: every stage has one per node and one at its end. */
+int rfx_plan_count_steps(const struct rfx_graph *graph, int n_stages);
+
+/* Rows of a local node's buffer, and whether the rows of a step lie in another one (tight). */
+int64_t rfx_stage_buffer_rows(const struct rfx_stage_shape *shape, int node);
+bool rfx_stage_has_fresh(const struct rfx_stage_shape *shape, int node);
+
+/* Lower bound of the process peak; fills the records. Row by row stages: what no slide can save. */
+size_t rfx_plan_bound(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                      int n_stages);
+
+/* Image rows that a row source has to keep. */
+int64_t rfx_plan_window_rows(const struct rfx_plan_context *context,
+                             const struct rfx_stage_shape *shapes, int n_stages);
+
+/* Everything but the arena. */
+size_t rfx_plan_fixed_bytes(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                            int n_stages);
+
+/* Places the buffers and makes the plan; `cost` is taken over. */
+RFX_NODISCARD enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
+                                             const struct rfx_stage_shape *shapes, int n_stages,
+                                             uint64_t cost, struct rfx_plan **out,
+                                             struct rfx_error *err);
+#endif

@@ -1,0 +1,416 @@
+/* The walk. Memory is a list of spans: consecutive rows of a node that were written to some bytes
+ * and that nobody has written over since. A write takes back every row on the bytes that it
+ * touches; a read needs spans on all rows that the op's region map asks for. Columns are checked
+ * against the views, rows byte by byte.
+ * Length: one walk over one state, whose parts are of no use apart. */
+#include "tiler/plan/plan_check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "layers/graph/op.h"
+#include "layers/graph/reduction.h"
+#include "tiler/plan/mode.h"
+#include "tiler/plan/schedule.h"
+
+/* Rows [y0, y1) of a node that are in memory, one after the other. No two spans share a byte. */
+struct span {
+    int node;
+    int64_t y0, y1;
+    size_t begin, row_bytes; /* in the arena */
+    struct rfx_range cols;   /* that have been written (the hull) */
+    int64_t x0;              /* the view's first column when they were written */
+};
+
+struct state {
+    const struct rfx_plan *plan;
+    const struct rfx_graph *graph;
+    struct rfx_schedule *schedule;
+    struct span *spans;
+    size_t n_spans, capacity;
+    int64_t *reduced; /* per node: pixels that it has taken */
+    int64_t *emitted; /* per node: pixels handed out */
+    int stage;
+    size_t high_water;
+    uint64_t macs;
+    char *why;
+    size_t size;
+};
+
+static bool complain(const struct state *s, int node, const char *what, int64_t a, int64_t b) {
+    snprintf(s->why, s->size, "stage %d, '%s': %s (%lld, %lld)", s->stage,
+             s->graph->nodes[node].name, what, (long long)a, (long long)b);
+    return false;
+}
+
+static bool add_span(struct state *s, struct span span) {
+    if (span.y0 >= span.y1) return true;
+    if (s->n_spans == s->capacity) {
+        size_t capacity = s->capacity == 0 ? 64 : 2 * s->capacity;
+        struct span *grown =
+            rfx_memory_realloc(s->plan->mem, s->spans, capacity * sizeof *s->spans);
+        if (grown == NULL)
+            return complain(s, span.node, "no memory for spans", (int64_t)capacity, 0);
+        s->spans = grown;
+        s->capacity = capacity;
+    }
+    s->spans[s->n_spans++] = span;
+    return true;
+}
+
+/* Takes rows [lo, hi) out of span i, whose place another one may take. */
+static bool cut_span(struct state *s, size_t i, int64_t lo, int64_t hi) {
+    struct span above = s->spans[i];
+    struct span below = above;
+    s->spans[i] = s->spans[--s->n_spans];
+    above.y1 = rfx_min_i64(lo, above.y1);
+    below.y0 = rfx_max_i64(hi, below.y0);
+    below.begin += (size_t)(below.y0 - above.y0) * below.row_bytes;
+    return add_span(s, above) && add_span(s, below);
+}
+
+/* Takes back what any node has on bytes [begin, end). */
+static bool overwrite(struct state *s, size_t begin, size_t end) {
+    for (size_t i = s->n_spans; i-- > 0;) {
+        const struct span *span = &s->spans[i];
+        size_t span_end = span->begin + (size_t)(span->y1 - span->y0) * span->row_bytes;
+        if (begin >= span_end || end <= span->begin) continue;
+        size_t from = begin > span->begin ? (begin - span->begin) / span->row_bytes : 0;
+        size_t to = (end - span->begin + span->row_bytes - 1) / span->row_bytes;
+        if (!cut_span(s, i, span->y0 + (int64_t)from, span->y0 + (int64_t)to)) return false;
+    }
+    return true;
+}
+
+/* Takes back rows [lo, hi) of a node wherever they are. */
+static bool forget_rows(struct state *s, int node, int64_t lo, int64_t hi) {
+    for (size_t i = s->n_spans; i-- > 0;) {
+        const struct span *span = &s->spans[i];
+        if (span->node != node || span->y0 >= hi || span->y1 <= lo) continue;
+        if (!cut_span(s, i, lo, hi)) return false;
+    }
+    return true;
+}
+
+/* The span that has row y of a node, or NULL; *until: rows [y, *until) are in it, or in none. */
+static const struct span *find_span(const struct state *s, int node, int64_t y, int64_t *until) {
+    for (size_t i = 0; i < s->n_spans; i++) {
+        const struct span *span = &s->spans[i];
+        if (span->node != node) continue;
+        if (span->y0 <= y && y < span->y1) {
+            *until = rfx_min_i64(*until, span->y1);
+            return span;
+        }
+        if (span->y0 > y) *until = rfx_min_i64(*until, span->y0);
+    }
+    return NULL;
+}
+
+/* Adds a span, or lengthens the one that it continues. */
+static bool join_span(struct state *s, struct span span) {
+    for (size_t i = 0; i < s->n_spans; i++) {
+        struct span *have = &s->spans[i];
+        bool alike = have->node == span.node && have->row_bytes == span.row_bytes &&
+                     have->x0 == span.x0 && have->cols.lo == span.cols.lo &&
+                     have->cols.hi == span.cols.hi;
+        if (!alike || have->y1 != span.y0) continue;
+        if (have->begin + (size_t)(have->y1 - have->y0) * have->row_bytes != span.begin) continue;
+        have->y1 = span.y1;
+        return true;
+    }
+    return add_span(s, span);
+}
+
+static bool check_bytes(struct state *s, int node, const struct rfx_buffer *buffer, size_t bytes) {
+    size_t end = buffer->offset + (bytes + 63) / 64 * 64 + RFX_RED_ZONE_BYTES;
+    if (end > s->plan->bytes.arena) return complain(s, node, "outside the arena", (int64_t)end, 0);
+    if (bytes > buffer->bytes)
+        return complain(s, node, "more bytes than its buffer", (int64_t)bytes,
+                        (int64_t)buffer->bytes);
+    if (buffer->offset % 64 != 0) return complain(s, node, "not aligned", 0, 0);
+    if (end > s->high_water) s->high_water = end;
+    return true;
+}
+
+/* Maps in memory of the caller's lie far apart from the arena and from each other. */
+static size_t callers_base(int node) {
+    return ((size_t)1 << 62) + ((size_t)node << 44);
+}
+
+/* Where rows from y on of what is at hand of a node lie (fresh: where the step makes them); *until
+ * is lowered to where they do not follow each other any more. */
+static size_t row_at(const struct state *s, int node, const struct rfx_part *part, bool fresh,
+                     int64_t y, int64_t *until, size_t *row_bytes) {
+    *row_bytes = rfx_tensor_pixel_bytes(&s->graph->nodes[node].out, rfx_rect_cols(part->rect));
+    if (fresh && part->has_fresh && y >= part->fresh_y0)
+        return part->fresh_offset + (size_t)(y - part->fresh_y0) * *row_bytes;
+    if (fresh && part->has_fresh) *until = rfx_min_i64(*until, part->fresh_y0);
+    if (part->by_caller) return callers_base(node) + (size_t)(y - part->rect.y0) * *row_bytes;
+    int64_t slot = part->ring_rows != 0 ? y % part->ring_rows : y - part->rect.y0;
+    if (part->ring_rows != 0) *until = rfx_min_i64(*until, y + part->ring_rows - slot);
+    return part->offset + (size_t)slot * *row_bytes;
+}
+
+/* Whether a span has row y where the view expects it. */
+static bool is_where(const struct span *span, int64_t y, size_t begin, size_t row_bytes,
+                     int64_t x0) {
+    return span != NULL && span->row_bytes == row_bytes && span->x0 == x0 &&
+           span->begin + (size_t)(y - span->y0) * row_bytes == begin;
+}
+
+static bool check_rows_there(const struct state *s, int node, int in, struct rfx_rect need) {
+    struct rfx_part part = rfx_schedule_part(s->schedule, in);
+    if (!rfx_rect_contains(part.rect, need))
+        return complain(s, node, "reads outside a view", need.y0, need.y1);
+    for (int64_t y = need.y0, until; y < need.y1; y = until) {
+        size_t bytes;
+        until = need.y1;
+        size_t begin = row_at(s, in, &part, true, y, &until, &bytes);
+        const struct span *span = find_span(s, in, y, &until);
+        if (!is_where(span, y, begin, bytes, part.rect.x0))
+            return complain(s, node, "reads a row that is not there", in, y);
+        if (need.x0 < span->cols.lo || need.x1 > span->cols.hi)
+            return complain(s, node, "reads columns that were not made", in, y);
+    }
+    return true;
+}
+
+/* Whether the step's result takes the place of input k, element by element. */
+static bool is_in_place(const struct state *s, const struct rfx_step *step, int k) {
+    const struct rfx_node *n = &s->graph->nodes[step->node];
+    const struct rfx_op_def *def = rfx_op_def(n->op);
+    if (def->in_place == NULL || !def->in_place(s->graph, n, k)) return false;
+    struct rfx_part out = rfx_schedule_part(s->schedule, step->node);
+    struct rfx_part in = rfx_schedule_part(s->schedule, n->in[k]);
+    size_t bytes;
+    int64_t y = step->rect.y0, until = y + 1;
+    return row_at(s, n->in[k], &in, true, y, &until, &bytes) ==
+           row_at(s, step->node, &out, true, y, &until, &bytes);
+}
+
+/* Whether all that a step reads is there; `written`: what has been written over in place need not
+ * be any more. */
+static bool check_reads(const struct state *s, const struct rfx_step *step, bool written) {
+    const struct rfx_node *node = &s->graph->nodes[step->node];
+    for (int k = 0; k < node->n_in; k++) {
+        const struct rfx_node *in = &s->graph->nodes[node->in[k]];
+        if (rfx_node_is_constant(in) || (written && is_in_place(s, step, k))) continue;
+        struct rfx_rect need = step->kind == RFX_STEP_REDUCE_ADD
+                                   ? step->rect
+                                   : rfx_op_in_rect(s->graph, node, k, step->rect);
+        need = rfx_rect_intersect(need, rfx_node_full_rect(in));
+        if (rfx_rect_is_empty(need)) continue;
+        if (!check_rows_there(s, step->node, node->in[k], need)) return false;
+    }
+    return true;
+}
+
+/* The buffer that holds a row which the step writes. */
+static const struct rfx_buffer *written_buffer(const struct state *s, const struct rfx_step *step) {
+    const struct rfx_stage_node *how = &s->plan->stages[step->stage].nodes[step->node];
+    bool fresh = how->fresh.bytes != 0 && step->kind != RFX_STEP_KEEP;
+    return fresh ? &how->fresh : rfx_plan_buffer(s->plan, step->stage, step->node);
+}
+
+/* Writes the step's rows, after the inputs of the same step were found in place. */
+static bool apply_write(struct state *s, const struct rfx_step *step) {
+    struct rfx_part part = rfx_schedule_part(s->schedule, step->node);
+    const struct rfx_buffer *buffer = written_buffer(s, step);
+    if (!rfx_rect_contains(part.rect, step->rect))
+        return complain(s, step->node, "writes outside its view", step->rect.y0, step->rect.y1);
+    for (int64_t y = step->rect.y0, until; y < step->rect.y1; y = until) {
+        size_t bytes;
+        until = step->rect.y1;
+        bool fresh = step->kind != RFX_STEP_KEEP;
+        size_t begin = row_at(s, step->node, &part, fresh, y, &until, &bytes);
+        const struct span *span = find_span(s, step->node, y, &until);
+        size_t end = begin + (size_t)(until - y) * bytes;
+        bool inside = part.by_caller || (begin >= buffer->offset &&
+                                         check_bytes(s, step->node, buffer, end - buffer->offset));
+        if (!inside) return false;
+        struct rfx_range cols = {step->rect.x0, step->rect.x1};
+        if (is_where(span, y, begin, bytes, part.rect.x0) && cols.lo <= span->cols.hi &&
+            cols.hi >= span->cols.lo) {
+            cols.lo = rfx_min_i64(cols.lo, span->cols.lo);
+            cols.hi = rfx_max_i64(cols.hi, span->cols.hi);
+        }
+        struct span made = {step->node, y, until, begin, bytes, cols, part.rect.x0};
+        if (!overwrite(s, begin, end) || !forget_rows(s, step->node, y, until) ||
+            !join_span(s, made))
+            return false;
+    }
+    return true;
+}
+
+/* What the op reads in this step, or still has to read after it, must not have been written over by
+ * it: row by row stages are the reason for the latter. */
+static bool check_inputs_survive(const struct state *s, const struct rfx_step *step) {
+    if (!check_reads(s, step, true)) return false;
+    const struct rfx_stage *stage = &s->plan->stages[step->stage];
+    const struct rfx_stage_node *how = &stage->nodes[step->node];
+    if (how->step_rows == 0) return true;
+    struct rfx_rect rest = rfx_node_full_rect(&s->graph->nodes[step->node]);
+    if (how->upwards)
+        rest.y1 = step->rect.y0;
+    else
+        rest.y0 = step->rect.y1;
+    struct rfx_step later = *step;
+    later.rect = rest;
+    return rfx_rect_is_empty(rest) || check_reads(s, &later, false);
+}
+
+/* States of reductions and packed constants that the stage still needs must lie apart from `mine`,
+ * which the step writes, and from each other. */
+static bool check_states_apart(const struct state *s, const struct rfx_step *step,
+                               const struct rfx_buffer *mine) {
+    const struct rfx_stage *stage = &s->plan->stages[step->stage];
+    for (int i = stage->first; i <= stage->last; i++) {
+        const struct rfx_buffer *held[2] = {&stage->nodes[i].packed, &stage->nodes[i].buffer};
+        bool reduced = stage->places[i] == RFX_PLACE_REDUCED;
+        bool packed = !stage->spec.mode->once || i == step->node;
+        for (int h = 0; h < 2; h++) {
+            if ((h == 0 && !packed) || (h == 1 && !reduced) || held[h]->bytes == 0) continue;
+            bool apart = held[h] == mine || mine->offset >= held[h]->offset + held[h]->bytes ||
+                         mine->offset + mine->bytes <= held[h]->offset;
+            if (!apart) return complain(s, step->node, "lies over the state or constants of", i, h);
+        }
+    }
+    return true;
+}
+
+/* A reduction's state or packed constants as large as the operator says that it writes. */
+static bool check_held_bytes(struct state *s, int index, bool load,
+                             const struct rfx_buffer *buffer) {
+    const struct rfx_node *node = &s->graph->nodes[index];
+    const struct rfx_reduction *reduction = rfx_node_reduction(node);
+    if (!load && reduction == NULL) return complain(s, index, "is no reduction", 0, 0);
+    size_t bytes = load ? rfx_op_packed_bytes(s->graph, node) : reduction->state_bytes(node);
+    return check_bytes(s, index, buffer, bytes);
+}
+
+static bool apply_state(struct state *s, const struct rfx_step *step) {
+    const struct rfx_stage_node *how = &s->plan->stages[step->stage].nodes[step->node];
+    bool load = step->kind == RFX_STEP_LOAD;
+    const struct rfx_buffer *buffer = load ? &how->packed : &how->buffer;
+    if (!check_held_bytes(s, step->node, load, buffer) || !check_states_apart(s, step, buffer))
+        return false;
+    if (step->kind == RFX_STEP_REDUCE_FINISH) {
+        const struct rfx_tensor *in = &s->graph->nodes[s->graph->nodes[step->node].in[0]].out;
+        if (s->reduced[step->node] != in->h * in->w)
+            return complain(s, step->node, "pixels reduced", s->reduced[step->node], in->h * in->w);
+        return apply_write(s, step);
+    }
+    if (step->kind == RFX_STEP_REDUCE_ADD) {
+        s->reduced[step->node] += rfx_rect_area(step->rect);
+        if (!check_reads(s, step, false)) return false;
+    }
+    if (step->kind == RFX_STEP_REDUCE_BEGIN) s->reduced[step->node] = 0;
+    if (!check_bytes(s, step->node, buffer, buffer->bytes)) return false;
+    return overwrite(s, buffer->offset, buffer->offset + buffer->bytes);
+}
+
+static bool apply_step(struct state *s, const struct rfx_step *step) {
+    s->stage = step->stage;
+    switch (step->kind) {
+        case RFX_STEP_LOAD:
+        case RFX_STEP_REDUCE_BEGIN:
+        case RFX_STEP_REDUCE_ADD:
+        case RFX_STEP_REDUCE_FINISH:
+            return apply_state(s, step);
+        case RFX_STEP_KEEP:
+            return check_rows_there(s, step->node, step->node, step->rect) && apply_write(s, step);
+        case RFX_STEP_EMIT:
+            s->emitted[step->node] += rfx_rect_area(step->rect);
+            return check_rows_there(s, step->node, step->node, step->rect);
+        case RFX_STEP_RUN:
+            break;
+    }
+    s->macs += rfx_op_macs(s->graph, &s->graph->nodes[step->node], step->rect);
+    return check_reads(s, step, false) && check_states_apart(s, step, written_buffer(s, step)) &&
+           apply_write(s, step) && check_inputs_survive(s, step);
+}
+
+static bool check_end(const struct state *s) {
+    const struct rfx_plan *plan = s->plan;
+    for (int k = 0; k < s->graph->n_outputs; k++) {
+        int i = s->graph->outputs[k].node;
+        const struct rfx_node *node = &s->graph->nodes[i];
+        if (rfx_node_is_constant(node)) continue;
+        struct rfx_rect full = rfx_node_full_rect(node);
+        bool kept = plan->stored[i].bytes != 0 || plan->by_caller[i];
+        if (!kept && s->emitted[i] == rfx_rect_area(full)) continue;
+        if (!kept) return complain(s, i, "not stored, handed out", s->emitted[i], 0);
+        if (!check_rows_there(s, i, i, full)) return false;
+    }
+    if (s->macs != plan->macs || s->high_water != plan->bytes.arena) {
+        snprintf(s->why, s->size, "MACs %llu of %llu planned, highest byte %zu of %zu planned",
+                 (unsigned long long)s->macs, (unsigned long long)plan->macs, s->high_water,
+                 plan->bytes.arena);
+        return false;
+    }
+    const struct rfx_plan_bytes *b = &plan->bytes;
+    if (b->arena + b->weights + b->scratch + b->source + b->reserve != plan->peak_bytes) {
+        snprintf(s->why, s->size, "the breakdown does not add up to %zu", plan->peak_bytes);
+        return false;
+    }
+    return true;
+}
+
+/* Every input of a node that a stage computes is computed there too, or read from a full map. A
+ * stream would wait for ever for a node that is neither. Constants loaded by stage have a buffer.
+ */
+static bool check_places(struct state *s) {
+    for (s->stage = 0; s->stage < s->plan->n_stages; s->stage++) {
+        const enum rfx_node_place *places = s->plan->stages[s->stage].places;
+        for (int i = 0; i < s->graph->n_nodes; i++) {
+            const struct rfx_node *node = &s->graph->nodes[i];
+            if (!rfx_place_is_computed(places[i])) continue;
+            bool unpacked = s->plan->stages[s->stage].nodes[i].packed.bytes == 0;
+            if (!s->plan->resident[i] && unpacked && rfx_op_packed_bytes(s->graph, node) != 0)
+                return complain(s, i, "its constants have no buffer", 0, 0);
+            for (int k = 0; k < node->n_in; k++) {
+                int in = node->in[k];
+                if (rfx_node_is_constant(&s->graph->nodes[in]) || rfx_place_is_computed(places[in]))
+                    continue;
+                bool kept = s->plan->stored[in].bytes != 0 || s->plan->by_caller[in];
+                if (places[in] == RFX_PLACE_NONE || !kept)
+                    return complain(s, i, "an input is neither made nor kept", in, 0);
+            }
+        }
+    }
+    return true;
+}
+
+/* The whole image is there from the start when it lies in memory of the caller's. */
+static bool add_callers_image(struct state *s) {
+    int input = s->graph->input;
+    if (input < 0 || !s->plan->by_caller[input]) return true;
+    const struct rfx_tensor *out = &s->graph->nodes[input].out;
+    struct span span = {
+        input, 0, out->h, callers_base(input), rfx_tensor_pixel_bytes(out, out->w), {0, out->w}, 0};
+    return add_span(s, span);
+}
+
+bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
+    struct rfx_memory *mem = plan->mem;
+    size_t n = (size_t)plan->graph->n_nodes;
+    struct state s = {.plan = plan, .graph = plan->graph, .why = why, .size = size};
+    struct rfx_error err;
+    bool sound = false;
+    s.reduced = rfx_memory_calloc(mem, n, sizeof *s.reduced);
+    s.emitted = rfx_memory_calloc(mem, n, sizeof *s.emitted);
+    snprintf(why, size, "no memory or no schedule");
+    if (s.reduced == NULL || s.emitted == NULL) goto done;
+    if (rfx_schedule_create(plan, &s.schedule, &err) != RFX_OK) goto done;
+    sound = check_places(&s) && add_callers_image(&s);
+    struct rfx_step step;
+    while (sound && rfx_schedule_next(s.schedule, &step)) sound = apply_step(&s, &step);
+    sound = sound && check_end(&s);
+done:
+    rfx_schedule_free(s.schedule);
+    rfx_memory_release(mem, s.spans);
+    rfx_memory_release(mem, s.reduced);
+    rfx_memory_release(mem, s.emitted);
+    return sound;
+}

@@ -1,0 +1,358 @@
+/* Reading and writing plans as JSON; see plan_file.h. */
+#include "tiler/plan/plan_file.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "layers/graph/near_names.h"
+#include "tiler/plan/mode.h"
+#include "tiler/plan/stage.h"
+
+enum { PLACE_CHARS = 96, MAX_COUNT = 1 << 30, MAX_THREADS = 1024, MAX_STAGES = 4096 };
+static const long MAX_FILE_BYTES = 4L << 20;
+static const char kind_name[] = "rfexec plan";
+
+struct reader {
+    const struct rfx_graph *graph;
+    const char *name; /* of the file */
+    struct rfx_plan_file *file;
+    int n_targets;
+    struct rfx_error *err;
+};
+
+/* MALFORMED: "file: place: what". */
+RFX_PRINTF(3, 4)
+static enum rfx_status refuse(const struct reader *r, const char *place, const char *format, ...) {
+    char what[320];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    return rfx_fail(r->err, RFX_STATUS_MALFORMED, "%.100s: %s%s%s", r->name, place,
+                    place[0] != '\0' ? ": " : "", what);
+}
+
+/* A value as the file has it, shortened. */
+static const char *shown(const json_t *value, char text[48]) {
+    char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    (void)snprintf(text, 48, "%.40s", dump != NULL ? dump : "?");
+    void (*release)(void *);
+    json_get_alloc_funcs(NULL, &release);
+    release(dump);
+    return text;
+}
+
+/* Refuses keys that are not in the list, which ends with NULL. */
+static enum rfx_status check_keys(const struct reader *r, const char *place, json_t *object,
+                                  const char *const *keys) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value) {
+        bool known = false;
+        const char *near = NULL;
+        for (int i = 0; keys[i] != NULL; i++) {
+            known |= strcmp(keys[i], key) == 0;
+            if (rfx_edit_distance(keys[i], key) <= 2) near = keys[i];
+        }
+        if (!known && near != NULL)
+            return refuse(r, place, "unknown key '%.40s': did you mean '%s'?", key, near);
+        if (!known) return refuse(r, place, "unknown key '%.40s'", key);
+    }
+    return RFX_OK;
+}
+
+/* An integer of [lo, hi]; the key missing: *out stays. */
+static enum rfx_status read_count(const struct reader *r, const char *place, const json_t *value,
+                                  int64_t lo, int64_t hi, int64_t *out) {
+    char text[48];
+    if (value == NULL) return RFX_OK;
+    if (!json_is_integer(value) || json_integer_value(value) < lo || json_integer_value(value) > hi)
+        return refuse(r, place, "%s is not a whole number from %lld to %lld", shown(value, text),
+                      (long long)lo, (long long)hi);
+    *out = json_integer_value(value);
+    return RFX_OK;
+}
+
+/* The same for a member "key" of the object at `place`. */
+static enum rfx_status read_member(const struct reader *r, const char *place, const json_t *object,
+                                   const char *key, int64_t lo, int64_t hi, int64_t *out) {
+    char at[PLACE_CHARS];
+    (void)snprintf(at, sizeof at, "%.40s%s%.40s", place, place[0] != '\0' ? "." : "", key);
+    return read_count(r, at, json_object_get(object, key), lo, hi, out);
+}
+
+static enum rfx_status read_flag(const struct reader *r, const char *place, const json_t *object,
+                                 const char *key, bool *out) {
+    char text[48];
+    const json_t *value = json_object_get(object, key);
+    if (value == NULL) return RFX_OK;
+    if (!json_is_boolean(value))
+        return refuse(r, place, "'%s': %s is not true or false", key, shown(value, text));
+    *out = json_is_true(value);
+    return RFX_OK;
+}
+
+/* Two counts [a, b]; the key missing: they stay. */
+static enum rfx_status read_pair(const struct reader *r, const char *place, const json_t *object,
+                                 const char *key, int64_t *a, int64_t *b) {
+    char text[48], at[PLACE_CHARS];
+    const json_t *value = json_object_get(object, key);
+    if (value == NULL) return RFX_OK;
+    (void)snprintf(at, sizeof at, "%.40s%s%.40s", place, place[0] != '\0' ? "." : "", key);
+    if (!json_is_array(value) || json_array_size(value) != 2)
+        return refuse(r, at, "%s is not [rows, columns]", shown(value, text));
+    enum rfx_status status = read_count(r, at, json_array_get(value, 0), 1, MAX_COUNT, a);
+    return status == RFX_OK ? read_count(r, at, json_array_get(value, 1), 1, MAX_COUNT, b) : status;
+}
+
+static enum rfx_status read_target(struct reader *r, const char *place, int i,
+                                   const json_t *value) {
+    char text[48], at[PLACE_CHARS + 40];
+    (void)snprintf(at, sizeof at, "%.90s.targets[%d]", place, i);
+    if (!json_is_string(value))
+        return refuse(r, at, "%s is not the name of a tensor", shown(value, text));
+    const char *name = json_string_value(value);
+    int node = rfx_graph_find(r->graph, name);
+    if (node < 0) {
+        char near[RFX_NEAR_NAMES_TEXT];
+        rfx_graph_near_names(r->graph, name, near);
+        return refuse(r, at, "this network has no tensor '%.60s'%s", name, near);
+    }
+    r->file->targets[r->n_targets++] = node;
+    return RFX_OK;
+}
+
+/* "whole", "tiled", ... into text, as far as there is room. */
+static const char *mode_names(char text[120]) {
+    int n;
+    const struct rfx_mode *const *modes = rfx_modes(&n);
+    size_t at = 0;
+    for (int m = 0; m < n && at < 120; m++)
+        at += (size_t)snprintf(text + at, 120 - at, "%s\"%s\"",
+                               m == 0       ? ""
+                               : m + 1 == n ? " or "
+                                            : ", ",
+                               modes[m]->name);
+    return text;
+}
+
+static enum rfx_status read_mode(const struct reader *r, const char *place, const json_t *stage,
+                                 const struct rfx_mode **mode) {
+    char text[48], names[120];
+    const json_t *value = json_object_get(stage, "mode");
+    if (value == NULL) return refuse(r, place, "no 'mode'");
+    *mode = json_is_string(value) ? rfx_mode_find(json_string_value(value)) : NULL;
+    if (*mode != NULL) return RFX_OK;
+    return refuse(r, place, "mode %s is not %s", shown(value, text), mode_names(names));
+}
+
+/* What the mode makes of tiles, bands and rows, with the place where it stands. */
+static enum rfx_status check_mode(const struct reader *r, const char *place,
+                                  const struct rfx_stage_spec *spec) {
+    struct rfx_error why;
+    return rfx_stage_check(spec, &why) == RFX_OK ? RFX_OK : refuse(r, place, "%s", why.text);
+}
+
+static enum rfx_status read_stage(struct reader *r, size_t s, json_t *stage) {
+    static const char *const keys[] = {"mode",  "targets",    "tiles", "band_rows",
+                                       "tight", "row_by_row", NULL};
+    char place[PLACE_CHARS], text[48];
+    struct rfx_stage_spec *spec = &r->file->stages[s];
+    (void)snprintf(place, sizeof place, "stages[%d]", (int)s);
+    if (!json_is_object(stage)) return refuse(r, place, "%s is no stage", shown(stage, text));
+    *spec = (struct rfx_stage_spec){.parts_y = 1, .parts_x = 1};
+    spec->targets = r->file->targets + r->n_targets;
+    const json_t *targets = json_object_get(stage, "targets");
+    enum rfx_status status = check_keys(r, place, stage, keys);
+    if (status == RFX_OK) status = read_mode(r, place, stage, &spec->mode);
+    if (status == RFX_OK)
+        status = read_pair(r, place, stage, "tiles", &spec->parts_y, &spec->parts_x);
+    if (status == RFX_OK)
+        status = read_member(r, place, stage, "band_rows", 0, MAX_COUNT, &spec->band_rows);
+    if (status == RFX_OK) status = read_flag(r, place, stage, "tight", &spec->tight);
+    if (status == RFX_OK) status = read_flag(r, place, stage, "row_by_row", &spec->row_by_row);
+    if (status == RFX_OK) status = check_mode(r, place, spec);
+    if (status != RFX_OK) return status;
+    if (!json_is_array(targets) || json_array_size(targets) == 0)
+        return refuse(r, place, "'targets' must name the tensors that the stage makes");
+    for (size_t i = 0; i < json_array_size(targets); i++) {
+        status = read_target(r, place, (int)i, json_array_get(targets, i));
+        if (status != RFX_OK) return status;
+    }
+    spec->n_targets = (int)json_array_size(targets);
+    return RFX_OK;
+}
+
+static enum rfx_status read_stages(struct reader *r, const json_t *stages) {
+    struct rfx_memory *mem = r->graph->mem;
+    if (!json_is_array(stages) || json_array_size(stages) == 0)
+        return refuse(r, "stages", "there must be a list of at least one stage");
+    size_t n = json_array_size(stages);
+    size_t n_targets = 1;
+    if (n > MAX_STAGES) return refuse(r, "stages", "%zu stages, at most %d", n, MAX_STAGES);
+    for (size_t s = 0; s < n; s++)
+        n_targets += json_array_size(json_object_get(json_array_get(stages, s), "targets"));
+    r->file->stages = rfx_memory_calloc(mem, n, sizeof *r->file->stages);
+    r->file->targets = rfx_memory_calloc(mem, n_targets, sizeof *r->file->targets);
+    if (r->file->stages == NULL || r->file->targets == NULL)
+        return rfx_memory_fail(mem, "stages of a plan file", n * sizeof *r->file->stages, r->err);
+    r->file->n_stages = (int)n;
+    enum rfx_status status = RFX_OK;
+    for (size_t s = 0; status == RFX_OK && s < n; s++)
+        status = read_stage(r, s, json_array_get(stages, s));
+    return status;
+}
+
+/* What kind of file it is and whether it is for this image size. */
+static enum rfx_status read_head(struct reader *r, json_t *root) {
+    static const char *const keys[] = {"schema",           "kind",     "model",  "size",
+                                       "threads",          "in_place", "stages", "predicted",
+                                       "weights_by_stage", NULL};
+    char text[48];
+    if (!json_is_object(root)) return refuse(r, "", "%s is no plan", shown(root, text));
+    const json_t *kind = json_object_get(root, "kind");
+    if (!json_is_string(kind) || strcmp(json_string_value(kind), kind_name) != 0)
+        return refuse(r, "kind", "%s is not \"%s\"", kind != NULL ? shown(kind, text) : "nothing",
+                      kind_name);
+    int64_t schema = 0, h = 0, w = 0, threads = 0;
+    enum rfx_status status =
+        read_member(r, "", root, "schema", RFX_PLAN_FILE_SCHEMA, RFX_PLAN_FILE_SCHEMA, &schema);
+    if (status == RFX_OK && schema == 0) status = refuse(r, "schema", "missing, must be 1");
+    if (status == RFX_OK) status = check_keys(r, "", root, keys);
+    if (status == RFX_OK) status = read_pair(r, "", root, "size", &h, &w);
+    if (status == RFX_OK) status = read_member(r, "", root, "threads", 1, MAX_THREADS, &threads);
+    if (status == RFX_OK)
+        status = read_flag(r, "", root, "weights_by_stage", &r->file->weights_by_stage);
+    if (status == RFX_OK) status = read_flag(r, "", root, "in_place", &r->file->in_place);
+    if (status != RFX_OK) return status;
+    r->file->threads = (int)threads;
+    const struct rfx_tensor *input = &r->graph->nodes[r->graph->input].out;
+    if (h != 0 && (h != input->h || w != input->w))
+        return refuse(r, "size", "the plan is for %lldx%lld, the network's input is %lldx%lld",
+                      (long long)h, (long long)w, (long long)input->h, (long long)input->w);
+    return RFX_OK;
+}
+
+enum rfx_status rfx_plan_file_parse(const struct rfx_graph *graph, const char *text, size_t length,
+                                    const char *name, struct rfx_plan_file **out,
+                                    struct rfx_error *err) {
+    struct reader r = {.graph = graph, .name = name, .err = err};
+    json_error_t where;
+    enum rfx_status status;
+    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
+    if (root == NULL)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "%.100s: line %d, column %d: %s", name,
+                        where.line, where.column, where.text);
+    r.file = rfx_memory_calloc(graph->mem, 1, sizeof *r.file);
+    if (r.file == NULL) {
+        status = rfx_memory_fail(graph->mem, "plan file", sizeof *r.file, err);
+        goto done;
+    }
+    r.file->mem = graph->mem;
+    r.file->in_place = true;
+    status = read_head(&r, root);
+    if (status == RFX_OK) status = read_stages(&r, json_object_get(root, "stages"));
+    if (status == RFX_OK)
+        *out = r.file;
+    else
+        rfx_plan_file_free(r.file);
+done:
+    json_decref(root);
+    return status;
+}
+
+enum rfx_status rfx_plan_file_read(const struct rfx_graph *graph, const char *path,
+                                   struct rfx_plan_file **out, struct rfx_error *err) {
+    FILE *stream = fopen(path, "rb");
+    if (stream == NULL)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "plan '%s': cannot be opened: %s", path,
+                        strerror(errno));
+    char *text = NULL;
+    enum rfx_status status;
+    size_t length = 0;
+    long size = fseek(stream, 0, SEEK_END) == 0 ? ftell(stream) : -1;
+    if (size < 0 || size > MAX_FILE_BYTES || fseek(stream, 0, SEEK_SET) != 0) {
+        status = rfx_fail(err, RFX_STATUS_MALFORMED, "plan '%s': not a file of at most %ld bytes",
+                          path, MAX_FILE_BYTES);
+        goto done;
+    }
+    text = rfx_memory_alloc(graph->mem, (size_t)size + 1);
+    if (text == NULL) {
+        status = rfx_memory_fail(graph->mem, "plan file", (size_t)size + 1, err);
+        goto done;
+    }
+    length = fread(text, 1, (size_t)size, stream);
+    status = length == (size_t)size
+                 ? rfx_plan_file_parse(graph, text, length, path, out, err)
+                 : rfx_fail(err, RFX_STATUS_IO, "plan '%s': cannot be read", path);
+done:
+    rfx_memory_release(graph->mem, text);
+    (void)fclose(stream);
+    return status;
+}
+
+void rfx_plan_file_free(struct rfx_plan_file *file) {
+    if (file == NULL) return;
+    rfx_memory_release(file->mem, file->targets);
+    rfx_memory_release(file->mem, file->stages);
+    rfx_memory_release(file->mem, file);
+}
+
+void rfx_plan_file_apply(const struct rfx_plan_file *file, struct rfx_plan_request *request) {
+    request->stages = file->stages;
+    request->n_stages = file->n_stages;
+    request->asked.weights_by_stage = file->weights_by_stage;
+    request->no_inplace = !file->in_place;
+    if (file->threads != 0) request->threads = file->threads;
+}
+
+static json_t *stage_json(const struct rfx_plan *plan, const struct rfx_stage *stage) {
+    json_t *targets = json_array();
+    for (int i = stage->first; i <= stage->last; i++)
+        if (stage->places[i] > RFX_PLACE_LOCAL)
+            (void)json_array_append_new(targets, json_string(plan->graph->nodes[i].name));
+    return json_pack("{s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode", stage->spec.mode->name,
+                     "targets", targets, "tiles", (json_int_t)stage->spec.parts_y,
+                     (json_int_t)stage->spec.parts_x, "band_rows",
+                     (json_int_t)stage->spec.band_rows, "tight", stage->spec.tight, "row_by_row",
+                     stage->spec.row_by_row);
+}
+
+static json_t *plan_json(const struct rfx_plan *plan, const char *model) {
+    const struct rfx_tensor *input = &plan->graph->nodes[plan->graph->input].out;
+    const struct rfx_plan_bytes *b = &plan->bytes;
+    json_t *stages = json_array();
+    for (int s = 0; s < plan->n_stages; s++)
+        (void)json_array_append_new(stages, stage_json(plan, &plan->stages[s]));
+    json_t *predicted = json_pack(
+        "{s:s, s:I, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I}", "note",
+        "calculated anew whenever the plan is read; offsets in the arena too", "peak_bytes",
+        (json_int_t)plan->peak_bytes, "breakdown", "arena", (json_int_t)b->arena, "weights",
+        (json_int_t)b->weights, "scratch", (json_int_t)b->scratch, "source", (json_int_t)b->source,
+        "reserve", (json_int_t)b->reserve, "macs", (json_int_t)plan->macs, "macs_untiled",
+        (json_int_t)plan->macs_untiled);
+    return json_pack("{s:i, s:s, s:s, s:[I, I], s:i, s:b, s:b, s:o, s:o}", "schema",
+                     RFX_PLAN_FILE_SCHEMA, "kind", kind_name, "model", model, "size",
+                     (json_int_t)input->h, (json_int_t)input->w, "threads", plan->threads,
+                     "weights_by_stage", rfx_plan_loads_by_stage(plan), "in_place", plan->in_place,
+                     "stages", stages, "predicted", predicted);
+}
+
+enum rfx_status rfx_plan_file_text(const struct rfx_plan *plan, const char *model, char **text,
+                                   struct rfx_error *err) {
+    json_t *root = plan_json(plan, model);
+    size_t length = root != NULL ? json_dumpb(root, NULL, 0, JSON_INDENT(2)) : 0;
+    char *made = length > 0 ? rfx_memory_alloc(plan->mem, length + 2) : NULL;
+    if (made != NULL) {
+        (void)json_dumpb(root, made, length, JSON_INDENT(2));
+        made[length] = '\n';
+        made[length + 1] = '\0';
+        *text = made;
+    }
+    json_decref(root);
+    return made != NULL ? RFX_OK : rfx_memory_fail(plan->mem, "text of a plan", length + 2, err);
+}

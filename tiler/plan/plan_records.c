@@ -1,0 +1,245 @@
+/* The tensor usage records of a candidate plan.
+ *
+ * Time has n_nodes + 1 steps per stage. Where a mode visits its nodes once, node i is made in step
+ * i; else for every part anew, so that what lives longer than a part lives for the whole stage;
+ * buffers that last (rings) live for the whole stage, rows that end with the step that made them
+ * only from their node to its last reader. How many rows a buffer has is the mode's word
+ * (modes/mode.h). A result may take over the bytes of an input that dies (in place); in a stage
+ * that runs row by row it may slide over them. */
+#include "layers/core/checked.h"
+#include "layers/graph/op.h"
+#include "tiler/placement/placement_rows.h"
+#include "tiler/plan/plan_build.h"
+
+int rfx_plan_count_steps(const struct rfx_graph *graph, int n_stages) {
+    return n_stages * (graph->n_nodes + 1);
+}
+
+struct lister {
+    struct rfx_plan_context *context;
+    const struct rfx_graph *graph;
+    const struct rfx_stage_shape *shapes;
+    int n_stages;
+    int stage;
+    const struct rfx_stage_shape *shape; /* of the stage */
+    int begin, end;                      /* first and last step of the stage */
+};
+
+static bool is_once(const struct lister *l) {
+    return l->shape->spec.mode->once;
+}
+
+static bool is_computed(const struct lister *l, int node) {
+    return rfx_place_is_computed(l->shape->places[node]);
+}
+
+static void enter_stage(struct lister *l, int stage) {
+    l->stage = stage;
+    l->shape = &l->shapes[stage];
+    l->begin = rfx_plan_count_steps(l->graph, stage);
+    l->end = l->begin + l->graph->n_nodes;
+}
+
+static int add_record(const struct lister *l, enum rfx_record_kind kind, int node, int first,
+                      int last, size_t bytes) {
+    struct rfx_plan_context *c = l->context;
+    struct rfx_record *r = &c->records[c->n_records];
+    if (bytes == 0) return -1; /* nothing of the node is needed here */
+    *r = (struct rfx_record){
+        kind, l->stage, node, first, last, rfx_align_up(bytes) + RFX_RED_ZONE_BYTES, 0};
+    return c->n_records++;
+}
+
+/* Last step in which each stored map is read or still wanted. */
+static void find_stored_lasts(struct lister *l) {
+    const struct rfx_graph *graph = l->graph;
+    int *last = l->context->stored_last;
+    for (int i = 0; i < graph->n_nodes; i++) last[i] = 0;
+    for (int s = 0; s < l->n_stages; s++) {
+        enter_stage(l, s);
+        for (int i = 0; i < graph->n_nodes; i++) {
+            if (!is_computed(l, i)) continue;
+            int step = is_once(l) ? l->begin + i : l->end;
+            if (step > last[i]) last[i] = step;
+            for (int k = 0; k < graph->nodes[i].n_in; k++) {
+                int in = graph->nodes[i].in[k];
+                if (l->shape->places[in] != RFX_PLACE_LOCAL && step > last[in]) last[in] = step;
+            }
+        }
+    }
+    for (int k = 0; k < graph->n_outputs; k++) last[graph->outputs[k].node] = l->end;
+}
+
+/* Per node: the last node of the stage that reads it (itself when none does), and how many do. */
+static void find_readers(const struct lister *l) {
+    const struct rfx_graph *graph = l->graph;
+    int *last = l->context->last_reader;
+    int *readers = l->context->n_readers;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        last[i] = i;
+        readers[i] = 0;
+        if (!is_computed(l, i)) continue;
+        for (int k = 0; k < graph->nodes[i].n_in; k++) {
+            last[graph->nodes[i].in[k]] = i;
+            readers[graph->nodes[i].in[k]]++;
+        }
+    }
+}
+
+bool rfx_stage_has_fresh(const struct rfx_stage_shape *shape, int node) {
+    return shape->spec.tight && rfx_place_is_local(shape->places[node]) &&
+           shape->rows[node].lasting;
+}
+
+int64_t rfx_stage_buffer_rows(const struct rfx_stage_shape *shape, int node) {
+    const struct rfx_node_rows *rows = &shape->rows[node];
+    return rfx_stage_has_fresh(shape, node) ? rows->kept : rows->most;
+}
+
+/* Bytes of so many rows of a node as wide as the stage's parts. */
+static size_t rows_bytes(const struct lister *l, int node, int64_t rows) {
+    const struct rfx_tensor *out = &l->graph->nodes[node].out;
+    int64_t cols = l->shape->cols != NULL ? l->shape->cols[node].max : out->w;
+    return rfx_tensor_pixel_bytes(out, rows * cols);
+}
+
+/* Bytes of what a stage has at hand of a node that it does not store. */
+static size_t local_bytes(const struct lister *l, int node) {
+    if (l->shape->places[node] == RFX_PLACE_REDUCED)
+        return rfx_node_reduction(&l->graph->nodes[node])->state_bytes(&l->graph->nodes[node]);
+    return rows_bytes(l, node, rfx_stage_buffer_rows(l->shape, node));
+}
+
+/* Per node: the record of what this stage has at hand. */
+static int *local_record(const struct lister *l) {
+    return l->context->local_records + (size_t)l->stage * (size_t)l->graph->n_nodes;
+}
+
+/* The record that holds a node's tensor in this stage. */
+static int record_of(const struct lister *l, int node) {
+    enum rfx_node_place place = l->shape->places[node];
+    if (place == RFX_PLACE_NONE) return -1; /* a constant */
+    if (place == RFX_PLACE_READ && l->context->by_caller[node]) return -1;
+    bool local = rfx_place_is_local(place);
+    return local ? local_record(l)[node] : l->context->stored_record[node];
+}
+
+/* Whether all inputs in this record may be written over by the node's result. */
+static bool may_take(const struct lister *l, int node, int record) {
+    const struct rfx_node *n = &l->graph->nodes[node];
+    const struct rfx_op_def *def = rfx_op_def(n->op);
+    for (int k = 0; k < n->n_in; k++) {
+        if (record_of(l, n->in[k]) != record) continue;
+        if (!def->in_place(l->graph, n, k)) return false;
+        if (l->graph->nodes[n->in[k]].out.elems != n->out.elems) return false;
+    }
+    return l->context->records[record].last == l->begin + node;
+}
+
+/* The record of an input whose bytes the node's result may take over, or -1. */
+static int taken_over(const struct lister *l, int node) {
+    const struct rfx_node *n = &l->graph->nodes[node];
+    enum rfx_take_over rule = l->shape->spec.mode->take_over;
+    bool local = l->shape->places[node] == RFX_PLACE_LOCAL;
+    bool possible = rule == RFX_TAKE_ANY || (rule == RFX_TAKE_SAME_PART && local);
+    if (!possible || rfx_op_def(n->op)->in_place == NULL || l->context->request->no_inplace)
+        return -1;
+    for (int k = 0; k < n->n_in; k++) {
+        int in = n->in[k];
+        int record = record_of(l, in);
+        if (record < 0 || !may_take(l, node, record)) continue;
+        bool alone = l->shape->places[in] == RFX_PLACE_LOCAL && l->context->n_readers[in] == 1;
+        if (rule == RFX_TAKE_ANY || alone) return record;
+    }
+    return -1;
+}
+
+static void list_stored(const struct lister *l, int i, int taken) {
+    struct rfx_plan_context *c = l->context;
+    int first = is_once(l) ? l->begin + i : l->begin;
+    if (taken >= 0) {
+        c->records[taken].last = c->stored_last[i];
+        c->stored_record[i] = taken;
+    } else if (c->by_caller[i]) {
+        c->stored_record[i] = -1;
+    } else {
+        c->stored_record[i] = add_record(l, RFX_RECORD_STORED, i, first, c->stored_last[i],
+                                         rfx_node_out_bytes(&l->graph->nodes[i]));
+    }
+}
+
+static void list_local(const struct lister *l, int i, int taken) {
+    struct rfx_plan_context *c = l->context;
+    bool lasting = l->shape->rows[i].lasting;
+    int last = l->begin + c->last_reader[i];
+    if (taken >= 0) {
+        c->records[taken].last = last;
+        local_record(l)[i] = taken;
+        return;
+    }
+    if (rfx_stage_has_fresh(l->shape, i))
+        (void)add_record(l, RFX_RECORD_FRESH, i, l->begin + i, last,
+                         rows_bytes(l, i, l->shape->rows[i].fresh));
+    local_record(l)[i] = add_record(l, RFX_RECORD_LOCAL, i, lasting ? l->begin : l->begin + i,
+                                    lasting ? l->end : last, local_bytes(l, i));
+}
+
+static void list_node(const struct lister *l, int i) {
+    enum rfx_node_place place = l->shape->places[i];
+    if (place == RFX_PLACE_REDUCED)
+        local_record(l)[i] =
+            add_record(l, RFX_RECORD_LOCAL, i, l->begin, l->end, local_bytes(l, i));
+    bool stored = place == RFX_PLACE_STORED || place == RFX_PLACE_REDUCED;
+    int taken = stored && l->context->by_caller[i] ? -1 : taken_over(l, i);
+    if (stored)
+        list_stored(l, i, taken);
+    else
+        list_local(l, i, taken);
+}
+
+/* Packed constants of node i, unless they are there for the whole run. */
+static void list_packed(const struct lister *l, int i) {
+    size_t bytes = l->context->packed_bytes[i];
+    if (!l->shape->spec.weights_by_stage || bytes == 0 || l->context->resident[i]) return;
+    int first = is_once(l) ? l->begin + i : l->begin;
+    int last = is_once(l) ? l->begin + i : l->end;
+    (void)add_record(l, RFX_RECORD_PACKED, i, first, last, bytes);
+}
+
+/* Which inputs die row by row while node i is made. */
+static void list_slides(const struct lister *l, int i) {
+    struct rfx_plan_context *c = l->context;
+    const struct rfx_node *n = &l->graph->nodes[i];
+    int after = record_of(l, i);
+    int step = l->begin + i;
+    if (after < 0 || c->records[after].first != step) return;
+    for (int k = 0; k < n->n_in; k++) {
+        int before = record_of(l, n->in[k]);
+        if (before < 0 || before == after || c->records[before].last != step) continue;
+        if (l->graph->nodes[n->in[k]].out.layout != RFX_LAYOUT_NHWC) continue;
+        struct rfx_slide slide = {.before = before, .after = after, .stage = l->stage, .node = i};
+        rfx_slide_measure(l->graph, i, k, &slide);
+        rfx_slide_add(c->slides, &c->n_slides, &slide);
+    }
+}
+
+void rfx_plan_list_records(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                           int n_stages) {
+    struct lister l = {
+        .context = context, .graph = context->graph, .shapes = shapes, .n_stages = n_stages};
+    context->n_records = context->n_slides = 0;
+    rfx_plan_find_resident(context, shapes, n_stages);
+    find_stored_lasts(&l);
+    for (int s = 0; s < n_stages; s++) {
+        const struct rfx_stage_spec *spec = &shapes[s].spec;
+        enter_stage(&l, s);
+        find_readers(&l);
+        for (int i = 0; i < l.graph->n_nodes; i++) {
+            if (!is_computed(&l, i)) continue;
+            list_packed(&l, i);
+            list_node(&l, i);
+            if (spec->mode->step_rows != NULL && spec->mode->step_rows(l.graph, spec, i) > 0)
+                list_slides(&l, i);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+/* Legal aggregation points, and the names that users give them. */
+#include "tiler/plan/splits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "layers/graph/op.h"
+#include "rf_analysis/analysis.h"
+
+/* Whether node d's tensor alone crosses the cut after d. Dead tensors do not exist (graph.h). */
+static bool is_only_live(const struct rfx_graph *graph, int d) {
+    for (int i = d + 1; i < graph->n_nodes; i++)
+        for (int k = 0; k < graph->nodes[i].n_in; k++) {
+            int in = graph->nodes[i].in[k];
+            if (in < d && !rfx_node_is_constant(&graph->nodes[in])) return false;
+        }
+    for (int k = 0; k < graph->n_outputs; k++)
+        if (graph->outputs[k].node < d) return false;
+    return true;
+}
+
+int rfx_splits_list(const struct rfx_graph *graph, int *splits) {
+    int n = 0;
+    for (int d = 0; d < graph->n_nodes; d++) {
+        const struct rfx_node *node = &graph->nodes[d];
+        if (rfx_node_is_constant(node)) continue;
+        if (!rfx_node_is_local(node)) break;
+        if (node->op == RFX_OP_INPUT || d < graph->input) continue;
+        if (is_only_live(graph, d)) splits[n++] = d;
+    }
+    return n;
+}
+
+const char *rfx_split_label(const struct rfx_graph *graph, int split) {
+    const struct rfx_node *node = &graph->nodes[split];
+    return node->alias != NULL ? node->alias : node->name;
+}
+
+static bool names_match(const char *candidate, const char *name) {
+    return candidate != NULL && strcmp(candidate, name) == 0;
+}
+
+bool rfx_name_is_below(const char *candidate, const char *name) {
+    size_t length = strlen(name);
+    if (candidate == NULL || strncmp(candidate, name, length) != 0) return false;
+    return candidate[length] == '.' || candidate[length] == '/';
+}
+
+static enum rfx_status fail_no_split(const struct rfx_graph *graph, const char *name, int node,
+                                     const int *splits, int n, struct rfx_error *err) {
+    const char *before = NULL;
+    const char *after = NULL;
+    for (int i = 0; i < n; i++) {
+        if (splits[i] < node) before = rfx_split_label(graph, splits[i]);
+        if (splits[i] > node && after == NULL) after = rfx_split_label(graph, splits[i]);
+    }
+    if (n == 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "split '%s': this network has no point where a single tensor is alive",
+                        name);
+    if (node < 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "split '%s': no such layer; legal splits run from '%s' to '%s' "
+                        "(rfexec analyze lists them)",
+                        name, rfx_split_label(graph, splits[0]),
+                        rfx_split_label(graph, splits[n - 1]));
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "split '%s': more than one tensor is alive there, or the head before it is "
+                    "not local in space; nearest legal splits: before '%s', after '%s'",
+                    name, before == NULL ? "none" : before, after == NULL ? "none" : after);
+}
+
+enum rfx_status rfx_split_find(const struct rfx_graph *graph, const char *name, int *out,
+                               struct rfx_error *err) {
+    size_t bytes = (size_t)graph->n_nodes * sizeof(int);
+    int *splits = rfx_memory_alloc(graph->mem, bytes);
+    if (splits == NULL) return rfx_memory_fail(graph->mem, "splits", bytes, err);
+    int n = rfx_splits_list(graph, splits);
+    int found = -1;
+    for (int i = 0; i < n && found < 0; i++) {
+        const struct rfx_node *node = &graph->nodes[splits[i]];
+        if (names_match(node->name, name) || names_match(node->alias, name)) found = splits[i];
+    }
+    for (int i = n - 1; i >= 0 && found < 0; i--) {
+        const struct rfx_node *node = &graph->nodes[splits[i]];
+        if (rfx_name_is_below(node->name, name) || rfx_name_is_below(node->alias, name))
+            found = splits[i];
+    }
+    int nearest = rfx_graph_find(graph, name);
+    enum rfx_status status = RFX_OK;
+    if (found < 0)
+        status = fail_no_split(graph, name, nearest, splits, n, err);
+    else
+        *out = found;
+    rfx_memory_release(graph->mem, splits);
+    return status;
+}

@@ -1,0 +1,171 @@
+/* Places and regions of a stage: reverse sweeps over the nodes. */
+#include "tiler/plan/stage.h"
+
+#include "layers/core/checked.h"
+#include "layers/graph/op.h"
+#include "tiler/plan/mode.h"
+
+/* Why a number or flag of a spec is none that its mode knows, or NULL. */
+static const char *find_unknown(const struct rfx_stage_spec *spec) {
+    unsigned knows = spec->mode->knows;
+    if (spec->band_rows != 0 && !(knows & RFX_KNOWS_BANDS)) return "has no bands";
+    if (spec->tight && !(knows & RFX_KNOWS_TIGHT)) return "cannot be tight";
+    if (spec->row_by_row && !(knows & RFX_KNOWS_ROW_BY_ROW)) return "cannot run row by row";
+    if (spec->parts_y != 1 && !(knows & RFX_KNOWS_PARTS_Y)) return "has no rows of tiles";
+    if (spec->parts_x != 1 && !(knows & RFX_KNOWS_PARTS_X)) return "has no tiles";
+    return NULL;
+}
+
+enum rfx_status rfx_stage_check(const struct rfx_stage_spec *spec, struct rfx_error *err) {
+    if (spec->mode == NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "a stage without a mode");
+    const char *why = NULL;
+    enum rfx_status status = spec->mode->check != NULL ? spec->mode->check(spec, err) : RFX_OK;
+    if (status != RFX_OK) return status;
+    if (spec->parts_y < 1 || spec->parts_x < 1)
+        why = "tiles are 1 or more";
+    else
+        why = find_unknown(spec);
+    if (why == NULL) return RFX_OK;
+    bool ours = spec->parts_y >= 1 && spec->parts_x >= 1;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s%s%s (band_rows %lld, tiles [%lld, %lld])",
+                    ours ? spec->mode->a_mode : "", ours ? " " : "", why,
+                    (long long)spec->band_rows, (long long)spec->parts_y, (long long)spec->parts_x);
+}
+
+/* Whether nothing but the user reads the node. */
+static bool is_only_output(const struct rfx_graph *graph, int node) {
+    int outputs = rfx_graph_count_outputs(graph, node);
+    return outputs > 0 && graph->n_consumers[node] == outputs;
+}
+
+/* Checks one target and gives it its place. */
+static enum rfx_status place_target(const struct rfx_graph *graph,
+                                    const struct rfx_stage_spec *spec, bool emit,
+                                    const bool *stored, int target, enum rfx_node_place *places,
+                                    struct rfx_error *err) {
+    if (target < 0 || target >= graph->n_nodes)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "node %d of %d is no target", target,
+                        graph->n_nodes);
+    const struct rfx_node *node = &graph->nodes[target];
+    if (rfx_node_is_constant(node))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "target '%s' is a constant", node->name);
+    if (stored[target] || places[target] != RFX_PLACE_NONE)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "target '%s' is stored twice",
+                        node->name);
+    if (spec->mode->local && rfx_node_reduction(node) != NULL)
+        places[target] = RFX_PLACE_REDUCED;
+    else if (emit && spec->mode->emits && is_only_output(graph, target))
+        places[target] = RFX_PLACE_EMITTED;
+    else
+        places[target] = RFX_PLACE_STORED;
+    return RFX_OK;
+}
+
+static enum rfx_status check_local(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
+                                   int i, enum rfx_node_place place, struct rfx_error *err) {
+    const struct rfx_node *node = &graph->nodes[i];
+    bool local = place == RFX_PLACE_REDUCED || rfx_node_is_local(node);
+    if (!spec->mode->local || local) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "'%s' is not local in space: %s cannot compute it", node->name,
+                    spec->mode->a_mode);
+}
+
+enum rfx_status rfx_stage_places(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
+                                 bool emit, bool *stored, enum rfx_node_place *places,
+                                 struct rfx_error *err) {
+    enum rfx_status status = rfx_stage_check(spec, err);
+    if (status != RFX_OK) return status;
+    for (int i = 0; i < graph->n_nodes; i++) places[i] = RFX_PLACE_NONE;
+    if (spec->n_targets < 1)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "a stage without targets");
+    for (int t = 0; t < spec->n_targets; t++) {
+        status = place_target(graph, spec, emit, stored, spec->targets[t], places, err);
+        if (status != RFX_OK) return status;
+    }
+    for (int i = graph->n_nodes - 1; i >= 0; i--) {
+        if (!rfx_place_is_computed(places[i])) continue;
+        status = check_local(graph, spec, i, places[i], err);
+        if (status != RFX_OK) return status;
+        for (int k = 0; k < graph->nodes[i].n_in; k++) {
+            int in = graph->nodes[i].in[k];
+            if (places[in] == RFX_PLACE_REDUCED)
+                return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                                "'%s' needs the whole of '%s', which its stage has only at its "
+                                "end: a later stage has to compute it",
+                                graph->nodes[i].name, graph->nodes[in].name);
+            if (places[in] != RFX_PLACE_NONE || rfx_node_is_constant(&graph->nodes[in])) continue;
+            places[in] = stored[in] ? RFX_PLACE_READ : RFX_PLACE_LOCAL;
+        }
+    }
+    for (int t = 0; t < spec->n_targets; t++)
+        if (places[spec->targets[t]] != RFX_PLACE_EMITTED) stored[spec->targets[t]] = true;
+    return RFX_OK;
+}
+
+struct rfx_range rfx_stage_target_range(const struct rfx_graph *graph, int node,
+                                        enum rfx_node_place place, enum rfx_axis axis, int64_t n,
+                                        int64_t tile) {
+    struct rfx_range none = {0, 0};
+    if (place == RFX_PLACE_REDUCED) node = graph->nodes[node].in[0];
+    if (place != RFX_PLACE_STORED && place != RFX_PLACE_EMITTED && place != RFX_PLACE_REDUCED)
+        return none;
+    return rfx_tile_range(rfx_node_extent(&graph->nodes[node], axis), n, tile);
+}
+
+void rfx_stage_regions(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                       enum rfx_axis axis, int64_t n, int64_t tile,
+                       struct rfx_axis_region *regions) {
+    static const struct rfx_axis_region nothing = {{0, 0}, {0, 0}};
+    for (int i = 0; i < graph->n_nodes; i++) regions[i] = nothing;
+    for (int i = graph->n_nodes - 1; i >= 0; i--) {
+        if (!rfx_place_is_computed(places[i])) continue;
+        const struct rfx_node *node = &graph->nodes[i];
+        struct rfx_range own = rfx_stage_target_range(graph, i, places[i], axis, n, tile);
+        int input = places[i] == RFX_PLACE_REDUCED ? node->in[0] : -1;
+        if (input >= 0) {
+            if (rfx_place_is_computed(places[input]))
+                rfx_region_add(&graph->nodes[input], axis, own, &regions[input]);
+            continue;
+        }
+        rfx_region_add(&graph->nodes[i], axis, own, &regions[i]);
+        struct rfx_range need = regions[i].clamped;
+        if (need.lo >= need.hi) continue;
+        for (int k = 0; k < node->n_in; k++)
+            if (rfx_place_is_computed(places[node->in[k]]))
+                rfx_region_add(&graph->nodes[node->in[k]], axis,
+                               rfx_input_range(graph, node, k, axis, need), &regions[node->in[k]]);
+    }
+}
+
+void rfx_stage_extents(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                       enum rfx_axis axis, int64_t n, struct rfx_axis_region *regions,
+                       struct rfx_tile_extent *extents) {
+    for (int i = 0; i < graph->n_nodes; i++) extents[i].max = extents[i].sum = 0;
+    for (int64_t t = 0; t < n; t++) {
+        rfx_stage_regions(graph, places, axis, n, t, regions);
+        rfx_tile_extents_add(regions, graph->n_nodes, extents);
+    }
+}
+
+/* Positions of one axis that a stage's targets have, at most. */
+static int64_t target_extent(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
+                             enum rfx_axis axis) {
+    int64_t extent = 1;
+    for (int t = 0; t < spec->n_targets; t++) {
+        int node = spec->targets[t];
+        if (rfx_node_reduction(&graph->nodes[node]) != NULL) node = graph->nodes[node].in[0];
+        extent = rfx_max_i64(extent, rfx_node_extent(&graph->nodes[node], axis));
+    }
+    return extent;
+}
+
+void rfx_stage_limit_parts(const struct rfx_graph *graph, struct rfx_stage_spec *spec) {
+    spec->parts_y = rfx_min_i64(spec->parts_y, target_extent(graph, spec, RFX_AXIS_ROWS));
+    spec->parts_x = rfx_min_i64(spec->parts_x, target_extent(graph, spec, RFX_AXIS_COLS));
+}
+
+bool rfx_stage_cuts_cols(const struct rfx_stage_spec *spec) {
+    return spec->parts_x > 1 || spec->mode->trims;
+}

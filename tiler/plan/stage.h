@@ -1,0 +1,48 @@
+/* What a stage computes: from its targets back to the image or to what earlier stages stored.
+ *
+ * Invariants: 1. a node is computed in a stage when a target needs it and no earlier stage stored
+ * it; 2. everything in a stage of a local mode is local in space, but for reductions that are
+ * targets; 3. the parts of a stage cut the maps of all its targets into the same number.
+ * It does not know where anything is stored. */
+#ifndef RFX_TILER_PLAN_STAGE_H
+#define RFX_TILER_PLAN_STAGE_H
+
+#include "rf_analysis/regions.h"
+#include "tiler/plan/plan.h"
+#include "tiler/plan/tiling.h"
+
+/* Whether parts, bands and flags are what the mode knows: INVALID_ARGUMENT in words. */
+RFX_NODISCARD enum rfx_status rfx_stage_check(const struct rfx_stage_spec *spec,
+                                              struct rfx_error *err);
+
+/* Fills places[n_nodes] for a stage and marks what it stores in stored[n_nodes]. emit: outputs that
+ * a mode which emits makes are EMITTED and not stored. INVALID_ARGUMENT, naming the node: a target
+ * that is stored already or a constant; not local in space; none at all. */
+RFX_NODISCARD enum rfx_status rfx_stage_places(const struct rfx_graph *graph,
+                                               const struct rfx_stage_spec *spec, bool emit,
+                                               bool *stored, enum rfx_node_place *places,
+                                               struct rfx_error *err);
+
+/* Regions of one axis for part `tile` of `n` of the targets: what of each computed node has to be
+ * made. Fills regions[n_nodes]; of nodes that are not computed here it is empty. O(edges). */
+void rfx_stage_regions(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                       enum rfx_axis axis, int64_t n, int64_t tile,
+                       struct rfx_axis_region *regions);
+
+/* The part of a target's own map (of a reduction: of its input's) that tile `tile` of `n` stands
+ * for. */
+struct rfx_range rfx_stage_target_range(const struct rfx_graph *graph, int node,
+                                        enum rfx_node_place place, enum rfx_axis axis, int64_t n,
+                                        int64_t tile);
+
+/* Over all n parts of an axis: extents[n_nodes]. regions is scratch of n_nodes. O(n * edges). */
+void rfx_stage_extents(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                       enum rfx_axis axis, int64_t n, struct rfx_axis_region *regions,
+                       struct rfx_tile_extent *extents);
+
+/* Takes back parts of a spec, targets given, of which there are more than positions. */
+void rfx_stage_limit_parts(const struct rfx_graph *graph, struct rfx_stage_spec *spec);
+
+/* Whether the stage's parts have fewer columns than the maps. */
+bool rfx_stage_cuts_cols(const struct rfx_stage_spec *spec);
+#endif

@@ -1,0 +1,117 @@
+/* Rivals and fronts from the planner's own candidates; see plan_survey.h. */
+#include "tiler/search/plan_survey.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tiler/search/planner_search.h"
+
+enum { MAX_TRIES = 24 }; /* placements per kind when looking for the best that fits */
+
+const char *rfx_plan_kind_name(enum rfx_plan_kind kind) {
+    static const char *const names[] = {"untiled", "streamed", "two streams",
+                                        "strips",  "passes",   "tiles"};
+    _Static_assert(sizeof names / sizeof names[0] == RFX_PLAN_KIND_COUNT, "a name per kind");
+    return names[kind];
+}
+
+/* Places the candidate and sums it up. */
+static enum rfx_status summarise(struct rfx_search *search, const struct rfx_candidate *c,
+                                 struct rfx_plan_summary *summary, struct rfx_error *err) {
+    struct rfx_plan *plan = NULL;
+    enum rfx_status status = rfx_search_build(search, c, &plan, err);
+    if (status != RFX_OK) return status;
+    *summary = (struct rfx_plan_summary){.kind = c->kind, .peak_bytes = plan->peak_bytes};
+    summary->macs = plan->macs;
+    summary->cost = plan->cost;
+    rfx_plan_describe(plan, summary->text, sizeof summary->text);
+    rfx_plan_free(plan);
+    return RFX_OK;
+}
+
+/* The candidates are in the planner's order: the first of a kind that fits, or the smallest. */
+static enum rfx_status find_rival(struct rfx_search *search, enum rfx_plan_kind kind, size_t budget,
+                                  struct rfx_plan_survey *survey, struct rfx_error *err) {
+    struct rfx_plan_summary best;
+    const struct rfx_candidate *least = NULL;
+    int tries = 0;
+    for (size_t i = 0; i < search->n_candidates && tries < MAX_TRIES; i++) {
+        const struct rfx_candidate *c = &search->candidates[i];
+        if (c->kind != kind) continue;
+        if (least == NULL || c->bound < least->bound) least = c;
+        if (c->bound > budget) continue;
+        enum rfx_status status = summarise(search, c, &best, err);
+        if (status != RFX_OK) return status;
+        tries++;
+        if (best.peak_bytes > budget) continue;
+        survey->rivals[survey->n_rivals++] = best;
+        return RFX_OK;
+    }
+    if (least == NULL) return RFX_OK; /* none of this kind */
+    enum rfx_status status = summarise(search, least, &best, err);
+    if (status == RFX_OK) survey->rivals[survey->n_rivals++] = best;
+    return status;
+}
+
+/* Every candidate with less memory than all before it in the planner's order. */
+static enum rfx_status find_front(struct rfx_search *search, unsigned kinds,
+                                  struct rfx_plan_survey *survey, struct rfx_error *err) {
+    size_t best_bytes = SIZE_MAX;
+    int capacity = 0;
+    for (size_t i = 0; i < search->n_candidates; i++) {
+        const struct rfx_candidate *c = &search->candidates[i];
+        struct rfx_plan_summary summary;
+        if (c->bound >= best_bytes || (kinds >> c->kind & 1U) == 0) continue;
+        enum rfx_status status = summarise(search, c, &summary, err);
+        if (status != RFX_OK) return status;
+        if (summary.peak_bytes >= best_bytes) continue;
+        best_bytes = summary.peak_bytes;
+        if (survey->n_front == capacity) {
+            capacity = capacity == 0 ? 64 : 2 * capacity;
+            size_t bytes = (size_t)capacity * sizeof *survey->front;
+            struct rfx_plan_summary *grown = rfx_memory_realloc(survey->mem, survey->front, bytes);
+            if (grown == NULL) return rfx_memory_fail(survey->mem, "front of plans", bytes, err);
+            survey->front = grown;
+        }
+        survey->front[survey->n_front++] = summary;
+    }
+    return RFX_OK;
+}
+
+enum rfx_status rfx_plan_survey_create(const struct rfx_graph *graph,
+                                       const struct rfx_plan_request *plan,
+                                       const struct rfx_survey_request *request,
+                                       struct rfx_plan_survey **out, struct rfx_error *err) {
+    struct rfx_plan_request open = *plan;
+    size_t budget = plan->memory_bytes != 0 ? plan->memory_bytes : SIZE_MAX;
+    struct rfx_search search;
+    open.memory_bytes = budget;
+    open.stages = NULL;
+    open.n_stages = 0;
+    struct rfx_plan_survey *survey = rfx_memory_calloc(graph->mem, 1, sizeof *survey);
+    if (survey == NULL) return rfx_memory_fail(graph->mem, "survey", sizeof *survey, err);
+    survey->mem = graph->mem;
+    enum rfx_status status = rfx_search_init(&search, graph, &open, err);
+    search.context.quick = true;
+    for (int phase = 0; status == RFX_OK && phase < RFX_PHASES; phase++)
+        status = rfx_search_list(&search, phase, err);
+    if (status == RFX_OK && search.n_candidates > 0)
+        qsort(search.candidates, search.n_candidates, sizeof *search.candidates,
+              rfx_candidate_compare_macs);
+    for (int kind = 0; status == RFX_OK && request->rivals && kind < RFX_PLAN_KIND_COUNT; kind++)
+        status = find_rival(&search, (enum rfx_plan_kind)kind, budget, survey, err);
+    if (status == RFX_OK) status = find_front(&search, request->kinds, survey, err);
+    survey->macs_untiled = status == RFX_OK ? search.context.macs_untiled : 0;
+    rfx_search_release(&search);
+    if (status == RFX_OK)
+        *out = survey;
+    else
+        rfx_plan_survey_free(survey);
+    return status;
+}
+
+void rfx_plan_survey_free(struct rfx_plan_survey *survey) {
+    if (survey == NULL) return;
+    rfx_memory_release(survey->mem, survey->front);
+    rfx_memory_release(survey->mem, survey);
+}

@@ -1,0 +1,47 @@
+/* What the planner had to choose from: the best plan of each kind, and the whole front of plans
+ * from the fewest MACs to the least memory.
+ *
+ * Invariants: 1. every plan named here has been placed, with the planner's quick placement, so that
+ * its peak is one that a budget may rely on; 2. rivals are in the order of the enumeration; 3. the
+ * front falls in bytes and rises in MACs, among equal MACs in predicted time: for a budget the
+ * planner takes the first point that fits. */
+#ifndef RFX_TILER_SEARCH_PLAN_SURVEY_H
+#define RFX_TILER_SEARCH_PLAN_SURVEY_H
+
+#include "tiler/plan/plan.h"
+#include "tiler/plan/trial.h"
+
+/* "untiled", "streamed", "two streams", "strips", "passes", "tiles". */
+const char *rfx_plan_kind_name(enum rfx_plan_kind kind);
+
+struct rfx_plan_summary {
+    enum rfx_plan_kind kind;
+    char text[RFX_PLAN_TEXT]; /* as rfx_plan_describe has it */
+    size_t peak_bytes;
+    uint64_t macs, cost; /* cost: predicted time in MACs of an untiled run */
+};
+
+struct rfx_plan_survey {
+    struct rfx_memory *mem;
+    uint64_t macs_untiled;
+    int n_rivals;
+    struct rfx_plan_summary rivals[RFX_PLAN_KIND_COUNT];
+    int n_front;
+    struct rfx_plan_summary *front;
+};
+
+struct rfx_survey_request {
+    unsigned kinds; /* bits 1 << kind that the front may take; 0: no front */
+    bool rivals;    /* with plan.memory_bytes the best that fits, or else the smallest */
+};
+
+/* Looks at all candidates that the request leaves open, as if it had a budget (its stages are
+ * ignored). O(candidates); a second or so for large networks. Free with rfx_plan_survey_free. */
+RFX_NODISCARD enum rfx_status rfx_plan_survey_create(const struct rfx_graph *graph,
+                                                     const struct rfx_plan_request *plan,
+                                                     const struct rfx_survey_request *request,
+                                                     struct rfx_plan_survey **out,
+                                                     struct rfx_error *err);
+
+void rfx_plan_survey_free(struct rfx_plan_survey *survey);
+#endif

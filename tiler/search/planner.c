@@ -1,0 +1,247 @@
+/* The planner: among all skeletons, modes, bands, strips and grids, the fewest MACs within the
+ * budget, and among equal MACs the least predicted time.
+ *
+ * A phase's candidates (planner_search.h) are looked at only when none before fitted, but tiles,
+ * which may need fewer MACs than strips. In a phase they are ordered by MACs and cost and tried
+ * from the best: first against the lower bound of their arena, then by placing their buffers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tiler/plan/mode.h"
+#include "tiler/search/planner_search.h"
+
+#define MIB ((size_t)1 << 20)
+
+size_t rfx_plan_reserve_bytes(int threads) {
+    return 8 * MIB + (size_t)threads * 3 * MIB / 2;
+}
+
+#define ORDINARY_GRAPH_BYTES                                                  \
+    (2 * MIB) /* what the reserve covers of tables: less than it was measured \
+                 with, which was 7.3 MiB of 9.5, networks of up to 60         \
+                 nodes included */
+#define TABLE_BYTES_PER_NODE ((size_t)2048) /* of planner and session; 1,300 were measured */
+
+size_t rfx_plan_process_bytes(const struct rfx_graph *graph, int threads, size_t others) {
+    size_t reserve = rfx_plan_reserve_bytes(threads);
+    size_t tables = graph->held_bytes + (size_t)graph->n_nodes * TABLE_BYTES_PER_NODE;
+    size_t run = reserve + (tables > ORDINARY_GRAPH_BYTES ? tables - ORDINARY_GRAPH_BYTES : 0);
+    size_t load = graph->load_bytes == 0 ? 0 : graph->load_bytes + RFX_LOAD_PROCESS_BYTES;
+    return load > run + others ? load - others : run;
+}
+
+/* Whether a candidate fits is decided by the quick placement, so that a budget that is named as
+ * possible is; the plan is then placed with all effort, which can only make it smaller. */
+static enum rfx_status build_within(struct rfx_search *search, const struct rfx_candidate *c,
+                                    struct rfx_plan **out, struct rfx_error *err) {
+    size_t budget = search->context.request->memory_bytes;
+    struct rfx_plan *plan = NULL;
+    if (budget != 0) {
+        search->context.quick = true;
+        enum rfx_status status = rfx_search_build(search, c, &plan, err);
+        search->context.quick = false;
+        if (status != RFX_OK) return status;
+        bool fits = plan->peak_bytes <= budget;
+        rfx_plan_free(plan);
+        if (!fits) return RFX_OK;
+    }
+    return rfx_search_build(search, c, out, err);
+}
+
+/* First candidate of the phase by MACs and cost whose placed peak fits and that is better than a
+ * plan that is known (or NULL); *out stays NULL when there is none. */
+static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx_plan *known,
+                                     struct rfx_plan **out, struct rfx_error *err) {
+    size_t budget = search->context.request->memory_bytes;
+    size_t n = search->n_candidates - search->first;
+    if (n == 0) return RFX_OK;
+    struct rfx_candidate *candidates = search->candidates + search->first;
+    qsort(candidates, n, sizeof *candidates, rfx_candidate_compare_macs);
+    for (size_t i = 0; i < n && *out == NULL; i++) {
+        const struct rfx_candidate *c = &candidates[i];
+        if (known != NULL && c->macs >= known->macs && c->cost >= known->cost) continue;
+        if (budget != 0 && c->bound > budget) continue;
+        enum rfx_status status = build_within(search, c, out, err);
+        if (status != RFX_OK) return status;
+    }
+    return RFX_OK;
+}
+
+/* The candidate of all phases with the smallest peak in the quick placement (as small with fewer
+ * MACs). */
+static enum rfx_status find_smallest(struct rfx_search *search, struct rfx_plan **out,
+                                     struct rfx_error *err) {
+    size_t best_bytes = SIZE_MAX;
+    struct rfx_candidate best = {.macs = UINT64_MAX};
+    if (search->n_candidates == 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "nothing is left to try: the request and the modes exclude every plan");
+    qsort(search->candidates, search->n_candidates, sizeof *search->candidates,
+          rfx_candidate_compare_bound);
+    search->context.quick = true;
+    for (size_t i = 0; i < search->n_candidates; i++) {
+        const struct rfx_candidate *c = &search->candidates[i];
+        if (c->bound > best_bytes) break;
+        struct rfx_plan *plan = NULL;
+        enum rfx_status status = rfx_search_build(search, c, &plan, err);
+        if (status != RFX_OK) return status;
+        size_t bytes = plan->peak_bytes;
+        rfx_plan_free(plan);
+        if (bytes > best_bytes || (bytes == best_bytes && c->macs >= best.macs)) continue;
+        best = *c;
+        best_bytes = bytes;
+    }
+    search->context.quick = search->context.request->memory_bytes != 0;
+    return rfx_search_build(search, &best, out, err);
+}
+
+static enum rfx_status fail_budget(const struct rfx_plan_request *request,
+                                   const struct rfx_plan *smallest, struct rfx_error *err) {
+    const struct rfx_plan_bytes *b = &smallest->bytes;
+    double mib = (double)MIB;
+    size_t kib = (smallest->peak_bytes + 1023) / 1024;
+    return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
+                    "needs at least %zu bytes (%.1f MiB, --memory %zuKiB), the budget is %.1f MiB: "
+                    "activations %.1f, weights %.1f, scratch %.1f, image %.1f, process %.1f MiB",
+                    kib * 1024, (double)(kib * 1024) / mib, kib,
+                    (double)request->memory_bytes / mib, (double)b->arena / mib,
+                    (double)b->weights / mib, (double)b->scratch / mib, (double)b->source / mib,
+                    (double)b->reserve / mib);
+}
+
+static enum rfx_status check_request(const struct rfx_graph *graph,
+                                     const struct rfx_plan_request *request,
+                                     struct rfx_error *err) {
+    if (request->threads < 1)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "threads is %d, at least 1 is needed",
+                        request->threads);
+    const struct rfx_stage_spec *asked = &request->asked;
+    if (asked->mode != NULL && request->stages == NULL) {
+        enum rfx_status status =
+            rfx_stage_check(&(struct rfx_stage_spec){.mode = asked->mode,
+                                                     .parts_y = asked->parts_y,
+                                                     .parts_x = asked->parts_x,
+                                                     .band_rows = asked->band_rows},
+                            err);
+        if (status != RFX_OK) return status;
+        if (!asked->mode->local && request->split != NULL)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "%s contradicts a split: it makes all that is left",
+                            asked->mode->a_mode);
+    }
+    const struct rfx_tensor *input = &graph->nodes[graph->input].out;
+    const struct rfx_source_traits *s = &request->source;
+    if (s->h != input->h || s->w != input->w || s->c != input->c)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "the image is %lldx%lld with %lld channels, the network's input "
+                        "%lldx%lld with %lld",
+                        (long long)s->h, (long long)s->w, (long long)s->c, (long long)input->h,
+                        (long long)input->w, (long long)input->c);
+    return RFX_OK;
+}
+
+/* The request with a default way where a split was named without one and without a budget. */
+static struct rfx_plan_request complete_request(const struct rfx_plan_request *request) {
+    struct rfx_plan_request r = *request;
+    struct rfx_stage_spec cut = rfx_ask_cut();
+    if (r.split == NULL || r.asked.mode != NULL || r.memory_bytes != 0) return r;
+    r.asked.mode = cut.mode;
+    r.asked.parts_y = cut.parts_y;
+    r.asked.parts_x = cut.parts_x;
+    r.asked.band_rows = cut.band_rows;
+    return r;
+}
+
+/* Nothing has fitted yet: whatever is sure to need more than a plan of this size is not the
+ * smallest either, and need not be kept. */
+static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *err) {
+    const struct rfx_candidate *least = NULL;
+    for (size_t i = 0; i < search->n_candidates; i++)
+        if (least == NULL || search->candidates[i].bound < least->bound)
+            least = &search->candidates[i];
+    if (least == NULL) return RFX_OK;
+    struct rfx_plan *plan = NULL;
+    search->context.quick = true;
+    enum rfx_status status = rfx_search_build(search, least, &plan, err);
+    search->context.quick = false;
+    if (status != RFX_OK) return status;
+    if (plan->peak_bytes < search->bound_limit) search->bound_limit = plan->peak_bytes;
+    rfx_plan_free(plan);
+    size_t kept = 0;
+    for (size_t i = 0; i < search->n_candidates; i++)
+        if (search->candidates[i].bound <= search->bound_limit)
+            search->candidates[kept++] = search->candidates[i];
+    search->n_candidates = kept;
+    return RFX_OK;
+}
+
+/* Whether a later phase may have a plan with fewer MACs than one that fits, or with as many and
+ * less time: two streams can afford taller bands than one. */
+static bool may_be_better(const struct rfx_search *search, const struct rfx_plan *fitting,
+                          int phase) {
+    bool exact = fitting->macs <= search->context.macs_untiled;
+    if (phase == RFX_PHASE_TWO_PARTS) return exact && fitting->cost > fitting->macs;
+    return phase == RFX_PHASE_TILES && !exact;
+}
+
+/* The plan that fits, or (by size, or when none fits) the smallest. */
+static enum rfx_status run_search(struct rfx_search *search, bool by_size,
+                                  struct rfx_plan **fitting, struct rfx_plan **smallest,
+                                  struct rfx_error *err) {
+    for (int phase = 0; phase < RFX_PHASES; phase++) {
+        if (*fitting != NULL && !may_be_better(search, *fitting, phase)) continue;
+        struct rfx_plan *better = NULL;
+        enum rfx_status status = rfx_search_list(search, phase, err);
+        if (status == RFX_OK && !by_size) status = find_cheapest(search, *fitting, &better, err);
+        if (status != RFX_OK) return status;
+        if (better == NULL && *fitting == NULL && !by_size && phase + 1 < RFX_PHASES)
+            status = limit_bound(search, err);
+        if (status != RFX_OK) return status;
+        if (better == NULL) continue;
+        rfx_plan_free(*fitting);
+        *fitting = better;
+        search->macs_limit = better->macs + 1;
+    }
+    return *fitting == NULL ? find_smallest(search, smallest, err) : RFX_OK;
+}
+
+enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
+                                            const struct rfx_plan_request *asked,
+                                            struct rfx_plan **out, struct rfx_plan **smallest,
+                                            struct rfx_error *err) {
+    struct rfx_plan_request request = complete_request(asked);
+    struct rfx_search search;
+    struct rfx_plan *fitting = NULL;
+    struct rfx_plan *least = NULL;
+    enum rfx_status status = check_request(graph, &request, err);
+    if (status != RFX_OK) return status;
+    status = rfx_search_init(&search, graph, &request, err);
+    bool by_size = request.memory_bytes == 0 && request.split == NULL &&
+                   request.asked.mode != NULL && request.asked.mode->local;
+    if (status == RFX_OK && request.stages != NULL)
+        status = rfx_search_build_given(&search, &least, err);
+    else if (status == RFX_OK)
+        status = run_search(&search, by_size, &fitting, &least, err);
+    size_t budget = request.memory_bytes;
+    if (status == RFX_OK && fitting == NULL && (budget == 0 || least->peak_bytes <= budget)) {
+        fitting = least;
+        least = NULL;
+    }
+    if (status == RFX_OK && fitting == NULL) status = fail_budget(&request, least, err);
+    if (status == RFX_OK) *out = fitting;
+    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE)
+        *smallest = least;
+    else
+        rfx_plan_free(least);
+    rfx_search_release(&search);
+    return status;
+}
+
+enum rfx_status rfx_plan_create(const struct rfx_graph *graph,
+                                const struct rfx_plan_request *request, struct rfx_plan **out,
+                                struct rfx_error *err) {
+    struct rfx_plan *smallest = NULL;
+    enum rfx_status status = rfx_plan_create_or_smallest(graph, request, out, &smallest, err);
+    rfx_plan_free(smallest);
+    return status;
+}

@@ -1,0 +1,240 @@
+/* The list of candidates, and plans made of them; see planner_search.h. */
+#include "tiler/search/planner_search.h"
+
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "tiler/plan/mode.h"
+#include "tiler/plan/splits.h"
+
+static enum rfx_status push(struct rfx_search *search, const struct rfx_candidate *c,
+                            struct rfx_error *err) {
+    if (search->n_candidates == search->capacity) {
+        size_t capacity = search->capacity == 0 ? 256 : 2 * search->capacity;
+        size_t bytes = capacity * sizeof *c;
+        struct rfx_memory *mem = search->context.graph->mem;
+        struct rfx_candidate *grown = rfx_memory_alloc(mem, bytes);
+        if (grown == NULL) return rfx_memory_fail(mem, "planner candidates", bytes, err);
+        if (search->n_candidates > 0)
+            memcpy(grown, search->candidates, search->n_candidates * sizeof *c);
+        rfx_memory_release(mem, search->candidates);
+        search->candidates = grown;
+        search->capacity = capacity;
+    }
+    search->candidates[search->n_candidates++] = *c;
+    return RFX_OK;
+}
+
+/* Ways of squeezing a plan, from the fastest to the smallest. */
+struct way {
+    bool tight, row_by_row, weights_by_stage;
+    bool coarse; /* tried for grids and strips too, of which there are many */
+};
+static const struct way ways[] = {
+    {false, false, false, true}, {true, false, false, true},  {false, true, false, false},
+    {true, true, false, false},  {false, false, true, false}, {true, false, true, false},
+    {false, true, true, true},   {true, true, true, true},
+};
+
+/* Whether a way is what was asked for, or more where a budget may need it. */
+static bool is_open_way(const struct rfx_plan_request *request, const struct rfx_candidate *c,
+                        const struct way *way) {
+    const struct rfx_stage_spec *asked = &request->asked;
+    bool tight = c->way.mode != NULL && (c->way.mode->knows & RFX_KNOWS_TIGHT) != 0;
+    bool coarse = c->way.parts_x > 1 || c->skeleton.kind == RFX_SKELETON_MAP;
+    if (way->tight && !tight) return false;
+    bool more = (way->tight && !asked->tight) || (way->row_by_row && !asked->row_by_row) ||
+                (way->weights_by_stage && !asked->weights_by_stage);
+    bool less = (tight && asked->tight && !way->tight) || (asked->row_by_row && !way->row_by_row) ||
+                (asked->weights_by_stage && !way->weights_by_stage);
+    if (less || (more && request->memory_bytes == 0)) return false;
+    return !more || !coarse || way->coarse;
+}
+
+/* What stages without rings need in any way, given the bound of the plain one: sliding saves at
+ * most the smaller of what dies and what is made, so at most half of what is alive. */
+static size_t least_of_ways(struct rfx_search *search, size_t plain_bound, int n_stages) {
+    size_t fixed = rfx_plan_fixed_bytes(&search->context, search->shapes, n_stages);
+    return fixed - search->context.weights_bytes + (plain_bound - fixed) / 2;
+}
+
+static bool is_of_interest(const struct rfx_search *search, size_t bound) {
+    return bound <= search->context.request->memory_bytes || bound <= search->bound_limit;
+}
+
+enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candidate *laid_out,
+                               int n_stages, struct rfx_error *err) {
+    struct rfx_candidate c = *laid_out;
+    c.macs = rfx_plan_count_macs(&search->context, search->shapes, n_stages);
+    size_t least = 0;
+    if (c.macs >= search->macs_limit) return RFX_OK;
+    for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
+        if (!is_open_way(search->context.request, &c, &ways[w])) continue;
+        if (!is_of_interest(search, least)) break;
+        c.way.tight = ways[w].tight;
+        c.way.row_by_row = ways[w].row_by_row;
+        c.way.weights_by_stage = ways[w].weights_by_stage;
+        for (int s = 0; s < n_stages; s++) rfx_search_set_flags(&search->shapes[s].spec, &c.way);
+        c.cost = rfx_search_cost(search, n_stages, c.macs);
+        c.bound = rfx_plan_bound(&search->context, search->shapes, n_stages);
+        bool plain = !c.way.row_by_row && !c.way.weights_by_stage && c.way.band_rows == 0;
+        if (plain) least = least_of_ways(search, c.bound, n_stages);
+        if (!is_of_interest(search, c.bound)) continue;
+        enum rfx_status status = push(search, &c, err);
+        if (status != RFX_OK) return status;
+    }
+    return RFX_OK;
+}
+
+static int compare_u64(uint64_t a, uint64_t b) {
+    return (a > b) - (a < b);
+}
+
+int rfx_candidate_compare_macs(const void *pa, const void *pb) {
+    const struct rfx_candidate *a = pa;
+    const struct rfx_candidate *b = pb;
+    int by_macs = compare_u64(a->macs, b->macs);
+    if (by_macs != 0) return by_macs;
+    int by_cost = compare_u64(a->cost, b->cost);
+    return by_cost != 0 ? by_cost : compare_u64(a->bound, b->bound);
+}
+
+int rfx_candidate_compare_bound(const void *pa, const void *pb) {
+    const struct rfx_candidate *a = pa;
+    const struct rfx_candidate *b = pb;
+    int by_bound = compare_u64(a->bound, b->bound);
+    return by_bound != 0 ? by_bound : rfx_candidate_compare_macs(pa, pb);
+}
+
+enum rfx_status rfx_search_build(struct rfx_search *search, const struct rfx_candidate *c,
+                                 struct rfx_plan **out, struct rfx_error *err) {
+    int n_stages;
+    enum rfx_status status = rfx_search_lay_out(search, c, &n_stages, err);
+    if (status != RFX_OK) return status;
+    return rfx_plan_build(&search->context, search->shapes, n_stages, c->cost, out, err);
+}
+
+static enum rfx_status list_splits(struct rfx_search *search, struct rfx_error *err) {
+    const struct rfx_graph *graph = search->context.graph;
+    const struct rfx_plan_request *request = search->context.request;
+    const struct rfx_mode *asked = request->asked.mode;
+    if (request->split != NULL) {
+        search->n_splits = 1;
+        return rfx_split_find(graph, request->split, &search->splits[0], err);
+    }
+    search->n_splits = rfx_splits_list(graph, search->splits);
+    if (asked == NULL || !asked->local) return RFX_OK;
+    bool grid = (asked->knows & RFX_KNOWS_PARTS_Y) != 0; /* is never tried on chains */
+    if (grid ? search->n_splits > 0 : search->levels.n > 0) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                    "this network cannot be tiled or streamed: it has no point where a single "
+                    "tensor that is local in space is alive");
+}
+
+static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_error *err) {
+    struct rfx_memory *mem = search->context.graph->mem;
+    size_t n = (size_t)search->context.graph->n_nodes;
+    size_t stages = (size_t)search->max_stages;
+    struct rfx_known_cols *cols = &search->known_cols;
+    search->splits = rfx_memory_calloc(mem, n, sizeof *search->splits);
+    search->shapes = rfx_memory_calloc(mem, stages, sizeof *search->shapes);
+    search->specs = rfx_memory_calloc(mem, stages, sizeof *search->specs);
+    search->targets = rfx_memory_calloc(mem, stages * n, sizeof *search->targets);
+    search->places = rfx_memory_calloc(mem, stages * n, sizeof *search->places);
+    search->rows = rfx_memory_calloc(mem, stages * n, sizeof *search->rows);
+    search->cols = rfx_memory_calloc(mem, stages * n, sizeof *search->cols);
+    search->stored = rfx_memory_calloc(mem, n, sizeof *search->stored);
+    search->done = rfx_memory_calloc(mem, RFX_MODE_SCRATCH * n, sizeof *search->done);
+    search->known = rfx_memory_calloc(mem, RFX_SEARCH_MAX_KNOWN, sizeof *search->known);
+    search->regions = rfx_memory_calloc(mem, n, sizeof *search->regions);
+    cols->extents = rfx_memory_calloc(mem, RFX_TILING_MAX_COUNTS * n, sizeof *cols->extents);
+    if (search->splits == NULL || search->shapes == NULL || search->specs == NULL ||
+        search->targets == NULL || search->places == NULL || search->rows == NULL ||
+        search->cols == NULL || search->stored == NULL || search->done == NULL ||
+        search->regions == NULL || search->known == NULL || cols->extents == NULL)
+        return rfx_memory_fail(mem, "planner tables", stages * n * sizeof *search->rows, err);
+    return RFX_OK;
+}
+
+/* The modes that may be used; the first that computes any node is the rest's. */
+static enum rfx_status list_modes(struct rfx_search *search, const struct rfx_plan_request *request,
+                                  struct rfx_error *err) {
+    search->modes = request->modes;
+    search->n_modes = request->n_modes;
+    if (search->modes == NULL) search->modes = rfx_modes(&search->n_modes);
+    for (int m = 0; m < search->n_modes && search->rest == NULL; m++)
+        if (!search->modes[m]->local) search->rest = search->modes[m];
+    if (search->rest != NULL) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "none of %d modes can compute what is not local in space", search->n_modes);
+}
+
+enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_graph *graph,
+                                const struct rfx_plan_request *request, struct rfx_error *err) {
+    memset(search, 0, sizeof *search);
+    search->macs_limit = UINT64_MAX;
+    search->bound_limit = SIZE_MAX;
+    enum rfx_status status = list_modes(search, request, err);
+    if (status == RFX_OK) status = rfx_levels_init(&search->levels, graph, err);
+    if (status != RFX_OK) return status;
+    search->max_stages = rfx_skeleton_max_stages(&search->levels);
+    if (request->n_stages > search->max_stages) search->max_stages = request->n_stages;
+    status = rfx_plan_context_init(&search->context, graph, request, search->max_stages, err);
+    if (status == RFX_OK) status = allocate_tables(search, err);
+    return status == RFX_OK ? list_splits(search, err) : status;
+}
+
+void rfx_search_release(struct rfx_search *search) {
+    rfx_levels_release(&search->levels);
+    if (search->context.graph == NULL) return;
+    struct rfx_memory *mem = search->context.graph->mem;
+    rfx_memory_release(mem, search->splits);
+    rfx_memory_release(mem, search->shapes);
+    rfx_memory_release(mem, search->specs);
+    rfx_memory_release(mem, search->targets);
+    rfx_memory_release(mem, search->places);
+    rfx_memory_release(mem, search->rows);
+    rfx_memory_release(mem, search->cols);
+    rfx_memory_release(mem, search->stored);
+    rfx_memory_release(mem, search->done);
+    for (int i = 0; i < search->n_known; i++) rfx_memory_release(mem, search->known[i].rows);
+    rfx_memory_release(mem, search->known);
+    rfx_memory_release(mem, search->known_cols.extents);
+    rfx_memory_release(mem, search->regions);
+    rfx_memory_release(mem, search->candidates);
+    rfx_plan_context_release(&search->context);
+}
+
+/* Every output must be made by some stage. */
+static enum rfx_status check_outputs(const struct rfx_search *search, int n_stages,
+                                     struct rfx_error *err) {
+    const struct rfx_graph *graph = search->context.graph;
+    for (int k = 0; k < graph->n_outputs; k++) {
+        int i = graph->outputs[k].node;
+        bool made = rfx_node_is_constant(&graph->nodes[i]) || search->stored[i];
+        for (int s = 0; s < n_stages; s++) made |= search->shapes[s].places[i] == RFX_PLACE_EMITTED;
+        if (!made)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "output '%s' ('%s') is no target of any stage", graph->outputs[k].name,
+                            graph->nodes[i].name);
+    }
+    return RFX_OK;
+}
+
+enum rfx_status rfx_search_build_given(struct rfx_search *search, struct rfx_plan **out,
+                                       struct rfx_error *err) {
+    const struct rfx_plan_request *request = search->context.request;
+    int n = request->n_stages;
+    rfx_search_begin(search, NULL);
+    for (int s = 0; s < n; s++) {
+        search->specs[s] = request->stages[s];
+        search->specs[s].weights_by_stage |= request->asked.weights_by_stage;
+        enum rfx_status status = rfx_search_measure(search, s, err);
+        if (status != RFX_OK) return rfx_fail_within(err, status, "stages[%d]", s);
+    }
+    enum rfx_status status = check_outputs(search, n, err);
+    if (status != RFX_OK) return status;
+    uint64_t macs = rfx_plan_count_macs(&search->context, search->shapes, n);
+    return rfx_plan_build(&search->context, search->shapes, n, rfx_search_cost(search, n, macs),
+                          out, err);
+}

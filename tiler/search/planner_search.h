@@ -1,0 +1,125 @@
+/* The planner's candidates: which plans are tried in which phase, with their MACs, cost and bound.
+ *
+ * Candidates come in phases: streams and whole runs that compute nothing twice; streams in two
+ * parts; strips and second passes; tiles. Private to tiler/: planner.c chooses among them,
+ * plan_survey.c shows them. */
+#ifndef RFX_TILER_SEARCH_PLANNER_SEARCH_H
+#define RFX_TILER_SEARCH_PLANNER_SEARCH_H
+
+#include "tiler/plan/plan.h"
+#include "tiler/plan/plan_build.h"
+#include "tiler/plan/tiling.h"
+#include "tiler/plan/trial.h"
+#include "tiler/search/skeleton.h"
+
+/* A plan that could be made: where the network is cut, and how its stages run. */
+struct rfx_candidate {
+    struct rfx_skeleton skeleton;
+    struct rfx_stage_spec way; /* of the stages before the cut; its flags hold for all stages whose
+                                  mode knows them. No targets */
+    enum rfx_plan_kind kind;
+    uint64_t macs, cost;
+    size_t bound; /* lower bound of the process peak */
+};
+
+/* Rows that were measured before: a candidate is laid out again to be placed, or in other parts. */
+struct rfx_known_rows {
+    struct rfx_skeleton skeleton;
+    const struct rfx_mode *mode;
+    int stage;
+    int64_t band_rows, parts_y;
+    int64_t overlap_rows;
+    struct rfx_node_rows *rows; /* n_nodes */
+};
+enum { RFX_SEARCH_MAX_KNOWN = 256 };
+
+/* Columns of the stage before a single cut, by number of parts across. */
+struct rfx_known_cols {
+    struct rfx_skeleton skeleton;
+    const struct rfx_mode *mode;
+    int n;
+    int64_t counts[RFX_TILING_MAX_COUNTS];
+    struct rfx_tile_extent *extents; /* [count][node] */
+};
+
+struct rfx_search {
+    struct rfx_plan_context context;
+    struct rfx_levels levels;
+    int max_stages;
+    int *splits;
+    int n_splits;
+    const struct rfx_mode *const *modes;
+    int n_modes;
+    const struct rfx_mode *rest; /* that takes what the others leave */
+    /* the candidate at hand: tables of max_stages x n_nodes */
+    struct rfx_stage_shape *shapes;
+    struct rfx_stage_spec *specs;
+    int *targets;
+    enum rfx_node_place *places;
+    struct rfx_node_rows *rows;
+    struct rfx_tile_extent *cols;
+    bool *stored;
+    int64_t *done;
+    struct rfx_axis_region *regions;
+    const struct rfx_skeleton *skeleton; /* of the candidate at hand; NULL: stages by hand */
+    struct rfx_known_rows *known;        /* RFX_SEARCH_MAX_KNOWN */
+    int n_known;
+    struct rfx_known_cols known_cols;
+    struct rfx_candidate *candidates;
+    size_t n_candidates, capacity;
+    size_t first;        /* candidate of the phase at hand */
+    size_t bound_limit;  /* above the budget, what needs more is of no interest: a smaller one is
+                            known */
+    uint64_t macs_limit; /* so many MACs are of no interest: a plan that fits is known */
+};
+
+/* Tables from graph->mem; the request must outlive the search. To be released in any case. */
+RFX_NODISCARD enum rfx_status rfx_search_init(struct rfx_search *search,
+                                              const struct rfx_graph *graph,
+                                              const struct rfx_plan_request *request,
+                                              struct rfx_error *err);
+void rfx_search_release(struct rfx_search *search);
+
+/* Appends the candidates that the request leaves open in a phase, from search->first on. */
+RFX_NODISCARD enum rfx_status rfx_search_list(struct rfx_search *search, int phase,
+                                              struct rfx_error *err);
+
+/* Makes the plan of a candidate. */
+RFX_NODISCARD enum rfx_status rfx_search_build(struct rfx_search *search,
+                                               const struct rfx_candidate *candidate,
+                                               struct rfx_plan **out, struct rfx_error *err);
+
+/* Makes the plan that the request gives stage by stage. INVALID_ARGUMENT: no plan of this graph. */
+RFX_NODISCARD enum rfx_status rfx_search_build_given(struct rfx_search *search,
+                                                     struct rfx_plan **out, struct rfx_error *err);
+
+/* planner_layout.c: fills shapes[*n_stages] for a candidate. */
+RFX_NODISCARD enum rfx_status rfx_search_lay_out(struct rfx_search *search,
+                                                 const struct rfx_candidate *candidate,
+                                                 int *n_stages, struct rfx_error *err);
+
+/* The candidate laid out, again in another number of parts across: rows do not depend on it. */
+void rfx_search_lay_across(struct rfx_search *search, const struct rfx_mode *mode, int64_t parts,
+                           int n_stages);
+
+/* Before the first stage of a candidate (NULL: of stages by hand); then the geometry of stage s
+ * from specs[s]. */
+void rfx_search_begin(struct rfx_search *search, const struct rfx_candidate *candidate);
+RFX_NODISCARD enum rfx_status rfx_search_measure(struct rfx_search *search, int s,
+                                                 struct rfx_error *err);
+
+/* Gives a stage the flags of a way that its mode knows. */
+void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_spec *way);
+
+/* Predicted time of the stages laid out, which make so many MACs. */
+uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages, uint64_t macs);
+
+/* Adds the candidate whose stages are laid out, in every way that is open. */
+RFX_NODISCARD enum rfx_status rfx_search_add(struct rfx_search *search,
+                                             const struct rfx_candidate *candidate, int n_stages,
+                                             struct rfx_error *err);
+
+/* For qsort: by MACs, cost, bound; and by bound first. */
+int rfx_candidate_compare_macs(const void *a, const void *b);
+int rfx_candidate_compare_bound(const void *a, const void *b);
+#endif

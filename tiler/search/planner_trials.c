@@ -1,0 +1,153 @@
+/* Which candidates each phase tries: the modes' trials, cut by cut; see planner_search.h. */
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "tiler/search/planner_search.h"
+
+#define LAST_CUTS 3   /* the last legal splits: streaming costs no MACs, so later is smaller */
+#define SPREAD_CUTS 4 /* and some spread over the others */
+#define MAX_CUTS (LAST_CUTS + SPREAD_CUTS)
+
+/* The splits at which streams may end: the last ones, and some spread over the others. */
+static int list_cuts(const struct rfx_search *search, int *cuts) {
+    int n = 0;
+    int early = search->n_splits > LAST_CUTS ? search->n_splits - LAST_CUTS : 0;
+    int spread = early < SPREAD_CUTS ? early : SPREAD_CUTS;
+    for (int i = 0; i < spread; i++)
+        cuts[n++] = search->splits[(int64_t)(2 * i + 1) * early / (2 * spread)];
+    for (int i = early; i < search->n_splits; i++) cuts[n++] = search->splits[i];
+    return n;
+}
+
+/* The numbers of parts along an axis that a trial looks at, or the one that was asked for. */
+static int list_parts(const struct rfx_search *search, const struct rfx_trial *trial,
+                      const struct rfx_skeleton *skeleton, enum rfx_axis axis, int64_t *counts) {
+    const struct rfx_stage_spec *asked = &search->context.request->asked;
+    int64_t given = axis == RFX_AXIS_ROWS ? asked->parts_y : asked->parts_x;
+    bool grid = trial->parts == RFX_PARTS_GRID;
+    bool listed = trial->parts == RFX_PARTS_ACROSS && axis == RFX_AXIS_COLS;
+    if (asked->mode != NULL || !(grid || listed)) {
+        counts[0] = rfx_max_i64(given, 1);
+        return 1;
+    }
+    if (grid) {
+        const struct rfx_node *cut = &search->context.graph->nodes[skeleton->cut];
+        return rfx_tiling_counts(rfx_node_extent(cut, axis), counts);
+    }
+    memcpy(counts, trial->across, (size_t)trial->n_across * sizeof *counts);
+    return trial->n_across;
+}
+
+/* A skeleton in every number of bands and parts of the trial. */
+static enum rfx_status add_skeleton(struct rfx_search *search, const struct rfx_mode *mode,
+                                    const struct rfx_trial *trial, struct rfx_skeleton skeleton,
+                                    struct rfx_error *err) {
+    const struct rfx_stage_spec *asked = &search->context.request->asked;
+    int64_t down[RFX_TILING_MAX_COUNTS], across[RFX_TILING_MAX_COUNTS];
+    int n_down = list_parts(search, trial, &skeleton, RFX_AXIS_ROWS, down);
+    int n_across = list_parts(search, trial, &skeleton, RFX_AXIS_COLS, across);
+    bool given = asked->mode != NULL && asked->band_rows > 0;
+    int n_bands = given || trial->n_bands == 0 ? 1 : trial->n_bands;
+    enum rfx_status status = RFX_OK;
+    for (int b = 0; b < n_bands; b++)
+        for (int y = 0; status == RFX_OK && y < n_down; y++) {
+            struct rfx_candidate c = {.skeleton = skeleton};
+            int n_stages;
+            c.way = (struct rfx_stage_spec){.mode = mode, .parts_y = down[y], .parts_x = across[0]};
+            if (trial->n_bands > 0) c.way.band_rows = given ? asked->band_rows : trial->bands[b];
+            status = rfx_search_lay_out(search, &c, &n_stages, err);
+            for (int x = 0; status == RFX_OK && x < n_across; x++) {
+                bool cut = down[y] > 1 || across[x] > 1;
+                c.kind = cut ? trial->kind_in_parts : trial->kind;
+                c.way.parts_x = across[x];
+                rfx_search_lay_across(search, mode, across[x], n_stages);
+                status = rfx_search_add(search, &c, n_stages, err);
+            }
+        }
+    return status;
+}
+
+/* All pairs of a few cuts. */
+static enum rfx_status add_pairs(struct rfx_search *search, const struct rfx_mode *mode,
+                                 const struct rfx_trial *trial, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    int cuts[MAX_CUTS];
+    int n = list_cuts(search, cuts);
+    for (int i = 0; i < n; i++)
+        for (int j = i + 1; status == RFX_OK && j < n; j++) {
+            struct rfx_skeleton pair = {RFX_SKELETON_CUTS, cuts[i], cuts[j], 0};
+            status = add_skeleton(search, mode, trial, pair, err);
+        }
+    return status;
+}
+
+/* One cut, of a few or wherever there may be one. */
+static enum rfx_status add_cuts(struct rfx_search *search, const struct rfx_mode *mode,
+                                const struct rfx_trial *trial, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    bool few = trial->cuts == RFX_CUTS_FEW;
+    int some[MAX_CUTS];
+    const int *cuts = few ? some : search->splits;
+    int n = few ? list_cuts(search, some) : search->n_splits;
+    for (int i = 0; status == RFX_OK && i < n; i++) {
+        struct rfx_skeleton cut = {.kind = few ? RFX_SKELETON_CUT : RFX_SKELETON_MAP,
+                                   .cut = cuts[i]};
+        status = add_skeleton(search, mode, trial, cut, err);
+    }
+    return status;
+}
+
+static enum rfx_status add_trial(struct rfx_search *search, const struct rfx_mode *mode,
+                                 const struct rfx_trial *trial, struct rfx_error *err) {
+    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN};
+    enum rfx_status status = RFX_OK;
+    switch (trial->cuts) {
+        case RFX_CUTS_NONE:
+            chain.kind = RFX_SKELETON_REST;
+            return add_skeleton(search, mode, trial, chain, err);
+        case RFX_CUTS_CHAIN:
+            return search->levels.n > 0 ? add_skeleton(search, mode, trial, chain, err) : RFX_OK;
+        case RFX_CUTS_PASSES:
+            for (int p = 1; status == RFX_OK && p < search->levels.n; p++) {
+                chain.passes = p;
+                status = add_skeleton(search, mode, trial, chain, err);
+            }
+            return status;
+        case RFX_CUTS_PAIRS:
+            return add_pairs(search, mode, trial, err);
+        case RFX_CUTS_FEW:
+        case RFX_CUTS_EVERY:
+            break;
+    }
+    return add_cuts(search, mode, trial, err);
+}
+
+/* Whether the request leaves a trial open. */
+static bool is_open_trial(const struct rfx_plan_request *request, const struct rfx_mode *mode,
+                          const struct rfx_trial *trial) {
+    bool at_cut = trial->cuts == RFX_CUTS_FEW || trial->cuts == RFX_CUTS_EVERY;
+    if (request->split != NULL && !at_cut) return false;
+    if (request->asked.mode == mode) return trial->when_asked;
+    return request->memory_bytes != 0 || trial->always;
+}
+
+/* Adds the trials of a mode that belong to a phase and are open. */
+static enum rfx_status add_mode(struct rfx_search *search, const struct rfx_mode *mode, int phase,
+                                struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int t = 0; status == RFX_OK && t < mode->n_trials; t++)
+        if ((int)mode->trials[t].phase == phase &&
+            is_open_trial(search->context.request, mode, &mode->trials[t]))
+            status = add_trial(search, mode, &mode->trials[t], err);
+    return status;
+}
+
+enum rfx_status rfx_search_list(struct rfx_search *search, int phase, struct rfx_error *err) {
+    const struct rfx_mode *asked = search->context.request->asked.mode;
+    enum rfx_status status = RFX_OK;
+    search->first = search->n_candidates;
+    if (asked != NULL) return add_mode(search, asked, phase, err); /* listed or not */
+    for (int m = 0; status == RFX_OK && m < search->n_modes; m++)
+        status = add_mode(search, search->modes[m], phase, err);
+    return status;
+}

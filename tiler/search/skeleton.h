@@ -1,0 +1,46 @@
+/* The kinds of plan that the planner tries: which stages, with which targets.
+ *
+ * A skeleton says where the network is cut; modes, bands and parts are chosen on top of it.
+ * Global operations are barriers: what comes after one can begin only when its whole input has been
+ * seen. Nodes have a level: the number of barriers before them. */
+#ifndef RFX_TILER_SEARCH_SKELETON_H
+#define RFX_TILER_SEARCH_SKELETON_H
+
+#include "tiler/plan/plan.h"
+
+enum rfx_skeleton_kind {
+    RFX_SKELETON_REST,  /* one stage for all */
+    RFX_SKELETON_MAP,   /* a stage that stores the map at `cut`, the rest */
+    RFX_SKELETON_CUT,   /* the same, but reductions of that map where nothing else reads it */
+    RFX_SKELETON_CUTS,  /* a stage that stores the map at `cut`, one on to `second`, the rest */
+    RFX_SKELETON_CHAIN, /* everything that is local in space, a stage per level. At the first
+                           `passes` barriers no map is stored: the next stage starts again from
+                           the image */
+};
+
+struct rfx_skeleton {
+    enum rfx_skeleton_kind kind;
+    int cut, second, passes;
+};
+
+/* Levels of a graph's nodes, computed once. */
+struct rfx_levels {
+    const struct rfx_graph *graph;
+    int *level;  /* n_nodes */
+    bool *local; /* n_nodes: what a stage of a local mode can compute */
+    int n;       /* levels: 1 + the highest level of a local node; 0: none is local */
+};
+
+/* Tables from graph->mem; free with rfx_levels_release. */
+RFX_NODISCARD enum rfx_status rfx_levels_init(struct rfx_levels *levels,
+                                              const struct rfx_graph *graph, struct rfx_error *err);
+void rfx_levels_release(struct rfx_levels *levels);
+
+/* Most stages that any skeleton of the graph has. */
+int rfx_skeleton_max_stages(const struct rfx_levels *levels);
+
+/* Fills specs[max_stages] (targets, and mode NULL for stages of what is local, `rest` for the rest)
+ * and returns their number; targets is storage for max_stages * n_nodes indices. */
+int rfx_skeleton_stages(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
+                        const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets);
+#endif

@@ -1,0 +1,205 @@
+/* Greedy offset strategies: an order of the items, then a rule for the gap; and strip packing. */
+#include "tiler/strategies/placement_offsets.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum order_kind { ORDER_SIZE, ORDER_BREADTH, ORDER_TIME, ORDER_LENGTH, ORDER_STRIP };
+enum fit_kind { FIT_FIRST, FIT_BEST };
+
+struct strategy_row {
+    const char *name;
+    enum order_kind order;
+    enum fit_kind fit;
+};
+
+static const struct strategy_row rows[] = {
+    [RFX_OFFSETS_BY_SIZE] = {"by-size", ORDER_SIZE, FIT_BEST},
+    [RFX_OFFSETS_BY_BREADTH] = {"by-breadth", ORDER_BREADTH, FIT_BEST},
+    [RFX_OFFSETS_STRIP_PACKING] = {"strip-packing", ORDER_STRIP, FIT_FIRST},
+    [RFX_OFFSETS_FIRST_FIT] = {"first-fit", ORDER_TIME, FIT_FIRST},
+    [RFX_OFFSETS_BEST_FIT] = {"best-fit", ORDER_TIME, FIT_BEST},
+    [RFX_OFFSETS_LONGER_FIRST] = {"longer-first", ORDER_LENGTH, FIT_FIRST},
+    [RFX_OFFSETS_BIGGER_FIRST] = {"bigger-first", ORDER_SIZE, FIT_FIRST},
+};
+_Static_assert(sizeof rows / sizeof rows[0] == RFX_OFFSETS_COUNT, "one row per strategy");
+
+const char *rfx_offset_strategy_name(enum rfx_offset_strategy strategy) {
+    return rows[strategy].name;
+}
+
+/* Tables of one placement. */
+struct scratch {
+    struct rfx_place_ranked *items;    /* n, in the order of placing */
+    struct rfx_place_ranked *sections; /* n_sections */
+    struct rfx_place_ranked *placed;   /* n: keys unused, sorted by offset */
+    bool *taken;                       /* n */
+};
+
+static uint64_t item_key(const struct rfx_place_problem *problem, enum order_kind order, int i) {
+    const struct rfx_place_item *item = &problem->items[i];
+    switch (order) {
+        case ORDER_SIZE:
+        case ORDER_BREADTH:
+        case ORDER_STRIP:
+            return item->size;
+        case ORDER_TIME:
+            return UINT64_MAX - (uint64_t)problem->first[i];
+        case ORDER_LENGTH:
+            return (uint64_t)item->hi - (uint64_t)item->lo;
+    }
+    return 0;
+}
+
+static void rank_items(const struct rfx_place_problem *problem, enum order_kind order,
+                       struct rfx_place_ranked *items) {
+    for (int i = 0; i < problem->n; i++) {
+        items[i].key = item_key(problem, order, i);
+        items[i].index = i;
+    }
+    qsort(items, (size_t)problem->n, sizeof *items, rfx_place_compare_ranked);
+}
+
+/* Rearranges items ranked by size: section by section of falling breadth. */
+static void rank_by_breadth(const struct rfx_place_problem *problem, struct scratch *scratch) {
+    struct rfx_place_ranked *by_size = scratch->placed;
+    int n = 0;
+    memcpy(by_size, scratch->items, (size_t)problem->n * sizeof *by_size);
+    memset(scratch->taken, 0, (size_t)problem->n * sizeof *scratch->taken);
+    for (int s = 0; s < problem->n_sections; s++) {
+        struct rfx_place_ranked section = {problem->breadth[s], s};
+        scratch->sections[s] = section;
+    }
+    qsort(scratch->sections, (size_t)problem->n_sections, sizeof *scratch->sections,
+          rfx_place_compare_ranked);
+    for (int k = 0; k < problem->n_sections && n < problem->n; k++) {
+        int s = scratch->sections[k].index;
+        for (int j = 0; j < problem->n; j++) {
+            int i = by_size[j].index;
+            if (scratch->taken[i] || s < problem->first[i] || s >= problem->last[i]) continue;
+            scratch->taken[i] = true;
+            scratch->items[n++] = by_size[j];
+        }
+    }
+    assert(n == problem->n);
+}
+
+/* The offset for item i among the first n_placed items placed, which are sorted by offset. */
+static size_t find_gap(const struct rfx_place_problem *problem,
+                       const struct rfx_place_ranked *placed, int n_placed, const size_t *offsets,
+                       int i, enum fit_kind fit) {
+    const struct rfx_place_item *item = &problem->items[i];
+    size_t best = 0;
+    size_t best_gap = SIZE_MAX;
+    size_t end = 0; /* of all overlapping items so far */
+    for (int k = 0; k < n_placed; k++) {
+        int j = placed[k].index;
+        if (!rfx_place_items_overlap(item, &problem->items[j])) continue;
+        size_t start = rfx_place_align(end, item->alignment);
+        if (offsets[j] >= start && offsets[j] - start >= item->size &&
+            offsets[j] - start < best_gap) {
+            best = start;
+            best_gap = offsets[j] - start;
+            if (fit == FIT_FIRST) return best;
+        }
+        size_t next = offsets[j] + problem->items[j].size;
+        if (next > end) end = next;
+    }
+    return best_gap == SIZE_MAX ? rfx_place_align(end, item->alignment) : best;
+}
+
+static void place_in_order(const struct rfx_place_problem *problem, enum fit_kind fit,
+                           struct scratch *scratch, size_t *offsets) {
+    for (int k = 0; k < problem->n; k++) {
+        int i = scratch->items[k].index;
+        offsets[i] = find_gap(problem, scratch->placed, k, offsets, i, fit);
+        int at = k;
+        while (at > 0 && offsets[scratch->placed[at - 1].index] > offsets[i]) at--;
+        memmove(&scratch->placed[at + 1], &scratch->placed[at],
+                (size_t)(k - at) * sizeof *scratch->placed);
+        scratch->placed[at].index = i;
+    }
+}
+
+/* The item of longest lifetime (then largest, then first) within the sections [lo, hi). -1: none.
+ */
+static int longest_within(const struct rfx_place_problem *problem, const bool *taken, int lo,
+                          int hi) {
+    int best = -1;
+    uint64_t best_length = 0;
+    for (int i = 0; i < problem->n; i++) {
+        if (taken[i] || problem->first[i] < lo || problem->last[i] > hi) continue;
+        uint64_t length = item_key(problem, ORDER_LENGTH, i);
+        bool better = best < 0 || length > best_length ||
+                      (length == best_length && problem->items[i].size > problem->items[best].size);
+        if (!better) continue;
+        best = i;
+        best_length = length;
+    }
+    return best;
+}
+
+/* Sekiyama's best fit: the lowest line of the skyline takes an item or rises to its neighbour. The
+ * skyline is kept in the sections' keys. */
+static void place_strip(const struct rfx_place_problem *problem, struct scratch *scratch,
+                        size_t *offsets) {
+    int n_sections = problem->n_sections;
+    struct rfx_place_ranked *line = scratch->sections;
+    memset(scratch->taken, 0, (size_t)problem->n * sizeof *scratch->taken);
+    for (int s = 0; s < n_sections; s++) line[s].key = 0;
+    for (int left = problem->n; left > 0;) {
+        int lo = 0;
+        for (int s = 1; s < n_sections; s++)
+            if (line[s].key < line[lo].key) lo = s;
+        int hi = lo;
+        while (hi < n_sections && line[hi].key == line[lo].key) hi++;
+        int i = longest_within(problem, scratch->taken, lo, hi);
+        if (i >= 0) {
+            scratch->taken[i] = true;
+            offsets[i] = rfx_place_align(line[lo].key, problem->items[i].alignment);
+            for (int s = problem->first[i]; s < problem->last[i]; s++)
+                line[s].key = offsets[i] + problem->items[i].size;
+            left--;
+            continue;
+        }
+        uint64_t rise = UINT64_MAX; /* a line over the whole time takes every item */
+        if (lo > 0) rise = line[lo - 1].key;
+        if (hi < n_sections && line[hi].key < rise) rise = line[hi].key;
+        for (int s = lo; s < hi; s++) line[s].key = rise;
+    }
+}
+
+enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
+                                  enum rfx_offset_strategy strategy, size_t *offsets,
+                                  size_t *arena_bytes, struct rfx_error *err) {
+    struct rfx_memory *mem = problem->mem;
+    const struct strategy_row *row = &rows[strategy];
+    size_t n = (size_t)problem->n;
+    struct scratch scratch = {
+        .items = rfx_memory_calloc(mem, n, sizeof *scratch.items),
+        .sections = rfx_memory_calloc(mem, 2 * n, sizeof *scratch.sections),
+        .placed = rfx_memory_calloc(mem, n, sizeof *scratch.placed),
+        .taken = rfx_memory_calloc(mem, n, sizeof *scratch.taken),
+    };
+    enum rfx_status status = RFX_OK;
+    if (scratch.items == NULL || scratch.sections == NULL || scratch.placed == NULL ||
+        scratch.taken == NULL) {
+        status = rfx_memory_fail(mem, "placement tables", n * sizeof *scratch.items, err);
+    } else if (row->order == ORDER_STRIP) {
+        place_strip(problem, &scratch, offsets);
+    } else {
+        rank_items(problem, row->order, scratch.items);
+        if (row->order == ORDER_BREADTH) rank_by_breadth(problem, &scratch);
+        place_in_order(problem, row->fit, &scratch, offsets);
+    }
+    rfx_memory_release(mem, scratch.items);
+    rfx_memory_release(mem, scratch.sections);
+    rfx_memory_release(mem, scratch.placed);
+    rfx_memory_release(mem, scratch.taken);
+    if (status != RFX_OK) return status;
+    *arena_bytes = rfx_place_arena_bytes(problem->items, problem->n, offsets);
+    if (!rfx_place_answer_is_valid(problem->items, problem->n, offsets, *arena_bytes))
+        return rfx_place_fail_check(rfx_offset_strategy_name(strategy), problem->n, err);
+    return RFX_OK;
+}

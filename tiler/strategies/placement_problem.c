@@ -1,0 +1,150 @@
+/* Problems, their sections, and the validator of answers. */
+#include "tiler/strategies/placement_problem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+
+static enum rfx_status check_items(const struct rfx_place_item *items, int n,
+                                   struct rfx_error *err) {
+    int64_t total = 0;
+    for (int i = 0; i < n; i++) {
+        const struct rfx_place_item *item = &items[i];
+        if (item->lo >= item->hi)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "item %d: its lifetime [%lld, %lld) is empty", i, (long long)item->lo,
+                            (long long)item->hi);
+        if (item->size == 0)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "item %d: its size is 0", i);
+        if (item->alignment == 0 || (item->alignment & (item->alignment - 1)) != 0)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "item %d: alignment %zu is no power of two", i, item->alignment);
+        if (item->size > INT64_MAX || item->alignment > INT64_MAX ||
+            !rfx_checked_add_i64(total, (int64_t)item->size, &total) ||
+            !rfx_checked_add_i64(total, (int64_t)item->alignment, &total))
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "item %d: the sizes add up to more than %lld bytes", i,
+                            (long long)INT64_MAX);
+    }
+    return RFX_OK;
+}
+
+static int compare_times(const void *pa, const void *pb) {
+    int64_t a = *(const int64_t *)pa;
+    int64_t b = *(const int64_t *)pb;
+    return (a > b) - (a < b);
+}
+
+/* The index of `time` in the sorted times, which hold it. */
+static int find_time(const int64_t *times, int n, int64_t time) {
+    int lo = 0;
+    int hi = n - 1;
+    while (lo < hi) {
+        int middle = lo + (hi - lo) / 2;
+        if (times[middle] < time)
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    return lo;
+}
+
+/* Fills the sections; `times` is scratch of 2 n elements. */
+static void cut_sections(struct rfx_place_problem *problem, int64_t *times) {
+    int n_times = 0;
+    for (int i = 0; i < problem->n; i++) {
+        times[2 * i] = problem->items[i].lo;
+        times[2 * i + 1] = problem->items[i].hi;
+    }
+    if (problem->n > 0) qsort(times, 2 * (size_t)problem->n, sizeof *times, compare_times);
+    for (int i = 0; i < 2 * problem->n; i++)
+        if (n_times == 0 || times[n_times - 1] != times[i]) times[n_times++] = times[i];
+    problem->n_sections = n_times > 0 ? n_times - 1 : 0;
+    for (int i = 0; i < problem->n; i++) {
+        const struct rfx_place_item *item = &problem->items[i];
+        problem->first[i] = find_time(times, n_times, item->lo);
+        problem->last[i] = find_time(times, n_times, item->hi);
+        problem->sum_bytes += item->size;
+        for (int s = problem->first[i]; s < problem->last[i]; s++)
+            problem->breadth[s] += item->size;
+    }
+    for (int s = 0; s < problem->n_sections; s++)
+        if (problem->breadth[s] > problem->lower_bound) problem->lower_bound = problem->breadth[s];
+}
+
+int rfx_place_compare_ranked(const void *pa, const void *pb) {
+    const struct rfx_place_ranked *a = pa;
+    const struct rfx_place_ranked *b = pb;
+    if (a->key != b->key) return a->key < b->key ? 1 : -1;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
+enum rfx_status rfx_place_problem_create(struct rfx_memory *mem, const struct rfx_place_item *items,
+                                         int n, struct rfx_place_problem **out,
+                                         struct rfx_error *err) {
+    enum rfx_status status = check_items(items, n, err);
+    if (status != RFX_OK) return status;
+    size_t count = (size_t)n;
+    struct rfx_place_problem *problem = rfx_memory_calloc(mem, 1, sizeof *problem);
+    if (problem == NULL) return rfx_memory_fail(mem, "placement problem", sizeof *problem, err);
+    problem->mem = mem;
+    problem->n = n;
+    problem->items = rfx_memory_calloc(mem, count, sizeof *problem->items);
+    problem->first = rfx_memory_calloc(mem, count, sizeof *problem->first);
+    problem->last = rfx_memory_calloc(mem, count, sizeof *problem->last);
+    problem->breadth = rfx_memory_calloc(mem, 2 * count, sizeof *problem->breadth);
+    int64_t *times = rfx_memory_calloc(mem, 2 * count, sizeof *times);
+    if (problem->items == NULL || problem->first == NULL || problem->last == NULL ||
+        problem->breadth == NULL || times == NULL) {
+        rfx_memory_release(mem, times);
+        rfx_place_problem_free(problem);
+        return rfx_memory_fail(mem, "placement problem", count * sizeof *items, err);
+    }
+    if (n > 0) memcpy(problem->items, items, count * sizeof *items);
+    cut_sections(problem, times);
+    rfx_memory_release(mem, times);
+    *out = problem;
+    return RFX_OK;
+}
+
+void rfx_place_problem_free(struct rfx_place_problem *problem) {
+    if (problem == NULL) return;
+    struct rfx_memory *mem = problem->mem;
+    rfx_memory_release(mem, problem->items);
+    rfx_memory_release(mem, problem->first);
+    rfx_memory_release(mem, problem->last);
+    rfx_memory_release(mem, problem->breadth);
+    rfx_memory_release(mem, problem);
+}
+
+bool rfx_place_answer_is_valid(const struct rfx_place_item *items, int n, const size_t *offsets,
+                               size_t arena_bytes) {
+    for (int i = 0; i < n; i++) {
+        const struct rfx_place_item *a = &items[i];
+        if (offsets[i] % a->alignment != 0) return false;
+        if (offsets[i] > arena_bytes || a->size > arena_bytes - offsets[i]) return false;
+        for (int j = 0; j < i; j++) {
+            const struct rfx_place_item *b = &items[j];
+            if (!rfx_place_items_overlap(a, b)) continue;
+            if (offsets[i] < offsets[j] + b->size && offsets[j] < offsets[i] + a->size)
+                return false;
+        }
+    }
+    return true;
+}
+
+enum rfx_status rfx_place_fail_check(const char *strategy, int n, struct rfx_error *err) {
+    return rfx_fail(
+        err, RFX_STATUS_INTERNAL,
+        "internal error: '%s' placed %d buffers so that two in use at once share bytes, "
+        "or one lies outside or is not aligned; please report this",
+        strategy, n);
+}
+
+size_t rfx_place_arena_bytes(const struct rfx_place_item *items, int n, const size_t *offsets) {
+    size_t arena = 0;
+    for (int i = 0; i < n; i++)
+        if (offsets[i] + items[i].size > arena) arena = offsets[i] + items[i].size;
+    return arena;
+}

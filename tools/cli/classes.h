@@ -1,0 +1,36 @@
+/* The highest elements of an output that is a vector of classes, with their labels. */
+#ifndef RFX_TOOLS_CLI_CLASSES_H
+#define RFX_TOOLS_CLI_CLASSES_H
+
+#include "layers/graph/graph.h"
+#include "rfexec/session/session.h"
+#include "tools/cli/options.h"
+
+struct rfx_cli_class {
+    int64_t index;
+    float value;
+    const char *label; /* NULL: no label */
+};
+
+struct rfx_cli_classes { /* by falling value */
+    struct rfx_memory *mem;
+    int count;
+    struct rfx_cli_class *items;
+    char *labels; /* the label file, lines cut at their ends */
+};
+
+/* Whether all elements lie along one dimension, more than one. */
+bool rfx_cli_is_vector(const struct rfx_tensor *tensor);
+
+/* Whether the first output is a vector. */
+bool rfx_cli_has_classes(const struct rfx_graph *graph);
+
+/* The highest elements of the first output when it is a vector; none otherwise. */
+RFX_NODISCARD enum rfx_status rfx_cli_classes_find(const struct rfx_session *session,
+                                                   struct rfx_memory *mem,
+                                                   const struct rfx_cli_options *options,
+                                                   struct rfx_cli_classes *classes,
+                                                   struct rfx_error *err);
+
+void rfx_cli_classes_free(struct rfx_cli_classes *classes);
+#endif

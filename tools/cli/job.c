@@ -1,0 +1,178 @@
+/* Opening and planning; see job.h. */
+#include "tools/cli/job.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tiler/modes/modes.h"
+#include "tiler/plan/plan_check.h"
+#include "tools/cli/classes.h"
+#include "tools/cli/report.h"
+
+static int load_model(struct rfx_memory *mem, const char *model,
+                      const struct rfx_load_options *load, struct rfx_graph **out) {
+    struct rfx_error err = {{0}};
+    if (!rfx_builtin_exists(model) && access(model, R_OK) != 0) {
+        rfx_cli_message("model '%s': neither a readable file nor a built-in network", model);
+        rfx_cli_message("'rfexec models' lists the built-in ones");
+        return RFX_EXIT_REFUSED;
+    }
+    enum rfx_status status = rfx_model_load(mem, model, load, out, &err);
+    if (status != RFX_OK && strstr(err.text, model) == NULL)
+        status = rfx_fail_within(&err, status, "model '%s'", model);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_options *options) {
+    static const struct rfx_fuse_options nothing = {false, false, false};
+    static const struct rfx_fuse_options no_add = {true, true, false};
+    if (options->no_fuse) return &nothing;
+    return options->no_fuse_add ? &no_add : NULL;
+}
+
+int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options, int64_t h,
+                 int64_t w, struct rfx_graph **out) {
+    struct rfx_load_options load = {.h = h,
+                                    .w = w,
+                                    .seed = options->seed,
+                                    .fuse = rfx_cli_fuse(options),
+                                    .keep = options->kept.tensors,
+                                    .n_keep = options->kept.n,
+                                    .memory_bytes = options->memory_bytes};
+    return load_model(mem, options->args[0], &load, out);
+}
+
+int rfx_cli_load_fused(struct rfx_memory *mem, const struct rfx_cli_options *options,
+                       const char *model, const struct rfx_fuse_options *fuse,
+                       struct rfx_graph **out) {
+    struct rfx_load_options load = {
+        .h = options->size.y, .w = options->size.x, .seed = options->seed, .fuse = fuse};
+    return load_model(mem, model, &load, out);
+}
+
+static int open_image(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                      const char *spec, int channels) {
+    struct rfx_image_options image = rfx_cli_image_options(options, channels);
+    struct rfx_error err = {{0}};
+    enum rfx_status status = rfx_image_open(job->mem, spec, &image, &job->image, &err);
+    /* An input that cannot be opened is a refused input, whatever the system's reason. */
+    if (status == RFX_STATUS_IO && access(spec, R_OK) != 0) status = RFX_STATUS_MALFORMED;
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+/* The picture that stands for "an image of this size" where no input is given. */
+static int open_synthetic(struct rfx_cli_job *job, const struct rfx_cli_options *options) {
+    char spec[64];
+    int code = rfx_cli_load(job->mem, options, options->size.y, options->size.x, &job->graph);
+    if (code != RFX_EXIT_DONE) return code;
+    const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
+    (void)snprintf(spec, sizeof spec, "synthetic:%lldx%lld", (long long)input->h,
+                   (long long)input->w);
+    return open_image(job, options, spec, (int)input->c);
+}
+
+static int open_given(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                      const char *spec) {
+    int code = open_image(job, options, spec, 0);
+    if (code != RFX_EXIT_DONE) return code;
+    struct rfx_source_traits traits = rfx_image_traits(job->image);
+    code = rfx_cli_load(job->mem, options, traits.h, traits.w, &job->graph);
+    if (code != RFX_EXIT_DONE) return code;
+    const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
+    if (traits.c == input->c) return RFX_EXIT_DONE;
+    rfx_image_free(job->image);
+    job->image = NULL;
+    return open_image(job, options, spec, (int)input->c);
+}
+
+/* Lets the request ask for what --plan says. */
+static int read_plan_file(struct rfx_cli_job *job, const struct rfx_cli_options *options) {
+    struct rfx_error err = {{0}};
+    if (options->plan_file == NULL) return RFX_EXIT_DONE;
+    enum rfx_status status =
+        rfx_plan_file_read(job->graph, options->plan_file, &job->plan_file, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    rfx_plan_file_apply(job->plan_file, &job->request);
+    if (options->threads_given) job->request.threads = (int)options->threads;
+    return RFX_EXIT_DONE;
+}
+
+int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                     const char *spec) {
+    *job = (struct rfx_cli_job){.mem = rfx_memory_create(0)};
+    if (job->mem == NULL) {
+        rfx_cli_message("out of memory at start");
+        return RFX_EXIT_SYSTEM;
+    }
+    int code = spec == NULL ? open_synthetic(job, options) : open_given(job, options, spec);
+    if (code != RFX_EXIT_DONE) return code;
+    job->request = (struct rfx_plan_request){
+        .source = rfx_image_traits(job->image),
+        .threads = (int)options->threads,
+        .memory_bytes = options->memory_bytes,
+        .split = options->split,
+        /* Classes are looked for in a stored vector. */
+        .emit_outputs = !rfx_cli_has_classes(job->graph),
+        .no_inplace = options->no_inplace,
+    };
+    if (options->untiled) job->request.asked = rfx_ask_whole();
+    if (options->tiles.y != 0)
+        job->request.asked = rfx_ask_tiles(options->tiles.y, options->tiles.x);
+    if (options->bands != 0) job->request.asked = rfx_ask_bands(options->bands, options->strips);
+    job->request.asked.row_by_row = options->row_by_row;
+    job->request.asked.weights_by_stage = options->weights_by_stage;
+    job->request.asked.tight = options->tight;
+    const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
+    const struct rfx_source_traits *traits = &job->request.source;
+    if (traits->h == input->h && traits->w == input->w && traits->c == input->c)
+        return read_plan_file(job, options);
+    rfx_cli_message(
+        "model '%s' takes %lldx%lldx%lld (channels, rows, columns), '%s' is %lldx%lldx%lld",
+        options->args[0], (long long)input->c, (long long)input->h, (long long)input->w,
+        spec != NULL ? spec : "the picture", (long long)traits->c, (long long)traits->h,
+        (long long)traits->w);
+    return RFX_EXIT_REFUSED;
+}
+
+void rfx_cli_job_ask_cut(struct rfx_cli_job *job) {
+    struct rfx_stage_spec flags = job->request.asked;
+    job->request.asked = rfx_ask_cut();
+    job->request.asked.row_by_row = flags.row_by_row;
+    job->request.asked.weights_by_stage = flags.weights_by_stage;
+    job->request.asked.tight = flags.tight;
+}
+
+/* Plans from files are always walked by the checker, others when asked. */
+static int check_plan(const struct rfx_cli_job *job, const struct rfx_cli_options *options) {
+    char why[200];
+    if (options->plan_file == NULL && !options->check) return RFX_EXIT_DONE;
+    if (rfx_plan_check(job->plan, why, sizeof why)) return RFX_EXIT_DONE;
+    rfx_cli_message("the plan is not sound: %s", why);
+    return RFX_EXIT_REFUSED;
+}
+
+int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                     const char *command) {
+    struct rfx_error err = {{0}};
+    struct rfx_plan *smallest = NULL;
+    enum rfx_status status =
+        rfx_plan_create_or_smallest(job->graph, &job->request, &job->plan, &smallest, &err);
+    if (status == RFX_OK) return check_plan(job, options);
+    if (status == RFX_STATUS_INVALID_ARGUMENT && options->plan_file != NULL)
+        status = rfx_fail_within(&err, RFX_STATUS_MALFORMED, "%.100s", options->plan_file);
+    int code = rfx_cli_fail(status, &err);
+    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE && smallest != NULL)
+        rfx_report_smallest(command, options->args[0], options->memory_bytes, smallest,
+                            options->json);
+    rfx_plan_free(smallest);
+    return code;
+}
+
+void rfx_cli_job_free(struct rfx_cli_job *job) {
+    rfx_plan_free(job->plan);
+    rfx_plan_file_free(job->plan_file);
+    rfx_graph_free(job->graph);
+    rfx_image_free(job->image);
+    if (job->mem != NULL) rfx_memory_free(job->mem);
+}

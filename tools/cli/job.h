@@ -1,0 +1,54 @@
+/* What run, verify, plan and bench do first: open the image, load the model for its size, plan.
+ *
+ * Invariants: 1. members are made in the order image, graph, plan file, plan and freed in reverse
+ * by rfx_cli_job_free; 2. a message has been printed whenever an exit code other than RFX_EXIT_DONE
+ * is returned. */
+#ifndef RFX_TOOLS_CLI_JOB_H
+#define RFX_TOOLS_CLI_JOB_H
+
+#include "layers/graph/graph.h"
+#include "rfexec/image/image_source.h"
+#include "rfexec/session/model.h"
+#include "tiler/plan/plan.h"
+#include "tiler/plan/plan_file.h"
+#include "tools/cli/command.h"
+
+struct rfx_cli_job {
+    struct rfx_memory *mem;
+    struct rfx_image *image;
+    struct rfx_graph *graph;
+    struct rfx_plan_file *plan_file; /* of --plan, or NULL */
+    struct rfx_plan *plan;
+    struct rfx_plan_request request;
+};
+
+/* Opens `spec` (NULL: a synthetic picture of --size or the model's own size) and loads args[0] for
+ * it. The image has as many channels as the network takes. The request lets maps be handed out
+ * while a run goes on: sessions need a sink. */
+RFX_NODISCARD int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                                   const char *spec);
+
+/* Makes job->plan from job->request, which rfx_cli_job_open filled from the options. When no plan
+ * fits, says which budget would (command: for the JSON document) and returns RFX_EXIT_BUDGET. With
+ * --plan or --check the plan has passed the checker. */
+RFX_NODISCARD int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                                   const char *command);
+
+/* Lets the request ask for a grid of tiles where nothing says how to run. */
+void rfx_cli_job_ask_cut(struct rfx_cli_job *job);
+
+void rfx_cli_job_free(struct rfx_cli_job *job);
+
+/* What --no-fuse and --no-fuse-add ask for, as struct rfx_load_options takes it (NULL: fuse all).
+ */
+const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_options *options);
+
+/* Loads args[0] for --size (0 x 0: the model's own). */
+RFX_NODISCARD int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options,
+                               int64_t h, int64_t w, struct rfx_graph **out);
+
+/* Loads `model` for --size, fused as asked. */
+RFX_NODISCARD int rfx_cli_load_fused(struct rfx_memory *mem, const struct rfx_cli_options *options,
+                                     const char *model, const struct rfx_fuse_options *fuse,
+                                     struct rfx_graph **out);
+#endif

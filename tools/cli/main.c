@@ -1,0 +1,289 @@
+/* The rfexec program: finds the command, parses its options, runs it and maps failures to exit
+ * codes. stdout carries the result alone; messages go to stderr as "rfexec: ...".
+ *
+ * Before anything else the process replaces itself by itself (wait_calmly), once: a debugger, a
+ * profiler or a service manager sees two programs start under one process id. What the library
+ * does to a process is docs/host_process.md. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "layers/graph/near_names.h"
+#include "rfexec/api/api_support.h"
+#include "tools/cli/command.h"
+#include "tools/cli/progress.h"
+
+static const struct rfx_cli_command commands[] = {
+    {"analyze",
+     "MODEL [--size HxW] [--no-fuse] [--json|--csv] [--plot FILE [--tiles N|RxC] [--split NAME]]",
+     "receptive field, MACs, parameters and memory of every layer",
+     "MODEL is an .onnx file or a built-in name. Batch norm, activations and residual adds are\n"
+     "shown fused into the convolutions that execute them. Layers where the network can be cut\n"
+     "(--split) are marked with *. rf, jump and padding are rows x columns in image pixels.\n"
+     "--plot draws the memory over the layers: parameters and live activations.\n",
+     "rfexec analyze mobilenet_v2\n"
+     "rfexec analyze net.onnx --size 2048x3072 --csv\n"
+     "rfexec analyze mobilenet_v2 --size 1024x1024 --plot memory.svg --tiles 16\n",
+     RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_JSON | RFX_CLI_CSV | RFX_CLI_CURVE |
+         RFX_CLI_PLOT,
+     1, 1, rfx_cmd_analyze},
+    {"plan", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [-o plan.json] [--json]",
+     "how a run would be done and what memory it would take",
+     "Runs nothing. With INPUT the plan is for that picture, else for a synthetic one of --size.\n"
+     "-o writes the plan as JSON; its stages (mode, targets, tiles, band_rows, row_by_row) and "
+     "flags\n"
+     "can be edited, and run, verify, bench and plan take it with --plan. What it predicts and\n"
+     "where buffers lie is calculated anew, and a checker walks the plan before it is used.\n",
+     "rfexec plan mobilenet_v2 --size 4096x4096 --memory 256MiB -o plan.json\n"
+     "rfexec plan mobilenet_v2 --size 4096x4096 --plan plan.json\n"
+     "rfexec plan resnet50 --size 2048x2048 --tiles 4x4 --split layer2.3 --json\n",
+     RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_OUTPUT |
+         RFX_CLI_CHECK | RFX_CLI_JSON,
+     1, 2, rfx_cmd_plan},
+    {"curve",
+     "MODEL [MODEL ...] [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json|--csv]"
+     " [-o FILE] [--pareto]",
+     "what tiling costs in MACs and buys in memory, for every place to cut",
+     "Runs nothing. For each aggregation point: MACs and peak memory over those of the "
+     "whole-image\n"
+     "run, weights counted. Baselines: eager (batch norm, activation and Add each make a tensor),\n"
+     "fused (batch norm and activation inside the convolution), coalesced (Add in place as well).\n"
+     "The Pareto front is over all points and all grids. -o draws a chart, .svg or .png.\n"
+     "--pareto answers for whole processes and every kind of plan (streams, strips, tiles, ...):\n"
+     "each row is what the planner takes from that budget on, with one thread.\n",
+     "rfexec curve mobilenet_v2 --size 1024x1024 --tiles 16\n"
+     "rfexec curve resnet18 resnet50 --size 1024x1024 --tiles 4x4 --baseline eager --csv\n"
+     "rfexec curve vgg16 resnet18 mobilenet_v2 --size 1024x1024 -o curves.svg\n"
+     "rfexec curve mobilenet_v2 --size 4096x4096 --pareto -o front.svg\n",
+     RFX_CLI_EAGER | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_CURVE | RFX_CLI_OUTPUT | RFX_CLI_JSON |
+         RFX_CLI_CSV | RFX_CLI_FRONT,
+     1, RFX_CLI_MAX_ARGS, rfx_cmd_curve},
+    {"advise", "MODEL [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json]",
+     "which layer holds a network back, and the best cut and tiles for each budget",
+     "Runs nothing. The cases are those of section 3.3 of the paper: 1 before the peak, 2 ratio\n"
+     "unchanged, 3 ratio rises, 4 ratio falls. Budgets of the table count weights and activations\n"
+     "of the network; 'run --memory' is what that command does with so many bytes for the whole\n"
+     "process.\n",
+     "rfexec advise mobilenet_v2 --size 1024x1024\n"
+     "rfexec advise net.onnx --size 4096x4096 --json\n",
+     RFX_CLI_EAGER | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_CURVE | RFX_CLI_JSON, 1, 1,
+     rfx_cmd_advise},
+    {"run", "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--top K --labels FILE] [--json]",
+     "run a network on an image",
+     "INPUT is a picture (png, jpg, tif, bmp, ...), a .npy file (CxHxW or 1xCxHxW float32, taken "
+     "as it\n"
+     "is) or synthetic:HxW[:seed]. With --memory the peak resident memory of the whole process\n"
+     "stays within the budget; without any plan option the network runs untiled. -o writes .npy,\n"
+     ".tif (float maps; BigTIFF above 4 GiB) or .png (maps of 1 or 3 channels, smallest value "
+     "black,\n"
+     "largest white); several outputs go to NAME.<output>.EXT. The file appears under its name "
+     "only\n"
+     "when it is complete: after an error, SIGINT, SIGTERM or SIGHUP (exit code 5) there is none.\n"
+     "Maps that are not stored are written while the run goes on; a .png without --range, and\n"
+     "pictures that come in column strips, then need the map's size in floats on the disk "
+     "besides.\n",
+     "rfexec run mobilenet_v2 photo.png --memory 64MiB --top 5\n"
+     "rfexec run mobilenet_v2 synthetic:4096x4096 --memory 256MiB --json\n"
+     "rfexec run net.onnx image.png --tiles 4x4 --split features.6 -o map.npy\n",
+     RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT | RFX_CLI_SAMPLES |
+         RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_JSON,
+     2, 2, rfx_cmd_run},
+    {"verify", "MODEL INPUT [PLAN OPTIONS] [--against BYTES] [--naive] [--json]",
+     "compare a tiled or streamed run with the untiled one, bit by bit",
+     "Exit code 1 when any bit of any output differs. Without --memory, --tiles and --untiled the\n"
+     "tiles are 4x4. --naive also shows what the same tiles would have given without halos.\n",
+     "rfexec verify mobilenet_v2 synthetic:1537x2049 --tiles 4x4 --split features.6\n"
+     "rfexec verify resnet50 photo.png --memory 320MiB --naive\n",
+     RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_NAIVE | RFX_CLI_JSON, 2,
+     2, rfx_cmd_verify},
+    {"bench", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [--runs N] [--json]", "time a network",
+     "One run to warm up, then --runs timed ones.\n",
+     "rfexec bench resnet50 --size 1024x1024 --threads 2\n",
+     RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_RUNS |
+         RFX_CLI_JSON,
+     1, 2, rfx_cmd_bench},
+    {"export", "BUILTIN -o FILE.onnx [--seed N] [--size HxW]", "write a built-in network as ONNX",
+     "", "rfexec export mobilenet_v2 -o mobilenet_v2.onnx\n",
+     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_OUTPUT, 1, 1, rfx_cmd_export},
+    {"alloc", "PROBLEM.csv [--strategy NAME] [--capacity BYTES] [-o FILE] [--plot FILE] [--json]",
+     "pack buffers of given sizes and lifetimes into one arena",
+     "Each item needs size bytes from time lower up to, not including, upper. PROBLEM.csv:\n"
+     "  id,lower,upper,size,alignment      alignment may be left out\n"
+     "  a,0,2,4096,64\n"
+     "  b,1,3,1024,64\n"
+     "The answer is the same table with an offset for each item, on stdout or in -o. Without\n"
+     "--strategy the best of all is taken, after an exact search of at most 10 s where it may be\n"
+     "improved. Exit code 4 when nothing fits --capacity; the message says whether that is "
+     "proven.\n",
+     "rfexec alloc problem.csv -o placed.csv --plot placed.svg\n"
+     "rfexec alloc problem.csv --strategy by-size --json\n"
+     "rfexec alloc problem.csv --capacity 1MiB\n",
+     RFX_CLI_PLACE | RFX_CLI_OUTPUT | RFX_CLI_PICTURE | RFX_CLI_JSON, 1, 1, rfx_cmd_alloc},
+    {"chart", "DATA.csv -o FILE [--title TEXT] [--x-label TEXT] [--y-label TEXT]",
+     "draw lines from a table",
+     "DATA.csv ('-': standard input) has rows series,x,y or series,x,y,label; -o is .svg or "
+     ".png.\n",
+     "rfexec chart ratios.csv -o ratios.svg --x-label 'image size [px]' --y-label ratio --log-y\n",
+     RFX_CLI_OUTPUT | RFX_CLI_CHART, 1, 1, rfx_cmd_chart},
+    {"memory", "MODEL [--size HxW] [--no-fuse] [--plot FILE] [--json]",
+     "what the tensors between layers need with every placement strategy, side by side",
+     "For a run of whole maps. Shared objects: tensors take turns in buffers of their own. One\n"
+     "arena: each tensor has an offset in it. Below: no arena is smaller than the lower bound,\n"
+     "naive is every tensor by itself. The image and the outputs do not count. Row by row: each\n"
+     "layer makes its map in steps of rows, and the map may lie over dead rows of its inputs.\n",
+     "rfexec memory mobilenet_v2 --size 224x224\n"
+     "rfexec memory net.onnx --size 512x512 --plot placement.svg\n",
+     RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PICTURE | RFX_CLI_JSON, 1, 1,
+     rfx_cmd_memory},
+    {"models", "[--json]", "the built-in networks", "", "rfexec models\n", RFX_CLI_JSON, 0, 0,
+     rfx_cmd_models},
+};
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+void rfx_cli_message(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("rfexec: ", stderr);
+    (void)vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+int rfx_cli_fail(enum rfx_status status, const struct rfx_error *err) {
+    rfx_cli_message("%s", err->text[0] != '\0' ? err->text : rfx_status_name(status));
+    enum rfx_code code = rfx_code_of_status(status);
+    return code == RFX_CODE_CANCELLED ? RFX_EXIT_SYSTEM : (int)code;
+}
+
+static void print_usage(FILE *stream) {
+    fputs(
+        "rfexec runs convolutional networks on images of any size in a given number of bytes,\n"
+        "bit-exact with the whole-image run.\n\nusage: rfexec COMMAND ...\n\n",
+        stream);
+    for (int i = 0; i < N_COMMANDS; ++i)
+        fprintf(stream, "  %-9s %s\n", commands[i].name, commands[i].summary);
+    fputs(
+        "  help      this text, or 'rfexec help COMMAND'\n"
+        "  version   the version\n\n"
+        "rfexec starts itself once more with GOMP_SPINCOUNT=2000 in its environment, so that "
+        "waiting\n"
+        "threads leave the processor to others; setting that or OMP_WAIT_POLICY prevents it.\n\n"
+        "exit codes: 0 done; 1 verify found a difference; 2 usage; 3 model or input refused;\n"
+        "            4 budget impossible; 5 I/O or system failure, or stopped by a signal\n",
+        stream);
+}
+
+/* Prints lines with a margin. */
+static void print_indented(const char *lines) {
+    for (const char *p = lines; *p != '\0';) {
+        const char *end = strchr(p, '\n');
+        printf("  %.*s\n", (int)(end - p), p);
+        p = end + 1;
+    }
+}
+
+static void print_help(const struct rfx_cli_command *command) {
+    printf("usage: rfexec %s %s\n\n%s\n", command->name, command->args, command->summary);
+    if (command->details[0] != '\0') printf("\n%s", command->details);
+    puts("\noptions");
+    rfx_cli_options_help(stdout, command->groups);
+    puts("\nexamples");
+    print_indented(command->examples);
+}
+
+static const struct rfx_cli_command *find_command(const char *name) {
+    for (int i = 0; i < N_COMMANDS; ++i)
+        if (strcmp(commands[i].name, name) == 0) return &commands[i];
+    return NULL;
+}
+
+static int refuse_command(const char *name) {
+    const char *nearest = NULL;
+    int best = 4;
+    for (int i = 0; i < N_COMMANDS; ++i) {
+        int distance = rfx_edit_distance(name, commands[i].name);
+        if (distance >= best) continue;
+        best = distance;
+        nearest = commands[i].name;
+    }
+    if (nearest != NULL)
+        rfx_cli_message("unknown command '%s': did you mean '%s'?", name, nearest);
+    else
+        rfx_cli_message("unknown command '%s': 'rfexec help' lists them", name);
+    return RFX_EXIT_USAGE;
+}
+
+static int help(int argc, char **argv) {
+    if (argc == 0) {
+        print_usage(stdout);
+        return RFX_EXIT_DONE;
+    }
+    const struct rfx_cli_command *command = find_command(argv[0]);
+    if (command == NULL) return refuse_command(argv[0]);
+    print_help(command);
+    return RFX_EXIT_DONE;
+}
+
+static int run_command(const struct rfx_cli_command *command, int argc, char **argv) {
+    struct rfx_cli_options options;
+    char why[256];
+    rfx_cli_options_init(&options);
+    bool parsed = rfx_cli_options_parse(&options, command->groups, command->max_args, argc, argv,
+                                        why, sizeof why);
+    if (parsed && options.help) {
+        print_help(command);
+        return RFX_EXIT_DONE;
+    }
+    if (parsed && options.n_args < command->min_args) {
+        (void)snprintf(why, sizeof why, "%s needs %d argument%s, %d given", command->name,
+                       command->min_args, command->min_args == 1 ? "" : "s", options.n_args);
+        parsed = false;
+    }
+    if (!parsed) {
+        rfx_cli_message("%s", why);
+        fprintf(stderr, "usage: rfexec %s %s\n'rfexec help %s' explains\n", command->name,
+                command->args, command->name);
+        return RFX_EXIT_USAGE;
+    }
+    rfx_cli_progress_catch_signals();
+    return command->run(&options);
+}
+
+static int dispatch(int argc, char **argv) {
+    if (argc < 2) {
+        print_usage(stderr);
+        return RFX_EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return help(argc - 2, argv + 2);
+    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
+        printf("rfexec %s\n", rfx_version());
+        return RFX_EXIT_DONE;
+    }
+    const struct rfx_cli_command *command = find_command(name);
+    return command != NULL ? run_command(command, argc - 2, argv + 2) : refuse_command(name);
+}
+
+/* Starts the program again with a short spin before a waiting thread sleeps, unless the user has
+ * chosen: the OpenMP runtime reads that when it is loaded. Its own default spins for so long that
+ * on a machine with other work a streamed run, with its many short parallel loops, took 52 s, not 4
+ * s. */
+static void wait_calmly(char **argv) {
+    if (getenv("GOMP_SPINCOUNT") != NULL || getenv("OMP_WAIT_POLICY") != NULL) return;
+    if (setenv("GOMP_SPINCOUNT", "2000", 1) != 0) return;
+    (void)execv("/proc/self/exe", argv); /* returns only when it fails: then as it is */
+}
+
+int main(int argc, char **argv) {
+    wait_calmly(argv);
+    int code = dispatch(argc, argv);
+    /* A result that did not reach its reader is a failure. */
+    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+        rfx_cli_message("cannot write the result to standard output");
+        if (code == RFX_EXIT_DONE) code = RFX_EXIT_SYSTEM;
+    }
+    return code;
+}

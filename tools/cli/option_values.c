@@ -1,0 +1,130 @@
+/* See option_values.h. Integers throughout where a value is one: no size goes through a float. */
+#include "tools/cli/option_values.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Digits after the point beyond a millionth of a unit are read and dropped: the fraction times the
+ * largest unit (2^40 bytes) must fit 64 bits. */
+static const uint64_t finest_scale = 1000000;
+
+/* The factor of a unit; 0: no such unit. "M" and "MiB" are binary, "MB" is decimal. */
+static uint64_t unit_bytes(const char *unit) {
+    static const char prefixes[] = "KMGT";
+    if (*unit == '\0' || strcasecmp(unit, "B") == 0) return 1;
+    const char *prefix = strchr(prefixes, toupper((unsigned char)unit[0]));
+    if (prefix == NULL) return 0;
+    bool decimal = strcasecmp(unit + 1, "B") == 0;
+    if (!decimal && unit[1] != '\0' && strcasecmp(unit + 1, "iB") != 0) return 0;
+    uint64_t factor = 1;
+    for (const char *p = prefixes; p <= prefix; ++p) factor *= decimal ? 1000 : 1024;
+    return factor;
+}
+
+bool rfx_cli_parse_bytes(const char *text, size_t *out) {
+    /* whole and fraction in integers: value = (whole + fraction / scale) * unit, rounded down */
+    uint64_t whole = 0, fraction = 0, scale = 1;
+    const char *p = text;
+    if (!isdigit((unsigned char)*p)) return false;
+    for (; isdigit((unsigned char)*p); ++p) {
+        if (__builtin_mul_overflow(whole, 10U, &whole)) return false;
+        if (__builtin_add_overflow(whole, (uint64_t)(*p - '0'), &whole)) return false;
+    }
+    if (*p == '.') {
+        for (++p; isdigit((unsigned char)*p); ++p) {
+            if (scale >= finest_scale) continue;
+            fraction = fraction * 10 + (uint64_t)(*p - '0');
+            scale *= 10;
+        }
+    }
+    while (*p == ' ') ++p;
+    uint64_t unit = unit_bytes(p), bytes;
+    if (unit == 0 || __builtin_mul_overflow(whole, unit, &bytes)) return false;
+    if (__builtin_add_overflow(bytes, fraction * unit / scale, &bytes)) return false;
+    if (bytes == 0 || bytes > SIZE_MAX / 2) return false;
+    *out = (size_t)bytes;
+    return true;
+}
+
+/* A positive integer that ends at `end` exactly. */
+static bool parse_count(const char *text, const char *end, int64_t limit, int64_t *out) {
+    if (!isdigit((unsigned char)*text)) return false;
+    errno = 0;
+    char *stop;
+    long long value = strtoll(text, &stop, 10);
+    if (errno != 0 || stop != end || value < 1 || value > limit) return false;
+    *out = value;
+    return true;
+}
+
+bool rfx_cli_parse_count(const char *text, int64_t limit, int64_t *out) {
+    return parse_count(text, text + strlen(text), limit, out);
+}
+
+bool rfx_cli_parse_pair(const char *text, struct rfx_cli_pair *out) {
+    const char *x = strpbrk(text, "xX");
+    struct rfx_cli_pair pair;
+    if (x == NULL || !parse_count(text, x, INT32_MAX, &pair.y)) return false;
+    if (!parse_count(x + 1, x + 1 + strlen(x + 1), INT32_MAX, &pair.x)) return false;
+    *out = pair;
+    return true;
+}
+
+bool rfx_cli_parse_grid(const char *text, struct rfx_cli_pair *out) {
+    struct rfx_cli_pair grid = {0, 0};
+    if (strpbrk(text, "xX") != NULL) return rfx_cli_parse_pair(text, out);
+    if (!rfx_cli_parse_count(text, INT32_MAX, &grid.y)) return false;
+    *out = grid;
+    return true;
+}
+
+bool rfx_cli_parse_seed(const char *text, uint64_t *out) {
+    if (!isdigit((unsigned char)*text)) return false;
+    errno = 0;
+    char *end;
+    unsigned long long value = strtoull(text, &end, 0);
+    if (errno != 0 || *end != '\0') return false;
+    *out = value;
+    return true;
+}
+
+/* A finite number that ends at `end_mark`; *next is what follows it. */
+static bool parse_float(const char *text, char end_mark, const char **next, float *out) {
+    char *end;
+    float value = strtof(text, &end);
+    if (end == text || *end != end_mark || !isfinite(value)) return false;
+    *out = value;
+    *next = end + (end_mark != '\0');
+    return true;
+}
+
+bool rfx_cli_parse_float(const char *text, float *out) {
+    const char *next;
+    return parse_float(text, '\0', &next, out);
+}
+
+bool rfx_cli_parse_floats(const char *text, float *out) {
+    const char *next = text;
+    if (strchr(text, ',') == NULL) {
+        if (!parse_float(text, '\0', &next, &out[0])) return false;
+        out[1] = out[2] = out[0];
+        return true;
+    }
+    return parse_float(next, ',', &next, &out[0]) && parse_float(next, ',', &next, &out[1]) &&
+           parse_float(next, '\0', &next, &out[2]);
+}
+
+bool rfx_cli_parse_range(const char *text, float *out) {
+    const char *next = text;
+    float lo, hi;
+    if (!parse_float(next, ',', &next, &lo) || !parse_float(next, '\0', &next, &hi)) return false;
+    if (!(lo < hi)) return false;
+    out[0] = lo;
+    out[1] = hi;
+    return true;
+}

@@ -1,0 +1,363 @@
+/* The option table, its parser and its help; see options.h. What a value looks like:
+ * option_values.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sched_getaffinity */
+#endif
+#include "tools/cli/options.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layers/graph/near_names.h"
+#include "tools/chart/chart.h"
+
+enum option_kind {
+    KIND_FLAG,   /* bool */
+    KIND_BYTES,  /* size_t */
+    KIND_PAIR,   /* struct rfx_cli_pair */
+    KIND_GRID,   /* the same, or a count alone */
+    KIND_COUNT,  /* int64_t, 1 .. limit */
+    KIND_SEED,   /* uint64_t */
+    KIND_TEXT,   /* const char * */
+    KIND_FLOAT,  /* float */
+    KIND_FLOATS, /* float[3] */
+    KIND_RANGE,  /* float[2], the first less than the second */
+    KIND_KEEP,   /* struct rfx_cli_kept: a tensor more */
+    KIND_DUMP,   /* the same, with its file: TENSOR=FILE */
+};
+
+struct option_row {
+    const char *name;
+    char letter; /* 0: none */
+    enum option_kind kind;
+    unsigned group; /* 0: every command */
+    size_t offset;
+    const char *value; /* in the help; NULL for flags */
+    const char *help;
+    int64_t limit;
+};
+
+/* Counts beyond these are slips of the finger: no image has so many rows, no network so many
+ * classes, and a thread more than processors gains nothing. */
+enum { MOST = 1000000, MOST_THREADS = 1024 };
+
+_Static_assert(RFX_CLI_MAX_KEPT == 16, "the messages of --keep and --dump say 16");
+
+#define AT(member) offsetof(struct rfx_cli_options, member)
+
+static const struct option_row rows[] = {
+    {"size", 0, KIND_PAIR, RFX_CLI_SIZE, AT(size), "HxW",
+     "image size, rows x columns (default: the model's own)", 0},
+    {"memory", 'm', KIND_BYTES, RFX_CLI_PLAN, AT(memory_bytes), "BYTES",
+     "budget of the whole process: 64MiB, 1.5GiB, 200MB, 4096; the planner chooses", 0},
+    {"tiles", 't', KIND_PAIR, RFX_CLI_PLAN, AT(tiles), "RxC",
+     "tiles over the map where the network is cut, rows x columns", 0},
+    {"tiles", 't', KIND_GRID, RFX_CLI_CURVE, AT(tiles), "N|RxC",
+     "number of tiles (the most square grid) or rows x columns (default 16)", 0},
+    {"baseline", 0, KIND_TEXT, RFX_CLI_CURVE, AT(baseline), "NAME",
+     "what counts as a tensor: eager, fused (default) or coalesced", 0},
+    {"split", 's', KIND_TEXT, RFX_CLI_PLAN, AT(split), "NAME",
+     "where the network is cut (see analyze; default: the planner chooses)", 0},
+    {"split", 's', KIND_TEXT, RFX_CLI_PLOT, AT(split), "NAME",
+     "where the network is cut (default: where the least memory is needed)", 0},
+    {"plot", 0, KIND_TEXT, RFX_CLI_PLOT, AT(plot), "FILE",
+     "also draw the memory over the layers, .svg or .png; tiled with --tiles or --split", 0},
+    {"plot", 0, KIND_TEXT, RFX_CLI_PICTURE, AT(plot), "FILE",
+     "also draw the best placement, .svg or .png: time across, address up", 0},
+    {"title", 0, KIND_TEXT, RFX_CLI_CHART, AT(title), "TEXT", "above the chart", 0},
+    {"subtitle", 0, KIND_TEXT, RFX_CLI_CHART, AT(subtitle), "TEXT", "below the title", 0},
+    {"x-label", 0, KIND_TEXT, RFX_CLI_CHART, AT(x_label), "TEXT", "what x is, with its unit", 0},
+    {"y-label", 0, KIND_TEXT, RFX_CLI_CHART, AT(y_label), "TEXT", "what y is, with its unit", 0},
+    {"log-x", 0, KIND_FLAG, RFX_CLI_CHART, AT(log_x), NULL, "logarithmic x", 0},
+    {"log-y", 0, KIND_FLAG, RFX_CLI_CHART, AT(log_y), NULL, "logarithmic y", 0},
+    {"bands", 'b', KIND_COUNT, RFX_CLI_PLAN, AT(bands), "ROWS",
+     "stream the rows of the image through the network, so many a step", MOST},
+    {"strips", 0, KIND_COUNT, RFX_CLI_PLAN, AT(strips), "N",
+     "with --bands: in so many column strips, one after the other", MOST},
+    {"tight", 0, KIND_FLAG, RFX_CLI_PLAN, AT(tight), NULL,
+     "with --bands: new rows share bytes, those that outlive their step are copied away", 0},
+    {"untiled", 0, KIND_FLAG, RFX_CLI_PLAN, AT(untiled), NULL, "run whole maps", 0},
+    {"row-by-row", 0, KIND_FLAG, RFX_CLI_PLAN, AT(row_by_row), NULL,
+     "whole maps are made row by row, over dead rows of their inputs where that saves memory", 0},
+    {"weights-by-stage", 0, KIND_FLAG, RFX_CLI_PLAN, AT(weights_by_stage), NULL,
+     "weights are in memory only while their stage runs", 0},
+    {"no-inplace", 0, KIND_FLAG, RFX_CLI_PLAN, AT(no_inplace), NULL,
+     "no tensor takes over the bytes of another", 0},
+    {"plan", 'p', KIND_TEXT, RFX_CLI_PLAN, AT(plan_file), "FILE",
+     "stages and flags from a file that 'rfexec plan -o' wrote, perhaps edited; it is checked", 0},
+    {"pareto", 0, KIND_FLAG, RFX_CLI_FRONT, AT(pareto), NULL,
+     "all kinds of plans instead: which budget buys how few MACs and how little time", 0},
+    {"check", 0, KIND_FLAG, RFX_CLI_CHECK, AT(check), NULL,
+     "walk the plan with a checker that knows nothing of the planner (with --plan: always)", 0},
+    {"keep", 0, KIND_KEEP, RFX_CLI_PLAN, AT(kept), "TENSOR",
+     "keep an intermediate tensor as one more output; it is not fused away (again for more)", 0},
+    {"dump", 0, KIND_DUMP, RFX_CLI_DUMP, AT(kept), "TENSOR=FILE",
+     "keep an intermediate tensor and write it to a file: .npy, .tif or .png (again for more)", 0},
+    {"threads", 'j', KIND_COUNT, RFX_CLI_PLAN, AT(threads), "N",
+     "threads (default: the processors this process may use)", MOST_THREADS},
+    {"output", 'o', KIND_TEXT, RFX_CLI_OUTPUT, AT(output), "FILE",
+     "file to write; it appears under its name only when complete", 0},
+    {"bits", 0, KIND_COUNT, RFX_CLI_SAMPLES, AT(bits), "N",
+     "bits of a sample in the file: PNG 8 (default) or 16, TIFF 8, 16 or 32 (default, float)", 32},
+    {"range", 0, KIND_RANGE, RFX_CLI_SAMPLES, AT(range), "LO,HI",
+     "values that become black and white with 8 and 16 bits (default: the output's extremes)", 0},
+    {"top", 'k', KIND_COUNT, RFX_CLI_CLASSES, AT(top), "K",
+     "how many classes to show when the output is a vector (default 5)", MOST},
+    {"labels", 0, KIND_TEXT, RFX_CLI_CLASSES, AT(labels), "FILE", "class names, one a line", 0},
+    {"naive", 0, KIND_FLAG, RFX_CLI_NAIVE, AT(naive), NULL,
+     "also show the error of the same tiles cut without halos", 0},
+    {"against", 0, KIND_BYTES, RFX_CLI_NAIVE, AT(against_bytes), "BYTES",
+     "compare with the plan for this budget instead of the untiled run, where that does not fit",
+     0},
+    {"runs", 'n', KIND_COUNT, RFX_CLI_RUNS, AT(runs), "N", "timed runs (default 5)", MOST},
+    {"scale", 0, KIND_FLOAT, RFX_CLI_IMAGE, AT(scale), "F",
+     "samples 0..255 are multiplied by this (default 1/255)", 0},
+    {"mean", 0, KIND_FLOATS, RFX_CLI_IMAGE, AT(mean), "R,G,B",
+     "then this is subtracted (default ImageNet's 0.485,0.456,0.406)", 0},
+    {"std", 0, KIND_FLOATS, RFX_CLI_IMAGE, AT(std), "R,G,B",
+     "and this is divided by (default ImageNet's 0.229,0.224,0.225)", 0},
+    {"bgr", 0, KIND_FLAG, RFX_CLI_IMAGE, AT(bgr), NULL,
+     "channels in blue, green, red order (mean and std too)", 0},
+    {"seed", 0, KIND_SEED, RFX_CLI_SEED, AT(seed), "N",
+     "seed of a built-in network's weights (default 0)", 0},
+    {"no-fuse", 0, KIND_FLAG, RFX_CLI_FUSE | RFX_CLI_EAGER, AT(no_fuse), NULL,
+     "batch norm, activation and Add stay nodes of their own (curves: as --baseline eager)", 0},
+    {"no-fuse-add", 0, KIND_FLAG, RFX_CLI_FUSE, AT(no_fuse_add), NULL,
+     "only the addition of residual connections stays a node of its own", 0},
+    {"strategy", 0, KIND_TEXT, RFX_CLI_PLACE, AT(strategy), "NAME",
+     "by-size, by-breadth, strip-packing, first-fit, best-fit, longer-first, bigger-first or best "
+     "(default)",
+     0},
+    {"capacity", 0, KIND_BYTES, RFX_CLI_PLACE, AT(capacity_bytes), "BYTES",
+     "bytes the arena may have: stops as soon as it is known whether that is enough", 0},
+    {"json", 0, KIND_FLAG, RFX_CLI_JSON, AT(json), NULL, "result as JSON on stdout", 0},
+    {"csv", 0, KIND_FLAG, RFX_CLI_CSV, AT(csv), NULL, "result as CSV on stdout", 0},
+    {"help", 'h', KIND_FLAG, 0, AT(help), NULL, "this text", 0},
+};
+enum { N_ROWS = sizeof rows / sizeof rows[0] };
+
+static int64_t usable_processors(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+    int count = CPU_COUNT(&set);
+    return count > 0 ? count : 1;
+}
+
+void rfx_cli_options_init(struct rfx_cli_options *options) {
+    struct rfx_image_options image = rfx_image_default_options();
+    *options = (struct rfx_cli_options){.top = -1, .runs = 5};
+    options->scale = image.scale;
+    memcpy(options->mean, image.mean, sizeof options->mean);
+    memcpy(options->std, image.std, sizeof options->std);
+}
+
+struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *options,
+                                               int channels) {
+    struct rfx_image_options image = rfx_image_default_options();
+    image.scale = options->scale;
+    memcpy(image.mean, options->mean, sizeof image.mean);
+    memcpy(image.std, options->std, sizeof image.std);
+    image.bgr = options->bgr;
+    image.channels = channels;
+    return image;
+}
+
+static bool store_kept(char *text, bool dump, struct rfx_cli_kept *kept) {
+    char *mark = dump ? strrchr(text, '=') : NULL;
+    bool whole = dump ? mark != NULL && mark != text && mark[1] != '\0' : text[0] != '\0';
+    if (!whole || kept->n == RFX_CLI_MAX_KEPT) return false;
+    if (dump) *mark = '\0';
+    kept->tensors[kept->n] = text;
+    kept->files[kept->n++] = dump ? mark + 1 : NULL;
+    return true;
+}
+
+static bool store(const struct option_row *row, char *text, struct rfx_cli_options *options) {
+    void *at = (char *)options + row->offset;
+    switch (row->kind) {
+        case KIND_FLAG:
+            *(bool *)at = true;
+            return true;
+        case KIND_BYTES:
+            return rfx_cli_parse_bytes(text, at);
+        case KIND_PAIR:
+            return rfx_cli_parse_pair(text, at);
+        case KIND_GRID:
+            return rfx_cli_parse_grid(text, at);
+        case KIND_COUNT:
+            return rfx_cli_parse_count(text, row->limit, at);
+        case KIND_SEED:
+            return rfx_cli_parse_seed(text, at);
+        case KIND_TEXT:
+            *(const char **)at = text;
+            return *text != '\0';
+        case KIND_FLOAT:
+            return rfx_cli_parse_float(text, at);
+        case KIND_FLOATS:
+            return rfx_cli_parse_floats(text, at);
+        case KIND_RANGE:
+            return rfx_cli_parse_range(text, at);
+        case KIND_KEEP:
+            return store_kept(text, false, at);
+        case KIND_DUMP:
+            return store_kept(text, true, at);
+    }
+    return false;
+}
+
+static bool row_taken(const struct option_row *row, unsigned groups) {
+    return row->group == 0 || (row->group & groups) != 0;
+}
+
+/* The row of an option by name or letter: this command's, or else any command's. */
+static const struct option_row *find_row(const char *name, size_t length, unsigned groups) {
+    const struct option_row *other = NULL;
+    for (int i = 0; i < N_ROWS; ++i) {
+        bool by_name = strlen(rows[i].name) == length && strncmp(rows[i].name, name, length) == 0;
+        bool by_letter = length == 1 && rows[i].letter == name[0];
+        if (!by_name && !by_letter) continue;
+        if (row_taken(&rows[i], groups)) return &rows[i];
+        if (other == NULL) other = &rows[i];
+    }
+    return other;
+}
+
+enum { TOO_FAR = 3 }; /* letters to change: what is that far away is another word */
+
+static bool refuse_unknown(const char *arg, const char *name, size_t length, unsigned groups,
+                           char *why, size_t why_size) {
+    char word[32]; /* longer than any option */
+    (void)snprintf(word, sizeof word, "%.*s", length < 31 ? (int)length : 31, name);
+    const struct option_row *near = NULL;
+    int best = TOO_FAR;
+    for (int i = 0; i < N_ROWS; ++i) {
+        int distance = rfx_edit_distance(word, rows[i].name);
+        if (strncmp(rows[i].name, word, length) == 0) distance = 1;
+        if (!row_taken(&rows[i], groups) || distance >= best) continue;
+        best = distance;
+        near = &rows[i];
+    }
+    if (near != NULL)
+        (void)snprintf(why, why_size, "unknown option '%s': did you mean '--%s'?", arg, near->name);
+    else
+        (void)snprintf(why, why_size, "unknown option '%s'", arg);
+    return false;
+}
+
+/* Parses the option at argv[*i] and moves *i to the last word it used. */
+static bool parse_option(struct rfx_cli_options *options, unsigned groups, int argc, char **argv,
+                         int *i, char *why, size_t why_size) {
+    char *arg = argv[*i];
+    bool is_long = arg[1] == '-';
+    char *name = arg + (is_long ? 2 : 1);
+    size_t length = is_long ? strcspn(name, "=") : 1;
+    const struct option_row *row = find_row(name, length, groups);
+    if (row != NULL && is_long && length == 1) row = NULL; /* --m is not -m */
+    if (row == NULL) return refuse_unknown(arg, name, length, groups, why, why_size);
+    if (!row_taken(row, groups)) {
+        (void)snprintf(why, why_size, "option '--%s' is not one of this command's", row->name);
+        return false;
+    }
+    char *value = name[length] != '\0' ? name + length + (is_long ? 1 : 0) : NULL;
+    if (row->kind == KIND_FLAG && value != NULL) {
+        (void)snprintf(why, why_size, "option '--%s' takes no value: '%s'", row->name, arg);
+        return false;
+    }
+    if (row->kind != KIND_FLAG && value == NULL) {
+        if (*i + 1 >= argc) {
+            (void)snprintf(why, why_size, "option '--%s' needs a value: %s", row->name, row->value);
+            return false;
+        }
+        value = argv[++*i];
+    }
+    if (!store(row, value, options)) {
+        (void)snprintf(why, why_size, "option '--%s': '%s' is not %s", row->name, value,
+                       row->kind == KIND_BYTES   ? "a positive number of bytes such as 64MiB"
+                       : row->kind == KIND_DUMP  ? "TENSOR=FILE, or more than 16 are kept"
+                       : row->kind == KIND_KEEP  ? "a tensor, or more than 16 are kept"
+                       : row->kind == KIND_PAIR  ? "rows x columns such as 4x6"
+                       : row->kind == KIND_RANGE ? "two rising numbers such as 0,1"
+                       : row->kind == KIND_GRID  ? "a number of tiles or rows x columns such as 4x6"
+                                                 : row->value);
+        return false;
+    }
+    return true;
+}
+
+static bool check_together(const struct rfx_cli_options *o, char *why, size_t why_size) {
+    if (o->untiled && (o->tiles.y != 0 || o->split != NULL || o->bands != 0)) {
+        (void)snprintf(why, why_size, "--untiled excludes --tiles, --bands and --split");
+        return false;
+    }
+    if ((o->strips != 0 || o->tight) && o->bands == 0) {
+        (void)snprintf(why, why_size, "--%s needs --bands", o->strips != 0 ? "strips" : "tight");
+        return false;
+    }
+    bool by_hand = o->untiled || o->tiles.y != 0 || o->split != NULL || o->bands != 0;
+    if (o->plan_file != NULL &&
+        (by_hand || o->row_by_row || o->weights_by_stage || o->no_inplace)) {
+        (void)snprintf(why, why_size,
+                       "--plan says all of the plan: it excludes --tiles, --bands, --strips, "
+                       "--split, --untiled, --row-by-row, --weights-by-stage and --no-inplace");
+        return false;
+    }
+    if (o->bands != 0 && o->tiles.y != 0) {
+        (void)snprintf(why, why_size, "--bands excludes --tiles");
+        return false;
+    }
+    if (o->plot != NULL && !rfx_chart_name_ok(o->plot)) {
+        (void)snprintf(why, why_size, "--plot '%s': charts are .svg or .png", o->plot);
+        return false;
+    }
+    if (o->naive && o->kept.n != 0) {
+        (void)snprintf(why, why_size, "--naive excludes --keep");
+        return false;
+    }
+    for (int i = 0; i < 3; ++i) {
+        if (o->std[i] != 0.0F) continue;
+        (void)snprintf(why, why_size, "option '--std': 0 cannot be divided by");
+        return false;
+    }
+    if (o->no_fuse && o->baseline != NULL && strcmp(o->baseline, "eager") != 0) {
+        (void)snprintf(why, why_size, "--no-fuse is --baseline eager, not '%s'", o->baseline);
+        return false;
+    }
+    if (o->json && o->csv) {
+        (void)snprintf(why, why_size, "--json excludes --csv");
+        return false;
+    }
+    return true;
+}
+
+bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
+                           char **argv, char *why, size_t why_size) {
+    bool only_args = false;
+    for (int i = 0; i < argc; ++i) {
+        const char *arg = argv[i];
+        if (!only_args && strcmp(arg, "--") == 0) {
+            only_args = true;
+        } else if (!only_args && arg[0] == '-' && arg[1] != '\0') {
+            if (!parse_option(options, groups, argc, argv, &i, why, why_size)) return false;
+        } else if (options->n_args >= max_args) {
+            (void)snprintf(why, why_size, "one argument too many: '%s'", arg);
+            return false;
+        } else {
+            options->args[options->n_args++] = arg;
+        }
+    }
+    options->threads_given = options->threads != 0;
+    if (!options->threads_given) options->threads = usable_processors();
+    return options->help || check_together(options, why, why_size);
+}
+
+void rfx_cli_options_help(FILE *stream, unsigned groups) {
+    for (int i = 0; i < N_ROWS; ++i) {
+        if (!row_taken(&rows[i], groups)) continue;
+        char left[40], letter[8] = "    ";
+        if (rows[i].letter != 0) (void)snprintf(letter, sizeof letter, "-%c, ", rows[i].letter);
+        (void)snprintf(left, sizeof left, "%s--%s %s", letter, rows[i].name,
+                       rows[i].value != NULL ? rows[i].value : "");
+        fprintf(stream, "  %-22s %s\n", left, rows[i].help);
+    }
+}

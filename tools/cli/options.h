@@ -1,0 +1,88 @@
+/* Options of the command line: one table row per option, one struct of parsed values.
+ *
+ * Invariants: 1. every option a command accepts is a row of the table, and the help text is printed
+ * from the same rows; 2. a value is parsed and range-checked here or the command line is refused;
+ * 3. values not given hold the defaults of rfx_cli_options_init. */
+#ifndef RFX_TOOLS_CLI_OPTIONS_H
+#define RFX_TOOLS_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "rfexec/image/image_source.h"
+#include "tools/cli/option_values.h"
+
+/* Which options a command takes: bits of rfx_cli_command.groups. */
+enum rfx_cli_group {
+    RFX_CLI_SIZE = 1 << 0,
+    RFX_CLI_PLAN = 1 << 1,  /* how the network is run: --memory, --plan, --tiles, --bands, ... */
+    RFX_CLI_IMAGE = 1 << 2, /* preprocessing */
+    RFX_CLI_SEED = 1 << 3,
+    RFX_CLI_OUTPUT = 1 << 4,
+    RFX_CLI_CLASSES = 1 << 5, /* --top, --labels */
+    RFX_CLI_NAIVE = 1 << 6,
+    RFX_CLI_RUNS = 1 << 7,
+    RFX_CLI_JSON = 1 << 8,
+    RFX_CLI_CSV = 1 << 9,
+    RFX_CLI_CURVE = 1 << 10,   /* --tiles N or RxC, --baseline */
+    RFX_CLI_PLOT = 1 << 11,    /* --plot, --split */
+    RFX_CLI_CHART = 1 << 12,   /* titles and axes of a chart */
+    RFX_CLI_SAMPLES = 1 << 13, /* --bits, --range */
+    RFX_CLI_FUSE = 1 << 20,    /* --no-fuse, --no-fuse-add */
+    RFX_CLI_EAGER = 1 << 21,   /* --no-fuse alone, where --baseline says the rest */
+    RFX_CLI_PLACE = 1 << 24,   /* --strategy, --capacity */
+    RFX_CLI_PICTURE = 1 << 25, /* --plot of a placement */
+    RFX_CLI_DUMP = 1 << 26,    /* --dump */
+    RFX_CLI_CHECK = 1 << 27,   /* --check */
+    RFX_CLI_FRONT = 1 << 28,   /* --pareto */
+};
+
+enum { RFX_CLI_MAX_ARGS = 16, RFX_CLI_MAX_KEPT = 16 };
+
+struct rfx_cli_kept { /* --keep and --dump */
+    int n;
+    const char *tensors[RFX_CLI_MAX_KEPT];
+    const char *files[RFX_CLI_MAX_KEPT]; /* NULL: not written */
+};
+
+struct rfx_cli_options {
+    struct rfx_cli_pair size, tiles; /* 0, 0: not given */
+    size_t memory_bytes;             /* 0: no budget */
+    const char *split, *output, *labels, *baseline;
+    const char *plot, *title, *subtitle, *x_label, *y_label;
+    const char *strategy;      /* of placement; NULL: the best */
+    size_t capacity_bytes;     /* of the arena; 0: not given */
+    bool no_fuse, no_fuse_add; /* of batch norm, activation and Add; of Add alone */
+    const char *plan_file;
+    struct rfx_cli_kept kept;
+    bool tight, row_by_row, weights_by_stage, no_inplace, check, threads_given;
+    bool pareto;          /* of curves: all kinds of plans */
+    size_t against_bytes; /* 0: not given */
+    bool untiled, bgr, naive, json, csv, log_x, log_y, help;
+    int64_t threads, bands, strips, top, runs; /* bands, strips 0, top -1: not given */
+    uint64_t seed;
+    float scale;
+    float mean[3], std[3];
+    int64_t bits;   /* of samples in the output file; 0: not given */
+    float range[2]; /* of values, black and white; both 0: not given */
+    int n_args;
+    const char *args[RFX_CLI_MAX_ARGS]; /* positional */
+};
+
+/* Defaults: ImageNet's preprocessing, as many threads as the process may use processors. */
+void rfx_cli_options_init(struct rfx_cli_options *options);
+
+/* Parses argv[0 .. argc) for a command that takes `groups` and at most `max_args` positional
+ * arguments. false: the reason, with a hint where one helps, is in `why`. Texts borrow from argv;
+ * of "--dump TENSOR=FILE" the '=' becomes the tensor's end. */
+bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
+                           char **argv, char *why, size_t why_size);
+
+/* Prints the rows of these groups, one option a line. */
+void rfx_cli_options_help(FILE *stream, unsigned groups);
+
+/* Preprocessing as the image source takes it; channels 0: as the file has them. */
+struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *options, int channels);
+#endif

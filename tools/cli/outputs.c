@@ -1,0 +1,278 @@
+/* Fingerprints and files of outputs; see outputs.h. */
+#include "tools/cli/outputs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "tools/cli/classes.h"
+#include "tools/cli/command.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/report.h"
+
+enum { MAX_NAME = 4096 }; /* bytes of a path: PATH_MAX of Linux */
+
+static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) {
+    return &graph->nodes[graph->outputs[k].node].out;
+}
+
+/* false: the file's name has an unknown end. */
+static bool format_of(const struct rfx_cli_options *options, const char *path,
+                      struct rfx_output_format *format) {
+    *format = (struct rfx_output_format){
+        .bits = (int)options->bits,
+        .has_range = options->range[0] < options->range[1],
+        .range = {(double)options->range[0], (double)options->range[1]},
+    };
+    return rfx_output_kind_of(path, &format->kind);
+}
+
+/* Whether output k is an intermediate tensor of --keep or --dump; *file: of --dump, or NULL. */
+static bool is_kept(const struct rfx_graph *graph, const struct rfx_cli_options *options, int k,
+                    const char **file) {
+    bool kept = false;
+    *file = NULL;
+    for (int i = 0; i < options->kept.n; ++i) {
+        if (strcmp(options->kept.tensors[i], graph->outputs[k].name) != 0) continue;
+        kept = true;
+        if (options->kept.files[i] != NULL) *file = options->kept.files[i];
+    }
+    return kept;
+}
+
+static int count_own(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
+    int n = 0;
+    const char *file;
+    for (int k = 0; k < graph->n_outputs; ++k) n += !is_kept(graph, options, k, &file);
+    return n;
+}
+
+/* The file of output k: that of --dump; of -o "out.npy", or "out.<output>.npy" when there are
+ * several (names of outputs may look like paths); "" when none is asked for. */
+static bool file_name(const struct rfx_graph *graph, const struct rfx_cli_options *options, int k,
+                      char name[MAX_NAME]) {
+    const char *path = options->output;
+    const char *file;
+    bool kept = is_kept(graph, options, k, &file);
+    bool several = !kept && count_own(graph, options) > 1;
+    if (kept) path = file;
+    if (path == NULL) path = "";
+    const char *end = strrchr(path, '.');
+    int stem = end != NULL ? (int)(end - path) : 0, n;
+    if (!several || path[0] == '\0')
+        n = snprintf(name, MAX_NAME, "%s", path);
+    else
+        n = snprintf(name, MAX_NAME, "%.*s.%s%s", stem, path, graph->outputs[k].name, end);
+    if (n < 0 || n >= MAX_NAME) return false;
+    for (char *p = name + stem; several && *p != '\0'; ++p)
+        if (*p == '/') *p = '_';
+    return true;
+}
+
+/* Two outputs "a/b" and "a_b" would meet in one file. */
+static bool check_names(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
+    for (int k = 0; k < graph->n_outputs; ++k) {
+        char name[MAX_NAME], other[MAX_NAME];
+        if (!file_name(graph, options, k, name)) {
+            rfx_cli_message("the file name of output '%s' is too long", graph->outputs[k].name);
+            return false;
+        }
+        for (int j = 0; j < k; ++j) {
+            if (name[0] == '\0' || !file_name(graph, options, j, other)) continue;
+            if (strcmp(name, other) != 0) continue;
+            rfx_cli_message("outputs '%s' and '%s' would both go to '%s'", graph->outputs[j].name,
+                            graph->outputs[k].name, name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the file of output k, if one is asked for, can hold it. */
+static int check_format(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+                        int k) {
+    struct rfx_output_format format;
+    struct rfx_error err = {{0}};
+    const char *file;
+    char what[256];
+    const char *option = is_kept(graph, options, k, &file) ? "--dump" : "-o";
+    if (option[1] == 'o') file = options->output;
+    if (file == NULL) return RFX_EXIT_DONE;
+    if (!format_of(options, file, &format)) {
+        rfx_cli_message("%s '%s': the name must end in .npy, .tif, .tiff or .png", option, file);
+        return RFX_EXIT_USAGE;
+    }
+    (void)snprintf(what, sizeof what, "%s '%.150s', output '%.60s'", option, file,
+                   graph->outputs[k].name);
+    enum rfx_status status = rfx_output_format_check(&format, tensor_of(graph, k), what, &err);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+static bool writes_files(const struct rfx_cli_options *options) {
+    bool any = options->output != NULL;
+    for (int i = 0; i < options->kept.n; ++i) any |= options->kept.files[i] != NULL;
+    return any;
+}
+
+int rfx_cli_outputs_check(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
+    const struct rfx_tensor *first = tensor_of(graph, 0);
+    bool classes_asked = options->top > 0 || options->labels != NULL;
+    if (classes_asked && !rfx_cli_is_vector(first)) {
+        char shape[96];
+        rfx_cli_message("--top and --labels need a vector of classes; output '%s' is %s",
+                        graph->outputs[0].name, rfx_human_shape(&first->shape, shape));
+        return RFX_EXIT_USAGE;
+    }
+    if (!writes_files(options)) {
+        if (options->bits == 0 && options->range[0] >= options->range[1]) return RFX_EXIT_DONE;
+        rfx_cli_message("--bits and --range are for the file of -o");
+        return RFX_EXIT_USAGE;
+    }
+    for (int k = 0; k < graph->n_outputs; ++k) {
+        int code = check_format(graph, options, k);
+        if (code != RFX_EXIT_DONE) return code;
+    }
+    return check_names(graph, options) ? RFX_EXIT_DONE : RFX_EXIT_USAGE;
+}
+
+size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
+    struct rfx_output_format format;
+    size_t bytes = 0;
+    for (int k = 0; k < graph->n_outputs; ++k) {
+        char name[MAX_NAME];
+        if (file_name(graph, options, k, name) && format_of(options, name, &format))
+            bytes += rfx_output_stream_bytes(&format, tensor_of(graph, k));
+    }
+    return bytes;
+}
+
+enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem, const struct rfx_graph *graph,
+                                     const struct rfx_cli_options *options,
+                                     struct rfx_cli_outputs *outputs, struct rfx_error *err) {
+    size_t bytes = (size_t)graph->n_outputs * sizeof *outputs->items;
+    *outputs = (struct rfx_cli_outputs){.mem = mem};
+    outputs->items = rfx_memory_calloc(mem, (size_t)graph->n_outputs, sizeof *outputs->items);
+    if (outputs->items == NULL) return rfx_memory_fail(mem, "outputs", bytes, err);
+    outputs->count = graph->n_outputs;
+    enum rfx_status status = RFX_OK;
+    for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
+        struct rfx_cli_output *item = &outputs->items[k];
+        char name[MAX_NAME];
+        item->name = graph->outputs[k].name;
+        item->tensor = tensor_of(graph, k);
+        struct rfx_output_format format;
+        if (!file_name(graph, options, k, name))
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "the file name of output '%s' is too long", item->name);
+        if (name[0] == '\0') continue;
+        if (!format_of(options, name, &format))
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: no known format", name);
+        status = rfx_output_stream_open(mem, name, &format, item->tensor, &item->stream, err);
+    }
+    return status;
+}
+
+static enum rfx_status receive(void *user, int k, struct rfx_rect rect, const struct rfx_view *view,
+                               struct rfx_error *err) {
+    struct rfx_cli_outputs *outputs = user;
+    struct rfx_cli_output *item = &outputs->items[k];
+    int64_t count = rfx_rect_area(rect) * item->tensor->c;
+    if (count > item->tensor->elems - item->received)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "output '%s': %lld elements after %lld of %lld", item->name,
+                        (long long)count, (long long)item->received,
+                        (long long)item->tensor->elems);
+    item->received += count;
+    rfx_fingerprint_add_rect(&item->fingerprint, item->tensor, rect, view);
+    return item->stream == NULL ? RFX_OK : rfx_output_stream_write(item->stream, rect, view, err);
+}
+
+struct rfx_output_sink rfx_cli_outputs_sink(struct rfx_cli_outputs *outputs) {
+    struct rfx_output_sink sink = {.write = receive, .user = outputs, .any_order = true};
+    return sink;
+}
+
+static enum rfx_status stopped(struct rfx_error *err) {
+    return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
+}
+
+static enum rfx_status alloc_chunk(struct rfx_memory *mem, size_t elems, float **out,
+                                   struct rfx_error *err) {
+    *out = rfx_memory_alloc(mem, elems * sizeof **out);
+    return *out != NULL ? RFX_OK : rfx_memory_fail(mem, "output chunk", elems * sizeof **out, err);
+}
+
+/* Writes a picture from the session's planes, row by row. */
+static enum rfx_status write_picture(const struct rfx_session *session, struct rfx_memory *mem,
+                                     int k, struct rfx_cli_output *item, struct rfx_error *err) {
+    const struct rfx_tensor *t = item->tensor;
+    float *row = NULL; /* [w, c], then one plane's row [w] */
+    enum rfx_status status = alloc_chunk(mem, (size_t)(t->w * (t->c + 1)), &row, err);
+    for (int64_t y = 0; status == RFX_OK && y < t->h; ++y) {
+        float *plane = row + t->w * t->c;
+        for (int64_t c = 0; c < t->c; ++c) {
+            rfx_session_output_read(session, k, (c * t->h + y) * t->w, t->w, plane);
+            for (int64_t x = 0; x < t->w; ++x) row[x * t->c + c] = plane[x];
+        }
+        struct rfx_rect rect = rfx_rect_make(y, y + 1, 0, t->w);
+        struct rfx_view view = rfx_view_dense(row, rect, t->c);
+        status = rfx_cli_progress_cancelled()
+                     ? stopped(err)
+                     : rfx_output_stream_write(item->stream, rect, &view, err);
+    }
+    rfx_memory_release(mem, row);
+    return status;
+}
+
+/* Takes an output that the session stores. */
+static enum rfx_status take_stored(const struct rfx_session *session, struct rfx_memory *mem, int k,
+                                   struct rfx_cli_output *item, struct rfx_error *err) {
+    bool ranged = item->stream != NULL && rfx_output_stream_needs_range(item->stream);
+    bool picture = item->stream != NULL && rfx_output_stream_is_picture(item->stream);
+    struct rfx_value_range range = rfx_value_range_empty();
+    float *chunk = NULL;
+    enum rfx_status status = alloc_chunk(mem, RFX_CLI_CHUNK, &chunk, err);
+    for (int64_t i = 0; status == RFX_OK && i < item->tensor->elems; i += RFX_CLI_CHUNK) {
+        int64_t count = rfx_min_i64(RFX_CLI_CHUNK, item->tensor->elems - i);
+        rfx_session_output_read(session, k, i, count, chunk);
+        rfx_fingerprint_add(&item->fingerprint, i, chunk, count);
+        if (ranged) rfx_value_range_add(&range, chunk, count);
+        if (item->stream != NULL && !picture)
+            status = rfx_output_stream_append(item->stream, chunk, (size_t)count, err);
+        if (status == RFX_OK && rfx_cli_progress_cancelled()) status = stopped(err);
+    }
+    rfx_memory_release(mem, chunk);
+    if (status != RFX_OK || !picture) return status;
+    if (ranged) rfx_output_stream_set_range(item->stream, range);
+    return write_picture(session, mem, k, item, err);
+}
+
+enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs,
+                                       const struct rfx_session *session, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
+        struct rfx_cli_output *item = &outputs->items[k];
+        if (item->received == 0)
+            status = take_stored(session, outputs->mem, k, item, err);
+        else if (item->received != item->tensor->elems)
+            status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                              "output '%s': %lld of %lld elements came", item->name,
+                              (long long)item->received, (long long)item->tensor->elems);
+        rfx_fingerprint_hex(&item->fingerprint, item->hash);
+    }
+    if (status == RFX_OK && rfx_cli_progress_cancelled()) status = stopped(err);
+    struct rfx_cli_progress progress;
+    rfx_cli_progress_start(&progress, "write");
+    for (int k = 0; k < outputs->count && status == RFX_OK; ++k)
+        if (outputs->items[k].stream != NULL)
+            status = rfx_output_stream_commit(outputs->items[k].stream, rfx_cli_progress_step,
+                                              &progress, err);
+    rfx_cli_progress_end(&progress);
+    return status;
+}
+
+void rfx_cli_outputs_free(struct rfx_cli_outputs *outputs) {
+    for (int k = 0; k < outputs->count; ++k) rfx_output_stream_free(outputs->items[k].stream);
+    if (outputs->mem != NULL) rfx_memory_release(outputs->mem, outputs->items);
+    *outputs = (struct rfx_cli_outputs){0};
+}

@@ -1,0 +1,172 @@
+/* Progress bar and signals; see progress.h. */
+#include "tools/cli/progress.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/cli/report.h"
+
+enum { MAX_CELLS = 40, MIN_CELLS = 10, TAIL = 160, LINE = 256, DEFAULT_COLUMNS = 80 };
+
+static volatile sig_atomic_t stop_requested;
+
+/* The first signal asks the run to stop and clean up; one that comes more than a second later ends
+ * the process at once. Not sooner: timeout(1) and terminals send one signal to the process and to
+ * its group, so that it arrives twice. */
+static void request_stop(int signal_number) {
+    static struct timespec first;
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!stop_requested) first = now;
+    stop_requested = 1;
+    if (now.tv_sec - first.tv_sec <= 1) return;
+    (void)signal(signal_number, SIG_DFL);
+    (void)raise(signal_number);
+}
+
+void rfx_cli_progress_catch_signals(void) {
+    struct sigaction action = {.sa_handler = request_stop}, old;
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN) /* nohup */
+        (void)sigaction(SIGHUP, &action, NULL);
+    (void)signal(SIGXFSZ, SIG_IGN);
+}
+
+bool rfx_cli_progress_cancelled(void) {
+    return stop_requested != 0;
+}
+
+/* A short run shows nothing; a line is drawn anew so often that it seems to move, and no more. */
+static const double quiet_seconds = 0.5, redraw_seconds = 0.1;
+
+/* Monotonic. */
+static double seconds_now(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+void rfx_cli_progress_start(struct rfx_cli_progress *progress, const char *what) {
+    double now = seconds_now();
+    *progress = (struct rfx_cli_progress){.what = what, .started = now, .drawn = now};
+}
+
+/* "0:42", "1:02:03". */
+static void format_time(double seconds, char text[32]) {
+    long long s = seconds < 3.6e9 ? (long long)(seconds + 0.5) : 3600000000LL;
+    if (s < 3600)
+        (void)snprintf(text, 32, "%lld:%02lld", s / 60, s % 60);
+    else
+        (void)snprintf(text, 32, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+}
+
+enum detail { DETAIL_PERCENT, DETAIL_TIME, DETAIL_MEMORY, DETAIL_ROWS, DETAIL_RATE };
+
+static void append(char text[TAIL], const char *format, ...) RFX_PRINTF(2, 3);
+
+static void append(char text[TAIL], const char *format, ...) {
+    size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text + used, TAIL - used, format, args);
+    va_end(args);
+}
+
+/* What follows the bar, with so much detail. */
+static void format_tail(const struct rfx_cli_progress_line *line, enum detail detail,
+                        char text[TAIL]) {
+    double share = (double)line->done / (double)line->total;
+    text[0] = '\0';
+    append(text, "%3.0f %%", 100.0 * share);
+    if (detail >= DETAIL_ROWS && line->rows > 0)
+        append(text, "  %lld/%lld rows", (long long)(share * (double)line->rows),
+               (long long)line->rows);
+    if (detail >= DETAIL_RATE && line->rows > 0 && line->seconds > 0)
+        append(text, "  %.1f MPix/s",
+               1e-6 * share * (double)line->rows * (double)line->cols / line->seconds);
+    if (detail >= DETAIL_TIME && line->done > 0) {
+        char left[32];
+        format_time(line->seconds / share - line->seconds, left);
+        append(text, "  %s left", left);
+    }
+    if (detail >= DETAIL_MEMORY && line->rss_bytes > 0) {
+        char now[RFX_HUMAN_CHARS], peak[RFX_HUMAN_CHARS];
+        append(text, "  %s, peak %s", rfx_human_bytes(line->rss_bytes, now),
+               rfx_human_bytes(line->peak_bytes, peak));
+    }
+}
+
+void rfx_cli_progress_format(const struct rfx_cli_progress_line *line, char *text, size_t size) {
+    char tail[TAIL], bar[MAX_CELLS + 1];
+    int cells = 0;
+    for (int detail = DETAIL_RATE; detail >= DETAIL_PERCENT && cells < MIN_CELLS; --detail) {
+        format_tail(line, (enum detail)detail, tail);
+        cells = line->columns - 1 - (int)(strlen(line->what) + strlen(" [] ") + strlen(tail));
+    }
+    if (cells < MIN_CELLS) {
+        (void)snprintf(text, size, "%s %s", line->what, tail);
+        return;
+    }
+    if (cells > MAX_CELLS) cells = MAX_CELLS;
+    int full = (int)((double)line->done / (double)line->total * cells);
+    for (int i = 0; i < cells; ++i) bar[i] = i < full ? '#' : '.';
+    bar[cells] = '\0';
+    (void)snprintf(text, size, "%s [%s] %s", line->what, bar, tail);
+}
+
+/* The resident set now; 0: unknown. */
+static size_t resident_bytes(void) {
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long size = 0, pages = 0;
+    if (file == NULL) return 0;
+    if (fscanf(file, "%lu %lu", &size, &pages) != 2) pages = 0;
+    (void)fclose(file);
+    return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static int terminal_columns(void) {
+    struct winsize window;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0)
+        return DEFAULT_COLUMNS;
+    return window.ws_col;
+}
+
+int rfx_cli_progress_step(void *user, int64_t done, int64_t total) {
+    struct rfx_cli_progress *progress = user;
+    if (rfx_cli_progress_cancelled()) return 1;
+    if (total <= 0) return 0;
+    double now = seconds_now();
+    if (now - progress->started < quiet_seconds || now - progress->drawn < redraw_seconds) return 0;
+    progress->drawn = now;
+    if (isatty(STDERR_FILENO) == 0) return 0;
+    struct rfx_cli_progress_line line = {
+        .what = progress->what,
+        .done = done < total ? done : total,
+        .total = total,
+        .rows = progress->rows,
+        .cols = progress->cols,
+        .seconds = now - progress->started,
+        .rss_bytes = resident_bytes(),
+        .peak_bytes = rfx_peak_rss_bytes(),
+        .columns = terminal_columns(),
+    };
+    char text[LINE];
+    rfx_cli_progress_format(&line, text, sizeof text);
+    fprintf(stderr, "\r%s\033[K", text);
+    (void)fflush(stderr);
+    progress->shown = true;
+    return 0;
+}
+
+void rfx_cli_progress_end(struct rfx_cli_progress *progress) {
+    if (progress->shown) fputs("\r\033[K", stderr);
+    progress->shown = false;
+}

@@ -1,0 +1,201 @@
+/* JSON and text; see report.h. */
+#include "tools/cli/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tiler/plan/mode.h"
+#include "tiler/plan/plan_file.h"
+#include "tiler/plan/splits.h"
+#include "tools/cli/command.h"
+
+#define KIB ((size_t)1024)
+
+char *rfx_human_bytes(size_t bytes, char *text) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 1024.0 && unit + 1 < sizeof units / sizeof units[0]; ++unit) value /= 1024.0;
+    (void)snprintf(text, RFX_HUMAN_CHARS, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    return text;
+}
+
+char *rfx_human_count(uint64_t count, char *text) {
+    double value = (double)count;
+    if (count >= 1000000000U)
+        (void)snprintf(text, RFX_HUMAN_CHARS, "%.3f G", value * 1e-9);
+    else if (count >= 1000000U)
+        (void)snprintf(text, RFX_HUMAN_CHARS, "%.3f M", value * 1e-6);
+    else if (count >= 1000U)
+        (void)snprintf(text, RFX_HUMAN_CHARS, "%.3f k", value * 1e-3);
+    else
+        (void)snprintf(text, RFX_HUMAN_CHARS, "%llu", (unsigned long long)count);
+    return text;
+}
+
+char *rfx_human_shape(const struct rfx_shape *shape, char text[96]) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < shape->rank && used < 90; ++i) {
+        int n = snprintf(text + used, 96 - used, "%s%lld", i == 0 ? "" : "x",
+                         (long long)shape->dims[i]);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return text;
+}
+
+json_t *rfx_report_document(const char *command, const char *model) {
+    return json_pack("{s:i, s:s, s:s*}", "schema", RFX_JSON_SCHEMA, "command", command, "model",
+                     model);
+}
+
+int rfx_report_print(json_t *document) {
+    int code = RFX_EXIT_DONE;
+    if (document == NULL) {
+        rfx_cli_message("out of memory for the JSON document");
+        return RFX_EXIT_SYSTEM;
+    }
+    if (json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) != 0 ||
+        putchar('\n') == EOF)
+        code = RFX_EXIT_SYSTEM;
+    json_decref(document);
+    return code;
+}
+
+json_t *rfx_report_shape(const struct rfx_shape *shape) {
+    json_t *array = json_array();
+    for (int i = 0; i < shape->rank; ++i)
+        (void)json_array_append_new(array, json_integer(shape->dims[i]));
+    return array;
+}
+
+json_t *rfx_report_number(double value) {
+    if (isnan(value)) return json_string("nan");
+    if (isinf(value)) return json_string(value > 0 ? "inf" : "-inf");
+    return json_real(value);
+}
+
+static json_t *breakdown(const struct rfx_plan_bytes *b) {
+    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "arena", (json_int_t)b->arena, "weights",
+                     (json_int_t)b->weights, "scratch", (json_int_t)b->scratch, "source",
+                     (json_int_t)b->source, "reserve", (json_int_t)b->reserve);
+}
+
+static double macs_ratio(const struct rfx_plan *plan) {
+    return plan->macs_untiled == 0 ? 1.0 : (double)plan->macs / (double)plan->macs_untiled;
+}
+
+/* The first stage of a plan that may be cut along both axes, or NULL. */
+static const struct rfx_stage *find_grid(const struct rfx_plan *plan) {
+    for (int i = 0; i < plan->n_stages; ++i)
+        if ((plan->stages[i].spec.mode->knows & RFX_KNOWS_PARTS_Y) != 0) return &plan->stages[i];
+    return NULL;
+}
+
+double rfx_report_time_ratio(uint64_t cost, uint64_t macs_untiled) {
+    return macs_untiled == 0 ? 1.0 : (double)cost / (double)macs_untiled;
+}
+
+json_t *rfx_report_summary(const struct rfx_plan_survey *survey,
+                           const struct rfx_plan_summary *summary) {
+    return json_pack("{s:s, s:s, s:I, s:I, s:f, s:f}", "kind", rfx_plan_kind_name(summary->kind),
+                     "text", summary->text, "peak_bytes", (json_int_t)summary->peak_bytes, "macs",
+                     (json_int_t)summary->macs, "macs_ratio",
+                     rfx_report_time_ratio(summary->macs, survey->macs_untiled),
+                     "predicted_time_ratio",
+                     rfx_report_time_ratio(summary->cost, survey->macs_untiled));
+}
+
+json_t *rfx_report_plan(const struct rfx_plan *plan) {
+    const struct rfx_node *nodes = plan->graph->nodes;
+    json_t *stages = json_array();
+    for (int i = 0; i < plan->n_stages; ++i) {
+        const struct rfx_stage *stage = &plan->stages[i];
+        json_t *targets = json_array();
+        for (int n = stage->first; n <= stage->last; ++n)
+            if (stage->places[n] > RFX_PLACE_LOCAL)
+                (void)json_array_append_new(targets, json_string(nodes[n].name));
+        json_t *item = json_pack("{s:s, s:s, s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode",
+                                 stage->spec.mode->name, "first", nodes[stage->first].name, "last",
+                                 nodes[stage->last].name, "targets", targets, "tiles",
+                                 (json_int_t)stage->spec.parts_y, (json_int_t)stage->spec.parts_x,
+                                 "band_rows", (json_int_t)stage->spec.band_rows, "tight",
+                                 stage->spec.tight, "row_by_row", stage->spec.row_by_row);
+        (void)json_array_append_new(stages, item);
+    }
+    const struct rfx_stage *grid = find_grid(plan);
+    char text[RFX_PLAN_TEXT];
+    rfx_plan_describe(plan, text, sizeof text);
+    return json_pack("{s:s, s:o, s:s?, s:[I, I], s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:f, s:f}",
+                     "text", text, "stages", stages, "split",
+                     plan->split >= 0 ? rfx_split_label(plan->graph, plan->split) : NULL, "tiles",
+                     (json_int_t)(grid != NULL ? grid->spec.parts_y : 1),
+                     (json_int_t)(grid != NULL ? grid->spec.parts_x : 1), "threads", plan->threads,
+                     "peak_bytes", (json_int_t)plan->peak_bytes, "breakdown",
+                     breakdown(&plan->bytes), "arena_lower_bound_bytes",
+                     (json_int_t)plan->lower_bound_bytes, "window_rows",
+                     (json_int_t)plan->window_rows, "macs", (json_int_t)plan->macs, "macs_untiled",
+                     (json_int_t)plan->macs_untiled, "macs_ratio", macs_ratio(plan),
+                     "predicted_time_ratio", rfx_report_time_ratio(plan->cost, plan->macs_untiled));
+}
+
+json_t *rfx_report_measured(const struct rfx_run_report *report) {
+    return json_pack("{s:I, s:I, s:f, s:I}", "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes(),
+                     "arena_high_water_bytes", (json_int_t)report->arena_high_water_bytes,
+                     "seconds", report->seconds, "macs", (json_int_t)report->macs);
+}
+
+void rfx_report_plan_text(const struct rfx_plan *plan) {
+    char text[RFX_PLAN_TEXT], a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS], c[RFX_HUMAN_CHARS],
+        d[RFX_HUMAN_CHARS], e[RFX_HUMAN_CHARS], f[RFX_HUMAN_CHARS];
+    rfx_plan_describe(plan, text, sizeof text);
+    printf("plan       %s, %d thread%s\n", text, plan->threads, plan->threads == 1 ? "" : "s");
+    printf("predicted  %s peak: activations %s, weights %s, scratch %s, image %s, reserve %s\n",
+           rfx_human_bytes(plan->peak_bytes, a), rfx_human_bytes(plan->bytes.arena, b),
+           rfx_human_bytes(plan->bytes.weights, c), rfx_human_bytes(plan->bytes.scratch, d),
+           rfx_human_bytes(plan->bytes.source, e), rfx_human_bytes(plan->bytes.reserve, f));
+    printf("MACs       %s, %.3f x untiled (%s)\n", rfx_human_count(plan->macs, a), macs_ratio(plan),
+           rfx_human_count(plan->macs_untiled, b));
+    printf("time       x%.2f of untiled, predicted\n",
+           rfx_report_time_ratio(plan->cost, plan->macs_untiled));
+}
+
+void rfx_report_smallest(const char *command, const char *model, size_t budget_bytes,
+                         const struct rfx_plan *smallest, bool json) {
+    char text[RFX_PLAN_TEXT];
+    size_t fits = (smallest->peak_bytes + KIB - 1) / KIB * KIB;
+    rfx_plan_describe(smallest, text, sizeof text);
+    /* The library's own message, printed before, has the figures. */
+    rfx_cli_message("the smallest possible budget is for %s: run again with --memory %zu", text,
+                    fits);
+    if (!json) return;
+    json_t *document = rfx_report_document(command, model);
+    (void)json_object_update_new(
+        document,
+        json_pack("{s:s, s:I, s:I, s:o, s:o}", "error", "budget impossible", "budget_bytes",
+                  (json_int_t)budget_bytes, "smallest_bytes", (json_int_t)fits, "breakdown",
+                  breakdown(&smallest->bytes), "plan", rfx_report_plan(smallest)));
+    (void)rfx_report_print(document);
+}
+
+/* The figure of a line "KEY: n kB" of a file of the kernel's; 0: there is none. */
+static size_t kernel_bytes(const char *path, const char *key) {
+    FILE *file = fopen(path, "r");
+    char line[256];
+    unsigned long long kib = 0;
+    if (file == NULL) return 0;
+    while (fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, key, strlen(key)) == 0) kib = strtoull(line + strlen(key), NULL, 10);
+    (void)fclose(file);
+    return (size_t)kib * KIB;
+}
+
+size_t rfx_peak_rss_bytes(void) {
+    return kernel_bytes("/proc/self/status", "VmHWM:");
+}
+
+size_t rfx_available_bytes(void) {
+    return kernel_bytes("/proc/meminfo", "MemAvailable:");
+}

@@ -1,0 +1,65 @@
+/* What commands print: JSON documents and the readable forms of the same figures.
+ *
+ * Every JSON document is one object with "schema" (RFX_JSON_SCHEMA, raised when a key changes its
+ * meaning) and "command". Sizes are bytes, times seconds. */
+#ifndef RFX_TOOLS_CLI_REPORT_H
+#define RFX_TOOLS_CLI_REPORT_H
+
+#include <jansson.h>
+
+#include "rfexec/session/session.h"
+#include "tiler/plan/plan.h"
+#include "tiler/search/plan_survey.h"
+
+#define RFX_JSON_SCHEMA 1
+
+enum { RFX_HUMAN_CHARS = 32 };
+
+/* "12.3 MiB", "7 B"; text has RFX_HUMAN_CHARS characters and is returned. */
+char *rfx_human_bytes(size_t bytes, char *text);
+
+/* "4.09 G", "300.77 M", "12 k", "7". */
+char *rfx_human_count(uint64_t count, char *text);
+
+/* "1x3x224x224". */
+char *rfx_human_shape(const struct rfx_shape *shape, char text[96]);
+
+/* {"schema", "command", "model"}; a new reference. */
+json_t *rfx_report_document(const char *command, const char *model);
+
+/* Prints a document and a newline to stdout and drops the reference. The exit code: RFX_EXIT_DONE,
+ * or RFX_EXIT_SYSTEM when there is no memory or stdout cannot be written. */
+int rfx_report_print(json_t *document);
+
+/* "plan" as architecture.md has it: stages, split, tiles, peak_bytes, breakdown, macs... */
+json_t *rfx_report_plan(const struct rfx_plan *plan);
+
+/* {"kind", "text", "peak_bytes", "macs", "macs_ratio", "predicted_time_ratio"}. */
+json_t *rfx_report_summary(const struct rfx_plan_survey *survey,
+                           const struct rfx_plan_summary *summary);
+
+/* Predicted time over an untiled run's. */
+double rfx_report_time_ratio(uint64_t cost, uint64_t macs_untiled);
+
+/* "measured". */
+json_t *rfx_report_measured(const struct rfx_run_report *report);
+
+/* [1, 3, 224, 224]. */
+json_t *rfx_report_shape(const struct rfx_shape *shape);
+
+/* A number; "nan", "inf" or "-inf" where JSON has none. */
+json_t *rfx_report_number(double value);
+
+/* The plan in lines, on stdout. */
+void rfx_report_plan_text(const struct rfx_plan *plan);
+
+/* What would fit: on stderr, and with json as a document on stdout. */
+void rfx_report_smallest(const char *command, const char *model, size_t budget_bytes,
+                         const struct rfx_plan *smallest, bool json);
+
+/* The peak resident set of this process so far (VmHWM), in bytes; 0 when unknown. */
+size_t rfx_peak_rss_bytes(void);
+
+/* Bytes that the kernel says can be had without swapping (MemAvailable); 0: it does not say. */
+size_t rfx_available_bytes(void);
+#endif

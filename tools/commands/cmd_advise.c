@@ -1,0 +1,253 @@
+/* rfexec advise: what holds a network back when it is tiled, and what to do for each budget. */
+#include <stdio.h>
+
+#include "tiler/curves/advise.h"
+#include "tiler/plan/splits.h"
+#include "tools/cli/job.h"
+#include "tools/cli/report.h"
+#include "tools/commands/curves.h"
+
+enum { MAX_BUDGETS = 16 }; /* two a doubling: up to some two hundred times the smallest */
+#define MIB ((size_t)1 << 20)
+
+struct budget {
+    size_t bytes;
+    const struct rfx_curve_point *cut; /* single cut within so many bytes of network memory */
+    struct rfx_plan *plan;             /* what a run of the whole process would do; NULL: refused */
+};
+
+struct advise {
+    struct rfx_cli_curves curves;
+    struct rfx_cli_job job; /* the graph as it is executed */
+    struct rfx_advice *advice;
+    int n_budgets;
+    struct budget budgets[MAX_BUDGETS];
+};
+
+/* The plan of a budget; 0: the smallest possible. *out stays NULL when nothing fits. */
+static enum rfx_status plan_for(struct advise *a, size_t bytes, struct rfx_plan **out,
+                                struct rfx_error *err) {
+    struct rfx_plan *smallest = NULL;
+    a->job.request.memory_bytes = bytes != 0 ? bytes : 1;
+    enum rfx_status status =
+        rfx_plan_create_or_smallest(a->job.graph, &a->job.request, out, &smallest, err);
+    if (status != RFX_STATUS_BUDGET_IMPOSSIBLE) return status;
+    if (bytes == 0)
+        *out = smallest;
+    else
+        rfx_plan_free(smallest);
+    return RFX_OK;
+}
+
+/* Powers of two and those halfway between, from the smallest memory of any cut up to what the
+ * untiled run takes. */
+static enum rfx_status list_budgets(struct advise *a, struct rfx_error *err) {
+    const struct rfx_curve *curve = a->curves.curves[0];
+    size_t least = curve->pareto[curve->n_pareto - 1].peak_bytes;
+    struct rfx_plan *smallest = NULL;
+    enum rfx_status status = plan_for(a, 0, &smallest, err);
+    if (status != RFX_OK) return status;
+    if (smallest->peak_bytes < least) least = smallest->peak_bytes;
+    rfx_plan_free(smallest);
+    size_t bytes = MIB;
+    while (bytes < least) bytes *= 2;
+    if (bytes / 4 * 3 >= least) bytes = bytes / 4 * 3;
+    bool untiled = false;
+    while (!untiled && a->n_budgets < MAX_BUDGETS) {
+        struct budget *budget = &a->budgets[a->n_budgets++];
+        budget->bytes = bytes;
+        budget->cut = rfx_advice_within(curve, bytes);
+        status = plan_for(a, bytes, &budget->plan, err);
+        if (status != RFX_OK) return status;
+        untiled = budget->cut != NULL && budget->cut->split < 0 && budget->plan != NULL;
+        bytes = bytes % 3 == 0 ? bytes / 3 * 4 : bytes / 2 * 3; /* 1, 1.5, 2, 3, 4, 6, ... */
+    }
+    return RFX_OK;
+}
+
+static const char *layer(const struct advise *a, int node) {
+    return node < 0 ? "the image" : rfx_split_label(a->curves.graphs[0], node);
+}
+
+static double plan_ratio(const struct rfx_plan *plan) {
+    return plan->macs_untiled == 0 ? 1.0 : (double)plan->macs / (double)plan->macs_untiled;
+}
+
+enum { N_GUIDELINES = 3, LINE_CHARS = 256 };
+
+struct guideline {
+    const char *name;
+    bool kept;
+    char why[LINE_CHARS];
+};
+
+static void judge(const struct advise *a, struct guideline *g) {
+    const struct rfx_advice *v = a->advice;
+    const struct rfx_curve *curve = a->curves.curves[0];
+    char x[RFX_HUMAN_CHARS], y[RFX_HUMAN_CHARS];
+    g[0].name = "the peak lies in the low layers";
+    g[0].kept = !v->late_peak;
+    if (v->crossing < 0)
+        (void)snprintf(g[0].why, LINE_CHARS, "no cut lies past %s, %.1f %% of the MACs deep",
+                       layer(a, curve->untiled.peak_node), 100.0 * v->macs_share);
+    else
+        (void)snprintf(g[0].why, LINE_CHARS,
+                       "%s is %.1f %% of the MACs deep; the first cut past it, %s, costs %.3f x",
+                       layer(a, curve->untiled.peak_node), 100.0 * v->macs_share,
+                       layer(a, curve->points[v->crossing].split),
+                       rfx_curve_macs_ratio(curve, &curve->points[v->crossing]));
+    g[1].name = "activations outweigh parameters";
+    g[1].kept = !v->weights_dominate;
+    (void)snprintf(g[1].why, LINE_CHARS, "activations %s at the peak, parameters %s",
+                   rfx_human_bytes(v->activation_bytes, x),
+                   rfx_human_bytes(curve->weights_bytes, y));
+    g[2].name = "few convolutions between two cuts";
+    g[2].kept = !v->long_blocks;
+    (void)snprintf(g[2].why, LINE_CHARS, "%d in a row at most, from %s to %s", v->block_convs,
+                   layer(a, v->block_first), layer(a, v->block_last));
+}
+
+static json_t *budgets_json(const struct advise *a) {
+    json_t *array = json_array();
+    for (int i = 0; i < a->n_budgets; ++i) {
+        const struct budget *b = &a->budgets[i];
+        json_t *cut =
+            b->cut != NULL ? rfx_cli_point_json(a->curves.curves[0], b->cut) : json_null();
+        json_t *plan = b->plan != NULL ? rfx_report_plan(b->plan) : json_null();
+        (void)json_array_append_new(
+            array, json_pack("{s:I, s:o, s:o}", "budget_bytes", (json_int_t)b->bytes, "cut", cut,
+                             "plan", plan));
+    }
+    return array;
+}
+
+static json_t *points_json(const struct advise *a) {
+    const struct rfx_curve *curve = a->curves.curves[0];
+    json_t *array = json_array();
+    for (int i = 0; i < curve->n_points; ++i) {
+        json_t *item = rfx_cli_point_json(curve, &curve->points[i]);
+        enum rfx_case kind = a->advice->cases[i];
+        (void)json_object_update_new(
+            item, json_pack("{s:i, s:s}", "case", (int)kind, "case_text", rfx_case_text(kind)));
+        (void)json_array_append_new(array, item);
+    }
+    return array;
+}
+
+static int print_json(const struct advise *a, const struct guideline *g) {
+    const struct rfx_curve *curve = a->curves.curves[0];
+    const struct rfx_advice *v = a->advice;
+    json_t *document = rfx_report_document("advise", a->curves.models[0]);
+    json_t *guidelines = json_array();
+    for (int i = 0; i < N_GUIDELINES; ++i)
+        (void)json_array_append_new(
+            guidelines, json_pack("{s:i, s:s, s:b, s:s}", "number", i + 1, "name", g[i].name,
+                                  "kept", g[i].kept, "why", g[i].why));
+    json_t *peak = json_pack(
+        "{s:s, s:I, s:I, s:I, s:f}", "layer", layer(a, curve->untiled.peak_node), "peak_bytes",
+        (json_int_t)curve->untiled.peak_bytes, "activation_bytes", (json_int_t)v->activation_bytes,
+        "weights_bytes", (json_int_t)curve->weights_bytes, "macs_share", v->macs_share);
+    json_t *barrier = json_null();
+    if (v->barrier >= 0)
+        barrier = json_pack("{s:s, s:i}", "layer", layer(a, v->barrier), "convolutions_behind",
+                            v->barrier_convs);
+    json_t *best =
+        curve->best < 0 ? json_null() : rfx_cli_point_json(curve, &curve->points[curve->best]);
+    (void)json_object_update_new(
+        document, json_pack("{s:o, s:s, s:[I,I], s:o, s:o, s:o, s:o, s:o, s:o}", "input",
+                            rfx_report_shape(&curve->graph->nodes[curve->graph->input].out.shape),
+                            "baseline", rfx_baseline_name(curve->baseline), "tiles",
+                            (json_int_t)a->curves.tiles_y, (json_int_t)a->curves.tiles_x, "peak",
+                            peak, "points", points_json(a), "guidelines", guidelines, "barrier",
+                            barrier, "best", best, "budgets", budgets_json(a)));
+    return rfx_report_print(document);
+}
+
+/* Consecutive points of one case in one line. */
+static void print_cases(const struct advise *a) {
+    const struct rfx_curve *curve = a->curves.curves[0];
+    printf("\ncuts with %lldx%lld tiles\n", (long long)a->curves.tiles_y,
+           (long long)a->curves.tiles_x);
+    for (int i = 0, end; i < curve->n_points; i = end) {
+        enum rfx_case kind = a->advice->cases[i];
+        for (end = i + 1; end < curve->n_points && a->advice->cases[end] == kind;) ++end;
+        const struct rfx_curve_point *first = &curve->points[i], *last = &curve->points[end - 1];
+        printf("  case %d  memory / %-6.2f MACs x %-8.3f %-36s %s", (int)kind,
+               rfx_curve_memory_ratio(curve, last), rfx_curve_macs_ratio(curve, last),
+               rfx_case_text(kind), layer(a, first->split));
+        if (end - i > 1) printf(" .. %s", layer(a, last->split));
+        putchar('\n');
+    }
+    if (curve->best < 0) return;
+    const struct rfx_curve_point *best = &curve->points[curve->best];
+    printf("  best    %s: memory / %.2f at %.3f x MACs; then %s decides\n", layer(a, best->split),
+           rfx_curve_memory_ratio(curve, best), rfx_curve_macs_ratio(curve, best),
+           layer(a, best->peak_node));
+}
+
+static void print_budgets(const struct advise *a) {
+    const struct rfx_curve *curve = a->curves.curves[0];
+    printf("\n%11s  %-40s %8s  %s\n", "budget", "best single cut, tiles", "MACs x", "run --memory");
+    for (int i = 0; i < a->n_budgets; ++i) {
+        const struct budget *b = &a->budgets[i];
+        char size[RFX_HUMAN_CHARS], cut[80] = "-", ratio[24] = "-", plan[160] = "does not fit";
+        if (b->cut != NULL) {
+            (void)snprintf(ratio, sizeof ratio, "%.3f", rfx_curve_macs_ratio(curve, b->cut));
+            (void)snprintf(cut, sizeof cut, b->cut->split < 0 ? "%s" : "%s, %lldx%lld",
+                           rfx_cli_point_label(curve, b->cut), (long long)b->cut->tiles_y,
+                           (long long)b->cut->tiles_x);
+        }
+        if (b->plan != NULL) rfx_plan_describe(b->plan, plan, sizeof plan);
+        printf("%11s  %-40.40s %8s  %s", rfx_human_bytes(b->bytes, size), cut, ratio, plan);
+        if (b->plan != NULL) printf(", %.3f x", plan_ratio(b->plan));
+        putchar('\n');
+    }
+}
+
+static void print_text(const struct advise *a, const struct guideline *g) {
+    const struct rfx_curve *curve = a->curves.curves[0];
+    char x[RFX_HUMAN_CHARS], y[RFX_HUMAN_CHARS], z[RFX_HUMAN_CHARS];
+    printf("%s, baseline %s\n", a->curves.models[0], rfx_baseline_name(curve->baseline));
+    printf("peak       %s at %s: activations %s, parameters %s\n",
+           rfx_human_bytes(curve->untiled.peak_bytes, x), layer(a, curve->untiled.peak_node),
+           rfx_human_bytes(a->advice->activation_bytes, y),
+           rfx_human_bytes(curve->weights_bytes, z));
+    for (int i = 0; i < N_GUIDELINES; ++i)
+        printf("guideline  %d %s: %s (%s)\n", i + 1, g[i].kept ? "kept" : "BROKEN", g[i].name,
+               g[i].why);
+    if (a->advice->barrier >= 0)
+        printf("barrier    %s needs its whole map: %d convolutions behind it cannot be tiled\n",
+               layer(a, a->advice->barrier), a->advice->barrier_convs);
+    if (curve->n_points > 0)
+        print_cases(a);
+    else
+        puts("\nthis network cannot be cut: no single tensor that is local in space is alive");
+    print_budgets(a);
+}
+
+int rfx_cmd_advise(const struct rfx_cli_options *options) {
+    struct advise a = {.n_budgets = 0};
+    struct guideline guidelines[N_GUIDELINES];
+    struct rfx_error err = {{0}};
+    int code = rfx_cli_curves_open(&a.curves, options, true);
+    if (code == RFX_EXIT_DONE) code = rfx_cli_job_open(&a.job, options, NULL);
+    if (code != RFX_EXIT_DONE) goto done;
+    a.job.request.asked.mode = NULL; /* the planner is to choose */
+    enum rfx_status status = rfx_advice_create(a.curves.curves[0], &a.advice, &err);
+    if (status == RFX_OK) status = list_budgets(&a, &err);
+    if (status != RFX_OK) {
+        code = rfx_cli_fail(status, &err);
+        goto done;
+    }
+    judge(&a, guidelines);
+    if (options->json)
+        code = print_json(&a, guidelines);
+    else
+        print_text(&a, guidelines);
+done:
+    for (int i = 0; i < a.n_budgets; ++i) rfx_plan_free(a.budgets[i].plan);
+    rfx_advice_free(a.advice);
+    rfx_cli_job_free(&a.job);
+    rfx_cli_curves_free(&a.curves);
+    return code;
+}

@@ -1,0 +1,183 @@
+/* rfexec alloc: packs a placement problem given as CSV, with one strategy or the best of all. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tiler/packer/packer.h"
+#include "tiler/strategies/placement_csv.h"
+#include "tiler/strategies/placement_offsets.h"
+#include "tools/chart/placement_chart.h"
+#include "tools/cli/command.h"
+#include "tools/cli/report.h"
+
+struct alloc_job {
+    struct rfx_place_table *table;
+    struct rfx_place_problem *problem;
+    size_t *offsets;
+    struct rfx_packer_result result;
+};
+
+/* The strategy of a name into *out; RFX_OFFSETS_COUNT for "best". */
+static enum rfx_status find_strategy(const char *name, int *out, struct rfx_error *err) {
+    char names[256] = "best";
+    size_t used = strlen(names);
+    *out = RFX_OFFSETS_COUNT;
+    if (name == NULL || strcmp(name, "best") == 0) return RFX_OK;
+    for (int k = 0; k < RFX_OFFSETS_COUNT; k++) {
+        const char *known = rfx_offset_strategy_name((enum rfx_offset_strategy)k);
+        if (strcmp(name, known) == 0) {
+            *out = k;
+            return RFX_OK;
+        }
+        int n = snprintf(names + used, sizeof names - used, ", %s", known);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "option '--strategy': '%s' is none of %s",
+                    name, names);
+}
+
+static enum rfx_status pack(struct rfx_memory *mem, const struct rfx_cli_options *options,
+                            struct alloc_job *job, struct rfx_error *err) {
+    int strategy;
+    enum rfx_status status = find_strategy(options->strategy, &strategy, err);
+    if (status == RFX_OK) status = rfx_place_table_read(mem, options->args[0], &job->table, err);
+    if (status == RFX_OK)
+        status =
+            rfx_place_problem_create(mem, job->table->items, job->table->n, &job->problem, err);
+    if (status != RFX_OK) return status;
+    size_t n = (size_t)job->table->n;
+    job->offsets = rfx_memory_calloc(mem, n, sizeof *job->offsets);
+    if (job->offsets == NULL) return rfx_memory_fail(mem, "offsets", n * sizeof *job->offsets, err);
+    struct rfx_packer_result *result = &job->result;
+    if (strategy == RFX_OFFSETS_COUNT) {
+        struct rfx_packer_limits limits = {.time_ns = RFX_CLI_PACK_TIME_NS,
+                                           .target_bytes = options->capacity_bytes};
+        status = rfx_packer_solve(job->problem, &limits, job->offsets, result, err);
+    } else {
+        result->method = rfx_offset_strategy_name((enum rfx_offset_strategy)strategy);
+        result->lower_bound_bytes = job->problem->lower_bound;
+        status = rfx_offsets_place(job->problem, (enum rfx_offset_strategy)strategy, job->offsets,
+                                   &result->arena_bytes, err);
+        result->optimal = result->arena_bytes == result->lower_bound_bytes;
+    }
+    if (status != RFX_OK) return status;
+    /* In every build: an answer that is wrong must not leave the program. */
+    if (!rfx_place_answer_is_valid(job->table->items, job->table->n, job->offsets,
+                                   result->arena_bytes))
+        return rfx_place_fail_check(result->method, job->table->n, err);
+    return RFX_OK;
+}
+
+/* Whether the answer fits --capacity; the text says whether it is proven that none does. */
+static enum rfx_status check_capacity(const struct alloc_job *job, size_t capacity,
+                                      struct rfx_error *err) {
+    const struct rfx_packer_result *result = &job->result;
+    if (capacity == 0 || result->arena_bytes <= capacity) return RFX_OK;
+    if (result->lower_bound_bytes > capacity)
+        return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
+                        "no placement fits %zu bytes: at least %zu are needed (proven), %zu are "
+                        "enough (%s)",
+                        capacity, result->lower_bound_bytes, result->arena_bytes, result->method);
+    return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
+                    "no placement into %zu bytes found, but it is not proven that there is none: "
+                    "%zu bytes are enough (%s), the proven bound is %zu",
+                    capacity, result->arena_bytes, result->method, result->lower_bound_bytes);
+}
+
+/* Writes the answer under its name only when it is complete. */
+static enum rfx_status write_file(const struct alloc_job *job, const char *path,
+                                  struct rfx_error *err) {
+    char part[4096];
+    int n = snprintf(part, sizeof part, "%s.part", path);
+    if (n < 0 || (size_t)n >= sizeof part)
+        return rfx_fail(err, RFX_STATUS_IO, "cannot write '%.60s...': the name is too long", path);
+    FILE *file = fopen(part, "wb");
+    if (file == NULL)
+        return rfx_fail(err, RFX_STATUS_IO, "cannot write '%s': %s", path, strerror(errno));
+    bool good = rfx_place_table_write(job->table, job->offsets, file);
+    good = fclose(file) == 0 && good;
+    if (good && rename(part, path) == 0) return RFX_OK;
+    enum rfx_status status =
+        rfx_fail(err, RFX_STATUS_IO, "cannot write '%s': %s", path, strerror(errno));
+    (void)remove(part);
+    return status;
+}
+
+/* Draws the answer to --plot. */
+static enum rfx_status draw(struct rfx_memory *mem, const struct rfx_cli_options *options,
+                            const struct alloc_job *job, struct rfx_error *err) {
+    const char *slash = strrchr(options->args[0], '/');
+    struct rfx_placement_picture picture = {.subject = slash != NULL ? slash + 1 : options->args[0],
+                                            .items = "items",
+                                            .problem = job->problem,
+                                            .offsets = job->offsets,
+                                            .result = &job->result,
+                                            .names = job->table->ids};
+    return rfx_placement_chart_write(mem, &picture, options->plot, err);
+}
+
+static json_t *items_json(const struct alloc_job *job) {
+    json_t *items = json_array();
+    for (int i = 0; i < job->table->n; i++) {
+        const struct rfx_place_item *item = &job->table->items[i];
+        json_t *row = json_pack("{s:s%, s:I, s:I, s:I, s:I, s:I}", "id", job->table->ids[i],
+                                strlen(job->table->ids[i]), "lower", (json_int_t)item->lo, "upper",
+                                (json_int_t)item->hi, "size", (json_int_t)item->size, "alignment",
+                                (json_int_t)item->alignment, "offset", (json_int_t)job->offsets[i]);
+        (void)json_array_append_new(items, row);
+    }
+    return items;
+}
+
+static int report(const struct rfx_cli_options *options, const struct alloc_job *job,
+                  const struct rfx_error *refusal) {
+    const struct rfx_packer_result *result = &job->result;
+    if (!options->json) {
+        if (refusal != NULL) return RFX_EXIT_DONE;
+        if (options->output == NULL) {
+            if (!rfx_place_table_write(job->table, job->offsets, stdout)) return RFX_EXIT_SYSTEM;
+        }
+        rfx_cli_message("%d items in %zu bytes (%s); lower bound %zu%s; one beside the other %zu",
+                        job->table->n, result->arena_bytes, result->method,
+                        result->lower_bound_bytes, result->optimal ? ", so none is smaller" : "",
+                        job->problem->sum_bytes);
+        return RFX_EXIT_DONE;
+    }
+    json_t *document = rfx_report_document("alloc", NULL);
+    (void)json_object_update_new(
+        document, json_pack("{s:s, s:i, s:s, s:I, s:I, s:I, s:b, s:I, s:o}", "problem",
+                            options->args[0], "count", job->table->n, "strategy", result->method,
+                            "arena_bytes", (json_int_t)result->arena_bytes, "lower_bound_bytes",
+                            (json_int_t)result->lower_bound_bytes, "sum_bytes",
+                            (json_int_t)job->problem->sum_bytes, "optimal", result->optimal,
+                            "nodes", (json_int_t)result->nodes, "items", items_json(job)));
+    if (refusal != NULL)
+        (void)json_object_update_new(
+            document, json_pack("{s:s, s:I, s:b}", "error", refusal->text, "capacity_bytes",
+                                (json_int_t)options->capacity_bytes, "proven",
+                                result->lower_bound_bytes > options->capacity_bytes));
+    return rfx_report_print(document);
+}
+
+int rfx_cmd_alloc(const struct rfx_cli_options *options) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct alloc_job job = {0};
+    struct rfx_error err = {{0}};
+    if (mem == NULL) return RFX_EXIT_SYSTEM;
+    int code = RFX_EXIT_DONE;
+    enum rfx_status status = pack(mem, options, &job, &err);
+    if (status == RFX_OK) {
+        status = check_capacity(&job, options->capacity_bytes, &err);
+        bool fits = status == RFX_OK;
+        if (fits && options->output != NULL) status = write_file(&job, options->output, &err);
+        if (fits && status == RFX_OK && options->plot != NULL)
+            status = draw(mem, options, &job, &err);
+        if (fits == (status == RFX_OK)) code = report(options, &job, fits ? NULL : &err);
+    }
+    if (status != RFX_OK) code = rfx_cli_fail(status, &err);
+    rfx_memory_release(mem, job.offsets);
+    rfx_place_problem_free(job.problem);
+    rfx_place_table_free(job.table);
+    rfx_memory_free(mem);
+    return code;
+}

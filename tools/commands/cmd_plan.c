@@ -1,0 +1,121 @@
+/* rfexec plan: what a run would do, without doing it; -o writes it as a file for --plan. */
+#include <stdio.h>
+#include <string.h>
+
+#include "rfexec/output/output_write.h"
+#include "tiler/search/plan_survey.h"
+#include "tools/cli/job.h"
+#include "tools/cli/report.h"
+
+static int write_plan(const struct rfx_cli_job *job, const struct rfx_cli_options *options) {
+    struct rfx_output_file *file = NULL;
+    struct rfx_error err = {{0}};
+    char *text = NULL;
+    enum rfx_status status = rfx_plan_file_text(job->plan, options->args[0], &text, &err);
+    if (status == RFX_OK) status = rfx_output_file_open(job->mem, options->output, &file, &err);
+    if (status == RFX_OK) status = rfx_output_file_append(file, text, strlen(text), &err);
+    if (status == RFX_OK) status = rfx_output_file_commit(file, &err);
+    rfx_output_file_free(file);
+    rfx_memory_release(job->mem, text);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+/* Why the planner did not take it: "" when it is the chosen plan. */
+static const char *why_lost(const struct rfx_plan *plan, const struct rfx_plan_summary *rival,
+                            size_t budget, char text[96]) {
+    char over[RFX_HUMAN_CHARS];
+    if (budget != 0 && rival->peak_bytes > budget)
+        (void)snprintf(text, 96, "%s over the budget",
+                       rfx_human_bytes(rival->peak_bytes - budget, over));
+    else if (rival->macs > plan->macs)
+        (void)snprintf(text, 96, "x%.3f the MACs", (double)rival->macs / (double)plan->macs);
+    else if (rival->cost > plan->cost)
+        (void)snprintf(text, 96, "as many MACs, x%.2f the time",
+                       (double)rival->cost / (double)plan->cost);
+    else
+        (void)snprintf(text, 96, "neither fewer MACs nor less time");
+    return text;
+}
+
+static bool is_chosen(const struct rfx_plan *plan, const struct rfx_plan_summary *rival) {
+    char text[RFX_PLAN_TEXT];
+    rfx_plan_describe(plan, text, sizeof text);
+    return plan->macs == rival->macs && strcmp(text, rival->text) == 0;
+}
+
+static void print_rivals(const struct rfx_cli_job *job, const struct rfx_plan_survey *survey) {
+    char peak[RFX_HUMAN_CHARS], why[96];
+    puts("\nrunners-up      peak        MACs x  time x  lost by");
+    for (int i = 0; i < survey->n_rivals; ++i) {
+        const struct rfx_plan_summary *r = &survey->rivals[i];
+        if (is_chosen(job->plan, r)) continue;
+        printf("%-12s %11s %9.3f %7.2f  %s\n             %.150s%s\n", rfx_plan_kind_name(r->kind),
+               rfx_human_bytes(r->peak_bytes, peak),
+               rfx_report_time_ratio(r->macs, survey->macs_untiled),
+               rfx_report_time_ratio(r->cost, survey->macs_untiled),
+               why_lost(job->plan, r, job->request.memory_bytes, why), r->text,
+               strlen(r->text) > 150 ? "..." : "");
+    }
+}
+
+static json_t *rivals_json(const struct rfx_cli_job *job, const struct rfx_plan_survey *survey) {
+    json_t *list = json_array();
+    size_t budget = job->request.memory_bytes;
+    for (int i = 0; i < survey->n_rivals; ++i) {
+        const struct rfx_plan_summary *r = &survey->rivals[i];
+        char why[96];
+        if (is_chosen(job->plan, r)) continue;
+        bool fits = budget == 0 || r->peak_bytes <= budget;
+        json_t *item = rfx_report_summary(survey, r);
+        (void)json_object_update_new(
+            item, json_pack("{s:b, s:I, s:s}", "fits", fits, "over_bytes",
+                            (json_int_t)(fits ? 0 : r->peak_bytes - budget), "lost_by",
+                            why_lost(job->plan, r, budget, why)));
+        (void)json_array_append_new(list, item);
+    }
+    return list;
+}
+
+static int print_json(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                      const struct rfx_plan_survey *survey, bool checked) {
+    json_t *document = rfx_report_document("plan", options->args[0]);
+    (void)json_object_set_new(document, "input",
+                              rfx_report_shape(&job->graph->nodes[job->graph->input].out.shape));
+    (void)json_object_set_new(document, "plan", rfx_report_plan(job->plan));
+    if (survey != NULL) (void)json_object_set_new(document, "runners_up", rivals_json(job, survey));
+    if (checked) (void)json_object_set_new(document, "checked", json_true());
+    return rfx_report_print(document);
+}
+
+/* The other plans, where the planner had a choice. */
+static int look_around(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                       struct rfx_plan_survey **survey) {
+    struct rfx_survey_request request = {.rivals = true};
+    struct rfx_error err = {{0}};
+    bool by_hand = options->plan_file != NULL || options->untiled || options->bands != 0 ||
+                   options->tiles.y != 0 || options->split != NULL;
+    if (by_hand) return RFX_EXIT_DONE;
+    enum rfx_status status =
+        rfx_plan_survey_create(job->graph, &job->request, &request, survey, &err);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+int rfx_cmd_plan(const struct rfx_cli_options *options) {
+    struct rfx_cli_job job;
+    struct rfx_plan_survey *survey = NULL;
+    bool checked = options->check || options->plan_file != NULL;
+    int code = rfx_cli_job_open(&job, options, options->n_args > 1 ? options->args[1] : NULL);
+    if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&job, options, "plan");
+    if (code == RFX_EXIT_DONE) code = look_around(&job, options, &survey);
+    if (code == RFX_EXIT_DONE && options->output != NULL) code = write_plan(&job, options);
+    if (code == RFX_EXIT_DONE && options->json) {
+        code = print_json(&job, options, survey, checked);
+    } else if (code == RFX_EXIT_DONE) {
+        rfx_report_plan_text(job.plan);
+        if (checked) puts("checked    sound");
+        if (survey != NULL) print_rivals(&job, survey);
+    }
+    rfx_plan_survey_free(survey);
+    rfx_cli_job_free(&job);
+    return code;
+}

@@ -1,0 +1,354 @@
+/* rfexec verify: the asked plan and the untiled plan (or, where that does not fit, another), one
+ * after the other, compared bit by bit. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "tiler/modes/modes.h"
+#include "tools/cli/job.h"
+#include "tools/cli/outputs.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/report.h"
+#include "tools/commands/naive_tiles.h"
+
+struct difference { /* of one output */
+    int64_t elements, different;
+    int64_t first; /* element in ONNX order; -1: none */
+    float tiled, untiled;
+};
+
+struct naive_error { /* of one output */
+    int64_t wrong;
+    double largest, magnitude; /* largest absolute error; largest absolute true value */
+};
+
+struct verify {
+    struct rfx_cli_job job;
+    const struct rfx_cli_options *options;
+    int n_outputs;
+    float **kept; /* outputs of the tiled run, then of the untiled one */
+    struct difference *differences;
+    struct naive_error *errors;
+    struct rfx_naive_tiles *naive;
+    struct rfx_error naive_refused; /* why there are no naive tiles */
+    char (*hashes)[RFX_FINGERPRINT_CHARS];
+    struct rfx_run_report tiled, untiled;
+    char other[RFX_PLAN_TEXT]; /* the plan that is compared with: "untiled" */
+    json_t *measured;          /* of the tiled run, taken before the untiled one raises the peak */
+    size_t tiled_peak_bytes;
+};
+
+static enum rfx_status allocate(struct verify *v, struct rfx_error *err) {
+    const struct rfx_graph *graph = v->job.graph;
+    struct rfx_memory *mem = v->job.mem;
+    size_t n = (size_t)graph->n_outputs;
+    v->n_outputs = graph->n_outputs;
+    v->kept = rfx_memory_calloc(mem, n, sizeof *v->kept);
+    v->differences = rfx_memory_calloc(mem, n, sizeof *v->differences);
+    v->errors = rfx_memory_calloc(mem, n, sizeof *v->errors);
+    v->hashes = rfx_memory_calloc(mem, n, sizeof *v->hashes);
+    if (v->kept == NULL || v->differences == NULL || v->errors == NULL || v->hashes == NULL)
+        return rfx_memory_fail(mem, "verify", n * sizeof *v->differences, err);
+    for (size_t k = 0; k < n; ++k) {
+        size_t bytes = rfx_node_out_bytes(&graph->nodes[graph->outputs[k].node]);
+        v->kept[k] = rfx_memory_alloc(mem, bytes);
+        if (v->kept[k] == NULL) return rfx_memory_fail(mem, "kept output", bytes, err);
+        memset(v->kept[k], 0xff, bytes); /* bits that no output has: what never comes is seen */
+    }
+    return RFX_OK;
+}
+
+static void release(struct verify *v) {
+    struct rfx_memory *mem = v->job.mem;
+    for (int k = 0; v->kept != NULL && k < v->n_outputs; ++k) rfx_memory_release(mem, v->kept[k]);
+    rfx_naive_tiles_free(v->naive);
+    json_decref(v->measured);
+    if (mem != NULL) {
+        rfx_memory_release(mem, v->kept);
+        rfx_memory_release(mem, v->differences);
+        rfx_memory_release(mem, v->errors);
+        rfx_memory_release(mem, v->hashes);
+    }
+    rfx_cli_job_free(&v->job);
+}
+
+/* Keeps a part of an output that is handed out while the run goes on. */
+static enum rfx_status keep_part(void *user, int k, struct rfx_rect rect,
+                                 const struct rfx_view *view, struct rfx_error *err) {
+    struct verify *v = user;
+    const struct rfx_graph *graph = v->job.graph;
+    const struct rfx_tensor *map = &graph->nodes[graph->outputs[k].node].out;
+    (void)err;
+    for (int64_t y = rect.y0; y < rect.y1; ++y)
+        for (int64_t x = rect.x0; x < rect.x1; ++x)
+            for (int64_t c = 0; c < map->c; ++c)
+                v->kept[k][(c * map->h + y) * map->w + x] = rfx_one_nan(rfx_view_at(view, y, x)[c]);
+    return RFX_OK;
+}
+
+static enum rfx_status run_plan(struct verify *v, const struct rfx_plan *plan, const char *what,
+                                struct rfx_session **session, struct rfx_run_report *report,
+                                struct rfx_error *err) {
+    struct rfx_cli_progress progress;
+    const struct rfx_output_sink sink = {.write = keep_part, .user = v, .any_order = true};
+    enum rfx_status status = rfx_session_create(v->job.graph, plan, session, err);
+    if (status != RFX_OK) return status;
+    rfx_session_set_sink(*session, &sink);
+    rfx_cli_progress_start(&progress, what);
+    status = rfx_session_run(*session, v->job.image, rfx_cli_progress_step, &progress, report, err);
+    rfx_cli_progress_end(&progress);
+    rfx_session_set_sink(*session, NULL);
+    return status;
+}
+
+static enum rfx_status run_tiled(struct verify *v, struct rfx_error *err) {
+    struct rfx_session *session = NULL;
+    enum rfx_status status = run_plan(v, v->job.plan, "tiled", &session, &v->tiled, err);
+    for (int k = 0; status == RFX_OK && k < v->n_outputs; ++k) {
+        int64_t elems = rfx_session_output_tensor(session, k)->elems;
+        struct rfx_fingerprint fingerprint = {0, 0};
+        if (rfx_session_output_is_stored(session, k))
+            rfx_session_output_read(session, k, 0, elems, v->kept[k]);
+        rfx_fingerprint_add(&fingerprint, 0, v->kept[k], elems);
+        rfx_fingerprint_hex(&fingerprint, v->hashes[k]);
+    }
+    rfx_session_free(session);
+    v->tiled_peak_bytes = rfx_peak_rss_bytes();
+    v->measured = rfx_report_measured(&v->tiled);
+    return status;
+}
+
+static void compare_chunk(struct difference *d, int64_t at, const float *tiled,
+                          const float *untiled, int64_t count) {
+    if (memcmp(tiled, untiled, (size_t)count * sizeof *tiled) == 0) return;
+    for (int64_t i = 0; i < count; ++i) {
+        if (memcmp(&tiled[i], &untiled[i], sizeof *tiled) == 0) continue;
+        d->different++;
+        if (d->first >= 0) continue;
+        d->first = at + i;
+        d->tiled = tiled[i];
+        d->untiled = untiled[i];
+    }
+}
+
+/* The plan to compare with must be another one, and fit the machine. */
+static enum rfx_status check_other(struct verify *v, const struct rfx_plan *plan,
+                                   struct rfx_error *err) {
+    char asked[RFX_PLAN_TEXT], a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS];
+    size_t there = rfx_available_bytes();
+    rfx_plan_describe(v->job.plan, asked, sizeof asked);
+    rfx_plan_describe(plan, v->other, sizeof v->other);
+    if (v->options->against_bytes != 0 && strcmp(asked, v->other) == 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "--against %zu leads to the same plan (%s): give another budget",
+                        v->options->against_bytes, asked);
+    if (there != 0 && plan->peak_bytes > there)
+        return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
+                        "the %s run to compare with needs %s, the machine has %s: give --against "
+                        "BYTES for a smaller plan",
+                        v->other, rfx_human_bytes(plan->peak_bytes, a), rfx_human_bytes(there, b));
+    return RFX_OK;
+}
+
+/* Runs untiled, compares with what is kept, and keeps the untiled values instead. */
+static enum rfx_status run_untiled(struct verify *v, struct rfx_error *err) {
+    struct rfx_session *session = NULL;
+    struct rfx_plan *plan = NULL;
+    size_t against = v->options->against_bytes;
+    struct rfx_plan_request request = {.source = v->job.request.source,
+                                       .threads = v->job.request.threads,
+                                       .memory_bytes = against};
+    if (against == 0) request.asked = rfx_ask_whole();
+    float *chunk = rfx_memory_alloc(v->job.mem, RFX_CLI_CHUNK * sizeof *chunk);
+    enum rfx_status status =
+        chunk != NULL ? rfx_plan_create(v->job.graph, &request, &plan, err)
+                      : rfx_memory_fail(v->job.mem, "chunk", RFX_CLI_CHUNK * sizeof *chunk, err);
+    if (status == RFX_OK) status = check_other(v, plan, err);
+    if (status == RFX_OK) status = run_plan(v, plan, "untiled", &session, &v->untiled, err);
+    for (int k = 0; status == RFX_OK && k < v->n_outputs; ++k) {
+        struct difference *d = &v->differences[k];
+        *d = (struct difference){.elements = rfx_session_output_tensor(session, k)->elems,
+                                 .first = -1};
+        for (int64_t i = 0; i < d->elements; i += RFX_CLI_CHUNK) {
+            int64_t count = rfx_min_i64(RFX_CLI_CHUNK, d->elements - i);
+            rfx_session_output_read(session, k, i, count, chunk);
+            compare_chunk(d, i, v->kept[k] + i, chunk, count);
+            memcpy(v->kept[k] + i, chunk, (size_t)count * sizeof *chunk);
+        }
+    }
+    rfx_session_free(session);
+    rfx_plan_free(plan);
+    rfx_memory_release(v->job.mem, chunk);
+    return status;
+}
+
+static void measure_naive(const float *truth, const float *naive, int64_t n,
+                          struct naive_error *error) {
+    for (int64_t i = 0; i < n; ++i) {
+        double distance = fabs((double)naive[i] - (double)truth[i]);
+        error->wrong += memcmp(&naive[i], &truth[i], sizeof *truth) != 0;
+        if (!(distance <= error->largest)) error->largest = distance; /* a NaN stays */
+        error->magnitude = fmax(error->magnitude, fabs((double)truth[i]));
+    }
+}
+
+/* A model that cannot take a tile's size is no failure of verify: the reason is reported. */
+static enum rfx_status run_naive(struct verify *v, struct rfx_error *err) {
+    struct rfx_load_options load = {.seed = v->options->seed, .fuse = rfx_cli_fuse(v->options)};
+    enum rfx_status status = rfx_naive_tiles_run(v->job.plan, v->options->args[0], &load,
+                                                 v->job.image, &v->naive, &v->naive_refused);
+    if (status == RFX_OK) {
+        for (int k = 0; k < v->n_outputs; ++k)
+            measure_naive(v->kept[k], v->naive->outputs[k], v->differences[k].elements,
+                          &v->errors[k]);
+        return RFX_OK;
+    }
+    if (status == RFX_STATUS_OUT_OF_MEMORY || status == RFX_STATUS_IO) {
+        *err = v->naive_refused;
+        return status;
+    }
+    return RFX_OK;
+}
+
+/* Element -> place in the output's own dimensions: n, c, y, x for a map. */
+static void find_place(const struct rfx_shape *shape, int64_t element, int64_t *place) {
+    for (int i = shape->rank - 1; i >= 0; --i) {
+        place[i] = element % shape->dims[i];
+        element /= shape->dims[i];
+    }
+}
+
+static const struct rfx_tensor *output_tensor(const struct verify *v, int k) {
+    const struct rfx_graph *graph = v->job.graph;
+    return &graph->nodes[graph->outputs[k].node].out;
+}
+
+static json_t *difference_json(const struct verify *v, int k) {
+    const struct difference *d = &v->differences[k];
+    const struct rfx_shape *shape = &output_tensor(v, k)->shape;
+    json_t *item = json_pack("{s:s, s:o, s:s, s:I, s:I}", "name", v->job.graph->outputs[k].name,
+                             "shape", rfx_report_shape(shape), "hash", v->hashes[k], "elements",
+                             (json_int_t)d->elements, "different", (json_int_t)d->different);
+    if (d->first >= 0) {
+        struct rfx_shape place = {.rank = shape->rank};
+        find_place(shape, d->first, place.dims);
+        (void)json_object_set_new(item, "first_difference",
+                                  json_pack("{s:o, s:o, s:o}", "place", rfx_report_shape(&place),
+                                            "tiled", rfx_report_number((double)d->tiled), "untiled",
+                                            rfx_report_number((double)d->untiled)));
+    }
+    return item;
+}
+
+static json_t *naive_json(const struct verify *v) {
+    if (v->naive == NULL) return json_pack("{s:s}", "refused", v->naive_refused.text);
+    json_t *list = json_array();
+    for (int k = 0; k < v->n_outputs; ++k) {
+        const struct naive_error *e = &v->errors[k];
+        (void)json_array_append_new(
+            list,
+            json_pack("{s:s, s:o, s:o, s:I, s:f}", "name", v->job.graph->outputs[k].name,
+                      "largest_error", rfx_report_number(e->largest), "relative_error",
+                      rfx_report_number(e->magnitude > 0 ? e->largest / e->magnitude : e->largest),
+                      "wrong", (json_int_t)e->wrong, "wrong_share",
+                      (double)e->wrong / (double)v->differences[k].elements));
+    }
+    return json_pack("{s:I, s:I, s:o}", "tiles", (json_int_t)v->naive->tiles, "resized_tiles",
+                     (json_int_t)v->naive->resized_tiles, "outputs", list);
+}
+
+static int print_json(struct verify *v, int64_t compared, int64_t different) {
+    json_t *document = rfx_report_document("verify", v->options->args[0]);
+    json_t *outputs = json_array();
+    for (int k = 0; k < v->n_outputs; ++k)
+        (void)json_array_append_new(outputs, difference_json(v, k));
+    (void)json_object_update_new(
+        document,
+        json_pack("{s:s, s:b, s:I, s:I, s:O, s:s, s:f, s:o}", "input", v->options->args[1],
+                  "identical", different == 0, "compared", (json_int_t)compared, "different",
+                  (json_int_t)different, "measured", v->measured, "against", v->other,
+                  "seconds_untiled", v->untiled.seconds, "plan", rfx_report_plan(v->job.plan)));
+    (void)json_object_set(document, "output", json_array_get(outputs, 0));
+    (void)json_object_set_new(document, "outputs", outputs);
+    if (v->options->naive) (void)json_object_set_new(document, "naive", naive_json(v));
+    return rfx_report_print(document);
+}
+
+static void print_naive(const struct verify *v) {
+    if (v->naive == NULL) {
+        printf("naive      not possible: %s\n", v->naive_refused.text);
+        return;
+    }
+    for (int k = 0; k < v->n_outputs; ++k) {
+        const struct naive_error *e = &v->errors[k];
+        printf(
+            "naive      %s: tiles without halos give %.2f %% wrong elements, largest error %.4g "
+            "(%.2f %% of the largest value)\n",
+            v->job.graph->outputs[k].name,
+            100.0 * (double)e->wrong / (double)v->differences[k].elements, e->largest,
+            e->magnitude > 0 ? 100.0 * e->largest / e->magnitude : 0.0);
+    }
+    if (v->naive->resized_tiles > 0)
+        printf(
+            "           %lld of %lld tiles gave a map of another size: cropped or filled with 0\n",
+            (long long)v->naive->resized_tiles, (long long)v->naive->tiles);
+}
+
+static void print_text(const struct verify *v, int64_t compared, int64_t different) {
+    char a[RFX_HUMAN_CHARS], shape[96];
+    rfx_report_plan_text(v->job.plan);
+    printf("measured   %s peak RSS, %.3f s tiled, %.3f s untiled\n",
+           rfx_human_bytes(v->tiled_peak_bytes, a), v->tiled.seconds, v->untiled.seconds);
+    if (v->options->against_bytes != 0) printf("against    %s (\"untiled\" here)\n", v->other);
+    for (int k = 0; k < v->n_outputs; ++k) {
+        const struct difference *d = &v->differences[k];
+        const struct rfx_shape *s = &output_tensor(v, k)->shape;
+        printf("output     %s %s, hash %s: %lld of %lld elements differ\n",
+               v->job.graph->outputs[k].name, rfx_human_shape(s, shape), v->hashes[k],
+               (long long)d->different, (long long)d->elements);
+        if (d->first < 0) continue;
+        struct rfx_shape place = {.rank = s->rank};
+        find_place(s, d->first, place.dims);
+        printf("           first difference at (");
+        for (int i = 0; i < place.rank; ++i)
+            printf("%s%lld", i == 0 ? "" : ", ", (long long)place.dims[i]);
+        printf("): tiled %.9g, untiled %.9g\n", (double)d->tiled, (double)d->untiled);
+    }
+    if (v->options->naive) print_naive(v);
+    printf("%s  %lld elements compared, %lld different\n",
+           different == 0 ? "IDENTICAL" : "DIFFERENT", (long long)compared, (long long)different);
+}
+
+static int print_result(struct verify *v) {
+    int64_t compared = 0, different = 0;
+    for (int k = 0; k < v->n_outputs; ++k) {
+        compared += v->differences[k].elements;
+        different += v->differences[k].different;
+    }
+    int code = RFX_EXIT_DONE;
+    if (v->options->json)
+        code = print_json(v, compared, different);
+    else
+        print_text(v, compared, different);
+    return code == RFX_EXIT_DONE && different > 0 ? RFX_EXIT_DIFFERENT : code;
+}
+
+int rfx_cmd_verify(const struct rfx_cli_options *options) {
+    struct verify v = {.options = options};
+    struct rfx_error err = {{0}};
+    int code = rfx_cli_job_open(&v.job, options, options->args[1]);
+    if (code == RFX_EXIT_DONE && options->tiles.y == 0 && options->bands == 0 &&
+        options->memory_bytes == 0 && !options->untiled && options->plan_file == NULL)
+        rfx_cli_job_ask_cut(&v.job);
+    if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&v.job, options, "verify");
+    if (code == RFX_EXIT_DONE) {
+        enum rfx_status status = allocate(&v, &err);
+        if (status == RFX_OK) status = run_tiled(&v, &err);
+        if (status == RFX_OK) status = run_untiled(&v, &err);
+        if (status == RFX_OK && options->naive) status = run_naive(&v, &err);
+        code = status == RFX_OK ? print_result(&v) : rfx_cli_fail(status, &err);
+    }
+    release(&v);
+    return code;
+}

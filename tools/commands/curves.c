@@ -1,0 +1,84 @@
+/* Loading models under a baseline and calculating their curves; see curves.h. */
+#include "tools/commands/curves.h"
+
+#include <string.h>
+
+#include "tiler/plan/splits.h"
+#include "tools/cli/job.h"
+
+enum { DEFAULT_TILES = 16 }; /* 4 x 4, as in the figures of paper 003; the help says so */
+
+static int read_options(struct rfx_cli_curves *curves, const struct rfx_cli_options *options) {
+    curves->baseline = options->no_fuse ? RFX_BASELINE_EAGER : RFX_BASELINE_FUSED;
+    if (options->baseline != NULL && !rfx_baseline_parse(options->baseline, &curves->baseline)) {
+        rfx_cli_message("option '--baseline': '%s' is not eager, fused or coalesced",
+                        options->baseline);
+        return RFX_EXIT_USAGE;
+    }
+    curves->tiles_y = options->tiles.y;
+    curves->tiles_x = options->tiles.x;
+    if (options->tiles.x == 0)
+        rfx_curve_square_grid(options->tiles.y != 0 ? options->tiles.y : DEFAULT_TILES,
+                              &curves->tiles_y, &curves->tiles_x);
+    return RFX_EXIT_DONE;
+}
+
+static int add_model(struct rfx_cli_curves *curves, const struct rfx_cli_options *options,
+                     const char *model, bool pareto) {
+    struct rfx_fuse_options fuse = rfx_baseline_fuse(curves->baseline);
+    struct rfx_curve_request request = {.baseline = curves->baseline,
+                                        .tiles_y = curves->tiles_y,
+                                        .tiles_x = curves->tiles_x,
+                                        .pareto = pareto};
+    int at = curves->count;
+    struct rfx_error err = {{0}};
+    int code = rfx_cli_load_fused(curves->mem, options, model, &fuse, &curves->graphs[at]);
+    if (code != RFX_EXIT_DONE) return code;
+    curves->models[at] = model;
+    curves->count++;
+    enum rfx_status status =
+        rfx_curve_create(curves->graphs[at], &request, &curves->curves[at], &err);
+    if (status == RFX_OK)
+        status = rfx_curve_formulas_create(curves->curves[at], &curves->formulas[at], &err);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+int rfx_cli_curves_open(struct rfx_cli_curves *curves, const struct rfx_cli_options *options,
+                        bool pareto) {
+    memset(curves, 0, sizeof *curves);
+    curves->mem = rfx_memory_create(0);
+    if (curves->mem == NULL) {
+        rfx_cli_message("out of memory at start");
+        return RFX_EXIT_SYSTEM;
+    }
+    int code = read_options(curves, options);
+    for (int i = 0; i < options->n_args && code == RFX_EXIT_DONE; ++i)
+        code = add_model(curves, options, options->args[i], pareto);
+    return code;
+}
+
+void rfx_cli_curves_free(struct rfx_cli_curves *curves) {
+    for (int i = curves->count - 1; i >= 0; --i) {
+        rfx_curve_formulas_free(curves->formulas[i]);
+        rfx_curve_free(curves->curves[i]);
+        rfx_graph_free(curves->graphs[i]);
+    }
+    if (curves->mem != NULL) rfx_memory_free(curves->mem);
+}
+
+const char *rfx_cli_point_label(const struct rfx_curve *curve,
+                                const struct rfx_curve_point *point) {
+    return point->split < 0 ? "untiled" : rfx_split_label(curve->graph, point->split);
+}
+
+json_t *rfx_cli_point_json(const struct rfx_curve *curve, const struct rfx_curve_point *point) {
+    return json_pack("{s:s?, s:[I,I], s:[I,I], s:f, s:f, s:I, s:I, s:I, s:I, s:s}", "split",
+                     point->split < 0 ? NULL : rfx_cli_point_label(curve, point), "tiles",
+                     (json_int_t)point->tiles_y, (json_int_t)point->tiles_x, "tile_px",
+                     (json_int_t)point->tile_h_px, (json_int_t)point->tile_w_px, "macs_ratio",
+                     rfx_curve_macs_ratio(curve, point), "memory_ratio",
+                     rfx_curve_memory_ratio(curve, point), "macs", (json_int_t)point->macs,
+                     "peak_bytes", (json_int_t)point->peak_bytes, "head_bytes",
+                     (json_int_t)point->head_bytes, "tail_bytes", (json_int_t)point->tail_bytes,
+                     "peak_layer", rfx_split_label(curve->graph, point->peak_node));
+}
