@@ -57,10 +57,6 @@ static void judge_weights(struct rfx_advice *advice) {
     advice->weights_dominate = advice->activation_bytes < curve->weights_bytes;
 }
 
-static bool is_conv(const struct rfx_node *node) {
-    return node->op == RFX_OP_CONV || node->op == RFX_OP_CONV_TRANSPOSE;
-}
-
 /* Most convolutions on one path from `first` (exclusive) to `last`. depth: scratch, n_nodes. */
 static int longest_path(const struct rfx_graph *graph, int first, int last, int *depth) {
     for (int i = first + 1; i <= last; i++) {
@@ -70,7 +66,7 @@ static int longest_path(const struct rfx_graph *graph, int first, int last, int 
             int in = node->in[k];
             if (in > first && depth[in] > depth[i]) depth[i] = depth[in];
         }
-        depth[i] += is_conv(node) ? 1 : 0;
+        depth[i] += rfx_node_is_class(node, RFX_CLASS_CONVOLUTION) ? 1 : 0;
     }
     return last > first ? depth[last] : 0;
 }
@@ -106,7 +102,9 @@ static void find_barrier(struct rfx_advice *advice, int *above) {
             int before = above[node->in[k]];
             if (before >= 0 && (above[i] < 0 || before < above[i])) above[i] = before;
         }
-        if (above[i] < 0 || !is_conv(node) || node->out.h * node->out.w <= 1) continue;
+        if (above[i] < 0 || !rfx_node_is_class(node, RFX_CLASS_CONVOLUTION) ||
+            node->out.h * node->out.w <= 1)
+            continue;
         if (advice->barrier < 0) advice->barrier = above[i];
         advice->barrier_convs++;
     }

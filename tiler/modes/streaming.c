@@ -70,7 +70,7 @@ static int64_t reachable(const struct rfx_stream *stream, int node) {
     if (stream->places[node] == RFX_PLACE_REDUCED) return stream->done[n->in[0]];
     int64_t lo = stream->done[node];
     int64_t hi = rfx_min_i64(lo + rows_per_step(stream, n), n->out.h);
-    if (n->op == RFX_OP_INPUT || can_reach(stream, node, hi)) return hi; /* the common case */
+    if (rfx_node_is_input(n) || can_reach(stream, node, hi)) return hi; /* the common case */
     hi--;
     while (lo < hi) {
         int64_t middle = lo + (hi - lo + 1) / 2;

@@ -25,7 +25,7 @@ int rfx_splits_list(const struct rfx_graph *graph, int *splits) {
         const struct rfx_node *node = &graph->nodes[d];
         if (rfx_node_is_constant(node)) continue;
         if (!rfx_node_is_local(node)) break;
-        if (node->op == RFX_OP_INPUT || d < graph->input) continue;
+        if (rfx_node_is_input(node) || d < graph->input) continue;
         if (is_only_live(graph, d)) splits[n++] = d;
     }
     return n;

@@ -149,7 +149,7 @@ static int check_plan(const struct rfx_cli_job *job, const struct rfx_cli_option
     if (options->plan_file == NULL && !options->check) return RFX_EXIT_DONE;
     if (rfx_plan_check(job->plan, why, sizeof why)) return RFX_EXIT_DONE;
     rfx_cli_message("the plan is not sound: %s", why);
-    return RFX_EXIT_REFUSED;
+    return options->plan_file != NULL ? RFX_EXIT_REFUSED : RFX_EXIT_SYSTEM; /* our own mistake */
 }
 
 int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
