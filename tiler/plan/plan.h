@@ -3,8 +3,8 @@
  * A plan is a list of stages. A stage computes its targets and all that they need and no earlier
  * stage has stored; so a node may be computed again in a later stage. Invariants: 1. a plan is
  * const once created; 2. a tensor is stored, whole, by one stage at most; 3. peak_bytes is the sum
- * of the breakdown; 4. the schedule over the plan (schedule.h) is what the executor runs and what
- * the sizes were computed from. */
+ * of the breakdown; 4. the schedule over the plan (schedule.h) is what the executor runs, and
+ * sizes come from the modes that make its steps (mode.h). */
 #ifndef RFX_TILER_PLAN_PLAN_H
 #define RFX_TILER_PLAN_PLAN_H
 
