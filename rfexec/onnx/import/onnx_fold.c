@@ -1,34 +1,35 @@
-/* Evaluation of operators on constants: the shape arithmetic that exporters leave in a file.
+/* Evaluation of operators on constants, element by element: the shape arithmetic that exporters
+ * leave in a file.
  * Floats are computed as doubles and rounded to their type after every operator. What is one value
  * everywhere is computed and kept once. */
 #include <math.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/onnx/import/onnx_import.h"
+#include "rfexec/onnx/import/onnx_fold.h"
 
-static enum rfx_status set_const(struct rfx_onnx_import *ctx, size_t k, struct rfx_onnx_const *c) {
+enum rfx_status rfx_onnx_set_const(struct rfx_onnx_import *ctx, size_t k,
+                                   struct rfx_onnx_const *c) {
     struct rfx_onnx_operand value = {-1, c};
     return rfx_onnx_set(ctx, k, value);
 }
 
-static enum rfx_status too_large(struct rfx_onnx_import *ctx) {
+enum rfx_status rfx_onnx_fold_too_large(struct rfx_onnx_import *ctx) {
     if (ctx->out_of_memory)
         return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
     return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                            "the constant result has an impossible size");
 }
 
-static double round_to(int32_t type, double value) {
+double rfx_onnx_round_to(int32_t type, double value) {
     return type == RFX_ONNX_DOUBLE ? value : (double)(float)value;
 }
 
-static bool op_is(const struct rfx_onnx_import *ctx, const char *op) {
+bool rfx_onnx_op_is(const struct rfx_onnx_import *ctx, const char *op) {
     return strcmp(ctx->node->op, op) == 0;
 }
 
-/* A double as int64, saturating; NaN is 0. */
-static int64_t to_int(double value) {
+int64_t rfx_onnx_to_int(double value) {
     if (!(value == value)) return 0;
     if (value >= 9223372036854775807.0) return INT64_MAX;
     if (value <= -9223372036854775808.0) return INT64_MIN;
@@ -36,26 +37,25 @@ static int64_t to_int(double value) {
 }
 
 static double unary(const struct rfx_onnx_import *ctx, double x) {
-    if (op_is(ctx, "Floor")) return floor(x);
-    if (op_is(ctx, "Ceil")) return ceil(x);
-    if (op_is(ctx, "Round")) return rint(x);
-    if (op_is(ctx, "Sqrt")) return sqrt(x);
-    if (op_is(ctx, "Exp")) return exp(x);
-    if (op_is(ctx, "Log")) return log(x);
-    if (op_is(ctx, "Reciprocal")) return 1.0 / x;
-    if (op_is(ctx, "Neg")) return -x;
-    if (op_is(ctx, "Abs")) return fabs(x);
+    if (rfx_onnx_op_is(ctx, "Floor")) return floor(x);
+    if (rfx_onnx_op_is(ctx, "Ceil")) return ceil(x);
+    if (rfx_onnx_op_is(ctx, "Round")) return rint(x);
+    if (rfx_onnx_op_is(ctx, "Sqrt")) return sqrt(x);
+    if (rfx_onnx_op_is(ctx, "Exp")) return exp(x);
+    if (rfx_onnx_op_is(ctx, "Log")) return log(x);
+    if (rfx_onnx_op_is(ctx, "Reciprocal")) return 1.0 / x;
+    if (rfx_onnx_op_is(ctx, "Neg")) return -x;
+    if (rfx_onnx_op_is(ctx, "Abs")) return fabs(x);
     return x == 0.0 ? 1.0 : 0.0; /* Not */
 }
 
-static struct rfx_onnx_const *new_result(struct rfx_onnx_import *ctx, int32_t type,
-                                         const struct rfx_shape *shape, bool filled) {
+struct rfx_onnx_const *rfx_onnx_new_result(struct rfx_onnx_import *ctx, int32_t type,
+                                           const struct rfx_shape *shape, bool filled) {
     return filled ? rfx_onnx_const_new_filled(ctx, type, shape)
                   : rfx_onnx_const_new(ctx, type, shape);
 }
 
-/* Whether all elements are the same because one is all that there is. */
-static bool is_single(const struct rfx_onnx_const *c) {
+bool rfx_onnx_const_is_single(const struct rfx_onnx_const *c) {
     return c->filled || c->elems == 1;
 }
 
@@ -63,23 +63,23 @@ enum rfx_status rfx_onnx_fold_unary(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_const *in;
     enum rfx_status status = rfx_onnx_in_const(ctx, 0, &in);
     if (status != RFX_OK) return status;
-    struct rfx_onnx_const *out = new_result(ctx, in->type, &in->shape, in->filled);
-    if (out == NULL) return too_large(ctx);
+    struct rfx_onnx_const *out = rfx_onnx_new_result(ctx, in->type, &in->shape, in->filled);
+    if (out == NULL) return rfx_onnx_fold_too_large(ctx);
     const double *reals;
     status = rfx_onnx_const_stored_reals(ctx, in, &reals);
     if (status != RFX_OK) return status;
     for (int64_t i = 0; i < rfx_onnx_const_stored(out); i++) {
         double y = unary(ctx, reals[i]);
         if (out->reals != NULL)
-            rfx_onnx_const_reals_rw(out)[i] = round_to(out->type, y);
+            rfx_onnx_const_reals_rw(out)[i] = rfx_onnx_round_to(out->type, y);
         else
-            rfx_onnx_const_ints_rw(out)[i] = to_int(y);
+            rfx_onnx_const_ints_rw(out)[i] = rfx_onnx_to_int(y);
     }
-    return set_const(ctx, 0, out);
+    return rfx_onnx_set_const(ctx, 0, out);
 }
 
-/* Broadcast shape of two; false when they do not fit. */
-static bool broadcast(const struct rfx_shape *a, const struct rfx_shape *b, struct rfx_shape *out) {
+bool rfx_onnx_broadcast(const struct rfx_shape *a, const struct rfx_shape *b,
+                        struct rfx_shape *out) {
     out->rank = a->rank > b->rank ? a->rank : b->rank;
     for (int i = 0; i < out->rank; i++) {
         int ia = i - (out->rank - a->rank), ib = i - (out->rank - b->rank);
@@ -90,9 +90,8 @@ static bool broadcast(const struct rfx_shape *a, const struct rfx_shape *b, stru
     return true;
 }
 
-/* Index into a tensor of shape `in` of element `flat` of the broadcast shape `out`. */
-static int64_t broadcast_index(const struct rfx_shape *in, const struct rfx_shape *out,
-                               int64_t flat) {
+int64_t rfx_onnx_broadcast_index(const struct rfx_shape *in, const struct rfx_shape *out,
+                                 int64_t flat) {
     int64_t index = 0, stride = 1;
     for (int i = out->rank - 1; i >= 0; i--) {
         int64_t at = flat % out->dims[i];
@@ -106,20 +105,20 @@ static int64_t broadcast_index(const struct rfx_shape *in, const struct rfx_shap
 }
 
 static double binary_real(const struct rfx_onnx_import *ctx, double a, double b) {
-    if (op_is(ctx, "Add")) return a + b;
-    if (op_is(ctx, "Sub")) return a - b;
-    if (op_is(ctx, "Mul")) return a * b;
-    if (op_is(ctx, "Div")) return a / b;
-    if (op_is(ctx, "Pow")) return pow(a, b);
-    if (op_is(ctx, "Max")) return a > b ? a : b;
-    if (op_is(ctx, "Min")) return a < b ? a : b;
-    if (op_is(ctx, "Equal")) return a == b;
-    if (op_is(ctx, "Greater")) return a > b;
-    if (op_is(ctx, "Less")) return a < b;
-    if (op_is(ctx, "GreaterOrEqual")) return a >= b;
-    if (op_is(ctx, "LessOrEqual")) return a <= b;
-    if (op_is(ctx, "And")) return a != 0.0 && b != 0.0;
-    if (op_is(ctx, "Or")) return a != 0.0 || b != 0.0;
+    if (rfx_onnx_op_is(ctx, "Add")) return a + b;
+    if (rfx_onnx_op_is(ctx, "Sub")) return a - b;
+    if (rfx_onnx_op_is(ctx, "Mul")) return a * b;
+    if (rfx_onnx_op_is(ctx, "Div")) return a / b;
+    if (rfx_onnx_op_is(ctx, "Pow")) return pow(a, b);
+    if (rfx_onnx_op_is(ctx, "Max")) return a > b ? a : b;
+    if (rfx_onnx_op_is(ctx, "Min")) return a < b ? a : b;
+    if (rfx_onnx_op_is(ctx, "Equal")) return a == b;
+    if (rfx_onnx_op_is(ctx, "Greater")) return a > b;
+    if (rfx_onnx_op_is(ctx, "Less")) return a < b;
+    if (rfx_onnx_op_is(ctx, "GreaterOrEqual")) return a >= b;
+    if (rfx_onnx_op_is(ctx, "LessOrEqual")) return a <= b;
+    if (rfx_onnx_op_is(ctx, "And")) return a != 0.0 && b != 0.0;
+    if (rfx_onnx_op_is(ctx, "Or")) return a != 0.0 || b != 0.0;
     double r = fmod(a, b); /* Mod: the sign of b, or of a with fmod = 1 */
     bool floors = rfx_onnx_attr_int(ctx, "fmod", 0) == 0;
     return floors && r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
@@ -127,31 +126,31 @@ static double binary_real(const struct rfx_onnx_import *ctx, double a, double b)
 
 /* The same on integers, exact; unsigned arithmetic so that overflow wraps. */
 static int64_t binary_int(const struct rfx_onnx_import *ctx, int64_t a, int64_t b) {
-    if (op_is(ctx, "Add")) return (int64_t)((uint64_t)a + (uint64_t)b);
-    if (op_is(ctx, "Sub")) return (int64_t)((uint64_t)a - (uint64_t)b);
-    if (op_is(ctx, "Mul")) return (int64_t)((uint64_t)a * (uint64_t)b);
+    if (rfx_onnx_op_is(ctx, "Add")) return (int64_t)((uint64_t)a + (uint64_t)b);
+    if (rfx_onnx_op_is(ctx, "Sub")) return (int64_t)((uint64_t)a - (uint64_t)b);
+    if (rfx_onnx_op_is(ctx, "Mul")) return (int64_t)((uint64_t)a * (uint64_t)b);
     bool safe = b != 0 && !(a == INT64_MIN && b == -1);
-    if (op_is(ctx, "Div")) return safe ? a / b : 0;
-    if (op_is(ctx, "Mod")) {
+    if (rfx_onnx_op_is(ctx, "Div")) return safe ? a / b : 0;
+    if (rfx_onnx_op_is(ctx, "Mod")) {
         int64_t r = safe ? a % b : 0;
         bool floors = rfx_onnx_attr_int(ctx, "fmod", 0) == 0;
         return floors && r != 0 && (r < 0) != (b < 0) ? r + b : r;
     }
-    if (op_is(ctx, "Max")) return a > b ? a : b;
-    if (op_is(ctx, "Min")) return a < b ? a : b;
-    if (op_is(ctx, "Equal")) return a == b;
-    if (op_is(ctx, "Greater")) return a > b;
-    if (op_is(ctx, "Less")) return a < b;
-    if (op_is(ctx, "GreaterOrEqual")) return a >= b;
-    if (op_is(ctx, "LessOrEqual")) return a <= b;
-    return to_int(binary_real(ctx, (double)a, (double)b));
+    if (rfx_onnx_op_is(ctx, "Max")) return a > b ? a : b;
+    if (rfx_onnx_op_is(ctx, "Min")) return a < b ? a : b;
+    if (rfx_onnx_op_is(ctx, "Equal")) return a == b;
+    if (rfx_onnx_op_is(ctx, "Greater")) return a > b;
+    if (rfx_onnx_op_is(ctx, "Less")) return a < b;
+    if (rfx_onnx_op_is(ctx, "GreaterOrEqual")) return a >= b;
+    if (rfx_onnx_op_is(ctx, "LessOrEqual")) return a <= b;
+    return rfx_onnx_to_int(binary_real(ctx, (double)a, (double)b));
 }
 
 static bool gives_bool(const struct rfx_onnx_import *ctx) {
     static const char *const ops[] = {"Equal", "Greater",        "Less",        "And",
                                       "Or",    "GreaterOrEqual", "LessOrEqual", "Not"};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        if (op_is(ctx, ops[i])) return true;
+        if (rfx_onnx_op_is(ctx, ops[i])) return true;
     return false;
 }
 
@@ -163,12 +162,13 @@ enum rfx_status rfx_onnx_fold_binary(struct rfx_onnx_import *ctx) {
     if (status != RFX_OK) return status;
     if (ctx->node->n_in != 2)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "%zu constant inputs", ctx->node->n_in);
-    if (!broadcast(&a->shape, &b->shape, &shape))
+    if (!rfx_onnx_broadcast(&a->shape, &b->shape, &shape))
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "constants that do not broadcast");
     bool real = rfx_onnx_type_is_real(a->type);
-    struct rfx_onnx_const *out = new_result(ctx, gives_bool(ctx) ? RFX_ONNX_BOOL : a->type, &shape,
-                                            is_single(a) && is_single(b));
-    if (out == NULL) return too_large(ctx);
+    struct rfx_onnx_const *out =
+        rfx_onnx_new_result(ctx, gives_bool(ctx) ? RFX_ONNX_BOOL : a->type, &shape,
+                            rfx_onnx_const_is_single(a) && rfx_onnx_const_is_single(b));
+    if (out == NULL) return rfx_onnx_fold_too_large(ctx);
     const double *ra = NULL, *rb = NULL;
     const int64_t *ia = NULL, *ib = NULL;
     if (real || rfx_onnx_type_is_real(b->type)) {
@@ -180,16 +180,16 @@ enum rfx_status rfx_onnx_fold_binary(struct rfx_onnx_import *ctx) {
     }
     if (status != RFX_OK) return status;
     for (int64_t i = 0; i < rfx_onnx_const_stored(out); i++) {
-        int64_t ka = rfx_onnx_const_at(a, broadcast_index(&a->shape, &shape, i));
-        int64_t kb = rfx_onnx_const_at(b, broadcast_index(&b->shape, &shape, i));
+        int64_t ka = rfx_onnx_const_at(a, rfx_onnx_broadcast_index(&a->shape, &shape, i));
+        int64_t kb = rfx_onnx_const_at(b, rfx_onnx_broadcast_index(&b->shape, &shape, i));
         double r = ra != NULL ? binary_real(ctx, ra[ka], rb[kb]) : 0.0;
         if (out->reals != NULL)
-            rfx_onnx_const_reals_rw(out)[i] = round_to(out->type, r);
+            rfx_onnx_const_reals_rw(out)[i] = rfx_onnx_round_to(out->type, r);
         else
             rfx_onnx_const_ints_rw(out)[i] =
-                ra != NULL ? to_int(r) : binary_int(ctx, ia[ka], ib[kb]);
+                ra != NULL ? rfx_onnx_to_int(r) : binary_int(ctx, ia[ka], ib[kb]);
     }
-    return set_const(ctx, 0, out);
+    return rfx_onnx_set_const(ctx, 0, out);
 }
 
 static int64_t wrap_int(int32_t type, int64_t v) {
@@ -207,11 +207,11 @@ enum rfx_status rfx_onnx_fold_cast(struct rfx_onnx_import *ctx) {
     enum rfx_status status = rfx_onnx_in_const(ctx, 0, &in);
     if (status != RFX_OK) return status;
     int64_t type = rfx_onnx_attr_int(ctx, "to", in->type);
-    if (type == in->type) return set_const(ctx, 0, in);
+    if (type == in->type) return rfx_onnx_set_const(ctx, 0, in);
     if (type < 0 || type > 1000 || rfx_onnx_type_bytes((int32_t)type) == 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "cast to type %lld", (long long)type);
     struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, (int32_t)type, &in->shape);
-    if (out == NULL) return too_large(ctx);
+    if (out == NULL) return rfx_onnx_fold_too_large(ctx);
     const double *reals = NULL;
     const int64_t *ints = NULL;
     if (rfx_onnx_type_is_real(in->type) || out->reals != NULL)
@@ -221,295 +221,15 @@ enum rfx_status rfx_onnx_fold_cast(struct rfx_onnx_import *ctx) {
     if (status != RFX_OK) return status;
     for (int64_t i = 0; i < out->elems; i++) {
         if (out->reals != NULL) {
-            rfx_onnx_const_reals_rw(out)[i] = round_to(out->type, reals[i]);
+            rfx_onnx_const_reals_rw(out)[i] = rfx_onnx_round_to(out->type, reals[i]);
             continue;
         }
         int64_t v = ints != NULL                 ? ints[i]
                     : out->type == RFX_ONNX_BOOL ? (int64_t)(reals[i] != 0.0)
-                                                 : to_int(reals[i]);
+                                                 : rfx_onnx_to_int(reals[i]);
         rfx_onnx_const_ints_rw(out)[i] = wrap_int(out->type, v);
     }
-    return set_const(ctx, 0, out);
-}
-
-/* Shape (attributes start, end from opset 15) and Size, of constants and computed tensors. */
-enum rfx_status rfx_onnx_fold_shape(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_operand in = rfx_onnx_in(ctx, 0);
-    if (in.node < 0 && in.constant == NULL)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 0 is missing");
-    const struct rfx_shape *shape = rfx_onnx_shape(ctx, in);
-    bool size = op_is(ctx, "Size");
-    int64_t rank = shape->rank;
-    int64_t lo = rfx_onnx_attr_int(ctx, "start", 0), hi = rfx_onnx_attr_int(ctx, "end", rank);
-    lo = rfx_min_i64(rfx_max_i64(lo < 0 ? lo + rank : lo, 0), rank);
-    hi = rfx_max_i64(rfx_min_i64(rfx_max_i64(hi < 0 ? hi + rank : hi, 0), rank), lo);
-    struct rfx_shape out_shape = {size ? 0 : 1, {hi - lo}};
-    struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, RFX_ONNX_INT64, &out_shape);
-    if (out == NULL) return too_large(ctx);
-    int64_t *ints = rfx_onnx_const_ints_rw(out);
-    if (size) ints[0] = rfx_onnx_product(shape, 0, shape->rank);
-    for (int64_t i = lo; !size && i < hi; i++) ints[i - lo] = shape->dims[i];
-    return set_const(ctx, 0, out);
-}
-
-static struct rfx_onnx_const *const_of_attr(struct rfx_onnx_import *ctx,
-                                            const struct rfx_onnx_attr *a) {
-    bool list = a->kind == RFX_ONNX_ATTR_INTS || a->kind == RFX_ONNX_ATTR_FLOATS;
-    bool real = a->kind == RFX_ONNX_ATTR_FLOAT || a->kind == RFX_ONNX_ATTR_FLOATS;
-    struct rfx_shape shape = {list ? 1 : 0, {(int64_t)a->count}};
-    struct rfx_onnx_const *c =
-        rfx_onnx_const_new(ctx, real ? RFX_ONNX_FLOAT : RFX_ONNX_INT64, &shape);
-    if (c == NULL) return NULL;
-    for (int64_t i = 0; i < c->elems; i++) {
-        if (real)
-            rfx_onnx_const_reals_rw(c)[i] = (double)(list ? a->floats[i] : a->f);
-        else
-            rfx_onnx_const_ints_rw(c)[i] = list ? a->ints[i] : a->i;
-    }
-    return c;
-}
-
-enum rfx_status rfx_onnx_fold_constant(struct rfx_onnx_import *ctx) {
-    for (size_t i = 0; i < ctx->node->n_attrs; i++) {
-        const struct rfx_onnx_attr *a = &ctx->node->attrs[i];
-        if (strncmp(a->name, "value", 5) != 0) continue;
-        struct rfx_onnx_const *c = NULL;
-        if (a->kind == RFX_ONNX_ATTR_TENSOR && !a->t->external) c = rfx_onnx_const_of(ctx, a->t);
-        if (a->kind == RFX_ONNX_ATTR_INT || a->kind == RFX_ONNX_ATTR_FLOAT ||
-            a->kind == RFX_ONNX_ATTR_INTS || a->kind == RFX_ONNX_ATTR_FLOATS)
-            c = const_of_attr(ctx, a);
-        if (c != NULL) return set_const(ctx, 0, c);
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "attribute %.40s of this kind",
-                               a->name);
-    }
-    return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "no dense value attribute");
-}
-
-/* The shape that a constant of integers states. */
-static enum rfx_status shape_of_const(struct rfx_onnx_import *ctx, size_t k,
-                                      struct rfx_shape *out) {
-    struct rfx_onnx_const *c;
-    const int64_t *ints;
-    out->rank = 0;
-    enum rfx_status status = rfx_onnx_in_const(ctx, k, &c);
-    if (status == RFX_OK) status = rfx_onnx_const_ints(ctx, c, &ints);
-    if (status != RFX_OK) return status;
-    if (c->elems > RFX_MAX_RANK)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "rank %lld", (long long)c->elems);
-    out->rank = (int)c->elems;
-    for (int64_t i = 0; i < c->elems; i++) out->dims[i] = ints[i];
-    return RFX_OK;
-}
-
-/* out[i] = in[index], for either representation. */
-static void copy_elem(struct rfx_onnx_const *out, int64_t i, const double *reals,
-                      const int64_t *ints, int64_t index) {
-    if (out->reals != NULL)
-        rfx_onnx_const_reals_rw(out)[i] = reals[index];
-    else
-        rfx_onnx_const_ints_rw(out)[i] = ints[index];
-}
-
-static enum rfx_status numbers(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
-                               const double **reals, const int64_t **ints) {
-    return rfx_onnx_type_is_real(c->type) ? rfx_onnx_const_reals(ctx, c, reals)
-                                          : rfx_onnx_const_ints(ctx, c, ints);
-}
-
-enum rfx_status rfx_onnx_fold_constant_of_shape(struct rfx_onnx_import *ctx) {
-    struct rfx_shape shape;
-    enum rfx_status status = shape_of_const(ctx, 0, &shape);
-    if (status != RFX_OK) return status;
-    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, "value");
-    bool given =
-        a != NULL && a->kind == RFX_ONNX_ATTR_TENSOR && a->t->elems == 1 && !a->t->external;
-    struct rfx_onnx_const *out =
-        rfx_onnx_const_new_filled(ctx, given ? a->t->type : RFX_ONNX_FLOAT, &shape);
-    if (out == NULL) return too_large(ctx);
-    if (!given) return set_const(ctx, 0, out);
-    struct rfx_onnx_const *value = rfx_onnx_const_of(ctx, a->t);
-    if (value == NULL) return too_large(ctx);
-    const double *reals = NULL;
-    const int64_t *ints = NULL;
-    status = numbers(ctx, value, &reals, &ints);
-    if (status == RFX_OK && out->elems > 0) copy_elem(out, 0, reals, ints, 0);
-    return status == RFX_OK ? set_const(ctx, 0, out) : status;
-}
-
-enum rfx_status rfx_onnx_fold_range(struct rfx_onnx_import *ctx) {
-    double lo, hi, step;
-    struct rfx_onnx_const *first;
-    enum rfx_status status = rfx_onnx_in_const(ctx, 0, &first);
-    if (status == RFX_OK) status = rfx_onnx_in_number(ctx, 0, &lo);
-    if (status == RFX_OK) status = rfx_onnx_in_number(ctx, 1, &hi);
-    if (status == RFX_OK) status = rfx_onnx_in_number(ctx, 2, &step);
-    if (status != RFX_OK) return status;
-    double count = step == 0.0 ? -1.0 : ceil((hi - lo) / step);
-    if (!(count <= 1e6) || step == 0.0) return too_large(ctx);
-    struct rfx_shape shape = {1, {count > 0.0 ? (int64_t)count : 0}};
-    struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, first->type, &shape);
-    if (out == NULL) return too_large(ctx);
-    for (int64_t i = 0; i < out->elems; i++) {
-        double v = lo + (double)i * step;
-        if (out->reals != NULL)
-            rfx_onnx_const_reals_rw(out)[i] = round_to(out->type, v);
-        else
-            rfx_onnx_const_ints_rw(out)[i] = to_int(v);
-    }
-    return set_const(ctx, 0, out);
-}
-
-enum rfx_status rfx_onnx_fold_where(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_const *in[3];
-    const double *reals[3] = {NULL, NULL, NULL};
-    const int64_t *ints[3] = {NULL, NULL, NULL};
-    enum rfx_status status = RFX_OK;
-    for (size_t k = 0; status == RFX_OK && k < 3; k++) {
-        status = rfx_onnx_in_const(ctx, k, &in[k]);
-        if (status == RFX_OK) status = numbers(ctx, in[k], &reals[k], &ints[k]);
-    }
-    if (status != RFX_OK) return status;
-    struct rfx_shape both, shape;
-    if (ints[0] == NULL || (reals[1] == NULL) != (reals[2] == NULL) ||
-        !broadcast(&in[1]->shape, &in[2]->shape, &both) || !broadcast(&in[0]->shape, &both, &shape))
-        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "operands that do not fit");
-    struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, in[1]->type, &shape);
-    if (out == NULL) return too_large(ctx);
-    for (int64_t i = 0; i < out->elems; i++) {
-        int k = ints[0][broadcast_index(&in[0]->shape, &shape, i)] != 0 ? 1 : 2;
-        copy_elem(out, i, reals[k], ints[k], broadcast_index(&in[k]->shape, &shape, i));
-    }
-    return set_const(ctx, 0, out);
-}
-
-enum rfx_status rfx_onnx_fold_gather(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_const *in, *index;
-    const int64_t *at, *ints = NULL;
-    const double *reals = NULL;
-    int axis;
-    enum rfx_status status = rfx_onnx_in_const(ctx, 0, &in);
-    if (status == RFX_OK) status = rfx_onnx_in_const(ctx, 1, &index);
-    if (status == RFX_OK) status = rfx_onnx_const_ints(ctx, index, &at);
-    if (status == RFX_OK) status = numbers(ctx, in, &reals, &ints);
-    if (status == RFX_OK)
-        status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", 0), in->shape.rank, &axis);
-    if (status != RFX_OK) return status;
-    struct rfx_shape shape = {in->shape.rank - 1 + index->shape.rank, {0}};
-    if (shape.rank > RFX_MAX_RANK) return too_large(ctx);
-    int n = 0;
-    for (int i = 0; i < axis; i++) shape.dims[n++] = in->shape.dims[i];
-    for (int i = 0; i < index->shape.rank; i++) shape.dims[n++] = index->shape.dims[i];
-    for (int i = axis + 1; i < in->shape.rank; i++) shape.dims[n++] = in->shape.dims[i];
-    struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, in->type, &shape);
-    if (out == NULL) return too_large(ctx);
-    int64_t extent = in->shape.dims[axis];
-    int64_t inner = rfx_onnx_product(&in->shape, axis + 1, in->shape.rank);
-    for (int64_t i = 0; i < out->elems; i++) {
-        int64_t k = at[i / inner % index->elems];
-        if (k < -extent || k >= extent)
-            return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "index %lld of %lld", (long long)k,
-                                   (long long)extent);
-        if (k < 0) k += extent;
-        int64_t outer = i / inner / index->elems;
-        copy_elem(out, i, reals, ints, (outer * extent + k) * inner + i % inner);
-    }
-    return set_const(ctx, 0, out);
-}
-
-enum rfx_status rfx_onnx_fold_concat(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_const *first, *part;
-    enum rfx_status status = rfx_onnx_in_const(ctx, 0, &first);
-    int axis;
-    if (status == RFX_OK)
-        status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", 0), first->shape.rank, &axis);
-    if (status != RFX_OK) return status;
-    struct rfx_shape shape = first->shape;
-    shape.dims[axis] = 0;
-    for (size_t k = 0; k < ctx->node->n_in; k++) {
-        status = rfx_onnx_in_const(ctx, k, &part);
-        if (status != RFX_OK) return status;
-        bool fits = part->shape.rank == shape.rank && part->type == first->type;
-        for (int i = 0; fits && i < shape.rank; i++)
-            fits = i == axis || part->shape.dims[i] == shape.dims[i];
-        if (!fits) return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input %zu does not fit", k);
-        if (!rfx_checked_add_i64(shape.dims[axis], part->shape.dims[axis], &shape.dims[axis]))
-            return too_large(ctx);
-    }
-    struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, first->type, &shape);
-    if (out == NULL) return too_large(ctx);
-    int64_t inner = rfx_onnx_product(&shape, axis + 1, shape.rank);
-    int64_t base = 0;
-    for (size_t k = 0; k < ctx->node->n_in; k++) {
-        const double *reals = NULL;
-        const int64_t *ints = NULL;
-        part = rfx_onnx_in(ctx, k).constant;
-        status = numbers(ctx, part, &reals, &ints);
-        if (status != RFX_OK) return status;
-        int64_t run = part->shape.dims[axis] * inner;
-        for (int64_t i = 0; i < part->elems; i++)
-            copy_elem(out, i / run * shape.dims[axis] * inner + base + i % run, reals, ints, i);
-        base += run;
-    }
-    return set_const(ctx, 0, out);
-}
-
-static enum rfx_status stored_numbers(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
-                                      const double **reals, const int64_t **ints) {
-    return rfx_onnx_type_is_real(c->type) ? rfx_onnx_const_stored_reals(ctx, c, reals)
-                                          : rfx_onnx_const_stored_ints(ctx, c, ints);
-}
-
-enum rfx_status rfx_onnx_fold_expand(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_const *in;
-    struct rfx_shape target, shape;
-    const double *reals = NULL;
-    const int64_t *ints = NULL;
-    enum rfx_status status = rfx_onnx_in_const(ctx, 0, &in);
-    if (status == RFX_OK) status = shape_of_const(ctx, 1, &target);
-    if (status == RFX_OK) status = stored_numbers(ctx, in, &reals, &ints);
-    if (status != RFX_OK) return status;
-    if (!broadcast(&in->shape, &target, &shape))
-        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "shapes that do not broadcast");
-    struct rfx_onnx_const *out = new_result(ctx, in->type, &shape, is_single(in));
-    if (out == NULL) return too_large(ctx);
-    for (int64_t i = 0; i < rfx_onnx_const_stored(out); i++)
-        copy_elem(out, i, reals, ints,
-                  rfx_onnx_const_at(in, broadcast_index(&in->shape, &shape, i)));
-    return set_const(ctx, 0, out);
-}
-
-enum rfx_status rfx_onnx_fold_transpose(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_const *in;
-    const double *reals = NULL;
-    const int64_t *ints = NULL;
-    enum rfx_status status = rfx_onnx_in_const(ctx, 0, &in);
-    if (status != RFX_OK) return status;
-    int rank = in->shape.rank;
-    int64_t perm[RFX_MAX_RANK], strides[RFX_MAX_RANK];
-    for (int i = 0; i < rank; i++) perm[i] = rank - 1 - i;
-    status = rfx_onnx_attr_ints(ctx, "perm", (size_t)rank, perm);
-    if (status == RFX_OK) status = numbers(ctx, in, &reals, &ints);
-    if (status != RFX_OK) return status;
-    struct rfx_shape shape = {rank, {0}};
-    unsigned seen = 0;
-    for (int i = 0; i < rank; i++) {
-        if (perm[i] < 0 || perm[i] >= rank || (seen & (1u << perm[i])) != 0)
-            return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "perm is no permutation");
-        seen |= 1u << perm[i];
-        shape.dims[i] = in->shape.dims[perm[i]];
-        strides[i] = rfx_onnx_product(&in->shape, (int)perm[i] + 1, rank);
-    }
-    struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, in->type, &shape);
-    if (out == NULL) return too_large(ctx);
-    for (int64_t i = 0; i < out->elems; i++) {
-        int64_t rest = i, index = 0;
-        for (int k = rank - 1; k >= 0; k--) {
-            index += rest % shape.dims[k] * strides[k];
-            rest /= shape.dims[k];
-        }
-        copy_elem(out, i, reals, ints, index);
-    }
-    return set_const(ctx, 0, out);
+    return rfx_onnx_set_const(ctx, 0, out);
 }
 
 /* ReduceProd, ReduceSum, ReduceMax, ReduceMin over all elements of a constant. */
@@ -524,22 +244,22 @@ enum rfx_status rfx_onnx_fold_reduce(struct rfx_onnx_import *ctx) {
                                in->shape.rank);
     double total = reals[0];
     for (int64_t i = 1; i < in->elems; i++) {
-        if (op_is(ctx, "ReduceProd"))
+        if (rfx_onnx_op_is(ctx, "ReduceProd"))
             total *= reals[i];
-        else if (op_is(ctx, "ReduceMax"))
+        else if (rfx_onnx_op_is(ctx, "ReduceMax"))
             total = fmax(total, reals[i]);
-        else if (op_is(ctx, "ReduceMin"))
+        else if (rfx_onnx_op_is(ctx, "ReduceMin"))
             total = fmin(total, reals[i]);
         else
             total += reals[i];
     }
-    if (op_is(ctx, "ReduceMean")) total /= (double)in->elems;
+    if (rfx_onnx_op_is(ctx, "ReduceMean")) total /= (double)in->elems;
     struct rfx_shape shape = {rfx_onnx_attr_int(ctx, "keepdims", 1) != 0 ? in->shape.rank : 0, {1}};
     struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, in->type, &shape);
-    if (out == NULL) return too_large(ctx);
+    if (out == NULL) return rfx_onnx_fold_too_large(ctx);
     if (out->reals != NULL)
-        rfx_onnx_const_reals_rw(out)[0] = round_to(out->type, total);
+        rfx_onnx_const_reals_rw(out)[0] = rfx_onnx_round_to(out->type, total);
     else
-        rfx_onnx_const_ints_rw(out)[0] = to_int(total);
-    return set_const(ctx, 0, out);
+        rfx_onnx_const_ints_rw(out)[0] = rfx_onnx_to_int(total);
+    return rfx_onnx_set_const(ctx, 0, out);
 }
