@@ -6,7 +6,7 @@ turn a test red.
 
 Without --all the tests that ought to see a mistake run first, then all, up to the first that fails;
 with --all every test runs and all red ones are printed. Fails when a mutation survives, or when its
-place is not found (files are found by name anywhere in the tree; a pattern must match once).
+place is not found (a pattern must match once).
 """
 
 import argparse
@@ -23,33 +23,38 @@ LEFT_OUT = shutil.ignore_patterns("build*", ".git")
 # name: (file, pattern, replacement, tests that ought to see it)
 MUTATIONS = {
     "flip one pad": (
-        "op_conv.c", r"a->pads\.top : a->pads\.left, taps", "a->pads.bottom : a->pads.left, taps",
-        "test_op_conv|test_reference_ops"),
+        "layers/conv/conv.c", r"a->sh, a->pads\.top\)", "a->sh, a->pads.bottom)",
+        "test_op_conv$|test_reference_ops|test_analysis|test_op$"),
     "drop one ring row": (
-        "streaming.c", r"rows\.hi - first\)", "rows.hi - first - 1)", "test_streaming|test_plan"),
+        "tiler/modes/streaming.c", r"turn\.rows\.hi - first\)", "turn.rows.hi - first - 1)",
+        "test_streaming|test_plan"),
     "skip one clamp": (
-        "regions.c", r"rfx_max_i64\(r\.lo, 0\)", "r.lo", "test_regions|test_analysis"),
+        "rf_analysis/regions.c", r"rfx_max_i64\(r\.lo, 0\)", "r.lo",
+        "test_influence|test_tiling|test_curve$"),
     "swap two channels": (
-        "elementwise.c", r"xp\[i\] \* scale\[i\] \+ shift\[i\]",
-        "xp[i] * scale[c > 1 && i < 2 ? 1 - i : i] + shift[i]", "test_op_elementwise|test_reference_ops"),
-    "wrong offset from a packer": (
-        "placement_offsets.c", r"rfx_place_align\(end, item->alignment\) : best",
-        "rfx_place_align(end / 2, item->alignment) : best",
-        "test_placement|test_packer"),
+        "layers/kernels/generic/elementwise.c", r"xp\[i\] \* scale\[i\] \+ shift\[i\]",
+        "xp[i] * scale[c > 1 && i < 2 ? 1 - i : i] + shift[i]",
+        "test_op_elementwise|test_reference_ops|test_kernels"),
+    "wrong offset from a strategy": (
+        "tiler/strategies/placement_offsets.c", r"rfx_place_align\(end, item->alignment\) : best",
+        "rfx_place_align(end / 2, item->alignment) : best", "test_placement|test_packer"),
+    "wrong offset from the packer": (
+        "tiler/packer/packer_search.c", r"search->offsets\[i\] \* search->unit",
+        "search->offsets[i] / 2 * search->unit", "test_packer"),
+    "stale row in a ring": (
+        "rfexec/session/session_run.c", r"y < step->rect\.y1; y\+\+\)\n(\s+memcpy)",
+        r"y < step->rect.y1 - 1; y++)\n\1", "test_session|test_random_tiles$"),
+    "forget a thread's state": (
+        "layers/graph/reduction.c", r"int p = 1; p < parts; p\+\+", "int p = 1; p + 1 < parts; p++",
+        "test_op|test_reference_ops|test_random_tiles$"),
 }
-
-
-def find(tree, name):
-    """The only file of that name."""
-    found = [path for path in tree.rglob(name) if "build" not in path.relative_to(tree).parts[0]]
-    if len(found) != 1:
-        sys.exit(f"{name}: {len(found)} files of that name; mutations.py needs another place")
-    return found[0]
 
 
 def mutate(tree, file, pattern, replacement):
     """Changes the file; returns what undoes it."""
-    path = find(tree, file)
+    path = tree / file
+    if not path.is_file():
+        sys.exit(f"{file}: there is no such file; mutations.py needs another place")
     text = path.read_text()
     changed, count = re.subn(pattern, replacement, text)
     if count != 1:

@@ -8,8 +8,7 @@
  * (ru_maxrss). The latter begins with the memory of the process that forked, so this test links no
  * library of rfexec and checks that it is itself smaller than every budget.
  *
- * Then: runs under a hard limit of the address space, and images of growing height. */
-#include <errno.h>
+ * Then: model files, and images of growing height. */
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <setjmp.h>
@@ -20,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -29,25 +27,12 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "tests/cli/measured_run.h"
 #include "tests/support/makers/onnx_maker.h"
 
-enum { MAX_MODELS = 64, MAX_ARGS = 20, EXIT_BUDGET = 4, EXIT_SYSTEM = 5 };
-#define MIB ((int64_t)1 << 20)
+enum { MAX_MODELS = 64 };
 
 static const char *const cores[] = {"Haswell", "Zen", "SkylakeX", "Prescott"};
-
-/* How the program ended, and the kernel's account of its memory. */
-struct ended {
-    int code;
-    int64_t peak_bytes;
-    json_t *document; /* what it wrote on standard output; NULL when that is no JSON */
-};
-
-struct limits {
-    int64_t address_bytes; /* 0: none */
-    int64_t cpu_seconds;
-};
-static const struct limits no_limits = {0, 0};
 
 struct run_case {
     uint64_t seed;
@@ -69,99 +54,10 @@ static int64_t env_int(const char *name, int64_t missing) {
     return text != NULL && *text != '\0' ? strtoll(text, NULL, 10) : missing;
 }
 
-/* In the child: becomes the program. OpenBLAS asks again for ever when there is no address space
- * for its buffers, so a limit comes with one on processor time. */
-static void become(const char *const *args, const char *core, const struct limits *limits) {
-    struct rlimit space = {(rlim_t)limits->address_bytes, (rlim_t)limits->address_bytes};
-    struct rlimit cpu = {(rlim_t)limits->cpu_seconds, (rlim_t)limits->cpu_seconds};
-    if (freopen("budget_out.txt", "wb", stdout) == NULL ||
-        freopen("budget_err.txt", "wb", stderr) == NULL)
-        _exit(125);
-    if (core != NULL && setenv("OPENBLAS_CORETYPE", core, 1) != 0) _exit(125);
-    /* glibc asks for 128 MiB at once for every thread's heap, and does without. */
-    if (setenv("MALLOC_ARENA_MAX", "1", 1) != 0) _exit(125);
-    if (limits->address_bytes > 0 &&
-        (setrlimit(RLIMIT_AS, &space) != 0 || setrlimit(RLIMIT_CPU, &cpu) != 0))
-        _exit(125);
-    char *argv[MAX_ARGS + 2] = {strdup(RFX_PROGRAM)};
-    for (int i = 0; args[i] != NULL && i < MAX_ARGS; i++) argv[i + 1] = strdup(args[i]);
-    (void)execv(RFX_PROGRAM, argv);
-    _exit(126);
-}
-
-/* Runs the program with the NULL-ended arguments. */
-static struct ended run_program(const char *const *args, const char *core, struct limits limits) {
-    struct ended ended = {0};
-    struct rusage usage;
-    int status = 0;
-    (void)fflush(stdout);
-    (void)fflush(stderr);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) become(args, core, &limits);
-    while (wait4(child, &status, 0, &usage) < 0) assert_int_equal(errno, EINTR);
-    ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    ended.peak_bytes = (int64_t)usage.ru_maxrss * 1024;
-    ended.document = json_load_file("budget_out.txt", 0, NULL);
-    return ended;
-}
-
-static void print_run(const char *const *args, const char *core) {
-    fprintf(stderr, "  %s%s rfexec", core != NULL ? "OPENBLAS_CORETYPE=" : "",
-            core != NULL ? core : "");
-    for (int i = 0; args[i] != NULL; i++) fprintf(stderr, " %s", args[i]);
-    fputc('\n', stderr);
-    FILE *file = fopen("budget_err.txt", "rb");
-    if (file == NULL) return;
-    for (int c = fgetc(file); c != EOF; c = fgetc(file)) fputc(c, stderr);
-    (void)fclose(file);
-}
-
-/* The integer at "a.b" of a document, -1 when there is none. */
-static int64_t integer_at(const json_t *document, const char *object, const char *key) {
-    const json_t *at = object == NULL ? document : json_object_get(document, object);
-    const json_t *value = json_object_get(at, key);
-    return json_is_integer(value) ? json_integer_value(value) : -1;
-}
-
-/* Runs, expects the exit code, and gives the integer at "object.key". */
-static int64_t ask(const char *const *args, const char *core, int code, const char *object,
-                   const char *key) {
-    struct ended ended = run_program(args, core, no_limits);
-    int64_t value = integer_at(ended.document, object, key);
-    json_decref(ended.document);
-    if (ended.code == code && value >= 0) return value;
-    print_run(args, core);
-    fail_msg("exit code %d, expected %d with %s", ended.code, code, key);
-    return -1;
-}
-
-static int64_t own_peak_bytes(void) {
-    struct rusage usage;
-    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
-    return (int64_t)usage.ru_maxrss * 1024;
-}
-
-/* Both figures of one run's peak against the bound; returns the larger one. */
-static int64_t expect_within(const char *const *args, const char *core, int64_t bound) {
-    struct ended ended = run_program(args, core, no_limits);
-    int64_t measured = integer_at(ended.document, "measured", "peak_rss_bytes");
-    json_decref(ended.document);
-    if (ended.code != 0 || measured <= 0 || measured > bound || ended.peak_bytes > bound) {
-        print_run(args, core);
-        fail_msg("exit code %d; peak %.2f MiB by the program, %.2f MiB by the kernel, budget %.2f",
-                 ended.code, (double)measured / (double)MIB, (double)ended.peak_bytes / (double)MIB,
-                 (double)bound / (double)MIB);
-    }
-    /* They are the same account: far apart would mean that one of them is not what it says. */
-    assert_true(llabs(measured - ended.peak_bytes) <= MIB);
-    return measured > ended.peak_bytes ? measured : ended.peak_bytes;
-}
-
 /* The names of the built-in networks; the document owns them. */
 static int list_models(json_t **document, const char *names[MAX_MODELS]) {
     const char *args[] = {"models", "--json", NULL};
-    struct ended ended = run_program(args, NULL, no_limits);
+    struct measured_end ended = measured_run(args, NULL, measured_no_limits);
     json_t *models = json_object_get(ended.document, "models");
     int n = 0;
     assert_int_equal(ended.code, 0);
@@ -221,9 +117,9 @@ static int64_t draw_budget(const struct run_case *c) {
     const char *untiled_args[MAX_ARGS] = {"plan", c->model, c->input, "--untiled"};
     complete(c, smallest_args, 5, true);
     complete(c, untiled_args, 4, false);
-    int64_t smallest = ask(smallest_args, c->core, EXIT_BUDGET, NULL, "smallest_bytes");
+    int64_t smallest = measured_ask(smallest_args, c->core, EXIT_BUDGET, NULL, "smallest_bytes");
     if (draw(0, 3) == 0) return smallest;
-    int64_t untiled = ask(untiled_args, c->core, 0, "plan", "peak_bytes");
+    int64_t untiled = measured_ask(untiled_args, c->core, 0, "plan", "peak_bytes");
     int64_t share = draw(0, 1000);
     int64_t more = untiled > smallest ? untiled - smallest : MIB;
     /* half of them near the smallest, where plans are the most different */
@@ -251,8 +147,8 @@ static void budgets_hold(void **state) {
         args[3] = "--memory";
         args[4] = budget_text;
         complete(&c, args, 5, true);
-        assert_true(own_peak_bytes() < budget);
-        int64_t peak = expect_within(args, c.core, budget);
+        assert_true(measured_own_peak() < budget);
+        int64_t peak = measured_within(args, c.core, budget);
         double share = (double)peak / (double)budget;
         if (share > closest) closest = share;
         if (env_int("RFX_VERBOSE", 0) != 0)
@@ -301,21 +197,21 @@ static void budgets_of_files_hold(void **state) {
         (void)snprintf(c.input, sizeof c.input, "synthetic:%s", c.size);
         (void)snprintf(c.threads, sizeof c.threads, "%d", 1 + i % 2);
         const char *export_args[] = {"export", models[i / 4], "-o", c.model, NULL};
-        if (i % 4 == 0) json_decref(run_program(export_args, NULL, no_limits).document);
+        if (i % 4 == 0) json_decref(measured_run(export_args, NULL, measured_no_limits).document);
         if (i % 4 == 2) rewrite_at_once(c.model);
         const char *smallest_args[MAX_ARGS] = {"run", c.model, c.input, "--memory", "1MiB"};
         complete(&c, smallest_args, 5, false);
-        int64_t smallest = ask(smallest_args, NULL, EXIT_BUDGET, NULL, "smallest_bytes");
+        int64_t smallest = measured_ask(smallest_args, NULL, EXIT_BUDGET, NULL, "smallest_bytes");
         (void)snprintf(budget_text, sizeof budget_text, "%lld", (long long)smallest);
         const char *args[MAX_ARGS] = {"run", c.model, c.input, "--memory", budget_text};
         complete(&c, args, 5, false);
-        (void)expect_within(args, NULL, smallest);
+        (void)measured_within(args, NULL, smallest);
         const char *untiled_args[MAX_ARGS] = {"plan", c.model, c.input, "--untiled"};
         complete(&c, untiled_args, 4, false);
-        int64_t untiled = ask(untiled_args, NULL, 0, "plan", "peak_bytes");
+        int64_t untiled = measured_ask(untiled_args, NULL, 0, "plan", "peak_bytes");
         const char *whole_args[MAX_ARGS] = {"run", c.model, c.input, "--untiled"};
         complete(&c, whole_args, 4, false);
-        (void)expect_within(whole_args, NULL, untiled);
+        (void)measured_within(whole_args, NULL, untiled);
     }
     (void)remove("budget_net.onnx");
 }
@@ -340,14 +236,14 @@ static void expect_kept_or_refused(const char *model, int64_t budget, const int 
     const char *args[] = {"run",       model, "synthetic:64x64", "--memory", text,
                           "--threads", "1",   "--json",          NULL};
     (void)snprintf(text, sizeof text, "%lld", (long long)budget);
-    struct ended ended = run_program(args, NULL, no_limits);
+    struct measured_end ended = measured_run(args, NULL, measured_no_limits);
     int64_t bound = budget < 24 * MIB ? 24 * MIB : budget;
     bool known = false;
     for (const int *code = codes; *code >= 0; code++) known = known || *code == ended.code;
     if (ended.code == 0) bound = budget;
     json_decref(ended.document);
     if (known && ended.peak_bytes <= bound) return;
-    print_run(args, NULL);
+    measured_print(args, NULL);
     fail_msg("exit code %d; peak %.2f MiB, budget %.2f", ended.code,
              (double)ended.peak_bytes / (double)MIB, (double)budget / (double)MIB);
 }
@@ -416,91 +312,13 @@ static void budgets_of_computed_constants_hold(void **state) {
         char budget[24];
         const char *least[] = {"run", model,     input, "--memory", "96MiB", "--threads",
                                "1",   "--bands", "4",   "--json",   NULL};
-        int64_t planned = ask(least, NULL, 0, "plan", "peak_bytes");
+        int64_t planned = measured_ask(least, NULL, 0, "plan", "peak_bytes");
         (void)snprintf(budget, sizeof budget, "%lld", (long long)planned);
         const char *args[] = {"run", model,     input, "--memory", budget, "--threads",
                               "1",   "--bands", "4",   "--json",   NULL};
-        (void)expect_within(args, NULL, planned);
+        (void)measured_within(args, NULL, planned);
     }
     (void)remove(model);
-}
-
-/* Exit code of a run of 2 threads with the budget (0: untiled, without one) under the limits. */
-static int run_limited(const char *model, const char *input, int64_t budget, struct limits limits) {
-    char text[24];
-    const char *args[MAX_ARGS] = {"run", model, input, "--threads", "2", "--json", "--untiled"};
-    (void)snprintf(text, sizeof text, "%lld", (long long)budget);
-    if (budget > 0) {
-        args[6] = "--memory";
-        args[7] = text;
-    }
-    struct ended ended = run_program(args, NULL, limits);
-    json_decref(ended.document);
-    return ended.code;
-}
-
-/* The address space of a small run while it goes on (VmPeak), without its own budget: libraries,
- * stacks, OpenBLAS's buffers and what else is never resident. */
-static int64_t library_address_space(const char *model, const char *input, int64_t budget) {
-    char text[24], path[64], line[256];
-    const char *args[] = {"run", model, input, "--memory", text, "--threads", "2", NULL};
-    long long kib = 0, largest = 0;
-    (void)snprintf(text, sizeof text, "%lld", (long long)budget);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) become(args, NULL, &no_limits);
-    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)child);
-    while (waitpid(child, NULL, WNOHANG) == 0) {
-        FILE *file = fopen(path, "rb");
-        while (file != NULL && fgets(line, sizeof line, file) != NULL)
-            if (sscanf(line, "VmPeak: %lld", &kib) == 1 && kib > largest) largest = kib;
-        if (file != NULL) (void)fclose(file);
-        (void)usleep(1000);
-    }
-    assert_true(largest > 0);
-    return largest * 1024 - budget;
-}
-
-static int64_t smallest_budget(const char *model, const char *input) {
-    const char *args[] = {"plan",      model, input,    "--memory", "1MiB",
-                          "--threads", "2",   "--json", NULL};
-    return ask(args, NULL, EXIT_BUDGET, NULL, "smallest_bytes");
-}
-
-/* A budget of B is enough where the system gives the process no more than B on top of the address
- * space of its libraries. Far less is an error, not a crash. */
-static void hard_limits_hold(void **state) {
-    static const struct {
-        const char *model, *input;
-        int64_t mib;
-    } runs[] = {
-        {"mobilenet_v2", "synthetic:777x640", 0},  {"mobilenet_v2", "synthetic:777x640", 32},
-        {"mobilenet_v2", "synthetic:777x640", 64}, {"squeezenet1_1", "synthetic:1024x1024", 48},
-        {"resnet18", "synthetic:320x200", 64},     {"deeplab_v3", "synthetic:400x400", 40},
-    };
-    (void)state;
-    /* Two threads that multiply at the same moment take two buffers of OpenBLAS, 128 MiB of address
-     * space each; large layers make sure of that. The rest is for runs that use more of their
-     * budget than this one. */
-    int64_t libraries = 0;
-    for (int i = 0; i < 3; i++) {
-        int64_t found = library_address_space("resnet18", "synthetic:320x200", 64 * MIB) + 4 * MIB;
-        if (found > libraries) libraries = found;
-    }
-    fprintf(stderr, "test_budget: %.1f MiB of address space beside the budget\n",
-            (double)libraries / (double)MIB);
-    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        const char *model = runs[i].model, *input = runs[i].input;
-        int64_t budget = runs[i].mib * MIB;
-        if (budget == 0) budget = smallest_budget(model, input);
-        struct limits limits = {libraries + budget, 20};
-        int code = run_limited(model, input, budget, limits);
-        if (code != 0)
-            fail_msg("%s %s: exit code %d with %.2f MiB and the libraries", model, input, code,
-                     (double)budget / (double)MIB);
-    }
-    struct limits less = {libraries + 64 * MIB, 20};
-    assert_int_equal(run_limited("mobilenet_v2", "synthetic:2048x2048", 0, less), EXIT_SYSTEM);
 }
 
 /* Streamed rows: the peak of one plan is the same for any height. */
@@ -513,7 +331,7 @@ static void height_costs_nothing(void **state) {
         const char *args[] = {"run",     "mobilenet_v2", inputs[i], "--memory",    "34MiB",
                               "--bands", "32",           "--split", "features.18", "--threads",
                               "2",       "--json",       NULL};
-        int64_t peak = expect_within(args, NULL, 34 * MIB);
+        int64_t peak = measured_within(args, NULL, 34 * MIB);
         if (peak < least) least = peak;
         if (peak > most) most = peak;
     }
@@ -530,7 +348,6 @@ int main(void) {
         cmocka_unit_test(budgets_of_files_hold),
         cmocka_unit_test(budgets_of_structure_hold),
         cmocka_unit_test(budgets_of_computed_constants_hold),
-        cmocka_unit_test(hard_limits_hold),
         cmocka_unit_test(height_costs_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,6 @@
-/* The walk. Memory is a list of spans: consecutive rows of a node that were written to some bytes
- * and that nobody has written over since. A write takes back every row on the bytes that it
- * touches; a read needs spans on all rows that the op's region map asks for. Columns are checked
- * against the views, rows byte by byte.
- * Length: one walk over one state, whose parts are of no use apart. */
+/* The walk. Memory is the spans of rows that nobody has written over (plan_spans.h). A write takes
+ * back every row on the bytes that it touches; a read needs spans on all rows that the op's region
+ * map asks for. Columns are checked against the views, rows byte by byte. */
 #include "tiler/plan/plan_check.h"
 
 #include <stdio.h>
@@ -12,23 +10,14 @@
 #include "layers/graph/op.h"
 #include "layers/graph/reduction.h"
 #include "tiler/plan/mode.h"
+#include "tiler/plan/plan_spans.h"
 #include "tiler/plan/schedule.h"
-
-/* Rows [y0, y1) of a node that are in memory, one after the other. No two spans share a byte. */
-struct span {
-    int node;
-    int64_t y0, y1;
-    size_t begin, row_bytes; /* in the arena */
-    struct rfx_range cols;   /* that have been written (the hull) */
-    int64_t x0;              /* the view's first column when they were written */
-};
 
 struct state {
     const struct rfx_plan *plan;
     const struct rfx_graph *graph;
     struct rfx_schedule *schedule;
-    struct span *spans;
-    size_t n_spans, capacity;
+    struct rfx_row_spans spans;
     int64_t *reduced; /* per node: pixels that it has taken */
     int64_t *emitted; /* per node: pixels handed out */
     int stage;
@@ -44,82 +33,8 @@ static bool complain(const struct state *s, int node, const char *what, int64_t 
     return false;
 }
 
-static bool add_span(struct state *s, struct span span) {
-    if (span.y0 >= span.y1) return true;
-    if (s->n_spans == s->capacity) {
-        size_t capacity = s->capacity == 0 ? 64 : 2 * s->capacity;
-        struct span *grown =
-            rfx_memory_realloc(s->plan->mem, s->spans, capacity * sizeof *s->spans);
-        if (grown == NULL)
-            return complain(s, span.node, "no memory for spans", (int64_t)capacity, 0);
-        s->spans = grown;
-        s->capacity = capacity;
-    }
-    s->spans[s->n_spans++] = span;
-    return true;
-}
-
-/* Takes rows [lo, hi) out of span i, whose place another one may take. */
-static bool cut_span(struct state *s, size_t i, int64_t lo, int64_t hi) {
-    struct span above = s->spans[i];
-    struct span below = above;
-    s->spans[i] = s->spans[--s->n_spans];
-    above.y1 = rfx_min_i64(lo, above.y1);
-    below.y0 = rfx_max_i64(hi, below.y0);
-    below.begin += (size_t)(below.y0 - above.y0) * below.row_bytes;
-    return add_span(s, above) && add_span(s, below);
-}
-
-/* Takes back what any node has on bytes [begin, end). */
-static bool overwrite(struct state *s, size_t begin, size_t end) {
-    for (size_t i = s->n_spans; i-- > 0;) {
-        const struct span *span = &s->spans[i];
-        size_t span_end = span->begin + (size_t)(span->y1 - span->y0) * span->row_bytes;
-        if (begin >= span_end || end <= span->begin) continue;
-        size_t from = begin > span->begin ? (begin - span->begin) / span->row_bytes : 0;
-        size_t to = (end - span->begin + span->row_bytes - 1) / span->row_bytes;
-        if (!cut_span(s, i, span->y0 + (int64_t)from, span->y0 + (int64_t)to)) return false;
-    }
-    return true;
-}
-
-/* Takes back rows [lo, hi) of a node wherever they are. */
-static bool forget_rows(struct state *s, int node, int64_t lo, int64_t hi) {
-    for (size_t i = s->n_spans; i-- > 0;) {
-        const struct span *span = &s->spans[i];
-        if (span->node != node || span->y0 >= hi || span->y1 <= lo) continue;
-        if (!cut_span(s, i, lo, hi)) return false;
-    }
-    return true;
-}
-
-/* The span that has row y of a node, or NULL; *until: rows [y, *until) are in it, or in none. */
-static const struct span *find_span(const struct state *s, int node, int64_t y, int64_t *until) {
-    for (size_t i = 0; i < s->n_spans; i++) {
-        const struct span *span = &s->spans[i];
-        if (span->node != node) continue;
-        if (span->y0 <= y && y < span->y1) {
-            *until = rfx_min_i64(*until, span->y1);
-            return span;
-        }
-        if (span->y0 > y) *until = rfx_min_i64(*until, span->y0);
-    }
-    return NULL;
-}
-
-/* Adds a span, or lengthens the one that it continues. */
-static bool join_span(struct state *s, struct span span) {
-    for (size_t i = 0; i < s->n_spans; i++) {
-        struct span *have = &s->spans[i];
-        bool alike = have->node == span.node && have->row_bytes == span.row_bytes &&
-                     have->x0 == span.x0 && have->cols.lo == span.cols.lo &&
-                     have->cols.hi == span.cols.hi;
-        if (!alike || have->y1 != span.y0) continue;
-        if (have->begin + (size_t)(have->y1 - have->y0) * have->row_bytes != span.begin) continue;
-        have->y1 = span.y1;
-        return true;
-    }
-    return add_span(s, span);
+static bool complain_of_memory(const struct state *s, int node) {
+    return complain(s, node, "no memory for spans", (int64_t)s->spans.capacity, 0);
 }
 
 static bool check_bytes(struct state *s, int node, const struct rfx_buffer *buffer, size_t bytes) {
@@ -153,7 +68,7 @@ static size_t row_at(const struct state *s, int node, const struct rfx_part *par
 }
 
 /* Whether a span has row y where the view expects it. */
-static bool is_where(const struct span *span, int64_t y, size_t begin, size_t row_bytes,
+static bool is_where(const struct rfx_row_span *span, int64_t y, size_t begin, size_t row_bytes,
                      int64_t x0) {
     return span != NULL && span->row_bytes == row_bytes && span->x0 == x0 &&
            span->begin + (size_t)(y - span->y0) * row_bytes == begin;
@@ -167,7 +82,7 @@ static bool check_rows_there(const struct state *s, int node, int in, struct rfx
         size_t bytes;
         until = need.y1;
         size_t begin = row_at(s, in, &part, true, y, &until, &bytes);
-        const struct span *span = find_span(s, in, y, &until);
+        const struct rfx_row_span *span = rfx_row_spans_find(&s->spans, in, y, &until);
         if (!is_where(span, y, begin, bytes, part.rect.x0))
             return complain(s, node, "reads a row that is not there", in, y);
         if (need.x0 < span->cols.lo || need.x1 > span->cols.hi)
@@ -224,7 +139,7 @@ static bool apply_write(struct state *s, const struct rfx_step *step) {
         until = step->rect.y1;
         bool fresh = step->kind != RFX_STEP_KEEP;
         size_t begin = row_at(s, step->node, &part, fresh, y, &until, &bytes);
-        const struct span *span = find_span(s, step->node, y, &until);
+        const struct rfx_row_span *span = rfx_row_spans_find(&s->spans, step->node, y, &until);
         size_t end = begin + (size_t)(until - y) * bytes;
         bool inside = part.by_caller || (begin >= buffer->offset &&
                                          check_bytes(s, step->node, buffer, end - buffer->offset));
@@ -235,10 +150,11 @@ static bool apply_write(struct state *s, const struct rfx_step *step) {
             cols.lo = rfx_min_i64(cols.lo, span->cols.lo);
             cols.hi = rfx_max_i64(cols.hi, span->cols.hi);
         }
-        struct span made = {step->node, y, until, begin, bytes, cols, part.rect.x0};
-        if (!overwrite(s, begin, end) || !forget_rows(s, step->node, y, until) ||
-            !join_span(s, made))
-            return false;
+        struct rfx_row_span made = {step->node, y, until, begin, bytes, cols, part.rect.x0};
+        if (!rfx_row_spans_overwrite(&s->spans, begin, end) ||
+            !rfx_row_spans_forget(&s->spans, step->node, y, until) ||
+            !rfx_row_spans_join(&s->spans, made))
+            return complain_of_memory(s, step->node);
     }
     return true;
 }
@@ -307,7 +223,8 @@ static bool apply_state(struct state *s, const struct rfx_step *step) {
     }
     if (step->kind == RFX_STEP_REDUCE_BEGIN) s->reduced[step->node] = 0;
     if (!check_bytes(s, step->node, buffer, buffer->bytes)) return false;
-    return overwrite(s, buffer->offset, buffer->offset + buffer->bytes);
+    return rfx_row_spans_overwrite(&s->spans, buffer->offset, buffer->offset + buffer->bytes) ||
+           complain_of_memory(s, step->node);
 }
 
 static bool apply_step(struct state *s, const struct rfx_step *step) {
@@ -387,15 +304,16 @@ static bool add_callers_image(struct state *s) {
     int input = s->graph->input;
     if (input < 0 || !s->plan->by_caller[input]) return true;
     const struct rfx_tensor *out = &s->graph->nodes[input].out;
-    struct span span = {
+    struct rfx_row_span span = {
         input, 0, out->h, callers_base(input), rfx_tensor_pixel_bytes(out, out->w), {0, out->w}, 0};
-    return add_span(s, span);
+    return rfx_row_spans_join(&s->spans, span) || complain_of_memory(s, input);
 }
 
 bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
     struct rfx_memory *mem = plan->mem;
     size_t n = (size_t)plan->graph->n_nodes;
-    struct state s = {.plan = plan, .graph = plan->graph, .why = why, .size = size};
+    struct state s = {
+        .plan = plan, .graph = plan->graph, .spans.mem = mem, .why = why, .size = size};
     struct rfx_error err;
     bool sound = false;
     s.reduced = rfx_memory_calloc(mem, n, sizeof *s.reduced);
@@ -409,7 +327,7 @@ bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
     sound = sound && check_end(&s);
 done:
     rfx_schedule_free(s.schedule);
-    rfx_memory_release(mem, s.spans);
+    rfx_row_spans_free(&s.spans);
     rfx_memory_release(mem, s.reduced);
     rfx_memory_release(mem, s.emitted);
     return sound;

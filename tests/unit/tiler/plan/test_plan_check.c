@@ -1,5 +1,4 @@
-/* The checker finds plans that were spoilt by hand: it must not trust what it is given.
- * Length: a table of spoilings per kind of plan, which share one way to spoil and put back. */
+/* The checker finds plans that were spoilt by hand: it must not trust what it is given. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/support/random/small_nets.h"
+#include "tests/support/run/plan_spoil.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan_check.h"
 
@@ -114,146 +114,6 @@ static void streams(void **state) {
 /* Plans of every kind, each spoilt at one place at a time. */
 
 enum { INPUT, A, B, SUM, C, POOL, NODES };
-
-enum field {
-    OFFSET,
-    BYTES,
-    RING_ROWS,
-    FRESH_OFFSET,
-    FRESH_BYTES,
-    LAST_READER,
-    STEP_ROWS,
-    UPWARDS,
-    PACKED_OFFSET,
-    PACKED_BYTES,
-    STORED_OFFSET,
-    STORED_BYTES,
-    PLACE,
-    MACS,
-};
-
-enum { ITSELF = -1, ZERO = -2 };
-
-/* The field of the node in stage 0 becomes that field of node `from` (ITSELF: its own value; ZERO)
- * plus `add`; the checker must say no, with `words` about the right node. */
-struct spoiling {
-    int node;
-    enum field field;
-    int from;
-    enum field from_field;
-    int64_t add;
-    const char *words;
-};
-
-static int64_t get(const struct rfx_plan *plan, int node, enum field field) {
-    const struct rfx_stage_node *n = &plan->stages[0].nodes[node];
-    switch (field) {
-        case OFFSET:
-            return (int64_t)n->buffer.offset;
-        case BYTES:
-            return (int64_t)n->buffer.bytes;
-        case RING_ROWS:
-            return n->ring_rows;
-        case FRESH_OFFSET:
-            return (int64_t)n->fresh.offset;
-        case FRESH_BYTES:
-            return (int64_t)n->fresh.bytes;
-        case LAST_READER:
-            return n->last_reader;
-        case STEP_ROWS:
-            return n->step_rows;
-        case UPWARDS:
-            return n->upwards;
-        case PACKED_OFFSET:
-            return (int64_t)n->packed.offset;
-        case PACKED_BYTES:
-            return (int64_t)n->packed.bytes;
-        case STORED_OFFSET:
-            return (int64_t)plan->stored[node].offset;
-        case STORED_BYTES:
-            return (int64_t)plan->stored[node].bytes;
-        case PLACE:
-            return (int64_t)plan->stages[0].places[node];
-        case MACS:
-            break;
-    }
-    return (int64_t)plan->macs;
-}
-
-static void set(struct rfx_plan *plan, int node, enum field field, int64_t value) {
-    struct rfx_stage_node *n = &plan->stages[0].nodes[node];
-    switch (field) {
-        case OFFSET:
-            n->buffer.offset = (size_t)value;
-            return;
-        case BYTES:
-            n->buffer.bytes = (size_t)value;
-            return;
-        case RING_ROWS:
-            n->ring_rows = value;
-            return;
-        case FRESH_OFFSET:
-            n->fresh.offset = (size_t)value;
-            return;
-        case FRESH_BYTES:
-            n->fresh.bytes = (size_t)value;
-            return;
-        case LAST_READER:
-            n->last_reader = (int)value;
-            return;
-        case STEP_ROWS:
-            n->step_rows = value;
-            return;
-        case UPWARDS:
-            n->upwards = value != 0;
-            return;
-        case PACKED_OFFSET:
-            n->packed.offset = (size_t)value;
-            return;
-        case PACKED_BYTES:
-            n->packed.bytes = (size_t)value;
-            return;
-        case STORED_OFFSET:
-            plan->stored[node].offset = (size_t)value;
-            return;
-        case STORED_BYTES:
-            plan->stored[node].bytes = (size_t)value;
-            return;
-        case PLACE:
-            plan->stages[0].places[node] = (enum rfx_node_place)value;
-            return;
-        case MACS:
-            break;
-    }
-    plan->macs = (uint64_t)value;
-}
-
-static void spoil_each(struct rfx_plan *plan, const char *kind, const struct spoiling *table,
-                       size_t n) {
-    char why[200];
-    int wrong = 0;
-    if (!rfx_plan_check(plan, why, sizeof why)) fail_msg("%s: %s", kind, why);
-    for (size_t i = 0; i < n; i++) {
-        const struct spoiling *s = &table[i];
-        int64_t old = get(plan, s->node, s->field);
-        int64_t base = s->from == ZERO     ? 0
-                       : s->from == ITSELF ? old
-                                           : get(plan, s->from, s->from_field);
-        if (base + s->add == old) fail_msg("%s, case %zu: nothing is spoilt", kind, i);
-        set(plan, s->node, s->field, base + s->add);
-        bool sound = rfx_plan_check(plan, why, sizeof why);
-        if (sound || strstr(why, s->words) == NULL) {
-            print_error("%s, case %zu: wanted \"%s\": %s\n", kind, i, s->words,
-                        sound ? "not found" : why);
-            wrong++;
-        }
-        set(plan, s->node, s->field, old);
-    }
-    if (!rfx_plan_check(plan, why, sizeof why)) fail_msg("%s afterwards: %s", kind, why);
-    assert_int_equal(wrong, 0);
-}
-
-#define SPOIL_EACH(plan, kind, table) spoil_each(plan, kind, table, sizeof table / sizeof table[0])
 
 static struct fixture begin_with(struct rfx_graph *(*make)(struct rfx_memory *, int64_t, int64_t),
                                  struct rfx_plan_request request) {
