@@ -1,5 +1,5 @@
 #!/bin/sh
-# What tools/test.sh leaves out, about 10 minutes on two cores: a build without any warning, the
+# What tools/test.sh leaves out, about 5 minutes on two cores: a build without any warning, the
 # tests of single parts, parsers and random plans with the address and undefined behaviour
 # sanitizers, and a small share of each script in tests/acceptance. Run tools/test.sh first: its
 # build is used. The last line is "N passed, N failed".

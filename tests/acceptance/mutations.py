@@ -5,8 +5,9 @@ turn a test red.
     mutations.py [--all] [--jobs N] [--work DIR] [NAME ...]
 
 Without --all the tests that ought to see a mistake run first, then all, up to the first that fails;
-with --all every test runs and all red ones are printed. Fails when a mutation survives, or when its
-place is not found (a pattern must match once).
+with --all every test runs and all red ones are printed. In the end the red ones run without any
+mutation, and those that are red again do not count. Fails when a mutation survives, or when its place
+is not found (a pattern must match once).
 """
 
 import argparse
@@ -95,7 +96,7 @@ def main():
     parser.add_argument("--work", help="keep the copy here, to build faster the next time")
     args = parser.parse_args()
     names = args.names or list(MUTATIONS)
-    survivors = []
+    found = {}
     with tempfile.TemporaryDirectory() as scratch:
         tree = pathlib.Path(args.work or scratch) / "tree"
         shutil.copytree(TOP, tree, ignore=LEFT_OUT, dirs_exist_ok=True)
@@ -105,14 +106,23 @@ def main():
         for name in names:
             file, pattern, replacement, selection = MUTATIONS[name]
             undo = mutate(tree, file, pattern, replacement)
-            build(tree, args.jobs)
-            red = [] if args.all else red_tests(tree, args.jobs, selection, False)
-            red = red or red_tests(tree, args.jobs, None, not args.all)
-            undo()
-            print(f"{name} ({file}): {', '.join(red) or 'SURVIVES'}", flush=True)
-            if not red:
-                survivors.append(name)
-    print(f"{len(names) - len(survivors)} passed, {len(survivors)} failed")
+            try:
+                build(tree, args.jobs)
+                red = [] if args.all else red_tests(tree, args.jobs, selection, False)
+                found[name] = red or red_tests(tree, args.jobs, None, not args.all)
+            finally:
+                undo()
+        build(tree, args.jobs)
+        every = sorted({test for red in found.values() for test in red})
+        anyway = red_tests(tree, args.jobs, f"^({'|'.join(every)})$", False) if every else []
+    if anyway:
+        print(f"red without a mutation, not counted: {', '.join(anyway)}")
+    survivors = 0
+    for name, red in found.items():
+        counted = [test for test in red if test not in anyway]
+        print(f"{name} ({MUTATIONS[name][0]}): {', '.join(counted) or 'SURVIVES'}")
+        survivors += not counted
+    print(f"{len(names) - survivors} passed, {survivors} failed")
     return 1 if survivors else 0
 
 
