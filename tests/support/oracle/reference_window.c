@@ -87,7 +87,8 @@ static double pool_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_
         sum += (double)rfx_ref_in_at(k, c, iy, ix);
         largest = fmax(largest, (double)rfx_ref_in_at(k, c, iy, ix));
     }
-    return k->node->op == RFX_OP_POOL_MAX ? largest : sum / (double)count;
+    if (k->node->op == RFX_OP_POOL_MAX) return largest;
+    return count == 0 ? 0 : sum / (double)count; /* all padding: 0, as ONNX Runtime has it */
 }
 
 /* Padding is zero. */
