@@ -3,8 +3,8 @@
 passed=0
 failed=0
 
-# run_counted NAME COMMAND ...: runs the command and adds its counts: those of ctest's summary, or of
-# a last line "N passed, N failed", or else the command itself as one test. Exit code 77: skipped, not
+# run_counted NAME COMMAND ...: runs the command and adds its counts: those of a last line "N passed,
+# N failed", or of ctest's summary, or else the command itself as one test. Exit code 77: skipped, not
 # counted. Returns the exit code.
 run_counted() {
     name=$1
@@ -16,14 +16,14 @@ run_counted() {
     summary=$(grep -E '^[0-9]+% tests passed.* out of [0-9]+' "$log" | tail -n 1)
     line=$(tail -n 1 "$log" | grep -E '^[0-9]+ passed, [0-9]+ failed$' || true)
     rm -f "$log" "$log.code"
-    if [ -n "$summary" ]; then
+    if [ -n "$line" ]; then # of a script that has counted for itself
+        good=${line%% *}
+        bad=$(echo "$line" | sed -E 's/.*, ([0-9]+) failed/\1/')
+    elif [ -n "$summary" ]; then
         total=$(echo "$summary" | sed -E 's/.* out of ([0-9]+).*/\1/')
         bad=$(echo "$summary" | sed -nE 's/.*, ([0-9]+) tests? failed.*/\1/p')
         bad=${bad:-0}
         good=$((total - bad))
-    elif [ -n "$line" ]; then
-        good=${line%% *}
-        bad=$(echo "$line" | sed -E 's/.*, ([0-9]+) failed/\1/')
     elif [ "$code" -eq 0 ]; then
         good=1 bad=0
     else
