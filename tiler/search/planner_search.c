@@ -114,6 +114,13 @@ enum rfx_status rfx_search_build(struct rfx_search *search, const struct rfx_can
     return rfx_plan_build(&search->context, search->shapes, n_stages, c->cost, out, err);
 }
 
+/* Whether a mode that is asked for needs no legal cut. */
+static bool tries_chains(const struct rfx_mode *mode) {
+    for (int t = 0; t < mode->n_trials; t++)
+        if (mode->trials[t].when_asked && mode->trials[t].cuts == RFX_CUTS_CHAIN) return true;
+    return false;
+}
+
 static enum rfx_status list_splits(struct rfx_search *search, struct rfx_error *err) {
     const struct rfx_graph *graph = search->context.graph;
     const struct rfx_plan_request *request = search->context.request;
@@ -124,8 +131,7 @@ static enum rfx_status list_splits(struct rfx_search *search, struct rfx_error *
     }
     search->n_splits = rfx_splits_list(graph, search->splits);
     if (asked == NULL || !asked->local) return RFX_OK;
-    bool grid = (asked->knows & RFX_KNOWS_PARTS_Y) != 0; /* is never tried on chains */
-    if (grid ? search->n_splits > 0 : search->levels.n > 0) return RFX_OK;
+    if (search->n_splits > 0 || (tries_chains(asked) && search->levels.n > 0)) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                     "this network cannot be tiled or streamed: it has no point where a single "
                     "tensor that is local in space is alive");

@@ -1,8 +1,7 @@
 /* The planner's candidates: which plans are tried in which phase, with their MACs, cost and bound.
  *
- * Candidates come in phases: streams and whole runs that compute nothing twice; streams in two
- * parts; strips and second passes; tiles. Private to tiler/: planner.c chooses among them,
- * plan_survey.c shows them. */
+ * Candidates are the trials of all modes, phase by phase (trial.h): first what computes nothing
+ * twice. Private to tiler/: planner.c chooses among them, plan_survey.c shows them. */
 #ifndef RFX_TILER_SEARCH_PLANNER_SEARCH_H
 #define RFX_TILER_SEARCH_PLANNER_SEARCH_H
 
