@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
@@ -27,6 +28,27 @@ const struct rfx_conv_backend *rfx_conv_backend_of(const struct rfx_graph *graph
         if (backends[i]->accepts(graph, node, NULL, 0)) return backends[i];
     assert(backends[N_BACKENDS - 1]->accepts(graph, node, NULL, 0));
     return backends[N_BACKENDS - 1];
+}
+
+static const char *const choice_names[] = {
+    [RFX_CONV_DIRECT] = "direct", [RFX_CONV_OPENBLAS] = "openblas", [RFX_CONV_WINOGRAD] = "winograd"};
+_Static_assert(sizeof choice_names / sizeof *choice_names == RFX_CONV_COUNT, "a name per choice");
+
+const char *rfx_conv_choice_name(enum rfx_conv_choice choice) {
+    return choice_names[choice];
+}
+
+bool rfx_conv_choice_find(const char *name, enum rfx_conv_choice *choice) {
+    for (int c = 0; c < RFX_CONV_COUNT; c++) {
+        if (strcmp(name, choice_names[c]) != 0) continue;
+        *choice = (enum rfx_conv_choice)c;
+        return true;
+    }
+    return false;
+}
+
+enum rfx_conv_choice rfx_conv_choice_of(const struct rfx_graph *graph) {
+    return rfx_kernels()->conv == NULL ? RFX_CONV_OPENBLAS : graph->conv;
 }
 
 struct rfx_conv_block rfx_conv_block_of(const struct rfx_graph *graph,

@@ -68,6 +68,15 @@ const struct rfx_conv_backend *const *rfx_conv_backends(int *count);
 const struct rfx_conv_backend *rfx_conv_backend_of(const struct rfx_graph *graph,
                                                    const struct rfx_node *node);
 
+/* "direct", "openblas", "winograd". */
+const char *rfx_conv_choice_name(enum rfx_conv_choice choice);
+
+/* Whether there is a choice of that name; *choice receives it. */
+bool rfx_conv_choice_find(const char *name, enum rfx_conv_choice *choice);
+
+/* What a graph's choice comes to on this processor. */
+enum rfx_conv_choice rfx_conv_choice_of(const struct rfx_graph *graph);
+
 /* The canonical block of any node: 1 x 1 where pixels are computed alone. Schedules that cut rows
  * at multiples of its height compute nothing twice. */
 struct rfx_conv_block rfx_conv_block_of(const struct rfx_graph *graph, const struct rfx_node *node);

@@ -218,6 +218,15 @@ struct rfx_output {
     const char *name;
 };
 
+/* Whose arithmetic convolutions have (layers/conv/conv_backend.h). Bits depend on it, so it belongs
+ * to the network, not to a plan. */
+enum rfx_conv_choice {
+    RFX_CONV_DIRECT,   /* own kernels where the processor has them, else as OPENBLAS */
+    RFX_CONV_OPENBLAS, /* matrix products of OpenBLAS */
+    RFX_CONV_WINOGRAD, /* fewer products, other roundings, where that helps; else as DIRECT */
+    RFX_CONV_COUNT
+};
+
 struct rfx_graph {
     struct rfx_memory *mem;
     int n_nodes, n_weights, n_outputs, input; /* input: the INPUT node's index, or -1 */
@@ -225,7 +234,8 @@ struct rfx_graph {
     struct rfx_weight *weights;
     struct rfx_output *outputs;
     int *n_consumers; /* per node, set by rfx_graph_finish; outputs count as consumers */
-    const char *name; /* of the model, for messages */
+    enum rfx_conv_choice conv; /* set before rfx_graph_finish; DIRECT at first */
+    const char *name;          /* of the model, for messages */
     void *files;      /* kept open for FILE weights; closed by files_free */
     void (*files_free)(void *files);
     size_t load_bytes; /* of a model file: the most that loading has taken from the system */

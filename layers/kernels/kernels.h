@@ -43,6 +43,27 @@ struct rfx_dense_run {
     int64_t rows, k, m;
 };
 
+/* A run of output pixels of one row of a dense convolution (one group), for `m` output channels.
+ * Input of tap (ky, kx) of output pixel i: the ic floats from rows[ky] + i * x_stride + kx *
+ * tap_stride. Taps whose row is NULL, and columns outside [kx0, kx1), are skipped for all pixels.
+ * Packed weights: [panel][ky][kx][ic][RFX_CONV_PANEL], a panel being RFX_CONV_PANEL output
+ * channels; the last one is as narrow as its channels rounded up to RFX_CONV_LANES, and filled up
+ * with zeros. Every element is one chain of fused multiply-adds: bias, then ky, kx, ic ascending;
+ * then the residual is added; then the value is clamped. */
+struct rfx_conv_run {
+    const float *const *rows; /* kh pointers, to column kx = 0 of the first output pixel */
+    const float *weights;
+    const float *bias;     /* m floats, never NULL */
+    const float *residual; /* NULL: none; may be `out` itself */
+    float *out;
+    int64_t pixels, m, ic, kh, kw, kx0, kx1;
+    int64_t x_stride, tap_stride, out_stride, residual_stride; /* floats */
+    float lo, hi;
+};
+
+#define RFX_CONV_PANEL 32 /* output channels that are computed together */
+#define RFX_CONV_LANES 16 /* the widest vector of any instruction set */
+
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avx512" */
 
@@ -70,6 +91,9 @@ struct rfx_kernels {
 
     void (*depthwise)(const struct rfx_depthwise_run *run);
     void (*dense)(const struct rfx_dense_run *run);
+
+    /* NULL where the processor has no fused multiply-add. */
+    void (*conv)(const struct rfx_conv_run *run);
 };
 
 /* The table for this processor; the environment variable RFX_KERNELS = base, avx2, avx512 asks for

@@ -193,6 +193,7 @@ enum rfx_status rfx_builtin_build(struct rfx_memory *mem, const char *name,
     struct rfx_graph *graph;
     status = rfx_graph_create(mem, name, &graph, err);
     if (status != RFX_OK) return status;
+    graph->conv = options->conv;
     status = build_layers(graph, &recipes[row], &config, options, err);
     if (status != RFX_OK) {
         rfx_graph_free(graph);

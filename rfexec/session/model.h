@@ -7,6 +7,7 @@
 struct rfx_load_options {
     int64_t h, w;                        /* image size; 0: as the model says (built-ins: 224) */
     uint64_t seed;                       /* weights of built-ins */
+    enum rfx_conv_choice conv;           /* what computes convolutions */
     const struct rfx_fuse_options *fuse; /* NULL: fuse everything */
     const char *const *keep;             /* tensors that become outputs: see keep_tensors.h */
     int n_keep;

@@ -36,6 +36,7 @@ int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options, 
     struct rfx_load_options load = {.h = h,
                                     .w = w,
                                     .seed = options->seed,
+                                    .conv = options->conv,
                                     .fuse = rfx_cli_fuse(options),
                                     .keep = options->kept.tensors,
                                     .n_keep = options->kept.n,
@@ -47,7 +48,8 @@ int rfx_cli_load_fused(struct rfx_memory *mem, const struct rfx_cli_options *opt
                        const char *model, const struct rfx_fuse_options *fuse,
                        struct rfx_graph **out) {
     struct rfx_load_options load = {
-        .h = options->size.y, .w = options->size.x, .seed = options->seed, .fuse = fuse};
+        .h = options->size.y, .w = options->size.x, .seed = options->seed, .conv = options->conv,
+        .fuse = fuse};
     return load_model(mem, model, &load, out);
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers/conv/conv_backend.h"
 #include "layers/graph/near_names.h"
 #include "tools/chart/chart.h"
 
@@ -25,6 +26,7 @@ enum option_kind {
     KIND_RANGE,  /* float[2], the first less than the second */
     KIND_KEEP,   /* struct rfx_cli_kept: a tensor more */
     KIND_DUMP,   /* the same, with its file: TENSOR=FILE */
+    KIND_CONV,   /* enum rfx_conv_choice */
 };
 
 struct option_row {
@@ -94,6 +96,8 @@ static const struct option_row rows[] = {
      "keep an intermediate tensor as one more output; it is not fused away (again for more)", 0},
     {"dump", 0, KIND_DUMP, RFX_CLI_DUMP, AT(kept), "TENSOR=FILE",
      "keep an intermediate tensor and write it to a file: .npy, .tif or .png (again for more)", 0},
+    {"conv", 0, KIND_CONV, RFX_CLI_PLAN, AT(conv), "direct|openblas|winograd",
+     "what computes convolutions; each has its own roundings (default: direct)", 0},
     {"threads", 'j', KIND_COUNT, RFX_CLI_PLAN, AT(threads), "N",
      "threads (default: the processors this process may use)", MOST_THREADS},
     {"output", 'o', KIND_TEXT, RFX_CLI_OUTPUT, AT(output), "FILE",
@@ -202,6 +206,8 @@ static bool store(const struct option_row *row, char *text, struct rfx_cli_optio
             return store_kept(text, false, at);
         case KIND_DUMP:
             return store_kept(text, true, at);
+        case KIND_CONV:
+            return rfx_conv_choice_find(text, at);
     }
     return false;
 }

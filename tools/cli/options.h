@@ -63,6 +63,7 @@ struct rfx_cli_options {
     bool untiled, bgr, naive, json, csv, log_x, log_y, help;
     int64_t threads, bands, strips, top, runs; /* bands, strips 0, top -1: not given */
     uint64_t seed;
+    enum rfx_conv_choice conv;
     float scale;
     float mean[3], std[3];
     int64_t bits;   /* of samples in the output file; 0: not given */

@@ -200,6 +200,7 @@ static enum rfx_status load(struct rfx_memory *mem, const char *path,
     if (status != RFX_OK) goto done;
     status = rfx_graph_create(mem, path, &ctx.graph, err);
     if (status != RFX_OK) goto done;
+    ctx.graph->conv = options->conv;
     ctx.graph->files = files;
     ctx.graph->files_free = rfx_onnx_files_free;
     status = convert_model(&ctx, &model, files, options);

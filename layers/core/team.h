@@ -1,0 +1,28 @@
+/* A team of threads that shares out loops: entered once per run, so that no loop starts threads.
+ *
+ * Invariants: 1. the calling thread is thread 0 and runs the body; the others only ever run
+ * iterations of its loops; 2. a loop ends when all its iterations have, and what they wrote is
+ * visible to the body then; 3. which thread runs an iteration is left to chance: results must not
+ * depend on it; 4. a thread that waits spins for a moment and then sleeps, so that waiting takes
+ * nothing from other work on the machine. The threads are OpenMP's. */
+#ifndef RFX_LAYERS_CORE_TEAM_H
+#define RFX_LAYERS_CORE_TEAM_H
+
+#include <stdint.h>
+
+struct rfx_team;
+
+/* Runs body(team, user) with a team of `threads` (at least 1; 1: no threads are started), and
+ * returns when it does. The body must not leave by other ways. Within another team's loop: a team
+ * of one. */
+void rfx_team_run(int threads, void (*body)(struct rfx_team *team, void *user), void *user);
+
+/* Number of threads; 1 for NULL, which is a team of the calling thread alone. */
+int rfx_team_threads(const struct rfx_team *team);
+
+/* Calls work(user, index, thread) for all 0 <= index < count, in any order, several at a time;
+ * thread < rfx_team_threads(team), never the same for two calls at a time. Only the body may call
+ * it, and work must not, with the same team. */
+void rfx_team_for(struct rfx_team *team, int64_t count,
+                  void (*work)(void *user, int64_t index, int thread), void *user);
+#endif
