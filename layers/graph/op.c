@@ -118,6 +118,7 @@ bool rfx_op_sees_all(const struct rfx_graph *graph, const struct rfx_node *node)
 uint64_t rfx_op_macs(const struct rfx_graph *graph, const struct rfx_node *node,
                      struct rfx_rect out) {
     const struct rfx_op_def *def = op_table[node->op];
+    if (def->rect_macs != NULL) return def->rect_macs(graph, node, out);
     return def->macs == NULL ? 0 : def->macs(graph, node, (uint64_t)rfx_rect_area(out));
 }
 

@@ -109,6 +109,10 @@ struct rfx_op_def {
     /* Multiply-accumulates for `area` output pixels (PLAIN: the whole tensor). NULL: none. */
     uint64_t (*macs)(const struct rfx_graph *graph, const struct rfx_node *node, uint64_t area);
 
+    /* The same for a rectangle, where that is no matter of its area alone. NULL: as macs says. */
+    uint64_t (*rect_macs)(const struct rfx_graph *graph, const struct rfx_node *node,
+                          struct rfx_rect out);
+
     /* Scratch needed by run, for any rectangle. NULL: none. */
     size_t (*scratch_bytes)(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
@@ -228,6 +232,8 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     X(RFX_OP_SPACE_TO_DEPTH, rfx_op_space_to_depth)       \
     X(RFX_OP_LRN, rfx_op_lrn)                             \
     X(RFX_OP_SOFTMAX, rfx_op_softmax)                     \
+    X(RFX_OP_GROUP, rfx_op_group)                         \
+    X(RFX_OP_INNER, rfx_op_inner)                         \
     X(RFX_OP_CONST_PLAIN, rfx_op_const_plain)             \
     X(RFX_OP_TO_PLAIN, rfx_op_to_plain)                   \
     X(RFX_OP_TO_NHWC, rfx_op_to_nhwc)                     \

@@ -45,7 +45,8 @@ enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,
     }
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
-        c.macs_untiled += rfx_op_macs(graph, node, rfx_node_full_rect(node));
+        const struct rfx_graph *base = graph->base != NULL ? graph->base : graph;
+        c.macs_untiled += rfx_op_macs(base, &base->nodes[i], rfx_node_full_rect(node));
         c.packed_bytes[i] = rfx_align_up(rfx_op_packed_bytes(graph, node));
         c.weights_bytes += c.packed_bytes[i];
         size_t scratch = rfx_align_up(rfx_op_scratch_bytes(graph, node, request->threads));
@@ -194,6 +195,7 @@ void rfx_plan_free(struct rfx_plan *plan) {
     rfx_memory_release(plan->mem, plan->stored);
     rfx_memory_release(plan->mem, plan->by_caller);
     rfx_memory_release(plan->mem, plan->resident);
+    rfx_graph_free(plan->grouped);
     rfx_memory_release(plan->mem, plan);
 }
 

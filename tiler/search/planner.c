@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tiler/plan/mode.h"
+#include "tiler/search/groups.h"
 #include "tiler/search/planner_search.h"
 
 #define MIB ((size_t)1 << 20)
@@ -205,10 +206,10 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
     return *fitting == NULL ? find_smallest(search, smallest, err) : RFX_OK;
 }
 
-enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
-                                            const struct rfx_plan_request *asked,
-                                            struct rfx_plan **out, struct rfx_plan **smallest,
-                                            struct rfx_error *err) {
+/* The plan of one graph: its groups, if any, are settled. */
+static enum rfx_status plan_graph(const struct rfx_graph *graph,
+                                  const struct rfx_plan_request *asked, struct rfx_plan **out,
+                                  struct rfx_plan **smallest, struct rfx_error *err) {
     struct rfx_plan_request request = complete_request(asked);
     struct rfx_search search;
     struct rfx_plan *fitting = NULL;
@@ -235,6 +236,42 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
         rfx_plan_free(least);
     rfx_search_release(&search);
     return status;
+}
+
+/* The graph with the groups that pay, or *out stays NULL. */
+static enum rfx_status group_graph(const struct rfx_graph *graph,
+                                   const struct rfx_plan_request *request, struct rfx_graph **out,
+                                   struct rfx_error *err) {
+    size_t bytes = (size_t)graph->n_nodes * sizeof(struct rfx_group_attr);
+    struct rfx_group_attr *groups = rfx_memory_alloc(graph->mem, bytes);
+    if (groups == NULL) return rfx_memory_fail(graph->mem, "groups of nodes", bytes, err);
+    int n = 0, kept = request->split == NULL ? -1 : rfx_graph_find(graph, request->split);
+    enum rfx_status status =
+        rfx_groups_choose(graph, &request->caches, request->threads, kept, groups, &n, err);
+    if (status == RFX_OK && n > 0) status = rfx_graph_group(graph, groups, n, out, err);
+    rfx_memory_release(graph->mem, groups);
+    return status;
+}
+
+enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
+                                            const struct rfx_plan_request *request,
+                                            struct rfx_plan **out, struct rfx_plan **smallest,
+                                            struct rfx_error *err) {
+    struct rfx_graph *grouped = NULL;
+    struct rfx_plan *least = NULL;
+    enum rfx_status status = RFX_OK;
+    if (request->caches.second_bytes != 0 && request->stages == NULL)
+        status = group_graph(graph, request, &grouped, err);
+    if (status != RFX_OK) return status;
+    if (grouped == NULL) return plan_graph(graph, request, out, smallest, err);
+    status = plan_graph(grouped, request, out, &least, err);
+    if (status == RFX_OK) {
+        (*out)->grouped = grouped;
+        return RFX_OK;
+    }
+    rfx_plan_free(least);
+    rfx_graph_free(grouped);
+    return plan_graph(graph, request, out, smallest, err);
 }
 
 enum rfx_status rfx_plan_create(const struct rfx_graph *graph,

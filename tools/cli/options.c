@@ -86,6 +86,8 @@ static const struct option_row rows[] = {
      "weights are in memory only while their stage runs", 0},
     {"no-inplace", 0, KIND_FLAG, RFX_CLI_PLAN, AT(no_inplace), NULL,
      "no tensor takes over the bytes of another", 0},
+    {"no-groups", 0, KIND_FLAG, RFX_CLI_PLAN, AT(no_groups), NULL,
+     "every layer by itself, not several at a time in a core's cache", 0},
     {"plan", 'p', KIND_TEXT, RFX_CLI_PLAN, AT(plan_file), "FILE",
      "stages and flags from a file that 'rfexec plan -o' wrote, perhaps edited; it is checked", 0},
     {"pareto", 0, KIND_FLAG, RFX_CLI_FRONT, AT(pareto), NULL,

@@ -61,6 +61,7 @@ struct rfx_cli_options {
     bool tight, row_by_row, weights_by_stage, no_inplace, check, threads_given;
     bool pareto;          /* of curves: all kinds of plans */
     size_t against_bytes; /* 0: not given */
+    bool no_groups;       /* every layer by itself */
     bool untiled, bgr, naive, json, csv, log_x, log_y, help;
     int64_t threads, bands, strips, top, runs; /* bands, strips 0, top -1: not given */
     uint64_t seed;
