@@ -247,10 +247,10 @@ struct rfx_graph {
     struct rfx_node *nodes;
     struct rfx_weight *weights;
     struct rfx_output *outputs;
-    int *n_consumers; /* per node, set by rfx_graph_finish; outputs count as consumers */
+    int *n_consumers;          /* per node, set by rfx_graph_finish; outputs count as consumers */
     enum rfx_conv_choice conv; /* set before rfx_graph_finish; DIRECT at first */
     const char *name;          /* of the model, for messages */
-    void *files;      /* kept open for FILE weights; closed by files_free */
+    void *files;               /* kept open for FILE weights; closed by files_free */
     void (*files_free)(void *files);
     size_t load_bytes; /* of a model file: the most that loading has taken from the system */
     size_t held_bytes; /* of a model file: what the graph takes, its owned weights included */

@@ -132,8 +132,8 @@ size_t rfx_group_ring_bytes(const struct rfx_group_attr *group) {
     rfx_group_extents(group, 1, group->strip_cols, cols);
     size_t bytes = 0;
     for (int i = 0; i < group->last - group->first; i++)
-        bytes += rfx_align_up(rfx_tensor_pixel_bytes(&group->base->nodes[group->first + i].out,
-                                                     rows[i] * cols[i]));
+        bytes += rfx_align_up(
+            rfx_tensor_pixel_bytes(&group->base->nodes[group->first + i].out, rows[i] * cols[i]));
     return bytes;
 }
 
@@ -168,8 +168,7 @@ static enum rfx_status copy_node(struct rfx_graph *graph, const struct rfx_node 
 static void count_consumers(struct rfx_graph *graph) {
     memset(graph->n_consumers, 0, (size_t)graph->n_nodes * sizeof *graph->n_consumers);
     for (int i = 0; i < graph->n_nodes; i++)
-        for (int k = 0; k < graph->nodes[i].n_in; k++)
-            graph->n_consumers[graph->nodes[i].in[k]]++;
+        for (int k = 0; k < graph->nodes[i].n_in; k++) graph->n_consumers[graph->nodes[i].in[k]]++;
     for (int k = 0; k < graph->n_outputs; k++) graph->n_consumers[graph->outputs[k].node]++;
 }
 

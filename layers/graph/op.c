@@ -17,7 +17,8 @@ bool rfx_node_is_local(const struct rfx_node *node) {
 }
 
 bool rfx_node_runs_by_rows(const struct rfx_node *node) {
-    return rfx_node_is_local(node) && !rfx_node_is_input(node);
+    bool at_once = op_table[node->op]->rect_macs != NULL; /* cut up, it would cost more */
+    return rfx_node_is_local(node) && !rfx_node_is_input(node) && !at_once;
 }
 
 struct rfx_axis_map rfx_op_map_identity(const struct rfx_graph *graph, const struct rfx_node *node,

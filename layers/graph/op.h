@@ -134,7 +134,8 @@ const struct rfx_op_def *rfx_op_def(enum rfx_op op);
 /* Whether a node's map can be made in parts, rectangle by rectangle: by rows, tiles or strips. */
 bool rfx_node_is_local(const struct rfx_node *node);
 
-/* The same for a node that is computed, not read: the image is at hand in any parts. */
+/* The same for a node that is computed, not read (the image is at hand in any parts), and costs no
+ * more row by row. */
 bool rfx_node_runs_by_rows(const struct rfx_node *node);
 
 /* Wrappers that treat NULL members as documented. */

@@ -124,7 +124,7 @@ struct strip {
     const struct rfx_run_args *args;
     const struct rfx_group_attr *g;
     struct rfx_range cols[RFX_GROUP_MAX_NODES], need[RFX_GROUP_MAX_NODES]; /* rows of this step */
-    int64_t done[RFX_GROUP_MAX_NODES];  /* rows made so far */
+    int64_t done[RFX_GROUP_MAX_NODES];                                     /* rows made so far */
     struct rfx_view ring[RFX_GROUP_MAX_NODES]; /* of the last node: the output */
     void *scratch;
 };

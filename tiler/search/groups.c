@@ -8,9 +8,10 @@
 #include "layers/graph/op.h"
 
 /* In MACs of one core, from measurements of whole blocks in and out of the caches. */
-#define DRAM_BYTE 4.0   /* of maps that no cache holds, written once and read once */
-#define SHARED_BYTE 1.5 /* that the cache shared by all cores holds; weights that a core's does not */
-#define CALL 40000.0    /* a step of a node: its call, short runs of pixels */
+#define DRAM_BYTE 4.0 /* of maps that no cache holds, written once and read once */
+#define SHARED_BYTE \
+    1.5              /* that the cache shared by all cores holds; weights that a core's does not */
+#define CALL 40000.0 /* a step of a node: its call, short runs of pixels */
 
 enum { N_STEPS = 4, N_COLS = 9 };
 static const int64_t steps[N_STEPS] = {1, 2, 4, 8};

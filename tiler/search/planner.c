@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers/graph/op.h"
 #include "tiler/plan/mode.h"
+#include "tiler/plan/schedule.h"
 #include "tiler/search/groups.h"
 #include "tiler/search/planner_search.h"
 
@@ -253,6 +255,20 @@ static enum rfx_status group_graph(const struct rfx_graph *graph,
     return status;
 }
 
+/* The MACs of a plan whose groups are cut in its own way. */
+static enum rfx_status count_by_steps(struct rfx_plan *plan, struct rfx_error *err) {
+    struct rfx_schedule *schedule;
+    struct rfx_step step;
+    enum rfx_status status = rfx_schedule_create(plan, &schedule, err);
+    if (status != RFX_OK) return status;
+    plan->macs = 0;
+    while (rfx_schedule_next(schedule, &step))
+        if (step.kind == RFX_STEP_RUN)
+            plan->macs += rfx_op_macs(plan->graph, &plan->graph->nodes[step.node], step.rect);
+    rfx_schedule_free(schedule);
+    return RFX_OK;
+}
+
 enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
                                             const struct rfx_plan_request *request,
                                             struct rfx_plan **out, struct rfx_plan **smallest,
@@ -267,7 +283,9 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
     status = plan_graph(grouped, request, out, &least, err);
     if (status == RFX_OK) {
         (*out)->grouped = grouped;
-        return RFX_OK;
+        status = count_by_steps(*out, err);
+        if (status != RFX_OK) rfx_plan_free(*out);
+        return status;
     }
     rfx_plan_free(least);
     rfx_graph_free(grouped);
