@@ -64,6 +64,8 @@ struct rfx_conv_run {
 #define RFX_CONV_PANEL 32 /* output channels that are computed together */
 #define RFX_CONV_LANES 16 /* the widest vector of any instruction set */
 
+#define RFX_PEAK_SUMS 384 /* the most sums of any instruction set's `peak` */
+
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avx512" */
 
@@ -94,6 +96,11 @@ struct rfx_kernels {
 
     /* NULL where the processor has no fused multiply-add. */
     void (*conv)(const struct rfx_conv_run *run);
+
+    /* For measuring what the multiply-adders can do at most: sums[i] = sums[i] * factor + term,
+     * `rounds` times, as in dense, for the first n of RFX_PEAK_SUMS sums, which are independent
+     * and stay in registers. Returns n: rounds * n multiply-adds were done. */
+    int (*peak)(float factor, float term, int64_t rounds, float *sums);
 };
 
 /* The table for this processor; the environment variable RFX_KERNELS = base, avx2, avx512 asks for

@@ -52,7 +52,8 @@ static bool must_stand(const struct rfx_chart_axis *x, const struct rfx_chart_la
 static void place_tics(const struct rfx_chart_axis *x, struct rfx_chart_layout *layout) {
     int named = 0, longest = 0;
     for (int i = 0; i < x->n_categories; ++i) named += x->categories[i] != NULL;
-    layout->every = (named + MAX_CATEGORIES_WRITTEN - 1) / MAX_CATEGORIES_WRITTEN;
+    int most = MAX_CATEGORIES_WRITTEN * layout->width / DEFAULT_WIDTH;
+    layout->every = (named + most - 1) / most;
     layout->upright = must_stand(x, layout, &longest);
     layout->tics_px = TIC_PX;
     if (!layout->upright) return;
@@ -134,6 +135,7 @@ struct rfx_chart_layout rfx_chart_layout_make(const struct rfx_chart *chart) {
     struct legend legend = measure_legend(chart);
     for (int k = 0; k < chart->n_series; ++k)
         if (rfx_chart_is_boxes(&chart->series[k])) layout.boxes = true;
+    layout.given_margins = layout.boxes;
     place_tics(&chart->x, &layout);
     if (layout.boxes && place_legend_inside(chart, &legend, &layout)) return layout;
     place_legend_below(&legend, &layout);

@@ -16,10 +16,11 @@ enum {
 
 struct rfx_chart_layout {
     int width, height;
-    int every;    /* k-th category is written */
-    bool upright; /* categories */
+    int page_height, below_px; /* of the picture; of the panels below this one */
+    int every;                 /* k-th category is written */
+    bool upright;              /* categories */
     int tics_px, legend_rows, bottom_px;
-    bool boxes;           /* the margins are given */
+    bool boxes, given_margins; /* those at the sides and above; charts with boxes have them */
     int legend_inside_px; /* the upper edge of a legend in a free corner, from below; 0: below */
     struct rfx_chart_scale scale; /* with boxes */
 };

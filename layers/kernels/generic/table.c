@@ -13,4 +13,5 @@ const struct rfx_kernels VARIANT_NAME(table) = {
     .exp = VARIANT_NAME(exp),
     .depthwise = VARIANT_NAME(depthwise),
     .dense = VARIANT_NAME(dense),
+    .peak = VARIANT_NAME(peak),
 };

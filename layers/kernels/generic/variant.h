@@ -54,5 +54,6 @@ void VARIANT_NAME(affine)(const float *x, const float *scale, const float *shift
 void VARIANT_NAME(exp)(const float *x, float bias, float *y, int64_t n);
 void VARIANT_NAME(depthwise)(const struct rfx_depthwise_run *run);
 void VARIANT_NAME(dense)(const struct rfx_dense_run *run);
+int VARIANT_NAME(peak)(float factor, float term, int64_t rounds, float *sums);
 extern const struct rfx_kernels VARIANT_NAME(table);
 #endif
