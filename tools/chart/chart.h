@@ -41,6 +41,7 @@ struct rfx_chart_series {
      * line or upright: of several lines of text the first that fits is written, or nothing. */
     const char *const *labels;
     bool labels_before; /* a label ends at its point */
+    bool labels_below;  /* it is below its point, not above */
     int color;          /* 0: the series' place in the chart; 1 ..: that colour of the palette */
     bool dashed;        /* for a second line of the same colour */
 };

@@ -87,7 +87,7 @@ static struct rfx_chart_scale measure_scale(const struct rfx_chart *chart,
                                             const struct rfx_chart_layout *layout) {
     struct rfx_chart_scale scale = {0};
     const struct rfx_chart_axis *x = &chart->x, *y = &chart->y;
-    double width = layout->width - RFX_CHART_LEFT_PX - RFX_CHART_RIGHT_PX;
+    double width = layout->width - layout->left_px - RFX_CHART_RIGHT_PX;
     double height = layout->height - RFX_CHART_TOP_PX - layout->bottom_px;
     if (x->n_categories > 0) scale.x = width / x->n_categories;
     if (x->n_categories == 0 && x->min < x->max) scale.x = width / (x->max - x->min);
@@ -128,14 +128,15 @@ static bool place_legend_inside(const struct rfx_chart *chart, const struct lege
     return true;
 }
 
-struct rfx_chart_layout rfx_chart_layout_make(const struct rfx_chart *chart) {
+struct rfx_chart_layout rfx_chart_layout_make(const struct rfx_chart *chart, bool panel) {
     struct rfx_chart_layout layout = {
         .width = chart->width_px > 0 ? chart->width_px : DEFAULT_WIDTH,
         .height = chart->height_px > 0 ? chart->height_px : DEFAULT_HEIGHT};
     struct legend legend = measure_legend(chart);
     for (int k = 0; k < chart->n_series; ++k)
         if (rfx_chart_is_boxes(&chart->series[k])) layout.boxes = true;
-    layout.given_margins = layout.boxes;
+    layout.given_margins = layout.boxes || panel;
+    layout.left_px = panel ? RFX_CHART_PANEL_LEFT_PX : RFX_CHART_LEFT_PX;
     place_tics(&chart->x, &layout);
     if (layout.boxes && place_legend_inside(chart, &legend, &layout)) return layout;
     place_legend_below(&legend, &layout);

@@ -142,7 +142,7 @@ static void put_bottom(const struct rfx_chart *chart, const struct rfx_chart_lay
         fprintf(stream,
                 "set lmargin at screen %.4f\nset rmargin at screen %.4f\nset tmargin at screen "
                 "%.4f\n",
-                (double)RFX_CHART_LEFT_PX / layout->width,
+                (double)layout->left_px / layout->width,
                 1.0 - (double)RFX_CHART_RIGHT_PX / layout->width,
                 from_bottom(layout, layout->height - RFX_CHART_TOP_PX));
     if (layout->legend_inside_px > 0)
@@ -203,7 +203,8 @@ static void put_labels(const struct rfx_chart_series *series, int k, FILE *strea
         fprintf(stream, " at %.12g,%.12g %s,%s font ',12' front textcolor '%s'\n",
                 series_x(series, i), series->y[i],
                 series->labels_before ? "right offset -0.6" : "left offset 0.6",
-                k % 2 == 0 || series->color > 0 ? "0.7" : "-0.7", palette[color]);
+                series->labels_below || (k % 2 != 0 && series->color == 0) ? "-0.7" : "0.7",
+                palette[color]);
     }
 }
 
@@ -308,24 +309,22 @@ static void put_chart(const struct rfx_chart *chart, const struct rfx_chart_layo
 }
 
 void rfx_chart_script(const struct rfx_chart *panels, int n, bool png, FILE *stream) {
-    struct rfx_chart_layout page = rfx_chart_layout_make(&panels[0]);
+    struct rfx_chart_layout page = rfx_chart_layout_make(&panels[0], n > 1);
     page.page_height = 0;
-    for (int i = 0; i < n; ++i) page.page_height += rfx_chart_layout_make(&panels[i]).height;
+    for (int i = 0; i < n; ++i) page.page_height += rfx_chart_layout_make(&panels[i], n > 1).height;
     (void)fputs("set encoding utf8\n", stream);
     put_terminal(&page, png, stream);
     if (n > 1) (void)fputs("set multiplot\n", stream);
     int above_px = 0;
     for (int i = 0; i < n; ++i) {
-        struct rfx_chart_layout layout = rfx_chart_layout_make(&panels[i]);
+        struct rfx_chart_layout layout = rfx_chart_layout_make(&panels[i], n > 1);
         above_px += layout.height;
         layout.page_height = page.page_height;
         layout.below_px = page.page_height - above_px;
         layout.width = page.width;
-        if (n > 1) {
-            layout.given_margins = true;
+        if (n > 1)
             fprintf(stream, "reset\nset origin 0,%.4f\nset size 1,%.4f\n", from_bottom(&layout, 0),
                     (double)layout.height / page.page_height);
-        }
         put_chart(&panels[i], &layout, stream);
     }
     if (n > 1) (void)fputs("unset multiplot\n", stream);

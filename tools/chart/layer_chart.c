@@ -18,10 +18,19 @@ enum {
     MAX_WIDTH_PX = 1500,
     LAYER_PX = 20, /* that a bar's name takes across */
     ROOFS = 2,
-    SIDES = 2,   /* a label is right or left of its point */
+    PLACES = 4,  /* beside a point */
     POINTED = 5, /* of the slowest layers */
-    N_SERIES = ROOFS + RFX_LAYER_CLASS_COUNT + SIDES
+    N_SERIES = ROOFS + RFX_LAYER_CLASS_COUNT + PLACES
 };
+
+/* Where a point's name may stand. */
+static bool place_is_before(int place) {
+    return place % 2 != 0;
+}
+
+static bool place_is_below(int place) {
+    return place >= PLACES / 2;
+}
 
 /* Colours of the chart's palette. */
 static const int colors[] = {
@@ -39,7 +48,7 @@ struct group {
     double *left, *right, *zero, *ms; /* bars */
 };
 
-/* Rings around slow layers, with their names to one side, or without. */
+/* Rings around slow layers, with their names in one place beside them, or without. */
 struct pointers {
     int n;
     double x[POINTED], y[POINTED];
@@ -60,7 +69,7 @@ struct picture {
     double x_min, x_max, y_min, y_max, longest_ms;
     double roof_x[3], roof_y[3];
     int width_px;
-    struct pointers pointers[SIDES];
+    struct pointers pointers[PLACES];
     struct area areas[POINTED]; /* of labels */
     int n_areas;
 };
@@ -123,32 +132,56 @@ static void add_roofs(struct picture *p) {
     for (int i = 0; i < 3; ++i) p->roof_y[i] = fmin(peak, bandwidth * p->roof_x[i]);
 }
 
-/* Takes the area of a name beside a point; false: it would leave the plot or cover another. */
-static bool take_area(struct picture *p, double x, double y, const char *name, bool before) {
-    enum { LETTER_PX = 8, GAP_PX = 10, HEIGHT_PX = 18 };
-    double width = p->width_px - RFX_CHART_LEFT_PX - RFX_CHART_RIGHT_PX;
-    double at = width * log(x / p->x_min) / log(p->x_max / p->x_min);
-    double up = ROOFLINE_PLOT_PX * log(y / p->y_min) / log(p->y_max / p->y_min);
-    double length = GAP_PX + LETTER_PX * (double)strlen(name);
-    struct area area = {before ? at - length : at, before ? at : at + length, up, up + HEIGHT_PX};
-    if (area.x0 < 0 || area.x1 > width) return false;
+/* From the lower left corner of the roofline's plot, in pixels. */
+static double across_px(const struct picture *p, double x) {
+    double width = p->width_px - RFX_CHART_PANEL_LEFT_PX - RFX_CHART_RIGHT_PX;
+    return width * log(x / p->x_min) / log(p->x_max / p->x_min);
+}
+
+static double up_px(const struct picture *p, double y) {
+    return ROOFLINE_PLOT_PX * log(y / p->y_min) / log(p->y_max / p->y_min);
+}
+
+/* Whether a name there would cover a point. */
+static bool covers_point(const struct picture *p, const struct area *area) {
+    for (int k = 0; k < RFX_LAYER_CLASS_COUNT; ++k) {
+        const struct group *group = &p->groups[k];
+        for (int i = 0; i < group->n_points; ++i) {
+            double x = across_px(p, group->flops_per_byte[i]), y = up_px(p, group->gflops[i]);
+            if (x > area->x0 && x < area->x1 && y > area->y0 && y < area->y1) return true;
+        }
+    }
+    return false;
+}
+
+/* Takes the area of a name beside a point; false: it would leave the plot, or cover another name
+ * or a point. */
+static bool take_area(struct picture *p, double x, double y, const char *name, int place) {
+    enum { LETTER_PX = 8, GAP_PX = 8, LOW_PX = 3, HEIGHT_PX = 18 };
+    double at = across_px(p, x), up = up_px(p, y), length = LETTER_PX * (double)strlen(name);
+    double x0 = place_is_before(place) ? at - GAP_PX - length : at + GAP_PX;
+    double y0 = place_is_below(place) ? up - LOW_PX - HEIGHT_PX : up + LOW_PX;
+    struct area area = {x0, x0 + length, y0, y0 + HEIGHT_PX};
+    if (area.x0 < 0 || area.x1 > across_px(p, p->x_max) || area.y0 < 0) return false;
     for (int i = 0; i < p->n_areas; ++i) {
         const struct area *a = &p->areas[i];
         if (area.x0 < a->x1 && a->x0 < area.x1 && area.y0 < a->y1 && a->y0 < area.y1) return false;
     }
+    if (covers_point(p, &area)) return false;
     p->areas[p->n_areas++] = area;
     return true;
 }
 
+/* Rings a layer; its name stands where it covers nothing, or nowhere. */
 static void add_pointer(struct picture *p, int row) {
     double x, y;
+    int place = 0;
     if (!find_point(&p->times->rows[row], &x, &y)) return;
-    bool right = take_area(p, x, y, p->names[row], false);
-    bool left = !right && take_area(p, x, y, p->names[row], true);
-    struct pointers *side = &p->pointers[left ? 1 : 0];
-    side->x[side->n] = x;
-    side->y[side->n] = y;
-    side->labels[side->n++] = right || left ? p->names[row] : NULL;
+    while (place < PLACES && !take_area(p, x, y, p->names[row], place)) ++place;
+    struct pointers *pointers = &p->pointers[place % PLACES];
+    pointers->x[pointers->n] = x;
+    pointers->y[pointers->n] = y;
+    pointers->labels[pointers->n++] = place < PLACES ? p->names[row] : NULL;
 }
 
 /* The slowest layers, whatever they are; those that have a place are pointed at. */
@@ -170,16 +203,17 @@ static void add_pointers(struct picture *p) {
 
 static int put_pointers(const struct picture *p, struct rfx_chart_series *series, int n) {
     bool named = false;
-    for (int k = 0; k < SIDES; ++k) {
-        const struct pointers *side = &p->pointers[k];
-        if (side->n == 0) continue;
+    for (int k = 0; k < PLACES; ++k) {
+        const struct pointers *at = &p->pointers[k];
+        if (at->n == 0) continue;
         series[n++] = (struct rfx_chart_series){.name = named ? NULL : "slowest layers",
                                                 .style = RFX_CHART_RINGS,
-                                                .n = side->n,
-                                                .x = side->x,
-                                                .y = side->y,
-                                                .labels = side->labels,
-                                                .labels_before = k == 1,
+                                                .n = at->n,
+                                                .x = at->x,
+                                                .y = at->y,
+                                                .labels = at->labels,
+                                                .labels_before = place_is_before(k),
+                                                .labels_below = place_is_below(k),
                                                 .color = 7};
         named = true;
     }
@@ -272,7 +306,7 @@ enum rfx_status rfx_layer_chart(const struct rfx_layer_times *times,
                                 const char *path, struct rfx_error *err) {
     struct picture p = {
         .mem = times->mem, .times = times, .peak = *peak, .x_min = HUGE_VAL, .y_min = HUGE_VAL};
-    p.width_px = RFX_CHART_LEFT_PX + RFX_CHART_RIGHT_PX + LAYER_PX * times->n_rows;
+    p.width_px = RFX_CHART_PANEL_LEFT_PX + RFX_CHART_RIGHT_PX + LAYER_PX * times->n_rows;
     if (p.width_px < MIN_WIDTH_PX) p.width_px = MIN_WIDTH_PX;
     if (p.width_px > MAX_WIDTH_PX) p.width_px = MAX_WIDTH_PX;
     enum rfx_status status = RFX_OK;
