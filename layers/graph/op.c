@@ -154,7 +154,7 @@ uint64_t rfx_op_moved_bytes(const struct rfx_graph *graph, const struct rfx_node
         const struct rfx_tensor *in = &graph->nodes[node->in[k]].out;
         struct rfx_rect need =
             rfx_rect_intersect(rfx_op_in_rect(graph, node, k, out), rfx_rect_full(in->h, in->w));
-        if (!rfx_rect_is_empty(need)) bytes += rfx_tensor_pixel_bytes(in, rfx_rect_area(need));
+        bytes += rfx_tensor_pixel_bytes(in, rfx_rect_area(need));
     }
     return bytes;
 }
