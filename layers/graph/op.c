@@ -142,6 +142,25 @@ bool rfx_op_in_place_elementwise(const struct rfx_graph *graph, const struct rfx
            in->h == out->h && in->w == out->w;
 }
 
+const char *rfx_op_backend(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_op_def *def = op_table[node->op];
+    return def->backend == NULL ? "" : def->backend(graph, node);
+}
+
+uint64_t rfx_op_moved_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
+                            struct rfx_rect out) {
+    if (op_table[node->op]->view) return 0;
+    uint64_t bytes = rfx_tensor_pixel_bytes(&node->out, rfx_rect_area(out));
+    bytes += rfx_op_packed_bytes(graph, node);
+    for (int k = 0; k < node->n_in; k++) {
+        const struct rfx_tensor *in = &graph->nodes[node->in[k]].out;
+        struct rfx_rect need =
+            rfx_rect_intersect(rfx_op_in_rect(graph, node, k, out), rfx_rect_full(in->h, in->w));
+        bytes += rfx_tensor_pixel_bytes(in, rfx_rect_area(need));
+    }
+    return bytes;
+}
+
 enum rfx_status rfx_op_pack(const struct rfx_graph *graph, const struct rfx_node *node,
                             void *packed, void *temp, struct rfx_error *err) {
     const struct rfx_op_def *def = op_table[node->op];

@@ -126,6 +126,9 @@ struct rfx_op_def {
                             void *packed, void *temp, struct rfx_error *err);
 
     void (*run)(const struct rfx_run_args *args);
+
+    /* The name of what computes the node, where there are several ways. NULL: the op itself. */
+    const char *(*backend)(const struct rfx_graph *graph, const struct rfx_node *node);
 };
 
 /* The row of an op; never NULL. */
@@ -179,6 +182,14 @@ uint64_t rfx_op_macs(const struct rfx_graph *graph, const struct rfx_node *node,
 size_t rfx_op_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
 size_t rfx_op_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node);
+
+/* "direct", or "" where the op has but one way to be computed. */
+const char *rfx_op_backend(const struct rfx_graph *graph, const struct rfx_node *node);
+
+/* Bytes that computing `out` moves at least: what it needs of the inputs once, the rectangle of the
+ * output once, packed constants once; none for a view. */
+uint64_t rfx_op_moved_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
+                            struct rfx_rect out);
 
 /* The axis_map of ops that work position by position; of those with a window, and transposed. */
 struct rfx_axis_map rfx_op_map_identity(const struct rfx_graph *graph, const struct rfx_node *node,

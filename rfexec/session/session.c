@@ -116,6 +116,11 @@ void rfx_session_set_sink(struct rfx_session *session, const struct rfx_output_s
     session->sink = sink;
 }
 
+void rfx_session_set_observer(struct rfx_session *session,
+                              const struct rfx_step_observer *observer) {
+    session->observer = observer;
+}
+
 bool rfx_session_output_is_stored(const struct rfx_session *session, int k) {
     int node = session->graph->outputs[k].node;
     return rfx_node_is_constant(&session->graph->nodes[node]) || session->plan->by_caller[node] ||
