@@ -19,10 +19,11 @@ taken within a round, so that a machine whose speed drifts changes little.
   peak RSS         by the kernel, of the whole process: the peers' with Python and the picture
   memory ratio     to the fastest peer
   MAC ratio        multiply-adds / those of the untiled run
-  identical        fingerprints of all outputs are those of the untiled run with the same --conv
+  identical        fingerprints of all outputs are those of the untiled run with the same --conv;
+                   peers: largest difference from rfexec / largest magnitude of the output
 
 rfexec's clock includes making the picture; the peers' starts with it in memory. A peer that is not
-installed, refuses a model or computes something else (more than 1e-2 of the largest magnitude away
+installed, refuses a model or computes something else (more than 5e-2 of the largest magnitude away
 from rfexec) is shown with the reason. Converted models are kept in --work.
 """
 
@@ -38,7 +39,7 @@ from peers.engine_table import TABLES
 from peers.measure import GROUPS, PEERS, TITLES, Row, installed, measure
 from peers.processor import describe, processor
 from peers.rfexec_program import Refused, Rfexec
-from peers.workshop import Workshop, pnnx_program
+from peers.workshop import Workshop, label, pnnx_program
 
 
 def default_work():
@@ -181,9 +182,9 @@ def main():
         try:
             case = workshop.case(model, size)
         except Refused as reason:
-            reports.append({"network": model, "size": size, "refused": str(reason)})
-            rows.append([model, size, f"refused: {reason}"] + ["-"] * 8)
-            print(f"\n{model} {size}: refused: {reason}", flush=True)
+            reports.append({"network": label(model), "size": size, "refused": str(reason)})
+            rows.append([label(model), size, f"refused: {reason}"] + ["-"] * 8)
+            print(f"\n{label(model)} {size}: refused: {reason}", flush=True)
         else:
             reports.append(measure(workshop, case, configurations, head["peers"], args.runs))
             rows += tables.lines(reports[-1])

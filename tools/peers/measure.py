@@ -19,7 +19,9 @@ TITLES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "mnn": "MNN", "
 WITHOUT_WINOGRAD = ("onnxruntime", "openvino")
 WITH_WINOGRAD = ("mnn", "ncnn")
 GROUPS = {"all": PEERS, "plain": WITHOUT_WINOGRAD, "winograd": WITH_WINOGRAD}
-AGREEMENT = 1e-2  # of the largest magnitude: a wrong conversion is far outside, Winograd far inside
+# Of the largest magnitude. A wrong conversion is far outside. Winograd's roundings stay inside, with
+# 9e-3 (MNN, vgg16) the farthest seen; every table shows the figures.
+AGREEMENT = 5e-2
 
 
 class Row:
@@ -112,6 +114,8 @@ class Contest:
 
     def check_peers(self):
         """The untiled outputs of rfexec for the peers' picture against those of each peer."""
+        if all(peer.refusal for peer in self.peers.values()):
+            return
         reference = self.folder / "reference"
         reference.mkdir()
         try:

@@ -63,7 +63,10 @@ def replace_pool(source, out, name, size):
 
     model = onnx.load(source)
     nodes = model.graph.node
-    index = [i for i, node in enumerate(nodes) if node.name == name][0]
+    found = [i for i, node in enumerate(nodes) if node.name == name]
+    if len(found) != 1 or nodes[found[0]].op_type not in ("AveragePool", "GlobalAveragePool"):
+        sys.exit(f"no pool '{name}' in {pathlib.Path(source).name}")
+    index = found[0]
     entry, result = nodes[index].input[0], nodes[index].output[0]
     parts = shape_of(model, result)
     input_dims(model)[2].dim_value, input_dims(model)[3].dim_value = map(int, size.split("x"))

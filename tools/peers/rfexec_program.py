@@ -1,6 +1,7 @@
 """rfexec as a program that is measured: bench, fingerprints, plans, exports."""
 
 import json
+import pathlib
 import re
 import subprocess
 
@@ -15,6 +16,18 @@ class Refused(Exception):
 def last_line(text):
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "no message"
+
+
+def first_line(done, arguments):
+    """What rfexec gives as its reason, files without their folders."""
+    if done.returncode < 0:
+        return f"killed by signal {-done.returncode}"
+    lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+    text = lines[0].removeprefix("rfexec: ")
+    for argument in arguments:
+        if "/" in argument:
+            text = text.replace(argument, pathlib.PurePath(argument).name)
+    return text
 
 
 def run(command, timeout, **more):
@@ -48,8 +61,7 @@ class Rfexec:
         """(exit code, parsed stdout); Refused on any exit but 0 and 4 (budget impossible)."""
         done = run([self.program] + arguments, self.timeout)
         if done.returncode not in (0, 4):
-            said = done.stderr.strip().splitlines()
-            raise Refused(said[0] if said else f"exit code {done.returncode}")
+            raise Refused(first_line(done, arguments))
         try:
             return done.returncode, json.loads(done.stdout)
         except json.JSONDecodeError:
@@ -101,5 +113,5 @@ class Rfexec:
             return None
         pool = re.search(r"AdaptiveAveragePool '([^']+)'", done.stderr)
         if not pool:
-            raise Refused(last_line(done.stderr))
+            raise Refused(last_line(done.stderr).removeprefix("rfexec: "))
         return pool[1]

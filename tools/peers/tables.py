@@ -42,8 +42,8 @@ def lines(report):
             start[2] = f"**{TITLES[name]}** (fastest)"
         rows.append(start + [seconds(peer["seconds_median"]), "1" if peer["fastest"] else "-",
                              "1" if name == report["fastest_without_winograd"] else "-",
-                             mib(peer["peak_rss_bytes"]), "1" if peer["fastest"] else "-", "-", "-",
-                             "-"])
+                             mib(peer["peak_rss_bytes"]), "1" if peer["fastest"] else "-", "-",
+                             f"to {peer['difference']:.0e}", "-"])
     for row in report["rows"]:
         start = [report["network"], report["size"], "rfexec " + row["run"]]
         said = "; ".join(map(target_text, row["targets"])) or "-"
@@ -58,11 +58,15 @@ def lines(report):
     return rows
 
 
+def body(rows):
+    return "\n".join("| " + " | ".join(cell.replace("|", "/") for cell in row) + " |"
+                     for row in rows)
+
+
 def table(rows, header=None):
     header = header or HEADER
-    text = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join(text + ["| " + " | ".join(cell.replace("|", "/") for cell in row) + " |"
-                             for row in rows])
+    head = body([header]) + "\n|" + "---|" * len(header)
+    return head + "\n" + body(rows) if rows else head
 
 
 def geometric_mean(values):

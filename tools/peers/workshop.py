@@ -16,6 +16,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 PNNX_SIZES = ((256, 256), (384, 384))
 
 
+def label(model):
+    """How a table names a model: a file without its folder."""
+    path = pathlib.Path(model)
+    return path.stem if path.suffix == ".onnx" else model
+
+
 def python(script, *arguments, timeout=None):
     """Stdout of one of the scripts beside this file; Refused with its last words."""
     done = run([sys.executable, str(HERE / script), *map(str, arguments)], timeout)
@@ -79,19 +85,31 @@ class Workshop:
     def case(self, model, size):
         """A file as it is; a built-in network exported anew, as the exporter may have changed."""
         if pathlib.Path(model).is_file():
-            return Case(pathlib.Path(model).stem, size, str(model), pathlib.Path(model))
+            return Case(label(model), size, str(model), pathlib.Path(model))
         stem = "".join(c if c.isalnum() or c in "_.-" else "_" for c in model)
         path = self.folder / f"{stem}-{size}.onnx"
         pool = self.rfexec.export(model, size, path)
         if pool is None:
             return Case(model, size, str(path), path)
-        default = self.folder / f"{stem}.onnx"
-        if self.rfexec.export(model, None, default) is not None:
-            raise Refused("cannot be exported at its own size")
-        self.make(path, lambda part: python("model_files.py", "pool", default, part, pool, size))
+        self.replace_pool(model, path, pool, size)
         return Case(model, size, model, path,
                     f"the peers' file has the adaptive pool '{pool}' as a product with a matrix of "
                     "averages, which ONNX cannot say at this size; rfexec runs the built-in")
+
+    def replace_pool(self, model, path, pool, size):
+        """The network with its pool as a product. It is read at twice its own size, where the
+        exporter can say the pool, but must say it: at its own size there may be nothing to pool."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            source = pathlib.Path(folder) / "source.onnx"
+            if self.rfexec.export(model, None, source) is not None:
+                raise Refused("cannot be exported at its own size")
+            own = python("model_files.py", "size", source).strip()
+            if own == "any":
+                raise Refused(f"its pool '{pool}' cannot be exported at this size")
+            twice = "x".join(str(2 * int(side)) for side in own.split("x"))
+            if self.rfexec.export(model, twice, source) is not None:
+                raise Refused(f"its pool '{pool}' cannot be exported at {twice} either")
+            self.make(path, lambda part: python("model_files.py", "pool", source, part, pool, size))
 
     def model_for(self, peer, case):
         """What child.py opens: converted where the peer does not read ONNX."""
