@@ -60,7 +60,7 @@ def networks(args, rfexec):
 
 def rows_of(rfexec, case, options):
     """Untiled and in twice the smallest budget."""
-    twice = 2 * rfexec.smallest_bytes(case.model, case.size)
+    twice = 2 * rfexec.smallest_bytes(case.model, case.size, options)
     return [Row(UNTILED, options), Row(str(twice), options)]
 
 

@@ -97,10 +97,10 @@ class Rfexec:
         self.json(["run", model, str(image), "--threads", str(self.threads), "--untiled", "--json",
                    "-o", str(folder / "out.npy")])
 
-    def smallest_bytes(self, model, size):
+    def smallest_bytes(self, model, size, options):
         """The smallest possible budget, which a budget that is too small makes rfexec name."""
         code, result = self.json(["plan", model, "--size", size, "--threads", str(self.threads),
-                                  "--memory", "1MiB", "--json"])
+                                  "--memory", "1MiB", "--json"] + options)
         if code != 4 or "smallest_bytes" not in result:
             raise Refused("names no smallest budget")
         return result["smallest_bytes"]

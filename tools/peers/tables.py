@@ -24,7 +24,8 @@ def number(value, digits=2):
 
 def target_text(target):
     said = "met" if target["met"] else "missed"
-    if target.get("without"):
+    over = target.get("ratio") is not None and target["ratio"] > target["at_most"]
+    if target.get("without") and not over:  # a peer more cannot mend a ratio that is too large
         said = "open, without " + ", ".join(TITLES[name] for name in target["without"])
     ratio = f"{target['ratio']:.2f} " if target.get("ratio") is not None else ""
     return f"{ratio}of {GROUP_TITLES[target['of']]}, at most {target['at_most']:.2f}: {said}"
