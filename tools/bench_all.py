@@ -133,7 +133,7 @@ def print_plan(args, rfexec):
 
 
 def main():
-    args = parser_of().parse_args()
+    args = parser_of().parse_intermixed_args()
     rfexec = Rfexec(args.program, args.threads, args.timeout)
     if args.dry_run:
         print_plan(args, rfexec)

@@ -164,7 +164,7 @@ def header_text(head):
 
 
 def main():
-    args = parser_of().parse_args()
+    args = parser_of().parse_intermixed_args()
     rfexec = Rfexec(args.program, args.threads, args.timeout)
     if args.dry_run:
         print_plan(args)
