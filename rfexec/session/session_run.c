@@ -27,7 +27,8 @@ static enum rfx_status read_image(const struct rfx_session *session, struct rfx_
     return RFX_OK;
 }
 
-static void run_node(struct rfx_session *session, const struct rfx_step *step) {
+static void run_node(struct rfx_session *session, struct rfx_team *team,
+                     const struct rfx_step *step) {
     const struct rfx_node *node = &session->graph->nodes[step->node];
     for (int k = 0; k < node->n_in; k++)
         session->inputs[k] = rfx_session_view(session, node->in[k]);
@@ -39,7 +40,8 @@ static void run_node(struct rfx_session *session, const struct rfx_step *step) {
         .rect = step->rect,
         .packed = packed_of(session, step->stage, step->node),
         .scratch = session->scratch,
-        .threads = session->plan->threads,
+        .threads = rfx_team_threads(team),
+        .team = team,
     };
     rfx_op_def(node->op)->run(&args);
 }
@@ -128,7 +130,8 @@ static enum rfx_status prepare_source(struct rfx_session *session, struct rfx_im
 }
 
 static enum rfx_status run_step(struct rfx_session *session, struct rfx_image *image,
-                                const struct rfx_step *step, struct rfx_error *err) {
+                                struct rfx_team *team, const struct rfx_step *step,
+                                struct rfx_error *err) {
     switch (step->kind) {
         case RFX_STEP_LOAD:
             return rfx_op_pack(session->graph, &session->graph->nodes[step->node],
@@ -147,35 +150,57 @@ static enum rfx_status run_step(struct rfx_session *session, struct rfx_image *i
             break;
     }
     if (step->node != session->graph->input) {
-        run_node(session, step);
+        run_node(session, team, step);
         return RFX_OK;
     }
     enum rfx_status status = step->restart ? rfx_image_rewind(image, err) : RFX_OK;
     return status == RFX_OK ? read_image(session, image, step->rect, err) : status;
 }
 
+/* What the steps of a run share, and how they ended. */
+struct run {
+    struct rfx_session *session;
+    struct rfx_image *image;
+    rfx_progress_fn *progress;
+    void *user;
+    struct rfx_error *err;
+    struct rfx_run_report report;
+    enum rfx_status status;
+};
+
+/* All steps, within one team: threads are started once per run. */
+static void run_steps(struct rfx_team *team, void *user) {
+    struct run *run = user;
+    struct rfx_session *session = run->session;
+    struct rfx_step step;
+    while (run->status == RFX_OK && rfx_schedule_next(session->schedule, &step)) {
+        if (run->progress != NULL && run->progress(run->user, step.unit, step.n_units) != 0) {
+            run->status =
+                rfx_fail(run->err, RFX_STATUS_CANCELLED, "stopped after %lld of %lld parts",
+                         (long long)step.unit, (long long)step.n_units);
+            return;
+        }
+        rfx_session_count_step(session, &step, &run->report);
+        rfx_session_guard_step(session, &step);
+        run->status = run_step(session, run->image, team, &step, run->err);
+        rfx_session_guard_all(session);
+    }
+}
+
 enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *image,
                                 rfx_progress_fn *progress, void *user,
                                 struct rfx_run_report *report, struct rfx_error *err) {
     double start = now_seconds();
-    struct rfx_run_report r = {0};
     enum rfx_status status = prepare_source(session, image, err);
     if (status != RFX_OK) return status;
     rfx_schedule_rewind(session->schedule);
-    struct rfx_step step;
-    while (rfx_schedule_next(session->schedule, &step)) {
-        if (progress != NULL && progress(user, step.unit, step.n_units) != 0)
-            return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after %lld of %lld parts",
-                            (long long)step.unit, (long long)step.n_units);
-        rfx_session_count_step(session, &step, &r);
-        rfx_session_guard_step(session, &step);
-        status = run_step(session, image, &step, err);
-        rfx_session_guard_all(session);
-        if (status != RFX_OK) return status;
-    }
+    struct run run = {
+        .session = session, .image = image, .progress = progress, .user = user, .err = err};
+    rfx_team_run(session->plan->threads, run_steps, &run);
+    if (run.status != RFX_OK) return run.status;
     rfx_session_guard_nothing(session);
     if (progress != NULL) (void)progress(user, 1, 1);
-    r.seconds = now_seconds() - start;
-    if (report != NULL) *report = r;
+    run.report.seconds = now_seconds() - start;
+    if (report != NULL) *report = run.report;
     return RFX_OK;
 }
