@@ -12,16 +12,19 @@
  * other. */
 #include "layers/core/team.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <omp.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
-#define SPIN_NS 30000 /* about what falling asleep and waking up take together */
+#define SPIN_NS 30000 /* a few times what falling asleep and waking up take */
 #define LINE_BYTES 64 /* what threads write often lies in lines of its own */
 
 #define INSIDE UINT64_C(0x3fffffff) /* number of threads that have joined */
@@ -30,9 +33,8 @@
 #define LOOP_SHIFT 32            /* above: the number of the loop; it may wrap */
 
 struct bell {
-    pthread_mutex_t lock;
-    pthread_cond_t rung;
-    atomic_int sleepers; /* changed under the lock */
+    _Atomic uint32_t rings; /* what sleepers sleep on: a futex of the kernel */
+    atomic_int sleepers;
 };
 
 struct rfx_team {
@@ -92,26 +94,23 @@ static uint64_t wait_at(struct rfx_team *team, struct bell *bell, ready_fn *read
             if (ready(door, loop)) return door;
         }
     }
-    (void)pthread_mutex_lock(&bell->lock);
     (void)atomic_fetch_add(&bell->sleepers, 1);
-    for (door = atomic_load(&team->door); !ready(door, loop); door = atomic_load(&team->door))
-        (void)pthread_cond_wait(&bell->rung, &bell->lock);
+    for (;;) {
+        uint32_t rings = atomic_load(&bell->rings); /* before the door: a ring after it counts */
+        door = atomic_load(&team->door);
+        if (ready(door, loop)) break;
+        (void)syscall(SYS_futex, &bell->rings, FUTEX_WAIT_PRIVATE, rings, NULL, NULL, 0);
+    }
     (void)atomic_fetch_sub(&bell->sleepers, 1);
-    (void)pthread_mutex_unlock(&bell->lock);
     return door;
 }
 
 /* Wakes up to `wanted` of those who sleep; to be called after a change of the door. */
 static void ring(struct bell *bell, int64_t wanted) {
-    int sleepers = atomic_load(&bell->sleepers);
-    if (sleepers == 0) return;
-    (void)pthread_mutex_lock(&bell->lock); /* who has counted itself is asleep now, or awake */
-    (void)pthread_mutex_unlock(&bell->lock);
-    if (wanted >= sleepers) {
-        (void)pthread_cond_broadcast(&bell->rung);
-        return;
-    }
-    for (int64_t i = 0; i < wanted; i++) (void)pthread_cond_signal(&bell->rung);
+    if (atomic_load(&bell->sleepers) == 0) return;
+    (void)atomic_fetch_add(&bell->rings, 1);
+    int most = wanted < INT_MAX ? (int)wanted : INT_MAX;
+    (void)syscall(SYS_futex, &bell->rings, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
 }
 
 static void take_iterations(struct rfx_team *team, int thread) {
@@ -169,9 +168,7 @@ void rfx_team_for(struct rfx_team *team, int64_t count,
 }
 
 static void run_several(int threads, void (*body)(struct rfx_team *team, void *user), void *user) {
-    struct rfx_team team = {.loops = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0},
-                            .leaving = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0},
-                            .spin_ns = spin_for(threads)};
+    struct rfx_team team = {.spin_ns = spin_for(threads)};
 #pragma omp parallel num_threads(threads)
     {
         in_team = omp_get_num_threads() > 1;
@@ -186,10 +183,6 @@ static void run_several(int threads, void (*body)(struct rfx_team *team, void *u
         }
         in_team = false;
     }
-    (void)pthread_cond_destroy(&team.loops.rung);
-    (void)pthread_cond_destroy(&team.leaving.rung);
-    (void)pthread_mutex_destroy(&team.loops.lock);
-    (void)pthread_mutex_destroy(&team.leaving.lock);
 }
 
 void rfx_team_run(int threads, void (*body)(struct rfx_team *team, void *user), void *user) {
