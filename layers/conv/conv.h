@@ -26,8 +26,8 @@ struct rfx_conv_job {
 /* The job of one call of run; scratch_bytes is 0. */
 struct rfx_conv_job rfx_conv_job_make(const struct rfx_run_args *args);
 
-/* Scratch of the calling thread: job->scratch_bytes, aligned. */
-void *rfx_conv_thread_scratch(const struct rfx_conv_job *job);
+/* Scratch of that thread of the team: job->scratch_bytes, aligned. */
+void *rfx_conv_thread_scratch(const struct rfx_conv_job *job, int thread);
 
 /* Which taps [lo, hi) of output position o lie inside the input map. O(1). */
 static inline struct rfx_range rfx_conv_taps(const struct rfx_conv_axis *x, int64_t o) {
@@ -49,6 +49,11 @@ struct rfx_conv_units {
 };
 struct rfx_conv_units rfx_conv_cut(struct rfx_rect rect, int threads);
 struct rfx_rect rfx_conv_unit(const struct rfx_conv_units *u, struct rfx_rect rect, int64_t index);
+
+/* Cuts args->rect, and calls make(user, unit, thread) for all units, shared out to the team. */
+void rfx_conv_share_units(const struct rfx_run_args *args,
+                          void (*make)(const void *user, struct rfx_rect unit, int thread),
+                          const void *user);
 
 /* Bias, residual and activation on pixels [x0, x1) of output row y, in place at `data`, `stride`
  * floats apart. */

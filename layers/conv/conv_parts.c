@@ -1,6 +1,5 @@
 /* Parts that convolution backends and transposed convolutions share: see conv.h. */
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 #include "layers/conv/conv.h"
@@ -25,8 +24,8 @@ struct rfx_conv_job rfx_conv_job_make(const struct rfx_run_args *args) {
     return job;
 }
 
-void *rfx_conv_thread_scratch(const struct rfx_conv_job *job) {
-    return (char *)job->args->scratch + (size_t)omp_get_thread_num() * job->scratch_bytes;
+void *rfx_conv_thread_scratch(const struct rfx_conv_job *job, int thread) {
+    return (char *)job->args->scratch + (size_t)thread * job->scratch_bytes;
 }
 
 struct rfx_range rfx_conv_interior(const struct rfx_conv_axis *x, int64_t lo, int64_t hi) {
@@ -50,6 +49,25 @@ struct rfx_conv_units rfx_conv_cut(struct rfx_rect rect, int threads) {
 struct rfx_rect rfx_conv_unit(const struct rfx_conv_units *u, struct rfx_rect rect, int64_t index) {
     int64_t y = rect.y0 + index / u->across * u->rows, x = rect.x0 + index % u->across * u->cols;
     return rfx_rect_intersect(rect, rfx_rect_make(y, y + u->rows, x, x + u->cols));
+}
+
+struct unit_loop {
+    struct rfx_conv_units units;
+    struct rfx_rect rect;
+    void (*make)(const void *user, struct rfx_rect unit, int thread);
+    const void *user;
+};
+
+static void one_unit(void *user, int64_t index, int thread) {
+    const struct unit_loop *loop = user;
+    loop->make(loop->user, rfx_conv_unit(&loop->units, loop->rect, index), thread);
+}
+
+void rfx_conv_share_units(const struct rfx_run_args *args,
+                          void (*make)(const void *user, struct rfx_rect unit, int thread),
+                          const void *user) {
+    struct unit_loop loop = {rfx_conv_cut(args->rect, args->threads), args->rect, make, user};
+    rfx_team_for(args->team, loop.units.down * loop.units.across, one_unit, &loop);
 }
 
 void rfx_conv_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1, float *data,

@@ -148,15 +148,15 @@ static void make_row(const struct rfx_conv_job *job, int64_t y, int64_t x0, int6
     job->kernels->epilogue(&job->epilogue, rfx_view_at(out, y, x0), out->c, NULL, 0, x1 - x0);
 }
 
+static void transpose_unit(const void *user, struct rfx_rect unit, int thread) {
+    const struct rfx_conv_job *job = user;
+    (void)thread;
+    for (int64_t y = unit.y0; y < unit.y1; y++) make_row(job, y, unit.x0, unit.x1);
+}
+
 static void transpose_run(const struct rfx_run_args *args) {
     struct rfx_conv_job job = rfx_conv_job_make(args);
-    struct rfx_conv_units units = rfx_conv_cut(args->rect, args->threads);
-    int64_t count = units.down * units.across;
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < count; i++) {
-        struct rfx_rect unit = rfx_conv_unit(&units, args->rect, i);
-        for (int64_t y = unit.y0; y < unit.y1; y++) make_row(&job, y, unit.x0, unit.x1);
-    }
+    rfx_conv_share_units(args, transpose_unit, &job);
 }
 
 static const struct rfx_weight_slot weights[] = {

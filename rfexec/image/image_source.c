@@ -235,6 +235,10 @@ struct rfx_source_traits rfx_image_traits(const struct rfx_image *image) {
     return traits;
 }
 
+bool rfx_image_is_concurrent(const struct rfx_image *image) {
+    return image->backend->concurrent;
+}
+
 enum rfx_status rfx_image_set_window(struct rfx_image *image, int64_t rows, struct rfx_error *err) {
     struct rfx_image_backend *b = image->backend;
     if (rows < 1)
@@ -353,7 +357,7 @@ enum rfx_status rfx_image_read(struct rfx_image *image, struct rfx_rect rect,
     if (status != RFX_OK) return status;
     struct rfx_image_backend *b = image->backend;
     if (b->ops->read_floats != NULL) return b->ops->read_floats(b, rect, out, err);
-    image->highest_y1 = rfx_max_i64(image->highest_y1, rect.y1);
+    if (!b->random_access) image->highest_y1 = rfx_max_i64(image->highest_y1, rect.y1);
     for (int64_t y = rect.y0; y < rect.y1; y++) {
         status = read_row(image, y, rect, out, err);
         if (status != RFX_OK) return status;

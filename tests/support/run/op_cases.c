@@ -111,8 +111,8 @@ static void run(struct op_case *c, const struct rfx_view *in, struct rfx_view ou
                 struct rfx_rect rect, const void *packed, int threads) {
     const struct rfx_node *node = &c->graph->nodes[c->index];
     void *scratch = aligned_block(rfx_op_scratch_bytes(c->graph, node, threads));
-    struct rfx_run_args args = {c->graph, node, in, out, rect, packed, scratch, threads};
-    rfx_op_def(node->op)->run(&args);
+    struct rfx_run_args args = {c->graph, node, in, out, rect, packed, scratch, threads, NULL};
+    rfx_op_run(&args);
     free(scratch);
 }
 
