@@ -88,12 +88,26 @@ static void fusing_finds_its_slots(void **state) {
     }
 }
 
+/* Only these take OpenBLAS's buffers; a convolution, where it is chosen (test_conv_backend.c). */
+static void products_are_known(void **state) {
+    (void)state;
+    FOR_EACH_OP(op, def) {
+        bool multiplies = op == RFX_OP_CONV || op == RFX_OP_MATMUL;
+        if ((def->calls_blas != NULL) != multiplies) fail_msg("%s: calls_blas", def->name);
+    }
+    const struct rfx_graph graph = {0};
+    const struct rfx_node product = {.op = RFX_OP_MATMUL}, pool = {.op = RFX_OP_POOL_MAX};
+    assert_true(rfx_op_calls_blas(&graph, &product));
+    assert_false(rfx_op_calls_blas(&graph, &pool));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_complete),
         cmocka_unit_test(every_spatial_row_says_how_it_maps),
         cmocka_unit_test(weights_are_where_the_rows_say),
         cmocka_unit_test(fusing_finds_its_slots),
+        cmocka_unit_test(products_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
