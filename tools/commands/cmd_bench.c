@@ -30,6 +30,7 @@ static int print_result(const struct rfx_cli_job *job, const struct rfx_cli_opti
         return RFX_EXIT_DONE;
     }
     json_t *document = rfx_report_document("bench", options->args[0]);
+    rfx_report_conv(document, job->graph);
     json_t *measured = rfx_report_measured(report);
     (void)json_object_update_new(
         measured,
