@@ -137,7 +137,7 @@ static void own_kernels_reserve_nothing(void **state) {
     (void)state;
     if (!has_own_kernels()) skip();
     int64_t direct = measured_libraries("direct"), openblas = measured_libraries("openblas");
-    assert_true(openblas - direct >= (int64_t)THREADS * 128 * MIB);
+    assert_true(openblas - direct >= (int64_t)THREADS * 120 * MIB); /* of 128 and some each */
 }
 
 int main(void) {
