@@ -113,7 +113,7 @@ struct rfx_op_def {
     size_t (*scratch_bytes)(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
 
-    /* Whether run calls OpenBLAS (layers/conv/blas.h), which then needs its buffers. NULL: never. */
+    /* Whether run calls OpenBLAS (layers/conv/blas.h) and needs its buffers. NULL: never. */
     bool (*calls_blas)(const struct rfx_graph *graph, const struct rfx_node *node);
 
     /* Bytes of packed constants. NULL: none. */

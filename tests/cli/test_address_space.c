@@ -21,8 +21,8 @@ static const char *const choices[] = {"direct", "openblas"};
  * budget. */
 static void command(const char **args, const char *name, const char *model, const char *input,
                     const char *conv, int64_t budget, char text[24]) {
-    const char *const all[] = {name,     model, input,    "--threads", "2", "--json",
-                               "--conv", conv,  "--memory", text,      NULL};
+    const char *const all[] = {name,     model, input,      "--threads", "2", "--json",
+                               "--conv", conv,  "--memory", text,        NULL};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) args[i] = all[i];
     (void)snprintf(text, 24, "%lld", (long long)budget);
     if (budget > 0) return;

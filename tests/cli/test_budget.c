@@ -142,10 +142,9 @@ static double run_case(const struct run_case *c) {
     assert_true(measured_own_peak() < budget);
     int64_t peak = measured_within(args, c->core, budget);
     if (env_int("RFX_VERBOSE", 0) != 0)
-        fprintf(stderr, "%llu %s %s %s threads %s: %.2f of %.2f MiB\n",
-                (unsigned long long)c->seed, c->model, c->size, c->threads,
-                c->core != NULL ? c->core : "own kernels", (double)peak / (double)MIB,
-                (double)budget / (double)MIB);
+        fprintf(stderr, "%llu %s %s %s threads %s: %.2f of %.2f MiB\n", (unsigned long long)c->seed,
+                c->model, c->size, c->threads, c->core != NULL ? c->core : "own kernels",
+                (double)peak / (double)MIB, (double)budget / (double)MIB);
     return (double)peak / (double)budget;
 }
 

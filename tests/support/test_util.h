@@ -91,7 +91,8 @@ int64_t test_fail_each_allocation(enum rfx_status (*build)(struct rfx_memory *me
                                                            struct rfx_error *err),
                                   void *context);
 
-/* A built-in network with the choice of RFX_TEST_CONV, `fuse` as in rfx_load_options; a failure is a failed assertion. */
+/* A built-in network with the choice of RFX_TEST_CONV, `fuse` as in rfx_load_options; a failure is
+ * a failed assertion. */
 struct rfx_graph *test_builtin(struct rfx_memory *mem, const char *name, int64_t h, int64_t w,
                                uint64_t seed, const struct rfx_fuse_options *fuse);
 

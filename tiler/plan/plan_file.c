@@ -223,7 +223,7 @@ static enum rfx_status check_conv(const struct reader *r, const json_t *value) {
 static enum rfx_status read_head(struct reader *r, json_t *root) {
     static const char *const keys[] = {"schema",           "kind",     "model",  "size",
                                        "threads",          "in_place", "stages", "predicted",
-                                       "weights_by_stage", "conv", NULL};
+                                       "weights_by_stage", "conv",     NULL};
     char text[48];
     if (!json_is_object(root)) return refuse(r, "", "%s is no plan", shown(root, text));
     const json_t *kind = json_object_get(root, "kind");

@@ -47,9 +47,11 @@ int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options, 
 int rfx_cli_load_fused(struct rfx_memory *mem, const struct rfx_cli_options *options,
                        const char *model, const struct rfx_fuse_options *fuse,
                        struct rfx_graph **out) {
-    struct rfx_load_options load = {
-        .h = options->size.y, .w = options->size.x, .seed = options->seed, .conv = options->conv,
-        .fuse = fuse};
+    struct rfx_load_options load = {.h = options->size.y,
+                                    .w = options->size.x,
+                                    .seed = options->seed,
+                                    .conv = options->conv,
+                                    .fuse = fuse};
     return load_model(mem, model, &load, out);
 }
 

@@ -22,8 +22,8 @@
  * Numbers: float32 values, sizes in bytes or pixels as the names say, rows before columns. Maps are
  * in ONNX order, 1 x channels x rows x columns, row-major without gaps; other tensors row-major.
  * Bits: for one build of the library on one processor, the outputs are a function of network, image
- * and the arithmetic of convolutions (enum rfx_convolution) alone, not of memory_bytes or threads; a
- * NaN always comes as the same one, 0x7fc00000.
+ * and what computes convolutions (rfx_convolution) alone, not of memory_bytes or threads; a NaN
+ * always comes as the same one, 0x7fc00000.
  * Errors: functions that can fail return an rfx_code, RFX_CODE_OK being 0, and write their results
  * only then. `why` may be NULL; the text that it receives is empty after a success.
  * Threads: functions on different networks may run at the same time in different threads. One

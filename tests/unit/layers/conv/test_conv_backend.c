@@ -141,9 +141,9 @@ static void test_choices_and_reasons(void **state) {
     }
 }
 
-/* What the built-ins have where OpenBLAS is chosen, and with own kernels: layers per backend, bytes of packed weights
- * (bias and slopes included), scratch of one thread, sums of block heights and widths, layers that
- * may lie over their residual. */
+/* What the built-ins have where OpenBLAS is chosen, and with own kernels: layers per backend, bytes
+ * of packed weights (bias and slopes included), scratch of one thread, sums of block heights and
+ * widths, layers that may lie over their residual. */
 struct census {
     const char *model;
     int layers[N_BACKENDS];
@@ -161,9 +161,9 @@ static const struct census openblas_census[] = {
     {"deeplab_v3", {17, 0, 1, 37}, 2753728, 1313152, 55, 1207, 10},
 };
 
-/* By hand from the layers' shapes: per layer 4 bytes per bias (and slope) and per filter value, with
- * output channels rounded up to 16 for dense layers, each part rounded up to 64 bytes; of scratch a
- * pointer per kernel row, 64 bytes. */
+/* By hand from the layers' shapes: per layer 4 bytes per bias (and slope) and per filter value,
+ * with output channels rounded up to 16 for dense layers, each part rounded up to 64 bytes; of
+ * scratch a pointer per kernel row, 64 bytes. */
 static const struct census direct_census[] = {
     {"mobilenet_v2", {17, 35, 0, 0}, 8835008, 3328, 52, 52, 10},
     {"resnet18", {0, 20, 0, 0}, 44686848, 1280, 20, 20, 8},
@@ -203,8 +203,7 @@ static void take_census(const struct census *want, enum rfx_conv_choice conv) {
     for (int n = 0; n < graph->n_nodes; n++)
         if (graph->nodes[n].op == RFX_OP_CONV) count_layer(graph, &graph->nodes[n], &got);
     print_message("%s: %d, %d, %d, %d layers, %zu and %zu bytes\n", want->model, got.layers[0],
-                  got.layers[1], got.layers[2], got.layers[3], got.packed_bytes,
-                  got.scratch_bytes);
+                  got.layers[1], got.layers[2], got.layers[3], got.packed_bytes, got.scratch_bytes);
     for (int b = 0; b < N_BACKENDS; b++) assert_int_equal(got.layers[b], want->layers[b]);
     assert_int_equal(got.packed_bytes, want->packed_bytes);
     assert_int_equal(got.scratch_bytes, want->scratch_bytes);

@@ -116,7 +116,8 @@ static void test_random_shapes(void **state) {
     }
 }
 
-/* OpenBLAS's panels: the blocks tile the map; no layer has a block wider than the map or of one column beside it. */
+/* OpenBLAS's panels: the blocks tile the map; no layer has a block wider than the map or of one
+ * column beside it. */
 static void test_panel_shapes(void **state) {
     (void)state;
     for (int64_t w = 1; w < 300; w += 7) {

@@ -225,11 +225,11 @@ static void test_values_out_of_range(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_version),     cmocka_unit_test(test_codes),
-        cmocka_unit_test(test_texts),       cmocka_unit_test(test_opening),
-        cmocka_unit_test(test_defaults),    cmocka_unit_test(test_larger_structs),
+        cmocka_unit_test(test_version),         cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_texts),           cmocka_unit_test(test_opening),
+        cmocka_unit_test(test_defaults),        cmocka_unit_test(test_larger_structs),
         cmocka_unit_test(test_smaller_structs), cmocka_unit_test(test_convolutions),
-        cmocka_unit_test(test_wrong_sizes), cmocka_unit_test(test_values_out_of_range),
+        cmocka_unit_test(test_wrong_sizes),     cmocka_unit_test(test_values_out_of_range),
     };
     return cmocka_run_group_tests_name("api_support", tests, NULL, NULL);
 }

@@ -89,8 +89,7 @@ static void test_convolutions(void **state) {
         open.rows = 64;
         open.columns = 71;
         open.convolution = choices[i].convolution;
-        want[i] =
-            network_session_outputs_by("squeezenet1_1", choices[i].choice, values, 3, 64, 71);
+        want[i] = network_session_outputs_by("squeezenet1_1", choices[i].choice, values, 3, 64, 71);
         network_check(rfx_network_open("squeezenet1_1", &open, &net, &why), &why);
         for (int small = 0; small < 2; small++) {
             size_t bytes = small ? network_least_bytes(net, NULL, 2) : 0;
@@ -103,8 +102,8 @@ static void test_convolutions(void **state) {
         }
         rfx_network_free(net);
     }
-    bool same = memcmp(want[0].values[0], want[1].values[0],
-                       (size_t)want[0].elems[0] * sizeof(float)) == 0;
+    bool same =
+        memcmp(want[0].values[0], want[1].values[0], (size_t)want[0].elems[0] * sizeof(float)) == 0;
     assert_int_equal(same, rfx_kernels()->conv == NULL);
     for (int i = 0; i < 2; i++) network_outputs_free(&want[i]);
     free(values);

@@ -261,10 +261,9 @@ static void failing_allocations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(three_stages),        cmocka_unit_test(refusals),
-        cmocka_unit_test(another_arithmetic),
-        cmocka_unit_test(tiles_alone),         cmocka_unit_test(changed_at_random),
-        cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(three_stages),       cmocka_unit_test(refusals),
+        cmocka_unit_test(another_arithmetic), cmocka_unit_test(tiles_alone),
+        cmocka_unit_test(changed_at_random),  cmocka_unit_test(failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
