@@ -37,7 +37,7 @@ MUTATIONS = {
         "return step > 0 || rfx_view_at(v, y + step, x)", "test_op_conv$|test_random_tiles"),
     "one product too few": (
         "layers/kernels/generic/conv.c", r"for \(int64_t i = 0; i < k; i\+\+, w \+= width\)",
-        "for (int64_t i = k > 4000; i < k; i++, w += width)", "test_op_conv$|test_kernels$"),
+        "for (int64_t i = 0; i < k - (k > 1000); i++, w += width)", "test_op_conv$"),
     "another panel's width": (
         "layers/conv/conv_openblas.c", r"(panel_block\(args->graph, args->node\);)\n(    struct panel)",
         r"\1\n    if (block.w > 1 && args->rect.x0 % 2 == 1) block.w--;\n\2",
