@@ -54,6 +54,8 @@ struct rfx_conv_backend {
     /* Scratch of one thread, for any rectangle. NULL: none. */
     size_t (*scratch_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
 
+    bool calls_blas; /* `run` does */
+
     /* Whether `run` may be given an output view over exactly the bytes of the residual. */
     bool in_place;
 

@@ -230,6 +230,7 @@ const struct rfx_conv_backend rfx_conv_openblas = {
     .packed_bytes = rfx_conv_taps_packed_bytes,
     .pack = panel_pack,
     .scratch_bytes = panel_scratch,
+    .calls_blas = true,
     .in_place = true, /* panels are computed beside the residual and added pixel by pixel */
     .run = panel_run,
 };

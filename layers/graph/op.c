@@ -129,6 +129,11 @@ size_t rfx_op_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node
     return def->scratch_bytes == NULL ? 0 : def->scratch_bytes(graph, node, threads);
 }
 
+bool rfx_op_calls_blas(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_op_def *def = op_table[node->op];
+    return def->calls_blas != NULL && def->calls_blas(graph, node);
+}
+
 size_t rfx_op_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
     const struct rfx_op_def *def = op_table[node->op];
     return def->packed_bytes == NULL ? 0 : def->packed_bytes(graph, node);

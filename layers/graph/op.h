@@ -119,6 +119,9 @@ struct rfx_op_def {
     size_t (*scratch_bytes)(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
 
+    /* Whether run calls OpenBLAS (layers/conv/blas.h) and needs its buffers. NULL: never. */
+    bool (*calls_blas)(const struct rfx_graph *graph, const struct rfx_node *node);
+
     /* Bytes of packed constants. NULL: none. */
     size_t (*packed_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
 
@@ -183,6 +186,7 @@ uint64_t rfx_op_macs(const struct rfx_graph *graph, const struct rfx_node *node,
                      struct rfx_rect out);
 size_t rfx_op_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
+bool rfx_op_calls_blas(const struct rfx_graph *graph, const struct rfx_node *node);
 size_t rfx_op_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node);
 
 /* "direct", or "" where the op has but one way to be computed. */

@@ -76,6 +76,14 @@ static uint64_t group_macs(const struct rfx_graph *graph, const struct rfx_node 
     return macs;
 }
 
+static bool group_calls_blas(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_group_attr *g = &node->attr.group;
+    (void)graph;
+    for (int i = 0; i < count_of(g); i++)
+        if (rfx_op_calls_blas(g->base, member(g, i))) return true;
+    return false;
+}
+
 static size_t packed_of_member(const struct rfx_group_attr *g, int i) {
     return rfx_align_up(rfx_op_packed_bytes(g->base, member(g, i)));
 }
@@ -225,6 +233,7 @@ const struct rfx_op_def rfx_op_group = {
     .axis_map = group_axis_map,
     .in_range = group_in_range,
     .rect_macs = group_macs,
+    .calls_blas = group_calls_blas,
     .scratch_bytes = group_scratch,
     .packed_bytes = group_packed_bytes,
     .pack = group_pack,

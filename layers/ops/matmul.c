@@ -82,10 +82,17 @@ static void matmul_run(const struct rfx_run_args *args) {
     rfx_blas_end(scope);
 }
 
+static bool matmul_calls_blas(const struct rfx_graph *graph, const struct rfx_node *node) {
+    (void)graph;
+    (void)node;
+    return true;
+}
+
 const struct rfx_op_def rfx_op_matmul = {
     .name = "MatMul",
     .spatial = false,
     .infer = matmul_infer,
     .macs = matmul_macs,
+    .calls_blas = matmul_calls_blas,
     .run = matmul_run,
 };
