@@ -89,6 +89,15 @@ bool rfx_conv_clamp(const struct rfx_act *act, float *lo, float *hi) {
     return act->kind == RFX_ACT_NONE || act->kind == RFX_ACT_RELU || act->kind == RFX_ACT_CLIP;
 }
 
+void rfx_conv_activate(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1) {
+    const struct rfx_view *out = &job->args->out;
+    int64_t step = out->c == job->a->oc ? x1 - x0 : 1;
+    for (int64_t x = x0; x < x1; x += step) {
+        float *at = rfx_view_at(out, y, x);
+        job->kernels->act(job->epilogue.act, job->epilogue.slope, at, at, step, job->a->oc);
+    }
+}
+
 enum rfx_status rfx_conv_check_weights(const struct rfx_graph *graph, const struct rfx_node *node,
                                        const int64_t want[4], struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
