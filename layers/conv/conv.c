@@ -85,6 +85,19 @@ static struct rfx_axis_map conv_axis_map(const struct rfx_graph *graph, const st
                      : rfx_axis_map_window(a->kw, a->dw, a->sw, a->pads.left);
 }
 
+/* What whole blocks of the output read, where the backend computes no less. */
+static struct rfx_range conv_in_range(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis, struct rfx_range out) {
+    struct rfx_axis_map map = conv_axis_map(graph, node, k, axis);
+    if (k != 0 || out.lo >= out.hi) return rfx_axis_map_range(&map, out);
+    struct rfx_conv_block grid = rfx_conv_grid_of(graph, node);
+    int64_t part = axis == 0 ? grid.h : grid.w, extent = axis == 0 ? node->out.h : node->out.w;
+    struct rfx_range whole = {rfx_floor_div(out.lo, part) * part,
+                              rfx_min_i64(rfx_ceil_div(out.hi, part) * part, extent)};
+    whole.hi = rfx_max_i64(whole.hi, out.hi);
+    return rfx_axis_map_range(&map, whole);
+}
+
 /* Over the residual. */
 static bool conv_in_place(const struct rfx_graph *graph, const struct rfx_node *node, int k) {
     return k == 1 && node->residual && rfx_conv_backend_of(graph, node)->in_place;
@@ -150,6 +163,7 @@ const struct rfx_op_def rfx_op_conv = {
     .infer = conv_infer,
     .window = conv_window,
     .axis_map = conv_axis_map,
+    .in_range = conv_in_range,
     .in_place = conv_in_place,
     .macs = conv_macs,
     .scratch_bytes = conv_scratch_bytes,

@@ -11,6 +11,7 @@
 
 static const struct rfx_conv_backend *const backends[] = {
     &rfx_conv_depthwise,
+    &rfx_conv_winograd,
     &rfx_conv_direct,
     &rfx_conv_few_channels,
     &rfx_conv_openblas,
@@ -58,6 +59,13 @@ struct rfx_conv_block rfx_conv_block_of(const struct rfx_graph *graph,
     if (node->op != RFX_OP_CONV) return pixel;
     const struct rfx_conv_backend *backend = rfx_conv_backend_of(graph, node);
     return backend->block == NULL ? pixel : backend->block(graph, node);
+}
+
+struct rfx_conv_block rfx_conv_grid_of(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_conv_block pixel = {1, 1};
+    if (graph->conv != RFX_CONV_WINOGRAD || node->op != RFX_OP_CONV) return pixel;
+    const struct rfx_conv_backend *backend = rfx_conv_backend_of(graph, node);
+    return backend->whole_blocks ? backend->block(graph, node) : pixel;
 }
 
 bool rfx_conv_refuse(char *why, size_t size, const char *format, ...) {

@@ -45,6 +45,10 @@ struct rfx_conv_backend {
     /* The canonical block. NULL: every pixel is computed alone (1 x 1). */
     struct rfx_conv_block (*block)(const struct rfx_graph *graph, const struct rfx_node *node);
 
+    /* Whether a pixel's bits depend on all the input of its block: `run` reads the input of whole
+     * blocks, and regions of the input are rounded to them. */
+    bool whole_blocks;
+
     /* Bytes of its packed weights (without bias and slopes). */
     size_t (*packed_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
 
@@ -81,6 +85,10 @@ enum rfx_conv_choice rfx_conv_choice_of(const struct rfx_graph *graph);
  * at multiples of its height compute nothing twice. */
 struct rfx_conv_block rfx_conv_block_of(const struct rfx_graph *graph, const struct rfx_node *node);
 
+/* The grid to which the regions of a node's first input are rounded: rfx_conv_block_of where the
+ * backend reads whole blocks, else 1 x 1. */
+struct rfx_conv_block rfx_conv_grid_of(const struct rfx_graph *graph, const struct rfx_node *node);
+
 /* For backends: writes the reason into `why` unless it is NULL; returns false. */
 bool rfx_conv_refuse(char *why, size_t size, const char *format, ...) RFX_PRINTF(3, 4);
 
@@ -95,6 +103,11 @@ size_t rfx_conv_panels_packed_bytes(const struct rfx_graph *graph, const struct 
 RFX_NODISCARD enum rfx_status rfx_conv_panels_pack(const struct rfx_conv_pack_job *job,
                                                    struct rfx_error *err);
 
+/* For winograd: the factors of every filter, outputs x outputs pixels a tile (2 or 4), in the layout
+ * of rfx_conv_panels_pack per product. */
+RFX_NODISCARD enum rfx_status rfx_conv_winograd_pack(const struct rfx_conv_pack_job *job,
+                                                     int64_t outputs, struct rfx_error *err);
+
 extern const struct rfx_conv_backend rfx_conv_depthwise, rfx_conv_direct, rfx_conv_few_channels,
-    rfx_conv_openblas;
+    rfx_conv_openblas, rfx_conv_winograd;
 #endif

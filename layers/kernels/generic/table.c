@@ -15,5 +15,7 @@ const struct rfx_kernels VARIANT_NAME(table) = {
     .dense = VARIANT_NAME(dense),
 #ifdef VARIANT_HAS_FMA
     .conv = VARIANT_NAME(conv),
+    .winograd_in = VARIANT_NAME(winograd_in),
+    .winograd_out = VARIANT_NAME(winograd_out),
 #endif
 };

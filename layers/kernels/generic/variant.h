@@ -58,6 +58,8 @@ void VARIANT_NAME(depthwise)(const struct rfx_depthwise_run *run);
 void VARIANT_NAME(dense)(const struct rfx_dense_run *run);
 #ifdef VARIANT_HAS_FMA
 void VARIANT_NAME(conv)(const struct rfx_conv_run *run);
+void VARIANT_NAME(winograd_in)(const struct rfx_winograd_in *window);
+void VARIANT_NAME(winograd_out)(const struct rfx_winograd_out *tile);
 #endif
 extern const struct rfx_kernels VARIANT_NAME(table);
 #endif
