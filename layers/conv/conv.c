@@ -85,17 +85,10 @@ static struct rfx_axis_map conv_axis_map(const struct rfx_graph *graph, const st
                      : rfx_axis_map_window(a->kw, a->dw, a->sw, a->pads.left);
 }
 
-/* What whole blocks of the output read, where the backend computes no less. */
 static struct rfx_range conv_in_range(const struct rfx_graph *graph, const struct rfx_node *node,
                                       int k, int axis, struct rfx_range out) {
     struct rfx_axis_map map = conv_axis_map(graph, node, k, axis);
-    if (k != 0 || out.lo >= out.hi) return rfx_axis_map_range(&map, out);
-    struct rfx_conv_block grid = rfx_conv_grid_of(graph, node);
-    int64_t part = axis == 0 ? grid.h : grid.w, extent = axis == 0 ? node->out.h : node->out.w;
-    struct rfx_range whole = {rfx_floor_div(out.lo, part) * part,
-                              rfx_min_i64(rfx_ceil_div(out.hi, part) * part, extent)};
-    whole.hi = rfx_max_i64(whole.hi, out.hi);
-    return rfx_axis_map_range(&map, whole);
+    return rfx_axis_map_range(&map, k == 0 ? rfx_conv_widen(graph, node, axis, out) : out);
 }
 
 /* Over the residual. */

@@ -61,11 +61,27 @@ struct rfx_conv_block rfx_conv_block_of(const struct rfx_graph *graph,
     return backend->block == NULL ? pixel : backend->block(graph, node);
 }
 
-struct rfx_conv_block rfx_conv_grid_of(const struct rfx_graph *graph, const struct rfx_node *node) {
-    const struct rfx_conv_block pixel = {1, 1};
-    if (graph->conv != RFX_CONV_WINOGRAD || node->op != RFX_OP_CONV) return pixel;
+/* Only one choice has such backends: planners ask millions of times. */
+static const struct rfx_conv_backend *widening_backend(const struct rfx_graph *graph,
+                                                       const struct rfx_node *node) {
+    if (graph->conv != RFX_CONV_WINOGRAD || node->op != RFX_OP_CONV) return NULL;
     const struct rfx_conv_backend *backend = rfx_conv_backend_of(graph, node);
-    return backend->whole_blocks ? backend->block(graph, node) : pixel;
+    return backend->widen == NULL ? NULL : backend;
+}
+
+struct rfx_range rfx_conv_widen(const struct rfx_graph *graph, const struct rfx_node *node,
+                                int axis, struct rfx_range out) {
+    const struct rfx_conv_backend *backend = widening_backend(graph, node);
+    if (backend == NULL || out.lo >= out.hi) return out;
+    struct rfx_range wide = backend->widen(node, out);
+    int64_t extent = axis == 0 ? node->out.h : node->out.w;
+    wide.hi = rfx_max_i64(out.hi, rfx_min_i64(wide.hi, extent));
+    return wide;
+}
+
+int64_t rfx_conv_rows_together(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_conv_backend *backend = widening_backend(graph, node);
+    return backend == NULL ? 1 : backend->block(graph, node).h;
 }
 
 bool rfx_conv_refuse(char *why, size_t size, const char *format, ...) {

@@ -1,13 +1,17 @@
 /* Convolutions of 3x3, stride 1, by Winograd's minimal filtering: 36 products for 16 output pixels
  * in place of 144, or 16 for 4 in place of 36. Other roundings than a sum of products has.
  *
- * Output pixels are made by tiles of 4x4 or 2x2 on a fixed grid of the full map. All pixels of a
- * tile are rounded by way of all its window of the input (6x6 or 4x4, zero outside the map), so
- * the whole window is read however few pixels are wanted (`whole_blocks`), and what a window holds
- * of NaN or infinity reaches all its tile. A tile: the window is transformed (fixed sequences,
- * kernels/generic/winograd.c); of every transformed element and output channel one chain of fused
- * multiply-adds over the input channels, ascending, from 0; the transform back; bias; residual;
- * activation. How many tiles share a call, and which channels, touches no bits.
+ * Output pixels are made by tiles of 4x4 or 2x2 on a fixed grid of the full map, from windows of
+ * 6x6 or 4x4 input pixels (zero outside the map). In a tile of 4x4 a pixel is rounded by way of
+ * more of the window than its own 3x3: row 0 by way of the window's rows 0 to 4, rows 1 and 2 of 1
+ * to 4, row 3 of 1 to 5, and columns likewise. That is what `widen` asks for; NaN and infinity
+ * reach as far. What else of a window is not at hand may be anything and is taken to be zero: it
+ * reaches only pixels that are thrown away. In a tile of 2x2 a pixel sees its own 3x3 alone.
+ *
+ * A tile: the window is transformed (fixed sequences, kernels/generic/winograd.c); of every
+ * transformed element and output channel one chain of fused multiply-adds over the input channels,
+ * ascending, from 0; the transform back; bias; residual; activation. How many tiles share a call,
+ * and which channels, touches no bits.
  *
  * Some tiles at a time, so that their transformed windows stay in a core's cache, then a few panels
  * of output channels at a time. Packed weights: [product][panel][ic][channel of the panel]. */
@@ -19,6 +23,8 @@
 #include "layers/core/floats.h"
 
 #define LEAST_CHANNELS 16    /* below, the transforms cost what the products save */
+#define LEAST_PIXELS_4 400   /* of a map that is cut into 4x4, */
+#define LEAST_PIXELS_2 64    /* and into 2x2 */
 #define MOST_WINDOW 36       /* pixels, and products */
 #define OUT_CHANNELS 128     /* whose sums wait for the transform back */
 #define UNITS_PER_THREAD 4   /* so that an unlucky thread makes the others wait little */
@@ -29,6 +35,7 @@ struct winograd {
     const struct rfx_conv_job *job;
     int64_t outputs, products; /* 2 or 4, and (outputs + 2)^2 */
     int64_t ty0, tx0, across, tiles, units;
+    struct rfx_rect there;         /* of the input */
     int64_t in_step, out_step;     /* floats from tile to tile */
     int64_t in_plane, out_plane;   /* and from product to product */
     bool clamps;
@@ -41,8 +48,20 @@ struct space {
     float *in, *sums;
 };
 
+/* Tiles of edge x edge that cover the map, cut ones included. */
+static int64_t tiles_of_map(const struct rfx_tensor *map, int64_t edge) {
+    return rfx_ceil_div(map->h, edge) * rfx_ceil_div(map->w, edge);
+}
+
+/* Rows and columns of a tile; 0: the map is better off without. Factors are read from memory, four
+ * times the weights' bytes for tiles of 4x4 and 16/9 for 2x2: that pays where pixels are many. Of
+ * small and of thin maps much of a tile is thrown away. */
 static int64_t tile_edge(const struct rfx_node *node) {
-    return rfx_min_i64(node->out.h, node->out.w) >= 12 ? 4 : 2;
+    const struct rfx_tensor *map = &node->out;
+    int64_t pixels = map->h * map->w;
+    int64_t by_4 = 36 * tiles_of_map(map, 4), by_2 = 16 * tiles_of_map(map, 2);
+    if (pixels >= LEAST_PIXELS_4 && by_4 <= by_2) return 4;
+    return pixels >= LEAST_PIXELS_2 && 10 * by_2 <= 7 * 9 * pixels ? 2 : 0;
 }
 
 static struct rfx_conv_block winograd_block(const struct rfx_graph *graph,
@@ -50,6 +69,13 @@ static struct rfx_conv_block winograd_block(const struct rfx_graph *graph,
     (void)graph;
     struct rfx_conv_block block = {tile_edge(node), tile_edge(node)};
     return block;
+}
+
+static struct rfx_range winograd_widen(const struct rfx_node *node, struct rfx_range out) {
+    if (tile_edge(node) != 4) return out;
+    struct rfx_range wide = {out.lo % 4 == 0 ? out.lo : out.lo / 4 * 4 + 1,
+                             out.hi % 4 == 0 ? out.hi : out.hi / 4 * 4 + 3};
+    return wide;
 }
 
 static int64_t product_count(const struct rfx_node *node) {
@@ -122,15 +148,21 @@ static void transform_in(const struct winograd *w, const struct space *s, int64_
     int64_t n = w->outputs + 2, ix = tile.x0 - job->a->pads.left;
     for (int64_t y = 0; y < n; y++) {
         int64_t iy = tile.y0 - job->a->pads.top + y;
-        bool row = iy >= 0 && iy < job->rows.in;
+        bool row = iy >= w->there.y0 && iy < w->there.y1;
         const float *from = row ? rfx_view_at(in, iy, ix) : NULL;
         for (int64_t x = 0; x < n; x++) {
-            bool there = row && ix + x >= 0 && ix + x < job->cols.in;
+            bool there = row && ix + x >= w->there.x0 && ix + x < w->there.x1;
             pixels[y * n + x] = there ? from + x * in->c : s->outside;
         }
     }
     const struct rfx_winograd_in window = {
-        .pixels = pixels, .out = out, .c = job->a->ic, .step = w->in_plane, .outputs = w->outputs};
+        .pixels = pixels,
+        .out = out,
+        .c = job->a->ic,
+        .step = w->in_plane,
+        .outputs = w->outputs,
+        .ahead = w->outputs * in->c, /* the next tile's */
+    };
     job->kernels->winograd_in(&window);
 }
 
@@ -233,6 +265,8 @@ static void winograd_run(const struct rfx_conv_job *job) {
     w.tx0 = args->rect.x0 / w.outputs;
     w.across = rfx_ceil_div(args->rect.x1, w.outputs) - w.tx0;
     w.tiles = (rfx_ceil_div(args->rect.y1, w.outputs) - w.ty0) * w.across;
+    w.there = rfx_rect_intersect(rfx_op_in_rect(args->graph, args->node, 0, args->rect),
+                                 rfx_rect_full(job->rows.in, job->cols.in));
     w.units = unit_count(&w, most_tiles(args->node), args->threads);
 #pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
     for (int64_t i = 0; i < w.units; i++) make_unit(&w, i);
@@ -259,6 +293,9 @@ static bool winograd_accepts(const struct rfx_graph *graph, const struct rfx_nod
     if (a->ic < LEAST_CHANNELS || a->oc < LEAST_CHANNELS)
         return rfx_conv_refuse(why, size, "%lld input and %lld output channels: not %d of each",
                                (long long)a->ic, (long long)a->oc, LEAST_CHANNELS);
+    if (tile_edge(node) == 0)
+        return rfx_conv_refuse(why, size, "a map of %lldx%lld has too few whole tiles",
+                               (long long)node->out.h, (long long)node->out.w);
     return true;
 }
 
@@ -276,7 +313,7 @@ const struct rfx_conv_backend rfx_conv_winograd = {
     .name = "winograd",
     .accepts = winograd_accepts,
     .block = winograd_block,
-    .whole_blocks = true,
+    .widen = winograd_widen,
     .packed_bytes = winograd_packed_bytes,
     .pack = winograd_pack,
     .scratch_bytes = winograd_scratch,

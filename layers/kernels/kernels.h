@@ -85,6 +85,7 @@ struct rfx_winograd_in {
     float *out; /* factor i of channel 0: out[i * step]; written to whole vectors: c rounded up to
                    RFX_CONV_LANES */
     int64_t c, step, outputs;
+    int64_t ahead; /* floats from a pixel to one that will soon be wanted: a hint to the cache */
 };
 
 /* The sums of products of one tile, transformed back; then bias is added, then the residual, then

@@ -88,6 +88,9 @@ INLINE void window_in(const struct rfx_winograd_in *w, int outputs) {
         vector half[MOST * MOST];
         for (int x = 0; x < n; x++) {
             vector d[MOST];
+            /* windows overlap by two columns */
+            for (int y = 0; y < n && x >= 2; y++)
+                __builtin_prefetch(w->pixels[y * n + x] + c + w->ahead);
             for (int y = 0; y < n; y++) d[y] = load_some(w->pixels[y * n + x] + c, w->c - c);
             transform_in(d, 1, half + x, n, outputs);
         }
