@@ -108,8 +108,8 @@ size_t rfx_conv_panels_packed_bytes(const struct rfx_graph *graph, const struct 
 RFX_NODISCARD enum rfx_status rfx_conv_panels_pack(const struct rfx_conv_pack_job *job,
                                                    struct rfx_error *err);
 
-/* For winograd: the factors of every filter, outputs x outputs pixels a tile (2 or 4), in the layout
- * of rfx_conv_panels_pack per product. */
+/* For winograd: the factors of every filter, outputs x outputs pixels a tile (2 or 4), in the
+ * layout of rfx_conv_panels_pack per product. */
 RFX_NODISCARD enum rfx_status rfx_conv_winograd_pack(const struct rfx_conv_pack_job *job,
                                                      int64_t outputs, struct rfx_error *err);
 

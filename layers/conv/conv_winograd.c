@@ -22,22 +22,21 @@
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 
-#define LEAST_CHANNELS 16    /* below, the transforms cost what the products save */
-#define LEAST_PIXELS_4 400   /* of a map that is cut into 4x4, */
-#define LEAST_PIXELS_2 64    /* and into 2x2 */
-#define MOST_WINDOW 36       /* pixels, and products */
-#define OUT_CHANNELS 128     /* whose sums wait for the transform back */
-#define UNITS_PER_THREAD 4   /* so that an unlucky thread makes the others wait little */
-#define LEAST_TILES 14       /* of a unit: a block of the widest kernel */
-#define STEP_PAD 16          /* floats: keeps products apart in the sets of a cache */
+#define LEAST_CHANNELS 16  /* below, the transforms cost what the products save */
+#define LEAST_PIXELS_4 400 /* of a map that is cut into 4x4, */
+#define LEAST_PIXELS_2 64  /* and into 2x2 */
+#define MOST_WINDOW 36     /* pixels, and products */
+#define OUT_CHANNELS 128   /* whose sums wait for the transform back */
+#define UNITS_PER_THREAD 4 /* so that an unlucky thread makes the others wait little */
+#define STEP_PAD 16        /* floats: keeps products apart in the sets of a cache */
 
 struct winograd {
     const struct rfx_conv_job *job;
     int64_t outputs, products; /* 2 or 4, and (outputs + 2)^2 */
     int64_t ty0, tx0, across, tiles, units;
-    struct rfx_rect there;         /* of the input */
-    int64_t in_step, out_step;     /* floats from tile to tile */
-    int64_t in_plane, out_plane;   /* and from product to product */
+    struct rfx_rect there;       /* of the input */
+    int64_t in_step, out_step;   /* floats from tile to tile */
+    int64_t in_plane, out_plane; /* and from product to product */
     bool clamps;
     float lo, hi;
 };
@@ -98,9 +97,8 @@ static int64_t out_channels(const struct rfx_conv_attr *a) {
 /* Floats from tile to tile: whole vectors, and an odd number of them, so that tiles do not meet in
  * one set of a cache. */
 static int64_t tile_step(int64_t channels) {
-    return rfx_conv_filled(channels) + (rfx_conv_filled(channels) / RFX_CONV_LANES % 2 == 0
-                                            ? RFX_CONV_LANES
-                                            : 0);
+    return rfx_conv_filled(channels) +
+           (rfx_conv_filled(channels) / RFX_CONV_LANES % 2 == 0 ? RFX_CONV_LANES : 0);
 }
 
 static void set_steps(struct winograd *w, const struct rfx_node *node) {
@@ -121,7 +119,8 @@ static size_t winograd_scratch(const struct rfx_graph *graph, const struct rfx_n
     struct winograd w;
     (void)graph;
     set_steps(&w, node);
-    return outside_bytes(&node->attr.conv) + rfx_align_up(rfx_floats_bytes(w.products * w.in_plane)) +
+    return outside_bytes(&node->attr.conv) +
+           rfx_align_up(rfx_floats_bytes(w.products * w.in_plane)) +
            rfx_align_up(rfx_floats_bytes(w.products * w.out_plane));
 }
 
@@ -248,12 +247,13 @@ static void make_unit(const struct winograd *w, int64_t index) {
     for (int64_t t = t0; t < t1 && !w->clamps; t++) activate(w, t);
 }
 
+/* Units are small enough for all threads to have some, but weights are read for each. */
 static int64_t unit_count(const struct winograd *w, int64_t most, int threads) {
     int64_t units = rfx_ceil_div(w->tiles, most);
     if (threads == 1) return units;
-    int64_t even = rfx_ceil_div(units, threads) * threads; /* and no thread idles at the end */
-    int64_t least = rfx_min_i64((int64_t)UNITS_PER_THREAD * threads, w->tiles / LEAST_TILES);
-    return rfx_min_i64(w->tiles, rfx_max_i64(even, least));
+    int64_t even = rfx_ceil_div(units, threads) * threads;
+    int64_t more = rfx_min_i64((int64_t)UNITS_PER_THREAD * threads, w->tiles / (most / 2));
+    return rfx_min_i64(w->tiles, rfx_max_i64(even, more));
 }
 
 static void winograd_run(const struct rfx_conv_job *job) {
@@ -280,7 +280,8 @@ static bool winograd_accepts(const struct rfx_graph *graph, const struct rfx_nod
     if (rfx_kernels()->conv == NULL)
         return rfx_conv_refuse(why, size, "the %s kernels have no fused multiply-add",
                                rfx_kernels()->name);
-    if (a->groups != 1) return rfx_conv_refuse(why, size, "%lld groups, not 1", (long long)a->groups);
+    if (a->groups != 1)
+        return rfx_conv_refuse(why, size, "%lld groups, not 1", (long long)a->groups);
     if (a->kh != 3 || a->kw != 3)
         return rfx_conv_refuse(why, size, "a kernel of %lldx%lld, not 3x3", (long long)a->kh,
                                (long long)a->kw);

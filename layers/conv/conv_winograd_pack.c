@@ -68,14 +68,15 @@ static enum rfx_status pack_panel(const struct pack *p, struct rfx_packing_reade
     for (int64_t i0 = 0; i0 < ic; i0 += piece) {
         int64_t count = rfx_min_i64(piece, ic - i0);
         for (int64_t j = 0; j < n; j++) {
-            enum rfx_status status = rfx_packing_read(
-                reader, ((o0 + j) * ic + i0) * TAPS, count * TAPS, job->temp + j * count * TAPS);
+            enum rfx_status status = rfx_packing_read(reader, ((o0 + j) * ic + i0) * TAPS,
+                                                      count * TAPS, job->temp + j * count * TAPS);
             if (status != RFX_OK) return status;
         }
         for (int64_t i = 0; i < count; i++)
             for (int64_t j = 0; j < width; j += LANES)
                 pack_lanes(p, job->temp + (j * count + i) * TAPS, count * TAPS,
-                           rfx_min_i64(LANES, n - j), job->scale == NULL ? NULL : job->scale + o0 + j,
+                           rfx_min_i64(LANES, n - j),
+                           job->scale == NULL ? NULL : job->scale + o0 + j,
                            job->weights + o0 * ic + (i0 + i) * width + j);
     }
     return RFX_OK;
