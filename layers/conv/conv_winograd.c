@@ -87,7 +87,8 @@ static int64_t product_count(const struct rfx_node *node) {
 static int64_t most_tiles(const struct rfx_node *node) {
     const struct rfx_conv_attr *a = &node->attr.conv;
     int64_t elems = product_count(node) * a->ic * a->oc;
-    return elems <= 1 << 20 ? 28 : elems <= 4 << 20 ? 42 : 70;
+    int64_t most = elems <= 1 << 20 ? 28 : elems <= 4 << 20 ? 42 : 70;
+    return rfx_min_i64(most, tiles_of_map(&node->out, tile_edge(node)));
 }
 
 static int64_t out_channels(const struct rfx_conv_attr *a) {
