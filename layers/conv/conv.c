@@ -85,6 +85,12 @@ static struct rfx_axis_map conv_axis_map(const struct rfx_graph *graph, const st
                      : rfx_axis_map_window(a->kw, a->dw, a->sw, a->pads.left);
 }
 
+static struct rfx_range conv_in_range(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis, struct rfx_range out) {
+    struct rfx_axis_map map = conv_axis_map(graph, node, k, axis);
+    return rfx_axis_map_range(&map, k == 0 ? rfx_conv_widen(graph, node, axis, out) : out);
+}
+
 /* Over the residual. */
 static bool conv_in_place(const struct rfx_graph *graph, const struct rfx_node *node, int k) {
     return k == 1 && node->residual && rfx_conv_backend_of(graph, node)->in_place;
@@ -158,6 +164,7 @@ const struct rfx_op_def rfx_op_conv = {
     .infer = conv_infer,
     .window = conv_window,
     .axis_map = conv_axis_map,
+    .in_range = conv_in_range,
     .in_place = conv_in_place,
     .macs = conv_macs,
     .scratch_bytes = conv_scratch_bytes,

@@ -45,6 +45,11 @@ struct rfx_conv_backend {
     /* The canonical block. NULL: every pixel is computed alone (1 x 1). */
     struct rfx_conv_block (*block)(const struct rfx_graph *graph, const struct rfx_node *node);
 
+    /* Of one axis, the output positions whose windows `out` reads: where a pixel's bits depend on
+     * more than its own window, more than `out`. Regions of the input follow from it, and
+     * schedules do well to make whole blocks. NULL: `out` itself. */
+    struct rfx_range (*widen)(const struct rfx_node *node, struct rfx_range out);
+
     /* Bytes of its packed weights (without bias and slopes). */
     size_t (*packed_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
 
@@ -83,6 +88,14 @@ enum rfx_conv_choice rfx_conv_choice_of(const struct rfx_graph *graph);
  * at multiples of its height compute nothing twice. */
 struct rfx_conv_block rfx_conv_block_of(const struct rfx_graph *graph, const struct rfx_node *node);
 
+/* What `widen` of a CONV node's backend says, within the map. */
+struct rfx_range rfx_conv_widen(const struct rfx_graph *graph, const struct rfx_node *node,
+                                int axis, struct rfx_range out);
+
+/* Rows that a stream makes together, or what it has begun would be computed twice: the block's,
+ * where the backend widens; of any other node 1. */
+int64_t rfx_conv_rows_together(const struct rfx_graph *graph, const struct rfx_node *node);
+
 /* For backends: writes the reason into `why` unless it is NULL; returns false. */
 bool rfx_conv_refuse(char *why, size_t size, const char *format, ...) RFX_PRINTF(3, 4);
 
@@ -102,6 +115,11 @@ size_t rfx_conv_panels_packed_bytes(const struct rfx_graph *graph, const struct 
 RFX_NODISCARD enum rfx_status rfx_conv_panels_pack(const struct rfx_conv_pack_job *job,
                                                    struct rfx_error *err);
 
+/* For winograd: the factors of every filter, outputs x outputs pixels a tile (2 or 4), in the
+ * layout of rfx_conv_panels_pack per product. */
+RFX_NODISCARD enum rfx_status rfx_conv_winograd_pack(const struct rfx_conv_pack_job *job,
+                                                     int64_t outputs, struct rfx_error *err);
+
 extern const struct rfx_conv_backend rfx_conv_depthwise, rfx_conv_direct, rfx_conv_few_channels,
-    rfx_conv_few_outputs, rfx_conv_openblas;
+    rfx_conv_few_outputs, rfx_conv_openblas, rfx_conv_winograd;
 #endif

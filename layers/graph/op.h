@@ -92,7 +92,8 @@ struct rfx_op_def {
 
     /* Unclamped region map of one axis: which rows or columns of input `k` the output range `out`
      * needs. May reach outside the map: that is padding. Minimal: no smaller range would do. NULL:
-     * as axis_map says; needed where positions are rounded, sized or read over the border. */
+     * as axis_map says; needed where positions are rounded, sized or read over the border, or where
+     * a pixel's bits depend on more than its window. */
     struct rfx_range (*in_range)(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                  int axis, struct rfx_range out);
 

@@ -99,6 +99,32 @@ struct rfx_pixels_run {
 #define RFX_PIXELS_PART 4   /* output channels that are computed together */
 #define RFX_PIXELS_AHEAD 15 /* a vector less one */
 
+
+/* The points at which F(4x4, 3x3) interpolates, beside 0 and infinity: these two and their
+ * negatives. Exact, and so are all products of them that the transforms need. */
+#define RFX_WINOGRAD_A 0.6875f
+#define RFX_WINOGRAD_B 1.4375f
+
+/* The window of one tile of outputs x outputs pixels (2 or 4), transformed: factors of products. */
+struct rfx_winograd_in {
+    const float *const *pixels; /* (outputs + 2)^2 pixels of c floats, row by row */
+    float *out; /* factor i of channel 0: out[i * step]; written to whole vectors: c rounded up to
+                   RFX_CONV_LANES */
+    int64_t c, step, outputs;
+    int64_t ahead; /* floats from a pixel to one that will soon be wanted: a hint to the cache */
+};
+
+/* The sums of products of one tile, transformed back; then bias is added, then the residual, then
+ * the value is clamped. */
+struct rfx_winograd_out {
+    const float *sums; /* sum i of channel `first`: sums[i * step]; read to whole vectors */
+    const float *bias; /* of channel 0 */
+    const float *const *residual; /* outputs^2 pixels, or NULL: none; may be `out` */
+    float *const *out;            /* outputs^2 pixels, row by row; NULL: not wanted */
+    int64_t first, c, step, outputs;
+    float lo, hi;
+};
+
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avx512" */
 
@@ -141,6 +167,9 @@ struct rfx_kernels {
      * i]. */
     void (*planes)(const float *x, int64_t x_stride, int64_t pixels, int64_t c, float *out,
                    int64_t plane);
+
+    void (*winograd_in)(const struct rfx_winograd_in *window);
+    void (*winograd_out)(const struct rfx_winograd_out *tile);
 };
 
 /* The table for this processor; the environment variable RFX_KERNELS = base, avx2, avx512 asks for

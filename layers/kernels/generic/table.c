@@ -17,6 +17,8 @@ const struct rfx_kernels VARIANT_NAME(table) = {
     .conv = VARIANT_NAME(conv),
     .pixels = VARIANT_NAME(pixels),
     .planes = VARIANT_NAME(planes),
+    .winograd_in = VARIANT_NAME(winograd_in),
+    .winograd_out = VARIANT_NAME(winograd_out),
 #endif
     .peak = VARIANT_NAME(peak),
 };

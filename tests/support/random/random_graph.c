@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "layers/conv/conv_backend.h"
 #include "layers/graph/op.h"
 #include "tests/support/random/random_nodes.h"
 
