@@ -51,7 +51,8 @@ struct rfx_dense_run {
  * Packed weights: [panel][ky][kx][ic][RFX_CONV_PANEL], a panel being RFX_CONV_PANEL output
  * channels; the last one is as narrow as its channels rounded up to RFX_CONV_LANES, and filled up
  * with zeros. Every element is one chain of fused multiply-adds: bias, then ky, kx, ic ascending;
- * then the residual is added; then the value is clamped. */
+ * where that are many, the parts of struct rfx_conv_parts, each a chain from 0, are added to the
+ * bias in this order. Then the residual is added; then the value is clamped. */
 struct rfx_conv_run {
     const float *const *rows; /* kh pointers, to column kx = 0 of the first output pixel */
     const float *weights;
@@ -99,7 +100,6 @@ struct rfx_pixels_run {
 #define RFX_PIXELS_PART 4   /* output channels that are computed together */
 #define RFX_PIXELS_AHEAD 15 /* a vector less one */
 
-
 /* The points at which F(4x4, 3x3) interpolates, beside 0 and infinity: these two and their
  * negatives. Exact, and so are all products of them that the transforms need. */
 #define RFX_WINOGRAD_A 0.6875f
@@ -124,6 +124,23 @@ struct rfx_winograd_out {
     int64_t first, c, step, outputs;
     float lo, hi;
 };
+
+#define RFX_CONV_LONG 1024 /* products: more are summed in parts, which keeps roundings small */
+#define RFX_CONV_PART 512  /* products of a part, about */
+
+/* How the products of an element are summed: a part is up to `taps` neighbouring taps of a kernel
+ * row (the first at a multiple of `taps`) and up to `channels` input channels (likewise). */
+struct rfx_conv_parts {
+    bool split; /* else: one chain */
+    int64_t taps, channels;
+};
+
+static inline struct rfx_conv_parts rfx_conv_parts(int64_t ic, int64_t kh, int64_t kw) {
+    struct rfx_conv_parts parts = {ic * kh * kw > RFX_CONV_LONG, RFX_CONV_PART / ic, RFX_CONV_PART};
+    if (parts.taps < 1) parts.taps = 1;
+    if (parts.taps > kw) parts.taps = kw;
+    return parts;
+}
 
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avx512" */

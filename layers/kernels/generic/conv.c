@@ -87,6 +87,36 @@ INLINE void finish_sums(const struct rfx_conv_run *c, const struct block *b,
         }
 }
 
+/* Adds taps [k0, k1) of kernel row ky, input channels [i0, i1). */
+INLINE void add_taps(const struct rfx_conv_run *c, const struct block *b,
+                     vector sum[PIXELS][VECTORS], int64_t ky, int64_t k0, int64_t k1, int64_t i0,
+                     int64_t i1, int n, int nv) {
+    const float *x = c->rows[ky] + b->at + k0 * c->tap_stride + i0;
+    const float *w = b->weights + ((ky * c->kw + k0) * c->ic + i0) * b->width;
+    bool one_run = i1 - i0 == c->tap_stride;
+    int64_t k = one_run ? (k1 - k0) * c->ic : i1 - i0;
+    for (int64_t t = one_run ? k1 - 1 : k0; t < k1; t++) {
+        add_run(sum, x, c->x_stride, w, b->width, k, n, nv);
+        x += c->tap_stride;
+        w += c->ic * b->width;
+    }
+}
+
+/* As add_taps, for a part of a long sum: a chain of its own, which is added. */
+INLINE void add_part(const struct rfx_conv_run *c, const struct block *b,
+                     vector sum[PIXELS][VECTORS], int64_t ky, int64_t k0, int64_t k1, int64_t i0,
+                     int64_t i1, int n, int nv) {
+    vector total[PIXELS][VECTORS];
+    for (int p = 0; p < n; p++)
+        for (int v = 0; v < nv; v++) {
+            total[p][v] = sum[p][v];
+            sum[p][v] = VECTOR_ALL(0.0f);
+        }
+    add_taps(c, b, sum, ky, k0, k1, i0, i1, n, nv);
+    for (int p = 0; p < n; p++)
+        for (int v = 0; v < nv; v++) sum[p][v] = total[p][v] + sum[p][v];
+}
+
 /* n pixels x nv vectors; n and nv are constants in all calls. */
 INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int n, int nv) {
     vector sum[PIXELS][VECTORS];
@@ -94,15 +124,18 @@ INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int 
         vector bias = VECTOR_LOAD(b->bias + v * VECTOR_FLOATS);
         for (int p = 0; p < n; p++) sum[p][v] = bias;
     }
-    int64_t taps = c->kx1 - c->kx0, x0 = b->at + c->kx0 * c->tap_stride;
-    bool one_run = c->tap_stride == c->ic || taps == 1;
-    int64_t k = one_run ? taps * c->ic : c->ic;
+    const struct rfx_conv_parts parts = rfx_conv_parts(c->ic, c->kh, c->kw);
     for (int64_t ky = 0; ky < c->kh; ky++) {
         if (c->rows[ky] == NULL) continue;
-        const float *x = c->rows[ky] + x0;
-        const float *w = b->weights + (ky * c->kw + c->kx0) * c->ic * b->width;
-        for (int64_t done = 0; done < taps * c->ic; done += k, x += c->tap_stride)
-            add_run(sum, x, c->x_stride, w + done * b->width, b->width, k, n, nv);
+        if (!parts.split) {
+            add_taps(c, b, sum, ky, c->kx0, c->kx1, 0, c->ic, n, nv);
+            continue;
+        }
+        for (int64_t k = c->kx0 / parts.taps * parts.taps; k < c->kx1; k += parts.taps)
+            for (int64_t i = 0; i < c->ic; i += parts.channels)
+                add_part(c, b, sum, ky, k > c->kx0 ? k : c->kx0,
+                         k + parts.taps < c->kx1 ? k + parts.taps : c->kx1, i,
+                         i + parts.channels < c->ic ? i + parts.channels : c->ic, n, nv);
     }
     if (b->residual == NULL && b->channels >= nv * VECTOR_FLOATS)
         store_sums(c, b, sum, n, nv);

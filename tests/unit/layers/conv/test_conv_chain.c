@@ -55,11 +55,43 @@ static float weight_of(const struct chain *h, int64_t o, int64_t i, int64_t tap)
     return h->scale == NULL ? h->w[at] : h->w[at] * h->scale[o];
 }
 
+/* More than 1024 products of a direct convolution are summed in parts of about 512. */
+static bool in_parts(const struct chain *h) {
+    const struct rfx_conv_attr *a = h->a;
+    if (h->transposed || a->ic / a->groups * a->kh * a->kw <= 1024) return false;
+    return strcmp(rfx_conv_backend_of(h->c->graph, h->node)->name, "direct") == 0;
+}
+
+/* A part: up to 512 / channels taps that follow each other, or 512 channels of a tap. */
+static float parts_at(const struct chain *h, int64_t y, int64_t x, int64_t o, float acc) {
+    const struct rfx_conv_attr *a = h->a;
+    const struct rfx_tensor *in = &h->c->graph->nodes[h->node->in[0]].out;
+    int64_t icg = a->ic / a->groups, g = o / (a->oc / a->groups);
+    int64_t together = icg >= 512 ? 1 : 512 / icg;
+    for (int64_t ky = 0; ky < a->kh; ky++)
+        for (int64_t k0 = 0; k0 < a->kw; k0 += together)
+            for (int64_t i0 = 0; i0 < icg; i0 += 512) {
+                float part = 0.0f;
+                int products = 0;
+                for (int64_t kx = k0; kx < a->kw && kx < k0 + together; kx++) {
+                    int64_t iy = tap_at(false, y, ky, a->sh, a->dh, a->pads.top, in->h);
+                    int64_t ix = tap_at(false, x, kx, a->sw, a->dw, a->pads.left, in->w);
+                    const float *at = h->c->values[0] + (iy * in->w + ix) * in->c + g * icg;
+                    if (iy < 0 || ix < 0) continue;
+                    for (int64_t i = i0; i < icg && i < i0 + 512; i++, products++)
+                        part = fmaf(at[i], weight_of(h, o, i, ky * a->kw + kx), part);
+                }
+                if (products > 0) acc = acc + part;
+            }
+    return acc;
+}
+
 static float chain_at(const struct chain *h, int64_t y, int64_t x, int64_t o) {
     const struct rfx_conv_attr *a = h->a;
     const struct rfx_tensor *in = &h->c->graph->nodes[h->node->in[0]].out;
     int64_t icg = a->ic / a->groups, g = o / (a->oc / a->groups);
     float acc = h->bias == NULL ? 0.0f : h->bias[o];
+    if (in_parts(h)) return parts_at(h, y, x, o, acc);
     for (int64_t ky = 0; ky < a->kh; ky++) {
         int64_t iy = tap_at(h->transposed, y, ky, a->sh, a->dh, a->pads.top, in->h);
         for (int64_t kx = 0; iy >= 0 && kx < a->kw; kx++) {
@@ -206,6 +238,11 @@ static const struct layer named[] = {
     {false, 8, 8, 8, 21, 37, 3, 3, 1, 1, 1, 1, {1, 1, 1, 1}, false, true, true, RFX_ACT_NONE},
     {false, 3, 3, 3, 21, 37, 5, 5, 2, 2, 1, 1, {2, 2, 2, 2}, false, true, true, RFX_ACT_NONE},
     {false, 16, 16, 16, 3, 3, 7, 7, 1, 1, 1, 1, {3, 3, 3, 3}, false, true, true, RFX_ACT_NONE},
+    {false, 150, 40, 1, 7, 33, 3, 3, 1, 1, 1, 1, {1, 1, 1, 1}, true, true, true, RFX_ACT_RELU},
+    {false, 1100, 20, 1, 5, 31, 1, 1, 1, 1, 1, 1, {0, 0, 0, 0}, false, true, true, RFX_ACT_NONE},
+    {false, 600, 18, 1, 6, 20, 3, 2, 2, 1, 1, 2, {2, 1, 1, 3}, false, true, false, RFX_ACT_SILU},
+    {false, 40, 33, 1, 12, 40, 7, 7, 1, 1, 1, 1, {3, 3, 3, 3}, false, false, true, RFX_ACT_NONE},
+    {false, 200, 12, 1, 4, 50, 1, 7, 1, 1, 1, 1, {0, 3, 0, 3}, false, true, false, RFX_ACT_CLIP},
     {true, 56, 1, 1, 9, 40, 9, 9, 4, 4, 1, 1, {4, 4, 3, 3}, false, true, false, RFX_ACT_NONE},
     {true, 9, 3, 1, 10, 70, 4, 4, 2, 2, 1, 1, {1, 1, 1, 1}, false, true, true, RFX_ACT_SIGMOID},
     {true, 20, 40, 1, 7, 19, 2, 2, 2, 2, 1, 1, {0, 0, 0, 0}, false, true, true, RFX_ACT_RELU},
