@@ -97,6 +97,22 @@ struct rfx_pixels_run {
 #define RFX_PIXELS_PART 4   /* output channels that are computed together */
 #define RFX_PIXELS_AHEAD 15 /* a vector less one */
 
+/* A run of output pixels of one row, for up to RFX_CONV_LANES output channels, lanes, each of which
+ * has inputs of its own: expanded rows, RFX_CONV_LANES floats per pixel. Input i of tap (ky, kx) of
+ * output pixel p, lane j: rows[ky][i * plane + column * RFX_CONV_LANES + j], column = p * sw + kx *
+ * dw. Taps whose row is NULL, and those whose column is outside [col0, col1), are skipped. Packed
+ * weights: [ky][kx][ic][RFX_CONV_LANES]. Sums as in struct rfx_conv_run. */
+struct rfx_lanes_run {
+    const float *const *rows;
+    const float *weights;
+    const float *bias;     /* m floats; RFX_CONV_LANES can be read */
+    const float *residual; /* NULL: none; may be `out` itself */
+    float *out;
+    int64_t pixels, m, ic, kh, kw, sw, dw, col0, col1;
+    int64_t plane, out_stride, residual_stride; /* floats */
+    float lo, hi;
+};
+
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avx512" */
 
@@ -127,7 +143,14 @@ struct rfx_kernels {
 
     /* These are NULL where the processor has no fused multiply-add: all or none. */
     void (*conv)(const struct rfx_conv_run *run);
+    void (*lanes)(const struct rfx_lanes_run *run);
     void (*pixels)(const struct rfx_pixels_run *run);
+
+    /* Expanded rows: out[i * plane + p * RFX_CONV_LANES + j] = x[p * x_stride + from[j] + i], for
+     * i < ic and all lanes j. Of a pixel, `span` floats are read, 16 at most; from[j] + ic <= span.
+     */
+    void (*expand)(const float *x, int64_t x_stride, int64_t pixels, const int32_t *from,
+                   int64_t span, int64_t ic, float *out, int64_t plane);
 
     /* Pixels of c channels, x_stride floats apart -> planes: out[i * plane + p] = x[p * x_stride +
      * i]. */

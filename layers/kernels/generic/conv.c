@@ -1,8 +1,7 @@
 /* Dense convolution over a run of output pixels: PIXELS x VECTORS sums in registers, input values
  * broadcast, nothing gathered. See struct rfx_conv_run for the order of an element's sum; how many
  * pixels or channels share registers does not touch it. */
-#include <string.h>
-
+#include "layers/kernels/generic/conv_finish.h"
 #include "layers/kernels/generic/variant.h"
 #include "layers/kernels/generic/vector_math.h"
 
@@ -46,24 +45,6 @@ INLINE void add_run(vector sum[PIXELS][VECTORS], const float *x, int64_t x_strid
     }
 }
 
-INLINE void finish_vector(const struct rfx_conv_run *c, vector sum, const float *residual,
-                          float *out, int64_t channels) {
-    const vector lo = VECTOR_ALL(c->lo), hi = VECTOR_ALL(c->hi);
-    if (channels >= VECTOR_FLOATS) {
-        if (residual != NULL) sum = sum + VECTOR_LOAD(residual);
-        VECTOR_STORE(out, VECTOR_MIN(hi, VECTOR_MAX(lo, sum)));
-        return;
-    }
-    float values[VECTOR_FLOATS] = {0};
-    size_t bytes = (size_t)channels * sizeof *out;
-    if (residual != NULL) {
-        memcpy(values, residual, bytes);
-        sum = sum + VECTOR_LOAD(values);
-    }
-    VECTOR_STORE(values, VECTOR_MIN(hi, VECTOR_MAX(lo, sum)));
-    memcpy(out, values, bytes);
-}
-
 /* n pixels x nv vectors; n and nv are constants in all calls. */
 INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int n, int nv) {
     vector sum[PIXELS][VECTORS];
@@ -87,8 +68,8 @@ INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int 
             const float *residual =
                 b->residual == NULL ? NULL : b->residual + p * c->residual_stride + ch;
             if (ch < b->channels)
-                finish_vector(c, sum[p][v], residual, b->out + p * c->out_stride + ch,
-                              b->channels - ch);
+                conv_finish(sum[p][v], c->lo, c->hi, residual, b->out + p * c->out_stride + ch,
+                            b->channels - ch);
         }
 }
 
