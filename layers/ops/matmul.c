@@ -1,9 +1,16 @@
-/* Product of two computed tensors, batched with numpy's broadcasting. Whole tensors, so every
- * OpenBLAS call has the same size in every run; threads take whole matrices. */
+/* Product of two computed tensors, batched with numpy's broadcasting.
+ *
+ * With own kernels an element is one chain of fused multiply-adds from 0, k ascending: the same
+ * bits on every processor, and threads take rows of matrices. Where a network's convolutions are
+ * OpenBLAS's (conv_backend.h), so are these: whole tensors, so every call has the same size in
+ * every run, and threads take whole matrices. */
 #include <limits.h>
+#include <string.h>
 
 #include "layers/conv/blas.h"
+#include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
+#include "layers/core/floats.h"
 #include "layers/graph/infer.h"
 
 static enum rfx_status matmul_infer(const struct rfx_graph *graph, struct rfx_node *node,
@@ -54,18 +61,67 @@ static int64_t matrix_of(const struct rfx_shape *out, const struct rfx_shape *s,
     return result;
 }
 
+#define LEAST_ROWS 24 /* of a unit: four blocks of the dense kernel */
+#define UNITS_PER_THREAD 4
+
+struct product {
+    const struct rfx_run_args *args;
+    const struct rfx_shape *out, *a, *b;
+    int64_t n, m, k, matrices;
+    int64_t parts; /* of a matrix's rows, with own kernels */
+};
+
+static struct product product_of(const struct rfx_run_args *args) {
+    struct product p = {.args = args,
+                        .out = &args->node->out.shape,
+                        .a = &rfx_infer_in(args->graph, args->node, 0)->shape,
+                        .b = &rfx_infer_in(args->graph, args->node, 1)->shape};
+    p.n = p.out->dims[p.out->rank - 2];
+    p.m = p.out->dims[p.out->rank - 1];
+    p.k = p.a->dims[p.a->rank - 1];
+    p.matrices = args->node->out.elems / (p.n * p.m);
+    int64_t units = rfx_ceil_div((int64_t)UNITS_PER_THREAD * args->threads, p.matrices);
+    p.parts =
+        args->threads == 1 ? 1 : rfx_max_i64(1, rfx_min_i64(units, rfx_ceil_div(p.n, LEAST_ROWS)));
+    return p;
+}
+
+static void make_unit(const struct product *p, int64_t index) {
+    int64_t i = index / p->parts, part = index % p->parts;
+    int64_t r0 = p->n * part / p->parts, r1 = p->n * (part + 1) / p->parts;
+    float *y = p->args->out.data + (i * p->n + r0) * p->m;
+    const struct rfx_dense_run run = {
+        .x = p->args->in[0].data + (matrix_of(p->out, p->a, i) * p->n + r0) * p->k,
+        .w = p->args->in[1].data + matrix_of(p->out, p->b, i) * p->k * p->m,
+        .y = y,
+        .x_stride = p->k,
+        .w_stride = p->m,
+        .y_stride = p->m,
+        .rows = r1 - r0,
+        .k = p->k,
+        .m = p->m,
+    };
+    memset(y, 0, rfx_floats_bytes((r1 - r0) * p->m));
+    rfx_kernels()->dense(&run);
+}
+
+static void multiply_blas(const struct product *p, int64_t i) {
+    rfx_blas_gemm(p->n, p->m, p->k, p->args->in[0].data + matrix_of(p->out, p->a, i) * p->n * p->k,
+                  p->k, p->args->in[1].data + matrix_of(p->out, p->b, i) * p->k * p->m, p->m,
+                  p->args->out.data + i * p->n * p->m, p->m);
+}
+
 static void matmul_run(const struct rfx_run_args *args) {
-    const struct rfx_shape *out = &args->node->out.shape;
-    const struct rfx_shape *a = &rfx_infer_in(args->graph, args->node, 0)->shape;
-    const struct rfx_shape *b = &rfx_infer_in(args->graph, args->node, 1)->shape;
-    int64_t n = out->dims[out->rank - 2], m = out->dims[out->rank - 1], k = a->dims[a->rank - 1];
-    int64_t count = args->node->out.elems / (n * m);
+    struct product p = product_of(args);
+    if (rfx_conv_choice_of(args->graph) != RFX_CONV_OPENBLAS) {
+        int64_t count = p.matrices * p.parts;
+#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
+        for (int64_t i = 0; i < count; i++) make_unit(&p, i);
+        return;
+    }
     struct rfx_blas_scope scope = rfx_blas_begin();
 #pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < count; i++)
-        rfx_blas_gemm(n, m, k, args->in[0].data + matrix_of(out, a, i) * n * k, k,
-                      args->in[1].data + matrix_of(out, b, i) * k * m, m,
-                      args->out.data + i * n * m, m);
+    for (int64_t i = 0; i < p.matrices; i++) multiply_blas(&p, i);
     rfx_blas_end(scope);
 }
 
