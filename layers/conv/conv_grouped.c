@@ -17,7 +17,9 @@
 #define LEAST_USES 4              /* of an expanded input, for those to pay */
 #define EXPANDED_BYTES (64 << 10) /* of a unit: stays near the core */
 #define MOST_BYTES (1 << 20)      /* of any layer's: of large dilations the ring is high */
+#define UNIT_INPUT_BYTES (384 << 10)
 #define LEAST_COLS 32
+#define LEAST_ROWS 8
 #define UNITS_PER_THREAD 4
 
 /* Sizes of a layer's blocks and of the ring of expanded rows. */
@@ -237,9 +239,14 @@ static void grouped_run(const struct rfx_conv_job *job) {
     d.clamps = rfx_conv_clamp(&args->node->act, &d.lo, &d.hi);
     int64_t h = rfx_rect_rows(args->rect), w = rfx_rect_cols(args->rect);
     d.across = rfx_ceil_div(w, d.shape.cols);
-    d.down = 1;
+    /* all blocks go over a unit: its input stays in a core's second cache */
+    int64_t row = (int64_t)rfx_floats_bytes(rfx_min_i64(w, d.shape.cols) * job->a->sw * job->a->ic);
+    int64_t rows = rfx_max_i64(LEAST_ROWS, UNIT_INPUT_BYTES / (row * job->a->sh));
+    d.down = rfx_ceil_div(h, rows);
     if (args->threads > 1)
-        d.down = rfx_min_i64(h, rfx_ceil_div((int64_t)UNITS_PER_THREAD * args->threads, d.across));
+        d.down = rfx_max_i64(
+            d.down,
+            rfx_min_i64(h, rfx_ceil_div((int64_t)UNITS_PER_THREAD * args->threads, d.across)));
     int64_t count = d.down * d.across;
 #pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
     for (int64_t i = 0; i < count; i++) make_unit(&d, i, rfx_conv_thread_scratch(job));

@@ -15,9 +15,13 @@
 #elif VECTOR_FLOATS == 8
 #define PIXELS 6 /* 12 sums, 2 weights and an input value of 16 registers */
 #define VECTORS 2
+#define ALONE 12 /* pixels of a single vector of channels: as many sums */
 #else
 #define PIXELS 6 /* 24 sums, 4 weights and an input value of 32 registers */
 #define VECTORS 4
+#endif
+#ifndef ALONE
+#define ALONE PIXELS
 #endif
 _Static_assert(RFX_CONV_PANEL % SIZE_OF_BLOCK == 0, "a panel is whole blocks");
 _Static_assert(RFX_CONV_LANES % VECTOR_FLOATS == 0, "panels are filled up to whole vectors");
@@ -33,7 +37,7 @@ struct block {
 };
 
 /* Adds `k` products per sum: x floats in a row, weights `width` apart. */
-INLINE void add_run(vector sum[PIXELS][VECTORS], const float *x, int64_t x_stride, const float *w,
+INLINE void add_run(vector sum[ALONE][VECTORS], const float *x, int64_t x_stride, const float *w,
                     int64_t width, int64_t k, int n, int nv) {
     for (int64_t i = 0; i < k; i++, w += width) {
         vector wv[VECTORS];
@@ -47,7 +51,7 @@ INLINE void add_run(vector sum[PIXELS][VECTORS], const float *x, int64_t x_strid
 
 /* n pixels x nv vectors; n and nv are constants in all calls. */
 INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int n, int nv) {
-    vector sum[PIXELS][VECTORS];
+    vector sum[ALONE][VECTORS];
     for (int v = 0; v < nv; v++) {
         vector bias = VECTOR_LOAD(b->bias + v * VECTOR_FLOATS);
         for (int p = 0; p < n; p++) sum[p][v] = bias;
@@ -73,9 +77,9 @@ INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int 
         }
 }
 
-#define CASE(n)                    \
-    case n:                        \
-        make_block(c, b, (n), nv); \
+#define CASE(n)                                                  \
+    case n:                                                      \
+        if ((n) <= PIXELS || nv == 1) make_block(c, b, (n), nv); \
         return;
 
 INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, int n, int nv) {
@@ -86,13 +90,15 @@ INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, int
         CASE(4)
         CASE(5)
         CASE(6)
-#if PIXELS > 6
+#if ALONE > 6
         CASE(7)
         CASE(8)
         CASE(9)
         CASE(10)
         CASE(11)
         CASE(12)
+#endif
+#if ALONE > 12
         CASE(13)
         CASE(14)
 #endif
@@ -119,7 +125,7 @@ static void make_channels(const struct rfx_conv_run *c, int64_t ch, bool full) {
         .channels = c->m - ch,
     };
     b.weights = c->weights + panel * c->kh * c->kw * c->ic + ch - panel;
-    int64_t blocks = (c->pixels + PIXELS - 1) / PIXELS;
+    int64_t most = full ? PIXELS : ALONE, blocks = (c->pixels + most - 1) / most;
     for (int64_t i = 0; i < blocks; i++) {
         int64_t p = c->pixels * i / blocks;
         int n = (int)(c->pixels * (i + 1) / blocks - p);

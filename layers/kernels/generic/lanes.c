@@ -141,6 +141,8 @@ void VARIANT_NAME(expand)(const float *x, int64_t x_stride, int64_t pixels, cons
                           int64_t span, int64_t ic, float *out, int64_t plane) {
     for (int64_t p = 0; p < pixels; p += EXPANDED) {
         int64_t n = pixels - p < EXPANDED ? pixels - p : EXPANDED;
+        for (int64_t q = p + EXPANDED; q < p + 2 * EXPANDED && q < pixels; q++)
+            __builtin_prefetch(x + q * x_stride); /* pixels lie too far apart to be foreseen */
         for (int64_t i = 0; i < ic; i++)
             pick(x + p * x_stride, x_stride, n, from, span, (int32_t)i,
                  out + i * plane + p * RFX_CONV_LANES);
