@@ -10,8 +10,8 @@
 #include "layers/core/floats.h"
 
 static const struct rfx_conv_backend *const backends[] = {
-    &rfx_conv_depthwise,    &rfx_conv_few_outputs,  &rfx_conv_winograd,
-    &rfx_conv_direct,       &rfx_conv_few_channels, &rfx_conv_openblas,
+    &rfx_conv_depthwise, &rfx_conv_few_outputs,  &rfx_conv_grouped,  &rfx_conv_winograd,
+    &rfx_conv_direct,    &rfx_conv_few_channels, &rfx_conv_openblas,
 };
 #define N_BACKENDS ((int)(sizeof backends / sizeof backends[0]))
 
@@ -97,10 +97,10 @@ size_t rfx_conv_taps_packed_bytes(const struct rfx_graph *graph, const struct rf
 
 #define PACK_FILTERS 16 /* filters transposed together: a cache line of stores */
 
-/* Filters o0 .. o0 + n of one group: source [o][i][tap] -> dst [tap][i][o], m filters wide. */
-static enum rfx_status pack_filters(const struct rfx_conv_pack_job *job,
-                                    struct rfx_packing_reader *reader, int64_t o0, int64_t n,
-                                    float *dst, int64_t m) {
+enum rfx_status rfx_conv_filters_pack(const struct rfx_conv_pack_job *job,
+                                      struct rfx_packing_reader *reader, int64_t o0, int64_t n,
+                                      float *dst, int64_t m) {
+    assert(n <= PACK_FILTERS);
     const struct rfx_conv_attr *a = &job->node->attr.conv;
     int64_t icg = a->ic / a->groups, taps = a->kh * a->kw;
     int64_t len = icg * taps, piece = RFX_CONV_PACK_TEMP_ELEMS / PACK_FILTERS;
@@ -130,8 +130,9 @@ enum rfx_status rfx_conv_taps_pack(const struct rfx_conv_pack_job *job, int64_t 
     enum rfx_status status = RFX_OK;
     for (int64_t g = 0; g < groups; g++)
         for (int64_t o = 0; status == RFX_OK && o < m; o += PACK_FILTERS)
-            status = pack_filters(job, &reader, g * m + o, rfx_min_i64(PACK_FILTERS, m - o),
-                                  job->weights + g * m * filter + o, m);
+            status =
+                rfx_conv_filters_pack(job, &reader, g * m + o, rfx_min_i64(PACK_FILTERS, m - o),
+                                      job->weights + g * m * filter + o, m);
     return status;
 }
 
@@ -144,7 +145,7 @@ enum rfx_status rfx_conv_parts_pack(const struct rfx_conv_pack_job *job, int64_t
     for (int64_t g = 0; g < a->groups; g++)
         for (int64_t o = 0; status == RFX_OK && o < ocg; o += part) {
             int64_t n = rfx_min_i64(part, ocg - o), o0 = g * ocg + o;
-            status = pack_filters(job, &reader, o0, n, job->weights + o0 * k, n);
+            status = rfx_conv_filters_pack(job, &reader, o0, n, job->weights + o0 * k, n);
         }
     return status;
 }
@@ -164,8 +165,8 @@ static enum rfx_status pack_panel(const struct rfx_conv_pack_job *job,
     int64_t k = a->kh * a->kw * (a->ic / a->groups);
     enum rfx_status status = RFX_OK;
     for (int64_t o = 0; status == RFX_OK && o < n; o += PACK_FILTERS)
-        status =
-            pack_filters(job, reader, o0 + o, rfx_min_i64(PACK_FILTERS, n - o), dst + o, width);
+        status = rfx_conv_filters_pack(job, reader, o0 + o, rfx_min_i64(PACK_FILTERS, n - o),
+                                       dst + o, width);
     for (int64_t i = 0; n < width && i < k; i++)
         memset(dst + i * width + n, 0, rfx_floats_bytes(width - n));
     return status;

@@ -105,6 +105,12 @@ size_t rfx_conv_taps_packed_bytes(const struct rfx_graph *graph, const struct rf
 RFX_NODISCARD enum rfx_status rfx_conv_taps_pack(const struct rfx_conv_pack_job *job,
                                                  int64_t groups, struct rfx_error *err);
 
+/* Up to 16 filters o0 .. o0 + n: source [o][i][tap] -> dst [tap][i][o], m floats for the o's, of
+ * which n are written. */
+RFX_NODISCARD enum rfx_status rfx_conv_filters_pack(const struct rfx_conv_pack_job *job,
+                                                    struct rfx_packing_reader *reader, int64_t o0,
+                                                    int64_t n, float *dst, int64_t m);
+
 /* The same for every group's outputs in parts of `part`, the last one as narrow as what is left:
  * [group][part][tap][ic of the group][output of the part]. */
 RFX_NODISCARD enum rfx_status rfx_conv_parts_pack(const struct rfx_conv_pack_job *job, int64_t part,
@@ -121,5 +127,5 @@ RFX_NODISCARD enum rfx_status rfx_conv_winograd_pack(const struct rfx_conv_pack_
                                                      int64_t outputs, struct rfx_error *err);
 
 extern const struct rfx_conv_backend rfx_conv_depthwise, rfx_conv_direct, rfx_conv_few_channels,
-    rfx_conv_few_outputs, rfx_conv_openblas, rfx_conv_winograd;
+    rfx_conv_few_outputs, rfx_conv_grouped, rfx_conv_openblas, rfx_conv_winograd;
 #endif

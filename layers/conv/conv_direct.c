@@ -137,14 +137,35 @@ static int64_t rows_down(const struct direct *d, int64_t y, int64_t y1, struct r
     return n;
 }
 
-/* The columns [x0, x1) of a unit, which have not all their taps inside the map. */
+/* Column x of a unit, down its rows. */
+static void make_column(const struct direct *d, const struct slab *slab, struct rfx_rect unit,
+                        int64_t x, struct rfx_range tx, const float **rows) {
+    struct run run = {.x = x, .down = true, .tx = tx};
+    for (run.y = unit.y0; run.y < unit.y1; run.y += run.n) {
+        run.ty = rfx_conv_taps(&d->job->rows, run.y);
+        run.n = rows_down(d, run.y, unit.y1, run.ty);
+        make_run(d, slab, &run, rows);
+    }
+}
+
+/* The columns [x0, x1) of a unit, which have not all their taps inside the map. Of large dilations
+ * many columns beside each other have the same taps: they are runs along the rows, as the others
+ * are. */
 static void make_border(const struct direct *d, const struct slab *slab, struct rfx_rect unit,
                         int64_t x0, int64_t x1, const float **rows) {
-    for (int64_t x = x0; x < x1; x++) {
-        struct run run = {.x = x, .down = true, .tx = rfx_conv_taps(&d->job->cols, x)};
-        for (run.y = unit.y0; run.y < unit.y1; run.y += run.n) {
+    for (int64_t x = x0, end; x < x1; x = end) {
+        struct rfx_range tx = rfx_conv_taps(&d->job->cols, x);
+        for (end = x + 1; end < x1; end++) {
+            struct rfx_range next = rfx_conv_taps(&d->job->cols, end);
+            if (next.lo != tx.lo || next.hi != tx.hi) break;
+        }
+        if (end - x < rfx_rect_rows(unit)) {
+            for (; x < end; x++) make_column(d, slab, unit, x, tx, rows);
+            continue;
+        }
+        struct run run = {.x = x, .n = end - x, .tx = tx};
+        for (run.y = unit.y0; run.y < unit.y1; run.y++) {
             run.ty = rfx_conv_taps(&d->job->rows, run.y);
-            run.n = rows_down(d, run.y, unit.y1, run.ty);
             make_run(d, slab, &run, rows);
         }
     }

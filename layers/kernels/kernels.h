@@ -142,6 +142,22 @@ static inline struct rfx_conv_parts rfx_conv_parts(int64_t ic, int64_t kh, int64
     return parts;
 }
 
+/* A run of output pixels of one row, for up to RFX_CONV_LANES output channels, lanes, each of which
+ * has inputs of its own: expanded rows, RFX_CONV_LANES floats per pixel. Input i of tap (ky, kx) of
+ * output pixel p, lane j: rows[ky][i * plane + column * RFX_CONV_LANES + j], column = p * sw + kx *
+ * dw. Taps whose row is NULL, and those whose column is outside [col0, col1), are skipped. Packed
+ * weights: [ky][kx][ic][RFX_CONV_LANES]. Sums as in struct rfx_conv_run. */
+struct rfx_lanes_run {
+    const float *const *rows;
+    const float *weights;
+    const float *bias;     /* m floats; RFX_CONV_LANES can be read */
+    const float *residual; /* NULL: none; may be `out` itself */
+    float *out;
+    int64_t pixels, m, ic, kh, kw, sw, dw, col0, col1;
+    int64_t plane, out_stride, residual_stride; /* floats */
+    float lo, hi;
+};
+
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avx512" */
 
@@ -178,7 +194,14 @@ struct rfx_kernels {
      * and stay in registers. Returns n: rounds * n multiply-adds were done. */
     int (*peak)(float factor, float term, int64_t rounds, float *sums);
 
+    void (*lanes)(const struct rfx_lanes_run *run);
     void (*pixels)(const struct rfx_pixels_run *run);
+
+    /* Expanded rows: out[i * plane + p * RFX_CONV_LANES + j] = x[p * x_stride + from[j] + i], for
+     * i < ic and all lanes j. Of a pixel, `span` floats are read, 16 at most; from[j] + ic <= span.
+     */
+    void (*expand)(const float *x, int64_t x_stride, int64_t pixels, const int32_t *from,
+                   int64_t span, int64_t ic, float *out, int64_t plane);
 
     /* Pixels of c channels, x_stride floats apart -> planes: out[i * plane + p] = x[p * x_stride +
      * i]. */

@@ -1,9 +1,16 @@
-/* Product of two computed tensors, batched with numpy's broadcasting. Whole tensors, so every
- * OpenBLAS call has the same size in every run; threads take whole matrices. */
+/* Product of two computed tensors, batched with numpy's broadcasting.
+ *
+ * With own kernels an element is one chain of fused multiply-adds from 0, k ascending: the same
+ * bits on every processor, and threads take rows of matrices. Where a network's convolutions are
+ * OpenBLAS's (conv_backend.h), so are these: whole tensors, so every call has the same size in
+ * every run, and threads take whole matrices. */
 #include <limits.h>
+#include <string.h>
 
 #include "layers/conv/blas.h"
+#include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
+#include "layers/core/floats.h"
 #include "layers/graph/infer.h"
 
 static enum rfx_status matmul_infer(const struct rfx_graph *graph, struct rfx_node *node,
@@ -54,38 +61,74 @@ static int64_t matrix_of(const struct rfx_shape *out, const struct rfx_shape *s,
     return result;
 }
 
-struct matmul_loop {
+#define LEAST_ROWS 24 /* of a unit: four blocks of the dense kernel */
+#define UNITS_PER_THREAD 4
+
+struct product {
     const struct rfx_run_args *args;
-    int64_t n, m, k;
+    const struct rfx_shape *out, *a, *b;
+    int64_t n, m, k, matrices;
+    int64_t parts; /* of a matrix's rows, with own kernels */
 };
 
-static void one_matrix(void *user, int64_t i, int thread) {
-    const struct matmul_loop *loop = user;
-    const struct rfx_run_args *args = loop->args;
-    const struct rfx_shape *out = &args->node->out.shape;
-    const struct rfx_shape *a = &rfx_infer_in(args->graph, args->node, 0)->shape;
-    const struct rfx_shape *b = &rfx_infer_in(args->graph, args->node, 1)->shape;
-    int64_t n = loop->n, m = loop->m, k = loop->k;
+static struct product product_of(const struct rfx_run_args *args) {
+    struct product p = {.args = args,
+                        .out = &args->node->out.shape,
+                        .a = &rfx_infer_in(args->graph, args->node, 0)->shape,
+                        .b = &rfx_infer_in(args->graph, args->node, 1)->shape};
+    p.n = p.out->dims[p.out->rank - 2];
+    p.m = p.out->dims[p.out->rank - 1];
+    p.k = p.a->dims[p.a->rank - 1];
+    p.matrices = args->node->out.elems / (p.n * p.m);
+    int64_t units = rfx_ceil_div((int64_t)UNITS_PER_THREAD * args->threads, p.matrices);
+    p.parts =
+        args->threads == 1 ? 1 : rfx_max_i64(1, rfx_min_i64(units, rfx_ceil_div(p.n, LEAST_ROWS)));
+    return p;
+}
+
+static void make_unit(void *user, int64_t index, int thread) {
+    const struct product *p = user;
     (void)thread;
-    rfx_blas_gemm(n, m, k, args->in[0].data + matrix_of(out, a, i) * n * k, k,
-                  args->in[1].data + matrix_of(out, b, i) * k * m, m, args->out.data + i * n * m,
-                  m);
+    int64_t i = index / p->parts, part = index % p->parts;
+    int64_t r0 = p->n * part / p->parts, r1 = p->n * (part + 1) / p->parts;
+    float *y = p->args->out.data + (i * p->n + r0) * p->m;
+    const struct rfx_dense_run run = {
+        .x = p->args->in[0].data + (matrix_of(p->out, p->a, i) * p->n + r0) * p->k,
+        .w = p->args->in[1].data + matrix_of(p->out, p->b, i) * p->k * p->m,
+        .y = y,
+        .x_stride = p->k,
+        .w_stride = p->m,
+        .y_stride = p->m,
+        .rows = r1 - r0,
+        .k = p->k,
+        .m = p->m,
+    };
+    memset(y, 0, rfx_floats_bytes((r1 - r0) * p->m));
+    rfx_kernels()->dense(&run);
+}
+
+static void multiply_blas(void *user, int64_t i, int thread) {
+    const struct product *p = user;
+    (void)thread;
+    rfx_blas_gemm(p->n, p->m, p->k, p->args->in[0].data + matrix_of(p->out, p->a, i) * p->n * p->k,
+                  p->k, p->args->in[1].data + matrix_of(p->out, p->b, i) * p->k * p->m, p->m,
+                  p->args->out.data + i * p->n * p->m, p->m);
 }
 
 static void matmul_run(const struct rfx_run_args *args) {
-    const struct rfx_shape *out = &args->node->out.shape;
-    const struct rfx_shape *a = &rfx_infer_in(args->graph, args->node, 0)->shape;
-    struct matmul_loop loop = {args, out->dims[out->rank - 2], out->dims[out->rank - 1],
-                               a->dims[a->rank - 1]};
+    struct product p = product_of(args);
+    if (rfx_conv_choice_of(args->graph) != RFX_CONV_OPENBLAS) {
+        rfx_team_for(args->team, p.matrices * p.parts, make_unit, &p);
+        return;
+    }
     struct rfx_blas_scope scope = rfx_blas_begin();
-    rfx_team_for(args->team, args->node->out.elems / (loop.n * loop.m), one_matrix, &loop);
+    rfx_team_for(args->team, p.matrices, multiply_blas, &p);
     rfx_blas_end(scope);
 }
 
 static bool matmul_calls_blas(const struct rfx_graph *graph, const struct rfx_node *node) {
-    (void)graph;
     (void)node;
-    return true;
+    return rfx_conv_choice_of(graph) == RFX_CONV_OPENBLAS;
 }
 
 const struct rfx_op_def rfx_op_matmul = {

@@ -29,14 +29,14 @@ struct shape {
 
 static const struct shape shapes[] = {
     /* name                          ic   oc  groups h    w   kh kw s  d  pads */
-    {"transposed 9x9 s4 56->1", true, 56, 1, 1, 64, 64, 9, 9, 4, 1, 4, 4},
-    {"transposed 9x9 s2 32->1", true, 32, 1, 1, 96, 96, 9, 9, 2, 1, 4, 4},
+    {"transposed 9x9 s4 56->1", true, 56, 1, 1, 16, 256, 9, 9, 4, 1, 4, 4},
+    {"transposed 9x9 s2 32->1", true, 32, 1, 1, 32, 256, 9, 9, 2, 1, 4, 4},
     {"transposed 2x2 s2 128->64", true, 128, 64, 1, 48, 48, 2, 2, 2, 1, 0, 0},
     {"transposed 4x4 s2 64->32", true, 64, 32, 1, 64, 64, 4, 4, 2, 1, 1, 1},
     {"transposed 3x3 s2 64->64", true, 64, 64, 1, 48, 48, 3, 3, 2, 1, 1, 1},
     {"transposed 4x4 s2 64->3", true, 64, 3, 1, 96, 96, 4, 4, 2, 1, 1, 1},
     {"transposed 4x4 s2 64 groups", true, 64, 64, 64, 64, 64, 4, 4, 2, 1, 1, 1},
-    {"last 3x3 64->1", false, 64, 1, 1, 96, 96, 3, 3, 1, 1, 1, 1},
+    {"last 3x3 64->1", false, 64, 1, 1, 32, 256, 3, 3, 1, 1, 1, 1},
     {"last 3x3 64->3", false, 64, 3, 1, 96, 96, 3, 3, 1, 1, 1, 1},
     {"last 9x9 32->3", false, 32, 3, 1, 96, 96, 9, 9, 1, 1, 4, 4},
     {"last 3x3 32->8", false, 32, 8, 1, 96, 96, 3, 3, 1, 1, 1, 1},

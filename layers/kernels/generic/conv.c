@@ -1,8 +1,7 @@
 /* Dense convolution over a run of output pixels: PIXELS x VECTORS sums in registers, input values
  * broadcast, nothing gathered. See struct rfx_conv_run for the order of an element's sum; how many
  * pixels or channels share registers does not touch it. */
-#include <string.h>
-
+#include "layers/kernels/generic/conv_finish.h"
 #include "layers/kernels/generic/variant.h"
 #include "layers/kernels/generic/vector_math.h"
 
@@ -16,9 +15,13 @@
 #elif VECTOR_FLOATS == 8
 #define PIXELS 6 /* 12 sums, 2 weights and an input value of 16 registers */
 #define VECTORS 2
+#define ALONE 12 /* pixels of a single vector of channels: as many sums */
 #else
 #define PIXELS 6 /* 24 sums, 4 weights and an input value of 32 registers */
 #define VECTORS 4
+#endif
+#ifndef ALONE
+#define ALONE PIXELS
 #endif
 _Static_assert(RFX_CONV_PANEL % SIZE_OF_BLOCK == 0, "a panel is whole blocks");
 _Static_assert(RFX_CONV_LANES % VECTOR_FLOATS == 0, "panels are filled up to whole vectors");
@@ -34,7 +37,7 @@ struct block {
 };
 
 /* Adds `k` products per sum: x floats in a row, weights `width` apart. */
-INLINE void add_run(vector sum[PIXELS][VECTORS], const float *x, int64_t x_stride, const float *w,
+INLINE void add_run(vector sum[ALONE][VECTORS], const float *x, int64_t x_stride, const float *w,
                     int64_t width, int64_t k, int n, int nv) {
     for (int64_t i = 0; i < k; i++, w += width) {
         vector wv[VECTORS];
@@ -46,27 +49,9 @@ INLINE void add_run(vector sum[PIXELS][VECTORS], const float *x, int64_t x_strid
     }
 }
 
-INLINE void finish_vector(const struct rfx_conv_run *c, vector sum, const float *residual,
-                          float *out, int64_t channels) {
-    const vector lo = VECTOR_ALL(c->lo), hi = VECTOR_ALL(c->hi);
-    if (channels >= VECTOR_FLOATS) {
-        if (residual != NULL) sum = sum + VECTOR_LOAD(residual);
-        VECTOR_STORE(out, VECTOR_MIN(hi, VECTOR_MAX(lo, sum)));
-        return;
-    }
-    float values[VECTOR_FLOATS] = {0};
-    size_t bytes = (size_t)channels * sizeof *out;
-    if (residual != NULL) {
-        memcpy(values, residual, bytes);
-        sum = sum + VECTOR_LOAD(values);
-    }
-    VECTOR_STORE(values, VECTOR_MIN(hi, VECTOR_MAX(lo, sum)));
-    memcpy(out, values, bytes);
-}
-
 /* Whole vectors, nothing added: what most blocks are. */
 INLINE void store_sums(const struct rfx_conv_run *c, const struct block *b,
-                       vector sum[PIXELS][VECTORS], int n, int nv) {
+                       vector sum[ALONE][VECTORS], int n, int nv) {
     const vector lo = VECTOR_ALL(c->lo), hi = VECTOR_ALL(c->hi);
     float *out = b->out;
     for (int p = 0; p < n; p++, out += c->out_stride)
@@ -75,21 +60,21 @@ INLINE void store_sums(const struct rfx_conv_run *c, const struct block *b,
 }
 
 INLINE void finish_sums(const struct rfx_conv_run *c, const struct block *b,
-                        vector sum[PIXELS][VECTORS], int n, int nv) {
+                        vector sum[ALONE][VECTORS], int n, int nv) {
     for (int p = 0; p < n; p++)
         for (int v = 0; v < nv; v++) {
             int64_t ch = (int64_t)v * VECTOR_FLOATS;
             const float *residual =
                 b->residual == NULL ? NULL : b->residual + p * c->residual_stride + ch;
             if (ch < b->channels)
-                finish_vector(c, sum[p][v], residual, b->out + p * c->out_stride + ch,
-                              b->channels - ch);
+                conv_finish(sum[p][v], c->lo, c->hi, residual, b->out + p * c->out_stride + ch,
+                            b->channels - ch);
         }
 }
 
 /* Adds taps [k0, k1) of kernel row ky, input channels [i0, i1). */
 INLINE void add_taps(const struct rfx_conv_run *c, const struct block *b,
-                     vector sum[PIXELS][VECTORS], int64_t ky, int64_t k0, int64_t k1, int64_t i0,
+                     vector sum[ALONE][VECTORS], int64_t ky, int64_t k0, int64_t k1, int64_t i0,
                      int64_t i1, int n, int nv) {
     const float *x = c->rows[ky] + b->at + k0 * c->tap_stride + i0;
     const float *w = b->weights + ((ky * c->kw + k0) * c->ic + i0) * b->width;
@@ -104,9 +89,9 @@ INLINE void add_taps(const struct rfx_conv_run *c, const struct block *b,
 
 /* As add_taps, for a part of a long sum: a chain of its own, which is added. */
 INLINE void add_part(const struct rfx_conv_run *c, const struct block *b,
-                     vector sum[PIXELS][VECTORS], int64_t ky, int64_t k0, int64_t k1, int64_t i0,
+                     vector sum[ALONE][VECTORS], int64_t ky, int64_t k0, int64_t k1, int64_t i0,
                      int64_t i1, int n, int nv) {
-    vector total[PIXELS][VECTORS];
+    vector total[ALONE][VECTORS];
     for (int p = 0; p < n; p++)
         for (int v = 0; v < nv; v++) {
             total[p][v] = sum[p][v];
@@ -119,7 +104,7 @@ INLINE void add_part(const struct rfx_conv_run *c, const struct block *b,
 
 /* n pixels x nv vectors; n and nv are constants in all calls. */
 INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int n, int nv) {
-    vector sum[PIXELS][VECTORS];
+    vector sum[ALONE][VECTORS];
     for (int v = 0; v < nv; v++) {
         vector bias = VECTOR_LOAD(b->bias + v * VECTOR_FLOATS);
         for (int p = 0; p < n; p++) sum[p][v] = bias;
@@ -143,9 +128,9 @@ INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int 
         finish_sums(c, b, sum, n, nv);
 }
 
-#define CASE(n)                    \
-    case n:                        \
-        make_block(c, b, (n), nv); \
+#define CASE(n)                                                  \
+    case n:                                                      \
+        if ((n) <= PIXELS || nv == 1) make_block(c, b, (n), nv); \
         return;
 
 INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, int n, int nv) {
@@ -156,13 +141,15 @@ INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, int
         CASE(4)
         CASE(5)
         CASE(6)
-#if PIXELS > 6
+#if ALONE > 6
         CASE(7)
         CASE(8)
         CASE(9)
         CASE(10)
         CASE(11)
         CASE(12)
+#endif
+#if ALONE > 12
         CASE(13)
         CASE(14)
 #endif
@@ -209,13 +196,18 @@ static void make_channels(const struct rfx_conv_run *c, const struct cut *cut, i
     }
 }
 
+static struct cut cut_pixels(int64_t pixels, int64_t most) {
+    int64_t blocks = (pixels + most - 1) / most;
+    if (blocks <= 0) return (struct cut){0, 0, 0};
+    return (struct cut){blocks, pixels % blocks, (int)(pixels / blocks)};
+}
+
 void VARIANT_NAME(conv)(const struct rfx_conv_run *c) {
-    int64_t filled = rfx_conv_filled(c->m), blocks = (c->pixels + PIXELS - 1) / PIXELS;
-    if (blocks <= 0) return;
-    struct cut cut = {blocks, c->pixels % blocks, (int)(c->pixels / blocks)};
+    const struct cut blocks = cut_pixels(c->pixels, PIXELS);
     for (int64_t ch = 0; ch < c->m;) {
-        bool full = filled - ch >= SIZE_OF_BLOCK;
-        make_channels(c, &cut, ch, full);
+        bool full = c->m - ch > SIZE_OF_BLOCK - VECTOR_FLOATS;
+        const struct cut alone = full ? blocks : cut_pixels(c->pixels, ALONE);
+        make_channels(c, &alone, ch, full);
         ch += full ? SIZE_OF_BLOCK : VECTOR_FLOATS;
     }
 }

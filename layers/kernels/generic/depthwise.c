@@ -143,9 +143,15 @@ INLINE void any_block(const struct rfx_depthwise_run *r, struct place at, int n,
         const float *weights = r->weights + ky * r->kw * r->c + at.ch;
         for (int64_t kx = 0; kx < r->kw; kx++, x += tap_step, weights += r->c) {
             int64_t column = at.p0 * r->sw + kx * r->dw;
+            bool all = column >= r->col0 && column + (n - 1) * r->sw < r->col1;
             vector w = load(weights, some, lanes);
+            if (!edge || all) {
+                UNROLL for (int p = 0; p < n; p++) sum[p] =
+                    VECTOR_FMA(load(x + p * step, some, lanes), w, sum[p]);
+                continue;
+            }
             UNROLL for (int p = 0; p < n; p++, column += r->sw) {
-                if (edge && (column < r->col0 || column >= r->col1)) continue;
+                if (column < r->col0 || column >= r->col1) continue;
                 sum[p] = VECTOR_FMA(load(x + p * step, some, lanes), w, sum[p]);
             }
         }

@@ -15,6 +15,8 @@ const struct rfx_kernels VARIANT_NAME(table) = {
     .dense = VARIANT_NAME(dense),
 #ifdef VARIANT_HAS_FMA
     .conv = VARIANT_NAME(conv),
+    .lanes = VARIANT_NAME(lanes),
+    .expand = VARIANT_NAME(expand),
     .pixels = VARIANT_NAME(pixels),
     .planes = VARIANT_NAME(planes),
     .winograd_in = VARIANT_NAME(winograd_in),

@@ -131,6 +131,9 @@ void VARIANT_NAME(depthwise)(const struct rfx_depthwise_run *run);
 void VARIANT_NAME(dense)(const struct rfx_dense_run *run);
 #ifdef VARIANT_HAS_FMA
 void VARIANT_NAME(conv)(const struct rfx_conv_run *run);
+void VARIANT_NAME(lanes)(const struct rfx_lanes_run *run);
+void VARIANT_NAME(expand)(const float *x, int64_t x_stride, int64_t pixels, const int32_t *from,
+                          int64_t span, int64_t ic, float *out, int64_t plane);
 void VARIANT_NAME(pixels)(const struct rfx_pixels_run *run);
 void VARIANT_NAME(planes)(const float *x, int64_t x_stride, int64_t pixels, int64_t c, float *out,
                           int64_t plane);

@@ -13,12 +13,12 @@
 #include "rfexec/session/model.h"
 #include "tests/support/test_util.h"
 
-enum { DEPTHWISE, DIRECT, FEW_CHANNELS, OPENBLAS, N_BACKENDS };
+enum { DEPTHWISE, FEW_OUTPUTS, GROUPED, WINOGRAD, DIRECT, FEW_CHANNELS, OPENBLAS, N_BACKENDS };
 
 static void test_names(void **state) {
     (void)state;
-    static const char *const names[N_BACKENDS] = {"depthwise", "direct", "few-channels",
-                                                  "openblas"};
+    static const char *const names[N_BACKENDS] = {
+        "depthwise", "few-outputs", "grouped", "winograd", "direct", "few-channels", "openblas"};
     int count;
     const struct rfx_conv_backend *const *backends = rfx_conv_backends(&count);
     assert_int_equal(count, N_BACKENDS);
@@ -48,35 +48,35 @@ static void test_choices_by_name(void **state) {
 }
 
 /* A layer by its attributes alone, what computes it where OpenBLAS is chosen, and what the two
- * others answer. DIRECT takes every layer but those of DEPTHWISE. */
+ * others answer; what computes it with own kernels. */
 struct choice {
     int64_t ic, oc, groups, kw, dw;
-    int backend;
+    int backend, own;
     const char *depthwise, *few_channels; /* their reasons; NULL: they accept */
 };
 
 static const struct choice choices[] = {
-    {8, 8, 8, 3, 1, DEPTHWISE, NULL, "8 groups, not 1"},
-    {8, 8, 8, 3, 2, DEPTHWISE, NULL, "8 groups, not 1"},
-    {2, 2, 2, 40, 1, DEPTHWISE, NULL, "2 groups, not 1"},
-    {8, 16, 8, 3, 1, OPENBLAS,
+    {8, 8, 8, 3, 1, DEPTHWISE, DEPTHWISE, NULL, "8 groups, not 1"},
+    {8, 8, 8, 3, 2, DEPTHWISE, DEPTHWISE, NULL, "8 groups, not 1"},
+    {2, 2, 2, 40, 1, DEPTHWISE, DEPTHWISE, NULL, "2 groups, not 1"},
+    {8, 16, 8, 3, 1, OPENBLAS, GROUPED,
      "8 groups of 8 input and 16 output channels are not one filter per channel",
      "8 groups, not 1"},
-    {8, 8, 2, 3, 1, OPENBLAS,
+    {8, 8, 2, 3, 1, OPENBLAS, GROUPED,
      "2 groups of 8 input and 8 output channels are not one filter per channel", "2 groups, not 1"},
-    {3, 32, 1, 3, 1, FEW_CHANNELS,
+    {3, 32, 1, 3, 1, FEW_CHANNELS, DIRECT,
      "1 groups of 3 input and 32 output channels are not one filter per channel", NULL},
-    {1, 1, 1, 5, 1, FEW_CHANNELS,
+    {1, 1, 1, 5, 1, FEW_CHANNELS, FEW_OUTPUTS,
      "1 groups of 1 input and 1 output channels are not one filter per channel", NULL},
-    {4, 8, 1, 32, 1, FEW_CHANNELS,
+    {4, 8, 1, 32, 1, FEW_CHANNELS, FEW_OUTPUTS,
      "1 groups of 4 input and 8 output channels are not one filter per channel", NULL},
-    {5, 8, 1, 3, 1, OPENBLAS,
+    {5, 8, 1, 3, 1, OPENBLAS, FEW_OUTPUTS,
      "1 groups of 5 input and 8 output channels are not one filter per channel",
      "5 input channels, more than 4"},
-    {4, 8, 1, 33, 1, OPENBLAS,
+    {4, 8, 1, 33, 1, OPENBLAS, FEW_OUTPUTS,
      "1 groups of 4 input and 8 output channels are not one filter per channel",
      "33 taps in a kernel row, more than 32"},
-    {3, 8, 1, 3, 2, OPENBLAS,
+    {3, 8, 1, 3, 2, OPENBLAS, FEW_OUTPUTS,
      "1 groups of 3 input and 8 output channels are not one filter per channel",
      "dilation 2 between columns, not 1"},
 };
@@ -127,7 +127,7 @@ static void test_choices_and_reasons(void **state) {
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         const struct choice *c = &choices[i];
         struct rfx_node node = layer_of(c);
-        int by_own = !own || c->backend == DEPTHWISE ? c->backend : DIRECT;
+        int by_own = own ? c->own : c->backend;
         assert_ptr_equal(rfx_conv_backend_of(&openblas, &node), backends[c->backend]);
         assert_ptr_equal(rfx_conv_backend_of(&direct, &node), backends[by_own]);
         assert_int_equal(rfx_op_calls_blas(&openblas, &node), c->backend == OPENBLAS);
@@ -153,24 +153,96 @@ struct census {
 };
 
 static const struct census openblas_census[] = {
-    {"mobilenet_v2", {17, 0, 1, 34}, 8827328, 3280448, 126, 606, 10},
-    {"resnet18", {0, 0, 1, 19}, 44686848, 8974336, 81, 470, 8},
-    {"squeezenet1_1", {0, 0, 1, 25}, 4942016, 2049152, 61, 500, 0},
-    {"fsrcnn", {0, 0, 1, 6}, 44608, 78848, 7, 193, 0},
-    {"efficientnet_b0", {16, 0, 2, 63}, 15946688, 4567744, 175, 567, 9},
-    {"deeplab_v3", {17, 0, 1, 37}, 2753728, 1313152, 55, 1207, 10},
+    {"mobilenet_v2",
+     {[DEPTHWISE] = 17, [DIRECT] = 0, [FEW_CHANNELS] = 1, [OPENBLAS] = 34},
+     8827328,
+     3280448,
+     126,
+     606,
+     10},
+    {"resnet18",
+     {[DEPTHWISE] = 0, [DIRECT] = 0, [FEW_CHANNELS] = 1, [OPENBLAS] = 19},
+     44686848,
+     8974336,
+     81,
+     470,
+     8},
+    {"squeezenet1_1",
+     {[DEPTHWISE] = 0, [DIRECT] = 0, [FEW_CHANNELS] = 1, [OPENBLAS] = 25},
+     4942016,
+     2049152,
+     61,
+     500,
+     0},
+    {"fsrcnn",
+     {[DEPTHWISE] = 0, [DIRECT] = 0, [FEW_CHANNELS] = 1, [OPENBLAS] = 6},
+     44608,
+     78848,
+     7,
+     193,
+     0},
+    {"efficientnet_b0",
+     {[DEPTHWISE] = 16, [DIRECT] = 0, [FEW_CHANNELS] = 2, [OPENBLAS] = 63},
+     15946688,
+     4567744,
+     175,
+     567,
+     9},
+    {"deeplab_v3",
+     {[DEPTHWISE] = 17, [DIRECT] = 0, [FEW_CHANNELS] = 1, [OPENBLAS] = 37},
+     2753728,
+     1313152,
+     55,
+     1207,
+     10},
 };
 
 /* By hand from the layers' shapes: per layer 4 bytes per bias (and slope) and per filter value,
  * with output channels rounded up to 16 for dense layers, each part rounded up to 64 bytes; of
  * scratch a pointer per kernel row, 64 bytes. */
 static const struct census direct_census[] = {
-    {"mobilenet_v2", {17, 35, 0, 0}, 8835008, 3328, 52, 52, 10},
-    {"resnet18", {0, 20, 0, 0}, 44686848, 1280, 20, 20, 8},
-    {"squeezenet1_1", {0, 26, 0, 0}, 4958400, 1664, 26, 26, 0},
-    {"fsrcnn", {0, 7, 0, 0}, 55168, 448, 7, 7, 0},
-    {"efficientnet_b0", {16, 65, 0, 0}, 16096704, 5184, 81, 81, 9},
-    {"deeplab_v3", {17, 38, 0, 0}, 2768192, 3520, 55, 55, 10},
+    {"mobilenet_v2",
+     {[DEPTHWISE] = 17, [DIRECT] = 35, [FEW_CHANNELS] = 0, [OPENBLAS] = 0},
+     8835008,
+     3328,
+     52,
+     52,
+     10},
+    {"resnet18",
+     {[DEPTHWISE] = 0, [DIRECT] = 20, [FEW_CHANNELS] = 0, [OPENBLAS] = 0},
+     44686848,
+     1280,
+     20,
+     20,
+     8},
+    {"squeezenet1_1",
+     {[DEPTHWISE] = 0, [DIRECT] = 26, [FEW_CHANNELS] = 0, [OPENBLAS] = 0},
+     4958400,
+     1664,
+     26,
+     26,
+     0},
+    {"fsrcnn",
+     {[DEPTHWISE] = 0, [DIRECT] = 7, [FEW_CHANNELS] = 0, [OPENBLAS] = 0},
+     55168,
+     448,
+     7,
+     7,
+     0},
+    {"efficientnet_b0",
+     {[DEPTHWISE] = 16, [DIRECT] = 65, [FEW_CHANNELS] = 0, [OPENBLAS] = 0},
+     16096704,
+     5184,
+     81,
+     81,
+     9},
+    {"deeplab_v3",
+     {[DEPTHWISE] = 17, [DIRECT] = 38, [FEW_CHANNELS] = 0, [OPENBLAS] = 0},
+     2768192,
+     3520,
+     55,
+     55,
+     10},
 };
 
 static void count_layer(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -202,8 +274,8 @@ static void take_census(const struct census *want, enum rfx_conv_choice conv) {
     struct census got = {.model = want->model};
     for (int n = 0; n < graph->n_nodes; n++)
         if (graph->nodes[n].op == RFX_OP_CONV) count_layer(graph, &graph->nodes[n], &got);
-    print_message("%s: %d, %d, %d, %d layers, %zu and %zu bytes\n", want->model, got.layers[0],
-                  got.layers[1], got.layers[2], got.layers[3], got.packed_bytes, got.scratch_bytes);
+    print_message("%s: %d, %d, %d layers, %zu and %zu bytes\n", want->model, got.layers[DEPTHWISE],
+                  got.layers[FEW_OUTPUTS], got.layers[DIRECT], got.packed_bytes, got.scratch_bytes);
     for (int b = 0; b < N_BACKENDS; b++) assert_int_equal(got.layers[b], want->layers[b]);
     assert_int_equal(got.packed_bytes, want->packed_bytes);
     assert_int_equal(got.scratch_bytes, want->scratch_bytes);
