@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "layers/graph/graph.h"
 #include "rfexec/image/image_source.h"
 #include "tools/cli/option_values.h"
 

@@ -11,7 +11,8 @@
 #define VARIANT_EXPAND(name, variant) VARIANT_JOIN(name, variant)
 #define VARIANT_NAME(name) VARIANT_EXPAND(name, RFX_KERNEL_VARIANT)
 
-/* VECTOR_MAX and VECTOR_MIN give x where x is NaN, as the scalar clamp does. */
+/* VECTOR_MAX and VECTOR_MIN give x where x is NaN and where both are zeros, as the scalar clamp
+ * does. */
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #define VECTOR_FLOATS 16
@@ -24,6 +25,14 @@
 #define VECTOR_FMA(a, b, c) ((vector)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
 #define VECTOR_MAX(bound, x) ((vector)_mm256_max_ps((__m256)(bound), (__m256)(x)))
 #define VECTOR_MIN(bound, x) ((vector)_mm256_min_ps((__m256)(bound), (__m256)(x)))
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+/* Not vmaxq_f32 and vminq_f32: those give +0 of two zeros, and NaN where the bound is NaN. */
+#define VECTOR_FLOATS 4
+#define VECTOR_FMA(a, b, c) \
+    ((vector)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))
+#define VECTOR_MAX(bound, x) vector_select((x) < (bound), bound, x)
+#define VECTOR_MIN(bound, x) vector_select((x) > (bound), bound, x)
 #else
 #define VECTOR_FLOATS 4
 #define VECTOR_FMA(a, b, c) ((a) * (b) + (c))
