@@ -55,6 +55,10 @@ struct rfx_rect rfx_conv_unit(const struct rfx_conv_units *u, struct rfx_rect re
 void rfx_conv_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1, float *data,
                      int64_t stride);
 
+/* Activations that are a clamp, or none: the kernels clamp to [*lo, *hi] in registers. false: *lo,
+ * *hi are infinite, and the activation is still to be applied. */
+bool rfx_conv_clamp(const struct rfx_act *act, float *lo, float *hi);
+
 /* Inference: the groups divide input and output channels. UNSUPPORTED, with the numbers. */
 RFX_NODISCARD enum rfx_status rfx_conv_check_groups(const struct rfx_node *node,
                                                     struct rfx_error *err);

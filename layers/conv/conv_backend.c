@@ -11,6 +11,7 @@
 
 static const struct rfx_conv_backend *const backends[] = {
     &rfx_conv_depthwise,
+    &rfx_conv_direct,
     &rfx_conv_few_channels,
     &rfx_conv_openblas,
 };
@@ -109,5 +110,41 @@ enum rfx_status rfx_conv_taps_pack(const struct rfx_conv_pack_job *job, int64_t 
         for (int64_t o = 0; status == RFX_OK && o < m; o += PACK_FILTERS)
             status = pack_filters(job, &reader, g * m + o, rfx_min_i64(PACK_FILTERS, m - o),
                                   job->weights + g * m * filter + o, m);
+    return status;
+}
+
+size_t rfx_conv_panels_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    (void)graph;
+    int64_t k = a->kh * a->kw * (a->ic / a->groups);
+    return rfx_align_up(rfx_floats_bytes(a->groups * rfx_conv_filled(a->oc / a->groups) * k));
+}
+
+/* The panel of filters o0 .. o0 + n, `width` wide with its filling. */
+static enum rfx_status pack_panel(const struct rfx_conv_pack_job *job,
+                                  struct rfx_packing_reader *reader, int64_t o0, int64_t n,
+                                  float *dst, int64_t width) {
+    const struct rfx_conv_attr *a = &job->node->attr.conv;
+    int64_t k = a->kh * a->kw * (a->ic / a->groups);
+    enum rfx_status status = RFX_OK;
+    for (int64_t o = 0; status == RFX_OK && o < n; o += PACK_FILTERS)
+        status = pack_filters(job, reader, o0 + o, rfx_min_i64(PACK_FILTERS, n - o), dst + o, width);
+    for (int64_t i = 0; n < width && i < k; i++)
+        memset(dst + i * width + n, 0, rfx_floats_bytes(width - n));
+    return status;
+}
+
+enum rfx_status rfx_conv_panels_pack(const struct rfx_conv_pack_job *job, struct rfx_error *err) {
+    const struct rfx_conv_attr *a = &job->node->attr.conv;
+    int64_t ocg = a->oc / a->groups, k = a->kh * a->kw * (a->ic / a->groups);
+    struct rfx_packing_reader reader = {.weight = &job->graph->weights[a->weight], .err = err};
+    enum rfx_status status = RFX_OK;
+    float *dst = job->weights;
+    for (int64_t g = 0; g < a->groups; g++)
+        for (int64_t o = 0; status == RFX_OK && o < ocg; o += RFX_CONV_PANEL) {
+            int64_t n = rfx_min_i64(RFX_CONV_PANEL, ocg - o), width = rfx_conv_panel_width(ocg - o);
+            status = pack_panel(job, &reader, g * ocg + o, n, dst, width);
+            dst += width * k;
+        }
     return status;
 }

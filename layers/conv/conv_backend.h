@@ -90,5 +90,11 @@ size_t rfx_conv_taps_packed_bytes(const struct rfx_graph *graph, const struct rf
 RFX_NODISCARD enum rfx_status rfx_conv_taps_pack(const struct rfx_conv_pack_job *job,
                                                  int64_t groups, struct rfx_error *err);
 
-extern const struct rfx_conv_backend rfx_conv_depthwise, rfx_conv_few_channels, rfx_conv_openblas;
+/* For backends that compute with the `conv` kernel: its layout (kernels.h), per group. */
+size_t rfx_conv_panels_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node);
+RFX_NODISCARD enum rfx_status rfx_conv_panels_pack(const struct rfx_conv_pack_job *job,
+                                                   struct rfx_error *err);
+
+extern const struct rfx_conv_backend rfx_conv_depthwise, rfx_conv_direct, rfx_conv_few_channels,
+    rfx_conv_openblas;
 #endif

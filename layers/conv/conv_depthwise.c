@@ -6,20 +6,6 @@
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 
-/* Activations that are a clamp happen in registers; the rest, and residuals, afterwards. */
-static bool clamp_of(const struct rfx_node *node, float *lo, float *hi) {
-    *lo = -INFINITY;
-    *hi = INFINITY;
-    if (node->residual) return false;
-    if (node->act.kind == RFX_ACT_RELU) *lo = 0.0f;
-    if (node->act.kind == RFX_ACT_CLIP) {
-        *lo = node->act.alpha;
-        *hi = node->act.beta;
-    }
-    return node->act.kind == RFX_ACT_NONE || node->act.kind == RFX_ACT_RELU ||
-           node->act.kind == RFX_ACT_CLIP;
-}
-
 static void depthwise_pixels(const struct rfx_conv_job *job, struct rfx_depthwise_run *run,
                              const float **rows, int64_t y, int64_t x0, int64_t x1,
                              struct rfx_range taps) {
@@ -63,7 +49,12 @@ static void depthwise_unit(const struct rfx_conv_job *job, struct rfx_rect unit,
         .sw = a->sw,
         .dw = a->dw,
     };
-    bool finished = clamp_of(job->args->node, &run.lo, &run.hi);
+    bool finished = rfx_conv_clamp(&job->args->node->act, &run.lo, &run.hi);
+    if (job->args->node->residual) { /* is added before the clamp */
+        finished = false;
+        run.lo = -INFINITY;
+        run.hi = INFINITY;
+    }
     struct rfx_range inner = rfx_conv_interior(&job->cols, unit.x0, unit.x1);
     const struct rfx_range all = {0, a->kw};
     for (int64_t y = unit.y0; y < unit.y1; y++) {

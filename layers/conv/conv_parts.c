@@ -1,4 +1,5 @@
 /* Parts that convolution backends and transposed convolutions share: see conv.h. */
+#include <math.h>
 #include <omp.h>
 #include <string.h>
 
@@ -57,6 +58,17 @@ void rfx_conv_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int6
     job->kernels->epilogue(&job->epilogue, data, stride,
                            residual == NULL ? NULL : rfx_view_at(residual, y, x0),
                            residual == NULL ? 0 : residual->c, x1 - x0);
+}
+
+bool rfx_conv_clamp(const struct rfx_act *act, float *lo, float *hi) {
+    *lo = -INFINITY;
+    *hi = INFINITY;
+    if (act->kind == RFX_ACT_RELU) *lo = 0.0f;
+    if (act->kind == RFX_ACT_CLIP) {
+        *lo = act->alpha;
+        *hi = act->beta;
+    }
+    return act->kind == RFX_ACT_NONE || act->kind == RFX_ACT_RELU || act->kind == RFX_ACT_CLIP;
 }
 
 enum rfx_status rfx_conv_check_weights(const struct rfx_graph *graph, const struct rfx_node *node,

@@ -53,7 +53,7 @@ struct rfx_dense_run {
 struct rfx_conv_run {
     const float *const *rows; /* kh pointers, to column kx = 0 of the first output pixel */
     const float *weights;
-    const float *bias;     /* m floats, never NULL */
+    const float *bias;     /* m floats, never NULL; as many as rfx_conv_filled can be read */
     const float *residual; /* NULL: none; may be `out` itself */
     float *out;
     int64_t pixels, m, ic, kh, kw, kx0, kx1;
@@ -63,6 +63,16 @@ struct rfx_conv_run {
 
 #define RFX_CONV_PANEL 32 /* output channels that are computed together */
 #define RFX_CONV_LANES 16 /* the widest vector of any instruction set */
+
+/* m output channels with those that fill up the last panel. */
+static inline int64_t rfx_conv_filled(int64_t m) {
+    return (m + RFX_CONV_LANES - 1) / RFX_CONV_LANES * RFX_CONV_LANES;
+}
+
+/* Channels, with filling, of the panel from which on there are `left` channels. */
+static inline int64_t rfx_conv_panel_width(int64_t left) {
+    return left >= RFX_CONV_PANEL ? RFX_CONV_PANEL : rfx_conv_filled(left);
+}
 
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avx512", "neon" */

@@ -13,4 +13,7 @@ const struct rfx_kernels VARIANT_NAME(table) = {
     .exp = VARIANT_NAME(exp),
     .depthwise = VARIANT_NAME(depthwise),
     .dense = VARIANT_NAME(dense),
+#ifdef VARIANT_HAS_FMA
+    .conv = VARIANT_NAME(conv),
+#endif
 };

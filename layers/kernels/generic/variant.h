@@ -16,12 +16,14 @@
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #define VECTOR_FLOATS 16
+#define VARIANT_HAS_FMA 1
 #define VECTOR_FMA(a, b, c) ((vector)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
 #define VECTOR_MAX(bound, x) ((vector)_mm512_max_ps((__m512)(bound), (__m512)(x)))
 #define VECTOR_MIN(bound, x) ((vector)_mm512_min_ps((__m512)(bound), (__m512)(x)))
 #elif defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
 #define VECTOR_FLOATS 8
+#define VARIANT_HAS_FMA 1
 #define VECTOR_FMA(a, b, c) ((vector)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
 #define VECTOR_MAX(bound, x) ((vector)_mm256_max_ps((__m256)(bound), (__m256)(x)))
 #define VECTOR_MIN(bound, x) ((vector)_mm256_min_ps((__m256)(bound), (__m256)(x)))
@@ -63,5 +65,8 @@ void VARIANT_NAME(affine)(const float *x, const float *scale, const float *shift
 void VARIANT_NAME(exp)(const float *x, float bias, float *y, int64_t n);
 void VARIANT_NAME(depthwise)(const struct rfx_depthwise_run *run);
 void VARIANT_NAME(dense)(const struct rfx_dense_run *run);
+#ifdef VARIANT_HAS_FMA
+void VARIANT_NAME(conv)(const struct rfx_conv_run *run);
+#endif
 extern const struct rfx_kernels VARIANT_NAME(table);
 #endif

@@ -1,0 +1,238 @@
+/* Dense convolutions straight from the input's rows, with own kernels: nothing is gathered, and the
+ * order of every element's sum is part of the contract (kernels.h), so that its bits depend neither
+ * on the rectangle nor on the processor.
+ *
+ * A rectangle is cut into units whose input stays in a core's second cache. A unit goes panel by
+ * panel through its rows: first the pixels all of whose taps lie inside the map's columns, a row at
+ * a time, then those at its left and right borders, down the columns. Taps outside the map are
+ * skipped. Packed weights: [group][panel][ky][kx][ic of the group][channel of the panel]. */
+#include "layers/conv/conv_backend.h"
+#include "layers/core/checked.h"
+#include "layers/core/floats.h"
+
+#define UNIT_INPUT_BYTES (384 << 10) /* of a unit: leaves room for a panel's weights beside it */
+#define LEAST_PIXELS 28              /* of a unit: two blocks of the widest kernel */
+#define BORDER_ROWS 8                /* of units of kernels with borders: pixels of their columns */
+#define UNITS_PER_THREAD 4           /* so that an unlucky thread makes the others wait little */
+
+/* How the work on a rectangle is cut; panels are cut only where pixels are too few for all. */
+struct cut {
+    int64_t down, across, panel_parts;
+};
+
+struct direct {
+    const struct rfx_conv_job *job;
+    struct cut cut;
+    int64_t icg, ocg, panels; /* panels of all groups */
+    bool clamps;              /* the activation is a clamp to [lo, hi] */
+    float lo, hi;
+};
+
+/* A run of pixels: along a row, or down a column. */
+struct run {
+    int64_t y, x, n;
+    bool down;
+    struct rfx_range ty, tx; /* taps inside the map: the same for all its pixels */
+};
+
+static int64_t panels_of(const struct rfx_conv_attr *a) {
+    return rfx_ceil_div(a->oc / a->groups, RFX_CONV_PANEL);
+}
+
+static struct cut make_cut(const struct rfx_conv_attr *a, struct rfx_rect rect, int threads) {
+    int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
+    int64_t pixels = UNIT_INPUT_BYTES / (int64_t)rfx_floats_bytes(a->ic * a->sh * a->sw);
+    if (threads > 1)
+        pixels = rfx_min_i64(pixels, rfx_ceil_div(h * w, (int64_t)UNITS_PER_THREAD * threads));
+    pixels = rfx_max_i64(pixels, LEAST_PIXELS);
+    int64_t rows = rfx_min_i64(h, a->kw > 1 ? BORDER_ROWS : 1);
+    struct cut cut = {.panel_parts = 1};
+    cut.across = rfx_ceil_div(w, rfx_max_i64(rfx_ceil_div(pixels, rows), LEAST_PIXELS));
+    cut.down = rfx_ceil_div(h, rfx_max_i64(1, pixels / rfx_ceil_div(w, cut.across)));
+    int64_t units = cut.down * cut.across, least = (int64_t)UNITS_PER_THREAD * threads;
+    if (threads > 1 && units < least)
+        cut.panel_parts = rfx_min_i64(rfx_ceil_div(least, units), panels_of(a) * a->groups);
+    return cut;
+}
+
+/* The job of one run for all channels of group g. */
+static struct rfx_conv_run begin_run(const struct direct *d, int64_t g, const struct run *r,
+                                     const float **rows) {
+    const struct rfx_conv_job *job = d->job;
+    const struct rfx_conv_attr *a = job->a;
+    const struct rfx_view *in = &job->args->in[0], *out = &job->args->out;
+    int64_t iy = r->y * a->sh - a->pads.top, ix = r->x * a->sw - a->pads.left;
+    for (int64_t ky = 0; ky < a->kh; ky++)
+        rows[ky] = ky >= r->ty.lo && ky < r->ty.hi
+                       ? rfx_view_at(in, iy + ky * a->dh, ix) + g * d->icg
+                       : NULL;
+    struct rfx_conv_run run = {
+        .rows = rows,
+        .weights = job->weights,
+        .bias = job->epilogue.bias + g * d->ocg,
+        .out = rfx_view_at(out, r->y, r->x) + g * d->ocg,
+        .pixels = r->n,
+        .m = d->ocg,
+        .ic = d->icg,
+        .kh = a->kh,
+        .kw = a->kw,
+        .kx0 = r->tx.lo,
+        .kx1 = r->tx.hi,
+        .x_stride = r->down ? a->sh * in->row_stride : a->sw * in->c,
+        .tap_stride = a->dw * in->c,
+        .out_stride = r->down ? out->row_stride : out->c,
+        .lo = d->lo,
+        .hi = d->hi,
+    };
+    if (!job->args->node->residual) return run;
+    const struct rfx_view *residual = &job->args->in[1];
+    run.residual = rfx_view_at(residual, r->y, r->x) + g * d->ocg;
+    run.residual_stride = r->down ? residual->row_stride : residual->c;
+    return run;
+}
+
+/* One panel, counted over all groups, of a run. */
+static void make_run(const struct direct *d, int64_t panel, const struct run *r,
+                     const float **rows) {
+    const struct rfx_conv_attr *a = d->job->a;
+    int64_t per_group = panels_of(a), g = panel / per_group, ch = panel % per_group * RFX_CONV_PANEL;
+    if (r->n <= 0) return;
+    struct rfx_conv_run run = begin_run(d, g, r, rows);
+    int64_t k = a->kh * a->kw * d->icg;
+    run.weights += (g * rfx_conv_filled(d->ocg) + ch) * k;
+    run.bias += ch;
+    run.out += ch;
+    run.m = rfx_min_i64(RFX_CONV_PANEL, d->ocg - ch);
+    if (run.residual != NULL) run.residual += ch;
+    d->job->kernels->conv(&run);
+}
+
+/* Whether row y + 1 of a view follows row y at its usual distance. */
+static bool goes_on(const struct rfx_view *v, int64_t y, int64_t step) {
+    int64_t x = v->rect.x0;
+    return rfx_view_at(v, y + step, x) - rfx_view_at(v, y, x) == step * v->row_stride;
+}
+
+/* How many rows from y on, below y1, a run down a column may take in one call: all have the same
+ * taps, and no ring begins again among them. */
+static int64_t rows_down(const struct direct *d, int64_t y, int64_t y1, struct rfx_range ty) {
+    const struct rfx_run_args *args = d->job->args;
+    const struct rfx_conv_attr *a = d->job->a;
+    int64_t n = 1;
+    for (; y + n < y1; n++) {
+        struct rfx_range next = rfx_conv_taps(&d->job->rows, y + n);
+        if (next.lo != ty.lo || next.hi != ty.hi) break;
+        bool on = goes_on(&args->out, y + n - 1, 1) &&
+                  (!args->node->residual || goes_on(&args->in[1], y + n - 1, 1));
+        int64_t iy = (y + n - 1) * a->sh - a->pads.top;
+        for (int64_t ky = ty.lo; on && ky < ty.hi; ky++)
+            on = goes_on(&args->in[0], iy + ky * a->dh, a->sh);
+        if (!on) break;
+    }
+    return n;
+}
+
+/* The columns [x0, x1) of a unit, which have not all their taps inside the map. */
+static void make_border(const struct direct *d, int64_t panel, struct rfx_rect unit, int64_t x0,
+                        int64_t x1, const float **rows) {
+    for (int64_t x = x0; x < x1; x++) {
+        struct run run = {.x = x, .down = true, .tx = rfx_conv_taps(&d->job->cols, x)};
+        for (run.y = unit.y0; run.y < unit.y1; run.y += run.n) {
+            run.ty = rfx_conv_taps(&d->job->rows, run.y);
+            run.n = rows_down(d, run.y, unit.y1, run.ty);
+            make_run(d, panel, &run, rows);
+        }
+    }
+}
+
+static void make_panel(const struct direct *d, int64_t panel, struct rfx_rect unit,
+                       const float **rows) {
+    struct rfx_range inner = rfx_conv_interior(&d->job->cols, unit.x0, unit.x1);
+    for (int64_t y = unit.y0; y < unit.y1; y++) {
+        struct run run = {.y = y,
+                          .x = inner.lo,
+                          .n = inner.hi - inner.lo,
+                          .ty = rfx_conv_taps(&d->job->rows, y),
+                          .tx = {0, d->job->a->kw}};
+        make_run(d, panel, &run, rows);
+    }
+    make_border(d, panel, unit, unit.x0, inner.lo, rows);
+    make_border(d, panel, unit, inner.hi, unit.x1, rows);
+}
+
+/* The first output channel of a panel, counted over all groups. */
+static int64_t channel_of(const struct direct *d, int64_t panel) {
+    int64_t per_group = panels_of(d->job->a);
+    return panel / per_group * d->ocg + panel % per_group * RFX_CONV_PANEL;
+}
+
+/* Activations that are no clamp, on channels [c0, c1) of a unit. */
+static void activate(const struct direct *d, struct rfx_rect unit, int64_t c0, int64_t c1) {
+    const struct rfx_conv_job *job = d->job;
+    const struct rfx_view *out = &job->args->out;
+    const float *slope = job->epilogue.slope == NULL ? NULL : job->epilogue.slope + c0;
+    bool dense = c1 - c0 == out->c;
+    int64_t step = dense ? rfx_rect_cols(unit) : 1;
+    for (int64_t y = unit.y0; y < unit.y1; y++)
+        for (int64_t x = unit.x0; x < unit.x1; x += step) {
+            float *at = rfx_view_at(out, y, x) + c0;
+            job->kernels->act(job->epilogue.act, slope, at, at, step, c1 - c0);
+        }
+}
+
+static void make_unit(const struct direct *d, int64_t index, const float **rows) {
+    struct rfx_rect rect = d->job->args->rect;
+    int64_t part = index % d->cut.panel_parts, at = index / d->cut.panel_parts;
+    int64_t j = at % d->cut.across, i = at / d->cut.across;
+    int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
+    struct rfx_rect unit = rfx_rect_make(
+        rect.y0 + h * i / d->cut.down, rect.y0 + h * (i + 1) / d->cut.down,
+        rect.x0 + w * j / d->cut.across, rect.x0 + w * (j + 1) / d->cut.across);
+    int64_t p0 = d->panels * part / d->cut.panel_parts;
+    int64_t p1 = d->panels * (part + 1) / d->cut.panel_parts;
+    for (int64_t p = p0; p < p1; p++) make_panel(d, p, unit, rows);
+    if (!d->clamps) activate(d, unit, channel_of(d, p0), channel_of(d, p1));
+}
+
+static bool direct_accepts(const struct rfx_graph *graph, const struct rfx_node *node, char *why,
+                           size_t size) {
+    (void)node;
+    if (rfx_conv_choice_of(graph) != RFX_CONV_OPENBLAS) return true;
+    if (rfx_kernels()->conv == NULL)
+        return rfx_conv_refuse(why, size, "the %s kernels have no fused multiply-add",
+                               rfx_kernels()->name);
+    return rfx_conv_refuse(why, size, "openblas is asked for");
+}
+
+/* Pointers to the input rows of a kernel. */
+static size_t direct_scratch(const struct rfx_graph *graph, const struct rfx_node *node) {
+    (void)graph;
+    return rfx_align_up((size_t)node->attr.conv.kh * sizeof(const float *));
+}
+
+static void direct_run(const struct rfx_conv_job *job) {
+    const struct rfx_run_args *args = job->args;
+    const struct rfx_conv_attr *a = job->a;
+    struct direct d = {
+        .job = job,
+        .cut = make_cut(a, args->rect, args->threads),
+        .icg = a->ic / a->groups,
+        .ocg = a->oc / a->groups,
+        .panels = panels_of(a) * a->groups,
+    };
+    d.clamps = rfx_conv_clamp(&args->node->act, &d.lo, &d.hi);
+    int64_t count = d.cut.down * d.cut.across * d.cut.panel_parts;
+#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
+    for (int64_t i = 0; i < count; i++)
+        make_unit(&d, i, (const float **)rfx_conv_thread_scratch(job));
+}
+
+const struct rfx_conv_backend rfx_conv_direct = {
+    .name = "direct",
+    .accepts = direct_accepts,
+    .packed_bytes = rfx_conv_panels_packed_bytes,
+    .pack = rfx_conv_panels_pack,
+    .scratch_bytes = direct_scratch,
+    .in_place = true, /* a residual is read where the sum is written */
+    .run = direct_run,
+};
