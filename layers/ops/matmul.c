@@ -1,10 +1,17 @@
-/* Product of two computed tensors, batched with numpy's broadcasting. Whole tensors, so every
- * OpenBLAS call has the same size in every run; threads take whole matrices. */
+/* Product of two computed tensors, batched with numpy's broadcasting. With own kernels every
+ * element is one chain of fused multiply-adds in the order of k, and threads take groups of rows;
+ * as convolutions, products are OpenBLAS's where that is asked for or there are no such kernels:
+ * whole tensors, so every call has the same size in every run, and threads take whole matrices. */
 #include <limits.h>
+#include <string.h>
 
 #include "layers/conv/blas.h"
+#include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
+#include "layers/core/floats.h"
 #include "layers/graph/infer.h"
+
+#define ROWS 48 /* of a thread's piece: a multiple of what the kernel takes at a time */
 
 static enum rfx_status matmul_infer(const struct rfx_graph *graph, struct rfx_node *node,
                                     struct rfx_error *err) {
@@ -54,19 +61,64 @@ static int64_t matrix_of(const struct rfx_shape *out, const struct rfx_shape *s,
     return result;
 }
 
-static void matmul_run(const struct rfx_run_args *args) {
-    const struct rfx_shape *out = &args->node->out.shape;
-    const struct rfx_shape *a = &rfx_infer_in(args->graph, args->node, 0)->shape;
-    const struct rfx_shape *b = &rfx_infer_in(args->graph, args->node, 1)->shape;
-    int64_t n = out->dims[out->rank - 2], m = out->dims[out->rank - 1], k = a->dims[a->rank - 1];
-    int64_t count = args->node->out.elems / (n * m);
+/* n x k times k x m, `count` of them; the operands' matrices by number. */
+struct product {
+    const struct rfx_run_args *args;
+    const struct rfx_shape *out, *a, *b;
+    int64_t n, m, k, count;
+};
+
+static const float *left_of(const struct product *p, int64_t i) {
+    return p->args->in[0].data + matrix_of(p->out, p->a, i) * p->n * p->k;
+}
+
+static const float *right_of(const struct product *p, int64_t i) {
+    return p->args->in[1].data + matrix_of(p->out, p->b, i) * p->k * p->m;
+}
+
+static void run_openblas(const struct product *p) {
     struct rfx_blas_scope scope = rfx_blas_begin();
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < count; i++)
-        rfx_blas_gemm(n, m, k, args->in[0].data + matrix_of(out, a, i) * n * k, k,
-                      args->in[1].data + matrix_of(out, b, i) * k * m, m,
-                      args->out.data + i * n * m, m);
+#pragma omp parallel for schedule(dynamic) num_threads(p->args->threads) if (p->args->threads > 1)
+    for (int64_t i = 0; i < p->count; i++)
+        rfx_blas_gemm(p->n, p->m, p->k, left_of(p, i), p->k, right_of(p, i), p->m,
+                      p->args->out.data + i * p->n * p->m, p->m);
     rfx_blas_end(scope);
+}
+
+static void run_own(const struct product *p) {
+    int64_t parts = rfx_ceil_div(p->n, ROWS), pieces = p->count * parts;
+#pragma omp parallel for schedule(dynamic) num_threads(p->args->threads) if (p->args->threads > 1)
+    for (int64_t piece = 0; piece < pieces; piece++) {
+        int64_t i = piece / parts, row = piece % parts * ROWS;
+        struct rfx_dense_run run = {
+            .x = left_of(p, i) + row * p->k,
+            .w = right_of(p, i),
+            .y = p->args->out.data + (i * p->n + row) * p->m,
+            .x_stride = p->k,
+            .w_stride = p->m,
+            .y_stride = p->m,
+            .rows = rfx_min_i64(ROWS, p->n - row),
+            .k = p->k,
+            .m = p->m,
+        };
+        memset(run.y, 0, rfx_floats_bytes(run.rows * p->m));
+        rfx_kernels()->dense(&run);
+    }
+}
+
+static void matmul_run(const struct rfx_run_args *args) {
+    struct product p = {.args = args,
+                        .out = &args->node->out.shape,
+                        .a = &rfx_infer_in(args->graph, args->node, 0)->shape,
+                        .b = &rfx_infer_in(args->graph, args->node, 1)->shape};
+    p.n = p.out->dims[p.out->rank - 2];
+    p.m = p.out->dims[p.out->rank - 1];
+    p.k = p.a->dims[p.a->rank - 1];
+    p.count = args->node->out.elems / (p.n * p.m);
+    if (rfx_conv_choice_of(args->graph) == RFX_CONV_OPENBLAS)
+        run_openblas(&p);
+    else
+        run_own(&p);
 }
 
 const struct rfx_op_def rfx_op_matmul = {

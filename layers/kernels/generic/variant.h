@@ -31,6 +31,7 @@
 #include <arm_neon.h>
 /* Not vmaxq_f32 and vminq_f32: those give +0 of two zeros, and NaN where the bound is NaN. */
 #define VECTOR_FLOATS 4
+#define VARIANT_HAS_FMA 1
 #define VECTOR_FMA(a, b, c) \
     ((vector)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))
 #define VECTOR_MAX(bound, x) vector_select((x) < (bound), bound, x)
