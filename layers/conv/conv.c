@@ -134,6 +134,10 @@ static void conv_run(const struct rfx_run_args *args) {
     rfx_conv_backend_of(args->graph, args->node)->run(&job);
 }
 
+static const char *conv_backend(const struct rfx_graph *graph, const struct rfx_node *node) {
+    return rfx_conv_backend_of(graph, node)->name;
+}
+
 static const struct rfx_weight_slot weights[] = {
     {"weight", RFX_WEIGHT_FACTOR, offsetof(struct rfx_node, attr.conv.weight)},
     {"bias", RFX_WEIGHT_BIAS, offsetof(struct rfx_node, attr.conv.bias)},
@@ -156,4 +160,5 @@ const struct rfx_op_def rfx_op_conv = {
     .packed_bytes = conv_packed_bytes,
     .pack = conv_pack,
     .run = conv_run,
+    .backend = conv_backend,
 };

@@ -31,8 +31,9 @@ const struct rfx_conv_backend *rfx_conv_backend_of(const struct rfx_graph *graph
     return backends[N_BACKENDS - 1];
 }
 
-static const char *const choice_names[] = {
-    [RFX_CONV_DIRECT] = "direct", [RFX_CONV_OPENBLAS] = "openblas", [RFX_CONV_WINOGRAD] = "winograd"};
+static const char *const choice_names[] = {[RFX_CONV_DIRECT] = "direct",
+                                           [RFX_CONV_OPENBLAS] = "openblas",
+                                           [RFX_CONV_WINOGRAD] = "winograd"};
 _Static_assert(sizeof choice_names / sizeof *choice_names == RFX_CONV_COUNT, "a name per choice");
 
 const char *rfx_conv_choice_name(enum rfx_conv_choice choice) {
@@ -128,7 +129,8 @@ static enum rfx_status pack_panel(const struct rfx_conv_pack_job *job,
     int64_t k = a->kh * a->kw * (a->ic / a->groups);
     enum rfx_status status = RFX_OK;
     for (int64_t o = 0; status == RFX_OK && o < n; o += PACK_FILTERS)
-        status = pack_filters(job, reader, o0 + o, rfx_min_i64(PACK_FILTERS, n - o), dst + o, width);
+        status =
+            pack_filters(job, reader, o0 + o, rfx_min_i64(PACK_FILTERS, n - o), dst + o, width);
     for (int64_t i = 0; n < width && i < k; i++)
         memset(dst + i * width + n, 0, rfx_floats_bytes(width - n));
     return status;

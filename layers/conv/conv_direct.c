@@ -95,7 +95,8 @@ static struct rfx_conv_run begin_run(const struct direct *d, int64_t g, const st
 static void make_run(const struct direct *d, int64_t panel, const struct run *r,
                      const float **rows) {
     const struct rfx_conv_attr *a = d->job->a;
-    int64_t per_group = panels_of(a), g = panel / per_group, ch = panel % per_group * RFX_CONV_PANEL;
+    int64_t per_group = panels_of(a), g = panel / per_group,
+            ch = panel % per_group * RFX_CONV_PANEL;
     if (r->n <= 0) return;
     struct rfx_conv_run run = begin_run(d, g, r, rows);
     int64_t k = a->kh * a->kw * d->icg;
@@ -185,9 +186,9 @@ static void make_unit(const struct direct *d, int64_t index, const float **rows)
     int64_t part = index % d->cut.panel_parts, at = index / d->cut.panel_parts;
     int64_t j = at % d->cut.across, i = at / d->cut.across;
     int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
-    struct rfx_rect unit = rfx_rect_make(
-        rect.y0 + h * i / d->cut.down, rect.y0 + h * (i + 1) / d->cut.down,
-        rect.x0 + w * j / d->cut.across, rect.x0 + w * (j + 1) / d->cut.across);
+    struct rfx_rect unit =
+        rfx_rect_make(rect.y0 + h * i / d->cut.down, rect.y0 + h * (i + 1) / d->cut.down,
+                      rect.x0 + w * j / d->cut.across, rect.x0 + w * (j + 1) / d->cut.across);
     int64_t p0 = d->panels * part / d->cut.panel_parts;
     int64_t p1 = d->panels * (part + 1) / d->cut.panel_parts;
     for (int64_t p = p0; p < p1; p++) make_panel(d, p, unit, rows);

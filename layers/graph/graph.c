@@ -49,9 +49,25 @@ void rfx_node_release(struct rfx_memory *mem, struct rfx_node *node) {
     release_owned(mem, node->in);
 }
 
+/* A graph of groups has nodes of its own; all else, their tables of indices too, is its base's. */
+static void free_grouped(struct rfx_graph *graph) {
+    for (int i = 0; i < graph->n_nodes; i++) {
+        release_owned(graph->mem, graph->nodes[i].name);
+        release_owned(graph->mem, graph->nodes[i].alias);
+        release_owned(graph->mem, graph->nodes[i].in);
+    }
+    rfx_memory_release(graph->mem, graph->nodes);
+    rfx_memory_release(graph->mem, graph->n_consumers);
+    rfx_memory_release(graph->mem, graph);
+}
+
 void rfx_graph_free(struct rfx_graph *graph) {
     if (graph == NULL) return;
     struct rfx_memory *mem = graph->mem;
+    if (graph->base != NULL) {
+        free_grouped(graph);
+        return;
+    }
     for (int i = 0; i < graph->n_nodes; i++) rfx_node_release(mem, &graph->nodes[i]);
     for (int i = 0; i < graph->n_weights; i++)
         if (graph->weights[i].source == RFX_WEIGHT_OWNED)

@@ -39,6 +39,8 @@ enum rfx_op {
     RFX_OP_SPACE_TO_DEPTH,
     RFX_OP_LRN,
     RFX_OP_SOFTMAX, /* over channels */
+    RFX_OP_GROUP,   /* several nodes, computed depth first (graph/group.h) */
+    RFX_OP_INNER,   /* what stands where a node was that a group computes: nobody reads it */
     /* whole tensors (PLAIN unless said otherwise) */
     RFX_OP_CONST_PLAIN,
     RFX_OP_TO_PLAIN,      /* NHWC -> PLAIN in NCHW order */
@@ -125,6 +127,17 @@ struct rfx_slice_attr { /* per axis, steps not 0 (negative allowed), out extents
     struct rfx_shape shape;
 };
 
+struct rfx_graph;
+
+/* Nodes first .. last of `base`; the last one's tensor is the group's. */
+struct rfx_group_attr {
+    const struct rfx_graph *base;
+    int first, last;
+    int64_t strip_cols; /* output columns computed together, at most */
+    int64_t strips;     /* that a rectangle is cut into, at least, where it is wide enough */
+    int64_t step_rows;  /* output rows per step */
+};
+
 union rfx_attr {
     struct {
         int64_t c, h, w;
@@ -198,6 +211,7 @@ union rfx_attr {
         bool weight_is_mk; /* weight stored [m][k] (Gemm transB = 1) instead of [k][m] */
         float alpha, beta; /* out = alpha * in x weight + beta * bias */
     } gemm;
+    struct rfx_group_attr group;
 };
 
 struct rfx_node {
@@ -233,15 +247,16 @@ struct rfx_graph {
     struct rfx_node *nodes;
     struct rfx_weight *weights;
     struct rfx_output *outputs;
-    int *n_consumers; /* per node, set by rfx_graph_finish; outputs count as consumers */
+    int *n_consumers;          /* per node, set by rfx_graph_finish; outputs count as consumers */
     enum rfx_conv_choice conv; /* set before rfx_graph_finish; DIRECT at first */
     const char *name;          /* of the model, for messages */
-    void *files;      /* kept open for FILE weights; closed by files_free */
+    void *files;               /* kept open for FILE weights; closed by files_free */
     void (*files_free)(void *files);
     size_t load_bytes; /* of a model file: the most that loading has taken from the system */
     size_t held_bytes; /* of a model file: what the graph takes, its owned weights included */
     int node_capacity, weight_capacity, output_capacity;
     uint64_t param_count; /* as the model states it: set by rfx_graph_finish before it fuses */
+    const struct rfx_graph *base; /* the graph whose nodes this one groups (group.h), or NULL */
 };
 
 /* Code, libraries and stacks of a process that loads a model; 6.1 MiB were measured. */

@@ -17,7 +17,8 @@ bool rfx_node_is_local(const struct rfx_node *node) {
 }
 
 bool rfx_node_runs_by_rows(const struct rfx_node *node) {
-    return rfx_node_is_local(node) && !rfx_node_is_input(node);
+    bool at_once = op_table[node->op]->rect_macs != NULL; /* cut up, it would cost more */
+    return rfx_node_is_local(node) && !rfx_node_is_input(node) && !at_once;
 }
 
 struct rfx_axis_map rfx_op_map_identity(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -118,6 +119,7 @@ bool rfx_op_sees_all(const struct rfx_graph *graph, const struct rfx_node *node)
 uint64_t rfx_op_macs(const struct rfx_graph *graph, const struct rfx_node *node,
                      struct rfx_rect out) {
     const struct rfx_op_def *def = op_table[node->op];
+    if (def->rect_macs != NULL) return def->rect_macs(graph, node, out);
     return def->macs == NULL ? 0 : def->macs(graph, node, (uint64_t)rfx_rect_area(out));
 }
 
@@ -138,6 +140,25 @@ bool rfx_op_in_place_elementwise(const struct rfx_graph *graph, const struct rfx
     const struct rfx_tensor *out = &node->out;
     return in->layout == out->layout && in->elems == out->elems && in->c == out->c &&
            in->h == out->h && in->w == out->w;
+}
+
+const char *rfx_op_backend(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_op_def *def = op_table[node->op];
+    return def->backend == NULL ? "" : def->backend(graph, node);
+}
+
+uint64_t rfx_op_moved_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
+                            struct rfx_rect out) {
+    if (op_table[node->op]->view) return 0;
+    uint64_t bytes = rfx_tensor_pixel_bytes(&node->out, rfx_rect_area(out));
+    bytes += rfx_op_packed_bytes(graph, node);
+    for (int k = 0; k < node->n_in; k++) {
+        const struct rfx_tensor *in = &graph->nodes[node->in[k]].out;
+        struct rfx_rect need =
+            rfx_rect_intersect(rfx_op_in_rect(graph, node, k, out), rfx_rect_full(in->h, in->w));
+        bytes += rfx_tensor_pixel_bytes(in, rfx_rect_area(need));
+    }
+    return bytes;
 }
 
 enum rfx_status rfx_op_pack(const struct rfx_graph *graph, const struct rfx_node *node,

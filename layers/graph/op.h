@@ -109,6 +109,10 @@ struct rfx_op_def {
     /* Multiply-accumulates for `area` output pixels (PLAIN: the whole tensor). NULL: none. */
     uint64_t (*macs)(const struct rfx_graph *graph, const struct rfx_node *node, uint64_t area);
 
+    /* The same for a rectangle, where that is no matter of its area alone. NULL: as macs says. */
+    uint64_t (*rect_macs)(const struct rfx_graph *graph, const struct rfx_node *node,
+                          struct rfx_rect out);
+
     /* Scratch needed by run, for any rectangle. NULL: none. */
     size_t (*scratch_bytes)(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
@@ -122,6 +126,9 @@ struct rfx_op_def {
                             void *packed, void *temp, struct rfx_error *err);
 
     void (*run)(const struct rfx_run_args *args);
+
+    /* The name of what computes the node, where there are several ways. NULL: the op itself. */
+    const char *(*backend)(const struct rfx_graph *graph, const struct rfx_node *node);
 };
 
 /* The row of an op; never NULL. */
@@ -130,7 +137,8 @@ const struct rfx_op_def *rfx_op_def(enum rfx_op op);
 /* Whether a node's map can be made in parts, rectangle by rectangle: by rows, tiles or strips. */
 bool rfx_node_is_local(const struct rfx_node *node);
 
-/* The same for a node that is computed, not read: the image is at hand in any parts. */
+/* The same for a node that is computed, not read (the image is at hand in any parts), and costs no
+ * more row by row. */
 bool rfx_node_runs_by_rows(const struct rfx_node *node);
 
 /* Wrappers that treat NULL members as documented. */
@@ -174,6 +182,14 @@ uint64_t rfx_op_macs(const struct rfx_graph *graph, const struct rfx_node *node,
 size_t rfx_op_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
 size_t rfx_op_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node);
+
+/* "direct", or "" where the op has but one way to be computed. */
+const char *rfx_op_backend(const struct rfx_graph *graph, const struct rfx_node *node);
+
+/* Bytes that computing `out` moves at least: what it needs of the inputs once, the rectangle of the
+ * output once, packed constants once; none for a view. */
+uint64_t rfx_op_moved_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
+                            struct rfx_rect out);
 
 /* The axis_map of ops that work position by position; of those with a window, and transposed. */
 struct rfx_axis_map rfx_op_map_identity(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -228,6 +244,8 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     X(RFX_OP_SPACE_TO_DEPTH, rfx_op_space_to_depth)       \
     X(RFX_OP_LRN, rfx_op_lrn)                             \
     X(RFX_OP_SOFTMAX, rfx_op_softmax)                     \
+    X(RFX_OP_GROUP, rfx_op_group)                         \
+    X(RFX_OP_INNER, rfx_op_inner)                         \
     X(RFX_OP_CONST_PLAIN, rfx_op_const_plain)             \
     X(RFX_OP_TO_PLAIN, rfx_op_to_plain)                   \
     X(RFX_OP_TO_NHWC, rfx_op_to_nhwc)                     \

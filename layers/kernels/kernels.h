@@ -74,6 +74,8 @@ static inline int64_t rfx_conv_panel_width(int64_t left) {
     return left >= RFX_CONV_PANEL ? RFX_CONV_PANEL : rfx_conv_filled(left);
 }
 
+#define RFX_PEAK_SUMS 384 /* the most sums of any instruction set's `peak` */
+
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avx512", "neon" */
 
@@ -104,6 +106,11 @@ struct rfx_kernels {
 
     /* NULL where the processor has no fused multiply-add. */
     void (*conv)(const struct rfx_conv_run *run);
+
+    /* For measuring what the multiply-adders can do at most: sums[i] = sums[i] * factor + term,
+     * `rounds` times, as in dense, for the first n of RFX_PEAK_SUMS sums, which are independent
+     * and stay in registers. Returns n: rounds * n multiply-adds were done. */
+    int (*peak)(float factor, float term, int64_t rounds, float *sums);
 };
 
 /* The table for this processor; the environment variable RFX_KERNELS = base, avx2, avx512, neon

@@ -81,7 +81,7 @@ enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct r
     struct rfx_memory *mem = graph->mem;
     struct rfx_session *session = rfx_memory_calloc(mem, 1, sizeof *session);
     if (session == NULL) return rfx_memory_fail(mem, "session", sizeof *session, err);
-    session->graph = graph;
+    session->graph = plan->graph; /* perhaps with groups */
     session->plan = plan;
     session->mem = mem;
     enum rfx_status status = allocate(session, err);
@@ -114,6 +114,11 @@ struct rfx_view rfx_session_view(const struct rfx_session *session, int i) {
 
 void rfx_session_set_sink(struct rfx_session *session, const struct rfx_output_sink *sink) {
     session->sink = sink;
+}
+
+void rfx_session_set_observer(struct rfx_session *session,
+                              const struct rfx_step_observer *observer) {
+    session->observer = observer;
 }
 
 bool rfx_session_output_is_stored(const struct rfx_session *session, int k) {

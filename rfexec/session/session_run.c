@@ -154,6 +154,16 @@ static enum rfx_status run_step(struct rfx_session *session, struct rfx_image *i
     return status == RFX_OK ? read_image(session, image, step->rect, err) : status;
 }
 
+static enum rfx_status run_step_observed(struct rfx_session *session, struct rfx_image *image,
+                                         const struct rfx_step *step, struct rfx_error *err) {
+    const struct rfx_step_observer *observer = session->observer;
+    if (observer == NULL) return run_step(session, image, step, err);
+    double start = now_seconds();
+    enum rfx_status status = run_step(session, image, step, err);
+    if (status == RFX_OK) observer->step(observer->user, step, now_seconds() - start);
+    return status;
+}
+
 enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *image,
                                 rfx_progress_fn *progress, void *user,
                                 struct rfx_run_report *report, struct rfx_error *err) {
@@ -169,7 +179,7 @@ enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *i
                             (long long)step.unit, (long long)step.n_units);
         rfx_session_count_step(session, &step, &r);
         rfx_session_guard_step(session, &step);
-        status = run_step(session, image, &step, err);
+        status = run_step_observed(session, image, &step, err);
         rfx_session_guard_all(session);
         if (status != RFX_OK) return status;
     }

@@ -81,7 +81,9 @@ struct rfx_plan_bytes { /* breakdown of the process peak */
 
 struct rfx_plan {
     struct rfx_memory *mem;
-    const struct rfx_graph *graph; /* borrowed */
+    const struct rfx_graph
+        *graph;                /* borrowed, or `grouped`: the nodes are under the same indices */
+    struct rfx_graph *grouped; /* the graph with groups of nodes (group.h); NULL: none */
     int threads;
     int n_stages;
     struct rfx_stage *stages;
@@ -100,6 +102,15 @@ struct rfx_plan {
                       docs/tradeoff_notes.md */
 };
 
+/* The caches of the processor, for which nodes are grouped. */
+struct rfx_caches {
+    size_t second_bytes; /* of each core; 0: nodes are not grouped */
+    size_t shared_bytes; /* of all cores together */
+};
+
+/* Those of this machine, as the system reports them, or usual ones. */
+struct rfx_caches rfx_machine_caches(void);
+
 /* What is asked for, and what is left to the planner. */
 struct rfx_plan_request {
     struct rfx_source_traits source;
@@ -111,9 +122,10 @@ struct rfx_plan_request {
     struct rfx_stage_spec asked;
     const struct rfx_stage_spec *stages; /* the whole plan by hand; NULL: the planner chooses */
     int n_stages;
-    bool emit_outputs;      /* outputs need not be stored where a stream makes them in order */
-    bool outputs_by_caller; /* outputs are made in buffers that rfx_session_set_output gives */
-    bool no_inplace;        /* every tensor has bytes of its own */
+    bool emit_outputs;        /* outputs need not be stored where a stream makes them in order */
+    bool outputs_by_caller;   /* outputs are made in buffers that rfx_session_set_output gives */
+    bool no_inplace;          /* every tensor has bytes of its own */
+    struct rfx_caches caches; /* zeros: every node is run by itself */
     const struct rfx_mode *const *modes; /* that the planner may use; NULL: all */
     int n_modes;
 };

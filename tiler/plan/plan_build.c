@@ -45,7 +45,8 @@ enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,
     }
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
-        c.macs_untiled += rfx_op_macs(graph, node, rfx_node_full_rect(node));
+        const struct rfx_graph *base = graph->base != NULL ? graph->base : graph;
+        c.macs_untiled += rfx_op_macs(base, &base->nodes[i], rfx_node_full_rect(node));
         c.packed_bytes[i] = rfx_align_up(rfx_op_packed_bytes(graph, node));
         c.weights_bytes += c.packed_bytes[i];
         size_t scratch = rfx_align_up(rfx_op_scratch_bytes(graph, node, request->threads));
@@ -79,6 +80,21 @@ static struct rfx_rect computed_area(const struct rfx_graph *graph,
     return rfx_rect_full(shape->rows[i].computed, cols);
 }
 
+/* MACs of a node in a stage. What depends on how an area is cut is taken for equal parts; the plan
+ * that is made is counted by its steps. */
+static uint64_t node_macs(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
+                          int i) {
+    const struct rfx_node *node = &graph->nodes[i];
+    struct rfx_rect area = computed_area(graph, shape, i);
+    if (rfx_op_def(node->op)->rect_macs == NULL || rfx_rect_is_empty(area))
+        return rfx_op_macs(graph, node, area);
+    int64_t down = rfx_ceil_div(area.y1, rfx_max_i64(1, shape->rows[i].fresh));
+    int64_t across = shape->spec.parts_x;
+    struct rfx_rect part =
+        rfx_rect_full(rfx_ceil_div(area.y1, down), rfx_ceil_div(area.x1, across));
+    return (uint64_t)(down * across) * rfx_op_macs(graph, node, part);
+}
+
 uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context,
                              const struct rfx_stage_shape *shapes, int n_stages) {
     const struct rfx_graph *graph = context->graph;
@@ -87,7 +103,7 @@ uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context,
         const enum rfx_node_place *places = shapes[s].places;
         for (int i = 0; i < graph->n_nodes; i++)
             if (rfx_place_is_computed(places[i]) && places[i] != RFX_PLACE_REDUCED)
-                macs += rfx_op_macs(graph, &graph->nodes[i], computed_area(graph, &shapes[s], i));
+                macs += node_macs(graph, &shapes[s], i);
     }
     return macs;
 }
@@ -194,6 +210,7 @@ void rfx_plan_free(struct rfx_plan *plan) {
     rfx_memory_release(plan->mem, plan->stored);
     rfx_memory_release(plan->mem, plan->by_caller);
     rfx_memory_release(plan->mem, plan->resident);
+    rfx_graph_free(plan->grouped);
     rfx_memory_release(plan->mem, plan);
 }
 

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers/graph/op.h"
 #include "tiler/plan/mode.h"
+#include "tiler/plan/schedule.h"
+#include "tiler/search/groups.h"
 #include "tiler/search/planner_search.h"
 
 #define MIB ((size_t)1 << 20)
@@ -205,10 +208,10 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
     return *fitting == NULL ? find_smallest(search, smallest, err) : RFX_OK;
 }
 
-enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
-                                            const struct rfx_plan_request *asked,
-                                            struct rfx_plan **out, struct rfx_plan **smallest,
-                                            struct rfx_error *err) {
+/* The plan of one graph: its groups, if any, are settled. */
+static enum rfx_status plan_graph(const struct rfx_graph *graph,
+                                  const struct rfx_plan_request *asked, struct rfx_plan **out,
+                                  struct rfx_plan **smallest, struct rfx_error *err) {
     struct rfx_plan_request request = complete_request(asked);
     struct rfx_search search;
     struct rfx_plan *fitting = NULL;
@@ -235,6 +238,58 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
         rfx_plan_free(least);
     rfx_search_release(&search);
     return status;
+}
+
+/* The graph with the groups that pay, or *out stays NULL. */
+static enum rfx_status group_graph(const struct rfx_graph *graph,
+                                   const struct rfx_plan_request *request, struct rfx_graph **out,
+                                   struct rfx_error *err) {
+    size_t bytes = (size_t)graph->n_nodes * sizeof(struct rfx_group_attr);
+    struct rfx_group_attr *groups = rfx_memory_alloc(graph->mem, bytes);
+    if (groups == NULL) return rfx_memory_fail(graph->mem, "groups of nodes", bytes, err);
+    int n = 0, kept = request->split == NULL ? -1 : rfx_graph_find(graph, request->split);
+    enum rfx_status status =
+        rfx_groups_choose(graph, &request->caches, request->threads, kept, groups, &n, err);
+    if (status == RFX_OK && n > 0) status = rfx_graph_group(graph, groups, n, out, err);
+    rfx_memory_release(graph->mem, groups);
+    return status;
+}
+
+/* The MACs of a plan whose groups are cut in its own way. */
+static enum rfx_status count_by_steps(struct rfx_plan *plan, struct rfx_error *err) {
+    struct rfx_schedule *schedule;
+    struct rfx_step step;
+    enum rfx_status status = rfx_schedule_create(plan, &schedule, err);
+    if (status != RFX_OK) return status;
+    plan->macs = 0;
+    while (rfx_schedule_next(schedule, &step))
+        if (step.kind == RFX_STEP_RUN)
+            plan->macs += rfx_op_macs(plan->graph, &plan->graph->nodes[step.node], step.rect);
+    rfx_schedule_free(schedule);
+    return RFX_OK;
+}
+
+enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
+                                            const struct rfx_plan_request *request,
+                                            struct rfx_plan **out, struct rfx_plan **smallest,
+                                            struct rfx_error *err) {
+    struct rfx_graph *grouped = NULL;
+    struct rfx_plan *least = NULL;
+    enum rfx_status status = RFX_OK;
+    if (request->caches.second_bytes != 0 && request->stages == NULL)
+        status = group_graph(graph, request, &grouped, err);
+    if (status != RFX_OK) return status;
+    if (grouped == NULL) return plan_graph(graph, request, out, smallest, err);
+    status = plan_graph(grouped, request, out, &least, err);
+    if (status == RFX_OK) {
+        (*out)->grouped = grouped;
+        status = count_by_steps(*out, err);
+        if (status != RFX_OK) rfx_plan_free(*out);
+        return status;
+    }
+    rfx_plan_free(least);
+    rfx_graph_free(grouped);
+    return plan_graph(graph, request, out, smallest, err);
 }
 
 enum rfx_status rfx_plan_create(const struct rfx_graph *graph,

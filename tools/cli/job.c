@@ -47,9 +47,11 @@ int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options, 
 int rfx_cli_load_fused(struct rfx_memory *mem, const struct rfx_cli_options *options,
                        const char *model, const struct rfx_fuse_options *fuse,
                        struct rfx_graph **out) {
-    struct rfx_load_options load = {
-        .h = options->size.y, .w = options->size.x, .seed = options->seed, .conv = options->conv,
-        .fuse = fuse};
+    struct rfx_load_options load = {.h = options->size.y,
+                                    .w = options->size.x,
+                                    .seed = options->seed,
+                                    .conv = options->conv,
+                                    .fuse = fuse};
     return load_model(mem, model, &load, out);
 }
 
@@ -117,6 +119,7 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         /* Classes are looked for in a stored vector. */
         .emit_outputs = !rfx_cli_has_classes(job->graph),
         .no_inplace = options->no_inplace,
+        .caches = options->no_groups ? (struct rfx_caches){0} : rfx_machine_caches(),
     };
     if (options->untiled) job->request.asked = rfx_ask_whole();
     if (options->tiles.y != 0)

@@ -25,7 +25,7 @@ _Static_assert(RFX_CONV_LANES % VECTOR_FLOATS == 0, "panels are filled up to who
 
 /* What a block reads and writes. */
 struct block {
-    int64_t at; /* floats from the rows' starts to the first pixel */
+    int64_t at;           /* floats from the rows' starts to the first pixel */
     const float *weights; /* of the block's first channel */
     int64_t width;        /* floats from one input channel's weights to the next: of the panel */
     const float *bias, *residual;

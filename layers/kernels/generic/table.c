@@ -16,4 +16,5 @@ const struct rfx_kernels VARIANT_NAME(table) = {
 #ifdef VARIANT_HAS_FMA
     .conv = VARIANT_NAME(conv),
 #endif
+    .peak = VARIANT_NAME(peak),
 };

@@ -69,5 +69,6 @@ void VARIANT_NAME(dense)(const struct rfx_dense_run *run);
 #ifdef VARIANT_HAS_FMA
 void VARIANT_NAME(conv)(const struct rfx_conv_run *run);
 #endif
+int VARIANT_NAME(peak)(float factor, float term, int64_t rounds, float *sums);
 extern const struct rfx_kernels VARIANT_NAME(table);
 #endif

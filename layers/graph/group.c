@@ -1,0 +1,222 @@
+/* Geometry of groups, and the graph that has them: see group.h. */
+#include "layers/graph/group.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "layers/graph/op.h"
+
+static bool is_inside(int node, int first, int last) {
+    return node >= first && node <= last;
+}
+
+/* Whether anybody behind `last`, or nobody but the user, reads a node before it. */
+static bool is_read_outside(const struct rfx_graph *base, int first, int last) {
+    for (int i = first; i < last; i++)
+        if (rfx_graph_count_outputs(base, i) > 0) return true;
+    for (int i = last + 1; i < base->n_nodes; i++)
+        for (int k = 0; k < base->nodes[i].n_in; k++)
+            if (base->nodes[i].in[k] >= first && base->nodes[i].in[k] < last) return true;
+    return false;
+}
+
+static bool has_input(const int *inputs, int n, int node) {
+    for (int k = 0; k < n; k++)
+        if (inputs[k] == node) return true;
+    return false;
+}
+
+/* The nodes that a group reads; inputs has room for the most there may be. -1: more than that. */
+static int list_inputs(const struct rfx_graph *base, int first, int last, int *inputs) {
+    int n = 0;
+    for (int i = first; i <= last; i++)
+        for (int k = 0; k < base->nodes[i].n_in; k++) {
+            int in = base->nodes[i].in[k];
+            if (is_inside(in, first, last) || has_input(inputs, n, in)) continue;
+            if (n == RFX_GROUP_MAX_INPUTS) return -1;
+            inputs[n++] = in;
+        }
+    return n;
+}
+
+/* Whether what a node needs of its inputs moves with its output, by whole positions, away from
+ * borders: rings are sized by it. */
+static bool moves_evenly(const struct rfx_graph *base, int i, int first) {
+    const struct rfx_node *node = &base->nodes[i];
+    if (rfx_op_def(node->op)->in_range != NULL) return false;
+    for (int k = 0; k < node->n_in; k++)
+        for (int axis = 0; axis < 2; axis++) {
+            struct rfx_axis_map map = rfx_op_axis_map(base, node, k, axis);
+            if (map.rule != RFX_AXIS_EVEN || map.up != 1 || map.down < 1) return false;
+            if (map.broadcast && node->in[k] >= first) return false;
+        }
+    return true;
+}
+
+const char *rfx_group_refusal(const struct rfx_graph *base, int first, int last) {
+    int inputs[RFX_GROUP_MAX_INPUTS];
+    if (first < 0 || last >= base->n_nodes || last <= first) return "fewer than two nodes";
+    if (last - first >= RFX_GROUP_MAX_NODES) return "more than 12 nodes";
+    for (int i = first; i <= last; i++) {
+        const struct rfx_node *node = &base->nodes[i];
+        if (rfx_node_is_input(node) || rfx_node_is_constant(node)) return "nothing is computed";
+        if (!rfx_node_is_local(node) || node->op == RFX_OP_GROUP || node->op == RFX_OP_INNER)
+            return "a node is not local in space";
+        if (node->n_in > RFX_GROUP_MAX_INPUTS) return "a node has more than 8 inputs";
+        if (!moves_evenly(base, i, first)) return "a node does not move evenly over its input";
+    }
+    if (list_inputs(base, first, last, inputs) < 1) return "more than 8 inputs";
+    return is_read_outside(base, first, last) ? "a map inside is read outside" : NULL;
+}
+
+static int64_t extent_of(const struct rfx_node *node, int axis) {
+    return axis == 0 ? node->out.h : node->out.w;
+}
+
+static struct rfx_range hull(struct rfx_range a, struct rfx_range b) {
+    if (a.lo >= a.hi) return b;
+    if (b.lo >= b.hi) return a;
+    struct rfx_range r = {rfx_min_i64(a.lo, b.lo), rfx_max_i64(a.hi, b.hi)};
+    return r;
+}
+
+void rfx_group_needs(const struct rfx_group_attr *group, int axis, struct rfx_range out,
+                     struct rfx_range *need) {
+    const struct rfx_graph *base = group->base;
+    int n = group->last - group->first + 1;
+    for (int i = 0; i < n; i++) need[i] = (struct rfx_range){0, 0};
+    need[n - 1] = out;
+    for (int i = n - 1; i > 0; i--) {
+        const struct rfx_node *node = &base->nodes[group->first + i];
+        for (int k = 0; k < node->n_in; k++) {
+            int in = node->in[k] - group->first;
+            if (in < 0 || need[i].lo >= need[i].hi) continue;
+            struct rfx_range r = rfx_op_in_range(base, node, k, axis, need[i]);
+            r.lo = rfx_max_i64(r.lo, 0);
+            r.hi = rfx_min_i64(r.hi, extent_of(&base->nodes[node->in[k]], axis));
+            need[in] = hull(need[in], r);
+        }
+    }
+}
+
+void rfx_group_extents(const struct rfx_group_attr *group, int axis, int64_t size,
+                       int64_t *extents) {
+    const struct rfx_graph *base = group->base;
+    struct rfx_range need[RFX_GROUP_MAX_NODES];
+    int n = group->last - group->first + 1;
+    for (int i = 0; i < n; i++) need[i] = (struct rfx_range){0, 0};
+    need[n - 1] = (struct rfx_range){0, size};
+    for (int i = n - 1; i >= 0; i--) {
+        const struct rfx_node *node = &base->nodes[group->first + i];
+        for (int k = 0; k < node->n_in; k++) {
+            int in = node->in[k] - group->first;
+            if (in < 0) continue;
+            need[in] = hull(need[in], rfx_op_endless_range(base, node, k, axis, need[i]));
+        }
+        extents[i] = rfx_min_i64(rfx_range_size(need[i]), extent_of(node, axis));
+    }
+}
+
+#define LEAST_COLS 8 /* of a strip: narrower ones are mostly edges */
+
+int64_t rfx_group_strips(const struct rfx_group_attr *group, int64_t cols) {
+    int64_t wide = rfx_ceil_div(cols, group->strip_cols);
+    int64_t most = rfx_max_i64(1, cols / LEAST_COLS);
+    return rfx_max_i64(wide, rfx_min_i64(group->strips, most));
+}
+
+size_t rfx_group_ring_bytes(const struct rfx_group_attr *group) {
+    int64_t rows[RFX_GROUP_MAX_NODES], cols[RFX_GROUP_MAX_NODES];
+    rfx_group_extents(group, 0, group->step_rows, rows);
+    rfx_group_extents(group, 1, group->strip_cols, cols);
+    size_t bytes = 0;
+    for (int i = 0; i < group->last - group->first; i++)
+        bytes += rfx_align_up(
+            rfx_tensor_pixel_bytes(&group->base->nodes[group->first + i].out, rows[i] * cols[i]));
+    return bytes;
+}
+
+/* Takes a node of the base over under a name of its own. */
+static enum rfx_status copy_node(struct rfx_graph *graph, const struct rfx_node *from,
+                                 enum rfx_op op, const int *in, int n_in, struct rfx_node *to,
+                                 struct rfx_error *err) {
+    struct rfx_memory *mem = graph->mem;
+    size_t bytes = (size_t)n_in * sizeof *in;
+    int *inputs = rfx_memory_alloc(mem, bytes + 1);
+    char *name = rfx_memory_strdup(mem, from->name);
+    char *alias = from->alias == NULL ? NULL : rfx_memory_strdup(mem, from->alias);
+    if (inputs == NULL || name == NULL || (from->alias != NULL && alias == NULL)) {
+        rfx_memory_release(mem, inputs);
+        rfx_memory_release(mem, name);
+        rfx_memory_release(mem, alias);
+        return rfx_memory_fail(mem, "grouped nodes", bytes, err);
+    }
+    if (bytes != 0) memcpy(inputs, in, bytes);
+    *to = *from;
+    to->op = op;
+    to->name = name;
+    to->alias = alias;
+    to->n_in = n_in;
+    to->in = inputs;
+    if (op == from->op) return RFX_OK;
+    to->act = (struct rfx_act){.slope = -1};
+    to->residual = false;
+    return RFX_OK;
+}
+
+static void count_consumers(struct rfx_graph *graph) {
+    memset(graph->n_consumers, 0, (size_t)graph->n_nodes * sizeof *graph->n_consumers);
+    for (int i = 0; i < graph->n_nodes; i++)
+        for (int k = 0; k < graph->nodes[i].n_in; k++) graph->n_consumers[graph->nodes[i].in[k]]++;
+    for (int k = 0; k < graph->n_outputs; k++) graph->n_consumers[graph->outputs[k].node]++;
+}
+
+static enum rfx_status copy_nodes(struct rfx_graph *graph, const struct rfx_group_attr *groups,
+                                  int n_groups, struct rfx_error *err) {
+    const struct rfx_graph *base = graph->base;
+    for (int i = 0, g = 0; i < base->n_nodes; i++, graph->n_nodes++) {
+        const struct rfx_node *from = &base->nodes[i];
+        struct rfx_node *to = &graph->nodes[i];
+        while (g < n_groups && groups[g].last < i) g++;
+        bool grouped = g < n_groups && i >= groups[g].first;
+        enum rfx_status status;
+        if (!grouped) {
+            status = copy_node(graph, from, from->op, from->in, from->n_in, to, err);
+        } else if (i < groups[g].last) {
+            status = copy_node(graph, from, RFX_OP_INNER, NULL, 0, to, err);
+        } else {
+            int inputs[RFX_GROUP_MAX_INPUTS];
+            int n = list_inputs(base, groups[g].first, i, inputs);
+            status = copy_node(graph, from, RFX_OP_GROUP, inputs, n, to, err);
+            if (status == RFX_OK) to->attr.group = groups[g];
+            if (status == RFX_OK) to->attr.group.base = base;
+        }
+        if (status != RFX_OK) return status;
+    }
+    return RFX_OK;
+}
+
+enum rfx_status rfx_graph_group(const struct rfx_graph *base, const struct rfx_group_attr *groups,
+                                int n_groups, struct rfx_graph **out, struct rfx_error *err) {
+    struct rfx_memory *mem = base->mem;
+    size_t n = (size_t)base->n_nodes;
+    struct rfx_graph *graph = rfx_memory_calloc(mem, 1, sizeof *graph);
+    if (graph == NULL) return rfx_memory_fail(mem, "grouped graph", sizeof *graph, err);
+    *graph = *base;
+    graph->base = base;
+    graph->n_nodes = 0;
+    graph->nodes = rfx_memory_calloc(mem, n, sizeof *graph->nodes);
+    graph->n_consumers = rfx_memory_calloc(mem, n, sizeof *graph->n_consumers);
+    enum rfx_status status = RFX_OK;
+    if (graph->nodes == NULL || graph->n_consumers == NULL)
+        status = rfx_memory_fail(mem, "grouped graph", n * sizeof *graph->nodes, err);
+    if (status == RFX_OK) status = copy_nodes(graph, groups, n_groups, err);
+    if (status != RFX_OK) {
+        rfx_graph_free(graph);
+        return status;
+    }
+    count_consumers(graph);
+    *out = graph;
+    return RFX_OK;
+}

@@ -1,0 +1,44 @@
+/* Groups of nodes that are computed depth first: a few rows of a column strip go through all of
+ * them while they are in a core's cache, and the maps between them are never stored.
+ *
+ * A group is a node like any other (RFX_OP_GROUP, ops/group.c), so whatever runs, places, counts or
+ * checks nodes does so for groups. The graph with groups has the nodes of its base under the same
+ * indices: the last node of a group becomes the group, those before it become INNER, which has no
+ * inputs and no reader.
+ *
+ * Invariants: 1. a group is a run of nodes that follow each other in the graph, all local in space;
+ * 2. only its last node is read by others or is an output; 3. its nodes and the base outlive it;
+ * 4. a group gives the bits that its nodes give one by one. */
+#ifndef RFX_LAYERS_GRAPH_GROUP_H
+#define RFX_LAYERS_GRAPH_GROUP_H
+
+#include "layers/core/rect.h"
+#include "layers/graph/graph.h"
+
+#define RFX_GROUP_MAX_NODES 12
+#define RFX_GROUP_MAX_INPUTS 8 /* of the group, and of each of its nodes */
+
+/* Whether nodes first .. last may be a group: NULL, or the reason why not. */
+const char *rfx_group_refusal(const struct rfx_graph *base, int first, int last);
+
+/* The base with these groups, by rising nodes, none overlapping; their `base` is set here. Every
+ * one may be a group. Freed with rfx_graph_free before the base. */
+RFX_NODISCARD enum rfx_status rfx_graph_group(const struct rfx_graph *base,
+                                              const struct rfx_group_attr *groups, int n_groups,
+                                              struct rfx_graph **out, struct rfx_error *err);
+
+/* What is needed of each node's map along one axis (0 rows, 1 columns), inside it, for `out` of the
+ * last one: need[last - first + 1]. */
+void rfx_group_needs(const struct rfx_group_attr *group, int axis, struct rfx_range out,
+                     struct rfx_range *need);
+
+/* The most positions of each node's map that `size` positions of the last one need. */
+void rfx_group_extents(const struct rfx_group_attr *group, int axis, int64_t size,
+                       int64_t *extents);
+
+/* Into how many column strips a rectangle of so many output columns is cut. */
+int64_t rfx_group_strips(const struct rfx_group_attr *group, int64_t cols);
+
+/* Bytes of the maps between a group's nodes that one thread holds. */
+size_t rfx_group_ring_bytes(const struct rfx_group_attr *group);
+#endif

@@ -1,0 +1,226 @@
+/* A group of nodes computed depth first, and what stands where its inner nodes were (group.h).
+ *
+ * A rectangle is cut into column strips, which threads share out. Of a strip, a few output rows at
+ * a time go through all nodes: each node makes the rows of its map that are new, into a ring in the
+ * thread's scratch; the last node writes into the output. What two strips both need they both
+ * make. Every node is computed by its own operator, as a call of its own would. */
+#include <omp.h>
+
+#include "layers/core/checked.h"
+#include "layers/graph/group.h"
+#include "layers/graph/infer.h"
+#include "layers/graph/op.h"
+
+static enum rfx_status refuse(const struct rfx_graph *graph, struct rfx_node *node,
+                              struct rfx_error *err) {
+    (void)graph;
+    return rfx_infer_refuse(node, err, "groups are made from graphs, not added to them");
+}
+
+static int count_of(const struct rfx_group_attr *g) {
+    return g->last - g->first + 1;
+}
+
+static const struct rfx_node *member(const struct rfx_group_attr *g, int i) {
+    return &g->base->nodes[g->first + i];
+}
+
+static struct rfx_range hull(struct rfx_range a, struct rfx_range b) {
+    if (a.lo >= a.hi) return b;
+    if (b.lo >= b.hi) return a;
+    struct rfx_range r = {rfx_min_i64(a.lo, b.lo), rfx_max_i64(a.hi, b.hi)};
+    return r;
+}
+
+/* What the nodes that read input k need of it together. */
+static struct rfx_range group_in_range(const struct rfx_graph *graph, const struct rfx_node *node,
+                                       int k, int axis, struct rfx_range out) {
+    const struct rfx_group_attr *g = &node->attr.group;
+    struct rfx_range need[RFX_GROUP_MAX_NODES], all = {out.lo, out.lo};
+    (void)graph;
+    rfx_group_needs(g, axis, out, need);
+    for (int i = 0; i < count_of(g); i++)
+        for (int j = 0; j < member(g, i)->n_in; j++)
+            if (member(g, i)->in[j] == node->in[k])
+                all = hull(all, rfx_op_in_range(g->base, member(g, i), j, axis, need[i]));
+    return all;
+}
+
+/* Its rule alone counts: what is needed says in_range, and analysis is of the base. */
+static struct rfx_axis_map group_axis_map(const struct rfx_graph *graph,
+                                          const struct rfx_node *node, int k, int axis) {
+    const struct rfx_group_attr *g = &node->attr.group;
+    struct rfx_axis_map map = rfx_axis_map_identity();
+    (void)graph;
+    for (int i = 0; i < count_of(g); i++)
+        for (int j = 0; j < member(g, i)->n_in; j++)
+            if (member(g, i)->in[j] == node->in[k])
+                map = rfx_op_axis_map(g->base, member(g, i), j, axis);
+    return map;
+}
+
+/* Strips and their edges included. */
+static uint64_t group_macs(const struct rfx_graph *graph, const struct rfx_node *node,
+                           struct rfx_rect out) {
+    const struct rfx_group_attr *g = &node->attr.group;
+    struct rfx_range rows[RFX_GROUP_MAX_NODES], cols[RFX_GROUP_MAX_NODES];
+    (void)graph;
+    if (rfx_rect_is_empty(out)) return 0;
+    uint64_t macs = 0;
+    int64_t w = rfx_rect_cols(out), strips = rfx_group_strips(g, w);
+    rfx_group_needs(g, 0, rfx_rect_row_range(out), rows);
+    for (int64_t s = 0; s < strips; s++) {
+        struct rfx_range strip = {out.x0 + w * s / strips, out.x0 + w * (s + 1) / strips};
+        rfx_group_needs(g, 1, strip, cols);
+        for (int i = 0; i < count_of(g); i++)
+            macs += rfx_op_macs(g->base, member(g, i), rfx_rect_from_ranges(rows[i], cols[i]));
+    }
+    return macs;
+}
+
+static size_t packed_of_member(const struct rfx_group_attr *g, int i) {
+    return rfx_align_up(rfx_op_packed_bytes(g->base, member(g, i)));
+}
+
+static size_t group_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_group_attr *g = &node->attr.group;
+    size_t bytes = 0;
+    (void)graph;
+    for (int i = 0; i < count_of(g); i++) bytes += packed_of_member(g, i);
+    return bytes;
+}
+
+static enum rfx_status group_pack(const struct rfx_graph *graph, const struct rfx_node *node,
+                                  void *packed, void *temp, struct rfx_error *err) {
+    const struct rfx_group_attr *g = &node->attr.group;
+    unsigned char *at = packed;
+    enum rfx_status status = RFX_OK;
+    (void)graph;
+    for (int i = 0; status == RFX_OK && i < count_of(g); i++) {
+        status = rfx_op_pack(g->base, member(g, i), at, temp, err);
+        at += packed_of_member(g, i);
+    }
+    return status;
+}
+
+/* Of one thread: the rings, then what the hungriest node needs. */
+static size_t thread_scratch(const struct rfx_group_attr *g) {
+    size_t most = 0;
+    for (int i = 0; i < count_of(g); i++) {
+        size_t bytes = rfx_align_up(rfx_op_scratch_bytes(g->base, member(g, i), 1));
+        if (bytes > most) most = bytes;
+    }
+    return rfx_group_ring_bytes(g) + most;
+}
+
+static size_t group_scratch(const struct rfx_graph *graph, const struct rfx_node *node,
+                            int threads) {
+    (void)graph;
+    return (size_t)threads * thread_scratch(&node->attr.group);
+}
+
+/* A strip on its way down. */
+struct strip {
+    const struct rfx_run_args *args;
+    const struct rfx_group_attr *g;
+    struct rfx_range cols[RFX_GROUP_MAX_NODES], need[RFX_GROUP_MAX_NODES]; /* rows of this step */
+    int64_t done[RFX_GROUP_MAX_NODES];                                     /* rows made so far */
+    struct rfx_view ring[RFX_GROUP_MAX_NODES]; /* of the last node: the output */
+    void *scratch;
+};
+
+/* The maps between the nodes, one behind the other. */
+static void begin_strip(struct strip *s, const struct rfx_run_args *args, struct rfx_range cols,
+                        void *scratch) {
+    const struct rfx_group_attr *g = &args->node->attr.group;
+    int64_t rows[RFX_GROUP_MAX_NODES];
+    int last = g->last - g->first;
+    unsigned char *at = scratch;
+    s->args = args;
+    s->g = g;
+    rfx_group_needs(g, 1, cols, s->cols);
+    rfx_group_extents(g, 0, g->step_rows, rows);
+    for (int i = 0; i < last; i++) {
+        const struct rfx_tensor *t = &member(g, i)->out;
+        s->ring[i] = rfx_view_of(t, at, rfx_rect_from_ranges(s->cols[i], s->cols[i]));
+        s->ring[i].ring_rows = rows[i];
+        s->done[i] = 0;
+        at += rfx_align_up(rfx_tensor_pixel_bytes(t, rows[i] * rfx_range_size(s->cols[i])));
+    }
+    s->ring[last] = args->out;
+    s->scratch = (unsigned char *)scratch + rfx_group_ring_bytes(g);
+}
+
+/* The view of what node i reads as its input j. */
+static struct rfx_view input_of(const struct strip *s, int i, int j) {
+    int in = member(s->g, i)->in[j], k = 0;
+    if (in >= s->g->first) return s->ring[in - s->g->first];
+    while (s->args->node->in[k] != in) k++;
+    return s->args->in[k];
+}
+
+static void run_member(const struct strip *s, int i, struct rfx_range rows, const void *packed) {
+    const struct rfx_node *node = member(s->g, i);
+    struct rfx_view in[RFX_GROUP_MAX_INPUTS];
+    for (int j = 0; j < node->n_in; j++) in[j] = input_of(s, i, j);
+    struct rfx_run_args args = {
+        .graph = s->g->base,
+        .node = node,
+        .in = in,
+        .out = s->ring[i],
+        .rect = rfx_rect_from_ranges(rows, s->cols[i]),
+        .packed = packed,
+        .scratch = s->scratch,
+        .threads = 1,
+    };
+    rfx_op_def(node->op)->run(&args);
+}
+
+/* Output rows [y0, y1) of a strip through all nodes. */
+static void step_down(struct strip *s, int64_t y0, int64_t y1) {
+    int last = s->g->last - s->g->first;
+    const unsigned char *packed = s->args->packed;
+    rfx_group_needs(s->g, 0, (struct rfx_range){y0, y1}, s->need);
+    for (int i = 0; i <= last; i++) {
+        struct rfx_range rows = {rfx_max_i64(s->done[i], s->need[i].lo), s->need[i].hi};
+        if (i == last) rows = (struct rfx_range){y0, y1};
+        if (i < last) s->ring[i].rect = rfx_rect_from_ranges(s->need[i], s->cols[i]);
+        if (rows.lo < rows.hi && s->cols[i].lo < s->cols[i].hi) run_member(s, i, rows, packed);
+        if (rows.hi > s->done[i]) s->done[i] = rows.hi;
+        packed += packed_of_member(s->g, i);
+    }
+}
+
+static void run_strip(const struct rfx_run_args *args, int64_t index, int64_t strips,
+                      void *scratch) {
+    struct strip s;
+    struct rfx_rect r = args->rect;
+    int64_t w = rfx_rect_cols(r), step = args->node->attr.group.step_rows;
+    struct rfx_range cols = {r.x0 + w * index / strips, r.x0 + w * (index + 1) / strips};
+    begin_strip(&s, args, cols, scratch);
+    for (int64_t y = r.y0; y < r.y1; y += step) step_down(&s, y, rfx_min_i64(y + step, r.y1));
+}
+
+static void group_run(const struct rfx_run_args *args) {
+    const struct rfx_group_attr *g = &args->node->attr.group;
+    int64_t strips = rfx_group_strips(g, rfx_rect_cols(args->rect));
+    size_t bytes = thread_scratch(g);
+#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
+    for (int64_t i = 0; i < strips; i++)
+        run_strip(args, i, strips, (char *)args->scratch + (size_t)omp_get_thread_num() * bytes);
+}
+
+const struct rfx_op_def rfx_op_group = {
+    .name = "Group",
+    .spatial = true,
+    .infer = refuse,
+    .axis_map = group_axis_map,
+    .in_range = group_in_range,
+    .rect_macs = group_macs,
+    .scratch_bytes = group_scratch,
+    .packed_bytes = group_packed_bytes,
+    .pack = group_pack,
+    .run = group_run,
+};
+
+const struct rfx_op_def rfx_op_inner = {.name = "Inner", .spatial = true, .infer = refuse};

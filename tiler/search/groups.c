@@ -1,0 +1,163 @@
+/* Groups by dynamic programming over runs of nodes; see groups.h. */
+#include "tiler/search/groups.h"
+
+#include <string.h>
+
+#include "layers/conv/conv_backend.h"
+#include "layers/core/checked.h"
+#include "layers/graph/op.h"
+
+/* In MACs of one core, from measurements of whole blocks in and out of the caches. */
+#define DRAM_BYTE 4.0 /* of maps that no cache holds, written once and read once */
+#define SHARED_BYTE \
+    1.5              /* that the cache shared by all cores holds; weights that a core's does not */
+#define CALL 40000.0 /* a step of a node: its call, short runs of pixels */
+
+enum { N_STEPS = 4, N_COLS = 9 };
+static const int64_t steps[N_STEPS] = {1, 2, 4, 8};
+static const int64_t widths[N_COLS] = {512, 384, 256, 192, 128, 96, 64, 48, 32};
+
+struct chooser {
+    const struct rfx_graph *graph;
+    const struct rfx_caches *caches;
+    int threads, kept;
+    int *last_reader; /* of each node; an output's is n_nodes */
+    int *from;        /* of the best way up to node i: its last group's first node, or i */
+    double *best;     /* cost of the best way up to node i, at i + 1 */
+    struct rfx_group_attr *how; /* the group that ends at node i */
+};
+
+/* A map that is written and read again by the next layer, whole. */
+static double map_cost(const struct chooser *c, const struct rfx_node *node) {
+    double bytes = (double)rfx_tensor_bytes(&node->out);
+    if (bytes <= (double)c->caches->second_bytes * c->threads / 2) return 0.0;
+    return 2.0 * bytes * (bytes <= (double)c->caches->shared_bytes / 2 ? SHARED_BYTE : DRAM_BYTE);
+}
+
+static double node_macs(const struct chooser *c, const struct rfx_node *node) {
+    return (double)rfx_op_macs(c->graph, node, rfx_node_full_rect(node));
+}
+
+/* Whether a node may be computed piece by piece without computing more than it is asked for. */
+static bool may_join(const struct chooser *c, int i) {
+    const struct rfx_node *node = &c->graph->nodes[i];
+    struct rfx_conv_block block = rfx_conv_block_of(c->graph, node);
+    return i != c->kept && rfx_node_runs_by_rows(node) && !rfx_node_is_constant(node) &&
+           node->op != RFX_OP_GROUP && block.h * block.w == 1;
+}
+
+/* Cost of a group in strips of at most `cols` columns and `rows` rows a step; < 0: its rings do not
+ * fit the cache. */
+static double group_cost(const struct chooser *c, const struct rfx_group_attr *g) {
+    const struct rfx_node *last = &c->graph->nodes[g->last];
+    int64_t cols[RFX_GROUP_MAX_NODES];
+    int64_t strips = rfx_group_strips(g, last->out.w);
+    double cost = map_cost(c, last), weights = 0.0, cache = (double)c->caches->second_bytes;
+    double rounds = (double)strips * (double)rfx_ceil_div(last->out.h, g->step_rows);
+    rfx_group_extents(g, 1, rfx_ceil_div(last->out.w, strips), cols);
+    for (int i = g->first; i <= g->last; i++) {
+        const struct rfx_node *node = &c->graph->nodes[i];
+        double made = (double)(cols[i - g->first] * strips) / (double)node->out.w;
+        cost += node_macs(c, node) * (made < 1.0 ? 1.0 : made) + CALL * rounds;
+        weights += (double)rfx_op_packed_bytes(c->graph, node);
+    }
+    double rings = (double)rfx_group_ring_bytes(g);
+    bool resident = weights + rings <= cache * 0.8;
+    if (!resident && rings > cache * 0.5) return -1.0;
+    return resident ? cost : cost + weights * rounds * SHARED_BYTE;
+}
+
+/* The best shape of a group of these nodes; < 0: none. */
+static double shape_group(const struct chooser *c, int first, int last,
+                          struct rfx_group_attr *out) {
+    double best = -1.0;
+    int64_t w = c->graph->nodes[last].out.w;
+    for (int s = 0; s < N_STEPS; s++)
+        for (int k = 0, found = 0; k < N_COLS && found < 2; k++) {
+            if (widths[k] > w && k + 1 < N_COLS && widths[k + 1] >= w) continue;
+            struct rfx_group_attr g = {.base = c->graph,
+                                       .first = first,
+                                       .last = last,
+                                       .strip_cols = rfx_min_i64(widths[k], w),
+                                       .strips = c->threads > 1 ? 2 * c->threads : 1,
+                                       .step_rows = steps[s]};
+            double cost = group_cost(c, &g);
+            if (cost < 0.0) continue;
+            found++;
+            if (best >= 0.0 && cost >= best) continue;
+            best = cost;
+            *out = g;
+        }
+    return best;
+}
+
+/* Whether first .. last have no reader behind `last` but of its own tensor; `reach` is the last
+ * reader of first .. last - 1. */
+static void try_groups(struct chooser *c, int last) {
+    int reach = 0;
+    for (int first = last; first >= 0 && last - first < RFX_GROUP_MAX_NODES; first--) {
+        if (!may_join(c, first) && (first != last || c->kept != last)) return;
+        if (first < last) reach = c->last_reader[first] > reach ? c->last_reader[first] : reach;
+        if (first == last || reach > last) continue;
+        if (rfx_group_refusal(c->graph, first, last) != NULL) continue;
+        struct rfx_group_attr g;
+        double cost = shape_group(c, first, last, &g);
+        if (cost < 0.0 || c->best[first] + cost >= c->best[last + 1]) continue;
+        c->best[last + 1] = c->best[first] + cost;
+        c->from[last] = first;
+        c->how[last] = g;
+    }
+}
+
+static void find_readers(struct chooser *c) {
+    const struct rfx_graph *graph = c->graph;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        c->last_reader[i] = i;
+        for (int k = 0; k < graph->nodes[i].n_in; k++) c->last_reader[graph->nodes[i].in[k]] = i;
+    }
+    for (int k = 0; k < graph->n_outputs; k++)
+        c->last_reader[graph->outputs[k].node] = graph->n_nodes;
+}
+
+static int collect(const struct chooser *c, struct rfx_group_attr *groups) {
+    int n = 0;
+    for (int i = c->graph->n_nodes - 1; i >= 0; i = c->from[i] - 1)
+        if (c->from[i] < i) groups[n++] = c->how[i];
+    for (int i = 0; i < n / 2; i++) {
+        struct rfx_group_attr other = groups[i];
+        groups[i] = groups[n - 1 - i];
+        groups[n - 1 - i] = other;
+    }
+    return n;
+}
+
+enum rfx_status rfx_groups_choose(const struct rfx_graph *graph, const struct rfx_caches *caches,
+                                  int threads, int kept, struct rfx_group_attr *groups,
+                                  int *n_groups, struct rfx_error *err) {
+    struct rfx_memory *mem = graph->mem;
+    size_t n = (size_t)graph->n_nodes;
+    struct chooser c = {.graph = graph, .caches = caches, .threads = threads, .kept = kept};
+    enum rfx_status status = RFX_OK;
+    c.last_reader = rfx_memory_calloc(mem, n, sizeof *c.last_reader);
+    c.from = rfx_memory_calloc(mem, n, sizeof *c.from);
+    c.best = rfx_memory_calloc(mem, n + 1, sizeof *c.best);
+    c.how = rfx_memory_calloc(mem, n, sizeof *c.how);
+    if (c.last_reader == NULL || c.from == NULL || c.best == NULL || c.how == NULL) {
+        status = rfx_memory_fail(mem, "groups of nodes", n * sizeof *c.how, err);
+        goto done;
+    }
+    find_readers(&c);
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct rfx_node *node = &graph->nodes[i];
+        c.best[i + 1] = c.best[i] + node_macs(&c, node) + map_cost(&c, node);
+        c.from[i] = i;
+        try_groups(&c, i);
+    }
+    *n_groups = collect(&c, groups);
+done:
+    rfx_memory_release(mem, c.last_reader);
+    rfx_memory_release(mem, c.from);
+    rfx_memory_release(mem, c.best);
+    rfx_memory_release(mem, c.how);
+    return status;
+}
