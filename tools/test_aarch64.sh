@@ -24,8 +24,9 @@ missing() {
     done
 }
 
+# $as_root and $packages are lists of words on purpose.
+# shellcheck disable=SC2086
 install_missing() {
-    as_root=$1
     $as_root dpkg --add-architecture arm64 && $as_root apt-get update -q &&
         $as_root env DEBIAN_FRONTEND=noninteractive \
             apt-get install -q -y --no-install-recommends $packages
@@ -37,7 +38,7 @@ if [ -n "$lacking" ]; then
     trap 'rm -f "$log"' EXIT
     if [ "$(id -u)" -eq 0 ]; then as_root=""; else as_root="sudo -n"; fi
     echo "installing:$lacking"
-    if ! install_missing "$as_root" >"$log" 2>&1; then
+    if ! install_missing >"$log" 2>&1; then
         tail -n 5 "$log"
         echo "missing packages:$lacking"
         echo "as root: dpkg --add-architecture arm64 && apt-get update &&" \
@@ -56,6 +57,7 @@ cmake -S . -B $build -DCMAKE_TOOLCHAIN_FILE=tools/cmake/aarch64-linux-gnu.cmake 
 run_counted "build for aarch64" \
     cmake --build $build --parallel "$(nproc)" --target rfexec $tests || true
 
+# shellcheck disable=SC2086
 pattern=$(echo $tests | tr ' ' '|')
 golden="1|3"
 [ "${1-}" != --all ] || golden="1|2|3|8"

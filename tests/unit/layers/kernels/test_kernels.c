@@ -262,6 +262,70 @@ static void test_binary_nan(void **state) {
     }
 }
 
+/* The rule for zeros and NaN: a bound replaces only what is less or greater, so that -0 passes a
+ * bound of +0 and NaN passes all; of two equal operands of max and min the first stays. Everywhere
+ * in a vector, in the remainder, and where sums are clamped in registers. */
+static void test_zeros_and_nan(void **state) {
+    (void)state;
+    enum { COUNT = 61 };
+    static const struct rfx_act relu = {RFX_ACT_RELU, 0, 0, -1}, clip = {RFX_ACT_CLIP, 0, 6, -1};
+    const float *const outside[1] = {NULL};
+    float x[COUNT], zero[COUNT], bias[80], weights[COUNT] = {0}, y[COUNT];
+    for (int i = 0; i < 80; i++) bias[i] = i % 5 == 3 ? NAN : -0.0f;
+    for (int i = 0; i < COUNT; i++) zero[i] = 0.0f;
+    memcpy(x, bias, sizeof x);
+    const struct rfx_epilogue e = {bias, NULL, &relu, COUNT};
+    FOR_EACH_VARIANT(k) {
+        k->act(&relu, NULL, x, y, 1, COUNT);
+        assert_memory_equal(y, x, sizeof x);
+        k->act(&clip, NULL, x, y, 1, COUNT);
+        assert_memory_equal(y, x, sizeof x);
+        k->epilogue(&e, y, COUNT, NULL, 0, 1); /* -0 + -0 */
+        assert_memory_equal(y, x, sizeof x);
+        for (int n = 3; n <= COUNT; n += 29) { /* channels: fewer than a vector's, and more */
+            struct rfx_depthwise_run depthwise = {.rows = outside,
+                                                  .weights = weights,
+                                                  .bias = bias,
+                                                  .out = y,
+                                                  .pixels = 1,
+                                                  .c = n,
+                                                  .in_c = n,
+                                                  .out_c = n,
+                                                  .kh = 1,
+                                                  .kw = 1,
+                                                  .kx1 = 1,
+                                                  .sw = 1,
+                                                  .dw = 1,
+                                                  .hi = 6.0f};
+            memset(y, 1, sizeof y);
+            k->depthwise(&depthwise);
+            assert_memory_equal(y, x, (size_t)n * sizeof *x);
+            struct rfx_conv_run conv = {.rows = outside,
+                                        .weights = weights,
+                                        .bias = bias,
+                                        .out = y,
+                                        .pixels = 1,
+                                        .m = n,
+                                        .ic = 1,
+                                        .kh = 1,
+                                        .kw = 1,
+                                        .kx1 = 1,
+                                        .hi = 6.0f};
+            memset(y, 1, sizeof y);
+            if (k->conv != NULL) k->conv(&conv);
+            if (k->conv != NULL) assert_memory_equal(y, x, (size_t)n * sizeof *x);
+        }
+        k->binary(RFX_BINARY_MAX, x, 1, zero, 1, y, COUNT);
+        assert_memory_equal(y, x, sizeof x);
+        k->binary(RFX_BINARY_MIN, x, 1, zero, 0, y, COUNT);
+        assert_memory_equal(y, x, sizeof x);
+        k->binary(RFX_BINARY_MAX, zero, 0, x, 1, y, COUNT);
+        for (int i = 0; i < COUNT; i++) assert_true(isnan(x[i]) ? isnan(y[i]) : !signbit(y[i]));
+        k->binary(RFX_BINARY_MIN, zero, 1, x, 1, y, COUNT);
+        for (int i = 0; i < COUNT; i++) assert_true(isnan(x[i]) ? isnan(y[i]) : !signbit(y[i]));
+    }
+}
+
 /* x^y over all magnitudes against libm in double, and special values in all pairs: bit by bit. */
 static void test_pow(void **state) {
     (void)state;
@@ -322,6 +386,7 @@ int main(void) {
         cmocka_unit_test(test_dense),
         cmocka_unit_test(test_place_does_not_matter),
         cmocka_unit_test(test_binary_nan),
+        cmocka_unit_test(test_zeros_and_nan),
         cmocka_unit_test(test_pow),
         cmocka_unit_test(test_table),
     };
