@@ -128,6 +128,10 @@ static size_t conv_scratch_bytes(const struct rfx_graph *graph, const struct rfx
     return (size_t)threads * thread_scratch(graph, node);
 }
 
+static bool conv_calls_blas(const struct rfx_graph *graph, const struct rfx_node *node) {
+    return rfx_conv_backend_of(graph, node)->calls_blas;
+}
+
 static void conv_run(const struct rfx_run_args *args) {
     struct rfx_conv_job job = rfx_conv_job_make(args);
     job.scratch_bytes = thread_scratch(args->graph, args->node);
@@ -157,6 +161,7 @@ const struct rfx_op_def rfx_op_conv = {
     .in_place = conv_in_place,
     .macs = conv_macs,
     .scratch_bytes = conv_scratch_bytes,
+    .calls_blas = conv_calls_blas,
     .packed_bytes = conv_packed_bytes,
     .pack = conv_pack,
     .run = conv_run,

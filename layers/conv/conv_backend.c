@@ -10,10 +10,8 @@
 #include "layers/core/floats.h"
 
 static const struct rfx_conv_backend *const backends[] = {
-    &rfx_conv_depthwise,
-    &rfx_conv_direct,
-    &rfx_conv_few_channels,
-    &rfx_conv_openblas,
+    &rfx_conv_depthwise,    &rfx_conv_few_outputs, &rfx_conv_direct,
+    &rfx_conv_few_channels, &rfx_conv_openblas,
 };
 #define N_BACKENDS ((int)(sizeof backends / sizeof backends[0]))
 
@@ -111,6 +109,20 @@ enum rfx_status rfx_conv_taps_pack(const struct rfx_conv_pack_job *job, int64_t 
         for (int64_t o = 0; status == RFX_OK && o < m; o += PACK_FILTERS)
             status = pack_filters(job, &reader, g * m + o, rfx_min_i64(PACK_FILTERS, m - o),
                                   job->weights + g * m * filter + o, m);
+    return status;
+}
+
+enum rfx_status rfx_conv_parts_pack(const struct rfx_conv_pack_job *job, int64_t part,
+                                    struct rfx_error *err) {
+    const struct rfx_conv_attr *a = &job->node->attr.conv;
+    int64_t ocg = a->oc / a->groups, k = a->ic / a->groups * a->kh * a->kw;
+    struct rfx_packing_reader reader = {.weight = &job->graph->weights[a->weight], .err = err};
+    enum rfx_status status = RFX_OK;
+    for (int64_t g = 0; g < a->groups; g++)
+        for (int64_t o = 0; status == RFX_OK && o < ocg; o += part) {
+            int64_t n = rfx_min_i64(part, ocg - o), o0 = g * ocg + o;
+            status = pack_filters(job, &reader, o0, n, job->weights + o0 * k, n);
+        }
     return status;
 }
 

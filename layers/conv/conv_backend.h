@@ -54,6 +54,8 @@ struct rfx_conv_backend {
     /* Scratch of one thread, for any rectangle. NULL: none. */
     size_t (*scratch_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
 
+    bool calls_blas; /* `run` does */
+
     /* Whether `run` may be given an output view over exactly the bytes of the residual. */
     bool in_place;
 
@@ -90,11 +92,16 @@ size_t rfx_conv_taps_packed_bytes(const struct rfx_graph *graph, const struct rf
 RFX_NODISCARD enum rfx_status rfx_conv_taps_pack(const struct rfx_conv_pack_job *job,
                                                  int64_t groups, struct rfx_error *err);
 
+/* The same for every group's outputs in parts of `part`, the last one as narrow as what is left:
+ * [group][part][tap][ic of the group][output of the part]. */
+RFX_NODISCARD enum rfx_status rfx_conv_parts_pack(const struct rfx_conv_pack_job *job, int64_t part,
+                                                  struct rfx_error *err);
+
 /* For backends that compute with the `conv` kernel: its layout (kernels.h), per group. */
 size_t rfx_conv_panels_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node);
 RFX_NODISCARD enum rfx_status rfx_conv_panels_pack(const struct rfx_conv_pack_job *job,
                                                    struct rfx_error *err);
 
 extern const struct rfx_conv_backend rfx_conv_depthwise, rfx_conv_direct, rfx_conv_few_channels,
-    rfx_conv_openblas;
+    rfx_conv_few_outputs, rfx_conv_openblas;
 #endif

@@ -34,8 +34,7 @@ static void depthwise_finish(const struct rfx_conv_job *job, int64_t y, int64_t 
     }
 }
 
-static void depthwise_unit(const struct rfx_conv_job *job, struct rfx_rect unit,
-                           const float **rows) {
+static void make_unit(const struct rfx_conv_job *job, struct rfx_rect unit, const float **rows) {
     const struct rfx_conv_attr *a = job->a;
     struct rfx_depthwise_run run = {
         .rows = rows,
@@ -89,14 +88,13 @@ static size_t depthwise_scratch(const struct rfx_graph *graph, const struct rfx_
     return rfx_align_up((size_t)node->attr.conv.kh * sizeof(const float *));
 }
 
+static void depthwise_unit(const void *user, struct rfx_rect unit, int thread) {
+    const struct rfx_conv_job *job = user;
+    make_unit(job, unit, (const float **)rfx_conv_thread_scratch(job, thread));
+}
+
 static void depthwise_run(const struct rfx_conv_job *job) {
-    const struct rfx_run_args *args = job->args;
-    struct rfx_conv_units units = rfx_conv_cut(args->rect, args->threads);
-    int64_t count = units.down * units.across;
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < count; i++)
-        depthwise_unit(job, rfx_conv_unit(&units, args->rect, i),
-                       (const float **)rfx_conv_thread_scratch(job));
+    rfx_conv_share_units(job->args, depthwise_unit, job);
 }
 
 const struct rfx_conv_backend rfx_conv_depthwise = {

@@ -211,6 +211,11 @@ static size_t direct_scratch(const struct rfx_graph *graph, const struct rfx_nod
     return rfx_align_up((size_t)node->attr.conv.kh * sizeof(const float *));
 }
 
+static void run_unit(void *user, int64_t index, int thread) {
+    const struct direct *d = user;
+    make_unit(d, index, (const float **)rfx_conv_thread_scratch(d->job, thread));
+}
+
 static void direct_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     const struct rfx_conv_attr *a = job->a;
@@ -222,10 +227,7 @@ static void direct_run(const struct rfx_conv_job *job) {
         .panels = panels_of(a) * a->groups,
     };
     d.clamps = rfx_conv_clamp(&args->node->act, &d.lo, &d.hi);
-    int64_t count = d.cut.down * d.cut.across * d.cut.panel_parts;
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < count; i++)
-        make_unit(&d, i, (const float **)rfx_conv_thread_scratch(job));
+    rfx_team_for(args->team, d.cut.down * d.cut.across * d.cut.panel_parts, run_unit, &d);
 }
 
 const struct rfx_conv_backend rfx_conv_direct = {

@@ -76,6 +76,27 @@ static inline int64_t rfx_conv_panel_width(int64_t left) {
 
 #define RFX_PEAK_SUMS 384 /* the most sums of any instruction set's `peak` */
 
+/* A run of output pixels of one row of a dense convolution of few output channels, from planes:
+ * input rows whose channels lie one after the other, a run of pixels each. Input of tap (ky, kx) of
+ * output pixel i, channel c: rows[ky][shift[kx] + c * plane + i]. Taps whose row is NULL are
+ * skipped, and tap kx for all pixels but `inside`[kx]. Up to RFX_PIXELS_AHEAD floats behind the
+ * last pixel's are read, of a plane, and not used. Packed weights: [part][ky][kx][ic][output], a
+ * part being RFX_PIXELS_PART outputs or what is left. Sums as in struct rfx_conv_run. */
+struct rfx_pixels_run {
+    const float *const *rows;       /* kh pointers */
+    const int64_t *shift;           /* kw; may be negative */
+    const struct rfx_range *inside; /* kw ranges of the run's pixels; may reach beyond it */
+    const float *weights, *bias;    /* bias: m floats, never NULL */
+    const float *residual;          /* NULL: none; may be `out` itself */
+    float *out;
+    int64_t pixels, m, ic, kh, kw;
+    int64_t plane, out_stride, residual_stride; /* floats */
+    float lo, hi;
+};
+
+#define RFX_PIXELS_PART 4   /* output channels that are computed together */
+#define RFX_PIXELS_AHEAD 15 /* a vector less one */
+
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avx512", "neon" */
 
@@ -104,13 +125,20 @@ struct rfx_kernels {
     void (*depthwise)(const struct rfx_depthwise_run *run);
     void (*dense)(const struct rfx_dense_run *run);
 
-    /* NULL where the processor has no fused multiply-add. */
+    /* These are NULL where the processor has no fused multiply-add: all or none. */
     void (*conv)(const struct rfx_conv_run *run);
 
     /* For measuring what the multiply-adders can do at most: sums[i] = sums[i] * factor + term,
      * `rounds` times, as in dense, for the first n of RFX_PEAK_SUMS sums, which are independent
      * and stay in registers. Returns n: rounds * n multiply-adds were done. */
     int (*peak)(float factor, float term, int64_t rounds, float *sums);
+
+    void (*pixels)(const struct rfx_pixels_run *run);
+
+    /* Pixels of c channels, x_stride floats apart -> planes: out[i * plane + p] = x[p * x_stride +
+     * i]. */
+    void (*planes)(const float *x, int64_t x_stride, int64_t pixels, int64_t c, float *out,
+                   int64_t plane);
 };
 
 /* The table for this processor; the environment variable RFX_KERNELS = base, avx2, avx512, neon

@@ -61,11 +61,11 @@ static int64_t matrix_of(const struct rfx_shape *out, const struct rfx_shape *s,
     return result;
 }
 
-/* n x k times k x m, `count` of them; the operands' matrices by number. */
+/* n x k times k x m; the operands' matrices by number. */
 struct product {
     const struct rfx_run_args *args;
     const struct rfx_shape *out, *a, *b;
-    int64_t n, m, k, count;
+    int64_t n, m, k;
 };
 
 static const float *left_of(const struct product *p, int64_t i) {
@@ -76,34 +76,36 @@ static const float *right_of(const struct product *p, int64_t i) {
     return p->args->in[1].data + matrix_of(p->out, p->b, i) * p->k * p->m;
 }
 
-static void run_openblas(const struct product *p) {
-    struct rfx_blas_scope scope = rfx_blas_begin();
-#pragma omp parallel for schedule(dynamic) num_threads(p->args->threads) if (p->args->threads > 1)
-    for (int64_t i = 0; i < p->count; i++)
-        rfx_blas_gemm(p->n, p->m, p->k, left_of(p, i), p->k, right_of(p, i), p->m,
-                      p->args->out.data + i * p->n * p->m, p->m);
-    rfx_blas_end(scope);
+static void one_matrix(void *user, int64_t i, int thread) {
+    const struct product *p = user;
+    (void)thread;
+    rfx_blas_gemm(p->n, p->m, p->k, left_of(p, i), p->k, right_of(p, i), p->m,
+                  p->args->out.data + i * p->n * p->m, p->m);
 }
 
-static void run_own(const struct product *p) {
-    int64_t parts = rfx_ceil_div(p->n, ROWS), pieces = p->count * parts;
-#pragma omp parallel for schedule(dynamic) num_threads(p->args->threads) if (p->args->threads > 1)
-    for (int64_t piece = 0; piece < pieces; piece++) {
-        int64_t i = piece / parts, row = piece % parts * ROWS;
-        struct rfx_dense_run run = {
-            .x = left_of(p, i) + row * p->k,
-            .w = right_of(p, i),
-            .y = p->args->out.data + (i * p->n + row) * p->m,
-            .x_stride = p->k,
-            .w_stride = p->m,
-            .y_stride = p->m,
-            .rows = rfx_min_i64(ROWS, p->n - row),
-            .k = p->k,
-            .m = p->m,
-        };
-        memset(run.y, 0, rfx_floats_bytes(run.rows * p->m));
-        rfx_kernels()->dense(&run);
-    }
+/* Rows of a matrix, with own kernels. */
+static void one_piece(void *user, int64_t piece, int thread) {
+    const struct product *p = user;
+    int64_t parts = rfx_ceil_div(p->n, ROWS), i = piece / parts, row = piece % parts * ROWS;
+    struct rfx_dense_run run = {
+        .x = left_of(p, i) + row * p->k,
+        .w = right_of(p, i),
+        .y = p->args->out.data + (i * p->n + row) * p->m,
+        .x_stride = p->k,
+        .w_stride = p->m,
+        .y_stride = p->m,
+        .rows = rfx_min_i64(ROWS, p->n - row),
+        .k = p->k,
+        .m = p->m,
+    };
+    (void)thread;
+    memset(run.y, 0, rfx_floats_bytes(run.rows * p->m));
+    rfx_kernels()->dense(&run);
+}
+
+static bool matmul_calls_blas(const struct rfx_graph *graph, const struct rfx_node *node) {
+    (void)node;
+    return rfx_conv_choice_of(graph) == RFX_CONV_OPENBLAS;
 }
 
 static void matmul_run(const struct rfx_run_args *args) {
@@ -114,11 +116,14 @@ static void matmul_run(const struct rfx_run_args *args) {
     p.n = p.out->dims[p.out->rank - 2];
     p.m = p.out->dims[p.out->rank - 1];
     p.k = p.a->dims[p.a->rank - 1];
-    p.count = args->node->out.elems / (p.n * p.m);
-    if (rfx_conv_choice_of(args->graph) == RFX_CONV_OPENBLAS)
-        run_openblas(&p);
-    else
-        run_own(&p);
+    int64_t count = args->node->out.elems / (p.n * p.m);
+    if (!matmul_calls_blas(args->graph, args->node)) {
+        rfx_team_for(args->team, count * rfx_ceil_div(p.n, ROWS), one_piece, &p);
+        return;
+    }
+    struct rfx_blas_scope scope = rfx_blas_begin();
+    rfx_team_for(args->team, count, one_matrix, &p);
+    rfx_blas_end(scope);
 }
 
 const struct rfx_op_def rfx_op_matmul = {
@@ -126,5 +131,6 @@ const struct rfx_op_def rfx_op_matmul = {
     .spatial = false,
     .infer = matmul_infer,
     .macs = matmul_macs,
+    .calls_blas = matmul_calls_blas,
     .run = matmul_run,
 };

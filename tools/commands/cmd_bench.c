@@ -44,6 +44,7 @@ static json_t *result_json(const struct bench *bench) {
     double middle = median(bench->seconds, n);
     const struct rfx_graph *graph = bench->job.graph;
     json_t *document = rfx_report_document("bench", bench->options->args[0]);
+    rfx_report_conv(document, graph);
     json_t *measured = rfx_report_measured(&bench->report);
     (void)json_object_update_new(
         measured,

@@ -15,6 +15,8 @@ const struct rfx_kernels VARIANT_NAME(table) = {
     .dense = VARIANT_NAME(dense),
 #ifdef VARIANT_HAS_FMA
     .conv = VARIANT_NAME(conv),
+    .pixels = VARIANT_NAME(pixels),
+    .planes = VARIANT_NAME(planes),
 #endif
     .peak = VARIANT_NAME(peak),
 };

@@ -15,16 +15,17 @@
     for (int op = 0; op < RFX_OP_COUNT; op++) \
         for (const struct rfx_op_def *def = rfx_op_def((enum rfx_op)op); def != NULL; def = NULL)
 
-/* The image and constants have no inputs, so nothing that maps to them. */
+/* The image, constants and what a group computes have no inputs, so nothing that maps to them. */
 static bool has_inputs(int op) {
-    return op != RFX_OP_INPUT && op != RFX_OP_CONST_MAP && op != RFX_OP_CONST_PLAIN;
+    return op != RFX_OP_INPUT && op != RFX_OP_CONST_MAP && op != RFX_OP_CONST_PLAIN &&
+           op != RFX_OP_INNER;
 }
 
 static void every_row_is_complete(void **state) {
     (void)state;
     FOR_EACH_OP(op, def) {
         if (def->name == NULL || def->infer == NULL) fail_msg("op %d: no name or infer", op);
-        if ((def->run == NULL) != (op == RFX_OP_INPUT)) fail_msg("%s: run", def->name);
+        if ((def->run == NULL) != (op == RFX_OP_INPUT || op == RFX_OP_INNER)) fail_msg("%s: run", def->name);
         if ((def->pack == NULL) != (def->packed_bytes == NULL)) fail_msg("%s: pack", def->name);
         if (def->reduction != NULL && def->spatial) fail_msg("%s: reduction", def->name);
     }
@@ -147,6 +148,19 @@ static void moved_bytes_of_nothing(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Only these take OpenBLAS's buffers; a convolution, where it is chosen (test_conv_backend.c). */
+static void products_are_known(void **state) {
+    (void)state;
+    FOR_EACH_OP(op, def) {
+        bool multiplies = op == RFX_OP_CONV || op == RFX_OP_MATMUL || op == RFX_OP_GROUP;
+        if ((def->calls_blas != NULL) != multiplies) fail_msg("%s: calls_blas", def->name);
+    }
+    const struct rfx_graph graph = {0};
+    const struct rfx_node product = {.op = RFX_OP_MATMUL}, pool = {.op = RFX_OP_POOL_MAX};
+    assert_true(rfx_op_calls_blas(&graph, &product));
+    assert_false(rfx_op_calls_blas(&graph, &pool));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_complete),
@@ -155,6 +169,7 @@ int main(void) {
         cmocka_unit_test(fusing_finds_its_slots),
         cmocka_unit_test(moved_bytes_are_those_of_the_rectangle),
         cmocka_unit_test(moved_bytes_of_nothing),
+        cmocka_unit_test(products_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
