@@ -109,6 +109,7 @@ static void depthwise_pixels(const struct transposed *t, const struct row *r,
                              struct rfx_range taps) {
     const struct rfx_conv_job *job = t->job;
     const struct rfx_view *in = &job->args->in[0], *out = &job->args->out;
+    (void)taps; /* the kernel sees to them */
     point_at_rows(t, r, x->input + q, 0);
     const struct rfx_depthwise_run run = {
         .rows = r->rows,
@@ -121,10 +122,11 @@ static void depthwise_pixels(const struct transposed *t, const struct row *r,
         .out_c = job->a->sw * out->c,
         .kh = r->at.taps.count,
         .kw = x->taps.count,
-        .kx0 = taps.lo,
-        .kx1 = taps.hi,
         .sw = 1,
         .dw = -t->cols.step,
+        .col0 = -(x->input + q),
+        .col1 = t->cols.in - (x->input + q),
+        .n_rows = 1,
         .lo = t->lo,
         .hi = t->hi,
     };

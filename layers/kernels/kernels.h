@@ -19,17 +19,19 @@ struct rfx_epilogue {
     int64_t c;
 };
 
-/* A run of output pixels of one row of a depthwise convolution. Input pixel of tap (ky, kx) of
- * output pixel i: rows[ky] + (i * sw + kx * dw) * in_c. Taps whose row is NULL are outside the map
- * and are skipped; all columns of the run must be inside the map, except that taps outside
- * [kx0, kx1) are skipped for every pixel of the run. Packed weights: [kh][kw][c]. */
+/* A run of output pixels of n_rows rows of a depthwise convolution. Input pixel of tap (ky, kx) of
+ * output pixel i of row j: rows[j * row_step + ky] + column * in_c, column = i * sw + kx * dw. Taps
+ * whose row is NULL, and those whose column is outside [col0, col1), are outside the map and are
+ * skipped. Packed weights: [kh][kw][c]. */
 struct rfx_depthwise_run {
-    const float *const *rows; /* kh pointers, to column kx = 0 of the first output pixel */
+    const float *const *rows; /* kh + (n_rows - 1) * row_step pointers, to column 0 */
     const float *weights;
     const float *bias; /* c elements, never NULL */
     float *out;
-    int64_t pixels, c, in_c, out_c; /* in_c, out_c: floats from pixel to pixel */
-    int64_t kh, kw, kx0, kx1, sw, dw;
+    int64_t pixels, c, in_c, out_c;    /* in_c, out_c: floats from pixel to pixel */
+    int64_t n_rows, row_step, out_row; /* out_row: floats from output row to output row */
+    int64_t kh, kw, sw, dw;            /* dw may be negative */
+    int64_t col0, col1;
     float lo, hi; /* the sum is clamped to [lo, hi] */
 };
 

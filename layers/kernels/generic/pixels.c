@@ -116,13 +116,13 @@ INLINE void make_block(const struct rfx_pixels_run *r, const struct block *b, in
         if ((n) <= VECTORS_OF(m)) make_block(r, b, (n), (m)); \
         return;
 
-#define MAKE_OUTPUTS(m)                                                                          \
-    static void outputs_##m(const struct rfx_pixels_run *r, const struct block *b, int n) {      \
-        switch (n) {                                                                             \
-            CASE(1, m)                                                                           \
-            CASE(2, m) CASE(3, m) CASE(4, m) CASE(5, m) CASE(6, m) CASE(7, m) CASE(8, m) default \
-                : return;                                                                        \
-        }                                                                                        \
+#define MAKE_OUTPUTS(m)                                                                         \
+    static void outputs_##m(const struct rfx_pixels_run *r, const struct block *b, int n) {     \
+        switch (n) {                                                                            \
+            CASE(1, m)                                                                          \
+            CASE(2, m)                                                                          \
+            CASE(3, m) CASE(4, m) CASE(5, m) CASE(6, m) CASE(7, m) CASE(8, m) default : return; \
+        }                                                                                       \
     }
 MAKE_OUTPUTS(1)
 MAKE_OUTPUTS(2)

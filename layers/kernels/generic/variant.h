@@ -79,8 +79,11 @@ static inline __attribute__((always_inline, unused)) vector vector_select(vector
 #endif
 
 /* Lanes for which a test holds: vector_test_range(lo, hi) those of [lo, hi); VECTOR_FMA_WHERE
- * leaves c alone in the other ones. */
+ * leaves c alone in the other ones, VECTOR_LOAD_WHERE and
+ * VECTOR_STORE_WHERE do not touch those in memory. */
 #if VECTOR_FLOATS == 16
+#define VECTOR_LOAD_WHERE(test, at) ((vector)_mm512_maskz_loadu_ps((test), (at)))
+#define VECTOR_STORE_WHERE(test, at, v) _mm512_mask_storeu_ps((at), (test), (__m512)(v))
 typedef uint16_t vector_test;
 static inline __attribute__((always_inline, unused)) vector_test vector_test_range(int64_t lo,
                                                                                    int64_t hi) {
@@ -91,7 +94,26 @@ static inline __attribute__((always_inline, unused)) vector_test vector_test_ran
 #define VECTOR_FMA_WHERE(test, a, b, c) \
     ((vector)_mm512_mask3_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c), (test)))
 #else
+#if VECTOR_FLOATS == 8
+#define VECTOR_LOAD_WHERE(test, at) ((vector)_mm256_maskload_ps((at), (__m256i)(test)))
+#define VECTOR_STORE_WHERE(test, at, v) _mm256_maskstore_ps((at), (__m256i)(test), (__m256)(v))
+#else
+#define VECTOR_LOAD_WHERE(test, at) vector_load_where((test), (at))
+#define VECTOR_STORE_WHERE(test, at, v) vector_store_where((test), (at), (v))
+#endif
 typedef vector_mask vector_test;
+static inline __attribute__((always_inline, unused)) vector vector_load_where(vector_test test,
+                                                                              const float *at) {
+    vector v = {0};
+    for (int i = 0; i < VECTOR_FLOATS; i++)
+        if (test[i]) v[i] = at[i];
+    return v;
+}
+static inline __attribute__((always_inline, unused)) void vector_store_where(vector_test test,
+                                                                             float *at, vector v) {
+    for (int i = 0; i < VECTOR_FLOATS; i++)
+        if (test[i]) at[i] = v[i];
+}
 static inline __attribute__((always_inline, unused)) vector_test vector_test_range(int64_t lo,
                                                                                    int64_t hi) {
 #if VECTOR_FLOATS == 8
