@@ -164,7 +164,7 @@ static void test_elementwise(void **state) {
     check(f, "exp", run_exp, 0, N);
 }
 
-/* 3x3 with all taps, and 5x4 with rows and columns outside the map. */
+/* Two rows of 3x3 with a column outside the map, and a 5x4 with rows and columns outside. */
 static void run_depthwise(struct fixture *f, const struct rfx_kernels *k, int variant, float *out) {
     int64_t c = variant, in_c = c + 3, out_c = c + 2;
     const float *rows[5] = {f->x, f->x + 60 * in_c, f->x + 120 * in_c, f->x + 180 * in_c, NULL};
@@ -176,22 +176,27 @@ static void run_depthwise(struct fixture *f, const struct rfx_kernels *k, int va
                                     .c = c,
                                     .in_c = in_c,
                                     .out_c = out_c,
+                                    .n_rows = 2,
+                                    .row_step = 1,
+                                    .out_row = 23 * out_c,
                                     .kh = 3,
                                     .kw = 3,
-                                    .kx1 = 3,
                                     .sw = 2,
                                     .dw = 1,
+                                    .col0 = 1,
+                                    .col1 = 60,
                                     .lo = -INFINITY,
                                     .hi = INFINITY};
     k->depthwise(&run);
-    run.out += 23 * out_c;
+    run.out += 46 * out_c;
+    run.n_rows = 1;
     run.lo = 0.0f;
     run.hi = 6.0f;
     rows[1] = NULL;
     run.kh = 5;
     run.kw = 4;
-    run.kx0 = 1;
     run.dw = 2;
+    run.col1 = 47;
     k->depthwise(&run);
 }
 
@@ -204,7 +209,7 @@ static void test_depthwise(void **state) {
     for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++) {
         char name[64];
         (void)snprintf(name, sizeof name, "depthwise %d", channels[i]);
-        check(f, name, run_depthwise, channels[i], 46 * (channels[i] + 2));
+        check(f, name, run_depthwise, channels[i], 69 * (channels[i] + 2));
     }
 }
 
@@ -241,6 +246,55 @@ static void run_conv(struct fixture *f, const struct rfx_kernels *k, int variant
     run.lo = 0.0f;
     run.hi = 6.0f;
     k->conv(&run);
+}
+
+/* Three kernel rows of which one is outside, three taps of which two miss some pixels. */
+static void run_pixels(struct fixture *f, const struct rfx_kernels *k, int variant, float *out) {
+    const float *rows[3] = {f->x + 8, NULL, f->x + 3001};
+    const int64_t shift[3] = {-1, 0, 1};
+    const struct rfx_range inside[3] = {{1, 41}, {0, 41}, {-3, 40}};
+    struct rfx_pixels_run run = {.rows = rows,
+                                 .shift = shift,
+                                 .inside = inside,
+                                 .weights = f->w,
+                                 .bias = f->y,
+                                 .out = out,
+                                 .pixels = 41,
+                                 .m = variant,
+                                 .ic = 13,
+                                 .kh = 3,
+                                 .kw = 3,
+                                 .plane = 64,
+                                 .out_stride = variant + 1,
+                                 .residual_stride = variant,
+                                 .lo = -INFINITY,
+                                 .hi = INFINITY};
+    k->pixels(&run);
+    run.out += 41 * (variant + 1);
+    run.residual = f->y + 200;
+    run.lo = 0.0f;
+    run.hi = 6.0f;
+    k->pixels(&run);
+}
+
+static void run_planes(struct fixture *f, const struct rfx_kernels *k, int variant, float *out) {
+    k->planes(f->x, variant + 3, 61, variant, out, 64);
+}
+
+/* As `dense` and `conv`, for the widths of last layers. */
+static void test_pixels(void **state) {
+    struct fixture *f = *state;
+    if (rfx_kernels()->pixels == NULL) skip();
+    fill(f->x, MOST, 14, true);
+    fill(f->w, MOST, 15, true);
+    fill(f->y, MOST, 16, true);
+    for (int m = 1; m <= 9; m++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "pixels %d", m);
+        check(f, name, run_pixels, m, 82 * (m + 1));
+        (void)snprintf(name, sizeof name, "planes %d", m);
+        check(f, name, run_planes, m, 64 * m);
+    }
 }
 
 static void test_products(void **state) {
@@ -293,9 +347,10 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activations), cmocka_unit_test(test_binary),
-        cmocka_unit_test(test_elementwise), cmocka_unit_test(test_depthwise),
-        cmocka_unit_test(test_products),    cmocka_unit_test(test_something_compared),
+        cmocka_unit_test(test_activations),        cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_elementwise),        cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_products),           cmocka_unit_test(test_pixels),
+        cmocka_unit_test(test_something_compared),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -291,11 +291,12 @@ static void test_zeros_and_nan(void **state) {
                                                   .c = n,
                                                   .in_c = n,
                                                   .out_c = n,
+                                                  .n_rows = 1,
                                                   .kh = 1,
                                                   .kw = 1,
-                                                  .kx1 = 1,
                                                   .sw = 1,
                                                   .dw = 1,
+                                                  .col1 = 1,
                                                   .hi = 6.0f};
             memset(y, 1, sizeof y);
             k->depthwise(&depthwise);
