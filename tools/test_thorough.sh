@@ -1,7 +1,7 @@
 #!/bin/sh
-# What tools/test.sh leaves out, about 5 minutes on two cores: a build without any warning, the
+# What tools/test.sh leaves out, about 9 minutes on two cores: a build without any warning, the
 # tests of single parts, parsers and random plans with the address and undefined behaviour
-# sanitizers, and a small share of each script in tests/acceptance. Run tools/test.sh first: its
+# sanitizers, a small share of each script in tests/acceptance, and the arithmetic on 64-bit ARM. Run tools/test.sh first: its
 # build is used. The last line is "N passed, N failed".
 set -eu
 cd "$(dirname "$0")/.."
@@ -25,4 +25,5 @@ run_counted "pictures larger than the budget" \
     sh $at/big_images.sh build || true
 run_counted "memory does not grow with height" env NETWORK=squeezenet1_1 WIDTH=1024 MEMORY=48MiB \
     sh $at/height.sh build/rfexec 2048 4096 8192 || true
+run_counted "64-bit ARM, emulated" sh tools/test_aarch64.sh || true
 report_counts

@@ -8,9 +8,14 @@
 
 /* What is built in says the build, as RFX_KERNELS_HAVE_<SET> (tools/cmake/rfx_helpers.cmake); each
  * has the table rfx_kernel_table_<set>. */
+#ifdef RFX_KERNELS_HAVE_BASE
 extern const struct rfx_kernels rfx_kernel_table_base;
+#endif
+#ifdef RFX_KERNELS_HAVE_NEON
+extern const struct rfx_kernels rfx_kernel_table_neon;
+#endif
 
-static bool runs_anywhere(void) {
+static bool runs_anywhere(void) { /* that the build is for */
     return true;
 }
 
@@ -44,7 +49,12 @@ static const struct {
 #ifdef RFX_KERNELS_HAVE_AVX2
     {&rfx_kernel_table_avx2, runs_avx2},
 #endif
+#ifdef RFX_KERNELS_HAVE_NEON
+    {&rfx_kernel_table_neon, runs_anywhere},
+#endif
+#ifdef RFX_KERNELS_HAVE_BASE
     {&rfx_kernel_table_base, runs_anywhere},
+#endif
 };
 #define N_SETS (sizeof sets / sizeof sets[0])
 

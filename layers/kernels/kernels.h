@@ -159,7 +159,7 @@ struct rfx_lanes_run {
 };
 
 struct rfx_kernels {
-    const char *name; /* "base", "avx2", "avx512" */
+    const char *name; /* "base", "avx2", "avx512", "neon" */
 
     /* y = act(x) for `pixels` pixels of c channels, densely packed; y == x is fine. slope: c
      * elements, PRELU only, else NULL. */
@@ -212,8 +212,8 @@ struct rfx_kernels {
     void (*winograd_out)(const struct rfx_winograd_out *tile);
 };
 
-/* The table for this processor; the environment variable RFX_KERNELS = base, avx2, avx512 asks for
- * a lower one. Never NULL, the same on every call. */
+/* The table for this processor; the environment variable RFX_KERNELS = base, avx2, avx512, neon
+ * asks for one of those that it has. Never NULL, the same on every call. */
 const struct rfx_kernels *rfx_kernels(void);
 
 /* The table of that name, or NULL when it is not built in or this processor cannot run it. */

@@ -4,6 +4,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
+#include "layers/kernels/kernels.h"
 
 static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
                              struct rfx_error *err) {
@@ -16,12 +17,18 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     return rfx_infer_set_map(node, in->c, in->h, in->w, err);
 }
 
-static float power(float base, float exponent) {
+/* base^exponent in place; square roots are rounded correctly and cheaper than powers. */
+static void power(float *base, int64_t c, float exponent) {
     if (exponent == 0.75f) {
-        float root = sqrtf(base);
-        return root * sqrtf(root);
+        for (int64_t i = 0; i < c; i++) {
+            float root = sqrtf(base[i]);
+            base[i] = root * sqrtf(root);
+        }
+    } else if (exponent == 0.5f) {
+        for (int64_t i = 0; i < c; i++) base[i] = sqrtf(base[i]);
+    } else {
+        rfx_kernels()->binary(RFX_BINARY_POW, base, 1, &exponent, 0, base, c);
     }
-    return exponent == 0.5f ? sqrtf(base) : powf(base, exponent);
 }
 
 static void pixel(const struct rfx_node *node, const float *x, float *out, int64_t c) {
@@ -32,8 +39,10 @@ static void pixel(const struct rfx_node *node, const float *x, float *out, int64
         int64_t hi = rfx_min_i64(c - 1, i + size / 2);
         float sum = 0.0f;
         for (int64_t k = lo; k <= hi; k++) sum += x[k] * x[k];
-        out[i] = x[i] / power(node->attr.lrn.bias + factor * sum, node->attr.lrn.beta);
+        out[i] = node->attr.lrn.bias + factor * sum;
     }
+    power(out, c, node->attr.lrn.beta);
+    for (int64_t i = 0; i < c; i++) out[i] = x[i] / out[i];
 }
 
 static void lrn_row(const struct rfx_run_args *args, int64_t y) {

@@ -1,8 +1,7 @@
 /* PLAIN_SOFTMAX, PLAIN_BINARY (numpy broadcasting, then node.act) and REDUCE on plain tensors.
  *
  * Each runs whole, in one fixed order, sums in double. NaN propagates through maxima and minima. */
-#include <math.h>
-
+#include "layers/core/real_math.h"
 #include "layers/graph/infer.h"
 #include "layers/kernels/kernels.h"
 
@@ -25,7 +24,7 @@ static void softmax_line(const float *x, float *out, int64_t n, int64_t step, bo
         rfx_kernels()->exp(x + i * step, max, out + i * step, 1);
         sum += (double)out[i * step];
     }
-    float total = (float)(logarithm ? log(sum) : sum);
+    float total = (float)(logarithm ? rfx_log(sum) : sum);
     for (int64_t i = 0; i < n; i++)
         out[i * step] = logarithm ? x[i * step] - max - total : out[i * step] / total;
 }

@@ -1,7 +1,6 @@
 /* SOFTMAX over the channels of each pixel: exp(x - max) / sum, the sum in channel order in double;
  * with `logarithm` x - max - log(sum). A NaN among the channels makes all of them NaN. */
-#include <math.h>
-
+#include "layers/core/real_math.h"
 #include "layers/graph/infer.h"
 #include "layers/kernels/kernels.h"
 
@@ -19,7 +18,7 @@ static void pixel(const float *x, float *out, int64_t c, bool logarithm) {
     rfx_kernels()->exp(x, max, out, c);
     double sum = 0.0;
     for (int64_t i = 0; i < c; i++) sum += (double)out[i];
-    float total = (float)(logarithm ? log(sum) : sum);
+    float total = (float)(logarithm ? rfx_log(sum) : sum);
     for (int64_t i = 0; i < c; i++) out[i] = logarithm ? x[i] - max - total : out[i] / total;
 }
 

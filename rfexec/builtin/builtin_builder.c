@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "layers/core/real_math.h"
+
 struct rfx_name rfx_name(const char *format, ...) {
     struct rfx_name name;
     va_list args;
@@ -201,14 +203,14 @@ int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, floa
 
 /* The activation of one number; kinds that the networks do not use count as the identity. */
 static double act_value(struct rfx_act act, double x) {
-    double sigmoid = 1.0 / (1.0 + exp(-x));
+    double sigmoid = 1.0 / (1.0 + rfx_exp(-x));
     if (act.kind == RFX_ACT_RELU) return x > 0 ? x : 0;
     if (act.kind == RFX_ACT_CLIP) return fmin(fmax(x, act.alpha), act.beta);
     if (act.kind == RFX_ACT_LEAKY_RELU) return x < 0 ? act.alpha * x : x;
     if (act.kind == RFX_ACT_PRELU) return x < 0 ? 0.25 * x : x;
     if (act.kind == RFX_ACT_SIGMOID) return sigmoid;
     if (act.kind == RFX_ACT_SILU) return x * sigmoid;
-    if (act.kind == RFX_ACT_TANH) return tanh(x);
+    if (act.kind == RFX_ACT_TANH) return rfx_tanh(x);
     return x;
 }
 
@@ -217,7 +219,7 @@ int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_
     double centre = b->signal[in].mean, deviation = sqrt((double)variance_of(b, in));
     double total = 0, mean = 0, square = 0;
     for (int i = -20; i <= 20; i++) { /* a Gaussian, from -5 to 5 deviations */
-        double z = 0.25 * i, weight = exp(-0.5 * z * z);
+        double z = 0.25 * i, weight = rfx_exp(-0.5 * z * z);
         double y = act_value(act, centre + deviation * z);
         total += weight;
         mean += weight * y;

@@ -61,6 +61,12 @@ MUTATIONS = {
     "stale row in a ring": (
         "rfexec/session/session_run.c", r"y < step->rect\.y1; y\+\+\)\n(\s+memcpy)",
         r"y < step->rect.y1 - 1; y++)\n\1", "test_session|test_random_tiles$"),
+    "two roundings for one": (
+        "layers/kernels/generic/dense.c", r"sum\[j\] = MATH_FMA\(xv, w\[j\], sum\[j\]\)",
+        "sum[j] += xv * w[j]", "test_kernel_table|test_kernels"),
+    "a maximum as the instruction has it": (
+        "layers/kernels/generic/vector_math.h", r"x = x < lo \? lo : x;", "x = lo > x || x == 0.0f ? lo : x;",
+        "test_kernels|test_kernel_table"),
     "forget a thread's state": (
         "layers/graph/reduction.c", r"int p = 1; p < parts; p\+\+", "int p = 1; p + 1 < parts; p++",
         "test_op|test_reference_ops|test_random_tiles$"),

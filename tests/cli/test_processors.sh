@@ -30,5 +30,7 @@ if grep -E -- '-march=|-mavx|-mprefer' "$work/aarch64/compile_commands.json" ||
     echo "aarch64 compiles what is for x86"
     exit 1
 fi
+[ "$(grep -c -- "-DRFX_KERNEL_VARIANT=neon " "$work/arm")" -gt 0 ] ||
+    { echo "aarch64 has no neon kernels"; exit 1; }
 [ "$(wc -l <"$work/arm")" -le "$sources" ] || { echo "aarch64 compiles kernels twice"; exit 1; }
 echo "processors: $(wc -l <"$work/x86") kernels for x86_64, $(wc -l <"$work/arm") for aarch64"

@@ -12,7 +12,7 @@
 
 enum rfx_cli_exit {
     RFX_EXIT_DONE = RFX_CODE_OK,
-    RFX_EXIT_DIFFERENT = 1, /* verify found a difference */
+    RFX_EXIT_DIFFERENT = 1, /* verify or selftest found a difference */
     RFX_EXIT_USAGE = RFX_CODE_USAGE,
     RFX_EXIT_REFUSED = RFX_CODE_REFUSED, /* model or input */
     RFX_EXIT_BUDGET = RFX_CODE_BUDGET,   /* no plan fits */
@@ -51,5 +51,6 @@ int rfx_cmd_memory(const struct rfx_cli_options *options);
 int rfx_cmd_models(const struct rfx_cli_options *options);
 int rfx_cmd_plan(const struct rfx_cli_options *options);
 int rfx_cmd_run(const struct rfx_cli_options *options);
+int rfx_cmd_selftest(const struct rfx_cli_options *options);
 int rfx_cmd_verify(const struct rfx_cli_options *options);
 #endif

@@ -149,6 +149,19 @@ static const struct rfx_cli_command commands[] = {
      "rfexec memory net.onnx --size 512x512 --plot placement.svg\n",
      RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PICTURE | RFX_CLI_JSON, 1, 1,
      rfx_cmd_memory},
+    {"selftest", "[MODEL ...] [--all] [--table FILE] [--threads N] [--json]",
+     "whether this machine computes the same bits as every other",
+     "Built-in networks run on synthetic pictures, on whole maps and in tiles, and the "
+     "fingerprints\n"
+     "of their outputs are compared with those that every processor with fused multiply-add must\n"
+     "give (AVX2, AVX-512, NEON): some networks, in seconds; --all: all of them at two sizes; "
+     "MODEL:\n"
+     "those alone. Exit code 1 when one differs. On processors without fused multiply-add\n"
+     "convolutions are OpenBLAS's, and only that all plans agree is checked.\n",
+     "rfexec selftest\n"
+     "rfexec selftest --all --threads 8\n"
+     "rfexec selftest mobilenet_v2 resnet50 --json\n",
+     RFX_CLI_GOLDEN | RFX_CLI_JSON, 0, RFX_CLI_MAX_ARGS, rfx_cmd_selftest},
     {"models", "[--json]", "the built-in networks", "", "rfexec models\n", RFX_CLI_JSON, 0, 0,
      rfx_cmd_models},
 };
@@ -182,8 +195,9 @@ static void print_usage(FILE *stream) {
         "rfexec starts itself once more with GOMP_SPINCOUNT=2000 in its environment, so that "
         "waiting\n"
         "threads leave the processor to others; setting that or OMP_WAIT_POLICY prevents it.\n\n"
-        "exit codes: 0 done; 1 verify found a difference; 2 usage; 3 model or input refused;\n"
-        "            4 budget impossible; 5 I/O or system failure, or stopped by a signal\n",
+        "exit codes: 0 done; 1 verify or selftest found a difference; 2 usage;\n"
+        "            3 model or input refused; 4 budget impossible; 5 I/O or system failure, or\n"
+        "            stopped by a signal\n",
         stream);
 }
 

@@ -39,6 +39,7 @@ enum rfx_cli_group {
     RFX_CLI_DUMP = 1 << 26,    /* --dump */
     RFX_CLI_CHECK = 1 << 27,   /* --check */
     RFX_CLI_FRONT = 1 << 28,   /* --pareto */
+    RFX_CLI_GOLDEN = 1 << 29,  /* --all, --table */
 };
 
 enum { RFX_CLI_MAX_ARGS = 16, RFX_CLI_MAX_KEPT = 16 };
@@ -61,6 +62,8 @@ struct rfx_cli_options {
     struct rfx_cli_kept kept;
     bool tight, row_by_row, weights_by_stage, no_inplace, check, threads_given;
     bool pareto;          /* of curves: all kinds of plans */
+    bool all;             /* of selftest: every network and size */
+    const char *table;    /* of selftest: another table of fingerprints */
     bool layers;          /* of a benchmark: the time of each */
     size_t against_bytes; /* 0: not given */
     bool no_groups;       /* every layer by itself */

@@ -41,12 +41,16 @@ set(RFX_KERNELS_AVX512 ${RFX_KERNELS_GENERIC})
 set(RFX_KERNELS_AVX2_FLAGS -march=x86-64-v3)
 set(RFX_KERNELS_AVX512_FLAGS -march=x86-64-v4 -mprefer-vector-width=512)
 
+set(RFX_KERNELS_NEON ${RFX_KERNELS_GENERIC}) # AArch64 has NEON and fused multiply-add always: no flags
+set(RFX_KERNELS_BASE ${RFX_KERNELS_GENERIC}) # without fused multiply-add
+
 # The instruction sets that are built for this processor, best first; the last one runs on all.
 set(RFX_KERNEL_SETS base)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   list(PREPEND RFX_KERNEL_SETS avx512 avx2)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
+  set(RFX_KERNEL_SETS neon)
 endif()
-set(RFX_KERNELS_BASE ${RFX_KERNELS_GENERIC})
 
 # Compiles <folder>/kernels/<source> once per instruction set that has it in its list, and tells
 # kernel_table.c by RFX_KERNELS_HAVE_<SET> which there are to pick from.
@@ -72,7 +76,8 @@ endfunction()
 # A source that no list names would never be compiled, and nobody would notice.
 function(rfx_check_kernel_lists dir)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${dir} ${dir}/*/*.c)
-  list(REMOVE_ITEM found ${RFX_KERNELS_GENERIC} ${RFX_KERNELS_AVX2} ${RFX_KERNELS_AVX512})
+  list(REMOVE_ITEM found ${RFX_KERNELS_GENERIC} ${RFX_KERNELS_AVX2} ${RFX_KERNELS_AVX512}
+       ${RFX_KERNELS_NEON})
   if(found)
     message(FATAL_ERROR "no list in rfx_helpers.cmake names these kernels: ${found}")
   endif()
@@ -99,4 +104,16 @@ function(rfx_add_onnx_proto target)
   target_include_directories(${target} SYSTEM PRIVATE ${dir} ${NANOPB_INCLUDE_DIR})
   add_dependencies(${target} rfx_onnx_proto)
   target_link_libraries(${target} PRIVATE ${NANOPB_LIBRARY})
+endfunction()
+
+# Makes the table of golden fingerprints a part of programs: the file's text as rfx_golden_csv.
+function(rfx_add_golden target csv)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${csv})
+  file(READ ${csv} hex HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/generated/golden_csv.c)
+  file(GENERATE OUTPUT ${source} CONTENT
+       "extern const char rfx_golden_csv[];\nconst char rfx_golden_csv[] = {${bytes}0};\n")
+  add_library(${target} STATIC ${source})
+  rfx_set_flags(${target})
 endfunction()

@@ -21,11 +21,6 @@ typedef void act_kernel(const struct rfx_act *act, const float *slope, const flo
         }                                                                                 \
     }
 
-/* Scalar libm calls: the same value at any position, and rare enough. */
-static float act_pow(float x, float exponent) {
-    return powf(x, exponent);
-}
-
 static void act_RFX_ACT_NONE(const struct rfx_act *act, const float *slope, const float *x,
                              float *y, int64_t pixels, int64_t c) {
     (void)act, (void)slope;
@@ -62,7 +57,7 @@ ACT(RFX_ACT_ERF, math_erf(v))
 ACT(RFX_ACT_FLOOR, __builtin_floorf(v))
 ACT(RFX_ACT_CEIL, __builtin_ceilf(v))
 ACT(RFX_ACT_RECIPROCAL, 1.0f / v)
-ACT(RFX_ACT_POW, act_pow(v, alpha))
+ACT(RFX_ACT_POW, math_pow(v, alpha))
 ACT(RFX_ACT_SIGN, v > 0.0f ? 1.0f : (v < 0.0f ? -1.0f : (v == 0.0f ? 0.0f : v)))
 ACT(RFX_ACT_ROUND, __builtin_rintf(v))
 ACT(RFX_ACT_SIN, math_sin(v))
@@ -154,7 +149,7 @@ void VARIANT_NAME(binary)(enum rfx_binary_kind kind, const float *a, int64_t a_s
         case RFX_BINARY_MIN:
             ZIP(u != u ? u : (v >= u ? u : v));
         case RFX_BINARY_POW:
-            ZIP(act_pow(u, v));
+            ZIP(math_pow(u, v));
     }
 }
 

@@ -11,8 +11,8 @@
 #define VARIANT_EXPAND(name, variant) VARIANT_JOIN(name, variant)
 #define VARIANT_NAME(name) VARIANT_EXPAND(name, RFX_KERNEL_VARIANT)
 
-/* VECTOR_MAX and VECTOR_MIN give x where x is NaN, as the scalar clamp does. VECTOR_QUADS: four
- * floats from each of at, at + step, ... */
+/* VECTOR_MAX and VECTOR_MIN give x where x is NaN and where both are zeros, as the scalar clamp
+ * does. VECTOR_QUADS: four floats from each of at, at + step, ... */
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #define VECTOR_FLOATS 16
@@ -36,6 +36,16 @@
 #define VECTOR_QUADS(at, step)                                              \
     ((vector)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(at)), \
                                   _mm_loadu_ps((at) + (step)), 1))
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+/* Not vmaxq_f32 and vminq_f32: those give +0 of two zeros, and NaN where the bound is NaN. */
+#define VECTOR_FLOATS 4
+#define VARIANT_HAS_FMA 1
+#define VECTOR_FMA(a, b, c) \
+    ((vector)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))
+#define VECTOR_MAX(bound, x) vector_select((x) < (bound), bound, x)
+#define VECTOR_MIN(bound, x) vector_select((x) > (bound), bound, x)
+#define VECTOR_QUADS(at, step) ((void)(step), VECTOR_LOAD(at))
 #else
 #define VECTOR_FLOATS 4
 #define VECTOR_FMA(a, b, c) ((a) * (b) + (c))

@@ -9,8 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Multiply-add: fused in every loop of a variant that has the instruction, in none otherwise. */
-#ifdef __FMA__
+/* Multiply-add: fused in every loop of a variant that has the instruction, in none otherwise.
+ * Every AArch64 processor has it. */
+#if defined(__FMA__) || defined(__aarch64__)
 #define MATH_FMA(a, b, c) __builtin_fmaf((a), (b), (c))
 #else
 #define MATH_FMA(a, b, c) ((a) * (b) + (c))
@@ -30,6 +31,22 @@ MATH_INLINE float math_from_bits(uint32_t u) {
     union {
         uint32_t u;
         float f;
+    } v = {u};
+    return v.f;
+}
+
+MATH_INLINE uint64_t math_double_bits(double x) {
+    union {
+        double f;
+        uint64_t u;
+    } v = {x};
+    return v.u;
+}
+
+MATH_INLINE double math_double_from_bits(uint64_t u) {
+    union {
+        uint64_t u;
+        double f;
     } v = {u};
     return v.f;
 }
@@ -229,5 +246,67 @@ MATH_INLINE float math_cos(float x) {
     double r = math_quadrant(x, &n);
     float y = (float)math_sin_of_quadrant(r, n + 1u);
     return math_abs(x) < INFINITY ? y : x - x;
+}
+
+/* log2(a) of a positive finite float, off by less than 2^-50 of itself: 2^k m with m from sqrt(1/2)
+ * to sqrt(2), and 2 atanh((m - 1) / (m + 1)) by its series. Doubles without fused operations. */
+MATH_INLINE double math_log2_of(float a) {
+    const uint64_t sqrt_half = 0x3fe6a09e667f3bcdu;
+    uint64_t u = math_double_bits((double)a) - sqrt_half; /* subnormal floats are normal doubles */
+    double k = (double)((int32_t)(u >> 32) >> 20);
+    double m = math_double_from_bits((u & 0x000fffffffffffffu) + sqrt_half);
+    double s = (m - 1.0) / (m + 1.0), z = s * s;
+    double p = 1.0 / 21.0;
+    p = p * z + 1.0 / 19.0;
+    p = p * z + 1.0 / 17.0;
+    p = p * z + 1.0 / 15.0;
+    p = p * z + 1.0 / 13.0;
+    p = p * z + 1.0 / 11.0;
+    p = p * z + 1.0 / 9.0;
+    p = p * z + 1.0 / 7.0;
+    p = p * z + 1.0 / 5.0;
+    p = p * z + 1.0 / 3.0;
+    return k + (s + s * z * p) * 2.8853900817779268; /* 2 / log(2) */
+}
+
+/* 2^z rounded to float, so that subnormals and overflow come out right; NaN stays NaN. */
+MATH_INLINE float math_exp2_of(double z) {
+    const double shift = 6755399441055744.0; /* 1.5 * 2^52 */
+    z = z < -200.0 ? -200.0 : z;
+    z = z > 200.0 ? 200.0 : z;
+    double t = z + shift;
+    double r = (z - (t - shift)) * 0.6931471805599453;
+    double p = 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = 1.0 + (r + r * r * p);
+    uint64_t n = math_double_bits(t) - math_double_bits(shift);
+    return (float)(p * math_double_from_bits((n + 1023u) << 52));
+}
+
+/* x^y: half a unit in the last place and a hundredth; special values as in C99, Annex F. */
+MATH_INLINE float math_pow(float x, float y) {
+    float a = math_abs(x), b = math_abs(y);
+    double l = math_log2_of(a);
+    l = a == 0.0f ? -(double)INFINITY : l;
+    l = a == INFINITY ? (double)INFINITY : l;
+    float r = math_exp2_of((double)y * l);
+    float fits = b < 16777216.0f ? b : 16777216.0f; /* from there on all are even, infinity too */
+    int32_t n = (int32_t)fits;
+    bool whole = (float)n == fits;
+    r = a == 1.0f ? 1.0f : r;
+    r = ((x < 0.0f) & (a < INFINITY) & !whole) ? NAN : r;
+    uint32_t odd = whole ? (uint32_t)n & 1u : 0u;
+    r = math_from_bits(math_bits(r) ^ ((math_bits(x) & (odd << 31))));
+    r = ((x != x) | (y != y)) ? NAN : r;
+    return ((y == 0.0f) | (x == 1.0f)) ? 1.0f : r;
 }
 #endif

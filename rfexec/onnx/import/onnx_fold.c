@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/real_math.h"
 #include "rfexec/onnx/import/onnx_fold.h"
 
 enum rfx_status rfx_onnx_set_const(struct rfx_onnx_import *ctx, size_t k,
@@ -41,8 +42,8 @@ static double unary(const struct rfx_onnx_import *ctx, double x) {
     if (rfx_onnx_op_is(ctx, "Ceil")) return ceil(x);
     if (rfx_onnx_op_is(ctx, "Round")) return rint(x);
     if (rfx_onnx_op_is(ctx, "Sqrt")) return sqrt(x);
-    if (rfx_onnx_op_is(ctx, "Exp")) return exp(x);
-    if (rfx_onnx_op_is(ctx, "Log")) return log(x);
+    if (rfx_onnx_op_is(ctx, "Exp")) return rfx_exp(x);
+    if (rfx_onnx_op_is(ctx, "Log")) return rfx_log(x);
     if (rfx_onnx_op_is(ctx, "Reciprocal")) return 1.0 / x;
     if (rfx_onnx_op_is(ctx, "Neg")) return -x;
     if (rfx_onnx_op_is(ctx, "Abs")) return fabs(x);
@@ -104,14 +105,23 @@ int64_t rfx_onnx_broadcast_index(const struct rfx_shape *in, const struct rfx_sh
     return index;
 }
 
+/* As the kernels: a NaN wins, and of equal values (zeros) the first stays. */
+static double larger(double a, double b) {
+    return a != a || b <= a ? a : b;
+}
+
+static double smaller(double a, double b) {
+    return a != a || b >= a ? a : b;
+}
+
 static double binary_real(const struct rfx_onnx_import *ctx, double a, double b) {
     if (rfx_onnx_op_is(ctx, "Add")) return a + b;
     if (rfx_onnx_op_is(ctx, "Sub")) return a - b;
     if (rfx_onnx_op_is(ctx, "Mul")) return a * b;
     if (rfx_onnx_op_is(ctx, "Div")) return a / b;
-    if (rfx_onnx_op_is(ctx, "Pow")) return pow(a, b);
-    if (rfx_onnx_op_is(ctx, "Max")) return a > b ? a : b;
-    if (rfx_onnx_op_is(ctx, "Min")) return a < b ? a : b;
+    if (rfx_onnx_op_is(ctx, "Pow")) return rfx_pow(a, b);
+    if (rfx_onnx_op_is(ctx, "Max")) return larger(a, b);
+    if (rfx_onnx_op_is(ctx, "Min")) return smaller(a, b);
     if (rfx_onnx_op_is(ctx, "Equal")) return a == b;
     if (rfx_onnx_op_is(ctx, "Greater")) return a > b;
     if (rfx_onnx_op_is(ctx, "Less")) return a < b;
@@ -247,9 +257,9 @@ enum rfx_status rfx_onnx_fold_reduce(struct rfx_onnx_import *ctx) {
         if (rfx_onnx_op_is(ctx, "ReduceProd"))
             total *= reals[i];
         else if (rfx_onnx_op_is(ctx, "ReduceMax"))
-            total = fmax(total, reals[i]);
+            total = larger(total, reals[i]);
         else if (rfx_onnx_op_is(ctx, "ReduceMin"))
-            total = fmin(total, reals[i]);
+            total = smaller(total, reals[i]);
         else
             total += reals[i];
     }

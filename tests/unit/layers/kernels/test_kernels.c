@@ -15,7 +15,7 @@
 #include "layers/kernels/kernels.h"
 #include "tests/support/test_util.h"
 
-static const char *const variants[] = {"base", "avx2", "avx512"};
+static const char *const variants[] = {"base", "avx2", "avx512", "neon"};
 
 #define FOR_EACH_VARIANT(k)                                              \
     for (size_t v_ = 0; v_ < sizeof variants / sizeof variants[0]; v_++) \
@@ -262,9 +262,118 @@ static void test_binary_nan(void **state) {
     }
 }
 
+/* The rule for zeros and NaN: a bound replaces only what is less or greater, so that -0 passes a
+ * bound of +0 and NaN passes all; of two equal operands of max and min the first stays. Everywhere
+ * in a vector, in the remainder, and where sums are clamped in registers. */
+static void test_zeros_and_nan(void **state) {
+    (void)state;
+    enum { COUNT = 61 };
+    static const struct rfx_act relu = {RFX_ACT_RELU, 0, 0, -1}, clip = {RFX_ACT_CLIP, 0, 6, -1};
+    const float *const outside[1] = {NULL};
+    float x[COUNT], zero[COUNT], bias[80], weights[COUNT] = {0}, y[COUNT];
+    for (int i = 0; i < 80; i++) bias[i] = i % 5 == 3 ? NAN : -0.0f;
+    for (int i = 0; i < COUNT; i++) zero[i] = 0.0f;
+    memcpy(x, bias, sizeof x);
+    const struct rfx_epilogue e = {bias, NULL, &relu, COUNT};
+    FOR_EACH_VARIANT(k) {
+        k->act(&relu, NULL, x, y, 1, COUNT);
+        assert_memory_equal(y, x, sizeof x);
+        k->act(&clip, NULL, x, y, 1, COUNT);
+        assert_memory_equal(y, x, sizeof x);
+        k->epilogue(&e, y, COUNT, NULL, 0, 1); /* -0 + -0 */
+        assert_memory_equal(y, x, sizeof x);
+        for (int n = 3; n <= COUNT; n += 29) { /* channels: fewer than a vector's, and more */
+            struct rfx_depthwise_run depthwise = {.rows = outside,
+                                                  .weights = weights,
+                                                  .bias = bias,
+                                                  .out = y,
+                                                  .pixels = 1,
+                                                  .c = n,
+                                                  .in_c = n,
+                                                  .out_c = n,
+                                                  .n_rows = 1,
+                                                  .kh = 1,
+                                                  .kw = 1,
+                                                  .sw = 1,
+                                                  .dw = 1,
+                                                  .col1 = 1,
+                                                  .hi = 6.0f};
+            memset(y, 1, sizeof y);
+            k->depthwise(&depthwise);
+            assert_memory_equal(y, x, (size_t)n * sizeof *x);
+            struct rfx_conv_run conv = {.rows = outside,
+                                        .weights = weights,
+                                        .bias = bias,
+                                        .out = y,
+                                        .pixels = 1,
+                                        .m = n,
+                                        .ic = 1,
+                                        .kh = 1,
+                                        .kw = 1,
+                                        .kx1 = 1,
+                                        .hi = 6.0f};
+            memset(y, 1, sizeof y);
+            if (k->conv != NULL) k->conv(&conv);
+            if (k->conv != NULL) assert_memory_equal(y, x, (size_t)n * sizeof *x);
+        }
+        k->binary(RFX_BINARY_MAX, x, 1, zero, 1, y, COUNT);
+        assert_memory_equal(y, x, sizeof x);
+        k->binary(RFX_BINARY_MIN, x, 1, zero, 0, y, COUNT);
+        assert_memory_equal(y, x, sizeof x);
+        k->binary(RFX_BINARY_MAX, zero, 0, x, 1, y, COUNT);
+        for (int i = 0; i < COUNT; i++) assert_true(isnan(x[i]) ? isnan(y[i]) : !signbit(y[i]));
+        k->binary(RFX_BINARY_MIN, zero, 1, x, 1, y, COUNT);
+        for (int i = 0; i < COUNT; i++) assert_true(isnan(x[i]) ? isnan(y[i]) : !signbit(y[i]));
+    }
+}
+
+/* x^y over all magnitudes against libm in double, and special values in all pairs: bit by bit. */
+static void test_pow(void **state) {
+    (void)state;
+    enum { COUNT = 200000 };
+    static const float values[] = {0.0f,        -0.0f,    1.0f,      -1.0f,  0.5f,       -0.5f,
+                                   2.0f,        -2.0f,    3.0f,      -3.0f,  2.5f,       -2.5f,
+                                   1e-40f,      -1e-40f,  1e30f,     -1e30f, 16777215.f, 16777216.f,
+                                   -16777217.f, INFINITY, -INFINITY, NAN};
+    enum { N = sizeof values / sizeof values[0] };
+    float *x = test_floats(COUNT), *y = test_floats(COUNT), *z = test_floats(COUNT);
+    struct test_rng rng = test_rng_make(9);
+    for (int i = 0; i < COUNT; i++) {
+        uint32_t bits = (uint32_t)test_rng_int(&rng, 1, 0x7f7fffff);
+        memcpy(&x[i], &bits, sizeof bits);
+        float most = 150.0f / fabsf(log2f(x[i]));
+        y[i] = test_rng_float(&rng, -1.0f, 1.0f) * (most < 1e30f ? most : 1.0f);
+    }
+    for (int i = 0; i < N * N; i++) {
+        x[i] = values[i / N];
+        y[i] = values[i % N];
+    }
+    FOR_EACH_VARIANT(k) {
+        k->binary(RFX_BINARY_POW, x, 1, y, 1, z, COUNT);
+        for (int i = 0; i < COUNT; i++) {
+            double exact = pow((double)x[i], (double)y[i]);
+            bool same = isnan(exact) ? isnan(z[i]) : (signbit(exact) != 0) == (signbit(z[i]) != 0);
+            if (isfinite((float)exact))
+                same &= ulps_off(z[i], exact) <= 0.51;
+            else if (!isnan(exact))
+                same &= isinf(z[i]) != 0;
+            if (!same)
+                fail_msg("%s: pow(%.9g, %.9g): %.9g, not %.17g", k->name, (double)x[i],
+                         (double)y[i], (double)z[i], exact);
+        }
+        const struct rfx_act cube = {RFX_ACT_POW, 3.0f, 0.0f, -1};
+        const float five = -5.0f;
+        k->act(&cube, NULL, &five, z, 1, 1);
+        assert_true(z[0] == -125.0f);
+    }
+    free(z);
+    free(y);
+    free(x);
+}
+
 static void test_table(void **state) {
     (void)state;
-    assert_non_null(rfx_kernels_find("base"));
+    assert_true(rfx_kernels_find("base") != NULL || rfx_kernels_find("neon") != NULL);
     assert_null(rfx_kernels_find("nonesuch"));
     assert_ptr_equal(rfx_kernels(), rfx_kernels());
 }
@@ -278,6 +387,8 @@ int main(void) {
         cmocka_unit_test(test_dense),
         cmocka_unit_test(test_place_does_not_matter),
         cmocka_unit_test(test_binary_nan),
+        cmocka_unit_test(test_zeros_and_nan),
+        cmocka_unit_test(test_pow),
         cmocka_unit_test(test_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

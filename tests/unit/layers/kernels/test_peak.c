@@ -9,7 +9,7 @@
 
 #include "layers/kernels/kernels.h"
 
-static const char *const variants[] = {"base", "avx2", "avx512"};
+static const char *const variants[] = {"base", "avx2", "avx512", "neon"};
 
 /* Every sum, and nothing behind them: values that floats hold exactly. */
 static void every_sum_takes_every_round(void **state) {

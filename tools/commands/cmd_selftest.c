@@ -1,0 +1,195 @@
+/* rfexec selftest: whether this machine computes the bits that every machine should.
+ *
+ * Each network runs on whole maps and in tiles, and both must give the golden fingerprint. Where
+ * this processor's arithmetic is not the table's (kernels without fused multiply-add leave
+ * convolutions to OpenBLAS), both runs must still give the same. */
+#include <stdio.h>
+#include <string.h>
+
+#include "layers/conv/conv_backend.h"
+#include "tools/cli/command.h"
+#include "tools/cli/golden.h"
+#include "tools/cli/job.h"
+#include "tools/cli/outputs.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/report.h"
+
+/* What runs without --all, at the smaller size: every kind of layer, in seconds. */
+static const char *const quick[] = {"mobilenet_v2", "resnet18", "squeezenet1_1",
+                                    "densenet121",  "fsrcnn",   "efficientnet_b0",
+                                    "deeplab_v3",   "posenet",  "toy"};
+
+struct selftest {
+    const struct rfx_cli_options *options;
+    struct rfx_memory *mem;
+    struct rfx_golden golden;
+    json_t *checks; /* NULL: lines on stdout */
+    int checked, different, unpromised;
+};
+
+static const char *const ways[] = {"whole", "tiles"};
+enum { N_WAYS = sizeof ways / sizeof ways[0], TILES = 2 /* down and across */ };
+
+static bool named(const char *const *names, int n, const char *name) {
+    for (int i = 0; i < n; ++i)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+/* Whether the run that begins at row `first` is asked for. */
+static bool asked(const struct selftest *t, int first) {
+    const struct rfx_golden_row *row = &t->golden.rows[first];
+    if (t->options->n_args > 0) return named(t->options->args, t->options->n_args, row->model);
+    if (t->options->all) return true;
+    bool smaller = first == 0 || strcmp(row[-1].model, row->model) != 0;
+    return smaller && named(quick, sizeof quick / sizeof quick[0], row->model);
+}
+
+/* One line or JSON item. conv: what computed convolutions; expected: the fingerprint that must
+ * come, golden where that is what the table's row is about. */
+static void report(struct selftest *t, const struct rfx_golden_row *row, const char *way,
+                   enum rfx_conv_choice conv, const struct rfx_cli_output *output,
+                   const char *expected) {
+    char shape[96];
+    bool golden = conv == row->conv;
+    (void)rfx_human_shape(&output->tensor->shape, shape);
+    bool same = strcmp(expected, output->hash) == 0 && strcmp(row->shape, shape) == 0;
+    t->checked++;
+    t->different += !same;
+    t->unpromised += !golden;
+    if (t->checks != NULL) {
+        (void)json_array_append_new(
+            t->checks,
+            json_pack("{s:s, s:[I, I], s:s, s:s, s:s, s:s, s:s, s:b, s:b}", "model", row->model,
+                      "size", (json_int_t)row->h, (json_int_t)row->w, "conv",
+                      rfx_conv_choice_name(conv), "plan", way, "output", row->output, "expected",
+                      expected, "found", output->hash, "golden", golden, "same", same));
+        return;
+    }
+    printf("%-9s  %-16s %4lldx%-4lld %-8s %-5s  %s  %s", same ? "ok" : "DIFFERENT", row->model,
+           (long long)row->h, (long long)row->w, rfx_conv_choice_name(conv), way, output->hash,
+           row->output);
+    if (!same) printf(" %s, expected %s %s", shape, expected, row->shape);
+    putchar('\n');
+    (void)fflush(stdout);
+}
+
+static enum rfx_status execute(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                               struct rfx_cli_outputs *outputs, struct rfx_error *err) {
+    struct rfx_session *session = NULL;
+    struct rfx_run_report ran;
+    struct rfx_cli_progress progress;
+    enum rfx_status status = rfx_cli_outputs_open(job->mem, job->graph, options, outputs, err);
+    if (status == RFX_OK) status = rfx_session_create(job->graph, job->plan, &session, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_output_sink sink = rfx_cli_outputs_sink(outputs);
+    rfx_session_set_sink(session, &sink);
+    rfx_cli_progress_start(&progress, "selftest");
+    status = rfx_session_run(session, job->image, rfx_cli_progress_step, &progress, &ran, err);
+    rfx_session_set_sink(session, NULL);
+    rfx_cli_progress_end(&progress);
+    if (status == RFX_OK) status = rfx_cli_outputs_finish(outputs, session, err);
+    rfx_session_free(session);
+    return status;
+}
+
+/* Runs `rows`, the outputs of one run, in one way, and reports. found: the outputs' fingerprints of
+ * the way before, if this is not the first; receives this one's. */
+static int run_way(struct selftest *t, const struct rfx_golden_row *rows, int n, const char *way,
+                   char (*found)[RFX_FINGERPRINT_CHARS], bool first) {
+    struct rfx_cli_options options;
+    struct rfx_cli_job job = {0};
+    struct rfx_cli_outputs outputs = {0};
+    struct rfx_error err = {{0}};
+    char picture[64];
+    rfx_cli_options_init(&options);
+    options.args[0] = rows->model;
+    options.n_args = 1;
+    options.threads = t->options->threads;
+    options.conv = rows->conv;
+    options.untiled = first;
+    if (!first) options.tiles = (struct rfx_cli_pair){.y = TILES, .x = TILES};
+    (void)snprintf(picture, sizeof picture, "synthetic:%lldx%lld", (long long)rows->h,
+                   (long long)rows->w);
+    int code = rfx_cli_job_open(&job, &options, picture);
+    if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&job, &options, "selftest");
+    if (code == RFX_EXIT_DONE) {
+        enum rfx_status status = execute(&job, &options, &outputs, &err);
+        if (status == RFX_OK && outputs.count != n)
+            status = rfx_fail(&err, RFX_STATUS_MALFORMED, "'%s' has %d outputs, the table %d",
+                              rows->model, outputs.count, n);
+        if (status != RFX_OK) code = rfx_cli_fail(status, &err);
+    }
+    for (int k = 0; code == RFX_EXIT_DONE && k < n; ++k) {
+        enum rfx_conv_choice conv = rfx_conv_choice_of(job.graph);
+        const char *hash = outputs.items[k].hash, *expected = rows[k].fingerprint;
+        if (conv != rows->conv) expected = first ? hash : found[k];
+        report(t, &rows[k], way, conv, &outputs.items[k], expected);
+        (void)snprintf(found[k], RFX_FINGERPRINT_CHARS, "%s", hash);
+    }
+    rfx_cli_outputs_free(&outputs);
+    rfx_cli_job_free(&job);
+    return code;
+}
+
+static int run_rows(struct selftest *t, int first, int n) {
+    size_t bytes = (size_t)n * RFX_FINGERPRINT_CHARS;
+    char(*found)[RFX_FINGERPRINT_CHARS] = rfx_memory_calloc(t->mem, (size_t)n, sizeof *found);
+    struct rfx_error err = {{0}};
+    if (found == NULL) return rfx_cli_fail(rfx_memory_fail(t->mem, "selftest", bytes, &err), &err);
+    int code = RFX_EXIT_DONE;
+    for (int w = 0; w < N_WAYS && code == RFX_EXIT_DONE; ++w)
+        code = run_way(t, &t->golden.rows[first], n, ways[w], found, w == 0);
+    rfx_memory_release(t->mem, found);
+    return code;
+}
+
+static int run_all(struct selftest *t) {
+    int code = RFX_EXIT_DONE;
+    for (int i = 0; i < t->golden.count && code == RFX_EXIT_DONE;) {
+        int n = rfx_golden_run_length(&t->golden, i);
+        if (asked(t, i)) code = run_rows(t, i, n);
+        i += n;
+    }
+    if (code == RFX_EXIT_DONE && t->checked == 0) {
+        rfx_cli_message("no fingerprints of '%s' in the table", t->options->args[0]);
+        code = RFX_EXIT_USAGE;
+    }
+    return code;
+}
+
+static int finish(struct selftest *t) {
+    int code = RFX_EXIT_DONE;
+    if (t->checks != NULL) {
+        json_t *document = rfx_report_document("selftest", NULL);
+        (void)json_object_update_new(
+            document, json_pack("{s:s, s:i, s:i, s:i, s:O}", "kernels", rfx_kernels()->name,
+                                "checked", t->checked, "different", t->different, "unpromised",
+                                t->unpromised, "checks", t->checks));
+        code = rfx_report_print(document);
+    } else {
+        printf("%s  kernels %s: %d checks, %d different\n", t->different == 0 ? "PASSED" : "FAILED",
+               rfx_kernels()->name, t->checked, t->different);
+        if (t->unpromised > 0)
+            printf(
+                "           %d of them without the table: the %s kernels have no fused "
+                "multiply-add, so that\n           convolutions are OpenBLAS's; that all plans "
+                "agree is what was checked\n",
+                t->unpromised, rfx_kernels()->name);
+    }
+    return code == RFX_EXIT_DONE && t->different > 0 ? RFX_EXIT_DIFFERENT : code;
+}
+
+int rfx_cmd_selftest(const struct rfx_cli_options *options) {
+    struct selftest t = {.options = options, .mem = rfx_memory_create(0)};
+    struct rfx_error err = {{0}};
+    if (t.mem == NULL) return RFX_EXIT_SYSTEM;
+    if (options->json) t.checks = json_array();
+    enum rfx_status status = rfx_golden_read(t.mem, options->table, &t.golden, &err);
+    int code = status == RFX_OK ? run_all(&t) : rfx_cli_fail(status, &err);
+    if (code == RFX_EXIT_DONE) code = finish(&t);
+    json_decref(t.checks);
+    rfx_golden_free(&t.golden);
+    rfx_memory_free(t.mem);
+    return code;
+}
