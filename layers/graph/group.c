@@ -54,6 +54,24 @@ static bool moves_evenly(const struct rfx_graph *base, int i, int first) {
     return true;
 }
 
+/* Whether every map inside moves over by the same number of positions for one of the last map's, by
+ * whichever way it is reached: tiny maps may join ways of different strides. */
+static bool has_one_scale(const struct rfx_graph *base, int first, int last, int axis) {
+    int64_t scale[RFX_GROUP_MAX_NODES] = {0};
+    scale[last - first] = 1;
+    for (int i = last; i > first; i--) {
+        const struct rfx_node *node = &base->nodes[i];
+        for (int k = 0; k < node->n_in; k++) {
+            int in = node->in[k] - first;
+            if (in < 0) continue;
+            int64_t own = scale[i - first] * rfx_op_axis_map(base, node, k, axis).down;
+            if (scale[in] != 0 && scale[in] != own) return false;
+            scale[in] = own;
+        }
+    }
+    return true;
+}
+
 const char *rfx_group_refusal(const struct rfx_graph *base, int first, int last) {
     int inputs[RFX_GROUP_MAX_INPUTS];
     if (first < 0 || last >= base->n_nodes || last <= first) return "fewer than two nodes";
@@ -66,7 +84,9 @@ const char *rfx_group_refusal(const struct rfx_graph *base, int first, int last)
         if (node->n_in > RFX_GROUP_MAX_INPUTS) return "a node has more than 8 inputs";
         if (!moves_evenly(base, i, first)) return "a node does not move evenly over its input";
     }
-    if (list_inputs(base, first, last, inputs) < 1) return "more than 8 inputs";
+    if (!has_one_scale(base, first, last, 0) || !has_one_scale(base, first, last, 1))
+        return "ways of different strides meet";
+    if (list_inputs(base, first, last, inputs) < 1) return "no input or more than 8";
     return is_read_outside(base, first, last) ? "a map inside is read outside" : NULL;
 }
 
@@ -200,7 +220,7 @@ static enum rfx_status copy_nodes(struct rfx_graph *graph, const struct rfx_grou
 enum rfx_status rfx_graph_group(const struct rfx_graph *base, const struct rfx_group_attr *groups,
                                 int n_groups, struct rfx_graph **out, struct rfx_error *err) {
     struct rfx_memory *mem = base->mem;
-    size_t n = (size_t)base->n_nodes;
+    size_t n = (size_t)base->n_nodes, before = rfx_memory_current_bytes(mem);
     struct rfx_graph *graph = rfx_memory_calloc(mem, 1, sizeof *graph);
     if (graph == NULL) return rfx_memory_fail(mem, "grouped graph", sizeof *graph, err);
     *graph = *base;
@@ -217,6 +237,7 @@ enum rfx_status rfx_graph_group(const struct rfx_graph *base, const struct rfx_g
         return status;
     }
     count_consumers(graph);
+    graph->held_bytes += rfx_memory_current_bytes(mem) - before;
     *out = graph;
     return RFX_OK;
 }
