@@ -100,7 +100,7 @@ enum rfx_status rfx_plan_survey_create(const struct rfx_graph *graph,
         status = rfx_search_list(&search, phase, err);
     if (status == RFX_OK && search.n_candidates > 0)
         qsort(search.candidates, search.n_candidates, sizeof *search.candidates,
-              rfx_candidate_compare_macs);
+              rfx_candidate_compare_rank);
     for (int kind = 0; status == RFX_OK && request->rivals && kind < RFX_PLAN_KIND_COUNT; kind++)
         status = find_rival(&search, (enum rfx_plan_kind)kind, budget, survey, err);
     if (status == RFX_OK) status = find_front(&search, request->kinds, survey, err);

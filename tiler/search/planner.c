@@ -59,10 +59,12 @@ static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx
     size_t n = search->n_candidates - search->first;
     if (n == 0) return RFX_OK;
     struct rfx_candidate *candidates = search->candidates + search->first;
-    qsort(candidates, n, sizeof *candidates, rfx_candidate_compare_macs);
+    qsort(candidates, n, sizeof *candidates, rfx_candidate_compare_rank);
     for (size_t i = 0; i < n && *out == NULL; i++) {
         const struct rfx_candidate *c = &candidates[i];
-        if (known != NULL && c->macs >= known->macs && c->cost >= known->cost) continue;
+        if (known != NULL && c->rank >= rfx_search_rank(search, known->macs, known->cost) &&
+            c->cost >= known->cost)
+            continue;
         if (budget != 0 && c->bound > budget) continue;
         enum rfx_status status = build_within(search, c, out, err);
         if (status != RFX_OK) return status;
@@ -179,10 +181,13 @@ static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *
 }
 
 /* Whether a later phase may have a plan with fewer MACs than one that fits, or with as many and
- * less time: two streams can afford taller bands than one. */
+ * less time: two streams can afford taller bands than one. With groups, whenever the plan takes
+ * more than a tenth more than an untiled one: edges of strips are no reason to go on. */
 static bool may_be_better(const struct rfx_search *search, const struct rfx_plan *fitting,
                           int phase) {
-    bool exact = fitting->macs <= search->context.macs_untiled;
+    uint64_t untiled = search->context.macs_untiled;
+    if (search->context.graph->base != NULL) return fitting->cost / 110 > untiled / 100;
+    bool exact = fitting->macs <= untiled;
     if (phase == RFX_PHASE_TWO_PARTS) return exact && fitting->cost > fitting->macs;
     return phase == RFX_PHASE_TILES && !exact;
 }
@@ -203,7 +208,7 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
         if (better == NULL) continue;
         rfx_plan_free(*fitting);
         *fitting = better;
-        search->macs_limit = better->macs + 1;
+        search->rank_limit = rfx_search_rank(search, better->macs, better->cost) + 1;
     }
     return *fitting == NULL ? find_smallest(search, smallest, err) : RFX_OK;
 }

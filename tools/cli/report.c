@@ -211,7 +211,7 @@ void rfx_report_plan_text(const struct rfx_plan *plan) {
 
 void rfx_report_groups_text(const struct rfx_plan *plan) {
     const struct rfx_graph *graph = plan->graph;
-    char rings[RFX_HUMAN_CHARS], names[80];
+    char rings[RFX_HUMAN_CHARS], names[96];
     int n;
     struct rfx_plan_group *groups = list_groups(plan, &n);
     if (n > 0)

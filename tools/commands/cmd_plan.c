@@ -30,14 +30,16 @@ static const char *why_lost(const struct rfx_plan *plan, const struct rfx_plan_s
     if (budget != 0 && rival->peak_bytes > budget)
         (void)snprintf(text, 96, "%s over the budget",
                        rfx_human_bytes(rival->peak_bytes - budget, over));
+    else if (plan->grouped != NULL && rival->cost > plan->cost)
+        (void)snprintf(text, 96, "x%.3f the time", (double)rival->cost / (double)plan->cost);
+    else if (plan->grouped != NULL && rival->cost < plan->cost) /* it looks no further then */
+        (void)snprintf(text, 96, "x%.3f the time, within the planner's slack",
+                       (double)rival->cost / (double)plan->cost);
     else if (rival->macs > plan->macs)
         (void)snprintf(text, 96, "x%.3f the MACs", (double)rival->macs / (double)plan->macs);
     else if (rival->cost > plan->cost)
         (void)snprintf(text, 96, "as many MACs, x%.2f the time",
                        (double)rival->cost / (double)plan->cost);
-    else if (rival->macs < plan->macs) /* of groups, whose strips the planner only estimates */
-        (void)snprintf(text, 96, "x%.3f the MACs, more in the planner's estimate",
-                       (double)rival->macs / (double)plan->macs);
     else
         (void)snprintf(text, 96, "neither fewer MACs nor less time");
     return text;
