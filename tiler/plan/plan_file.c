@@ -308,8 +308,8 @@ enum rfx_status rfx_plan_file_parse(const struct rfx_graph *graph, const char *t
     r.file->mem = graph->mem;
     r.file->in_place = true;
     status = read_head(&r, root);
-    if (status == RFX_OK) status = read_groups(&r, json_object_get(root, "groups"));
     if (status == RFX_OK) status = read_stages(&r, json_object_get(root, "stages"));
+    if (status == RFX_OK) status = read_groups(&r, json_object_get(root, "groups"));
     if (status == RFX_OK)
         *out = r.file;
     else

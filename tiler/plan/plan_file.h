@@ -11,9 +11,10 @@
  *      "predicted": {...}}
  *
  * Invariants: 1. "size", "threads", the two flags, "groups" (layers computed depth first, from the
- * first to the last, see layers/graph/group.h; no key: none) and "stages" are input; "model" is a note, and
- * what is "predicted" is calculated anew, offsets too, which no file holds; 2. a key that does not
- * exist, a value of another kind or out of range is an error that names its place, never ignored;
+ * first to the last, see layers/graph/group.h; no key: none) and "stages" are input; "model" is a
+ * note, and what is "predicted" is calculated anew, offsets too, which no file holds; 2. a key that
+ * does not exist, a value of another kind or out of range is an error that names its place, never
+ * ignored;
  * 3. whether the stages make a plan of this network is decided where any plan is made
  * (rfx_plan_create), and rfx_plan_check then walks it. */
 #ifndef RFX_TILER_PLAN_PLAN_FILE_H

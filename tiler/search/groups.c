@@ -42,8 +42,8 @@ static double node_macs(const struct chooser *c, const struct rfx_node *node) {
 static bool may_join(const struct chooser *c, int i) {
     const struct rfx_node *node = &c->graph->nodes[i];
     struct rfx_conv_block block = rfx_conv_block_of(c->graph, node);
-    return rfx_node_runs_by_rows(node) && !rfx_node_is_constant(node) &&
-           node->op != RFX_OP_GROUP && block.h * block.w == 1;
+    return rfx_node_runs_by_rows(node) && !rfx_node_is_constant(node) && node->op != RFX_OP_GROUP &&
+           block.h * block.w == 1;
 }
 
 /* Cost of a group in strips of at most `cols` columns and `rows` rows a step; < 0: its rings do not

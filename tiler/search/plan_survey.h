@@ -36,8 +36,9 @@ struct rfx_survey_request {
 };
 
 /* Looks at all candidates that the request leaves open, as if it had a budget. Its stages, groups
- * and caches are ignored: the graph is taken as it is, which may be that of a plan with groups; then
- * MACs are counted by steps, and the candidates' order is by the planner's estimate of them. O(candidates); a second or so for large networks. Free with rfx_plan_survey_free. */
+ * and caches are ignored: the graph is taken as it is, which may be that of a plan with groups;
+ * then MACs are counted by steps, and the candidates' order is by the planner's estimate of them.
+ * O(candidates); a second or so for large networks. Free with rfx_plan_survey_free. */
 RFX_NODISCARD enum rfx_status rfx_plan_survey_create(const struct rfx_graph *graph,
                                                      const struct rfx_plan_request *plan,
                                                      const struct rfx_survey_request *request,

@@ -68,10 +68,11 @@ struct rfx_search {
     struct rfx_known_cols known_cols;
     struct rfx_candidate *candidates;
     size_t n_candidates, capacity;
-    size_t first;        /* candidate of the phase at hand */
-    size_t bound_limit;  /* above the budget, what needs more is of no interest: a smaller one is
-                            known */
-    uint64_t rank_limit; /* candidates of such a rank are of no interest: a plan that fits is known */
+    size_t first;       /* candidate of the phase at hand */
+    size_t bound_limit; /* above the budget, what needs more is of no interest: a smaller one is
+                           known */
+    uint64_t
+        rank_limit; /* candidates of such a rank are of no interest: a plan that fits is known */
 };
 
 /* Tables from graph->mem; the request must outlive the search. To be released in any case. */

@@ -10,8 +10,8 @@
 #include "layers/graph/group.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/plan_file.h"
-#include "tiler/plan/plan_groups.h"
 #include "tiler/plan/splits.h"
+#include "tiler/search/plan_groups.h"
 #include "tools/cli/command.h"
 
 #define KIB ((size_t)1024)
@@ -194,11 +194,12 @@ void rfx_report_plan_text(const struct rfx_plan *plan) {
     printf("plan       %s, %d thread%s\n", text, plan->threads, plan->threads == 1 ? "" : "s");
     struct rfx_plan_group_counts counts = rfx_plan_count_groups(plan);
     if (counts.groups > 0)
-        printf("groups     %d of %d layers in %d group%s, up to %lld column%s and %lld row%s at a "
-               "time\n",
-               counts.grouped, counts.layers, counts.groups, counts.groups == 1 ? "" : "s",
-               (long long)counts.most_cols, counts.most_cols == 1 ? "" : "s",
-               (long long)counts.most_rows, counts.most_rows == 1 ? "" : "s");
+        printf(
+            "groups     %d of %d layers in %d group%s, up to %lld column%s and %lld row%s at a "
+            "time\n",
+            counts.grouped, counts.layers, counts.groups, counts.groups == 1 ? "" : "s",
+            (long long)counts.most_cols, counts.most_cols == 1 ? "" : "s",
+            (long long)counts.most_rows, counts.most_rows == 1 ? "" : "s");
     printf("predicted  %s peak: activations %s, weights %s, scratch %s, image %s, reserve %s\n",
            rfx_human_bytes(plan->peak_bytes, a), rfx_human_bytes(plan->bytes.arena, b),
            rfx_human_bytes(plan->bytes.weights, c), rfx_human_bytes(plan->bytes.scratch, d),

@@ -1,5 +1,5 @@
-/* Fronts of plans as text, JSON, CSV and chart; see fronts.h. Every layer is by itself in them: which
- * are grouped depends on the machine's caches. */
+/* Fronts of plans as text, JSON, CSV and chart; see fronts.h. Every layer is by itself in them:
+ * which are grouped depends on the machine's caches. */
 #include "tools/commands/fronts.h"
 
 #include <stdio.h>
@@ -124,8 +124,8 @@ static int draw(const struct fronts *f, const char *model, const char *path) {
             if (series[i].x[k] < least) least = series[i].x[k];
             if (series[i].x[k] > most) most = series[i].x[k];
         }
-    (void)snprintf(subtitle, sizeof subtitle, "%.60s, %lldx%lld pixels, one thread, no groups", model,
-                   (long long)in->h, (long long)in->w);
+    (void)snprintf(subtitle, sizeof subtitle, "%.60s, %lldx%lld pixels, one thread, no groups",
+                   model, (long long)in->h, (long long)in->w);
     struct rfx_chart chart = {
         .title = "What a budget of the whole process buys",
         .subtitle = subtitle,

@@ -15,6 +15,7 @@
 #include "layers/graph/group.h"
 #include "layers/graph/op.h"
 #include "tests/support/random/random_graph.h"
+#include "tests/support/random/random_groups.h"
 #include "tests/support/run/run_whole.h"
 #include "tests/support/test_util.h"
 
@@ -28,23 +29,6 @@ struct group_case {
     int n_groups;
 };
 
-/* Groups from the first node to the last: a legal run at random, or none, and on behind it. */
-static void draw_groups(struct group_case *c, struct test_rng *rng) {
-    for (int first = 0; first < c->base->n_nodes && c->n_groups < MAX_GROUPS; first++) {
-        int last = first + (int)test_rng_int(rng, 1, RFX_GROUP_MAX_NODES - 1);
-        while (last > first && rfx_group_refusal(c->base, first, last) != NULL) last--;
-        if (last == first || test_rng_chance(rng, 10)) continue;
-        int64_t w = c->base->nodes[last].out.w;
-        c->groups[c->n_groups++] =
-            (struct rfx_group_attr){.first = first,
-                                    .last = last,
-                                    .strip_cols = test_rng_int(rng, 1, test_rng_int(rng, 1, w)),
-                                    .strips = test_rng_int(rng, 1, 5),
-                                    .step_rows = test_rng_int(rng, 1, 8)};
-        first = last;
-    }
-}
-
 static void *exact_block(size_t bytes) {
     void *block = aligned_alloc(RFX_ALIGNMENT_BYTES, rfx_align_up(bytes > 0 ? bytes : 1));
     if (block == NULL) abort();
@@ -57,7 +41,8 @@ struct cut_input {
     float *data, *fresh;
 };
 
-/* What an operator asks for of a map and no more, in a ring, the last rows perhaps apart from it. */
+/* What an operator asks for of a map and no more, in a ring, the last rows perhaps apart from it.
+ */
 static struct cut_input cut_out(const struct group_case *c, int in, struct rfx_rect need,
                                 struct test_rng *rng) {
     const struct rfx_tensor *t = &c->base->nodes[in].out;
@@ -146,7 +131,8 @@ static struct rfx_rect draw_rect(struct rfx_rect full, struct test_rng *rng) {
                          test_rng_int(rng, x0 + 1, full.x1));
 }
 
-/* MACs of a rectangle: of what each node makes for it in every strip, no strip wider than it may be.
+/* MACs of a rectangle: of what each node makes for it in every strip, no strip wider than it may
+ * be.
  */
 static bool check_macs(const struct group_case *c, int g, struct rfx_rect rect) {
     const struct rfx_group_attr *a = &c->grouped->nodes[c->groups[g].last].attr.group;
@@ -196,7 +182,7 @@ static int run_seed(uint64_t seed) {
     options.max_size = seed % 4 == 0 ? 7 : 50; /* on tiny maps borders are everywhere */
     options.max_nodes = 16;
     c.base = random_graph_make(mem, seed, &options);
-    draw_groups(&c, &rng);
+    c.n_groups = random_groups_draw(c.base, &rng, c.groups, MAX_GROUPS);
     c.whole = calloc((size_t)c.base->n_nodes, sizeof *c.whole);
     assert_non_null(c.whole);
     if (c.n_groups > 0 && c.base->input >= 0 && test_prepare(c.base, 1, &prepared)) {
