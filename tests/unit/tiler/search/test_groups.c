@@ -218,8 +218,42 @@ static void smallest_budgets(void **state) {
     }
 }
 
-/* Groups of very narrow strips, which make much twice, are left out again where the planner has
- * the choice, and kept where they are given. */
+/* Whatever the budget: a plan wherever one without groups fits, and none that is much slower than
+ * that by the planner's own prediction. On the way down groups are left out somewhere. */
+static void never_much_slower(void **state) {
+    int grouped = 0, left_out = 0;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct small_plan_case f = small_plan_case_begin(400, 300 + 50 * i);
+        struct rfx_plan *none = NULL, *least = NULL;
+        struct rfx_error err;
+        f.request.memory_bytes = 1;
+        assert_int_equal(rfx_plan_create_or_smallest(f.graph, &f.request, &none, &least, &err),
+                         RFX_STATUS_BUDGET_IMPOSSIBLE);
+        for (size_t more = 0; more < 4000 * KIB; more = 2 * more + 3 * KIB) {
+            f.request.memory_bytes = least->peak_bytes + more;
+            f.request.caches = (struct rfx_caches){0, 0};
+            struct rfx_plan *plain = plan_of(&f);
+            f.request.caches = (struct rfx_caches){32 * KIB, 64 * KIB};
+            struct rfx_plan *plan = plan_of(&f);
+            assert_null(plain->grouped);
+            assert_true(plan->peak_bytes <= f.request.memory_bytes);
+            assert_true(plan->cost / 100 * 75 <= plain->cost);
+            if (plan->grouped != NULL)
+                grouped++;
+            else
+                left_out++;
+            rfx_plan_free(plain);
+            rfx_plan_free(plan);
+        }
+        rfx_plan_free(least);
+        small_plan_case_end(&f);
+    }
+    fprintf(stderr, "%d plans with groups, %d without\n", grouped, left_out);
+    assert_true(grouped > 5 && left_out > 2);
+}
+
+/* Groups of very narrow strips, which make much twice, are kept where they are given. */
 static void given_groups(void **state) {
     static const struct {
         struct rfx_group_attr groups[2];
@@ -335,11 +369,11 @@ static void spoilt(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(networks),         cmocka_unit_test(small_maps_stay),
-        cmocka_unit_test(kept_nodes),       cmocka_unit_test(failing_allocations),
-        cmocka_unit_test(written_and_read), cmocka_unit_test(smallest_budgets),
-        cmocka_unit_test(given_groups),     cmocka_unit_test(inner_nodes),
-        cmocka_unit_test(spoilt),
+        cmocka_unit_test(networks),          cmocka_unit_test(small_maps_stay),
+        cmocka_unit_test(kept_nodes),        cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(written_and_read),  cmocka_unit_test(smallest_budgets),
+        cmocka_unit_test(given_groups),      cmocka_unit_test(inner_nodes),
+        cmocka_unit_test(never_much_slower), cmocka_unit_test(spoilt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
