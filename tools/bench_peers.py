@@ -1,151 +1,198 @@
-"""rfexec against ONNX Runtime: the same ONNX file, sizes and threads, one process each, in turn.
+"""rfexec against ONNX Runtime, OpenVINO, MNN and ncnn: the same network, size and threads.
 
-    bench_peers.py build/rfexec MODEL.onnx [MODEL.onnx ...] --sizes 1024x1024,2048x2048
-        [--budgets 64MiB,128MiB] [--threads 2] [--runs 5] [--markdown FILE]
+    bench_peers.py build/rfexec MODEL [MODEL ...] --sizes 1024x1024,2048x2048
+        [--budgets 64MiB,128MiB] [--rows "200MiB:--conv direct" "untiled:--conv winograd"]
+        [--threads 2] [--runs 5] [--markdown FILE] [--json FILE]
+    bench_peers.py build/rfexec --table engine [--markdown FILE] [--json FILE]
+    bench_peers.py build/rfexec --check
 
-Each round runs ONNX Runtime, rfexec untiled and rfexec in every budget one after the other; a row
-gives the median of the per-round ratios rfexec / ONNX Runtime, so that a machine whose speed drifts
-changes little. Seconds are of the run alone (model loaded, image in memory or computed before
-ONNX Runtime's clock starts; rfexec's clock includes reading the image). Peak RSS is the kernel's
-figure for the whole process. "identical" compares the outputs' fingerprints with the untiled run's.
+MODEL is an .onnx file or a built-in network, which is exported with 'rfexec export' first.
+tools/requirements_peers.txt says what to install; --check whether it works.
+
+Each round runs every peer, then rfexec untiled, in every budget and in every row of --rows. Each of
+these runs is a process of its own: load, one run to warm up, one timed run. Peers compute in
+float32 and choose Winograd as they do by default. A row gives medians over the rounds; ratios are
+taken within a round, so that a machine whose speed drifts changes little.
+
+  of the fastest   time / time of the peer with the smallest median, which is in bold
+  without Winograd time / time of the faster of ONNX Runtime and OpenVINO
+  peak RSS         by the kernel, of the whole process: the peers' with Python and the picture
+  memory ratio     to the fastest peer
+  MAC ratio        multiply-adds / those of the untiled run
+  identical        fingerprints of all outputs are those of the untiled run with the same --conv;
+                   peers: largest difference from rfexec / largest magnitude of the output
+
+rfexec's clock includes making the picture; the peers' starts with it in memory. A peer that is not
+installed, refuses a model or computes something else (more than 5e-2 of the largest magnitude away
+from rfexec) is shown with the reason. Converted models are kept in --work.
 """
 
 import argparse
 import json
+import os
 import pathlib
-import resource
-import statistics
-import subprocess
+import shlex
 import sys
-import time
+
+from peers import tables
+from peers.engine_table import TABLES
+from peers.measure import GROUPS, PEERS, TITLES, Row, installed, measure
+from peers.processor import describe, processor
+from peers.rfexec_program import Refused, Rfexec
+from peers.workshop import Workshop, label, pnnx_program
 
 
-def run_onnxruntime(model_path, size, threads):
-    """Child process: one warm-up, one timed run; prints JSON."""
-    import numpy as np
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model_path, options,
-                                           providers=["CPUExecutionProvider"])
-    height, width = size
-    image = np.random.default_rng(1).normal(size=(1, 3, height, width)).astype(np.float32)
-    name = session.get_inputs()[0].name
-    session.run(None, {name: image})
-    start = time.perf_counter()
-    session.run(None, {name: image})
-    seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": seconds, "peak_rss_bytes": peak}))
+def default_work():
+    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return str(pathlib.Path(base) / "rfexec-bench")
 
 
-def time_onnxruntime(args, model, size):
-    command = [sys.executable, __file__, "--child", str(model), f"{size[0]}x{size[1]}",
-               str(args.threads)]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+def parse_row(text):
+    budget, _, options = text.partition(":")
+    return Row(budget.strip() or "untiled", shlex.split(options))
 
 
-def time_rfexec(args, model, size, options):
-    """None when the budget is impossible (exit 4)."""
-    command = [args.program, "bench", str(model), "--size", f"{size[0]}x{size[1]}", "--threads",
-               str(args.threads), "--runs", "1", "--json"] + options
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode == 4:
-        return None
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
-    return json.loads(done.stdout)
+def parse_peers(text):
+    names = [name for name in text.split(",") if name]
+    for name in names:
+        if name not in PEERS:
+            raise argparse.ArgumentTypeError(f"no peer '{name}': {', '.join(PEERS)}")
+    return names
 
 
-def fingerprints(args, model, size, options):
-    """Of all outputs of one run; None when the budget is impossible."""
-    command = [args.program, "run", str(model), f"synthetic:{size[0]}x{size[1]}", "--threads",
-               str(args.threads), "--json"] + options
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        return None
-    return [output["hash"] for output in json.loads(done.stdout)["outputs"]]
+def positive(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return value
 
 
-def parse_size(text):
-    height, width = text.split("x")
-    return int(height), int(width)
+def add_common_options(parser, runs, peers):
+    """Options that bench_all.py has too."""
+    parser.add_argument("--threads", type=positive, default=2, help="of every program (default 2)")
+    parser.add_argument("--runs", type=positive, default=runs, help=f"rounds (default {runs})")
+    parser.add_argument("--peers", type=parse_peers, default=peers,
+                        help=f"of {','.join(PEERS)} (default {','.join(peers)})")
+    parser.add_argument("--timeout", type=positive, default=1800,
+                        help="seconds after which a run counts as refused (default 1800)")
+    parser.add_argument("--work", default=default_work(), metavar="FOLDER",
+                        help="exported and converted models (default %(default)s)")
+    parser.add_argument("--markdown", metavar="FILE", help="write the tables to this file as well")
+    parser.add_argument("--json", metavar="FILE", help="write everything measured to this file")
+    parser.add_argument("--dry-run", action="store_true", help="say what would run, run nothing")
 
 
-def mib(value):
-    return f"{value / 2**20:.0f} MiB"
+def parser_of():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", help="rfexec")
+    parser.add_argument("models", nargs="*", help=".onnx files or built-in networks")
+    parser.add_argument("--sizes", default="1024x1024",
+                        help="rows x columns, with commas (default %(default)s)")
+    parser.add_argument("--budgets", default="", help="with commas; untiled always runs")
+    parser.add_argument("--rows", nargs="+", default=[], metavar="BUDGET:OPTIONS", type=parse_row,
+                        help="more rows of rfexec; BUDGET 'untiled' for none")
+    parser.add_argument("--table", choices=sorted(TABLES),
+                        help="networks, sizes, budgets and targets of docs/benchmarks.md")
+    parser.add_argument("--check", action="store_true",
+                        help="say which peers and converters are installed; exit code 1 if any "
+                             "is missing")
+    add_common_options(parser, 5, list(PEERS))
+    return parser
 
 
-def row(model, size, name, ours, theirs, same):
-    """One table row from the rounds of one configuration."""
-    if not ours:
-        return [model, size, name, "-", "-", "-", "-", "impossible", "-"]
-    ratios = [a["measured"]["seconds"] / b["seconds"] for a, b in zip(ours, theirs)]
-    seconds = statistics.median(a["measured"]["seconds"] for a in ours)
-    peak = max(a["measured"]["peak_rss_bytes"] for a in ours)
-    peer = max(b["peak_rss_bytes"] for b in theirs)
-    return [model, size, name, f"{seconds:.2f} s", f"{statistics.median(ratios):.2f}",
-            mib(peak), f"{peak / peer:.2f}", f"{ours[0]['plan']['macs_ratio']:.3f}",
-            "yes" if same else "NO"]
+def entries(args):
+    """(model, size, rows) in the order in which they run."""
+    if args.table:
+        return TABLES[args.table]()
+    rows = [Row("untiled")] + [Row(budget) for budget in args.budgets.split(",") if budget]
+    return [(model, size, rows + args.rows) for model in args.models
+            for size in args.sizes.split(",")]
 
 
-def measure(args, model, size):
-    """Rows of one model and size: ONNX Runtime first, then rfexec in each configuration."""
-    configurations = [("untiled", ["--untiled"])]
-    configurations += [(budget, ["--memory", budget]) for budget in args.budgets]
-    theirs, ours = [], {name: [] for name, _ in configurations}
-    possible = list(configurations)
-    for _ in range(args.runs):
-        theirs.append(time_onnxruntime(args, model, size))
-        for name, options in list(possible):
-            result = time_rfexec(args, model, size, options)
-            if result is None:
-                possible.remove((name, options))
-            else:
-                ours[name].append(result)
-    text = f"{size[0]}x{size[1]}"
-    label = pathlib.Path(model).stem
-    peer = [label, text, "ONNX Runtime",
-            f"{statistics.median(b['seconds'] for b in theirs):.2f} s", "1",
-            mib(max(b["peak_rss_bytes"] for b in theirs)), "1", "1", "-"]
-    wanted = fingerprints(args, model, size, ["--untiled"])
-    return [peer] + [row(label, text, "rfexec " + name, ours[name], theirs,
-                         wanted is not None and fingerprints(args, model, size, options) == wanted)
-                     for name, options in configurations]
+def check(workshop):
+    found, complete = installed(), True
+    for name, state in found.items():
+        complete = complete and "version" in state
+        print(f"{TITLES[name]:14} {state.get('version') or 'MISSING: ' + state['error']}")
+    for name, version in workshop.converter_versions().items():
+        complete = complete and version is not None
+        print(f"{name + ' (files)':14} {version or 'MISSING'}")
+    try:
+        print(f"{'pnnx program':14} {pnnx_program()}")
+    except Refused as reason:
+        print(f"{'pnnx program':14} MISSING: {reason}")
+        complete = False
+    return 0 if complete else 1
 
 
-HEADER = ["network", "image", "run", "time", "time ratio", "peak RSS", "memory ratio", "MAC ratio",
-          "identical"]
+def print_plan(args):
+    """What --dry-run says."""
+    print(f"{args.runs} rounds, {args.threads} threads, peers: {', '.join(args.peers)}")
+    for model, size, rows in entries(args):
+        print(f"{model} {size}")
+        for name in args.peers:
+            print(f"  {TITLES[name]}")
+        for row in rows:
+            targets = [f"at most {limit:.2f} of {tables.GROUP_TITLES[group]} "
+                       f"({', '.join(GROUPS[group])})" for limit, group in row.targets]
+            print("  rfexec bench " + shlex.join([model, "--size", size] + row.arguments())
+                  + ("".join("; target " + text for text in targets)))
 
 
-def table(rows):
-    lines = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
-    return "\n".join(lines + ["| " + " | ".join(cells) + " |" for cells in rows])
+def write_text(path, text):
+    if path:
+        pathlib.Path(path).write_text(text, encoding="utf-8")
+
+
+def write_reports(args, head, reports, markdown):
+    """After every network: a run of hours that is cut off leaves what it measured."""
+    write_text(args.markdown, markdown + "\n")
+    write_text(args.json, json.dumps({"schema": 1, **head, "results": reports}, indent=2) + "\n")
+
+
+def header(args, versions):
+    return {"processor": processor(), "threads": args.threads, "rounds": args.runs,
+            "peers": versions}
+
+
+def header_text(head):
+    named = ", ".join(f"{TITLES[name]} {state.get('version', '(missing)')}"
+                      for name, state in head["peers"].items())
+    return (f"Processor: {describe(head['processor'])}\n{head['threads']} threads, medians of "
+            f"{head['rounds']} alternating rounds. {named}.")
 
 
 def main():
-    if len(sys.argv) == 5 and sys.argv[1] == "--child":
-        return run_onnxruntime(sys.argv[2], parse_size(sys.argv[3]), int(sys.argv[4]))
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program")
-    parser.add_argument("models", nargs="+")
-    parser.add_argument("--sizes", default="1024x1024")
-    parser.add_argument("--budgets", default="")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--markdown", help="write the table to this file as well")
-    args = parser.parse_args()
-    args.budgets = [b for b in args.budgets.split(",") if b]
-    rows = []
-    for model in args.models:
-        for size in args.sizes.split(","):
-            rows += measure(args, model, parse_size(size))
-            print(table(rows[-2 - len(args.budgets):]), flush=True)
-    if args.markdown:
-        pathlib.Path(args.markdown).write_text(table(rows) + "\n", encoding="utf-8")
+    args = parser_of().parse_intermixed_args()
+    rfexec = Rfexec(args.program, args.threads, args.timeout)
+    if args.dry_run:
+        print_plan(args)
+        return 0
+    workshop = Workshop(args.work, rfexec, args.timeout)
+    if args.check:
+        return check(workshop)
+    if not entries(args):
+        sys.exit("bench_peers.py: name a model or a --table (--help says more)")
+    found = installed()
+    head = header(args, {name: found[name] for name in args.peers})
+    text, reports, rows = header_text(head), [], []
+    print(text, flush=True)
+    for model, size, configurations in entries(args):
+        try:
+            case = workshop.case(model, size)
+        except Refused as reason:
+            reports.append({"network": label(model), "size": size, "refused": str(reason)})
+            rows.append([label(model), size, f"refused: {reason}"] + ["-"] * 8)
+            print(f"\n{label(model)} {size}: refused: {reason}", flush=True)
+        else:
+            reports.append(measure(workshop, case, configurations, head["peers"], args.runs))
+            rows += tables.lines(reports[-1])
+            if case.note:
+                text += f"\n{case.name} {size}: {case.note}."
+            print("\n" + tables.table(tables.lines(reports[-1])), flush=True)
+            print(case.note, end="\n" if case.note else "", flush=True)
+        write_reports(args, head, reports, text + "\n\n" + tables.table(rows))
     return 0
 
 

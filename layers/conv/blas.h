@@ -15,9 +15,11 @@ struct rfx_blas_scope {
     int omp_threads; /* what the calling thread's parallel regions had */
 };
 
-/* From here to rfx_blas_end, every product of the calling thread and of its parallel regions is
- * computed by one thread. Scopes nest, and any number of threads may have one at a time: the first
- * of them takes OpenBLAS's number, the last one gives it back. Cheap. */
+/* From here to rfx_blas_end, every product of the calling thread, of its parallel regions and of
+ * the loops of the team whose body it runs is computed by one thread: threads of a team have a
+ * number of their own, which is 1 as long as the team lasts. Scopes nest, and any number of threads
+ * may have one at a time: the first of them takes OpenBLAS's number, the last one gives it back.
+ * Cheap. */
 struct rfx_blas_scope rfx_blas_begin(void);
 
 /* In the thread that began. */

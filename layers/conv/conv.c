@@ -85,6 +85,12 @@ static struct rfx_axis_map conv_axis_map(const struct rfx_graph *graph, const st
                      : rfx_axis_map_window(a->kw, a->dw, a->sw, a->pads.left);
 }
 
+static struct rfx_range conv_in_range(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis, struct rfx_range out) {
+    struct rfx_axis_map map = conv_axis_map(graph, node, k, axis);
+    return rfx_axis_map_range(&map, k == 0 ? rfx_conv_widen(graph, node, axis, out) : out);
+}
+
 /* Over the residual. */
 static bool conv_in_place(const struct rfx_graph *graph, const struct rfx_node *node, int k) {
     return k == 1 && node->residual && rfx_conv_backend_of(graph, node)->in_place;
@@ -128,10 +134,18 @@ static size_t conv_scratch_bytes(const struct rfx_graph *graph, const struct rfx
     return (size_t)threads * thread_scratch(graph, node);
 }
 
+static bool conv_calls_blas(const struct rfx_graph *graph, const struct rfx_node *node) {
+    return rfx_conv_backend_of(graph, node)->calls_blas;
+}
+
 static void conv_run(const struct rfx_run_args *args) {
     struct rfx_conv_job job = rfx_conv_job_make(args);
     job.scratch_bytes = thread_scratch(args->graph, args->node);
     rfx_conv_backend_of(args->graph, args->node)->run(&job);
+}
+
+static const char *conv_backend(const struct rfx_graph *graph, const struct rfx_node *node) {
+    return rfx_conv_backend_of(graph, node)->name;
 }
 
 static const struct rfx_weight_slot weights[] = {
@@ -150,10 +164,13 @@ const struct rfx_op_def rfx_op_conv = {
     .infer = conv_infer,
     .window = conv_window,
     .axis_map = conv_axis_map,
+    .in_range = conv_in_range,
     .in_place = conv_in_place,
     .macs = conv_macs,
     .scratch_bytes = conv_scratch_bytes,
+    .calls_blas = conv_calls_blas,
     .packed_bytes = conv_packed_bytes,
     .pack = conv_pack,
     .run = conv_run,
+    .backend = conv_backend,
 };

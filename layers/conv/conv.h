@@ -26,8 +26,8 @@ struct rfx_conv_job {
 /* The job of one call of run; scratch_bytes is 0. */
 struct rfx_conv_job rfx_conv_job_make(const struct rfx_run_args *args);
 
-/* Scratch of the calling thread: job->scratch_bytes, aligned. */
-void *rfx_conv_thread_scratch(const struct rfx_conv_job *job);
+/* Scratch of that thread of the team: job->scratch_bytes, aligned. */
+void *rfx_conv_thread_scratch(const struct rfx_conv_job *job, int thread);
 
 /* Which taps [lo, hi) of output position o lie inside the input map. O(1). */
 static inline struct rfx_range rfx_conv_taps(const struct rfx_conv_axis *x, int64_t o) {
@@ -50,6 +50,11 @@ struct rfx_conv_units {
 struct rfx_conv_units rfx_conv_cut(struct rfx_rect rect, int threads);
 struct rfx_rect rfx_conv_unit(const struct rfx_conv_units *u, struct rfx_rect rect, int64_t index);
 
+/* Cuts args->rect, and calls make(user, unit, thread) for all units, shared out to the team. */
+void rfx_conv_share_units(const struct rfx_run_args *args,
+                          void (*make)(const void *user, struct rfx_rect unit, int thread),
+                          const void *user);
+
 /* Bias, residual and activation on pixels [x0, x1) of output row y, in place at `data`, `stride`
  * floats apart. */
 void rfx_conv_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1, float *data,
@@ -58,6 +63,9 @@ void rfx_conv_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int6
 /* Activations that are a clamp, or none: the kernels clamp to [*lo, *hi] in registers. false: *lo,
  * *hi are infinite, and the activation is still to be applied. */
 bool rfx_conv_clamp(const struct rfx_act *act, float *lo, float *hi);
+
+/* The activation alone, in place on pixels [x0, x1) of output row y. */
+void rfx_conv_activate(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1);
 
 /* Inference: the groups divide input and output channels. UNSUPPORTED, with the numbers. */
 RFX_NODISCARD enum rfx_status rfx_conv_check_groups(const struct rfx_node *node,

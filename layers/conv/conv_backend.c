@@ -10,10 +10,8 @@
 #include "layers/core/floats.h"
 
 static const struct rfx_conv_backend *const backends[] = {
-    &rfx_conv_depthwise,
-    &rfx_conv_direct,
-    &rfx_conv_few_channels,
-    &rfx_conv_openblas,
+    &rfx_conv_depthwise,    &rfx_conv_few_outputs,  &rfx_conv_winograd,
+    &rfx_conv_direct,       &rfx_conv_few_channels, &rfx_conv_openblas,
 };
 #define N_BACKENDS ((int)(sizeof backends / sizeof backends[0]))
 
@@ -59,6 +57,29 @@ struct rfx_conv_block rfx_conv_block_of(const struct rfx_graph *graph,
     if (node->op != RFX_OP_CONV) return pixel;
     const struct rfx_conv_backend *backend = rfx_conv_backend_of(graph, node);
     return backend->block == NULL ? pixel : backend->block(graph, node);
+}
+
+/* Only one choice has such backends: planners ask millions of times. */
+static const struct rfx_conv_backend *widening_backend(const struct rfx_graph *graph,
+                                                       const struct rfx_node *node) {
+    if (graph->conv != RFX_CONV_WINOGRAD || node->op != RFX_OP_CONV) return NULL;
+    const struct rfx_conv_backend *backend = rfx_conv_backend_of(graph, node);
+    return backend->widen == NULL ? NULL : backend;
+}
+
+struct rfx_range rfx_conv_widen(const struct rfx_graph *graph, const struct rfx_node *node,
+                                int axis, struct rfx_range out) {
+    const struct rfx_conv_backend *backend = widening_backend(graph, node);
+    if (backend == NULL || out.lo >= out.hi) return out;
+    struct rfx_range wide = backend->widen(node, out);
+    int64_t extent = axis == 0 ? node->out.h : node->out.w;
+    wide.hi = rfx_max_i64(out.hi, rfx_min_i64(wide.hi, extent));
+    return wide;
+}
+
+int64_t rfx_conv_rows_together(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_conv_backend *backend = widening_backend(graph, node);
+    return backend == NULL ? 1 : backend->block(graph, node).h;
 }
 
 bool rfx_conv_refuse(char *why, size_t size, const char *format, ...) {
@@ -111,6 +132,20 @@ enum rfx_status rfx_conv_taps_pack(const struct rfx_conv_pack_job *job, int64_t 
         for (int64_t o = 0; status == RFX_OK && o < m; o += PACK_FILTERS)
             status = pack_filters(job, &reader, g * m + o, rfx_min_i64(PACK_FILTERS, m - o),
                                   job->weights + g * m * filter + o, m);
+    return status;
+}
+
+enum rfx_status rfx_conv_parts_pack(const struct rfx_conv_pack_job *job, int64_t part,
+                                    struct rfx_error *err) {
+    const struct rfx_conv_attr *a = &job->node->attr.conv;
+    int64_t ocg = a->oc / a->groups, k = a->ic / a->groups * a->kh * a->kw;
+    struct rfx_packing_reader reader = {.weight = &job->graph->weights[a->weight], .err = err};
+    enum rfx_status status = RFX_OK;
+    for (int64_t g = 0; g < a->groups; g++)
+        for (int64_t o = 0; status == RFX_OK && o < ocg; o += part) {
+            int64_t n = rfx_min_i64(part, ocg - o), o0 = g * ocg + o;
+            status = pack_filters(job, &reader, o0, n, job->weights + o0 * k, n);
+        }
     return status;
 }
 

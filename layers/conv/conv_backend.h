@@ -45,6 +45,11 @@ struct rfx_conv_backend {
     /* The canonical block. NULL: every pixel is computed alone (1 x 1). */
     struct rfx_conv_block (*block)(const struct rfx_graph *graph, const struct rfx_node *node);
 
+    /* Of one axis, the output positions whose windows `out` reads: where a pixel's bits depend on
+     * more than its own window, more than `out`. Regions of the input follow from it, and
+     * schedules do well to make whole blocks. NULL: `out` itself. */
+    struct rfx_range (*widen)(const struct rfx_node *node, struct rfx_range out);
+
     /* Bytes of its packed weights (without bias and slopes). */
     size_t (*packed_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
 
@@ -53,6 +58,8 @@ struct rfx_conv_backend {
 
     /* Scratch of one thread, for any rectangle. NULL: none. */
     size_t (*scratch_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
+
+    bool calls_blas; /* `run` does */
 
     /* Whether `run` may be given an output view over exactly the bytes of the residual. */
     bool in_place;
@@ -81,6 +88,14 @@ enum rfx_conv_choice rfx_conv_choice_of(const struct rfx_graph *graph);
  * at multiples of its height compute nothing twice. */
 struct rfx_conv_block rfx_conv_block_of(const struct rfx_graph *graph, const struct rfx_node *node);
 
+/* What `widen` of a CONV node's backend says, within the map. */
+struct rfx_range rfx_conv_widen(const struct rfx_graph *graph, const struct rfx_node *node,
+                                int axis, struct rfx_range out);
+
+/* Rows that a stream makes together, or what it has begun would be computed twice: the block's,
+ * where the backend widens; of any other node 1. */
+int64_t rfx_conv_rows_together(const struct rfx_graph *graph, const struct rfx_node *node);
+
 /* For backends: writes the reason into `why` unless it is NULL; returns false. */
 bool rfx_conv_refuse(char *why, size_t size, const char *format, ...) RFX_PRINTF(3, 4);
 
@@ -90,11 +105,21 @@ size_t rfx_conv_taps_packed_bytes(const struct rfx_graph *graph, const struct rf
 RFX_NODISCARD enum rfx_status rfx_conv_taps_pack(const struct rfx_conv_pack_job *job,
                                                  int64_t groups, struct rfx_error *err);
 
+/* The same for every group's outputs in parts of `part`, the last one as narrow as what is left:
+ * [group][part][tap][ic of the group][output of the part]. */
+RFX_NODISCARD enum rfx_status rfx_conv_parts_pack(const struct rfx_conv_pack_job *job, int64_t part,
+                                                  struct rfx_error *err);
+
 /* For backends that compute with the `conv` kernel: its layout (kernels.h), per group. */
 size_t rfx_conv_panels_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node);
 RFX_NODISCARD enum rfx_status rfx_conv_panels_pack(const struct rfx_conv_pack_job *job,
                                                    struct rfx_error *err);
 
+/* For winograd: the factors of every filter, outputs x outputs pixels a tile (2 or 4), in the
+ * layout of rfx_conv_panels_pack per product. */
+RFX_NODISCARD enum rfx_status rfx_conv_winograd_pack(const struct rfx_conv_pack_job *job,
+                                                     int64_t outputs, struct rfx_error *err);
+
 extern const struct rfx_conv_backend rfx_conv_depthwise, rfx_conv_direct, rfx_conv_few_channels,
-    rfx_conv_openblas;
+    rfx_conv_few_outputs, rfx_conv_openblas, rfx_conv_winograd;
 #endif

@@ -6,36 +6,41 @@
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 
-static void depthwise_pixels(const struct rfx_conv_job *job, struct rfx_depthwise_run *run,
-                             const float **rows, int64_t y, int64_t x0, int64_t x1,
-                             struct rfx_range taps) {
-    const struct rfx_view *in = &job->args->in[0];
-    struct rfx_range ty = rfx_conv_taps(&job->rows, y);
-    int64_t iy = y * job->rows.s - job->rows.pad, ix = x0 * job->cols.s - job->cols.pad;
-    for (int64_t ky = 0; ky < run->kh; ky++)
-        rows[ky] = ky >= ty.lo && ky < ty.hi ? rfx_view_at(in, iy + ky * job->rows.d, ix) : NULL;
-    run->out = rfx_view_at(&job->args->out, y, x0);
+/* Output rows y .. y + n of columns [x0, x1). */
+static void depthwise_rows(const struct rfx_conv_job *job, struct rfx_depthwise_run *run,
+                           const float **rows, int64_t y, int64_t n, int64_t x0, int64_t x1) {
+    const struct rfx_view *in = &job->args->in[0], *out = &job->args->out;
+    int64_t ix = x0 * job->cols.s - job->cols.pad;
+    for (int64_t i = 0; i < run->kh + (n - 1) * run->row_step; i++) {
+        int64_t iy = y * job->rows.s - job->rows.pad + i * job->rows.d;
+        rows[i] = iy >= 0 && iy < job->rows.in ? rfx_view_at(in, iy, ix) : NULL;
+    }
+    run->out = rfx_view_at(out, y, x0);
+    run->out_row = n == 1 ? 0 : rfx_view_at(out, y + 1, x0) - run->out;
+    run->n_rows = n;
     run->pixels = x1 - x0;
-    run->kx0 = taps.lo;
-    run->kx1 = taps.hi;
+    run->col0 = -ix;
+    run->col1 = job->cols.in - ix;
     job->kernels->depthwise(run);
 }
 
 /* What the clamp in registers left to do, on the pixels just made. */
 static void depthwise_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1) {
     const struct rfx_run_args *args = job->args;
-    const struct rfx_view *out = &args->out;
-    for (int64_t x = x0; x < x1; x++) {
-        float *data = rfx_view_at(out, y, x);
-        if (args->node->residual)
-            job->kernels->binary(RFX_BINARY_ADD, data, 1, rfx_view_at(&args->in[1], y, x), 1, data,
-                                 job->a->oc);
-        job->kernels->act(&args->node->act, job->epilogue.slope, data, data, 1, job->a->oc);
+    const struct rfx_view *out = &args->out, *residual = &args->in[1];
+    if (args->node->residual) {
+        bool dense = out->c == job->a->oc && residual->c == job->a->oc;
+        int64_t step = dense ? x1 - x0 : 1;
+        for (int64_t x = x0; x < x1; x += step) {
+            float *data = rfx_view_at(out, y, x);
+            job->kernels->binary(RFX_BINARY_ADD, data, 1, rfx_view_at(residual, y, x), 1, data,
+                                 step * job->a->oc);
+        }
     }
+    rfx_conv_activate(job, y, x0, x1);
 }
 
-static void depthwise_unit(const struct rfx_conv_job *job, struct rfx_rect unit,
-                           const float **rows) {
+static void make_unit(const struct rfx_conv_job *job, struct rfx_rect unit, const float **rows) {
     const struct rfx_conv_attr *a = job->a;
     struct rfx_depthwise_run run = {
         .rows = rows,
@@ -44,6 +49,7 @@ static void depthwise_unit(const struct rfx_conv_job *job, struct rfx_rect unit,
         .c = a->oc,
         .in_c = job->args->in[0].c,
         .out_c = job->args->out.c,
+        .row_step = a->sh,
         .kh = a->kh,
         .kw = a->kw,
         .sw = a->sw,
@@ -55,15 +61,11 @@ static void depthwise_unit(const struct rfx_conv_job *job, struct rfx_rect unit,
         run.lo = -INFINITY;
         run.hi = INFINITY;
     }
-    struct rfx_range inner = rfx_conv_interior(&job->cols, unit.x0, unit.x1);
-    const struct rfx_range all = {0, a->kw};
-    for (int64_t y = unit.y0; y < unit.y1; y++) {
-        for (int64_t x = unit.x0; x < inner.lo; x++)
-            depthwise_pixels(job, &run, rows, y, x, x + 1, rfx_conv_taps(&job->cols, x));
-        if (inner.lo < inner.hi) depthwise_pixels(job, &run, rows, y, inner.lo, inner.hi, all);
-        for (int64_t x = inner.hi; x < unit.x1; x++)
-            depthwise_pixels(job, &run, rows, y, x, x + 1, rfx_conv_taps(&job->cols, x));
-        if (!finished) depthwise_finish(job, y, unit.x0, unit.x1);
+    for (int64_t y = unit.y0; y < unit.y1;) { /* two rows share their input rows if they follow */
+        int64_t n = a->dh == 1 ? rfx_min_i64(2, unit.y1 - y) : 1;
+        depthwise_rows(job, &run, rows, y, n, unit.x0, unit.x1);
+        for (int64_t end = y + n; y < end; y++)
+            if (!finished) depthwise_finish(job, y, unit.x0, unit.x1);
     }
 }
 
@@ -83,20 +85,20 @@ static enum rfx_status depthwise_pack(const struct rfx_conv_pack_job *job, struc
     return rfx_conv_taps_pack(job, 1, err);
 }
 
-/* Pointers to the input rows of a kernel. */
+/* Pointers to the input rows of two output rows. */
 static size_t depthwise_scratch(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
     (void)graph;
-    return rfx_align_up((size_t)node->attr.conv.kh * sizeof(const float *));
+    return rfx_align_up((size_t)(a->kh + a->sh) * sizeof(const float *));
+}
+
+static void depthwise_unit(const void *user, struct rfx_rect unit, int thread) {
+    const struct rfx_conv_job *job = user;
+    make_unit(job, unit, (const float **)rfx_conv_thread_scratch(job, thread));
 }
 
 static void depthwise_run(const struct rfx_conv_job *job) {
-    const struct rfx_run_args *args = job->args;
-    struct rfx_conv_units units = rfx_conv_cut(args->rect, args->threads);
-    int64_t count = units.down * units.across;
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < count; i++)
-        depthwise_unit(job, rfx_conv_unit(&units, args->rect, i),
-                       (const float **)rfx_conv_thread_scratch(job));
+    rfx_conv_share_units(job->args, depthwise_unit, job);
 }
 
 const struct rfx_conv_backend rfx_conv_depthwise = {

@@ -2,15 +2,17 @@
  * order of every element's sum is part of the contract (kernels.h), so that its bits depend neither
  * on the rectangle nor on the processor.
  *
- * A rectangle is cut into units whose input stays in a core's second cache. A unit goes panel by
- * panel through its rows: first the pixels all of whose taps lie inside the map's columns, a row at
- * a time, then those at its left and right borders, down the columns. Taps outside the map are
- * skipped. Packed weights: [group][panel][ky][kx][ic of the group][channel of the panel]. */
+ * A rectangle is cut into units whose input stays in a core's second cache. A unit goes slab by
+ * slab of output channels through its rows: first the pixels all of whose taps lie inside the map's
+ * columns, a row at a time, then those at its left and right borders, down the columns. Taps
+ * outside the map are skipped. Packed weights: [group][panel][ky][kx][ic of the group][channel of
+ * the panel]. */
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 
 #define UNIT_INPUT_BYTES (384 << 10) /* of a unit: leaves room for a panel's weights beside it */
+#define SLAB_BYTES (256 << 10)       /* of weights; or one panel, where that has more */
 #define LEAST_PIXELS 28              /* of a unit: two blocks of the widest kernel */
 #define BORDER_ROWS 8                /* of units of kernels with borders: pixels of their columns */
 #define UNITS_PER_THREAD 4           /* so that an unlucky thread makes the others wait little */
@@ -26,6 +28,12 @@ struct direct {
     int64_t icg, ocg, panels; /* panels of all groups */
     bool clamps;              /* the activation is a clamp to [lo, hi] */
     float lo, hi;
+};
+
+/* Panels of one group that are computed together, row by row: their weights stay in a cache. */
+struct slab {
+    int64_t group, channel, channels; /* the first one within the group, and how many */
+    int64_t weights_at;               /* floats */
 };
 
 /* A run of pixels: along a row, or down a column. */
@@ -91,20 +99,16 @@ static struct rfx_conv_run begin_run(const struct direct *d, int64_t g, const st
     return run;
 }
 
-/* One panel, counted over all groups, of a run. */
-static void make_run(const struct direct *d, int64_t panel, const struct run *r,
+/* Channels of a slab, along a run. */
+static void make_run(const struct direct *d, const struct slab *slab, const struct run *r,
                      const float **rows) {
-    const struct rfx_conv_attr *a = d->job->a;
-    int64_t per_group = panels_of(a), g = panel / per_group,
-            ch = panel % per_group * RFX_CONV_PANEL;
     if (r->n <= 0) return;
-    struct rfx_conv_run run = begin_run(d, g, r, rows);
-    int64_t k = a->kh * a->kw * d->icg;
-    run.weights += (g * rfx_conv_filled(d->ocg) + ch) * k;
-    run.bias += ch;
-    run.out += ch;
-    run.m = rfx_min_i64(RFX_CONV_PANEL, d->ocg - ch);
-    if (run.residual != NULL) run.residual += ch;
+    struct rfx_conv_run run = begin_run(d, slab->group, r, rows);
+    run.weights += slab->weights_at;
+    run.bias += slab->channel;
+    run.out += slab->channel;
+    run.m = slab->channels;
+    if (run.residual != NULL) run.residual += slab->channel;
     d->job->kernels->conv(&run);
 }
 
@@ -134,31 +138,48 @@ static int64_t rows_down(const struct direct *d, int64_t y, int64_t y1, struct r
 }
 
 /* The columns [x0, x1) of a unit, which have not all their taps inside the map. */
-static void make_border(const struct direct *d, int64_t panel, struct rfx_rect unit, int64_t x0,
-                        int64_t x1, const float **rows) {
+static void make_border(const struct direct *d, const struct slab *slab, struct rfx_rect unit,
+                        int64_t x0, int64_t x1, const float **rows) {
     for (int64_t x = x0; x < x1; x++) {
         struct run run = {.x = x, .down = true, .tx = rfx_conv_taps(&d->job->cols, x)};
         for (run.y = unit.y0; run.y < unit.y1; run.y += run.n) {
             run.ty = rfx_conv_taps(&d->job->rows, run.y);
             run.n = rows_down(d, run.y, unit.y1, run.ty);
-            make_run(d, panel, &run, rows);
+            make_run(d, slab, &run, rows);
         }
     }
 }
 
-static void make_panel(const struct direct *d, int64_t panel, struct rfx_rect unit,
-                       const float **rows) {
+static void make_slab(const struct direct *d, const struct slab *slab, struct rfx_rect unit,
+                      const float **rows) {
+    const struct rfx_conv_attr *a = d->job->a;
     struct rfx_range inner = rfx_conv_interior(&d->job->cols, unit.x0, unit.x1);
-    for (int64_t y = unit.y0; y < unit.y1; y++) {
-        struct run run = {.y = y,
-                          .x = inner.lo,
-                          .n = inner.hi - inner.lo,
-                          .ty = rfx_conv_taps(&d->job->rows, y),
-                          .tx = {0, d->job->a->kw}};
-        make_run(d, panel, &run, rows);
+    struct rfx_range whole = rfx_conv_interior(&d->job->rows, unit.y0, unit.y1);
+    struct run run = {.x = inner.lo, .n = inner.hi - inner.lo, .tx = {0, a->kw}};
+    for (run.y = unit.y0; run.y < unit.y1; run.y++) {
+        bool all = run.y >= whole.lo && run.y < whole.hi;
+        run.ty = all ? (struct rfx_range){0, a->kh} : rfx_conv_taps(&d->job->rows, run.y);
+        make_run(d, slab, &run, rows);
     }
-    make_border(d, panel, unit, unit.x0, inner.lo, rows);
-    make_border(d, panel, unit, inner.hi, unit.x1, rows);
+    make_border(d, slab, unit, unit.x0, inner.lo, rows);
+    make_border(d, slab, unit, inner.hi, unit.x1, rows);
+}
+
+/* Panels [p0, p1), counted over all groups, of a unit. */
+static void make_panels(const struct direct *d, int64_t p0, int64_t p1, struct rfx_rect unit,
+                        const float **rows) {
+    const struct rfx_conv_attr *a = d->job->a;
+    int64_t per_group = panels_of(a), k = a->kh * a->kw * d->icg;
+    int64_t at_once = SLAB_BYTES / (int64_t)rfx_floats_bytes(k * RFX_CONV_PANEL);
+    for (int64_t p = p0; p < p1;) {
+        struct slab slab = {.group = p / per_group, .channel = p % per_group * RFX_CONV_PANEL};
+        int64_t end = rfx_min_i64(p + rfx_max_i64(at_once, 1), (slab.group + 1) * per_group);
+        end = rfx_min_i64(end, p1);
+        slab.channels = rfx_min_i64((end - p) * RFX_CONV_PANEL, d->ocg - slab.channel);
+        slab.weights_at = (slab.group * rfx_conv_filled(d->ocg) + slab.channel) * k;
+        make_slab(d, &slab, unit, rows);
+        p = end;
+    }
 }
 
 /* The first output channel of a panel, counted over all groups. */
@@ -191,7 +212,7 @@ static void make_unit(const struct direct *d, int64_t index, const float **rows)
                       rect.x0 + w * j / d->cut.across, rect.x0 + w * (j + 1) / d->cut.across);
     int64_t p0 = d->panels * part / d->cut.panel_parts;
     int64_t p1 = d->panels * (part + 1) / d->cut.panel_parts;
-    for (int64_t p = p0; p < p1; p++) make_panel(d, p, unit, rows);
+    make_panels(d, p0, p1, unit, rows);
     if (!d->clamps) activate(d, unit, channel_of(d, p0), channel_of(d, p1));
 }
 
@@ -211,6 +232,11 @@ static size_t direct_scratch(const struct rfx_graph *graph, const struct rfx_nod
     return rfx_align_up((size_t)node->attr.conv.kh * sizeof(const float *));
 }
 
+static void run_unit(void *user, int64_t index, int thread) {
+    const struct direct *d = user;
+    make_unit(d, index, (const float **)rfx_conv_thread_scratch(d->job, thread));
+}
+
 static void direct_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     const struct rfx_conv_attr *a = job->a;
@@ -222,10 +248,7 @@ static void direct_run(const struct rfx_conv_job *job) {
         .panels = panels_of(a) * a->groups,
     };
     d.clamps = rfx_conv_clamp(&args->node->act, &d.lo, &d.hi);
-    int64_t count = d.cut.down * d.cut.across * d.cut.panel_parts;
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < count; i++)
-        make_unit(&d, i, (const float **)rfx_conv_thread_scratch(job));
+    rfx_team_for(args->team, d.cut.down * d.cut.across * d.cut.panel_parts, run_unit, &d);
 }
 
 const struct rfx_conv_backend rfx_conv_direct = {

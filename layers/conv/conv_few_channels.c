@@ -85,19 +85,18 @@ static enum rfx_status few_channels_pack(const struct rfx_conv_pack_job *job,
     return rfx_conv_taps_pack(job, 1, err);
 }
 
-static void few_channels_run(const struct rfx_conv_job *job) {
-    const struct rfx_run_args *args = job->args;
-    struct rfx_conv_units units = rfx_conv_cut(args->rect, args->threads);
-    int64_t count = units.down * units.across;
+static void few_channels_unit(const void *user, struct rfx_rect unit, int thread) {
+    const struct rfx_conv_job *job = user;
     int64_t fit = PIECE_ELEMS / job->a->oc / KERNEL_ROWS * KERNEL_ROWS;
     int64_t step = rfx_max_i64(KERNEL_ROWS, fit);
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < count; i++) {
-        struct rfx_rect unit = rfx_conv_unit(&units, args->rect, i);
-        for (int64_t y = unit.y0; y < unit.y1; y++)
-            for (int64_t x = unit.x0; x < unit.x1; x += step)
-                make_piece(job, y, x, rfx_min_i64(x + step, unit.x1));
-    }
+    (void)thread;
+    for (int64_t y = unit.y0; y < unit.y1; y++)
+        for (int64_t x = unit.x0; x < unit.x1; x += step)
+            make_piece(job, y, x, rfx_min_i64(x + step, unit.x1));
+}
+
+static void few_channels_run(const struct rfx_conv_job *job) {
+    rfx_conv_share_units(job->args, few_channels_unit, job);
 }
 
 const struct rfx_conv_backend rfx_conv_few_channels = {

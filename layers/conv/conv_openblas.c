@@ -187,27 +187,39 @@ static enum rfx_status panel_pack(const struct rfx_conv_pack_job *job, struct rf
     return rfx_conv_taps_pack(job, job->node->attr.conv.groups, err);
 }
 
+struct panel_loop {
+    struct panel shared; /* of all panels: without x and c */
+    size_t x_bytes;
+    int64_t y0, x0, across; /* blocks of the grid */
+};
+
+static void panel_index(void *user, int64_t index, int thread) {
+    const struct panel_loop *loop = user;
+    struct panel mine = loop->shared;
+    char *scratch = rfx_conv_thread_scratch(mine.job, thread);
+    mine.x = (float *)(void *)scratch;
+    mine.c = (float *)(void *)(scratch + loop->x_bytes);
+    run_block(&mine, loop->y0 + index / loop->across, loop->x0 + index % loop->across);
+}
+
 static void panel_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     const struct rfx_conv_attr *a = job->a;
     struct rfx_conv_block block = panel_block(args->graph, args->node);
-    struct panel shared = {
-        .job = job, .bh = block.h, .bw = block.w, .m = a->oc / a->groups, .icg = a->ic / a->groups};
-    shared.k = shared.icg * a->kh * a->kw;
-    size_t x_bytes = gathered_bytes(a, block.h * block.w);
-    int64_t y0 = args->rect.y0 / block.h, x0 = args->rect.x0 / block.w;
-    int64_t down = rfx_ceil_div(args->rect.y1, block.h) - y0;
-    int64_t across = rfx_ceil_div(args->rect.x1, block.w) - x0;
-    int64_t count = down * across;
+    int64_t icg = a->ic / a->groups;
+    struct panel_loop loop = {.shared = {.job = job,
+                                         .bh = block.h,
+                                         .bw = block.w,
+                                         .m = a->oc / a->groups,
+                                         .k = icg * a->kh * a->kw,
+                                         .icg = icg},
+                              .x_bytes = gathered_bytes(a, block.h * block.w),
+                              .y0 = args->rect.y0 / block.h,
+                              .x0 = args->rect.x0 / block.w};
+    int64_t down = rfx_ceil_div(args->rect.y1, block.h) - loop.y0;
+    loop.across = rfx_ceil_div(args->rect.x1, block.w) - loop.x0;
     struct rfx_blas_scope scope = rfx_blas_begin();
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < count; i++) {
-        struct panel mine = shared;
-        char *scratch = rfx_conv_thread_scratch(job);
-        mine.x = (float *)(void *)scratch;
-        mine.c = (float *)(void *)(scratch + x_bytes);
-        run_block(&mine, y0 + i / across, x0 + i % across);
-    }
+    rfx_team_for(args->team, down * loop.across, panel_index, &loop);
     rfx_blas_end(scope);
 }
 
@@ -218,6 +230,7 @@ const struct rfx_conv_backend rfx_conv_openblas = {
     .packed_bytes = rfx_conv_taps_packed_bytes,
     .pack = panel_pack,
     .scratch_bytes = panel_scratch,
+    .calls_blas = true,
     .in_place = true, /* panels are computed beside the residual and added pixel by pixel */
     .run = panel_run,
 };

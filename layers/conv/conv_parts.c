@@ -1,6 +1,5 @@
 /* Parts that convolution backends and transposed convolutions share: see conv.h. */
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 #include "layers/conv/conv.h"
@@ -25,8 +24,8 @@ struct rfx_conv_job rfx_conv_job_make(const struct rfx_run_args *args) {
     return job;
 }
 
-void *rfx_conv_thread_scratch(const struct rfx_conv_job *job) {
-    return (char *)job->args->scratch + (size_t)omp_get_thread_num() * job->scratch_bytes;
+void *rfx_conv_thread_scratch(const struct rfx_conv_job *job, int thread) {
+    return (char *)job->args->scratch + (size_t)thread * job->scratch_bytes;
 }
 
 struct rfx_range rfx_conv_interior(const struct rfx_conv_axis *x, int64_t lo, int64_t hi) {
@@ -52,6 +51,25 @@ struct rfx_rect rfx_conv_unit(const struct rfx_conv_units *u, struct rfx_rect re
     return rfx_rect_intersect(rect, rfx_rect_make(y, y + u->rows, x, x + u->cols));
 }
 
+struct unit_loop {
+    struct rfx_conv_units units;
+    struct rfx_rect rect;
+    void (*make)(const void *user, struct rfx_rect unit, int thread);
+    const void *user;
+};
+
+static void one_unit(void *user, int64_t index, int thread) {
+    const struct unit_loop *loop = user;
+    loop->make(loop->user, rfx_conv_unit(&loop->units, loop->rect, index), thread);
+}
+
+void rfx_conv_share_units(const struct rfx_run_args *args,
+                          void (*make)(const void *user, struct rfx_rect unit, int thread),
+                          const void *user) {
+    struct unit_loop loop = {rfx_conv_cut(args->rect, args->threads), args->rect, make, user};
+    rfx_team_for(args->team, loop.units.down * loop.units.across, one_unit, &loop);
+}
+
 void rfx_conv_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1, float *data,
                      int64_t stride) {
     const struct rfx_view *residual = job->args->node->residual ? &job->args->in[1] : NULL;
@@ -69,6 +87,15 @@ bool rfx_conv_clamp(const struct rfx_act *act, float *lo, float *hi) {
         *hi = act->beta;
     }
     return act->kind == RFX_ACT_NONE || act->kind == RFX_ACT_RELU || act->kind == RFX_ACT_CLIP;
+}
+
+void rfx_conv_activate(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1) {
+    const struct rfx_view *out = &job->args->out;
+    int64_t step = out->c == job->a->oc ? x1 - x0 : 1;
+    for (int64_t x = x0; x < x1; x += step) {
+        float *at = rfx_view_at(out, y, x);
+        job->kernels->act(job->epilogue.act, job->epilogue.slope, at, at, step, job->a->oc);
+    }
 }
 
 enum rfx_status rfx_conv_check_weights(const struct rfx_graph *graph, const struct rfx_node *node,

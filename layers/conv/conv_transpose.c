@@ -1,14 +1,11 @@
-/* Transposed convolution, gathered per output pixel with the dense kernel.
- *
- * Output row y takes part of input row iy through tap ky where y + pad_top = iy * sh + ky * dh, and
- * columns likewise. For one tap the output pixels of a row that it reaches are sw apart and their
- * input pixels are neighbours: one dense call. An element is the sum, in (ky, kx)
- * order, of one chain per tap inside the map, whatever the rectangle. Packed weights:
- * [group][ky][kx][ic][oc]. */
+/* Transposed convolution: shape, region map, packing, and which way computes a layer
+ * (conv_transpose.h): a function of layer and processor alone. */
 #include <limits.h>
 #include <string.h>
 
-#include "layers/conv/conv.h"
+#include "layers/conv/conv_transpose.h"
+#include "layers/core/checked.h"
+#include "layers/core/floats.h"
 #include "layers/graph/infer.h"
 #include "layers/kernels/packing.h"
 
@@ -73,90 +70,102 @@ static uint64_t transpose_macs(const struct rfx_graph *graph, const struct rfx_n
     return area * taps * (uint64_t)(a->ic / a->groups) * (uint64_t)a->oc;
 }
 
+#define MOST_OUTPUTS 8 /* more fill vectors of channels well enough */
+#define MOST_SCRATCH_BYTES (1 << 20)
+
+static const struct rfx_transpose_way *way_of(const struct rfx_graph *graph,
+                                              const struct rfx_node *node) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    if (rfx_kernels()->conv == NULL) return &rfx_transpose_dense;
+    if (a->groups > 1 && a->groups == a->ic && a->groups == a->oc) return &rfx_transpose_depthwise;
+    if (a->groups == 1 && a->oc <= MOST_OUTPUTS &&
+        rfx_transpose_few.scratch_bytes(graph, node) <= MOST_SCRATCH_BYTES)
+        return &rfx_transpose_few;
+    return &rfx_transpose_panels;
+}
+
 static size_t transpose_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    size_t weights = rfx_floats_bytes(graph->weights[a->weight].elems);
-    return rfx_packing_parts(&node->act, a->oc).weights_bytes_at + rfx_align_up(weights);
+    struct rfx_transpose_layout layout = way_of(graph, node)->layout(a);
+    return rfx_packing_parts(&node->act, a->oc).weights_bytes_at +
+           rfx_align_up(rfx_floats_bytes(rfx_transpose_packed_elems(a, &layout)));
+}
+
+/* The place of tap (ky, kx) among the taps of all phases. */
+static int64_t tap_place(const struct rfx_conv_attr *a, int64_t ky, int64_t kx) {
+    struct rfx_transpose_axis rows = rfx_transpose_rows(a, 1), cols = rfx_transpose_cols(a, 1);
+    struct rfx_transpose_taps ty = rfx_transpose_phase(&rows, ky * a->dh % a->sh);
+    struct rfx_transpose_taps tx = rfx_transpose_phase(&cols, kx * a->dw % a->sw);
+    return rfx_transpose_taps_before(a, &ty, &tx) + (ky - ty.first) / rows.every * tx.count +
+           (kx - tx.first) / cols.every;
+}
+
+/* Elements `first`, + taps, ... of a piece that begins with element e0: all of one tap. */
+static void pack_tap(const struct rfx_conv_attr *a, const struct rfx_transpose_layout *l,
+                     const float *scale, const float *temp, int64_t e0, int64_t count, int64_t tap,
+                     float *weights) {
+    int64_t ocg = a->oc / a->groups, icg = a->ic / a->groups, taps = a->kh * a->kw;
+    int64_t place = tap_place(a, tap / a->kw, tap % a->kw);
+    for (int64_t e = (tap - e0 % taps + taps) % taps; e < count; e += taps) {
+        int64_t o = (e0 + e) / taps % ocg, i = (e0 + e) / taps / ocg, g = i / icg;
+        int64_t out = g * ocg + o; /* depthwise: the channels are the outputs of one group */
+        int64_t at_g = l->groups == a->groups ? g : 0, at_o = l->groups == a->groups ? o : out;
+        int64_t width, part = at_o / l->part * l->part;
+        float *to = weights + rfx_transpose_part_at(a, l, at_g, part, &width);
+        to[(place * l->icg + i % l->icg) * width + at_o - part] =
+            scale == NULL ? temp[e] : temp[e] * scale[out];
+    }
 }
 
 #define PACK_ELEMS (RFX_PACKING_CHUNK_ELEMS / 2)
 
+static enum rfx_status pack_taps(const struct rfx_graph *graph, const struct rfx_node *node,
+                                 const float *scale, float *temp, float *weights,
+                                 struct rfx_error *err) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    struct rfx_transpose_layout layout = way_of(graph, node)->layout(a);
+    int64_t elems = graph->weights[a->weight].elems; /* source: [ic][ocg][tap] */
+    struct rfx_packing_reader reader = {.weight = &graph->weights[a->weight], .err = err};
+    memset(weights, 0, rfx_floats_bytes(rfx_transpose_packed_elems(a, &layout)));
+    for (int64_t e0 = 0; e0 < elems; e0 += PACK_ELEMS) {
+        int64_t count = rfx_min_i64(PACK_ELEMS, elems - e0);
+        enum rfx_status status = rfx_packing_read(&reader, e0, count, temp);
+        if (status != RFX_OK) return status;
+        for (int64_t tap = 0; tap < a->kh * a->kw; tap++)
+            pack_tap(a, &layout, scale, temp, e0, count, tap, weights);
+    }
+    return RFX_OK;
+}
+
 static enum rfx_status transpose_pack(const struct rfx_graph *graph, const struct rfx_node *node,
                                       void *packed, void *temp, struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    float *part = temp;
     float *weights, *own;
     const float *scale;
     enum rfx_status status =
         rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed, &weights, err);
     if (status == RFX_OK)
-        status = rfx_packing_scale(graph, a->scale, a->oc, part, &own, &scale, err);
+        status = rfx_packing_scale(graph, a->scale, a->oc, temp, &own, &scale, err);
     if (status != RFX_OK) return status;
-    int64_t ocg = a->oc / a->groups, icg = a->ic / a->groups, taps = a->kh * a->kw;
-    struct rfx_packing_reader reader = {.weight = &graph->weights[a->weight], .err = err};
-    for (int64_t e0 = 0; e0 < a->ic * ocg * taps; e0 += PACK_ELEMS) {
-        int64_t count = rfx_min_i64(PACK_ELEMS, a->ic * ocg * taps - e0);
-        status = rfx_packing_read(&reader, e0, count, part);
-        if (status != RFX_OK) break;
-        for (int64_t e = 0; e < count; e++) { /* source [ic][ocg][tap] */
-            int64_t tap = (e0 + e) % taps, o = (e0 + e) / taps % ocg, i = (e0 + e) / taps / ocg;
-            int64_t g = i / icg;
-            weights[((g * taps + tap) * icg + i % icg) * ocg + o] =
-                scale == NULL ? part[e] : part[e] * scale[g * ocg + o];
-        }
-    }
+    status = pack_taps(graph, node, scale, temp, weights, err);
     rfx_memory_release(graph->mem, own);
     return status;
 }
 
-/* Adds tap (ky, kx) from input row iy to the pixels [x0, x1) of output row y that it reaches. */
-static void add_tap(const struct rfx_conv_job *job, int64_t y, int64_t iy, int64_t x0, int64_t x1,
-                    int64_t tap) {
-    const struct rfx_conv_attr *a = job->a;
-    const struct rfx_view *in = &job->args->in[0], *out = &job->args->out;
-    int64_t shift = a->pads.left - tap % a->kw * a->dw; /* ix * sw = x + shift */
-    int64_t first = rfx_max_i64(0, rfx_ceil_div(x0 + shift, a->sw));
-    int64_t last = rfx_min_i64(job->cols.in, rfx_floor_div(x1 - 1 + shift, a->sw) + 1);
-    if (first >= last) return;
-    int64_t ocg = a->oc / a->groups, icg = a->ic / a->groups;
-    struct rfx_dense_run run = {
-        .x_stride = in->c,
-        .w_stride = ocg,
-        .y_stride = a->sw * out->c,
-        .rows = last - first,
-        .k = icg,
-        .m = ocg,
-    };
-    for (int64_t g = 0; g < a->groups; g++) {
-        run.x = rfx_view_at(in, iy, first) + g * icg;
-        run.y = rfx_view_at(out, y, first * a->sw - shift) + g * ocg;
-        run.w = job->weights + (g * a->kh * a->kw + tap) * icg * ocg;
-        job->kernels->dense(&run);
-    }
+static size_t thread_scratch(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_transpose_way *way = way_of(graph, node);
+    return way->scratch_bytes == NULL ? 0 : rfx_align_up(way->scratch_bytes(graph, node));
 }
 
-static void make_row(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1) {
-    const struct rfx_conv_attr *a = job->a;
-    const struct rfx_view *out = &job->args->out;
-    for (int64_t x = x0; x < x1; x++) memset(rfx_view_at(out, y, x), 0, rfx_floats_bytes(a->oc));
-    for (int64_t ky = 0; ky < a->kh; ky++) {
-        int64_t from = y + a->pads.top - ky * a->dh;
-        int64_t iy = rfx_floor_div(from, a->sh);
-        if (iy * a->sh != from || iy < 0 || iy >= job->rows.in) continue;
-        for (int64_t kx = 0; kx < a->kw; kx++) add_tap(job, y, iy, x0, x1, ky * a->kw + kx);
-    }
-    job->kernels->epilogue(&job->epilogue, rfx_view_at(out, y, x0), out->c, NULL, 0, x1 - x0);
+static size_t transpose_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int threads) {
+    return (size_t)threads * thread_scratch(graph, node);
 }
 
 static void transpose_run(const struct rfx_run_args *args) {
     struct rfx_conv_job job = rfx_conv_job_make(args);
-    struct rfx_conv_units units = rfx_conv_cut(args->rect, args->threads);
-    int64_t count = units.down * units.across;
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < count; i++) {
-        struct rfx_rect unit = rfx_conv_unit(&units, args->rect, i);
-        for (int64_t y = unit.y0; y < unit.y1; y++) make_row(&job, y, unit.x0, unit.x1);
-    }
+    job.scratch_bytes = thread_scratch(args->graph, args->node);
+    way_of(args->graph, args->node)->run(&job);
 }
 
 static const struct rfx_weight_slot weights[] = {
@@ -176,6 +185,7 @@ const struct rfx_op_def rfx_op_conv_transpose = {
     .window = transpose_window,
     .axis_map = rfx_op_map_transposed,
     .macs = transpose_macs,
+    .scratch_bytes = transpose_scratch_bytes,
     .packed_bytes = transpose_packed_bytes,
     .pack = transpose_pack,
     .run = transpose_run,

@@ -4,7 +4,8 @@
  * iterations of its loops; 2. a loop ends when all its iterations have, and what they wrote is
  * visible to the body then; 3. which thread runs an iteration is left to chance: results must not
  * depend on it; 4. a thread that waits spins for a moment and then sleeps, so that waiting takes
- * nothing from other work on the machine. The threads are OpenMP's. */
+ * nothing from other work on the machine; 5. a thread that the system does not run holds up no
+ * loop, unless it has begun an iteration of it. The threads are OpenMP's. */
 #ifndef RFX_LAYERS_CORE_TEAM_H
 #define RFX_LAYERS_CORE_TEAM_H
 
@@ -13,8 +14,9 @@
 struct rfx_team;
 
 /* Runs body(team, user) with a team of `threads` (at least 1; 1: no threads are started), and
- * returns when it does. The body must not leave by other ways. Within another team's loop: a team
- * of one. */
+ * returns when it does. The OpenMP runtime may give fewer (OMP_THREAD_LIMIT, omp_set_dynamic):
+ * rfx_team_threads says how many there are. The body must not leave by other ways. In the body or
+ * a loop of a team of several: a team of one. */
 void rfx_team_run(int threads, void (*body)(struct rfx_team *team, void *user), void *user);
 
 /* Number of threads; 1 for NULL, which is a team of the calling thread alone. */
@@ -22,7 +24,7 @@ int rfx_team_threads(const struct rfx_team *team);
 
 /* Calls work(user, index, thread) for all 0 <= index < count, in any order, several at a time;
  * thread < rfx_team_threads(team), never the same for two calls at a time. Only the body may call
- * it, and work must not, with the same team. */
+ * it, and work must not, with the same team. A loop of one iteration wakes nobody. */
 void rfx_team_for(struct rfx_team *team, int64_t count,
                   void (*work)(void *user, int64_t index, int thread), void *user);
 #endif

@@ -40,14 +40,28 @@ static int list_inputs(const struct rfx_graph *base, int first, int last, int *i
     return n;
 }
 
+/* Whether an output position needs what its axis map says, and no more: a convolution that is
+ * computed in blocks needs the block's. */
+static bool is_as_mapped(const struct rfx_graph *base, const struct rfx_node *node, int k, int axis,
+                         const struct rfx_axis_map *map, int64_t p) {
+    struct rfx_range one = {p, p + 1}, wanted = rfx_axis_map_range(map, one);
+    struct rfx_range r = rfx_op_in_range(base, node, k, axis, one);
+    return r.lo == wanted.lo && r.hi == wanted.hi;
+}
+
 /* Whether what a node needs of its inputs moves with its output, by whole positions, away from
  * borders: rings are sized by it. */
 static bool moves_evenly(const struct rfx_graph *base, int i, int first) {
     const struct rfx_node *node = &base->nodes[i];
-    if (rfx_op_def(node->op)->in_range != NULL) return false;
+    const struct rfx_op_def *def = rfx_op_def(node->op);
+    if (def->in_range != NULL && def->kind != RFX_CLASS_CONVOLUTION) return false;
     for (int k = 0; k < node->n_in; k++)
         for (int axis = 0; axis < 2; axis++) {
             struct rfx_axis_map map = rfx_op_axis_map(base, node, k, axis);
+            int64_t n = axis == 0 ? node->out.h : node->out.w;
+            if (def->in_range != NULL && (!is_as_mapped(base, node, k, axis, &map, 0) ||
+                                          !is_as_mapped(base, node, k, axis, &map, n - 1)))
+                return false;
             if (map.rule != RFX_AXIS_EVEN || map.up != 1 || map.down < 1) return false;
             if (map.broadcast && node->in[k] >= first) return false;
         }

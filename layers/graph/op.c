@@ -129,6 +129,11 @@ size_t rfx_op_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node
     return def->scratch_bytes == NULL ? 0 : def->scratch_bytes(graph, node, threads);
 }
 
+bool rfx_op_calls_blas(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_op_def *def = op_table[node->op];
+    return def->calls_blas != NULL && def->calls_blas(graph, node);
+}
+
 size_t rfx_op_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
     const struct rfx_op_def *def = op_table[node->op];
     return def->packed_bytes == NULL ? 0 : def->packed_bytes(graph, node);
@@ -142,6 +147,25 @@ bool rfx_op_in_place_elementwise(const struct rfx_graph *graph, const struct rfx
            in->h == out->h && in->w == out->w;
 }
 
+const char *rfx_op_backend(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_op_def *def = op_table[node->op];
+    return def->backend == NULL ? "" : def->backend(graph, node);
+}
+
+uint64_t rfx_op_moved_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
+                            struct rfx_rect out) {
+    if (op_table[node->op]->view) return 0;
+    uint64_t bytes = rfx_tensor_pixel_bytes(&node->out, rfx_rect_area(out));
+    bytes += rfx_op_packed_bytes(graph, node);
+    for (int k = 0; k < node->n_in; k++) {
+        const struct rfx_tensor *in = &graph->nodes[node->in[k]].out;
+        struct rfx_rect need =
+            rfx_rect_intersect(rfx_op_in_rect(graph, node, k, out), rfx_rect_full(in->h, in->w));
+        bytes += rfx_tensor_pixel_bytes(in, rfx_rect_area(need));
+    }
+    return bytes;
+}
+
 enum rfx_status rfx_op_pack(const struct rfx_graph *graph, const struct rfx_node *node,
                             void *packed, void *temp, struct rfx_error *err) {
     const struct rfx_op_def *def = op_table[node->op];
@@ -152,4 +176,40 @@ enum rfx_status rfx_op_pack(const struct rfx_graph *graph, const struct rfx_node
     enum rfx_status status = def->pack(graph, node, packed, temp == NULL ? own : temp, err);
     rfx_memory_release(graph->mem, own);
     return status;
+}
+
+static void run_in_team(struct rfx_team *team, void *user) {
+    struct rfx_run_args args = *(const struct rfx_run_args *)user;
+    args.threads = rfx_team_threads(team);
+    args.team = team;
+    rfx_op_def(args.node->op)->run(&args);
+}
+
+void rfx_op_run(const struct rfx_run_args *args) {
+    struct rfx_run_args copy = *args;
+    rfx_team_run(args->threads, run_in_team, &copy);
+}
+
+struct op_loop {
+    const struct rfx_run_args *args;
+    void (*work)(const struct rfx_run_args *args, int64_t index);
+    int64_t first;
+};
+
+static void one_index(void *user, int64_t index, int thread) {
+    const struct op_loop *loop = user;
+    (void)thread;
+    loop->work(loop->args, loop->first + index);
+}
+
+void rfx_op_share(const struct rfx_run_args *args, int64_t count,
+                  void (*work)(const struct rfx_run_args *args, int64_t index)) {
+    struct op_loop loop = {args, work, 0};
+    rfx_team_for(args->team, count, one_index, &loop);
+}
+
+void rfx_op_share_rows(const struct rfx_run_args *args, bool share,
+                       void (*row)(const struct rfx_run_args *args, int64_t y)) {
+    struct op_loop loop = {args, row, args->rect.y0};
+    rfx_team_for(share ? args->team : NULL, rfx_rect_rows(args->rect), one_index, &loop);
 }

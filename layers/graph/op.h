@@ -8,6 +8,7 @@
 #ifndef RFX_LAYERS_GRAPH_OP_H
 #define RFX_LAYERS_GRAPH_OP_H
 
+#include "layers/core/team.h"
 #include "layers/graph/axis_map.h"
 #include "layers/graph/graph.h"
 #include "layers/graph/reduction.h"
@@ -20,7 +21,8 @@ struct rfx_run_args {
     struct rfx_rect rect;      /* within the full output map; PLAIN: 0,1,0,1 */
     const void *packed;        /* what pack wrote, aligned to RFX_ALIGNMENT_BYTES */
     void *scratch;             /* scratch_bytes(node, threads), aligned; contents are garbage */
-    int threads;               /* >= 1 */
+    int threads;               /* >= 1: for how many work is cut up; scratch is for as many */
+    struct rfx_team *team;     /* that shares out the work; NULL: the calling thread alone */
 };
 
 /* Kernel, stride and padding as tables show them; axis 0 rows, 1 columns. */
@@ -90,7 +92,8 @@ struct rfx_op_def {
 
     /* Unclamped region map of one axis: which rows or columns of input `k` the output range `out`
      * needs. May reach outside the map: that is padding. Minimal: no smaller range would do. NULL:
-     * as axis_map says; needed where positions are rounded, sized or read over the border. */
+     * as axis_map says; needed where positions are rounded, sized or read over the border, or where
+     * a pixel's bits depend on more than its window. */
     struct rfx_range (*in_range)(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                  int axis, struct rfx_range out);
 
@@ -117,6 +120,9 @@ struct rfx_op_def {
     size_t (*scratch_bytes)(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
 
+    /* Whether run calls OpenBLAS (layers/conv/blas.h) and needs its buffers. NULL: never. */
+    bool (*calls_blas)(const struct rfx_graph *graph, const struct rfx_node *node);
+
     /* Bytes of packed constants. NULL: none. */
     size_t (*packed_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
 
@@ -126,6 +132,9 @@ struct rfx_op_def {
                             void *packed, void *temp, struct rfx_error *err);
 
     void (*run)(const struct rfx_run_args *args);
+
+    /* The name of what computes the node, where there are several ways. NULL: the op itself. */
+    const char *(*backend)(const struct rfx_graph *graph, const struct rfx_node *node);
 };
 
 /* The row of an op; never NULL. */
@@ -178,7 +187,16 @@ uint64_t rfx_op_macs(const struct rfx_graph *graph, const struct rfx_node *node,
                      struct rfx_rect out);
 size_t rfx_op_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
+bool rfx_op_calls_blas(const struct rfx_graph *graph, const struct rfx_node *node);
 size_t rfx_op_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node);
+
+/* "direct", or "" where the op has but one way to be computed. */
+const char *rfx_op_backend(const struct rfx_graph *graph, const struct rfx_node *node);
+
+/* Bytes that computing `out` moves at least: what it needs of the inputs once, the rectangle of the
+ * output once, packed constants once; none for a view. */
+uint64_t rfx_op_moved_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
+                            struct rfx_rect out);
 
 /* The axis_map of ops that work position by position; of those with a window, and transposed. */
 struct rfx_axis_map rfx_op_map_identity(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -193,6 +211,18 @@ bool rfx_op_in_place_elementwise(const struct rfx_graph *graph, const struct rfx
 RFX_NODISCARD enum rfx_status rfx_op_pack(const struct rfx_graph *graph,
                                           const struct rfx_node *node, void *packed, void *temp,
                                           struct rfx_error *err); /* temp NULL: allocates it */
+
+/* Runs a node with a team of args->threads of its own (args->team is not read). */
+void rfx_op_run(const struct rfx_run_args *args);
+
+/* For run: calls work(args, index) for all 0 <= index < count, shared out to the team. */
+void rfx_op_share(const struct rfx_run_args *args, int64_t count,
+                  void (*work)(const struct rfx_run_args *args, int64_t index));
+
+/* For run: calls row(args, y) for every row y of args->rect, shared out to the team if `share`
+ * (little work is done sooner by one thread). */
+void rfx_op_share_rows(const struct rfx_run_args *args, bool share,
+                       void (*row)(const struct rfx_run_args *args, int64_t y));
 
 /* The full output map of a node as a rectangle (PLAIN: 0,1,0,1). */
 static inline struct rfx_rect rfx_node_full_rect(const struct rfx_node *node) {

@@ -19,17 +19,19 @@ struct rfx_epilogue {
     int64_t c;
 };
 
-/* A run of output pixels of one row of a depthwise convolution. Input pixel of tap (ky, kx) of
- * output pixel i: rows[ky] + (i * sw + kx * dw) * in_c. Taps whose row is NULL are outside the map
- * and are skipped; all columns of the run must be inside the map, except that taps outside
- * [kx0, kx1) are skipped for every pixel of the run. Packed weights: [kh][kw][c]. */
+/* A run of output pixels of n_rows rows of a depthwise convolution. Input pixel of tap (ky, kx) of
+ * output pixel i of row j: rows[j * row_step + ky] + column * in_c, column = i * sw + kx * dw. Taps
+ * whose row is NULL, and those whose column is outside [col0, col1), are outside the map and are
+ * skipped. Packed weights: [kh][kw][c]. */
 struct rfx_depthwise_run {
-    const float *const *rows; /* kh pointers, to column kx = 0 of the first output pixel */
+    const float *const *rows; /* kh + (n_rows - 1) * row_step pointers, to column 0 */
     const float *weights;
     const float *bias; /* c elements, never NULL */
     float *out;
-    int64_t pixels, c, in_c, out_c; /* in_c, out_c: floats from pixel to pixel */
-    int64_t kh, kw, kx0, kx1, sw, dw;
+    int64_t pixels, c, in_c, out_c;    /* in_c, out_c: floats from pixel to pixel */
+    int64_t n_rows, row_step, out_row; /* out_row: floats from output row to output row */
+    int64_t kh, kw, sw, dw;            /* dw may be negative */
+    int64_t col0, col1;
     float lo, hi; /* the sum is clamped to [lo, hi] */
 };
 
@@ -74,6 +76,55 @@ static inline int64_t rfx_conv_panel_width(int64_t left) {
     return left >= RFX_CONV_PANEL ? RFX_CONV_PANEL : rfx_conv_filled(left);
 }
 
+#define RFX_PEAK_SUMS 384 /* the most sums of any instruction set's `peak` */
+
+/* A run of output pixels of one row of a dense convolution of few output channels, from planes:
+ * input rows whose channels lie one after the other, a run of pixels each. Input of tap (ky, kx) of
+ * output pixel i, channel c: rows[ky][shift[kx] + c * plane + i]. Taps whose row is NULL are
+ * skipped, and tap kx for all pixels but `inside`[kx]. Up to RFX_PIXELS_AHEAD floats behind the
+ * last pixel's are read, of a plane, and not used. Packed weights: [part][ky][kx][ic][output], a
+ * part being RFX_PIXELS_PART outputs or what is left. Sums as in struct rfx_conv_run. */
+struct rfx_pixels_run {
+    const float *const *rows;       /* kh pointers */
+    const int64_t *shift;           /* kw; may be negative */
+    const struct rfx_range *inside; /* kw ranges of the run's pixels; may reach beyond it */
+    const float *weights, *bias;    /* bias: m floats, never NULL */
+    const float *residual;          /* NULL: none; may be `out` itself */
+    float *out;
+    int64_t pixels, m, ic, kh, kw;
+    int64_t plane, out_stride, residual_stride; /* floats */
+    float lo, hi;
+};
+
+#define RFX_PIXELS_PART 4   /* output channels that are computed together */
+#define RFX_PIXELS_AHEAD 15 /* a vector less one */
+
+
+/* The points at which F(4x4, 3x3) interpolates, beside 0 and infinity: these two and their
+ * negatives. Exact, and so are all products of them that the transforms need. */
+#define RFX_WINOGRAD_A 0.6875f
+#define RFX_WINOGRAD_B 1.4375f
+
+/* The window of one tile of outputs x outputs pixels (2 or 4), transformed: factors of products. */
+struct rfx_winograd_in {
+    const float *const *pixels; /* (outputs + 2)^2 pixels of c floats, row by row */
+    float *out; /* factor i of channel 0: out[i * step]; written to whole vectors: c rounded up to
+                   RFX_CONV_LANES */
+    int64_t c, step, outputs;
+    int64_t ahead; /* floats from a pixel to one that will soon be wanted: a hint to the cache */
+};
+
+/* The sums of products of one tile, transformed back; then bias is added, then the residual, then
+ * the value is clamped. */
+struct rfx_winograd_out {
+    const float *sums; /* sum i of channel `first`: sums[i * step]; read to whole vectors */
+    const float *bias; /* of channel 0 */
+    const float *const *residual; /* outputs^2 pixels, or NULL: none; may be `out` */
+    float *const *out;            /* outputs^2 pixels, row by row; NULL: not wanted */
+    int64_t first, c, step, outputs;
+    float lo, hi;
+};
+
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avx512" */
 
@@ -102,8 +153,23 @@ struct rfx_kernels {
     void (*depthwise)(const struct rfx_depthwise_run *run);
     void (*dense)(const struct rfx_dense_run *run);
 
-    /* NULL where the processor has no fused multiply-add. */
+    /* These are NULL where the processor has no fused multiply-add: all or none. */
     void (*conv)(const struct rfx_conv_run *run);
+
+    /* For measuring what the multiply-adders can do at most: sums[i] = sums[i] * factor + term,
+     * `rounds` times, as in dense, for the first n of RFX_PEAK_SUMS sums, which are independent
+     * and stay in registers. Returns n: rounds * n multiply-adds were done. */
+    int (*peak)(float factor, float term, int64_t rounds, float *sums);
+
+    void (*pixels)(const struct rfx_pixels_run *run);
+
+    /* Pixels of c channels, x_stride floats apart -> planes: out[i * plane + p] = x[p * x_stride +
+     * i]. */
+    void (*planes)(const float *x, int64_t x_stride, int64_t pixels, int64_t c, float *out,
+                   int64_t plane);
+
+    void (*winograd_in)(const struct rfx_winograd_in *window);
+    void (*winograd_out)(const struct rfx_winograd_out *tile);
 };
 
 /* The table for this processor; the environment variable RFX_KERNELS = base, avx2, avx512 asks for

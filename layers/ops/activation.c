@@ -36,36 +36,32 @@ static enum rfx_status activation_pack(const struct rfx_graph *graph, const stru
     return rfx_act_pack(graph, &node->act, slope_channels(node), packed, err);
 }
 
-static void run_plain(const struct rfx_run_args *args) {
+static void plain_piece(const struct rfx_run_args *args, int64_t index) {
     const struct rfx_node *node = args->node;
     const float *slope = node->act.kind == RFX_ACT_PRELU ? args->packed : NULL;
-    int64_t n = node->out.elems;
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < n; i += PIECE_ELEMS)
-        rfx_act_apply(&node->act, slope, args->in[0].data + i, args->out.data + i,
-                      rfx_min_i64(PIECE_ELEMS, n - i), 1);
+    int64_t first = index * PIECE_ELEMS, n = rfx_min_i64(PIECE_ELEMS, node->out.elems - first);
+    rfx_act_apply(&node->act, slope, args->in[0].data + first, args->out.data + first, n, 1);
+}
+
+static void activation_unit(const void *user, struct rfx_rect u, int thread) {
+    const struct rfx_run_args *args = user;
+    const struct rfx_node *node = args->node;
+    const float *slope = node->act.kind == RFX_ACT_PRELU ? args->packed : NULL;
+    const struct rfx_view *in = &args->in[0], *out = &args->out;
+    int64_t c = node->out.c, step = in->c == c && out->c == c ? rfx_rect_cols(u) : 1;
+    (void)thread;
+    for (int64_t y = u.y0; y < u.y1; y++)
+        for (int64_t x = u.x0; x < u.x1; x += step)
+            rfx_act_apply(&node->act, slope, rfx_view_at(in, y, x), rfx_view_at(out, y, x), step,
+                          c);
 }
 
 static void activation_run(const struct rfx_run_args *args) {
-    const struct rfx_node *node = args->node;
-    if (node->out.layout == RFX_LAYOUT_PLAIN) {
-        run_plain(args);
-        return;
-    }
-    const float *slope = node->act.kind == RFX_ACT_PRELU ? args->packed : NULL;
-    const struct rfx_view *in = &args->in[0], *out = &args->out;
-    int64_t c = node->out.c, pixels = in->c == c && out->c == c ? INT64_MAX : 1;
-    struct rfx_conv_units units = rfx_conv_cut(args->rect, args->threads);
-    int64_t count = units.down * units.across;
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < count; i++) {
-        struct rfx_rect u = rfx_conv_unit(&units, args->rect, i);
-        int64_t step = rfx_min_i64(pixels, rfx_rect_cols(u));
-        for (int64_t y = u.y0; y < u.y1; y++)
-            for (int64_t x = u.x0; x < u.x1; x += step)
-                rfx_act_apply(&node->act, slope, rfx_view_at(in, y, x), rfx_view_at(out, y, x),
-                              step, c);
-    }
+    const struct rfx_tensor *out = &args->node->out;
+    if (out->layout == RFX_LAYOUT_PLAIN)
+        rfx_op_share(args, rfx_ceil_div(out->elems, PIECE_ELEMS), plain_piece);
+    else
+        rfx_conv_share_units(args, activation_unit, args);
 }
 
 const struct rfx_op_def rfx_op_activation = {

@@ -53,27 +53,27 @@ static enum rfx_status affine_pack(const struct rfx_graph *graph, const struct r
     return status;
 }
 
-static void affine_run(const struct rfx_run_args *args) {
+static void affine_unit(const void *user, struct rfx_rect u, int thread) {
+    const struct rfx_run_args *args = user;
     const struct rfx_node *node = args->node;
     const struct rfx_view *in = &args->in[0], *out = &args->out;
     const struct rfx_kernels *kernels = rfx_kernels();
     int64_t c = node->out.c, pixels = in->c == c && out->c == c ? 64 : 1;
     const float *slope = rfx_packed_slope(&node->act, c, args->packed);
     const float *scale = rfx_packed_weights(&node->act, c, args->packed);
-    struct rfx_conv_units units = rfx_conv_cut(args->rect, args->threads);
-    int64_t count = units.down * units.across;
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < count; i++) {
-        struct rfx_rect u = rfx_conv_unit(&units, args->rect, i);
-        for (int64_t y = u.y0; y < u.y1; y++) {
-            for (int64_t x = u.x0; x < u.x1; x += pixels) {
-                int64_t n = rfx_min_i64(pixels, u.x1 - x);
-                float *to = rfx_view_at(out, y, x);
-                kernels->affine(rfx_view_at(in, y, x), scale, args->packed, to, n, c);
-                kernels->act(&node->act, slope, to, to, n, c);
-            }
+    (void)thread;
+    for (int64_t y = u.y0; y < u.y1; y++) {
+        for (int64_t x = u.x0; x < u.x1; x += pixels) {
+            int64_t n = rfx_min_i64(pixels, u.x1 - x);
+            float *to = rfx_view_at(out, y, x);
+            kernels->affine(rfx_view_at(in, y, x), scale, args->packed, to, n, c);
+            kernels->act(&node->act, slope, to, to, n, c);
         }
     }
+}
+
+static void affine_run(const struct rfx_run_args *args) {
+    rfx_conv_share_units(args, affine_unit, args);
 }
 
 static const struct rfx_weight_slot weights[] = {

@@ -46,16 +46,24 @@ static const float *operand_at(const struct rfx_view *v, const struct rfx_tensor
     return rfx_view_at(v, t->h == 1 ? 0 : y, t->w == 1 ? 0 : x);
 }
 
-static void binary_unit(const struct rfx_run_args *args, struct rfx_rect u, int64_t step) {
+struct binary_loop {
+    const struct rfx_run_args *args;
+    int64_t step; /* pixels per call */
+};
+
+static void binary_unit(const void *user, struct rfx_rect u, int thread) {
+    const struct binary_loop *loop = user;
+    const struct rfx_run_args *args = loop->args;
     const struct rfx_node *node = args->node;
     const struct rfx_kernels *kernels = rfx_kernels();
     const struct rfx_tensor *ta = rfx_infer_in(args->graph, node, 0);
     const struct rfx_tensor *tb = rfx_infer_in(args->graph, node, 1);
     const float *slope = node->act.kind == RFX_ACT_PRELU ? args->packed : NULL;
     int64_t c = node->out.c;
+    (void)thread;
     for (int64_t y = u.y0; y < u.y1; y++) {
-        for (int64_t x = u.x0; x < u.x1; x += step) {
-            int64_t n = rfx_min_i64(step, u.x1 - x);
+        for (int64_t x = u.x0; x < u.x1; x += loop->step) {
+            int64_t n = rfx_min_i64(loop->step, u.x1 - x);
             float *to = rfx_view_at(&args->out, y, x);
             kernels->binary(node->attr.binary.kind, operand_at(&args->in[0], ta, y, x),
                             ta->c == c ? 1 : 0, operand_at(&args->in[1], tb, y, x),
@@ -72,12 +80,8 @@ static void binary_run(const struct rfx_run_args *args) {
     int64_t c = node->out.c;
     bool dense = ta->c == c && tb->c == c && ta->w == tb->w && args->in[0].c == c &&
                  args->in[1].c == c && args->out.c == c;
-    int64_t step = dense ? 64 : 1; /* pixels per call */
-    struct rfx_conv_units units = rfx_conv_cut(args->rect, args->threads);
-    int64_t count = units.down * units.across;
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < count; i++)
-        binary_unit(args, rfx_conv_unit(&units, args->rect, i), step);
+    struct binary_loop loop = {args, dense ? 64 : 1};
+    rfx_conv_share_units(args, binary_unit, &loop);
 }
 
 const struct rfx_op_def rfx_op_binary = {

@@ -17,17 +17,18 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     return rfx_infer_set_map(node, node->attr.select.count, in->h, in->w, err);
 }
 
-static void run(const struct rfx_run_args *args) {
+static void select_row(const struct rfx_run_args *args, int64_t y) {
     struct rfx_rect r = args->rect;
     int64_t c_in = args->graph->nodes[args->node->in[0]].out.c, c_out = args->node->out.c;
     const int64_t *map = args->node->attr.select.map;
-#pragma omp parallel for num_threads(args->threads) if (rfx_rect_area(r) * c_out > 32768)
-    for (int64_t y = r.y0; y < r.y1; y++) {
-        const float *from = rfx_view_at(&args->in[0], y, r.x0);
-        float *to = rfx_view_at(&args->out, y, r.x0);
-        for (int64_t x = r.x0; x < r.x1; x++, from += c_in, to += c_out)
-            for (int64_t i = 0; i < c_out; i++) to[i] = map[i] < 0 ? 0.0f : from[map[i]];
-    }
+    const float *from = rfx_view_at(&args->in[0], y, r.x0);
+    float *to = rfx_view_at(&args->out, y, r.x0);
+    for (int64_t x = r.x0; x < r.x1; x++, from += c_in, to += c_out)
+        for (int64_t i = 0; i < c_out; i++) to[i] = map[i] < 0 ? 0.0f : from[map[i]];
+}
+
+static void run(const struct rfx_run_args *args) {
+    rfx_op_share_rows(args, rfx_rect_area(args->rect) * args->node->out.c > 32768, select_row);
 }
 
 static int64_t **table(struct rfx_node *node, int64_t *count) {

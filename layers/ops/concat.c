@@ -28,18 +28,19 @@ static void copy_channels(const float *from, int64_t c, float *to, int64_t strid
     for (int64_t i = 0; i < n; i++) memcpy(to + i * stride, from + i * c, (size_t)c * sizeof *to);
 }
 
-static void run(const struct rfx_run_args *args) {
+static void concat_row(const struct rfx_run_args *args, int64_t y) {
     struct rfx_rect r = args->rect;
     int64_t c_out = args->node->out.c;
-#pragma omp parallel for num_threads(args->threads) if (rfx_rect_area(r) * c_out > 65536)
-    for (int64_t y = r.y0; y < r.y1; y++) {
-        float *to = rfx_view_at(&args->out, y, r.x0);
-        for (int k = 0; k < args->node->n_in; k++) {
-            int64_t c = args->graph->nodes[args->node->in[k]].out.c;
-            copy_channels(rfx_view_at(&args->in[k], y, r.x0), c, to, c_out, rfx_rect_cols(r));
-            to += c;
-        }
+    float *to = rfx_view_at(&args->out, y, r.x0);
+    for (int k = 0; k < args->node->n_in; k++) {
+        int64_t c = args->graph->nodes[args->node->in[k]].out.c;
+        copy_channels(rfx_view_at(&args->in[k], y, r.x0), c, to, c_out, rfx_rect_cols(r));
+        to += c;
     }
+}
+
+static void run(const struct rfx_run_args *args) {
+    rfx_op_share_rows(args, rfx_rect_area(args->rect) * args->node->out.c > 65536, concat_row);
 }
 
 const struct rfx_op_def rfx_op_concat = {

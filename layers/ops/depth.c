@@ -57,18 +57,23 @@ static int64_t deep_channel(const struct rfx_node *node, int64_t i, int64_t j, i
     return node->attr.depth.column_major ? place : place * wide_c;
 }
 
-static void run_to_space(const struct rfx_run_args *args) {
+static void to_space_row(const struct rfx_run_args *args, int64_t y) {
     int64_t b = args->node->attr.depth.block, c = args->node->out.c;
-    struct rfx_rect r = args->rect;
-#pragma omp parallel for num_threads(args->threads) if (rfx_rect_area(r) * c > 32768)
-    for (int64_t y = r.y0; y < r.y1; y++) {
-        for (int64_t x = r.x0; x < r.x1; x++) {
-            int64_t step, first = deep_channel(args->node, y % b, x % b, c, &step);
-            const float *from = rfx_view_at(&args->in[0], y / b, x / b) + first;
-            float *to = rfx_view_at(&args->out, y, x);
-            for (int64_t i = 0; i < c; i++) to[i] = from[i * step];
-        }
+    for (int64_t x = args->rect.x0; x < args->rect.x1; x++) {
+        int64_t step, first = deep_channel(args->node, y % b, x % b, c, &step);
+        const float *from = rfx_view_at(&args->in[0], y / b, x / b) + first;
+        float *to = rfx_view_at(&args->out, y, x);
+        for (int64_t i = 0; i < c; i++) to[i] = from[i * step];
     }
+}
+
+static void share_rows(const struct rfx_run_args *args,
+                       void (*row)(const struct rfx_run_args *args, int64_t y)) {
+    rfx_op_share_rows(args, rfx_rect_area(args->rect) * args->node->out.c > 32768, row);
+}
+
+static void run_to_space(const struct rfx_run_args *args) {
+    share_rows(args, to_space_row);
 }
 
 static void gather_block(const struct rfx_run_args *args, int64_t y, int64_t x, int64_t c) {
@@ -83,13 +88,13 @@ static void gather_block(const struct rfx_run_args *args, int64_t y, int64_t x, 
     }
 }
 
-static void run_to_depth(const struct rfx_run_args *args) {
+static void to_depth_row(const struct rfx_run_args *args, int64_t y) {
     int64_t c = args->graph->nodes[args->node->in[0]].out.c;
-    struct rfx_rect r = args->rect;
-    int64_t work = rfx_rect_area(r) * args->node->out.c;
-#pragma omp parallel for num_threads(args->threads) if (work > 32768)
-    for (int64_t y = r.y0; y < r.y1; y++)
-        for (int64_t x = r.x0; x < r.x1; x++) gather_block(args, y, x, c);
+    for (int64_t x = args->rect.x0; x < args->rect.x1; x++) gather_block(args, y, x, c);
+}
+
+static void run_to_depth(const struct rfx_run_args *args) {
+    share_rows(args, to_depth_row);
 }
 
 const struct rfx_op_def rfx_op_depth_to_space = {.name = "DepthToSpace",

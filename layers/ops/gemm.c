@@ -100,35 +100,35 @@ static enum rfx_status gemm_pack(const struct rfx_graph *graph, const struct rfx
                                         : pack_km(node, &reader, temp, weights);
 }
 
-static void gemm_run(const struct rfx_run_args *args) {
+static void gemm_block(const struct rfx_run_args *args, int64_t b) {
     const struct rfx_node *node = args->node;
     int64_t k = node->attr.gemm.k, m = node->attr.gemm.m, rows = node->out.elems / m;
     const struct rfx_kernels *kernels = rfx_kernels();
     const float *weights = rfx_packed_weights(&node->act, m, args->packed);
     const float *slope = rfx_packed_slope(&node->act, m, args->packed);
-    int64_t blocks = rfx_ceil_div(m, BLOCK);
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t b = 0; b < blocks; b++) {
-        int64_t j = b * BLOCK, width = rfx_min_i64(BLOCK, m - j);
-        struct rfx_dense_run run = {
-            .x = args->in[0].data,
-            .w = weights + j * k,
-            .y = args->out.data + j,
-            .x_stride = k,
-            .w_stride = width,
-            .y_stride = m,
-            .rows = rows,
-            .m = width,
-        };
-        for (int64_t r = 0; r < rows; r++) memset(run.y + r * m, 0, rfx_floats_bytes(width));
-        for (int64_t k0 = 0; k0 < k; k0 += CHAIN, run.x += CHAIN, run.w += CHAIN * width) {
-            run.k = rfx_min_i64(CHAIN, k - k0);
-            kernels->dense(&run);
-        }
-        struct rfx_epilogue epilogue = {(const float *)args->packed + j,
-                                        slope == NULL ? NULL : slope + j, &node->act, width};
-        kernels->epilogue(&epilogue, run.y, m, NULL, 0, rows);
+    int64_t j = b * BLOCK, width = rfx_min_i64(BLOCK, m - j);
+    struct rfx_dense_run run = {
+        .x = args->in[0].data,
+        .w = weights + j * k,
+        .y = args->out.data + j,
+        .x_stride = k,
+        .w_stride = width,
+        .y_stride = m,
+        .rows = rows,
+        .m = width,
+    };
+    for (int64_t r = 0; r < rows; r++) memset(run.y + r * m, 0, rfx_floats_bytes(width));
+    for (int64_t k0 = 0; k0 < k; k0 += CHAIN, run.x += CHAIN, run.w += CHAIN * width) {
+        run.k = rfx_min_i64(CHAIN, k - k0);
+        kernels->dense(&run);
     }
+    struct rfx_epilogue epilogue = {(const float *)args->packed + j,
+                                    slope == NULL ? NULL : slope + j, &node->act, width};
+    kernels->epilogue(&epilogue, run.y, m, NULL, 0, rows);
+}
+
+static void gemm_run(const struct rfx_run_args *args) {
+    rfx_op_share(args, rfx_ceil_div(args->node->attr.gemm.m, BLOCK), gemm_block);
 }
 
 static const struct rfx_weight_slot weights[] = {

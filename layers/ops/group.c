@@ -4,10 +4,8 @@
  * a time go through all nodes: each node makes the rows of its map that are new, into a ring in the
  * thread's scratch; the last node writes into the output. What two strips both need they both
  * make. Every node is computed by its own operator, as a call of its own would. */
-#include <omp.h>
-
-#include "layers/core/checked.h"
 #include "layers/graph/group.h"
+#include "layers/core/checked.h"
 #include "layers/graph/infer.h"
 #include "layers/graph/op.h"
 
@@ -76,6 +74,14 @@ static uint64_t group_macs(const struct rfx_graph *graph, const struct rfx_node 
             macs += rfx_op_macs(g->base, member(g, i), rfx_rect_from_ranges(rows[i], cols[i]));
     }
     return macs;
+}
+
+static bool group_calls_blas(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_group_attr *g = &node->attr.group;
+    (void)graph;
+    for (int i = 0; i < count_of(g); i++)
+        if (rfx_op_calls_blas(g->base, member(g, i))) return true;
+    return false;
 }
 
 static size_t packed_of_member(const struct rfx_group_attr *g, int i) {
@@ -201,13 +207,23 @@ static void run_strip(const struct rfx_run_args *args, int64_t index, int64_t st
     for (int64_t y = r.y0; y < r.y1; y += step) step_down(&s, y, rfx_min_i64(y + step, r.y1));
 }
 
+struct strips {
+    const struct rfx_run_args *args;
+    int64_t count;
+    size_t scratch_bytes; /* of one thread */
+};
+
+static void run_one_strip(void *user, int64_t index, int thread) {
+    const struct strips *s = user;
+    char *scratch = (char *)s->args->scratch + (size_t)thread * s->scratch_bytes;
+    run_strip(s->args, index, s->count, scratch);
+}
+
 static void group_run(const struct rfx_run_args *args) {
     const struct rfx_group_attr *g = &args->node->attr.group;
-    int64_t strips = rfx_group_strips(g, rfx_rect_cols(args->rect));
-    size_t bytes = thread_scratch(g);
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < strips; i++)
-        run_strip(args, i, strips, (char *)args->scratch + (size_t)omp_get_thread_num() * bytes);
+    struct strips strips = {args, rfx_group_strips(g, rfx_rect_cols(args->rect)),
+                            thread_scratch(g)};
+    rfx_team_for(args->team, strips.count, run_one_strip, &strips);
 }
 
 const struct rfx_op_def rfx_op_group = {
@@ -217,6 +233,7 @@ const struct rfx_op_def rfx_op_group = {
     .axis_map = group_axis_map,
     .in_range = group_in_range,
     .rect_macs = group_macs,
+    .calls_blas = group_calls_blas,
     .scratch_bytes = group_scratch,
     .packed_bytes = group_packed_bytes,
     .pack = group_pack,

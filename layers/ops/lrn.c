@@ -36,13 +36,14 @@ static void pixel(const struct rfx_node *node, const float *x, float *out, int64
     }
 }
 
+static void lrn_row(const struct rfx_run_args *args, int64_t y) {
+    for (int64_t x = args->rect.x0; x < args->rect.x1; x++)
+        pixel(args->node, rfx_view_at(&args->in[0], y, x), rfx_view_at(&args->out, y, x),
+              args->node->out.c);
+}
+
 static void run(const struct rfx_run_args *args) {
-    struct rfx_rect r = args->rect;
-    int64_t c = args->node->out.c;
-#pragma omp parallel for num_threads(args->threads) if (rfx_rect_area(r) * c > 4096)
-    for (int64_t y = r.y0; y < r.y1; y++)
-        for (int64_t x = r.x0; x < r.x1; x++)
-            pixel(args->node, rfx_view_at(&args->in[0], y, x), rfx_view_at(&args->out, y, x), c);
+    rfx_op_share_rows(args, rfx_rect_area(args->rect) * args->node->out.c > 4096, lrn_row);
 }
 
 const struct rfx_op_def rfx_op_lrn = {

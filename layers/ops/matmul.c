@@ -54,19 +54,38 @@ static int64_t matrix_of(const struct rfx_shape *out, const struct rfx_shape *s,
     return result;
 }
 
-static void matmul_run(const struct rfx_run_args *args) {
+struct matmul_loop {
+    const struct rfx_run_args *args;
+    int64_t n, m, k;
+};
+
+static void one_matrix(void *user, int64_t i, int thread) {
+    const struct matmul_loop *loop = user;
+    const struct rfx_run_args *args = loop->args;
     const struct rfx_shape *out = &args->node->out.shape;
     const struct rfx_shape *a = &rfx_infer_in(args->graph, args->node, 0)->shape;
     const struct rfx_shape *b = &rfx_infer_in(args->graph, args->node, 1)->shape;
-    int64_t n = out->dims[out->rank - 2], m = out->dims[out->rank - 1], k = a->dims[a->rank - 1];
-    int64_t count = args->node->out.elems / (n * m);
+    int64_t n = loop->n, m = loop->m, k = loop->k;
+    (void)thread;
+    rfx_blas_gemm(n, m, k, args->in[0].data + matrix_of(out, a, i) * n * k, k,
+                  args->in[1].data + matrix_of(out, b, i) * k * m, m, args->out.data + i * n * m,
+                  m);
+}
+
+static void matmul_run(const struct rfx_run_args *args) {
+    const struct rfx_shape *out = &args->node->out.shape;
+    const struct rfx_shape *a = &rfx_infer_in(args->graph, args->node, 0)->shape;
+    struct matmul_loop loop = {args, out->dims[out->rank - 2], out->dims[out->rank - 1],
+                               a->dims[a->rank - 1]};
     struct rfx_blas_scope scope = rfx_blas_begin();
-#pragma omp parallel for schedule(dynamic) num_threads(args->threads) if (args->threads > 1)
-    for (int64_t i = 0; i < count; i++)
-        rfx_blas_gemm(n, m, k, args->in[0].data + matrix_of(out, a, i) * n * k, k,
-                      args->in[1].data + matrix_of(out, b, i) * k * m, m,
-                      args->out.data + i * n * m, m);
+    rfx_team_for(args->team, args->node->out.elems / (loop.n * loop.m), one_matrix, &loop);
     rfx_blas_end(scope);
+}
+
+static bool matmul_calls_blas(const struct rfx_graph *graph, const struct rfx_node *node) {
+    (void)graph;
+    (void)node;
+    return true;
 }
 
 const struct rfx_op_def rfx_op_matmul = {
@@ -74,5 +93,6 @@ const struct rfx_op_def rfx_op_matmul = {
     .spatial = false,
     .infer = matmul_infer,
     .macs = matmul_macs,
+    .calls_blas = matmul_calls_blas,
     .run = matmul_run,
 };

@@ -30,18 +30,25 @@ static void softmax_line(const float *x, float *out, int64_t n, int64_t step, bo
         out[i * step] = logarithm ? x[i * step] - max - total : out[i * step] / total;
 }
 
+struct softmax_loop {
+    const struct rfx_run_args *args;
+    int64_t n, inner; /* elements of a line, and how far apart they are */
+};
+
+static void one_line(void *user, int64_t line, int thread) {
+    const struct softmax_loop *loop = user;
+    int64_t first = line / loop->inner * loop->n * loop->inner + line % loop->inner;
+    (void)thread;
+    softmax_line(loop->args->in[0].data + first, loop->args->out.data + first, loop->n, loop->inner,
+                 loop->args->node->attr.softmax.logarithm);
+}
+
 static void run_softmax(const struct rfx_run_args *args) {
-    const struct rfx_shape *shape = &args->node->out.shape;
+    const struct rfx_tensor *out = &args->node->out;
     int axis = args->node->attr.softmax.axis;
-    int64_t n = shape->dims[axis], inner = 1;
-    for (int i = axis + 1; i < shape->rank; i++) inner *= shape->dims[i];
-    int64_t lines = args->node->out.elems / n;
-#pragma omp parallel for num_threads(args->threads) if (args->node->out.elems > 4096)
-    for (int64_t line = 0; line < lines; line++) {
-        int64_t first = line / inner * n * inner + line % inner;
-        softmax_line(args->in[0].data + first, args->out.data + first, n, inner,
-                     args->node->attr.softmax.logarithm);
-    }
+    struct softmax_loop loop = {args, out->shape.dims[axis], 1};
+    for (int i = axis + 1; i < out->shape.rank; i++) loop.inner *= out->shape.dims[i];
+    rfx_team_for(out->elems > 4096 ? args->team : NULL, out->elems / loop.n, one_line, &loop);
 }
 
 /* Dimension `axis` (of `rank`) of a shape aligned at its last axis; 1 where it has none. */
@@ -168,24 +175,32 @@ static int64_t offset_of(const struct rfx_shape *shape, const int64_t *step, int
     return offset;
 }
 
+struct reduce_loop {
+    const struct rfx_run_args *args;
+    struct rfx_shape kept, gone;
+    int64_t kept_step[RFX_MAX_RANK], gone_step[RFX_MAX_RANK], n_gone;
+};
+
+static void one_value(void *user, int64_t i, int thread) {
+    const struct reduce_loop *loop = user;
+    enum rfx_reduce_kind kind = loop->args->node->attr.reduce.kind;
+    const float *x = loop->args->in[0].data + offset_of(&loop->kept, loop->kept_step, i);
+    bool sum = kind == RFX_REDUCE_MEAN || kind == RFX_REDUCE_SUM;
+    double value = sum ? 0.0 : (double)x[0];
+    (void)thread;
+    for (int64_t k = 0; k < loop->n_gone; k++)
+        value = combine(kind, value, (double)x[offset_of(&loop->gone, loop->gone_step, k)]);
+    if (kind == RFX_REDUCE_MEAN) value /= (double)loop->n_gone;
+    loop->args->out.data[i] = (float)value;
+}
+
 static void run_reduce(const struct rfx_run_args *args) {
     const struct rfx_node *node = args->node;
     const struct rfx_shape *in = &args->graph->nodes[node->in[0]].out.shape;
-    enum rfx_reduce_kind kind = node->attr.reduce.kind;
-    struct rfx_shape kept, gone;
-    int64_t kept_step[RFX_MAX_RANK], gone_step[RFX_MAX_RANK];
-    int64_t n_kept = pick_axes(node, in, false, &kept, kept_step);
-    int64_t n_gone = pick_axes(node, in, true, &gone, gone_step);
-#pragma omp parallel for num_threads(args->threads) if (n_kept * n_gone > 16384)
-    for (int64_t i = 0; i < n_kept; i++) {
-        const float *x = args->in[0].data + offset_of(&kept, kept_step, i);
-        bool sum = kind == RFX_REDUCE_MEAN || kind == RFX_REDUCE_SUM;
-        double value = sum ? 0.0 : (double)x[0];
-        for (int64_t k = 0; k < n_gone; k++)
-            value = combine(kind, value, (double)x[offset_of(&gone, gone_step, k)]);
-        if (kind == RFX_REDUCE_MEAN) value /= (double)n_gone;
-        args->out.data[i] = (float)value;
-    }
+    struct reduce_loop loop = {.args = args};
+    int64_t n_kept = pick_axes(node, in, false, &loop.kept, loop.kept_step);
+    loop.n_gone = pick_axes(node, in, true, &loop.gone, loop.gone_step);
+    rfx_team_for(n_kept * loop.n_gone > 16384 ? args->team : NULL, n_kept, one_value, &loop);
 }
 
 const struct rfx_op_def rfx_op_plain_softmax = {

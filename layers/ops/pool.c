@@ -104,13 +104,19 @@ static void pool_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox, 
     for (int64_t i = 0; i < c; i++) out[i] /= count;
 }
 
-static void run_pool(const struct rfx_run_args *args, bool maximum) {
-    struct rfx_rect r = args->rect;
+static void share_rows(const struct rfx_run_args *args,
+                       void (*row)(const struct rfx_run_args *args, int64_t y)) {
     const struct rfx_pool_attr *a = &args->node->attr.pool;
-    int64_t work = rfx_rect_area(r) * args->node->out.c * a->kh * a->kw;
-#pragma omp parallel for num_threads(args->threads) if (work > THREADING_ELEMS)
-    for (int64_t y = r.y0; y < r.y1; y++)
-        for (int64_t x = r.x0; x < r.x1; x++) pool_pixel(args, y, x, maximum);
+    int64_t work = rfx_rect_area(args->rect) * args->node->out.c * a->kh * a->kw;
+    rfx_op_share_rows(args, work > THREADING_ELEMS, row);
+}
+
+static void max_row(const struct rfx_run_args *args, int64_t y) {
+    for (int64_t x = args->rect.x0; x < args->rect.x1; x++) pool_pixel(args, y, x, true);
+}
+
+static void avg_row(const struct rfx_run_args *args, int64_t y) {
+    for (int64_t x = args->rect.x0; x < args->rect.x1; x++) pool_pixel(args, y, x, false);
 }
 
 static enum rfx_status infer_lp(const struct rfx_graph *graph, struct rfx_node *node,
@@ -150,21 +156,20 @@ static void lp_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox) {
     }
 }
 
+static void lp_row(const struct rfx_run_args *args, int64_t y) {
+    for (int64_t x = args->rect.x0; x < args->rect.x1; x++) lp_pixel(args, y, x);
+}
+
 static void run_lp(const struct rfx_run_args *args) {
-    struct rfx_rect r = args->rect;
-    const struct rfx_pool_attr *a = &args->node->attr.pool;
-    int64_t work = rfx_rect_area(r) * args->node->out.c * a->kh * a->kw;
-#pragma omp parallel for num_threads(args->threads) if (work > THREADING_ELEMS)
-    for (int64_t y = r.y0; y < r.y1; y++)
-        for (int64_t x = r.x0; x < r.x1; x++) lp_pixel(args, y, x);
+    share_rows(args, lp_row);
 }
 
 static void run_max(const struct rfx_run_args *args) {
-    run_pool(args, true);
+    share_rows(args, max_row);
 }
 
 static void run_avg(const struct rfx_run_args *args) {
-    run_pool(args, false);
+    share_rows(args, avg_row);
 }
 
 static enum rfx_status infer_adaptive(const struct rfx_graph *graph, struct rfx_node *node,
@@ -218,11 +223,13 @@ static void adaptive_pixel(const struct rfx_run_args *args, int64_t oy, int64_t 
     }
 }
 
+static void adaptive_index(const struct rfx_run_args *args, int64_t index) {
+    int64_t cols = rfx_rect_cols(args->rect);
+    adaptive_pixel(args, args->rect.y0 + index / cols, args->rect.x0 + index % cols);
+}
+
 static void run_adaptive(const struct rfx_run_args *args) {
-    struct rfx_rect r = args->rect;
-#pragma omp parallel for num_threads(args->threads) collapse(2)
-    for (int64_t y = r.y0; y < r.y1; y++)
-        for (int64_t x = r.x0; x < r.x1; x++) adaptive_pixel(args, y, x);
+    rfx_op_share(args, rfx_rect_area(args->rect), adaptive_index);
 }
 
 const struct rfx_op_def rfx_op_pool_max = {

@@ -166,10 +166,7 @@ static void resize_row(const struct rfx_run_args *args, int64_t y) {
 }
 
 static void run(const struct rfx_run_args *args) {
-    struct rfx_rect r = args->rect;
-    int64_t work = rfx_rect_area(r) * args->node->out.c;
-#pragma omp parallel for num_threads(args->threads) if (work > 16384)
-    for (int64_t y = r.y0; y < r.y1; y++) resize_row(args, y);
+    rfx_op_share_rows(args, rfx_rect_area(args->rect) * args->node->out.c > 16384, resize_row);
 }
 
 const struct rfx_op_def rfx_op_resize = {

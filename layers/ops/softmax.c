@@ -23,14 +23,15 @@ static void pixel(const float *x, float *out, int64_t c, bool logarithm) {
     for (int64_t i = 0; i < c; i++) out[i] = logarithm ? x[i] - max - total : out[i] / total;
 }
 
-static void run(const struct rfx_run_args *args) {
-    struct rfx_rect r = args->rect;
-    int64_t c = args->node->out.c;
+static void softmax_row(const struct rfx_run_args *args, int64_t y) {
     bool logarithm = args->node->attr.softmax.logarithm;
-#pragma omp parallel for num_threads(args->threads) if (rfx_rect_area(r) * c > 4096)
-    for (int64_t y = r.y0; y < r.y1; y++)
-        for (int64_t x = r.x0; x < r.x1; x++)
-            pixel(rfx_view_at(&args->in[0], y, x), rfx_view_at(&args->out, y, x), c, logarithm);
+    for (int64_t x = args->rect.x0; x < args->rect.x1; x++)
+        pixel(rfx_view_at(&args->in[0], y, x), rfx_view_at(&args->out, y, x), args->node->out.c,
+              logarithm);
+}
+
+static void run(const struct rfx_run_args *args) {
+    rfx_op_share_rows(args, rfx_rect_area(args->rect) * args->node->out.c > 4096, softmax_row);
 }
 
 const struct rfx_op_def rfx_op_softmax = {

@@ -94,6 +94,18 @@ void rfx_open_options_init(struct rfx_open_options *options, size_t size) {
     write_sized(options, size, &defaults, sizeof defaults);
 }
 
+bool rfx_api_conv_choice(enum rfx_convolution convolution, enum rfx_conv_choice *choice) {
+    switch (convolution) {
+        case RFX_CONVOLUTION_DIRECT:
+            *choice = RFX_CONV_DIRECT;
+            return true;
+        case RFX_CONVOLUTION_OPENBLAS:
+            *choice = RFX_CONV_OPENBLAS;
+            return true;
+    }
+    return false;
+}
+
 enum rfx_status rfx_api_read_open_options(const struct rfx_open_options *given,
                                           struct rfx_open_options *out, struct rfx_error *err) {
     *out = open_defaults;
@@ -107,6 +119,11 @@ enum rfx_status rfx_api_read_open_options(const struct rfx_open_options *given,
                         "an image of %lld rows and %lld columns: both must be positive, or both 0 "
                         "for the model's own",
                         (long long)out->rows, (long long)out->columns);
+    enum rfx_conv_choice choice;
+    if (!rfx_api_conv_choice(out->convolution, &choice))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "convolution is %d: rfexec %s knows no such arithmetic",
+                        (int)out->convolution, rfx_version());
     return RFX_OK;
 }
 

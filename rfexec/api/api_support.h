@@ -8,6 +8,7 @@
 #define RFX_RFEXEC_API_API_SUPPORT_H
 
 #include "layers/core/status.h"
+#include "layers/graph/graph.h"
 #include "rfexec/image/image_source.h"
 #include "rfexec/rfexec.h"
 
@@ -21,6 +22,9 @@ enum rfx_code rfx_api_result(enum rfx_status status, const struct rfx_error *err
 /* The status of a failure to open a file: one that cannot be read is as good as broken, whatever
  * the system's reason. */
 enum rfx_status rfx_api_opening(enum rfx_status status, const char *path);
+
+/* The arithmetic by its name inside; false: there is none of that number. */
+bool rfx_api_conv_choice(enum rfx_convolution convolution, enum rfx_conv_choice *choice);
 
 /* The options with those given (NULL: none) over the defaults. INVALID_ARGUMENT: no size, or a
  * value that this library does not know. */

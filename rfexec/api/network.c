@@ -5,6 +5,7 @@
  * while the run goes on wherever the plan hands them out, so that a budget has no room for them. */
 #include "rfexec/api/network.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,6 +57,9 @@ static enum rfx_status open_network(struct rfx_memory *mem, const char *model,
     if (network == NULL) return rfx_memory_fail(mem, "network", sizeof *network, err);
     network->mem = mem;
     struct rfx_load_options load = {.h = options.rows, .w = options.columns, .seed = options.seed};
+    bool known = rfx_api_conv_choice(options.convolution, &load.conv);
+    assert(known);
+    (void)known;
     status = rfx_model_load(mem, model, &load, &network->graph, err);
     if (status != RFX_OK) {
         rfx_memory_release(mem, network);

@@ -12,6 +12,7 @@
 #include "layers/core/memory.h"
 #include "layers/graph/tensor.h"
 
+#define RFX_IMAGE_ROOM_BYTES 8192  /* aligned for any type */
 #define RFX_IMAGE_MAX_SIDE 1000000 /* rows or columns of a picture file */
 
 struct rfx_image_backend;
@@ -20,10 +21,11 @@ struct rfx_image_backend_ops {
     /* Makes the window (row sources) or decodes the picture (whole sources). NULL: nothing to do.
      */
     enum rfx_status (*set_window)(struct rfx_image_backend *b, int64_t rows, struct rfx_error *err);
-    /* Points *samples at columns [x0, *end) of row y, x0 < *end <= x1; valid until the next call.
-     * A row source decodes forward; the caller keeps to the window. */
+    /* Points *samples at columns [x0, *end) of row y, x0 < *end <= x1; valid until the next call
+     * with this room, which is RFX_IMAGE_ROOM_BYTES for the backend to write into. A row source
+     * decodes forward; the caller keeps to the window. */
     enum rfx_status (*fetch)(struct rfx_image_backend *b, int64_t y, int64_t x0, int64_t x1,
-                             const void **samples, int64_t *end, struct rfx_error *err);
+                             void *room, const void **samples, int64_t *end, struct rfx_error *err);
     /* Instead of fetch: fills `rect` of `out`. */
     enum rfx_status (*read_floats)(struct rfx_image_backend *b, struct rfx_rect rect,
                                    const struct rfx_view *out, struct rfx_error *err);
@@ -40,6 +42,7 @@ struct rfx_image_backend {
     int64_t h, w, c;  /* c: samples per pixel, 1 or 3 (floats: any) */
     int sample_bits;  /* 8 or 16; 32: floats, by read_floats or fetch */
     bool random_access;
+    bool concurrent; /* several threads may read different rows at a time */
     size_t fixed_bytes;
     size_t window_row_bytes;
 };

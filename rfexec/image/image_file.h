@@ -10,10 +10,10 @@
 #include "layers/core/status.h"
 
 struct rfx_image_file {
-    int fd; /* -1: closed */
-    int error_number;
-    bool past_end; /* somebody asked for bytes after the last, or skipped them */
-    int64_t bytes; /* size at open */
+    int fd;                   /* -1: closed */
+    _Atomic int error_number; /* several threads may pread */
+    bool past_end;            /* somebody asked for bytes after the last, or skipped them */
+    int64_t bytes;            /* size at open */
     size_t at, filled;
     unsigned char buffer[16384];
 };

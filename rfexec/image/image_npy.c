@@ -17,13 +17,12 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "npy data are read as they are");
 
-#define CHUNK_COLS 8192
+#define CHUNK_COLS 4096
 
 struct npy_source {
     struct rfx_image_backend base;
     struct rfx_image_file file;
     int64_t data_offset;
-    float chunk[CHUNK_COLS];
 };
 
 static struct npy_source *self_of(struct rfx_image_backend *b) {
@@ -31,10 +30,10 @@ static struct npy_source *self_of(struct rfx_image_backend *b) {
 }
 
 static enum rfx_status read_chunk(struct npy_source *s, int64_t channel, int64_t y, int64_t x,
-                                  int64_t cols, struct rfx_error *err) {
+                                  int64_t cols, float *chunk, struct rfx_error *err) {
     int64_t elem = (channel * s->base.h + y) * s->base.w + x; /* [c, h, w]; checked at open */
     size_t bytes = rfx_floats_bytes(cols);
-    size_t got = rfx_image_file_pread(&s->file, s->chunk, bytes,
+    size_t got = rfx_image_file_pread(&s->file, chunk, bytes,
                                       s->data_offset + (int64_t)rfx_floats_bytes(elem));
     if (got == bytes) return RFX_OK;
     if (s->file.error_number != 0)
@@ -48,15 +47,16 @@ static enum rfx_status read_chunk(struct npy_source *s, int64_t channel, int64_t
 static enum rfx_status npy_read(struct rfx_image_backend *b, struct rfx_rect rect,
                                 const struct rfx_view *out, struct rfx_error *err) {
     struct npy_source *s = self_of(b);
+    float chunk[CHUNK_COLS];
     int64_t lines = rfx_rect_rows(rect) * b->c;
     for (int64_t i = 0; i < lines; i++) {
         int64_t y = rect.y0 + i / b->c, channel = i % b->c;
         for (int64_t x = rect.x0; x < rect.x1; x += CHUNK_COLS) {
             int64_t cols = rfx_min_i64(CHUNK_COLS, rect.x1 - x);
-            enum rfx_status status = read_chunk(s, channel, y, x, cols, err);
+            enum rfx_status status = read_chunk(s, channel, y, x, cols, chunk, err);
             if (status != RFX_OK) return status;
             float *dst = rfx_view_at(out, y, x) + channel;
-            for (int64_t k = 0; k < cols; k++) dst[k * out->c] = s->chunk[k];
+            for (int64_t k = 0; k < cols; k++) dst[k * out->c] = chunk[k];
         }
     }
     return RFX_OK;
@@ -115,8 +115,7 @@ static enum rfx_status accept_header(struct npy_source *s, const struct rfx_npy_
 
 enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
                                    struct rfx_image_backend **out, struct rfx_error *err) {
-    _Static_assert(sizeof(((struct npy_source *)0)->chunk) >= RFX_NPY_MAX_HEADER_BYTES,
-                   "the chunk serves for the header too");
+    unsigned char bytes[RFX_NPY_MAX_HEADER_BYTES];
     struct npy_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
     if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
     s->base = (struct rfx_image_backend){.ops = &npy_ops,
@@ -124,10 +123,10 @@ enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
                                          .name = name,
                                          .sample_bits = 32,
                                          .random_access = true,
+                                         .concurrent = true,
                                          .fixed_bytes = sizeof *s};
     enum rfx_status status = rfx_image_file_open(&s->file, name, err);
     if (status != RFX_OK) goto fail;
-    unsigned char *bytes = (unsigned char *)(void *)s->chunk;
     size_t count = rfx_image_file_pread(&s->file, bytes, RFX_NPY_MAX_HEADER_BYTES, 0);
     if (s->file.error_number != 0) {
         status = rfx_fail(err, RFX_STATUS_IO, "%s: %s", name, strerror(s->file.error_number));

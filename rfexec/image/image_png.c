@@ -166,7 +166,9 @@ static enum rfx_status source_set_window(struct rfx_image_backend *b, int64_t ro
 }
 
 static enum rfx_status source_fetch(struct rfx_image_backend *b, int64_t y, int64_t x0, int64_t x1,
-                                    const void **samples, int64_t *end, struct rfx_error *err) {
+                                    void *room, const void **samples, int64_t *end,
+                                    struct rfx_error *err) {
+    (void)room;
     struct png_source *s = self_of(b);
     if (s->interlaced && !s->decoded) {
         enum rfx_status status = source_set_window(b, b->h, err);

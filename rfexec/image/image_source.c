@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -185,6 +186,7 @@ static enum rfx_status open_array(struct rfx_memory *mem, const float *values, i
                                          .c = c,
                                          .sample_bits = 32,
                                          .random_access = true,
+                                         .concurrent = true,
                                          .fixed_bytes = sizeof *s};
     image->mem = mem;
     image->spec = spec;
@@ -231,6 +233,10 @@ struct rfx_source_traits rfx_image_traits(const struct rfx_image *image) {
         .fixed_bytes = b->fixed_bytes + sizeof *image + strlen(image->spec) + 1,
         .window_row_bytes = b->window_row_bytes};
     return traits;
+}
+
+bool rfx_image_is_concurrent(const struct rfx_image *image) {
+    return image->backend->concurrent;
 }
 
 enum rfx_status rfx_image_set_window(struct rfx_image *image, int64_t rows, struct rfx_error *err) {
@@ -323,13 +329,14 @@ static enum rfx_status check_rect(const struct rfx_image *image, struct rfx_rect
     return RFX_OK;
 }
 
-static enum rfx_status read_row(struct rfx_image *image, int64_t y, struct rfx_rect rect,
+static enum rfx_status read_row(const struct rfx_image *image, int64_t y, struct rfx_rect rect,
                                 const struct rfx_view *out, struct rfx_error *err) {
     struct rfx_image_backend *b = image->backend;
+    _Alignas(max_align_t) unsigned char room[RFX_IMAGE_ROOM_BYTES];
     for (int64_t x = rect.x0; x < rect.x1;) {
         const void *samples = NULL;
         int64_t end = x;
-        enum rfx_status status = b->ops->fetch(b, y, x, rect.x1, &samples, &end, err);
+        enum rfx_status status = b->ops->fetch(b, y, x, rect.x1, room, &samples, &end, err);
         if (status != RFX_OK) return status;
         float *dst = rfx_view_at(out, y, x);
         if (b->sample_bits == 8)
@@ -350,7 +357,7 @@ enum rfx_status rfx_image_read(struct rfx_image *image, struct rfx_rect rect,
     if (status != RFX_OK) return status;
     struct rfx_image_backend *b = image->backend;
     if (b->ops->read_floats != NULL) return b->ops->read_floats(b, rect, out, err);
-    image->highest_y1 = rfx_max_i64(image->highest_y1, rect.y1);
+    if (!b->random_access) image->highest_y1 = rfx_max_i64(image->highest_y1, rect.y1);
     for (int64_t y = rect.y0; y < rect.y1; y++) {
         status = read_row(image, y, rect, out, err);
         if (status != RFX_OK) return status;

@@ -70,9 +70,12 @@ RFX_NODISCARD enum rfx_status rfx_image_set_window(struct rfx_image *image, int6
 /* Writes `rect` of the preprocessed picture into `out` (which holds it). A row source accepts
  * rectangles whose y1 is not above the window and whose y0 has not been passed: y0 must not be
  * less than (highest y1 asked so far) - window rows. MALFORMED when the file breaks off or is
- * corrupt, naming the row. Not thread-safe on one image. */
+ * corrupt, naming the row. Not thread-safe on one image, but where rfx_image_is_concurrent. */
 RFX_NODISCARD enum rfx_status rfx_image_read(struct rfx_image *image, struct rfx_rect rect,
                                              const struct rfx_view *out, struct rfx_error *err);
+
+/* Whether several threads may call rfx_image_read for different rows at a time. */
+bool rfx_image_is_concurrent(const struct rfx_image *image);
 
 /* Starts again at the first row. */
 RFX_NODISCARD enum rfx_status rfx_image_rewind(struct rfx_image *image, struct rfx_error *err);

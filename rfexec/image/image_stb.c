@@ -217,7 +217,9 @@ static enum rfx_status stb_set_window(struct rfx_image_backend *b, int64_t rows,
 }
 
 static enum rfx_status stb_fetch(struct rfx_image_backend *b, int64_t y, int64_t x0, int64_t x1,
-                                 const void **samples, int64_t *end, struct rfx_error *err) {
+                                 void *room, const void **samples, int64_t *end,
+                                 struct rfx_error *err) {
+    (void)room;
     struct stb_source *s = self_of(b);
     if (s->pixels == NULL) {
         enum rfx_status status = stb_decode(s, err);

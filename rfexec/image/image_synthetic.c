@@ -19,9 +19,15 @@
 struct synthetic_source {
     struct rfx_image_backend base;
     uint64_t seed;
+};
+
+/* A chunk while it is made. */
+struct chunk {
+    uint64_t seed;
     int32_t sums[CHUNK * CHANNELS];
     unsigned char samples[CHUNK * CHANNELS];
 };
+_Static_assert(sizeof(struct chunk) <= RFX_IMAGE_ROOM_BYTES, "a chunk has room");
 
 static const int octave_shift[OCTAVES] = {9, 7, 5, 3};           /* log2 of the cell */
 static const int32_t octave_weight[OCTAVES] = {104, 64, 36, 20}; /* of 256 grey levels */
@@ -54,7 +60,7 @@ static void lattice(uint64_t seed, int octave, int64_t gy, int64_t gx, int32_t f
     }
 }
 
-static void add_octave(struct synthetic_source *s, int octave, int64_t y, int64_t x0, int64_t x1) {
+static void add_octave(struct chunk *s, int octave, int64_t y, int64_t x0, int64_t x1) {
     int shift = octave_shift[octave];
     int64_t cell = (int64_t)1 << shift;
     int32_t fy = smooth(y & (cell - 1), shift);
@@ -75,7 +81,7 @@ static void add_octave(struct synthetic_source *s, int octave, int64_t y, int64_
 }
 
 /* Plates: parallelograms of one tone each; the two families of edges are slanted lines. */
-static void add_plates(struct synthetic_source *s, int64_t y, int64_t x0, int64_t x1) {
+static void add_plates(struct chunk *s, int64_t y, int64_t x0, int64_t x1) {
     uint32_t last_u = UINT32_MAX, last_v = UINT32_MAX;
     int32_t tone[CHANNELS] = {0, 0, 0};
     for (int64_t x = x0; x < x1; x++) {
@@ -93,7 +99,7 @@ static void add_plates(struct synthetic_source *s, int64_t y, int64_t x0, int64_
     }
 }
 
-static void finish(struct synthetic_source *s, int64_t y, int64_t x0, int64_t x1) {
+static void finish(struct chunk *s, int64_t y, int64_t x0, int64_t x1) {
     for (int64_t x = x0; x < x1; x++) {
         uint64_t grain = mix(s->seed, OCTAVES + 1, (uint64_t)y, (uint64_t)x);
         for (int c = 0; c < CHANNELS; c++) {
@@ -105,10 +111,11 @@ static void finish(struct synthetic_source *s, int64_t y, int64_t x0, int64_t x1
 }
 
 static enum rfx_status synthetic_fetch(struct rfx_image_backend *b, int64_t y, int64_t x0,
-                                       int64_t x1, const void **samples, int64_t *end,
+                                       int64_t x1, void *room, const void **samples, int64_t *end,
                                        struct rfx_error *err) {
     (void)err;
-    struct synthetic_source *s = (struct synthetic_source *)(void *)b;
+    struct chunk *s = room;
+    s->seed = ((const struct synthetic_source *)(const void *)b)->seed;
     x1 = rfx_min_i64(x1, x0 + CHUNK);
     memset(s->sums, 0, sizeof s->sums);
     for (int octave = 0; octave < OCTAVES; octave++) add_octave(s, octave, y, x0, x1);
@@ -171,6 +178,7 @@ enum rfx_status rfx_image_synthetic_open(struct rfx_memory *mem, const char *nam
                                          .c = CHANNELS,
                                          .sample_bits = 8,
                                          .random_access = true,
+                                         .concurrent = true,
                                          .fixed_bytes = sizeof *s};
     s->seed = mix(seed, 77, 1, 1);
     *out = &s->base;

@@ -211,7 +211,9 @@ static enum rfx_status source_set_window(struct rfx_image_backend *b, int64_t ro
 }
 
 static enum rfx_status source_fetch(struct rfx_image_backend *b, int64_t y, int64_t x0, int64_t x1,
-                                    const void **samples, int64_t *end, struct rfx_error *err) {
+                                    void *room, const void **samples, int64_t *end,
+                                    struct rfx_error *err) {
+    (void)room;
     struct tiff_source *s = self_of(b);
     if (s->way == WAY_PLAIN) return fetch_plain(s, y, x0, x1, samples, end, err);
     enum rfx_status status = RFX_OK;

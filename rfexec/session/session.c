@@ -76,6 +76,15 @@ static enum rfx_status allocate(struct rfx_session *session, struct rfx_error *e
     return RFX_OK;
 }
 
+/* Work buffers of OpenBLAS are 128 MiB of address space each: only where a product will come. */
+static enum rfx_status reserve_blas(const struct rfx_session *session, struct rfx_error *err) {
+    const struct rfx_graph *graph = session->graph;
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (rfx_op_calls_blas(graph, &graph->nodes[i]))
+            return rfx_blas_reserve(session->plan->threads, err);
+    return RFX_OK;
+}
+
 enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct rfx_plan *plan,
                                    struct rfx_session **out, struct rfx_error *err) {
     struct rfx_memory *mem = graph->mem;
@@ -86,7 +95,7 @@ enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct r
     session->mem = mem;
     enum rfx_status status = allocate(session, err);
     if (status == RFX_OK) status = rfx_threads_try(plan->threads, err);
-    if (status == RFX_OK) status = rfx_blas_reserve(plan->threads, err);
+    if (status == RFX_OK) status = reserve_blas(session, err);
     if (status == RFX_OK) status = rfx_schedule_create(plan, &session->schedule, err);
     if (status == RFX_OK) status = pack_weights(session, err);
     if (status != RFX_OK) {
@@ -114,6 +123,11 @@ struct rfx_view rfx_session_view(const struct rfx_session *session, int i) {
 
 void rfx_session_set_sink(struct rfx_session *session, const struct rfx_output_sink *sink) {
     session->sink = sink;
+}
+
+void rfx_session_set_observer(struct rfx_session *session,
+                              const struct rfx_step_observer *observer) {
+    session->observer = observer;
 }
 
 bool rfx_session_output_is_stored(const struct rfx_session *session, int k) {

@@ -15,11 +15,18 @@
 #include "rfexec/image/image_source.h"
 #include "rfexec/output/output_sink.h"
 #include "tiler/plan/plan.h"
+#include "tiler/plan/step.h"
 
 struct rfx_session;
 
 /* Called between steps; done/total grow monotonically to total. Non-zero return cancels. */
 typedef int rfx_progress_fn(void *user, int64_t done, int64_t total);
+
+/* Told of every step when it is done, in the thread that runs, with the seconds that it took. */
+struct rfx_step_observer {
+    void (*step)(void *user, const struct rfx_step *step, double seconds);
+    void *user;
+};
 
 struct rfx_run_report {
     double seconds;
@@ -43,6 +50,10 @@ RFX_NODISCARD enum rfx_status rfx_session_run(struct rfx_session *session, struc
 /* Gives the session a receiver for the outputs that its plan hands out instead of storing them
  * (rfx_plan_request.emit_outputs). Borrowed; NULL: none. */
 void rfx_session_set_sink(struct rfx_session *session, const struct rfx_output_sink *sink);
+
+/* Gives the session an observer of its steps. Borrowed; NULL: none, and no step is timed. */
+void rfx_session_set_observer(struct rfx_session *session,
+                              const struct rfx_step_observer *observer);
 
 /* Gives output k its memory, in a plan with outputs_by_caller: rows x columns x channels of a map,
  * else row-major. Borrowed until the next run has ended. */

@@ -1,5 +1,6 @@
 /* The steps of a run. Views are made from the plan's buffers and the schedule's current rectangles;
  * a step is one call of an op's run, or a read from the image. */
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -13,10 +14,45 @@ static unsigned char *packed_of(const struct rfx_session *session, int stage, in
     return session->arena + session->plan->stages[stage].nodes[i].packed.offset;
 }
 
+#define READ_ROWS 4 /* that a thread reads at a time, where several may */
+
+/* A rectangle of the image that several threads read. */
+struct shared_read {
+    struct rfx_image *image;
+    const struct rfx_view *view;
+    struct rfx_rect rect;
+    struct rfx_error *err;
+    atomic_int failed; /* one thread's words are enough */
+    enum rfx_status status;
+};
+
+static void read_rows(void *user, int64_t index, int thread) {
+    struct shared_read *read = user;
+    struct rfx_rect rows = read->rect;
+    struct rfx_error why;
+    (void)thread;
+    rows.y0 += index * READ_ROWS;
+    rows.y1 = rfx_min_i64(rows.y0 + READ_ROWS, rows.y1);
+    enum rfx_status status = rfx_image_read(read->image, rows, read->view, &why);
+    if (status == RFX_OK || atomic_exchange(&read->failed, 1) != 0) return;
+    read->status = status;
+    if (read->err != NULL) *read->err = why;
+}
+
+static enum rfx_status share_reading(struct rfx_image *image, struct rfx_team *team,
+                                     const struct rfx_view *view, struct rfx_rect rect,
+                                     struct rfx_error *err) {
+    struct shared_read read = {.image = image, .view = view, .rect = rect, .err = err};
+    rfx_team_for(team, rfx_ceil_div(rfx_rect_rows(rect), READ_ROWS), read_rows, &read);
+    return read.status;
+}
+
 /* Reads a rectangle of the image in bands, so that a row source never keeps more than a band. */
 static enum rfx_status read_image(const struct rfx_session *session, struct rfx_image *image,
-                                  struct rfx_rect rect, struct rfx_error *err) {
+                                  struct rfx_team *team, struct rfx_rect rect,
+                                  struct rfx_error *err) {
     struct rfx_view view = rfx_session_view(session, session->graph->input);
+    if (rfx_image_is_concurrent(image)) return share_reading(image, team, &view, rect, err);
     for (int64_t y = rect.y0; y < rect.y1; y += RFX_READ_BAND_ROWS) {
         struct rfx_rect band = rect;
         band.y0 = y;
@@ -27,7 +63,8 @@ static enum rfx_status read_image(const struct rfx_session *session, struct rfx_
     return RFX_OK;
 }
 
-static void run_node(struct rfx_session *session, const struct rfx_step *step) {
+static void run_node(struct rfx_session *session, struct rfx_team *team,
+                     const struct rfx_step *step) {
     const struct rfx_node *node = &session->graph->nodes[step->node];
     for (int k = 0; k < node->n_in; k++)
         session->inputs[k] = rfx_session_view(session, node->in[k]);
@@ -39,7 +76,8 @@ static void run_node(struct rfx_session *session, const struct rfx_step *step) {
         .rect = step->rect,
         .packed = packed_of(session, step->stage, step->node),
         .scratch = session->scratch,
-        .threads = session->plan->threads,
+        .threads = rfx_team_threads(team),
+        .team = team,
     };
     rfx_op_def(node->op)->run(&args);
 }
@@ -128,7 +166,8 @@ static enum rfx_status prepare_source(struct rfx_session *session, struct rfx_im
 }
 
 static enum rfx_status run_step(struct rfx_session *session, struct rfx_image *image,
-                                const struct rfx_step *step, struct rfx_error *err) {
+                                struct rfx_team *team, const struct rfx_step *step,
+                                struct rfx_error *err) {
     switch (step->kind) {
         case RFX_STEP_LOAD:
             return rfx_op_pack(session->graph, &session->graph->nodes[step->node],
@@ -147,35 +186,68 @@ static enum rfx_status run_step(struct rfx_session *session, struct rfx_image *i
             break;
     }
     if (step->node != session->graph->input) {
-        run_node(session, step);
+        run_node(session, team, step);
         return RFX_OK;
     }
     enum rfx_status status = step->restart ? rfx_image_rewind(image, err) : RFX_OK;
-    return status == RFX_OK ? read_image(session, image, step->rect, err) : status;
+    return status == RFX_OK ? read_image(session, image, team, step->rect, err) : status;
+}
+
+static enum rfx_status run_step_observed(struct rfx_session *session, struct rfx_image *image,
+                                         struct rfx_team *team, const struct rfx_step *step,
+                                         struct rfx_error *err) {
+    const struct rfx_step_observer *observer = session->observer;
+    if (observer == NULL) return run_step(session, image, team, step, err);
+    double start = now_seconds();
+    enum rfx_status status = run_step(session, image, team, step, err);
+    if (status == RFX_OK) observer->step(observer->user, step, now_seconds() - start);
+    return status;
+}
+
+/* What the steps of a run share, and how they ended. */
+struct run {
+    struct rfx_session *session;
+    struct rfx_image *image;
+    rfx_progress_fn *progress;
+    void *user;
+    struct rfx_error *err;
+    struct rfx_run_report report;
+    enum rfx_status status;
+};
+
+/* All steps, within one team: threads are started once per run. */
+static void run_steps(struct rfx_team *team, void *user) {
+    struct run *run = user;
+    struct rfx_session *session = run->session;
+    struct rfx_step step;
+    while (run->status == RFX_OK && rfx_schedule_next(session->schedule, &step)) {
+        if (run->progress != NULL && run->progress(run->user, step.unit, step.n_units) != 0) {
+            run->status =
+                rfx_fail(run->err, RFX_STATUS_CANCELLED, "stopped after %lld of %lld parts",
+                         (long long)step.unit, (long long)step.n_units);
+            return;
+        }
+        rfx_session_count_step(session, &step, &run->report);
+        rfx_session_guard_step(session, &step);
+        run->status = run_step_observed(session, run->image, team, &step, run->err);
+        rfx_session_guard_all(session);
+    }
 }
 
 enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *image,
                                 rfx_progress_fn *progress, void *user,
                                 struct rfx_run_report *report, struct rfx_error *err) {
     double start = now_seconds();
-    struct rfx_run_report r = {0};
     enum rfx_status status = prepare_source(session, image, err);
     if (status != RFX_OK) return status;
     rfx_schedule_rewind(session->schedule);
-    struct rfx_step step;
-    while (rfx_schedule_next(session->schedule, &step)) {
-        if (progress != NULL && progress(user, step.unit, step.n_units) != 0)
-            return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after %lld of %lld parts",
-                            (long long)step.unit, (long long)step.n_units);
-        rfx_session_count_step(session, &step, &r);
-        rfx_session_guard_step(session, &step);
-        status = run_step(session, image, &step, err);
-        rfx_session_guard_all(session);
-        if (status != RFX_OK) return status;
-    }
+    struct run run = {
+        .session = session, .image = image, .progress = progress, .user = user, .err = err};
+    rfx_team_run(session->plan->threads, run_steps, &run);
+    if (run.status != RFX_OK) return run.status;
     rfx_session_guard_nothing(session);
     if (progress != NULL) (void)progress(user, 1, 1);
-    r.seconds = now_seconds() - start;
-    if (report != NULL) *report = r;
+    run.report.seconds = now_seconds() - start;
+    if (report != NULL) *report = run.report;
     return RFX_OK;
 }

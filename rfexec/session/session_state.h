@@ -13,10 +13,11 @@ struct rfx_session {
     struct rfx_memory *mem;
     struct rfx_schedule *schedule;
     unsigned char *arena, *scratch, *weights;
-    unsigned char *pack_temp;           /* behind the scratch; only with weights by stage */
-    size_t *packed_offset;              /* per node, into weights */
-    struct rfx_view *inputs;            /* of the current step; as many as any node has */
-    const struct rfx_output_sink *sink; /* borrowed; NULL: none */
+    unsigned char *pack_temp;                 /* behind the scratch; only with weights by stage */
+    size_t *packed_offset;                    /* per node, into weights */
+    struct rfx_view *inputs;                  /* of the current step; as many as any node has */
+    const struct rfx_output_sink *sink;       /* borrowed; NULL: none */
+    const struct rfx_step_observer *observer; /* likewise */
     float **by_caller; /* per node: its full map in memory of the caller's, or NULL */
 };
 

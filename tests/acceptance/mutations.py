@@ -2,12 +2,12 @@
 """Tests that look: small mistakes are put into a copy of the tree, one after the other, and each must
 turn a test red.
 
-    mutations.py [--all] [--jobs N] [--work DIR] [NAME ...]
+    mutations.py [--list] [--all] [--jobs N] [--work DIR] [NAME ...]
 
 Without --all the tests that ought to see a mistake run first, then all, up to the first that fails;
 with --all every test runs and all red ones are printed. In the end the red ones run without any
 mutation, and those that are red again do not count. Fails when a mutation survives, or when its place
-is not found (a pattern must match once).
+is not found (a pattern must match once). --list builds nothing and only looks for the places.
 """
 
 import argparse
@@ -26,6 +26,22 @@ MUTATIONS = {
     "flip one pad": (
         "layers/conv/conv.c", r"a->sh, a->pads\.top\)", "a->sh, a->pads.bottom)",
         "test_op_conv$|test_reference_ops|test_analysis|test_op$"),
+    "flip one pad of own kernels": (
+        "layers/conv/conv_direct.c", r"r->x \* a->sw - a->pads\.left;", "r->x * a->sw - a->pads.right;",
+        "test_op_conv$|test_reference_ops$"),
+    "swap two channels of a panel": (
+        "layers/conv/conv_direct.c", r"run\.bias \+= ch;", "run.bias += panel % 2 ? 0 : ch;",
+        "test_op_conv$|test_reference_ops$"),
+    "run down a column past a ring's end": (
+        "layers/conv/conv_direct.c", r"return rfx_view_at\(v, y \+ step, x\)",
+        "return step > 0 || rfx_view_at(v, y + step, x)", "test_op_conv$|test_random_tiles"),
+    "one product too few": (
+        "layers/kernels/generic/conv.c", r"for \(int64_t i = 0; i < k; i\+\+, w \+= width\)",
+        "for (int64_t i = 0; i < k - (k > 1000); i++, w += width)", "test_op_conv$"),
+    "another panel's width": (
+        "layers/conv/conv_openblas.c", r"(panel_block\(args->graph, args->node\);)\n(    struct panel)",
+        r"\1\n    if (block.w > 1 && args->rect.x0 % 2 == 1) block.w--;\n\2",
+        "test_op_conv_openblas|test_random_tiles_Haswell"),
     "drop one ring row": (
         "tiler/modes/streaming.c", r"turn\.rows\.hi - first\)", "turn.rows.hi - first - 1)",
         "test_streaming|test_plan"),
@@ -51,8 +67,8 @@ MUTATIONS = {
 }
 
 
-def mutate(tree, file, pattern, replacement):
-    """Changes the file; returns what undoes it."""
+def mutated(tree, file, pattern, replacement):
+    """(path, its text, the text with the mistake)."""
     path = tree / file
     if not path.is_file():
         sys.exit(f"{file}: there is no such file; mutations.py needs another place")
@@ -60,6 +76,12 @@ def mutate(tree, file, pattern, replacement):
     changed, count = re.subn(pattern, replacement, text)
     if count != 1:
         sys.exit(f"{file}: the pattern {pattern!r} matches {count} times; mutations.py needs another")
+    return path, text, changed
+
+
+def mutate(tree, file, pattern, replacement):
+    """Changes the file; returns what undoes it."""
+    path, text, changed = mutated(tree, file, pattern, replacement)
     path.write_text(changed)
     return lambda: path.write_text(text)
 
@@ -91,11 +113,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MUTATIONS))
+    parser.add_argument("--list", action="store_true", help="only look for the places")
     parser.add_argument("--all", action="store_true", help="all red tests, not the first")
     parser.add_argument("--jobs", default="2")
     parser.add_argument("--work", help="keep the copy here, to build faster the next time")
     args = parser.parse_args()
     names = args.names or list(MUTATIONS)
+    if args.list:
+        for name in names:
+            mutated(TOP, *MUTATIONS[name][:3])
+            print(f"{name}: {MUTATIONS[name][0]}")
+        return 0
     found = {}
     with tempfile.TemporaryDirectory() as scratch:
         tree = pathlib.Path(args.work or scratch) / "tree"

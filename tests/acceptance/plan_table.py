@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """A table of what the planner chooses and of the bits that come out, for every built-in network.
 
-    plan_table.py PROGRAM [NETWORK ...] > table.txt
+    plan_table.py [--conv CHOICE] PROGRAM [NETWORK ...] > table.txt
 
 Two builds that should not differ in behaviour print the same table: run it before and after a change of
 structure and compare with diff. Per network: the fingerprints of all outputs under ten plans, and the
-whole `plan --json` at three sizes and three budgets (impossible ones with their smallest budget).
+whole `plan --json` at three sizes and three budgets (impossible ones with their smallest budget), with
+convolutions computed by CHOICE (direct, as the program's --conv has it).
 """
 
+import argparse
 import json
 import subprocess
-import sys
 
 SMALL = {"yolov1": "448x448", "blazeface": "128x128", "vgg16": "113x97", "inception_v3": "141x129",
          "inception_v4": "141x129", "srgan": "49x57", "fsrcnn": "97x113", "unet": "97x113"}
@@ -22,8 +23,9 @@ BUDGETS = ["40MiB", "128MiB", "1GiB"]
 
 
 def run(program, *arguments):
-    """(exit code, stdout as JSON or None) of one command."""
-    done = subprocess.run([program, *arguments, "--json"], capture_output=True, text=True, check=False)
+    """(exit code, stdout as JSON or None) of one command; `program` may have options of its own."""
+    name, *options = program
+    done = subprocess.run([name, *arguments, *options, "--json"], capture_output=True, text=True, check=False)
     return done.returncode, json.loads(done.stdout) if done.stdout else None
 
 
@@ -54,9 +56,15 @@ def print_plans(program, network):
 
 
 def main():
-    program = sys.argv[1] if len(sys.argv) > 1 else sys.exit(__doc__)
-    listed = subprocess.run([program, "models"], capture_output=True, text=True, check=True).stdout
-    names = sys.argv[2:] or [line.split()[0] for line in listed.splitlines()[1:]]
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("networks", nargs="*", metavar="NETWORK")
+    parser.add_argument("--conv", default="direct", metavar="CHOICE")
+    args = parser.parse_args()
+    listed = subprocess.run([args.program, "models"], capture_output=True, text=True, check=True).stdout
+    names = args.networks or [line.split()[0] for line in listed.splitlines()[1:]]
+    program = [args.program, "--conv", args.conv]
     for network in names:
         print_bits(program, network)
         print_plans(program, network)

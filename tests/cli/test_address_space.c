@@ -14,28 +14,42 @@
 
 #include "tests/cli/measured_run.h"
 
-/* Exit code of a run of 2 threads with the budget (0: untiled, without one) under the limits. */
-static int run_limited(const char *model, const char *input, int64_t budget,
+enum { THREADS = 2 };
+static const char *const choices[] = {"direct", "openblas"};
+
+/* Arguments of a command about a run of 2 threads; budget 0: untiled, without one. `text` holds the
+ * budget. */
+static void command(const char **args, const char *name, const char *model, const char *input,
+                    const char *conv, int64_t budget, char text[24]) {
+    const char *const all[] = {name,     model, input,      "--threads", "2", "--json",
+                               "--conv", conv,  "--memory", text,        NULL};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) args[i] = all[i];
+    (void)snprintf(text, 24, "%lld", (long long)budget);
+    if (budget > 0) return;
+    args[8] = "--untiled";
+    args[9] = NULL;
+}
+
+static int run_limited(const char *model, const char *input, const char *conv, int64_t budget,
                        struct measured_limits limits) {
     char text[24];
-    const char *args[MAX_ARGS] = {"run", model, input, "--threads", "2", "--json", "--untiled"};
-    (void)snprintf(text, sizeof text, "%lld", (long long)budget);
-    if (budget > 0) {
-        args[6] = "--memory";
-        args[7] = text;
-    }
+    const char *args[MAX_ARGS];
+    command(args, "run", model, input, conv, budget, text);
     struct measured_end ended = measured_run(args, NULL, limits);
     json_decref(ended.document);
     return ended.code;
 }
 
-/* The address space of a small run while it goes on (VmPeak), without its own budget: libraries,
- * stacks, OpenBLAS's buffers and what else is never resident. */
-static int64_t library_address_space(const char *model, const char *input, int64_t budget) {
+/* The address space of a small run while it goes on (VmPeak), without what its plan says that it
+ * takes: libraries, stacks, OpenBLAS's buffers and what else is never resident. */
+static int64_t library_address_space(const char *model, const char *input, const char *conv,
+                                     int64_t budget) {
     char text[24], path[64], line[256];
-    const char *args[] = {"run", model, input, "--memory", text, "--threads", "2", NULL};
+    const char *args[MAX_ARGS];
     long long kib = 0, largest = 0;
-    (void)snprintf(text, sizeof text, "%lld", (long long)budget);
+    command(args, "plan", model, input, conv, budget, text);
+    int64_t planned = measured_ask(args, NULL, 0, "plan", "peak_bytes");
+    command(args, "run", model, input, conv, budget, text);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) measured_become(args, NULL, &measured_no_limits);
@@ -48,18 +62,32 @@ static int64_t library_address_space(const char *model, const char *input, int64
         (void)usleep(1000);
     }
     assert_true(largest > 0);
-    return largest * 1024 - budget;
+    return largest * 1024 - planned;
 }
 
-static int64_t smallest_budget(const char *model, const char *input) {
-    const char *args[] = {"plan",      model, input,    "--memory", "1MiB",
-                          "--threads", "2",   "--json", NULL};
+/* The most of three: two threads that multiply at the same moment take two buffers of OpenBLAS,
+ * 128 MiB of address space each; large layers make sure of that. */
+static int64_t measured_libraries(const char *conv) {
+    int64_t libraries = 0;
+    for (int i = 0; i < 3; i++) {
+        int64_t found = library_address_space("resnet18", "synthetic:320x200", conv, 64 * MIB);
+        if (found > libraries) libraries = found;
+    }
+    fprintf(stderr, "test_address_space: %s, %.1f MiB of address space beside the plan's\n", conv,
+            (double)libraries / (double)MIB);
+    return libraries;
+}
+
+static int64_t smallest_budget(const char *model, const char *input, const char *conv) {
+    char text[24];
+    const char *args[MAX_ARGS];
+    command(args, "plan", model, input, conv, MIB, text);
     return measured_ask(args, NULL, EXIT_BUDGET, NULL, "smallest_bytes");
 }
 
 /* A budget of B is enough where the system gives the process no more than B on top of the address
  * space of its libraries. Far less is an error, not a crash. */
-static void hard_limits_hold(void **state) {
+static void hold_limits(const char *conv) {
     static const struct {
         const char *model, *input;
         int64_t mib;
@@ -68,32 +96,52 @@ static void hard_limits_hold(void **state) {
         {"mobilenet_v2", "synthetic:777x640", 64}, {"squeezenet1_1", "synthetic:1024x1024", 48},
         {"resnet18", "synthetic:320x200", 64},     {"deeplab_v3", "synthetic:400x400", 40},
     };
-    (void)state;
-    /* Two threads that multiply at the same moment take two buffers of OpenBLAS, 128 MiB of address
-     * space each; large layers make sure of that. The rest is for runs that use more of their
-     * budget than this one. */
-    int64_t libraries = 0;
-    for (int i = 0; i < 3; i++) {
-        int64_t found = library_address_space("resnet18", "synthetic:320x200", 64 * MIB) + 4 * MIB;
-        if (found > libraries) libraries = found;
-    }
-    fprintf(stderr, "test_address_space: %.1f MiB of address space beside the budget\n",
-            (double)libraries / (double)MIB);
+    /* A little more, for runs that use more of their budget than the measured one. */
+    int64_t libraries = measured_libraries(conv) + 4 * MIB;
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         const char *model = runs[i].model, *input = runs[i].input;
         int64_t budget = runs[i].mib * MIB;
-        if (budget == 0) budget = smallest_budget(model, input);
+        if (budget == 0) budget = smallest_budget(model, input, conv);
         struct measured_limits limits = {libraries + budget, 20};
-        int code = run_limited(model, input, budget, limits);
+        int code = run_limited(model, input, conv, budget, limits);
         if (code != 0)
-            fail_msg("%s %s: exit code %d with %.2f MiB and the libraries", model, input, code,
-                     (double)budget / (double)MIB);
+            fail_msg("%s %s %s: exit code %d with %.2f MiB and the libraries", model, input, conv,
+                     code, (double)budget / (double)MIB);
     }
     struct measured_limits less = {libraries + 64 * MIB, 20};
-    assert_int_equal(run_limited("mobilenet_v2", "synthetic:2048x2048", 0, less), EXIT_SYSTEM);
+    assert_int_equal(run_limited("mobilenet_v2", "synthetic:2048x2048", conv, 0, less),
+                     EXIT_SYSTEM);
+}
+
+static void hard_limits_hold(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) hold_limits(choices[i]);
+}
+
+/* Whether convolutions have kernels of our own on this processor: else both choices are one. */
+static bool has_own_kernels(void) {
+    char text[24];
+    const char *args[MAX_ARGS];
+    command(args, "plan", "resnet18", "synthetic:64x64", "direct", 0, text);
+    struct measured_end ended = measured_run(args, NULL, measured_no_limits);
+    const char *conv = json_string_value(json_object_get(ended.document, "conv"));
+    assert_non_null(conv);
+    bool own = strcmp(conv, "direct") == 0;
+    json_decref(ended.document);
+    return own;
+}
+
+/* A run that calls OpenBLAS nowhere takes none of its buffers, which are reserved for each thread
+ * where it does. */
+static void own_kernels_reserve_nothing(void **state) {
+    (void)state;
+    if (!has_own_kernels()) skip();
+    int64_t direct = measured_libraries("direct"), openblas = measured_libraries("openblas");
+    assert_true(openblas - direct >= (int64_t)THREADS * 120 * MIB); /* of 128 and some each */
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(hard_limits_hold)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(hard_limits_hold),
+                                       cmocka_unit_test(own_kernels_reserve_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

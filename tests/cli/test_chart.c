@@ -162,6 +162,47 @@ static void test_refusals(void **state) {
     assert_int_equal(count_files("chart_no"), 0);
 }
 
+/* Two charts in one picture, as high as both, each with its own axes. */
+static void test_panels(void **state) {
+    static const double rising[] = {1.0, 10.0, 100.0};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_error err = {{0}};
+    struct rfx_chart_series above = {.name = "above", .n = 3, .x = rising, .y = rising};
+    struct rfx_chart_series below = one_series("below");
+    struct rfx_chart panels[2] = {{.title = "the first",
+                                   .x = {.label = "logarithmic [x]", .log = true},
+                                   .y = {.log = true},
+                                   .n_series = 1,
+                                   .series = &above,
+                                   .height_px = 500},
+                                  {.title = "the second",
+                                   .y = {.label = "straight [y]"},
+                                   .n_series = 1,
+                                   .series = &below,
+                                   .height_px = 300}};
+    (void)state;
+    if (rfx_chart_write_panels(panels, 2, mem, "chart_panels.svg", &err) != RFX_OK)
+        fail_msg("%s", err.text);
+    (void)read_file("chart_panels.svg");
+    assert_non_null(strstr(file_text, "width=\"900\" height=\"800\""));
+    static const char *const words[] = {"the first", "the second",      ">above<",
+                                        ">below<",   "logarithmic [x]", "straight [y]"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; ++i) { /* no part is drawn twice */
+        const char *place = strstr(file_text, words[i]);
+        if (place == NULL || strstr(place + 1, words[i]) != NULL)
+            fail_msg("\"%s\" is not there once", words[i]);
+    }
+    assert_true(strstr(file_text, "the first") < strstr(file_text, "the second"));
+    panels[1].y.log = true; /* 1, 3 and 2: drawable */
+    assert_int_equal(rfx_chart_write_panels(panels, 2, mem, "chart_panels.svg", &err), RFX_OK);
+    below.n = 0;
+    assert_int_equal(rfx_chart_write_panels(panels, 2, mem, "chart_none.svg", &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(count_files("chart_none"), 0);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
 /* gnuplot missing, and gnuplots that fail in several ways: an error, and the old file untouched. */
 static void test_gnuplot_fails(void **state) {
     static const struct {
@@ -211,7 +252,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quoting),       cmocka_unit_test(test_texts),
         cmocka_unit_test(test_png),           cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_gnuplot_fails),
+        cmocka_unit_test(test_gnuplot_fails), cmocka_unit_test(test_panels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

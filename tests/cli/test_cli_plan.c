@@ -236,12 +236,90 @@ static void test_choices(void **state) {
     expect_says(2, "curve " NET " --pareto --tiles 4", "neither --tiles");
 }
 
+/* The convolutions' arithmetic that a command reports: under "conv", and in words. */
+static void expect_conv(const char *command, const char *rest, const char *asked,
+                        const char *conv) {
+    char args[256], line[64];
+    (void)snprintf(args, sizeof args, "%s " NET " %s %s --json", command, rest, asked);
+    expect(0, args);
+    json_t *doc = document(command);
+    assert_string_equal(json_string_value(at(doc, "conv")), conv);
+    json_decref(doc);
+    (void)snprintf(args, sizeof args, "%s " NET " %s %s", command, rest, asked);
+    expect(0, args);
+    (void)snprintf(line, sizeof line, "\nconv       %s\n", conv);
+    assert_non_null(strstr(out_text, line));
+}
+
+/* The hash of the first output of a run. */
+static void hash_of(const char *args, char hash[64]) {
+    expect(0, args);
+    json_t *doc = document("run");
+    (void)snprintf(hash, 64, "%s", json_string_value(at(doc, "output.hash")));
+    json_decref(doc);
+}
+
+/* Chosen, reported, and followed by every command that runs; a plan is one for each choice. */
+static void test_conv(void **state) {
+    (void)state;
+    static const struct {
+        const char *command, *rest;
+    } commands[] = {{"plan", "--size 64x64 --untiled"},
+                    {"run", "synthetic:64x64"},
+                    {"bench", "synthetic:64x64 --runs 1"},
+                    {"verify", "synthetic:64x64 --tiles 2x2"}};
+    expect(0, "plan " NET " --size 64x64 --json");
+    json_t *doc = document("plan");
+    bool own = strcmp(json_string_value(at(doc, "conv")), "direct") == 0;
+    json_decref(doc);
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        const char *command = commands[i].command, *rest = commands[i].rest;
+        expect_conv(command, rest, "", own ? "direct" : "openblas");
+        expect_conv(command, rest, "--conv direct", own ? "direct" : "openblas");
+        expect_conv(command, rest, "--conv openblas", "openblas");
+    }
+    expect(4, "run " NET " synthetic:64x64 --memory 1MiB --conv openblas --json");
+    doc = document("run");
+    assert_string_equal(json_string_value(at(doc, "conv")), "openblas");
+    json_decref(doc);
+    expect_says(2, "run " NET " synthetic:64x64 --conv fast", "direct|openblas|winograd");
+    expect_says(2, "models --conv openblas", "not one of this command's");
+
+    char direct[64], openblas[64], planned[64];
+    expect(0, "plan " NET " --size 161x143 --bands 8 -o cli_conv.json --conv openblas");
+    hash_of("run " NET PICTURE "--json", direct);
+    hash_of("run " NET PICTURE "--json --conv openblas", openblas);
+    assert_int_equal(strcmp(direct, openblas) != 0, own);
+    hash_of("run " NET PICTURE "--json --plan cli_conv.json", planned);
+    assert_string_equal(planned, direct);
+    hash_of("run " NET PICTURE "--json --plan cli_conv.json --conv openblas", planned);
+    assert_string_equal(planned, openblas);
+}
+
+/* Tiles without halos have the arithmetic that was asked for too: one tile is the image. */
+static void test_naive_conv(void **state) {
+    static const char *const choices[] = {"direct", "openblas"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char args[128];
+        (void)snprintf(args, sizeof args,
+                       "verify " NET PICTURE "--tiles 1x1 --naive --json --conv %s", choices[i]);
+        expect(0, args);
+        json_t *doc = document("verify");
+        json_t *naive = json_array_get(at(doc, "naive.outputs"), 0);
+        assert_int_equal(integer_at(doc, "naive.tiles"), 1);
+        assert_int_equal(integer_at(naive, "wrong"), 0);
+        json_decref(doc);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usage),       cmocka_unit_test(test_plans_by_hand),
         cmocka_unit_test(test_flags_count), cmocka_unit_test(test_dump),
         cmocka_unit_test(test_plan_file),   cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_groups),      cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_naive_conv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

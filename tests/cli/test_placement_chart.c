@@ -36,7 +36,7 @@ static char *make_script(const struct rfx_placement_picture *picture) {
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size);
     assert_non_null(stream);
-    rfx_chart_script(rfx_placement_chart_get(chart), false, stream);
+    rfx_chart_script(rfx_placement_chart_get(chart), 1, false, stream);
     assert_int_equal(fclose(stream), 0);
     rfx_placement_chart_free(chart);
     return text;
@@ -253,7 +253,7 @@ static void test_labels(void **state) {
     (void)state;
     FILE *stream = open_memstream(&text, &size);
     assert_non_null(stream);
-    rfx_chart_script(&chart, false, stream);
+    rfx_chart_script(&chart, 1, false, stream);
     assert_int_equal(fclose(stream), 0);
     expect_text(text, "set label 'wide box' at 2,0.5 center font ',12'");
     expect_text(text, "set label 'a tall box' at 4.25,1.5 center rotate by 90 font ',12'");
@@ -265,7 +265,7 @@ static void test_labels(void **state) {
     chart.y.max = 0;
     stream = open_memstream(&text, &size);
     assert_non_null(stream);
-    rfx_chart_script(&chart, false, stream);
+    rfx_chart_script(&chart, 1, false, stream);
     assert_int_equal(fclose(stream), 0);
     expect_no_text(text, "set label");
     free(text);
@@ -290,7 +290,7 @@ static void test_legend(void **state) {
         if (k == 2) y_end = 1;
         FILE *stream = open_memstream(&text, &size);
         assert_non_null(stream);
-        rfx_chart_script(&chart, false, stream);
+        rfx_chart_script(&chart, 1, false, stream);
         assert_int_equal(fclose(stream), 0);
         expect_text(text, k == 1 ? "bottom center vertical" : "top right vertical");
         free(text);

@@ -1,7 +1,7 @@
 """Whole networks through rfexec and ONNX Runtime: untiled, tiled and within budgets.
 
     check_models.py build/rfexec MODEL.onnx [MODEL.onnx ...] --sizes 224x224,513x769
-        [--tiles RxC] [--bgr-bytes]
+        [--tiles RxC] [--bytes] [--conv CHOICE]
 
 Each model runs at each size on the same random picture; every output must agree within 1e-4 of its
 largest magnitude. With --tiles the tiled run must print the same hashes as the untiled one.
@@ -53,6 +53,7 @@ def main():
     parser.add_argument("models", nargs="+")
     parser.add_argument("--sizes", default="224x224")
     parser.add_argument("--tiles", help="also run tiled and compare hashes")
+    parser.add_argument("--conv", default="direct", help="what computes convolutions (rfexec run)")
     parser.add_argument("--bytes", action="store_true", help="values 0..255 as input")
     parser.add_argument("--tolerance", type=float, default=1e-4)
     args = parser.parse_args()
@@ -62,14 +63,15 @@ def main():
             height, width = (int(part) for part in size.split("x"))
             image = picture(3, height, width, args.bytes)
             with tempfile.TemporaryDirectory() as folder:
-                report, ours = rfexec_cli.run(args.program, model, image, folder, ["--untiled"])
+                report, ours = rfexec_cli.run(args.program, model, image, folder,
+                                            ["--untiled", "--conv", args.conv])
                 theirs = reference(model, image)
                 worst = max(rfexec_cli.worst_error(ours[name], theirs[name]) for name in theirs)
                 good = worst <= args.tolerance
                 note = ""
                 if args.tiles:
                     tiled, _ = rfexec_cli.run(args.program, model, image, folder,
-                                              ["--tiles", args.tiles])
+                                              ["--tiles", args.tiles, "--conv", args.conv])
                     same = [a["hash"] == b["hash"]
                             for a, b in zip(report["outputs"], tiled["outputs"])]
                     note = f", tiles {args.tiles} " + ("identical" if all(same) else "DIFFERENT")

@@ -23,6 +23,8 @@ for net in mobilenet_v2 resnet18; do
 done
 "$venv/bin/python" check_models.py "$build/rfexec" "$work/mobilenet_v2.onnx" "$work/resnet18.onnx" \
     "$top/data/defect_net.onnx" --sizes 224x224,319x257 --tiles 3x2
+"$venv/bin/python" check_models.py "$build/rfexec" "$work/mobilenet_v2.onnx" "$work/resnet18.onnx" \
+    --sizes 224x224 --tiles 3x2 --conv openblas
 # At the sizes for which they are written: their padding or their reshapes hang on it.
 for at in deeplab_v3:257x257 posenet:353x257 blazeface:128x128 srgan:41x56 resnet_v2_101:224x224; do
     net=${at%:*}

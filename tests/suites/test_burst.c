@@ -22,7 +22,7 @@
 
 static void burst(struct rfx_plan_request request) {
     struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_load_options load = {.h = 97, .w = 65};
+    struct rfx_load_options load = {.h = 97, .w = 65, .conv = test_conv_choice()};
     struct rfx_graph *graph = NULL;
     struct rfx_plan *plan = NULL;
     struct rfx_session *session = NULL;

@@ -22,7 +22,8 @@ enum { H = 75, W = 97 };
 
 static struct rfx_graph *build(struct rfx_memory *mem, const char *name,
                                const struct rfx_fuse_options *fuse) {
-    struct rfx_load_options options = {.h = H, .w = W, .seed = 3, .fuse = fuse};
+    struct rfx_load_options options = {
+        .h = H, .w = W, .seed = 3, .fuse = fuse, .conv = test_conv_choice()};
     struct rfx_error err = {{0}};
     struct rfx_graph *graph = NULL;
     if (rfx_builtin_build(mem, name, &options, &graph, &err) != RFX_OK) fail_msg("%s", err.text);

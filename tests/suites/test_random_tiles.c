@@ -130,5 +130,6 @@ static void test_tiled_is_untiled(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tiled_is_untiled)};
+    if (test_skip()) return TEST_SKIPPED;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@
 #include "tiler/plan/plan_check.h"
 
 static struct rfx_graph *build(struct rfx_memory *mem, const char *name, int64_t h, int64_t w) {
-    struct rfx_load_options options = {.h = h, .w = w};
+    struct rfx_load_options options = {.h = h, .w = w, .conv = test_conv_choice()};
     struct rfx_graph *graph = NULL;
     struct rfx_error err = {{0}};
     if (rfx_builtin_build(mem, name, &options, &graph, &err) != RFX_OK)

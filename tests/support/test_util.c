@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "rfexec/session/model.h"
 
@@ -51,6 +52,21 @@ void test_rng_specials(struct test_rng *rng, float *values, int64_t n) {
 int64_t test_env_int(const char *name, int64_t missing) {
     const char *text = getenv(name);
     return text == NULL || *text == '\0' ? missing : strtoll(text, NULL, 0);
+}
+
+enum rfx_conv_choice test_conv_choice(void) {
+    enum rfx_conv_choice choice = RFX_CONV_DIRECT;
+    const char *name = getenv("RFX_TEST_CONV");
+    if (name == NULL || *name == '\0' || rfx_conv_choice_find(name, &choice)) return choice;
+    fprintf(stderr, "RFX_TEST_CONV: '%s' is no choice\n", name);
+    abort();
+}
+
+bool test_skip(void) {
+    const char *asked = getenv("RFX_KERNELS");
+    if (asked == NULL || *asked == '\0' || rfx_kernels_find(asked) != NULL) return false;
+    fprintf(stderr, "skipped: no %s kernels here\n", asked);
+    return true;
 }
 
 static uint32_t bits_of(float x) {
@@ -175,7 +191,7 @@ static bool run_guarded(const struct rfx_node *node, struct rfx_run_args *args, 
     float *buffer = test_floats(n + 2 * GUARD_FLOATS);
     for (int64_t i = 0; i < n + 2 * GUARD_FLOATS; i++) buffer[i] = guard_value();
     args->out = rfx_view_dense(buffer + GUARD_FLOATS, rect, node->out.c);
-    rfx_op_def(node->op)->run(args);
+    rfx_op_run(args);
     bool ok = true;
     for (int64_t i = 0; i < GUARD_FLOATS; i++)
         ok &=
@@ -245,7 +261,8 @@ int64_t test_fail_each_allocation(enum rfx_status (*build)(struct rfx_memory *me
 
 struct rfx_graph *test_builtin(struct rfx_memory *mem, const char *name, int64_t h, int64_t w,
                                uint64_t seed, const struct rfx_fuse_options *fuse) {
-    struct rfx_load_options options = {.h = h, .w = w, .seed = seed, .fuse = fuse};
+    struct rfx_load_options options = {
+        .h = h, .w = w, .seed = seed, .fuse = fuse, .conv = test_conv_choice()};
     struct rfx_error err = {""};
     struct rfx_graph *graph = NULL;
     if (rfx_builtin_build(mem, name, &options, &graph, &err) == RFX_OK) return graph;

@@ -29,6 +29,16 @@ void test_rng_specials(struct test_rng *rng, float *values, int64_t n);
 /* The integer in the environment variable, or `missing`. */
 int64_t test_env_int(const char *name, int64_t missing);
 
+/* What RFX_TEST_CONV names ("direct", "openblas", ...): the arithmetic of the convolutions in the
+ * networks that tests/support makes; not set: the default. Suites run once for each (CMakeLists.txt
+ * of tests). Aborts when the name is unknown. */
+enum rfx_conv_choice test_conv_choice(void);
+
+/* For main: whether this processor has not the kernels that RFX_KERNELS asks for, so that the test
+ * would be about others. It then returns TEST_SKIPPED, which ctest knows. */
+bool test_skip(void);
+enum { TEST_SKIPPED = 77 };
+
 /* Where two arrays differ. */
 struct test_diff {
     int64_t count, first, worst;
@@ -81,7 +91,8 @@ int64_t test_fail_each_allocation(enum rfx_status (*build)(struct rfx_memory *me
                                                            struct rfx_error *err),
                                   void *context);
 
-/* A built-in network, `fuse` as in rfx_load_options; a failure is a failed assertion. */
+/* A built-in network with the choice of RFX_TEST_CONV, `fuse` as in rfx_load_options; a failure is
+ * a failed assertion. */
 struct rfx_graph *test_builtin(struct rfx_memory *mem, const char *name, int64_t h, int64_t w,
                                uint64_t seed, const struct rfx_fuse_options *fuse);
 

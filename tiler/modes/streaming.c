@@ -1,6 +1,7 @@
 /* The row stream: forward progress by inverting the monotone region maps. */
 #include "tiler/modes/streaming.h"
 
+#include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
 #include "rf_analysis/regions.h"
@@ -68,8 +69,11 @@ static int64_t rows_per_step(const struct rfx_stream *stream, const struct rfx_n
 static int64_t reachable(const struct rfx_stream *stream, int node) {
     const struct rfx_node *n = &stream->graph->nodes[node];
     if (stream->places[node] == RFX_PLACE_REDUCED) return stream->done[n->in[0]];
-    int64_t lo = stream->done[node];
-    int64_t hi = rfx_min_i64(lo + rows_per_step(stream, n), n->out.h);
+    /* whole blocks: what is left of one would be computed twice */
+    int64_t begun = stream->done[node], lo = begun;
+    int64_t block = rfx_conv_rows_together(stream->graph, n);
+    int64_t hi = rfx_ceil_div(lo + rows_per_step(stream, n), block) * block;
+    hi = rfx_min_i64(hi, n->out.h);
     if (rfx_node_is_input(n) || can_reach(stream, node, hi)) return hi; /* the common case */
     hi--;
     while (lo < hi) {
@@ -79,7 +83,7 @@ static int64_t reachable(const struct rfx_stream *stream, int node) {
         else
             hi = middle - 1;
     }
-    return lo;
+    return rfx_max_i64(begun, lo / block * block);
 }
 
 bool rfx_stream_peek(const struct rfx_stream *stream, struct rfx_stream_turn *turn) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "layers/conv/conv_backend.h"
 #include "layers/graph/group.h"
 #include "layers/graph/near_names.h"
 #include "tiler/plan/mode.h"
@@ -260,11 +261,22 @@ static enum rfx_status read_groups(struct reader *r, const json_t *groups) {
     return status;
 }
 
+/* Whose arithmetic the plan was made for: a note, but one of those that there are. */
+static enum rfx_status check_conv(const struct reader *r, const json_t *value) {
+    enum rfx_conv_choice choice;
+    char text[48];
+    if (value == NULL) return RFX_OK;
+    if (json_is_string(value) && rfx_conv_choice_find(json_string_value(value), &choice))
+        return RFX_OK;
+    return refuse(r, "conv", "%s is not \"direct\", \"openblas\" or \"winograd\"",
+                  shown(value, text));
+}
+
 /* What kind of file it is and whether it is for this image size. */
 static enum rfx_status read_head(struct reader *r, json_t *root) {
     static const char *const keys[] = {"schema",           "kind",     "model",  "size",
                                        "threads",          "in_place", "stages", "predicted",
-                                       "weights_by_stage", "groups",   NULL};
+                                       "weights_by_stage", "groups",   "conv",   NULL};
     char text[48];
     if (!json_is_object(root)) return refuse(r, "", "%s is no plan", shown(root, text));
     const json_t *kind = json_object_get(root, "kind");
@@ -276,6 +288,7 @@ static enum rfx_status read_head(struct reader *r, json_t *root) {
         read_member(r, "", root, "schema", RFX_PLAN_FILE_SCHEMA, RFX_PLAN_FILE_SCHEMA, &schema);
     if (status == RFX_OK && schema == 0) status = refuse(r, "schema", "missing, must be 1");
     if (status == RFX_OK) status = check_keys(r, "", root, keys);
+    if (status == RFX_OK) status = check_conv(r, json_object_get(root, "conv"));
     if (status == RFX_OK) status = read_pair(r, "", root, "size", &h, &w);
     if (status == RFX_OK) status = read_member(r, "", root, "threads", 1, MAX_THREADS, &threads);
     if (status == RFX_OK)

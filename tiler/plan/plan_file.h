@@ -1,7 +1,7 @@
 /* Plans as text that can be edited: stages, bands, strips, tiles and flags in JSON.
  *
- *     {"schema": 1, "kind": "rfexec plan", "model": "mobilenet_v2", "size": [4096, 4096],
- *      "threads": 2, "weights_by_stage": false, "in_place": true,
+ *     {"schema": 1, "kind": "rfexec plan", "model": "mobilenet_v2", "conv": "direct",
+ *      "size": [4096, 4096], "threads": 2, "weights_by_stage": false, "in_place": true,
  *      "groups": [{"first": "features.1.0", "last": "features.1.1", "strip_cols": 128,
  *                  "strips": 4, "step_rows": 2}],
  *      "stages": [{"mode": "streamed", "targets": ["features.18.0"], "tiles": [1, 2],
@@ -10,11 +10,13 @@
  *                  "band_rows": 0, "tight": false, "row_by_row": true}],
  *      "predicted": {...}}
  *
- * Invariants: 1. "size", "threads", the two flags, "groups" (layers computed depth first, from the
- * first to the last, see layers/graph/group.h; no key: none) and "stages" are input; "model" is a
- * note, and what is "predicted" is calculated anew, offsets too, which no file holds; 2. a key that
- * does not exist, a value of another kind or out of range is an error that names its place, never
- * ignored;
+ * Invariants: 1. "size", "threads", the two flags, "groups" (layers computed depth
+ * first, from the first to the last, see layers/graph/group.h; no key: none) and "stages" are input; "model" and "conv" are
+ * notes, and what is "predicted" is calculated anew, offsets too, which no file holds. "conv" names
+ * whose arithmetic convolutions had when the plan was made: a plan must not choose bits, and is as
+ * good for another arithmetic (its packed weights and scratch are sized anew), also on a processor
+ * where own kernels are missing; so it is neither followed nor refused; 2. a key that does not
+ * exist, a value of another kind or out of range is an error that names its place, never ignored;
  * 3. whether the stages make a plan of this network is decided where any plan is made
  * (rfx_plan_create), and rfx_plan_check then walks it. */
 #ifndef RFX_TILER_PLAN_PLAN_FILE_H

@@ -1,6 +1,7 @@
 /* Writing plans as JSON; see plan_file.h. */
 #include <jansson.h>
 
+#include "layers/conv/conv_backend.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/plan_file.h"
 
@@ -43,8 +44,9 @@ static json_t *plan_json(const struct rfx_plan *plan, const char *model) {
         (json_int_t)b->weights, "scratch", (json_int_t)b->scratch, "source", (json_int_t)b->source,
         "reserve", (json_int_t)b->reserve, "macs", (json_int_t)plan->macs, "macs_untiled",
         (json_int_t)plan->macs_untiled);
-    return json_pack("{s:i, s:s, s:s, s:[I, I], s:i, s:b, s:b, s:o*, s:o, s:o}", "schema",
-                     RFX_PLAN_FILE_SCHEMA, "kind", RFX_PLAN_FILE_KIND, "model", model, "size",
+    return json_pack("{s:i, s:s, s:s, s:s, s:[I, I], s:i, s:b, s:b, s:o*, s:o, s:o}", "schema",
+                     RFX_PLAN_FILE_SCHEMA, "kind", RFX_PLAN_FILE_KIND, "model", model, "conv",
+                     rfx_conv_choice_name(rfx_conv_choice_of(plan->graph)), "size",
                      (json_int_t)input->h, (json_int_t)input->w, "threads", plan->threads,
                      "weights_by_stage", rfx_plan_loads_by_stage(plan), "in_place", plan->in_place,
                      "groups", plan->grouped != NULL ? groups_json(plan->graph) : NULL, "stages",

@@ -50,29 +50,31 @@ static int64_t drawable_points(const struct rfx_chart *chart) {
     return count;
 }
 
-static enum rfx_status check(const struct rfx_chart *chart, const char *path,
+static enum rfx_status check(const struct rfx_chart *panels, int n, const char *path,
                              struct rfx_error *err) {
     if (!rfx_chart_name_ok(path))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "chart '%s': the name must end in .svg or .png", path);
-    int64_t points = drawable_points(chart);
-    if (points < 0)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "chart '%s': a logarithmic axis cannot show values of 0 or less", path);
-    if (points == 0)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "chart '%s': nothing to draw", path);
+    for (int i = 0; i < n; ++i) {
+        int64_t points = drawable_points(&panels[i]);
+        if (points < 0)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "chart '%s': a logarithmic axis cannot show values of 0 or less", path);
+        if (points == 0)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "chart '%s': nothing to draw", path);
+    }
     return RFX_OK;
 }
 
 /* The script as an open file at its beginning; -1 with errno set. */
-static int script_open(const struct rfx_chart *chart, bool png) {
+static int script_open(const struct rfx_chart *panels, int n, bool png) {
     int fd = memfd_create("chart script", MFD_CLOEXEC);
     if (fd < 0) return -1;
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     FILE *stream = copy < 0 ? NULL : fdopen(copy, "w");
     bool ok = stream != NULL;
     if (ok) {
-        rfx_chart_script(chart, png, stream);
+        rfx_chart_script(panels, n, png, stream);
         ok = ferror(stream) == 0;
         if (fclose(stream) != 0) ok = false;
         ok = ok && lseek(fd, 0, SEEK_SET) == 0;
@@ -145,7 +147,13 @@ static int set_usual_rights(int fd) {
 
 enum rfx_status rfx_chart_write(const struct rfx_chart *chart, struct rfx_memory *mem,
                                 const char *path, struct rfx_error *err) {
-    enum rfx_status status = check(chart, path, err);
+    return rfx_chart_write_panels(chart, 1, mem, path, err);
+}
+
+enum rfx_status rfx_chart_write_panels(const struct rfx_chart *panels, int n,
+                                       struct rfx_memory *mem, const char *path,
+                                       struct rfx_error *err) {
+    enum rfx_status status = check(panels, n, path, err);
     if (status != RFX_OK) return status;
     size_t size = strlen(path) + sizeof ".XXXXXX";
     char *temporary = rfx_memory_alloc(mem, size);
@@ -156,7 +164,7 @@ enum rfx_status rfx_chart_write(const struct rfx_chart *chart, struct rfx_memory
         status = rfx_fail(err, RFX_STATUS_IO, "chart '%s': %s", path, strerror(errno));
         goto done;
     }
-    script = script_open(chart, ends_with(path, ".png"));
+    script = script_open(panels, n, ends_with(path, ".png"));
     if (script < 0)
         status = rfx_fail(err, RFX_STATUS_IO, "chart '%s': %s", path, strerror(errno));
     else

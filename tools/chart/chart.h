@@ -41,6 +41,7 @@ struct rfx_chart_series {
      * line or upright: of several lines of text the first that fits is written, or nothing. */
     const char *const *labels;
     bool labels_before; /* a label ends at its point */
+    bool labels_below;  /* it is below its point, not above */
     int color;          /* 0: the series' place in the chart; 1 ..: that colour of the palette */
     bool dashed;        /* for a second line of the same colour */
 };
@@ -73,4 +74,10 @@ bool rfx_chart_name_ok(const char *path);
  * failed, or the file cannot be written; OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_chart_write(const struct rfx_chart *chart, struct rfx_memory *mem,
                                               const char *path, struct rfx_error *err);
+
+/* Draws several charts below each other as one picture, of the first one's width. They have the
+ * same margins at the sides. Statuses as above. */
+RFX_NODISCARD enum rfx_status rfx_chart_write_panels(const struct rfx_chart *panels, int n,
+                                                     struct rfx_memory *mem, const char *path,
+                                                     struct rfx_error *err);
 #endif

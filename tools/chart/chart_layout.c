@@ -52,7 +52,8 @@ static bool must_stand(const struct rfx_chart_axis *x, const struct rfx_chart_la
 static void place_tics(const struct rfx_chart_axis *x, struct rfx_chart_layout *layout) {
     int named = 0, longest = 0;
     for (int i = 0; i < x->n_categories; ++i) named += x->categories[i] != NULL;
-    layout->every = (named + MAX_CATEGORIES_WRITTEN - 1) / MAX_CATEGORIES_WRITTEN;
+    int most = MAX_CATEGORIES_WRITTEN * layout->width / DEFAULT_WIDTH;
+    layout->every = (named + most - 1) / most;
     layout->upright = must_stand(x, layout, &longest);
     layout->tics_px = TIC_PX;
     if (!layout->upright) return;
@@ -86,7 +87,7 @@ static struct rfx_chart_scale measure_scale(const struct rfx_chart *chart,
                                             const struct rfx_chart_layout *layout) {
     struct rfx_chart_scale scale = {0};
     const struct rfx_chart_axis *x = &chart->x, *y = &chart->y;
-    double width = layout->width - RFX_CHART_LEFT_PX - RFX_CHART_RIGHT_PX;
+    double width = layout->width - layout->left_px - RFX_CHART_RIGHT_PX;
     double height = layout->height - RFX_CHART_TOP_PX - layout->bottom_px;
     if (x->n_categories > 0) scale.x = width / x->n_categories;
     if (x->n_categories == 0 && x->min < x->max) scale.x = width / (x->max - x->min);
@@ -127,13 +128,15 @@ static bool place_legend_inside(const struct rfx_chart *chart, const struct lege
     return true;
 }
 
-struct rfx_chart_layout rfx_chart_layout_make(const struct rfx_chart *chart) {
+struct rfx_chart_layout rfx_chart_layout_make(const struct rfx_chart *chart, bool panel) {
     struct rfx_chart_layout layout = {
         .width = chart->width_px > 0 ? chart->width_px : DEFAULT_WIDTH,
         .height = chart->height_px > 0 ? chart->height_px : DEFAULT_HEIGHT};
     struct legend legend = measure_legend(chart);
     for (int k = 0; k < chart->n_series; ++k)
         if (rfx_chart_is_boxes(&chart->series[k])) layout.boxes = true;
+    layout.given_margins = layout.boxes || panel;
+    layout.left_px = panel ? RFX_CHART_PANEL_LEFT_PX : RFX_CHART_LEFT_PX;
     place_tics(&chart->x, &layout);
     if (layout.boxes && place_legend_inside(chart, &legend, &layout)) return layout;
     place_legend_below(&legend, &layout);

@@ -98,7 +98,7 @@ static void put_data(const struct rfx_chart *chart, int k, FILE *stream) {
 }
 
 static void put_terminal(const struct rfx_chart_layout *layout, bool png, FILE *stream) {
-    int w = layout->width, h = layout->height, s = PNG_SCALE;
+    int w = layout->width, h = layout->page_height, s = PNG_SCALE;
     /* points in a PNG, pixels in an SVG; other sizes in the script are in units of the latter */
     if (png)
         fprintf(stream,
@@ -129,7 +129,7 @@ static void put_categories(const struct rfx_chart_axis *axis, const struct rfx_c
 }
 
 static double from_bottom(const struct rfx_chart_layout *layout, int px) {
-    return (double)px / layout->height;
+    return (double)(layout->below_px + px) / layout->page_height;
 }
 
 /* The legend and the x axis' label, from the lower edge up. */
@@ -138,11 +138,11 @@ static void put_bottom(const struct rfx_chart *chart, const struct rfx_chart_lay
     int legend_px =
         layout->legend_inside_px > 0 ? 0 : layout->legend_rows * RFX_CHART_LEGEND_ROW_PX;
     fprintf(stream, "set bmargin at screen %.4f\n", from_bottom(layout, layout->bottom_px));
-    if (layout->boxes)
+    if (layout->given_margins)
         fprintf(stream,
                 "set lmargin at screen %.4f\nset rmargin at screen %.4f\nset tmargin at screen "
                 "%.4f\n",
-                (double)RFX_CHART_LEFT_PX / layout->width,
+                (double)layout->left_px / layout->width,
                 1.0 - (double)RFX_CHART_RIGHT_PX / layout->width,
                 from_bottom(layout, layout->height - RFX_CHART_TOP_PX));
     if (layout->legend_inside_px > 0)
@@ -203,7 +203,8 @@ static void put_labels(const struct rfx_chart_series *series, int k, FILE *strea
         fprintf(stream, " at %.12g,%.12g %s,%s font ',12' front textcolor '%s'\n",
                 series_x(series, i), series->y[i],
                 series->labels_before ? "right offset -0.6" : "left offset 0.6",
-                k % 2 == 0 || series->color > 0 ? "0.7" : "-0.7", palette[color]);
+                series->labels_below || (k % 2 != 0 && series->color == 0) ? "-0.7" : "0.7",
+                palette[color]);
     }
 }
 
@@ -218,7 +219,7 @@ static void put_texts(const struct rfx_chart *chart, const struct rfx_chart_layo
         (void)fputs("set label ", stream);
         rfx_chart_quote(chart->subtitle, stream);
         (void)fputs(" at graph 0.5,1 center offset 0,0.8 font ',12' textcolor '#555555'\n", stream);
-        if (!layout->boxes) (void)fputs("set tmargin 4.5\n", stream);
+        if (!layout->given_margins) (void)fputs("set tmargin 4.5\n", stream);
     }
     for (int k = 0; k < chart->n_series; ++k) {
         if (rfx_chart_is_boxes(&chart->series[k]))
@@ -281,19 +282,18 @@ static void put_style(const struct rfx_chart *chart, int k, FILE *stream) {
     }
 }
 
-void rfx_chart_script(const struct rfx_chart *chart, bool png, FILE *stream) {
-    (void)fputs("set encoding utf8\n", stream);
+/* One chart, from its data to its plot command. */
+static void put_chart(const struct rfx_chart *chart, const struct rfx_chart_layout *layout,
+                      FILE *stream) {
     for (int k = 0; k < chart->n_series; ++k) put_data(chart, k, stream);
-    struct rfx_chart_layout layout = rfx_chart_layout_make(chart);
-    put_terminal(&layout, png, stream);
     (void)fputs(
         "set border 3 linecolor '#555555'\nset grid xtics ytics back linecolor '#dddddd' "
         "linewidth 1 dashtype 1\n",
         stream);
-    put_axis('x', &chart->x, &layout, false, stream);
-    put_axis('y', &chart->y, &layout, is_positive(chart), stream);
-    put_bottom(chart, &layout, stream);
-    put_texts(chart, &layout, stream);
+    put_axis('x', &chart->x, layout, false, stream);
+    put_axis('y', &chart->y, layout, is_positive(chart), stream);
+    put_bottom(chart, layout, stream);
+    put_texts(chart, layout, stream);
     (void)fputs("plot ", stream);
     for (int k = 0; k < chart->n_series; ++k) {
         fprintf(stream, "%s$s%d ", k > 0 ? ", \\\n  " : "", k);
@@ -306,4 +306,26 @@ void rfx_chart_script(const struct rfx_chart *chart, bool png, FILE *stream) {
         }
     }
     (void)fputc('\n', stream);
+}
+
+void rfx_chart_script(const struct rfx_chart *panels, int n, bool png, FILE *stream) {
+    struct rfx_chart_layout page = rfx_chart_layout_make(&panels[0], n > 1);
+    page.page_height = 0;
+    for (int i = 0; i < n; ++i) page.page_height += rfx_chart_layout_make(&panels[i], n > 1).height;
+    (void)fputs("set encoding utf8\n", stream);
+    put_terminal(&page, png, stream);
+    if (n > 1) (void)fputs("set multiplot\n", stream);
+    int above_px = 0;
+    for (int i = 0; i < n; ++i) {
+        struct rfx_chart_layout layout = rfx_chart_layout_make(&panels[i], n > 1);
+        above_px += layout.height;
+        layout.page_height = page.page_height;
+        layout.below_px = page.page_height - above_px;
+        layout.width = page.width;
+        if (n > 1)
+            fprintf(stream, "reset\nset origin 0,%.4f\nset size 1,%.4f\n", from_bottom(&layout, 0),
+                    (double)layout.height / page.page_height);
+        put_chart(&panels[i], &layout, stream);
+    }
+    if (n > 1) (void)fputs("unset multiplot\n", stream);
 }

@@ -6,9 +6,9 @@
 
 #include "tools/chart/chart.h"
 
-/* Writes the script that draws a chart to gnuplot's standard output, as PNG or else SVG. Whether
- * writing succeeded is left to ferror(stream). */
-void rfx_chart_script(const struct rfx_chart *chart, bool png, FILE *stream);
+/* Writes the script that draws n charts, one below the other, to gnuplot's standard output, as PNG
+ * or else SVG. Whether writing succeeded is left to ferror(stream). */
+void rfx_chart_script(const struct rfx_chart *panels, int n, bool png, FILE *stream);
 
 /* Writes a text as a gnuplot string: '...' with quotes doubled, control characters as spaces and
  * bytes that are not UTF-8 as '?'. Nothing inside single quotes is interpreted. */

@@ -98,11 +98,23 @@ static const struct rfx_cli_command commands[] = {
      "rfexec verify resnet50 photo.png --memory 320MiB --naive\n",
      RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_NAIVE | RFX_CLI_JSON, 2,
      2, rfx_cmd_verify},
-    {"bench", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [--runs N] [--json]", "time a network",
-     "One run to warm up, then --runs timed ones.\n",
-     "rfexec bench resnet50 --size 1024x1024 --threads 2\n",
+    {"bench",
+     "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [--runs N] [--layers [--plot FILE]] [--json]",
+     "time a network",
+     "One run to warm up, then --runs timed ones. --layers adds a row per layer: the time of all "
+     "its\n"
+     "steps in a run (median), its share of the run, the multiply-accumulates made (halos as "
+     "often\n"
+     "as they are made), GFLOP/s (two operations each), their share of the processor's peak of "
+     "fused\n"
+     "multiply-adds, and the bytes that inputs, output and packed weights of its steps have: what "
+     "is\n"
+     "moved at least. The peak is measured before and after the runs with as many threads, the\n"
+     "memory's bandwidth after them; that takes 64 MiB, which are not in the peak RSS shown.\n",
+     "rfexec bench resnet50 --size 1024x1024 --threads 2\n"
+     "rfexec bench mobilenet_v2 --size 2048x2048 --memory 64MiB --layers --plot layers.svg\n",
      RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_RUNS |
-         RFX_CLI_JSON,
+         RFX_CLI_LAYERS | RFX_CLI_JSON,
      1, 2, rfx_cmd_bench},
     {"export", "BUILTIN -o FILE.onnx [--seed N] [--size HxW]", "write a built-in network as ONNX",
      "", "rfexec export mobilenet_v2 -o mobilenet_v2.onnx\n",

@@ -31,6 +31,7 @@ enum rfx_cli_group {
     RFX_CLI_PLOT = 1 << 11,    /* --plot, --split */
     RFX_CLI_CHART = 1 << 12,   /* titles and axes of a chart */
     RFX_CLI_SAMPLES = 1 << 13, /* --bits, --range */
+    RFX_CLI_LAYERS = 1 << 14,  /* --layers, and --plot of them */
     RFX_CLI_FUSE = 1 << 20,    /* --no-fuse, --no-fuse-add */
     RFX_CLI_EAGER = 1 << 21,   /* --no-fuse alone, where --baseline says the rest */
     RFX_CLI_PLACE = 1 << 24,   /* --strategy, --capacity */
@@ -60,6 +61,7 @@ struct rfx_cli_options {
     struct rfx_cli_kept kept;
     bool tight, row_by_row, weights_by_stage, no_inplace, check, threads_given;
     bool pareto;          /* of curves: all kinds of plans */
+    bool layers;          /* of a benchmark: the time of each */
     size_t against_bytes; /* 0: not given */
     bool no_groups;       /* every layer by itself */
     bool untiled, bgr, naive, json, csv, log_x, log_y, help;

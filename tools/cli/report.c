@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/graph/group.h"
 #include "tiler/plan/mode.h"
@@ -65,6 +66,11 @@ int rfx_report_print(json_t *document) {
         code = RFX_EXIT_SYSTEM;
     json_decref(document);
     return code;
+}
+
+void rfx_report_conv(json_t *document, const struct rfx_graph *graph) {
+    const char *name = rfx_conv_choice_name(rfx_conv_choice_of(graph));
+    (void)json_object_set_new(document, "conv", json_string(name));
 }
 
 json_t *rfx_report_shape(const struct rfx_shape *shape) {
@@ -208,6 +214,7 @@ void rfx_report_plan_text(const struct rfx_plan *plan) {
            rfx_human_count(plan->macs_untiled, b));
     printf("time       x%.2f of untiled, predicted\n",
            rfx_report_time_ratio(plan->cost, plan->macs_untiled));
+    printf("conv       %s\n", rfx_conv_choice_name(rfx_conv_choice_of(plan->graph)));
 }
 
 void rfx_report_groups_text(const struct rfx_plan *plan) {
@@ -239,6 +246,7 @@ void rfx_report_smallest(const char *command, const char *model, size_t budget_b
                     fits);
     if (!json) return;
     json_t *document = rfx_report_document(command, model);
+    rfx_report_conv(document, smallest->graph);
     (void)json_object_update_new(
         document,
         json_pack("{s:s, s:I, s:I, s:o, s:o}", "error", "budget impossible", "budget_bytes",

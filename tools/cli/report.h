@@ -27,6 +27,9 @@ char *rfx_human_shape(const struct rfx_shape *shape, char text[96]);
 /* {"schema", "command", "model"}; a new reference. */
 json_t *rfx_report_document(const char *command, const char *model);
 
+/* Adds "conv": what computes the network's convolutions on this processor, as --conv has it. */
+void rfx_report_conv(json_t *document, const struct rfx_graph *graph);
+
 /* Prints a document and a newline to stdout and drops the reference. The exit code: RFX_EXIT_DONE,
  * or RFX_EXIT_SYSTEM when there is no memory or stdout cannot be written. */
 int rfx_report_print(json_t *document);

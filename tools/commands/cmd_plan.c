@@ -87,6 +87,7 @@ static json_t *rivals_json(const struct rfx_cli_job *job, const struct rfx_plan_
 static int print_json(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
                       const struct rfx_plan_survey *survey, bool checked) {
     json_t *document = rfx_report_document("plan", options->args[0]);
+    rfx_report_conv(document, job->graph);
     (void)json_object_set_new(document, "input",
                               rfx_report_shape(&job->graph->nodes[job->graph->input].out.shape));
     (void)json_object_set_new(document, "plan", rfx_report_plan(job->plan));

@@ -21,6 +21,7 @@ struct run {
 static int print_json(const struct run *run) {
     const struct rfx_cli_options *options = run->options;
     json_t *document = rfx_report_document("run", options->args[0]);
+    rfx_report_conv(document, run->job.graph);
     json_t *outputs = json_array();
     for (int k = 0; k < run->outputs.count; ++k) {
         const struct rfx_cli_output *output = &run->outputs.items[k];

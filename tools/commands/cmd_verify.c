@@ -196,7 +196,8 @@ static void measure_naive(const float *truth, const float *naive, int64_t n,
 
 /* A model that cannot take a tile's size is no failure of verify: the reason is reported. */
 static enum rfx_status run_naive(struct verify *v, struct rfx_error *err) {
-    struct rfx_load_options load = {.seed = v->options->seed, .fuse = rfx_cli_fuse(v->options)};
+    struct rfx_load_options load = {
+        .seed = v->options->seed, .conv = v->options->conv, .fuse = rfx_cli_fuse(v->options)};
     enum rfx_status status = rfx_naive_tiles_run(v->job.plan, v->options->args[0], &load,
                                                  v->job.image, &v->naive, &v->naive_refused);
     if (status == RFX_OK) {
@@ -261,6 +262,7 @@ static json_t *naive_json(const struct verify *v) {
 
 static int print_json(struct verify *v, int64_t compared, int64_t different) {
     json_t *document = rfx_report_document("verify", v->options->args[0]);
+    rfx_report_conv(document, v->job.graph);
     json_t *outputs = json_array();
     for (int k = 0; k < v->n_outputs; ++k)
         (void)json_array_append_new(outputs, difference_json(v, k));

@@ -16,8 +16,8 @@ enum { NAIVE_TILES = 4 }; /* along each axis, where the plan itself is not tiled
 struct part {
     struct rfx_memory *mem;
     const struct rfx_graph *graph;
-    int given; /* node whose values the caller sets */
-    int threads;
+    int given;     /* node whose values the caller sets */
+    int threads;   /* for whose scratch there is room */
     bool *needed;  /* nodes to compute; never `given` */
     int *last_use; /* within the part; n_nodes: kept */
     void **packed;
@@ -121,7 +121,8 @@ static struct rfx_view value_view(const struct part *part, int i) {
     return rfx_view_of(&node->out, part->values[i], rfx_node_full_rect(node));
 }
 
-static enum rfx_status run_node(struct part *part, int i, struct rfx_error *err) {
+static enum rfx_status run_node(struct part *part, struct rfx_team *team, int i,
+                                struct rfx_error *err) {
     const struct rfx_node *node = &part->graph->nodes[i];
     if (rfx_node_is_constant(node)) {
         part->values[i] = part->packed[i];
@@ -137,7 +138,8 @@ static enum rfx_status run_node(struct part *part, int i, struct rfx_error *err)
                                 .rect = rfx_node_full_rect(node),
                                 .packed = part->packed[i],
                                 .scratch = part->scratch,
-                                .threads = part->threads};
+                                .threads = rfx_team_threads(team),
+                                .team = team};
     rfx_op_def(node->op)->run(&args);
     for (int k = 0; k < node->n_in; ++k)
         if (part->last_use[node->in[k]] == i && part->values[node->in[k]] != NULL)
@@ -145,12 +147,24 @@ static enum rfx_status run_node(struct part *part, int i, struct rfx_error *err)
     return RFX_OK;
 }
 
+struct part_steps {
+    struct part *part;
+    struct rfx_error *err;
+    enum rfx_status status;
+};
+
+static void run_nodes(struct rfx_team *team, void *user) {
+    struct part_steps *steps = user;
+    struct part *part = steps->part;
+    for (int i = 0; i < part->graph->n_nodes && steps->status == RFX_OK; ++i)
+        if (part->needed[i]) steps->status = run_node(part, team, i, steps->err);
+}
+
 /* Runs the part; values[given] is set. The wanted values stay until drop_value. */
 static enum rfx_status part_run(struct part *part, struct rfx_error *err) {
-    enum rfx_status status = RFX_OK;
-    for (int i = 0; i < part->graph->n_nodes && status == RFX_OK; ++i)
-        if (part->needed[i]) status = run_node(part, i, err);
-    return status;
+    struct part_steps steps = {part, err, RFX_OK};
+    rfx_team_run(part->threads, run_nodes, &steps);
+    return steps.status;
 }
 
 /* A head for one size of tile. */

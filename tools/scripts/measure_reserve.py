@@ -3,8 +3,9 @@
     measure_reserve.py build/rfexec
 
 Peak resident memory (the kernel's VmHWM) less arena, weights, scratch and image, for three networks as
-built-ins and as exported ONNX files, in tiles and as a stream with weights by stage, for four OpenBLAS core
-types and 1, 2, 4 and 8 threads: code, libraries, stacks, OpenBLAS's buffers, tables.
+built-ins and as exported ONNX files, in tiles and as a stream with weights by stage, with convolutions by
+own kernels and by OpenBLAS under four core types, and 1, 2, 4 and 8 threads: code, libraries, stacks,
+OpenBLAS's buffers, tables.
 docs/memory.md says what rfx_plan_reserve_bytes makes of it.
 """
 
@@ -17,14 +18,15 @@ import tempfile
 
 NETWORKS = [("mobilenet_v2", "1024x1024"), ("resnet50", "512x512"), ("vgg16", "256x256")]
 WAYS = [["--tiles", "3x3"], ["--bands", "16", "--weights-by-stage"]]
-CORES = ["Haswell", "Zen", "SkylakeX", "Prescott"]
+CORES = [None, "Haswell", "Zen", "SkylakeX", "Prescott"]  # None: own kernels
 
 
 def overhead(program, network, size, core, threads, way):
     """(measured, reserved) in MiB of one run."""
     command = [program, "run", network, f"synthetic:{size}", "--json", "--threads", str(threads),
                *way]
-    environment = dict(os.environ, OPENBLAS_CORETYPE=core)
+    command += ["--conv", "openblas" if core else "direct"]
+    environment = dict(os.environ, **({"OPENBLAS_CORETYPE": core} if core else {}))
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     report = json.loads(done.stdout)
     reserve = report["plan"]["breakdown"]["reserve"]
@@ -44,7 +46,7 @@ def main():
         for (model, size), core, threads, way in itertools.product(models, CORES, [1, 2, 4, 8], WAYS):
             measured, reserve = overhead(program, model, size, core, threads, way)
             worst[threads] = max(worst.get(threads, (0, 0)), (measured, reserve))
-            print(f"{os.path.basename(model):18} {core:9} {' '.join(way):28} {threads} threads: "
+            print(f"{os.path.basename(model):18} {core or 'direct':9} {' '.join(way):28} {threads} threads: "
                   f"{measured:5.1f} MiB of {reserve:.1f}")
     for threads, (measured, reserve) in worst.items():
         print(f"largest with {threads} threads: {measured:.1f} MiB, reserved {reserve:.1f} MiB")

@@ -64,6 +64,29 @@ INLINE void finish_vector(const struct rfx_conv_run *c, vector sum, const float 
     memcpy(out, values, bytes);
 }
 
+/* Whole vectors, nothing added: what most blocks are. */
+INLINE void store_sums(const struct rfx_conv_run *c, const struct block *b,
+                       vector sum[PIXELS][VECTORS], int n, int nv) {
+    const vector lo = VECTOR_ALL(c->lo), hi = VECTOR_ALL(c->hi);
+    float *out = b->out;
+    for (int p = 0; p < n; p++, out += c->out_stride)
+        for (int v = 0; v < nv; v++)
+            VECTOR_STORE(out + v * VECTOR_FLOATS, VECTOR_MIN(hi, VECTOR_MAX(lo, sum[p][v])));
+}
+
+INLINE void finish_sums(const struct rfx_conv_run *c, const struct block *b,
+                        vector sum[PIXELS][VECTORS], int n, int nv) {
+    for (int p = 0; p < n; p++)
+        for (int v = 0; v < nv; v++) {
+            int64_t ch = (int64_t)v * VECTOR_FLOATS;
+            const float *residual =
+                b->residual == NULL ? NULL : b->residual + p * c->residual_stride + ch;
+            if (ch < b->channels)
+                finish_vector(c, sum[p][v], residual, b->out + p * c->out_stride + ch,
+                              b->channels - ch);
+        }
+}
+
 /* n pixels x nv vectors; n and nv are constants in all calls. */
 INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int n, int nv) {
     vector sum[PIXELS][VECTORS];
@@ -81,15 +104,10 @@ INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int 
         for (int64_t done = 0; done < taps * c->ic; done += k, x += c->tap_stride)
             add_run(sum, x, c->x_stride, w + done * b->width, b->width, k, n, nv);
     }
-    for (int p = 0; p < n; p++)
-        for (int v = 0; v < nv; v++) {
-            int64_t ch = (int64_t)v * VECTOR_FLOATS;
-            const float *residual =
-                b->residual == NULL ? NULL : b->residual + p * c->residual_stride + ch;
-            if (ch < b->channels)
-                finish_vector(c, sum[p][v], residual, b->out + p * c->out_stride + ch,
-                              b->channels - ch);
-        }
+    if (b->residual == NULL && b->channels >= nv * VECTOR_FLOATS)
+        store_sums(c, b, sum, n, nv);
+    else
+        finish_sums(c, b, sum, n, nv);
 }
 
 #define CASE(n)                    \
@@ -129,8 +147,15 @@ static void pixels_of_vector(const struct rfx_conv_run *c, const struct block *b
     make_pixels(c, b, n, 1);
 }
 
-/* All pixels of `nv` vectors of channels from `ch` on, in blocks of nearly equal size. */
-static void make_channels(const struct rfx_conv_run *c, int64_t ch, bool full) {
+/* Pixels in blocks of nearly equal size: `least` in each, and one more in the first `larger`. */
+struct cut {
+    int64_t blocks, larger;
+    int least;
+};
+
+/* All pixels of a block's, or (not full) a vector's, channels from `ch` on. */
+static void make_channels(const struct rfx_conv_run *c, const struct cut *cut, int64_t ch,
+                          bool full) {
     int64_t panel = ch / RFX_CONV_PANEL * RFX_CONV_PANEL;
     struct block b = {
         .width = rfx_conv_panel_width(c->m - panel),
@@ -138,10 +163,8 @@ static void make_channels(const struct rfx_conv_run *c, int64_t ch, bool full) {
         .channels = c->m - ch,
     };
     b.weights = c->weights + panel * c->kh * c->kw * c->ic + ch - panel;
-    int64_t blocks = (c->pixels + PIXELS - 1) / PIXELS;
-    for (int64_t i = 0; i < blocks; i++) {
-        int64_t p = c->pixels * i / blocks;
-        int n = (int)(c->pixels * (i + 1) / blocks - p);
+    for (int64_t i = 0, p = 0; i < cut->blocks; i++) {
+        int n = cut->least + (i < cut->larger);
         b.at = p * c->x_stride;
         b.out = c->out + p * c->out_stride + ch;
         b.residual = c->residual == NULL ? NULL : c->residual + p * c->residual_stride + ch;
@@ -149,14 +172,17 @@ static void make_channels(const struct rfx_conv_run *c, int64_t ch, bool full) {
             pixels_of_full_block(c, &b, n);
         else
             pixels_of_vector(c, &b, n);
+        p += n;
     }
 }
 
 void VARIANT_NAME(conv)(const struct rfx_conv_run *c) {
-    int64_t filled = rfx_conv_filled(c->m);
+    int64_t filled = rfx_conv_filled(c->m), blocks = (c->pixels + PIXELS - 1) / PIXELS;
+    if (blocks <= 0) return;
+    struct cut cut = {blocks, c->pixels % blocks, (int)(c->pixels / blocks)};
     for (int64_t ch = 0; ch < c->m;) {
         bool full = filled - ch >= SIZE_OF_BLOCK;
-        make_channels(c, ch, full);
+        make_channels(c, &cut, ch, full);
         ch += full ? SIZE_OF_BLOCK : VECTOR_FLOATS;
     }
 }

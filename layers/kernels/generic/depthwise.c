@@ -1,78 +1,230 @@
 /* Depthwise convolution over a run of pixels, vectorised over channels. An element's chain is
- * always: bias, then the taps in (ky, kx) order, then the clamp. */
+ * always: bias, then the taps inside the map in (ky, kx) order, then the clamp.
+ *
+ * Square kernels of 3, 5 and 7 with strides 1 and 2 are unrolled: a block of pixels, of two rows
+ * for 3 x 3, is kept in registers, and an input vector is read once for all the taps of the block
+ * that take it. The other ones read it once per tap. */
 #include "layers/kernels/generic/variant.h"
 #include "layers/kernels/generic/vector_math.h"
 
 #define INLINE static inline __attribute__((always_inline))
-#define PIXELS 4
+#define UNROLL _Pragma("GCC unroll 24")
+#define PIXELS 8
+#if VECTOR_FLOATS == 8
+#define PIXELS_OF_TWO_ROWS 4 /* 8 sums, 6 weights and an input of 16 registers */
+#else
+#define PIXELS_OF_TWO_ROWS 8 /* 16 sums, 9 weights and an input of 32 registers */
+#endif
+#define MOST_KERNEL 7
 
-/* `n` pixels from pixel p0, VECTOR_FLOATS channels from channel ch. kh, kw, n are constants in the
- * calls that matter. */
-INLINE void vector_block(const struct rfx_depthwise_run *r, int64_t p0, int n, int64_t ch,
-                         int64_t kh, int64_t kw, int64_t kx0, int64_t kx1, int64_t sw, int64_t dw,
-                         bool all_rows) {
-    vector sum[PIXELS];
-    vector bias = VECTOR_LOAD(r->bias + ch);
-    for (int p = 0; p < n; p++) sum[p] = bias;
-    for (int64_t ky = 0; ky < kh; ky++) {
-        if (!all_rows && r->rows[ky] == NULL) continue;
-        const float *row = r->rows[ky] + p0 * sw * r->in_c + ch;
-        for (int64_t kx = kx0; kx < kx1; kx++) {
-            vector w = VECTOR_LOAD(r->weights + (ky * kw + kx) * r->c + ch);
-            for (int p = 0; p < n; p++)
-                sum[p] = VECTOR_FMA(VECTOR_LOAD(row + (p * sw + kx * dw) * r->in_c), w, sum[p]);
-        }
-    }
-    vector lo = VECTOR_ALL(r->lo), hi = VECTOR_ALL(r->hi);
-    for (int p = 0; p < n; p++) {
-        vector v = VECTOR_MIN(hi, VECTOR_MAX(lo, sum[p]));
-        VECTOR_STORE(r->out + (p0 + p) * r->out_c + ch, v);
-    }
+/* A place of a run: pixels from p0 on, channels from ch on. */
+struct place {
+    int64_t p0, ch;
+};
+
+INLINE vector clamp(const struct rfx_depthwise_run *r, vector sum) {
+    return VECTOR_MIN(VECTOR_ALL(r->hi), VECTOR_MAX(VECTOR_ALL(r->lo), sum));
 }
 
-INLINE void vector_pixels(const struct rfx_depthwise_run *r, int64_t p0, int n, bool three) {
+/* n pixels of `rows` rows for a square kernel of k and stride s; `edge`: some input columns are
+ * outside the map. All but r and at are constants in all calls. */
+INLINE void fixed_block(const struct rfx_depthwise_run *r, struct place at, int k, int s, int n,
+                        int rows, bool edge) {
+    vector sum[2][PIXELS];
+    vector bias = VECTOR_LOAD(r->bias + at.ch);
+    int64_t first = at.p0 * s;
+    UNROLL for (int j = 0; j < rows; j++) UNROLL for (int p = 0; p < n; p++) sum[j][p] = bias;
+    UNROLL for (int i = 0; i < k + (rows - 1) * s; i++) {
+        if (r->rows[i] == NULL) continue;
+        const float *x = r->rows[i] + first * r->in_c + at.ch;
+        const float *weights = r->weights + at.ch;
+        vector w[2][MOST_KERNEL];
+        UNROLL for (int j = 0; j < rows; j++) {
+            if (i - j * s < 0 || i - j * s >= k) continue;
+            UNROLL for (int kx = 0; kx < k; kx++) w[j][kx] =
+                VECTOR_LOAD(weights + ((i - j * s) * k + kx) * r->c);
+        }
+        UNROLL for (int column = 0; column < (n - 1) * s + k; column++) {
+            if (edge && (first + column < r->col0 || first + column >= r->col1)) continue;
+            vector xv = VECTOR_LOAD(x + column * r->in_c);
+            VECTOR_KEEP(xv);
+            UNROLL for (int j = 0; j < rows; j++) {
+                if (i - j * s < 0 || i - j * s >= k) continue;
+                UNROLL for (int p = 0; p < n; p++) {
+                    int kx = column - p * s;
+                    if (kx >= 0 && kx < k) sum[j][p] = VECTOR_FMA(xv, w[j][kx], sum[j][p]);
+                }
+            }
+        }
+    }
+    UNROLL for (int j = 0; j < rows; j++) UNROLL for (int p = 0; p < n; p++)
+        VECTOR_STORE(r->out + j * r->out_row + (at.p0 + p) * r->out_c + at.ch, clamp(r, sum[j][p]));
+}
+
+/* All channels of n pixels; the last vector may overlap its neighbour. */
+INLINE void fixed_pixels(const struct rfx_depthwise_run *r, int64_t p0, int k, int s, int n,
+                         int rows, bool edge) {
     int64_t last = r->c - VECTOR_FLOATS;
     for (int64_t ch = 0; ch < r->c; ch += VECTOR_FLOATS) {
-        int64_t at = ch < last ? ch : last; /* the last vector may overlap its neighbour */
-        if (three) {
-            vector_block(r, p0, n, at, 3, 3, 0, 3, r->sw, 1, true);
+        struct place at = {p0, ch < last ? ch : last};
+        fixed_block(r, at, k, s, n, rows, edge);
+    }
+}
+
+/* Whether all taps of n pixels from p0 on are in the map's columns. */
+INLINE bool inside(const struct rfx_depthwise_run *r, int64_t p0, int64_t n) {
+    int64_t a = p0 * r->sw, b = (p0 + n - 1) * r->sw, reach = (r->kw - 1) * r->dw;
+    if (reach < 0)
+        a += reach;
+    else
+        b += reach;
+    return a >= r->col0 && b < r->col1;
+}
+
+/* A whole run, in blocks of `most`, then 4, then single pixels; a block may overlap the one before:
+ * it computes the same again. */
+INLINE void fixed_run(const struct rfx_depthwise_run *r, int k, int s, int most, int rows) {
+    for (int64_t p = 0; p < r->pixels;) {
+        int64_t left = r->pixels - p;
+        if (left >= most || (left > 4 && r->pixels >= most)) {
+            int64_t p0 = left >= most ? p : r->pixels - most;
+            if (inside(r, p0, most))
+                fixed_pixels(r, p0, k, s, most, rows, false);
+            else
+                fixed_pixels(r, p0, k, s, most, rows, true);
+            p = p0 + most;
+        } else if (r->pixels >= 4) {
+            int64_t p0 = left >= 4 ? p : r->pixels - 4;
+            if (inside(r, p0, 4))
+                fixed_pixels(r, p0, k, s, 4, rows, false);
+            else
+                fixed_pixels(r, p0, k, s, 4, rows, true);
+            p = p0 + 4;
         } else {
-            vector_block(r, p0, n, at, r->kh, r->kw, r->kx0, r->kx1, r->sw, r->dw, false);
+            fixed_pixels(r, p++, k, s, 1, rows, true);
         }
     }
 }
 
-/* Fewer channels than a vector has: the same chain, element by element. */
-static void narrow_pixel(const struct rfx_depthwise_run *r, int64_t p) {
-    float sum[VECTOR_FLOATS];
-    for (int64_t i = 0; i < r->c; i++) sum[i] = r->bias[i];
+#define FIXED(k, s)                                                  \
+    static void fixed_##k##_##s(const struct rfx_depthwise_run *r) { \
+        fixed_run(r, (k), (s), PIXELS, 1);                           \
+    }
+FIXED(3, 1)
+FIXED(3, 2)
+FIXED(5, 1)
+FIXED(5, 2)
+FIXED(7, 1)
+FIXED(7, 2)
+
+static void two_rows_3_1(const struct rfx_depthwise_run *r) {
+    fixed_run(r, 3, 1, PIXELS_OF_TWO_ROWS, 2);
+}
+static void two_rows_3_2(const struct rfx_depthwise_run *r) {
+    fixed_run(r, 3, 2, PIXELS_OF_TWO_ROWS, 2);
+}
+
+/* Lanes of a vector: all, or the first ones when a pixel has fewer channels. */
+INLINE vector load(const float *at, bool some, vector_test lanes) {
+    return some ? VECTOR_LOAD_WHERE(lanes, at) : VECTOR_LOAD(at);
+}
+
+/* n pixels of one row with any kernel; `edge` as above. n, some and edge are constants in all
+ * calls. */
+INLINE void any_block(const struct rfx_depthwise_run *r, struct place at, int n, bool some,
+                      vector_test lanes, bool edge) {
+    vector sum[PIXELS];
+    vector bias = load(r->bias + at.ch, some, lanes);
+    for (int p = 0; p < n; p++) sum[p] = bias;
+    int64_t step = r->sw * r->in_c, tap_step = r->dw * r->in_c;
     for (int64_t ky = 0; ky < r->kh; ky++) {
         if (r->rows[ky] == NULL) continue;
-        for (int64_t kx = r->kx0; kx < r->kx1; kx++) {
-            const float *x = r->rows[ky] + (p * r->sw + kx * r->dw) * r->in_c;
-            const float *w = r->weights + (ky * r->kw + kx) * r->c;
-            for (int64_t i = 0; i < r->c; i++) sum[i] = MATH_FMA(x[i], w[i], sum[i]);
+        const float *x = r->rows[ky] + at.p0 * step + at.ch;
+        const float *weights = r->weights + ky * r->kw * r->c + at.ch;
+        for (int64_t kx = 0; kx < r->kw; kx++, x += tap_step, weights += r->c) {
+            int64_t column = at.p0 * r->sw + kx * r->dw;
+            vector w = load(weights, some, lanes);
+            UNROLL for (int p = 0; p < n; p++, column += r->sw) {
+                if (edge && (column < r->col0 || column >= r->col1)) continue;
+                sum[p] = VECTOR_FMA(load(x + p * step, some, lanes), w, sum[p]);
+            }
         }
     }
-    for (int64_t i = 0; i < r->c; i++) r->out[p * r->out_c + i] = math_clamp(sum[i], r->lo, r->hi);
+    for (int p = 0; p < n; p++) {
+        float *out = r->out + (at.p0 + p) * r->out_c + at.ch;
+        if (some)
+            VECTOR_STORE_WHERE(lanes, out, clamp(r, sum[p]));
+        else
+            VECTOR_STORE(out, clamp(r, sum[p]));
+    }
 }
 
-static bool is_three(const struct rfx_depthwise_run *r) {
-    return r->kh == 3 && r->kw == 3 && r->kx0 == 0 && r->kx1 == 3 && r->dw == 1 &&
-           r->rows[0] != NULL && r->rows[1] != NULL && r->rows[2] != NULL;
+INLINE void any_pixels(const struct rfx_depthwise_run *r, int64_t p0, int n, bool edge) {
+    const vector_test lanes = vector_test_range(0, r->c);
+    int64_t last = r->c - VECTOR_FLOATS;
+    struct place at = {p0, 0};
+    if (last < 0) {
+        any_block(r, at, n, true, lanes, edge);
+        return;
+    }
+    for (int64_t ch = 0; ch < r->c; ch += VECTOR_FLOATS) {
+        at.ch = ch < last ? ch : last;
+        any_block(r, at, n, false, lanes, edge);
+    }
 }
+
+static void any_run(const struct rfx_depthwise_run *r) {
+    for (int64_t p = 0; p < r->pixels;) {
+        int64_t left = r->pixels - p;
+        if (left >= PIXELS || (left > 2 && r->pixels >= PIXELS)) {
+            int64_t p0 = left >= PIXELS ? p : r->pixels - PIXELS;
+            if (inside(r, p0, PIXELS))
+                any_pixels(r, p0, PIXELS, false);
+            else
+                any_pixels(r, p0, PIXELS, true);
+            p = p0 + PIXELS;
+        } else {
+            any_pixels(r, p++, 1, true);
+        }
+    }
+}
+
+static void run_row(const struct rfx_depthwise_run *r) {
+    static void (*const fixed[4][3])(const struct rfx_depthwise_run *) = {
+        [1] = {NULL, fixed_3_1, fixed_3_2},
+        [2] = {NULL, fixed_5_1, fixed_5_2},
+        [3] = {NULL, fixed_7_1, fixed_7_2},
+    };
+    bool square = r->kh == r->kw && r->kh % 2 == 1 && r->kh >= 3 && r->kh <= MOST_KERNEL;
+    if (square && r->dw == 1 && r->sw <= 2 && r->c >= VECTOR_FLOATS)
+        fixed[r->kh / 2][r->sw](r);
+    else
+        any_run(r);
+}
+
+#if VECTOR_FLOATS == 16
+void rfx_kernel_depthwise_avx2(const struct rfx_depthwise_run *r);
+#endif
 
 void VARIANT_NAME(depthwise)(const struct rfx_depthwise_run *r) {
-    int64_t p = 0;
-    if (r->c < VECTOR_FLOATS) {
-        for (; p < r->pixels; p++) narrow_pixel(r, p);
+#if VECTOR_FLOATS == 16
+    if (r->c < VECTOR_FLOATS) { /* vectors of half the width have fewer idle lanes */
+        rfx_kernel_depthwise_avx2(r);
         return;
     }
-    if (is_three(r)) {
-        for (; p + PIXELS <= r->pixels; p += PIXELS) vector_pixels(r, p, PIXELS, true);
-        for (; p < r->pixels; p++) vector_pixels(r, p, 1, true);
+#endif
+    bool three = r->kh == 3 && r->kw == 3 && r->dw == 1 && r->c >= VECTOR_FLOATS;
+    if (r->n_rows == 2 && three && r->row_step == r->sw && r->sw <= 2) {
+        if (r->sw == 1)
+            two_rows_3_1(r);
+        else
+            two_rows_3_2(r);
         return;
     }
-    for (; p + PIXELS <= r->pixels; p += PIXELS) vector_pixels(r, p, PIXELS, false);
-    for (; p < r->pixels; p++) vector_pixels(r, p, 1, false);
+    struct rfx_depthwise_run one = *r;
+    for (int64_t j = 0; j < r->n_rows; j++) {
+        run_row(&one);
+        one.rows += r->row_step;
+        one.out += r->out_row;
+    }
 }

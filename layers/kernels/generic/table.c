@@ -15,5 +15,10 @@ const struct rfx_kernels VARIANT_NAME(table) = {
     .dense = VARIANT_NAME(dense),
 #ifdef VARIANT_HAS_FMA
     .conv = VARIANT_NAME(conv),
+    .pixels = VARIANT_NAME(pixels),
+    .planes = VARIANT_NAME(planes),
+    .winograd_in = VARIANT_NAME(winograd_in),
+    .winograd_out = VARIANT_NAME(winograd_out),
 #endif
+    .peak = VARIANT_NAME(peak),
 };

@@ -11,7 +11,8 @@
 #define VARIANT_EXPAND(name, variant) VARIANT_JOIN(name, variant)
 #define VARIANT_NAME(name) VARIANT_EXPAND(name, RFX_KERNEL_VARIANT)
 
-/* VECTOR_MAX and VECTOR_MIN give x where x is NaN, as the scalar clamp does. */
+/* VECTOR_MAX and VECTOR_MIN give x where x is NaN, as the scalar clamp does. VECTOR_QUADS: four
+ * floats from each of at, at + step, ... */
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #define VECTOR_FLOATS 16
@@ -19,6 +20,12 @@
 #define VECTOR_FMA(a, b, c) ((vector)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
 #define VECTOR_MAX(bound, x) ((vector)_mm512_max_ps((__m512)(bound), (__m512)(x)))
 #define VECTOR_MIN(bound, x) ((vector)_mm512_min_ps((__m512)(bound), (__m512)(x)))
+#define VECTOR_QUADS(at, step)                                                          \
+    ((vector)_mm512_insertf32x4(                                                        \
+        _mm512_insertf32x4(_mm512_insertf32x4(_mm512_castps128_ps512(_mm_loadu_ps(at)), \
+                                              _mm_loadu_ps((at) + (step)), 1),          \
+                           _mm_loadu_ps((at) + 2 * (step)), 2),                         \
+        _mm_loadu_ps((at) + 3 * (step)), 3))
 #elif defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
 #define VECTOR_FLOATS 8
@@ -26,11 +33,15 @@
 #define VECTOR_FMA(a, b, c) ((vector)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
 #define VECTOR_MAX(bound, x) ((vector)_mm256_max_ps((__m256)(bound), (__m256)(x)))
 #define VECTOR_MIN(bound, x) ((vector)_mm256_min_ps((__m256)(bound), (__m256)(x)))
+#define VECTOR_QUADS(at, step)                                              \
+    ((vector)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(at)), \
+                                  _mm_loadu_ps((at) + (step)), 1))
 #else
 #define VECTOR_FLOATS 4
 #define VECTOR_FMA(a, b, c) ((a) * (b) + (c))
 #define VECTOR_MAX(bound, x) vector_select((x) < (bound), bound, x)
 #define VECTOR_MIN(bound, x) vector_select((x) > (bound), bound, x)
+#define VECTOR_QUADS(at, step) ((void)(step), VECTOR_LOAD(at))
 #endif
 
 typedef float vector __attribute__((vector_size(VECTOR_FLOATS * 4)));
@@ -45,6 +56,68 @@ static inline __attribute__((always_inline, unused)) vector vector_select(vector
 #define VECTOR_STORE(p, v) (*(vector_unaligned *)(p) = (v))
 #define VECTOR_ALL(s) ((s) - (vector){0})
 
+/* Keeps a loaded vector in a register: a compiler would read memory again for every use, and
+ * vectors that lie across two cache lines cost two reads each. */
+#if defined(__AVX512F__)
+#define VECTOR_KEEP(x) __asm__("" : "+v"(x))
+#elif defined(__x86_64__)
+#define VECTOR_KEEP(x) __asm__("" : "+x"(x))
+#elif defined(__aarch64__)
+#define VECTOR_KEEP(x) __asm__("" : "+w"(x))
+#else
+#define VECTOR_KEEP(x) ((void)0)
+#endif
+
+/* Lanes for which a test holds: vector_test_range(lo, hi) those of [lo, hi); VECTOR_FMA_WHERE
+ * leaves c alone in the other ones, VECTOR_LOAD_WHERE and
+ * VECTOR_STORE_WHERE do not touch those in memory. */
+#if VECTOR_FLOATS == 16
+#define VECTOR_LOAD_WHERE(test, at) ((vector)_mm512_maskz_loadu_ps((test), (at)))
+#define VECTOR_STORE_WHERE(test, at, v) _mm512_mask_storeu_ps((at), (test), (__m512)(v))
+typedef uint16_t vector_test;
+static inline __attribute__((always_inline, unused)) vector_test vector_test_range(int64_t lo,
+                                                                                   int64_t hi) {
+    lo = lo < 0 ? 0 : lo > 16 ? 16 : lo;
+    hi = hi < lo ? lo : hi > 16 ? 16 : hi;
+    return (vector_test)((1u << hi) - (1u << lo));
+}
+#define VECTOR_FMA_WHERE(test, a, b, c) \
+    ((vector)_mm512_mask3_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c), (test)))
+#else
+#if VECTOR_FLOATS == 8
+#define VECTOR_LOAD_WHERE(test, at) ((vector)_mm256_maskload_ps((at), (__m256i)(test)))
+#define VECTOR_STORE_WHERE(test, at, v) _mm256_maskstore_ps((at), (__m256i)(test), (__m256)(v))
+#else
+#define VECTOR_LOAD_WHERE(test, at) vector_load_where((test), (at))
+#define VECTOR_STORE_WHERE(test, at, v) vector_store_where((test), (at), (v))
+#endif
+typedef vector_mask vector_test;
+static inline __attribute__((always_inline, unused)) vector vector_load_where(vector_test test,
+                                                                              const float *at) {
+    vector v = {0};
+    for (int i = 0; i < VECTOR_FLOATS; i++)
+        if (test[i]) v[i] = at[i];
+    return v;
+}
+static inline __attribute__((always_inline, unused)) void vector_store_where(vector_test test,
+                                                                             float *at, vector v) {
+    for (int i = 0; i < VECTOR_FLOATS; i++)
+        if (test[i]) at[i] = v[i];
+}
+static inline __attribute__((always_inline, unused)) vector_test vector_test_range(int64_t lo,
+                                                                                   int64_t hi) {
+#if VECTOR_FLOATS == 8
+    const vector_mask lane = {0, 1, 2, 3, 4, 5, 6, 7};
+#else
+    const vector_mask lane = {0, 1, 2, 3};
+#endif
+    lo = lo < 0 ? 0 : lo > VECTOR_FLOATS ? VECTOR_FLOATS : lo;
+    hi = hi < 0 ? 0 : hi > VECTOR_FLOATS ? VECTOR_FLOATS : hi;
+    return (lane >= (int32_t)lo) & (lane < (int32_t)hi);
+}
+#define VECTOR_FMA_WHERE(test, a, b, c) vector_select((test), VECTOR_FMA(a, b, c), c)
+#endif
+
 void VARIANT_NAME(act)(const struct rfx_act *act, const float *slope, const float *x, float *y,
                        int64_t pixels, int64_t c);
 void VARIANT_NAME(epilogue)(const struct rfx_epilogue *e, float *x, int64_t stride,
@@ -58,6 +131,12 @@ void VARIANT_NAME(depthwise)(const struct rfx_depthwise_run *run);
 void VARIANT_NAME(dense)(const struct rfx_dense_run *run);
 #ifdef VARIANT_HAS_FMA
 void VARIANT_NAME(conv)(const struct rfx_conv_run *run);
+void VARIANT_NAME(pixels)(const struct rfx_pixels_run *run);
+void VARIANT_NAME(planes)(const float *x, int64_t x_stride, int64_t pixels, int64_t c, float *out,
+                          int64_t plane);
+void VARIANT_NAME(winograd_in)(const struct rfx_winograd_in *window);
+void VARIANT_NAME(winograd_out)(const struct rfx_winograd_out *tile);
 #endif
+int VARIANT_NAME(peak)(float factor, float term, int64_t rounds, float *sums);
 extern const struct rfx_kernels VARIANT_NAME(table);
 #endif

@@ -21,8 +21,9 @@
  *
  * Numbers: float32 values, sizes in bytes or pixels as the names say, rows before columns. Maps are
  * in ONNX order, 1 x channels x rows x columns, row-major without gaps; other tensors row-major.
- * Bits: for one build of the library on one processor, the outputs are a function of network and
- * image alone, not of memory_bytes or threads; a NaN always comes as the same one, 0x7fc00000.
+ * Bits: for one build of the library on one processor, the outputs are a function of network, image
+ * and what computes convolutions (rfx_convolution) alone, not of memory_bytes or threads; a NaN
+ * always comes as the same one, 0x7fc00000.
  * Errors: functions that can fail return an rfx_code, RFX_CODE_OK being 0, and write their results
  * only then. `why` may be NULL; the text that it receives is empty after a success.
  * Threads: functions on different networks may run at the same time in different threads. One
@@ -82,10 +83,21 @@ struct rfx_why {
  * must not change meanwhile. */
 struct rfx_network;
 
+/* Whose arithmetic the convolutions of a network have: the order of their sums, and so their
+ * roundings. Each is exact in the sense above; from one to another bits differ. */
+enum rfx_convolution {
+    RFX_CONVOLUTION_DIRECT = 0,   /* own kernels; on a processor without fused multiply-adds
+                                     as OPENBLAS */
+    RFX_CONVOLUTION_OPENBLAS = 1, /* matrix products of OpenBLAS: the kernels that it has for the
+                                     processor; each thread takes 128 MiB of address space for
+                                     them, resident only as far as used */
+};
+
 struct rfx_open_options {
     size_t size;           /* sizeof(struct rfx_open_options): set by init */
     int64_t rows, columns; /* of the image; both 0: as the model says (built-in networks: 224) */
     uint64_t seed;         /* of the weights of built-in networks */
+    enum rfx_convolution convolution; /* what computes convolutions */
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */
@@ -93,7 +105,8 @@ RFX_API void rfx_open_options_init(struct rfx_open_options *options, size_t size
 
 /* Opens `model`, a built-in name ("mobilenet_v2", "mobilenet_v2:0.5"; `rfexec models` lists them)
  * or the path of an .onnx file, for one image size. options NULL: the defaults. *out is to be freed
- * with rfx_network_free. USAGE: negative sizes, only one of them 0, options without init; REFUSED:
+ * with rfx_network_free. USAGE: negative sizes, only one of them 0, a convolution that there is
+ * not, options without init; REFUSED:
  * not there, broken, an operator that is not supported, or not for this size, with node and reason;
  * SYSTEM. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_open(const char *model,

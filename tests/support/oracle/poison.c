@@ -63,7 +63,7 @@ static void run_node(struct poison *poison, int i) {
                                 .packed = p->packed[i],
                                 .scratch = p->scratch[i],
                                 .threads = p->threads};
-    rfx_op_def(node->op)->run(&args);
+    rfx_op_run(&args);
 }
 
 void poison_run(struct poison *poison, int source, const bool *pixels) {

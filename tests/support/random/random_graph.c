@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "layers/conv/conv_backend.h"
 #include "layers/graph/op.h"
 #include "tests/support/random/random_nodes.h"
 
@@ -92,6 +93,7 @@ struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
     struct random_maker m = {NULL, test_rng_make(seed), options};
     struct rfx_error err = {{0}};
     if (rfx_graph_create(mem, "random", &m.graph, &err) != RFX_OK) abort();
+    m.graph->conv = test_conv_choice();
     struct rfx_node image = {.op = RFX_OP_INPUT};
     image.attr.input.c = random_draw(&m, 1, 4);
     image.attr.input.h = random_draw(&m, options->min_size, options->max_size);

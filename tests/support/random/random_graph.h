@@ -20,7 +20,9 @@ struct random_graph_options {
 
 struct random_graph_options random_graph_defaults(void);
 
-/* A finished graph; fusing is random too. Aborts when there is no memory. The same seed and
+/* A finished graph; fusing is random too. RFX_TEST_CONV = direct, openblas, winograd says what its
+ * convolutions are computed by; with the last more of them are of the kind that it takes. Aborts
+ * when there is no memory. The same seed and
  * options give the same graph. */
 struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
                                     const struct random_graph_options *options);

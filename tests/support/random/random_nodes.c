@@ -100,6 +100,11 @@ int random_add_conv(struct random_maker *m, int in, bool transposed) {
         a.groups = 2;
         a.oc += a.oc % 2;
     }
+    if (!transposed && m->graph->conv == RFX_CONV_WINOGRAD && random_chance(m, 60)) {
+        a.kh = a.kw = 3;
+        a.sh = a.sw = a.dh = a.dw = a.groups = 1;
+        a.oc = random_draw(m, 16, 35);
+    }
     a.pads = draw_pads(m, a.kh < a.kw ? a.kh : a.kw);
     if (random_chance(m, 25)) a.pads = (struct rfx_pads){0, 0, 0, 0};
     if (transposed) {

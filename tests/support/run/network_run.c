@@ -68,8 +68,14 @@ void network_assert_same(const struct network_outputs *got, const struct network
 
 struct network_outputs network_session_outputs(const char *model, const float *values, int64_t c,
                                                int64_t h, int64_t w) {
+    return network_session_outputs_by(model, RFX_CONV_DIRECT, values, c, h, w);
+}
+
+struct network_outputs network_session_outputs_by(const char *model, enum rfx_conv_choice conv,
+                                                  const float *values, int64_t c, int64_t h,
+                                                  int64_t w) {
     struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_load_options load = {.h = h, .w = w};
+    struct rfx_load_options load = {.h = h, .w = w, .conv = conv};
     struct rfx_graph *graph = NULL;
     struct rfx_image *image = NULL;
     struct rfx_plan *plan = NULL;

@@ -2,6 +2,7 @@
 #ifndef RFX_TESTS_SUPPORT_RUN_NETWORK_RUN_H
 #define RFX_TESTS_SUPPORT_RUN_NETWORK_RUN_H
 
+#include "layers/graph/graph.h"
 #include "rfexec/api/network.h"
 
 enum { MOST_OUTPUTS = 8 };
@@ -31,6 +32,11 @@ void network_assert_same(const struct network_outputs *got, const struct network
 /* An untiled session on c x h x w values: what every run must give. */
 struct network_outputs network_session_outputs(const char *model, const float *values, int64_t c,
                                                int64_t h, int64_t w);
+
+/* The same with convolutions by another choice. */
+struct network_outputs network_session_outputs_by(const char *model, enum rfx_conv_choice conv,
+                                                  const float *values, int64_t c, int64_t h,
+                                                  int64_t w);
 
 /* c x h x w values, the same in each call; to be freed. */
 float *network_random_image(int64_t c, int64_t h, int64_t w);

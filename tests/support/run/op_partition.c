@@ -26,8 +26,8 @@ static void run_op(const struct rfx_graph *graph, int index, const struct rfx_vi
     size_t scratch_bytes = rfx_op_scratch_bytes(graph, node, threads);
     void *scratch = aligned_alloc(64, (scratch_bytes + 64) & ~(size_t)63);
     memset(scratch, 0xa5, scratch_bytes);
-    struct rfx_run_args args = {graph, node, in, out, rect, NULL, scratch, threads};
-    rfx_op_def(node->op)->run(&args);
+    struct rfx_run_args args = {graph, node, in, out, rect, NULL, scratch, threads, NULL};
+    rfx_op_run(&args);
     free(scratch);
 }
 

@@ -41,7 +41,7 @@ static void run_one(const struct test_prepared *prepared, int index, const struc
                                 .packed = prepared->packed[index],
                                 .scratch = prepared->scratch[index],
                                 .threads = prepared->threads};
-    rfx_op_def(node->op)->run(&args);
+    rfx_op_run(&args);
 }
 
 void test_run_tiles(const struct test_prepared *prepared, const float *input_nhwc, int split,

@@ -68,7 +68,7 @@ void test_run_whole(const struct test_prepared *prepared, const float *input_nhw
                                     .packed = prepared->packed[i],
                                     .scratch = prepared->scratch[i],
                                     .threads = prepared->threads};
-        rfx_op_def(node->op)->run(&args);
+        rfx_op_run(&args);
     }
 }
 

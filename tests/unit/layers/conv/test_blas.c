@@ -14,10 +14,12 @@
 #include <pthread.h>
 
 #include "layers/conv/blas.h"
+#include "layers/core/team.h"
 #include "tests/support/test_util.h"
 
 #define HOST_THREADS 3 /* what the program around the library has chosen */
-#define N 400          /* OpenBLAS shares out products of this size among its threads */
+#define TEAM 2
+#define N 400 /* OpenBLAS shares out products of this size among its threads */
 
 static int count_tasks(void) {
     DIR *dir = opendir("/proc/self/task");
@@ -110,6 +112,58 @@ static void scopes_of_two_threads_overlap(void **state) {
     assert_host();
 }
 
+/* Iterations of a team's loops: each waits for the others, so that every thread has one. */
+struct products {
+    pthread_barrier_t step;
+    float *values[TEAM];
+    int omp_threads[TEAM], host_threads; /* in the loop; in the body after the scope */
+    int tasks_before, tasks_after;
+};
+
+static void multiply_in_loop(void *user, int64_t index, int thread) {
+    struct products *p = user;
+    (void)thread;
+    (void)pthread_barrier_wait(&p->step);
+    p->omp_threads[index] = omp_get_max_threads();
+    multiply(p->values[index]);
+    (void)pthread_barrier_wait(&p->step);
+}
+
+static void run_products(struct rfx_team *team, void *user) {
+    struct products *p = user;
+    if (rfx_team_threads(team) != TEAM) return;
+    p->tasks_before = count_tasks();
+    struct rfx_blas_scope scope = rfx_blas_begin();
+    rfx_team_for(team, TEAM, multiply_in_loop, p);
+    rfx_blas_end(scope);
+    p->tasks_after = count_tasks();
+    p->host_threads = omp_get_max_threads();
+}
+
+/* The scope is the body's, the products are other threads': also where regions may be nested. */
+static void products_of_a_team_are_not_shared_out(void **state) {
+    (void)state;
+    int levels = omp_get_max_active_levels();
+    struct products p = {0};
+    for (int i = 0; i < TEAM; i++) {
+        p.values[i] = calloc(3 * N * N, sizeof *p.values[i]);
+        assert_non_null(p.values[i]);
+    }
+    set_host();
+    omp_set_max_active_levels(3);
+    assert_int_equal(pthread_barrier_init(&p.step, NULL, TEAM), 0);
+    rfx_team_run(TEAM, run_products, &p);
+    (void)pthread_barrier_destroy(&p.step);
+    omp_set_max_active_levels(levels);
+    for (int i = 0; i < TEAM; i++) {
+        assert_int_equal(p.omp_threads[i], 1);
+        free(p.values[i]);
+    }
+    assert_int_equal(p.tasks_after, p.tasks_before);
+    assert_int_equal(p.host_threads, HOST_THREADS);
+    assert_host();
+}
+
 /* What the scope prevents does happen without it; else the test above could not fail. */
 static void without_a_scope_products_are_shared_out(void **state) {
     (void)state;
@@ -133,6 +187,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nested_scopes_are_undone),
         cmocka_unit_test(scopes_of_two_threads_overlap),
+        cmocka_unit_test(products_of_a_team_are_not_shared_out),
         cmocka_unit_test(without_a_scope_products_are_shared_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,18 +13,42 @@
 #include "rfexec/session/model.h"
 #include "tests/support/test_util.h"
 
-enum { DEPTHWISE, FEW_CHANNELS, OPENBLAS, N_BACKENDS };
+enum { DEPTHWISE, DIRECT, FEW_CHANNELS, OPENBLAS, N_BACKENDS };
 
 static void test_names(void **state) {
     (void)state;
-    static const char *const names[N_BACKENDS] = {"depthwise", "few-channels", "openblas"};
+    static const char *const names[N_BACKENDS] = {"depthwise", "direct", "few-channels",
+                                                  "openblas"};
     int count;
     const struct rfx_conv_backend *const *backends = rfx_conv_backends(&count);
     assert_int_equal(count, N_BACKENDS);
-    for (int i = 0; i < count; i++) assert_string_equal(backends[i]->name, names[i]);
+    for (int i = 0; i < count; i++) {
+        assert_string_equal(backends[i]->name, names[i]);
+        assert_int_equal(backends[i]->calls_blas, i == OPENBLAS);
+    }
 }
 
-/* A layer by its attributes alone, what computes it, and what the two before answer. */
+/* Choices by name, and what they come to: kernels of our own need a fused multiply-add. */
+static void test_choices_by_name(void **state) {
+    static const char *const names[RFX_CONV_COUNT] = {"direct", "openblas", "winograd"};
+    (void)state;
+    for (int c = 0; c < RFX_CONV_COUNT; c++) {
+        enum rfx_conv_choice found = RFX_CONV_COUNT;
+        const struct rfx_graph graph = {.conv = (enum rfx_conv_choice)c};
+        assert_string_equal(rfx_conv_choice_name((enum rfx_conv_choice)c), names[c]);
+        assert_true(rfx_conv_choice_find(names[c], &found));
+        assert_int_equal(found, c);
+        assert_int_equal(rfx_conv_choice_of(&graph),
+                         rfx_kernels()->conv == NULL ? RFX_CONV_OPENBLAS : c);
+    }
+    enum rfx_conv_choice kept = RFX_CONV_OPENBLAS;
+    assert_false(rfx_conv_choice_find("Direct", &kept));
+    assert_false(rfx_conv_choice_find("", &kept));
+    assert_int_equal(kept, RFX_CONV_OPENBLAS);
+}
+
+/* A layer by its attributes alone, what computes it where OpenBLAS is chosen, and what the two
+ * others answer. DIRECT takes every layer but those of DEPTHWISE. */
 struct choice {
     int64_t ic, oc, groups, kw, dw;
     int backend;
@@ -75,18 +99,17 @@ static struct rfx_node layer_of(const struct choice *c) {
     return node;
 }
 
-static void check_reason(const struct rfx_conv_backend *backend, const struct rfx_node *node,
-                         const char *expected) {
-    const struct rfx_graph graph = {0};
+static void check_reason(const struct rfx_graph *graph, const struct rfx_conv_backend *backend,
+                         const struct rfx_node *node, const char *expected) {
     char why[200] = "untouched";
-    bool accepted = backend->accepts(&graph, node, why, sizeof why);
+    bool accepted = backend->accepts(graph, node, why, sizeof why);
     assert_int_equal(accepted, expected == NULL);
-    assert_int_equal(backend->accepts(&graph, node, NULL, 0), accepted);
+    assert_int_equal(backend->accepts(graph, node, NULL, 0), accepted);
     assert_string_equal(why, expected == NULL ? "untouched" : expected);
     if (accepted) return;
     char little[12]; /* cut off, and nothing written behind it */
     memset(little, '#', sizeof little);
-    assert_false(backend->accepts(&graph, node, little, 6));
+    assert_false(backend->accepts(graph, node, little, 6));
     assert_memory_equal(little, expected, 5);
     assert_int_equal(little[5], '\0');
     assert_memory_equal(little + 6, "######", 6);
@@ -94,22 +117,33 @@ static void check_reason(const struct rfx_conv_backend *backend, const struct rf
 
 static void test_choices_and_reasons(void **state) {
     (void)state;
-    const struct rfx_graph graph = {0};
+    const struct rfx_graph openblas = {.conv = RFX_CONV_OPENBLAS}, direct = {0};
+    bool own = rfx_kernels()->conv != NULL;
+    char no_fma[120];
     int count;
     const struct rfx_conv_backend *const *backends = rfx_conv_backends(&count);
+    (void)snprintf(no_fma, sizeof no_fma, "the %s kernels have no fused multiply-add",
+                   rfx_kernels()->name);
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         const struct choice *c = &choices[i];
         struct rfx_node node = layer_of(c);
-        assert_string_equal(rfx_conv_backend_of(&graph, &node)->name, backends[c->backend]->name);
-        check_reason(backends[DEPTHWISE], &node, c->depthwise);
-        check_reason(backends[FEW_CHANNELS], &node, c->few_channels);
-        check_reason(backends[OPENBLAS], &node, NULL);
+        int by_own = !own || c->backend == DEPTHWISE ? c->backend : DIRECT;
+        assert_ptr_equal(rfx_conv_backend_of(&openblas, &node), backends[c->backend]);
+        assert_ptr_equal(rfx_conv_backend_of(&direct, &node), backends[by_own]);
+        assert_int_equal(rfx_op_calls_blas(&openblas, &node), c->backend == OPENBLAS);
+        assert_int_equal(rfx_op_calls_blas(&direct, &node), by_own == OPENBLAS);
+        check_reason(&openblas, backends[DEPTHWISE], &node, c->depthwise);
+        check_reason(&openblas, backends[DIRECT], &node, own ? "openblas is asked for" : no_fma);
+        check_reason(&openblas, backends[FEW_CHANNELS], &node, c->few_channels);
+        check_reason(&openblas, backends[OPENBLAS], &node, NULL);
+        check_reason(&direct, backends[DEPTHWISE], &node, c->depthwise);
+        check_reason(&direct, backends[DIRECT], &node, own ? NULL : no_fma);
     }
 }
 
-/* What the built-ins had when the choice was a switch: layers per backend, bytes of packed weights
- * (bias and slopes included), scratch of one thread, sums of block heights and widths, layers that
- * may lie over their residual. */
+/* What the built-ins have where OpenBLAS is chosen, and with own kernels: layers per backend, bytes
+ * of packed weights (bias and slopes included), scratch of one thread, sums of block heights and
+ * widths, layers that may lie over their residual. */
 struct census {
     const char *model;
     int layers[N_BACKENDS];
@@ -118,13 +152,25 @@ struct census {
     int in_place;
 };
 
-static const struct census expected_census[] = {
-    {"mobilenet_v2", {17, 1, 34}, 8827328, 3280448, 126, 606, 10},
-    {"resnet18", {0, 1, 19}, 44686848, 8974336, 81, 470, 8},
-    {"squeezenet1_1", {0, 1, 25}, 4942016, 2049152, 61, 500, 0},
-    {"fsrcnn", {0, 1, 6}, 44608, 78848, 7, 193, 0},
-    {"efficientnet_b0", {16, 2, 63}, 15946688, 4567744, 175, 567, 9},
-    {"deeplab_v3", {17, 1, 37}, 2753728, 1313152, 55, 1207, 10},
+static const struct census openblas_census[] = {
+    {"mobilenet_v2", {17, 0, 1, 34}, 8827328, 3280448, 126, 606, 10},
+    {"resnet18", {0, 0, 1, 19}, 44686848, 8974336, 81, 470, 8},
+    {"squeezenet1_1", {0, 0, 1, 25}, 4942016, 2049152, 61, 500, 0},
+    {"fsrcnn", {0, 0, 1, 6}, 44608, 78848, 7, 193, 0},
+    {"efficientnet_b0", {16, 0, 2, 63}, 15946688, 4567744, 175, 567, 9},
+    {"deeplab_v3", {17, 0, 1, 37}, 2753728, 1313152, 55, 1207, 10},
+};
+
+/* By hand from the layers' shapes: per layer 4 bytes per bias (and slope) and per filter value,
+ * with output channels rounded up to 16 for dense layers, each part rounded up to 64 bytes; of
+ * scratch a pointer per kernel row, 64 bytes. */
+static const struct census direct_census[] = {
+    {"mobilenet_v2", {17, 35, 0, 0}, 8835008, 3328, 52, 52, 10},
+    {"resnet18", {0, 20, 0, 0}, 44686848, 1280, 20, 20, 8},
+    {"squeezenet1_1", {0, 26, 0, 0}, 4958400, 1664, 26, 26, 0},
+    {"fsrcnn", {0, 7, 0, 0}, 55168, 448, 7, 7, 0},
+    {"efficientnet_b0", {16, 65, 0, 0}, 16096704, 5184, 81, 81, 9},
+    {"deeplab_v3", {17, 38, 0, 0}, 2768192, 3520, 55, 55, 10},
 };
 
 static void count_layer(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -146,37 +192,48 @@ static void count_layer(const struct rfx_graph *graph, const struct rfx_node *no
     if (node->residual && rfx_op_def(node->op)->in_place(graph, node, 1)) c->in_place++;
 }
 
-static void test_builtins_keep_their_choices(void **state) {
+static void take_census(const struct census *want, enum rfx_conv_choice conv) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    const struct rfx_load_options options = {.conv = conv};
+    struct rfx_graph *graph = NULL;
+    struct rfx_error err = {{0}};
+    if (rfx_builtin_build(mem, want->model, &options, &graph, &err) != RFX_OK)
+        fail_msg("%s", err.text);
+    struct census got = {.model = want->model};
+    for (int n = 0; n < graph->n_nodes; n++)
+        if (graph->nodes[n].op == RFX_OP_CONV) count_layer(graph, &graph->nodes[n], &got);
+    print_message("%s: %d, %d, %d, %d layers, %zu and %zu bytes\n", want->model, got.layers[0],
+                  got.layers[1], got.layers[2], got.layers[3], got.packed_bytes, got.scratch_bytes);
+    for (int b = 0; b < N_BACKENDS; b++) assert_int_equal(got.layers[b], want->layers[b]);
+    assert_int_equal(got.packed_bytes, want->packed_bytes);
+    assert_int_equal(got.scratch_bytes, want->scratch_bytes);
+    assert_int_equal(got.block_rows, want->block_rows);
+    assert_int_equal(got.block_cols, want->block_cols);
+    assert_int_equal(got.in_place, want->in_place);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
+static void test_builtins_with_openblas(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof expected_census / sizeof expected_census[0]; i++) {
-        const struct census *want = &expected_census[i];
-        struct rfx_memory *mem = rfx_memory_create(0);
-        const struct rfx_load_options options = {0};
-        struct rfx_graph *graph = NULL;
-        struct rfx_error err = {{0}};
-        if (rfx_builtin_build(mem, want->model, &options, &graph, &err) != RFX_OK)
-            fail_msg("%s", err.text);
-        struct census got = {.model = want->model};
-        for (int n = 0; n < graph->n_nodes; n++)
-            if (graph->nodes[n].op == RFX_OP_CONV) count_layer(graph, &graph->nodes[n], &got);
-        print_message("%s: %d, %d, %d layers\n", want->model, got.layers[0], got.layers[1],
-                      got.layers[2]);
-        for (int b = 0; b < N_BACKENDS; b++) assert_int_equal(got.layers[b], want->layers[b]);
-        assert_int_equal(got.packed_bytes, want->packed_bytes);
-        assert_int_equal(got.scratch_bytes, want->scratch_bytes);
-        assert_int_equal(got.block_rows, want->block_rows);
-        assert_int_equal(got.block_cols, want->block_cols);
-        assert_int_equal(got.in_place, want->in_place);
-        rfx_graph_free(graph);
-        rfx_memory_free(mem);
-    }
+    for (size_t i = 0; i < sizeof openblas_census / sizeof openblas_census[0]; i++)
+        take_census(&openblas_census[i], RFX_CONV_OPENBLAS);
+}
+
+static void test_builtins_with_own_kernels(void **state) {
+    (void)state;
+    if (rfx_kernels()->conv == NULL) skip();
+    for (size_t i = 0; i < sizeof direct_census / sizeof direct_census[0]; i++)
+        take_census(&direct_census[i], RFX_CONV_DIRECT);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_choices_by_name),
         cmocka_unit_test(test_choices_and_reasons),
-        cmocka_unit_test(test_builtins_keep_their_choices),
+        cmocka_unit_test(test_builtins_with_openblas),
+        cmocka_unit_test(test_builtins_with_own_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

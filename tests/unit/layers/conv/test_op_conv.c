@@ -116,13 +116,15 @@ static void test_random_shapes(void **state) {
     }
 }
 
-/* The blocks tile the map; no layer has a block wider than the map or of one column beside it. */
+/* OpenBLAS's panels: the blocks tile the map; no layer has a block wider than the map or of one
+ * column beside it. */
 static void test_panel_shapes(void **state) {
     (void)state;
     for (int64_t w = 1; w < 300; w += 7) {
         const struct rfx_tensor input = rfx_tensor_nhwc(32, 40, w);
         struct op_case c;
         op_case_begin(&c, 1, &input, 1);
+        c.graph->conv = RFX_CONV_OPENBLAS;
         struct shape s = {
             .ic = 32, .oc = 64, .groups = 1, .kh = 1, .kw = 1, .sh = 1, .sw = 1, .dh = 1, .dw = 1};
         struct rfx_node node = conv_node(&c, &s);

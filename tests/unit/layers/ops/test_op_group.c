@@ -105,7 +105,7 @@ static bool check_rect(const struct group_case *c, int g, const void *packed, st
     struct rfx_view from = rfx_view_dense(c->whole[c->groups[g].last], full, t->c);
     struct rfx_view to = rfx_view_dense(wanted, full, t->c);
     struct test_diff diff;
-    rfx_op_def(node->op)->run(&args);
+    rfx_op_run(&args);
     test_copy_rect(&from, &to, rect);
     test_quiet_nans(out, t->elems);
     test_quiet_nans(wanted, t->elems);

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "tests/support/oracle/reference.h"
+#include "tests/support/oracle/rounding.h"
 #include "tests/support/random/random_graph.h"
 #include "tests/support/run/run_whole.h"
 #include "tests/support/test_util.h"
@@ -31,39 +32,6 @@ static float *to_onnx_order(const struct rfx_tensor *t, const float *values) {
     return out;
 }
 
-static double largest(const float *values, int64_t n) {
-    double most = 1e-3;
-    for (int64_t i = 0; i < n; i++)
-        if (isfinite(values[i])) most = fmax(most, fabs((double)values[i]));
-    return most;
-}
-
-/* Of a convolution's channel: the most that rounding may move an element, in units of TOLERANCE. A
- * sum of n products rounds by n + 3 half units in the last place of the sum of their magnitudes at
- * the most, and where products cancel each other that is more than of the result. */
-static double rounding_scale(const struct rfx_graph *graph, const struct rfx_node *node,
-                             float *const *in, int64_t channel) {
-    const struct rfx_conv_attr *a = &node->attr.conv;
-    if (node->op != RFX_OP_CONV && node->op != RFX_OP_CONV_TRANSPOSE) return 0;
-    const struct rfx_weight *w = &graph->weights[a->weight];
-    bool transposed = node->op == RFX_OP_CONV_TRANSPOSE;
-    int64_t taps = a->kh * a->kw, icg = a->ic / a->groups, ocg = a->oc / a->groups;
-    double weights = 0, scale = 1, bias = 0, residual = 0;
-    for (int64_t i = 0; i < icg * taps; i++) {
-        int64_t at = channel * icg * taps + i;
-        int64_t ic = channel / ocg * icg + i / taps;
-        if (transposed) at = (ic * ocg + channel % ocg) * taps + i % taps;
-        float v;
-        test_read_weight(w, at, 1, &v);
-        weights += fabs((double)v);
-    }
-    if (a->scale >= 0) scale = fabs(rfx_ref_weight(graph, a->scale, channel, 1));
-    if (a->bias >= 0) bias = fabs(rfx_ref_weight(graph, a->bias, channel, 0));
-    if (node->residual) residual = largest(in[1], node->out.elems);
-    double most = largest(in[0], graph->nodes[node->in[0]].out.elems) * weights * scale;
-    return (double)(icg * taps + 3) * 0x1p-24 * (most + bias + residual) / TOLERANCE;
-}
-
 /* One node against the reference, inputs taken from `outs` (stored order). */
 static bool check_node(const struct rfx_graph *graph, int index, float *const *outs) {
     const struct rfx_node *node = &graph->nodes[index];
@@ -78,8 +46,9 @@ static bool check_node(const struct rfx_graph *graph, int index, float *const *o
     int64_t part = is_map ? node->out.h * node->out.w : node->out.elems;
     for (int64_t at = 0; ok && at < node->out.elems; at += part) {
         struct test_diff diff;
-        double scale = largest(want + at, part);
-        if (is_map) scale = fmax(scale, rounding_scale(graph, node, in, at / part));
+        double scale = test_largest(want + at, part), rounding = 0;
+        if (is_map) rounding = test_rounding(graph, node, in, at / part).most;
+        scale = fmax(scale, rounding / TOLERANCE);
         ok = test_close(got + at, want + at, part, TOLERANCE, scale, &diff);
         if (!ok) test_print_diff(rfx_op_def(node->op)->name, got + at, want + at, part, &diff);
     }

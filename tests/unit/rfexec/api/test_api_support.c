@@ -16,6 +16,7 @@ _Static_assert(sizeof(struct rfx_open_options) >= 32, "only grows");
 _Static_assert(sizeof(struct rfx_run_options) >= 72, "only grows");
 _Static_assert(sizeof(struct rfx_forecast) >= 472, "only grows");
 _Static_assert(offsetof(struct rfx_open_options, seed) == 24, "members stay where they are");
+_Static_assert(offsetof(struct rfx_open_options, convolution) == 32, "stays where it is");
 _Static_assert(offsetof(struct rfx_run_options, std) == 56, "members stay where they are");
 _Static_assert(offsetof(struct rfx_forecast, plan) == 72, "members stay where they are");
 
@@ -80,6 +81,7 @@ static void test_defaults(void **state) {
     rfx_run_options_init(&run, sizeof run);
     assert_int_equal(open.size, sizeof open);
     assert_true(open.rows == 0 && open.columns == 0 && open.seed == 0);
+    assert_int_equal(open.convolution, RFX_CONVOLUTION_DIRECT);
     assert_int_equal(run.size, sizeof run);
     assert_true(run.memory_bytes == 0 && run.threads == 0 && run.bgr == 0);
     assert_true(run.progress == NULL && run.user == NULL);
@@ -132,6 +134,48 @@ static void test_larger_structs(void **state) {
     assert_true(forecast.later[0] == 0 && forecast.later[1] == 0);
 }
 
+/* A program of version 0.1.0, whose struct ended before the choice: what lies behind it is not
+ * looked at, and convolutions are computed by default. */
+static void test_smaller_structs(void **state) {
+    struct rfx_open_options open, got;
+    struct rfx_error err;
+    (void)state;
+    memset(&open, 0xff, sizeof open);
+    rfx_open_options_init(&open, 32);
+    assert_int_equal(open.size, 32);
+    assert_int_equal((unsigned)open.convolution, 0xffffffffu);
+    open.seed = 5;
+    assert_int_equal(rfx_api_read_open_options(&open, &got, &err), RFX_OK);
+    assert_int_equal(got.seed, 5);
+    assert_int_equal(got.convolution, RFX_CONVOLUTION_DIRECT);
+}
+
+/* The numbers are in programs: written down here once more. */
+static void test_convolutions(void **state) {
+    static const struct {
+        int number;
+        enum rfx_conv_choice choice;
+    } known[] = {{0, RFX_CONV_DIRECT}, {1, RFX_CONV_OPENBLAS}};
+    static const int unknown[] = {-1, 2, 3, 1000};
+    struct rfx_open_options open, got;
+    enum rfx_conv_choice choice;
+    struct rfx_error err;
+    (void)state;
+    rfx_open_options_init(&open, sizeof open);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        open.convolution = (enum rfx_convolution)known[i].number;
+        assert_int_equal(rfx_api_read_open_options(&open, &got, &err), RFX_OK);
+        assert_int_equal(got.convolution, known[i].number);
+        assert_true(rfx_api_conv_choice(got.convolution, &choice));
+        assert_int_equal(choice, known[i].choice);
+    }
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
+        open.convolution = (enum rfx_convolution)unknown[i];
+        assert_int_equal(rfx_api_read_open_options(&open, &got, &err), RFX_STATUS_INVALID_ARGUMENT);
+        assert_non_null(strstr(err.text, "knows no such arithmetic"));
+    }
+}
+
 /* Sizes that no version has: structs that were never set. */
 static void test_wrong_sizes(void **state) {
     static const size_t sizes[] = {0, 1, 31, 4097, SIZE_MAX};
@@ -181,10 +225,11 @@ static void test_values_out_of_range(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_version),     cmocka_unit_test(test_codes),
-        cmocka_unit_test(test_texts),       cmocka_unit_test(test_opening),
-        cmocka_unit_test(test_defaults),    cmocka_unit_test(test_larger_structs),
-        cmocka_unit_test(test_wrong_sizes), cmocka_unit_test(test_values_out_of_range),
+        cmocka_unit_test(test_version),         cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_texts),           cmocka_unit_test(test_opening),
+        cmocka_unit_test(test_defaults),        cmocka_unit_test(test_larger_structs),
+        cmocka_unit_test(test_smaller_structs), cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_wrong_sizes),     cmocka_unit_test(test_values_out_of_range),
     };
     return cmocka_run_group_tests_name("api_support", tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "layers/kernels/kernels.h"
 #include "rfexec/api/network.h"
 #include "tests/support/run/network_run.h"
 #include "tests/support/test_util.h"
@@ -67,6 +68,45 @@ static void test_runs(void **state) {
         rfx_network_free(net);
     }
     (void)unlink(file);
+}
+
+/* The choice of open goes through: each is the session's of the same choice, at any budget, and one
+ * is not the other. */
+static void test_convolutions(void **state) {
+    static const struct {
+        enum rfx_convolution convolution;
+        enum rfx_conv_choice choice;
+    } choices[2] = {{RFX_CONVOLUTION_DIRECT, RFX_CONV_DIRECT},
+                    {RFX_CONVOLUTION_OPENBLAS, RFX_CONV_OPENBLAS}};
+    float *values = network_random_image(3, 64, 71);
+    struct network_outputs want[2];
+    struct rfx_why why;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct rfx_open_options open;
+        struct rfx_network *net = NULL;
+        rfx_open_options_init(&open, sizeof open);
+        open.rows = 64;
+        open.columns = 71;
+        open.convolution = choices[i].convolution;
+        want[i] = network_session_outputs_by("squeezenet1_1", choices[i].choice, values, 3, 64, 71);
+        network_check(rfx_network_open("squeezenet1_1", &open, &net, &why), &why);
+        for (int small = 0; small < 2; small++) {
+            size_t bytes = small ? network_least_bytes(net, NULL, 2) : 0;
+            struct rfx_run_options options = network_run_options(bytes, 2);
+            struct network_outputs got = network_outputs_for(net);
+            network_check(rfx_network_run_values(net, values, got.values, got.n, &options, &why),
+                          &why);
+            network_assert_same(&got, &want[i]);
+            network_outputs_free(&got);
+        }
+        rfx_network_free(net);
+    }
+    bool same =
+        memcmp(want[0].values[0], want[1].values[0], (size_t)want[0].elems[0] * sizeof(float)) == 0;
+    assert_int_equal(same, rfx_kernels()->conv == NULL);
+    for (int i = 0; i < 2; i++) network_outputs_free(&want[i]);
+    free(values);
 }
 
 static void test_shapes(void **state) {
@@ -254,6 +294,7 @@ int main(void) {
         cmocka_unit_test(test_shapes),        cmocka_unit_test(test_runs),
         cmocka_unit_test(test_some_outputs),  cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_convolutions),
     };
     return cmocka_run_group_tests_name("network", tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "layers/conv/conv_backend.h"
 #include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
@@ -91,6 +92,8 @@ static void refusals(void **state) {
         {HEAD "\"comment\": 1}", "unknown key 'comment'"},
         {HEAD "\"size\": [23, 18], \"stages\": [" WHOLE "]}", "is for 23x18"},
         {HEAD "\"size\": 23, \"stages\": [" WHOLE "]}", "size: 23"},
+        {HEAD "\"conv\": \"fast\", \"stages\": [" WHOLE "]}", "conv: \"fast\" is not"},
+        {HEAD "\"conv\": 1, \"stages\": [" WHOLE "]}", "conv: 1 is not"},
         {HEAD "\"threads\": 0, \"stages\": [" WHOLE "]}", "threads: 0"},
         {HEAD "\"in_place\": 1, \"stages\": [" WHOLE "]}", "'in_place': 1"},
         {HEAD "\"groups\": 3, \"stages\": [" WHOLE "]}", "groups: 3 is no list"},
@@ -158,6 +161,28 @@ static void refusals(void **state) {
             fail_msg("accepted: %s", cases[i].text);
         if (strstr(err.text, cases[i].words) == NULL)
             fail_msg("%s\nno \"%s\" in: %s", cases[i].text, cases[i].words, err.text);
+    }
+    small_plan_case_end(&f);
+}
+
+/* A plan says whose arithmetic it was made for, and is a plan for the others too. */
+static void another_arithmetic(void **state) {
+    struct small_plan_case f = small_plan_case_begin(23, 17);
+    struct rfx_plan *plan = NULL;
+    struct rfx_error err = {{0}};
+    (void)state;
+    static const char text[] = HEAD "\"conv\": \"openblas\", \"stages\": [" WHOLE "]}";
+    for (int c = 0; c <= RFX_CONV_OPENBLAS; c++) {
+        char *written = NULL, key[64];
+        f.graph->conv = (enum rfx_conv_choice)c;
+        assert_int_equal(plan_of(&f, text, strlen(text), &plan, &err), RFX_OK);
+        assert_int_equal(f.graph->conv, c);
+        assert_int_equal(rfx_plan_file_text(plan, "net", &written, &err), RFX_OK);
+        (void)snprintf(key, sizeof key, "\"conv\": \"%s\",",
+                       rfx_conv_choice_name(rfx_conv_choice_of(f.graph)));
+        assert_non_null(strstr(written, key));
+        rfx_memory_release(f.mem, written);
+        rfx_plan_free(plan);
     }
     small_plan_case_end(&f);
 }
@@ -261,9 +286,9 @@ static void failing_allocations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(three_stages),        cmocka_unit_test(refusals),
-        cmocka_unit_test(tiles_alone),         cmocka_unit_test(changed_at_random),
-        cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(three_stages),       cmocka_unit_test(refusals),
+        cmocka_unit_test(another_arithmetic), cmocka_unit_test(tiles_alone),
+        cmocka_unit_test(changed_at_random),  cmocka_unit_test(failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,151 @@
+/* Transposed convolutions of few output channels, phase by phase: pixels in vectors, from planes of
+ * the input (conv_planes.h) that serve all phases. */
+#include "layers/conv/conv_planes.h"
+#include "layers/conv/conv_transpose.h"
+#include "layers/core/checked.h"
+
+#define PLANES_BYTES (192 << 10) /* of a unit's input: stays in a core's second cache */
+#define UNITS_PER_THREAD 4
+
+struct few {
+    const struct rfx_conv_job *job;
+    struct rfx_transpose_layout layout;
+    struct rfx_transpose_axis rows, cols;
+    struct rfx_conv_planes_shape shape;
+    int64_t down, across;
+    bool clamps; /* the activation is a clamp to [lo, hi] */
+    float lo, hi;
+};
+
+/* A thread's tables, in its scratch before the planes. */
+struct tables {
+    const float **rows;
+    int64_t *shift;
+    struct rfx_range *inside;
+};
+
+static struct rfx_conv_planes_shape shape_of(const struct rfx_conv_attr *a, int64_t out_w) {
+    struct rfx_transpose_axis rows = rfx_transpose_rows(a, 1);
+    return rfx_conv_planes_shape(a->ic, (rfx_transpose_most_taps(&rows) - 1) * rows.step + 1, 1,
+                                 a->dw * (a->kw - 1) / a->sw + 4, rfx_ceil_div(out_w, a->sw),
+                                 PLANES_BYTES);
+}
+
+static size_t tables_bytes(const struct rfx_conv_attr *a) {
+    return rfx_align_up((size_t)a->kh * sizeof(const float *)) +
+           rfx_align_up((size_t)a->kw * sizeof(int64_t)) +
+           rfx_align_up((size_t)a->kw * sizeof(struct rfx_range));
+}
+
+static struct tables place_tables(const struct rfx_conv_attr *a, void *scratch) {
+    char *at = scratch;
+    struct tables t = {.rows = scratch};
+    at += rfx_align_up((size_t)a->kh * sizeof(const float *));
+    t.shift = (int64_t *)(void *)at;
+    at += rfx_align_up((size_t)a->kw * sizeof(int64_t));
+    t.inside = (struct rfx_range *)(void *)at;
+    return t;
+}
+
+/* The outputs of one phase of the columns in row y. */
+static void make_phase(const struct few *f, const struct tables *tables, int64_t y, int64_t base,
+                       const struct rfx_transpose_outputs *row,
+                       const struct rfx_transpose_outputs *x) {
+    const struct rfx_conv_job *job = f->job;
+    const struct rfx_conv_attr *a = job->a;
+    const struct rfx_view *out = &job->args->out;
+    if (x->count == 0) return;
+    for (int64_t j = 0; j < x->taps.count; j++) {
+        int64_t input = x->input - j * f->cols.step; /* of output 0 */
+        tables->shift[j] = input - base;
+        tables->inside[j] = (struct rfx_range){-input, f->cols.in - input};
+    }
+    struct rfx_pixels_run run = {
+        .rows = tables->rows,
+        .shift = tables->shift,
+        .inside = tables->inside,
+        .pixels = x->count,
+        .ic = a->ic,
+        .kh = row->taps.count,
+        .kw = x->taps.count,
+        .plane = f->shape.plane_elems,
+        .out_stride = a->sw * out->c,
+        .lo = f->lo,
+        .hi = f->hi,
+    };
+    for (int64_t o = 0; o < a->oc; o += RFX_PIXELS_PART) {
+        run.weights = job->weights +
+                      rfx_transpose_weights_at(a, &f->layout, 0, o, &row->taps, &x->taps, &run.m);
+        run.bias = job->epilogue.bias + o;
+        run.out = rfx_view_at(out, y, x->o) + o;
+        job->kernels->pixels(&run);
+    }
+}
+
+static void make_row(const struct few *f, struct rfx_conv_planes *planes,
+                     const struct tables *tables, int64_t y, int64_t x0, int64_t x1) {
+    const struct rfx_conv_attr *a = f->job->a;
+    struct rfx_transpose_outputs row =
+        rfx_transpose_outputs(&f->rows, y, y + 1, (y + a->pads.top) % a->sh);
+    struct rfx_range taps = rfx_transpose_inside(&f->rows, &row, 0);
+    for (int64_t j = 0; j < row.taps.count; j++)
+        tables->rows[j] = j >= taps.lo && j < taps.hi
+                              ? rfx_conv_planes_row(planes, row.input - j * f->rows.step)
+                              : NULL;
+    for (int64_t phase = 0; phase < a->sw; phase++) {
+        struct rfx_transpose_outputs x = rfx_transpose_outputs(&f->cols, x0, x1, phase);
+        make_phase(f, tables, y, planes->base, &row, &x);
+    }
+    if (!f->clamps) rfx_conv_activate(f->job, y, x0, x1);
+}
+
+static void make_unit(const struct few *f, int64_t index, void *scratch) {
+    const struct rfx_conv_attr *a = f->job->a;
+    struct rfx_rect rect = f->job->args->rect;
+    int64_t j = index % f->across, i = index / f->across;
+    int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
+    int64_t x0 = rect.x0 + w * j / f->across, x1 = rect.x0 + w * (j + 1) / f->across;
+    int64_t y0 = rect.y0 + h * i / f->down, y1 = rect.y0 + h * (i + 1) / f->down;
+    struct tables tables = place_tables(a, scratch);
+    struct rfx_conv_planes planes;
+    int64_t base = rfx_floor_div(x0 + a->pads.left - a->dw * (a->kw - 1), a->sw);
+    rfx_conv_planes_begin(&planes, f->job, &f->shape, base, rfx_ceil_div(x1 - x0, a->sw),
+                          (char *)scratch + tables_bytes(a));
+    for (int64_t y = y0; y < y1; y++) make_row(f, &planes, &tables, y, x0, x1);
+}
+
+static struct rfx_transpose_layout few_layout(const struct rfx_conv_attr *a) {
+    return (struct rfx_transpose_layout){1, a->ic, a->oc, RFX_PIXELS_PART, 1};
+}
+
+static size_t few_scratch(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    (void)graph;
+    struct rfx_conv_planes_shape shape = shape_of(a, node->out.w);
+    return tables_bytes(a) + rfx_conv_planes_bytes(&shape);
+}
+
+static void run_unit(void *user, int64_t index, int thread) {
+    const struct few *f = user;
+    make_unit(f, index, rfx_conv_thread_scratch(f->job, thread));
+}
+
+static void few_run(const struct rfx_conv_job *job) {
+    const struct rfx_run_args *args = job->args;
+    const struct rfx_conv_attr *a = job->a;
+    struct few f = {.job = job,
+                    .layout = few_layout(a),
+                    .rows = rfx_transpose_rows(a, job->rows.in),
+                    .cols = rfx_transpose_cols(a, job->cols.in),
+                    .shape = shape_of(a, args->node->out.w)};
+    f.clamps = rfx_conv_clamp(&args->node->act, &f.lo, &f.hi);
+    int64_t h = rfx_rect_rows(args->rect), w = rfx_rect_cols(args->rect);
+    f.across = rfx_ceil_div(w, f.shape.cols * a->sw);
+    f.down = 1;
+    if (args->threads > 1)
+        f.down = rfx_min_i64(h, rfx_ceil_div((int64_t)UNITS_PER_THREAD * args->threads, f.across));
+    rfx_team_for(args->team, f.down * f.across, run_unit, &f);
+}
+
+const struct rfx_transpose_way rfx_transpose_few = {
+    .layout = few_layout, .scratch_bytes = few_scratch, .run = few_run};

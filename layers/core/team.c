@@ -1,0 +1,194 @@
+/* One parallel region of OpenMP per team. Thread 0 runs the body, the others wait at the door.
+ *
+ * The door is one word: whether a loop is open, its number, and how many threads have joined it. A
+ * thread joins only an open loop, takes iterations until none are left, and leaves. The body takes
+ * part, shuts the door when all iterations have been handed out, and waits for those who are still
+ * inside. So: 1. what describes a loop is written only while the door is shut and nobody is inside;
+ * 2. a thread that comes late, or not at all, is not waited for.
+ *
+ * Those who wait spin for SPIN_NS, and then sleep at a bell. A sleeper counts itself before it
+ * looks at the door for the last time, and the ringer changes the door before it looks for
+ * sleepers, both in the one order of sequentially consistent operations: one of them sees the
+ * other. */
+#include "layers/core/team.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <omp.h>
+#include <sched.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPIN_NS 30000 /* a few times what falling asleep and waking up take */
+#define LINE_BYTES 64 /* what threads write often lies in lines of its own */
+
+#define INSIDE UINT64_C(0x3fffffff) /* number of threads that have joined */
+#define OPEN (UINT64_C(1) << 30)
+#define OVER (UINT64_C(1) << 31) /* there will be no more loops */
+#define LOOP_SHIFT 32            /* above: the number of the loop; it may wrap */
+
+struct bell {
+    _Atomic uint32_t rings; /* what sleepers sleep on: a futex of the kernel */
+    atomic_int sleepers;
+};
+
+struct rfx_team {
+    int threads;
+    int64_t spin_ns;
+    void (*work)(void *user, int64_t index, int thread);
+    void *user;
+    int64_t count;
+    alignas(LINE_BYTES) _Atomic int64_t next; /* iteration to be handed out */
+    alignas(LINE_BYTES) _Atomic uint64_t door;
+    alignas(LINE_BYTES) struct bell loops; /* where threads wait for the next loop */
+    struct bell leaving;                   /* where the body waits for those inside */
+};
+
+static _Thread_local bool in_team; /* of several */
+
+static void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Where threads share processors, whoever spins keeps those from running who are waited for. */
+static int64_t spin_for(int threads) {
+    cpu_set_t usable;
+    if (sched_getaffinity(0, sizeof usable, &usable) != 0) return SPIN_NS;
+    return CPU_COUNT(&usable) < threads ? 0 : SPIN_NS;
+}
+
+typedef bool ready_fn(uint64_t door, uint64_t loop);
+
+static bool is_loop_after(uint64_t door, uint64_t loop) {
+    return (door & OVER) != 0 || ((door & OPEN) != 0 && door >> LOOP_SHIFT != loop);
+}
+
+static bool is_empty(uint64_t door, uint64_t loop) {
+    (void)loop;
+    return (door & INSIDE) == 0;
+}
+
+/* Returns a state of the door for which ready(door, loop) holds. */
+static uint64_t wait_at(struct rfx_team *team, struct bell *bell, ready_fn *ready, uint64_t loop) {
+    uint64_t door = atomic_load_explicit(&team->door, memory_order_acquire);
+    if (ready(door, loop)) return door;
+    for (int64_t end = team->spin_ns > 0 ? now_ns() + team->spin_ns : INT64_MIN; now_ns() < end;) {
+        for (int i = 0; i < 8; i++) {
+            relax();
+            door = atomic_load_explicit(&team->door, memory_order_acquire);
+            if (ready(door, loop)) return door;
+        }
+    }
+    (void)atomic_fetch_add(&bell->sleepers, 1);
+    for (;;) {
+        uint32_t rings = atomic_load(&bell->rings); /* before the door: a ring after it counts */
+        door = atomic_load(&team->door);
+        if (ready(door, loop)) break;
+        (void)syscall(SYS_futex, &bell->rings, FUTEX_WAIT_PRIVATE, rings, NULL, NULL, 0);
+    }
+    (void)atomic_fetch_sub(&bell->sleepers, 1);
+    return door;
+}
+
+/* Wakes up to `wanted` of those who sleep; to be called after a change of the door. */
+static void ring(struct bell *bell, int64_t wanted) {
+    if (atomic_load(&bell->sleepers) == 0) return;
+    (void)atomic_fetch_add(&bell->rings, 1);
+    int most = wanted < INT_MAX ? (int)wanted : INT_MAX;
+    (void)syscall(SYS_futex, &bell->rings, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
+}
+
+static void take_iterations(struct rfx_team *team, int thread) {
+    int64_t count = team->count, i;
+    while ((i = atomic_fetch_add_explicit(&team->next, 1, memory_order_relaxed)) < count)
+        team->work(team->user, i, thread);
+}
+
+/* Joins the open loop, or finds the door shut; *door is its last known state. */
+static bool join_loop(struct rfx_team *team, uint64_t *door) {
+    while ((*door & OPEN) != 0)
+        if (atomic_compare_exchange_weak_explicit(&team->door, door, *door + 1,
+                                                  memory_order_acquire, memory_order_acquire))
+            return true;
+    return false;
+}
+
+static void leave_loop(struct rfx_team *team) {
+    uint64_t before = atomic_fetch_sub(&team->door, 1);
+    if ((before & OPEN) == 0 && (before & INSIDE) == 1) ring(&team->leaving, 1);
+}
+
+static void serve(struct rfx_team *team, int thread) {
+    uint64_t door, loop = 0;
+    for (;;) {
+        door = wait_at(team, &team->loops, is_loop_after, loop);
+        if ((door & OVER) != 0) return;
+        if (!join_loop(team, &door)) continue;
+        loop = door >> LOOP_SHIFT;
+        take_iterations(team, thread);
+        leave_loop(team);
+    }
+}
+
+int rfx_team_threads(const struct rfx_team *team) {
+    return team == NULL ? 1 : team->threads;
+}
+
+void rfx_team_for(struct rfx_team *team, int64_t count,
+                  void (*work)(void *user, int64_t index, int thread), void *user) {
+    if (rfx_team_threads(team) == 1 || count <= 1) {
+        for (int64_t i = 0; i < count; i++) work(user, i, 0);
+        return;
+    }
+    team->work = work;
+    team->user = user;
+    team->count = count;
+    atomic_store_explicit(&team->next, 0, memory_order_relaxed);
+    uint64_t loop = atomic_load_explicit(&team->door, memory_order_relaxed) >> LOOP_SHIFT;
+    atomic_store(&team->door, (loop + 1) << LOOP_SHIFT | OPEN);
+    ring(&team->loops, count - 1);
+    take_iterations(team, 0);
+    if (is_empty(atomic_fetch_and(&team->door, ~OPEN), 0)) return;
+    (void)wait_at(team, &team->leaving, is_empty, 0);
+}
+
+static void run_several(int threads, void (*body)(struct rfx_team *team, void *user), void *user) {
+    struct rfx_team team = {.spin_ns = spin_for(threads)};
+#pragma omp parallel num_threads(threads)
+    {
+        in_team = omp_get_num_threads() > 1;
+        if (omp_get_thread_num() == 0) {
+            team.threads = omp_get_num_threads();
+            body(&team, user);
+            (void)atomic_fetch_or(&team.door, OVER);
+            ring(&team.loops, team.threads);
+        } else {
+            omp_set_num_threads(1); /* of this region: what an iteration calls shares out nothing */
+            serve(&team, omp_get_thread_num());
+        }
+        in_team = false;
+    }
+}
+
+void rfx_team_run(int threads, void (*body)(struct rfx_team *team, void *user), void *user) {
+    struct rfx_team alone = {.threads = 1};
+    if (threads > 1 && !in_team)
+        run_several(threads, body, user);
+    else
+        body(&alone, user);
+}

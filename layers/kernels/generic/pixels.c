@@ -1,0 +1,156 @@
+/* Dense convolution of few output channels over a run of output pixels: pixels in vectors, weights
+ * broadcast. See struct rfx_pixels_run; how many pixels or outputs share registers does not touch
+ * an element's sum. */
+#include <string.h>
+
+#include "layers/kernels/generic/variant.h"
+#include "layers/kernels/generic/vector_math.h"
+
+#ifdef VARIANT_HAS_FMA
+
+#define INLINE static inline __attribute__((always_inline))
+#define MOST_VECTORS 8
+#if VECTOR_FLOATS == 8
+#define VECTORS_OF(m) ((m) == 1 ? 8 : (m) == 2 ? 5 : (m) == 3 ? 3 : 2) /* sums of 16 registers */
+#else
+#define VECTORS_OF(m) ((m) == 1 ? 8 : (m) == 2 ? 8 : (m) == 3 ? 6 : 5) /* sums of 32 registers */
+#endif
+_Static_assert(RFX_PIXELS_AHEAD >= VECTOR_FLOATS - 1, "a run's last vector may be read");
+
+typedef vector sums[MOST_VECTORS][RFX_PIXELS_PART];
+
+/* What a block reads: n vectors of pixels from pixel p0 on, one part of the outputs. */
+struct block {
+    int64_t p0;
+    const float *weights, *bias, *residual;
+    float *out;
+};
+
+/* Adds one tap of all input channels; `some`: only where the tests hold. */
+INLINE void add_tap(sums sum, const float *x, int64_t plane, const float *w, int64_t ic, int n,
+                    int m, bool some, const vector_test *tests) {
+    for (int64_t i = 0; i < ic; i++, x += plane, w += m) {
+        for (int v = 0; v < n; v++) {
+            vector xv = VECTOR_LOAD(x + v * VECTOR_FLOATS);
+            if (m > 1 && VECTOR_FLOATS == 16) VECTOR_KEEP(xv);
+            for (int o = 0; o < m; o++) {
+                vector wv = VECTOR_ALL(w[o]);
+                sum[v][o] = some ? VECTOR_FMA_WHERE(tests[v], xv, wv, sum[v][o])
+                                 : VECTOR_FMA(xv, wv, sum[v][o]);
+            }
+        }
+    }
+}
+
+INLINE void add_taps(const struct rfx_pixels_run *r, const struct block *b, sums sum, int n,
+                     int m) {
+    int64_t p1 = b->p0 + n * VECTOR_FLOATS < r->pixels ? b->p0 + n * VECTOR_FLOATS : r->pixels;
+    const float *w = b->weights;
+    for (int64_t ky = 0; ky < r->kh; ky++) {
+        if (r->rows[ky] == NULL) {
+            w += r->kw * r->ic * m;
+            continue;
+        }
+        for (int64_t kx = 0; kx < r->kw; kx++, w += r->ic * m) {
+            struct rfx_range in = r->inside[kx];
+            const float *x = r->rows[ky] + r->shift[kx] + b->p0;
+            if (in.hi <= b->p0 || in.lo >= p1) continue;
+            if (in.lo <= b->p0 && in.hi >= p1) {
+                add_tap(sum, x, r->plane, w, r->ic, n, m, false, NULL);
+                continue;
+            }
+            vector_test tests[MOST_VECTORS];
+            for (int v = 0; v < n; v++) {
+                int64_t p = b->p0 + v * VECTOR_FLOATS;
+                tests[v] = vector_test_range(in.lo - p, in.hi - p);
+            }
+            add_tap(sum, x, r->plane, w, r->ic, n, m, true, tests);
+        }
+    }
+}
+
+/* Pixels that do not follow each other in memory, or not a whole vector of them. */
+static void scatter(const struct rfx_pixels_run *r, const struct block *b, int64_t p,
+                    const float *values, int64_t count, int o) {
+    float *out = b->out + p * r->out_stride + o;
+    if (b->residual == NULL) {
+        for (int64_t i = 0; i < count; i++)
+            out[i * r->out_stride] = math_clamp(values[i], r->lo, r->hi);
+        return;
+    }
+    const float *residual = b->residual + p * r->residual_stride + o;
+    for (int64_t i = 0; i < count; i++)
+        out[i * r->out_stride] =
+            math_clamp(values[i] + residual[i * r->residual_stride], r->lo, r->hi);
+}
+
+INLINE void finish(const struct rfx_pixels_run *r, const struct block *b, sums sum, int n, int m) {
+    const vector lo = VECTOR_ALL(r->lo), hi = VECTOR_ALL(r->hi);
+    bool dense = r->out_stride == 1 && b->residual == NULL;
+    for (int v = 0; v < n; v++) {
+        int64_t p = b->p0 + v * VECTOR_FLOATS;
+        int64_t count = r->pixels - p < VECTOR_FLOATS ? r->pixels - p : VECTOR_FLOATS;
+        for (int o = 0; o < m; o++) {
+            if (dense && count == VECTOR_FLOATS) {
+                VECTOR_STORE(b->out + p, VECTOR_MIN(hi, VECTOR_MAX(lo, sum[v][o])));
+                continue;
+            }
+            float values[VECTOR_FLOATS];
+            VECTOR_STORE(values, sum[v][o]);
+            scatter(r, b, p, values, count, o);
+        }
+    }
+}
+
+/* n and m are constants in all calls. */
+INLINE void make_block(const struct rfx_pixels_run *r, const struct block *b, int n, int m) {
+    sums sum;
+    for (int o = 0; o < m; o++)
+        for (int v = 0; v < n; v++) sum[v][o] = VECTOR_ALL(b->bias[o]);
+    add_taps(r, b, sum, n, m);
+    finish(r, b, sum, n, m);
+}
+
+#define CASE(n, m)                                            \
+    case n:                                                   \
+        if ((n) <= VECTORS_OF(m)) make_block(r, b, (n), (m)); \
+        return;
+
+#define MAKE_OUTPUTS(m)                                                                         \
+    static void outputs_##m(const struct rfx_pixels_run *r, const struct block *b, int n) {     \
+        switch (n) {                                                                            \
+            CASE(1, m)                                                                          \
+            CASE(2, m)                                                                          \
+            CASE(3, m) CASE(4, m) CASE(5, m) CASE(6, m) CASE(7, m) CASE(8, m) default : return; \
+        }                                                                                       \
+    }
+MAKE_OUTPUTS(1)
+MAKE_OUTPUTS(2)
+MAKE_OUTPUTS(3)
+MAKE_OUTPUTS(4)
+
+/* All pixels of one part, in blocks of nearly equal numbers of vectors. */
+static void make_part(const struct rfx_pixels_run *r, struct block *b, int64_t m) {
+    static void (*const makers[])(const struct rfx_pixels_run *, const struct block *, int) = {
+        outputs_1, outputs_2, outputs_3, outputs_4};
+    int64_t vectors = (r->pixels + VECTOR_FLOATS - 1) / VECTOR_FLOATS;
+    int64_t blocks = (vectors + VECTORS_OF(m) - 1) / VECTORS_OF(m);
+    for (int64_t i = 0; i < blocks; i++) {
+        int64_t v = vectors * i / blocks;
+        b->p0 = v * VECTOR_FLOATS;
+        makers[m - 1](r, b, (int)(vectors * (i + 1) / blocks - v));
+    }
+}
+
+void VARIANT_NAME(pixels)(const struct rfx_pixels_run *r) {
+    for (int64_t o = 0; o < r->m; o += RFX_PIXELS_PART) {
+        struct block b = {
+            .weights = r->weights + o * r->kh * r->kw * r->ic,
+            .bias = r->bias + o,
+            .residual = r->residual == NULL ? NULL : r->residual + o,
+            .out = r->out + o,
+        };
+        make_part(r, &b, r->m - o < RFX_PIXELS_PART ? r->m - o : RFX_PIXELS_PART);
+    }
+}
+#endif

@@ -1,0 +1,144 @@
+/* The transforms of Winograd's minimal filtering, F(2x2, 3x3) and F(4x4, 3x3): windows of the input
+ * to products' factors, sums of products to output pixels.
+ *
+ * F(2x2) interpolates at 0, 1, -1 and infinity; F(4x4) at 0, A, -A, B, -B and infinity. With the
+ * usual points 1 and 2 the powers of 2 in the transforms cost three bits of every result; A and B,
+ * chosen with A * B nearly 1, cost one (docs/errors.md), and every constant below is exact in
+ * float32. The order of operations is written down once, and is all that an element's bits depend
+ * on. Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016, section 4;
+ * error by choice of points: Barabasz et al., Error Analysis and Improving the Accuracy of Winograd
+ * Convolution for Deep Neural Networks, 2020. */
+#include <string.h>
+
+#include "layers/kernels/generic/variant.h"
+
+#ifdef VARIANT_HAS_FMA
+
+#define INLINE static inline __attribute__((always_inline))
+#define MOST 6 /* rows and columns of a window */
+
+#define A RFX_WINOGRAD_A
+#define B RFX_WINOGRAD_B
+#define A2 (A * A)
+#define B2 (B * B)
+
+/* One row or column of a window, `step` vectors from element to element. */
+INLINE void transform_in(const vector *d, int d_step, vector *z, int z_step, int outputs) {
+    const vector d0 = d[0], d1 = d[d_step], d2 = d[2 * d_step], d3 = d[3 * d_step];
+    if (outputs == 2) {
+        z[0] = d0 - d2;
+        z[z_step] = d1 + d2;
+        z[2 * z_step] = d2 - d1;
+        z[3 * z_step] = d1 - d3;
+        return;
+    }
+    const vector d4 = d[4 * d_step], d5 = d[5 * d_step];
+    const vector a = VECTOR_ALL(A), b = VECTOR_ALL(B), ma = VECTOR_ALL(-A), mb = VECTOR_ALL(-B);
+    const vector ma2 = VECTOR_ALL(-A2), mb2 = VECTOR_ALL(-B2);
+    const vector product = VECTOR_ALL(A2 * B2), sum = VECTOR_ALL(-(A2 + B2));
+    vector even_a = VECTOR_FMA(mb2, d2, d4), odd_a = VECTOR_FMA(mb2, d1, d3);
+    vector even_b = VECTOR_FMA(ma2, d2, d4), odd_b = VECTOR_FMA(ma2, d1, d3);
+    z[0] = VECTOR_FMA(product, d0, VECTOR_FMA(sum, d2, d4));
+    z[z_step] = VECTOR_FMA(a, odd_a, even_a);
+    z[2 * z_step] = VECTOR_FMA(ma, odd_a, even_a);
+    z[3 * z_step] = VECTOR_FMA(b, odd_b, even_b);
+    z[4 * z_step] = VECTOR_FMA(mb, odd_b, even_b);
+    z[5 * z_step] = VECTOR_FMA(product, d1, VECTOR_FMA(sum, d3, d5));
+}
+
+/* One row or column of sums to `outputs` elements. */
+INLINE void transform_out(const vector *m, int m_step, vector *y, int y_step, int outputs) {
+    const vector m0 = m[0], m1 = m[m_step], m2 = m[2 * m_step], m3 = m[3 * m_step];
+    vector sum_a = m1 + m2, odd_a = m1 - m2;
+    if (outputs == 2) {
+        y[0] = m0 + sum_a;
+        y[y_step] = odd_a - m3;
+        return;
+    }
+    const vector m4 = m[4 * m_step], m5 = m[5 * m_step];
+    vector sum_b = m3 + m4, odd_b = m3 - m4;
+    y[0] = (m0 + sum_a) + sum_b;
+    y[y_step] = VECTOR_FMA(VECTOR_ALL(A), odd_a, VECTOR_ALL(B) * odd_b);
+    y[2 * y_step] = VECTOR_FMA(VECTOR_ALL(A2), sum_a, VECTOR_ALL(B2) * sum_b);
+    y[3 * y_step] =
+        VECTOR_FMA(VECTOR_ALL(A2 * A), odd_a, VECTOR_FMA(VECTOR_ALL(B2 * B), odd_b, m5));
+}
+
+INLINE vector load_some(const float *from, int64_t n) {
+    if (n >= VECTOR_FLOATS) return VECTOR_LOAD(from);
+    float values[VECTOR_FLOATS] = {0};
+    memcpy(values, from, (size_t)n * sizeof *from);
+    return VECTOR_LOAD(values);
+}
+
+INLINE void store_some(float *to, vector v, int64_t n) {
+    if (n >= VECTOR_FLOATS) {
+        VECTOR_STORE(to, v);
+        return;
+    }
+    float values[VECTOR_FLOATS];
+    VECTOR_STORE(values, v);
+    memcpy(to, values, (size_t)n * sizeof *to);
+}
+
+/* Columns first, then rows. */
+INLINE void window_in(const struct rfx_winograd_in *w, int outputs) {
+    const int n = outputs + 2;
+    for (int64_t c = 0; c < w->c; c += VECTOR_FLOATS) {
+        vector half[MOST * MOST];
+        for (int x = 0; x < n; x++) {
+            vector d[MOST];
+            /* windows overlap by two columns */
+            for (int y = 0; y < n && x >= 2; y++)
+                __builtin_prefetch(w->pixels[y * n + x] + c + w->ahead);
+            for (int y = 0; y < n; y++) d[y] = load_some(w->pixels[y * n + x] + c, w->c - c);
+            transform_in(d, 1, half + x, n, outputs);
+        }
+        for (int y = 0; y < n; y++) {
+            vector z[MOST];
+            transform_in(half + y * n, 1, z, 1, outputs);
+            for (int x = 0; x < n; x++) VECTOR_STORE(w->out + (y * n + x) * w->step + c, z[x]);
+        }
+    }
+}
+
+INLINE void finish_pixel(const struct rfx_winograd_out *w, int i, int64_t c, vector value) {
+    int64_t at = w->first + c, left = w->c - c;
+    if (w->out[i] == NULL) return;
+    value = value + load_some(w->bias + at, left);
+    if (w->residual != NULL) value = value + load_some(w->residual[i] + at, left);
+    value = VECTOR_MIN(VECTOR_ALL(w->hi), VECTOR_MAX(VECTOR_ALL(w->lo), value));
+    store_some(w->out[i] + at, value, left);
+}
+
+INLINE void tile_out(const struct rfx_winograd_out *w, int outputs) {
+    const int n = outputs + 2;
+    for (int64_t c = 0; c < w->c; c += VECTOR_FLOATS) {
+        vector half[MOST * MOST];
+        for (int x = 0; x < n; x++) {
+            vector m[MOST];
+            for (int y = 0; y < n; y++) m[y] = VECTOR_LOAD(w->sums + (y * n + x) * w->step + c);
+            transform_out(m, 1, half + x, n, outputs);
+        }
+        for (int y = 0; y < outputs; y++) {
+            vector row[MOST];
+            transform_out(half + y * n, 1, row, 1, outputs);
+            for (int x = 0; x < outputs; x++) finish_pixel(w, y * outputs + x, c, row[x]);
+        }
+    }
+}
+
+void VARIANT_NAME(winograd_in)(const struct rfx_winograd_in *w) {
+    if (w->outputs == 2)
+        window_in(w, 2);
+    else
+        window_in(w, 4);
+}
+
+void VARIANT_NAME(winograd_out)(const struct rfx_winograd_out *w) {
+    if (w->outputs == 2)
+        tile_out(w, 2);
+    else
+        tile_out(w, 4);
+}
+#endif

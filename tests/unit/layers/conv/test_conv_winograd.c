@@ -1,0 +1,332 @@
+/* Winograd convolutions: against the naive reference, any rectangle against the whole run bit by
+ * bit, what a rectangle reads, the same bits with every instruction set, refusals in words. */
+// clang-format off
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+// clang-format on
+
+#include "layers/conv/conv_backend.h"
+#include "layers/core/checked.h"
+#include "tests/support/oracle/reference.h"
+#include "tests/support/run/op_cases.h"
+
+struct shape {
+    int64_t ic, oc, h, w;
+    struct rfx_pads pads;
+    bool residual, bias, scale;
+    enum rfx_act_kind act;
+    int64_t edge; /* of its tiles */
+};
+
+static void begin(struct op_case *c, const struct shape *s, uint64_t seed) {
+    int64_t oh = s->h + s->pads.top + s->pads.bottom - 2,
+            ow = s->w + s->pads.left + s->pads.right - 2;
+    const struct rfx_tensor inputs[2] = {rfx_tensor_nhwc(s->ic, s->h, s->w),
+                                         rfx_tensor_nhwc(s->oc, oh, ow)};
+    const int64_t dims[4] = {s->oc, s->ic, 3, 3};
+    op_case_begin(c, s->residual ? 2 : 1, inputs, seed);
+    c->graph->conv = RFX_CONV_WINOGRAD;
+    struct rfx_node node = {
+        .op = RFX_OP_CONV,
+        .act = {s->act, 0.1f, 0.9f, -1},
+        .residual = s->residual,
+        .attr.conv = {3, 3, 1, 1, 1, 1, s->pads, 0, 0, 1, 0, s->oc, -1, -1, -1},
+    };
+    node.attr.conv.weight = op_case_weight(c, 4, dims, -0.5f, 0.5f);
+    if (s->bias) node.attr.conv.bias = op_case_weight(c, 1, &s->oc, -1.0f, 1.0f);
+    if (s->scale) node.attr.conv.scale = op_case_weight(c, 1, &s->oc, 0.5f, 2.0f);
+    if (s->act == RFX_ACT_PRELU) node.act.slope = op_case_weight(c, 1, &s->oc, -1.0f, 1.0f);
+    if (op_case_add(c, &node) != RFX_OK) fail_msg("%s", c->err.text);
+    const struct rfx_node *added = &c->graph->nodes[c->index];
+    assert_string_equal(rfx_conv_backend_of(c->graph, added)->name, "winograd");
+    if (s->edge == 0) return;
+    assert_int_equal(rfx_conv_block_of(c->graph, added).h, s->edge);
+    assert_int_equal(rfx_conv_block_of(c->graph, added).w, s->edge);
+}
+
+/* The largest error of the whole run against the reference, relative to the largest value before
+ * activation. */
+static double error_of(struct op_case *c) {
+    const struct rfx_node *node = &c->graph->nodes[c->index];
+    const struct rfx_tensor *t = &node->out;
+    struct rfx_node bare = *node;
+    float *whole = op_case_whole(c), *got = test_floats(t->elems), *want = test_floats(t->elems),
+          *before = test_floats(t->elems);
+    bare.act = (struct rfx_act){.kind = RFX_ACT_NONE, .slope = -1};
+    assert_true(rfx_ref_node(c->graph, node, c->onnx_order, want));
+    assert_true(rfx_ref_node(c->graph, &bare, c->onnx_order, before));
+    test_nhwc_to_nchw(whole, got, t->c, t->h, t->w);
+    double worst = 0.0, largest = 0.0;
+    for (int64_t i = 0; i < t->elems; i++) {
+        double error = fabs((double)got[i] - (double)want[i]);
+        worst = error >= worst || isnan(error) ? error : worst;
+        largest = fmax(largest, fabs((double)before[i]));
+    }
+    free(whole);
+    free(got);
+    free(want);
+    free(before);
+    return worst / largest;
+}
+
+static void check(const struct shape *s, uint64_t seed, int rects) {
+    char what[200];
+    struct op_case c;
+    (void)snprintf(what, sizeof what,
+                   "seed %llu: {%lld, %lld, %lld, %lld, {%lld, %lld, %lld, %lld}, %d, %d, %d, %d}",
+                   (unsigned long long)seed, (long long)s->ic, (long long)s->oc, (long long)s->h,
+                   (long long)s->w, (long long)s->pads.top, (long long)s->pads.left,
+                   (long long)s->pads.bottom, (long long)s->pads.right, s->residual, s->bias,
+                   s->scale, (int)s->act);
+    begin(&c, s, seed);
+    double error = error_of(&c);
+    if (!(error < 3e-6)) fail_msg("%s: error of %g of the largest value", what, error);
+    op_case_check(&c, 1e-4, rects, what); /* its tolerance is relative to 1 */
+    op_case_end(&c);
+}
+
+static void test_named_shapes(void **state) {
+    (void)state;
+    static const struct shape shapes[] = {
+        {40, 36, 28, 29, {1, 1, 1, 1}, true, true, true, RFX_ACT_RELU, 4},
+        {16, 16, 20, 20, {1, 1, 1, 1}, false, false, false, RFX_ACT_NONE, 4},
+        {17, 35, 21, 33, {0, 1, 2, 0}, true, true, true, RFX_ACT_CLIP, 4},
+        {20, 140, 22, 22, {0, 0, 0, 0}, false, true, false, RFX_ACT_SILU, 4},
+        {16, 140, 8, 60, {1, 1, 1, 1}, true, true, true, RFX_ACT_PRELU, 4},
+        {40, 24, 5, 97, {1, 2, 1, 2}, false, true, false, RFX_ACT_RELU, 4},
+        {32, 20, 23, 21, {3, 4, 5, 6}, false, true, true, RFX_ACT_TANH, 4},
+        {64, 33, 8, 8, {1, 1, 1, 1}, true, true, true, RFX_ACT_RELU, 2},
+        {16, 47, 14, 15, {1, 1, 1, 1}, true, true, false, RFX_ACT_LEAKY_RELU, 2},
+        {19, 16, 9, 17, {0, 2, 1, 0}, false, false, true, RFX_ACT_NONE, 2},
+        {100, 40, 10, 10, {1, 1, 1, 1}, false, true, true, RFX_ACT_RELU, 2},
+        {16, 16, 3, 1, {8, 8, 8, 8}, false, true, false, RFX_ACT_NONE, 2},
+        {16, 16, 1, 1, {12, 12, 12, 12}, true, true, true, RFX_ACT_SIGMOID, 4},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) check(&shapes[i], i, 40);
+}
+
+static void test_random_shapes(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        struct test_rng r = test_rng_make(seed);
+        struct shape s = {.ic = test_rng_int(&r, 16, 35), .oc = test_rng_int(&r, 16, 20)};
+        int64_t least = seed % 2 == 0 ? 20 : 10;
+        s.pads = (struct rfx_pads){test_rng_int(&r, 0, 3), test_rng_int(&r, 0, 3),
+                                   test_rng_int(&r, 0, 3), test_rng_int(&r, 0, 3)};
+        s.h = test_rng_int(&r, least + 2, least + 8);
+        s.w = test_rng_int(&r, least + 2, 30);
+        s.residual = test_rng_chance(&r, 30);
+        s.bias = test_rng_chance(&r, 70);
+        s.scale = test_rng_chance(&r, 50);
+        s.act = (enum rfx_act_kind)test_rng_int(&r, 0, RFX_ACT_TANH);
+        check(&s, seed, 12);
+    }
+}
+
+/* Every activation, with a residual and without, in both tiles. */
+static void test_activations(void **state) {
+    (void)state;
+    for (int act = 0; act <= RFX_ACT_TANH; act++)
+        for (int64_t edge = 2; edge <= 4; edge += 2) {
+            struct shape s = {
+                16,           33,   4 + 5 * edge, 5 + 5 * edge,           {1, 1, 1, 1},
+                act % 2 == 0, true, false,        (enum rfx_act_kind)act, edge};
+            check(&s, (uint64_t)act + 100, 4);
+            s.residual = !s.residual;
+            check(&s, (uint64_t)act + 200, 4);
+        }
+}
+
+static bool marked(const float *map, const struct rfx_tensor *t, int64_t y, int64_t x) {
+    return isnan(map[(y * t->w + x) * t->c]) != 0;
+}
+
+/* A NaN in one input pixel reaches exactly those output pixels whose region holds it: regions are
+ * neither too small nor larger than need be. */
+static void check_reach(const struct shape *s) {
+    struct op_case c;
+    begin(&c, s, 7);
+    const struct rfx_node *node = &c.graph->nodes[c.index];
+    for (int64_t at = 0; at < s->h * s->w; at += 5) {
+        float saved = c.values[0][at * s->ic];
+        c.values[0][at * s->ic] = NAN;
+        float *map = op_case_whole(&c);
+        for (int64_t i = 0; i < node->out.h * node->out.w; i++) {
+            int64_t y = i / node->out.w, x = i % node->out.w;
+            struct rfx_rect need =
+                rfx_op_in_rect(c.graph, node, 0, rfx_rect_make(y, y + 1, x, x + 1));
+            int64_t iy = at / s->w, ix = at % s->w;
+            bool inside = iy >= need.y0 && iy < need.y1 && ix >= need.x0 && ix < need.x1;
+            if (marked(map, &node->out, y, x) != inside)
+                fail_msg("input %lld, %lld, output %lld, %lld: %s", (long long)iy, (long long)ix,
+                         (long long)y, (long long)x, inside ? "not reached" : "reached");
+        }
+        free(map);
+        c.values[0][at * s->ic] = saved;
+    }
+    op_case_end(&c);
+}
+
+static void test_reach(void **state) {
+    (void)state;
+    const struct shape shapes[] = {
+        {16, 16, 21, 23, {1, 1, 1, 1}, false, true, false, RFX_ACT_NONE, 4},
+        {16, 16, 24, 22, {0, 2, 1, 0}, false, true, false, RFX_ACT_NONE, 4},
+        {16, 16, 11, 10, {1, 1, 1, 1}, false, true, false, RFX_ACT_NONE, 2},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) check_reach(&shapes[i]);
+}
+
+/* By hand; receptive fields stay the layer's own. */
+static void test_regions(void **state) {
+    (void)state;
+    const struct shape large = {16, 16, 22, 30, {1, 1, 1, 1}, false, false, false, RFX_ACT_NONE, 4};
+    const int64_t rows[][4] = {{0, 1, -1, 4},    {1, 2, 0, 4},     {2, 3, 0, 4},  {3, 4, 0, 5},
+                               {0, 4, -1, 5},    {4, 8, 3, 9},     {5, 6, 4, 8},  {5, 9, 4, 12},
+                               {6, 8, 4, 9},     {7, 8, 4, 9},     {8, 9, 7, 12}, {20, 22, 19, 23},
+                               {20, 21, 19, 23}, {21, 22, 20, 23}, {3, 22, 0, 23}};
+    struct op_case c;
+    begin(&c, &large, 1);
+    const struct rfx_node *node = &c.graph->nodes[c.index];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct rfx_range out = {rows[i][0], rows[i][1]};
+        struct rfx_range in = rfx_op_in_range(c.graph, node, 0, 0, out);
+        assert_int_equal(in.lo, rows[i][2]);
+        assert_int_equal(in.hi, rows[i][3]);
+        struct rfx_range own = rfx_op_endless_range(c.graph, node, 0, 0, out);
+        assert_int_equal(own.lo, out.lo - 1);
+        assert_int_equal(own.hi, out.hi + 1);
+    }
+    assert_int_equal(rfx_conv_rows_together(c.graph, node), 4);
+    c.graph->conv = RFX_CONV_DIRECT;
+    assert_int_equal(rfx_conv_rows_together(c.graph, node), 1);
+    assert_int_equal(rfx_op_in_range(c.graph, node, 0, 0, (struct rfx_range){5, 6}).lo, 4);
+    assert_int_equal(rfx_op_in_range(c.graph, node, 0, 0, (struct rfx_range){5, 6}).hi, 7);
+    op_case_end(&c);
+}
+
+static const struct shape set_shapes[] = {
+    {40, 50, 23, 27, {1, 1, 1, 1}, true, true, true, RFX_ACT_SILU, 4},
+    {33, 18, 11, 13, {1, 0, 1, 2}, true, true, true, RFX_ACT_RELU, 2},
+};
+#define SET_FLOATS 40000
+
+/* The layer's bits with the kernels of that name, made in a process of its own. */
+static int64_t made_with(const char *set, const struct shape *s, float *out) {
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct op_case c;
+        (void)setenv("RFX_KERNELS", set, 1);
+        begin(&c, s, 3);
+        float *map = op_case_whole(&c);
+        size_t bytes = (size_t)c.graph->nodes[c.index].out.elems * sizeof *map, done = 0;
+        bool right = strcmp(rfx_kernels()->name, set) == 0;
+        for (ssize_t n = 1; right && n > 0 && done < bytes; done += (size_t)n)
+            n = write(ends[1], (const char *)map + done, bytes - done);
+        _exit(right && done == bytes ? 0 : 1);
+    }
+    (void)close(ends[1]);
+    size_t got = 0;
+    for (ssize_t n = 1; n > 0 && got<SET_FLOATS * sizeof *out; got += n> 0 ? (size_t)n : 0)
+        n = read(ends[0], (char *)out + got, SET_FLOATS * sizeof *out - got);
+    (void)close(ends[0]);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    return (int64_t)(got / sizeof *out);
+}
+
+/* Must be the first test: a process that has chosen its kernels keeps them. */
+static void test_instruction_sets(void **state) {
+    (void)state;
+    static float avx2[SET_FLOATS], avx512[SET_FLOATS];
+    bool runs_avx512 = rfx_kernels_find("avx512") != NULL;
+    if (rfx_kernels_find("avx2") == NULL || !runs_avx512) {
+        print_message("one instruction set alone: nothing to compare\n");
+        skip();
+    }
+    for (size_t i = 0; i < sizeof set_shapes / sizeof set_shapes[0]; i++) {
+        int64_t n = made_with("avx2", &set_shapes[i], avx2);
+        assert_true(n > 1000);
+        assert_int_equal(made_with("avx512", &set_shapes[i], avx512), n);
+        assert_memory_equal(avx2, avx512, (size_t)n * sizeof *avx2);
+    }
+}
+
+static void refused(struct rfx_node node, enum rfx_conv_choice choice, const char *expected) {
+    const struct rfx_graph graph = {.conv = choice};
+    char why[200] = "untouched";
+    assert_int_equal(rfx_conv_winograd.accepts(&graph, &node, why, sizeof why), expected == NULL);
+    assert_int_equal(rfx_conv_winograd.accepts(&graph, &node, NULL, 0), expected == NULL);
+    assert_string_equal(why, expected == NULL ? "untouched" : expected);
+    if (expected == NULL)
+        assert_string_equal(rfx_conv_backend_of(&graph, &node)->name, "winograd");
+    else
+        assert_string_not_equal(rfx_conv_backend_of(&graph, &node)->name, "winograd");
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    struct rfx_node right = {.op = RFX_OP_CONV, .name = "layer"}, node;
+    right.attr.conv = (struct rfx_conv_attr){.kh = 3,
+                                             .kw = 3,
+                                             .sh = 1,
+                                             .sw = 1,
+                                             .dh = 1,
+                                             .dw = 1,
+                                             .groups = 1,
+                                             .ic = 16,
+                                             .oc = 16,
+                                             .bias = -1,
+                                             .scale = -1};
+    right.out = rfx_tensor_nhwc(16, 8, 8);
+    refused(right, RFX_CONV_WINOGRAD, NULL);
+    refused(right, RFX_CONV_DIRECT, "winograd is not asked for");
+    refused(right, RFX_CONV_OPENBLAS, "winograd is not asked for");
+    node = right;
+    node.attr.conv.kw = 1;
+    refused(node, RFX_CONV_WINOGRAD, "a kernel of 3x1, not 3x3");
+    node = right;
+    node.attr.conv.sh = 2;
+    refused(node, RFX_CONV_WINOGRAD, "stride 2x1, not 1x1");
+    node = right;
+    node.attr.conv.dw = 2;
+    refused(node, RFX_CONV_WINOGRAD, "dilation 1x2, not 1x1");
+    node = right;
+    node.attr.conv.groups = 2;
+    refused(node, RFX_CONV_WINOGRAD, "2 groups, not 1");
+    node = right;
+    node.attr.conv.ic = 15;
+    refused(node, RFX_CONV_WINOGRAD, "15 input and 16 output channels: not 16 of each");
+    node = right;
+    node.out = rfx_tensor_nhwc(16, 7, 9);
+    refused(node, RFX_CONV_WINOGRAD, "a map of 7x9 has too few whole tiles");
+    node.out = rfx_tensor_nhwc(16, 1, 500);
+    refused(node, RFX_CONV_WINOGRAD, "a map of 1x500 has too few whole tiles");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_instruction_sets),
+        cmocka_unit_test(test_named_shapes),
+        cmocka_unit_test(test_random_shapes),
+        cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_reach),
+        cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+/* The observer of a session's steps: told of exactly the schedule's, in order. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "layers/graph/op.h"
+#include "rfexec/session/session.h"
+#include "tests/support/random/small_nets.h"
+#include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
+#include "tiler/plan/schedule.h"
+
+enum { SIZE = 24 };
+
+struct witness {
+    const struct rfx_graph *graph;
+    struct rfx_schedule *schedule; /* walked beside the session's */
+    int64_t steps;
+    uint64_t macs;
+    double seconds;
+};
+
+static void see_step(void *user, const struct rfx_step *step, double seconds) {
+    struct witness *w = user;
+    struct rfx_step want;
+    assert_true(rfx_schedule_next(w->schedule, &want));
+    assert_int_equal(step->kind, want.kind);
+    assert_int_equal(step->stage, want.stage);
+    assert_int_equal(step->node, want.node);
+    assert_true(rfx_rect_equal(step->rect, want.rect));
+    assert_true(seconds >= 0);
+    if (step->kind == RFX_STEP_RUN)
+        w->macs += rfx_op_macs(w->graph, &w->graph->nodes[step->node], step->rect);
+    w->seconds += seconds;
+    ++w->steps;
+}
+
+static struct rfx_image *open_image(struct rfx_memory *mem, const struct rfx_graph *graph,
+                                    float **values) {
+    const struct rfx_tensor *in = &graph->nodes[graph->input].out;
+    struct test_rng rng = test_rng_make(1);
+    struct rfx_image *image = NULL;
+    *values = test_floats(in->elems);
+    test_rng_fill(&rng, *values, in->elems, -1.0f, 1.0f);
+    assert_int_equal(rfx_image_from_array(mem, *values, in->c, in->h, in->w, &image, NULL), RFX_OK);
+    return image;
+}
+
+static void sees_every_step(const struct rfx_stage_spec *asked) {
+    struct small_plan_case c = small_plan_case_begin(SIZE, SIZE);
+    struct rfx_plan *plan = NULL;
+    struct rfx_session *session = NULL;
+    struct rfx_error err = {{0}};
+    struct rfx_run_report report;
+    struct witness w = {.graph = c.graph};
+    const struct rfx_step_observer observer = {.step = see_step, .user = &w};
+    float *values;
+    c.request.asked = *asked;
+    if (rfx_plan_create(c.graph, &c.request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    struct rfx_image *image = open_image(c.mem, c.graph, &values);
+    assert_int_equal(rfx_session_create(c.graph, plan, &session, NULL), RFX_OK);
+    assert_int_equal(rfx_schedule_create(plan, &w.schedule, NULL), RFX_OK);
+    for (int run = 0; run < 2; run++) {
+        struct rfx_step more;
+        w.macs = 0;
+        w.seconds = 0;
+        rfx_schedule_rewind(w.schedule);
+        rfx_session_set_observer(session, &observer);
+        assert_int_equal(rfx_session_run(session, image, NULL, NULL, &report, NULL), RFX_OK);
+        assert_false(rfx_schedule_next(w.schedule, &more));
+        assert_int_equal(w.macs, plan->macs);
+        assert_true(w.seconds > 0 && w.seconds <= report.seconds);
+    }
+    int64_t steps = w.steps;
+    assert_true(steps > 2);
+    rfx_session_set_observer(session, NULL);
+    assert_int_equal(rfx_session_run(session, image, NULL, NULL, &report, NULL), RFX_OK);
+    assert_int_equal(w.steps, steps);
+    rfx_schedule_free(w.schedule);
+    rfx_session_free(session);
+    rfx_image_free(image);
+    free(values);
+    rfx_plan_free(plan);
+    small_plan_case_end(&c);
+}
+
+static void of_a_whole_run(void **state) {
+    const struct rfx_stage_spec asked = rfx_ask_whole();
+    (void)state;
+    sees_every_step(&asked);
+}
+
+static void of_tiles(void **state) {
+    const struct rfx_stage_spec asked = rfx_ask_tiles(3, 2);
+    (void)state;
+    sees_every_step(&asked);
+}
+
+static void of_a_stream(void **state) {
+    struct rfx_stage_spec asked = rfx_ask_bands(4, 0);
+    (void)state;
+    sees_every_step(&asked);
+    asked.tight = true;
+    asked.weights_by_stage = true;
+    sees_every_step(&asked);
+}
+
+/* Outputs are handed out by steps too, and the one that fails is not reported as done. */
+static enum rfx_status refuse(void *user, int k, struct rfx_rect rect, const struct rfx_view *view,
+                              struct rfx_error *err) {
+    (void)k, (void)rect, (void)view;
+    *(int *)user += 1;
+    return rfx_fail(err, RFX_STATUS_IO, "full");
+}
+
+static void count_step(void *user, const struct rfx_step *step, double seconds) {
+    (void)seconds;
+    assert_int_not_equal(step->kind, RFX_STEP_EMIT);
+    ++*(int *)user;
+}
+
+static void a_failed_step_is_none(void **state) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = small_net_two_convs(mem, SIZE, SIZE);
+    struct rfx_plan_request request = {
+        .source = {.h = SIZE, .w = SIZE, .c = 2, .random_access = true},
+        .threads = 1,
+        .asked = rfx_ask_bands(4, 0),
+        .emit_outputs = true};
+    struct rfx_plan *plan = NULL;
+    struct rfx_session *session = NULL;
+    int refused = 0, seen = 0;
+    const struct rfx_output_sink sink = {.write = refuse, .user = &refused, .any_order = true};
+    const struct rfx_step_observer observer = {.step = count_step, .user = &seen};
+    float *values;
+    (void)state;
+    assert_int_equal(rfx_plan_create(graph, &request, &plan, NULL), RFX_OK);
+    struct rfx_image *image = open_image(mem, graph, &values);
+    assert_int_equal(rfx_session_create(graph, plan, &session, NULL), RFX_OK);
+    rfx_session_set_sink(session, &sink);
+    rfx_session_set_observer(session, &observer);
+    assert_int_equal(rfx_session_run(session, image, NULL, NULL, NULL, NULL), RFX_STATUS_IO);
+    assert_int_equal(refused, 1);
+    assert_true(seen > 0);
+    rfx_session_free(session);
+    rfx_image_free(image);
+    free(values);
+    rfx_plan_free(plan);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_a_whole_run),
+        cmocka_unit_test(of_tiles),
+        cmocka_unit_test(of_a_stream),
+        cmocka_unit_test(a_failed_step_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,154 @@
+/* See layer_report.h. Text and JSON are made from the same figures of a row. */
+#include "tools/cli/layer_report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "layers/graph/op.h"
+#include "layers/kernels/kernels.h"
+#include "tools/cli/report.h"
+
+static const char *const rest_names[] = {
+    [RFX_REST_READ] = "reading the image", [RFX_REST_LOAD] = "loading weights by stage",
+    [RFX_REST_KEEP] = "keeping rows",      [RFX_REST_EMIT] = "handing out outputs",
+    [RFX_REST_BETWEEN] = "between steps",
+};
+_Static_assert(sizeof rest_names / sizeof rest_names[0] == RFX_REST_COUNT, "a name per row");
+
+/* What follows from a row's time; 0 where there is none. */
+struct figures {
+    double share, flops_per_second, peak_share, bytes_per_second;
+};
+
+static struct figures figures_of(const struct rfx_layer_times *times,
+                                 const struct rfx_machine_peak *peak,
+                                 const struct rfx_layer_row *row) {
+    struct figures f = {0};
+    if (times->run_seconds > 0) f.share = row->seconds / times->run_seconds;
+    if (row->seconds <= 0) return f;
+    f.flops_per_second = 2.0 * (double)row->macs / row->seconds;
+    f.bytes_per_second = (double)row->bytes / row->seconds;
+    if (peak->flops_per_second > 0) f.peak_share = f.flops_per_second / peak->flops_per_second;
+    return f;
+}
+
+struct widths { /* of the columns of words */
+    int name, op, backend, shape;
+};
+
+static void widen(int *width, const char *text) {
+    int n = (int)strlen(text);
+    if (n > *width) *width = n;
+}
+
+static struct widths measure_words(const struct rfx_layer_times *times) {
+    const struct rfx_graph *graph = times->plan->graph;
+    struct widths w = {.name = (int)strlen("loading weights by stage"), .op = 2, .backend = 2};
+    w.shape = (int)strlen("output");
+    for (int i = 0; i < times->n_rows; ++i) {
+        const struct rfx_node *node = &graph->nodes[times->rows[i].node];
+        char shape[96];
+        widen(&w.name, node->name);
+        widen(&w.op, rfx_op_def(node->op)->name);
+        widen(&w.backend, rfx_op_backend(graph, node));
+        widen(&w.shape, rfx_human_shape(&node->out.shape, shape));
+    }
+    return w;
+}
+
+/* The columns of numbers. What makes no multiply-accumulates has no speed. */
+static void print_numbers(const struct rfx_layer_times *times, const struct rfx_machine_peak *peak,
+                          const struct rfx_layer_row *row) {
+    struct figures f = figures_of(times, peak, row);
+    char macs[RFX_HUMAN_CHARS], bytes[RFX_HUMAN_CHARS];
+    printf("  %10.3f %5.1f%%", row->seconds * 1e3, f.share * 100);
+    if (row->macs > 0)
+        printf("  %9s %9.1f %6.1f%%", rfx_human_count(row->macs, macs), f.flops_per_second * 1e-9,
+               f.peak_share * 100);
+    else
+        printf("  %9s %9s %7s", "-", "-", "-");
+    if (row->bytes > 0)
+        printf("  %10s %7.1f\n", rfx_human_bytes(row->bytes, bytes), f.bytes_per_second * 1e-9);
+    else
+        printf("  %10s %7s\n", "-", "-");
+}
+
+static void print_time(const struct rfx_layer_times *times, const struct widths *w,
+                       const char *name, double seconds) {
+    int words = w->name + w->op + w->backend + w->shape + 6;
+    double share = times->run_seconds > 0 ? seconds / times->run_seconds : 0;
+    printf("%-*s  %10.3f %5.1f%%\n", words, name, seconds * 1e3, share * 100);
+}
+
+void rfx_layer_report_text(const struct rfx_layer_times *times,
+                           const struct rfx_machine_peak *peak) {
+    const struct rfx_graph *graph = times->plan->graph;
+    struct widths w = measure_words(times);
+    int words = w.name + w.op + w.backend + w.shape + 6;
+    printf(
+        "machine    %s kernels, %d thread%s: %.1f GFLOP/s of multiply-adds, %.1f GB/s of "
+        "memory\n\n",
+        rfx_kernels()->name, peak->threads, peak->threads == 1 ? "" : "s",
+        peak->flops_per_second * 1e-9, peak->bytes_per_second * 1e-9);
+    printf("%-*s  %-*s  %-*s  %-*s  %10s %6s  %9s %9s %7s  %10s %7s\n", w.name, "layer", w.op, "op",
+           w.backend, "by", w.shape, "output", "ms", "share", "MACs", "GFLOP/s", "of peak", "moved",
+           "GB/s");
+    for (int i = 0; i < times->n_rows; ++i) {
+        const struct rfx_node *node = &graph->nodes[times->rows[i].node];
+        const char *backend = rfx_op_backend(graph, node);
+        char shape[96];
+        printf("%-*s  %-*s  %-*s  %-*s", w.name, node->name, w.op, rfx_op_def(node->op)->name,
+               w.backend, backend[0] != '\0' ? backend : "-", w.shape,
+               rfx_human_shape(&node->out.shape, shape));
+        print_numbers(times, peak, &times->rows[i]);
+    }
+    struct rfx_layer_row total = rfx_layer_times_total(times);
+    printf("%-*s", words, "all layers");
+    print_numbers(times, peak, &total);
+    for (int k = 0; k < RFX_REST_COUNT; ++k) print_time(times, &w, rest_names[k], times->rest[k]);
+    print_time(times, &w, "run", times->run_seconds);
+}
+
+static json_t *numbers_json(const struct rfx_layer_times *times,
+                            const struct rfx_machine_peak *peak, const struct rfx_layer_row *row) {
+    struct figures f = figures_of(times, peak, row);
+    return json_pack("{s:I, s:f, s:f, s:I, s:f, s:f, s:I, s:f}", "steps", (json_int_t)row->steps,
+                     "seconds", row->seconds, "share", f.share, "macs", (json_int_t)row->macs,
+                     "gflops_per_second", f.flops_per_second * 1e-9, "fma_peak_share", f.peak_share,
+                     "bytes", (json_int_t)row->bytes, "gb_per_second", f.bytes_per_second * 1e-9);
+}
+
+static json_t *row_json(const struct rfx_layer_times *times, const struct rfx_machine_peak *peak,
+                        const struct rfx_layer_row *row) {
+    const struct rfx_graph *graph = times->plan->graph;
+    const struct rfx_node *node = &graph->nodes[row->node];
+    const char *backend = rfx_op_backend(graph, node);
+    json_t *item =
+        json_pack("{s:s, s:s, s:s?, s:s, s:o}", "name", node->name, "op",
+                  rfx_op_def(node->op)->name, "backend", backend[0] != '\0' ? backend : NULL,
+                  "class", rfx_layer_class_name(rfx_layer_class_of(node)), "shape",
+                  rfx_report_shape(&node->out.shape));
+    json_t *numbers = numbers_json(times, peak, row);
+    (void)json_object_update(item, numbers);
+    json_decref(numbers);
+    return item;
+}
+
+void rfx_layer_report_json(const struct rfx_layer_times *times, const struct rfx_machine_peak *peak,
+                           json_t *document) {
+    json_t *layers = json_array(), *rest = json_array();
+    for (int i = 0; i < times->n_rows; ++i)
+        (void)json_array_append_new(layers, row_json(times, peak, &times->rows[i]));
+    for (int k = 0; k < RFX_REST_COUNT; ++k)
+        (void)json_array_append_new(
+            rest, json_pack("{s:s, s:f}", "name", rest_names[k], "seconds", times->rest[k]));
+    struct rfx_layer_row total = rfx_layer_times_total(times);
+    (void)json_object_set_new(
+        document, "machine",
+        json_pack("{s:s, s:i, s:f, s:f}", "kernels", rfx_kernels()->name, "threads", peak->threads,
+                  "fma_gflops_per_second", peak->flops_per_second * 1e-9, "memory_gb_per_second",
+                  peak->bytes_per_second * 1e-9));
+    (void)json_object_set_new(document, "layers", layers);
+    (void)json_object_set_new(document, "layers_total", numbers_json(times, peak, &total));
+    (void)json_object_set_new(document, "rest", rest);
+}

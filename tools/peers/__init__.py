@@ -1,0 +1,1 @@
+"""Shared parts of tools/bench_peers.py and tools/bench_all.py."""
