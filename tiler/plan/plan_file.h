@@ -11,12 +11,13 @@
  *      "predicted": {...}}
  *
  * Invariants: 1. "size", "threads", the two flags, "groups" (layers computed depth
- * first, from the first to the last, see layers/graph/group.h; no key: none) and "stages" are input; "model" and "conv" are
- * notes, and what is "predicted" is calculated anew, offsets too, which no file holds. "conv" names
- * whose arithmetic convolutions had when the plan was made: a plan must not choose bits, and is as
- * good for another arithmetic (its packed weights and scratch are sized anew), also on a processor
- * where own kernels are missing; so it is neither followed nor refused; 2. a key that does not
- * exist, a value of another kind or out of range is an error that names its place, never ignored;
+ * first, from the first to the last, see layers/graph/group.h; no key: none) and "stages" are
+ * input; "model" and "conv" are notes, and what is "predicted" is calculated anew, offsets too,
+ * which no file holds. "conv" names whose arithmetic convolutions had when the plan was made: a
+ * plan must not choose bits, and is as good for another arithmetic (its packed weights and scratch
+ * are sized anew), also on a processor where own kernels are missing; so it is neither followed nor
+ * refused; 2. a key that does not exist, a value of another kind or out of range is an error that
+ * names its place, never ignored;
  * 3. whether the stages make a plan of this network is decided where any plan is made
  * (rfx_plan_create), and rfx_plan_check then walks it. */
 #ifndef RFX_TILER_PLAN_PLAN_FILE_H
