@@ -40,17 +40,49 @@ static int list_inputs(const struct rfx_graph *base, int first, int last, int *i
     return n;
 }
 
+/* Whether an output position needs what its axis map says, and no more: a convolution that is
+ * computed in blocks needs the block's. */
+static bool is_as_mapped(const struct rfx_graph *base, const struct rfx_node *node, int k, int axis,
+                         const struct rfx_axis_map *map, int64_t p) {
+    struct rfx_range one = {p, p + 1}, wanted = rfx_axis_map_range(map, one);
+    struct rfx_range r = rfx_op_in_range(base, node, k, axis, one);
+    return r.lo == wanted.lo && r.hi == wanted.hi;
+}
+
 /* Whether what a node needs of its inputs moves with its output, by whole positions, away from
  * borders: rings are sized by it. */
 static bool moves_evenly(const struct rfx_graph *base, int i, int first) {
     const struct rfx_node *node = &base->nodes[i];
-    if (rfx_op_def(node->op)->in_range != NULL) return false;
+    const struct rfx_op_def *def = rfx_op_def(node->op);
+    if (def->in_range != NULL && def->kind != RFX_CLASS_CONVOLUTION) return false;
     for (int k = 0; k < node->n_in; k++)
         for (int axis = 0; axis < 2; axis++) {
             struct rfx_axis_map map = rfx_op_axis_map(base, node, k, axis);
+            int64_t n = axis == 0 ? node->out.h : node->out.w;
+            if (def->in_range != NULL && (!is_as_mapped(base, node, k, axis, &map, 0) ||
+                                          !is_as_mapped(base, node, k, axis, &map, n - 1)))
+                return false;
             if (map.rule != RFX_AXIS_EVEN || map.up != 1 || map.down < 1) return false;
             if (map.broadcast && node->in[k] >= first) return false;
         }
+    return true;
+}
+
+/* Whether every map inside moves over by the same number of positions for one of the last map's, by
+ * whichever way it is reached: tiny maps may join ways of different strides. */
+static bool has_one_scale(const struct rfx_graph *base, int first, int last, int axis) {
+    int64_t scale[RFX_GROUP_MAX_NODES] = {0};
+    scale[last - first] = 1;
+    for (int i = last; i > first; i--) {
+        const struct rfx_node *node = &base->nodes[i];
+        for (int k = 0; k < node->n_in; k++) {
+            int in = node->in[k] - first;
+            if (in < 0) continue;
+            int64_t own = scale[i - first] * rfx_op_axis_map(base, node, k, axis).down;
+            if (scale[in] != 0 && scale[in] != own) return false;
+            scale[in] = own;
+        }
+    }
     return true;
 }
 
@@ -66,7 +98,9 @@ const char *rfx_group_refusal(const struct rfx_graph *base, int first, int last)
         if (node->n_in > RFX_GROUP_MAX_INPUTS) return "a node has more than 8 inputs";
         if (!moves_evenly(base, i, first)) return "a node does not move evenly over its input";
     }
-    if (list_inputs(base, first, last, inputs) < 1) return "more than 8 inputs";
+    if (!has_one_scale(base, first, last, 0) || !has_one_scale(base, first, last, 1))
+        return "ways of different strides meet";
+    if (list_inputs(base, first, last, inputs) < 1) return "no input or more than 8";
     return is_read_outside(base, first, last) ? "a map inside is read outside" : NULL;
 }
 
@@ -200,7 +234,7 @@ static enum rfx_status copy_nodes(struct rfx_graph *graph, const struct rfx_grou
 enum rfx_status rfx_graph_group(const struct rfx_graph *base, const struct rfx_group_attr *groups,
                                 int n_groups, struct rfx_graph **out, struct rfx_error *err) {
     struct rfx_memory *mem = base->mem;
-    size_t n = (size_t)base->n_nodes;
+    size_t n = (size_t)base->n_nodes, before = rfx_memory_current_bytes(mem);
     struct rfx_graph *graph = rfx_memory_calloc(mem, 1, sizeof *graph);
     if (graph == NULL) return rfx_memory_fail(mem, "grouped graph", sizeof *graph, err);
     *graph = *base;
@@ -217,6 +251,7 @@ enum rfx_status rfx_graph_group(const struct rfx_graph *base, const struct rfx_g
         return status;
     }
     count_consumers(graph);
+    graph->held_bytes += rfx_memory_current_bytes(mem) - before;
     *out = graph;
     return RFX_OK;
 }

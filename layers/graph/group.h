@@ -18,7 +18,7 @@
 #define RFX_GROUP_MAX_NODES 12
 #define RFX_GROUP_MAX_INPUTS 8 /* of the group, and of each of its nodes */
 
-/* Whether nodes first .. last may be a group: NULL, or the reason why not. */
+/* Why nodes first .. last may not be a group, in words; NULL: they may. */
 const char *rfx_group_refusal(const struct rfx_graph *base, int first, int last);
 
 /* The base with these groups, by rising nodes, none overlapping; their `base` is set here. Every

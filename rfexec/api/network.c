@@ -198,7 +198,8 @@ static enum rfx_status job_plan(struct job *job, struct rfx_error *err) {
     struct rfx_plan_request request = {.source = job->traits,
                                        .threads = job->options.threads,
                                        .memory_bytes = job->options.memory_bytes,
-                                       .emit_outputs = true};
+                                       .emit_outputs = true,
+                                       .caches = rfx_machine_caches()};
     return rfx_plan_create_or_smallest(job->network->graph, &request, &job->plan, &job->smallest,
                                        err);
 }

@@ -332,6 +332,32 @@ static void budgets_of_computed_constants_hold(void **state) {
     (void)remove(model);
 }
 
+/* Groups of layers: rings of every thread, and a second graph beside the network's. */
+static void budgets_with_groups_hold(void **state) {
+    static const char *const ways[] = {"--untiled", "--no-inplace"};
+    int64_t groups = 0;
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        char budget[24];
+        struct run_case c = {.model = i % 2 == 0 ? "mobilenet_v2" : "efficientnet_b0"};
+        (void)snprintf(c.input, sizeof c.input, "synthetic:640x%d", 600 + 8 * i);
+        (void)snprintf(c.threads, sizeof c.threads, "%d", i + 1);
+        const char *args[MAX_ARGS] = {"run", c.model, c.input, ways[i / 2]};
+        complete(&c, args, 4, false);
+        struct measured_end ended = measured_run(args, NULL, measured_no_limits);
+        json_t *plan = json_object_get(ended.document, "plan");
+        int64_t planned = json_integer_value(json_object_get(plan, "peak_bytes"));
+        groups += (int64_t)json_array_size(json_object_get(plan, "groups"));
+        json_decref(ended.document);
+        (void)measured_within(args, NULL, planned);
+        (void)snprintf(budget, sizeof budget, "%lld", (long long)(planned - planned / 8));
+        const char *less[MAX_ARGS] = {"run", c.model, c.input, "--memory", budget};
+        complete(&c, less, 5, false);
+        (void)measured_within(less, NULL, planned - planned / 8);
+    }
+    assert_true(groups > 4);
+}
+
 /* Streamed rows: the peak of one plan is the same for any height. */
 static void height_costs_nothing(void **state) {
     static const char *const inputs[] = {"synthetic:2048x512", "synthetic:8192x512",
@@ -359,6 +385,7 @@ int main(void) {
         cmocka_unit_test(budgets_of_files_hold),
         cmocka_unit_test(budgets_of_structure_hold),
         cmocka_unit_test(budgets_of_computed_constants_hold),
+        cmocka_unit_test(budgets_with_groups_hold),
         cmocka_unit_test(height_costs_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

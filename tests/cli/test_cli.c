@@ -299,7 +299,8 @@ static void test_verify(void **state) {
     assert_true(json_is_true(at(doc, "identical")));
     assert_null(strstr(json_string_value(at(doc, "against")), "untiled"));
     json_decref(doc);
-    expect_says(2, "verify mobilenet_v2 synthetic:500x700 --memory 34MiB --against 34MiB",
+    expect_says(2,
+                "verify mobilenet_v2 synthetic:500x700 --memory 34MiB --against 34MiB --no-groups",
                 "leads to the same plan");
     expect(0, "verify mobilenet_v2 synthetic:129x65");
     assert_non_null(strstr(out_text, "IDENTICAL  1000 elements compared, 0 different"));
@@ -341,7 +342,7 @@ static void test_plan_and_bench(void **state) {
     json_t *doc = document("plan");
     assert_true(integer_at(doc, "plan.peak_bytes") <= 48 << 20);
     json_decref(doc);
-    expect(0, "plan mobilenet_v2 synthetic:512x512 --untiled");
+    expect(0, "plan mobilenet_v2 synthetic:512x512 --untiled --no-groups");
     assert_non_null(strstr(out_text, "1.000 x untiled"));
     expect(0, "bench mobilenet_v2 --size 96x96 --runs 2 --json");
     doc = document("bench");

@@ -77,14 +77,58 @@ static long long peak_of(const char *args) {
     return peak;
 }
 
-/* Each way of saving memory saves some. */
+/* Each way of saving memory saves some, layer by layer; so do groups, whose inner maps are never
+ * stored. */
 static void test_flags_count(void **state) {
     (void)state;
-    long long plain = peak_of("plan " NET " --untiled --json");
-    long long eager = peak_of("plan " NET " --untiled --no-fuse --json");
-    assert_true(peak_of("plan " NET " --untiled --no-fuse --no-inplace --json") > eager);
-    assert_true(peak_of("plan " NET " --untiled --row-by-row --json") < plain);
-    assert_true(peak_of("plan " NET " --untiled --weights-by-stage --json") < plain);
+    long long plain = peak_of("plan " NET " --no-groups --untiled --json");
+    long long eager = peak_of("plan " NET " --no-groups --untiled --no-fuse --json");
+    const char *apart = "plan " NET " --no-groups --untiled --no-fuse --no-inplace --json";
+    assert_true(peak_of(apart) > eager);
+    assert_true(peak_of("plan " NET " --no-groups --untiled --row-by-row --json") < plain);
+    assert_true(peak_of("plan " NET " --no-groups --untiled --weights-by-stage --json") < plain);
+}
+
+/* Groups in the plan's text, its JSON, its file, and the same bits. Which there are is a matter of
+ * the machine's caches; of maps as large as these there are some on any. */
+static void test_groups(void **state) {
+    (void)state;
+    expect(0, "plan " NET " --size 1024x1024 --untiled");
+    assert_non_null(strstr(out_text, "groups  "));
+    assert_non_null(strstr(out_text, "items/thread"));
+    expect(0, "plan " NET " --size 1024x1024 --untiled --no-groups");
+    assert_null(strstr(out_text, "groups  "));
+    expect(0, "plan " NET " --size 1024x1024 --untiled --threads 2 -o cli_groups.json --json");
+    json_t *doc = document("plan");
+    json_t *groups = at(doc, "plan.groups"), *group;
+    size_t n = json_array_size(groups), i;
+    long long peak = integer_at(doc, "plan.peak_bytes"), macs = integer_at(doc, "plan.macs");
+    assert_true(n > 0);
+    json_array_foreach(groups, i, group) {
+        assert_true(integer_at(group, "layers") >= 2);
+        assert_true(integer_at(group, "ring_bytes") > 0);
+        assert_int_equal(integer_at(group, "steps"), 1);
+        assert_true(json_real_value(at(group, "items_per_thread")) >= 1.0);
+    }
+    json_decref(doc);
+    expect(0, "plan " NET " --size 1024x1024 --plan cli_groups.json --json");
+    doc = document("plan");
+    assert_int_equal(json_array_size(at(doc, "plan.groups")), n);
+    assert_int_equal(integer_at(doc, "plan.peak_bytes"), peak);
+    assert_int_equal(integer_at(doc, "plan.macs"), macs);
+    json_decref(doc);
+    /* A plan file with a group by hand, on maps of any size; a kept tensor inside is refused. */
+    write_file("cli_group.json",
+               "{\"schema\": 1, \"kind\": \"rfexec plan\", \"groups\": [{\"first\": "
+               "\"features.3.conv.0.0\", \"last\": \"features.3.conv.2\", \"strip_cols\": 7, "
+               "\"step_rows\": 3}], \"stages\": [{\"mode\": \"whole\", \"targets\": "
+               "[\"classifier.1\"]}]}");
+    expect(0, "verify " NET PICTURE "--plan cli_group.json");
+    assert_non_null(strstr(out_text, "IDENTICAL"));
+    expect_says(3, "run " NET PICTURE "--plan cli_group.json --keep features.3.conv.0.0",
+                "groups[0]: a map inside is read outside");
+    expect(0, "verify " NET PICTURE "--keep features.3.conv.0.0");
+    assert_non_null(strstr(out_text, "IDENTICAL"));
 }
 
 /* Shapes by hand: 161x143 -> features.3 at a quarter (rounded up at each stride), 24 channels. */
@@ -119,7 +163,7 @@ static void test_dump(void **state) {
 /* Written, read, edited (bands, a stage more), run. */
 static void test_plan_file(void **state) {
     (void)state;
-    expect(0, "plan " NET " --size 161x143 --bands 8 -o cli_plan.json --json");
+    expect(0, "plan " NET " --size 161x143 --bands 8 --no-groups -o cli_plan.json --json");
     json_t *doc = document("plan");
     long long peak = integer_at(doc, "plan.peak_bytes");
     json_decref(doc);
@@ -154,7 +198,7 @@ static void test_plan_file(void **state) {
 /* Runners-up with reasons, and the front: fewer bytes never for fewer MACs. */
 static void test_choices(void **state) {
     (void)state;
-    expect(0, "plan " NET " --size 1024x1024 --memory 40MiB --json");
+    expect(0, "plan " NET " --size 1024x1024 --memory 40MiB --no-groups --json");
     json_t *doc = document("plan");
     json_t *list = at(doc, "runners_up");
     assert_true(json_array_size(list) >= 4);
@@ -274,7 +318,8 @@ int main(void) {
         cmocka_unit_test(test_usage),       cmocka_unit_test(test_plans_by_hand),
         cmocka_unit_test(test_flags_count), cmocka_unit_test(test_dump),
         cmocka_unit_test(test_plan_file),   cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_conv),        cmocka_unit_test(test_naive_conv),
+        cmocka_unit_test(test_groups),      cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_naive_conv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* Tiled equals untiled, bit by bit: random graphs x sizes x grids x 1, 2, 3 threads, with tiles cut
- * by tests/support/run/run_tiles.c. RFX_CASES (300) and RFX_SEED (1) set what is run. */
+/* Tiled equals untiled, bit by bit: random graphs x sizes x grids x 1, 2, 3 threads, node by node
+ * and in random groups, with tiles cut by tests/support/run/run_tiles.c. RFX_CASES (300) and
+ * RFX_SEED (1) set what is run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 
 #include "tests/support/oracle/reference.h"
 #include "tests/support/random/random_graph.h"
+#include "tests/support/random/random_groups.h"
 #include "tests/support/run/run_tiles.h"
 #include "tests/support/test_util.h"
 
@@ -51,6 +53,24 @@ static bool check_tiles(const struct rfx_graph *graph, const struct tile_case *t
     return same;
 }
 
+/* The same with nodes in groups: tiles of the grouped graph against whole maps node by node. */
+static bool check_grouped(const struct rfx_graph *graph, struct tile_case t, struct test_rng *rng,
+                          const float *input, float *const *whole) {
+    struct rfx_group_attr groups[8];
+    struct rfx_graph *grouped = NULL;
+    int n = random_groups_draw(graph, rng, groups, 8);
+    if (n == 0) return true;
+    if (rfx_graph_group(graph, groups, n, &grouped, NULL) != RFX_OK) return false;
+    while (grouped->nodes[t.split].op == RFX_OP_INNER) t.split++;
+    bool same = check_tiles(grouped, &t, input, whole);
+    for (int g = 0; !same && g < n; g++)
+        fprintf(stderr, "group %d..%d, strip_cols %lld, strips %lld, step_rows %lld\n",
+                groups[g].first, groups[g].last, (long long)groups[g].strip_cols,
+                (long long)groups[g].strips, (long long)groups[g].step_rows);
+    rfx_graph_free(grouped);
+    return same;
+}
+
 /* One random graph; returns the number of comparisons made, -1 after a difference. */
 static int run_seed(uint64_t seed) {
     struct rfx_memory *mem = rfx_memory_create(0);
@@ -77,6 +97,7 @@ static int run_seed(uint64_t seed) {
             struct tile_case t = {seed, split, test_rng_int(&rng, 1, 5), test_rng_int(&rng, 1, 5),
                                   threads};
             done = check_tiles(graph, &t, input, whole) ? done + 1 : -1;
+            if (done >= 0 && !check_grouped(graph, t, &rng, input, whole)) done = -1;
         }
         test_run_whole_free(graph, whole);
         test_prepared_free(&prepared);

@@ -1,8 +1,9 @@
 /* The executor on random networks: planner and session against the untiled oracle, bit by bit.
  *
  * RFX_CASES (default 1500) random graphs x sizes x plans (grids and bands by hand, budgets,
- * untiled) x 1, 2, 3 threads. Every plan also passes the independent checker, and what was executed
- * is held against what was planned: MACs, arena, no allocation in a second run. */
+ * untiled), with nodes in groups and without, x 1, 2, 3 threads. Every plan also passes the
+ * independent checker, and what was executed is held against what was planned: MACs, arena, no
+ * allocation in a second run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +19,7 @@
 #include "rfexec/image/image_source.h"
 #include "rfexec/session/session.h"
 #include "tests/support/random/random_graph.h"
+#include "tests/support/random/random_groups.h"
 #include "tests/support/run/run_whole.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
@@ -32,11 +34,21 @@ struct one_case {
     const float *pixels; /* h x w x c */
     float **wanted;      /* per node, as run_whole lays it out */
     struct rfx_plan_request request;
+    struct rfx_group_attr groups[8];
 };
+
+static int64_t grouped_plans;
 
 static void fail_case(const struct one_case *c, const struct rfx_plan *plan, const char *why) {
     char text[200] = "no plan";
     if (plan != NULL) rfx_plan_describe(plan, text, sizeof text);
+    for (int i = 0; plan != NULL && i < plan->graph->n_nodes; i++) {
+        const struct rfx_group_attr *g = &plan->graph->nodes[i].attr.group;
+        if (plan->graph->nodes[i].op == RFX_OP_GROUP)
+            fprintf(stderr, "group %d..%d, strip_cols %lld, strips %lld, step_rows %lld\n",
+                    g->first, g->last, (long long)g->strip_cols, (long long)g->strips,
+                    (long long)g->step_rows);
+    }
     fprintf(stderr, "seed %llu, %s, %d threads: %s\n", (unsigned long long)c->seed, text,
             c->request.threads, why);
     random_graph_print(c->graph, stderr);
@@ -103,6 +115,7 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     char why[300];
     const struct rfx_source_traits *s = &c->request.source;
     if (!rfx_plan_check(plan, why, sizeof why)) fail_case(c, plan, why);
+    grouped_plans += plan->grouped != NULL;
     enum rfx_status opened =
         s->by_caller ? rfx_image_from_pixels(mem, c->pixels, s->h, s->w, s->c, &image, &err)
                      : rfx_image_from_array(mem, c->image, s->c, s->h, s->w, &image, &err);
@@ -137,6 +150,23 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     rfx_image_free(image);
 }
 
+/* Groups that the planner chooses, for caches so small that small maps do not fit. */
+static void choose_caches(struct one_case *c, struct test_rng *rng) {
+    if (test_rng_chance(rng, 40)) c->request.caches = random_small_caches(rng);
+}
+
+/* Groups by hand, also where none would pay, that leave a split (or -1) as it is. */
+static void give_groups(struct one_case *c, struct test_rng *rng, int split) {
+    int kept = 0;
+    if (!test_rng_chance(rng, 40)) return;
+    int n = random_groups_draw(c->graph, rng, c->groups, 8);
+    for (int g = 0; g < n; g++)
+        if (split < c->groups[g].first || split >= c->groups[g].last)
+            c->groups[kept++] = c->groups[g];
+    c->request.groups = c->groups;
+    c->request.n_groups = kept;
+}
+
 /* How a case's request differs from the plain one. */
 static void choose_manner(struct one_case *c, struct test_rng *rng) {
     c->request.asked.row_by_row = test_rng_chance(rng, 40);
@@ -145,6 +175,7 @@ static void choose_manner(struct one_case *c, struct test_rng *rng) {
     c->request.no_inplace = test_rng_chance(rng, 20);
     c->request.outputs_by_caller = test_rng_chance(rng, 25);
     c->request.source.by_caller = test_rng_chance(rng, 25);
+    choose_caches(c, rng);
 }
 
 /* Asks for a way of running, with the flags that were chosen before. */
@@ -222,6 +253,7 @@ static void run_all_plans(struct one_case *c, struct test_rng *rng, int *random_
     struct rfx_error err = {{0}};
     struct rfx_plan_request plain = c->request;
     choose_manner(c, rng);
+    give_groups(c, rng, -1);
     size_t untiled = run_request(c);
     *random_stages += run_random_stages(c, rng);
     int *splits = malloc((size_t)c->graph->n_nodes * sizeof *splits);
@@ -231,17 +263,21 @@ static void run_all_plans(struct one_case *c, struct test_rng *rng, int *random_
         c->request = plain;
         choose_manner(c, rng);
         c->request.split = c->graph->nodes[split].name;
+        give_groups(c, rng, split);
         int64_t down = test_rng_int(rng, 1, 9);
         ask(c, rfx_ask_tiles(down, test_rng_int(rng, 1, 9)));
         (void)run_request(c);
         c->request = plain;
         choose_manner(c, rng);
         c->request.split = c->graph->nodes[split].name;
+        give_groups(c, rng, split);
         int64_t bands = test_rng_int(rng, 1, 12);
         ask(c, rfx_ask_bands(bands, test_rng_chance(rng, 50) ? test_rng_int(rng, 1, 6) : 1));
         c->request.asked.tight = test_rng_chance(rng, 50);
         (void)run_request(c);
         c->request = plain;
+        choose_caches(c, rng);
+        give_groups(c, rng, -1);
         c->request.memory_bytes = untiled - (size_t)test_rng_int(rng, 1, 64) * 1024;
         struct rfx_plan *smallest = NULL;
         struct rfx_plan *plan = NULL;
@@ -296,7 +332,9 @@ static void random_networks(void **state) {
             (long long)cases, (unsigned long long)seed);
     int random_stages = 0;
     for (int64_t i = 0; i < cases; i++) run_case(seed + (uint64_t)i, &random_stages);
-    fprintf(stderr, "test_session: %d plans of random stages\n", random_stages);
+    fprintf(stderr, "test_session: %d plans of random stages, %lld plans with groups\n",
+            random_stages, (long long)grouped_plans);
+    assert_true(grouped_plans > cases / 2);
     assert_true(random_stages > cases / 5);
 }
 

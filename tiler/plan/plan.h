@@ -122,18 +122,24 @@ struct rfx_plan_request {
     struct rfx_stage_spec asked;
     const struct rfx_stage_spec *stages; /* the whole plan by hand; NULL: the planner chooses */
     int n_stages;
-    bool emit_outputs;        /* outputs need not be stored where a stream makes them in order */
-    bool outputs_by_caller;   /* outputs are made in buffers that rfx_session_set_output gives */
-    bool no_inplace;          /* every tensor has bytes of its own */
-    struct rfx_caches caches; /* zeros: every node is run by itself */
+    bool emit_outputs;      /* outputs need not be stored where a stream makes them in order */
+    bool outputs_by_caller; /* outputs are made in buffers that rfx_session_set_output gives */
+    bool no_inplace;        /* every tensor has bytes of its own */
+    /* Nodes computed depth first (group.h): these, by hand (NULL: none), or, when no stages are
+     * given, those that pay with these caches (zeros: none). */
+    const struct rfx_group_attr *groups;
+    int n_groups;
+    struct rfx_caches caches;
     const struct rfx_mode *const *modes; /* that the planner may use; NULL: all */
     int n_modes;
 };
 
 /* Makes a plan. With memory_bytes: the fewest MACs whose peak fits (what is given is kept);
  * BUDGET_IMPOSSIBLE names the smallest possible budget and its breakdown. Without: untiled unless
- * a mode or stages are given; parts without a split take the split with the smallest peak.
- * Free with rfx_plan_free; the graph must outlive the plan. */
+ * a mode or stages are given; parts without a split take the split with the smallest peak. Groups
+ * that the planner chose itself are left out where a plan without them is smaller (when nothing
+ * fits), the only one that fits, or much faster. INVALID_ARGUMENT: what is given by hand is no
+ * plan. Free with rfx_plan_free; the graph must outlive the plan. */
 RFX_NODISCARD enum rfx_status rfx_plan_create(const struct rfx_graph *graph,
                                               const struct rfx_plan_request *request,
                                               struct rfx_plan **out, struct rfx_error *err);

@@ -1,4 +1,4 @@
-/* Reading and writing plans as JSON; see plan_file.h. */
+/* Reading plans as JSON; see plan_file.h. */
 #include "tiler/plan/plan_file.h"
 
 #include <errno.h>
@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "layers/conv/conv_backend.h"
+#include "layers/graph/group.h"
 #include "layers/graph/near_names.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/stage.h"
 
 enum { PLACE_CHARS = 96, MAX_COUNT = 1 << 30, MAX_THREADS = 1024, MAX_STAGES = 4096 };
 static const long MAX_FILE_BYTES = 4L << 20;
-static const char kind_name[] = "rfexec plan";
 
 struct reader {
     const struct rfx_graph *graph;
@@ -110,21 +110,28 @@ static enum rfx_status read_pair(const struct reader *r, const char *place, cons
     return status == RFX_OK ? read_count(r, at, json_array_get(value, 1), 1, MAX_COUNT, b) : status;
 }
 
+/* A tensor of the network by its name. */
+static enum rfx_status read_tensor(const struct reader *r, const char *place, const json_t *value,
+                                   int *node) {
+    char text[48], near[RFX_NEAR_NAMES_TEXT];
+    if (!json_is_string(value))
+        return refuse(r, place, "%s is not the name of a tensor",
+                      value != NULL ? shown(value, text) : "nothing");
+    const char *name = json_string_value(value);
+    *node = rfx_graph_find(r->graph, name);
+    if (*node >= 0) return RFX_OK;
+    rfx_graph_near_names(r->graph, name, near);
+    return refuse(r, place, "this network has no tensor '%.60s'%s", name, near);
+}
+
 static enum rfx_status read_target(struct reader *r, const char *place, int i,
                                    const json_t *value) {
-    char text[48], at[PLACE_CHARS + 40];
+    char at[PLACE_CHARS + 40];
+    int node = -1;
     (void)snprintf(at, sizeof at, "%.90s.targets[%d]", place, i);
-    if (!json_is_string(value))
-        return refuse(r, at, "%s is not the name of a tensor", shown(value, text));
-    const char *name = json_string_value(value);
-    int node = rfx_graph_find(r->graph, name);
-    if (node < 0) {
-        char near[RFX_NEAR_NAMES_TEXT];
-        rfx_graph_near_names(r->graph, name, near);
-        return refuse(r, at, "this network has no tensor '%.60s'%s", name, near);
-    }
-    r->file->targets[r->n_targets++] = node;
-    return RFX_OK;
+    enum rfx_status status = read_tensor(r, at, value, &node);
+    if (status == RFX_OK) r->file->targets[r->n_targets++] = node;
+    return status;
 }
 
 /* "whole", "tiled", ... into text, as far as there is room. */
@@ -208,6 +215,52 @@ static enum rfx_status read_stages(struct reader *r, const json_t *stages) {
     return status;
 }
 
+static enum rfx_status read_group(const struct reader *r, int g, json_t *item,
+                                  struct rfx_group_attr *group) {
+    static const char *const keys[] = {"first", "last", "strip_cols", "strips", "step_rows", NULL};
+    char place[PLACE_CHARS], at[PLACE_CHARS], text[48];
+    *group = (struct rfx_group_attr){.strips = 1, .step_rows = 1};
+    (void)snprintf(place, sizeof place, "groups[%d]", g);
+    if (!json_is_object(item)) return refuse(r, place, "%s is no group", shown(item, text));
+    enum rfx_status status = check_keys(r, place, item, keys);
+    (void)snprintf(at, sizeof at, "groups[%d].first", g);
+    if (status == RFX_OK)
+        status = read_tensor(r, at, json_object_get(item, "first"), &group->first);
+    (void)snprintf(at, sizeof at, "groups[%d].last", g);
+    if (status == RFX_OK) status = read_tensor(r, at, json_object_get(item, "last"), &group->last);
+    if (status == RFX_OK)
+        status = read_member(r, place, item, "strip_cols", 1, MAX_COUNT, &group->strip_cols);
+    if (status == RFX_OK)
+        status = read_member(r, place, item, "strips", 1, MAX_COUNT, &group->strips);
+    if (status == RFX_OK)
+        status = read_member(r, place, item, "step_rows", 1, MAX_COUNT, &group->step_rows);
+    if (status != RFX_OK) return status;
+    if (group->strip_cols == 0) return refuse(r, place, "no 'strip_cols'");
+    const char *why = rfx_group_refusal(r->graph, group->first, group->last);
+    if (why != NULL) return refuse(r, place, "%s", why);
+    return g == 0 || group->first > group[-1].last
+               ? RFX_OK
+               : refuse(r, place, "it overlaps the group before it or comes before it");
+}
+
+/* The key missing: every node is run by itself. */
+static enum rfx_status read_groups(struct reader *r, const json_t *groups) {
+    struct rfx_memory *mem = r->graph->mem;
+    char text[48];
+    if (groups == NULL) return RFX_OK;
+    if (!json_is_array(groups)) return refuse(r, "groups", "%s is no list", shown(groups, text));
+    size_t n = json_array_size(groups);
+    if (n > (size_t)r->graph->n_nodes) return refuse(r, "groups", "%zu groups are too many", n);
+    r->file->groups = rfx_memory_calloc(mem, n + 1, sizeof *r->file->groups);
+    if (r->file->groups == NULL)
+        return rfx_memory_fail(mem, "groups of a plan file", n * sizeof *r->file->groups, r->err);
+    enum rfx_status status = RFX_OK;
+    for (size_t g = 0; status == RFX_OK && g < n; g++)
+        status = read_group(r, (int)g, json_array_get(groups, g), &r->file->groups[g]);
+    r->file->n_groups = (int)n;
+    return status;
+}
+
 /* Whose arithmetic the plan was made for: a note, but one of those that there are. */
 static enum rfx_status check_conv(const struct reader *r, const json_t *value) {
     enum rfx_conv_choice choice;
@@ -223,13 +276,13 @@ static enum rfx_status check_conv(const struct reader *r, const json_t *value) {
 static enum rfx_status read_head(struct reader *r, json_t *root) {
     static const char *const keys[] = {"schema",           "kind",     "model",  "size",
                                        "threads",          "in_place", "stages", "predicted",
-                                       "weights_by_stage", "conv",     NULL};
+                                       "weights_by_stage", "groups",   "conv",   NULL};
     char text[48];
     if (!json_is_object(root)) return refuse(r, "", "%s is no plan", shown(root, text));
     const json_t *kind = json_object_get(root, "kind");
-    if (!json_is_string(kind) || strcmp(json_string_value(kind), kind_name) != 0)
+    if (!json_is_string(kind) || strcmp(json_string_value(kind), RFX_PLAN_FILE_KIND) != 0)
         return refuse(r, "kind", "%s is not \"%s\"", kind != NULL ? shown(kind, text) : "nothing",
-                      kind_name);
+                      RFX_PLAN_FILE_KIND);
     int64_t schema = 0, h = 0, w = 0, threads = 0;
     enum rfx_status status =
         read_member(r, "", root, "schema", RFX_PLAN_FILE_SCHEMA, RFX_PLAN_FILE_SCHEMA, &schema);
@@ -269,6 +322,7 @@ enum rfx_status rfx_plan_file_parse(const struct rfx_graph *graph, const char *t
     r.file->in_place = true;
     status = read_head(&r, root);
     if (status == RFX_OK) status = read_stages(&r, json_object_get(root, "stages"));
+    if (status == RFX_OK) status = read_groups(&r, json_object_get(root, "groups"));
     if (status == RFX_OK)
         *out = r.file;
     else
@@ -312,61 +366,16 @@ void rfx_plan_file_free(struct rfx_plan_file *file) {
     if (file == NULL) return;
     rfx_memory_release(file->mem, file->targets);
     rfx_memory_release(file->mem, file->stages);
+    rfx_memory_release(file->mem, file->groups);
     rfx_memory_release(file->mem, file);
 }
 
 void rfx_plan_file_apply(const struct rfx_plan_file *file, struct rfx_plan_request *request) {
     request->stages = file->stages;
     request->n_stages = file->n_stages;
+    request->groups = file->groups;
+    request->n_groups = file->n_groups;
     request->asked.weights_by_stage = file->weights_by_stage;
     request->no_inplace = !file->in_place;
     if (file->threads != 0) request->threads = file->threads;
-}
-
-static json_t *stage_json(const struct rfx_plan *plan, const struct rfx_stage *stage) {
-    json_t *targets = json_array();
-    for (int i = stage->first; i <= stage->last; i++)
-        if (stage->places[i] > RFX_PLACE_LOCAL)
-            (void)json_array_append_new(targets, json_string(plan->graph->nodes[i].name));
-    return json_pack("{s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode", stage->spec.mode->name,
-                     "targets", targets, "tiles", (json_int_t)stage->spec.parts_y,
-                     (json_int_t)stage->spec.parts_x, "band_rows",
-                     (json_int_t)stage->spec.band_rows, "tight", stage->spec.tight, "row_by_row",
-                     stage->spec.row_by_row);
-}
-
-static json_t *plan_json(const struct rfx_plan *plan, const char *model) {
-    const struct rfx_tensor *input = &plan->graph->nodes[plan->graph->input].out;
-    const struct rfx_plan_bytes *b = &plan->bytes;
-    json_t *stages = json_array();
-    for (int s = 0; s < plan->n_stages; s++)
-        (void)json_array_append_new(stages, stage_json(plan, &plan->stages[s]));
-    json_t *predicted = json_pack(
-        "{s:s, s:I, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I}", "note",
-        "calculated anew whenever the plan is read; offsets in the arena too", "peak_bytes",
-        (json_int_t)plan->peak_bytes, "breakdown", "arena", (json_int_t)b->arena, "weights",
-        (json_int_t)b->weights, "scratch", (json_int_t)b->scratch, "source", (json_int_t)b->source,
-        "reserve", (json_int_t)b->reserve, "macs", (json_int_t)plan->macs, "macs_untiled",
-        (json_int_t)plan->macs_untiled);
-    return json_pack("{s:i, s:s, s:s, s:s, s:[I, I], s:i, s:b, s:b, s:o, s:o}", "schema",
-                     RFX_PLAN_FILE_SCHEMA, "kind", kind_name, "model", model, "conv",
-                     rfx_conv_choice_name(rfx_conv_choice_of(plan->graph)), "size",
-                     (json_int_t)input->h, (json_int_t)input->w, "threads", plan->threads,
-                     "weights_by_stage", rfx_plan_loads_by_stage(plan), "in_place", plan->in_place,
-                     "stages", stages, "predicted", predicted);
-}
-
-enum rfx_status rfx_plan_file_text(const struct rfx_plan *plan, const char *model, char **text,
-                                   struct rfx_error *err) {
-    json_t *root = plan_json(plan, model);
-    size_t length = root != NULL ? json_dumpb(root, NULL, 0, JSON_INDENT(2)) : 0;
-    char *made = length > 0 ? rfx_memory_alloc(plan->mem, length + 2) : NULL;
-    if (made != NULL) {
-        (void)json_dumpb(root, made, length, JSON_INDENT(2));
-        made[length] = '\n';
-        made[length + 1] = '\0';
-        *text = made;
-    }
-    json_decref(root);
-    return made != NULL ? RFX_OK : rfx_memory_fail(plan->mem, "text of a plan", length + 2, err);
 }

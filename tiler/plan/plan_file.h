@@ -2,18 +2,22 @@
  *
  *     {"schema": 1, "kind": "rfexec plan", "model": "mobilenet_v2", "conv": "direct",
  *      "size": [4096, 4096], "threads": 2, "weights_by_stage": false, "in_place": true,
+ *      "groups": [{"first": "features.1.0", "last": "features.1.1", "strip_cols": 128,
+ *                  "strips": 4, "step_rows": 2}],
  *      "stages": [{"mode": "streamed", "targets": ["features.18.0"], "tiles": [1, 2],
  *                  "band_rows": 16, "tight": false, "row_by_row": false},
  *                 {"mode": "whole", "targets": ["classifier.1"], "tiles": [1, 1],
  *                  "band_rows": 0, "tight": false, "row_by_row": true}],
  *      "predicted": {...}}
  *
- * Invariants: 1. "size", "threads", the two flags and "stages" are input; "model" and "conv" are
- * notes, and what is "predicted" is calculated anew, offsets too, which no file holds. "conv" names
- * whose arithmetic convolutions had when the plan was made: a plan must not choose bits, and is as
- * good for another arithmetic (its packed weights and scratch are sized anew), also on a processor
- * where own kernels are missing; so it is neither followed nor refused; 2. a key that does not
- * exist, a value of another kind or out of range is an error that names its place, never ignored;
+ * Invariants: 1. "size", "threads", the two flags, "groups" (layers computed depth
+ * first, from the first to the last, see layers/graph/group.h; no key: none) and "stages" are
+ * input; "model" and "conv" are notes, and what is "predicted" is calculated anew, offsets too,
+ * which no file holds. "conv" names whose arithmetic convolutions had when the plan was made: a
+ * plan must not choose bits, and is as good for another arithmetic (its packed weights and scratch
+ * are sized anew), also on a processor where own kernels are missing; so it is neither followed nor
+ * refused; 2. a key that does not exist, a value of another kind or out of range is an error that
+ * names its place, never ignored;
  * 3. whether the stages make a plan of this network is decided where any plan is made
  * (rfx_plan_create), and rfx_plan_check then walks it. */
 #ifndef RFX_TILER_PLAN_PLAN_FILE_H
@@ -22,6 +26,7 @@
 #include "tiler/plan/plan.h"
 
 #define RFX_PLAN_FILE_SCHEMA 1
+#define RFX_PLAN_FILE_KIND "rfexec plan"
 
 struct rfx_plan_file {
     struct rfx_memory *mem;
@@ -30,6 +35,8 @@ struct rfx_plan_file {
     int n_stages;
     struct rfx_stage_spec *stages;
     int *targets; /* of all stages */
+    int n_groups;
+    struct rfx_group_attr *groups; /* NULL: none */
 };
 
 /* Reads a plan for the graph. MALFORMED, naming place and value (path, line or key): cannot be

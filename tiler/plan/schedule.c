@@ -141,3 +141,17 @@ struct rfx_part rfx_schedule_part(const struct rfx_schedule *schedule, int node)
         stage->spec.mode->part(&schedule->walk, node, &part);
     return part;
 }
+
+enum rfx_status rfx_schedule_count_macs(const struct rfx_plan *plan, uint64_t *macs,
+                                        struct rfx_error *err) {
+    struct rfx_schedule *schedule;
+    struct rfx_step step;
+    enum rfx_status status = rfx_schedule_create(plan, &schedule, err);
+    if (status != RFX_OK) return status;
+    *macs = 0;
+    while (rfx_schedule_next(schedule, &step))
+        if (step.kind == RFX_STEP_RUN)
+            *macs += rfx_op_macs(plan->graph, &plan->graph->nodes[step.node], step.rect);
+    rfx_schedule_free(schedule);
+    return RFX_OK;
+}

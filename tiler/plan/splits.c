@@ -24,6 +24,7 @@ int rfx_splits_list(const struct rfx_graph *graph, int *splits) {
     for (int d = 0; d < graph->n_nodes; d++) {
         const struct rfx_node *node = &graph->nodes[d];
         if (rfx_node_is_constant(node)) continue;
+        if (node->op == RFX_OP_INNER) continue;
         if (!rfx_node_is_local(node)) break;
         if (rfx_node_is_input(node) || d < graph->input) continue;
         if (is_only_live(graph, d)) splits[n++] = d;
@@ -64,6 +65,10 @@ static enum rfx_status fail_no_split(const struct rfx_graph *graph, const char *
                         "(rfexec analyze lists them)",
                         name, rfx_split_label(graph, splits[0]),
                         rfx_split_label(graph, splits[n - 1]));
+    if (graph->nodes[node].op == RFX_OP_INNER)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "split '%s': it lies inside a group of layers, which is never stored",
+                        name);
     return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                     "split '%s': more than one tensor is alive there, or the head before it is "
                     "not local in space; nearest legal splits: before '%s', after '%s'",

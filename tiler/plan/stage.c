@@ -50,6 +50,10 @@ static enum rfx_status place_target(const struct rfx_graph *graph,
     const struct rfx_node *node = &graph->nodes[target];
     if (rfx_node_is_constant(node))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "target '%s' is a constant", node->name);
+    if (node->op == RFX_OP_INNER)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "target '%s' lies inside a group of layers, which is never stored",
+                        node->name);
     if (stored[target] || places[target] != RFX_PLACE_NONE)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "target '%s' is stored twice",
                         node->name);

@@ -42,8 +42,8 @@ static double node_macs(const struct chooser *c, const struct rfx_node *node) {
 static bool may_join(const struct chooser *c, int i) {
     const struct rfx_node *node = &c->graph->nodes[i];
     struct rfx_conv_block block = rfx_conv_block_of(c->graph, node);
-    return i != c->kept && rfx_node_runs_by_rows(node) && !rfx_node_is_constant(node) &&
-           node->op != RFX_OP_GROUP && block.h * block.w == 1;
+    return rfx_node_runs_by_rows(node) && !rfx_node_is_constant(node) && node->op != RFX_OP_GROUP &&
+           block.h * block.w == 1;
 }
 
 /* Cost of a group in strips of at most `cols` columns and `rows` rows a step; < 0: its rings do not
@@ -96,7 +96,7 @@ static double shape_group(const struct chooser *c, int first, int last,
 static void try_groups(struct chooser *c, int last) {
     int reach = 0;
     for (int first = last; first >= 0 && last - first < RFX_GROUP_MAX_NODES; first--) {
-        if (!may_join(c, first) && (first != last || c->kept != last)) return;
+        if (!may_join(c, first) || (first < last && first == c->kept)) return;
         if (first < last) reach = c->last_reader[first] > reach ? c->last_reader[first] : reach;
         if (first == last || reach > last) continue;
         if (rfx_group_refusal(c->graph, first, last) != NULL) continue;
@@ -159,5 +159,41 @@ done:
     rfx_memory_release(mem, c.from);
     rfx_memory_release(mem, c.best);
     rfx_memory_release(mem, c.how);
+    return status;
+}
+
+/* Whether groups given by hand are some that can be: by rising nodes, none overlapping. */
+static enum rfx_status check_given(const struct rfx_graph *graph,
+                                   const struct rfx_plan_request *request, struct rfx_error *err) {
+    for (int g = 0; g < request->n_groups; g++) {
+        const struct rfx_group_attr *group = &request->groups[g];
+        const char *why = rfx_group_refusal(graph, group->first, group->last);
+        if (why == NULL && g > 0 && group->first <= group[-1].last)
+            why = "it overlaps the group before it or comes before it";
+        if (why == NULL && (group->strip_cols < 1 || group->strips < 1 || group->step_rows < 1))
+            why = "strip_cols, strips and step_rows are 1 or more";
+        if (why != NULL)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "groups[%d]: %s", g, why);
+    }
+    return RFX_OK;
+}
+
+enum rfx_status rfx_groups_apply(const struct rfx_graph *graph,
+                                 const struct rfx_plan_request *request, struct rfx_graph **out,
+                                 struct rfx_error *err) {
+    if (request->groups != NULL) {
+        enum rfx_status status = check_given(graph, request, err);
+        if (status != RFX_OK || request->n_groups == 0) return status;
+        return rfx_graph_group(graph, request->groups, request->n_groups, out, err);
+    }
+    if (request->caches.second_bytes == 0 || request->stages != NULL) return RFX_OK;
+    size_t bytes = (size_t)graph->n_nodes * sizeof(struct rfx_group_attr);
+    struct rfx_group_attr *groups = rfx_memory_alloc(graph->mem, bytes);
+    if (groups == NULL) return rfx_memory_fail(graph->mem, "groups of nodes", bytes, err);
+    int n = 0, kept = request->split == NULL ? -1 : rfx_graph_find(graph, request->split);
+    enum rfx_status status =
+        rfx_groups_choose(graph, &request->caches, request->threads, kept, groups, &n, err);
+    if (status == RFX_OK && n > 0) status = rfx_graph_group(graph, groups, n, out, err);
+    rfx_memory_release(graph->mem, groups);
     return status;
 }

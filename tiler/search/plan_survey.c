@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tiler/plan/schedule.h"
 #include "tiler/search/planner_search.h"
 
 enum { MAX_TRIES = 24 }; /* placements per kind when looking for the best that fits */
@@ -21,12 +22,14 @@ static enum rfx_status summarise(struct rfx_search *search, const struct rfx_can
     struct rfx_plan *plan = NULL;
     enum rfx_status status = rfx_search_build(search, c, &plan, err);
     if (status != RFX_OK) return status;
+    uint64_t macs = plan->macs;
+    if (plan->graph->base != NULL) status = rfx_schedule_count_macs(plan, &macs, err);
     *summary = (struct rfx_plan_summary){.kind = c->kind, .peak_bytes = plan->peak_bytes};
-    summary->macs = plan->macs;
-    summary->cost = plan->cost;
+    summary->macs = macs;
+    summary->cost = plan->cost - plan->macs + macs;
     rfx_plan_describe(plan, summary->text, sizeof summary->text);
     rfx_plan_free(plan);
-    return RFX_OK;
+    return status;
 }
 
 /* The candidates are in the planner's order: the first of a kind that fits, or the smallest. */
@@ -97,7 +100,7 @@ enum rfx_status rfx_plan_survey_create(const struct rfx_graph *graph,
         status = rfx_search_list(&search, phase, err);
     if (status == RFX_OK && search.n_candidates > 0)
         qsort(search.candidates, search.n_candidates, sizeof *search.candidates,
-              rfx_candidate_compare_macs);
+              rfx_candidate_compare_rank);
     for (int kind = 0; status == RFX_OK && request->rivals && kind < RFX_PLAN_KIND_COUNT; kind++)
         status = find_rival(&search, (enum rfx_plan_kind)kind, budget, survey, err);
     if (status == RFX_OK) status = find_front(&search, request->kinds, survey, err);

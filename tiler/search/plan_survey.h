@@ -35,8 +35,10 @@ struct rfx_survey_request {
     bool rivals;    /* with plan.memory_bytes the best that fits, or else the smallest */
 };
 
-/* Looks at all candidates that the request leaves open, as if it had a budget (its stages are
- * ignored). O(candidates); a second or so for large networks. Free with rfx_plan_survey_free. */
+/* Looks at all candidates that the request leaves open, as if it had a budget. Its stages, groups
+ * and caches are ignored: the graph is taken as it is, which may be that of a plan with groups;
+ * then MACs are counted by steps, and the candidates' order is by the planner's estimate of them.
+ * O(candidates); a second or so for large networks. Free with rfx_plan_survey_free. */
 RFX_NODISCARD enum rfx_status rfx_plan_survey_create(const struct rfx_graph *graph,
                                                      const struct rfx_plan_request *plan,
                                                      const struct rfx_survey_request *request,

@@ -59,10 +59,12 @@ static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx
     size_t n = search->n_candidates - search->first;
     if (n == 0) return RFX_OK;
     struct rfx_candidate *candidates = search->candidates + search->first;
-    qsort(candidates, n, sizeof *candidates, rfx_candidate_compare_macs);
+    qsort(candidates, n, sizeof *candidates, rfx_candidate_compare_rank);
     for (size_t i = 0; i < n && *out == NULL; i++) {
         const struct rfx_candidate *c = &candidates[i];
-        if (known != NULL && c->macs >= known->macs && c->cost >= known->cost) continue;
+        if (known != NULL && c->rank >= rfx_search_rank(search, known->macs, known->cost) &&
+            c->cost >= known->cost)
+            continue;
         if (budget != 0 && c->bound > budget) continue;
         enum rfx_status status = build_within(search, c, out, err);
         if (status != RFX_OK) return status;
@@ -179,10 +181,13 @@ static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *
 }
 
 /* Whether a later phase may have a plan with fewer MACs than one that fits, or with as many and
- * less time: two streams can afford taller bands than one. */
+ * less time: two streams can afford taller bands than one. With groups, whenever the plan takes
+ * more than a tenth more than an untiled one: edges of strips are no reason to go on. */
 static bool may_be_better(const struct rfx_search *search, const struct rfx_plan *fitting,
                           int phase) {
-    bool exact = fitting->macs <= search->context.macs_untiled;
+    uint64_t untiled = search->context.macs_untiled;
+    if (search->context.graph->base != NULL) return fitting->cost / 110 > untiled / 100;
+    bool exact = fitting->macs <= untiled;
     if (phase == RFX_PHASE_TWO_PARTS) return exact && fitting->cost > fitting->macs;
     return phase == RFX_PHASE_TILES && !exact;
 }
@@ -203,7 +208,7 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
         if (better == NULL) continue;
         rfx_plan_free(*fitting);
         *fitting = better;
-        search->macs_limit = better->macs + 1;
+        search->rank_limit = rfx_search_rank(search, better->macs, better->cost) + 1;
     }
     return *fitting == NULL ? find_smallest(search, smallest, err) : RFX_OK;
 }
@@ -240,33 +245,67 @@ static enum rfx_status plan_graph(const struct rfx_graph *graph,
     return status;
 }
 
-/* The graph with the groups that pay, or *out stays NULL. */
-static enum rfx_status group_graph(const struct rfx_graph *graph,
-                                   const struct rfx_plan_request *request, struct rfx_graph **out,
-                                   struct rfx_error *err) {
-    size_t bytes = (size_t)graph->n_nodes * sizeof(struct rfx_group_attr);
-    struct rfx_group_attr *groups = rfx_memory_alloc(graph->mem, bytes);
-    if (groups == NULL) return rfx_memory_fail(graph->mem, "groups of nodes", bytes, err);
-    int n = 0, kept = request->split == NULL ? -1 : rfx_graph_find(graph, request->split);
-    enum rfx_status status =
-        rfx_groups_choose(graph, &request->caches, request->threads, kept, groups, &n, err);
-    if (status == RFX_OK && n > 0) status = rfx_graph_group(graph, groups, n, out, err);
-    rfx_memory_release(graph->mem, groups);
-    return status;
+/* A plan of a graph with groups takes it over, and counts its MACs by its steps. */
+static enum rfx_status adopt(struct rfx_plan *plan, struct rfx_graph *grouped,
+                             struct rfx_error *err) {
+    uint64_t macs;
+    plan->grouped = grouped;
+    enum rfx_status status = rfx_schedule_count_macs(plan, &macs, err);
+    if (status != RFX_OK) return status;
+    plan->cost = plan->cost - plan->macs + macs;
+    plan->macs = macs;
+    return RFX_OK;
 }
 
-/* The MACs of a plan whose groups are cut in its own way. */
-static enum rfx_status count_by_steps(struct rfx_plan *plan, struct rfx_error *err) {
-    struct rfx_schedule *schedule;
-    struct rfx_step step;
-    enum rfx_status status = rfx_schedule_create(plan, &schedule, err);
-    if (status != RFX_OK) return status;
-    plan->macs = 0;
-    while (rfx_schedule_next(schedule, &step))
-        if (step.kind == RFX_STEP_RUN)
-            plan->macs += rfx_op_macs(plan->graph, &plan->graph->nodes[step.node], step.rect);
-    rfx_schedule_free(schedule);
-    return RFX_OK;
+/* What groups save at least of the time that their plan's cost says: maps that do not leave the
+ * caches are no part of it (docs/tradeoff_notes.md). */
+#define GROUPS_SAVE_PERCENT 25
+
+/* Whether groups make a plan slower than another of that cost without them. */
+static bool is_slower(const struct rfx_plan *grouped, uint64_t cost) {
+    return grouped->cost / 100 * (100 - GROUPS_SAVE_PERCENT) > cost;
+}
+
+/* Two answers for one request: the one with groups, its graph taken over, and the one without. */
+struct answers {
+    enum rfx_status status, plain_status;
+    struct rfx_plan *plan, *smallest; /* smallest: where the status is BUDGET_IMPOSSIBLE */
+    struct rfx_plan *plain, *plain_smallest;
+};
+
+static void keep_grouped(struct answers *a) {
+    rfx_plan_free(a->plain);
+    rfx_plan_free(a->plain_smallest);
+    a->plain = a->plain_smallest = NULL;
+}
+
+static void keep_plain(struct answers *a) {
+    rfx_plan_free(a->plan);
+    rfx_plan_free(a->smallest);
+    a->plan = a->plain;
+    a->smallest = a->plain_smallest;
+    a->status = a->plain_status;
+    a->plain = a->plain_smallest = NULL;
+}
+
+/* Asks for a plan without groups too, and keeps the better answer. */
+static void compare_with_plain(const struct rfx_graph *graph,
+                               const struct rfx_plan_request *request, struct answers *a,
+                               struct rfx_error *err) {
+    struct rfx_error why = {{0}};
+    a->plain_status = plan_graph(graph, request, &a->plain, &a->plain_smallest, &why);
+    bool grouped_is_better;
+    if (a->plan != NULL)
+        grouped_is_better = a->plain == NULL || !is_slower(a->plan, a->plain->cost);
+    else
+        grouped_is_better = a->smallest != NULL && a->plain_smallest != NULL &&
+                            a->smallest->peak_bytes < a->plain_smallest->peak_bytes;
+    if (grouped_is_better) {
+        keep_grouped(a);
+        return;
+    }
+    keep_plain(a);
+    if (err != NULL) *err = why;
 }
 
 enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
@@ -274,22 +313,25 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
                                             struct rfx_plan **out, struct rfx_plan **smallest,
                                             struct rfx_error *err) {
     struct rfx_graph *grouped = NULL;
-    struct rfx_plan *least = NULL;
-    enum rfx_status status = RFX_OK;
-    if (request->caches.second_bytes != 0 && request->stages == NULL)
-        status = group_graph(graph, request, &grouped, err);
-    if (status != RFX_OK) return status;
+    struct answers a = {.status = rfx_groups_apply(graph, request, &grouped, err)};
+    if (a.status != RFX_OK) return a.status;
     if (grouped == NULL) return plan_graph(graph, request, out, smallest, err);
-    status = plan_graph(grouped, request, out, &least, err);
-    if (status == RFX_OK) {
-        (*out)->grouped = grouped;
-        status = count_by_steps(*out, err);
-        if (status != RFX_OK) rfx_plan_free(*out);
-        return status;
+    a.status = plan_graph(grouped, request, &a.plan, &a.smallest, err);
+    struct rfx_plan *made = a.plan != NULL ? a.plan : a.smallest;
+    if (made == NULL) {
+        rfx_graph_free(grouped);
+        if (a.status == RFX_STATUS_OUT_OF_MEMORY) return a.status;
+    } else {
+        enum rfx_status status = adopt(made, grouped, err);
+        if (status != RFX_OK) rfx_plan_free(made);
+        if (status != RFX_OK) return status;
     }
-    rfx_plan_free(least);
-    rfx_graph_free(grouped);
-    return plan_graph(graph, request, out, smallest, err);
+    bool may_be_slower = a.plan != NULL && is_slower(a.plan, a.plan->macs_untiled);
+    if (request->groups == NULL && (a.plan == NULL || may_be_slower))
+        compare_with_plain(graph, request, &a, err);
+    if (a.status == RFX_OK) *out = a.plan;
+    if (a.status == RFX_STATUS_BUDGET_IMPOSSIBLE) *smallest = a.smallest;
+    return a.status;
 }
 
 enum rfx_status rfx_plan_create(const struct rfx_graph *graph,

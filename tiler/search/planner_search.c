@@ -67,7 +67,7 @@ enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candi
     struct rfx_candidate c = *laid_out;
     c.macs = rfx_plan_count_macs(&search->context, search->shapes, n_stages);
     size_t least = 0;
-    if (c.macs >= search->macs_limit) return RFX_OK;
+    if (rfx_search_rank(search, c.macs, c.macs) >= search->rank_limit) return RFX_OK;
     for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
         if (!is_open_way(search->context.request, &c, &ways[w])) continue;
         if (!is_of_interest(search, least)) break;
@@ -76,6 +76,7 @@ enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candi
         c.way.weights_by_stage = ways[w].weights_by_stage;
         for (int s = 0; s < n_stages; s++) rfx_search_set_flags(&search->shapes[s].spec, &c.way);
         c.cost = rfx_search_cost(search, n_stages, c.macs);
+        c.rank = rfx_search_rank(search, c.macs, c.cost);
         c.bound = rfx_plan_bound(&search->context, search->shapes, n_stages);
         bool plain = !c.way.row_by_row && !c.way.weights_by_stage && c.way.band_rows == 0;
         if (plain) least = least_of_ways(search, c.bound, n_stages);
@@ -90,9 +91,11 @@ static int compare_u64(uint64_t a, uint64_t b) {
     return (a > b) - (a < b);
 }
 
-int rfx_candidate_compare_macs(const void *pa, const void *pb) {
+int rfx_candidate_compare_rank(const void *pa, const void *pb) {
     const struct rfx_candidate *a = pa;
     const struct rfx_candidate *b = pb;
+    int by_rank = compare_u64(a->rank, b->rank);
+    if (by_rank != 0) return by_rank;
     int by_macs = compare_u64(a->macs, b->macs);
     if (by_macs != 0) return by_macs;
     int by_cost = compare_u64(a->cost, b->cost);
@@ -103,7 +106,7 @@ int rfx_candidate_compare_bound(const void *pa, const void *pb) {
     const struct rfx_candidate *a = pa;
     const struct rfx_candidate *b = pb;
     int by_bound = compare_u64(a->bound, b->bound);
-    return by_bound != 0 ? by_bound : rfx_candidate_compare_macs(pa, pb);
+    return by_bound != 0 ? by_bound : rfx_candidate_compare_rank(pa, pb);
 }
 
 enum rfx_status rfx_search_build(struct rfx_search *search, const struct rfx_candidate *c,
@@ -178,7 +181,7 @@ static enum rfx_status list_modes(struct rfx_search *search, const struct rfx_pl
 enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_graph *graph,
                                 const struct rfx_plan_request *request, struct rfx_error *err) {
     memset(search, 0, sizeof *search);
-    search->macs_limit = UINT64_MAX;
+    search->rank_limit = UINT64_MAX;
     search->bound_limit = SIZE_MAX;
     enum rfx_status status = list_modes(search, request, err);
     if (status == RFX_OK) status = rfx_levels_init(&search->levels, graph, err);

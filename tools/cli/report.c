@@ -7,9 +7,12 @@
 #include <string.h>
 
 #include "layers/conv/conv_backend.h"
+#include "layers/core/checked.h"
+#include "layers/graph/group.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/plan_file.h"
 #include "tiler/plan/splits.h"
+#include "tiler/search/plan_groups.h"
 #include "tools/cli/command.h"
 
 #define KIB ((size_t)1024)
@@ -114,6 +117,43 @@ json_t *rfx_report_summary(const struct rfx_plan_survey *survey,
                      rfx_report_time_ratio(summary->cost, survey->macs_untiled));
 }
 
+/* Column strips that a thread has in a step. */
+static double items_per_thread(const struct rfx_plan *plan, const struct rfx_plan_group *group) {
+    return (double)group->items / (double)rfx_max_i64(1, group->steps * plan->threads);
+}
+
+/* The groups of a plan with their numbers, to be released; NULL: none, or no memory. */
+static struct rfx_plan_group *list_groups(const struct rfx_plan *plan, int *n) {
+    struct rfx_error err;
+    *n = rfx_plan_count_groups(plan).groups;
+    struct rfx_plan_group *groups =
+        *n == 0 ? NULL : rfx_memory_calloc(plan->mem, (size_t)*n, sizeof *groups);
+    if (groups != NULL && rfx_plan_list_groups(plan, groups, &err) == RFX_OK) return groups;
+    rfx_memory_release(plan->mem, groups);
+    *n = 0;
+    return NULL;
+}
+
+static json_t *groups_json(const struct rfx_plan *plan) {
+    const struct rfx_node *nodes = plan->graph->nodes;
+    json_t *list = json_array();
+    int n;
+    struct rfx_plan_group *groups = list_groups(plan, &n);
+    for (int i = 0; i < n; ++i) {
+        const struct rfx_group_attr *g = groups[i].attr;
+        (void)json_array_append_new(
+            list,
+            json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:f}", "first",
+                      nodes[g->first].name, "last", nodes[g->last].name, "layers",
+                      g->last - g->first + 1, "strip_cols", (json_int_t)g->strip_cols, "strips",
+                      (json_int_t)g->strips, "step_rows", (json_int_t)g->step_rows, "ring_bytes",
+                      (json_int_t)groups[i].ring_bytes, "steps", (json_int_t)groups[i].steps,
+                      "items_per_thread", items_per_thread(plan, &groups[i])));
+    }
+    rfx_memory_release(plan->mem, groups);
+    return list;
+}
+
 json_t *rfx_report_plan(const struct rfx_plan *plan) {
     const struct rfx_node *nodes = plan->graph->nodes;
     json_t *stages = json_array();
@@ -134,8 +174,8 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
     const struct rfx_stage *grid = find_grid(plan);
     char text[RFX_PLAN_TEXT];
     rfx_plan_describe(plan, text, sizeof text);
-    return json_pack("{s:s, s:o, s:s?, s:[I, I], s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:f, s:f}",
-                     "text", text, "stages", stages, "split",
+    return json_pack("{s:s, s:o, s:o, s:s?, s:[I, I], s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:f, s:f}",
+                     "text", text, "stages", stages, "groups", groups_json(plan), "split",
                      plan->split >= 0 ? rfx_split_label(plan->graph, plan->split) : NULL, "tiles",
                      (json_int_t)(grid != NULL ? grid->spec.parts_y : 1),
                      (json_int_t)(grid != NULL ? grid->spec.parts_x : 1), "threads", plan->threads,
@@ -158,6 +198,14 @@ void rfx_report_plan_text(const struct rfx_plan *plan) {
         d[RFX_HUMAN_CHARS], e[RFX_HUMAN_CHARS], f[RFX_HUMAN_CHARS];
     rfx_plan_describe(plan, text, sizeof text);
     printf("plan       %s, %d thread%s\n", text, plan->threads, plan->threads == 1 ? "" : "s");
+    struct rfx_plan_group_counts counts = rfx_plan_count_groups(plan);
+    if (counts.groups > 0)
+        printf(
+            "groups     %d of %d layers in %d group%s, up to %lld column%s and %lld row%s at a "
+            "time\n",
+            counts.grouped, counts.layers, counts.groups, counts.groups == 1 ? "" : "s",
+            (long long)counts.most_cols, counts.most_cols == 1 ? "" : "s",
+            (long long)counts.most_rows, counts.most_rows == 1 ? "" : "s");
     printf("predicted  %s peak: activations %s, weights %s, scratch %s, image %s, reserve %s\n",
            rfx_human_bytes(plan->peak_bytes, a), rfx_human_bytes(plan->bytes.arena, b),
            rfx_human_bytes(plan->bytes.weights, c), rfx_human_bytes(plan->bytes.scratch, d),
@@ -167,6 +215,25 @@ void rfx_report_plan_text(const struct rfx_plan *plan) {
     printf("time       x%.2f of untiled, predicted\n",
            rfx_report_time_ratio(plan->cost, plan->macs_untiled));
     printf("conv       %s\n", rfx_conv_choice_name(rfx_conv_choice_of(plan->graph)));
+}
+
+void rfx_report_groups_text(const struct rfx_plan *plan) {
+    const struct rfx_graph *graph = plan->graph;
+    char rings[RFX_HUMAN_CHARS], names[96];
+    int n;
+    struct rfx_plan_group *groups = list_groups(plan, &n);
+    if (n > 0)
+        printf("\n%-38s %6s %6s %6s %6s %10s %12s\n", "groups", "layers", "cols", "strips", "rows",
+               "rings", "items/thread");
+    for (int i = 0; i < n; ++i) {
+        const struct rfx_group_attr *g = groups[i].attr;
+        (void)snprintf(names, sizeof names, "%.38s .. %.38s", rfx_split_label(graph, g->first),
+                       rfx_split_label(graph, g->last));
+        printf("%-38s %6d %6lld %6lld %6lld %10s %12.1f\n", names, g->last - g->first + 1,
+               (long long)g->strip_cols, (long long)g->strips, (long long)g->step_rows,
+               rfx_human_bytes(groups[i].ring_bytes, rings), items_per_thread(plan, &groups[i]));
+    }
+    rfx_memory_release(plan->mem, groups);
 }
 
 void rfx_report_smallest(const char *command, const char *model, size_t budget_bytes,

@@ -34,7 +34,9 @@ void rfx_report_conv(json_t *document, const struct rfx_graph *graph);
  * or RFX_EXIT_SYSTEM when there is no memory or stdout cannot be written. */
 int rfx_report_print(json_t *document);
 
-/* "plan" as architecture.md has it: stages, split, tiles, peak_bytes, breakdown, macs... */
+/* "plan" as architecture.md has it: stages, groups, split, tiles, peak_bytes, breakdown, macs... Of
+ * a group: first, last, layers, strip_cols, strips, step_rows, ring_bytes (of a thread), steps (in
+ * which the plan runs it), items_per_thread (column strips of such a step). */
 json_t *rfx_report_plan(const struct rfx_plan *plan);
 
 /* {"kind", "text", "peak_bytes", "macs", "macs_ratio", "predicted_time_ratio"}. */
@@ -55,6 +57,9 @@ json_t *rfx_report_number(double value);
 
 /* The plan in lines, on stdout. */
 void rfx_report_plan_text(const struct rfx_plan *plan);
+
+/* A table of the plan's groups, on stdout; nothing when there are none. */
+void rfx_report_groups_text(const struct rfx_plan *plan);
 
 /* What would fit: on stderr, and with json as a document on stdout. */
 void rfx_report_smallest(const char *command, const char *model, size_t budget_bytes,

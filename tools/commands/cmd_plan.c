@@ -3,9 +3,12 @@
 #include <string.h>
 
 #include "rfexec/output/output_write.h"
+#include "tiler/search/plan_groups.h"
 #include "tiler/search/plan_survey.h"
 #include "tools/cli/job.h"
 #include "tools/cli/report.h"
+
+enum { MAX_GROUP_LINES = 40 }; /* of a table for people; --json has them all */
 
 static int write_plan(const struct rfx_cli_job *job, const struct rfx_cli_options *options) {
     struct rfx_output_file *file = NULL;
@@ -27,6 +30,11 @@ static const char *why_lost(const struct rfx_plan *plan, const struct rfx_plan_s
     if (budget != 0 && rival->peak_bytes > budget)
         (void)snprintf(text, 96, "%s over the budget",
                        rfx_human_bytes(rival->peak_bytes - budget, over));
+    else if (plan->grouped != NULL && rival->cost > plan->cost)
+        (void)snprintf(text, 96, "x%.3f the time", (double)rival->cost / (double)plan->cost);
+    else if (plan->grouped != NULL && rival->cost < plan->cost) /* it looks no further then */
+        (void)snprintf(text, 96, "x%.3f the time, within the planner's slack",
+                       (double)rival->cost / (double)plan->cost);
     else if (rival->macs > plan->macs)
         (void)snprintf(text, 96, "x%.3f the MACs", (double)rival->macs / (double)plan->macs);
     else if (rival->cost > plan->cost)
@@ -88,7 +96,7 @@ static int print_json(const struct rfx_cli_job *job, const struct rfx_cli_option
     return rfx_report_print(document);
 }
 
-/* The other plans, where the planner had a choice. */
+/* The other plans of the same graph, with its groups, where the planner had a choice. */
 static int look_around(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                        struct rfx_plan_survey **survey) {
     struct rfx_survey_request request = {.rivals = true};
@@ -97,7 +105,7 @@ static int look_around(struct rfx_cli_job *job, const struct rfx_cli_options *op
                    options->tiles.y != 0 || options->split != NULL;
     if (by_hand) return RFX_EXIT_DONE;
     enum rfx_status status =
-        rfx_plan_survey_create(job->graph, &job->request, &request, survey, &err);
+        rfx_plan_survey_create(job->plan->graph, &job->request, &request, survey, &err);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
@@ -114,6 +122,8 @@ int rfx_cmd_plan(const struct rfx_cli_options *options) {
     } else if (code == RFX_EXIT_DONE) {
         rfx_report_plan_text(job.plan);
         if (checked) puts("checked    sound");
+        if (rfx_plan_count_groups(job.plan).groups <= MAX_GROUP_LINES)
+            rfx_report_groups_text(job.plan);
         if (survey != NULL) print_rivals(&job, survey);
     }
     rfx_plan_survey_free(survey);

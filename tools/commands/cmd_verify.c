@@ -139,7 +139,8 @@ static enum rfx_status check_other(struct verify *v, const struct rfx_plan *plan
     size_t there = rfx_available_bytes();
     rfx_plan_describe(v->job.plan, asked, sizeof asked);
     rfx_plan_describe(plan, v->other, sizeof v->other);
-    if (v->options->against_bytes != 0 && strcmp(asked, v->other) == 0)
+    bool alike = v->job.plan->grouped == NULL && strcmp(asked, v->other) == 0;
+    if (v->options->against_bytes != 0 && alike)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "--against %zu leads to the same plan (%s): give another budget",
                         v->options->against_bytes, asked);

@@ -1,4 +1,5 @@
-/* Fronts of plans as text, JSON, CSV and chart; see fronts.h. */
+/* Fronts of plans as text, JSON, CSV and chart; see fronts.h. Every layer is by itself in them:
+ * which are grouped depends on the machine's caches. */
 #include "tools/commands/fronts.h"
 
 #include <stdio.h>
@@ -46,9 +47,9 @@ static int print_json(const struct fronts *f, const char *model) {
     json_t *document = rfx_report_document("curve", model);
     (void)json_object_update_new(
         document,
-        json_pack("{s:o, s:i, s:I, s:o, s:o}", "input",
+        json_pack("{s:o, s:i, s:b, s:I, s:o, s:o}", "input",
                   rfx_report_shape(&f->graph->nodes[f->graph->input].out.shape), "threads", 1,
-                  "macs_untiled", (json_int_t)f->surveys[ALL]->macs_untiled, "plans",
+                  "groups", 0, "macs_untiled", (json_int_t)f->surveys[ALL]->macs_untiled, "plans",
                   front_json(f->surveys[ALL]), "plans_tiles_only", front_json(f->surveys[TILES])));
     return rfx_report_print(document);
 }
@@ -123,8 +124,8 @@ static int draw(const struct fronts *f, const char *model, const char *path) {
             if (series[i].x[k] < least) least = series[i].x[k];
             if (series[i].x[k] > most) most = series[i].x[k];
         }
-    (void)snprintf(subtitle, sizeof subtitle, "%.60s, %lldx%lld pixels, one thread", model,
-                   (long long)in->h, (long long)in->w);
+    (void)snprintf(subtitle, sizeof subtitle, "%.60s, %lldx%lld pixels, one thread, no groups",
+                   model, (long long)in->h, (long long)in->w);
     struct rfx_chart chart = {
         .title = "What a budget of the whole process buys",
         .subtitle = subtitle,
@@ -156,7 +157,7 @@ int rfx_cli_fronts(const struct rfx_cli_options *options) {
     } else if (code == RFX_EXIT_DONE && options->csv) {
         print_csv(&f, model);
     } else if (code == RFX_EXIT_DONE) {
-        print_front("all kinds of plans", f.surveys[ALL]);
+        print_front("all kinds of plans, every layer by itself (run --no-groups)", f.surveys[ALL]);
         print_front("\none cut with tiles before it", f.surveys[TILES]);
     }
     for (int i = 0; i < FRONTS; ++i) rfx_plan_survey_free(f.surveys[i]);

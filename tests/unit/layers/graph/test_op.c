@@ -15,17 +15,19 @@
     for (int op = 0; op < RFX_OP_COUNT; op++) \
         for (const struct rfx_op_def *def = rfx_op_def((enum rfx_op)op); def != NULL; def = NULL)
 
-/* The image, constants and what a group computes have no inputs, so nothing that maps to them. */
+/* The image, constants and what stands for a node inside a group have no inputs, so nothing that
+ * maps to them. */
 static bool has_inputs(int op) {
-    return op != RFX_OP_INPUT && op != RFX_OP_CONST_MAP && op != RFX_OP_CONST_PLAIN &&
-           op != RFX_OP_INNER;
+    return op != RFX_OP_INPUT && op != RFX_OP_INNER && op != RFX_OP_CONST_MAP &&
+           op != RFX_OP_CONST_PLAIN;
 }
 
 static void every_row_is_complete(void **state) {
     (void)state;
     FOR_EACH_OP(op, def) {
         if (def->name == NULL || def->infer == NULL) fail_msg("op %d: no name or infer", op);
-        if ((def->run == NULL) != (op == RFX_OP_INPUT || op == RFX_OP_INNER)) fail_msg("%s: run", def->name);
+        bool never_run = op == RFX_OP_INPUT || op == RFX_OP_INNER;
+        if ((def->run == NULL) != never_run) fail_msg("%s: run", def->name);
         if ((def->pack == NULL) != (def->packed_bytes == NULL)) fail_msg("%s: pack", def->name);
         if (def->reduction != NULL && def->spatial) fail_msg("%s: reduction", def->name);
     }

@@ -33,6 +33,7 @@ static enum rfx_status plan_of(const struct small_plan_case *f, const char *text
 }
 
 #define HEAD "{\"schema\": 1, \"kind\": \"rfexec plan\", "
+#define GROUP(first, last) "\"first\": \"" first "\", \"last\": \"" last "\", \"strip_cols\": 8"
 #define WHOLE "{\"mode\": \"whole\", \"targets\": [\"pool\"]}"
 
 /* Three stages written by hand: a in 2x3 tiles, sum streamed in 2 strips, the rest row by row. */
@@ -95,6 +96,28 @@ static void refusals(void **state) {
         {HEAD "\"conv\": 1, \"stages\": [" WHOLE "]}", "conv: 1 is not"},
         {HEAD "\"threads\": 0, \"stages\": [" WHOLE "]}", "threads: 0"},
         {HEAD "\"in_place\": 1, \"stages\": [" WHOLE "]}", "'in_place': 1"},
+        {HEAD "\"groups\": 3, \"stages\": [" WHOLE "]}", "groups: 3 is no list"},
+        {HEAD "\"groups\": [7], \"stages\": [" WHOLE "]}", "groups[0]: 7 is no group"},
+        {HEAD "\"groups\": [{\"firts\": \"a\"}], \"stages\": [" WHOLE "]}",
+         "groups[0]: unknown key 'firts': did you mean 'first'?"},
+        {HEAD "\"groups\": [{\"last\": \"sum\"}], \"stages\": [" WHOLE "]}",
+         "groups[0].first: nothing is not the name"},
+        {HEAD "\"groups\": [{" GROUP("a", "smu") "}], \"stages\": [" WHOLE "]}",
+         "groups[0].last: this network has no tensor 'smu'; near names: sum"},
+        {HEAD "\"groups\": [{" GROUP("a", "b") "}], \"stages\": [" WHOLE "]}",
+         "groups[0]: a map inside is read outside"},
+        {HEAD "\"groups\": [{" GROUP("c", "pool") "}], \"stages\": [" WHOLE "]}",
+         "groups[0]: a node is not local"},
+        {HEAD "\"groups\": [{\"first\": \"a\", \"last\": \"sum\"}], \"stages\": [" WHOLE "]}",
+         "groups[0]: no 'strip_cols'"},
+        {HEAD "\"groups\": [{" GROUP("a", "sum") ", \"step_rows\": 0}], \"stages\": [" WHOLE "]}",
+         "groups[0].step_rows: 0"},
+        {HEAD "\"groups\": [{" GROUP("a", "sum") "}, {" GROUP("sum", "c") "}], \"stages\": [" WHOLE
+                                                                          "]}",
+         "groups[1]: it overlaps"},
+        {HEAD "\"groups\": [{" GROUP("a", "sum") "}], \"stages\": [{\"mode\": \"whole\", "
+                                                 "\"targets\": [\"b\", \"pool\"]}]}",
+         "stages[0]: target 'b' lies inside a group"},
         {HEAD "\"stages\": []}", "at least one stage"},
         {HEAD "\"stages\": [3]}", "stages[0]: 3 is no stage"},
         {HEAD "\"stages\": [{\"targets\": [\"pool\"]}]}", "no 'mode'"},
@@ -190,9 +213,11 @@ static void changed_at_random(void **state) {
         ",",  "true",  "\"b\"",   "\"whole\"",  "\"streamed\"",
         "7",  "\"a\"", "\"pool\""};
     static const char text[] = HEAD
-        "\"size\": [23, 17], \"weights_by_stage\": true, \"in_place\": false, \"stages\": ["
+        "\"size\": [23, 17], \"weights_by_stage\": true, \"in_place\": false, "
+        "\"groups\": [{\"first\": \"sum\", \"last\": \"c\", \"strip_cols\": 9, "
+        "\"strips\": 1, \"step_rows\": 2}], \"stages\": ["
         "{\"mode\": \"tiled\", \"targets\": [\"a\"], \"tiles\": [2, 3]},"
-        "{\"mode\": \"streamed\", \"targets\": [\"b\", \"sum\"], \"tiles\": [1, 2], \"band_rows\": "
+        "{\"mode\": \"streamed\", \"targets\": [\"b\", \"c\"], \"tiles\": [1, 2], \"band_rows\": "
         "5},"
         "{\"mode\": \"whole\", \"targets\": [\"pool\"], \"row_by_row\": true}]}";
     int accepted = 0;

@@ -59,6 +59,33 @@ static void rivals(void **state) {
     small_plan_case_end(&f);
 }
 
+/* Of a graph with groups: the rival of the plan's own kind is the plan, its MACs by steps too. */
+static void rivals_of_groups(void **state) {
+    struct small_plan_case f = small_plan_case_begin(400, 400);
+    struct rfx_survey_request request = {.rivals = true};
+    struct rfx_plan_survey *survey = NULL;
+    struct rfx_plan *plan = NULL;
+    struct rfx_error err;
+    char text[RFX_PLAN_TEXT];
+    (void)state;
+    f.request.caches = (struct rfx_caches){32 << 10, 64 << 10};
+    assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err), RFX_OK);
+    assert_non_null(plan->grouped);
+    assert_int_equal(rfx_plan_survey_create(plan->graph, &f.request, &request, &survey, &err),
+                     RFX_OK);
+    rfx_plan_describe(plan, text, sizeof text);
+    assert_int_equal(survey->rivals[0].kind, RFX_PLAN_UNTILED);
+    assert_string_equal(survey->rivals[0].text, text);
+    assert_int_equal(survey->rivals[0].macs, plan->macs);
+    assert_int_equal(survey->rivals[0].cost, plan->cost);
+    assert_int_equal(survey->macs_untiled, plan->macs_untiled);
+    for (int i = 1; i < survey->n_rivals; i++)
+        assert_true(survey->rivals[i].macs >= survey->macs_untiled);
+    rfx_plan_survey_free(survey);
+    rfx_plan_free(plan);
+    small_plan_case_end(&f);
+}
+
 static void failing_allocations(void **state) {
     struct small_plan_case f = small_plan_case_begin(40, 40);
     struct rfx_survey_request request = {.kinds = ~0U, .rivals = true};
@@ -82,7 +109,7 @@ static void failing_allocations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(front_is_the_planners),
-                                       cmocka_unit_test(rivals),
+                                       cmocka_unit_test(rivals), cmocka_unit_test(rivals_of_groups),
                                        cmocka_unit_test(failing_allocations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,6 +202,34 @@ static void failing_allocations(void **state) {
     small_plan_case_end(&f);
 }
 
+/* With groups, two plans and two graphs are on the way: none is left behind. */
+static void failing_allocations_with_groups(void **state) {
+    static const size_t budgets[] = {0, 1};
+    (void)state;
+    for (int b = 0; b < 2; b++) {
+        struct small_plan_case f = small_plan_case_begin(200, 200);
+        enum rfx_status last = budgets[b] == 0 ? RFX_OK : RFX_STATUS_BUDGET_IMPOSSIBLE;
+        f.request.caches = (struct rfx_caches){16 << 10, 24 << 10};
+        f.request.memory_bytes = budgets[b];
+        size_t before = rfx_memory_current_bytes(f.mem);
+        int64_t k = 0;
+        for (enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY; status != last;) {
+            struct rfx_plan *plan = NULL, *smallest = NULL;
+            struct rfx_error err = {{0}};
+            rfx_memory_fail_after(f.mem, k);
+            status = rfx_plan_create_or_smallest(f.graph, &f.request, &plan, &smallest, &err);
+            rfx_memory_fail_after(f.mem, -1);
+            assert_true(status == last || status == RFX_STATUS_OUT_OF_MEMORY);
+            rfx_plan_free(plan);
+            rfx_plan_free(smallest);
+            assert_int_equal(rfx_memory_current_bytes(f.mem), before);
+            k += k > 120 ? 37 : 1; /* one per placement from there on */
+        }
+        assert_true(k > 30);
+        small_plan_case_end(&f);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(untiled_by_hand),
@@ -211,6 +239,7 @@ int main(void) {
         cmocka_unit_test(refusals),
         cmocka_unit_test(stages_refused),
         cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(failing_allocations_with_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

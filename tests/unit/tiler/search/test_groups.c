@@ -1,0 +1,379 @@
+/* Which nodes are grouped: whatever is chosen may be a group, overlaps nothing and fits the cache;
+ * outputs and cuts asked for are never inside; plans with groups, by hand and chosen, are sound,
+ * the same when they are asked for again, and never a reason to refuse a budget. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "layers/graph/op.h"
+#include "tests/support/random/random_graph.h"
+#include "tests/support/random/small_nets.h"
+#include "tests/support/run/plan_spoil.h"
+#include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
+#include "tiler/plan/plan_check.h"
+#include "tiler/plan/plan_file.h"
+#include "tiler/search/groups.h"
+#include "tiler/search/plan_groups.h"
+
+#define KIB ((size_t)1024)
+
+enum { INPUT, A, B, SUM, C, POOL };
+
+static int choose(const struct rfx_graph *graph, struct rfx_caches caches, int threads, int kept,
+                  struct rfx_group_attr *groups) {
+    struct rfx_error err;
+    int n = -1;
+    assert_int_equal(rfx_groups_choose(graph, &caches, threads, kept, groups, &n, &err), RFX_OK);
+    for (int g = 0; g < n; g++) {
+        const struct rfx_group_attr *a = &groups[g];
+        const char *why = rfx_group_refusal(graph, a->first, a->last);
+        if (why != NULL) fail_msg("group %d..%d: %s", a->first, a->last, why);
+        assert_true(g == 0 || a->first > a[-1].last);
+        assert_true(a->strip_cols >= 1 && a->strips >= 1 && a->step_rows >= 1);
+        assert_true(a->strip_cols <= graph->nodes[a->last].out.w);
+        assert_true(rfx_group_ring_bytes(a) <= caches.second_bytes);
+        assert_false(kept >= a->first && kept < a->last);
+        for (int i = a->first; i < a->last; i++)
+            assert_int_equal(rfx_graph_count_outputs(graph, i), 0);
+    }
+    return n;
+}
+
+static void networks(void **state) {
+    static const struct {
+        const char *name;
+        int64_t size;
+        int least; /* groups in 1 MiB */
+    } cases[] = {{"mobilenet_v2", 512, 8}, {"resnet18", 448, 1}, {"unet", 256, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_graph *graph =
+            test_builtin(mem, cases[i].name, cases[i].size, cases[i].size, 1, NULL);
+        struct rfx_group_attr *groups = calloc((size_t)graph->n_nodes, sizeof *groups);
+        assert_non_null(groups);
+        for (size_t cache = 256 * KIB; cache <= 4096 * KIB; cache *= 2)
+            for (int threads = 1; threads <= 4; threads *= 2) {
+                struct rfx_caches caches = {cache, 8 * cache};
+                int n = choose(graph, caches, threads, -1, groups);
+                fprintf(stderr, "%s, %zu KiB, %d threads: %d groups\n", cases[i].name, cache / KIB,
+                        threads, n);
+                if (cache == 1024 * KIB && threads == 1) assert_true(n >= cases[i].least);
+            }
+        free(groups);
+        rfx_graph_free(graph);
+        rfx_memory_free(mem);
+    }
+}
+
+/* Nothing is gained where all maps stay in a cache anyhow. */
+static void small_maps_stay(void **state) {
+    struct small_plan_case f = small_plan_case_begin(24, 20);
+    struct rfx_group_attr groups[POOL + 1];
+    struct rfx_caches large = {4096 * KIB, 16384 * KIB}, small = {32 * KIB, 64 * KIB};
+    (void)state;
+    assert_int_equal(choose(f.graph, large, 1, -1, groups), 0);
+    small_plan_case_end(&f);
+    f = small_plan_case_begin(400, 400);
+    assert_true(choose(f.graph, small, 1, -1, groups) > 0);
+    assert_true(groups[0].first >= A && groups[0].last <= C);
+    (void)choose(f.graph, small, 1, SUM, groups); /* a cut is asked for there */
+    (void)choose(f.graph, small, 1, B, groups);
+    small_plan_case_end(&f);
+}
+
+static void kept_nodes(void **state) {
+    int grouped = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct random_graph_options options = random_graph_defaults();
+        options.min_size = 90;
+        options.max_size = 140;
+        options.max_elems = 400000;
+        struct rfx_graph *graph = random_graph_make(mem, seed, &options);
+        struct rfx_group_attr *groups = calloc((size_t)graph->n_nodes, sizeof *groups);
+        struct rfx_caches caches = {16 * KIB, 24 * KIB};
+        assert_non_null(groups);
+        for (int kept = -1; kept < graph->n_nodes; kept++)
+            grouped += choose(graph, caches, 1 + (int)(seed % 3), kept, groups);
+        free(groups);
+        rfx_graph_free(graph);
+        rfx_memory_free(mem);
+    }
+    assert_true(grouped > 200);
+}
+
+static enum rfx_status choose_and_free(struct rfx_memory *mem, void *context,
+                                       struct rfx_error *err) {
+    struct rfx_graph *graph = context;
+    struct rfx_memory *own = graph->mem;
+    struct rfx_plan_request request = {.threads = 1, .caches = {32 * KIB, 64 * KIB}};
+    struct rfx_graph *grouped = NULL;
+    graph->mem = mem;
+    enum rfx_status status = rfx_groups_apply(graph, &request, &grouped, err);
+    if (status == RFX_OK) assert_non_null(grouped);
+    rfx_graph_free(grouped);
+    graph->mem = own;
+    return status;
+}
+
+static void failing_allocations(void **state) {
+    struct small_plan_case f = small_plan_case_begin(400, 400);
+    (void)state;
+    assert_true(test_fail_each_allocation(choose_and_free, f.graph) > 10);
+    small_plan_case_end(&f);
+}
+
+static struct rfx_plan *plan_of(const struct small_plan_case *f) {
+    struct rfx_plan *plan = NULL;
+    struct rfx_error err = {{0}};
+    char why[200];
+    if (rfx_plan_create(f->graph, &f->request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    if (!rfx_plan_check(plan, why, sizeof why)) fail_msg("%s", why);
+    return plan;
+}
+
+static void assert_same_plan(const struct rfx_plan *a, const struct rfx_plan *b) {
+    assert_int_equal(a->peak_bytes, b->peak_bytes);
+    assert_int_equal(a->bytes.arena, b->bytes.arena);
+    assert_int_equal(a->macs, b->macs);
+    assert_int_equal(a->n_stages, b->n_stages);
+    for (int i = 0; i < a->graph->n_nodes; i++) {
+        assert_int_equal(a->graph->nodes[i].op, b->graph->nodes[i].op);
+        if (a->graph->nodes[i].op != RFX_OP_GROUP) continue;
+        const struct rfx_group_attr *x = &a->graph->nodes[i].attr.group;
+        const struct rfx_group_attr *y = &b->graph->nodes[i].attr.group;
+        assert_int_equal(x->first, y->first);
+        assert_int_equal(x->strip_cols, y->strip_cols);
+        assert_int_equal(x->strips, y->strips);
+        assert_int_equal(x->step_rows, y->step_rows);
+    }
+}
+
+/* A plan for each of some budgets is written, read back, and the same. */
+static void written_and_read(void **state) {
+    int with_groups = 0;
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        struct small_plan_case f = small_plan_case_begin(400, 300 + 7 * i);
+        struct rfx_plan_file *file = NULL;
+        struct rfx_error err = {{0}};
+        char *text = NULL;
+        f.request.caches = (struct rfx_caches){32 * KIB, 64 * KIB};
+        f.request.threads = 1 + i % 3;
+        struct rfx_plan *plan = plan_of(&f);
+        f.request.memory_bytes = plan->peak_bytes - (size_t)i * 100 * KIB;
+        rfx_plan_free(plan);
+        plan = plan_of(&f);
+        if (plan->grouped != NULL) with_groups++;
+        assert_int_equal(rfx_plan_file_text(plan, "net", &text, &err), RFX_OK);
+        assert_int_equal(strstr(text, "\"groups\"") != NULL, plan->grouped != NULL);
+        if (rfx_plan_file_parse(f.graph, text, strlen(text), "p", &file, &err) != RFX_OK)
+            fail_msg("%s", err.text);
+        rfx_plan_file_apply(file, &f.request);
+        struct rfx_plan *again = plan_of(&f);
+        assert_same_plan(plan, again);
+        rfx_plan_free(plan);
+        rfx_plan_free(again);
+        rfx_plan_file_free(file);
+        rfx_memory_release(f.mem, text);
+        small_plan_case_end(&f);
+    }
+    assert_true(with_groups > 6);
+}
+
+/* Exactly what is named as the smallest budget is enough, groups or not. */
+static void smallest_budgets(void **state) {
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        struct small_plan_case f = small_plan_case_begin(200 + 40 * i, 500 - 30 * i);
+        struct rfx_plan *plan = NULL, *with = NULL, *without = NULL;
+        struct rfx_error err = {{0}};
+        f.request.memory_bytes = 1;
+        assert_int_equal(rfx_plan_create_or_smallest(f.graph, &f.request, &plan, &without, &err),
+                         RFX_STATUS_BUDGET_IMPOSSIBLE);
+        f.request.caches = (struct rfx_caches){(size_t)(8 + 8 * i) * KIB, 64 * KIB};
+        assert_int_equal(rfx_plan_create_or_smallest(f.graph, &f.request, &plan, &with, &err),
+                         RFX_STATUS_BUDGET_IMPOSSIBLE);
+        assert_true(with->peak_bytes <= without->peak_bytes);
+        char named[64];
+        (void)snprintf(named, sizeof named, "at least %zu bytes",
+                       (with->peak_bytes + KIB - 1) / KIB * KIB);
+        if (strstr(err.text, named) == NULL) fail_msg("no \"%s\" in: %s", named, err.text);
+        f.request.memory_bytes = with->peak_bytes;
+        plan = plan_of(&f);
+        assert_true(plan->peak_bytes <= f.request.memory_bytes);
+        rfx_plan_free(plan);
+        rfx_plan_free(with);
+        rfx_plan_free(without);
+        small_plan_case_end(&f);
+    }
+}
+
+/* Whatever the budget: a plan wherever one without groups fits, and none that is much slower than
+ * that by the planner's own prediction. On the way down groups are left out somewhere. */
+static void never_much_slower(void **state) {
+    int grouped = 0, left_out = 0;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct small_plan_case f = small_plan_case_begin(400, 300 + 50 * i);
+        struct rfx_plan *none = NULL, *least = NULL;
+        struct rfx_error err;
+        f.request.memory_bytes = 1;
+        assert_int_equal(rfx_plan_create_or_smallest(f.graph, &f.request, &none, &least, &err),
+                         RFX_STATUS_BUDGET_IMPOSSIBLE);
+        for (size_t more = 0; more < 4000 * KIB; more = 2 * more + 3 * KIB) {
+            f.request.memory_bytes = least->peak_bytes + more;
+            f.request.caches = (struct rfx_caches){0, 0};
+            struct rfx_plan *plain = plan_of(&f);
+            f.request.caches = (struct rfx_caches){32 * KIB, 64 * KIB};
+            struct rfx_plan *plan = plan_of(&f);
+            assert_null(plain->grouped);
+            assert_true(plan->peak_bytes <= f.request.memory_bytes);
+            assert_true(plan->cost / 100 * 75 <= plain->cost);
+            if (plan->grouped != NULL)
+                grouped++;
+            else
+                left_out++;
+            rfx_plan_free(plain);
+            rfx_plan_free(plan);
+        }
+        rfx_plan_free(least);
+        small_plan_case_end(&f);
+    }
+    fprintf(stderr, "%d plans with groups, %d without\n", grouped, left_out);
+    assert_true(grouped > 5 && left_out > 2);
+}
+
+/* Groups of very narrow strips, which make much twice, are kept where they are given. */
+static void given_groups(void **state) {
+    static const struct {
+        struct rfx_group_attr groups[2];
+        int n;
+        const char *words; /* NULL: fine */
+    } cases[] = {
+        {{{.first = A, .last = SUM, .strip_cols = 2, .strips = 1, .step_rows = 1}}, 1, NULL},
+        {{{.first = A, .last = B, .strip_cols = 2, .strips = 1, .step_rows = 1}},
+         1,
+         "groups[0]: a map inside is read outside"},
+        {{{.first = A, .last = SUM, .strip_cols = 2, .strips = 1, .step_rows = 1},
+          {.first = SUM, .last = C, .strip_cols = 2, .strips = 1, .step_rows = 1}},
+         2,
+         "groups[1]: it overlaps"},
+        {{{.first = A, .last = SUM, .strip_cols = 0, .strips = 1, .step_rows = 1}},
+         1,
+         "groups[0]: strip_cols"},
+    };
+    struct small_plan_case f = small_plan_case_begin(60, 60);
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rfx_plan *plan = NULL;
+        struct rfx_error err = {{0}};
+        f.request.groups = cases[i].groups;
+        f.request.n_groups = cases[i].n;
+        if (cases[i].words == NULL) {
+            plan = plan_of(&f);
+            assert_non_null(plan->grouped);
+            assert_true(plan->macs > plan->macs_untiled * 5 / 4);
+            assert_true(plan->cost > plan->macs_untiled * 5 / 4);
+            struct rfx_plan_group_counts counts = rfx_plan_count_groups(plan);
+            assert_int_equal(counts.layers, 5);
+            assert_int_equal(counts.grouped, 3);
+            assert_int_equal(counts.groups, 1);
+            assert_int_equal(counts.most_cols, 2);
+            struct rfx_plan_group group;
+            assert_int_equal(rfx_plan_list_groups(plan, &group, &err), RFX_OK);
+            assert_int_equal(group.steps, 1);
+            assert_int_equal(group.items, 30);
+            rfx_plan_free(plan);
+            continue;
+        }
+        assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
+                         RFX_STATUS_INVALID_ARGUMENT);
+        if (strstr(err.text, cases[i].words) == NULL) fail_msg("%s", err.text);
+    }
+    small_plan_case_end(&f);
+}
+
+/* Stages cannot store what a group keeps to itself; a cut there is refused in words. */
+static void inner_nodes(void **state) {
+    static const struct rfx_group_attr group = {
+        .first = A, .last = SUM, .strip_cols = 8, .strips = 1, .step_rows = 2};
+    static const int b = B, pool = POOL;
+    struct rfx_stage_spec stages[2] = {{.mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 1},
+                                       {.mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 1}};
+    struct small_plan_case f = small_plan_case_begin(60, 60);
+    struct rfx_plan *plan = NULL;
+    struct rfx_error err = {{0}};
+    (void)state;
+    stages[0].targets = &b;
+    stages[1].targets = &pool;
+    stages[0].n_targets = stages[1].n_targets = 1;
+    f.request.groups = &group;
+    f.request.n_groups = 1;
+    f.request.stages = stages;
+    f.request.n_stages = 2;
+    assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.text, "'b' lies inside a group"));
+    f.request.stages = NULL;
+    f.request.n_stages = 0;
+    f.request.split = "a";
+    assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.text, "'a': it lies inside a group"));
+    small_plan_case_end(&f);
+}
+
+/* A stream through a group, spoilt at one place at a time. */
+static void spoilt(void **state) {
+    static const struct rfx_group_attr group = {
+        .first = A, .last = SUM, .strip_cols = 8, .strips = 1, .step_rows = 2};
+    static const int c = C, pool = POOL;
+    struct rfx_stage_spec stages[2] = {
+        {.mode = &rfx_mode_streamed, .parts_y = 1, .parts_x = 1, .band_rows = 4, .n_targets = 1},
+        {.mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 1, .n_targets = 1}};
+    struct small_plan_case f = small_plan_case_begin(24, 24);
+    (void)state;
+    stages[0].targets = &c;
+    stages[1].targets = &pool;
+    f.request.groups = &group;
+    f.request.n_groups = 1;
+    f.request.stages = stages;
+    f.request.n_stages = 2;
+    struct rfx_plan *plan = plan_of(&f);
+    assert_int_equal(plan->stages[0].places[A], RFX_PLACE_NONE);
+    assert_int_equal(plan->stages[0].nodes[B].buffer.bytes, 0);
+    static const struct spoiling table[] = {
+        {INPUT, RING_ROWS, ITSELF, BYTES, -1, "'sum': reads outside a view"},
+        {INPUT, OFFSET, SUM, OFFSET, 0, "': reads a row that is not there"},
+        {INPUT, BYTES, ITSELF, BYTES, -64, "'input': more bytes than its buffer"},
+        {SUM, RING_ROWS, ITSELF, BYTES, -1, "'c': reads outside a view"},
+        {SUM, BYTES, ITSELF, BYTES, -64, "'sum': more bytes than its buffer"},
+        {INPUT, PLACE, ZERO, PLACE, RFX_PLACE_NONE, "'sum': an input is neither made nor kept"},
+        {SUM, PLACE, ZERO, PLACE, RFX_PLACE_NONE, "'c': an input is neither made nor kept"},
+        {A, MACS, ITSELF, MACS, -1, "MACs"},
+    };
+    SPOIL_EACH(plan, "grouped stream", table);
+    rfx_plan_free(plan);
+    small_plan_case_end(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(networks),          cmocka_unit_test(small_maps_stay),
+        cmocka_unit_test(kept_nodes),        cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(written_and_read),  cmocka_unit_test(smallest_budgets),
+        cmocka_unit_test(given_groups),      cmocka_unit_test(inner_nodes),
+        cmocka_unit_test(never_much_slower), cmocka_unit_test(spoilt),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
