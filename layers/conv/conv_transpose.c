@@ -79,30 +79,30 @@ static size_t transpose_packed_bytes(const struct rfx_graph *graph, const struct
     return rfx_packing_parts(&node->act, a->oc).weights_bytes_at + rfx_align_up(weights);
 }
 
-#define PACK_ELEMS (RFX_PACKING_CHUNK_ELEMS / 2)
-
 static enum rfx_status transpose_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                                      void *packed, void *temp, struct rfx_error *err) {
+                                      void *packed, const struct rfx_pack_part *part,
+                                      struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    float *part = temp;
-    float *weights, *own;
+    int64_t piece = rfx_packing_half(part);
+    float *temp = part->temp, *weights, *own;
     const float *scale;
+    if (part->index > 0) return RFX_OK;
     enum rfx_status status =
-        rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed, &weights, err);
+        rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed, part, &weights, err);
     if (status == RFX_OK)
         status = rfx_packing_scale(graph, a->scale, a->oc, part, &own, &scale, err);
     if (status != RFX_OK) return status;
     int64_t ocg = a->oc / a->groups, icg = a->ic / a->groups, taps = a->kh * a->kw;
     struct rfx_packing_reader reader = {.weight = &graph->weights[a->weight], .err = err};
-    for (int64_t e0 = 0; e0 < a->ic * ocg * taps; e0 += PACK_ELEMS) {
-        int64_t count = rfx_min_i64(PACK_ELEMS, a->ic * ocg * taps - e0);
-        status = rfx_packing_read(&reader, e0, count, part);
+    for (int64_t e0 = 0; e0 < a->ic * ocg * taps; e0 += piece) {
+        int64_t count = rfx_min_i64(piece, a->ic * ocg * taps - e0);
+        status = rfx_packing_read(&reader, e0, count, temp);
         if (status != RFX_OK) break;
         for (int64_t e = 0; e < count; e++) { /* source [ic][ocg][tap] */
             int64_t tap = (e0 + e) % taps, o = (e0 + e) / taps % ocg, i = (e0 + e) / taps / ocg;
             int64_t g = i / icg;
             weights[((g * taps + tap) * icg + i % icg) * ocg + o] =
-                scale == NULL ? part[e] : part[e] * scale[g * ocg + o];
+                scale == NULL ? temp[e] : temp[e] * scale[g * ocg + o];
         }
     }
     rfx_memory_release(graph->mem, own);
