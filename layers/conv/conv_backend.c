@@ -75,7 +75,18 @@ size_t rfx_conv_taps_packed_bytes(const struct rfx_graph *graph, const struct rf
 }
 
 #define PACK_FILTERS RFX_PACKING_TILE /* filters transposed together: a cache line of stores */
-#define PACK_ELEMS 32768 /* weights taken at a time: they are to stay in a core's cache */
+
+/* A weight of each of n filters, times its scale if there are any. */
+static void store_line(const float *restrict line, int64_t n, const float *restrict scale,
+                       float *restrict to) {
+    if (n == PACK_FILTERS && scale != NULL) { /* lengths that compilers know */
+        for (int j = 0; j < PACK_FILTERS; j++) to[j] = line[j] * scale[j];
+    } else if (n == PACK_FILTERS) {
+        memcpy(to, line, PACK_FILTERS * sizeof *to);
+    } else {
+        for (int64_t j = 0; j < n; j++) to[j] = scale == NULL ? line[j] : line[j] * scale[j];
+    }
+}
 
 /* Elements e0 .. e0 + count of up to PACK_FILTERS filters, `step` floats apart, times their scales
  * if there are any -> dst [tap][i][o], m filters wide. */
@@ -88,12 +99,7 @@ static void store_filters(const struct rfx_conv_attr *a, const float *filters, i
         int64_t rows = rfx_min_i64(RFX_PACKING_TILE, count - e);
         rfx_packing_tile(filters + e, step, n, rows, tile);
         for (int64_t r = 0; r < rows; r++) {
-            float *to = dst + (tap * icg + i) * m;
-            for (int64_t j = 0; scale != NULL && j < n; j++) tile[r][j] *= scale[j];
-            if (n == PACK_FILTERS)
-                memcpy(to, tile[r], sizeof tile[r]);
-            else
-                memcpy(to, tile[r], (size_t)n * sizeof *to);
+            store_line(tile[r], n, scale, dst + (tap * icg + i) * m);
             i += ++tap == taps;
             tap = tap == taps ? 0 : tap;
         }
@@ -126,7 +132,7 @@ static enum rfx_status pack_filters(const struct rfx_conv_pack_job *job,
                                     float *dst, int64_t m) {
     const struct rfx_conv_attr *a = &job->node->attr.conv;
     int64_t len = a->ic / a->groups * a->kh * a->kw;
-    int64_t room = rfx_min_i64(job->temp_elems, PACK_ELEMS);
+    int64_t room = job->temp_elems;
     int64_t together = rfx_max_i64(room / len / PACK_FILTERS, 1) * PACK_FILTERS;
     enum rfx_status status = RFX_OK;
     for (int64_t o = 0; status == RFX_OK && o < n; o += together) {

@@ -52,13 +52,36 @@ RFX_NODISCARD static inline enum rfx_status rfx_packing_read(struct rfx_packing_
 
 #define RFX_PACKING_TILE 16 /* floats of a cache line: transposed in tiles of as many squared */
 
+/* Four floats that any processor has registers for, at any place. */
+typedef float rfx_packing_four __attribute__((vector_size(16)));
+typedef float rfx_packing_any_four __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* to[e][j] = rows[j * step + e] for j, e < 4. */
+static inline void rfx_packing_square(const float *rows, int64_t step, float *to, int64_t to_step) {
+    rfx_packing_four a = *(const rfx_packing_any_four *)(const void *)rows;
+    rfx_packing_four b = *(const rfx_packing_any_four *)(const void *)(rows + step);
+    rfx_packing_four c = *(const rfx_packing_any_four *)(const void *)(rows + 2 * step);
+    rfx_packing_four d = *(const rfx_packing_any_four *)(const void *)(rows + 3 * step);
+    rfx_packing_four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    rfx_packing_four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    rfx_packing_four ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    rfx_packing_four cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    rfx_packing_any_four *at = (rfx_packing_any_four *)(void *)to;
+    to_step /= 4;
+    at[0] = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+    at[to_step] = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    at[2 * to_step] = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    at[3 * to_step] = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+}
+
 /* tile[e][j] = rows[j * step + e] for `n` rows of `count` elements, none more than
  * RFX_PACKING_TILE; the rest of the tile is left alone. */
 static inline void rfx_packing_tile(const float *rows, int64_t step, int64_t n, int64_t count,
                                     float tile[RFX_PACKING_TILE][RFX_PACKING_TILE]) {
-    if (n == RFX_PACKING_TILE && count == RFX_PACKING_TILE) { /* lengths that compilers know */
-        for (int j = 0; j < RFX_PACKING_TILE; j++)
-            for (int e = 0; e < RFX_PACKING_TILE; e++) tile[e][j] = rows[j * step + e];
+    if (n == RFX_PACKING_TILE && count == RFX_PACKING_TILE) {
+        for (int j = 0; j < RFX_PACKING_TILE; j += 4)
+            for (int e = 0; e < RFX_PACKING_TILE; e += 4)
+                rfx_packing_square(rows + j * step + e, step, &tile[e][j], RFX_PACKING_TILE);
         return;
     }
     for (int64_t j = 0; j < n; j++)

@@ -52,7 +52,7 @@ static enum rfx_status pack_rows(const struct rfx_node *node, struct rfx_packing
                                  float *weights) {
     int64_t k = node->attr.gemm.k, b = j / BLOCK * BLOCK;
     int64_t width = rfx_min_i64(BLOCK, node->attr.gemm.m - b);
-    int64_t piece = RFX_PACK_MIN_TEMP_ELEMS / RFX_PACKING_TILE;
+    int64_t piece = rfx_packing_half(part) / RFX_PACKING_TILE;
     float alpha = node->attr.gemm.alpha, tile[RFX_PACKING_TILE][RFX_PACKING_TILE];
     for (int64_t k0 = 0; k0 < k; k0 += piece) {
         int64_t count = rfx_min_i64(piece, k - k0);
@@ -90,8 +90,9 @@ static enum rfx_status pack_km(const struct rfx_node *node, struct rfx_packing_r
     int64_t k = node->attr.gemm.k, m = node->attr.gemm.m;
     float alpha = node->attr.gemm.alpha;
     struct rfx_range rows = rfx_pack_units(part, k);
-    for (int64_t e0 = rows.lo * m; e0 < rows.hi * m; e0 += RFX_PACK_MIN_TEMP_ELEMS) {
-        int64_t count = rfx_min_i64(RFX_PACK_MIN_TEMP_ELEMS, rows.hi * m - e0), n;
+    int64_t piece = rfx_packing_half(part);
+    for (int64_t e0 = rows.lo * m; e0 < rows.hi * m; e0 += piece) {
+        int64_t count = rfx_min_i64(piece, rows.hi * m - e0), n;
         enum rfx_status status = rfx_packing_read(reader, e0, count, part->temp);
         if (status != RFX_OK) return status;
         for (int64_t e = 0; e < count; e += n) {
