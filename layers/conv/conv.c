@@ -110,14 +110,19 @@ static size_t conv_packed_bytes(const struct rfx_graph *graph, const struct rfx_
 }
 
 static enum rfx_status conv_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                                 void *packed, void *temp, struct rfx_error *err) {
+                                 void *packed, const struct rfx_pack_part *part,
+                                 struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    struct rfx_conv_pack_job job = {.graph = graph, .node = node, .temp = temp};
+    struct rfx_conv_pack_job job = {.graph = graph,
+                                    .node = node,
+                                    .part = part,
+                                    .temp = part->temp,
+                                    .temp_elems = rfx_packing_half(part)};
     float *own;
     enum rfx_status status =
-        rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed, &job.weights, err);
+        rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed, part, &job.weights, err);
     if (status == RFX_OK)
-        status = rfx_packing_scale(graph, a->scale, a->oc, temp, &own, &job.scale, err);
+        status = rfx_packing_scale(graph, a->scale, a->oc, part, &own, &job.scale, err);
     if (status != RFX_OK) return status;
     status = rfx_conv_backend_of(graph, node)->pack(&job, err);
     rfx_memory_release(graph->mem, own);

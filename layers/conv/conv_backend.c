@@ -95,31 +95,79 @@ size_t rfx_conv_taps_packed_bytes(const struct rfx_graph *graph, const struct rf
     return rfx_align_up(rfx_floats_bytes(graph->weights[node->attr.conv.weight].elems));
 }
 
-#define PACK_FILTERS 16 /* filters transposed together: a cache line of stores */
+#define PACK_FILTERS RFX_PACKING_TILE /* filters transposed together: a cache line of stores */
 
-enum rfx_status rfx_conv_filters_pack(const struct rfx_conv_pack_job *job,
-                                      struct rfx_packing_reader *reader, int64_t o0, int64_t n,
-                                      float *dst, int64_t m) {
-    assert(n <= PACK_FILTERS);
+/* A weight of each of n filters, times its scale if there are any. */
+static void store_line(const float *restrict line, int64_t n, const float *restrict scale,
+                       float *restrict to) {
+    if (n == PACK_FILTERS && scale != NULL) { /* lengths that compilers know */
+        for (int j = 0; j < PACK_FILTERS; j++) to[j] = line[j] * scale[j];
+    } else if (n == PACK_FILTERS) {
+        memcpy(to, line, PACK_FILTERS * sizeof *to);
+    } else {
+        for (int64_t j = 0; j < n; j++) to[j] = scale == NULL ? line[j] : line[j] * scale[j];
+    }
+}
+
+/* Elements e0 .. e0 + count of up to PACK_FILTERS filters, `step` floats apart, times their scales
+ * if there are any -> dst [tap][i][o], m filters wide. */
+static void store_filters(const struct rfx_conv_attr *a, const float *filters, int64_t step,
+                          int64_t n, int64_t e0, int64_t count, const float *scale, float *dst,
+                          int64_t m) {
+    int64_t icg = a->ic / a->groups, taps = a->kh * a->kw, i = e0 / taps, tap = e0 % taps;
+    float tile[RFX_PACKING_TILE][RFX_PACKING_TILE];
+    for (int64_t e = 0; e < count; e += RFX_PACKING_TILE) {
+        int64_t rows = rfx_min_i64(RFX_PACKING_TILE, count - e);
+        rfx_packing_tile(filters + e, step, n, rows, tile);
+        for (int64_t r = 0; r < rows; r++) {
+            store_line(tile[r], n, scale, dst + (tap * icg + i) * m);
+            i += ++tap == taps;
+            tap = tap == taps ? 0 : tap;
+        }
+    }
+}
+
+/* PACK_FILTERS filters at most, longer than what is taken at a time: piece by piece. */
+static enum rfx_status pack_long_filters(const struct rfx_conv_pack_job *job,
+                                         struct rfx_packing_reader *reader, int64_t o0, int64_t n,
+                                         int64_t piece, float *dst, int64_t m) {
     const struct rfx_conv_attr *a = &job->node->attr.conv;
-    int64_t icg = a->ic / a->groups, taps = a->kh * a->kw;
-    int64_t len = icg * taps, piece = RFX_CONV_PACK_TEMP_ELEMS / PACK_FILTERS;
-    const float *scale = job->scale, *temp = job->temp;
+    int64_t len = a->ic / a->groups * a->kh * a->kw, step = piece;
     for (int64_t e0 = 0; e0 < len; e0 += piece) {
         int64_t count = rfx_min_i64(piece, len - e0);
         for (int64_t j = 0; j < n; j++) {
             enum rfx_status status =
-                rfx_packing_read(reader, (o0 + j) * len + e0, count, job->temp + j * piece);
+                rfx_packing_read(reader, (o0 + j) * len + e0, count, job->temp + j * step);
             if (status != RFX_OK) return status;
         }
-        for (int64_t e = 0; e < count; e++) {
-            int64_t i = (e0 + e) / taps, tap = (e0 + e) % taps;
-            float *to = dst + (tap * icg + i) * m;
-            for (int64_t j = 0; j < n; j++)
-                to[j] = scale == NULL ? temp[j * piece + e] : temp[j * piece + e] * scale[o0 + j];
-        }
+        store_filters(a, job->temp, step, n, e0, count, job->scale == NULL ? NULL : job->scale + o0,
+                      dst, m);
     }
     return RFX_OK;
+}
+
+/* Filters o0 .. o0 + n of one group: source [o][i][tap] -> dst [tap][i][o], m filters wide. As many
+ * are read together as go into temp. */
+enum rfx_status rfx_conv_filters_pack(const struct rfx_conv_pack_job *job,
+                                      struct rfx_packing_reader *reader, int64_t o0, int64_t n,
+                                      float *dst, int64_t m) {
+    const struct rfx_conv_attr *a = &job->node->attr.conv;
+    int64_t len = a->ic / a->groups * a->kh * a->kw;
+    int64_t room = job->temp_elems;
+    int64_t together = rfx_max_i64(room / len / PACK_FILTERS, 1) * PACK_FILTERS;
+    enum rfx_status status = RFX_OK;
+    for (int64_t o = 0; status == RFX_OK && o < n; o += together) {
+        int64_t count = rfx_min_i64(together, n - o);
+        if (count * len > room) {
+            status = pack_long_filters(job, reader, o0 + o, count, room / PACK_FILTERS, dst + o, m);
+            continue;
+        }
+        status = rfx_packing_read(reader, (o0 + o) * len, count * len, job->temp);
+        for (int64_t j = 0; status == RFX_OK && j < count; j += PACK_FILTERS)
+            store_filters(a, job->temp + j * len, len, rfx_min_i64(PACK_FILTERS, count - j), 0, len,
+                          job->scale == NULL ? NULL : job->scale + o0 + o + j, dst + o + j, m);
+    }
+    return status;
 }
 
 enum rfx_status rfx_conv_taps_pack(const struct rfx_conv_pack_job *job, int64_t groups,
@@ -128,11 +176,14 @@ enum rfx_status rfx_conv_taps_pack(const struct rfx_conv_pack_job *job, int64_t 
     int64_t m = a->oc / groups, filter = a->ic / a->groups * a->kh * a->kw;
     struct rfx_packing_reader reader = {.weight = &job->graph->weights[a->weight], .err = err};
     enum rfx_status status = RFX_OK;
-    for (int64_t g = 0; g < groups; g++)
-        for (int64_t o = 0; status == RFX_OK && o < m; o += PACK_FILTERS)
-            status =
-                rfx_conv_filters_pack(job, &reader, g * m + o, rfx_min_i64(PACK_FILTERS, m - o),
-                                      job->weights + g * m * filter + o, m);
+    if (groups == 1) { /* cut at lines of outputs, else between groups */
+        struct rfx_range lines = rfx_pack_units(job->part, rfx_ceil_div(m, PACK_FILTERS));
+        int64_t lo = lines.lo * PACK_FILTERS, hi = rfx_min_i64(lines.hi * PACK_FILTERS, m);
+        return rfx_conv_filters_pack(job, &reader, lo, hi - lo, job->weights + lo, m);
+    }
+    struct rfx_range some = rfx_pack_units(job->part, groups);
+    for (int64_t g = some.lo; status == RFX_OK && g < some.hi; g++)
+        status = rfx_conv_filters_pack(job, &reader, g * m, m, job->weights + g * m * filter, m);
     return status;
 }
 
@@ -140,13 +191,14 @@ enum rfx_status rfx_conv_parts_pack(const struct rfx_conv_pack_job *job, int64_t
                                     struct rfx_error *err) {
     const struct rfx_conv_attr *a = &job->node->attr.conv;
     int64_t ocg = a->oc / a->groups, k = a->ic / a->groups * a->kh * a->kw;
+    int64_t parts = rfx_ceil_div(ocg, part);
     struct rfx_packing_reader reader = {.weight = &job->graph->weights[a->weight], .err = err};
+    struct rfx_range some = rfx_pack_units(job->part, a->groups * parts);
     enum rfx_status status = RFX_OK;
-    for (int64_t g = 0; g < a->groups; g++)
-        for (int64_t o = 0; status == RFX_OK && o < ocg; o += part) {
-            int64_t n = rfx_min_i64(part, ocg - o), o0 = g * ocg + o;
-            status = rfx_conv_filters_pack(job, &reader, o0, n, job->weights + o0 * k, n);
-        }
+    for (int64_t p = some.lo; status == RFX_OK && p < some.hi; p++) {
+        int64_t o = p % parts * part, n = rfx_min_i64(part, ocg - o), o0 = p / parts * ocg + o;
+        status = rfx_conv_filters_pack(job, &reader, o0, n, job->weights + o0 * k, n);
+    }
     return status;
 }
 
@@ -163,10 +215,7 @@ static enum rfx_status pack_panel(const struct rfx_conv_pack_job *job,
                                   float *dst, int64_t width) {
     const struct rfx_conv_attr *a = &job->node->attr.conv;
     int64_t k = a->kh * a->kw * (a->ic / a->groups);
-    enum rfx_status status = RFX_OK;
-    for (int64_t o = 0; status == RFX_OK && o < n; o += PACK_FILTERS)
-        status = rfx_conv_filters_pack(job, reader, o0 + o, rfx_min_i64(PACK_FILTERS, n - o),
-                                       dst + o, width);
+    enum rfx_status status = rfx_conv_filters_pack(job, reader, o0, n, dst, width);
     for (int64_t i = 0; n < width && i < k; i++)
         memset(dst + i * width + n, 0, rfx_floats_bytes(width - n));
     return status;
@@ -175,14 +224,14 @@ static enum rfx_status pack_panel(const struct rfx_conv_pack_job *job,
 enum rfx_status rfx_conv_panels_pack(const struct rfx_conv_pack_job *job, struct rfx_error *err) {
     const struct rfx_conv_attr *a = &job->node->attr.conv;
     int64_t ocg = a->oc / a->groups, k = a->kh * a->kw * (a->ic / a->groups);
+    int64_t panels = rfx_ceil_div(ocg, RFX_CONV_PANEL), group = rfx_conv_filled(ocg) * k;
     struct rfx_packing_reader reader = {.weight = &job->graph->weights[a->weight], .err = err};
+    struct rfx_range some = rfx_pack_units(job->part, a->groups * panels);
     enum rfx_status status = RFX_OK;
-    float *dst = job->weights;
-    for (int64_t g = 0; g < a->groups; g++)
-        for (int64_t o = 0; status == RFX_OK && o < ocg; o += RFX_CONV_PANEL) {
-            int64_t n = rfx_min_i64(RFX_CONV_PANEL, ocg - o), width = rfx_conv_panel_width(ocg - o);
-            status = pack_panel(job, &reader, g * ocg + o, n, dst, width);
-            dst += width * k;
-        }
+    for (int64_t p = some.lo; status == RFX_OK && p < some.hi; p++) {
+        int64_t g = p / panels, o = p % panels * RFX_CONV_PANEL;
+        status = pack_panel(job, &reader, g * ocg + o, rfx_min_i64(RFX_CONV_PANEL, ocg - o),
+                            job->weights + g * group + o * k, rfx_conv_panel_width(ocg - o));
+    }
     return status;
 }

@@ -17,8 +17,6 @@
 #include "layers/conv/conv.h"
 #include "layers/kernels/packing.h"
 
-#define RFX_CONV_PACK_TEMP_ELEMS (RFX_PACKING_CHUNK_ELEMS / 2) /* the scales lie behind */
-
 /* Output pixels that are computed as one: h x w, anchored at multiples of h and w in the full map,
  * cut off at its lower and right ends. */
 struct rfx_conv_block {
@@ -29,9 +27,11 @@ struct rfx_conv_block {
 struct rfx_conv_pack_job {
     const struct rfx_graph *graph;
     const struct rfx_node *node;
-    const float *scale; /* one factor per output channel, or NULL: none */
-    float *temp;        /* RFX_CONV_PACK_TEMP_ELEMS floats of garbage */
-    float *weights;     /* packed_bytes, aligned to RFX_ALIGNMENT_BYTES; to be written */
+    const float *scale;               /* one factor per output channel, or NULL: none */
+    const struct rfx_pack_part *part; /* what of it is asked for; its temp is taken */
+    float *temp;                      /* temp_elems floats of garbage */
+    int64_t temp_elems;               /* at least RFX_PACK_MIN_TEMP_ELEMS / 2 */
+    float *weights; /* packed_bytes, aligned to RFX_ALIGNMENT_BYTES; all parts are given it alike */
 };
 
 struct rfx_conv_backend {
@@ -53,7 +53,8 @@ struct rfx_conv_backend {
     /* Bytes of its packed weights (without bias and slopes). */
     size_t (*packed_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
 
-    /* Packs the node's weights, times scale, into job->weights. Statuses of reading weights. */
+    /* Packs the job's part of the node's weights, times scale, into job->weights; a backend that
+     * cannot cut its work does all of it as part 0. Statuses of reading weights. */
     enum rfx_status (*pack)(const struct rfx_conv_pack_job *job, struct rfx_error *err);
 
     /* Scratch of one thread, for any rectangle. NULL: none. */

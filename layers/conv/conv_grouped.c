@@ -224,6 +224,7 @@ static enum rfx_status grouped_pack(const struct rfx_conv_pack_job *job, struct 
     int64_t outputs = s.per_block * s.ocg, k = a->kh * a->kw * s.icg;
     struct rfx_packing_reader reader = {.weight = &job->graph->weights[a->weight], .err = err};
     enum rfx_status status = RFX_OK;
+    if (job->part->index > 0) return RFX_OK;
     memset(job->weights, 0, grouped_packed_bytes(job->graph, job->node));
     for (int64_t b = 0; status == RFX_OK && b < s.blocks; b++) {
         int64_t n = rfx_min_i64(outputs, a->oc - b * outputs);

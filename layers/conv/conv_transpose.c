@@ -117,37 +117,38 @@ static void pack_tap(const struct rfx_conv_attr *a, const struct rfx_transpose_l
     }
 }
 
-#define PACK_ELEMS (RFX_PACKING_CHUNK_ELEMS / 2)
-
 static enum rfx_status pack_taps(const struct rfx_graph *graph, const struct rfx_node *node,
-                                 const float *scale, float *temp, float *weights,
-                                 struct rfx_error *err) {
+                                 const float *scale, const struct rfx_pack_part *part,
+                                 float *weights, struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
     struct rfx_transpose_layout layout = way_of(graph, node)->layout(a);
     int64_t elems = graph->weights[a->weight].elems; /* source: [ic][ocg][tap] */
     struct rfx_packing_reader reader = {.weight = &graph->weights[a->weight], .err = err};
+    int64_t piece = rfx_packing_half(part);
     memset(weights, 0, rfx_floats_bytes(rfx_transpose_packed_elems(a, &layout)));
-    for (int64_t e0 = 0; e0 < elems; e0 += PACK_ELEMS) {
-        int64_t count = rfx_min_i64(PACK_ELEMS, elems - e0);
-        enum rfx_status status = rfx_packing_read(&reader, e0, count, temp);
+    for (int64_t e0 = 0; e0 < elems; e0 += piece) {
+        int64_t count = rfx_min_i64(piece, elems - e0);
+        enum rfx_status status = rfx_packing_read(&reader, e0, count, part->temp);
         if (status != RFX_OK) return status;
         for (int64_t tap = 0; tap < a->kh * a->kw; tap++)
-            pack_tap(a, &layout, scale, temp, e0, count, tap, weights);
+            pack_tap(a, &layout, scale, part->temp, e0, count, tap, weights);
     }
     return RFX_OK;
 }
 
 static enum rfx_status transpose_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                                      void *packed, void *temp, struct rfx_error *err) {
+                                      void *packed, const struct rfx_pack_part *part,
+                                      struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
     float *weights, *own;
     const float *scale;
+    if (part->index > 0) return RFX_OK;
     enum rfx_status status =
-        rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed, &weights, err);
+        rfx_packing_begin(graph, &node->act, a->oc, a->bias, packed, part, &weights, err);
     if (status == RFX_OK)
-        status = rfx_packing_scale(graph, a->scale, a->oc, temp, &own, &scale, err);
+        status = rfx_packing_scale(graph, a->scale, a->oc, part, &own, &scale, err);
     if (status != RFX_OK) return status;
-    status = pack_taps(graph, node, scale, temp, weights, err);
+    status = pack_taps(graph, node, scale, part, weights, err);
     rfx_memory_release(graph->mem, own);
     return status;
 }

@@ -64,7 +64,7 @@ static void pack_lanes(const struct pack *p, const float *taps, int64_t step, in
 static enum rfx_status pack_panel(const struct pack *p, struct rfx_packing_reader *reader,
                                   int64_t o0, int64_t n, int64_t width) {
     const struct rfx_conv_pack_job *job = p->job;
-    int64_t ic = job->node->attr.conv.ic, piece = RFX_CONV_PACK_TEMP_ELEMS / RFX_CONV_PANEL / TAPS;
+    int64_t ic = job->node->attr.conv.ic, piece = job->temp_elems / RFX_CONV_PANEL / TAPS;
     for (int64_t i0 = 0; i0 < ic; i0 += piece) {
         int64_t count = rfx_min_i64(piece, ic - i0);
         for (int64_t j = 0; j < n; j++) {
@@ -89,8 +89,11 @@ enum rfx_status rfx_conv_winograd_pack(const struct rfx_conv_pack_job *job, int6
     struct pack p = {.job = job, .outputs = outputs, .products = (outputs + 2) * (outputs + 2)};
     enum rfx_status status = RFX_OK;
     p.plane = rfx_conv_filled(a->oc) * a->ic;
-    for (int64_t o = 0; status == RFX_OK && o < a->oc; o += RFX_CONV_PANEL)
+    struct rfx_range panels = rfx_pack_units(job->part, rfx_ceil_div(a->oc, RFX_CONV_PANEL));
+    for (int64_t i = panels.lo; status == RFX_OK && i < panels.hi; i++) {
+        int64_t o = i * RFX_CONV_PANEL;
         status = pack_panel(&p, &reader, o, rfx_min_i64(RFX_CONV_PANEL, a->oc - o),
                             rfx_conv_panel_width(a->oc - o));
+    }
     return status;
 }

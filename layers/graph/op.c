@@ -166,15 +166,22 @@ uint64_t rfx_op_moved_bytes(const struct rfx_graph *graph, const struct rfx_node
     return bytes;
 }
 
-enum rfx_status rfx_op_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                            void *packed, void *temp, struct rfx_error *err) {
+enum rfx_status rfx_op_pack_part(const struct rfx_graph *graph, const struct rfx_node *node,
+                                 void *packed, const struct rfx_pack_part *part,
+                                 struct rfx_error *err) {
     const struct rfx_op_def *def = op_table[node->op];
-    if (def->pack == NULL) return RFX_OK;
-    void *own = temp == NULL ? rfx_memory_alloc(graph->mem, RFX_PACK_TEMP_BYTES) : NULL;
-    if (temp == NULL && own == NULL)
+    return def->pack == NULL ? RFX_OK : def->pack(graph, node, packed, part, err);
+}
+
+enum rfx_status rfx_op_pack(const struct rfx_graph *graph, const struct rfx_node *node,
+                            void *packed, struct rfx_error *err) {
+    if (op_table[node->op]->pack == NULL) return RFX_OK;
+    struct rfx_pack_part all = {.count = 1, .temp_elems = RFX_PACK_TEMP_BYTES / sizeof(float)};
+    all.temp = rfx_memory_alloc(graph->mem, RFX_PACK_TEMP_BYTES);
+    if (all.temp == NULL)
         return rfx_memory_fail(graph->mem, "packing weights", RFX_PACK_TEMP_BYTES, err);
-    enum rfx_status status = def->pack(graph, node, packed, temp == NULL ? own : temp, err);
-    rfx_memory_release(graph->mem, own);
+    enum rfx_status status = rfx_op_pack_part(graph, node, packed, &all, err);
+    rfx_memory_release(graph->mem, all.temp);
     return status;
 }
 

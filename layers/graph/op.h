@@ -61,7 +61,24 @@ struct rfx_weight_slot {
     size_t offset;
 };
 
-#define RFX_PACK_TEMP_BYTES ((size_t)1 << 20) /* the most that pack holds beside its result */
+#define RFX_PACK_TEMP_BYTES \
+    ((size_t)1 << 20)                 /* what packing holds beside its result, all threads */
+#define RFX_PACK_MIN_TEMP_ELEMS 32768 /* floats that a call of pack has of it at least */
+
+/* A share of packing a node: units of its work (panels, say) are shared out as rfx_pack_units says.
+ * Who cannot cut it packs all of it as part 0. Parts are packed in any order, several at a time. */
+struct rfx_pack_part {
+    int64_t index, count; /* 0 <= index < count */
+    float *temp;          /* temp_elems floats of garbage, aligned; of this call alone */
+    int64_t temp_elems;   /* at least RFX_PACK_MIN_TEMP_ELEMS */
+};
+
+/* Which of `units` units of work are the part's. */
+static inline struct rfx_range rfx_pack_units(const struct rfx_pack_part *part, int64_t units) {
+    struct rfx_range r = {units * part->index / part->count,
+                          units * (part->index + 1) / part->count};
+    return r;
+}
 
 struct rfx_op_def {
     const char *name; /* "Conv" */
@@ -126,10 +143,10 @@ struct rfx_op_def {
     /* Bytes of packed constants. NULL: none. */
     size_t (*packed_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
 
-    /* Packs the node's constants into `packed`, by way of `temp` (RFX_PACK_TEMP_BYTES, garbage).
+    /* Packs a part of the node's constants into `packed`, which all parts are given alike.
      * IO: a model file cannot be read any more. */
     enum rfx_status (*pack)(const struct rfx_graph *graph, const struct rfx_node *node,
-                            void *packed, void *temp, struct rfx_error *err);
+                            void *packed, const struct rfx_pack_part *part, struct rfx_error *err);
 
     void (*run)(const struct rfx_run_args *args);
 
@@ -208,9 +225,15 @@ struct rfx_axis_map rfx_op_map_transposed(const struct rfx_graph *graph,
 
 /* An in_place of ops that work element by element: any input of the output's shape. */
 bool rfx_op_in_place_elementwise(const struct rfx_graph *graph, const struct rfx_node *node, int k);
+
+/* Packs a part of the node's constants; a whole node with temp of its own. pack.h: with a team. */
+RFX_NODISCARD enum rfx_status rfx_op_pack_part(const struct rfx_graph *graph,
+                                               const struct rfx_node *node, void *packed,
+                                               const struct rfx_pack_part *part,
+                                               struct rfx_error *err);
 RFX_NODISCARD enum rfx_status rfx_op_pack(const struct rfx_graph *graph,
-                                          const struct rfx_node *node, void *packed, void *temp,
-                                          struct rfx_error *err); /* temp NULL: allocates it */
+                                          const struct rfx_node *node, void *packed,
+                                          struct rfx_error *err);
 
 /* Runs a node with a team of args->threads of its own (args->team is not read). */
 void rfx_op_run(const struct rfx_run_args *args);

@@ -7,10 +7,8 @@
 
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
-#include "layers/graph/graph.h"
+#include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
-
-#define RFX_PACKING_CHUNK_ELEMS 262144 /* RFX_PACK_TEMP_BYTES in floats */
 
 #define RFX_PACKING_AHEAD_ELEMS 4096 /* that a reader takes from a file in one call */
 
@@ -52,17 +50,60 @@ RFX_NODISCARD static inline enum rfx_status rfx_packing_read(struct rfx_packing_
     return RFX_OK;
 }
 
+#define RFX_PACKING_TILE 16 /* floats of a cache line: transposed in tiles of as many squared */
+
+/* Four floats that any processor has registers for, at any place. */
+typedef float rfx_packing_four __attribute__((vector_size(16)));
+typedef float rfx_packing_any_four __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* to[e][j] = rows[j * step + e] for j, e < 4. */
+static inline void rfx_packing_square(const float *rows, int64_t step, float *to, int64_t to_step) {
+    rfx_packing_four a = *(const rfx_packing_any_four *)(const void *)rows;
+    rfx_packing_four b = *(const rfx_packing_any_four *)(const void *)(rows + step);
+    rfx_packing_four c = *(const rfx_packing_any_four *)(const void *)(rows + 2 * step);
+    rfx_packing_four d = *(const rfx_packing_any_four *)(const void *)(rows + 3 * step);
+    rfx_packing_four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    rfx_packing_four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    rfx_packing_four ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    rfx_packing_four cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    rfx_packing_any_four *at = (rfx_packing_any_four *)(void *)to;
+    to_step /= 4;
+    at[0] = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+    at[to_step] = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    at[2 * to_step] = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    at[3 * to_step] = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+}
+
+/* tile[e][j] = rows[j * step + e] for `n` rows of `count` elements, none more than
+ * RFX_PACKING_TILE; the rest of the tile is left alone. */
+static inline void rfx_packing_tile(const float *rows, int64_t step, int64_t n, int64_t count,
+                                    float tile[RFX_PACKING_TILE][RFX_PACKING_TILE]) {
+    if (n == RFX_PACKING_TILE && count == RFX_PACKING_TILE) {
+        for (int j = 0; j < RFX_PACKING_TILE; j += 4)
+            for (int e = 0; e < RFX_PACKING_TILE; e += 4)
+                rfx_packing_square(rows + j * step + e, step, &tile[e][j], RFX_PACKING_TILE);
+        return;
+    }
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t e = 0; e < count; e++) tile[e][j] = rows[j * step + e];
+}
+
+/* Elements of a part's temp for weights, where scales may lie behind them. */
+static inline int64_t rfx_packing_half(const struct rfx_pack_part *part) {
+    return part->temp_elems / 2 / RFX_PACKING_TILE * RFX_PACKING_TILE;
+}
+
 /* The scales of `c` output channels of a weight, or NULL where there is none (scale < 0). They lie
  * behind the first half of temp when they fit, else in a block of their own, which *own receives.
  */
 static inline enum rfx_status rfx_packing_scale(const struct rfx_graph *graph, int scale, int64_t c,
-                                                float *temp, float **own, const float **out,
-                                                struct rfx_error *err) {
+                                                const struct rfx_pack_part *part, float **own,
+                                                const float **out, struct rfx_error *err) {
     *own = NULL;
     *out = NULL;
     if (scale < 0) return RFX_OK;
-    float *values = temp + RFX_PACKING_CHUNK_ELEMS / 2;
-    if (c > RFX_PACKING_CHUNK_ELEMS / 2) {
+    float *values = part->temp + rfx_packing_half(part);
+    if (c > rfx_packing_half(part)) {
         size_t bytes = rfx_floats_bytes(c);
         values = *own = rfx_memory_alloc(graph->mem, bytes);
         if (values == NULL) return rfx_memory_fail(graph->mem, "packing scales", bytes, err);
@@ -100,22 +141,21 @@ static inline const float *rfx_packed_weights(const struct rfx_act *act, int64_t
     return (const float *)((const char *)packed + rfx_packing_parts(act, c).weights_bytes_at);
 }
 
-/* Writes bias (zeros where there is none) and slopes; *weights is where the weights go. */
-RFX_NODISCARD static inline enum rfx_status rfx_packing_begin(const struct rfx_graph *graph,
-                                                              const struct rfx_act *act, int64_t c,
-                                                              int bias, void *packed,
-                                                              float **weights,
-                                                              struct rfx_error *err) {
+/* *weights is where the weights go. Part 0 writes bias (zeros where there is none) and slopes. */
+RFX_NODISCARD static inline enum rfx_status rfx_packing_begin(
+    const struct rfx_graph *graph, const struct rfx_act *act, int64_t c, int bias, void *packed,
+    const struct rfx_pack_part *part, float **weights, struct rfx_error *err) {
     struct rfx_packed_parts parts = rfx_packing_parts(act, c);
     float *values = packed;
     enum rfx_status status = RFX_OK;
+    *weights = (float *)(void *)((char *)packed + parts.weights_bytes_at);
+    if (part->index > 0) return RFX_OK;
     if (bias < 0) {
         for (int64_t i = 0; i < c; i++) values[i] = 0.0f;
     } else {
         status = rfx_weight_read(&graph->weights[bias], 0, c, values, err);
     }
     if (status != RFX_OK) return status;
-    *weights = (float *)(void *)((char *)packed + parts.weights_bytes_at);
     return rfx_act_pack(graph, act, c, (float *)(void *)((char *)packed + parts.slope_bytes_at),
                         err);
 }

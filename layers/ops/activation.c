@@ -31,8 +31,9 @@ static size_t activation_packed_bytes(const struct rfx_graph *graph, const struc
 }
 
 static enum rfx_status activation_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                                       void *packed, void *temp, struct rfx_error *err) {
-    (void)temp;
+                                       void *packed, const struct rfx_pack_part *part,
+                                       struct rfx_error *err) {
+    if (part->index > 0) return RFX_OK;
     return rfx_act_pack(graph, &node->act, slope_channels(node), packed, err);
 }
 

@@ -41,11 +41,12 @@ static enum rfx_status read_channels(const struct rfx_graph *graph, int weight, 
 }
 
 static enum rfx_status affine_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                                   void *packed, void *temp, struct rfx_error *err) {
-    (void)temp;
+                                   void *packed, const struct rfx_pack_part *part,
+                                   struct rfx_error *err) {
+    if (part->index > 0) return RFX_OK;
     int64_t c = node->out.c;
     float *scale;
-    enum rfx_status status = rfx_packing_begin(graph, &node->act, c, -1, packed, &scale, err);
+    enum rfx_status status = rfx_packing_begin(graph, &node->act, c, -1, packed, part, &scale, err);
     if (status == RFX_OK)
         status = read_channels(graph, node->attr.affine.shift, 0.0f, c, packed, err);
     if (status == RFX_OK)

@@ -45,25 +45,28 @@ static size_t packed_bytes(const struct rfx_graph *graph, const struct rfx_node 
 }
 
 static enum rfx_status pack_plain(const struct rfx_graph *graph, const struct rfx_node *node,
-                                  void *packed, void *temp, struct rfx_error *err) {
-    (void)temp;
+                                  void *packed, const struct rfx_pack_part *part,
+                                  struct rfx_error *err) {
+    if (part->index > 0) return RFX_OK;
     const struct rfx_weight *weight = &graph->weights[node->attr.constant.weight];
     return rfx_weight_read(weight, 0, node->out.elems, packed, err);
 }
 
 static enum rfx_status pack_map(const struct rfx_graph *graph, const struct rfx_node *node,
-                                void *packed, void *temp, struct rfx_error *err) {
+                                void *packed, const struct rfx_pack_part *part,
+                                struct rfx_error *err) {
     const struct rfx_weight *weight = &graph->weights[node->attr.constant.weight];
     int64_t c = node->out.c, area = node->out.h * node->out.w;
-    if (area == 1 || c == 1) return pack_plain(graph, node, packed, temp, err);
-    float *part = temp;
+    if (area == 1 || c == 1) return pack_plain(graph, node, packed, part, err);
+    if (part->index > 0) return RFX_OK;
     float *out = packed;
     for (int64_t ch = 0; ch < c; ch++) {
         for (int64_t first = 0; first < area; first += CHUNK_ELEMS) {
             int64_t count = rfx_min_i64(CHUNK_ELEMS, area - first);
-            enum rfx_status status = rfx_weight_read(weight, ch * area + first, count, part, err);
+            enum rfx_status status =
+                rfx_weight_read(weight, ch * area + first, count, part->temp, err);
             if (status != RFX_OK) return status;
-            for (int64_t i = 0; i < count; i++) out[(first + i) * c + ch] = part[i];
+            for (int64_t i = 0; i < count; i++) out[(first + i) * c + ch] = part->temp[i];
         }
     }
     return RFX_OK;

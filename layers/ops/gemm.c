@@ -46,58 +46,80 @@ static size_t gemm_packed_bytes(const struct rfx_graph *graph, const struct rfx_
            rfx_align_up(weights);
 }
 
-/* Source [m][k]: BLOCK rows at a time, a piece of k at a time. */
-static enum rfx_status pack_mk(const struct rfx_node *node, struct rfx_packing_reader *reader,
-                               float *temp, float *weights) {
-    int64_t k = node->attr.gemm.k, m = node->attr.gemm.m, piece = RFX_PACKING_CHUNK_ELEMS / BLOCK;
-    float alpha = node->attr.gemm.alpha;
-    for (int64_t b = 0; b < m; b += BLOCK) {
-        int64_t width = rfx_min_i64(BLOCK, m - b);
-        for (int64_t k0 = 0; k0 < k; k0 += piece) {
-            int64_t n = rfx_min_i64(piece, k - k0);
-            for (int64_t j = 0; j < width; j++) {
-                enum rfx_status status =
-                    rfx_packing_read(reader, (b + j) * k + k0, n, temp + j * piece);
-                if (status != RFX_OK) return status;
-            }
-            float *to = weights + b * k + k0 * width;
-            for (int64_t i = 0; i < n; i++)
-                for (int64_t j = 0; j < width; j++) to[i * width + j] = alpha * temp[j * piece + i];
+/* Source [m][k], rows j .. j + n, a cache line of stores: a piece of k at a time. */
+static enum rfx_status pack_rows(const struct rfx_node *node, struct rfx_packing_reader *reader,
+                                 const struct rfx_pack_part *part, int64_t j, int64_t n,
+                                 float *weights) {
+    int64_t k = node->attr.gemm.k, b = j / BLOCK * BLOCK;
+    int64_t width = rfx_min_i64(BLOCK, node->attr.gemm.m - b);
+    int64_t piece = rfx_packing_half(part) / RFX_PACKING_TILE;
+    float alpha = node->attr.gemm.alpha, tile[RFX_PACKING_TILE][RFX_PACKING_TILE];
+    for (int64_t k0 = 0; k0 < k; k0 += piece) {
+        int64_t count = rfx_min_i64(piece, k - k0);
+        for (int64_t r = 0; r < n; r++) {
+            enum rfx_status status =
+                rfx_packing_read(reader, (j + r) * k + k0, count, part->temp + r * piece);
+            if (status != RFX_OK) return status;
+        }
+        float *to = weights + b * k + k0 * width + j - b;
+        for (int64_t i = 0; i < count; i += RFX_PACKING_TILE) {
+            int64_t rows = rfx_min_i64(RFX_PACKING_TILE, count - i);
+            rfx_packing_tile(part->temp + i, piece, n, rows, tile);
+            for (int64_t r = 0; r < rows; r++, to += width)
+                for (int64_t c = 0; c < n; c++) to[c] = alpha * tile[r][c];
         }
     }
     return RFX_OK;
 }
 
-/* Source [k][m]. */
+static enum rfx_status pack_mk(const struct rfx_node *node, struct rfx_packing_reader *reader,
+                               const struct rfx_pack_part *part, float *weights) {
+    int64_t m = node->attr.gemm.m;
+    struct rfx_range lines = rfx_pack_units(part, rfx_ceil_div(m, RFX_PACKING_TILE));
+    enum rfx_status status = RFX_OK;
+    for (int64_t l = lines.lo; status == RFX_OK && l < lines.hi; l++) {
+        int64_t j = l * RFX_PACKING_TILE;
+        status = pack_rows(node, reader, part, j, rfx_min_i64(RFX_PACKING_TILE, m - j), weights);
+    }
+    return status;
+}
+
+/* Source [k][m]: each row in runs of at most BLOCK. */
 static enum rfx_status pack_km(const struct rfx_node *node, struct rfx_packing_reader *reader,
-                               float *temp, float *weights) {
+                               const struct rfx_pack_part *part, float *weights) {
     int64_t k = node->attr.gemm.k, m = node->attr.gemm.m;
     float alpha = node->attr.gemm.alpha;
-    for (int64_t e0 = 0; e0 < k * m; e0 += RFX_PACKING_CHUNK_ELEMS) {
-        int64_t n = rfx_min_i64(RFX_PACKING_CHUNK_ELEMS, k * m - e0);
-        enum rfx_status status = rfx_packing_read(reader, e0, n, temp);
+    struct rfx_range rows = rfx_pack_units(part, k);
+    int64_t piece = rfx_packing_half(part);
+    for (int64_t e0 = rows.lo * m; e0 < rows.hi * m; e0 += piece) {
+        int64_t count = rfx_min_i64(piece, rows.hi * m - e0), n;
+        enum rfx_status status = rfx_packing_read(reader, e0, count, part->temp);
         if (status != RFX_OK) return status;
-        for (int64_t e = 0; e < n; e++) {
+        for (int64_t e = 0; e < count; e += n) {
             int64_t i = (e0 + e) / m, j = (e0 + e) % m, b = j / BLOCK * BLOCK;
-            weights[b * k + i * rfx_min_i64(BLOCK, m - b) + j - b] = alpha * temp[e];
+            int64_t width = rfx_min_i64(BLOCK, m - b);
+            float *to = weights + b * k + i * width + j - b;
+            n = rfx_min_i64(b + width - j, count - e);
+            for (int64_t r = 0; r < n; r++) to[r] = alpha * part->temp[e + r];
         }
     }
     return RFX_OK;
 }
 
 static enum rfx_status gemm_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                                 void *packed, void *temp, struct rfx_error *err) {
+                                 void *packed, const struct rfx_pack_part *part,
+                                 struct rfx_error *err) {
     int64_t m = node->attr.gemm.m;
     float *weights;
     enum rfx_status status =
-        rfx_packing_begin(graph, &node->act, m, node->attr.gemm.bias, packed, &weights, err);
+        rfx_packing_begin(graph, &node->act, m, node->attr.gemm.bias, packed, part, &weights, err);
     if (status != RFX_OK) return status;
     float *bias = packed;
-    for (int64_t i = 0; i < m; i++) bias[i] *= node->attr.gemm.beta;
+    for (int64_t i = 0; part->index == 0 && i < m; i++) bias[i] *= node->attr.gemm.beta;
     struct rfx_packing_reader reader = {.weight = &graph->weights[node->attr.gemm.weight],
                                         .err = err};
-    return node->attr.gemm.weight_is_mk ? pack_mk(node, &reader, temp, weights)
-                                        : pack_km(node, &reader, temp, weights);
+    return node->attr.gemm.weight_is_mk ? pack_mk(node, &reader, part, weights)
+                                        : pack_km(node, &reader, part, weights);
 }
 
 static void gemm_block(const struct rfx_run_args *args, int64_t b) {

@@ -97,13 +97,14 @@ static size_t group_packed_bytes(const struct rfx_graph *graph, const struct rfx
 }
 
 static enum rfx_status group_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                                  void *packed, void *temp, struct rfx_error *err) {
+                                  void *packed, const struct rfx_pack_part *part,
+                                  struct rfx_error *err) {
     const struct rfx_group_attr *g = &node->attr.group;
     unsigned char *at = packed;
     enum rfx_status status = RFX_OK;
     (void)graph;
     for (int i = 0; status == RFX_OK && i < count_of(g); i++) {
-        status = rfx_op_pack(g->base, member(g, i), at, temp, err);
+        status = rfx_op_pack_part(g->base, member(g, i), at, part, err);
         at += packed_of_member(g, i);
     }
     return status;

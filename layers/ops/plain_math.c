@@ -117,8 +117,9 @@ static size_t binary_packed_bytes(const struct rfx_graph *graph, const struct rf
 }
 
 static enum rfx_status binary_pack(const struct rfx_graph *graph, const struct rfx_node *node,
-                                   void *packed, void *temp, struct rfx_error *err) {
-    (void)temp;
+                                   void *packed, const struct rfx_pack_part *part,
+                                   struct rfx_error *err) {
+    if (part->index > 0) return RFX_OK;
     return rfx_act_pack(graph, &node->act, 1, packed, err);
 }
 

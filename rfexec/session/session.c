@@ -9,7 +9,7 @@
 #include "layers/conv/blas.h"
 #include "layers/core/checked.h"
 #include "layers/core/threads.h"
-#include "layers/graph/op.h"
+#include "layers/graph/pack.h"
 #include "rfexec/session/session_state.h"
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
@@ -36,19 +36,43 @@ static void prefer_huge_pages(void *block, size_t bytes) {
     if (hi > lo) (void)madvise((void *)lo, hi - lo, MADV_HUGEPAGE);
 }
 
+/* Packed constants that stay. */
+static void *place_of_weights(void *user, int node) {
+    const struct rfx_session *session = user;
+    if (rfx_session_loads_by_stage(session, node)) return NULL;
+    return session->weights + session->packed_offset[node];
+}
+
+struct weights_packing {
+    struct rfx_pack_nodes nodes;
+    enum rfx_status status;
+    struct rfx_error *err;
+};
+
+static void share_packing(struct rfx_team *team, void *user) {
+    struct weights_packing *p = user;
+    p->status = rfx_pack_share(team, &p->nodes, p->err);
+}
+
 static enum rfx_status pack_weights(struct rfx_session *session, struct rfx_error *err) {
     const struct rfx_graph *graph = session->graph;
     size_t offset = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
         session->packed_offset[i] = offset;
         if (rfx_session_loads_by_stage(session, i)) continue;
-        enum rfx_status status =
-            rfx_op_pack(graph, &graph->nodes[i], session->weights + offset, NULL, err);
-        if (status != RFX_OK) return status;
         offset += rfx_align_up(rfx_op_packed_bytes(graph, &graph->nodes[i]));
     }
     assert(offset == session->plan->bytes.weights);
-    return RFX_OK;
+    if (offset == 0) return RFX_OK;
+    struct weights_packing p = {
+        .nodes = {.graph = graph, .last = graph->n_nodes, .at = place_of_weights, .user = session},
+        .err = err};
+    p.nodes.temp = rfx_memory_alloc(session->mem, RFX_PACK_TEMP_BYTES);
+    if (p.nodes.temp == NULL)
+        return rfx_memory_fail(session->mem, "packing weights", RFX_PACK_TEMP_BYTES, err);
+    rfx_team_run(session->plan->threads, share_packing, &p);
+    rfx_memory_release(session->mem, p.nodes.temp);
+    return p.status;
 }
 
 static enum rfx_status allocate(struct rfx_session *session, struct rfx_error *err) {

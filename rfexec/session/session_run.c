@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "layers/core/checked.h"
-#include "layers/graph/op.h"
+#include "layers/graph/pack.h"
 #include "rfexec/session/session_state.h"
 
 static unsigned char *packed_of(const struct rfx_session *session, int stage, int i) {
@@ -165,13 +165,35 @@ static enum rfx_status prepare_source(struct rfx_session *session, struct rfx_im
     return status == RFX_OK ? rfx_image_rewind(image, err) : status;
 }
 
+struct load {
+    const struct rfx_session *session;
+    int stage;
+};
+
+static void *place_of_load(void *user, int node) {
+    const struct load *load = user;
+    return packed_of(load->session, load->stage, node);
+}
+
+/* Packs a node's constants for its stage; the scratch is its temp. */
+static enum rfx_status load_weights(const struct rfx_session *session, struct rfx_team *team,
+                                    const struct rfx_step *step, struct rfx_error *err) {
+    struct load load = {session, step->stage};
+    struct rfx_pack_nodes nodes = {.graph = session->graph,
+                                   .first = step->node,
+                                   .last = step->node + 1,
+                                   .at = place_of_load,
+                                   .user = &load,
+                                   .temp = session->scratch};
+    return rfx_pack_share(team, &nodes, err);
+}
+
 static enum rfx_status run_step(struct rfx_session *session, struct rfx_image *image,
                                 struct rfx_team *team, const struct rfx_step *step,
                                 struct rfx_error *err) {
     switch (step->kind) {
         case RFX_STEP_LOAD:
-            return rfx_op_pack(session->graph, &session->graph->nodes[step->node],
-                               packed_of(session, step->stage, step->node), session->scratch, err);
+            return load_weights(session, team, step, err);
         case RFX_STEP_REDUCE_BEGIN:
         case RFX_STEP_REDUCE_ADD:
         case RFX_STEP_REDUCE_FINISH:

@@ -220,7 +220,7 @@ bool test_run_node(const struct rfx_graph *graph, const struct rfx_node *node, f
             rfx_view_dense(test_floats(rfx_rect_area(need) * from->out.c), need, from->out.c);
         test_copy_rect(&whole, &views[k], need);
     }
-    bool ok = rfx_op_pack(graph, node, packed, NULL, &err) == RFX_OK;
+    bool ok = rfx_op_pack(graph, node, packed, &err) == RFX_OK;
     if (!ok) fprintf(stderr, "pack of '%s': %s\n", node->name, err.text);
     struct rfx_run_args args = {.graph = graph,
                                 .node = node,

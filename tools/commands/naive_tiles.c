@@ -70,7 +70,7 @@ static enum rfx_status pack_needed(struct part *part, struct rfx_error *err) {
         part->packed[i] = rfx_memory_alloc(part->mem, bytes);
         if (part->packed[i] == NULL)
             return rfx_memory_fail(part->mem, "packed weights", bytes, err);
-        enum rfx_status status = rfx_op_pack(graph, node, part->packed[i], NULL, err);
+        enum rfx_status status = rfx_op_pack(graph, node, part->packed[i], err);
         if (status != RFX_OK) return status;
         size_t need = rfx_op_scratch_bytes(graph, node, part->threads);
         if (need > scratch) scratch = need;

@@ -105,7 +105,7 @@ static void *aligned_block(size_t bytes) {
 static void *packed_block(struct op_case *c) {
     const struct rfx_node *node = &c->graph->nodes[c->index];
     void *packed = aligned_block(rfx_op_packed_bytes(c->graph, node));
-    if (rfx_op_pack(c->graph, node, packed, NULL, &c->err) != RFX_OK) fail_msg("%s", c->err.text);
+    if (rfx_op_pack(c->graph, node, packed, &c->err) != RFX_OK) fail_msg("%s", c->err.text);
     return packed;
 }
 

@@ -28,7 +28,7 @@ bool test_prepare(const struct rfx_graph *graph, int threads, struct test_prepar
         out->packed[i] = block_of(rfx_op_packed_bytes(graph, node));
         out->scratch[i] = block_of(rfx_op_scratch_bytes(graph, node, threads));
         ok = rfx_op_def(node->op) != NULL &&
-             rfx_op_pack(graph, node, out->packed[i], NULL, &err) == RFX_OK;
+             rfx_op_pack(graph, node, out->packed[i], &err) == RFX_OK;
         if (!ok) fprintf(stderr, "node '%s': %s\n", node->name, err.text);
     }
     if (!ok) test_prepared_free(out);

@@ -158,7 +158,7 @@ static int check_group(const struct group_case *c, int g, struct test_rng *rng) 
     struct rfx_error err = {{0}};
     void *packed = exact_block(rfx_op_packed_bytes(c->grouped, node));
     int done = 0;
-    assert_int_equal(rfx_op_pack(c->grouped, node, packed, NULL, &err), RFX_OK);
+    assert_int_equal(rfx_op_pack(c->grouped, node, packed, &err), RFX_OK);
     bool good = true;
     for (int i = 0; good && i < 6; i++, done++) {
         struct rfx_rect rect = draw_rect(rfx_node_full_rect(node), rng);

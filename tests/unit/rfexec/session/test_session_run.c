@@ -1,4 +1,5 @@
-/* The observer of a session's steps: told of exactly the schedule's, in order. */
+/* The observer of a session's steps: told of exactly the schedule's, in order. Weights that threads
+ * pack together, when a session is made and within a run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include "layers/graph/op.h"
 #include "rfexec/session/session.h"
 #include "tests/support/random/small_nets.h"
+#include "tests/support/run/run_whole.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/schedule.h"
@@ -155,12 +157,71 @@ static void a_failed_step_is_none(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Makes a session although the allocator fails: once for every allocation, then without. */
+static struct rfx_session *session_in_the_end(const struct rfx_graph *graph,
+                                              const struct rfx_plan *plan) {
+    struct rfx_session *session = NULL;
+    size_t before = rfx_memory_current_bytes(graph->mem);
+    for (int64_t k = 0;; k++) {
+        struct rfx_error err = {{0}};
+        rfx_memory_fail_after(graph->mem, k);
+        enum rfx_status status = rfx_session_create(graph, plan, &session, &err);
+        rfx_memory_fail_after(graph->mem, -1);
+        if (status == RFX_OK) return session;
+        assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);
+        assert_int_equal(rfx_memory_current_bytes(graph->mem), before);
+    }
+}
+
+/* SqueezeNet has layers of several parts. */
+static void threads_pack_the_same_weights(void **state) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = test_builtin(mem, "squeezenet1_1", 40, 40, 3, NULL);
+    struct rfx_plan_request request = {.source = {.h = 40, .w = 40, .c = 3, .random_access = true},
+                                       .asked = rfx_ask_whole()};
+    struct test_prepared prepared;
+    float *values, *nhwc = test_floats(40 * 40 * 3);
+    float **want = calloc((size_t)graph->n_nodes, sizeof *want);
+    (void)state;
+    assert_non_null(want);
+    struct rfx_image *image = open_image(mem, graph, &values);
+    test_nchw_to_nhwc(values, nhwc, 3, 40, 40);
+    assert_true(test_prepare(graph, 1, &prepared));
+    test_run_whole(&prepared, nhwc, want);
+    for (int way = 0; way < 6; way++) {
+        struct rfx_plan *plan = NULL;
+        struct rfx_session *session;
+        float got[1000];
+        request.threads = 1 + way / 2;
+        request.asked.weights_by_stage = way % 2 == 0;
+        assert_int_equal(rfx_plan_create(graph, &request, &plan, NULL), RFX_OK);
+        session = session_in_the_end(graph, plan);
+        for (int run = 0; run < 2; run++) {
+            memset(got, 0, sizeof got);
+            assert_int_equal(rfx_session_run(session, image, NULL, NULL, NULL, NULL), RFX_OK);
+            rfx_session_output_read(session, 0, 0, 1000, got);
+            assert_memory_equal(got, want[graph->outputs[0].node], sizeof got);
+        }
+        rfx_session_free(session);
+        rfx_plan_free(plan);
+    }
+    test_prepared_free(&prepared);
+    test_run_whole_free(graph, want);
+    free(want);
+    free(nhwc);
+    free(values);
+    rfx_image_free(image);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_a_whole_run),
         cmocka_unit_test(of_tiles),
         cmocka_unit_test(of_a_stream),
         cmocka_unit_test(a_failed_step_is_none),
+        cmocka_unit_test(threads_pack_the_same_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
