@@ -199,7 +199,8 @@ static const struct census openblas_census[] = {
 
 /* By hand from the layers' shapes: per layer 4 bytes per bias (and slope) and per filter value,
  * with output channels rounded up to 16 for dense layers, each part rounded up to 64 bytes; of
- * scratch a pointer per kernel row, 64 bytes. */
+ * scratch a pointer per kernel row, 64 bytes. Layers of few outputs keep every weight once, and
+ * planes of their input rows. */
 static const struct census direct_census[] = {
     {"mobilenet_v2",
      {[DEPTHWISE] = 17, [DIRECT] = 35, [FEW_CHANNELS] = 0, [OPENBLAS] = 0},
@@ -237,9 +238,9 @@ static const struct census direct_census[] = {
      81,
      9},
     {"deeplab_v3",
-     {[DEPTHWISE] = 17, [DIRECT] = 38, [FEW_CHANNELS] = 0, [OPENBLAS] = 0},
-     2768192,
-     3520,
+     {[DEPTHWISE] = 17, [FEW_OUTPUTS] = 1, [DIRECT] = 37},
+     2767680,
+     12928,
      55,
      55,
      10},

@@ -157,7 +157,7 @@ static void products_are_known(void **state) {
         bool multiplies = op == RFX_OP_CONV || op == RFX_OP_MATMUL || op == RFX_OP_GROUP;
         if ((def->calls_blas != NULL) != multiplies) fail_msg("%s: calls_blas", def->name);
     }
-    const struct rfx_graph graph = {0};
+    const struct rfx_graph graph = {.conv = RFX_CONV_OPENBLAS};
     const struct rfx_node product = {.op = RFX_OP_MATMUL}, pool = {.op = RFX_OP_POOL_MAX};
     assert_true(rfx_op_calls_blas(&graph, &product));
     assert_false(rfx_op_calls_blas(&graph, &pool));

@@ -114,6 +114,10 @@ static int64_t place_of(const struct rfx_graph *graph, const struct rfx_node *no
         int64_t filled = (ocg + 15) / 16 * 16;
         return (g * filled + at) * icg * taps + (tap * icg + i) * width + o % ocg - at;
     }
+    if (backend == &rfx_conv_few_outputs) {
+        int64_t at = o / 4 * 4, width = a->oc - at < 4 ? a->oc - at : 4;
+        return at * icg * taps + (tap * icg + i) * width + o - at;
+    }
     if (backend->packed_bytes != rfx_conv_taps_packed_bytes) return -1;
     int64_t m = backend == &rfx_conv_openblas ? a->oc / a->groups : a->oc;
     return o / m * m * icg * taps + (tap * icg + i) * m + o % m;
