@@ -1,9 +1,9 @@
-/* The planner: among all skeletons, modes, bands, strips and grids, the fewest MACs within the
- * budget, and among equal MACs the least predicted time.
+/* The planner: among all skeletons, modes, bands, strips and grids, the least predicted time within
+ * the budget; among equal times the fewest MACs, then the least memory.
  *
- * A phase's candidates (planner_search.h) are looked at only when none before fitted, but tiles,
- * which may need fewer MACs than strips. In a phase they are ordered by MACs and cost and tried
- * from the best: first against the lower bound of their arena, then by placing their buffers. */
+ * Candidates are listed phase by phase (planner_search.h), after a plan that fits only those that
+ * take no longer. In a phase they are ordered by time and tried from the best: first against the
+ * lower bound of their arena, then by placing their buffers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,18 +51,22 @@ static enum rfx_status build_within(struct rfx_search *search, const struct rfx_
     return rfx_search_build(search, c, out, err);
 }
 
-/* First candidate of the phase by MACs and cost whose placed peak fits and that is better than a
- * plan that is known (or NULL); *out stays NULL when there is none. */
+static bool is_better(const struct rfx_candidate *c, const struct rfx_plan *known) {
+    return c->cost < known->cost || (c->cost == known->cost && c->macs < known->macs);
+}
+
+/* First candidate of the phase by time whose placed peak fits and that is better than a plan that
+ * is known (or NULL); *out stays NULL when there is none. */
 static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx_plan *known,
                                      struct rfx_plan **out, struct rfx_error *err) {
     size_t budget = search->context.request->memory_bytes;
     size_t n = search->n_candidates - search->first;
     if (n == 0) return RFX_OK;
     struct rfx_candidate *candidates = search->candidates + search->first;
-    qsort(candidates, n, sizeof *candidates, rfx_candidate_compare_macs);
+    qsort(candidates, n, sizeof *candidates, rfx_candidate_compare_cost);
     for (size_t i = 0; i < n && *out == NULL; i++) {
         const struct rfx_candidate *c = &candidates[i];
-        if (known != NULL && c->macs >= known->macs && c->cost >= known->cost) continue;
+        if (known != NULL && !is_better(c, known)) continue;
         if (budget != 0 && c->bound > budget) continue;
         enum rfx_status status = build_within(search, c, out, err);
         if (status != RFX_OK) return status;
@@ -70,12 +74,12 @@ static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx
     return RFX_OK;
 }
 
-/* The candidate of all phases with the smallest peak in the quick placement (as small with fewer
- * MACs). */
+/* The candidate of all phases with the smallest peak in the quick placement (as small in less
+ * time). */
 static enum rfx_status find_smallest(struct rfx_search *search, struct rfx_plan **out,
                                      struct rfx_error *err) {
     size_t best_bytes = SIZE_MAX;
-    struct rfx_candidate best = {.macs = UINT64_MAX};
+    struct rfx_candidate best = {.cost = UINT64_MAX};
     if (search->n_candidates == 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "nothing is left to try: the request and the modes exclude every plan");
@@ -90,7 +94,7 @@ static enum rfx_status find_smallest(struct rfx_search *search, struct rfx_plan 
         if (status != RFX_OK) return status;
         size_t bytes = plan->peak_bytes;
         rfx_plan_free(plan);
-        if (bytes > best_bytes || (bytes == best_bytes && c->macs >= best.macs)) continue;
+        if (bytes > best_bytes || (bytes == best_bytes && c->cost >= best.cost)) continue;
         best = *c;
         best_bytes = bytes;
     }
@@ -178,21 +182,11 @@ static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *
     return RFX_OK;
 }
 
-/* Whether a later phase may have a plan with fewer MACs than one that fits, or with as many and
- * less time: two streams can afford taller bands than one. */
-static bool may_be_better(const struct rfx_search *search, const struct rfx_plan *fitting,
-                          int phase) {
-    bool exact = fitting->macs <= search->context.macs_untiled;
-    if (phase == RFX_PHASE_TWO_PARTS) return exact && fitting->cost > fitting->macs;
-    return phase == RFX_PHASE_TILES && !exact;
-}
-
 /* The plan that fits, or (by size, or when none fits) the smallest. */
 static enum rfx_status run_search(struct rfx_search *search, bool by_size,
                                   struct rfx_plan **fitting, struct rfx_plan **smallest,
                                   struct rfx_error *err) {
     for (int phase = 0; phase < RFX_PHASES; phase++) {
-        if (*fitting != NULL && !may_be_better(search, *fitting, phase)) continue;
         struct rfx_plan *better = NULL;
         enum rfx_status status = rfx_search_list(search, phase, err);
         if (status == RFX_OK && !by_size) status = find_cheapest(search, *fitting, &better, err);
@@ -203,7 +197,7 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
         if (better == NULL) continue;
         rfx_plan_free(*fitting);
         *fitting = better;
-        search->macs_limit = better->macs + 1;
+        search->cost_limit = better->cost;
     }
     return *fitting == NULL ? find_smallest(search, smallest, err) : RFX_OK;
 }
@@ -276,7 +270,7 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
     struct rfx_graph *grouped = NULL;
     struct rfx_plan *least = NULL;
     enum rfx_status status = RFX_OK;
-    if (request->caches.second_bytes != 0 && request->stages == NULL)
+    if (request->caches.second_bytes != 0 && !request->no_groups && request->stages == NULL)
         status = group_graph(graph, request, &grouped, err);
     if (status != RFX_OK) return status;
     if (grouped == NULL) return plan_graph(graph, request, out, smallest, err);

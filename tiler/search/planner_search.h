@@ -9,6 +9,7 @@
 #include "tiler/plan/plan_build.h"
 #include "tiler/plan/tiling.h"
 #include "tiler/plan/trial.h"
+#include "tiler/search/cost.h"
 #include "tiler/search/skeleton.h"
 
 /* A plan that could be made: where the network is cut, and how its stages run. */
@@ -66,10 +67,12 @@ struct rfx_search {
     struct rfx_known_cols known_cols;
     struct rfx_candidate *candidates;
     size_t n_candidates, capacity;
+    struct rfx_cost_model cost;
+    uint64_t cost_untiled;
     size_t first;        /* candidate of the phase at hand */
     size_t bound_limit;  /* above the budget, what needs more is of no interest: a smaller one is
                             known */
-    uint64_t macs_limit; /* so many MACs are of no interest: a plan that fits is known */
+    uint64_t cost_limit; /* what takes longer is of no interest: a plan that fits is known */
 };
 
 /* Tables from graph->mem; the request must outlive the search. To be released in any case. */
@@ -110,15 +113,15 @@ RFX_NODISCARD enum rfx_status rfx_search_measure(struct rfx_search *search, int 
 /* Gives a stage the flags of a way that its mode knows. */
 void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_spec *way);
 
-/* Predicted time of the stages laid out, which make so many MACs. */
-uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages, uint64_t macs);
+/* Predicted time of the stages laid out, in picoseconds. */
+uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages);
 
 /* Adds the candidate whose stages are laid out, in every way that is open. */
 RFX_NODISCARD enum rfx_status rfx_search_add(struct rfx_search *search,
                                              const struct rfx_candidate *candidate, int n_stages,
                                              struct rfx_error *err);
 
-/* For qsort: by MACs, cost, bound; and by bound first. */
-int rfx_candidate_compare_macs(const void *a, const void *b);
+/* For qsort: by cost, MACs, bound; and by bound first. */
+int rfx_candidate_compare_cost(const void *a, const void *b);
 int rfx_candidate_compare_bound(const void *a, const void *b);
 #endif
