@@ -23,9 +23,9 @@
 
 const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
     static const char *const names[] = {
-        "direct_mac",   "openblas_mac", "channel_mac", "few_mac",      "other_mac",     "conv_element",
+        "direct_mac",   "openblas_mac", "channel_mac", "pool_tap", "few_mac",      "other_mac",     "conv_element",
         "element",      "act_element",  "sum_element", "image_element", "run",          "step",
-        "meeting",      "shared_byte",  "dram_byte",   "load_byte"};
+        "meeting",      "weight_byte", "shared_byte",  "dram_byte",   "load_byte"};
     _Static_assert(sizeof names / sizeof names[0] == RFX_COST_UNITS, "a name per unit");
     return names[unit];
 }
@@ -202,6 +202,8 @@ static void count_constants(const struct counter *c, int i, struct rfx_cost_coun
     const struct rfx_cost_node *fact = &m->nodes[i];
     double steps = c->at.down * c->at.across, units = steps;
     if (fact->packed == 0.0) return;
+    if (fact->pixel.n[RFX_COST_OPENBLAS_MAC] > 0.0) /* it copies them in every call */
+        counts->n[RFX_COST_CONV_ELEMENT] += fact->packed / sizeof(float) * steps;
     if (c->shape->spec.weights_by_stage) counts->n[RFX_COST_LOAD_BYTE] += fact->packed;
     if (fact->by_units) {
         const struct rfx_tensor *in = &node_of(c, node_of(c, i)->in[0])->out;
@@ -210,8 +212,8 @@ static void count_constants(const struct counter *c, int i, struct rfx_cost_coun
         units = share * (double)rfx_tensor_bytes(in) / UNIT_BYTES;
         if (units < steps) units = steps;
     }
-    rfx_cost_add_bytes(m, fact->packed * steps, c->round, counts);
-    rfx_cost_add_bytes(m, fact->packed * (units - steps), fact->packed + UNIT_BYTES, counts);
+    rfx_cost_add_weights(m, fact->packed * steps, c->round, counts);
+    rfx_cost_add_weights(m, fact->packed * (units - steps), fact->packed + UNIT_BYTES, counts);
 }
 
 static void count_node(struct counter *c, int i, struct rfx_cost_counts *counts) {
@@ -272,7 +274,7 @@ uint64_t rfx_cost_picoseconds(const struct rfx_cost_model *model,
     double memory = threads < DRAM_THREADS ? threads : DRAM_THREADS;
     for (int u = 0; u < RFX_COST_UNITS; u++) {
         double part = counts->n[u] * model->picoseconds[u];
-        if (by_threads(u) || u == RFX_COST_SHARED_BYTE) part /= threads;
+        if (by_threads(u) || u == RFX_COST_SHARED_BYTE || u == RFX_COST_WEIGHT_BYTE) part /= threads;
         if (u == RFX_COST_DRAM_BYTE) part /= memory;
         time += part;
     }

@@ -17,7 +17,8 @@
 enum rfx_cost_unit {
     RFX_COST_DIRECT_MAC,   /* of convolutions by own kernels, filled up to whole vectors */
     RFX_COST_OPENBLAS_MAC, /* of convolutions by OpenBLAS */
-    RFX_COST_CHANNEL_MAC,  /* where a sum stays in one channel: depthwise filters, windows of pools */
+    RFX_COST_CHANNEL_MAC,  /* of depthwise filters */
+    RFX_COST_POOL_TAP,     /* an element of the window of a pool */
     RFX_COST_FEW_MAC,      /* of convolutions with few channels */
     RFX_COST_OTHER_MAC,    /* matrices, transposed convolutions */
     RFX_COST_CONV_ELEMENT, /* an output of a convolution, where its sum begins and ends */
@@ -28,7 +29,8 @@ enum rfx_cost_unit {
     RFX_COST_RUN,           /* a row of pixels for a panel of channels: a call of a kernel */
     RFX_COST_STEP,          /* a node computing a rectangle */
     RFX_COST_MEETING,       /* the same, with threads that share it */
-    RFX_COST_SHARED_BYTE,   /* that a core's own cache does not hold */
+    RFX_COST_WEIGHT_BYTE,   /* of constants that a core's own cache does not hold */
+    RFX_COST_SHARED_BYTE,   /* of maps, likewise */
     RFX_COST_DRAM_BYTE,     /* that no cache holds */
     RFX_COST_LOAD_BYTE,     /* of constants packed again */
     RFX_COST_UNITS

@@ -46,7 +46,7 @@ static void describe_other(const struct rfx_graph *graph, const struct rfx_node 
         fact->pixel.n[RFX_COST_SUM_ELEMENT] = (double)graph->nodes[node->in[0]].out.elems;
     } else if (rfx_node_is_class(node, RFX_CLASS_POOLING)) {
         struct rfx_window w = rfx_op_window(node);
-        fact->pixel.n[RFX_COST_CHANNEL_MAC] += elements * (double)(w.kernel[0] * w.kernel[1]);
+        fact->pixel.n[RFX_COST_POOL_TAP] = elements * (double)(w.kernel[0] * w.kernel[1]);
     }
 }
 
@@ -113,7 +113,7 @@ void rfx_cost_add_group(const struct rfx_cost_model *model, const struct rfx_gro
     }
     add_meetings(model, area, counts);
     double rings = (double)rfx_group_ring_bytes(group);
-    rfx_cost_add_bytes(model, packed * rounds, (packed + rings) * model->threads, counts);
+    rfx_cost_add_weights(model, packed * rounds, (packed + rings) * model->threads, counts);
 }
 
 /* How much of what is touched again after so many bytes a cache has lost: none that it holds
@@ -123,13 +123,23 @@ static double lost_share(double distance, double from, double size) {
     return distance >= size ? 1.0 : (distance - from) / (size - from);
 }
 
-void rfx_cost_add_bytes(const struct rfx_cost_model *model, double bytes, double distance,
-                        struct rfx_cost_counts *counts) {
+static void add_bytes(const struct rfx_cost_model *model, double bytes, double distance,
+                      enum rfx_cost_unit near, struct rfx_cost_counts *counts) {
     double own = (double)model->caches.second_bytes * model->threads;
     double shared = (double)model->caches.shared_bytes;
     double outside = lost_share(distance, own / 2, own);
     double dram = lost_share(distance, shared / 4, shared);
     if (dram > outside) dram = outside;
-    counts->n[RFX_COST_SHARED_BYTE] += bytes * (outside - dram);
+    counts->n[near] += bytes * (outside - dram);
     counts->n[RFX_COST_DRAM_BYTE] += bytes * dram;
+}
+
+void rfx_cost_add_bytes(const struct rfx_cost_model *model, double bytes, double distance,
+                        struct rfx_cost_counts *counts) {
+    add_bytes(model, bytes, distance, RFX_COST_SHARED_BYTE, counts);
+}
+
+void rfx_cost_add_weights(const struct rfx_cost_model *model, double bytes, double distance,
+                          struct rfx_cost_counts *counts) {
+    add_bytes(model, bytes, distance, RFX_COST_WEIGHT_BYTE, counts);
 }

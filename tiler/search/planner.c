@@ -186,7 +186,10 @@ static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *
 static enum rfx_status run_search(struct rfx_search *search, bool by_size,
                                   struct rfx_plan **fitting, struct rfx_plan **smallest,
                                   struct rfx_error *err) {
-    for (int phase = 0; phase < RFX_PHASES; phase++) {
+    /* beside a plan that is known already, what computes more would hardly be better */
+    bool known = search->cost_limit != UINT64_MAX && search->context.request->asked.mode == NULL;
+    int phases = known ? RFX_PHASE_RECOMPUTE : RFX_PHASES;
+    for (int phase = 0; phase < phases; phase++) {
         struct rfx_plan *better = NULL;
         enum rfx_status status = rfx_search_list(search, phase, err);
         if (status == RFX_OK && !by_size) status = find_cheapest(search, *fitting, &better, err);
@@ -202,9 +205,11 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
     return *fitting == NULL ? find_smallest(search, smallest, err) : RFX_OK;
 }
 
-/* The plan of one graph: its groups, if any, are settled. */
+/* The plan of one graph, whose groups, if any, are settled, of those that take no longer than
+ * cost_limit. */
 static enum rfx_status plan_graph(const struct rfx_graph *graph,
-                                  const struct rfx_plan_request *asked, struct rfx_plan **out,
+                                  const struct rfx_plan_request *asked, uint64_t cost_limit,
+                                  struct rfx_plan **out,
                                   struct rfx_plan **smallest, struct rfx_error *err) {
     struct rfx_plan_request request = complete_request(asked);
     struct rfx_search search;
@@ -213,6 +218,7 @@ static enum rfx_status plan_graph(const struct rfx_graph *graph,
     enum rfx_status status = check_request(graph, &request, err);
     if (status != RFX_OK) return status;
     status = rfx_search_init(&search, graph, &request, err);
+    search.cost_limit = cost_limit;
     bool by_size = request.memory_bytes == 0 && request.split == NULL &&
                    request.asked.mode != NULL && request.asked.mode->local;
     if (status == RFX_OK && request.stages != NULL)
@@ -263,6 +269,22 @@ static enum rfx_status count_by_steps(struct rfx_plan *plan, struct rfx_error *e
     return RFX_OK;
 }
 
+/* Groups are chosen for whole maps: in short bands or narrow parts their edges may take longer than
+ * they save, so the plan without them is taken where it is predicted to be faster. */
+static void compare_ungrouped(const struct rfx_graph *graph,
+                              const struct rfx_plan_request *request, struct rfx_plan **out) {
+    struct rfx_plan *plain = NULL, *least = NULL;
+    struct rfx_error err;
+    bool in_parts = (*out)->n_stages > 1 || (*out)->stages[0].spec.mode->local;
+    if (!in_parts && request->memory_bytes == 0) return;
+    enum rfx_status status = plan_graph(graph, request, (*out)->cost, &plain, &least, &err);
+    rfx_plan_free(least);
+    if (status != RFX_OK) return; /* one that fits is known */
+    bool faster = plain->cost < (*out)->cost;
+    rfx_plan_free(faster ? *out : plain);
+    if (faster) *out = plain;
+}
+
 enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
                                             const struct rfx_plan_request *request,
                                             struct rfx_plan **out, struct rfx_plan **smallest,
@@ -273,17 +295,18 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
     if (request->caches.second_bytes != 0 && !request->no_groups && request->stages == NULL)
         status = group_graph(graph, request, &grouped, err);
     if (status != RFX_OK) return status;
-    if (grouped == NULL) return plan_graph(graph, request, out, smallest, err);
-    status = plan_graph(grouped, request, out, &least, err);
+    if (grouped == NULL) return plan_graph(graph, request, UINT64_MAX, out, smallest, err);
+    status = plan_graph(grouped, request, UINT64_MAX, out, &least, err);
     if (status == RFX_OK) {
         (*out)->grouped = grouped;
         status = count_by_steps(*out, err);
         if (status != RFX_OK) rfx_plan_free(*out);
+        if (status == RFX_OK) compare_ungrouped(graph, request, out);
         return status;
     }
     rfx_plan_free(least);
     rfx_graph_free(grouped);
-    return plan_graph(graph, request, out, smallest, err);
+    return plan_graph(graph, request, UINT64_MAX, out, smallest, err);
 }
 
 enum rfx_status rfx_plan_create(const struct rfx_graph *graph,

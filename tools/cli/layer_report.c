@@ -113,8 +113,9 @@ void rfx_layer_report_text(const struct rfx_layer_times *times,
 static json_t *numbers_json(const struct rfx_layer_times *times,
                             const struct rfx_machine_peak *peak, const struct rfx_layer_row *row) {
     struct figures f = figures_of(times, peak, row);
-    return json_pack("{s:I, s:f, s:f, s:I, s:f, s:f, s:I, s:f}", "steps", (json_int_t)row->steps,
-                     "seconds", row->seconds, "share", f.share, "macs", (json_int_t)row->macs,
+    return json_pack("{s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:I, s:f}", "steps",
+                     (json_int_t)row->steps, "seconds", row->seconds, "cpu_seconds",
+                     row->cpu_seconds, "share", f.share, "macs", (json_int_t)row->macs,
                      "gflops_per_second", f.flops_per_second * 1e-9, "fma_peak_share", f.peak_share,
                      "bytes", (json_int_t)row->bytes, "gb_per_second", f.bytes_per_second * 1e-9);
 }
@@ -169,7 +170,8 @@ void rfx_layer_report_json(const struct rfx_layer_times *times, const struct rfx
         (void)json_array_append_new(layers, row_json(times, peak, &times->rows[i]));
     for (int k = 0; k < RFX_REST_COUNT; ++k)
         (void)json_array_append_new(
-            rest, json_pack("{s:s, s:f}", "name", rest_names[k], "seconds", times->rest[k]));
+            rest, json_pack("{s:s, s:f, s:f}", "name", rest_names[k], "seconds", times->rest[k], "cpu_seconds",
+                             times->rest_cpu[k]));
     add_counts(times, layers, document);
     struct rfx_layer_row total = rfx_layer_times_total(times);
     (void)json_object_set_new(
