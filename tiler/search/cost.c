@@ -25,7 +25,7 @@ const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
     static const char *const names[] = {
         "direct_mac",   "openblas_mac", "channel_mac", "pool_tap", "few_mac",      "other_mac",     "conv_element",
         "element",      "act_element",  "sum_element", "image_element", "run",          "step",
-        "meeting",      "weight_byte", "shared_byte",  "dram_byte",   "load_byte"};
+        "meeting",      "weight_byte", "shared_byte", "plain_byte",  "dram_byte",   "load_byte"};
     _Static_assert(sizeof names / sizeof names[0] == RFX_COST_UNITS, "a name per unit");
     return names[unit];
 }
@@ -38,12 +38,15 @@ static const double *constants_in_use(void) {
     return cost_sets[0].picoseconds;
 }
 
+static bool is_made(const struct rfx_node *node) {
+    return !rfx_node_is_constant(node) && node->op != RFX_OP_INNER;
+}
+
 static void lay_out_whole(struct rfx_cost_model *model) {
     const struct rfx_graph *graph = model->graph;
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
-        bool computed = !rfx_node_is_constant(node) && node->op != RFX_OP_INNER;
-        model->whole_places[i] = computed ? RFX_PLACE_LOCAL : RFX_PLACE_NONE;
+        model->whole_places[i] = is_made(node) ? RFX_PLACE_LOCAL : RFX_PLACE_NONE;
     }
     model->whole = (struct rfx_stage_shape){.spec = rfx_ask_whole(),
                                             .places = model->whole_places,
@@ -148,6 +151,8 @@ static void measure_round(struct counter *c) {
             if (c->shape->rows[i].lasting)
                 lasting += rows_bytes(c, i, rfx_stage_buffer_rows(c->shape, i));
             lasting += c->model->nodes[i].packed;
+        } else if (c->shape->spec.mode->once && is_made(&graph->nodes[i])) {
+            made = map_bytes(c, i); /* whole maps all the way, whichever stage made them */
         }
         if (made > most) most = made;
         bytes[i + 1] = bytes[i] + made;
@@ -169,11 +174,11 @@ static void count_input(const struct counter *c, int i, int k, struct rfx_cost_c
     double rows = c->at.rows * (double)t->h / (double)node->out.h;
     if (c->shape->places[i] == RFX_PLACE_REDUCED || rows > (double)t->h * c->at.down)
         rows = (double)t->h;
-    double back = map_bytes(c, in);
-    if (rfx_place_is_computed(place)) back = m->bytes[i + 1] - m->bytes[in];
-    rfx_cost_add_bytes(m, rows * row, back, counts);
+    double back = m->bytes[i + 1] - m->bytes[in];
+    if (!rfx_place_is_computed(place) && back < map_bytes(c, in)) back = map_bytes(c, in);
+    rfx_cost_add_bytes(m, i, rows * row, back, counts);
     double again = k == 0 ? (double)m->nodes[i].halo * (c->at.down - 1.0) : 0.0;
-    if (again > 0.0) rfx_cost_add_bytes(m, again * row, c->round, counts);
+    if (again > 0.0) rfx_cost_add_bytes(m, i, again * row, c->round, counts);
 }
 
 /* What is written: into bytes that were used a round ago, or a few nodes ago; out and, where memory
@@ -188,11 +193,11 @@ static void count_output(const struct counter *c, int i, struct rfx_cost_counts 
     bool fresh = rfx_stage_has_fresh(c->shape, i);
     if (place == RFX_PLACE_STORED && map_bytes(c, i) > back) back = map_bytes(c, i);
     if (rows->lasting && !fresh) back = c->round;
-    rfx_cost_add_bytes(m, 2.0 * bytes, back, counts);
+    rfx_cost_add_bytes(m, i, 2.0 * bytes, back, counts);
     if (!fresh) return;
     double kept = (double)rows->kept * (c->at.down - 1.0) * c->at.cols;
     counts->n[RFX_COST_ELEMENT] += kept * m->nodes[i].bytes / sizeof(float);
-    rfx_cost_add_bytes(m, 2.0 * kept * m->nodes[i].bytes, c->round, counts);
+    rfx_cost_add_bytes(m, i, 2.0 * kept * m->nodes[i].bytes, c->round, counts);
     counts->n[RFX_COST_STEP] += (c->at.down - 1.0) * c->at.across;
 }
 
@@ -212,7 +217,9 @@ static void count_constants(const struct counter *c, int i, struct rfx_cost_coun
         units = share * (double)rfx_tensor_bytes(in) / UNIT_BYTES;
         if (units < steps) units = steps;
     }
-    rfx_cost_add_weights(m, fact->packed * steps, c->round, counts);
+    /* the first time they come from memory */
+    rfx_cost_add_weights(m, fact->packed, (double)m->caches.shared_bytes, counts);
+    rfx_cost_add_weights(m, fact->packed * (steps - 1.0), c->round, counts);
     rfx_cost_add_weights(m, fact->packed * (units - steps), fact->packed + UNIT_BYTES, counts);
 }
 
@@ -274,7 +281,7 @@ uint64_t rfx_cost_picoseconds(const struct rfx_cost_model *model,
     double memory = threads < DRAM_THREADS ? threads : DRAM_THREADS;
     for (int u = 0; u < RFX_COST_UNITS; u++) {
         double part = counts->n[u] * model->picoseconds[u];
-        if (by_threads(u) || u == RFX_COST_SHARED_BYTE || u == RFX_COST_WEIGHT_BYTE) part /= threads;
+        if (by_threads(u) || (u >= RFX_COST_WEIGHT_BYTE && u < RFX_COST_DRAM_BYTE)) part /= threads;
         if (u == RFX_COST_DRAM_BYTE) part /= memory;
         time += part;
     }

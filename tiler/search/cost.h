@@ -30,7 +30,8 @@ enum rfx_cost_unit {
     RFX_COST_STEP,          /* a node computing a rectangle */
     RFX_COST_MEETING,       /* the same, with threads that share it */
     RFX_COST_WEIGHT_BYTE,   /* of constants that a core's own cache does not hold */
-    RFX_COST_SHARED_BYTE,   /* of maps, likewise */
+    RFX_COST_SHARED_BYTE,   /* of maps, likewise, where multiply-adds go on meanwhile */
+    RFX_COST_PLAIN_BYTE,    /* of maps, likewise, of all nodes but dense convolutions */
     RFX_COST_DRAM_BYTE,     /* that no cache holds */
     RFX_COST_LOAD_BYTE,     /* of constants packed again */
     RFX_COST_UNITS
@@ -50,6 +51,7 @@ struct rfx_cost_node {
     double bytes;                 /* of a pixel */
     double packed;                /* bytes of constants */
     int64_t halo;                 /* input rows of the first input that a step reads again */
+    bool dense;                   /* a convolution whose sums go over channels */
     bool by_units;                /* reads its constants once per unit of the direct kernels */
 };
 

@@ -33,6 +33,7 @@ static void describe_conv(const struct rfx_graph *graph, const struct rfx_node *
     bool sums = unit != RFX_COST_CHANNEL_MAC;
     fact->pixel.n[unit] = (double)(a->groups * made * a->kh * a->kw * icg);
     fact->pixel.n[sums ? RFX_COST_CONV_ELEMENT : RFX_COST_ELEMENT] = (double)a->oc;
+    fact->dense = sums;
     fact->by_units = unit == RFX_COST_DIRECT_MAC;
     fact->runs = fact->by_units ? (double)(a->groups * rfx_ceil_div(ocg, RFX_CONV_PANEL)) : 1.0;
 }
@@ -134,9 +135,10 @@ static void add_bytes(const struct rfx_cost_model *model, double bytes, double d
     counts->n[RFX_COST_DRAM_BYTE] += bytes * dram;
 }
 
-void rfx_cost_add_bytes(const struct rfx_cost_model *model, double bytes, double distance,
-                        struct rfx_cost_counts *counts) {
-    add_bytes(model, bytes, distance, RFX_COST_SHARED_BYTE, counts);
+void rfx_cost_add_bytes(const struct rfx_cost_model *model, int node, double bytes,
+                        double distance, struct rfx_cost_counts *counts) {
+    bool dense = model->nodes[node].dense;
+    add_bytes(model, bytes, distance, dense ? RFX_COST_SHARED_BYTE : RFX_COST_PLAIN_BYTE, counts);
 }
 
 void rfx_cost_add_weights(const struct rfx_cost_model *model, double bytes, double distance,

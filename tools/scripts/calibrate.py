@@ -22,7 +22,7 @@ import subprocess
 import sys
 
 UNITS = ["direct_mac", "openblas_mac", "channel_mac", "pool_tap", "few_mac", "other_mac", "conv_element", "element",
-         "act_element", "sum_element", "image_element", "run", "step", "meeting", "weight_byte", "shared_byte", "dram_byte",
+         "act_element", "sum_element", "image_element", "run", "step", "meeting", "weight_byte", "shared_byte", "plain_byte", "dram_byte",
          "load_byte"]
 SETS = ["avx512", "avx2", "base"]
 NETWORKS = [("mobilenet_v2", "1024x1024"), ("mobilenet_v2", "384x384"), ("resnet50", "512x512"),
