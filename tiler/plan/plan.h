@@ -131,9 +131,9 @@ struct rfx_plan_request {
     int n_modes;
 };
 
-/* Makes a plan. With memory_bytes: the least predicted time whose peak fits (what is given is kept);
- * BUDGET_IMPOSSIBLE names the smallest possible budget and its breakdown. Without: untiled unless
- * a mode or stages are given; parts without a split take the split with the smallest peak.
+/* Makes a plan. With memory_bytes: the least predicted time whose peak fits (what is given is
+ * kept); BUDGET_IMPOSSIBLE names the smallest possible budget and its breakdown. Without: untiled
+ * unless a mode or stages are given; parts without a split take the split with the smallest peak.
  * Free with rfx_plan_free; the graph must outlive the plan. */
 RFX_NODISCARD enum rfx_status rfx_plan_create(const struct rfx_graph *graph,
                                               const struct rfx_plan_request *request,

@@ -17,15 +17,18 @@
 
 #define USUAL_SECOND_BYTES ((size_t)512 << 10)
 #define USUAL_SHARED_BYTES ((size_t)8 << 20)
-#define UNIT_BYTES (384.0 * 1024.0) /* of input that the direct kernels take through all weights */
-#define TURNS_BEFORE 3 /* bytes of an arena that a node's result takes were free for so many nodes */
+#define UNIT_BYTES (384.0 * 1024.0) /* of input that the direct kernels take through all weights \
+                                     */
+#define TURNS_BEFORE \
+    3 /* bytes of an arena that a node's result takes were free for so many nodes */
 #define DRAM_THREADS 2 /* more of them do not make memory faster */
 
 const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
     static const char *const names[] = {
-        "direct_mac",   "openblas_mac", "channel_mac", "pool_tap", "few_mac",      "other_mac",     "conv_element",
-        "element",      "act_element",  "sum_element", "image_element", "run",          "step",
-        "meeting",      "weight_byte", "shared_byte", "plain_byte",  "dram_byte",   "load_byte"};
+        "direct_mac",    "openblas_mac", "channel_mac", "pool_tap",    "few_mac",
+        "other_mac",     "conv_element", "element",     "act_element", "sum_element",
+        "image_element", "run",          "step",        "meeting",     "weight_byte",
+        "shared_byte",   "plain_byte",   "dram_byte",   "load_byte"};
     _Static_assert(sizeof names / sizeof names[0] == RFX_COST_UNITS, "a name per unit");
     return names[unit];
 }
@@ -33,8 +36,7 @@ const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
 /* The constants of the kernels in use; of others, those of the plainest. */
 static const double *constants_in_use(void) {
     for (size_t i = 0; i < sizeof cost_sets / sizeof cost_sets[0]; i++)
-        if (strcmp(cost_sets[i].kernels, rfx_kernels()->name) == 0)
-            return cost_sets[i].picoseconds;
+        if (strcmp(cost_sets[i].kernels, rfx_kernels()->name) == 0) return cost_sets[i].picoseconds;
     return cost_sets[0].picoseconds;
 }
 
@@ -48,17 +50,15 @@ static void lay_out_whole(struct rfx_cost_model *model) {
         const struct rfx_node *node = &graph->nodes[i];
         model->whole_places[i] = is_made(node) ? RFX_PLACE_LOCAL : RFX_PLACE_NONE;
     }
-    model->whole = (struct rfx_stage_shape){.spec = rfx_ask_whole(),
-                                            .places = model->whole_places,
-                                            .rows = model->whole_rows};
+    model->whole = (struct rfx_stage_shape){
+        .spec = rfx_ask_whole(), .places = model->whole_places, .rows = model->whole_rows};
     struct rfx_mode_measure measure = {
         .graph = graph, .places = model->whole_places, .spec = &model->whole.spec};
     model->whole.spec.mode->measure(&measure, model->whole_rows, &model->whole.overlap_rows);
 }
 
 enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_graph *graph,
-                              const struct rfx_caches *caches, int threads,
-                              struct rfx_error *err) {
+                              const struct rfx_caches *caches, int threads, struct rfx_error *err) {
     const struct rfx_graph *base = graph->base != NULL ? graph->base : graph;
     size_t n = (size_t)graph->n_nodes;
     struct rfx_cost_model m = {
@@ -72,8 +72,7 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
     *model = m;
     if (m.nodes == NULL || m.bytes == NULL || m.whole_places == NULL || m.whole_rows == NULL)
         return rfx_memory_fail(graph->mem, "cost model", n * sizeof *m.nodes, err);
-    for (int i = 0; i < graph->n_nodes; i++)
-        rfx_cost_describe(base, &base->nodes[i], &m.nodes[i]);
+    for (int i = 0; i < graph->n_nodes; i++) rfx_cost_describe(base, &base->nodes[i], &m.nodes[i]);
     lay_out_whole(model);
     return RFX_OK;
 }
@@ -212,8 +211,8 @@ static void count_constants(const struct counter *c, int i, struct rfx_cost_coun
     if (c->shape->spec.weights_by_stage) counts->n[RFX_COST_LOAD_BYTE] += fact->packed;
     if (fact->by_units) {
         const struct rfx_tensor *in = &node_of(c, node_of(c, i)->in[0])->out;
-        double share = c->at.rows * c->at.cols /
-                       (double)(node_of(c, i)->out.h * node_of(c, i)->out.w);
+        double share =
+            c->at.rows * c->at.cols / (double)(node_of(c, i)->out.h * node_of(c, i)->out.w);
         units = share * (double)rfx_tensor_bytes(in) / UNIT_BYTES;
         if (units < steps) units = steps;
     }

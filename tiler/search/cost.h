@@ -15,16 +15,16 @@
 
 /* What is counted. Names: rfx_cost_unit_name. */
 enum rfx_cost_unit {
-    RFX_COST_DIRECT_MAC,   /* of convolutions by own kernels, filled up to whole vectors */
-    RFX_COST_OPENBLAS_MAC, /* of convolutions by OpenBLAS */
-    RFX_COST_CHANNEL_MAC,  /* of depthwise filters */
-    RFX_COST_POOL_TAP,     /* an element of the window of a pool */
-    RFX_COST_FEW_MAC,      /* of convolutions with few channels */
-    RFX_COST_OTHER_MAC,    /* matrices, transposed convolutions */
-    RFX_COST_CONV_ELEMENT, /* an output of a convolution, where its sum begins and ends */
-    RFX_COST_ELEMENT,      /* an output of anything else */
-    RFX_COST_ACT_ELEMENT,  /* an activation that is no clamp */
-    RFX_COST_SUM_ELEMENT,  /* taken into an exact sum over space */
+    RFX_COST_DIRECT_MAC,    /* of convolutions by own kernels, filled up to whole vectors */
+    RFX_COST_OPENBLAS_MAC,  /* of convolutions by OpenBLAS */
+    RFX_COST_CHANNEL_MAC,   /* of depthwise filters */
+    RFX_COST_POOL_TAP,      /* an element of the window of a pool */
+    RFX_COST_FEW_MAC,       /* of convolutions with few channels */
+    RFX_COST_OTHER_MAC,     /* matrices, transposed convolutions */
+    RFX_COST_CONV_ELEMENT,  /* an output of a convolution, where its sum begins and ends */
+    RFX_COST_ELEMENT,       /* an output of anything else */
+    RFX_COST_ACT_ELEMENT,   /* an activation that is no clamp */
+    RFX_COST_SUM_ELEMENT,   /* taken into an exact sum over space */
     RFX_COST_IMAGE_ELEMENT, /* read from the image */
     RFX_COST_RUN,           /* a row of pixels for a panel of channels: a call of a kernel */
     RFX_COST_STEP,          /* a node computing a rectangle */
@@ -60,8 +60,8 @@ struct rfx_cost_model {
     const double *picoseconds; /* [RFX_COST_UNITS], of one thread */
     struct rfx_caches caches;  /* none is 0 */
     int threads;
-    struct rfx_cost_node *nodes; /* of the graph's base, under the same indices */
-    double *bytes;               /* n_nodes + 1: scratch */
+    struct rfx_cost_node *nodes;  /* of the graph's base, under the same indices */
+    double *bytes;                /* n_nodes + 1: scratch */
     struct rfx_stage_shape whole; /* the whole graph as one stage, node by node */
     enum rfx_node_place *whole_places;
     struct rfx_node_rows *whole_rows;

@@ -135,8 +135,8 @@ static void add_bytes(const struct rfx_cost_model *model, double bytes, double d
     counts->n[RFX_COST_DRAM_BYTE] += bytes * dram;
 }
 
-void rfx_cost_add_bytes(const struct rfx_cost_model *model, int node, double bytes,
-                        double distance, struct rfx_cost_counts *counts) {
+void rfx_cost_add_bytes(const struct rfx_cost_model *model, int node, double bytes, double distance,
+                        struct rfx_cost_counts *counts) {
     bool dense = model->nodes[node].dense;
     add_bytes(model, bytes, distance, dense ? RFX_COST_SHARED_BYTE : RFX_COST_PLAIN_BYTE, counts);
 }

@@ -22,8 +22,8 @@ void rfx_cost_add_group(const struct rfx_cost_model *model, const struct rfx_gro
 
 /* Adds bytes of maps that a node reads or writes and that were last touched so many bytes ago: free
  * in a core's own caches. */
-void rfx_cost_add_bytes(const struct rfx_cost_model *model, int node, double bytes,
-                        double distance, struct rfx_cost_counts *counts);
+void rfx_cost_add_bytes(const struct rfx_cost_model *model, int node, double bytes, double distance,
+                        struct rfx_cost_counts *counts);
 
 /* The same of constants, which are read while multiply-adds go on. */
 void rfx_cost_add_weights(const struct rfx_cost_model *model, double bytes, double distance,

@@ -39,8 +39,7 @@ static void count_stage(const struct rfx_cost_model *model, const struct rfx_sta
                           t->cols);
         shape.cols = t->cols;
     }
-    for (int i = stage->first; i <= stage->last; i++)
-        rfx_cost_count(model, &shape, i, &counts[i]);
+    for (int i = stage->first; i <= stage->last; i++) rfx_cost_count(model, &shape, i, &counts[i]);
 }
 
 enum rfx_status rfx_cost_count_plan(const struct rfx_plan *plan, const struct rfx_caches *caches,

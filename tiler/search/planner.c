@@ -209,8 +209,8 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
  * cost_limit. */
 static enum rfx_status plan_graph(const struct rfx_graph *graph,
                                   const struct rfx_plan_request *asked, uint64_t cost_limit,
-                                  struct rfx_plan **out,
-                                  struct rfx_plan **smallest, struct rfx_error *err) {
+                                  struct rfx_plan **out, struct rfx_plan **smallest,
+                                  struct rfx_error *err) {
     struct rfx_plan_request request = complete_request(asked);
     struct rfx_search search;
     struct rfx_plan *fitting = NULL;
@@ -271,8 +271,8 @@ static enum rfx_status count_by_steps(struct rfx_plan *plan, struct rfx_error *e
 
 /* Groups are chosen for whole maps: in short bands or narrow parts their edges may take longer than
  * they save, so the plan without them is taken where it is predicted to be faster. */
-static void compare_ungrouped(const struct rfx_graph *graph,
-                              const struct rfx_plan_request *request, struct rfx_plan **out) {
+static void compare_ungrouped(const struct rfx_graph *graph, const struct rfx_plan_request *request,
+                              struct rfx_plan **out) {
     struct rfx_plan *plain = NULL, *least = NULL;
     struct rfx_error err;
     bool in_parts = (*out)->n_stages > 1 || (*out)->stages[0].spec.mode->local;

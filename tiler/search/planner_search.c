@@ -250,8 +250,8 @@ enum rfx_status rfx_search_build_given(struct rfx_search *search, struct rfx_pla
     }
     enum rfx_status status = check_outputs(search, n, err);
     if (status != RFX_OK) return status;
-    status = rfx_plan_build(&search->context, search->shapes, n, rfx_search_cost(search, n), out,
-                            err);
+    status =
+        rfx_plan_build(&search->context, search->shapes, n, rfx_search_cost(search, n), out, err);
     if (status == RFX_OK) (*out)->cost_untiled = search->cost_untiled;
     return status;
 }

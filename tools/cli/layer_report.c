@@ -170,8 +170,8 @@ void rfx_layer_report_json(const struct rfx_layer_times *times, const struct rfx
         (void)json_array_append_new(layers, row_json(times, peak, &times->rows[i]));
     for (int k = 0; k < RFX_REST_COUNT; ++k)
         (void)json_array_append_new(
-            rest, json_pack("{s:s, s:f, s:f}", "name", rest_names[k], "seconds", times->rest[k], "cpu_seconds",
-                             times->rest_cpu[k]));
+            rest, json_pack("{s:s, s:f, s:f}", "name", rest_names[k], "seconds", times->rest[k],
+                            "cpu_seconds", times->rest_cpu[k]));
     add_counts(times, layers, document);
     struct rfx_layer_row total = rfx_layer_times_total(times);
     (void)json_object_set_new(

@@ -100,13 +100,12 @@ double rfx_report_ratio(uint64_t part, uint64_t untiled) {
 
 json_t *rfx_report_summary(const struct rfx_plan_survey *survey,
                            const struct rfx_plan_summary *summary) {
-    return json_pack("{s:s, s:s, s:I, s:I, s:f, s:f, s:f}", "kind", rfx_plan_kind_name(summary->kind),
-                     "text", summary->text, "peak_bytes", (json_int_t)summary->peak_bytes, "macs",
-                     (json_int_t)summary->macs, "macs_ratio",
-                     rfx_report_ratio(summary->macs, survey->macs_untiled),
-                     "predicted_time_ratio",
-                     rfx_report_ratio(summary->cost, survey->cost_untiled), "predicted_seconds",
-                     (double)summary->cost * 1e-12);
+    return json_pack("{s:s, s:s, s:I, s:I, s:f, s:f, s:f}", "kind",
+                     rfx_plan_kind_name(summary->kind), "text", summary->text, "peak_bytes",
+                     (json_int_t)summary->peak_bytes, "macs", (json_int_t)summary->macs,
+                     "macs_ratio", rfx_report_ratio(summary->macs, survey->macs_untiled),
+                     "predicted_time_ratio", rfx_report_ratio(summary->cost, survey->cost_untiled),
+                     "predicted_seconds", (double)summary->cost * 1e-12);
 }
 
 json_t *rfx_report_plan(const struct rfx_plan *plan) {

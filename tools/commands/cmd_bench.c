@@ -55,11 +55,11 @@ static json_t *result_json(const struct bench *bench) {
     json_t *document = rfx_report_document("bench", bench->options->args[0]);
     json_t *measured = rfx_report_measured(&bench->report);
     (void)json_object_update_new(
-        measured,
-        json_pack("{s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "seconds", middle, "seconds_min", bench->seconds[0],
-                  "seconds_max", bench->seconds[n - 1], "cpu_seconds", median(bench->cpu_seconds, n),
-                  "cpu_seconds_min", bench->cpu_seconds[0], "runs", (json_int_t)n, "gmacs_per_second",
-                  middle > 0 ? (double)bench->report.macs * 1e-9 / middle : 0));
+        measured, json_pack("{s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "seconds", middle, "seconds_min",
+                            bench->seconds[0], "seconds_max", bench->seconds[n - 1], "cpu_seconds",
+                            median(bench->cpu_seconds, n), "cpu_seconds_min", bench->cpu_seconds[0],
+                            "runs", (json_int_t)n, "gmacs_per_second",
+                            middle > 0 ? (double)bench->report.macs * 1e-9 / middle : 0));
     (void)json_object_set_new(document, "input",
                               rfx_report_shape(&graph->nodes[graph->input].out.shape));
     (void)json_object_set_new(document, "plan", rfx_report_plan(bench->job.plan));

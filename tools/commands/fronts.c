@@ -86,7 +86,7 @@ static struct rfx_chart_series line(const struct rfx_plan_survey *survey, bool t
         const struct rfx_plan_summary *p = &survey->front[i];
         values[i] = (double)p->peak_bytes / (1024.0 * 1024.0);
         values[n + i] = rfx_report_ratio(time ? p->cost : p->macs,
-                                            time ? survey->cost_untiled : survey->macs_untiled);
+                                         time ? survey->cost_untiled : survey->macs_untiled);
     }
     struct rfx_chart_series series = {.name = name,
                                       .style = time ? RFX_CHART_LINES : RFX_CHART_LINES_POINTS,

@@ -76,8 +76,8 @@ enum rfx_status rfx_layer_times_create(struct rfx_memory *mem, const struct rfx_
     times->first_stage = rfx_memory_calloc(mem, n, sizeof *times->first_stage);
     times->seconds = rfx_memory_calloc(mem, slots * (size_t)runs, sizeof *times->seconds);
     times->cpu_seconds = rfx_memory_calloc(mem, slots * (size_t)runs, sizeof *times->seconds);
-    if (times->cpu_seconds == NULL || times->rows == NULL || times->nodes == NULL || times->first_stage == NULL ||
-        times->seconds == NULL) {
+    if (times->cpu_seconds == NULL || times->rows == NULL || times->nodes == NULL ||
+        times->first_stage == NULL || times->seconds == NULL) {
         rfx_layer_times_free(times);
         return rfx_memory_fail(mem, "times of layers", slots * (size_t)runs * sizeof(double), err);
     }

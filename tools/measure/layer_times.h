@@ -2,7 +2,8 @@
  *
  * Invariants: 1. every step of a run is in one row of a node or in one of the rest, once; 2. times
  * of rows are medians over the runs, each row by itself, so their sum is only about the median run;
- * processor times, which other programs hardly disturb, take in what lies before a step; 3. what a node's MACs and bytes are, the operator table says. */
+ * processor times, which other programs hardly disturb, take in what lies before a step; 3. what a
+ * node's MACs and bytes are, the operator table says. */
 #ifndef RFX_TOOLS_MEASURE_LAYER_TIMES_H
 #define RFX_TOOLS_MEASURE_LAYER_TIMES_H
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Whether plans that are predicted to be faster are: rank correlation over 40 plans of four networks.
 
-    rank_plans.py PROGRAM [--threads N] [--rounds N] [--cpu] [--csv FILE]
+    rank_plans.py PROGRAM [--threads N] [--rounds N] [--cpu] [--csv FILE] [--reuse FILE]
 
 Every plan of PLANS is run in each round, in turn, as a process of its own (`bench --json`); measured is the
 median of its rounds, predicted is the plan's predicted_seconds. Printed is Spearman's rank correlation within
 each network, and over all plans of all networks, each relative to its network's first plan, the untiled run.
+--reuse takes what was measured from such a FILE, and only predicts again.
 --cpu takes processor time instead of elapsed time: for one thread, where other programs run at the same time.
 """
 
@@ -49,8 +50,12 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--csv")
+    parser.add_argument("--reuse")
     options = parser.parse_args()
     times, predicted = {}, {}
+    if options.reuse:
+        reuse(options, times, predicted)
+        options.rounds = 0
     for done in range(options.rounds):
         for network, size in NETWORKS:
             for plan in PLANS:
@@ -61,6 +66,18 @@ def main():
                 predicted[network, plan] = document["plan"]["predicted_seconds"]
         print(f"round {done + 1} of {options.rounds}", file=sys.stderr, flush=True)
     report(times, predicted, options)
+
+
+def reuse(options, times, predicted):
+    """Times from a file of --csv; predictions of plans that are made but not run."""
+    with open(options.reuse, encoding="utf-8") as file:
+        for line in file.read().splitlines()[1:]:
+            network, size, plan, measured, _ = line.split(",")
+            times[network, plan] = [float(measured)]
+            command = [options.program, "plan", network, "--size", size, *plan.split(), "--threads",
+                       str(options.threads), "--json"]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            predicted[network, plan] = json.loads(done.stdout)["plan"]["predicted_seconds"]
 
 
 def report(times, predicted, options):
