@@ -17,8 +17,9 @@
 
 #define USUAL_SECOND_BYTES ((size_t)512 << 10)
 #define USUAL_SHARED_BYTES ((size_t)8 << 20)
-#define UNIT_BYTES (384.0 * 1024.0) /* of input that the direct kernels take through all weights \
-                                     */
+#define UNIT_BYTES                                                                \
+    (384.0 * 1024.0) /* of input that the direct kernels take through all weights \
+                      */
 #define TURNS_BEFORE \
     3 /* bytes of an arena that a node's result takes were free for so many nodes */
 #define DRAM_THREADS 2 /* more of them do not make memory faster */

@@ -4,7 +4,7 @@
     rank_plans.py PROGRAM [--threads N] [--rounds N] [--cpu] [--csv FILE] [--reuse FILE]
 
 Every plan of PLANS is run in each round, in turn, as a process of its own (`bench --json`); measured is the
-median of its rounds, predicted is the plan's predicted_seconds. Printed is Spearman's rank correlation within
+median of its rounds (with --cpu the least), predicted is the plan's predicted_seconds. Printed is Spearman's rank correlation within
 each network, and over all plans of all networks, each relative to its network's first plan, the untiled run.
 --reuse takes what was measured from such a FILE, and only predicts again.
 --cpu takes processor time instead of elapsed time: for one thread, where other programs run at the same time.
@@ -83,7 +83,8 @@ def reuse(options, times, predicted):
 def report(times, predicted, options):
     all_measured, all_predicted, lines = [], [], []
     for network, size in NETWORKS:
-        measured = [statistics.median(times[network, plan]) for plan in PLANS]
+        middle = min if options.cpu else statistics.median  # what disturbs processor times only adds to them
+        measured = [middle(times[network, plan]) for plan in PLANS]
         guessed = [predicted[network, plan] for plan in PLANS]
         print(f"{network} {size}, {options.threads} threads, {'processor' if options.cpu else 'elapsed'} time")
         print(f"  {'plan':40} {'measured':>9} {'predicted':>9}  {'ratio':>6} {'predicted':>9}")
