@@ -7,6 +7,7 @@
 #ifndef RFX_TILER_SEARCH_COST_CONSTANTS_H
 #define RFX_TILER_SEARCH_COST_CONSTANTS_H
 
+/* clang-format off */
 static const struct {
     const char *kernels; /* the first: for kernels of any other name */
     double picoseconds[RFX_COST_UNITS];
@@ -100,4 +101,5 @@ static const struct {
          [RFX_COST_LOAD_BYTE] = 818.9,
      }},
 };
+/* clang-format on */
 #endif

@@ -192,6 +192,7 @@ def print_header(constants, measured, like, met):
 #ifndef RFX_TILER_SEARCH_COST_CONSTANTS_H
 #define RFX_TILER_SEARCH_COST_CONSTANTS_H
 
+/* clang-format off */
 static const struct {{
     const char *kernels; /* the first: for kernels of any other name */
     double picoseconds[RFX_COST_UNITS];
@@ -201,7 +202,7 @@ static const struct {{
         for unit, value in zip(UNITS, constants[kernels]):
             print(f"         [RFX_COST_{unit.upper()}] = {value:.4g},")
         print("     }},")
-    print("};\n#endif")
+    print("};\n/* clang-format on */\n#endif")
 
 
 def main():
