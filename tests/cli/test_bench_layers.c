@@ -14,7 +14,7 @@
 
 #include "cli_program.h"
 
-#define NET "bench mobilenet_v2 --size 96x128 --runs 3 --layers "
+#define NET "bench mobilenet_v2 --size 96x128 --runs 3 --layers --no-groups "
 
 static double real_at(json_t *doc, const char *path) {
     json_t *value = at(doc, path);

@@ -3,10 +3,9 @@
  * The search here is written out as loops over stages by hand (rfx_plan_request.stages): whole,
  * tiled up to a cut, streamed to the end, streamed up to a cut, two streams, each with all bands,
  * strips, grids and ways of squeezing; it shares no code with the planner's. RFX_CASES (default 60)
- * random graphs of local ops, several budgets each: the fewest MACs of the plans that fit must be
- * what the planner finds. Fewer MACs than the untiled run's count as equal to it: the planner does
- * not look further once nothing is computed twice (a grid of 1x1 tiles leaves out what a crop
- * drops, which whole maps and rows do not). */
+ * random graphs of local ops, several budgets each: the least predicted time of the plans that fit
+ * must be what the planner finds. Not in every case: whether a plan fits the planner decides by
+ * its quick placement, and a plan that fits only with all effort may be missed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,12 +24,17 @@
 #include "tiler/plan/tiling.h"
 
 enum { MAX_NODES = 64, LAST_CUTS = 3, SPREAD_CUTS = 4, BANDS = 7, STRIPS = 11, BUDGETS = 8 };
+enum {
+    MISSED = 50,
+    QUICK_BYTES = 4096
+}; /* one answer of so many at most; with so many bytes more it
+      is found */
 static const int64_t bands[BANDS] = {2, 4, 8, 16, 32, 64, 128};
 static const int64_t strips[STRIPS] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48};
 
 struct known_plan {
     size_t peak;
-    uint64_t macs;
+    uint64_t cost;
 };
 
 struct exhaustive {
@@ -41,13 +45,8 @@ struct exhaustive {
     int ends[LAST_CUTS + SPREAD_CUTS], n_ends; /* where streams may end */
     struct known_plan *plans;
     size_t n, capacity;
-    uint64_t untiled_macs;
     int recomputing; /* answers that compute something twice */
 };
-
-static uint64_t counted_macs(const struct rfx_plan *plan) {
-    return plan->macs > plan->macs_untiled ? plan->macs : plan->macs_untiled;
-}
 
 static void note(struct exhaustive *e, const struct rfx_stage_spec *stages, int n_stages,
                  bool weights) {
@@ -63,8 +62,7 @@ static void note(struct exhaustive *e, const struct rfx_stage_spec *stages, int 
         e->plans = realloc(e->plans, e->capacity * sizeof *e->plans);
         assert_non_null(e->plans);
     }
-    e->untiled_macs = plan->macs_untiled;
-    e->plans[e->n++] = (struct known_plan){plan->peak_bytes, counted_macs(plan)};
+    e->plans[e->n++] = (struct known_plan){plan->peak_bytes, plan->cost};
     rfx_plan_free(plan);
 }
 
@@ -174,22 +172,27 @@ static int compare(struct exhaustive *e, uint64_t seed) {
         size_t budget = least + (untiled - least) * (size_t)i / BUDGETS;
         uint64_t best = UINT64_MAX;
         for (size_t p = 0; p < e->n && e->plans[p].peak <= budget; p++)
-            if (e->plans[p].macs < best) best = e->plans[p].macs;
+            if (e->plans[p].cost < best) best = e->plans[p].cost;
         struct rfx_plan_request request = e->request;
         struct rfx_plan *plan = NULL;
         struct rfx_error err = {{0}};
         request.memory_bytes = budget;
-        e->recomputing += best > e->untiled_macs;
         bool made = rfx_plan_create(e->graph, &request, &plan, &err) == RFX_OK;
         if (made) assert_true(plan->peak_bytes <= budget);
-        if (!made || counted_macs(plan) != best) {
+        if (made) e->recomputing += plan->macs > plan->macs_untiled;
+        if (!made || plan->cost != best) {
             char text[RFX_PLAN_TEXT] = "none";
             if (made) rfx_plan_describe(plan, text, sizeof text);
             fprintf(stderr,
                     "seed %llu, budget %zu (least %zu, untiled %zu): best %llu, planner "
                     "%llu %s\n",
                     (unsigned long long)seed, budget, least, untiled, (unsigned long long)best,
-                    (unsigned long long)(made ? plan->macs : 0), text);
+                    (unsigned long long)(made ? plan->cost : 0), text);
+            assert_true(made && plan->cost > best);
+            rfx_plan_free(plan);
+            request.memory_bytes = budget + QUICK_BYTES;
+            assert_int_equal(rfx_plan_create(e->graph, &request, &plan, &err), RFX_OK);
+            assert_true(plan->cost <= best);
             wrong++;
         }
         rfx_plan_free(plan);
@@ -273,7 +276,7 @@ static void best_of_all(void **state) {
     assert_int_equal(done, cases);
     assert_true(recomputing > cases / 4);
     assert_true(deep > cases / 10);
-    assert_int_equal(wrong, 0);
+    assert_true(wrong <= cases * BUDGETS / MISSED);
 }
 
 int main(void) {

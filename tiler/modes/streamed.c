@@ -14,10 +14,6 @@
 #define N_BANDS 7
 #define N_STRIPS 11
 static const int64_t bands[N_BANDS] = {128, 64, 32, 16, 8, 4, 2}; /* image rows a step */
-/* More time than an untiled run's, in percent: short bands fill the matrix products of deep layers
- * badly (docs/benchmarks.md). */
-static const int band_percent[N_BANDS] = {0, 2, 8, 18, 35, 60, 100};
-#define TIGHT_PERCENT 10 /* and for copying rows to their rings */
 /* Two streams: tall, middle and short bands are enough, as there are many pairs of cuts. */
 static const int64_t pair_bands[] = {64, 16, 4};
 static const int64_t strips[N_STRIPS] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48};
@@ -50,13 +46,6 @@ static void measure(const struct rfx_mode_measure *m, struct rfx_node_rows *rows
                     int64_t *overlap_rows) {
     rfx_stream_measure(m->graph, m->places, m->spec->band_rows, m->done, rows);
     *overlap_rows = 0;
-}
-
-static int extra_percent(const struct rfx_stage_spec *spec) {
-    int percent = 0;
-    for (int b = 0; b < N_BANDS; b++)
-        if (spec->band_rows <= bands[b]) percent = band_percent[b];
-    return percent + (spec->tight ? TIGHT_PERCENT : 0);
 }
 
 static int64_t units(const struct rfx_plan *plan, const struct rfx_stage *stage) {
@@ -251,7 +240,6 @@ const struct rfx_mode rfx_mode_streamed = {
     .n_trials = sizeof trials / sizeof trials[0],
     .check = check,
     .measure = measure,
-    .extra_percent = extra_percent,
     .units = units,
     .walk_bytes = walk_bytes,
     .enter = enter,

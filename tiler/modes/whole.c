@@ -10,8 +10,6 @@
 #include "tiler/placement/placement_rows.h"
 #include "tiler/plan/trial.h"
 
-#define ROWS_PERCENT 3 /* more time for running row by row (docs/benchmarks.md) */
-
 struct state {
     int node;
     bool loaded;      /* this node's constants are */
@@ -31,10 +29,6 @@ static int64_t step_rows(const struct rfx_graph *graph, const struct rfx_stage_s
                          int node) {
     bool rows = spec->row_by_row && rfx_node_runs_by_rows(&graph->nodes[node]);
     return rows ? rfx_row_step_rows(graph, node) : 0;
-}
-
-static int extra_percent(const struct rfx_stage_spec *spec) {
-    return spec->row_by_row ? ROWS_PERCENT : 0;
 }
 
 static int64_t units(const struct rfx_plan *plan, const struct rfx_stage *stage) {
@@ -119,7 +113,6 @@ const struct rfx_mode rfx_mode_whole = {
     .n_trials = sizeof trials / sizeof trials[0],
     .measure = measure,
     .step_rows = step_rows,
-    .extra_percent = extra_percent,
     .units = units,
     .walk_bytes = walk_bytes,
     .enter = enter,

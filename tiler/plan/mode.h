@@ -106,9 +106,6 @@ struct rfx_mode {
     int64_t (*step_rows)(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
                          int node);
 
-    /* Predicted time beyond that of an untiled run's MACs, in percent. NULL: none. */
-    int (*extra_percent)(const struct rfx_stage_spec *spec);
-
     int64_t (*units)(const struct rfx_plan *plan, const struct rfx_stage *stage); /* of progress */
     size_t (*walk_bytes)(const struct rfx_graph *graph);
 

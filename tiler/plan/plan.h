@@ -98,11 +98,11 @@ struct rfx_plan {
     size_t lower_bound_bytes; /* of the arena: the largest sum of live buffers */
     const char *placement;    /* the strategy that gave the offsets */
     uint64_t macs, macs_untiled;
-    uint64_t cost; /* predicted time, in the MACs that an untiled run makes in it; see
-                      docs/tradeoff_notes.md */
+    uint64_t cost, cost_untiled; /* predicted time, and that of the same graph untiled, in
+                                    picoseconds; see docs/tradeoff_notes.md */
 };
 
-/* The caches of the processor, for which nodes are grouped. */
+/* The caches of the processor, for which nodes are grouped and times predicted. */
 struct rfx_caches {
     size_t second_bytes; /* of each core; 0: nodes are not grouped */
     size_t shared_bytes; /* of all cores together */
@@ -126,20 +126,21 @@ struct rfx_plan_request {
     bool outputs_by_caller; /* outputs are made in buffers that rfx_session_set_output gives */
     bool no_inplace;        /* every tensor has bytes of its own */
     /* Nodes computed depth first (group.h): these, by hand (NULL: none), or, when no stages are
-     * given, those that pay with these caches (zeros: none). */
+     * given and no_groups is false, those that pay with these caches. */
     const struct rfx_group_attr *groups;
     int n_groups;
-    struct rfx_caches caches;
+    bool no_groups;
+    struct rfx_caches caches; /* zeros: nodes are not grouped, and usual caches are meant */
     const struct rfx_mode *const *modes; /* that the planner may use; NULL: all */
     int n_modes;
 };
 
-/* Makes a plan. With memory_bytes: the fewest MACs whose peak fits (what is given is kept);
- * BUDGET_IMPOSSIBLE names the smallest possible budget and its breakdown. Without: untiled unless
- * a mode or stages are given; parts without a split take the split with the smallest peak. Groups
- * that the planner chose itself are left out where a plan without them is smaller (when nothing
- * fits), the only one that fits, or much faster. INVALID_ARGUMENT: what is given by hand is no
- * plan. Free with rfx_plan_free; the graph must outlive the plan. */
+/* Makes a plan. With memory_bytes: the least predicted time whose peak fits (what is given is
+ * kept); BUDGET_IMPOSSIBLE names the smallest possible budget and its breakdown. Without: untiled
+ * unless a mode or stages are given; parts without a split take the split with the smallest peak.
+ * Groups that the planner chose itself are left out where a plan without them is smaller (when
+ * nothing fits), the only one that fits, or predicted to be faster. INVALID_ARGUMENT: what is given
+ * by hand is no plan. Free with rfx_plan_free; the graph must outlive the plan. */
 RFX_NODISCARD enum rfx_status rfx_plan_create(const struct rfx_graph *graph,
                                               const struct rfx_plan_request *request,
                                               struct rfx_plan **out, struct rfx_error *err);

@@ -6,12 +6,7 @@
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
-
-/* In MACs of one core, from measurements of whole blocks in and out of the caches. */
-#define DRAM_BYTE 4.0 /* of maps that no cache holds, written once and read once */
-#define SHARED_BYTE \
-    1.5              /* that the cache shared by all cores holds; weights that a core's does not */
-#define CALL 40000.0 /* a step of a node: its call, short runs of pixels */
+#include "tiler/search/cost.h"
 
 enum { N_STEPS = 4, N_COLS = 9 };
 static const int64_t steps[N_STEPS] = {1, 2, 4, 8};
@@ -20,22 +15,22 @@ static const int64_t widths[N_COLS] = {512, 384, 256, 192, 128, 96, 64, 48, 32};
 struct chooser {
     const struct rfx_graph *graph;
     const struct rfx_caches *caches;
+    struct rfx_cost_model cost;
     int threads, kept;
     int *last_reader; /* of each node; an output's is n_nodes */
     int *from;        /* of the best way up to node i: its last group's first node, or i */
-    double *best;     /* cost of the best way up to node i, at i + 1 */
+    double *best;     /* picoseconds of the best way up to node i, at i + 1 */
     struct rfx_group_attr *how; /* the group that ends at node i */
 };
 
-/* A map that is written and read again by the next layer, whole. */
-static double map_cost(const struct chooser *c, const struct rfx_node *node) {
-    double bytes = (double)rfx_tensor_bytes(&node->out);
-    if (bytes <= (double)c->caches->second_bytes * c->threads / 2) return 0.0;
-    return 2.0 * bytes * (bytes <= (double)c->caches->shared_bytes / 2 ? SHARED_BYTE : DRAM_BYTE);
+static double time_of(const struct chooser *c, const struct rfx_cost_counts *counts) {
+    return (double)rfx_cost_picoseconds(&c->cost, counts);
 }
 
-static double node_macs(const struct chooser *c, const struct rfx_node *node) {
-    return (double)rfx_op_macs(c->graph, node, rfx_node_full_rect(node));
+static double node_cost(const struct chooser *c, int i) {
+    struct rfx_cost_counts counts = {{0}};
+    rfx_cost_count_whole(&c->cost, i, &counts);
+    return time_of(c, &counts);
 }
 
 /* Whether a node may be computed piece by piece without computing more than it is asked for. */
@@ -46,25 +41,15 @@ static bool may_join(const struct chooser *c, int i) {
            block.h * block.w == 1;
 }
 
-/* Cost of a group in strips of at most `cols` columns and `rows` rows a step; < 0: its rings do not
- * fit the cache. */
+/* Cost of a group; < 0: its rings do not fit the cache. */
 static double group_cost(const struct chooser *c, const struct rfx_group_attr *g) {
-    const struct rfx_node *last = &c->graph->nodes[g->last];
-    int64_t cols[RFX_GROUP_MAX_NODES];
-    int64_t strips = rfx_group_strips(g, last->out.w);
-    double cost = map_cost(c, last), weights = 0.0, cache = (double)c->caches->second_bytes;
-    double rounds = (double)strips * (double)rfx_ceil_div(last->out.h, g->step_rows);
-    rfx_group_extents(g, 1, rfx_ceil_div(last->out.w, strips), cols);
-    for (int i = g->first; i <= g->last; i++) {
-        const struct rfx_node *node = &c->graph->nodes[i];
-        double made = (double)(cols[i - g->first] * strips) / (double)node->out.w;
-        cost += node_macs(c, node) * (made < 1.0 ? 1.0 : made) + CALL * rounds;
-        weights += (double)rfx_op_packed_bytes(c->graph, node);
-    }
+    struct rfx_cost_counts counts = {{0}};
+    double cache = (double)c->caches->second_bytes, weights = 0.0;
     double rings = (double)rfx_group_ring_bytes(g);
-    bool resident = weights + rings <= cache * 0.8;
-    if (!resident && rings > cache * 0.5) return -1.0;
-    return resident ? cost : cost + weights * rounds * SHARED_BYTE;
+    for (int i = g->first; i <= g->last; i++) weights += c->cost.nodes[i].packed;
+    if (weights + rings > cache * 0.8 && rings > cache * 0.5) return -1.0;
+    rfx_cost_count_group(&c->cost, g, &counts);
+    return time_of(c, &counts);
 }
 
 /* The best shape of a group of these nodes; < 0: none. */
@@ -146,15 +131,17 @@ enum rfx_status rfx_groups_choose(const struct rfx_graph *graph, const struct rf
         status = rfx_memory_fail(mem, "groups of nodes", n * sizeof *c.how, err);
         goto done;
     }
+    status = rfx_cost_init(&c.cost, graph, caches, threads, err);
+    if (status != RFX_OK) goto done;
     find_readers(&c);
     for (int i = 0; i < graph->n_nodes; i++) {
-        const struct rfx_node *node = &graph->nodes[i];
-        c.best[i + 1] = c.best[i] + node_macs(&c, node) + map_cost(&c, node);
+        c.best[i + 1] = c.best[i] + node_cost(&c, i);
         c.from[i] = i;
         try_groups(&c, i);
     }
     *n_groups = collect(&c, groups);
 done:
+    rfx_cost_release(&c.cost);
     rfx_memory_release(mem, c.last_reader);
     rfx_memory_release(mem, c.from);
     rfx_memory_release(mem, c.best);
@@ -186,7 +173,8 @@ enum rfx_status rfx_groups_apply(const struct rfx_graph *graph,
         if (status != RFX_OK || request->n_groups == 0) return status;
         return rfx_graph_group(graph, request->groups, request->n_groups, out, err);
     }
-    if (request->caches.second_bytes == 0 || request->stages != NULL) return RFX_OK;
+    if (request->caches.second_bytes == 0 || request->no_groups || request->stages != NULL)
+        return RFX_OK;
     size_t bytes = (size_t)graph->n_nodes * sizeof(struct rfx_group_attr);
     struct rfx_group_attr *groups = rfx_memory_alloc(graph->mem, bytes);
     if (groups == NULL) return rfx_memory_fail(graph->mem, "groups of nodes", bytes, err);

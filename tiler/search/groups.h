@@ -1,8 +1,7 @@
 /* Which nodes are computed depth first, as groups: where maps between them need not leave a core's
  * cache, against edges of strips that are computed twice and weights that are read again.
  *
- * Costs are in MACs that a core makes in the same time. The choice is a matter of time alone: the
- * bits are the same. */
+ * The choice is a matter of predicted time (cost.h) alone: the bits are the same. */
 #ifndef RFX_TILER_SEARCH_GROUPS_H
 #define RFX_TILER_SEARCH_GROUPS_H
 

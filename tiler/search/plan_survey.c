@@ -100,11 +100,12 @@ enum rfx_status rfx_plan_survey_create(const struct rfx_graph *graph,
         status = rfx_search_list(&search, phase, err);
     if (status == RFX_OK && search.n_candidates > 0)
         qsort(search.candidates, search.n_candidates, sizeof *search.candidates,
-              rfx_candidate_compare_rank);
+              rfx_candidate_compare_cost);
     for (int kind = 0; status == RFX_OK && request->rivals && kind < RFX_PLAN_KIND_COUNT; kind++)
         status = find_rival(&search, (enum rfx_plan_kind)kind, budget, survey, err);
     if (status == RFX_OK) status = find_front(&search, request->kinds, survey, err);
     survey->macs_untiled = status == RFX_OK ? search.context.macs_untiled : 0;
+    survey->cost_untiled = status == RFX_OK ? search.cost_untiled : 0;
     rfx_search_release(&search);
     if (status == RFX_OK)
         *out = survey;

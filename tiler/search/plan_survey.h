@@ -1,10 +1,10 @@
 /* What the planner had to choose from: the best plan of each kind, and the whole front of plans
- * from the fewest MACs to the least memory.
+ * from the least time to the least memory.
  *
  * Invariants: 1. every plan named here has been placed, with the planner's quick placement, so that
  * its peak is one that a budget may rely on; 2. rivals are in the order of the enumeration; 3. the
- * front falls in bytes and rises in MACs, among equal MACs in predicted time: for a budget the
- * planner takes the first point that fits. */
+ * front falls in bytes and rises in predicted time: for a budget the planner takes the first point
+ * that fits. */
 #ifndef RFX_TILER_SEARCH_PLAN_SURVEY_H
 #define RFX_TILER_SEARCH_PLAN_SURVEY_H
 
@@ -18,12 +18,12 @@ struct rfx_plan_summary {
     enum rfx_plan_kind kind;
     char text[RFX_PLAN_TEXT]; /* as rfx_plan_describe has it */
     size_t peak_bytes;
-    uint64_t macs, cost; /* cost: predicted time in MACs of an untiled run */
+    uint64_t macs, cost; /* cost: predicted time in picoseconds */
 };
 
 struct rfx_plan_survey {
     struct rfx_memory *mem;
-    uint64_t macs_untiled;
+    uint64_t macs_untiled, cost_untiled;
     int n_rivals;
     struct rfx_plan_summary rivals[RFX_PLAN_KIND_COUNT];
     int n_front;

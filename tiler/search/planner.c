@@ -1,9 +1,9 @@
-/* The planner: among all skeletons, modes, bands, strips and grids, the fewest MACs within the
- * budget, and among equal MACs the least predicted time.
+/* The planner: among all skeletons, modes, bands, strips and grids, the least predicted time within
+ * the budget; among equal times the fewest MACs, then the least memory.
  *
- * A phase's candidates (planner_search.h) are looked at only when none before fitted, but tiles,
- * which may need fewer MACs than strips. In a phase they are ordered by MACs and cost and tried
- * from the best: first against the lower bound of their arena, then by placing their buffers. */
+ * Candidates are listed phase by phase (planner_search.h), after a plan that fits only those that
+ * take no longer. In a phase they are ordered by time and tried from the best: first against the
+ * lower bound of their arena, then by placing their buffers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,20 +51,22 @@ static enum rfx_status build_within(struct rfx_search *search, const struct rfx_
     return rfx_search_build(search, c, out, err);
 }
 
-/* First candidate of the phase by MACs and cost whose placed peak fits and that is better than a
- * plan that is known (or NULL); *out stays NULL when there is none. */
+static bool is_better(const struct rfx_candidate *c, const struct rfx_plan *known) {
+    return c->cost < known->cost || (c->cost == known->cost && c->macs < known->macs);
+}
+
+/* First candidate of the phase by time whose placed peak fits and that is better than a plan that
+ * is known (or NULL); *out stays NULL when there is none. */
 static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx_plan *known,
                                      struct rfx_plan **out, struct rfx_error *err) {
     size_t budget = search->context.request->memory_bytes;
     size_t n = search->n_candidates - search->first;
     if (n == 0) return RFX_OK;
     struct rfx_candidate *candidates = search->candidates + search->first;
-    qsort(candidates, n, sizeof *candidates, rfx_candidate_compare_rank);
+    qsort(candidates, n, sizeof *candidates, rfx_candidate_compare_cost);
     for (size_t i = 0; i < n && *out == NULL; i++) {
         const struct rfx_candidate *c = &candidates[i];
-        if (known != NULL && c->rank >= rfx_search_rank(search, known->macs, known->cost) &&
-            c->cost >= known->cost)
-            continue;
+        if (known != NULL && !is_better(c, known)) continue;
         if (budget != 0 && c->bound > budget) continue;
         enum rfx_status status = build_within(search, c, out, err);
         if (status != RFX_OK) return status;
@@ -72,12 +74,12 @@ static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx
     return RFX_OK;
 }
 
-/* The candidate of all phases with the smallest peak in the quick placement (as small with fewer
- * MACs). */
+/* The candidate of all phases with the smallest peak in the quick placement (as small in less
+ * time). */
 static enum rfx_status find_smallest(struct rfx_search *search, struct rfx_plan **out,
                                      struct rfx_error *err) {
     size_t best_bytes = SIZE_MAX;
-    struct rfx_candidate best = {.macs = UINT64_MAX};
+    struct rfx_candidate best = {.cost = UINT64_MAX};
     if (search->n_candidates == 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "nothing is left to try: the request and the modes exclude every plan");
@@ -92,7 +94,7 @@ static enum rfx_status find_smallest(struct rfx_search *search, struct rfx_plan 
         if (status != RFX_OK) return status;
         size_t bytes = plan->peak_bytes;
         rfx_plan_free(plan);
-        if (bytes > best_bytes || (bytes == best_bytes && c->macs >= best.macs)) continue;
+        if (bytes > best_bytes || (bytes == best_bytes && c->cost >= best.cost)) continue;
         best = *c;
         best_bytes = bytes;
     }
@@ -180,24 +182,14 @@ static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *
     return RFX_OK;
 }
 
-/* Whether a later phase may have a plan with fewer MACs than one that fits, or with as many and
- * less time: two streams can afford taller bands than one. With groups, whenever the plan takes
- * more than a tenth more than an untiled one: edges of strips are no reason to go on. */
-static bool may_be_better(const struct rfx_search *search, const struct rfx_plan *fitting,
-                          int phase) {
-    uint64_t untiled = search->context.macs_untiled;
-    if (search->context.graph->base != NULL) return fitting->cost / 110 > untiled / 100;
-    bool exact = fitting->macs <= untiled;
-    if (phase == RFX_PHASE_TWO_PARTS) return exact && fitting->cost > fitting->macs;
-    return phase == RFX_PHASE_TILES && !exact;
-}
-
 /* The plan that fits, or (by size, or when none fits) the smallest. */
 static enum rfx_status run_search(struct rfx_search *search, bool by_size,
                                   struct rfx_plan **fitting, struct rfx_plan **smallest,
                                   struct rfx_error *err) {
-    for (int phase = 0; phase < RFX_PHASES; phase++) {
-        if (*fitting != NULL && !may_be_better(search, *fitting, phase)) continue;
+    /* beside a plan that is known already, what computes more would hardly be better */
+    bool known = search->cost_limit != UINT64_MAX && search->context.request->asked.mode == NULL;
+    int phases = known ? RFX_PHASE_RECOMPUTE : RFX_PHASES;
+    for (int phase = 0; phase < phases; phase++) {
         struct rfx_plan *better = NULL;
         enum rfx_status status = rfx_search_list(search, phase, err);
         if (status == RFX_OK && !by_size) status = find_cheapest(search, *fitting, &better, err);
@@ -208,15 +200,17 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
         if (better == NULL) continue;
         rfx_plan_free(*fitting);
         *fitting = better;
-        search->rank_limit = rfx_search_rank(search, better->macs, better->cost) + 1;
+        search->cost_limit = better->cost;
     }
     return *fitting == NULL ? find_smallest(search, smallest, err) : RFX_OK;
 }
 
-/* The plan of one graph: its groups, if any, are settled. */
+/* The plan of one graph, whose groups, if any, are settled, of those that take no longer than
+ * cost_limit. */
 static enum rfx_status plan_graph(const struct rfx_graph *graph,
-                                  const struct rfx_plan_request *asked, struct rfx_plan **out,
-                                  struct rfx_plan **smallest, struct rfx_error *err) {
+                                  const struct rfx_plan_request *asked, uint64_t cost_limit,
+                                  struct rfx_plan **out, struct rfx_plan **smallest,
+                                  struct rfx_error *err) {
     struct rfx_plan_request request = complete_request(asked);
     struct rfx_search search;
     struct rfx_plan *fitting = NULL;
@@ -224,6 +218,7 @@ static enum rfx_status plan_graph(const struct rfx_graph *graph,
     enum rfx_status status = check_request(graph, &request, err);
     if (status != RFX_OK) return status;
     status = rfx_search_init(&search, graph, &request, err);
+    search.cost_limit = cost_limit;
     bool by_size = request.memory_bytes == 0 && request.split == NULL &&
                    request.asked.mode != NULL && request.asked.mode->local;
     if (status == RFX_OK && request.stages != NULL)
@@ -257,15 +252,6 @@ static enum rfx_status adopt(struct rfx_plan *plan, struct rfx_graph *grouped,
     return RFX_OK;
 }
 
-/* What groups save at least of the time that their plan's cost says: maps that do not leave the
- * caches are no part of it (docs/tradeoff_notes.md). */
-#define GROUPS_SAVE_PERCENT 25
-
-/* Whether groups make a plan slower than another of that cost without them. */
-static bool is_slower(const struct rfx_plan *grouped, uint64_t cost) {
-    return grouped->cost / 100 * (100 - GROUPS_SAVE_PERCENT) > cost;
-}
-
 /* Two answers for one request: the one with groups, its graph taken over, and the one without. */
 struct answers {
     enum rfx_status status, plain_status;
@@ -288,15 +274,23 @@ static void keep_plain(struct answers *a) {
     a->plain = a->plain_smallest = NULL;
 }
 
+/* Groups are chosen for whole maps: in short bands or narrow parts their edges may take longer than
+ * they save. */
+static bool may_be_slower(const struct rfx_plan *grouped, const struct rfx_plan_request *request) {
+    bool in_parts = grouped->n_stages > 1 || grouped->stages[0].spec.mode->local;
+    return in_parts || request->memory_bytes != 0;
+}
+
 /* Asks for a plan without groups too, and keeps the better answer. */
 static void compare_with_plain(const struct rfx_graph *graph,
                                const struct rfx_plan_request *request, struct answers *a,
                                struct rfx_error *err) {
     struct rfx_error why = {{0}};
-    a->plain_status = plan_graph(graph, request, &a->plain, &a->plain_smallest, &why);
+    uint64_t limit = a->plan != NULL ? a->plan->cost : UINT64_MAX;
+    a->plain_status = plan_graph(graph, request, limit, &a->plain, &a->plain_smallest, &why);
     bool grouped_is_better;
     if (a->plan != NULL)
-        grouped_is_better = a->plain == NULL || !is_slower(a->plan, a->plain->cost);
+        grouped_is_better = a->plain == NULL || a->plan->cost <= a->plain->cost;
     else
         grouped_is_better = a->smallest != NULL && a->plain_smallest != NULL &&
                             a->smallest->peak_bytes < a->plain_smallest->peak_bytes;
@@ -315,8 +309,8 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
     struct rfx_graph *grouped = NULL;
     struct answers a = {.status = rfx_groups_apply(graph, request, &grouped, err)};
     if (a.status != RFX_OK) return a.status;
-    if (grouped == NULL) return plan_graph(graph, request, out, smallest, err);
-    a.status = plan_graph(grouped, request, &a.plan, &a.smallest, err);
+    if (grouped == NULL) return plan_graph(graph, request, UINT64_MAX, out, smallest, err);
+    a.status = plan_graph(grouped, request, UINT64_MAX, &a.plan, &a.smallest, err);
     struct rfx_plan *made = a.plan != NULL ? a.plan : a.smallest;
     if (made == NULL) {
         rfx_graph_free(grouped);
@@ -326,8 +320,7 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
         if (status != RFX_OK) rfx_plan_free(made);
         if (status != RFX_OK) return status;
     }
-    bool may_be_slower = a.plan != NULL && is_slower(a.plan, a.plan->macs_untiled);
-    if (request->groups == NULL && (a.plan == NULL || may_be_slower))
+    if (request->groups == NULL && (a.plan == NULL || may_be_slower(a.plan, request)))
         compare_with_plain(graph, request, &a, err);
     if (a.status == RFX_OK) *out = a.plan;
     if (a.status == RFX_STATUS_BUDGET_IMPOSSIBLE) *smallest = a.smallest;

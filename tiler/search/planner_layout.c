@@ -6,8 +6,6 @@
 
 /* Most that is kept of measured rows: the planner itself counts against the budget. */
 #define KNOWN_BYTES ((size_t)1 << 20)
-/* Packing constants again, in the time of MACs (docs/tradeoff_notes.md). */
-#define LOAD_MACS_PER_BYTE 100
 
 static bool is_same_skeleton(const struct rfx_skeleton *a, const struct rfx_skeleton *b) {
     return a->kind == b->kind && a->cut == b->cut && a->second == b->second &&
@@ -147,26 +145,11 @@ enum rfx_status rfx_search_lay_out(struct rfx_search *search, const struct rfx_c
     return RFX_OK;
 }
 
-/* The modes' own percents, the most of each mode's stages, on all MACs; and loading constants. */
-uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages, uint64_t macs) {
-    uint64_t percent = 100;
-    bool loads = false;
-    for (int s = 0; s < n_stages; s++) {
-        const struct rfx_mode *mode = search->shapes[s].spec.mode;
-        int most = 0;
-        bool first = true; /* of its mode */
-        for (int t = 0; t < n_stages && mode->extra_percent != NULL; t++) {
-            if (search->shapes[t].spec.mode != mode) continue;
-            int extra = mode->extra_percent(&search->shapes[t].spec);
-            first = first && t >= s;
-            if (extra > most) most = extra;
-        }
-        if (first) percent += (uint64_t)most;
-        loads = loads || search->shapes[s].spec.weights_by_stage;
-    }
-    uint64_t cost = macs / 100 * percent;
-    if (loads) cost += (uint64_t)search->context.weights_bytes * LOAD_MACS_PER_BYTE;
-    return cost;
+uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages) {
+    struct rfx_cost_counts counts = {{0}};
+    for (int s = 0; s < n_stages; s++)
+        rfx_cost_count(&search->cost, &search->shapes[s], -1, &counts);
+    return rfx_cost_picoseconds(&search->cost, &counts);
 }
 
 void rfx_search_lay_across(struct rfx_search *search, const struct rfx_mode *mode, int64_t parts,

@@ -67,7 +67,6 @@ enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candi
     struct rfx_candidate c = *laid_out;
     c.macs = rfx_plan_count_macs(&search->context, search->shapes, n_stages);
     size_t least = 0;
-    if (rfx_search_rank(search, c.macs, c.macs) >= search->rank_limit) return RFX_OK;
     for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
         if (!is_open_way(search->context.request, &c, &ways[w])) continue;
         if (!is_of_interest(search, least)) break;
@@ -75,8 +74,8 @@ enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candi
         c.way.row_by_row = ways[w].row_by_row;
         c.way.weights_by_stage = ways[w].weights_by_stage;
         for (int s = 0; s < n_stages; s++) rfx_search_set_flags(&search->shapes[s].spec, &c.way);
-        c.cost = rfx_search_cost(search, n_stages, c.macs);
-        c.rank = rfx_search_rank(search, c.macs, c.cost);
+        c.cost = rfx_search_cost(search, n_stages);
+        if (c.cost > search->cost_limit) continue;
         c.bound = rfx_plan_bound(&search->context, search->shapes, n_stages);
         bool plain = !c.way.row_by_row && !c.way.weights_by_stage && c.way.band_rows == 0;
         if (plain) least = least_of_ways(search, c.bound, n_stages);
@@ -91,22 +90,20 @@ static int compare_u64(uint64_t a, uint64_t b) {
     return (a > b) - (a < b);
 }
 
-int rfx_candidate_compare_rank(const void *pa, const void *pb) {
+int rfx_candidate_compare_cost(const void *pa, const void *pb) {
     const struct rfx_candidate *a = pa;
     const struct rfx_candidate *b = pb;
-    int by_rank = compare_u64(a->rank, b->rank);
-    if (by_rank != 0) return by_rank;
-    int by_macs = compare_u64(a->macs, b->macs);
-    if (by_macs != 0) return by_macs;
     int by_cost = compare_u64(a->cost, b->cost);
-    return by_cost != 0 ? by_cost : compare_u64(a->bound, b->bound);
+    if (by_cost != 0) return by_cost;
+    int by_macs = compare_u64(a->macs, b->macs);
+    return by_macs != 0 ? by_macs : compare_u64(a->bound, b->bound);
 }
 
 int rfx_candidate_compare_bound(const void *pa, const void *pb) {
     const struct rfx_candidate *a = pa;
     const struct rfx_candidate *b = pb;
     int by_bound = compare_u64(a->bound, b->bound);
-    return by_bound != 0 ? by_bound : rfx_candidate_compare_rank(pa, pb);
+    return by_bound != 0 ? by_bound : rfx_candidate_compare_cost(pa, pb);
 }
 
 enum rfx_status rfx_search_build(struct rfx_search *search, const struct rfx_candidate *c,
@@ -114,7 +111,9 @@ enum rfx_status rfx_search_build(struct rfx_search *search, const struct rfx_can
     int n_stages;
     enum rfx_status status = rfx_search_lay_out(search, c, &n_stages, err);
     if (status != RFX_OK) return status;
-    return rfx_plan_build(&search->context, search->shapes, n_stages, c->cost, out, err);
+    status = rfx_plan_build(&search->context, search->shapes, n_stages, c->cost, out, err);
+    if (status == RFX_OK) (*out)->cost_untiled = search->cost_untiled;
+    return status;
 }
 
 /* Whether a mode that is asked for needs no legal cut. */
@@ -181,7 +180,7 @@ static enum rfx_status list_modes(struct rfx_search *search, const struct rfx_pl
 enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_graph *graph,
                                 const struct rfx_plan_request *request, struct rfx_error *err) {
     memset(search, 0, sizeof *search);
-    search->rank_limit = UINT64_MAX;
+    search->cost_limit = UINT64_MAX;
     search->bound_limit = SIZE_MAX;
     enum rfx_status status = list_modes(search, request, err);
     if (status == RFX_OK) status = rfx_levels_init(&search->levels, graph, err);
@@ -190,6 +189,13 @@ enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_grap
     if (request->n_stages > search->max_stages) search->max_stages = request->n_stages;
     status = rfx_plan_context_init(&search->context, graph, request, search->max_stages, err);
     if (status == RFX_OK) status = allocate_tables(search, err);
+    if (status == RFX_OK)
+        status = rfx_cost_init(&search->cost, graph, &request->caches, request->threads, err);
+    if (status == RFX_OK) {
+        struct rfx_cost_counts counts = {{0}};
+        rfx_cost_count_untiled(&search->cost, &counts);
+        search->cost_untiled = rfx_cost_picoseconds(&search->cost, &counts);
+    }
     return status == RFX_OK ? list_splits(search, err) : status;
 }
 
@@ -211,6 +217,7 @@ void rfx_search_release(struct rfx_search *search) {
     rfx_memory_release(mem, search->known_cols.extents);
     rfx_memory_release(mem, search->regions);
     rfx_memory_release(mem, search->candidates);
+    rfx_cost_release(&search->cost);
     rfx_plan_context_release(&search->context);
 }
 
@@ -243,7 +250,8 @@ enum rfx_status rfx_search_build_given(struct rfx_search *search, struct rfx_pla
     }
     enum rfx_status status = check_outputs(search, n, err);
     if (status != RFX_OK) return status;
-    uint64_t macs = rfx_plan_count_macs(&search->context, search->shapes, n);
-    return rfx_plan_build(&search->context, search->shapes, n, rfx_search_cost(search, n, macs),
-                          out, err);
+    status =
+        rfx_plan_build(&search->context, search->shapes, n, rfx_search_cost(search, n), out, err);
+    if (status == RFX_OK) (*out)->cost_untiled = search->cost_untiled;
+    return status;
 }

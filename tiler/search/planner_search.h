@@ -9,6 +9,7 @@
 #include "tiler/plan/plan_build.h"
 #include "tiler/plan/tiling.h"
 #include "tiler/plan/trial.h"
+#include "tiler/search/cost.h"
 #include "tiler/search/skeleton.h"
 
 /* A plan that could be made: where the network is cut, and how its stages run. */
@@ -18,9 +19,7 @@ struct rfx_candidate {
                                   mode knows them. No targets */
     enum rfx_plan_kind kind;
     uint64_t macs, cost;
-    uint64_t rank; /* what the planner looks at first: MACs, or of a graph with groups, where every
-                      cut costs some, the cost */
-    size_t bound;  /* lower bound of the process peak */
+    size_t bound; /* lower bound of the process peak */
 };
 
 /* Rows that were measured before: a candidate is laid out again to be placed, or in other parts. */
@@ -68,11 +67,12 @@ struct rfx_search {
     struct rfx_known_cols known_cols;
     struct rfx_candidate *candidates;
     size_t n_candidates, capacity;
-    size_t first;       /* candidate of the phase at hand */
-    size_t bound_limit; /* above the budget, what needs more is of no interest: a smaller one is
-                           known */
-    uint64_t
-        rank_limit; /* candidates of such a rank are of no interest: a plan that fits is known */
+    struct rfx_cost_model cost;
+    uint64_t cost_untiled;
+    size_t first;        /* candidate of the phase at hand */
+    size_t bound_limit;  /* above the budget, what needs more is of no interest: a smaller one is
+                            known */
+    uint64_t cost_limit; /* what takes longer is of no interest: a plan that fits is known */
 };
 
 /* Tables from graph->mem; the request must outlive the search. To be released in any case. */
@@ -113,21 +113,15 @@ RFX_NODISCARD enum rfx_status rfx_search_measure(struct rfx_search *search, int 
 /* Gives a stage the flags of a way that its mode knows. */
 void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_spec *way);
 
-/* What the planner looks at first in plans of this search. */
-static inline uint64_t rfx_search_rank(const struct rfx_search *search, uint64_t macs,
-                                       uint64_t cost) {
-    return search->context.graph->base != NULL ? cost : macs;
-}
-
-/* Predicted time of the stages laid out, which make so many MACs. */
-uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages, uint64_t macs);
+/* Predicted time of the stages laid out, in picoseconds. */
+uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages);
 
 /* Adds the candidate whose stages are laid out, in every way that is open. */
 RFX_NODISCARD enum rfx_status rfx_search_add(struct rfx_search *search,
                                              const struct rfx_candidate *candidate, int n_stages,
                                              struct rfx_error *err);
 
-/* For qsort: by rank, MACs, cost, bound; and by bound first. */
-int rfx_candidate_compare_rank(const void *a, const void *b);
+/* For qsort: by cost, MACs, bound; and by bound first. */
+int rfx_candidate_compare_cost(const void *a, const void *b);
 int rfx_candidate_compare_bound(const void *a, const void *b);
 #endif

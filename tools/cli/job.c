@@ -119,7 +119,8 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         /* Classes are looked for in a stored vector. */
         .emit_outputs = !rfx_cli_has_classes(job->graph),
         .no_inplace = options->no_inplace,
-        .caches = options->no_groups ? (struct rfx_caches){0} : rfx_machine_caches(),
+        .caches = rfx_machine_caches(),
+        .no_groups = options->no_groups,
     };
     if (options->untiled) job->request.asked = rfx_ask_whole();
     if (options->tiles.y != 0)

@@ -6,6 +6,7 @@
 
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
+#include "tiler/search/cost.h"
 #include "tools/cli/report.h"
 
 static const char *const rest_names[] = {
@@ -112,8 +113,9 @@ void rfx_layer_report_text(const struct rfx_layer_times *times,
 static json_t *numbers_json(const struct rfx_layer_times *times,
                             const struct rfx_machine_peak *peak, const struct rfx_layer_row *row) {
     struct figures f = figures_of(times, peak, row);
-    return json_pack("{s:I, s:f, s:f, s:I, s:f, s:f, s:I, s:f}", "steps", (json_int_t)row->steps,
-                     "seconds", row->seconds, "share", f.share, "macs", (json_int_t)row->macs,
+    return json_pack("{s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:I, s:f}", "steps",
+                     (json_int_t)row->steps, "seconds", row->seconds, "cpu_seconds",
+                     row->cpu_seconds, "share", f.share, "macs", (json_int_t)row->macs,
                      "gflops_per_second", f.flops_per_second * 1e-9, "fma_peak_share", f.peak_share,
                      "bytes", (json_int_t)row->bytes, "gb_per_second", f.bytes_per_second * 1e-9);
 }
@@ -134,6 +136,33 @@ static json_t *row_json(const struct rfx_layer_times *times, const struct rfx_ma
     return item;
 }
 
+/* What the cost model counts of a row: names and numbers, those that are not 0. */
+static json_t *counts_json(const struct rfx_cost_counts *counts) {
+    json_t *item = json_object();
+    for (int u = 0; u < RFX_COST_UNITS; ++u)
+        if (counts->n[u] != 0.0)
+            (void)json_object_set_new(item, rfx_cost_unit_name((enum rfx_cost_unit)u),
+                                      json_real(counts->n[u]));
+    return item;
+}
+
+/* Adds "counts" to each item, and "image_counts" to the document. */
+static void add_counts(const struct rfx_layer_times *times, json_t *layers, json_t *document) {
+    const struct rfx_graph *graph = times->plan->graph;
+    struct rfx_caches caches = rfx_machine_caches();
+    size_t bytes = (size_t)graph->n_nodes * sizeof(struct rfx_cost_counts);
+    struct rfx_cost_counts *counts = rfx_memory_alloc(times->mem, bytes);
+    struct rfx_error err;
+    if (counts != NULL && rfx_cost_count_plan(times->plan, &caches, counts, &err) == RFX_OK) {
+        for (int i = 0; i < times->n_rows; ++i)
+            (void)json_object_set_new(json_array_get(layers, (size_t)i), "counts",
+                                      counts_json(&counts[times->rows[i].node]));
+        if (graph->input >= 0)
+            (void)json_object_set_new(document, "image_counts", counts_json(&counts[graph->input]));
+    }
+    rfx_memory_release(times->mem, counts);
+}
+
 void rfx_layer_report_json(const struct rfx_layer_times *times, const struct rfx_machine_peak *peak,
                            json_t *document) {
     json_t *layers = json_array(), *rest = json_array();
@@ -141,7 +170,9 @@ void rfx_layer_report_json(const struct rfx_layer_times *times, const struct rfx
         (void)json_array_append_new(layers, row_json(times, peak, &times->rows[i]));
     for (int k = 0; k < RFX_REST_COUNT; ++k)
         (void)json_array_append_new(
-            rest, json_pack("{s:s, s:f}", "name", rest_names[k], "seconds", times->rest[k]));
+            rest, json_pack("{s:s, s:f, s:f}", "name", rest_names[k], "seconds", times->rest[k],
+                            "cpu_seconds", times->rest_cpu[k]));
+    add_counts(times, layers, document);
     struct rfx_layer_row total = rfx_layer_times_total(times);
     (void)json_object_set_new(
         document, "machine",

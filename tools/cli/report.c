@@ -103,18 +103,18 @@ static const struct rfx_stage *find_grid(const struct rfx_plan *plan) {
     return NULL;
 }
 
-double rfx_report_time_ratio(uint64_t cost, uint64_t macs_untiled) {
-    return macs_untiled == 0 ? 1.0 : (double)cost / (double)macs_untiled;
+double rfx_report_ratio(uint64_t part, uint64_t untiled) {
+    return untiled == 0 ? 1.0 : (double)part / (double)untiled;
 }
 
 json_t *rfx_report_summary(const struct rfx_plan_survey *survey,
                            const struct rfx_plan_summary *summary) {
-    return json_pack("{s:s, s:s, s:I, s:I, s:f, s:f}", "kind", rfx_plan_kind_name(summary->kind),
-                     "text", summary->text, "peak_bytes", (json_int_t)summary->peak_bytes, "macs",
-                     (json_int_t)summary->macs, "macs_ratio",
-                     rfx_report_time_ratio(summary->macs, survey->macs_untiled),
-                     "predicted_time_ratio",
-                     rfx_report_time_ratio(summary->cost, survey->macs_untiled));
+    return json_pack("{s:s, s:s, s:I, s:I, s:f, s:f, s:f}", "kind",
+                     rfx_plan_kind_name(summary->kind), "text", summary->text, "peak_bytes",
+                     (json_int_t)summary->peak_bytes, "macs", (json_int_t)summary->macs,
+                     "macs_ratio", rfx_report_ratio(summary->macs, survey->macs_untiled),
+                     "predicted_time_ratio", rfx_report_ratio(summary->cost, survey->cost_untiled),
+                     "predicted_seconds", (double)summary->cost * 1e-12);
 }
 
 /* Column strips that a thread has in a step. */
@@ -174,17 +174,18 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
     const struct rfx_stage *grid = find_grid(plan);
     char text[RFX_PLAN_TEXT];
     rfx_plan_describe(plan, text, sizeof text);
-    return json_pack("{s:s, s:o, s:o, s:s?, s:[I, I], s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:f, s:f}",
-                     "text", text, "stages", stages, "groups", groups_json(plan), "split",
-                     plan->split >= 0 ? rfx_split_label(plan->graph, plan->split) : NULL, "tiles",
-                     (json_int_t)(grid != NULL ? grid->spec.parts_y : 1),
-                     (json_int_t)(grid != NULL ? grid->spec.parts_x : 1), "threads", plan->threads,
-                     "peak_bytes", (json_int_t)plan->peak_bytes, "breakdown",
-                     breakdown(&plan->bytes), "arena_lower_bound_bytes",
-                     (json_int_t)plan->lower_bound_bytes, "window_rows",
-                     (json_int_t)plan->window_rows, "macs", (json_int_t)plan->macs, "macs_untiled",
-                     (json_int_t)plan->macs_untiled, "macs_ratio", macs_ratio(plan),
-                     "predicted_time_ratio", rfx_report_time_ratio(plan->cost, plan->macs_untiled));
+    return json_pack(
+        "{s:s, s:o, s:o, s:s?, s:[I, I], s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "text",
+        text, "stages", stages, "groups", groups_json(plan), "split",
+        plan->split >= 0 ? rfx_split_label(plan->graph, plan->split) : NULL, "tiles",
+        (json_int_t)(grid != NULL ? grid->spec.parts_y : 1),
+        (json_int_t)(grid != NULL ? grid->spec.parts_x : 1), "threads", plan->threads, "peak_bytes",
+        (json_int_t)plan->peak_bytes, "breakdown", breakdown(&plan->bytes),
+        "arena_lower_bound_bytes", (json_int_t)plan->lower_bound_bytes, "window_rows",
+        (json_int_t)plan->window_rows, "macs", (json_int_t)plan->macs, "macs_untiled",
+        (json_int_t)plan->macs_untiled, "macs_ratio", macs_ratio(plan), "predicted_time_ratio",
+        rfx_report_ratio(plan->cost, plan->cost_untiled), "predicted_seconds",
+        (double)plan->cost * 1e-12);
 }
 
 json_t *rfx_report_measured(const struct rfx_run_report *report) {
@@ -212,8 +213,8 @@ void rfx_report_plan_text(const struct rfx_plan *plan) {
            rfx_human_bytes(plan->bytes.source, e), rfx_human_bytes(plan->bytes.reserve, f));
     printf("MACs       %s, %.3f x untiled (%s)\n", rfx_human_count(plan->macs, a), macs_ratio(plan),
            rfx_human_count(plan->macs_untiled, b));
-    printf("time       x%.2f of untiled, predicted\n",
-           rfx_report_time_ratio(plan->cost, plan->macs_untiled));
+    printf("time       x%.2f of untiled, predicted: %.3g s\n",
+           rfx_report_ratio(plan->cost, plan->cost_untiled), (double)plan->cost * 1e-12);
     printf("conv       %s\n", rfx_conv_choice_name(rfx_conv_choice_of(plan->graph)));
 }
 

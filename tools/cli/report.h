@@ -39,12 +39,13 @@ int rfx_report_print(json_t *document);
  * which the plan runs it), items_per_thread (column strips of such a step). */
 json_t *rfx_report_plan(const struct rfx_plan *plan);
 
-/* {"kind", "text", "peak_bytes", "macs", "macs_ratio", "predicted_time_ratio"}. */
+/* {"kind", "text", "peak_bytes", "macs", "macs_ratio", "predicted_time_ratio",
+ * "predicted_seconds"}. */
 json_t *rfx_report_summary(const struct rfx_plan_survey *survey,
                            const struct rfx_plan_summary *summary);
 
-/* Predicted time over an untiled run's. */
-double rfx_report_time_ratio(uint64_t cost, uint64_t macs_untiled);
+/* A plan's MACs or predicted time over the untiled run's; 1 where that is 0. */
+double rfx_report_ratio(uint64_t part, uint64_t untiled);
 
 /* "measured". */
 json_t *rfx_report_measured(const struct rfx_run_report *report);

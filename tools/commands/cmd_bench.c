@@ -1,6 +1,7 @@
 /* rfexec bench: median time of one plan, and of its layers. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "tools/chart/layer_chart.h"
 #include "tools/cli/job.h"
@@ -15,6 +16,7 @@ struct bench {
     struct rfx_session *session;
     struct rfx_run_report report;   /* of the last run */
     double *seconds;                /* of the timed runs, sorted */
+    double *cpu_seconds;            /* likewise, of all threads together */
     struct rfx_layer_times *layers; /* NULL: not asked for */
     struct rfx_machine_peak peak;   /* likewise */
 };
@@ -22,6 +24,13 @@ struct bench {
 static int compare_seconds(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+/* Processor time of the process. */
+static double cpu_now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 static double median(const double *sorted, size_t n) {
@@ -47,10 +56,11 @@ static json_t *result_json(const struct bench *bench) {
     rfx_report_conv(document, graph);
     json_t *measured = rfx_report_measured(&bench->report);
     (void)json_object_update_new(
-        measured,
-        json_pack("{s:f, s:f, s:f, s:I, s:f}", "seconds", middle, "seconds_min", bench->seconds[0],
-                  "seconds_max", bench->seconds[n - 1], "runs", (json_int_t)n, "gmacs_per_second",
-                  middle > 0 ? (double)bench->report.macs * 1e-9 / middle : 0));
+        measured, json_pack("{s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "seconds", middle, "seconds_min",
+                            bench->seconds[0], "seconds_max", bench->seconds[n - 1], "cpu_seconds",
+                            median(bench->cpu_seconds, n), "cpu_seconds_min", bench->cpu_seconds[0],
+                            "runs", (json_int_t)n, "gmacs_per_second",
+                            middle > 0 ? (double)bench->report.macs * 1e-9 / middle : 0));
     (void)json_object_set_new(document, "input",
                               rfx_report_shape(&graph->nodes[graph->input].out.shape));
     (void)json_object_set_new(document, "plan", rfx_report_plan(bench->job.plan));
@@ -79,16 +89,19 @@ static enum rfx_status time_runs(struct bench *bench, struct rfx_error *err) {
         bool observed = i >= 0 && bench->layers != NULL;
         rfx_session_set_observer(bench->session, observed ? &bench->layers->observer : NULL);
         rfx_cli_progress_start(&progress, i < 0 ? "warm-up" : "bench");
+        double cpu = cpu_now();
         status = rfx_session_run(bench->session, bench->job.image, rfx_cli_progress_step, &progress,
                                  &bench->report, err);
         rfx_cli_progress_end(&progress);
         if (i >= 0) bench->seconds[i] = bench->report.seconds;
+        if (i >= 0) bench->cpu_seconds[i] = cpu_now() - cpu;
         if (observed && status == RFX_OK)
             rfx_layer_times_end_run(bench->layers, bench->report.seconds);
     }
     rfx_session_set_observer(bench->session, NULL);
     rfx_session_set_sink(bench->session, NULL);
     if (status == RFX_OK) qsort(bench->seconds, (size_t)runs, sizeof(double), compare_seconds);
+    if (status == RFX_OK) qsort(bench->cpu_seconds, (size_t)runs, sizeof(double), compare_seconds);
     return status;
 }
 
@@ -97,7 +110,8 @@ static enum rfx_status prepare(struct bench *bench, struct rfx_error *err) {
     const struct rfx_cli_job *job = &bench->job;
     size_t runs = (size_t)bench->options->runs;
     bench->seconds = rfx_memory_calloc(job->mem, runs, sizeof *bench->seconds);
-    if (bench->seconds == NULL)
+    bench->cpu_seconds = rfx_memory_calloc(job->mem, runs, sizeof *bench->cpu_seconds);
+    if (bench->seconds == NULL || bench->cpu_seconds == NULL)
         return rfx_memory_fail(job->mem, "run times", runs * sizeof *bench->seconds, err);
     enum rfx_status status = rfx_session_create(job->graph, job->plan, &bench->session, err);
     if (status != RFX_OK || !bench->options->layers) return status;
@@ -160,6 +174,7 @@ int rfx_cmd_bench(const struct rfx_cli_options *options) {
 done:
     rfx_layer_times_free(bench.layers);
     rfx_memory_release(bench.job.mem, bench.seconds);
+    rfx_memory_release(bench.job.mem, bench.cpu_seconds);
     rfx_session_free(bench.session);
     rfx_cli_job_free(&bench.job);
     return code;

@@ -27,21 +27,15 @@ static int write_plan(const struct rfx_cli_job *job, const struct rfx_cli_option
 static const char *why_lost(const struct rfx_plan *plan, const struct rfx_plan_summary *rival,
                             size_t budget, char text[96]) {
     char over[RFX_HUMAN_CHARS];
+    double macs = rfx_report_ratio(rival->macs, plan->macs);
     if (budget != 0 && rival->peak_bytes > budget)
         (void)snprintf(text, 96, "%s over the budget",
                        rfx_human_bytes(rival->peak_bytes - budget, over));
-    else if (plan->grouped != NULL && rival->cost > plan->cost)
-        (void)snprintf(text, 96, "x%.3f the time", (double)rival->cost / (double)plan->cost);
-    else if (plan->grouped != NULL && rival->cost < plan->cost) /* it looks no further then */
-        (void)snprintf(text, 96, "x%.3f the time, within the planner's slack",
-                       (double)rival->cost / (double)plan->cost);
-    else if (rival->macs > plan->macs)
-        (void)snprintf(text, 96, "x%.3f the MACs", (double)rival->macs / (double)plan->macs);
     else if (rival->cost > plan->cost)
-        (void)snprintf(text, 96, "as many MACs, x%.2f the time",
-                       (double)rival->cost / (double)plan->cost);
+        (void)snprintf(text, 96, "x%.3f the time, x%.3f the MACs",
+                       (double)rival->cost / (double)plan->cost, macs);
     else
-        (void)snprintf(text, 96, "neither fewer MACs nor less time");
+        (void)snprintf(text, 96, "as much time, x%.3f the MACs", macs);
     return text;
 }
 
@@ -59,8 +53,8 @@ static void print_rivals(const struct rfx_cli_job *job, const struct rfx_plan_su
         if (is_chosen(job->plan, r)) continue;
         printf("%-12s %11s %9.3f %7.2f  %s\n             %.150s%s\n", rfx_plan_kind_name(r->kind),
                rfx_human_bytes(r->peak_bytes, peak),
-               rfx_report_time_ratio(r->macs, survey->macs_untiled),
-               rfx_report_time_ratio(r->cost, survey->macs_untiled),
+               rfx_report_ratio(r->macs, survey->macs_untiled),
+               rfx_report_ratio(r->cost, survey->cost_untiled),
                why_lost(job->plan, r, job->request.memory_bytes, why), r->text,
                strlen(r->text) > 150 ? "..." : "");
     }

@@ -63,8 +63,8 @@ static void print_csv(const struct fronts *f, const char *model) {
             const struct rfx_plan_summary *p = &survey->front[i];
             printf("\"%s\",%s,%s,%zu,%llu,%.6f,%.4f,\"%s\"\n", model, names[k],
                    rfx_plan_kind_name(p->kind), p->peak_bytes, (unsigned long long)p->macs,
-                   rfx_report_time_ratio(p->macs, survey->macs_untiled),
-                   rfx_report_time_ratio(p->cost, survey->macs_untiled), p->text);
+                   rfx_report_ratio(p->macs, survey->macs_untiled),
+                   rfx_report_ratio(p->cost, survey->cost_untiled), p->text);
         }
 }
 
@@ -74,8 +74,8 @@ static void print_front(const char *title, const struct rfx_plan_survey *survey)
     for (int i = 0; i < survey->n_front; ++i) {
         const struct rfx_plan_summary *p = &survey->front[i];
         printf("  %11s %9.3f %7.2f  %.100s\n", rfx_human_bytes(p->peak_bytes, peak),
-               rfx_report_time_ratio(p->macs, survey->macs_untiled),
-               rfx_report_time_ratio(p->cost, survey->macs_untiled), p->text);
+               rfx_report_ratio(p->macs, survey->macs_untiled),
+               rfx_report_ratio(p->cost, survey->cost_untiled), p->text);
     }
 }
 
@@ -86,7 +86,8 @@ static struct rfx_chart_series line(const struct rfx_plan_survey *survey, bool t
     for (int i = 0; i < n; ++i) {
         const struct rfx_plan_summary *p = &survey->front[i];
         values[i] = (double)p->peak_bytes / (1024.0 * 1024.0);
-        values[n + i] = rfx_report_time_ratio(time ? p->cost : p->macs, survey->macs_untiled);
+        values[n + i] = rfx_report_ratio(time ? p->cost : p->macs,
+                                         time ? survey->cost_untiled : survey->macs_untiled);
     }
     struct rfx_chart_series series = {.name = name,
                                       .style = time ? RFX_CHART_LINES : RFX_CHART_LINES_POINTS,

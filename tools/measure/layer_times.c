@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "layers/graph/op.h"
 
@@ -34,13 +35,23 @@ static uint64_t moved_bytes(const struct rfx_graph *graph, const struct rfx_step
     return step->kind == RFX_STEP_REDUCE_FINISH ? rfx_tensor_bytes(&node->out) : 0;
 }
 
+static double cpu_now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 /* MACs, bytes and the number of steps are the same in every run: the first one counts them. */
 static void take_step(void *user, const struct rfx_step *step, double seconds) {
     struct rfx_layer_times *times = user;
     const struct rfx_graph *graph = times->plan->graph;
     size_t slot = slot_of(times, step);
     if (times->run >= times->runs) return;
-    times->seconds[slot * (size_t)times->runs + (size_t)times->run] += seconds;
+    double cpu = cpu_now();
+    size_t at = slot * (size_t)times->runs + (size_t)times->run;
+    times->seconds[at] += seconds;
+    times->cpu_seconds[at] += times->cpu_last < 0 ? seconds : cpu - times->cpu_last;
+    times->cpu_last = cpu;
     if (times->run != 0 || slot != (size_t)step->node) return;
     struct rfx_layer_row *row = &times->nodes[step->node];
     if (row->steps++ == 0) times->first_stage[step->node] = step->stage;
@@ -58,13 +69,15 @@ enum rfx_status rfx_layer_times_create(struct rfx_memory *mem, const struct rfx_
     times->mem = mem;
     times->plan = plan;
     times->runs = runs;
+    times->cpu_last = -1.0;
     times->observer = (struct rfx_step_observer){.step = take_step, .user = times};
     times->rows = rfx_memory_calloc(mem, n, sizeof *times->rows);
     times->nodes = rfx_memory_calloc(mem, n, sizeof *times->nodes);
     times->first_stage = rfx_memory_calloc(mem, n, sizeof *times->first_stage);
     times->seconds = rfx_memory_calloc(mem, slots * (size_t)runs, sizeof *times->seconds);
-    if (times->rows == NULL || times->nodes == NULL || times->first_stage == NULL ||
-        times->seconds == NULL) {
+    times->cpu_seconds = rfx_memory_calloc(mem, slots * (size_t)runs, sizeof *times->seconds);
+    if (times->cpu_seconds == NULL || times->rows == NULL || times->nodes == NULL ||
+        times->first_stage == NULL || times->seconds == NULL) {
         rfx_layer_times_free(times);
         return rfx_memory_fail(mem, "times of layers", slots * (size_t)runs * sizeof(double), err);
     }
@@ -75,6 +88,7 @@ enum rfx_status rfx_layer_times_create(struct rfx_memory *mem, const struct rfx_
 void rfx_layer_times_free(struct rfx_layer_times *times) {
     if (times == NULL) return;
     rfx_memory_release(times->mem, times->seconds);
+    rfx_memory_release(times->mem, times->cpu_seconds);
     rfx_memory_release(times->mem, times->first_stage);
     rfx_memory_release(times->mem, times->nodes);
     rfx_memory_release(times->mem, times->rows);
@@ -90,6 +104,7 @@ void rfx_layer_times_end_run(struct rfx_layer_times *times, double seconds) {
     of_run[(n + RFX_REST_BETWEEN) * runs] = seconds - steps;
     of_run[(n + RFX_REST_COUNT) * runs] = seconds;
     ++times->run;
+    times->cpu_last = cpu_now();
 }
 
 static int compare_seconds(const void *a, const void *b) {
@@ -97,8 +112,8 @@ static int compare_seconds(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double median_of_slot(struct rfx_layer_times *times, size_t slot) {
-    double *v = times->seconds + slot * (size_t)times->runs;
+static double median_of_slot(struct rfx_layer_times *times, double *all, size_t slot) {
+    double *v = all + slot * (size_t)times->runs;
     size_t n = (size_t)times->run;
     if (n == 0) return 0;
     qsort(v, n, sizeof *v, compare_seconds);
@@ -114,12 +129,15 @@ void rfx_layer_times_finish(struct rfx_layer_times *times) {
             struct rfx_layer_row *row = &times->rows[times->n_rows++];
             *row = times->nodes[i];
             row->node = i;
-            row->seconds = median_of_slot(times, (size_t)i);
+            row->seconds = median_of_slot(times, times->seconds, (size_t)i);
+            row->cpu_seconds = median_of_slot(times, times->cpu_seconds, (size_t)i);
         }
     }
-    for (size_t k = 0; k < RFX_REST_COUNT; ++k)
-        times->rest[k] = median_of_slot(times, (size_t)n + k);
-    times->run_seconds = median_of_slot(times, (size_t)n + RFX_REST_COUNT);
+    for (size_t k = 0; k < RFX_REST_COUNT; ++k) {
+        times->rest[k] = median_of_slot(times, times->seconds, (size_t)n + k);
+        times->rest_cpu[k] = median_of_slot(times, times->cpu_seconds, (size_t)n + k);
+    }
+    times->run_seconds = median_of_slot(times, times->seconds, (size_t)n + RFX_REST_COUNT);
 }
 
 struct rfx_layer_row rfx_layer_times_total(const struct rfx_layer_times *times) {
@@ -127,6 +145,7 @@ struct rfx_layer_row rfx_layer_times_total(const struct rfx_layer_times *times) 
     for (int i = 0; i < times->n_rows; ++i) {
         total.steps += times->rows[i].steps;
         total.seconds += times->rows[i].seconds;
+        total.cpu_seconds += times->rows[i].cpu_seconds;
         total.macs += times->rows[i].macs;
         total.bytes += times->rows[i].bytes;
     }

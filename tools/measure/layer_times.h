@@ -2,7 +2,8 @@
  *
  * Invariants: 1. every step of a run is in one row of a node or in one of the rest, once; 2. times
  * of rows are medians over the runs, each row by itself, so their sum is only about the median run;
- * 3. what a node's MACs and bytes are, the operator table says. */
+ * processor times, which other programs hardly disturb, take in what lies before a step; 3. what a
+ * node's MACs and bytes are, the operator table says. */
 #ifndef RFX_TOOLS_MEASURE_LAYER_TIMES_H
 #define RFX_TOOLS_MEASURE_LAYER_TIMES_H
 
@@ -31,6 +32,7 @@ struct rfx_layer_row {
     int node;
     int64_t steps;        /* of one run, as all that follows */
     double seconds;       /* median */
+    double cpu_seconds;   /* likewise: processor time up to the end of each of its steps */
     uint64_t macs, bytes; /* halos counted every time; bytes that are moved at least */
 };
 
@@ -39,7 +41,7 @@ struct rfx_layer_times {
     const struct rfx_plan *plan; /* borrowed */
     int n_rows;                  /* the rest is there after rfx_layer_times_finish */
     struct rfx_layer_row *rows;  /* in plan order: by the first stage that computes it */
-    double rest[RFX_REST_COUNT];
+    double rest[RFX_REST_COUNT], rest_cpu[RFX_REST_COUNT];
     double run_seconds; /* median */
 
     /* While runs are observed: */
@@ -47,6 +49,8 @@ struct rfx_layer_times {
     struct rfx_layer_row *nodes; /* per node */
     int *first_stage;            /* per node */
     double *seconds;             /* [n_nodes + RFX_REST_COUNT + 1][runs]; the last: the runs */
+    double *cpu_seconds;         /* likewise */
+    double cpu_last;             /* processor time at the end of the last step; < 0: none yet */
     int64_t runs, run;
 };
 

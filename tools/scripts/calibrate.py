@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""Measures what the units of the cost model take on this processor, per instruction set.
+
+    calibrate.py PROGRAM [--runs N] [--keep FILE] > tiler/search/cost_constants.h
+
+Runs `bench --layers` of some networks in several plans with one thread, with the kernels that the processor
+has (environment RFX_KERNELS), and fits constants that are not negative to the processor times: least squares
+over the layers, what runs do beside layers, and whole runs, each in shares of its run. Processor times hardly
+depend on what else the machine does; a machine that does nothing else is better all the same, as caches are
+shared. A unit that no run contains keeps the ratio to the multiply-add of the set above it. `--keep` saves the
+measurements, and reads them instead of measuring when the file is there.
+
+Instruction sets that cannot be measured here get the constants of avx2: neon has vectors half as wide and more
+units, and its caches are of the same kind.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+
+UNITS = ["direct_mac", "openblas_mac", "channel_mac", "pool_tap", "few_mac", "other_mac", "conv_element", "element",
+         "act_element", "sum_element", "image_element", "run", "step", "meeting", "weight_byte", "shared_byte", "plain_byte", "dram_byte",
+         "load_byte"]
+SETS = ["avx512", "avx2", "base"]
+NETWORKS = [("mobilenet_v2", "1024x1024"), ("mobilenet_v2", "384x384"), ("resnet50", "512x512"),
+            ("resnet18", "1024x1024"), ("unet", "384x384"), ("efficientnet_b0", "768x768"),
+            ("densenet121", "640x640"), ("squeezenet1_1", "1536x1536"), ("vgg16", "320x320")]
+PLANS = ["--untiled --no-groups", "--untiled", "--bands 64 --no-groups", "--bands 8 --no-groups",
+         "--bands 16", "--bands 2", "--bands 32 --tight --weights-by-stage --no-groups",
+         "--tiles 4x4 --no-groups"]
+OPENBLAS = ["--bands 32 --no-groups --conv openblas"]
+LEAST_SHARE = 0.002  # of a run: rows that take less weigh as if they took this
+WHOLE_WEIGHT = 6.0   # of a whole run, against rows of it
+FAR = 0.15           # a miss beyond this share makes a row count less
+ROUNDS = 4
+# Picoseconds that a unit is expected to take, in order of magnitude. Each counts like one row: it decides only
+# where the measurements cannot tell units apart that come together, which would else be 0 or far too much.
+EXPECTED = {"channel_mac": 10, "pool_tap": 100, "few_mac": 15, "other_mac": 15, "conv_element": 300, "element": 200,
+            "run": 3e4, "step": 5e5, "weight_byte": 20, "shared_byte": 5, "plain_byte": 12, "dram_byte": 25}
+QUIET_LOAD = 0.7     # of the machine, below which two threads meet undisturbed
+USUAL_MEETING = 5e6  # picoseconds, where it is not
+
+
+def bench(program, network, size, plan, kernels, threads, runs):
+    """The document of one `bench --layers`, or None where the plan is refused."""
+    command = [program, "bench", network, "--size", size, *plan.split(), "--threads", str(threads),
+               "--runs", str(runs), "--layers", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False,
+                          env={**os.environ, "RFX_KERNELS": kernels})
+    if done.returncode != 0:
+        print(f"refused: {' '.join(command)}: {done.stderr.strip()}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout)
+
+
+def measure(program, kernels, runs):
+    """[(counts, seconds, weight)] of all networks and plans."""
+    rows = []
+    for network, size in NETWORKS:
+        for plan in PLANS + OPENBLAS:
+            if kernels == "base" and "openblas" in plan:
+                continue  # the same as without
+            document = bench(program, network, size, plan, kernels, 1, runs)
+            if document is None or document["machine"]["kernels"] != kernels:
+                continue
+            rows += rows_of(document, plan)
+            print(f"{kernels} {network} {size} {plan}: {document['measured']['cpu_seconds']:.3f} s",
+                  file=sys.stderr, flush=True)
+    return rows
+
+
+def rows_of(document, plan):
+    total = document["measured"]["cpu_seconds"]
+    whole, rows = {}, []
+
+    def take(counts, seconds):
+        rows.append((counts, seconds, 1.0 / (total * max(seconds, LEAST_SHARE * total)) ** 0.5))
+
+    def add(counts):
+        for unit, n in counts.items():
+            whole[unit] = whole.get(unit, 0.0) + n
+
+    for layer in document["layers"]:
+        add(layer["counts"])
+        counts = {u: n for u, n in layer["counts"].items() if u != "load_byte"}
+        if "--tight" not in plan:  # else copies of rows are measured elsewhere
+            take(counts, layer["cpu_seconds"])
+    rest = {item["name"]: item["cpu_seconds"] for item in document["rest"]}
+    add(document["image_counts"])
+    take(document["image_counts"], rest["reading the image"])
+    if whole.get("load_byte"):
+        take({"load_byte": whole["load_byte"]}, rest["loading weights by stage"])
+    rows.append((whole, total, WHOLE_WEIGHT / total))
+    return rows
+
+
+def predict(constants, counts):
+    return sum(constants[UNITS.index(u)] * n for u, n in counts.items()) * 1e-12
+
+
+def solve(rows):
+    """Constants, and which units were seen. Rows that the fit misses by far, because something else disturbed
+    them, count less in the next fit."""
+    seen = {unit for counts, _, _ in rows for unit in counts}
+    rows = rows + [({u: 1.0}, p * 1e-12, 1e12 / p) for u, p in EXPECTED.items() if u in seen]
+    weights = [1.0] * len(rows)
+    for _ in range(ROUNDS):
+        constants = least_squares([(c, s, k * w) for (c, s, k), w in zip(rows, weights)])
+        for i, (counts, seconds, _) in enumerate(rows):
+            predicted = predict(constants, counts)
+            miss = abs(predicted - seconds) / max(predicted, seconds, 1e-9)
+            weights[i] = min(1.0, FAR / max(miss, 1e-9))
+    return constants, [unit in seen for unit in UNITS]
+
+
+def least_squares(rows):
+    """With non-negative coefficients, one coordinate after the other."""
+    n = len(UNITS)
+    gram, right = [[0.0] * n for _ in range(n)], [0.0] * n
+    for counts, seconds, weight in rows:
+        known = [(UNITS.index(u), v * weight) for u, v in counts.items()]
+        for i, a in known:
+            right[i] += a * seconds * weight
+            for j, b in known:
+                gram[i][j] += a * b
+    x = [0.0] * n
+    for _ in range(20000):
+        for i in range(n):
+            if gram[i][i] > 0.0:
+                rest = right[i] - sum(gram[i][j] * x[j] for j in range(n) if j != i)
+                x[i] = max(0.0, rest / gram[i][i])
+    return [c * 1e12 for c in x]
+
+
+def meetings(program, constants, runs):
+    """What a step of two threads takes beyond half of one's; None on a busy machine."""
+    found = []
+    if os.getloadavg()[0] > QUIET_LOAD:
+        return None
+    for network, size in NETWORKS[:4]:
+        document = bench(program, network, size, "--bands 4 --no-groups", SETS[0], 2, runs)
+        steps = sum(layer["counts"].get("meeting", 0.0) for layer in document["layers"])
+        predicted = document["plan"]["predicted_seconds"]
+        mine = constants[UNITS.index("meeting")] * 1e-12 * steps
+        found.append(max(0.0, document["measured"]["seconds_min"] - (predicted - mine)) / steps)
+    return sorted(found)[len(found) // 2] * 1e12
+
+
+def report_fit(kernels, rows, constants):
+    errors = []
+    for counts, seconds, weight in rows:
+        if abs(weight * seconds - WHOLE_WEIGHT) < 1e-9:
+            predicted = predict(constants, counts)
+            errors.append(predicted / seconds)
+    errors.sort()
+    if errors:
+        print(f"{kernels}: predicted / measured of whole runs: least {errors[0]:.2f}, "
+              f"median {errors[len(errors) // 2]:.2f}, most {errors[-1]:.2f} of {len(errors)}", file=sys.stderr)
+
+
+def processor():
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.machine()
+
+
+def caches():
+    found = []
+    for index in range(8):
+        base = f"/sys/devices/system/cpu/cpu0/cache/index{index}/"
+        try:
+            with open(base + "level", encoding="utf-8") as level, open(base + "size", encoding="utf-8") as size:
+                if level.read().strip() != "1":
+                    found.append(size.read().strip())
+        except OSError:
+            break
+    return " and ".join(found) or "unknown"
+
+
+def print_header(constants, measured, like, met):
+    print(f"""/* What the units of the cost model take, in picoseconds of one thread. Made by
+ * tools/scripts/calibrate.py; not to be edited.
+ *
+ * {processor()}; second and shared cache: {caches()}.
+ * Measured: {', '.join(measured)}. The others have the constants of {like}; neon cannot be measured
+ * on x86. Meetings of threads: {'measured' if met else 'assumed'}. */
+#ifndef RFX_TILER_SEARCH_COST_CONSTANTS_H
+#define RFX_TILER_SEARCH_COST_CONSTANTS_H
+
+/* clang-format off */
+static const struct {{
+    const char *kernels; /* the first: for kernels of any other name */
+    double picoseconds[RFX_COST_UNITS];
+}} cost_sets[] = {{""")
+    for kernels in ["base", "neon", "avx2", "avx512"]:
+        print(f'    {{"{kernels}",\n     {{')
+        for unit, value in zip(UNITS, constants[kernels]):
+            print(f"         [RFX_COST_{unit.upper()}] = {value:.4g},")
+        print("     }},")
+    print("};\n/* clang-format on */\n#endif")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("program")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--keep")
+    parser.add_argument("--sets", default=",".join(SETS))
+    options = parser.parse_args()
+    kept = {}
+    if options.keep and os.path.exists(options.keep):
+        with open(options.keep, encoding="utf-8") as file:
+            kept = json.load(file)
+    constants, measured = {}, []
+    for kernels in SETS:
+        if kernels not in kept and kernels in options.sets.split(","):
+            kept[kernels] = measure(options.program, kernels, options.runs)
+            if options.keep:
+                with open(options.keep, "w", encoding="utf-8") as file:
+                    json.dump(kept, file)
+        if not kept.get(kernels):
+            continue
+        constants[kernels], seen = solve(kept[kernels])
+        measured.append(kernels)
+        report_fit(kernels, kept[kernels], constants[kernels])
+        above = constants[measured[0]]
+        for i, known in enumerate(seen):
+            if not known:
+                constants[kernels][i] = above[i]
+    if not measured:
+        sys.exit("nothing was measured")
+    meeting = meetings(options.program, constants[measured[0]], options.runs)
+    for kernels in measured:
+        constants[kernels][UNITS.index("meeting")] = USUAL_MEETING if meeting is None else meeting
+    like = constants.get("avx2", constants[measured[0]])
+    for kernels in ["base", "neon", "avx2", "avx512"]:
+        constants.setdefault(kernels, like)
+    print_header(constants, measured, "avx2" if "avx2" in measured else measured[0], meeting is not None)
+
+
+if __name__ == "__main__":
+    main()
