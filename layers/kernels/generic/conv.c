@@ -102,38 +102,61 @@ INLINE void add_part(const struct rfx_conv_run *c, const struct block *b,
         for (int v = 0; v < nv; v++) sum[p][v] = total[p][v] + sum[p][v];
 }
 
-/* n pixels x nv vectors; n and nv are constants in all calls. */
-INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int n, int nv) {
-    vector sum[ALONE][VECTORS];
-    for (int v = 0; v < nv; v++) {
-        vector bias = VECTOR_LOAD(b->bias + v * VECTOR_FLOATS);
-        for (int p = 0; p < n; p++) sum[p][v] = bias;
+/* All taps of one chain. */
+INLINE void add_all(const struct rfx_conv_run *c, const struct block *b, vector sum[ALONE][VECTORS],
+                    int n, int nv) {
+    int64_t taps = c->kx1 - c->kx0, x0 = b->at + c->kx0 * c->tap_stride;
+    bool one_run = c->tap_stride == c->ic || taps == 1;
+    int64_t k = one_run ? taps * c->ic : c->ic;
+    for (int64_t ky = 0; ky < c->kh; ky++) {
+        if (c->rows[ky] == NULL) continue;
+        const float *x = c->rows[ky] + x0;
+        const float *w = b->weights + (ky * c->kw + c->kx0) * c->ic * b->width;
+        for (int64_t done = 0; done < taps * c->ic; done += k, x += c->tap_stride)
+            add_run(sum, x, c->x_stride, w + done * b->width, b->width, k, n, nv);
     }
+}
+
+/* All parts of a long sum. */
+INLINE void add_parts(const struct rfx_conv_run *c, const struct block *b,
+                      vector sum[ALONE][VECTORS], int n, int nv) {
     const struct rfx_conv_parts parts = rfx_conv_parts(c->ic, c->kh, c->kw);
     for (int64_t ky = 0; ky < c->kh; ky++) {
         if (c->rows[ky] == NULL) continue;
-        if (!parts.split) {
-            add_taps(c, b, sum, ky, c->kx0, c->kx1, 0, c->ic, n, nv);
-            continue;
-        }
         for (int64_t k = c->kx0 / parts.taps * parts.taps; k < c->kx1; k += parts.taps)
             for (int64_t i = 0; i < c->ic; i += parts.channels)
                 add_part(c, b, sum, ky, k > c->kx0 ? k : c->kx0,
                          k + parts.taps < c->kx1 ? k + parts.taps : c->kx1, i,
                          i + parts.channels < c->ic ? i + parts.channels : c->ic, n, nv);
     }
+}
+
+/* n pixels x nv vectors; n, nv and split are constants in all calls, and a function has calls of
+ * one kind only, lest the compiler keeps sums in memory. */
+INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int n, int nv,
+                       bool split) {
+    vector sum[ALONE][VECTORS];
+    for (int v = 0; v < nv; v++) {
+        vector bias = VECTOR_LOAD(b->bias + v * VECTOR_FLOATS);
+        for (int p = 0; p < n; p++) sum[p][v] = bias;
+    }
+    if (split)
+        add_parts(c, b, sum, n, nv);
+    else
+        add_all(c, b, sum, n, nv);
     if (b->residual == NULL && b->channels >= nv * VECTOR_FLOATS)
         store_sums(c, b, sum, n, nv);
     else
         finish_sums(c, b, sum, n, nv);
 }
 
-#define CASE(n)                                                  \
-    case n:                                                      \
-        if ((n) <= PIXELS || nv == 1) make_block(c, b, (n), nv); \
+#define CASE(n)                                                         \
+    case n:                                                             \
+        if ((n) <= PIXELS || nv == 1) make_block(c, b, (n), nv, split); \
         return;
 
-INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, int n, int nv) {
+INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, int n, int nv,
+                        bool split) {
     switch (n) {
         CASE(1)
         CASE(2)
@@ -158,13 +181,23 @@ INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, int
     }
 }
 
-static void pixels_of_full_block(const struct rfx_conv_run *c, const struct block *b, int n) {
-    make_pixels(c, b, n, VECTORS);
+typedef void pixels_fn(const struct rfx_conv_run *c, const struct block *b, int n);
+
+static void full_chain(const struct rfx_conv_run *c, const struct block *b, int n) {
+    make_pixels(c, b, n, VECTORS, false);
 }
 
-/* Fewer vectors than a block has: the narrow last panel. */
-static void pixels_of_vector(const struct rfx_conv_run *c, const struct block *b, int n) {
-    make_pixels(c, b, n, 1);
+static void full_parts(const struct rfx_conv_run *c, const struct block *b, int n) {
+    make_pixels(c, b, n, VECTORS, true);
+}
+
+/* Fewer vectors than a block has: the last channels of a narrow panel. */
+static void vector_chain(const struct rfx_conv_run *c, const struct block *b, int n) {
+    make_pixels(c, b, n, 1, false);
+}
+
+static void vector_parts(const struct rfx_conv_run *c, const struct block *b, int n) {
+    make_pixels(c, b, n, 1, true);
 }
 
 /* Pixels in blocks of nearly equal size: `least` in each, and one more in the first `larger`. */
@@ -183,15 +216,14 @@ static void make_channels(const struct rfx_conv_run *c, const struct cut *cut, i
         .channels = c->m - ch,
     };
     b.weights = c->weights + panel * c->kh * c->kw * c->ic + ch - panel;
+    bool split = rfx_conv_parts(c->ic, c->kh, c->kw).split;
+    pixels_fn *make = full ? split ? full_parts : full_chain : split ? vector_parts : vector_chain;
     for (int64_t i = 0, p = 0; i < cut->blocks; i++) {
         int n = cut->least + (i < cut->larger);
         b.at = p * c->x_stride;
         b.out = c->out + p * c->out_stride + ch;
         b.residual = c->residual == NULL ? NULL : c->residual + p * c->residual_stride + ch;
-        if (full)
-            pixels_of_full_block(c, &b, n);
-        else
-            pixels_of_vector(c, &b, n);
+        make(c, &b, n);
         p += n;
     }
 }
