@@ -49,7 +49,15 @@ INLINE void add_run(vector sum[ALONE][VECTORS], const float *x, int64_t x_stride
     }
 }
 
-/* Whole vectors, nothing added: what most blocks are. */
+INLINE void add_residual(const struct rfx_conv_run *c, const struct block *b,
+                         vector sum[ALONE][VECTORS], int n, int nv) {
+    const float *residual = b->residual;
+    for (int p = 0; p < n; p++, residual += c->residual_stride)
+        for (int v = 0; v < nv; v++)
+            sum[p][v] = sum[p][v] + VECTOR_LOAD(residual + v * VECTOR_FLOATS);
+}
+
+/* Whole vectors: what most blocks are. */
 INLINE void store_sums(const struct rfx_conv_run *c, const struct block *b,
                        vector sum[ALONE][VECTORS], int n, int nv) {
     const vector lo = VECTOR_ALL(c->lo), hi = VECTOR_ALL(c->hi);
@@ -144,10 +152,12 @@ INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int 
         add_parts(c, b, sum, n, nv);
     else
         add_all(c, b, sum, n, nv);
-    if (b->residual == NULL && b->channels >= nv * VECTOR_FLOATS)
-        store_sums(c, b, sum, n, nv);
-    else
+    if (b->channels < nv * VECTOR_FLOATS) {
         finish_sums(c, b, sum, n, nv);
+        return;
+    }
+    if (b->residual != NULL) add_residual(c, b, sum, n, nv);
+    store_sums(c, b, sum, n, nv);
 }
 
 #define CASE(n)                                                         \
