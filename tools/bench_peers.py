@@ -22,8 +22,8 @@ taken within a round, so that a machine whose speed drifts changes little.
   identical        fingerprints of all outputs are those of the untiled run with the same --conv;
                    peers: largest difference from rfexec / largest magnitude of the output
 
-rfexec's clock includes making the picture; the peers' starts with it in memory. A peer that is not
-installed, refuses a model or computes something else (more than 5e-2 of the largest magnitude away
+rfexec's clock includes reading the picture, a .npy file; the peers' starts with it in memory. A
+peer that is not installed, refuses a model or computes something else (more than 5e-2 of the largest magnitude away
 from rfexec) is shown with the reason. Converted models are kept in --work.
 """
 

@@ -110,7 +110,8 @@ class Contest:
         return self.folder / f"{name}.npz"
 
     def row_runner(self, row):
-        return lambda: self.rfexec.bench(self.case.model, self.case.size, row.arguments())
+        image = self.workshop.image(self.case.size)
+        return lambda: self.rfexec.bench(self.case.model, image, row.arguments())
 
     def check_peers(self):
         """The untiled outputs of rfexec for the peers' picture against those of each peer."""

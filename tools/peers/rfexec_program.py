@@ -70,13 +70,13 @@ class Rfexec:
     def builtins(self):
         return [model["name"] for model in self.json(["models", "--json"])[1]["models"]]
 
-    def bench_command(self, model, size, options):
-        return ["bench", model, "--size", size, "--threads", str(self.threads), "--runs", "1",
+    def bench_command(self, model, image, options):
+        return ["bench", model, str(image), "--threads", str(self.threads), "--runs", "1",
                 "--json"] + options
 
-    def bench(self, model, size, options):
-        """One warm-up run and one timed run in a process."""
-        code, result = self.json(self.bench_command(model, size, options))
+    def bench(self, model, image, options):
+        """One warm-up run and one timed run of a picture file in a process."""
+        code, result = self.json(self.bench_command(model, image, options))
         if code == 4:
             smallest = result.get("smallest_bytes", 0)
             raise Refused(f"impossible, smallest {smallest / 2**20:.1f} MiB")
