@@ -186,10 +186,7 @@ static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *
 static enum rfx_status run_search(struct rfx_search *search, bool by_size,
                                   struct rfx_plan **fitting, struct rfx_plan **smallest,
                                   struct rfx_error *err) {
-    /* beside a plan that is known already, what computes more would hardly be better */
-    bool known = search->cost_limit != UINT64_MAX && search->context.request->asked.mode == NULL;
-    int phases = known ? RFX_PHASE_RECOMPUTE : RFX_PHASES;
-    for (int phase = 0; phase < phases; phase++) {
+    for (int phase = 0; phase < search->phases; phase++) {
         struct rfx_plan *better = NULL;
         enum rfx_status status = rfx_search_list(search, phase, err);
         if (status == RFX_OK && !by_size) status = find_cheapest(search, *fitting, &better, err);
@@ -206,10 +203,10 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
 }
 
 /* The plan of one graph, whose groups, if any, are settled, of those that take no longer than
- * cost_limit. */
+ * cost_limit; exact: and compute nothing twice, where the mode is left open. */
 static enum rfx_status plan_graph(const struct rfx_graph *graph,
                                   const struct rfx_plan_request *asked, uint64_t cost_limit,
-                                  struct rfx_plan **out, struct rfx_plan **smallest,
+                                  bool exact, struct rfx_plan **out, struct rfx_plan **smallest,
                                   struct rfx_error *err) {
     struct rfx_plan_request request = complete_request(asked);
     struct rfx_search search;
@@ -219,6 +216,7 @@ static enum rfx_status plan_graph(const struct rfx_graph *graph,
     if (status != RFX_OK) return status;
     status = rfx_search_init(&search, graph, &request, err);
     search.cost_limit = cost_limit;
+    if (exact && request.asked.mode == NULL) search.phases = RFX_PHASE_RECOMPUTE;
     bool by_size = request.memory_bytes == 0 && request.split == NULL &&
                    request.asked.mode != NULL && request.asked.mode->local;
     if (status == RFX_OK && request.stages != NULL)
@@ -287,7 +285,10 @@ static void compare_with_plain(const struct rfx_graph *graph,
                                struct rfx_error *err) {
     struct rfx_error why = {{0}};
     uint64_t limit = a->plan != NULL ? a->plan->cost : UINT64_MAX;
-    a->plain_status = plan_graph(graph, request, limit, &a->plain, &a->plain_smallest, &why);
+    /* beside a plan that takes little longer than an untiled one, what computes anything twice
+     * would hardly be better */
+    bool exact = a->plan != NULL && a->plan->cost / 23 <= a->plan->cost_untiled / 20;
+    a->plain_status = plan_graph(graph, request, limit, exact, &a->plain, &a->plain_smallest, &why);
     bool grouped_is_better;
     if (a->plan != NULL)
         grouped_is_better = a->plain == NULL || a->plan->cost <= a->plain->cost;
@@ -309,8 +310,8 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
     struct rfx_graph *grouped = NULL;
     struct answers a = {.status = rfx_groups_apply(graph, request, &grouped, err)};
     if (a.status != RFX_OK) return a.status;
-    if (grouped == NULL) return plan_graph(graph, request, UINT64_MAX, out, smallest, err);
-    a.status = plan_graph(grouped, request, UINT64_MAX, &a.plan, &a.smallest, err);
+    if (grouped == NULL) return plan_graph(graph, request, UINT64_MAX, false, out, smallest, err);
+    a.status = plan_graph(grouped, request, UINT64_MAX, false, &a.plan, &a.smallest, err);
     struct rfx_plan *made = a.plan != NULL ? a.plan : a.smallest;
     if (made == NULL) {
         rfx_graph_free(grouped);

@@ -181,6 +181,7 @@ enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_grap
                                 const struct rfx_plan_request *request, struct rfx_error *err) {
     memset(search, 0, sizeof *search);
     search->cost_limit = UINT64_MAX;
+    search->phases = RFX_PHASES;
     search->bound_limit = SIZE_MAX;
     enum rfx_status status = list_modes(search, request, err);
     if (status == RFX_OK) status = rfx_levels_init(&search->levels, graph, err);

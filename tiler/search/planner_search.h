@@ -72,6 +72,7 @@ struct rfx_search {
     size_t first;        /* candidate of the phase at hand */
     size_t bound_limit;  /* above the budget, what needs more is of no interest: a smaller one is
                             known */
+    int phases;          /* that are looked at */
     uint64_t cost_limit; /* what takes longer is of no interest: a plan that fits is known */
 };
 

@@ -159,7 +159,9 @@ static enum rfx_status run_untiled(struct verify *v, struct rfx_error *err) {
     size_t against = v->options->against_bytes;
     struct rfx_plan_request request = {.source = v->job.request.source,
                                        .threads = v->job.request.threads,
-                                       .memory_bytes = against};
+                                       .memory_bytes = against,
+                                       .caches = v->job.request.caches,
+                                       .no_groups = true}; /* one thing less to go wrong alike */
     if (against == 0) request.asked = rfx_ask_whole();
     float *chunk = rfx_memory_alloc(v->job.mem, RFX_CLI_CHUNK * sizeof *chunk);
     enum rfx_status status =
