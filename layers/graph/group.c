@@ -160,6 +160,15 @@ int64_t rfx_group_strips(const struct rfx_group_attr *group, int64_t cols) {
     return rfx_max_i64(wide, rfx_min_i64(group->strips, most));
 }
 
+#define PIECES 4      /* per strip that there is at least */
+#define LEAST_ROWS 32 /* of a piece */
+
+int64_t rfx_group_row_parts(const struct rfx_group_attr *group, int64_t rows, int64_t strips) {
+    if (group->strips <= 1) return 1;
+    int64_t want = rfx_ceil_div(PIECES * group->strips, strips);
+    return rfx_max_i64(1, rfx_min_i64(want, rows / LEAST_ROWS));
+}
+
 size_t rfx_group_ring_bytes(const struct rfx_group_attr *group) {
     int64_t rows[RFX_GROUP_MAX_NODES], cols[RFX_GROUP_MAX_NODES];
     rfx_group_extents(group, 0, group->step_rows, rows);

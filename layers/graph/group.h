@@ -39,6 +39,10 @@ void rfx_group_extents(const struct rfx_group_attr *group, int axis, int64_t siz
 /* Into how many column strips a rectangle of so many output columns is cut. */
 int64_t rfx_group_strips(const struct rfx_group_attr *group, int64_t cols);
 
+/* Into how many runs of rows these strips are cut, so that threads share out pieces enough: few,
+ * for each makes some rows of inner maps again. */
+int64_t rfx_group_row_parts(const struct rfx_group_attr *group, int64_t rows, int64_t strips);
+
 /* Bytes of the maps between a group's nodes that one thread holds. */
 size_t rfx_group_ring_bytes(const struct rfx_group_attr *group);
 #endif

@@ -1,9 +1,10 @@
 /* A group of nodes computed depth first, and what stands where its inner nodes were (group.h).
  *
- * A rectangle is cut into column strips, which threads share out. Of a strip, a few output rows at
- * a time go through all nodes: each node makes the rows of its map that are new, into a ring in the
- * thread's scratch; the last node writes into the output. What two strips both need they both
- * make. Every node is computed by its own operator, as a call of its own would. */
+ * A rectangle is cut into column strips, and tall ones into runs of rows, which threads share out.
+ * Of a strip, a few output rows at a time go through all nodes: each node makes the rows of its map
+ * that are new, into a ring in the thread's scratch; the last node writes into the output. What two
+ * strips both need they both make. Every node is computed by its own operator, as a call of its own
+ * would. */
 #include "layers/graph/group.h"
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
@@ -57,6 +58,13 @@ static struct rfx_axis_map group_axis_map(const struct rfx_graph *graph,
     return map;
 }
 
+/* Piece `index` of a rectangle that is cut into strips, and those into runs of rows. */
+static struct rfx_rect piece_of(struct rfx_rect r, int64_t index, int64_t strips, int64_t parts) {
+    int64_t w = rfx_rect_cols(r), h = rfx_rect_rows(r), s = index % strips, p = index / strips;
+    return rfx_rect_make(r.y0 + h * p / parts, r.y0 + h * (p + 1) / parts, r.x0 + w * s / strips,
+                         r.x0 + w * (s + 1) / strips);
+}
+
 /* Strips and their edges included. */
 static uint64_t group_macs(const struct rfx_graph *graph, const struct rfx_node *node,
                            struct rfx_rect out) {
@@ -65,11 +73,12 @@ static uint64_t group_macs(const struct rfx_graph *graph, const struct rfx_node 
     (void)graph;
     if (rfx_rect_is_empty(out)) return 0;
     uint64_t macs = 0;
-    int64_t w = rfx_rect_cols(out), strips = rfx_group_strips(g, w);
-    rfx_group_needs(g, 0, rfx_rect_row_range(out), rows);
-    for (int64_t s = 0; s < strips; s++) {
-        struct rfx_range strip = {out.x0 + w * s / strips, out.x0 + w * (s + 1) / strips};
-        rfx_group_needs(g, 1, strip, cols);
+    int64_t strips = rfx_group_strips(g, rfx_rect_cols(out));
+    int64_t parts = rfx_group_row_parts(g, rfx_rect_rows(out), strips);
+    for (int64_t p = 0; p < strips * parts; p++) {
+        struct rfx_rect piece = piece_of(out, p, strips, parts);
+        rfx_group_needs(g, 0, rfx_rect_row_range(piece), rows);
+        rfx_group_needs(g, 1, rfx_rect_col_range(piece), cols);
         for (int i = 0; i < count_of(g); i++)
             macs += rfx_op_macs(g->base, member(g, i), rfx_rect_from_ranges(rows[i], cols[i]));
     }
@@ -198,33 +207,31 @@ static void step_down(struct strip *s, int64_t y0, int64_t y1) {
     }
 }
 
-static void run_strip(const struct rfx_run_args *args, int64_t index, int64_t strips,
-                      void *scratch) {
+static void run_piece(const struct rfx_run_args *args, struct rfx_rect r, void *scratch) {
     struct strip s;
-    struct rfx_rect r = args->rect;
-    int64_t w = rfx_rect_cols(r), step = args->node->attr.group.step_rows;
-    struct rfx_range cols = {r.x0 + w * index / strips, r.x0 + w * (index + 1) / strips};
-    begin_strip(&s, args, cols, scratch);
+    int64_t step = args->node->attr.group.step_rows;
+    begin_strip(&s, args, rfx_rect_col_range(r), scratch);
     for (int64_t y = r.y0; y < r.y1; y += step) step_down(&s, y, rfx_min_i64(y + step, r.y1));
 }
 
-struct strips {
+struct pieces {
     const struct rfx_run_args *args;
-    int64_t count;
+    int64_t strips, parts;
     size_t scratch_bytes; /* of one thread */
 };
 
-static void run_one_strip(void *user, int64_t index, int thread) {
-    const struct strips *s = user;
-    char *scratch = (char *)s->args->scratch + (size_t)thread * s->scratch_bytes;
-    run_strip(s->args, index, s->count, scratch);
+static void run_one_piece(void *user, int64_t index, int thread) {
+    const struct pieces *p = user;
+    char *scratch = (char *)p->args->scratch + (size_t)thread * p->scratch_bytes;
+    run_piece(p->args, piece_of(p->args->rect, index, p->strips, p->parts), scratch);
 }
 
 static void group_run(const struct rfx_run_args *args) {
     const struct rfx_group_attr *g = &args->node->attr.group;
-    struct strips strips = {args, rfx_group_strips(g, rfx_rect_cols(args->rect)),
-                            thread_scratch(g)};
-    rfx_team_for(args->team, strips.count, run_one_strip, &strips);
+    struct pieces pieces = {.args = args, .strips = rfx_group_strips(g, rfx_rect_cols(args->rect))};
+    pieces.parts = rfx_group_row_parts(g, rfx_rect_rows(args->rect), pieces.strips);
+    pieces.scratch_bytes = thread_scratch(g);
+    rfx_team_for(args->team, pieces.strips * pieces.parts, run_one_piece, &pieces);
 }
 
 const struct rfx_op_def rfx_op_group = {

@@ -52,7 +52,9 @@ enum rfx_status rfx_plan_list_groups(const struct rfx_plan *plan, struct rfx_pla
             step.kind == RFX_STEP_RUN ? find_group(groups, n, step.node) : NULL;
         if (group == NULL) continue;
         group->steps++;
-        group->items += rfx_group_strips(group->attr, rfx_rect_cols(step.rect));
+        int64_t strips = rfx_group_strips(group->attr, rfx_rect_cols(step.rect));
+        group->items +=
+            strips * rfx_group_row_parts(group->attr, rfx_rect_rows(step.rect), strips);
     }
     rfx_schedule_free(schedule);
     return RFX_OK;

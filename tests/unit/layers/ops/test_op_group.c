@@ -131,9 +131,8 @@ static struct rfx_rect draw_rect(struct rfx_rect full, struct test_rng *rng) {
                          test_rng_int(rng, x0 + 1, full.x1));
 }
 
-/* MACs of a rectangle: of what each node makes for it in every strip, no strip wider than it may
- * be.
- */
+/* MACs of a rectangle: of what each node makes for it in every piece, no strip wider than it may
+ * be. */
 static bool check_macs(const struct group_case *c, int g, struct rfx_rect rect) {
     const struct rfx_group_attr *a = &c->grouped->nodes[c->groups[g].last].attr.group;
     const struct rfx_node *node = &c->grouped->nodes[a->last];
@@ -141,10 +140,15 @@ static bool check_macs(const struct group_case *c, int g, struct rfx_rect rect) 
     if (strips < 1 || rfx_ceil_div(cols, strips) > a->strip_cols)
         return fail_at(c, g, rect, 1, "strips are too wide");
     uint64_t macs = 0;
-    for (int64_t s = 0; s < strips; s++) {
+    int64_t h = rfx_rect_rows(rect), parts = rfx_group_row_parts(a, h, strips);
+    if (parts < 1 || (parts > 1 && h / parts < 32))
+        return fail_at(c, g, rect, 1, "pieces of few rows");
+    for (int64_t p = 0; p < strips * parts; p++) {
         struct rfx_range rows[RFX_GROUP_MAX_NODES], strip[RFX_GROUP_MAX_NODES];
+        int64_t s = p % strips, t = p / strips;
         struct rfx_range wide = {rect.x0 + cols * s / strips, rect.x0 + cols * (s + 1) / strips};
-        rfx_group_needs(a, 0, rfx_rect_row_range(rect), rows);
+        struct rfx_range tall = {rect.y0 + h * t / parts, rect.y0 + h * (t + 1) / parts};
+        rfx_group_needs(a, 0, tall, rows);
         rfx_group_needs(a, 1, wide, strip);
         for (int i = a->first; i <= a->last; i++)
             macs += rfx_op_macs(c->base, &c->base->nodes[i],
