@@ -65,23 +65,32 @@ static struct rfx_rect piece_of(struct rfx_rect r, int64_t index, int64_t strips
                          r.x0 + w * (s + 1) / strips);
 }
 
-/* Strips and their edges included. */
+/* Positions that each node makes along one axis for `out`, cut into `parts`: edges included. */
+static void add_up(const struct rfx_group_attr *g, int axis, struct rfx_range out, int64_t parts,
+                   int64_t *made) {
+    struct rfx_range need[RFX_GROUP_MAX_NODES];
+    int64_t size = rfx_range_size(out);
+    for (int i = 0; i < count_of(g); i++) made[i] = 0;
+    for (int64_t p = 0; p < parts; p++) {
+        struct rfx_range part = {out.lo + size * p / parts, out.lo + size * (p + 1) / parts};
+        rfx_group_needs(g, axis, part, need);
+        for (int i = 0; i < count_of(g); i++) made[i] += rfx_range_size(need[i]);
+    }
+}
+
 static uint64_t group_macs(const struct rfx_graph *graph, const struct rfx_node *node,
                            struct rfx_rect out) {
     const struct rfx_group_attr *g = &node->attr.group;
-    struct rfx_range rows[RFX_GROUP_MAX_NODES], cols[RFX_GROUP_MAX_NODES];
+    int64_t rows[RFX_GROUP_MAX_NODES], cols[RFX_GROUP_MAX_NODES];
     (void)graph;
     if (rfx_rect_is_empty(out)) return 0;
     uint64_t macs = 0;
     int64_t strips = rfx_group_strips(g, rfx_rect_cols(out));
     int64_t parts = rfx_group_row_parts(g, rfx_rect_rows(out), strips);
-    for (int64_t p = 0; p < strips * parts; p++) {
-        struct rfx_rect piece = piece_of(out, p, strips, parts);
-        rfx_group_needs(g, 0, rfx_rect_row_range(piece), rows);
-        rfx_group_needs(g, 1, rfx_rect_col_range(piece), cols);
-        for (int i = 0; i < count_of(g); i++)
-            macs += rfx_op_macs(g->base, member(g, i), rfx_rect_from_ranges(rows[i], cols[i]));
-    }
+    add_up(g, 0, rfx_rect_row_range(out), parts, rows);
+    add_up(g, 1, rfx_rect_col_range(out), strips, cols);
+    for (int i = 0; i < count_of(g); i++)
+        macs += rfx_op_macs(g->base, member(g, i), rfx_rect_full(rows[i], cols[i]));
     return macs;
 }
 
@@ -135,6 +144,14 @@ static size_t group_scratch(const struct rfx_graph *graph, const struct rfx_node
     return (size_t)threads * thread_scratch(&node->attr.group);
 }
 
+/* A run, cut for threads. */
+struct pieces {
+    const struct rfx_run_args *args;
+    int64_t strips, parts;
+    size_t scratch_bytes, rings_bytes; /* of one thread; its rings at the front */
+    int64_t ring_rows[RFX_GROUP_MAX_NODES];
+};
+
 /* A strip on its way down. */
 struct strip {
     const struct rfx_run_args *args;
@@ -146,16 +163,15 @@ struct strip {
 };
 
 /* The maps between the nodes, one behind the other. */
-static void begin_strip(struct strip *s, const struct rfx_run_args *args, struct rfx_range cols,
+static void begin_strip(struct strip *s, const struct pieces *p, struct rfx_range cols,
                         void *scratch) {
-    const struct rfx_group_attr *g = &args->node->attr.group;
-    int64_t rows[RFX_GROUP_MAX_NODES];
+    const struct rfx_group_attr *g = &p->args->node->attr.group;
+    const int64_t *rows = p->ring_rows;
     int last = g->last - g->first;
     unsigned char *at = scratch;
-    s->args = args;
+    s->args = p->args;
     s->g = g;
     rfx_group_needs(g, 1, cols, s->cols);
-    rfx_group_extents(g, 0, g->step_rows, rows);
     for (int i = 0; i < last; i++) {
         const struct rfx_tensor *t = &member(g, i)->out;
         s->ring[i] = rfx_view_of(t, at, rfx_rect_from_ranges(s->cols[i], s->cols[i]));
@@ -163,8 +179,8 @@ static void begin_strip(struct strip *s, const struct rfx_run_args *args, struct
         s->done[i] = 0;
         at += rfx_align_up(rfx_tensor_pixel_bytes(t, rows[i] * rfx_range_size(s->cols[i])));
     }
-    s->ring[last] = args->out;
-    s->scratch = (unsigned char *)scratch + rfx_group_ring_bytes(g);
+    s->ring[last] = p->args->out;
+    s->scratch = (unsigned char *)scratch + p->rings_bytes;
 }
 
 /* The view of what node i reads as its input j. */
@@ -207,23 +223,17 @@ static void step_down(struct strip *s, int64_t y0, int64_t y1) {
     }
 }
 
-static void run_piece(const struct rfx_run_args *args, struct rfx_rect r, void *scratch) {
+static void run_piece(const struct pieces *p, struct rfx_rect r, void *scratch) {
     struct strip s;
-    int64_t step = args->node->attr.group.step_rows;
-    begin_strip(&s, args, rfx_rect_col_range(r), scratch);
+    int64_t step = p->args->node->attr.group.step_rows;
+    begin_strip(&s, p, rfx_rect_col_range(r), scratch);
     for (int64_t y = r.y0; y < r.y1; y += step) step_down(&s, y, rfx_min_i64(y + step, r.y1));
 }
-
-struct pieces {
-    const struct rfx_run_args *args;
-    int64_t strips, parts;
-    size_t scratch_bytes; /* of one thread */
-};
 
 static void run_one_piece(void *user, int64_t index, int thread) {
     const struct pieces *p = user;
     char *scratch = (char *)p->args->scratch + (size_t)thread * p->scratch_bytes;
-    run_piece(p->args, piece_of(p->args->rect, index, p->strips, p->parts), scratch);
+    run_piece(p, piece_of(p->args->rect, index, p->strips, p->parts), scratch);
 }
 
 static void group_run(const struct rfx_run_args *args) {
@@ -231,6 +241,8 @@ static void group_run(const struct rfx_run_args *args) {
     struct pieces pieces = {.args = args, .strips = rfx_group_strips(g, rfx_rect_cols(args->rect))};
     pieces.parts = rfx_group_row_parts(g, rfx_rect_rows(args->rect), pieces.strips);
     pieces.scratch_bytes = thread_scratch(g);
+    pieces.rings_bytes = rfx_group_ring_bytes(g);
+    rfx_group_extents(g, 0, g->step_rows, pieces.ring_rows);
     rfx_team_for(args->team, pieces.strips * pieces.parts, run_one_piece, &pieces);
 }
 
