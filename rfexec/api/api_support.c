@@ -102,6 +102,9 @@ bool rfx_api_conv_choice(enum rfx_convolution convolution, enum rfx_conv_choice 
         case RFX_CONVOLUTION_OPENBLAS:
             *choice = RFX_CONV_OPENBLAS;
             return true;
+        case RFX_CONVOLUTION_WINOGRAD:
+            *choice = RFX_CONV_WINOGRAD;
+            return true;
     }
     return false;
 }

@@ -188,6 +188,11 @@ struct naive_run {
     struct part tail;
 };
 
+/* The plan's graph, every layer by itself. */
+static const struct rfx_graph *layers_of(const struct rfx_plan *plan) {
+    return plan->graph->base != NULL ? plan->graph->base : plan->graph;
+}
+
 static void head_release(struct head *head) {
     part_release(&head->part);
     rfx_graph_free(head->graph);
@@ -203,7 +208,7 @@ static enum rfx_status get_head(struct naive_run *run, int64_t h, int64_t w, str
     struct head *head = &run->heads[run->next_head];
     run->next_head = (run->next_head + 1) % CACHED_SIZES;
     head_release(head);
-    const struct rfx_graph *whole = run->plan->graph;
+    const struct rfx_graph *whole = layers_of(run->plan);
     struct rfx_load_options load = *run->load;
     load.h = h;
     load.w = w;
@@ -231,7 +236,7 @@ fail:
 /* The image rows (columns) of tile t: its part of the map times the jump; the last to the end. */
 static struct rfx_range image_range(const struct naive_run *run, enum rfx_axis axis,
                                     struct rfx_range part, int64_t t) {
-    const struct rfx_graph *graph = run->plan->graph;
+    const struct rfx_graph *graph = layers_of(run->plan);
     int64_t extent = rfx_node_extent(&graph->nodes[graph->input], axis);
     struct rfx_ratio jump = run->jump[axis];
     struct rfx_range r = {part.lo * jump.num / jump.den, part.hi * jump.num / jump.den};
@@ -258,7 +263,7 @@ static enum rfx_status read_tile(struct naive_run *run, struct rfx_rect rect, st
 
 /* Copies the tile's map to its place in the stitched map, cut to what both hold. */
 static void stitch(struct naive_run *run, struct head *head, struct rfx_rect place) {
-    const struct rfx_tensor *map = &run->plan->graph->nodes[run->plan->split].out;
+    const struct rfx_tensor *map = &layers_of(run->plan)->nodes[run->plan->split].out;
     const struct rfx_tensor *tile = &head->graph->nodes[head->split].out;
     const float *from = head->part.values[head->split];
     float *to = run->tail.values[run->plan->split];
@@ -273,7 +278,7 @@ static void stitch(struct naive_run *run, struct head *head, struct rfx_rect pla
 
 static enum rfx_status run_tile(struct naive_run *run, int64_t ty, int64_t tx,
                                 struct rfx_error *err) {
-    const struct rfx_tensor *map = &run->plan->graph->nodes[run->plan->split].out;
+    const struct rfx_tensor *map = &layers_of(run->plan)->nodes[run->plan->split].out;
     struct rfx_range rows = rfx_tile_range(map->h, run->tiles[0], ty);
     struct rfx_range cols = rfx_tile_range(map->w, run->tiles[1], tx);
     struct rfx_rect cut = rfx_rect_from_ranges(image_range(run, RFX_AXIS_ROWS, rows, ty),
@@ -294,8 +299,8 @@ static enum rfx_status run_heads(struct naive_run *run, struct rfx_error *err) {
     int split = run->plan->split;
     enum rfx_status status = alloc_value(&run->tail, split, err);
     if (status != RFX_OK) return status;
-    memset(run->tail.values[split], 0, rfx_node_out_bytes(&run->plan->graph->nodes[split]));
-    const struct rfx_tensor *map = &run->plan->graph->nodes[split].out;
+    memset(run->tail.values[split], 0, rfx_node_out_bytes(&layers_of(run->plan)->nodes[split]));
+    const struct rfx_tensor *map = &layers_of(run->plan)->nodes[split].out;
     int64_t window = READ_ROWS;
     for (int64_t ty = 0; ty < run->tiles[0]; ++ty) {
         struct rfx_range rows =
@@ -313,8 +318,8 @@ static enum rfx_status run_heads(struct naive_run *run, struct rfx_error *err) {
 
 /* Copies output k in ONNX order: [h, w, c] becomes [c, h, w]. */
 static enum rfx_status keep_output(struct naive_run *run, int k, struct rfx_error *err) {
-    int i = run->plan->graph->outputs[k].node;
-    const struct rfx_tensor *t = &run->plan->graph->nodes[i].out;
+    int i = layers_of(run->plan)->outputs[k].node;
+    const struct rfx_tensor *t = &layers_of(run->plan)->nodes[i].out;
     const float *from = run->tail.values[i];
     size_t bytes = (size_t)t->elems * sizeof *from;
     float *to = rfx_memory_alloc(run->naive->mem, bytes);
@@ -328,7 +333,7 @@ static enum rfx_status keep_output(struct naive_run *run, int k, struct rfx_erro
 
 static enum rfx_status find_jumps(struct naive_run *run, struct rfx_error *err) {
     struct rfx_analysis *analysis = NULL;
-    enum rfx_status status = rfx_analysis_create(run->plan->graph, &analysis, err);
+    enum rfx_status status = rfx_analysis_create(layers_of(run->plan), &analysis, err);
     if (status != RFX_OK) return status;
     for (int axis = 0; axis < 2; ++axis)
         run->jump[axis] = analysis->layers[run->plan->split].field[axis].jump;
@@ -355,7 +360,7 @@ enum rfx_status rfx_naive_tiles_run(const struct rfx_plan *plan, const char *mod
                                     const struct rfx_load_options *load, struct rfx_image *image,
                                     struct rfx_naive_tiles **out, struct rfx_error *err) {
     struct naive_run run = {.plan = plan, .model = model, .load = load, .image = image};
-    const struct rfx_graph *graph = plan->graph;
+    const struct rfx_graph *graph = layers_of(plan);
     if (plan->split < 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "the plan is untiled: no seams to show");
     const struct rfx_stage_spec *head = &plan->stages[0].spec;

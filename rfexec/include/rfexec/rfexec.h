@@ -91,6 +91,9 @@ enum rfx_convolution {
     RFX_CONVOLUTION_OPENBLAS = 1, /* matrix products of OpenBLAS: the kernels that it has for the
                                      processor; each thread takes 128 MiB of address space for
                                      them, resident only as far as used */
+    RFX_CONVOLUTION_WINOGRAD = 2, /* fewer products in 3x3 layers of stride 1, one to three times
+                                     the rounding error of DIRECT and up to four times its weights
+                                     in memory; elsewhere as DIRECT */
 };
 
 struct rfx_open_options {

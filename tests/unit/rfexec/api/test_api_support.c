@@ -155,8 +155,8 @@ static void test_convolutions(void **state) {
     static const struct {
         int number;
         enum rfx_conv_choice choice;
-    } known[] = {{0, RFX_CONV_DIRECT}, {1, RFX_CONV_OPENBLAS}};
-    static const int unknown[] = {-1, 2, 3, 1000};
+    } known[] = {{0, RFX_CONV_DIRECT}, {1, RFX_CONV_OPENBLAS}, {2, RFX_CONV_WINOGRAD}};
+    static const int unknown[] = {-1, 3, 4, 1000};
     struct rfx_open_options open, got;
     enum rfx_conv_choice choice;
     struct rfx_error err;

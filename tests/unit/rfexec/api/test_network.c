@@ -76,13 +76,14 @@ static void test_convolutions(void **state) {
     static const struct {
         enum rfx_convolution convolution;
         enum rfx_conv_choice choice;
-    } choices[2] = {{RFX_CONVOLUTION_DIRECT, RFX_CONV_DIRECT},
-                    {RFX_CONVOLUTION_OPENBLAS, RFX_CONV_OPENBLAS}};
+    } choices[3] = {{RFX_CONVOLUTION_DIRECT, RFX_CONV_DIRECT},
+                    {RFX_CONVOLUTION_OPENBLAS, RFX_CONV_OPENBLAS},
+                    {RFX_CONVOLUTION_WINOGRAD, RFX_CONV_WINOGRAD}};
     float *values = network_random_image(3, 64, 71);
-    struct network_outputs want[2];
+    struct network_outputs want[3];
     struct rfx_why why;
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         struct rfx_open_options open;
         struct rfx_network *net = NULL;
         rfx_open_options_init(&open, sizeof open);
@@ -105,7 +106,7 @@ static void test_convolutions(void **state) {
     bool same =
         memcmp(want[0].values[0], want[1].values[0], (size_t)want[0].elems[0] * sizeof(float)) == 0;
     assert_int_equal(same, rfx_kernels()->conv == NULL);
-    for (int i = 0; i < 2; i++) network_outputs_free(&want[i]);
+    for (int i = 0; i < 3; i++) network_outputs_free(&want[i]);
     free(values);
 }
 
