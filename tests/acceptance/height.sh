@@ -1,6 +1,7 @@
 #!/bin/sh
 # Memory does not grow with height: mobilenet_v2 on images 8192 wide and 8192, 32768 and 65536 high
-# within 96 MiB; the peaks of the three processes, by the kernel, lie within 1 %. About 10 minutes.
+# within 96 MiB; the peaks of the three processes, by the kernel, lie within 1 % and 512 KiB, by which
+# two runs of the same image may differ. About 10 minutes.
 #     sh tests/acceptance/height.sh build/rfexec [HEIGHT ...]
 # WIDTH, MEMORY and NETWORK in the environment change the rest.
 set -u
@@ -21,4 +22,4 @@ for height in "$@"; do
     [ -n "$most" ] && [ "$most" -ge "$peak" ] || most=$peak
 done
 echo "least $least, most $most bytes"
-[ $(((most - least) * 100)) -le "$least" ]
+[ $(((most - least - 524288) * 100)) -le "$least" ]
