@@ -241,13 +241,8 @@ static enum rfx_status plan_graph(const struct rfx_graph *graph,
 /* A plan of a graph with groups takes it over, and counts its MACs by its steps. */
 static enum rfx_status adopt(struct rfx_plan *plan, struct rfx_graph *grouped,
                              struct rfx_error *err) {
-    uint64_t macs;
     plan->grouped = grouped;
-    enum rfx_status status = rfx_schedule_count_macs(plan, &macs, err);
-    if (status != RFX_OK) return status;
-    plan->cost = plan->cost - plan->macs + macs;
-    plan->macs = macs;
-    return RFX_OK;
+    return rfx_schedule_count_macs(plan, &plan->macs, err);
 }
 
 /* Two answers for one request: the one with groups, its graph taken over, and the one without. */
