@@ -51,7 +51,7 @@ struct rfx_dense_run {
  * Packed weights: [panel][ky][kx][ic][RFX_CONV_PANEL], a panel being RFX_CONV_PANEL output
  * channels; the last one is as narrow as its channels rounded up to RFX_CONV_LANES, and filled up
  * with zeros. Every element is one chain of fused multiply-adds: bias, then ky, kx, ic ascending;
- * where that are many, the parts of struct rfx_conv_parts, each a chain from 0, are added to the
+ * where they are many, the parts of struct rfx_conv_parts, each a chain from 0, are added to the
  * bias in this order. Then the residual is added; then the value is clamped. */
 struct rfx_conv_run {
     const float *const *rows; /* kh pointers, to column kx = 0 of the first output pixel */
@@ -125,8 +125,8 @@ struct rfx_winograd_out {
     float lo, hi;
 };
 
-#define RFX_CONV_LONG 1024 /* products: more are summed in parts, which keeps roundings small */
-#define RFX_CONV_PART 512  /* products of a part, about */
+#define RFX_CONV_LONG 192 /* products: more are summed in parts, which keeps roundings small */
+#define RFX_CONV_PART 128 /* products of a part, about */
 
 /* How the products of an element are summed: a part is up to `taps` neighbouring taps of a kernel
  * row (the first at a multiple of `taps`) and up to `channels` input channels (likewise). */

@@ -8,8 +8,8 @@
 #include "layers/graph/infer.h"
 #include "layers/kernels/packing.h"
 
-#define BLOCK 64  /* outputs of a block: the widest the dense kernels keep in registers */
-#define CHAIN 512 /* products summed before they join the result: keeps rounding small */
+#define BLOCK 64            /* outputs of a block: the widest the dense kernels keep in registers */
+#define CHAIN RFX_CONV_PART /* products summed before they join the result */
 
 static enum rfx_status gemm_infer(const struct rfx_graph *graph, struct rfx_node *node,
                                   struct rfx_error *err) {

@@ -1,9 +1,9 @@
 /* Product of two computed tensors, batched with numpy's broadcasting.
  *
- * With own kernels an element is one chain of fused multiply-adds from 0, k ascending: the same
- * bits on every processor, and threads take rows of matrices. Where a network's convolutions are
- * OpenBLAS's (conv_backend.h), so are these: whole tensors, so every call has the same size in
- * every run, and threads take whole matrices. */
+ * With own kernels an element is a sum of chains of up to RFX_CONV_PART fused multiply-adds each,
+ * from 0, k ascending: the same bits on every processor, and threads take rows of matrices. Where a
+ * network's convolutions are OpenBLAS's (conv_backend.h), so are these: whole tensors, so every
+ * call has the same size in every run, and threads take whole matrices. */
 #include <limits.h>
 #include <string.h>
 
@@ -92,7 +92,7 @@ static void make_unit(void *user, int64_t index, int thread) {
     int64_t i = index / p->parts, part = index % p->parts;
     int64_t r0 = p->n * part / p->parts, r1 = p->n * (part + 1) / p->parts;
     float *y = p->args->out.data + (i * p->n + r0) * p->m;
-    const struct rfx_dense_run run = {
+    struct rfx_dense_run run = {
         .x = p->args->in[0].data + (matrix_of(p->out, p->a, i) * p->n + r0) * p->k,
         .w = p->args->in[1].data + matrix_of(p->out, p->b, i) * p->k * p->m,
         .y = y,
@@ -100,11 +100,15 @@ static void make_unit(void *user, int64_t index, int thread) {
         .w_stride = p->m,
         .y_stride = p->m,
         .rows = r1 - r0,
-        .k = p->k,
         .m = p->m,
     };
     memset(y, 0, rfx_floats_bytes((r1 - r0) * p->m));
-    rfx_kernels()->dense(&run);
+    for (int64_t k = 0; k < p->k; k += run.k) {
+        run.k = rfx_min_i64(RFX_CONV_PART, p->k - k);
+        rfx_kernels()->dense(&run);
+        run.x += run.k;
+        run.w += run.k * p->m;
+    }
 }
 
 static void multiply_blas(void *user, int64_t i, int thread) {

@@ -7,6 +7,8 @@
 
 #ifdef VARIANT_HAS_FMA
 
+#define LINE_FLOATS 16 /* of a cache line */
+#define LONG_SUM 48    /* input channels x kernel rows: its end is waited for */
 #define INLINE static inline __attribute__((always_inline))
 #define SIZE_OF_BLOCK (VECTORS * VECTOR_FLOATS) /* output channels */
 #if VECTOR_FLOATS == 16
@@ -139,11 +141,23 @@ INLINE void add_parts(const struct rfx_conv_run *c, const struct block *b,
     }
 }
 
+/* What the block's end reads and writes comes to the nearest cache while the sums are made; of
+ * short sums that is no time, and their outputs are few. */
+INLINE void expect_end(const struct rfx_conv_run *c, const struct block *b, int n) {
+    const float *out = b->out, *residual = b->residual;
+    for (int p = 0; p < n; p++, out += c->out_stride)
+        for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(out + v, 1);
+    if (residual == NULL || residual == b->out) return;
+    for (int p = 0; p < n; p++, residual += c->residual_stride)
+        for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(residual + v);
+}
+
 /* n pixels x nv vectors; n, nv and split are constants in all calls, and a function has calls of
  * one kind only, lest the compiler keeps sums in memory. */
 INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int n, int nv,
                        bool split) {
     vector sum[ALONE][VECTORS];
+    if (c->ic * c->kh >= LONG_SUM && c->out_stride > 2 * RFX_CONV_PANEL) expect_end(c, b, n);
     for (int v = 0; v < nv; v++) {
         vector bias = VECTOR_LOAD(b->bias + v * VECTOR_FLOATS);
         for (int p = 0; p < n; p++) sum[p][v] = bias;
@@ -216,41 +230,44 @@ struct cut {
     int least;
 };
 
-/* All pixels of a block's, or (not full) a vector's, channels from `ch` on. */
-static void make_channels(const struct rfx_conv_run *c, const struct cut *cut, int64_t ch,
-                          bool full) {
-    int64_t panel = ch / RFX_CONV_PANEL * RFX_CONV_PANEL;
-    struct block b = {
-        .width = rfx_conv_panel_width(c->m - panel),
-        .bias = c->bias + ch,
-        .channels = c->m - ch,
-    };
-    b.weights = c->weights + panel * c->kh * c->kw * c->ic + ch - panel;
-    bool split = rfx_conv_parts(c->ic, c->kh, c->kw).split;
-    pixels_fn *make = full ? split ? full_parts : full_chain : split ? vector_parts : vector_chain;
-    for (int64_t i = 0, p = 0; i < cut->blocks; i++) {
-        int n = cut->least + (i < cut->larger);
-        b.at = p * c->x_stride;
-        b.out = c->out + p * c->out_stride + ch;
-        b.residual = c->residual == NULL ? NULL : c->residual + p * c->residual_stride + ch;
-        make(c, &b, n);
-        p += n;
-    }
-}
-
 static struct cut cut_pixels(int64_t pixels, int64_t most) {
     int64_t blocks = (pixels + most - 1) / most;
     if (blocks <= 0) return (struct cut){0, 0, 0};
     return (struct cut){blocks, pixels % blocks, (int)(pixels / blocks)};
 }
 
-void VARIANT_NAME(conv)(const struct rfx_conv_run *c) {
-    const struct cut blocks = cut_pixels(c->pixels, PIXELS);
-    for (int64_t ch = 0; ch < c->m;) {
-        bool full = c->m - ch > SIZE_OF_BLOCK - VECTOR_FLOATS;
-        const struct cut alone = full ? blocks : cut_pixels(c->pixels, ALONE);
-        make_channels(c, &alone, ch, full);
-        ch += full ? SIZE_OF_BLOCK : VECTOR_FLOATS;
+/* Channels [from, to) of all pixels, `step` at a time: a block's or a vector's. Pixels are the
+ * outer loop: their values and outputs are in few lines and pages, and weights stream as well from
+ * the second cache as from the first. */
+static void make_channels(const struct rfx_conv_run *c, pixels_fn *make, const struct cut cut,
+                          int64_t from, int64_t to, int64_t step) {
+    const int64_t k = c->kh * c->kw * c->ic;
+    int64_t p = 0;
+    for (int64_t i = 0; i < cut.blocks; i++) {
+        int n = cut.least + (i < cut.larger);
+        struct block b = {.at = p * c->x_stride};
+        for (int64_t ch = from; ch < to; ch += step) {
+            int64_t in_panel = ch % RFX_CONV_PANEL;
+            b.width = rfx_conv_panel_width(c->m - ch + in_panel);
+            b.weights = c->weights + (ch - in_panel) * k + in_panel;
+            b.bias = c->bias + ch;
+            b.channels = c->m - ch;
+            b.out = c->out + p * c->out_stride + ch;
+            b.residual = c->residual == NULL ? NULL : c->residual + p * c->residual_stride + ch;
+            make(c, &b, n);
+        }
+        p += n;
     }
+}
+
+void VARIANT_NAME(conv)(const struct rfx_conv_run *c) {
+    bool split = rfx_conv_parts(c->ic, c->kh, c->kw).split;
+    int64_t whole = (c->m + VECTOR_FLOATS - 1) / SIZE_OF_BLOCK * SIZE_OF_BLOCK;
+    if (whole > 0)
+        make_channels(c, split ? full_parts : full_chain, cut_pixels(c->pixels, PIXELS), 0, whole,
+                      SIZE_OF_BLOCK);
+    if (whole < c->m)
+        make_channels(c, split ? vector_parts : vector_chain, cut_pixels(c->pixels, ALONE), whole,
+                      c->m, VECTOR_FLOATS);
 }
 #endif

@@ -42,23 +42,26 @@ INLINE void add_tap(sums sum, const float *x, int64_t plane, const float *w, int
     }
 }
 
-INLINE void add_taps(const struct rfx_pixels_run *r, const struct block *b, sums sum, int n,
-                     int m) {
-    int64_t p1 = b->p0 + n * VECTOR_FLOATS < r->pixels ? b->p0 + n * VECTOR_FLOATS : r->pixels;
-    const float *w = b->weights;
-    for (int64_t ky = 0; ky < r->kh; ky++) {
-        if (r->rows[ky] == NULL) {
-            w += r->kw * r->ic * m;
-            continue;
+/* Ends a part of a long sum; the next one starts from 0. */
+INLINE void end_part(sums total, sums sum, int n, int m) {
+    for (int v = 0; v < n; v++)
+        for (int o = 0; o < m; o++) {
+            total[v][o] = total[v][o] + sum[v][o];
+            sum[v][o] = VECTOR_ALL(0.0f);
         }
-        for (int64_t kx = 0; kx < r->kw; kx++, w += r->ic * m) {
-            struct rfx_range in = r->inside[kx];
-            const float *x = r->rows[ky] + r->shift[kx] + b->p0;
-            if (in.hi <= b->p0 || in.lo >= p1) continue;
-            if (in.lo <= b->p0 && in.hi >= p1) {
-                add_tap(sum, x, r->plane, w, r->ic, n, m, false, NULL);
-                continue;
-            }
+}
+
+/* One kernel row; w: of its first tap. Parts end where they end for every pixel, also for those
+ * that skip their taps. */
+INLINE void add_row(const struct rfx_pixels_run *r, const struct block *b, int64_t ky,
+                    const float *w, sums sum, sums total, int64_t part_taps, int n, int m) {
+    int64_t p1 = b->p0 + n * VECTOR_FLOATS < r->pixels ? b->p0 + n * VECTOR_FLOATS : r->pixels;
+    for (int64_t kx = 0; kx < r->kw; kx++, w += r->ic * m) {
+        struct rfx_range in = r->inside[kx];
+        const float *x = r->rows[ky] + r->shift[kx] + b->p0;
+        if (in.lo <= b->p0 && in.hi >= p1) {
+            add_tap(sum, x, r->plane, w, r->ic, n, m, false, NULL);
+        } else if (in.hi > b->p0 && in.lo < p1) {
             vector_test tests[MOST_VECTORS];
             for (int v = 0; v < n; v++) {
                 int64_t p = b->p0 + v * VECTOR_FLOATS;
@@ -66,7 +69,18 @@ INLINE void add_taps(const struct rfx_pixels_run *r, const struct block *b, sums
             }
             add_tap(sum, x, r->plane, w, r->ic, n, m, true, tests);
         }
+        if (total != NULL && ((kx + 1) % part_taps == 0 || kx + 1 == r->kw))
+            end_part(total, sum, n, m);
     }
+}
+
+/* All taps; total: of long sums, else NULL. */
+INLINE void add_taps(const struct rfx_pixels_run *r, const struct block *b, sums sum, sums total,
+                     int n, int m) {
+    const int64_t part_taps = rfx_conv_parts(r->ic, r->kh, r->kw).taps;
+    const float *w = b->weights;
+    for (int64_t ky = 0; ky < r->kh; ky++, w += r->kw * r->ic * m)
+        if (r->rows[ky] != NULL) add_row(r, b, ky, w, sum, total, part_taps, n, m);
 }
 
 /* Pixels that do not follow each other in memory, or not a whole vector of them. */
@@ -102,43 +116,54 @@ INLINE void finish(const struct rfx_pixels_run *r, const struct block *b, sums s
     }
 }
 
-/* n and m are constants in all calls. */
-INLINE void make_block(const struct rfx_pixels_run *r, const struct block *b, int n, int m) {
-    sums sum;
+/* n, m and split are constants in all calls. */
+INLINE void make_block(const struct rfx_pixels_run *r, const struct block *b, int n, int m,
+                       bool split) {
+    sums sum, total;
     for (int o = 0; o < m; o++)
-        for (int v = 0; v < n; v++) sum[v][o] = VECTOR_ALL(b->bias[o]);
-    add_taps(r, b, sum, n, m);
-    finish(r, b, sum, n, m);
+        for (int v = 0; v < n; v++) {
+            sum[v][o] = VECTOR_ALL(split ? 0.0f : b->bias[o]);
+            if (split) total[v][o] = VECTOR_ALL(b->bias[o]);
+        }
+    add_taps(r, b, sum, split ? total : NULL, n, m);
+    finish(r, b, split ? total : sum, n, m);
 }
 
-#define CASE(n, m)                                            \
-    case n:                                                   \
-        if ((n) <= VECTORS_OF(m)) make_block(r, b, (n), (m)); \
+#define CASE(n, m)                                                   \
+    case n:                                                          \
+        if ((n) <= VECTORS_OF(m)) make_block(r, b, (n), (m), split); \
         return;
 
-#define MAKE_OUTPUTS(m)                                                                         \
-    static void outputs_##m(const struct rfx_pixels_run *r, const struct block *b, int n) {     \
+#define MAKE_OUTPUTS(m, name, splits)                                                           \
+    static void name##_##m(const struct rfx_pixels_run *r, const struct block *b, int n) {      \
+        enum { split = splits };                                                                \
         switch (n) {                                                                            \
             CASE(1, m)                                                                          \
             CASE(2, m)                                                                          \
             CASE(3, m) CASE(4, m) CASE(5, m) CASE(6, m) CASE(7, m) CASE(8, m) default : return; \
         }                                                                                       \
     }
-MAKE_OUTPUTS(1)
-MAKE_OUTPUTS(2)
-MAKE_OUTPUTS(3)
-MAKE_OUTPUTS(4)
+MAKE_OUTPUTS(1, chain, false)
+MAKE_OUTPUTS(2, chain, false)
+MAKE_OUTPUTS(3, chain, false)
+MAKE_OUTPUTS(4, chain, false)
+MAKE_OUTPUTS(1, parts, true)
+MAKE_OUTPUTS(2, parts, true)
+MAKE_OUTPUTS(3, parts, true)
+MAKE_OUTPUTS(4, parts, true)
 
 /* All pixels of one part, in blocks of nearly equal numbers of vectors. */
 static void make_part(const struct rfx_pixels_run *r, struct block *b, int64_t m) {
-    static void (*const makers[])(const struct rfx_pixels_run *, const struct block *, int) = {
-        outputs_1, outputs_2, outputs_3, outputs_4};
+    static void (*const makers[2][RFX_PIXELS_PART])(const struct rfx_pixels_run *,
+                                                    const struct block *, int) = {
+        {chain_1, chain_2, chain_3, chain_4}, {parts_1, parts_2, parts_3, parts_4}};
+    bool split = rfx_conv_parts(r->ic, r->kh, r->kw).split;
     int64_t vectors = (r->pixels + VECTOR_FLOATS - 1) / VECTOR_FLOATS;
     int64_t blocks = (vectors + VECTORS_OF(m) - 1) / VECTORS_OF(m);
     for (int64_t i = 0; i < blocks; i++) {
         int64_t v = vectors * i / blocks;
         b->p0 = v * VECTOR_FLOATS;
-        makers[m - 1](r, b, (int)(vectors * (i + 1) / blocks - v));
+        makers[split][m - 1](r, b, (int)(vectors * (i + 1) / blocks - v));
     }
 }
 
