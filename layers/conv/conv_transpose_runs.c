@@ -2,7 +2,6 @@
  *
  * A unit of the output goes part by part of its channels through its rows, and a row phase by phase
  * of its columns: runs of pixels sw apart, cut where the taps inside the map change. */
-#include "layers/conv/conv_planes.h"
 #include "layers/conv/conv_transpose.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
@@ -16,7 +15,6 @@ struct transposed {
     const struct rfx_conv_job *job;
     struct rfx_transpose_layout layout;
     struct rfx_transpose_axis rows, cols;
-    struct rfx_conv_planes_shape shape; /* few outputs only */
     int64_t down, across;
     bool clamps; /* the activation is a clamp to [lo, hi] */
     float lo, hi;
