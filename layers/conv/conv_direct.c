@@ -186,16 +186,16 @@ static void make_slab(const struct direct *d, const struct slab *slab, struct rf
     make_border(d, slab, unit, inner.hi, unit.x1, rows);
 }
 
-/* Panels [p0, p1), counted over all groups, of a unit. */
-static void make_panels(const struct direct *d, int64_t p0, int64_t p1, struct rfx_rect unit,
+/* These panels, counted over all groups, of a unit. */
+static void make_panels(const struct direct *d, struct rfx_range panels, struct rfx_rect unit,
                         const float **rows) {
     const struct rfx_conv_attr *a = d->job->a;
     int64_t per_group = panels_of(a), k = a->kh * a->kw * d->icg;
     int64_t at_once = SLAB_BYTES / (int64_t)rfx_floats_bytes(k * RFX_CONV_PANEL);
-    for (int64_t p = p0; p < p1;) {
+    for (int64_t p = panels.lo; p < panels.hi;) {
         struct slab slab = {.group = p / per_group, .channel = p % per_group * RFX_CONV_PANEL};
         int64_t end = rfx_min_i64(p + rfx_max_i64(at_once, 1), (slab.group + 1) * per_group);
-        end = rfx_min_i64(end, p1);
+        end = rfx_min_i64(end, panels.hi);
         slab.channels = rfx_min_i64((end - p) * RFX_CONV_PANEL, d->ocg - slab.channel);
         slab.weights_at = (slab.group * rfx_conv_filled(d->ocg) + slab.channel) * k;
         make_slab(d, &slab, unit, rows);
@@ -224,17 +224,14 @@ static void activate(const struct direct *d, struct rfx_rect unit, int64_t c0, i
 }
 
 static void make_unit(const struct direct *d, int64_t index, const float **rows) {
-    struct rfx_rect rect = d->job->args->rect;
-    int64_t part = index % d->cut.panel_parts, at = index / d->cut.panel_parts;
-    int64_t j = at % d->cut.across, i = at / d->cut.across;
-    int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
-    struct rfx_rect unit =
-        rfx_rect_make(rect.y0 + h * i / d->cut.down, rect.y0 + h * (i + 1) / d->cut.down,
-                      rect.x0 + w * j / d->cut.across, rect.x0 + w * (j + 1) / d->cut.across);
-    int64_t p0 = d->panels * part / d->cut.panel_parts;
-    int64_t p1 = d->panels * (part + 1) / d->cut.panel_parts;
-    make_panels(d, p0, p1, unit, rows);
-    if (!d->clamps) activate(d, unit, channel_of(d, p0), channel_of(d, p1));
+    const struct cut *cut = &d->cut;
+    int64_t part = index % cut->panel_parts, at = index / cut->panel_parts;
+    struct rfx_rect unit = rfx_rect_part(d->job->args->rect, at / cut->across, cut->down,
+                                         at % cut->across, cut->across);
+    struct rfx_range all = {0, d->panels};
+    struct rfx_range panels = rfx_range_part(all, part, cut->panel_parts);
+    make_panels(d, panels, unit, rows);
+    if (!d->clamps) activate(d, unit, channel_of(d, panels.lo), channel_of(d, panels.hi));
 }
 
 static bool direct_accepts(const struct rfx_graph *graph, const struct rfx_node *node, char *why,

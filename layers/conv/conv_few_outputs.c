@@ -98,13 +98,10 @@ static void make_row(const struct few *f, struct unit *u, int64_t y, int64_t x0,
 }
 
 static void make_unit(const struct few *f, int64_t index, void *scratch) {
-    struct rfx_rect rect = f->job->args->rect;
-    int64_t j = index % f->across, i = index / f->across;
-    int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
-    int64_t x0 = rect.x0 + w * j / f->across, x1 = rect.x0 + w * (j + 1) / f->across;
-    int64_t y0 = rect.y0 + h * i / f->down, y1 = rect.y0 + h * (i + 1) / f->down;
-    struct unit u = begin_unit(f, x0, x1, scratch);
-    for (int64_t y = y0; y < y1; y++) make_row(f, &u, y, x0, x1);
+    struct rfx_rect rect =
+        rfx_rect_part(f->job->args->rect, index / f->across, f->down, index % f->across, f->across);
+    struct unit u = begin_unit(f, rect.x0, rect.x1, scratch);
+    for (int64_t y = rect.y0; y < rect.y1; y++) make_row(f, &u, y, rect.x0, rect.x1);
 }
 
 static bool few_outputs_accepts(const struct rfx_graph *graph, const struct rfx_node *node,

@@ -161,13 +161,9 @@ static void make_row(const struct grouped *d, struct unit *u, int64_t y) {
 static void make_unit(const struct grouped *d, int64_t index, void *scratch) {
     const struct rfx_conv_attr *a = d->job->a;
     const struct rfx_view *in = &d->job->args->in[0];
-    struct rfx_rect rect = d->job->args->rect;
-    int64_t j = index % d->across, i = index / d->across;
-    int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
-    struct unit u = {
-        .rect = rfx_rect_make(rect.y0 + h * i / d->down, rect.y0 + h * (i + 1) / d->down,
-                              rect.x0 + w * j / d->across, rect.x0 + w * (j + 1) / d->across),
-        .rows = scratch};
+    struct unit u = {.rect = rfx_rect_part(d->job->args->rect, index / d->across, d->down,
+                                           index % d->across, d->across),
+                     .rows = scratch};
     char *at = (char *)scratch + rows_bytes(a);
     u.held = (int64_t *)(void *)at;
     u.data = (float *)(void *)(at + held_bytes(&d->shape));

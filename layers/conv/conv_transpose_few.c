@@ -101,17 +101,15 @@ static void make_row(const struct few *f, struct rfx_conv_planes *planes,
 
 static void make_unit(const struct few *f, int64_t index, void *scratch) {
     const struct rfx_conv_attr *a = f->job->a;
-    struct rfx_rect rect = f->job->args->rect;
-    int64_t j = index % f->across, i = index / f->across;
-    int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
-    int64_t x0 = rect.x0 + w * j / f->across, x1 = rect.x0 + w * (j + 1) / f->across;
-    int64_t y0 = rect.y0 + h * i / f->down, y1 = rect.y0 + h * (i + 1) / f->down;
+    struct rfx_rect unit =
+        rfx_rect_part(f->job->args->rect, index / f->across, f->down, index % f->across, f->across);
     struct tables tables = place_tables(a, scratch);
     struct rfx_conv_planes planes;
-    int64_t base = rfx_floor_div(x0 + a->pads.left - a->dw * (a->kw - 1), a->sw);
-    rfx_conv_planes_begin(&planes, f->job, &f->shape, base, rfx_ceil_div(x1 - x0, a->sw),
+    int64_t base = rfx_floor_div(unit.x0 + a->pads.left - a->dw * (a->kw - 1), a->sw);
+    rfx_conv_planes_begin(&planes, f->job, &f->shape, base,
+                          rfx_ceil_div(rfx_rect_cols(unit), a->sw),
                           (char *)scratch + tables_bytes(a));
-    for (int64_t y = y0; y < y1; y++) make_row(f, &planes, &tables, y, x0, x1);
+    for (int64_t y = unit.y0; y < unit.y1; y++) make_row(f, &planes, &tables, y, unit.x0, unit.x1);
 }
 
 static struct rfx_transpose_layout few_layout(const struct rfx_conv_attr *a) {

@@ -37,14 +37,6 @@ static struct transposed begin(const struct rfx_conv_job *job, struct rfx_transp
     return t;
 }
 
-static struct rfx_rect unit_of(const struct transposed *t, int64_t index) {
-    struct rfx_rect rect = t->job->args->rect;
-    int64_t j = index % t->across, i = index / t->across;
-    int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
-    return rfx_rect_make(rect.y0 + h * i / t->down, rect.y0 + h * (i + 1) / t->down,
-                         rect.x0 + w * j / t->across, rect.x0 + w * (j + 1) / t->across);
-}
-
 static void begin_row(const struct transposed *t, struct row *r, int64_t y) {
     const struct rfx_conv_attr *a = t->job->a;
     r->y = y;
@@ -150,7 +142,8 @@ static void make_phase(const struct transposed *t, const struct row *r,
 }
 
 static void make_unit(const struct transposed *t, int64_t index, void *scratch, make_run *make) {
-    struct rfx_rect unit = unit_of(t, index);
+    struct rfx_rect unit =
+        rfx_rect_part(t->job->args->rect, index / t->across, t->down, index % t->across, t->across);
     struct row r = {.rows = scratch};
     for (r.g = 0; r.g < t->layout.groups; r.g++)
         for (r.o = 0; r.o < t->layout.ocg; r.o += t->layout.part) {

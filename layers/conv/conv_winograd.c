@@ -235,18 +235,19 @@ static void activate(const struct winograd *w, int64_t t) {
 static void make_unit(void *user, int64_t index, int thread) {
     const struct winograd *w = user;
     struct space s = space_of(w, thread);
-    int64_t t0 = w->tiles * index / w->units, t1 = w->tiles * (index + 1) / w->units;
+    struct rfx_range all = {0, w->tiles}, tiles = rfx_range_part(all, index, w->units);
     int64_t oc = w->job->a->oc, part = out_channels(w->job->a);
     memset(s.outside, 0, outside_bytes(w->job->a));
-    for (int64_t t = t0; t < t1; t++) transform_in(w, &s, t, s.in + (t - t0) * w->in_step);
+    for (int64_t t = tiles.lo; t < tiles.hi; t++)
+        transform_in(w, &s, t, s.in + (t - tiles.lo) * w->in_step);
     for (int64_t first = 0; first < oc; first += part) {
         int64_t c = rfx_min_i64(part, oc - first);
         for (int64_t i = 0; i < w->products; i++)
-            multiply(w, &s, i, t1 - t0, first, rfx_conv_filled(c));
-        for (int64_t t = t0; t < t1; t++)
-            transform_out(w, s.sums + (t - t0) * w->out_step, t, first, c);
+            multiply(w, &s, i, rfx_range_size(tiles), first, rfx_conv_filled(c));
+        for (int64_t t = tiles.lo; t < tiles.hi; t++)
+            transform_out(w, s.sums + (t - tiles.lo) * w->out_step, t, first, c);
     }
-    for (int64_t t = t0; t < t1 && !w->clamps; t++) activate(w, t);
+    for (int64_t t = tiles.lo; t < tiles.hi && !w->clamps; t++) activate(w, t);
 }
 
 /* Units are small enough for all threads to have some, but weights are read for each. */

@@ -24,13 +24,6 @@ static const struct rfx_node *member(const struct rfx_group_attr *g, int i) {
     return &g->base->nodes[g->first + i];
 }
 
-static struct rfx_range hull(struct rfx_range a, struct rfx_range b) {
-    if (a.lo >= a.hi) return b;
-    if (b.lo >= b.hi) return a;
-    struct rfx_range r = {rfx_min_i64(a.lo, b.lo), rfx_max_i64(a.hi, b.hi)};
-    return r;
-}
-
 /* What the nodes that read input k need of it together. */
 static struct rfx_range group_in_range(const struct rfx_graph *graph, const struct rfx_node *node,
                                        int k, int axis, struct rfx_range out) {
@@ -41,7 +34,8 @@ static struct rfx_range group_in_range(const struct rfx_graph *graph, const stru
     for (int i = 0; i < count_of(g); i++)
         for (int j = 0; j < member(g, i)->n_in; j++)
             if (member(g, i)->in[j] == node->in[k])
-                all = hull(all, rfx_op_in_range(g->base, member(g, i), j, axis, need[i]));
+                all =
+                    rfx_range_union(all, rfx_op_in_range(g->base, member(g, i), j, axis, need[i]));
     return all;
 }
 
@@ -58,22 +52,13 @@ static struct rfx_axis_map group_axis_map(const struct rfx_graph *graph,
     return map;
 }
 
-/* Piece `index` of a rectangle that is cut into strips, and those into runs of rows. */
-static struct rfx_rect piece_of(struct rfx_rect r, int64_t index, int64_t strips, int64_t parts) {
-    int64_t w = rfx_rect_cols(r), h = rfx_rect_rows(r), s = index % strips, p = index / strips;
-    return rfx_rect_make(r.y0 + h * p / parts, r.y0 + h * (p + 1) / parts, r.x0 + w * s / strips,
-                         r.x0 + w * (s + 1) / strips);
-}
-
 /* Positions that each node makes along one axis for `out`, cut into `parts`: edges included. */
 static void add_up(const struct rfx_group_attr *g, int axis, struct rfx_range out, int64_t parts,
                    int64_t *made) {
     struct rfx_range need[RFX_GROUP_MAX_NODES];
-    int64_t size = rfx_range_size(out);
     for (int i = 0; i < count_of(g); i++) made[i] = 0;
     for (int64_t p = 0; p < parts; p++) {
-        struct rfx_range part = {out.lo + size * p / parts, out.lo + size * (p + 1) / parts};
-        rfx_group_needs(g, axis, part, need);
+        rfx_group_needs(g, axis, rfx_range_part(out, p, parts), need);
         for (int i = 0; i < count_of(g); i++) made[i] += rfx_range_size(need[i]);
     }
 }
@@ -233,7 +218,9 @@ static void run_piece(const struct pieces *p, struct rfx_rect r, void *scratch) 
 static void run_one_piece(void *user, int64_t index, int thread) {
     const struct pieces *p = user;
     char *scratch = (char *)p->args->scratch + (size_t)thread * p->scratch_bytes;
-    run_piece(p, piece_of(p->args->rect, index, p->strips, p->parts), scratch);
+    struct rfx_rect piece =
+        rfx_rect_part(p->args->rect, index / p->strips, p->parts, index % p->strips, p->strips);
+    run_piece(p, piece, scratch);
 }
 
 static void group_run(const struct rfx_run_args *args) {
