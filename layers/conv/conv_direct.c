@@ -237,11 +237,7 @@ static void make_unit(const struct direct *d, int64_t index, const float **rows)
 static bool direct_accepts(const struct rfx_graph *graph, const struct rfx_node *node, char *why,
                            size_t size) {
     (void)node;
-    if (rfx_conv_choice_of(graph) != RFX_CONV_OPENBLAS) return true;
-    if (rfx_kernels()->conv == NULL)
-        return rfx_conv_refuse(why, size, "the %s kernels have no fused multiply-add",
-                               rfx_kernels()->name);
-    return rfx_conv_refuse(why, size, "openblas is asked for");
+    return rfx_conv_own_kernels(graph, why, size);
 }
 
 /* Pointers to the input rows of a kernel. */

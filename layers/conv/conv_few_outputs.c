@@ -107,8 +107,7 @@ static void make_unit(const struct few *f, int64_t index, void *scratch) {
 static bool few_outputs_accepts(const struct rfx_graph *graph, const struct rfx_node *node,
                                 char *why, size_t size) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    if (rfx_conv_choice_of(graph) == RFX_CONV_OPENBLAS)
-        return rfx_conv_refuse(why, size, "matrix products are asked for, or no others can be had");
+    if (!rfx_conv_own_kernels(graph, why, size)) return false;
     if (a->groups != 1)
         return rfx_conv_refuse(why, size, "%lld groups, not 1", (long long)a->groups);
     if (a->oc > MOST_OUTPUTS)

@@ -188,8 +188,7 @@ static size_t grouped_scratch(const struct rfx_graph *graph, const struct rfx_no
 static bool grouped_accepts(const struct rfx_graph *graph, const struct rfx_node *node, char *why,
                             size_t size) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    if (rfx_conv_choice_of(graph) == RFX_CONV_OPENBLAS)
-        return rfx_conv_refuse(why, size, "matrix products are asked for, or no others can be had");
+    if (!rfx_conv_own_kernels(graph, why, size)) return false;
     if (a->groups == 1) return rfx_conv_refuse(why, size, "1 group");
     if (a->ic / a->groups > MOST_CHANNELS || a->oc / a->groups > MOST_CHANNELS)
         return rfx_conv_refuse(

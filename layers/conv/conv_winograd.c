@@ -279,9 +279,7 @@ static bool winograd_accepts(const struct rfx_graph *graph, const struct rfx_nod
     const struct rfx_conv_attr *a = &node->attr.conv;
     if (graph->conv != RFX_CONV_WINOGRAD)
         return rfx_conv_refuse(why, size, "winograd is not asked for");
-    if (rfx_kernels()->conv == NULL)
-        return rfx_conv_refuse(why, size, "the %s kernels have no fused multiply-add",
-                               rfx_kernels()->name);
+    if (!rfx_conv_own_kernels(graph, why, size)) return false;
     if (a->groups != 1)
         return rfx_conv_refuse(why, size, "%lld groups, not 1", (long long)a->groups);
     if (a->kh != 3 || a->kw != 3)
