@@ -20,6 +20,8 @@ struct rfx_conv_job {
     const struct rfx_kernels *kernels;
     const float *weights; /* packed, behind bias and slopes */
     struct rfx_epilogue epilogue;
+    bool clamps; /* what rfx_conv_clamp says of the activation */
+    float lo, hi;
     size_t scratch_bytes; /* of one thread */
 };
 

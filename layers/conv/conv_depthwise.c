@@ -54,18 +54,14 @@ static void make_unit(const struct rfx_conv_job *job, struct rfx_rect unit, cons
         .kw = a->kw,
         .sw = a->sw,
         .dw = a->dw,
+        .lo = job->lo,
+        .hi = job->hi,
     };
-    bool finished = rfx_conv_clamp(&job->args->node->act, &run.lo, &run.hi);
-    if (job->args->node->residual) { /* is added before the clamp */
-        finished = false;
-        run.lo = -INFINITY;
-        run.hi = INFINITY;
-    }
     for (int64_t y = unit.y0; y < unit.y1;) { /* two rows share their input rows if they follow */
         int64_t n = a->dh == 1 ? rfx_min_i64(2, unit.y1 - y) : 1;
         depthwise_rows(job, &run, rows, y, n, unit.x0, unit.x1);
         for (int64_t end = y + n; y < end; y++)
-            if (!finished) depthwise_finish(job, y, unit.x0, unit.x1);
+            if (!job->clamps) depthwise_finish(job, y, unit.x0, unit.x1);
     }
 }
 
@@ -98,7 +94,13 @@ static void depthwise_unit(const void *user, struct rfx_rect unit, int thread) {
 }
 
 static void depthwise_run(const struct rfx_conv_job *job) {
-    rfx_conv_share_units(job->args, depthwise_unit, job);
+    struct rfx_conv_job own = *job;
+    if (job->args->node->residual) { /* is added before the clamp */
+        own.clamps = false;
+        own.lo = -INFINITY;
+        own.hi = INFINITY;
+    }
+    rfx_conv_share_units(job->args, depthwise_unit, &own);
 }
 
 const struct rfx_conv_backend rfx_conv_depthwise = {

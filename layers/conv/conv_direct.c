@@ -26,8 +26,6 @@ struct direct {
     const struct rfx_conv_job *job;
     struct cut cut;
     int64_t icg, ocg, panels; /* panels of all groups */
-    bool clamps;              /* the activation is a clamp to [lo, hi] */
-    float lo, hi;
 };
 
 /* Panels of one group that are computed together, row by row: their weights stay in a cache. */
@@ -89,8 +87,8 @@ static struct rfx_conv_run begin_run(const struct direct *d, int64_t g, const st
         .x_stride = r->down ? a->sh * in->row_stride : a->sw * in->c,
         .tap_stride = a->dw * in->c,
         .out_stride = r->down ? out->row_stride : out->c,
-        .lo = d->lo,
-        .hi = d->hi,
+        .lo = job->lo,
+        .hi = job->hi,
     };
     if (!job->args->node->residual) return run;
     const struct rfx_view *residual = &job->args->in[1];
@@ -231,7 +229,7 @@ static void make_unit(const struct direct *d, int64_t index, const float **rows)
     struct rfx_range all = {0, d->panels};
     struct rfx_range panels = rfx_range_part(all, part, cut->panel_parts);
     make_panels(d, panels, unit, rows);
-    if (!d->clamps) activate(d, unit, channel_of(d, panels.lo), channel_of(d, panels.hi));
+    if (!d->job->clamps) activate(d, unit, channel_of(d, panels.lo), channel_of(d, panels.hi));
 }
 
 static bool direct_accepts(const struct rfx_graph *graph, const struct rfx_node *node, char *why,
@@ -261,7 +259,6 @@ static void direct_run(const struct rfx_conv_job *job) {
         .ocg = a->oc / a->groups,
         .panels = panels_of(a) * a->groups,
     };
-    d.clamps = rfx_conv_clamp(&args->node->act, &d.lo, &d.hi);
     rfx_team_for(args->team, d.cut.down * d.cut.across * d.cut.panel_parts, run_unit, &d);
 }
 

@@ -16,8 +16,6 @@ struct few {
     const struct rfx_conv_job *job;
     struct rfx_conv_planes_shape shape;
     int64_t down, across;
-    bool clamps; /* the activation is a clamp to [lo, hi] */
-    float lo, hi;
 };
 
 /* A unit's tables and planes in a thread's scratch. */
@@ -86,15 +84,15 @@ static void make_row(const struct few *f, struct unit *u, int64_t y, int64_t x0,
         .kw = a->kw,
         .plane = f->shape.plane_elems,
         .out_stride = out->c,
-        .lo = f->lo,
-        .hi = f->hi,
+        .lo = job->lo,
+        .hi = job->hi,
     };
     if (job->args->node->residual) {
         run.residual = rfx_view_at(residual, y, x0);
         run.residual_stride = residual->c;
     }
     job->kernels->pixels(&run);
-    if (!f->clamps) rfx_conv_activate(job, y, x0, x1);
+    if (!job->clamps) rfx_conv_activate(job, y, x0, x1);
 }
 
 static void make_unit(const struct few *f, int64_t index, void *scratch) {
@@ -141,7 +139,6 @@ static void run_unit(void *user, int64_t index, int thread) {
 static void few_outputs_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     struct few f = {.job = job, .shape = shape_of(job->a, args->node->out.w)};
-    f.clamps = rfx_conv_clamp(&args->node->act, &f.lo, &f.hi);
     int64_t h = rfx_rect_rows(args->rect), w = rfx_rect_cols(args->rect);
     f.across = rfx_ceil_div(w, f.shape.cols);
     f.down = 1;

@@ -33,8 +33,6 @@ struct grouped {
     const struct rfx_conv_job *job;
     struct shape shape;
     int64_t down, across;
-    bool clamps; /* the activation is a clamp to [lo, hi] */
-    float lo, hi;
 };
 
 /* One block of groups in a unit, in a thread's scratch. */
@@ -145,8 +143,8 @@ static void make_row(const struct grouped *d, struct unit *u, int64_t y) {
         .col1 = job->cols.in - u->base,
         .plane = d->shape.plane_elems,
         .out_stride = out->c,
-        .lo = d->lo,
-        .hi = d->hi,
+        .lo = job->lo,
+        .hi = job->hi,
     };
     if (job->args->node->residual) {
         run.residual = rfx_view_at(residual, y, x0) + channel;
@@ -175,7 +173,7 @@ static void make_unit(const struct grouped *d, int64_t index, void *scratch) {
         begin_block(d, &u, block);
         for (int64_t y = u.rect.y0; y < u.rect.y1; y++) make_row(d, &u, y);
     }
-    for (int64_t y = u.rect.y0; !d->clamps && y < u.rect.y1; y++)
+    for (int64_t y = u.rect.y0; !d->job->clamps && y < u.rect.y1; y++)
         rfx_conv_activate(d->job, y, u.rect.x0, u.rect.x1);
 }
 
@@ -237,7 +235,6 @@ static void run_unit(void *user, int64_t index, int thread) {
 static void grouped_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     struct grouped d = {.job = job, .shape = shape_of(job->a, args->node->out.w)};
-    d.clamps = rfx_conv_clamp(&args->node->act, &d.lo, &d.hi);
     int64_t h = rfx_rect_rows(args->rect), w = rfx_rect_cols(args->rect);
     d.across = rfx_ceil_div(w, d.shape.cols);
     /* all blocks go over a unit: its input stays in a core's second cache */

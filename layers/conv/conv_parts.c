@@ -21,6 +21,7 @@ struct rfx_conv_job rfx_conv_job_make(const struct rfx_run_args *args) {
         .epilogue = {args->packed, rfx_packed_slope(&node->act, a->oc, args->packed), &node->act,
                      a->oc},
     };
+    job.clamps = rfx_conv_clamp(&node->act, &job.lo, &job.hi);
     return job;
 }
 

@@ -13,8 +13,6 @@ struct few {
     struct rfx_transpose_axis rows, cols;
     struct rfx_conv_planes_shape shape;
     int64_t down, across;
-    bool clamps; /* the activation is a clamp to [lo, hi] */
-    float lo, hi;
 };
 
 /* A thread's tables, in its scratch before the planes. */
@@ -70,8 +68,8 @@ static void make_phase(const struct few *f, const struct tables *tables, int64_t
         .kw = x->taps.count,
         .plane = f->shape.plane_elems,
         .out_stride = a->sw * out->c,
-        .lo = f->lo,
-        .hi = f->hi,
+        .lo = job->lo,
+        .hi = job->hi,
     };
     for (int64_t o = 0; o < a->oc; o += RFX_PIXELS_PART) {
         run.weights = job->weights +
@@ -96,7 +94,7 @@ static void make_row(const struct few *f, struct rfx_conv_planes *planes,
         struct rfx_transpose_outputs x = rfx_transpose_outputs(&f->cols, x0, x1, phase);
         make_phase(f, tables, y, planes->base, &row, &x);
     }
-    if (!f->clamps) rfx_conv_activate(f->job, y, x0, x1);
+    if (!f->job->clamps) rfx_conv_activate(f->job, y, x0, x1);
 }
 
 static void make_unit(const struct few *f, int64_t index, void *scratch) {
@@ -136,7 +134,6 @@ static void few_run(const struct rfx_conv_job *job) {
                     .rows = rfx_transpose_rows(a, job->rows.in),
                     .cols = rfx_transpose_cols(a, job->cols.in),
                     .shape = shape_of(a, args->node->out.w)};
-    f.clamps = rfx_conv_clamp(&args->node->act, &f.lo, &f.hi);
     int64_t h = rfx_rect_rows(args->rect), w = rfx_rect_cols(args->rect);
     f.across = rfx_ceil_div(w, f.shape.cols * a->sw);
     f.down = 1;

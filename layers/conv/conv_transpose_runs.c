@@ -16,8 +16,6 @@ struct transposed {
     struct rfx_transpose_layout layout;
     struct rfx_transpose_axis rows, cols;
     int64_t down, across;
-    bool clamps; /* the activation is a clamp to [lo, hi] */
-    float lo, hi;
 };
 
 /* What a part of an output row has in common, and the thread's tables. */
@@ -29,12 +27,10 @@ struct row {
 };
 
 static struct transposed begin(const struct rfx_conv_job *job, struct rfx_transpose_layout layout) {
-    struct transposed t = {.job = job,
-                           .layout = layout,
-                           .rows = rfx_transpose_rows(job->a, job->rows.in),
-                           .cols = rfx_transpose_cols(job->a, job->cols.in)};
-    t.clamps = rfx_conv_clamp(&job->args->node->act, &t.lo, &t.hi);
-    return t;
+    return (struct transposed){.job = job,
+                               .layout = layout,
+                               .rows = rfx_transpose_rows(job->a, job->rows.in),
+                               .cols = rfx_transpose_cols(job->a, job->cols.in)};
 }
 
 static void begin_row(const struct transposed *t, struct row *r, int64_t y) {
@@ -88,8 +84,8 @@ static void panel_pixels(const struct transposed *t, const struct row *r,
         .x_stride = in->c,
         .tap_stride = -t->cols.step * in->c,
         .out_stride = job->a->sw * out->c,
-        .lo = t->lo,
-        .hi = t->hi,
+        .lo = job->lo,
+        .hi = job->hi,
     };
     job->kernels->conv(&run);
 }
@@ -117,8 +113,8 @@ static void depthwise_pixels(const struct transposed *t, const struct row *r,
         .col0 = -(x->input + q),
         .col1 = t->cols.in - (x->input + q),
         .n_rows = 1,
-        .lo = t->lo,
-        .hi = t->hi,
+        .lo = job->lo,
+        .hi = job->hi,
     };
     job->kernels->depthwise(&run);
 }
@@ -157,7 +153,7 @@ static void make_unit(const struct transposed *t, int64_t index, void *scratch, 
                 }
             }
         }
-    for (int64_t y = unit.y0; !t->clamps && y < unit.y1; y++)
+    for (int64_t y = unit.y0; !t->job->clamps && y < unit.y1; y++)
         rfx_conv_activate(t->job, y, unit.x0, unit.x1);
 }
 

@@ -37,8 +37,6 @@ struct winograd {
     struct rfx_rect there;       /* of the input */
     int64_t in_step, out_step;   /* floats from tile to tile */
     int64_t in_plane, out_plane; /* and from product to product */
-    bool clamps;
-    float lo, hi;
 };
 
 /* Of one thread. */
@@ -188,8 +186,8 @@ static void transform_out(const struct winograd *w, const float *sums, int64_t t
         .c = c,
         .step = w->out_plane,
         .outputs = w->outputs,
-        .lo = w->lo,
-        .hi = w->hi,
+        .lo = w->job->lo,
+        .hi = w->job->hi,
     };
     w->job->kernels->winograd_out(&back);
 }
@@ -247,7 +245,7 @@ static void make_unit(void *user, int64_t index, int thread) {
         for (int64_t t = tiles.lo; t < tiles.hi; t++)
             transform_out(w, s.sums + (t - tiles.lo) * w->out_step, t, first, c);
     }
-    for (int64_t t = tiles.lo; t < tiles.hi && !w->clamps; t++) activate(w, t);
+    for (int64_t t = tiles.lo; t < tiles.hi && !w->job->clamps; t++) activate(w, t);
 }
 
 /* Units are small enough for all threads to have some, but weights are read for each. */
@@ -263,7 +261,6 @@ static void winograd_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     struct winograd w = {.job = job};
     set_steps(&w, args->node);
-    w.clamps = rfx_conv_clamp(&args->node->act, &w.lo, &w.hi);
     w.ty0 = args->rect.y0 / w.outputs;
     w.tx0 = args->rect.x0 / w.outputs;
     w.across = rfx_ceil_div(args->rect.x1, w.outputs) - w.tx0;
