@@ -66,8 +66,10 @@ void rfx_conv_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int6
  * *hi are infinite, and the activation is still to be applied. */
 bool rfx_conv_clamp(const struct rfx_act *act, float *lo, float *hi);
 
-/* The activation alone, in place on pixels [x0, x1) of output row y. */
-void rfx_conv_activate(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1);
+/* The activation alone, in place on channels [c0, c1) of a rectangle's pixels: nothing where the
+ * clamp is all of it. */
+void rfx_conv_activate(const struct rfx_conv_job *job, struct rfx_rect rect, int64_t c0,
+                       int64_t c1);
 
 /* Inference: the groups divide input and output channels. UNSUPPORTED, with the numbers. */
 RFX_NODISCARD enum rfx_status rfx_conv_check_groups(const struct rfx_node *node,

@@ -24,7 +24,7 @@ static void depthwise_rows(const struct rfx_conv_job *job, struct rfx_depthwise_
     job->kernels->depthwise(run);
 }
 
-/* What the clamp in registers left to do, on the pixels just made. */
+/* What the clamp in registers left to do, on pixels [x0, x1) of output row y. */
 static void depthwise_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1) {
     const struct rfx_run_args *args = job->args;
     const struct rfx_view *out = &args->out, *residual = &args->in[1];
@@ -37,7 +37,7 @@ static void depthwise_finish(const struct rfx_conv_job *job, int64_t y, int64_t 
                                  step * job->a->oc);
         }
     }
-    rfx_conv_activate(job, y, x0, x1);
+    rfx_conv_activate(job, rfx_rect_make(y, y + 1, x0, x1), 0, job->a->oc);
 }
 
 static void make_unit(const struct rfx_conv_job *job, struct rfx_rect unit, const float **rows) {
@@ -60,8 +60,7 @@ static void make_unit(const struct rfx_conv_job *job, struct rfx_rect unit, cons
     for (int64_t y = unit.y0; y < unit.y1;) { /* two rows share their input rows if they follow */
         int64_t n = a->dh == 1 ? rfx_min_i64(2, unit.y1 - y) : 1;
         depthwise_rows(job, &run, rows, y, n, unit.x0, unit.x1);
-        for (int64_t end = y + n; y < end; y++)
-            if (!job->clamps) depthwise_finish(job, y, unit.x0, unit.x1);
+        for (int64_t end = y + n; y < end; y++) depthwise_finish(job, y, unit.x0, unit.x1);
     }
 }
 

@@ -207,20 +207,6 @@ static int64_t channel_of(const struct direct *d, int64_t panel) {
     return panel / per_group * d->ocg + panel % per_group * RFX_CONV_PANEL;
 }
 
-/* Activations that are no clamp, on channels [c0, c1) of a unit. */
-static void activate(const struct direct *d, struct rfx_rect unit, int64_t c0, int64_t c1) {
-    const struct rfx_conv_job *job = d->job;
-    const struct rfx_view *out = &job->args->out;
-    const float *slope = job->epilogue.slope == NULL ? NULL : job->epilogue.slope + c0;
-    bool dense = c1 - c0 == out->c;
-    int64_t step = dense ? rfx_rect_cols(unit) : 1;
-    for (int64_t y = unit.y0; y < unit.y1; y++)
-        for (int64_t x = unit.x0; x < unit.x1; x += step) {
-            float *at = rfx_view_at(out, y, x) + c0;
-            job->kernels->act(job->epilogue.act, slope, at, at, step, c1 - c0);
-        }
-}
-
 static void make_unit(const struct direct *d, int64_t index, const float **rows) {
     const struct cut *cut = &d->cut;
     int64_t part = index % cut->panel_parts, at = index / cut->panel_parts;
@@ -229,7 +215,7 @@ static void make_unit(const struct direct *d, int64_t index, const float **rows)
     struct rfx_range all = {0, d->panels};
     struct rfx_range panels = rfx_range_part(all, part, cut->panel_parts);
     make_panels(d, panels, unit, rows);
-    if (!d->job->clamps) activate(d, unit, channel_of(d, panels.lo), channel_of(d, panels.hi));
+    rfx_conv_activate(d->job, unit, channel_of(d, panels.lo), channel_of(d, panels.hi));
 }
 
 static bool direct_accepts(const struct rfx_graph *graph, const struct rfx_node *node, char *why,

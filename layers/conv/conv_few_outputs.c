@@ -92,7 +92,7 @@ static void make_row(const struct few *f, struct unit *u, int64_t y, int64_t x0,
         run.residual_stride = residual->c;
     }
     job->kernels->pixels(&run);
-    if (!job->clamps) rfx_conv_activate(job, y, x0, x1);
+    rfx_conv_activate(job, rfx_rect_make(y, y + 1, x0, x1), 0, a->oc);
 }
 
 static void make_unit(const struct few *f, int64_t index, void *scratch) {

@@ -173,8 +173,7 @@ static void make_unit(const struct grouped *d, int64_t index, void *scratch) {
         begin_block(d, &u, block);
         for (int64_t y = u.rect.y0; y < u.rect.y1; y++) make_row(d, &u, y);
     }
-    for (int64_t y = u.rect.y0; !d->job->clamps && y < u.rect.y1; y++)
-        rfx_conv_activate(d->job, y, u.rect.x0, u.rect.x1);
+    rfx_conv_activate(d->job, u.rect, 0, a->oc);
 }
 
 static size_t grouped_scratch(const struct rfx_graph *graph, const struct rfx_node *node) {

@@ -90,13 +90,17 @@ bool rfx_conv_clamp(const struct rfx_act *act, float *lo, float *hi) {
     return act->kind == RFX_ACT_NONE || act->kind == RFX_ACT_RELU || act->kind == RFX_ACT_CLIP;
 }
 
-void rfx_conv_activate(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1) {
+void rfx_conv_activate(const struct rfx_conv_job *job, struct rfx_rect rect, int64_t c0,
+                       int64_t c1) {
     const struct rfx_view *out = &job->args->out;
-    int64_t step = out->c == job->a->oc ? x1 - x0 : 1;
-    for (int64_t x = x0; x < x1; x += step) {
-        float *at = rfx_view_at(out, y, x);
-        job->kernels->act(job->epilogue.act, job->epilogue.slope, at, at, step, job->a->oc);
-    }
+    const float *slope = job->epilogue.slope == NULL ? NULL : job->epilogue.slope + c0;
+    int64_t step = c1 - c0 == out->c ? rfx_rect_cols(rect) : 1;
+    if (job->clamps) return;
+    for (int64_t y = rect.y0; y < rect.y1; y++)
+        for (int64_t x = rect.x0; x < rect.x1; x += step) {
+            float *at = rfx_view_at(out, y, x) + c0;
+            job->kernels->act(job->epilogue.act, slope, at, at, step, c1 - c0);
+        }
 }
 
 enum rfx_status rfx_conv_check_weights(const struct rfx_graph *graph, const struct rfx_node *node,

@@ -94,7 +94,7 @@ static void make_row(const struct few *f, struct rfx_conv_planes *planes,
         struct rfx_transpose_outputs x = rfx_transpose_outputs(&f->cols, x0, x1, phase);
         make_phase(f, tables, y, planes->base, &row, &x);
     }
-    if (!f->job->clamps) rfx_conv_activate(f->job, y, x0, x1);
+    rfx_conv_activate(f->job, rfx_rect_make(y, y + 1, x0, x1), 0, a->oc);
 }
 
 static void make_unit(const struct few *f, int64_t index, void *scratch) {

@@ -153,8 +153,7 @@ static void make_unit(const struct transposed *t, int64_t index, void *scratch, 
                 }
             }
         }
-    for (int64_t y = unit.y0; !t->job->clamps && y < unit.y1; y++)
-        rfx_conv_activate(t->job, y, unit.x0, unit.x1);
+    rfx_conv_activate(t->job, unit, 0, t->job->a->oc);
 }
 
 /* Units whose input stays in the cache while all parts of the channels go over it. */

@@ -138,6 +138,11 @@ static struct rfx_rect tile_rect(const struct winograd *w, int64_t t) {
     return rfx_rect_make(y, y + w->outputs, x, x + w->outputs);
 }
 
+/* Those of them that are asked for. */
+static struct rfx_rect wanted_of(const struct winograd *w, int64_t t) {
+    return rfx_rect_intersect(tile_rect(w, t), w->job->args->rect);
+}
+
 static void transform_in(const struct winograd *w, const struct space *s, int64_t t, float *out) {
     const struct rfx_conv_job *job = w->job;
     const struct rfx_view *in = &job->args->in[0];
@@ -170,7 +175,7 @@ static void transform_out(const struct winograd *w, const float *sums, int64_t t
     const struct rfx_run_args *args = w->job->args;
     const float *residual[MOST_WINDOW] = {NULL};
     float *out[MOST_WINDOW] = {NULL};
-    struct rfx_rect tile = tile_rect(w, t), wanted = rfx_rect_intersect(tile, args->rect);
+    struct rfx_rect tile = tile_rect(w, t), wanted = wanted_of(w, t);
     for (int64_t y = wanted.y0; y < wanted.y1; y++)
         for (int64_t x = wanted.x0; x < wanted.x1; x++) {
             int64_t i = (y - tile.y0) * w->outputs + x - tile.x0;
@@ -218,18 +223,6 @@ static void multiply(const struct winograd *w, const struct space *s, int64_t i,
     w->job->kernels->conv(&run);
 }
 
-/* Activations that are no clamp. */
-static void activate(const struct winograd *w, int64_t t) {
-    const struct rfx_conv_job *job = w->job;
-    const struct rfx_view *out = &job->args->out;
-    struct rfx_rect wanted = rfx_rect_intersect(tile_rect(w, t), job->args->rect);
-    for (int64_t y = wanted.y0; y < wanted.y1; y++) {
-        float *at = rfx_view_at(out, y, wanted.x0);
-        job->kernels->act(job->epilogue.act, job->epilogue.slope, at, at, rfx_rect_cols(wanted),
-                          out->c);
-    }
-}
-
 static void make_unit(void *user, int64_t index, int thread) {
     const struct winograd *w = user;
     struct space s = space_of(w, thread);
@@ -245,7 +238,7 @@ static void make_unit(void *user, int64_t index, int thread) {
         for (int64_t t = tiles.lo; t < tiles.hi; t++)
             transform_out(w, s.sums + (t - tiles.lo) * w->out_step, t, first, c);
     }
-    for (int64_t t = tiles.lo; t < tiles.hi && !w->job->clamps; t++) activate(w, t);
+    for (int64_t t = tiles.lo; t < tiles.hi; t++) rfx_conv_activate(w->job, wanted_of(w, t), 0, oc);
 }
 
 /* Units are small enough for all threads to have some, but weights are read for each. */
