@@ -40,7 +40,9 @@ static void depthwise_finish(const struct rfx_conv_job *job, int64_t y, int64_t 
     rfx_conv_activate(job, rfx_rect_make(y, y + 1, x0, x1), 0, job->a->oc);
 }
 
-static void make_unit(const struct rfx_conv_job *job, struct rfx_rect unit, const float **rows) {
+static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
+    const struct rfx_conv_job *job = user;
+    const float **rows = scratch;
     const struct rfx_conv_attr *a = job->a;
     struct rfx_depthwise_run run = {
         .rows = rows,
@@ -87,11 +89,6 @@ static size_t depthwise_scratch(const struct rfx_graph *graph, const struct rfx_
     return rfx_align_up((size_t)(a->kh + a->sh) * sizeof(const float *));
 }
 
-static void depthwise_unit(const void *user, struct rfx_rect unit, int thread) {
-    const struct rfx_conv_job *job = user;
-    make_unit(job, unit, (const float **)rfx_conv_thread_scratch(job, thread));
-}
-
 static void depthwise_run(const struct rfx_conv_job *job) {
     struct rfx_conv_job own = *job;
     if (job->args->node->residual) { /* is added before the clamp */
@@ -99,7 +96,8 @@ static void depthwise_run(const struct rfx_conv_job *job) {
         own.lo = -INFINITY;
         own.hi = INFINITY;
     }
-    rfx_conv_share_units(job->args, depthwise_unit, &own);
+    rfx_conv_share_units(job->args, rfx_conv_grid_of_rows(job->args), job->scratch_bytes, make_unit,
+                         &own);
 }
 
 const struct rfx_conv_backend rfx_conv_depthwise = {

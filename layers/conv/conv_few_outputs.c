@@ -10,12 +10,10 @@
 #define MOST_OUTPUTS 8              /* more fill vectors of channels well enough */
 #define PLANES_BYTES (192 << 10)    /* of a unit's input: stays in a core's second cache */
 #define MOST_PLANES_BYTES (1 << 20) /* of any layer's: of large dilations the ring is high */
-#define UNITS_PER_THREAD 4
 
 struct few {
     const struct rfx_conv_job *job;
     struct rfx_conv_planes_shape shape;
-    int64_t down, across;
 };
 
 /* A unit's tables and planes in a thread's scratch. */
@@ -95,11 +93,10 @@ static void make_row(const struct few *f, struct unit *u, int64_t y, int64_t x0,
     rfx_conv_activate(job, rfx_rect_make(y, y + 1, x0, x1), 0, a->oc);
 }
 
-static void make_unit(const struct few *f, int64_t index, void *scratch) {
-    struct rfx_rect rect =
-        rfx_rect_part(f->job->args->rect, index / f->across, f->down, index % f->across, f->across);
-    struct unit u = begin_unit(f, rect.x0, rect.x1, scratch);
-    for (int64_t y = rect.y0; y < rect.y1; y++) make_row(f, &u, y, rect.x0, rect.x1);
+static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
+    const struct few *f = user;
+    struct unit u = begin_unit(f, unit.x0, unit.x1, scratch);
+    for (int64_t y = unit.y0; y < unit.y1; y++) make_row(f, &u, y, unit.x0, unit.x1);
 }
 
 static bool few_outputs_accepts(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -131,20 +128,11 @@ static size_t few_outputs_scratch(const struct rfx_graph *graph, const struct rf
     return rows_bytes(a) + shift_bytes(a) + inside_bytes(a) + rfx_conv_planes_bytes(&shape);
 }
 
-static void run_unit(void *user, int64_t index, int thread) {
-    const struct few *f = user;
-    make_unit(f, index, rfx_conv_thread_scratch(f->job, thread));
-}
-
 static void few_outputs_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     struct few f = {.job = job, .shape = shape_of(job->a, args->node->out.w)};
-    int64_t h = rfx_rect_rows(args->rect), w = rfx_rect_cols(args->rect);
-    f.across = rfx_ceil_div(w, f.shape.cols);
-    f.down = 1;
-    if (args->threads > 1)
-        f.down = rfx_min_i64(h, rfx_ceil_div((int64_t)UNITS_PER_THREAD * args->threads, f.across));
-    rfx_team_for(args->team, f.down * f.across, run_unit, &f);
+    int64_t across = rfx_ceil_div(rfx_rect_cols(args->rect), f.shape.cols);
+    rfx_conv_share_units(args, rfx_conv_grid(args, 1, across), job->scratch_bytes, make_unit, &f);
 }
 
 const struct rfx_conv_backend rfx_conv_few_outputs = {

@@ -5,14 +5,12 @@
 #include "layers/core/checked.h"
 
 #define PLANES_BYTES (192 << 10) /* of a unit's input: stays in a core's second cache */
-#define UNITS_PER_THREAD 4
 
 struct few {
     const struct rfx_conv_job *job;
     struct rfx_transpose_layout layout;
     struct rfx_transpose_axis rows, cols;
     struct rfx_conv_planes_shape shape;
-    int64_t down, across;
 };
 
 /* A thread's tables, in its scratch before the planes. */
@@ -97,10 +95,9 @@ static void make_row(const struct few *f, struct rfx_conv_planes *planes,
     rfx_conv_activate(f->job, rfx_rect_make(y, y + 1, x0, x1), 0, a->oc);
 }
 
-static void make_unit(const struct few *f, int64_t index, void *scratch) {
+static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
+    const struct few *f = user;
     const struct rfx_conv_attr *a = f->job->a;
-    struct rfx_rect unit =
-        rfx_rect_part(f->job->args->rect, index / f->across, f->down, index % f->across, f->across);
     struct tables tables = place_tables(a, scratch);
     struct rfx_conv_planes planes;
     int64_t base = rfx_floor_div(unit.x0 + a->pads.left - a->dw * (a->kw - 1), a->sw);
@@ -121,11 +118,6 @@ static size_t few_scratch(const struct rfx_graph *graph, const struct rfx_node *
     return tables_bytes(a) + rfx_conv_planes_bytes(&shape);
 }
 
-static void run_unit(void *user, int64_t index, int thread) {
-    const struct few *f = user;
-    make_unit(f, index, rfx_conv_thread_scratch(f->job, thread));
-}
-
 static void few_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     const struct rfx_conv_attr *a = job->a;
@@ -134,12 +126,8 @@ static void few_run(const struct rfx_conv_job *job) {
                     .rows = rfx_transpose_rows(a, job->rows.in),
                     .cols = rfx_transpose_cols(a, job->cols.in),
                     .shape = shape_of(a, args->node->out.w)};
-    int64_t h = rfx_rect_rows(args->rect), w = rfx_rect_cols(args->rect);
-    f.across = rfx_ceil_div(w, f.shape.cols * a->sw);
-    f.down = 1;
-    if (args->threads > 1)
-        f.down = rfx_min_i64(h, rfx_ceil_div((int64_t)UNITS_PER_THREAD * args->threads, f.across));
-    rfx_team_for(args->team, f.down * f.across, run_unit, &f);
+    int64_t across = rfx_ceil_div(rfx_rect_cols(args->rect), f.shape.cols * a->sw);
+    rfx_conv_share_units(args, rfx_conv_grid(args, 1, across), job->scratch_bytes, make_unit, &f);
 }
 
 const struct rfx_transpose_way rfx_transpose_few = {

@@ -27,7 +27,6 @@
 #define LEAST_PIXELS_2 64  /* and into 2x2 */
 #define MOST_WINDOW 36     /* pixels, and products */
 #define OUT_CHANNELS 128   /* whose sums wait for the transform back */
-#define UNITS_PER_THREAD 4 /* so that an unlucky thread makes the others wait little */
 #define STEP_PAD 16        /* floats: keeps products apart in the sets of a cache */
 
 struct winograd {
@@ -246,7 +245,7 @@ static int64_t unit_count(const struct winograd *w, int64_t most, int threads) {
     int64_t units = rfx_ceil_div(w->tiles, most);
     if (threads == 1) return units;
     int64_t even = rfx_ceil_div(units, threads) * threads;
-    int64_t more = rfx_min_i64((int64_t)UNITS_PER_THREAD * threads, w->tiles / (most / 2));
+    int64_t more = rfx_min_i64((int64_t)RFX_CONV_UNITS_PER_THREAD * threads, w->tiles / (most / 2));
     return rfx_min_i64(w->tiles, rfx_max_i64(even, more));
 }
 
