@@ -16,62 +16,39 @@ struct few {
     struct rfx_conv_planes_shape shape;
 };
 
-/* A unit's tables and planes in a thread's scratch. */
-struct unit {
-    struct rfx_conv_planes planes;
-    const float **rows;
-    int64_t *shift;
-    struct rfx_range *inside;
-};
-
 static struct rfx_conv_planes_shape shape_of(const struct rfx_conv_attr *a, int64_t out_w) {
     return rfx_conv_planes_shape(a->ic, a->dh * (a->kh - 1) + 1, a->sw, a->dw * (a->kw - 1) + 1,
                                  out_w, PLANES_BYTES);
 }
 
-static size_t rows_bytes(const struct rfx_conv_attr *a) {
-    return rfx_align_up((size_t)a->kh * sizeof(const float *));
-}
-static size_t shift_bytes(const struct rfx_conv_attr *a) {
-    return rfx_align_up((size_t)a->kw * sizeof(int64_t));
-}
-static size_t inside_bytes(const struct rfx_conv_attr *a) {
-    return rfx_align_up((size_t)a->kw * sizeof(struct rfx_range));
-}
-
 /* The taps of outputs [x0, x1), and planes of the columns they read. */
-static struct unit begin_unit(const struct few *f, int64_t x0, int64_t x1, void *scratch) {
+static void begin_unit(const struct few *f, struct rfx_conv_planes *planes, int64_t x0, int64_t x1,
+                       void *scratch) {
     const struct rfx_conv_attr *a = f->job->a;
-    struct unit u;
-    char *at = scratch;
-    u.rows = (const float **)(void *)at;
-    u.shift = (int64_t *)(void *)(at += rows_bytes(a));
-    u.inside = (struct rfx_range *)(void *)(at += shift_bytes(a));
-    at += inside_bytes(a);
     int64_t base = x0 * a->sw - a->pads.left, iw = f->job->cols.in;
-    rfx_conv_planes_begin(&u.planes, f->job, &f->shape, base, x1 - x0, at);
+    rfx_conv_planes_begin(planes, f->job, &f->shape, base, x1 - x0, scratch);
     for (int64_t kx = 0; kx < a->kw; kx++) {
         int64_t column = base + kx * a->dw; /* that output x0 reads */
-        u.shift[kx] = rfx_conv_planes_at(&f->shape, kx * a->dw);
-        u.inside[kx] = (struct rfx_range){rfx_ceil_div(-column, a->sw),
-                                          rfx_floor_div(iw - 1 - column, a->sw) + 1};
+        planes->shift[kx] = rfx_conv_planes_at(&f->shape, kx * a->dw);
+        planes->inside[kx] = (struct rfx_range){rfx_ceil_div(-column, a->sw),
+                                                rfx_floor_div(iw - 1 - column, a->sw) + 1};
     }
-    return u;
 }
 
-static void make_row(const struct few *f, struct unit *u, int64_t y, int64_t x0, int64_t x1) {
+static void make_row(const struct few *f, struct rfx_conv_planes *planes, int64_t y, int64_t x0,
+                     int64_t x1) {
     const struct rfx_conv_job *job = f->job;
     const struct rfx_conv_attr *a = job->a;
     const struct rfx_view *out = &job->args->out, *residual = &job->args->in[1];
     struct rfx_range ty = rfx_conv_taps(&job->rows, y);
     int64_t iy = y * a->sh - a->pads.top;
     for (int64_t ky = 0; ky < a->kh; ky++)
-        u->rows[ky] =
-            ky >= ty.lo && ky < ty.hi ? rfx_conv_planes_row(&u->planes, iy + ky * a->dh) : NULL;
+        planes->rows[ky] =
+            ky >= ty.lo && ky < ty.hi ? rfx_conv_planes_row(planes, iy + ky * a->dh) : NULL;
     struct rfx_pixels_run run = {
-        .rows = u->rows,
-        .shift = u->shift,
-        .inside = u->inside,
+        .rows = planes->rows,
+        .shift = planes->shift,
+        .inside = planes->inside,
         .weights = job->weights,
         .bias = job->epilogue.bias,
         .out = rfx_view_at(out, y, x0),
@@ -95,8 +72,9 @@ static void make_row(const struct few *f, struct unit *u, int64_t y, int64_t x0,
 
 static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
     const struct few *f = user;
-    struct unit u = begin_unit(f, unit.x0, unit.x1, scratch);
-    for (int64_t y = unit.y0; y < unit.y1; y++) make_row(f, &u, y, unit.x0, unit.x1);
+    struct rfx_conv_planes planes;
+    begin_unit(f, &planes, unit.x0, unit.x1, scratch);
+    for (int64_t y = unit.y0; y < unit.y1; y++) make_row(f, &planes, y, unit.x0, unit.x1);
 }
 
 static bool few_outputs_accepts(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -125,7 +103,7 @@ static size_t few_outputs_scratch(const struct rfx_graph *graph, const struct rf
     const struct rfx_conv_attr *a = &node->attr.conv;
     (void)graph;
     struct rfx_conv_planes_shape shape = shape_of(a, node->out.w);
-    return rows_bytes(a) + shift_bytes(a) + inside_bytes(a) + rfx_conv_planes_bytes(&shape);
+    return rfx_conv_planes_scratch(&shape, a);
 }
 
 static void few_outputs_run(const struct rfx_conv_job *job) {

@@ -13,13 +13,6 @@ struct few {
     struct rfx_conv_planes_shape shape;
 };
 
-/* A thread's tables, in its scratch before the planes. */
-struct tables {
-    const float **rows;
-    int64_t *shift;
-    struct rfx_range *inside;
-};
-
 static struct rfx_conv_planes_shape shape_of(const struct rfx_conv_attr *a, int64_t out_w) {
     struct rfx_transpose_axis rows = rfx_transpose_rows(a, 1);
     return rfx_conv_planes_shape(a->ic, (rfx_transpose_most_taps(&rows) - 1) * rows.step + 1, 1,
@@ -27,24 +20,8 @@ static struct rfx_conv_planes_shape shape_of(const struct rfx_conv_attr *a, int6
                                  PLANES_BYTES);
 }
 
-static size_t tables_bytes(const struct rfx_conv_attr *a) {
-    return rfx_align_up((size_t)a->kh * sizeof(const float *)) +
-           rfx_align_up((size_t)a->kw * sizeof(int64_t)) +
-           rfx_align_up((size_t)a->kw * sizeof(struct rfx_range));
-}
-
-static struct tables place_tables(const struct rfx_conv_attr *a, void *scratch) {
-    char *at = scratch;
-    struct tables t = {.rows = scratch};
-    at += rfx_align_up((size_t)a->kh * sizeof(const float *));
-    t.shift = (int64_t *)(void *)at;
-    at += rfx_align_up((size_t)a->kw * sizeof(int64_t));
-    t.inside = (struct rfx_range *)(void *)at;
-    return t;
-}
-
 /* The outputs of one phase of the columns in row y. */
-static void make_phase(const struct few *f, const struct tables *tables, int64_t y, int64_t base,
+static void make_phase(const struct few *f, const struct rfx_conv_planes *planes, int64_t y,
                        const struct rfx_transpose_outputs *row,
                        const struct rfx_transpose_outputs *x) {
     const struct rfx_conv_job *job = f->job;
@@ -53,13 +30,13 @@ static void make_phase(const struct few *f, const struct tables *tables, int64_t
     if (x->count == 0) return;
     for (int64_t j = 0; j < x->taps.count; j++) {
         int64_t input = x->input - j * f->cols.step; /* of output 0 */
-        tables->shift[j] = input - base;
-        tables->inside[j] = (struct rfx_range){-input, f->cols.in - input};
+        planes->shift[j] = input - planes->base;
+        planes->inside[j] = (struct rfx_range){-input, f->cols.in - input};
     }
     struct rfx_pixels_run run = {
-        .rows = tables->rows,
-        .shift = tables->shift,
-        .inside = tables->inside,
+        .rows = planes->rows,
+        .shift = planes->shift,
+        .inside = planes->inside,
         .pixels = x->count,
         .ic = a->ic,
         .kh = row->taps.count,
@@ -78,19 +55,19 @@ static void make_phase(const struct few *f, const struct tables *tables, int64_t
     }
 }
 
-static void make_row(const struct few *f, struct rfx_conv_planes *planes,
-                     const struct tables *tables, int64_t y, int64_t x0, int64_t x1) {
+static void make_row(const struct few *f, struct rfx_conv_planes *planes, int64_t y, int64_t x0,
+                     int64_t x1) {
     const struct rfx_conv_attr *a = f->job->a;
     struct rfx_transpose_outputs row =
         rfx_transpose_outputs(&f->rows, y, y + 1, (y + a->pads.top) % a->sh);
     struct rfx_range taps = rfx_transpose_inside(&f->rows, &row, 0);
     for (int64_t j = 0; j < row.taps.count; j++)
-        tables->rows[j] = j >= taps.lo && j < taps.hi
+        planes->rows[j] = j >= taps.lo && j < taps.hi
                               ? rfx_conv_planes_row(planes, row.input - j * f->rows.step)
                               : NULL;
     for (int64_t phase = 0; phase < a->sw; phase++) {
         struct rfx_transpose_outputs x = rfx_transpose_outputs(&f->cols, x0, x1, phase);
-        make_phase(f, tables, y, planes->base, &row, &x);
+        make_phase(f, planes, y, &row, &x);
     }
     rfx_conv_activate(f->job, rfx_rect_make(y, y + 1, x0, x1), 0, a->oc);
 }
@@ -98,13 +75,11 @@ static void make_row(const struct few *f, struct rfx_conv_planes *planes,
 static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
     const struct few *f = user;
     const struct rfx_conv_attr *a = f->job->a;
-    struct tables tables = place_tables(a, scratch);
     struct rfx_conv_planes planes;
     int64_t base = rfx_floor_div(unit.x0 + a->pads.left - a->dw * (a->kw - 1), a->sw);
     rfx_conv_planes_begin(&planes, f->job, &f->shape, base,
-                          rfx_ceil_div(rfx_rect_cols(unit), a->sw),
-                          (char *)scratch + tables_bytes(a));
-    for (int64_t y = unit.y0; y < unit.y1; y++) make_row(f, &planes, &tables, y, unit.x0, unit.x1);
+                          rfx_ceil_div(rfx_rect_cols(unit), a->sw), scratch);
+    for (int64_t y = unit.y0; y < unit.y1; y++) make_row(f, &planes, y, unit.x0, unit.x1);
 }
 
 static struct rfx_transpose_layout few_layout(const struct rfx_conv_attr *a) {
@@ -115,7 +90,7 @@ static size_t few_scratch(const struct rfx_graph *graph, const struct rfx_node *
     const struct rfx_conv_attr *a = &node->attr.conv;
     (void)graph;
     struct rfx_conv_planes_shape shape = shape_of(a, node->out.w);
-    return tables_bytes(a) + rfx_conv_planes_bytes(&shape);
+    return rfx_conv_planes_scratch(&shape, a);
 }
 
 static void few_run(const struct rfx_conv_job *job) {
