@@ -4,9 +4,9 @@
  *
  * A rectangle is cut into units whose input stays in a core's second cache. A unit goes slab by
  * slab of output channels through its rows: first the pixels all of whose taps lie inside the map's
- * columns, a row at a time, then those at its left and right borders, down the columns. Taps
- * outside the map are skipped. Packed weights: [group][panel][ky][kx][ic of the group][channel of
- * the panel]. */
+ * columns, a row at a time, then those at its left and right borders: down the columns, or along
+ * the rows where more columns than there are rows have the same taps. Taps outside the map are
+ * skipped. Packed weights: [group][panel][ky][kx][ic of the group][channel of the panel]. */
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"

@@ -1,6 +1,7 @@
 /* Dense convolutions of few output channels, as networks end in: pixels in vectors, where vectors
  * of channels would be mostly filling. Input rows are turned into planes once each (conv_planes.h)
- * and serve all taps. The order of every element's sum is that of `direct`, and so are its bits.
+ * and serve all taps. Every element's sum is one chain in the order of `direct`, also where that
+ * one sums in parts (struct rfx_conv_parts).
  * Packed weights: [part of RFX_PIXELS_PART outputs][ky][kx][ic][output of the part]. */
 #include "layers/conv/conv_backend.h"
 #include "layers/conv/conv_planes.h"

@@ -2,9 +2,9 @@
  * channels of several groups share a vector, where one group would fill a part of it.
  *
  * Every lane reads inputs of its own group: input rows are expanded once to a vector of lanes per
- * pixel and input of a group, and serve all taps. The order of every element's sum is that of
- * `direct`, and so are its bits. Packed weights: [block of groups][ky][kx][ic of the
- * group][RFX_CONV_LANES], filled up with zeros. */
+ * pixel and input of a group, and serve all taps. Every element's sum is one chain in the order of
+ * `direct`, also where that one sums in parts (struct rfx_conv_parts). Packed weights: [block of
+ * groups][ky][kx][ic of the group][RFX_CONV_LANES], filled up with zeros. */
 #include <string.h>
 
 #include "layers/conv/conv_backend.h"

@@ -10,8 +10,9 @@
  *
  * A tile: the window is transformed (fixed sequences, kernels/generic/winograd.c); of every
  * transformed element and output channel one chain of fused multiply-adds over the input channels,
- * ascending, from 0; the transform back; bias; residual; activation. How many tiles share a call,
- * and which channels, touches no bits.
+ * ascending, from 0 (of more than RFX_CONV_LONG channels the parts of struct rfx_conv_parts); the
+ * transform back; bias; residual; activation. How many tiles share a call, and which channels,
+ * touches no bits.
  *
  * Some tiles at a time, so that their transformed windows stay in a core's cache, then a few panels
  * of output channels at a time. Packed weights: [product][panel][ic][channel of the panel]. */

@@ -1,10 +1,10 @@
 /* A group of nodes computed depth first, and what stands where its inner nodes were (group.h).
  *
- * A rectangle is cut into column strips, and tall ones into runs of rows, which threads share out.
- * Of a strip, a few output rows at a time go through all nodes: each node makes the rows of its map
- * that are new, into a ring in the thread's scratch; the last node writes into the output. What two
- * strips both need they both make. Every node is computed by its own operator, as a call of its own
- * would. */
+ * A rectangle is cut into column strips, and tall ones into runs of rows: pieces, which threads
+ * share out. Of a piece, a few output rows at a time go through all nodes: each node makes the rows
+ * of its map that are new, into a ring in the thread's scratch; the last node writes into the
+ * output. What two pieces both need they both make. Every node is computed by its own operator, as
+ * a call of its own would. */
 #include "layers/graph/group.h"
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
@@ -137,8 +137,8 @@ struct pieces {
     int64_t ring_rows[RFX_GROUP_MAX_NODES];
 };
 
-/* A strip on its way down. */
-struct strip {
+/* A piece on its way down. */
+struct piece {
     const struct rfx_run_args *args;
     const struct rfx_group_attr *g;
     struct rfx_range cols[RFX_GROUP_MAX_NODES], need[RFX_GROUP_MAX_NODES]; /* rows of this step */
@@ -148,7 +148,7 @@ struct strip {
 };
 
 /* The maps between the nodes, one behind the other. */
-static void begin_strip(struct strip *s, const struct pieces *p, struct rfx_range cols,
+static void begin_piece(struct piece *s, const struct pieces *p, struct rfx_range cols,
                         void *scratch) {
     const struct rfx_group_attr *g = &p->args->node->attr.group;
     const int64_t *rows = p->ring_rows;
@@ -169,14 +169,14 @@ static void begin_strip(struct strip *s, const struct pieces *p, struct rfx_rang
 }
 
 /* The view of what node i reads as its input j. */
-static struct rfx_view input_of(const struct strip *s, int i, int j) {
+static struct rfx_view input_of(const struct piece *s, int i, int j) {
     int in = member(s->g, i)->in[j], k = 0;
     if (in >= s->g->first) return s->ring[in - s->g->first];
     while (s->args->node->in[k] != in) k++;
     return s->args->in[k];
 }
 
-static void run_member(const struct strip *s, int i, struct rfx_range rows, const void *packed) {
+static void run_member(const struct piece *s, int i, struct rfx_range rows, const void *packed) {
     const struct rfx_node *node = member(s->g, i);
     struct rfx_view in[RFX_GROUP_MAX_INPUTS];
     for (int j = 0; j < node->n_in; j++) in[j] = input_of(s, i, j);
@@ -193,8 +193,8 @@ static void run_member(const struct strip *s, int i, struct rfx_range rows, cons
     rfx_op_def(node->op)->run(&args);
 }
 
-/* Output rows [y0, y1) of a strip through all nodes. */
-static void step_down(struct strip *s, int64_t y0, int64_t y1) {
+/* Output rows [y0, y1) of a piece through all nodes. */
+static void step_down(struct piece *s, int64_t y0, int64_t y1) {
     int last = s->g->last - s->g->first;
     const unsigned char *packed = s->args->packed;
     rfx_group_needs(s->g, 0, (struct rfx_range){y0, y1}, s->need);
@@ -209,9 +209,9 @@ static void step_down(struct strip *s, int64_t y0, int64_t y1) {
 }
 
 static void run_piece(const struct pieces *p, struct rfx_rect r, void *scratch) {
-    struct strip s;
+    struct piece s;
     int64_t step = p->args->node->attr.group.step_rows;
-    begin_strip(&s, p, rfx_rect_col_range(r), scratch);
+    begin_piece(&s, p, rfx_rect_col_range(r), scratch);
     for (int64_t y = r.y0; y < r.y1; y += step) step_down(&s, y, rfx_min_i64(y + step, r.y1));
 }
 
