@@ -1,6 +1,7 @@
 /* Dense convolution over a run of output pixels: PIXELS x VECTORS sums in registers, input values
  * broadcast, nothing gathered. See struct rfx_conv_run for the order of an element's sum; how many
  * pixels or channels share registers does not touch it. */
+#include "layers/kernels/generic/blocks.h"
 #include "layers/kernels/generic/conv_finish.h"
 #include "layers/kernels/generic/variant.h"
 #include "layers/kernels/generic/vector_math.h"
@@ -160,32 +161,15 @@ INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int 
     store_sums(c, b, sum, n, nv);
 }
 
-#define CASE(n)                                                         \
-    case n:                                                             \
-        if ((n) <= PIXELS || nv == 1) make_block(c, b, (n), nv, split); \
+#define CASE(n, nv)                                                         \
+    case n:                                                                 \
+        if ((n) <= PIXELS || (nv) == 1) make_block(c, b, (n), (nv), split); \
         return;
 
 INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, int n, int nv,
                         bool split) {
     switch (n) {
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-#if ALONE > 6
-        CASE(7)
-        CASE(8)
-        CASE(9)
-        CASE(10)
-        CASE(11)
-        CASE(12)
-#endif
-#if ALONE > 12
-        CASE(13)
-        CASE(14)
-#endif
+        CASES(ALONE, CASE, nv)
         default:
             return;
     }
@@ -210,12 +194,6 @@ static void vector_parts(const struct rfx_conv_run *c, const struct block *b, in
     make_pixels(c, b, n, 1, true);
 }
 
-/* Pixels in blocks of nearly equal size: `least` in each, and one more in the first `larger`. */
-struct cut {
-    int64_t blocks, larger;
-    int least;
-};
-
 /* All pixels of a block's, or (not full) a vector's, channels from `ch` on. */
 static void make_channels(const struct rfx_conv_run *c, const struct cut *cut, int64_t ch,
                           bool full) {
@@ -229,7 +207,7 @@ static void make_channels(const struct rfx_conv_run *c, const struct cut *cut, i
     bool split = rfx_conv_parts(c->ic, c->kh, c->kw).split;
     pixels_fn *make = full ? split ? full_parts : full_chain : split ? vector_parts : vector_chain;
     for (int64_t i = 0, p = 0; i < cut->blocks; i++) {
-        int n = cut->least + (i < cut->larger);
+        int n = cut_size(cut, i);
         b.at = p * c->x_stride;
         b.out = c->out + p * c->out_stride + ch;
         b.residual = c->residual == NULL ? NULL : c->residual + p * c->residual_stride + ch;
@@ -238,17 +216,11 @@ static void make_channels(const struct rfx_conv_run *c, const struct cut *cut, i
     }
 }
 
-static struct cut cut_pixels(int64_t pixels, int64_t most) {
-    int64_t blocks = (pixels + most - 1) / most;
-    if (blocks <= 0) return (struct cut){0, 0, 0};
-    return (struct cut){blocks, pixels % blocks, (int)(pixels / blocks)};
-}
-
 void VARIANT_NAME(conv)(const struct rfx_conv_run *c) {
-    const struct cut blocks = cut_pixels(c->pixels, PIXELS);
+    const struct cut blocks = cut_evenly(c->pixels, PIXELS);
     for (int64_t ch = 0; ch < c->m;) {
         bool full = c->m - ch > SIZE_OF_BLOCK - VECTOR_FLOATS;
-        const struct cut alone = full ? blocks : cut_pixels(c->pixels, ALONE);
+        const struct cut alone = full ? blocks : cut_evenly(c->pixels, ALONE);
         make_channels(c, &alone, ch, full);
         ch += full ? SIZE_OF_BLOCK : VECTOR_FLOATS;
     }

@@ -3,6 +3,7 @@
  * an element's sum. */
 #include <string.h>
 
+#include "layers/kernels/generic/blocks.h"
 #include "layers/kernels/generic/variant.h"
 #include "layers/kernels/generic/vector_math.h"
 
@@ -116,29 +117,29 @@ INLINE void make_block(const struct rfx_pixels_run *r, const struct block *b, in
         if ((n) <= VECTORS_OF(m)) make_block(r, b, (n), (m)); \
         return;
 
-#define MAKE_OUTPUTS(m)                                                                         \
-    static void outputs_##m(const struct rfx_pixels_run *r, const struct block *b, int n) {     \
-        switch (n) {                                                                            \
-            CASE(1, m)                                                                          \
-            CASE(2, m)                                                                          \
-            CASE(3, m) CASE(4, m) CASE(5, m) CASE(6, m) CASE(7, m) CASE(8, m) default : return; \
-        }                                                                                       \
+#define MAKE_OUTPUTS(m)                                                                     \
+    static void outputs_##m(const struct rfx_pixels_run *r, const struct block *b, int n) { \
+        switch (n) {                                                                        \
+            CASES(MOST_VECTORS, CASE, m)                                                    \
+            default:                                                                        \
+                return;                                                                     \
+        }                                                                                   \
     }
 MAKE_OUTPUTS(1)
 MAKE_OUTPUTS(2)
 MAKE_OUTPUTS(3)
 MAKE_OUTPUTS(4)
 
-/* All pixels of one part, in blocks of nearly equal numbers of vectors. */
+/* All pixels of one part. */
 static void make_part(const struct rfx_pixels_run *r, struct block *b, int64_t m) {
     static void (*const makers[])(const struct rfx_pixels_run *, const struct block *, int) = {
         outputs_1, outputs_2, outputs_3, outputs_4};
     int64_t vectors = (r->pixels + VECTOR_FLOATS - 1) / VECTOR_FLOATS;
-    int64_t blocks = (vectors + VECTORS_OF(m) - 1) / VECTORS_OF(m);
-    for (int64_t i = 0; i < blocks; i++) {
-        int64_t v = vectors * i / blocks;
-        b->p0 = v * VECTOR_FLOATS;
-        makers[m - 1](r, b, (int)(vectors * (i + 1) / blocks - v));
+    const struct cut cut = cut_evenly(vectors, VECTORS_OF(m));
+    b->p0 = 0;
+    for (int64_t i = 0; i < cut.blocks; i++) {
+        makers[m - 1](r, b, cut_size(&cut, i));
+        b->p0 += (int64_t)cut_size(&cut, i) * VECTOR_FLOATS;
     }
 }
 
