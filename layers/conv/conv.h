@@ -20,6 +20,8 @@ struct rfx_conv_job {
     const struct rfx_kernels *kernels;
     const float *weights; /* packed, behind bias and slopes */
     struct rfx_epilogue epilogue;
+    bool clamps; /* what rfx_conv_clamp says of the activation */
+    float lo, hi;
     size_t scratch_bytes; /* of one thread */
 };
 
@@ -43,17 +45,24 @@ static inline struct rfx_range rfx_conv_taps(const struct rfx_conv_axis *x, int6
  * after need rfx_conv_taps one by one. */
 struct rfx_range rfx_conv_interior(const struct rfx_conv_axis *x, int64_t lo, int64_t hi);
 
-/* How a rectangle is cut for threads: units of rows x cols. Bits do not depend on it. */
-struct rfx_conv_units {
-    int64_t rows, cols, down, across;
-};
-struct rfx_conv_units rfx_conv_cut(struct rfx_rect rect, int threads);
-struct rfx_rect rfx_conv_unit(const struct rfx_conv_units *u, struct rfx_rect rect, int64_t index);
+#define RFX_CONV_UNITS_PER_THREAD 4 /* so that an unlucky thread makes the others wait little */
 
-/* Cuts args->rect, and calls make(user, unit, thread) for all units, shared out to the team. */
-void rfx_conv_share_units(const struct rfx_run_args *args,
-                          void (*make)(const void *user, struct rfx_rect unit, int thread),
-                          const void *user);
+/* How args->rect is cut for threads: into units, `down` x `across`. Bits do not depend on it. */
+struct rfx_conv_grid {
+    int64_t down, across;
+};
+
+/* Units of a few rows. */
+struct rfx_conv_grid rfx_conv_grid_of_rows(const struct rfx_run_args *args);
+
+/* So many units at least; more down the rows, until there are enough for all threads. */
+struct rfx_conv_grid rfx_conv_grid(const struct rfx_run_args *args, int64_t down, int64_t across);
+
+/* Calls make(user, unit, scratch) for all units, shared out to the team; scratch: `scratch_bytes`
+ * of args->scratch, the thread's own. */
+typedef void rfx_conv_make_unit(const void *user, struct rfx_rect unit, void *scratch);
+void rfx_conv_share_units(const struct rfx_run_args *args, struct rfx_conv_grid grid,
+                          size_t scratch_bytes, rfx_conv_make_unit *make, const void *user);
 
 /* Bias, residual and activation on pixels [x0, x1) of output row y, in place at `data`, `stride`
  * floats apart. */
@@ -64,8 +73,10 @@ void rfx_conv_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int6
  * *hi are infinite, and the activation is still to be applied. */
 bool rfx_conv_clamp(const struct rfx_act *act, float *lo, float *hi);
 
-/* The activation alone, in place on pixels [x0, x1) of output row y. */
-void rfx_conv_activate(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1);
+/* The activation alone, in place on channels [c0, c1) of a rectangle's pixels: nothing where the
+ * clamp is all of it. */
+void rfx_conv_activate(const struct rfx_conv_job *job, struct rfx_rect rect, int64_t c0,
+                       int64_t c1);
 
 /* Inference: the groups divide input and output channels. UNSUPPORTED, with the numbers. */
 RFX_NODISCARD enum rfx_status rfx_conv_check_groups(const struct rfx_node *node,

@@ -91,6 +91,14 @@ bool rfx_conv_refuse(char *why, size_t size, const char *format, ...) {
     return false;
 }
 
+bool rfx_conv_own_kernels(const struct rfx_graph *graph, char *why, size_t size) {
+    if (rfx_conv_choice_of(graph) != RFX_CONV_OPENBLAS) return true;
+    if (rfx_kernels()->conv == NULL)
+        return rfx_conv_refuse(why, size, "the %s kernels have no fused multiply-add",
+                               rfx_kernels()->name);
+    return rfx_conv_refuse(why, size, "openblas is asked for");
+}
+
 size_t rfx_conv_taps_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
     return rfx_align_up(rfx_floats_bytes(graph->weights[node->attr.conv.weight].elems));
 }

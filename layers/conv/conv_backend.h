@@ -100,6 +100,10 @@ int64_t rfx_conv_rows_together(const struct rfx_graph *graph, const struct rfx_n
 /* For backends: writes the reason into `why` unless it is NULL; returns false. */
 bool rfx_conv_refuse(char *why, size_t size, const char *format, ...) RFX_PRINTF(3, 4);
 
+/* For backends with own kernels: whether those compute the graph's convolutions. If not, writes the
+ * reason as rfx_conv_refuse does. */
+bool rfx_conv_own_kernels(const struct rfx_graph *graph, char *why, size_t size);
+
 /* For backends that keep every weight once, as [group][tap][ic of the group][oc of the group]:
  * `groups` is 1 for depthwise filters, which are then [tap][channel]. */
 size_t rfx_conv_taps_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node);

@@ -24,7 +24,7 @@ static void depthwise_rows(const struct rfx_conv_job *job, struct rfx_depthwise_
     job->kernels->depthwise(run);
 }
 
-/* What the clamp in registers left to do, on the pixels just made. */
+/* What the clamp in registers left to do, on pixels [x0, x1) of output row y. */
 static void depthwise_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1) {
     const struct rfx_run_args *args = job->args;
     const struct rfx_view *out = &args->out, *residual = &args->in[1];
@@ -37,10 +37,12 @@ static void depthwise_finish(const struct rfx_conv_job *job, int64_t y, int64_t 
                                  step * job->a->oc);
         }
     }
-    rfx_conv_activate(job, y, x0, x1);
+    rfx_conv_activate(job, rfx_rect_make(y, y + 1, x0, x1), 0, job->a->oc);
 }
 
-static void make_unit(const struct rfx_conv_job *job, struct rfx_rect unit, const float **rows) {
+static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
+    const struct rfx_conv_job *job = user;
+    const float **rows = scratch;
     const struct rfx_conv_attr *a = job->a;
     struct rfx_depthwise_run run = {
         .rows = rows,
@@ -54,18 +56,13 @@ static void make_unit(const struct rfx_conv_job *job, struct rfx_rect unit, cons
         .kw = a->kw,
         .sw = a->sw,
         .dw = a->dw,
+        .lo = job->lo,
+        .hi = job->hi,
     };
-    bool finished = rfx_conv_clamp(&job->args->node->act, &run.lo, &run.hi);
-    if (job->args->node->residual) { /* is added before the clamp */
-        finished = false;
-        run.lo = -INFINITY;
-        run.hi = INFINITY;
-    }
     for (int64_t y = unit.y0; y < unit.y1;) { /* two rows share their input rows if they follow */
         int64_t n = a->dh == 1 ? rfx_min_i64(2, unit.y1 - y) : 1;
         depthwise_rows(job, &run, rows, y, n, unit.x0, unit.x1);
-        for (int64_t end = y + n; y < end; y++)
-            if (!finished) depthwise_finish(job, y, unit.x0, unit.x1);
+        for (int64_t end = y + n; y < end; y++) depthwise_finish(job, y, unit.x0, unit.x1);
     }
 }
 
@@ -92,13 +89,15 @@ static size_t depthwise_scratch(const struct rfx_graph *graph, const struct rfx_
     return rfx_align_up((size_t)(a->kh + a->sh) * sizeof(const float *));
 }
 
-static void depthwise_unit(const void *user, struct rfx_rect unit, int thread) {
-    const struct rfx_conv_job *job = user;
-    make_unit(job, unit, (const float **)rfx_conv_thread_scratch(job, thread));
-}
-
 static void depthwise_run(const struct rfx_conv_job *job) {
-    rfx_conv_share_units(job->args, depthwise_unit, job);
+    struct rfx_conv_job own = *job;
+    if (job->args->node->residual) { /* is added before the clamp */
+        own.clamps = false;
+        own.lo = -INFINITY;
+        own.hi = INFINITY;
+    }
+    rfx_conv_share_units(job->args, rfx_conv_grid_of_rows(job->args), job->scratch_bytes, make_unit,
+                         &own);
 }
 
 const struct rfx_conv_backend rfx_conv_depthwise = {

@@ -4,9 +4,9 @@
  *
  * A rectangle is cut into units whose input stays in a core's second cache. A unit goes slab by
  * slab of output channels through its rows: first the pixels all of whose taps lie inside the map's
- * columns, a row at a time, then those at its left and right borders, down the columns. Taps
- * outside the map are skipped. Packed weights: [group][panel][ky][kx][ic of the group][channel of
- * the panel]. */
+ * columns, a row at a time, then those at its left and right borders: down the columns, or along
+ * the rows where more columns than there are rows have the same taps. Taps outside the map are
+ * skipped. Packed weights: [group][panel][ky][kx][ic of the group][channel of the panel]. */
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
@@ -15,7 +15,6 @@
 #define SLAB_BYTES (256 << 10)       /* of weights; or one panel, where that has more */
 #define LEAST_PIXELS 28              /* of a unit: two blocks of the widest kernel */
 #define BORDER_ROWS 8                /* of units of kernels with borders: pixels of their columns */
-#define UNITS_PER_THREAD 4           /* so that an unlucky thread makes the others wait little */
 
 /* How the work on a rectangle is cut; panels are cut only where pixels are too few for all. */
 struct cut {
@@ -26,8 +25,6 @@ struct direct {
     const struct rfx_conv_job *job;
     struct cut cut;
     int64_t icg, ocg, panels; /* panels of all groups */
-    bool clamps;              /* the activation is a clamp to [lo, hi] */
-    float lo, hi;
 };
 
 /* Panels of one group that are computed together, row by row: their weights stay in a cache. */
@@ -51,13 +48,14 @@ static struct cut make_cut(const struct rfx_conv_attr *a, struct rfx_rect rect, 
     int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
     int64_t pixels = UNIT_INPUT_BYTES / (int64_t)rfx_floats_bytes(a->ic * a->sh * a->sw);
     if (threads > 1)
-        pixels = rfx_min_i64(pixels, rfx_ceil_div(h * w, (int64_t)UNITS_PER_THREAD * threads));
+        pixels =
+            rfx_min_i64(pixels, rfx_ceil_div(h * w, (int64_t)RFX_CONV_UNITS_PER_THREAD * threads));
     pixels = rfx_max_i64(pixels, LEAST_PIXELS);
     int64_t rows = rfx_min_i64(h, a->kw > 1 ? BORDER_ROWS : 1);
     struct cut cut = {.panel_parts = 1};
     cut.across = rfx_ceil_div(w, rfx_max_i64(rfx_ceil_div(pixels, rows), LEAST_PIXELS));
     cut.down = rfx_ceil_div(h, rfx_max_i64(1, pixels / rfx_ceil_div(w, cut.across)));
-    int64_t units = cut.down * cut.across, least = (int64_t)UNITS_PER_THREAD * threads;
+    int64_t units = cut.down * cut.across, least = (int64_t)RFX_CONV_UNITS_PER_THREAD * threads;
     if (threads > 1 && units < least)
         cut.panel_parts = rfx_min_i64(rfx_ceil_div(least, units), panels_of(a) * a->groups);
     return cut;
@@ -89,8 +87,8 @@ static struct rfx_conv_run begin_run(const struct direct *d, int64_t g, const st
         .x_stride = r->down ? a->sh * in->row_stride : a->sw * in->c,
         .tap_stride = a->dw * in->c,
         .out_stride = r->down ? out->row_stride : out->c,
-        .lo = d->lo,
-        .hi = d->hi,
+        .lo = job->lo,
+        .hi = job->hi,
     };
     if (!job->args->node->residual) return run;
     const struct rfx_view *residual = &job->args->in[1];
@@ -186,16 +184,16 @@ static void make_slab(const struct direct *d, const struct slab *slab, struct rf
     make_border(d, slab, unit, inner.hi, unit.x1, rows);
 }
 
-/* Panels [p0, p1), counted over all groups, of a unit. */
-static void make_panels(const struct direct *d, int64_t p0, int64_t p1, struct rfx_rect unit,
+/* These panels, counted over all groups, of a unit. */
+static void make_panels(const struct direct *d, struct rfx_range panels, struct rfx_rect unit,
                         const float **rows) {
     const struct rfx_conv_attr *a = d->job->a;
     int64_t per_group = panels_of(a), k = a->kh * a->kw * d->icg;
     int64_t at_once = SLAB_BYTES / (int64_t)rfx_floats_bytes(k * RFX_CONV_PANEL);
-    for (int64_t p = p0; p < p1;) {
+    for (int64_t p = panels.lo; p < panels.hi;) {
         struct slab slab = {.group = p / per_group, .channel = p % per_group * RFX_CONV_PANEL};
         int64_t end = rfx_min_i64(p + rfx_max_i64(at_once, 1), (slab.group + 1) * per_group);
-        end = rfx_min_i64(end, p1);
+        end = rfx_min_i64(end, panels.hi);
         slab.channels = rfx_min_i64((end - p) * RFX_CONV_PANEL, d->ocg - slab.channel);
         slab.weights_at = (slab.group * rfx_conv_filled(d->ocg) + slab.channel) * k;
         make_slab(d, &slab, unit, rows);
@@ -209,42 +207,21 @@ static int64_t channel_of(const struct direct *d, int64_t panel) {
     return panel / per_group * d->ocg + panel % per_group * RFX_CONV_PANEL;
 }
 
-/* Activations that are no clamp, on channels [c0, c1) of a unit. */
-static void activate(const struct direct *d, struct rfx_rect unit, int64_t c0, int64_t c1) {
-    const struct rfx_conv_job *job = d->job;
-    const struct rfx_view *out = &job->args->out;
-    const float *slope = job->epilogue.slope == NULL ? NULL : job->epilogue.slope + c0;
-    bool dense = c1 - c0 == out->c;
-    int64_t step = dense ? rfx_rect_cols(unit) : 1;
-    for (int64_t y = unit.y0; y < unit.y1; y++)
-        for (int64_t x = unit.x0; x < unit.x1; x += step) {
-            float *at = rfx_view_at(out, y, x) + c0;
-            job->kernels->act(job->epilogue.act, slope, at, at, step, c1 - c0);
-        }
-}
-
 static void make_unit(const struct direct *d, int64_t index, const float **rows) {
-    struct rfx_rect rect = d->job->args->rect;
-    int64_t part = index % d->cut.panel_parts, at = index / d->cut.panel_parts;
-    int64_t j = at % d->cut.across, i = at / d->cut.across;
-    int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
-    struct rfx_rect unit =
-        rfx_rect_make(rect.y0 + h * i / d->cut.down, rect.y0 + h * (i + 1) / d->cut.down,
-                      rect.x0 + w * j / d->cut.across, rect.x0 + w * (j + 1) / d->cut.across);
-    int64_t p0 = d->panels * part / d->cut.panel_parts;
-    int64_t p1 = d->panels * (part + 1) / d->cut.panel_parts;
-    make_panels(d, p0, p1, unit, rows);
-    if (!d->clamps) activate(d, unit, channel_of(d, p0), channel_of(d, p1));
+    const struct cut *cut = &d->cut;
+    int64_t part = index % cut->panel_parts, at = index / cut->panel_parts;
+    struct rfx_rect unit = rfx_rect_part(d->job->args->rect, at / cut->across, cut->down,
+                                         at % cut->across, cut->across);
+    struct rfx_range all = {0, d->panels};
+    struct rfx_range panels = rfx_range_part(all, part, cut->panel_parts);
+    make_panels(d, panels, unit, rows);
+    rfx_conv_activate(d->job, unit, channel_of(d, panels.lo), channel_of(d, panels.hi));
 }
 
 static bool direct_accepts(const struct rfx_graph *graph, const struct rfx_node *node, char *why,
                            size_t size) {
     (void)node;
-    if (rfx_conv_choice_of(graph) != RFX_CONV_OPENBLAS) return true;
-    if (rfx_kernels()->conv == NULL)
-        return rfx_conv_refuse(why, size, "the %s kernels have no fused multiply-add",
-                               rfx_kernels()->name);
-    return rfx_conv_refuse(why, size, "openblas is asked for");
+    return rfx_conv_own_kernels(graph, why, size);
 }
 
 /* Pointers to the input rows of a kernel. */
@@ -268,7 +245,6 @@ static void direct_run(const struct rfx_conv_job *job) {
         .ocg = a->oc / a->groups,
         .panels = panels_of(a) * a->groups,
     };
-    d.clamps = rfx_conv_clamp(&args->node->act, &d.lo, &d.hi);
     rfx_team_for(args->team, d.cut.down * d.cut.across * d.cut.panel_parts, run_unit, &d);
 }
 

@@ -85,18 +85,18 @@ static enum rfx_status few_channels_pack(const struct rfx_conv_pack_job *job,
     return rfx_conv_taps_pack(job, 1, err);
 }
 
-static void few_channels_unit(const void *user, struct rfx_rect unit, int thread) {
+static void few_channels_unit(const void *user, struct rfx_rect unit, void *scratch) {
     const struct rfx_conv_job *job = user;
     int64_t fit = PIECE_ELEMS / job->a->oc / KERNEL_ROWS * KERNEL_ROWS;
     int64_t step = rfx_max_i64(KERNEL_ROWS, fit);
-    (void)thread;
+    (void)scratch;
     for (int64_t y = unit.y0; y < unit.y1; y++)
         for (int64_t x = unit.x0; x < unit.x1; x += step)
             make_piece(job, y, x, rfx_min_i64(x + step, unit.x1));
 }
 
 static void few_channels_run(const struct rfx_conv_job *job) {
-    rfx_conv_share_units(job->args, few_channels_unit, job);
+    rfx_conv_share_units(job->args, rfx_conv_grid_of_rows(job->args), 0, few_channels_unit, job);
 }
 
 const struct rfx_conv_backend rfx_conv_few_channels = {

@@ -1,6 +1,7 @@
 /* Dense convolutions of few output channels, as networks end in: pixels in vectors, where vectors
  * of channels would be mostly filling. Input rows are turned into planes once each (conv_planes.h)
- * and serve all taps. The order of every element's sum is that of `direct`, and so are its bits.
+ * and serve all taps. Every element's sum has the order of `direct`; the parts of long ones
+ * (struct rfx_conv_parts) are whole taps.
  * Packed weights: [part of RFX_PIXELS_PART outputs][ky][kx][ic][output of the part]. */
 #include "layers/conv/conv_backend.h"
 #include "layers/conv/conv_planes.h"
@@ -10,22 +11,10 @@
 #define MOST_OUTPUTS 8              /* more fill vectors of channels well enough */
 #define PLANES_BYTES (192 << 10)    /* of a unit's input: stays in a core's second cache */
 #define MOST_PLANES_BYTES (1 << 20) /* of any layer's: of large dilations the ring is high */
-#define UNITS_PER_THREAD 4
 
 struct few {
     const struct rfx_conv_job *job;
     struct rfx_conv_planes_shape shape;
-    int64_t down, across;
-    bool clamps; /* the activation is a clamp to [lo, hi] */
-    float lo, hi;
-};
-
-/* A unit's tables and planes in a thread's scratch. */
-struct unit {
-    struct rfx_conv_planes planes;
-    const float **rows;
-    int64_t *shift;
-    struct rfx_range *inside;
 };
 
 static struct rfx_conv_planes_shape shape_of(const struct rfx_conv_attr *a, int64_t out_w) {
@@ -33,49 +22,34 @@ static struct rfx_conv_planes_shape shape_of(const struct rfx_conv_attr *a, int6
                                  out_w, PLANES_BYTES);
 }
 
-static size_t rows_bytes(const struct rfx_conv_attr *a) {
-    return rfx_align_up((size_t)a->kh * sizeof(const float *));
-}
-static size_t shift_bytes(const struct rfx_conv_attr *a) {
-    return rfx_align_up((size_t)a->kw * sizeof(int64_t));
-}
-static size_t inside_bytes(const struct rfx_conv_attr *a) {
-    return rfx_align_up((size_t)a->kw * sizeof(struct rfx_range));
-}
-
 /* The taps of outputs [x0, x1), and planes of the columns they read. */
-static struct unit begin_unit(const struct few *f, int64_t x0, int64_t x1, void *scratch) {
+static void begin_unit(const struct few *f, struct rfx_conv_planes *planes, int64_t x0, int64_t x1,
+                       void *scratch) {
     const struct rfx_conv_attr *a = f->job->a;
-    struct unit u;
-    char *at = scratch;
-    u.rows = (const float **)(void *)at;
-    u.shift = (int64_t *)(void *)(at += rows_bytes(a));
-    u.inside = (struct rfx_range *)(void *)(at += shift_bytes(a));
-    at += inside_bytes(a);
     int64_t base = x0 * a->sw - a->pads.left, iw = f->job->cols.in;
-    rfx_conv_planes_begin(&u.planes, f->job, &f->shape, base, x1 - x0, at);
+    rfx_conv_planes_begin(planes, f->job, &f->shape, base, x1 - x0, scratch);
     for (int64_t kx = 0; kx < a->kw; kx++) {
         int64_t column = base + kx * a->dw; /* that output x0 reads */
-        u.shift[kx] = rfx_conv_planes_at(&f->shape, kx * a->dw);
-        u.inside[kx] = (struct rfx_range){rfx_ceil_div(-column, a->sw),
-                                          rfx_floor_div(iw - 1 - column, a->sw) + 1};
+        planes->shift[kx] = rfx_conv_planes_at(&f->shape, kx * a->dw);
+        planes->inside[kx] = (struct rfx_range){rfx_ceil_div(-column, a->sw),
+                                                rfx_floor_div(iw - 1 - column, a->sw) + 1};
     }
-    return u;
 }
 
-static void make_row(const struct few *f, struct unit *u, int64_t y, int64_t x0, int64_t x1) {
+static void make_row(const struct few *f, struct rfx_conv_planes *planes, int64_t y, int64_t x0,
+                     int64_t x1) {
     const struct rfx_conv_job *job = f->job;
     const struct rfx_conv_attr *a = job->a;
     const struct rfx_view *out = &job->args->out, *residual = &job->args->in[1];
     struct rfx_range ty = rfx_conv_taps(&job->rows, y);
     int64_t iy = y * a->sh - a->pads.top;
     for (int64_t ky = 0; ky < a->kh; ky++)
-        u->rows[ky] =
-            ky >= ty.lo && ky < ty.hi ? rfx_conv_planes_row(&u->planes, iy + ky * a->dh) : NULL;
+        planes->rows[ky] =
+            ky >= ty.lo && ky < ty.hi ? rfx_conv_planes_row(planes, iy + ky * a->dh) : NULL;
     struct rfx_pixels_run run = {
-        .rows = u->rows,
-        .shift = u->shift,
-        .inside = u->inside,
+        .rows = planes->rows,
+        .shift = planes->shift,
+        .inside = planes->inside,
         .weights = job->weights,
         .bias = job->epilogue.bias,
         .out = rfx_view_at(out, y, x0),
@@ -86,32 +60,28 @@ static void make_row(const struct few *f, struct unit *u, int64_t y, int64_t x0,
         .kw = a->kw,
         .plane = f->shape.plane_elems,
         .out_stride = out->c,
-        .lo = f->lo,
-        .hi = f->hi,
+        .lo = job->lo,
+        .hi = job->hi,
     };
     if (job->args->node->residual) {
         run.residual = rfx_view_at(residual, y, x0);
         run.residual_stride = residual->c;
     }
     job->kernels->pixels(&run);
-    if (!f->clamps) rfx_conv_activate(job, y, x0, x1);
+    rfx_conv_activate(job, rfx_rect_make(y, y + 1, x0, x1), 0, a->oc);
 }
 
-static void make_unit(const struct few *f, int64_t index, void *scratch) {
-    struct rfx_rect rect = f->job->args->rect;
-    int64_t j = index % f->across, i = index / f->across;
-    int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
-    int64_t x0 = rect.x0 + w * j / f->across, x1 = rect.x0 + w * (j + 1) / f->across;
-    int64_t y0 = rect.y0 + h * i / f->down, y1 = rect.y0 + h * (i + 1) / f->down;
-    struct unit u = begin_unit(f, x0, x1, scratch);
-    for (int64_t y = y0; y < y1; y++) make_row(f, &u, y, x0, x1);
+static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
+    const struct few *f = user;
+    struct rfx_conv_planes planes;
+    begin_unit(f, &planes, unit.x0, unit.x1, scratch);
+    for (int64_t y = unit.y0; y < unit.y1; y++) make_row(f, &planes, y, unit.x0, unit.x1);
 }
 
 static bool few_outputs_accepts(const struct rfx_graph *graph, const struct rfx_node *node,
                                 char *why, size_t size) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    if (rfx_conv_choice_of(graph) == RFX_CONV_OPENBLAS)
-        return rfx_conv_refuse(why, size, "matrix products are asked for, or no others can be had");
+    if (!rfx_conv_own_kernels(graph, why, size)) return false;
     if (a->groups != 1)
         return rfx_conv_refuse(why, size, "%lld groups, not 1", (long long)a->groups);
     if (a->oc > MOST_OUTPUTS)
@@ -134,24 +104,14 @@ static size_t few_outputs_scratch(const struct rfx_graph *graph, const struct rf
     const struct rfx_conv_attr *a = &node->attr.conv;
     (void)graph;
     struct rfx_conv_planes_shape shape = shape_of(a, node->out.w);
-    return rows_bytes(a) + shift_bytes(a) + inside_bytes(a) + rfx_conv_planes_bytes(&shape);
-}
-
-static void run_unit(void *user, int64_t index, int thread) {
-    const struct few *f = user;
-    make_unit(f, index, rfx_conv_thread_scratch(f->job, thread));
+    return rfx_conv_planes_scratch(&shape, a);
 }
 
 static void few_outputs_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     struct few f = {.job = job, .shape = shape_of(job->a, args->node->out.w)};
-    f.clamps = rfx_conv_clamp(&args->node->act, &f.lo, &f.hi);
-    int64_t h = rfx_rect_rows(args->rect), w = rfx_rect_cols(args->rect);
-    f.across = rfx_ceil_div(w, f.shape.cols);
-    f.down = 1;
-    if (args->threads > 1)
-        f.down = rfx_min_i64(h, rfx_ceil_div((int64_t)UNITS_PER_THREAD * args->threads, f.across));
-    rfx_team_for(args->team, f.down * f.across, run_unit, &f);
+    int64_t across = rfx_ceil_div(rfx_rect_cols(args->rect), f.shape.cols);
+    rfx_conv_share_units(args, rfx_conv_grid(args, 1, across), job->scratch_bytes, make_unit, &f);
 }
 
 const struct rfx_conv_backend rfx_conv_few_outputs = {

@@ -2,9 +2,9 @@
  * channels of several groups share a vector, where one group would fill a part of it.
  *
  * Every lane reads inputs of its own group: input rows are expanded once to a vector of lanes per
- * pixel and input of a group, and serve all taps. The order of every element's sum is that of
- * `direct`, and so are its bits. Packed weights: [block of groups][ky][kx][ic of the
- * group][RFX_CONV_LANES], filled up with zeros. */
+ * pixel and input of a group, and serve all taps. Every element's sum is one chain in the order of
+ * `direct`, also where that one sums in parts (struct rfx_conv_parts). Packed weights: [block of
+ * groups][ky][kx][ic of the group][RFX_CONV_LANES], filled up with zeros. */
 #include <string.h>
 
 #include "layers/conv/conv_backend.h"
@@ -20,7 +20,6 @@
 #define UNIT_INPUT_BYTES (384 << 10)
 #define LEAST_COLS 32
 #define LEAST_ROWS 8
-#define UNITS_PER_THREAD 4
 
 /* Sizes of a layer's blocks and of the ring of expanded rows. */
 struct shape {
@@ -32,9 +31,6 @@ struct shape {
 struct grouped {
     const struct rfx_conv_job *job;
     struct shape shape;
-    int64_t down, across;
-    bool clamps; /* the activation is a clamp to [lo, hi] */
-    float lo, hi;
 };
 
 /* One block of groups in a unit, in a thread's scratch. */
@@ -145,8 +141,8 @@ static void make_row(const struct grouped *d, struct unit *u, int64_t y) {
         .col1 = job->cols.in - u->base,
         .plane = d->shape.plane_elems,
         .out_stride = out->c,
-        .lo = d->lo,
-        .hi = d->hi,
+        .lo = job->lo,
+        .hi = job->hi,
     };
     if (job->args->node->residual) {
         run.residual = rfx_view_at(residual, y, x0) + channel;
@@ -158,29 +154,22 @@ static void make_row(const struct grouped *d, struct unit *u, int64_t y) {
         job->kernels->lanes(&run);
 }
 
-static void make_unit(const struct grouped *d, int64_t index, void *scratch) {
+static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
+    const struct grouped *d = user;
     const struct rfx_conv_attr *a = d->job->a;
     const struct rfx_view *in = &d->job->args->in[0];
-    struct rfx_rect rect = d->job->args->rect;
-    int64_t j = index % d->across, i = index / d->across;
-    int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
-    struct unit u = {
-        .rect = rfx_rect_make(rect.y0 + h * i / d->down, rect.y0 + h * (i + 1) / d->down,
-                              rect.x0 + w * j / d->across, rect.x0 + w * (j + 1) / d->across),
-        .rows = scratch};
+    struct unit u = {.rect = unit, .rows = scratch};
     char *at = (char *)scratch + rows_bytes(a);
     u.held = (int64_t *)(void *)at;
     u.data = (float *)(void *)(at + held_bytes(&d->shape));
-    u.base = u.rect.x0 * a->sw - a->pads.left;
+    u.base = unit.x0 * a->sw - a->pads.left;
     u.lo = rfx_max_i64(u.base, in->rect.x0);
-    u.hi =
-        rfx_min_i64((u.rect.x1 - 1) * a->sw - a->pads.left + a->dw * (a->kw - 1) + 1, in->rect.x1);
+    u.hi = rfx_min_i64((unit.x1 - 1) * a->sw - a->pads.left + a->dw * (a->kw - 1) + 1, in->rect.x1);
     for (int64_t block = 0; block < d->shape.blocks; block++) {
         begin_block(d, &u, block);
-        for (int64_t y = u.rect.y0; y < u.rect.y1; y++) make_row(d, &u, y);
+        for (int64_t y = unit.y0; y < unit.y1; y++) make_row(d, &u, y);
     }
-    for (int64_t y = u.rect.y0; !d->clamps && y < u.rect.y1; y++)
-        rfx_conv_activate(d->job, y, u.rect.x0, u.rect.x1);
+    rfx_conv_activate(d->job, unit, 0, a->oc);
 }
 
 static size_t grouped_scratch(const struct rfx_graph *graph, const struct rfx_node *node) {
@@ -192,8 +181,7 @@ static size_t grouped_scratch(const struct rfx_graph *graph, const struct rfx_no
 static bool grouped_accepts(const struct rfx_graph *graph, const struct rfx_node *node, char *why,
                             size_t size) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    if (rfx_conv_choice_of(graph) == RFX_CONV_OPENBLAS)
-        return rfx_conv_refuse(why, size, "matrix products are asked for, or no others can be had");
+    if (!rfx_conv_own_kernels(graph, why, size)) return false;
     if (a->groups == 1) return rfx_conv_refuse(why, size, "1 group");
     if (a->ic / a->groups > MOST_CHANNELS || a->oc / a->groups > MOST_CHANNELS)
         return rfx_conv_refuse(
@@ -234,26 +222,16 @@ static enum rfx_status grouped_pack(const struct rfx_conv_pack_job *job, struct 
     return status;
 }
 
-static void run_unit(void *user, int64_t index, int thread) {
-    const struct grouped *d = user;
-    make_unit(d, index, rfx_conv_thread_scratch(d->job, thread));
-}
-
 static void grouped_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     struct grouped d = {.job = job, .shape = shape_of(job->a, args->node->out.w)};
-    d.clamps = rfx_conv_clamp(&args->node->act, &d.lo, &d.hi);
     int64_t h = rfx_rect_rows(args->rect), w = rfx_rect_cols(args->rect);
-    d.across = rfx_ceil_div(w, d.shape.cols);
     /* all blocks go over a unit: its input stays in a core's second cache */
     int64_t row = (int64_t)rfx_floats_bytes(rfx_min_i64(w, d.shape.cols) * job->a->sw * job->a->ic);
     int64_t rows = rfx_max_i64(LEAST_ROWS, UNIT_INPUT_BYTES / (row * job->a->sh));
-    d.down = rfx_ceil_div(h, rows);
-    if (args->threads > 1)
-        d.down = rfx_max_i64(
-            d.down,
-            rfx_min_i64(h, rfx_ceil_div((int64_t)UNITS_PER_THREAD * args->threads, d.across)));
-    rfx_team_for(args->team, d.down * d.across, run_unit, &d);
+    struct rfx_conv_grid grid =
+        rfx_conv_grid(args, rfx_ceil_div(h, rows), rfx_ceil_div(w, d.shape.cols));
+    rfx_conv_share_units(args, grid, job->scratch_bytes, make_unit, &d);
 }
 
 const struct rfx_conv_backend rfx_conv_grouped = {

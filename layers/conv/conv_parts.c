@@ -21,6 +21,7 @@ struct rfx_conv_job rfx_conv_job_make(const struct rfx_run_args *args) {
         .epilogue = {args->packed, rfx_packed_slope(&node->act, a->oc, args->packed), &node->act,
                      a->oc},
     };
+    job.clamps = rfx_conv_clamp(&node->act, &job.lo, &job.hi);
     return job;
 }
 
@@ -36,38 +37,50 @@ struct rfx_range rfx_conv_interior(const struct rfx_conv_axis *x, int64_t lo, in
     return r;
 }
 
-struct rfx_conv_units rfx_conv_cut(struct rfx_rect rect, int threads) {
-    int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
-    struct rfx_conv_units u = {.rows = rfx_max_i64(1, rfx_min_i64(8, h / (4 * threads)))};
-    u.down = rfx_ceil_div(h, u.rows);
-    int64_t want = rfx_ceil_div((int64_t)4 * threads, u.down); /* pieces of a row */
-    u.cols = threads == 1 ? w : rfx_max_i64(rfx_min_i64(32, w), rfx_ceil_div(w, want));
-    u.across = rfx_ceil_div(w, u.cols);
-    return u;
+#define UNIT_ROWS 8
+#define LEAST_COLS 32
+
+/* Enough for all threads; one thread alone needs no more than one. */
+static int64_t enough_units(const struct rfx_run_args *args) {
+    return args->threads == 1 ? 1 : (int64_t)RFX_CONV_UNITS_PER_THREAD * args->threads;
 }
 
-struct rfx_rect rfx_conv_unit(const struct rfx_conv_units *u, struct rfx_rect rect, int64_t index) {
-    int64_t y = rect.y0 + index / u->across * u->rows, x = rect.x0 + index % u->across * u->cols;
-    return rfx_rect_intersect(rect, rfx_rect_make(y, y + u->rows, x, x + u->cols));
+struct rfx_conv_grid rfx_conv_grid_of_rows(const struct rfx_run_args *args) {
+    int64_t h = rfx_rect_rows(args->rect), w = rfx_rect_cols(args->rect);
+    int64_t rows = rfx_min_i64(UNIT_ROWS, h / (RFX_CONV_UNITS_PER_THREAD * args->threads));
+    struct rfx_conv_grid grid = {.down = rfx_ceil_div(h, rfx_max_i64(rows, 1))};
+    int64_t cols = rfx_ceil_div(w, rfx_ceil_div(enough_units(args), grid.down));
+    grid.across = rfx_ceil_div(w, rfx_max_i64(cols, rfx_min_i64(w, LEAST_COLS)));
+    return grid;
+}
+
+struct rfx_conv_grid rfx_conv_grid(const struct rfx_run_args *args, int64_t down, int64_t across) {
+    int64_t h = rfx_rect_rows(args->rect), want = rfx_ceil_div(enough_units(args), across);
+    return (struct rfx_conv_grid){rfx_max_i64(down, rfx_min_i64(h, want)), across};
 }
 
 struct unit_loop {
-    struct rfx_conv_units units;
-    struct rfx_rect rect;
-    void (*make)(const void *user, struct rfx_rect unit, int thread);
+    const struct rfx_run_args *args;
+    struct rfx_conv_grid grid;
+    size_t scratch_bytes;
+    rfx_conv_make_unit *make;
     const void *user;
 };
 
 static void one_unit(void *user, int64_t index, int thread) {
     const struct unit_loop *loop = user;
-    loop->make(loop->user, rfx_conv_unit(&loop->units, loop->rect, index), thread);
+    int64_t down = loop->grid.down, across = loop->grid.across;
+    struct rfx_rect unit =
+        rfx_rect_part(loop->args->rect, index / across, down, index % across, across);
+    char *scratch = loop->args->scratch;
+    if (loop->scratch_bytes != 0) scratch += (size_t)thread * loop->scratch_bytes;
+    loop->make(loop->user, unit, scratch);
 }
 
-void rfx_conv_share_units(const struct rfx_run_args *args,
-                          void (*make)(const void *user, struct rfx_rect unit, int thread),
-                          const void *user) {
-    struct unit_loop loop = {rfx_conv_cut(args->rect, args->threads), args->rect, make, user};
-    rfx_team_for(args->team, loop.units.down * loop.units.across, one_unit, &loop);
+void rfx_conv_share_units(const struct rfx_run_args *args, struct rfx_conv_grid grid,
+                          size_t scratch_bytes, rfx_conv_make_unit *make, const void *user) {
+    struct unit_loop loop = {args, grid, scratch_bytes, make, user};
+    rfx_team_for(args->team, grid.down * grid.across, one_unit, &loop);
 }
 
 void rfx_conv_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1, float *data,
@@ -89,13 +102,17 @@ bool rfx_conv_clamp(const struct rfx_act *act, float *lo, float *hi) {
     return act->kind == RFX_ACT_NONE || act->kind == RFX_ACT_RELU || act->kind == RFX_ACT_CLIP;
 }
 
-void rfx_conv_activate(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1) {
+void rfx_conv_activate(const struct rfx_conv_job *job, struct rfx_rect rect, int64_t c0,
+                       int64_t c1) {
     const struct rfx_view *out = &job->args->out;
-    int64_t step = out->c == job->a->oc ? x1 - x0 : 1;
-    for (int64_t x = x0; x < x1; x += step) {
-        float *at = rfx_view_at(out, y, x);
-        job->kernels->act(job->epilogue.act, job->epilogue.slope, at, at, step, job->a->oc);
-    }
+    const float *slope = job->epilogue.slope == NULL ? NULL : job->epilogue.slope + c0;
+    int64_t step = c1 - c0 == out->c ? rfx_rect_cols(rect) : 1;
+    if (job->clamps) return;
+    for (int64_t y = rect.y0; y < rect.y1; y++)
+        for (int64_t x = rect.x0; x < rect.x1; x += step) {
+            float *at = rfx_view_at(out, y, x) + c0;
+            job->kernels->act(job->epilogue.act, slope, at, at, step, c1 - c0);
+        }
 }
 
 enum rfx_status rfx_conv_check_weights(const struct rfx_graph *graph, const struct rfx_node *node,

@@ -38,11 +38,28 @@ size_t rfx_conv_planes_bytes(const struct rfx_conv_planes_shape *s) {
     return data_bytes(s) + rfx_align_up((size_t)s->rows * sizeof(int64_t));
 }
 
+static size_t rows_bytes(const struct rfx_conv_attr *a) {
+    return rfx_align_up((size_t)a->kh * sizeof(const float *));
+}
+static size_t shift_bytes(const struct rfx_conv_attr *a) {
+    return rfx_align_up((size_t)a->kw * sizeof(int64_t));
+}
+static size_t inside_bytes(const struct rfx_conv_attr *a) {
+    return rfx_align_up((size_t)a->kw * sizeof(struct rfx_range));
+}
+
+size_t rfx_conv_planes_scratch(const struct rfx_conv_planes_shape *s,
+                               const struct rfx_conv_attr *a) {
+    return rows_bytes(a) + shift_bytes(a) + inside_bytes(a) + rfx_conv_planes_bytes(s);
+}
+
 void rfx_conv_planes_begin(struct rfx_conv_planes *planes, const struct rfx_conv_job *job,
                            const struct rfx_conv_planes_shape *shape, int64_t base, int64_t n,
                            void *scratch) {
     int64_t end = base + (n - 1) * shape->stride + shape->reach;
     const struct rfx_view *in = &job->args->in[0];
+    char *shift = (char *)scratch + rows_bytes(job->a), *inside = shift + shift_bytes(job->a);
+    char *data = inside + inside_bytes(job->a);
     *planes = (struct rfx_conv_planes){
         .shape = shape,
         .kernels = job->kernels,
@@ -50,8 +67,11 @@ void rfx_conv_planes_begin(struct rfx_conv_planes *planes, const struct rfx_conv
         .base = base,
         .lo = rfx_max_i64(base, in->rect.x0),
         .hi = rfx_min_i64(end, in->rect.x1),
-        .data = scratch,
-        .held = (int64_t *)(void *)((char *)scratch + data_bytes(shape)),
+        .data = (float *)(void *)data,
+        .held = (int64_t *)(void *)(data + data_bytes(shape)),
+        .rows = scratch,
+        .shift = (int64_t *)(void *)shift,
+        .inside = (struct rfx_range *)(void *)inside,
     };
     for (int64_t i = 0; i < shape->rows; i++) planes->held[i] = -1;
 }

@@ -1,5 +1,6 @@
 /* A thread's ring of input rows as planes (channels one after the other, pixels in runs), for the
- * `pixels` kernel: each row is transposed once and serves all the taps that read it.
+ * `pixels` kernel, and its tables of taps: each row is transposed once and serves all the taps that
+ * read it.
  *
  * Where outputs are `stride` columns apart in the input, a channel's plane has `stride` parts: part
  * f holds every stride-th column from column base + f on, so that the inputs of neighbouring
@@ -23,8 +24,12 @@ struct rfx_conv_planes_shape {
 struct rfx_conv_planes_shape rfx_conv_planes_shape(int64_t channels, int64_t rows, int64_t stride,
                                                    int64_t reach, int64_t most, size_t bytes);
 
-/* Scratch of the ring, with what it remembers of its rows. */
+/* Bytes of the ring, with what it remembers of its rows. */
 size_t rfx_conv_planes_bytes(const struct rfx_conv_planes_shape *shape);
+
+/* Scratch of the ring and of a layer's tables. */
+size_t rfx_conv_planes_scratch(const struct rfx_conv_planes_shape *shape,
+                               const struct rfx_conv_attr *a);
 
 struct rfx_conv_planes {
     const struct rfx_conv_planes_shape *shape;
@@ -33,10 +38,15 @@ struct rfx_conv_planes {
     int64_t base, lo, hi; /* input columns: of part 0, element 0; that are held */
     float *data;
     int64_t *held; /* per row of the ring: the input row, or -1 */
+
+    /* Of struct rfx_pixels_run, kh and kw of them: the caller's to fill. */
+    const float **rows;
+    int64_t *shift;
+    struct rfx_range *inside;
 };
 
 /* Begins with columns [base, base + reach of n outputs) of the input, as far as its view has them;
- * `scratch`: rfx_conv_planes_bytes, aligned. */
+ * `scratch`: rfx_conv_planes_scratch, aligned. */
 void rfx_conv_planes_begin(struct rfx_conv_planes *planes, const struct rfx_conv_job *job,
                            const struct rfx_conv_planes_shape *shape, int64_t base, int64_t n,
                            void *scratch);

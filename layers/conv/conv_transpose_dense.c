@@ -64,8 +64,8 @@ static struct rfx_transpose_layout dense_layout(const struct rfx_conv_attr *a) {
     return (struct rfx_transpose_layout){a->groups, a->ic / a->groups, ocg, ocg, 1};
 }
 
-static void make_unit(const void *user, struct rfx_rect unit, int thread) {
-    (void)thread;
+static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
+    (void)scratch;
     for (int64_t y = unit.y0; y < unit.y1; y++) make_row(user, y, unit.x0, unit.x1);
 }
 
@@ -73,7 +73,7 @@ static void dense_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     const struct dense d = {job, dense_layout(job->a), rfx_transpose_rows(job->a, job->rows.in),
                             rfx_transpose_cols(job->a, job->cols.in)};
-    rfx_conv_share_units(args, make_unit, &d);
+    rfx_conv_share_units(args, rfx_conv_grid_of_rows(args), 0, make_unit, &d);
 }
 
 const struct rfx_transpose_way rfx_transpose_dense = {

@@ -5,23 +5,12 @@
 #include "layers/core/checked.h"
 
 #define PLANES_BYTES (192 << 10) /* of a unit's input: stays in a core's second cache */
-#define UNITS_PER_THREAD 4
 
 struct few {
     const struct rfx_conv_job *job;
     struct rfx_transpose_layout layout;
     struct rfx_transpose_axis rows, cols;
     struct rfx_conv_planes_shape shape;
-    int64_t down, across;
-    bool clamps; /* the activation is a clamp to [lo, hi] */
-    float lo, hi;
-};
-
-/* A thread's tables, in its scratch before the planes. */
-struct tables {
-    const float **rows;
-    int64_t *shift;
-    struct rfx_range *inside;
 };
 
 static struct rfx_conv_planes_shape shape_of(const struct rfx_conv_attr *a, int64_t out_w) {
@@ -31,24 +20,8 @@ static struct rfx_conv_planes_shape shape_of(const struct rfx_conv_attr *a, int6
                                  PLANES_BYTES);
 }
 
-static size_t tables_bytes(const struct rfx_conv_attr *a) {
-    return rfx_align_up((size_t)a->kh * sizeof(const float *)) +
-           rfx_align_up((size_t)a->kw * sizeof(int64_t)) +
-           rfx_align_up((size_t)a->kw * sizeof(struct rfx_range));
-}
-
-static struct tables place_tables(const struct rfx_conv_attr *a, void *scratch) {
-    char *at = scratch;
-    struct tables t = {.rows = scratch};
-    at += rfx_align_up((size_t)a->kh * sizeof(const float *));
-    t.shift = (int64_t *)(void *)at;
-    at += rfx_align_up((size_t)a->kw * sizeof(int64_t));
-    t.inside = (struct rfx_range *)(void *)at;
-    return t;
-}
-
 /* The outputs of one phase of the columns in row y. */
-static void make_phase(const struct few *f, const struct tables *tables, int64_t y, int64_t base,
+static void make_phase(const struct few *f, const struct rfx_conv_planes *planes, int64_t y,
                        const struct rfx_transpose_outputs *row,
                        const struct rfx_transpose_outputs *x) {
     const struct rfx_conv_job *job = f->job;
@@ -57,21 +30,21 @@ static void make_phase(const struct few *f, const struct tables *tables, int64_t
     if (x->count == 0) return;
     for (int64_t j = 0; j < x->taps.count; j++) {
         int64_t input = x->input - j * f->cols.step; /* of output 0 */
-        tables->shift[j] = input - base;
-        tables->inside[j] = (struct rfx_range){-input, f->cols.in - input};
+        planes->shift[j] = input - planes->base;
+        planes->inside[j] = (struct rfx_range){-input, f->cols.in - input};
     }
     struct rfx_pixels_run run = {
-        .rows = tables->rows,
-        .shift = tables->shift,
-        .inside = tables->inside,
+        .rows = planes->rows,
+        .shift = planes->shift,
+        .inside = planes->inside,
         .pixels = x->count,
         .ic = a->ic,
         .kh = row->taps.count,
         .kw = x->taps.count,
         .plane = f->shape.plane_elems,
         .out_stride = a->sw * out->c,
-        .lo = f->lo,
-        .hi = f->hi,
+        .lo = job->lo,
+        .hi = job->hi,
     };
     for (int64_t o = 0; o < a->oc; o += RFX_PIXELS_PART) {
         run.weights = job->weights +
@@ -82,36 +55,31 @@ static void make_phase(const struct few *f, const struct tables *tables, int64_t
     }
 }
 
-static void make_row(const struct few *f, struct rfx_conv_planes *planes,
-                     const struct tables *tables, int64_t y, int64_t x0, int64_t x1) {
+static void make_row(const struct few *f, struct rfx_conv_planes *planes, int64_t y, int64_t x0,
+                     int64_t x1) {
     const struct rfx_conv_attr *a = f->job->a;
     struct rfx_transpose_outputs row =
         rfx_transpose_outputs(&f->rows, y, y + 1, (y + a->pads.top) % a->sh);
     struct rfx_range taps = rfx_transpose_inside(&f->rows, &row, 0);
     for (int64_t j = 0; j < row.taps.count; j++)
-        tables->rows[j] = j >= taps.lo && j < taps.hi
+        planes->rows[j] = j >= taps.lo && j < taps.hi
                               ? rfx_conv_planes_row(planes, row.input - j * f->rows.step)
                               : NULL;
     for (int64_t phase = 0; phase < a->sw; phase++) {
         struct rfx_transpose_outputs x = rfx_transpose_outputs(&f->cols, x0, x1, phase);
-        make_phase(f, tables, y, planes->base, &row, &x);
+        make_phase(f, planes, y, &row, &x);
     }
-    if (!f->clamps) rfx_conv_activate(f->job, y, x0, x1);
+    rfx_conv_activate(f->job, rfx_rect_make(y, y + 1, x0, x1), 0, a->oc);
 }
 
-static void make_unit(const struct few *f, int64_t index, void *scratch) {
+static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
+    const struct few *f = user;
     const struct rfx_conv_attr *a = f->job->a;
-    struct rfx_rect rect = f->job->args->rect;
-    int64_t j = index % f->across, i = index / f->across;
-    int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
-    int64_t x0 = rect.x0 + w * j / f->across, x1 = rect.x0 + w * (j + 1) / f->across;
-    int64_t y0 = rect.y0 + h * i / f->down, y1 = rect.y0 + h * (i + 1) / f->down;
-    struct tables tables = place_tables(a, scratch);
     struct rfx_conv_planes planes;
-    int64_t base = rfx_floor_div(x0 + a->pads.left - a->dw * (a->kw - 1), a->sw);
-    rfx_conv_planes_begin(&planes, f->job, &f->shape, base, rfx_ceil_div(x1 - x0, a->sw),
-                          (char *)scratch + tables_bytes(a));
-    for (int64_t y = y0; y < y1; y++) make_row(f, &planes, &tables, y, x0, x1);
+    int64_t base = rfx_floor_div(unit.x0 + a->pads.left - a->dw * (a->kw - 1), a->sw);
+    rfx_conv_planes_begin(&planes, f->job, &f->shape, base,
+                          rfx_ceil_div(rfx_rect_cols(unit), a->sw), scratch);
+    for (int64_t y = unit.y0; y < unit.y1; y++) make_row(f, &planes, y, unit.x0, unit.x1);
 }
 
 static struct rfx_transpose_layout few_layout(const struct rfx_conv_attr *a) {
@@ -122,12 +90,7 @@ static size_t few_scratch(const struct rfx_graph *graph, const struct rfx_node *
     const struct rfx_conv_attr *a = &node->attr.conv;
     (void)graph;
     struct rfx_conv_planes_shape shape = shape_of(a, node->out.w);
-    return tables_bytes(a) + rfx_conv_planes_bytes(&shape);
-}
-
-static void run_unit(void *user, int64_t index, int thread) {
-    const struct few *f = user;
-    make_unit(f, index, rfx_conv_thread_scratch(f->job, thread));
+    return rfx_conv_planes_scratch(&shape, a);
 }
 
 static void few_run(const struct rfx_conv_job *job) {
@@ -138,13 +101,8 @@ static void few_run(const struct rfx_conv_job *job) {
                     .rows = rfx_transpose_rows(a, job->rows.in),
                     .cols = rfx_transpose_cols(a, job->cols.in),
                     .shape = shape_of(a, args->node->out.w)};
-    f.clamps = rfx_conv_clamp(&args->node->act, &f.lo, &f.hi);
-    int64_t h = rfx_rect_rows(args->rect), w = rfx_rect_cols(args->rect);
-    f.across = rfx_ceil_div(w, f.shape.cols * a->sw);
-    f.down = 1;
-    if (args->threads > 1)
-        f.down = rfx_min_i64(h, rfx_ceil_div((int64_t)UNITS_PER_THREAD * args->threads, f.across));
-    rfx_team_for(args->team, f.down * f.across, run_unit, &f);
+    int64_t across = rfx_ceil_div(rfx_rect_cols(args->rect), f.shape.cols * a->sw);
+    rfx_conv_share_units(args, rfx_conv_grid(args, 1, across), job->scratch_bytes, make_unit, &f);
 }
 
 const struct rfx_transpose_way rfx_transpose_few = {

@@ -2,7 +2,6 @@
  *
  * A unit of the output goes part by part of its channels through its rows, and a row phase by phase
  * of its columns: runs of pixels sw apart, cut where the taps inside the map change. */
-#include "layers/conv/conv_planes.h"
 #include "layers/conv/conv_transpose.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
@@ -10,16 +9,20 @@
 #define UNIT_INPUT_BYTES (256 << 10) /* of a unit: stays in a core's second cache */
 #define UNIT_ROWS 8
 #define LEAST_COLS 32 /* inputs of a unit's row */
-#define UNITS_PER_THREAD 4
+
+struct transposed;
+struct row;
+
+/* Outputs [q, q + n) of a phase, which have the taps [taps.lo, taps.hi) of its columns. */
+typedef void make_run(const struct transposed *t, const struct row *r,
+                      const struct rfx_transpose_outputs *x, int64_t q, int64_t n,
+                      struct rfx_range taps);
 
 struct transposed {
     const struct rfx_conv_job *job;
     struct rfx_transpose_layout layout;
     struct rfx_transpose_axis rows, cols;
-    struct rfx_conv_planes_shape shape; /* few outputs only */
-    int64_t down, across;
-    bool clamps; /* the activation is a clamp to [lo, hi] */
-    float lo, hi;
+    make_run *make;
 };
 
 /* What a part of an output row has in common, and the thread's tables. */
@@ -29,23 +32,6 @@ struct row {
     struct rfx_range taps; /* inside the map */
     const float **rows;
 };
-
-static struct transposed begin(const struct rfx_conv_job *job, struct rfx_transpose_layout layout) {
-    struct transposed t = {.job = job,
-                           .layout = layout,
-                           .rows = rfx_transpose_rows(job->a, job->rows.in),
-                           .cols = rfx_transpose_cols(job->a, job->cols.in)};
-    t.clamps = rfx_conv_clamp(&job->args->node->act, &t.lo, &t.hi);
-    return t;
-}
-
-static struct rfx_rect unit_of(const struct transposed *t, int64_t index) {
-    struct rfx_rect rect = t->job->args->rect;
-    int64_t j = index % t->across, i = index / t->across;
-    int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
-    return rfx_rect_make(rect.y0 + h * i / t->down, rect.y0 + h * (i + 1) / t->down,
-                         rect.x0 + w * j / t->across, rect.x0 + w * (j + 1) / t->across);
-}
 
 static void begin_row(const struct transposed *t, struct row *r, int64_t y) {
     const struct rfx_conv_attr *a = t->job->a;
@@ -71,11 +57,6 @@ static void point_at_rows(const struct transposed *t, const struct row *r, int64
                          : NULL;
 }
 
-/* Outputs [q, q + n) of a phase, which have the taps [taps.lo, taps.hi) of its columns. */
-typedef void make_run(const struct transposed *t, const struct row *r,
-                      const struct rfx_transpose_outputs *x, int64_t q, int64_t n,
-                      struct rfx_range taps);
-
 static void panel_pixels(const struct transposed *t, const struct row *r,
                          const struct rfx_transpose_outputs *x, int64_t q, int64_t n,
                          struct rfx_range taps) {
@@ -98,8 +79,8 @@ static void panel_pixels(const struct transposed *t, const struct row *r,
         .x_stride = in->c,
         .tap_stride = -t->cols.step * in->c,
         .out_stride = job->a->sw * out->c,
-        .lo = t->lo,
-        .hi = t->hi,
+        .lo = job->lo,
+        .hi = job->hi,
     };
     job->kernels->conv(&run);
 }
@@ -127,8 +108,8 @@ static void depthwise_pixels(const struct transposed *t, const struct row *r,
         .col0 = -(x->input + q),
         .col1 = t->cols.in - (x->input + q),
         .n_rows = 1,
-        .lo = t->lo,
-        .hi = t->hi,
+        .lo = job->lo,
+        .hi = job->hi,
     };
     job->kernels->depthwise(&run);
 }
@@ -136,7 +117,7 @@ static void depthwise_pixels(const struct transposed *t, const struct row *r,
 /* All outputs of one phase of the columns: those with all taps at once, the others as far as they
  * have the same ones. */
 static void make_phase(const struct transposed *t, const struct row *r,
-                       const struct rfx_transpose_outputs *x, make_run *make) {
+                       const struct rfx_transpose_outputs *x) {
     for (int64_t q = 0; q < x->count;) {
         struct rfx_range taps = rfx_transpose_inside(&t->cols, x, q);
         int64_t n = 1;
@@ -146,13 +127,13 @@ static void make_phase(const struct transposed *t, const struct row *r,
             struct rfx_range next = rfx_transpose_inside(&t->cols, x, q + n);
             if (next.lo != taps.lo || next.hi != taps.hi) break;
         }
-        make(t, r, x, q, n, taps);
+        t->make(t, r, x, q, n, taps);
         q += n;
     }
 }
 
-static void make_unit(const struct transposed *t, int64_t index, void *scratch, make_run *make) {
-    struct rfx_rect unit = unit_of(t, index);
+static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
+    const struct transposed *t = user;
     struct row r = {.rows = scratch};
     for (r.g = 0; r.g < t->layout.groups; r.g++)
         for (r.o = 0; r.o < t->layout.ocg; r.o += t->layout.part) {
@@ -162,42 +143,32 @@ static void make_unit(const struct transposed *t, int64_t index, void *scratch, 
                 for (int64_t phase = 0; phase < t->job->a->sw; phase++) {
                     struct rfx_transpose_outputs x =
                         rfx_transpose_outputs(&t->cols, unit.x0, unit.x1, phase);
-                    make_phase(t, &r, &x, make);
+                    make_phase(t, &r, &x);
                 }
             }
         }
-    for (int64_t y = unit.y0; !t->clamps && y < unit.y1; y++)
-        rfx_conv_activate(t->job, y, unit.x0, unit.x1);
+    rfx_conv_activate(t->job, unit, 0, t->job->a->oc);
 }
 
 /* Units whose input stays in the cache while all parts of the channels go over it. */
-static void cut_rect(struct transposed *t) {
+static struct rfx_conv_grid cut_rect(const struct transposed *t) {
     const struct rfx_run_args *args = t->job->args;
     const struct rfx_conv_attr *a = t->job->a;
     int64_t h = rfx_rect_rows(args->rect), w = rfx_rect_cols(args->rect);
     int64_t rows = UNIT_ROWS / a->sh + rfx_transpose_most_taps(&t->rows) * t->rows.step;
     int64_t cols = UNIT_INPUT_BYTES / (int64_t)rfx_floats_bytes(a->ic * rows);
-    t->across = rfx_ceil_div(w, rfx_max_i64(cols, LEAST_COLS) * a->sw);
-    t->down = rfx_ceil_div(h, UNIT_ROWS);
-    int64_t least = (int64_t)UNITS_PER_THREAD * args->threads;
-    if (args->threads > 1 && t->across * t->down < least)
-        t->down = rfx_min_i64(h, rfx_ceil_div(least, t->across));
+    return rfx_conv_grid(args, rfx_ceil_div(h, UNIT_ROWS),
+                         rfx_ceil_div(w, rfx_max_i64(cols, LEAST_COLS) * a->sw));
 }
 
-struct units {
-    const struct transposed *t;
-    make_run *make;
-};
-
-static void run_unit(void *user, int64_t index, int thread) {
-    const struct units *u = user;
-    make_unit(u->t, index, rfx_conv_thread_scratch(u->t->job, thread), u->make);
-}
-
-static void run_units(struct transposed *t, make_run *make) {
-    cut_rect(t);
-    struct units units = {t, make};
-    rfx_team_for(t->job->args->team, t->down * t->across, run_unit, &units);
+static void run_units(const struct rfx_conv_job *job, struct rfx_transpose_layout layout,
+                      make_run *make) {
+    const struct transposed t = {.job = job,
+                                 .layout = layout,
+                                 .rows = rfx_transpose_rows(job->a, job->rows.in),
+                                 .cols = rfx_transpose_cols(job->a, job->cols.in),
+                                 .make = make};
+    rfx_conv_share_units(job->args, cut_rect(&t), job->scratch_bytes, make_unit, &t);
 }
 
 static size_t rows_bytes(const struct rfx_transpose_axis *rows) {
@@ -216,8 +187,7 @@ static struct rfx_transpose_layout panels_layout(const struct rfx_conv_attr *a) 
 }
 
 static void panels_run(const struct rfx_conv_job *job) {
-    struct transposed t = begin(job, panels_layout(job->a));
-    run_units(&t, panel_pixels);
+    run_units(job, panels_layout(job->a), panel_pixels);
 }
 
 const struct rfx_transpose_way rfx_transpose_panels = {
@@ -228,8 +198,7 @@ static struct rfx_transpose_layout depthwise_layout(const struct rfx_conv_attr *
 }
 
 static void depthwise_run(const struct rfx_conv_job *job) {
-    struct transposed t = begin(job, depthwise_layout(job->a));
-    run_units(&t, depthwise_pixels);
+    run_units(job, depthwise_layout(job->a), depthwise_pixels);
 }
 
 const struct rfx_transpose_way rfx_transpose_depthwise = {

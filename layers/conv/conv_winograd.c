@@ -10,8 +10,9 @@
  *
  * A tile: the window is transformed (fixed sequences, kernels/generic/winograd.c); of every
  * transformed element and output channel one chain of fused multiply-adds over the input channels,
- * ascending, from 0; the transform back; bias; residual; activation. How many tiles share a call,
- * and which channels, touches no bits.
+ * ascending, from 0 (of more than RFX_CONV_LONG channels the parts of struct rfx_conv_parts); the
+ * transform back; bias; residual; activation. How many tiles share a call, and which channels,
+ * touches no bits.
  *
  * Some tiles at a time, so that their transformed windows stay in a core's cache, then a few panels
  * of output channels at a time. Packed weights: [product][panel][ic][channel of the panel]. */
@@ -27,7 +28,6 @@
 #define LEAST_PIXELS_2 64  /* and into 2x2 */
 #define MOST_WINDOW 36     /* pixels, and products */
 #define OUT_CHANNELS 128   /* whose sums wait for the transform back */
-#define UNITS_PER_THREAD 4 /* so that an unlucky thread makes the others wait little */
 #define STEP_PAD 16        /* floats: keeps products apart in the sets of a cache */
 
 struct winograd {
@@ -37,8 +37,6 @@ struct winograd {
     struct rfx_rect there;       /* of the input */
     int64_t in_step, out_step;   /* floats from tile to tile */
     int64_t in_plane, out_plane; /* and from product to product */
-    bool clamps;
-    float lo, hi;
 };
 
 /* Of one thread. */
@@ -140,6 +138,11 @@ static struct rfx_rect tile_rect(const struct winograd *w, int64_t t) {
     return rfx_rect_make(y, y + w->outputs, x, x + w->outputs);
 }
 
+/* Those of them that are asked for. */
+static struct rfx_rect wanted_of(const struct winograd *w, int64_t t) {
+    return rfx_rect_intersect(tile_rect(w, t), w->job->args->rect);
+}
+
 static void transform_in(const struct winograd *w, const struct space *s, int64_t t, float *out) {
     const struct rfx_conv_job *job = w->job;
     const struct rfx_view *in = &job->args->in[0];
@@ -172,7 +175,7 @@ static void transform_out(const struct winograd *w, const float *sums, int64_t t
     const struct rfx_run_args *args = w->job->args;
     const float *residual[MOST_WINDOW] = {NULL};
     float *out[MOST_WINDOW] = {NULL};
-    struct rfx_rect tile = tile_rect(w, t), wanted = rfx_rect_intersect(tile, args->rect);
+    struct rfx_rect tile = tile_rect(w, t), wanted = wanted_of(w, t);
     for (int64_t y = wanted.y0; y < wanted.y1; y++)
         for (int64_t x = wanted.x0; x < wanted.x1; x++) {
             int64_t i = (y - tile.y0) * w->outputs + x - tile.x0;
@@ -188,8 +191,8 @@ static void transform_out(const struct winograd *w, const float *sums, int64_t t
         .c = c,
         .step = w->out_plane,
         .outputs = w->outputs,
-        .lo = w->lo,
-        .hi = w->hi,
+        .lo = w->job->lo,
+        .hi = w->job->hi,
     };
     w->job->kernels->winograd_out(&back);
 }
@@ -220,33 +223,22 @@ static void multiply(const struct winograd *w, const struct space *s, int64_t i,
     w->job->kernels->conv(&run);
 }
 
-/* Activations that are no clamp. */
-static void activate(const struct winograd *w, int64_t t) {
-    const struct rfx_conv_job *job = w->job;
-    const struct rfx_view *out = &job->args->out;
-    struct rfx_rect wanted = rfx_rect_intersect(tile_rect(w, t), job->args->rect);
-    for (int64_t y = wanted.y0; y < wanted.y1; y++) {
-        float *at = rfx_view_at(out, y, wanted.x0);
-        job->kernels->act(job->epilogue.act, job->epilogue.slope, at, at, rfx_rect_cols(wanted),
-                          out->c);
-    }
-}
-
 static void make_unit(void *user, int64_t index, int thread) {
     const struct winograd *w = user;
     struct space s = space_of(w, thread);
-    int64_t t0 = w->tiles * index / w->units, t1 = w->tiles * (index + 1) / w->units;
+    struct rfx_range all = {0, w->tiles}, tiles = rfx_range_part(all, index, w->units);
     int64_t oc = w->job->a->oc, part = out_channels(w->job->a);
     memset(s.outside, 0, outside_bytes(w->job->a));
-    for (int64_t t = t0; t < t1; t++) transform_in(w, &s, t, s.in + (t - t0) * w->in_step);
+    for (int64_t t = tiles.lo; t < tiles.hi; t++)
+        transform_in(w, &s, t, s.in + (t - tiles.lo) * w->in_step);
     for (int64_t first = 0; first < oc; first += part) {
         int64_t c = rfx_min_i64(part, oc - first);
         for (int64_t i = 0; i < w->products; i++)
-            multiply(w, &s, i, t1 - t0, first, rfx_conv_filled(c));
-        for (int64_t t = t0; t < t1; t++)
-            transform_out(w, s.sums + (t - t0) * w->out_step, t, first, c);
+            multiply(w, &s, i, rfx_range_size(tiles), first, rfx_conv_filled(c));
+        for (int64_t t = tiles.lo; t < tiles.hi; t++)
+            transform_out(w, s.sums + (t - tiles.lo) * w->out_step, t, first, c);
     }
-    for (int64_t t = t0; t < t1 && !w->clamps; t++) activate(w, t);
+    for (int64_t t = tiles.lo; t < tiles.hi; t++) rfx_conv_activate(w->job, wanted_of(w, t), 0, oc);
 }
 
 /* Units are small enough for all threads to have some, but weights are read for each. */
@@ -254,7 +246,7 @@ static int64_t unit_count(const struct winograd *w, int64_t most, int threads) {
     int64_t units = rfx_ceil_div(w->tiles, most);
     if (threads == 1) return units;
     int64_t even = rfx_ceil_div(units, threads) * threads;
-    int64_t more = rfx_min_i64((int64_t)UNITS_PER_THREAD * threads, w->tiles / (most / 2));
+    int64_t more = rfx_min_i64((int64_t)RFX_CONV_UNITS_PER_THREAD * threads, w->tiles / (most / 2));
     return rfx_min_i64(w->tiles, rfx_max_i64(even, more));
 }
 
@@ -262,7 +254,6 @@ static void winograd_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     struct winograd w = {.job = job};
     set_steps(&w, args->node);
-    w.clamps = rfx_conv_clamp(&args->node->act, &w.lo, &w.hi);
     w.ty0 = args->rect.y0 / w.outputs;
     w.tx0 = args->rect.x0 / w.outputs;
     w.across = rfx_ceil_div(args->rect.x1, w.outputs) - w.tx0;
@@ -278,9 +269,7 @@ static bool winograd_accepts(const struct rfx_graph *graph, const struct rfx_nod
     const struct rfx_conv_attr *a = &node->attr.conv;
     if (graph->conv != RFX_CONV_WINOGRAD)
         return rfx_conv_refuse(why, size, "winograd is not asked for");
-    if (rfx_kernels()->conv == NULL)
-        return rfx_conv_refuse(why, size, "the %s kernels have no fused multiply-add",
-                               rfx_kernels()->name);
+    if (!rfx_conv_own_kernels(graph, why, size)) return false;
     if (a->groups != 1)
         return rfx_conv_refuse(why, size, "%lld groups, not 1", (long long)a->groups);
     if (a->kh != 3 || a->kw != 3)

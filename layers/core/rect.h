@@ -21,6 +21,21 @@ static inline int64_t rfx_range_size(struct rfx_range r) {
     return r.hi > r.lo ? r.hi - r.lo : 0;
 }
 
+/* The smallest range that holds both; an empty one adds nothing. */
+static inline struct rfx_range rfx_range_union(struct rfx_range a, struct rfx_range b) {
+    if (a.lo >= a.hi) return b;
+    if (b.lo >= b.hi) return a;
+    struct rfx_range r = {a.lo < b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi};
+    return r;
+}
+
+/* Part i of n parts of nearly equal size, which follow each other and make up the range. */
+static inline struct rfx_range rfx_range_part(struct rfx_range r, int64_t i, int64_t n) {
+    int64_t size = rfx_range_size(r);
+    struct rfx_range part = {r.lo + size * i / n, r.lo + size * (i + 1) / n};
+    return part;
+}
+
 static inline struct rfx_rect rfx_rect_make(int64_t y0, int64_t y1, int64_t x0, int64_t x1) {
     struct rfx_rect r = {y0, y1, x0, x1};
     return r;
@@ -84,5 +99,12 @@ static inline struct rfx_range rfx_rect_col_range(struct rfx_rect r) {
 
 static inline struct rfx_rect rfx_rect_from_ranges(struct rfx_range rows, struct rfx_range cols) {
     return rfx_rect_make(rows.lo, rows.hi, cols.lo, cols.hi);
+}
+
+/* Part i of `down` parts of the rows, and j of `across` parts of the columns. */
+static inline struct rfx_rect rfx_rect_part(struct rfx_rect r, int64_t i, int64_t down, int64_t j,
+                                            int64_t across) {
+    return rfx_rect_from_ranges(rfx_range_part(rfx_rect_row_range(r), i, down),
+                                rfx_range_part(rfx_rect_col_range(r), j, across));
 }
 #endif

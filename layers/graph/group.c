@@ -108,13 +108,6 @@ static int64_t extent_of(const struct rfx_node *node, int axis) {
     return axis == 0 ? node->out.h : node->out.w;
 }
 
-static struct rfx_range hull(struct rfx_range a, struct rfx_range b) {
-    if (a.lo >= a.hi) return b;
-    if (b.lo >= b.hi) return a;
-    struct rfx_range r = {rfx_min_i64(a.lo, b.lo), rfx_max_i64(a.hi, b.hi)};
-    return r;
-}
-
 void rfx_group_needs(const struct rfx_group_attr *group, int axis, struct rfx_range out,
                      struct rfx_range *need) {
     const struct rfx_graph *base = group->base;
@@ -129,7 +122,7 @@ void rfx_group_needs(const struct rfx_group_attr *group, int axis, struct rfx_ra
             struct rfx_range r = rfx_op_in_range(base, node, k, axis, need[i]);
             r.lo = rfx_max_i64(r.lo, 0);
             r.hi = rfx_min_i64(r.hi, extent_of(&base->nodes[node->in[k]], axis));
-            need[in] = hull(need[in], r);
+            need[in] = rfx_range_union(need[in], r);
         }
     }
 }
@@ -146,7 +139,8 @@ void rfx_group_extents(const struct rfx_group_attr *group, int axis, int64_t siz
         for (int k = 0; k < node->n_in; k++) {
             int in = node->in[k] - group->first;
             if (in < 0) continue;
-            need[in] = hull(need[in], rfx_op_endless_range(base, node, k, axis, need[i]));
+            need[in] =
+                rfx_range_union(need[in], rfx_op_endless_range(base, node, k, axis, need[i]));
         }
         extents[i] = rfx_min_i64(rfx_range_size(need[i]), extent_of(node, axis));
     }

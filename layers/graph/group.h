@@ -1,5 +1,6 @@
-/* Groups of nodes that are computed depth first: a few rows of a column strip go through all of
- * them while they are in a core's cache, and the maps between them are never stored.
+/* Groups of nodes that are computed depth first: a rectangle is cut into pieces, column strips or
+ * runs of their rows, and of a piece a few rows at a time go through all nodes while they are in a
+ * core's cache. The maps between the nodes are never stored.
  *
  * A group is a node like any other (RFX_OP_GROUP, ops/group.c), so whatever runs, places, counts or
  * checks nodes does so for groups. The graph with groups has the nodes of its base under the same
@@ -39,8 +40,8 @@ void rfx_group_extents(const struct rfx_group_attr *group, int axis, int64_t siz
 /* Into how many column strips a rectangle of so many output columns is cut. */
 int64_t rfx_group_strips(const struct rfx_group_attr *group, int64_t cols);
 
-/* Into how many runs of rows these strips are cut, so that threads share out pieces enough: few,
- * for each makes some rows of inner maps again. */
+/* Into how many runs of rows each of these strips is cut, so that threads share out pieces enough:
+ * few, for each makes some rows of inner maps again. */
 int64_t rfx_group_row_parts(const struct rfx_group_attr *group, int64_t rows, int64_t strips);
 
 /* Bytes of the maps between a group's nodes that one thread holds. */

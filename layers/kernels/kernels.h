@@ -84,7 +84,8 @@ static inline int64_t rfx_conv_panel_width(int64_t left) {
  * output pixel i, channel c: rows[ky][shift[kx] + c * plane + i]. Taps whose row is NULL are
  * skipped, and tap kx for all pixels but `inside`[kx]. Up to RFX_PIXELS_AHEAD floats behind the
  * last pixel's are read, of a plane, and not used. Packed weights: [part][ky][kx][ic][output], a
- * part being RFX_PIXELS_PART outputs or what is left. Sums as in struct rfx_conv_run. */
+ * part being RFX_PIXELS_PART outputs or what is left. Sums as in struct rfx_conv_run, but
+ * the parts of long ones are whole taps, and those without products count as 0. */
 struct rfx_pixels_run {
     const float *const *rows;       /* kh pointers */
     const int64_t *shift;           /* kw; may be negative */
@@ -146,7 +147,8 @@ static inline struct rfx_conv_parts rfx_conv_parts(int64_t ic, int64_t kh, int64
  * has inputs of its own: expanded rows, RFX_CONV_LANES floats per pixel. Input i of tap (ky, kx) of
  * output pixel p, lane j: rows[ky][i * plane + column * RFX_CONV_LANES + j], column = p * sw + kx *
  * dw. Taps whose row is NULL, and those whose column is outside [col0, col1), are skipped. Packed
- * weights: [ky][kx][ic][RFX_CONV_LANES]. Sums as in struct rfx_conv_run. */
+ * weights: [ky][kx][ic][RFX_CONV_LANES]. Sums as in struct rfx_conv_run, but always of one chain.
+ */
 struct rfx_lanes_run {
     const float *const *rows;
     const float *weights;

@@ -44,13 +44,13 @@ static void plain_piece(const struct rfx_run_args *args, int64_t index) {
     rfx_act_apply(&node->act, slope, args->in[0].data + first, args->out.data + first, n, 1);
 }
 
-static void activation_unit(const void *user, struct rfx_rect u, int thread) {
+static void activation_unit(const void *user, struct rfx_rect u, void *scratch) {
     const struct rfx_run_args *args = user;
     const struct rfx_node *node = args->node;
     const float *slope = node->act.kind == RFX_ACT_PRELU ? args->packed : NULL;
     const struct rfx_view *in = &args->in[0], *out = &args->out;
     int64_t c = node->out.c, step = in->c == c && out->c == c ? rfx_rect_cols(u) : 1;
-    (void)thread;
+    (void)scratch;
     for (int64_t y = u.y0; y < u.y1; y++)
         for (int64_t x = u.x0; x < u.x1; x += step)
             rfx_act_apply(&node->act, slope, rfx_view_at(in, y, x), rfx_view_at(out, y, x), step,
@@ -62,7 +62,7 @@ static void activation_run(const struct rfx_run_args *args) {
     if (out->layout == RFX_LAYOUT_PLAIN)
         rfx_op_share(args, rfx_ceil_div(out->elems, PIECE_ELEMS), plain_piece);
     else
-        rfx_conv_share_units(args, activation_unit, args);
+        rfx_conv_share_units(args, rfx_conv_grid_of_rows(args), 0, activation_unit, args);
 }
 
 const struct rfx_op_def rfx_op_activation = {

@@ -54,7 +54,7 @@ static enum rfx_status affine_pack(const struct rfx_graph *graph, const struct r
     return status;
 }
 
-static void affine_unit(const void *user, struct rfx_rect u, int thread) {
+static void affine_unit(const void *user, struct rfx_rect u, void *scratch) {
     const struct rfx_run_args *args = user;
     const struct rfx_node *node = args->node;
     const struct rfx_view *in = &args->in[0], *out = &args->out;
@@ -62,7 +62,7 @@ static void affine_unit(const void *user, struct rfx_rect u, int thread) {
     int64_t c = node->out.c, pixels = in->c == c && out->c == c ? 64 : 1;
     const float *slope = rfx_packed_slope(&node->act, c, args->packed);
     const float *scale = rfx_packed_weights(&node->act, c, args->packed);
-    (void)thread;
+    (void)scratch;
     for (int64_t y = u.y0; y < u.y1; y++) {
         for (int64_t x = u.x0; x < u.x1; x += pixels) {
             int64_t n = rfx_min_i64(pixels, u.x1 - x);
@@ -74,7 +74,7 @@ static void affine_unit(const void *user, struct rfx_rect u, int thread) {
 }
 
 static void affine_run(const struct rfx_run_args *args) {
-    rfx_conv_share_units(args, affine_unit, args);
+    rfx_conv_share_units(args, rfx_conv_grid_of_rows(args), 0, affine_unit, args);
 }
 
 static const struct rfx_weight_slot weights[] = {

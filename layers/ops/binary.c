@@ -52,7 +52,7 @@ struct binary_loop {
     int64_t step; /* pixels per call */
 };
 
-static void binary_unit(const void *user, struct rfx_rect u, int thread) {
+static void binary_unit(const void *user, struct rfx_rect u, void *scratch) {
     const struct binary_loop *loop = user;
     const struct rfx_run_args *args = loop->args;
     const struct rfx_node *node = args->node;
@@ -61,7 +61,7 @@ static void binary_unit(const void *user, struct rfx_rect u, int thread) {
     const struct rfx_tensor *tb = rfx_infer_in(args->graph, node, 1);
     const float *slope = node->act.kind == RFX_ACT_PRELU ? args->packed : NULL;
     int64_t c = node->out.c;
-    (void)thread;
+    (void)scratch;
     for (int64_t y = u.y0; y < u.y1; y++) {
         for (int64_t x = u.x0; x < u.x1; x += loop->step) {
             int64_t n = rfx_min_i64(loop->step, u.x1 - x);
@@ -82,7 +82,7 @@ static void binary_run(const struct rfx_run_args *args) {
     bool dense = ta->c == c && tb->c == c && ta->w == tb->w && args->in[0].c == c &&
                  args->in[1].c == c && args->out.c == c;
     struct binary_loop loop = {args, dense ? 64 : 1};
-    rfx_conv_share_units(args, binary_unit, &loop);
+    rfx_conv_share_units(args, rfx_conv_grid_of_rows(args), 0, binary_unit, &loop);
 }
 
 const struct rfx_op_def rfx_op_binary = {

@@ -1,10 +1,10 @@
 /* A group of nodes computed depth first, and what stands where its inner nodes were (group.h).
  *
- * A rectangle is cut into column strips, and tall ones into runs of rows, which threads share out.
- * Of a strip, a few output rows at a time go through all nodes: each node makes the rows of its map
- * that are new, into a ring in the thread's scratch; the last node writes into the output. What two
- * strips both need they both make. Every node is computed by its own operator, as a call of its own
- * would. */
+ * A rectangle is cut into column strips, and tall ones into runs of rows: pieces, which threads
+ * share out. Of a piece, a few output rows at a time go through all nodes: each node makes the rows
+ * of its map that are new, into a ring in the thread's scratch; the last node writes into the
+ * output. What two pieces both need they both make. Every node is computed by its own operator, as
+ * a call of its own would. */
 #include "layers/graph/group.h"
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
@@ -24,13 +24,6 @@ static const struct rfx_node *member(const struct rfx_group_attr *g, int i) {
     return &g->base->nodes[g->first + i];
 }
 
-static struct rfx_range hull(struct rfx_range a, struct rfx_range b) {
-    if (a.lo >= a.hi) return b;
-    if (b.lo >= b.hi) return a;
-    struct rfx_range r = {rfx_min_i64(a.lo, b.lo), rfx_max_i64(a.hi, b.hi)};
-    return r;
-}
-
 /* What the nodes that read input k need of it together. */
 static struct rfx_range group_in_range(const struct rfx_graph *graph, const struct rfx_node *node,
                                        int k, int axis, struct rfx_range out) {
@@ -41,7 +34,8 @@ static struct rfx_range group_in_range(const struct rfx_graph *graph, const stru
     for (int i = 0; i < count_of(g); i++)
         for (int j = 0; j < member(g, i)->n_in; j++)
             if (member(g, i)->in[j] == node->in[k])
-                all = hull(all, rfx_op_in_range(g->base, member(g, i), j, axis, need[i]));
+                all =
+                    rfx_range_union(all, rfx_op_in_range(g->base, member(g, i), j, axis, need[i]));
     return all;
 }
 
@@ -58,22 +52,13 @@ static struct rfx_axis_map group_axis_map(const struct rfx_graph *graph,
     return map;
 }
 
-/* Piece `index` of a rectangle that is cut into strips, and those into runs of rows. */
-static struct rfx_rect piece_of(struct rfx_rect r, int64_t index, int64_t strips, int64_t parts) {
-    int64_t w = rfx_rect_cols(r), h = rfx_rect_rows(r), s = index % strips, p = index / strips;
-    return rfx_rect_make(r.y0 + h * p / parts, r.y0 + h * (p + 1) / parts, r.x0 + w * s / strips,
-                         r.x0 + w * (s + 1) / strips);
-}
-
 /* Positions that each node makes along one axis for `out`, cut into `parts`: edges included. */
 static void add_up(const struct rfx_group_attr *g, int axis, struct rfx_range out, int64_t parts,
                    int64_t *made) {
     struct rfx_range need[RFX_GROUP_MAX_NODES];
-    int64_t size = rfx_range_size(out);
     for (int i = 0; i < count_of(g); i++) made[i] = 0;
     for (int64_t p = 0; p < parts; p++) {
-        struct rfx_range part = {out.lo + size * p / parts, out.lo + size * (p + 1) / parts};
-        rfx_group_needs(g, axis, part, need);
+        rfx_group_needs(g, axis, rfx_range_part(out, p, parts), need);
         for (int i = 0; i < count_of(g); i++) made[i] += rfx_range_size(need[i]);
     }
 }
@@ -152,8 +137,8 @@ struct pieces {
     int64_t ring_rows[RFX_GROUP_MAX_NODES];
 };
 
-/* A strip on its way down. */
-struct strip {
+/* A piece on its way down. */
+struct piece {
     const struct rfx_run_args *args;
     const struct rfx_group_attr *g;
     struct rfx_range cols[RFX_GROUP_MAX_NODES], need[RFX_GROUP_MAX_NODES]; /* rows of this step */
@@ -163,7 +148,7 @@ struct strip {
 };
 
 /* The maps between the nodes, one behind the other. */
-static void begin_strip(struct strip *s, const struct pieces *p, struct rfx_range cols,
+static void begin_piece(struct piece *s, const struct pieces *p, struct rfx_range cols,
                         void *scratch) {
     const struct rfx_group_attr *g = &p->args->node->attr.group;
     const int64_t *rows = p->ring_rows;
@@ -184,14 +169,14 @@ static void begin_strip(struct strip *s, const struct pieces *p, struct rfx_rang
 }
 
 /* The view of what node i reads as its input j. */
-static struct rfx_view input_of(const struct strip *s, int i, int j) {
+static struct rfx_view input_of(const struct piece *s, int i, int j) {
     int in = member(s->g, i)->in[j], k = 0;
     if (in >= s->g->first) return s->ring[in - s->g->first];
     while (s->args->node->in[k] != in) k++;
     return s->args->in[k];
 }
 
-static void run_member(const struct strip *s, int i, struct rfx_range rows, const void *packed) {
+static void run_member(const struct piece *s, int i, struct rfx_range rows, const void *packed) {
     const struct rfx_node *node = member(s->g, i);
     struct rfx_view in[RFX_GROUP_MAX_INPUTS];
     for (int j = 0; j < node->n_in; j++) in[j] = input_of(s, i, j);
@@ -208,8 +193,8 @@ static void run_member(const struct strip *s, int i, struct rfx_range rows, cons
     rfx_op_def(node->op)->run(&args);
 }
 
-/* Output rows [y0, y1) of a strip through all nodes. */
-static void step_down(struct strip *s, int64_t y0, int64_t y1) {
+/* Output rows [y0, y1) of a piece through all nodes. */
+static void step_down(struct piece *s, int64_t y0, int64_t y1) {
     int last = s->g->last - s->g->first;
     const unsigned char *packed = s->args->packed;
     rfx_group_needs(s->g, 0, (struct rfx_range){y0, y1}, s->need);
@@ -224,16 +209,18 @@ static void step_down(struct strip *s, int64_t y0, int64_t y1) {
 }
 
 static void run_piece(const struct pieces *p, struct rfx_rect r, void *scratch) {
-    struct strip s;
+    struct piece s;
     int64_t step = p->args->node->attr.group.step_rows;
-    begin_strip(&s, p, rfx_rect_col_range(r), scratch);
+    begin_piece(&s, p, rfx_rect_col_range(r), scratch);
     for (int64_t y = r.y0; y < r.y1; y += step) step_down(&s, y, rfx_min_i64(y + step, r.y1));
 }
 
 static void run_one_piece(void *user, int64_t index, int thread) {
     const struct pieces *p = user;
     char *scratch = (char *)p->args->scratch + (size_t)thread * p->scratch_bytes;
-    run_piece(p, piece_of(p->args->rect, index, p->strips, p->parts), scratch);
+    struct rfx_rect piece =
+        rfx_rect_part(p->args->rect, index / p->strips, p->parts, index % p->strips, p->strips);
+    run_piece(p, piece, scratch);
 }
 
 static void group_run(const struct rfx_run_args *args) {

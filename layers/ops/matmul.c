@@ -62,7 +62,6 @@ static int64_t matrix_of(const struct rfx_shape *out, const struct rfx_shape *s,
 }
 
 #define LEAST_ROWS 24 /* of a unit: four blocks of the dense kernel */
-#define UNITS_PER_THREAD 4
 
 struct product {
     const struct rfx_run_args *args;
@@ -80,7 +79,7 @@ static struct product product_of(const struct rfx_run_args *args) {
     p.m = p.out->dims[p.out->rank - 1];
     p.k = p.a->dims[p.a->rank - 1];
     p.matrices = args->node->out.elems / (p.n * p.m);
-    int64_t units = rfx_ceil_div((int64_t)UNITS_PER_THREAD * args->threads, p.matrices);
+    int64_t units = rfx_ceil_div((int64_t)RFX_CONV_UNITS_PER_THREAD * args->threads, p.matrices);
     p.parts =
         args->threads == 1 ? 1 : rfx_max_i64(1, rfx_min_i64(units, rfx_ceil_div(p.n, LEAST_ROWS)));
     return p;
@@ -90,19 +89,19 @@ static void make_unit(void *user, int64_t index, int thread) {
     const struct product *p = user;
     (void)thread;
     int64_t i = index / p->parts, part = index % p->parts;
-    int64_t r0 = p->n * part / p->parts, r1 = p->n * (part + 1) / p->parts;
-    float *y = p->args->out.data + (i * p->n + r0) * p->m;
+    struct rfx_range all = {0, p->n}, rows = rfx_range_part(all, part, p->parts);
+    float *y = p->args->out.data + (i * p->n + rows.lo) * p->m;
     struct rfx_dense_run run = {
-        .x = p->args->in[0].data + (matrix_of(p->out, p->a, i) * p->n + r0) * p->k,
+        .x = p->args->in[0].data + (matrix_of(p->out, p->a, i) * p->n + rows.lo) * p->k,
         .w = p->args->in[1].data + matrix_of(p->out, p->b, i) * p->k * p->m,
         .y = y,
         .x_stride = p->k,
         .w_stride = p->m,
         .y_stride = p->m,
-        .rows = r1 - r0,
+        .rows = rfx_range_size(rows),
         .m = p->m,
     };
-    memset(y, 0, rfx_floats_bytes((r1 - r0) * p->m));
+    memset(y, 0, rfx_floats_bytes((rfx_range_size(rows)) * p->m));
     for (int64_t k = 0; k < p->k; k += run.k) {
         run.k = rfx_min_i64(RFX_CONV_PART, p->k - k);
         rfx_kernels()->dense(&run);

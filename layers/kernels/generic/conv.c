@@ -1,6 +1,7 @@
 /* Dense convolution over a run of output pixels: PIXELS x VECTORS sums in registers, input values
  * broadcast, nothing gathered. See struct rfx_conv_run for the order of an element's sum; how many
  * pixels or channels share registers does not touch it. */
+#include "layers/kernels/generic/blocks.h"
 #include "layers/kernels/generic/conv_finish.h"
 #include "layers/kernels/generic/variant.h"
 #include "layers/kernels/generic/vector_math.h"
@@ -174,32 +175,15 @@ INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int 
     store_sums(c, b, sum, n, nv);
 }
 
-#define CASE(n)                                                         \
-    case n:                                                             \
-        if ((n) <= PIXELS || nv == 1) make_block(c, b, (n), nv, split); \
+#define CASE(n, nv)                                                         \
+    case n:                                                                 \
+        if ((n) <= PIXELS || (nv) == 1) make_block(c, b, (n), (nv), split); \
         return;
 
 INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, int n, int nv,
                         bool split) {
     switch (n) {
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-#if ALONE > 6
-        CASE(7)
-        CASE(8)
-        CASE(9)
-        CASE(10)
-        CASE(11)
-        CASE(12)
-#endif
-#if ALONE > 12
-        CASE(13)
-        CASE(14)
-#endif
+        CASES(ALONE, CASE, nv)
         default:
             return;
     }
@@ -224,18 +208,6 @@ static void vector_parts(const struct rfx_conv_run *c, const struct block *b, in
     make_pixels(c, b, n, 1, true);
 }
 
-/* Pixels in blocks of nearly equal size: `least` in each, and one more in the first `larger`. */
-struct cut {
-    int64_t blocks, larger;
-    int least;
-};
-
-static struct cut cut_pixels(int64_t pixels, int64_t most) {
-    int64_t blocks = (pixels + most - 1) / most;
-    if (blocks <= 0) return (struct cut){0, 0, 0};
-    return (struct cut){blocks, pixels % blocks, (int)(pixels / blocks)};
-}
-
 /* Channels [from, to) of all pixels, `step` at a time: a block's or a vector's. Pixels are the
  * outer loop: their values and outputs are in few lines and pages, and weights stream as well from
  * the second cache as from the first. */
@@ -244,7 +216,7 @@ static void make_channels(const struct rfx_conv_run *c, pixels_fn *make, const s
     const int64_t k = c->kh * c->kw * c->ic;
     int64_t p = 0;
     for (int64_t i = 0; i < cut.blocks; i++) {
-        int n = cut.least + (i < cut.larger);
+        int n = cut_size(&cut, i);
         struct block b = {.at = p * c->x_stride};
         for (int64_t ch = from; ch < to; ch += step) {
             int64_t in_panel = ch % RFX_CONV_PANEL;
@@ -264,10 +236,10 @@ void VARIANT_NAME(conv)(const struct rfx_conv_run *c) {
     bool split = rfx_conv_parts(c->ic, c->kh, c->kw).split;
     int64_t whole = (c->m + VECTOR_FLOATS - 1) / SIZE_OF_BLOCK * SIZE_OF_BLOCK;
     if (whole > 0)
-        make_channels(c, split ? full_parts : full_chain, cut_pixels(c->pixels, PIXELS), 0, whole,
+        make_channels(c, split ? full_parts : full_chain, cut_evenly(c->pixels, PIXELS), 0, whole,
                       SIZE_OF_BLOCK);
     if (whole < c->m)
-        make_channels(c, split ? vector_parts : vector_chain, cut_pixels(c->pixels, ALONE), whole,
+        make_channels(c, split ? vector_parts : vector_chain, cut_evenly(c->pixels, ALONE), whole,
                       c->m, VECTOR_FLOATS);
 }
 #endif

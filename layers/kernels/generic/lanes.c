@@ -1,6 +1,7 @@
 /* Convolution whose output channels have inputs of their own each: groups of few channels, with the
  * channels of several groups in a vector. See struct rfx_lanes_run; how many pixels share registers
  * does not touch an element's sum. */
+#include "layers/kernels/generic/blocks.h"
 #include "layers/kernels/generic/conv_finish.h"
 #include "layers/kernels/generic/variant.h"
 #include "layers/kernels/generic/vector_math.h"
@@ -49,7 +50,7 @@ INLINE void make_block(const struct rfx_lanes_run *r, int64_t p0, int64_t lane, 
                     r->out + (p0 + p) * r->out_stride + lane, r->m - lane);
 }
 
-#define CASE(n)                           \
+#define CASE(n, sw)                       \
     case n:                               \
         make_block(r, p0, lane, (n), sw); \
         return;
@@ -57,18 +58,7 @@ INLINE void make_block(const struct rfx_lanes_run *r, int64_t p0, int64_t lane, 
 INLINE void make_pixels(const struct rfx_lanes_run *r, int64_t p0, int64_t lane, int n,
                         int64_t sw) {
     switch (n) {
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-        CASE(7)
-        CASE(8)
-        CASE(9)
-        CASE(10)
-        CASE(11)
-        CASE(12)
+        CASES(PIXELS, CASE, sw)
         default:
             return;
     }
@@ -81,18 +71,18 @@ static void pixels_2(const struct rfx_lanes_run *r, int64_t p0, int64_t lane, in
     make_pixels(r, p0, lane, n, 2);
 }
 
-/* In blocks of nearly equal size. */
 void VARIANT_NAME(lanes)(const struct rfx_lanes_run *r) {
-    int64_t blocks = (r->pixels + PIXELS - 1) / PIXELS;
+    const struct cut cut = cut_evenly(r->pixels, PIXELS);
     for (int64_t lane = 0; lane < r->m; lane += VECTOR_FLOATS)
-        for (int64_t i = 0; i < blocks; i++) {
-            int64_t p0 = r->pixels * i / blocks, p1 = r->pixels * (i + 1) / blocks;
+        for (int64_t i = 0, p0 = 0; i < cut.blocks; i++) {
+            int n = cut_size(&cut, i);
             if (r->sw == 1)
-                pixels_1(r, p0, lane, (int)(p1 - p0));
+                pixels_1(r, p0, lane, n);
             else if (r->sw == 2)
-                pixels_2(r, p0, lane, (int)(p1 - p0));
+                pixels_2(r, p0, lane, n);
             else
-                for (; p0 < p1; p0++) make_block(r, p0, lane, 1, r->sw);
+                for (int p = 0; p < n; p++) make_block(r, p0 + p, lane, 1, r->sw);
+            p0 += n;
         }
 }
 

@@ -3,6 +3,7 @@
  * an element's sum. */
 #include <string.h>
 
+#include "layers/kernels/generic/blocks.h"
 #include "layers/kernels/generic/variant.h"
 #include "layers/kernels/generic/vector_math.h"
 
@@ -134,14 +135,14 @@ INLINE void make_block(const struct rfx_pixels_run *r, const struct block *b, in
         if ((n) <= VECTORS_OF(m)) make_block(r, b, (n), (m), split); \
         return;
 
-#define MAKE_OUTPUTS(m, name, splits)                                                           \
-    static void name##_##m(const struct rfx_pixels_run *r, const struct block *b, int n) {      \
-        enum { split = splits };                                                                \
-        switch (n) {                                                                            \
-            CASE(1, m)                                                                          \
-            CASE(2, m)                                                                          \
-            CASE(3, m) CASE(4, m) CASE(5, m) CASE(6, m) CASE(7, m) CASE(8, m) default : return; \
-        }                                                                                       \
+#define MAKE_OUTPUTS(m, name, splits)                                                      \
+    static void name##_##m(const struct rfx_pixels_run *r, const struct block *b, int n) { \
+        enum { split = splits };                                                           \
+        switch (n) {                                                                       \
+            CASES(MOST_VECTORS, CASE, m)                                                   \
+            default:                                                                       \
+                return;                                                                    \
+        }                                                                                  \
     }
 MAKE_OUTPUTS(1, chain, false)
 MAKE_OUTPUTS(2, chain, false)
@@ -152,18 +153,18 @@ MAKE_OUTPUTS(2, parts, true)
 MAKE_OUTPUTS(3, parts, true)
 MAKE_OUTPUTS(4, parts, true)
 
-/* All pixels of one part, in blocks of nearly equal numbers of vectors. */
+/* All pixels of one part. */
 static void make_part(const struct rfx_pixels_run *r, struct block *b, int64_t m) {
     static void (*const makers[2][RFX_PIXELS_PART])(const struct rfx_pixels_run *,
                                                     const struct block *, int) = {
         {chain_1, chain_2, chain_3, chain_4}, {parts_1, parts_2, parts_3, parts_4}};
     bool split = rfx_conv_parts(r->ic, r->kh, r->kw).split;
     int64_t vectors = (r->pixels + VECTOR_FLOATS - 1) / VECTOR_FLOATS;
-    int64_t blocks = (vectors + VECTORS_OF(m) - 1) / VECTORS_OF(m);
-    for (int64_t i = 0; i < blocks; i++) {
-        int64_t v = vectors * i / blocks;
-        b->p0 = v * VECTOR_FLOATS;
-        makers[split][m - 1](r, b, (int)(vectors * (i + 1) / blocks - v));
+    const struct cut cut = cut_evenly(vectors, VECTORS_OF(m));
+    b->p0 = 0;
+    for (int64_t i = 0; i < cut.blocks; i++) {
+        makers[split][m - 1](r, b, cut_size(&cut, i));
+        b->p0 += (int64_t)cut_size(&cut, i) * VECTOR_FLOATS;
     }
 }
 

@@ -47,8 +47,8 @@ static void test_choices_by_name(void **state) {
     assert_int_equal(kept, RFX_CONV_OPENBLAS);
 }
 
-/* A layer by its attributes alone, what computes it where OpenBLAS is chosen, and what the two
- * others answer; what computes it with own kernels. */
+/* A layer, what computes it where OpenBLAS is chosen, and what the two others answer; what computes
+ * it with own kernels. */
 struct choice {
     int64_t ic, oc, groups, kw, dw;
     int backend, own;
@@ -81,21 +81,23 @@ static const struct choice choices[] = {
      "dilation 2 between columns, not 1"},
 };
 
-static struct rfx_node layer_of(const struct choice *c) {
+/* A layer with a square kernel of k, stride s and dilation d, by its attributes alone. */
+static struct rfx_node layer_of(int64_t ic, int64_t oc, int64_t groups, int64_t k, int64_t s,
+                                int64_t d) {
     struct rfx_node node = {.op = RFX_OP_CONV, .name = "layer"};
-    node.attr.conv = (struct rfx_conv_attr){.kh = 3,
-                                            .kw = c->kw,
-                                            .sh = 1,
-                                            .sw = 1,
-                                            .dh = 1,
-                                            .dw = c->dw,
-                                            .groups = c->groups,
-                                            .ic = c->ic,
-                                            .oc = c->oc,
+    node.attr.conv = (struct rfx_conv_attr){.kh = k,
+                                            .kw = k,
+                                            .sh = s,
+                                            .sw = s,
+                                            .dh = d,
+                                            .dw = d,
+                                            .groups = groups,
+                                            .ic = ic,
+                                            .oc = oc,
                                             .weight = 0,
                                             .bias = -1,
                                             .scale = -1};
-    node.out = rfx_tensor_nhwc(c->oc, 20, 30);
+    node.out = rfx_tensor_nhwc(oc, 20, 300);
     return node;
 }
 
@@ -115,29 +117,84 @@ static void check_reason(const struct rfx_graph *graph, const struct rfx_conv_ba
     assert_memory_equal(little + 6, "######", 6);
 }
 
+/* The reason of backends with own kernels where OpenBLAS is chosen, or no others can be had. */
+static void say_why_not_own(char *why, size_t size) {
+    if (rfx_kernels()->conv == NULL)
+        (void)snprintf(why, size, "the %s kernels have no fused multiply-add", rfx_kernels()->name);
+    else
+        (void)snprintf(why, size, "openblas is asked for");
+}
+
 static void test_choices_and_reasons(void **state) {
     (void)state;
     const struct rfx_graph openblas = {.conv = RFX_CONV_OPENBLAS}, direct = {0};
     bool own = rfx_kernels()->conv != NULL;
-    char no_fma[120];
+    char why[120];
     int count;
     const struct rfx_conv_backend *const *backends = rfx_conv_backends(&count);
-    (void)snprintf(no_fma, sizeof no_fma, "the %s kernels have no fused multiply-add",
-                   rfx_kernels()->name);
+    say_why_not_own(why, sizeof why);
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         const struct choice *c = &choices[i];
-        struct rfx_node node = layer_of(c);
+        struct rfx_node node = layer_of(c->ic, c->oc, c->groups, 3, 1, 1);
+        node.attr.conv.kw = c->kw;
+        node.attr.conv.dw = c->dw;
         int by_own = own ? c->own : c->backend;
         assert_ptr_equal(rfx_conv_backend_of(&openblas, &node), backends[c->backend]);
         assert_ptr_equal(rfx_conv_backend_of(&direct, &node), backends[by_own]);
         assert_int_equal(rfx_op_calls_blas(&openblas, &node), c->backend == OPENBLAS);
         assert_int_equal(rfx_op_calls_blas(&direct, &node), by_own == OPENBLAS);
         check_reason(&openblas, backends[DEPTHWISE], &node, c->depthwise);
-        check_reason(&openblas, backends[DIRECT], &node, own ? "openblas is asked for" : no_fma);
+        check_reason(&openblas, backends[DIRECT], &node, why);
         check_reason(&openblas, backends[FEW_CHANNELS], &node, c->few_channels);
         check_reason(&openblas, backends[OPENBLAS], &node, NULL);
         check_reason(&direct, backends[DEPTHWISE], &node, c->depthwise);
-        check_reason(&direct, backends[DIRECT], &node, own ? NULL : no_fma);
+        check_reason(&direct, backends[DIRECT], &node, own ? NULL : why);
+    }
+}
+
+/* What few outputs and grouped answer. */
+struct own_choice {
+    int64_t ic, oc, groups, k, s, d;
+    const char *few, *grouped; /* their reasons; NULL: they accept */
+};
+
+static const struct own_choice own_choices[] = {
+    {64, 1, 1, 3, 1, 1, NULL, "1 group"},
+    {64, 8, 1, 9, 1, 1, NULL, "1 group"},
+    {64, 9, 1, 3, 1, 1, "9 output channels, more than 8", "1 group"},
+    {3, 2, 1, 3, 1, 18, NULL, "1 group"},
+    {2048, 4, 1, 3, 1, 18, "37 rows of 2048 channels at a time, more than 1048576 bytes",
+     "1 group"},
+    {128, 128, 32, 3, 1, 1, "32 groups, not 1", NULL},
+    {256, 256, 32, 3, 1, 1, "32 groups, not 1", NULL},
+    {128, 128, 32, 3, 2, 1, "32 groups, not 1", NULL},
+    {256, 256, 32, 3, 2, 1, "32 groups, not 1",
+     "an expanded input of 8 channels has too few uses: a kernel of 3x3, strides 2 and 2"},
+    {288, 288, 32, 3, 1, 1, "32 groups, not 1",
+     "groups of 9 input and 9 output channels, more than 8"},
+    {18, 2, 2, 3, 1, 1, "2 groups, not 1", "groups of 9 input and 1 output channels, more than 8"},
+    {16, 64, 16, 3, 1, 1, "16 groups, not 1", NULL},
+    {6, 6, 3, 7, 1, 100, "3 groups, not 1", "601 rows at a time take more than 1048576 bytes"},
+};
+
+static void test_few_outputs_and_groups(void **state) {
+    (void)state;
+    const struct rfx_graph direct = {0}, openblas = {.conv = RFX_CONV_OPENBLAS};
+    bool own = rfx_kernels()->conv != NULL;
+    char why[120];
+    say_why_not_own(why, sizeof why);
+    for (size_t i = 0; i < sizeof own_choices / sizeof *own_choices; i++) {
+        const struct own_choice *c = &own_choices[i];
+        struct rfx_node node = layer_of(c->ic, c->oc, c->groups, c->k, c->s, c->d);
+        check_reason(&openblas, &rfx_conv_few_outputs, &node, why);
+        check_reason(&openblas, &rfx_conv_grouped, &node, why);
+        check_reason(&direct, &rfx_conv_few_outputs, &node, own ? c->few : why);
+        check_reason(&direct, &rfx_conv_grouped, &node, own ? c->grouped : why);
+        if (!own) continue;
+        const struct rfx_conv_backend *taken = c->few == NULL       ? &rfx_conv_few_outputs
+                                               : c->grouped == NULL ? &rfx_conv_grouped
+                                                                    : &rfx_conv_direct;
+        assert_ptr_equal(rfx_conv_backend_of(&direct, &node), taken);
     }
 }
 
@@ -305,6 +362,7 @@ int main(void) {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_choices_by_name),
         cmocka_unit_test(test_choices_and_reasons),
+        cmocka_unit_test(test_few_outputs_and_groups),
         cmocka_unit_test(test_builtins_with_openblas),
         cmocka_unit_test(test_builtins_with_own_kernels),
     };

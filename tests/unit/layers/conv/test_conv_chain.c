@@ -1,7 +1,7 @@
 /* The promise of every convolution with own kernels, bit by bit: acc = bias; for ky, kx, ic
- * ascending acc = fma(x, w, acc), taps outside the map skipped; + residual; activation. Held
- * against a scalar chain, for every backend; CMake runs it under each instruction set. Rectangles
- * must have the whole run's bits. */
+ * ascending acc = fma(x, w, acc), taps outside the map skipped, long sums in parts; + residual;
+ * activation. Held against scalar chains, for every backend; CMake runs it under each instruction
+ * set. Rectangles must have the whole run's bits. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,27 +55,47 @@ static float weight_of(const struct chain *h, int64_t o, int64_t i, int64_t tap)
     return h->scale == NULL ? h->w[at] : h->w[at] * h->scale[o];
 }
 
-/* More than 1024 products of a direct convolution are summed in parts of about 512. */
-static bool in_parts(const struct chain *h) {
+/* The taps of an axis that can reach an output: all, or of a transposed layer every so many. */
+struct taps {
+    int64_t k[16];
+    int n;
+};
+
+static struct taps taps_of(bool transposed, int64_t o, int64_t kernel, int64_t s, int64_t d,
+                           int64_t pad) {
+    struct taps taps = {.n = 0};
+    assert_in_range(kernel, 1, 16);
+    for (int64_t k = 0; k < kernel; k++)
+        if (!transposed || (o + pad - k * d) % s == 0) taps.k[taps.n++] = k;
+    return taps;
+}
+
+/* Where output channels lie in vectors, more than 1024 products are summed in parts of about 512:
+ * those of a direct convolution, and of a transposed one's taps that can reach an output. */
+static bool in_parts(const struct chain *h, int64_t taps) {
     const struct rfx_conv_attr *a = h->a;
-    if (h->transposed || a->ic / a->groups * a->kh * a->kw <= 1024) return false;
+    bool depthwise = a->groups == a->ic && a->groups == a->oc;
+    if (a->ic / a->groups * taps <= 1024) return false;
+    if (h->transposed) return !depthwise && (a->groups > 1 || a->oc > 8);
     return strcmp(rfx_conv_backend_of(h->c->graph, h->node)->name, "direct") == 0;
 }
 
 /* A part: up to 512 / channels taps that follow each other, or 512 channels of a tap. */
-static float parts_at(const struct chain *h, int64_t y, int64_t x, int64_t o, float acc) {
+static float parts_at(const struct chain *h, int64_t y, const struct taps *ty, int64_t x,
+                      const struct taps *tx, int64_t o, float acc) {
     const struct rfx_conv_attr *a = h->a;
     const struct rfx_tensor *in = &h->c->graph->nodes[h->node->in[0]].out;
     int64_t icg = a->ic / a->groups, g = o / (a->oc / a->groups);
     int64_t together = icg >= 512 ? 1 : 512 / icg;
-    for (int64_t ky = 0; ky < a->kh; ky++)
-        for (int64_t k0 = 0; k0 < a->kw; k0 += together)
+    for (int64_t j = 0; j < ty->n; j++)
+        for (int64_t k0 = 0; k0 < tx->n; k0 += together)
             for (int64_t i0 = 0; i0 < icg; i0 += 512) {
                 float part = 0.0f;
                 int products = 0;
-                for (int64_t kx = k0; kx < a->kw && kx < k0 + together; kx++) {
-                    int64_t iy = tap_at(false, y, ky, a->sh, a->dh, a->pads.top, in->h);
-                    int64_t ix = tap_at(false, x, kx, a->sw, a->dw, a->pads.left, in->w);
+                for (int64_t k = k0; k < tx->n && k < k0 + together; k++) {
+                    int64_t ky = ty->k[j], kx = tx->k[k];
+                    int64_t iy = tap_at(h->transposed, y, ky, a->sh, a->dh, a->pads.top, in->h);
+                    int64_t ix = tap_at(h->transposed, x, kx, a->sw, a->dw, a->pads.left, in->w);
                     const float *at = h->c->values[0] + (iy * in->w + ix) * in->c + g * icg;
                     if (iy < 0 || ix < 0) continue;
                     for (int64_t i = i0; i < icg && i < i0 + 512; i++, products++)
@@ -91,7 +111,9 @@ static float chain_at(const struct chain *h, int64_t y, int64_t x, int64_t o) {
     const struct rfx_tensor *in = &h->c->graph->nodes[h->node->in[0]].out;
     int64_t icg = a->ic / a->groups, g = o / (a->oc / a->groups);
     float acc = h->bias == NULL ? 0.0f : h->bias[o];
-    if (in_parts(h)) return parts_at(h, y, x, o, acc);
+    struct taps ty = taps_of(h->transposed, y, a->kh, a->sh, a->dh, a->pads.top);
+    struct taps tx = taps_of(h->transposed, x, a->kw, a->sw, a->dw, a->pads.left);
+    if (in_parts(h, (int64_t)ty.n * tx.n)) return parts_at(h, y, &ty, x, &tx, o, acc);
     for (int64_t ky = 0; ky < a->kh; ky++) {
         int64_t iy = tap_at(h->transposed, y, ky, a->sh, a->dh, a->pads.top, in->h);
         for (int64_t kx = 0; iy >= 0 && kx < a->kw; kx++) {
@@ -249,6 +271,9 @@ static const struct layer named[] = {
     {true, 32, 35, 1, 9, 18, 4, 4, 2, 2, 1, 1, {1, 1, 1, 1}, false, true, true, RFX_ACT_SILU},
     {true, 24, 24, 24, 9, 18, 4, 4, 2, 2, 1, 1, {1, 1, 1, 1}, false, true, true, RFX_ACT_RELU},
     {true, 24, 48, 4, 9, 18, 3, 5, 3, 2, 2, 2, {1, 2, 0, 1}, false, true, true, RFX_ACT_RELU},
+    {true, 600, 20, 1, 5, 9, 4, 4, 2, 2, 1, 1, {1, 1, 1, 1}, false, true, true, RFX_ACT_RELU},
+    {true, 300, 66, 2, 6, 7, 5, 7, 2, 1, 1, 2, {1, 6, 1, 6}, false, true, false, RFX_ACT_NONE},
+    {true, 700, 3, 1, 5, 9, 4, 4, 2, 2, 1, 1, {1, 1, 1, 1}, false, true, true, RFX_ACT_SILU},
     {true, 5, 6, 1, 9, 18, 1, 2, 3, 4, 1, 1, {0, 0, 0, 0}, false, true, true, RFX_ACT_RELU},
 };
 

@@ -280,42 +280,39 @@ static void refused(struct rfx_node node, enum rfx_conv_choice choice, const cha
 
 static void test_refusals(void **state) {
     (void)state;
-    struct rfx_node right = {.op = RFX_OP_CONV, .name = "layer"}, node;
-    right.attr.conv = (struct rfx_conv_attr){.kh = 3,
-                                             .kw = 3,
-                                             .sh = 1,
-                                             .sw = 1,
-                                             .dh = 1,
-                                             .dw = 1,
-                                             .groups = 1,
-                                             .ic = 16,
-                                             .oc = 16,
-                                             .bias = -1,
-                                             .scale = -1};
-    right.out = rfx_tensor_nhwc(16, 8, 8);
-    refused(right, RFX_CONV_WINOGRAD, NULL);
-    refused(right, RFX_CONV_DIRECT, "winograd is not asked for");
-    refused(right, RFX_CONV_OPENBLAS, "winograd is not asked for");
-    node = right;
-    node.attr.conv.kw = 1;
-    refused(node, RFX_CONV_WINOGRAD, "a kernel of 3x1, not 3x3");
-    node = right;
-    node.attr.conv.sh = 2;
-    refused(node, RFX_CONV_WINOGRAD, "stride 2x1, not 1x1");
-    node = right;
-    node.attr.conv.dw = 2;
-    refused(node, RFX_CONV_WINOGRAD, "dilation 1x2, not 1x1");
-    node = right;
-    node.attr.conv.groups = 2;
-    refused(node, RFX_CONV_WINOGRAD, "2 groups, not 1");
-    node = right;
-    node.attr.conv.ic = 15;
-    refused(node, RFX_CONV_WINOGRAD, "15 input and 16 output channels: not 16 of each");
-    node = right;
-    node.out = rfx_tensor_nhwc(16, 7, 9);
-    refused(node, RFX_CONV_WINOGRAD, "a map of 7x9 has too few whole tiles");
-    node.out = rfx_tensor_nhwc(16, 1, 500);
-    refused(node, RFX_CONV_WINOGRAD, "a map of 1x500 has too few whole tiles");
+    static const struct {
+        enum rfx_conv_choice choice;
+        int64_t kw, sh, dw, groups, ic, h, w;
+        const char *why;
+    } layers[] = {
+        {RFX_CONV_WINOGRAD, 3, 1, 1, 1, 16, 8, 8, NULL},
+        {RFX_CONV_DIRECT, 3, 1, 1, 1, 16, 8, 8, "winograd is not asked for"},
+        {RFX_CONV_OPENBLAS, 3, 1, 1, 1, 16, 8, 8, "winograd is not asked for"},
+        {RFX_CONV_WINOGRAD, 1, 1, 1, 1, 16, 8, 8, "a kernel of 3x1, not 3x3"},
+        {RFX_CONV_WINOGRAD, 3, 2, 1, 1, 16, 8, 8, "stride 2x1, not 1x1"},
+        {RFX_CONV_WINOGRAD, 3, 1, 2, 1, 16, 8, 8, "dilation 1x2, not 1x1"},
+        {RFX_CONV_WINOGRAD, 3, 1, 1, 2, 16, 8, 8, "2 groups, not 1"},
+        {RFX_CONV_WINOGRAD, 3, 1, 1, 1, 15, 8, 8,
+         "15 input and 16 output channels: not 16 of each"},
+        {RFX_CONV_WINOGRAD, 3, 1, 1, 1, 16, 7, 9, "a map of 7x9 has too few whole tiles"},
+        {RFX_CONV_WINOGRAD, 3, 1, 1, 1, 16, 1, 500, "a map of 1x500 has too few whole tiles"},
+    };
+    for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
+        struct rfx_node node = {.op = RFX_OP_CONV, .name = "layer"};
+        node.attr.conv = (struct rfx_conv_attr){.kh = 3,
+                                                .kw = layers[i].kw,
+                                                .sh = layers[i].sh,
+                                                .sw = 1,
+                                                .dh = 1,
+                                                .dw = layers[i].dw,
+                                                .groups = layers[i].groups,
+                                                .ic = layers[i].ic,
+                                                .oc = 16,
+                                                .bias = -1,
+                                                .scale = -1};
+        node.out = rfx_tensor_nhwc(16, layers[i].h, layers[i].w);
+        refused(node, layers[i].choice, layers[i].why);
+    }
 }
 
 int main(void) {

@@ -49,6 +49,41 @@ static void test_against_points(void **state) {
     }
 }
 
+/* Ranges are the rows of rectangles of one column. */
+static void test_union_of_ranges(void **state) {
+    (void)state;
+    for (int i = 0; i < 9 * 9 * 9 * 9; i++) {
+        struct rfx_range a = {i % 9 - 4, i / 9 % 9 - 4}, b = {i / 81 % 9 - 4, i / 729 - 4};
+        struct rfx_range got = rfx_range_union(a, b);
+        struct rfx_rect want =
+            rfx_rect_union(rfx_rect_make(a.lo, a.hi, 0, 1), rfx_rect_make(b.lo, b.hi, 0, 1));
+        assert_int_equal(got.lo, want.y0);
+        assert_int_equal(got.hi, want.y1);
+    }
+}
+
+/* Parts follow each other, make up the whole, and differ by one position at most. */
+static void test_parts(void **state) {
+    (void)state;
+    for (int64_t size = 0; size <= 40; size++)
+        for (int64_t n = 1; n <= 45; n++) {
+            struct rfx_range whole = {-7, -7 + size};
+            int64_t at = whole.lo;
+            for (int64_t i = 0; i < n; i++) {
+                struct rfx_range part = rfx_range_part(whole, i, n);
+                assert_int_equal(part.lo, at);
+                assert_in_range(part.hi - part.lo, size / n, (size + n - 1) / n);
+                at = part.hi;
+            }
+            assert_int_equal(at, whole.hi);
+        }
+    /* rows cut into 3: 5 6 | 7 8 | 9 10 11; columns into 2: -2 -1 | 0 1 2 */
+    struct rfx_rect r = rfx_rect_make(5, 12, -2, 3);
+    assert_true(rfx_rect_equal(rfx_rect_part(r, 0, 3, 0, 2), rfx_rect_make(5, 7, -2, 0)));
+    assert_true(rfx_rect_equal(rfx_rect_part(r, 1, 3, 1, 2), rfx_rect_make(7, 9, 0, 3)));
+    assert_true(rfx_rect_equal(rfx_rect_part(r, 2, 3, 0, 2), rfx_rect_make(9, 12, -2, 0)));
+}
+
 static void test_by_hand(void **state) {
     (void)state;
     struct rfx_rect a = rfx_rect_full(4, 6), b = rfx_rect_make(2, 9, -3, 2);
@@ -65,7 +100,11 @@ static void test_by_hand(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_points),
-                                       cmocka_unit_test(test_by_hand)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_against_points),
+        cmocka_unit_test(test_union_of_ranges),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_by_hand),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,6 +84,14 @@ static void check(struct fixture *f, const char *name, run_case *run, int varian
                  hex);
 }
 
+/* The same for the case "KERNEL NUMBER". */
+static void check_number(struct fixture *f, const char *kernel, run_case *run, int number,
+                         int64_t n) {
+    char name[64];
+    (void)snprintf(name, sizeof name, "%s %d", kernel, number);
+    check(f, name, run, number, n);
+}
+
 static void run_act(struct fixture *f, const struct rfx_kernels *k, int variant, float *out) {
     const struct rfx_act act = {(enum rfx_act_kind)variant, variant == RFX_ACT_CLIP ? -0.7f : 0.3f,
                                 0.7f, variant == RFX_ACT_PRELU ? 0 : -1};
@@ -154,13 +162,10 @@ static void test_elementwise(void **state) {
     fill(f->x, N, 5, true);
     fill(f->y, N, 6, true);
     fill(f->w, N, 7, true);
-    for (int variant = 0; variant < 8; variant++) {
-        char name[64];
-        (void)snprintf(name, sizeof name, "epilogue %d", variant);
-        check(f, name, run_epilogue, variant, N);
-    }
-    check(f, "affine 3", run_affine, 3, N - N % 3);
-    check(f, "affine 53", run_affine, 53, N - N % 53);
+    for (int variant = 0; variant < 8; variant++)
+        check_number(f, "epilogue", run_epilogue, variant, N);
+    check_number(f, "affine", run_affine, 3, N - N % 3);
+    check_number(f, "affine", run_affine, 53, N - N % 53);
     check(f, "exp", run_exp, 0, N);
 }
 
@@ -206,11 +211,8 @@ static void test_depthwise(void **state) {
     fill(f->x, MOST, 8, true);
     fill(f->w, MOST, 9, true);
     fill(f->y, MOST, 10, true);
-    for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++) {
-        char name[64];
-        (void)snprintf(name, sizeof name, "depthwise %d", channels[i]);
-        check(f, name, run_depthwise, channels[i], 69 * (channels[i] + 2));
-    }
+    for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++)
+        check_number(f, "depthwise", run_depthwise, channels[i], 69 * (channels[i] + 2));
 }
 
 static void run_dense(struct fixture *f, const struct rfx_kernels *k, int variant, float *out) {
@@ -219,7 +221,10 @@ static void run_dense(struct fixture *f, const struct rfx_kernels *k, int varian
     k->dense(&run);
 }
 
-/* Three kernel rows of which one is outside, taps [1, 4) of four, with and without a residual. */
+#define LONG_CHANNELS 31 /* of 3x3 taps: more than one part of a sum */
+
+/* Three kernel rows of which one is outside, taps [1, 4) of four, with and without a residual, and
+ * a sum of several parts. */
 static void run_conv(struct fixture *f, const struct rfx_kernels *k, int variant, float *out) {
     if (k->conv == NULL) return;
     const float *rows[3] = {f->x, NULL, f->x + 3001};
@@ -246,9 +251,13 @@ static void run_conv(struct fixture *f, const struct rfx_kernels *k, int variant
     run.lo = 0.0f;
     run.hi = 6.0f;
     k->conv(&run);
+    run.out += 31 * (variant + 1);
+    run.ic = LONG_CHANNELS;
+    k->conv(&run);
 }
 
-/* Three kernel rows of which one is outside, three taps of which two miss some pixels. */
+/* Three kernel rows of which one is outside, three taps of which two miss some pixels; one
+ * part, then several. */
 static void run_pixels(struct fixture *f, const struct rfx_kernels *k, int variant, float *out) {
     const float *rows[3] = {f->x + 8, NULL, f->x + 3001};
     const int64_t shift[3] = {-1, 0, 1};
@@ -275,6 +284,9 @@ static void run_pixels(struct fixture *f, const struct rfx_kernels *k, int varia
     run.lo = 0.0f;
     run.hi = 6.0f;
     k->pixels(&run);
+    run.out += 41 * (variant + 1);
+    run.ic = LONG_CHANNELS;
+    k->pixels(&run);
 }
 
 static void run_planes(struct fixture *f, const struct rfx_kernels *k, int variant, float *out) {
@@ -289,11 +301,8 @@ static void test_pixels(void **state) {
     fill(f->w, MOST, 15, true);
     fill(f->y, MOST, 16, true);
     for (int m = 1; m <= 9; m++) {
-        char name[64];
-        (void)snprintf(name, sizeof name, "pixels %d", m);
-        check(f, name, run_pixels, m, 82 * (m + 1));
-        (void)snprintf(name, sizeof name, "planes %d", m);
-        check(f, name, run_planes, m, 64 * m);
+        check_number(f, "pixels", run_pixels, m, 123 * (m + 1));
+        check_number(f, "planes", run_planes, m, 64 * m);
     }
 }
 
@@ -304,11 +313,9 @@ static void test_products(void **state) {
     fill(f->w, MOST, 12, true);
     fill(f->y, MOST, 13, true);
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
-        char name[64];
-        (void)snprintf(name, sizeof name, "dense %d", widths[i]);
-        check(f, name, run_dense, widths[i], 15 * (widths[i] + 1));
-        (void)snprintf(name, sizeof name, "conv %d", widths[i]);
-        if (rfx_kernels()->conv != NULL) check(f, name, run_conv, widths[i], 62 * (widths[i] + 1));
+        check_number(f, "dense", run_dense, widths[i], 15 * (widths[i] + 1));
+        if (rfx_kernels()->conv == NULL) continue;
+        check_number(f, "conv", run_conv, widths[i], 93 * (widths[i] + 1));
     }
 }
 

@@ -262,6 +262,48 @@ static void test_binary_nan(void **state) {
     }
 }
 
+/* Channels whose taps are all outside the map are their bias, clamped in registers to 0 .. 6: which
+ * leaves these alone. */
+static void check_clamped_sums(const struct rfx_kernels *k, const float *bias, int n) {
+    const float *const outside[1] = {NULL};
+    const float weight[80] = {0};
+    float y[80];
+    const struct rfx_depthwise_run depthwise = {.rows = outside,
+                                                .weights = weight,
+                                                .bias = bias,
+                                                .out = y,
+                                                .pixels = 1,
+                                                .c = n,
+                                                .in_c = n,
+                                                .out_c = n,
+                                                .n_rows = 1,
+                                                .kh = 1,
+                                                .kw = 1,
+                                                .sw = 1,
+                                                .dw = 1,
+                                                .col1 = 1,
+                                                .hi = 6.0f};
+    const struct rfx_conv_run conv = {.rows = outside,
+                                      .weights = weight,
+                                      .bias = bias,
+                                      .out = y,
+                                      .pixels = 1,
+                                      .m = n,
+                                      .ic = 1,
+                                      .kh = 1,
+                                      .kw = 1,
+                                      .kx1 = 1,
+                                      .hi = 6.0f};
+    assert_in_range(n, 1, 80);
+    memset(y, 1, sizeof y);
+    k->depthwise(&depthwise);
+    assert_memory_equal(y, bias, (size_t)n * sizeof *y);
+    if (k->conv == NULL) return;
+    memset(y, 1, sizeof y);
+    k->conv(&conv);
+    assert_memory_equal(y, bias, (size_t)n * sizeof *y);
+}
+
 /* The rule for zeros and NaN: a bound replaces only what is less or greater, so that -0 passes a
  * bound of +0 and NaN passes all; of two equal operands of max and min the first stays. Everywhere
  * in a vector, in the remainder, and where sums are clamped in registers. */
@@ -269,8 +311,7 @@ static void test_zeros_and_nan(void **state) {
     (void)state;
     enum { COUNT = 61 };
     static const struct rfx_act relu = {RFX_ACT_RELU, 0, 0, -1}, clip = {RFX_ACT_CLIP, 0, 6, -1};
-    const float *const outside[1] = {NULL};
-    float x[COUNT], zero[COUNT], bias[80], weights[COUNT] = {0}, y[COUNT];
+    float x[COUNT], zero[COUNT], bias[80], y[COUNT];
     for (int i = 0; i < 80; i++) bias[i] = i % 5 == 3 ? NAN : -0.0f;
     for (int i = 0; i < COUNT; i++) zero[i] = 0.0f;
     memcpy(x, bias, sizeof x);
@@ -282,40 +323,8 @@ static void test_zeros_and_nan(void **state) {
         assert_memory_equal(y, x, sizeof x);
         k->epilogue(&e, y, COUNT, NULL, 0, 1); /* -0 + -0 */
         assert_memory_equal(y, x, sizeof x);
-        for (int n = 3; n <= COUNT; n += 29) { /* channels: fewer than a vector's, and more */
-            struct rfx_depthwise_run depthwise = {.rows = outside,
-                                                  .weights = weights,
-                                                  .bias = bias,
-                                                  .out = y,
-                                                  .pixels = 1,
-                                                  .c = n,
-                                                  .in_c = n,
-                                                  .out_c = n,
-                                                  .n_rows = 1,
-                                                  .kh = 1,
-                                                  .kw = 1,
-                                                  .sw = 1,
-                                                  .dw = 1,
-                                                  .col1 = 1,
-                                                  .hi = 6.0f};
-            memset(y, 1, sizeof y);
-            k->depthwise(&depthwise);
-            assert_memory_equal(y, x, (size_t)n * sizeof *x);
-            struct rfx_conv_run conv = {.rows = outside,
-                                        .weights = weights,
-                                        .bias = bias,
-                                        .out = y,
-                                        .pixels = 1,
-                                        .m = n,
-                                        .ic = 1,
-                                        .kh = 1,
-                                        .kw = 1,
-                                        .kx1 = 1,
-                                        .hi = 6.0f};
-            memset(y, 1, sizeof y);
-            if (k->conv != NULL) k->conv(&conv);
-            if (k->conv != NULL) assert_memory_equal(y, x, (size_t)n * sizeof *x);
-        }
+        for (int n = 3; n <= COUNT; n += 29) /* fewer than a vector's, and more */
+            check_clamped_sums(k, bias, n);
         k->binary(RFX_BINARY_MAX, x, 1, zero, 1, y, COUNT);
         assert_memory_equal(y, x, sizeof x);
         k->binary(RFX_BINARY_MIN, x, 1, zero, 0, y, COUNT);

@@ -1,0 +1,31 @@
+/* Work in blocks whose sizes are constants where they are computed: an even cut, and a case of a
+ * switch per size. */
+#ifndef RFX_LAYERS_KERNELS_GENERIC_BLOCKS_H
+#define RFX_LAYERS_KERNELS_GENERIC_BLOCKS_H
+
+#include <stdint.h>
+
+/* Blocks of nearly equal size: `least` in each, and one more in the first `larger`. */
+struct cut {
+    int64_t blocks, larger;
+    int least;
+};
+
+static inline struct cut cut_evenly(int64_t count, int64_t most) {
+    int64_t blocks = (count + most - 1) / most;
+    if (blocks <= 0) return (struct cut){0, 0, 0};
+    return (struct cut){blocks, count % blocks, (int)(count / blocks)};
+}
+
+static inline int cut_size(const struct cut *cut, int64_t block) {
+    return cut->least + (block < cut->larger);
+}
+
+/* CASE(n, x) for n = 1 .. most, which is one of the numbers below. */
+#define CASES(most, CASE, x) CASES_UP_TO(most, CASE, x)
+#define CASES_UP_TO(most, CASE, x) CASES_##most(CASE, x)
+#define CASES_6(CASE, x) CASE(1, x) CASE(2, x) CASE(3, x) CASE(4, x) CASE(5, x) CASE(6, x)
+#define CASES_8(CASE, x) CASES_6(CASE, x) CASE(7, x) CASE(8, x)
+#define CASES_12(CASE, x) CASES_8(CASE, x) CASE(9, x) CASE(10, x) CASE(11, x) CASE(12, x)
+#define CASES_14(CASE, x) CASES_12(CASE, x) CASE(13, x) CASE(14, x)
+#endif
