@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 . tools/count_tests.sh
 jobs=$(nproc)
 cmake --preset dev
-run_counted "build without warnings" cmake --build --preset dev --parallel "$jobs" || true
+run_counted "build without warnings" cmake --build --preset dev --parallel "$jobs" --target all bench_convs ||
+    true
 cmake --preset asan-ubsan
 run_counted "sanitized build" cmake --build --preset asan-ubsan --parallel "$jobs" || true
 run_counted "sanitized tests" env RFX_CASES=100 ctest --preset asan-ubsan -L sanitized -j "$jobs" ||

@@ -224,7 +224,7 @@ static void make_layer(struct rfx_memory *mem, const struct shape *s, struct lay
     layer->in = rfx_view_dense(noise(s->ic * s->h * s->w), rfx_rect_full(s->h, s->w), s->ic);
     struct rfx_rect full = rfx_node_full_rect(n);
     void *packed = block(rfx_op_packed_bytes(layer->graph, n));
-    must(rfx_op_pack(layer->graph, n, packed, NULL, &err) == RFX_OK, err.text);
+    must(rfx_op_pack(layer->graph, n, packed, &err) == RFX_OK, err.text);
     layer->args =
         (struct rfx_run_args){.graph = layer->graph,
                               .node = n,
@@ -240,12 +240,11 @@ static void make_layer(struct rfx_memory *mem, const struct shape *s, struct lay
 }
 
 static void sample(struct layer *layer, double peak, int round) {
-    const struct rfx_op_def *def = rfx_op_def(layer->args.node->op);
-    def->run(&layer->args);
+    rfx_op_run(&layer->args);
     double best = 1e30, start = now();
     for (int runs = 0; runs < 2 || now() - start < 1e-3 * SAMPLE_MS; runs++) {
         double t = now();
-        def->run(&layer->args);
+        rfx_op_run(&layer->args);
         t = now() - t;
         if (t < best) best = t;
     }
