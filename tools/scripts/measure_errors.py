@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Rounding errors of the built-in networks against a float64 reference, as a markdown table.
 
-Every built-in is exported as ONNX and run on one random image by rfexec with each of its
-convolution backends and by ONNX Runtime, all in float32, and by the reference evaluator of the
-onnx package with weights, image and arithmetic in float64. An error is the largest difference of
-an output relative to its largest magnitude; of several outputs the worst counts. Needs numpy, onnx
-and onnxruntime.
+Every built-in is exported as ONNX and run on random images by rfexec with each of its convolution
+backends and by ONNX Runtime, all in float32, and by the reference evaluator of the onnx package
+with weights, image and arithmetic in float64. An error is the largest difference of an output
+relative to its largest magnitude; of several outputs the worst counts; over the images the
+geometric mean is taken. The last row is the geometric mean of each column's ratio to ONNX Runtime.
+Needs numpy, onnx and onnxruntime.
 
-    python tools/scripts/measure_errors.py [--rfexec build/rfexec] [--size 160x224] [MODEL ...]
+    python tools/scripts/measure_errors.py [--rfexec build/rfexec] [--size 160x224] [--images 4]
+        [MODEL ...]
 """
 import argparse
 import pathlib
@@ -151,7 +153,7 @@ def export(program, name, size, path):
     sys.exit(f"{name}: {done.stderr}")
 
 
-def measure(program, name, size, folder):
+def measure(program, name, size, images, folder):
     path, image = folder / "model.onnx", folder / "image.npy"
     path.unlink(missing_ok=True)
     export(program, name, size, path)
@@ -159,21 +161,25 @@ def measure(program, name, size, folder):
     free = [1, 3] + [int(n) for n in size.split("x")]
     dims = model.graph.input[0].type.tensor_type.shape.dim
     shape = [d.dim_value or n for d, n in zip(dims, free)]
-    pixels = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
-    np.save(image, pixels)
     feed, names = model.graph.input[0].name, [o.name for o in model.graph.output]
     reference = ReferenceEvaluator(double_model(model), new_ops=[Conv, MaxPool, AveragePool])
-    want = reference.run(None, {feed: pixels.astype(np.float64)})
-    assert all(w.dtype == np.float64 for w in want), "the reference is not in float64"
-    errors = [error(rfexec_outputs(program, path, image, b, names, folder), want) for b in BACKENDS]
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    return shape, errors + [error(session.run(None, {feed: pixels}), want)]
+    rows = []
+    for seed in range(images):
+        pixels = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+        np.save(image, pixels)
+        want = reference.run(None, {feed: pixels.astype(np.float64)})
+        assert all(w.dtype == np.float64 for w in want), "the reference is not in float64"
+        rows.append([error(rfexec_outputs(program, path, image, b, names, folder), want)
+                     for b in BACKENDS] + [error(session.run(None, {feed: pixels}), want)])
+    return shape, np.exp(np.log(rows).mean(axis=0))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rfexec", default="build/rfexec")
     parser.add_argument("--size", default="160x224")
+    parser.add_argument("--images", type=int, default=4)
     parser.add_argument("models", nargs="*", help="default: all built-ins")
     options = parser.parse_args()
     names = options.models
@@ -182,11 +188,16 @@ def main():
         names = [line.split()[0] for line in listing.stdout.splitlines()[1:] if line.strip()]
     print("| network | input | " + " | ".join(BACKENDS) + " | ONNX Runtime |")
     print("|---|---|" + "---|" * (len(BACKENDS) + 1))
+    logs = []
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
-            shape, errors = measure(options.rfexec, name, options.size, pathlib.Path(folder))
+            shape, errors = measure(options.rfexec, name, options.size, options.images,
+                                    pathlib.Path(folder))
+            logs.append(np.log(errors / errors[-1]))
             cells = " | ".join(f"{e:.1e}" for e in errors)
             print(f"| {name} | {shape[2]}x{shape[3]} | {cells} |", flush=True)
+    cells = " | ".join(f"{r:.2f}" for r in np.exp(np.mean(logs, axis=0)))
+    print(f"| ratio to ONNX Runtime | | {cells} |")
 
 
 if __name__ == "__main__":
