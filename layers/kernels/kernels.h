@@ -160,6 +160,18 @@ struct rfx_lanes_run {
     float lo, hi;
 };
 
+/* Adds pixels of c floats each to the channels' sums, exactly. Values below 2^13 in magnitude are
+ * added to `sums`, in units of 2^-38, what they are more or less than whole units to `rests`, in
+ * units of 2^-86: less than 2^51 and 2^48 units each. Others, not numbers among them, and those
+ * that are no multiples of 2^-86 are handed to misfit instead. */
+struct rfx_exact_run {
+    const float *x;
+    int64_t pixels, c;
+    int64_t *sums, *rests;
+    void (*misfit)(void *user, int64_t channel, float value);
+    void *user;
+};
+
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avx512", "neon" */
 
@@ -185,6 +197,7 @@ struct rfx_kernels {
     /* y[i] = exp(x[i] - bias) (softmax). */
     void (*exp)(const float *x, float bias, float *y, int64_t n);
 
+    void (*exact)(const struct rfx_exact_run *run);
     void (*depthwise)(const struct rfx_depthwise_run *run);
     void (*dense)(const struct rfx_dense_run *run);
 

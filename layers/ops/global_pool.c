@@ -6,11 +6,11 @@
 #include <math.h>
 
 #include "layers/core/checked.h"
-#include "layers/core/exact_sum.h"
 #include "layers/core/floats.h"
 #include "layers/graph/infer.h"
 #include "layers/graph/op.h"
 #include "layers/graph/reduction.h"
+#include "layers/kernels/exact_sum.h"
 
 static bool is_sum(const struct rfx_node *node) {
     enum rfx_reduce_kind kind = node->attr.global_pool.kind;

@@ -1,24 +1,22 @@
 /* The exact accumulator: a fast fixed-point lane per channel in front of 16-bit digits.
  *
- * Fast lane: values that are multiples of 2^-38 and below 2^13 in magnitude (nearly all
- * activations) are added to an int64 in units of 2^-38: x + 1.5 * 2^14 in double is exact for them,
- * and its bits minus those of 1.5 * 2^14 are the integer. Everything else goes digit-wise. The fast
- * lane is emptied into the digits every FLUSH_PIXELS pixels, long before it could overflow. */
-#include "layers/core/exact_sum.h"
+ * Fast lanes: nearly all activations are added to two int64 per channel (struct rfx_exact_run).
+ * Everything else goes digit-wise. The fast lanes are emptied into the digits every FLUSH_PIXELS
+ * pixels, long before they could overflow. */
+#include "layers/kernels/exact_sum.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/kernels/kernels.h"
 
-#define DIGITS 20    /* digit k counts units of 2^(16 k - 150) */
-#define FAST_DIGIT 7 /* 2^(16 * 7 - 150) = 2^-38, the unit of the fast lane */
-#define FLUSH_PIXELS                                                             \
-    2048 /* 2^51 * 2^11 < 2^63; a digit gets at most 2^39 * 2^11 between flushes \
-          */
-#define FAST_LIMIT 8192.0
-#define FAST_MAGIC 24576.0 /* 1.5 * 2^14: its unit in the last place is 2^-38 */
+#define DIGITS 20         /* digit k counts units of 2^(16 k - 150) */
+#define SUM_DIGIT 7       /* 2^(16 * 7 - 150) = 2^-38, the unit of the sums */
+#define REST_DIGIT 4      /* 2^(16 * 4 - 150) = 2^-86, the unit of the rests */
+#define FLUSH_PIXELS 2048 /* 2^51 * 2^11 < 2^63; a digit gets at most 2^39 * 2^11 between flushes \
+                           */
 
 enum special { SEEN_NAN = 1, SEEN_PLUS_INF = 2, SEEN_MINUS_INF = 4 };
 
@@ -30,15 +28,15 @@ struct channel {
 struct rfx_exact_sum {
     int64_t c;
     int64_t pixels; /* added since the last flush */
-    int64_t fast[]; /* c values, then c struct channel */
+    int64_t fast[]; /* c sums, c rests, then c struct channel */
 };
 
 static struct channel *channels_of(struct rfx_exact_sum *sum) {
-    return (struct channel *)(void *)(sum->fast + sum->c);
+    return (struct channel *)(void *)(sum->fast + 2 * sum->c);
 }
 
 size_t rfx_exact_sum_bytes(int64_t c) {
-    size_t each = sizeof(int64_t) + sizeof(struct channel);
+    size_t each = 2 * sizeof(int64_t) + sizeof(struct channel);
     return rfx_align_up(sizeof(struct rfx_exact_sum) + (size_t)c * each);
 }
 
@@ -58,13 +56,18 @@ static void normalise(int64_t *digit) {
     }
 }
 
+static void flush_lane(int64_t *lane, int64_t *digit) {
+    digit[0] += *lane & 0xffffffff;
+    digit[2] += *lane >> 32;
+    *lane = 0;
+}
+
 static void flush(struct rfx_exact_sum *sum) {
     struct channel *channels = channels_of(sum);
     for (int64_t c = 0; c < sum->c; c++) {
         int64_t *digit = channels[c].digit;
-        digit[FAST_DIGIT] += sum->fast[c] & 0xffffffff;
-        digit[FAST_DIGIT + 2] += sum->fast[c] >> 32;
-        sum->fast[c] = 0;
+        flush_lane(&sum->fast[c], digit + SUM_DIGIT);
+        flush_lane(&sum->fast[sum->c + c], digit + REST_DIGIT);
         normalise(digit);
     }
     sum->pixels = 0;
@@ -89,38 +92,22 @@ static void add_slow(struct channel *channel, float value) {
     channel->digit[exponent >> 4] += negative ? -part : part;
 }
 
-/* Adds one pixel to the fast lane; true when some channels are left for the slow path. */
-static bool add_fast(int64_t *restrict fast, const float *restrict x, int64_t c) {
-    const double magic = FAST_MAGIC;
-    uint64_t magic_bits;
-    memcpy(&magic_bits, &magic, sizeof magic_bits);
-    uint64_t left = 0;
-    for (int64_t i = 0; i < c; i++) {
-        double value = (double)x[i];
-        double shifted = value + magic;
-        uint64_t bits;
-        memcpy(&bits, &shifted, sizeof bits);
-        uint64_t miss = 0 - (uint64_t)((shifted - magic != value) | !(fabs(value) < FAST_LIMIT));
-        fast[i] += (int64_t)((bits - magic_bits) & ~miss);
-        left |= miss;
-    }
-    return left != 0;
-}
-
-static bool is_fast(float x) {
-    double value = (double)x;
-    return (value + FAST_MAGIC) - FAST_MAGIC == value && fabs(value) < FAST_LIMIT;
+static void add_misfit(void *user, int64_t channel, float value) {
+    add_slow((struct channel *)user + channel, value);
 }
 
 void rfx_exact_sum_add(struct rfx_exact_sum *sum, const float *row, int64_t pixels) {
-    struct channel *channels = channels_of(sum);
-    for (int64_t p = 0; p < pixels; p++) {
-        const float *x = row + p * sum->c;
-        if (add_fast(sum->fast, x, sum->c)) {
-            for (int64_t c = 0; c < sum->c; c++)
-                if (!is_fast(x[c])) add_slow(&channels[c], x[c]);
-        }
-        if (++sum->pixels == FLUSH_PIXELS) flush(sum);
+    struct rfx_exact_run run = {.c = sum->c,
+                                .sums = sum->fast,
+                                .rests = sum->fast + sum->c,
+                                .misfit = add_misfit,
+                                .user = channels_of(sum)};
+    for (int64_t p = 0; p < pixels; p += run.pixels) {
+        run.x = row + p * sum->c;
+        run.pixels = rfx_min_i64(pixels - p, FLUSH_PIXELS - sum->pixels);
+        rfx_kernels()->exact(&run);
+        sum->pixels += run.pixels;
+        if (sum->pixels == FLUSH_PIXELS) flush(sum);
     }
 }
 

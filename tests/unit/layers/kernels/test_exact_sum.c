@@ -12,7 +12,7 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "layers/core/exact_sum.h"
+#include "layers/kernels/exact_sum.h"
 
 static float sum_of(const float *x, int64_t n, double divisor) {
     void *block = malloc(rfx_exact_sum_bytes(1));
@@ -109,11 +109,52 @@ static void test_order(void **state) {
     free(b);
 }
 
+/* A value of 24 bits or fewer times 2^e, e >= -86. */
+static float fixed_value(unsigned *state, int lowest, int highest) {
+    *state = *state * 1664525u + 1013904223u;
+    int32_t bits = (int32_t)(*state >> 8) - (1 << 23);
+    *state = *state * 1664525u + 1013904223u;
+    return ldexpf((float)bits, lowest + (int)((*state >> 8) % (unsigned)(highest - lowest + 1)));
+}
+
+__extension__ typedef __int128 wide;
+
+/* Sums of whole vectors of channels and of what is left, against 128-bit integers: whole units of
+ * the first fast lane, those and rests, values too large, all of them mixed. */
+static void test_channels(void **state) {
+    static const int64_t channels[] = {1, 4, 16, 19, 37}, pixels[] = {1, 16, 33, 5000};
+    static const int exponents[][2] = {{-38, -11}, {-86, -30}, {-20, -5}, {-86, -5}};
+    (void)state;
+    unsigned seed = 5;
+    float *x = malloc(37 * 5000 * sizeof *x), got[37];
+    void *block = malloc(rfx_exact_sum_bytes(37));
+    for (int i = 0; i < 5 * 4 * 4; i++) {
+        int64_t c = channels[i % 5], n = pixels[i / 5 % 4];
+        const int *e = exponents[i / 20];
+        for (int64_t k = 0; k < n * c; k++)
+            x[k] = k % 3 == 0 ? 0.0f : fixed_value(&seed, e[0], e[1]);
+        struct rfx_exact_sum *sum = rfx_exact_sum_reset(block, c);
+        rfx_exact_sum_add(sum, x, n);
+        rfx_exact_sum_finish(sum, 1.0, got);
+        for (int64_t ch = 0; ch < c; ch++) {
+            wide want = 0;
+            for (int64_t p = 0; p < n; p++) want += (wide)ldexp((double)x[p * c + ch], 86);
+            float expected = (float)ldexp((double)want, -86);
+            if (got[ch] != expected)
+                fail_msg("case %d, channel %d: %a, not %a", i, (int)ch, (double)got[ch],
+                         (double)expected);
+        }
+    }
+    free(x);
+    free(block);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_specials),
         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_channels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

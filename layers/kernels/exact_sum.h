@@ -6,8 +6,8 @@
  * Invariants: 1. no addition rounds; 2. the result is a function of the multiset of the values;
  * 3. at most 2^40 values per channel. An accumulator is a caller-owned block of
  * rfx_exact_sum_bytes, aligned to 8; it holds no pointers, so it can be copied as bytes. */
-#ifndef RFX_LAYERS_CORE_EXACT_SUM_H
-#define RFX_LAYERS_CORE_EXACT_SUM_H
+#ifndef RFX_LAYERS_KERNELS_EXACT_SUM_H
+#define RFX_LAYERS_KERNELS_EXACT_SUM_H
 
 #include <stddef.h>
 #include <stdint.h>
