@@ -77,9 +77,9 @@ struct rfx_transpose_way {
 /* One dense kernel call per tap, which adds: for processors without fused multiply-add. */
 extern const struct rfx_transpose_way rfx_transpose_dense;
 
-/* The promised chain (kernels.h, struct rfx_conv_run), by phases: output channels in vectors, in
- * parts where a phase has more than RFX_CONV_LONG products; one filter per channel; few output
- * channels, pixels in vectors. */
+/* The promised sums by phases, parts counted within a phase: output channels in vectors (kernels.h,
+ * struct rfx_conv_run); one filter per channel, one chain; few output channels, pixels in vectors
+ * (struct rfx_pixels_run). */
 extern const struct rfx_transpose_way rfx_transpose_panels, rfx_transpose_depthwise,
     rfx_transpose_few;
 #endif

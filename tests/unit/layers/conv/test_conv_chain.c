@@ -70,26 +70,38 @@ static struct taps taps_of(bool transposed, int64_t o, int64_t kernel, int64_t s
     return taps;
 }
 
-/* Where output channels lie in vectors, more than 1024 products are summed in parts of about 512:
- * those of a direct convolution, and of a transposed one's taps that can reach an output. */
-static bool in_parts(const struct chain *h, int64_t taps) {
-    const struct rfx_conv_attr *a = h->a;
-    bool depthwise = a->groups == a->ic && a->groups == a->oc;
-    if (a->ic / a->groups * taps <= 1024) return false;
-    if (h->transposed) return !depthwise && (a->groups > 1 || a->oc > 8);
-    return strcmp(rfx_conv_backend_of(h->c->graph, h->node)->name, "direct") == 0;
+enum { LONG = 192, PART = 128 }; /* products: docs/exactness.md */
+
+static bool is_computed_by(const struct chain *h, const char *backend) {
+    return strcmp(rfx_conv_backend_of(h->c->graph, h->node)->name, backend) == 0;
 }
 
-/* A part: up to 512 / channels taps that follow each other, or 512 channels of a tap. */
+static bool has_few_outputs(const struct chain *h) {
+    if (!h->transposed) return is_computed_by(h, "few-outputs");
+    return h->a->groups == 1 && h->a->oc <= 8;
+}
+
+/* Long sums, of the taps that can reach an output; a filter per channel and groups of few channels
+ * have one chain whatever its length. */
+static bool in_parts(const struct chain *h, int64_t taps) {
+    const struct rfx_conv_attr *a = h->a;
+    if (a->ic / a->groups * taps <= LONG) return false;
+    if (h->transposed) return a->groups != a->ic || a->groups != a->oc;
+    return is_computed_by(h, "direct") || has_few_outputs(h);
+}
+
+/* A part: up to PART / channels taps that follow each other, or PART channels of a tap; of layers
+ * of few outputs all of its channels. */
 static float parts_at(const struct chain *h, int64_t y, const struct taps *ty, int64_t x,
                       const struct taps *tx, int64_t o, float acc) {
     const struct rfx_conv_attr *a = h->a;
     const struct rfx_tensor *in = &h->c->graph->nodes[h->node->in[0]].out;
     int64_t icg = a->ic / a->groups, g = o / (a->oc / a->groups);
-    int64_t together = icg >= 512 ? 1 : 512 / icg;
+    int64_t together = icg >= PART ? 1 : PART / icg;
+    int64_t channels = has_few_outputs(h) ? icg : PART;
     for (int64_t j = 0; j < ty->n; j++)
         for (int64_t k0 = 0; k0 < tx->n; k0 += together)
-            for (int64_t i0 = 0; i0 < icg; i0 += 512) {
+            for (int64_t i0 = 0; i0 < icg; i0 += channels) {
                 float part = 0.0f;
                 int products = 0;
                 for (int64_t k = k0; k < tx->n && k < k0 + together; k++) {
@@ -98,7 +110,7 @@ static float parts_at(const struct chain *h, int64_t y, const struct taps *ty, i
                     int64_t ix = tap_at(h->transposed, x, kx, a->sw, a->dw, a->pads.left, in->w);
                     const float *at = h->c->values[0] + (iy * in->w + ix) * in->c + g * icg;
                     if (iy < 0 || ix < 0) continue;
-                    for (int64_t i = i0; i < icg && i < i0 + 512; i++, products++)
+                    for (int64_t i = i0; i < icg && i < i0 + channels; i++, products++)
                         part = fmaf(at[i], weight_of(h, o, i, ky * a->kw + kx), part);
                 }
                 if (products > 0) acc = acc + part;
