@@ -8,7 +8,7 @@ struct rfx_plan_group {
     const struct rfx_group_attr *attr; /* the plan's */
     size_t ring_bytes;                 /* of the maps inside, per thread */
     int64_t steps;                     /* of the schedule */
-    int64_t items;                     /* column strips of all steps: what threads share out */
+    int64_t items;                     /* pieces of all steps: what threads share out */
 };
 
 /* Nodes that the plan's graph computes, one by one or in groups, and those in groups. */
