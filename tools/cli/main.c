@@ -13,6 +13,7 @@
 #include "layers/graph/near_names.h"
 #include "rfexec/api/api_support.h"
 #include "tools/cli/command.h"
+#include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 
 static const struct rfx_cli_command commands[] = {
@@ -81,6 +82,7 @@ static const struct rfx_cli_command commands[] = {
      "largest white); several outputs go to NAME.<output>.EXT. The file appears under its name "
      "only\n"
      "when it is complete: after an error, SIGINT, SIGTERM or SIGHUP (exit code 5) there is none.\n"
+     "'-o -' writes .npy to standard output, and the report to standard error.\n"
      "Maps that are not stored are written while the run goes on; a .png without --range, and\n"
      "pictures that come in column strips, then need the map's size in floats on the disk "
      "besides.\n",
@@ -274,6 +276,7 @@ static int run_command(const struct rfx_cli_command *command, int argc, char **a
         return RFX_EXIT_USAGE;
     }
     rfx_cli_progress_catch_signals();
+    if (rfx_cli_options_use_stdout(&options)) stdout = stderr; /* what it tells beside the file */
     return command->run(&options);
 }
 

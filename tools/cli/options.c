@@ -11,7 +11,7 @@
 
 #include "layers/conv/conv_backend.h"
 #include "layers/graph/near_names.h"
-#include "tools/chart/chart.h"
+#include "tools/cli/option_checks.h"
 
 enum option_kind {
     KIND_FLAG,   /* bool */
@@ -105,7 +105,7 @@ static const struct option_row rows[] = {
     {"threads", 'j', KIND_COUNT, RFX_CLI_PLAN | RFX_CLI_GOLDEN, AT(threads), "N",
      "threads (default: the processors this process may use)", MOST_THREADS},
     {"output", 'o', KIND_TEXT, RFX_CLI_OUTPUT, AT(output), "FILE",
-     "file to write; it appears under its name only when complete", 0},
+     "file to write, - for standard output; it appears under its name only when complete", 0},
     {"bits", 0, KIND_COUNT, RFX_CLI_SAMPLES, AT(bits), "N",
      "bits of a sample in the file: PNG 8 (default) or 16, TIFF 8, 16 or 32 (default, float)", 32},
     {"range", 0, KIND_RANGE, RFX_CLI_SAMPLES, AT(range), "LO,HI",
@@ -301,51 +301,6 @@ static bool parse_option(struct rfx_cli_options *options, unsigned groups, int a
     return true;
 }
 
-static bool check_together(const struct rfx_cli_options *o, char *why, size_t why_size) {
-    if (o->untiled && (o->tiles.y != 0 || o->split != NULL || o->bands != 0)) {
-        (void)snprintf(why, why_size, "--untiled excludes --tiles, --bands and --split");
-        return false;
-    }
-    if ((o->strips != 0 || o->tight) && o->bands == 0) {
-        (void)snprintf(why, why_size, "--%s needs --bands", o->strips != 0 ? "strips" : "tight");
-        return false;
-    }
-    bool by_hand = o->untiled || o->tiles.y != 0 || o->split != NULL || o->bands != 0;
-    if (o->plan_file != NULL &&
-        (by_hand || o->row_by_row || o->weights_by_stage || o->no_inplace)) {
-        (void)snprintf(why, why_size,
-                       "--plan says all of the plan: it excludes --tiles, --bands, --strips, "
-                       "--split, --untiled, --row-by-row, --weights-by-stage and --no-inplace");
-        return false;
-    }
-    if (o->bands != 0 && o->tiles.y != 0) {
-        (void)snprintf(why, why_size, "--bands excludes --tiles");
-        return false;
-    }
-    if (o->plot != NULL && !rfx_chart_name_ok(o->plot)) {
-        (void)snprintf(why, why_size, "--plot '%s': charts are .svg or .png", o->plot);
-        return false;
-    }
-    if (o->naive && o->kept.n != 0) {
-        (void)snprintf(why, why_size, "--naive excludes --keep");
-        return false;
-    }
-    for (int i = 0; i < 3; ++i) {
-        if (o->std[i] != 0.0F) continue;
-        (void)snprintf(why, why_size, "option '--std': 0 cannot be divided by");
-        return false;
-    }
-    if (o->no_fuse && o->baseline != NULL && strcmp(o->baseline, "eager") != 0) {
-        (void)snprintf(why, why_size, "--no-fuse is --baseline eager, not '%s'", o->baseline);
-        return false;
-    }
-    if (o->json && o->csv) {
-        (void)snprintf(why, why_size, "--json excludes --csv");
-        return false;
-    }
-    return true;
-}
-
 bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
                            char **argv, char *why, size_t why_size) {
     bool only_args = false;
@@ -364,7 +319,7 @@ bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int
     }
     options->threads_given = options->threads != 0;
     if (!options->threads_given) options->threads = usable_processors();
-    return options->help || check_together(options, why, why_size);
+    return options->help || rfx_cli_options_check(options, why, why_size);
 }
 
 void rfx_cli_options_help(FILE *stream, unsigned groups) {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rfexec/output/output_write.h"
+#include "rfexec/output/output_file.h"
 #include "tiler/search/plan_groups.h"
 #include "tiler/search/plan_survey.h"
 #include "tools/cli/job.h"
