@@ -22,7 +22,7 @@ static int files_in_directory(void) {
     assert_non_null(dir);
     int count = 0;
     for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir))
-        count += entry->d_name[0] != '.';
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
     assert_int_equal(closedir(dir), 0);
     return count;
 }
