@@ -169,7 +169,7 @@ int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         status = rfx_fail_within(&err, RFX_STATUS_MALFORMED, "%.100s", options->plan_file);
     int code = rfx_cli_fail(status, &err);
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE && smallest != NULL)
-        rfx_report_smallest(command, options->args[0], options->memory_bytes, smallest,
+        rfx_report_smallest(command, options->shown[0], options->memory_bytes, smallest,
                             options->json);
     rfx_plan_free(smallest);
     return code;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "layers/core/printable.h"
 #include "layers/graph/near_names.h"
 #include "rfexec/api/api_support.h"
 #include "tools/cli/command.h"
@@ -170,12 +171,13 @@ static const struct rfx_cli_command commands[] = {
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 void rfx_cli_message(const char *format, ...) {
+    static char text[8192], shown[4 * sizeof text];
     va_list args;
     va_start(args, format);
-    fputs("rfexec: ", stderr);
-    (void)vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    rfx_printable(text, shown, sizeof shown);
+    fprintf(stderr, "rfexec: %s\n", shown);
 }
 
 int rfx_cli_fail(enum rfx_status status, const struct rfx_error *err) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "layers/conv/conv_backend.h"
+#include "layers/core/printable.h"
 #include "layers/graph/near_names.h"
 #include "tools/cli/option_checks.h"
 
@@ -301,6 +302,14 @@ static bool parse_option(struct rfx_cli_options *options, unsigned groups, int a
     return true;
 }
 
+/* The printable form of argument k, cut where it is very long. */
+static const char *show(const char *arg, int k) {
+    static char forms[RFX_CLI_MAX_ARGS][1024];
+    if (rfx_is_printable(arg)) return arg;
+    rfx_printable(arg, forms[k], sizeof forms[k]);
+    return forms[k];
+}
+
 bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
                            char **argv, char *why, size_t why_size) {
     bool only_args = false;
@@ -314,6 +323,7 @@ bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int
             (void)snprintf(why, why_size, "one argument too many: '%s'", arg);
             return false;
         } else {
+            options->shown[options->n_args] = show(arg, options->n_args);
             options->args[options->n_args++] = arg;
         }
     }

@@ -76,7 +76,8 @@ struct rfx_cli_options {
     int64_t bits;   /* of samples in the output file; 0: not given */
     float range[2]; /* of values, black and white; both 0: not given */
     int n_args;
-    const char *args[RFX_CLI_MAX_ARGS]; /* positional */
+    const char *args[RFX_CLI_MAX_ARGS];  /* positional */
+    const char *shown[RFX_CLI_MAX_ARGS]; /* the same in printable form, for reports */
 };
 
 /* Defaults: ImageNet's preprocessing, as many threads as the process may use processors. */

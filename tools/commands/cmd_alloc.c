@@ -109,13 +109,14 @@ static enum rfx_status write_file(struct rfx_memory *mem, const struct alloc_job
 /* Draws the answer to --plot. */
 static enum rfx_status draw(struct rfx_memory *mem, const struct rfx_cli_options *options,
                             const struct alloc_job *job, struct rfx_error *err) {
-    const char *slash = strrchr(options->args[0], '/');
-    struct rfx_placement_picture picture = {.subject = slash != NULL ? slash + 1 : options->args[0],
-                                            .items = "items",
-                                            .problem = job->problem,
-                                            .offsets = job->offsets,
-                                            .result = &job->result,
-                                            .names = job->table->ids};
+    const char *slash = strrchr(options->shown[0], '/');
+    struct rfx_placement_picture picture = {
+        .subject = slash != NULL ? slash + 1 : options->shown[0],
+        .items = "items",
+        .problem = job->problem,
+        .offsets = job->offsets,
+        .result = &job->result,
+        .names = job->table->ids};
     return rfx_placement_chart_write(mem, &picture, options->plot, err);
 }
 
@@ -149,7 +150,7 @@ static int report(const struct rfx_cli_options *options, const struct alloc_job 
     json_t *document = rfx_report_document("alloc", NULL);
     (void)json_object_update_new(
         document, json_pack("{s:s, s:i, s:s, s:I, s:I, s:I, s:b, s:I, s:o}", "problem",
-                            options->args[0], "count", job->table->n, "strategy", result->method,
+                            options->shown[0], "count", job->table->n, "strategy", result->method,
                             "arena_bytes", (json_int_t)result->arena_bytes, "lower_bound_bytes",
                             (json_int_t)result->lower_bound_bytes, "sum_bytes",
                             (json_int_t)job->problem->sum_bytes, "optimal", result->optimal,

@@ -14,7 +14,7 @@ static int write_plan(const struct rfx_cli_job *job, const struct rfx_cli_option
     struct rfx_output_file *file = NULL;
     struct rfx_error err = {{0}};
     char *text = NULL;
-    enum rfx_status status = rfx_plan_file_text(job->plan, options->args[0], &text, &err);
+    enum rfx_status status = rfx_plan_file_text(job->plan, options->shown[0], &text, &err);
     if (status == RFX_OK) status = rfx_output_file_open(job->mem, options->output, &file, &err);
     if (status == RFX_OK) status = rfx_output_file_append(file, text, strlen(text), &err);
     if (status == RFX_OK) status = rfx_output_file_commit(file, &err);
@@ -80,7 +80,7 @@ static json_t *rivals_json(const struct rfx_cli_job *job, const struct rfx_plan_
 
 static int print_json(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
                       const struct rfx_plan_survey *survey, bool checked) {
-    json_t *document = rfx_report_document("plan", options->args[0]);
+    json_t *document = rfx_report_document("plan", options->shown[0]);
     rfx_report_conv(document, job->graph);
     (void)json_object_set_new(document, "input",
                               rfx_report_shape(&job->graph->nodes[job->graph->input].out.shape));
