@@ -145,7 +145,8 @@ enum rfx_code rfx_picture_size(const char *picture, int64_t *rows, int64_t *colu
     struct rfx_image *image = NULL;
     enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
     struct rfx_memory *mem = rfx_memory_create(0);
-    options.channels = 0; /* as the file has them */
+    options.channels = 0;   /* as the file has them */
+    options.max_pixels = 0; /* only the header is read */
     if (mem != NULL && picture == NULL)
         status = rfx_fail(&err, RFX_STATUS_INVALID_ARGUMENT, "no picture is named");
     else if (mem != NULL)

@@ -33,7 +33,8 @@ struct rfx_image_options rfx_image_default_options(void) {
                                   .mean = {0.485f, 0.456f, 0.406f},
                                   .std = {0.229f, 0.224f, 0.225f},
                                   .bgr = false,
-                                  .channels = 3};
+                                  .channels = 3,
+                                  .max_pixels = RFX_IMAGE_WHOLE_PIXELS};
     return o;
 }
 
@@ -99,6 +100,20 @@ static enum rfx_status settle_channels(struct rfx_image *image, struct rfx_error
     return RFX_OK;
 }
 
+/* Decoded whole is what takes a byte for each pixel, or more, whichever rows are asked for. */
+static enum rfx_status check_pixels(const struct rfx_image *image, struct rfx_error *err) {
+    const struct rfx_image_backend *b = image->backend;
+    int64_t pixels, limit = image->options.max_pixels;
+    if (!rfx_checked_mul_i64(b->h, b->w, &pixels)) pixels = INT64_MAX;
+    if (limit == 0 || pixels <= limit || b->fixed_bytes < (uint64_t)pixels) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                    "%s: %" PRId64 " x %" PRId64
+                    " pixels must be decoded whole, which takes %zu "
+                    "bytes; without a memory budget pictures of up to %" PRId64
+                    " are (--max-pixels, max_pixels)",
+                    image->spec, b->h, b->w, b->fixed_bytes, limit);
+}
+
 enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
                                const struct rfx_image_options *options, struct rfx_image **out,
                                struct rfx_error *err) {
@@ -120,6 +135,7 @@ enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
         status = open_file(mem, image->spec, &image->backend, err);
     if (status != RFX_OK) goto fail;
     status = settle_channels(image, err);
+    if (status == RFX_OK) status = check_pixels(image, err);
     if (status != RFX_OK) goto fail;
     for (int c = 0; c < 3; c++)
         for (int v = 0; v < 256; v++) image->table[c][v] = preprocess(&chosen, c, (float)v);

@@ -44,8 +44,11 @@ struct option_row {
 /* Counts beyond these are slips of the finger: no image has so many rows, no network so many
  * classes, and a thread more than processors gains nothing. */
 enum { MOST = 1000000, MOST_THREADS = 1024 };
+#define MOST_PIXELS ((int64_t)MOST * MOST)
 
 _Static_assert(RFX_CLI_MAX_KEPT == 16, "the messages of --keep and --dump say 16");
+
+_Static_assert(RFX_IMAGE_WHOLE_PIXELS == 100000000, "the help of --max-pixels says so");
 
 #define AT(member) offsetof(struct rfx_cli_options, member)
 
@@ -122,6 +125,9 @@ static const struct option_row rows[] = {
     {"runs", 'n', KIND_COUNT, RFX_CLI_RUNS, AT(runs), "N", "timed runs (default 5)", MOST},
     {"layers", 0, KIND_FLAG, RFX_CLI_LAYERS, AT(layers), NULL,
      "time, speed and traffic of every layer, and what the machine can do at most", 0},
+    {"max-pixels", 0, KIND_COUNT, RFX_CLI_IMAGE, AT(max_pixels), "N",
+     "largest picture that is decoded whole (default 100000000; with --memory: what fits)",
+     MOST_PIXELS},
     {"scale", 0, KIND_FLOAT, RFX_CLI_IMAGE, AT(scale), "F",
      "samples 0..255 are multiplied by this (default 1/255)", 0},
     {"mean", 0, KIND_FLOATS, RFX_CLI_IMAGE, AT(mean), "R,G,B",
@@ -174,6 +180,9 @@ struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *opt
     memcpy(image.mean, options->mean, sizeof image.mean);
     memcpy(image.std, options->std, sizeof image.std);
     image.bgr = options->bgr;
+    /* A budget limits pictures by itself. */
+    if (options->memory_bytes != 0) image.max_pixels = 0;
+    if (options->max_pixels != 0) image.max_pixels = options->max_pixels;
     image.channels = channels;
     return image;
 }

@@ -52,6 +52,7 @@ struct rfx_cli_kept { /* --keep and --dump */
 
 struct rfx_cli_options {
     struct rfx_cli_pair size, tiles; /* 0, 0: not given */
+    int64_t max_pixels;              /* 0: not given */
     size_t memory_bytes;             /* 0: no budget */
     const char *split, *output, *labels, *baseline;
     const char *plot, *title, *subtitle, *x_label, *y_label;

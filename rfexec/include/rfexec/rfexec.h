@@ -172,6 +172,9 @@ struct rfx_run_options {
     int bgr; /* not 0: blue first, mean and std in that order */
     float scale;
     float mean[3], std[3];
+    /* Without memory_bytes: rows times columns of the largest picture file that is decoded whole
+     * (a format that cannot be read in parts). Larger ones are REFUSED. 0: 100 million. */
+    int64_t max_pixels;
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */
