@@ -173,7 +173,7 @@ enum rfx_status rfx_api_read_run_options(const struct rfx_run_options *given,
 }
 
 struct rfx_image_options rfx_api_image_options(const struct rfx_run_options *options,
-                                               int channels) {
+                                               int64_t channels) {
     struct rfx_image_options image = {
         .scale = options->scale, .bgr = options->bgr != 0, .channels = channels};
     if (options->memory_bytes == 0)

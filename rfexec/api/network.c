@@ -172,7 +172,7 @@ static enum rfx_status job_open_file(struct job *job, const char *picture, struc
     if (rfx_image_traits(job->image).c != input->c) {
         rfx_image_free(job->image);
         job->image = NULL;
-        options.channels = (int)input->c;
+        options.channels = input->c;
         status = open_picture(mem, picture, &options, &job->image, err);
         if (status != RFX_OK) return status;
     }

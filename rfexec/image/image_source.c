@@ -28,6 +28,13 @@ struct rfx_image {
     float table[3][256]; /* of an 8-bit sample, per delivered channel */
 };
 
+/* Of the copy of a picture's name: as many for all that are not unusually long, so that a budget
+ * does not depend on where the picture lies. */
+static size_t spec_bytes(const char *spec) {
+    size_t bytes = strlen(spec) + 1;
+    return bytes > 256 ? bytes : 256;
+}
+
 struct rfx_image_options rfx_image_default_options(void) {
     struct rfx_image_options o = {.scale = 1.0f / 255.0f,
                                   .mean = {0.485f, 0.456f, 0.406f},
@@ -88,14 +95,14 @@ static enum rfx_status open_file(struct rfx_memory *mem, const char *name,
 }
 
 static enum rfx_status settle_channels(struct rfx_image *image, struct rfx_error *err) {
-    int wanted = image->options.channels;
+    int64_t wanted = image->options.channels;
     image->c = image->backend->c;
     if (image->backend->sample_bits == 32 || wanted == 0) return RFX_OK;
     if (wanted != 1 && wanted != 3)
-        return rfx_fail(
-            err, RFX_STATUS_UNSUPPORTED,
-            "%s: the network takes %d channels, a picture gives 1 or 3 (.npy gives any)",
-            image->spec, wanted);
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: the network takes %" PRId64
+                        " channels, a picture gives 1 or 3 (.npy gives any)",
+                        image->spec, wanted);
     image->c = wanted;
     return RFX_OK;
 }
@@ -124,11 +131,12 @@ enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
     if (image == NULL) return rfx_memory_fail(mem, spec, sizeof *image, err);
     image->mem = mem;
     image->options = chosen;
-    image->spec = rfx_memory_strdup(mem, spec);
+    image->spec = rfx_memory_alloc(mem, spec_bytes(spec));
     if (image->spec == NULL) {
-        status = rfx_memory_fail(mem, spec, strlen(spec) + 1, err);
+        status = rfx_memory_fail(mem, spec, spec_bytes(spec), err);
         goto fail;
     }
+    memcpy(image->spec, spec, strlen(spec) + 1);
     if (strncmp(spec, RFX_IMAGE_SYNTHETIC_PREFIX, strlen(RFX_IMAGE_SYNTHETIC_PREFIX)) == 0)
         status = rfx_image_synthetic_open(mem, image->spec, &image->backend, err);
     else
@@ -246,9 +254,13 @@ struct rfx_source_traits rfx_image_traits(const struct rfx_image *image) {
         .c = image->c,
         .random_access = b->random_access,
         .by_caller = rfx_image_pixels(image) != NULL,
-        .fixed_bytes = b->fixed_bytes + sizeof *image + strlen(image->spec) + 1,
+        .fixed_bytes = b->fixed_bytes + sizeof *image + spec_bytes(image->spec),
         .window_row_bytes = b->window_row_bytes};
     return traits;
+}
+
+size_t rfx_image_npy_bytes(void) {
+    return rfx_image_npy_source_bytes() + sizeof(struct rfx_image) + spec_bytes("");
 }
 
 bool rfx_image_is_concurrent(const struct rfx_image *image) {

@@ -30,8 +30,8 @@ struct rfx_image;
 struct rfx_image_options {
     float scale;
     float mean[3], std[3];
-    bool bgr;     /* channels in blue, green, red order; mean and std are given in that order */
-    int channels; /* what the network takes: 3 or 1 (grey), 0: as the file has it (npy: any) */
+    bool bgr;         /* channels in blue, green, red order; mean and std are given in that order */
+    int64_t channels; /* what the network takes: 3 or 1 (grey), 0: as the file has it (npy: any) */
     int64_t max_pixels; /* of a picture that is decoded whole; 0: any number */
 };
 
@@ -64,6 +64,9 @@ float *rfx_image_pixels(const struct rfx_image *image);
 
 /* Closes and frees; NULL is fine. */
 void rfx_image_free(struct rfx_image *image);
+
+/* What reading a .npy picture holds: the fixed_bytes of its traits. */
+size_t rfx_image_npy_bytes(void);
 
 /* Size and access pattern; valid from open on. */
 struct rfx_source_traits rfx_image_traits(const struct rfx_image *image);

@@ -31,9 +31,14 @@ static const struct rfx_cli_command commands[] = {
      RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_JSON | RFX_CLI_CSV | RFX_CLI_CURVE |
          RFX_CLI_PLOT,
      1, 1, rfx_cmd_analyze},
-    {"plan", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [-o plan.json] [--json]",
+    {"plan",
+     "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [--for-output FILE] [-o plan.json] [--json]",
      "how a run would be done and what memory it would take",
-     "Runs nothing. With INPUT the plan is for that picture, else for a synthetic one of --size.\n"
+     "Runs nothing. With INPUT the plan is for that picture, else for a .npy one of --size. What "
+     "a\n"
+     "run with -o map.npy holds to write it counts, so that such a run does the same with the "
+     "same\n"
+     "budget; --for-output says another file, or none.\n"
      "-o writes the plan as JSON; its stages (mode, targets, tiles, band_rows, row_by_row) and "
      "flags\n"
      "can be edited, and run, verify, bench and plan take it with --plan. What it predicts and\n"
@@ -42,7 +47,7 @@ static const struct rfx_cli_command commands[] = {
      "rfexec plan mobilenet_v2 --size 4096x4096 --plan plan.json\n"
      "rfexec plan resnet50 --size 2048x2048 --tiles 4x4 --split layer2.3 --json\n",
      RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_OUTPUT |
-         RFX_CLI_CHECK | RFX_CLI_JSON,
+         RFX_CLI_FOR | RFX_CLI_CHECK | RFX_CLI_JSON,
      1, 2, rfx_cmd_plan},
     {"curve",
      "MODEL [MODEL ...] [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json|--csv]"

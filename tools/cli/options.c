@@ -98,6 +98,8 @@ static const struct option_row rows[] = {
      "stages and flags from a file that 'rfexec plan -o' wrote, perhaps edited; it is checked", 0},
     {"pareto", 0, KIND_FLAG, RFX_CLI_FRONT, AT(pareto), NULL,
      "all kinds of plans instead: which budget buys how few MACs and how little time", 0},
+    {"for-output", 0, KIND_TEXT, RFX_CLI_FOR, AT(for_output), "FILE",
+     "what run's -o will be: writing it counts (default: some .npy); none: no file", 0},
     {"check", 0, KIND_FLAG, RFX_CLI_CHECK, AT(check), NULL,
      "walk the plan with a checker that knows nothing of the planner (with --plan: always)", 0},
     {"keep", 0, KIND_KEEP, RFX_CLI_PLAN, AT(kept), "TENSOR",
@@ -174,7 +176,7 @@ void rfx_cli_options_init(struct rfx_cli_options *options) {
 }
 
 struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *options,
-                                               int channels) {
+                                               int64_t channels) {
     struct rfx_image_options image = rfx_image_default_options();
     image.scale = options->scale;
     memcpy(image.mean, options->mean, sizeof image.mean);

@@ -230,6 +230,13 @@ static void refuses_bad_options(void **state) {
     assert_int_equal(rfx_image_open(mem, "synthetic:4x4", &o, &image, &err),
                      RFX_STATUS_UNSUPPORTED);
     assert_non_null(strstr(err.text, "4 channels"));
+    o.channels = INT64_C(3000000000);
+    assert_int_equal(rfx_image_open(mem, "synthetic:4x4", &o, &image, &err),
+                     RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "3000000000 channels"));
+    o.channels = (INT64_C(1) << 32) + 3; /* not 3 */
+    assert_int_equal(rfx_image_open(mem, "synthetic:4x4", &o, &image, &err),
+                     RFX_STATUS_UNSUPPORTED);
     rfx_image_free(NULL);
     rfx_memory_free(mem);
 }
