@@ -17,7 +17,9 @@
 
 /* A window title, a cleared screen, a line end, a quote, an overlong and a broken sequence, U+202E,
  * U+009B; and what must stay as it is. */
-#define EVIL "\033]0;x\007\033[2J\"\nforged\r\xc0\xaf\xc3(\xe2\x80\xae\xc2\x9b" "31m,\xe5\x8d\xb7"
+#define EVIL                                                           \
+    "\033]0;x\007\033[2J\"\nforged\r\xc0\xaf\xc3(\xe2\x80\xae\xc2\x9b" \
+    "31m,\xe5\x8d\xb7"
 #define SHOWN                                                                               \
     "\\x1b]0;x\\x07\\x1b[2J\"\\x0aforged\\x0d\\xc0\\xaf\\xc3(\\xe2\\x80\\xae\\xc2\\x9b31m," \
     "\xe5\x8d\xb7"
