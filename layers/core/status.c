@@ -1,36 +1,36 @@
-/* Error texts: formatting into the caller's struct and nothing else. */
+/* Error texts: formatting into the caller's struct, in printable form, and nothing else. */
 #include "layers/core/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
+
+#include "layers/core/printable.h"
 
 enum rfx_status rfx_fail(struct rfx_error *err, enum rfx_status status, const char *format, ...) {
     if (err == NULL) return status;
+    char raw[sizeof err->text];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(err->text, sizeof err->text, format, args);
+    int used = vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
+    if (used < 0) raw[0] = '\0';
+    rfx_trim_cut_character(raw);
+    rfx_printable(raw, err->text, sizeof err->text);
     return status;
 }
 
 enum rfx_status rfx_fail_within(struct rfx_error *err, enum rfx_status status, const char *format,
                                 ...) {
     if (err == NULL) return status;
-    char inner[sizeof err->text];
-    memcpy(inner, err->text, sizeof inner);
+    char prefix[sizeof err->text];
     va_list args;
     va_start(args, format);
-    int used = vsnprintf(err->text, sizeof err->text, format, args);
+    int used = vsnprintf(prefix, sizeof prefix, format, args);
     va_end(args);
     if (used < 0) return status;
-    size_t at = (size_t)used;
-    for (const char *part = ": "; *part != '\0' && at + 1 < sizeof err->text; part++)
-        err->text[at++] = *part;
-    for (const char *part = inner; *part != '\0' && at + 1 < sizeof err->text; part++)
-        err->text[at++] = *part;
-    if (at < sizeof err->text) err->text[at] = '\0';
-    return status;
+    rfx_trim_cut_character(prefix);
+    const struct rfx_error inner = *err;
+    return rfx_fail(err, status, "%s: %s", prefix, inner.text);
 }
 
 static const char *const status_names[] = {

@@ -38,8 +38,9 @@ struct rfx_error {
     char text[480];
 };
 
-/* Writes a formatted text to `err` (may be NULL) and returns `status`, so that a failing function
- * can `return rfx_fail(err, RFX_STATUS_..., "conv '%s': ...", ...)`. */
+/* Writes a formatted text, in printable form (printable.h), to `err` (may be NULL) and returns
+ * `status`, so that a failing function can `return rfx_fail(err, RFX_STATUS_..., "conv '%s': ...",
+ * ...)`. */
 enum rfx_status rfx_fail(struct rfx_error *err, enum rfx_status status, const char *format, ...)
     RFX_PRINTF(3, 4);
 

@@ -1,5 +1,5 @@
 /* Building and freeing graphs. Every string and table that a node carries is copied into the
- * graph's allocator, so callers may build nodes on their stack. */
+ * graph's allocator, names in printable form, so callers may build nodes on their stack. */
 #include "layers/graph/graph.h"
 
 #include <assert.h>
@@ -7,6 +7,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
+#include "layers/core/printable.h"
 #include "layers/graph/infer.h"
 #include "layers/graph/op.h"
 
@@ -16,7 +17,7 @@ enum rfx_status rfx_graph_create(struct rfx_memory *mem, const char *name, struc
     if (graph == NULL) return rfx_memory_fail(mem, "graph", sizeof *graph, err);
     graph->mem = mem;
     graph->input = -1;
-    graph->name = rfx_memory_strdup(mem, name);
+    graph->name = rfx_printable_copy(mem, name);
     if (graph->name == NULL) {
         rfx_memory_release(mem, graph);
         return rfx_memory_fail(mem, "graph name", strlen(name) + 1, err);
@@ -141,9 +142,9 @@ static enum rfx_status copy_parts(struct rfx_graph *graph, const struct rfx_node
     if (in == NULL) return rfx_memory_fail(mem, "node inputs", in_bytes, err);
     if (in_bytes != 0) memcpy(in, from->in, in_bytes);
     to->in = in;
-    to->name = rfx_memory_strdup(mem, from->name);
+    to->name = rfx_printable_copy(mem, from->name);
     if (to->name == NULL) return rfx_memory_fail(mem, "node name", strlen(from->name) + 1, err);
-    if (from->alias != NULL && (to->alias = rfx_memory_strdup(mem, from->alias)) == NULL)
+    if (from->alias != NULL && (to->alias = rfx_printable_copy(mem, from->alias)) == NULL)
         return rfx_memory_fail(mem, "node alias", strlen(from->alias) + 1, err);
     if (map == NULL) return RFX_OK;
     size_t bytes;
@@ -213,7 +214,7 @@ float *rfx_graph_owned_weight(struct rfx_graph *graph, int index) {
 
 enum rfx_status rfx_graph_set_alias(struct rfx_graph *graph, int node, const char *alias,
                                     struct rfx_error *err) {
-    char *copy = rfx_memory_strdup(graph->mem, alias);
+    char *copy = rfx_printable_copy(graph->mem, alias);
     if (copy == NULL) return rfx_memory_fail(graph->mem, "node alias", strlen(alias) + 1, err);
     release_owned(graph->mem, graph->nodes[node].alias);
     graph->nodes[node].alias = copy;
@@ -228,7 +229,7 @@ enum rfx_status rfx_graph_add_output(struct rfx_graph *graph, int node, const ch
     enum rfx_status status = grow(graph, &graph->outputs, graph->n_outputs, &graph->output_capacity,
                                   sizeof *graph->outputs, "graph outputs", err);
     if (status != RFX_OK) return status;
-    char *copy = rfx_memory_strdup(graph->mem, name);
+    char *copy = rfx_printable_copy(graph->mem, name);
     if (copy == NULL) return rfx_memory_fail(graph->mem, "output name", strlen(name) + 1, err);
     graph->outputs[graph->n_outputs].node = node;
     graph->outputs[graph->n_outputs].name = copy;

@@ -216,7 +216,7 @@ union rfx_attr {
 
 struct rfx_node {
     enum rfx_op op;
-    const char *name;  /* unique, as in the model; of a fused node: its first part */
+    const char *name;  /* unique, as in the model (printable); of a fused node: its first part */
     const char *alias; /* second name under which its output is known (module, last fused part) */
     int n_in;
     const int *in; /* producers */

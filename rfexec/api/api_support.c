@@ -164,14 +164,20 @@ enum rfx_status rfx_api_read_run_options(const struct rfx_run_options *given,
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "threads is %d: 1 to %d, or 0 for as many as there are processors",
                         out->threads, MOST_THREADS);
+    if (out->max_pixels < 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "max_pixels is %lld: a number of pixels, or 0 for the default",
+                        (long long)out->max_pixels);
     if (out->threads == 0) out->threads = usable_processors();
     return RFX_OK;
 }
 
 struct rfx_image_options rfx_api_image_options(const struct rfx_run_options *options,
-                                               int channels) {
+                                               int64_t channels) {
     struct rfx_image_options image = {
         .scale = options->scale, .bgr = options->bgr != 0, .channels = channels};
+    if (options->memory_bytes == 0)
+        image.max_pixels = options->max_pixels != 0 ? options->max_pixels : RFX_IMAGE_WHOLE_PIXELS;
     memcpy(image.mean, options->mean, sizeof image.mean);
     memcpy(image.std, options->std, sizeof image.std);
     return image;

@@ -38,7 +38,8 @@ RFX_NODISCARD enum rfx_status rfx_api_read_run_options(const struct rfx_run_opti
                                                        struct rfx_error *err);
 
 /* Preprocessing as the image source takes it; channels 0: as the file has them. */
-struct rfx_image_options rfx_api_image_options(const struct rfx_run_options *options, int channels);
+struct rfx_image_options rfx_api_image_options(const struct rfx_run_options *options,
+                                               int64_t channels);
 
 /* Whether the caller's forecast says its size. */
 RFX_NODISCARD enum rfx_status rfx_api_check_forecast(const struct rfx_forecast *forecast,

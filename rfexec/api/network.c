@@ -145,7 +145,8 @@ enum rfx_code rfx_picture_size(const char *picture, int64_t *rows, int64_t *colu
     struct rfx_image *image = NULL;
     enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
     struct rfx_memory *mem = rfx_memory_create(0);
-    options.channels = 0; /* as the file has them */
+    options.channels = 0;   /* as the file has them */
+    options.max_pixels = 0; /* only the header is read */
     if (mem != NULL && picture == NULL)
         status = rfx_fail(&err, RFX_STATUS_INVALID_ARGUMENT, "no picture is named");
     else if (mem != NULL)
@@ -171,7 +172,7 @@ static enum rfx_status job_open_file(struct job *job, const char *picture, struc
     if (rfx_image_traits(job->image).c != input->c) {
         rfx_image_free(job->image);
         job->image = NULL;
-        options.channels = (int)input->c;
+        options.channels = input->c;
         status = open_picture(mem, picture, &options, &job->image, err);
         if (status != RFX_OK) return status;
     }

@@ -113,6 +113,10 @@ static enum rfx_status accept_header(struct npy_source *s, const struct rfx_npy_
     return RFX_OK;
 }
 
+size_t rfx_image_npy_source_bytes(void) {
+    return sizeof(struct npy_source);
+}
+
 enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
                                    struct rfx_image_backend **out, struct rfx_error *err) {
     unsigned char bytes[RFX_NPY_MAX_HEADER_BYTES];

@@ -28,12 +28,20 @@ struct rfx_image {
     float table[3][256]; /* of an 8-bit sample, per delivered channel */
 };
 
+/* Of the copy of a picture's name: as many for all that are not unusually long, so that a budget
+ * does not depend on where the picture lies. */
+static size_t spec_bytes(const char *spec) {
+    size_t bytes = strlen(spec) + 1;
+    return bytes > 256 ? bytes : 256;
+}
+
 struct rfx_image_options rfx_image_default_options(void) {
     struct rfx_image_options o = {.scale = 1.0f / 255.0f,
                                   .mean = {0.485f, 0.456f, 0.406f},
                                   .std = {0.229f, 0.224f, 0.225f},
                                   .bgr = false,
-                                  .channels = 3};
+                                  .channels = 3,
+                                  .max_pixels = RFX_IMAGE_WHOLE_PIXELS};
     return o;
 }
 
@@ -87,16 +95,30 @@ static enum rfx_status open_file(struct rfx_memory *mem, const char *name,
 }
 
 static enum rfx_status settle_channels(struct rfx_image *image, struct rfx_error *err) {
-    int wanted = image->options.channels;
+    int64_t wanted = image->options.channels;
     image->c = image->backend->c;
     if (image->backend->sample_bits == 32 || wanted == 0) return RFX_OK;
     if (wanted != 1 && wanted != 3)
-        return rfx_fail(
-            err, RFX_STATUS_UNSUPPORTED,
-            "%s: the network takes %d channels, a picture gives 1 or 3 (.npy gives any)",
-            image->spec, wanted);
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: the network takes %" PRId64
+                        " channels, a picture gives 1 or 3 (.npy gives any)",
+                        image->spec, wanted);
     image->c = wanted;
     return RFX_OK;
+}
+
+/* Decoded whole is what takes a byte for each pixel, or more, whichever rows are asked for. */
+static enum rfx_status check_pixels(const struct rfx_image *image, struct rfx_error *err) {
+    const struct rfx_image_backend *b = image->backend;
+    int64_t pixels, limit = image->options.max_pixels;
+    if (!rfx_checked_mul_i64(b->h, b->w, &pixels)) pixels = INT64_MAX;
+    if (limit == 0 || pixels <= limit || b->fixed_bytes < (uint64_t)pixels) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                    "%s: %" PRId64 " x %" PRId64
+                    " pixels must be decoded whole, which takes %zu "
+                    "bytes; without a memory budget pictures of up to %" PRId64
+                    " are (--max-pixels, max_pixels)",
+                    image->spec, b->h, b->w, b->fixed_bytes, limit);
 }
 
 enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
@@ -109,17 +131,19 @@ enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
     if (image == NULL) return rfx_memory_fail(mem, spec, sizeof *image, err);
     image->mem = mem;
     image->options = chosen;
-    image->spec = rfx_memory_strdup(mem, spec);
+    image->spec = rfx_memory_alloc(mem, spec_bytes(spec));
     if (image->spec == NULL) {
-        status = rfx_memory_fail(mem, spec, strlen(spec) + 1, err);
+        status = rfx_memory_fail(mem, spec, spec_bytes(spec), err);
         goto fail;
     }
+    memcpy(image->spec, spec, strlen(spec) + 1);
     if (strncmp(spec, RFX_IMAGE_SYNTHETIC_PREFIX, strlen(RFX_IMAGE_SYNTHETIC_PREFIX)) == 0)
         status = rfx_image_synthetic_open(mem, image->spec, &image->backend, err);
     else
         status = open_file(mem, image->spec, &image->backend, err);
     if (status != RFX_OK) goto fail;
     status = settle_channels(image, err);
+    if (status == RFX_OK) status = check_pixels(image, err);
     if (status != RFX_OK) goto fail;
     for (int c = 0; c < 3; c++)
         for (int v = 0; v < 256; v++) image->table[c][v] = preprocess(&chosen, c, (float)v);
@@ -230,9 +254,13 @@ struct rfx_source_traits rfx_image_traits(const struct rfx_image *image) {
         .c = image->c,
         .random_access = b->random_access,
         .by_caller = rfx_image_pixels(image) != NULL,
-        .fixed_bytes = b->fixed_bytes + sizeof *image + strlen(image->spec) + 1,
+        .fixed_bytes = b->fixed_bytes + sizeof *image + spec_bytes(image->spec),
         .window_row_bytes = b->window_row_bytes};
     return traits;
+}
+
+size_t rfx_image_npy_bytes(void) {
+    return rfx_image_npy_source_bytes() + sizeof(struct rfx_image) + spec_bytes("");
 }
 
 bool rfx_image_is_concurrent(const struct rfx_image *image) {

@@ -22,19 +22,26 @@
 
 struct rfx_image;
 
+/* Rows times columns of the largest picture that is decoded whole where nobody has said how much
+ * memory may be used: a file of some bytes may say that it holds any number of pixels. */
+#define RFX_IMAGE_WHOLE_PIXELS INT64_C(100000000)
+
 /* value = (sample * scale - mean[c]) / std[c], sample in 0..255 (16-bit samples / 257). */
 struct rfx_image_options {
     float scale;
     float mean[3], std[3];
-    bool bgr;     /* channels in blue, green, red order; mean and std are given in that order */
-    int channels; /* what the network takes: 3 or 1 (grey), 0: as the file has it (npy: any) */
+    bool bgr;         /* channels in blue, green, red order; mean and std are given in that order */
+    int64_t channels; /* what the network takes: 3 or 1 (grey), 0: as the file has it (npy: any) */
+    int64_t max_pixels; /* of a picture that is decoded whole; 0: any number */
 };
 
-/* ImageNet's: scale 1/255, mean 0.485, 0.456, 0.406, std 0.229, 0.224, 0.225, RGB, 3 channels. */
+/* ImageNet's: scale 1/255, mean 0.485, 0.456, 0.406, std 0.229, 0.224, 0.225, RGB, 3 channels;
+ * RFX_IMAGE_WHOLE_PIXELS. */
 struct rfx_image_options rfx_image_default_options(void);
 
 /* Opens `spec` and reads its header. MALFORMED: not an image, truncated header, with file name and
- * reason; UNSUPPORTED: a kind that is refused in words; IO: cannot be opened. */
+ * reason; UNSUPPORTED: a kind that is refused in words, or more than max_pixels; IO: cannot be
+ * opened. */
 RFX_NODISCARD enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
                                              const struct rfx_image_options *options,
                                              struct rfx_image **out, struct rfx_error *err);
@@ -57,6 +64,9 @@ float *rfx_image_pixels(const struct rfx_image *image);
 
 /* Closes and frees; NULL is fine. */
 void rfx_image_free(struct rfx_image *image);
+
+/* What reading a .npy picture holds: the fixed_bytes of its traits. */
+size_t rfx_image_npy_bytes(void);
 
 /* Size and access pattern; valid from open on. */
 struct rfx_source_traits rfx_image_traits(const struct rfx_image *image);

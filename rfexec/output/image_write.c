@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rfexec/output/output_write.h"
+#include "rfexec/output/output_file.h"
 
 #define MAX_SIDE 1000000
 

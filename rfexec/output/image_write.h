@@ -1,6 +1,6 @@
 /* PNG files written row by row, 8 or 16 bit, grey or RGB.
  *
- * Built on rfexec/output/output_write.h: the file appears on commit or not at all. libpng's memory
+ * Built on rfexec/output/output_file.h: the file appears on commit or not at all. libpng's memory
  * comes from the tracked allocator, about 270 KiB (zlib's deflate) and three rows. */
 #ifndef RFX_RFEXEC_OUTPUT_IMAGE_WRITE_H
 #define RFX_RFEXEC_OUTPUT_IMAGE_WRITE_H

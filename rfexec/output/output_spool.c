@@ -1,15 +1,16 @@
-/* A file without a name: O_TMPFILE where there is one, else created and unlinked at once. */
+/* A nameless file, or one whose name is removed at once. */
 #include "rfexec/output/output_spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
+#include "rfexec/output/temporary.h"
 
 #define CHUNK_FLOATS 4096
 
@@ -27,23 +28,23 @@ static enum rfx_status fail_io(const struct rfx_output_spool *spool, const char 
                     spool->path, doing, (int64_t)rfx_tensor_bytes(&spool->map), strerror(number));
 }
 
-/* In the directory of `path`. -1 with errno; ENOMEM: the allocator said no. */
-static int open_nameless(struct rfx_memory *mem, const char *path) {
-    static const char pattern[] = ".rfexec-XXXXXX";
+/* In the folder of `path`. -1 with errno. */
+static int open_nameless(const char *path) {
+    char folder[PATH_MAX], name[RFX_TEMPORARY_NAME];
     const char *slash = strrchr(path, '/');
     size_t length = slash == NULL ? 0 : (size_t)(slash - path) + 1;
-    char *name = rfx_memory_alloc(mem, length + sizeof pattern + 1);
-    if (name == NULL) return -1;
-    memcpy(name, path, length);
-    memcpy(name + length, ".", 2);
-    int fd = open(name, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        memcpy(name + length, pattern, sizeof pattern);
-        fd = mkostemp(name, O_CLOEXEC);
-        if (fd >= 0) (void)unlink(name);
+    if (length + 2 > sizeof folder) {
+        errno = ENAMETOOLONG;
+        return -1;
     }
+    memcpy(folder, path, length);
+    memcpy(folder + length, ".", 2);
+    int at = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (at < 0) return -1;
+    int fd = rfx_temporary_open(at, 0600, name);
     int number = errno;
-    rfx_memory_release(mem, name);
+    if (fd >= 0 && name[0] != '\0') (void)unlinkat(at, name, 0);
+    (void)close(at);
     errno = number;
     return fd;
 }
@@ -57,16 +58,14 @@ enum rfx_status rfx_output_spool_open(struct rfx_memory *mem, const char *path,
     spool->map = *map;
     spool->fd = -1;
     enum rfx_status status = RFX_OK;
-    errno = ENOMEM; /* of an allocator that says no */
     spool->path = rfx_memory_strdup(mem, path);
     if (spool->path == NULL) {
         status = rfx_memory_fail(mem, path, strlen(path) + 1, err);
         goto fail;
     }
-    spool->fd = open_nameless(mem, path);
+    spool->fd = open_nameless(path);
     if (spool->fd < 0) {
-        status = errno == ENOMEM ? rfx_memory_fail(mem, path, strlen(path) + 32, err)
-                                 : fail_io(spool, "cannot make a file for", errno, err);
+        status = fail_io(spool, "cannot make a file for", errno, err);
         goto fail;
     }
     if (fallocate(spool->fd, 0, 0, (off_t)rfx_tensor_bytes(map)) != 0 &&

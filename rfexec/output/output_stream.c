@@ -7,9 +7,9 @@
 
 #include "layers/core/checked.h"
 #include "rfexec/output/image_write.h"
+#include "rfexec/output/npy_write.h"
 #include "rfexec/output/output_sink.h"
 #include "rfexec/output/output_spool.h"
-#include "rfexec/output/output_write.h"
 #include "rfexec/output/tiff_write.h"
 
 #define PNG_MAX_SIDE 1000000
@@ -47,6 +47,8 @@ bool rfx_output_kind_of(const char *path, enum rfx_output_kind *kind) {
                  {".tiff", RFX_OUTPUT_TIFF},
                  {".png", RFX_OUTPUT_PNG}};
     size_t length = strlen(path);
+    *kind = RFX_OUTPUT_NPY;
+    if (strcmp(path, "-") == 0) return true;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         size_t n = strlen(kinds[i].end);
         if (length <= n || strcasecmp(path + length - n, kinds[i].end) != 0) continue;

@@ -4,7 +4,7 @@
  * rectangle has the full width, all must be whole rows in order; when it has not (column strips,
  * tiles), or when the range of values is not yet known, the map is put down in a nameless file
  * (output_spool.h) and written at the end.
- * Invariants: 1. the final name is untouched until commit returns RFX_OK (output_write.h);
+ * Invariants: 1. the final name is untouched until commit returns RFX_OK (output_file.h);
  * 2. the file's bytes do not depend on how the map was cut; 3. memory is allocated by open and by
  * the first write only, at most rfx_output_stream_bytes; 4. every NaN is written as the same one.
  */
@@ -29,7 +29,8 @@ typedef int rfx_output_progress_fn(void *user, int64_t done, int64_t total);
 
 struct rfx_output_stream;
 
-/* The kind that a file's name asks for: .npy, .tif, .tiff, .png, in any case; false: none. */
+/* The kind that a file's name asks for: .npy, .tif, .tiff, .png, in any case, and
+ * .npy for "-"; false: none. */
 bool rfx_output_kind_of(const char *path, enum rfx_output_kind *kind);
 
 /* Whether such a file can hold the tensor: INVALID_ARGUMENT in words. PNG: maps of 1 or 3 channels
@@ -43,7 +44,7 @@ RFX_NODISCARD enum rfx_status rfx_output_format_check(const struct rfx_output_fo
 size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
                                const struct rfx_tensor *tensor);
 
-/* Opens the file under a temporary name. Statuses of format_check; IO: it cannot be made or the
+/* Opens the file, without its name yet. Statuses of format_check; IO: it cannot be made or the
  * disk has no room for it. */
 RFX_NODISCARD enum rfx_status rfx_output_stream_open(struct rfx_memory *mem, const char *path,
                                                      const struct rfx_output_format *format,

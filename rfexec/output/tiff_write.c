@@ -10,7 +10,7 @@
 
 #include "layers/core/checked.h"
 #include "rfexec/image/tiff_library.h"
-#include "rfexec/output/output_write.h"
+#include "rfexec/output/output_file.h"
 
 #define STRIP_BYTES ((size_t)256 * 1024)
 #define DIRECTORY_BYTES 65536 /* header and tags, generously */

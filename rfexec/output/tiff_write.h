@@ -1,7 +1,7 @@
 /* TIFF files written row by row: float32, 8 or 16 bit, any number of channels side by side.
  *
  * Uncompressed strips of about 256 KiB; BigTIFF when the file could pass 4 GiB. Built on
- * rfexec/output/output_write.h: the file appears on commit or not at all. libtiff takes its memory
+ * rfexec/output/output_file.h: the file appears on commit or not at all. libtiff takes its memory
  * from the system: one strip (or row, when that is more) and 32 bytes a strip. */
 #ifndef RFX_RFEXEC_OUTPUT_TIFF_WRITE_H
 #define RFX_RFEXEC_OUTPUT_TIFF_WRITE_H

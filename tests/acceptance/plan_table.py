@@ -31,7 +31,7 @@ def run(program, *arguments):
 
 def smallest(program, network, size):
     """The smallest budget that the program names."""
-    _, report = run(program, "plan", network, "--size", size, "--memory", "1MiB", "--threads", "2")
+    _, report = run(program, "run", network, f"synthetic:{size}", "--memory", "1MiB", "--threads", "2")
     return str(report["smallest_bytes"])
 
 

@@ -51,7 +51,7 @@ planned() {
     key=$1
     shift
     env $(environment) "$program" plan "$network" "synthetic:$size" --conv "$conv" --threads 2 --json \
-        "$@" 2>/dev/null |
+        --for-output none "$@" 2>/dev/null |
         sed -n "s/^ *\"$key\": \([0-9]*\).*/\1/p" | head -n 1
 }
 

@@ -40,6 +40,29 @@ static void test_help(void **state) {
     assert_string_equal(out_text, "rfexec 0.1.0\n");
 }
 
+/* Without a budget, pictures that are decoded whole have a limit that can be raised. */
+static void test_max_pixels(void **state) {
+    (void)state;
+    static char file[16 + 32 * 32] = "P5 32 32 255\n";
+    FILE *out = fopen("cli_whole.pgm", "wb");
+    assert_non_null(out);
+    assert_int_equal(fwrite(file, 1, 13 + 32 * 32, out), 13 + 32 * 32);
+    assert_int_equal(fclose(out), 0);
+    expect(0, "run table1 cli_whole.pgm");
+    expect_says(3, "run table1 cli_whole.pgm --max-pixels 1023", "--max-pixels");
+    expect_says(3, "plan table1 cli_whole.pgm --max-pixels 1023", "32 x 32");
+    expect(0, "run table1 cli_whole.pgm --max-pixels 1024");
+    expect(0, "run table1 synthetic:32x32 --max-pixels 1");
+    expect_says(2, "run table1 cli_whole.pgm --max-pixels 0", "--max-pixels");
+    out = fopen("cli_whole.pgm", "wb");
+    assert_non_null(out);
+    assert_true(fputs("P5 20000 20000 255\n12345", out) >= 0);
+    assert_int_equal(fclose(out), 0);
+    expect_says(3, "run table1 cli_whole.pgm", "--max-pixels");
+    expect(4, "run table1 cli_whole.pgm --memory 64MiB"); /* the budget decides */
+    (void)remove("cli_whole.pgm");
+}
+
 static void test_usage_errors(void **state) {
     static const struct {
         const char *args, *words;
@@ -202,12 +225,12 @@ static void test_outputs_of_plans(void **state) {
 /* A run that is stopped leaves nothing behind, neither under the final name nor beside it. */
 static void test_cancelled(void **state) {
     (void)state;
-    (void)system("rm -rf cli_stop && mkdir cli_stop");
+    assert_int_equal(system("rm -rf cli_stop && mkdir cli_stop"), 0);
     char command[1024];
     (void)snprintf(command, sizeof command,
                    "timeout -s INT 1 '%s' run resnet50 synthetic:3000x3000 --tiles 16x16 "
                    "--split layer2.3 -o cli_stop/out.npy >cli_out.txt 2>cli_err.txt; code=$?; "
-                   "[ -z \"$(ls cli_stop)\" ] || exit 99; exit $code",
+                   "[ -z \"$(ls -A cli_stop)\" ] || exit 99; exit $code",
                    RFX_PROGRAM);
     int status = system(command);
     read_text("cli_err.txt", err_text);
@@ -355,12 +378,19 @@ static void test_plan_and_bench(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),       cmocka_unit_test(test_usage_errors),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_run_json),
-        cmocka_unit_test(test_outputs),    cmocka_unit_test(test_outputs_of_plans),
-        cmocka_unit_test(test_cancelled),  cmocka_unit_test(test_budget_round_trip),
-        cmocka_unit_test(test_byte_units), cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_no_fuse),    cmocka_unit_test(test_plan_and_bench),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_max_pixels),
+        cmocka_unit_test(test_usage_errors),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_run_json),
+        cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_outputs_of_plans),
+        cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_budget_round_trip),
+        cmocka_unit_test(test_byte_units),
+        cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_no_fuse),
+        cmocka_unit_test(test_plan_and_bench),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

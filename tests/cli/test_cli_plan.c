@@ -195,6 +195,69 @@ static void test_plan_file(void **state) {
     json_decref(plan);
 }
 
+static void write_npy(const char *path, int h, int w) {
+    char header[129];
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    (void)snprintf(header, sizeof header,
+                   "{'descr': '<f4', 'fortran_order': False, 'shape': (3, %d, %d), }", h, w);
+    assert_int_equal(fprintf(file, "%cNUMPY%c%c%c%c%-117s\n", 0x93, 1, 0, 118, 0, header), 128);
+    for (int i = 0; i < 3 * h * w; i++) {
+        float value = 0.01f * (float)(i % 101);
+        assert_int_equal(fwrite(&value, sizeof value, 1, file), 1);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+/* The smallest budget that a command names. */
+static long long smallest_of(const char *command, const char *rest) {
+    char args[512];
+    (void)snprintf(args, sizeof args, "%s --memory 1MiB --json", rest);
+    expect(4, args);
+    json_t *doc = document(command);
+    long long bytes = integer_at(doc, "smallest_bytes");
+    json_decref(doc);
+    return bytes;
+}
+
+/* A plan counts the run's reading and writing: what it says fits, fits the run, and both name the
+ * same smallest budget. */
+static void test_plans_count_files(void **state) {
+    (void)state;
+    static const char *const outputs[] = {"cli_count.npy", "cli_count.tif", "cli_count.png"};
+    write_npy("cli_count_in.npy", 200, 160);
+    for (int i = 0; i < 3; i++) {
+        char args[256];
+        (void)snprintf(args, sizeof args, "run fsrcnn cli_count_in.npy -o %s", outputs[i]);
+        long long run = smallest_of("run", args);
+        (void)snprintf(args, sizeof args, "plan fsrcnn --size 200x160 --for-output %s", outputs[i]);
+        long long plan = smallest_of("plan", args);
+        if (plan != run) fail_msg("%s: plan names %lld, run %lld", outputs[i], plan, run);
+        if (i == 0) assert_int_equal(smallest_of("plan", "plan fsrcnn --size 200x160"), run);
+        (void)snprintf(args, sizeof args,
+                       "plan fsrcnn --size 200x160 --for-output %s --memory %lld -o cli_count.json",
+                       outputs[i], run);
+        expect(0, args);
+        assert_non_null(strstr(out_text, strrchr(outputs[i], '.')));
+        (void)snprintf(args, sizeof args,
+                       "run fsrcnn cli_count_in.npy --plan cli_count.json --memory %lld -o %s", run,
+                       outputs[i]);
+        expect(0, args);
+        (void)remove(outputs[i]);
+    }
+    assert_int_equal(smallest_of("plan", "plan fsrcnn --size 200x160 --for-output none"),
+                     smallest_of("run", "run fsrcnn cli_count_in.npy"));
+    /* where the picture lies does not count */
+    assert_int_equal(smallest_of("run", "run fsrcnn ././././././cli_count_in.npy"),
+                     smallest_of("run", "run fsrcnn cli_count_in.npy"));
+    expect_says(2, "plan fsrcnn --size 64x64 --for-output map.bmp", ".npy, .tif, .tiff or .png");
+    expect(0, "plan fsrcnn --size 64x64 --json");
+    json_t *doc = document("plan");
+    assert_string_equal(json_string_value(at(doc, "counted.output")), ".npy");
+    json_decref(doc);
+    (void)remove("cli_count_in.npy");
+}
+
 /* Runners-up with reasons, and the front: fewer bytes never for fewer MACs. */
 static void test_choices(void **state) {
     (void)state;
@@ -317,9 +380,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usage),       cmocka_unit_test(test_plans_by_hand),
         cmocka_unit_test(test_flags_count), cmocka_unit_test(test_dump),
-        cmocka_unit_test(test_plan_file),   cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_groups),      cmocka_unit_test(test_conv),
-        cmocka_unit_test(test_naive_conv),
+        cmocka_unit_test(test_plan_file),   cmocka_unit_test(test_plans_count_files),
+        cmocka_unit_test(test_choices),     cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_conv),        cmocka_unit_test(test_naive_conv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

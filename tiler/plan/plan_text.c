@@ -1,6 +1,7 @@
 /* A plan in words. */
 #include <stdio.h>
 
+#include "layers/core/printable.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/plan.h"
 #include "tiler/plan/splits.h"
@@ -27,4 +28,5 @@ void rfx_plan_describe(const struct rfx_plan *plan, char *text, size_t size) {
     if (rfx_plan_loads_by_stage(plan) && at < size)
         (void)snprintf(text + at, size - at, "%s weights by stage",
                        alone && !plan->stages[0].spec.mode->local ? "," : ";");
+    rfx_trim_cut_character(text);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/printable.h"
 
 enum column { COLUMN_ID, COLUMN_LOWER, COLUMN_UPPER, COLUMN_SIZE, COLUMN_ALIGNMENT, COLUMN_OFFSET };
 enum { N_COLUMNS = COLUMN_OFFSET + 1, N_REQUIRED = COLUMN_SIZE + 1 };
@@ -77,9 +78,7 @@ static bool parse_integer(const char *text, bool negative, int64_t *out) {
 
 static bool is_id(const char *text) {
     if (*text == '\0') return false;
-    for (const char *p = text; *p != '\0'; p++)
-        if ((unsigned char)*p < 0x20 || *p == '"' || *p == 0x7f) return false;
-    return true;
+    return strchr(text, '"') == NULL && rfx_is_printable(text);
 }
 
 static enum rfx_status parse_item(char *line, int number, const struct header *header,

@@ -4,7 +4,7 @@
  * becomes the chart, and its messages (in memory). There is no pipe to fill up or to break, and no
  * shell: what the chart says cannot become a command. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* memfd_create, mkostemp */
+#define _GNU_SOURCE /* memfd_create */
 #endif
 #include "tools/chart/chart.h"
 
@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "rfexec/output/output_file.h"
 #include "tools/chart/chart_script.h"
 
 extern char **environ;
@@ -32,7 +33,7 @@ static bool ends_with(const char *path, const char *suffix) {
 }
 
 bool rfx_chart_name_ok(const char *path) {
-    return ends_with(path, ".svg") || ends_with(path, ".png");
+    return strcmp(path, "-") == 0 || ends_with(path, ".svg") || ends_with(path, ".png");
 }
 
 /* How many points can be drawn; -1: a value does not fit its logarithmic axis. */
@@ -130,19 +131,12 @@ static enum rfx_status run_gnuplot(int script, int picture, const char *path,
         char reason[256];
         read_reason(messages, reason, sizeof reason);
         struct stat info;
-        if (!WIFEXITED(code) || WEXITSTATUS(code) != 0 || fstat(picture, &info) != 0 ||
-            info.st_size == 0)
+        bool empty = fstat(picture, &info) != 0 || (S_ISREG(info.st_mode) && info.st_size == 0);
+        if (!WIFEXITED(code) || WEXITSTATUS(code) != 0 || empty)
             status = rfx_fail(err, RFX_STATUS_IO, "chart '%s': gnuplot failed: %s", path, reason);
     }
     (void)close(messages);
     return status;
-}
-
-/* Gives the temporary file the rights of a file created normally. */
-static int set_usual_rights(int fd) {
-    mode_t mask = umask(0);
-    (void)umask(mask);
-    return fchmod(fd, 0666 & ~mask);
 }
 
 enum rfx_status rfx_chart_write(const struct rfx_chart *chart, struct rfx_memory *mem,
@@ -155,26 +149,16 @@ enum rfx_status rfx_chart_write_panels(const struct rfx_chart *panels, int n,
                                        struct rfx_error *err) {
     enum rfx_status status = check(panels, n, path, err);
     if (status != RFX_OK) return status;
-    size_t size = strlen(path) + sizeof ".XXXXXX";
-    char *temporary = rfx_memory_alloc(mem, size);
-    if (temporary == NULL) return rfx_memory_fail(mem, "chart", size, err);
-    (void)snprintf(temporary, size, "%s.XXXXXX", path);
-    int script = -1, picture = mkostemp(temporary, O_CLOEXEC);
-    if (picture < 0) {
-        status = rfx_fail(err, RFX_STATUS_IO, "chart '%s': %s", path, strerror(errno));
-        goto done;
-    }
-    script = script_open(panels, n, ends_with(path, ".png"));
+    struct rfx_output_file *file = NULL;
+    status = rfx_output_file_open(mem, path, &file, err);
+    if (status != RFX_OK) return rfx_fail_within(err, status, "chart");
+    int script = script_open(panels, n, ends_with(path, ".png"));
     if (script < 0)
         status = rfx_fail(err, RFX_STATUS_IO, "chart '%s': %s", path, strerror(errno));
     else
-        status = run_gnuplot(script, picture, path, err);
-    if (status == RFX_OK && (set_usual_rights(picture) != 0 || rename(temporary, path) != 0))
-        status = rfx_fail(err, RFX_STATUS_IO, "chart '%s': %s", path, strerror(errno));
-    if (status != RFX_OK) (void)unlink(temporary);
-done:
+        status = run_gnuplot(script, rfx_output_file_descriptor(file), path, err);
+    if (status == RFX_OK) status = rfx_output_file_commit(file, err);
     if (script >= 0) (void)close(script);
-    if (picture >= 0) (void)close(picture);
-    rfx_memory_release(mem, temporary);
+    rfx_output_file_free(file);
     return status;
 }

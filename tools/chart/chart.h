@@ -65,8 +65,8 @@ struct rfx_chart {
     int width_px, height_px; /* 0: 900 x 560; long names below the plot add to the height */
 };
 
-/* Whether the name ends in .svg or .png (any case), that is whether rfx_chart_write can make it.
- * Commands call it before they calculate anything. */
+/* Whether the name ends in .svg or .png (any case) or is "-" (SVG to standard output), that is
+ * whether rfx_chart_write can make it. Commands call it before they calculate anything. */
 bool rfx_chart_name_ok(const char *path);
 
 /* Draws the chart into `path`. INVALID_ARGUMENT: neither .svg nor .png, nothing to draw, or a value

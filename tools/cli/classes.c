@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/printable.h"
 #include "tools/cli/outputs.h"
 
 /* MAX_LABEL_BYTES: of the file; a larger one is no list of class names. */
@@ -56,8 +57,13 @@ static enum rfx_status read_labels(const char *path, struct rfx_cli_classes *cla
         char *next = strchr(p, '\n');
         if (next != NULL) *next++ = '\0';
         p[strcspn(p, "\r")] = '\0';
-        for (int i = 0; i < classes->count; ++i)
-            if (classes->items[i].index == line) classes->items[i].label = p;
+        for (int i = 0; i < classes->count; ++i) {
+            struct rfx_cli_class *item = &classes->items[i];
+            if (item->index != line) continue;
+            item->label = rfx_printable_copy(classes->mem, p);
+            if (item->label == NULL)
+                return rfx_memory_fail(classes->mem, "label", strlen(p) + 1, err);
+        }
         p = next;
     }
     return RFX_OK;
@@ -89,6 +95,8 @@ enum rfx_status rfx_cli_classes_find(const struct rfx_session *session, struct r
 
 void rfx_cli_classes_free(struct rfx_cli_classes *classes) {
     if (classes->mem == NULL) return;
+    for (int i = 0; i < classes->count; ++i)
+        rfx_memory_release(classes->mem, classes->items[i].label);
     rfx_memory_release(classes->mem, classes->items);
     rfx_memory_release(classes->mem, classes->labels);
 }

@@ -9,7 +9,7 @@
 struct rfx_cli_class {
     int64_t index;
     float value;
-    const char *label; /* NULL: no label */
+    char *label; /* printable; NULL: no label */
 };
 
 struct rfx_cli_classes { /* by falling value */

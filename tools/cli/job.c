@@ -56,7 +56,7 @@ int rfx_cli_load_fused(struct rfx_memory *mem, const struct rfx_cli_options *opt
 }
 
 static int open_image(struct rfx_cli_job *job, const struct rfx_cli_options *options,
-                      const char *spec, int channels) {
+                      const char *spec, int64_t channels) {
     struct rfx_image_options image = rfx_cli_image_options(options, channels);
     struct rfx_error err = {{0}};
     enum rfx_status status = rfx_image_open(job->mem, spec, &image, &job->image, &err);
@@ -73,7 +73,7 @@ static int open_synthetic(struct rfx_cli_job *job, const struct rfx_cli_options 
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
     (void)snprintf(spec, sizeof spec, "synthetic:%lldx%lld", (long long)input->h,
                    (long long)input->w);
-    return open_image(job, options, spec, (int)input->c);
+    return open_image(job, options, spec, input->c);
 }
 
 static int open_given(struct rfx_cli_job *job, const struct rfx_cli_options *options,
@@ -87,7 +87,7 @@ static int open_given(struct rfx_cli_job *job, const struct rfx_cli_options *opt
     if (traits.c == input->c) return RFX_EXIT_DONE;
     rfx_image_free(job->image);
     job->image = NULL;
-    return open_image(job, options, spec, (int)input->c);
+    return open_image(job, options, spec, input->c);
 }
 
 /* Lets the request ask for what --plan says. */
@@ -169,7 +169,7 @@ int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         status = rfx_fail_within(&err, RFX_STATUS_MALFORMED, "%.100s", options->plan_file);
     int code = rfx_cli_fail(status, &err);
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE && smallest != NULL)
-        rfx_report_smallest(command, options->args[0], options->memory_bytes, smallest,
+        rfx_report_smallest(command, options->shown[0], options->memory_bytes, smallest,
                             options->json);
     rfx_plan_free(smallest);
     return code;

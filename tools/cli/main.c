@@ -10,9 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "layers/core/printable.h"
 #include "layers/graph/near_names.h"
 #include "rfexec/api/api_support.h"
 #include "tools/cli/command.h"
+#include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 
 static const struct rfx_cli_command commands[] = {
@@ -29,9 +31,14 @@ static const struct rfx_cli_command commands[] = {
      RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_JSON | RFX_CLI_CSV | RFX_CLI_CURVE |
          RFX_CLI_PLOT,
      1, 1, rfx_cmd_analyze},
-    {"plan", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [-o plan.json] [--json]",
+    {"plan",
+     "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [--for-output FILE] [-o plan.json] [--json]",
      "how a run would be done and what memory it would take",
-     "Runs nothing. With INPUT the plan is for that picture, else for a synthetic one of --size.\n"
+     "Runs nothing. With INPUT the plan is for that picture, else for a .npy one of --size. What "
+     "a\n"
+     "run with -o map.npy holds to write it counts, so that such a run does the same with the "
+     "same\n"
+     "budget; --for-output says another file, or none.\n"
      "-o writes the plan as JSON; its stages (mode, targets, tiles, band_rows, row_by_row) and "
      "flags\n"
      "can be edited, and run, verify, bench and plan take it with --plan. What it predicts and\n"
@@ -40,7 +47,7 @@ static const struct rfx_cli_command commands[] = {
      "rfexec plan mobilenet_v2 --size 4096x4096 --plan plan.json\n"
      "rfexec plan resnet50 --size 2048x2048 --tiles 4x4 --split layer2.3 --json\n",
      RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_OUTPUT |
-         RFX_CLI_CHECK | RFX_CLI_JSON,
+         RFX_CLI_FOR | RFX_CLI_CHECK | RFX_CLI_JSON,
      1, 2, rfx_cmd_plan},
     {"curve",
      "MODEL [MODEL ...] [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json|--csv]"
@@ -81,6 +88,7 @@ static const struct rfx_cli_command commands[] = {
      "largest white); several outputs go to NAME.<output>.EXT. The file appears under its name "
      "only\n"
      "when it is complete: after an error, SIGINT, SIGTERM or SIGHUP (exit code 5) there is none.\n"
+     "'-o -' writes .npy to standard output, and the report to standard error.\n"
      "Maps that are not stored are written while the run goes on; a .png without --range, and\n"
      "pictures that come in column strips, then need the map's size in floats on the disk "
      "besides.\n",
@@ -168,12 +176,13 @@ static const struct rfx_cli_command commands[] = {
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 void rfx_cli_message(const char *format, ...) {
+    static char text[8192], shown[4 * sizeof text];
     va_list args;
     va_start(args, format);
-    fputs("rfexec: ", stderr);
-    (void)vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    rfx_printable(text, shown, sizeof shown);
+    fprintf(stderr, "rfexec: %s\n", shown);
 }
 
 int rfx_cli_fail(enum rfx_status status, const struct rfx_error *err) {
@@ -274,6 +283,7 @@ static int run_command(const struct rfx_cli_command *command, int argc, char **a
         return RFX_EXIT_USAGE;
     }
     rfx_cli_progress_catch_signals();
+    if (rfx_cli_options_use_stdout(&options)) stdout = stderr; /* what it tells beside the file */
     return command->run(&options);
 }
 

@@ -10,8 +10,9 @@
 #include <string.h>
 
 #include "layers/conv/conv_backend.h"
+#include "layers/core/printable.h"
 #include "layers/graph/near_names.h"
-#include "tools/chart/chart.h"
+#include "tools/cli/option_checks.h"
 
 enum option_kind {
     KIND_FLAG,   /* bool */
@@ -43,8 +44,11 @@ struct option_row {
 /* Counts beyond these are slips of the finger: no image has so many rows, no network so many
  * classes, and a thread more than processors gains nothing. */
 enum { MOST = 1000000, MOST_THREADS = 1024 };
+#define MOST_PIXELS ((int64_t)MOST * MOST)
 
 _Static_assert(RFX_CLI_MAX_KEPT == 16, "the messages of --keep and --dump say 16");
+
+_Static_assert(RFX_IMAGE_WHOLE_PIXELS == 100000000, "the help of --max-pixels says so");
 
 #define AT(member) offsetof(struct rfx_cli_options, member)
 
@@ -94,6 +98,8 @@ static const struct option_row rows[] = {
      "stages and flags from a file that 'rfexec plan -o' wrote, perhaps edited; it is checked", 0},
     {"pareto", 0, KIND_FLAG, RFX_CLI_FRONT, AT(pareto), NULL,
      "all kinds of plans instead: which budget buys how few MACs and how little time", 0},
+    {"for-output", 0, KIND_TEXT, RFX_CLI_FOR, AT(for_output), "FILE",
+     "what run's -o will be: writing it counts (default: some .npy); none: no file", 0},
     {"check", 0, KIND_FLAG, RFX_CLI_CHECK, AT(check), NULL,
      "walk the plan with a checker that knows nothing of the planner (with --plan: always)", 0},
     {"keep", 0, KIND_KEEP, RFX_CLI_PLAN, AT(kept), "TENSOR",
@@ -105,7 +111,7 @@ static const struct option_row rows[] = {
     {"threads", 'j', KIND_COUNT, RFX_CLI_PLAN | RFX_CLI_GOLDEN, AT(threads), "N",
      "threads (default: the processors this process may use)", MOST_THREADS},
     {"output", 'o', KIND_TEXT, RFX_CLI_OUTPUT, AT(output), "FILE",
-     "file to write; it appears under its name only when complete", 0},
+     "file to write, - for standard output; it appears under its name only when complete", 0},
     {"bits", 0, KIND_COUNT, RFX_CLI_SAMPLES, AT(bits), "N",
      "bits of a sample in the file: PNG 8 (default) or 16, TIFF 8, 16 or 32 (default, float)", 32},
     {"range", 0, KIND_RANGE, RFX_CLI_SAMPLES, AT(range), "LO,HI",
@@ -121,6 +127,9 @@ static const struct option_row rows[] = {
     {"runs", 'n', KIND_COUNT, RFX_CLI_RUNS, AT(runs), "N", "timed runs (default 5)", MOST},
     {"layers", 0, KIND_FLAG, RFX_CLI_LAYERS, AT(layers), NULL,
      "time, speed and traffic of every layer, and what the machine can do at most", 0},
+    {"max-pixels", 0, KIND_COUNT, RFX_CLI_IMAGE, AT(max_pixels), "N",
+     "largest picture that is decoded whole (default 100000000; with --memory: what fits)",
+     MOST_PIXELS},
     {"scale", 0, KIND_FLOAT, RFX_CLI_IMAGE, AT(scale), "F",
      "samples 0..255 are multiplied by this (default 1/255)", 0},
     {"mean", 0, KIND_FLOATS, RFX_CLI_IMAGE, AT(mean), "R,G,B",
@@ -167,12 +176,15 @@ void rfx_cli_options_init(struct rfx_cli_options *options) {
 }
 
 struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *options,
-                                               int channels) {
+                                               int64_t channels) {
     struct rfx_image_options image = rfx_image_default_options();
     image.scale = options->scale;
     memcpy(image.mean, options->mean, sizeof image.mean);
     memcpy(image.std, options->std, sizeof image.std);
     image.bgr = options->bgr;
+    /* A budget limits pictures by itself. */
+    if (options->memory_bytes != 0) image.max_pixels = 0;
+    if (options->max_pixels != 0) image.max_pixels = options->max_pixels;
     image.channels = channels;
     return image;
 }
@@ -301,49 +313,12 @@ static bool parse_option(struct rfx_cli_options *options, unsigned groups, int a
     return true;
 }
 
-static bool check_together(const struct rfx_cli_options *o, char *why, size_t why_size) {
-    if (o->untiled && (o->tiles.y != 0 || o->split != NULL || o->bands != 0)) {
-        (void)snprintf(why, why_size, "--untiled excludes --tiles, --bands and --split");
-        return false;
-    }
-    if ((o->strips != 0 || o->tight) && o->bands == 0) {
-        (void)snprintf(why, why_size, "--%s needs --bands", o->strips != 0 ? "strips" : "tight");
-        return false;
-    }
-    bool by_hand = o->untiled || o->tiles.y != 0 || o->split != NULL || o->bands != 0;
-    if (o->plan_file != NULL &&
-        (by_hand || o->row_by_row || o->weights_by_stage || o->no_inplace)) {
-        (void)snprintf(why, why_size,
-                       "--plan says all of the plan: it excludes --tiles, --bands, --strips, "
-                       "--split, --untiled, --row-by-row, --weights-by-stage and --no-inplace");
-        return false;
-    }
-    if (o->bands != 0 && o->tiles.y != 0) {
-        (void)snprintf(why, why_size, "--bands excludes --tiles");
-        return false;
-    }
-    if (o->plot != NULL && !rfx_chart_name_ok(o->plot)) {
-        (void)snprintf(why, why_size, "--plot '%s': charts are .svg or .png", o->plot);
-        return false;
-    }
-    if (o->naive && o->kept.n != 0) {
-        (void)snprintf(why, why_size, "--naive excludes --keep");
-        return false;
-    }
-    for (int i = 0; i < 3; ++i) {
-        if (o->std[i] != 0.0F) continue;
-        (void)snprintf(why, why_size, "option '--std': 0 cannot be divided by");
-        return false;
-    }
-    if (o->no_fuse && o->baseline != NULL && strcmp(o->baseline, "eager") != 0) {
-        (void)snprintf(why, why_size, "--no-fuse is --baseline eager, not '%s'", o->baseline);
-        return false;
-    }
-    if (o->json && o->csv) {
-        (void)snprintf(why, why_size, "--json excludes --csv");
-        return false;
-    }
-    return true;
+/* The printable form of argument k, cut where it is very long. */
+static const char *show(const char *arg, int k) {
+    static char forms[RFX_CLI_MAX_ARGS][1024];
+    if (rfx_is_printable(arg)) return arg;
+    rfx_printable(arg, forms[k], sizeof forms[k]);
+    return forms[k];
 }
 
 bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
@@ -359,12 +334,13 @@ bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int
             (void)snprintf(why, why_size, "one argument too many: '%s'", arg);
             return false;
         } else {
+            options->shown[options->n_args] = show(arg, options->n_args);
             options->args[options->n_args++] = arg;
         }
     }
     options->threads_given = options->threads != 0;
     if (!options->threads_given) options->threads = usable_processors();
-    return options->help || check_together(options, why, why_size);
+    return options->help || rfx_cli_options_check(options, why, why_size);
 }
 
 void rfx_cli_options_help(FILE *stream, unsigned groups) {

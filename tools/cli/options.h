@@ -32,6 +32,7 @@ enum rfx_cli_group {
     RFX_CLI_CHART = 1 << 12,   /* titles and axes of a chart */
     RFX_CLI_SAMPLES = 1 << 13, /* --bits, --range */
     RFX_CLI_LAYERS = 1 << 14,  /* --layers, and --plot of them */
+    RFX_CLI_FOR = 1 << 15,     /* --for-output */
     RFX_CLI_FUSE = 1 << 20,    /* --no-fuse, --no-fuse-add */
     RFX_CLI_EAGER = 1 << 21,   /* --no-fuse alone, where --baseline says the rest */
     RFX_CLI_PLACE = 1 << 24,   /* --strategy, --capacity */
@@ -52,6 +53,7 @@ struct rfx_cli_kept { /* --keep and --dump */
 
 struct rfx_cli_options {
     struct rfx_cli_pair size, tiles; /* 0, 0: not given */
+    int64_t max_pixels;              /* 0: not given */
     size_t memory_bytes;             /* 0: no budget */
     const char *split, *output, *labels, *baseline;
     const char *plot, *title, *subtitle, *x_label, *y_label;
@@ -59,6 +61,7 @@ struct rfx_cli_options {
     size_t capacity_bytes;     /* of the arena; 0: not given */
     bool no_fuse, no_fuse_add; /* of batch norm, activation and Add; of Add alone */
     const char *plan_file;
+    const char *for_output; /* of plans: what the run will write; NULL: .npy */
     struct rfx_cli_kept kept;
     bool tight, row_by_row, weights_by_stage, no_inplace, check, threads_given;
     bool pareto;          /* of curves: all kinds of plans */
@@ -76,7 +79,8 @@ struct rfx_cli_options {
     int64_t bits;   /* of samples in the output file; 0: not given */
     float range[2]; /* of values, black and white; both 0: not given */
     int n_args;
-    const char *args[RFX_CLI_MAX_ARGS]; /* positional */
+    const char *args[RFX_CLI_MAX_ARGS];  /* positional */
+    const char *shown[RFX_CLI_MAX_ARGS]; /* the same in printable form, for reports */
 };
 
 /* Defaults: ImageNet's preprocessing, as many threads as the process may use processors. */
@@ -92,5 +96,6 @@ bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int
 void rfx_cli_options_help(FILE *stream, unsigned groups);
 
 /* Preprocessing as the image source takes it; channels 0: as the file has them. */
-struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *options, int channels);
+struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *options,
+                                               int64_t channels);
 #endif

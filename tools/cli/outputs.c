@@ -71,6 +71,12 @@ static bool file_name(const struct rfx_graph *graph, const struct rfx_cli_option
 
 /* Two outputs "a/b" and "a_b" would meet in one file. */
 static bool check_names(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
+    bool to_stdout = options->output != NULL && strcmp(options->output, "-") == 0;
+    if (to_stdout && count_own(graph, options) > 1) {
+        rfx_cli_message("-o -: %d outputs do not fit one stream; -o FILE writes one file each",
+                        count_own(graph, options));
+        return false;
+    }
     for (int k = 0; k < graph->n_outputs; ++k) {
         char name[MAX_NAME], other[MAX_NAME];
         if (!file_name(graph, options, k, name)) {

@@ -2,7 +2,7 @@
  *
  * An output comes either through the sink, while the run goes on, or from the session after it, in
  * chunks of RFX_CLI_CHUNK elements: no second copy is made.
- * Invariants: 1. files are opened before the run, under temporary names; 2. they get their names
+ * Invariants: 1. files are opened before the run, without their names; 2. they get their names
  * after it, one after the other, none when the run failed or was stopped; 3. file and fingerprint
  * do not depend on the way an output came. */
 #ifndef RFX_TOOLS_CLI_OUTPUTS_H

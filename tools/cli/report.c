@@ -103,6 +103,15 @@ static const struct rfx_stage *find_grid(const struct rfx_plan *plan) {
     return NULL;
 }
 
+void rfx_report_csv_text(const char *text) {
+    putchar('"');
+    for (const char *p = text; *p != '\0'; ++p) {
+        if (*p == '"') putchar('"');
+        putchar(*p);
+    }
+    putchar('"');
+}
+
 double rfx_report_ratio(uint64_t part, uint64_t untiled) {
     return untiled == 0 ? 1.0 : (double)part / (double)untiled;
 }

@@ -50,6 +50,9 @@ double rfx_report_ratio(uint64_t part, uint64_t untiled);
 /* "measured". */
 json_t *rfx_report_measured(const struct rfx_run_report *report);
 
+/* Prints a field of CSV on stdout, quoted. */
+void rfx_report_csv_text(const char *text);
+
 /* [1, 3, 224, 224]. */
 json_t *rfx_report_shape(const struct rfx_shape *shape);
 

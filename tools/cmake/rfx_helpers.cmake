@@ -3,12 +3,46 @@
 set(RFX_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes
     -Wmissing-prototypes -Wvla -Wswitch-enum -Wcast-qual -Wwrite-strings -Wundef -Wformat=2)
 
+# What makes a memory error end the process instead of being used: checked calls of the C library
+# where a size is known (level 3 where compiler and library have it), guarded stacks, tables of
+# addresses that are bound at the start and read-only after it, and programs that lie anywhere.
+# tests/cli/test_binaries.sh reads them in the binaries.
+include(CheckCSourceCompiles)
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES C)
+set(CMAKE_REQUIRED_FLAGS "-O2 -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3")
+check_c_source_compiles("
+#include <features.h>
+#include <string.h>
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 12
+#error level 2
+#endif
+#if !defined(__USE_FORTIFY_LEVEL) || __USE_FORTIFY_LEVEL < 3
+#error level 2
+#endif
+int main(void) { return 0; }" RFX_HAVE_FORTIFY_3)
+unset(CMAKE_REQUIRED_FLAGS)
+set(RFX_FORTIFY 2)
+if(RFX_HAVE_FORTIFY_3)
+  set(RFX_FORTIFY 3)
+endif()
+
+# The sanitizers have checks of their own; nothing is checked where nothing is optimised.
+function(rfx_harden target)
+  target_link_options(${target} PRIVATE -Wl,-z,relro,-z,now,-z,noexecstack)
+  if(NOT RFX_SANITIZE)
+    target_compile_options(${target} PRIVATE -fstack-protector-strong
+                           "$<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=${RFX_FORTIFY}>")
+  endif()
+endfunction()
+
 # -ffp-contract=off: a fused multiply-add happens only where the source asks for one, so that the
 # vector body and the remainder of a loop do the same arithmetic.
 function(rfx_set_flags target)
   target_compile_options(${target} PRIVATE ${RFX_WARNINGS} -ffp-contract=off -fno-math-errno
                          $<$<CONFIG:Release>:-O3>)
   target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+  rfx_harden(${target})
   if(RFX_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
@@ -99,6 +133,7 @@ function(rfx_add_onnx_proto target)
     WORKING_DIRECTORY ${dir}
     DEPENDS ${ONNX_PROTO} ${options})
   add_library(rfx_onnx_proto OBJECT ${dir}/onnx.pb.c ${dir}/onnx.pb.h)
+  rfx_harden(rfx_onnx_proto)
   target_include_directories(rfx_onnx_proto PUBLIC ${dir} SYSTEM PUBLIC ${NANOPB_INCLUDE_DIR})
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:rfx_onnx_proto>)
   target_include_directories(${target} SYSTEM PRIVATE ${dir} ${NANOPB_INCLUDE_DIR})

@@ -19,6 +19,7 @@ endforeach()
 
 function(rfx_add_library target kind export_name)
   add_library(${target} ${kind} ${rfx_objects})
+  rfx_harden(${target})
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME rfexec
                         EXPORT_NAME ${export_name})
   target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

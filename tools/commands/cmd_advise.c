@@ -1,6 +1,7 @@
 /* rfexec advise: what holds a network back when it is tiled, and what to do for each budget. */
 #include <stdio.h>
 
+#include "layers/core/printable.h"
 #include "tiler/curves/advise.h"
 #include "tiler/plan/splits.h"
 #include "tools/cli/job.h"
@@ -105,6 +106,7 @@ static void judge(const struct advise *a, struct guideline *g) {
     g[2].kept = !v->long_blocks;
     (void)snprintf(g[2].why, LINE_CHARS, "%d in a row at most, from %s to %s", v->block_convs,
                    layer(a, v->block_first), layer(a, v->block_last));
+    for (int i = 0; i < 3; ++i) rfx_trim_cut_character(g[i].why); /* of a long name */
 }
 
 static json_t *budgets_json(const struct advise *a) {

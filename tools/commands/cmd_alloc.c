@@ -1,8 +1,11 @@
 /* rfexec alloc: packs a placement problem given as CSV, with one strategy or the best of all. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "rfexec/output/output_file.h"
 #include "tiler/packer/packer.h"
 #include "tiler/strategies/placement_csv.h"
 #include "tiler/strategies/placement_offsets.h"
@@ -84,35 +87,36 @@ static enum rfx_status check_capacity(const struct alloc_job *job, size_t capaci
                     capacity, result->arena_bytes, result->method, result->lower_bound_bytes);
 }
 
-/* Writes the answer under its name only when it is complete. */
-static enum rfx_status write_file(const struct alloc_job *job, const char *path,
-                                  struct rfx_error *err) {
-    char part[4096];
-    int n = snprintf(part, sizeof part, "%s.part", path);
-    if (n < 0 || (size_t)n >= sizeof part)
-        return rfx_fail(err, RFX_STATUS_IO, "cannot write '%.60s...': the name is too long", path);
-    FILE *file = fopen(part, "wb");
-    if (file == NULL)
-        return rfx_fail(err, RFX_STATUS_IO, "cannot write '%s': %s", path, strerror(errno));
-    bool good = rfx_place_table_write(job->table, job->offsets, file);
-    good = fclose(file) == 0 && good;
-    if (good && rename(part, path) == 0) return RFX_OK;
-    enum rfx_status status =
-        rfx_fail(err, RFX_STATUS_IO, "cannot write '%s': %s", path, strerror(errno));
-    (void)remove(part);
+static enum rfx_status write_file(struct rfx_memory *mem, const struct alloc_job *job,
+                                  const char *path, struct rfx_error *err) {
+    struct rfx_output_file *file = NULL;
+    enum rfx_status status = rfx_output_file_open(mem, path, &file, err);
+    if (status != RFX_OK) return status;
+    int copy = fcntl(rfx_output_file_descriptor(file), F_DUPFD_CLOEXEC, 3);
+    FILE *stream = copy >= 0 ? fdopen(copy, "wb") : NULL;
+    bool good = stream != NULL && rfx_place_table_write(job->table, job->offsets, stream);
+    if (!good)
+        status = rfx_fail(err, RFX_STATUS_IO, "cannot write '%s': %s", path, strerror(errno));
+    if (stream != NULL)
+        (void)fclose(stream); /* flushed */
+    else if (copy >= 0)
+        (void)close(copy);
+    if (status == RFX_OK) status = rfx_output_file_commit(file, err);
+    rfx_output_file_free(file);
     return status;
 }
 
 /* Draws the answer to --plot. */
 static enum rfx_status draw(struct rfx_memory *mem, const struct rfx_cli_options *options,
                             const struct alloc_job *job, struct rfx_error *err) {
-    const char *slash = strrchr(options->args[0], '/');
-    struct rfx_placement_picture picture = {.subject = slash != NULL ? slash + 1 : options->args[0],
-                                            .items = "items",
-                                            .problem = job->problem,
-                                            .offsets = job->offsets,
-                                            .result = &job->result,
-                                            .names = job->table->ids};
+    const char *slash = strrchr(options->shown[0], '/');
+    struct rfx_placement_picture picture = {
+        .subject = slash != NULL ? slash + 1 : options->shown[0],
+        .items = "items",
+        .problem = job->problem,
+        .offsets = job->offsets,
+        .result = &job->result,
+        .names = job->table->ids};
     return rfx_placement_chart_write(mem, &picture, options->plot, err);
 }
 
@@ -146,7 +150,7 @@ static int report(const struct rfx_cli_options *options, const struct alloc_job 
     json_t *document = rfx_report_document("alloc", NULL);
     (void)json_object_update_new(
         document, json_pack("{s:s, s:i, s:s, s:I, s:I, s:I, s:b, s:I, s:o}", "problem",
-                            options->args[0], "count", job->table->n, "strategy", result->method,
+                            options->shown[0], "count", job->table->n, "strategy", result->method,
                             "arena_bytes", (json_int_t)result->arena_bytes, "lower_bound_bytes",
                             (json_int_t)result->lower_bound_bytes, "sum_bytes",
                             (json_int_t)job->problem->sum_bytes, "optimal", result->optimal,
@@ -169,7 +173,7 @@ int rfx_cmd_alloc(const struct rfx_cli_options *options) {
     if (status == RFX_OK) {
         status = check_capacity(&job, options->capacity_bytes, &err);
         bool fits = status == RFX_OK;
-        if (fits && options->output != NULL) status = write_file(&job, options->output, &err);
+        if (fits && options->output != NULL) status = write_file(mem, &job, options->output, &err);
         if (fits && status == RFX_OK && options->plot != NULL)
             status = draw(mem, options, &job, &err);
         if (fits == (status == RFX_OK)) code = report(options, &job, fits ? NULL : &err);

@@ -78,7 +78,8 @@ static json_t *row_json(const struct layer_row *row) {
 static void row_csv(const struct layer_row *row) {
     const struct rfx_axis_field *f = row->info->field;
     char jy[24], jx[24];
-    printf("\"%s\",%s,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,", row->name, row->op,
+    rfx_report_csv_text(row->name);
+    printf(",%s,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,", row->op,
            (long long)row->out->c, (long long)row->out->h, (long long)row->out->w,
            (long long)row->kernel[0], (long long)row->kernel[1], (long long)row->stride[0],
            (long long)row->stride[1], (long long)row->pads.top, (long long)row->pads.left,
@@ -130,7 +131,7 @@ static void head_csv(void) {
 
 static int totals_json(const struct rfx_cli_options *options, const struct rfx_graph *graph,
                        const struct rfx_analysis *analysis, json_t *layers) {
-    json_t *document = rfx_report_document("analyze", options->args[0]);
+    json_t *document = rfx_report_document("analyze", options->shown[0]);
     json_t *totals = json_pack("{s:I, s:I, s:I, s:s}", "macs", (json_int_t)analysis->macs, "params",
                                (json_int_t)analysis->params, "peak_live_bytes",
                                (json_int_t)analysis->peak_live_bytes, "peak_layer",

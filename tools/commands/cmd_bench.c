@@ -52,7 +52,7 @@ static json_t *result_json(const struct bench *bench) {
     size_t n = (size_t)bench->options->runs;
     double middle = median(bench->seconds, n);
     const struct rfx_graph *graph = bench->job.graph;
-    json_t *document = rfx_report_document("bench", bench->options->args[0]);
+    json_t *document = rfx_report_document("bench", bench->options->shown[0]);
     rfx_report_conv(document, graph);
     json_t *measured = rfx_report_measured(&bench->report);
     (void)json_object_update_new(
@@ -134,7 +134,7 @@ static enum rfx_status finish_layers(struct bench *bench, struct rfx_error *err)
     enum rfx_status status = rfx_machine_bytes_per_second(bench->job.mem, bench->peak.threads,
                                                           &bench->peak.bytes_per_second, err);
     if (status != RFX_OK || options->plot == NULL) return status;
-    return rfx_layer_chart(bench->layers, &bench->peak, options->args[0], options->plot, err);
+    return rfx_layer_chart(bench->layers, &bench->peak, options->shown[0], options->plot, err);
 }
 
 static int report(struct bench *bench) {

@@ -80,12 +80,15 @@ static void csv_rows(const char *model, const char *kind, const struct rfx_curve
                      const struct rfx_curve_point *points, int n) {
     for (int i = 0; i < n; ++i) {
         const struct rfx_curve_point *p = &points[i];
-        printf("\"%s\",%s,%s,\"%s\",%lld,%lld,%.6f,%.6f,%llu,%zu,%zu,%zu,\"%s\",%lld,%lld\n", model,
-               kind, rfx_baseline_name(curve->baseline), rfx_cli_point_label(curve, p),
-               (long long)p->tiles_y, (long long)p->tiles_x, rfx_curve_macs_ratio(curve, p),
+        rfx_report_csv_text(model);
+        printf(",%s,%s,", kind, rfx_baseline_name(curve->baseline));
+        rfx_report_csv_text(rfx_cli_point_label(curve, p));
+        printf(",%lld,%lld,%.6f,%.6f,%llu,%zu,%zu,%zu,", (long long)p->tiles_y,
+               (long long)p->tiles_x, rfx_curve_macs_ratio(curve, p),
                rfx_curve_memory_ratio(curve, p), (unsigned long long)p->macs, p->peak_bytes,
-               p->head_bytes, p->tail_bytes, rfx_split_label(curve->graph, p->peak_node),
-               (long long)p->tile_h_px, (long long)p->tile_w_px);
+               p->head_bytes, p->tail_bytes);
+        rfx_report_csv_text(rfx_split_label(curve->graph, p->peak_node));
+        printf(",%lld,%lld\n", (long long)p->tile_h_px, (long long)p->tile_w_px);
     }
 }
 

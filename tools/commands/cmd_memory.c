@@ -109,7 +109,7 @@ static int sum_with_adds(struct memory_table *table, const struct rfx_cli_option
 static enum rfx_status draw(const struct memory_table *table, const struct rfx_graph *graph,
                             const struct rfx_cli_options *options, struct rfx_error *err) {
     struct rfx_memory_placement placement = {.graph = graph,
-                                             .model = options->args[0],
+                                             .model = options->shown[0],
                                              .problem = table->problem,
                                              .nodes = table->nodes,
                                              .offsets = table->best_offsets,
@@ -146,7 +146,7 @@ static int print_json(const struct rfx_cli_options *options, const struct memory
     for (int k = 0; k < RFX_OFFSETS_COUNT; k++)
         (void)json_object_set_new(offsets, rfx_offset_strategy_name((enum rfx_offset_strategy)k),
                                   json_integer((json_int_t)table->offsets[k]));
-    json_t *document = rfx_report_document("memory", options->args[0]);
+    json_t *document = rfx_report_document("memory", options->shown[0]);
     rfx_memory_rows_json(&table->rows, document);
     if (table->with_adds != 0)
         (void)json_object_set_new(document, "naive_with_adds_bytes",
@@ -250,7 +250,7 @@ int rfx_cmd_memory(const struct rfx_cli_options *options) {
         if (code == RFX_EXIT_DONE && options->json)
             code = print_json(options, &table, graph);
         else if (code == RFX_EXIT_DONE)
-            print_text(&table, graph, options->args[0]);
+            print_text(&table, graph, options->shown[0]);
     }
     rfx_memory_release(mem, table.best_offsets);
     rfx_memory_release(mem, table.nodes);

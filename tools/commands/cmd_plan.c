@@ -2,10 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rfexec/output/output_write.h"
+#include "rfexec/output/output_file.h"
 #include "tiler/search/plan_groups.h"
 #include "tiler/search/plan_survey.h"
 #include "tools/cli/job.h"
+#include "tools/cli/outputs.h"
 #include "tools/cli/report.h"
 
 enum { MAX_GROUP_LINES = 40 }; /* of a table for people; --json has them all */
@@ -14,7 +15,7 @@ static int write_plan(const struct rfx_cli_job *job, const struct rfx_cli_option
     struct rfx_output_file *file = NULL;
     struct rfx_error err = {{0}};
     char *text = NULL;
-    enum rfx_status status = rfx_plan_file_text(job->plan, options->args[0], &text, &err);
+    enum rfx_status status = rfx_plan_file_text(job->plan, options->shown[0], &text, &err);
     if (status == RFX_OK) status = rfx_output_file_open(job->mem, options->output, &file, &err);
     if (status == RFX_OK) status = rfx_output_file_append(file, text, strlen(text), &err);
     if (status == RFX_OK) status = rfx_output_file_commit(file, &err);
@@ -78,13 +79,38 @@ static json_t *rivals_json(const struct rfx_cli_job *job, const struct rfx_plan_
     return list;
 }
 
+/* The file that run's -o is taken to be; NULL: none. */
+static const char *output_of_run(const struct rfx_cli_options *options) {
+    const char *given = options->for_output != NULL ? options->for_output : "map.npy";
+    return strcmp(given, "none") == 0 ? NULL : given;
+}
+
+/* ".npy" and the like, of a name that has been checked. */
+static const char *ending(const char *output) {
+    return strcmp(output, "-") == 0 ? ".npy" : strrchr(output, '.');
+}
+
+static void print_counted(const struct rfx_cli_options *options) {
+    const char *output = output_of_run(options);
+    printf("counted    reading %s, ", options->n_args > 1 ? options->shown[1] : "a .npy picture");
+    if (output == NULL)
+        puts("writing nothing");
+    else
+        printf("writing %s (--for-output)\n", ending(output));
+}
+
 static int print_json(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
                       const struct rfx_plan_survey *survey, bool checked) {
-    json_t *document = rfx_report_document("plan", options->args[0]);
+    json_t *document = rfx_report_document("plan", options->shown[0]);
     rfx_report_conv(document, job->graph);
     (void)json_object_set_new(document, "input",
                               rfx_report_shape(&job->graph->nodes[job->graph->input].out.shape));
     (void)json_object_set_new(document, "plan", rfx_report_plan(job->plan));
+    const char *output = output_of_run(options);
+    (void)json_object_set_new(
+        document, "counted",
+        json_pack("{s:s, s:s?}", "input", options->n_args > 1 ? options->shown[1] : ".npy",
+                  "output", output != NULL ? ending(output) : NULL));
     if (survey != NULL) (void)json_object_set_new(document, "runners_up", rivals_json(job, survey));
     if (checked) (void)json_object_set_new(document, "checked", json_true());
     return rfx_report_print(document);
@@ -103,11 +129,26 @@ static int look_around(struct rfx_cli_job *job, const struct rfx_cli_options *op
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
+/* Counts what the run that the plan is for holds besides the network: one that reads a .npy picture
+ * where none is given, and writes its outputs. */
+static int count_files(struct rfx_cli_job *job, const struct rfx_cli_options *options) {
+    struct rfx_source_traits *source = &job->request.source;
+    struct rfx_cli_options run = *options;
+    if (options->n_args < 2 && source->fixed_bytes < rfx_image_npy_bytes())
+        source->fixed_bytes = rfx_image_npy_bytes();
+    run.output = output_of_run(options);
+    if (run.output == NULL) return RFX_EXIT_DONE;
+    int code = rfx_cli_outputs_check(job->graph, &run);
+    if (code == RFX_EXIT_DONE) source->fixed_bytes += rfx_cli_outputs_bytes(job->graph, &run);
+    return code;
+}
+
 int rfx_cmd_plan(const struct rfx_cli_options *options) {
     struct rfx_cli_job job;
     struct rfx_plan_survey *survey = NULL;
     bool checked = options->check || options->plan_file != NULL;
     int code = rfx_cli_job_open(&job, options, options->n_args > 1 ? options->args[1] : NULL);
+    if (code == RFX_EXIT_DONE) code = count_files(&job, options);
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&job, options, "plan");
     if (code == RFX_EXIT_DONE) code = look_around(&job, options, &survey);
     if (code == RFX_EXIT_DONE && options->output != NULL) code = write_plan(&job, options);
@@ -115,6 +156,7 @@ int rfx_cmd_plan(const struct rfx_cli_options *options) {
         code = print_json(&job, options, survey, checked);
     } else if (code == RFX_EXIT_DONE) {
         rfx_report_plan_text(job.plan);
+        print_counted(options);
         if (checked) puts("checked    sound");
         if (rfx_plan_count_groups(job.plan).groups <= MAX_GROUP_LINES)
             rfx_report_groups_text(job.plan);

@@ -20,7 +20,7 @@ struct run {
 
 static int print_json(const struct run *run) {
     const struct rfx_cli_options *options = run->options;
-    json_t *document = rfx_report_document("run", options->args[0]);
+    json_t *document = rfx_report_document("run", options->shown[0]);
     rfx_report_conv(document, run->job.graph);
     json_t *outputs = json_array();
     for (int k = 0; k < run->outputs.count; ++k) {
@@ -29,7 +29,7 @@ static int print_json(const struct run *run) {
             outputs, json_pack("{s:s, s:o, s:s}", "name", output->name, "shape",
                                rfx_report_shape(&output->tensor->shape), "hash", output->hash));
     }
-    (void)json_object_set_new(document, "input", json_string(options->args[1]));
+    (void)json_object_set_new(document, "input", json_string(options->shown[1]));
     (void)json_object_set_new(document, "plan", rfx_report_plan(run->job.plan));
     (void)json_object_set_new(document, "measured", rfx_report_measured(&run->report));
     (void)json_object_set(document, "output", json_array_get(outputs, 0));

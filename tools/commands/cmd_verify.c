@@ -263,14 +263,14 @@ static json_t *naive_json(const struct verify *v) {
 }
 
 static int print_json(struct verify *v, int64_t compared, int64_t different) {
-    json_t *document = rfx_report_document("verify", v->options->args[0]);
+    json_t *document = rfx_report_document("verify", v->options->shown[0]);
     rfx_report_conv(document, v->job.graph);
     json_t *outputs = json_array();
     for (int k = 0; k < v->n_outputs; ++k)
         (void)json_array_append_new(outputs, difference_json(v, k));
     (void)json_object_update_new(
         document,
-        json_pack("{s:s, s:b, s:I, s:I, s:O, s:s, s:f, s:o}", "input", v->options->args[1],
+        json_pack("{s:s, s:b, s:I, s:I, s:O, s:s, s:f, s:o}", "input", v->options->shown[1],
                   "identical", different == 0, "compared", (json_int_t)compared, "different",
                   (json_int_t)different, "measured", v->measured, "against", v->other,
                   "seconds_untiled", v->untiled.seconds, "plan", rfx_report_plan(v->job.plan)));

@@ -23,8 +23,8 @@ static int read_options(struct rfx_cli_curves *curves, const struct rfx_cli_opti
     return RFX_EXIT_DONE;
 }
 
-static int add_model(struct rfx_cli_curves *curves, const struct rfx_cli_options *options,
-                     const char *model, bool pareto) {
+static int add_model(struct rfx_cli_curves *curves, const struct rfx_cli_options *options, int arg,
+                     bool pareto) {
     struct rfx_fuse_options fuse = rfx_baseline_fuse(curves->baseline);
     struct rfx_curve_request request = {.baseline = curves->baseline,
                                         .tiles_y = curves->tiles_y,
@@ -32,9 +32,10 @@ static int add_model(struct rfx_cli_curves *curves, const struct rfx_cli_options
                                         .pareto = pareto};
     int at = curves->count;
     struct rfx_error err = {{0}};
-    int code = rfx_cli_load_fused(curves->mem, options, model, &fuse, &curves->graphs[at]);
+    int code =
+        rfx_cli_load_fused(curves->mem, options, options->args[arg], &fuse, &curves->graphs[at]);
     if (code != RFX_EXIT_DONE) return code;
-    curves->models[at] = model;
+    curves->models[at] = options->shown[arg];
     curves->count++;
     enum rfx_status status =
         rfx_curve_create(curves->graphs[at], &request, &curves->curves[at], &err);
@@ -53,7 +54,7 @@ int rfx_cli_curves_open(struct rfx_cli_curves *curves, const struct rfx_cli_opti
     }
     int code = read_options(curves, options);
     for (int i = 0; i < options->n_args && code == RFX_EXIT_DONE; ++i)
-        code = add_model(curves, options, options->args[i], pareto);
+        code = add_model(curves, options, i, pareto);
     return code;
 }
 

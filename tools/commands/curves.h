@@ -17,7 +17,7 @@ struct rfx_cli_curves {
     enum rfx_baseline baseline;
     int64_t tiles_y, tiles_x;
     int count;
-    const char *models[RFX_CLI_MAX_ARGS]; /* borrowed from the options */
+    const char *models[RFX_CLI_MAX_ARGS]; /* as they are shown; borrowed from the options */
     struct rfx_graph *graphs[RFX_CLI_MAX_ARGS];
     struct rfx_curve *curves[RFX_CLI_MAX_ARGS];
     struct rfx_curve_formulas *formulas[RFX_CLI_MAX_ARGS];

@@ -61,10 +61,13 @@ static void print_csv(const struct fronts *f, const char *model) {
         for (int i = 0; i < f->surveys[k]->n_front; ++i) {
             const struct rfx_plan_survey *survey = f->surveys[k];
             const struct rfx_plan_summary *p = &survey->front[i];
-            printf("\"%s\",%s,%s,%zu,%llu,%.6f,%.4f,\"%s\"\n", model, names[k],
-                   rfx_plan_kind_name(p->kind), p->peak_bytes, (unsigned long long)p->macs,
+            rfx_report_csv_text(model);
+            printf(",%s,%s,%zu,%llu,%.6f,%.4f,", names[k], rfx_plan_kind_name(p->kind),
+                   p->peak_bytes, (unsigned long long)p->macs,
                    rfx_report_ratio(p->macs, survey->macs_untiled),
-                   rfx_report_ratio(p->cost, survey->cost_untiled), p->text);
+                   rfx_report_ratio(p->cost, survey->cost_untiled));
+            rfx_report_csv_text(p->text);
+            putchar('\n');
         }
 }
 
@@ -141,7 +144,7 @@ static int draw(const struct fronts *f, const char *model, const char *path) {
 
 int rfx_cli_fronts(const struct rfx_cli_options *options) {
     struct fronts f = {.mem = NULL};
-    const char *model = options->args[0];
+    const char *model = options->shown[0];
     if (options->n_args > 1 || options->tiles.y != 0 || options->baseline != NULL) {
         rfx_cli_message("--pareto takes one model, and neither --tiles nor --baseline");
         return RFX_EXIT_USAGE;

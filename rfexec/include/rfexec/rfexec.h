@@ -72,7 +72,8 @@ enum rfx_code {
     RFX_CODE_CANCELLED = 6, /* the caller's progress function said so */
 };
 
-/* The reason of a failure in one line of English, UTF-8, with names and numbers. */
+/* The reason of a failure in one line of English, with names and numbers: UTF-8 that is safe to
+ * show, whatever a model's names are (bytes that are not printable stand there as \xNN). */
 struct rfx_why {
     char text[512];
 };
@@ -123,15 +124,16 @@ RFX_API void rfx_network_free(struct rfx_network *network);
 /* Shape of the input: dims receives 1, channels, rows, columns. */
 RFX_API void rfx_network_input_shape(const struct rfx_network *network, int64_t dims[4]);
 
-/* The input's name in the model; valid as long as the network. */
+/* The input's name in the model, made printable as in struct rfx_why; valid as long as the network.
+ */
 RFX_API const char *rfx_network_input_name(const struct rfx_network *network);
 
 /* How many outputs the network has: at least 1. Outputs are numbered from 0, in the model's order.
  */
 RFX_API int rfx_network_output_count(const struct rfx_network *network);
 
-/* Name of output k in the model, valid as long as the network; NULL when there is no such output.
- */
+/* Name of output k in the model, made printable likewise, valid as long as the network; NULL when
+ * there is no such output. */
 RFX_API const char *rfx_network_output_name(const struct rfx_network *network, int k);
 
 /* Shape of output k as ONNX has it: returns the number of dimensions, of which dims receives as
@@ -172,6 +174,9 @@ struct rfx_run_options {
     int bgr; /* not 0: blue first, mean and std in that order */
     float scale;
     float mean[3], std[3];
+    /* Without memory_bytes: rows times columns of the largest picture file that is decoded whole
+     * (a format that cannot be read in parts). Larger ones are REFUSED. 0: 100 million. */
+    int64_t max_pixels;
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */

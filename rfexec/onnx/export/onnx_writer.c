@@ -5,14 +5,13 @@
  * numbers are those of onnx.proto (IR version 8). */
 #include "rfexec/onnx/export/onnx_writer.h"
 
-#include <errno.h>
 #include <pb_encode.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "layers/core/floats.h"
+#include "rfexec/output/output_file.h"
 
 struct rfx_onnx_text {
     struct rfx_onnx_text *next;
@@ -323,26 +322,32 @@ static bool encode_model(pb_ostream_t *s, const struct part *part) {
            put_message(s, 8, encode_opset, part->w, NULL);
 }
 
+/* Where encoded bytes go. */
+struct destination {
+    struct rfx_onnx_writer *w;
+    struct rfx_output_file *file;
+};
+
 static bool write_file(pb_ostream_t *s, const pb_byte_t *data, size_t count) {
-    return fwrite(data, 1, count, s->state) == count;
+    const struct destination *to = s->state;
+    enum rfx_status status = rfx_output_file_append(to->file, data, count, to->w->err);
+    if (status != RFX_OK) to->w->status = status;
+    return status == RFX_OK;
 }
 
-static enum rfx_status save_file(struct rfx_onnx_writer *w, const char *temporary,
-                                 const char *path) {
-    FILE *file = fopen(temporary, "wb");
-    if (file == NULL)
-        return rfx_fail(w->err, RFX_STATUS_IO, "cannot write '%s': %s", path, strerror(errno));
-    pb_ostream_t stream = {.callback = write_file, .state = file, .max_size = SIZE_MAX};
+static enum rfx_status save_file(struct rfx_onnx_writer *w, const char *path) {
+    struct destination to = {w, NULL};
+    enum rfx_status status = rfx_output_file_open(w->mem, path, &to.file, w->err);
+    if (status != RFX_OK) return status;
+    pb_ostream_t stream = {.callback = write_file, .state = &to, .max_size = SIZE_MAX};
     struct part part = {w, NULL};
-    errno = 0;
-    bool ok = encode_model(&stream, &part);
-    ok = fclose(file) == 0 && ok;
-    if (ok && rename(temporary, path) == 0) return RFX_OK;
-    int reason = errno;
-    (void)remove(temporary);
-    if (w->status != RFX_OK) return w->status; /* a weight could not be read */
-    return rfx_fail(w->err, RFX_STATUS_IO, "cannot write '%s': %s", path,
-                    reason != 0 ? strerror(reason) : "encoding failed");
+    if (!encode_model(&stream, &part))
+        status = w->status != RFX_OK ? w->status /* of a write, or of a weight that was read */
+                                     : rfx_fail(w->err, RFX_STATUS_INTERNAL,
+                                                "cannot write '%s': encoding failed", path);
+    if (status == RFX_OK) status = rfx_output_file_commit(to.file, w->err);
+    rfx_output_file_free(to.file);
+    return status;
 }
 
 enum rfx_status rfx_onnx_writer_save(struct rfx_onnx_writer *w, const char *path) {
@@ -353,6 +358,5 @@ enum rfx_status rfx_onnx_writer_save(struct rfx_onnx_writer *w, const char *path
         return rfx_fail(w->err, RFX_STATUS_UNSUPPORTED,
                         "ONNX export of '%s': %zu bytes, but a protobuf file ends at %d",
                         w->graph->name, count.bytes_written, INT32_MAX);
-    const char *temporary = rfx_onnx_text(w, "%s.%ld.tmp", path, (long)getpid());
-    return w->status != RFX_OK ? w->status : save_file(w, temporary, path);
+    return save_file(w, path);
 }

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,8 +26,10 @@ struct rfx_onnx_files {
     const struct open_file *model;
 };
 
-static enum rfx_status open_file(const char *path, int *out, size_t *size, struct rfx_error *err) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not wait for a writer */
+static enum rfx_status open_file(const char *path, int flags, int *out, size_t *size,
+                                 struct rfx_error *err) {
+    /* a pipe must not wait for a writer */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
     if (fd < 0) return rfx_fail(err, RFX_STATUS_IO, "cannot open '%s': %s", path, strerror(errno));
     enum rfx_status status = RFX_OK;
     struct stat st;
@@ -60,7 +64,9 @@ static enum rfx_status add_file(struct rfx_onnx_files *files, const char *path, 
         status = rfx_memory_fail(files->mem, "file path", strlen(path) + 1, err);
     if (name != NULL && (file->name = rfx_memory_strdup(files->mem, name)) == NULL)
         status = rfx_memory_fail(files->mem, "file name", strlen(name) + 1, err);
-    if (status == RFX_OK) status = open_file(path, &file->as_weights.fd, &file->size, err);
+    /* External data have been resolved: what is a link by now came later. */
+    int flags = name != NULL ? O_NOFOLLOW : 0;
+    if (status == RFX_OK) status = open_file(path, flags, &file->as_weights.fd, &file->size, err);
     if (status != RFX_OK) {
         close_file(files->mem, file);
         return status;
@@ -116,6 +122,41 @@ static bool location_is_inside(const char *location) {
     return true;
 }
 
+/* Whether an absolute path without links lies below such a folder. */
+static bool is_below(const char *path, const char *folder) {
+    size_t n = strlen(folder);
+    while (n > 0 && folder[n - 1] == '/') n--; /* of "/" nothing is left */
+    return strncmp(path, folder, n) == 0 && path[n] == '/';
+}
+
+/* Cuts the last part off; "." for a name alone. */
+static void cut_to_folder(char path[PATH_MAX]) {
+    char *slash = strrchr(path, '/');
+    if (slash == NULL)
+        memcpy(path, ".", 2);
+    else
+        slash[slash == path ? 1 : 0] = '\0';
+}
+
+/* Resolves the links of an external file's path. They may lead about within the folder that the
+ * model is named in, or the one that it lies in itself (caches of models keep all files in one
+ * folder and link to them), but not out of both. */
+static enum rfx_status resolve(const char *model, const char *path, char resolved[PATH_MAX],
+                               struct rfx_error *err) {
+    char named[PATH_MAX], folder[PATH_MAX], own[PATH_MAX];
+    if (strlen(model) >= sizeof named)
+        return rfx_fail(err, RFX_STATUS_IO, "cannot open '%s': %s", model, strerror(ENAMETOOLONG));
+    memcpy(named, model, strlen(model) + 1);
+    cut_to_folder(named);
+    if (realpath(path, resolved) == NULL || realpath(named, folder) == NULL ||
+        realpath(model, own) == NULL)
+        return rfx_fail(err, RFX_STATUS_IO, "cannot open '%s': %s", path, strerror(errno));
+    cut_to_folder(own);
+    if (is_below(resolved, folder) || is_below(resolved, own)) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_MALFORMED,
+                    "external data '%s' is a link that leads outside of the model's folder", path);
+}
+
 /* The external file of that name, opening it when it is new. */
 static enum rfx_status find_file(struct rfx_onnx_files *files, const char *location,
                                  const struct open_file **out, struct rfx_error *err) {
@@ -132,7 +173,9 @@ static enum rfx_status find_file(struct rfx_onnx_files *files, const char *locat
     if (path == NULL) return rfx_memory_fail(files->mem, "file path", folder + length + 1, err);
     if (folder != 0) memcpy(path, model, folder);
     memcpy(path + folder, location, length + 1);
-    enum rfx_status status = add_file(files, path, location, err);
+    char resolved[PATH_MAX];
+    enum rfx_status status = resolve(model, path, resolved, err);
+    if (status == RFX_OK) status = add_file(files, resolved, location, err);
     rfx_memory_release(files->mem, path);
     if (status == RFX_OK) *out = files->first;
     return status;

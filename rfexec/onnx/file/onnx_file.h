@@ -18,8 +18,9 @@ void rfx_onnx_files_free(void *files);
 /* The bytes of the .onnx file. */
 struct rfx_onnx_bytes rfx_onnx_files_model(const struct rfx_onnx_files *files);
 
-/* Points tensor->raw into its external file, which must lie in the model's folder. MALFORMED: a
- * location outside of it, or a range outside of the file. */
+/* Points tensor->raw into its external file, which must lie in the model's folder, its symbolic
+ * links resolved: the folder that the model is named in, or where it is a link itself the one that
+ * it lies in. MALFORMED: a location outside of it, or a range outside of the file. */
 RFX_NODISCARD enum rfx_status rfx_onnx_files_attach(struct rfx_onnx_files *files,
                                                     struct rfx_onnx_tensor *tensor,
                                                     struct rfx_error *err);

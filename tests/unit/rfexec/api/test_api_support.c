@@ -221,6 +221,16 @@ static void test_values_out_of_range(void **state) {
         run.threads = threads[i].threads;
         assert_int_equal(rfx_api_read_run_options(&run, &got, &err) == RFX_OK, threads[i].fine);
     }
+    struct rfx_run_options run, got;
+    rfx_run_options_init(&run, sizeof run);
+    run.max_pixels = -1;
+    assert_int_equal(rfx_api_read_run_options(&run, &got, &err), RFX_STATUS_INVALID_ARGUMENT);
+    run.max_pixels = 7;
+    assert_int_equal(rfx_api_image_options(&run, 3).max_pixels, 7);
+    run.max_pixels = 0;
+    assert_int_equal(rfx_api_image_options(&run, 3).max_pixels, RFX_IMAGE_WHOLE_PIXELS);
+    run.memory_bytes = 1; /* says all */
+    assert_int_equal(rfx_api_image_options(&run, 3).max_pixels, 0);
 }
 
 int main(void) {

@@ -146,6 +146,72 @@ static void refuses_in_words(void **state) {
     (void)unlink(FILE_NAME);
 }
 
+/* Files of some bytes whose headers promise 20000 x 20000 pixels, in formats that are decoded
+ * whole: refused by the header, unless that many are allowed, and then not decoded before they are
+ * needed.
+ */
+static void small_files_promise_large_pictures(void **state) {
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } files[] = {
+        {"\0\0\x0a\0\0\0\0\0\0\0\0\0\x20\x4e\x20\x4e\x18\0\xff\0\0\0", 22}, /* TGA, run lengths */
+        {"8BPS\0\1\0\0\0\0\0\0\0\3\0\0\x4e\x20\0\0\x4e\x20\0\x08\0\3"
+         "\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0",
+         44}, /* PSD, run lengths */
+        {"GIF89a\x20\x4e\x20\x4e\x80\0\0\0\0\0\0\0\0,\0\0\0\0\x20\x4e\x20\x4e\0\2\2\x4c\1\0;", 35},
+        {"P6 20000 20000 255\n\0\0\0", 22},
+        {"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\x4e\x20\0\0\x4e\x20\x08\0\0\0\1\xb1\x1c\x29\x73"
+         "\0\0\0\x64IDAT",
+         41},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct rfx_memory *mem = rfx_memory_create(1 << 20);
+        struct rfx_image *image = NULL;
+        struct rfx_error err = {""};
+        struct rfx_image_options o = rfx_image_default_options();
+        write_file(files[i].bytes, files[i].size);
+        if (rfx_image_open(mem, FILE_NAME, &o, &image, &err) != RFX_STATUS_UNSUPPORTED)
+            fail_msg("file %zu: not refused: %s", i, err.text);
+        assert_non_null(strstr(err.text, "20000 x 20000"));
+        assert_non_null(strstr(err.text, "--max-pixels"));
+        o.max_pixels = 400000000 - 1;
+        assert_int_equal(rfx_image_open(mem, FILE_NAME, &o, &image, &err), RFX_STATUS_UNSUPPORTED);
+        o.max_pixels = 400000000;
+        if (rfx_image_open(mem, FILE_NAME, &o, &image, &err) != RFX_OK)
+            fail_msg("file %zu: %s", i, err.text);
+        rfx_image_free(image);
+        o.max_pixels = 0;
+        assert_int_equal(rfx_image_open(mem, FILE_NAME, &o, &image, &err), RFX_OK);
+        assert_true(rfx_image_traits(image).fixed_bytes >= 400000000);
+        rfx_image_free(image);
+        assert_true(rfx_memory_high_water_bytes(mem) < 1 << 18);
+        rfx_memory_free(mem);
+    }
+    (void)unlink(FILE_NAME);
+}
+
+/* What is read in parts may have any number of pixels. */
+static void large_pictures_in_parts_have_no_limit(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_image *image = NULL;
+    struct rfx_image_options o = rfx_image_default_options();
+    o.max_pixels = 1;
+    assert_int_equal(rfx_image_open(mem, "synthetic:30000x30000", &o, &image, NULL), RFX_OK);
+    rfx_image_free(image);
+    write_file(
+        "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\x4e\x20\0\0\x4e\x20\x08\0\0\0\0\xc6\x1b\x19\xe5"
+        "\0\0\0\x64IDAT",
+        41);
+    struct rfx_error err = {""};
+    if (rfx_image_open(mem, FILE_NAME, &o, &image, &err) != RFX_OK) fail_msg("%s", err.text);
+    rfx_image_free(image);
+    (void)unlink(FILE_NAME);
+    rfx_memory_free(mem);
+}
+
 static void refuses_bad_options(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
@@ -164,6 +230,13 @@ static void refuses_bad_options(void **state) {
     assert_int_equal(rfx_image_open(mem, "synthetic:4x4", &o, &image, &err),
                      RFX_STATUS_UNSUPPORTED);
     assert_non_null(strstr(err.text, "4 channels"));
+    o.channels = INT64_C(3000000000);
+    assert_int_equal(rfx_image_open(mem, "synthetic:4x4", &o, &image, &err),
+                     RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "3000000000 channels"));
+    o.channels = (INT64_C(1) << 32) + 3; /* not 3 */
+    assert_int_equal(rfx_image_open(mem, "synthetic:4x4", &o, &image, &err),
+                     RFX_STATUS_UNSUPPORTED);
     rfx_image_free(NULL);
     rfx_memory_free(mem);
 }
@@ -175,6 +248,8 @@ int main(void) {
         cmocka_unit_test(grey_and_colour_meet_the_network),
         cmocka_unit_test(sixteen_bits_keep_their_precision),
         cmocka_unit_test(refuses_in_words),
+        cmocka_unit_test(small_files_promise_large_pictures),
+        cmocka_unit_test(large_pictures_in_parts_have_no_limit),
         cmocka_unit_test(refuses_bad_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,6 +119,57 @@ static void places_outside_of_the_folder(void **state) {
     expect_refusal(RFX_STATUS_MALFORMED, "without a location");
 }
 
+static void links_out_of_the_folder(void **state) {
+    (void)state;
+    assert_int_equal(symlink("../w.data", FOLDER "/out.data"), 0);
+    assert_int_equal(symlink("..", FOLDER "/up"), 0);
+    assert_int_equal(symlink("/", FOLDER "/root"), 0);
+    assert_int_equal(symlink("nothing", FOLDER "/lost.data"), 0);
+    assert_int_equal(symlink("out.data", FOLDER "/chain.data"), 0);
+    assert_int_equal(symlink("../" FOLDER "_too", FOLDER "/too"), 0);
+    static const char *const outside[] = {"out.data", "chain.data", "up/w.data", "root/etc/passwd",
+                                          "too/w.data"};
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
+        describe(outside[i], "0", "16");
+        expect_refusal(RFX_STATUS_MALFORMED, "outside of the model's folder");
+    }
+    describe("lost.data", "0", "16");
+    expect_refusal(RFX_STATUS_IO, "No such file");
+    /* and links that stay in it */
+    assert_int_equal(symlink("sub/w.data", FOLDER "/in.data"), 0);
+    assert_int_equal(symlink("sub", FOLDER "/other"), 0);
+    assert_int_equal(symlink("../" FOLDER, FOLDER "/back"), 0);
+    static const char *const inside[] = {"in.data", "other/w.data", "back/w.data"};
+    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
+        describe(inside[i], "4", "16");
+        expect(1.0f);
+    }
+}
+
+/* As caches keep them: names in one folder, all of a model's files in another. */
+static void models_that_are_links(void **state) {
+    (void)state;
+    static const char link[] = "test_onnx_file_names/model.onnx";
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_load_options options = {0};
+    struct rfx_graph *graph = NULL;
+    struct rfx_error err = {""};
+    describe("w.data", "4", "16");
+    expect(1.0f); /* makes the model */
+    (void)mkdir("test_onnx_file_names", 0777);
+    assert_int_equal(symlink("../" MODEL_PATH, link), 0);
+    assert_int_equal(symlink("../" FOLDER "/w.data", "test_onnx_file_names/w.data"), 0);
+    if (rfx_onnx_load(mem, link, &options, &graph, &err) != RFX_OK) fail_msg("%s", err.text);
+    rfx_graph_free(graph);
+    assert_int_equal(unlink("test_onnx_file_names/w.data"), 0);
+    assert_int_equal(symlink("../w.data", "test_onnx_file_names/w.data"), 0);
+    assert_int_equal(rfx_onnx_load(mem, link, &options, &graph, &err), RFX_STATUS_MALFORMED);
+    assert_int_equal(unlink("test_onnx_file_names/w.data"), 0);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(rmdir("test_onnx_file_names"), 0);
+    rfx_memory_free(mem);
+}
+
 static void ranges_outside_of_the_file(void **state) {
     (void)state;
     describe("w.data", "20", "16"); /* 36 of 32 bytes */
@@ -152,7 +203,9 @@ static void files_that_cannot_be_read(void **state) {
 }
 
 static const char *const files[] = {FOLDER "/w.data", FOLDER "/sub/w.data", FOLDER "/..w.data",
-                                    "w.data"};
+                                    FOLDER "_too/w.data", "w.data"};
+static const char *const links[] = {"out.data", "up",      "root",  "lost.data", "chain.data",
+                                    "too",      "in.data", "other", "back"};
 
 static void save(const char *path, size_t count) {
     static const float values[8] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -165,17 +218,25 @@ static void save(const char *path, size_t count) {
 static int remove_files(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) (void)unlink(files[i]);
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        char path[128];
+        (void)snprintf(path, sizeof path, FOLDER "/%s", links[i]);
+        (void)unlink(path);
+    }
     (void)unlink(FOLDER "/empty.data");
     (void)unlink(FOLDER "/pipe");
     (void)unlink(MODEL_PATH);
     (void)rmdir(FOLDER "/sub");
     (void)rmdir(FOLDER);
+    (void)rmdir(FOLDER "_too");
     return 0;
 }
 
 static int make_files(void **state) {
     (void)remove_files(state);
-    if (mkdir(FOLDER, 0700) != 0 || mkdir(FOLDER "/sub", 0700) != 0) return 1;
+    if (mkdir(FOLDER, 0700) != 0 || mkdir(FOLDER "/sub", 0700) != 0 ||
+        mkdir(FOLDER "_too", 0700) != 0)
+        return 1;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) save(files[i], 8);
     save(FOLDER "/empty.data", 0);
     return mkfifo(FOLDER "/pipe", 0600);
@@ -185,6 +246,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_forms),
         cmocka_unit_test(places_outside_of_the_folder),
+        cmocka_unit_test(links_out_of_the_folder),
+        cmocka_unit_test(models_that_are_links),
         cmocka_unit_test(ranges_outside_of_the_file),
         cmocka_unit_test(files_that_cannot_be_read),
     };

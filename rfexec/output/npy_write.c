@@ -1,0 +1,157 @@
+/* The streaming .npy writer. */
+#include "rfexec/output/npy_write.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "layers/core/floats.h"
+#include "rfexec/image/npy_format.h"
+#include "rfexec/output/output_file.h"
+#include "rfexec/output/output_sink.h"
+
+#define CHUNK_ELEMS 16384
+
+struct rfx_npy_writer {
+    struct rfx_output_file *file;
+    struct rfx_memory *mem;
+    struct rfx_shape shape;
+    uint64_t elems, done_elems;
+    size_t data_offset;
+    float chunk[CHUNK_ELEMS];
+};
+
+static bool count_elems(const struct rfx_shape *shape, uint64_t *out) {
+    int64_t elems = 1, bytes;
+    for (int i = 0; i < shape->rank; i++)
+        if (shape->dims[i] < 0 || !rfx_checked_mul_i64(elems, shape->dims[i], &elems)) return false;
+    if (!rfx_checked_mul_i64(elems, 4, &bytes) || !rfx_checked_add_i64(bytes, 512, &bytes))
+        return false;
+    *out = (uint64_t)elems;
+    return true;
+}
+
+enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const char *path,
+                                   const struct rfx_shape *shape, struct rfx_npy_writer **out,
+                                   struct rfx_error *err) {
+    uint64_t elems = 0;
+    if (shape->rank < 0 || shape->rank > RFX_MAX_RANK || !count_elems(shape, &elems))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a shape without a size", path);
+    struct rfx_npy_writer *writer = rfx_memory_calloc(mem, 1, sizeof *writer);
+    if (writer == NULL) return rfx_memory_fail(mem, path, sizeof *writer, err);
+    writer->mem = mem;
+    writer->shape = *shape;
+    writer->elems = elems;
+    unsigned char header[512];
+    enum rfx_status status = rfx_output_file_open(mem, path, &writer->file, err);
+    if (status == RFX_OK)
+        status = rfx_output_file_reserve(writer->file,
+                                         rfx_floats_bytes((int64_t)elems) + sizeof header, err);
+    if (status == RFX_OK)
+        status = rfx_npy_format(shape, header, sizeof header, &writer->data_offset, err);
+    if (status == RFX_OK)
+        status = rfx_output_file_append(writer->file, header, writer->data_offset, err);
+    if (status != RFX_OK) {
+        rfx_npy_write_free(writer);
+        return status;
+    }
+    *out = writer;
+    return RFX_OK;
+}
+
+static enum rfx_status count_in(struct rfx_npy_writer *writer, uint64_t count,
+                                struct rfx_error *err) {
+    if (count > writer->elems - writer->done_elems)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: %" PRIu64 " elements after %" PRIu64 " of %" PRIu64,
+                        rfx_output_file_path(writer->file), count, writer->done_elems,
+                        writer->elems);
+    writer->done_elems += count;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_npy_write_append(struct rfx_npy_writer *writer, const float *values,
+                                     size_t count, struct rfx_error *err) {
+    enum rfx_status status = count_in(writer, count, err);
+    if (status != RFX_OK) return status;
+    return rfx_output_file_append(writer->file, values, count * sizeof *values, err);
+}
+
+/* Gathers columns [x, x + count) of one row and channel. */
+static void gather_plane(float *to, const struct rfx_view *view, int64_t channel, int64_t y,
+                         int64_t x, int64_t count) {
+    const float *from = rfx_view_at(view, y, x) + channel;
+    for (int64_t k = 0; k < count; k++) to[k] = rfx_one_nan(from[k * view->c]);
+}
+
+/* Rows of the array's full width of one channel, as many a write as fit the chunk; `plane`: the
+ * element at row 0, column 0. */
+static enum rfx_status put_plane_rows(struct rfx_npy_writer *writer, struct rfx_rect rect,
+                                      const struct rfx_view *view, int64_t channel, int64_t plane,
+                                      struct rfx_error *err) {
+    int64_t w = rfx_rect_cols(rect), together = CHUNK_ELEMS / w;
+    enum rfx_status status = RFX_OK;
+    for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y += together) {
+        int64_t rows = rfx_min_i64(together, rect.y1 - y);
+        for (int64_t r = 0; r < rows; r++)
+            gather_plane(writer->chunk + r * w, view, channel, y + r, rect.x0, w);
+        status = rfx_output_file_put(writer->file, writer->chunk, rfx_floats_bytes(rows * w),
+                                     writer->data_offset + rfx_floats_bytes(plane + y * w), err);
+    }
+    return status;
+}
+
+/* Part of a row of one channel; `first`: the element at the row's column 0. */
+static enum rfx_status put_plane_row(struct rfx_npy_writer *writer, struct rfx_rect row,
+                                     const struct rfx_view *view, int64_t channel, int64_t first,
+                                     struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int64_t x = row.x0; x < row.x1 && status == RFX_OK; x += CHUNK_ELEMS) {
+        int64_t cols = rfx_min_i64(CHUNK_ELEMS, row.x1 - x);
+        gather_plane(writer->chunk, view, channel, row.y0, x, cols);
+        status = rfx_output_file_put(writer->file, writer->chunk, rfx_floats_bytes(cols),
+                                     writer->data_offset + rfx_floats_bytes(first + x), err);
+    }
+    return status;
+}
+
+enum rfx_status rfx_npy_write_rect(struct rfx_npy_writer *writer, struct rfx_rect rect,
+                                   const struct rfx_view *view, struct rfx_error *err) {
+    if (rfx_rect_is_empty(rect)) return RFX_OK;
+    int skip = writer->shape.rank - 3;
+    const int64_t *dims = writer->shape.dims + (skip == 1 ? 1 : 0);
+    if ((skip != 0 && (skip != 1 || writer->shape.dims[0] != 1)) ||
+        !rfx_rect_contains(rfx_rect_full(dims[1], dims[2]), rect) ||
+        !rfx_rect_contains(view->rect, rect) || view->c < dims[0])
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: rows %" PRId64 "..%" PRId64 ", columns %" PRId64 "..%" PRId64
+                        " do not fit the array or the view",
+                        rfx_output_file_path(writer->file), rect.y0, rect.y1, rect.x0, rect.x1);
+    enum rfx_status status = count_in(writer, (uint64_t)(rfx_rect_area(rect) * dims[0]), err);
+    bool together = rfx_rect_cols(rect) == dims[2] && dims[2] <= CHUNK_ELEMS;
+    for (int64_t channel = 0; channel < dims[0] && status == RFX_OK; channel++) {
+        int64_t plane = channel * dims[1] * dims[2];
+        if (together) {
+            status = put_plane_rows(writer, rect, view, channel, plane, err);
+            continue;
+        }
+        for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y++)
+            status = put_plane_row(writer, rfx_rect_make(y, y + 1, rect.x0, rect.x1), view, channel,
+                                   plane + y * dims[2], err);
+    }
+    return status;
+}
+
+enum rfx_status rfx_npy_write_commit(struct rfx_npy_writer *writer, struct rfx_error *err) {
+    if (writer->done_elems != writer->elems)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: %" PRIu64 " of %" PRIu64 " elements written",
+                        rfx_output_file_path(writer->file), writer->done_elems, writer->elems);
+    return rfx_output_file_commit(writer->file, err);
+}
+
+void rfx_npy_write_free(struct rfx_npy_writer *writer) {
+    if (writer == NULL) return;
+    rfx_output_file_free(writer->file);
+    rfx_memory_release(writer->mem, writer);
+}

@@ -1,0 +1,36 @@
+/* Writes .npy files: float32 tensors in C order, whole or not at all (output_file.h). */
+#ifndef RFX_RFEXEC_OUTPUT_NPY_WRITE_H
+#define RFX_RFEXEC_OUTPUT_NPY_WRITE_H
+
+#include "layers/core/memory.h"
+#include "layers/graph/tensor.h"
+
+struct rfx_npy_writer;
+
+/* Opens the temporary, takes the disk for all of it and writes the header. INVALID_ARGUMENT: a
+ * shape whose size overflows. */
+RFX_NODISCARD enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const char *path,
+                                                 const struct rfx_shape *shape,
+                                                 struct rfx_npy_writer **out,
+                                                 struct rfx_error *err);
+
+/* Appends `count` elements in the array's order. INVALID_ARGUMENT: more than the shape holds. */
+RFX_NODISCARD enum rfx_status rfx_npy_write_append(struct rfx_npy_writer *writer,
+                                                   const float *values, size_t count,
+                                                   struct rfx_error *err);
+
+/* For shapes (C, H, W) and (1, C, H, W): writes `rect` of a map of C channels [y, x, c] to its
+ * places in the file, every NaN as the same one. Any order, each element once; not together with
+ * append. Costs one write per row and channel; rows of the full width share one as far as 64 KiB
+ * hold them. INVALID_ARGUMENT: outside of the array or the view. */
+RFX_NODISCARD enum rfx_status rfx_npy_write_rect(struct rfx_npy_writer *writer,
+                                                 struct rfx_rect rect, const struct rfx_view *view,
+                                                 struct rfx_error *err);
+
+/* Completes the file. INVALID_ARGUMENT: elements are missing. Only free may follow. */
+RFX_NODISCARD enum rfx_status rfx_npy_write_commit(struct rfx_npy_writer *writer,
+                                                   struct rfx_error *err);
+
+/* Frees; without a successful commit nothing is left on disk. NULL is fine. */
+void rfx_npy_write_free(struct rfx_npy_writer *writer);
+#endif

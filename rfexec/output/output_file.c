@@ -1,0 +1,300 @@
+/* Where a file goes is settled when it is opened (open_target), its name on commit (publish). */
+#include "rfexec/output/output_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rfexec/output/temporary.h"
+
+struct rfx_output_file {
+    struct rfx_memory *mem;
+    char *path;                         /* as it was given */
+    char *base;                         /* final name in the folder; NULL: there is none to give */
+    int folder;                         /* of the temporary; -1: written in place */
+    int fd;                             /* what is written to */
+    int receiver;                       /* cannot seek and gets the whole file on commit; -1 */
+    bool failed;                        /* a write failed: no commit */
+    char temporary[RFX_TEMPORARY_NAME]; /* its name, if it has one */
+    uint64_t written_bytes;
+    size_t filled;
+    unsigned char buffer[32768];
+};
+
+static enum rfx_status fail_io(struct rfx_output_file *file, const char *doing,
+                               struct rfx_error *err) {
+    int number = errno;
+    file->failed = true;
+    return rfx_fail(err, RFX_STATUS_IO, "%s: %s after %" PRIu64 " bytes: %s", file->path, doing,
+                    file->written_bytes, strerror(number));
+}
+
+static enum rfx_status fail_open(const struct rfx_output_file *file, struct rfx_error *err) {
+    return rfx_fail(err, RFX_STATUS_IO, "%s: cannot write: %s", file->path, strerror(errno));
+}
+
+/* The number of a descriptor that the process has, by the names that systems give them; -1. */
+static int own_descriptor(const char *path) {
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0) return STDOUT_FILENO;
+    if (strcmp(path, "/dev/stderr") == 0) return STDERR_FILENO;
+    for (int i = 0; i < 2; i++) {
+        size_t n = strlen(folders[i]);
+        char *end;
+        if (strncmp(path, folders[i], n) != 0 || path[n] < '0' || path[n] > '9') continue;
+        long number = strtol(path + n, &end, 10);
+        if (*end == '\0' && number <= INT_MAX) return (int)number;
+    }
+    return -1;
+}
+
+/* Opens the temporary in `folder`, which becomes the file's. */
+static enum rfx_status open_temporary(struct rfx_output_file *file, const char *folder,
+                                      struct rfx_error *err) {
+    file->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (file->folder >= 0) file->fd = rfx_temporary_open(file->folder, 0666, file->temporary);
+    if (file->fd >= 0) return RFX_OK;
+    enum rfx_status status = rfx_fail(err, RFX_STATUS_IO, "%s: cannot write into its folder: %s",
+                                      file->path, strerror(errno));
+    if (file->folder >= 0) (void)close(file->folder);
+    file->folder = -1;
+    return status;
+}
+
+/* A special file, or a descriptor of the process's, whose place in a file is not ours to move. */
+static enum rfx_status open_in_place(struct rfx_output_file *file, int fd, struct rfx_error *err) {
+    static const char *const folders[] = {".", "/var/tmp", "/tmp"};
+    struct stat info;
+    if (fd < 0) return fail_open(file, err);
+    bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    if (!regular && (lseek(fd, 0, SEEK_CUR) >= 0 || errno != ESPIPE)) {
+        file->fd = fd;
+        return RFX_OK;
+    }
+    file->receiver = fd;
+    enum rfx_status status = RFX_STATUS_IO;
+    for (int i = 0; i < 3 && status != RFX_OK; i++) status = open_temporary(file, folders[i], err);
+    return status;
+}
+
+static enum rfx_status open_special(struct rfx_output_file *file, struct rfx_error *err) {
+    struct stat info;
+    int fd = open(file->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd >= 0 && fstat(fd, &info) == 0 && !S_ISREG(info.st_mode))
+        return open_in_place(file, fd, err);
+    if (fd < 0) return fail_open(file, err);
+    (void)close(fd);
+    return rfx_fail(err, RFX_STATUS_IO, "%s: was replaced while it was opened", file->path);
+}
+
+/* The temporary beside `path`, which is no link. */
+static enum rfx_status open_beside(struct rfx_output_file *file, const char *path,
+                                   struct rfx_error *err) {
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const char *base = slash != NULL ? slash + 1 : path;
+    size_t length = (size_t)(base - path);
+    if (length >= sizeof folder || strlen(base) > NAME_MAX) {
+        errno = ENAMETOOLONG;
+        return fail_open(file, err);
+    }
+    if (*base == '\0')
+        return rfx_fail(err, RFX_STATUS_IO, "%s: names a directory, not a file", file->path);
+    memcpy(folder, length > 0 ? path : "./", length > 0 ? length : 2);
+    folder[length > 0 ? length : 2] = '\0';
+    file->base = rfx_memory_strdup(file->mem, base);
+    if (file->base == NULL) return rfx_memory_fail(file->mem, path, strlen(base) + 1, err);
+    return open_temporary(file, folder, err);
+}
+
+static enum rfx_status open_target(struct rfx_output_file *file, struct rfx_error *err) {
+    char resolved[PATH_MAX];
+    struct stat info;
+    int own = own_descriptor(file->path);
+    if (own >= 0) return open_in_place(file, fcntl(own, F_DUPFD_CLOEXEC, 3), err);
+    if (stat(file->path, &info) == 0) {
+        if (S_ISDIR(info.st_mode))
+            return rfx_fail(err, RFX_STATUS_IO, "%s: is a directory", file->path);
+        if (!S_ISREG(info.st_mode)) return open_special(file, err);
+    }
+    if (lstat(file->path, &info) != 0 || !S_ISLNK(info.st_mode))
+        return open_beside(file, file->path, err);
+    if (realpath(file->path, resolved) != NULL) return open_beside(file, resolved, err);
+    return rfx_fail(err, RFX_STATUS_IO, "%s: a symbolic link that leads to no file: %s", file->path,
+                    strerror(errno));
+}
+
+enum rfx_status rfx_output_file_open(struct rfx_memory *mem, const char *path,
+                                     struct rfx_output_file **out, struct rfx_error *err) {
+    struct rfx_output_file *file = rfx_memory_calloc(mem, 1, sizeof *file);
+    if (file == NULL) return rfx_memory_fail(mem, path, sizeof *file, err);
+    file->mem = mem;
+    file->folder = file->fd = file->receiver = -1;
+    file->path = rfx_memory_strdup(mem, path);
+    enum rfx_status status = file->path != NULL ? open_target(file, err)
+                                                : rfx_memory_fail(mem, path, strlen(path) + 1, err);
+    if (status == RFX_OK)
+        *out = file;
+    else
+        rfx_output_file_free(file);
+    return status;
+}
+
+const char *rfx_output_file_path(const struct rfx_output_file *file) {
+    return file->path;
+}
+
+int rfx_output_file_descriptor(const struct rfx_output_file *file) {
+    return file->fd;
+}
+
+static enum rfx_status write_all(struct rfx_output_file *file, int fd, const void *data,
+                                 size_t bytes, struct rfx_error *err) {
+    const unsigned char *p = data;
+    while (bytes > 0) {
+        ssize_t done = write(fd, p, bytes);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return fail_io(file, "writing failed", err);
+        p += done;
+        bytes -= (size_t)done;
+        file->written_bytes += (uint64_t)done;
+    }
+    return RFX_OK;
+}
+
+static enum rfx_status flush(struct rfx_output_file *file, struct rfx_error *err) {
+    size_t bytes = file->filled;
+    file->filled = 0;
+    return write_all(file, file->fd, file->buffer, bytes, err);
+}
+
+enum rfx_status rfx_output_file_append(struct rfx_output_file *file, const void *data, size_t bytes,
+                                       struct rfx_error *err) {
+    if (bytes > sizeof file->buffer - file->filled) {
+        enum rfx_status status = flush(file, err);
+        if (status != RFX_OK) return status;
+    }
+    if (bytes >= sizeof file->buffer) return write_all(file, file->fd, data, bytes, err);
+    if (bytes > 0) memcpy(file->buffer + file->filled, data, bytes);
+    file->filled += bytes;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_output_file_put(struct rfx_output_file *file, const void *data, size_t bytes,
+                                    uint64_t offset, struct rfx_error *err) {
+    enum rfx_status status = flush(file, err);
+    if (status != RFX_OK) return status;
+    const unsigned char *p = data;
+    while (bytes > 0) {
+        ssize_t done = pwrite(file->fd, p, bytes, (off_t)offset);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return fail_io(file, "writing failed", err);
+        p += done;
+        bytes -= (size_t)done;
+        offset += (uint64_t)done;
+        file->written_bytes += (uint64_t)done;
+    }
+    return RFX_OK;
+}
+
+enum rfx_status rfx_output_file_reserve(struct rfx_output_file *file, uint64_t bytes,
+                                        struct rfx_error *err) {
+    if (file->folder < 0 || bytes == 0) return RFX_OK;
+    if (fallocate(file->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0) return RFX_OK;
+    /* Where it is not possible, the writes will tell. */
+    if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG) return RFX_OK;
+    file->failed = true;
+    return rfx_fail(err, RFX_STATUS_IO, "%s: no room for its %" PRIu64 " bytes: %s", file->path,
+                    bytes, strerror(errno));
+}
+
+/* Gives back what was reserved beyond the end, and brings the file to the disk. */
+static enum rfx_status settle(struct rfx_output_file *file, struct rfx_error *err) {
+    struct stat info;
+    if (file->folder < 0 || file->receiver >= 0) return RFX_OK;
+    if (fstat(file->fd, &info) != 0 || ftruncate(file->fd, info.st_size) != 0)
+        return fail_io(file, "setting the size failed", err);
+    if (fsync(file->fd) != 0 && errno != EINVAL) return fail_io(file, "syncing failed", err);
+    return RFX_OK;
+}
+
+/* Hands the whole file to what could not seek. */
+static enum rfx_status hand_over(struct rfx_output_file *file, struct rfx_error *err) {
+    off_t at = 0;
+    if (file->receiver < 0) return RFX_OK;
+    file->written_bytes = 0;
+    for (;;) {
+        ssize_t n = pread(file->fd, file->buffer, sizeof file->buffer, at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return fail_io(file, "reading the temporary file failed", err);
+        if (n == 0) return RFX_OK;
+        enum rfx_status status = write_all(file, file->receiver, file->buffer, (size_t)n, err);
+        if (status != RFX_OK) return status;
+        at += n;
+    }
+}
+
+/* Some systems report late what a write could not do: on the close of any of a file's descriptors,
+ * and the file must still be open to get its name. */
+static enum rfx_status check_close(struct rfx_output_file *file, struct rfx_error *err) {
+    int copy = fcntl(file->receiver >= 0 ? file->receiver : file->fd, F_DUPFD_CLOEXEC, 3);
+    if (copy >= 0 && close(copy) == 0) return RFX_OK;
+    return fail_io(file, "closing failed", err);
+}
+
+/* Gives a nameless file a name beside the final one, which is taken. */
+static int name_temporary(struct rfx_output_file *file) {
+    for (int attempt = 0; attempt < 64; attempt++) {
+        rfx_temporary_name(file->temporary);
+        if (rfx_temporary_link(file->fd, file->folder, file->temporary) == 0) return 0;
+        if (errno != EEXIST) break;
+    }
+    file->temporary[0] = '\0';
+    return -1;
+}
+
+static enum rfx_status publish(struct rfx_output_file *file, struct rfx_error *err) {
+    struct stat info;
+    if (file->base == NULL) return RFX_OK;
+    if (file->temporary[0] == '\0') {
+        if (rfx_temporary_link(file->fd, file->folder, file->base) == 0) return RFX_OK;
+        if (errno != EEXIST || name_temporary(file) != 0)
+            return fail_io(file, "naming the file failed", err);
+    }
+    if (fstatat(file->folder, file->base, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        !S_ISREG(info.st_mode))
+        return rfx_fail(err, RFX_STATUS_IO,
+                        "%s: has become something else than a file; it is left alone", file->path);
+    if (renameat(file->folder, file->temporary, file->folder, file->base) != 0)
+        return fail_io(file, "renaming failed", err);
+    file->temporary[0] = '\0';
+    return RFX_OK;
+}
+
+enum rfx_status rfx_output_file_commit(struct rfx_output_file *file, struct rfx_error *err) {
+    if (file->failed)
+        return rfx_fail(err, RFX_STATUS_IO, "%s: an earlier write failed after %" PRIu64 " bytes",
+                        file->path, file->written_bytes);
+    enum rfx_status status = flush(file, err);
+    if (status == RFX_OK) status = settle(file, err);
+    if (status == RFX_OK) status = hand_over(file, err);
+    if (status == RFX_OK) status = check_close(file, err);
+    return status == RFX_OK ? publish(file, err) : status;
+}
+
+void rfx_output_file_free(struct rfx_output_file *file) {
+    if (file == NULL) return;
+    if (file->temporary[0] != '\0') (void)unlinkat(file->folder, file->temporary, 0);
+    if (file->fd >= 0) (void)close(file->fd);
+    if (file->receiver >= 0) (void)close(file->receiver);
+    if (file->folder >= 0) (void)close(file->folder);
+    rfx_memory_release(file->mem, file->base);
+    rfx_memory_release(file->mem, file->path);
+    rfx_memory_release(file->mem, file);
+}

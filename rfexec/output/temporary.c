@@ -1,0 +1,68 @@
+/* O_TMPFILE where there is one, else O_EXCL under a random name. */
+#include "rfexec/output/temporary.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PROC_PATH = 40 };
+
+/* O_EXCL decides whether a name is free: weaker numbers cost attempts, never a file. */
+static void fill_random(unsigned char *bytes, size_t n) {
+    if (getrandom(bytes, n, GRND_NONBLOCK) == (ssize_t)n) return;
+    struct timespec now = {0, 0};
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t bits = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 20 ^ (uint64_t)getpid() << 40;
+    for (size_t i = 0; i < n; i++) {
+        bits = bits * 6364136223846793005U + 1442695040888963407U;
+        bytes[i] = (unsigned char)(bits >> 56);
+    }
+}
+
+void rfx_temporary_name(char name[RFX_TEMPORARY_NAME]) {
+    static const char digits[] = "abcdefghijklmnopqrstuvwxyz012345", start[] = ".rfexec-";
+    enum { START = sizeof start - 1, LETTERS = RFX_TEMPORARY_NAME - 1 - START };
+    unsigned char bytes[LETTERS];
+    fill_random(bytes, sizeof bytes);
+    memcpy(name, start, START);
+    for (int i = 0; i < LETTERS; i++) name[START + i] = digits[bytes[i] & 31];
+    name[RFX_TEMPORARY_NAME - 1] = '\0';
+}
+
+/* Where the kernel shows an open file: the only way to a nameless one without privileges. */
+static void proc_path(int file, char path[PROC_PATH]) {
+    (void)snprintf(path, PROC_PATH, "/proc/self/fd/%d", file);
+}
+
+static int open_nameless(int folder, mode_t mode) {
+    char path[PROC_PATH];
+    int file = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+    if (file < 0) return -1;
+    proc_path(file, path);
+    if (access(path, F_OK) == 0) return file;
+    (void)close(file); /* /proc is not mounted: it could never get a name */
+    return -1;
+}
+
+int rfx_temporary_open(int folder, mode_t mode, char name[RFX_TEMPORARY_NAME]) {
+    int file = open_nameless(folder, mode);
+    name[0] = '\0';
+    for (int attempt = 0; file < 0 && attempt < 64; attempt++) {
+        rfx_temporary_name(name);
+        file = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (file < 0 && errno != EEXIST) break;
+    }
+    if (file < 0) name[0] = '\0';
+    return file;
+}
+
+int rfx_temporary_link(int file, int folder, const char *name) {
+    char path[PROC_PATH];
+    proc_path(file, path);
+    return linkat(AT_FDCWD, path, folder, name, AT_SYMLINK_FOLLOW);
+}

@@ -1,0 +1,21 @@
+/* Temporary files in a folder: without a name where the file system can, so that nothing is left
+ * however the process ends, else under a name that nobody can foresee. */
+#ifndef RFX_RFEXEC_OUTPUT_TEMPORARY_H
+#define RFX_RFEXEC_OUTPUT_TEMPORARY_H
+
+#include <sys/types.h>
+
+enum { RFX_TEMPORARY_NAME = 24 }; /* ".rfexec-" and 15 random letters */
+
+/* Writes a new unforeseeable name into `name`. */
+void rfx_temporary_name(char name[RFX_TEMPORARY_NAME]);
+
+/* Opens a new file in the open folder `folder` for reading and writing, with the rights `mode` less
+ * the process's mask. name[0] is '\0' when it has no name, else it is for the caller to remove. It
+ * can be linked from rfx_temporary_link. -1 with errno. */
+int rfx_temporary_open(int folder, mode_t mode, char name[RFX_TEMPORARY_NAME]);
+
+/* Gives a nameless file the name `name` in the folder, which must not be taken. -1 with errno;
+ * EEXIST: it is. */
+int rfx_temporary_link(int file, int folder, const char *name);
+#endif
