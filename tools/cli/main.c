@@ -303,6 +303,27 @@ static void wait_calmly(char **argv) {
     (void)execv("/proc/self/exe", argv); /* returns only when it fails: then as it is */
 }
 
+/* Libraries end the process with exit(1) when they have no memory: the OpenMP runtime, Fortran's,
+ * some of them before main. That code says that a difference was found, so it is made the right
+ * one.
+ */
+static bool returned; /* from main's work: the code is ours */
+
+static void end_for_library(void) {
+    static const char words[] = "rfexec: a library had to end the program\n";
+    if (returned) return;
+    ssize_t written = write(STDERR_FILENO, words, sizeof words - 1);
+    (void)written;
+    _exit(RFX_EXIT_SYSTEM);
+}
+
+static void watch_exit(void) {
+    (void)atexit(end_for_library);
+}
+
+/* Called before any library's own start. */
+__attribute__((section(".preinit_array"), used)) static void (*const watch)(void) = watch_exit;
+
 int main(int argc, char **argv) {
     wait_calmly(argv);
     int code = dispatch(argc, argv);
@@ -311,5 +332,6 @@ int main(int argc, char **argv) {
         rfx_cli_message("cannot write the result to standard output");
         if (code == RFX_EXIT_DONE) code = RFX_EXIT_SYSTEM;
     }
+    returned = true;
     return code;
 }

@@ -50,22 +50,29 @@ char *rfx_human_shape(const struct rfx_shape *shape, char text[96]) {
     return text;
 }
 
+/* Appending to a document may fail in many places; that it did is known here. */
+static bool no_memory;
+
+static void *noting_malloc(size_t bytes) {
+    void *block = malloc(bytes);
+    if (block == NULL) no_memory = true;
+    return block;
+}
+
 json_t *rfx_report_document(const char *command, const char *model) {
+    json_set_alloc_funcs(noting_malloc, free);
+    no_memory = false;
     return json_pack("{s:i, s:s, s:s*}", "schema", RFX_JSON_SCHEMA, "command", command, "model",
                      model);
 }
 
 int rfx_report_print(json_t *document) {
-    int code = RFX_EXIT_DONE;
-    if (document == NULL) {
-        rfx_cli_message("out of memory for the JSON document");
-        return RFX_EXIT_SYSTEM;
-    }
-    if (json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) != 0 ||
-        putchar('\n') == EOF)
-        code = RFX_EXIT_SYSTEM;
+    bool printed = document != NULL && !no_memory &&
+                   json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) == 0 &&
+                   putchar('\n') != EOF;
+    if (document == NULL || no_memory) rfx_cli_message("out of memory for the JSON document");
     json_decref(document);
-    return code;
+    return printed ? RFX_EXIT_DONE : RFX_EXIT_SYSTEM;
 }
 
 void rfx_report_conv(json_t *document, const struct rfx_graph *graph) {
