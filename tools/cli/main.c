@@ -14,6 +14,7 @@
 #include "rfexec/api/api_support.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/report.h"
 
 static const struct rfx_cli_command commands[] = {
     {"analyze",
@@ -326,11 +327,16 @@ __attribute__((section(".preinit_array"), used)) static void (*const watch)(void
 
 int main(int argc, char **argv) {
     wait_calmly(argv);
+    rfx_report_watch_memory();
     int code = dispatch(argc, argv);
     /* A result that did not reach its reader is a failure. */
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         rfx_cli_message("cannot write the result to standard output");
         if (code == RFX_EXIT_DONE) code = RFX_EXIT_SYSTEM;
+    }
+    if (code == RFX_EXIT_DONE && rfx_report_lacks_memory()) {
+        rfx_cli_message("out of memory for a part of what is printed");
+        code = RFX_EXIT_SYSTEM;
     }
     returned = true;
     return code;

@@ -50,7 +50,7 @@ char *rfx_human_shape(const struct rfx_shape *shape, char text[96]) {
     return text;
 }
 
-/* Appending to a document may fail in many places; that it did is known here. */
+/* Adding to a report may fail in many places; that it did is known here. */
 static bool no_memory;
 
 static void *noting_malloc(size_t bytes) {
@@ -59,9 +59,15 @@ static void *noting_malloc(size_t bytes) {
     return block;
 }
 
-json_t *rfx_report_document(const char *command, const char *model) {
+void rfx_report_watch_memory(void) {
     json_set_alloc_funcs(noting_malloc, free);
-    no_memory = false;
+}
+
+bool rfx_report_lacks_memory(void) {
+    return no_memory;
+}
+
+json_t *rfx_report_document(const char *command, const char *model) {
     return json_pack("{s:i, s:s, s:s*}", "schema", RFX_JSON_SCHEMA, "command", command, "model",
                      model);
 }
@@ -129,7 +135,9 @@ static double items_per_thread(const struct rfx_plan *plan, const struct rfx_pla
     return (double)group->items / (double)rfx_max_i64(1, group->steps * plan->threads);
 }
 
-/* The groups of a plan with their numbers, to be released; NULL: none, or no memory. */
+/* The groups of a plan with their numbers, to be released; NULL: none, or no memory, which is
+ * noted.
+ */
 static struct rfx_plan_group *list_groups(const struct rfx_plan *plan, int *n) {
     struct rfx_error err;
     *n = rfx_plan_count_groups(plan).groups;
@@ -137,6 +145,7 @@ static struct rfx_plan_group *list_groups(const struct rfx_plan *plan, int *n) {
         *n == 0 ? NULL : rfx_memory_calloc(plan->mem, (size_t)*n, sizeof *groups);
     if (groups != NULL && rfx_plan_list_groups(plan, groups, &err) == RFX_OK) return groups;
     rfx_memory_release(plan->mem, groups);
+    no_memory = no_memory || *n > 0;
     *n = 0;
     return NULL;
 }
