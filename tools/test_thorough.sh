@@ -1,8 +1,9 @@
 #!/bin/sh
-# What tools/test.sh leaves out, about 9 minutes on two cores: a build without any warning, the
+# What tools/test.sh leaves out, about 11 minutes on two cores: a build without any warning, the
 # tests of single parts, parsers and random plans with the address and undefined behaviour
-# sanitizers, a small share of each script in tests/acceptance, and the arithmetic on 64-bit ARM. Run tools/test.sh first: its
-# build is used. The last line is "N passed, N failed".
+# sanitizers, every call of a run failing in turn, a small share of each script in tests/acceptance,
+# and the arithmetic on 64-bit ARM. Run tools/test.sh first: its build is used. The last line is
+# "N passed, N failed".
 set -eu
 cd "$(dirname "$0")/.."
 . tools/count_tests.sh
@@ -14,6 +15,9 @@ cmake --preset asan-ubsan
 run_counted "sanitized build" cmake --build --preset asan-ubsan --parallel "$jobs" || true
 run_counted "sanitized tests" env RFX_CASES=100 ctest --preset asan-ubsan -L sanitized -j "$jobs" ||
     true
+
+run_counted "every call that can fail, failing" \
+    sh -c "cd build/tests/cli/test_faults_files && RFX_CASES=2000 ../test_faults" || true
 
 at=tests/acceptance
 run_counted "matrix of cores, threads and tiles" \

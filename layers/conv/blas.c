@@ -1,11 +1,103 @@
 /* Calls into OpenBLAS. One thread per call: a product split over threads would have other bits. */
 #include "layers/conv/blas.h"
 
+#include <assert.h>
 #include <cblas.h>
 #include <omp.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/mman.h>
+
+#include "layers/core/library.h"
+
+#define LIBRARY_NAME "libopenblas.so.0"
+#define LIBRARY_BYTES ((size_t)64 << 20) /* of address space: itself and the Fortran runtime */
+#define WORK_BYTES ((size_t)129 << 20)   /* of one buffer on x86-64, address space only */
+#define MAX_BUFFERS 64                   /* more threads than that get theirs when they need them */
+
+/* The functions of OpenBLAS by their own names and types. Those of its work buffers are in no
+ * header, but exported; a build without them still serves. */
+struct blas_functions {
+    __typeof__(cblas_sgemm) *cblas_sgemm;
+    __typeof__(openblas_get_parallel) *openblas_get_parallel;
+    __typeof__(openblas_get_num_threads) *openblas_get_num_threads;
+    __typeof__(openblas_set_num_threads) *openblas_set_num_threads;
+    void *(*blas_memory_alloc)(int place);
+    void (*blas_memory_free)(void *buffer);
+};
+
+#define FUNCTION(name, optional) \
+    { #name, offsetof(struct blas_functions, name), optional }
+static const struct rfx_library_function functions[] = {
+    FUNCTION(cblas_sgemm, false),
+    FUNCTION(openblas_get_parallel, false),
+    FUNCTION(openblas_get_num_threads, false),
+    FUNCTION(openblas_set_num_threads, false),
+    FUNCTION(blas_memory_alloc, true),
+    FUNCTION(blas_memory_free, true),
+};
+
+static struct blas_functions blas;
+static pthread_mutex_t loading_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool loaded;
+static int taken; /* buffers made here; what OpenBLAS has from its start may be in use */
+
+/* Whether so much address space is left. OpenBLAS asks for its own again and again, with no limit
+ * on how often: under a limit of the address space it would hang. */
+static enum rfx_status try_space(size_t bytes, struct rfx_error *err) {
+    void *trial = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (trial == MAP_FAILED)
+        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY,
+                        "no address space for OpenBLAS: it needs %zu MiB of it (a limit such as "
+                        "ulimit -v?)",
+                        bytes >> 20);
+    (void)munmap(trial, bytes);
+    return RFX_OK;
+}
+
+/* While it starts, OpenBLAS takes a buffer per processor. */
+static enum rfx_status load(struct rfx_error *err) {
+    int n = omp_get_num_procs() < MAX_BUFFERS ? omp_get_num_procs() : MAX_BUFFERS;
+    if (loaded) return RFX_OK;
+    enum rfx_status status = try_space(LIBRARY_BYTES + (size_t)n * WORK_BYTES, err);
+    if (status != RFX_OK) return status;
+    status = rfx_library_load(LIBRARY_NAME, functions, sizeof functions / sizeof functions[0],
+                              &blas, err);
+    loaded = status == RFX_OK;
+    return loaded ? RFX_OK : rfx_fail_within(err, status, "products need OpenBLAS");
+}
+
+enum rfx_status rfx_blas_load(struct rfx_error *err) {
+    (void)pthread_mutex_lock(&loading_lock);
+    enum rfx_status status = load(err);
+    (void)pthread_mutex_unlock(&loading_lock);
+    return status;
+}
+
+/* OpenBLAS takes its buffers at the first product that needs one more, which would be in the middle
+ * of a run: so they are taken in advance, with its own functions. */
+static enum rfx_status take_buffers(int threads, struct rfx_error *err) {
+    void *buffers[MAX_BUFFERS];
+    int wanted = threads < MAX_BUFFERS ? threads : MAX_BUFFERS;
+    if (blas.blas_memory_alloc == NULL || blas.blas_memory_free == NULL || taken >= wanted)
+        return RFX_OK;
+    enum rfx_status status = try_space((size_t)(wanted - taken) * WORK_BYTES, err);
+    if (status != RFX_OK) return status;
+    for (int i = 0; i < wanted; i++) buffers[i] = blas.blas_memory_alloc(0);
+    for (int i = 0; i < wanted; i++) blas.blas_memory_free(buffers[i]);
+    taken = wanted;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_blas_reserve(int threads, struct rfx_error *err) {
+    (void)pthread_mutex_lock(&loading_lock);
+    enum rfx_status status = load(err);
+    if (status == RFX_OK) status = take_buffers(threads, err);
+    if (status == RFX_OK) rfx_blas_end(rfx_blas_begin()); /* the OpenMP runtime allocates in it */
+    (void)pthread_mutex_unlock(&loading_lock);
+    return status;
+}
 
 static pthread_mutex_t scope_lock = PTHREAD_MUTEX_INITIALIZER;
 static int scopes;       /* open ones, of all threads */
@@ -15,7 +107,8 @@ static int host_threads; /* OpenBLAS's number before the first of them */
  * own would set the caller's as well, and move buffers under products of the host's other threads.
  */
 static bool counts_by_openmp(void) {
-    return openblas_get_parallel() == OPENBLAS_OPENMP;
+    assert(blas.openblas_get_parallel != NULL); /* loaded */
+    return blas.openblas_get_parallel() == OPENBLAS_OPENMP;
 }
 
 struct rfx_blas_scope rfx_blas_begin(void) {
@@ -24,8 +117,8 @@ struct rfx_blas_scope rfx_blas_begin(void) {
     if (counts_by_openmp()) return scope;
     (void)pthread_mutex_lock(&scope_lock);
     if (scopes++ == 0) {
-        host_threads = openblas_get_num_threads();
-        openblas_set_num_threads(1);
+        host_threads = blas.openblas_get_num_threads();
+        blas.openblas_set_num_threads(1);
     }
     (void)pthread_mutex_unlock(&scope_lock);
     return scope;
@@ -35,52 +128,12 @@ void rfx_blas_end(struct rfx_blas_scope scope) {
     omp_set_num_threads(scope.omp_threads);
     if (counts_by_openmp()) return;
     (void)pthread_mutex_lock(&scope_lock);
-    if (--scopes == 0) openblas_set_num_threads(host_threads);
+    if (--scopes == 0) blas.openblas_set_num_threads(host_threads);
     (void)pthread_mutex_unlock(&scope_lock);
-}
-
-#define WORK_BYTES ((size_t)129 << 20) /* of one buffer on x86-64, address space only */
-#define MAX_BUFFERS 64                 /* more threads than that get theirs when they need them */
-
-/* OpenBLAS takes its buffers at the first product that needs one more, with no limit on how often
- * it tries again: a run under a limit of the address space would hang in the middle. So they are
- * taken in advance, with its own functions: not in a header of OpenBLAS, but exported; weak, so
- * that a build without them still links. */
-extern void *blas_memory_alloc(int place) __attribute__((weak));
-extern void blas_memory_free(void *buffer) __attribute__((weak));
-
-static pthread_mutex_t taken_lock = PTHREAD_MUTEX_INITIALIZER;
-static int taken; /* buffers made here; what OpenBLAS has from its start may be in use */
-
-enum rfx_status rfx_blas_reserve(int threads, struct rfx_error *err) {
-    void *buffers[MAX_BUFFERS];
-    int wanted = threads < MAX_BUFFERS ? threads : MAX_BUFFERS;
-    enum rfx_status status = RFX_OK;
-    if (blas_memory_alloc == NULL || blas_memory_free == NULL) return RFX_OK;
-    (void)pthread_mutex_lock(&taken_lock);
-    if (taken < wanted) {
-        size_t bytes = (size_t)(wanted - taken) * WORK_BYTES;
-        void *trial =
-            mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (trial == MAP_FAILED) {
-            status =
-                rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY,
-                         "no address space for OpenBLAS: %d threads need %zu MiB of it (a limit "
-                         "such as ulimit -v?)",
-                         wanted, (size_t)wanted * (WORK_BYTES >> 20));
-        } else {
-            (void)munmap(trial, bytes);
-            for (int i = 0; i < wanted; i++) buffers[i] = blas_memory_alloc(0);
-            for (int i = 0; i < wanted; i++) blas_memory_free(buffers[i]);
-            taken = wanted;
-        }
-    }
-    (void)pthread_mutex_unlock(&taken_lock);
-    return status;
 }
 
 void rfx_blas_gemm(int64_t n, int64_t m, int64_t k, const float *a, int64_t lda, const float *b,
                    int64_t ldb, float *c, int64_t ldc) {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)n, (blasint)m, (blasint)k, 1.0f,
-                a, (blasint)lda, b, (blasint)ldb, 0.0f, c, (blasint)ldc);
+    blas.cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)n, (blasint)m, (blasint)k,
+                     1.0f, a, (blasint)lda, b, (blasint)ldb, 0.0f, c, (blasint)ldc);
 }

@@ -1,5 +1,8 @@
 /* The only door to OpenBLAS: single-threaded row-major products.
  *
+ * The library is loaded when a network is to be run that calls it: its start takes memory and
+ * address space, asks for them without end where there are none, and few runs need it.
+ *
  * OpenBLAS decides by state of the process how many threads a product takes: a number of its own,
  * or, where it is built on OpenMP, the number of threads that the calling thread would give to a
  * parallel region. Both belong to the program that this library runs in; they are set to 1 around
@@ -25,9 +28,13 @@ struct rfx_blas_scope rfx_blas_begin(void);
 /* In the thread that began. */
 void rfx_blas_end(struct rfx_blas_scope scope);
 
-/* Makes sure that `threads` products can run at a time: OpenBLAS takes a work buffer for each when
- * it comes to it, and tries for ever when there is no address space for it. It keeps the buffers
- * for the life of the process. OUT_OF_MEMORY. */
+/* Loads OpenBLAS; it stays for the life of the process, and loading it again costs nothing. All of
+ * the functions here but rfx_blas_reserve need it. OUT_OF_MEMORY: no address space; IO: there is no
+ * such library, or it does not load. */
+RFX_NODISCARD enum rfx_status rfx_blas_load(struct rfx_error *err);
+
+/* Loads OpenBLAS and makes sure that `threads` products can run at a time: it takes a work buffer
+ * for each when it comes to it, and keeps them for the life of the process. As rfx_blas_load. */
 RFX_NODISCARD enum rfx_status rfx_blas_reserve(int threads, struct rfx_error *err);
 
 /* c[n][m] = a[n][k] x b[k][m], rows lda, ldb, ldc floats apart. Bits are a function of n, m, k and

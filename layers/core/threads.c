@@ -5,10 +5,17 @@
 #include <pthread.h>
 #include <stddef.h>
 
+#include "layers/core/team.h"
+
 #define MAX_TRIAL_THREADS 64
 
 static void *do_nothing(void *argument) {
     return argument;
+}
+
+static void run_nothing(struct rfx_team *team, void *user) {
+    (void)team;
+    (void)user;
 }
 
 enum rfx_status rfx_threads_try(int threads, struct rfx_error *err) {
@@ -17,7 +24,9 @@ enum rfx_status rfx_threads_try(int threads, struct rfx_error *err) {
     int n = 0;
     while (n < wanted && pthread_create(&started[n], NULL, do_nothing, NULL) == 0) n++;
     for (int i = 0; i < n; i++) (void)pthread_join(started[i], NULL);
-    if (n == wanted) return RFX_OK;
-    return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "only %d of %d threads can be started", n + 1,
-                    threads);
+    if (n < wanted)
+        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "only %d of %d threads can be started",
+                        n + 1, threads);
+    rfx_team_run(threads, run_nothing, NULL);
+    return RFX_OK;
 }

@@ -65,7 +65,12 @@ static enum rfx_status failed(struct tiff_source *s, const char *place, struct r
     if (s->file.error_number != 0)
         return rfx_fail(err, RFX_STATUS_IO, "%s: %s: %s", s->base.name, place,
                         strerror(s->file.error_number));
-    return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: %s: %s", s->base.name, place,
+    bool no_memory = rfx_tiff_log_has_no_memory(&s->log);
+    if (no_memory && s->log.words[0] == '\0')
+        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "%s: %s: libtiff has no memory",
+                        s->base.name, place);
+    return rfx_fail(err, no_memory ? RFX_STATUS_OUT_OF_MEMORY : RFX_STATUS_MALFORMED, "%s: %s: %s",
+                    s->base.name, place,
                     s->log.words[0] != '\0' ? s->log.words : "the file ends here");
 }
 

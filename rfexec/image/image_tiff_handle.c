@@ -1,16 +1,24 @@
 /* libtiff's callbacks on a picture file. */
 #include "rfexec/image/image_tiff_handle.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 void rfx_tiff_log_clear(struct rfx_tiff_log *log) {
-    log->complained = false;
+    log->complained = log->no_memory = false;
     log->words[0] = '\0';
+    errno = 0;
+}
+
+bool rfx_tiff_log_has_no_memory(const struct rfx_tiff_log *log) {
+    return log->no_memory || errno == ENOMEM;
 }
 
 static void note(struct rfx_tiff_log *log, const char *words) {
-    if (!log->complained) (void)snprintf(log->words, sizeof log->words, "%s", words);
+    if (log->complained) return;
+    log->no_memory = errno == ENOMEM;
+    (void)snprintf(log->words, sizeof log->words, "%s", words);
     log->complained = true;
 }
 

@@ -14,6 +14,7 @@
 struct rfx_tiff_log {
     bool in_header;  /* a directory is being read: most warnings are of no account */
     bool complained; /* since the last clear */
+    bool no_memory;  /* an allocation had failed when the first complaint came */
     char words[200]; /* the first complaint; empty: none */
 };
 
@@ -23,7 +24,11 @@ struct rfx_tiff_handle {
     TIFF *tif; /* NULL: closed */
 };
 
+/* Before a call of libtiff: nothing has been said, and no allocation has failed (errno). */
 void rfx_tiff_log_clear(struct rfx_tiff_log *log);
+
+/* Right after a call that failed: whether for want of memory, which libtiff has no word for. */
+bool rfx_tiff_log_has_no_memory(const struct rfx_tiff_log *log);
 
 /* Opens the first directory of `file`; file and log are borrowed until close, and the handle must
  * not move. False when it cannot be read, with the reason in the log (empty: no memory, or the file

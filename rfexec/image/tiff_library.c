@@ -1,20 +1,17 @@
 /* Loading libtiff by its name in the file system, the one whose header was compiled in. */
 #include "rfexec/image/tiff_library.h"
 
-#include <dlfcn.h>
 #include <stddef.h>
-#include <string.h>
+
+#include "layers/core/library.h"
 
 /* 4.5 brought handlers of its messages per file; libtiff.so.6 is 4.5 and all later 4.x. */
 _Static_assert(TIFFLIB_VERSION >= 20221213, "libtiff 4.5 or newer is needed");
 #define LIBRARY_NAME "libtiff.so.6"
 
 #define FUNCTION(name) \
-    { #name, offsetof(struct rfx_tiff_library, name) }
-static const struct {
-    const char *name;
-    size_t offset;
-} functions[] = {
+    { #name, offsetof(struct rfx_tiff_library, name), false }
+static const struct rfx_library_function functions[] = {
     FUNCTION(TIFFClientOpenExt),
     FUNCTION(TIFFClose),
     FUNCTION(TIFFFindCODEC),
@@ -48,18 +45,7 @@ _Static_assert(sizeof functions / sizeof functions[0] ==
                "every member has a row");
 
 enum rfx_status rfx_tiff_library_load(struct rfx_tiff_library *lib, struct rfx_error *err) {
-    void *handle = dlopen(LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (handle == NULL)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "TIFF files need libtiff: %s", dlerror());
-    enum rfx_status status = RFX_OK;
-    for (size_t i = 0; i < sizeof functions / sizeof functions[0] && status == RFX_OK; i++) {
-        void *symbol = dlsym(handle, functions[i].name);
-        if (symbol == NULL)
-            status =
-                rfx_fail(err, RFX_STATUS_UNSUPPORTED, LIBRARY_NAME " has no %s", functions[i].name);
-        /* ISO C has no cast from an object's pointer to a function's; POSIX has the same bits */
-        memcpy((char *)lib + functions[i].offset, &symbol, sizeof symbol);
-    }
-    (void)dlclose(handle); /* RTLD_NODELETE: it stays */
-    return status;
+    enum rfx_status status =
+        rfx_library_load(LIBRARY_NAME, functions, sizeof functions / sizeof functions[0], lib, err);
+    return status == RFX_OK ? status : rfx_fail_within(err, status, "TIFF files need libtiff");
 }

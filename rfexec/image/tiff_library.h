@@ -41,7 +41,7 @@ struct rfx_tiff_library {
     __typeof__(TIFFWriteScanline) *TIFFWriteScanline;
 };
 
-/* Fills `lib`. UNSUPPORTED when this system has no such library, with its own words. */
+/* Fills `lib`. IO when this system has no such library or cannot load it, with its own words. */
 RFX_NODISCARD enum rfx_status rfx_tiff_library_load(struct rfx_tiff_library *lib,
                                                     struct rfx_error *err);
 #endif

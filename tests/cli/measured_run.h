@@ -35,6 +35,9 @@ void measured_become(const char *const *args, const char *core,
 struct measured_end measured_run(const char *const *args, const char *core,
                                  struct measured_limits limits);
 
+/* Whether the last run wrote these words on standard error. */
+bool measured_said(const char *words);
+
 /* What was run, and what it wrote on standard error. */
 void measured_print(const char *const *args, const char *core);
 

@@ -140,8 +140,28 @@ static void own_kernels_reserve_nothing(void **state) {
     assert_true(openblas - direct >= (int64_t)THREADS * 120 * MIB); /* of 128 and some each */
 }
 
+/* OpenBLAS asks for ever for the address space that it starts with. It is loaded when it is chosen
+ * alone, and only where there is that much: a limit ends in a result or in words, never in a run
+ * that hangs. */
+static void small_limits_end_in_words(void **state) {
+    const char *const model = "squeezenet1_1", *const input = "synthetic:64x64";
+    bool own = has_own_kernels();
+    (void)state;
+    for (size_t c = 0; c < sizeof choices / sizeof *choices; c++)
+        for (int64_t mib = 120; mib <= 1000; mib += 40) {
+            struct measured_limits limits = {mib * MIB, 5};
+            int code = run_limited(model, input, choices[c], 0, limits);
+            bool must_run = own && strcmp(choices[c], "direct") == 0;
+            if (code != 0 && (must_run || code != EXIT_SYSTEM || !measured_said("OpenBLAS")))
+                fail_msg("%s, %lld MiB: exit code %d", choices[c], (long long)mib, code);
+            if (code == 0 && !must_run && mib < 300)
+                fail_msg("%lld MiB are enough", (long long)mib);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(hard_limits_hold),
+                                       cmocka_unit_test(small_limits_end_in_words),
                                        cmocka_unit_test(own_kernels_reserve_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "layers/conv/blas.h"
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "rfexec/session/model.h"
@@ -52,6 +53,12 @@ void test_rng_specials(struct test_rng *rng, float *values, int64_t n) {
 int64_t test_env_int(const char *name, int64_t missing) {
     const char *text = getenv(name);
     return text == NULL || *text == '\0' ? missing : strtoll(text, NULL, 0);
+}
+
+/* Tests run single nodes too, without the session that would have loaded it. */
+__attribute__((constructor)) static void load_openblas(void) {
+    struct rfx_error err = {{0}};
+    if (rfx_blas_load(&err) != RFX_OK) fprintf(stderr, "%s\n", err.text);
 }
 
 enum rfx_conv_choice test_conv_choice(void) {

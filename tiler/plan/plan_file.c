@@ -309,7 +309,10 @@ enum rfx_status rfx_plan_file_parse(const struct rfx_graph *graph, const char *t
     struct reader r = {.graph = graph, .name = name, .err = err};
     json_error_t where;
     enum rfx_status status;
+    errno = 0;
     json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
+    /* Jansson has no word for memory that it has not got: it calls the text malformed. */
+    if (root == NULL && errno == ENOMEM) return rfx_memory_fail(graph->mem, name, length, err);
     if (root == NULL)
         return rfx_fail(err, RFX_STATUS_MALFORMED, "%.100s: line %d, column %d: %s", name,
                         where.line, where.column, where.text);

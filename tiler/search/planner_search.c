@@ -21,7 +21,8 @@ static enum rfx_status push(struct rfx_search *search, const struct rfx_candidat
         search->candidates = grown;
         search->capacity = capacity;
     }
-    search->candidates[search->n_candidates++] = *c;
+    search->candidates[search->n_candidates] = *c;
+    search->candidates[search->n_candidates++].number = search->n_listed++;
     return RFX_OK;
 }
 
@@ -96,7 +97,9 @@ int rfx_candidate_compare_cost(const void *pa, const void *pb) {
     int by_cost = compare_u64(a->cost, b->cost);
     if (by_cost != 0) return by_cost;
     int by_macs = compare_u64(a->macs, b->macs);
-    return by_macs != 0 ? by_macs : compare_u64(a->bound, b->bound);
+    if (by_macs != 0) return by_macs;
+    int by_bound = compare_u64(a->bound, b->bound);
+    return by_bound != 0 ? by_bound : compare_u64(a->number, b->number);
 }
 
 int rfx_candidate_compare_bound(const void *pa, const void *pb) {

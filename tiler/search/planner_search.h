@@ -20,6 +20,8 @@ struct rfx_candidate {
     enum rfx_plan_kind kind;
     uint64_t macs, cost;
     size_t bound; /* lower bound of the process peak */
+    uint64_t
+        number; /* in the order of listing: none is equal to another, however they are sorted */
 };
 
 /* Rows that were measured before: a candidate is laid out again to be placed, or in other parts. */
@@ -70,6 +72,7 @@ struct rfx_search {
     struct rfx_cost_model cost;
     uint64_t cost_untiled;
     size_t first;        /* candidate of the phase at hand */
+    uint64_t n_listed;   /* so far, those that were not kept included */
     size_t bound_limit;  /* above the budget, what needs more is of no interest: a smaller one is
                             known */
     int phases;          /* that are looked at */
@@ -122,7 +125,7 @@ RFX_NODISCARD enum rfx_status rfx_search_add(struct rfx_search *search,
                                              const struct rfx_candidate *candidate, int n_stages,
                                              struct rfx_error *err);
 
-/* For qsort: by cost, MACs, bound; and by bound first. */
+/* For qsort: by cost, MACs, bound, place in the list; and by bound first. */
 int rfx_candidate_compare_cost(const void *a, const void *b);
 int rfx_candidate_compare_bound(const void *a, const void *b);
 #endif

@@ -16,6 +16,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/report.h"
 
 static const struct rfx_cli_command commands[] = {
     {"analyze",
@@ -313,13 +314,40 @@ static void wait_calmly(char **argv) {
     (void)execv("/proc/self/exe", argv); /* returns only when it fails: then as it is */
 }
 
+/* Libraries end the process with exit(1) when they have no memory: the OpenMP runtime, Fortran's,
+ * some of them before main. That code says that a difference was found, so it is made the right
+ * one.
+ */
+static bool returned; /* from main's work: the code is ours */
+
+static void end_for_library(void) {
+    static const char words[] = "rfexec: a library had to end the program\n";
+    if (returned) return;
+    ssize_t written = write(STDERR_FILENO, words, sizeof words - 1);
+    (void)written;
+    _exit(RFX_EXIT_SYSTEM);
+}
+
+static void watch_exit(void) {
+    (void)atexit(end_for_library);
+}
+
+/* Called before any library's own start. */
+__attribute__((section(".preinit_array"), used)) static void (*const watch)(void) = watch_exit;
+
 int main(int argc, char **argv) {
     wait_calmly(argv);
+    rfx_report_watch_memory();
     int code = dispatch(argc, argv);
     /* A result that did not reach its reader is a failure. */
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         rfx_cli_message("cannot write the result to standard output");
         if (code == RFX_EXIT_DONE) code = RFX_EXIT_SYSTEM;
     }
+    if (code == RFX_EXIT_DONE && rfx_report_lacks_memory()) {
+        rfx_cli_message("out of memory for a part of what is printed");
+        code = RFX_EXIT_SYSTEM;
+    }
+    returned = true;
     return code;
 }

@@ -50,22 +50,35 @@ char *rfx_human_shape(const struct rfx_shape *shape, char text[96]) {
     return text;
 }
 
+/* Adding to a report may fail in many places; that it did is known here. */
+static bool no_memory;
+
+static void *noting_malloc(size_t bytes) {
+    void *block = malloc(bytes);
+    if (block == NULL) no_memory = true;
+    return block;
+}
+
+void rfx_report_watch_memory(void) {
+    json_set_alloc_funcs(noting_malloc, free);
+}
+
+bool rfx_report_lacks_memory(void) {
+    return no_memory;
+}
+
 json_t *rfx_report_document(const char *command, const char *model) {
     return json_pack("{s:i, s:s, s:s*}", "schema", RFX_JSON_SCHEMA, "command", command, "model",
                      model);
 }
 
 int rfx_report_print(json_t *document) {
-    int code = RFX_EXIT_DONE;
-    if (document == NULL) {
-        rfx_cli_message("out of memory for the JSON document");
-        return RFX_EXIT_SYSTEM;
-    }
-    if (json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) != 0 ||
-        putchar('\n') == EOF)
-        code = RFX_EXIT_SYSTEM;
+    bool printed = document != NULL && !no_memory &&
+                   json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) == 0 &&
+                   putchar('\n') != EOF;
+    if (document == NULL || no_memory) rfx_cli_message("out of memory for the JSON document");
     json_decref(document);
-    return code;
+    return printed ? RFX_EXIT_DONE : RFX_EXIT_SYSTEM;
 }
 
 void rfx_report_conv(json_t *document, const struct rfx_graph *graph) {
@@ -131,7 +144,9 @@ static double items_per_thread(const struct rfx_plan *plan, const struct rfx_pla
     return (double)group->items / (double)rfx_max_i64(1, group->steps * plan->threads);
 }
 
-/* The groups of a plan with their numbers, to be released; NULL: none, or no memory. */
+/* The groups of a plan with their numbers, to be released; NULL: none, or no memory, which is
+ * noted.
+ */
 static struct rfx_plan_group *list_groups(const struct rfx_plan *plan, int *n) {
     struct rfx_error err;
     *n = rfx_plan_count_groups(plan).groups;
@@ -139,6 +154,7 @@ static struct rfx_plan_group *list_groups(const struct rfx_plan *plan, int *n) {
         *n == 0 ? NULL : rfx_memory_calloc(plan->mem, (size_t)*n, sizeof *groups);
     if (groups != NULL && rfx_plan_list_groups(plan, groups, &err) == RFX_OK) return groups;
     rfx_memory_release(plan->mem, groups);
+    no_memory = no_memory || *n > 0;
     *n = 0;
     return NULL;
 }

@@ -6,6 +6,7 @@
 #define RFX_TOOLS_CLI_REPORT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "rfexec/session/session.h"
 #include "tiler/plan/plan.h"
@@ -23,6 +24,13 @@ char *rfx_human_count(uint64_t count, char *text);
 
 /* "1x3x224x224". */
 char *rfx_human_shape(const struct rfx_shape *shape, char text[96]);
+
+/* Once, before any document: from then on a document is not printed when an allocation for one has
+ * failed, so that nothing is missing in what is. */
+void rfx_report_watch_memory(void);
+
+/* Whether a part of a report is missing, as there was no memory for it. */
+bool rfx_report_lacks_memory(void);
 
 /* {"schema", "command", "model"}; a new reference. */
 json_t *rfx_report_document(const char *command, const char *model);

@@ -2,8 +2,13 @@
 # header rfexec/rfexec.h, rfexec.pc, and a CMake package with the target rfexec::rfexec.
 include(CMakePackageConfigHelpers)
 
-# Installed files find the OpenMP flavour of OpenBLAS, whichever the system's default is.
+# Installed files find the OpenMP flavour of OpenBLAS when they load it, whichever the system's
+# default is.
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+foreach(dir IN LISTS OPENBLAS_LIBRARY_DIRS)
+  string(REGEX REPLACE "/+$" "" dir "${dir}")
+  list(APPEND CMAKE_INSTALL_RPATH "${dir}")
+endforeach()
 # And built ones by the same path: CMake fills up a build's own with colons, to have room for the
 # installed one, and an empty element of a path makes the loader search the current folder.
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
@@ -34,7 +39,7 @@ endfunction()
 rfx_add_library(rfx_library SHARED rfexec)
 set_target_properties(rfx_library PROPERTIES VERSION ${PROJECT_VERSION}
                       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-set(rfx_dependencies PkgConfig::OPENBLAS OpenMP::OpenMP_C PNG::PNG JPEG::JPEG
+set(rfx_dependencies OpenMP::OpenMP_C PNG::PNG JPEG::JPEG
     PkgConfig::JANSSON PkgConfig::XXHASH ${NANOPB_LIBRARY} m ${CMAKE_DL_LIBS})
 target_link_libraries(rfx_library PRIVATE ${rfx_dependencies})
 # Nothing but what the public header declares: not what static libraries bring along either.

@@ -76,9 +76,10 @@ static int64_t streamed_rows(const struct rfx_plan *plan) {
 static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     struct rfx_cli_job *job = &run->job;
     struct rfx_cli_progress progress;
-    enum rfx_status status =
-        rfx_cli_outputs_open(job->mem, job->graph, run->options, &run->outputs, err);
-    if (status == RFX_OK) status = rfx_session_create(job->graph, job->plan, &run->session, err);
+    /* What may end the process, the start of libraries, comes before there are files. */
+    enum rfx_status status = rfx_session_create(job->graph, job->plan, &run->session, err);
+    if (status == RFX_OK)
+        status = rfx_cli_outputs_open(job->mem, job->graph, run->options, &run->outputs, err);
     if (status != RFX_OK) return status;
     const struct rfx_output_sink sink = rfx_cli_outputs_sink(&run->outputs);
     rfx_session_set_sink(run->session, &sink);

@@ -14,6 +14,7 @@
 #include <immintrin.h>
 #endif
 
+#include "layers/conv/blas.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 #include "layers/graph/op.h"
@@ -266,6 +267,7 @@ int main(int argc, char **argv) {
     const char *part = argc > 1 ? argv[1] : "";
     int rounds = argc > 2 ? atoi(argv[2]) : 7;
     must(rounds >= 1 && rounds <= MAX_ROUNDS, "1 to 64 rounds");
+    must(rfx_kernels()->conv != NULL || rfx_blas_load(NULL) == RFX_OK, "OpenBLAS does not load");
     static struct layer layers[N_SHAPES];
     static double peaks[MAX_ROUNDS];
     struct rfx_memory *mem = rfx_memory_create(0);

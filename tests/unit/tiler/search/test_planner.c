@@ -202,6 +202,33 @@ static void failing_allocations(void **state) {
     small_plan_case_end(&f);
 }
 
+/* In a budget an early phase may have a plan that fits when a later one fails: it is not left
+ * behind. */
+static void failing_allocations_in_budgets(void **state) {
+    (void)state;
+    struct small_plan_case f = small_plan_case_begin(200, 200);
+    struct rfx_plan *plan = plan_or_fail(&f);
+    size_t budget = plan->peak_bytes, failed = 0;
+    rfx_plan_free(plan);
+    size_t before = rfx_memory_current_bytes(f.mem);
+    for (enum rfx_status last = RFX_OK; last == RFX_OK; budget -= 128 << 10) {
+        f.request.memory_bytes = budget;
+        last = RFX_STATUS_OUT_OF_MEMORY;
+        for (int64_t k = 0; last == RFX_STATUS_OUT_OF_MEMORY; k++) {
+            struct rfx_error err = {{0}};
+            plan = NULL;
+            rfx_memory_fail_after(f.mem, k);
+            last = rfx_plan_create(f.graph, &f.request, &plan, &err);
+            rfx_memory_fail_after(f.mem, -1);
+            rfx_plan_free(plan);
+            assert_int_equal(rfx_memory_current_bytes(f.mem), before);
+            failed += last == RFX_STATUS_OUT_OF_MEMORY;
+        }
+    }
+    assert_true(failed > 100);
+    small_plan_case_end(&f);
+}
+
 /* With groups, two plans and two graphs are on the way: none is left behind. */
 static void failing_allocations_with_groups(void **state) {
     static const size_t budgets[] = {0, 1};
@@ -239,6 +266,7 @@ int main(void) {
         cmocka_unit_test(refusals),
         cmocka_unit_test(stages_refused),
         cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(failing_allocations_in_budgets),
         cmocka_unit_test(failing_allocations_with_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
