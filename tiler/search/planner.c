@@ -89,6 +89,7 @@ static enum rfx_status find_smallest(struct rfx_search *search, struct rfx_plan 
     for (size_t i = 0; i < search->n_candidates; i++) {
         const struct rfx_candidate *c = &search->candidates[i];
         if (c->bound > best_bytes) break;
+        if (c->bound == best_bytes && c->cost >= best.cost) continue; /* no better if it is met */
         struct rfx_plan *plan = NULL;
         enum rfx_status status = rfx_search_build(search, c, &plan, err);
         if (status != RFX_OK) return status;

@@ -42,7 +42,8 @@ void rfx_levels_release(struct rfx_levels *levels) {
 }
 
 int rfx_skeleton_max_stages(const struct rfx_levels *levels) {
-    return 2 * levels->n + 3;
+    int chain = 2 * levels->n + 1, cuts = 3;
+    return chain > cuts ? chain : cuts;
 }
 
 /* How a local map of this level is used after its stage. */
