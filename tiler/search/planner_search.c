@@ -177,11 +177,22 @@ static enum rfx_status list_modes(struct rfx_search *search, const struct rfx_pl
                     "none of %d modes can compute what is not local in space", search->n_modes);
 }
 
+/* Sixteen thousand for a graph of a thousand nodes and edges, which is more than any trial has. */
+#define MOST_SQUARE ((int64_t)16 * 1000 * 1000 * 1000)
+#define LEAST_TRIED 8
+
+int64_t rfx_search_most(const struct rfx_graph *graph) {
+    int64_t size = graph->n_nodes;
+    for (int i = 0; i < graph->n_nodes; i++) size += graph->nodes[i].n_in;
+    return rfx_max_i64(LEAST_TRIED, MOST_SQUARE / size / size);
+}
+
 enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_graph *graph,
                                 const struct rfx_plan_request *request, struct rfx_error *err) {
     memset(search, 0, sizeof *search);
     search->cost_limit = UINT64_MAX;
     search->phases = RFX_PHASES;
+    search->most = rfx_search_most(graph);
     search->bound_limit = SIZE_MAX;
     enum rfx_status status = list_modes(search, request, err);
     if (status == RFX_OK) status = rfx_levels_init(&search->levels, graph, err);
