@@ -248,6 +248,7 @@ static void measure(const struct rfx_graph *graph, const enum rfx_node_place *pl
     period->steps = rfx_max_i64(1, PERIOD_ROWS / band_rows);
     while (rfx_stream_peek(&stream, &turn)) {
         if (turn.step != stream.step) {
+            if (rfx_memory_is_stopped(graph->mem)) break; /* the rows are of no use then */
             int64_t before = done[turn.node];
             look_for_period(&stream, turn.step, period);
             turn.rows.lo += done[turn.node] - before;

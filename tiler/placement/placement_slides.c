@@ -164,7 +164,7 @@ static void add_spot(struct slides *s, int i) {
     s->n_spots++;
 }
 
-/* The arena of an order; SIZE_MAX: more than `most`. */
+/* The arena of an order; SIZE_MAX: more than `most`, or the work is to stop. */
 static size_t place_in_order(struct slides *s, size_t most) {
     size_t arena = 0;
     s->n_spots = 0;
@@ -182,7 +182,7 @@ static size_t place_in_order(struct slides *s, size_t most) {
         if (s->peers == NULL) add_spot(s, i);
         size_t end = s->offset[i] + s->records[i].bytes;
         if (end > arena) arena = end;
-        if (arena > most) return SIZE_MAX;
+        if (arena > most || rfx_memory_is_stopped(s->mem)) return SIZE_MAX;
     }
     return arena;
 }
@@ -404,6 +404,8 @@ enum rfx_status rfx_slides_place(struct rfx_memory *mem, struct rfx_record *reco
         perturb(&s, &random);
         try_order(&s, &arena);
     }
+    status = rfx_memory_check_stop(mem, err);
+    if (status != RFX_OK) goto done;
     for (int i = 0; i < n; i++) records[i].offset = s.best[i];
     for (int k = 0; k < n_slides; k++) upwards[k] = s.best_direction[s.turn[k]] == UP;
     *arena_bytes = arena;

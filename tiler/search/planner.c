@@ -319,6 +319,12 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
     }
     if (request->groups == NULL && (a.plan == NULL || may_be_slower(a.plan, request)))
         compare_with_plain(graph, request, &a, err);
+    enum rfx_status stop = rfx_memory_check_stop(graph->mem, err); /* one of two may be missing */
+    if (stop != RFX_OK) {
+        rfx_plan_free(a.plan);
+        rfx_plan_free(a.smallest);
+        return stop;
+    }
     if (a.status == RFX_OK) *out = a.plan;
     if (a.status == RFX_STATUS_BUDGET_IMPOSSIBLE) *smallest = a.smallest;
     return a.status;

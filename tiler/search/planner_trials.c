@@ -104,6 +104,8 @@ static enum rfx_status add_skeleton(struct rfx_search *search, const struct rfx_
                 c.kind = cut ? trial->kind_in_parts : trial->kind;
                 c.way.parts_x = choices.across[x];
                 search->tried++;
+                status = rfx_memory_check_stop(search->context.graph->mem, err);
+                if (status != RFX_OK) break;
                 rfx_search_lay_across(search, mode, choices.across[x], n_stages);
                 status = rfx_search_add(search, &c, n_stages, err);
             }
