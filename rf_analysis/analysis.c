@@ -44,6 +44,7 @@ enum rfx_status rfx_analysis_create(const struct rfx_graph *graph, struct rfx_an
     analysis->layers = layers;
     analysis->params = rfx_graph_param_count(graph);
     rfx_receptive_fields(graph, layers, ranges);
+    enum rfx_status status = rfx_memory_check_stop(mem, err);
     rfx_last_uses(graph, last_use);
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
@@ -60,8 +61,11 @@ enum rfx_status rfx_analysis_create(const struct rfx_graph *graph, struct rfx_an
         }
     rfx_memory_release(mem, ranges);
     rfx_memory_release(mem, last_use);
-    *out = analysis;
-    return RFX_OK;
+    if (status == RFX_OK)
+        *out = analysis;
+    else
+        rfx_analysis_free(analysis);
+    return status;
 }
 
 void rfx_analysis_free(struct rfx_analysis *analysis) {
