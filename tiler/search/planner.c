@@ -239,13 +239,6 @@ static enum rfx_status plan_graph(const struct rfx_graph *graph,
     return status;
 }
 
-/* A plan of a graph with groups takes it over, and counts its MACs by its steps. */
-static enum rfx_status adopt(struct rfx_plan *plan, struct rfx_graph *grouped,
-                             struct rfx_error *err) {
-    plan->grouped = grouped;
-    return rfx_schedule_count_macs(plan, &plan->macs, err);
-}
-
 /* Two answers for one request: the one with groups, its graph taken over, and the one without. */
 struct answers {
     enum rfx_status status, plain_status;
@@ -313,17 +306,18 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
         rfx_graph_free(grouped);
         if (a.status == RFX_STATUS_OUT_OF_MEMORY) return a.status;
     } else {
-        enum rfx_status status = adopt(made, grouped, err);
-        if (status != RFX_OK) rfx_plan_free(made);
-        if (status != RFX_OK) return status;
+        made->grouped = grouped; /* taken over */
     }
     if (request->groups == NULL && (a.plan == NULL || may_be_slower(a.plan, request)))
         compare_with_plain(graph, request, &a, err);
-    enum rfx_status stop = rfx_memory_check_stop(graph->mem, err); /* one of two may be missing */
-    if (stop != RFX_OK) {
+    enum rfx_status status = rfx_memory_check_stop(graph->mem, err); /* one of two may be missing */
+    made = a.plan != NULL ? a.plan : a.smallest;
+    if (status == RFX_OK && made != NULL && made->grouped != NULL) /* which hang on the cuts */
+        status = rfx_schedule_count_macs(made, &made->macs, err);
+    if (status != RFX_OK) {
         rfx_plan_free(a.plan);
         rfx_plan_free(a.smallest);
-        return stop;
+        return status;
     }
     if (a.status == RFX_OK) *out = a.plan;
     if (a.status == RFX_STATUS_BUDGET_IMPOSSIBLE) *smallest = a.smallest;

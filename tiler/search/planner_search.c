@@ -74,12 +74,14 @@ enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candi
         c.way.row_by_row = ways[w].row_by_row;
         c.way.weights_by_stage = ways[w].weights_by_stage;
         for (int s = 0; s < n_stages; s++) rfx_search_set_flags(&search->shapes[s].spec, &c.way);
-        c.cost = rfx_search_cost(search, n_stages);
-        if (c.cost > search->cost_limit) continue;
+        bool by_cost = search->cost_limit != UINT64_MAX; /* first what may say no */
+        if (by_cost) c.cost = rfx_search_cost(search, n_stages);
+        if (by_cost && c.cost > search->cost_limit) continue;
         c.bound = rfx_plan_bound(&search->context, search->shapes, n_stages);
         bool plain = !c.way.row_by_row && !c.way.weights_by_stage && c.way.band_rows == 0;
         if (plain) least = least_of_ways(search, c.bound, n_stages);
         if (!is_of_interest(search, c.bound)) continue;
+        if (!by_cost) c.cost = rfx_search_cost(search, n_stages);
         enum rfx_status status = push(search, &c, err);
         if (status != RFX_OK) return status;
     }
@@ -154,7 +156,7 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     search->stored = rfx_memory_calloc(mem, n, sizeof *search->stored);
     search->done = rfx_memory_calloc(mem, RFX_MODE_SCRATCH * n, sizeof *search->done);
     search->known = rfx_memory_calloc(mem, RFX_SEARCH_MAX_KNOWN, sizeof *search->known);
-    search->regions = rfx_memory_calloc(mem, n, sizeof *search->regions);
+    search->regions = rfx_memory_calloc(mem, RFX_SWEEP_REGIONS * n, sizeof *search->regions);
     cols->extents = rfx_memory_calloc(mem, RFX_TILING_MAX_COUNTS * n, sizeof *cols->extents);
     if (search->splits == NULL || search->shapes == NULL || search->specs == NULL ||
         search->targets == NULL || search->places == NULL || search->rows == NULL ||
