@@ -230,7 +230,10 @@ static enum rfx_status plan_graph(const struct rfx_graph *graph,
         least = NULL;
     }
     if (status == RFX_OK && fitting == NULL) status = fail_budget(&request, least, err);
-    if (status == RFX_OK) *out = fitting;
+    if (status == RFX_OK)
+        *out = fitting;
+    else
+        rfx_plan_free(fitting); /* the search for a better one failed or was stopped */
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE)
         *smallest = least;
     else

@@ -198,41 +198,51 @@ static bool is_wanted(void *user) {
     return true;
 }
 
-/* At any moment planning stops: CANCELLED, no plan, nothing left; and what ends it asks only a few
- * more times. */
+/* Plans, answering "stop" after k questions; false: it ended before. What ends the work asks only a
+ * few more times, and leaves nothing. */
+static bool stop_after(const struct net *net, size_t budget, int64_t k) {
+    struct rfx_plan_request request = request_for(net, budget);
+    size_t before = rfx_memory_current_bytes(net->mem);
+    struct asker asker = {.left = k};
+    struct rfx_plan *plan = NULL, *smallest = NULL;
+    struct rfx_error err = {{0}};
+    rfx_memory_set_stop(net->mem, is_wanted, &asker);
+    enum rfx_status status =
+        rfx_plan_create_or_smallest(net->graph, &request, &plan, &smallest, &err);
+    rfx_memory_set_stop(net->mem, NULL, NULL);
+    if (asker.asked_after == 0) {
+        assert_int_not_equal(status, RFX_STATUS_CANCELLED);
+        rfx_plan_free(plan);
+        rfx_plan_free(smallest);
+        return false;
+    }
+    if (status != RFX_STATUS_CANCELLED)
+        fail_msg("stopped after %lld questions: status %d, %s", (long long)k, (int)status,
+                 err.text);
+    assert_null(plan);
+    assert_null(smallest);
+    assert_non_null(strstr(err.text, "stopped"));
+    assert_true(asker.asked_after < 200);
+    if (rfx_memory_current_bytes(net->mem) != before)
+        fail_msg("stopped after %lld questions of a budget of %zu bytes: %zu bytes are left",
+                 (long long)k, budget, rfx_memory_current_bytes(net->mem) - before);
+    return true;
+}
+
+/* At any moment planning stops: where nothing fits, and where a plan fits and a better one is
+ * looked for. */
 static void planning_stops_at_any_moment(void **state) {
     (void)state;
-    struct net net = make_chain(60);
-    struct rfx_plan_request request = request_for(&net, (size_t)9 << 20);
-    size_t before = rfx_memory_current_bytes(net.mem);
-    int stopped = 0;
-    for (int64_t k = 0;; k = k * 5 / 4 + 1) {
-        struct asker asker = {.left = k};
-        struct rfx_plan *plan = NULL, *smallest = NULL;
-        struct rfx_error err = {{0}};
-        rfx_memory_set_stop(net.mem, is_wanted, &asker);
-        enum rfx_status status =
-            rfx_plan_create_or_smallest(net.graph, &request, &plan, &smallest, &err);
-        rfx_memory_set_stop(net.mem, NULL, NULL);
-        if (asker.asked_after == 0) {
-            assert_int_not_equal(status, RFX_STATUS_CANCELLED);
-            rfx_plan_free(plan);
-            rfx_plan_free(smallest);
-            break;
-        }
-        stopped++;
-        if (status != RFX_STATUS_CANCELLED)
-            fail_msg("stopped after %lld questions: status %d, %s", (long long)k, (int)status,
-                     err.text);
-        assert_null(plan);
-        assert_null(smallest);
-        assert_non_null(strstr(err.text, "stopped"));
-        assert_true(asker.asked_after < 200);
-        assert_int_equal(rfx_memory_current_bytes(net.mem), before);
+    static const size_t budgets[] = {(size_t)9 << 20, (size_t)12 << 20, (size_t)64 << 20};
+    struct net nets[] = {make_chain(60), make_dense(24)};
+    for (size_t m = 0; m < sizeof nets / sizeof nets[0]; m++) {
+        int stopped = 0;
+        for (size_t b = 0; b < sizeof budgets / sizeof budgets[0]; b++)
+            for (int64_t k = 0; stop_after(&nets[m], budgets[b], k); k = k * 9 / 8 + 1) stopped++;
+        print_message("stopped at %d moments\n", stopped);
+        assert_true(stopped > 60);
+        end(&nets[m]);
     }
-    print_message("stopped at %d moments\n", stopped);
-    assert_true(stopped > 20);
-    end(&net);
 }
 
 int main(void) {
