@@ -11,13 +11,16 @@ void rfx_last_uses(const struct rfx_graph *graph, int *last_use) {
     for (int k = 0; k < graph->n_outputs; k++) last_use[graph->outputs[k].node] = graph->n_nodes;
 }
 
+/* Each tensor is alive from its own node to its last use. */
 static void fill_live_bytes(const struct rfx_graph *graph, const int *last_use,
                             struct rfx_layer_info *info) {
-    for (int i = 0; i < graph->n_nodes; i++) {
-        size_t live = 0;
-        for (int j = 0; j <= i; j++)
-            if (last_use[j] >= i) live += info[j].output_bytes;
+    size_t live = 0;
+    for (int i = 0; i < graph->n_nodes; i++) info[i].live_bytes = 0;
+    for (int i = 0; i < graph->n_nodes; i++) { /* first: what dies before node i */
+        live += info[i].output_bytes - info[i].live_bytes;
         info[i].live_bytes = live;
+        if (last_use[i] + 1 < graph->n_nodes)
+            info[last_use[i] + 1].live_bytes += info[i].output_bytes;
     }
 }
 
@@ -41,6 +44,7 @@ enum rfx_status rfx_analysis_create(const struct rfx_graph *graph, struct rfx_an
     analysis->layers = layers;
     analysis->params = rfx_graph_param_count(graph);
     rfx_receptive_fields(graph, layers, ranges);
+    enum rfx_status status = rfx_memory_check_stop(mem, err);
     rfx_last_uses(graph, last_use);
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
@@ -57,8 +61,11 @@ enum rfx_status rfx_analysis_create(const struct rfx_graph *graph, struct rfx_an
         }
     rfx_memory_release(mem, ranges);
     rfx_memory_release(mem, last_use);
-    *out = analysis;
-    return RFX_OK;
+    if (status == RFX_OK)
+        *out = analysis;
+    else
+        rfx_analysis_free(analysis);
+    return status;
 }
 
 void rfx_analysis_free(struct rfx_analysis *analysis) {

@@ -101,7 +101,7 @@ static void fill_field(const struct rfx_graph *graph, int node, enum rfx_axis ax
 
 void rfx_receptive_fields(const struct rfx_graph *graph, struct rfx_layer_info *info,
                           struct rfx_range *scratch) {
-    for (int i = 0; i < graph->n_nodes; i++) {
+    for (int i = 0; i < graph->n_nodes && !rfx_memory_is_stopped(graph->mem); i++) {
         const struct rfx_node *node = &graph->nodes[i];
         info[i].global = sees_everything(graph, node, info);
         for (int axis = 0; axis < 2; axis++) {

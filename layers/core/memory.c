@@ -15,6 +15,8 @@
 
 struct rfx_memory {
     size_t limit_bytes;
+    bool (*stop_wanted)(void *user); /* NULL: nobody is asked */
+    void *stop_user;
     atomic_size_t current_bytes;
     atomic_size_t high_water_bytes;
     atomic_size_t taken_bytes;
@@ -35,6 +37,8 @@ struct rfx_memory *rfx_memory_create(size_t limit_bytes) {
     struct rfx_memory *mem = malloc(sizeof *mem);
     if (mem == NULL) return NULL;
     mem->limit_bytes = limit_bytes;
+    mem->stop_wanted = NULL;
+    mem->stop_user = NULL;
     atomic_init(&mem->current_bytes, 0);
     atomic_init(&mem->high_water_bytes, 0);
     atomic_init(&mem->taken_bytes, 0);
@@ -99,7 +103,7 @@ static struct block_header *header_of(void *block) {
 
 void *rfx_memory_alloc(struct rfx_memory *mem, size_t bytes) {
     _Static_assert(sizeof(struct block_header) <= RFX_ALIGNMENT_BYTES, "header fits");
-    if (bytes > SIZE_MAX / 2) return NULL;
+    if (bytes > SIZE_MAX / 2 || rfx_memory_is_stopped(mem)) return NULL;
     size_t total = rfx_align_up(bytes) + RFX_ALIGNMENT_BYTES;
     bool mapped = bytes >= LARGE_BLOCK_BYTES;
     if (!book_taken(mem, taken(total, mapped))) return NULL;
@@ -200,8 +204,24 @@ void rfx_memory_fail_after(struct rfx_memory *mem, int64_t k) {
     atomic_store(&mem->passes_left, k);
 }
 
+void rfx_memory_set_stop(struct rfx_memory *mem, bool (*wanted)(void *user), void *user) {
+    mem->stop_wanted = wanted;
+    mem->stop_user = user;
+}
+
+bool rfx_memory_is_stopped(const struct rfx_memory *mem) {
+    return mem->stop_wanted != NULL && mem->stop_wanted(mem->stop_user);
+}
+
+enum rfx_status rfx_memory_check_stop(const struct rfx_memory *mem, struct rfx_error *err) {
+    if (!rfx_memory_is_stopped(mem)) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped before it was done");
+}
+
 enum rfx_status rfx_memory_fail(const struct rfx_memory *mem, const char *what, size_t bytes,
                                 struct rfx_error *err) {
+    enum rfx_status status = rfx_memory_check_stop(mem, err);
+    if (status != RFX_OK) return status;
     if (mem->limit_bytes == 0)
         return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "%s: cannot allocate %zu bytes", what,
                         bytes);

@@ -3,7 +3,9 @@
  * Invariants: 1. current_bytes is the sum of all live blocks, high_water_bytes its maximum;
  * 2. with a limit set, an allocation that would pass it fails and changes nothing; 3. blocks are
  * aligned to RFX_ALIGNMENT_BYTES; 4. all functions may be called from several threads.
- * It does not know what blocks are for: breakdowns are the planner's business. */
+ * It does not know what blocks are for: breakdowns are the planner's business. Who created it may
+ * want all work on what lies in it to stop: then nothing is allocated any more, which every
+ * function knows how to end by. */
 #ifndef RFX_LAYERS_CORE_MEMORY_H
 #define RFX_LAYERS_CORE_MEMORY_H
 
@@ -68,7 +70,20 @@ uint64_t rfx_memory_allocation_count(const struct rfx_memory *mem);
 /* Lets the next k allocations pass and fails all later ones (for tests); negative: never fail. */
 void rfx_memory_fail_after(struct rfx_memory *mem, int64_t k);
 
-/* The status for a failed allocation of `bytes` for `what`, with the text in err. */
+/* Who is asked whether the work is to stop; NULL: nobody. `wanted` is asked at each allocation and
+ * by the functions below, so it has to be quick; once true it stays so. To be set while no other
+ * thread uses the allocator. */
+void rfx_memory_set_stop(struct rfx_memory *mem, bool (*wanted)(void *user), void *user);
+
+/* Whether the work is to stop: for loops that allocate nothing. */
+bool rfx_memory_is_stopped(const struct rfx_memory *mem);
+
+/* CANCELLED with a text if it is, else RFX_OK. */
+RFX_NODISCARD enum rfx_status rfx_memory_check_stop(const struct rfx_memory *mem,
+                                                    struct rfx_error *err);
+
+/* The status for a failed allocation of `bytes` for `what`, with the text in err: OUT_OF_MEMORY, or
+ * CANCELLED when the work is to stop. */
 enum rfx_status rfx_memory_fail(const struct rfx_memory *mem, const char *what, size_t bytes,
                                 struct rfx_error *err);
 #endif

@@ -11,13 +11,15 @@ static bool is_inside(int node, int first, int last) {
     return node >= first && node <= last;
 }
 
-/* Whether anybody behind `last`, or nobody but the user, reads a node before it. */
+/* Whether anybody behind `last`, or the user, reads a node before it: it has more consumers than
+ * there are inside. */
 static bool is_read_outside(const struct rfx_graph *base, int first, int last) {
-    for (int i = first; i < last; i++)
-        if (rfx_graph_count_outputs(base, i) > 0) return true;
-    for (int i = last + 1; i < base->n_nodes; i++)
+    int inside[RFX_GROUP_MAX_NODES] = {0};
+    for (int i = first; i <= last; i++)
         for (int k = 0; k < base->nodes[i].n_in; k++)
-            if (base->nodes[i].in[k] >= first && base->nodes[i].in[k] < last) return true;
+            if (base->nodes[i].in[k] >= first) inside[base->nodes[i].in[k] - first]++;
+    for (int i = first; i < last; i++)
+        if (base->n_consumers[i] > inside[i - first]) return true;
     return false;
 }
 

@@ -117,6 +117,19 @@ EXPORT ssize_t pread64(int fd, void *to, size_t bytes, off64_t offset) {
     return FAILS(KIND_READ, EIO) ? -1 : (ssize_t)syscall(SYS_pread64, fd, to, bytes, offset);
 }
 
+/* What hardened builds call where a buffer's size is known to the compiler but not the read's. */
+EXPORT ssize_t __read_chk(int fd, void *to, size_t bytes, size_t room);
+EXPORT ssize_t __read_chk(int fd, void *to, size_t bytes, size_t room) {
+    if (bytes > room) abort();
+    return FAILS(KIND_READ, EIO) ? -1 : (ssize_t)syscall(SYS_read, fd, to, bytes);
+}
+
+EXPORT ssize_t __pread_chk(int fd, void *to, size_t bytes, off_t offset, size_t room);
+EXPORT ssize_t __pread_chk(int fd, void *to, size_t bytes, off_t offset, size_t room) {
+    if (bytes > room) abort();
+    return FAILS(KIND_READ, EIO) ? -1 : (ssize_t)syscall(SYS_pread64, fd, to, bytes, offset);
+}
+
 EXPORT ssize_t write(int fd, const void *from, size_t bytes) {
     return FAILS(KIND_WRITE, ENOSPC) ? -1 : (ssize_t)syscall(SYS_write, fd, from, bytes);
 }

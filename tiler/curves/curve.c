@@ -138,13 +138,14 @@ static bool is_smaller(const struct rfx_curve_point *a, const struct rfx_curve_p
     return a->macs < b->macs;
 }
 
-static void fill_points(struct rfx_curve *curve, struct work *work,
-                        const struct rfx_curve_request *request) {
+static enum rfx_status fill_points(struct rfx_curve *curve, struct work *work,
+                                   const struct rfx_curve_request *request, struct rfx_error *err) {
     const struct rfx_graph *graph = curve->graph;
     struct rfx_tile_extent *rows = work->extents;
     struct rfx_tile_extent *cols = work->extents + graph->n_nodes;
+    enum rfx_status status = RFX_OK;
     curve->best = -1;
-    for (int s = 0; s < curve->n_points; s++) {
+    for (int s = 0; status == RFX_OK && s < curve->n_points; s++) {
         int split = work->splits[s];
         const struct rfx_tensor *map = &graph->nodes[split].out;
         int64_t tiles_y = rfx_min_i64(request->tiles_y, map->h);
@@ -155,7 +156,9 @@ static void fill_points(struct rfx_curve *curve, struct work *work,
             measure(work, split, tiles_y, tiles_x, rows, cols, measure_tail(work, split));
         if (curve->best < 0 || is_smaller(&curve->points[s], &curve->points[curve->best]))
             curve->best = s;
+        status = rfx_memory_check_stop(work->mem, err);
     }
+    return status;
 }
 
 static enum rfx_status all_reserve(struct work *work, size_t more, struct rfx_error *err) {
@@ -195,23 +198,26 @@ static enum rfx_status add_grids(struct work *work, int split, struct rfx_error 
     const struct rfx_graph *graph = work->liveness->graph;
     int64_t counts[2][RFX_TILING_MAX_COUNTS];
     int n[2];
+    enum rfx_status status = RFX_OK;
     for (int axis = 0; axis < 2; axis++) {
         int64_t extent = rfx_node_extent(&graph->nodes[split], (enum rfx_axis)axis);
         n[axis] = rfx_tiling_counts(extent, counts[axis]);
-        for (int i = 0; i < n[axis]; i++)
+        for (int i = 0; status == RFX_OK && i < n[axis]; i++) {
             rfx_tiling_axis(graph, split, (enum rfx_axis)axis, counts[axis][i], work->regions,
                             work->extents + (axis * RFX_TILING_MAX_COUNTS + i) * graph->n_nodes);
+            status = rfx_memory_check_stop(work->mem, err);
+        }
     }
-    enum rfx_status status = all_reserve(work, (size_t)n[0] * (size_t)n[1], err);
+    if (status == RFX_OK) status = all_reserve(work, (size_t)n[0] * (size_t)n[1], err);
     if (status != RFX_OK) return status;
     struct tail tail = measure_tail(work, split);
-    for (int r = 0; r < n[0]; r++)
+    for (int r = 0; r < n[0] && !rfx_memory_is_stopped(work->mem); r++)
         for (int c = 0; c < n[1]; c++)
             work->all[work->n_all++] =
                 measure(work, split, counts[0][r], counts[1][c], work->extents + r * graph->n_nodes,
                         work->extents + (RFX_TILING_MAX_COUNTS + c) * graph->n_nodes, tail);
     work->n_all = keep_front(work->all, work->n_all);
-    return RFX_OK;
+    return rfx_memory_check_stop(work->mem, err);
 }
 
 static enum rfx_status fill_pareto(struct rfx_curve *curve, struct work *work,
@@ -240,8 +246,8 @@ static enum rfx_status fill(struct rfx_curve *curve, struct work *work,
     size_t bytes = (size_t)curve->n_points * sizeof *curve->points;
     curve->points = rfx_memory_alloc(curve->mem, bytes);
     if (curve->points == NULL) return rfx_memory_fail(curve->mem, "curve points", bytes, err);
-    fill_points(curve, work, request);
-    return request->pareto ? fill_pareto(curve, work, err) : RFX_OK;
+    enum rfx_status status = fill_points(curve, work, request, err);
+    return status == RFX_OK && request->pareto ? fill_pareto(curve, work, err) : status;
 }
 
 enum rfx_status rfx_curve_create(const struct rfx_graph *graph,

@@ -100,10 +100,11 @@ static bool next_copy(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
     for (int f = 0; f < s->n_fresh; f++) {
         int node = s->fresh[f];
         bool same_step = turn->step == s->stream.step;
-        if (same_step && walk->stage->nodes[node].last_reader >= turn->node) continue;
+        int last_reader = walk->stage->nodes[node].last_reader;
+        if (same_step && last_reader >= turn->node) continue;
         s->fresh[f] = s->fresh[--s->n_fresh];
         struct rfx_range rows = {
-            rfx_max_i64(rfx_stream_keep_from(&s->stream, node), s->fresh_from[node]),
+            rfx_max_i64(rfx_stream_keep_from(&s->stream, node, last_reader), s->fresh_from[node]),
             s->done[node]};
         step->kind = RFX_STEP_KEEP;
         step->node = node;

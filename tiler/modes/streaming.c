@@ -122,10 +122,11 @@ static int64_t first_needed(const struct rfx_stream *stream, int consumer, int k
     return in.lo < in.hi ? in.lo : extent;
 }
 
-int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node) {
+int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node, int last_reader) {
     const struct rfx_graph *graph = stream->graph;
     int64_t keep_from = graph->nodes[node].out.h;
-    for (int c = node + 1; c <= stream->last; c++) {
+    int last = last_reader < stream->last ? last_reader : stream->last;
+    for (int c = node + 1; c <= last; c++) {
         if (!rfx_place_is_computed(stream->places[c])) continue;
         for (int k = 0; k < graph->nodes[c].n_in; k++)
             if (graph->nodes[c].in[k] == node)
@@ -248,6 +249,7 @@ static void measure(const struct rfx_graph *graph, const enum rfx_node_place *pl
     period->steps = rfx_max_i64(1, PERIOD_ROWS / band_rows);
     while (rfx_stream_peek(&stream, &turn)) {
         if (turn.step != stream.step) {
+            if (rfx_memory_is_stopped(graph->mem)) break; /* the rows are of no use then */
             int64_t before = done[turn.node];
             look_for_period(&stream, turn.step, period);
             turn.rows.lo += done[turn.node] - before;

@@ -40,8 +40,9 @@ bool rfx_stream_peek(const struct rfx_stream *stream, struct rfx_stream_turn *tu
 /* Takes the turn that was peeked: its rows count as computed from here on. */
 void rfx_stream_commit(struct rfx_stream *stream, const struct rfx_stream_turn *turn);
 
-/* First row of a node that the stage still reads after what has been done; its height when none. */
-int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node);
+/* First row of a node that the stage still reads after what has been done; its height when none.
+ * last_reader: of the stage's nodes, no later one reads it. */
+int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node, int last_reader);
 
 /* Fills rings[n_nodes] with what a walk through the whole stream needs; `computed` is less than the
  * map's height where nobody needs the last rows. Where the stream repeats itself the middle of a

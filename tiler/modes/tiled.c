@@ -15,20 +15,30 @@ struct state {
     struct rfx_axis_region *rows, *cols; /* n_nodes */
 };
 
+struct row_sums {
+    const struct rfx_graph *graph;
+    struct rfx_node_rows *rows;
+    struct rfx_tile_overlap overlap;
+};
+
+static void add_rows(void *user, const struct rfx_axis_region *regions, int64_t tiles) {
+    struct row_sums *sums = user;
+    rfx_tile_overlap_add(regions, sums->graph->input, &sums->overlap);
+    for (int i = 0; i < sums->graph->n_nodes; i++) {
+        struct rfx_node_rows *rows = &sums->rows[i];
+        int64_t size = rfx_range_size(regions[i].clamped);
+        rows->most = rows->fresh = rfx_max_i64(rows->most, size);
+        rows->computed += size * tiles;
+    }
+}
+
 static void measure(const struct rfx_mode_measure *m, struct rfx_node_rows *rows,
                     int64_t *overlap_rows) {
-    struct rfx_tile_overlap overlap = {0};
+    struct row_sums sums = {.graph = m->graph, .rows = rows};
     for (int i = 0; i < m->graph->n_nodes; i++) rows[i] = (struct rfx_node_rows){0};
-    for (int64_t t = 0; t < m->spec->parts_y; t++) {
-        rfx_stage_regions(m->graph, m->places, RFX_AXIS_ROWS, m->spec->parts_y, t, m->regions);
-        rfx_tile_overlap_add(m->regions, m->graph->input, &overlap);
-        for (int i = 0; i < m->graph->n_nodes; i++) {
-            int64_t size = rfx_range_size(m->regions[i].clamped);
-            rows[i].most = rows[i].fresh = rfx_max_i64(rows[i].most, size);
-            rows[i].computed += size;
-        }
-    }
-    *overlap_rows = overlap.max_overlap;
+    rfx_stage_sweep(m->graph, m->places, RFX_AXIS_ROWS, m->spec->parts_y, m->regions, add_rows,
+                    &sums);
+    *overlap_rows = sums.overlap.max_overlap;
 }
 
 static int64_t window_rows(const struct rfx_stage_shape *shape, int input) {

@@ -48,9 +48,9 @@ void rfx_slide_measure(const struct rfx_graph *graph, int node, int k, struct rf
 }
 
 void rfx_slide_add(struct rfx_slide *slides, int *n_slides, const struct rfx_slide *slide) {
-    for (int s = 0; s < *n_slides; s++) {
+    for (int s = *n_slides - 1; s >= 0 && slides[s].after == slide->after; s--) {
         struct rfx_slide *have = &slides[s];
-        if (have->before != slide->before || have->after != slide->after) continue;
+        if (have->before != slide->before) continue;
         if (slide->down > have->down) have->down = slide->down;
         if (slide->up > have->up) have->up = slide->up;
         return;

@@ -29,7 +29,8 @@ int64_t rfx_row_step_rows(const struct rfx_graph *graph, int node);
  * at a time (struct rfx_slide). */
 void rfx_slide_measure(const struct rfx_graph *graph, int node, int k, struct rfx_slide *slide);
 
-/* Adds a slide, or widens the one that the two records have already. */
+/* Adds a slide, or widens the one that the two records have already; slides of one node are added
+ * one after the other. */
 void rfx_slide_add(struct rfx_slide *slides, int *n_slides, const struct rfx_slide *slide);
 
 /* A run of the graph in which the maps nodes[n] (rising indices) need bytes. The graph must outlive

@@ -1,6 +1,10 @@
 /* Greedy placement with pairwise distances. A record goes to the lowest offset at which it keeps
  * its distance from every placed record alive with it; the distance of two records in a slide is
- * the slide's, and choosing one side fixes the direction of that node. */
+ * the slide's, and choosing one side fixes the direction of that node.
+ *
+ * What has been placed is looked at by rising offset, so that one pass finds the next free bytes;
+ * only the few partners in slides are asked one by one. Where few records are alive at a time, each
+ * has a list of those that are alive with it; else all that is placed is kept sorted. */
 #include "tiler/placement/placement_slides.h"
 
 #include <stdint.h>
@@ -11,8 +15,14 @@
 #include "tiler/strategies/placement_problem.h"
 
 /* How many changed orders are tried after the fixed ones where the bound is not met. Quick ones
- * serve the planner, which compares many plans; as in placement.c plans hang on both values. */
+ * serve the planner, which compares many plans; as in placement.c plans hang on both values. An
+ * order takes up to n^2 looks at records: of the changed ones, no more than so many in all. */
 enum { SHUFFLES = 160, QUICK_SHUFFLES = 12 };
+#define LOOKS ((int64_t)300 * 1000 * 1000)
+#define QUICK_LOOKS ((int64_t)30 * 1000 * 1000)
+
+/* Records alive with one, on average, up to which there are lists of them. */
+enum { FEW_PEERS = 16 };
 
 /* Start of the generator (Marsaglia 2003, xorshift32, with his example's seed): a constant, so that
  * a placement is a function of the records. */
@@ -23,10 +33,21 @@ enum order { ORDER_SIZE, ORDER_LIFETIME, ORDER_PEERS, ORDER_TIME, ORDER_COUNT };
 
 enum direction { OPEN, DOWN, UP };
 
-/* A record that may not simply share bytes with another. */
-struct peer {
-    int record;
-    int slide; /* -1: none, they must be apart */
+/* A record that may share bytes with another at a distance. */
+struct partner {
+    int record, slide;
+};
+
+/* A record that has been placed. */
+struct spot {
+    size_t offset, end;
+    int first, last, record;
+};
+
+/* A direction that was chosen while one offset was tried. */
+struct change {
+    int turn;
+    enum direction before;
 };
 
 struct slides {
@@ -34,101 +55,204 @@ struct slides {
     const struct rfx_record *records;
     const struct rfx_slide *slides;
     int n, n_slides;
-    struct peer *peers; /* of record i: peers[first_peer[i] .. first_peer[i + 1]) */
+    struct partner *partners; /* of record i: [first_partner[i] .. first_partner[i + 1]), rising */
+    int *first_partner;
+    int *turn;       /* per slide: the first one of the same node */
+    int *partner_of; /* per record: the record being placed whose partner it is */
+    int *n_peers;    /* per record: others alive with it */
+    int *peers;      /* of record i: [first_peer[i] .. first_peer[i + 1]); NULL: many */
     int *first_peer;
+    struct spot *spots; /* [n_spots], by offset: placed records, or those alive with one */
+    struct rfx_place_ranked *ranked;
+    int n_spots, n_changes;
     int *order, *best_order;
     size_t *offset, *best;
     bool *placed;
-    enum direction *direction; /* per slide; those of one node agree */
-    enum direction *trial, *best_direction;
+    enum direction *direction, *best_direction; /* per turn */
+    struct change *changes;
 };
 
-/* What is wrong with laying record i at `at` beside the peer; 0 when nothing is, else a larger
- * offset to try. Fixes the direction of a slide in `trial` where it decides. */
-static size_t collide(struct slides *s, int i, size_t at, const struct peer *peer) {
+/* What is wrong with laying record i at `at` beside a partner; 0 when nothing is, else a larger
+ * offset to try. Fixes the direction of the slide where it decides. */
+static size_t collide(struct slides *s, int i, size_t at, const struct partner *partner) {
     const struct rfx_record *mine = &s->records[i];
-    size_t other = s->offset[peer->record];
-    size_t other_bytes = s->records[peer->record].bytes;
+    size_t other = s->offset[partner->record];
+    size_t other_bytes = s->records[partner->record].bytes;
     if (at + mine->bytes <= other || other + other_bytes <= at) return 0;
-    if (peer->slide < 0) return other + other_bytes;
-    const struct rfx_slide *slide = &s->slides[peer->slide];
+    const struct rfx_slide *slide = &s->slides[partner->slide];
     bool mine_dies = slide->before == i;
     size_t before = mine_dies ? at : other;
     size_t after = mine_dies ? other : at;
-    enum direction *direction = &s->trial[peer->slide];
-    enum direction found = OPEN;
-    if (*direction != UP && before >= after + slide->down) found = DOWN;
-    if (found == OPEN && *direction != DOWN && after >= before + slide->up) found = UP;
+    int turn = s->turn[partner->slide];
+    enum direction direction = s->direction[turn], found = OPEN;
+    if (direction != UP && before >= after + slide->down) found = DOWN;
+    if (found == OPEN && direction != DOWN && after >= before + slide->up) found = UP;
     if (found != OPEN) {
-        for (int k = 0; k < s->n_slides; k++)
-            if (s->slides[k].node == slide->node && s->slides[k].stage == slide->stage)
-                s->trial[k] = found;
+        s->changes[s->n_changes++] = (struct change){turn, direction};
+        s->direction[turn] = found;
         return 0;
     }
     /* higher up: far enough above for the direction that lets me lie above, else apart */
     size_t reach = mine_dies ? slide->down : slide->up;
-    bool allowed = *direction != (mine_dies ? UP : DOWN);
+    bool allowed = direction != (mine_dies ? UP : DOWN);
     size_t next = other + (allowed && reach < other_bytes ? reach : other_bytes);
     next = rfx_align_up(next);
     return next > at ? next : rfx_align_up(other + other_bytes);
 }
 
-/* Whether record i fits at `at`; otherwise *next is the next offset worth trying. */
-static bool fits(struct slides *s, int i, size_t at, size_t *next) {
-    size_t bytes = (size_t)s->n_slides * sizeof *s->trial;
-    if (bytes != 0) memcpy(s->trial, s->direction, bytes);
+/* Whether record i keeps its distance from its partners at `at`; otherwise *next is the next offset
+ * worth trying, and no direction is chosen. */
+static bool fits_partners(struct slides *s, int i, size_t at, size_t *next) {
     *next = SIZE_MAX;
-    bool good = true;
-    for (int p = s->first_peer[i]; p < s->first_peer[i + 1]; p++) {
-        if (!s->placed[s->peers[p].record]) continue;
-        size_t moved = collide(s, i, at, &s->peers[p]);
-        if (moved == 0) continue;
-        good = false;
-        if (moved < *next) *next = moved;
+    s->n_changes = 0;
+    for (int p = s->first_partner[i]; p < s->first_partner[i + 1]; p++) {
+        if (!s->placed[s->partners[p].record]) continue;
+        size_t moved = collide(s, i, at, &s->partners[p]);
+        if (moved != 0 && moved < *next) *next = moved;
     }
-    if (good && bytes != 0) memcpy(s->direction, s->trial, bytes);
-    return good;
+    if (*next == SIZE_MAX) return true;
+    while (s->n_changes > 0) {
+        const struct change *change = &s->changes[--s->n_changes];
+        s->direction[change->turn] = change->before;
+    }
+    return false;
 }
 
-/* Goes no further once the arena is larger than `most`. */
+/* The lowest offset from `at` on at which record i meets nothing but partners. */
+static size_t find_free(const struct slides *s, int i, size_t at) {
+    const struct rfx_record *mine = &s->records[i];
+    for (int k = 0; k < s->n_spots; k++) {
+        const struct spot *spot = &s->spots[k];
+        if (spot->offset >= at + mine->bytes) break;
+        if (spot->end <= at || spot->first > mine->last || spot->last < mine->first) continue;
+        if (s->partner_of[spot->record] != i) at = spot->end;
+    }
+    return at;
+}
+
+static struct spot spot_of(const struct slides *s, int i) {
+    const struct rfx_record *r = &s->records[i];
+    return (struct spot){s->offset[i], s->offset[i] + r->bytes, r->first, r->last, i};
+}
+
+/* Sorts the spots of what is placed and alive with record i: they are few. */
+static void list_spots(struct slides *s, int i) {
+    s->n_spots = 0;
+    for (int p = s->first_peer[i]; p < s->first_peer[i + 1]; p++) {
+        if (!s->placed[s->peers[p]]) continue;
+        struct spot spot = spot_of(s, s->peers[p]);
+        int at = s->n_spots++;
+        for (; at > 0 && s->spots[at - 1].offset > spot.offset; at--)
+            s->spots[at] = s->spots[at - 1];
+        s->spots[at] = spot;
+    }
+}
+
+/* Adds a record to the spots of all that is placed. */
+static void add_spot(struct slides *s, int i) {
+    size_t offset = s->offset[i];
+    int lo = 0, hi = s->n_spots;
+    while (lo < hi) {
+        int middle = lo + (hi - lo) / 2;
+        if (s->spots[middle].offset <= offset)
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    memmove(&s->spots[lo + 1], &s->spots[lo], (size_t)(s->n_spots - lo) * sizeof *s->spots);
+    s->spots[lo] = spot_of(s, i);
+    s->n_spots++;
+}
+
+/* The arena of an order; SIZE_MAX: more than `most`, or the work is to stop. */
 static size_t place_in_order(struct slides *s, size_t most) {
     size_t arena = 0;
+    s->n_spots = 0;
     for (int i = 0; i < s->n; i++) s->placed[i] = false;
     for (int k = 0; k < s->n_slides; k++) s->direction[k] = OPEN;
-    for (int o = 0; o < s->n && arena <= most; o++) {
+    for (int o = 0; o < s->n; o++) {
         int i = s->order[o];
-        size_t at = 0;
         size_t next = 0;
-        while (!fits(s, i, at, &next)) at = next;
-        s->offset[i] = at;
+        if (s->peers != NULL) list_spots(s, i);
+        for (int p = s->first_partner[i]; p < s->first_partner[i + 1]; p++)
+            s->partner_of[s->partners[p].record] = i;
+        do s->offset[i] = find_free(s, i, next);
+        while (!fits_partners(s, i, s->offset[i], &next));
         s->placed[i] = true;
-        if (at + s->records[i].bytes > arena) arena = at + s->records[i].bytes;
+        if (s->peers == NULL) add_spot(s, i);
+        size_t end = s->offset[i] + s->records[i].bytes;
+        if (end > arena) arena = end;
+        if (arena > most || rfx_memory_is_stopped(s->mem)) return SIZE_MAX;
     }
     return arena;
 }
 
-static int slide_of(const struct slides *s, int i, int j) {
-    for (int k = 0; k < s->n_slides; k++) {
-        const struct rfx_slide *slide = &s->slides[k];
-        if ((slide->before == i && slide->after == j) || (slide->before == j && slide->after == i))
-            return k;
-    }
-    return -1;
+static int compare_partners(const void *pa, const void *pb) {
+    const struct partner *a = pa;
+    const struct partner *b = pb;
+    if (a->record != b->record) return a->record < b->record ? -1 : 1;
+    return (a->slide > b->slide) - (a->slide < b->slide);
 }
 
-static int list_peers(struct slides *s, struct peer *peers) {
-    int n = 0;
-    for (int i = 0; i < s->n; i++) {
-        if (peers != NULL) s->first_peer[i] = n;
-        for (int j = 0; j < s->n; j++) {
-            if (i == j || !rfx_records_overlap(&s->records[i], &s->records[j])) continue;
-            struct peer peer = {j, slide_of(s, i, j)};
-            if (peers != NULL) peers[n] = peer;
-            n++;
-        }
+/* Lists the partners of each record. */
+static void list_partners(struct slides *s) {
+    int *at = s->n_peers; /* scratch */
+    memset(s->first_partner, 0, ((size_t)s->n + 1) * sizeof *s->first_partner);
+    for (int k = 0; k < s->n_slides; k++) {
+        s->first_partner[s->slides[k].before + 1]++;
+        s->first_partner[s->slides[k].after + 1]++;
     }
-    if (peers != NULL) s->first_peer[s->n] = n;
-    return n;
+    for (int i = 0; i < s->n; i++) {
+        s->first_partner[i + 1] += s->first_partner[i];
+        at[i] = s->first_partner[i];
+    }
+    for (int k = 0; k < s->n_slides; k++) {
+        const struct rfx_slide *slide = &s->slides[k];
+        bool same = k > 0 && slide[-1].node == slide->node && slide[-1].stage == slide->stage;
+        s->turn[k] = same ? s->turn[k - 1] : k;
+        s->partners[at[slide->before]++] = (struct partner){slide->after, k};
+        s->partners[at[slide->after]++] = (struct partner){slide->before, k};
+    }
+    for (int i = 0; i < s->n; i++) {
+        size_t count = (size_t)(s->first_partner[i + 1] - s->first_partner[i]);
+        if (count > 1)
+            qsort(&s->partners[s->first_partner[i]], count, sizeof *s->partners, compare_partners);
+        s->partner_of[i] = -1;
+    }
+}
+
+static int compare_ints(const void *pa, const void *pb) {
+    int a = *(const int *)pa;
+    int b = *(const int *)pb;
+    return (a > b) - (a < b);
+}
+
+/* How many of the sorted values are below `limit`. */
+static int count_below(const int *values, int n, int limit) {
+    int lo = 0, hi = n;
+    while (lo < hi) {
+        int middle = lo + (hi - lo) / 2;
+        if (values[middle] < limit)
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    return lo;
+}
+
+/* Per record, how many others are alive with it: all that begin before it ends, but those that have
+ * ended before it begins. */
+static void count_peers(struct slides *s) {
+    int *firsts = s->order, *lasts = s->best_order; /* scratch */
+    for (int i = 0; i < s->n; i++) {
+        firsts[i] = s->records[i].first;
+        lasts[i] = s->records[i].last;
+    }
+    qsort(firsts, (size_t)s->n, sizeof *firsts, compare_ints);
+    qsort(lasts, (size_t)s->n, sizeof *lasts, compare_ints);
+    for (int i = 0; i < s->n; i++)
+        s->n_peers[i] = count_below(firsts, s->n, s->records[i].last + 1) -
+                        count_below(lasts, s->n, s->records[i].first) - 1;
 }
 
 /* The larger, the earlier; ties by position. */
@@ -140,7 +264,7 @@ static uint64_t sort_key(const struct slides *s, enum order order, int i) {
         case ORDER_LIFETIME:
             return (uint64_t)(r->last - r->first);
         case ORDER_PEERS:
-            return (uint64_t)(s->first_peer[i + 1] - s->first_peer[i]);
+            return (uint64_t)s->n_peers[i];
         case ORDER_TIME:
         case ORDER_COUNT:
             break;
@@ -148,17 +272,40 @@ static uint64_t sort_key(const struct slides *s, enum order order, int i) {
     return (uint64_t)(INT32_MAX - r->first);
 }
 
-/* Insertion sort, largest key first: stable, and n is some hundreds. */
-static void sort_order(struct slides *s, enum order order) {
+/* Largest key first. */
+static void rank(struct slides *s, enum order order) {
+    struct rfx_place_ranked *ranked = s->ranked;
+    for (int i = 0; i < s->n; i++) ranked[i] = (struct rfx_place_ranked){sort_key(s, order, i), i};
+    qsort(ranked, (size_t)s->n, sizeof *ranked, rfx_place_compare_ranked);
+}
+
+/* Fills the lists of records alive with each, in the order of time. */
+static void list_peers(struct slides *s) {
+    int *at = s->order, *alive = s->best_order; /* scratch */
+    int n_alive = 0;
+    s->first_peer[0] = 0;
     for (int i = 0; i < s->n; i++) {
-        int at = i;
-        uint64_t key = sort_key(s, order, i);
-        while (at > 0 && sort_key(s, order, s->order[at - 1]) < key) {
-            s->order[at] = s->order[at - 1];
-            at--;
-        }
-        s->order[at] = i;
+        at[i] = s->first_peer[i];
+        s->first_peer[i + 1] = s->first_peer[i] + s->n_peers[i];
     }
+    rank(s, ORDER_TIME);
+    for (int o = 0; o < s->n; o++) {
+        int i = s->ranked[o].index, kept = 0;
+        for (int a = 0; a < n_alive; a++) {
+            int other = alive[a];
+            if (s->records[other].last < s->records[i].first) continue;
+            s->peers[at[i]++] = other;
+            s->peers[at[other]++] = i;
+            alive[kept++] = other;
+        }
+        alive[kept++] = i;
+        n_alive = kept;
+    }
+}
+
+static void sort_order(struct slides *s, enum order order) {
+    rank(s, order);
+    for (int i = 0; i < s->n; i++) s->order[i] = s->ranked[i].index;
 }
 
 static uint32_t next_random(uint32_t *state) {
@@ -189,33 +336,52 @@ static void try_order(struct slides *s, size_t *best_arena) {
         memcpy(s->best_direction, s->direction, (size_t)s->n_slides * sizeof *s->best_direction);
 }
 
+/* Changed orders that are tried at most. */
+static int count_shuffles(int n, bool quick) {
+    int64_t looks = quick ? QUICK_LOOKS : LOOKS;
+    int64_t most = quick ? QUICK_SHUFFLES : SHUFFLES;
+    return n < 2 ? 0 : (int)rfx_min_i64(most, looks / ((int64_t)n * n));
+}
+
 static void release(struct slides *s) {
-    rfx_memory_release(s->mem, s->peers);
-    rfx_memory_release(s->mem, s->first_peer);
-    rfx_memory_release(s->mem, s->order);
-    rfx_memory_release(s->mem, s->offset);
-    rfx_memory_release(s->mem, s->placed);
-    rfx_memory_release(s->mem, s->direction);
+    void *const blocks[] = {s->partners, s->peers,  s->first_partner, s->spots,     s->ranked,
+                            s->order,    s->offset, s->placed,        s->direction, s->changes};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        rfx_memory_release(s->mem, blocks[i]);
 }
 
 static enum rfx_status init(struct slides *s, struct rfx_error *err) {
     size_t n = (size_t)s->n;
     size_t m = (size_t)s->n_slides;
-    s->first_peer = rfx_memory_calloc(s->mem, n + 1, sizeof *s->first_peer);
+    s->partners = rfx_memory_calloc(s->mem, 2 * m + 1, sizeof *s->partners);
+    s->first_partner = rfx_memory_calloc(s->mem, 4 * n + m + 2, sizeof *s->first_partner);
+    s->spots = rfx_memory_calloc(s->mem, n, sizeof *s->spots);
+    s->ranked = rfx_memory_calloc(s->mem, n, sizeof *s->ranked);
     s->order = rfx_memory_calloc(s->mem, 2 * n, sizeof *s->order);
     s->offset = rfx_memory_calloc(s->mem, 2 * n, sizeof *s->offset);
     s->placed = rfx_memory_calloc(s->mem, n, sizeof *s->placed);
-    s->direction = rfx_memory_calloc(s->mem, 3 * m + 1, sizeof *s->direction);
-    size_t n_peers = (size_t)list_peers(s, NULL) + 1;
-    s->peers = rfx_memory_calloc(s->mem, n_peers, sizeof *s->peers);
-    if (s->first_peer == NULL || s->order == NULL || s->offset == NULL || s->placed == NULL ||
-        s->direction == NULL || s->peers == NULL)
-        return rfx_memory_fail(s->mem, "row placement", n_peers * sizeof *s->peers, err);
+    s->direction = rfx_memory_calloc(s->mem, 2 * m + 1, sizeof *s->direction);
+    s->changes = rfx_memory_calloc(s->mem, m + 1, sizeof *s->changes);
+    if (s->partners == NULL || s->first_partner == NULL || s->spots == NULL || s->ranked == NULL ||
+        s->order == NULL || s->offset == NULL || s->placed == NULL || s->direction == NULL ||
+        s->changes == NULL)
+        return rfx_memory_fail(s->mem, "row placement", n * sizeof *s->spots, err);
+    s->partner_of = s->first_partner + n + 1;
+    s->n_peers = s->partner_of + n;
+    s->first_peer = s->n_peers + n;
+    s->turn = s->first_peer + n + 1;
     s->best_order = s->order + n;
     s->best = s->offset + n;
-    s->trial = s->direction + m;
-    s->best_direction = s->trial + m;
-    (void)list_peers(s, s->peers);
+    s->best_direction = s->direction + m;
+    list_partners(s);
+    count_peers(s);
+    size_t peers = 0;
+    for (int i = 0; i < s->n; i++) peers += (size_t)s->n_peers[i];
+    if (peers > n * FEW_PEERS) return RFX_OK;
+    s->peers = rfx_memory_calloc(s->mem, peers + 1, sizeof *s->peers);
+    if (s->peers == NULL)
+        return rfx_memory_fail(s->mem, "row placement", peers * sizeof *s->peers, err);
+    list_peers(s);
     return RFX_OK;
 }
 
@@ -233,13 +399,15 @@ enum rfx_status rfx_slides_place(struct rfx_memory *mem, struct rfx_record *reco
         sort_order(&s, (enum order)order);
         try_order(&s, &arena);
     }
-    int shuffles = n < 2 ? 0 : quick ? QUICK_SHUFFLES : SHUFFLES;
+    int shuffles = count_shuffles(n, quick);
     for (int i = 0; i < shuffles && arena > bound; i++) {
         perturb(&s, &random);
         try_order(&s, &arena);
     }
+    status = rfx_memory_check_stop(mem, err);
+    if (status != RFX_OK) goto done;
     for (int i = 0; i < n; i++) records[i].offset = s.best[i];
-    for (int k = 0; k < n_slides; k++) upwards[k] = s.best_direction[k] == UP;
+    for (int k = 0; k < n_slides; k++) upwards[k] = s.best_direction[s.turn[k]] == UP;
     *arena_bytes = arena;
     if (!rfx_place_is_valid(records, n, slides, n_slides, upwards, arena))
         status = rfx_place_fail_check("row by row", n, err);

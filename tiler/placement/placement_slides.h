@@ -12,8 +12,9 @@
 
 /* Fills the offsets of records[n], the direction upwards[n_slides] of each slide, and the arena's
  * size: the best over the paper's three orders (size, lifetime, number of peers), order of time,
- * and, unless the bound is met, a fixed number of reshuffled ones (few when quick). OUT_OF_MEMORY.
- * O(orders * n^2 * peers). */
+ * and, unless the bound is met, a fixed number of reshuffled ones (few when quick, or of very many
+ * records). Two records are in one slide at most, and slides of a node follow each other.
+ * OUT_OF_MEMORY. O(orders * n^2). */
 RFX_NODISCARD enum rfx_status rfx_slides_place(struct rfx_memory *mem, struct rfx_record *records,
                                                int n, const struct rfx_slide *slides, int n_slides,
                                                bool quick, size_t bound, bool *upwards,

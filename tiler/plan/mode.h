@@ -34,7 +34,7 @@ struct rfx_mode_measure {
     const enum rfx_node_place *places;
     const struct rfx_stage_spec *spec;
     int64_t *done;                   /* scratch: RFX_MODE_SCRATCH * n_nodes */
-    struct rfx_axis_region *regions; /* scratch: n_nodes */
+    struct rfx_axis_region *regions; /* scratch: RFX_SWEEP_REGIONS * n_nodes (stage.h) */
 };
 
 /* The geometry of a stage. Tables of n_nodes, borrowed. */

@@ -13,18 +13,20 @@ static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_er
     size_t stages = (size_t)c->max_stages;
     size_t inputs = 1;
     for (int i = 0; i < c->graph->n_nodes; i++) inputs += (size_t)c->graph->nodes[i].n_in;
-    c->record_capacity = (int)(4 * n * stages);
-    c->slide_capacity = (int)(inputs * stages);
+    /* a stage has at most three records of a node, and a record dies once, in one slide */
+    size_t records = 3 * n * stages;
+    size_t slides = inputs * stages < records ? inputs * stages : records;
     c->packed_bytes = rfx_memory_calloc(mem, n, sizeof *c->packed_bytes);
-    c->records = rfx_memory_calloc(mem, 4 * n * stages, sizeof *c->records);
-    c->slides = rfx_memory_calloc(mem, inputs * stages, sizeof *c->slides);
-    c->upwards = rfx_memory_calloc(mem, inputs * stages, sizeof *c->upwards);
+    c->records = rfx_memory_calloc(mem, records, sizeof *c->records);
+    c->slides = rfx_memory_calloc(mem, slides, sizeof *c->slides);
+    c->upwards = rfx_memory_calloc(mem, slides, sizeof *c->upwards);
+    c->measured = rfx_memory_calloc(mem, n, RFX_PLAN_MEASURED * sizeof *c->measured);
     c->by_caller = rfx_memory_calloc(mem, 2 * n, sizeof *c->by_caller);
     c->live = rfx_memory_calloc(mem, (n + 1) * stages + 1, sizeof *c->live);
     c->stored_record = rfx_memory_calloc(mem, (4 + stages) * n, sizeof *c->stored_record);
     if (c->packed_bytes == NULL || c->records == NULL || c->slides == NULL || c->upwards == NULL ||
-        c->by_caller == NULL || c->live == NULL || c->stored_record == NULL)
-        return rfx_memory_fail(mem, "planner tables", 3 * n * stages * sizeof *c->records, err);
+        c->measured == NULL || c->by_caller == NULL || c->live == NULL || c->stored_record == NULL)
+        return rfx_memory_fail(mem, "planner tables", records * sizeof *c->records, err);
     c->resident = c->by_caller + n;
     c->stored_last = c->stored_record + n;
     c->last_reader = c->stored_last + n;
@@ -68,6 +70,7 @@ void rfx_plan_context_release(struct rfx_plan_context *context) {
     rfx_memory_release(mem, context->records);
     rfx_memory_release(mem, context->slides);
     rfx_memory_release(mem, context->upwards);
+    rfx_memory_release(mem, context->measured);
     rfx_memory_release(mem, context->by_caller);
     rfx_memory_release(mem, context->live);
     rfx_memory_release(mem, context->stored_record);
@@ -108,24 +111,37 @@ uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context,
     return macs;
 }
 
-/* Largest sum of live bytes, or what of it no slide can save: while a node runs, the maps that die
- * in it and the one that it makes need at least the larger of the two. */
+/* Bytes that slides save at most while their node runs; from slide *k on, which is moved on to the
+ * next node's. What slides down shares with the map that is made, at most, what of that lies from
+ * `down` on; what slides up likewise; all go in one direction. */
+static size_t saved_by_slides(const struct rfx_plan_context *c, int *k) {
+    int after = c->slides[*k].after;
+    size_t made = c->records[after].bytes, dying = 0, down = 0, up = 0;
+    for (; *k < c->n_slides && c->slides[*k].after == after; ++*k) {
+        const struct rfx_slide *slide = &c->slides[*k];
+        size_t bytes = c->records[slide->before].bytes;
+        size_t below = made > slide->down ? made - slide->down : 0;
+        dying += bytes;
+        down += below < bytes ? below : bytes;
+        up += bytes > slide->up ? bytes - slide->up : 0;
+    }
+    size_t most = dying < made ? dying : made;
+    size_t saved = down > up ? down : up;
+    return saved < most ? saved : most;
+}
+
+/* Largest sum of live bytes, or what of it no slide can save. */
 static size_t arena_bound(struct rfx_plan_context *c, int n_steps) {
-    struct rfx_record *records = c->records;
+    const struct rfx_record *records = c->records;
     if (c->n_slides == 0) return rfx_place_lower_bound(records, c->n_records, n_steps, c->live);
     size_t bound = 0;
     (void)rfx_place_lower_bound(records, c->n_records, n_steps, c->live);
     size_t current = 0;
+    int k = 0; /* slides are listed by rising steps */
     for (int t = 0; t < n_steps; t++) {
         current += c->live[t];
-        size_t dying = 0;
-        size_t made = 0;
-        for (int k = 0; k < c->n_slides; k++) {
-            if (records[c->slides[k].after].first != t) continue;
-            dying += records[c->slides[k].before].bytes;
-            made = records[c->slides[k].after].bytes;
-        }
-        size_t saved = dying < made ? dying : made;
+        bool slides = k < c->n_slides && records[c->slides[k].after].first == t;
+        size_t saved = slides ? saved_by_slides(c, &k) : 0;
         if (current - saved > bound) bound = current - saved;
     }
     return bound;

@@ -10,6 +10,9 @@
 #include "tiler/plan/plan.h"
 #include "tiler/plan/stage.h"
 
+/* Inputs of a node whose slides are measured once: candidates ask for them again and again. */
+#define RFX_PLAN_MEASURED 2
+
 /* What does not depend on the candidate, and scratch tables. */
 struct rfx_plan_context {
     const struct rfx_graph *graph;
@@ -20,8 +23,10 @@ struct rfx_plan_context {
     struct rfx_record *records; /* of the candidate at hand */
     struct rfx_slide *slides;
     bool *upwards; /* per slide */
-    int n_records, n_slides, record_capacity, slide_capacity;
-    size_t *live;                     /* per step of the candidate, max_stages stages */
+    int n_records, n_slides;
+    struct rfx_slide *measured; /* per node RFX_PLAN_MEASURED, of its first inputs; where `node` is
+                                   another one: not measured yet */
+    size_t *live;               /* per step of the candidate, max_stages stages */
     int *stored_record, *stored_last; /* per node: its full map's record, and last step */
     int *local_records;               /* per stage and node: of what the stage has at hand */
     bool *by_caller, *resident;       /* per node: as in the plan */

@@ -323,7 +323,8 @@ bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
     if (rfx_schedule_create(plan, &s.schedule, &err) != RFX_OK) goto done;
     sound = check_places(&s) && add_callers_image(&s);
     struct rfx_step step;
-    while (sound && rfx_schedule_next(s.schedule, &step)) sound = apply_step(&s, &step);
+    while (sound && rfx_schedule_next(s.schedule, &step))
+        sound = !rfx_memory_is_stopped(mem) && apply_step(&s, &step);
     sound = sound && check_end(&s);
 done:
     rfx_schedule_free(s.schedule);

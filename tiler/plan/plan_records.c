@@ -206,10 +206,27 @@ static void list_packed(const struct lister *l, int i) {
     (void)add_record(l, RFX_RECORD_PACKED, i, first, last, bytes);
 }
 
+/* Fills the distances of a slide, which are the same in every candidate. */
+static void measure_slide(const struct lister *l, int i, int k, struct rfx_slide *slide) {
+    if (k >= RFX_PLAN_MEASURED) {
+        rfx_slide_measure(l->graph, i, k, slide);
+        return;
+    }
+    struct rfx_slide *known = &l->context->measured[(size_t)i * RFX_PLAN_MEASURED + (size_t)k];
+    if (known->node != i) rfx_slide_measure(l->graph, i, k, known);
+    known->node = i;
+    slide->down = known->down;
+    slide->up = known->up;
+}
+
+/* Inputs up to which a node slides over them: each offset for its map is held against all. */
+#define SLIDING_INPUTS 256
+
 /* Which inputs die row by row while node i is made. */
 static void list_slides(const struct lister *l, int i) {
     struct rfx_plan_context *c = l->context;
     const struct rfx_node *n = &l->graph->nodes[i];
+    if (n->n_in > SLIDING_INPUTS) return;
     int after = record_of(l, i);
     int step = l->begin + i;
     if (after < 0 || c->records[after].first != step) return;
@@ -218,7 +235,7 @@ static void list_slides(const struct lister *l, int i) {
         if (before < 0 || before == after || c->records[before].last != step) continue;
         if (l->graph->nodes[n->in[k]].out.layout != RFX_LAYOUT_NHWC) continue;
         struct rfx_slide slide = {.before = before, .after = after, .stage = l->stage, .node = i};
-        rfx_slide_measure(l->graph, i, k, &slide);
+        measure_slide(l, i, k, &slide);
         rfx_slide_add(c->slides, &c->n_slides, &slide);
     }
 }

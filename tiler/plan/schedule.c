@@ -146,12 +146,15 @@ enum rfx_status rfx_schedule_count_macs(const struct rfx_plan *plan, uint64_t *m
                                         struct rfx_error *err) {
     struct rfx_schedule *schedule;
     struct rfx_step step;
+    uint64_t sum = 0;
     enum rfx_status status = rfx_schedule_create(plan, &schedule, err);
     if (status != RFX_OK) return status;
-    *macs = 0;
-    while (rfx_schedule_next(schedule, &step))
+    while (status == RFX_OK && rfx_schedule_next(schedule, &step)) {
         if (step.kind == RFX_STEP_RUN)
-            *macs += rfx_op_macs(plan->graph, &plan->graph->nodes[step.node], step.rect);
+            sum += rfx_op_macs(plan->graph, &plan->graph->nodes[step.node], step.rect);
+        status = rfx_memory_check_stop(plan->mem, err);
+    }
     rfx_schedule_free(schedule);
-    return RFX_OK;
+    if (status == RFX_OK) *macs = sum;
+    return status;
 }

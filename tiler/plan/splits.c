@@ -7,27 +7,31 @@
 #include "layers/graph/op.h"
 #include "rf_analysis/analysis.h"
 
-/* Whether node d's tensor alone crosses the cut after d. Dead tensors do not exist (graph.h). */
-static bool is_only_live(const struct rfx_graph *graph, int d) {
-    for (int i = d + 1; i < graph->n_nodes; i++)
-        for (int k = 0; k < graph->nodes[i].n_in; k++) {
-            int in = graph->nodes[i].in[k];
-            if (in < d && !rfx_node_is_constant(&graph->nodes[in])) return false;
-        }
+/* low[d]: the first node whose tensor is read behind d or an output, which tells whether d's alone
+ * crosses the cut after d. Dead tensors do not exist (graph.h). */
+static void find_lowest(const struct rfx_graph *graph, int *low) {
+    int lowest = graph->n_nodes;
     for (int k = 0; k < graph->n_outputs; k++)
-        if (graph->outputs[k].node < d) return false;
-    return true;
+        if (graph->outputs[k].node < lowest) lowest = graph->outputs[k].node;
+    for (int d = graph->n_nodes - 1; d >= 0; d--) {
+        low[d] = lowest;
+        for (int k = 0; k < graph->nodes[d].n_in; k++) {
+            int in = graph->nodes[d].in[k];
+            if (in < lowest && !rfx_node_is_constant(&graph->nodes[in])) lowest = in;
+        }
+    }
 }
 
 int rfx_splits_list(const struct rfx_graph *graph, int *splits) {
     int n = 0;
+    find_lowest(graph, splits); /* splits[d] is read before a split may take its place */
     for (int d = 0; d < graph->n_nodes; d++) {
         const struct rfx_node *node = &graph->nodes[d];
         if (rfx_node_is_constant(node)) continue;
         if (node->op == RFX_OP_INNER) continue;
         if (!rfx_node_is_local(node)) break;
         if (rfx_node_is_input(node) || d < graph->input) continue;
-        if (is_only_live(graph, d)) splits[n++] = d;
+        if (splits[d] >= d) splits[n++] = d;
     }
     return n;
 }

@@ -143,16 +143,6 @@ void rfx_stage_regions(const struct rfx_graph *graph, const enum rfx_node_place 
     }
 }
 
-void rfx_stage_extents(const struct rfx_graph *graph, const enum rfx_node_place *places,
-                       enum rfx_axis axis, int64_t n, struct rfx_axis_region *regions,
-                       struct rfx_tile_extent *extents) {
-    for (int i = 0; i < graph->n_nodes; i++) extents[i].max = extents[i].sum = 0;
-    for (int64_t t = 0; t < n; t++) {
-        rfx_stage_regions(graph, places, axis, n, t, regions);
-        rfx_tile_extents_add(regions, graph->n_nodes, extents);
-    }
-}
-
 /* Positions of one axis that a stage's targets have, at most. */
 static int64_t target_extent(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
                              enum rfx_axis axis) {

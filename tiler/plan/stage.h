@@ -35,7 +35,20 @@ struct rfx_range rfx_stage_target_range(const struct rfx_graph *graph, int node,
                                         enum rfx_node_place place, enum rfx_axis axis, int64_t n,
                                         int64_t tile);
 
-/* Over all n parts of an axis: extents[n_nodes]. regions is scratch of n_nodes. O(n * edges). */
+#define RFX_SWEEP_REGIONS 3 /* tables of n_nodes that a sweep writes over */
+
+/* Takes the regions of so many parts that follow each other: those of the first; of the others the
+ * sizes are the same. */
+typedef void rfx_tile_adder(void *user, const struct rfx_axis_region *regions, int64_t tiles);
+
+/* Gives the regions of all n parts of an axis to `add`, from the first part to the last
+ * (stage_sweep.c). Of each run of alike parts, the first one and the last are given by themselves.
+ * regions is scratch of RFX_SWEEP_REGIONS * n_nodes. O(parts that a border cuts off * edges). */
+void rfx_stage_sweep(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                     enum rfx_axis axis, int64_t n, struct rfx_axis_region *regions,
+                     rfx_tile_adder *add, void *user);
+
+/* Over all n parts of an axis: extents[n_nodes]. regions and cost as above. */
 void rfx_stage_extents(const struct rfx_graph *graph, const enum rfx_node_place *places,
                        enum rfx_axis axis, int64_t n, struct rfx_axis_region *regions,
                        struct rfx_tile_extent *extents);

@@ -45,43 +45,11 @@ static bool is_made(const struct rfx_node *node) {
     return !rfx_node_is_constant(node) && node->op != RFX_OP_INNER;
 }
 
-static void lay_out_whole(struct rfx_cost_model *model) {
-    const struct rfx_graph *graph = model->graph;
-    for (int i = 0; i < graph->n_nodes; i++) {
-        const struct rfx_node *node = &graph->nodes[i];
-        model->whole_places[i] = is_made(node) ? RFX_PLACE_LOCAL : RFX_PLACE_NONE;
-    }
-    model->whole = (struct rfx_stage_shape){
-        .spec = rfx_ask_whole(), .places = model->whole_places, .rows = model->whole_rows};
-    struct rfx_mode_measure measure = {
-        .graph = graph, .places = model->whole_places, .spec = &model->whole.spec};
-    model->whole.spec.mode->measure(&measure, model->whole_rows, &model->whole.overlap_rows);
-}
-
-enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_graph *graph,
-                              const struct rfx_caches *caches, int threads, struct rfx_error *err) {
-    const struct rfx_graph *base = graph->base != NULL ? graph->base : graph;
-    size_t n = (size_t)graph->n_nodes;
-    struct rfx_cost_model m = {
-        .graph = graph, .caches = *caches, .threads = threads, .picoseconds = constants_in_use()};
-    if (m.caches.second_bytes == 0) m.caches.second_bytes = USUAL_SECOND_BYTES;
-    if (m.caches.shared_bytes == 0) m.caches.shared_bytes = USUAL_SHARED_BYTES;
-    m.nodes = rfx_memory_calloc(graph->mem, n, sizeof *m.nodes);
-    m.bytes = rfx_memory_calloc(graph->mem, n + 1, sizeof *m.bytes);
-    m.whole_places = rfx_memory_calloc(graph->mem, n, sizeof *m.whole_places);
-    m.whole_rows = rfx_memory_calloc(graph->mem, n, sizeof *m.whole_rows);
-    *model = m;
-    if (m.nodes == NULL || m.bytes == NULL || m.whole_places == NULL || m.whole_rows == NULL)
-        return rfx_memory_fail(graph->mem, "cost model", n * sizeof *m.nodes, err);
-    for (int i = 0; i < graph->n_nodes; i++) rfx_cost_describe(base, &base->nodes[i], &m.nodes[i]);
-    lay_out_whole(model);
-    return RFX_OK;
-}
-
 void rfx_cost_release(struct rfx_cost_model *model) {
     if (model->graph == NULL) return;
     rfx_memory_release(model->graph->mem, model->nodes);
     rfx_memory_release(model->graph->mem, model->bytes);
+    rfx_memory_release(model->graph->mem, model->whole_bytes);
     rfx_memory_release(model->graph->mem, model->whole_places);
     rfx_memory_release(model->graph->mem, model->whole_rows);
 }
@@ -90,6 +58,7 @@ void rfx_cost_release(struct rfx_cost_model *model) {
 struct counter {
     const struct rfx_cost_model *model;
     const struct rfx_stage_shape *shape;
+    double *bytes;           /* bytes[i + 1] - bytes[j]: what the nodes j .. i make in a step */
     double round;            /* bytes that one time through the nodes touches */
     struct rfx_cost_area at; /* of the node at hand */
 };
@@ -138,10 +107,9 @@ static struct rfx_cost_area area_of(const struct counter *c, int i) {
     return area;
 }
 
-/* bytes[i + 1] - bytes[j]: what the nodes j .. i make in a step. */
 static void measure_round(struct counter *c) {
     const struct rfx_graph *graph = c->model->graph;
-    double *bytes = c->model->bytes, lasting = 0.0, most = 0.0;
+    double *bytes = c->bytes, lasting = 0.0, most = 0.0;
     bytes[0] = 0.0;
     for (int i = 0; i < graph->n_nodes; i++) {
         double made = 0.0;
@@ -161,6 +129,44 @@ static void measure_round(struct counter *c) {
     if (c->round > bytes[graph->n_nodes] + lasting) c->round = bytes[graph->n_nodes] + lasting;
 }
 
+static void lay_out_whole(struct rfx_cost_model *model) {
+    const struct rfx_graph *graph = model->graph;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct rfx_node *node = &graph->nodes[i];
+        model->whole_places[i] = is_made(node) ? RFX_PLACE_LOCAL : RFX_PLACE_NONE;
+    }
+    model->whole = (struct rfx_stage_shape){
+        .spec = rfx_ask_whole(), .places = model->whole_places, .rows = model->whole_rows};
+    struct rfx_mode_measure measure = {
+        .graph = graph, .places = model->whole_places, .spec = &model->whole.spec};
+    model->whole.spec.mode->measure(&measure, model->whole_rows, &model->whole.overlap_rows);
+    struct counter c = {.model = model, .shape = &model->whole, .bytes = model->whole_bytes};
+    measure_round(&c);
+    model->whole_round = c.round;
+}
+
+enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_graph *graph,
+                              const struct rfx_caches *caches, int threads, struct rfx_error *err) {
+    const struct rfx_graph *base = graph->base != NULL ? graph->base : graph;
+    size_t n = (size_t)graph->n_nodes;
+    struct rfx_cost_model m = {
+        .graph = graph, .caches = *caches, .threads = threads, .picoseconds = constants_in_use()};
+    if (m.caches.second_bytes == 0) m.caches.second_bytes = USUAL_SECOND_BYTES;
+    if (m.caches.shared_bytes == 0) m.caches.shared_bytes = USUAL_SHARED_BYTES;
+    m.nodes = rfx_memory_calloc(graph->mem, n, sizeof *m.nodes);
+    m.bytes = rfx_memory_calloc(graph->mem, n + 1, sizeof *m.bytes);
+    m.whole_bytes = rfx_memory_calloc(graph->mem, n + 1, sizeof *m.whole_bytes);
+    m.whole_places = rfx_memory_calloc(graph->mem, n, sizeof *m.whole_places);
+    m.whole_rows = rfx_memory_calloc(graph->mem, n, sizeof *m.whole_rows);
+    *model = m;
+    if (m.nodes == NULL || m.bytes == NULL || m.whole_bytes == NULL || m.whole_places == NULL ||
+        m.whole_rows == NULL)
+        return rfx_memory_fail(graph->mem, "cost model", n * sizeof *m.nodes, err);
+    for (int i = 0; i < graph->n_nodes; i++) rfx_cost_describe(base, &base->nodes[i], &m.nodes[i]);
+    lay_out_whole(model);
+    return RFX_OK;
+}
+
 /* What is read of input k: new rows as far back as they were made, rows read before a round ago. */
 static void count_input(const struct counter *c, int i, int k, struct rfx_cost_counts *counts) {
     const struct rfx_node *node = node_of(c, i);
@@ -174,7 +180,7 @@ static void count_input(const struct counter *c, int i, int k, struct rfx_cost_c
     double rows = c->at.rows * (double)t->h / (double)node->out.h;
     if (c->shape->places[i] == RFX_PLACE_REDUCED || rows > (double)t->h * c->at.down)
         rows = (double)t->h;
-    double back = m->bytes[i + 1] - m->bytes[in];
+    double back = c->bytes[i + 1] - c->bytes[in];
     if (!rfx_place_is_computed(place) && back < map_bytes(c, in)) back = map_bytes(c, in);
     rfx_cost_add_bytes(m, i, rows * row, back, counts);
     double again = k == 0 ? (double)m->nodes[i].halo * (c->at.down - 1.0) : 0.0;
@@ -189,7 +195,7 @@ static void count_output(const struct counter *c, int i, struct rfx_cost_counts 
     if (place == RFX_PLACE_REDUCED) return;
     const struct rfx_node_rows *rows = &c->shape->rows[i];
     double bytes = c->at.rows * c->at.cols * m->nodes[i].bytes;
-    double back = m->bytes[i + 1] - m->bytes[i < TURNS_BEFORE ? 0 : i - TURNS_BEFORE + 1];
+    double back = c->bytes[i + 1] - c->bytes[i < TURNS_BEFORE ? 0 : i - TURNS_BEFORE + 1];
     bool fresh = rfx_stage_has_fresh(c->shape, i);
     if (place == RFX_PLACE_STORED && map_bytes(c, i) > back) back = map_bytes(c, i);
     if (rows->lasting && !fresh) back = c->round;
@@ -243,11 +249,19 @@ static void count_node(struct counter *c, int i, struct rfx_cost_counts *counts)
 
 void rfx_cost_count(const struct rfx_cost_model *model, const struct rfx_stage_shape *shape,
                     int only, struct rfx_cost_counts *counts) {
-    struct counter c = {.model = model, .shape = shape};
+    struct counter c = {.model = model, .shape = shape, .bytes = model->bytes};
     measure_round(&c);
-    for (int i = 0; i < model->graph->n_nodes; i++)
-        if (rfx_place_is_computed(shape->places[i]) && (only < 0 || only == i))
-            count_node(&c, i, counts);
+    int first = only < 0 ? 0 : only, last = only < 0 ? model->graph->n_nodes - 1 : only;
+    for (int i = first; i <= last; i++)
+        if (rfx_place_is_computed(shape->places[i])) count_node(&c, i, counts);
+}
+
+/* A counter of the whole graph as one stage, whose round is known. */
+static struct counter count_of_whole(const struct rfx_cost_model *model) {
+    return (struct counter){.model = model,
+                            .shape = &model->whole,
+                            .bytes = model->whole_bytes,
+                            .round = model->whole_round};
 }
 
 void rfx_cost_count_untiled(const struct rfx_cost_model *model, struct rfx_cost_counts *counts) {
@@ -256,13 +270,13 @@ void rfx_cost_count_untiled(const struct rfx_cost_model *model, struct rfx_cost_
 
 void rfx_cost_count_whole(const struct rfx_cost_model *model, int node,
                           struct rfx_cost_counts *counts) {
-    rfx_cost_count(model, &model->whole, node, counts);
+    struct counter c = count_of_whole(model);
+    if (rfx_place_is_computed(model->whole.places[node])) count_node(&c, node, counts);
 }
 
 void rfx_cost_count_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,
                           struct rfx_cost_counts *counts) {
-    struct counter c = {.model = model, .shape = &model->whole};
-    measure_round(&c);
+    struct counter c = count_of_whole(model);
     c.at = area_of(&c, group->last);
     rfx_cost_add_group(model, group, &c.at, counts);
     for (int i = group->first; i <= group->last; i++)

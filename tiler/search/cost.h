@@ -62,6 +62,8 @@ struct rfx_cost_model {
     int threads;
     struct rfx_cost_node *nodes;  /* of the graph's base, under the same indices */
     double *bytes;                /* n_nodes + 1: scratch */
+    double *whole_bytes;          /* n_nodes + 1, and */
+    double whole_round;           /* what one time through all touches: of `whole` */
     struct rfx_stage_shape whole; /* the whole graph as one stage, node by node */
     enum rfx_node_place *whole_places;
     struct rfx_node_rows *whole_rows;

@@ -21,7 +21,7 @@ static enum rfx_status allocate(struct rfx_memory *mem, size_t n, struct tables 
                                 struct rfx_error *err) {
     t->rows = rfx_memory_calloc(mem, n, sizeof *t->rows);
     t->cols = rfx_memory_calloc(mem, n, sizeof *t->cols);
-    t->regions = rfx_memory_calloc(mem, n, sizeof *t->regions);
+    t->regions = rfx_memory_calloc(mem, RFX_SWEEP_REGIONS * n, sizeof *t->regions);
     t->done = rfx_memory_calloc(mem, RFX_MODE_SCRATCH * n, sizeof *t->done);
     if (t->rows == NULL || t->cols == NULL || t->regions == NULL || t->done == NULL)
         return rfx_memory_fail(mem, "counts of a plan", n * sizeof *t->rows, err);

@@ -135,6 +135,8 @@ enum rfx_status rfx_groups_choose(const struct rfx_graph *graph, const struct rf
     if (status != RFX_OK) goto done;
     find_readers(&c);
     for (int i = 0; i < graph->n_nodes; i++) {
+        status = rfx_memory_check_stop(mem, err);
+        if (status != RFX_OK) goto done;
         c.best[i + 1] = c.best[i] + node_cost(&c, i);
         c.from[i] = i;
         try_groups(&c, i);

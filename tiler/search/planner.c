@@ -89,6 +89,7 @@ static enum rfx_status find_smallest(struct rfx_search *search, struct rfx_plan 
     for (size_t i = 0; i < search->n_candidates; i++) {
         const struct rfx_candidate *c = &search->candidates[i];
         if (c->bound > best_bytes) break;
+        if (c->bound == best_bytes && c->cost >= best.cost) continue; /* no better if it is met */
         struct rfx_plan *plan = NULL;
         enum rfx_status status = rfx_search_build(search, c, &plan, err);
         if (status != RFX_OK) return status;
@@ -232,20 +233,13 @@ static enum rfx_status plan_graph(const struct rfx_graph *graph,
     if (status == RFX_OK)
         *out = fitting;
     else
-        rfx_plan_free(fitting); /* of an earlier phase */
+        rfx_plan_free(fitting); /* the search for a better one failed or was stopped */
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE)
         *smallest = least;
     else
         rfx_plan_free(least);
     rfx_search_release(&search);
     return status;
-}
-
-/* A plan of a graph with groups takes it over, and counts its MACs by its steps. */
-static enum rfx_status adopt(struct rfx_plan *plan, struct rfx_graph *grouped,
-                             struct rfx_error *err) {
-    plan->grouped = grouped;
-    return rfx_schedule_count_macs(plan, &plan->macs, err);
 }
 
 /* Two answers for one request: the one with groups, its graph taken over, and the one without. */
@@ -315,12 +309,19 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
         rfx_graph_free(grouped);
         if (a.status == RFX_STATUS_OUT_OF_MEMORY) return a.status;
     } else {
-        enum rfx_status status = adopt(made, grouped, err);
-        if (status != RFX_OK) rfx_plan_free(made);
-        if (status != RFX_OK) return status;
+        made->grouped = grouped; /* taken over */
     }
     if (request->groups == NULL && (a.plan == NULL || may_be_slower(a.plan, request)))
         compare_with_plain(graph, request, &a, err);
+    enum rfx_status status = rfx_memory_check_stop(graph->mem, err); /* one of two may be missing */
+    made = a.plan != NULL ? a.plan : a.smallest;
+    if (status == RFX_OK && made != NULL && made->grouped != NULL) /* which hang on the cuts */
+        status = rfx_schedule_count_macs(made, &made->macs, err);
+    if (status != RFX_OK) {
+        rfx_plan_free(a.plan);
+        rfx_plan_free(a.smallest);
+        return status;
+    }
     if (a.status == RFX_OK) *out = a.plan;
     if (a.status == RFX_STATUS_BUDGET_IMPOSSIBLE) *smallest = a.smallest;
     return a.status;

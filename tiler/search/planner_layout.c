@@ -98,7 +98,7 @@ enum rfx_status rfx_search_measure(struct rfx_search *search, int s, struct rfx_
     search->shapes[s] = (struct rfx_stage_shape){.spec = *spec, .places = places};
     measure_rows(search, s);
     measure_cols(search, s);
-    return RFX_OK;
+    return rfx_memory_check_stop(graph->mem, err); /* measuring breaks off then */
 }
 
 /* Before the first stage nothing is stored but what the caller has. */

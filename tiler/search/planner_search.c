@@ -75,12 +75,14 @@ enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candi
         c.way.row_by_row = ways[w].row_by_row;
         c.way.weights_by_stage = ways[w].weights_by_stage;
         for (int s = 0; s < n_stages; s++) rfx_search_set_flags(&search->shapes[s].spec, &c.way);
-        c.cost = rfx_search_cost(search, n_stages);
-        if (c.cost > search->cost_limit) continue;
+        bool by_cost = search->cost_limit != UINT64_MAX; /* first what may say no */
+        if (by_cost) c.cost = rfx_search_cost(search, n_stages);
+        if (by_cost && c.cost > search->cost_limit) continue;
         c.bound = rfx_plan_bound(&search->context, search->shapes, n_stages);
         bool plain = !c.way.row_by_row && !c.way.weights_by_stage && c.way.band_rows == 0;
         if (plain) least = least_of_ways(search, c.bound, n_stages);
         if (!is_of_interest(search, c.bound)) continue;
+        if (!by_cost) c.cost = rfx_search_cost(search, n_stages);
         enum rfx_status status = push(search, &c, err);
         if (status != RFX_OK) return status;
     }
@@ -157,7 +159,7 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     search->stored = rfx_memory_calloc(mem, n, sizeof *search->stored);
     search->done = rfx_memory_calloc(mem, RFX_MODE_SCRATCH * n, sizeof *search->done);
     search->known = rfx_memory_calloc(mem, RFX_SEARCH_MAX_KNOWN, sizeof *search->known);
-    search->regions = rfx_memory_calloc(mem, n, sizeof *search->regions);
+    search->regions = rfx_memory_calloc(mem, RFX_SWEEP_REGIONS * n, sizeof *search->regions);
     cols->extents = rfx_memory_calloc(mem, RFX_TILING_MAX_COUNTS * n, sizeof *cols->extents);
     if (search->splits == NULL || search->shapes == NULL || search->specs == NULL ||
         search->targets == NULL || search->places == NULL || search->rows == NULL ||
@@ -180,11 +182,22 @@ static enum rfx_status list_modes(struct rfx_search *search, const struct rfx_pl
                     "none of %d modes can compute what is not local in space", search->n_modes);
 }
 
+/* Sixteen thousand for a graph of a thousand nodes and edges, which is more than any trial has. */
+#define MOST_SQUARE ((int64_t)16 * 1000 * 1000 * 1000)
+#define LEAST_TRIED 8
+
+int64_t rfx_search_most(const struct rfx_graph *graph) {
+    int64_t size = graph->n_nodes;
+    for (int i = 0; i < graph->n_nodes; i++) size += graph->nodes[i].n_in;
+    return rfx_max_i64(LEAST_TRIED, MOST_SQUARE / size / size);
+}
+
 enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_graph *graph,
                                 const struct rfx_plan_request *request, struct rfx_error *err) {
     memset(search, 0, sizeof *search);
     search->cost_limit = UINT64_MAX;
     search->phases = RFX_PHASES;
+    search->most = rfx_search_most(graph);
     search->bound_limit = SIZE_MAX;
     enum rfx_status status = list_modes(search, request, err);
     if (status == RFX_OK) status = rfx_levels_init(&search->levels, graph, err);

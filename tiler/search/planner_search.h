@@ -75,9 +75,15 @@ struct rfx_search {
     uint64_t n_listed;   /* so far, those that were not kept included */
     size_t bound_limit;  /* above the budget, what needs more is of no interest: a smaller one is
                             known */
+    int64_t most;        /* candidates of one trial, ways apart */
+    uint64_t tried;      /* candidates laid out so far: a measure of work */
     int phases;          /* that are looked at */
     uint64_t cost_limit; /* what takes longer is of no interest: a plan that fits is known */
 };
+
+/* Most candidates of one trial: looking at one takes as long as the graph has nodes and edges, and
+ * placing its buffers up to the square of that. */
+int64_t rfx_search_most(const struct rfx_graph *graph);
 
 /* Tables from graph->mem; the request must outlive the search. To be released in any case. */
 RFX_NODISCARD enum rfx_status rfx_search_init(struct rfx_search *search,

@@ -38,29 +38,75 @@ static int list_parts(const struct rfx_search *search, const struct rfx_trial *t
     return trial->n_across;
 }
 
-/* A skeleton in every number of bands and parts of the trial. */
+/* What a trial varies, for one skeleton. */
+struct choices {
+    int n_down, n_across, n_bands;
+    int64_t down[RFX_TILING_MAX_COUNTS], across[RFX_TILING_MAX_COUNTS];
+    int64_t bands[RFX_TILING_MAX_COUNTS];
+};
+
+/* Leaves out every other one of a list, never the last. */
+static void halve(int64_t *list, int *n) {
+    int kept = 0;
+    for (int i = (*n - 1) % 2; i < *n; i += 2) list[kept++] = list[i];
+    *n = kept;
+}
+
+/* Of several skeletons, no more than the search may look at in all: the longest list is thinned
+ * out first. */
+static void limit_choices(const struct rfx_search *search, int n_skeletons, struct choices *c) {
+    for (;;) {
+        int64_t each = (int64_t)c->n_down * c->n_across * c->n_bands;
+        if (each == 1 || n_skeletons * each <= search->most) return;
+        if (c->n_down >= c->n_across && c->n_down >= c->n_bands)
+            halve(c->down, &c->n_down);
+        else if (c->n_across >= c->n_bands)
+            halve(c->across, &c->n_across);
+        else
+            halve(c->bands, &c->n_bands);
+    }
+}
+
+static void list_choices(const struct rfx_search *search, const struct rfx_trial *trial,
+                         const struct rfx_skeleton *skeleton, int n_skeletons, struct choices *c) {
+    const struct rfx_stage_spec *asked = &search->context.request->asked;
+    c->n_down = list_parts(search, trial, skeleton, RFX_AXIS_ROWS, c->down);
+    c->n_across = list_parts(search, trial, skeleton, RFX_AXIS_COLS, c->across);
+    c->n_bands = 1;
+    c->bands[0] = 0;
+    if (trial->n_bands > 0 && asked->mode != NULL && asked->band_rows > 0) {
+        c->bands[0] = asked->band_rows;
+    } else if (trial->n_bands > 0) {
+        c->n_bands = trial->n_bands;
+        memcpy(c->bands, trial->bands, (size_t)trial->n_bands * sizeof *c->bands);
+    }
+    limit_choices(search, n_skeletons, c);
+}
+
+/* A skeleton, one of so many, in every number of bands and parts of the trial. */
 static enum rfx_status add_skeleton(struct rfx_search *search, const struct rfx_mode *mode,
                                     const struct rfx_trial *trial, struct rfx_skeleton skeleton,
-                                    struct rfx_error *err) {
-    const struct rfx_stage_spec *asked = &search->context.request->asked;
-    int64_t down[RFX_TILING_MAX_COUNTS], across[RFX_TILING_MAX_COUNTS];
-    int n_down = list_parts(search, trial, &skeleton, RFX_AXIS_ROWS, down);
-    int n_across = list_parts(search, trial, &skeleton, RFX_AXIS_COLS, across);
-    bool given = asked->mode != NULL && asked->band_rows > 0;
-    int n_bands = given || trial->n_bands == 0 ? 1 : trial->n_bands;
+                                    int n_skeletons, struct rfx_error *err) {
+    struct choices choices;
     enum rfx_status status = RFX_OK;
-    for (int b = 0; b < n_bands; b++)
-        for (int y = 0; status == RFX_OK && y < n_down; y++) {
+    list_choices(search, trial, &skeleton, n_skeletons, &choices);
+    for (int b = 0; b < choices.n_bands; b++)
+        for (int y = 0; status == RFX_OK && y < choices.n_down; y++) {
             struct rfx_candidate c = {.skeleton = skeleton};
             int n_stages;
-            c.way = (struct rfx_stage_spec){.mode = mode, .parts_y = down[y], .parts_x = across[0]};
-            if (trial->n_bands > 0) c.way.band_rows = given ? asked->band_rows : trial->bands[b];
+            c.way = (struct rfx_stage_spec){.mode = mode,
+                                            .parts_y = choices.down[y],
+                                            .parts_x = choices.across[0],
+                                            .band_rows = choices.bands[b]};
             status = rfx_search_lay_out(search, &c, &n_stages, err);
-            for (int x = 0; status == RFX_OK && x < n_across; x++) {
-                bool cut = down[y] > 1 || across[x] > 1;
+            for (int x = 0; status == RFX_OK && x < choices.n_across; x++) {
+                bool cut = choices.down[y] > 1 || choices.across[x] > 1;
                 c.kind = cut ? trial->kind_in_parts : trial->kind;
-                c.way.parts_x = across[x];
-                rfx_search_lay_across(search, mode, across[x], n_stages);
+                c.way.parts_x = choices.across[x];
+                search->tried++;
+                status = rfx_memory_check_stop(search->context.graph->mem, err);
+                if (status != RFX_OK) break;
+                rfx_search_lay_across(search, mode, choices.across[x], n_stages);
                 status = rfx_search_add(search, &c, n_stages, err);
             }
         }
@@ -73,26 +119,31 @@ static enum rfx_status add_pairs(struct rfx_search *search, const struct rfx_mod
     enum rfx_status status = RFX_OK;
     int cuts[MAX_CUTS];
     int n = list_cuts(search, cuts);
+    int pairs = n * (n - 1) / 2;
     for (int i = 0; i < n; i++)
         for (int j = i + 1; status == RFX_OK && j < n; j++) {
             struct rfx_skeleton pair = {RFX_SKELETON_CUTS, cuts[i], cuts[j], 0};
-            status = add_skeleton(search, mode, trial, pair, err);
+            status = add_skeleton(search, mode, trial, pair, pairs, err);
         }
     return status;
 }
 
-/* One cut, of a few or wherever there may be one. */
+/* One cut, of a few or wherever there may be one: in graphs so large that a handful of tilings of
+ * each would be too many, of cuts spread over them. */
 static enum rfx_status add_cuts(struct rfx_search *search, const struct rfx_mode *mode,
                                 const struct rfx_trial *trial, struct rfx_error *err) {
+    enum { HANDFUL = 9 };
     enum rfx_status status = RFX_OK;
     bool few = trial->cuts == RFX_CUTS_FEW;
     int some[MAX_CUTS];
     const int *cuts = few ? some : search->splits;
     int n = few ? list_cuts(search, some) : search->n_splits;
-    for (int i = 0; status == RFX_OK && i < n; i++) {
+    int most = few ? n : (int)rfx_min_i64(n, rfx_max_i64(1, search->most / HANDFUL));
+    for (int i = 0; status == RFX_OK && i < most; i++) {
+        int at = (int)((int64_t)(i + 1) * n / most) - 1;
         struct rfx_skeleton cut = {.kind = few ? RFX_SKELETON_CUT : RFX_SKELETON_MAP,
-                                   .cut = cuts[i]};
-        status = add_skeleton(search, mode, trial, cut, err);
+                                   .cut = cuts[at]};
+        status = add_skeleton(search, mode, trial, cut, most, err);
     }
     return status;
 }
@@ -104,13 +155,13 @@ static enum rfx_status add_trial(struct rfx_search *search, const struct rfx_mod
     switch (trial->cuts) {
         case RFX_CUTS_NONE:
             chain.kind = RFX_SKELETON_REST;
-            return add_skeleton(search, mode, trial, chain, err);
+            return add_skeleton(search, mode, trial, chain, 1, err);
         case RFX_CUTS_CHAIN:
-            return search->levels.n > 0 ? add_skeleton(search, mode, trial, chain, err) : RFX_OK;
+            return search->levels.n > 0 ? add_skeleton(search, mode, trial, chain, 1, err) : RFX_OK;
         case RFX_CUTS_PASSES:
             for (int p = 1; status == RFX_OK && p < search->levels.n; p++) {
                 chain.passes = p;
-                status = add_skeleton(search, mode, trial, chain, err);
+                status = add_skeleton(search, mode, trial, chain, search->levels.n, err);
             }
             return status;
         case RFX_CUTS_PAIRS:

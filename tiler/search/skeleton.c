@@ -7,30 +7,59 @@ static bool is_reduction(const struct rfx_graph *graph, int i) {
     return rfx_node_reduction(&graph->nodes[i]) != NULL;
 }
 
+/* Entries of a table of all stages and nodes up to which chains of stages are tried: 64 MiB in all
+ * tables of the planner. */
+#define MOST_ENTRIES ((int64_t)1 << 18)
+
+static bool allocate(struct rfx_levels *levels, struct rfx_memory *mem, size_t n) {
+    levels->level = rfx_memory_calloc(mem, n, sizeof *levels->level);
+    levels->local = rfx_memory_calloc(mem, n, sizeof *levels->local);
+    levels->uses = rfx_memory_calloc(mem, n, sizeof *levels->uses);
+    levels->feeds = rfx_memory_calloc(mem, n, sizeof *levels->feeds);
+    levels->stored = rfx_memory_calloc(mem, n, sizeof *levels->stored);
+    return levels->level != NULL && levels->local != NULL && levels->uses != NULL &&
+           levels->feeds != NULL && levels->stored != NULL;
+}
+
+/* The level of node i from those before it, and what it means to them. */
+static void read_node(struct rfx_levels *levels, int i) {
+    const struct rfx_graph *graph = levels->graph;
+    const struct rfx_node *node = &graph->nodes[i];
+    bool local = rfx_node_is_local(node), feeds = is_reduction(graph, i);
+    levels->local[i] = local;
+    if (feeds) levels->feeds[levels->n_feeds++] = i;
+    for (int k = 0; k < node->n_in; k++) {
+        int in = node->in[k];
+        if (rfx_node_is_constant(&graph->nodes[in])) continue;
+        bool barrier = local && !levels->local[in];
+        int level = levels->level[in] + (barrier ? 1 : 0);
+        if (level > levels->level[i]) levels->level[i] = level;
+    }
+    for (int k = 0; k < node->n_in; k++) {
+        unsigned *uses = &levels->uses[node->in[k]];
+        if (local) *uses |= RFX_USE_LOCAL;
+        if (local && levels->level[i] > levels->level[node->in[k]]) *uses |= RFX_USE_ONWARD;
+        if (!local && !feeds) *uses |= RFX_USE_REST;
+    }
+}
+
 enum rfx_status rfx_levels_init(struct rfx_levels *levels, const struct rfx_graph *graph,
                                 struct rfx_error *err) {
     struct rfx_memory *mem = graph->mem;
     size_t n = (size_t)graph->n_nodes;
     *levels = (struct rfx_levels){.graph = graph};
-    levels->level = rfx_memory_calloc(mem, n, sizeof *levels->level);
-    levels->local = rfx_memory_calloc(mem, n, sizeof *levels->local);
-    if (levels->level == NULL || levels->local == NULL) {
+    if (!allocate(levels, mem, n)) {
         rfx_levels_release(levels);
         return rfx_memory_fail(mem, "levels", n * sizeof *levels->level, err);
     }
     for (int i = 0; i < graph->n_nodes; i++) {
-        const struct rfx_node *node = &graph->nodes[i];
-        levels->local[i] = rfx_node_is_local(node);
-        for (int k = 0; k < node->n_in; k++) {
-            int in = node->in[k];
-            if (rfx_node_is_constant(&graph->nodes[in])) continue;
-            bool barrier = levels->local[i] && !levels->local[in];
-            int level = levels->level[in] + (barrier ? 1 : 0);
-            if (level > levels->level[i]) levels->level[i] = level;
-        }
-        if (levels->local[i] && !rfx_node_is_constant(node) && levels->level[i] + 1 > levels->n)
-            levels->n = levels->level[i] + 1;
+        read_node(levels, i);
+        bool made = levels->local[i] && !rfx_node_is_constant(&graph->nodes[i]);
+        if (made && levels->level[i] + 1 > levels->n) levels->n = levels->level[i] + 1;
     }
+    for (int k = 0; k < graph->n_outputs; k++)
+        levels->uses[graph->outputs[k].node] |= RFX_USE_OUTPUT;
+    if ((int64_t)rfx_skeleton_max_stages(levels) * graph->n_nodes > MOST_ENTRIES) levels->n = 0;
     return RFX_OK;
 }
 
@@ -38,42 +67,32 @@ void rfx_levels_release(struct rfx_levels *levels) {
     if (levels->graph == NULL) return;
     rfx_memory_release(levels->graph->mem, levels->level);
     rfx_memory_release(levels->graph->mem, levels->local);
+    rfx_memory_release(levels->graph->mem, levels->uses);
+    rfx_memory_release(levels->graph->mem, levels->feeds);
+    rfx_memory_release(levels->graph->mem, levels->stored);
     levels->graph = NULL;
 }
 
 int rfx_skeleton_max_stages(const struct rfx_levels *levels) {
-    return 2 * levels->n + 3;
+    int chain = 2 * levels->n + 1, cuts = 3;
+    return chain > cuts ? chain : cuts;
 }
 
-/* How a local map of this level is used after its stage. */
-struct use {
-    bool kept;   /* by an op that is not local and no pool, or as an output: must be stored */
-    bool onward; /* by a local node of a higher level: stored, or computed again */
-};
-
-static struct use use_of(const struct rfx_levels *levels, int node) {
+/* Whether a reduction takes its input part by part: it is local. */
+static bool is_fed(const struct rfx_levels *levels, int i) {
     const struct rfx_graph *graph = levels->graph;
-    struct use use = {rfx_graph_count_outputs(graph, node) > 0, false};
-    for (int i = node + 1; i < graph->n_nodes; i++)
-        for (int k = 0; k < graph->nodes[i].n_in; k++) {
-            if (graph->nodes[i].in[k] != node) continue;
-            if (!levels->local[i] && !is_reduction(graph, i)) use.kept = true;
-            if (levels->local[i] && levels->level[i] > levels->level[node]) use.onward = true;
-        }
-    return use;
+    return is_reduction(graph, i) && levels->local[graph->nodes[i].in[0]];
 }
 
-/* Targets of the local stage of a level: its reductions, and the maps that are read later. */
+/* Targets of the local stage of a level: its reductions, and the maps that are read later: by what
+ * is not local, or, to be stored and not computed again, by local nodes of a higher level. */
 static int local_targets(const struct rfx_levels *levels, int level, bool store, int *targets) {
     const struct rfx_graph *graph = levels->graph;
+    unsigned kept = RFX_USE_OUTPUT | RFX_USE_REST | (store ? (unsigned)RFX_USE_ONWARD : 0U);
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
-        if (rfx_node_is_constant(&graph->nodes[i])) continue;
-        bool fed = is_reduction(graph, i) && levels->local[graph->nodes[i].in[0]];
-        if (fed && levels->level[i] == level) targets[n++] = i;
-        if (!levels->local[i] || levels->level[i] != level) continue;
-        struct use use = use_of(levels, i);
-        if (use.kept || (store && use.onward)) targets[n++] = i;
+        if (levels->level[i] != level || rfx_node_is_constant(&graph->nodes[i])) continue;
+        if (levels->local[i] ? (levels->uses[i] & kept) != 0 : is_fed(levels, i)) targets[n++] = i;
     }
     return n;
 }
@@ -83,13 +102,10 @@ static int rest_targets(const struct rfx_levels *levels, int level, int *targets
     const struct rfx_graph *graph = levels->graph;
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
-        bool fed = is_reduction(graph, i) && levels->local[graph->nodes[i].in[0]];
-        if (levels->local[i] || fed || rfx_node_is_constant(&graph->nodes[i])) continue;
-        bool wanted = rfx_graph_count_outputs(graph, i) > 0;
-        for (int j = i + 1; j < graph->n_nodes; j++)
-            for (int k = 0; k < graph->nodes[j].n_in; k++)
-                if (graph->nodes[j].in[k] == i && levels->local[j]) wanted = true;
-        if (wanted && levels->level[i] == level) targets[n++] = i;
+        if (levels->level[i] != level || levels->local[i] || is_fed(levels, i) ||
+            rfx_node_is_constant(&graph->nodes[i]))
+            continue;
+        if ((levels->uses[i] & (RFX_USE_OUTPUT | RFX_USE_LOCAL)) != 0) targets[n++] = i;
     }
     return n;
 }
@@ -113,37 +129,38 @@ static int chain_stages(const struct rfx_levels *levels, int passes, const struc
     return stages;
 }
 
+static void mark_targets(const struct rfx_levels *levels, const struct rfx_stage_spec *specs,
+                         int n_stages, bool marked) {
+    for (int s = 0; s < n_stages; s++)
+        for (int t = 0; t < specs[s].n_targets; t++) levels->stored[specs[s].targets[t]] = marked;
+}
+
 /* The outputs that are not stored yet, as the targets of a last stage. */
-static int output_targets(const struct rfx_graph *graph, const struct rfx_stage_spec *specs,
+static int output_targets(const struct rfx_levels *levels, const struct rfx_stage_spec *specs,
                           int n_stages, int *targets) {
+    const struct rfx_graph *graph = levels->graph;
     int n = 0;
+    mark_targets(levels, specs, n_stages, true);
     for (int k = 0; k < graph->n_outputs; k++) {
         int node = graph->outputs[k].node;
-        bool wanted = !rfx_node_is_constant(&graph->nodes[node]);
-        for (int s = 0; s < n_stages; s++)
-            for (int t = 0; t < specs[s].n_targets; t++)
-                if (specs[s].targets[t] == node) wanted = false;
-        for (int t = 0; t < n; t++)
-            if (targets[t] == node) wanted = false;
-        if (wanted) targets[n++] = node;
+        if (rfx_node_is_constant(&graph->nodes[node]) || levels->stored[node]) continue;
+        levels->stored[node] = true;
+        targets[n++] = node;
     }
+    mark_targets(levels, specs, n_stages, false);
+    for (int t = 0; t < n; t++) levels->stored[targets[t]] = false;
     return n;
 }
 
 /* Targets of a stage up to `cut`: reductions when nothing else reads it, else the map. */
 static int cut_targets(const struct rfx_levels *levels, int cut, int *targets) {
-    const struct rfx_graph *graph = levels->graph;
+    unsigned others = RFX_USE_OUTPUT | RFX_USE_LOCAL | RFX_USE_REST;
     int n = 0;
-    bool only_reductions = rfx_graph_count_outputs(graph, cut) == 0;
-    for (int i = cut + 1; i < graph->n_nodes; i++)
-        for (int k = 0; k < graph->nodes[i].n_in; k++) {
-            if (graph->nodes[i].in[k] != cut) continue;
-            if (is_reduction(graph, i))
-                targets[n++] = i;
-            else
-                only_reductions = false;
-        }
-    if (only_reductions && n > 0) return n;
+    if ((levels->uses[cut] & others) == 0)
+        for (int f = 0; f < levels->n_feeds; f++)
+            if (levels->graph->nodes[levels->feeds[f]].in[0] == cut)
+                targets[n++] = levels->feeds[f];
+    if (n > 0) return n;
     targets[0] = cut;
     return 1;
 }
@@ -176,7 +193,7 @@ int rfx_skeleton_stages(const struct rfx_levels *levels, const struct rfx_skelet
             for (int s = 0; s < stages; s++) targets += specs[s].n_targets;
             break;
     }
-    n = output_targets(levels->graph, specs, stages, targets);
+    n = output_targets(levels, specs, stages, targets);
     if (n > 0) specs[stages++] = make_stage(rest, n, targets);
     return stages;
 }

@@ -23,12 +23,25 @@ struct rfx_skeleton {
     int cut, second, passes;
 };
 
-/* Levels of a graph's nodes, computed once. */
+/* Who wants a node's tensor. */
+enum rfx_node_use {
+    RFX_USE_OUTPUT = 1 << 0, /* the user */
+    RFX_USE_LOCAL = 1 << 1,  /* a node that is local in space */
+    RFX_USE_ONWARD = 1 << 2, /* such a node of a higher level */
+    RFX_USE_REST = 1 << 3,   /* a node that is neither local nor a reduction */
+};
+
+/* Levels of a graph's nodes, and who reads them, computed once. */
 struct rfx_levels {
     const struct rfx_graph *graph;
-    int *level;  /* n_nodes */
-    bool *local; /* n_nodes: what a stage of a local mode can compute */
-    int n;       /* levels: 1 + the highest level of a local node; 0: none is local */
+    int *level;     /* n_nodes */
+    bool *local;    /* n_nodes: what a stage of a local mode can compute */
+    unsigned *uses; /* n_nodes: enum rfx_node_use */
+    int *feeds;     /* n_feeds: the reductions over space, by rising index */
+    int n_feeds;
+    bool *stored; /* n_nodes: scratch */
+    int n; /* levels: 1 + the highest level of a local node; 0: none is local, or there are so many
+              that chains of stages are not tried */
 };
 
 /* Tables from graph->mem; free with rfx_levels_release. */

@@ -59,6 +59,7 @@ static void assign(struct objects *o, int i, int object) {
 static int find_object(const struct objects *o, int i) {
     size_t size = o->problem->items[i].size;
     int best = -1;
+    if (rfx_memory_is_stopped(o->problem->mem)) return -1; /* of no use then */
     for (int k = 0; k < o->n_objects; k++) {
         if (idle_time(o, i, k) < 0) continue;
         bool better;
@@ -75,6 +76,7 @@ static int find_object(const struct objects *o, int i) {
 
 /* The first object that is free, else -1. */
 static int find_oldest(const struct objects *o, int i) {
+    if (rfx_memory_is_stopped(o->problem->mem)) return -1; /* of no use then */
     for (int k = 0; k < o->n_objects; k++)
         if (idle_time(o, i, k) >= 0) return k;
     return -1;
@@ -85,6 +87,7 @@ static int find_nearest_size(const struct objects *o, int i) {
     size_t size = o->problem->items[i].size;
     int best = -1;
     size_t best_difference = 0;
+    if (rfx_memory_is_stopped(o->problem->mem)) return -1; /* of no use then */
     for (int k = 0; k < o->n_objects; k++) {
         if (idle_time(o, i, k) < 0) continue;
         size_t difference = o->sizes[k] >= size ? o->sizes[k] - size : size - o->sizes[k];
@@ -254,6 +257,8 @@ enum rfx_status rfx_objects_place(const struct rfx_place_problem *problem,
             break;
     }
     release(&o);
+    status = rfx_memory_check_stop(problem->mem, err);
+    if (status != RFX_OK) return status;
     if (!rfx_objects_are_valid(problem->items, problem->n, objects, total_bytes))
         return rfx_place_fail_check(rfx_object_strategy_name(strategy), problem->n, err);
     return RFX_OK;

@@ -111,7 +111,7 @@ static size_t find_gap(const struct rfx_place_problem *problem,
 
 static void place_in_order(const struct rfx_place_problem *problem, enum fit_kind fit,
                            struct scratch *scratch, size_t *offsets) {
-    for (int k = 0; k < problem->n; k++) {
+    for (int k = 0; k < problem->n && !rfx_memory_is_stopped(problem->mem); k++) {
         int i = scratch->items[k].index;
         offsets[i] = find_gap(problem, scratch->placed, k, offsets, i, fit);
         int at = k;
@@ -197,6 +197,7 @@ enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
     rfx_memory_release(mem, scratch.sections);
     rfx_memory_release(mem, scratch.placed);
     rfx_memory_release(mem, scratch.taken);
+    if (status == RFX_OK) status = rfx_memory_check_stop(mem, err); /* placing breaks off then */
     if (status != RFX_OK) return status;
     *arena_bytes = rfx_place_arena_bytes(problem->items, problem->n, offsets);
     if (!rfx_place_answer_is_valid(problem->items, problem->n, offsets, *arena_bytes))

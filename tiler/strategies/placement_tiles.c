@@ -260,11 +260,13 @@ enum rfx_status rfx_tiles_place(const struct rfx_tiles_problem *problem, enum rf
         status = rfx_memory_fail(mem, "tile placement", n * sizeof *sorted, err);
         goto done;
     }
-    for (int i = 0; i < problem->n; i++)
+    for (int i = 0; i < problem->n && !rfx_memory_is_stopped(mem); i++)
         sorted[i] = (struct sorted){sort_key(problem, order, i), i};
     if (n > 0) qsort(sorted, n, sizeof *sorted, compare_sorted);
     for (size_t k = 0; k < n; k++) {
         int i = sorted[k].tensor;
+        status = rfx_memory_check_stop(mem, err);
+        if (status != RFX_OK) goto done;
         offsets[i] = allocate_tensor(&a, i);
         a.placed[i] = true;
         if (offsets[i] + problem->bytes[i] > arena) arena = offsets[i] + problem->bytes[i];

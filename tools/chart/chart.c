@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rfexec/output/output_file.h"
@@ -99,9 +101,24 @@ static void read_reason(int fd, char *text, size_t size) {
     (void)snprintf(text, size, "%s", best != NULL ? best : "it said nothing");
 }
 
+/* Waits for a child, or ends it when the work is to stop: false then. */
+static bool wait_for(pid_t pid, const struct rfx_memory *mem, int *code) {
+    const struct timespec moment = {0, 5 * 1000 * 1000};
+    for (;;) {
+        pid_t ended = waitpid(pid, code, WNOHANG);
+        if (ended == pid || (ended < 0 && errno != EINTR)) return true;
+        if (rfx_memory_is_stopped(mem)) break;
+        (void)nanosleep(&moment, NULL);
+    }
+    (void)kill(pid, SIGKILL);
+    while (waitpid(pid, code, 0) < 0)
+        if (errno != EINTR) break;
+    return false;
+}
+
 /* Runs gnuplot with these standard streams and waits for it. */
-static enum rfx_status run_gnuplot(int script, int picture, const char *path,
-                                   struct rfx_error *err) {
+static enum rfx_status run_gnuplot(int script, int picture, const struct rfx_memory *mem,
+                                   const char *path, struct rfx_error *err) {
     char name[] = "gnuplot", no_settings[] = "-d";
     char *argv[] = {name, no_settings, NULL};
     enum rfx_status status = RFX_OK;
@@ -126,13 +143,13 @@ static enum rfx_status run_gnuplot(int script, int picture, const char *path,
         status = rfx_fail(err, RFX_STATUS_IO, "chart '%s': gnuplot cannot be started: %s", path,
                           strerror(why));
     } else {
-        while (waitpid(pid, &code, 0) < 0)
-            if (errno != EINTR) break;
+        if (!wait_for(pid, mem, &code)) status = rfx_memory_check_stop(mem, err);
         char reason[256];
         read_reason(messages, reason, sizeof reason);
         struct stat info;
         bool empty = fstat(picture, &info) != 0 || (S_ISREG(info.st_mode) && info.st_size == 0);
-        if (!WIFEXITED(code) || WEXITSTATUS(code) != 0 || empty)
+        bool stopped = status != RFX_OK;
+        if (!stopped && (!WIFEXITED(code) || WEXITSTATUS(code) != 0 || empty))
             status = rfx_fail(err, RFX_STATUS_IO, "chart '%s': gnuplot failed: %s", path, reason);
     }
     (void)close(messages);
@@ -156,7 +173,7 @@ enum rfx_status rfx_chart_write_panels(const struct rfx_chart *panels, int n,
     if (script < 0)
         status = rfx_fail(err, RFX_STATUS_IO, "chart '%s': %s", path, strerror(errno));
     else
-        status = run_gnuplot(script, rfx_output_file_descriptor(file), path, err);
+        status = run_gnuplot(script, rfx_output_file_descriptor(file), mem, path, err);
     if (status == RFX_OK) status = rfx_output_file_commit(file, err);
     if (script >= 0) (void)close(script);
     rfx_output_file_free(file);

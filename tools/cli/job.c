@@ -8,6 +8,7 @@
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan_check.h"
 #include "tools/cli/classes.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 
 static int load_model(struct rfx_memory *mem, const char *model,
@@ -104,7 +105,7 @@ static int read_plan_file(struct rfx_cli_job *job, const struct rfx_cli_options 
 
 int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                      const char *spec) {
-    *job = (struct rfx_cli_job){.mem = rfx_memory_create(0)};
+    *job = (struct rfx_cli_job){.mem = rfx_cli_memory_create()};
     if (job->mem == NULL) {
         rfx_cli_message("out of memory at start");
         return RFX_EXIT_SYSTEM;

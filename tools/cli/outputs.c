@@ -267,6 +267,7 @@ enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs,
         rfx_fingerprint_hex(&item->fingerprint, item->hash);
     }
     if (status == RFX_OK && rfx_cli_progress_cancelled()) status = stopped(err);
+    rfx_memory_set_stop(outputs->mem, NULL, NULL); /* from here on files become complete */
     struct rfx_cli_progress progress;
     rfx_cli_progress_start(&progress, "write");
     for (int k = 0; k < outputs->count && status == RFX_OK; ++k)

@@ -44,6 +44,17 @@ bool rfx_cli_progress_cancelled(void) {
     return stop_requested != 0;
 }
 
+static bool is_stop_wanted(void *user) {
+    (void)user;
+    return rfx_cli_progress_cancelled();
+}
+
+struct rfx_memory *rfx_cli_memory_create(void) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    if (mem != NULL) rfx_memory_set_stop(mem, is_stop_wanted, NULL);
+    return mem;
+}
+
 /* A short run shows nothing; a line is drawn anew so often that it seems to move, and no more. */
 static const double quiet_seconds = 0.5, redraw_seconds = 0.1;
 

@@ -36,6 +36,9 @@ void rfx_cli_progress_catch_signals(void);
 /* Whether one of the signals has come. */
 bool rfx_cli_progress_cancelled(void);
 
+/* An allocator whose work stops when a signal asks for it. NULL when the system has no memory. */
+struct rfx_memory *rfx_cli_memory_create(void);
+
 /* Starts a bar; nothing is drawn before half a second. */
 void rfx_cli_progress_start(struct rfx_cli_progress *progress, const char *what);
 

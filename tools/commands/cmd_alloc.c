@@ -11,6 +11,7 @@
 #include "tiler/strategies/placement_offsets.h"
 #include "tools/chart/placement_chart.h"
 #include "tools/cli/command.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 
 struct alloc_job {
@@ -164,7 +165,7 @@ static int report(const struct rfx_cli_options *options, const struct alloc_job 
 }
 
 int rfx_cmd_alloc(const struct rfx_cli_options *options) {
-    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_memory *mem = rfx_cli_memory_create();
     struct alloc_job job = {0};
     struct rfx_error err = {{0}};
     if (mem == NULL) return RFX_EXIT_SYSTEM;

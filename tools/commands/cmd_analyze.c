@@ -8,6 +8,7 @@
 #include "tools/chart/chart.h"
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/commands/curve_chart.h"
 
@@ -187,7 +188,7 @@ int rfx_cmd_analyze(const struct rfx_cli_options *options) {
         int drawn = rfx_cli_footprint_chart(options);
         if (drawn != RFX_EXIT_DONE) return drawn;
     }
-    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_memory *mem = rfx_cli_memory_create();
     struct rfx_graph *graph = NULL;
     struct rfx_analysis *analysis = NULL;
     struct rfx_error err = {{0}};

@@ -9,6 +9,7 @@
 
 #include "tools/chart/chart.h"
 #include "tools/cli/command.h"
+#include "tools/cli/progress.h"
 
 /* More series or points than these cannot be told apart in a picture. */
 enum { FIELDS = 4, MAX_SERIES = 32, MAX_POINTS = 100000 };
@@ -180,7 +181,7 @@ int rfx_cmd_chart(const struct rfx_cli_options *options) {
         rfx_cli_message("-o '%s': charts are .svg or .png", options->output);
         return RFX_EXIT_USAGE;
     }
-    struct table table = {.mem = rfx_memory_create(0), .path = options->args[0]};
+    struct table table = {.mem = rfx_cli_memory_create(), .path = options->args[0]};
     if (table.mem == NULL) {
         rfx_cli_message("out of memory at start");
         return RFX_EXIT_SYSTEM;

@@ -5,6 +5,7 @@
 #include "layers/graph/graph.h"
 #include "rfexec/session/model.h"
 #include "tools/cli/command.h"
+#include "tools/cli/progress.h"
 
 int rfx_cmd_export(const struct rfx_cli_options *options) {
     /* Unfused: batch norm and activations appear as the nodes that other readers expect. */
@@ -20,7 +21,7 @@ int rfx_cmd_export(const struct rfx_cli_options *options) {
         rfx_cli_message("'%s' is not a built-in network: 'rfexec models' lists them", name);
         return RFX_EXIT_REFUSED;
     }
-    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_memory *mem = rfx_cli_memory_create();
     struct rfx_graph *graph = NULL;
     struct rfx_error err = {{0}};
     if (mem == NULL) return RFX_EXIT_SYSTEM;

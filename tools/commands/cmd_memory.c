@@ -12,6 +12,7 @@
 #include "tools/chart/memory_chart.h"
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/commands/memory_rows.h"
 
@@ -233,7 +234,7 @@ static void print_text(const struct memory_table *table, const struct rfx_graph 
 }
 
 int rfx_cmd_memory(const struct rfx_cli_options *options) {
-    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_memory *mem = rfx_cli_memory_create();
     struct rfx_graph *graph = NULL;
     struct memory_table table = {.mem = mem};
     struct rfx_error err = {{0}};

@@ -4,6 +4,7 @@
 #include "rf_analysis/analysis.h"
 #include "rfexec/session/model.h"
 #include "tools/cli/command.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 
 enum { REFERENCE_PX = 224 }; /* ImageNet's usual size, for which MACs are published */
@@ -30,7 +31,7 @@ static int print_model(struct rfx_memory *mem, const struct rfx_builtin *builtin
 }
 
 int rfx_cmd_models(const struct rfx_cli_options *options) {
-    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_memory *mem = rfx_cli_memory_create();
     if (mem == NULL) return RFX_EXIT_SYSTEM;
     json_t *list = options->json ? json_array() : NULL;
     int count = 0, code = RFX_EXIT_DONE;

@@ -181,7 +181,7 @@ static int finish(struct selftest *t) {
 }
 
 int rfx_cmd_selftest(const struct rfx_cli_options *options) {
-    struct selftest t = {.options = options, .mem = rfx_memory_create(0)};
+    struct selftest t = {.options = options, .mem = rfx_cli_memory_create()};
     struct rfx_error err = {{0}};
     if (t.mem == NULL) return RFX_EXIT_SYSTEM;
     if (options->json) t.checks = json_array();

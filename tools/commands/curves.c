@@ -1,4 +1,5 @@
 /* Loading models under a baseline and calculating their curves; see curves.h. */
+#include "tools/cli/progress.h"
 #include "tools/commands/curves.h"
 
 #include <string.h>
@@ -47,7 +48,7 @@ static int add_model(struct rfx_cli_curves *curves, const struct rfx_cli_options
 int rfx_cli_curves_open(struct rfx_cli_curves *curves, const struct rfx_cli_options *options,
                         bool pareto) {
     memset(curves, 0, sizeof *curves);
-    curves->mem = rfx_memory_create(0);
+    curves->mem = rfx_cli_memory_create();
     if (curves->mem == NULL) {
         rfx_cli_message("out of memory at start");
         return RFX_EXIT_SYSTEM;

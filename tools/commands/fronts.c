@@ -1,5 +1,6 @@
 /* Fronts of plans as text, JSON, CSV and chart; see fronts.h. Every layer is by itself in them:
  * which are grouped depends on the machine's caches. */
+#include "tools/cli/progress.h"
 #include "tools/commands/fronts.h"
 
 #include <stdio.h>
@@ -149,7 +150,7 @@ int rfx_cli_fronts(const struct rfx_cli_options *options) {
         rfx_cli_message("--pareto takes one model, and neither --tiles nor --baseline");
         return RFX_EXIT_USAGE;
     }
-    f.mem = rfx_memory_create(0);
+    f.mem = rfx_cli_memory_create();
     if (f.mem == NULL) {
         rfx_cli_message("out of memory at start");
         return RFX_EXIT_SYSTEM;

@@ -247,7 +247,8 @@ static bool put_values(pb_ostream_t *s, struct rfx_onnx_writer *w,
     float values[PIECE];
     for (int64_t first = 0; first < c->elems; first += PIECE) {
         int64_t n = c->elems - first < PIECE ? c->elems - first : PIECE;
-        if (c->kind == RFX_ONNX_WEIGHT)
+        w->status = rfx_memory_check_stop(w->mem, w->err);
+        if (w->status == RFX_OK && c->kind == RFX_ONNX_WEIGHT)
             w->status = rfx_weight_read(&w->graph->weights[c->weight], first, n, values, w->err);
         if (w->status != RFX_OK) return false;
         for (int64_t i = 0; c->kind == RFX_ONNX_FILL && i < n; i++) values[i] = c->fill;

@@ -147,10 +147,41 @@ static void test_taken(void **state) {
     rfx_memory_free(mem);
 }
 
+static bool is_asked_to_stop(void *user) {
+    return *(bool *)user;
+}
+
+/* Once the work is to stop nothing is allocated any more, and the status says why. */
+static void test_stop(void **state) {
+    (void)state;
+    struct rfx_error err = {{0}};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    bool stop = false;
+    rfx_memory_set_stop(mem, is_asked_to_stop, &stop);
+    void *block = rfx_memory_alloc(mem, 64);
+    assert_non_null(block);
+    assert_false(rfx_memory_is_stopped(mem));
+    assert_int_equal(rfx_memory_check_stop(mem, &err), RFX_OK);
+    assert_int_equal(rfx_memory_fail(mem, "block", 64, &err), RFX_STATUS_OUT_OF_MEMORY);
+    stop = true;
+    assert_true(rfx_memory_is_stopped(mem));
+    assert_null(rfx_memory_alloc(mem, 64));
+    assert_null(rfx_memory_realloc(mem, block, 128));
+    assert_int_equal(rfx_memory_check_stop(mem, &err), RFX_STATUS_CANCELLED);
+    assert_int_equal(rfx_memory_fail(mem, "block", 64, &err), RFX_STATUS_CANCELLED);
+    assert_non_null(strstr(err.text, "stopped"));
+    assert_int_equal(rfx_memory_current_bytes(mem), 64);
+    rfx_memory_set_stop(mem, NULL, NULL);
+    assert_false(rfx_memory_is_stopped(mem));
+    rfx_memory_release(mem, block);
+    rfx_memory_free(mem);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_taken),      cmocka_unit_test(test_accounting),
         cmocka_unit_test(test_limit),      cmocka_unit_test(test_calloc_and_realloc),
-        cmocka_unit_test(test_fail_after), cmocka_unit_test(test_threads)};
+        cmocka_unit_test(test_fail_after), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_stop)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""How long planning takes, how much memory it needs, and how soon a signal stops it.
+
+    planning.py [--short] [--seconds S] PROGRAM [NETWORK ...]
+
+1. Every built-in network (or those that are named) at 224, 1024 and 8192 rows and columns, with twelve
+   budgets from an impossible one to an ample one, a process each: planned or refused within S seconds (1).
+2. Large graphs, as ONNX files that this script writes: a chain of 10,000, a concatenation of 10,000, a dense
+   block of 1,000 layers, 2,000 outputs: planned within 3 S and, beside what loading took, 32 MiB.
+3. SIGTERM at several moments of planning, advising, making curves, loading, placing and drawing: exit code 5
+   within 0.25 S.
+
+Seconds of 1 and 2 are of processor time, of 3 by the clock. --short takes a share that lasts some seconds.
+The exit code is 1 when anything was missed; every miss is printed.
+"""
+
+import argparse
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PLAN_SECONDS, LARGE_SECONDS, STOP_SECONDS = 1.0, 3.0, 0.25
+LARGE_BYTES = 32 << 20
+SIZES = [224, 1024, 8192]
+MOMENTS = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6]
+
+
+def varint(value):
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def field(number, value):
+    """A field of a protocol buffer: a number, or bytes with their length."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def node(op, inputs, output, *attributes):
+    names = b"".join(field(1, name.encode()) for name in inputs)
+    return names + field(2, output.encode()) + field(3, output.encode()) + field(4, op.encode()) + \
+        b"".join(field(5, attribute) for attribute in attributes)
+
+
+AXIS_1 = field(1, b"axis") + field(3, 1) + field(20, 2)
+
+
+def value(name, *dims):
+    shape = b"".join(field(1, field(1, dim)) for dim in dims)
+    return field(1, name.encode()) + field(2, field(1, field(1, 1) + field(2, shape)))
+
+
+def write_model(path, nodes, outputs, constants=()):
+    """An ONNX file of opset 13 with the input x, 1 x 3 x 64 x 64."""
+    graph = b"".join(field(1, n) for n in nodes) + field(2, b"large") + \
+        b"".join(field(5, c) for c in constants) + field(11, value("x", 1, 3, 64, 64)) + \
+        b"".join(field(12, value(name)) for name in outputs)
+    with open(path, "wb") as file:
+        file.write(field(1, 8) + field(7, graph) + field(8, field(2, 13)))
+
+
+def ones(name, channels):
+    """Weights of a convolution from so many channels to one."""
+    data = b"\x0a\xd7\x23\x3c" * channels
+    return b"".join(field(1, dim) for dim in (1, channels, 1, 1)) + field(2, 1) + field(8, name.encode()) + \
+        field(9, data)
+
+
+def write_chain(path, n):
+    names = ["x"] + [f"t{i}" for i in range(n)]
+    write_model(path, [node("Sigmoid", [names[i]], names[i + 1]) for i in range(n)], names[-1:])
+
+
+def write_concat(path, n):
+    parts = [f"t{i}" for i in range(n)]
+    write_model(path, [node("Relu", ["x"], part) for part in parts] + [node("Concat", parts, "y", AXIS_1)], ["y"])
+
+
+def write_outputs(path, n):
+    parts = [f"t{i}" for i in range(n)]
+    write_model(path, [node("Relu", ["x"], part) for part in parts], parts)
+
+
+def write_dense(path, n):
+    nodes, constants, made = [], [], ["x"]
+    for i in range(n):
+        nodes += [node("Concat", made, f"c{i}", AXIS_1), node("Conv", [f"c{i}", f"w{i}"], f"t{i}")]
+        constants.append(ones(f"w{i}", 3 + i))
+        made.append(f"t{i}")
+    write_model(path, nodes, made[-1:], constants)
+
+
+def measure(arguments):
+    """(exit code, processor seconds, peak bytes, messages) of a command."""
+    with tempfile.TemporaryFile() as messages:
+        child = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=messages)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        messages.seek(0)
+        text = messages.read().decode(errors="replace")
+    return child.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10, text
+
+
+def smallest_budget(program, network, size):
+    text = measure([program, "plan", network, "--size", size, "--memory", "1MiB"])[3]
+    words = text.split("needs at least ")
+    return int(words[1].split()[0]) if len(words) > 1 else None
+
+
+def budgets(smallest, count):
+    """Three that are impossible, the smallest, and more and more to 64 times as much."""
+    rest = [int(smallest * 64 ** (i / 8)) for i in range(1, 9)]
+    every = [1 << 20, smallest // 2, smallest - 1024, smallest] + rest
+    return every[::max(1, len(every) // count)]
+
+
+def check_builtins(program, networks, sizes, count, limit):
+    missed, worst, cases = 0, (0.0, ""), 0
+    for network in networks:
+        for pixels in sizes:
+            size = f"{pixels}x{pixels}"
+            smallest = smallest_budget(program, network, size)
+            if smallest is None:
+                print(f"{network} {size}: takes no image of this size")
+                continue
+            for budget in budgets(smallest, count):
+                code, seconds, _, _ = measure([program, "plan", network, "--size", size, "--memory", str(budget)])
+                what = f"{network} {size} --memory {budget}: exit {code}, {seconds:.2f} s"
+                cases += 1
+                worst = max(worst, (seconds, what))
+                wanted = 4 if budget < smallest else 0
+                if code != wanted or seconds > limit:
+                    missed += 1
+                    print(f"MISSED {what}", flush=True)
+    print(f"built-in networks: {cases} cases, {missed} missed, longest {worst[1]}")
+    return missed
+
+
+def check_large(program, folder, share, limit):
+    missed = 0
+    shapes = [("chain", write_chain, 10000), ("concat", write_concat, 10000), ("dense", write_dense, 1000),
+              ("outputs", write_outputs, 2000)]
+    for name, write, n in shapes:
+        path = os.path.join(folder, f"{name}.onnx")
+        write(path, n // share)
+        loading = measure([program, "plan", path, "--size", "64x64", "--untiled", "--no-groups"])
+        for options in ([], ["--memory", "64MiB"], ["--memory", "1GiB"]):
+            code, seconds, peak, text = measure([program, "plan", path, "--size", "64x64", *options])
+            more = max(0, peak - loading[2])
+            fits = code == 0 or (code == 4 and options)
+            good = fits and seconds - loading[1] <= limit and more <= LARGE_BYTES
+            missed += not good
+            print(f"{'' if good else 'MISSED '}{name} of {n // share} {' '.join(options)}: exit {code}, "
+                  f"{seconds:.2f} s, of them loading {loading[1]:.2f}, {more / 2**20:.1f} MiB more "
+                  f"{text.strip()[-80:] if not fits else ''}", flush=True)
+    return missed
+
+
+def check_stop(program, folder, moments, limit):
+    """Ends a command at several moments; a command that has ended by itself is no miss."""
+    chain, dense = os.path.join(folder, "chain.onnx"), os.path.join(folder, "dense.onnx")
+    commands = [
+        ["plan", chain, "--size", "64x64"],
+        ["plan", "inception_v3", "--size", "2048x2048", "--memory", "1MiB"],
+        ["plan", dense, "--size", "64x64", "--memory", "64MiB"],
+        ["analyze", dense, "--size", "64x64"],
+        ["advise", "resnet152", "--size", "2048x2048"],
+        ["curve", "resnet152", "--size", "4096x4096", "--pareto"],
+        ["memory", chain, "--size", "64x64"],
+        ["curve", "resnet50", "--size", "1024x1024", "--plot", os.path.join(folder, "curve.svg")],
+        ["export", "vgg16", "-o", os.path.join(folder, "vgg16.onnx")],
+    ]
+    missed = stopped = 0
+    for command in commands:
+        for moment in moments:
+            child = subprocess.Popen([program, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(moment)
+            if child.poll() is not None:
+                continue
+            child.send_signal(signal.SIGTERM)
+            begun = time.monotonic()
+            code = child.wait()
+            seconds = time.monotonic() - begun
+            stopped += 1
+            if code != 5 or seconds > limit:
+                missed += 1
+                print(f"MISSED {' '.join(command)}: SIGTERM after {moment} s, exit {code} {seconds:.2f} s later",
+                      flush=True)
+    print(f"signals: {stopped} commands stopped, {missed} missed")
+    return missed + (stopped == 0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="what counts as a second")
+    parser.add_argument("program")
+    parser.add_argument("networks", nargs="*", metavar="NETWORK")
+    args = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    listed = subprocess.run([args.program, "models"], capture_output=True, text=True, check=True).stdout
+    every = [line.split()[0] for line in listed.splitlines()[1:]]
+    networks = args.networks or (["mobilenet_v2", "inception_v3"] if args.short else every)
+    with tempfile.TemporaryDirectory() as folder:
+        missed = check_builtins(args.program, networks, SIZES[:1] if args.short else SIZES,
+                                3 if args.short else 12, PLAN_SECONDS * args.seconds)
+        missed += check_large(args.program, folder, 10 if args.short else 1, LARGE_SECONDS * args.seconds)
+        missed += check_stop(args.program, folder, MOMENTS[1:3] if args.short else MOMENTS,
+                             STOP_SECONDS * args.seconds)
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
