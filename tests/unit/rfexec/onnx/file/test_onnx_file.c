@@ -229,6 +229,9 @@ static int remove_files(void **state) {
     (void)rmdir(FOLDER "/sub");
     (void)rmdir(FOLDER);
     (void)rmdir(FOLDER "_too");
+    (void)unlink("test_onnx_file_names/model.onnx");
+    (void)unlink("test_onnx_file_names/w.data");
+    (void)rmdir("test_onnx_file_names");
     return 0;
 }
 
