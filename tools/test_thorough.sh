@@ -30,5 +30,7 @@ run_counted "pictures larger than the budget" \
     sh $at/big_images.sh build || true
 run_counted "memory does not grow with height" env NETWORK=squeezenet1_1 WIDTH=1024 MEMORY=48MiB \
     sh $at/height.sh build/rfexec 2048 4096 8192 || true
+run_counted "planning: time, memory, signals" \
+    python3 $at/planning.py --seconds 2 build/rfexec mobilenet_v2 resnet50 || true
 run_counted "64-bit ARM, emulated" sh tools/test_aarch64.sh || true
 report_counts

@@ -33,6 +33,7 @@ struct objects {
 static int64_t idle_time(const struct objects *o, int i, int object) {
     const struct rfx_place_item *item = &o->problem->items[i];
     int64_t nearest = INT64_MAX;
+    if (rfx_memory_is_stopped(o->problem->mem)) return -1; /* of no use then */
     for (int j = 0; j < o->problem->n; j++) {
         if (o->object[j] != object) continue;
         const struct rfx_place_item *other = &o->problem->items[j];
@@ -201,7 +202,11 @@ static void place_improved(struct objects *o) {
         while (to < o->problem->n &&
                (equal ? (size_t)o->order[to].key == size : (size_t)o->order[to].key > floor))
             to++;
-        for (int k = from; k < to; k++) assign_closest(o, from, to);
+        bool stopped = rfx_memory_is_stopped(o->problem->mem);
+        for (int k = from; k < to && !stopped; k++) {
+            assign_closest(o, from, to);
+            stopped = rfx_memory_is_stopped(o->problem->mem);
+        }
         from = to;
     }
 }

@@ -1,5 +1,6 @@
 /* The progress bar and cancelling: a bar on stderr only when that is a terminal; SIGINT, SIGTERM
- * and SIGHUP make the next progress call ask the run to stop.
+ * and SIGHUP make the next progress call ask the run to stop, and end all other work of a command
+ * through its allocator.
  *
  *     run [########........]  41 %  3358/8192 rows  12.3 MPix/s  0:42 left  61.2 MiB, peak 63.0 MiB
  *

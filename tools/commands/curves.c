@@ -1,6 +1,6 @@
 /* Loading models under a baseline and calculating their curves; see curves.h. */
-#include "tools/cli/progress.h"
 #include "tools/commands/curves.h"
+#include "tools/cli/progress.h"
 
 #include <string.h>
 

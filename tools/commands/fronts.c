@@ -1,7 +1,7 @@
 /* Fronts of plans as text, JSON, CSV and chart; see fronts.h. Every layer is by itself in them:
  * which are grouped depends on the machine's caches. */
-#include "tools/cli/progress.h"
 #include "tools/commands/fronts.h"
+#include "tools/cli/progress.h"
 
 #include <stdio.h>
 
