@@ -4,8 +4,7 @@
  * tiled up to a cut, streamed to the end, streamed up to a cut, two streams, each with all bands,
  * strips, grids and ways of squeezing; it shares no code with the planner's. RFX_CASES (default 60)
  * random graphs of local ops, several budgets each: the least predicted time of the plans that fit
- * must be what the planner finds. Not in every case: whether a plan fits the planner decides by
- * its quick placement, and a plan that fits only with all effort may be missed. */
+ * must be what the planner finds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,11 +23,6 @@
 #include "tiler/plan/tiling.h"
 
 enum { MAX_NODES = 64, LAST_CUTS = 3, SPREAD_CUTS = 4, BANDS = 7, STRIPS = 11, BUDGETS = 8 };
-enum {
-    MISSED = 50,
-    QUICK_BYTES = 4096
-}; /* one answer of so many at most; with so many bytes more it
-      is found */
 static const int64_t bands[BANDS] = {2, 4, 8, 16, 32, 64, 128};
 static const int64_t strips[STRIPS] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48};
 
@@ -188,11 +182,6 @@ static int compare(struct exhaustive *e, uint64_t seed) {
                     "%llu %s\n",
                     (unsigned long long)seed, budget, least, untiled, (unsigned long long)best,
                     (unsigned long long)(made ? plan->cost : 0), text);
-            assert_true(made && plan->cost > best);
-            rfx_plan_free(plan);
-            request.memory_bytes = budget + QUICK_BYTES;
-            assert_int_equal(rfx_plan_create(e->graph, &request, &plan, &err), RFX_OK);
-            assert_true(plan->cost <= best);
             wrong++;
         }
         rfx_plan_free(plan);
@@ -276,7 +265,7 @@ static void best_of_all(void **state) {
     assert_int_equal(done, cases);
     assert_true(recomputing > cases / 4);
     assert_true(deep > cases / 10);
-    assert_true(wrong <= cases * BUDGETS / MISSED);
+    assert_int_equal(wrong, 0);
 }
 
 int main(void) {

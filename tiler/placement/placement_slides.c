@@ -90,11 +90,12 @@ static bool fits(struct slides *s, int i, size_t at, size_t *next) {
     return good;
 }
 
-static size_t place_in_order(struct slides *s) {
+/* Goes no further once the arena is larger than `most`. */
+static size_t place_in_order(struct slides *s, size_t most) {
     size_t arena = 0;
     for (int i = 0; i < s->n; i++) s->placed[i] = false;
     for (int k = 0; k < s->n_slides; k++) s->direction[k] = OPEN;
-    for (int o = 0; o < s->n; o++) {
+    for (int o = 0; o < s->n && arena <= most; o++) {
         int i = s->order[o];
         size_t at = 0;
         size_t next = 0;
@@ -179,7 +180,7 @@ static void perturb(struct slides *s, uint32_t *random) {
 }
 
 static void try_order(struct slides *s, size_t *best_arena) {
-    size_t arena = place_in_order(s);
+    size_t arena = place_in_order(s, *best_arena);
     if (arena > *best_arena) return;
     *best_arena = arena;
     memcpy(s->best_order, s->order, (size_t)s->n * sizeof *s->order);

@@ -305,19 +305,24 @@ static void fill_buffers(const struct rfx_plan_context *context, struct rfx_plan
     }
 }
 
+/* Few records are placed with all effort, which takes a millisecond: what fits a budget by that
+ * alone is not missed. */
+enum { FEW_RECORDS = 64 };
+
 static enum rfx_status place(struct rfx_plan_context *context, struct rfx_plan *plan,
                              struct rfx_error *err) {
     struct rfx_memory *mem = context->graph->mem;
+    bool quick = context->quick && context->n_records > FEW_RECORDS;
     plan->lower_bound_bytes =
         arena_bound(context, rfx_plan_count_steps(context->graph, plan->n_stages));
     enum rfx_status status = RFX_OK;
     if (context->n_slides > 0) {
         plan->placement = "row by row";
         status = rfx_slides_place(mem, context->records, context->n_records, context->slides,
-                                  context->n_slides, context->quick, plan->lower_bound_bytes,
+                                  context->n_slides, quick, plan->lower_bound_bytes,
                                   context->upwards, &plan->bytes.arena, err);
     } else {
-        status = rfx_place_records(mem, context->records, context->n_records, context->quick,
+        status = rfx_place_records(mem, context->records, context->n_records, quick,
                                    &plan->bytes.arena, &plan->placement, err);
     }
     if (status == RFX_OK) fill_buffers(context, plan);

@@ -27,7 +27,7 @@ struct rfx_plan_context {
     bool *by_caller, *resident;       /* per node: as in the plan */
     int *last_reader, *n_readers;     /* per node, of the stage at hand */
     int max_stages;
-    bool quick; /* place with little effort */
+    bool quick; /* place with little effort, where there are many records */
 };
 
 RFX_NODISCARD enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,
