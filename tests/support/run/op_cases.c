@@ -14,7 +14,6 @@
 
 #include "layers/core/checked.h"
 #include "tests/support/oracle/reference.h"
-#include "tests/support/oracle/rounding.h"
 #include "tests/support/test_util.h"
 
 void op_case_begin(struct op_case *c, int n_in, const struct rfx_tensor *inputs, uint64_t seed) {
@@ -176,18 +175,6 @@ static void check_rect(struct op_case *c, const float *whole, const void *packed
     for (int k = 0; k < c->n_in; k++) free(in[k].data);
 }
 
-/* A channel, or a whole plain tensor. */
-static void check_part(const struct op_case *c, const float *got, const float *want,
-                       int64_t channel, int64_t n, double tolerance, const char *what) {
-    const struct rfx_node *node = &c->graph->nodes[c->index];
-    double likely = test_rounding(c->graph, node, c->onnx_order, channel).likely;
-    struct test_diff diff;
-    if (test_close(got, want, n, tolerance, fmax(1.0, likely / tolerance), &diff)) return;
-    test_print_diff(what, got, want, n, &diff);
-    fail_msg("%s: channel %lld differs from the reference by %g", what, (long long)channel,
-             diff.worst_error);
-}
-
 void op_case_check(struct op_case *c, double tolerance, int rects, const char *what) {
     const struct rfx_node *node = &c->graph->nodes[c->index];
     const struct rfx_tensor *t = &node->out;
@@ -198,9 +185,11 @@ void op_case_check(struct op_case *c, double tolerance, int rects, const char *w
     } else {
         memcpy(order, whole, (size_t)t->elems * sizeof(float));
     }
-    int64_t part = t->layout == RFX_LAYOUT_NHWC ? t->h * t->w : t->elems;
-    for (int64_t at = 0; at < t->elems; at += part)
-        check_part(c, order + at, want + at, at / part, part, tolerance, what);
+    struct test_diff diff;
+    if (!test_close(order, want, t->elems, tolerance, 1.0, &diff)) {
+        test_print_diff(what, order, want, t->elems, &diff);
+        fail_msg("%s: differs from the reference by %g", what, diff.worst_error);
+    }
     void *packed = packed_block(c);
     for (int i = 0; i < rects; i++) check_rect(c, whole, packed, what);
     free(packed);

@@ -32,8 +32,7 @@ enum rfx_status op_case_add(struct op_case *c, const struct rfx_node *node);
 /* Whole run with 1 thread, to be freed by the caller. */
 float *op_case_whole(struct op_case *c);
 
-/* Whole run against the reference (|error| <= tolerance * max(|value|, 1), or what rounding makes
- * likely in a long sum: tests/support/oracle/rounding.h) and `rects` random
+/* Whole run against the reference (|error| <= tolerance * max(|value|, 1)) and `rects` random
  * rectangles with 1 to 3 threads; fails the test with `what` in the message. */
 void op_case_check(struct op_case *c, double tolerance, int rects, const char *what);
 

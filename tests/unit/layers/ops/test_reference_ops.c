@@ -19,7 +19,9 @@
 #include "tests/support/run/run_whole.h"
 #include "tests/support/test_util.h"
 
-#define TOLERANCE 2e-5 /* of the channel's largest magnitude */
+/* Of the channel's largest magnitude. OpenBLAS may miss it by its roundings where products cancel
+ * each other, or a ReLU leaves little. */
+#define TOLERANCE 2e-5
 
 static int seen[RFX_OP_COUNT];
 
@@ -46,9 +48,9 @@ static bool check_node(const struct rfx_graph *graph, int index, float *const *o
     int64_t part = is_map ? node->out.h * node->out.w : node->out.elems;
     for (int64_t at = 0; ok && at < node->out.elems; at += part) {
         struct test_diff diff;
-        double scale = test_largest(want + at, part), rounding = 0;
-        if (is_map) rounding = test_rounding(graph, node, in, at / part).most;
-        scale = fmax(scale, rounding / TOLERANCE);
+        double scale = test_largest(want + at, part);
+        if (is_map && rfx_op_calls_blas(graph, node))
+            scale = fmax(scale, test_rounding(graph, node, in, at / part) / TOLERANCE);
         ok = test_close(got + at, want + at, part, TOLERANCE, scale, &diff);
         if (!ok) test_print_diff(rfx_op_def(node->op)->name, got + at, want + at, part, &diff);
     }
