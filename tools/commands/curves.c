@@ -1,11 +1,11 @@
 /* Loading models under a baseline and calculating their curves; see curves.h. */
 #include "tools/commands/curves.h"
-#include "tools/cli/progress.h"
 
 #include <string.h>
 
 #include "tiler/plan/splits.h"
 #include "tools/cli/job.h"
+#include "tools/cli/progress.h"
 
 enum { DEFAULT_TILES = 16 }; /* 4 x 4, as in the figures of paper 003; the help says so */
 

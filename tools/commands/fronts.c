@@ -1,13 +1,13 @@
 /* Fronts of plans as text, JSON, CSV and chart; see fronts.h. Every layer is by itself in them:
  * which are grouped depends on the machine's caches. */
 #include "tools/commands/fronts.h"
-#include "tools/cli/progress.h"
 
 #include <stdio.h>
 
 #include "tiler/search/plan_survey.h"
 #include "tools/chart/chart.h"
 #include "tools/cli/job.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 
 enum { ALL, TILES, FRONTS, MAX_SERIES = 4 };
