@@ -10,8 +10,9 @@ depend on what else the machine does; a machine that does nothing else is better
 shared. A unit that no run contains keeps the ratio to the multiply-add of the set above it. `--keep` saves the
 measurements, and reads them instead of measuring when the file is there.
 
-Instruction sets that cannot be measured here get the constants of avx2: neon has vectors half as wide and more
-units, and its caches are of the same kind.
+Instruction sets that are not measured have the constants of the table's first, which is avx2 where it was
+measured: neon, which cannot be measured on x86, has vectors half as wide and more units, and its caches are of the
+same kind.
 """
 
 import argparse
@@ -187,8 +188,7 @@ def print_header(constants, measured, like, met):
  * tools/scripts/calibrate.py; not to be edited.
  *
  * {processor()}; second and shared cache: {caches()}.
- * Measured: {', '.join(measured)}. The others have the constants of {like}; neon cannot be measured
- * on x86. Meetings of threads: {'measured' if met else 'assumed'}. */
+ * Measured: {', '.join(measured)}. Meetings of threads: {'measured' if met else 'assumed'}. */
 #ifndef RFX_TILER_SEARCH_COST_CONSTANTS_H
 #define RFX_TILER_SEARCH_COST_CONSTANTS_H
 
@@ -197,7 +197,7 @@ static const struct {{
     const char *kernels; /* the first: for kernels of any other name */
     double picoseconds[RFX_COST_UNITS];
 }} cost_sets[] = {{""")
-    for kernels in ["base", "neon", "avx2", "avx512"]:
+    for kernels in [like] + [kernels for kernels in measured if kernels != like]:
         print(f'    {{"{kernels}",\n     {{')
         for unit, value in zip(UNITS, constants[kernels]):
             print(f"         [RFX_COST_{unit.upper()}] = {value:.4g},")
@@ -237,9 +237,6 @@ def main():
     meeting = meetings(options.program, constants[measured[0]], options.runs)
     for kernels in measured:
         constants[kernels][UNITS.index("meeting")] = USUAL_MEETING if meeting is None else meeting
-    like = constants.get("avx2", constants[measured[0]])
-    for kernels in ["base", "neon", "avx2", "avx512"]:
-        constants.setdefault(kernels, like)
     print_header(constants, measured, "avx2" if "avx2" in measured else measured[0], meeting is not None)
 
 
