@@ -16,14 +16,17 @@ const char *rfx_plan_kind_name(enum rfx_plan_kind kind) {
     return names[kind];
 }
 
-/* Places the candidate and sums it up. */
+/* Places the candidate and sums it up; of one that needs more than `most` only its peak: groups'
+ * MACs are counted step by step. */
 static enum rfx_status summarise(struct rfx_search *search, const struct rfx_candidate *c,
-                                 struct rfx_plan_summary *summary, struct rfx_error *err) {
+                                 size_t most, struct rfx_plan_summary *summary,
+                                 struct rfx_error *err) {
     struct rfx_plan *plan = NULL;
     enum rfx_status status = rfx_search_build(search, c, &plan, err);
     if (status != RFX_OK) return status;
     uint64_t macs = plan->macs;
-    if (plan->graph->base != NULL) status = rfx_schedule_count_macs(plan, &macs, err);
+    if (plan->graph->base != NULL && plan->peak_bytes <= most)
+        status = rfx_schedule_count_macs(plan, &macs, err);
     *summary = (struct rfx_plan_summary){.kind = c->kind, .peak_bytes = plan->peak_bytes};
     summary->macs = macs;
     summary->cost = plan->cost - plan->macs + macs;
@@ -43,7 +46,7 @@ static enum rfx_status find_rival(struct rfx_search *search, enum rfx_plan_kind 
         if (c->kind != kind) continue;
         if (least == NULL || c->bound < least->bound) least = c;
         if (c->bound > budget) continue;
-        enum rfx_status status = summarise(search, c, &best, err);
+        enum rfx_status status = summarise(search, c, budget, &best, err);
         if (status != RFX_OK) return status;
         tries++;
         if (best.peak_bytes > budget) continue;
@@ -51,7 +54,7 @@ static enum rfx_status find_rival(struct rfx_search *search, enum rfx_plan_kind 
         return RFX_OK;
     }
     if (least == NULL) return RFX_OK; /* none of this kind */
-    enum rfx_status status = summarise(search, least, &best, err);
+    enum rfx_status status = summarise(search, least, SIZE_MAX, &best, err);
     if (status == RFX_OK) survey->rivals[survey->n_rivals++] = best;
     return status;
 }
@@ -65,7 +68,7 @@ static enum rfx_status find_front(struct rfx_search *search, unsigned kinds,
         const struct rfx_candidate *c = &search->candidates[i];
         struct rfx_plan_summary summary;
         if (c->bound >= best_bytes || (kinds >> c->kind & 1U) == 0) continue;
-        enum rfx_status status = summarise(search, c, &summary, err);
+        enum rfx_status status = summarise(search, c, best_bytes - 1, &summary, err);
         if (status != RFX_OK) return status;
         if (summary.peak_bytes >= best_bytes) continue;
         best_bytes = summary.peak_bytes;
