@@ -285,11 +285,9 @@ static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_sha
 }
 
 static struct rfx_buffer buffer_of(const struct rfx_plan_context *context, int record) {
-    struct rfx_buffer buffer = {0, 0};
-    if (record < 0) return buffer;
-    buffer.offset = context->records[record].offset;
-    buffer.bytes = context->records[record].bytes - RFX_RED_ZONE_BYTES;
-    return buffer;
+    if (record < 0) return (struct rfx_buffer){0, 0};
+    const struct rfx_record *r = &context->records[record];
+    return (struct rfx_buffer){r->offset, r->bytes - RFX_RED_ZONE_BYTES};
 }
 
 /* Takes the records' offsets over into the plan. A node whose tensor took over another's bytes has
@@ -321,9 +319,7 @@ static void fill_buffers(const struct rfx_plan_context *context, struct rfx_plan
     }
 }
 
-/* Few records are placed with all effort, which takes a millisecond: what fits a budget by that
- * alone is not missed. */
-enum { FEW_RECORDS = 64 };
+#define FEW_RECORDS 64 /* are placed with all effort: what fits a budget by that alone is found */
 
 static enum rfx_status place(struct rfx_plan_context *context, struct rfx_plan *plan,
                              struct rfx_error *err) {
