@@ -184,7 +184,7 @@ static enum rfx_status list_modes(struct rfx_search *search, const struct rfx_pl
 
 /* Sixteen thousand for a graph of a thousand nodes and edges, which is more than any trial has. */
 #define MOST_SQUARE ((int64_t)16 * 1000 * 1000 * 1000)
-#define LEAST_TRIED 8
+#define LEAST_TRIED 3
 
 int64_t rfx_search_most(const struct rfx_graph *graph) {
     int64_t size = graph->n_nodes;
