@@ -24,7 +24,7 @@ struct packer {
     struct rfx_search *search;
     size_t *trial; /* offsets of one try */
     size_t *offsets;
-    int64_t deadline_ns;
+    const struct rfx_packer_stop *stop;
     struct rfx_packer_result result;
 };
 
@@ -49,7 +49,7 @@ static bool is_done(const struct packer *packer) {
 
 static bool is_spent(const struct packer *packer) {
     if (packer->limits->nodes != 0 && packer->result.nodes >= packer->limits->nodes) return true;
-    return rfx_packer_is_past(packer->deadline_ns);
+    return rfx_packer_must_stop(packer->stop);
 }
 
 static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) {
@@ -81,7 +81,7 @@ static void probe(struct packer *packer, size_t capacity, enum rfx_search_order 
                                          .order = order,
                                          .seed = budget,
                                          .nodes = allowed(packer, budget),
-                                         .deadline_ns = packer->deadline_ns};
+                                         .stop = packer->stop};
     size_t next = 0;
     switch (rfx_search_probe(packer->search, &request, packer->trial, &next, &result->nodes)) {
         case RFX_SEARCH_FOUND:
@@ -120,7 +120,7 @@ static enum rfx_status try_tight(struct packer *packer, int width, bool *go_on,
             .width = width,
             .backwards = k % 2 == 1,
             .nodes = allowed(packer, UINT64_MAX),
-            .deadline_ns = packer->deadline_ns};
+            .stop = packer->stop};
         enum rfx_tight_outcome outcome = RFX_TIGHT_ALL_TRIED;
         enum rfx_status status = rfx_tight_place(packer->problem, &request, packer->trial, &outcome,
                                                  &result->nodes, err);
@@ -164,7 +164,9 @@ enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
                                  const struct rfx_packer_limits *limits, size_t *offsets,
                                  struct rfx_packer_result *result, struct rfx_error *err) {
     struct packer packer = {.problem = problem, .limits = limits, .offsets = offsets};
-    if (limits->time_ns != 0) packer.deadline_ns = rfx_packer_now_ns() + limits->time_ns;
+    struct rfx_packer_stop stop = {0};
+    if (limits->time_ns != 0) stop.deadline_ns = rfx_packer_now_ns() + limits->time_ns;
+    packer.stop = &stop;
     packer.result.lower_bound_bytes = problem->lower_bound;
     packer.trial = rfx_memory_calloc(problem->mem, (size_t)problem->n, sizeof *packer.trial);
     if (packer.trial == NULL)

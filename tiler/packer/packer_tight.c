@@ -323,7 +323,7 @@ static bool search(struct tight *t, const struct rfx_tight_request *request, uin
                 *last = states[i];
                 return true;
             }
-            if (*nodes >= request->nodes || rfx_packer_is_past(request->deadline_ns)) {
+            if (*nodes >= request->nodes || rfx_packer_must_stop(request->stop)) {
                 t->complete = false;
                 return true;
             }

@@ -1,0 +1,280 @@
+/* Turns, and what the threads that take them share; see packer_portfolio.h. */
+#include "tiler/packer/packer_portfolio.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "layers/core/team.h"
+#include "tiler/packer/packer_common.h"
+#include "tiler/packer/packer_search.h"
+#include "tiler/packer/packer_tight.h"
+
+/* FIRST_NODES: of the quick look by packer.h, which needs no threads. FIRST_BUDGET_NODES,
+ * FIRST_WIDTH: of the first turn of a tree search and of a beam; MAX_WIDTH: beyond it only the
+ * others go on. Doubled from round to round, so what they are costs at most a factor of two. */
+enum {
+    FIRST_NODES = 500,
+    FIRST_BUDGET_NODES = 250,
+    FIRST_WIDTH = 4,
+    MAX_WIDTH = 1024,
+    MAX_ROUNDS = 40,
+};
+
+/* At which capacity a turn searches: at the goal (the target, or else the bound), at the bound when
+ * that is another one, or halfway between the goal and the best answer. */
+enum where { AT_GOAL, AT_BOUND, HALFWAY };
+
+struct turn {
+    enum rfx_packer_member member;
+    int variant; /* tight: backwards; trees: the order */
+    enum where where;
+};
+
+static const struct turn turns[] = {
+    {RFX_MEMBER_TIGHT, 0, AT_GOAL},
+    {RFX_MEMBER_TIGHT, 1, AT_GOAL},
+    {RFX_MEMBER_TIGHT, 0, AT_BOUND},
+    {RFX_MEMBER_TIGHT, 1, AT_BOUND},
+    {RFX_MEMBER_CANONICAL, RFX_SEARCH_WAT, AT_GOAL},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, AT_GOAL},
+    {RFX_MEMBER_CANONICAL, RFX_SEARCH_TAW, AT_GOAL},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_LENGTH, AT_GOAL},
+    {RFX_MEMBER_CANONICAL, RFX_SEARCH_TWA, AT_GOAL},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_SIZE, AT_GOAL},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_SHUFFLED, AT_GOAL},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, HALFWAY},
+    {RFX_MEMBER_CANONICAL, RFX_SEARCH_TAW, HALFWAY},
+};
+enum { N_TURNS = sizeof turns / sizeof *turns };
+
+static const char *const names[] = {
+    [RFX_MEMBER_TIGHT] = "tight",
+    [RFX_MEMBER_SECTIONS] = "sections",
+    [RFX_MEMBER_CANONICAL] = "canonical",
+};
+_Static_assert(sizeof names / sizeof *names == RFX_MEMBER_COUNT, "one name per member");
+
+const char *rfx_packer_member_name(enum rfx_packer_member member) {
+    return names[member];
+}
+
+/* What all threads share: everything below `lock` under it. */
+struct portfolio {
+    const struct rfx_place_problem *problem;
+    const struct rfx_portfolio_limits *limits;
+    struct rfx_packer_stop stop;
+    atomic_bool stopped;
+    atomic_flag asking;
+    _Atomic int64_t asked_at_ns;
+    int64_t begun_ns;
+    size_t unit; /* capacities in between gain nothing */
+
+    pthread_mutex_t lock;
+    int next, round, idle;         /* the next turn; turns in a row that had nothing to do */
+    size_t over_at[N_TURNS];       /* the capacity at which a turn has no more to try */
+    size_t *offsets;               /* the best answer */
+    struct rfx_packer_result best; /* nodes: of all */
+    enum rfx_status status;
+    struct rfx_error err;
+};
+
+/* What a thread has for itself. */
+struct worker {
+    struct rfx_search *search;
+    size_t *trial;
+};
+
+/* A turn with what it may take. */
+struct task {
+    int turn;
+    size_t capacity;
+    uint64_t nodes;
+    int width;
+};
+
+static bool ask_user(void *user) {
+    struct portfolio *p = user;
+    return p->limits->stop(p->limits->user, rfx_packer_now_ns() - p->begun_ns);
+}
+
+static size_t goal_of(const struct portfolio *p) {
+    size_t target = p->limits->target_bytes;
+    return target != 0 ? target : p->best.lower_bound_bytes;
+}
+
+static bool is_done(const struct portfolio *p) {
+    size_t target = p->limits->target_bytes;
+    if (p->best.arena_bytes <= p->best.lower_bound_bytes) return true;
+    return target != 0 && (p->best.arena_bytes <= target || p->best.lower_bound_bytes > target);
+}
+
+/* The capacity of a turn now; 0: there is nothing for it to do. */
+static size_t capacity_of(const struct portfolio *p, const struct turn *turn) {
+    size_t goal = goal_of(p);
+    size_t step = (p->best.arena_bytes - goal) / 2 / p->unit * p->unit;
+    unsigned only = p->limits->only;
+    if (only != 0 && (only >> turn->member & 1) == 0) return 0;
+    switch (turn->where) {
+        case AT_GOAL:
+            return goal;
+        case AT_BOUND:
+            return p->best.lower_bound_bytes < goal ? p->best.lower_bound_bytes : 0;
+        case HALFWAY:
+            return step > 0 ? goal + step : 0;
+    }
+    return 0;
+}
+
+/* The next turn that has something to do; false: none has. Under the lock. */
+static bool take_turn(struct portfolio *p, struct task *task) {
+    for (int idle = 0; idle < N_TURNS; idle++) {
+        int k = p->next;
+        int doublings = p->round < MAX_ROUNDS ? p->round : MAX_ROUNDS;
+        task->turn = k;
+        task->capacity = capacity_of(p, &turns[k]);
+        task->nodes = (uint64_t)FIRST_BUDGET_NODES << doublings;
+        task->width = doublings < 8 ? FIRST_WIDTH << doublings : MAX_WIDTH;
+        p->next = (k + 1) % N_TURNS;
+        if (p->next == 0) p->round++;
+        if (task->capacity != 0 && task->capacity != p->over_at[k]) return true;
+    }
+    return false;
+}
+
+/* Takes over an answer that fits the capacity and is better than the best. Under the lock. */
+static void keep(struct portfolio *p, const struct worker *w, enum rfx_packer_member member) {
+    const struct rfx_place_problem *problem = p->problem;
+    size_t arena = rfx_place_arena_bytes(problem->items, problem->n, w->trial);
+    if (arena >= p->best.arena_bytes) return;
+    memcpy(p->offsets, w->trial, (size_t)problem->n * sizeof *w->trial);
+    p->best.arena_bytes = arena;
+    p->best.method = names[member];
+}
+
+static void search_tree(struct portfolio *p, struct worker *w, const struct task *task) {
+    const struct turn *turn = &turns[task->turn];
+    struct rfx_search_request request = {
+        .capacity_bytes = task->capacity,
+        .rule = turn->member == RFX_MEMBER_CANONICAL ? RFX_SEARCH_BY_CANONICAL
+                                                     : RFX_SEARCH_BY_SECTION,
+        .order = (enum rfx_search_order)turn->variant,
+        .seed = task->nodes,
+        .nodes = task->nodes,
+        .stop = &p->stop};
+    size_t next = 0;
+    uint64_t nodes = 0;
+    enum rfx_search_outcome outcome =
+        rfx_search_probe(w->search, &request, w->trial, &next, &nodes);
+    (void)pthread_mutex_lock(&p->lock);
+    p->best.nodes += nodes;
+    if (outcome == RFX_SEARCH_FOUND) keep(p, w, turn->member);
+    if (outcome == RFX_SEARCH_EXHAUSTED && next > p->best.lower_bound_bytes)
+        p->best.lower_bound_bytes = next < p->best.arena_bytes ? next : p->best.arena_bytes;
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+static void search_tight(struct portfolio *p, struct worker *w, const struct task *task) {
+    struct rfx_tight_request request = {.capacity_bytes = task->capacity,
+                                        .width = task->width,
+                                        .backwards = turns[task->turn].variant == 1,
+                                        .nodes = UINT64_MAX,
+                                        .stop = &p->stop};
+    enum rfx_tight_outcome outcome = RFX_TIGHT_ALL_TRIED;
+    struct rfx_error err = {{0}};
+    uint64_t nodes = 0;
+    enum rfx_status status =
+        rfx_tight_place(p->problem, &request, w->trial, &outcome, &nodes, &err);
+    (void)pthread_mutex_lock(&p->lock);
+    p->best.nodes += nodes;
+    if (status != RFX_OK && p->status == RFX_OK) {
+        p->status = status;
+        p->err = err;
+    } else if (status == RFX_OK && outcome == RFX_TIGHT_FOUND) {
+        keep(p, w, RFX_MEMBER_TIGHT);
+    } else if (outcome == RFX_TIGHT_ALL_TRIED || task->width >= MAX_WIDTH) {
+        p->over_at[task->turn] = task->capacity;
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+/* One thread: turns until all is done. */
+static void work(void *user, int64_t index, int thread) {
+    struct portfolio *p = user;
+    struct rfx_memory *mem = p->problem->mem;
+    struct worker w = {.trial = rfx_memory_calloc(mem, (size_t)p->problem->n, sizeof *w.trial)};
+    struct rfx_error err = {{0}};
+    enum rfx_status status = RFX_OK;
+    (void)index;
+    (void)thread;
+    if (w.trial == NULL)
+        status = rfx_memory_fail(mem, "packer", (size_t)p->problem->n * sizeof *w.trial, &err);
+    if (status == RFX_OK) status = rfx_search_create(p->problem, &w.search, &err);
+    (void)pthread_mutex_lock(&p->lock);
+    if (status != RFX_OK && p->status == RFX_OK) {
+        p->status = status;
+        p->err = err;
+    }
+    struct task task;
+    while (p->status == RFX_OK && !is_done(p) && !rfx_packer_must_stop(&p->stop) &&
+           take_turn(p, &task)) {
+        (void)pthread_mutex_unlock(&p->lock);
+        if (turns[task.turn].member == RFX_MEMBER_TIGHT)
+            search_tight(p, &w, &task);
+        else
+            search_tree(p, &w, &task);
+        (void)pthread_mutex_lock(&p->lock);
+    }
+    atomic_store(&p->stopped, true); /* the others too */
+    (void)pthread_mutex_unlock(&p->lock);
+    rfx_search_free(w.search);
+    rfx_memory_release(mem, w.trial);
+}
+
+static void work_together(struct rfx_team *team, void *user) {
+    struct portfolio *p = user;
+    rfx_team_for(team, p->limits->threads, work, p);
+}
+
+/* The best of the greedy strategies and of a short search. */
+static enum rfx_status look_quickly(struct portfolio *p, struct rfx_error *err) {
+    struct rfx_packer_limits limits = {.nodes = p->limits->only == 0 ? FIRST_NODES : 1,
+                                       .target_bytes = p->limits->target_bytes};
+    return rfx_packer_solve(p->problem, &limits, p->offsets, &p->best, err);
+}
+
+static void start_clock(struct portfolio *p) {
+    const struct rfx_portfolio_limits *limits = p->limits;
+    p->begun_ns = rfx_packer_now_ns();
+    atomic_init(&p->stopped, false);
+    atomic_init(&p->asked_at_ns, 0);
+    atomic_flag_clear(&p->asking);
+    p->stop.stopped = &p->stopped;
+    if (limits->time_ns != 0) p->stop.deadline_ns = p->begun_ns + limits->time_ns;
+    if (limits->stop == NULL) return;
+    p->stop.ask = ask_user;
+    p->stop.user = p;
+    p->stop.asking = &p->asking;
+    p->stop.asked_at_ns = &p->asked_at_ns;
+}
+
+enum rfx_status rfx_portfolio_solve(const struct rfx_place_problem *problem,
+                                    const struct rfx_portfolio_limits *limits, size_t *offsets,
+                                    struct rfx_packer_result *result, struct rfx_error *err) {
+    struct portfolio p = {.problem = problem, .limits = limits, .offsets = offsets, .unit = 1};
+    if (pthread_mutex_init(&p.lock, NULL) != 0)
+        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "packer: no mutex");
+    start_clock(&p);
+    enum rfx_status status = look_quickly(&p, err);
+    if (status == RFX_OK && !is_done(&p) && problem->n <= RFX_PACKER_MAX_ITEMS) {
+        rfx_team_run(limits->threads, work_together, &p);
+        status = p.status;
+        if (status != RFX_OK && err != NULL) *err = p.err;
+    }
+    (void)pthread_mutex_destroy(&p.lock);
+    if (status == RFX_OK &&
+        !rfx_place_answer_is_valid(problem->items, problem->n, offsets, p.best.arena_bytes))
+        status = rfx_place_fail_check(p.best.method, problem->n, err);
+    p.best.optimal = p.best.arena_bytes <= p.best.lower_bound_bytes;
+    if (status == RFX_OK) *result = p.best;
+    return status;
+}
