@@ -7,6 +7,7 @@
 #include "layers/core/team.h"
 #include "tiler/packer/packer_common.h"
 #include "tiler/packer/packer_search.h"
+#include "tiler/packer/packer_skyline.h"
 #include "tiler/packer/packer_tight.h"
 
 /* FIRST_NODES: of the quick look by packer.h, which needs no threads. FIRST_BUDGET_NODES,
@@ -35,6 +36,7 @@ static const struct turn turns[] = {
     {RFX_MEMBER_TIGHT, 1, AT_GOAL},
     {RFX_MEMBER_TIGHT, 0, AT_BOUND},
     {RFX_MEMBER_TIGHT, 1, AT_BOUND},
+    {RFX_MEMBER_SKYLINE, 0, AT_GOAL},
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_WAT, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, AT_GOAL},
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_TAW, AT_GOAL},
@@ -44,6 +46,7 @@ static const struct turn turns[] = {
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_SHUFFLED, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, HALFWAY},
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_TAW, HALFWAY},
+    {RFX_MEMBER_SKYLINE, 0, HALFWAY},
 };
 enum { N_TURNS = sizeof turns / sizeof *turns };
 
@@ -51,6 +54,7 @@ static const char *const names[] = {
     [RFX_MEMBER_TIGHT] = "tight",
     [RFX_MEMBER_SECTIONS] = "sections",
     [RFX_MEMBER_CANONICAL] = "canonical",
+    [RFX_MEMBER_SKYLINE] = "skyline",
 };
 _Static_assert(sizeof names / sizeof *names == RFX_MEMBER_COUNT, "one name per member");
 
@@ -197,6 +201,27 @@ static void search_tight(struct portfolio *p, struct worker *w, const struct tas
     (void)pthread_mutex_unlock(&p->lock);
 }
 
+static void search_skyline(struct portfolio *p, struct worker *w, const struct task *task) {
+    struct rfx_skyline_request request = {.capacity_bytes = task->capacity,
+                                          .unit_bytes = p->unit,
+                                          .width = task->width,
+                                          .seed = task->width > FIRST_WIDTH ? task->nodes : 0,
+                                          .stop = &p->stop};
+    struct rfx_error err = {{0}};
+    uint64_t nodes = 0;
+    bool found = false;
+    enum rfx_status status =
+        rfx_skyline_place(p->problem, &request, w->trial, &found, &nodes, &err);
+    (void)pthread_mutex_lock(&p->lock);
+    p->best.nodes += nodes;
+    if (status != RFX_OK && p->status == RFX_OK) {
+        p->status = status;
+        p->err = err;
+    }
+    if (found) keep(p, w, RFX_MEMBER_SKYLINE);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
 /* One thread: turns until all is done. */
 static void work(void *user, int64_t index, int thread) {
     struct portfolio *p = user;
@@ -210,6 +235,7 @@ static void work(void *user, int64_t index, int thread) {
         status = rfx_memory_fail(mem, "packer", (size_t)p->problem->n * sizeof *w.trial, &err);
     if (status == RFX_OK) status = rfx_search_create(p->problem, &w.search, &err);
     (void)pthread_mutex_lock(&p->lock);
+    if (status == RFX_OK) p->unit = rfx_search_unit_bytes(w.search);
     if (status != RFX_OK && p->status == RFX_OK) {
         p->status = status;
         p->err = err;
@@ -220,6 +246,8 @@ static void work(void *user, int64_t index, int thread) {
         (void)pthread_mutex_unlock(&p->lock);
         if (turns[task.turn].member == RFX_MEMBER_TIGHT)
             search_tight(p, &w, &task);
+        else if (turns[task.turn].member == RFX_MEMBER_SKYLINE)
+            search_skyline(p, &w, &task);
         else
             search_tree(p, &w, &task);
         (void)pthread_mutex_lock(&p->lock);

@@ -18,6 +18,7 @@ enum rfx_packer_member {
     RFX_MEMBER_TIGHT,     /* packings without a spare byte (packer_tight.h) */
     RFX_MEMBER_SECTIONS,  /* section by section (packer_branch.h) */
     RFX_MEMBER_CANONICAL, /* MiniMalloc's (packer_canonical.h) */
+    RFX_MEMBER_SKYLINE,   /* a beam from the bottom up (packer_skyline.h) */
     RFX_MEMBER_COUNT
 };
 
