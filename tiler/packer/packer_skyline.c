@@ -106,15 +106,18 @@ static bool find_slack(struct skyline *k, const int *list, int n) {
 
 /* How bad the state at hand is. */
 static float worth_of(const struct skyline *k) {
-    static float ws = -1, wj;
-    if (ws < 0) { wj = env("WJ", 1); ws = env("WS", 1);}
+    static float ws = -1, wj, wg;
+    if (ws < 0) { wj = env("WJ", 1); wg = env("WG", 0); ws = env("WS", 1);}
     float waste = 0;
-    int steps = 0;
+    float steps = 0;
     for (int s = 0; s < k->n_sections; s++) {
         waste += k->weight[s] * (float)(k->spare[s] - k->slack[s]);
-        if (s > 0 && k->bottom[s] != k->bottom[s - 1]) steps++;
+        if (s == 0 || k->bottom[s] == k->bottom[s - 1]) continue;
+        int low = k->bottom[s] < k->bottom[s - 1] ? s : s - 1;
+        float step = (float)(k->bottom[2 * s - 1 - low] - k->bottom[low]);
+        steps += wg > 0 ? step / (step + wg * (float)k->slack[low]) : 1;
     }
-    return ws*waste + wj*(float)steps;
+    return ws*waste + wj*steps;
 }
 
 static uint64_t hash_of(const struct skyline *k, const int *list, int n) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tiler/strategies/placement_strip.h"
+
 enum order_kind { ORDER_SIZE, ORDER_BREADTH, ORDER_TIME, ORDER_LENGTH, ORDER_STRIP };
 enum fit_kind { FIT_FIRST, FIT_BEST };
 
@@ -122,54 +124,6 @@ static void place_in_order(const struct rfx_place_problem *problem, enum fit_kin
     }
 }
 
-/* The item of longest lifetime (then largest, then first) within the sections [lo, hi). -1: none.
- */
-static int longest_within(const struct rfx_place_problem *problem, const bool *taken, int lo,
-                          int hi) {
-    int best = -1;
-    uint64_t best_length = 0;
-    for (int i = 0; i < problem->n; i++) {
-        if (taken[i] || problem->first[i] < lo || problem->last[i] > hi) continue;
-        uint64_t length = item_key(problem, ORDER_LENGTH, i);
-        bool better = best < 0 || length > best_length ||
-                      (length == best_length && problem->items[i].size > problem->items[best].size);
-        if (!better) continue;
-        best = i;
-        best_length = length;
-    }
-    return best;
-}
-
-/* Sekiyama's best fit: the lowest line of the skyline takes an item or rises to its neighbour. The
- * skyline is kept in the sections' keys. */
-static void place_strip(const struct rfx_place_problem *problem, struct scratch *scratch,
-                        size_t *offsets) {
-    int n_sections = problem->n_sections;
-    struct rfx_place_ranked *line = scratch->sections;
-    memset(scratch->taken, 0, (size_t)problem->n * sizeof *scratch->taken);
-    for (int s = 0; s < n_sections; s++) line[s].key = 0;
-    for (int left = problem->n; left > 0;) {
-        int lo = 0;
-        for (int s = 1; s < n_sections; s++)
-            if (line[s].key < line[lo].key) lo = s;
-        int hi = lo;
-        while (hi < n_sections && line[hi].key == line[lo].key) hi++;
-        int i = longest_within(problem, scratch->taken, lo, hi);
-        if (i >= 0) {
-            scratch->taken[i] = true;
-            offsets[i] = rfx_place_align(line[lo].key, problem->items[i].alignment);
-            for (int s = problem->first[i]; s < problem->last[i]; s++)
-                line[s].key = offsets[i] + problem->items[i].size;
-            left--;
-            continue;
-        }
-        uint64_t rise = UINT64_MAX; /* a line over the whole time takes every item */
-        if (lo > 0) rise = line[lo - 1].key;
-        if (hi < n_sections && line[hi].key < rise) rise = line[hi].key;
-        for (int s = lo; s < hi; s++) line[s].key = rise;
-    }
-}
-
 enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
                                   enum rfx_offset_strategy strategy, size_t *offsets,
                                   size_t *arena_bytes, struct rfx_error *err) {
@@ -187,7 +141,7 @@ enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
         scratch.taken == NULL) {
         status = rfx_memory_fail(mem, "placement tables", n * sizeof *scratch.items, err);
     } else if (row->order == ORDER_STRIP) {
-        place_strip(problem, &scratch, offsets);
+        status = rfx_strip_place(problem, offsets, err);
     } else {
         rank_items(problem, row->order, scratch.items);
         if (row->order == ORDER_BREADTH) rank_by_breadth(problem, &scratch);
