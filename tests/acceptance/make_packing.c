@@ -18,8 +18,8 @@ int main(int argc, char **argv) {
         (void)fputs("make_packing FAMILY SEED MIN_RECORDS MAX_RECORDS\n", stderr);
         return 2;
     }
-    struct packing_case made = packing_make(family, strtoull(argv[2], NULL, 10), atoi(argv[3]),
-                                            atoi(argv[4]));
+    struct packing_case made =
+        packing_make(family, strtoull(argv[2], NULL, 10), atoi(argv[3]), atoi(argv[4]));
     puts("id,lower,upper,size");
     for (int i = 0; i < made.n; i++)
         printf("%d,%lld,%lld,%zu\n", i, (long long)made.items[i].lo, (long long)made.items[i].hi,

@@ -121,7 +121,8 @@ static void list_candidates(struct rfx_search *search, struct rfx_search_frame *
 
 bool rfx_search_expand(struct rfx_search *search, struct rfx_search_frame *frame) {
     rfx_search_sort_by_floor(search, &frame->part);
-    if (!rfx_search_bounds_hold(search, &frame->part) || !count_resting(search, &frame->part)) return false;
+    if (!rfx_search_bounds_hold(search, &frame->part) || !count_resting(search, &frame->part))
+        return false;
     frame->section = choose_section(search, &frame->part);
     frame->level = search->level[frame->section];
     list_candidates(search, frame);

@@ -15,7 +15,7 @@
  * others go on. Doubled from round to round, so what they are costs at most a factor of two. */
 enum {
     FIRST_NODES = 500,
-    FIRST_BUDGET_NODES = 250,
+    FIRST_BUDGET_NODES = 2000,
     FIRST_WIDTH = 4,
     MAX_WIDTH = 1024,
     MAX_ROUNDS = 40,
@@ -27,7 +27,8 @@ enum where { AT_GOAL, AT_BOUND, HALFWAY };
 
 struct turn {
     enum rfx_packer_member member;
-    int variant; /* tight: backwards; trees: the order */
+    int variant; /* tight: backwards (1), by chance (2), both (3); trees: the order; skyline: rough
+                  */
     enum where where;
 };
 
@@ -36,7 +37,10 @@ static const struct turn turns[] = {
     {RFX_MEMBER_TIGHT, 1, AT_GOAL},
     {RFX_MEMBER_TIGHT, 0, AT_BOUND},
     {RFX_MEMBER_TIGHT, 1, AT_BOUND},
+    {RFX_MEMBER_TIGHT, 2, AT_GOAL},
+    {RFX_MEMBER_TIGHT, 3, AT_GOAL},
     {RFX_MEMBER_SKYLINE, 0, AT_GOAL},
+    {RFX_MEMBER_SKYLINE, 1, AT_GOAL},
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_WAT, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, AT_GOAL},
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_TAW, AT_GOAL},
@@ -157,14 +161,14 @@ static void keep(struct portfolio *p, const struct worker *w, enum rfx_packer_me
 
 static void search_tree(struct portfolio *p, struct worker *w, const struct task *task) {
     const struct turn *turn = &turns[task->turn];
-    struct rfx_search_request request = {
-        .capacity_bytes = task->capacity,
-        .rule = turn->member == RFX_MEMBER_CANONICAL ? RFX_SEARCH_BY_CANONICAL
+    struct rfx_search_request request = {.capacity_bytes = task->capacity,
+                                         .rule = turn->member == RFX_MEMBER_CANONICAL
+                                                     ? RFX_SEARCH_BY_CANONICAL
                                                      : RFX_SEARCH_BY_SECTION,
-        .order = (enum rfx_search_order)turn->variant,
-        .seed = task->nodes,
-        .nodes = task->nodes,
-        .stop = &p->stop};
+                                         .order = (enum rfx_search_order)turn->variant,
+                                         .seed = task->nodes,
+                                         .nodes = task->nodes,
+                                         .stop = &p->stop};
     size_t next = 0;
     uint64_t nodes = 0;
     enum rfx_search_outcome outcome =
@@ -178,9 +182,11 @@ static void search_tree(struct portfolio *p, struct worker *w, const struct task
 }
 
 static void search_tight(struct portfolio *p, struct worker *w, const struct task *task) {
+    int variant = turns[task->turn].variant;
     struct rfx_tight_request request = {.capacity_bytes = task->capacity,
                                         .width = task->width,
-                                        .backwards = turns[task->turn].variant == 1,
+                                        .backwards = (variant & 1) != 0,
+                                        .seed = (variant & 2) != 0 ? task->nodes : 0,
                                         .nodes = UINT64_MAX,
                                         .stop = &p->stop};
     enum rfx_tight_outcome outcome = RFX_TIGHT_ALL_TRIED;
@@ -195,7 +201,7 @@ static void search_tight(struct portfolio *p, struct worker *w, const struct tas
         p->err = err;
     } else if (status == RFX_OK && outcome == RFX_TIGHT_FOUND) {
         keep(p, w, RFX_MEMBER_TIGHT);
-    } else if (outcome == RFX_TIGHT_ALL_TRIED || task->width >= MAX_WIDTH) {
+    } else if (outcome == RFX_TIGHT_ALL_TRIED || (task->width >= MAX_WIDTH && request.seed == 0)) {
         p->over_at[task->turn] = task->capacity;
     }
     (void)pthread_mutex_unlock(&p->lock);
@@ -205,6 +211,7 @@ static void search_skyline(struct portfolio *p, struct worker *w, const struct t
     struct rfx_skyline_request request = {.capacity_bytes = task->capacity,
                                           .unit_bytes = p->unit,
                                           .width = task->width,
+                                          .rough = turns[task->turn].variant == 1,
                                           .seed = task->width > FIRST_WIDTH ? task->nodes : 0,
                                           .stop = &p->stop};
     struct rfx_error err = {{0}};

@@ -26,10 +26,10 @@ enum rfx_packer_member {
 const char *rfx_packer_member_name(enum rfx_packer_member member);
 
 struct rfx_portfolio_limits {
-    int64_t time_ns;      /* 0: none. Searches end by themselves, but may take for ever */
-    size_t target_bytes;  /* as in rfx_packer_limits */
-    int threads;          /* at least 1 */
-    unsigned only;        /* a bit per member that takes part; 0: all */
+    int64_t time_ns;     /* 0: none. Searches end by themselves, but may take for ever */
+    size_t target_bytes; /* as in rfx_packer_limits */
+    int threads;         /* at least 1 */
+    unsigned only;       /* a bit per member that takes part; 0: all */
     bool (*stop)(void *user, int64_t done_ns); /* asked some ten times a second by one thread at a
                                                   time; true: end now. NULL: nobody is asked */
     void *user;

@@ -55,8 +55,8 @@ struct rfx_search_request {
     size_t capacity_bytes;
     enum rfx_search_rule rule;
     enum rfx_search_order order;
-    uint64_t seed;       /* of SHUFFLED */
-    uint64_t nodes;      /* at most so many, > 0 */
+    uint64_t seed;                      /* of SHUFFLED */
+    uint64_t nodes;                     /* at most so many, > 0 */
     const struct rfx_packer_stop *stop; /* NULL: none */
 };
 

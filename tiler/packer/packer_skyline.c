@@ -2,8 +2,6 @@
 #include "tiler/packer/packer_skyline.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -59,7 +57,12 @@ struct skyline {
     uint64_t nodes;
 };
 
-static float env(const char *n, float d) { const char *v = getenv(n); return v ? (float)atof(v) : d; }
+/* Of a capacity, added to what a section can spare: full sections must not count for everything. */
+static const float least_spare = 0.01F;
+
+/* How much chance makes a state seem worse at most, and how large a step may seem small against
+ * what can be spared below it. */
+static const float chance_share = 0.2F, spare_of_step = 0.5F;
 
 static int32_t item_floor(const struct skyline *k, const struct item *item) {
     int32_t floor = 0;
@@ -106,8 +109,6 @@ static bool find_slack(struct skyline *k, const int *list, int n) {
 
 /* How bad the state at hand is. */
 static float worth_of(const struct skyline *k) {
-    static float ws = -1, wj, wg;
-    if (ws < 0) { wj = env("WJ", 1); wg = env("WG", 0); ws = env("WS", 1);}
     float waste = 0;
     float steps = 0;
     for (int s = 0; s < k->n_sections; s++) {
@@ -115,9 +116,10 @@ static float worth_of(const struct skyline *k) {
         if (s == 0 || k->bottom[s] == k->bottom[s - 1]) continue;
         int low = k->bottom[s] < k->bottom[s - 1] ? s : s - 1;
         float step = (float)(k->bottom[2 * s - 1 - low] - k->bottom[low]);
-        steps += wg > 0 ? step / (step + wg * (float)k->slack[low]) : 1;
+        float spare = k->request->rough ? spare_of_step * (float)k->slack[low] : 0;
+        steps += step / (step + spare);
     }
-    return ws*waste + wj*steps;
+    return waste + steps;
 }
 
 static uint64_t hash_of(const struct skyline *k, const int *list, int n) {
@@ -167,7 +169,7 @@ static bool try_item(struct skyline *k, const struct state *state, const bool *p
     struct state next = {.worth = worth_of(k), .hash = hash_of(k, k->sorted, n)};
     if (k->request->seed != 0) {
         uint64_t chance = rfx_packer_mix(next.hash ^ k->request->seed) >> 40;
-        next.worth *= 1 + 0.2F * (float)chance * 0x1p-24F;
+        next.worth *= 1 + chance_share * (float)chance * 0x1p-24F;
     }
     int at = find_place(&k->next, &next, k->request->width);
     if (at < 0) return true;
@@ -244,14 +246,13 @@ static bool expand(struct skyline *k, int index) {
         int32_t level = k->floors[k->left[k->n_left - 1]];
         int section = choose_section(k, level);
         int32_t rise = next_level(k, section, level);
-        for (int a = k->n_left - 1; a >= 0; a--) {
+        int n_resting = 0; /* of the list's end: try_item changes floors */
+        while (n_resting < k->n_left && k->floors[k->left[k->n_left - 1 - n_resting]] == level)
+            n_resting++;
+        for (int a = k->n_left - n_resting; a < k->n_left; a++) {
             int i = k->left[a];
             const struct item *item = &k->items[i];
-            if (item_floor(k, item) != level) {}
             if (!is_in(item, section) || (item->twin >= 0 && !placed[item->twin])) continue;
-            memcpy(k->base, k->raised, sections * sizeof *k->base);
-            int32_t floor = item_floor(k, item);
-            if (floor != level) continue;
             if (!try_item(k, state, placed, i, level)) return false;
         }
         if (rise >= k->capacity) return true;
@@ -266,19 +267,20 @@ static void set_items(struct skyline *k, const struct rfx_place_problem *problem
         const struct rfx_place_item *from = &problem->items[i];
         struct item *item = &k->items[i];
         item->size = (int32_t)(from->size / (size_t)unit);
-        item->align = from->alignment % (size_t)unit == 0 ? (int32_t)(from->alignment / (size_t)unit) : 1;
+        item->align =
+            from->alignment % (size_t)unit == 0 ? (int32_t)(from->alignment / (size_t)unit) : 1;
         item->first = problem->first[i];
         item->last = problem->last[i];
-        item->hash = rfx_packer_mix((uint64_t)item->size ^
-                                    rfx_packer_mix(((uint64_t)item->first << 32) ^ (uint64_t)item->last));
+        item->hash =
+            rfx_packer_mix((uint64_t)item->size ^
+                           rfx_packer_mix(((uint64_t)item->first << 32) ^ (uint64_t)item->last));
         item->twin = -1;
         for (int j = i - 1; j >= 0 && item->twin < 0; j--)
             if (k->items[j].hash == item->hash) item->twin = j;
     }
-    float kappa = env("KAPPA", 0.01F);
     for (int s = 0; s < k->n_sections; s++) {
         k->spare[s] = k->capacity - (int32_t)(problem->breadth[s] / (size_t)unit);
-        k->weight[s] = 1.0F / ((float)k->spare[s] + kappa * (float)k->capacity);
+        k->weight[s] = 1.0F / ((float)k->spare[s] + least_spare * (float)k->capacity);
     }
 }
 
@@ -313,9 +315,9 @@ static bool allocate(struct skyline *k) {
 }
 
 static void release(struct skyline *k) {
-    void *const blocks[] = {k->items,      k->floors,      k->left,        k->sorted,
-                            k->steps,      k->weight,      k->spare,       k->now.states,
-                            k->now.bases,  k->now.placed,  k->next.states, k->next.bases,
+    void *const blocks[] = {k->items,      k->floors,     k->left,        k->sorted,
+                            k->steps,      k->weight,     k->spare,       k->now.states,
+                            k->now.bases,  k->now.placed, k->next.states, k->next.bases,
                             k->next.placed};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         rfx_memory_release(k->mem, blocks[i]);
@@ -335,7 +337,7 @@ static bool search(struct skyline *k, int *last) {
         }
         k->now = k->next;
         k->next = swap;
-        if (k->now.n == 0) { if (getenv("DBG")) fprintf(stderr, "dead at %d of %d\n", placed, k->n); return true; }
+        if (k->now.n == 0) return true;
     }
     *last = k->now.states[0].step;
     return true;
@@ -344,19 +346,23 @@ static bool search(struct skyline *k, int *last) {
 enum rfx_status rfx_skyline_place(const struct rfx_place_problem *problem,
                                   const struct rfx_skyline_request *request, size_t *offsets,
                                   bool *found, uint64_t *nodes, struct rfx_error *err) {
-    struct skyline k = {.mem = problem->mem, .request = request, .n = problem->n,
+    struct skyline k = {.mem = problem->mem,
+                        .request = request,
+                        .n = problem->n,
                         .n_sections = problem->n_sections};
     enum rfx_status status = RFX_OK;
     int last = -1;
     *found = false;
-    if (problem->n == 0 || request->capacity_bytes / request->unit_bytes > MAX_CAPACITY) return RFX_OK;
+    if (problem->n == 0 || request->capacity_bytes / request->unit_bytes > MAX_CAPACITY)
+        return RFX_OK;
     k.capacity = (int32_t)(request->capacity_bytes / request->unit_bytes);
     bool enough = allocate(&k);
     if (enough) {
         set_items(&k, problem);
         enough = search(&k, &last);
     }
-    if (!enough) status = rfx_memory_fail(k.mem, "packer", (size_t)k.n * (size_t)request->width, err);
+    if (!enough)
+        status = rfx_memory_fail(k.mem, "packer", (size_t)k.n * (size_t)request->width, err);
     if (enough && last >= 0) {
         for (; last >= 0; last = k.steps[last].previous)
             offsets[k.steps[last].item] = (size_t)k.steps[last].offset * request->unit_bytes;

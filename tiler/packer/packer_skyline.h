@@ -15,6 +15,7 @@ struct rfx_skyline_request {
     size_t capacity_bytes;
     size_t unit_bytes; /* every size is a multiple; rfx_search_unit_bytes */
     int width;         /* states kept, > 0 */
+    bool rough;        /* small steps of the skyline count less where there are bytes to spare */
     uint64_t seed;     /* 0: no chance; else of a disturbance of what is best */
     const struct rfx_packer_stop *stop;
 };

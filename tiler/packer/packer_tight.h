@@ -20,9 +20,10 @@
 
 struct rfx_tight_request {
     size_t capacity_bytes;
-    int width;           /* states kept, > 0: the more, the surer and the slower */
-    bool backwards;      /* in time */
-    uint64_t nodes;      /* groups to try at most, > 0 */
+    int width;      /* states kept, > 0: the more, the surer and the slower */
+    bool backwards; /* in time */
+    uint64_t seed;  /* 0: no chance; else of a disturbance of which states are kept */
+    uint64_t nodes; /* groups to try at most, > 0 */
     const struct rfx_packer_stop *stop; /* NULL: none */
 };
 

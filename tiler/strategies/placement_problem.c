@@ -180,8 +180,7 @@ static bool sweep_is_apart(struct rfx_memory *mem, const struct rfx_place_item *
     tops.times = rfx_memory_calloc(mem, 2 * count, sizeof *tops.times);
     tops.whole = rfx_memory_calloc(mem, n_nodes, sizeof *tops.whole);
     tops.any = rfx_memory_calloc(mem, n_nodes, sizeof *tops.any);
-    bool enough =
-        order != NULL && tops.times != NULL && tops.whole != NULL && tops.any != NULL;
+    bool enough = order != NULL && tops.times != NULL && tops.whole != NULL && tops.any != NULL;
     if (enough) {
         for (int i = 0; i < n; i++) {
             order[i] = (struct rfx_place_ranked){UINT64_MAX - offsets[i], i};

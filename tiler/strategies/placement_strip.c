@@ -25,12 +25,12 @@ struct node {
 
 struct strip {
     const struct rfx_place_problem *problem;
-    struct line *lines;               /* per section */
-    int *heap;                        /* lines, the lowest first */
-    int64_t *times;                   /* per section: when it begins; and the end of the last */
+    struct line *lines;                /* per section */
+    int *heap;                         /* lines, the lowest first */
+    int64_t *times;                    /* per section: when it begins; and the end of the last */
     struct rfx_place_ranked *by_first; /* per leaf */
-    int *leaf;                        /* per item */
-    struct node *nodes;               /* of the tree: 1 the root, n_leaves + k leaf k */
+    int *leaf;                         /* per item */
+    struct node *nodes;                /* of the tree: 1 the root, n_leaves + k leaf k */
     int n_heap, n_leaves;
 };
 
@@ -95,7 +95,8 @@ static void remove_from_heap(struct strip *strip, int line) {
 /* Joins a line with the one after it if they are of the same height. */
 static void join_next(struct strip *strip, int line) {
     int next = strip->lines[line].end;
-    if (next >= strip->problem->n_sections || strip->lines[next].height != strip->lines[line].height)
+    if (next >= strip->problem->n_sections ||
+        strip->lines[next].height != strip->lines[line].height)
         return;
     remove_from_heap(strip, next);
     strip->lines[line].end = strip->lines[next].end;
@@ -193,8 +194,7 @@ static void set_up(struct strip *strip) {
         strip->times[problem->last[i]] = problem->items[i].hi;
     }
     qsort(strip->by_first, (size_t)problem->n, sizeof *strip->by_first, rfx_place_compare_ranked);
-    for (int k = strip->n_leaves; k < 2 * strip->n_leaves; k++)
-        strip->nodes[k] = no_items;
+    for (int k = strip->n_leaves; k < 2 * strip->n_leaves; k++) strip->nodes[k] = no_items;
     for (int k = 0; k < problem->n; k++) {
         int i = strip->by_first[k].index;
         strip->leaf[i] = k;
