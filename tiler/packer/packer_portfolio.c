@@ -22,8 +22,8 @@ enum {
 };
 
 /* At which capacity a turn searches: at the goal (the target, or else the bound), at the bound when
- * that is another one, or halfway between the goal and the best answer. */
-enum where { AT_GOAL, AT_BOUND, HALFWAY };
+ * that is another one, halfway between the goal and the best answer, or just below that answer. */
+enum where { AT_GOAL, AT_BOUND, HALFWAY, BELOW_BEST };
 
 struct turn {
     enum rfx_packer_member member;
@@ -49,8 +49,13 @@ static const struct turn turns[] = {
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_SIZE, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_SHUFFLED, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, HALFWAY},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_LENGTH, HALFWAY},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_SIZE, HALFWAY},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_SHUFFLED, HALFWAY},
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_TAW, HALFWAY},
     {RFX_MEMBER_SKYLINE, 0, HALFWAY},
+    {RFX_MEMBER_SKYLINE, 1, BELOW_BEST},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, BELOW_BEST},
 };
 enum { N_TURNS = sizeof turns / sizeof *turns };
 
@@ -119,7 +124,9 @@ static bool is_done(const struct portfolio *p) {
 /* The capacity of a turn now; 0: there is nothing for it to do. */
 static size_t capacity_of(const struct portfolio *p, const struct turn *turn) {
     size_t goal = goal_of(p);
-    size_t step = (p->best.arena_bytes - goal) / 2 / p->unit * p->unit;
+    size_t gap = p->best.arena_bytes - goal;
+    size_t part = gap / (turn->where == HALFWAY ? 2 : 16);
+    size_t capacity = (p->best.arena_bytes - (part > 0 ? part : 1)) / p->unit * p->unit;
     unsigned only = p->limits->only;
     if (only != 0 && (only >> turn->member & 1) == 0) return 0;
     switch (turn->where) {
@@ -128,7 +135,8 @@ static size_t capacity_of(const struct portfolio *p, const struct turn *turn) {
         case AT_BOUND:
             return p->best.lower_bound_bytes < goal ? p->best.lower_bound_bytes : 0;
         case HALFWAY:
-            return step > 0 ? goal + step : 0;
+        case BELOW_BEST:
+            return capacity > goal ? capacity : 0;
     }
     return 0;
 }
