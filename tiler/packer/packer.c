@@ -52,19 +52,36 @@ static bool is_spent(const struct packer *packer) {
     return rfx_packer_must_stop(packer->stop);
 }
 
+static bool must_stop(void *user) {
+    return rfx_packer_must_stop(user);
+}
+
+static enum rfx_status try_strategy(struct packer *packer, enum rfx_offset_strategy strategy,
+                                    struct rfx_error *err) {
+    struct rfx_packer_stop stop = *packer->stop;
+    struct rfx_offsets_stop ask = {must_stop, &stop};
+    const struct rfx_offsets_stop *asked = packer->limits->stop != NULL ? &ask : NULL;
+    size_t arena = 0;
+    enum rfx_status status =
+        rfx_offsets_place_until(packer->problem, strategy, asked, packer->trial, &arena, err);
+    if (status == RFX_OK && arena < packer->result.arena_bytes)
+        keep_trial(packer, arena, rfx_offset_strategy_name(strategy));
+    return status;
+}
+
+/* All strategies in their order; where they may be stopped or take too long the fast one first, so
+ * that there is an answer. */
 static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
     packer->result.arena_bytes = SIZE_MAX;
-    for (int k = 0; k < RFX_OFFSETS_COUNT; k++) {
-        enum rfx_offset_strategy strategy = (enum rfx_offset_strategy)k;
-        size_t arena = 0;
-        enum rfx_status status =
-            rfx_offsets_place(packer->problem, strategy, packer->trial, &arena, err);
-        if (status != RFX_OK) return status;
-        if (arena < packer->result.arena_bytes)
-            keep_trial(packer, arena, rfx_offset_strategy_name(strategy));
+    bool is_large = packer->problem->n > RFX_PACKER_MAX_GREEDY_ITEMS;
+    if (is_large || packer->limits->stop != NULL)
+        status = try_strategy(packer, RFX_OFFSETS_STRIP_PACKING, err);
+    for (int k = 0; k < RFX_OFFSETS_COUNT && !is_large && status == RFX_OK; k++) {
         if (is_done(packer)) break;
+        status = try_strategy(packer, (enum rfx_offset_strategy)k, err);
     }
-    return RFX_OK;
+    return status == RFX_STATUS_CANCELLED ? RFX_OK : status;
 }
 
 /* As many nodes of a budget as the limit leaves. */
@@ -165,6 +182,7 @@ enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
                                  struct rfx_packer_result *result, struct rfx_error *err) {
     struct packer packer = {.problem = problem, .limits = limits, .offsets = offsets};
     struct rfx_packer_stop stop = {0};
+    if (limits->stop != NULL) stop = *limits->stop;
     if (limits->time_ns != 0) stop.deadline_ns = rfx_packer_now_ns() + limits->time_ns;
     packer.stop = &stop;
     packer.result.lower_bound_bytes = problem->lower_bound;

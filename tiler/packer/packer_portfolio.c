@@ -281,7 +281,8 @@ static void work_together(struct rfx_team *team, void *user) {
 /* The best of the greedy strategies and of a short search. */
 static enum rfx_status look_quickly(struct portfolio *p, struct rfx_error *err) {
     struct rfx_packer_limits limits = {.nodes = p->limits->only == 0 ? FIRST_NODES : 1,
-                                       .target_bytes = p->limits->target_bytes};
+                                       .target_bytes = p->limits->target_bytes,
+                                       .stop = &p->stop};
     return rfx_packer_solve(p->problem, &limits, p->offsets, &p->best, err);
 }
 

@@ -63,8 +63,16 @@ static void rank_items(const struct rfx_place_problem *problem, enum order_kind 
     qsort(items, (size_t)problem->n, sizeof *items, rfx_place_compare_ranked);
 }
 
-/* Rearranges items ranked by size: section by section of falling breadth. */
-static void rank_by_breadth(const struct rfx_place_problem *problem, struct scratch *scratch) {
+/* Items or sections between two questions whether to stop: some milliseconds. */
+enum { ASK_EVERY = 64 };
+
+static bool is_stopped(const struct rfx_offsets_stop *stop, int step) {
+    return stop != NULL && step % ASK_EVERY == 0 && stop->ask(stop->user);
+}
+
+/* Rearranges items ranked by size: section by section of falling breadth. false: stopped. */
+static bool rank_by_breadth(const struct rfx_place_problem *problem,
+                            const struct rfx_offsets_stop *stop, struct scratch *scratch) {
     struct rfx_place_ranked *by_size = scratch->placed;
     int n = 0;
     memcpy(by_size, scratch->items, (size_t)problem->n * sizeof *by_size);
@@ -77,6 +85,7 @@ static void rank_by_breadth(const struct rfx_place_problem *problem, struct scra
           rfx_place_compare_ranked);
     for (int k = 0; k < problem->n_sections && n < problem->n; k++) {
         int s = scratch->sections[k].index;
+        if (is_stopped(stop, k)) return false;
         for (int j = 0; j < problem->n; j++) {
             int i = by_size[j].index;
             if (scratch->taken[i] || s < problem->first[i] || s >= problem->last[i]) continue;
@@ -85,6 +94,7 @@ static void rank_by_breadth(const struct rfx_place_problem *problem, struct scra
         }
     }
     assert(n == problem->n);
+    return true;
 }
 
 /* The offset for item i among the first n_placed items placed, which are sorted by offset. */
@@ -111,9 +121,12 @@ static size_t find_gap(const struct rfx_place_problem *problem,
     return best_gap == SIZE_MAX ? rfx_place_align(end, item->alignment) : best;
 }
 
-static void place_in_order(const struct rfx_place_problem *problem, enum fit_kind fit,
-                           struct scratch *scratch, size_t *offsets) {
+/* false: stopped. */
+static bool place_in_order(const struct rfx_place_problem *problem, enum fit_kind fit,
+                           const struct rfx_offsets_stop *stop, struct scratch *scratch,
+                           size_t *offsets) {
     for (int k = 0; k < problem->n; k++) {
+        if (is_stopped(stop, k)) return false;
         int i = scratch->items[k].index;
         offsets[i] = find_gap(problem, scratch->placed, k, offsets, i, fit);
         int at = k;
@@ -122,11 +135,19 @@ static void place_in_order(const struct rfx_place_problem *problem, enum fit_kin
                 (size_t)(k - at) * sizeof *scratch->placed);
         scratch->placed[at].index = i;
     }
+    return true;
 }
 
 enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
                                   enum rfx_offset_strategy strategy, size_t *offsets,
                                   size_t *arena_bytes, struct rfx_error *err) {
+    return rfx_offsets_place_until(problem, strategy, NULL, offsets, arena_bytes, err);
+}
+
+enum rfx_status rfx_offsets_place_until(const struct rfx_place_problem *problem,
+                                        enum rfx_offset_strategy strategy,
+                                        const struct rfx_offsets_stop *stop, size_t *offsets,
+                                        size_t *arena_bytes, struct rfx_error *err) {
     struct rfx_memory *mem = problem->mem;
     const struct strategy_row *row = &rows[strategy];
     size_t n = (size_t)problem->n;
@@ -144,8 +165,9 @@ enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
         status = rfx_strip_place(problem, offsets, err);
     } else {
         rank_items(problem, row->order, scratch.items);
-        if (row->order == ORDER_BREADTH) rank_by_breadth(problem, &scratch);
-        place_in_order(problem, row->fit, &scratch, offsets);
+        if ((row->order == ORDER_BREADTH && !rank_by_breadth(problem, stop, &scratch)) ||
+            !place_in_order(problem, row->fit, stop, &scratch, offsets))
+            status = RFX_STATUS_CANCELLED;
     }
     rfx_memory_release(mem, scratch.items);
     rfx_memory_release(mem, scratch.sections);
