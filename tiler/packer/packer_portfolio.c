@@ -19,6 +19,7 @@ enum {
     FIRST_WIDTH = 4,
     MAX_WIDTH = 1024,
     MAX_ROUNDS = 40,
+    MAX_WORKERS = 8, /* each has tables of O(n^2) bytes, and there are not many more turns */
 };
 
 /* At which capacity a turn searches: at the goal (the target, or else the bound), at the bound when
@@ -83,7 +84,7 @@ struct portfolio {
     size_t unit; /* capacities in between gain nothing */
 
     pthread_mutex_t lock;
-    int next, round, idle;         /* the next turn; turns in a row that had nothing to do */
+    int next, round;               /* the next turn */
     size_t over_at[N_TURNS];       /* the capacity at which a turn has no more to try */
     size_t *offsets;               /* the best answer */
     struct rfx_packer_result best; /* nodes: of all */
@@ -217,7 +218,7 @@ static void search_tight(struct portfolio *p, struct worker *w, const struct tas
 
 static void search_skyline(struct portfolio *p, struct worker *w, const struct task *task) {
     struct rfx_skyline_request request = {.capacity_bytes = task->capacity,
-                                          .unit_bytes = p->unit,
+                                          .unit_bytes = rfx_search_unit_bytes(w->search),
                                           .width = task->width,
                                           .rough = turns[task->turn].variant == 1,
                                           .seed = task->width > FIRST_WIDTH ? task->nodes : 0,
@@ -275,7 +276,7 @@ static void work(void *user, int64_t index, int thread) {
 
 static void work_together(struct rfx_team *team, void *user) {
     struct portfolio *p = user;
-    rfx_team_for(team, p->limits->threads, work, p);
+    rfx_team_for(team, rfx_team_threads(team), work, p);
 }
 
 /* The best of the greedy strategies and of a short search. */
@@ -310,7 +311,8 @@ enum rfx_status rfx_portfolio_solve(const struct rfx_place_problem *problem,
     start_clock(&p);
     enum rfx_status status = look_quickly(&p, err);
     if (status == RFX_OK && !is_done(&p) && problem->n <= RFX_PACKER_MAX_ITEMS) {
-        rfx_team_run(limits->threads, work_together, &p);
+        int workers = limits->threads < MAX_WORKERS ? limits->threads : MAX_WORKERS;
+        rfx_team_run(workers, work_together, &p);
         status = p.status;
         if (status != RFX_OK && err != NULL) *err = p.err;
     }

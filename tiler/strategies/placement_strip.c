@@ -18,6 +18,7 @@ struct line {
 };
 
 struct node {
+    uint64_t lifetime; /* of the best item: looked at far more often than the item */
     int best;          /* item, or NONE: there is none left */
     int first, latest; /* where the first and the last item begin */
     int last;          /* where the earliest that ends does */
@@ -46,6 +47,12 @@ static bool is_better(const struct strip *strip, int i, int j) {
     if (lifetime_of(a) != lifetime_of(b)) return lifetime_of(a) > lifetime_of(b);
     if (a->size != b->size) return a->size > b->size;
     return i < j;
+}
+
+/* Whether the best item of a node goes before that of another. */
+static bool is_better_node(const struct strip *strip, const struct node *a, const struct node *b) {
+    if (a->lifetime != b->lifetime) return a->lifetime > b->lifetime;
+    return is_better(strip, a->best, b->best);
 }
 
 static bool is_lower(const struct strip *strip, int a, int b) {
@@ -123,23 +130,24 @@ static void cut_line(struct strip *strip, int line, int at) {
 static void set_node(struct strip *strip, int node) {
     const struct node *a = &strip->nodes[2 * node];
     const struct node *b = &strip->nodes[2 * node + 1];
-    struct node made = {is_better(strip, b->best, a->best) ? b->best : a->best,
-                        a->first < b->first ? a->first : b->first,
-                        a->latest > b->latest ? a->latest : b->latest,
-                        a->last < b->last ? a->last : b->last};
+    struct node made = is_better_node(strip, b, a) ? *b : *a;
+    made.first = a->first < b->first ? a->first : b->first;
+    made.latest = a->latest > b->latest ? a->latest : b->latest;
+    made.last = a->last < b->last ? a->last : b->last;
     strip->nodes[node] = made;
 }
 
-static const struct node no_items = {NONE, INT32_MAX, -1, INT32_MAX};
+static const struct node no_items = {0, NONE, INT32_MAX, -1, INT32_MAX};
 
-/* Whether a node may hold an item within [lo, hi) that is better than `best`. */
-static bool may_hold(const struct strip *strip, const struct node *node, int lo, int hi, int best) {
+/* Whether a node may hold an item within [lo, hi) that is better than the best of another. */
+static bool may_hold(const struct strip *strip, const struct node *node, int lo, int hi,
+                     const struct node *best) {
     if (node->best == NONE || node->last > hi || node->first >= hi || node->latest < lo)
         return false;
-    if (best == NONE) return true;
+    if (node->lifetime < best->lifetime) return false;
     int first = node->first > lo ? node->first : lo;
     uint64_t room = (uint64_t)strip->times[hi] - (uint64_t)strip->times[first];
-    return room >= lifetime_of(&strip->problem->items[best]) && is_better(strip, node->best, best);
+    return room >= best->lifetime && is_better_node(strip, node, best);
 }
 
 /* The item of longest lifetime within the sections [lo, hi), or NONE. A node is left when its best
@@ -147,20 +155,20 @@ static bool may_hold(const struct strip *strip, const struct node *node, int lo,
 static int longest_within(const struct strip *strip, int lo, int hi) {
     int stack[2 * MAX_DEPTH];
     int n = 0;
-    int best = NONE;
+    const struct node *best = &no_items;
     stack[n++] = 1;
     while (n > 0) {
-        int node = stack[--n];
-        const struct node *at = &strip->nodes[node];
-        if (!may_hold(strip, at, lo, hi, best)) continue;
-        if (strip->problem->first[at->best] >= lo && strip->problem->last[at->best] <= hi) {
-            best = at->best; /* nothing below is better */
-        } else if (node < strip->n_leaves) {
-            stack[n++] = 2 * node + 1;
-            stack[n++] = 2 * node; /* first: the room is larger */
+        int index = stack[--n];
+        const struct node *node = &strip->nodes[index];
+        if (!may_hold(strip, node, lo, hi, best)) continue;
+        if (strip->problem->first[node->best] >= lo && strip->problem->last[node->best] <= hi) {
+            best = node; /* nothing below is better */
+        } else if (index < strip->n_leaves) {
+            stack[n++] = 2 * index + 1;
+            stack[n++] = 2 * index; /* first: the room is larger */
         }
     }
-    return best;
+    return best->best;
 }
 
 static void place(struct strip *strip, int line, int i, size_t *offsets) {
@@ -199,7 +207,8 @@ static void set_up(struct strip *strip) {
         int i = strip->by_first[k].index;
         strip->leaf[i] = k;
         strip->nodes[strip->n_leaves + k] =
-            (struct node){i, problem->first[i], problem->first[i], problem->last[i]};
+            (struct node){lifetime_of(&problem->items[i]), i, problem->first[i], problem->first[i],
+                          problem->last[i]};
     }
     for (int node = strip->n_leaves - 1; node > 0; node--) set_node(strip, node);
     add_line(strip, 0, problem->n_sections, NONE, 0);

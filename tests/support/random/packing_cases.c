@@ -17,6 +17,7 @@ const struct packing_family packing_families[] = {
     {"windows-gone", PACKING_WINDOWS, MIB, 5, 0, false},
     {"chains", PACKING_CHAINS, MIB, 0, 0, false},
     {"chains-gone", PACKING_CHAINS, MIB, 10, 0, false},
+    {"chains-gone-30", PACKING_CHAINS, MIB, 30, 0, false},
     {"chains-slack-1", PACKING_CHAINS, MIB, 0, 1, false},
     {"chains-slack-10", PACKING_CHAINS, MIB, 0, 10, false},
     {"cuts-slack-5", PACKING_CUTS, MIB, 0, 5, false},
@@ -26,6 +27,8 @@ const struct packing_family packing_families[] = {
     {"spirals-slack-10", PACKING_SPIRALS, MIB, 0, 10, false},
     {"cuts-smaller-5", PACKING_CUTS, MIB, 0, 5, true},
     {"spirals-smaller-5", PACKING_SPIRALS, MIB, 0, 5, true},
+    {"random", PACKING_RANDOM, 0, 0, 0, true},
+    {"random-long", PACKING_RANDOM_LONG, 0, 0, 0, true},
 };
 const int packing_n_families = sizeof packing_families / sizeof *packing_families;
 
@@ -170,6 +173,18 @@ static void link_chains(struct cutting *c, int n, int64_t bytes) {
     }
 }
 
+/* Items of 16 to 65,536 bytes; four times per item, so that most sections have one event. */
+static void draw_items(struct cutting *c, int n, bool are_long) {
+    int64_t end = 4 * (int64_t)n;
+    for (c->n = 0; c->n < n; c->n++) {
+        int64_t length = 1 + (draw(c, 0, end / 10) >> draw(c, 0, 20));
+        if (are_long) length = 1 + draw(c, 0, end / 20);
+        int64_t lo = draw(c, 0, end - length);
+        int64_t size = 16 * (1 + (draw(c, 0, 4095) >> draw(c, 0, 11)));
+        c->pieces[c->n] = (struct piece){lo, lo + length, 0, size};
+    }
+}
+
 static void shuffle(struct cutting *c) {
     for (int i = c->n - 1; i > 0; i--) { /* no hint in the order */
         int j = (int)draw(c, 0, i);
@@ -210,6 +225,8 @@ struct packing_case packing_make(const struct packing_family *family, uint64_t s
         stack_windows(&c, n, whole.top);
     else if (family->shape == PACKING_CHAINS)
         link_chains(&c, n, whole.top);
+    else if (family->shape == PACKING_RANDOM || family->shape == PACKING_RANDOM_LONG)
+        draw_items(&c, n, family->shape == PACKING_RANDOM_LONG);
     else
         cut(&c, whole, n, 1, family->shape == PACKING_SPIRALS);
     shuffle(&c);
