@@ -14,7 +14,7 @@
  * FIRST_WIDTH: of the first turn of a tree search and of a beam; MAX_WIDTH: beyond it only the
  * others go on. Doubled from round to round, so what they are costs at most a factor of two. */
 enum {
-    FIRST_NODES = 500,
+    FIRST_NODES = 50,
     FIRST_BUDGET_NODES = 2000,
     FIRST_WIDTH = 4,
     MAX_WIDTH = 1024,
@@ -23,8 +23,10 @@ enum {
 };
 
 /* At which capacity a turn searches: at the goal (the target, or else the bound), at the bound when
- * that is another one, halfway between the goal and the best answer, or just below that answer. */
-enum where { AT_GOAL, AT_BOUND, HALFWAY, BELOW_BEST };
+ * that is another one, halfway between the goal and the best answer, just below that answer, or at
+ * the goal if it leaves no byte free at any time: what is not made for that hardly ever ends then.
+ */
+enum where { AT_GOAL, AT_BOUND, HALFWAY, BELOW_BEST, WHERE_FULL };
 
 struct turn {
     enum rfx_packer_member member;
@@ -35,20 +37,24 @@ struct turn {
 
 static const struct turn turns[] = {
     {RFX_MEMBER_TIGHT, 0, AT_GOAL},
-    {RFX_MEMBER_TIGHT, 1, AT_GOAL},
-    {RFX_MEMBER_TIGHT, 0, AT_BOUND},
-    {RFX_MEMBER_TIGHT, 1, AT_BOUND},
-    {RFX_MEMBER_TIGHT, 2, AT_GOAL},
-    {RFX_MEMBER_TIGHT, 3, AT_GOAL},
-    {RFX_MEMBER_SKYLINE, 0, AT_GOAL},
-    {RFX_MEMBER_SKYLINE, 1, AT_GOAL},
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_WAT, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, AT_GOAL},
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_TAW, AT_GOAL},
-    {RFX_MEMBER_SECTIONS, RFX_SEARCH_LENGTH, AT_GOAL},
+    {RFX_MEMBER_TIGHT, 1, AT_GOAL},
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_TWA, AT_GOAL},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_LENGTH, AT_GOAL},
+    {RFX_MEMBER_SKYLINE, 0, AT_GOAL},
+    {RFX_MEMBER_TIGHT, 2, WHERE_FULL},
+    {RFX_MEMBER_TIGHT, 3, WHERE_FULL},
+    {RFX_MEMBER_TIGHT, 0, AT_BOUND},
+    {RFX_MEMBER_TIGHT, 1, AT_BOUND},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_SIZE, AT_GOAL},
+    {RFX_MEMBER_SKYLINE, 1, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_SHUFFLED, AT_GOAL},
+    {RFX_MEMBER_TIGHT, 2, WHERE_FULL},
+    {RFX_MEMBER_TIGHT, 3, WHERE_FULL},
+    {RFX_MEMBER_TIGHT, 2, WHERE_FULL},
+    {RFX_MEMBER_TIGHT, 3, WHERE_FULL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, HALFWAY},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_LENGTH, HALFWAY},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_SIZE, HALFWAY},
@@ -122,6 +128,12 @@ static bool is_done(const struct portfolio *p) {
     return target != 0 && (p->best.arena_bytes <= target || p->best.lower_bound_bytes > target);
 }
 
+static bool is_full(const struct rfx_place_problem *problem, size_t capacity) {
+    for (int s = 0; s < problem->n_sections; s++)
+        if (problem->breadth[s] < capacity) return false;
+    return true;
+}
+
 /* The capacity of a turn now; 0: there is nothing for it to do. */
 static size_t capacity_of(const struct portfolio *p, const struct turn *turn) {
     size_t goal = goal_of(p);
@@ -129,15 +141,18 @@ static size_t capacity_of(const struct portfolio *p, const struct turn *turn) {
     size_t part = gap / (turn->where == HALFWAY ? 2 : 16);
     size_t capacity = (p->best.arena_bytes - (part > 0 ? part : 1)) / p->unit * p->unit;
     unsigned only = p->limits->only;
+    bool seeks_target = p->limits->target_bytes != 0 && p->round % 3 != 1; /* above all */
     if (only != 0 && (only >> turn->member & 1) == 0) return 0;
     switch (turn->where) {
         case AT_GOAL:
             return goal;
+        case WHERE_FULL:
+            return is_full(p->problem, goal) ? goal : 0;
         case AT_BOUND:
             return p->best.lower_bound_bytes < goal ? p->best.lower_bound_bytes : 0;
         case HALFWAY:
         case BELOW_BEST:
-            return capacity > goal ? capacity : 0;
+            return capacity > goal && !seeks_target ? capacity : 0;
     }
     return 0;
 }
@@ -192,12 +207,13 @@ static void search_tree(struct portfolio *p, struct worker *w, const struct task
 
 static void search_tight(struct portfolio *p, struct worker *w, const struct task *task) {
     int variant = turns[task->turn].variant;
-    struct rfx_tight_request request = {.capacity_bytes = task->capacity,
-                                        .width = task->width,
-                                        .backwards = (variant & 1) != 0,
-                                        .seed = (variant & 2) != 0 ? task->nodes : 0,
-                                        .nodes = UINT64_MAX,
-                                        .stop = &p->stop};
+    struct rfx_tight_request request = {
+        .capacity_bytes = task->capacity,
+        .width = task->width,
+        .backwards = (variant & 1) != 0,
+        .seed = (variant & 2) != 0 ? task->nodes + (uint64_t)task->turn : 0,
+        .nodes = UINT64_MAX,
+        .stop = &p->stop};
     enum rfx_tight_outcome outcome = RFX_TIGHT_ALL_TRIED;
     struct rfx_error err = {{0}};
     uint64_t nodes = 0;
