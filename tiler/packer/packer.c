@@ -56,32 +56,36 @@ static bool must_stop(void *user) {
     return rfx_packer_must_stop(user);
 }
 
+/* `may_stop`: the caller's wish to stop is heeded. */
 static enum rfx_status try_strategy(struct packer *packer, enum rfx_offset_strategy strategy,
-                                    struct rfx_error *err) {
+                                    bool may_stop, struct rfx_error *err) {
     struct rfx_packer_stop stop = *packer->stop;
     struct rfx_offsets_stop ask = {must_stop, &stop};
-    const struct rfx_offsets_stop *asked = packer->limits->stop != NULL ? &ask : NULL;
     size_t arena = 0;
-    enum rfx_status status =
-        rfx_offsets_place_until(packer->problem, strategy, asked, packer->trial, &arena, err);
+    enum rfx_status status = rfx_offsets_place_until(
+        packer->problem, strategy, may_stop ? &ask : NULL, packer->trial, &arena, err);
     if (status == RFX_OK && arena < packer->result.arena_bytes)
         keep_trial(packer, arena, rfx_offset_strategy_name(strategy));
     return status;
 }
 
-/* All strategies in their order; where they may be stopped or take too long the fast one first, so
- * that there is an answer. */
+/* All strategies, or the fast one where there is no time for others: there is always an answer. The
+ * fast one goes first where it would be long to wait for after a signal. */
 static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
-    packer->result.arena_bytes = SIZE_MAX;
     bool is_large = packer->problem->n > RFX_PACKER_MAX_GREEDY_ITEMS;
-    if (is_large || packer->limits->stop != NULL)
-        status = try_strategy(packer, RFX_OFFSETS_STRIP_PACKING, err);
+    packer->result.arena_bytes = SIZE_MAX;
+    if (packer->limits->stop != NULL && packer->problem->n > RFX_PACKER_MAX_ITEMS)
+        status = try_strategy(packer, RFX_OFFSETS_STRIP_PACKING, false, err);
     for (int k = 0; k < RFX_OFFSETS_COUNT && !is_large && status == RFX_OK; k++) {
+        status =
+            try_strategy(packer, (enum rfx_offset_strategy)k, packer->limits->stop != NULL, err);
         if (is_done(packer)) break;
-        status = try_strategy(packer, (enum rfx_offset_strategy)k, err);
     }
-    return status == RFX_STATUS_CANCELLED ? RFX_OK : status;
+    if (status == RFX_STATUS_CANCELLED) status = RFX_OK;
+    if (status == RFX_OK && packer->result.arena_bytes == SIZE_MAX)
+        status = try_strategy(packer, RFX_OFFSETS_STRIP_PACKING, false, err);
+    return status;
 }
 
 /* As many nodes of a budget as the limit leaves. */

@@ -32,7 +32,7 @@ struct rfx_packer_result {
 };
 
 /* Fills offsets[n] and *result. RFX_STATUS_OUT_OF_MEMORY; running into a limit is no failure, nor
- * is being stopped: strip packing, which comes first then, is always waited for. */
+ * is being stopped: where there is no answer yet, strip packing makes one. */
 RFX_NODISCARD enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
                                                const struct rfx_packer_limits *limits,
                                                size_t *offsets, struct rfx_packer_result *result,

@@ -13,9 +13,10 @@
 #include "tiler/packer/packer_common.h"
 #include "tiler/packer/packer_state.h"
 
-/* Nodes between two looks at the clock: seldom enough to cost nothing, and far below the time of
- * any limit. Where there is a limit of nodes alone the clock decides nothing. */
-enum { CLOCK_EVERY_NODES = 128 };
+/* A node takes time with the number of items, at the beginning with its square: so many items are
+ * looked at between two looks at the clock, seldom enough to cost nothing, and far below the time
+ * of any limit. Where there is a limit of nodes alone the clock decides nothing. */
+enum { CLOCK_EVERY_ITEMS = 8192 };
 
 /* Appends a part of `count` items that start at `start` of the pool. */
 static int add_part(struct rfx_search *search, int start, int count, int next, int origin) {
@@ -169,7 +170,8 @@ static int reset(struct rfx_search *search, const struct rfx_search_request *req
 /* Counts a node; whether the limits are passed. */
 static bool spent(struct rfx_search *search, const struct rfx_search_request *request) {
     if (++search->visited > request->nodes) return true;
-    return search->visited % CLOCK_EVERY_NODES == 0 && rfx_packer_must_stop(request->stop);
+    uint64_t every = 1 + CLOCK_EVERY_ITEMS / (uint64_t)search->n;
+    return search->visited % every == 0 && rfx_packer_must_stop(request->stop);
 }
 
 /* Goes on from the top frame until there is a part to enter (FOUND; -1: all are solved). */
