@@ -1,6 +1,8 @@
 /* Ranks, candidates and levels; see packer_canonical.h. */
 #include "tiler/packer/packer_canonical.h"
 
+#include <string.h>
+
 /* Which of three keys comes first, second and third. */
 enum key { KEY_TOTAL, KEY_WIDTH, KEY_AREA, KEY_COUNT };
 static const enum key keys_of[][KEY_COUNT] = {
@@ -37,11 +39,20 @@ static bool comes_before(const struct rfx_search *search, const enum key *keys, 
 
 void rfx_canonical_rank(struct rfx_search *search, enum rfx_search_order order) {
     const enum key *keys = keys_of[order - RFX_SEARCH_ORDER_COUNT];
+    int *sorted = search->pool; /* of no other use yet */
     for (int i = 0; i < search->n; i++) {
-        search->rank[i] = 0;
-        for (int j = 0; j < search->n; j++)
-            if (i != j && comes_before(search, keys, i, j)) search->rank[i]++;
+        int lo = 0;
+        for (int hi = i; lo < hi;) {
+            int middle = lo + (hi - lo) / 2;
+            if (comes_before(search, keys, i, sorted[middle]))
+                hi = middle;
+            else
+                lo = middle + 1;
+        }
+        memmove(&sorted[lo + 1], &sorted[lo], (size_t)(i - lo) * sizeof *sorted);
+        sorted[lo] = i;
     }
+    for (int k = 0; k < search->n; k++) search->rank[sorted[k]] = (uint64_t)(search->n - k);
 }
 
 /* Whether item i comes before j: it lies lower, or as low and has the higher rank. */

@@ -13,7 +13,8 @@
 
 #include "tiler/packer/packer_state.h"
 
-/* Ranks all items by one of the orders WAT, TAW and TWA; ties by position. */
+/* Ranks all items by one of the orders WAT, TAW and TWA; ties by position. Before a search begins:
+ * uses its pool. */
 void rfx_canonical_rank(struct rfx_search *search, enum rfx_search_order order);
 
 /* Prunes, or fills the frame with what to try. false: the part cannot be packed. */

@@ -326,14 +326,15 @@ enum rfx_status rfx_portfolio_solve(const struct rfx_place_problem *problem,
         return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "packer: no mutex");
     start_clock(&p);
     enum rfx_status status = look_quickly(&p, err);
-    if (status == RFX_OK && !is_done(&p) && problem->n <= RFX_PACKER_MAX_ITEMS) {
+    bool is_small = problem->n <= RFX_PACKER_MAX_ITEMS; /* else packer.h has checked the answer */
+    if (status == RFX_OK && !is_done(&p) && is_small) {
         int workers = limits->threads < MAX_WORKERS ? limits->threads : MAX_WORKERS;
         rfx_team_run(workers, work_together, &p);
         status = p.status;
         if (status != RFX_OK && err != NULL) *err = p.err;
     }
     (void)pthread_mutex_destroy(&p.lock);
-    if (status == RFX_OK &&
+    if (status == RFX_OK && is_small &&
         !rfx_place_answer_is_valid(problem->items, problem->n, offsets, p.best.arena_bytes))
         status = rfx_place_fail_check(p.best.method, problem->n, err);
     p.best.optimal = p.best.arena_bytes <= p.best.lower_bound_bytes;

@@ -153,12 +153,12 @@ static void rank_items(struct rfx_search *search, const struct rfx_search_reques
 static int reset(struct rfx_search *search, const struct rfx_search_request *request) {
     memset(search->sections, 0, (size_t)search->n_sections * sizeof *search->sections);
     memset(search->placed, 0, (size_t)search->n * sizeof *search->placed);
+    rank_items(search, request);
     for (int i = 0; i < search->n; i++) {
         const struct rfx_search_item *item = &search->items[i];
         for (int s = item->first; s < item->last; s++) search->sections[s].rest += item->size;
         search->pool[i] = i;
     }
-    rank_items(search, request);
     search->rule = request->rule;
     search->capacity = (int64_t)request->capacity_bytes / search->unit;
     search->next_bound = INT64_MAX;

@@ -159,6 +159,7 @@ static bool try_item(struct skyline *k, const struct state *state, const bool *p
                      int32_t offset) {
     const struct item *item = &k->items[x];
     int n = 0;
+    if (rfx_packer_must_stop(k->request->stop)) return true; /* and search stops */
     memcpy(k->base, k->raised, (size_t)k->n_sections * sizeof *k->base);
     for (int s = item->first; s < item->last; s++) k->base[s] = offset + item->size;
     for (int a = 0; a < k->n_left; a++)
