@@ -32,11 +32,11 @@ def make(maker, family, seed, records, path):
     return int(done.stderr)
 
 
-def alloc(program, *arguments):
+def alloc(program, path, *arguments):
     """(exit code, seconds by the clock, seconds of processor time, words) of one packing."""
     begun = time.monotonic()
     with tempfile.TemporaryFile() as words:
-        child = subprocess.Popen([program, "alloc", *arguments, "-o", os.devnull], stderr=words)
+        child = subprocess.Popen([program, "alloc", path, *arguments, "-o", path + ".placed"], stderr=words)
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         words.seek(0)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tiler/packer/packer_portfolio.h"
 #include "tiler/strategies/placement_csv.h"
@@ -119,11 +120,19 @@ static enum rfx_status check_capacity(const struct alloc_job *job, size_t capaci
                     capacity, result->arena_bytes, result->method, result->lower_bound_bytes);
 }
 
-/* Writes the answer under its name only when it is complete. */
+/* Whether there is something of this name that a new file must not take the place of: a device, a
+ * pipe. */
+static bool is_special(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+/* Writes the answer under its name only when it is complete; into a device or pipe at once. */
 static enum rfx_status write_file(const struct alloc_job *job, const char *path,
                                   struct rfx_error *err) {
     char part[4096];
-    int n = snprintf(part, sizeof part, "%s.part", path);
+    bool is_direct = is_special(path);
+    int n = snprintf(part, sizeof part, is_direct ? "%s" : "%s.part", path);
     if (n < 0 || (size_t)n >= sizeof part)
         return rfx_fail(err, RFX_STATUS_IO, "cannot write '%.60s...': the name is too long", path);
     FILE *file = fopen(part, "wb");
@@ -131,10 +140,10 @@ static enum rfx_status write_file(const struct alloc_job *job, const char *path,
         return rfx_fail(err, RFX_STATUS_IO, "cannot write '%s': %s", path, strerror(errno));
     bool good = rfx_place_table_write(job->table, job->offsets, file);
     good = fclose(file) == 0 && good;
-    if (good && rename(part, path) == 0) return RFX_OK;
+    if (good && (is_direct || rename(part, path) == 0)) return RFX_OK;
     enum rfx_status status =
         rfx_fail(err, RFX_STATUS_IO, "cannot write '%s': %s", path, strerror(errno));
-    (void)remove(part);
+    if (!is_direct) (void)remove(part);
     return status;
 }
 
