@@ -32,5 +32,7 @@ run_counted "memory does not grow with height" env NETWORK=squeezenet1_1 WIDTH=1
     sh $at/height.sh build/rfexec 2048 4096 8192 || true
 run_counted "planning: time, memory, signals" \
     python3 $at/planning.py --seconds 2 build/rfexec mobilenet_v2 resnet50 || true
+run_counted "planted packings" python3 $at/packing.py --seeds 3 --at-least 3 build/rfexec \
+    build/tests/make_packing chains-gone-30 windows-gone spirals || true
 run_counted "64-bit ARM, emulated" sh tools/test_aarch64.sh || true
 report_counts

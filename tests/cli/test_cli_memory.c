@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <jansson.h>
@@ -31,6 +32,12 @@ static void test_alloc(void **state) {
     assert_true(json_is_true(at(doc, "optimal")));
     assert_int_equal(json_array_size(at(doc, "items")), 3);
     json_decref(doc);
+    assert_int_equal(symlink("/dev/full", "full.csv"),
+                     0); /* a device stays one: it is not replaced */
+    expect_says(5, "alloc alloc.csv -o full.csv", "No space left");
+    char target[16] = "";
+    assert_int_equal(readlink("full.csv", target, sizeof target), 9);
+    assert_int_equal(unlink("full.csv"), 0);
     expect_says(4, "alloc alloc.csv --capacity 6", "at least 7 are needed (proven)");
     expect_says(4, "alloc alloc.csv --capacity 6 --strategy by-size", "proven");
     expect_says(2, "alloc alloc.csv --strategy worst", "by-breadth");

@@ -24,7 +24,7 @@ struct packer {
     struct rfx_search *search;
     size_t *trial; /* offsets of one try */
     size_t *offsets;
-    int64_t deadline_ns;
+    const struct rfx_packer_stop *stop;
     struct rfx_packer_result result;
 };
 
@@ -49,22 +49,43 @@ static bool is_done(const struct packer *packer) {
 
 static bool is_spent(const struct packer *packer) {
     if (packer->limits->nodes != 0 && packer->result.nodes >= packer->limits->nodes) return true;
-    return rfx_packer_is_past(packer->deadline_ns);
+    return rfx_packer_must_stop(packer->stop);
 }
 
+static bool must_stop(void *user) {
+    return rfx_packer_must_stop(user);
+}
+
+/* `may_stop`: the caller's wish to stop is heeded. */
+static enum rfx_status try_strategy(struct packer *packer, enum rfx_offset_strategy strategy,
+                                    bool may_stop, struct rfx_error *err) {
+    struct rfx_packer_stop stop = *packer->stop;
+    struct rfx_offsets_stop ask = {must_stop, &stop};
+    size_t arena = 0;
+    enum rfx_status status = rfx_offsets_place_until(
+        packer->problem, strategy, may_stop ? &ask : NULL, packer->trial, &arena, err);
+    if (status == RFX_OK && arena < packer->result.arena_bytes)
+        keep_trial(packer, arena, rfx_offset_strategy_name(strategy));
+    return status;
+}
+
+/* All strategies, or the fast one where there is no time for others: there is always an answer. The
+ * fast one goes first where it would be long to wait for after a signal. */
 static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    bool is_large = packer->problem->n > RFX_PACKER_MAX_GREEDY_ITEMS;
     packer->result.arena_bytes = SIZE_MAX;
-    for (int k = 0; k < RFX_OFFSETS_COUNT; k++) {
-        enum rfx_offset_strategy strategy = (enum rfx_offset_strategy)k;
-        size_t arena = 0;
-        enum rfx_status status =
-            rfx_offsets_place(packer->problem, strategy, packer->trial, &arena, err);
-        if (status != RFX_OK) return status;
-        if (arena < packer->result.arena_bytes)
-            keep_trial(packer, arena, rfx_offset_strategy_name(strategy));
+    if (packer->limits->stop != NULL && packer->problem->n > RFX_PACKER_MAX_ITEMS)
+        status = try_strategy(packer, RFX_OFFSETS_STRIP_PACKING, false, err);
+    for (int k = 0; k < RFX_OFFSETS_COUNT && !is_large && status == RFX_OK; k++) {
+        status =
+            try_strategy(packer, (enum rfx_offset_strategy)k, packer->limits->stop != NULL, err);
         if (is_done(packer)) break;
     }
-    return RFX_OK;
+    if (status == RFX_STATUS_CANCELLED) status = RFX_OK;
+    if (status == RFX_OK && packer->result.arena_bytes == SIZE_MAX)
+        status = try_strategy(packer, RFX_OFFSETS_STRIP_PACKING, false, err);
+    return status;
 }
 
 /* As many nodes of a budget as the limit leaves. */
@@ -81,7 +102,7 @@ static void probe(struct packer *packer, size_t capacity, enum rfx_search_order 
                                          .order = order,
                                          .seed = budget,
                                          .nodes = allowed(packer, budget),
-                                         .deadline_ns = packer->deadline_ns};
+                                         .stop = packer->stop};
     size_t next = 0;
     switch (rfx_search_probe(packer->search, &request, packer->trial, &next, &result->nodes)) {
         case RFX_SEARCH_FOUND:
@@ -120,7 +141,7 @@ static enum rfx_status try_tight(struct packer *packer, int width, bool *go_on,
             .width = width,
             .backwards = k % 2 == 1,
             .nodes = allowed(packer, UINT64_MAX),
-            .deadline_ns = packer->deadline_ns};
+            .stop = packer->stop};
         enum rfx_tight_outcome outcome = RFX_TIGHT_ALL_TRIED;
         enum rfx_status status = rfx_tight_place(packer->problem, &request, packer->trial, &outcome,
                                                  &result->nodes, err);
@@ -164,7 +185,10 @@ enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
                                  const struct rfx_packer_limits *limits, size_t *offsets,
                                  struct rfx_packer_result *result, struct rfx_error *err) {
     struct packer packer = {.problem = problem, .limits = limits, .offsets = offsets};
-    if (limits->time_ns != 0) packer.deadline_ns = rfx_packer_now_ns() + limits->time_ns;
+    struct rfx_packer_stop stop = {0};
+    if (limits->stop != NULL) stop = *limits->stop;
+    if (limits->time_ns != 0) stop.deadline_ns = rfx_packer_now_ns() + limits->time_ns;
+    packer.stop = &stop;
     packer.result.lower_bound_bytes = problem->lower_bound;
     packer.trial = rfx_memory_calloc(problem->mem, (size_t)problem->n, sizeof *packer.trial);
     if (packer.trial == NULL)

@@ -10,8 +10,7 @@
 enum { BLOCKED = 1 << 28 };
 _Static_assert((int)BLOCKED > RFX_PACKER_MAX_ITEMS, "no count of items is BLOCKED");
 
-/* Floors of a part's items, which are put in order of falling floor. */
-static void sort_by_floor(struct rfx_search *search, const struct rfx_search_part *part) {
+void rfx_search_sort_by_floor(struct rfx_search *search, const struct rfx_search_part *part) {
     int *items = &search->pool[part->start];
     for (int k = 0; k < part->count; k++) {
         int i = items[k];
@@ -23,9 +22,7 @@ static void sort_by_floor(struct rfx_search *search, const struct rfx_search_par
     }
 }
 
-/* Section-wise bound: items left in a section that start at f or above need their sum above f.
- * false: the part cannot be packed. Fills level (lowest floor in a section). */
-static bool bounds_hold(struct rfx_search *search, const struct rfx_search_part *part) {
+bool rfx_search_bounds_hold(struct rfx_search *search, const struct rfx_search_part *part) {
     const int *items = &search->pool[part->start];
     for (int k = 0; k < part->count; k++) {
         const struct rfx_search_item *item = &search->items[items[k]];
@@ -123,12 +120,14 @@ static void list_candidates(struct rfx_search *search, struct rfx_search_frame *
 }
 
 bool rfx_search_expand(struct rfx_search *search, struct rfx_search_frame *frame) {
-    sort_by_floor(search, &frame->part);
-    if (!bounds_hold(search, &frame->part) || !count_resting(search, &frame->part)) return false;
+    rfx_search_sort_by_floor(search, &frame->part);
+    if (!rfx_search_bounds_hold(search, &frame->part) || !count_resting(search, &frame->part))
+        return false;
     frame->section = choose_section(search, &frame->part);
     frame->level = search->level[frame->section];
     list_candidates(search, frame);
     frame->item = -1;
+    frame->is_last = false;
     frame->trail_mark = search->n_trail;
     frame->pool_mark = search->n_pool;
     frame->parts_mark = search->n_parts;
@@ -139,7 +138,7 @@ int64_t rfx_search_next_level(struct rfx_search *search, const struct rfx_search
     const int *items = &search->pool[frame->part.start];
     int section = frame->section;
     int64_t next = INT64_MAX;
-    sort_by_floor(search, &frame->part);
+    rfx_search_sort_by_floor(search, &frame->part);
     for (int k = 0; k < frame->part.count; k++) {
         const struct rfx_search_item *item = &search->items[items[k]];
         if (section < item->first || section >= item->last) continue;

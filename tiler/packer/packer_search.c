@@ -9,12 +9,14 @@
 #include <string.h>
 
 #include "tiler/packer/packer_branch.h"
+#include "tiler/packer/packer_canonical.h"
 #include "tiler/packer/packer_common.h"
 #include "tiler/packer/packer_state.h"
 
-/* Nodes between two looks at the clock: seldom enough to cost nothing, and far below the time of
- * any limit. Where there is a limit of nodes alone the clock decides nothing. */
-enum { CLOCK_EVERY_NODES = 128 };
+/* A node takes time with the number of items, at the beginning with its square: so many items are
+ * looked at between two looks at the clock, seldom enough to cost nothing, and far below the time
+ * of any limit. Where there is a limit of nodes alone the clock decides nothing. */
+enum { CLOCK_EVERY_ITEMS = 8192 };
 
 /* Appends a part of `count` items that start at `start` of the pool. */
 static int add_part(struct rfx_search *search, int start, int count, int next, int origin) {
@@ -73,6 +75,8 @@ static int split_part(struct rfx_search *search, int start, int next, int origin
 static bool place_candidate(struct rfx_search *search, struct rfx_search_frame *frame, int *next) {
     int x = search->pool[frame->candidates + frame->next_candidate++];
     const struct rfx_search_item *item = &search->items[x];
+    if (search->rule == RFX_SEARCH_BY_CANONICAL && !rfx_canonical_raise(search, frame, x))
+        return false;
     for (int s = item->first; s < item->last; s++) {
         if (!rfx_search_save(search, s)) return false;
         struct rfx_search_section *section = &search->sections[s];
@@ -127,22 +131,35 @@ static uint64_t item_rank(const struct rfx_search *search, const struct rfx_sear
         case RFX_SEARCH_SIZE:
             return size;
         case RFX_SEARCH_SHUFFLED:
-        case RFX_SEARCH_ORDER_COUNT:
+        case RFX_SEARCH_WAT:
+        case RFX_SEARCH_TAW:
+        case RFX_SEARCH_TWA:
+        case RFX_SEARCH_ALL_ORDERS_COUNT:
             break;
     }
     return rfx_packer_mix(request->seed ^ rfx_packer_mix((uint64_t)i));
+}
+
+/* Ranks all items; by several keys: as many ranks as items. */
+static void rank_items(struct rfx_search *search, const struct rfx_search_request *request) {
+    if (request->order >= RFX_SEARCH_ORDER_COUNT) {
+        rfx_canonical_rank(search, request->order);
+        return;
+    }
+    for (int i = 0; i < search->n; i++) search->rank[i] = item_rank(search, request, i);
 }
 
 /* The state before anything is placed; returns the first part. */
 static int reset(struct rfx_search *search, const struct rfx_search_request *request) {
     memset(search->sections, 0, (size_t)search->n_sections * sizeof *search->sections);
     memset(search->placed, 0, (size_t)search->n * sizeof *search->placed);
+    rank_items(search, request);
     for (int i = 0; i < search->n; i++) {
         const struct rfx_search_item *item = &search->items[i];
         for (int s = item->first; s < item->last; s++) search->sections[s].rest += item->size;
-        search->rank[i] = item_rank(search, request, i);
         search->pool[i] = i;
     }
+    search->rule = request->rule;
     search->capacity = (int64_t)request->capacity_bytes / search->unit;
     search->next_bound = INT64_MAX;
     search->n_trail = search->n_frames = search->n_parts = 0;
@@ -153,7 +170,8 @@ static int reset(struct rfx_search *search, const struct rfx_search_request *req
 /* Counts a node; whether the limits are passed. */
 static bool spent(struct rfx_search *search, const struct rfx_search_request *request) {
     if (++search->visited > request->nodes) return true;
-    return search->visited % CLOCK_EVERY_NODES == 0 && rfx_packer_is_past(request->deadline_ns);
+    uint64_t every = 1 + CLOCK_EVERY_ITEMS / (uint64_t)search->n;
+    return search->visited % every == 0 && rfx_packer_must_stop(request->stop);
 }
 
 /* Goes on from the top frame until there is a part to enter (FOUND; -1: all are solved). */
@@ -162,14 +180,21 @@ static enum rfx_search_outcome advance(struct rfx_search *search,
     while (search->n_frames > 0) {
         struct rfx_search_frame *frame = &search->frames[search->n_frames - 1];
         rfx_search_restore(search, frame);
-        if (frame->next_candidate < frame->n_candidates)
+        if (frame->next_candidate < frame->n_candidates && !frame->is_last)
             return place_candidate(search, frame, next) ? RFX_SEARCH_FOUND : RFX_SEARCH_LIMIT;
         if (spent(search, request)) return RFX_SEARCH_LIMIT;
-        enum rfx_search_outcome outcome = raise_level(search, frame);
+        enum rfx_search_outcome outcome = search->rule == RFX_SEARCH_BY_CANONICAL
+                                              ? RFX_SEARCH_EXHAUSTED
+                                              : raise_level(search, frame);
         if (outcome == RFX_SEARCH_LIMIT) return outcome;
         if (outcome == RFX_SEARCH_EXHAUSTED) go_back(search, frame->part.origin);
     }
     return RFX_SEARCH_EXHAUSTED;
+}
+
+static bool expand(struct rfx_search *search, struct rfx_search_frame *frame) {
+    return search->rule == RFX_SEARCH_BY_CANONICAL ? rfx_canonical_expand(search, frame)
+                                                   : rfx_search_expand(search, frame);
 }
 
 static enum rfx_search_outcome run(struct rfx_search *search,
@@ -179,7 +204,7 @@ static enum rfx_search_outcome run(struct rfx_search *search,
         if (spent(search, request)) return RFX_SEARCH_LIMIT;
         struct rfx_search_frame *frame = &search->frames[search->n_frames];
         frame->part = search->parts[part];
-        if (rfx_search_expand(search, frame))
+        if (expand(search, frame))
             search->n_frames++;
         else
             go_back(search, frame->part.origin);

@@ -9,6 +9,7 @@
 #ifndef RFX_TILER_PACKER_PACKER_SEARCH_H
 #define RFX_TILER_PACKER_PACKER_SEARCH_H
 
+#include "tiler/packer/packer_common.h"
 #include "tiler/strategies/placement_problem.h"
 
 enum rfx_search_outcome {
@@ -17,13 +18,26 @@ enum rfx_search_outcome {
     RFX_SEARCH_LIMIT,     /* neither, within the limits */
 };
 
+/* What is branched on. */
+enum rfx_search_rule {
+    RFX_SEARCH_BY_SECTION,   /* one section's lowest free place (packer_branch.h) */
+    RFX_SEARCH_BY_CANONICAL, /* all items that may come next by rising offset (packer_canonical.h)
+                              */
+};
+
 /* In which order the items of one place are tried. */
 enum rfx_search_order {
     RFX_SEARCH_AREA,
     RFX_SEARCH_LENGTH,
     RFX_SEARCH_SIZE,
     RFX_SEARCH_SHUFFLED,
-    RFX_SEARCH_ORDER_COUNT
+    RFX_SEARCH_ORDER_COUNT,
+    /* MiniMalloc's, of which the letters say what comes first: the fullest section of the item
+     * (total), length (width), area. */
+    RFX_SEARCH_WAT = RFX_SEARCH_ORDER_COUNT,
+    RFX_SEARCH_TAW,
+    RFX_SEARCH_TWA,
+    RFX_SEARCH_ALL_ORDERS_COUNT
 };
 
 struct rfx_search;
@@ -39,10 +53,11 @@ size_t rfx_search_unit_bytes(const struct rfx_search *search);
 
 struct rfx_search_request {
     size_t capacity_bytes;
+    enum rfx_search_rule rule;
     enum rfx_search_order order;
-    uint64_t seed;       /* of SHUFFLED */
-    uint64_t nodes;      /* at most so many, > 0 */
-    int64_t deadline_ns; /* of CLOCK_MONOTONIC; 0: none */
+    uint64_t seed;                      /* of SHUFFLED */
+    uint64_t nodes;                     /* at most so many, > 0 */
+    const struct rfx_packer_stop *stop; /* NULL: none */
 };
 
 /* One search; adds the nodes it visited to *nodes. *next_bytes is set when EXHAUSTED. A failed

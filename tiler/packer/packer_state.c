@@ -36,8 +36,13 @@ static void set_items(struct rfx_search *search, const struct rfx_place_problem 
         int64_t align = (int64_t)from->alignment;
         item->size = (int64_t)from->size / search->unit;
         item->align = align % search->unit == 0 ? align / search->unit : 1;
+        item->lo = from->lo;
+        item->hi = from->hi;
         item->first = problem->first[i];
         item->last = problem->last[i];
+        for (int s = item->first; s < item->last; s++)
+            if ((int64_t)problem->breadth[s] > item->total)
+                item->total = (int64_t)problem->breadth[s];
         item->twin = -1;
         for (int j = i - 1; j >= 0 && item->twin < 0; j--)
             if (is_twin(item, &search->items[j])) item->twin = j;

@@ -9,7 +9,9 @@
 
 struct rfx_search_item {
     int64_t size, align;
+    int64_t lo, hi;  /* times */
     int first, last; /* sections */
+    int64_t total;   /* the fullest of them */
     int twin;        /* the previous equal item, or -1 */
 };
 
@@ -37,6 +39,7 @@ struct rfx_search_frame {
     int section, item;                            /* item: being tried, or -1 */
     int candidates, n_candidates, next_candidate; /* in pool */
     int64_t level;                                /* where the candidates go */
+    bool is_last;                                 /* no other candidate can do better (hatless) */
 };
 
 struct rfx_search {
@@ -58,9 +61,19 @@ struct rfx_search {
     int *pool;
     int n_trail, n_frames, n_parts, n_pool;
     size_t trail_capacity;
+    enum rfx_search_rule rule;
     int64_t capacity, next_bound;
     uint64_t visited;
 };
+
+/* Floors of a part's items, which are put in order of falling floor. */
+void rfx_search_sort_by_floor(struct rfx_search *search, const struct rfx_search_part *part);
+
+/* Section-wise bound: items left in a section that start at f or above need their sum above f.
+ * false: the part cannot be packed. Fills level (lowest floor in a section). After
+ * rfx_search_sort_by_floor. */
+RFX_NODISCARD bool rfx_search_bounds_hold(struct rfx_search *search,
+                                          const struct rfx_search_part *part);
 
 /* A section's state is about to change. false: no memory to remember it. */
 RFX_NODISCARD bool rfx_search_save(struct rfx_search *search, int index);

@@ -10,7 +10,8 @@
 
 enum {
     BUCKETS = RFX_BOUNDARY_MAX_SIDE + 1, /* a group ends 1 .. MAX_SIDE items: none wraps around */
-    BIT = 64 /* of a score, which is counted in fractions of bits; one item joined costs one bit */
+    BIT = 64, /* of a score, which is counted in fractions of bits; one item joined costs one bit */
+    CHANCE = 4 * BIT /* with a seed: how much better a state may seem */
 };
 
 /* What was done up to a boundary, or within. */
@@ -43,6 +44,7 @@ struct tight {
     int n_states[BUCKETS], width;
     struct step *steps;
     int n_steps;
+    uint64_t seed;
     struct rfx_pq_node *nodes; /* trees; the slots in free_slots are not in use */
     int *free_slots;
     int slot_nodes, n_slots, n_free;
@@ -139,6 +141,7 @@ static void judge(struct tight *t, struct state *state) {
     state->hash = t->hashes[0];
     for (uint64_t rest = state->left.begins; rest != 0; rest &= rest - 1)
         state->hash += rfx_packer_mix(hash_item(&t->b->items[begins[__builtin_ctzll(rest)]]));
+    if (t->seed != 0) state->score += (int64_t)(rfx_packer_mix(state->hash ^ t->seed) % CHANCE);
 }
 
 /* A slot for a tree; -1: no memory. */
@@ -323,7 +326,7 @@ static bool search(struct tight *t, const struct rfx_tight_request *request, uin
                 *last = states[i];
                 return true;
             }
-            if (*nodes >= request->nodes || rfx_packer_is_past(request->deadline_ns)) {
+            if (*nodes >= request->nodes || rfx_packer_must_stop(request->stop)) {
                 t->complete = false;
                 return true;
             }
@@ -341,7 +344,8 @@ enum rfx_status rfx_tight_place(const struct rfx_place_problem *problem,
                                 const struct rfx_tight_request *request, size_t *offsets,
                                 enum rfx_tight_outcome *outcome, uint64_t *nodes,
                                 struct rfx_error *err) {
-    struct tight t = {.mem = problem->mem, .width = request->width, .complete = true};
+    struct tight t = {
+        .mem = problem->mem, .width = request->width, .seed = request->seed, .complete = true};
     struct state last = {.boundary = -1};
     uint64_t visited = 0;
     *outcome = RFX_TIGHT_ALL_TRIED;

@@ -11,6 +11,7 @@
 #ifndef RFX_TILER_PACKER_PACKER_TIGHT_H
 #define RFX_TILER_PACKER_PACKER_TIGHT_H
 
+#include "tiler/packer/packer_common.h"
 #include "tiler/strategies/placement_problem.h"
 
 /* More items than this are refused (nothing is found): listing the boundaries takes items times
@@ -19,10 +20,11 @@
 
 struct rfx_tight_request {
     size_t capacity_bytes;
-    int width;           /* states kept, > 0: the more, the surer and the slower */
-    bool backwards;      /* in time */
-    uint64_t nodes;      /* groups to try at most, > 0 */
-    int64_t deadline_ns; /* of CLOCK_MONOTONIC; 0: none */
+    int width;      /* states kept, > 0: the more, the surer and the slower */
+    bool backwards; /* in time */
+    uint64_t seed;  /* 0: no chance; else of a disturbance of which states are kept */
+    uint64_t nodes; /* groups to try at most, > 0 */
+    const struct rfx_packer_stop *stop; /* NULL: none */
 };
 
 enum rfx_tight_outcome {
@@ -32,7 +34,7 @@ enum rfx_tight_outcome {
 };
 
 /* Fills offsets[n] when FOUND; adds the groups it tried to *nodes. RFX_STATUS_OUT_OF_MEMORY.
- * Without a deadline the outcome is a function of problem and request. */
+ * Where nothing stops it the outcome is a function of problem and request. */
 RFX_NODISCARD enum rfx_status rfx_tight_place(const struct rfx_place_problem *problem,
                                               const struct rfx_tight_request *request,
                                               size_t *offsets, enum rfx_tight_outcome *outcome,

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tiler/strategies/placement_strip.h"
+
 enum order_kind { ORDER_SIZE, ORDER_BREADTH, ORDER_TIME, ORDER_LENGTH, ORDER_STRIP };
 enum fit_kind { FIT_FIRST, FIT_BEST };
 
@@ -61,8 +63,16 @@ static void rank_items(const struct rfx_place_problem *problem, enum order_kind 
     qsort(items, (size_t)problem->n, sizeof *items, rfx_place_compare_ranked);
 }
 
-/* Rearranges items ranked by size: section by section of falling breadth. */
-static void rank_by_breadth(const struct rfx_place_problem *problem, struct scratch *scratch) {
+/* Items or sections between two questions whether to stop: some milliseconds. */
+enum { ASK_EVERY = 64 };
+
+static bool is_stopped(const struct rfx_offsets_stop *stop, int step) {
+    return stop != NULL && step % ASK_EVERY == 0 && stop->ask(stop->user);
+}
+
+/* Rearranges items ranked by size: section by section of falling breadth. false: stopped. */
+static bool rank_by_breadth(const struct rfx_place_problem *problem,
+                            const struct rfx_offsets_stop *stop, struct scratch *scratch) {
     struct rfx_place_ranked *by_size = scratch->placed;
     int n = 0;
     memcpy(by_size, scratch->items, (size_t)problem->n * sizeof *by_size);
@@ -75,6 +85,7 @@ static void rank_by_breadth(const struct rfx_place_problem *problem, struct scra
           rfx_place_compare_ranked);
     for (int k = 0; k < problem->n_sections && n < problem->n; k++) {
         int s = scratch->sections[k].index;
+        if (is_stopped(stop, k)) return false;
         for (int j = 0; j < problem->n; j++) {
             int i = by_size[j].index;
             if (scratch->taken[i] || s < problem->first[i] || s >= problem->last[i]) continue;
@@ -83,6 +94,7 @@ static void rank_by_breadth(const struct rfx_place_problem *problem, struct scra
         }
     }
     assert(n == problem->n);
+    return true;
 }
 
 /* The offset for item i among the first n_placed items placed, which are sorted by offset. */
@@ -109,9 +121,12 @@ static size_t find_gap(const struct rfx_place_problem *problem,
     return best_gap == SIZE_MAX ? rfx_place_align(end, item->alignment) : best;
 }
 
-static void place_in_order(const struct rfx_place_problem *problem, enum fit_kind fit,
-                           struct scratch *scratch, size_t *offsets) {
-    for (int k = 0; k < problem->n && !rfx_memory_is_stopped(problem->mem); k++) {
+/* false: stopped. */
+static bool place_in_order(const struct rfx_place_problem *problem, enum fit_kind fit,
+                           const struct rfx_offsets_stop *stop, struct scratch *scratch,
+                           size_t *offsets) {
+    for (int k = 0; k < problem->n; k++) {
+        if (is_stopped(stop, k) || rfx_memory_is_stopped(problem->mem)) return false;
         int i = scratch->items[k].index;
         offsets[i] = find_gap(problem, scratch->placed, k, offsets, i, fit);
         int at = k;
@@ -120,59 +135,19 @@ static void place_in_order(const struct rfx_place_problem *problem, enum fit_kin
                 (size_t)(k - at) * sizeof *scratch->placed);
         scratch->placed[at].index = i;
     }
-}
-
-/* The item of longest lifetime (then largest, then first) within the sections [lo, hi). -1: none.
- */
-static int longest_within(const struct rfx_place_problem *problem, const bool *taken, int lo,
-                          int hi) {
-    int best = -1;
-    uint64_t best_length = 0;
-    for (int i = 0; i < problem->n; i++) {
-        if (taken[i] || problem->first[i] < lo || problem->last[i] > hi) continue;
-        uint64_t length = item_key(problem, ORDER_LENGTH, i);
-        bool better = best < 0 || length > best_length ||
-                      (length == best_length && problem->items[i].size > problem->items[best].size);
-        if (!better) continue;
-        best = i;
-        best_length = length;
-    }
-    return best;
-}
-
-/* Sekiyama's best fit: the lowest line of the skyline takes an item or rises to its neighbour. The
- * skyline is kept in the sections' keys. */
-static void place_strip(const struct rfx_place_problem *problem, struct scratch *scratch,
-                        size_t *offsets) {
-    int n_sections = problem->n_sections;
-    struct rfx_place_ranked *line = scratch->sections;
-    memset(scratch->taken, 0, (size_t)problem->n * sizeof *scratch->taken);
-    for (int s = 0; s < n_sections; s++) line[s].key = 0;
-    for (int left = problem->n; left > 0;) {
-        int lo = 0;
-        for (int s = 1; s < n_sections; s++)
-            if (line[s].key < line[lo].key) lo = s;
-        int hi = lo;
-        while (hi < n_sections && line[hi].key == line[lo].key) hi++;
-        int i = longest_within(problem, scratch->taken, lo, hi);
-        if (i >= 0) {
-            scratch->taken[i] = true;
-            offsets[i] = rfx_place_align(line[lo].key, problem->items[i].alignment);
-            for (int s = problem->first[i]; s < problem->last[i]; s++)
-                line[s].key = offsets[i] + problem->items[i].size;
-            left--;
-            continue;
-        }
-        uint64_t rise = UINT64_MAX; /* a line over the whole time takes every item */
-        if (lo > 0) rise = line[lo - 1].key;
-        if (hi < n_sections && line[hi].key < rise) rise = line[hi].key;
-        for (int s = lo; s < hi; s++) line[s].key = rise;
-    }
+    return true;
 }
 
 enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
                                   enum rfx_offset_strategy strategy, size_t *offsets,
                                   size_t *arena_bytes, struct rfx_error *err) {
+    return rfx_offsets_place_until(problem, strategy, NULL, offsets, arena_bytes, err);
+}
+
+enum rfx_status rfx_offsets_place_until(const struct rfx_place_problem *problem,
+                                        enum rfx_offset_strategy strategy,
+                                        const struct rfx_offsets_stop *stop, size_t *offsets,
+                                        size_t *arena_bytes, struct rfx_error *err) {
     struct rfx_memory *mem = problem->mem;
     const struct strategy_row *row = &rows[strategy];
     size_t n = (size_t)problem->n;
@@ -187,11 +162,12 @@ enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
         scratch.taken == NULL) {
         status = rfx_memory_fail(mem, "placement tables", n * sizeof *scratch.items, err);
     } else if (row->order == ORDER_STRIP) {
-        place_strip(problem, &scratch, offsets);
+        status = rfx_strip_place(problem, offsets, err);
     } else {
         rank_items(problem, row->order, scratch.items);
-        if (row->order == ORDER_BREADTH) rank_by_breadth(problem, &scratch);
-        place_in_order(problem, row->fit, &scratch, offsets);
+        if ((row->order == ORDER_BREADTH && !rank_by_breadth(problem, stop, &scratch)) ||
+            !place_in_order(problem, row->fit, stop, &scratch, offsets))
+            status = RFX_STATUS_CANCELLED;
     }
     rfx_memory_release(mem, scratch.items);
     rfx_memory_release(mem, scratch.sections);

@@ -27,4 +27,16 @@ const char *rfx_offset_strategy_name(enum rfx_offset_strategy strategy);
 RFX_NODISCARD enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
                                                 enum rfx_offset_strategy strategy, size_t *offsets,
                                                 size_t *arena_bytes, struct rfx_error *err);
+
+/* As rfx_offsets_place; `stop`, asked every so often, makes it return RFX_STATUS_CANCELLED (without
+ * a text). NULL: nobody is asked. */
+struct rfx_offsets_stop {
+    bool (*ask)(void *user);
+    void *user;
+};
+RFX_NODISCARD enum rfx_status rfx_offsets_place_until(const struct rfx_place_problem *problem,
+                                                      enum rfx_offset_strategy strategy,
+                                                      const struct rfx_offsets_stop *stop,
+                                                      size_t *offsets, size_t *arena_bytes,
+                                                      struct rfx_error *err);
 #endif

@@ -66,9 +66,10 @@ static void cut_sections(struct rfx_place_problem *problem, int64_t *times) {
         problem->first[i] = find_time(times, n_times, item->lo);
         problem->last[i] = find_time(times, n_times, item->hi);
         problem->sum_bytes += item->size;
-        for (int s = problem->first[i]; s < problem->last[i]; s++)
-            problem->breadth[s] += item->size;
+        problem->breadth[problem->first[i]] += item->size; /* modular sums: each is a true size */
+        problem->breadth[problem->last[i]] -= item->size;
     }
+    for (int s = 1; s < problem->n_sections; s++) problem->breadth[s] += problem->breadth[s - 1];
     for (int s = 0; s < problem->n_sections; s++)
         if (problem->breadth[s] > problem->lower_bound) problem->lower_bound = problem->breadth[s];
 }
@@ -118,20 +119,105 @@ void rfx_place_problem_free(struct rfx_place_problem *problem) {
     rfx_memory_release(mem, problem);
 }
 
-bool rfx_place_answer_is_valid(const struct rfx_place_item *items, int n, const size_t *offsets,
-                               size_t arena_bytes) {
+/* More items than this are checked by a sweep, fewer pair by pair, which needs no memory. */
+enum { MAX_PAIRWISE = 2048 };
+
+static bool pairs_are_apart(const struct rfx_place_item *items, int n, const size_t *offsets) {
     for (int i = 0; i < n; i++) {
-        const struct rfx_place_item *a = &items[i];
-        if (offsets[i] % a->alignment != 0) return false;
-        if (offsets[i] > arena_bytes || a->size > arena_bytes - offsets[i]) return false;
         for (int j = 0; j < i; j++) {
-            const struct rfx_place_item *b = &items[j];
-            if (!rfx_place_items_overlap(a, b)) continue;
-            if (offsets[i] < offsets[j] + b->size && offsets[j] < offsets[i] + a->size)
+            if (!rfx_place_items_overlap(&items[i], &items[j])) continue;
+            if (offsets[i] < offsets[j] + items[j].size && offsets[j] < offsets[i] + items[i].size)
                 return false;
         }
     }
     return true;
+}
+
+/* The highest end of what was laid, per leaf a stretch of time: a node of the tree holds what was
+ * laid over all of its leaves (`whole`) and over any of them (`any`). */
+struct tops {
+    int64_t *times;
+    size_t *whole, *any;
+    int n_times, n_leaves;
+};
+
+/* Lays an item at its offset; false: something under it ends above. What is laid later lies higher,
+ * so that it simply covers what was there. */
+static bool lay(struct tops *tops, const struct rfx_place_item *item, size_t offset) {
+    size_t end = offset + item->size;
+    int from = tops->n_leaves + find_time(tops->times, tops->n_times, item->lo);
+    int to = tops->n_leaves + find_time(tops->times, tops->n_times, item->hi);
+    for (int up = from / 2; up > 0; up /= 2) /* above both ends: nothing but these covers nodes */
+        if (tops->whole[up] > offset) return false;
+    for (int up = (to - 1) / 2; up > 0; up /= 2)
+        if (tops->whole[up] > offset) return false;
+    for (int a = from, b = to; a < b; a = (a + 1) / 2, b /= 2) {
+        if (a % 2 == 1) {
+            if (tops->any[a] > offset) return false;
+            tops->whole[a] = tops->any[a] = end;
+        }
+        if (b % 2 == 1) {
+            if (tops->any[b - 1] > offset) return false;
+            tops->whole[b - 1] = tops->any[b - 1] = end;
+        }
+    }
+    for (int up = from / 2; up > 0; up /= 2)
+        if (tops->any[up] < end) tops->any[up] = end;
+    for (int up = (to - 1) / 2; up > 0; up /= 2)
+        if (tops->any[up] < end) tops->any[up] = end;
+    return true;
+}
+
+/* Lays all items by rising offset. *apart: no two that live at one time share a byte. false: no
+ * memory. */
+static bool sweep_is_apart(struct rfx_memory *mem, const struct rfx_place_item *items, int n,
+                           const size_t *offsets, bool *apart) {
+    size_t count = (size_t)n;
+    struct tops tops = {.n_leaves = 1};
+    while (tops.n_leaves < 2 * n) tops.n_leaves *= 2;
+    size_t n_nodes = 2 * (size_t)tops.n_leaves;
+    struct rfx_place_ranked *order = rfx_memory_calloc(mem, count, sizeof *order);
+    tops.times = rfx_memory_calloc(mem, 2 * count, sizeof *tops.times);
+    tops.whole = rfx_memory_calloc(mem, n_nodes, sizeof *tops.whole);
+    tops.any = rfx_memory_calloc(mem, n_nodes, sizeof *tops.any);
+    bool enough = order != NULL && tops.times != NULL && tops.whole != NULL && tops.any != NULL;
+    if (enough) {
+        for (int i = 0; i < n; i++) {
+            order[i] = (struct rfx_place_ranked){UINT64_MAX - offsets[i], i};
+            tops.times[2 * i] = items[i].lo;
+            tops.times[2 * i + 1] = items[i].hi;
+        }
+        qsort(order, count, sizeof *order, rfx_place_compare_ranked);
+        qsort(tops.times, 2 * count, sizeof *tops.times, compare_times);
+        for (int i = 0; i < 2 * n; i++)
+            if (tops.n_times == 0 || tops.times[tops.n_times - 1] != tops.times[i])
+                tops.times[tops.n_times++] = tops.times[i];
+        *apart = true;
+        for (int k = 0; k < n && *apart; k++)
+            *apart = lay(&tops, &items[order[k].index], offsets[order[k].index]);
+    }
+    rfx_memory_release(mem, order);
+    rfx_memory_release(mem, tops.times);
+    rfx_memory_release(mem, tops.whole);
+    rfx_memory_release(mem, tops.any);
+    return enough;
+}
+
+static bool lies_in(const struct rfx_place_item *item, size_t offset, size_t arena_bytes) {
+    return offset % item->alignment == 0 && offset <= arena_bytes &&
+           item->size <= arena_bytes - offset;
+}
+
+bool rfx_place_answer_is_valid(const struct rfx_place_item *items, int n, const size_t *offsets,
+                               size_t arena_bytes) {
+    for (int i = 0; i < n; i++)
+        if (!lies_in(&items[i], offsets[i], arena_bytes)) return false;
+    if (n <= MAX_PAIRWISE) return pairs_are_apart(items, n, offsets);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    bool apart = false;
+    bool swept = mem != NULL && sweep_is_apart(mem, items, n, offsets, &apart);
+    rfx_memory_free(mem);
+    return swept ? apart : pairs_are_apart(items, n, offsets);
 }
 
 enum rfx_status rfx_place_fail_check(const char *strategy, int n, struct rfx_error *err) {

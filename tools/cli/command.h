@@ -31,7 +31,7 @@ struct rfx_cli_command {
 };
 
 /* How long the commands that only pack (`alloc`, `memory`) search for a better packing at most: 10
- * s, what somebody may wait for an answer. The help of `alloc` states it too. */
+ * s, what somebody may wait for an answer. The help of --time-limit states it too. */
 #define RFX_CLI_PACK_TIME_NS ((int64_t)10 * 1000 * 1000 * 1000)
 
 /* Prints "rfexec: <text>" to stderr and returns the exit code of the status. */

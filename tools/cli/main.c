@@ -128,16 +128,23 @@ static const struct rfx_cli_command commands[] = {
     {"export", "BUILTIN -o FILE.onnx [--seed N] [--size HxW]", "write a built-in network as ONNX",
      "", "rfexec export mobilenet_v2 -o mobilenet_v2.onnx\n",
      RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_OUTPUT, 1, 1, rfx_cmd_export},
-    {"alloc", "PROBLEM.csv [--strategy NAME] [--capacity BYTES] [-o FILE] [--plot FILE] [--json]",
+    {"alloc",
+     "PROBLEM.csv [--strategy NAME] [--capacity BYTES] [--time-limit SECONDS] [-o FILE]"
+     " [--plot FILE] [--json]",
      "pack buffers of given sizes and lifetimes into one arena",
      "Each item needs size bytes from time lower up to, not including, upper. PROBLEM.csv:\n"
      "  id,lower,upper,size,alignment      alignment may be left out\n"
      "  a,0,2,4096,64\n"
      "  b,1,3,1024,64\n"
      "The answer is the same table with an offset for each item, on stdout or in -o. Without\n"
-     "--strategy the best of all is taken, after an exact search of at most 10 s where it may be\n"
-     "improved. Exit code 4 when nothing fits --capacity; the message says whether that is "
-     "proven.\n",
+     "--strategy the best of all is taken, after searches on all processors of at most "
+     "--time-limit\n"
+     "seconds where it may be improved; with more than 4,096 items there is no search. tight,\n"
+     "sections, canonical (MiniMalloc's) and skyline are the searches, each alone. Exit code 4 "
+     "when\n"
+     "nothing fits --capacity; the message says whether that is proven. A signal ends it with "
+     "exit\n"
+     "code 5 and no output.\n",
      "rfexec alloc problem.csv -o placed.csv --plot placed.svg\n"
      "rfexec alloc problem.csv --strategy by-size --json\n"
      "rfexec alloc problem.csv --capacity 1MiB\n",

@@ -35,7 +35,7 @@ enum rfx_cli_group {
     RFX_CLI_FOR = 1 << 15,     /* --for-output */
     RFX_CLI_FUSE = 1 << 20,    /* --no-fuse, --no-fuse-add */
     RFX_CLI_EAGER = 1 << 21,   /* --no-fuse alone, where --baseline says the rest */
-    RFX_CLI_PLACE = 1 << 24,   /* --strategy, --capacity */
+    RFX_CLI_PLACE = 1 << 24,   /* --strategy, --capacity, --time-limit, --threads */
     RFX_CLI_PICTURE = 1 << 25, /* --plot of a placement */
     RFX_CLI_DUMP = 1 << 26,    /* --dump */
     RFX_CLI_CHECK = 1 << 27,   /* --check */
@@ -59,6 +59,7 @@ struct rfx_cli_options {
     const char *plot, *title, *subtitle, *x_label, *y_label;
     const char *strategy;      /* of placement; NULL: the best */
     size_t capacity_bytes;     /* of the arena; 0: not given */
+    float time_limit;          /* of a search, seconds; 0: not given */
     bool no_fuse, no_fuse_add; /* of batch norm, activation and Add; of Add alone */
     const char *plan_file;
     const char *for_output; /* of plans: what the run will write; NULL: .npy */

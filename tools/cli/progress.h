@@ -15,6 +15,7 @@
 struct rfx_cli_progress {
     const char *what;   /* before the bar: "run" */
     int64_t rows, cols; /* of the picture; 0: it does not go through by rows */
+    int64_t limit_ns;   /* of a search that ends by its time; 0: it is none */
     bool shown;
     double started, drawn; /* seconds, monotonic */
 };

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "rfexec/output/output_file.h"
-#include "tiler/packer/packer.h"
+#include "tiler/packer/packer_portfolio.h"
 #include "tiler/strategies/placement_csv.h"
 #include "tiler/strategies/placement_offsets.h"
 #include "tools/chart/placement_chart.h"
@@ -21,23 +21,59 @@ struct alloc_job {
     struct rfx_packer_result result;
 };
 
-/* The strategy of a name into *out; RFX_OFFSETS_COUNT for "best". */
+/* The names of --strategy: "best", the greedy strategies, then the searches. */
+enum { NAME_BEST, NAME_GREEDY, NAME_SEARCH = NAME_GREEDY + RFX_OFFSETS_COUNT };
+enum { NAME_COUNT = NAME_SEARCH + RFX_MEMBER_COUNT };
+
+static const char *strategy_name(int k) {
+    if (k == NAME_BEST) return "best";
+    if (k < NAME_SEARCH) return rfx_offset_strategy_name((enum rfx_offset_strategy)(k - 1));
+    return rfx_packer_member_name((enum rfx_packer_member)(k - NAME_SEARCH));
+}
+
+/* The strategy of a name (NULL: the best) into *out. */
 static enum rfx_status find_strategy(const char *name, int *out, struct rfx_error *err) {
-    char names[256] = "best";
-    size_t used = strlen(names);
-    *out = RFX_OFFSETS_COUNT;
-    if (name == NULL || strcmp(name, "best") == 0) return RFX_OK;
-    for (int k = 0; k < RFX_OFFSETS_COUNT; k++) {
-        const char *known = rfx_offset_strategy_name((enum rfx_offset_strategy)k);
+    char names[256] = "";
+    size_t used = 0;
+    *out = NAME_BEST;
+    if (name == NULL) return RFX_OK;
+    for (int k = 0; k < NAME_COUNT; k++) {
+        const char *known = strategy_name(k);
         if (strcmp(name, known) == 0) {
             *out = k;
             return RFX_OK;
         }
-        int n = snprintf(names + used, sizeof names - used, ", %s", known);
+        int n = snprintf(names + used, sizeof names - used, "%s%s", k > 0 ? ", " : "", known);
         used += n > 0 ? (size_t)n : 0;
     }
     return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "option '--strategy': '%s' is none of %s",
                     name, names);
+}
+
+static bool must_stop(void *user, int64_t done_ns) {
+    struct rfx_cli_progress *progress = user;
+    return rfx_cli_progress_step(progress, done_ns, progress->limit_ns) != 0;
+}
+
+/* All searches, or the one named, on all processors, for as long as the user allows. */
+static enum rfx_status search(const struct rfx_cli_options *options, int strategy,
+                              struct alloc_job *job, struct rfx_error *err) {
+    struct rfx_cli_progress progress;
+    struct rfx_portfolio_limits limits = {.time_ns = RFX_CLI_PACK_TIME_NS,
+                                          .target_bytes = options->capacity_bytes,
+                                          .threads = (int)options->threads,
+                                          .stop = must_stop,
+                                          .user = &progress};
+    if (options->time_limit > 0) limits.time_ns = (int64_t)((double)options->time_limit * 1e9);
+    if (strategy >= NAME_SEARCH) limits.only = 1u << (strategy - NAME_SEARCH);
+    rfx_cli_progress_start(&progress, "packing");
+    progress.limit_ns = limits.time_ns;
+    enum rfx_status status =
+        rfx_portfolio_solve(job->problem, &limits, job->offsets, &job->result, err);
+    rfx_cli_progress_end(&progress);
+    if (status == RFX_OK && rfx_cli_progress_cancelled())
+        return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
+    return status;
 }
 
 static enum rfx_status pack(struct rfx_memory *mem, const struct rfx_cli_options *options,
@@ -53,15 +89,13 @@ static enum rfx_status pack(struct rfx_memory *mem, const struct rfx_cli_options
     job->offsets = rfx_memory_calloc(mem, n, sizeof *job->offsets);
     if (job->offsets == NULL) return rfx_memory_fail(mem, "offsets", n * sizeof *job->offsets, err);
     struct rfx_packer_result *result = &job->result;
-    if (strategy == RFX_OFFSETS_COUNT) {
-        struct rfx_packer_limits limits = {.time_ns = RFX_CLI_PACK_TIME_NS,
-                                           .target_bytes = options->capacity_bytes};
-        status = rfx_packer_solve(job->problem, &limits, job->offsets, result, err);
+    if (strategy == NAME_BEST || strategy >= NAME_SEARCH) {
+        status = search(options, strategy, job, err);
     } else {
-        result->method = rfx_offset_strategy_name((enum rfx_offset_strategy)strategy);
+        result->method = strategy_name(strategy);
         result->lower_bound_bytes = job->problem->lower_bound;
-        status = rfx_offsets_place(job->problem, (enum rfx_offset_strategy)strategy, job->offsets,
-                                   &result->arena_bytes, err);
+        status = rfx_offsets_place(job->problem, (enum rfx_offset_strategy)(strategy - NAME_GREEDY),
+                                   job->offsets, &result->arena_bytes, err);
         result->optimal = result->arena_bytes == result->lower_bound_bytes;
     }
     if (status != RFX_OK) return status;

@@ -1,5 +1,5 @@
-/* Products of two computed tensors: with own kernels one chain of fused multiply-adds per element,
- * bit by bit, for any number of threads; with OpenBLAS's close to the reference. */
+/* Products of two computed tensors: with own kernels chains of fused multiply-adds, RFX_CONV_PART
+ * at a time, bit by bit, for any number of threads; with OpenBLAS's close to the reference. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,10 +55,14 @@ static void test_chains(void **state) {
             const float *x = c.values[0] + ((s[0] == 1 ? 0 : b) * n + row) * k;
             const float *w = c.values[1] + (s[1] == 1 ? 0 : b) * k * m + column;
             float acc = 0.0f;
-            for (int64_t j = 0; j < k; j++) acc = fmaf(x[j], w[j * m], acc);
-            acc = 0.0f + acc;
+            for (int64_t part = 0; part < k; part += RFX_CONV_PART) {
+                float chain = 0.0f;
+                for (int64_t j = part; j < k && j < part + RFX_CONV_PART; j++)
+                    chain = fmaf(x[j], w[j * m], chain);
+                acc = acc + chain;
+            }
             if (memcmp(&acc, &got[e], sizeof acc) != 0)
-                fail_msg("product %zu: element %lld is %.9g, the chain %.9g", i, (long long)e,
+                fail_msg("product %zu: element %lld is %.9g, the chains %.9g", i, (long long)e,
                          (double)got[e], (double)acc);
         }
         free(got);

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
+#include "tests/support/random/packing_cases.h"
 #include "tests/support/random/placement_cases.h"
 #include "tiler/packer/packer.h"
 #include "tiler/packer/packer_search.h"
@@ -39,7 +39,7 @@ static struct rfx_packer_result solve(const struct rfx_place_item *items, int n,
     return result;
 }
 
-static const struct rfx_packer_limits unlimited = {0, 0, 0};
+static const struct rfx_packer_limits unlimited = {0};
 
 static void nothing_and_one(void **state) {
     (void)state;
@@ -175,9 +175,14 @@ static void equals_brute_force(void **state) {
         size_t capacity = problem->lower_bound, offsets[MAX_SMALL];
         enum rfx_search_outcome outcome = RFX_SEARCH_EXHAUSTED;
         while (outcome == RFX_SEARCH_EXHAUSTED) {
-            struct rfx_search_request request = {
-                capacity, (enum rfx_search_order)(k % RFX_SEARCH_ORDER_COUNT), (uint64_t)k,
-                UINT64_MAX, 0};
+            int order = k % RFX_SEARCH_ALL_ORDERS_COUNT;
+            struct rfx_search_request request = {.capacity_bytes = capacity,
+                                                 .rule = order < RFX_SEARCH_ORDER_COUNT
+                                                             ? RFX_SEARCH_BY_SECTION
+                                                             : RFX_SEARCH_BY_CANONICAL,
+                                                 .order = (enum rfx_search_order)order,
+                                                 .seed = (uint64_t)k,
+                                                 .nodes = UINT64_MAX};
             size_t next = 0;
             uint64_t nodes = 0;
             outcome = rfx_search_probe(search, &request, offsets, &next, &nodes);
@@ -198,153 +203,52 @@ static void equals_brute_force(void **state) {
     if (cases >= 400) assert_true(above > cases / 100); /* not only easy ones */
 }
 
-struct piece {
-    int64_t lo, hi;
-    size_t bottom, top;
-};
-
-/* Cuts piece i into five round a spiral, which no straight cuts can do; false: it is too small. */
-static bool cut_spiral(struct piece *pieces, int i, int *count, unsigned *seed) {
-    struct piece p = pieces[i];
-    if (p.hi - p.lo < 3 || p.top - p.bottom < 3) return false;
-    int64_t t1 = p.lo + 1 + rand_r(seed) % (p.hi - p.lo - 2);
-    int64_t t2 = t1 + 1 + rand_r(seed) % (p.hi - t1 - 1);
-    size_t b1 = p.bottom + 1 + (size_t)rand_r(seed) % (p.top - p.bottom - 2);
-    size_t b2 = b1 + 1 + (size_t)rand_r(seed) % (p.top - b1 - 1);
-    const struct piece five[] = {{p.lo, t1, p.bottom, b2},
-                                 {t1, p.hi, p.bottom, b1},
-                                 {t2, p.hi, b1, p.top},
-                                 {p.lo, t2, b2, p.top},
-                                 {t1, t2, b1, b2}};
-    pieces[i] = five[0];
-    for (int k = 1; k < 5; k++) pieces[(*count)++] = five[k];
-    return true;
-}
-
-/* A rectangle of time x bytes, cut again and again: its pieces fill it perfectly. With `spirals`
- * every other cut is one. */
-static int cut_rectangle(struct rfx_place_item *items, int n, int64_t time, size_t bytes,
-                         bool spirals, unsigned *seed) {
-    struct piece pieces[MAX_HARD + 4];
-    struct piece whole = {0, time, 0, bytes};
-    pieces[0] = whole;
-    int count = 1;
-    while (count < n) {
-        int i = rand_r(seed) % count;
-        int other = rand_r(seed) % count; /* larger pieces are cut more often */
-        if ((uint64_t)(pieces[other].hi - pieces[other].lo) *
-                (pieces[other].top - pieces[other].bottom) >
-            (uint64_t)(pieces[i].hi - pieces[i].lo) * (pieces[i].top - pieces[i].bottom))
-            i = other;
-        if (spirals && rand_r(seed) % 2 == 0 && cut_spiral(pieces, i, &count, seed)) continue;
-        struct piece *a = &pieces[i];
-        struct piece b = *a;
-        if (rand_r(seed) % 2 == 0) {
-            if (a->hi - a->lo < 2) continue;
-            a->hi = b.lo = a->lo + 1 + rand_r(seed) % (a->hi - a->lo - 1);
-        } else {
-            if (a->top - a->bottom < 2) continue;
-            a->top = b.bottom = a->bottom + 1 + (size_t)rand_r(seed) % (a->top - a->bottom - 1);
-        }
-        pieces[count++] = b;
-    }
-    for (int i = count - 1; i > 0; i--) { /* no hint in the order */
-        int j = rand_r(seed) % (i + 1);
-        struct piece swap = pieces[i];
-        pieces[i] = pieces[j];
-        pieces[j] = swap;
-    }
-    for (int i = 0; i < count; i++) {
-        struct rfx_place_item item = {pieces[i].lo, pieces[i].hi, pieces[i].top - pieces[i].bottom,
-                                      1};
-        items[i] = item;
-    }
-    return count;
-}
-
-/* Takes away one item of `one_in`, and up to `percent` of the size of the others; returns how many
- * are left. What is left still fits where it was. */
-static int loosen(struct rfx_place_item *items, int n, int one_in, int percent, unsigned *seed) {
-    int left = 0;
-    for (int i = 0; i < n; i++) {
-        if (one_in > 0 && rand_r(seed) % one_in == 0) continue;
-        struct rfx_place_item item = items[i];
-        if (percent > 0) item.size -= item.size * (size_t)(rand_r(seed) % (100 * percent)) / 10000;
-        items[left++] = item;
-    }
-    return left;
-}
-
-/* Problems cut out of a rectangle. Those without slack have its height as optimum, which is found
- * nearly always; of the others it is a capacity that is known to be enough. */
-static const struct {
-    const char *name;
-    size_t bytes;
-    bool spirals;
-    int one_in, percent; /* of loosen */
-} kinds[] = {
-    {"straight cuts", 1 << 20, false, 0, 0},
-    {"spirals", 1 << 20, true, 0, 0},
-    {"straight cuts, few sizes", 256, false, 0, 0},
-    {"spirals, few sizes", 256, true, 0, 0},
-    {"straight cuts, one in 20 gone", 1 << 20, false, 20, 0},
-    {"spirals, one in 20 gone", 1 << 20, true, 20, 0},
-    {"straight cuts, up to 5 % smaller", 1 << 20, false, 0, 5},
-    {"spirals, up to 5 % smaller", 1 << 20, true, 0, 5},
-};
-
+/* A problem without a spare byte at any time has the height of its rectangle as optimum, which is
+ * found nearly always. More families, and longer: test_packer_portfolio.c and
+ * tests/acceptance/packing.py. */
 static void perfect_packings(void **state) {
     (void)state;
+    static const char *const families[] = {"cuts", "spirals", "cuts-few-sizes"};
     int cases = (int)test_env_int("RFX_HARD", 1);
-    for (size_t kind = 0; kind < (cases == 1 ? 3 : sizeof kinds / sizeof *kinds); kind++) {
-        size_t bytes = kinds[kind].bytes;
-        bool slack = kinds[kind].one_in > 0 || kinds[kind].percent > 0;
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+        const struct packing_family *family = packing_find(families[f]);
         int found = 0;
         for (int k = 0; k < cases; k++) {
-            struct rfx_place_item items[MAX_HARD];
-            unsigned seed = (unsigned)(1000 + k);
-            int n = cut_rectangle(items, 150 + rand_r(&seed) % 301, 200, bytes, kinds[kind].spirals,
-                                  &seed);
-            n = loosen(items, n, kinds[kind].one_in, kinds[kind].percent, &seed);
-            struct rfx_packer_limits limits = {0, test_env_int("RFX_HARD_MS", 10000) * 1000000,
-                                               slack ? bytes : 0};
-            clock_t begin = clock();
-            struct rfx_packer_result result = solve(items, n, &limits);
-            assert_true(slack || result.lower_bound_bytes == bytes);
-            assert_true(result.lower_bound_bytes <= bytes);
-            found += result.arena_bytes <= bytes;
-            print_message("%s, %d records: %zu in %zu, bound %zu, %llu nodes, %.2f s\n",
-                          kinds[kind].name, n, result.arena_bytes, bytes, result.lower_bound_bytes,
-                          (unsigned long long)result.nodes,
-                          (double)(clock() - begin) / CLOCKS_PER_SEC);
+            struct packing_case made = packing_make(family, (uint64_t)(1 + k), 150, 450);
+            struct rfx_packer_limits limits = {.time_ns =
+                                                   test_env_int("RFX_HARD_MS", 10000) * 1000000};
+            struct rfx_packer_result result = solve(made.items, made.n, &limits);
+            assert_int_equal(result.lower_bound_bytes, made.capacity);
+            found += result.arena_bytes == made.capacity;
+            free(made.items);
         }
-        print_message("%s: %d of %d\n", kinds[kind].name, found, cases);
-        if (kind < 3) assert_true(found * 10 >= cases * 9);
+        print_message("%s: %d of %d\n", family->name, found, cases);
+        assert_true(found * 10 >= cases * 9);
     }
 }
 
 static void limits_are_kept(void **state) {
     (void)state;
-    struct rfx_place_item items[MAX_HARD];
-    unsigned seed = 5;
-    int n = cut_rectangle(items, 400, 300, 100003, true, &seed);
+    struct packing_case made = packing_make(packing_find("spirals"), 5, 400, 400);
+    const struct rfx_place_item *items = made.items;
+    int n = made.n;
     struct rfx_packer_limits few = {.nodes = 300};
     struct rfx_packer_result result = solve(items, n, &few);
     assert_true(result.nodes <= 301);
     struct rfx_packer_result again = solve(items, n, &few);
     assert_int_equal(again.arena_bytes, result.arena_bytes);
-    struct rfx_packer_limits generous = {.target_bytes = 300000};
-    assert_true(solve(items, n, &generous).arena_bytes <= 300000);
-    struct rfx_packer_limits impossible = {.target_bytes = 100002};
-    assert_true(solve(items, n, &impossible).lower_bound_bytes > 100002);
+    struct rfx_packer_limits generous = {.target_bytes = 3 * made.capacity};
+    assert_true(solve(items, n, &generous).arena_bytes <= 3 * made.capacity);
+    struct rfx_packer_limits impossible = {.target_bytes = made.capacity - 1};
+    assert_true(solve(items, n, &impossible).lower_bound_bytes >= made.capacity);
+    free(made.items);
 }
 
 static void every_allocation_can_fail(void **state) {
     (void)state;
-    struct rfx_place_item items[40];
-    size_t offsets[40];
-    unsigned seed = 3;
-    int n = cut_rectangle(items, 36, 50, 1000, true, &seed);
+    struct packing_case made = packing_make(packing_find("spirals"), 3, 36, 36);
+    size_t offsets[MAX_SMALL + 36];
+    assert_true(made.n <= MAX_SMALL + 36);
     size_t before = rfx_memory_current_bytes(placement_mem);
     enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
     int k = 0;
@@ -353,7 +257,7 @@ static void every_allocation_can_fail(void **state) {
         struct rfx_packer_result result;
         struct rfx_packer_limits limits = {.nodes = 100};
         rfx_memory_fail_after(placement_mem, k);
-        status = rfx_place_problem_create(placement_mem, items, n, &problem, NULL);
+        status = rfx_place_problem_create(placement_mem, made.items, made.n, &problem, NULL);
         if (status == RFX_OK) status = rfx_packer_solve(problem, &limits, offsets, &result, NULL);
         rfx_memory_fail_after(placement_mem, -1);
         rfx_place_problem_free(problem);
@@ -361,6 +265,7 @@ static void every_allocation_can_fail(void **state) {
     }
     assert_int_equal(status, RFX_OK);
     assert_true(k > 10);
+    free(made.items);
 }
 
 int main(void) {

@@ -1,0 +1,343 @@
+/* Turns, and what the threads that take them share; see packer_portfolio.h. */
+#include "tiler/packer/packer_portfolio.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "layers/core/team.h"
+#include "tiler/packer/packer_common.h"
+#include "tiler/packer/packer_search.h"
+#include "tiler/packer/packer_skyline.h"
+#include "tiler/packer/packer_tight.h"
+
+/* FIRST_NODES: of the quick look by packer.h, which needs no threads. FIRST_BUDGET_NODES,
+ * FIRST_WIDTH: of the first turn of a tree search and of a beam; MAX_WIDTH: beyond it only the
+ * others go on. Doubled from round to round, so what they are costs at most a factor of two. */
+enum {
+    FIRST_NODES = 50,
+    FIRST_BUDGET_NODES = 2000,
+    FIRST_WIDTH = 4,
+    MAX_WIDTH = 1024,
+    MAX_ROUNDS = 40,
+    MAX_WORKERS = 8, /* each has tables of O(n^2) bytes, and there are not many more turns */
+};
+
+/* At which capacity a turn searches: at the goal (the target, or else the bound), at the bound when
+ * that is another one, halfway between the goal and the best answer, just below that answer, or at
+ * the goal if it leaves no byte free at any time: what is not made for that hardly ever ends then.
+ */
+enum where { AT_GOAL, AT_BOUND, HALFWAY, BELOW_BEST, WHERE_FULL };
+
+struct turn {
+    enum rfx_packer_member member;
+    int variant; /* tight: backwards (1), by chance (2), both (3); trees: the order; skyline: rough
+                  */
+    enum where where;
+};
+
+static const struct turn turns[] = {
+    {RFX_MEMBER_TIGHT, 0, AT_GOAL},
+    {RFX_MEMBER_CANONICAL, RFX_SEARCH_WAT, AT_GOAL},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, AT_GOAL},
+    {RFX_MEMBER_CANONICAL, RFX_SEARCH_TAW, AT_GOAL},
+    {RFX_MEMBER_TIGHT, 1, AT_GOAL},
+    {RFX_MEMBER_CANONICAL, RFX_SEARCH_TWA, AT_GOAL},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_LENGTH, AT_GOAL},
+    {RFX_MEMBER_SKYLINE, 0, AT_GOAL},
+    {RFX_MEMBER_TIGHT, 2, WHERE_FULL},
+    {RFX_MEMBER_TIGHT, 3, WHERE_FULL},
+    {RFX_MEMBER_TIGHT, 0, AT_BOUND},
+    {RFX_MEMBER_TIGHT, 1, AT_BOUND},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_SIZE, AT_GOAL},
+    {RFX_MEMBER_SKYLINE, 1, AT_GOAL},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_SHUFFLED, AT_GOAL},
+    {RFX_MEMBER_TIGHT, 2, WHERE_FULL},
+    {RFX_MEMBER_TIGHT, 3, WHERE_FULL},
+    {RFX_MEMBER_TIGHT, 2, WHERE_FULL},
+    {RFX_MEMBER_TIGHT, 3, WHERE_FULL},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, HALFWAY},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_LENGTH, HALFWAY},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_SIZE, HALFWAY},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_SHUFFLED, HALFWAY},
+    {RFX_MEMBER_CANONICAL, RFX_SEARCH_TAW, HALFWAY},
+    {RFX_MEMBER_SKYLINE, 0, HALFWAY},
+    {RFX_MEMBER_SKYLINE, 1, BELOW_BEST},
+    {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, BELOW_BEST},
+};
+enum { N_TURNS = sizeof turns / sizeof *turns };
+
+static const char *const names[] = {
+    [RFX_MEMBER_TIGHT] = "tight",
+    [RFX_MEMBER_SECTIONS] = "sections",
+    [RFX_MEMBER_CANONICAL] = "canonical",
+    [RFX_MEMBER_SKYLINE] = "skyline",
+};
+_Static_assert(sizeof names / sizeof *names == RFX_MEMBER_COUNT, "one name per member");
+
+const char *rfx_packer_member_name(enum rfx_packer_member member) {
+    return names[member];
+}
+
+/* What all threads share: everything below `lock` under it. */
+struct portfolio {
+    const struct rfx_place_problem *problem;
+    const struct rfx_portfolio_limits *limits;
+    struct rfx_packer_stop stop;
+    atomic_bool stopped;
+    atomic_flag asking;
+    _Atomic int64_t asked_at_ns;
+    int64_t begun_ns;
+    size_t unit; /* capacities in between gain nothing */
+
+    pthread_mutex_t lock;
+    int next, round;               /* the next turn */
+    size_t over_at[N_TURNS];       /* the capacity at which a turn has no more to try */
+    size_t *offsets;               /* the best answer */
+    struct rfx_packer_result best; /* nodes: of all */
+    enum rfx_status status;
+    struct rfx_error err;
+};
+
+/* What a thread has for itself. */
+struct worker {
+    struct rfx_search *search;
+    size_t *trial;
+};
+
+/* A turn with what it may take. */
+struct task {
+    int turn;
+    size_t capacity;
+    uint64_t nodes;
+    int width;
+};
+
+static bool ask_user(void *user) {
+    struct portfolio *p = user;
+    return p->limits->stop(p->limits->user, rfx_packer_now_ns() - p->begun_ns);
+}
+
+static size_t goal_of(const struct portfolio *p) {
+    size_t target = p->limits->target_bytes;
+    return target != 0 ? target : p->best.lower_bound_bytes;
+}
+
+static bool is_done(const struct portfolio *p) {
+    size_t target = p->limits->target_bytes;
+    if (p->best.arena_bytes <= p->best.lower_bound_bytes) return true;
+    return target != 0 && (p->best.arena_bytes <= target || p->best.lower_bound_bytes > target);
+}
+
+static bool is_full(const struct rfx_place_problem *problem, size_t capacity) {
+    for (int s = 0; s < problem->n_sections; s++)
+        if (problem->breadth[s] < capacity) return false;
+    return true;
+}
+
+/* The capacity of a turn now; 0: there is nothing for it to do. */
+static size_t capacity_of(const struct portfolio *p, const struct turn *turn) {
+    size_t goal = goal_of(p);
+    size_t gap = p->best.arena_bytes - goal;
+    size_t part = gap / (turn->where == HALFWAY ? 2 : 16);
+    size_t capacity = (p->best.arena_bytes - (part > 0 ? part : 1)) / p->unit * p->unit;
+    unsigned only = p->limits->only;
+    bool seeks_target = p->limits->target_bytes != 0 && p->round % 3 != 1; /* above all */
+    if (only != 0 && (only >> turn->member & 1) == 0) return 0;
+    switch (turn->where) {
+        case AT_GOAL:
+            return goal;
+        case WHERE_FULL:
+            return is_full(p->problem, goal) ? goal : 0;
+        case AT_BOUND:
+            return p->best.lower_bound_bytes < goal ? p->best.lower_bound_bytes : 0;
+        case HALFWAY:
+        case BELOW_BEST:
+            return capacity > goal && !seeks_target ? capacity : 0;
+    }
+    return 0;
+}
+
+/* The next turn that has something to do; false: none has. Under the lock. */
+static bool take_turn(struct portfolio *p, struct task *task) {
+    for (int idle = 0; idle < N_TURNS; idle++) {
+        int k = p->next;
+        int doublings = p->round < MAX_ROUNDS ? p->round : MAX_ROUNDS;
+        task->turn = k;
+        task->capacity = capacity_of(p, &turns[k]);
+        task->nodes = (uint64_t)FIRST_BUDGET_NODES << doublings;
+        task->width = doublings < 8 ? FIRST_WIDTH << doublings : MAX_WIDTH;
+        p->next = (k + 1) % N_TURNS;
+        if (p->next == 0) p->round++;
+        if (task->capacity != 0 && task->capacity != p->over_at[k]) return true;
+    }
+    return false;
+}
+
+/* Takes over an answer that fits the capacity and is better than the best. Under the lock. */
+static void keep(struct portfolio *p, const struct worker *w, enum rfx_packer_member member) {
+    const struct rfx_place_problem *problem = p->problem;
+    size_t arena = rfx_place_arena_bytes(problem->items, problem->n, w->trial);
+    if (arena >= p->best.arena_bytes) return;
+    memcpy(p->offsets, w->trial, (size_t)problem->n * sizeof *w->trial);
+    p->best.arena_bytes = arena;
+    p->best.method = names[member];
+}
+
+static void search_tree(struct portfolio *p, struct worker *w, const struct task *task) {
+    const struct turn *turn = &turns[task->turn];
+    struct rfx_search_request request = {.capacity_bytes = task->capacity,
+                                         .rule = turn->member == RFX_MEMBER_CANONICAL
+                                                     ? RFX_SEARCH_BY_CANONICAL
+                                                     : RFX_SEARCH_BY_SECTION,
+                                         .order = (enum rfx_search_order)turn->variant,
+                                         .seed = task->nodes,
+                                         .nodes = task->nodes,
+                                         .stop = &p->stop};
+    size_t next = 0;
+    uint64_t nodes = 0;
+    enum rfx_search_outcome outcome =
+        rfx_search_probe(w->search, &request, w->trial, &next, &nodes);
+    (void)pthread_mutex_lock(&p->lock);
+    p->best.nodes += nodes;
+    if (outcome == RFX_SEARCH_FOUND) keep(p, w, turn->member);
+    if (outcome == RFX_SEARCH_EXHAUSTED && next > p->best.lower_bound_bytes)
+        p->best.lower_bound_bytes = next < p->best.arena_bytes ? next : p->best.arena_bytes;
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+static void search_tight(struct portfolio *p, struct worker *w, const struct task *task) {
+    int variant = turns[task->turn].variant;
+    struct rfx_tight_request request = {
+        .capacity_bytes = task->capacity,
+        .width = task->width,
+        .backwards = (variant & 1) != 0,
+        .seed = (variant & 2) != 0 ? task->nodes + (uint64_t)task->turn : 0,
+        .nodes = UINT64_MAX,
+        .stop = &p->stop};
+    enum rfx_tight_outcome outcome = RFX_TIGHT_ALL_TRIED;
+    struct rfx_error err = {{0}};
+    uint64_t nodes = 0;
+    enum rfx_status status =
+        rfx_tight_place(p->problem, &request, w->trial, &outcome, &nodes, &err);
+    (void)pthread_mutex_lock(&p->lock);
+    p->best.nodes += nodes;
+    if (status != RFX_OK && p->status == RFX_OK) {
+        p->status = status;
+        p->err = err;
+    } else if (status == RFX_OK && outcome == RFX_TIGHT_FOUND) {
+        keep(p, w, RFX_MEMBER_TIGHT);
+    } else if (outcome == RFX_TIGHT_ALL_TRIED || (task->width >= MAX_WIDTH && request.seed == 0)) {
+        p->over_at[task->turn] = task->capacity;
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+static void search_skyline(struct portfolio *p, struct worker *w, const struct task *task) {
+    struct rfx_skyline_request request = {.capacity_bytes = task->capacity,
+                                          .unit_bytes = rfx_search_unit_bytes(w->search),
+                                          .width = task->width,
+                                          .rough = turns[task->turn].variant == 1,
+                                          .seed = task->width > FIRST_WIDTH ? task->nodes : 0,
+                                          .stop = &p->stop};
+    struct rfx_error err = {{0}};
+    uint64_t nodes = 0;
+    bool found = false;
+    enum rfx_status status =
+        rfx_skyline_place(p->problem, &request, w->trial, &found, &nodes, &err);
+    (void)pthread_mutex_lock(&p->lock);
+    p->best.nodes += nodes;
+    if (status != RFX_OK && p->status == RFX_OK) {
+        p->status = status;
+        p->err = err;
+    }
+    if (found) keep(p, w, RFX_MEMBER_SKYLINE);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+/* One thread: turns until all is done. */
+static void work(void *user, int64_t index, int thread) {
+    struct portfolio *p = user;
+    struct rfx_memory *mem = p->problem->mem;
+    struct worker w = {.trial = rfx_memory_calloc(mem, (size_t)p->problem->n, sizeof *w.trial)};
+    struct rfx_error err = {{0}};
+    enum rfx_status status = RFX_OK;
+    (void)index;
+    (void)thread;
+    if (w.trial == NULL)
+        status = rfx_memory_fail(mem, "packer", (size_t)p->problem->n * sizeof *w.trial, &err);
+    if (status == RFX_OK) status = rfx_search_create(p->problem, &w.search, &err);
+    (void)pthread_mutex_lock(&p->lock);
+    if (status == RFX_OK) p->unit = rfx_search_unit_bytes(w.search);
+    if (status != RFX_OK && p->status == RFX_OK) {
+        p->status = status;
+        p->err = err;
+    }
+    struct task task;
+    while (p->status == RFX_OK && !is_done(p) && !rfx_packer_must_stop(&p->stop) &&
+           take_turn(p, &task)) {
+        (void)pthread_mutex_unlock(&p->lock);
+        if (turns[task.turn].member == RFX_MEMBER_TIGHT)
+            search_tight(p, &w, &task);
+        else if (turns[task.turn].member == RFX_MEMBER_SKYLINE)
+            search_skyline(p, &w, &task);
+        else
+            search_tree(p, &w, &task);
+        (void)pthread_mutex_lock(&p->lock);
+    }
+    atomic_store(&p->stopped, true); /* the others too */
+    (void)pthread_mutex_unlock(&p->lock);
+    rfx_search_free(w.search);
+    rfx_memory_release(mem, w.trial);
+}
+
+static void work_together(struct rfx_team *team, void *user) {
+    struct portfolio *p = user;
+    rfx_team_for(team, rfx_team_threads(team), work, p);
+}
+
+/* The best of the greedy strategies and of a short search. */
+static enum rfx_status look_quickly(struct portfolio *p, struct rfx_error *err) {
+    struct rfx_packer_limits limits = {.nodes = p->limits->only == 0 ? FIRST_NODES : 1,
+                                       .target_bytes = p->limits->target_bytes,
+                                       .stop = &p->stop};
+    return rfx_packer_solve(p->problem, &limits, p->offsets, &p->best, err);
+}
+
+static void start_clock(struct portfolio *p) {
+    const struct rfx_portfolio_limits *limits = p->limits;
+    p->begun_ns = rfx_packer_now_ns();
+    atomic_init(&p->stopped, false);
+    atomic_init(&p->asked_at_ns, 0);
+    atomic_flag_clear(&p->asking);
+    p->stop.stopped = &p->stopped;
+    if (limits->time_ns != 0) p->stop.deadline_ns = p->begun_ns + limits->time_ns;
+    if (limits->stop == NULL) return;
+    p->stop.ask = ask_user;
+    p->stop.user = p;
+    p->stop.asking = &p->asking;
+    p->stop.asked_at_ns = &p->asked_at_ns;
+}
+
+enum rfx_status rfx_portfolio_solve(const struct rfx_place_problem *problem,
+                                    const struct rfx_portfolio_limits *limits, size_t *offsets,
+                                    struct rfx_packer_result *result, struct rfx_error *err) {
+    struct portfolio p = {.problem = problem, .limits = limits, .offsets = offsets, .unit = 1};
+    if (pthread_mutex_init(&p.lock, NULL) != 0)
+        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "packer: no mutex");
+    start_clock(&p);
+    enum rfx_status status = look_quickly(&p, err);
+    bool is_small = problem->n <= RFX_PACKER_MAX_ITEMS; /* else packer.h has checked the answer */
+    if (status == RFX_OK && !is_done(&p) && is_small) {
+        int workers = limits->threads < MAX_WORKERS ? limits->threads : MAX_WORKERS;
+        rfx_team_run(workers, work_together, &p);
+        status = p.status;
+        if (status != RFX_OK && err != NULL) *err = p.err;
+    }
+    (void)pthread_mutex_destroy(&p.lock);
+    if (status == RFX_OK && is_small &&
+        !rfx_place_answer_is_valid(problem->items, problem->n, offsets, p.best.arena_bytes))
+        status = rfx_place_fail_check(p.best.method, problem->n, err);
+    p.best.optimal = p.best.arena_bytes <= p.best.lower_bound_bytes;
+    if (status == RFX_OK) *result = p.best;
+    return status;
+}

@@ -1,0 +1,254 @@
+/* A heap of lines, and a tree of items in order of their first sections; see placement_strip.h.
+ *
+ * Invariants: 1. lines cover all sections without gaps, and two that touch differ in height;
+ * 2. lines[s] is valid where a line begins at s; the heap holds each such s once; 3. a node of the
+ * tree knows the best item below it that is not placed yet, and when the earliest of them ends. */
+#include "tiler/strategies/placement_strip.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { MAX_DEPTH = 64, NONE = -1 };
+
+struct line {
+    size_t height;
+    int end;      /* the next line begins there */
+    int previous; /* where the one before begins, or NONE */
+    int at;       /* in the heap */
+};
+
+struct node {
+    uint64_t lifetime; /* of the best item: looked at far more often than the item */
+    int best;          /* item, or NONE: there is none left */
+    int first, latest; /* where the first and the last item begin */
+    int last;          /* where the earliest that ends does */
+};
+
+struct strip {
+    const struct rfx_place_problem *problem;
+    struct line *lines;                /* per section */
+    int *heap;                         /* lines, the lowest first */
+    int64_t *times;                    /* per section: when it begins; and the end of the last */
+    struct rfx_place_ranked *by_first; /* per leaf */
+    int *leaf;                         /* per item */
+    struct node *nodes;                /* of the tree: 1 the root, n_leaves + k leaf k */
+    int n_heap, n_leaves;
+};
+
+static uint64_t lifetime_of(const struct rfx_place_item *item) {
+    return (uint64_t)item->hi - (uint64_t)item->lo;
+}
+
+/* Whether item i goes before j (NONE: after all). */
+static bool is_better(const struct strip *strip, int i, int j) {
+    if (i == NONE || j == NONE) return j == NONE && i != NONE;
+    const struct rfx_place_item *a = &strip->problem->items[i];
+    const struct rfx_place_item *b = &strip->problem->items[j];
+    if (lifetime_of(a) != lifetime_of(b)) return lifetime_of(a) > lifetime_of(b);
+    if (a->size != b->size) return a->size > b->size;
+    return i < j;
+}
+
+/* Whether the best item of a node goes before that of another. */
+static bool is_better_node(const struct strip *strip, const struct node *a, const struct node *b) {
+    if (a->lifetime != b->lifetime) return a->lifetime > b->lifetime;
+    return is_better(strip, a->best, b->best);
+}
+
+static bool is_lower(const struct strip *strip, int a, int b) {
+    const struct line *lines = strip->lines;
+    if (lines[a].height != lines[b].height) return lines[a].height < lines[b].height;
+    return a < b;
+}
+
+static void put_in_heap(struct strip *strip, int at, int line) {
+    strip->heap[at] = line;
+    strip->lines[line].at = at;
+}
+
+/* Moves a line up or down to where it belongs. */
+static void sift(struct strip *strip, int line) {
+    int at = strip->lines[line].at;
+    for (; at > 0 && is_lower(strip, line, strip->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        put_in_heap(strip, at, strip->heap[(at - 1) / 2]);
+    for (int child = 2 * at + 1; child < strip->n_heap; child = 2 * at + 1) {
+        if (child + 1 < strip->n_heap &&
+            is_lower(strip, strip->heap[child + 1], strip->heap[child]))
+            child++;
+        if (!is_lower(strip, strip->heap[child], line)) break;
+        put_in_heap(strip, at, strip->heap[child]);
+        at = child;
+    }
+    put_in_heap(strip, at, line);
+}
+
+/* A new line, between others whose links are the caller's. */
+static void add_line(struct strip *strip, int begin, int end, int previous, size_t height) {
+    struct line line = {height, end, previous, strip->n_heap};
+    strip->lines[begin] = line;
+    strip->heap[strip->n_heap++] = begin;
+    sift(strip, begin);
+    if (end < strip->problem->n_sections) strip->lines[end].previous = begin;
+}
+
+static void remove_from_heap(struct strip *strip, int line) {
+    int at = strip->lines[line].at;
+    int moved = strip->heap[--strip->n_heap];
+    if (moved == line) return;
+    put_in_heap(strip, at, moved);
+    sift(strip, moved);
+}
+
+/* Joins a line with the one after it if they are of the same height. */
+static void join_next(struct strip *strip, int line) {
+    int next = strip->lines[line].end;
+    if (next >= strip->problem->n_sections ||
+        strip->lines[next].height != strip->lines[line].height)
+        return;
+    remove_from_heap(strip, next);
+    strip->lines[line].end = strip->lines[next].end;
+    if (strip->lines[line].end < strip->problem->n_sections)
+        strip->lines[strip->lines[line].end].previous = line;
+}
+
+/* Sets the height of a line, which may then be one with its neighbours. */
+static void set_height(struct strip *strip, int line, size_t height) {
+    strip->lines[line].height = height;
+    sift(strip, line);
+    join_next(strip, line);
+    if (strip->lines[line].previous != NONE) join_next(strip, strip->lines[line].previous);
+}
+
+/* Cuts a line so that one begins at `at`. */
+static void cut_line(struct strip *strip, int line, int at) {
+    int end = strip->lines[line].end;
+    if (at <= line || at >= end) return;
+    strip->lines[line].end = at;
+    add_line(strip, at, end, line, strip->lines[line].height);
+}
+
+static void set_node(struct strip *strip, int node) {
+    const struct node *a = &strip->nodes[2 * node];
+    const struct node *b = &strip->nodes[2 * node + 1];
+    struct node made = is_better_node(strip, b, a) ? *b : *a;
+    made.first = a->first < b->first ? a->first : b->first;
+    made.latest = a->latest > b->latest ? a->latest : b->latest;
+    made.last = a->last < b->last ? a->last : b->last;
+    strip->nodes[node] = made;
+}
+
+static const struct node no_items = {0, NONE, INT32_MAX, -1, INT32_MAX};
+
+/* Whether a node may hold an item within [lo, hi) that is better than the best of another. */
+static bool may_hold(const struct strip *strip, const struct node *node, int lo, int hi,
+                     const struct node *best) {
+    if (node->best == NONE || node->last > hi || node->first >= hi || node->latest < lo)
+        return false;
+    if (node->lifetime < best->lifetime) return false;
+    int first = node->first > lo ? node->first : lo;
+    uint64_t room = (uint64_t)strip->times[hi] - (uint64_t)strip->times[first];
+    return room >= best->lifetime && is_better_node(strip, node, best);
+}
+
+/* The item of longest lifetime within the sections [lo, hi), or NONE. A node is left when its best
+ * item, or the room from its first one on, is no better than what was found. */
+static int longest_within(const struct strip *strip, int lo, int hi) {
+    int stack[2 * MAX_DEPTH];
+    int n = 0;
+    const struct node *best = &no_items;
+    stack[n++] = 1;
+    while (n > 0) {
+        int index = stack[--n];
+        const struct node *node = &strip->nodes[index];
+        if (!may_hold(strip, node, lo, hi, best)) continue;
+        if (strip->problem->first[node->best] >= lo && strip->problem->last[node->best] <= hi) {
+            best = node; /* nothing below is better */
+        } else if (index < strip->n_leaves) {
+            stack[n++] = 2 * index + 1;
+            stack[n++] = 2 * index; /* first: the room is larger */
+        }
+    }
+    return best->best;
+}
+
+static void place(struct strip *strip, int line, int i, size_t *offsets) {
+    const struct rfx_place_problem *problem = strip->problem;
+    offsets[i] = rfx_place_align(strip->lines[line].height, problem->items[i].alignment);
+    strip->nodes[strip->n_leaves + strip->leaf[i]] = no_items;
+    for (int node = (strip->n_leaves + strip->leaf[i]) / 2; node > 0; node /= 2)
+        set_node(strip, node);
+    cut_line(strip, line, problem->first[i]);
+    cut_line(strip, problem->first[i], problem->last[i]);
+    set_height(strip, problem->first[i], offsets[i] + problem->items[i].size);
+}
+
+/* Lifts a line to the lower of its neighbours. */
+static void rise(struct strip *strip, int line) {
+    const struct line *at = &strip->lines[line];
+    size_t height = SIZE_MAX; /* a line over the whole time takes every item */
+    if (at->previous != NONE) height = strip->lines[at->previous].height;
+    if (at->end < strip->problem->n_sections && strip->lines[at->end].height < height)
+        height = strip->lines[at->end].height;
+    assert(height != SIZE_MAX);
+    set_height(strip, line, height);
+}
+
+static void set_up(struct strip *strip) {
+    const struct rfx_place_problem *problem = strip->problem;
+    for (int i = 0; i < problem->n; i++) {
+        strip->by_first[i].key = UINT64_MAX - (uint64_t)problem->first[i];
+        strip->by_first[i].index = i;
+        strip->times[problem->first[i]] = problem->items[i].lo;
+        strip->times[problem->last[i]] = problem->items[i].hi;
+    }
+    qsort(strip->by_first, (size_t)problem->n, sizeof *strip->by_first, rfx_place_compare_ranked);
+    for (int k = strip->n_leaves; k < 2 * strip->n_leaves; k++) strip->nodes[k] = no_items;
+    for (int k = 0; k < problem->n; k++) {
+        int i = strip->by_first[k].index;
+        strip->leaf[i] = k;
+        strip->nodes[strip->n_leaves + k] =
+            (struct node){lifetime_of(&problem->items[i]), i, problem->first[i], problem->first[i],
+                          problem->last[i]};
+    }
+    for (int node = strip->n_leaves - 1; node > 0; node--) set_node(strip, node);
+    add_line(strip, 0, problem->n_sections, NONE, 0);
+}
+
+enum rfx_status rfx_strip_place(const struct rfx_place_problem *problem, size_t *offsets,
+                                struct rfx_error *err) {
+    struct rfx_memory *mem = problem->mem;
+    struct strip strip = {.problem = problem, .n_leaves = 1};
+    size_t n = (size_t)problem->n;
+    size_t sections = (size_t)problem->n_sections;
+    if (n == 0) return RFX_OK;
+    while (strip.n_leaves < problem->n) strip.n_leaves *= 2;
+    size_t n_nodes = 2 * (size_t)strip.n_leaves;
+    strip.lines = rfx_memory_calloc(mem, sections, sizeof *strip.lines);
+    strip.heap = rfx_memory_calloc(mem, sections, sizeof *strip.heap);
+    strip.times = rfx_memory_calloc(mem, sections + 1, sizeof *strip.times);
+    strip.by_first = rfx_memory_calloc(mem, n, sizeof *strip.by_first);
+    strip.leaf = rfx_memory_calloc(mem, n, sizeof *strip.leaf);
+    strip.nodes = rfx_memory_calloc(mem, n_nodes, sizeof *strip.nodes);
+    enum rfx_status status = RFX_OK;
+    if (strip.lines == NULL || strip.heap == NULL || strip.times == NULL ||
+        strip.by_first == NULL || strip.leaf == NULL || strip.nodes == NULL) {
+        status = rfx_memory_fail(mem, "placement tables", n_nodes * sizeof *strip.nodes, err);
+    } else {
+        set_up(&strip);
+        for (int left = problem->n; left > 0;) {
+            int line = strip.heap[0];
+            int i = longest_within(&strip, line, strip.lines[line].end);
+            if (i == NONE) {
+                rise(&strip, line);
+                continue;
+            }
+            place(&strip, line, i, offsets);
+            left--;
+        }
+    }
+    void *const blocks[] = {strip.lines,    strip.heap, strip.times,
+                            strip.by_first, strip.leaf, strip.nodes};
+    for (size_t k = 0; k < sizeof blocks / sizeof blocks[0]; k++)
+        rfx_memory_release(mem, blocks[k]);
+    return status;
+}

@@ -1,0 +1,19 @@
+/* Sekiyama's best fit for strips: the lowest line of the skyline takes the item of longest lifetime
+ * that fits between its neighbours, or rises to the lower of them.
+ *
+ * It is the one strategy here that is fast for millions of items, and where many are alive at once
+ * it comes close to the bound. Source: Sekiyama et al., "Profile-guided memory optimization for
+ * deep neural networks" (2018), and the best fit of Burke, Kendall and Whitwell (2004) from which
+ * it comes. */
+#ifndef RFX_TILER_STRATEGIES_PLACEMENT_STRIP_H
+#define RFX_TILER_STRATEGIES_PLACEMENT_STRIP_H
+
+#include "tiler/strategies/placement_problem.h"
+
+/* Fills offsets[n]. Of items of equal lifetime the larger goes first, then the earlier in the
+ * problem; of equally low lines the earlier in time. RFX_STATUS_OUT_OF_MEMORY. O(n log n) but for
+ * the look for the longest item, which visits some ten nodes of a tree on problems with many short
+ * items and n at worst. */
+RFX_NODISCARD enum rfx_status rfx_strip_place(const struct rfx_place_problem *problem,
+                                              size_t *offsets, struct rfx_error *err);
+#endif
