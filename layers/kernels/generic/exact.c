@@ -11,8 +11,9 @@
 #define SMALL 0x1.8p-34 /* likewise of the rests, 2^-86 */
 #define PIXELS 16       /* that are looked at together */
 
+/* Integers wrap: sums of values that do not fit are thrown away. */
 typedef double wide __attribute__((vector_size(VECTOR_FLOATS * 8)));
-typedef int64_t wide_int __attribute__((vector_size(VECTOR_FLOATS * 8)));
+typedef uint64_t wide_int __attribute__((vector_size(VECTOR_FLOATS * 8)));
 
 /* Pixels of one vector of channels; values of other channels count as 0. */
 struct block {
@@ -34,7 +35,7 @@ INLINE vector load(const struct block *b, int64_t p) {
 /* Whether a double is not zero, of any lane: bits beside the sign's. */
 INLINE bool any(const wide_int *bits) {
     uint64_t some = 0;
-    for (int i = 0; i < VECTOR_FLOATS; i++) some |= (uint64_t)(*bits)[i] << 1;
+    for (int i = 0; i < VECTOR_FLOATS; i++) some |= (*bits)[i] << 1;
     return some != 0;
 }
 
