@@ -30,17 +30,24 @@ MUTATIONS = {
         "layers/conv/conv_direct.c", r"r->x \* a->sw - a->pads\.left;", "r->x * a->sw - a->pads.right;",
         "test_op_conv$|test_reference_ops$"),
     "swap two channels of a panel": (
-        "layers/conv/conv_direct.c", r"run\.bias \+= ch;", "run.bias += panel % 2 ? 0 : ch;",
+        "layers/conv/conv_direct.c", r"run\.bias \+= slab->channel;",
+        "run.bias += slab->channel / RFX_CONV_PANEL % 2 ? 0 : slab->channel;",
         "test_op_conv$|test_reference_ops$"),
     "run down a column past a ring's end": (
         "layers/conv/conv_direct.c", r"return rfx_view_at\(v, y \+ step, x\)",
         "return step > 0 || rfx_view_at(v, y + step, x)", "test_op_conv$|test_random_tiles"),
     "one product too few": (
         "layers/kernels/generic/conv.c", r"for \(int64_t i = 0; i < k; i\+\+, w \+= width\)",
-        "for (int64_t i = 0; i < k - (k > 1000); i++, w += width)", "test_op_conv$"),
+        "for (int64_t i = 0; i < k - (k > 100); i++, w += width)", "test_op_conv$"),
+    "forget a part of a long sum": (
+        "layers/kernels/generic/conv.c", r"k \+ parts\.taps < c->kx1 \? k \+ parts\.taps : c->kx1",
+        "k + 1", "test_op_conv$|test_conv_chain$"),
+    "forget what a fixed point rounds away": (
+        "layers/kernels/generic/exact.c", r"\*rest = total;", "*rest = total - total;",
+        "test_exact_sum"),
     "another panel's width": (
-        "layers/conv/conv_openblas.c", r"(panel_block\(args->graph, args->node\);)\n(    struct panel)",
-        r"\1\n    if (block.w > 1 && args->rect.x0 % 2 == 1) block.w--;\n\2",
+        "layers/conv/conv_openblas.c", r"(panel_block\(args->graph, args->node\);)\n",
+        r"\1\n    if (block.w > 1 && args->rect.x0 % 2 == 1) block.w--;\n",
         "test_op_conv_openblas|test_random_tiles_Haswell"),
     "drop one ring row": (
         "tiler/modes/streaming.c", r"turn\.rows\.hi - first\)", "turn.rows.hi - first - 1)",
@@ -68,7 +75,7 @@ MUTATIONS = {
         "layers/kernels/generic/vector_math.h", r"x = x < lo \? lo : x;", "x = lo > x || x == 0.0f ? lo : x;",
         "test_kernels|test_kernel_table"),
     "forget a thread's state": (
-        "layers/graph/reduction.c", r"int p = 1; p < parts; p\+\+", "int p = 1; p + 1 < parts; p++",
+        "layers/graph/reduction.c", r"int64_t p = 1; p < parts; p\+\+", "int64_t p = 1; p + 1 < parts; p++",
         "test_op|test_reference_ops|test_random_tiles$"),
 }
 
