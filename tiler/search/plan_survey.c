@@ -29,7 +29,7 @@ static enum rfx_status summarise(struct rfx_search *search, const struct rfx_can
         status = rfx_schedule_count_macs(plan, &macs, err);
     *summary = (struct rfx_plan_summary){.kind = c->kind, .peak_bytes = plan->peak_bytes};
     summary->macs = macs;
-    summary->cost = plan->cost - plan->macs + macs;
+    summary->cost = plan->cost;
     rfx_plan_describe(plan, summary->text, sizeof summary->text);
     rfx_plan_free(plan);
     return status;
