@@ -1,10 +1,10 @@
 /* Parts of the convolution that its backends share (conv_backend.h), and transposed convolutions
- * with them: geometry of an axis, the job of one call, how it is cut for threads, what follows the
- * sums. */
+ * with them: geometry of an axis, the job of one call, what follows the sums. */
 #ifndef RFX_LAYERS_CONV_CONV_H
 #define RFX_LAYERS_CONV_CONV_H
 
 #include "layers/graph/op.h"
+#include "layers/graph/units.h"
 #include "layers/kernels/kernels.h"
 
 /* Positions of one axis. */
@@ -44,25 +44,6 @@ static inline struct rfx_range rfx_conv_taps(const struct rfx_conv_axis *x, int6
 /* The output positions of [lo, hi) all of whose taps lie inside the map; the positions before and
  * after need rfx_conv_taps one by one. */
 struct rfx_range rfx_conv_interior(const struct rfx_conv_axis *x, int64_t lo, int64_t hi);
-
-#define RFX_CONV_UNITS_PER_THREAD 4 /* so that an unlucky thread makes the others wait little */
-
-/* How args->rect is cut for threads: into units, `down` x `across`. Bits do not depend on it. */
-struct rfx_conv_grid {
-    int64_t down, across;
-};
-
-/* Units of a few rows. */
-struct rfx_conv_grid rfx_conv_grid_of_rows(const struct rfx_run_args *args);
-
-/* So many units at least; more down the rows, until there are enough for all threads. */
-struct rfx_conv_grid rfx_conv_grid(const struct rfx_run_args *args, int64_t down, int64_t across);
-
-/* Calls make(user, unit, scratch) for all units, shared out to the team; scratch: `scratch_bytes`
- * of args->scratch, the thread's own. */
-typedef void rfx_conv_make_unit(const void *user, struct rfx_rect unit, void *scratch);
-void rfx_conv_share_units(const struct rfx_run_args *args, struct rfx_conv_grid grid,
-                          size_t scratch_bytes, rfx_conv_make_unit *make, const void *user);
 
 /* Bias, residual and activation on pixels [x0, x1) of output row y, in place at `data`, `stride`
  * floats apart. */

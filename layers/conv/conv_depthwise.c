@@ -96,8 +96,7 @@ static void depthwise_run(const struct rfx_conv_job *job) {
         own.lo = -INFINITY;
         own.hi = INFINITY;
     }
-    rfx_conv_share_units(job->args, rfx_conv_grid_of_rows(job->args), job->scratch_bytes, make_unit,
-                         &own);
+    rfx_units_share(job->args, rfx_units_of_rows(job->args), job->scratch_bytes, make_unit, &own);
 }
 
 const struct rfx_conv_backend rfx_conv_depthwise = {

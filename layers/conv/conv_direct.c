@@ -48,14 +48,13 @@ static struct cut make_cut(const struct rfx_conv_attr *a, struct rfx_rect rect, 
     int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
     int64_t pixels = UNIT_INPUT_BYTES / (int64_t)rfx_floats_bytes(a->ic * a->sh * a->sw);
     if (threads > 1)
-        pixels =
-            rfx_min_i64(pixels, rfx_ceil_div(h * w, (int64_t)RFX_CONV_UNITS_PER_THREAD * threads));
+        pixels = rfx_min_i64(pixels, rfx_ceil_div(h * w, (int64_t)RFX_UNITS_PER_THREAD * threads));
     pixels = rfx_max_i64(pixels, LEAST_PIXELS);
     int64_t rows = rfx_min_i64(h, a->kw > 1 ? BORDER_ROWS : 1);
     struct cut cut = {.panel_parts = 1};
     cut.across = rfx_ceil_div(w, rfx_max_i64(rfx_ceil_div(pixels, rows), LEAST_PIXELS));
     cut.down = rfx_ceil_div(h, rfx_max_i64(1, pixels / rfx_ceil_div(w, cut.across)));
-    int64_t units = cut.down * cut.across, least = (int64_t)RFX_CONV_UNITS_PER_THREAD * threads;
+    int64_t units = cut.down * cut.across, least = (int64_t)RFX_UNITS_PER_THREAD * threads;
     if (threads > 1 && units < least)
         cut.panel_parts = rfx_min_i64(rfx_ceil_div(least, units), panels_of(a) * a->groups);
     return cut;

@@ -96,7 +96,7 @@ static void few_channels_unit(const void *user, struct rfx_rect unit, void *scra
 }
 
 static void few_channels_run(const struct rfx_conv_job *job) {
-    rfx_conv_share_units(job->args, rfx_conv_grid_of_rows(job->args), 0, few_channels_unit, job);
+    rfx_units_share(job->args, rfx_units_of_rows(job->args), 0, few_channels_unit, job);
 }
 
 const struct rfx_conv_backend rfx_conv_few_channels = {

@@ -111,7 +111,7 @@ static void few_outputs_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     struct few f = {.job = job, .shape = shape_of(job->a, args->node->out.w)};
     int64_t across = rfx_ceil_div(rfx_rect_cols(args->rect), f.shape.cols);
-    rfx_conv_share_units(args, rfx_conv_grid(args, 1, across), job->scratch_bytes, make_unit, &f);
+    rfx_units_share(args, rfx_units_at_least(args, 1, across), job->scratch_bytes, make_unit, &f);
 }
 
 const struct rfx_conv_backend rfx_conv_few_outputs = {

@@ -229,9 +229,9 @@ static void grouped_run(const struct rfx_conv_job *job) {
     /* all blocks go over a unit: its input stays in a core's second cache */
     int64_t row = (int64_t)rfx_floats_bytes(rfx_min_i64(w, d.shape.cols) * job->a->sw * job->a->ic);
     int64_t rows = rfx_max_i64(LEAST_ROWS, UNIT_INPUT_BYTES / (row * job->a->sh));
-    struct rfx_conv_grid grid =
-        rfx_conv_grid(args, rfx_ceil_div(h, rows), rfx_ceil_div(w, d.shape.cols));
-    rfx_conv_share_units(args, grid, job->scratch_bytes, make_unit, &d);
+    struct rfx_units grid =
+        rfx_units_at_least(args, rfx_ceil_div(h, rows), rfx_ceil_div(w, d.shape.cols));
+    rfx_units_share(args, grid, job->scratch_bytes, make_unit, &d);
 }
 
 const struct rfx_conv_backend rfx_conv_grouped = {

@@ -73,7 +73,7 @@ static void dense_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     const struct dense d = {job, dense_layout(job->a), rfx_transpose_rows(job->a, job->rows.in),
                             rfx_transpose_cols(job->a, job->cols.in)};
-    rfx_conv_share_units(args, rfx_conv_grid_of_rows(args), 0, make_unit, &d);
+    rfx_units_share(args, rfx_units_of_rows(args), 0, make_unit, &d);
 }
 
 const struct rfx_transpose_way rfx_transpose_dense = {

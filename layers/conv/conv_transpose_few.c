@@ -102,7 +102,7 @@ static void few_run(const struct rfx_conv_job *job) {
                     .cols = rfx_transpose_cols(a, job->cols.in),
                     .shape = shape_of(a, args->node->out.w)};
     int64_t across = rfx_ceil_div(rfx_rect_cols(args->rect), f.shape.cols * a->sw);
-    rfx_conv_share_units(args, rfx_conv_grid(args, 1, across), job->scratch_bytes, make_unit, &f);
+    rfx_units_share(args, rfx_units_at_least(args, 1, across), job->scratch_bytes, make_unit, &f);
 }
 
 const struct rfx_transpose_way rfx_transpose_few = {

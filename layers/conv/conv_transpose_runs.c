@@ -151,14 +151,14 @@ static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
 }
 
 /* Units whose input stays in the cache while all parts of the channels go over it. */
-static struct rfx_conv_grid cut_rect(const struct transposed *t) {
+static struct rfx_units cut_rect(const struct transposed *t) {
     const struct rfx_run_args *args = t->job->args;
     const struct rfx_conv_attr *a = t->job->a;
     int64_t h = rfx_rect_rows(args->rect), w = rfx_rect_cols(args->rect);
     int64_t rows = UNIT_ROWS / a->sh + rfx_transpose_most_taps(&t->rows) * t->rows.step;
     int64_t cols = UNIT_INPUT_BYTES / (int64_t)rfx_floats_bytes(a->ic * rows);
-    return rfx_conv_grid(args, rfx_ceil_div(h, UNIT_ROWS),
-                         rfx_ceil_div(w, rfx_max_i64(cols, LEAST_COLS) * a->sw));
+    return rfx_units_at_least(args, rfx_ceil_div(h, UNIT_ROWS),
+                              rfx_ceil_div(w, rfx_max_i64(cols, LEAST_COLS) * a->sw));
 }
 
 static void run_units(const struct rfx_conv_job *job, struct rfx_transpose_layout layout,
@@ -168,7 +168,7 @@ static void run_units(const struct rfx_conv_job *job, struct rfx_transpose_layou
                                  .rows = rfx_transpose_rows(job->a, job->rows.in),
                                  .cols = rfx_transpose_cols(job->a, job->cols.in),
                                  .make = make};
-    rfx_conv_share_units(job->args, cut_rect(&t), job->scratch_bytes, make_unit, &t);
+    rfx_units_share(job->args, cut_rect(&t), job->scratch_bytes, make_unit, &t);
 }
 
 static size_t rows_bytes(const struct rfx_transpose_axis *rows) {

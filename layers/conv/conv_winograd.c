@@ -246,7 +246,7 @@ static int64_t unit_count(const struct winograd *w, int64_t most, int threads) {
     int64_t units = rfx_ceil_div(w->tiles, most);
     if (threads == 1) return units;
     int64_t even = rfx_ceil_div(units, threads) * threads;
-    int64_t more = rfx_min_i64((int64_t)RFX_CONV_UNITS_PER_THREAD * threads, w->tiles / (most / 2));
+    int64_t more = rfx_min_i64((int64_t)RFX_UNITS_PER_THREAD * threads, w->tiles / (most / 2));
     return rfx_min_i64(w->tiles, rfx_max_i64(even, more));
 }
 

@@ -1,4 +1,4 @@
-/* The exact accumulator: a fast fixed-point lane per channel in front of 16-bit digits.
+/* The exact accumulator: fast fixed-point lanes per channel in front of 16-bit digits.
  *
  * Fast lanes: nearly all activations are added to two int64 per channel (struct rfx_exact_run).
  * Everything else goes digit-wise. The fast lanes are emptied into the digits every FLUSH_PIXELS
@@ -12,11 +12,12 @@
 #include "layers/core/checked.h"
 #include "layers/kernels/kernels.h"
 
-#define DIGITS 20         /* digit k counts units of 2^(16 k - 150) */
-#define SUM_DIGIT 7       /* 2^(16 * 7 - 150) = 2^-38, the unit of the sums */
-#define REST_DIGIT 4      /* 2^(16 * 4 - 150) = 2^-86, the unit of the rests */
-#define FLUSH_PIXELS 2048 /* 2^51 * 2^11 < 2^63; a digit gets at most 2^39 * 2^11 between flushes \
-                           */
+#define DIGITS 20    /* digit k counts units of 2^(16 k - 150) */
+#define SUM_DIGIT 7  /* 2^(16 * 7 - 150) = 2^-38, the unit of the sums */
+#define REST_DIGIT 4 /* 2^(16 * 4 - 150) = 2^-86, the unit of the rests */
+
+/* 2^51 * 2^11 < 2^63; a digit gets at most 2^39 * 2^11 between flushes. */
+#define FLUSH_PIXELS 2048
 
 enum special { SEEN_NAN = 1, SEEN_PLUS_INF = 2, SEEN_MINUS_INF = 4 };
 

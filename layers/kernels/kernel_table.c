@@ -97,3 +97,12 @@ void rfx_act_apply(const struct rfx_act *act, const float *slope, const float *x
                    int64_t pixels, int64_t c) {
     rfx_kernels()->act(act, slope, x, y, pixels, c);
 }
+
+void rfx_dense_in_parts(struct rfx_dense_run run) {
+    for (int64_t left = run.k; left > 0; left -= run.k) {
+        run.k = left < RFX_CONV_PART ? left : RFX_CONV_PART;
+        rfx_kernels()->dense(&run);
+        run.x += run.k;
+        run.w += run.k * run.w_stride;
+    }
+}

@@ -234,6 +234,10 @@ const struct rfx_kernels *rfx_kernels(void);
 /* The table of that name, or NULL when it is not built in or this processor cannot run it. */
 const struct rfx_kernels *rfx_kernels_find(const char *name);
 
+/* `dense`, through the table, for long sums: chains of RFX_CONV_PART products each, k ascending,
+ * are added to y one after the other. */
+void rfx_dense_in_parts(struct rfx_dense_run run);
+
 /* PRELU slopes as the kernels want them: bytes and values of c floats, an element repeated where
  * the weight has one. Other kinds: 0 bytes, nothing written. Status: as rfx_weight_read. */
 size_t rfx_act_packed_bytes(const struct rfx_act *act, int64_t c);

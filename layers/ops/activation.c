@@ -1,7 +1,7 @@
 /* An activation as a layer of its own, on a map or on a plain tensor. Element by element, so any
  * cut gives the same bits. */
-#include "layers/conv/conv.h"
 #include "layers/graph/infer.h"
+#include "layers/graph/units.h"
 #include "layers/kernels/packing.h"
 
 #define PIECE_ELEMS 16384 /* of a plain tensor per thread's turn */
@@ -62,7 +62,7 @@ static void activation_run(const struct rfx_run_args *args) {
     if (out->layout == RFX_LAYOUT_PLAIN)
         rfx_op_share(args, rfx_ceil_div(out->elems, PIECE_ELEMS), plain_piece);
     else
-        rfx_conv_share_units(args, rfx_conv_grid_of_rows(args), 0, activation_unit, args);
+        rfx_units_share(args, rfx_units_of_rows(args), 0, activation_unit, args);
 }
 
 const struct rfx_op_def rfx_op_activation = {

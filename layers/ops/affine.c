@@ -1,8 +1,8 @@
 /* y = act(x * scale[c] + shift[c]): a batch norm that no convolution could take in. Packed: shift,
  * slopes, scale, each of c elements. */
-#include "layers/conv/conv.h"
 #include "layers/core/floats.h"
 #include "layers/graph/infer.h"
+#include "layers/graph/units.h"
 #include "layers/kernels/packing.h"
 
 static enum rfx_status affine_infer(const struct rfx_graph *graph, struct rfx_node *node,
@@ -74,7 +74,7 @@ static void affine_unit(const void *user, struct rfx_rect u, void *scratch) {
 }
 
 static void affine_run(const struct rfx_run_args *args) {
-    rfx_conv_share_units(args, rfx_conv_grid_of_rows(args), 0, affine_unit, args);
+    rfx_units_share(args, rfx_units_of_rows(args), 0, affine_unit, args);
 }
 
 static const struct rfx_weight_slot weights[] = {

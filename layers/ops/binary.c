@@ -1,6 +1,6 @@
 /* Two maps combined element by element; a dimension (c, h or w) of 1 is broadcast. */
-#include "layers/conv/conv.h"
 #include "layers/graph/infer.h"
+#include "layers/graph/units.h"
 #include "layers/kernels/packing.h"
 
 static bool broadcast(int64_t a, int64_t b, int64_t *out) {
@@ -82,7 +82,7 @@ static void binary_run(const struct rfx_run_args *args) {
     bool dense = ta->c == c && tb->c == c && ta->w == tb->w && args->in[0].c == c &&
                  args->in[1].c == c && args->out.c == c;
     struct binary_loop loop = {args, dense ? 64 : 1};
-    rfx_conv_share_units(args, rfx_conv_grid_of_rows(args), 0, binary_unit, &loop);
+    rfx_units_share(args, rfx_units_of_rows(args), 0, binary_unit, &loop);
 }
 
 const struct rfx_op_def rfx_op_binary = {

@@ -1,15 +1,15 @@
 /* Fully connected layer: (rows, k) x constant weights + bias -> (rows, m).
  *
  * Weights are packed in blocks of 64 outputs, [block][k][outputs]; threads take blocks. An element
- * sums over k in pieces of CHAIN, so neither blocks nor threads touch its bits. alpha goes into the
- * weights and beta into the bias when packing. Mostly bound by reading the weights once. */
+ * sums over k in parts (rfx_dense_in_parts), so neither blocks nor threads touch its bits. alpha
+ * goes into the weights and beta into the bias when packing. Mostly bound by reading the weights
+ * once. */
 #include <string.h>
 
 #include "layers/graph/infer.h"
 #include "layers/kernels/packing.h"
 
-#define BLOCK 64            /* outputs of a block: the widest the dense kernels keep in registers */
-#define CHAIN RFX_CONV_PART /* products summed before they join the result */
+#define BLOCK 64 /* outputs of a block: the widest the dense kernels keep in registers */
 
 static enum rfx_status gemm_infer(const struct rfx_graph *graph, struct rfx_node *node,
                                   struct rfx_error *err) {
@@ -129,7 +129,7 @@ static void gemm_block(const struct rfx_run_args *args, int64_t b) {
     const float *weights = rfx_packed_weights(&node->act, m, args->packed);
     const float *slope = rfx_packed_slope(&node->act, m, args->packed);
     int64_t j = b * BLOCK, width = rfx_min_i64(BLOCK, m - j);
-    struct rfx_dense_run run = {
+    const struct rfx_dense_run run = {
         .x = args->in[0].data,
         .w = weights + j * k,
         .y = args->out.data + j,
@@ -137,13 +137,11 @@ static void gemm_block(const struct rfx_run_args *args, int64_t b) {
         .w_stride = width,
         .y_stride = m,
         .rows = rows,
+        .k = k,
         .m = width,
     };
     for (int64_t r = 0; r < rows; r++) memset(run.y + r * m, 0, rfx_floats_bytes(width));
-    for (int64_t k0 = 0; k0 < k; k0 += CHAIN, run.x += CHAIN, run.w += CHAIN * width) {
-        run.k = rfx_min_i64(CHAIN, k - k0);
-        kernels->dense(&run);
-    }
+    rfx_dense_in_parts(run);
     struct rfx_epilogue epilogue = {(const float *)args->packed + j,
                                     slope == NULL ? NULL : slope + j, &node->act, width};
     kernels->epilogue(&epilogue, run.y, m, NULL, 0, rows);

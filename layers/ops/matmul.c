@@ -12,6 +12,7 @@
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 #include "layers/graph/infer.h"
+#include "layers/graph/units.h"
 
 static enum rfx_status matmul_infer(const struct rfx_graph *graph, struct rfx_node *node,
                                     struct rfx_error *err) {
@@ -79,7 +80,7 @@ static struct product product_of(const struct rfx_run_args *args) {
     p.m = p.out->dims[p.out->rank - 1];
     p.k = p.a->dims[p.a->rank - 1];
     p.matrices = args->node->out.elems / (p.n * p.m);
-    int64_t units = rfx_ceil_div((int64_t)RFX_CONV_UNITS_PER_THREAD * args->threads, p.matrices);
+    int64_t units = rfx_ceil_div((int64_t)RFX_UNITS_PER_THREAD * args->threads, p.matrices);
     p.parts =
         args->threads == 1 ? 1 : rfx_max_i64(1, rfx_min_i64(units, rfx_ceil_div(p.n, LEAST_ROWS)));
     return p;
@@ -91,7 +92,7 @@ static void make_unit(void *user, int64_t index, int thread) {
     int64_t i = index / p->parts, part = index % p->parts;
     struct rfx_range all = {0, p->n}, rows = rfx_range_part(all, part, p->parts);
     float *y = p->args->out.data + (i * p->n + rows.lo) * p->m;
-    struct rfx_dense_run run = {
+    const struct rfx_dense_run run = {
         .x = p->args->in[0].data + (matrix_of(p->out, p->a, i) * p->n + rows.lo) * p->k,
         .w = p->args->in[1].data + matrix_of(p->out, p->b, i) * p->k * p->m,
         .y = y,
@@ -99,15 +100,11 @@ static void make_unit(void *user, int64_t index, int thread) {
         .w_stride = p->m,
         .y_stride = p->m,
         .rows = rfx_range_size(rows),
+        .k = p->k,
         .m = p->m,
     };
-    memset(y, 0, rfx_floats_bytes((rfx_range_size(rows)) * p->m));
-    for (int64_t k = 0; k < p->k; k += run.k) {
-        run.k = rfx_min_i64(RFX_CONV_PART, p->k - k);
-        rfx_kernels()->dense(&run);
-        run.x += run.k;
-        run.w += run.k * p->m;
-    }
+    memset(y, 0, rfx_floats_bytes(rfx_range_size(rows) * p->m));
+    rfx_dense_in_parts(run);
 }
 
 static void multiply_blas(void *user, int64_t i, int thread) {

@@ -29,8 +29,8 @@ typedef int rfx_output_progress_fn(void *user, int64_t done, int64_t total);
 
 struct rfx_output_stream;
 
-/* The kind that a file's name asks for: .npy, .tif, .tiff, .png, in any case, and
- * .npy for "-"; false: none. */
+/* The kind that a file's name asks for: .npy, .tif, .tiff, .png, in any case, and .npy for "-";
+ * false: none. */
 bool rfx_output_kind_of(const char *path, enum rfx_output_kind *kind);
 
 /* Whether such a file can hold the tensor: INVALID_ARGUMENT in words. PNG: maps of 1 or 3 channels

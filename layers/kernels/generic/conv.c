@@ -9,7 +9,7 @@
 #ifdef VARIANT_HAS_FMA
 
 #define LINE_FLOATS 16 /* of a cache line */
-#define LONG_SUM 48    /* input channels x kernel rows: its end is waited for */
+#define LONG_SUM 48    /* input channels x kernel rows: as long as memory takes to answer */
 #define INLINE static inline __attribute__((always_inline))
 #define SIZE_OF_BLOCK (VECTORS * VECTOR_FLOATS) /* output channels */
 #if VECTOR_FLOATS == 16
@@ -142,9 +142,11 @@ INLINE void add_parts(const struct rfx_conv_run *c, const struct block *b,
     }
 }
 
-/* What the block's end reads and writes comes to the nearest cache while the sums are made; of
- * short sums that is no time, and their outputs are few. */
+/* What the block's end reads and writes comes to the nearest cache while the sums are made, where
+ * those take long enough. Pixels of few channels follow each other, which the processor foresees.
+ */
 INLINE void expect_end(const struct rfx_conv_run *c, const struct block *b, int n) {
+    if (c->ic * c->kh < LONG_SUM || c->out_stride <= 2 * RFX_CONV_PANEL) return;
     const float *out = b->out, *residual = b->residual;
     for (int p = 0; p < n; p++, out += c->out_stride)
         for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(out + v, 1);
@@ -158,7 +160,7 @@ INLINE void expect_end(const struct rfx_conv_run *c, const struct block *b, int 
 INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int n, int nv,
                        bool split) {
     vector sum[ALONE][VECTORS];
-    if (c->ic * c->kh >= LONG_SUM && c->out_stride > 2 * RFX_CONV_PANEL) expect_end(c, b, n);
+    expect_end(c, b, n);
     for (int v = 0; v < nv; v++) {
         vector bias = VECTOR_LOAD(b->bias + v * VECTOR_FLOATS);
         for (int p = 0; p < n; p++) sum[p][v] = bias;
