@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "tiler/packer/packer_common.h"
 #include "tiler/packer/packer_search.h"
 #include "tiler/packer/packer_tight.h"
 #include "tiler/strategies/placement_offsets.h"
@@ -24,7 +23,7 @@ struct packer {
     struct rfx_search *search;
     size_t *trial; /* offsets of one try */
     size_t *offsets;
-    const struct rfx_packer_stop *stop;
+    const struct rfx_place_stop *stop;
     struct rfx_packer_result result;
 };
 
@@ -49,21 +48,15 @@ static bool is_done(const struct packer *packer) {
 
 static bool is_spent(const struct packer *packer) {
     if (packer->limits->nodes != 0 && packer->result.nodes >= packer->limits->nodes) return true;
-    return rfx_packer_must_stop(packer->stop);
-}
-
-static bool must_stop(void *user) {
-    return rfx_packer_must_stop(user);
+    return rfx_place_must_stop(packer->problem->mem, packer->stop);
 }
 
 /* `may_stop`: the caller's wish to stop is heeded. */
 static enum rfx_status try_strategy(struct packer *packer, enum rfx_offset_strategy strategy,
                                     bool may_stop, struct rfx_error *err) {
-    struct rfx_packer_stop stop = *packer->stop;
-    struct rfx_offsets_stop ask = {must_stop, &stop};
     size_t arena = 0;
     enum rfx_status status = rfx_offsets_place_until(
-        packer->problem, strategy, may_stop ? &ask : NULL, packer->trial, &arena, err);
+        packer->problem, strategy, may_stop ? packer->stop : NULL, packer->trial, &arena, err);
     if (status == RFX_OK && arena < packer->result.arena_bytes)
         keep_trial(packer, arena, rfx_offset_strategy_name(strategy));
     return status;
@@ -185,9 +178,9 @@ enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
                                  const struct rfx_packer_limits *limits, size_t *offsets,
                                  struct rfx_packer_result *result, struct rfx_error *err) {
     struct packer packer = {.problem = problem, .limits = limits, .offsets = offsets};
-    struct rfx_packer_stop stop = {0};
+    struct rfx_place_stop stop = {0};
     if (limits->stop != NULL) stop = *limits->stop;
-    if (limits->time_ns != 0) stop.deadline_ns = rfx_packer_now_ns() + limits->time_ns;
+    if (limits->time_ns != 0) stop.deadline_ns = rfx_place_now_ns() + limits->time_ns;
     packer.stop = &stop;
     packer.result.lower_bound_bytes = problem->lower_bound;
     packer.trial = rfx_memory_calloc(problem->mem, (size_t)problem->n, sizeof *packer.trial);
@@ -198,6 +191,7 @@ enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
         status = rfx_search_create(problem, &packer.search, err);
         if (status == RFX_OK) status = search_all(&packer, err);
     }
+    if (status == RFX_OK) status = rfx_memory_check_stop(problem->mem, err);
     if (status == RFX_OK &&
         !rfx_place_answer_is_valid(problem->items, problem->n, offsets, packer.result.arena_bytes))
         status = rfx_place_fail_check(packer.result.method, problem->n, err);

@@ -7,8 +7,8 @@
 #ifndef RFX_TILER_PACKER_PACKER_H
 #define RFX_TILER_PACKER_PACKER_H
 
-#include "tiler/packer/packer_common.h"
 #include "tiler/strategies/placement_problem.h"
+#include "tiler/strategies/placement_stop.h"
 
 /* Larger problems are packed by the greedy strategies alone: the search needs O(n^2) bytes, 128 MiB
  * for so many items. */
@@ -21,7 +21,7 @@ struct rfx_packer_limits {
     uint64_t nodes;      /* of the search tree; 0: no limit */
     int64_t time_ns;     /* 0: no limit. The search ends by itself, but may take for ever */
     size_t target_bytes; /* stop when the answer is known to fit or not to fit; 0: find the best */
-    const struct rfx_packer_stop *stop; /* in place of time_ns, which must be 0; NULL: none */
+    const struct rfx_place_stop *stop; /* in place of time_ns, which must be 0; NULL: none */
 };
 
 struct rfx_packer_result {
@@ -32,7 +32,8 @@ struct rfx_packer_result {
 };
 
 /* Fills offsets[n] and *result. RFX_STATUS_OUT_OF_MEMORY; running into a limit is no failure, nor
- * is being stopped: where there is no answer yet, strip packing makes one. */
+ * is being stopped by `stop`: where there is no answer yet, strip packing makes one. CANCELLED when
+ * all work is stopped (rfx_memory_set_stop). */
 RFX_NODISCARD enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
                                                const struct rfx_packer_limits *limits,
                                                size_t *offsets, struct rfx_packer_result *result,

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "layers/core/team.h"
-#include "tiler/packer/packer_common.h"
 #include "tiler/packer/packer_search.h"
 #include "tiler/packer/packer_skyline.h"
 #include "tiler/packer/packer_tight.h"
@@ -82,7 +81,7 @@ const char *rfx_packer_member_name(enum rfx_packer_member member) {
 struct portfolio {
     const struct rfx_place_problem *problem;
     const struct rfx_portfolio_limits *limits;
-    struct rfx_packer_stop stop;
+    struct rfx_place_stop stop;
     atomic_bool stopped;
     atomic_flag asking;
     _Atomic int64_t asked_at_ns;
@@ -114,7 +113,7 @@ struct task {
 
 static bool ask_user(void *user) {
     struct portfolio *p = user;
-    return p->limits->stop(p->limits->user, rfx_packer_now_ns() - p->begun_ns);
+    return p->limits->stop(p->limits->user, rfx_place_now_ns() - p->begun_ns);
 }
 
 static size_t goal_of(const struct portfolio *p) {
@@ -273,7 +272,7 @@ static void work(void *user, int64_t index, int thread) {
         p->err = err;
     }
     struct task task;
-    while (p->status == RFX_OK && !is_done(p) && !rfx_packer_must_stop(&p->stop) &&
+    while (p->status == RFX_OK && !is_done(p) && !rfx_place_must_stop(mem, &p->stop) &&
            take_turn(p, &task)) {
         (void)pthread_mutex_unlock(&p->lock);
         if (turns[task.turn].member == RFX_MEMBER_TIGHT)
@@ -305,7 +304,7 @@ static enum rfx_status look_quickly(struct portfolio *p, struct rfx_error *err) 
 
 static void start_clock(struct portfolio *p) {
     const struct rfx_portfolio_limits *limits = p->limits;
-    p->begun_ns = rfx_packer_now_ns();
+    p->begun_ns = rfx_place_now_ns();
     atomic_init(&p->stopped, false);
     atomic_init(&p->asked_at_ns, 0);
     atomic_flag_clear(&p->asking);
@@ -338,6 +337,7 @@ enum rfx_status rfx_portfolio_solve(const struct rfx_place_problem *problem,
         !rfx_place_answer_is_valid(problem->items, problem->n, offsets, p.best.arena_bytes))
         status = rfx_place_fail_check(p.best.method, problem->n, err);
     p.best.optimal = p.best.arena_bytes <= p.best.lower_bound_bytes;
+    if (status == RFX_OK) status = rfx_memory_check_stop(problem->mem, err);
     if (status == RFX_OK) *result = p.best;
     return status;
 }

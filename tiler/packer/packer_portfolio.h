@@ -36,7 +36,8 @@ struct rfx_portfolio_limits {
 };
 
 /* Fills offsets[n] and *result; result->method is the name of a member or of a greedy strategy.
- * Running into a limit and being stopped are no failures. RFX_STATUS_OUT_OF_MEMORY. */
+ * Running into a limit and being stopped by it are no failures. RFX_STATUS_OUT_OF_MEMORY; CANCELLED
+ * when all work is stopped (rfx_memory_set_stop). */
 RFX_NODISCARD enum rfx_status rfx_portfolio_solve(const struct rfx_place_problem *problem,
                                                   const struct rfx_portfolio_limits *limits,
                                                   size_t *offsets, struct rfx_packer_result *result,

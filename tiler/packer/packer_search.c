@@ -10,7 +10,7 @@
 
 #include "tiler/packer/packer_branch.h"
 #include "tiler/packer/packer_canonical.h"
-#include "tiler/packer/packer_common.h"
+#include "tiler/packer/packer_hash.h"
 #include "tiler/packer/packer_state.h"
 
 /* A node takes time with the number of items, at the beginning with its square: so many items are
@@ -171,7 +171,7 @@ static int reset(struct rfx_search *search, const struct rfx_search_request *req
 static bool spent(struct rfx_search *search, const struct rfx_search_request *request) {
     if (++search->visited > request->nodes) return true;
     uint64_t every = 1 + CLOCK_EVERY_ITEMS / (uint64_t)search->n;
-    return search->visited % every == 0 && rfx_packer_must_stop(request->stop);
+    return search->visited % every == 0 && rfx_place_must_stop(search->mem, request->stop);
 }
 
 /* Goes on from the top frame until there is a part to enter (FOUND; -1: all are solved). */

@@ -9,8 +9,8 @@
 #ifndef RFX_TILER_PACKER_PACKER_SEARCH_H
 #define RFX_TILER_PACKER_PACKER_SEARCH_H
 
-#include "tiler/packer/packer_common.h"
 #include "tiler/strategies/placement_problem.h"
+#include "tiler/strategies/placement_stop.h"
 
 enum rfx_search_outcome {
     RFX_SEARCH_FOUND,     /* offsets are filled */
@@ -55,9 +55,9 @@ struct rfx_search_request {
     size_t capacity_bytes;
     enum rfx_search_rule rule;
     enum rfx_search_order order;
-    uint64_t seed;                      /* of SHUFFLED */
-    uint64_t nodes;                     /* at most so many, > 0 */
-    const struct rfx_packer_stop *stop; /* NULL: none */
+    uint64_t seed;                     /* of SHUFFLED */
+    uint64_t nodes;                    /* at most so many, > 0 */
+    const struct rfx_place_stop *stop; /* NULL: none */
 };
 
 /* One search; adds the nodes it visited to *nodes. *next_bytes is set when EXHAUSTED. A failed

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "tiler/packer/packer_hash.h"
 
 /* Capacities in units beyond this are refused, so that sums of two fit an int32_t. MAX_RAISES: how
  * often the place of a section is given up in a row. */
@@ -159,7 +160,7 @@ static bool try_item(struct skyline *k, const struct state *state, const bool *p
                      int32_t offset) {
     const struct item *item = &k->items[x];
     int n = 0;
-    if (rfx_packer_must_stop(k->request->stop)) return true; /* and search stops */
+    if (rfx_place_must_stop(k->mem, k->request->stop)) return true; /* and search stops */
     memcpy(k->base, k->raised, (size_t)k->n_sections * sizeof *k->base);
     for (int s = item->first; s < item->last; s++) k->base[s] = offset + item->size;
     for (int a = 0; a < k->n_left; a++)
@@ -333,7 +334,7 @@ static bool search(struct skyline *k, int *last) {
         struct level swap = k->now;
         k->next.n = 0;
         for (int i = 0; i < k->now.n; i++) {
-            if (rfx_packer_must_stop(k->request->stop)) return true;
+            if (rfx_place_must_stop(k->mem, k->request->stop)) return true;
             if (!expand(k, i)) return false;
         }
         k->now = k->next;

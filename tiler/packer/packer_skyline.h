@@ -8,8 +8,8 @@
 #ifndef RFX_TILER_PACKER_PACKER_SKYLINE_H
 #define RFX_TILER_PACKER_PACKER_SKYLINE_H
 
-#include "tiler/packer/packer_common.h"
 #include "tiler/strategies/placement_problem.h"
+#include "tiler/strategies/placement_stop.h"
 
 struct rfx_skyline_request {
     size_t capacity_bytes;
@@ -17,7 +17,7 @@ struct rfx_skyline_request {
     int width;         /* states kept, > 0 */
     bool rough;        /* small steps of the skyline count less where there are bytes to spare */
     uint64_t seed;     /* 0: no chance; else of a disturbance of what is best */
-    const struct rfx_packer_stop *stop;
+    const struct rfx_place_stop *stop;
 };
 
 /* Fills offsets[n] when *found; adds the states it looked at to *nodes. RFX_STATUS_OUT_OF_MEMORY.

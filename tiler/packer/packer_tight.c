@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "tiler/packer/packer_common.h"
 #include "tiler/packer/packer_groups.h"
+#include "tiler/packer/packer_hash.h"
 
 enum {
     BUCKETS = RFX_BOUNDARY_MAX_SIDE + 1, /* a group ends 1 .. MAX_SIDE items: none wraps around */
@@ -326,7 +326,7 @@ static bool search(struct tight *t, const struct rfx_tight_request *request, uin
                 *last = states[i];
                 return true;
             }
-            if (*nodes >= request->nodes || rfx_packer_must_stop(request->stop)) {
+            if (*nodes >= request->nodes || rfx_place_must_stop(t->mem, request->stop)) {
                 t->complete = false;
                 return true;
             }

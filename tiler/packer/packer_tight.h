@@ -11,8 +11,8 @@
 #ifndef RFX_TILER_PACKER_PACKER_TIGHT_H
 #define RFX_TILER_PACKER_PACKER_TIGHT_H
 
-#include "tiler/packer/packer_common.h"
 #include "tiler/strategies/placement_problem.h"
+#include "tiler/strategies/placement_stop.h"
 
 /* More items than this are refused (nothing is found): listing the boundaries takes items times
  * sections, and a tree of so many leaves for every state of the beam. */
@@ -24,7 +24,7 @@ struct rfx_tight_request {
     bool backwards; /* in time */
     uint64_t seed;  /* 0: no chance; else of a disturbance of which states are kept */
     uint64_t nodes; /* groups to try at most, > 0 */
-    const struct rfx_packer_stop *stop; /* NULL: none */
+    const struct rfx_place_stop *stop; /* NULL: none */
 };
 
 enum rfx_tight_outcome {

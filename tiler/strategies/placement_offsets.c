@@ -66,13 +66,14 @@ static void rank_items(const struct rfx_place_problem *problem, enum order_kind 
 /* Items or sections between two questions whether to stop: some milliseconds. */
 enum { ASK_EVERY = 64 };
 
-static bool is_stopped(const struct rfx_offsets_stop *stop, int step) {
-    return stop != NULL && step % ASK_EVERY == 0 && stop->ask(stop->user);
+static bool is_stopped(const struct rfx_place_problem *problem, const struct rfx_place_stop *stop,
+                       int step) {
+    return step % ASK_EVERY == 0 && rfx_place_must_stop(problem->mem, stop);
 }
 
 /* Rearranges items ranked by size: section by section of falling breadth. false: stopped. */
 static bool rank_by_breadth(const struct rfx_place_problem *problem,
-                            const struct rfx_offsets_stop *stop, struct scratch *scratch) {
+                            const struct rfx_place_stop *stop, struct scratch *scratch) {
     struct rfx_place_ranked *by_size = scratch->placed;
     int n = 0;
     memcpy(by_size, scratch->items, (size_t)problem->n * sizeof *by_size);
@@ -85,7 +86,7 @@ static bool rank_by_breadth(const struct rfx_place_problem *problem,
           rfx_place_compare_ranked);
     for (int k = 0; k < problem->n_sections && n < problem->n; k++) {
         int s = scratch->sections[k].index;
-        if (is_stopped(stop, k)) return false;
+        if (is_stopped(problem, stop, k)) return false;
         for (int j = 0; j < problem->n; j++) {
             int i = by_size[j].index;
             if (scratch->taken[i] || s < problem->first[i] || s >= problem->last[i]) continue;
@@ -123,10 +124,10 @@ static size_t find_gap(const struct rfx_place_problem *problem,
 
 /* false: stopped. */
 static bool place_in_order(const struct rfx_place_problem *problem, enum fit_kind fit,
-                           const struct rfx_offsets_stop *stop, struct scratch *scratch,
+                           const struct rfx_place_stop *stop, struct scratch *scratch,
                            size_t *offsets) {
     for (int k = 0; k < problem->n; k++) {
-        if (is_stopped(stop, k) || rfx_memory_is_stopped(problem->mem)) return false;
+        if (is_stopped(problem, stop, k)) return false;
         int i = scratch->items[k].index;
         offsets[i] = find_gap(problem, scratch->placed, k, offsets, i, fit);
         int at = k;
@@ -146,7 +147,7 @@ enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
 
 enum rfx_status rfx_offsets_place_until(const struct rfx_place_problem *problem,
                                         enum rfx_offset_strategy strategy,
-                                        const struct rfx_offsets_stop *stop, size_t *offsets,
+                                        const struct rfx_place_stop *stop, size_t *offsets,
                                         size_t *arena_bytes, struct rfx_error *err) {
     struct rfx_memory *mem = problem->mem;
     const struct strategy_row *row = &rows[strategy];

@@ -8,6 +8,7 @@
 #define RFX_TILER_STRATEGIES_PLACEMENT_OFFSETS_H
 
 #include "tiler/strategies/placement_problem.h"
+#include "tiler/strategies/placement_stop.h"
 
 enum rfx_offset_strategy {
     RFX_OFFSETS_BY_SIZE,       /* larger first, smallest gap that fits */
@@ -28,15 +29,10 @@ RFX_NODISCARD enum rfx_status rfx_offsets_place(const struct rfx_place_problem *
                                                 enum rfx_offset_strategy strategy, size_t *offsets,
                                                 size_t *arena_bytes, struct rfx_error *err);
 
-/* As rfx_offsets_place; `stop`, asked every so often, makes it return RFX_STATUS_CANCELLED (without
- * a text). NULL: nobody is asked. */
-struct rfx_offsets_stop {
-    bool (*ask)(void *user);
-    void *user;
-};
+/* As rfx_offsets_place; where `stop` says so it returns RFX_STATUS_CANCELLED without a text. */
 RFX_NODISCARD enum rfx_status rfx_offsets_place_until(const struct rfx_place_problem *problem,
                                                       enum rfx_offset_strategy strategy,
-                                                      const struct rfx_offsets_stop *stop,
+                                                      const struct rfx_place_stop *stop,
                                                       size_t *offsets, size_t *arena_bytes,
                                                       struct rfx_error *err);
 #endif

@@ -194,7 +194,9 @@ void rfx_cli_message(const char *format, ...) {
 }
 
 int rfx_cli_fail(enum rfx_status status, const struct rfx_error *err) {
-    rfx_cli_message("%s", err->text[0] != '\0' ? err->text : rfx_status_name(status));
+    const char *words = err->text[0] != '\0' ? err->text : rfx_status_name(status);
+    if (status == RFX_STATUS_CANCELLED) words = "stopped by a signal"; /* nothing else stops it */
+    rfx_cli_message("%s", words);
     enum rfx_code code = rfx_code_of_status(status);
     return code == RFX_CODE_CANCELLED ? RFX_EXIT_SYSTEM : (int)code;
 }

@@ -71,8 +71,6 @@ static enum rfx_status search(const struct rfx_cli_options *options, int strateg
     enum rfx_status status =
         rfx_portfolio_solve(job->problem, &limits, job->offsets, &job->result, err);
     rfx_cli_progress_end(&progress);
-    if (status == RFX_OK && rfx_cli_progress_cancelled())
-        return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
     return status;
 }
 
