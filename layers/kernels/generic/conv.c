@@ -8,8 +8,10 @@
 
 #ifdef VARIANT_HAS_FMA
 
-#define LINE_FLOATS 16 /* of a cache line */
-#define LONG_SUM 48    /* input channels x kernel rows: as long as memory takes to answer */
+#define LINE_FLOATS 16  /* of a cache line */
+#define LONG_SUM 48     /* input channels x kernel rows: as long as memory takes to answer */
+#define WAY_FLOATS 1024 /* addresses so far apart share a set of the first cache */
+#define SAME_SET 10     /* lines that stay in one set: it has 12, and weights pass through */
 #define INLINE static inline __attribute__((always_inline))
 #define SIZE_OF_BLOCK (VECTORS * VECTOR_FLOATS) /* output channels */
 #if VECTOR_FLOATS == 16
@@ -234,14 +236,21 @@ static void make_channels(const struct rfx_conv_run *c, pixels_fn *make, const s
     }
 }
 
+/* How many pixels share registers: fewer where all of them would be in one set of the cache, those
+ * read or those written. */
+static int64_t pixels_at_once(const struct rfx_conv_run *c, int64_t most) {
+    bool same_set = c->x_stride % WAY_FLOATS == 0 || c->out_stride % WAY_FLOATS == 0;
+    return same_set && most > SAME_SET ? SAME_SET : most;
+}
+
 void VARIANT_NAME(conv)(const struct rfx_conv_run *c) {
     bool split = rfx_conv_parts(c->ic, c->kh, c->kw).split;
     int64_t whole = (c->m + VECTOR_FLOATS - 1) / SIZE_OF_BLOCK * SIZE_OF_BLOCK;
     if (whole > 0)
-        make_channels(c, split ? full_parts : full_chain, cut_evenly(c->pixels, PIXELS), 0, whole,
-                      SIZE_OF_BLOCK);
+        make_channels(c, split ? full_parts : full_chain,
+                      cut_evenly(c->pixels, pixels_at_once(c, PIXELS)), 0, whole, SIZE_OF_BLOCK);
     if (whole < c->m)
-        make_channels(c, split ? vector_parts : vector_chain, cut_evenly(c->pixels, ALONE), whole,
-                      c->m, VECTOR_FLOATS);
+        make_channels(c, split ? vector_parts : vector_chain,
+                      cut_evenly(c->pixels, pixels_at_once(c, ALONE)), whole, c->m, VECTOR_FLOATS);
 }
 #endif
