@@ -9,7 +9,6 @@
 #ifdef VARIANT_HAS_FMA
 
 #define LINE_FLOATS 16  /* of a cache line */
-#define LONG_SUM 48     /* input channels x kernel rows: as long as memory takes to answer */
 #define WAY_FLOATS 1024 /* addresses so far apart share a set of the first cache */
 #define SAME_SET 10     /* lines that stay in one set: it has 12, and weights pass through */
 #define INLINE static inline __attribute__((always_inline))
