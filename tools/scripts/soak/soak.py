@@ -191,7 +191,10 @@ def main():
         if done[name] < wanted[name]:
             print(f"{done[name]} of {wanted[name]} ({name}): the time is over", flush=True)
     soak.program.close()
-    shutil.rmtree(folder)
+    if soak.failed:
+        print(f"pictures are kept in {folder}")
+    else:
+        shutil.rmtree(folder)
     print(table(soak, done, time.monotonic() - begun))
     print(f"{soak.counts['good']} passed, {soak.failed} failed")
     sys.exit(1 if soak.failed or not soak.counts["good"] else 0)
