@@ -30,9 +30,8 @@ enum where { AT_GOAL, AT_BOUND, HALFWAY, BELOW_BEST, WHERE_FULL };
 
 struct turn {
     enum rfx_packer_member member;
-    int variant; /* tight, loose: backwards (1), by chance (2), both (3); trees: the order; skyline:
-                  * rough
-                  */
+    int variant; /* tight, loose: backwards (1), by chance (2), both (3); trees: the order;
+                  * skyline: rough (1) */
     enum where where;
 };
 
