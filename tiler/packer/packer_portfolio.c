@@ -12,12 +12,14 @@
 
 /* FIRST_NODES: of the quick look by packer.h, which needs no threads. FIRST_BUDGET_NODES,
  * FIRST_WIDTH: of the first turn of a tree search and of a beam; MAX_WIDTH: beyond it only the
- * others go on. Doubled from round to round, so what they are costs at most a factor of two. */
+ * others go on. Doubled from round to round, so what they are costs at most a factor of two; where
+ * sums need only be alike the first widths hardly ever do, and LOOSE_DOUBLINGS are left out. */
 enum {
     FIRST_NODES = 50,
     FIRST_BUDGET_NODES = 2000,
     FIRST_WIDTH = 4,
     MAX_WIDTH = 1024,
+    LOOSE_DOUBLINGS = 2,
     MAX_ROUNDS = 40,
     MAX_WORKERS = 8, /* each has tables of O(n^2) bytes, and there are not many more turns */
 };
@@ -37,12 +39,12 @@ struct turn {
 
 static const struct turn turns[] = {
     {RFX_MEMBER_TIGHT, 0, AT_GOAL},
-    {RFX_MEMBER_CANONICAL, RFX_SEARCH_WAT, AT_GOAL},
     {RFX_MEMBER_LOOSE, 0, AT_GOAL},
+    {RFX_MEMBER_CANONICAL, RFX_SEARCH_WAT, AT_GOAL},
+    {RFX_MEMBER_LOOSE, 1, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, AT_GOAL},
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_TAW, AT_GOAL},
     {RFX_MEMBER_TIGHT, 1, AT_GOAL},
-    {RFX_MEMBER_LOOSE, 1, AT_GOAL},
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_TWA, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_LENGTH, AT_GOAL},
     {RFX_MEMBER_SKYLINE, 0, AT_GOAL},
@@ -183,6 +185,7 @@ static bool take_turn(struct portfolio *p, struct task *task) {
         task->turn = k;
         task->capacity = capacity_of(p, &turns[k]);
         task->nodes = (uint64_t)FIRST_BUDGET_NODES << doublings;
+        if (turns[k].member == RFX_MEMBER_LOOSE) doublings += LOOSE_DOUBLINGS;
         task->width = doublings < 8 ? FIRST_WIDTH << doublings : MAX_WIDTH;
         p->next = (k + 1) % N_TURNS;
         if (p->next == 0) p->round++;
