@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tiler/plan/schedule.h"
+#include "tiler/search/plan_counts.h"
 #include "tiler/search/planner_search.h"
 
 enum { MAX_TRIES = 24 }; /* placements per kind when looking for the best that fits */
@@ -26,7 +26,7 @@ static enum rfx_status summarise(struct rfx_search *search, const struct rfx_can
     if (status != RFX_OK) return status;
     uint64_t macs = plan->macs;
     if (plan->graph->base != NULL && plan->peak_bytes <= most)
-        status = rfx_schedule_count_macs(plan, &macs, err);
+        status = rfx_plan_count_step_macs(plan, &macs, err);
     *summary = (struct rfx_plan_summary){.kind = c->kind, .peak_bytes = plan->peak_bytes};
     summary->macs = macs;
     summary->cost = plan->cost;
