@@ -93,14 +93,12 @@ static void add_parts(void *user, const struct rfx_axis_region *regions, int64_t
 static void add_rows(void *user, int node, struct rfx_range rows, int64_t times) {
     struct counter *c = user;
     const struct rfx_group_attr *group = group_of(c, node);
-    int64_t made[RFX_GROUP_MAX_NODES], made_in = 0; /* so many pieces */
-    int64_t height = rfx_range_size(rows);
+    int64_t made[RFX_GROUP_MAX_NODES], height = rfx_range_size(rows);
     if (height == 0) return;
     for (int k = c->first[node]; k >= 0; k = c->columns[k].next) {
         struct columns *columns = &c->columns[k];
         int64_t pieces = group == NULL ? 1 : rfx_group_row_parts(group, height, columns->strips);
-        if (pieces != made_in) list_made(group, RFX_AXIS_ROWS, rows, pieces, made);
-        made_in = pieces;
+        list_made(group, RFX_AXIS_ROWS, rows, pieces, made);
         columns->steps += times;
         columns->row_pieces += pieces * times;
         for (int i = 0; i < count_maps(group); i++) columns->rows[i] += made[i] * times;
