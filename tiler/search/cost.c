@@ -48,6 +48,7 @@ static bool is_made(const struct rfx_node *node) {
 void rfx_cost_release(struct rfx_cost_model *model) {
     if (model->graph == NULL) return;
     rfx_memory_release(model->graph->mem, model->nodes);
+    rfx_memory_release(model->graph->mem, model->groups);
     rfx_memory_release(model->graph->mem, model->bytes);
     rfx_memory_release(model->graph->mem, model->whole_bytes);
     rfx_memory_release(model->graph->mem, model->whole_places);
@@ -145,6 +146,12 @@ static void lay_out_whole(struct rfx_cost_model *model) {
     model->whole_round = c.round;
 }
 
+static size_t count_groups(const struct rfx_graph *graph) {
+    size_t n = 0;
+    for (int i = 0; i < graph->n_nodes; i++) n += graph->nodes[i].op == RFX_OP_GROUP;
+    return n;
+}
+
 enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_graph *graph,
                               const struct rfx_caches *caches, int threads, struct rfx_error *err) {
     const struct rfx_graph *base = graph->base != NULL ? graph->base : graph;
@@ -154,15 +161,22 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
     if (m.caches.second_bytes == 0) m.caches.second_bytes = USUAL_SECOND_BYTES;
     if (m.caches.shared_bytes == 0) m.caches.shared_bytes = USUAL_SHARED_BYTES;
     m.nodes = rfx_memory_calloc(graph->mem, n, sizeof *m.nodes);
+    m.groups = rfx_memory_calloc(graph->mem, count_groups(graph) + 1, sizeof *m.groups);
     m.bytes = rfx_memory_calloc(graph->mem, n + 1, sizeof *m.bytes);
     m.whole_bytes = rfx_memory_calloc(graph->mem, n + 1, sizeof *m.whole_bytes);
     m.whole_places = rfx_memory_calloc(graph->mem, n, sizeof *m.whole_places);
     m.whole_rows = rfx_memory_calloc(graph->mem, n, sizeof *m.whole_rows);
     *model = m;
-    if (m.nodes == NULL || m.bytes == NULL || m.whole_bytes == NULL || m.whole_places == NULL ||
-        m.whole_rows == NULL)
+    if (m.nodes == NULL || m.groups == NULL || m.bytes == NULL || m.whole_bytes == NULL ||
+        m.whole_places == NULL || m.whole_rows == NULL)
         return rfx_memory_fail(graph->mem, "cost model", n * sizeof *m.nodes, err);
-    for (int i = 0; i < graph->n_nodes; i++) rfx_cost_describe(base, &base->nodes[i], &m.nodes[i]);
+    struct rfx_cost_group *group = m.groups;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        rfx_cost_describe(base, &base->nodes[i], &m.nodes[i]);
+        if (graph->nodes[i].op != RFX_OP_GROUP) continue;
+        rfx_cost_describe_group(&graph->nodes[i].attr.group, group);
+        m.nodes[i].group = group++;
+    }
     lay_out_whole(model);
     return RFX_OK;
 }

@@ -92,29 +92,47 @@ void rfx_cost_add_node(const struct rfx_cost_model *model, int node,
     add_meetings(model, area, counts);
 }
 
+void rfx_cost_describe_group(const struct rfx_group_attr *group, struct rfx_cost_group *fact) {
+    int64_t two[RFX_GROUP_MAX_NODES];
+    for (int axis = 0; axis < 2; axis++) {
+        rfx_group_extents(group, axis, 1, fact->one[axis]);
+        rfx_group_extents(group, axis, 2, two);
+        for (int i = 0; i <= group->last - group->first; i++)
+            fact->more[axis][i] = two[i] - fact->one[axis][i];
+    }
+    fact->ring_bytes = (double)rfx_group_ring_bytes(group);
+}
+
+/* Positions of map i of a group for so many of the last one, if the map had no end. */
+static int64_t extent_of(const struct rfx_cost_group *fact, int axis, int64_t size, int i) {
+    return fact->one[axis][i] + fact->more[axis][i] * (size - 1);
+}
+
 void rfx_cost_add_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,
                         const struct rfx_cost_area *area, struct rfx_cost_counts *counts) {
-    int64_t rows[RFX_GROUP_MAX_NODES], cols[RFX_GROUP_MAX_NODES];
+    const struct rfx_cost_group *fact = model->nodes[group->last].group;
+    struct rfx_cost_group own; /* of a group that is but thought of */
     int64_t h = rfx_max_i64(1, (int64_t)ceil(area->rows / area->down));
     int64_t w = rfx_max_i64(1, (int64_t)ceil(area->cols / area->across));
     int64_t strips = rfx_group_strips(group, w);
     double steps = area->down * area->across, packed = 0.0;
     double rounds = steps * (double)strips * (double)rfx_ceil_div(h, group->step_rows);
-    rfx_group_extents(group, 0, h, rows);
-    rfx_group_extents(group, 1, rfx_ceil_div(w, strips), cols);
+    if (fact == NULL) rfx_cost_describe_group(group, &own);
+    if (fact == NULL) fact = &own;
+    w = rfx_ceil_div(w, strips);
     for (int i = group->first; i <= group->last; i++) {
         const struct rfx_node *node = &group->base->nodes[i];
         int m = i - group->first;
         struct rfx_cost_area part = {.down = rounds / (double)strips / area->across,
                                      .across = area->across * (double)strips};
-        part.rows = area->down * (double)rfx_min_i64(rows[m], node->out.h);
-        part.cols = part.across * (double)rfx_min_i64(cols[m], node->out.w);
+        part.rows = area->down * (double)rfx_min_i64(extent_of(fact, 0, h, m), node->out.h);
+        part.cols = part.across * (double)rfx_min_i64(extent_of(fact, 1, w, m), node->out.w);
         add_pixels(&model->nodes[i], &part, counts);
         packed += model->nodes[i].packed;
     }
     add_meetings(model, area, counts);
-    double rings = (double)rfx_group_ring_bytes(group);
-    rfx_cost_add_weights(model, packed * rounds, (packed + rings) * model->threads, counts);
+    double held = packed + fact->ring_bytes;
+    rfx_cost_add_weights(model, packed * rounds, held * model->threads, counts);
 }
 
 /* How much of what is touched again after so many bytes a cache has lost: none that it holds

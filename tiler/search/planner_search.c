@@ -66,8 +66,8 @@ static bool is_of_interest(const struct rfx_search *search, size_t bound) {
 enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candidate *laid_out,
                                int n_stages, struct rfx_error *err) {
     struct rfx_candidate c = *laid_out;
-    c.macs = rfx_plan_count_macs(&search->context, search->shapes, n_stages);
     size_t least = 0;
+    bool counted = false;
     for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
         if (!is_open_way(search->context.request, &c, &ways[w])) continue;
         if (!is_of_interest(search, least)) break;
@@ -83,6 +83,8 @@ enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candi
         if (plain) least = least_of_ways(search, c.bound, n_stages);
         if (!is_of_interest(search, c.bound)) continue;
         if (!by_cost) c.cost = rfx_search_cost(search, n_stages);
+        if (!counted) c.macs = rfx_plan_count_macs(&search->context, search->shapes, n_stages);
+        counted = true;
         enum rfx_status status = push(search, &c, err);
         if (status != RFX_OK) return status;
     }
