@@ -63,6 +63,37 @@ static bool is_of_interest(const struct rfx_search *search, size_t bound) {
     return bound <= search->context.request->memory_bytes || bound <= search->bound_limit;
 }
 
+/* Whether no survey of rivals would come to a candidate of this bound: only one that may fit, or
+ * the smallest of its kind. */
+static bool is_too_large(const struct rfx_search *search, enum rfx_plan_kind kind, size_t bound) {
+    struct rfx_search_rivals *rivals = search->rivals;
+    if (rivals == NULL) return false;
+    bool fits = bound <= search->context.request->memory_bytes;
+    if (!fits && bound > rivals->least_bound[kind]) return true;
+    if (bound < rivals->least_bound[kind]) rivals->least_bound[kind] = bound;
+    return false;
+}
+
+/* What a candidate may take to be of interest. */
+static uint64_t limit_of_cost(const struct rfx_search *search, enum rfx_plan_kind kind,
+                              size_t bound) {
+    const struct rfx_search_rivals *rivals = search->rivals;
+    if (rivals == NULL || bound > search->context.request->memory_bytes) return search->cost_limit;
+    int n = rivals->n[kind];
+    return n < RFX_SEARCH_RIVAL_TRIES ? UINT64_MAX : rivals->costs[kind][n - 1];
+}
+
+/* Notes a candidate among the cheapest of its kind. */
+static void note_rival(struct rfx_search *search, const struct rfx_candidate *c) {
+    struct rfx_search_rivals *rivals = search->rivals;
+    if (rivals == NULL || c->bound > search->context.request->memory_bytes) return;
+    uint64_t *costs = rivals->costs[c->kind];
+    int *n = &rivals->n[c->kind];
+    int at = *n < RFX_SEARCH_RIVAL_TRIES ? (*n)++ : RFX_SEARCH_RIVAL_TRIES - 1;
+    for (; at > 0 && costs[at - 1] > c->cost; at--) costs[at] = costs[at - 1];
+    costs[at] = c->cost;
+}
+
 enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candidate *laid_out,
                                int n_stages, struct rfx_error *err) {
     struct rfx_candidate c = *laid_out;
@@ -81,8 +112,10 @@ enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candi
         c.bound = rfx_plan_bound(&search->context, search->shapes, n_stages);
         bool plain = !c.way.row_by_row && !c.way.weights_by_stage && c.way.band_rows == 0;
         if (plain) least = least_of_ways(search, c.bound, n_stages);
-        if (!is_of_interest(search, c.bound)) continue;
+        if (!is_of_interest(search, c.bound) || is_too_large(search, c.kind, c.bound)) continue;
         if (!by_cost) c.cost = rfx_search_cost(search, n_stages);
+        if (!by_cost && c.cost > limit_of_cost(search, c.kind, c.bound)) continue;
+        note_rival(search, &c);
         if (!counted) c.macs = rfx_plan_count_macs(&search->context, search->shapes, n_stages);
         counted = true;
         enum rfx_status status = push(search, &c, err);

@@ -29,6 +29,7 @@ struct rfx_known_rows {
     struct rfx_skeleton skeleton;
     const struct rfx_mode *mode;
     int stage;
+    int target; /* the only one of a first stage, whatever comes after it; -1: another stage */
     int64_t band_rows, parts_y;
     int64_t overlap_rows;
     struct rfx_node_rows *rows; /* n_nodes */
@@ -79,6 +80,19 @@ struct rfx_search {
     uint64_t tried;      /* candidates laid out so far: a measure of work */
     int phases;          /* that are looked at */
     uint64_t cost_limit; /* what takes longer is of no interest: a plan that fits is known */
+    struct rfx_search_rivals *rivals; /* NULL: every candidate is of interest */
+};
+
+/* Most candidates of a kind whose bound fits that are placed when the best that fits is wanted. */
+enum { RFX_SEARCH_RIVAL_TRIES = 24 };
+
+/* When nothing is wanted but one candidate of each kind: the cheapest that fits the budget, of so
+ * many tries, or else the smallest. What can be neither is not kept. */
+struct rfx_search_rivals {
+    size_t least_bound[RFX_PLAN_KIND_COUNT]; /* so far; SIZE_MAX: none of this kind */
+    int n[RFX_PLAN_KIND_COUNT];
+    uint64_t costs[RFX_PLAN_KIND_COUNT][RFX_SEARCH_RIVAL_TRIES]; /* [n] that rise: of those whose
+                                                                    bound fits */
 };
 
 /* Most candidates of one trial: looking at one takes as long as the graph has nodes and edges, and
