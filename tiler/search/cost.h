@@ -56,6 +56,7 @@ struct rfx_cost_group {
 struct rfx_cost_node {
     const struct rfx_cost_group *group; /* of which it is the last node; NULL: none */
     struct rfx_cost_counts pixel;       /* per pixel computed */
+    double least;                       /* picoseconds that a pixel takes at least */
     double runs;                        /* per row of a step: kernel calls */
     double bytes;                       /* of a pixel */
     double packed;                      /* bytes of constants */
@@ -103,6 +104,10 @@ void rfx_cost_count_group(const struct rfx_cost_model *model, const struct rfx_g
 /* The time that counts come to, at least 1. */
 uint64_t rfx_cost_picoseconds(const struct rfx_cost_model *model,
                               const struct rfx_cost_counts *counts);
+
+/* Picoseconds that a stage takes at least: what it computes, without bytes and without calls. Many
+ * times as fast as counting. */
+double rfx_cost_least(const struct rfx_cost_model *model, const struct rfx_stage_shape *shape);
 
 /* What a finished plan makes and moves, node by node: counts[n_nodes]. OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_cost_count_plan(const struct rfx_plan *plan,

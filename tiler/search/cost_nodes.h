@@ -22,6 +22,11 @@ void rfx_cost_add_node(const struct rfx_cost_model *model, int node,
 void rfx_cost_add_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,
                         const struct rfx_cost_area *area, struct rfx_cost_counts *counts);
 
+/* Picoseconds that its nodes take at least for an area. */
+double rfx_cost_least_of_group(const struct rfx_cost_model *model,
+                               const struct rfx_group_attr *group,
+                               const struct rfx_cost_area *area);
+
 /* Adds bytes of maps that a node reads or writes and that were last touched so many bytes ago: free
  * in a core's own caches. */
 void rfx_cost_add_bytes(const struct rfx_cost_model *model, int node, double bytes, double distance,

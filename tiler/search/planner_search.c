@@ -83,6 +83,19 @@ static uint64_t limit_of_cost(const struct rfx_search *search, enum rfx_plan_kin
     return n < RFX_SEARCH_RIVAL_TRIES ? UINT64_MAX : rivals->costs[kind][n - 1];
 }
 
+/* Whether the stages laid out take too long in any way of a candidate of this kind: a plan, or
+ * rivals enough, are known that take less. Sums of other order than the cost's need some room. */
+static bool takes_too_long(const struct rfx_search *search, enum rfx_plan_kind kind, int n_stages) {
+    const struct rfx_search_rivals *rivals = search->rivals;
+    uint64_t limit = search->cost_limit;
+    double least = 0.0;
+    if (rivals != NULL && rivals->n[kind] == RFX_SEARCH_RIVAL_TRIES)
+        limit = rivals->costs[kind][RFX_SEARCH_RIVAL_TRIES - 1];
+    if (limit == UINT64_MAX) return false;
+    for (int s = 0; s < n_stages; s++) least += rfx_cost_least(&search->cost, &search->shapes[s]);
+    return least * (1.0 - 1e-9) - 1.0 > (double)limit * (1.0 + 1e-9);
+}
+
 /* Notes a candidate among the cheapest of its kind. */
 static void note_rival(struct rfx_search *search, const struct rfx_candidate *c) {
     struct rfx_search_rivals *rivals = search->rivals;
@@ -99,6 +112,7 @@ enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candi
     struct rfx_candidate c = *laid_out;
     size_t least = 0;
     bool counted = false;
+    if (takes_too_long(search, c.kind, n_stages)) return RFX_OK;
     for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
         if (!is_open_way(search->context.request, &c, &ways[w])) continue;
         if (!is_of_interest(search, least)) break;
