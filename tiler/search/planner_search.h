@@ -45,6 +45,8 @@ struct rfx_known_cols {
     struct rfx_tile_extent *extents; /* [count][node] */
 };
 
+enum { RFX_SEARCH_WAYS = 8 }; /* of squeezing a plan */
+
 struct rfx_search {
     struct rfx_plan_context context;
     struct rfx_levels levels;
@@ -80,6 +82,8 @@ struct rfx_search {
     uint64_t tried;      /* candidates laid out so far: a measure of work */
     int phases;          /* that are looked at */
     uint64_t cost_limit; /* what takes longer is of no interest: a plan that fits is known */
+    /* of the cut at hand: bytes that the stage behind it asks for, in every way; 0: not known */
+    size_t rest_bytes[RFX_SEARCH_WAYS];
     struct rfx_search_rivals *rivals; /* NULL: every candidate is of interest */
 };
 
@@ -139,6 +143,10 @@ void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_sp
 
 /* Predicted time of the stages laid out, in picoseconds. */
 uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages);
+
+/* Whether the stage behind the cut alone asks for too much in every way that is open: no candidate
+ * of this kind is of interest, however the stage before is cut up. */
+bool rfx_search_is_hopeless(const struct rfx_search *search, const struct rfx_candidate *candidate);
 
 /* Adds the candidate whose stages are laid out, in every way that is open. */
 RFX_NODISCARD enum rfx_status rfx_search_add(struct rfx_search *search,
