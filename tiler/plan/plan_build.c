@@ -134,11 +134,9 @@ static size_t saved_by_slides(const struct rfx_plan_context *c, int *k) {
  */
 static size_t arena_bound(struct rfx_plan_context *c, int n_steps, int rest_first, size_t *rest) {
     const struct rfx_record *records = c->records;
-    size_t bound = 0;
+    size_t bound = *rest = 0, current = 0;
     (void)rfx_place_lower_bound(records, c->n_records, n_steps, c->live);
-    size_t current = 0;
     int k = 0; /* slides are listed by rising steps */
-    *rest = 0;
     for (int t = 0; t < n_steps; t++) {
         current += c->live[t];
         bool slides = k < c->n_slides && records[c->slides[k].after].first == t;
