@@ -9,6 +9,7 @@
 #ifdef VARIANT_HAS_FMA
 
 #define LINE_FLOATS 16  /* of a cache line */
+#define LONG_SUM 48     /* input channels x kernel rows: as long as memory takes to answer */
 #define WAY_FLOATS 1024 /* addresses so far apart share a set of the first cache */
 #define SAME_SET 10     /* lines that stay in one set: it has 12, and weights pass through */
 #define INLINE static inline __attribute__((always_inline))
@@ -16,7 +17,6 @@
 #if VECTOR_FLOATS == 16
 #define PIXELS 14 /* 28 sums, 2 weights and an input value of 32 registers */
 #define VECTORS 2
-#define LONG_SUM 1
 #elif VECTOR_FLOATS == 8
 #define PIXELS 6 /* 12 sums, 2 weights and an input value of 16 registers */
 #define VECTORS 2
@@ -27,9 +27,6 @@
 #endif
 #ifndef ALONE
 #define ALONE PIXELS
-#endif
-#ifndef LONG_SUM
-#define LONG_SUM 48 /* input channels x kernel rows whose time is as long as memory's answer */
 #endif
 _Static_assert(RFX_CONV_PANEL % SIZE_OF_BLOCK == 0, "a panel is whole blocks");
 _Static_assert(RFX_CONV_LANES % VECTOR_FLOATS == 0, "panels are filled up to whole vectors");
@@ -53,7 +50,8 @@ struct end {
     int pixels; /* still to be asked for */
 };
 
-/* Pixels of few channels follow each other, which the processor foresees. */
+/* Where the sums take long enough. Pixels of few channels follow each other, which the processor
+ * foresees. */
 INLINE struct end expect_end(const struct rfx_conv_run *c, const struct block *b, int n) {
     bool expect = c->ic * c->kh >= LONG_SUM && c->out_stride > 2 * RFX_CONV_PANEL;
     struct end end = {.out = b->out,
