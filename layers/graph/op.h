@@ -50,7 +50,8 @@ enum rfx_fusable { /* bits: parts that rfx_graph_finish moves into the node that
 enum rfx_weight_role {
     RFX_WEIGHT_FACTOR, /* filters, matrices, scales of an op of their own */
     RFX_WEIGHT_BIAS,
-    RFX_WEIGHT_SCALE, /* per output channel; multiplied into the filters when they are packed */
+    RFX_WEIGHT_SCALE, /* per output channel, of what is computed; of a convolution it is multiplied
+                         into the filters when they are packed */
 };
 
 /* A weight that nodes of an op have: `offset` is that of the int in struct rfx_node which holds its
@@ -286,6 +287,8 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     X(RFX_OP_SPACE_TO_DEPTH, rfx_op_space_to_depth)       \
     X(RFX_OP_LRN, rfx_op_lrn)                             \
     X(RFX_OP_SOFTMAX, rfx_op_softmax)                     \
+    X(RFX_OP_CHANNEL_REDUCE, rfx_op_channel_reduce)       \
+    X(RFX_OP_CHANNEL_NORM, rfx_op_channel_norm)           \
     X(RFX_OP_GROUP, rfx_op_group)                         \
     X(RFX_OP_INNER, rfx_op_inner)                         \
     X(RFX_OP_CONST_PLAIN, rfx_op_const_plain)             \

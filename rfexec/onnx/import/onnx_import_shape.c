@@ -222,7 +222,11 @@ static enum rfx_status emit_transpose(struct rfx_onnx_import *ctx, struct rfx_on
     static const int to_last[4] = {0, 2, 3, 1}, to_first[4] = {0, 3, 1, 2};
     const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, x.node);
     struct rfx_node node = {.op = RFX_OP_TRANSPOSE};
-    int in = x.node;
+    int in = x.node, behind = rfx_onnx_map_behind(ctx, x.node);
+    if (behind >= 0 && rank == 4 && memcmp(perm, to_first, sizeof to_first) == 0) {
+        *out = behind;
+        return RFX_OK;
+    }
     if (rank == 4 && t.layout == RFX_LAYOUT_NHWC && memcmp(perm, to_last, sizeof to_last) == 0) {
         node.op = RFX_OP_NHWC_AS_PLAIN;
     } else if (rank == 4 && t.layout == RFX_LAYOUT_PLAIN && t.shape.dims[0] == 1 &&

@@ -305,6 +305,14 @@ int random_add_pointwise(struct random_maker *m, int in, enum rfx_op op) {
         node.attr.lrn.alpha = 0.3f;
         node.attr.lrn.beta = 0.75f;
         node.attr.lrn.bias = 1.0f;
+    } else if (op == RFX_OP_CHANNEL_REDUCE) {
+        node.attr.reduce.kind = (enum rfx_reduce_kind)random_draw(m, 0, RFX_REDUCE_COUNT - 1);
+    } else if (op == RFX_OP_CHANNEL_NORM) {
+        node.attr.channel_norm.kind = (enum rfx_channel_norm)random_draw(m, 0, RFX_NORM_COUNT - 1);
+        node.attr.channel_norm.eps = random_chance(m, 50) ? 1e-5f : 1e-3f;
+        node.attr.channel_norm.scale = random_chance(m, 70) ? weight(m, c, 0.5f, 1.5f) : -1;
+        node.attr.channel_norm.shift = random_chance(m, 70) ? weight(m, c, -0.5f, 0.5f) : -1;
+        if (random_chance(m, 30)) node.act = draw_act(m, c);
     } else {
         node.attr.softmax.axis = 1;
         node.attr.softmax.logarithm = random_chance(m, 30);
