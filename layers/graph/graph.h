@@ -27,6 +27,8 @@ enum rfx_op {
     RFX_OP_POOL_LP, /* p-th root of the sum of |x|^p */
     RFX_OP_POOL_ADAPTIVE_AVG,
     RFX_OP_GLOBAL_POOL,    /* over space, no L1 or L2; out 1 x 1 */
+    RFX_OP_MOMENTS,        /* over space: means and inverse deviations; out 1 x 1 of 2 c */
+    RFX_OP_NORMALISE,      /* a map by its MOMENTS, in[1] */
     RFX_OP_AFFINE,         /* x * scale[c] + shift[c] */
     RFX_OP_ACTIVATION,     /* either layout */
     RFX_OP_BINARY,         /* two maps; a dimension (c, h or w) of 1 is broadcast */
@@ -175,7 +177,11 @@ union rfx_attr {
     } global_pool;
     struct {
         int scale, shift;
-    } affine; /* weight indices of c or 1 elements, or -1 */
+    } affine; /* also NORMALISE; weight indices of c or 1 elements, or -1 */
+    struct {
+        int64_t groups; /* of as many channels each, that share their statistics */
+        float eps;      /* added to the variance */
+    } moments;
     struct {
         enum rfx_binary_kind kind;
     } binary;

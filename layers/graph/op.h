@@ -275,6 +275,8 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     X(RFX_OP_POOL_LP, rfx_op_pool_lp)                     \
     X(RFX_OP_POOL_ADAPTIVE_AVG, rfx_op_pool_adaptive_avg) \
     X(RFX_OP_GLOBAL_POOL, rfx_op_global_pool)             \
+    X(RFX_OP_MOMENTS, rfx_op_moments)                     \
+    X(RFX_OP_NORMALISE, rfx_op_normalise)                 \
     X(RFX_OP_AFFINE, rfx_op_affine)                       \
     X(RFX_OP_ACTIVATION, rfx_op_activation)               \
     X(RFX_OP_BINARY, rfx_op_binary)                       \

@@ -79,6 +79,8 @@ RFX_EXPORT_WRITE(rfx_export_to_space);
 RFX_EXPORT_WRITE(rfx_export_to_depth);
 RFX_EXPORT_WRITE(rfx_export_lrn);
 RFX_EXPORT_WRITE(rfx_export_softmax);
+RFX_EXPORT_WRITE(rfx_export_moments);
+RFX_EXPORT_WRITE(rfx_export_normalise);
 RFX_EXPORT_WRITE(rfx_export_channel_norm);
 RFX_EXPORT_WRITE(rfx_export_channel_reduce);
 RFX_EXPORT_WRITE(rfx_export_constant);

@@ -116,3 +116,78 @@ void rfx_export_channel_reduce(struct rfx_exporter *x, const struct rfx_node *no
     static const int64_t channels[1] = {1};
     rfx_export_reduction(x, node->attr.reduce.kind, node, channels, 1, true, output);
 }
+
+/* Written with the norm that reads it. */
+void rfx_export_moments(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    const struct rfx_graph *graph = x->graph;
+    int self = (int)(node - graph->nodes), norms = 0;
+    (void)output;
+    for (int i = self + 1; i < graph->n_nodes; i++) {
+        const struct rfx_node *norm = &graph->nodes[i];
+        norms += norm->op == RFX_OP_NORMALISE && norm->in[1] == self && norm->in[0] == node->in[0];
+    }
+    if (norms != graph->n_consumers[self])
+        rfx_export_refuse(x, node, "statistics that not only the norm of their map reads");
+}
+
+/* Ones or zeros where there is no weight, or one element for all. */
+static const char *norm_weight(struct rfx_exporter *x, const struct rfx_node *node,
+                               const char *part, int index, float otherwise) {
+    int64_t c = node->out.c;
+    if (index >= 0 && x->graph->weights[index].elems == c)
+        return channel_weight(x, node, part, index, 0);
+    return rfx_onnx_fill(&x->writer, part_name(x, node, part), (struct rfx_shape){1, {c}},
+                         otherwise);
+}
+
+static bool is_whole(const struct rfx_exporter *x, const struct rfx_node *node, int index) {
+    return index < 0 || x->graph->weights[index].elems == node->out.c;
+}
+
+static void export_instance(struct rfx_exporter *x, const struct rfx_node *node, float eps,
+                            const char *output) {
+    int scale = node->attr.affine.scale, shift = node->attr.affine.shift;
+    bool inside = is_whole(x, node, scale) && is_whole(x, node, shift);
+    const char *in[3] = {rfx_export_in(x, node, 0),
+                         norm_weight(x, node, "weight", inside ? scale : -1, 1.0f),
+                         norm_weight(x, node, "bias", inside ? shift : -1, 0.0f)};
+    if (inside) scale = shift = -1;
+    const char *to = norm_output(x, node, scale, shift, output);
+    rfx_onnx_float(rfx_onnx_node(&x->writer, "InstanceNormalization",
+                                 to == output ? node->name : to, to, in, 3),
+                   "epsilon", eps);
+    export_scale_shift(x, node, scale, shift, to, output);
+}
+
+/* Groups are the channels of a reshaped map: this opset has no group norm. */
+static void export_groups(struct rfx_exporter *x, const struct rfx_node *node, int64_t groups,
+                          float eps, const char *output) {
+    int scale = node->attr.affine.scale, shift = node->attr.affine.shift;
+    struct rfx_onnx_writer *w = &x->writer;
+    const int64_t shape[3] = {0, groups, -1};
+    const char *map = rfx_export_in(x, node, 0), *grouped = part_name(x, node, "grouped");
+    const char *size = part_name(x, node, "size"), *norm = part_name(x, node, "norm");
+    struct rfx_shape one_each = {1, {groups}};
+    (void)rfx_export_emit2(x, "Reshape", grouped, grouped, map,
+                           rfx_onnx_int64(w, part_name(x, node, "groups"), shape, 3));
+    const char *in[3] = {grouped, rfx_onnx_fill(w, part_name(x, node, "ones"), one_each, 1.0f),
+                         rfx_onnx_fill(w, part_name(x, node, "zeros"), one_each, 0.0f)};
+    rfx_onnx_float(rfx_onnx_node(w, "InstanceNormalization", norm, norm, in, 3), "epsilon", eps);
+    (void)rfx_export_emit1(x, "Shape", size, size, map);
+    const char *to = norm_output(x, node, scale, shift, output);
+    (void)rfx_export_emit2(x, "Reshape", to == output ? node->name : to, to, norm, size);
+    export_scale_shift(x, node, scale, shift, to, output);
+}
+
+void rfx_export_normalise(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    const struct rfx_node *moments = &x->graph->nodes[node->in[1]];
+    if (moments->op != RFX_OP_MOMENTS || moments->in[0] != node->in[0]) {
+        rfx_export_refuse(x, node, "statistics of another map");
+        return;
+    }
+    int64_t groups = moments->attr.moments.groups;
+    if (groups == node->out.c)
+        export_instance(x, node, moments->attr.moments.eps, output);
+    else
+        export_groups(x, node, groups, moments->attr.moments.eps, output);
+}

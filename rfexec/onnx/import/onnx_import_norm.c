@@ -69,18 +69,36 @@ static enum rfx_status plain_input(struct rfx_onnx_import *ctx, const char *suff
     return status == RFX_OK ? plain_binary(ctx, suffix, kind, *in, operand, in) : status;
 }
 
+/* Whether the node's statistics are outputs of their own. */
+static bool gives_statistics(const struct rfx_onnx_import *ctx) {
+    for (size_t k = 1; k < ctx->node->n_out; k++)
+        if (ctx->node->out[k][0] != '\0') return true;
+    return false;
+}
+
+/* Output 2: the inverse of the deviation. */
+static enum rfx_status give_inverse(struct rfx_onnx_import *ctx, int deviation) {
+    struct rfx_onnx_operand inverse = {-1, NULL};
+    enum rfx_status status =
+        rfx_onnx_act(ctx, "/inverse", deviation, RFX_ACT_RECIPROCAL, 0.0f, 0.0f, &inverse.node);
+    return status == RFX_OK ? rfx_onnx_set(ctx, 2, inverse) : status;
+}
+
 /* A whole tensor over all axes from `axis` on: x less its mean (unless `centred` is false), by the
- * root of its mean square, times input 1, plus input 2. */
+ * root of its mean square, times input 1, plus input 2. Outputs 1 and 2 are the mean and the
+ * inverse of the root. */
 static enum rfx_status plain_norm(struct rfx_onnx_import *ctx, int axis, bool centred, float eps) {
-    int in, mean, square, out;
+    struct rfx_onnx_operand mean = {-1, NULL};
+    int in, square, out;
     enum rfx_status status = rfx_onnx_plain(ctx, rfx_onnx_in(ctx, 0), &in);
     if (status != RFX_OK) return status;
     int rank = rfx_onnx_tensor_of(ctx, in)->shape.rank;
     out = in;
     if (centred) {
-        status = plain_reduce(ctx, "/mean", RFX_REDUCE_MEAN, axis, rank, in, &mean);
+        status = plain_reduce(ctx, "/mean", RFX_REDUCE_MEAN, axis, rank, in, &mean.node);
         if (status == RFX_OK)
-            status = plain_binary(ctx, "/centred", RFX_BINARY_SUB, in, mean, &out);
+            status = plain_binary(ctx, "/centred", RFX_BINARY_SUB, in, mean.node, &out);
+        if (status == RFX_OK) status = rfx_onnx_set(ctx, 1, mean);
     }
     if (status == RFX_OK) status = plain_binary(ctx, "/squares", RFX_BINARY_MUL, out, out, &square);
     if (status == RFX_OK)
@@ -89,6 +107,7 @@ static enum rfx_status plain_norm(struct rfx_onnx_import *ctx, int axis, bool ce
         status = rfx_onnx_scale_shift(ctx, "/variance", square, 1.0f, eps, &square);
     if (status == RFX_OK)
         status = rfx_onnx_act(ctx, "/deviation", square, RFX_ACT_SQRT, 0.0f, 0.0f, &square);
+    if (status == RFX_OK && gives_statistics(ctx)) status = give_inverse(ctx, square);
     if (status == RFX_OK)
         status = plain_binary(ctx, "/normalised", RFX_BINARY_DIV, out, square, &out);
     if (status == RFX_OK) status = plain_input(ctx, "/scaled", RFX_BINARY_MUL, 1, &out);
@@ -96,27 +115,21 @@ static enum rfx_status plain_norm(struct rfx_onnx_import *ctx, int axis, bool ce
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
 }
 
-/* Statistics that are outputs of their own have no form here. */
-static enum rfx_status only_one_output(struct rfx_onnx_import *ctx) {
-    for (size_t k = 1; k < ctx->node->n_out; k++)
-        if (ctx->node->out[k][0] != '\0')
-            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                                   "its statistics as outputs (output %zu)", k);
-    return RFX_OK;
-}
-
 static enum rfx_status norm_from_axis(struct rfx_onnx_import *ctx, enum rfx_channel_norm kind) {
     int in, axis;
     bool last;
     float eps = rfx_onnx_attr_float(ctx, "epsilon", 1e-5f);
     enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
-    if (status == RFX_OK) status = only_one_output(ctx);
     if (status != RFX_OK) return status;
     int rank = rfx_onnx_tensor_of(ctx, in)->shape.rank;
     status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", -1), rank, &axis);
     if (status != RFX_OK) return status;
+    if (gives_statistics(ctx)) return plain_norm(ctx, axis, kind == RFX_NORM_LAYER, eps);
     int map = map_of_channels(ctx, in, axis, &last);
     if (map >= 0 && last) return channel_norm(ctx, kind, eps, true, map, last);
+    bool is_map = rfx_onnx_tensor_of(ctx, in)->layout == RFX_LAYOUT_NHWC;
+    if (is_map && axis == 1 && kind == RFX_NORM_LAYER)
+        return rfx_onnx_layer_norm_of_map(ctx, in, eps);
     return plain_norm(ctx, axis, kind == RFX_NORM_LAYER, eps);
 }
 

@@ -42,6 +42,10 @@ double rfx_ref_reduce(enum rfx_reduce_kind kind, const double *v, int64_t n);
 double rfx_ref_channel_reduce_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
 double rfx_ref_channel_norm_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
 
+/* One element of MOMENTS and of NORMALISE. */
+double rfx_ref_moments_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
+double rfx_ref_normalise_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
+
 /* One element of an adaptive or global pool. */
 double rfx_ref_adaptive_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
 double rfx_ref_global_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);

@@ -1,5 +1,5 @@
-/* Naive reductions of a list of values, and norms by statistics of channels. Two passes over the
- * values where the code under test has one. */
+/* Naive reductions of a list of values, and norms by statistics over channels or space. Two passes
+ * over the values where the code under test has one. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -65,4 +65,33 @@ double rfx_ref_channel_norm_at(const struct rfx_ref_call *k, int64_t c, int64_t 
     value = value * rfx_ref_weight(k->g, k->node->attr.channel_norm.scale, c, 1) +
             rfx_ref_weight(k->g, k->node->attr.channel_norm.shift, c, 0);
     return rfx_ref_act(k->g, &k->node->act, value, c);
+}
+
+/* Mean of the group of channel c, or of squared distances from `centre`. */
+static double group_mean(const struct rfx_ref_call *k, int64_t c, bool squares, double centre) {
+    int64_t per_group = k->it->c / k->node->attr.moments.groups, first = c / per_group * per_group;
+    int64_t pixels = k->it->h * k->it->w;
+    const float *v = k->in[0] + first * pixels;
+    double sum = 0;
+    for (int64_t i = 0; i < per_group * pixels; i++)
+        sum += squares ? pow((double)v[i] - centre, 2) : (double)v[i];
+    return sum / (double)(per_group * pixels);
+}
+
+double rfx_ref_moments_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x) {
+    int64_t channel = c % k->it->c;
+    double mean = group_mean(k, channel, false, 0);
+    (void)y;
+    (void)x;
+    if (c < k->it->c) return mean;
+    double variance = group_mean(k, channel, true, mean);
+    return 1 / sqrt(variance + (double)k->node->attr.moments.eps);
+}
+
+double rfx_ref_normalise_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x) {
+    double mean = (double)k->in[1][c], inverse = (double)k->in[1][k->it->c + c];
+    double v = ((double)rfx_ref_in_at(k, c, y, x) - mean) * inverse *
+                   rfx_ref_weight(k->g, k->node->attr.affine.scale, c, 1) +
+               rfx_ref_weight(k->g, k->node->attr.affine.shift, c, 0);
+    return rfx_ref_act(k->g, &k->node->act, v, c);
 }

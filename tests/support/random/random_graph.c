@@ -72,8 +72,10 @@ static void add_something(struct random_maker *m) {
             m, in, random_chance(m, 60) ? RFX_OP_CHANNEL_NORM : RFX_OP_CHANNEL_REDUCE);
     else if (pick < 97)
         (void)random_add_pointwise(m, in, RFX_OP_SOFTMAX);
-    else
+    else if (pick < 98)
         (void)random_add_squeeze_excite(m, in);
+    else
+        (void)random_add_space_norm(m, in);
 }
 
 /* The last node that depends on the image: a network must. */

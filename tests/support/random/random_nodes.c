@@ -319,3 +319,17 @@ int random_add_pointwise(struct random_maker *m, int in, enum rfx_op op) {
     }
     return random_add(m, node);
 }
+
+int random_add_space_norm(struct random_maker *m, int in) {
+    int64_t c = random_tensor(m, in)->c;
+    struct rfx_node moments = {.op = RFX_OP_MOMENTS, .n_in = 1, .in = &in};
+    moments.attr.moments.groups = random_chance(m, 50) ? c : random_draw(m, 1, c);
+    moments.attr.moments.eps = random_chance(m, 50) ? 1e-5f : 1e-3f;
+    int both[2] = {in, m->options->spatial_only ? -1 : random_add(m, moments)};
+    if (both[1] < 0) return -1;
+    struct rfx_node node = {.op = RFX_OP_NORMALISE, .n_in = 2, .in = both};
+    node.attr.affine.scale = random_chance(m, 70) ? weight(m, c, 0.5f, 1.5f) : -1;
+    node.attr.affine.shift = random_chance(m, 70) ? weight(m, c, -0.5f, 0.5f) : -1;
+    if (random_chance(m, 40)) node.act = draw_act(m, c);
+    return random_add(m, node);
+}

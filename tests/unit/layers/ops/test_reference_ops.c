@@ -135,12 +135,12 @@ static void test_maps(void **state) {
     }
     assert_int_equal(failed, 0);
     static const enum rfx_op wanted[] = {
-        RFX_OP_CONV,        RFX_OP_CONV_TRANSPOSE, RFX_OP_POOL_MAX,       RFX_OP_POOL_AVG,
-        RFX_OP_AFFINE,      RFX_OP_ACTIVATION,     RFX_OP_BINARY,         RFX_OP_CONCAT,
-        RFX_OP_PAD,         RFX_OP_CROP,           RFX_OP_CHANNEL_SELECT, RFX_OP_RESIZE,
-        RFX_OP_LRN,         RFX_OP_SOFTMAX,        RFX_OP_DEPTH_TO_SPACE, RFX_OP_SPACE_TO_DEPTH,
-        RFX_OP_CONST_MAP,   RFX_OP_GLOBAL_POOL,    RFX_OP_POOL_LP,        RFX_OP_CHANNEL_REDUCE,
-        RFX_OP_CHANNEL_NORM};
+        RFX_OP_CONV,         RFX_OP_CONV_TRANSPOSE, RFX_OP_POOL_MAX,       RFX_OP_POOL_AVG,
+        RFX_OP_AFFINE,       RFX_OP_ACTIVATION,     RFX_OP_BINARY,         RFX_OP_CONCAT,
+        RFX_OP_PAD,          RFX_OP_CROP,           RFX_OP_CHANNEL_SELECT, RFX_OP_RESIZE,
+        RFX_OP_LRN,          RFX_OP_SOFTMAX,        RFX_OP_DEPTH_TO_SPACE, RFX_OP_SPACE_TO_DEPTH,
+        RFX_OP_CONST_MAP,    RFX_OP_GLOBAL_POOL,    RFX_OP_POOL_LP,        RFX_OP_CHANNEL_REDUCE,
+        RFX_OP_CHANNEL_NORM, RFX_OP_MOMENTS,        RFX_OP_NORMALISE};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         if (seen[wanted[i]] < 5)
             fprintf(stderr, "op %d was tested only %d times\n", (int)wanted[i], seen[wanted[i]]);
