@@ -1,6 +1,7 @@
 /* See test_util.h. */
 #include "tests/support/test_util.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -303,4 +304,14 @@ void test_bytes_store(const char *path, const void *data, size_t count) {
     must_file(file != NULL, path);
     must_file(fwrite(data, 1, count, file) == count, path);
     must_file(fclose(file) == 0, path);
+}
+
+int test_files_in(const char *directory) {
+    DIR *dir = opendir(directory);
+    int count = 0;
+    must_file(dir != NULL, directory);
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir))
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    must_file(closedir(dir) == 0, directory);
+    return count;
 }

@@ -109,4 +109,7 @@ void test_bytes_load(struct test_bytes *bytes, const char *path);
 /* Writes a file of its own each time: some file systems write one that is cut and filled again to
  * the disk at once. */
 void test_bytes_store(const char *path, const void *data, size_t count);
+
+/* How many files a directory has, hidden ones too; aborts when it cannot be read. */
+int test_files_in(const char *directory);
 #endif

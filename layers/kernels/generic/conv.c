@@ -8,13 +8,15 @@
 
 #ifdef VARIANT_HAS_FMA
 
-#define LINE_FLOATS 16 /* of a cache line */
-#define LONG_SUM 48    /* input channels x kernel rows: as long as memory takes to answer */
+#define LINE_FLOATS 16  /* of a cache line */
+#define WAY_FLOATS 1024 /* addresses so far apart share a set of the first cache */
+#define SAME_SET 10     /* lines that stay in one set: it has 12, and weights pass through */
 #define INLINE static inline __attribute__((always_inline))
 #define SIZE_OF_BLOCK (VECTORS * VECTOR_FLOATS) /* output channels */
 #if VECTOR_FLOATS == 16
 #define PIXELS 14 /* 28 sums, 2 weights and an input value of 32 registers */
 #define VECTORS 2
+#define LONG_SUM 1
 #elif VECTOR_FLOATS == 8
 #define PIXELS 6 /* 12 sums, 2 weights and an input value of 16 registers */
 #define VECTORS 2
@@ -25,6 +27,9 @@
 #endif
 #ifndef ALONE
 #define ALONE PIXELS
+#endif
+#ifndef LONG_SUM
+#define LONG_SUM 48 /* input channels x kernel rows whose time is as long as memory's answer */
 #endif
 _Static_assert(RFX_CONV_PANEL % SIZE_OF_BLOCK == 0, "a panel is whole blocks");
 _Static_assert(RFX_CONV_LANES % VECTOR_FLOATS == 0, "panels are filled up to whole vectors");
@@ -39,15 +44,53 @@ struct block {
     int64_t channels; /* that are stored */
 };
 
-/* Adds `k` products per sum: x floats in a row, weights `width` apart. */
+/* What a block's end reads and writes comes to the nearest cache while its sums are made: pixel
+ * after pixel, for all at once are more lines than a core waits for, and the sums wait with them.
+ */
+struct end {
+    const float *out, *residual; /* of the next pixel; residual NULL: none, or what is written */
+    int64_t out_stride, residual_stride;
+    int pixels; /* still to be asked for */
+};
+
+/* Pixels of few channels follow each other, which the processor foresees. */
+INLINE struct end expect_end(const struct rfx_conv_run *c, const struct block *b, int n) {
+    bool expect = c->ic * c->kh >= LONG_SUM && c->out_stride > 2 * RFX_CONV_PANEL;
+    struct end end = {.out = b->out,
+                      .residual = b->residual == b->out ? NULL : b->residual,
+                      .out_stride = c->out_stride,
+                      .residual_stride = c->residual_stride,
+                      .pixels = expect ? n : 0};
+    return end;
+}
+
+INLINE void expect_pixel(struct end *end) {
+    for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(end->out + v, 1);
+    end->out += end->out_stride;
+    end->pixels--;
+    if (end->residual == NULL) return;
+    for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(end->residual + v);
+    end->residual += end->residual_stride;
+}
+
+/* Adds `k` products per sum: x floats in a row, weights `width` apart. Half of a sum's time is left
+ * for the last lines that are expected. */
 INLINE void add_run(vector sum[ALONE][VECTORS], const float *x, int64_t x_stride, const float *w,
-                    int64_t width, int64_t k, int n, int nv) {
-    for (int64_t i = 0; i < k; i++, w += width) {
-        vector wv[VECTORS];
-        for (int v = 0; v < nv; v++) wv[v] = VECTOR_LOAD(w + v * VECTOR_FLOATS);
-        for (int p = 0; p < n; p++) {
-            vector xv = VECTOR_ALL(x[p * x_stride + i]);
-            for (int v = 0; v < nv; v++) sum[p][v] = VECTOR_FMA(xv, wv[v], sum[p][v]);
+                    int64_t width, int64_t k, struct end *end, int n, int nv) {
+    const int64_t step = k / (2 * n) + 1;
+    for (int64_t i = 0, stop; i < k;) {
+        stop = k;
+        if (end->pixels > 0) {
+            expect_pixel(end);
+            stop = k - i < step ? k : i + step;
+        }
+        for (; i < stop; i++, w += width) {
+            vector wv[VECTORS];
+            for (int v = 0; v < nv; v++) wv[v] = VECTOR_LOAD(w + v * VECTOR_FLOATS);
+            for (int p = 0; p < n; p++) {
+                vector xv = VECTOR_ALL(x[p * x_stride + i]);
+                for (int v = 0; v < nv; v++) sum[p][v] = VECTOR_FMA(xv, wv[v], sum[p][v]);
+            }
         }
     }
 }
@@ -86,13 +129,13 @@ INLINE void finish_sums(const struct rfx_conv_run *c, const struct block *b,
 /* Adds taps [k0, k1) of kernel row ky, input channels [i0, i1). */
 INLINE void add_taps(const struct rfx_conv_run *c, const struct block *b,
                      vector sum[ALONE][VECTORS], int64_t ky, int64_t k0, int64_t k1, int64_t i0,
-                     int64_t i1, int n, int nv) {
+                     int64_t i1, struct end *end, int n, int nv) {
     const float *x = c->rows[ky] + b->at + k0 * c->tap_stride + i0;
     const float *w = b->weights + ((ky * c->kw + k0) * c->ic + i0) * b->width;
     bool one_run = i1 - i0 == c->tap_stride;
     int64_t k = one_run ? (k1 - k0) * c->ic : i1 - i0;
     for (int64_t t = one_run ? k1 - 1 : k0; t < k1; t++) {
-        add_run(sum, x, c->x_stride, w, b->width, k, n, nv);
+        add_run(sum, x, c->x_stride, w, b->width, k, end, n, nv);
         x += c->tap_stride;
         w += c->ic * b->width;
     }
@@ -101,21 +144,21 @@ INLINE void add_taps(const struct rfx_conv_run *c, const struct block *b,
 /* As add_taps, for a part of a long sum: a chain of its own, which is added. */
 INLINE void add_part(const struct rfx_conv_run *c, const struct block *b,
                      vector sum[ALONE][VECTORS], int64_t ky, int64_t k0, int64_t k1, int64_t i0,
-                     int64_t i1, int n, int nv) {
+                     int64_t i1, struct end *end, int n, int nv) {
     vector total[ALONE][VECTORS];
     for (int p = 0; p < n; p++)
         for (int v = 0; v < nv; v++) {
             total[p][v] = sum[p][v];
             sum[p][v] = VECTOR_ALL(0.0f);
         }
-    add_taps(c, b, sum, ky, k0, k1, i0, i1, n, nv);
+    add_taps(c, b, sum, ky, k0, k1, i0, i1, end, n, nv);
     for (int p = 0; p < n; p++)
         for (int v = 0; v < nv; v++) sum[p][v] = total[p][v] + sum[p][v];
 }
 
 /* All taps of one chain. */
 INLINE void add_all(const struct rfx_conv_run *c, const struct block *b, vector sum[ALONE][VECTORS],
-                    int n, int nv) {
+                    struct end *end, int n, int nv) {
     int64_t taps = c->kx1 - c->kx0, x0 = b->at + c->kx0 * c->tap_stride;
     bool one_run = c->tap_stride == c->ic || taps == 1;
     int64_t k = one_run ? taps * c->ic : c->ic;
@@ -124,13 +167,13 @@ INLINE void add_all(const struct rfx_conv_run *c, const struct block *b, vector 
         const float *x = c->rows[ky] + x0;
         const float *w = b->weights + (ky * c->kw + c->kx0) * c->ic * b->width;
         for (int64_t done = 0; done < taps * c->ic; done += k, x += c->tap_stride)
-            add_run(sum, x, c->x_stride, w + done * b->width, b->width, k, n, nv);
+            add_run(sum, x, c->x_stride, w + done * b->width, b->width, k, end, n, nv);
     }
 }
 
 /* All parts of a long sum. */
 INLINE void add_parts(const struct rfx_conv_run *c, const struct block *b,
-                      vector sum[ALONE][VECTORS], int n, int nv) {
+                      vector sum[ALONE][VECTORS], struct end *end, int n, int nv) {
     const struct rfx_conv_parts parts = rfx_conv_parts(c->ic, c->kh, c->kw);
     for (int64_t ky = 0; ky < c->kh; ky++) {
         if (c->rows[ky] == NULL) continue;
@@ -138,21 +181,8 @@ INLINE void add_parts(const struct rfx_conv_run *c, const struct block *b,
             for (int64_t i = 0; i < c->ic; i += parts.channels)
                 add_part(c, b, sum, ky, k > c->kx0 ? k : c->kx0,
                          k + parts.taps < c->kx1 ? k + parts.taps : c->kx1, i,
-                         i + parts.channels < c->ic ? i + parts.channels : c->ic, n, nv);
+                         i + parts.channels < c->ic ? i + parts.channels : c->ic, end, n, nv);
     }
-}
-
-/* What the block's end reads and writes comes to the nearest cache while the sums are made, where
- * those take long enough. Pixels of few channels follow each other, which the processor foresees.
- */
-INLINE void expect_end(const struct rfx_conv_run *c, const struct block *b, int n) {
-    if (c->ic * c->kh < LONG_SUM || c->out_stride <= 2 * RFX_CONV_PANEL) return;
-    const float *out = b->out, *residual = b->residual;
-    for (int p = 0; p < n; p++, out += c->out_stride)
-        for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(out + v, 1);
-    if (residual == NULL || residual == b->out) return;
-    for (int p = 0; p < n; p++, residual += c->residual_stride)
-        for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(residual + v);
 }
 
 /* n pixels x nv vectors; n, nv and split are constants in all calls, and a function has calls of
@@ -160,15 +190,15 @@ INLINE void expect_end(const struct rfx_conv_run *c, const struct block *b, int 
 INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int n, int nv,
                        bool split) {
     vector sum[ALONE][VECTORS];
-    expect_end(c, b, n);
+    struct end end = expect_end(c, b, n);
     for (int v = 0; v < nv; v++) {
         vector bias = VECTOR_LOAD(b->bias + v * VECTOR_FLOATS);
         for (int p = 0; p < n; p++) sum[p][v] = bias;
     }
     if (split)
-        add_parts(c, b, sum, n, nv);
+        add_parts(c, b, sum, &end, n, nv);
     else
-        add_all(c, b, sum, n, nv);
+        add_all(c, b, sum, &end, n, nv);
     if (b->channels < nv * VECTOR_FLOATS) {
         finish_sums(c, b, sum, n, nv);
         return;
@@ -234,14 +264,21 @@ static void make_channels(const struct rfx_conv_run *c, pixels_fn *make, const s
     }
 }
 
+/* How many pixels share registers: fewer where all of them would be in one set of the cache, those
+ * read or those written. */
+static int64_t pixels_at_once(const struct rfx_conv_run *c, int64_t most) {
+    bool same_set = c->x_stride % WAY_FLOATS == 0 || c->out_stride % WAY_FLOATS == 0;
+    return same_set && most > SAME_SET ? SAME_SET : most;
+}
+
 void VARIANT_NAME(conv)(const struct rfx_conv_run *c) {
     bool split = rfx_conv_parts(c->ic, c->kh, c->kw).split;
     int64_t whole = (c->m + VECTOR_FLOATS - 1) / SIZE_OF_BLOCK * SIZE_OF_BLOCK;
     if (whole > 0)
-        make_channels(c, split ? full_parts : full_chain, cut_evenly(c->pixels, PIXELS), 0, whole,
-                      SIZE_OF_BLOCK);
+        make_channels(c, split ? full_parts : full_chain,
+                      cut_evenly(c->pixels, pixels_at_once(c, PIXELS)), 0, whole, SIZE_OF_BLOCK);
     if (whole < c->m)
-        make_channels(c, split ? vector_parts : vector_chain, cut_evenly(c->pixels, ALONE), whole,
-                      c->m, VECTOR_FLOATS);
+        make_channels(c, split ? vector_parts : vector_chain,
+                      cut_evenly(c->pixels, pixels_at_once(c, ALONE)), whole, c->m, VECTOR_FLOATS);
 }
 #endif

@@ -1,5 +1,4 @@
 /* .npy files: their contents, in any order, and what is refused. */
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,19 +12,10 @@
 #include <cmocka.h>
 
 #include "rfexec/output/npy_write.h"
+#include "tests/support/test_util.h"
 
 #define DIRECTORY "test_npy_write.tmp.d"
 #define FILE_NAME DIRECTORY "/out.npy"
-
-static int files_in_directory(void) {
-    DIR *dir = opendir(DIRECTORY);
-    assert_non_null(dir);
-    int count = 0;
-    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir))
-        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    assert_int_equal(closedir(dir), 0);
-    return count;
-}
 
 static int make_directory(void **state) {
     (void)state;
@@ -71,7 +61,7 @@ static void appends_and_commits(void **state) {
     assert_int_equal(rfx_memory_allocation_count(mem), allocations);
     rfx_npy_write_free(writer);
     rfx_memory_free(mem);
-    assert_int_equal(files_in_directory(), 1);
+    assert_int_equal(test_files_in(DIRECTORY), 1);
     assert_int_equal(read_file(bytes, 700000), 128 + (size_t)elems * 4);
     assert_memory_equal(bytes,
                         "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, "
@@ -155,7 +145,7 @@ static void survives_failing_allocations(void **state) {
         }
         rfx_npy_write_free(writer);
         rfx_memory_free(mem);
-        assert_int_equal(files_in_directory(), 0);
+        assert_int_equal(test_files_in(DIRECTORY), 0);
     }
     assert_int_equal(k, 5); /* writer, file, two names; the fifth run passes */
 }

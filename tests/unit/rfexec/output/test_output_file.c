@@ -30,17 +30,6 @@
 #define DIRECTORY "test_output_file.tmp.d"
 #define FILE_NAME DIRECTORY "/out.bin"
 
-/* Files in the directory, hidden ones too. */
-static int files_in_directory(void) {
-    DIR *dir = opendir(DIRECTORY);
-    assert_non_null(dir);
-    int count = 0;
-    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir))
-        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    assert_int_equal(closedir(dir), 0);
-    return count;
-}
-
 static void remove_files(void) {
     DIR *dir = opendir(DIRECTORY);
     char path[300];
@@ -109,7 +98,7 @@ static void whole_or_not_at_all(void) {
         assert_int_equal(rfx_output_file_append(file, "aborted", 7, NULL), RFX_OK);
         if (had_old) expect_file(FILE_NAME, "old");
         rfx_output_file_free(file);
-        assert_int_equal(files_in_directory(), had_old);
+        assert_int_equal(test_files_in(DIRECTORY), had_old);
         file = open_file(mem, FILE_NAME);
         assert_int_equal(rfx_output_file_append(file, "neXer", 5, NULL), RFX_OK);
         assert_int_equal(rfx_output_file_put(file, "w", 1, 2, NULL), RFX_OK);
@@ -118,7 +107,7 @@ static void whole_or_not_at_all(void) {
         assert_int_equal(rfx_output_file_commit(file, NULL), RFX_OK);
         rfx_output_file_free(file);
         expect_file(FILE_NAME, "newer!");
-        assert_int_equal(files_in_directory(), 1);
+        assert_int_equal(test_files_in(DIRECTORY), 1);
         if (!had_old) assert_int_equal(unlink(FILE_NAME), 0);
     }
     struct stat info;
@@ -196,7 +185,7 @@ static void nothing_is_left_when_killed(void **state) {
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    assert_int_equal(files_in_directory(), 1);
+    assert_int_equal(test_files_in(DIRECTORY), 1);
     expect_file(FILE_NAME, "old");
 }
 
@@ -236,7 +225,7 @@ static void links_are_followed(void **state) {
     assert_int_equal(write_text(mem, DIRECTORY "/lost", "new", &err), RFX_STATUS_IO);
     assert_non_null(strstr(err.text, "symbolic link"));
     assert_int_equal(write_text(mem, DIRECTORY "/round", "new", &err), RFX_STATUS_IO);
-    assert_int_equal(files_in_directory(), 5);
+    assert_int_equal(test_files_in(DIRECTORY), 5);
     rfx_memory_free(mem);
 }
 
@@ -253,7 +242,7 @@ static void late_special_files_are_left_alone(void **state) {
     rfx_output_file_free(file);
     assert_int_equal(lstat(FILE_NAME, &info), 0);
     assert_true(S_ISFIFO(info.st_mode));
-    assert_int_equal(files_in_directory(), 1);
+    assert_int_equal(test_files_in(DIRECTORY), 1);
     rfx_memory_free(mem);
 }
 
@@ -275,7 +264,7 @@ static void pipes_get_the_whole_file(void **state) {
     assert_int_equal(close(reader), 0);
     assert_int_equal(lstat(FILE_NAME, &info), 0);
     assert_true(S_ISFIFO(info.st_mode));
-    assert_int_equal(files_in_directory(), 1);
+    assert_int_equal(test_files_in(DIRECTORY), 1);
 
     assert_int_equal(pipe(ends), 0);
     (void)snprintf(name, sizeof name, "/dev/fd/%d", ends[1]);
@@ -299,7 +288,7 @@ static void descriptors_are_continued(void **state) {
     assert_int_equal(close(fd), 0);
     expect_file(FILE_NAME, "before after");
     assert_int_equal(write_text(mem, name, "closed", &err), RFX_STATUS_IO);
-    assert_int_equal(files_in_directory(), 1);
+    assert_int_equal(test_files_in(DIRECTORY), 1);
     rfx_memory_free(mem);
 }
 
@@ -363,7 +352,7 @@ static void reports_failures(void **state) {
     assert_non_null(strstr(err.text, "after 100000 bytes"));
     assert_int_equal(rfx_output_file_commit(file, &err), RFX_STATUS_IO);
     rfx_output_file_free(file);
-    assert_int_equal(files_in_directory(), 0);
+    assert_int_equal(test_files_in(DIRECTORY), 0);
     free(data);
     rfx_memory_free(mem);
 }
@@ -379,7 +368,7 @@ static void survives_failing_allocations(void **state) {
     (void)state;
     char path[] = FILE_NAME;
     assert_int_equal(test_fail_each_allocation(open_one, path), 3); /* file, path, base */
-    assert_int_equal(files_in_directory(), 0);
+    assert_int_equal(test_files_in(DIRECTORY), 0);
 }
 
 #define IN_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
