@@ -35,8 +35,8 @@ def save(folder, name, nodes, constants, opset=17):
     """`nodes` make "n" of "c"."""
     first = op("Conv", "x w0 b0", "c", kernel_shape=[3, 3], pads=[1] * 4)
     last = op("Conv", "n w1", "y", kernel_shape=[3, 3], pads=[1] * 4)
-    constants += [weight("w0", CHANNELS, 3, 3, 3), weight("b0", CHANNELS),
-                  weight("w1", 4, CHANNELS, 3, 3)]
+    constants = [*constants, weight("w0", CHANNELS, 3, 3, 3), weight("b0", CHANNELS),
+                 weight("w1", 4, CHANNELS, 3, 3)]
     graph = helper.make_graph(
         [first, *nodes, last], name,
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, "height", "width"])],
