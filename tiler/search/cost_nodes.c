@@ -47,7 +47,10 @@ static void describe_other(const struct rfx_graph *graph, const struct rfx_node 
         fact->pixel.n[RFX_COST_SUM_ELEMENT] = (double)graph->nodes[node->in[0]].out.elems;
     } else if (rfx_node_is_class(node, RFX_CLASS_POOLING)) {
         struct rfx_window w = rfx_op_window(node);
-        fact->pixel.n[RFX_COST_POOL_TAP] = elements * (double)(w.kernel[0] * w.kernel[1]);
+        /* every value in a window is a tap, of all channels if they become one */
+        double read =
+            rfx_op_def(node->op)->spatial ? (double)graph->nodes[node->in[0]].out.c : elements;
+        fact->pixel.n[RFX_COST_POOL_TAP] = read * (double)(w.kernel[0] * w.kernel[1]);
     }
 }
 
