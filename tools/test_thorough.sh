@@ -30,9 +30,10 @@ run_counted "pictures larger than the budget" \
     sh $at/big_images.sh build || true
 run_counted "memory does not grow with height" env NETWORK=squeezenet1_1 WIDTH=1024 MEMORY=48MiB \
     sh $at/height.sh build/rfexec 2048 4096 8192 || true
-# One second is aimed at; mobilenet_v2 at 8192x8192 in 22 MiB takes 2.7 so far (MACs are counted step by step).
+# One second of processor time is aimed at, which these two networks take a third of at most; two seconds are allowed,
+# as the large graphs of the script come close to their three on a busy machine.
 run_counted "planning: time, memory, signals" \
-    python3 $at/planning.py --seconds 3 build/rfexec mobilenet_v2 resnet50 || true
+    python3 $at/planning.py --seconds 2 build/rfexec mobilenet_v2 resnet50 || true
 run_counted "planted packings" python3 $at/packing.py --seeds 3 --at-least 3 build/rfexec \
     build/tests/make_packing chains-gone-30 windows-gone spirals || true
 run_counted "64-bit ARM, emulated" sh tools/test_aarch64.sh || true
