@@ -1,7 +1,8 @@
 #!/bin/sh
-# What tools/test.sh leaves out, about 11 minutes on two cores: a build without any warning, the
+# What tools/test.sh leaves out, about 15 minutes on two cores: a build without any warning, the
 # tests of single parts, parsers and random plans with the address and undefined behaviour
-# sanitizers, every call of a run failing in turn, a small share of each script in tests/acceptance,
+# sanitizers, what has threads with ThreadSanitizer, every call of a run failing in turn, random runs
+# and kills, a small share of each script in tests/acceptance,
 # and the arithmetic on 64-bit ARM. Run tools/test.sh first: its build is used. The last line is
 # "N passed, N failed".
 set -eu
@@ -15,6 +16,12 @@ cmake --preset asan-ubsan
 run_counted "sanitized build" cmake --build --preset asan-ubsan --parallel "$jobs" || true
 run_counted "sanitized tests" env RFX_CASES=100 ctest --preset asan-ubsan -L sanitized -j "$jobs" ||
     true
+if sh tools/install_deps.sh clang libomp-dev && cmake --preset tsan; then
+    run_counted "build with ThreadSanitizer" cmake --build --preset tsan --parallel "$jobs" || true
+    run_counted "threads" ctest --preset tsan -j "$jobs" || true
+else
+    echo "== threads: skipped, needs clang and libomp-dev"
+fi
 
 run_counted "every call that can fail, failing" \
     sh -c "cd build/tests/cli/test_faults_files && RFX_CASES=2000 ../test_faults" || true
@@ -36,5 +43,7 @@ run_counted "planning: time, memory, signals" \
     python3 $at/planning.py --seconds 2 build/rfexec mobilenet_v2 resnet50 || true
 run_counted "planted packings" python3 $at/packing.py --seeds 3 --at-least 3 build/rfexec \
     build/tests/make_packing chains-gone-30 windows-gone spirals || true
+run_counted "random runs and kills" \
+    sh tools/scripts/soak.sh --runs 30 --smallest 5 --kills 30 --seconds 60 build/rfexec || true
 run_counted "64-bit ARM, emulated" sh tools/test_aarch64.sh || true
 report_counts
