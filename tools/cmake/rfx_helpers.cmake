@@ -52,6 +52,9 @@ function(rfx_set_flags target)
     target_compile_definitions(${target} PRIVATE RFX_SANITIZE=1)
     target_link_options(${target} PUBLIC -fsanitize=address,undefined)
   endif()
+  if(RFX_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link,float-cast-overflow)
+  endif()
 endfunction()
 
 # A static library rfx_<folder> of all .c files in the folder and below, but for the kernels that are
@@ -100,6 +103,9 @@ function(rfx_add_kernels folder)
     target_compile_definitions(${target} PRIVATE RFX_KERNEL_VARIANT=${set})
     # No value depends on floating point traps; without them the compiler can vectorise selects.
     target_compile_options(${target} PRIVATE -fno-trapping-math ${RFX_KERNELS_${SET}_FLAGS})
+    if(RFX_FUZZ) # clang takes minutes for unrolled loops with checks in them
+      target_compile_options(${target} PRIVATE -O0)
+    endif()
     target_sources(rfx_${folder} PRIVATE $<TARGET_OBJECTS:${target}>)
     target_compile_definitions(rfx_${folder} PRIVATE RFX_KERNELS_HAVE_${SET}=1)
     set_property(GLOBAL APPEND PROPERTY RFX_KERNEL_TARGETS ${target})
