@@ -35,5 +35,7 @@ run_counted "planning: time, memory, signals" \
     python3 $at/planning.py --seconds 3 build/rfexec mobilenet_v2 resnet50 || true
 run_counted "planted packings" python3 $at/packing.py --seeds 3 --at-least 3 build/rfexec \
     build/tests/make_packing chains-gone-30 windows-gone spirals || true
+run_counted "fuzzing of every parser and the public header" \
+    sh tests/fuzz/run.sh "${RFX_FUZZ_SECONDS:-20}" || true
 run_counted "64-bit ARM, emulated" sh tools/test_aarch64.sh || true
 report_counts
