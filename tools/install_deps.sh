@@ -11,7 +11,8 @@ packages="gcc libc6-dev make cmake pkg-config libopenblas-openmp-dev libpng-dev
 missing=""
 for package in $packages; do
     status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
-    [ "$status" = "install ok installed" ] || missing="$missing $package"
+    # once for each architecture that it is installed for
+    [ "${status#install ok installed}" != "$status" ] || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
 

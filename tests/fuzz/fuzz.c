@@ -7,6 +7,9 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef RFX_SANITIZE
+#include <sanitizer/lsan_interface.h>
+#endif
 
 #define STOP_SECONDS 0.5
 #define FILE_NUMBER 100 /* above what a process opens by itself */
@@ -61,6 +64,14 @@ struct rfx_memory *fuzz_memory(size_t limit_bytes) {
     end = seconds() + STOP_SECONDS;
     rfx_memory_set_stop(mem, is_late, &end);
     return mem;
+}
+
+void fuzz_keep(bool on) {
+#ifdef RFX_SANITIZE
+    (on ? __lsan_disable : __lsan_enable)();
+#else
+    (void)on;
+#endif
 }
 
 void fuzz_values(float *values, int64_t count) {

@@ -29,6 +29,10 @@ const char *fuzz_file(const uint8_t *data, size_t size);
  * something is left in it. */
 struct rfx_memory *fuzz_memory(size_t limit_bytes);
 
+/* What is allocated between true and false is kept until the end and is no leak. (Of a block of no
+ * bytes only the end is known, which LeakSanitizer does not count as known.) */
+void fuzz_keep(bool on);
+
 /* `count` values of -1 to 1, the same in each call. */
 void fuzz_values(float *values, int64_t count);
 

@@ -212,11 +212,13 @@ const struct maker *fuzz_model(const char *name) {
 struct rfx_graph *fuzz_model_graph(const char *name) {
     static const struct rfx_load_options own_size = {0};
     const struct maker *bytes = fuzz_model(name);
-    struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *loaded = NULL;
     struct rfx_error err = {""};
+    fuzz_keep(true);
+    struct rfx_memory *mem = rfx_memory_create(0);
     if (rfx_onnx_load(mem, fuzz_file(bytes->bytes, bytes->size), &own_size, &loaded, &err) !=
         RFX_OK)
         fuzz_fail("model '%s': %s", name, err.text);
+    fuzz_keep(false);
     return loaded;
 }

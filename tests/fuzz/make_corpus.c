@@ -153,6 +153,10 @@ static void make_plans(void) {
               "{\"mode\": \"streamed\", \"targets\": [\"m\"], \"tiles\": [1, 2], "
               "\"band_rows\": 5, \"tight\": true},"
               "{\"mode\": \"whole\", \"targets\": [\"y\"], \"row_by_row\": true}]}");
+    save_text("plan", "tight",
+              HEAD
+              "\"threads\": 1, \"stages\": [{\"mode\": \"streamed\", \"targets\": "
+              "[\"y\", \"m\"], \"band_rows\": 3, \"tight\": true}]}");
     save_text("plan", "groups",
               HEAD
               "\"in_place\": true, \"groups\": [{\"first\": \"j\", \"last\": \"a\", "

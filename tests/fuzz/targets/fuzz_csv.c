@@ -14,7 +14,7 @@ enum { MOST_ITEMS = 64 };
 static void place(const struct rfx_place_problem *problem) {
     size_t offsets[MOST_ITEMS], arena = 0;
     struct rfx_error err = {""};
-    for (int s = 0; s < RFX_OFFSETS_COUNT; s++) {
+    for (enum rfx_offset_strategy s = 0; s < RFX_OFFSETS_COUNT; s++) {
         const char *name = rfx_offset_strategy_name(s);
         enum rfx_status status = rfx_offsets_place(problem, s, offsets, &arena, &err);
         fuzz_check_status(status, &err);

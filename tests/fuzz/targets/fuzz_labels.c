@@ -19,9 +19,11 @@ static struct rfx_session *make_session(void) {
     struct rfx_plan *plan = NULL;
     struct rfx_session *session = NULL;
     struct rfx_error err = {""};
+    fuzz_keep(true);
     if (rfx_plan_create(graph, &request, &plan, &err) != RFX_OK ||
         rfx_session_create(graph, plan, &session, &err) != RFX_OK)
         fuzz_fail("%s", err.text);
+    fuzz_keep(false);
     return session;
 }
 
