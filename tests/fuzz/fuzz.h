@@ -25,8 +25,8 @@ void fuzz_check_status(enum rfx_status status, const struct rfx_error *err);
  * so that an input can name its own file. */
 const char *fuzz_file(const uint8_t *data, size_t size);
 
-/* An allocator with this limit, on which all work stops after a moment. rfx_memory_free aborts when
- * something is left in it. */
+/* An allocator with this limit, on which all work stops after half a second of the processor.
+ * rfx_memory_free aborts when something is left in it. */
 struct rfx_memory *fuzz_memory(size_t limit_bytes);
 
 /* What is allocated between true and false is kept until the end and is no leak. (Of a block of no
