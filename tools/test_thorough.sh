@@ -2,8 +2,8 @@
 # What tools/test.sh leaves out, about 18 minutes on two cores: a build without any warning, the
 # tests of single parts, parsers and random plans with the address and undefined behaviour
 # sanitizers, every call of a run failing in turn, a small share of each script in tests/acceptance,
-# fuzzing for RFX_FUZZ_SECONDS (20) a target, and the arithmetic on 64-bit ARM. Run tools/test.sh first: its build is used. The last line is
-# "N passed, N failed".
+# fuzzing for RFX_FUZZ_SECONDS (20) a target, and the arithmetic on 64-bit ARM. Run tools/test.sh
+# first: its build is used. The last line is "N passed, N failed".
 set -eu
 cd "$(dirname "$0")/.."
 . tools/count_tests.sh
