@@ -5,7 +5,7 @@
 #     sh tests/fuzz/run.sh 20 png model
 #
 # Inputs that reach something new are kept in build-fuzz/corpus/TARGET, where the next run goes on;
-# --merge adds the smallest few of them that reach more to tests/fuzz/corpus/TARGET (no fuzzing).
+# --merge adds the few small ones of them that reach most to tests/fuzz/corpus/TARGET (no fuzzing).
 # Findings are kept in build-fuzz/artifacts, what a target printed in build-fuzz/logs. Installs clang
 # where it may; else says so and exits with 77. Prints a table; the last line is "N passed, N failed".
 set -eu
@@ -37,14 +37,22 @@ fi
 export ASAN_OPTIONS="detect_leaks=$leaks:allocator_may_return_null=1" OMP_WAIT_POLICY=passive
 mkdir -p $build/artifacts $build/logs
 
-# Takes over the smallest set of inputs of at most 2 KiB that reaches what the grown corpus does
-# beyond that of the tree.
+# Takes over inputs of at most 2 KiB that reach edges which the corpus of the tree does not: the
+# $MOST_NEW that add most.
+MOST_NEW=24
 merge_target() {
-    small=$(mktemp -d)
-    find "$build/corpus/$1" -type f -size -2049c -exec cp {} "$small" \;
+    work=$(mktemp -d)
+    mkdir "$work/grown" "$work/chosen"
+    find "$build/corpus/$1" -type f -size -2049c -exec cp {} "$work/grown" \;
+    cp "$at/corpus/$1"/* "$work/chosen"
     before=$(ls "$at/corpus/$1" | wc -l)
-    "$build/$at/fuzz_$1" -merge=1 "$at/corpus/$1" "$small" >"$build/logs/$1.merge" 2>&1
-    rm -r "$small"
+    "$build/$at/fuzz_$1" -set_cover_merge=1 -use_counters=0 "$work/chosen" "$work/grown" \
+        >"$build/logs/$1.merge" 2>&1
+    for file in $(ls -tr "$work/chosen"); do
+        [ $(($(ls "$at/corpus/$1" | wc -l) - before)) -lt $MOST_NEW ] || break
+        [ -e "$at/corpus/$1/$file" ] || cp "$work/chosen/$file" "$at/corpus/$1"
+    done
+    rm -r "$work"
     echo "$1: $before files, now $(ls "$at/corpus/$1" | wc -l)"
 }
 
@@ -53,7 +61,7 @@ fuzz_target() {
     log=$build/logs/$1.log
     mkdir -p "$build/corpus/$1"
     code=0
-    "$build/$at/fuzz_$1" -max_total_time="$seconds" -max_len=4096 -timeout=25 -rss_limit_mb=2048 \
+    "$build/$at/fuzz_$1" -max_total_time="$seconds" -max_len=4096 -timeout=120 -rss_limit_mb=2048 \
         -dict="$at/dict/$1.dict" -artifact_prefix="$build/artifacts/$1-" -print_final_stats=1 \
         "$build/corpus/$1" "$at/corpus/$1" >"$log" 2>&1 || code=$?
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
@@ -61,6 +69,7 @@ fuzz_target() {
     reached=$(grep -E ' cov: [0-9]+ ft: ' "$log" | tail -n 1 |
         sed -E 's/.* cov: ([0-9]+) ft: ([0-9]+) corp: ([0-9]+).*/\1 \2 \3/')
     findings=$([ $code -eq 0 ] && echo 0 || echo 1)
+    total=$((total + ${runs:-0}))
     # $reached is a list of words on purpose.
     # shellcheck disable=SC2086
     printf '%-10s %12s %9s %7s %9s %7s %9s\n' "$1" "${runs:-?}" "${rate:-?}" ${reached:-? ? ?} \
@@ -71,6 +80,8 @@ fuzz_target() {
 
 passed=0
 failed=0
+total=0
+[ $merge = yes ] || echo "$(date +%F), $seconds s a target, $(clang --version | head -n 1)"
 [ $merge = yes ] || printf '%-10s %12s %9s %7s %9s %7s %9s\n' target executions a_second edges \
     features corpus findings
 for target in "$@"; do
@@ -82,6 +93,7 @@ for target in "$@"; do
         failed=$((failed + 1))
     fi
 done
+[ $merge = yes ] || echo "$total executions"
 [ $leaks -eq 1 ] || echo "leaks were not looked for: this system does not let LeakSanitizer trace"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

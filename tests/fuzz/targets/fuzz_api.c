@@ -55,8 +55,13 @@ static int progress(void *user, int64_t done, int64_t total) {
 
 /* A model by name, as a file in memory, or none. */
 static const char *model_name(struct input *in) {
-    static const char *const names[] = {
-        "mobilenet_v2:0.1", "toy:m=1,b=1,n=1,cst=2", "toy:m=", "no_such_network", "", "/", NULL};
+    static const char *const names[] = {"toy:m=1,b=2,n=1,cst=3",
+                                        "toy:m=1,b=1,n=1,cst=2",
+                                        "toy:m=",
+                                        "no_such_network",
+                                        "",
+                                        "/",
+                                        NULL};
     enum { NAMES = sizeof names / sizeof names[0], MODELS = 7 };
     size_t choice = next(in) % (2 * MODELS + NAMES);
     if (choice >= 2 * MODELS) return names[choice - 2 * MODELS];
