@@ -72,7 +72,8 @@ static const char *model_name(struct input *in) {
 static void call_open(struct state *s, struct slot *slot) {
     static const int64_t sides[] = {0, 0, 0, 8, 14, 11, 1, -1, INT64_MAX};
     static const int64_t sizes[] = {sizeof(struct rfx_open_options), 0, 8, 24, 4096};
-    char room[4096] = {0}; /* as large as the largest struct size that is said */
+    /* As large as the largest size that is said. */
+    _Alignas(struct rfx_open_options) char room[4096] = {0};
     struct rfx_open_options *options = (void *)room;
     rfx_open_options_init(options, sizeof *options);
     if (next(&s->in) % 8 == 0) options->size = (size_t)PICK(&s->in, sizes);
