@@ -7,7 +7,7 @@
 
 enum rfx_status rfx_onnx_refuse(struct rfx_onnx_import *ctx, enum rfx_status status,
                                 const char *format, ...) {
-    char text[320];
+    char text[400];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
