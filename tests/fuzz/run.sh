@@ -11,13 +11,15 @@
 set -eu
 cd "$(dirname "$0")/../.."
 at=tests/fuzz
-build=build-fuzz
+build="build-fuzz"
 merge=no
 if [ "${1:-}" = --merge ]; then merge=yes && shift; fi
 case ${1:-} in
 '' | *[!0-9]*) seconds=60 ;;
 *) seconds=$1 && shift ;;
 esac
+# Names of targets have no spaces.
+# shellcheck disable=SC2046
 [ $# -gt 0 ] || set -- $(ls $at/corpus)
 
 sh tools/install_deps.sh clang libclang-rt-dev libomp-dev || exit 77
