@@ -57,6 +57,9 @@ function(rfx_set_flags target)
     target_compile_definitions(${target} PRIVATE RFX_SANITIZE=1)
     target_link_options(${target} PUBLIC -fsanitize=${RFX_SANITIZERS})
   endif()
+  if(RFX_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link,float-cast-overflow)
+  endif()
 endfunction()
 
 # A static library rfx_<folder> of all .c files in the folder and below, but for the kernels that are
@@ -110,6 +113,9 @@ function(rfx_add_kernels folder)
     # clang says where it does not vectorise, as with the checks of some sanitizers.
     target_compile_options(${target} PRIVATE -fno-trapping-math ${RFX_KERNELS_${SET}_FLAGS}
                            $<$<C_COMPILER_ID:Clang>:-Wno-pass-failed>)
+    if(RFX_FUZZ) # clang takes minutes for unrolled loops with checks in them
+      target_compile_options(${target} PRIVATE -O0)
+    endif()
     target_sources(rfx_${folder} PRIVATE $<TARGET_OBJECTS:${target}>)
     target_compile_definitions(rfx_${folder} PRIVATE RFX_KERNELS_HAVE_${SET}=1)
     set_property(GLOBAL APPEND PROPERTY RFX_KERNEL_TARGETS ${target})
