@@ -97,7 +97,7 @@ enum rfx_binary_kind {
 
 enum rfx_pad_mode { RFX_PAD_CONSTANT, RFX_PAD_REFLECT, RFX_PAD_EDGE };
 
-enum rfx_resize_mode { RFX_RESIZE_NEAREST, RFX_RESIZE_LINEAR };
+enum rfx_resize_mode { RFX_RESIZE_NEAREST, RFX_RESIZE_LINEAR, RFX_RESIZE_CUBIC };
 enum rfx_resize_coord {
     RFX_COORD_HALF_PIXEL,
     RFX_COORD_PYTORCH_HALF_PIXEL,
@@ -115,6 +115,7 @@ enum rfx_resize_nearest {
  * oh / ih exactly), used by the coordinate transform as in ONNX Resize. */
 struct rfx_resize_attr {
     enum rfx_resize_mode mode;
+    RFX_COORD_HALF_PIXEL_SYMMETRIC, /* half pixels around the middle of both maps */
     enum rfx_resize_coord coord;
     enum rfx_resize_nearest nearest;
     float scale_h, scale_w;
@@ -131,6 +132,9 @@ struct rfx_graph;
 
 /* Nodes first .. last of `base`; the last one's tensor is the group's. */
 struct rfx_group_attr {
+    float cubic_a;        /* CUBIC: the slope of the kernel at 1; -0.75 is ONNX's default */
+    bool exclude_outside; /* taps outside the map have no weight, instead of the border's value */
+    bool antialias;       /* not NEAREST: where the map shrinks the kernel is as much wider */
     const struct rfx_graph *base;
     int first, last;
     int64_t strip_cols; /* output columns computed together, at most */

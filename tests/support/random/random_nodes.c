@@ -244,7 +244,7 @@ int random_add_resize(struct random_maker *m, int in) {
     const struct rfx_tensor *t = random_tensor(m, in);
     struct rfx_node node = {.op = RFX_OP_RESIZE, .n_in = 1, .in = &in};
     struct rfx_resize_attr *a = &node.attr.resize;
-    a->mode = (enum rfx_resize_mode)random_draw(m, 0, 1);
+    a->mode = (enum rfx_resize_mode)random_draw(m, 0, 2);
     a->coord = (enum rfx_resize_coord)random_draw(m, 0, 3);
     a->nearest = (enum rfx_resize_nearest)random_draw(m, 0, 3);
     a->scale_h = scales[random_draw(m, 0, 5)];
@@ -253,6 +253,13 @@ int random_add_resize(struct random_maker *m, int in) {
     a->ow = (int64_t)floor((double)t->w * (double)a->scale_w);
     return random_add(m, node);
 }
+    a->cubic_a = random_chance(m, 50) ? -0.75f : -0.5f;
+    a->exclude_outside = a->mode == RFX_RESIZE_CUBIC && random_chance(m, 30);
+    if (a->mode != RFX_RESIZE_NEAREST && random_chance(m, 40)) {
+        a->antialias = true; /* whole and half scales: all distances are exact in float */
+        a->scale_h = random_chance(m, 50) ? 0.5f : 0.25f;
+        a->scale_w = random_chance(m, 70) ? 0.5f : 2.0f;
+    }
 
 int random_add_select(struct random_maker *m, int in) {
     int64_t map[40], c = random_tensor(m, in)->c;
