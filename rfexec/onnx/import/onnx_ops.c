@@ -86,6 +86,7 @@ static const struct rfx_onnx_op op_rows[] = {
     {"Swish", rfx_onnx_swish, NULL},
     {"Transpose", rfx_onnx_transpose, rfx_onnx_fold_transpose},
     {"Unsqueeze", rfx_onnx_unsqueeze, rfx_onnx_unsqueeze},
+    {"Tile", rfx_onnx_tile, NULL},
     {"Upsample", rfx_onnx_upsample, NULL},
     {"Where", NULL, rfx_onnx_fold_where},
 };
