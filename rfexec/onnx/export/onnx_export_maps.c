@@ -139,12 +139,6 @@ void rfx_export_plain_concat(struct rfx_exporter *x, const struct rfx_node *node
     export_concat(x, node, output, node->attr.concat.axis);
 }
 
-void rfx_export_binary(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
-    static const char *const ops[] = {"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow"};
-    (void)rfx_export_emit2(x, ops[node->attr.binary.kind], node->name, output,
-                           rfx_export_in(x, node, 0), rfx_export_in(x, node, 1));
-}
-
 static void export_softmax(struct rfx_exporter *x, const struct rfx_node *node, const char *output,
                            int axis) {
     const char *op = node->attr.softmax.logarithm ? "LogSoftmax" : "Softmax";

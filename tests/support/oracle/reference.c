@@ -74,6 +74,18 @@ double rfx_ref_act(const struct rfx_graph *graph, const struct rfx_act *act, dou
             return sin(x);
         case RFX_ACT_COS:
             return cos(x);
+        case RFX_ACT_SELU:
+            return x < 0 ? a * b * expm1(x) : b * x;
+        case RFX_ACT_CELU:
+            return x < 0 ? a * expm1(x / a) : x;
+        case RFX_ACT_THRESHOLDED_RELU:
+            return x > a || x != x ? x : 0;
+        case RFX_ACT_SHRINK:
+            return x < -a ? x + b : x > a ? x - b : 0 * x;
+        case RFX_ACT_SOFTSIGN:
+            return x / (1 + fabs(x));
+        case RFX_ACT_NOT:
+            return x == 0;
         case RFX_ACT_COUNT:
             break;
     }
@@ -96,6 +108,28 @@ double rfx_ref_binary(enum rfx_binary_kind kind, double a, double b) {
             return a < b ? a : b;
         case RFX_BINARY_POW:
             return pow(a, b);
+        case RFX_BINARY_MOD:
+            return fmod(a, b);
+        case RFX_BINARY_GREATER:
+            return a > b;
+        case RFX_BINARY_GREATER_OR_EQUAL:
+            return a >= b;
+        case RFX_BINARY_LESS:
+            return a < b;
+        case RFX_BINARY_LESS_OR_EQUAL:
+            return a <= b;
+        case RFX_BINARY_EQUAL:
+            return a == b;
+        case RFX_BINARY_AND:
+            return a != 0 && b != 0;
+        case RFX_BINARY_OR:
+            return a != 0 || b != 0;
+        case RFX_BINARY_XOR:
+            return (a != 0) != (b != 0);
+        case RFX_BINARY_IF:
+            return a != 0 ? b : -0.0;
+        case RFX_BINARY_UNLESS:
+            return a == 0 ? b : -0.0;
     }
     return NAN;
 }
