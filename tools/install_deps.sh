@@ -1,16 +1,18 @@
 #!/bin/sh
 # Installs the Debian packages that rfexec needs to build and to draw charts, those that are missing
-# only. Needs root or sudo when something is missing; does nothing otherwise.
+# only. Needs root or sudo when something is missing; does nothing otherwise. Arguments are further
+# packages.
 set -eu
 
 packages="gcc libc6-dev make cmake pkg-config libopenblas-openmp-dev libpng-dev
     libjpeg62-turbo-dev libtiff-dev libstb-dev libjansson-dev libxxhash-dev libcmocka-dev
-    nanopb libnanopb-dev libonnx-dev python3-venv gnuplot-nox"
+    nanopb libnanopb-dev libonnx-dev python3-venv gnuplot-nox $*"
 
 missing=""
 for package in $packages; do
     status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
-    [ "$status" = "install ok installed" ] || missing="$missing $package"
+    # once for each architecture that it is installed for
+    [ "${status#install ok installed}" != "$status" ] || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
 

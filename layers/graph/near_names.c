@@ -39,6 +39,15 @@ static int distance(const char *candidate, const char *name) {
     return rfx_edit_distance(candidate, name);
 }
 
+void rfx_nearest_consider(struct rfx_nearest *nearest, const char *candidate) {
+    int edits = distance(candidate, nearest->word);
+    int most = (int)strnlen(nearest->word, NAME_LENGTH) / 2;
+    if (edits > (most < NEAR_EDITS ? most : NEAR_EDITS)) return;
+    if (nearest->name != NULL && edits >= nearest->edits) return;
+    nearest->name = candidate;
+    nearest->edits = edits;
+}
+
 void rfx_graph_near_names(const struct rfx_graph *graph, const char *name,
                           char text[RFX_NEAR_NAMES_TEXT]) {
     size_t used = 0;

@@ -10,6 +10,15 @@
  * O(product of the lengths). */
 int rfx_edit_distance(const char *a, const char *b);
 
+/* The one of several names that a misspelt word is closest to: start with {.word = word} and show
+ * it all of them. `name` stays NULL when more than half of the word's letters, or three, would have
+ * to change; what begins with the word is close. */
+struct rfx_nearest {
+    const char *word, *name;
+    int edits;
+};
+void rfx_nearest_consider(struct rfx_nearest *nearest, const char *candidate);
+
 /* Writes "; near names: a, b, c" into text: at most three names or aliases of nodes that are close
  * to `name` or lie below it; an empty text when there are none. */
 void rfx_graph_near_names(const struct rfx_graph *graph, const char *name,

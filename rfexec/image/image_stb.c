@@ -58,9 +58,6 @@ static void *stb_realloc(void *p, size_t old_bytes, size_t bytes) {
 /* Reported at the end of the file, so not between push and pop. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic push
-#pragma GCC push_options
-/* Numbers in broken headers overflow its ints: that wraps, and its size checks follow. */
-#pragma GCC optimize("wrapv")
 #pragma GCC diagnostic ignored "-Wpedantic"
 #pragma GCC diagnostic ignored "-Wextra"
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -88,7 +85,6 @@ static void *stb_realloc(void *p, size_t old_bytes, size_t bytes) {
 #define STBI_REALLOC_SIZED(p, old_bytes, bytes) stb_realloc(p, old_bytes, bytes)
 #define STBI_FREE(p) stb_release(p)
 #include <stb_image.h>
-#pragma GCC pop_options
 #pragma GCC diagnostic pop
 
 struct stb_source {
@@ -287,8 +283,8 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
         return rfx_memory_fail(s->base.mem, name, s->heap.limit_bytes, err);
     if (known == 0)
         return rfx_fail(err, RFX_STATUS_MALFORMED,
-                        "%s: not a picture that rfexec reads (PNG, JPEG, npy, BMP, TGA, PSD, PNM, "
-                        "GIF, PIC), or a broken one: %s",
+                        "%s: not a picture that rfexec reads (PNG, JPEG, TIFF, npy, BMP, TGA, PSD, "
+                        "PNM, GIF, PIC), or a broken one: %s; other kinds: convert to PNG or TIFF",
                         name, stbi_failure_reason());
     if (h < 1 || w < 1 || h > RFX_IMAGE_MAX_SIDE || w > RFX_IMAGE_MAX_SIDE || n < 1 || n > 4)
         return rfx_fail(err, RFX_STATUS_MALFORMED,

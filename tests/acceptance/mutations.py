@@ -67,7 +67,9 @@ MUTATIONS = {
         "search->offsets[i] / 2 * search->unit", "test_packer"),
     "stale row in a ring": (
         "rfexec/session/session_run.c", r"y < step->rect\.y1; y\+\+\)\n(\s+memcpy)",
-        r"y < step->rect.y1 - 1; y++)\n\1", "test_session|test_random_tiles$"),
+        r"y < step->rect.y1 - 1; y++)\n\1", "test_session|test_random_tiles$|fuzz_plan"),
+    "a label with the end of its line": (
+        "tools/cli/classes.c", r'p\[strcspn\(p, "\\r"\)\]', "p[strlen(p)]", "fuzz_labels"),
     "two roundings for one": (
         "layers/kernels/generic/dense.c", r"sum\[j\] = MATH_FMA\(xv, w\[j\], sum\[j\]\)",
         "sum[j] += xv * w[j]", "test_kernel_table|test_kernels"),

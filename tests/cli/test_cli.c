@@ -80,7 +80,9 @@ static void test_usage_errors(void **state) {
         {"run mobilenet_v2 synthetic:64x64 --memory -5", "positive number of bytes"},
         {"run mobilenet_v2 synthetic:64x64 --tiles 4", "rows x columns"},
         {"run mobilenet_v2 synthetic:64x64 --tiles 0x4", "rows x columns"},
-        {"run mobilenet_v2 synthetic:64x64 --threads 0", "--threads"},
+        {"run mobilenet_v2 synthetic:64x64 --threads 0", "a whole number from 1 to 1024"},
+        {"run mobilenet_v2 synthetic:64x64 --threads 1 -j 2", "'--threads' is given twice"},
+        {"run mobilenet_v2 synthetic:64x64 --memory .GiB", "positive number of bytes"},
         {"run mobilenet_v2 synthetic:64x64 --std 1,0,1", "--std"},
         {"run mobilenet_v2 synthetic:64x64 --mean 1,2", "--mean"},
         {"run mobilenet_v2 synthetic:64x64 --untiled --tiles 2x2", "excludes"},
@@ -113,12 +115,17 @@ static void test_refused(void **state) {
     write_file("cli_broken.png", "\x89PNG\r\n\x1a\nbroken");
     write_file("cli_broken.npy", "\x93NUMPY\x01");
     expect_says(3, "analyze no_such_net", "no_such_net");
+    expect_says(0, "plan mobilenet_v2 --size 32x32 --tiles 64x2 --split features.5",
+                "4x2 tiles instead of 64x2");
+    expect_says(3, "analyze mobilnet_v2", "did you mean 'mobilenet_v2'?");
+    expect_says(3, "plan cli_broken.png", "is a PNG file, not an .onnx one");
     expect_says(3, "analyze cli_broken.onnx", "cli_broken.onnx");
     expect_says(3, "run mobilenet_v2 no_such_picture.png", "no_such_picture.png");
     expect_says(3, "run mobilenet_v2 cli_broken.png", "cli_broken.png");
     expect_says(3, "run mobilenet_v2 cli_broken.npy", "cli_broken.npy");
     expect_says(2, "run mobilenet_v2 synthetic:64", "synthetic");
     expect_says(3, "export no_such_net -o cli_no.onnx", "no_such_net");
+    expect_says(3, "export resnet5 -o cli_no.onnx", "did you mean 'resnet50'?");
 }
 
 static void test_run_json(void **state) {

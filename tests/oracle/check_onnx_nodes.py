@@ -43,9 +43,13 @@ KINDS = ["node", "simple", "pytorch-operator", "pytorch-converted"]
 PER_IMAGE = {
     "Abs", "Ceil", "Erf", "Floor", "Log", "Neg", "Reciprocal", "Softplus", "Sqrt",
     "AveragePool", "BatchNormalization", "Clip", "Conv", "ConvTranspose", "DepthToSpace", "Dropout",
-    "Elu", "Exp", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "LRN", "PRelu", "Pad",
+    "Elu", "Exp", "GlobalAveragePool", "GlobalMaxPool", "GroupNormalization", "HardSigmoid", "HardSwish",
+    "InstanceNormalization", "LRN", "PRelu", "Pad",
     "LeakyRelu", "LpPool", "MaxPool", "Relu", "Sigmoid", "SpaceToDepth", "Swish", "Tanh",
 }
+
+# These do unless their axis is that of the batch.
+PER_IMAGE_FROM_AXIS = {"LayerNormalization", "RMSNormalization"}
 
 # Functions of one element, for which a tensor of any shape is as good as a map. Booleans of rfexec are
 # 0 and 1 in float32: an operand of type bool comes out of a Cast.
@@ -157,9 +161,15 @@ def agrees_with_onnxruntime(model, image, ours):
                for info, value in zip(model.graph.output, expected))
 
 
+def is_per_image(node):
+    if node.op_type in PER_IMAGE_FROM_AXIS:
+        return all(a.i not in (0, -4) for a in node.attribute if a.name == "axis")
+    return node.op_type in PER_IMAGE
+
+
 def batch_of(model, image):
     """The images to run one by one; the whole array when the model is not per image."""
-    if image.shape[0] == 1 or any(node.op_type not in PER_IMAGE for node in model.graph.node):
+    if image.shape[0] == 1 or not all(map(is_per_image, model.graph.node)):
         return [image]
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1
     return [image[i:i + 1] for i in range(image.shape[0])]

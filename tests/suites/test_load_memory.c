@@ -25,7 +25,7 @@
 #define MODEL_PATH "test_load_memory.onnx"
 #define ALLOWED_BYTES ((size_t)16 << 20)
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef RFX_SANITIZE
 #define SANITISED true
 #else
 #define SANITISED false

@@ -4,13 +4,14 @@
  * Candidates are listed phase by phase (planner_search.h), after a plan that fits only those that
  * take no longer. In a phase they are ordered by time and tried from the best: first against the
  * lower bound of their arena, then by placing their buffers. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "layers/graph/op.h"
 #include "tiler/plan/mode.h"
-#include "tiler/plan/schedule.h"
 #include "tiler/search/groups.h"
+#include "tiler/search/plan_counts.h"
 #include "tiler/search/planner_search.h"
 
 #define MIB ((size_t)1 << 20)
@@ -108,11 +109,15 @@ static enum rfx_status fail_budget(const struct rfx_plan_request *request,
     const struct rfx_plan_bytes *b = &smallest->bytes;
     double mib = (double)MIB;
     size_t kib = (smallest->peak_bytes + 1023) / 1024;
+    char budget[32];
+    if (request->memory_bytes < (1 << 20)) /* perhaps a unit was forgotten */
+        (void)snprintf(budget, sizeof budget, "%zu bytes", request->memory_bytes);
+    else
+        (void)snprintf(budget, sizeof budget, "%.1f MiB", (double)request->memory_bytes / mib);
     return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
-                    "needs at least %zu bytes (%.1f MiB, --memory %zuKiB), the budget is %.1f MiB: "
+                    "needs at least %zu bytes (%.1f MiB, --memory %zuKiB), the budget is %s: "
                     "activations %.1f, weights %.1f, scratch %.1f, image %.1f, process %.1f MiB",
-                    kib * 1024, (double)(kib * 1024) / mib, kib,
-                    (double)request->memory_bytes / mib, (double)b->arena / mib,
+                    kib * 1024, (double)(kib * 1024) / mib, kib, budget, (double)b->arena / mib,
                     (double)b->weights / mib, (double)b->scratch / mib, (double)b->source / mib,
                     (double)b->reserve / mib);
 }
@@ -316,7 +321,7 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
     enum rfx_status status = rfx_memory_check_stop(graph->mem, err); /* one of two may be missing */
     made = a.plan != NULL ? a.plan : a.smallest;
     if (status == RFX_OK && made != NULL && made->grouped != NULL) /* which hang on the cuts */
-        status = rfx_schedule_count_macs(made, &made->macs, err);
+        status = rfx_plan_count_step_macs(made, &made->macs, err);
     if (status != RFX_OK) {
         rfx_plan_free(a.plan);
         rfx_plan_free(a.smallest);

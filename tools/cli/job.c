@@ -5,21 +5,61 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "layers/graph/near_names.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan_check.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 
+int rfx_cli_refuse_model(const char *name, const char *words) {
+    struct rfx_nearest nearest = {.word = name};
+    int count;
+    const struct rfx_builtin *builtins = rfx_builtin_list(&count);
+    for (int i = 0; i < count; ++i) rfx_nearest_consider(&nearest, builtins[i].name);
+    rfx_cli_message("model '%s': %s", name, words);
+    if (nearest.name != NULL)
+        rfx_cli_message("did you mean '%s'? 'rfexec models' lists the built-in ones", nearest.name);
+    else
+        rfx_cli_message("'rfexec models' lists the built-in ones");
+    return RFX_EXIT_REFUSED;
+}
+
+/* What kind of picture a file is by its first bytes; NULL: none. */
+static const char *picture_kind(const char *path) {
+    static const struct {
+        const char *name, *head;
+        size_t size;
+    } kinds[] = {
+        {"PNG", "\x89PNG", 4},   {"JPEG", "\xff\xd8\xff", 3},
+        {"GIF", "GIF8", 4},      {"TIFF", "II*\0", 4},
+        {"TIFF", "MM\0*", 4},    {"BigTIFF", "II+\0", 4},
+        {"WebP", "RIFF", 4},     {"BMP", "BM", 2},
+        {"npy", "\x93NUMPY", 6},
+    };
+    char head[8] = {0};
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return NULL;
+    size_t n = fread(head, 1, sizeof head, file);
+    (void)fclose(file);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i)
+        if (n >= kinds[i].size && memcmp(head, kinds[i].head, kinds[i].size) == 0)
+            return kinds[i].name;
+    return NULL;
+}
+
 static int load_model(struct rfx_memory *mem, const char *model,
                       const struct rfx_load_options *load, struct rfx_graph **out) {
     struct rfx_error err = {{0}};
-    if (!rfx_builtin_exists(model) && access(model, R_OK) != 0) {
-        rfx_cli_message("model '%s': neither a readable file nor a built-in network", model);
-        rfx_cli_message("'rfexec models' lists the built-in ones");
+    if (!rfx_builtin_exists(model) && access(model, R_OK) != 0)
+        return rfx_cli_refuse_model(model, "neither a readable file nor a built-in network");
+    enum rfx_status status = rfx_model_load(mem, model, load, out, &err);
+    const char *picture = status == RFX_STATUS_MALFORMED ? picture_kind(model) : NULL;
+    if (picture != NULL) {
+        rfx_cli_message("model '%s' is a %s file, not an .onnx one: the model comes first", model,
+                        picture);
         return RFX_EXIT_REFUSED;
     }
-    enum rfx_status status = rfx_model_load(mem, model, load, out, &err);
     if (status != RFX_OK && strstr(err.text, model) == NULL)
         status = rfx_fail_within(&err, status, "model '%s'", model);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
@@ -159,12 +199,28 @@ static int check_plan(const struct rfx_cli_job *job, const struct rfx_cli_option
     return options->plan_file != NULL ? RFX_EXIT_REFUSED : RFX_EXIT_SYSTEM; /* our own mistake */
 }
 
+/* A map has no more parts than positions: says when fewer are made than were asked for. */
+static void tell_fewer_tiles(const struct rfx_plan *plan, const struct rfx_cli_options *options) {
+    for (int i = 0; i < plan->n_stages; ++i) {
+        const struct rfx_stage_spec *spec = &plan->stages[i].spec;
+        if (spec->parts_y * spec->parts_x == 1) continue;
+        if (spec->parts_y == options->tiles.y && spec->parts_x == options->tiles.x) return;
+        rfx_cli_message(
+            "%lldx%lld tiles instead of %lldx%lld: the map where the network is cut has "
+            "no more positions",
+            (long long)spec->parts_y, (long long)spec->parts_x, (long long)options->tiles.y,
+            (long long)options->tiles.x);
+        return;
+    }
+}
+
 int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                      const char *command) {
     struct rfx_error err = {{0}};
     struct rfx_plan *smallest = NULL;
     enum rfx_status status =
         rfx_plan_create_or_smallest(job->graph, &job->request, &job->plan, &smallest, &err);
+    if (status == RFX_OK && options->tiles.y != 0) tell_fewer_tiles(job->plan, options);
     if (status == RFX_OK) return check_plan(job, options);
     if (status == RFX_STATUS_INVALID_ARGUMENT && options->plan_file != NULL)
         status = rfx_fail_within(&err, RFX_STATUS_MALFORMED, "%.100s", options->plan_file);

@@ -39,6 +39,10 @@ void rfx_cli_job_ask_cut(struct rfx_cli_job *job);
 
 void rfx_cli_job_free(struct rfx_cli_job *job);
 
+/* Says that there is no such model, why, and which built-in one has a name like it; returns
+ * RFX_EXIT_REFUSED. */
+RFX_NODISCARD int rfx_cli_refuse_model(const char *name, const char *words);
+
 /* What --no-fuse and --no-fuse-add ask for, as struct rfx_load_options takes it (NULL: fuse all).
  */
 const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_options *options);

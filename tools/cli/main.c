@@ -139,7 +139,8 @@ static const struct rfx_cli_command commands[] = {
      "The answer is the same table with an offset for each item, on stdout or in -o. Without\n"
      "--strategy the best of all is taken, after searches on all processors of at most "
      "--time-limit\n"
-     "seconds where it may be improved; with more than 4,096 items there is no search. tight,\n"
+     "seconds where it may be improved; with more than 4,096 items there is no search. tight, "
+     "loose,\n"
      "sections, canonical (MiniMalloc's) and skyline are the searches, each alone. Exit code 4 "
      "when\n"
      "nothing fits --capacity; the message says whether that is proven. A signal ends it with "
@@ -245,23 +246,21 @@ static const struct rfx_cli_command *find_command(const char *name) {
 }
 
 static int refuse_command(const char *name) {
-    const char *nearest = NULL;
-    int best = 4;
-    for (int i = 0; i < N_COMMANDS; ++i) {
-        int distance = rfx_edit_distance(name, commands[i].name);
-        if (distance >= best) continue;
-        best = distance;
-        nearest = commands[i].name;
-    }
-    if (nearest != NULL)
-        rfx_cli_message("unknown command '%s': did you mean '%s'?", name, nearest);
+    struct rfx_nearest nearest = {.word = name};
+    for (int i = 0; i < N_COMMANDS; ++i) rfx_nearest_consider(&nearest, commands[i].name);
+    if (nearest.name != NULL)
+        rfx_cli_message("unknown command '%s': did you mean '%s'?", name, nearest.name);
     else
         rfx_cli_message("unknown command '%s': 'rfexec help' lists them", name);
     return RFX_EXIT_USAGE;
 }
 
+static bool is_help(const char *word) {
+    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 static int help(int argc, char **argv) {
-    if (argc == 0) {
+    if (argc == 0 || is_help(argv[0])) {
         print_usage(stdout);
         return RFX_EXIT_DONE;
     }
@@ -303,9 +302,8 @@ static int dispatch(int argc, char **argv) {
         return RFX_EXIT_USAGE;
     }
     const char *name = argv[1];
-    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
-        return help(argc - 2, argv + 2);
-    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
+    if (is_help(name)) return help(argc - 2, argv + 2);
+    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         printf("rfexec %s\n", rfx_version());
         return RFX_EXIT_DONE;
     }

@@ -30,7 +30,7 @@ bool rfx_cli_parse_bytes(const char *text, size_t *out) {
     /* whole and fraction in integers: value = (whole + fraction / scale) * unit, rounded down */
     uint64_t whole = 0, fraction = 0, scale = 1;
     const char *p = text;
-    if (!isdigit((unsigned char)*p)) return false;
+    if (!isdigit((unsigned char)p[*p == '.'])) return false;
     for (; isdigit((unsigned char)*p); ++p) {
         if (__builtin_mul_overflow(whole, 10U, &whole)) return false;
         if (__builtin_add_overflow(whole, (uint64_t)(*p - '0'), &whole)) return false;

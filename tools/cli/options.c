@@ -146,7 +146,7 @@ static const struct option_row rows[] = {
      "only the addition of residual connections stays a node of its own", 0},
     {"strategy", 0, KIND_TEXT, RFX_CLI_PLACE, AT(strategy), "NAME",
      "by-size, by-breadth, strip-packing, first-fit, best-fit, longer-first, bigger-first; tight, "
-     "sections, canonical, skyline (searches); best (default)",
+     "loose, sections, canonical, skyline (searches); best (default)",
      0},
     {"capacity", 0, KIND_BYTES, RFX_CLI_PLACE, AT(capacity_bytes), "BYTES",
      "bytes the arena may have: stops as soon as it is known whether that is enough", 0},
@@ -253,31 +253,41 @@ static const struct option_row *find_row(const char *name, size_t length, unsign
     return other;
 }
 
-enum { TOO_FAR = 3 }; /* letters to change: what is that far away is another word */
-
 static bool refuse_unknown(const char *arg, const char *name, size_t length, unsigned groups,
                            char *why, size_t why_size) {
     char word[32]; /* longer than any option */
     (void)snprintf(word, sizeof word, "%.*s", length < 31 ? (int)length : 31, name);
-    const struct option_row *near = NULL;
-    int best = TOO_FAR;
-    for (int i = 0; i < N_ROWS; ++i) {
-        int distance = rfx_edit_distance(word, rows[i].name);
-        if (strncmp(rows[i].name, word, length) == 0) distance = 1;
-        if (!row_taken(&rows[i], groups) || distance >= best) continue;
-        best = distance;
-        near = &rows[i];
-    }
-    if (near != NULL)
-        (void)snprintf(why, why_size, "unknown option '%s': did you mean '--%s'?", arg, near->name);
+    struct rfx_nearest nearest = {.word = word};
+    for (int i = 0; i < N_ROWS; ++i)
+        if (row_taken(&rows[i], groups)) rfx_nearest_consider(&nearest, rows[i].name);
+    if (nearest.name != NULL)
+        (void)snprintf(why, why_size, "unknown option '%s': did you mean '--%s'?", arg,
+                       nearest.name);
     else
         (void)snprintf(why, why_size, "unknown option '%s'", arg);
     return false;
 }
 
-/* Parses the option at argv[*i] and moves *i to the last word it used. */
+/* What a value of this option looks like. */
+static const char *form_of(const struct option_row *row, char *room, size_t size) {
+    static const char *const forms[] = {
+        [KIND_BYTES] = "a positive number of bytes such as 64MiB",
+        [KIND_DUMP] = "TENSOR=FILE, or more than 16 are kept",
+        [KIND_KEEP] = "a tensor, or more than 16 are kept",
+        [KIND_PAIR] = "rows x columns such as 4x6",
+        [KIND_RANGE] = "two rising numbers such as 0,1",
+        [KIND_GRID] = "a number of tiles or rows x columns such as 4x6",
+        [KIND_CONV] = NULL, /* the last */
+    };
+    if (row->kind != KIND_COUNT) return forms[row->kind] != NULL ? forms[row->kind] : row->value;
+    (void)snprintf(room, size, "a whole number from 1 to %lld", (long long)row->limit);
+    return room;
+}
+
+/* Parses the option at argv[*i] and moves *i to the last word it used; `given` are the rows seen.
+ */
 static bool parse_option(struct rfx_cli_options *options, unsigned groups, int argc, char **argv,
-                         int *i, char *why, size_t why_size) {
+                         int *i, bool given[N_ROWS], char *why, size_t why_size) {
     char *arg = argv[*i];
     bool is_long = arg[1] == '-';
     char *name = arg + (is_long ? 2 : 1);
@@ -301,15 +311,16 @@ static bool parse_option(struct rfx_cli_options *options, unsigned groups, int a
         }
         value = argv[++*i];
     }
+    bool again = row->kind == KIND_KEEP || row->kind == KIND_DUMP || row->kind == KIND_FLAG;
+    if (given[row - rows] && !again) {
+        (void)snprintf(why, why_size, "option '--%s' is given twice", row->name);
+        return false;
+    }
+    given[row - rows] = true;
     if (!store(row, value, options)) {
+        char room[48];
         (void)snprintf(why, why_size, "option '--%s': '%s' is not %s", row->name, value,
-                       row->kind == KIND_BYTES   ? "a positive number of bytes such as 64MiB"
-                       : row->kind == KIND_DUMP  ? "TENSOR=FILE, or more than 16 are kept"
-                       : row->kind == KIND_KEEP  ? "a tensor, or more than 16 are kept"
-                       : row->kind == KIND_PAIR  ? "rows x columns such as 4x6"
-                       : row->kind == KIND_RANGE ? "two rising numbers such as 0,1"
-                       : row->kind == KIND_GRID  ? "a number of tiles or rows x columns such as 4x6"
-                                                 : row->value);
+                       form_of(row, room, sizeof room));
         return false;
     }
     return true;
@@ -325,13 +336,13 @@ static const char *show(const char *arg, int k) {
 
 bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
                            char **argv, char *why, size_t why_size) {
-    bool only_args = false;
+    bool only_args = false, given[N_ROWS] = {false};
     for (int i = 0; i < argc; ++i) {
         const char *arg = argv[i];
         if (!only_args && strcmp(arg, "--") == 0) {
             only_args = true;
         } else if (!only_args && arg[0] == '-' && arg[1] != '\0') {
-            if (!parse_option(options, groups, argc, argv, &i, why, why_size)) return false;
+            if (!parse_option(options, groups, argc, argv, &i, given, why, why_size)) return false;
         } else if (options->n_args >= max_args) {
             (void)snprintf(why, why_size, "one argument too many: '%s'", arg);
             return false;

@@ -5,6 +5,7 @@
 #include "layers/graph/graph.h"
 #include "rfexec/session/model.h"
 #include "tools/cli/command.h"
+#include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 
 int rfx_cmd_export(const struct rfx_cli_options *options) {
@@ -17,10 +18,7 @@ int rfx_cmd_export(const struct rfx_cli_options *options) {
         rfx_cli_message("export needs -o FILE.onnx");
         return RFX_EXIT_USAGE;
     }
-    if (!rfx_builtin_exists(name)) {
-        rfx_cli_message("'%s' is not a built-in network: 'rfexec models' lists them", name);
-        return RFX_EXIT_REFUSED;
-    }
+    if (!rfx_builtin_exists(name)) return rfx_cli_refuse_model(name, "not a built-in network");
     struct rfx_memory *mem = rfx_cli_memory_create();
     struct rfx_graph *graph = NULL;
     struct rfx_error err = {{0}};

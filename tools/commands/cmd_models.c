@@ -39,6 +39,11 @@ int rfx_cmd_models(const struct rfx_cli_options *options) {
     if (list == NULL) printf("%-16s %12s %15s\n", "name", "parameters", "MACs at 224x224");
     for (int i = 0; i < count && code == RFX_EXIT_DONE; ++i)
         code = print_model(mem, &builtins[i], list);
+    if (list == NULL)
+        puts(
+            "\nTheir weights are seeded (--seed), not trained: what they take and how fast they "
+            "are is "
+            "real,\nwhat they answer is not. Networks of your own are .onnx files.");
     if (list != NULL && code == RFX_EXIT_DONE) {
         json_t *document = rfx_report_document("models", NULL);
         (void)json_object_set(document, "models", list);

@@ -58,6 +58,12 @@ static int print_text(const struct run *run) {
         printf("output     %s %s, hash %s\n", output->name,
                rfx_human_shape(&output->tensor->shape, shape), output->hash);
     }
+    if (rfx_builtin_exists(run->options->args[0]))
+        printf(
+            "weights    seeded (--seed %llu), not trained: times, memory and bits are real, "
+            "classes "
+            "are not\n",
+            (unsigned long long)run->options->seed);
     for (int i = 0; i < run->classes.count; ++i) {
         const struct rfx_cli_class *c = &run->classes.items[i];
         printf("%-10s %6lld  %12.6g  %s\n", i == 0 ? "top" : "", (long long)c->index,

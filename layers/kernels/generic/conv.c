@@ -41,15 +41,54 @@ struct block {
     int64_t channels; /* that are stored */
 };
 
-/* Adds `k` products per sum: x floats in a row, weights `width` apart. */
+/* What a block's end reads and writes comes to the nearest cache while its sums are made: pixel
+ * after pixel, for all at once are more lines than a core waits for, and the sums wait with them.
+ */
+struct end {
+    const float *out, *residual; /* of the next pixel; residual NULL: none, or what is written */
+    int64_t out_stride, residual_stride;
+    int pixels; /* still to be asked for */
+};
+
+/* Where the sums take long enough. Pixels of few channels follow each other, which the processor
+ * foresees. */
+INLINE struct end expect_end(const struct rfx_conv_run *c, const struct block *b, int n) {
+    bool expect = c->ic * c->kh >= LONG_SUM && c->out_stride > 2 * RFX_CONV_PANEL;
+    struct end end = {.out = b->out,
+                      .residual = b->residual == b->out ? NULL : b->residual,
+                      .out_stride = c->out_stride,
+                      .residual_stride = c->residual_stride,
+                      .pixels = expect ? n : 0};
+    return end;
+}
+
+INLINE void expect_pixel(struct end *end) {
+    for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(end->out + v, 1);
+    end->out += end->out_stride;
+    end->pixels--;
+    if (end->residual == NULL) return;
+    for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(end->residual + v);
+    end->residual += end->residual_stride;
+}
+
+/* Adds `k` products per sum: x floats in a row, weights `width` apart. Half of a sum's time is left
+ * for the last lines that are expected. */
 INLINE void add_run(vector sum[ALONE][VECTORS], const float *x, int64_t x_stride, const float *w,
-                    int64_t width, int64_t k, int n, int nv) {
-    for (int64_t i = 0; i < k; i++, w += width) {
-        vector wv[VECTORS];
-        for (int v = 0; v < nv; v++) wv[v] = VECTOR_LOAD(w + v * VECTOR_FLOATS);
-        for (int p = 0; p < n; p++) {
-            vector xv = VECTOR_ALL(x[p * x_stride + i]);
-            for (int v = 0; v < nv; v++) sum[p][v] = VECTOR_FMA(xv, wv[v], sum[p][v]);
+                    int64_t width, int64_t k, struct end *end, int n, int nv) {
+    const int64_t step = k / (2 * n) + 1;
+    for (int64_t i = 0, stop; i < k;) {
+        stop = k;
+        if (end->pixels > 0) {
+            expect_pixel(end);
+            stop = k - i < step ? k : i + step;
+        }
+        for (; i < stop; i++, w += width) {
+            vector wv[VECTORS];
+            for (int v = 0; v < nv; v++) wv[v] = VECTOR_LOAD(w + v * VECTOR_FLOATS);
+            for (int p = 0; p < n; p++) {
+                vector xv = VECTOR_ALL(x[p * x_stride + i]);
+                for (int v = 0; v < nv; v++) sum[p][v] = VECTOR_FMA(xv, wv[v], sum[p][v]);
+            }
         }
     }
 }
@@ -88,13 +127,13 @@ INLINE void finish_sums(const struct rfx_conv_run *c, const struct block *b,
 /* Adds taps [k0, k1) of kernel row ky, input channels [i0, i1). */
 INLINE void add_taps(const struct rfx_conv_run *c, const struct block *b,
                      vector sum[ALONE][VECTORS], int64_t ky, int64_t k0, int64_t k1, int64_t i0,
-                     int64_t i1, int n, int nv) {
+                     int64_t i1, struct end *end, int n, int nv) {
     const float *x = c->rows[ky] + b->at + k0 * c->tap_stride + i0;
     const float *w = b->weights + ((ky * c->kw + k0) * c->ic + i0) * b->width;
     bool one_run = i1 - i0 == c->tap_stride;
     int64_t k = one_run ? (k1 - k0) * c->ic : i1 - i0;
     for (int64_t t = one_run ? k1 - 1 : k0; t < k1; t++) {
-        add_run(sum, x, c->x_stride, w, b->width, k, n, nv);
+        add_run(sum, x, c->x_stride, w, b->width, k, end, n, nv);
         x += c->tap_stride;
         w += c->ic * b->width;
     }
@@ -103,21 +142,21 @@ INLINE void add_taps(const struct rfx_conv_run *c, const struct block *b,
 /* As add_taps, for a part of a long sum: a chain of its own, which is added. */
 INLINE void add_part(const struct rfx_conv_run *c, const struct block *b,
                      vector sum[ALONE][VECTORS], int64_t ky, int64_t k0, int64_t k1, int64_t i0,
-                     int64_t i1, int n, int nv) {
+                     int64_t i1, struct end *end, int n, int nv) {
     vector total[ALONE][VECTORS];
     for (int p = 0; p < n; p++)
         for (int v = 0; v < nv; v++) {
             total[p][v] = sum[p][v];
             sum[p][v] = VECTOR_ALL(0.0f);
         }
-    add_taps(c, b, sum, ky, k0, k1, i0, i1, n, nv);
+    add_taps(c, b, sum, ky, k0, k1, i0, i1, end, n, nv);
     for (int p = 0; p < n; p++)
         for (int v = 0; v < nv; v++) sum[p][v] = total[p][v] + sum[p][v];
 }
 
 /* All taps of one chain. */
 INLINE void add_all(const struct rfx_conv_run *c, const struct block *b, vector sum[ALONE][VECTORS],
-                    int n, int nv) {
+                    struct end *end, int n, int nv) {
     int64_t taps = c->kx1 - c->kx0, x0 = b->at + c->kx0 * c->tap_stride;
     bool one_run = c->tap_stride == c->ic || taps == 1;
     int64_t k = one_run ? taps * c->ic : c->ic;
@@ -126,13 +165,13 @@ INLINE void add_all(const struct rfx_conv_run *c, const struct block *b, vector 
         const float *x = c->rows[ky] + x0;
         const float *w = b->weights + (ky * c->kw + c->kx0) * c->ic * b->width;
         for (int64_t done = 0; done < taps * c->ic; done += k, x += c->tap_stride)
-            add_run(sum, x, c->x_stride, w + done * b->width, b->width, k, n, nv);
+            add_run(sum, x, c->x_stride, w + done * b->width, b->width, k, end, n, nv);
     }
 }
 
 /* All parts of a long sum. */
 INLINE void add_parts(const struct rfx_conv_run *c, const struct block *b,
-                      vector sum[ALONE][VECTORS], int n, int nv) {
+                      vector sum[ALONE][VECTORS], struct end *end, int n, int nv) {
     const struct rfx_conv_parts parts = rfx_conv_parts(c->ic, c->kh, c->kw);
     for (int64_t ky = 0; ky < c->kh; ky++) {
         if (c->rows[ky] == NULL) continue;
@@ -140,21 +179,8 @@ INLINE void add_parts(const struct rfx_conv_run *c, const struct block *b,
             for (int64_t i = 0; i < c->ic; i += parts.channels)
                 add_part(c, b, sum, ky, k > c->kx0 ? k : c->kx0,
                          k + parts.taps < c->kx1 ? k + parts.taps : c->kx1, i,
-                         i + parts.channels < c->ic ? i + parts.channels : c->ic, n, nv);
+                         i + parts.channels < c->ic ? i + parts.channels : c->ic, end, n, nv);
     }
-}
-
-/* What the block's end reads and writes comes to the nearest cache while the sums are made, where
- * those take long enough. Pixels of few channels follow each other, which the processor foresees.
- */
-INLINE void expect_end(const struct rfx_conv_run *c, const struct block *b, int n) {
-    if (c->ic * c->kh < LONG_SUM || c->out_stride <= 2 * RFX_CONV_PANEL) return;
-    const float *out = b->out, *residual = b->residual;
-    for (int p = 0; p < n; p++, out += c->out_stride)
-        for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(out + v, 1);
-    if (residual == NULL || residual == b->out) return;
-    for (int p = 0; p < n; p++, residual += c->residual_stride)
-        for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(residual + v);
 }
 
 /* n pixels x nv vectors; n, nv and split are constants in all calls, and a function has calls of
@@ -162,15 +188,15 @@ INLINE void expect_end(const struct rfx_conv_run *c, const struct block *b, int 
 INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int n, int nv,
                        bool split) {
     vector sum[ALONE][VECTORS];
-    expect_end(c, b, n);
+    struct end end = expect_end(c, b, n);
     for (int v = 0; v < nv; v++) {
         vector bias = VECTOR_LOAD(b->bias + v * VECTOR_FLOATS);
         for (int p = 0; p < n; p++) sum[p][v] = bias;
     }
     if (split)
-        add_parts(c, b, sum, n, nv);
+        add_parts(c, b, sum, &end, n, nv);
     else
-        add_all(c, b, sum, n, nv);
+        add_all(c, b, sum, &end, n, nv);
     if (b->channels < nv * VECTOR_FLOATS) {
         finish_sums(c, b, sum, n, nv);
         return;

@@ -97,6 +97,7 @@ static enum rfx_status drop_nodes(struct rfx_onnx_reader *r, struct rfx_onnx_spa
         for (size_t k = 0; k < in.count; k++)
             if (!need(needed, (uint64_t)in.items[k])) return rfx_onnx_no_memory(r);
     }
+    if (kept == 0) return RFX_OK; /* where there are no nodes, there is no list to move in */
     nodes->items += kept;
     nodes->count -= kept;
     return RFX_OK;

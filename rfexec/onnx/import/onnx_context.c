@@ -7,7 +7,7 @@
 
 enum rfx_status rfx_onnx_refuse(struct rfx_onnx_import *ctx, enum rfx_status status,
                                 const char *format, ...) {
-    char text[320];
+    char text[400];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -167,6 +167,16 @@ enum rfx_status rfx_onnx_any(struct rfx_onnx_import *ctx, struct rfx_onnx_operan
     if (value.constant != NULL || value.node < 0) return rfx_onnx_plain(ctx, value, out);
     *out = value.node;
     return RFX_OK;
+}
+
+int rfx_onnx_map_behind(const struct rfx_onnx_import *ctx, int node) {
+    const struct rfx_node *view = &ctx->graph->nodes[node];
+    return view->op == RFX_OP_NHWC_AS_PLAIN ? view->in[0] : -1;
+}
+
+enum rfx_status rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map, int *out) {
+    struct rfx_node node = {.op = RFX_OP_NHWC_AS_PLAIN};
+    return rfx_onnx_emit(ctx, &node, "/channels_last", &map, 1, out);
 }
 
 static bool same_shape(const struct rfx_shape *a, const struct rfx_shape *b) {

@@ -2,6 +2,7 @@
  *
  * Shapes that the file states for inner tensors are ignored; they follow from the image's size.
  * Nodes must be sorted topologically, as the format demands, so one pass suffices. */
+#include <stdio.h>
 #include <string.h>
 
 #include "layers/graph/graph.h"
@@ -119,21 +120,58 @@ static enum rfx_status check_node(struct rfx_onnx_import *ctx, bool *constant) {
     return RFX_OK;
 }
 
+enum { UNKNOWN_SHOWN = 8, UNKNOWN_TEXT = 300 };
+
+/* Writes the operators that are not in the table, each once with the number of its nodes: "Einsum
+ * (2), TopK". Who exports the model again wants to know all. */
+static void list_unknown(const struct rfx_onnx_model *model, char text[UNKNOWN_TEXT]) {
+    const char *names[UNKNOWN_SHOWN];
+    size_t counts[UNKNOWN_SHOWN], n = 0, used = 0;
+    bool more = false;
+    for (size_t i = 0; i < model->n_nodes; i++) {
+        const char *op = model->nodes[i].op;
+        size_t k = 0;
+        if (rfx_onnx_op_find(op) != NULL) continue;
+        while (k < n && strcmp(names[k], op) != 0) k++;
+        if (k == UNKNOWN_SHOWN) {
+            more = true;
+            continue;
+        }
+        if (k == n) {
+            names[n] = op;
+            counts[n++] = 0;
+        }
+        counts[k]++;
+    }
+    for (size_t k = 0; k < n; k++)
+        used += (size_t)snprintf(text + used, UNKNOWN_TEXT - used, "%s%.24s (%zu)",
+                                 k == 0 ? "" : ", ", names[k], counts[k]);
+    if (more) (void)snprintf(text + used, UNKNOWN_TEXT - used, " and others");
+}
+
+static enum rfx_status refuse_unknown(struct rfx_onnx_import *ctx,
+                                      const struct rfx_onnx_model *model) {
+    char all[UNKNOWN_TEXT];
+    list_unknown(model, all);
+    return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                           "this operator is not supported; all such in this model: %s", all);
+}
+
 /* The end of a node: numbers that it asked for go. */
 static enum rfx_status settle(struct rfx_onnx_import *ctx, enum rfx_status status) {
     if (status != RFX_OK || rfx_onnx_const_settle(ctx)) return status;
     return no_memory(ctx);
 }
 
-static enum rfx_status convert_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_node *node) {
+static enum rfx_status convert_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *model,
+                                    const struct rfx_onnx_node *node) {
     bool constant;
     ctx->node = node;
     ctx->node_name = node->name[0] != '\0' ? node->name : node->n_out > 0 ? node->out[0] : "?";
     enum rfx_status status = check_node(ctx, &constant);
     if (status != RFX_OK) return status;
     const struct rfx_onnx_op *op = rfx_onnx_op_find(node->op);
-    if (op == NULL)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "this operator is not supported");
+    if (op == NULL) return refuse_unknown(ctx, model);
     if (constant && op->fold != NULL) return settle(ctx, op->fold(ctx));
     if (op->convert == NULL)
         return rfx_onnx_refuse(
@@ -179,7 +217,7 @@ static enum rfx_status convert_model(struct rfx_onnx_import *ctx,
     enum rfx_status status = add_initialisers(ctx, model, files);
     if (status == RFX_OK) status = add_image(ctx, model, options);
     for (size_t i = 0; status == RFX_OK && i < model->n_nodes; i++)
-        status = convert_node(ctx, &model->nodes[i]);
+        status = convert_node(ctx, model, &model->nodes[i]);
     if (status == RFX_OK) status = add_outputs(ctx, model);
     if (status == RFX_OK)
         status = rfx_graph_keep(ctx->graph, options->keep, options->n_keep, ctx->err);

@@ -18,7 +18,8 @@ static int64_t extent(const struct rfx_node *node, int axis) {
 }
 
 bool influence_reads_all(const struct rfx_node *node) {
-    return node->op == RFX_OP_GLOBAL_POOL || node->op >= RFX_OP_CONST_PLAIN;
+    return node->op == RFX_OP_GLOBAL_POOL || node->op == RFX_OP_MOMENTS ||
+           node->op >= RFX_OP_CONST_PLAIN;
 }
 
 /* A window of k taps, d apart, whose first one is at `start`. */

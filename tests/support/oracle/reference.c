@@ -297,6 +297,10 @@ static bool ref_sized(const struct rfx_ref_call *k) {
             return of_size(k, t->c, a->adaptive.oh, a->adaptive.ow, rfx_ref_adaptive_at);
         case RFX_OP_GLOBAL_POOL:
             return of_size(k, t->c, 1, 1, rfx_ref_global_at);
+        case RFX_OP_MOMENTS:
+            return of_size(k, 2 * t->c, 1, 1, rfx_ref_moments_at);
+        case RFX_OP_CHANNEL_REDUCE:
+            return of_size(k, 1, t->h, t->w, rfx_ref_channel_reduce_at);
         case RFX_OP_CHANNEL_SELECT:
             return of_size(k, a->select.count, t->h, t->w, select_at);
         case RFX_OP_CROP:
@@ -342,6 +346,10 @@ bool rfx_ref_node(const struct rfx_graph *graph, const struct rfx_node *node, fl
             return same_size(&k, lrn_at);
         case RFX_OP_SOFTMAX:
             return same_size(&k, softmax_at);
+        case RFX_OP_NORMALISE:
+            return same_size(&k, rfx_ref_normalise_at);
+        case RFX_OP_CHANNEL_NORM:
+            return same_size(&k, rfx_ref_channel_norm_at);
         default:
             return ref_sized(&k);
     }

@@ -316,9 +316,31 @@ int random_add_pointwise(struct random_maker *m, int in, enum rfx_op op) {
         node.attr.lrn.alpha = 0.3f;
         node.attr.lrn.beta = 0.75f;
         node.attr.lrn.bias = 1.0f;
+    } else if (op == RFX_OP_CHANNEL_REDUCE) {
+        node.attr.reduce.kind = (enum rfx_reduce_kind)random_draw(m, 0, RFX_REDUCE_COUNT - 1);
+    } else if (op == RFX_OP_CHANNEL_NORM) {
+        node.attr.channel_norm.kind = (enum rfx_channel_norm)random_draw(m, 0, RFX_NORM_COUNT - 1);
+        node.attr.channel_norm.eps = random_chance(m, 50) ? 1e-5f : 1e-3f;
+        node.attr.channel_norm.scale = random_chance(m, 70) ? weight(m, c, 0.5f, 1.5f) : -1;
+        node.attr.channel_norm.shift = random_chance(m, 70) ? weight(m, c, -0.5f, 0.5f) : -1;
+        if (random_chance(m, 30)) node.act = draw_act(m, c);
     } else {
         node.attr.softmax.axis = 1;
         node.attr.softmax.logarithm = random_chance(m, 30);
     }
+    return random_add(m, node);
+}
+
+int random_add_space_norm(struct random_maker *m, int in) {
+    int64_t c = random_tensor(m, in)->c;
+    struct rfx_node moments = {.op = RFX_OP_MOMENTS, .n_in = 1, .in = &in};
+    moments.attr.moments.groups = random_chance(m, 50) ? c : random_draw(m, 1, c);
+    moments.attr.moments.eps = random_chance(m, 50) ? 1e-5f : 1e-3f;
+    int both[2] = {in, m->options->spatial_only ? -1 : random_add(m, moments)};
+    if (both[1] < 0) return -1;
+    struct rfx_node node = {.op = RFX_OP_NORMALISE, .n_in = 2, .in = both};
+    node.attr.affine.scale = random_chance(m, 70) ? weight(m, c, 0.5f, 1.5f) : -1;
+    node.attr.affine.shift = random_chance(m, 70) ? weight(m, c, -0.5f, 0.5f) : -1;
+    if (random_chance(m, 40)) node.act = draw_act(m, c);
     return random_add(m, node);
 }

@@ -30,6 +30,29 @@ static void distances(void **state) {
     assert_int_equal(rfx_edit_distance(longer, ""), 48);
 }
 
+static void nearest(void **state) {
+    static const char *const list[] = {"plan", "run", "mobilenet_v1", "mobilenet_v2"};
+    static const struct {
+        const char *word, *name;
+    } cases[] = {{"plna", "plan"},
+                 {"pl", "plan"},
+                 {"mobilnet_v2", "mobilenet_v2"},
+                 {"mobile", "mobilenet_v1"},
+                 {"xyz", NULL},
+                 {"x", NULL},
+                 {"", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rfx_nearest near = {.word = cases[i].word};
+        for (size_t k = 0; k < sizeof list / sizeof list[0]; k++)
+            rfx_nearest_consider(&near, list[k]);
+        if (cases[i].name == NULL)
+            assert_null(near.name);
+        else
+            assert_string_equal(near.name, cases[i].name);
+    }
+}
+
 static void names(void **state) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = small_net_residual(mem, 8, 8);
@@ -46,6 +69,7 @@ static void names(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(distances), cmocka_unit_test(names)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(distances), cmocka_unit_test(nearest),
+                                       cmocka_unit_test(names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 #include "tiler/search/planner_search.h"
 
 enum { SIDE = 64 };
-#ifdef __SANITIZE_ADDRESS__
+#ifdef RFX_SANITIZE
 #define MOST_SECONDS 300.0
 #else
 #define MOST_SECONDS 30.0

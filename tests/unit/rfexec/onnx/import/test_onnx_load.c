@@ -223,6 +223,24 @@ static void refusals_name_the_node(void **state) {
     expect_refusal(13, RFX_STATUS_UNSUPPORTED, "7 inputs, 240 given at 6x10");
 }
 
+/* The first one is named as the place, and all with their numbers. */
+static void unknown_operators_are_all_named(void **state) {
+    (void)state;
+    static const char *const ops[] = {"NonZero", "Unique", "NonZero", "Relu", "Scan"};
+    const char *from = "r";
+    static const char *const to[] = {"a", "b", "c", "d", "y"};
+    begin_network(6, 10);
+    for (int i = 0; i < 5; i++) {
+        maker_node(&node, ops[i], from, to[i]);
+        add();
+        from = to[i];
+    }
+    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
+    expect_refusal(13, RFX_STATUS_UNSUPPORTED,
+                   "NonZero 'a' (opset 13): this operator is not supported; all such in this "
+                   "model: NonZero (2), Unique (1), Scan (1)");
+}
+
 /* Every allocation of a load fails once: out of memory, and nothing is left behind. */
 static void memory_runs_out(void **state) {
     (void)state;
@@ -251,6 +269,7 @@ int main(void) {
         cmocka_unit_test(padded_channels),
         cmocka_unit_test(slice_in_both_forms),
         cmocka_unit_test(refusals_name_the_node),
+        cmocka_unit_test(unknown_operators_are_all_named),
         cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

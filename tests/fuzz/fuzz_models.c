@@ -1,0 +1,224 @@
+/* Models of a few nodes each, which together have most operators and attributes. */
+#include "tests/fuzz/fuzz_models.h"
+
+#include <string.h>
+
+#include "rfexec/session/model.h"
+#include "tests/fuzz/fuzz.h"
+
+static struct maker graph, node, model;
+static float weights[1024];
+
+/* A node, its integer attribute (NULL: none) and its end. */
+static void plain(const char *op, const char *in, const char *out) {
+    maker_node(&node, op, in, out);
+    maker_message(&graph, MAKER_NODE, &node);
+}
+
+static void with_int(const char *op, const char *in, const char *out, const char *name,
+                     int64_t value) {
+    maker_node(&node, op, in, out);
+    maker_attr_int(&node, name, value);
+    maker_message(&graph, MAKER_NODE, &node);
+}
+
+static void with_ints(const char *op, const char *in, const char *out, const char *name,
+                      const int64_t *values, int count) {
+    maker_node(&node, op, in, out);
+    maker_attr_ints(&node, name, values, count);
+    maker_message(&graph, MAKER_NODE, &node);
+}
+
+static void input(int64_t c, int64_t h, int64_t w) {
+    const int64_t dims[] = {1, c, h, w};
+    maker_value(&graph, MAKER_INPUT, "x", dims, 4);
+}
+
+static void output(const char *name) {
+    maker_value(&graph, MAKER_OUTPUT, name, NULL, 0);
+}
+
+static void weight(const char *name, int64_t a, int64_t b, int64_t c, int64_t d) {
+    const int64_t dims[] = {a, b, c, d};
+    maker_floats(&graph, name, dims, 4, weights);
+}
+
+static void vector(const char *name, int64_t n) {
+    maker_floats(&graph, name, &n, 1, weights);
+}
+
+static const int64_t pads_1[] = {1, 1, 1, 1}, strides_2[] = {2, 2}, kernel_2[] = {2, 2},
+                     kernel_3[] = {3, 3}, dilations_2[] = {2, 2};
+
+/* Convolutions of every kind, a residual and classes. */
+static void make_classes(void) {
+    input(3, 14, 11);
+    weight("k", 4, 3, 3, 3);
+    weight("d", 4, 1, 3, 3);
+    weight("p", 8, 4, 1, 1);
+    vector("b", 4);
+    maker_node(&node, "Conv", "x k b", "c");
+    maker_attr_ints(&node, "pads", pads_1, 4);
+    maker_attr_ints(&node, "strides", strides_2, 2);
+    maker_message(&graph, MAKER_NODE, &node);
+    plain("Relu", "c", "r");
+    maker_node(&node, "Conv", "r d", "e");
+    maker_attr_int(&node, "group", 4);
+    maker_attr_ints(&node, "pads", pads_1, 4);
+    maker_message(&graph, MAKER_NODE, &node);
+    plain("Add", "e r", "s");
+    plain("Conv", "s p", "f");
+    plain("GlobalAveragePool", "f", "g");
+    plain("Flatten", "g", "y");
+    output("y");
+}
+
+/* Skips joined after pooling and enlarging. */
+static void make_skips(void) {
+    input(2, 12, 12);
+    weight("k", 3, 2, 3, 3);
+    weight("t", 3, 2, 2, 2);
+    maker_node(&node, "Conv", "x k", "c");
+    maker_attr_ints(&node, "pads", pads_1, 4);
+    maker_message(&graph, MAKER_NODE, &node);
+    maker_node(&node, "MaxPool", "c", "m");
+    maker_attr_ints(&node, "kernel_shape", kernel_2, 2);
+    maker_attr_ints(&node, "strides", strides_2, 2);
+    maker_message(&graph, MAKER_NODE, &node);
+    with_ints("ConvTranspose", "m t", "u", "strides", strides_2, 2);
+    with_int("Concat", "c u", "j", "axis", 1);
+    maker_node(&node, "AveragePool", "j", "a");
+    maker_attr_ints(&node, "kernel_shape", kernel_3, 2);
+    maker_attr_ints(&node, "pads", pads_1, 4);
+    maker_message(&graph, MAKER_NODE, &node);
+    plain("Sigmoid", "a", "y");
+    output("y");
+    output("m");
+}
+
+/* Squeeze and excite, dilation, batch norm. */
+static void make_excite(void) {
+    input(4, 10, 9);
+    weight("k", 4, 4, 3, 3);
+    weight("q", 2, 4, 1, 1);
+    weight("w", 4, 2, 1, 1);
+    vector("one", 4);
+    maker_node(&node, "Conv", "x k", "c");
+    maker_attr_ints(&node, "dilations", dilations_2, 2);
+    maker_message(&graph, MAKER_NODE, &node);
+    plain("BatchNormalization", "c one one one one", "n");
+    plain("GlobalAveragePool", "n", "g");
+    plain("Conv", "g q", "h");
+    plain("HardSwish", "h", "i");
+    plain("Conv", "i w", "j");
+    plain("HardSigmoid", "j", "l");
+    plain("Mul", "n l", "y");
+    output("y");
+}
+
+/* Arithmetic on shapes, which is folded. */
+static void make_shapes(void) {
+    static const int64_t perm[] = {0, 2, 3, 1}, axes[] = {1, 0}, flat[] = {0, -1};
+    static const int64_t start = 2, end = 4, zero = 0;
+    input(3, 6, 8);
+    maker_ints(&graph, "lo", &start, 1);
+    maker_ints(&graph, "hi", &end, 1);
+    maker_ints(&graph, "zero", &zero, 1);
+    maker_ints(&graph, "flat", flat, 2);
+    maker_ints(&graph, "axes", axes, 1);
+    plain("Shape", "x", "s");
+    plain("Slice", "s lo hi zero", "t");
+    with_int("Gather", "s lo", "u", "axis", 0);
+    with_int("Concat", "t u", "v", "axis", 0);
+    with_int("Cast", "v", "z", "to", 7);
+    plain("Slice", "x zero hi axes", "p");
+    with_ints("Transpose", "p", "q", "perm", perm, 4);
+    plain("Reshape", "q flat", "r");
+    with_int("Softmax", "r", "y", "axis", 1);
+    output("y");
+}
+
+/* Changes of size and place. */
+static void make_places(void) {
+    static const int64_t pads[] = {0, 0, 1, 2, 0, 0, 3, 1}, sizes[] = {1, 4, 13, 7};
+    input(4, 5, 6);
+    maker_ints(&graph, "pads", pads, 8);
+    maker_ints(&graph, "sizes", sizes, 4);
+    plain("Pad", "x pads", "p");
+    plain("Resize", "p _ _ sizes", "r");
+    with_int("DepthToSpace", "r", "d", "blocksize", 2);
+    with_int("SpaceToDepth", "d", "s", "blocksize", 2);
+    plain("LRN", "s", "l");
+    with_int("LogSoftmax", "l", "y", "axis", 1);
+    output("y");
+}
+
+/* Matrix products and elementwise functions. */
+static void make_dense(void) {
+    static const int64_t matrix[] = {24, 5}, second[] = {5, 3};
+    input(2, 3, 4);
+    maker_floats(&graph, "a", matrix, 2, weights);
+    maker_floats(&graph, "b", second, 2, weights);
+    vector("c", 5);
+    plain("Flatten", "x", "f");
+    plain("Gemm", "f a c", "g");
+    plain("Tanh", "g", "t");
+    plain("MatMul", "t b", "m");
+    plain("Exp", "m", "e");
+    plain("Div", "m e", "d");
+    plain("Clip", "d", "y");
+    output("y");
+}
+
+/* Reductions over space and chains of small functions. */
+static void make_reduced(void) {
+    static const int64_t axes[] = {2, 3};
+    input(3, 9, 7);
+    vector("slope", 1);
+    plain("Sub", "x slope", "a");
+    plain("Pow", "a slope", "b");
+    plain("PRelu", "b slope", "c");
+    with_ints("ReduceMean", "c", "d", "axes", axes, 2);
+    plain("Mul", "c d", "e");
+    plain("Max", "e x", "f");
+    plain("LeakyRelu", "f", "g");
+    with_ints("ReduceMax", "g", "y", "axes", axes, 2);
+    output("y");
+    output("g");
+}
+
+static const struct {
+    const char *name;
+    void (*make)(void);
+} makers[] = {{"classes", make_classes}, {"skips", make_skips},   {"excite", make_excite},
+              {"shapes", make_shapes},   {"places", make_places}, {"dense", make_dense},
+              {"reduced", make_reduced}};
+
+const char *const fuzz_model_names[] = {"classes", "skips", "excite",  "shapes",
+                                        "places",  "dense", "reduced", NULL};
+
+const struct maker *fuzz_model(const char *name) {
+    fuzz_values(weights, (int64_t)(sizeof weights / sizeof weights[0]));
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
+        if (strcmp(makers[i].name, name) != 0) continue;
+        graph.size = 0;
+        makers[i].make();
+        maker_model(&graph, 17, &model);
+        return &model;
+    }
+    fuzz_fail("no model '%s'", name);
+}
+
+struct rfx_graph *fuzz_model_graph(const char *name) {
+    static const struct rfx_load_options own_size = {0};
+    const struct maker *bytes = fuzz_model(name);
+    struct rfx_graph *loaded = NULL;
+    struct rfx_error err = {""};
+    fuzz_keep(true);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    if (rfx_onnx_load(mem, fuzz_file(bytes->bytes, bytes->size), &own_size, &loaded, &err) !=
+        RFX_OK)
+        fuzz_fail("model '%s': %s", name, err.text);
+    fuzz_keep(false);
+    return loaded;
+}

@@ -1,0 +1,201 @@
+/* Makes where fuzzing starts from, with the makers of the tests:
+ *
+ *     make_corpus FOLDER      writes FOLDER/<target>/<name>; the folders must be there
+ *
+ * What fuzzing found to reach more lies beside them, named by its sum (run.sh --merge). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tiffio.h>
+
+#include "tests/fuzz/fuzz_models.h"
+#include "tests/support/makers/jpeg_maker.h"
+#include "tests/support/makers/png_maker.h"
+#include "tests/support/makers/tiff_maker.h"
+
+static const char *top;
+
+static const char *path_of(const char *target, const char *name) {
+    static char path[1024];
+    (void)snprintf(path, sizeof path, "%s/%s/%s", top, target, name);
+    return path;
+}
+
+static void must(bool done, const char *path) {
+    if (done) return;
+    fprintf(stderr, "%s: %s\n", path, strerror(errno));
+    exit(1);
+}
+
+static void save(const char *target, const char *name, const void *bytes, size_t size) {
+    const char *path = path_of(target, name);
+    FILE *file = fopen(path, "wb");
+    must(file != NULL && fwrite(bytes, 1, size, file) == size && fclose(file) == 0, path);
+}
+
+static void save_text(const char *target, const char *name, const char *text) {
+    save(target, name, text, strlen(text));
+}
+
+static void make_png(void) {
+    static const struct png_maker makers[] = {
+        {.h = 9, .w = 7, .bit_depth = 8, .color_type = 2, .seed = 1},
+        {.h = 5, .w = 9, .bit_depth = 16, .color_type = 6, .interlaced = true, .seed = 2},
+        {.h = 8, .w = 8, .bit_depth = 4, .color_type = 3, .transparent = true, .seed = 3},
+        {.h = 9, .w = 17, .bit_depth = 1, .color_type = 0, .interlaced = true, .seed = 4},
+        {.h = 6, .w = 6, .bit_depth = 8, .color_type = 4, .seed = 5},
+        {.h = 12, .w = 5, .bit_depth = 16, .color_type = 0, .transparent = true, .seed = 6},
+        {.h = 7, .w = 7, .bit_depth = 2, .color_type = 0, .seed = 7},
+    };
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "kind%zu.png", i);
+        const char *path = path_of("png", name);
+        must(png_maker_write(&makers[i], path), path);
+    }
+}
+
+static void make_jpeg(void) {
+    static const struct jpeg_maker makers[] = {
+        {.h = 9, .w = 17, .components = 3, .h_sampling = 2, .v_sampling = 2},
+        {.h = 17, .w = 9, .components = 1, .h_sampling = 1, .v_sampling = 1},
+        {.h = 10, .w = 20, .components = 3, .h_sampling = 2, .v_sampling = 1, .progressive = true},
+        {.h = 20, .w = 10, .components = 3, .h_sampling = 1, .v_sampling = 1, .rgb = true},
+        {.h = 18, .w = 8, .components = 3, .h_sampling = 1, .v_sampling = 2, .restart_interval = 1},
+        {.h = 8, .w = 8, .components = 4, .h_sampling = 1, .v_sampling = 1},
+        {.h = 8, .w = 9, .components = 3, .h_sampling = 2, .v_sampling = 2, .separate_scans = true},
+        {.h = 8, .w = 9, .components = 1, .h_sampling = 1, .v_sampling = 1, .arithmetic = true},
+    };
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
+        struct jpeg_maker m = makers[i];
+        char name[32];
+        m.quality = 40;
+        (void)snprintf(name, sizeof name, "kind%zu.jpg", i);
+        const char *path = path_of("jpeg", name);
+        must(jpeg_maker_write(&m, path), path);
+    }
+}
+
+/* A colour each, in strips and in tiles, by the codecs in turn. */
+static void make_tiff(void) {
+    static const int codecs[] = {COMPRESSION_NONE, COMPRESSION_LZW, COMPRESSION_PACKBITS,
+                                 COMPRESSION_ADOBE_DEFLATE};
+    for (int i = 0; i < TIFF_MAKER_COLOURS; i++) {
+        struct tiff_maker m = tiff_maker_of(i, codecs[i % 4]);
+        char name[32];
+        m.h = 11;
+        m.w = 9;
+        m.rows = i % 3 == 0 ? 16 : 4;
+        m.cols = i % 3 == 0 ? 16 : 0;
+        m.big_tiff = i % 5 == 1;
+        m.big_endian = i % 4 == 2;
+        (void)snprintf(name, sizeof name, "colour%d.tif", i);
+        const char *path = path_of("tiff", name);
+        must(tiff_maker_write(&m, path), path);
+    }
+}
+
+static void make_stb(void) {
+    static const unsigned char gif[] = {
+        'G', 'I',  'F', '8', '9', 'a', 2, 0, 2, 0, 0x80, 0, 0, 0,    0,    0,    255, 255,
+        255, 0x2c, 0,   0,   0,   0,   2, 0, 2, 0, 0,    2, 3, 0x44, 0x02, 0x05, 0,   0x3b};
+    unsigned char bmp[54 + 4 * 12] = {'B', 'M', 102, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 40,
+                                      0,   0,   0,   4, 0, 0, 0, 4, 0, 0, 0,  1, 0, 24};
+    unsigned char tga[18 + 4 * 3 * 4] = {0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 4, 0, 24, 0x20};
+    unsigned char psd[26 + 14 + 12] = {'8', 'B', 'P', 'S', 0, 1, 0, 0, 0, 0, 0, 0, 0,
+                                       3,   0,   0,   0,   2, 0, 0, 0, 2, 0, 8, 0, 3};
+    for (size_t i = 54; i < sizeof bmp; i++) bmp[i] = (unsigned char)(i * 7);
+    for (size_t i = 18; i < sizeof tga; i++) tga[i] = (unsigned char)(i * 11);
+    for (size_t i = 40; i < sizeof psd; i++) psd[i] = (unsigned char)(i * 13);
+    save("stb", "a.gif", gif, sizeof gif);
+    save("stb", "a.bmp", bmp, sizeof bmp);
+    save("stb", "a.tga", tga, sizeof tga);
+    save("stb", "a.psd", psd, sizeof psd);
+    save_text("stb", "a.pgm", "P5\n4 3\n255\nabcdefghijkl");
+    save_text("stb", "a.ppm", "P6\n2 2\n# words\n65535\nabcdefghijklmnopqrstuvwx");
+    save_text("stb", "a.hdr", "#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 2 +X 2\nabcdefghijklmnop");
+}
+
+static void make_npy(void) {
+    static const char *const shapes[] = {"(3, 2, 4)", "(1, 1, 3, 8)", "(6,)", "()",
+                                         "(1, 3, 99999999999, 2)"};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        char bytes[128 + 96], name[32];
+        memset(bytes, 'x', sizeof bytes);
+        memcpy(bytes, "\x93NUMPY\x01\0\x76\0", 10);
+        memset(bytes + 10, ' ', 118);
+        int n = snprintf(bytes + 10, 118, "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }",
+                         shapes[i]);
+        bytes[10 + n] = ' ';
+        bytes[127] = '\n';
+        (void)snprintf(name, sizeof name, "shape%zu.npy", i);
+        save("npy", name, bytes, sizeof bytes);
+    }
+}
+
+static void make_models(void) {
+    for (int i = 0; fuzz_model_names[i] != NULL; i++) {
+        const struct maker *model = fuzz_model(fuzz_model_names[i]);
+        save("model", fuzz_model_names[i], model->bytes, model->size);
+    }
+}
+
+static void make_plans(void) {
+#define HEAD "{\"schema\": 1, \"kind\": \"rfexec plan\", "
+    save_text("plan", "whole",
+              HEAD "\"stages\": [{\"mode\": \"whole\", \"targets\": [\"y\", \"m\"]}]}");
+    save_text("plan", "stages",
+              HEAD
+              "\"model\": \"skips\", \"conv\": \"direct\", \"size\": [12, 12], \"threads\": 2, "
+              "\"weights_by_stage\": true, \"in_place\": false, \"stages\": ["
+              "{\"mode\": \"tiled\", \"targets\": [\"c\"], \"tiles\": [2, 3]},"
+              "{\"mode\": \"streamed\", \"targets\": [\"m\"], \"tiles\": [1, 2], "
+              "\"band_rows\": 5, \"tight\": true},"
+              "{\"mode\": \"whole\", \"targets\": [\"y\"], \"row_by_row\": true}]}");
+    save_text("plan", "tight",
+              HEAD
+              "\"threads\": 1, \"stages\": [{\"mode\": \"streamed\", \"targets\": "
+              "[\"y\", \"m\"], \"band_rows\": 3, \"tight\": true}]}");
+    save_text("plan", "groups",
+              HEAD
+              "\"in_place\": true, \"groups\": [{\"first\": \"j\", \"last\": \"a\", "
+              "\"strip_cols\": 8, \"strips\": 2, \"step_rows\": 2}], \"stages\": ["
+              "{\"mode\": \"streamed\", \"targets\": [\"y\", \"m\"], \"band_rows\": 4}], "
+              "\"predicted\": {\"anything\": [1]}}");
+}
+
+static void make_texts(void) {
+    save_text("csv", "plain", "id,lower,upper,size\na,0,3,100\nb,1,4,50\nc,3,9,7\n");
+    save_text(
+        "csv", "answer",
+        "# words\r\nsize,alignment,offset,id,upper,lower\r\n64,64,0,x,5,-2\r\n\r\n1,1,64,y,2,1");
+    save_text("csv", "long",
+              "id,lower,upper,size,alignment\n1,0,9223372036854775807,4611686018427387904,4096\n");
+    save_text("labels", "lines", "tench\ngoldfish\r\nwhite shark\n\nray, electric\nf\ng\nh\ni\n");
+    save_text("labels", "bytes", "caf\xc3\xa9\n\x1b[31mred\n\xe2\x80\xae\n\xff\xfe\n\t\r\n");
+    save_text("synthetic", "size", "8x9");
+    save_text("synthetic", "seed", "1000000x999999:18446744073709551615");
+    save("api", "open_run", "\6\0\1\0\0\0\0\0\0\4\0\377\0\0\0\0\0\0", 18);
+    save("api", "all",
+         "\6\1\1\0\0\0\0\0\1\2\1\1\1\1\0\0\3\1\4\1\0\0\0\0\0\0\5\1\377\5\2\0\0\0\0\0\1", 38);
+    save("api", "two", "\6\0\1\0\0\0\0\0\2\7\1\1\3\0\1\0\0\5\4\1\377\6\0\0\0\0\0\4\0\0\2\0\0\0\0",
+         36);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) {
+        fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
+        return 2;
+    }
+    top = argv[1];
+    make_png();
+    make_jpeg();
+    make_tiff();
+    make_stb();
+    make_npy();
+    make_models();
+    make_plans();
+    make_texts();
+    return 0;
+}
