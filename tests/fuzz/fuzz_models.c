@@ -187,15 +187,22 @@ static void make_reduced(void) {
     output("g");
 }
 
+static void make_no_nodes(void) {
+    input(1, 3, 4);
+    output("x");
+}
+
 static const struct {
     const char *name;
     void (*make)(void);
-} makers[] = {{"classes", make_classes}, {"skips", make_skips},   {"excite", make_excite},
-              {"shapes", make_shapes},   {"places", make_places}, {"dense", make_dense},
-              {"reduced", make_reduced}};
+} makers[] = {
+    {"classes", make_classes}, {"skips", make_skips},       {"excite", make_excite},
+    {"shapes", make_shapes},   {"places", make_places},     {"dense", make_dense},
+    {"reduced", make_reduced}, {"no_nodes", make_no_nodes},
+};
 
-const char *const fuzz_model_names[] = {"classes", "skips", "excite",  "shapes",
-                                        "places",  "dense", "reduced", NULL};
+const char *const fuzz_model_names[] = {"classes", "skips",   "excite",   "shapes", "places",
+                                        "dense",   "reduced", "no_nodes", NULL};
 
 const struct maker *fuzz_model(const char *name) {
     fuzz_values(weights, (int64_t)(sizeof weights / sizeof weights[0]));

@@ -62,7 +62,7 @@ static const char *model_name(struct input *in) {
                                         "",
                                         "/",
                                         NULL};
-    enum { NAMES = sizeof names / sizeof names[0], MODELS = 7 };
+    enum { NAMES = sizeof names / sizeof names[0], MODELS = 8 };
     size_t choice = next(in) % (2 * MODELS + NAMES);
     if (choice >= 2 * MODELS) return names[choice - 2 * MODELS];
     const struct maker *model = fuzz_model(fuzz_model_names[choice % MODELS]);
