@@ -27,9 +27,12 @@ if(RFX_HAVE_FORTIFY_3)
   set(RFX_FORTIFY 3)
 endif()
 
+# The code asks for RFX_SANITIZE, of any kind, or for the one that it means.
 set(RFX_SANITIZERS address,undefined)
+set(RFX_SANITIZER_DEFINITIONS RFX_SANITIZE=1 RFX_SANITIZE_ADDRESS=1)
 if(RFX_SANITIZE STREQUAL "thread")
   set(RFX_SANITIZERS thread)
+  set(RFX_SANITIZER_DEFINITIONS RFX_SANITIZE=1 RFX_SANITIZE_THREAD=1)
 endif()
 
 # The sanitizers have checks of their own; nothing is checked where nothing is optimised.
@@ -54,7 +57,7 @@ function(rfx_set_flags target)
   if(RFX_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${RFX_SANITIZERS}
                            -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
-    target_compile_definitions(${target} PRIVATE RFX_SANITIZE=1)
+    target_compile_definitions(${target} PRIVATE ${RFX_SANITIZER_DEFINITIONS})
     target_link_options(${target} PUBLIC -fsanitize=${RFX_SANITIZERS})
   endif()
   if(RFX_FUZZ)

@@ -21,13 +21,10 @@ enum { MAX_RECORDS = 512, SECOND_MS = 1000, MAX_SMALL = 12 };
 
 static const int64_t ms = 1000000;
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SEARCHES_ARE_SLOW 1 /* ten times: what takes seconds is beyond them */
-#endif
-#endif
-#ifndef SEARCHES_ARE_SLOW
-#define SEARCHES_ARE_SLOW 0
+#ifdef RFX_SANITIZE_THREAD
+#define SEARCHES_ARE_SLOW true /* ten times: what takes seconds is beyond them */
+#else
+#define SEARCHES_ARE_SLOW false
 #endif
 
 /* Everything that holds of any answer, as well. */
