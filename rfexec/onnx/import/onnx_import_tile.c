@@ -22,7 +22,7 @@ static enum rfx_status repeat_axis(struct rfx_onnx_import *ctx, int *at, int axi
     const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, *at);
     bool map = t.layout == RFX_LAYOUT_NHWC;
     struct rfx_node node = {.op = map ? RFX_OP_CHANNEL_SELECT : RFX_OP_PLAIN_GATHER};
-    int64_t *indices, count;
+    int64_t *indices = NULL, count = 0;
     enum rfx_status status = repeated(ctx, t.shape.dims[axis], repeats, &indices, &count);
     if (status != RFX_OK) return status;
     if (map) {
