@@ -114,16 +114,29 @@ enum rfx_binary_kind {
     RFX_BINARY_MAX,
     RFX_BINARY_MIN,
     RFX_BINARY_POW,
+    RFX_BINARY_MOD, /* a - b * trunc(a / b), exact; the sign of a */
+    /* booleans are numbers: 0 is false, all others are true, and results are 1 or 0 */
+    RFX_BINARY_GREATER,
+    RFX_BINARY_GREATER_OR_EQUAL,
+    RFX_BINARY_LESS,
+    RFX_BINARY_LESS_OR_EQUAL,
+    RFX_BINARY_EQUAL,
+    RFX_BINARY_AND,
+    RFX_BINARY_OR,
+    RFX_BINARY_XOR,
+    RFX_BINARY_IF,     /* b where a is true, else -0, which adds nothing, not even to -0 */
+    RFX_BINARY_UNLESS, /* b where a is false, else -0 */
 };
 
 enum rfx_pad_mode { RFX_PAD_CONSTANT, RFX_PAD_REFLECT, RFX_PAD_EDGE };
 
-enum rfx_resize_mode { RFX_RESIZE_NEAREST, RFX_RESIZE_LINEAR };
+enum rfx_resize_mode { RFX_RESIZE_NEAREST, RFX_RESIZE_LINEAR, RFX_RESIZE_CUBIC };
 enum rfx_resize_coord {
     RFX_COORD_HALF_PIXEL,
     RFX_COORD_PYTORCH_HALF_PIXEL,
     RFX_COORD_ALIGN_CORNERS,
     RFX_COORD_ASYMMETRIC,
+    RFX_COORD_HALF_PIXEL_SYMMETRIC, /* half pixels around the middle of both maps */
 };
 enum rfx_resize_nearest {
     RFX_NEAREST_ROUND_PREFER_FLOOR,
@@ -140,6 +153,9 @@ struct rfx_resize_attr {
     enum rfx_resize_nearest nearest;
     float scale_h, scale_w;
     int64_t oh, ow;
+    float cubic_a;        /* CUBIC: the slope of the kernel at 1; -0.75 is ONNX's default */
+    bool exclude_outside; /* taps outside the map have no weight, instead of the border's value */
+    bool antialias;       /* not NEAREST: where the map shrinks the kernel is as much wider */
 };
 
 struct rfx_slice_attr { /* per axis, steps not 0 (negative allowed), out extents in `shape` */

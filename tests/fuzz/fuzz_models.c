@@ -1,7 +1,10 @@
 /* Models of a few nodes each, which together have most operators and attributes. */
 #include "tests/fuzz/fuzz_models.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "rfexec/session/model.h"
 #include "tests/fuzz/fuzz.h"
@@ -187,15 +190,22 @@ static void make_reduced(void) {
     output("g");
 }
 
+static void make_no_nodes(void) {
+    input(1, 3, 4);
+    output("x");
+}
+
 static const struct {
     const char *name;
     void (*make)(void);
-} makers[] = {{"classes", make_classes}, {"skips", make_skips},   {"excite", make_excite},
-              {"shapes", make_shapes},   {"places", make_places}, {"dense", make_dense},
-              {"reduced", make_reduced}};
+} makers[] = {
+    {"classes", make_classes}, {"skips", make_skips},       {"excite", make_excite},
+    {"shapes", make_shapes},   {"places", make_places},     {"dense", make_dense},
+    {"reduced", make_reduced}, {"no_nodes", make_no_nodes},
+};
 
-const char *const fuzz_model_names[] = {"classes", "skips", "excite",  "shapes",
-                                        "places",  "dense", "reduced", NULL};
+const char *const fuzz_model_names[] = {"classes", "skips",   "excite",   "shapes", "places",
+                                        "dense",   "reduced", "no_nodes", NULL};
 
 const struct maker *fuzz_model(const char *name) {
     fuzz_values(weights, (int64_t)(sizeof weights / sizeof weights[0]));
@@ -209,15 +219,26 @@ const struct maker *fuzz_model(const char *name) {
     fuzz_fail("no model '%s'", name);
 }
 
+const char *fuzz_model_path(const char *name) {
+    static char paths[sizeof makers / sizeof makers[0]][32];
+    const struct maker *bytes = fuzz_model(name);
+    size_t i = 0;
+    while (strcmp(makers[i].name, name) != 0) i++;
+    if (paths[i][0] != '\0') return paths[i];
+    int fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd < 0 || write(fd, bytes->bytes, bytes->size) != (ssize_t)bytes->size)
+        fuzz_fail("no file in memory");
+    (void)snprintf(paths[i], sizeof paths[i], "/proc/self/fd/%d", fd);
+    return paths[i];
+}
+
 struct rfx_graph *fuzz_model_graph(const char *name) {
     static const struct rfx_load_options own_size = {0};
-    const struct maker *bytes = fuzz_model(name);
     struct rfx_graph *loaded = NULL;
     struct rfx_error err = {""};
     fuzz_keep(true);
     struct rfx_memory *mem = rfx_memory_create(0);
-    if (rfx_onnx_load(mem, fuzz_file(bytes->bytes, bytes->size), &own_size, &loaded, &err) !=
-        RFX_OK)
+    if (rfx_onnx_load(mem, fuzz_model_path(name), &own_size, &loaded, &err) != RFX_OK)
         fuzz_fail("model '%s': %s", name, err.text);
     fuzz_keep(false);
     return loaded;

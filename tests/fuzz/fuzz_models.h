@@ -12,6 +12,9 @@ extern const char *const fuzz_model_names[];
 /* The model of that name as the bytes of a file: valid until the next call. */
 const struct maker *fuzz_model(const char *name);
 
+/* Path of a file of its own that holds them and never changes: open networks read their weights. */
+const char *fuzz_model_path(const char *name);
+
 /* The same, loaded for its own size into memory that is never freed. */
 struct rfx_graph *fuzz_model_graph(const char *name);
 #endif

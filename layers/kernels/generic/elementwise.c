@@ -69,6 +69,12 @@ ACT(RFX_ACT_SIGN, v > 0.0f ? 1.0f : (v < 0.0f ? -1.0f : (v == 0.0f ? 0.0f : v)))
 ACT(RFX_ACT_ROUND, __builtin_rintf(v))
 ACT(RFX_ACT_SIN, math_sin(v))
 ACT(RFX_ACT_COS, math_cos(v))
+ACT(RFX_ACT_SELU, beta *(v < 0.0f ? alpha * math_expm1(v) : v))
+ACT(RFX_ACT_CELU, v < 0.0f ? alpha * math_expm1(v / alpha) : v)
+ACT(RFX_ACT_THRESHOLDED_RELU, v <= alpha ? 0.0f : v)
+ACT(RFX_ACT_SHRINK, math_shrink(v, alpha, beta))
+ACT(RFX_ACT_SOFTSIGN, v / (1.0f + math_abs(v)))
+ACT(RFX_ACT_NOT, v == 0.0f ? 1.0f : 0.0f)
 
 static act_kernel *const act_kernels[] = {
 #define ACT_ENTRY(kind, onnx, traits, alpha, beta) [kind] = act_##kind,
@@ -157,6 +163,28 @@ void VARIANT_NAME(binary)(enum rfx_binary_kind kind, const float *a, int64_t a_s
             ZIP(u != u ? u : (v >= u ? u : v));
         case RFX_BINARY_POW:
             ZIP(math_pow(u, v));
+        case RFX_BINARY_MOD: /* exact, so the C library's is everybody's */
+            ZIP(fmodf(u, v));
+        case RFX_BINARY_GREATER:
+            ZIP(u > v ? 1.0f : 0.0f);
+        case RFX_BINARY_GREATER_OR_EQUAL:
+            ZIP(u >= v ? 1.0f : 0.0f);
+        case RFX_BINARY_LESS:
+            ZIP(u < v ? 1.0f : 0.0f);
+        case RFX_BINARY_LESS_OR_EQUAL:
+            ZIP(u <= v ? 1.0f : 0.0f);
+        case RFX_BINARY_EQUAL:
+            ZIP(u == v ? 1.0f : 0.0f);
+        case RFX_BINARY_AND:
+            ZIP((u != 0.0f) & (v != 0.0f) ? 1.0f : 0.0f);
+        case RFX_BINARY_OR:
+            ZIP((u != 0.0f) | (v != 0.0f) ? 1.0f : 0.0f);
+        case RFX_BINARY_XOR:
+            ZIP((u != 0.0f) ^ (v != 0.0f) ? 1.0f : 0.0f);
+        case RFX_BINARY_IF:
+            ZIP(u != 0.0f ? v : -0.0f);
+        case RFX_BINARY_UNLESS:
+            ZIP(u != 0.0f ? -0.0f : v);
     }
 }
 

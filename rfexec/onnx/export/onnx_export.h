@@ -47,6 +47,13 @@ struct rfx_onnx_node *rfx_export_emit2(struct rfx_exporter *x, const char *op, c
 const char *rfx_export_scalar(struct rfx_exporter *x, const char *node, const char *part,
                               float value);
 
+/* Booleans, which are numbers in a graph: the value `in` as an ONNX bool, and a bool as numbers
+ * under the name `output`. */
+const char *rfx_export_as_bool(struct rfx_exporter *x, const char *node, const char *part,
+                               const char *in);
+void rfx_export_to_float(struct rfx_exporter *x, const char *name, const char *output,
+                         const char *in);
+
 /* A reduction of input 0 over `count` axes. */
 void rfx_export_reduction(struct rfx_exporter *x, enum rfx_reduce_kind kind,
                           const struct rfx_node *node, const int64_t *axes, int count, bool keep,

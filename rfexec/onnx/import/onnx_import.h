@@ -119,6 +119,13 @@ RFX_NODISCARD enum rfx_status rfx_onnx_act(struct rfx_onnx_import *ctx, const ch
 RFX_NODISCARD enum rfx_status rfx_onnx_scale_shift(struct rfx_onnx_import *ctx, const char *suffix,
                                                    int in, float scale, float shift, int *out);
 
+/* `a kind b` of any two operands, at least one of them computed, with broadcasting
+ * (onnx_import_elementwise.c). */
+RFX_NODISCARD enum rfx_status rfx_onnx_combine(struct rfx_onnx_import *ctx,
+                                               enum rfx_binary_kind kind, const char *suffix,
+                                               struct rfx_onnx_operand a, struct rfx_onnx_operand b,
+                                               int *out);
+
 static inline const struct rfx_tensor *rfx_onnx_tensor_of(const struct rfx_onnx_import *ctx,
                                                           int node) {
     return &ctx->graph->nodes[node].out;
@@ -266,6 +273,13 @@ RFX_ONNX_CONVERT(rfx_onnx_clip);
 RFX_ONNX_CONVERT(rfx_onnx_prelu);
 RFX_ONNX_CONVERT(rfx_onnx_swish);
 RFX_ONNX_CONVERT(rfx_onnx_gelu);
+RFX_ONNX_CONVERT(rfx_onnx_selu);
+RFX_ONNX_CONVERT(rfx_onnx_shrink);
+RFX_ONNX_CONVERT(rfx_onnx_not);
+RFX_ONNX_CONVERT(rfx_onnx_is_nan);
+RFX_ONNX_CONVERT(rfx_onnx_is_inf);
+RFX_ONNX_CONVERT(rfx_onnx_where);
+RFX_ONNX_CONVERT(rfx_onnx_tile);
 RFX_ONNX_CONVERT(rfx_onnx_mish);
 RFX_ONNX_CONVERT(rfx_onnx_binary);
 RFX_ONNX_CONVERT(rfx_onnx_variadic);

@@ -8,15 +8,13 @@
     { op, rfx_onnx_activation, rfx_onnx_fold_unary }
 #define BINARY(op) \
     { op, rfx_onnx_binary, rfx_onnx_fold_binary }
-#define COMPARE(op) \
-    { op, NULL, rfx_onnx_fold_binary }
 #define REDUCE(op) \
     { op, rfx_onnx_reduce, rfx_onnx_fold_reduce }
 
 static const struct rfx_onnx_op op_rows[] = {
     ACT_FOLD("Abs"),
     BINARY("Add"),
-    COMPARE("And"),
+    BINARY("And"),
     {"AveragePool", rfx_onnx_pool, NULL},
     {"BatchNormalization", rfx_onnx_batch_norm, NULL},
     {"Cast", rfx_onnx_cast, rfx_onnx_fold_cast},
@@ -30,7 +28,7 @@ static const struct rfx_onnx_op op_rows[] = {
     {"DepthToSpace", rfx_onnx_depth, NULL},
     BINARY("Div"),
     {"Dropout", rfx_onnx_identity, rfx_onnx_identity},
-    COMPARE("Equal"),
+    BINARY("Equal"),
     ACT_FOLD("Exp"),
     {"Expand", rfx_onnx_expand, rfx_onnx_fold_expand},
     {"Flatten", rfx_onnx_flatten, rfx_onnx_flatten},
@@ -40,15 +38,17 @@ static const struct rfx_onnx_op op_rows[] = {
     {"Gemm", rfx_onnx_gemm, NULL},
     {"GlobalAveragePool", rfx_onnx_global_pool, NULL},
     {"GlobalMaxPool", rfx_onnx_global_pool, NULL},
+    BINARY("Greater"),
+    BINARY("GreaterOrEqual"),
     {"GroupNormalization", rfx_onnx_group_norm, NULL},
-    COMPARE("Greater"),
-    COMPARE("GreaterOrEqual"),
     {"Identity", rfx_onnx_identity, rfx_onnx_identity},
     {"InstanceNormalization", rfx_onnx_instance_norm, NULL},
+    {"IsInf", rfx_onnx_is_inf, NULL},
+    {"IsNaN", rfx_onnx_is_nan, NULL},
     {"LRN", rfx_onnx_lrn, NULL},
     {"LayerNormalization", rfx_onnx_layer_norm, NULL},
-    COMPARE("Less"),
-    COMPARE("LessOrEqual"),
+    BINARY("Less"),
+    BINARY("LessOrEqual"),
     ACT_FOLD("Log"),
     {"LogSoftmax", rfx_onnx_softmax, NULL},
     {"LpNormalization", rfx_onnx_lp_norm, NULL},
@@ -60,11 +60,11 @@ static const struct rfx_onnx_op op_rows[] = {
     {"MeanVarianceNormalization", rfx_onnx_mean_variance, NULL},
     {"Min", rfx_onnx_variadic, rfx_onnx_fold_binary},
     {"Mish", rfx_onnx_mish, NULL},
-    COMPARE("Mod"),
+    BINARY("Mod"),
     BINARY("Mul"),
     ACT_FOLD("Neg"),
-    {"Not", NULL, rfx_onnx_fold_unary},
-    COMPARE("Or"),
+    {"Not", rfx_onnx_not, rfx_onnx_fold_unary},
+    BINARY("Or"),
     {"PRelu", rfx_onnx_prelu, NULL},
     {"Pad", rfx_onnx_pad, NULL},
     BINARY("Pow"),
@@ -82,7 +82,9 @@ static const struct rfx_onnx_op op_rows[] = {
     {"Reshape", rfx_onnx_reshape_op, rfx_onnx_reshape_op},
     {"Resize", rfx_onnx_resize, NULL},
     ACT_FOLD("Round"),
+    {"Selu", rfx_onnx_selu, NULL},
     {"Shape", rfx_onnx_fold_shape, rfx_onnx_fold_shape},
+    {"Shrink", rfx_onnx_shrink, NULL},
     {"Size", rfx_onnx_fold_shape, rfx_onnx_fold_shape},
     {"Slice", rfx_onnx_slice, rfx_onnx_fold_slice},
     {"Softmax", rfx_onnx_softmax, NULL},
@@ -93,10 +95,12 @@ static const struct rfx_onnx_op op_rows[] = {
     BINARY("Sub"),
     {"Sum", rfx_onnx_variadic, NULL},
     {"Swish", rfx_onnx_swish, NULL},
+    {"Tile", rfx_onnx_tile, NULL},
     {"Transpose", rfx_onnx_transpose, rfx_onnx_fold_transpose},
     {"Unsqueeze", rfx_onnx_unsqueeze, rfx_onnx_unsqueeze},
     {"Upsample", rfx_onnx_upsample, NULL},
-    {"Where", NULL, rfx_onnx_fold_where},
+    {"Where", rfx_onnx_where, rfx_onnx_fold_where},
+    BINARY("Xor"),
 };
 
 const struct rfx_onnx_op *rfx_onnx_op_find(const char *name) {

@@ -141,9 +141,10 @@ static void print_attr(const struct rfx_node *node, FILE *out) {
         print_window(out, (const int64_t[]){p->kh, p->kw, p->sh, p->sw, p->dh, p->dw}, &p->pads);
         fprintf(out, " ceil %d count_pad %d", p->ceil_mode, p->count_include_pad);
     } else if (node->op == RFX_OP_RESIZE) {
-        fprintf(out, " mode %d coord %d nearest %d scale %gx%g", (int)a->resize.mode,
-                (int)a->resize.coord, (int)a->resize.nearest, (double)a->resize.scale_h,
-                (double)a->resize.scale_w);
+        fprintf(out, " mode %d coord %d nearest %d scale %gx%g outside %d antialias %d",
+                (int)a->resize.mode, (int)a->resize.coord, (int)a->resize.nearest,
+                (double)a->resize.scale_h, (double)a->resize.scale_w, !a->resize.exclude_outside,
+                a->resize.antialias);
     } else if (node->op == RFX_OP_PAD) {
         fprintf(out, " mode %d pads %lld,%lld,%lld,%lld", (int)a->pad.mode,
                 (long long)a->pad.pads.top, (long long)a->pad.pads.left,

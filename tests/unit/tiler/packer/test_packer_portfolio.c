@@ -134,7 +134,7 @@ static bool stop_after(void *user, int64_t done_ns) {
 static void stops_when_told_to(void **state) {
     (void)state;
     for (int member = 0; member <= RFX_MEMBER_COUNT; member++) {
-        struct packing_case made = packing_make(packing_find("spirals-slack-1"), 2, 450, 450);
+        struct packing_case made = packing_make(packing_find("chains-gone"), 2, 450, 450);
         int64_t asked_at = 0;
         struct rfx_portfolio_limits limits = {
             .target_bytes = made.capacity, .threads = 2, .stop = stop_after, .user = &asked_at};
