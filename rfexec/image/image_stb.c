@@ -58,9 +58,6 @@ static void *stb_realloc(void *p, size_t old_bytes, size_t bytes) {
 /* Reported at the end of the file, so not between push and pop. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic push
-#pragma GCC push_options
-/* Numbers in broken headers overflow its ints: that wraps, and its size checks follow. */
-#pragma GCC optimize("wrapv")
 #pragma GCC diagnostic ignored "-Wpedantic"
 #pragma GCC diagnostic ignored "-Wextra"
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -88,7 +85,6 @@ static void *stb_realloc(void *p, size_t old_bytes, size_t bytes) {
 #define STBI_REALLOC_SIZED(p, old_bytes, bytes) stb_realloc(p, old_bytes, bytes)
 #define STBI_FREE(p) stb_release(p)
 #include <stb_image.h>
-#pragma GCC pop_options
 #pragma GCC diagnostic pop
 
 struct stb_source {
