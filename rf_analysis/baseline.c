@@ -54,7 +54,8 @@ static uint64_t held_params(const struct rfx_graph *graph) {
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
         params += rfx_node_param_count(graph, node);
-        params -= (uint64_t)rfx_node_weight_elems(graph, node, RFX_WEIGHT_SCALE);
+        if (rfx_node_is_class(node, RFX_CLASS_CONVOLUTION))
+            params -= (uint64_t)rfx_node_weight_elems(graph, node, RFX_WEIGHT_SCALE);
     }
     return params;
 }

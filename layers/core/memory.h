@@ -16,7 +16,7 @@
 #include "layers/core/status.h"
 
 /* Kept free and inaccessible around every buffer of an arena in builds with AddressSanitizer. */
-#ifdef RFX_SANITIZE
+#ifdef RFX_SANITIZE_ADDRESS
 #define RFX_RED_ZONE_BYTES ((size_t)64)
 #else
 #define RFX_RED_ZONE_BYTES ((size_t)0)

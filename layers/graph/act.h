@@ -15,45 +15,59 @@ enum rfx_act_traits { /* bits */
 };
 
 /* Per row: kind, ONNX operator, traits, and what ONNX takes for alpha and beta by default. */
-#define RFX_ACT_LIST(X)                                                                        \
-    X(RFX_ACT_NONE, "Identity", 0, 0.0f, 0.0f)                                                 \
-    X(RFX_ACT_RELU, "Relu", 0, 0.0f, 0.0f)                                                     \
-    /* min(max(x, alpha), beta) */                                                             \
-    X(RFX_ACT_CLIP, "Clip", RFX_ACT_HAS_ALPHA | RFX_ACT_HAS_BETA | RFX_ACT_HAS_OWN_FORM, 0.0f, \
-      0.0f)                                                                                    \
-    /* x < 0 ? alpha * x : x */                                                                \
-    X(RFX_ACT_LEAKY_RELU, "LeakyRelu", RFX_ACT_HAS_ALPHA, 0.01f, 0.0f)                         \
-    /* x < 0 ? slope[c] * x : x */                                                             \
-    X(RFX_ACT_PRELU, "PRelu", RFX_ACT_HAS_SLOPE | RFX_ACT_HAS_OWN_FORM, 0.0f, 0.0f)            \
-    X(RFX_ACT_SIGMOID, "Sigmoid", 0, 0.0f, 0.0f)                                               \
-    /* min(max(alpha * x + beta, 0), 1) */                                                     \
-    X(RFX_ACT_HARD_SIGMOID, "HardSigmoid", RFX_ACT_HAS_ALPHA | RFX_ACT_HAS_BETA, 0.2f, 0.5f)   \
-    /* x * min(max(x / 6 + 0.5, 0), 1) */                                                      \
-    X(RFX_ACT_HARD_SWISH, "HardSwish", 0, 0.0f, 0.0f)                                          \
-    /* x * sigmoid(x) */                                                                       \
-    X(RFX_ACT_SILU, "Swish", RFX_ACT_HAS_OWN_FORM, 0.0f, 0.0f)                                 \
-    X(RFX_ACT_TANH, "Tanh", 0, 0.0f, 0.0f)                                                     \
-    X(RFX_ACT_EXP, "Exp", 0, 0.0f, 0.0f)                                                       \
-    X(RFX_ACT_LOG, "Log", 0, 0.0f, 0.0f)                                                       \
-    X(RFX_ACT_SQRT, "Sqrt", 0, 0.0f, 0.0f)                                                     \
-    X(RFX_ACT_NEG, "Neg", 0, 0.0f, 0.0f)                                                       \
-    X(RFX_ACT_ABS, "Abs", 0, 0.0f, 0.0f)                                                       \
-    /* x < 0 ? alpha * (exp(x) - 1) : x */                                                     \
-    X(RFX_ACT_ELU, "Elu", RFX_ACT_HAS_ALPHA, 1.0f, 0.0f)                                       \
-    /* log(1 + exp(x)) */                                                                      \
-    X(RFX_ACT_SOFTPLUS, "Softplus", 0, 0.0f, 0.0f)                                             \
-    X(RFX_ACT_ERF, "Erf", 0, 0.0f, 0.0f)                                                       \
-    X(RFX_ACT_FLOOR, "Floor", 0, 0.0f, 0.0f)                                                   \
-    X(RFX_ACT_CEIL, "Ceil", 0, 0.0f, 0.0f)                                                     \
-    X(RFX_ACT_RECIPROCAL, "Reciprocal", 0, 0.0f, 0.0f)                                         \
-    /* x ^ alpha */                                                                            \
-    X(RFX_ACT_POW, "Pow", RFX_ACT_HAS_ALPHA | RFX_ACT_HAS_OWN_FORM, 0.0f, 0.0f)                \
-    /* -1, 0 or 1; NaN of NaN */                                                               \
-    X(RFX_ACT_SIGN, "Sign", 0, 0.0f, 0.0f)                                                     \
-    /* to the nearest integer, halves to the even one */                                       \
-    X(RFX_ACT_ROUND, "Round", 0, 0.0f, 0.0f)                                                   \
-    X(RFX_ACT_SIN, "Sin", 0, 0.0f, 0.0f)                                                       \
-    X(RFX_ACT_COS, "Cos", 0, 0.0f, 0.0f)
+#define RFX_ACT_LIST(X)                                                                            \
+    X(RFX_ACT_NONE, "Identity", 0, 0.0f, 0.0f)                                                     \
+    X(RFX_ACT_RELU, "Relu", 0, 0.0f, 0.0f)                                                         \
+    /* min(max(x, alpha), beta) */                                                                 \
+    X(RFX_ACT_CLIP, "Clip", RFX_ACT_HAS_ALPHA | RFX_ACT_HAS_BETA | RFX_ACT_HAS_OWN_FORM, 0.0f,     \
+      0.0f)                                                                                        \
+    /* x < 0 ? alpha * x : x */                                                                    \
+    X(RFX_ACT_LEAKY_RELU, "LeakyRelu", RFX_ACT_HAS_ALPHA, 0.01f, 0.0f)                             \
+    /* x < 0 ? slope[c] * x : x */                                                                 \
+    X(RFX_ACT_PRELU, "PRelu", RFX_ACT_HAS_SLOPE | RFX_ACT_HAS_OWN_FORM, 0.0f, 0.0f)                \
+    X(RFX_ACT_SIGMOID, "Sigmoid", 0, 0.0f, 0.0f)                                                   \
+    /* min(max(alpha * x + beta, 0), 1) */                                                         \
+    X(RFX_ACT_HARD_SIGMOID, "HardSigmoid", RFX_ACT_HAS_ALPHA | RFX_ACT_HAS_BETA, 0.2f, 0.5f)       \
+    /* x * min(max(x / 6 + 0.5, 0), 1) */                                                          \
+    X(RFX_ACT_HARD_SWISH, "HardSwish", 0, 0.0f, 0.0f)                                              \
+    /* x * sigmoid(x) */                                                                           \
+    X(RFX_ACT_SILU, "Swish", RFX_ACT_HAS_OWN_FORM, 0.0f, 0.0f)                                     \
+    X(RFX_ACT_TANH, "Tanh", 0, 0.0f, 0.0f)                                                         \
+    X(RFX_ACT_EXP, "Exp", 0, 0.0f, 0.0f)                                                           \
+    X(RFX_ACT_LOG, "Log", 0, 0.0f, 0.0f)                                                           \
+    X(RFX_ACT_SQRT, "Sqrt", 0, 0.0f, 0.0f)                                                         \
+    X(RFX_ACT_NEG, "Neg", 0, 0.0f, 0.0f)                                                           \
+    X(RFX_ACT_ABS, "Abs", 0, 0.0f, 0.0f)                                                           \
+    /* x < 0 ? alpha * (exp(x) - 1) : x */                                                         \
+    X(RFX_ACT_ELU, "Elu", RFX_ACT_HAS_ALPHA, 1.0f, 0.0f)                                           \
+    /* log(1 + exp(x)) */                                                                          \
+    X(RFX_ACT_SOFTPLUS, "Softplus", 0, 0.0f, 0.0f)                                                 \
+    X(RFX_ACT_ERF, "Erf", 0, 0.0f, 0.0f)                                                           \
+    X(RFX_ACT_FLOOR, "Floor", 0, 0.0f, 0.0f)                                                       \
+    X(RFX_ACT_CEIL, "Ceil", 0, 0.0f, 0.0f)                                                         \
+    X(RFX_ACT_RECIPROCAL, "Reciprocal", 0, 0.0f, 0.0f)                                             \
+    /* x ^ alpha */                                                                                \
+    X(RFX_ACT_POW, "Pow", RFX_ACT_HAS_ALPHA | RFX_ACT_HAS_OWN_FORM, 0.0f, 0.0f)                    \
+    /* -1, 0 or 1; NaN of NaN */                                                                   \
+    X(RFX_ACT_SIGN, "Sign", 0, 0.0f, 0.0f)                                                         \
+    /* to the nearest integer, halves to the even one */                                           \
+    X(RFX_ACT_ROUND, "Round", 0, 0.0f, 0.0f)                                                       \
+    X(RFX_ACT_SIN, "Sin", 0, 0.0f, 0.0f)                                                           \
+    X(RFX_ACT_COS, "Cos", 0, 0.0f, 0.0f)                                                           \
+    /* beta * (x < 0 ? alpha * (exp(x) - 1) : x); ONNX calls beta gamma */                         \
+    X(RFX_ACT_SELU, "Selu", RFX_ACT_HAS_ALPHA | RFX_ACT_HAS_BETA | RFX_ACT_HAS_OWN_FORM,           \
+      1.67326319217681884765625f, 1.05070102214813232421875f)                                      \
+    /* x < 0 ? alpha * (exp(x / alpha) - 1) : x */                                                 \
+    X(RFX_ACT_CELU, "Celu", RFX_ACT_HAS_ALPHA, 1.0f, 0.0f)                                         \
+    /* x <= alpha ? 0 : x */                                                                       \
+    X(RFX_ACT_THRESHOLDED_RELU, "ThresholdedRelu", RFX_ACT_HAS_ALPHA, 1.0f, 0.0f)                  \
+    /* x < -alpha ? x + beta : x > alpha ? x - beta : 0; NaN of NaN; ONNX: lambd and bias */       \
+    X(RFX_ACT_SHRINK, "Shrink", RFX_ACT_HAS_ALPHA | RFX_ACT_HAS_BETA | RFX_ACT_HAS_OWN_FORM, 0.5f, \
+      0.0f)                                                                                        \
+    /* x / (1 + |x|) */                                                                            \
+    X(RFX_ACT_SOFTSIGN, "Softsign", 0, 0.0f, 0.0f)                                                 \
+    /* x == 0 ? 1 : 0 */                                                                           \
+    X(RFX_ACT_NOT, "Not", RFX_ACT_HAS_OWN_FORM, 0.0f, 0.0f)
 
 enum rfx_act_kind {
 #define RFX_ACT_ENUMERATOR(kind, onnx, traits, alpha, beta) kind,

@@ -26,7 +26,9 @@ enum rfx_op {
     RFX_OP_POOL_AVG,
     RFX_OP_POOL_LP, /* p-th root of the sum of |x|^p */
     RFX_OP_POOL_ADAPTIVE_AVG,
-    RFX_OP_GLOBAL_POOL,    /* mean, max or sum over space; out 1 x 1 */
+    RFX_OP_GLOBAL_POOL,    /* over space, no L1 or L2; out 1 x 1 */
+    RFX_OP_MOMENTS,        /* over space: means and inverse deviations; out 1 x 1 of 2 c */
+    RFX_OP_NORMALISE,      /* a map by its MOMENTS, in[1] */
     RFX_OP_AFFINE,         /* x * scale[c] + shift[c] */
     RFX_OP_ACTIVATION,     /* either layout */
     RFX_OP_BINARY,         /* two maps; a dimension (c, h or w) of 1 is broadcast */
@@ -38,9 +40,11 @@ enum rfx_op {
     RFX_OP_DEPTH_TO_SPACE,
     RFX_OP_SPACE_TO_DEPTH,
     RFX_OP_LRN,
-    RFX_OP_SOFTMAX, /* over channels */
-    RFX_OP_GROUP,   /* several nodes, computed depth first (graph/group.h) */
-    RFX_OP_INNER,   /* what stands where a node was that a group computes: nobody reads it */
+    RFX_OP_SOFTMAX,        /* over channels */
+    RFX_OP_CHANNEL_REDUCE, /* all channels of a pixel to one */
+    RFX_OP_CHANNEL_NORM,   /* a pixel by the statistics of its channels */
+    RFX_OP_GROUP,          /* several nodes, computed depth first (graph/group.h) */
+    RFX_OP_INNER,          /* what stands where a node was that a group computes: nobody reads it */
     /* whole tensors (PLAIN unless said otherwise) */
     RFX_OP_CONST_PLAIN,
     RFX_OP_TO_PLAIN,      /* NHWC -> PLAIN in NCHW order */
@@ -83,7 +87,24 @@ struct rfx_pool_attr {
     int64_t p;              /* LP only: 1, 2 or 4 */
 };
 
-enum rfx_reduce_kind { RFX_REDUCE_MEAN, RFX_REDUCE_MAX, RFX_REDUCE_SUM, RFX_REDUCE_MIN };
+enum rfx_reduce_kind {
+    RFX_REDUCE_MEAN,
+    RFX_REDUCE_MAX,
+    RFX_REDUCE_SUM,
+    RFX_REDUCE_MIN,
+    RFX_REDUCE_L1,         /* sum of magnitudes */
+    RFX_REDUCE_L2,         /* root of the sum of squares */
+    RFX_REDUCE_SUM_SQUARE, /* sum of squares */
+    RFX_REDUCE_COUNT
+};
+
+enum rfx_channel_norm {
+    RFX_NORM_LAYER, /* (x - mean) / sqrt(variance + eps) */
+    RFX_NORM_RMS,   /* x / sqrt(mean of squares + eps) */
+    RFX_NORM_L1,    /* x / sum of magnitudes; 0 where that is 0 */
+    RFX_NORM_L2,    /* x / root of the sum of squares; 0 where that is 0 */
+    RFX_NORM_COUNT
+};
 
 enum rfx_binary_kind {
     RFX_BINARY_ADD,
@@ -93,16 +114,29 @@ enum rfx_binary_kind {
     RFX_BINARY_MAX,
     RFX_BINARY_MIN,
     RFX_BINARY_POW,
+    RFX_BINARY_MOD, /* a - b * trunc(a / b), exact; the sign of a */
+    /* booleans are numbers: 0 is false, all others are true, and results are 1 or 0 */
+    RFX_BINARY_GREATER,
+    RFX_BINARY_GREATER_OR_EQUAL,
+    RFX_BINARY_LESS,
+    RFX_BINARY_LESS_OR_EQUAL,
+    RFX_BINARY_EQUAL,
+    RFX_BINARY_AND,
+    RFX_BINARY_OR,
+    RFX_BINARY_XOR,
+    RFX_BINARY_IF,     /* b where a is true, else -0, which adds nothing, not even to -0 */
+    RFX_BINARY_UNLESS, /* b where a is false, else -0 */
 };
 
 enum rfx_pad_mode { RFX_PAD_CONSTANT, RFX_PAD_REFLECT, RFX_PAD_EDGE };
 
-enum rfx_resize_mode { RFX_RESIZE_NEAREST, RFX_RESIZE_LINEAR };
+enum rfx_resize_mode { RFX_RESIZE_NEAREST, RFX_RESIZE_LINEAR, RFX_RESIZE_CUBIC };
 enum rfx_resize_coord {
     RFX_COORD_HALF_PIXEL,
     RFX_COORD_PYTORCH_HALF_PIXEL,
     RFX_COORD_ALIGN_CORNERS,
     RFX_COORD_ASYMMETRIC,
+    RFX_COORD_HALF_PIXEL_SYMMETRIC, /* half pixels around the middle of both maps */
 };
 enum rfx_resize_nearest {
     RFX_NEAREST_ROUND_PREFER_FLOOR,
@@ -119,6 +153,9 @@ struct rfx_resize_attr {
     enum rfx_resize_nearest nearest;
     float scale_h, scale_w;
     int64_t oh, ow;
+    float cubic_a;        /* CUBIC: the slope of the kernel at 1; -0.75 is ONNX's default */
+    bool exclude_outside; /* taps outside the map have no weight, instead of the border's value */
+    bool antialias;       /* not NEAREST: where the map shrinks the kernel is as much wider */
 };
 
 struct rfx_slice_attr { /* per axis, steps not 0 (negative allowed), out extents in `shape` */
@@ -156,7 +193,11 @@ union rfx_attr {
     } global_pool;
     struct {
         int scale, shift;
-    } affine; /* weight indices of c or 1 elements, or -1 */
+    } affine; /* also NORMALISE; weight indices of c or 1 elements, or -1 */
+    struct {
+        int64_t groups; /* of as many channels each, that share their statistics */
+        float eps;      /* added to the variance */
+    } moments;
     struct {
         enum rfx_binary_kind kind;
     } binary;
@@ -189,6 +230,11 @@ union rfx_attr {
         bool logarithm;
     } softmax; /* axis: PLAIN_SOFTMAX */
     struct {
+        enum rfx_channel_norm kind;
+        float eps;
+        int scale, shift; /* weight indices of c or 1 elements, or -1 */
+    } channel_norm;
+    struct {
         struct rfx_shape shape;
     } reshape; /* RESHAPE: fully resolved */
     struct {
@@ -204,7 +250,7 @@ union rfx_attr {
         enum rfx_reduce_kind kind;
         bool axes[RFX_MAX_RANK];
         bool keep_dims;
-    } reduce;
+    } reduce; /* CHANNEL_REDUCE: kind alone */
     struct {
         int64_t k, m;
         int weight, bias;  /* bias of m elements or -1 */

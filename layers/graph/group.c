@@ -110,10 +110,12 @@ static int64_t extent_of(const struct rfx_node *node, int axis) {
     return axis == 0 ? node->out.h : node->out.w;
 }
 
-void rfx_group_needs(const struct rfx_group_attr *group, int axis, struct rfx_range out,
-                     struct rfx_range *need) {
+/* rfx_group_needs; false: a border cuts something off. */
+static bool list_needs(const struct rfx_group_attr *group, int axis, struct rfx_range out,
+                       struct rfx_range *need) {
     const struct rfx_graph *base = group->base;
     int n = group->last - group->first + 1;
+    bool inside = true;
     for (int i = 0; i < n; i++) need[i] = (struct rfx_range){0, 0};
     need[n - 1] = out;
     for (int i = n - 1; i > 0; i--) {
@@ -122,10 +124,34 @@ void rfx_group_needs(const struct rfx_group_attr *group, int axis, struct rfx_ra
             int in = node->in[k] - group->first;
             if (in < 0 || need[i].lo >= need[i].hi) continue;
             struct rfx_range r = rfx_op_in_range(base, node, k, axis, need[i]);
+            int64_t extent = extent_of(&base->nodes[node->in[k]], axis);
+            inside = inside && r.lo >= 0 && r.hi <= extent;
             r.lo = rfx_max_i64(r.lo, 0);
-            r.hi = rfx_min_i64(r.hi, extent_of(&base->nodes[node->in[k]], axis));
+            r.hi = rfx_min_i64(r.hi, extent);
             need[in] = rfx_range_union(need[in], r);
         }
+    }
+    return inside;
+}
+
+void rfx_group_needs(const struct rfx_group_attr *group, int axis, struct rfx_range out,
+                     struct rfx_range *need) {
+    (void)list_needs(group, axis, out, need);
+}
+
+bool rfx_group_is_inside(const struct rfx_group_attr *group, int axis, struct rfx_range out) {
+    struct rfx_range need[RFX_GROUP_MAX_NODES];
+    return list_needs(group, axis, out, need);
+}
+
+void rfx_group_made(const struct rfx_group_attr *group, int axis, struct rfx_range out,
+                    int64_t parts, int64_t *made) {
+    struct rfx_range need[RFX_GROUP_MAX_NODES];
+    int n = group->last - group->first + 1;
+    for (int i = 0; i < n; i++) made[i] = 0;
+    for (int64_t p = 0; p < parts; p++) {
+        rfx_group_needs(group, axis, rfx_range_part(out, p, parts), need);
+        for (int i = 0; i < n; i++) made[i] += rfx_range_size(need[i]);
     }
 }
 

@@ -33,6 +33,15 @@ RFX_NODISCARD enum rfx_status rfx_graph_group(const struct rfx_graph *base,
 void rfx_group_needs(const struct rfx_group_attr *group, int axis, struct rfx_range out,
                      struct rfx_range *need);
 
+/* Whether no map inside is read over its border for `out` of the last one: what is needed of each
+ * then moves with `out`, and so do the needs of any part of it. */
+bool rfx_group_is_inside(const struct rfx_group_attr *group, int axis, struct rfx_range out);
+
+/* Positions of each node's map that are made along one axis for `out` of the last one, cut into so
+ * many parts: what two of them need counts twice. made[last - first + 1]. */
+void rfx_group_made(const struct rfx_group_attr *group, int axis, struct rfx_range out,
+                    int64_t parts, int64_t *made);
+
 /* The most positions of each node's map that `size` positions of the last one need. */
 void rfx_group_extents(const struct rfx_group_attr *group, int axis, int64_t size,
                        int64_t *extents);

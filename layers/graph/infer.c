@@ -43,6 +43,19 @@ enum rfx_status rfx_infer_refuse(const struct rfx_node *node, struct rfx_error *
                     node->name, why);
 }
 
+enum rfx_status rfx_infer_scale_shift(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int scale, int shift, int64_t c, struct rfx_error *err) {
+    int weights[2] = {scale, shift};
+    for (int i = 0; i < 2; i++) {
+        if (weights[i] < 0) continue;
+        int64_t elems = graph->weights[weights[i]].elems;
+        if (elems != 1 && elems != c)
+            return rfx_infer_refuse(node, err, "%s has %lld elements for %lld channels",
+                                    i == 0 ? "scale" : "shift", (long long)elems, (long long)c);
+    }
+    return RFX_OK;
+}
+
 /* Product of the dims; false when one is below 1 or the bytes would not fit. */
 static bool count_elems(const struct rfx_shape *shape, int64_t *elems) {
     int64_t product = 1;

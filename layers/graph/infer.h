@@ -22,6 +22,11 @@ RFX_NODISCARD enum rfx_status rfx_infer_inputs(const struct rfx_graph *graph,
 RFX_NODISCARD enum rfx_status rfx_infer_elems(const struct rfx_graph *graph,
                                               const struct rfx_node *node, struct rfx_error *err);
 
+/* UNSUPPORTED unless each of the two weights (-1: none) has c elements or one. */
+RFX_NODISCARD enum rfx_status rfx_infer_scale_shift(const struct rfx_graph *graph,
+                                                    const struct rfx_node *node, int scale,
+                                                    int shift, int64_t c, struct rfx_error *err);
+
 /* Sets the output to a map of c channels, h rows, w columns. UNSUPPORTED: a size below 1 or a
  * product that does not fit, with the numbers. */
 RFX_NODISCARD enum rfx_status rfx_infer_set_map(struct rfx_node *node, int64_t c, int64_t h,

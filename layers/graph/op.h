@@ -50,7 +50,8 @@ enum rfx_fusable { /* bits: parts that rfx_graph_finish moves into the node that
 enum rfx_weight_role {
     RFX_WEIGHT_FACTOR, /* filters, matrices, scales of an op of their own */
     RFX_WEIGHT_BIAS,
-    RFX_WEIGHT_SCALE, /* per output channel; multiplied into the filters when they are packed */
+    RFX_WEIGHT_SCALE, /* per output channel, of what is computed; of a convolution it is multiplied
+                         into the filters when they are packed */
 };
 
 /* A weight that nodes of an op have: `offset` is that of the int in struct rfx_node which holds its
@@ -274,6 +275,8 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     X(RFX_OP_POOL_LP, rfx_op_pool_lp)                     \
     X(RFX_OP_POOL_ADAPTIVE_AVG, rfx_op_pool_adaptive_avg) \
     X(RFX_OP_GLOBAL_POOL, rfx_op_global_pool)             \
+    X(RFX_OP_MOMENTS, rfx_op_moments)                     \
+    X(RFX_OP_NORMALISE, rfx_op_normalise)                 \
     X(RFX_OP_AFFINE, rfx_op_affine)                       \
     X(RFX_OP_ACTIVATION, rfx_op_activation)               \
     X(RFX_OP_BINARY, rfx_op_binary)                       \
@@ -286,6 +289,8 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     X(RFX_OP_SPACE_TO_DEPTH, rfx_op_space_to_depth)       \
     X(RFX_OP_LRN, rfx_op_lrn)                             \
     X(RFX_OP_SOFTMAX, rfx_op_softmax)                     \
+    X(RFX_OP_CHANNEL_REDUCE, rfx_op_channel_reduce)       \
+    X(RFX_OP_CHANNEL_NORM, rfx_op_channel_norm)           \
     X(RFX_OP_GROUP, rfx_op_group)                         \
     X(RFX_OP_INNER, rfx_op_inner)                         \
     X(RFX_OP_CONST_PLAIN, rfx_op_const_plain)             \

@@ -47,9 +47,11 @@ static bool pack_number(struct packing *p, struct worker *w, int64_t number, flo
     }
     if (w->node == nodes->last) return false;
     struct rfx_pack_part part = {number - w->before, parts, temp, p->temp_elems};
-    w->status = rfx_op_pack_part(nodes->graph, &nodes->graph->nodes[w->node],
-                                 nodes->at(nodes->user, w->node), &part, &w->err);
     w->failed = number;
+    w->status = rfx_memory_check_stop(nodes->graph->mem, &w->err);
+    if (w->status == RFX_OK)
+        w->status = rfx_op_pack_part(nodes->graph, &nodes->graph->nodes[w->node],
+                                     nodes->at(nodes->user, w->node), &part, &w->err);
     return true;
 }
 

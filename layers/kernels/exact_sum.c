@@ -6,6 +6,7 @@
 #include "layers/kernels/exact_sum.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -112,6 +113,49 @@ void rfx_exact_sum_add(struct rfx_exact_sum *sum, const float *row, int64_t pixe
     }
 }
 
+#define SQUARES 256 /* that are made together */
+
+/* hi[i] + lo[i] = x[i]^2: 48 bits in two floats. */
+static void split_squares(const float *x, int64_t n, float *hi, float *lo) {
+    for (int64_t i = 0; i < n; i++) {
+        double square = (double)x[i] * (double)x[i];
+        hi[i] = (float)square;
+        lo[i] = hi[i] <= FLT_MAX ? (float)(square - (double)hi[i]) : 0.0f;
+    }
+}
+
+/* n pixels of c channels from `first` on, in room for SQUARES. */
+static void add_square_block(struct rfx_exact_sum *sum, const float *x, int64_t n, int64_t first,
+                             int64_t c) {
+    float hi[SQUARES], lo[SQUARES];
+    split_squares(x, n * c, hi, lo);
+    struct rfx_exact_run run = {.pixels = n,
+                                .c = c,
+                                .sums = sum->fast + first,
+                                .rests = sum->fast + sum->c + first,
+                                .misfit = add_misfit,
+                                .user = channels_of(sum) + first};
+    run.x = hi;
+    rfx_kernels()->exact(&run);
+    run.x = lo;
+    rfx_kernels()->exact(&run);
+}
+
+void rfx_exact_sum_add_squares(struct rfx_exact_sum *sum, const float *row, int64_t pixels) {
+    int64_t together = rfx_max_i64(1, SQUARES / sum->c); /* one pixel, block by block, if wide */
+    for (int64_t p = 0; p < pixels;) {
+        if (sum->pixels > FLUSH_PIXELS - 2) flush(sum);
+        int64_t n = rfx_min_i64(together, pixels - p);
+        n = rfx_min_i64(n, (FLUSH_PIXELS - sum->pixels) / 2);
+        for (int64_t first = 0; first < sum->c; first += SQUARES)
+            add_square_block(sum, row + p * sum->c + first, n, first,
+                             rfx_min_i64(SQUARES, sum->c - first));
+        sum->pixels += 2 * n;
+        p += n;
+    }
+    if (sum->pixels == FLUSH_PIXELS) flush(sum);
+}
+
 void rfx_exact_sum_merge(struct rfx_exact_sum *sum, struct rfx_exact_sum *other) {
     assert(sum->c == other->c);
     flush(sum);
@@ -152,13 +196,12 @@ static double special_value(int64_t special) {
     return special == SEEN_MINUS_INF ? -(double)INFINITY : (double)NAN;
 }
 
+double rfx_exact_sum_total(struct rfx_exact_sum *sum, int64_t channel) {
+    if (sum->pixels > 0) flush(sum);
+    const struct channel *at = &channels_of(sum)[channel];
+    return at->special != 0 ? special_value(at->special) : round_digits(at->digit);
+}
+
 void rfx_exact_sum_finish(struct rfx_exact_sum *sum, double divisor, float *out) {
-    flush(sum);
-    const struct channel *channels = channels_of(sum);
-    for (int64_t c = 0; c < sum->c; c++) {
-        const struct channel *channel = &channels[c];
-        double value =
-            channel->special != 0 ? special_value(channel->special) : round_digits(channel->digit);
-        out[c] = (float)(value / divisor);
-    }
+    for (int64_t c = 0; c < sum->c; c++) out[c] = (float)(rfx_exact_sum_total(sum, c) / divisor);
 }

@@ -24,8 +24,16 @@ struct rfx_exact_sum *rfx_exact_sum_reset(void *block, int64_t c);
 /* Adds `pixels` contiguous pixels of c floats each. */
 void rfx_exact_sum_add(struct rfx_exact_sum *sum, const float *row, int64_t pixels);
 
+/* Adds the squares of `pixels` pixels' values, exactly where a magnitude is in [2^-51, 2^64) or 0.
+ * Of a smaller one what its square has below 2^-149 is rounded away; a larger one counts as
+ * infinite. To be kept apart from sums of values; a pixel counts as two. */
+void rfx_exact_sum_add_squares(struct rfx_exact_sum *sum, const float *row, int64_t pixels);
+
 /* Adds what `other` (of as many channels) holds; `other` keeps its value. */
 void rfx_exact_sum_merge(struct rfx_exact_sum *sum, struct rfx_exact_sum *other);
+
+/* The exact sum of a channel, rounded once to double; NaN and infinities as below. */
+double rfx_exact_sum_total(struct rfx_exact_sum *sum, int64_t channel);
 
 /* Writes c results: the exact sum rounded once to double, divided by `divisor`, rounded to float.
  * A NaN among the values, or infinities of both signs, give NaN; one infinity gives itself. A sum

@@ -159,4 +159,38 @@ RFX_NODISCARD static inline enum rfx_status rfx_packing_begin(
     return rfx_act_pack(graph, act, c, (float *)(void *)((char *)packed + parts.slope_bytes_at),
                         err);
 }
+
+/* c values of a weight of c elements or one; `absent` where there is none. */
+RFX_NODISCARD static inline enum rfx_status rfx_packing_channels(const struct rfx_graph *graph,
+                                                                 int weight, float absent,
+                                                                 int64_t c, float *out,
+                                                                 struct rfx_error *err) {
+    int64_t n = weight < 0 ? 1 : graph->weights[weight].elems;
+    enum rfx_status status = RFX_OK;
+    if (weight < 0)
+        out[0] = absent;
+    else
+        status = rfx_weight_read(&graph->weights[weight], 0, n, out, err);
+    for (int64_t i = n; status == RFX_OK && i < c; i++) out[i] = out[0];
+    return status;
+}
+
+/* Of ops that end in act(x * scale[c] + shift[c]): shift where a bias is, slopes, scale where
+ * weights are, each of c elements. Packed as one part; -1: ones, zeros. */
+static inline size_t rfx_packing_scale_shift_bytes(const struct rfx_act *act, int64_t c) {
+    return rfx_packing_parts(act, c).weights_bytes_at + rfx_align_up(rfx_floats_bytes(c));
+}
+
+RFX_NODISCARD static inline enum rfx_status rfx_packing_scale_shift(
+    const struct rfx_graph *graph, const struct rfx_node *node, int scale, int shift, void *packed,
+    const struct rfx_pack_part *part, struct rfx_error *err) {
+    if (part->index > 0) return RFX_OK;
+    int64_t c = node->out.c;
+    float *scales;
+    enum rfx_status status =
+        rfx_packing_begin(graph, &node->act, c, -1, packed, part, &scales, err);
+    if (status == RFX_OK) status = rfx_packing_channels(graph, shift, 0.0f, c, packed, err);
+    if (status == RFX_OK) status = rfx_packing_channels(graph, scale, 1.0f, c, scales, err);
+    return status;
+}
 #endif

@@ -1,4 +1,4 @@
-/* GLOBAL_POOL: mean, sum, maximum or minimum over all pixels, per channel.
+/* GLOBAL_POOL: mean, sum, sum of squares, maximum or minimum over all pixels, per channel.
  *
  * The bits do not depend on the order of pixels: means and sums are exact until the last rounding
  * (exact_sum.h); of maxima and minima a NaN among the values gives the one quiet NaN, and a zero
@@ -14,13 +14,17 @@
 
 static bool is_sum(const struct rfx_node *node) {
     enum rfx_reduce_kind kind = node->attr.global_pool.kind;
-    return kind == RFX_REDUCE_MEAN || kind == RFX_REDUCE_SUM;
+    return kind == RFX_REDUCE_MEAN || kind == RFX_REDUCE_SUM || kind == RFX_REDUCE_SUM_SQUARE;
 }
 
 static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
                              struct rfx_error *err) {
     enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
     if (status != RFX_OK) return status;
+    bool extreme = node->attr.global_pool.kind == RFX_REDUCE_MAX ||
+                   node->attr.global_pool.kind == RFX_REDUCE_MIN;
+    if (!extreme && !is_sum(node))
+        return rfx_infer_refuse(node, err, "a norm; it is made of sums and functions of them");
     return rfx_infer_set_map(node, rfx_infer_in(graph, node, 0)->c, 1, 1, err);
 }
 
@@ -49,6 +53,10 @@ static void begin(const struct rfx_node *node, void *state) {
 
 /* One row of w pixels. */
 static void add_row(const struct rfx_node *node, void *state, const float *row, int64_t w) {
+    if (node->attr.global_pool.kind == RFX_REDUCE_SUM_SQUARE) {
+        rfx_exact_sum_add_squares(state, row, w);
+        return;
+    }
     if (is_sum(node)) {
         rfx_exact_sum_add(state, row, w);
         return;

@@ -52,17 +52,6 @@ static struct rfx_axis_map group_axis_map(const struct rfx_graph *graph,
     return map;
 }
 
-/* Positions that each node makes along one axis for `out`, cut into `parts`: edges included. */
-static void add_up(const struct rfx_group_attr *g, int axis, struct rfx_range out, int64_t parts,
-                   int64_t *made) {
-    struct rfx_range need[RFX_GROUP_MAX_NODES];
-    for (int i = 0; i < count_of(g); i++) made[i] = 0;
-    for (int64_t p = 0; p < parts; p++) {
-        rfx_group_needs(g, axis, rfx_range_part(out, p, parts), need);
-        for (int i = 0; i < count_of(g); i++) made[i] += rfx_range_size(need[i]);
-    }
-}
-
 static uint64_t group_macs(const struct rfx_graph *graph, const struct rfx_node *node,
                            struct rfx_rect out) {
     const struct rfx_group_attr *g = &node->attr.group;
@@ -72,8 +61,8 @@ static uint64_t group_macs(const struct rfx_graph *graph, const struct rfx_node 
     uint64_t macs = 0;
     int64_t strips = rfx_group_strips(g, rfx_rect_cols(out));
     int64_t parts = rfx_group_row_parts(g, rfx_rect_rows(out), strips);
-    add_up(g, 0, rfx_rect_row_range(out), parts, rows);
-    add_up(g, 1, rfx_rect_col_range(out), strips, cols);
+    rfx_group_made(g, 0, rfx_rect_row_range(out), parts, rows);
+    rfx_group_made(g, 1, rfx_rect_col_range(out), strips, cols);
     for (int i = 0; i < count_of(g); i++)
         macs += rfx_op_macs(g->base, member(g, i), rfx_rect_full(rows[i], cols[i]));
     return macs;

@@ -1,6 +1,8 @@
 /* PLAIN_SOFTMAX, PLAIN_BINARY (numpy broadcasting, then node.act) and REDUCE on plain tensors.
  *
  * Each runs whole, in one fixed order, sums in double. NaN propagates through maxima and minima. */
+#include <math.h>
+
 #include "layers/core/real_math.h"
 #include "layers/graph/infer.h"
 #include "layers/kernels/kernels.h"
@@ -146,6 +148,13 @@ static double combine(enum rfx_reduce_kind kind, double sum, double x) {
             return x > sum || x != x ? x : sum;
         case RFX_REDUCE_MIN:
             return x < sum || x != x ? x : sum;
+        case RFX_REDUCE_L1:
+            return sum + fabs(x);
+        case RFX_REDUCE_L2:
+        case RFX_REDUCE_SUM_SQUARE:
+            return sum + x * x;
+        case RFX_REDUCE_COUNT:
+            break;
     }
     return sum;
 }
@@ -185,12 +194,13 @@ static void one_value(void *user, int64_t i, int thread) {
     const struct reduce_loop *loop = user;
     enum rfx_reduce_kind kind = loop->args->node->attr.reduce.kind;
     const float *x = loop->args->in[0].data + offset_of(&loop->kept, loop->kept_step, i);
-    bool sum = kind == RFX_REDUCE_MEAN || kind == RFX_REDUCE_SUM;
+    bool sum = kind != RFX_REDUCE_MAX && kind != RFX_REDUCE_MIN;
     double value = sum ? 0.0 : (double)x[0];
     (void)thread;
     for (int64_t k = 0; k < loop->n_gone; k++)
         value = combine(kind, value, (double)x[offset_of(&loop->gone, loop->gone_step, k)]);
     if (kind == RFX_REDUCE_MEAN) value /= (double)loop->n_gone;
+    if (kind == RFX_REDUCE_L2) value = sqrt(value);
     loop->args->out.data[i] = (float)value;
 }
 

@@ -1,5 +1,6 @@
-/* RESIZE: nearest and linear, in the coordinates of the full map (ONNX Resize opset 19; float
- * arithmetic in the order of ONNX Runtime's, so that the same source pixel is chosen).
+/* RESIZE in the coordinates of the full map (ONNX Resize opset 19; float arithmetic in the order of
+ * ONNX Runtime's, so that the same source pixel is chosen): nearest and linear here, what sums
+ * under a kernel in resize_filter.c.
  *
  * Coordinates outside the map are clamped. A linear tap of weight 0 is not read. */
 #include <math.h>
@@ -7,6 +8,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
+#include "layers/ops/resize.h"
 
 #define TIE_TOLERANCE 1e-6f
 
@@ -21,27 +23,62 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
     if (status != RFX_OK) return status;
     const struct rfx_resize_attr *a = &node->attr.resize;
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
     if (!(a->scale_h > 0.0f) || !(a->scale_w > 0.0f) || !isfinite(a->scale_h) ||
         !isfinite(a->scale_w))
         return rfx_infer_refuse(node, err, "scales %g x %g must be positive", (double)a->scale_h,
                                 (double)a->scale_w);
-    return rfx_infer_set_map(node, rfx_infer_in(graph, node, 0)->c, a->oh, a->ow, err);
+    /* scales and sizes that fit together make a pixel at least */
+    if (rfx_resize_is_filtered(a) &&
+        ((float)in->h * a->scale_h < 0.5f || (float)in->w * a->scale_w < 0.5f))
+        return rfx_infer_refuse(node, err, "scales %g x %g shrink %lld x %lld to nothing",
+                                (double)a->scale_h, (double)a->scale_w, (long long)in->h,
+                                (long long)in->w);
+    return rfx_infer_set_map(node, in->c, a->oh, a->ow, err);
 }
 
-static float coordinate(enum rfx_resize_coord coord, int64_t i, float scale, int64_t in,
-                        int64_t out) {
-    float x = (float)i;
-    switch (coord) {
+struct rfx_resize_axis rfx_resize_axis(const struct rfx_graph *graph, const struct rfx_node *node,
+                                       int axis) {
+    const struct rfx_resize_attr *a = &node->attr.resize;
+    const struct rfx_tensor *t = rfx_infer_in(graph, node, 0);
+    return axis == 0 ? (struct rfx_resize_axis){a, t->h, a->oh, a->scale_h}
+                     : (struct rfx_resize_axis){a, t->w, a->ow, a->scale_w};
+}
+
+/* How far half pixels around the middle are from half pixels around the border. */
+static float symmetric_shift(const struct rfx_resize_axis *axis) {
+    float adjusted = (float)axis->out / (axis->scale * (float)axis->in);
+    return (float)axis->in / 2.0f * (1.0f - adjusted);
+}
+
+float rfx_resize_coordinate(const struct rfx_resize_axis *axis, int64_t i) {
+    float x = (float)i, scale = axis->scale;
+    if (scale == 1.0f) return x;
+    switch (axis->attr->coord) {
         case RFX_COORD_HALF_PIXEL:
             return (x + 0.5f) / scale - 0.5f;
         case RFX_COORD_PYTORCH_HALF_PIXEL:
-            return out > 1 ? (x + 0.5f) / scale - 0.5f : 0.0f;
+            return axis->out > 1 ? (x + 0.5f) / scale - 0.5f : 0.0f;
         case RFX_COORD_ALIGN_CORNERS:
-            return out == 1 ? 0.0f : x * (float)(in - 1) / (float)(out - 1);
+            return axis->out == 1 ? 0.0f : x * (float)(axis->in - 1) / (float)(axis->out - 1);
         case RFX_COORD_ASYMMETRIC:
             return x / scale;
+        case RFX_COORD_HALF_PIXEL_SYMMETRIC:
+            return symmetric_shift(axis) + (x + 0.5f) / scale - 0.5f;
     }
     return x;
+}
+
+double rfx_resize_position(const struct rfx_resize_axis *axis, int64_t i) {
+    const struct rfx_resize_attr *a = axis->attr;
+    double step = 1.0 / (double)axis->scale, shift = 0.0;
+    if (a->coord == RFX_COORD_ALIGN_CORNERS && axis->out > 1)
+        step = (double)(axis->in - 1) / (double)(axis->out - 1);
+    if (a->coord == RFX_COORD_HALF_PIXEL || a->coord == RFX_COORD_PYTORCH_HALF_PIXEL ||
+        a->coord == RFX_COORD_HALF_PIXEL_SYMMETRIC)
+        shift = 0.5 * step - 0.5;
+    if (a->coord == RFX_COORD_HALF_PIXEL_SYMMETRIC) shift += (double)symmetric_shift(axis);
+    return (double)i * step + shift;
 }
 
 /* Within TIE_TOLERANCE of a half both "prefer" modes see a tie, as ONNX Runtime 1.31 does (found by
@@ -61,29 +98,25 @@ static float round_nearest(enum rfx_resize_nearest mode, float x) {
     return x;
 }
 
-static struct source source_of(const struct rfx_graph *graph, const struct rfx_node *node, int axis,
-                               int64_t i) {
-    const struct rfx_resize_attr *a = &node->attr.resize;
-    const struct rfx_tensor *t = rfx_infer_in(graph, node, 0);
-    int64_t in = axis == 0 ? t->h : t->w;
-    float scale = axis == 0 ? a->scale_h : a->scale_w;
-    float x =
-        scale == 1.0f ? (float)i : coordinate(a->coord, i, scale, in, axis == 0 ? a->oh : a->ow);
-    float last = (float)(in - 1);
+static struct source source_of(const struct rfx_resize_axis *axis, int64_t i) {
+    const struct rfx_resize_attr *a = axis->attr;
+    float x = rfx_resize_coordinate(axis, i), last = (float)(axis->in - 1);
     if (a->mode == RFX_RESIZE_NEAREST) x = round_nearest(a->nearest, x);
     x = fminf(fmaxf(x, 0.0f), last);
     struct source s = {(int64_t)x, (int64_t)x, 0.0f};
     s.weight = x - (float)s.lo;
-    if (s.weight > 0.0f) s.hi = rfx_min_i64(s.lo + 1, in - 1);
+    if (s.weight > 0.0f) s.hi = rfx_min_i64(s.lo + 1, axis->in - 1);
     if (s.hi == s.lo) s.weight = 0.0f;
     return s;
 }
 
 static struct rfx_range in_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                  int axis, struct rfx_range out) {
+    const struct rfx_resize_axis of = rfx_resize_axis(graph, node, axis);
     (void)k;
-    struct rfx_range r = {source_of(graph, node, axis, out.lo).lo, 0};
-    r.hi = out.lo < out.hi ? source_of(graph, node, axis, out.hi - 1).hi + 1 : r.lo;
+    if (rfx_resize_is_filtered(of.attr)) return rfx_resize_filter_range(&of, out);
+    struct rfx_range r = {source_of(&of, out.lo).lo, 0};
+    r.hi = out.lo < out.hi ? source_of(&of, out.hi - 1).hi + 1 : r.lo;
     return r;
 }
 
@@ -104,14 +137,10 @@ static struct rfx_axis_map axis_map(const struct rfx_graph *graph, const struct 
 static struct rfx_range endless_range(const struct rfx_graph *graph, const struct rfx_node *node,
                                       int k, int axis, struct rfx_range out) {
     const struct rfx_resize_attr *a = &node->attr.resize;
-    const struct rfx_tensor *t = rfx_infer_in(graph, node, k);
-    int64_t in_extent = axis == 0 ? t->h : t->w, out_extent = axis == 0 ? a->oh : a->ow;
-    double step = 1.0 / (double)(axis == 0 ? a->scale_h : a->scale_w), shift = 0.0;
-    if (a->coord == RFX_COORD_ALIGN_CORNERS && out_extent > 1)
-        step = (double)(in_extent - 1) / (double)(out_extent - 1);
-    if (a->coord == RFX_COORD_HALF_PIXEL || a->coord == RFX_COORD_PYTORCH_HALF_PIXEL)
-        shift = 0.5 * step - 0.5;
-    double first = (double)out.lo * step + shift, last = (double)(out.hi - 1) * step + shift;
+    const struct rfx_resize_axis of = rfx_resize_axis(graph, node, axis);
+    (void)k;
+    if (rfx_resize_is_filtered(a)) return rfx_resize_filter_endless(&of, out);
+    double first = rfx_resize_position(&of, out.lo), last = rfx_resize_position(&of, out.hi - 1);
     int64_t lo = (int64_t)floor(first + 1e-9), hi = (int64_t)floor(last + 1e-9);
     if (a->mode == RFX_RESIZE_LINEAR) {
         bool whole = last - (double)hi < 1e-6;
@@ -148,9 +177,11 @@ static void mix4(const float *const *p, float wx, float wy, float *restrict out,
 static void resize_row(const struct rfx_run_args *args, int64_t y) {
     int64_t c = args->node->out.c;
     const struct rfx_view *in = &args->in[0];
-    struct source sy = source_of(args->graph, args->node, 0, y);
+    const struct rfx_resize_axis rows = rfx_resize_axis(args->graph, args->node, 0);
+    const struct rfx_resize_axis cols = rfx_resize_axis(args->graph, args->node, 1);
+    struct source sy = source_of(&rows, y);
     for (int64_t x = args->rect.x0; x < args->rect.x1; x++) {
-        struct source sx = source_of(args->graph, args->node, 1, x);
+        struct source sx = source_of(&cols, x);
         float *out = rfx_view_at(&args->out, y, x);
         const float *p[4] = {rfx_view_at(in, sy.lo, sx.lo), rfx_view_at(in, sy.lo, sx.hi),
                              rfx_view_at(in, sy.hi, sx.lo), rfx_view_at(in, sy.hi, sx.hi)};
@@ -165,7 +196,17 @@ static void resize_row(const struct rfx_run_args *args, int64_t y) {
     }
 }
 
+static size_t scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
+                            int threads) {
+    if (!rfx_resize_is_filtered(&node->attr.resize)) return 0;
+    return (size_t)threads * rfx_resize_filter_scratch_bytes(graph, node);
+}
+
 static void run(const struct rfx_run_args *args) {
+    if (rfx_resize_is_filtered(&args->node->attr.resize)) {
+        rfx_resize_filter_run(args);
+        return;
+    }
     rfx_op_share_rows(args, rfx_rect_area(args->rect) * args->node->out.c > 16384, resize_row);
 }
 
@@ -176,5 +217,6 @@ const struct rfx_op_def rfx_op_resize = {
     .axis_map = axis_map,
     .in_range = in_range,
     .endless_range = endless_range,
+    .scratch_bytes = scratch_bytes,
     .run = run,
 };

@@ -205,11 +205,23 @@ static enum rfx_status job_plan(struct job *job, struct rfx_error *err) {
                                        err);
 }
 
+static bool is_stop_wanted(void *user) {
+    const struct rfx_run_options *options = user;
+    return options->stop(options->user) != 0;
+}
+
+/* From here on the network's allocator asks the caller whether to stop, until job_close. */
+static void job_open(struct job *job) {
+    if (job->options.stop != NULL)
+        rfx_memory_set_stop(job->network->mem, is_stop_wanted, &job->options);
+}
+
 static void job_close(struct job *job) {
     rfx_session_free(job->session);
     rfx_plan_free(job->plan);
     rfx_plan_free(job->smallest);
     rfx_image_free(job->image);
+    if (job->options.stop != NULL) rfx_memory_set_stop(job->network->mem, NULL, NULL);
 }
 
 static struct rfx_forecast forecast_of(const struct rfx_plan *plan) {
@@ -234,6 +246,7 @@ enum rfx_code rfx_network_predict(struct rfx_network *network, const char *pictu
     struct rfx_error err = {{0}};
     enum rfx_status status = rfx_api_check_forecast(forecast, &err);
     if (status == RFX_OK) status = rfx_api_read_run_options(options, &job.options, &err);
+    if (status == RFX_OK) job_open(&job);
     if (status == RFX_OK)
         status = picture != NULL ? job_open_file(&job, picture, &err)
                                  : job_open_values(&job, &nothing, &err);
@@ -262,14 +275,20 @@ static enum rfx_status take_part(void *user, int k, struct rfx_rect rect,
     return RFX_OK;
 }
 
+/* Between the steps of a run, which allocates nothing and so is not asked by the allocator. */
+static int is_cancelled(void *user, int64_t done, int64_t total) {
+    const struct rfx_run_options *options = user;
+    if (options->stop != NULL && options->stop(options->user) != 0) return 1;
+    return options->progress != NULL ? options->progress(options->user, done, total) : 0;
+}
+
 static enum rfx_status job_execute(struct job *job, struct rfx_error *err) {
     const struct rfx_output_sink sink = {.write = take_part, .user = job, .any_order = true};
     const struct rfx_network *network = job->network;
     enum rfx_status status = rfx_session_create(network->graph, job->plan, &job->session, err);
     if (status != RFX_OK) return status;
     rfx_session_set_sink(job->session, &sink);
-    status = rfx_session_run(job->session, job->image, job->options.progress, job->options.user,
-                             NULL, err);
+    status = rfx_session_run(job->session, job->image, is_cancelled, &job->options, NULL, err);
     rfx_session_set_sink(job->session, NULL);
     for (int k = 0; k < network->graph->n_outputs && status == RFX_OK; k++)
         if (job->outputs[k] != NULL && rfx_session_output_is_stored(job->session, k))
@@ -289,6 +308,7 @@ static enum rfx_code run(struct rfx_network *network, const char *picture, const
         status =
             rfx_fail(&err, RFX_STATUS_INVALID_ARGUMENT, "room for %d outputs, the network has %d",
                      outputs != NULL ? n_outputs : 0, network->graph->n_outputs);
+    if (status == RFX_OK) job_open(&job);
     if (status == RFX_OK && picture == NULL && values == NULL)
         status = rfx_fail(&err, RFX_STATUS_INVALID_ARGUMENT, "neither a picture nor values");
     if (status == RFX_OK)

@@ -201,6 +201,20 @@ int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, floa
     return rfx_builder_add_node(b, &node, 0.0f, gain * gain * 1.06f);
 }
 
+int rfx_builder_instance_norm(struct rfx_builder *b, const char *name, int in) {
+    int64_t c = rfx_builder_channels(b, in);
+    struct rfx_name statistics = rfx_name("%s.moments", name);
+    struct rfx_node moments = {.op = RFX_OP_MOMENTS, .name = statistics.text, .n_in = 1, .in = &in};
+    moments.attr.moments.groups = c;
+    moments.attr.moments.eps = 1e-5f;
+    int both[2] = {in, rfx_builder_add_node(b, &moments, 0.0f, 1.0f)};
+    struct rfx_node node = {.op = RFX_OP_NORMALISE, .name = name, .n_in = 2, .in = both};
+    struct rfx_shape shape = {1, {c}};
+    node.attr.affine.scale = add_uniform(b, name, "scale", shape, 0.7f, 1.3f);
+    node.attr.affine.shift = add_uniform(b, name, "shift", shape, -0.3f, 0.3f);
+    return rfx_builder_add_node(b, &node, 0.0f, 1.06f);
+}
+
 /* The activation of one number; kinds that the networks do not use count as the identity. */
 static double act_value(struct rfx_act act, double x) {
     double sigmoid = 1.0 / (1.0 + rfx_exp(-x));
@@ -279,18 +293,19 @@ int rfx_builder_conv_transpose(struct rfx_builder *b, const char *name, int in, 
     float bound = sqrtf(3.0f / ((float)ic * taps * rfx_builder_signal(b, in).square));
     struct rfx_shape shape = {4, {ic, oc, spec.k, spec.k}};
     struct rfx_node node = {.op = RFX_OP_CONV_TRANSPOSE, .name = name, .n_in = 1, .in = &in};
-    node.attr.conv = (struct rfx_conv_attr){.kh = spec.k,
-                                            .kw = spec.k,
-                                            .sh = spec.stride,
-                                            .sw = spec.stride,
-                                            .dh = 1,
-                                            .dw = 1,
-                                            .pads = {spec.pad, spec.pad, spec.pad, spec.pad},
-                                            .out_pad_h = spec.out_pad_h,
-                                            .out_pad_w = spec.out_pad_w,
-                                            .groups = 1,
-                                            .oc = oc,
-                                            .scale = -1};
+    node.attr.conv = (struct rfx_conv_attr){
+        .kh = spec.k,
+        .kw = spec.k,
+        .sh = spec.stride,
+        .sw = spec.stride,
+        .dh = 1,
+        .dw = 1,
+        .pads = {spec.pad, spec.pad, spec.pad + spec.cut_bottom, spec.pad + spec.cut_right},
+        .out_pad_h = spec.out_pad_h,
+        .out_pad_w = spec.out_pad_w,
+        .groups = 1,
+        .oc = oc,
+        .scale = -1};
     node.attr.conv.weight = add_uniform(b, name, "weight", shape, -bound, bound);
     node.attr.conv.bias = add_uniform(b, name, "bias", (struct rfx_shape){1, {oc}}, -0.1f, 0.1f);
     return rfx_builder_add_node(b, &node, 0.0f, 1.0f);

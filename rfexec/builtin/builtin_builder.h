@@ -41,9 +41,9 @@ struct rfx_conv_spec {
     bool same; /* TensorFlow's SAME instead of pads: see rfx_builder_same_pads */
 };
 
-/* A square transposed convolution: pad is cut from all four sides. */
+/* A square transposed convolution: pad is cut from all four sides, and more from two. */
 struct rfx_upsample_spec {
-    int64_t k, stride, pad, out_pad_h, out_pad_w;
+    int64_t k, stride, pad, out_pad_h, out_pad_w, cut_bottom, cut_right;
 };
 
 void rfx_builder_init(struct rfx_builder *b, struct rfx_graph *graph, uint64_t seed,
@@ -69,6 +69,8 @@ int rfx_builder_add_node(struct rfx_builder *b, const struct rfx_node *node, flo
 int rfx_builder_input(struct rfx_builder *b, int64_t c, int64_t h, int64_t w);
 int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx_conv_spec spec);
 int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, float gain);
+/* torch.nn.InstanceNorm2d(affine=True): two nodes, the first called "NAME.moments". */
+int rfx_builder_instance_norm(struct rfx_builder *b, const char *name, int in);
 int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_act act);
 int rfx_builder_relu(struct rfx_builder *b, const char *name, int in);
 int rfx_builder_add(struct rfx_builder *b, const char *name, int left, int right);

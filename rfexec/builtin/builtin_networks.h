@@ -31,6 +31,8 @@ void rfx_builtin_densenet(struct rfx_builder *b, int x, const struct rfx_builtin
 void rfx_builtin_efficientnet(struct rfx_builder *b, int x,
                               const struct rfx_builtin_config *config);
 void rfx_builtin_unet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_unet_instance(struct rfx_builder *b, int x,
+                               const struct rfx_builtin_config *config);
 void rfx_builtin_fsrcnn(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_table1(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_toy(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);

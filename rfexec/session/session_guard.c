@@ -1,7 +1,7 @@
 /* What a step may touch of the arena, as AddressSanitizer sees it: see session_state.h. */
 #include "rfexec/session/session_state.h"
 
-#ifdef RFX_SANITIZE
+#ifdef RFX_SANITIZE_ADDRESS
 #include <sanitizer/asan_interface.h>
 
 void rfx_session_guard_all(const struct rfx_session *session) {

@@ -37,8 +37,9 @@ MUTATIONS = {
         "layers/conv/conv_direct.c", r"return rfx_view_at\(v, y \+ step, x\)",
         "return step > 0 || rfx_view_at(v, y + step, x)", "test_op_conv$|test_random_tiles"),
     "one product too few": (
-        "layers/kernels/generic/conv.c", r"for \(int64_t i = 0; i < k; i\+\+, w \+= width\)",
-        "for (int64_t i = 0; i < k - (k > 100); i++, w += width)", "test_op_conv$"),
+        "layers/kernels/generic/conv.c", r"for \(; i < stop; i\+\+, w \+= width\) \{",
+        "for (; i < stop; i++, w += width) {\n            if (i > 99 && i == k - 1) continue;",
+        "test_op_conv$"),
     "forget a part of a long sum": (
         "layers/kernels/generic/conv.c", r"k \+ parts\.taps < c->kx1 \? k \+ parts\.taps : c->kx1",
         "k + 1", "test_op_conv$|test_conv_chain$"),

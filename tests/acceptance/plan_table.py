@@ -62,8 +62,8 @@ def main():
     parser.add_argument("networks", nargs="*", metavar="NETWORK")
     parser.add_argument("--conv", default="direct", metavar="CHOICE")
     args = parser.parse_args()
-    listed = subprocess.run([args.program, "models"], capture_output=True, text=True, check=True).stdout
-    names = args.networks or [line.split()[0] for line in listed.splitlines()[1:]]
+    listed = subprocess.run([args.program, "models", "--json"], capture_output=True, text=True, check=True).stdout
+    names = args.networks or [model["name"] for model in json.loads(listed)["models"]]
     program = [args.program, "--conv", args.conv]
     for network in names:
         print_bits(program, network)

@@ -15,6 +15,7 @@ The exit code is 1 when anything was missed; every miss is printed.
 """
 
 import argparse
+import json
 import os
 import resource
 import signal
@@ -219,8 +220,8 @@ def main():
     parser.add_argument("networks", nargs="*", metavar="NETWORK")
     args = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    listed = subprocess.run([args.program, "models"], capture_output=True, text=True, check=True).stdout
-    every = [line.split()[0] for line in listed.splitlines()[1:]]
+    listed = subprocess.run([args.program, "models", "--json"], capture_output=True, text=True, check=True).stdout
+    every = [model["name"] for model in json.loads(listed)["models"]]
     networks = args.networks or (["mobilenet_v2", "inception_v3"] if args.short else every)
     with tempfile.TemporaryDirectory() as folder:
         missed = check_builtins(args.program, networks, SIZES[:1] if args.short else SIZES,

@@ -17,7 +17,7 @@ fi
 program=$1
 shift
 . "$(dirname "$0")/arithmetics.sh"
-[ $# -gt 0 ] || set -- $("$program" models | sed -n '2,$s/ .*//p')
+[ $# -gt 0 ] || set -- $("$program" models | sed -n '2,/^$/s/ .*//p')
 passed=0
 failed=0
 without=0

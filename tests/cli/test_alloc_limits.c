@@ -34,7 +34,7 @@ static void pause_seconds(double seconds) {
 
 /* Writes a problem that is not solved in minutes; returns the capacity that is enough. */
 static size_t write_problem(int records) {
-    struct packing_case made = packing_make(packing_find("spirals-slack-1"), 2, records, records);
+    struct packing_case made = packing_make(packing_find("chains-gone"), 2, records, records);
     FILE *file = fopen(PROBLEM, "wb");
     assert_non_null(file);
     fputs("id,lower,upper,size\n", file);

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef RFX_SANITIZE
+#ifdef RFX_SANITIZE_ADDRESS
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -68,7 +68,7 @@ struct rfx_memory *fuzz_memory(size_t limit_bytes) {
 }
 
 void fuzz_keep(bool on) {
-#ifdef RFX_SANITIZE
+#ifdef RFX_SANITIZE_ADDRESS
     (on ? __lsan_disable : __lsan_enable)();
 #else
     (void)on;

@@ -33,6 +33,7 @@ TOLERANCE = 1e-4  # of the output's largest magnitude; a test's own tolerance wh
 RUNTIME_DIFFERS = {
     # the reference divides by the unrounded output size (2.4), ONNX Runtime by the rounded one (2)
     "test_resize_downsample_scales_linear_align_corners",
+    "test_resize_downsample_scales_cubic_align_corners",
 }
 
 
@@ -42,28 +43,69 @@ KINDS = ["node", "simple", "pytorch-operator", "pytorch-converted"]
 PER_IMAGE = {
     "Abs", "Ceil", "Erf", "Floor", "Log", "Neg", "Reciprocal", "Softplus", "Sqrt",
     "AveragePool", "BatchNormalization", "Clip", "Conv", "ConvTranspose", "DepthToSpace", "Dropout",
-    "Elu", "Exp", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "LRN", "PRelu", "Pad",
+    "Elu", "Exp", "GlobalAveragePool", "GlobalMaxPool", "GroupNormalization", "HardSigmoid", "HardSwish",
+    "InstanceNormalization", "LRN", "PRelu", "Pad",
     "LeakyRelu", "LpPool", "MaxPool", "Relu", "Sigmoid", "SpaceToDepth", "Swish", "Tanh",
 }
 
-# Functions of one element, for which a tensor of any shape is as good as a map.
+# These do unless their axis is that of the batch.
+PER_IMAGE_FROM_AXIS = {"LayerNormalization", "RMSNormalization"}
+
+# Functions of one element, for which a tensor of any shape is as good as a map. Booleans of rfexec are
+# 0 and 1 in float32: an operand of type bool comes out of a Cast.
 ELEMENTWISE = {
-    "Abs", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Neg",
-    "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Sin", "Softplus", "Sqrt", "Tanh",
+    "Abs", "Ceil", "Celu", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "IsInf",
+    "IsNaN", "LeakyRelu", "Log", "Mish", "Neg", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid",
+    "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Swish", "Tanh", "ThresholdedRelu",
+}
+
+# Operators on two or three tensors that broadcast: the first becomes the image, whatever its rank and type.
+BROADCAST = {
+    "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod",
+    "Mul", "Or", "Pow", "Sub", "Where", "Xor",
 }
 
 
+def map_shape(first, others):
+    """The shape of the first operand as a map (1, c, h, w); None when it cannot be one."""
+    shape = (1,) * (4 - first.ndim) + first.shape
+    if shape[0] == 1:
+        return shape
+    alike = all(value.shape == first.shape or value.ndim <= 2 for value in others)
+    return (1, shape[0] * shape[1]) + shape[2:] if alike else None
+
+
+def cast_from_float(model, name):
+    """The image is float32 where the operator wants bool: a Cast in between."""
+    node = model.graph.node[0]
+    cast = onnx.helper.make_node("Cast", [name], [name + "_bool"], to=onnx.TensorProto.BOOL)
+    for k, value in enumerate(node.input):
+        if value == name:
+            node.input[k] = name + "_bool"
+    model.graph.node.insert(0, cast)
+
+
 def as_map(model, inputs, expected):
-    """One function of one element: inputs and outputs as maps of four dimensions."""
-    if len(model.graph.node) != 1 or model.graph.node[0].op_type not in ELEMENTWISE or len(inputs) != 1:
+    """One operator that works element by element: its first operand and its output as maps."""
+    if len(model.graph.node) != 1 or model.graph.node[0].op_type not in ELEMENTWISE | BROADCAST:
         return inputs, expected
-    values = [inputs[0], expected[0]]
-    if any(value.ndim > 4 or value.dtype != np.float32 for value in values):
+    first, others, kinds = inputs[0], inputs[1:], (np.float32, np.bool_)
+    if (any(not isinstance(value, np.ndarray) or value.ndim > 4 for value in inputs) or
+            any(value.dtype not in kinds for value in inputs + expected) or
+            expected[0].shape != first.shape):
         return inputs, expected
-    shape = (1,) * (4 - inputs[0].ndim) + inputs[0].shape
-    for info in (model.graph.input[0], model.graph.output[0]):
-        info.CopyFrom(onnx.helper.make_tensor_value_info(info.name, onnx.TensorProto.FLOAT, shape))
-    return [inputs[0].reshape(shape)], [expected[0].reshape(shape)]
+    shape = map_shape(first, others)
+    if shape is None:
+        return inputs, expected
+    info = model.graph.input[0]
+    info.CopyFrom(onnx.helper.make_tensor_value_info(info.name, onnx.TensorProto.FLOAT, shape))
+    out = model.graph.output[0]
+    kind = onnx.helper.np_dtype_to_tensor_dtype(expected[0].dtype)
+    out.CopyFrom(onnx.helper.make_tensor_value_info(out.name, kind, shape))
+    if first.dtype == np.bool_:
+        cast_from_float(model, info.name)
+    others = [value.reshape(shape) if value.shape == first.shape else value for value in others]
+    return [first.reshape(shape).astype(np.float32)] + others, [expected[0].reshape(shape)]
 
 
 def files_of(case):
@@ -119,9 +161,15 @@ def agrees_with_onnxruntime(model, image, ours):
                for info, value in zip(model.graph.output, expected))
 
 
+def is_per_image(node):
+    if node.op_type in PER_IMAGE_FROM_AXIS:
+        return all(a.i not in (0, -4) for a in node.attribute if a.name == "axis")
+    return node.op_type in PER_IMAGE
+
+
 def batch_of(model, image):
     """The images to run one by one; the whole array when the model is not per image."""
-    if image.shape[0] == 1 or any(node.op_type not in PER_IMAGE for node in model.graph.node):
+    if image.shape[0] == 1 or not all(map(is_per_image, model.graph.node)):
         return [image]
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1
     return [image[i:i + 1] for i in range(image.shape[0])]

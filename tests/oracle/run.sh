@@ -38,4 +38,11 @@ done
 "$venv/bin/python" check_models.py "$build/rfexec" "$work/inception_v4.onnx" --sizes 299x299 \
     --tiles 3x2 --tolerance 5e-4
 rm -f "$work/inception_v4.onnx"
+# Norms in all forms that exporters write, and a network that lives by them.
+"$venv/bin/python" norm_models.py "$work"
+"$venv/bin/python" check_models.py "$build/rfexec" "$work"/norm_*.onnx --sizes 61x83,33x130 --tiles 3x2
+"$build/rfexec" export unet_instance --size 128x160 -o "$work/unet_instance.onnx"
+"$venv/bin/python" check_models.py "$build/rfexec" "$work/unet_instance.onnx" --sizes 128x160 \
+    --tiles 3x2
+rm -f "$work"/norm_*.onnx "$work/unet_instance.onnx"
 "$venv/bin/python" check_onnx_nodes.py "$build/rfexec"

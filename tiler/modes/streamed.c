@@ -48,6 +48,11 @@ static void measure(const struct rfx_mode_measure *m, struct rfx_node_rows *rows
     *overlap_rows = 0;
 }
 
+static void sweep_rows(const struct rfx_mode_sweep *sweep, rfx_rows_adder *add, void *user) {
+    rfx_stream_sweep(sweep->graph, sweep->stage->places, sweep->stage->spec.band_rows, sweep->done,
+                     add, user);
+}
+
 static int64_t units(const struct rfx_plan *plan, const struct rfx_stage *stage) {
     return stage->spec.parts_x * image_rows(plan->graph);
 }
@@ -241,6 +246,7 @@ const struct rfx_mode rfx_mode_streamed = {
     .n_trials = sizeof trials / sizeof trials[0],
     .check = check,
     .measure = measure,
+    .sweep_rows = sweep_rows,
     .units = units,
     .walk_bytes = walk_bytes,
     .enter = enter,

@@ -3,6 +3,7 @@
 
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
+#include "layers/graph/group.h"
 #include "layers/graph/op.h"
 #include "rf_analysis/regions.h"
 
@@ -216,9 +217,11 @@ static int64_t periods_to_skip(const struct rfx_stream *stream, const struct per
     return skip == INT64_MAX ? 0 : skip - 1;
 }
 
-/* Looks at the stream once a period, before `step` begins; jumps when it repeats itself. */
-static void look_for_period(struct rfx_stream *stream, int64_t step, struct period *period) {
-    if (!period->possible || step < period->next_look) return;
+/* Looks at the stream once a period, before `step` begins: by how many periods it can be moved on,
+ * 0 when it does not repeat itself. */
+static int64_t look_for_period(const struct rfx_stream *stream, int64_t step,
+                               struct period *period) {
+    if (!period->possible || step < period->next_look) return 0;
     bool equal = true;
     for (int i = stream->first; i <= stream->last; i++) {
         int64_t moved = stream->done[i] - period->before[i];
@@ -228,32 +231,45 @@ static void look_for_period(struct rfx_stream *stream, int64_t step, struct peri
     }
     period->next_look = step + period->steps;
     period->equal = equal ? period->equal + 1 : 0;
-    if (period->equal < 2) return;
-    int64_t skip = periods_to_skip(stream, period);
-    if (skip < 1) return;
+    return period->equal < 2 ? 0 : rfx_max_i64(0, periods_to_skip(stream, period));
+}
+
+/* Moves the stream and the turn that comes next on by so many periods. There are none behind them:
+ * the rest is the end, and walked in full. */
+static void skip_periods(struct rfx_stream *stream, int64_t periods, struct period *period,
+                         struct rfx_stream_turn *turn) {
     for (int i = stream->first; i <= stream->last; i++)
-        if (rfx_place_is_computed(stream->places[i])) stream->done[i] += skip * period->moved[i];
-    period->possible = false; /* the rest is the end: in full */
+        if (rfx_place_is_computed(stream->places[i])) stream->done[i] += periods * period->moved[i];
+    turn->rows.lo += periods * period->moved[turn->node];
+    turn->rows.hi += periods * period->moved[turn->node];
+    period->possible = false;
+}
+
+/* For a stream that has begun; `scratch`: 2 * n_nodes elements. */
+static struct period begin_period(const struct rfx_stream *stream, bool wanted, int64_t *scratch) {
+    int n = stream->graph->n_nodes;
+    struct period period = {.possible = wanted && has_shifting_maps(stream),
+                            .steps = rfx_max_i64(1, PERIOD_ROWS / stream->band_rows),
+                            .before = scratch,
+                            .moved = scratch + n};
+    for (int i = 0; i < 2 * n; i++) scratch[i] = 0;
+    return period;
 }
 
 static void measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
-                    int64_t band_rows, int64_t *done, struct period *period,
-                    struct rfx_node_rows *rings) {
+                    int64_t band_rows, int64_t *done, bool fully, struct rfx_node_rows *rings) {
     struct rfx_stream stream;
     struct rfx_stream_turn turn;
     int64_t *keep_from = done + graph->n_nodes;
     rfx_stream_begin(&stream, graph, places, band_rows, done);
     for (int i = 0; i < graph->n_nodes; i++) rings[i] = (struct rfx_node_rows){0};
     look_at_step(&stream, keep_from, rings);
-    period->possible = period->possible && has_shifting_maps(&stream);
-    period->steps = rfx_max_i64(1, PERIOD_ROWS / band_rows);
+    struct period period = begin_period(&stream, !fully, keep_from + graph->n_nodes);
     while (rfx_stream_peek(&stream, &turn)) {
         if (turn.step != stream.step) {
             if (rfx_memory_is_stopped(graph->mem)) break; /* the rows are of no use then */
-            int64_t before = done[turn.node];
-            look_for_period(&stream, turn.step, period);
-            turn.rows.lo += done[turn.node] - before;
-            turn.rows.hi += done[turn.node] - before;
+            int64_t skip = look_for_period(&stream, turn.step, &period);
+            if (skip > 0) skip_periods(&stream, skip, &period, &turn);
             look_at_step(&stream, keep_from, rings);
         }
         struct rfx_node_rows *ring = &rings[turn.node];
@@ -268,14 +284,48 @@ static void measure(const struct rfx_graph *graph, const enum rfx_node_place *pl
 
 void rfx_stream_measure_fully(const struct rfx_graph *graph, const enum rfx_node_place *places,
                               int64_t band_rows, int64_t *done, struct rfx_node_rows *rings) {
-    struct period never = {.possible = false};
-    measure(graph, places, band_rows, done, &never, rings);
+    measure(graph, places, band_rows, done, true, rings);
 }
 
 void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
                         int64_t band_rows, int64_t *done, struct rfx_node_rows *rings) {
-    int64_t *before = done + 2 * graph->n_nodes;
-    struct period period = {.possible = true, .before = before, .moved = before + graph->n_nodes};
-    for (int i = 0; i < graph->n_nodes; i++) period.before[i] = period.moved[i] = 0;
-    measure(graph, places, band_rows, done, &period, rings);
+    measure(graph, places, band_rows, done, false, rings);
+}
+
+/* Whether no border cuts off what groups need inside in this many periods from here on. */
+static bool groups_are_inside(const struct rfx_stream *stream, const struct period *period,
+                              int64_t periods) {
+    for (int i = stream->first; i <= stream->last; i++) {
+        const struct rfx_node *node = &stream->graph->nodes[i];
+        if (!rfx_place_is_computed(stream->places[i]) || node->op != RFX_OP_GROUP) continue;
+        int64_t begun = stream->done[i];
+        struct rfx_range rows = {begun, begun + periods * period->moved[i]};
+        if (!rfx_group_is_inside(&node->attr.group, RFX_AXIS_ROWS, rows)) return false;
+    }
+    return true;
+}
+
+void rfx_stream_sweep(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                      int64_t band_rows, int64_t *done, rfx_rows_adder *add, void *user) {
+    struct rfx_stream stream;
+    struct rfx_stream_turn turn;
+    int64_t times = 1, period_end = INT64_MAX; /* the period that stands for `times` of them */
+    rfx_stream_begin(&stream, graph, places, band_rows, done);
+    struct period period = begin_period(&stream, true, done + graph->n_nodes);
+    while (rfx_stream_peek(&stream, &turn)) {
+        if (turn.step == period_end) {
+            skip_periods(&stream, times - 1, &period, &turn);
+            times = 1;
+            period_end = INT64_MAX;
+        } else if (turn.step != stream.step) {
+            if (rfx_memory_is_stopped(graph->mem)) break;
+            int64_t periods = times > 1 ? 0 : look_for_period(&stream, turn.step, &period);
+            if (periods > 1 && groups_are_inside(&stream, &period, periods)) {
+                times = periods;
+                period_end = turn.step + period.steps;
+            }
+        }
+        if (places[turn.node] != RFX_PLACE_REDUCED) add(user, turn.node, turn.rows, times);
+        rfx_stream_commit(&stream, &turn);
+    }
 }

@@ -50,7 +50,11 @@ int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node, int last
  * O(steps * edges * log rows). */
 void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
                         int64_t band_rows, int64_t *done, struct rfx_node_rows *rings);
-/* The same, every step walked; for tests that hold the two equal. */
+/* Gives `add` the rows of every turn but of reductions, those of the middle of a tall image once
+ * for all (struct rfx_mode's sweep_rows). Scratch and cost as above. */
+void rfx_stream_sweep(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                      int64_t band_rows, int64_t *done, rfx_rows_adder *add, void *user);
+/* rfx_stream_measure, every step walked; for tests that hold the two equal. */
 void rfx_stream_measure_fully(const struct rfx_graph *graph, const enum rfx_node_place *places,
                               int64_t band_rows, int64_t *done, struct rfx_node_rows *rings);
 #endif

@@ -41,6 +41,26 @@ static void measure(const struct rfx_mode_measure *m, struct rfx_node_rows *rows
     *overlap_rows = sums.overlap.max_overlap;
 }
 
+struct tile_rows {
+    const struct rfx_mode_sweep *sweep;
+    rfx_rows_adder *add;
+    void *user;
+};
+
+static void add_tile_rows(void *user, const struct rfx_axis_region *regions, int64_t tiles) {
+    const struct tile_rows *t = user;
+    const struct rfx_stage *stage = t->sweep->stage;
+    for (int i = stage->first; i <= stage->last; i++)
+        if (rfx_place_is_computed(stage->places[i]) && stage->places[i] != RFX_PLACE_REDUCED)
+            t->add(t->user, i, regions[i].clamped, tiles);
+}
+
+static void sweep_rows(const struct rfx_mode_sweep *sweep, rfx_rows_adder *add, void *user) {
+    struct tile_rows rows = {sweep, add, user};
+    rfx_stage_sweep(sweep->graph, sweep->stage->places, RFX_AXIS_ROWS, sweep->stage->spec.parts_y,
+                    sweep->regions, add_tile_rows, &rows);
+}
+
 static int64_t window_rows(const struct rfx_stage_shape *shape, int input) {
     return shape->spec.parts_x > 1 ? shape->rows[input].most : shape->overlap_rows;
 }
@@ -134,6 +154,7 @@ const struct rfx_mode rfx_mode_tiled = {
     .n_trials = sizeof trials / sizeof trials[0],
     .measure = measure,
     .window_rows = window_rows,
+    .sweep_rows = sweep_rows,
     .units = units,
     .walk_bytes = walk_bytes,
     .enter = enter,

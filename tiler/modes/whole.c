@@ -31,6 +31,17 @@ static int64_t step_rows(const struct rfx_graph *graph, const struct rfx_stage_s
     return rows ? rfx_row_step_rows(graph, node) : 0;
 }
 
+static void sweep_rows(const struct rfx_mode_sweep *sweep, rfx_rows_adder *add, void *user) {
+    const struct rfx_stage *stage = sweep->stage;
+    for (int i = stage->first; i <= stage->last; i++) {
+        if (!rfx_place_is_computed(stage->places[i])) continue;
+        int64_t h = sweep->graph->nodes[i].out.h, step = stage->nodes[i].step_rows;
+        int64_t full = step == 0 ? 0 : h / step; /* groups have no steps of rows */
+        if (full > 0) add(user, i, (struct rfx_range){0, step}, full);
+        if (full * step < h) add(user, i, (struct rfx_range){full * step, h}, 1);
+    }
+}
+
 static int64_t units(const struct rfx_plan *plan, const struct rfx_stage *stage) {
     (void)plan;
     return stage->last - stage->first + 1;
@@ -113,6 +124,7 @@ const struct rfx_mode rfx_mode_whole = {
     .n_trials = sizeof trials / sizeof trials[0],
     .measure = measure,
     .step_rows = step_rows,
+    .sweep_rows = sweep_rows,
     .units = units,
     .walk_bytes = walk_bytes,
     .enter = enter,

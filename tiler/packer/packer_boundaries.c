@@ -40,7 +40,7 @@ static void make_items(struct rfx_boundaries *b, const struct rfx_place_problem 
         }
         b->items[i] = item;
     }
-    for (int at = 0; at <= sections; at++) {
+    for (int at = 0; at <= sections && capacity > 0; at++) {
         size_t now = 0;
         if (at < sections) now = capacity - problem->breadth[backwards ? sections - 1 - at : at];
         if (now > before) add_filler(b, now - before, at);

@@ -1,9 +1,9 @@
 /* The boundaries between the sections of a problem: what ends and what begins at each.
  *
- * Bytes that are free at a time are guessed to be items ("fillers", numbered after those of the
+ * Bytes that are free at a time can be guessed to be items ("fillers", numbered after those of the
  * problem) that live from where the free bytes become more to where they become less by as much.
- * Invariants: 1. in each section items and fillers add up to the capacity, so that at each inner
- * boundary the ends are as large as the begins; 2. const once created. */
+ * Invariants: 1. with fillers, in each section items and fillers add up to the capacity, so that at
+ * each inner boundary the ends are as large as the begins; 2. const once created. */
 #ifndef RFX_TILER_PACKER_PACKER_BOUNDARIES_H
 #define RFX_TILER_PACKER_PACKER_BOUNDARIES_H
 
@@ -32,8 +32,8 @@ struct rfx_boundaries {
     bool possible; /* RFX_BOUNDARY_MAX_SIDE is kept */
 };
 
-/* For a capacity >= the largest breadth of a problem of n >= 1 items; `backwards`: in time. Free
- * with rfx_boundaries_free. O(items * sections). */
+/* For a capacity >= the largest breadth of a problem of n >= 1 items, 0: without fillers;
+ * `backwards`: in time. Free with rfx_boundaries_free. O(items * sections). */
 RFX_NODISCARD enum rfx_status rfx_boundaries_create(const struct rfx_place_problem *problem,
                                                     size_t capacity, bool backwards,
                                                     struct rfx_boundaries **out,

@@ -94,8 +94,9 @@ static int choose_section(const struct rfx_search *search, const struct rfx_sear
     return best;
 }
 
-/* Lists the items to try at the frame's section, best rank first. */
-static void list_candidates(struct rfx_search *search, struct rfx_search_frame *frame) {
+/* Lists the items to try at the frame's section, best rank first, behind the end of the pool; their
+ * number. */
+static int list_candidates(struct rfx_search *search, const struct rfx_search_frame *frame) {
     const int *items = &search->pool[frame->part.start];
     int *list = &search->pool[search->n_pool];
     int n = 0;
@@ -113,10 +114,7 @@ static void list_candidates(struct rfx_search *search, struct rfx_search_frame *
             list[at] = list[at - 1];
         list[at] = i;
     }
-    frame->candidates = search->n_pool;
-    frame->n_candidates = n;
-    frame->next_candidate = 0;
-    search->n_pool += n;
+    return n;
 }
 
 bool rfx_search_expand(struct rfx_search *search, struct rfx_search_frame *frame) {
@@ -125,12 +123,7 @@ bool rfx_search_expand(struct rfx_search *search, struct rfx_search_frame *frame
         return false;
     frame->section = choose_section(search, &frame->part);
     frame->level = search->level[frame->section];
-    list_candidates(search, frame);
-    frame->item = -1;
-    frame->is_last = false;
-    frame->trail_mark = search->n_trail;
-    frame->pool_mark = search->n_pool;
-    frame->parts_mark = search->n_parts;
+    rfx_search_begin_frame(search, frame, list_candidates(search, frame));
     return true;
 }
 

@@ -75,8 +75,9 @@ static bool is_canonical(const struct rfx_search *search, const struct rfx_searc
     return i > last->item;
 }
 
-static void list_candidates(struct rfx_search *search, struct rfx_search_frame *frame,
-                            int64_t below) {
+/* Lists the items to try, lowest first, behind the end of the pool; their number. */
+static int list_candidates(struct rfx_search *search, const struct rfx_search_frame *frame,
+                           int64_t below) {
     const int *items = &search->pool[frame->part.start];
     int *list = &search->pool[search->n_pool];
     int n = 0;
@@ -88,9 +89,7 @@ static void list_candidates(struct rfx_search *search, struct rfx_search_frame *
         for (; at > 0 && is_earlier(search, i, list[at - 1]); at--) list[at] = list[at - 1];
         list[at] = i;
     }
-    frame->candidates = search->n_pool;
-    frame->n_candidates = n;
-    search->n_pool += n;
+    return n;
 }
 
 bool rfx_canonical_expand(struct rfx_search *search, struct rfx_search_frame *frame) {
@@ -103,13 +102,7 @@ bool rfx_canonical_expand(struct rfx_search *search, struct rfx_search_frame *fr
         int64_t end = search->floors[items[k]] + search->items[items[k]].size;
         if (end < below) below = end;
     }
-    list_candidates(search, frame, below);
-    frame->next_candidate = 0;
-    frame->item = -1;
-    frame->is_last = false;
-    frame->trail_mark = search->n_trail;
-    frame->pool_mark = search->n_pool;
-    frame->parts_mark = search->n_parts;
+    rfx_search_begin_frame(search, frame, list_candidates(search, frame, below));
     return true;
 }
 

@@ -5,18 +5,21 @@
 #include <string.h>
 
 #include "layers/core/team.h"
+#include "tiler/packer/packer_groups.h"
 #include "tiler/packer/packer_search.h"
 #include "tiler/packer/packer_skyline.h"
 #include "tiler/packer/packer_tight.h"
 
 /* FIRST_NODES: of the quick look by packer.h, which needs no threads. FIRST_BUDGET_NODES,
  * FIRST_WIDTH: of the first turn of a tree search and of a beam; MAX_WIDTH: beyond it only the
- * others go on. Doubled from round to round, so what they are costs at most a factor of two. */
+ * others go on. Doubled from round to round, so what they are costs at most a factor of two; where
+ * sums need only be alike the first widths hardly ever do, and LOOSE_DOUBLINGS are left out. */
 enum {
     FIRST_NODES = 50,
     FIRST_BUDGET_NODES = 2000,
     FIRST_WIDTH = 4,
     MAX_WIDTH = 1024,
+    LOOSE_DOUBLINGS = 2,
     MAX_ROUNDS = 40,
     MAX_WORKERS = 8, /* each has tables of O(n^2) bytes, and there are not many more turns */
 };
@@ -29,14 +32,16 @@ enum where { AT_GOAL, AT_BOUND, HALFWAY, BELOW_BEST, WHERE_FULL };
 
 struct turn {
     enum rfx_packer_member member;
-    int variant; /* tight: backwards (1), by chance (2), both (3); trees: the order; skyline: rough
-                  */
+    int variant; /* tight, loose: backwards (1), by chance (2), both (3); trees: the order;
+                  * skyline: rough (1) */
     enum where where;
 };
 
 static const struct turn turns[] = {
     {RFX_MEMBER_TIGHT, 0, AT_GOAL},
+    {RFX_MEMBER_LOOSE, 0, AT_GOAL},
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_WAT, AT_GOAL},
+    {RFX_MEMBER_LOOSE, 1, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, AT_GOAL},
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_TAW, AT_GOAL},
     {RFX_MEMBER_TIGHT, 1, AT_GOAL},
@@ -47,6 +52,8 @@ static const struct turn turns[] = {
     {RFX_MEMBER_TIGHT, 3, WHERE_FULL},
     {RFX_MEMBER_TIGHT, 0, AT_BOUND},
     {RFX_MEMBER_TIGHT, 1, AT_BOUND},
+    {RFX_MEMBER_LOOSE, 2, AT_GOAL},
+    {RFX_MEMBER_LOOSE, 3, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_SIZE, AT_GOAL},
     {RFX_MEMBER_SKYLINE, 1, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_SHUFFLED, AT_GOAL},
@@ -54,6 +61,8 @@ static const struct turn turns[] = {
     {RFX_MEMBER_TIGHT, 3, WHERE_FULL},
     {RFX_MEMBER_TIGHT, 2, WHERE_FULL},
     {RFX_MEMBER_TIGHT, 3, WHERE_FULL},
+    {RFX_MEMBER_LOOSE, 2, AT_GOAL},
+    {RFX_MEMBER_LOOSE, 3, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, HALFWAY},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_LENGTH, HALFWAY},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_SIZE, HALFWAY},
@@ -66,10 +75,9 @@ static const struct turn turns[] = {
 enum { N_TURNS = sizeof turns / sizeof *turns };
 
 static const char *const names[] = {
-    [RFX_MEMBER_TIGHT] = "tight",
-    [RFX_MEMBER_SECTIONS] = "sections",
-    [RFX_MEMBER_CANONICAL] = "canonical",
-    [RFX_MEMBER_SKYLINE] = "skyline",
+    [RFX_MEMBER_TIGHT] = "tight",         [RFX_MEMBER_SECTIONS] = "sections",
+    [RFX_MEMBER_CANONICAL] = "canonical", [RFX_MEMBER_SKYLINE] = "skyline",
+    [RFX_MEMBER_LOOSE] = "loose",
 };
 _Static_assert(sizeof names / sizeof *names == RFX_MEMBER_COUNT, "one name per member");
 
@@ -133,6 +141,18 @@ static bool is_full(const struct rfx_place_problem *problem, size_t capacity) {
     return true;
 }
 
+/* How much smaller than the room it was meant for an item may be, of RFX_GROUPS_WHOLE: twice what
+ * is free in the mean, as of items made smaller by evenly many bytes; 0: nothing is free, or so
+ * much that any sums are alike. */
+static size_t tolerance_at(const struct rfx_place_problem *problem, size_t capacity) {
+    size_t shares = 0;
+    size_t n = (size_t)problem->n_sections;
+    for (size_t s = 0; s < n; s++)
+        shares += (capacity - problem->breadth[s]) / (capacity / RFX_GROUPS_WHOLE + 1);
+    size_t tolerance = (5 * shares / 2 + n - 1) / n;
+    return tolerance < RFX_GROUPS_WHOLE / 2 ? tolerance : 0;
+}
+
 /* The capacity of a turn now; 0: there is nothing for it to do. */
 static size_t capacity_of(const struct portfolio *p, const struct turn *turn) {
     size_t goal = goal_of(p);
@@ -142,6 +162,7 @@ static size_t capacity_of(const struct portfolio *p, const struct turn *turn) {
     unsigned only = p->limits->only;
     bool seeks_target = p->limits->target_bytes != 0 && p->round % 3 != 1; /* above all */
     if (only != 0 && (only >> turn->member & 1) == 0) return 0;
+    if (turn->member == RFX_MEMBER_LOOSE && tolerance_at(p->problem, goal) == 0) return 0;
     switch (turn->where) {
         case AT_GOAL:
             return goal;
@@ -164,6 +185,7 @@ static bool take_turn(struct portfolio *p, struct task *task) {
         task->turn = k;
         task->capacity = capacity_of(p, &turns[k]);
         task->nodes = (uint64_t)FIRST_BUDGET_NODES << doublings;
+        if (turns[k].member == RFX_MEMBER_LOOSE) doublings += LOOSE_DOUBLINGS;
         task->width = doublings < 8 ? FIRST_WIDTH << doublings : MAX_WIDTH;
         p->next = (k + 1) % N_TURNS;
         if (p->next == 0) p->round++;
@@ -210,6 +232,9 @@ static void search_tight(struct portfolio *p, struct worker *w, const struct tas
         .capacity_bytes = task->capacity,
         .width = task->width,
         .backwards = (variant & 1) != 0,
+        .tolerance = turns[task->turn].member == RFX_MEMBER_LOOSE
+                         ? tolerance_at(p->problem, task->capacity)
+                         : 0,
         .seed = (variant & 2) != 0 ? task->nodes + (uint64_t)task->turn : 0,
         .nodes = UINT64_MAX,
         .stop = &p->stop};
@@ -224,7 +249,7 @@ static void search_tight(struct portfolio *p, struct worker *w, const struct tas
         p->status = status;
         p->err = err;
     } else if (status == RFX_OK && outcome == RFX_TIGHT_FOUND) {
-        keep(p, w, RFX_MEMBER_TIGHT);
+        keep(p, w, turns[task->turn].member);
     } else if (outcome == RFX_TIGHT_ALL_TRIED || (task->width >= MAX_WIDTH && request.seed == 0)) {
         p->over_at[task->turn] = task->capacity;
     }
@@ -253,6 +278,23 @@ static void search_skyline(struct portfolio *p, struct worker *w, const struct t
     (void)pthread_mutex_unlock(&p->lock);
 }
 
+static void run_turn(struct portfolio *p, struct worker *w, const struct task *task) {
+    switch (turns[task->turn].member) {
+        case RFX_MEMBER_TIGHT:
+        case RFX_MEMBER_LOOSE:
+            search_tight(p, w, task);
+            break;
+        case RFX_MEMBER_SKYLINE:
+            search_skyline(p, w, task);
+            break;
+        case RFX_MEMBER_SECTIONS:
+        case RFX_MEMBER_CANONICAL:
+        case RFX_MEMBER_COUNT:
+            search_tree(p, w, task);
+            break;
+    }
+}
+
 /* One thread: turns until all is done. */
 static void work(void *user, int64_t index, int thread) {
     struct portfolio *p = user;
@@ -275,12 +317,7 @@ static void work(void *user, int64_t index, int thread) {
     while (p->status == RFX_OK && !is_done(p) && !rfx_place_must_stop(mem, &p->stop) &&
            take_turn(p, &task)) {
         (void)pthread_mutex_unlock(&p->lock);
-        if (turns[task.turn].member == RFX_MEMBER_TIGHT)
-            search_tight(p, &w, &task);
-        else if (turns[task.turn].member == RFX_MEMBER_SKYLINE)
-            search_skyline(p, &w, &task);
-        else
-            search_tree(p, &w, &task);
+        run_turn(p, &w, &task);
         (void)pthread_mutex_lock(&p->lock);
     }
     atomic_store(&p->stopped, true); /* the others too */

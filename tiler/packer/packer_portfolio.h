@@ -19,6 +19,7 @@ enum rfx_packer_member {
     RFX_MEMBER_SECTIONS,  /* section by section (packer_branch.h) */
     RFX_MEMBER_CANONICAL, /* MiniMalloc's (packer_canonical.h) */
     RFX_MEMBER_SKYLINE,   /* a beam from the bottom up (packer_skyline.h) */
+    RFX_MEMBER_LOOSE,     /* packings without a spare byte of larger items (packer_tight.h) */
     RFX_MEMBER_COUNT
 };
 

@@ -70,13 +70,53 @@ static int split_part(struct rfx_search *search, int start, int next, int origin
     return next;
 }
 
+/* Leaves the frame's section empty at its level. RFX_SEARCH_FOUND: there is more to try. */
+static enum rfx_search_outcome raise_level(struct rfx_search *search,
+                                           struct rfx_search_frame *frame) {
+    int64_t next = rfx_search_next_level(search, frame);
+    struct rfx_search_section *section = &search->sections[frame->section];
+    if (next == INT64_MAX || rfx_search_is_too_high(search, next + section->rest))
+        return RFX_SEARCH_EXHAUSTED;
+    if (!rfx_search_save(search, frame->section)) return RFX_SEARCH_LIMIT;
+    section->base = next;
+    search->n_pool = frame->candidates;
+    return rfx_search_expand(search, frame) ? RFX_SEARCH_FOUND : RFX_SEARCH_EXHAUSTED;
+}
+
+/* The candidates of the section rule go to the frame's level as it is. */
+static bool stay_at_level(struct rfx_search *search, struct rfx_search_frame *frame, int x) {
+    (void)search;
+    (void)frame;
+    (void)x;
+    return true;
+}
+
+/* The canonical rule has tried all there is when it has tried the candidates. */
+static enum rfx_search_outcome give_up(struct rfx_search *search, struct rfx_search_frame *frame) {
+    (void)search;
+    (void)frame;
+    return RFX_SEARCH_EXHAUSTED;
+}
+
+/* What a rule of branching does: fill a frame (false: the part cannot be packed), get ready for
+ * item x to be put at the frame's level (false: no memory), and go on when no item is left to try
+ * (FOUND: the frame has more). */
+static const struct {
+    bool (*expand)(struct rfx_search *search, struct rfx_search_frame *frame);
+    bool (*begin_item)(struct rfx_search *search, struct rfx_search_frame *frame, int x);
+    enum rfx_search_outcome (*go_without)(struct rfx_search *search,
+                                          struct rfx_search_frame *frame);
+} rules[] = {
+    [RFX_SEARCH_BY_SECTION] = {rfx_search_expand, stay_at_level, raise_level},
+    [RFX_SEARCH_BY_CANONICAL] = {rfx_canonical_expand, rfx_canonical_raise, give_up},
+};
+
 /* Puts the frame's next candidate in place; the next part to solve into *next (-1: all solved).
  * false: no memory. */
 static bool place_candidate(struct rfx_search *search, struct rfx_search_frame *frame, int *next) {
     int x = search->pool[frame->candidates + frame->next_candidate++];
     const struct rfx_search_item *item = &search->items[x];
-    if (search->rule == RFX_SEARCH_BY_CANONICAL && !rfx_canonical_raise(search, frame, x))
-        return false;
+    if (!rules[search->rule].begin_item(search, frame, x)) return false;
     for (int s = item->first; s < item->last; s++) {
         if (!rfx_search_save(search, s)) return false;
         struct rfx_search_section *section = &search->sections[s];
@@ -95,19 +135,6 @@ static bool place_candidate(struct rfx_search *search, struct rfx_search_frame *
     if (search->n_pool > start)
         *next = split_part(search, start, frame->part.next, (int)(frame - search->frames));
     return true;
-}
-
-/* Leaves the frame's section empty at its level. RFX_SEARCH_FOUND: there is more to try. */
-static enum rfx_search_outcome raise_level(struct rfx_search *search,
-                                           struct rfx_search_frame *frame) {
-    int64_t next = rfx_search_next_level(search, frame);
-    struct rfx_search_section *section = &search->sections[frame->section];
-    if (next == INT64_MAX || rfx_search_is_too_high(search, next + section->rest))
-        return RFX_SEARCH_EXHAUSTED;
-    if (!rfx_search_save(search, frame->section)) return RFX_SEARCH_LIMIT;
-    section->base = next;
-    search->n_pool = frame->candidates;
-    return rfx_search_expand(search, frame) ? RFX_SEARCH_FOUND : RFX_SEARCH_EXHAUSTED;
 }
 
 /* Drops the frames above `origin`, whose part cannot be packed. */
@@ -183,18 +210,11 @@ static enum rfx_search_outcome advance(struct rfx_search *search,
         if (frame->next_candidate < frame->n_candidates && !frame->is_last)
             return place_candidate(search, frame, next) ? RFX_SEARCH_FOUND : RFX_SEARCH_LIMIT;
         if (spent(search, request)) return RFX_SEARCH_LIMIT;
-        enum rfx_search_outcome outcome = search->rule == RFX_SEARCH_BY_CANONICAL
-                                              ? RFX_SEARCH_EXHAUSTED
-                                              : raise_level(search, frame);
+        enum rfx_search_outcome outcome = rules[search->rule].go_without(search, frame);
         if (outcome == RFX_SEARCH_LIMIT) return outcome;
         if (outcome == RFX_SEARCH_EXHAUSTED) go_back(search, frame->part.origin);
     }
     return RFX_SEARCH_EXHAUSTED;
-}
-
-static bool expand(struct rfx_search *search, struct rfx_search_frame *frame) {
-    return search->rule == RFX_SEARCH_BY_CANONICAL ? rfx_canonical_expand(search, frame)
-                                                   : rfx_search_expand(search, frame);
 }
 
 static enum rfx_search_outcome run(struct rfx_search *search,
@@ -204,7 +224,7 @@ static enum rfx_search_outcome run(struct rfx_search *search,
         if (spent(search, request)) return RFX_SEARCH_LIMIT;
         struct rfx_search_frame *frame = &search->frames[search->n_frames];
         frame->part = search->parts[part];
-        if (expand(search, frame))
+        if (rules[search->rule].expand(search, frame))
             search->n_frames++;
         else
             go_back(search, frame->part.origin);

@@ -126,6 +126,18 @@ bool rfx_search_save(struct rfx_search *search, int index) {
     return true;
 }
 
+void rfx_search_begin_frame(struct rfx_search *search, struct rfx_search_frame *frame, int n) {
+    frame->candidates = search->n_pool;
+    frame->n_candidates = n;
+    frame->next_candidate = 0;
+    frame->item = -1;
+    frame->is_last = false;
+    search->n_pool += n;
+    frame->trail_mark = search->n_trail;
+    frame->pool_mark = search->n_pool;
+    frame->parts_mark = search->n_parts;
+}
+
 void rfx_search_restore(struct rfx_search *search, struct rfx_search_frame *frame) {
     if (frame->item >= 0) search->placed[frame->item] = false;
     frame->item = -1;

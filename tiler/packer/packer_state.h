@@ -78,7 +78,11 @@ RFX_NODISCARD bool rfx_search_bounds_hold(struct rfx_search *search,
 /* A section's state is about to change. false: no memory to remember it. */
 RFX_NODISCARD bool rfx_search_save(struct rfx_search *search, int index);
 
-/* Takes back all that was done since the frame was expanded. */
+/* Begins a frame whose n candidates were written behind the end of the pool: none is tried yet, and
+ * this is the state that rfx_search_restore goes back to. */
+void rfx_search_begin_frame(struct rfx_search *search, struct rfx_search_frame *frame, int n);
+
+/* Takes back all that was done since the frame was begun. */
 void rfx_search_restore(struct rfx_search *search, struct rfx_search_frame *frame);
 
 /* `value` rounded up to a multiple of `align`. */

@@ -7,6 +7,7 @@
 
 #include "tiler/packer/packer_groups.h"
 #include "tiler/packer/packer_hash.h"
+#include "tiler/packer/packer_orders.h"
 
 enum {
     BUCKETS = RFX_BOUNDARY_MAX_SIDE + 1, /* a group ends 1 .. MAX_SIDE items: none wraps around */
@@ -22,6 +23,7 @@ struct state {
     struct rfx_group left; /* what is not grouped yet */
     int slot, n_tree;      /* the tree: nodes[slot * slot_nodes] */
     int64_t joined; /* items of all groups so far, beyond one that ends and one that begins */
+    int64_t doubts; /* bits of how many closer groups were passed over */
     int64_t score;
     uint64_t hash;
 };
@@ -38,7 +40,8 @@ struct tight {
     struct rfx_boundaries *b;
     struct rfx_groups *groups;
     int *run_leaves, *order, *with;
-    uint64_t *hashes; /* per node of a tree */
+    uint64_t *hashes;         /* per node of a tree */
+    struct rfx_orders orders; /* with a tolerance: of each boundary */
     bool *marked;
     struct state *states; /* by items ended, modulo BUCKETS: width each */
     int n_states[BUCKETS], width;
@@ -64,7 +67,8 @@ static bool reserve(struct rfx_memory *mem, void **block, size_t *capacity, size
     return true;
 }
 
-static enum rfx_status allocate(struct tight *t, struct rfx_error *err) {
+static enum rfx_status allocate(struct tight *t, const struct rfx_tight_request *request,
+                                struct rfx_error *err) {
     struct rfx_memory *mem = t->mem;
     size_t items = (size_t)t->b->n_items;
     t->run_leaves = rfx_memory_calloc(mem, items, sizeof *t->run_leaves);
@@ -76,13 +80,15 @@ static enum rfx_status allocate(struct tight *t, struct rfx_error *err) {
     if (t->run_leaves == NULL || t->order == NULL || t->with == NULL || t->hashes == NULL ||
         t->marked == NULL || t->states == NULL)
         return rfx_memory_fail(mem, "packer", BUCKETS * (size_t)t->width * sizeof *t->states, err);
-    return rfx_groups_create(mem, t->b, &t->groups, err);
+    return rfx_groups_create(mem, t->b, request->tolerance, request->capacity_bytes, &t->groups,
+                             err);
 }
 
 static void release(struct tight *t) {
     void *const blocks[] = {t->run_leaves, t->order, t->with,  t->hashes,    t->marked,
                             t->states,     t->steps, t->nodes, t->free_slots};
     rfx_groups_free(t->groups);
+    rfx_orders_release(&t->orders);
     rfx_boundaries_free(t->b);
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         rfx_memory_release(t->mem, blocks[i]);
@@ -124,7 +130,7 @@ static uint64_t hash_children(struct tight *t, const struct rfx_pq_node *tree, i
 static void judge(struct tight *t, struct state *state) {
     const struct rfx_pq_node *tree = tree_of(t, state);
     const int *begins = &t->b->by_begin[t->b->at[state->boundary].begins];
-    state->score = -state->joined * BIT;
+    state->score = -state->joined * BIT - state->doubts;
     for (int i = state->n_tree - 1; i >= 0; i--) { /* children come before their parent */
         if (tree[i].what >= 0) {
             t->hashes[i] = hash_item(&t->b->items[tree[i].what]);
@@ -227,6 +233,7 @@ static bool expand(struct tight *t, const struct state *state, int ended, uint64
             next.left.begins = state->left.begins & ~group.begins;
         }
         next.joined = state->joined + items - 2;
+        next.doubts = state->doubts + bits_of(1 + group.rank);
         judge(t, &next);
         insert(t, (ended + __builtin_popcountll(group.ends)) % BUCKETS, next);
         slot = take_slot(t);
@@ -256,14 +263,17 @@ static int undo(struct tight *t, const struct step *step, int n) {
     return n - n_with + n_gone;
 }
 
-/* The offsets of all items of the order (those of the problem). */
-static void set_offsets(const struct tight *t, int n, int n_items, size_t *offsets) {
+/* The offsets of all items of the order (those of the problem); with a tolerance, the order is kept
+ * for later. false: no memory. */
+static bool set_offsets(struct tight *t, int n, int n_items, size_t *offsets) {
     size_t at = 0;
+    if (t->groups->tolerance > 0) return rfx_orders_add(&t->orders, t->order, n);
     for (int i = 0; i < n; i++) {
         int item = t->order[i];
         if (item < n_items) offsets[item] = at;
         at += t->b->items[item].size;
     }
+    return true;
 }
 
 /* The way to a state as the steps 0 .. n - 1, whose order is turned over in place; returns n. */
@@ -278,8 +288,8 @@ static int gather_steps(struct tight *t, const struct state *state) {
 }
 
 /* Goes the way to the state again, for the runs; then from an order of what is live at the end back
- * to the beginning. */
-static void reconstruct(struct tight *t, const struct state *state, int n_items, size_t *offsets) {
+ * to the beginning. false: no memory. */
+static bool reconstruct(struct tight *t, const struct state *state, int n_items, size_t *offsets) {
     const struct rfx_boundary *start = &t->b->at[0];
     struct rfx_pq_node *tree = t->nodes; /* the first two slots, of no more use */
     struct rfx_pq_node *next = tree + t->slot_nodes;
@@ -299,12 +309,13 @@ static void reconstruct(struct tight *t, const struct state *state, int n_items,
     int n = 0;
     for (int i = 0; i < n_tree; i++)
         if (tree[i].what >= 0) t->order[n++] = tree[i].what;
-    set_offsets(t, n, n_items, offsets);
+    if (!set_offsets(t, n, n_items, offsets)) return false;
     for (int k = n_steps - 1; k >= 0; k--) {
         n = undo(t, &t->steps[k], n);
-        if (k == 0 || t->steps[k - 1].boundary != t->steps[k].boundary)
-            set_offsets(t, n, n_items, offsets);
+        if (k > 0 && t->steps[k - 1].boundary == t->steps[k].boundary) continue;
+        if (!set_offsets(t, n, n_items, offsets)) return false;
     }
+    return true;
 }
 
 /* Looks for a state at the last boundary: last->boundary is set. false: no memory. */
@@ -316,6 +327,8 @@ static bool search(struct tight *t, const struct rfx_tight_request *request, uin
     if (take_slot(t) < 0 || take_slot(t) < 0) return false; /* two trees for reconstruct */
     enter(t, &first, 1);
     first.n_tree = rfx_pq_make(&t->b->by_begin[start->begins], start->n_begins, t->nodes);
+    if (request->tolerance > 0 && !rfx_groups_measure(t->groups, t->nodes, first.n_tree))
+        return true;
     t->states[0] = first;
     t->n_states[0] = 1;
     for (int ended = 0; waiting > 0; ended++) {
@@ -344,27 +357,32 @@ enum rfx_status rfx_tight_place(const struct rfx_place_problem *problem,
                                 const struct rfx_tight_request *request, size_t *offsets,
                                 enum rfx_tight_outcome *outcome, uint64_t *nodes,
                                 struct rfx_error *err) {
-    struct tight t = {
-        .mem = problem->mem, .width = request->width, .seed = request->seed, .complete = true};
+    struct tight t = {.mem = problem->mem,
+                      .orders = {.mem = problem->mem},
+                      .width = request->width,
+                      .seed = request->seed,
+                      .complete = true};
     struct state last = {.boundary = -1};
     uint64_t visited = 0;
     *outcome = RFX_TIGHT_ALL_TRIED;
     if (problem->n == 0 || problem->n > RFX_TIGHT_MAX_ITEMS) return RFX_OK;
     enum rfx_status status =
-        rfx_boundaries_create(problem, request->capacity_bytes, request->backwards, &t.b, err);
+        rfx_boundaries_create(problem, request->tolerance > 0 ? 0 : request->capacity_bytes,
+                              request->backwards, &t.b, err);
     if (status != RFX_OK || !t.b->possible) goto done;
     t.slot_nodes = 2 * t.b->max_live;
-    status = allocate(&t, err);
+    status = allocate(&t, request, err);
     if (status != RFX_OK) goto done;
-    if (!search(&t, request, &visited, &last)) {
+    if (!search(&t, request, &visited, &last) ||
+        (last.boundary >= 0 && !reconstruct(&t, &last, problem->n, offsets))) {
         status = rfx_memory_fail(t.mem, "packer", 2 * t.nodes_capacity * sizeof *t.nodes, err);
         goto done;
     }
     if (!t.complete || !t.groups->complete) *outcome = RFX_TIGHT_SOME_LEFT;
     if (last.boundary < 0) goto done;
-    reconstruct(&t, &last, problem->n, offsets);
+    if (request->tolerance > 0) rfx_orders_settle(&t.orders, problem, offsets);
     if (rfx_place_answer_is_valid(problem->items, problem->n, offsets, request->capacity_bytes))
-        *outcome = RFX_TIGHT_FOUND; /* else an alignment was in the way */
+        *outcome = RFX_TIGHT_FOUND; /* else an alignment was in the way, or it is too high */
 done:
     *nodes += visited;
     release(&t);

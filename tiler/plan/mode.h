@@ -37,6 +37,18 @@ struct rfx_mode_measure {
     struct rfx_axis_region *regions; /* scratch: RFX_SWEEP_REGIONS * n_nodes (stage.h) */
 };
 
+/* A stage whose steps' rows a mode is to give, and tables that it may write over. */
+struct rfx_mode_sweep {
+    const struct rfx_graph *graph;
+    const struct rfx_stage *stage;
+    int64_t *done;                   /* scratch: RFX_MODE_SCRATCH * n_nodes */
+    struct rfx_axis_region *regions; /* scratch: RFX_SWEEP_REGIONS * n_nodes (stage.h) */
+};
+
+/* Takes rows of a node that a step makes, of so many steps that make as many. Of several, no border
+ * cuts anything off inside of a group: they are alike in all but their place. */
+typedef void rfx_rows_adder(void *user, int node, struct rfx_range rows, int64_t times);
+
 /* The geometry of a stage. Tables of n_nodes, borrowed. */
 struct rfx_stage_shape {
     struct rfx_stage_spec spec;
@@ -97,6 +109,11 @@ struct rfx_mode {
      * do not matter to it. */
     void (*measure)(const struct rfx_mode_measure *measure, struct rfx_node_rows *rows,
                     int64_t *overlap_rows);
+
+    /* Gives `add` the rows of all steps of a part of whole columns, node by node as they come,
+     * alike ones together: every part across is run in the same steps of rows. Ends early when the
+     * work is to stop. NULL: that is not so, or not known; then steps are walked. */
+    void (*sweep_rows)(const struct rfx_mode_sweep *sweep, rfx_rows_adder *add, void *user);
 
     /* Image rows that a source which is read from top to bottom has to keep. NULL: none but the
      * rows that are asked for at a time. */

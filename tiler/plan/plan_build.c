@@ -130,19 +130,19 @@ static size_t saved_by_slides(const struct rfx_plan_context *c, int *k) {
     return saved < most ? saved : most;
 }
 
-/* Largest sum of live bytes, or what of it no slide can save. */
-static size_t arena_bound(struct rfx_plan_context *c, int n_steps) {
+/* Largest sum of live bytes, or what of it no slide can save; *rest: in steps from rest_first on.
+ */
+static size_t arena_bound(struct rfx_plan_context *c, int n_steps, int rest_first, size_t *rest) {
     const struct rfx_record *records = c->records;
-    if (c->n_slides == 0) return rfx_place_lower_bound(records, c->n_records, n_steps, c->live);
-    size_t bound = 0;
+    size_t bound = *rest = 0, current = 0;
     (void)rfx_place_lower_bound(records, c->n_records, n_steps, c->live);
-    size_t current = 0;
     int k = 0; /* slides are listed by rising steps */
     for (int t = 0; t < n_steps; t++) {
         current += c->live[t];
         bool slides = k < c->n_slides && records[c->slides[k].after].first == t;
-        size_t saved = slides ? saved_by_slides(c, &k) : 0;
-        if (current - saved > bound) bound = current - saved;
+        size_t needed = current - (slides ? saved_by_slides(c, &k) : 0);
+        if (needed > bound) bound = needed;
+        if (needed > *rest && t >= rest_first) *rest = needed;
     }
     return bound;
 }
@@ -151,7 +151,8 @@ size_t rfx_plan_bound(struct rfx_plan_context *context, const struct rfx_stage_s
                       int n_stages) {
     rfx_plan_list_records(context, shapes, n_stages);
     return rfx_plan_fixed_bytes(context, shapes, n_stages) +
-           arena_bound(context, rfx_plan_count_steps(context->graph, n_stages));
+           arena_bound(context, rfx_plan_count_steps(context->graph, n_stages),
+                       rfx_plan_count_steps(context->graph, n_stages - 1), &context->rest_bytes);
 }
 
 int64_t rfx_plan_window_rows(const struct rfx_plan_context *context,
@@ -325,8 +326,8 @@ static enum rfx_status place(struct rfx_plan_context *context, struct rfx_plan *
                              struct rfx_error *err) {
     struct rfx_memory *mem = context->graph->mem;
     bool quick = context->quick && context->n_records > FEW_RECORDS;
-    plan->lower_bound_bytes =
-        arena_bound(context, rfx_plan_count_steps(context->graph, plan->n_stages));
+    plan->lower_bound_bytes = arena_bound(
+        context, rfx_plan_count_steps(context->graph, plan->n_stages), 0, &context->rest_bytes);
     enum rfx_status status = RFX_OK;
     if (context->n_slides > 0) {
         plan->placement = "row by row";

@@ -26,7 +26,8 @@ struct rfx_plan_context {
     int n_records, n_slides;
     struct rfx_slide *measured; /* per node RFX_PLAN_MEASURED, of its first inputs; where `node` is
                                    another one: not measured yet */
-    size_t *live;               /* per step of the candidate, max_stages stages */
+    size_t rest_bytes; /* of the last candidate's bound: what its last stage alone asks for */
+    size_t *live;      /* per step of the candidate, max_stages stages */
     int *stored_record, *stored_last; /* per node: its full map's record, and last step */
     int *local_records;               /* per stage and node: of what the stage has at hand */
     bool *by_caller, *resident;       /* per node: as in the plan */

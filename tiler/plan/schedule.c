@@ -141,20 +141,3 @@ struct rfx_part rfx_schedule_part(const struct rfx_schedule *schedule, int node)
         stage->spec.mode->part(&schedule->walk, node, &part);
     return part;
 }
-
-enum rfx_status rfx_schedule_count_macs(const struct rfx_plan *plan, uint64_t *macs,
-                                        struct rfx_error *err) {
-    struct rfx_schedule *schedule;
-    struct rfx_step step;
-    uint64_t sum = 0;
-    enum rfx_status status = rfx_schedule_create(plan, &schedule, err);
-    if (status != RFX_OK) return status;
-    while (status == RFX_OK && rfx_schedule_next(schedule, &step)) {
-        if (step.kind == RFX_STEP_RUN)
-            sum += rfx_op_macs(plan->graph, &plan->graph->nodes[step.node], step.rect);
-        status = rfx_memory_check_stop(plan->mem, err);
-    }
-    rfx_schedule_free(schedule);
-    if (status == RFX_OK) *macs = sum;
-    return status;
-}

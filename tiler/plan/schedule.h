@@ -22,11 +22,6 @@ void rfx_schedule_rewind(struct rfx_schedule *schedule);
 /* The next step, or false at the end. Steps with empty rectangles are skipped. */
 bool rfx_schedule_next(struct rfx_schedule *schedule, struct rfx_step *step);
 
-/* MACs of all steps of a plan: where nodes cost by how their maps are cut (groups), this is what a
- * run makes. */
-RFX_NODISCARD enum rfx_status rfx_schedule_count_macs(const struct rfx_plan *plan, uint64_t *macs,
-                                                      struct rfx_error *err);
-
 /* What of a node is in memory while the last step runs (after the end: in the last stage). */
 struct rfx_part rfx_schedule_part(const struct rfx_schedule *schedule, int node);
 #endif

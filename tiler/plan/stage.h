@@ -38,7 +38,7 @@ struct rfx_range rfx_stage_target_range(const struct rfx_graph *graph, int node,
 #define RFX_SWEEP_REGIONS 3 /* tables of n_nodes that a sweep writes over */
 
 /* Takes the regions of so many parts that follow each other: those of the first; of the others the
- * sizes are the same. */
+ * sizes are the same. Of several, no border cuts anything off, nor inside of a group. */
 typedef void rfx_tile_adder(void *user, const struct rfx_axis_region *regions, int64_t tiles);
 
 /* Gives the regions of all n parts of an axis to `add`, from the first part to the last

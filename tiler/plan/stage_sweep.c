@@ -6,6 +6,7 @@
  * its last the greatest of such. A least of lines that has three points on one line, two of them
  * next to each other, is that line between them; so has a greatest. */
 #include "layers/core/checked.h"
+#include "layers/graph/group.h"
 #include "layers/graph/op.h"
 #include "tiler/plan/stage.h"
 
@@ -56,6 +57,10 @@ static bool is_free(const struct sweep *s, const struct rfx_axis_region *regions
         const struct rfx_node *node = &graph->nodes[i];
         struct rfx_range need = regions[i].clamped;
         if (!are_equal(regions[i].unclamped, need)) return false;
+        if (node->op == RFX_OP_GROUP) { /* its maps inside; its inputs have regions themselves */
+            if (!rfx_group_is_inside(&node->attr.group, (int)s->axis, need)) return false;
+            continue;
+        }
         bool own_rule = rfx_op_def(node->op)->in_range != NULL;
         if (need.lo >= need.hi || !own_rule || s->places[i] == RFX_PLACE_REDUCED) continue;
         for (int k = 0; k < node->n_in; k++) {

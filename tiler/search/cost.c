@@ -48,6 +48,7 @@ static bool is_made(const struct rfx_node *node) {
 void rfx_cost_release(struct rfx_cost_model *model) {
     if (model->graph == NULL) return;
     rfx_memory_release(model->graph->mem, model->nodes);
+    rfx_memory_release(model->graph->mem, model->groups);
     rfx_memory_release(model->graph->mem, model->bytes);
     rfx_memory_release(model->graph->mem, model->whole_bytes);
     rfx_memory_release(model->graph->mem, model->whole_places);
@@ -145,6 +146,26 @@ static void lay_out_whole(struct rfx_cost_model *model) {
     model->whole_round = c.round;
 }
 
+static bool by_threads(int unit) {
+    return unit <= RFX_COST_RUN && unit != RFX_COST_IMAGE_ELEMENT;
+}
+
+/* Of those units alone that there are as many of as pixels. */
+static double least_of_pixel(const struct rfx_cost_model *model, const struct rfx_cost_node *fact) {
+    double least = 0.0;
+    for (int u = 0; u < RFX_COST_RUN; u++) {
+        double part = fact->pixel.n[u] * model->picoseconds[u];
+        least += by_threads(u) ? part / (double)model->threads : part;
+    }
+    return least;
+}
+
+static size_t count_groups(const struct rfx_graph *graph) {
+    size_t n = 0;
+    for (int i = 0; i < graph->n_nodes; i++) n += graph->nodes[i].op == RFX_OP_GROUP;
+    return n;
+}
+
 enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_graph *graph,
                               const struct rfx_caches *caches, int threads, struct rfx_error *err) {
     const struct rfx_graph *base = graph->base != NULL ? graph->base : graph;
@@ -154,15 +175,23 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
     if (m.caches.second_bytes == 0) m.caches.second_bytes = USUAL_SECOND_BYTES;
     if (m.caches.shared_bytes == 0) m.caches.shared_bytes = USUAL_SHARED_BYTES;
     m.nodes = rfx_memory_calloc(graph->mem, n, sizeof *m.nodes);
+    m.groups = rfx_memory_calloc(graph->mem, count_groups(graph) + 1, sizeof *m.groups);
     m.bytes = rfx_memory_calloc(graph->mem, n + 1, sizeof *m.bytes);
     m.whole_bytes = rfx_memory_calloc(graph->mem, n + 1, sizeof *m.whole_bytes);
     m.whole_places = rfx_memory_calloc(graph->mem, n, sizeof *m.whole_places);
     m.whole_rows = rfx_memory_calloc(graph->mem, n, sizeof *m.whole_rows);
     *model = m;
-    if (m.nodes == NULL || m.bytes == NULL || m.whole_bytes == NULL || m.whole_places == NULL ||
-        m.whole_rows == NULL)
+    if (m.nodes == NULL || m.groups == NULL || m.bytes == NULL || m.whole_bytes == NULL ||
+        m.whole_places == NULL || m.whole_rows == NULL)
         return rfx_memory_fail(graph->mem, "cost model", n * sizeof *m.nodes, err);
-    for (int i = 0; i < graph->n_nodes; i++) rfx_cost_describe(base, &base->nodes[i], &m.nodes[i]);
+    struct rfx_cost_group *group = m.groups;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        rfx_cost_describe(base, &base->nodes[i], &m.nodes[i]);
+        m.nodes[i].least = least_of_pixel(&m, &m.nodes[i]);
+        if (graph->nodes[i].op != RFX_OP_GROUP) continue;
+        rfx_cost_describe_group(&graph->nodes[i].attr.group, group);
+        m.nodes[i].group = group++;
+    }
     lay_out_whole(model);
     return RFX_OK;
 }
@@ -256,6 +285,25 @@ void rfx_cost_count(const struct rfx_cost_model *model, const struct rfx_stage_s
         if (rfx_place_is_computed(shape->places[i])) count_node(&c, i, counts);
 }
 
+double rfx_cost_least(const struct rfx_cost_model *model, const struct rfx_stage_shape *shape) {
+    const struct rfx_graph *graph = model->graph;
+    struct counter c = {.model = model, .shape = shape};
+    double least = 0.0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct rfx_node *node = &graph->nodes[i];
+        int64_t rows = shape->rows[i].computed;
+        if (!rfx_place_is_computed(shape->places[i]) || shape->places[i] == RFX_PLACE_REDUCED)
+            continue;
+        if (node->op != RFX_OP_GROUP) {
+            least += model->nodes[i].least * (double)rows * cols_of(&c, i);
+        } else if (rows > 0 && cols_of(&c, i) > 0.0) {
+            struct rfx_cost_area area = area_of(&c, i);
+            least += rfx_cost_least_of_group(model, &node->attr.group, &area);
+        }
+    }
+    return least;
+}
+
 /* A counter of the whole graph as one stage, whose round is known. */
 static struct counter count_of_whole(const struct rfx_cost_model *model) {
     return (struct counter){.model = model,
@@ -283,10 +331,6 @@ void rfx_cost_count_group(const struct rfx_cost_model *model, const struct rfx_g
         for (int k = 0; k < model->graph->nodes[i].n_in; k++)
             if (model->graph->nodes[i].in[k] < group->first) count_input(&c, i, k, counts);
     count_output(&c, group->last, counts);
-}
-
-static bool by_threads(int unit) {
-    return unit <= RFX_COST_RUN && unit != RFX_COST_IMAGE_ELEMENT;
 }
 
 uint64_t rfx_cost_picoseconds(const struct rfx_cost_model *model,

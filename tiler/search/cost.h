@@ -44,15 +44,25 @@ struct rfx_cost_counts {
     double n[RFX_COST_UNITS];
 };
 
+/* What is known of a group of the graph: positions of each map inside, for rows (axis 0) or columns
+ * of the last one, grow evenly up to the map's size. */
+struct rfx_cost_group {
+    int64_t one[2][RFX_GROUP_MAX_NODES];  /* that one position needs */
+    int64_t more[2][RFX_GROUP_MAX_NODES]; /* that each further one adds */
+    double ring_bytes;
+};
+
 /* What is known of a node before it is known how it runs. */
 struct rfx_cost_node {
-    struct rfx_cost_counts pixel; /* per pixel computed */
-    double runs;                  /* per row of a step: kernel calls */
-    double bytes;                 /* of a pixel */
-    double packed;                /* bytes of constants */
-    int64_t halo;                 /* input rows of the first input that a step reads again */
-    bool dense;                   /* a convolution whose sums go over channels */
-    bool by_units;                /* reads its constants once per unit of the direct kernels */
+    const struct rfx_cost_group *group; /* of which it is the last node; NULL: none */
+    struct rfx_cost_counts pixel;       /* per pixel computed */
+    double least;                       /* picoseconds that a pixel takes at least */
+    double runs;                        /* per row of a step: kernel calls */
+    double bytes;                       /* of a pixel */
+    double packed;                      /* bytes of constants */
+    int64_t halo;                       /* input rows of the first input that a step reads again */
+    bool dense;                         /* a convolution whose sums go over channels */
+    bool by_units; /* reads its constants once per unit of the direct kernels */
 };
 
 struct rfx_cost_model {
@@ -60,7 +70,8 @@ struct rfx_cost_model {
     const double *picoseconds; /* [RFX_COST_UNITS], of one thread */
     struct rfx_caches caches;  /* none is 0 */
     int threads;
-    struct rfx_cost_node *nodes;  /* of the graph's base, under the same indices */
+    struct rfx_cost_node *nodes; /* of the graph's base, under the same indices */
+    struct rfx_cost_group *groups;
     double *bytes;                /* n_nodes + 1: scratch */
     double *whole_bytes;          /* n_nodes + 1, and */
     double whole_round;           /* what one time through all touches: of `whole` */
@@ -93,6 +104,10 @@ void rfx_cost_count_group(const struct rfx_cost_model *model, const struct rfx_g
 /* The time that counts come to, at least 1. */
 uint64_t rfx_cost_picoseconds(const struct rfx_cost_model *model,
                               const struct rfx_cost_counts *counts);
+
+/* Picoseconds that a stage takes at least: what it computes, without bytes and without calls. Many
+ * times as fast as counting. */
+double rfx_cost_least(const struct rfx_cost_model *model, const struct rfx_stage_shape *shape);
 
 /* What a finished plan makes and moves, node by node: counts[n_nodes]. OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_cost_count_plan(const struct rfx_plan *plan,

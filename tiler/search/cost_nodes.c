@@ -47,7 +47,10 @@ static void describe_other(const struct rfx_graph *graph, const struct rfx_node 
         fact->pixel.n[RFX_COST_SUM_ELEMENT] = (double)graph->nodes[node->in[0]].out.elems;
     } else if (rfx_node_is_class(node, RFX_CLASS_POOLING)) {
         struct rfx_window w = rfx_op_window(node);
-        fact->pixel.n[RFX_COST_POOL_TAP] = elements * (double)(w.kernel[0] * w.kernel[1]);
+        /* every value in a window is a tap, of all channels if they become one */
+        double read =
+            rfx_op_def(node->op)->spatial ? (double)graph->nodes[node->in[0]].out.c : elements;
+        fact->pixel.n[RFX_COST_POOL_TAP] = read * (double)(w.kernel[0] * w.kernel[1]);
     }
 }
 
@@ -92,29 +95,83 @@ void rfx_cost_add_node(const struct rfx_cost_model *model, int node,
     add_meetings(model, area, counts);
 }
 
+void rfx_cost_describe_group(const struct rfx_group_attr *group, struct rfx_cost_group *fact) {
+    int64_t two[RFX_GROUP_MAX_NODES];
+    for (int axis = 0; axis < 2; axis++) {
+        rfx_group_extents(group, axis, 1, fact->one[axis]);
+        rfx_group_extents(group, axis, 2, two);
+        for (int i = 0; i <= group->last - group->first; i++)
+            fact->more[axis][i] = two[i] - fact->one[axis][i];
+    }
+    fact->ring_bytes = (double)rfx_group_ring_bytes(group);
+}
+
+/* A group in an area: steps of so many rows and columns. */
+struct group_area {
+    const struct rfx_group_attr *group;
+    const struct rfx_cost_group *fact;
+    const struct rfx_cost_area *area;
+    int64_t rows, cols; /* of a step, in a strip */
+    int64_t strips;
+    double rounds; /* of a few rows through all nodes */
+};
+
+static struct group_area group_area_of(const struct rfx_group_attr *group,
+                                       const struct rfx_cost_group *fact,
+                                       const struct rfx_cost_area *area) {
+    struct group_area g = {.group = group, .fact = fact, .area = area};
+    double steps = area->down * area->across;
+    int64_t w = rfx_max_i64(1, (int64_t)ceil(area->cols / area->across));
+    g.rows = rfx_max_i64(1, (int64_t)ceil(area->rows / area->down));
+    g.strips = rfx_group_strips(group, w);
+    g.cols = rfx_ceil_div(w, g.strips);
+    g.rounds = steps * (double)g.strips * (double)rfx_ceil_div(g.rows, group->step_rows);
+    return g;
+}
+
+/* Positions of map i for so many of the last one. */
+static double extent_of(const struct group_area *g, int axis, int64_t size, int i) {
+    const struct rfx_tensor *out = &g->group->base->nodes[g->group->first + i].out;
+    int64_t needed = g->fact->one[axis][i] + g->fact->more[axis][i] * (size - 1);
+    return (double)rfx_min_i64(needed, axis == 0 ? out->h : out->w);
+}
+
+/* What is made of map i in all. */
+static struct rfx_cost_area area_inside(const struct group_area *g, int i) {
+    struct rfx_cost_area part = {.down = g->rounds / (double)g->strips / g->area->across,
+                                 .across = g->area->across * (double)g->strips};
+    part.rows = g->area->down * extent_of(g, 0, g->rows, i);
+    part.cols = part.across * extent_of(g, 1, g->cols, i);
+    return part;
+}
+
 void rfx_cost_add_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,
                         const struct rfx_cost_area *area, struct rfx_cost_counts *counts) {
-    int64_t rows[RFX_GROUP_MAX_NODES], cols[RFX_GROUP_MAX_NODES];
-    int64_t h = rfx_max_i64(1, (int64_t)ceil(area->rows / area->down));
-    int64_t w = rfx_max_i64(1, (int64_t)ceil(area->cols / area->across));
-    int64_t strips = rfx_group_strips(group, w);
-    double steps = area->down * area->across, packed = 0.0;
-    double rounds = steps * (double)strips * (double)rfx_ceil_div(h, group->step_rows);
-    rfx_group_extents(group, 0, h, rows);
-    rfx_group_extents(group, 1, rfx_ceil_div(w, strips), cols);
+    const struct rfx_cost_group *fact = model->nodes[group->last].group;
+    struct rfx_cost_group own; /* of a group that is but thought of */
+    double packed = 0.0;
+    if (fact == NULL) rfx_cost_describe_group(group, &own);
+    struct group_area g = group_area_of(group, fact == NULL ? &own : fact, area);
     for (int i = group->first; i <= group->last; i++) {
-        const struct rfx_node *node = &group->base->nodes[i];
-        int m = i - group->first;
-        struct rfx_cost_area part = {.down = rounds / (double)strips / area->across,
-                                     .across = area->across * (double)strips};
-        part.rows = area->down * (double)rfx_min_i64(rows[m], node->out.h);
-        part.cols = part.across * (double)rfx_min_i64(cols[m], node->out.w);
+        struct rfx_cost_area part = area_inside(&g, i - group->first);
         add_pixels(&model->nodes[i], &part, counts);
         packed += model->nodes[i].packed;
     }
     add_meetings(model, area, counts);
-    double rings = (double)rfx_group_ring_bytes(group);
-    rfx_cost_add_weights(model, packed * rounds, (packed + rings) * model->threads, counts);
+    double held = packed + g.fact->ring_bytes;
+    rfx_cost_add_weights(model, packed * g.rounds, held * model->threads, counts);
+}
+
+double rfx_cost_least_of_group(const struct rfx_cost_model *model,
+                               const struct rfx_group_attr *group,
+                               const struct rfx_cost_area *area) {
+    struct group_area g = group_area_of(group, model->nodes[group->last].group, area);
+    double least = 0.0;
+    for (int i = group->first; i <= group->last; i++) {
+        struct rfx_cost_area part = area_inside(&g, i - group->first);
+        least += model->nodes[i].least * part.rows * part.cols;
+    }
+    return least;
 }
 
 /* How much of what is touched again after so many bytes a cache has lost: none that it holds

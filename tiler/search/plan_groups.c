@@ -3,7 +3,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/graph/group.h"
-#include "tiler/plan/schedule.h"
+#include "tiler/search/plan_counts.h"
 
 struct rfx_plan_group_counts rfx_plan_count_groups(const struct rfx_plan *plan) {
     struct rfx_plan_group_counts counts = {0};
@@ -20,42 +20,24 @@ struct rfx_plan_group_counts rfx_plan_count_groups(const struct rfx_plan *plan) 
     return counts;
 }
 
-/* The group whose last node it is, among the first n, or NULL. */
-static struct rfx_plan_group *find_group(struct rfx_plan_group *groups, int n, int node) {
-    int lo = 0;
-    while (lo < n) {
-        int mid = lo + (n - lo) / 2;
-        if (groups[mid].attr->last == node) return &groups[mid];
-        if (groups[mid].attr->last < node)
-            lo = mid + 1;
-        else
-            n = mid;
-    }
-    return NULL;
-}
-
 enum rfx_status rfx_plan_list_groups(const struct rfx_plan *plan, struct rfx_plan_group *groups,
                                      struct rfx_error *err) {
-    struct rfx_schedule *schedule;
-    struct rfx_step step;
+    size_t n_nodes = (size_t)plan->graph->n_nodes;
+    struct rfx_node_counts *counts = rfx_memory_calloc(plan->mem, n_nodes, sizeof *counts);
+    if (counts == NULL)
+        return rfx_memory_fail(plan->mem, "groups of a plan", n_nodes * sizeof *counts, err);
+    enum rfx_status status = rfx_plan_count_nodes(plan, counts, err);
     int n = 0;
-    enum rfx_status status = rfx_schedule_create(plan, &schedule, err);
-    if (status != RFX_OK) return status;
-    for (int i = 0; i < plan->graph->n_nodes; i++) {
+    for (int i = 0; status == RFX_OK && i < plan->graph->n_nodes; i++) {
         const struct rfx_node *node = &plan->graph->nodes[i];
         if (node->op != RFX_OP_GROUP) continue;
         groups[n++] = (struct rfx_plan_group){
-            .attr = &node->attr.group, .ring_bytes = rfx_group_ring_bytes(&node->attr.group)};
+            .attr = &node->attr.group,
+            .ring_bytes = rfx_group_ring_bytes(&node->attr.group),
+            .steps = counts[i].steps,
+            .items = counts[i].pieces,
+        };
     }
-    while (rfx_schedule_next(schedule, &step)) {
-        struct rfx_plan_group *group =
-            step.kind == RFX_STEP_RUN ? find_group(groups, n, step.node) : NULL;
-        if (group == NULL) continue;
-        group->steps++;
-        int64_t strips = rfx_group_strips(group->attr, rfx_rect_cols(step.rect));
-        group->items +=
-            strips * rfx_group_row_parts(group->attr, rfx_rect_rows(step.rect), strips);
-    }
-    rfx_schedule_free(schedule);
-    return RFX_OK;
+    rfx_memory_release(plan->mem, counts);
+    return status;
 }

@@ -18,7 +18,8 @@ struct rfx_plan_group_counts {
 };
 struct rfx_plan_group_counts rfx_plan_count_groups(const struct rfx_plan *plan);
 
-/* The groups by rising nodes, as many as rfx_plan_count_groups says, into groups. O(steps). */
+/* The groups by rising nodes, as many as rfx_plan_count_groups says, into groups. Cost as
+ * rfx_plan_count_nodes. */
 RFX_NODISCARD enum rfx_status rfx_plan_list_groups(const struct rfx_plan *plan,
                                                    struct rfx_plan_group *groups,
                                                    struct rfx_error *err);

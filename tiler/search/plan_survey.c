@@ -4,10 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tiler/plan/schedule.h"
+#include "tiler/search/plan_counts.h"
 #include "tiler/search/planner_search.h"
-
-enum { MAX_TRIES = 24 }; /* placements per kind when looking for the best that fits */
 
 const char *rfx_plan_kind_name(enum rfx_plan_kind kind) {
     static const char *const names[] = {"untiled", "streamed", "two streams",
@@ -26,7 +24,7 @@ static enum rfx_status summarise(struct rfx_search *search, const struct rfx_can
     if (status != RFX_OK) return status;
     uint64_t macs = plan->macs;
     if (plan->graph->base != NULL && plan->peak_bytes <= most)
-        status = rfx_schedule_count_macs(plan, &macs, err);
+        status = rfx_plan_count_step_macs(plan, &macs, err);
     *summary = (struct rfx_plan_summary){.kind = c->kind, .peak_bytes = plan->peak_bytes};
     summary->macs = macs;
     summary->cost = plan->cost;
@@ -41,7 +39,7 @@ static enum rfx_status find_rival(struct rfx_search *search, enum rfx_plan_kind 
     struct rfx_plan_summary best;
     const struct rfx_candidate *least = NULL;
     int tries = 0;
-    for (size_t i = 0; i < search->n_candidates && tries < MAX_TRIES; i++) {
+    for (size_t i = 0; i < search->n_candidates && tries < RFX_SEARCH_RIVAL_TRIES; i++) {
         const struct rfx_candidate *c = &search->candidates[i];
         if (c->kind != kind) continue;
         if (least == NULL || c->bound < least->bound) least = c;
@@ -91,6 +89,8 @@ enum rfx_status rfx_plan_survey_create(const struct rfx_graph *graph,
     struct rfx_plan_request open = *plan;
     size_t budget = plan->memory_bytes != 0 ? plan->memory_bytes : SIZE_MAX;
     struct rfx_search search;
+    struct rfx_search_rivals rivals = {.n = {0}};
+    for (int k = 0; k < RFX_PLAN_KIND_COUNT; k++) rivals.least_bound[k] = SIZE_MAX;
     open.memory_bytes = budget;
     open.stages = NULL;
     open.n_stages = 0;
@@ -99,6 +99,7 @@ enum rfx_status rfx_plan_survey_create(const struct rfx_graph *graph,
     survey->mem = graph->mem;
     enum rfx_status status = rfx_search_init(&search, graph, &open, err);
     search.context.quick = true;
+    if (request->kinds == 0) search.rivals = &rivals; /* a front takes all */
     for (int phase = 0; status == RFX_OK && phase < RFX_PHASES; phase++)
         status = rfx_search_list(&search, phase, err);
     if (status == RFX_OK && search.n_candidates > 0)

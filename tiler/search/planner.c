@@ -10,8 +10,8 @@
 
 #include "layers/graph/op.h"
 #include "tiler/plan/mode.h"
-#include "tiler/plan/schedule.h"
 #include "tiler/search/groups.h"
+#include "tiler/search/plan_counts.h"
 #include "tiler/search/planner_search.h"
 
 #define MIB ((size_t)1 << 20)
@@ -321,7 +321,7 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
     enum rfx_status status = rfx_memory_check_stop(graph->mem, err); /* one of two may be missing */
     made = a.plan != NULL ? a.plan : a.smallest;
     if (status == RFX_OK && made != NULL && made->grouped != NULL) /* which hang on the cuts */
-        status = rfx_schedule_count_macs(made, &made->macs, err);
+        status = rfx_plan_count_step_macs(made, &made->macs, err);
     if (status != RFX_OK) {
         rfx_plan_free(a.plan);
         rfx_plan_free(a.smallest);

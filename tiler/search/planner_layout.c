@@ -12,12 +12,20 @@ static bool is_same_skeleton(const struct rfx_skeleton *a, const struct rfx_skel
            a->passes == b->passes;
 }
 
+static int only_target(const struct rfx_stage_spec *spec, int s) {
+    return s == 0 && spec->n_targets == 1 ? spec->targets[0] : -1;
+}
+
 static const struct rfx_known_rows *find_rows(const struct rfx_search *search, int s) {
     const struct rfx_stage_spec *spec = &search->specs[s];
+    int target = only_target(spec, s);
     for (int i = 0; search->skeleton != NULL && i < search->n_known; i++) {
         const struct rfx_known_rows *known = &search->known[i];
-        if (known->stage == s && known->mode == spec->mode && known->band_rows == spec->band_rows &&
-            known->parts_y == spec->parts_y && is_same_skeleton(&known->skeleton, search->skeleton))
+        bool same = target >= 0
+                        ? known->target == target
+                        : known->stage == s && is_same_skeleton(&known->skeleton, search->skeleton);
+        if (same && known->mode == spec->mode && known->band_rows == spec->band_rows &&
+            known->parts_y == spec->parts_y)
             return known;
     }
     return NULL;
@@ -36,6 +44,7 @@ static void keep_rows(struct rfx_search *search, int s, const struct rfx_node_ro
         .skeleton = *search->skeleton,
         .mode = spec->mode,
         .stage = s,
+        .target = only_target(spec, s),
         .band_rows = spec->band_rows,
         .parts_y = spec->parts_y,
         .overlap_rows = overlap_rows,

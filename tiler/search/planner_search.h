@@ -29,6 +29,7 @@ struct rfx_known_rows {
     struct rfx_skeleton skeleton;
     const struct rfx_mode *mode;
     int stage;
+    int target; /* the only one of a first stage, whatever comes after it; -1: another stage */
     int64_t band_rows, parts_y;
     int64_t overlap_rows;
     struct rfx_node_rows *rows; /* n_nodes */
@@ -43,6 +44,8 @@ struct rfx_known_cols {
     int64_t counts[RFX_TILING_MAX_COUNTS];
     struct rfx_tile_extent *extents; /* [count][node] */
 };
+
+enum { RFX_SEARCH_WAYS = 8 }; /* of squeezing a plan */
 
 struct rfx_search {
     struct rfx_plan_context context;
@@ -79,6 +82,21 @@ struct rfx_search {
     uint64_t tried;      /* candidates laid out so far: a measure of work */
     int phases;          /* that are looked at */
     uint64_t cost_limit; /* what takes longer is of no interest: a plan that fits is known */
+    /* of the cut at hand: bytes that the stage behind it asks for, in every way; 0: not known */
+    size_t rest_bytes[RFX_SEARCH_WAYS];
+    struct rfx_search_rivals *rivals; /* NULL: every candidate is of interest */
+};
+
+/* Most candidates of a kind whose bound fits that are placed when the best that fits is wanted. */
+enum { RFX_SEARCH_RIVAL_TRIES = 24 };
+
+/* When nothing is wanted but one candidate of each kind: the cheapest that fits the budget, of so
+ * many tries, or else the smallest. What can be neither is not kept. */
+struct rfx_search_rivals {
+    size_t least_bound[RFX_PLAN_KIND_COUNT]; /* so far; SIZE_MAX: none of this kind */
+    int n[RFX_PLAN_KIND_COUNT];
+    uint64_t costs[RFX_PLAN_KIND_COUNT][RFX_SEARCH_RIVAL_TRIES]; /* [n] that rise: of those whose
+                                                                    bound fits */
 };
 
 /* Most candidates of one trial: looking at one takes as long as the graph has nodes and edges, and
@@ -125,6 +143,10 @@ void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_sp
 
 /* Predicted time of the stages laid out, in picoseconds. */
 uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages);
+
+/* Whether the stage behind the cut alone asks for too much in every way that is open: no candidate
+ * of this kind is of interest, however the stage before is cut up. */
+bool rfx_search_is_hopeless(const struct rfx_search *search, const struct rfx_candidate *candidate);
 
 /* Adds the candidate whose stages are laid out, in every way that is open. */
 RFX_NODISCARD enum rfx_status rfx_search_add(struct rfx_search *search,

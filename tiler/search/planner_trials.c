@@ -83,6 +83,29 @@ static void list_choices(const struct rfx_search *search, const struct rfx_trial
     limit_choices(search, n_skeletons, c);
 }
 
+/* A candidate in every number of parts across. Its stages are laid out for the first that may be of
+ * interest: rows do not depend on the number. */
+static enum rfx_status add_across(struct rfx_search *search, const struct rfx_trial *trial,
+                                  const struct choices *choices, struct rfx_candidate *c,
+                                  struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    int n_stages = 0;
+    for (int x = 0; status == RFX_OK && x < choices->n_across; x++) {
+        bool cut = c->way.parts_y > 1 || choices->across[x] > 1;
+        c->kind = cut ? trial->kind_in_parts : trial->kind;
+        c->way.parts_x = choices->across[x];
+        search->tried++;
+        status = rfx_memory_check_stop(search->context.graph->mem, err);
+        if (status != RFX_OK || rfx_search_is_hopeless(search, c)) continue;
+        if (n_stages == 0)
+            status = rfx_search_lay_out(search, c, &n_stages, err);
+        else
+            rfx_search_lay_across(search, c->way.mode, c->way.parts_x, n_stages);
+        if (status == RFX_OK) status = rfx_search_add(search, c, n_stages, err);
+    }
+    return status;
+}
+
 /* A skeleton, one of so many, in every number of bands and parts of the trial. */
 static enum rfx_status add_skeleton(struct rfx_search *search, const struct rfx_mode *mode,
                                     const struct rfx_trial *trial, struct rfx_skeleton skeleton,
@@ -90,25 +113,13 @@ static enum rfx_status add_skeleton(struct rfx_search *search, const struct rfx_
     struct choices choices;
     enum rfx_status status = RFX_OK;
     list_choices(search, trial, &skeleton, n_skeletons, &choices);
+    memset(search->rest_bytes, 0, sizeof search->rest_bytes);
     for (int b = 0; b < choices.n_bands; b++)
         for (int y = 0; status == RFX_OK && y < choices.n_down; y++) {
             struct rfx_candidate c = {.skeleton = skeleton};
-            int n_stages;
-            c.way = (struct rfx_stage_spec){.mode = mode,
-                                            .parts_y = choices.down[y],
-                                            .parts_x = choices.across[0],
-                                            .band_rows = choices.bands[b]};
-            status = rfx_search_lay_out(search, &c, &n_stages, err);
-            for (int x = 0; status == RFX_OK && x < choices.n_across; x++) {
-                bool cut = choices.down[y] > 1 || choices.across[x] > 1;
-                c.kind = cut ? trial->kind_in_parts : trial->kind;
-                c.way.parts_x = choices.across[x];
-                search->tried++;
-                status = rfx_memory_check_stop(search->context.graph->mem, err);
-                if (status != RFX_OK) break;
-                rfx_search_lay_across(search, mode, choices.across[x], n_stages);
-                status = rfx_search_add(search, &c, n_stages, err);
-            }
+            c.way = (struct rfx_stage_spec){
+                .mode = mode, .parts_y = choices.down[y], .band_rows = choices.bands[b]};
+            status = add_across(search, trial, &choices, &c, err);
         }
     return status;
 }

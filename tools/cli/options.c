@@ -12,6 +12,7 @@
 #include "layers/conv/conv_backend.h"
 #include "layers/core/printable.h"
 #include "layers/graph/near_names.h"
+#include "tools/cli/command.h"
 #include "tools/cli/option_checks.h"
 
 enum option_kind {
@@ -146,7 +147,7 @@ static const struct option_row rows[] = {
      "only the addition of residual connections stays a node of its own", 0},
     {"strategy", 0, KIND_TEXT, RFX_CLI_PLACE, AT(strategy), "NAME",
      "by-size, by-breadth, strip-packing, first-fit, best-fit, longer-first, bigger-first; tight, "
-     "sections, canonical, skyline (searches); best (default)",
+     "loose, sections, canonical, skyline (searches); best (default)",
      0},
     {"capacity", 0, KIND_BYTES, RFX_CLI_PLACE, AT(capacity_bytes), "BYTES",
      "bytes the arena may have: stops as soon as it is known whether that is enough", 0},
@@ -312,10 +313,8 @@ static bool parse_option(struct rfx_cli_options *options, unsigned groups, int a
         value = argv[++*i];
     }
     bool again = row->kind == KIND_KEEP || row->kind == KIND_DUMP || row->kind == KIND_FLAG;
-    if (given[row - rows] && !again) {
-        (void)snprintf(why, why_size, "option '--%s' is given twice", row->name);
-        return false;
-    }
+    if (given[row - rows] && !again)
+        rfx_cli_message("option '--%s' is given twice: the last one counts", row->name);
     given[row - rows] = true;
     if (!store(row, value, options)) {
         char room[48];

@@ -45,7 +45,7 @@ target_link_libraries(rfx_library PRIVATE ${rfx_dependencies})
 # Nothing but what the public header declares: not what static libraries bring along either.
 target_link_options(rfx_library PRIVATE -Wl,--exclude-libs,ALL)
 if(RFX_SANITIZE)
-  target_link_options(rfx_library PRIVATE -fsanitize=address,undefined)
+  target_link_options(rfx_library PRIVATE -fsanitize=${RFX_SANITIZERS})
 endif()
 # The static archive names no dependencies in CMake; pkg-config --static does.
 rfx_add_library(rfx_archive STATIC rfexec_static)

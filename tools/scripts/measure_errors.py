@@ -12,6 +12,7 @@ Needs numpy, onnx and onnxruntime.
         [MODEL ...]
 """
 import argparse
+import json
 import pathlib
 import subprocess
 import sys
@@ -184,8 +185,8 @@ def main():
     options = parser.parse_args()
     names = options.models
     if not names:
-        listing = subprocess.run([options.rfexec, "models"], check=True, capture_output=True, text=True)
-        names = [line.split()[0] for line in listing.stdout.splitlines()[1:] if line.strip()]
+        listing = subprocess.run([options.rfexec, "models", "--json"], check=True, capture_output=True, text=True)
+        names = [model["name"] for model in json.loads(listing.stdout)["models"]]
     print("| network | input | " + " | ".join(BACKENDS) + " | ONNX Runtime |")
     print("|---|---|" + "---|" * (len(BACKENDS) + 1))
     logs = []

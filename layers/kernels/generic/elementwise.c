@@ -1,9 +1,16 @@
-/* Kernels that treat each element alone. Loops carry no dependency even when y == x (ivdep), and
- * the compiler vectorises them; the operations of an element are the same in body and remainder. */
+/* Kernels that treat each element alone. Loops carry no dependency even when y == x, and the
+ * compiler, which is told so, vectorises them; the operations of an element are the same in body
+ * and remainder. */
 #include <string.h>
 
 #include "layers/kernels/generic/variant.h"
 #include "layers/kernels/generic/vector_math.h"
+
+#ifdef __clang__
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
 
 typedef void act_kernel(const struct rfx_act *act, const float *slope, const float *x, float *y,
                         int64_t pixels, int64_t c);
@@ -15,7 +22,7 @@ typedef void act_kernel(const struct rfx_act *act, const float *slope, const flo
         const float alpha = act->alpha, beta = act->beta;                                 \
         const int64_t n = pixels * c;                                                     \
         (void)slope, (void)alpha, (void)beta;                                             \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) {                            \
+        INDEPENDENT for (int64_t i = 0; i < n; i++) {                                     \
             float v = x[i];                                                               \
             y[i] = (expression);                                                          \
         }                                                                                 \
@@ -33,7 +40,7 @@ static void act_RFX_ACT_PRELU(const struct rfx_act *act, const float *slope, con
     for (int64_t p = 0; p < pixels; p++) {
         const float *xp = x + p * c;
         float *yp = y + p * c;
-#pragma GCC ivdep
+        INDEPENDENT
         for (int64_t i = 0; i < c; i++) yp[i] = xp[i] < 0.0f ? slope[i] * xp[i] : xp[i];
     }
 }
@@ -62,6 +69,12 @@ ACT(RFX_ACT_SIGN, v > 0.0f ? 1.0f : (v < 0.0f ? -1.0f : (v == 0.0f ? 0.0f : v)))
 ACT(RFX_ACT_ROUND, __builtin_rintf(v))
 ACT(RFX_ACT_SIN, math_sin(v))
 ACT(RFX_ACT_COS, math_cos(v))
+ACT(RFX_ACT_SELU, beta *(v < 0.0f ? alpha * math_expm1(v) : v))
+ACT(RFX_ACT_CELU, v < 0.0f ? alpha * math_expm1(v / alpha) : v)
+ACT(RFX_ACT_THRESHOLDED_RELU, v <= alpha ? 0.0f : v)
+ACT(RFX_ACT_SHRINK, math_shrink(v, alpha, beta))
+ACT(RFX_ACT_SOFTSIGN, v / (1.0f + math_abs(v)))
+ACT(RFX_ACT_NOT, v == 0.0f ? 1.0f : 0.0f)
 
 static act_kernel *const act_kernels[] = {
 #define ACT_ENTRY(kind, onnx, traits, alpha, beta) [kind] = act_##kind,
@@ -79,10 +92,10 @@ static inline __attribute__((always_inline)) void epilogue_pixel(float *x, const
                                                                  const float *residual, float lo,
                                                                  float hi, int64_t c) {
     if (residual != NULL) {
-#pragma GCC ivdep
+        INDEPENDENT
         for (int64_t i = 0; i < c; i++) x[i] = math_clamp(x[i] + bias[i] + residual[i], lo, hi);
     } else {
-#pragma GCC ivdep
+        INDEPENDENT
         for (int64_t i = 0; i < c; i++) x[i] = math_clamp(x[i] + bias[i], lo, hi);
     }
 }
@@ -107,25 +120,25 @@ void VARIANT_NAME(epilogue)(const struct rfx_epilogue *e, float *x, int64_t stri
         VARIANT_NAME(act)(e->act, e->slope, x + p * stride, x + p * stride, 1, e->c);
 }
 
-#define ZIP(expression)                                        \
-    if (a_step == 0) {                                         \
-        const float s = *a;                                    \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) { \
-            float u = s, v = b[i];                             \
-            y[i] = (expression);                               \
-        }                                                      \
-    } else if (b_step == 0) {                                  \
-        const float v = *b;                                    \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) { \
-            float u = a[i];                                    \
-            y[i] = (expression);                               \
-        }                                                      \
-    } else {                                                   \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) { \
-            float u = a[i], v = b[i];                          \
-            y[i] = (expression);                               \
-        }                                                      \
-    }                                                          \
+#define ZIP(expression)                               \
+    if (a_step == 0) {                                \
+        const float s = *a;                           \
+        INDEPENDENT for (int64_t i = 0; i < n; i++) { \
+            float u = s, v = b[i];                    \
+            y[i] = (expression);                      \
+        }                                             \
+    } else if (b_step == 0) {                         \
+        const float v = *b;                           \
+        INDEPENDENT for (int64_t i = 0; i < n; i++) { \
+            float u = a[i];                           \
+            y[i] = (expression);                      \
+        }                                             \
+    } else {                                          \
+        INDEPENDENT for (int64_t i = 0; i < n; i++) { \
+            float u = a[i], v = b[i];                 \
+            y[i] = (expression);                      \
+        }                                             \
+    }                                                 \
     break
 
 void VARIANT_NAME(binary)(enum rfx_binary_kind kind, const float *a, int64_t a_step, const float *b,
@@ -150,6 +163,28 @@ void VARIANT_NAME(binary)(enum rfx_binary_kind kind, const float *a, int64_t a_s
             ZIP(u != u ? u : (v >= u ? u : v));
         case RFX_BINARY_POW:
             ZIP(math_pow(u, v));
+        case RFX_BINARY_MOD: /* exact, so the C library's is everybody's */
+            ZIP(fmodf(u, v));
+        case RFX_BINARY_GREATER:
+            ZIP(u > v ? 1.0f : 0.0f);
+        case RFX_BINARY_GREATER_OR_EQUAL:
+            ZIP(u >= v ? 1.0f : 0.0f);
+        case RFX_BINARY_LESS:
+            ZIP(u < v ? 1.0f : 0.0f);
+        case RFX_BINARY_LESS_OR_EQUAL:
+            ZIP(u <= v ? 1.0f : 0.0f);
+        case RFX_BINARY_EQUAL:
+            ZIP(u == v ? 1.0f : 0.0f);
+        case RFX_BINARY_AND:
+            ZIP((u != 0.0f) & (v != 0.0f) ? 1.0f : 0.0f);
+        case RFX_BINARY_OR:
+            ZIP((u != 0.0f) | (v != 0.0f) ? 1.0f : 0.0f);
+        case RFX_BINARY_XOR:
+            ZIP((u != 0.0f) ^ (v != 0.0f) ? 1.0f : 0.0f);
+        case RFX_BINARY_IF:
+            ZIP(u != 0.0f ? v : -0.0f);
+        case RFX_BINARY_UNLESS:
+            ZIP(u != 0.0f ? -0.0f : v);
     }
 }
 
@@ -158,12 +193,12 @@ void VARIANT_NAME(affine)(const float *x, const float *scale, const float *shift
     for (int64_t p = 0; p < pixels; p++) {
         const float *xp = x + p * c;
         float *yp = y + p * c;
-#pragma GCC ivdep
+        INDEPENDENT
         for (int64_t i = 0; i < c; i++) yp[i] = xp[i] * scale[i] + shift[i];
     }
 }
 
 void VARIANT_NAME(exp)(const float *x, float bias, float *y, int64_t n) {
-#pragma GCC ivdep
+    INDEPENDENT
     for (int64_t i = 0; i < n; i++) y[i] = math_exp(x[i] - bias);
 }

@@ -136,6 +136,13 @@ MATH_INLINE float math_sigmoid(float x) {
     return x < 0.0f ? e * q : q;
 }
 
+/* A NaN is neither outside the dead zone nor in it: it stays. */
+MATH_INLINE float math_shrink(float x, float lambda, float bias) {
+    float inside = x != x ? x : 0.0f;
+    float above = x > lambda ? x - bias : inside;
+    return x < -lambda ? x + bias : above;
+}
+
 MATH_INLINE float math_tanh(float x) {
     float a = math_abs(x);
     float s = x * x;

@@ -69,7 +69,7 @@ enum rfx_code {
     RFX_CODE_REFUSED = 3,   /* model or picture: cannot be read, is broken, or is not supported */
     RFX_CODE_BUDGET = 4,    /* no way of running fits in memory_bytes; the text has the least */
     RFX_CODE_SYSTEM = 5,    /* no memory or threads, reading failed, or a bug of rfexec's */
-    RFX_CODE_CANCELLED = 6, /* the caller's progress function said so */
+    RFX_CODE_CANCELLED = 6, /* the caller's progress or stop function said so */
 };
 
 /* The reason of a failure in one line of English, with names and numbers: UTF-8 that is safe to
@@ -177,6 +177,11 @@ struct rfx_run_options {
     /* Without memory_bytes: rows times columns of the largest picture file that is decoded whole
      * (a format that cannot be read in parts). Larger ones are REFUSED. 0: 100 million. */
     int64_t max_pixels;
+    /* Asked with `user` whether the call is to end: often, while it plans, packs weights and runs,
+     * from any of its threads, several at a time. So it has to be quick and safe there (reading an
+     * atomic flag is), must not use the network, and once it has said another result than 0 it
+     * must say so until the call returns. NULL: nobody is asked. */
+    int (*stop)(void *user);
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */
@@ -200,7 +205,8 @@ struct rfx_forecast {
  * rfx_network_run_values. options NULL: the defaults. Allocates no activations and computes
  * nothing; up to seconds for large networks with a budget. USAGE: options or forecast without their
  * size, or a member out of range; REFUSED: the picture, or it is not of the network's size;
- * SYSTEM; BUDGET: nothing fits, and *forecast then describes the run with the smallest peak. */
+ * SYSTEM; CANCELLED by options->stop; BUDGET: nothing fits, and *forecast then describes the run
+ * with the smallest peak. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_predict(struct rfx_network *network,
                                                          const char *picture,
                                                          const struct rfx_run_options *options,
@@ -217,7 +223,7 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_predict(struct rfx_network *net
  * and packs the weights anew in each call, and gives everything back at its end.
  *
  * USAGE, REFUSED, SYSTEM, BUDGET as rfx_network_predict; REFUSED also where the picture breaks off;
- * CANCELLED by options->progress. */
+ * CANCELLED by options->progress or options->stop. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_file(struct rfx_network *network,
                                                           const char *picture,
                                                           float *const *outputs, int n_outputs,

@@ -47,6 +47,18 @@ struct rfx_onnx_node *rfx_export_emit2(struct rfx_exporter *x, const char *op, c
 const char *rfx_export_scalar(struct rfx_exporter *x, const char *node, const char *part,
                               float value);
 
+/* Booleans, which are numbers in a graph: the value `in` as an ONNX bool, and a bool as numbers
+ * under the name `output`. */
+const char *rfx_export_as_bool(struct rfx_exporter *x, const char *node, const char *part,
+                               const char *in);
+void rfx_export_to_float(struct rfx_exporter *x, const char *name, const char *output,
+                         const char *in);
+
+/* A reduction of input 0 over `count` axes. */
+void rfx_export_reduction(struct rfx_exporter *x, enum rfx_reduce_kind kind,
+                          const struct rfx_node *node, const int64_t *axes, int count, bool keep,
+                          const char *output);
+
 /* The value of input k of a node. */
 static inline const char *rfx_export_in(const struct rfx_exporter *x, const struct rfx_node *node,
                                         int k) {
@@ -74,6 +86,10 @@ RFX_EXPORT_WRITE(rfx_export_to_space);
 RFX_EXPORT_WRITE(rfx_export_to_depth);
 RFX_EXPORT_WRITE(rfx_export_lrn);
 RFX_EXPORT_WRITE(rfx_export_softmax);
+RFX_EXPORT_WRITE(rfx_export_moments);
+RFX_EXPORT_WRITE(rfx_export_normalise);
+RFX_EXPORT_WRITE(rfx_export_channel_norm);
+RFX_EXPORT_WRITE(rfx_export_channel_reduce);
 RFX_EXPORT_WRITE(rfx_export_constant);
 RFX_EXPORT_WRITE(rfx_export_same);
 RFX_EXPORT_WRITE(rfx_export_nhwc_as_plain);

@@ -33,15 +33,31 @@ static void export_pow(struct rfx_exporter *x, const struct rfx_node *node, cons
     (void)rfx_export_emit2(x, "Pow", name, output, in, exponent);
 }
 
+/* Two numbers that are not called alpha and beta. */
+static void export_named(struct rfx_exporter *x, const struct rfx_node *node, const char *name,
+                         const char *output, const char *in) {
+    bool selu = node->act.kind == RFX_ACT_SELU;
+    onnx_node *act = rfx_export_emit1(x, rfx_act_def(node->act.kind)->onnx, name, output, in);
+    rfx_onnx_float(act, selu ? "alpha" : "lambd", node->act.alpha);
+    rfx_onnx_float(act, selu ? "gamma" : "bias", node->act.beta);
+}
+
+static void export_not(struct rfx_exporter *x, const struct rfx_node *node, const char *name,
+                       const char *output, const char *in) {
+    (void)node;
+    const char *negated = rfx_onnx_text(&x->writer, "%s#not", name);
+    (void)rfx_export_emit1(x, "Not", negated, negated, rfx_export_as_bool(x, name, "x", in));
+    rfx_export_to_float(x, name, output, negated);
+}
+
 typedef void (*export_form)(struct rfx_exporter *x, const struct rfx_node *node, const char *name,
                             const char *output, const char *in);
 
 /* Of the kinds that have a form of their own. */
 static const export_form own_forms[RFX_ACT_COUNT] = {
-    [RFX_ACT_CLIP] = export_clip,
-    [RFX_ACT_PRELU] = export_prelu,
-    [RFX_ACT_SILU] = export_silu,
-    [RFX_ACT_POW] = export_pow,
+    [RFX_ACT_CLIP] = export_clip, [RFX_ACT_PRELU] = export_prelu, [RFX_ACT_SILU] = export_silu,
+    [RFX_ACT_POW] = export_pow,   [RFX_ACT_SELU] = export_named,  [RFX_ACT_SHRINK] = export_named,
+    [RFX_ACT_NOT] = export_not,
 };
 
 void rfx_export_act(struct rfx_exporter *x, const struct rfx_node *node, const char *name,

@@ -63,8 +63,9 @@ void rfx_export_crop(struct rfx_exporter *x, const struct rfx_node *node, const 
 }
 
 void rfx_export_resize(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    static const char *const modes[] = {"nearest", "linear", "cubic"};
     static const char *const coords[] = {"half_pixel", "pytorch_half_pixel", "align_corners",
-                                         "asymmetric"};
+                                         "asymmetric", "half_pixel_symmetric"};
     static const char *const nearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                           "ceil"};
     const struct rfx_resize_attr *a = &node->attr.resize;
@@ -74,9 +75,17 @@ void rfx_export_resize(struct rfx_exporter *x, const struct rfx_node *node, cons
     int64_t sizes[4] = {1, map->c, a->oh, a->ow};
     in[3] = rfx_onnx_int64(w, rfx_onnx_text(w, "%s#sizes", node->name), sizes, 4);
     onnx_node *resize = rfx_onnx_node(w, "Resize", node->name, output, in, 4);
-    rfx_onnx_string(resize, "mode", a->mode == RFX_RESIZE_NEAREST ? "nearest" : "linear");
+    rfx_onnx_string(resize, "mode", modes[a->mode]);
     rfx_onnx_string(resize, "coordinate_transformation_mode", coords[a->coord]);
     if (a->mode == RFX_RESIZE_NEAREST) rfx_onnx_string(resize, "nearest_mode", nearest[a->nearest]);
+    if (a->mode == RFX_RESIZE_CUBIC) {
+        rfx_onnx_float(resize, "cubic_coeff_a", a->cubic_a);
+        rfx_onnx_int(resize, "exclude_outside", a->exclude_outside ? 1 : 0);
+    }
+    if (a->antialias || a->coord == RFX_COORD_HALF_PIXEL_SYMMETRIC)
+        rfx_export_refuse(x, node,
+                          "Resize has no antialias before opset 18 and no symmetric half "
+                          "pixels before opset 19");
     /* Sizes imply the scale out / in, which must be the one that the graph uses. */
     if (a->coord != RFX_COORD_ALIGN_CORNERS &&
         (a->scale_h != (float)a->oh / (float)map->h || a->scale_w != (float)a->ow / (float)map->w))
@@ -128,12 +137,6 @@ void rfx_export_concat(struct rfx_exporter *x, const struct rfx_node *node, cons
 void rfx_export_plain_concat(struct rfx_exporter *x, const struct rfx_node *node,
                              const char *output) {
     export_concat(x, node, output, node->attr.concat.axis);
-}
-
-void rfx_export_binary(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
-    static const char *const ops[] = {"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow"};
-    (void)rfx_export_emit2(x, ops[node->attr.binary.kind], node->name, output,
-                           rfx_export_in(x, node, 0), rfx_export_in(x, node, 1));
 }
 
 static void export_softmax(struct rfx_exporter *x, const struct rfx_node *node, const char *output,

@@ -52,20 +52,12 @@ void rfx_export_slice(struct rfx_exporter *x, const struct rfx_node *node, const
 }
 
 void rfx_export_reduce(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
-    const char *name = node->name;
-    static const char *const ops[] = {"ReduceMean", "ReduceMax", "ReduceSum", "ReduceMin"};
     int64_t axes[RFX_MAX_RANK];
     int count = 0;
     for (int i = 0; i < x->graph->nodes[node->in[0]].out.shape.rank; i++)
         if (node->attr.reduce.axes[i]) axes[count++] = i;
-    struct rfx_onnx_writer *w = &x->writer;
-    const char *in[2] = {rfx_export_in(x, node, 0), NULL};
-    bool as_input = node->attr.reduce.kind == RFX_REDUCE_SUM; /* since opset 13 */
-    if (as_input) in[1] = rfx_onnx_int64(w, rfx_onnx_text(w, "%s#axes", name), axes, count);
-    onnx_node *reduce =
-        rfx_onnx_node(w, ops[node->attr.reduce.kind], name, output, in, as_input ? 2 : 1);
-    if (!as_input) rfx_onnx_ints(reduce, "axes", axes, count);
-    rfx_onnx_int(reduce, "keepdims", node->attr.reduce.keep_dims ? 1 : 0);
+    rfx_export_reduction(x, node->attr.reduce.kind, node, axes, count, node->attr.reduce.keep_dims,
+                         output);
 }
 
 void rfx_export_gemm(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {

@@ -151,13 +151,11 @@ void rfx_export_adaptive(struct rfx_exporter *x, const struct rfx_node *node, co
 
 void rfx_export_global(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
     static const int64_t space[2] = {2, 3};
-    const char *in = rfx_export_in(x, node, 0);
-    if (node->attr.global_pool.kind == RFX_REDUCE_SUM) {
-        const char *axes = rfx_onnx_int64(&x->writer, "#space", space, 2);
-        (void)rfx_export_emit2(x, "ReduceSum", node->name, output, in, axes);
+    enum rfx_reduce_kind kind = node->attr.global_pool.kind;
+    if (kind != RFX_REDUCE_MEAN && kind != RFX_REDUCE_MAX) {
+        rfx_export_reduction(x, kind, node, space, 2, true, output);
         return;
     }
-    static const char *const ops[] = {"GlobalAveragePool", "GlobalMaxPool", "", "ReduceMin"};
-    onnx_node *pool = rfx_export_emit1(x, ops[node->attr.global_pool.kind], node->name, output, in);
-    if (node->attr.global_pool.kind == RFX_REDUCE_MIN) rfx_onnx_ints(pool, "axes", space, 2);
+    (void)rfx_export_emit1(x, kind == RFX_REDUCE_MEAN ? "GlobalAveragePool" : "GlobalMaxPool",
+                           node->name, output, rfx_export_in(x, node, 0));
 }

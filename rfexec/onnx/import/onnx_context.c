@@ -169,6 +169,16 @@ enum rfx_status rfx_onnx_any(struct rfx_onnx_import *ctx, struct rfx_onnx_operan
     return RFX_OK;
 }
 
+int rfx_onnx_map_behind(const struct rfx_onnx_import *ctx, int node) {
+    const struct rfx_node *view = &ctx->graph->nodes[node];
+    return view->op == RFX_OP_NHWC_AS_PLAIN ? view->in[0] : -1;
+}
+
+enum rfx_status rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map, int *out) {
+    struct rfx_node node = {.op = RFX_OP_NHWC_AS_PLAIN};
+    return rfx_onnx_emit(ctx, &node, "/channels_last", &map, 1, out);
+}
+
 static bool same_shape(const struct rfx_shape *a, const struct rfx_shape *b) {
     if (a->rank != b->rank) return false;
     for (int i = 0; i < a->rank; i++)

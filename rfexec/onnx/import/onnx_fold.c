@@ -129,6 +129,7 @@ static double binary_real(const struct rfx_onnx_import *ctx, double a, double b)
     if (rfx_onnx_op_is(ctx, "LessOrEqual")) return a <= b;
     if (rfx_onnx_op_is(ctx, "And")) return a != 0.0 && b != 0.0;
     if (rfx_onnx_op_is(ctx, "Or")) return a != 0.0 || b != 0.0;
+    if (rfx_onnx_op_is(ctx, "Xor")) return (a != 0.0) != (b != 0.0);
     double r = fmod(a, b); /* Mod: the sign of b, or of a with fmod = 1 */
     bool floors = rfx_onnx_attr_int(ctx, "fmod", 0) == 0;
     return floors && r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
@@ -157,7 +158,7 @@ static int64_t binary_int(const struct rfx_onnx_import *ctx, int64_t a, int64_t 
 }
 
 static bool gives_bool(const struct rfx_onnx_import *ctx) {
-    static const char *const ops[] = {"Equal", "Greater",        "Less",        "And",
+    static const char *const ops[] = {"Equal", "Greater",        "Less",        "And", "Xor",
                                       "Or",    "GreaterOrEqual", "LessOrEqual", "Not"};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
         if (rfx_onnx_op_is(ctx, ops[i])) return true;

@@ -100,6 +100,12 @@ RFX_NODISCARD enum rfx_status rfx_onnx_plain(struct rfx_onnx_import *ctx,
 RFX_NODISCARD enum rfx_status rfx_onnx_any(struct rfx_onnx_import *ctx,
                                            struct rfx_onnx_operand value, int *out);
 
+/* Channels last: the map whose bytes a PLAIN (1, h, w, c) tensor is, or -1; and that tensor of a
+ * map. */
+int rfx_onnx_map_behind(const struct rfx_onnx_import *ctx, int node);
+RFX_NODISCARD enum rfx_status rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map,
+                                                     int *out);
+
 /* A PLAIN tensor with the same bytes and another shape. */
 RFX_NODISCARD enum rfx_status rfx_onnx_reshape(struct rfx_onnx_import *ctx, int plain,
                                                const struct rfx_shape *shape, int *out);
@@ -112,6 +118,13 @@ RFX_NODISCARD enum rfx_status rfx_onnx_act(struct rfx_onnx_import *ctx, const ch
 /* in * scale + shift with two numbers, in either layout. */
 RFX_NODISCARD enum rfx_status rfx_onnx_scale_shift(struct rfx_onnx_import *ctx, const char *suffix,
                                                    int in, float scale, float shift, int *out);
+
+/* `a kind b` of any two operands, at least one of them computed, with broadcasting
+ * (onnx_import_elementwise.c). */
+RFX_NODISCARD enum rfx_status rfx_onnx_combine(struct rfx_onnx_import *ctx,
+                                               enum rfx_binary_kind kind, const char *suffix,
+                                               struct rfx_onnx_operand a, struct rfx_onnx_operand b,
+                                               int *out);
 
 static inline const struct rfx_tensor *rfx_onnx_tensor_of(const struct rfx_onnx_import *ctx,
                                                           int node) {
@@ -214,6 +227,10 @@ static inline int64_t rfx_onnx_product(const struct rfx_shape *shape, int from, 
     return product;
 }
 
+/* The current LayerNormalization of a map over channels and space. */
+RFX_NODISCARD enum rfx_status rfx_onnx_layer_norm_of_map(struct rfx_onnx_import *ctx, int map,
+                                                         float eps);
+
 /* --- names (onnx_names.c): a growing table from text to an operand --- */
 struct rfx_onnx_names *rfx_onnx_names_create(struct rfx_arena *arena);
 struct rfx_onnx_operand *rfx_onnx_names_find(const struct rfx_onnx_names *names, const char *name);
@@ -243,6 +260,12 @@ RFX_ONNX_CONVERT(rfx_onnx_batch_norm);
 RFX_ONNX_CONVERT(rfx_onnx_gemm);
 RFX_ONNX_CONVERT(rfx_onnx_matmul);
 RFX_ONNX_CONVERT(rfx_onnx_lrn);
+RFX_ONNX_CONVERT(rfx_onnx_layer_norm);
+RFX_ONNX_CONVERT(rfx_onnx_rms_norm);
+RFX_ONNX_CONVERT(rfx_onnx_lp_norm);
+RFX_ONNX_CONVERT(rfx_onnx_instance_norm);
+RFX_ONNX_CONVERT(rfx_onnx_group_norm);
+RFX_ONNX_CONVERT(rfx_onnx_mean_variance);
 RFX_ONNX_CONVERT(rfx_onnx_reduce);
 RFX_ONNX_CONVERT(rfx_onnx_softmax);
 RFX_ONNX_CONVERT(rfx_onnx_activation);
@@ -250,6 +273,13 @@ RFX_ONNX_CONVERT(rfx_onnx_clip);
 RFX_ONNX_CONVERT(rfx_onnx_prelu);
 RFX_ONNX_CONVERT(rfx_onnx_swish);
 RFX_ONNX_CONVERT(rfx_onnx_gelu);
+RFX_ONNX_CONVERT(rfx_onnx_selu);
+RFX_ONNX_CONVERT(rfx_onnx_shrink);
+RFX_ONNX_CONVERT(rfx_onnx_not);
+RFX_ONNX_CONVERT(rfx_onnx_is_nan);
+RFX_ONNX_CONVERT(rfx_onnx_is_inf);
+RFX_ONNX_CONVERT(rfx_onnx_where);
+RFX_ONNX_CONVERT(rfx_onnx_tile);
 RFX_ONNX_CONVERT(rfx_onnx_mish);
 RFX_ONNX_CONVERT(rfx_onnx_binary);
 RFX_ONNX_CONVERT(rfx_onnx_variadic);

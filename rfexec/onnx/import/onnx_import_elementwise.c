@@ -26,6 +26,26 @@ enum rfx_status rfx_onnx_activation(struct rfx_onnx_import *ctx) {
     return finish(ctx, status, out);
 }
 
+/* Activations of two numbers that ONNX calls otherwise than alpha and beta. */
+static enum rfx_status named_activation(struct rfx_onnx_import *ctx, enum rfx_act_kind kind,
+                                        const char *alpha, const char *beta) {
+    const struct rfx_act_def *def = rfx_act_def(kind);
+    int in, out = -1;
+    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status == RFX_OK)
+        status = rfx_onnx_act(ctx, "", in, kind, rfx_onnx_attr_float(ctx, alpha, def->alpha),
+                              rfx_onnx_attr_float(ctx, beta, def->beta), &out);
+    return finish(ctx, status, out);
+}
+
+enum rfx_status rfx_onnx_selu(struct rfx_onnx_import *ctx) {
+    return named_activation(ctx, RFX_ACT_SELU, "alpha", "gamma");
+}
+
+enum rfx_status rfx_onnx_shrink(struct rfx_onnx_import *ctx) {
+    return named_activation(ctx, RFX_ACT_SHRINK, "lambd", "bias");
+}
+
 /* Clip: attributes up to opset 10, inputs from 11 on. */
 enum rfx_status rfx_onnx_clip(struct rfx_onnx_import *ctx) {
     double lo = -HUGE_VAL, hi = HUGE_VAL;
@@ -90,11 +110,29 @@ enum rfx_status rfx_onnx_swish(struct rfx_onnx_import *ctx) {
     return finish(ctx, status, out);
 }
 
-/* x * (0.5 + 0.5 * erf(x / sqrt 2)). */
+/* x / 2 * (1 + tanh(z)) with z = sqrt(2 / pi) (x + 0.044715 x^3), as x * sigmoid(2 z): nothing
+ * cancels where tanh is near -1. */
+static enum rfx_status gelu_tanh(struct rfx_onnx_import *ctx) {
+    int in, gate, out = -1;
+    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status == RFX_OK) status = product(ctx, in, in, &gate);
+    if (status == RFX_OK)
+        status = rfx_onnx_scale_shift(ctx, "/slope", gate, 0.071354816272600248f,
+                                      1.5957691216057308f, &gate);
+    if (status == RFX_OK) status = product(ctx, gate, in, &gate);
+    if (status == RFX_OK)
+        status = rfx_onnx_act(ctx, "/gate", gate, RFX_ACT_SIGMOID, 0.0f, 0.0f, &gate);
+    if (status == RFX_OK) status = product(ctx, in, gate, &out);
+    return finish(ctx, status, out);
+}
+
+/* x * (0.5 + 0.5 * erf(x / sqrt 2)), or its approximation. */
 enum rfx_status rfx_onnx_gelu(struct rfx_onnx_import *ctx) {
     int in, gate, out = -1;
-    if (strcmp(rfx_onnx_attr_string(ctx, "approximate", "none"), "none") != 0)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "approximate = tanh");
+    const char *form = rfx_onnx_attr_string(ctx, "approximate", "none");
+    if (strcmp(form, "tanh") == 0) return gelu_tanh(ctx);
+    if (strcmp(form, "none") != 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "approximate = %.40s", form);
     enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
     if (status == RFX_OK)
         status = rfx_onnx_scale_shift(ctx, "/scaled", in, 0.70710678118654752f, 0.0f, &gate);
@@ -116,13 +154,23 @@ enum rfx_status rfx_onnx_mish(struct rfx_onnx_import *ctx) {
     return finish(ctx, status, out);
 }
 
+/* Add, Sum and Mean add. */
 static enum rfx_binary_kind binary_kind(const struct rfx_onnx_import *ctx) {
-    if (op_is(ctx, "Sub")) return RFX_BINARY_SUB;
-    if (op_is(ctx, "Mul")) return RFX_BINARY_MUL;
-    if (op_is(ctx, "Div")) return RFX_BINARY_DIV;
-    if (op_is(ctx, "Max")) return RFX_BINARY_MAX;
-    if (op_is(ctx, "Min")) return RFX_BINARY_MIN;
-    if (op_is(ctx, "Pow")) return RFX_BINARY_POW;
+    static const struct {
+        const char *op;
+        enum rfx_binary_kind kind;
+    } kinds[] = {
+        {"Sub", RFX_BINARY_SUB},     {"Mul", RFX_BINARY_MUL},
+        {"Div", RFX_BINARY_DIV},     {"Max", RFX_BINARY_MAX},
+        {"Min", RFX_BINARY_MIN},     {"Pow", RFX_BINARY_POW},
+        {"Mod", RFX_BINARY_MOD},     {"Greater", RFX_BINARY_GREATER},
+        {"Less", RFX_BINARY_LESS},   {"GreaterOrEqual", RFX_BINARY_GREATER_OR_EQUAL},
+        {"Equal", RFX_BINARY_EQUAL}, {"LessOrEqual", RFX_BINARY_LESS_OR_EQUAL},
+        {"And", RFX_BINARY_AND},     {"Or", RFX_BINARY_OR},
+        {"Xor", RFX_BINARY_XOR},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (op_is(ctx, kinds[i].op)) return kinds[i].kind;
     return RFX_BINARY_ADD;
 }
 
@@ -207,9 +255,9 @@ static bool fits_map(const struct rfx_onnx_import *ctx, struct rfx_onnx_operand 
     return shape->rank < 4 || (shape->rank == 4 && shape->dims[0] == 1);
 }
 
-static enum rfx_status combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind,
-                               const char *suffix, struct rfx_onnx_operand a,
-                               struct rfx_onnx_operand b, int *out) {
+enum rfx_status rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind,
+                                 const char *suffix, struct rfx_onnx_operand a,
+                                 struct rfx_onnx_operand b, int *out) {
     if ((a.node < 0 && a.constant == NULL) || (b.node < 0 && b.constant == NULL))
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "an input is missing");
     bool reversed = a.constant != NULL, done = false;
@@ -235,8 +283,12 @@ static enum rfx_status combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind
 
 enum rfx_status rfx_onnx_binary(struct rfx_onnx_import *ctx) {
     int out = -1;
+    enum rfx_binary_kind kind = binary_kind(ctx);
+    if (kind == RFX_BINARY_MOD && rfx_onnx_attr_int(ctx, "fmod", 0) == 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "fmod = 0; only fmod = 1 on computed tensors");
     enum rfx_status status =
-        combine(ctx, binary_kind(ctx), "", rfx_onnx_in(ctx, 0), rfx_onnx_in(ctx, 1), &out);
+        rfx_onnx_combine(ctx, kind, "", rfx_onnx_in(ctx, 0), rfx_onnx_in(ctx, 1), &out);
     return finish(ctx, status, out);
 }
 
@@ -249,8 +301,8 @@ enum rfx_status rfx_onnx_variadic(struct rfx_onnx_import *ctx) {
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "no inputs");
     for (size_t k = 1; status == RFX_OK && k < n; k++) {
         int out = -1;
-        status = combine(ctx, binary_kind(ctx), k + 1 < n ? "/partial" : "", total,
-                         rfx_onnx_in(ctx, k), &out);
+        status = rfx_onnx_combine(ctx, binary_kind(ctx), k + 1 < n ? "/partial" : "", total,
+                                  rfx_onnx_in(ctx, k), &out);
         total.node = out;
         total.constant = NULL;
     }
@@ -265,15 +317,6 @@ enum rfx_status rfx_onnx_identity(struct rfx_onnx_import *ctx) {
     if (x.node < 0 && x.constant == NULL)
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 0 is missing");
     return rfx_onnx_set(ctx, 0, x);
-}
-
-enum rfx_status rfx_onnx_cast(struct rfx_onnx_import *ctx) {
-    int64_t to = rfx_onnx_attr_int(ctx, "to", RFX_ONNX_FLOAT);
-    if (to != RFX_ONNX_FLOAT && op_is(ctx, "Cast"))
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "cast of a computed tensor to type %lld; only float32 is supported",
-                               (long long)to);
-    return rfx_onnx_identity(ctx);
 }
 
 /* Softmax, LogSoftmax. Before opset 13 everything from `axis` on is one vector. */

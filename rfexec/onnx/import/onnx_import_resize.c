@@ -10,6 +10,13 @@ struct target {
     int64_t size[2];
 };
 
+/* Which of `count` texts it is, or -1. */
+static int index_of(const char *text, const char *const *texts, int count) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(text, texts[i]) == 0) return i;
+    return -1;
+}
+
 static enum rfx_status set_mode(struct rfx_onnx_import *ctx, struct rfx_resize_attr *a) {
     const char *mode = rfx_onnx_attr_string(ctx, "mode", "nearest");
     bool old = ctx->opset < 11;
@@ -18,22 +25,22 @@ static enum rfx_status set_mode(struct rfx_onnx_import *ctx, struct rfx_resize_a
     const char *nearest =
         rfx_onnx_attr_string(ctx, "nearest_mode", old ? "floor" : "round_prefer_floor");
     static const char *const coords[] = {"half_pixel", "pytorch_half_pixel", "align_corners",
-                                         "asymmetric"};
+                                         "asymmetric", "half_pixel_symmetric"};
     static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                          "ceil"};
-    int c = -1, n = -1;
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(coord, coords[i]) == 0) c = i;
-        if (strcmp(nearest, rounds[i]) == 0) n = i;
-    }
+    int c = index_of(coord, coords, 5), n = index_of(nearest, rounds, 4);
     bool linear = strcmp(mode, "linear") == 0 || strcmp(mode, "bilinear") == 0;
-    if (!linear && strcmp(mode, "nearest") != 0)
+    bool cubic = strcmp(mode, "cubic") == 0;
+    if (!linear && !cubic && strcmp(mode, "nearest") != 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "mode %.40s", mode);
     if (c < 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "coordinate_transformation_mode %.60s",
                                coord);
     if (n < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "nearest_mode %.40s", nearest);
-    a->mode = linear ? RFX_RESIZE_LINEAR : RFX_RESIZE_NEAREST;
+    a->mode = linear ? RFX_RESIZE_LINEAR : cubic ? RFX_RESIZE_CUBIC : RFX_RESIZE_NEAREST;
+    a->cubic_a = rfx_onnx_attr_float(ctx, "cubic_coeff_a", -0.75f);
+    a->exclude_outside = cubic && rfx_onnx_attr_int(ctx, "exclude_outside", 0) != 0;
+    a->antialias = a->mode != RFX_RESIZE_NEAREST && rfx_onnx_attr_int(ctx, "antialias", 0) != 0;
     a->coord = (enum rfx_resize_coord)c;
     a->nearest = (enum rfx_resize_nearest)n;
     return RFX_OK;
@@ -96,12 +103,7 @@ static enum rfx_status emit_resize(struct rfx_onnx_import *ctx, int in, struct r
                                    const struct target *to) {
     const struct rfx_tensor *t = rfx_onnx_tensor_of(ctx, in);
     int out;
-    bool shrinks = to->size[0] < t->h || to->size[1] < t->w;
-    if (rfx_onnx_attr_int(ctx, "antialias", 0) != 0 && shrinks &&
-        node->attr.resize.mode == RFX_RESIZE_LINEAR)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "antialias when shrinking %lldx%lld to %lldx%lld", (long long)t->h,
-                               (long long)t->w, (long long)to->size[0], (long long)to->size[1]);
+    if (to->size[0] >= t->h && to->size[1] >= t->w) node->attr.resize.antialias = false;
     node->attr.resize.oh = to->size[0];
     node->attr.resize.ow = to->size[1];
     node->attr.resize.scale_h = (float)to->scale[0];

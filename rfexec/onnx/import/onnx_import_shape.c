@@ -8,6 +8,23 @@ static enum rfx_status finish(struct rfx_onnx_import *ctx, enum rfx_status statu
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
 }
 
+static bool same_dims(const struct rfx_shape *a, const struct rfx_shape *b) {
+    bool same = a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++) same = a->dims[i] == b->dims[i];
+    return same;
+}
+
+/* The tensor of that shape that `node` was reshaped from, as a map if it was one; -1: none. */
+static int shaped_before(const struct rfx_onnx_import *ctx, int node,
+                         const struct rfx_shape *shape) {
+    const struct rfx_node *nodes = ctx->graph->nodes;
+    while (!same_dims(&nodes[node].out.shape, shape)) {
+        if (nodes[node].op != RFX_OP_RESHAPE) return -1;
+        node = nodes[node].in[0];
+    }
+    return ctx->map_of[node] >= 0 ? ctx->map_of[node] : node;
+}
+
 /* Binds output 0 to input 0 under another shape. */
 static enum rfx_status give_shape(struct rfx_onnx_import *ctx, const struct rfx_shape *shape) {
     struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
@@ -16,10 +33,8 @@ static enum rfx_status give_shape(struct rfx_onnx_import *ctx, const struct rfx_
         struct rfx_onnx_operand view = {-1, rfx_onnx_const_view(ctx, x.constant, shape)};
         return rfx_onnx_set(ctx, 0, view);
     }
-    const struct rfx_shape *old = rfx_onnx_shape(ctx, x);
-    bool same = old->rank == shape->rank;
-    for (int i = 0; same && i < old->rank; i++) same = old->dims[i] == shape->dims[i];
-    if (same) return rfx_onnx_set(ctx, 0, x);
+    struct rfx_onnx_operand before = {shaped_before(ctx, x.node, shape), NULL};
+    if (before.node >= 0) return rfx_onnx_set(ctx, 0, before);
     enum rfx_status status = rfx_onnx_plain(ctx, x, &out);
     struct rfx_node node = {.op = RFX_OP_RESHAPE};
     node.attr.reshape.shape = *shape;
@@ -222,7 +237,11 @@ static enum rfx_status emit_transpose(struct rfx_onnx_import *ctx, struct rfx_on
     static const int to_last[4] = {0, 2, 3, 1}, to_first[4] = {0, 3, 1, 2};
     const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, x.node);
     struct rfx_node node = {.op = RFX_OP_TRANSPOSE};
-    int in = x.node;
+    int in = x.node, behind = rfx_onnx_map_behind(ctx, x.node);
+    if (behind >= 0 && rank == 4 && memcmp(perm, to_first, sizeof to_first) == 0) {
+        *out = behind;
+        return RFX_OK;
+    }
     if (rank == 4 && t.layout == RFX_LAYOUT_NHWC && memcmp(perm, to_last, sizeof to_last) == 0) {
         node.op = RFX_OP_NHWC_AS_PLAIN;
     } else if (rank == 4 && t.layout == RFX_LAYOUT_PLAIN && t.shape.dims[0] == 1 &&

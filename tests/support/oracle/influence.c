@@ -18,7 +18,8 @@ static int64_t extent(const struct rfx_node *node, int axis) {
 }
 
 bool influence_reads_all(const struct rfx_node *node) {
-    return node->op == RFX_OP_GLOBAL_POOL || node->op >= RFX_OP_CONST_PLAIN;
+    return node->op == RFX_OP_GLOBAL_POOL || node->op == RFX_OP_MOMENTS ||
+           node->op >= RFX_OP_CONST_PLAIN;
 }
 
 /* A window of k taps, d apart, whose first one is at `start`. */
@@ -64,38 +65,6 @@ static int64_t pad_taps(const struct rfx_node *node, int axis, int64_t o, int64_
     return 1;
 }
 
-static double resize_position(const struct rfx_resize_attr *a, int axis, int64_t o, int64_t n) {
-    double scale = (double)(axis == 0 ? a->scale_h : a->scale_w);
-    int64_t size = axis == 0 ? a->oh : a->ow;
-    switch (a->coord) {
-        case RFX_COORD_HALF_PIXEL:
-            return ((double)o + 0.5) / scale - 0.5;
-        case RFX_COORD_PYTORCH_HALF_PIXEL:
-            return size > 1 ? ((double)o + 0.5) / scale - 0.5 : 0.0;
-        case RFX_COORD_ALIGN_CORNERS:
-            return size > 1 ? (double)o * (double)(n - 1) / (double)(size - 1) : 0.0;
-        case RFX_COORD_ASYMMETRIC:
-            return (double)o / scale;
-    }
-    return NAN;
-}
-
-static int64_t resize_taps(const struct rfx_node *node, int axis, int64_t o, int64_t n,
-                           int64_t *out) {
-    const struct rfx_resize_attr *a = &node->attr.resize;
-    double at = resize_position(a, axis, o, n);
-    if (a->mode == RFX_RESIZE_NEAREST) {
-        if (a->nearest == RFX_NEAREST_ROUND_PREFER_FLOOR) at = ceil(at - 0.5);
-        if (a->nearest == RFX_NEAREST_ROUND_PREFER_CEIL) at = floor(at + 0.5);
-        if (a->nearest == RFX_NEAREST_FLOOR) at = floor(at);
-        if (a->nearest == RFX_NEAREST_CEIL) at = ceil(at);
-    }
-    at = fmin(fmax(at, 0.0), (double)(n - 1));
-    out[0] = (int64_t)at;
-    out[1] = out[0] + 1;
-    return at > (double)out[0] ? 2 : 1;
-}
-
 static int64_t adaptive_taps(int64_t o, int64_t n, int64_t size, int64_t *out) {
     int64_t count = 0;
     for (int64_t i = o * n / size; i * size < (o + 1) * n; i++) out[count++] = i;
@@ -121,7 +90,7 @@ int64_t influence_taps(const struct rfx_graph *graph, const struct rfx_node *nod
         case RFX_OP_PAD:
             return pad_taps(node, axis, o, n, out);
         case RFX_OP_RESIZE:
-            return resize_taps(node, axis, o, n, out);
+            return influence_resize_taps(node, axis, o, n, out);
         case RFX_OP_CROP:
             out[0] = axis == 0 ? node->attr.crop.y0 + o * node->attr.crop.sy
                                : node->attr.crop.x0 + o * node->attr.crop.sx;

@@ -20,6 +20,10 @@ int64_t influence_taps(const struct rfx_graph *graph, const struct rfx_node *nod
                        int64_t o, int64_t *out);
 int64_t influence_max_taps(const struct rfx_graph *graph);
 
+/* The same for a Resize of a map of n positions (influence_resize.c). */
+int64_t influence_resize_taps(const struct rfx_node *node, int axis, int64_t o, int64_t n,
+                              int64_t *out);
+
 /* Whether the op reads its inputs whole. */
 bool influence_reads_all(const struct rfx_node *node);
 

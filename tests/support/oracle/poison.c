@@ -13,10 +13,11 @@ void poison_tame(struct rfx_graph *graph) {
         struct rfx_node *node = &graph->nodes[i];
         enum rfx_act_kind kind = node->act.kind;
         if (kind == RFX_ACT_LOG || kind == RFX_ACT_SQRT || kind == RFX_ACT_EXP ||
-            kind == RFX_ACT_RECIPROCAL || kind == RFX_ACT_POW)
+            kind == RFX_ACT_RECIPROCAL || kind == RFX_ACT_POW || kind == RFX_ACT_NOT)
             node->act.kind = RFX_ACT_NONE;
-        if (node->op == RFX_OP_BINARY &&
-            (node->attr.binary.kind == RFX_BINARY_DIV || node->attr.binary.kind == RFX_BINARY_POW))
+        if (node->op != RFX_OP_BINARY) continue;
+        enum rfx_binary_kind binary = node->attr.binary.kind;
+        if (binary > RFX_BINARY_MIN || binary == RFX_BINARY_DIV) /* may make or stop a NaN */
             node->attr.binary.kind = RFX_BINARY_ADD;
     }
 }

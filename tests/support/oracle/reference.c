@@ -74,6 +74,18 @@ double rfx_ref_act(const struct rfx_graph *graph, const struct rfx_act *act, dou
             return sin(x);
         case RFX_ACT_COS:
             return cos(x);
+        case RFX_ACT_SELU:
+            return x < 0 ? a * b * expm1(x) : b * x;
+        case RFX_ACT_CELU:
+            return x < 0 ? a * expm1(x / a) : x;
+        case RFX_ACT_THRESHOLDED_RELU:
+            return x > a || x != x ? x : 0;
+        case RFX_ACT_SHRINK:
+            return x < -a ? x + b : x > a ? x - b : 0 * x;
+        case RFX_ACT_SOFTSIGN:
+            return x / (1 + fabs(x));
+        case RFX_ACT_NOT:
+            return x == 0;
         case RFX_ACT_COUNT:
             break;
     }
@@ -96,6 +108,28 @@ double rfx_ref_binary(enum rfx_binary_kind kind, double a, double b) {
             return a < b ? a : b;
         case RFX_BINARY_POW:
             return pow(a, b);
+        case RFX_BINARY_MOD:
+            return fmod(a, b);
+        case RFX_BINARY_GREATER:
+            return a > b;
+        case RFX_BINARY_GREATER_OR_EQUAL:
+            return a >= b;
+        case RFX_BINARY_LESS:
+            return a < b;
+        case RFX_BINARY_LESS_OR_EQUAL:
+            return a <= b;
+        case RFX_BINARY_EQUAL:
+            return a == b;
+        case RFX_BINARY_AND:
+            return a != 0 && b != 0;
+        case RFX_BINARY_OR:
+            return a != 0 || b != 0;
+        case RFX_BINARY_XOR:
+            return (a != 0) != (b != 0);
+        case RFX_BINARY_IF:
+            return a != 0 ? b : -0.0;
+        case RFX_BINARY_UNLESS:
+            return a == 0 ? b : -0.0;
     }
     return NAN;
 }
@@ -201,61 +235,6 @@ static double crop_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_
                                  k->node->attr.crop.x0 + x * k->node->attr.crop.sx);
 }
 
-static double resize_coord(const struct rfx_resize_attr *a, int64_t o, double scale, int64_t in,
-                           int64_t out) {
-    switch (a->coord) {
-        case RFX_COORD_HALF_PIXEL:
-            return ((double)o + 0.5) / scale - 0.5;
-        case RFX_COORD_PYTORCH_HALF_PIXEL:
-            return out > 1 ? ((double)o + 0.5) / scale - 0.5 : 0.0;
-        case RFX_COORD_ALIGN_CORNERS:
-            return out == 1 ? 0.0 : (double)o * (double)(in - 1) / (double)(out - 1);
-        case RFX_COORD_ASYMMETRIC:
-            return (double)o / scale;
-    }
-    return NAN;
-}
-
-static int64_t clamp_to(int64_t at, int64_t n) {
-    return at < 0 ? 0 : at >= n ? n - 1 : at;
-}
-
-static int64_t nearest_index(enum rfx_resize_nearest mode, double at, int64_t n) {
-    double r = 0;
-    switch (mode) {
-        case RFX_NEAREST_ROUND_PREFER_FLOOR:
-            r = ceil(at - 0.5);
-            break;
-        case RFX_NEAREST_ROUND_PREFER_CEIL:
-            r = floor(at + 0.5);
-            break;
-        case RFX_NEAREST_FLOOR:
-            r = floor(at);
-            break;
-        case RFX_NEAREST_CEIL:
-            r = ceil(at);
-            break;
-    }
-    return clamp_to((int64_t)r, n);
-}
-
-static double resize_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x) {
-    const struct rfx_resize_attr *a = &k->node->attr.resize;
-    double fy = resize_coord(a, y, (double)a->scale_h, k->it->h, a->oh);
-    double fx = resize_coord(a, x, (double)a->scale_w, k->it->w, a->ow);
-    if (a->mode == RFX_RESIZE_NEAREST)
-        return (double)rfx_ref_in_at(k, c, nearest_index(a->nearest, fy, k->it->h),
-                                     nearest_index(a->nearest, fx, k->it->w));
-    double by = floor(fy), bx = floor(fx), ty = fy - by, tx = fx - bx;
-    int64_t y0 = clamp_to((int64_t)by, k->it->h), y1 = clamp_to((int64_t)by + 1, k->it->h);
-    int64_t x0 = clamp_to((int64_t)bx, k->it->w), x1 = clamp_to((int64_t)bx + 1, k->it->w);
-    double top =
-        (1 - tx) * (double)rfx_ref_in_at(k, c, y0, x0) + tx * (double)rfx_ref_in_at(k, c, y0, x1);
-    double low =
-        (1 - tx) * (double)rfx_ref_in_at(k, c, y1, x0) + tx * (double)rfx_ref_in_at(k, c, y1, x1);
-    return (1 - ty) * top + ty * low;
-}
-
 static double depth_to_space_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x) {
     int64_t b = k->node->attr.depth.block, part = y % b * b + x % b;
     int64_t i = k->node->attr.depth.column_major ? c * b * b + part : part * k->ot->c + c;
@@ -318,12 +297,16 @@ static bool ref_sized(const struct rfx_ref_call *k) {
             return of_size(k, t->c, a->adaptive.oh, a->adaptive.ow, rfx_ref_adaptive_at);
         case RFX_OP_GLOBAL_POOL:
             return of_size(k, t->c, 1, 1, rfx_ref_global_at);
+        case RFX_OP_MOMENTS:
+            return of_size(k, 2 * t->c, 1, 1, rfx_ref_moments_at);
+        case RFX_OP_CHANNEL_REDUCE:
+            return of_size(k, 1, t->h, t->w, rfx_ref_channel_reduce_at);
         case RFX_OP_CHANNEL_SELECT:
             return of_size(k, a->select.count, t->h, t->w, select_at);
         case RFX_OP_CROP:
             return of_size(k, t->c, a->crop.oh, a->crop.ow, crop_at);
         case RFX_OP_RESIZE:
-            return of_size(k, t->c, a->resize.oh, a->resize.ow, resize_at);
+            return of_size(k, t->c, a->resize.oh, a->resize.ow, rfx_ref_resize_at);
         case RFX_OP_DEPTH_TO_SPACE:
             return of_size(k, t->c / (b * b), t->h * b, t->w * b, depth_to_space_at);
         case RFX_OP_SPACE_TO_DEPTH:
@@ -363,6 +346,10 @@ bool rfx_ref_node(const struct rfx_graph *graph, const struct rfx_node *node, fl
             return same_size(&k, lrn_at);
         case RFX_OP_SOFTMAX:
             return same_size(&k, softmax_at);
+        case RFX_OP_NORMALISE:
+            return same_size(&k, rfx_ref_normalise_at);
+        case RFX_OP_CHANNEL_NORM:
+            return same_size(&k, rfx_ref_channel_norm_at);
         default:
             return ref_sized(&k);
     }

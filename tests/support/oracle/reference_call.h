@@ -35,6 +35,20 @@ bool rfx_ref_conv(const struct rfx_ref_call *k);
 bool rfx_ref_conv_transpose(const struct rfx_ref_call *k);
 bool rfx_ref_pool(const struct rfx_ref_call *k);
 
+/* One element of a Resize (reference_resize.c). */
+double rfx_ref_resize_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
+
+/* What a reduction makes of n values, in double (reference_reduce.c). */
+double rfx_ref_reduce(enum rfx_reduce_kind kind, const double *v, int64_t n);
+
+/* One element of a reduction or a norm over channels. */
+double rfx_ref_channel_reduce_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
+double rfx_ref_channel_norm_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
+
+/* One element of MOMENTS and of NORMALISE. */
+double rfx_ref_moments_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
+double rfx_ref_normalise_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
+
 /* One element of an adaptive or global pool. */
 double rfx_ref_adaptive_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
 double rfx_ref_global_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);

@@ -59,18 +59,23 @@ static void add_something(struct random_maker *m) {
         (void)random_add_geometry(m, in, RFX_OP_DEPTH_TO_SPACE);
     else if (pick < 79)
         (void)random_add_geometry(m, in, RFX_OP_SPACE_TO_DEPTH);
-    else if (pick < 84)
+    else if (pick < 83)
         (void)(small ? random_add_resize(m, in) : -1);
-    else if (pick < 88)
+    else if (pick < 87)
         (void)random_add_pointwise(m, in, RFX_OP_AFFINE);
-    else if (pick < 93)
+    else if (pick < 92)
         (void)random_add_pointwise(m, in, RFX_OP_ACTIVATION);
-    else if (pick < 95)
+    else if (pick < 93)
         (void)random_add_pointwise(m, in, RFX_OP_LRN);
+    else if (pick < 95)
+        (void)random_add_pointwise(
+            m, in, random_chance(m, 60) ? RFX_OP_CHANNEL_NORM : RFX_OP_CHANNEL_REDUCE);
     else if (pick < 97)
         (void)random_add_pointwise(m, in, RFX_OP_SOFTMAX);
-    else
+    else if (pick < 98)
         (void)random_add_squeeze_excite(m, in);
+    else
+        (void)random_add_space_norm(m, in);
 }
 
 /* The last node that depends on the image: a network must. */
@@ -136,9 +141,10 @@ static void print_attr(const struct rfx_node *node, FILE *out) {
         print_window(out, (const int64_t[]){p->kh, p->kw, p->sh, p->sw, p->dh, p->dw}, &p->pads);
         fprintf(out, " ceil %d count_pad %d", p->ceil_mode, p->count_include_pad);
     } else if (node->op == RFX_OP_RESIZE) {
-        fprintf(out, " mode %d coord %d nearest %d scale %gx%g", (int)a->resize.mode,
-                (int)a->resize.coord, (int)a->resize.nearest, (double)a->resize.scale_h,
-                (double)a->resize.scale_w);
+        fprintf(out, " mode %d coord %d nearest %d scale %gx%g outside %d antialias %d",
+                (int)a->resize.mode, (int)a->resize.coord, (int)a->resize.nearest,
+                (double)a->resize.scale_h, (double)a->resize.scale_w, !a->resize.exclude_outside,
+                a->resize.antialias);
     } else if (node->op == RFX_OP_PAD) {
         fprintf(out, " mode %d pads %lld,%lld,%lld,%lld", (int)a->pad.mode,
                 (long long)a->pad.pads.top, (long long)a->pad.pads.left,

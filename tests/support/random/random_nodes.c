@@ -46,18 +46,19 @@ static int shaped_weight(struct random_maker *m, struct rfx_shape shape, float b
 
 static struct rfx_act draw_act(struct random_maker *m, int64_t c) {
     static const enum rfx_act_kind kinds[] = {
-        RFX_ACT_RELU,     RFX_ACT_CLIP, RFX_ACT_LEAKY_RELU,   RFX_ACT_PRELU,
-        RFX_ACT_SIGMOID,  RFX_ACT_SILU, RFX_ACT_HARD_SIGMOID, RFX_ACT_HARD_SWISH,
-        RFX_ACT_TANH,     RFX_ACT_NEG,  RFX_ACT_ABS,          RFX_ACT_ELU,
-        RFX_ACT_SOFTPLUS, RFX_ACT_ERF,  RFX_ACT_SIN,          RFX_ACT_COS};
+        RFX_ACT_RELU, RFX_ACT_CLIP,         RFX_ACT_LEAKY_RELU, RFX_ACT_PRELU,   RFX_ACT_SIGMOID,
+        RFX_ACT_SILU, RFX_ACT_HARD_SIGMOID, RFX_ACT_HARD_SWISH, RFX_ACT_TANH,    RFX_ACT_NEG,
+        RFX_ACT_ABS,  RFX_ACT_ELU,          RFX_ACT_SOFTPLUS,   RFX_ACT_ERF,     RFX_ACT_SIN,
+        RFX_ACT_COS,  RFX_ACT_SELU,         RFX_ACT_CELU,       RFX_ACT_SOFTSIGN};
     struct rfx_act act = {
         .kind = kinds[random_draw(m, 0, (int64_t)(sizeof kinds / sizeof *kinds) - 1)],
         .alpha = 0.2f,
         .beta = 0.5f,
         .slope = -1};
-    static const enum rfx_act_kind rough[] = {RFX_ACT_EXP,        RFX_ACT_LOG,  RFX_ACT_SQRT,
-                                              RFX_ACT_RECIPROCAL, RFX_ACT_POW,  RFX_ACT_FLOOR,
-                                              RFX_ACT_CEIL,       RFX_ACT_SIGN, RFX_ACT_ROUND};
+    static const enum rfx_act_kind rough[] = {
+        RFX_ACT_EXP,   RFX_ACT_LOG,   RFX_ACT_SQRT,   RFX_ACT_RECIPROCAL,
+        RFX_ACT_POW,   RFX_ACT_FLOOR, RFX_ACT_CEIL,   RFX_ACT_SIGN,
+        RFX_ACT_ROUND, RFX_ACT_NOT,   RFX_ACT_SHRINK, RFX_ACT_THRESHOLDED_RELU};
     if (m->options->rough && random_chance(m, 30)) {
         act.kind = rough[random_draw(m, 0, (int64_t)(sizeof rough / sizeof *rough) - 1)];
         act.alpha = random_chance(m, 50) ? 2.0f : 0.5f;
@@ -187,6 +188,9 @@ int random_add_join(struct random_maker *m, int in, enum rfx_op op) {
         node.attr.binary.kind = random_chance(m, 50) ? RFX_BINARY_ADD : kinds[random_draw(m, 0, 4)];
         if (m->options->rough && random_chance(m, 15))
             node.attr.binary.kind = random_chance(m, 60) ? RFX_BINARY_DIV : RFX_BINARY_POW;
+        else if (m->options->rough && random_chance(m, 20))
+            node.attr.binary.kind =
+                (enum rfx_binary_kind)random_draw(m, RFX_BINARY_MOD, RFX_BINARY_UNLESS);
         if (random_chance(m, 20)) node.act.kind = RFX_ACT_RELU;
     }
     return random_add(m, node);
@@ -244,11 +248,18 @@ int random_add_resize(struct random_maker *m, int in) {
     const struct rfx_tensor *t = random_tensor(m, in);
     struct rfx_node node = {.op = RFX_OP_RESIZE, .n_in = 1, .in = &in};
     struct rfx_resize_attr *a = &node.attr.resize;
-    a->mode = (enum rfx_resize_mode)random_draw(m, 0, 1);
+    a->mode = (enum rfx_resize_mode)random_draw(m, 0, 2);
     a->coord = (enum rfx_resize_coord)random_draw(m, 0, 3);
     a->nearest = (enum rfx_resize_nearest)random_draw(m, 0, 3);
     a->scale_h = scales[random_draw(m, 0, 5)];
     a->scale_w = random_chance(m, 60) ? a->scale_h : scales[random_draw(m, 0, 5)];
+    a->cubic_a = random_chance(m, 50) ? -0.75f : -0.5f;
+    a->exclude_outside = a->mode == RFX_RESIZE_CUBIC && random_chance(m, 30);
+    if (a->mode != RFX_RESIZE_NEAREST && random_chance(m, 40)) {
+        a->antialias = true; /* whole and half scales: all distances are exact in float */
+        a->scale_h = random_chance(m, 50) ? 0.5f : 0.25f;
+        a->scale_w = random_chance(m, 70) ? 0.5f : 2.0f;
+    }
     a->oh = (int64_t)floor((double)t->h * (double)a->scale_h);
     a->ow = (int64_t)floor((double)t->w * (double)a->scale_w);
     return random_add(m, node);
@@ -305,9 +316,31 @@ int random_add_pointwise(struct random_maker *m, int in, enum rfx_op op) {
         node.attr.lrn.alpha = 0.3f;
         node.attr.lrn.beta = 0.75f;
         node.attr.lrn.bias = 1.0f;
+    } else if (op == RFX_OP_CHANNEL_REDUCE) {
+        node.attr.reduce.kind = (enum rfx_reduce_kind)random_draw(m, 0, RFX_REDUCE_COUNT - 1);
+    } else if (op == RFX_OP_CHANNEL_NORM) {
+        node.attr.channel_norm.kind = (enum rfx_channel_norm)random_draw(m, 0, RFX_NORM_COUNT - 1);
+        node.attr.channel_norm.eps = random_chance(m, 50) ? 1e-5f : 1e-3f;
+        node.attr.channel_norm.scale = random_chance(m, 70) ? weight(m, c, 0.5f, 1.5f) : -1;
+        node.attr.channel_norm.shift = random_chance(m, 70) ? weight(m, c, -0.5f, 0.5f) : -1;
+        if (random_chance(m, 30)) node.act = draw_act(m, c);
     } else {
         node.attr.softmax.axis = 1;
         node.attr.softmax.logarithm = random_chance(m, 30);
     }
+    return random_add(m, node);
+}
+
+int random_add_space_norm(struct random_maker *m, int in) {
+    int64_t c = random_tensor(m, in)->c;
+    struct rfx_node moments = {.op = RFX_OP_MOMENTS, .n_in = 1, .in = &in};
+    moments.attr.moments.groups = random_chance(m, 50) ? c : random_draw(m, 1, c);
+    moments.attr.moments.eps = random_chance(m, 50) ? 1e-5f : 1e-3f;
+    int both[2] = {in, m->options->spatial_only ? -1 : random_add(m, moments)};
+    if (both[1] < 0) return -1;
+    struct rfx_node node = {.op = RFX_OP_NORMALISE, .n_in = 2, .in = both};
+    node.attr.affine.scale = random_chance(m, 70) ? weight(m, c, 0.5f, 1.5f) : -1;
+    node.attr.affine.shift = random_chance(m, 70) ? weight(m, c, -0.5f, 0.5f) : -1;
+    if (random_chance(m, 40)) node.act = draw_act(m, c);
     return random_add(m, node);
 }

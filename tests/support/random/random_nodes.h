@@ -41,6 +41,9 @@ int random_add_pointwise(struct random_maker *m, int in, enum rfx_op op);
 /* A convolution that keeps the size, and the sum with what went in: what fusing looks for. */
 int random_add_residual(struct random_maker *m, int in);
 
+/* A norm by statistics over space, in groups of channels. */
+int random_add_space_norm(struct random_maker *m, int in);
+
 /* Squeeze and excite: x * sigmoid(conv1x1(mean(x))). */
 int random_add_squeeze_excite(struct random_maker *m, int in);
 #endif

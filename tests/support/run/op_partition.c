@@ -26,8 +26,11 @@ static void run_op(const struct rfx_graph *graph, int index, const struct rfx_vi
     size_t scratch_bytes = rfx_op_scratch_bytes(graph, node, threads);
     void *scratch = aligned_alloc(64, (scratch_bytes + 64) & ~(size_t)63);
     memset(scratch, 0xa5, scratch_bytes);
-    struct rfx_run_args args = {graph, node, in, out, rect, NULL, scratch, threads, NULL};
+    void *packed = aligned_alloc(64, (rfx_op_packed_bytes(graph, node) + 64) & ~(size_t)63);
+    assert_int_equal(rfx_op_pack(graph, node, packed, NULL), RFX_OK);
+    struct rfx_run_args args = {graph, node, in, out, rect, packed, scratch, threads, NULL};
     rfx_op_run(&args);
+    free(packed);
     free(scratch);
 }
 

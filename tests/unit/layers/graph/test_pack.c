@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -337,12 +338,39 @@ static void scales_find_no_memory(void **state) {
     }
 }
 
+/* Says stop from the fifth question on. */
+static bool is_fifth(void *user) {
+    return atomic_fetch_add((atomic_int *)user, 1) >= 4;
+}
+
+/* Each part is asked for: of nine, four at most are packed, and never the last. */
+static void packing_can_be_stopped(void **state) {
+    static const struct layer l = {64, 1024, 1, 3, 3, false, false, false, false};
+    (void)state;
+    for (int threads = 1; threads <= 3; threads++) {
+        struct op_case c;
+        const struct rfx_node *node = begin(&c, &l, 1, test_conv_choice());
+        size_t bytes = rfx_op_packed_bytes(c.graph, node);
+        unsigned char untouched[64];
+        atomic_int asked = 0;
+        memset(untouched, FILL, sizeof untouched);
+        rfx_memory_set_stop(c.mem, is_fifth, &asked);
+        struct shared s = share_all(c.graph, threads, false);
+        rfx_memory_set_stop(c.mem, NULL, NULL);
+        assert_int_equal(s.status, RFX_STATUS_CANCELLED);
+        assert_non_null(strstr(s.err.text, "stopped"));
+        assert_memory_equal(s.packed[c.index] + bytes - sizeof untouched, untouched,
+                            sizeof untouched);
+        free_shared(&s, c.graph);
+        op_case_end(&c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_make_the_layout),
-        cmocka_unit_test(teams_pack_the_same_bytes),
-        cmocka_unit_test(the_first_error_is_told),
-        cmocka_unit_test(scales_find_no_memory),
+        cmocka_unit_test(parts_make_the_layout),   cmocka_unit_test(teams_pack_the_same_bytes),
+        cmocka_unit_test(the_first_error_is_told), cmocka_unit_test(scales_find_no_memory),
+        cmocka_unit_test(packing_can_be_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,12 +149,65 @@ static void test_channels(void **state) {
     free(block);
 }
 
+/* Sums of squares against 128-bit integers, of few channels and of more than are made together;
+ * halves merged. Squares are 48 bits in two floats: some channels need both. */
+static void test_squares(void **state) {
+    static const int64_t channels[] = {1, 5, 64, 300}, pixels[] = {1, 17, 1025, 2500};
+    (void)state;
+    unsigned seed = 7;
+    float *x = malloc(300 * 2500 * sizeof *x);
+    void *a = malloc(rfx_exact_sum_bytes(300)), *b = malloc(rfx_exact_sum_bytes(300));
+    for (int i = 0; i < 16; i++) {
+        int64_t c = channels[i % 4], n = pixels[i / 4], half = n / 3;
+        for (int64_t k = 0; k < n * c; k++)
+            x[k] = k % 7 == 0 ? 0.0f : fixed_value(&seed, i % 3 == 0 ? -20 : -30, -10);
+        struct rfx_exact_sum *sum = rfx_exact_sum_reset(a, c), *rest = rfx_exact_sum_reset(b, c);
+        rfx_exact_sum_add_squares(sum, x, half);
+        rfx_exact_sum_add_squares(rest, x + half * c, n - half);
+        rfx_exact_sum_merge(sum, rest);
+        for (int64_t ch = 0; ch < c; ch++) {
+            wide want = 0;
+            for (int64_t p = 0; p < n; p++) {
+                int64_t whole = (int64_t)ldexp((double)x[p * c + ch], 30);
+                want += (wide)whole * whole;
+            }
+            double expected = ldexp((double)want, -60), got = rfx_exact_sum_total(sum, ch);
+            if (got != expected)
+                fail_msg("case %d, channel %d: %a, not %a", i, (int)ch, got, expected);
+        }
+    }
+    free(x);
+    free(a);
+    free(b);
+}
+
+static double square_of(float x, float y) {
+    void *block = malloc(rfx_exact_sum_bytes(1));
+    struct rfx_exact_sum *sum = rfx_exact_sum_reset(block, 1);
+    const float both[2] = {x, y};
+    rfx_exact_sum_add_squares(sum, both, 2);
+    double total = rfx_exact_sum_total(sum, 0);
+    free(block);
+    return total;
+}
+
+/* The ends of the range in which squares are exact, and what is beyond. */
+static void test_square_range(void **state) {
+    (void)state;
+    float odd = 1.0f + 0x1p-23f;
+    assert_true(square_of(odd * 0x1p-51f, 0) == (double)odd * (double)odd * 0x1p-102);
+    assert_true(square_of(odd * 0x1p63f, 0) == (double)odd * (double)odd * 0x1p126);
+    assert_true(square_of(-3.0f, 4.0f) == 25.0);
+    assert_true(square_of(0x1p64f, 1.0f) == (double)INFINITY);
+    assert_true(square_of(-INFINITY, 1.0f) == (double)INFINITY);
+    assert_true(isnan(square_of(NAN, 1.0f)));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_specials),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_channels),
+        cmocka_unit_test(test_values),  cmocka_unit_test(test_specials),
+        cmocka_unit_test(test_order),   cmocka_unit_test(test_channels),
+        cmocka_unit_test(test_squares), cmocka_unit_test(test_square_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,10 +120,17 @@ static void run_binary(struct fixture *f, const struct rfx_kernels *k, int varia
 }
 
 static void test_binary(void **state) {
-    static const char *const names[] = {"add", "sub", "mul", "div", "max", "min", "pow"};
-    static const enum rfx_binary_kind kinds[] = {RFX_BINARY_ADD, RFX_BINARY_SUB, RFX_BINARY_MUL,
-                                                 RFX_BINARY_DIV, RFX_BINARY_MAX, RFX_BINARY_MIN,
-                                                 RFX_BINARY_POW};
+    static const char *const names[] = {
+        [RFX_BINARY_ADD] = "add",         [RFX_BINARY_SUB] = "sub",
+        [RFX_BINARY_MUL] = "mul",         [RFX_BINARY_DIV] = "div",
+        [RFX_BINARY_MAX] = "max",         [RFX_BINARY_MIN] = "min",
+        [RFX_BINARY_POW] = "pow",         [RFX_BINARY_MOD] = "mod",
+        [RFX_BINARY_GREATER] = "greater", [RFX_BINARY_GREATER_OR_EQUAL] = "greater or equal",
+        [RFX_BINARY_LESS] = "less",       [RFX_BINARY_LESS_OR_EQUAL] = "less or equal",
+        [RFX_BINARY_EQUAL] = "equal",     [RFX_BINARY_AND] = "and",
+        [RFX_BINARY_OR] = "or",           [RFX_BINARY_XOR] = "xor",
+        [RFX_BINARY_IF] = "if",           [RFX_BINARY_UNLESS] = "unless",
+    };
     static const float firsts[7] = {0.0f, -0.0f, NAN, INFINITY, 1.5f, -3.0f, 1e-40f};
     struct fixture *f = *state;
     fill_patterns(f->x, N, 3);
@@ -133,10 +140,10 @@ static void test_binary(void **state) {
         f->y[i] = firsts[i / 7];
     }
     memcpy(f->x, firsts, sizeof firsts);
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char name[64];
         (void)snprintf(name, sizeof name, "binary %s", names[i]);
-        check(f, name, run_binary, (int)kinds[i], 15 * N);
+        check(f, name, run_binary, (int)i, 15 * N);
     }
 }
 

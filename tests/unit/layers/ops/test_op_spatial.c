@@ -24,7 +24,13 @@ static struct rfx_node resize(enum rfx_resize_mode mode, enum rfx_resize_coord c
                               enum rfx_resize_nearest nearest, float scale, int64_t oh,
                               int64_t ow) {
     struct rfx_node n = {.op = RFX_OP_RESIZE,
-                         .attr.resize = {mode, coord, nearest, scale, scale, oh, ow}};
+                         .attr.resize = {.mode = mode,
+                                         .coord = coord,
+                                         .nearest = nearest,
+                                         .scale_h = scale,
+                                         .scale_w = scale,
+                                         .oh = oh,
+                                         .ow = ow}};
     return n;
 }
 

@@ -18,6 +18,8 @@ _Static_assert(sizeof(struct rfx_forecast) >= 472, "only grows");
 _Static_assert(offsetof(struct rfx_open_options, seed) == 24, "members stay where they are");
 _Static_assert(offsetof(struct rfx_open_options, convolution) == 32, "stays where it is");
 _Static_assert(offsetof(struct rfx_run_options, std) == 56, "members stay where they are");
+_Static_assert(offsetof(struct rfx_run_options, max_pixels) == 72, "stays where it is");
+_Static_assert(offsetof(struct rfx_run_options, stop) == 80, "stays where it is");
 _Static_assert(offsetof(struct rfx_forecast, plan) == 72, "members stay where they are");
 
 static void test_version(void **state) {
@@ -84,7 +86,7 @@ static void test_defaults(void **state) {
     assert_int_equal(open.convolution, RFX_CONVOLUTION_DIRECT);
     assert_int_equal(run.size, sizeof run);
     assert_true(run.memory_bytes == 0 && run.threads == 0 && run.bgr == 0);
-    assert_true(run.progress == NULL && run.user == NULL);
+    assert_true(run.progress == NULL && run.stop == NULL && run.user == NULL);
     assert_true(run.scale == 1.0f / 255.0f && run.mean[0] == 0.485f && run.std[2] == 0.225f);
     assert_int_equal(rfx_api_read_open_options(NULL, &got_open, &err), RFX_OK);
     assert_memory_equal(&got_open, &open, sizeof open);

@@ -23,36 +23,41 @@ static void test_published_figures(void **state) {
         const char *name;
         int64_t size;
         uint64_t macs, params;
-    } facts[] = {{"mobilenet_v1", 224, 568740352u, 4231976u},
-                 {"squeezenet1_1", 224, 349151936u, 1235496u},
-                 {"inception_v3", 299, 5713216096u, 23834568u},
-                 {"densenet121", 224, 2834161664u, 7978856u},
-                 {"efficientnet_b0", 224, 385814752u, 5288548u},
-                 {"mnasnet1_3", 224, 526362432u, 6282256u},
-                 {"unet", 224, 36881367040u, 31037698u},
-                 /* parameters as published (scale and shift of a batch norm counted): of timm's
-                  * inception_v4, Keras' ResNet101V2 (trainable), a PyTorch YOLOv1 without batch
-                  * norm. MACs: TF-slim states 14.40 G operations for resnet_v2_101; all four by the
-                  * sums of kernel * channels * outputs per layer, in a program of their own. */
-                 {"inception_v4", 299, 12253974624u, 42679816u},
-                 {"resnet_v2_101", 224, 7194476544u, 44577896u},
-                 {"yolov1", 448, 20285153280u, 271703550u},
-                 /* 9x9 3->64, 33 of 3x3 64->64, batch norms and biases, 2 of 3x3 64->256, 9x9
-                  * 64->3: 15616 + 33 * (36928 + 128) + 2 * 147712 + 15555, slopes 19 * 64; MACs at
-                  * 96: 9216 * (15552 + 33 * 36864) + 9216 * 5 * 147456 + 147456 * 15552 */
-                 {"srgan", 96,
-                  9216ull * (15552u + 33u * 36864u) + 9216ull * 5u * 147456u + 147456ull * 15552u,
-                  15616u + 33u * 37056u + 2u * 147712u + 15555u + 19u * 64u},
-                 /* 3*25*56 + 56*12 + 4*9*144 + 12*56 + 56*81*3, biases and slopes 4 * 56 + 10 * 12
-         + 3 */
-                 {"fsrcnn", 0, 0, 4200u + 672u + 5184u + 672u + 13608u + 224u + 120u + 3u},
-                 /* 9 * (3*32 + 32*32 + 32*64 + 64*64 + 64*128 + 128*128) + 2 * (32 + 64 + 128) */
-                 {"table1", 32,
-                  (96u + 1024u) * 9 * 1024 + (2048u + 4096u) * 9 * 256 + (8192u + 16384u) * 9 * 64,
-                  9u * 31840u + 448u},
-                 /* stem 3*8; one module of 2 * 2 convolutions of 8*8; 1x1 8*16; no pool */
-                 {"toy:m=1,b=2,n=2,cst=8", 10, (24u + 256u) * 900 + 128u * 100,
-                  9u * 280u + 40u + 128u + 16u}};
+    } facts[] = {
+        {"mobilenet_v1", 224, 568740352u, 4231976u},
+        {"squeezenet1_1", 224, 349151936u, 1235496u},
+        {"inception_v3", 299, 5713216096u, 23834568u},
+        {"densenet121", 224, 2834161664u, 7978856u},
+        {"efficientnet_b0", 224, 385814752u, 5288548u},
+        {"mnasnet1_3", 224, 526362432u, 6282256u},
+        {"unet", 224, 36881367040u, 31037698u},
+        /* 18 convolutions of 9 ic oc weights, oc biases and oc scales and shifts each, 4
+         * transposed ones of 4 ic oc + oc, and 32 * 2 + 2, summed in a program of their own
+         */
+        {"unet_instance", 224, 9243623424u, 7766018u},
+        /* parameters as published (scale and shift of a batch norm counted): of timm's
+         * inception_v4, Keras' ResNet101V2 (trainable), a PyTorch YOLOv1 without batch
+         * norm. MACs: TF-slim states 14.40 G operations for resnet_v2_101; all four by the
+         * sums of kernel * channels * outputs per layer, in a program of their own. */
+        {"inception_v4", 299, 12253974624u, 42679816u},
+        {"resnet_v2_101", 224, 7194476544u, 44577896u},
+        {"yolov1", 448, 20285153280u, 271703550u},
+        /* 9x9 3->64, 33 of 3x3 64->64, batch norms and biases, 2 of 3x3 64->256, 9x9
+         * 64->3: 15616 + 33 * (36928 + 128) + 2 * 147712 + 15555, slopes 19 * 64; MACs at
+         * 96: 9216 * (15552 + 33 * 36864) + 9216 * 5 * 147456 + 147456 * 15552 */
+        {"srgan", 96,
+         9216ull * (15552u + 33u * 36864u) + 9216ull * 5u * 147456u + 147456ull * 15552u,
+         15616u + 33u * 37056u + 2u * 147712u + 15555u + 19u * 64u},
+        /* 3*25*56 + 56*12 + 4*9*144 + 12*56 + 56*81*3, biases and slopes 4 * 56 + 10 * 12
++ 3 */
+        {"fsrcnn", 0, 0, 4200u + 672u + 5184u + 672u + 13608u + 224u + 120u + 3u},
+        /* 9 * (3*32 + 32*32 + 32*64 + 64*64 + 64*128 + 128*128) + 2 * (32 + 64 + 128) */
+        {"table1", 32,
+         (96u + 1024u) * 9 * 1024 + (2048u + 4096u) * 9 * 256 + (8192u + 16384u) * 9 * 64,
+         9u * 31840u + 448u},
+        /* stem 3*8; one module of 2 * 2 convolutions of 8*8; 1x1 8*16; no pool */
+        {"toy:m=1,b=2,n=2,cst=8", 10, (24u + 256u) * 900 + 128u * 100,
+         9u * 280u + 40u + 128u + 16u}};
     struct rfx_memory *mem = rfx_memory_create(0);
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
         for (int fused = 0; fused < 2; fused++) {
@@ -113,6 +118,9 @@ static void test_module_names(void **state) {
         {"unet", "down4", 75, 1024, 4},
         {"unet", "up1", 75, 512, 9},
         {"unet", "up4", 75, 64, 75},
+        {"unet_instance", "encoder.stages.4", 75, 512, 5},
+        {"unet_instance", "decoder.stages.0", 75, 256, 10},
+        {"unet_instance", "decoder.stages.1", 75, 128, 19},
         {"fsrcnn", "deconv", 21, 3, 42},
         {"fsrcnn:3", "deconv", 21, 3, 63},
         {"fsrcnn:4", "deconv", 21, 3, 84},
@@ -238,8 +246,8 @@ static void test_suffixes_refused(void **state) {
 /* Each allocation in turn fails: an error, nothing left behind. */
 static void test_out_of_memory(void **state) {
     (void)state;
-    static const char *const names[] = {"squeezenet1_1", "fsrcnn",    "unet",
-                                        "toy",           "blazeface", "posenet"};
+    static const char *const names[] = {"squeezenet1_1", "fsrcnn",  "unet",         "toy",
+                                        "blazeface",     "posenet", "unet_instance"};
     struct rfx_memory *mem = rfx_memory_create(0);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         bool built = false;

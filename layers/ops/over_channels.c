@@ -1,0 +1,221 @@
+/* CHANNEL_REDUCE and CHANNEL_NORM: what is computed of all channels of a pixel, for every pixel by
+ * itself. Sums are in double, channels ascending; of a norm every value is rounded to float once,
+ * at the end of
+ *
+ *     mean = sum(x) / c, variance = sum((x - mean)^2) / c, y = ((x - mean) / sqrt(variance + eps))
+ *     * scale + shift
+ *
+ * and so of its other kinds, whose mean is 0. A few pixels are summed side by side, which hides the
+ * time that an addition takes and alters no order. */
+#include <math.h>
+
+#include "layers/graph/infer.h"
+#include "layers/graph/units.h"
+#include "layers/kernels/packing.h"
+
+#define INLINE static inline __attribute__((always_inline))
+#define SIDE_BY_SIDE 8 /* pixels */
+
+/* Up to SIDE_BY_SIDE pixels of one row. */
+struct pixels {
+    const float *x;
+    int64_t stride, n, c;
+};
+
+INLINE double term(enum rfx_reduce_kind kind, double x) {
+    if (kind == RFX_REDUCE_L1) return fabs(x);
+    return kind == RFX_REDUCE_L2 || kind == RFX_REDUCE_SUM_SQUARE ? x * x : x;
+}
+
+/* out[p] = what `kind` makes of out[p] and pixel p's channels; a NaN wins over all others. */
+INLINE void gather(const struct pixels *in, int64_t n, enum rfx_reduce_kind kind, double *out) {
+    for (int64_t i = 0; i < in->c; i++)
+        for (int64_t p = 0; p < n; p++) {
+            double x = (double)in->x[p * in->stride + i];
+            if (kind == RFX_REDUCE_MAX)
+                out[p] = ((x > out[p]) | (x != x)) ? x : out[p];
+            else if (kind == RFX_REDUCE_MIN)
+                out[p] = ((x < out[p]) | (x != x)) ? x : out[p];
+            else
+                out[p] += term(kind, x);
+        }
+}
+
+/* The same of the squared distances from mean[p]. */
+INLINE void gather_squares(const struct pixels *in, int64_t n, const double *mean, double *out) {
+    for (int64_t i = 0; i < in->c; i++)
+        for (int64_t p = 0; p < n; p++) {
+            double d = (double)in->x[p * in->stride + i] - mean[p];
+            out[p] += d * d;
+        }
+}
+
+INLINE void reduce_pixels(const struct pixels *in, enum rfx_reduce_kind kind, double *out) {
+    bool sum = kind != RFX_REDUCE_MAX && kind != RFX_REDUCE_MIN;
+    for (int64_t p = 0; p < in->n; p++) out[p] = sum ? 0.0 : (double)in->x[p * in->stride];
+    if (in->n == SIDE_BY_SIDE)
+        gather(in, SIDE_BY_SIDE, kind, out);
+    else
+        gather(in, in->n, kind, out);
+}
+
+/* One copy of the loop per kind, so that it holds no choice. */
+static void reduce(const struct pixels *in, enum rfx_reduce_kind kind, double *out) {
+    switch (kind) {
+        case RFX_REDUCE_MEAN:
+        case RFX_REDUCE_SUM:
+            reduce_pixels(in, RFX_REDUCE_SUM, out);
+            break;
+        case RFX_REDUCE_MAX:
+            reduce_pixels(in, RFX_REDUCE_MAX, out);
+            break;
+        case RFX_REDUCE_MIN:
+            reduce_pixels(in, RFX_REDUCE_MIN, out);
+            break;
+        case RFX_REDUCE_L1:
+            reduce_pixels(in, RFX_REDUCE_L1, out);
+            break;
+        case RFX_REDUCE_L2:
+        case RFX_REDUCE_SUM_SQUARE:
+        case RFX_REDUCE_COUNT:
+            reduce_pixels(in, RFX_REDUCE_SUM_SQUARE, out);
+            break;
+    }
+    for (int64_t p = 0; p < in->n; p++) {
+        if (kind == RFX_REDUCE_MEAN) out[p] /= (double)in->c;
+        if (kind == RFX_REDUCE_L2) out[p] = sqrt(out[p]);
+    }
+}
+
+/* The pixels from (y, x) on, up to column x1. */
+static struct pixels pixels_at(const struct rfx_run_args *args, int64_t y, int64_t x, int64_t x1) {
+    return (struct pixels){.x = rfx_view_at(&args->in[0], y, x),
+                           .stride = args->in[0].c,
+                           .n = rfx_min_i64(SIDE_BY_SIDE, x1 - x),
+                           .c = rfx_infer_in(args->graph, args->node, 0)->c};
+}
+
+static enum rfx_status reduce_infer(const struct rfx_graph *graph, struct rfx_node *node,
+                                    struct rfx_error *err) {
+    enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
+    return rfx_infer_set_map(node, 1, in->h, in->w, err);
+}
+
+static void reduce_unit(const void *user, struct rfx_rect u, void *scratch) {
+    const struct rfx_run_args *args = user;
+    double values[SIDE_BY_SIDE];
+    (void)scratch;
+    for (int64_t y = u.y0; y < u.y1; y++)
+        for (int64_t x = u.x0; x < u.x1; x += SIDE_BY_SIDE) {
+            struct pixels in = pixels_at(args, y, x, u.x1);
+            reduce(&in, args->node->attr.reduce.kind, values);
+            for (int64_t p = 0; p < in.n; p++)
+                *rfx_view_at(&args->out, y, x + p) = (float)values[p];
+        }
+}
+
+static void reduce_run(const struct rfx_run_args *args) {
+    rfx_units_share(args, rfx_units_of_rows(args), 0, reduce_unit, args);
+}
+
+static enum rfx_status norm_infer(const struct rfx_graph *graph, struct rfx_node *node,
+                                  struct rfx_error *err) {
+    enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
+    status = rfx_infer_scale_shift(graph, node, node->attr.channel_norm.scale,
+                                   node->attr.channel_norm.shift, in->c, err);
+    return status == RFX_OK ? rfx_infer_set_map(node, in->c, in->h, in->w, err) : status;
+}
+
+static size_t norm_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
+    (void)graph;
+    return rfx_packing_scale_shift_bytes(&node->act, node->out.c);
+}
+
+static enum rfx_status norm_pack(const struct rfx_graph *graph, const struct rfx_node *node,
+                                 void *packed, const struct rfx_pack_part *part,
+                                 struct rfx_error *err) {
+    return rfx_packing_scale_shift(graph, node, node->attr.channel_norm.scale,
+                                   node->attr.channel_norm.shift, packed, part, err);
+}
+
+/* What is taken from every channel of a pixel, and what the rest is multiplied by. */
+static void statistics(const struct pixels *in, const struct rfx_node *node, double *mean,
+                       double *factor) {
+    double eps = (double)node->attr.channel_norm.eps, c = (double)in->c;
+    enum rfx_channel_norm kind = node->attr.channel_norm.kind;
+    for (int64_t p = 0; p < in->n; p++) mean[p] = factor[p] = 0.0;
+    if (kind == RFX_NORM_LAYER) {
+        reduce(in, RFX_REDUCE_MEAN, mean);
+        if (in->n == SIDE_BY_SIDE)
+            gather_squares(in, SIDE_BY_SIDE, mean, factor);
+        else
+            gather_squares(in, in->n, mean, factor);
+    } else {
+        reduce(in, kind == RFX_NORM_L1 ? RFX_REDUCE_L1 : RFX_REDUCE_SUM_SQUARE, factor);
+    }
+    for (int64_t p = 0; p < in->n; p++) {
+        if (kind == RFX_NORM_LAYER || kind == RFX_NORM_RMS)
+            factor[p] = 1.0 / sqrt(factor[p] / c + eps);
+        else if (factor[p] != 0.0)
+            factor[p] = 1.0 / (kind == RFX_NORM_L2 ? sqrt(factor[p]) : factor[p]);
+    }
+}
+
+static void norm_unit(const void *user, struct rfx_rect u, void *scratch) {
+    const struct rfx_run_args *args = user;
+    const struct rfx_node *node = args->node;
+    int64_t c = node->out.c;
+    const float *slope = rfx_packed_slope(&node->act, c, args->packed), *shift = args->packed;
+    const float *scale = rfx_packed_weights(&node->act, c, args->packed);
+    double mean[SIDE_BY_SIDE], factor[SIDE_BY_SIDE];
+    (void)scratch;
+    for (int64_t y = u.y0; y < u.y1; y++)
+        for (int64_t x = u.x0; x < u.x1; x += SIDE_BY_SIDE) {
+            struct pixels in = pixels_at(args, y, x, u.x1);
+            statistics(&in, node, mean, factor);
+            for (int64_t p = 0; p < in.n; p++) {
+                const float *from = in.x + p * in.stride;
+                float *to = rfx_view_at(&args->out, y, x + p);
+                for (int64_t i = 0; i < c; i++)
+                    to[i] = (float)(((double)from[i] - mean[p]) * factor[p] * (double)scale[i] +
+                                    (double)shift[i]);
+                rfx_kernels()->act(&node->act, slope, to, to, 1, c);
+            }
+        }
+}
+
+static void norm_run(const struct rfx_run_args *args) {
+    rfx_units_share(args, rfx_units_of_rows(args), 0, norm_unit, args);
+}
+
+static const struct rfx_weight_slot norm_weights[] = {
+    {"scale", RFX_WEIGHT_SCALE, offsetof(struct rfx_node, attr.channel_norm.scale)},
+    {"shift", RFX_WEIGHT_BIAS, offsetof(struct rfx_node, attr.channel_norm.shift)},
+    {NULL, RFX_WEIGHT_FACTOR, 0},
+};
+
+const struct rfx_op_def rfx_op_channel_reduce = {
+    .name = "ChannelReduce",
+    .spatial = true,
+    .kind = RFX_CLASS_POOLING,
+    .infer = reduce_infer,
+    .axis_map = rfx_op_map_identity,
+    .run = reduce_run,
+};
+const struct rfx_op_def rfx_op_channel_norm = {
+    .name = "ChannelNorm",
+    .spatial = true,
+    .kind = RFX_CLASS_ELEMENTWISE,
+    .takes_in = RFX_FUSE_BATCH_NORM | RFX_FUSE_ACTIVATION,
+    .weights = norm_weights,
+    .infer = norm_infer,
+    .axis_map = rfx_op_map_identity,
+    .in_place = rfx_op_in_place_elementwise,
+    .packed_bytes = norm_packed_bytes,
+    .pack = norm_pack,
+    .run = norm_run,
+};

@@ -1,0 +1,210 @@
+/* Conversion of comparisons, logic, choices and repeats: which nodes they become, and what is
+ * refused in which words. Values: ONNX's node tests. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "rfexec/session/model.h"
+#include "tests/support/makers/onnx_maker.h"
+
+#define MODEL_PATH "test_onnx_import_logic.onnx"
+
+static struct maker graph, node, model;
+
+static void begin(void) {
+    static const int64_t image[] = {1, 3, 4, 5};
+    graph.size = 0;
+    maker_value(&graph, MAKER_INPUT, "image", image, 4);
+}
+
+static void add(void) {
+    maker_message(&graph, MAKER_NODE, &node);
+}
+
+static enum rfx_status load(struct rfx_memory *mem, struct rfx_graph **out, struct rfx_error *err) {
+    struct rfx_load_options options = {0};
+    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
+    maker_model(&graph, 17, &model);
+    maker_save(&model, MODEL_PATH);
+    enum rfx_status status = rfx_onnx_load(mem, MODEL_PATH, &options, out, err);
+    (void)unlink(MODEL_PATH);
+    return status;
+}
+
+static struct rfx_graph *loaded(void) {
+    struct rfx_graph *out = NULL;
+    struct rfx_error err = {""};
+    if (load(rfx_memory_create(0), &out, &err) != RFX_OK) fail_msg("%s", err.text);
+    return out;
+}
+
+static void discard(struct rfx_graph *out) {
+    struct rfx_memory *mem = out->mem;
+    rfx_graph_free(out);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
+static void expect_refusal(const char *text) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *out = NULL;
+    struct rfx_error err = {""};
+    assert_int_equal(load(mem, &out, &err), RFX_STATUS_UNSUPPORTED);
+    if (strstr(err.text, text) == NULL) fail_msg("'%s' is not in: %s", text, err.text);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
+static const struct rfx_node *last(const struct rfx_graph *out) {
+    return &out->nodes[out->outputs[0].node];
+}
+
+static const struct rfx_node *input_of(const struct rfx_graph *out, const struct rfx_node *n,
+                                       int k) {
+    return &out->nodes[n->in[k]];
+}
+
+/* Broadcast against a row of constants; operands stay in their order. */
+static void comparisons(void **state) {
+    (void)state;
+    static const struct {
+        const char *op;
+        enum rfx_binary_kind kind;
+    } cases[] = {
+        {"Greater", RFX_BINARY_GREATER}, {"GreaterOrEqual", RFX_BINARY_GREATER_OR_EQUAL},
+        {"Less", RFX_BINARY_LESS},       {"LessOrEqual", RFX_BINARY_LESS_OR_EQUAL},
+        {"Equal", RFX_BINARY_EQUAL},     {"And", RFX_BINARY_AND},
+        {"Or", RFX_BINARY_OR},           {"Xor", RFX_BINARY_XOR},
+    };
+    static const int64_t five = 5;
+    static const float row[5] = {1, 2, 3, 4, 5};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        begin();
+        maker_floats(&graph, "row", &five, 1, row);
+        maker_node(&node, cases[i].op, "row image", "y");
+        add();
+        struct rfx_graph *out = loaded();
+        assert_int_equal(last(out)->op, RFX_OP_BINARY);
+        assert_int_equal(last(out)->attr.binary.kind, cases[i].kind);
+        assert_int_equal(input_of(out, last(out), 0)->op, RFX_OP_CONST_MAP);
+        assert_int_equal(input_of(out, last(out), 1)->op, RFX_OP_INPUT);
+        discard(out);
+    }
+}
+
+static void where_adds_two_choices(void **state) {
+    (void)state;
+    static const float zero = 0.0f;
+    begin();
+    maker_floats(&graph, "zero", NULL, 0, &zero);
+    maker_node(&node, "Greater", "image zero", "c");
+    add();
+    maker_node(&node, "Where", "c image zero", "y");
+    add();
+    struct rfx_graph *out = loaded();
+    const struct rfx_node *sum = last(out);
+    assert_int_equal(sum->attr.binary.kind, RFX_BINARY_ADD);
+    assert_int_equal(input_of(out, sum, 0)->attr.binary.kind, RFX_BINARY_IF);
+    assert_int_equal(input_of(out, sum, 1)->attr.binary.kind, RFX_BINARY_UNLESS);
+    discard(out);
+}
+
+/* To bool: nothing after a comparison, else not(not(x)); integers are refused. */
+static void casts(void **state) {
+    (void)state;
+    begin();
+    maker_node(&node, "Equal", "image image", "c");
+    add();
+    maker_node(&node, "Cast", "c", "y");
+    maker_attr_int(&node, "to", 9);
+    add();
+    struct rfx_graph *out = loaded();
+    assert_int_equal(out->n_nodes, 2);
+    discard(out);
+    begin();
+    maker_node(&node, "Cast", "image", "y");
+    maker_attr_int(&node, "to", 9);
+    add();
+    out = loaded();
+    assert_int_equal(last(out)->act.kind, RFX_ACT_NOT);
+    assert_int_equal(input_of(out, last(out), 0)->act.kind, RFX_ACT_NOT);
+    discard(out);
+    begin();
+    maker_node(&node, "Cast", "image", "y");
+    maker_attr_int(&node, "to", 7);
+    add();
+    expect_refusal("to type 7; only float32 and bool");
+}
+
+static void infinities(void **state) {
+    (void)state;
+    for (int signs = 0; signs < 4; signs++) { /* bits: negative, positive */
+        begin();
+        maker_node(&node, "IsInf", "image", "y");
+        maker_attr_int(&node, "detect_negative", signs & 1);
+        maker_attr_int(&node, "detect_positive", signs >> 1);
+        add();
+        struct rfx_graph *out = loaded();
+        const struct rfx_node *n = last(out);
+        assert_int_equal(n->attr.binary.kind, signs == 0 ? RFX_BINARY_LESS : RFX_BINARY_EQUAL);
+        assert_true((input_of(out, n, 0)->act.kind == RFX_ACT_ABS) == (signs == 3));
+        discard(out);
+    }
+}
+
+static void remainders(void **state) {
+    (void)state;
+    for (int fmod = 0; fmod < 2; fmod++) {
+        begin();
+        maker_node(&node, "Mod", "image image", "y");
+        maker_attr_int(&node, "fmod", fmod);
+        add();
+        if (fmod == 0) {
+            expect_refusal("only fmod = 1 on computed tensors");
+            continue;
+        }
+        struct rfx_graph *out = loaded();
+        assert_int_equal(last(out)->attr.binary.kind, RFX_BINARY_MOD);
+        discard(out);
+    }
+}
+
+/* Channels stay a map; rows do not. */
+static void tiles(void **state) {
+    (void)state;
+    static const int64_t repeats[3][4] = {{1, 2, 1, 1}, {1, 1, 3, 2}, {1, 1, 0, 1}};
+    for (int i = 0; i < 3; i++) {
+        begin();
+        maker_ints(&graph, "repeats", repeats[i], 4);
+        maker_node(&node, "Tile", "image repeats", "y");
+        add();
+        if (i == 2) {
+            expect_refusal("0 repeats of axis 2");
+            continue;
+        }
+        struct rfx_graph *out = loaded();
+        const struct rfx_node *n = last(out);
+        assert_int_equal(n->op, i == 0 ? RFX_OP_CHANNEL_SELECT : RFX_OP_PLAIN_GATHER);
+        assert_int_equal(n->out.shape.dims[1], i == 0 ? 6 : 3);
+        assert_int_equal(n->out.shape.dims[2], i == 0 ? 4 : 12);
+        assert_int_equal(n->out.shape.dims[3], i == 0 ? 5 : 10);
+        if (i == 0) assert_int_equal(n->attr.select.map[4], 1);
+        if (i == 1) assert_int_equal(n->attr.gather.map[7], 2);
+        discard(out);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(comparisons), cmocka_unit_test(where_adds_two_choices),
+        cmocka_unit_test(casts),       cmocka_unit_test(infinities),
+        cmocka_unit_test(remainders),  cmocka_unit_test(tiles),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
