@@ -176,11 +176,11 @@ void VARIANT_NAME(binary)(enum rfx_binary_kind kind, const float *a, int64_t a_s
         case RFX_BINARY_EQUAL:
             ZIP(u == v ? 1.0f : 0.0f);
         case RFX_BINARY_AND:
-            ZIP((u != 0.0f) & (v != 0.0f) ? 1.0f : 0.0f);
+            ZIP(((u != 0.0f) & (v != 0.0f)) ? 1.0f : 0.0f);
         case RFX_BINARY_OR:
-            ZIP((u != 0.0f) | (v != 0.0f) ? 1.0f : 0.0f);
+            ZIP(((u != 0.0f) | (v != 0.0f)) ? 1.0f : 0.0f);
         case RFX_BINARY_XOR:
-            ZIP((u != 0.0f) ^ (v != 0.0f) ? 1.0f : 0.0f);
+            ZIP(((u != 0.0f) ^ (v != 0.0f)) ? 1.0f : 0.0f);
         case RFX_BINARY_IF:
             ZIP(u != 0.0f ? v : -0.0f);
         case RFX_BINARY_UNLESS:
