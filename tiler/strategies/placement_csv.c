@@ -237,8 +237,9 @@ bool rfx_place_table_write(const struct rfx_place_table *table, const size_t *of
           stream);
     for (int i = 0; i < table->n; i++) {
         const struct rfx_place_item *item = &table->items[i];
-        fprintf(stream, "%s,%lld,%lld,%zu,", table->ids[i], (long long)item->lo,
-                (long long)item->hi, item->size);
+        /* A blank in front, which is no part of an id, keeps "#1" from being skipped. */
+        fprintf(stream, "%s%s,%lld,%lld,%zu,", table->ids[i][0] == '#' ? " " : "", table->ids[i],
+                (long long)item->lo, (long long)item->hi, item->size);
         if (table->has_alignment) fprintf(stream, "%zu,", item->alignment);
         fprintf(stream, "%zu\n", offsets[i]);
     }

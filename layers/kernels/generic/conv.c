@@ -50,15 +50,17 @@ struct end {
     int pixels; /* still to be asked for */
 };
 
-/* Where the sums take long enough. Pixels of few channels follow each other, which the processor
- * foresees. */
+/* Pixels of few channels follow each other, which the processor foresees. */
+INLINE bool ends_apart(const struct rfx_conv_run *c) {
+    return c->out_stride > 2 * RFX_CONV_PANEL;
+}
+
 INLINE struct end expect_end(const struct rfx_conv_run *c, const struct block *b, int n) {
-    bool expect = c->ic * c->kh >= LONG_SUM && c->out_stride > 2 * RFX_CONV_PANEL;
     struct end end = {.out = b->out,
                       .residual = b->residual == b->out ? NULL : b->residual,
                       .out_stride = c->out_stride,
                       .residual_stride = c->residual_stride,
-                      .pixels = expect ? n : 0};
+                      .pixels = ends_apart(c) ? n : 0};
     return end;
 }
 
@@ -183,17 +185,24 @@ INLINE void add_parts(const struct rfx_conv_run *c, const struct block *b,
     }
 }
 
-/* n pixels x nv vectors; n, nv and split are constants in all calls, and a function has calls of
+enum sums {
+    SUMS_SHORT, /* one chain; nothing is expected: it is over before memory answers */
+    SUMS_CHAIN,
+    SUMS_PARTS,
+};
+
+/* n pixels x nv vectors; n, nv and sums are constants in all calls, and a function has calls of
  * one kind only, lest the compiler keeps sums in memory. */
 INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int n, int nv,
-                       bool split) {
+                       enum sums sums) {
     vector sum[ALONE][VECTORS];
-    struct end end = expect_end(c, b, n);
+    struct end end = {.pixels = 0};
+    if (sums != SUMS_SHORT) end = expect_end(c, b, n);
     for (int v = 0; v < nv; v++) {
         vector bias = VECTOR_LOAD(b->bias + v * VECTOR_FLOATS);
         for (int p = 0; p < n; p++) sum[p][v] = bias;
     }
-    if (split)
+    if (sums == SUMS_PARTS)
         add_parts(c, b, sum, &end, n, nv);
     else
         add_all(c, b, sum, &end, n, nv);
@@ -205,13 +214,13 @@ INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int 
     store_sums(c, b, sum, n, nv);
 }
 
-#define CASE(n, nv)                                                         \
-    case n:                                                                 \
-        if ((n) <= PIXELS || (nv) == 1) make_block(c, b, (n), (nv), split); \
+#define CASE(n, nv)                                                        \
+    case n:                                                                \
+        if ((n) <= PIXELS || (nv) == 1) make_block(c, b, (n), (nv), sums); \
         return;
 
 INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, int n, int nv,
-                        bool split) {
+                        enum sums sums) {
     switch (n) {
         CASES(ALONE, CASE, nv)
         default:
@@ -221,21 +230,25 @@ INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, int
 
 typedef void pixels_fn(const struct rfx_conv_run *c, const struct block *b, int n);
 
+static void full_short(const struct rfx_conv_run *c, const struct block *b, int n) {
+    make_pixels(c, b, n, VECTORS, SUMS_SHORT);
+}
+
 static void full_chain(const struct rfx_conv_run *c, const struct block *b, int n) {
-    make_pixels(c, b, n, VECTORS, false);
+    make_pixels(c, b, n, VECTORS, SUMS_CHAIN);
 }
 
 static void full_parts(const struct rfx_conv_run *c, const struct block *b, int n) {
-    make_pixels(c, b, n, VECTORS, true);
+    make_pixels(c, b, n, VECTORS, SUMS_PARTS);
 }
 
 /* Fewer vectors than a block has: the last channels of a narrow panel. */
 static void vector_chain(const struct rfx_conv_run *c, const struct block *b, int n) {
-    make_pixels(c, b, n, 1, false);
+    make_pixels(c, b, n, 1, SUMS_SHORT);
 }
 
 static void vector_parts(const struct rfx_conv_run *c, const struct block *b, int n) {
-    make_pixels(c, b, n, 1, true);
+    make_pixels(c, b, n, 1, SUMS_PARTS);
 }
 
 /* Channels [from, to) of all pixels, `step` at a time: a block's or a vector's. Pixels are the
@@ -271,10 +284,12 @@ static int64_t pixels_at_once(const struct rfx_conv_run *c, int64_t most) {
 
 void VARIANT_NAME(conv)(const struct rfx_conv_run *c) {
     bool split = rfx_conv_parts(c->ic, c->kh, c->kw).split;
+    bool expect = c->ic * c->kh >= LONG_SUM && ends_apart(c);
+    pixels_fn *full = split ? full_parts : expect ? full_chain : full_short;
     int64_t whole = (c->m + VECTOR_FLOATS - 1) / SIZE_OF_BLOCK * SIZE_OF_BLOCK;
     if (whole > 0)
-        make_channels(c, split ? full_parts : full_chain,
-                      cut_evenly(c->pixels, pixels_at_once(c, PIXELS)), 0, whole, SIZE_OF_BLOCK);
+        make_channels(c, full, cut_evenly(c->pixels, pixels_at_once(c, PIXELS)), 0, whole,
+                      SIZE_OF_BLOCK);
     if (whole < c->m)
         make_channels(c, split ? vector_parts : vector_chain,
                       cut_evenly(c->pixels, pixels_at_once(c, ALONE)), whole, c->m, VECTOR_FLOATS);

@@ -55,6 +55,25 @@ static void reads_and_writes(void **state) {
     rfx_place_table_free(table);
 }
 
+/* Lines that start with # are skipped; an id may all the same. */
+static void ids_may_look_like_remarks(void **state) {
+    (void)state;
+    struct rfx_place_table *table = parse("lower,id,upper,size\n0,#1,2,5\n#,0,2,5\n");
+    const size_t offset = 0;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    assert_int_equal(table->n, 1);
+    assert_true(rfx_place_table_write(table, &offset, stream));
+    (void)fclose(stream);
+    rfx_place_table_free(table);
+    table = parse(text);
+    assert_int_equal(table->n, 1);
+    assert_string_equal(table->ids[0], "#1");
+    rfx_place_table_free(table);
+    free(text);
+}
+
 static void refuses(void **state) {
     (void)state;
     static const char *const cases[][2] = {
@@ -124,6 +143,7 @@ static void survives_damage(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_and_writes),
+        cmocka_unit_test(ids_may_look_like_remarks),
         cmocka_unit_test(refuses),
         cmocka_unit_test(survives_damage),
     };
