@@ -2,6 +2,25 @@
 # shellcheck shell=sh
 passed=0
 failed=0
+# What failed, said again at the end, where a long log may be cut off; a script that is counted by
+# another one leaves that to it.
+if [ -n "${RFX_FAILURES:-}" ]; then
+    own_failures=
+else
+    own_failures=$(mktemp)
+    export RFX_FAILURES="$own_failures"
+    trap 'rm -f "$own_failures"' EXIT
+fi
+
+# keep_failure NAME LOG: the lines of a log that tell of a failure, and its end.
+keep_failure() {
+    {
+        echo "-- $1"
+        grep -E 'FAIL|Failed|\*\*\*|error:|[Ff]inding|Sanitizer' "$2" | tail -n 20
+        echo "   its last lines:"
+        tail -n 12 "$2"
+    } | cut -c 1-300 >>"$RFX_FAILURES"
+}
 
 # run_counted NAME COMMAND ...: runs the command and adds its counts: those of a last line "N passed,
 # N failed", or of ctest's summary, or else the command itself as one test. Exit code 77: skipped, not
@@ -10,12 +29,12 @@ run_counted() {
     name=$1
     shift
     log=$(mktemp)
+    known=$(wc -c <"$RFX_FAILURES")
     { "$@" 2>&1; echo $? >"$log.code"; } | tee "$log"
     code=$(cat "$log.code")
     # ctest: "97% tests passed, 1 tests failed out of 34"; newer ones: "100% tests passed out of 34"
     summary=$(grep -E '^[0-9]+% tests passed.* out of [0-9]+' "$log" | tail -n 1)
     line=$(tail -n 1 "$log" | grep -E '^[0-9]+ passed, [0-9]+ failed$' || true)
-    rm -f "$log" "$log.code"
     if [ -n "$line" ]; then # of a script that has counted for itself
         good=${line%% *}
         bad=$(echo "$line" | sed -E 's/.*, ([0-9]+) failed/\1/')
@@ -31,9 +50,14 @@ run_counted() {
     fi
     if [ "$code" -eq 77 ]; then
         echo "== $name: skipped"
+        rm -f "$log" "$log.code"
         return 77
     fi
     [ "$code" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
+    if [ "$bad" -gt 0 ] && [ "$(wc -c <"$RFX_FAILURES")" -eq "$known" ]; then
+        keep_failure "$name" "$log"
+    fi
+    rm -f "$log" "$log.code"
     passed=$((passed + good))
     failed=$((failed + bad))
     if [ "$bad" -eq 0 ]; then echo "== $name: $good passed"; else echo "== $name: $bad FAILED"; fi
@@ -42,6 +66,10 @@ run_counted() {
 
 # The last line; fails when a test failed or none was run.
 report_counts() {
+    if [ -n "$own_failures" ] && [ -s "$own_failures" ]; then
+        echo "== What failed"
+        cat "$own_failures"
+    fi
     echo "$passed passed, $failed failed"
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 }

@@ -11,8 +11,8 @@
 int rfx_edit_distance(const char *a, const char *b);
 
 /* The one of several names that a misspelt word is closest to: start with {.word = word} and show
- * it all of them. `name` stays NULL when more than half of the word's letters, or three, would have
- * to change; what begins with the word is close. */
+ * it all of them. `name` stays NULL when more than half of the word's letters, or more than three,
+ * would have to change; what begins with the word is close. */
 struct rfx_nearest {
     const char *word, *name;
     int edits;

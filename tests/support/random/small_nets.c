@@ -27,8 +27,9 @@ static int add_input(struct rfx_graph *graph, int64_t c, int64_t h, int64_t w) {
     return add(graph, node);
 }
 
-/* A 3x3 convolution with padding 1 and positive weights. */
-static int add_conv(struct rfx_graph *graph, const char *name, int in, int64_t oc, int64_t stride) {
+/* A 3x3 convolution with positive weights; the dilation is the padding too. */
+static int add_dilated(struct rfx_graph *graph, const char *name, int in, int64_t oc,
+                       int64_t stride, int64_t dilation) {
     struct rfx_error err = {{0}};
     int64_t ic = graph->nodes[in].out.c;
     struct rfx_weight weight = {.source = RFX_WEIGHT_GENERATED,
@@ -44,15 +45,19 @@ static int add_conv(struct rfx_graph *graph, const char *name, int in, int64_t o
                                             .kw = 3,
                                             .sh = stride,
                                             .sw = stride,
-                                            .dh = 1,
-                                            .dw = 1,
-                                            .pads = {1, 1, 1, 1},
+                                            .dh = dilation,
+                                            .dw = dilation,
+                                            .pads = {dilation, dilation, dilation, dilation},
                                             .groups = 1,
                                             .oc = oc,
                                             .weight = index,
                                             .bias = -1,
                                             .scale = -1};
     return add(graph, node);
+}
+
+static int add_conv(struct rfx_graph *graph, const char *name, int in, int64_t oc, int64_t stride) {
+    return add_dilated(graph, name, in, oc, stride, 1);
 }
 
 static struct rfx_graph *begin(struct rfx_memory *mem) {
@@ -74,6 +79,13 @@ struct rfx_graph *small_net_two_convs(struct rfx_memory *mem, int64_t h, int64_t
     struct rfx_graph *graph = begin(mem);
     int a = add_conv(graph, "a", add_input(graph, 2, h, w), 4, 2);
     return finish(graph, add_conv(graph, "b", a, 3, 1));
+}
+
+struct rfx_graph *small_net_dilated(struct rfx_memory *mem, int64_t h, int64_t w,
+                                    int64_t dilation) {
+    struct rfx_graph *graph = begin(mem);
+    int a = add_conv(graph, "a", add_input(graph, 2, h, w), 4, 1);
+    return finish(graph, add_dilated(graph, "b", a, 3, 1, dilation));
 }
 
 struct rfx_graph *small_net_residual(struct rfx_memory *mem, int64_t h, int64_t w) {

@@ -8,6 +8,9 @@
 /* input(2 x h x w) -> conv "a" 3x3 s2 p1 (4) -> conv "b" 3x3 s1 p1 (3); output "b". */
 struct rfx_graph *small_net_two_convs(struct rfx_memory *mem, int64_t h, int64_t w);
 
+/* input(2 x h x w) -> conv "a" 3x3 s1 p1 (4) -> conv "b" 3x3 s1, dilated, as much padding (3). */
+struct rfx_graph *small_net_dilated(struct rfx_memory *mem, int64_t h, int64_t w, int64_t dilation);
+
 /* input(2) -> "a" conv 3x3 p1 (4) -> "b" conv 3x3 p1 (4) -> "sum" = a + b -> "c" conv 3x3 s2 p1 (3)
  * -> "pool" global mean; output "pool". Not fused, so "sum" is a node. */
 struct rfx_graph *small_net_residual(struct rfx_memory *mem, int64_t h, int64_t w);
