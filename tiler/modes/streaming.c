@@ -292,19 +292,6 @@ void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place
     measure(graph, places, band_rows, done, false, rings);
 }
 
-/* Whether no border cuts off what groups need inside in this many periods from here on. */
-static bool groups_are_inside(const struct rfx_stream *stream, const struct period *period,
-                              int64_t periods) {
-    for (int i = stream->first; i <= stream->last; i++) {
-        const struct rfx_node *node = &stream->graph->nodes[i];
-        if (!rfx_place_is_computed(stream->places[i]) || node->op != RFX_OP_GROUP) continue;
-        int64_t begun = stream->done[i];
-        struct rfx_range rows = {begun, begun + periods * period->moved[i]};
-        if (!rfx_group_is_inside(&node->attr.group, RFX_AXIS_ROWS, rows)) return false;
-    }
-    return true;
-}
-
 void rfx_stream_sweep(const struct rfx_graph *graph, const enum rfx_node_place *places,
                       int64_t band_rows, int64_t *done, rfx_rows_adder *add, void *user) {
     struct rfx_stream stream;
@@ -320,7 +307,7 @@ void rfx_stream_sweep(const struct rfx_graph *graph, const enum rfx_node_place *
         } else if (turn.step != stream.step) {
             if (rfx_memory_is_stopped(graph->mem)) break;
             int64_t periods = times > 1 ? 0 : look_for_period(&stream, turn.step, &period);
-            if (periods > 1 && groups_are_inside(&stream, &period, periods)) {
+            if (periods > 1) {
                 times = periods;
                 period_end = turn.step + period.steps;
             }
