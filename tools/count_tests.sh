@@ -16,7 +16,7 @@ fi
 keep_failure() {
     {
         echo "-- $1"
-        grep -E 'FAIL|Failed|\*\*\*|error:|[Ff]inding|Sanitizer' "$2" | tail -n 20
+        grep -E 'FAIL|Failed|MISSED|\*\*\*|error:|[Ff]inding|Sanitizer' "$2" | tail -n 20
         echo "   its last lines:"
         tail -n 12 "$2"
     } | cut -c 1-300 >>"$RFX_FAILURES"

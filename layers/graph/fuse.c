@@ -11,10 +11,11 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/graph/fuse_attention.h"
 #include "layers/graph/graph.h"
 #include "layers/graph/op.h"
 
-static const struct rfx_fuse_options fuse_everything = {true, true, true};
+static const struct rfx_fuse_options fuse_everything = {true, true, true, true};
 
 struct fuse_pass {
     struct rfx_graph *graph;
@@ -173,6 +174,31 @@ static void rewrite_gate(struct fuse_pass *pass, int index) {
     }
 }
 
+/* Products with a softmax between them become one node, at the place and with the name of the last:
+ * the matrix of all scores is never made. Whose products are OpenBLAS's keep them. */
+static enum rfx_status fuse_attention(struct fuse_pass *pass, int index, struct rfx_error *err) {
+    struct rfx_graph *graph = pass->graph;
+    struct rfx_node *node = &graph->nodes[index];
+    struct rfx_found_attention found;
+    if (graph->conv == RFX_CONV_OPENBLAS ||
+        !rfx_find_attention(graph, pass->consumers, index, &found))
+        return RFX_OK;
+    size_t bytes = (size_t)found.n_in * sizeof *found.in;
+    int *in = rfx_memory_alloc(graph->mem, bytes);
+    if (in == NULL) return rfx_memory_fail(graph->mem, "node inputs", bytes, err);
+    memcpy(in, found.in, bytes);
+    rfx_memory_release(graph->mem, node_inputs(node));
+    node->op = RFX_OP_ATTENTION;
+    node->attr.attention = found.attr;
+    node->in = in;
+    node->n_in = found.n_in;
+    for (int i = 0; i < found.n_parts; i++) {
+        pass->dropped[found.parts[i]] = true;
+        pass->consumers[found.parts[i]] = 0;
+    }
+    return RFX_OK;
+}
+
 static bool takes_activation(const struct rfx_graph *graph, const struct rfx_node *host,
                              const struct rfx_act *act) {
     bool takes = rfx_node_takes_in(host, RFX_FUSE_ACTIVATION);
@@ -200,6 +226,10 @@ static enum rfx_status fuse_node(struct fuse_pass *pass, int index, struct rfx_e
     if (rfx_node_fuses_as(node, RFX_FUSE_SUM) && pass->options.residual) {
         enum rfx_status status = fuse_residual(pass, index, err);
         if (status != RFX_OK || pass->dropped[index]) return status;
+    }
+    if (pass->options.attention) {
+        enum rfx_status status = fuse_attention(pass, index, err);
+        if (status != RFX_OK) return status;
     }
     if (!pass->options.activation) return RFX_OK;
     if (rfx_node_fuses_as(node, RFX_FUSE_GATE)) rewrite_gate(pass, index);

@@ -61,6 +61,7 @@ enum rfx_op {
     RFX_OP_REDUCE,       /* over a set of axes */
     RFX_OP_GEMM,         /* (rows, k) x constant weights + bias -> (rows, m) */
     RFX_OP_MATMUL,       /* two computed tensors, batched */
+    RFX_OP_ATTENTION,    /* softmax(in[0] x in[1], changed by further inputs) x in[2], row by row */
     RFX_OP_COUNT
 };
 
@@ -166,6 +167,17 @@ struct rfx_slice_attr { /* per axis, steps not 0 (negative allowed), out extents
 
 struct rfx_graph;
 
+/* What is done to the scores in[0] x in[1] before their softmax, in this order: step s joins them
+ * with in[3 + s], which is broadcast to their shape. */
+#define RFX_ATTENTION_MAX_STEPS 4
+struct rfx_attention_attr {
+    int n_steps;
+    struct {
+        enum rfx_binary_kind kind;
+        bool scores_right; /* in[3 + s] is the left operand */
+    } steps[RFX_ATTENTION_MAX_STEPS];
+};
+
 /* Nodes first .. last of `base`; the last one's tensor is the group's. */
 struct rfx_group_attr {
     const struct rfx_graph *base;
@@ -257,6 +269,7 @@ union rfx_attr {
         bool weight_is_mk; /* weight stored [m][k] (Gemm transB = 1) instead of [k][m] */
         float alpha, beta; /* out = alpha * in x weight + beta * bias */
     } gemm;
+    struct rfx_attention_attr attention;
     struct rfx_group_attr group;
 };
 
@@ -343,6 +356,7 @@ struct rfx_fuse_options {
     bool batch_norm; /* AFFINE into the convolution before it */
     bool activation; /* ACTIVATION into what takes one in; x * sigmoid(x) -> SILU */
     bool residual;   /* BINARY add of equal shapes into the CONV that makes its later operand */
+    bool attention;  /* MATMUL - PLAIN_SOFTMAX - MATMUL into ATTENTION (not with OpenBLAS) */
 };
 
 /* Fuses (NULL: everything), drops nodes that reach no output, counts consumers, and checks the

@@ -264,7 +264,7 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     return (rfx_op_def(node->op)->fuses_as & (unsigned)part) != 0;
 }
 
-/* One rfx_op_def per op, defined in op_<name>.c. */
+/* One rfx_op_def per op, each in its operator's file. */
 #define RFX_OP_LIST(X)                                    \
     X(RFX_OP_INPUT, rfx_op_input)                         \
     X(RFX_OP_CONST_MAP, rfx_op_const_map)                 \
@@ -307,7 +307,8 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     X(RFX_OP_PLAIN_BINARY, rfx_op_plain_binary)           \
     X(RFX_OP_REDUCE, rfx_op_reduce)                       \
     X(RFX_OP_GEMM, rfx_op_gemm)                           \
-    X(RFX_OP_MATMUL, rfx_op_matmul)
+    X(RFX_OP_MATMUL, rfx_op_matmul)                       \
+    X(RFX_OP_ATTENTION, rfx_op_attention)
 
 #define RFX_OP_DECLARE(op, def) extern const struct rfx_op_def def;
 RFX_OP_LIST(RFX_OP_DECLARE)

@@ -80,6 +80,21 @@ MUTATIONS = {
     "forget a thread's state": (
         "layers/graph/reduction.c", r"int64_t p = 1; p < parts; p\+\+", "int64_t p = 1; p + 1 < parts; p++",
         "test_op|test_reference_ops|test_random_tiles$"),
+    "another cubic": (
+        "layers/ops/resize_filter.c", r"\(\(a \* d - 5\.0f \* a\) \* d \+ 8\.0f \* a\)",
+        "((a * d - 5.0f * a) * d + 8.5f * a)", "test_op_resize_filter$"),
+    "the middle where the border was meant": (
+        "layers/ops/resize.c", r"return \(float\)axis->in / 2\.0f \* \(1\.0f - adjusted\);",
+        "return 0.0f * adjusted;", "test_op_resize_filter$|test_reference_ops$"),
+    "equal is greater": (
+        "layers/kernels/generic/elementwise.c", r"ZIP\(u > v \? 1\.0f : 0\.0f\);",
+        "ZIP(u >= v ? 1.0f : 0.0f);", "test_kernel_logic$"),
+    "the low half of squares": (
+        "layers/kernels/exact_sum.c", r"run\.x = lo;", "run.x = lo, run.pixels = n / 2;",
+        "test_exact_sum$|test_op_norm$"),
+    "a period too many": (
+        "tiler/modes/streaming.c", r"skip == INT64_MAX \? 0 : skip - 1;",
+        "skip == INT64_MAX ? 0 : skip + 3;", "test_plan_counts$|test_streaming$"),
 }
 
 

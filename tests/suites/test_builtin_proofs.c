@@ -36,7 +36,7 @@
 
 static struct rfx_graph *build(struct rfx_memory *mem, const char *name, int64_t h, int64_t w,
                                bool fused) {
-    static const struct rfx_fuse_options nothing = {false, false, false};
+    static const struct rfx_fuse_options nothing = {0};
     struct rfx_load_options options = {.h = h, .w = w, .fuse = fused ? NULL : &nothing};
     struct rfx_graph *graph = NULL;
     struct rfx_error err = {{0}};

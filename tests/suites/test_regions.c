@@ -67,7 +67,7 @@ static bool append(struct net *net, struct rfx_node node) {
 }
 
 static void finish(struct net *net) {
-    static const struct rfx_fuse_options nothing = {false, false, false};
+    static const struct rfx_fuse_options nothing = {0};
     int last = net->graph->n_nodes - 1;
     assert_int_equal(rfx_graph_add_output(net->graph, last, "y", NULL), RFX_OK);
     assert_int_equal(rfx_graph_finish(net->graph, &nothing, NULL), RFX_OK);

@@ -66,8 +66,8 @@ static int load_model(struct rfx_memory *mem, const char *model,
 }
 
 const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_options *options) {
-    static const struct rfx_fuse_options nothing = {false, false, false};
-    static const struct rfx_fuse_options no_add = {true, true, false};
+    static const struct rfx_fuse_options nothing = {0};
+    static const struct rfx_fuse_options no_add = {true, true, false, true};
     if (options->no_fuse) return &nothing;
     return options->no_fuse_add ? &no_add : NULL;
 }

@@ -10,7 +10,7 @@
 
 int rfx_cmd_export(const struct rfx_cli_options *options) {
     /* Unfused: batch norm and activations appear as the nodes that other readers expect. */
-    static const struct rfx_fuse_options no_fusing = {false, false, false};
+    static const struct rfx_fuse_options no_fusing = {0};
     struct rfx_load_options load = {
         .h = options->size.y, .w = options->size.x, .seed = options->seed, .fuse = &no_fusing};
     const char *name = options->args[0];

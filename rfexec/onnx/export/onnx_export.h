@@ -43,6 +43,10 @@ struct rfx_onnx_node *rfx_export_emit1(struct rfx_exporter *x, const char *op, c
 struct rfx_onnx_node *rfx_export_emit2(struct rfx_exporter *x, const char *op, const char *name,
                                        const char *output, const char *left, const char *right);
 
+/* a and b joined by the ONNX form of a binary operation, under the name `output`. */
+void rfx_export_join(struct rfx_exporter *x, enum rfx_binary_kind kind, const char *name,
+                     const char *output, const char *a, const char *b);
+
 /* A float constant of no dimensions, called "node#part". */
 const char *rfx_export_scalar(struct rfx_exporter *x, const char *node, const char *part,
                               float value);
@@ -103,4 +107,5 @@ RFX_EXPORT_WRITE(rfx_export_plain_softmax);
 RFX_EXPORT_WRITE(rfx_export_reduce);
 RFX_EXPORT_WRITE(rfx_export_gemm);
 RFX_EXPORT_WRITE(rfx_export_matmul);
+RFX_EXPORT_WRITE(rfx_export_attention);
 #endif

@@ -46,28 +46,32 @@ static const struct {
     [RFX_BINARY_UNLESS] = {"Where", FORM_CHOOSES},
 };
 
-static void export_choice(struct rfx_exporter *x, const struct rfx_node *node, const char *output,
-                          const char *condition, const char *value) {
-    const char *none = rfx_export_scalar(x, node->name, "none", -0.0f);
-    bool is_if = node->attr.binary.kind == RFX_BINARY_IF;
+static void export_choice(struct rfx_exporter *x, enum rfx_binary_kind kind, const char *name,
+                          const char *output, const char *condition, const char *value) {
+    const char *none = rfx_export_scalar(x, name, "none", -0.0f);
+    bool is_if = kind == RFX_BINARY_IF;
     const char *in[3] = {condition, is_if ? value : none, is_if ? none : value};
-    (void)rfx_onnx_node(&x->writer, "Where", node->name, output, in, 3);
+    (void)rfx_onnx_node(&x->writer, "Where", name, output, in, 3);
 }
 
-void rfx_export_binary(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
-    enum rfx_binary_kind kind = node->attr.binary.kind;
+void rfx_export_join(struct rfx_exporter *x, enum rfx_binary_kind kind, const char *name,
+                     const char *output, const char *a, const char *b) {
     enum form form = rows[kind].form;
-    const char *a = rfx_export_in(x, node, 0), *b = rfx_export_in(x, node, 1);
-    if (form == FORM_LOGIC || form == FORM_CHOOSES) a = rfx_export_as_bool(x, node->name, "a", a);
-    if (form == FORM_LOGIC) b = rfx_export_as_bool(x, node->name, "b", b);
+    if (form == FORM_LOGIC || form == FORM_CHOOSES) a = rfx_export_as_bool(x, name, "a", a);
+    if (form == FORM_LOGIC) b = rfx_export_as_bool(x, name, "b", b);
     if (form == FORM_CHOOSES) {
-        export_choice(x, node, output, a, b);
+        export_choice(x, kind, name, output, a, b);
         return;
     }
     bool gives_bool = form == FORM_COMPARES || form == FORM_LOGIC;
-    const char *made = gives_bool ? rfx_onnx_text(&x->writer, "%s#bool", node->name) : output;
+    const char *made = gives_bool ? rfx_onnx_text(&x->writer, "%s#bool", name) : output;
     struct rfx_onnx_node *n =
-        rfx_export_emit2(x, rows[kind].op, gives_bool ? made : node->name, made, a, b);
+        rfx_export_emit2(x, rows[kind].op, gives_bool ? made : name, made, a, b);
     if (kind == RFX_BINARY_MOD) rfx_onnx_int(n, "fmod", 1);
-    if (gives_bool) rfx_export_to_float(x, node->name, output, made);
+    if (gives_bool) rfx_export_to_float(x, name, output, made);
+}
+
+void rfx_export_binary(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    rfx_export_join(x, node->attr.binary.kind, node->name, output, rfx_export_in(x, node, 0),
+                    rfx_export_in(x, node, 1));
 }

@@ -52,6 +52,7 @@ static const struct rfx_export_row rows[] = {
     [RFX_OP_REDUCE] = {rfx_export_reduce, NULL, false},
     [RFX_OP_GEMM] = {rfx_export_gemm, always, false},
     [RFX_OP_MATMUL] = {rfx_export_matmul, NULL, false},
+    [RFX_OP_ATTENTION] = {rfx_export_attention, NULL, false},
 };
 _Static_assert(sizeof rows / sizeof rows[0] == RFX_OP_COUNT, "one row per op");
 

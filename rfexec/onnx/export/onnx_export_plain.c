@@ -91,6 +91,24 @@ void rfx_export_matmul(struct rfx_exporter *x, const struct rfx_node *node, cons
     (void)emit(x, node, "MatMul", output);
 }
 
+void rfx_export_attention(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    const struct rfx_attention_attr *attr = &node->attr.attention;
+    const char *scores = rfx_onnx_text(&x->writer, "%s#scores", node->name);
+    (void)rfx_export_emit2(x, "MatMul", scores, scores, rfx_export_in(x, node, 0),
+                           rfx_export_in(x, node, 1));
+    for (int s = 0; s < attr->n_steps; s++) {
+        const char *made = rfx_onnx_text(&x->writer, "%s#step%d", node->name, s);
+        const char *other = rfx_export_in(x, node, 3 + s);
+        bool right = attr->steps[s].scores_right;
+        rfx_export_join(x, attr->steps[s].kind, made, made, right ? other : scores,
+                        right ? scores : other);
+        scores = made;
+    }
+    const char *weights = rfx_onnx_text(&x->writer, "%s#softmax", node->name);
+    rfx_onnx_int(rfx_export_emit1(x, "Softmax", weights, weights, scores), "axis", -1);
+    (void)rfx_export_emit2(x, "MatMul", node->name, output, weights, rfx_export_in(x, node, 2));
+}
+
 void rfx_export_nhwc_as_plain(struct rfx_exporter *x, const struct rfx_node *node,
                               const char *output) {
     static const int64_t to_nhwc[4] = {0, 2, 3, 1};

@@ -112,7 +112,7 @@ struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
         rfx_graph_add_output(m.graph, (int)random_draw(&m, 1, last - 1), "side", &err) != RFX_OK)
         abort();
     struct rfx_fuse_options fuse = {random_chance(&m, 70), random_chance(&m, 70),
-                                    random_chance(&m, 70)};
+                                    random_chance(&m, 70), true};
     if (rfx_graph_finish(m.graph, &fuse, &err) != RFX_OK) {
         fprintf(stderr, "random graph of seed %llu: %s\n", (unsigned long long)seed, err.text);
         abort();

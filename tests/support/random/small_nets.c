@@ -69,7 +69,7 @@ static struct rfx_graph *begin(struct rfx_memory *mem) {
 
 static struct rfx_graph *finish(struct rfx_graph *graph, int out) {
     struct rfx_error err = {{0}};
-    static const struct rfx_fuse_options nothing = {false, false, false};
+    static const struct rfx_fuse_options nothing = {0};
     must(rfx_graph_add_output(graph, out, graph->nodes[out].name, &err), &err);
     must(rfx_graph_finish(graph, &nothing, &err), &err);
     return graph;

@@ -148,7 +148,7 @@ static void refusals(void **state) {
 static struct rfx_graph *chain(struct rfx_memory *mem, int n, bool output) {
     struct rfx_graph *graph = NULL;
     struct rfx_node node = {.op = RFX_OP_INPUT, .name = "x"};
-    static const struct rfx_fuse_options nothing = {false, false, false};
+    static const struct rfx_fuse_options nothing = {0};
     char name[16];
     int last = -1;
     assert_int_equal(rfx_graph_create(mem, "chain", &graph, NULL), RFX_OK);

@@ -192,7 +192,7 @@ static int values(struct builder *b, int64_t elems) {
 }
 
 static void end(struct builder *b, uint64_t seed) {
-    static const struct rfx_fuse_options nothing = {false, false, false};
+    static const struct rfx_fuse_options nothing = {0};
     struct rfx_error err = {{0}};
     /* Every node an output, so that none is dropped. */
     for (int i = 0; i < b->graph->n_nodes; i++)

@@ -11,7 +11,7 @@
 #include "rfexec/session/model.h"
 #include "tests/support/test_util.h"
 
-static const struct rfx_fuse_options fuse_nothing = {false, false, false};
+static const struct rfx_fuse_options fuse_nothing = {0};
 
 /* Published figures at 224 x 224, of the network as stated and fused. */
 static void test_published_figures(void **state) {

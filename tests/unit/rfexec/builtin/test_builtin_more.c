@@ -13,7 +13,7 @@
 #include "rfexec/session/model.h"
 #include "tests/support/test_util.h"
 
-static const struct rfx_fuse_options fuse_nothing = {false, false, false};
+static const struct rfx_fuse_options fuse_nothing = {0};
 
 /* squeezenet1_1 to mnasnet1_3: counted on torchvision's modules with hooks (inception_v3
  * without auxiliary classifier, at 299). The others: summed by hand from the papers' tables. */

@@ -62,7 +62,7 @@ static void add_output(struct net *net, int node) {
 }
 
 static struct net finish(struct net net) {
-    static const struct rfx_fuse_options nothing = {false, false, false};
+    static const struct rfx_fuse_options nothing = {0};
     struct rfx_error err = {{0}};
     if (rfx_graph_finish(net.graph, &nothing, &err) != RFX_OK) fail_msg("%s", err.text);
     return net;

@@ -6,6 +6,7 @@
 #include "layers/core/real_math.h"
 #include "layers/graph/infer.h"
 #include "layers/kernels/kernels.h"
+#include "layers/ops/softmax.h"
 
 static enum rfx_status infer_softmax(const struct rfx_graph *graph, struct rfx_node *node,
                                      struct rfx_error *err) {
@@ -19,6 +20,10 @@ static enum rfx_status infer_softmax(const struct rfx_graph *graph, struct rfx_n
 
 /* Softmax of n elements `step` apart. */
 static void softmax_line(const float *x, float *out, int64_t n, int64_t step, bool logarithm) {
+    if (step == 1) {
+        rfx_softmax_values(x, out, n, logarithm);
+        return;
+    }
     float max = x[0];
     double sum = 0.0;
     for (int64_t i = 1; i < n; i++) max = x[i * step] > max ? x[i * step] : max;

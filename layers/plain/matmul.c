@@ -13,13 +13,11 @@
 #include "layers/core/floats.h"
 #include "layers/graph/infer.h"
 #include "layers/graph/units.h"
+#include "layers/plain/matmul.h"
 
-static enum rfx_status matmul_infer(const struct rfx_graph *graph, struct rfx_node *node,
-                                    struct rfx_error *err) {
-    enum rfx_status status = rfx_infer_inputs(graph, node, 2, RFX_LAYOUT_PLAIN, err);
-    if (status != RFX_OK) return status;
-    const struct rfx_shape *a = &rfx_infer_in(graph, node, 0)->shape;
-    const struct rfx_shape *b = &rfx_infer_in(graph, node, 1)->shape;
+enum rfx_status rfx_matmul_shape(const struct rfx_node *node, const struct rfx_shape *a,
+                                 const struct rfx_shape *b, struct rfx_shape *out,
+                                 struct rfx_error *err) {
     if (a->rank < 2 || b->rank < 2)
         return rfx_infer_refuse(node, err, "operands of rank %d and %d: at least 2 is needed",
                                 a->rank, b->rank);
@@ -27,18 +25,28 @@ static enum rfx_status matmul_infer(const struct rfx_graph *graph, struct rfx_no
     if (b->dims[b->rank - 2] != k || n > INT_MAX || k > INT_MAX || m > INT_MAX)
         return rfx_infer_refuse(node, err, "%lld x %lld times %lld x %lld", (long long)n,
                                 (long long)k, (long long)b->dims[b->rank - 2], (long long)m);
-    struct rfx_shape out = {.rank = a->rank > b->rank ? a->rank : b->rank};
-    for (int i = 0; i < out.rank - 2; i++) {
-        int ia = i - (out.rank - a->rank), ib = i - (out.rank - b->rank);
+    *out = (struct rfx_shape){.rank = a->rank > b->rank ? a->rank : b->rank};
+    for (int i = 0; i < out->rank - 2; i++) {
+        int ia = i - (out->rank - a->rank), ib = i - (out->rank - b->rank);
         int64_t da = ia < 0 ? 1 : a->dims[ia], db = ib < 0 ? 1 : b->dims[ib];
         if (da != db && da != 1 && db != 1)
             return rfx_infer_refuse(node, err, "batch dimensions %lld and %lld do not broadcast",
                                     (long long)da, (long long)db);
-        out.dims[i] = da == 1 ? db : da;
+        out->dims[i] = da == 1 ? db : da;
     }
-    out.dims[out.rank - 2] = n;
-    out.dims[out.rank - 1] = m;
-    return rfx_infer_set_plain(node, &out, err);
+    out->dims[out->rank - 2] = n;
+    out->dims[out->rank - 1] = m;
+    return RFX_OK;
+}
+
+static enum rfx_status matmul_infer(const struct rfx_graph *graph, struct rfx_node *node,
+                                    struct rfx_error *err) {
+    struct rfx_shape out;
+    enum rfx_status status = rfx_infer_inputs(graph, node, 2, RFX_LAYOUT_PLAIN, err);
+    if (status == RFX_OK)
+        status = rfx_matmul_shape(node, &rfx_infer_in(graph, node, 0)->shape,
+                                  &rfx_infer_in(graph, node, 1)->shape, &out, err);
+    return status == RFX_OK ? rfx_infer_set_plain(node, &out, err) : status;
 }
 
 static uint64_t matmul_macs(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -48,8 +56,7 @@ static uint64_t matmul_macs(const struct rfx_graph *graph, const struct rfx_node
     return (uint64_t)node->out.elems * (uint64_t)a->dims[a->rank - 1];
 }
 
-/* Which matrix of operand `s` output matrix `index` takes. */
-static int64_t matrix_of(const struct rfx_shape *out, const struct rfx_shape *s, int64_t index) {
+int64_t rfx_matmul_matrix(const struct rfx_shape *out, const struct rfx_shape *s, int64_t index) {
     int64_t result = 0, step = 1;
     for (int i = out->rank - 3; i >= 0; i--) {
         int64_t at = index % out->dims[i];
@@ -93,8 +100,8 @@ static void make_unit(void *user, int64_t index, int thread) {
     struct rfx_range all = {0, p->n}, rows = rfx_range_part(all, part, p->parts);
     float *y = p->args->out.data + (i * p->n + rows.lo) * p->m;
     const struct rfx_dense_run run = {
-        .x = p->args->in[0].data + (matrix_of(p->out, p->a, i) * p->n + rows.lo) * p->k,
-        .w = p->args->in[1].data + matrix_of(p->out, p->b, i) * p->k * p->m,
+        .x = p->args->in[0].data + (rfx_matmul_matrix(p->out, p->a, i) * p->n + rows.lo) * p->k,
+        .w = p->args->in[1].data + rfx_matmul_matrix(p->out, p->b, i) * p->k * p->m,
         .y = y,
         .x_stride = p->k,
         .w_stride = p->m,
@@ -110,8 +117,9 @@ static void make_unit(void *user, int64_t index, int thread) {
 static void multiply_blas(void *user, int64_t i, int thread) {
     const struct product *p = user;
     (void)thread;
-    rfx_blas_gemm(p->n, p->m, p->k, p->args->in[0].data + matrix_of(p->out, p->a, i) * p->n * p->k,
-                  p->k, p->args->in[1].data + matrix_of(p->out, p->b, i) * p->k * p->m, p->m,
+    rfx_blas_gemm(p->n, p->m, p->k,
+                  p->args->in[0].data + rfx_matmul_matrix(p->out, p->a, i) * p->n * p->k, p->k,
+                  p->args->in[1].data + rfx_matmul_matrix(p->out, p->b, i) * p->k * p->m, p->m,
                   p->args->out.data + i * p->n * p->m, p->m);
 }
 

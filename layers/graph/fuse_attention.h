@@ -1,0 +1,19 @@
+/* Finding attention in a graph that is being fused: two products with a softmax between them. */
+#ifndef RFX_LAYERS_GRAPH_FUSE_ATTENTION_H
+#define RFX_LAYERS_GRAPH_FUSE_ATTENTION_H
+
+#include "layers/graph/graph.h"
+
+struct rfx_found_attention {
+    struct rfx_attention_attr attr;
+    int n_in, in[3 + RFX_ATTENTION_MAX_STEPS];       /* of the ATTENTION node */
+    int n_parts, parts[2 + RFX_ATTENTION_MAX_STEPS]; /* nodes that go: all but the last product */
+};
+
+/* Whether node `product` is the last one of MATMUL - joins with other tensors - PLAIN_SOFTMAX over
+ * the last axis - MATMUL, with nobody else to see what is between them. consumers: per node, edges
+ * that leave it, outputs included. */
+bool rfx_find_attention(const struct rfx_graph *graph, const int *consumers, int product,
+                        struct rfx_found_attention *found);
+
+#endif
