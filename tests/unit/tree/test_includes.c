@@ -33,7 +33,8 @@ enum {
  * {"layers/ops", "layers/conv", "layers/graph", "layers/core"}: a file of one may include its own
  * and those to its right. Sub-folders in no row are free. NULL ends a row. */
 static const char *const sub_folders[][12] = {
-    {"layers/plain", "layers/ops", "layers/conv", "layers/kernels", "layers/graph", "layers/core"},
+    {"layers/plain", "layers/ops", "layers/conv", "layers/kernels", "layers/fuse", "layers/graph",
+     "layers/core"},
     {"tiler/curves", "tiler/search", "tiler/modes", "tiler/plan", "tiler/placement", "tiler/packer",
      "tiler/strategies"},
     {"rfexec/api", "rfexec/onnx/export", "rfexec/onnx/import", "rfexec/onnx/file", "rfexec/builtin",

@@ -1,6 +1,6 @@
 /* Finding attention in a graph that is being fused: two products with a softmax between them. */
-#ifndef RFX_LAYERS_GRAPH_FUSE_ATTENTION_H
-#define RFX_LAYERS_GRAPH_FUSE_ATTENTION_H
+#ifndef RFX_LAYERS_FUSE_FUSE_ATTENTION_H
+#define RFX_LAYERS_FUSE_FUSE_ATTENTION_H
 
 #include "layers/graph/graph.h"
 

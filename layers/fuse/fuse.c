@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "layers/graph/fuse_attention.h"
+#include "layers/fuse/fuse_attention.h"
 #include "layers/graph/graph.h"
 #include "layers/graph/op.h"
 

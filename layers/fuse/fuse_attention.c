@@ -1,4 +1,4 @@
-#include "layers/graph/fuse_attention.h"
+#include "layers/fuse/fuse_attention.h"
 
 /* Whether a node is one of that op, without an activation, whose tensor one other node reads. */
 static bool is_part(const struct rfx_graph *graph, const int *consumers, int i, enum rfx_op op) {
