@@ -45,4 +45,9 @@ rm -f "$work/inception_v4.onnx"
 "$venv/bin/python" check_models.py "$build/rfexec" "$work/unet_instance.onnx" --sizes 128x160 \
     --tiles 3x2
 rm -f "$work"/norm_*.onnx "$work/unet_instance.onnx"
+# Attention in the forms that exporters write, and as one operator.
+"$venv/bin/python" attention_models.py "$work"
+"$venv/bin/python" check_models.py "$build/rfexec" "$work"/attention_*.onnx --sizes 21x33,16x16 \
+    --tiles 3x2
+rm -f "$work"/attention_*.onnx
 "$venv/bin/python" check_onnx_nodes.py "$build/rfexec"

@@ -231,6 +231,12 @@ static inline int64_t rfx_onnx_product(const struct rfx_shape *shape, int from, 
 RFX_NODISCARD enum rfx_status rfx_onnx_layer_norm_of_map(struct rfx_onnx_import *ctx, int map,
                                                          float eps);
 
+/* Whether a node is a softmax with its last two axes exchanged; in[0] times such a one
+ * (onnx_import_attention.c). */
+bool rfx_onnx_is_turned_softmax(const struct rfx_onnx_import *ctx, int in);
+RFX_NODISCARD enum rfx_status rfx_onnx_by_turned_softmax(struct rfx_onnx_import *ctx, const int *in,
+                                                         int *out);
+
 /* --- names (onnx_names.c): a growing table from text to an operand --- */
 struct rfx_onnx_names *rfx_onnx_names_create(struct rfx_arena *arena);
 struct rfx_onnx_operand *rfx_onnx_names_find(const struct rfx_onnx_names *names, const char *name);
@@ -259,6 +265,7 @@ RFX_ONNX_CONVERT(rfx_onnx_global_pool);
 RFX_ONNX_CONVERT(rfx_onnx_batch_norm);
 RFX_ONNX_CONVERT(rfx_onnx_gemm);
 RFX_ONNX_CONVERT(rfx_onnx_matmul);
+RFX_ONNX_CONVERT(rfx_onnx_attention);
 RFX_ONNX_CONVERT(rfx_onnx_lrn);
 RFX_ONNX_CONVERT(rfx_onnx_layer_norm);
 RFX_ONNX_CONVERT(rfx_onnx_rms_norm);

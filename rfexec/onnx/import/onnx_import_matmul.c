@@ -116,7 +116,10 @@ enum rfx_status rfx_onnx_matmul(struct rfx_onnx_import *ctx) {
     if (status != RFX_OK) return status;
     struct rfx_node node = {.op = RFX_OP_MATMUL};
     bool drops = vector[0] || vector[1];
-    status = rfx_onnx_emit(ctx, &node, drops ? "/product" : "", in, 2, &out);
+    if (!drops && rfx_onnx_is_turned_softmax(ctx, in[1]))
+        status = rfx_onnx_by_turned_softmax(ctx, in, &out);
+    else
+        status = rfx_onnx_emit(ctx, &node, drops ? "/product" : "", in, 2, &out);
     if (status != RFX_OK) return status;
     if (drops) {
         struct rfx_shape full = rfx_onnx_tensor_of(ctx, out)->shape, kept = {full.rank - 2, {0}};

@@ -15,6 +15,7 @@ static const struct rfx_onnx_op op_rows[] = {
     ACT_FOLD("Abs"),
     BINARY("Add"),
     BINARY("And"),
+    {"Attention", rfx_onnx_attention, NULL},
     {"AveragePool", rfx_onnx_pool, NULL},
     {"BatchNormalization", rfx_onnx_batch_norm, NULL},
     {"Cast", rfx_onnx_cast, rfx_onnx_fold_cast},
