@@ -48,6 +48,15 @@ struct rfx_act rfx_act_tanh(void) {
     return (struct rfx_act){.kind = RFX_ACT_TANH, .slope = -1};
 }
 
+struct rfx_act rfx_act_hard_sigmoid(void) {
+    return (struct rfx_act){
+        .kind = RFX_ACT_HARD_SIGMOID, .alpha = 1.0f / 6.0f, .beta = 0.5f, .slope = -1};
+}
+
+struct rfx_act rfx_act_hard_swish(void) {
+    return (struct rfx_act){.kind = RFX_ACT_HARD_SWISH, .slope = -1};
+}
+
 void rfx_builder_init(struct rfx_builder *b, struct rfx_graph *graph, uint64_t seed,
                       struct rfx_error *err) {
     *b = (struct rfx_builder){.graph = graph, .seed = seed, .err = err, .status = RFX_OK};
@@ -201,18 +210,40 @@ int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, floa
     return rfx_builder_add_node(b, &node, 0.0f, gain * gain * 1.06f);
 }
 
-int rfx_builder_instance_norm(struct rfx_builder *b, const char *name, int in) {
+int rfx_builder_group_norm(struct rfx_builder *b, const char *name, int in, int64_t groups,
+                           float eps) {
     int64_t c = rfx_builder_channels(b, in);
     struct rfx_name statistics = rfx_name("%s.moments", name);
     struct rfx_node moments = {.op = RFX_OP_MOMENTS, .name = statistics.text, .n_in = 1, .in = &in};
-    moments.attr.moments.groups = c;
-    moments.attr.moments.eps = 1e-5f;
+    moments.attr.moments.groups = groups;
+    moments.attr.moments.eps = eps;
     int both[2] = {in, rfx_builder_add_node(b, &moments, 0.0f, 1.0f)};
     struct rfx_node node = {.op = RFX_OP_NORMALISE, .name = name, .n_in = 2, .in = both};
     struct rfx_shape shape = {1, {c}};
     node.attr.affine.scale = add_uniform(b, name, "scale", shape, 0.7f, 1.3f);
     node.attr.affine.shift = add_uniform(b, name, "shift", shape, -0.3f, 0.3f);
     return rfx_builder_add_node(b, &node, 0.0f, 1.06f);
+}
+
+int rfx_builder_instance_norm(struct rfx_builder *b, const char *name, int in) {
+    return rfx_builder_group_norm(b, name, in, rfx_builder_channels(b, in), 1e-5f);
+}
+
+int rfx_builder_scale(struct rfx_builder *b, const char *name, int in, float scale) {
+    struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
+    struct rfx_signal signal = rfx_builder_signal(b, in);
+    node.attr.affine.scale =
+        add_uniform(b, name, "scale", (struct rfx_shape){1, {1}}, scale, scale);
+    node.attr.affine.shift = -1;
+    return rfx_builder_add_node(b, &node, scale * signal.mean, scale * scale * signal.square);
+}
+
+int rfx_builder_number(struct rfx_builder *b, const char *name, float value) {
+    struct rfx_node node = {.op = RFX_OP_CONST_PLAIN, .name = name};
+    node.attr.constant.shape = (struct rfx_shape){1, {1}};
+    node.attr.constant.weight =
+        add_uniform(b, name, "value", node.attr.constant.shape, value, value);
+    return rfx_builder_add_node(b, &node, value, value * value);
 }
 
 /* The activation of one number; kinds that the networks do not use count as the identity. */
@@ -225,6 +256,9 @@ static double act_value(struct rfx_act act, double x) {
     if (act.kind == RFX_ACT_SIGMOID) return sigmoid;
     if (act.kind == RFX_ACT_SILU) return x * sigmoid;
     if (act.kind == RFX_ACT_TANH) return rfx_tanh(x);
+    if (act.kind == RFX_ACT_HARD_SIGMOID)
+        return fmin(fmax((double)act.alpha * x + (double)act.beta, 0.0), 1.0);
+    if (act.kind == RFX_ACT_HARD_SWISH) return x * fmin(fmax(x / 6.0 + 0.5, 0.0), 1.0);
     return x;
 }
 

@@ -71,6 +71,11 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
 int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, float gain);
 /* torch.nn.InstanceNorm2d(affine=True): two nodes, the first called "NAME.moments". */
 int rfx_builder_instance_norm(struct rfx_builder *b, const char *name, int in);
+/* torch.nn.GroupNorm, likewise. */
+int rfx_builder_group_norm(struct rfx_builder *b, const char *name, int in, int64_t groups,
+                           float eps);
+int rfx_builder_scale(struct rfx_builder *b, const char *name, int in, float scale);
+int rfx_builder_number(struct rfx_builder *b, const char *name, float value); /* a tensor of one */
 int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_act act);
 int rfx_builder_relu(struct rfx_builder *b, const char *name, int in);
 int rfx_builder_add(struct rfx_builder *b, const char *name, int left, int right);
@@ -103,6 +108,9 @@ struct rfx_pads rfx_builder_same_pads(const struct rfx_builder *b, int in, int64
 /* Bilinear, corners aligned, to oh x ow. */
 int rfx_builder_resize(struct rfx_builder *b, const char *name, int in, int64_t oh, int64_t ow);
 
+/* Every pixel `times` by `times` times. */
+int rfx_builder_enlarge(struct rfx_builder *b, const char *name, int in, int64_t times);
+
 /* torch.nn.PixelShuffle. */
 int rfx_builder_pixel_shuffle(struct rfx_builder *b, const char *name, int in, int64_t block);
 
@@ -133,4 +141,6 @@ struct rfx_act rfx_act_silu(void);
 struct rfx_act rfx_act_sigmoid(void);
 struct rfx_act rfx_act_leaky_relu(float slope);
 struct rfx_act rfx_act_tanh(void);
+struct rfx_act rfx_act_hard_sigmoid(void); /* relu6(x + 3) / 6 */
+struct rfx_act rfx_act_hard_swish(void);
 #endif

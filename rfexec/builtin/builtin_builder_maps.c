@@ -52,6 +52,20 @@ int rfx_builder_resize(struct rfx_builder *b, const char *name, int in, int64_t 
     return add_like(b, &node, in);
 }
 
+int rfx_builder_enlarge(struct rfx_builder *b, const char *name, int in, int64_t times) {
+    if (b->status != RFX_OK) return -1;
+    const struct rfx_tensor *map = &b->graph->nodes[in].out;
+    struct rfx_node node = {.op = RFX_OP_RESIZE, .name = name, .n_in = 1, .in = &in};
+    node.attr.resize = (struct rfx_resize_attr){.mode = RFX_RESIZE_NEAREST,
+                                                .coord = RFX_COORD_ASYMMETRIC,
+                                                .nearest = RFX_NEAREST_FLOOR,
+                                                .scale_h = (float)times,
+                                                .scale_w = (float)times,
+                                                .oh = times * map->h,
+                                                .ow = times * map->w};
+    return add_like(b, &node, in);
+}
+
 int rfx_builder_pixel_shuffle(struct rfx_builder *b, const char *name, int in, int64_t block) {
     struct rfx_node node = {.op = RFX_OP_DEPTH_TO_SPACE, .name = name, .n_in = 1, .in = &in};
     node.attr.depth.block = block;

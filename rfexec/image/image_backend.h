@@ -66,8 +66,9 @@ RFX_NODISCARD enum rfx_status rfx_image_stb_open(struct rfx_memory *mem, const c
 /* The fixed_bytes of every .npy file. */
 size_t rfx_image_npy_source_bytes(void);
 
-/* `name` is the whole spec, "synthetic:HxW[:seed]". */
+/* `name` is the whole spec, "synthetic:HxW[:seed]"; channels: those that the network takes. */
 RFX_NODISCARD enum rfx_status rfx_image_synthetic_open(struct rfx_memory *mem, const char *name,
+                                                       int64_t channels,
                                                        struct rfx_image_backend **out,
                                                        struct rfx_error *err);
 

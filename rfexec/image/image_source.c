@@ -138,7 +138,7 @@ enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
     }
     memcpy(image->spec, spec, strlen(spec) + 1);
     if (strncmp(spec, RFX_IMAGE_SYNTHETIC_PREFIX, strlen(RFX_IMAGE_SYNTHETIC_PREFIX)) == 0)
-        status = rfx_image_synthetic_open(mem, image->spec, &image->backend, err);
+        status = rfx_image_synthetic_open(mem, image->spec, chosen.channels, &image->backend, err);
     else
         status = open_file(mem, image->spec, &image->backend, err);
     if (status != RFX_OK) goto fail;
