@@ -104,7 +104,9 @@ static const struct option_row rows[] = {
     {"check", 0, KIND_FLAG, RFX_CLI_CHECK, AT(check), NULL,
      "walk the plan with a checker that knows nothing of the planner (with --plan: always)", 0},
     {"keep", 0, KIND_KEEP, RFX_CLI_PLAN, AT(kept), "TENSOR",
-     "keep an intermediate tensor as one more output; it is not fused away (again for more)", 0},
+     "keep an intermediate tensor as one more output, written by -o F.EXT to F.TENSOR.EXT (again "
+     "for more)",
+     0},
     {"dump", 0, KIND_DUMP, RFX_CLI_DUMP, AT(kept), "TENSOR=FILE",
      "keep an intermediate tensor and write it to a file: .npy, .tif or .png (again for more)", 0},
     {"conv", 0, KIND_CONV, RFX_CLI_PLAN, AT(conv), "direct|openblas|winograd",
