@@ -13,10 +13,11 @@
 #include "layers/core/printable.h"
 #include "rfexec/api/api_support.h"
 #include "tools/cli/command.h"
-#include "tools/words/help.h"
 #include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/words/help.h"
+#include "tools/words/reference.h"
 
 static const struct rfx_cli_command commands[] = {
     {"analyze",
@@ -257,6 +258,8 @@ static int dispatch(int argc, char **argv) {
         printf("rfexec %s\n", rfx_version());
         return RFX_EXIT_DONE;
     }
+    if (strcmp(name, "reference") == 0 && argc == 3) /* for the build; not shown in help */
+        return rfx_cli_reference(commands, N_COMMANDS, argv[2]);
     const struct rfx_cli_command *command = rfx_cli_find_command(commands, N_COMMANDS, name);
     return command != NULL ? run_command(command, argc - 2, argv + 2)
                            : rfx_cli_refuse_command(commands, N_COMMANDS, name);

@@ -357,13 +357,22 @@ bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int
     return options->help || rfx_cli_options_check(options, why, why_size);
 }
 
+bool rfx_cli_options_next(int *at, unsigned groups, struct rfx_cli_option_info *info) {
+    while (*at < N_ROWS && !row_taken(&rows[*at], groups)) ++*at;
+    if (*at == N_ROWS) return false;
+    const struct option_row *row = &rows[(*at)++];
+    *info = (struct rfx_cli_option_info){row->name, row->value, row->help, row->letter,
+                                         row->kind == KIND_KEEP || row->kind == KIND_DUMP};
+    return true;
+}
+
 void rfx_cli_options_help(FILE *stream, unsigned groups) {
-    for (int i = 0; i < N_ROWS; ++i) {
-        if (!row_taken(&rows[i], groups)) continue;
+    struct rfx_cli_option_info row;
+    for (int at = 0; rfx_cli_options_next(&at, groups, &row);) {
         char left[40], letter[8] = "    ";
-        if (rows[i].letter != 0) (void)snprintf(letter, sizeof letter, "-%c, ", rows[i].letter);
-        (void)snprintf(left, sizeof left, "%s--%s %s", letter, rows[i].name,
-                       rows[i].value != NULL ? rows[i].value : "");
-        fprintf(stream, "  %-22s %s\n", left, rows[i].help);
+        if (row.letter != 0) (void)snprintf(letter, sizeof letter, "-%c, ", row.letter);
+        (void)snprintf(left, sizeof left, "%s--%s %s", letter, row.name,
+                       row.value != NULL ? row.value : "");
+        fprintf(stream, "  %-22s %s\n", left, row.help);
     }
 }

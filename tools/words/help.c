@@ -5,6 +5,19 @@
 
 #include "layers/graph/near_names.h"
 
+const struct rfx_cli_exit_words rfx_cli_exit_words[RFX_CLI_EXIT_CODES] = {
+    {0, "done"},
+    {1, "verify or selftest found a difference"},
+    {2, "usage"},
+    {3, "model or input refused"},
+    {4, "budget impossible"},
+    {5, "I/O or system failure, or stopped by a signal"},
+};
+
+const char rfx_cli_starts_again[] =
+    "rfexec starts itself once more with GOMP_SPINCOUNT=2000 in its environment, so that waiting\n"
+    "threads leave the processor to others; setting that or OMP_WAIT_POLICY prevents it.\n";
+
 void rfx_cli_print_usage(FILE *stream, const struct rfx_cli_command *commands, int n) {
     fputs(
         "rfexec runs convolutional networks on images of any size in a given number of bytes,\n"
@@ -12,16 +25,12 @@ void rfx_cli_print_usage(FILE *stream, const struct rfx_cli_command *commands, i
         stream);
     for (int i = 0; i < n; ++i)
         fprintf(stream, "  %-9s %s\n", commands[i].name, commands[i].summary);
-    fputs(
-        "  help      this text, or 'rfexec help COMMAND'\n"
-        "  version   the version\n\n"
-        "rfexec starts itself once more with GOMP_SPINCOUNT=2000 in its environment, so that "
-        "waiting\n"
-        "threads leave the processor to others; setting that or OMP_WAIT_POLICY prevents it.\n\n"
-        "exit codes: 0 done; 1 verify or selftest found a difference; 2 usage;\n"
-        "            3 model or input refused; 4 budget impossible; 5 I/O or system failure, or\n"
-        "            stopped by a signal\n",
-        stream);
+    fprintf(stream,
+            "  help      this text, or 'rfexec help COMMAND'\n"
+            "  version   the version\n\n%s\nexit codes:\n",
+            rfx_cli_starts_again);
+    for (int i = 0; i < RFX_CLI_EXIT_CODES; ++i)
+        fprintf(stream, "  %d  %s\n", rfx_cli_exit_words[i].code, rfx_cli_exit_words[i].words);
 }
 
 /* Prints lines with a margin. */

@@ -6,6 +6,15 @@
 
 #include "tools/cli/command.h"
 
+/* What exit codes mean, and what the program does to its environment: in help and man page. */
+enum { RFX_CLI_EXIT_CODES = 6 };
+struct rfx_cli_exit_words {
+    int code;
+    const char *words;
+};
+extern const struct rfx_cli_exit_words rfx_cli_exit_words[RFX_CLI_EXIT_CODES];
+extern const char rfx_cli_starts_again[];
+
 /* All commands with their summaries, and the exit codes. */
 void rfx_cli_print_usage(FILE *stream, const struct rfx_cli_command *commands, int n);
 
