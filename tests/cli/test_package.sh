@@ -25,6 +25,10 @@ nm -D --defined-only "$libdir/librfexec.so" | sed 's/.* //' | LC_ALL=C sort >"$w
 [ -s "$work/declared" ] || { echo "no declarations found"; exit 1; }
 diff "$work/declared" "$work/exported" || { echo "declared and exported functions differ"; exit 1; }
 
+# And the list that is committed: who changes it changes what programs of others are linked with.
+diff "$source/data/librfexec_symbols.txt" "$work/exported" ||
+    { echo "exported functions and data/librfexec_symbols.txt differ"; exit 1; }
+
 cp "$source/tests/cli/package/"* "$work/elsewhere"
 cd "$work/elsewhere"
 cxx=

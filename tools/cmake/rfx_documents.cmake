@@ -15,7 +15,10 @@ install(FILES ${rfx_documents}/rfexec.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
 install(FILES ${rfx_documents}/rfexec.bash
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME rfexec
         COMPONENT program)
+# Debian's zsh looks for what packages bring in another folder than everybody else's.
 install(FILES ${rfx_documents}/_rfexec DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
-        COMPONENT program)
+        COMPONENT plain)
+install(FILES ${rfx_documents}/_rfexec DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions
+        COMPONENT debian EXCLUDE_FROM_ALL)
 install(FILES ${rfx_documents}/rfexec.fish
         DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT program)
