@@ -58,17 +58,14 @@ static enum rfx_status find_rival(struct rfx_search *search, enum rfx_plan_kind 
 }
 
 /* Every candidate with less memory than all before it in the planner's order. */
-static enum rfx_status find_front(struct rfx_search *search,
-                                  const struct rfx_survey_request *request,
+static enum rfx_status find_front(struct rfx_search *search, unsigned kinds,
                                   struct rfx_plan_survey *survey, struct rfx_error *err) {
     size_t best_bytes = SIZE_MAX;
     int capacity = 0;
     for (size_t i = 0; i < search->n_candidates; i++) {
         const struct rfx_candidate *c = &search->candidates[i];
         struct rfx_plan_summary summary;
-        if (request->progress != NULL)
-            (void)request->progress(request->user, (int64_t)i + 1, (int64_t)search->n_candidates);
-        if (c->bound >= best_bytes || (request->kinds >> c->kind & 1U) == 0) continue;
+        if (c->bound >= best_bytes || (kinds >> c->kind & 1U) == 0) continue;
         enum rfx_status status = summarise(search, c, best_bytes - 1, &summary, err);
         if (status != RFX_OK) return status;
         if (summary.peak_bytes >= best_bytes) continue;
@@ -110,7 +107,7 @@ enum rfx_status rfx_plan_survey_create(const struct rfx_graph *graph,
               rfx_candidate_compare_cost);
     for (int kind = 0; status == RFX_OK && request->rivals && kind < RFX_PLAN_KIND_COUNT; kind++)
         status = find_rival(&search, (enum rfx_plan_kind)kind, budget, survey, err);
-    if (status == RFX_OK) status = find_front(&search, request, survey, err);
+    if (status == RFX_OK) status = find_front(&search, request->kinds, survey, err);
     survey->macs_untiled = status == RFX_OK ? search.context.macs_untiled : 0;
     survey->cost_untiled = status == RFX_OK ? search.cost_untiled : 0;
     rfx_search_release(&search);

@@ -33,10 +33,6 @@ struct rfx_plan_survey {
 struct rfx_survey_request {
     unsigned kinds; /* bits 1 << kind that the front may take; 0: no front */
     bool rivals;    /* with plan.memory_bytes the best that fits, or else the smallest */
-    /* Called as candidates of the front are done with, which may take long; done grows to total.
-     * NULL: nobody is told. Its answer is not asked for: rfx_memory_set_stop ends the work. */
-    int (*progress)(void *user, int64_t done, int64_t total);
-    void *user;
 };
 
 /* Looks at all candidates that the request leaves open, as if it had a budget. Its stages, groups

@@ -30,14 +30,13 @@ static int calculate(struct fronts *f, const struct rfx_cli_options *options) {
     plan.source =
         (struct rfx_source_traits){.h = in->h, .w = in->w, .c = in->c, .random_access = true};
     for (int i = 0; i < FRONTS; ++i) {
-        static const char *const names[FRONTS] = {"plans", "tiles"};
+        static const char *const names[FRONTS] = {"looking at all plans", "looking at tiles"};
         struct rfx_cli_progress progress;
-        struct rfx_survey_request request = {
-            .kinds = kinds[i], .progress = rfx_cli_progress_step, .user = &progress};
-        rfx_cli_progress_start(&progress, names[i]);
+        struct rfx_survey_request request = {.kinds = kinds[i]};
+        rfx_cli_progress_watch(&progress, names[i], f->mem);
         enum rfx_status status =
             rfx_plan_survey_create(f->graph, &plan, &request, &f->surveys[i], &err);
-        rfx_cli_progress_end(&progress);
+        rfx_cli_progress_unwatch(&progress, f->mem);
         if (status != RFX_OK) return rfx_cli_fail(status, &err);
     }
     return RFX_EXIT_DONE;
