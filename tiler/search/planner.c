@@ -108,16 +108,16 @@ static enum rfx_status fail_budget(const struct rfx_plan_request *request,
                                    const struct rfx_plan *smallest, struct rfx_error *err) {
     const struct rfx_plan_bytes *b = &smallest->bytes;
     double mib = (double)MIB;
-    size_t kib = (smallest->peak_bytes + 1023) / 1024;
+    size_t least = smallest->peak_bytes;
     char budget[32];
     if (request->memory_bytes < (1 << 20)) /* perhaps a unit was forgotten */
         (void)snprintf(budget, sizeof budget, "%zu bytes", request->memory_bytes);
     else
         (void)snprintf(budget, sizeof budget, "%.1f MiB", (double)request->memory_bytes / mib);
     return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
-                    "needs at least %zu bytes (%.1f MiB, --memory %zuKiB), the budget is %s: "
+                    "needs at least %zu bytes (%.1f MiB, --memory %zu), the budget is %s: "
                     "activations %.1f, weights %.1f, scratch %.1f, image %.1f, process %.1f MiB",
-                    kib * 1024, (double)(kib * 1024) / mib, kib, budget, (double)b->arena / mib,
+                    least, (double)least / mib, least, budget, (double)b->arena / mib,
                     (double)b->weights / mib, (double)b->scratch / mib, (double)b->source / mib,
                     (double)b->reserve / mib);
 }

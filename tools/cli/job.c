@@ -214,6 +214,58 @@ static void tell_fewer_tiles(const struct rfx_plan *plan, const struct rfx_cli_o
     }
 }
 
+bool rfx_cli_plan_is_asked(const struct rfx_cli_options *o) {
+    return o->plan_file != NULL || o->untiled || o->bands != 0 || o->tiles.y != 0 ||
+           o->split != NULL || o->row_by_row || o->weights_by_stage || o->no_inplace;
+}
+
+/* The smallest plan of a request; *out stays NULL when there is none. */
+static enum rfx_status find_smallest(const struct rfx_cli_job *job,
+                                     const struct rfx_plan_request *request, struct rfx_plan **out,
+                                     struct rfx_error *err) {
+    struct rfx_plan_request one_byte = *request;
+    struct rfx_plan *plan = NULL;
+    one_byte.memory_bytes = 1;
+    enum rfx_status status = rfx_plan_create_or_smallest(job->graph, &one_byte, &plan, out, err);
+    rfx_plan_free(plan);
+    return status == RFX_STATUS_BUDGET_IMPOSSIBLE ? RFX_OK : status;
+}
+
+int rfx_cli_job_least(const struct rfx_cli_job *job, struct rfx_cli_least *least) {
+    struct rfx_plan_request asked = job->request, any = asked;
+    struct rfx_plan *by_asked = NULL, *by_any = NULL;
+    struct rfx_error err = {{0}};
+    asked.threads = any.threads = 1;
+    any.asked = (struct rfx_stage_spec){.parts_y = 1, .parts_x = 1};
+    any.split = NULL;
+    any.stages = NULL;
+    any.groups = NULL;
+    any.n_stages = any.n_groups = 0;
+    any.no_inplace = false;
+    enum rfx_status status = find_smallest(job, &any, &by_any, &err);
+    if (status == RFX_OK) status = find_smallest(job, &asked, &by_asked, &err);
+    if (status == RFX_OK && by_any != NULL) {
+        bool other = by_asked == NULL || by_any->peak_bytes < by_asked->peak_bytes;
+        const struct rfx_plan *plan = other ? by_any : by_asked;
+        *least =
+            (struct rfx_cli_least){.bytes = plan->peak_bytes, .threads = 1, .other_plan = other};
+        rfx_plan_describe(plan, least->text, sizeof least->text);
+    }
+    rfx_plan_free(by_asked);
+    rfx_plan_free(by_any);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+/* Says what would fit: with these options, and with any. */
+static void tell_smallest(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                          const char *command, const struct rfx_plan *smallest) {
+    struct rfx_cli_least least = {.bytes = smallest->peak_bytes, .threads = smallest->threads};
+    bool any = smallest->threads > 1 || rfx_cli_plan_is_asked(options);
+    if (any && rfx_cli_job_least(job, &least) != RFX_EXIT_DONE) return;
+    rfx_report_smallest(command, options->shown[0], options->memory_bytes, smallest, &least,
+                        options->json);
+}
+
 int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                      const char *command) {
     struct rfx_error err = {{0}};
@@ -226,8 +278,7 @@ int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         status = rfx_fail_within(&err, RFX_STATUS_MALFORMED, "%.100s", options->plan_file);
     int code = rfx_cli_fail(status, &err);
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE && smallest != NULL)
-        rfx_report_smallest(command, options->shown[0], options->memory_bytes, smallest,
-                            options->json);
+        tell_smallest(job, options, command, smallest);
     rfx_plan_free(smallest);
     return code;
 }

@@ -34,6 +34,20 @@ RFX_NODISCARD int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli
 RFX_NODISCARD int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                                    const char *command);
 
+/* The smallest budget over all plans and numbers of threads. */
+struct rfx_cli_least {
+    size_t bytes;
+    int threads;
+    bool other_plan;          /* than what the options ask for: they have to go */
+    char text[RFX_PLAN_TEXT]; /* the plan */
+};
+
+/* Finds it for job->request, whatever its budget. A message has been printed when it fails. */
+RFX_NODISCARD int rfx_cli_job_least(const struct rfx_cli_job *job, struct rfx_cli_least *least);
+
+/* Whether an option says how to run, so that the planner has less choice. */
+bool rfx_cli_plan_is_asked(const struct rfx_cli_options *options);
+
 /* Lets the request ask for a grid of tiles where nothing says how to run. */
 void rfx_cli_job_ask_cut(struct rfx_cli_job *job);
 

@@ -104,7 +104,9 @@ static const struct option_row rows[] = {
     {"check", 0, KIND_FLAG, RFX_CLI_CHECK, AT(check), NULL,
      "walk the plan with a checker that knows nothing of the planner (with --plan: always)", 0},
     {"keep", 0, KIND_KEEP, RFX_CLI_PLAN, AT(kept), "TENSOR",
-     "keep an intermediate tensor as one more output; it is not fused away (again for more)", 0},
+     "keep an intermediate tensor as one more output, written by -o F.EXT to F.TENSOR.EXT (again "
+     "for more)",
+     0},
     {"dump", 0, KIND_DUMP, RFX_CLI_DUMP, AT(kept), "TENSOR=FILE",
      "keep an intermediate tensor and write it to a file: .npy, .tif or .png (again for more)", 0},
     {"conv", 0, KIND_CONV, RFX_CLI_PLAN, AT(conv), "direct|openblas|winograd",
@@ -355,13 +357,22 @@ bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int
     return options->help || rfx_cli_options_check(options, why, why_size);
 }
 
+bool rfx_cli_options_next(int *at, unsigned groups, struct rfx_cli_option_info *info) {
+    while (*at < N_ROWS && !row_taken(&rows[*at], groups)) ++*at;
+    if (*at == N_ROWS) return false;
+    const struct option_row *row = &rows[(*at)++];
+    *info = (struct rfx_cli_option_info){row->name, row->value, row->help, row->letter,
+                                         row->kind == KIND_KEEP || row->kind == KIND_DUMP};
+    return true;
+}
+
 void rfx_cli_options_help(FILE *stream, unsigned groups) {
-    for (int i = 0; i < N_ROWS; ++i) {
-        if (!row_taken(&rows[i], groups)) continue;
+    struct rfx_cli_option_info row;
+    for (int at = 0; rfx_cli_options_next(&at, groups, &row);) {
         char left[40], letter[8] = "    ";
-        if (rows[i].letter != 0) (void)snprintf(letter, sizeof letter, "-%c, ", rows[i].letter);
-        (void)snprintf(left, sizeof left, "%s--%s %s", letter, rows[i].name,
-                       rows[i].value != NULL ? rows[i].value : "");
-        fprintf(stream, "  %-22s %s\n", left, rows[i].help);
+        if (row.letter != 0) (void)snprintf(letter, sizeof letter, "-%c, ", row.letter);
+        (void)snprintf(left, sizeof left, "%s--%s %s", letter, row.name,
+                       row.value != NULL ? row.value : "");
+        fprintf(stream, "  %-22s %s\n", left, row.help);
     }
 }

@@ -93,6 +93,16 @@ void rfx_cli_options_init(struct rfx_cli_options *options);
 bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
                            char **argv, char *why, size_t why_size);
 
+/* A row of the table as help, man pages and completions show it. */
+struct rfx_cli_option_info {
+    const char *name, *value, *help; /* value NULL: none is taken */
+    char letter;                     /* 0: none */
+    bool again;                      /* may be given several times */
+};
+
+/* The next row of these groups from *at on, which moves behind it; false: there is none. */
+bool rfx_cli_options_next(int *at, unsigned groups, struct rfx_cli_option_info *info);
+
 /* Prints the rows of these groups, one option a line. */
 void rfx_cli_options_help(FILE *stream, unsigned groups);
 

@@ -74,17 +74,16 @@ static enum rfx_status draw(const struct footprint *f, const struct rfx_cli_curv
     (void)snprintf(untiled, sizeof untiled, "with activations, untiled: peak %s at %.60s",
                    rfx_human_bytes(curve->untiled.peak_bytes, size),
                    rfx_split_label(graph, curve->untiled.peak_node));
-    (void)snprintf(subtitle, sizeof subtitle, "%s baseline", rfx_baseline_name(curve->baseline));
+    (void)snprintf(subtitle, sizeof subtitle, "baseline: %s", rfx_cli_curves_baseline(curves));
     struct rfx_chart_series series[N_SERIES] = {
         {.name = weights, .style = RFX_CHART_FILLED, .n = f->n, .y = f->weights_mib, .color = 8},
         {.name = untiled, .style = RFX_CHART_STEPS, .n = f->n, .y = f->untiled_mib, .color = 1}};
     double cut_x[2] = {0}, cut_y[2] = {0, mib(curve->untiled.peak_bytes)};
     if (point != NULL) {
-        (void)snprintf(subtitle, sizeof subtitle,
-                       "%s baseline; %lldx%lld tiles, MACs x %.3f, memory / %.2f",
-                       rfx_baseline_name(curve->baseline), (long long)point->tiles_y,
-                       (long long)point->tiles_x, rfx_curve_macs_ratio(curve, point),
-                       rfx_curve_memory_ratio(curve, point));
+        (void)snprintf(
+            subtitle, sizeof subtitle, "baseline: %s; %lldx%lld tiles, MACs x %.3f, memory / %.2f",
+            rfx_cli_curves_baseline(curves), (long long)point->tiles_y, (long long)point->tiles_x,
+            rfx_curve_macs_ratio(curve, point), rfx_curve_memory_ratio(curve, point));
         (void)snprintf(tiled, sizeof tiled, "with activations, tiled: peak %s at %.60s",
                        rfx_human_bytes(point->peak_bytes, size),
                        rfx_split_label(graph, point->peak_node));
@@ -138,7 +137,7 @@ int rfx_cli_footprint_chart(const struct rfx_cli_options *options) {
     struct rfx_cli_curves curves;
     struct rfx_error err = {{0}};
     struct footprint f = {0};
-    int code = rfx_cli_curves_open(&curves, options, false);
+    int code = rfx_cli_curves_open(&curves, options, false, true);
     if (code != RFX_EXIT_DONE) goto done;
     const struct rfx_curve *curve = curves.curves[0];
     const struct rfx_curve_point *point;
