@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import queue
 import tempfile
 import threading
+import weakref
 from typing import Any, Callable, Iterator, Optional
 
 import numpy as np
@@ -62,47 +64,71 @@ class _Rows:
             self.hand((slice(y, y + n), np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))))
 
 
+class _Feed:
+    """The thread that runs, and the queue to the loop that takes bands."""
+
+    def __init__(self, call: Call, run: Callable[[], None], output: int, shape: tuple) -> None:
+        self.call = call
+        self.run = run
+        self.output = output
+        self.rows = _Rows(shape, self.hand)
+        self.bands: queue.Queue = queue.Queue(maxsize=1)  # one waits, one is made, one is used
+        self.left = threading.Event()
+        call.set_write(self.take)
+        self.thread = threading.Thread(target=self.work, name="rfexec bands", daemon=True)
+        _feeds.add(self)
+        self.thread.start()
+
+    def hand(self, item: Any) -> None:
+        while not self.left.is_set():
+            try:
+                return self.bands.put(item, timeout=0.1)
+            except queue.Full:
+                pass
+        raise Cancelled("the loop over bands was left")
+
+    def take(self, k: int, area: _c.Area, address: int) -> None:
+        if k == self.output:
+            self.rows.take(area, address)
+
+    def work(self) -> None:
+        end: Optional[BaseException] = None
+        try:
+            self.run()
+            self.rows.finish()
+        except BaseException as failure:  # raised again by the loop
+            end = failure
+        try:
+            self.hand(end)
+        except Cancelled:
+            pass
+
+    def leave(self) -> None:
+        self.left.set()
+        self.call.stop()
+        self.thread.join()
+        if self.rows.file is not None:
+            self.rows.file.close()
+
+
+_feeds: weakref.WeakSet[_Feed] = weakref.WeakSet()
+
+
+@atexit.register
+def _leave_all() -> None:
+    """A thread in C must not outlive the interpreter."""
+    for feed in list(_feeds):
+        feed.leave()
+
+
 def run_by_bands(
     call: Call, run: Callable[[], None], output: int, shape: tuple
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Starts with the first band that is asked for."""
-    bands: queue.Queue = queue.Queue(maxsize=1)  # at most one waits, one is made, one is used
-    left = threading.Event()
-
-    def hand(item: Any) -> None:
-        while True:
-            if left.is_set():
-                raise Cancelled("the loop over bands was left")
-            try:
-                return bands.put(item, timeout=0.1)
-            except queue.Full:
-                pass
-
-    rows = _Rows(shape, hand)
-
-    def take(k: int, area: _c.Area, address: int) -> None:
-        if k == output:
-            rows.take(area, address)
-
-    def work() -> None:
-        end: Any = None
-        try:
-            run()
-            rows.finish()
-        except BaseException as failure:  # raised again by the consumer
-            end = failure
-        if not left.is_set():
-            try:
-                hand(end)
-            except Cancelled:
-                pass
-
-    call.set_write(take)
-    thread = threading.Thread(target=work, name="rfexec bands", daemon=True)
-    thread.start()
+    """Starts when the first band is asked for."""
+    feed = _Feed(call, run, output, shape)
     try:
         while True:
-            item = bands.get()
+            item = feed.bands.get()
             if isinstance(item, tuple):
                 yield item
             elif item is None:
@@ -110,8 +136,4 @@ def run_by_bands(
             else:
                 raise item
     finally:
-        left.set()
-        call.stop()
-        thread.join()
-        if rows.file is not None:
-            rows.file.close()
+        feed.leave()

@@ -41,10 +41,9 @@ class Area(ctypes.Structure):
     ]
 
 
-# Values come as addresses: Python makes arrays of them.
-READ = CFUNCTYPE(c_int, c_void_p, POINTER(Area), c_void_p)
-WRITE = CFUNCTYPE(c_int, c_void_p, c_int, POINTER(Area), c_void_p)
-POLL = CFUNCTYPE(c_int)
+# Python's functions behind the bridge. Values come as addresses: Python makes arrays of them.
+READ = CFUNCTYPE(c_int, POINTER(Area), c_void_p)
+WRITE = CFUNCTYPE(c_int, c_int, POINTER(Area), c_void_p)
 PROGRESS = CFUNCTYPE(c_int, c_int64, c_int64)
 
 
@@ -97,12 +96,16 @@ class BridgeCall(ctypes.Structure):
     """struct rfxpy_call of src/bridge.c."""
 
     _fields_ = [
-        ("poll", c_void_p),
         ("progress", c_void_p),
-        ("wanted", c_int),
+        ("read", c_void_p),
+        ("write", c_void_p),
         ("caller", c_ulong),
-        ("next_poll", c_int64),
+        ("next_look", c_int64),
         ("next_progress", c_int64),
+        ("raised", c_void_p * 3),
+        ("looks", c_int),
+        ("lost", c_int),
+        ("wanted", c_int),
     ]
 
 
@@ -167,8 +170,32 @@ bridge.rfxpy_stop_call.restype = None
 bridge.rfxpy_call_bytes.restype = c_uint64
 if bridge.rfxpy_call_bytes() != ctypes.sizeof(BridgeCall):
     raise ImportError("rfexec: librfexec_bridge.so is of another version than the package")
-stop_address = ctypes.cast(bridge.rfxpy_stop, c_void_p).value
-progress_address = ctypes.cast(bridge.rfxpy_progress, c_void_p).value
+
+
+def _address(function: object) -> int | None:
+    return ctypes.cast(function, c_void_p).value  # type: ignore[arg-type]
+
+
+_python = ctypes.pythonapi
+bridge.rfxpy_set_python.argtypes = [c_void_p] * 4
+bridge.rfxpy_set_python.restype = None
+bridge.rfxpy_set_python(
+    _address(_python.PyGILState_Ensure),
+    _address(_python.PyGILState_Release),
+    _address(_python.PyErr_CheckSignals),
+    _address(_python.PyErr_Fetch),
+)
+stop_address = _address(bridge.rfxpy_stop)
+progress_address = _address(bridge.rfxpy_progress)
+read_address = _address(bridge.rfxpy_read)
+write_address = _address(bridge.rfxpy_write)
+
+
+def raise_again(raised: object) -> None:
+    """Raises what the bridge has kept, which it owns no longer."""
+    restore = _python.PyErr_Restore
+    restore.argtypes, restore.restype = [c_void_p] * 3, None
+    restore(*raised)  # type: ignore[misc]
 
 
 def text(raw: bytes | None) -> str:

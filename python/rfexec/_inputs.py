@@ -136,14 +136,15 @@ class Input:
     """A struct rfx_source, and all that must live as long as it."""
 
     def __init__(
-        self, image: Any, wanted: tuple, layout: str, guard: Callable[[Callable], Callable]
+        self, image: Any, wanted: tuple, layout: str, set_read: Callable[[Callable], tuple]
     ) -> None:
         self.raw = _c.Source(size=ctypes.sizeof(_c.Source))
         self.array = as_array(image)
         source = image if self.array is None else self.array
         _check(tuple(source.shape), getattr(source, "dtype", None), wanted, layout)
         if self.array is None:
-            self._ask(_Blocks(image, layout, wanted), guard)
+            blocks = _Blocks(image, layout, wanted)
+            self.raw.read, self.raw.user = set_read(blocks.fill)
         else:
             self._point(layout)
 
@@ -160,10 +161,3 @@ class Input:
         if not (self.raw.channel_step or self.raw.row_step or self.raw.column_step):
             self.array = array = np.ascontiguousarray(array)  # three zeros would say otherwise
             self._point(layout)
-
-    def _ask(self, blocks: _Blocks, guard: Callable[[Callable], Callable]) -> None:
-        def read(_user: int, area: Any, address: int) -> None:
-            blocks.fill(area.contents, address)
-
-        self._read = _c.READ(guard(read))
-        self.raw.read = ctypes.cast(self._read, ctypes.c_void_p).value

@@ -12,7 +12,7 @@ from typing import Any, Iterable, Iterator, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _bands, _c
+from . import _bands, _c, _call
 from ._call import Call
 from ._errors import BudgetError, UsageError
 from ._forecast import Forecast, forecast_of
@@ -102,10 +102,10 @@ class Network:
         shapes = ", ".join(f"{o.name} {list(o.shape)}" for o in self._outputs)
         return f"<rfexec.Network {self.model}: {list(self._inputs[0].shape)} to {shapes}>"
 
-    def __del__(self) -> None:
+    def __del__(self, _free: Any = _c.library.rfx_network_free) -> None:
         handle = getattr(self, "_handle", None)
         if handle:
-            _c.library.rfx_network_free(handle)
+            _free(handle)
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
@@ -169,7 +169,7 @@ class Network:
         """The C function for an image, its arguments, and what must live until it ends."""
         if _is_picture(image):
             return _c.library.rfx_network_run_file, (self._handle, os.fsencode(image)), None
-        source = Input(image, self._inputs[0].shape, layout, call.guard)
+        source = Input(image, self._inputs[0].shape, layout, call.set_read)
         return _c.library.rfx_network_run_source, (self._handle, source.raw), source
 
     def run(
@@ -274,7 +274,7 @@ class Runner:
             raise UsageError("a runner takes arrays and array-likes; pictures: Network.run")
         call = Call(progress=progress)
         network = self.network
-        source = Input(image, network.inputs[0].shape, layout, call.guard)
+        source = Input(image, network.inputs[0].shape, layout, call.set_read)
         results = Outputs(network.outputs, outputs, out, source.array)
         with network._busy(call):
             if not self._handle:
@@ -303,9 +303,10 @@ class Runner:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            self.close()
+    def __del__(self, _free: Any = _c.library.rfx_runner_free) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle:  # nobody can be using it
+            _free(handle)
 
 
 _networks = weakref.WeakSet()
@@ -313,6 +314,7 @@ _networks = weakref.WeakSet()
 
 def _after_fork() -> None:
     """The child has this thread only: what others held stays held for ever, and half done."""
+    _call.forked_thread = threading.get_ident()
     for network in list(_networks):
         network._lost = network._lost or network._lock.locked()
         network._lock = threading.Lock()
