@@ -110,6 +110,7 @@ class Call:
         else:
             self.bridge.looks = threading.current_thread() is threading.main_thread()
             code = self._call(function, *arguments, why)
+        self._kept.clear()  # closures that hold this call in a circle
         if self.bridge.raised[0]:
             raised = list(self.bridge.raised)
             self.bridge.raised = (None, None, None)

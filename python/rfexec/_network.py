@@ -62,6 +62,7 @@ class Network:
         seed: int = 0,
     ) -> None:
         self._handle = ctypes.c_void_p()
+        self._runners: set[int] = set()  # handles that are to be freed before the network's
         self._lock = threading.Lock()
         self._owner: Optional[int] = None  # the thread whose call holds the lock
         self._current: Optional[Call] = None
@@ -102,9 +103,15 @@ class Network:
         shapes = ", ".join(f"{o.name} {list(o.shape)}" for o in self._outputs)
         return f"<rfexec.Network {self.model}: {list(self._inputs[0].shape)} to {shapes}>"
 
-    def __del__(self, _free: Any = _c.library.rfx_network_free) -> None:
+    def __del__(
+        self,
+        _free: Any = _c.library.rfx_network_free,
+        _free_runner: Any = _c.library.rfx_runner_free,
+    ) -> None:
         handle = getattr(self, "_handle", None)
         if handle:
+            while self._runners:  # in a cycle of garbage they may come later
+                _free_runner(self._runners.pop())
             _free(handle)
 
     @property
@@ -258,6 +265,7 @@ class Runner:
                 call.options,
                 ctypes.byref(self._handle),
             )
+            network._runners.add(self._handle.value)
             call.make(_c.library.rfx_runner_forecast, self._handle, raw)
         self.forecast = forecast_of(raw)
 
@@ -291,11 +299,15 @@ class Runner:
 
     def close(self) -> None:
         """Gives the memory back; the network stays."""
-        if not self._handle:
-            return
-        with self.network._busy(Call()):
-            handle, self._handle = self._handle, ctypes.c_void_p()
-            _c.library.rfx_runner_free(handle)
+        if self._handle:
+            with self.network._busy(Call()):
+                self._free()
+
+    def _free(self, _free: Any = _c.library.rfx_runner_free) -> None:
+        handle, self._handle = self._handle.value, None
+        if handle in self.network._runners:
+            self.network._runners.discard(handle)
+            _free(handle)
 
     def __enter__(self) -> "Runner":
         return self
@@ -303,10 +315,9 @@ class Runner:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self, _free: Any = _c.library.rfx_runner_free) -> None:
-        handle = getattr(self, "_handle", None)
-        if handle:  # nobody can be using it
-            _free(handle)
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):  # nobody can be using it
+            self._free()
 
 
 _networks = weakref.WeakSet()
