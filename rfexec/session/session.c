@@ -183,6 +183,10 @@ const struct rfx_tensor *rfx_session_output_tensor(const struct rfx_session *ses
     return &session->graph->nodes[session->graph->outputs[k].node].out;
 }
 
+struct rfx_view rfx_session_output_view(const struct rfx_session *session, int k) {
+    return rfx_session_view(session, session->graph->outputs[k].node);
+}
+
 const char *rfx_session_output_name(const struct rfx_session *session, int k) {
     return session->graph->outputs[k].name;
 }

@@ -72,6 +72,10 @@ bool rfx_session_output_is_stored(const struct rfx_session *session, int k);
 void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
                              float *out);
 
+/* The whole of output k where the session has stored it, as its tensor lays it out; valid until the
+ * next run or rfx_session_give_back. Elements that are NaN may be made another NaN there. */
+struct rfx_view rfx_session_output_view(const struct rfx_session *session, int k);
+
 /* Tensor of output k (shape in ONNX order) and its name. */
 const struct rfx_tensor *rfx_session_output_tensor(const struct rfx_session *session, int k);
 const char *rfx_session_output_name(const struct rfx_session *session, int k);

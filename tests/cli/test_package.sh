@@ -24,6 +24,11 @@ sed -n 's/^.*RFX_API .*[ *]\(rfx_[a-z_]*\)(.*/\1/p' "$prefix/include/rfexec/rfex
 nm -D --defined-only "$libdir/librfexec.so" | sed 's/.* //' | LC_ALL=C sort >"$work/exported"
 [ -s "$work/declared" ] || { echo "no declarations found"; exit 1; }
 diff "$work/declared" "$work/exported" || { echo "declared and exported functions differ"; exit 1; }
+# And that is the list that is written down: a function that goes breaks programs that are built.
+diff "$source/rfexec/api/exported_symbols.txt" "$work/exported" || {
+    echo "the exported functions are not those of rfexec/api/exported_symbols.txt"
+    exit 1
+}
 
 # And the list that is committed: who changes it changes what programs of others are linked with.
 diff "$source/data/librfexec_symbols.txt" "$work/exported" ||

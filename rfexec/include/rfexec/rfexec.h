@@ -155,6 +155,15 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_picture_size(const char *picture, int64
 
 /* ---- runs -------------------------------------------------------------------------------- */
 
+/* A rectangle of an image or of a map: rows [row, row + rows), columns [column, column + columns),
+ * all channels. Its values come with it: that of row r, column c and channel k, counted from the
+ * rectangle's first, is values[r * row_step + c * column_step + k * channel_step]. */
+struct rfx_area {
+    int64_t row, column;
+    int64_t rows, columns, channels;
+    int64_t row_step, column_step, channel_step; /* in floats */
+};
+
 struct rfx_run_options {
     size_t size; /* sizeof(struct rfx_run_options): set by init */
     /* What the run may take: everything that it allocates, and a reserve for the code of libraries
@@ -182,6 +191,15 @@ struct rfx_run_options {
      * atomic flag is), must not use the network, and once it has said another result than 0 it
      * must say so until the call returns. NULL: nobody is asked. */
     int (*stop)(void *user);
+    /* Receives, with `user`, the outputs whose outputs[k] is NULL, in parts, as soon as they are
+     * done: so a map needs no room as a whole. In the calling thread; `values` is valid during the
+     * call and may not be written. Each element comes once; of a map all channels of a pixel
+     * together, rectangles mostly of whole rows from top to bottom, but of strips or tiles where
+     * the plan has those. An output of other than four dimensions, or of more than one image, comes
+     * as one pixel whose channels are its elements, row-major. Another result than 0 ends the run
+     * with SYSTEM. It must not use the network. NULL: such outputs are not wanted; where it is
+     * given, `outputs` may be NULL and n_outputs 0: all come here. */
+    int (*write)(void *user, int output, const struct rfx_area *part, const float *values);
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */
@@ -218,7 +236,7 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_predict(struct rfx_network *net
  * becomes three equal channels for a network that takes three, colour luma for one that takes one.
  *
  * outputs[k] receives output k, rfx_network_output_elements values in the caller's memory, which
- * may overlap nothing else of the call; NULL: not wanted. n_outputs must be
+ * may overlap nothing else of the call; NULL: not wanted, or for options->write. n_outputs must be
  * rfx_network_output_count. They hold anything after a failure. options NULL: the defaults. Plans
  * and packs the weights anew in each call, and gives everything back at its end.
  *
@@ -237,6 +255,64 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_values(struct rfx_network *
                                                             float *const *outputs, int n_outputs,
                                                             const struct rfx_run_options *options,
                                                             struct rfx_why *why);
+
+/* An image that is neither in a file nor in one array in ONNX order. Either `values` or `read` is
+ * given; the rest is 0. */
+struct rfx_source {
+    size_t size; /* sizeof(struct rfx_source): set by the caller */
+    /* An array, only read: that of row y, column x and channel c of the image is
+     * values[y * row_step + x * column_step + c * channel_step]; steps in floats, any numbers, also
+     * negative ones. All three 0: 1 x channels x rows x columns. */
+    const float *values;
+    int64_t row_step, column_step, channel_step;
+    /* Fills a part of the image: writes every value of it. Asked for any rectangle, in any order,
+     * some several times (where strips or tiles overlap, or the plan reads the image twice), and
+     * must always give the same. In the calling thread, unless `concurrent` is not 0: then in any
+     * of the run's threads, several at a time. Another result than 0 ends the run with SYSTEM. It
+     * must not use the network. What it takes itself is not in memory_bytes. */
+    int (*read)(void *user, const struct rfx_area *part, float *values);
+    void *user;
+    int concurrent;
+};
+
+/* As rfx_network_run_values, on a source. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_source(struct rfx_network *network,
+                                                            const struct rfx_source *source,
+                                                            float *const *outputs, int n_outputs,
+                                                            const struct rfx_run_options *options,
+                                                            struct rfx_why *why);
+
+/* ---- runners ----------------------------------------------------------------------------- */
+
+/* A network made ready to run many times: plan, packed weights and the memory of its maps are kept
+ * until it is freed. It belongs to its network, which has to live longer, and to the thread that
+ * uses the network at the time; several of one network may be kept, but not used at a time. */
+struct rfx_runner;
+
+/* Plans as options say (memory_bytes, threads) and packs the weights, for runs on values and
+ * sources. options NULL: the defaults; progress and write are not called. Failures as
+ * rfx_network_run_values. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_create(struct rfx_network *network,
+                                                       const struct rfx_run_options *options,
+                                                       struct rfx_runner **out,
+                                                       struct rfx_why *why);
+
+/* Frees a runner; NULL is fine. */
+RFX_API void rfx_runner_free(struct rfx_runner *runner);
+
+/* What the runner takes while it runs, most of it also between two runs. USAGE: forecast without
+ * its size. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_forecast(const struct rfx_runner *runner,
+                                                         struct rfx_forecast *forecast,
+                                                         struct rfx_why *why);
+
+/* Runs once more, as rfx_network_run_source. Of the options only progress, stop, write and user
+ * count: the others were settled by rfx_runner_create. After any failure it can run again. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_run(struct rfx_runner *runner,
+                                                    const struct rfx_source *source,
+                                                    float *const *outputs, int n_outputs,
+                                                    const struct rfx_run_options *options,
+                                                    struct rfx_why *why);
 
 #ifdef __cplusplus
 }
