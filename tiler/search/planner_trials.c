@@ -113,7 +113,7 @@ static enum rfx_status add_skeleton(struct rfx_search *search, const struct rfx_
     struct choices choices;
     enum rfx_status status = RFX_OK;
     list_choices(search, trial, &skeleton, n_skeletons, &choices);
-    memset(search->rest_bytes, 0, sizeof search->rest_bytes);
+    memset(search->behind, 0, sizeof search->behind);
     for (int b = 0; b < choices.n_bands; b++)
         for (int y = 0; status == RFX_OK && y < choices.n_down; y++) {
             struct rfx_candidate c = {.skeleton = skeleton};
