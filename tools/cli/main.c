@@ -142,8 +142,8 @@ static const struct rfx_cli_command commands[] = {
      "--time-limit\n"
      "seconds where it may be improved; with more than 4,096 items there is no search. tight, "
      "loose,\n"
-     "sections, canonical (MiniMalloc's) and skyline are the searches, each alone. Exit code 4 "
-     "when\n"
+     "sections, canonical (MiniMalloc's), skyline and overlaps are the searches, each alone. Exit "
+     "code 4 when\n"
      "nothing fits --capacity; the message says whether that is proven. A signal ends it with "
      "exit\n"
      "code 5 and no output.\n",
