@@ -53,7 +53,7 @@ static struct rfx_range rows_read(const struct rfx_graph *graph, int node, int k
 static bool can_reach(const struct rfx_stream *stream, int node, int64_t hi,
                       struct rfx_stream_wait *wait) {
     const struct rfx_node *n = &stream->graph->nodes[node];
-    for (int k = 0; k < n->n_in; k++) {
+    for (int k = 0; k < rfx_place_inputs(stream->places[node], n); k++) {
         if (rfx_node_is_constant(&stream->graph->nodes[n->in[k]])) continue;
         struct rfx_range in = rows_read(stream->graph, node, k, stream->done[node], hi);
         if (in.lo >= in.hi || in.hi <= stream->done[n->in[k]]) continue;
@@ -84,7 +84,8 @@ static int64_t reachable(const struct rfx_stream *stream, int node) {
     if (stream->places[node] == RFX_PLACE_REDUCED) return stream->done[n->in[0]];
     /* whole blocks: what is left of one would be computed twice */
     int64_t begun = stream->done[node], lo = begun;
-    int64_t block = rfx_conv_rows_together(stream->graph, n);
+    bool fetched = stream->places[node] == RFX_PLACE_FETCHED;
+    int64_t block = fetched ? 1 : rfx_conv_rows_together(stream->graph, n);
     int64_t hi = rfx_ceil_div(lo + rows_per_step(stream, n), block) * block;
     hi = rfx_min_i64(hi, n->out.h);
     struct rfx_stream_wait wait;
@@ -144,7 +145,7 @@ int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node, int last
     int last = last_reader < stream->last ? last_reader : stream->last;
     for (int c = node + 1; c <= last; c++) {
         if (!rfx_place_is_computed(stream->places[c])) continue;
-        for (int k = 0; k < graph->nodes[c].n_in; k++)
+        for (int k = 0; k < rfx_place_inputs(stream->places[c], &graph->nodes[c]); k++)
             if (graph->nodes[c].in[k] == node)
                 keep_from = rfx_min_i64(keep_from, first_needed(stream, c, k));
     }
@@ -171,7 +172,7 @@ static void find_kept(const struct rfx_stream *stream, const struct look *look) 
         if (look->stale[i]) look->keep_from[i] = graph->nodes[i].out.h;
     for (int c = stream->first; c <= stream->last; c++) {
         if (!rfx_place_is_computed(stream->places[c])) continue;
-        for (int k = 0; k < graph->nodes[c].n_in; k++) {
+        for (int k = 0; k < rfx_place_inputs(stream->places[c], &graph->nodes[c]); k++) {
             int in = graph->nodes[c].in[k];
             if (!look->stale[in] || !rfx_place_is_computed(stream->places[in])) continue;
             look->keep_from[in] = rfx_min_i64(look->keep_from[in], first_needed(stream, c, k));
@@ -206,7 +207,7 @@ struct period {
 /* Resizing maps rows by a factor that need not be whole: those streams are walked in full. */
 static bool has_shifting_maps(const struct rfx_stream *stream) {
     for (int i = stream->first; i <= stream->last; i++) {
-        if (!rfx_place_is_computed(stream->places[i])) continue;
+        if (stream->places[i] <= RFX_PLACE_FETCHED) continue;
         if (!rfx_op_shifts(stream->graph, &stream->graph->nodes[i])) return false;
     }
     return stream->graph->input >= 0;
@@ -240,7 +241,7 @@ static int64_t periods_to_skip(const struct rfx_stream *stream, const struct per
         int64_t moved = period->moved[c];
         int64_t margin = 3 * moved;
         if (extent > 1 && (moved == 0 || stream->done[c] == 0)) return 0;
-        for (int k = 0; k < graph->nodes[c].n_in; k++) {
+        for (int k = 0; k < rfx_place_inputs(stream->places[c], &graph->nodes[c]); k++) {
             int64_t reach;
             if (!rfx_place_is_computed(stream->places[graph->nodes[c].in[k]])) continue;
             if (!edge_shifts(stream, period, c, k, &reach)) return 0;

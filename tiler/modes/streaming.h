@@ -3,7 +3,8 @@
  * Invariants: 1. a node's rows are computed once per strip, in order; 2. a row is kept until the
  * slowest consumer of the node will not read it again; 3. the iterator that the planner measures
  * rings with is the one that the schedule walks; 4. full maps of earlier stages are there from the
- * start; a reduction takes its input's rows as they come.
+ * start; a reduction takes its input's rows as they come; 5. rows that are fetched from a file need
+ * no input, as those of the image.
  * It does not know where rows are stored, nor about columns. */
 #ifndef RFX_TILER_MODES_STREAMING_H
 #define RFX_TILER_MODES_STREAMING_H

@@ -169,16 +169,19 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     search->places = rfx_memory_calloc(mem, stages * n, sizeof *search->places);
     search->rows = rfx_memory_calloc(mem, stages * n, sizeof *search->rows);
     search->cols = rfx_memory_calloc(mem, stages * n, sizeof *search->cols);
-    search->stored = rfx_memory_calloc(mem, n, sizeof *search->stored);
+    search->stored = rfx_memory_calloc(mem, 2 * n, sizeof *search->stored);
+    search->spilled = rfx_memory_calloc(mem, stages * n, sizeof *search->spilled);
     search->done = rfx_memory_calloc(mem, RFX_MODE_SCRATCH * n, sizeof *search->done);
     search->known = rfx_memory_calloc(mem, RFX_SEARCH_MAX_KNOWN, sizeof *search->known);
     search->regions = rfx_memory_calloc(mem, RFX_SWEEP_REGIONS * n, sizeof *search->regions);
     cols->extents = rfx_memory_calloc(mem, RFX_TILING_MAX_COUNTS * n, sizeof *cols->extents);
     if (search->splits == NULL || search->shapes == NULL || search->specs == NULL ||
         search->targets == NULL || search->places == NULL || search->rows == NULL ||
-        search->cols == NULL || search->stored == NULL || search->done == NULL ||
-        search->regions == NULL || search->known == NULL || cols->extents == NULL)
+        search->cols == NULL || search->stored == NULL || search->spilled == NULL ||
+        search->done == NULL || search->regions == NULL || search->known == NULL ||
+        cols->extents == NULL)
         return rfx_memory_fail(mem, "planner tables", stages * n * sizeof *search->rows, err);
+    search->in_file = search->stored + n;
     return RFX_OK;
 }
 
@@ -241,6 +244,7 @@ void rfx_search_release(struct rfx_search *search) {
     rfx_memory_release(mem, search->rows);
     rfx_memory_release(mem, search->cols);
     rfx_memory_release(mem, search->stored);
+    rfx_memory_release(mem, search->spilled);
     rfx_memory_release(mem, search->done);
     for (int i = 0; i < search->n_known; i++) rfx_memory_release(mem, search->known[i].rows);
     rfx_memory_release(mem, search->known);

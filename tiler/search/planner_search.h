@@ -70,7 +70,8 @@ struct rfx_search {
     enum rfx_node_place *places;
     struct rfx_node_rows *rows;
     struct rfx_tile_extent *cols;
-    bool *stored;
+    bool *stored, *in_file; /* by an earlier stage; there: spilled */
+    bool *spilled;          /* as targets: which of them are */
     int64_t *done;
     struct rfx_axis_region *regions;
     const struct rfx_skeleton *skeleton; /* of the candidate at hand; NULL: stages by hand */

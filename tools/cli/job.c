@@ -160,6 +160,7 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         /* Classes are looked for in a stored vector. */
         .emit_outputs = !rfx_cli_has_classes(job->graph),
         .no_inplace = options->no_inplace,
+        .may_spill = options->spill != NULL,
         .caches = rfx_machine_caches(),
         .no_groups = options->no_groups,
     };

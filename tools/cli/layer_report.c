@@ -13,7 +13,7 @@
 static const char *const rest_names[] = {
     [RFX_REST_READ] = "reading the image", [RFX_REST_LOAD] = "loading weights by stage",
     [RFX_REST_KEEP] = "keeping rows",      [RFX_REST_EMIT] = "handing out outputs",
-    [RFX_REST_BETWEEN] = "between steps",
+    [RFX_REST_SPILL] = "spilling maps",    [RFX_REST_BETWEEN] = "between steps",
 };
 _Static_assert(sizeof rest_names / sizeof rest_names[0] == RFX_REST_COUNT, "a name per row");
 

@@ -62,6 +62,7 @@ struct rfx_cli_options {
     float time_limit;          /* of a search, seconds; 0: not given */
     bool no_fuse, no_fuse_add; /* of batch norm, activation and Add; of Add alone */
     const char *plan_file;
+    const char *spill;      /* folder for spilled maps; NULL: none are */
     const char *for_output; /* of plans: what the run will write; NULL: .npy */
     struct rfx_cli_kept kept;
     bool tight, row_by_row, weights_by_stage, no_inplace, check, threads_given;

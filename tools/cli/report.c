@@ -225,24 +225,28 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
     json_t *stages = json_array();
     for (int i = 0; i < plan->n_stages; ++i) {
         const struct rfx_stage *stage = &plan->stages[i];
-        json_t *targets = json_array();
-        for (int n = stage->first; n <= stage->last; ++n)
+        json_t *targets = json_array(), *spilled = json_array();
+        for (int n = stage->first; n <= stage->last; ++n) {
             if (stage->places[n] > RFX_PLACE_LOCAL)
                 (void)json_array_append_new(targets, json_string(nodes[n].name));
-        json_t *item = json_pack("{s:s, s:s, s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode",
-                                 stage->spec.mode->name, "first", nodes[stage->first].name, "last",
-                                 nodes[stage->last].name, "targets", targets, "tiles",
-                                 (json_int_t)stage->spec.parts_y, (json_int_t)stage->spec.parts_x,
-                                 "band_rows", (json_int_t)stage->spec.band_rows, "tight",
-                                 stage->spec.tight, "row_by_row", stage->spec.row_by_row);
+            if (stage->places[n] == RFX_PLACE_SPILLED)
+                (void)json_array_append_new(spilled, json_string(nodes[n].name));
+        }
+        json_t *item = json_pack(
+            "{s:s, s:s, s:s, s:o, s:o, s:[I, I], s:I, s:b, s:b}", "mode", stage->spec.mode->name,
+            "first", nodes[stage->first].name, "last", nodes[stage->last].name, "targets", targets,
+            "spilled", spilled, "tiles", (json_int_t)stage->spec.parts_y,
+            (json_int_t)stage->spec.parts_x, "band_rows", (json_int_t)stage->spec.band_rows,
+            "tight", stage->spec.tight, "row_by_row", stage->spec.row_by_row);
         (void)json_array_append_new(stages, item);
     }
     const struct rfx_stage *grid = find_grid(plan);
     char text[RFX_PLAN_TEXT];
     rfx_plan_describe(plan, text, sizeof text);
     return json_pack(
-        "{s:s, s:o, s:o, s:s?, s:[I, I], s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "text",
-        text, "stages", stages, "groups", groups_json(plan), "split",
+        "{s:s, s:o, s:o, s:s?, s:[I, I], s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f, "
+        "s:{s:I, s:I, s:I}}",
+        "text", text, "stages", stages, "groups", groups_json(plan), "split",
         plan->split >= 0 ? rfx_split_label(plan->graph, plan->split) : NULL, "tiles",
         (json_int_t)(grid != NULL ? grid->spec.parts_y : 1),
         (json_int_t)(grid != NULL ? grid->spec.parts_x : 1), "threads", plan->threads, "peak_bytes",
@@ -251,13 +255,16 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
         (json_int_t)plan->window_rows, "macs", (json_int_t)plan->macs, "macs_untiled",
         (json_int_t)plan->macs_untiled, "macs_ratio", macs_ratio(plan), "predicted_time_ratio",
         rfx_report_ratio(plan->cost, plan->cost_untiled), "predicted_seconds",
-        (double)plan->cost * 1e-12);
+        (double)plan->cost * 1e-12, "spilled", "written_bytes", (json_int_t)plan->spill.written,
+        "read_bytes", (json_int_t)plan->spill.read, "most_bytes", (json_int_t)plan->spill.most);
 }
 
 json_t *rfx_report_measured(const struct rfx_run_report *report) {
-    return json_pack("{s:I, s:I, s:f, s:I}", "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes(),
-                     "arena_high_water_bytes", (json_int_t)report->arena_high_water_bytes,
-                     "seconds", report->seconds, "macs", (json_int_t)report->macs);
+    return json_pack(
+        "{s:I, s:I, s:f, s:I, s:I, s:I}", "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes(),
+        "arena_high_water_bytes", (json_int_t)report->arena_high_water_bytes, "seconds",
+        report->seconds, "macs", (json_int_t)report->macs, "spill_written_bytes",
+        (json_int_t)report->spill_written, "spill_read_bytes", (json_int_t)report->spill_read);
 }
 
 void rfx_report_plan_text(const struct rfx_plan *plan) {
@@ -279,6 +286,10 @@ void rfx_report_plan_text(const struct rfx_plan *plan) {
            rfx_human_bytes(plan->bytes.source, e), rfx_human_bytes(plan->bytes.reserve, f));
     printf("MACs       %s, %.3f x untiled (%s)\n", rfx_human_count(plan->macs, a), macs_ratio(plan),
            rfx_human_count(plan->macs_untiled, b));
+    if (plan->spill.written > 0)
+        printf("spilled    %s written to files, %s read, %s at a time\n",
+               rfx_human_bytes(plan->spill.written, a), rfx_human_bytes(plan->spill.read, b),
+               rfx_human_bytes(plan->spill.most, c));
     printf("time       x%.2f of untiled, predicted: %.3g s\n",
            rfx_report_ratio(plan->cost, plan->cost_untiled), (double)plan->cost * 1e-12);
     printf("conv       %s\n", rfx_conv_choice_name(rfx_conv_choice_of(plan->graph)));

@@ -25,7 +25,7 @@ static void stream_to(const struct rfx_graph *graph, int target, enum rfx_node_p
     bool stored[8] = {false};
     struct rfx_error err;
     assert_true(graph->n_nodes <= 8);
-    assert_int_equal(rfx_stage_places(graph, &spec, false, stored, places, &err), RFX_OK);
+    assert_int_equal(rfx_stage_places(graph, &spec, false, stored, NULL, places, &err), RFX_OK);
 }
 
 /* a: 3x3 stride 2, row r reads image rows 2r - 1 .. 2r + 1; b: 3x3, row r reads a's r - 1 .. r + 1.
@@ -131,7 +131,7 @@ static void jumps_change_nothing(void **state) {
                                       .n_targets = 1,
                                       .targets = &target};
         struct rfx_error err;
-        if (rfx_stage_places(graph, &spec, false, stored, places, &err) == RFX_OK) {
+        if (rfx_stage_places(graph, &spec, false, stored, NULL, places, &err) == RFX_OK) {
             rfx_stream_measure(graph, places, spec.band_rows, done, quick);
             rfx_stream_measure_fully(graph, places, spec.band_rows, done, full);
             for (size_t i = 0; i < n; i++) {

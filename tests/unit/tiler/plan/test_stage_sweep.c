@@ -57,7 +57,7 @@ static int64_t compare(const struct rfx_graph *graph, int split, enum rfx_axis a
     struct sums swept = begin(graph), each = begin(graph);
     spec.n_targets = 1;
     spec.targets = &split;
-    if (rfx_stage_places(graph, &spec, false, stored, places, &err) != RFX_OK)
+    if (rfx_stage_places(graph, &spec, false, stored, NULL, places, &err) != RFX_OK)
         fail_msg("%s", err.text);
     rfx_stage_sweep(graph, places, axis, n, regions, add, &swept);
     for (int64_t t = 0; t < n; t++) {
