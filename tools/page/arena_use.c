@@ -13,8 +13,8 @@ static size_t steps_of(const struct rfx_graph *graph) {
 }
 
 size_t rfx_arena_use_bytes(const struct rfx_graph *graph) {
-    return steps_of(graph) * (BOXES_PER_NODE * sizeof(struct rfx_arena_box) + sizeof(size_t) +
-                              2 * sizeof(int)) +
+    return steps_of(graph) *
+               (BOXES_PER_NODE * sizeof(struct rfx_arena_box) + sizeof(size_t) + 2 * sizeof(int)) +
            sizeof(struct rfx_arena_use);
 }
 
@@ -121,8 +121,8 @@ static void lengthen_rings(struct rfx_arena_use *use) {
     for (int i = 0; i < use->n_boxes; ++i) {
         struct rfx_arena_box *box = &use->boxes[i];
         size_t end = box->offset + box->bytes;
-        bool alone = box->offset >= reached &&
-                     (i + 1 == use->n_boxes || use->boxes[i + 1].offset >= end);
+        bool alone =
+            box->offset >= reached && (i + 1 == use->n_boxes || use->boxes[i + 1].offset >= end);
         if (alone && box->kind == RFX_ARENA_LOCAL) {
             box->first = 0;
             box->last = use->n_steps - 1;

@@ -12,10 +12,10 @@ enum { RFX_PREVIEW_SIDE = 160, RFX_PREVIEW_CHANNELS = 4 };
 
 struct rfx_map_preview { /* all zero: of nothing */
     struct rfx_memory *mem;
-    int64_t h, w, c;               /* of the map */
-    int64_t rows, cols, channels;  /* of the preview */
-    double *sum;                   /* [channels, rows, cols] */
-    uint32_t *count;               /* likewise */
+    int64_t h, w, c;              /* of the map */
+    int64_t rows, cols, channels; /* of the preview */
+    double *sum;                  /* [channels, rows, cols] */
+    uint32_t *count;              /* likewise */
 };
 
 /* Whether a tensor is a map with more than one pixel. */

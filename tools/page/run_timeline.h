@@ -13,11 +13,11 @@ enum { RFX_TIMELINE_INTERVALS = 240 };
 struct rfx_run_timeline {
     struct rfx_step_observer observer; /* for the session */
     const struct rfx_step_observer *next;
-    struct rfx_arena_use *use; /* borrowed */
-    int statm;                 /* descriptor of /proc/self/statm, or -1 */
-    double begin, last_look;   /* seconds of the clock */
-    double interval;           /* seconds */
-    int used;                  /* intervals of the run so far */
+    struct rfx_arena_use *use;               /* borrowed */
+    int statm;                               /* descriptor of /proc/self/statm, or -1 */
+    double begin, last_look;                 /* seconds of the clock */
+    double interval;                         /* seconds */
+    int used;                                /* intervals of the run so far */
     size_t planned[RFX_TIMELINE_INTERVALS];  /* the most bytes of arena in use */
     size_t resident[RFX_TIMELINE_INTERVALS]; /* the most of the process; 0: not looked */
 };

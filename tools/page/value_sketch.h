@@ -15,10 +15,11 @@ enum { RFX_SKETCH_BINS = 64 };
 struct rfx_value_sketch { /* all zero: no values */
     int64_t finite, nan, plus_inf, minus_inf;
     double sum;
-    float min, max;                 /* of the finite values, if there are some */
-    int exponent;                   /* a bin is 2^exponent wide */
-    int64_t first;                  /* bins[i] begins at (first + i) * 2^exponent */
-    uint64_t bins[RFX_SKETCH_BINS]; /* those from the least to the largest value's are not 0 alone */
+    float min, max; /* of the finite values, if there are some */
+    int exponent;   /* a bin is 2^exponent wide */
+    int64_t first;  /* bins[i] begins at (first + i) * 2^exponent */
+    uint64_t
+        bins[RFX_SKETCH_BINS]; /* those from the least to the largest value's are not 0 alone */
 };
 
 void rfx_value_sketch_add(struct rfx_value_sketch *sketch, const float *values, int64_t n);
