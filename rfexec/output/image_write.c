@@ -1,4 +1,4 @@
-/* libpng's writer on top of an output file; errors come back by longjmp. */
+/* libpng's writer on top of an output file, or of a function; errors come back by longjmp. */
 #include "rfexec/output/image_write.h"
 
 #include <inttypes.h>
@@ -13,14 +13,16 @@
 
 struct rfx_png_writer {
     struct rfx_memory *mem;
-    struct rfx_output_file *file;
+    struct rfx_output_file *file; /* NULL: bytes go to `put` */
+    rfx_png_put *put;
+    void *user;
     char *path;
     png_structp png;
     png_infop info;
     int64_t h, w, next_row;
     int channels, bits;
     enum rfx_status io_status;
-    struct rfx_error io_error; /* of the output file, when io_status is set */
+    struct rfx_error io_error; /* of the file or the function, when io_status is set */
     char words[200];           /* libpng's */
 };
 
@@ -47,7 +49,9 @@ static void on_warning(png_structp png, png_const_charp words) {
 
 static void on_write(png_structp png, png_bytep data, size_t bytes) {
     struct rfx_png_writer *writer = png_get_io_ptr(png);
-    writer->io_status = rfx_output_file_append(writer->file, data, bytes, &writer->io_error);
+    writer->io_status = writer->file != NULL
+                            ? rfx_output_file_append(writer->file, data, bytes, &writer->io_error)
+                            : writer->put(writer->user, data, bytes, &writer->io_error);
     if (writer->io_status != RFX_OK) png_error(png, "writing failed");
 }
 
@@ -84,9 +88,10 @@ static enum rfx_status start(struct rfx_png_writer *writer, struct rfx_error *er
     return RFX_OK;
 }
 
-enum rfx_status rfx_png_write_open(struct rfx_memory *mem, const char *path, int64_t h, int64_t w,
-                                   int channels, int bits, struct rfx_png_writer **out,
-                                   struct rfx_error *err) {
+/* Into the file `path`, or with `put` to that, `path` being its name. */
+static enum rfx_status open_writer(struct rfx_memory *mem, const char *path, rfx_png_put *put,
+                                   void *user, int64_t h, int64_t w, int channels, int bits,
+                                   struct rfx_png_writer **out, struct rfx_error *err) {
     if ((channels != 1 && channels != 3) || (bits != 8 && bits != 16) || h < 1 || w < 1 ||
         h > MAX_SIDE || w > MAX_SIDE)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
@@ -99,13 +104,15 @@ enum rfx_status rfx_png_write_open(struct rfx_memory *mem, const char *path, int
     writer->w = w;
     writer->channels = channels;
     writer->bits = bits;
+    writer->put = put;
+    writer->user = user;
     enum rfx_status status;
     writer->path = rfx_memory_strdup(mem, path);
     if (writer->path == NULL) {
         status = rfx_memory_fail(mem, path, strlen(path) + 1, err);
         goto fail;
     }
-    status = rfx_output_file_open(mem, path, &writer->file, err);
+    status = put != NULL ? RFX_OK : rfx_output_file_open(mem, path, &writer->file, err);
     if (status != RFX_OK) goto fail;
     status = start(writer, err);
     if (status != RFX_OK) goto fail;
@@ -114,6 +121,18 @@ enum rfx_status rfx_png_write_open(struct rfx_memory *mem, const char *path, int
 fail:
     rfx_png_write_free(writer);
     return status;
+}
+
+enum rfx_status rfx_png_write_open(struct rfx_memory *mem, const char *path, int64_t h, int64_t w,
+                                   int channels, int bits, struct rfx_png_writer **out,
+                                   struct rfx_error *err) {
+    return open_writer(mem, path, NULL, NULL, h, w, channels, bits, out, err);
+}
+
+enum rfx_status rfx_png_write_open_to(struct rfx_memory *mem, const char *name, rfx_png_put *put,
+                                      void *user, int64_t h, int64_t w, int channels, int bits,
+                                      struct rfx_png_writer **out, struct rfx_error *err) {
+    return open_writer(mem, name, put, user, h, w, channels, bits, out, err);
 }
 
 enum rfx_status rfx_png_write_row(struct rfx_png_writer *writer, const void *samples,
@@ -136,7 +155,8 @@ enum rfx_status rfx_png_write_commit(struct rfx_png_writer *writer, struct rfx_e
     if (writer->io_status != RFX_OK) return failed(writer, err);
     if (setjmp(png_jmpbuf(writer->png)) != 0) return failed(writer, err);
     png_write_end(writer->png, NULL);
-    return rfx_output_file_commit(writer->file, err);
+    if (writer->io_status != RFX_OK) return failed(writer, err);
+    return writer->file == NULL ? RFX_OK : rfx_output_file_commit(writer->file, err);
 }
 
 void rfx_png_write_free(struct rfx_png_writer *writer) {

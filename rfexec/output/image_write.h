@@ -18,6 +18,18 @@ RFX_NODISCARD enum rfx_status rfx_png_write_open(struct rfx_memory *mem, const c
                                                  struct rfx_png_writer **out,
                                                  struct rfx_error *err);
 
+/* Takes the next bytes of a picture. */
+typedef enum rfx_status rfx_png_put(void *user, const void *data, size_t bytes,
+                                    struct rfx_error *err);
+
+/* The same to a function instead of a file; `name` is for messages. What `put` returns ends the
+ * picture with it. */
+RFX_NODISCARD enum rfx_status rfx_png_write_open_to(struct rfx_memory *mem, const char *name,
+                                                    rfx_png_put *put, void *user, int64_t h,
+                                                    int64_t w, int channels, int bits,
+                                                    struct rfx_png_writer **out,
+                                                    struct rfx_error *err);
+
 /* Writes the next row, samples [w, channels]: uint8, or uint16 of this machine. INVALID_ARGUMENT:
  * all rows are written. */
 RFX_NODISCARD enum rfx_status rfx_png_write_row(struct rfx_png_writer *writer, const void *samples,

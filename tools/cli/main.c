@@ -79,7 +79,8 @@ static const struct rfx_cli_command commands[] = {
      "rfexec advise net.onnx --size 4096x4096 --json\n",
      RFX_CLI_EAGER | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_CURVE | RFX_CLI_JSON, 1, 1,
      rfx_cmd_advise},
-    {"run", "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--top K --labels FILE] [--json]",
+    {"run",
+     "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--report FILE.html] [--top K --labels FILE] [--json]",
      "run a network on an image",
      "INPUT is a picture (png, jpg, tif, bmp, ...), a .npy file (CxHxW or 1xCxHxW float32, taken "
      "as it\n"
@@ -93,12 +94,16 @@ static const struct rfx_cli_command commands[] = {
      "'-o -' writes .npy to standard output, and the report to standard error.\n"
      "Maps that are not stored are written while the run goes on; a .png without --range, and\n"
      "pictures that come in column strips, then need the map's size in floats on the disk "
-     "besides.\n",
+     "besides. --report writes one page that needs no other file and no network: plan, memory and\n"
+     "time in pictures, the outputs' histograms and first channels; what it holds (below 3 MiB "
+     "for\n"
+     "most networks) counts against the budget, and it gets its name after the outputs.\n",
      "rfexec run mobilenet_v2 photo.png --memory 64MiB --top 5\n"
+     "rfexec run net.onnx photo.png --memory 64MiB -o map.npy --report report.html\n"
      "rfexec run mobilenet_v2 synthetic:4096x4096 --memory 256MiB --json\n"
      "rfexec run net.onnx image.png --tiles 4x4 --split features.6 -o map.npy\n",
      RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT | RFX_CLI_SAMPLES |
-         RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_JSON,
+         RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_PAGE | RFX_CLI_JSON,
      2, 2, rfx_cmd_run},
     {"verify", "MODEL INPUT [PLAN OPTIONS] [--against BYTES] [--naive] [--json]",
      "compare a tiled or streamed run with the untiled one, bit by bit",

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tools/chart/chart.h"
 
@@ -10,8 +11,15 @@ static bool is_standard_output(const char *file) {
     return file != NULL && strcmp(file, "-") == 0;
 }
 
+static bool is_page_name(const char *file) {
+    const char *end = strrchr(file, '.');
+    return is_standard_output(file) ||
+           (end != NULL && (strcasecmp(end, ".html") == 0 || strcasecmp(end, ".htm") == 0));
+}
+
 static int count_standard_output(const struct rfx_cli_options *o) {
-    int n = is_standard_output(o->output) + is_standard_output(o->plot);
+    int n =
+        is_standard_output(o->output) + is_standard_output(o->plot) + is_standard_output(o->report);
     for (int i = 0; i < o->kept.n; ++i) n += is_standard_output(o->kept.files[i]);
     return n;
 }
@@ -62,6 +70,11 @@ bool rfx_cli_options_check(const struct rfx_cli_options *o, char *why, size_t wh
     }
     if (o->plot != NULL && !rfx_chart_name_ok(o->plot)) {
         (void)snprintf(why, why_size, "--plot '%s': charts are .svg or .png", o->plot);
+        return false;
+    }
+    if (o->report != NULL && !is_page_name(o->report)) {
+        (void)snprintf(why, why_size, "--report '%s': the name must end in .html or .htm",
+                       o->report);
         return false;
     }
     if (o->naive && o->kept.n != 0) {

@@ -118,6 +118,8 @@ static const struct option_row rows[] = {
      "threads (default: the processors this process may use)", MOST_THREADS},
     {"output", 'o', KIND_TEXT, RFX_CLI_OUTPUT, AT(output), "FILE",
      "file to write, - for standard output; it appears under its name only when complete", 0},
+    {"report", 0, KIND_TEXT, RFX_CLI_PAGE, AT(report), "FILE.html",
+     "also a page about the run: plan, memory and time in pictures, previews of the outputs", 0},
     {"bits", 0, KIND_COUNT, RFX_CLI_SAMPLES, AT(bits), "N",
      "bits of a sample in the file: PNG 8 (default) or 16, TIFF 8, 16 or 32 (default, float)", 32},
     {"range", 0, KIND_RANGE, RFX_CLI_SAMPLES, AT(range), "LO,HI",

@@ -41,6 +41,7 @@ enum rfx_cli_group {
     RFX_CLI_CHECK = 1 << 27,   /* --check */
     RFX_CLI_FRONT = 1 << 28,   /* --pareto */
     RFX_CLI_GOLDEN = 1 << 29,  /* --all, --table */
+    RFX_CLI_PAGE = 1 << 30,    /* --report */
 };
 
 enum { RFX_CLI_MAX_ARGS = 16, RFX_CLI_MAX_KEPT = 16 };
@@ -61,6 +62,7 @@ struct rfx_cli_options {
     size_t capacity_bytes;     /* of the arena; 0: not given */
     float time_limit;          /* of a search, seconds; 0: not given */
     bool no_fuse, no_fuse_add; /* of batch norm, activation and Add; of Add alone */
+    const char *report;        /* of a run: its page; NULL: none */
     const char *plan_file;
     const char *spill;      /* folder for spilled maps; NULL: none are */
     const char *for_output; /* of plans: what the run will write; NULL: .npy */

@@ -8,6 +8,7 @@
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/page/run_page.h"
 
 struct run {
     struct rfx_cli_job job;
@@ -16,6 +17,7 @@ struct run {
     struct rfx_cli_outputs outputs;
     struct rfx_cli_classes classes;
     struct rfx_run_report report;
+    struct rfx_run_page page; /* of --report; zeros: none */
 };
 
 static int print_json(const struct run *run) {
@@ -86,8 +88,11 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     enum rfx_status status = rfx_session_create(job->graph, job->plan, &run->session, err);
     if (status == RFX_OK)
         status = rfx_cli_outputs_open(job->mem, job->graph, run->options, &run->outputs, err);
+    bool paged = run->options->report != NULL;
+    if (status == RFX_OK && paged) status = rfx_run_page_open(&run->page, run->options, job, err);
     if (status != RFX_OK) return status;
-    const struct rfx_output_sink sink = rfx_cli_outputs_sink(&run->outputs);
+    struct rfx_output_sink sink = rfx_cli_outputs_sink(&run->outputs);
+    if (paged) rfx_run_page_watch(&run->page, run->session, &sink);
     rfx_session_set_sink(run->session, &sink);
     rfx_session_set_spill_folder(run->session, run->options->spill);
     rfx_cli_progress_start(&progress, "run");
@@ -96,10 +101,13 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     status = rfx_session_run(run->session, job->image, rfx_cli_progress_step, &progress,
                              &run->report, err);
     rfx_session_set_sink(run->session, NULL);
+    if (paged) rfx_run_page_end(&run->page, run->session, &run->report);
     rfx_cli_progress_end(&progress);
     if (status == RFX_OK)
         status = rfx_cli_classes_find(run->session, job->mem, run->options, &run->classes, err);
     if (status == RFX_OK) status = rfx_cli_outputs_finish(&run->outputs, run->session, err);
+    if (status == RFX_OK && paged)
+        status = rfx_run_page_write(&run->page, run->session, &run->outputs, &run->report, err);
     return status;
 }
 
@@ -111,6 +119,8 @@ int rfx_cmd_run(const struct rfx_cli_options *options) {
     if (code == RFX_EXIT_DONE) {
         /* Encoders and buffers of the files are within the budget too. */
         run.job.request.source.fixed_bytes += rfx_cli_outputs_bytes(run.job.graph, options);
+        if (options->report != NULL)
+            run.job.request.source.fixed_bytes += rfx_run_page_bytes(run.job.graph);
         code = rfx_cli_job_plan(&run.job, options, "run");
     }
     if (code == RFX_EXIT_DONE) {
@@ -121,6 +131,7 @@ int rfx_cmd_run(const struct rfx_cli_options *options) {
             code = options->json ? print_json(&run) : print_text(&run);
     }
     rfx_cli_classes_free(&run.classes);
+    rfx_run_page_free(&run.page);
     rfx_cli_outputs_free(&run.outputs);
     rfx_session_free(run.session);
     rfx_cli_job_free(&run.job);

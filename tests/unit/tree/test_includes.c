@@ -39,7 +39,7 @@ static const char *const sub_folders[][12] = {
      "tiler/overlaps", "tiler/strategies"},
     {"rfexec/api", "rfexec/onnx/export", "rfexec/onnx/import", "rfexec/onnx/file", "rfexec/builtin",
      "rfexec/session", "rfexec/output", "rfexec/image"},
-    {"tools/commands", "tools/cli", "tools/chart", "tools/measure"},
+    {"tools/commands", "tools/page", "tools/cli", "tools/chart", "tools/measure"},
 };
 
 /* The files of a tree, and which includes which. */
