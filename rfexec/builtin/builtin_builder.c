@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "layers/core/real_math.h"
 
 struct rfx_name rfx_name(const char *format, ...) {
     struct rfx_name name;
@@ -22,39 +21,6 @@ struct rfx_name rfx_name(const char *format, ...) {
     (void)vsnprintf(name.text, sizeof name.text, format, args);
     va_end(args);
     return name;
-}
-
-struct rfx_act rfx_act_relu(void) {
-    return (struct rfx_act){.kind = RFX_ACT_RELU, .slope = -1};
-}
-
-struct rfx_act rfx_act_relu6(void) {
-    return (struct rfx_act){.kind = RFX_ACT_CLIP, .alpha = 0.0f, .beta = 6.0f, .slope = -1};
-}
-
-struct rfx_act rfx_act_silu(void) {
-    return (struct rfx_act){.kind = RFX_ACT_SILU, .slope = -1};
-}
-
-struct rfx_act rfx_act_sigmoid(void) {
-    return (struct rfx_act){.kind = RFX_ACT_SIGMOID, .slope = -1};
-}
-
-struct rfx_act rfx_act_leaky_relu(float slope) {
-    return (struct rfx_act){.kind = RFX_ACT_LEAKY_RELU, .alpha = slope, .slope = -1};
-}
-
-struct rfx_act rfx_act_tanh(void) {
-    return (struct rfx_act){.kind = RFX_ACT_TANH, .slope = -1};
-}
-
-struct rfx_act rfx_act_hard_sigmoid(void) {
-    return (struct rfx_act){
-        .kind = RFX_ACT_HARD_SIGMOID, .alpha = 1.0f / 6.0f, .beta = 0.5f, .slope = -1};
-}
-
-struct rfx_act rfx_act_hard_swish(void) {
-    return (struct rfx_act){.kind = RFX_ACT_HARD_SWISH, .slope = -1};
 }
 
 void rfx_builder_init(struct rfx_builder *b, struct rfx_graph *graph, uint64_t seed,
@@ -80,7 +46,7 @@ struct rfx_signal rfx_builder_signal(const struct rfx_builder *b, int node) {
     return b->status == RFX_OK ? b->signal[node] : (struct rfx_signal){.mean = 0, .square = 1};
 }
 
-static float variance_of(const struct rfx_builder *b, int node) {
+float rfx_builder_variance(const struct rfx_builder *b, int node) {
     struct rfx_signal signal = rfx_builder_signal(b, node);
     return fmaxf(signal.square - signal.mean * signal.mean, 1e-3f * signal.square + 1e-12f);
 }
@@ -161,7 +127,7 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
     int64_t pad_w = spec.pad_w != 0 ? spec.pad_w : spec.pad;
     int64_t per_group = rfx_builder_channels(b, in) / groups;
     bool mirrored = per_group % 2 == 0, depthwise = groups > 1 && per_group == 1 && !spec.bias;
-    float taken = mirrored ? variance_of(b, in) : rfx_builder_signal(b, in).square;
+    float taken = mirrored ? rfx_builder_variance(b, in) : rfx_builder_signal(b, in).square;
     /* Without a batch norm to follow, the weights make the output of variance 1. */
     float gain = spec.bias ? 1.0f / taken : 2.0f;
     float bound = sqrtf(3.0f * gain / (float)(per_group * spec.kh * kw));
@@ -171,7 +137,7 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
         float taps = (float)(spec.kh * kw), sum = 0.3f * bound * taps;
         low = -0.4f * bound;
         mean = sum * signal.mean;
-        square = mean * mean + 1.4f * sum * sum * variance_of(b, in) +
+        square = mean * mean + 1.4f * sum * sum * rfx_builder_variance(b, in) +
                  taps * 0.163f * bound * bound * signal.square;
     }
     struct rfx_shape shape = {4, {spec.oc, per_group, spec.kh, kw}};
@@ -200,7 +166,7 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
 int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, float gain) {
     int64_t c = rfx_builder_channels(b, in);
     struct rfx_signal signal = rfx_builder_signal(b, in);
-    float deviation = sqrtf(variance_of(b, in)), centre = gain * signal.mean / deviation;
+    float deviation = sqrtf(rfx_builder_variance(b, in)), centre = gain * signal.mean / deviation;
     float scale = gain / (deviation + 1e-5f);
     struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
     struct rfx_shape shape = {1, {c}};
@@ -244,42 +210,6 @@ int rfx_builder_number(struct rfx_builder *b, const char *name, float value) {
     node.attr.constant.weight =
         add_uniform(b, name, "value", node.attr.constant.shape, value, value);
     return rfx_builder_add_node(b, &node, value, value * value);
-}
-
-/* The activation of one number; kinds that the networks do not use count as the identity. */
-static double act_value(struct rfx_act act, double x) {
-    double sigmoid = 1.0 / (1.0 + rfx_exp(-x));
-    if (act.kind == RFX_ACT_RELU) return x > 0 ? x : 0;
-    if (act.kind == RFX_ACT_CLIP) return fmin(fmax(x, act.alpha), act.beta);
-    if (act.kind == RFX_ACT_LEAKY_RELU) return x < 0 ? act.alpha * x : x;
-    if (act.kind == RFX_ACT_PRELU) return x < 0 ? 0.25 * x : x;
-    if (act.kind == RFX_ACT_SIGMOID) return sigmoid;
-    if (act.kind == RFX_ACT_SILU) return x * sigmoid;
-    if (act.kind == RFX_ACT_TANH) return rfx_tanh(x);
-    if (act.kind == RFX_ACT_HARD_SIGMOID)
-        return fmin(fmax((double)act.alpha * x + (double)act.beta, 0.0), 1.0);
-    if (act.kind == RFX_ACT_HARD_SWISH) return x * fmin(fmax(x / 6.0 + 0.5, 0.0), 1.0);
-    return x;
-}
-
-int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_act act) {
-    if (b->status != RFX_OK) return -1;
-    double centre = b->signal[in].mean, deviation = sqrt((double)variance_of(b, in));
-    double total = 0, mean = 0, square = 0;
-    for (int i = -20; i <= 20; i++) { /* a Gaussian, from -5 to 5 deviations */
-        double z = 0.25 * i, weight = rfx_exp(-0.5 * z * z);
-        double y = act_value(act, centre + deviation * z);
-        total += weight;
-        mean += weight * y;
-        square += weight * y * y;
-    }
-    struct rfx_node node = {
-        .op = RFX_OP_ACTIVATION, .name = name, .n_in = 1, .in = &in, .act = act};
-    return rfx_builder_add_node(b, &node, (float)(mean / total), (float)(square / total));
-}
-
-int rfx_builder_relu(struct rfx_builder *b, const char *name, int in) {
-    return rfx_builder_act(b, name, in, rfx_act_relu());
 }
 
 int rfx_builder_add(struct rfx_builder *b, const char *name, int left, int right) {
@@ -395,7 +325,7 @@ int rfx_builder_linear(struct rfx_builder *b, const char *name, int in, int64_t 
     const struct rfx_shape *shape = &b->graph->nodes[in].out.shape;
     int64_t k = shape->dims[shape->rank - 1];
     /* Variance 4 of the results, were the features not averages. */
-    float bound = sqrtf(12.0f / ((float)k * variance_of(b, in)));
+    float bound = sqrtf(12.0f / ((float)k * rfx_builder_variance(b, in)));
     struct rfx_node node = {.op = RFX_OP_GEMM, .name = name, .n_in = 1, .in = &in};
     node.attr.gemm.k = k;
     node.attr.gemm.m = m;

@@ -55,6 +55,8 @@ void rfx_builder_free(struct rfx_builder *b);
 /* What is expected of a node's elements; mean 0 and square 1 after an error. */
 struct rfx_signal rfx_builder_signal(const struct rfx_builder *b, int node);
 
+float rfx_builder_variance(const struct rfx_builder *b, int node);
+
 /* Records a failure unless there is one already; returns -1. */
 int rfx_builder_fail(struct rfx_builder *b, enum rfx_status status);
 
