@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-
 struct rfx_name rfx_name(const char *format, ...) {
     struct rfx_name name;
     va_list args;
@@ -202,6 +201,26 @@ int rfx_builder_scale(struct rfx_builder *b, const char *name, int in, float sca
         add_uniform(b, name, "scale", (struct rfx_shape){1, {1}}, scale, scale);
     node.attr.affine.shift = -1;
     return rfx_builder_add_node(b, &node, scale * signal.mean, scale * scale * signal.square);
+}
+
+int rfx_builder_channel_scale(struct rfx_builder *b, const char *name, int in, float lo, float hi) {
+    struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
+    struct rfx_signal signal = rfx_builder_signal(b, in);
+    struct rfx_shape shape = {1, {rfx_builder_channels(b, in)}};
+    float middle = (lo + hi) / 2.0f;
+    node.attr.affine.scale = add_uniform(b, name, "scale", shape, lo, hi);
+    node.attr.affine.shift = -1;
+    return rfx_builder_add_node(b, &node, middle * signal.mean, middle * middle * signal.square);
+}
+
+int rfx_builder_layer_norm(struct rfx_builder *b, const char *name, int in, float eps) {
+    struct rfx_node node = {.op = RFX_OP_CHANNEL_NORM, .name = name, .n_in = 1, .in = &in};
+    struct rfx_shape shape = {1, {rfx_builder_channels(b, in)}};
+    node.attr.channel_norm.kind = RFX_NORM_LAYER;
+    node.attr.channel_norm.eps = eps;
+    node.attr.channel_norm.scale = add_uniform(b, name, "scale", shape, 0.7f, 1.3f);
+    node.attr.channel_norm.shift = add_uniform(b, name, "shift", shape, -0.3f, 0.3f);
+    return rfx_builder_add_node(b, &node, 0.0f, 1.06f);
 }
 
 int rfx_builder_number(struct rfx_builder *b, const char *name, float value) {

@@ -76,6 +76,10 @@ int rfx_builder_instance_norm(struct rfx_builder *b, const char *name, int in);
 /* torch.nn.GroupNorm, likewise. */
 int rfx_builder_group_norm(struct rfx_builder *b, const char *name, int in, int64_t groups,
                            float eps);
+/* A norm over the channels of each pixel, with scale and shift. */
+int rfx_builder_layer_norm(struct rfx_builder *b, const char *name, int in, float eps);
+/* A factor per channel, from lo to hi. */
+int rfx_builder_channel_scale(struct rfx_builder *b, const char *name, int in, float lo, float hi);
 int rfx_builder_scale(struct rfx_builder *b, const char *name, int in, float scale);
 int rfx_builder_number(struct rfx_builder *b, const char *name, float value); /* a tensor of one */
 int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_act act);
@@ -118,6 +122,15 @@ int rfx_builder_pixel_shuffle(struct rfx_builder *b, const char *name, int in, i
 
 /* Channels of zeros behind those of `in`, until there are c. */
 int rfx_builder_pad_channels(struct rfx_builder *b, const char *name, int in, int64_t c);
+
+/* `count` channels of `in` from `first` on. */
+int rfx_builder_pick_channels(struct rfx_builder *b, const char *name, int in, int64_t first,
+                              int64_t count);
+
+/* Rows and columns of zeros below and to the right, up to multiples of `multiple`; `in` itself
+ * where there is nothing to add. And away again, to the size of `like`. */
+int rfx_builder_pad_to(struct rfx_builder *b, const char *name, int in, int64_t multiple);
+int rfx_builder_crop_like(struct rfx_builder *b, const char *name, int in, int like);
 
 /* Maps of per_row * k channels as rows of k numbers, in the order of rows, columns and channels:
  * (1, c, h, w) -> (1, h * w * c / k, k). Two nodes, the second called `name`. */

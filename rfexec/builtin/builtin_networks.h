@@ -51,6 +51,7 @@ void rfx_builtin_mobilenet_v3(struct rfx_builder *b, int x,
 void rfx_builtin_real_esrgan(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_real_esrgan_compact(struct rfx_builder *b, int x,
                                      const struct rfx_builtin_config *config);
+void rfx_builtin_nafnet(struct rfx_builder *b, int image, const struct rfx_builtin_config *config);
 void rfx_builtin_vae_decoder(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 
 /* A row of MobileNetV2's table 2: expansion, channels, repetitions, stride of the first. */

@@ -61,6 +61,8 @@ static void test_published_figures(void **state) {
         {"real_esrgan_compact", 128, 16384ull * 9u * (192u + 32u * 4096u + 3072u), 1213296u},
         /* as diffusers counts it */
         {"vae_decoder", 0, 0, 49490179u},
+        /* as published; MACs by the sums of its layers */
+        {"nafnet", 256, 16045035520u, 29159715u},
         /* 9 * (3*32 + 32*32 + 32*64 + 64*64 + 64*128 + 128*128) + 2 * (32 + 64 + 128) */
         {"table1", 32,
          (96u + 1024u) * 9 * 1024 + (2048u + 4096u) * 9 * 256 + (8192u + 16384u) * 9 * 64,
