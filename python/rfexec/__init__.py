@@ -30,3 +30,6 @@ __all__ = [
     "open",
     "picture_size",
 ]
+
+for _name in __all__:  # where users find them, also in tracebacks
+    globals()[_name].__module__ = "rfexec"

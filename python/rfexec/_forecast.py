@@ -43,7 +43,7 @@ class Forecast:
 
     def __str__(self) -> str:
         return (
-            f"{show_bytes(self.peak_bytes)} at the peak, {self.macs / 1e9:,.3f} G MACs "
+            f"peak {show_bytes(self.peak_bytes)}, {self.macs / 1e9:,.3f} G MACs "
             f"({self.macs_factor:.3f} x whole), {self.words}"
         )
 
@@ -73,7 +73,7 @@ class Forecast:
             )
             x += width
         return (
-            f"<div><b>{show_bytes(self.peak_bytes)}</b> at the peak, "
+            f"<div>peak <b>{show_bytes(self.peak_bytes)}</b>, "
             f"{self.macs / 1e9:,.3f} G MACs ({self.macs_factor:.3f} &times; whole)<br>"
             f"{html.escape(self.words)}<br>"
             f'<svg width="600" height="18" role="img">{"".join(bar)}</svg>'

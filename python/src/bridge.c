@@ -34,14 +34,14 @@ struct rfxpy_call {
 };
 
 RFXPY_API void rfxpy_set_python(int (*ensure)(void), void (*release)(int),
-                                int (*check_signals)(void), void (*fetch)(void **, void **, void **));
+                                int (*check_signals)(void),
+                                void (*fetch)(void **, void **, void **));
 RFXPY_API void rfxpy_begin(struct rfxpy_call *call);
 RFXPY_API void rfxpy_stop_call(struct rfxpy_call *call);
 RFXPY_API int rfxpy_stop(void *user);
 RFXPY_API int rfxpy_progress(void *user, int64_t done, int64_t total);
 RFXPY_API int rfxpy_read(void *user, const struct rfx_area *area, float *values);
-RFXPY_API int rfxpy_write(void *user, int output, const struct rfx_area *area,
-                          const float *values);
+RFXPY_API int rfxpy_write(void *user, int output, const struct rfx_area *area, const float *values);
 RFXPY_API uint64_t rfxpy_call_bytes(void);
 
 static struct {

@@ -29,6 +29,9 @@
  * Threads: functions on different networks may run at the same time in different threads. One
  * network belongs to one thread at a time, whichever. There is nothing to initialise; the library
  * prints nothing and never ends the process. docs/host_process.md says what else it does to it.
+ * Fork: the child may use networks that no other thread was using. Where the thread that forks has
+ * run with several threads before, the child must run with one, or in a thread that it starts for
+ * it: those of the OpenMP runtime stay in the parent, which this thread would wait for.
  * Growth: structs that programs fill begin with their size, and new members are added behind the
  * last; members and functions are never taken away while RFX_VERSION_MAJOR and RFX_VERSION_MINOR
  * stay the same. */
