@@ -37,7 +37,41 @@ static enum rfx_status plan_of(const struct small_plan_case *f, const char *text
 
 #define HEAD "{\"schema\": 1, \"kind\": \"rfexec plan\", "
 #define GROUP(first, last) "\"first\": \"" first "\", \"last\": \"" last "\", \"strip_cols\": 8"
+#define STREAM(spilled) \
+    "{\"mode\": \"streamed\", \"targets\": [\"sum\"], \"band_rows\": 2, \"spilled\": " spilled "}"
 #define WHOLE "{\"mode\": \"whole\", \"targets\": [\"pool\"]}"
+
+/* sum goes through a file, and does so again when the plan is written and read. */
+static void spilled(void **state) {
+    static const char text[] = HEAD
+        "\"stages\": [{\"mode\": \"streamed\", \"targets\": [\"a\", \"sum\"], "
+        "\"band_rows\": 2, \"spilled\": [\"sum\"]}, " WHOLE "]}";
+    struct small_plan_case f = small_plan_case_begin(23, 17);
+    struct rfx_plan *plan = NULL, *again = NULL;
+    struct rfx_error err = {{0}};
+    char *written = NULL, words[RFX_PLAN_TEXT];
+    (void)state;
+    if (plan_of(&f, text, strlen(text), &plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    int a = rfx_graph_find(f.graph, "a"), sum = rfx_graph_find(f.graph, "sum");
+    assert_int_equal(rfx_plan_file_text(plan, "net", &written, &err), RFX_OK);
+    if (plan_of(&f, written, strlen(written), &again, &err) != RFX_OK) fail_msg("%s", err.text);
+    for (int p = 0; p < 2; p++) {
+        const struct rfx_plan *made = p == 0 ? plan : again;
+        assert_int_equal(made->stages[0].places[a], RFX_PLACE_STORED);
+        assert_int_equal(made->stages[0].places[sum], RFX_PLACE_SPILLED);
+        assert_int_equal(made->stages[1].places[sum], RFX_PLACE_FETCHED);
+        assert_int_equal(made->spill.written, rfx_tensor_bytes(&f.graph->nodes[sum].out));
+        assert_int_equal(made->spill.read, made->spill.written);
+        assert_int_equal(rfx_plan_spill_last(made, sum), 1);
+        assert_int_equal(rfx_plan_spill_last(made, a), -1);
+    }
+    rfx_plan_describe(again, words, sizeof words);
+    assert_non_null(strstr(words, "2 image rows a step, spilled; rest whole"));
+    rfx_memory_release(f.mem, written);
+    rfx_plan_free(plan);
+    rfx_plan_free(again);
+    small_plan_case_end(&f);
+}
 
 /* Three stages written by hand: a in 2x3 tiles, sum streamed in 2 strips, the rest row by row. */
 static void three_stages(void **state) {
@@ -121,6 +155,18 @@ static void refusals(void **state) {
         {HEAD "\"groups\": [{" GROUP("a", "sum") "}], \"stages\": [{\"mode\": \"whole\", "
                                                  "\"targets\": [\"b\", \"pool\"]}]}",
          "stages[0]: target 'b' lies inside a group"},
+        {HEAD "\"stages\": [{\"mode\": \"tiled\", \"targets\": [\"sum\"], \"spilled\": "
+              "[\"sum\"]}, " WHOLE "]}",
+         "stages[0]: target 'sum' cannot be spilled: only streamed stages"},
+        {HEAD "\"stages\": [" STREAM("[7]") ", " WHOLE "]}",
+         "stages[0].spilled[0]: 7 is not the name"},
+        {HEAD "\"stages\": [" STREAM("[\"a\"]") ", " WHOLE "]}",
+         "stages[0].spilled[0]: it is no target of this stage"},
+        {HEAD "\"stages\": [" STREAM("\"sum\"") ", " WHOLE "]}",
+         "stages[0]: 'spilled': \"sum\" is no list"},
+        {HEAD "\"stages\": [{\"mode\": \"streamed\", \"targets\": [\"pool\"], \"band_rows\": 2, "
+              "\"spilled\": [\"pool\"]}]}",
+         "target 'pool' cannot be spilled: it is the result of a reduction"},
         {HEAD "\"stages\": []}", "at least one stage"},
         {HEAD "\"stages\": [3]}", "stages[0]: 3 is no stage"},
         {HEAD "\"stages\": [{\"targets\": [\"pool\"]}]}", "no 'mode'"},
@@ -353,6 +399,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failing_allocations_of_documents),
         cmocka_unit_test(three_stages),
+        cmocka_unit_test(spilled),
         cmocka_unit_test(refusals),
         cmocka_unit_test(another_arithmetic),
         cmocka_unit_test(tiles_alone),
