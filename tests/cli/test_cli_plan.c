@@ -198,35 +198,6 @@ static void test_plan_file(void **state) {
     json_decref(plan);
 }
 
-/* A map that waits in a file: the same bits; the folder is named, and what is wrong with it said.
- */
-static void test_spilled(void **state) {
-    static const char plan[] =
-        "{\"schema\": 1, \"kind\": \"rfexec plan\", \"stages\": [{\"mode\": \"streamed\", "
-        "\"targets\": [\"map.2\"], \"band_rows\": 8, \"spilled\": [\"map.2\"]}, {\"mode\": "
-        "\"streamed\", \"targets\": [\"deconv\"], \"band_rows\": 4, \"tiles\": [1, 3]}]}";
-    (void)state;
-    write_file("cli_spilled.json", plan);
-    expect(0, "verify fsrcnn synthetic:61x83 --plan cli_spilled.json --spill . --json");
-    json_t *doc = document("verify");
-    long long bytes = 61LL * 83 * 12 * 4, read = integer_at(doc, "plan.spilled.read_bytes");
-    assert_int_equal(integer_at(doc, "plan.spilled.written_bytes"), bytes);
-    assert_int_equal(integer_at(doc, "plan.spilled.most_bytes"), bytes);
-    assert_true(read > bytes && read < 2 * bytes); /* strips overlap */
-    assert_int_equal(integer_at(doc, "measured.spill_written_bytes"), bytes);
-    assert_int_equal(integer_at(doc, "measured.spill_read_bytes"), read);
-    assert_true(json_is_true(at(doc, "identical")));
-    json_decref(doc);
-    expect(0, "run fsrcnn synthetic:61x83 --plan cli_spilled.json --spill .");
-    assert_non_null(strstr(out_text, "spilled    237.3 KiB written to files, "));
-    assert_non_null(strstr(out_text, "8 image rows a step, spilled; "));
-    expect_says(2, "run fsrcnn synthetic:61x83 --plan cli_spilled.json", "no folder is given");
-    expect_says(5, "run fsrcnn synthetic:61x83 --plan cli_spilled.json --spill no/such",
-                "folder 'no/such' for spilled maps: No such file");
-    expect_says(5, "run fsrcnn synthetic:61x83 --plan cli_spilled.json --spill cli_spilled.json",
-                "cannot make a file for the 0.2 MiB of 'map.2': Not a directory");
-}
-
 static void write_npy(const char *path, int h, int w) {
     char header[129];
     FILE *file = fopen(path, "wb");
@@ -410,17 +381,11 @@ static void test_naive_conv(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_usage),
-        cmocka_unit_test(test_plans_by_hand),
-        cmocka_unit_test(test_flags_count),
-        cmocka_unit_test(test_dump),
-        cmocka_unit_test(test_spilled),
-        cmocka_unit_test(test_plan_file),
-        cmocka_unit_test(test_plans_count_files),
-        cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_conv),
-        cmocka_unit_test(test_naive_conv),
+        cmocka_unit_test(test_usage),       cmocka_unit_test(test_plans_by_hand),
+        cmocka_unit_test(test_flags_count), cmocka_unit_test(test_dump),
+        cmocka_unit_test(test_plan_file),   cmocka_unit_test(test_plans_count_files),
+        cmocka_unit_test(test_choices),     cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_conv),        cmocka_unit_test(test_naive_conv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
