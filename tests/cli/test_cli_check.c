@@ -70,6 +70,12 @@ static void test_unsupported_use(void **state) {
     has("all 1 are supported");
     has("a batch of 2");
     expect_says(3, "check mobilnet_v2", "did you mean 'mobilenet_v2'");
+    write_file("cli_check.png", "\x89PNG and more");
+    expect_says(3, "check cli_check.png", "is a PNG file, not an .onnx one");
+    write_file("cli_check.txt", "words");
+    expect_says(3, "check cli_check.txt", "cli_check.txt");
+    expect_says(3, "check vgg16 --size 8x8", "cannot be run");
+    has("kernel 2x2, dilation 1x1 exceeds padded input of 1x1");
 }
 
 static void test_streams(void **state) {

@@ -48,18 +48,21 @@ static const char *picture_kind(const char *path) {
     return NULL;
 }
 
+bool rfx_cli_tell_picture(const char *model) {
+    const char *picture = picture_kind(model);
+    if (picture == NULL) return false;
+    rfx_cli_message("model '%s' is a %s file, not an .onnx one: the model comes first", model,
+                    picture);
+    return true;
+}
+
 static int load_model(struct rfx_memory *mem, const char *model,
                       const struct rfx_load_options *load, struct rfx_graph **out) {
     struct rfx_error err = {{0}};
     if (!rfx_builtin_exists(model) && access(model, R_OK) != 0)
         return rfx_cli_refuse_model(model, "neither a readable file nor a built-in network");
     enum rfx_status status = rfx_model_load(mem, model, load, out, &err);
-    const char *picture = status == RFX_STATUS_MALFORMED ? picture_kind(model) : NULL;
-    if (picture != NULL) {
-        rfx_cli_message("model '%s' is a %s file, not an .onnx one: the model comes first", model,
-                        picture);
-        return RFX_EXIT_REFUSED;
-    }
+    if (status == RFX_STATUS_MALFORMED && rfx_cli_tell_picture(model)) return RFX_EXIT_REFUSED;
     if (status != RFX_OK && strstr(err.text, model) == NULL)
         status = rfx_fail_within(&err, status, "model '%s'", model);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);

@@ -63,7 +63,7 @@ static const struct option_row rows[] = {
     {"tiles", 't', KIND_GRID, RFX_CLI_CURVE, AT(tiles), "N|RxC",
      "number of tiles (the most square grid) or rows x columns (default 16)", 0},
     {"baseline", 0, KIND_TEXT, RFX_CLI_CURVE, AT(baseline), "NAME",
-     "what counts as a tensor: eager, fused (default) or coalesced", 0},
+     "what counts as a tensor: eager, fused (default; of analyze: as executed) or coalesced", 0},
     {"split", 's', KIND_TEXT, RFX_CLI_PLAN, AT(split), "NAME",
      "where the network is cut (see analyze; default: the planner chooses)", 0},
     {"split", 's', KIND_TEXT, RFX_CLI_PLOT, AT(split), "NAME",

@@ -232,8 +232,7 @@ static void print_budgets(const struct advise *a) {
 static void print_text(const struct advise *a, const struct guideline *g) {
     const struct rfx_curve *curve = a->curves.curves[0];
     char x[RFX_HUMAN_CHARS], y[RFX_HUMAN_CHARS], z[RFX_HUMAN_CHARS];
-    printf("%s, baseline %s (paper 003's way of counting)\n", a->curves.models[0],
-           rfx_baseline_name(curve->baseline));
+    printf("%s, baseline %s\n", a->curves.models[0], rfx_baseline_name(curve->baseline));
     printf("peak       %s at %s by this baseline: activations %s, parameters %s\n",
            rfx_human_bytes(curve->untiled.peak_bytes, x), layer(a, curve->untiled.peak_node),
            rfx_human_bytes(a->advice->activation_bytes, y),

@@ -1,6 +1,7 @@
 /* Loading models under a baseline and calculating their curves; see curves.h. */
 #include "tools/commands/curves.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tiler/plan/splits.h"
@@ -61,8 +62,12 @@ int rfx_cli_curves_open(struct rfx_cli_curves *curves, const struct rfx_cli_opti
     return code;
 }
 
-const char *rfx_cli_curves_baseline(const struct rfx_cli_curves *curves) {
-    return curves->as_executed ? "as executed" : rfx_baseline_name(curves->baseline);
+const char *rfx_cli_curves_baseline(const struct rfx_cli_curves *curves, char text[32]) {
+    if (curves->as_executed)
+        (void)snprintf(text, 32, "as executed");
+    else
+        (void)snprintf(text, 32, "%s baseline", rfx_baseline_name(curves->baseline));
+    return text;
 }
 
 void rfx_cli_curves_free(struct rfx_cli_curves *curves) {

@@ -31,8 +31,8 @@ RFX_NODISCARD int rfx_cli_curves_open(struct rfx_cli_curves *curves,
                                       const struct rfx_cli_options *options, bool pareto,
                                       bool as_executed);
 
-/* What counts as a tensor, in words: "as executed", or the baseline's name. */
-const char *rfx_cli_curves_baseline(const struct rfx_cli_curves *curves);
+/* What counts as a tensor, in words: "as executed", or "fused baseline"; text is returned. */
+const char *rfx_cli_curves_baseline(const struct rfx_cli_curves *curves, char text[32]);
 
 void rfx_cli_curves_free(struct rfx_cli_curves *curves);
 

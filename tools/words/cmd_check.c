@@ -68,6 +68,9 @@ static int look(struct check *c) {
     if (access(model, R_OK) != 0)
         return rfx_cli_refuse_model(model, "neither a readable file nor a built-in network");
     enum rfx_status status = rfx_onnx_survey_create(c->mem, model, &c->survey, &c->why);
+    if (status == RFX_STATUS_MALFORMED && rfx_cli_tell_picture(model)) return RFX_EXIT_REFUSED;
+    if (status != RFX_OK && strstr(c->why.text, model) == NULL)
+        status = rfx_fail_within(&c->why, status, "model '%s'", model);
     if (status != RFX_OK) return rfx_cli_fail(status, &c->why);
     return c->survey->n_refused == 0 ? load(c) : RFX_EXIT_DONE;
 }
