@@ -30,6 +30,7 @@ command() {
         chart) "$rfexec" chart lines.csv -o "$1" ;;
         plan) "$rfexec" plan fsrcnn --size 64x64 -o "$1" ;;
         npy) "$rfexec" run fsrcnn synthetic:48x40 --bands 8 -o "$1" ;;
+        report) "$rfexec" run fsrcnn synthetic:48x40 --report "$1" ;;
     esac
 }
 
@@ -37,6 +38,7 @@ command() {
 ending() {
     case $way in
         npy) echo .npy ;;
+        report) echo .html ;;
         export) echo .onnx ;;
         plan) echo .json ;;
         alloc) echo .csv ;;
@@ -44,7 +46,12 @@ ending() {
     esac
 }
 
-ways="alloc alloc_plot export curve pareto analyze memory chart plan npy"
+# Whether a file is a whole page, and nothing before or after it.
+is_page() {
+    [ "$(head -n 1 "$1")" = '<!DOCTYPE html>' ] && [ "$(tail -n 1 "$1")" = '</html>' ]
+}
+
+ways="alloc alloc_plot export curve pareto analyze memory chart plan npy report"
 for way in $ways; do
     end=$(ending)
     plain=$way.plain$end
@@ -105,6 +112,7 @@ for way in $ways; do
     [ -p "pipe$end" ] || fail "$way: replaced a pipe"
     cmp -s received "$plain" || case $way in
         *plot | curve | pareto | analyze | memory | chart) grep -q '</svg>' received || fail "$way: a pipe got $(wc -c <received) bytes" ;;
+        report) is_page received || fail "$way: a pipe got $(wc -c <received) bytes" ;; # with times
         *) fail "$way: a pipe got other bytes: $(cat err.txt)" ;;
     esac
     rm "pipe$end" received
@@ -115,6 +123,7 @@ for way in $ways; do
     [ "$(head -c 6 whole)" = before ] || fail "$way: -: wrote over what was there"
     tail -c +7 whole >alone
     cmp -s alone "$plain" || { [ "$end" = .svg ] && grep -q '</svg>' alone && head -c 5 alone | grep -q '<?xml'; } ||
+        { [ "$way" = report ] && is_page alone; } ||
         fail "$way: -: not the file: $(head -c 60 alone)"
     command - 2>err.txt | cat >alone
     [ -s alone ] || fail "$way: -: nothing through a pipe: $(cat err.txt)"

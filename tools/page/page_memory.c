@@ -33,8 +33,8 @@ static void put_level(struct rfx_html *html, const struct axes *axes, size_t byt
     rfx_html_format(html,
                     "<path id=\"%s\" data-bytes=\"%zu\" d=\"M%d %.2f H%d\" stroke=\"%s\" "
                     "stroke-width=\"2\" stroke-dasharray=\"7 4\"/>\n"
-                    "<text x=\"%d\" y=\"%.2f\" text-anchor=\"end\" fill=\"%s\">%s %s</text>\n",
-                    id, bytes, LEFT, y, WIDTH, colour, WIDTH - 4, y - 4, colour, words,
+                    "<text x=\"%d\" y=\"%.2f\" fill=\"%s\">%s %s</text>\n",
+                    id, bytes, LEFT, y, WIDTH, colour, LEFT + 6, y - 4, colour, words,
                     rfx_human_bytes(bytes, text));
 }
 

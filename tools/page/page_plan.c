@@ -11,7 +11,7 @@ static const struct {
     const char *name, *fill;
 } kinds[] = {
     [RFX_ARENA_STORED] = {"whole maps", "#e69f00"},
-    [RFX_ARENA_LOCAL] = {"rows or tiles at hand", "#56b4e9"},
+    [RFX_ARENA_LOCAL] = {"own maps of a stage", "#56b4e9"},
     [RFX_ARENA_FRESH] = {"new rows of a step", "#009e73"},
     [RFX_ARENA_PACKED] = {"weights of the stage", "#cc79a7"},
 };
