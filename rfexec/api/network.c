@@ -200,6 +200,7 @@ static enum rfx_status job_plan(struct job *job, struct rfx_error *err) {
                                        .threads = job->options.threads,
                                        .memory_bytes = job->options.memory_bytes,
                                        .emit_outputs = true,
+                                       .may_spill = job->options.spill_folder != NULL,
                                        .caches = rfx_machine_caches()};
     return rfx_plan_create_or_smallest(job->network->graph, &request, &job->plan, &job->smallest,
                                        err);
@@ -233,7 +234,8 @@ static struct rfx_forecast forecast_of(const struct rfx_plan *plan) {
                              .picture_bytes = plan->bytes.source,
                              .reserve_bytes = plan->bytes.reserve,
                              .macs = plan->macs,
-                             .macs_whole = plan->macs_untiled};
+                             .macs_whole = plan->macs_untiled,
+                             .spilled_bytes = plan->spill.most};
     rfx_plan_describe(plan, f.plan, sizeof f.plan);
     return f;
 }
@@ -288,6 +290,7 @@ static enum rfx_status job_execute(struct job *job, struct rfx_error *err) {
     enum rfx_status status = rfx_session_create(network->graph, job->plan, &job->session, err);
     if (status != RFX_OK) return status;
     rfx_session_set_sink(job->session, &sink);
+    rfx_session_set_spill_folder(job->session, job->options.spill_folder);
     status = rfx_session_run(job->session, job->image, is_cancelled, &job->options, NULL, err);
     rfx_session_set_sink(job->session, NULL);
     for (int k = 0; k < network->graph->n_outputs && status == RFX_OK; k++)

@@ -20,6 +20,7 @@ _Static_assert(offsetof(struct rfx_open_options, convolution) == 32, "stays wher
 _Static_assert(offsetof(struct rfx_run_options, std) == 56, "members stay where they are");
 _Static_assert(offsetof(struct rfx_run_options, max_pixels) == 72, "stays where it is");
 _Static_assert(offsetof(struct rfx_run_options, stop) == 80, "stays where it is");
+_Static_assert(offsetof(struct rfx_run_options, spill_folder) == 88, "stays where it is");
 _Static_assert(offsetof(struct rfx_forecast, plan) == 72, "members stay where they are");
 
 static void test_version(void **state) {
