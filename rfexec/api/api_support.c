@@ -202,7 +202,8 @@ void rfx_api_write_forecast_of(const struct rfx_plan *plan, struct rfx_forecast 
                              .picture_bytes = plan->bytes.source,
                              .reserve_bytes = plan->bytes.reserve,
                              .macs = plan->macs,
-                             .macs_whole = plan->macs_untiled};
+                             .macs_whole = plan->macs_untiled,
+                             .spilled_bytes = plan->spill.most};
     rfx_plan_describe(plan, f.plan, sizeof f.plan);
     rfx_api_write_forecast(&f, given);
 }

@@ -154,6 +154,7 @@ enum rfx_status rfx_job_plan(struct rfx_job *job, struct rfx_error *err) {
                                        .threads = job->options.threads,
                                        .memory_bytes = job->options.memory_bytes,
                                        .emit_outputs = true,
+                                       .may_spill = job->options.spill_folder != NULL,
                                        .caches = rfx_machine_caches()};
     return rfx_plan_create_or_smallest(job->graph, &request, &job->plan, &job->smallest, err);
 }
@@ -173,6 +174,7 @@ enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err) {
     const struct rfx_output_sink sink = {
         .write = rfx_output_take_part, .user = job, .any_order = true};
     rfx_session_set_sink(job->session, &sink);
+    rfx_session_set_spill_folder(job->session, job->options.spill_folder);
     enum rfx_status status =
         rfx_session_run(job->session, job->image, is_cancelled, &job->options, NULL, err);
     rfx_session_set_sink(job->session, NULL);

@@ -18,6 +18,7 @@
 #define CHUNK 256
 #define OCTAVES 4
 #define CHANNELS 3
+#define MAX_CHANNELS 65536
 
 struct synthetic_source {
     struct rfx_image_backend base;
@@ -194,7 +195,7 @@ static bool parse_spec(const char *spec, uint64_t *h, uint64_t *w, uint64_t *see
 enum rfx_status rfx_image_synthetic_open(struct rfx_memory *mem, const char *name, int64_t channels,
                                          struct rfx_image_backend **out, struct rfx_error *err) {
     uint64_t h, w, seed;
-    bool floats = channels != 0 && channels != 1 && channels != CHANNELS;
+    bool floats = channels > 1 && channels <= MAX_CHANNELS && channels != CHANNELS;
     if (!parse_spec(name, &h, &w, &seed))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: not of the form synthetic:HxW or synthetic:HxW:seed with 1 to %d rows "

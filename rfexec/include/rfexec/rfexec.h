@@ -203,6 +203,10 @@ struct rfx_run_options {
      * with SYSTEM. It must not use the network. NULL: such outputs are not wanted; where it is
      * given, `outputs` may be NULL and n_outputs 0: all come here. */
     int (*write)(void *user, int output, const struct rfx_area *part, const float *values);
+    /* With memory_bytes: a folder in which large maps that are needed again may wait in nameless
+     * files, of which nothing is left however the process ends. Where the folder lies in memory
+     * (tmpfs), so do they. The run fails with SYSTEM when there is no room. NULL: no files. */
+    const char *spill_folder;
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */
@@ -215,11 +219,12 @@ struct rfx_forecast {
     size_t activation_bytes; /* maps and the like */
     size_t weight_bytes;     /* as packed for the run */
     size_t scratch_bytes;
-    size_t picture_bytes; /* of the decoder; 0 for the caller's own values */
-    size_t reserve_bytes; /* see memory_bytes */
-    uint64_t macs;        /* multiply-accumulates of the run */
-    uint64_t macs_whole;  /* of a run on whole maps, which computes nothing twice */
-    char plan[400];       /* how it would be done, in words */
+    size_t picture_bytes;   /* of the decoder; 0 for the caller's own values */
+    size_t reserve_bytes;   /* see memory_bytes */
+    uint64_t macs;          /* multiply-accumulates of the run */
+    uint64_t macs_whole;    /* of a run on whole maps, which computes nothing twice */
+    char plan[400];         /* how it would be done, in words */
+    uint64_t spilled_bytes; /* that files in spill_folder hold at a time, at most */
 };
 
 /* Says what rfx_network_run_file on `picture` would take, or, with picture NULL,
