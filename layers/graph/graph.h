@@ -37,6 +37,7 @@ enum rfx_op {
     RFX_OP_PAD,            /* rows and columns; negative pads crop */
     RFX_OP_CROP,           /* rows and columns with a start and a step */
     RFX_OP_RESIZE,
+    RFX_OP_GRID_SAMPLE, /* in[0] where in[1], a map of two channels, says */
     RFX_OP_DEPTH_TO_SPACE,
     RFX_OP_SPACE_TO_DEPTH,
     RFX_OP_LRN,
@@ -95,8 +96,16 @@ enum rfx_reduce_kind {
     RFX_REDUCE_L1,         /* sum of magnitudes */
     RFX_REDUCE_L2,         /* root of the sum of squares */
     RFX_REDUCE_SUM_SQUARE, /* sum of squares */
+    RFX_REDUCE_PROD,
+    RFX_REDUCE_ARG_MAX, /* where it is, counted from 0; the first of equal ones. A NaN wins */
+    RFX_REDUCE_ARG_MAX_LAST,
+    RFX_REDUCE_ARG_MIN,
+    RFX_REDUCE_ARG_MIN_LAST,
     RFX_REDUCE_COUNT
 };
+static inline bool rfx_reduce_is_arg(enum rfx_reduce_kind kind) {
+    return kind >= RFX_REDUCE_ARG_MAX && kind <= RFX_REDUCE_ARG_MIN_LAST;
+}
 
 enum rfx_channel_norm {
     RFX_NORM_LAYER, /* (x - mean) / sqrt(variance + eps) */
@@ -129,6 +138,7 @@ enum rfx_binary_kind {
 };
 
 enum rfx_pad_mode { RFX_PAD_CONSTANT, RFX_PAD_REFLECT, RFX_PAD_EDGE };
+enum rfx_grid_padding { RFX_GRID_ZEROS, RFX_GRID_BORDER, RFX_GRID_REFLECTION };
 
 enum rfx_resize_mode { RFX_RESIZE_NEAREST, RFX_RESIZE_LINEAR, RFX_RESIZE_CUBIC };
 enum rfx_resize_coord {
@@ -218,6 +228,11 @@ union rfx_attr {
     } crop;
     struct rfx_resize_attr resize;
     struct {
+        enum rfx_resize_mode mode;
+        enum rfx_grid_padding padding;
+        bool align_corners;
+    } grid;
+    struct {
         int64_t block;
         bool column_major;
     } depth; /* column_major: CRD */
@@ -301,6 +316,7 @@ struct rfx_graph {
     size_t load_bytes; /* of a model file: the most that loading has taken from the system */
     size_t held_bytes; /* of a model file: what the graph takes, its owned weights included */
     int node_capacity, weight_capacity, output_capacity;
+    bool halves;          /* the model states half precision; it is computed in float32 */
     uint64_t param_count; /* as the model states it: set by rfx_graph_finish before it fuses */
     const struct rfx_graph *base; /* the graph whose nodes this one groups (group.h), or NULL */
 };

@@ -181,6 +181,9 @@ static const struct rfx_cli_command commands[] = {
      RFX_CLI_GOLDEN | RFX_CLI_JSON, 0, RFX_CLI_MAX_ARGS, rfx_cmd_selftest},
     {"models", "[--json]", "the built-in networks", "", "rfexec models\n", RFX_CLI_JSON, 0, 0,
      rfx_cmd_models},
+    {"operators", "", "which operators of ONNX model files may have, and what streams",
+     "A table in Markdown, that of docs/operators.md.\n", "rfexec operators\n", 0, 0, 0,
+     rfx_cmd_operators},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
