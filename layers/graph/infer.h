@@ -32,6 +32,8 @@ RFX_NODISCARD enum rfx_status rfx_infer_scale_shift(const struct rfx_graph *grap
 RFX_NODISCARD enum rfx_status rfx_infer_set_map(struct rfx_node *node, int64_t c, int64_t h,
                                                 int64_t w, struct rfx_error *err);
 
+#define RFX_FLOAT_COUNT_MAX ((int64_t)1 << 24) /* all whole numbers up to it are floats */
+
 /* Sets the output to a PLAIN tensor; statuses as rfx_infer_set_map. */
 RFX_NODISCARD enum rfx_status rfx_infer_set_plain(struct rfx_node *node,
                                                   const struct rfx_shape *shape,

@@ -285,6 +285,7 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     X(RFX_OP_PAD, rfx_op_pad)                             \
     X(RFX_OP_CROP, rfx_op_crop)                           \
     X(RFX_OP_RESIZE, rfx_op_resize)                       \
+    X(RFX_OP_GRID_SAMPLE, rfx_op_grid_sample)             \
     X(RFX_OP_DEPTH_TO_SPACE, rfx_op_depth_to_space)       \
     X(RFX_OP_SPACE_TO_DEPTH, rfx_op_space_to_depth)       \
     X(RFX_OP_LRN, rfx_op_lrn)                             \

@@ -1,11 +1,19 @@
-/* CONST_MAP and CONST_PLAIN: constants as tensors. The values are packed once, a map's from NCHW
- * into NHWC, and copied where a step asks for them. */
+/* What is not computed. INPUT: the image, with which the executor fills its view. CONST_MAP and
+ * CONST_PLAIN: constants as tensors; the values are packed once, a map's from NCHW into NHWC, and
+ * copied where a step asks for them. */
 #include <string.h>
 
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
 
 #define CHUNK_ELEMS ((int64_t)1 << 14)
+
+static enum rfx_status infer_input(const struct rfx_graph *graph, struct rfx_node *node,
+                                   struct rfx_error *err) {
+    enum rfx_status status = rfx_infer_inputs(graph, node, 0, RFX_LAYOUT_NHWC, err);
+    if (status != RFX_OK) return status;
+    return rfx_infer_set_map(node, node->attr.input.c, node->attr.input.h, node->attr.input.w, err);
+}
 
 static enum rfx_status check_weight(const struct rfx_graph *graph, const struct rfx_node *node,
                                     struct rfx_error *err) {
@@ -82,6 +90,7 @@ static void run(const struct rfx_run_args *args) {
         memcpy(rfx_view_at(&args->out, y, r.x0), values + (y * t->w + r.x0) * t->c, bytes);
 }
 
+const struct rfx_op_def rfx_op_input = {.name = "Input", .spatial = true, .infer = infer_input};
 const struct rfx_op_def rfx_op_const_map = {.name = "Constant",
                                             .spatial = true,
                                             .infer = infer_map,

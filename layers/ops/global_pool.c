@@ -24,7 +24,8 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     bool extreme = node->attr.global_pool.kind == RFX_REDUCE_MAX ||
                    node->attr.global_pool.kind == RFX_REDUCE_MIN;
     if (!extreme && !is_sum(node))
-        return rfx_infer_refuse(node, err, "a norm; it is made of sums and functions of them");
+        return rfx_infer_refuse(node, err,
+                                "no sum or extreme; it is made of sums and functions of them");
     return rfx_infer_set_map(node, rfx_infer_in(graph, node, 0)->c, 1, 1, err);
 }
 

@@ -36,9 +36,29 @@ INLINE void gather(const struct pixels *in, int64_t n, enum rfx_reduce_kind kind
                 out[p] = ((x > out[p]) | (x != x)) ? x : out[p];
             else if (kind == RFX_REDUCE_MIN)
                 out[p] = ((x < out[p]) | (x != x)) ? x : out[p];
+            else if (kind == RFX_REDUCE_PROD)
+                out[p] *= x;
             else
                 out[p] += term(kind, x);
         }
+}
+
+/* out[p] = the channel in which pixel p is largest or smallest; a NaN is both. */
+static void find(const struct pixels *in, enum rfx_reduce_kind kind, double *out) {
+    bool largest = kind == RFX_REDUCE_ARG_MAX || kind == RFX_REDUCE_ARG_MAX_LAST;
+    bool last = kind == RFX_REDUCE_ARG_MAX_LAST || kind == RFX_REDUCE_ARG_MIN_LAST;
+    for (int64_t p = 0; p < in->n; p++) {
+        const float *x = in->x + p * in->stride;
+        int64_t at = 0;
+        for (int64_t i = 1; i < in->c; i++) {
+            bool nan = x[i] != x[i], had_nan = x[at] != x[at];
+            bool better = largest ? x[i] > x[at] : x[i] < x[at];
+            bool equal = had_nan ? nan : x[i] == x[at];
+            if ((better || nan) && !had_nan) at = i;
+            if (equal && last) at = i;
+        }
+        out[p] = (double)at;
+    }
 }
 
 /* The same of the squared distances from mean[p]. */
@@ -52,7 +72,8 @@ INLINE void gather_squares(const struct pixels *in, int64_t n, const double *mea
 
 INLINE void reduce_pixels(const struct pixels *in, enum rfx_reduce_kind kind, double *out) {
     bool sum = kind != RFX_REDUCE_MAX && kind != RFX_REDUCE_MIN;
-    for (int64_t p = 0; p < in->n; p++) out[p] = sum ? 0.0 : (double)in->x[p * in->stride];
+    double first = kind == RFX_REDUCE_PROD ? 1.0 : 0.0;
+    for (int64_t p = 0; p < in->n; p++) out[p] = sum ? first : (double)in->x[p * in->stride];
     if (in->n == SIDE_BY_SIDE)
         gather(in, SIDE_BY_SIDE, kind, out);
     else
@@ -75,10 +96,19 @@ static void reduce(const struct pixels *in, enum rfx_reduce_kind kind, double *o
         case RFX_REDUCE_L1:
             reduce_pixels(in, RFX_REDUCE_L1, out);
             break;
+        case RFX_REDUCE_PROD:
+            reduce_pixels(in, RFX_REDUCE_PROD, out);
+            break;
         case RFX_REDUCE_L2:
         case RFX_REDUCE_SUM_SQUARE:
-        case RFX_REDUCE_COUNT:
             reduce_pixels(in, RFX_REDUCE_SUM_SQUARE, out);
+            break;
+        case RFX_REDUCE_ARG_MAX:
+        case RFX_REDUCE_ARG_MAX_LAST:
+        case RFX_REDUCE_ARG_MIN:
+        case RFX_REDUCE_ARG_MIN_LAST:
+        case RFX_REDUCE_COUNT:
+            find(in, kind, out);
             break;
     }
     for (int64_t p = 0; p < in->n; p++) {
@@ -100,6 +130,9 @@ static enum rfx_status reduce_infer(const struct rfx_graph *graph, struct rfx_no
     enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
     if (status != RFX_OK) return status;
     const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
+    if (rfx_reduce_is_arg(node->attr.reduce.kind) && in->c > RFX_FLOAT_COUNT_MAX)
+        return rfx_infer_refuse(node, err, "%lld channels, more than float32 can count",
+                                (long long)in->c);
     return rfx_infer_set_map(node, 1, in->h, in->w, err);
 }
 

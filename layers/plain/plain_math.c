@@ -136,11 +136,16 @@ static enum rfx_status infer_reduce(const struct rfx_graph *graph, struct rfx_no
     if (status != RFX_OK) return status;
     const struct rfx_shape *in = &rfx_infer_in(graph, node, 0)->shape;
     struct rfx_shape shape = {0, {0}};
+    int64_t n = 1;
     for (int i = 0; i < in->rank; i++) {
         bool gone = node->attr.reduce.axes[i];
+        if (gone) n *= in->dims[i];
         if (gone && !node->attr.reduce.keep_dims) continue;
         shape.dims[shape.rank++] = gone ? 1 : in->dims[i];
     }
+    if (rfx_reduce_is_arg(node->attr.reduce.kind) && n > RFX_FLOAT_COUNT_MAX)
+        return rfx_infer_refuse(node, err, "%lld elements, more than float32 can count",
+                                (long long)n);
     return rfx_infer_set_plain(node, &shape, err);
 }
 
@@ -158,6 +163,12 @@ static double combine(enum rfx_reduce_kind kind, double sum, double x) {
         case RFX_REDUCE_L2:
         case RFX_REDUCE_SUM_SQUARE:
             return sum + x * x;
+        case RFX_REDUCE_PROD:
+            return sum * x;
+        case RFX_REDUCE_ARG_MAX:
+        case RFX_REDUCE_ARG_MAX_LAST:
+        case RFX_REDUCE_ARG_MIN:
+        case RFX_REDUCE_ARG_MIN_LAST:
         case RFX_REDUCE_COUNT:
             break;
     }
@@ -195,13 +206,34 @@ struct reduce_loop {
     int64_t kept_step[RFX_MAX_RANK], gone_step[RFX_MAX_RANK], n_gone;
 };
 
+/* Which of the elements is the largest or smallest; a NaN is both. */
+static int64_t find(const struct reduce_loop *loop, const float *x, enum rfx_reduce_kind kind) {
+    bool largest = kind == RFX_REDUCE_ARG_MAX || kind == RFX_REDUCE_ARG_MAX_LAST;
+    bool last = kind == RFX_REDUCE_ARG_MAX_LAST || kind == RFX_REDUCE_ARG_MIN_LAST;
+    float best = x[0];
+    int64_t at = 0;
+    for (int64_t k = 1; k < loop->n_gone; k++) {
+        float v = x[offset_of(&loop->gone, loop->gone_step, k)];
+        bool had_nan = best != best, better = largest ? v > best : v < best;
+        bool equal = had_nan ? v != v : v == best;
+        if (!((better || v != v) && !had_nan) && !(equal && last)) continue;
+        best = v;
+        at = k;
+    }
+    return at;
+}
+
 static void one_value(void *user, int64_t i, int thread) {
     const struct reduce_loop *loop = user;
     enum rfx_reduce_kind kind = loop->args->node->attr.reduce.kind;
     const float *x = loop->args->in[0].data + offset_of(&loop->kept, loop->kept_step, i);
     bool sum = kind != RFX_REDUCE_MAX && kind != RFX_REDUCE_MIN;
-    double value = sum ? 0.0 : (double)x[0];
+    double value = !sum ? (double)x[0] : kind == RFX_REDUCE_PROD ? 1.0 : 0.0;
     (void)thread;
+    if (rfx_reduce_is_arg(kind)) {
+        loop->args->out.data[i] = (float)find(loop, x, kind);
+        return;
+    }
     for (int64_t k = 0; k < loop->n_gone; k++)
         value = combine(kind, value, (double)x[offset_of(&loop->gone, loop->gone_step, k)]);
     if (kind == RFX_REDUCE_MEAN) value /= (double)loop->n_gone;

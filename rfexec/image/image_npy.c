@@ -94,7 +94,9 @@ static enum rfx_status accept_header(struct npy_source *s, const struct rfx_npy_
     bool shape_ok = skip == 0 || (skip == 1 && header->shape.dims[0] == 1);
     if (!shape_ok)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%s: npy of shape (%s); (C, H, W) or (1, C, H, W) is read", name, text);
+                        "%s: npy of shape (%s); (C, H, W) or (1, C, H, W) is read: the images of a "
+                        "batch are run one by one",
+                        name, text);
     const int64_t *dims = header->shape.dims + skip;
     int64_t bytes;
     if (dims[0] < 1 || dims[1] < 1 || dims[2] < 1 ||

@@ -51,6 +51,7 @@ int rfx_cmd_curve(const struct rfx_cli_options *options);
 int rfx_cmd_export(const struct rfx_cli_options *options);
 int rfx_cmd_memory(const struct rfx_cli_options *options);
 int rfx_cmd_models(const struct rfx_cli_options *options);
+int rfx_cmd_operators(const struct rfx_cli_options *options);
 int rfx_cmd_plan(const struct rfx_cli_options *options);
 int rfx_cmd_run(const struct rfx_cli_options *options);
 int rfx_cmd_selftest(const struct rfx_cli_options *options);

@@ -65,7 +65,10 @@ static int load_model(struct rfx_memory *mem, const char *model,
     if (status == RFX_STATUS_MALFORMED && rfx_cli_tell_picture(model)) return RFX_EXIT_REFUSED;
     if (status != RFX_OK && strstr(err.text, model) == NULL)
         status = rfx_fail_within(&err, status, "model '%s'", model);
-    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    if ((*out)->halves)
+        rfx_cli_message("model '%s' is of half precision; it is computed in float32", model);
+    return RFX_EXIT_DONE;
 }
 
 const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_options *options) {

@@ -205,6 +205,9 @@ static const struct rfx_cli_command commands[] = {
      rfx_cmd_explain},
     {"models", "[--json]", "the built-in networks", "", "rfexec models\n", RFX_CLI_JSON, 0, 0,
      rfx_cmd_models},
+    {"operators", "", "which operators of ONNX model files may have, and what streams",
+     "A table in Markdown, that of docs/operators.md.\n", "rfexec operators\n", 0, 0, 0,
+     rfx_cmd_operators},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 

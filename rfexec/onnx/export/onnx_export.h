@@ -86,6 +86,7 @@ RFX_EXPORT_WRITE(rfx_export_select);
 RFX_EXPORT_WRITE(rfx_export_pad);
 RFX_EXPORT_WRITE(rfx_export_crop);
 RFX_EXPORT_WRITE(rfx_export_resize);
+RFX_EXPORT_WRITE(rfx_export_grid_sample);
 RFX_EXPORT_WRITE(rfx_export_to_space);
 RFX_EXPORT_WRITE(rfx_export_to_depth);
 RFX_EXPORT_WRITE(rfx_export_lrn);

@@ -62,6 +62,22 @@ void rfx_export_crop(struct rfx_exporter *x, const struct rfx_node *node, const 
     (void)rfx_onnx_node(w, "Slice", node->name, output, in, 5);
 }
 
+/* The grid is a map here, with its two channels last in ONNX. */
+void rfx_export_grid_sample(struct rfx_exporter *x, const struct rfx_node *node,
+                            const char *output) {
+    static const char *const modes[] = {"nearest", "bilinear", "bicubic"};
+    static const char *const paddings[] = {"zeros", "border", "reflection"};
+    static const int64_t to_last[4] = {0, 2, 3, 1};
+    const char *grid = rfx_onnx_text(&x->writer, "%s#grid", node->name);
+    rfx_onnx_ints(rfx_export_emit1(x, "Transpose", grid, grid, rfx_export_in(x, node, 1)), "perm",
+                  to_last, 4);
+    onnx_node *sample =
+        rfx_export_emit2(x, "GridSample", node->name, output, rfx_export_in(x, node, 0), grid);
+    rfx_onnx_string(sample, "mode", modes[node->attr.grid.mode]);
+    rfx_onnx_string(sample, "padding_mode", paddings[node->attr.grid.padding]);
+    rfx_onnx_int(sample, "align_corners", node->attr.grid.align_corners ? 1 : 0);
+}
+
 void rfx_export_resize(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
     static const char *const modes[] = {"nearest", "linear", "cubic"};
     static const char *const coords[] = {"half_pixel", "pytorch_half_pixel", "align_corners",

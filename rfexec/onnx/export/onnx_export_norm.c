@@ -96,14 +96,33 @@ void rfx_export_channel_norm(struct rfx_exporter *x, const struct rfx_node *node
     export_scale_shift(x, node, scale, shift, to, output);
 }
 
+/* Integers of one axis, as numbers. */
+static void export_arg(struct rfx_exporter *x, const struct rfx_node *node, const char *op,
+                       const int64_t *axes, int count, bool keep, const char *output) {
+    enum rfx_reduce_kind kind = node->attr.reduce.kind;
+    const char *where = part_name(x, node, "where");
+    if (count != 1) rfx_export_refuse(x, node, "ONNX has ArgMax and ArgMin of one axis only");
+    onnx_node *arg = rfx_export_emit1(x, op, where, where, rfx_export_in(x, node, 0));
+    rfx_onnx_int(arg, "axis", count == 1 ? axes[0] : 0);
+    rfx_onnx_int(arg, "keepdims", keep ? 1 : 0);
+    bool last = kind == RFX_REDUCE_ARG_MAX_LAST || kind == RFX_REDUCE_ARG_MIN_LAST;
+    rfx_onnx_int(arg, "select_last_index", last ? 1 : 0);
+    rfx_export_to_float(x, node->name, output, where);
+}
+
 void rfx_export_reduction(struct rfx_exporter *x, enum rfx_reduce_kind kind,
                           const struct rfx_node *node, const int64_t *axes, int count, bool keep,
                           const char *output) {
-    static const char *const ops[] = {"ReduceMean", "ReduceMax", "ReduceSum",      "ReduceMin",
-                                      "ReduceL1",   "ReduceL2",  "ReduceSumSquare"};
+    static const char *const ops[] = {"ReduceMean", "ReduceMax", "ReduceSum",       "ReduceMin",
+                                      "ReduceL1",   "ReduceL2",  "ReduceSumSquare", "ReduceProd",
+                                      "ArgMax",     "ArgMax",    "ArgMin",          "ArgMin"};
     _Static_assert(sizeof ops / sizeof ops[0] == RFX_REDUCE_COUNT, "an operator per kind");
     struct rfx_onnx_writer *w = &x->writer;
     const char *in[2] = {rfx_export_in(x, node, 0), NULL};
+    if (rfx_reduce_is_arg(kind)) {
+        export_arg(x, node, ops[kind], axes, count, keep, output);
+        return;
+    }
     bool as_input = kind == RFX_REDUCE_SUM; /* since opset 13 */
     if (as_input) in[1] = rfx_onnx_int64(w, part_name(x, node, "axes"), axes, count);
     onnx_node *reduce = rfx_onnx_node(w, ops[kind], node->name, output, in, as_input ? 2 : 1);

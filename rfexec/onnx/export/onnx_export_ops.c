@@ -31,6 +31,7 @@ static const struct rfx_export_row rows[] = {
     [RFX_OP_PAD] = {rfx_export_pad, NULL, false},
     [RFX_OP_CROP] = {rfx_export_crop, always, false},
     [RFX_OP_RESIZE] = {rfx_export_resize, always, false},
+    [RFX_OP_GRID_SAMPLE] = {rfx_export_grid_sample, NULL, false},
     [RFX_OP_DEPTH_TO_SPACE] = {rfx_export_to_space, NULL, false},
     [RFX_OP_SPACE_TO_DEPTH] = {rfx_export_to_depth, NULL, false},
     [RFX_OP_LRN] = {rfx_export_lrn, NULL, false},

@@ -50,6 +50,30 @@ static double unary(const struct rfx_onnx_import *ctx, double x) {
     return x == 0.0 ? 1.0 : 0.0; /* Not */
 }
 
+/* Clip as the shape arithmetic of exporters uses it: limits that are there. */
+enum rfx_status rfx_onnx_fold_clip(struct rfx_onnx_import *ctx) {
+    double limits[2] = {(double)rfx_onnx_attr_float(ctx, "min", -HUGE_VALF),
+                        (double)rfx_onnx_attr_float(ctx, "max", HUGE_VALF)};
+    struct rfx_onnx_const *in;
+    const double *reals;
+    enum rfx_status status = rfx_onnx_in_const(ctx, 0, &in);
+    for (size_t k = 1; status == RFX_OK && k <= 2; k++)
+        if (rfx_onnx_has(ctx, k)) status = rfx_onnx_in_number(ctx, k, &limits[k - 1]);
+    if (status != RFX_OK) return status;
+    struct rfx_onnx_const *out = rfx_onnx_new_result(ctx, in->type, &in->shape, in->filled);
+    if (out == NULL) return rfx_onnx_fold_too_large(ctx);
+    status = rfx_onnx_const_stored_reals(ctx, in, &reals);
+    for (int64_t i = 0; status == RFX_OK && i < rfx_onnx_const_stored(out); i++) {
+        double y = reals[i] < limits[0] ? limits[0] : reals[i];
+        y = y > limits[1] ? limits[1] : y;
+        if (out->reals != NULL)
+            rfx_onnx_const_reals_rw(out)[i] = y;
+        else
+            rfx_onnx_const_ints_rw(out)[i] = rfx_onnx_to_int(y);
+    }
+    return status == RFX_OK ? rfx_onnx_set_const(ctx, 0, out) : status;
+}
+
 struct rfx_onnx_const *rfx_onnx_new_result(struct rfx_onnx_import *ctx, int32_t type,
                                            const struct rfx_shape *shape, bool filled) {
     return filled ? rfx_onnx_const_new_filled(ctx, type, shape)
@@ -218,6 +242,10 @@ enum rfx_status rfx_onnx_fold_cast(struct rfx_onnx_import *ctx) {
     enum rfx_status status = rfx_onnx_in_const(ctx, 0, &in);
     if (status != RFX_OK) return status;
     int64_t type = rfx_onnx_attr_int(ctx, "to", in->type);
+    if (rfx_onnx_op_is(ctx, "CastLike")) { /* to the type of input 1; what is computed is float32 */
+        const struct rfx_onnx_const *like = rfx_onnx_in(ctx, 1).constant;
+        type = like == NULL ? RFX_ONNX_FLOAT : like->type;
+    }
     if (type == in->type) return rfx_onnx_set_const(ctx, 0, in);
     if (type < 0 || type > 1000 || rfx_onnx_type_bytes((int32_t)type) == 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "cast to type %lld", (long long)type);
@@ -243,34 +271,68 @@ enum rfx_status rfx_onnx_fold_cast(struct rfx_onnx_import *ctx) {
     return rfx_onnx_set_const(ctx, 0, out);
 }
 
-/* ReduceProd, ReduceSum, ReduceMax, ReduceMin over all elements of a constant. */
+static double reduced(const struct rfx_onnx_import *ctx, double total, double x) {
+    if (rfx_onnx_op_is(ctx, "ReduceProd")) return total * x;
+    if (rfx_onnx_op_is(ctx, "ReduceMax")) return larger(total, x);
+    if (rfx_onnx_op_is(ctx, "ReduceMin")) return smaller(total, x);
+    return total + x;
+}
+
+/* The axes to reduce, none given: all; and the shape with ones in their places. */
+static enum rfx_status fold_axes(struct rfx_onnx_import *ctx, const struct rfx_shape *in,
+                                 bool *axes, struct rfx_shape *ones) {
+    const int64_t *given = NULL;
+    int64_t count = 0;
+    bool found;
+    enum rfx_status status = rfx_onnx_list_ints(ctx, "axes", 1, &given, &count, &found);
+    bool all = count == 0 && rfx_onnx_attr_int(ctx, "noop_with_empty_axes", 0) == 0;
+    for (int i = 0; i < in->rank; i++) axes[i] = all;
+    for (int64_t i = 0; status == RFX_OK && i < count; i++) {
+        int axis = 0;
+        status = rfx_onnx_axis(ctx, given[i], in->rank, &axis);
+        if (status == RFX_OK) axes[axis] = true;
+    }
+    *ones = *in;
+    for (int i = 0; i < in->rank; i++)
+        if (axes[i]) ones->dims[i] = 1;
+    return status;
+}
+
+/* ReduceProd, ReduceSum, ReduceMean, ReduceMax, ReduceMin of a constant, in double. */
 enum rfx_status rfx_onnx_fold_reduce(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_const *in;
+    struct rfx_shape ones, kept = {0, {0}};
+    bool axes[RFX_MAX_RANK] = {false}, keep = rfx_onnx_attr_int(ctx, "keepdims", 1) != 0;
     const double *reals;
     enum rfx_status status = rfx_onnx_in_const(ctx, 0, &in);
+    if (status == RFX_OK) status = fold_axes(ctx, &in->shape, axes, &ones);
     if (status == RFX_OK) status = rfx_onnx_const_reals(ctx, in, &reals);
     if (status != RFX_OK) return status;
-    if (in->shape.rank > 1 || in->elems == 0)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "on a constant of rank %d",
-                               in->shape.rank);
-    double total = reals[0];
-    for (int64_t i = 1; i < in->elems; i++) {
-        if (rfx_onnx_op_is(ctx, "ReduceProd"))
-            total *= reals[i];
-        else if (rfx_onnx_op_is(ctx, "ReduceMax"))
-            total = larger(total, reals[i]);
-        else if (rfx_onnx_op_is(ctx, "ReduceMin"))
-            total = smaller(total, reals[i]);
-        else
-            total += reals[i];
-    }
-    if (rfx_onnx_op_is(ctx, "ReduceMean")) total /= (double)in->elems;
-    struct rfx_shape shape = {rfx_onnx_attr_int(ctx, "keepdims", 1) != 0 ? in->shape.rank : 0, {1}};
-    struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, in->type, &shape);
+    if (in->elems == 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "on a constant without elements");
+    for (int i = 0; i < ones.rank; i++)
+        if (keep || !axes[i]) kept.dims[kept.rank++] = ones.dims[i];
+    struct rfx_onnx_const *sums = rfx_onnx_const_new(ctx, RFX_ONNX_DOUBLE, &kept);
+    struct rfx_onnx_const *out = sums == NULL ? NULL : rfx_onnx_const_new(ctx, in->type, &kept);
     if (out == NULL) return rfx_onnx_fold_too_large(ctx);
-    if (out->reals != NULL)
-        rfx_onnx_const_reals_rw(out)[0] = rfx_onnx_round_to(out->type, total);
-    else
-        rfx_onnx_const_ints_rw(out)[0] = rfx_onnx_to_int(total);
+    double *totals = rfx_onnx_const_reals_rw(sums);
+    bool product = rfx_onnx_op_is(ctx, "ReduceProd");
+    bool extreme = rfx_onnx_op_is(ctx, "ReduceMax") || rfx_onnx_op_is(ctx, "ReduceMin");
+    for (int64_t i = 0; i < out->elems; i++)
+        totals[i] = product                            ? 1.0
+                    : rfx_onnx_op_is(ctx, "ReduceMax") ? -HUGE_VAL
+                    : extreme                          ? HUGE_VAL
+                                                       : 0.0;
+    for (int64_t i = 0; i < in->elems; i++) {
+        double *total = &totals[rfx_onnx_broadcast_index(&ones, &in->shape, i)];
+        *total = reduced(ctx, *total, reals[i]);
+    }
+    for (int64_t i = 0; i < out->elems; i++) {
+        if (rfx_onnx_op_is(ctx, "ReduceMean")) totals[i] /= (double)(in->elems / out->elems);
+        if (out->reals != NULL)
+            rfx_onnx_const_reals_rw(out)[i] = rfx_onnx_round_to(out->type, totals[i]);
+        else
+            rfx_onnx_const_ints_rw(out)[i] = rfx_onnx_to_int(totals[i]);
+    }
     return rfx_onnx_set_const(ctx, 0, out);
 }

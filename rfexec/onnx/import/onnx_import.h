@@ -55,11 +55,21 @@ struct rfx_onnx_import {
 
 typedef enum rfx_status (*rfx_onnx_convert)(struct rfx_onnx_import *ctx);
 
+/* What an operator needs of feature maps to be computed. */
+enum rfx_onnx_way {
+    RFX_ONNX_ROWS,  /* of each map a few rows at a time (or whole, where the row's note says so) */
+    RFX_ONNX_SUMS,  /* all rows, but one after the other: sums, extremes */
+    RFX_ONNX_WHOLE, /* whole tensors */
+    RFX_ONNX_CONSTANT, /* nothing: it is evaluated when the model is loaded */
+};
+
 /* One ONNX operator: its conversion to graph nodes and its evaluation on constants (either may be
- * NULL). */
+ * NULL), and what users are told of it. */
 struct rfx_onnx_op {
     const char *name;
     rfx_onnx_convert convert, fold;
+    enum rfx_onnx_way way;
+    const char *note;
 };
 
 /* The row of an operator, or NULL. */
@@ -116,6 +126,10 @@ RFX_NODISCARD enum rfx_status rfx_onnx_set_as(struct rfx_onnx_import *ctx, int n
 /* A PLAIN tensor with the same bytes and another shape. */
 RFX_NODISCARD enum rfx_status rfx_onnx_reshape(struct rfx_onnx_import *ctx, int plain,
                                                const struct rfx_shape *shape, int *out);
+
+/* The tensor of that shape that `node` was reshaped from, as a map if it was one; -1: none. */
+int rfx_onnx_shaped_before(const struct rfx_onnx_import *ctx, int node,
+                           const struct rfx_shape *shape);
 
 /* An ACTIVATION of `in`. */
 RFX_NODISCARD enum rfx_status rfx_onnx_act(struct rfx_onnx_import *ctx, const char *suffix, int in,
@@ -259,6 +273,7 @@ bool rfx_onnx_names_put(struct rfx_onnx_names *names, const char *name,
 RFX_ONNX_CONVERT(rfx_onnx_fold_unary);
 RFX_ONNX_CONVERT(rfx_onnx_fold_binary);
 RFX_ONNX_CONVERT(rfx_onnx_fold_cast);
+RFX_ONNX_CONVERT(rfx_onnx_fold_clip);
 RFX_ONNX_CONVERT(rfx_onnx_fold_shape);
 RFX_ONNX_CONVERT(rfx_onnx_fold_constant);
 RFX_ONNX_CONVERT(rfx_onnx_fold_constant_of_shape);
@@ -286,6 +301,11 @@ RFX_ONNX_CONVERT(rfx_onnx_instance_norm);
 RFX_ONNX_CONVERT(rfx_onnx_group_norm);
 RFX_ONNX_CONVERT(rfx_onnx_mean_variance);
 RFX_ONNX_CONVERT(rfx_onnx_reduce);
+RFX_ONNX_CONVERT(rfx_onnx_reduce_log);
+RFX_ONNX_CONVERT(rfx_onnx_arg);
+RFX_ONNX_CONVERT(rfx_onnx_grid_sample);
+RFX_ONNX_CONVERT(rfx_onnx_mod);
+RFX_ONNX_CONVERT(rfx_onnx_cast_like);
 RFX_ONNX_CONVERT(rfx_onnx_softmax);
 RFX_ONNX_CONVERT(rfx_onnx_activation);
 RFX_ONNX_CONVERT(rfx_onnx_clip);

@@ -9,6 +9,7 @@
 
 struct window {
     int64_t kernel[2], strides[2], dilations[2], pads[4];
+    struct rfx_shape shape; /* of the operand: (1, c, w), (1, c, h, w) or (1, c, 1, h, w) */
 };
 
 static bool op_is(const struct rfx_onnx_import *ctx, const char *op) {
@@ -28,16 +29,80 @@ static void auto_pads(struct window *win, const char *mode, int64_t h, int64_t w
     }
 }
 
+/* Operand 0 as a map: of rank 3 as one row, of rank 5 and depth 1 without its depth. */
+static enum rfx_status window_operand(struct rfx_onnx_import *ctx, struct window *win, int *in) {
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
+    if (x.node < 0 && x.constant == NULL)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "an input is missing");
+    win->shape = *rfx_onnx_shape(ctx, x);
+    const int64_t *d = win->shape.dims;
+    bool flat = win->shape.rank == 5 && d[2] == 1;
+    if (x.node < 0 || (win->shape.rank != 3 && !flat)) return rfx_onnx_map(ctx, x, in);
+    struct rfx_shape four = {4, {d[0], d[1], flat ? d[3] : 1, flat ? d[4] : d[2]}};
+    int before = rfx_onnx_shaped_before(ctx, x.node, &four);
+    enum rfx_status status = RFX_OK;
+    if (before >= 0)
+        x.node = before;
+    else
+        status = rfx_onnx_reshape(ctx, x.node, &four, &x.node);
+    return status == RFX_OK ? rfx_onnx_map(ctx, x, in) : status;
+}
+
+/* Binds output 0 to a map in the rank that the operand had. */
+static enum rfx_status finish_window(struct rfx_onnx_import *ctx, const struct window *win,
+                                     int map) {
+    struct rfx_onnx_operand made = {map, NULL};
+    const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, map);
+    struct rfx_shape one = {3, {1, t.c, t.w}}, three = {5, {1, t.c, 1, t.h, t.w}};
+    if (win->shape.rank == 4) return rfx_onnx_set(ctx, 0, made);
+    enum rfx_status status = rfx_onnx_plain(ctx, made, &made.node);
+    if (status == RFX_OK)
+        status = rfx_onnx_reshape(ctx, made.node, win->shape.rank == 3 ? &one : &three, &made.node);
+    return status == RFX_OK ? rfx_onnx_set(ctx, 0, made) : status;
+}
+
+/* A list of one integer per axis of space, of which two are kept: where there is one the row is
+ * `neutral`, of three the depth must be. */
+static enum rfx_status axis_ints(struct rfx_onnx_import *ctx, const struct window *win,
+                                 const char *name, int64_t neutral, int64_t *out) {
+    int n = win->shape.rank - 2;
+    int64_t all[3] = {neutral, out[0], out[1]};
+    if (n == 2) return rfx_onnx_attr_ints(ctx, name, 2, out);
+    enum rfx_status status = rfx_onnx_attr_ints(ctx, name, (size_t)n, n == 1 ? all + 2 : all);
+    if (status == RFX_OK && all[0] != neutral)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "%s of %lld along the depth", name,
+                               (long long)all[0]);
+    out[0] = n == 1 ? neutral : all[1];
+    out[1] = all[2];
+    return status;
+}
+
+/* The same of pads, all beginnings before all ends. */
+static enum rfx_status axis_pads(struct rfx_onnx_import *ctx, const struct window *win,
+                                 int64_t *pads) {
+    int n = win->shape.rank - 2;
+    int64_t all[6] = {0};
+    enum rfx_status status = rfx_onnx_attr_ints(ctx, "pads", 2 * (size_t)n, all);
+    if (status == RFX_OK && n == 3 && (all[0] != 0 || all[3] != 0))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "pads along the depth");
+    for (int i = 0; i < 2; i++) { /* rows, columns */
+        int at = n - 2 + i;
+        pads[i] = at < 0 ? 0 : all[at];
+        pads[i + 2] = at < 0 ? 0 : all[n + at];
+    }
+    return status;
+}
+
 /* Reads kernel_shape (already set for convolutions), strides, dilations and pads. */
 static enum rfx_status read_window(struct rfx_onnx_import *ctx, const struct rfx_tensor *in,
                                    bool transposed, struct window *win) {
     for (int i = 0; i < 2; i++) win->strides[i] = win->dilations[i] = 1;
     memset(win->pads, 0, sizeof win->pads);
     int64_t stated[2] = {win->kernel[0], win->kernel[1]};
-    enum rfx_status status = rfx_onnx_attr_ints(ctx, "kernel_shape", 2, stated);
-    if (status == RFX_OK) status = rfx_onnx_attr_ints(ctx, "strides", 2, win->strides);
-    if (status == RFX_OK) status = rfx_onnx_attr_ints(ctx, "dilations", 2, win->dilations);
-    if (status == RFX_OK) status = rfx_onnx_attr_ints(ctx, "pads", 4, win->pads);
+    enum rfx_status status = axis_ints(ctx, win, "kernel_shape", 1, stated);
+    if (status == RFX_OK) status = axis_ints(ctx, win, "strides", 1, win->strides);
+    if (status == RFX_OK) status = axis_ints(ctx, win, "dilations", 1, win->dilations);
+    if (status == RFX_OK) status = axis_pads(ctx, win, win->pads);
     if (status != RFX_OK) return status;
     if (win->kernel[0] != 0 && (stated[0] != win->kernel[0] || stated[1] != win->kernel[1]))
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
@@ -69,14 +134,21 @@ static enum rfx_status conv_common(struct rfx_onnx_import *ctx, bool transposed,
                                    struct rfx_node *node, struct window *win) {
     struct rfx_onnx_const *weight, *bias;
     struct rfx_conv_attr *a = &node->attr.conv;
-    enum rfx_status status = rfx_onnx_map(ctx, rfx_onnx_in(ctx, 0), in);
+    enum rfx_status status = window_operand(ctx, win, in);
     if (status == RFX_OK) status = rfx_onnx_in_const(ctx, 1, &weight);
     if (status != RFX_OK) return status;
-    if (weight->shape.rank != 4)
+    int rank = weight->shape.rank;
+    if (rank != win->shape.rank || (rank == 5 && weight->shape.dims[2] != 1))
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "weights of rank %d, only 4 is supported", weight->shape.rank);
-    win->kernel[0] = weight->shape.dims[2];
-    win->kernel[1] = weight->shape.dims[3];
+                               "weights of rank %d and depth %lld for an operand of rank %d", rank,
+                               rank == 5 ? (long long)weight->shape.dims[2] : 1LL, win->shape.rank);
+    win->kernel[0] = rank == 3 ? 1 : weight->shape.dims[rank - 2];
+    win->kernel[1] = weight->shape.dims[rank - 1];
+    const struct rfx_shape four = {
+        4, {weight->shape.dims[0], weight->shape.dims[1], win->kernel[0], win->kernel[1]}};
+    if (rank != 4) weight = rfx_onnx_const_view(ctx, weight, &four);
+    if (weight == NULL)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
     if (weight->elems == 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "weights without elements");
     status = read_window(ctx, rfx_onnx_tensor_of(ctx, *in), transposed, win);
@@ -118,7 +190,7 @@ enum rfx_status rfx_onnx_conv(struct rfx_onnx_import *ctx) {
     int in, out;
     enum rfx_status status = conv_common(ctx, false, &in, &node, &win);
     if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
-    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+    return status == RFX_OK ? finish_window(ctx, &win, out) : status;
 }
 
 /* Pads of a transposed convolution from output_shape or auto_pad; an output beyond the kernels'
@@ -141,14 +213,21 @@ static void transposed_pads(const struct rfx_onnx_import *ctx, const struct rfx_
     }
 }
 
+/* Zeros where none is given. */
+static enum rfx_status output_shape(struct rfx_onnx_import *ctx, const struct window *win,
+                                    int64_t *shape) {
+    if (rfx_onnx_attr_find(ctx, "output_shape") == NULL) return RFX_OK;
+    return axis_ints(ctx, win, "output_shape", 1, shape);
+}
+
 enum rfx_status rfx_onnx_conv_transpose(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_CONV_TRANSPOSE};
     struct window win = {0};
     int64_t out_pad[2] = {0, 0}, shape[2] = {0, 0};
     int in, out;
     enum rfx_status status = conv_common(ctx, true, &in, &node, &win);
-    if (status == RFX_OK) status = rfx_onnx_attr_ints(ctx, "output_padding", 2, out_pad);
-    if (status == RFX_OK) status = rfx_onnx_attr_ints(ctx, "output_shape", 2, shape);
+    if (status == RFX_OK) status = axis_ints(ctx, &win, "output_padding", 0, out_pad);
+    if (status == RFX_OK) status = output_shape(ctx, &win, shape);
     if (status != RFX_OK) return status;
     for (int i = 0; i < 2; i++)
         if (out_pad[i] < 0 || out_pad[i] > MAX_ATTR || shape[i] < 0 || shape[i] > MAX_ATTR)
@@ -158,7 +237,7 @@ enum rfx_status rfx_onnx_conv_transpose(struct rfx_onnx_import *ctx) {
     node.attr.conv.out_pad_h = out_pad[0];
     node.attr.conv.out_pad_w = out_pad[1];
     status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
-    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+    return status == RFX_OK ? finish_window(ctx, &win, out) : status;
 }
 
 enum rfx_status rfx_onnx_pool(struct rfx_onnx_import *ctx) {
@@ -168,7 +247,7 @@ enum rfx_status rfx_onnx_pool(struct rfx_onnx_import *ctx) {
     int in, out;
     if (ctx->node->n_out > 1 && ctx->node->out[1][0] != '\0')
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "the indices output");
-    enum rfx_status status = rfx_onnx_map(ctx, rfx_onnx_in(ctx, 0), &in);
+    enum rfx_status status = window_operand(ctx, &win, &in);
     if (status == RFX_OK) status = read_window(ctx, rfx_onnx_tensor_of(ctx, in), false, &win);
     if (status != RFX_OK) return status;
     struct rfx_pool_attr *a = &node.attr.pool;
@@ -183,7 +262,7 @@ enum rfx_status rfx_onnx_pool(struct rfx_onnx_import *ctx) {
     a->p = rfx_onnx_attr_int(ctx, "p", 2);
     a->count_include_pad = rfx_onnx_attr_int(ctx, "count_include_pad", 0) != 0;
     status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
-    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+    return status == RFX_OK ? finish_window(ctx, &win, out) : status;
 }
 
 enum rfx_status rfx_onnx_global_pool(struct rfx_onnx_import *ctx) {
@@ -203,7 +282,8 @@ enum rfx_status rfx_onnx_batch_norm(struct rfx_onnx_import *ctx) {
     int in, out;
     enum rfx_status status = RFX_OK;
     if (x.node < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a constant input");
-    if (rfx_onnx_attr_int(ctx, "training_mode", 0) != 0)
+    bool trains = ctx->opset < 7 && rfx_onnx_attr_int(ctx, "is_test", 0) == 0;
+    if (trains || rfx_onnx_attr_int(ctx, "training_mode", 0) != 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "training mode");
     struct rfx_shape original = *rfx_onnx_shape(ctx, x);
     if (original.rank >= 2 && original.rank < 4) {

@@ -81,8 +81,9 @@ enum rfx_status rfx_onnx_prelu(struct rfx_onnx_import *ctx) {
     if (status != RFX_OK) return status;
     const struct rfx_tensor *t = rfx_onnx_tensor_of(ctx, in);
     int rank = slope->shape.rank;
+    bool old = ctx->opset < 7 && rank == 1; /* a vector is one per channel */
     bool per_channel = t->layout == RFX_LAYOUT_NHWC && slope->elems == t->c &&
-                       (rank == 3 || rank == 4) && slope->shape.dims[rank - 3] == t->c;
+                       (old || ((rank == 3 || rank == 4) && slope->shape.dims[rank - 3] == t->c));
     if (slope->elems != 1 && !per_channel)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                "a slope of %lld values that is neither one nor one per channel",
@@ -331,14 +332,38 @@ enum rfx_status rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_ki
     return status == RFX_OK && last ? rfx_onnx_channels_last(ctx, *out, out) : status;
 }
 
+/* Before opset 7 operands have one shape, or b, with broadcast = 1, has that of some axes of a that
+ * follow each other, from `axis` on (else the last ones): it gets the missing ones behind them. */
+static enum rfx_status old_broadcast(struct rfx_onnx_import *ctx, struct rfx_onnx_operand a,
+                                     struct rfx_onnx_operand *b) {
+    const struct rfx_onnx_attr *given = rfx_onnx_attr_find(ctx, "axis");
+    if ((a.node < 0 && a.constant == NULL) || (b->node < 0 && b->constant == NULL))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "an input is missing");
+    int rank = rfx_onnx_shape(ctx, a)->rank, axis;
+    if (rfx_onnx_attr_int(ctx, "broadcast", 0) == 0 || given == NULL) return RFX_OK;
+    enum rfx_status status = rfx_onnx_axis(ctx, given->i, rank, &axis);
+    if (status != RFX_OK) return status;
+    struct rfx_shape shape = *rfx_onnx_shape(ctx, *b);
+    if (axis + shape.rank > rank)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "rank %d broadcast from axis %d of %d",
+                               shape.rank, axis, rank);
+    while (axis + shape.rank < rank) shape.dims[shape.rank++] = 1;
+    if (b->constant == NULL) {
+        status = rfx_onnx_plain(ctx, *b, &b->node);
+        return status == RFX_OK ? rfx_onnx_reshape(ctx, b->node, &shape, &b->node) : status;
+    }
+    b->constant = rfx_onnx_const_view(ctx, b->constant, &shape);
+    return b->constant != NULL
+               ? RFX_OK
+               : rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
+}
+
 enum rfx_status rfx_onnx_binary(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand a = rfx_onnx_in(ctx, 0), b = rfx_onnx_in(ctx, 1);
     int out = -1;
-    enum rfx_binary_kind kind = binary_kind(ctx);
-    if (kind == RFX_BINARY_MOD && rfx_onnx_attr_int(ctx, "fmod", 0) == 0)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "fmod = 0; only fmod = 1 on computed tensors");
-    enum rfx_status status =
-        rfx_onnx_combine(ctx, kind, "", rfx_onnx_in(ctx, 0), rfx_onnx_in(ctx, 1), &out);
+    enum rfx_status status = RFX_OK;
+    if (ctx->opset < 7) status = old_broadcast(ctx, a, &b);
+    if (status == RFX_OK) status = rfx_onnx_combine(ctx, binary_kind(ctx), "", a, b, &out);
     return finish(ctx, status, out);
 }
 

@@ -1,5 +1,6 @@
 /* Conversion of reductions: over all of space, over channels, over both: parts of maps as they
  * come; over other axes: whole tensors. */
+#include <float.h>
 #include <string.h>
 
 #include "rfexec/onnx/import/onnx_import.h"
@@ -26,9 +27,10 @@ static enum rfx_reduce_kind reduce_kind(const struct rfx_onnx_import *ctx) {
     static const struct {
         const char *op;
         enum rfx_reduce_kind kind;
-    } kinds[] = {{"ReduceMax", RFX_REDUCE_MAX}, {"ReduceMin", RFX_REDUCE_MIN},
-                 {"ReduceSum", RFX_REDUCE_SUM}, {"ReduceL1", RFX_REDUCE_L1},
-                 {"ReduceL2", RFX_REDUCE_L2},   {"ReduceSumSquare", RFX_REDUCE_SUM_SQUARE}};
+    } kinds[] = {{"ReduceMax", RFX_REDUCE_MAX},  {"ReduceMin", RFX_REDUCE_MIN},
+                 {"ReduceSum", RFX_REDUCE_SUM},  {"ReduceL1", RFX_REDUCE_L1},
+                 {"ReduceL2", RFX_REDUCE_L2},    {"ReduceSumSquare", RFX_REDUCE_SUM_SQUARE},
+                 {"ReduceProd", RFX_REDUCE_PROD}};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (strcmp(ctx->node->op, kinds[i].op) == 0) return kinds[i].kind;
     return RFX_REDUCE_MEAN;
@@ -59,51 +61,133 @@ static enum rfx_status over_space(struct rfx_onnx_import *ctx, enum rfx_reduce_k
     return status;
 }
 
-/* Gives a reduced map the shape that the node's output has. `last`: the input was (1, h, w, c). */
+/* Gives a reduced map the shape that a reduction has. `last`: the input was (1, h, w, c). */
 static enum rfx_status finish_map(struct rfx_onnx_import *ctx, const struct rfx_shape *in,
-                                  const bool *axes, bool keep, bool last, int map) {
-    struct rfx_onnx_operand made = {map, NULL};
+                                  const bool *axes, bool keep, bool last, int *map) {
+    struct rfx_onnx_operand made = {*map, NULL};
     struct rfx_shape kept = {0, {0}};
-    if (keep && last) {
-        enum rfx_status status = rfx_onnx_channels_last(ctx, map, &made.node);
+    if (keep) return last ? rfx_onnx_channels_last(ctx, *map, map) : RFX_OK;
+    if (last) { /* its shape is that of a map; of its bytes none moves */
+        enum rfx_status status = rfx_onnx_channels_last(ctx, *map, &made.node);
         if (status != RFX_OK) return status;
     }
-    if (keep) return rfx_onnx_set(ctx, 0, made);
     for (int i = 0; i < in->rank; i++)
         if (!axes[i]) kept.dims[kept.rank++] = in->dims[i];
     enum rfx_status status = rfx_onnx_plain(ctx, made, &made.node);
-    if (status == RFX_OK) status = rfx_onnx_reshape(ctx, made.node, &kept, &made.node);
-    return status == RFX_OK ? rfx_onnx_set(ctx, 0, made) : status;
+    return status == RFX_OK ? rfx_onnx_reshape(ctx, made.node, &kept, map) : status;
+}
+
+struct reduction {
+    enum rfx_reduce_kind kind;
+    bool axes[RFX_MAX_RANK], keep, none; /* none: no axis, nothing is done */
+};
+
+/* Over channels, over space, or both of a map, where that has a form; *done says so. */
+static enum rfx_status reduce_map(struct rfx_onnx_import *ctx, const struct reduction *r, int in,
+                                  int *out, bool *done) {
+    const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, in);
+    int behind = rfx_onnx_map_behind(ctx, in);
+    bool last = behind >= 0;
+    if (!last && t.layout != RFX_LAYOUT_NHWC) return RFX_OK;
+    int channel = last ? 3 : 1, row = last ? 1 : 2, map = last ? behind : in;
+    bool channels = r->axes[channel], space = r->axes[row] && r->axes[row + 1];
+    bool partly = r->axes[row] != r->axes[row + 1];
+    bool in_order = r->kind == RFX_REDUCE_PROD || rfx_reduce_is_arg(r->kind);
+    if (partly || !(space || channels) || (space && in_order)) return RFX_OK;
+    if (rfx_reduce_is_arg(r->kind) && r->axes[0]) return RFX_OK;
+    *done = true;
+    enum rfx_status status = space ? over_space(ctx, r->kind, channels, map, out)
+                                   : over_channels(ctx, "", r->kind, map, out);
+    return status == RFX_OK ? finish_map(ctx, &t.shape, r->axes, r->keep, last, out) : status;
+}
+
+static enum rfx_status emit_reduction(struct rfx_onnx_import *ctx, const char *suffix,
+                                      const struct reduction *r, int in, int *out) {
+    struct rfx_onnx_operand x = {in, NULL};
+    struct rfx_node node = {.op = RFX_OP_REDUCE};
+    bool done = false;
+    *out = in;
+    if (r->none) return RFX_OK;
+    enum rfx_status status = reduce_map(ctx, r, in, out, &done);
+    if (status != RFX_OK || done) return status;
+    node.attr.reduce.kind = r->kind;
+    node.attr.reduce.keep_dims = r->keep;
+    memcpy(node.attr.reduce.axes, r->axes, sizeof r->axes);
+    status = rfx_onnx_plain(ctx, x, &in);
+    return status == RFX_OK ? rfx_onnx_emit(ctx, &node, suffix, &in, 1, out) : status;
+}
+
+/* Operand 0, axes and keepdims of the current node. */
+static enum rfx_status read_reduction(struct rfx_onnx_import *ctx, struct reduction *r, int *in) {
+    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), in);
+    if (status != RFX_OK) return status;
+    r->keep = rfx_onnx_attr_int(ctx, "keepdims", 1) != 0;
+    return reduced_axes(ctx, rfx_onnx_tensor_of(ctx, *in)->shape.rank, r->axes, &r->none);
 }
 
 enum rfx_status rfx_onnx_reduce(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
-    struct rfx_node node = {.op = RFX_OP_REDUCE};
-    bool none = false, keep = rfx_onnx_attr_int(ctx, "keepdims", 1) != 0;
+    struct reduction r = {.kind = reduce_kind(ctx)};
     int in, out;
-    enum rfx_status status = rfx_onnx_any(ctx, x, &in);
+    enum rfx_status status = read_reduction(ctx, &r, &in);
+    if (status == RFX_OK) status = emit_reduction(ctx, "", &r, in, &out);
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+/* ArgMax and ArgMin: where along one axis, as a number. */
+enum rfx_status rfx_onnx_arg(struct rfx_onnx_import *ctx) {
+    bool last = rfx_onnx_attr_int(ctx, "select_last_index", 0) != 0;
+    struct reduction r = {.keep = rfx_onnx_attr_int(ctx, "keepdims", 1) != 0};
+    int in, out, axis;
+    if (strcmp(ctx->node->op, "ArgMax") == 0)
+        r.kind = last ? RFX_REDUCE_ARG_MAX_LAST : RFX_REDUCE_ARG_MAX;
+    else
+        r.kind = last ? RFX_REDUCE_ARG_MIN_LAST : RFX_REDUCE_ARG_MIN;
+    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
     if (status != RFX_OK) return status;
-    const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, in);
-    bool *axes = node.attr.reduce.axes;
-    status = reduced_axes(ctx, t.shape.rank, axes, &none);
+    status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", 0),
+                           rfx_onnx_tensor_of(ctx, in)->shape.rank, &axis);
     if (status != RFX_OK) return status;
-    if (none) return rfx_onnx_set_node(ctx, in);
-    enum rfx_reduce_kind kind = reduce_kind(ctx);
-    int behind = rfx_onnx_map_behind(ctx, in);
-    bool last = behind >= 0, is_map = last || t.layout == RFX_LAYOUT_NHWC;
-    if (is_map) {
-        int channel = last ? 3 : 1, row = last ? 1 : 2, map = last ? behind : in;
-        bool channels = axes[channel], space = axes[row] && axes[row + 1];
-        bool partly = axes[row] != axes[row + 1];
-        if (!partly && (space || channels)) {
-            status = space ? over_space(ctx, kind, channels, map, &out)
-                           : over_channels(ctx, "", kind, map, &out);
-            return status == RFX_OK ? finish_map(ctx, &t.shape, axes, keep, last, out) : status;
-        }
-    }
-    node.attr.reduce.kind = kind;
-    node.attr.reduce.keep_dims = keep;
-    status = rfx_onnx_plain(ctx, x, &in);
-    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
+    r.axes[axis] = true;
+    status = emit_reduction(ctx, "", &r, in, &out);
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+/* x - max and its exponential; the maximum stays where it is finite, so that nothing overflows. */
+static enum rfx_status exponentials(struct rfx_onnx_import *ctx, struct reduction r, int in,
+                                    struct rfx_onnx_operand *max, int *out) {
+    struct rfx_onnx_operand x = {in, NULL};
+    r.kind = RFX_REDUCE_MAX;
+    r.keep = true;
+    enum rfx_status status = emit_reduction(ctx, "/max", &r, in, &max->node);
+    if (status == RFX_OK)
+        status =
+            rfx_onnx_act(ctx, "/finite", max->node, RFX_ACT_CLIP, -FLT_MAX, FLT_MAX, &max->node);
+    if (status == RFX_OK) status = rfx_onnx_combine(ctx, RFX_BINARY_SUB, "/less", x, *max, out);
+    return status == RFX_OK ? rfx_onnx_act(ctx, "/exp", *out, RFX_ACT_EXP, 0.0f, 0.0f, out)
+                            : status;
+}
+
+/* ReduceLogSum: log of the sum; ReduceLogSumExp: max + log of the sum of exp(x - max). */
+enum rfx_status rfx_onnx_reduce_log(struct rfx_onnx_import *ctx) {
+    bool exp = strcmp(ctx->node->op, "ReduceLogSumExp") == 0;
+    struct reduction r = {.kind = RFX_REDUCE_SUM}, again;
+    struct rfx_onnx_operand max = {-1, NULL}, log = {-1, NULL};
+    int in, out;
+    enum rfx_status status = read_reduction(ctx, &r, &in);
+    if (status != RFX_OK) return status;
+    out = in;
+    if (exp) status = exponentials(ctx, r, in, &max, &out);
+    again = r;
+    again.keep = exp || r.keep;
+    if (status == RFX_OK) status = emit_reduction(ctx, "/sum", &again, out, &out);
+    if (status == RFX_OK)
+        status = rfx_onnx_act(ctx, exp ? "/log" : "", out, RFX_ACT_LOG, 0.0f, 0.0f, &out);
+    log.node = out;
+    if (status == RFX_OK && exp)
+        status = rfx_onnx_combine(ctx, RFX_BINARY_ADD, r.keep ? "" : "/kept", log, max, &out);
+    again = r;
+    again.kind = RFX_REDUCE_SUM; /* of one element each: axes that are 1 already go */
+    if (status == RFX_OK && exp && !r.keep && !r.none)
+        status = emit_reduction(ctx, "", &again, out, &out);
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
 }

@@ -14,9 +14,8 @@ static bool same_dims(const struct rfx_shape *a, const struct rfx_shape *b) {
     return same;
 }
 
-/* The tensor of that shape that `node` was reshaped from, as a map if it was one; -1: none. */
-static int shaped_before(const struct rfx_onnx_import *ctx, int node,
-                         const struct rfx_shape *shape) {
+int rfx_onnx_shaped_before(const struct rfx_onnx_import *ctx, int node,
+                           const struct rfx_shape *shape) {
     const struct rfx_node *nodes = ctx->graph->nodes;
     while (!same_dims(&nodes[node].out.shape, shape)) {
         if (nodes[node].op != RFX_OP_RESHAPE) return -1;
@@ -33,7 +32,7 @@ static enum rfx_status give_shape(struct rfx_onnx_import *ctx, const struct rfx_
         struct rfx_onnx_operand view = {-1, rfx_onnx_const_view(ctx, x.constant, shape)};
         return rfx_onnx_set(ctx, 0, view);
     }
-    struct rfx_onnx_operand before = {shaped_before(ctx, x.node, shape), NULL};
+    struct rfx_onnx_operand before = {rfx_onnx_shaped_before(ctx, x.node, shape), NULL};
     if (before.node >= 0) return rfx_onnx_set(ctx, 0, before);
     enum rfx_status status = rfx_onnx_plain(ctx, x, &out);
     struct rfx_node node = {.op = RFX_OP_RESHAPE};

@@ -10,11 +10,15 @@
 #include "rfexec/session/keep_tensors.h"
 #include "rfexec/session/model.h"
 
-#define OPSET_MIN 7
+#define OPSET_MIN 1
 #define OPSET_MAX 28
 
 static enum rfx_status no_memory(struct rfx_onnx_import *ctx) {
     return rfx_fail(ctx->err, RFX_STATUS_OUT_OF_MEMORY, "onnx: no memory for the conversion");
+}
+
+static bool is_half(int32_t type) {
+    return type == RFX_ONNX_FLOAT16 || type == RFX_ONNX_BFLOAT16;
 }
 
 static enum rfx_status add_initialisers(struct rfx_onnx_import *ctx,
@@ -23,6 +27,7 @@ static enum rfx_status add_initialisers(struct rfx_onnx_import *ctx,
     for (size_t i = 0; i < model->n_tensors; i++) {
         struct rfx_onnx_tensor *t = &model->tensors[i];
         enum rfx_status status = RFX_OK;
+        ctx->graph->halves = ctx->graph->halves || is_half(t->type);
         if (t->external) status = rfx_onnx_files_attach(files, t, ctx->err);
         if (status != RFX_OK) return status;
         if (rfx_onnx_names_find(ctx->values, t->name) != NULL)
@@ -85,9 +90,14 @@ static bool has_channels_last(const struct rfx_onnx_model *model, const struct r
 
 static enum rfx_status check_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_value *v,
                                    bool last) {
-    if (v->type != RFX_ONNX_FLOAT && v->type != 0)
+    static const int32_t types[] = {
+        0, RFX_ONNX_FLOAT, RFX_ONNX_FLOAT16, RFX_ONNX_BFLOAT16, RFX_ONNX_DOUBLE, RFX_ONNX_UINT8};
+    bool known = false;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) known = known || v->type == types[i];
+    if (!known)
         return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
-                        "onnx: input '%s' has element type %d; only float32 (1) is supported",
+                        "onnx: input '%s' has element type %d; only floats (1, 10, 11, 16), as "
+                        "float32, and uint8 (2) are supported",
                         v->name, (int)v->type);
     if (v->rank != 4)
         return rfx_fail(
@@ -115,6 +125,7 @@ static enum rfx_status add_image(struct rfx_onnx_import *ctx, const struct rfx_o
     if (status == RFX_OK) status = check_image(ctx, v, last);
     if (status != RFX_OK) return status;
     struct rfx_node node = {.op = RFX_OP_INPUT};
+    ctx->graph->halves = ctx->graph->halves || is_half(v->type);
     const int64_t *size = last ? v->dims + 1 : v->dims + 2;
     node.attr.input.c = v->dims[last ? 3 : 1];
     node.attr.input.h = options->h > 0 ? options->h : size[0];

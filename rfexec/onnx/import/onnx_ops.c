@@ -1,112 +1,170 @@
-/* The table of ONNX operators. Adding one means adding its row here; functions of one element that
- * are not evaluated on constants have theirs in layers/graph/act.h. */
+/* The table of ONNX operators, and the table in docs/operators.md that is made of it. Adding one
+ * means adding its row here; functions of one element that are not evaluated on constants have
+ * theirs in layers/graph/act.h. */
+#include <stdio.h>
 #include <string.h>
 
 #include "rfexec/onnx/import/onnx_import.h"
+#include "rfexec/onnx/import/onnx_ops.h"
 
 #define ACT_FOLD(op) \
-    { op, rfx_onnx_activation, rfx_onnx_fold_unary }
+    { op, rfx_onnx_activation, rfx_onnx_fold_unary, RFX_ONNX_ROWS, "" }
 #define BINARY(op) \
-    { op, rfx_onnx_binary, rfx_onnx_fold_binary }
-#define REDUCE(op) \
-    { op, rfx_onnx_reduce, rfx_onnx_fold_reduce }
+    { op, rfx_onnx_binary, rfx_onnx_fold_binary, RFX_ONNX_ROWS, "" }
 
 static const struct rfx_onnx_op op_rows[] = {
     ACT_FOLD("Abs"),
     BINARY("Add"),
     BINARY("And"),
-    {"Attention", rfx_onnx_attention, NULL},
-    {"AveragePool", rfx_onnx_pool, NULL},
-    {"BatchNormalization", rfx_onnx_batch_norm, NULL},
-    {"Cast", rfx_onnx_cast, rfx_onnx_fold_cast},
+    {"ArgMax", rfx_onnx_arg, NULL, RFX_ONNX_ROWS,
+     "indices are numbers; over space or other axes whole"},
+    {"ArgMin", rfx_onnx_arg, NULL, RFX_ONNX_ROWS, "as ArgMax"},
+    {"Attention", rfx_onnx_attention, NULL, RFX_ONNX_WHOLE,
+     "some queries at a time, without the matrix of scores; no cache, causal mask, soft cap or "
+     "shared heads"},
+    {"AveragePool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS, ""},
+    {"BatchNormalization", rfx_onnx_batch_norm, NULL, RFX_ONNX_ROWS, "inference"},
+    {"Cast", rfx_onnx_cast, rfx_onnx_fold_cast, RFX_ONNX_ROWS,
+     "of computed tensors to floats (all are float32), bool, or what is whole to int32 and int64"},
+    {"CastLike", rfx_onnx_cast_like, rfx_onnx_fold_cast, RFX_ONNX_ROWS, "as Cast"},
     ACT_FOLD("Ceil"),
-    {"Clip", rfx_onnx_clip, NULL},
-    {"Concat", rfx_onnx_concat, rfx_onnx_fold_concat},
-    {"Constant", NULL, rfx_onnx_fold_constant},
-    {"ConstantOfShape", NULL, rfx_onnx_fold_constant_of_shape},
-    {"Conv", rfx_onnx_conv, NULL},
-    {"ConvTranspose", rfx_onnx_conv_transpose, NULL},
-    {"DepthToSpace", rfx_onnx_depth, NULL},
+    {"Clip", rfx_onnx_clip, rfx_onnx_fold_clip, RFX_ONNX_ROWS, "constant limits"},
+    {"Concat", rfx_onnx_concat, rfx_onnx_fold_concat, RFX_ONNX_ROWS,
+     "of channels; along other axes whole"},
+    {"Constant", NULL, rfx_onnx_fold_constant, RFX_ONNX_CONSTANT, ""},
+    {"ConstantOfShape", NULL, rfx_onnx_fold_constant_of_shape, RFX_ONNX_CONSTANT, ""},
+    {"Conv", rfx_onnx_conv, NULL, RFX_ONNX_ROWS,
+     "constant weights; two-dimensional, of one dimension, or of depth 1"},
+    {"ConvTranspose", rfx_onnx_conv_transpose, NULL, RFX_ONNX_ROWS,
+     "constant weights; two-dimensional, of one dimension, or of depth 1"},
+    {"DepthToSpace", rfx_onnx_depth, NULL, RFX_ONNX_ROWS, ""},
     BINARY("Div"),
-    {"Dropout", rfx_onnx_identity, rfx_onnx_identity},
+    {"Dropout", rfx_onnx_identity, rfx_onnx_identity, RFX_ONNX_ROWS, "does nothing"},
     BINARY("Equal"),
     ACT_FOLD("Exp"),
-    {"Expand", rfx_onnx_expand, rfx_onnx_fold_expand},
-    {"Flatten", rfx_onnx_flatten, rfx_onnx_flatten},
+    {"Expand", rfx_onnx_expand, rfx_onnx_fold_expand, RFX_ONNX_ROWS, "constant shape"},
+    {"Flatten", rfx_onnx_flatten, rfx_onnx_flatten, RFX_ONNX_WHOLE, ""},
     ACT_FOLD("Floor"),
-    {"Gather", rfx_onnx_gather, rfx_onnx_fold_gather},
-    {"Gelu", rfx_onnx_gelu, NULL},
-    {"Gemm", rfx_onnx_gemm, NULL},
-    {"GlobalAveragePool", rfx_onnx_global_pool, NULL},
-    {"GlobalMaxPool", rfx_onnx_global_pool, NULL},
+    {"Gather", rfx_onnx_gather, rfx_onnx_fold_gather, RFX_ONNX_ROWS,
+     "constant indices; of channels by rows, of other axes whole"},
+    {"Gelu", rfx_onnx_gelu, NULL, RFX_ONNX_ROWS, ""},
+    {"Gemm", rfx_onnx_gemm, NULL, RFX_ONNX_WHOLE, "constant weights, transA = 0"},
+    {"GlobalAveragePool", rfx_onnx_global_pool, NULL, RFX_ONNX_SUMS, ""},
+    {"GlobalMaxPool", rfx_onnx_global_pool, NULL, RFX_ONNX_SUMS, ""},
     BINARY("Greater"),
     BINARY("GreaterOrEqual"),
-    {"GroupNormalization", rfx_onnx_group_norm, NULL},
-    {"Identity", rfx_onnx_identity, rfx_onnx_identity},
-    {"InstanceNormalization", rfx_onnx_instance_norm, NULL},
-    {"IsInf", rfx_onnx_is_inf, NULL},
-    {"IsNaN", rfx_onnx_is_nan, NULL},
-    {"LRN", rfx_onnx_lrn, NULL},
-    {"LayerNormalization", rfx_onnx_layer_norm, NULL},
+    {"GridSample", rfx_onnx_grid_sample, NULL, RFX_ONNX_ROWS,
+     "the grid by rows, the map that is sampled whole"},
+    {"GroupNormalization", rfx_onnx_group_norm, NULL, RFX_ONNX_SUMS, ""},
+    {"Identity", rfx_onnx_identity, rfx_onnx_identity, RFX_ONNX_ROWS, "does nothing"},
+    {"InstanceNormalization", rfx_onnx_instance_norm, NULL, RFX_ONNX_SUMS, ""},
+    {"IsInf", rfx_onnx_is_inf, NULL, RFX_ONNX_ROWS, ""},
+    {"IsNaN", rfx_onnx_is_nan, NULL, RFX_ONNX_ROWS, ""},
+    {"LRN", rfx_onnx_lrn, NULL, RFX_ONNX_ROWS, ""},
+    {"LayerNormalization", rfx_onnx_layer_norm, NULL, RFX_ONNX_ROWS,
+     "over channels by rows, over channels and space as sums; else whole"},
     BINARY("Less"),
     BINARY("LessOrEqual"),
     ACT_FOLD("Log"),
-    {"LogSoftmax", rfx_onnx_softmax, NULL},
-    {"LpNormalization", rfx_onnx_lp_norm, NULL},
-    {"LpPool", rfx_onnx_pool, NULL},
-    {"MatMul", rfx_onnx_matmul, NULL},
-    {"Max", rfx_onnx_variadic, rfx_onnx_fold_binary},
-    {"MaxPool", rfx_onnx_pool, NULL},
-    {"Mean", rfx_onnx_variadic, NULL},
-    {"MeanVarianceNormalization", rfx_onnx_mean_variance, NULL},
-    {"Min", rfx_onnx_variadic, rfx_onnx_fold_binary},
-    {"Mish", rfx_onnx_mish, NULL},
-    BINARY("Mod"),
+    {"LogSoftmax", rfx_onnx_softmax, NULL, RFX_ONNX_ROWS, "over channels; else whole"},
+    {"LpNormalization", rfx_onnx_lp_norm, NULL, RFX_ONNX_ROWS, "over channels; else whole"},
+    {"LpPool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS, "p = 1, 2 or 4"},
+    {"MatMul", rfx_onnx_matmul, NULL, RFX_ONNX_ROWS,
+     "by constant weights, of maps with their channels last; else whole"},
+    {"Max", rfx_onnx_variadic, rfx_onnx_fold_binary, RFX_ONNX_ROWS, ""},
+    {"MaxPool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS, "without the indices"},
+    {"Mean", rfx_onnx_variadic, NULL, RFX_ONNX_ROWS, ""},
+    {"MeanVarianceNormalization", rfx_onnx_mean_variance, NULL, RFX_ONNX_SUMS, "over all of space"},
+    {"Min", rfx_onnx_variadic, rfx_onnx_fold_binary, RFX_ONNX_ROWS, ""},
+    {"Mish", rfx_onnx_mish, NULL, RFX_ONNX_ROWS, ""},
+    {"Mod", rfx_onnx_mod, rfx_onnx_fold_binary, RFX_ONNX_ROWS, ""},
     BINARY("Mul"),
     ACT_FOLD("Neg"),
-    {"Not", rfx_onnx_not, rfx_onnx_fold_unary},
+    {"Not", rfx_onnx_not, rfx_onnx_fold_unary, RFX_ONNX_ROWS, ""},
     BINARY("Or"),
-    {"PRelu", rfx_onnx_prelu, NULL},
-    {"Pad", rfx_onnx_pad, NULL},
+    {"PRelu", rfx_onnx_prelu, NULL, RFX_ONNX_ROWS, "one slope, or one per channel"},
+    {"Pad", rfx_onnx_pad, NULL, RFX_ONNX_ROWS, "constant pads; of channels zeros only"},
     BINARY("Pow"),
-    {"RMSNormalization", rfx_onnx_rms_norm, NULL},
-    {"Range", NULL, rfx_onnx_fold_range},
+    {"RMSNormalization", rfx_onnx_rms_norm, NULL, RFX_ONNX_ROWS, "over channels last; else whole"},
+    {"Range", NULL, rfx_onnx_fold_range, RFX_ONNX_CONSTANT, ""},
     ACT_FOLD("Reciprocal"),
-    {"ReduceL1", rfx_onnx_reduce, NULL},
-    {"ReduceL2", rfx_onnx_reduce, NULL},
-    REDUCE("ReduceMax"),
-    REDUCE("ReduceMean"),
-    REDUCE("ReduceMin"),
-    {"ReduceProd", NULL, rfx_onnx_fold_reduce},
-    REDUCE("ReduceSum"),
-    {"ReduceSumSquare", rfx_onnx_reduce, NULL},
-    {"Reshape", rfx_onnx_reshape_op, rfx_onnx_reshape_op},
-    {"Resize", rfx_onnx_resize, NULL},
+    {"ReduceL1", rfx_onnx_reduce, NULL, RFX_ONNX_SUMS,
+     "over channels by rows; over one axis of space or others whole"},
+    {"ReduceL2", rfx_onnx_reduce, NULL, RFX_ONNX_SUMS, "as ReduceL1"},
+    {"ReduceLogSum", rfx_onnx_reduce_log, NULL, RFX_ONNX_SUMS, "as ReduceL1"},
+    {"ReduceLogSumExp", rfx_onnx_reduce_log, NULL, RFX_ONNX_SUMS, "as ReduceL1"},
+    {"ReduceMax", rfx_onnx_reduce, rfx_onnx_fold_reduce, RFX_ONNX_SUMS, "as ReduceL1"},
+    {"ReduceMean", rfx_onnx_reduce, rfx_onnx_fold_reduce, RFX_ONNX_SUMS, "as ReduceL1"},
+    {"ReduceMin", rfx_onnx_reduce, rfx_onnx_fold_reduce, RFX_ONNX_SUMS, "as ReduceL1"},
+    {"ReduceProd", rfx_onnx_reduce, rfx_onnx_fold_reduce, RFX_ONNX_ROWS,
+     "over channels; else whole"},
+    {"ReduceSum", rfx_onnx_reduce, rfx_onnx_fold_reduce, RFX_ONNX_SUMS, "as ReduceL1"},
+    {"ReduceSumSquare", rfx_onnx_reduce, NULL, RFX_ONNX_SUMS, "as ReduceL1"},
+    {"Reshape", rfx_onnx_reshape_op, rfx_onnx_reshape_op, RFX_ONNX_WHOLE,
+     "of channel and pixel shuffles and grouped norms nothing is left"},
+    {"Resize", rfx_onnx_resize, NULL, RFX_ONNX_ROWS, "rows and columns, constant scales or sizes"},
     ACT_FOLD("Round"),
-    {"Selu", rfx_onnx_selu, NULL},
-    {"Shape", rfx_onnx_fold_shape, rfx_onnx_fold_shape},
-    {"Shrink", rfx_onnx_shrink, NULL},
-    {"Size", rfx_onnx_fold_shape, rfx_onnx_fold_shape},
-    {"Slice", rfx_onnx_slice, rfx_onnx_fold_slice},
-    {"Softmax", rfx_onnx_softmax, NULL},
-    {"SpaceToDepth", rfx_onnx_depth, NULL},
-    {"Split", rfx_onnx_split, NULL},
+    {"Selu", rfx_onnx_selu, NULL, RFX_ONNX_ROWS, ""},
+    {"Shape", rfx_onnx_fold_shape, rfx_onnx_fold_shape, RFX_ONNX_CONSTANT,
+     "of computed tensors too: sizes are known"},
+    {"Shrink", rfx_onnx_shrink, NULL, RFX_ONNX_ROWS, ""},
+    {"Size", rfx_onnx_fold_shape, rfx_onnx_fold_shape, RFX_ONNX_CONSTANT, "as Shape"},
+    {"Slice", rfx_onnx_slice, rfx_onnx_fold_slice, RFX_ONNX_ROWS, "constant limits; steps above 0"},
+    {"Softmax", rfx_onnx_softmax, NULL, RFX_ONNX_ROWS, "over channels; else whole"},
+    {"SpaceToDepth", rfx_onnx_depth, NULL, RFX_ONNX_ROWS, ""},
+    {"Split", rfx_onnx_split, NULL, RFX_ONNX_ROWS, "of channels, rows and columns; else whole"},
     ACT_FOLD("Sqrt"),
-    {"Squeeze", rfx_onnx_squeeze, rfx_onnx_squeeze},
+    {"Squeeze", rfx_onnx_squeeze, rfx_onnx_squeeze, RFX_ONNX_WHOLE, ""},
     BINARY("Sub"),
-    {"Sum", rfx_onnx_variadic, NULL},
-    {"Swish", rfx_onnx_swish, NULL},
-    {"Tile", rfx_onnx_tile, NULL},
-    {"Transpose", rfx_onnx_transpose, rfx_onnx_fold_transpose},
-    {"Unsqueeze", rfx_onnx_unsqueeze, rfx_onnx_unsqueeze},
-    {"Upsample", rfx_onnx_upsample, NULL},
-    {"Where", rfx_onnx_where, rfx_onnx_fold_where},
+    {"Sum", rfx_onnx_variadic, NULL, RFX_ONNX_ROWS, ""},
+    {"Swish", rfx_onnx_swish, NULL, RFX_ONNX_ROWS, ""},
+    {"Tile", rfx_onnx_tile, NULL, RFX_ONNX_ROWS, "of channels; else whole"},
+    {"Transpose", rfx_onnx_transpose, rfx_onnx_fold_transpose, RFX_ONNX_WHOLE,
+     "to channels last and back: nothing is left"},
+    {"Unsqueeze", rfx_onnx_unsqueeze, rfx_onnx_unsqueeze, RFX_ONNX_WHOLE, ""},
+    {"Upsample", rfx_onnx_upsample, NULL, RFX_ONNX_ROWS, ""},
+    {"Where", rfx_onnx_where, rfx_onnx_fold_where, RFX_ONNX_ROWS, ""},
     BINARY("Xor"),
 };
 
 const struct rfx_onnx_op *rfx_onnx_op_find(const char *name) {
     for (size_t i = 0; i < sizeof op_rows / sizeof op_rows[0]; i++)
         if (strcmp(op_rows[i].name, name) == 0) return &op_rows[i];
-    static const struct rfx_onnx_op activation = {"", rfx_onnx_activation, NULL};
+    static const struct rfx_onnx_op activation = {"", rfx_onnx_activation, NULL, RFX_ONNX_ROWS, ""};
     return rfx_act_find(name) != RFX_ACT_COUNT ? &activation : NULL;
+}
+
+static bool has_row(const char *name) {
+    for (size_t i = 0; i < sizeof op_rows / sizeof op_rows[0]; i++)
+        if (strcmp(op_rows[i].name, name) == 0) return true;
+    return false;
+}
+
+static void write_row(FILE *out, const char *name, const struct rfx_onnx_op *op) {
+    static const char *const ways[] = {[RFX_ONNX_ROWS] = "by rows",
+                                       [RFX_ONNX_SUMS] = "taken in by rows",
+                                       [RFX_ONNX_WHOLE] = "whole",
+                                       [RFX_ONNX_CONSTANT] = ""};
+    fprintf(out, "| %s | %s | %s | %s |\n", name, ways[op->way], op->fold != NULL ? "yes" : "",
+            op->note);
+}
+
+/* Rows are in the order of their names but for those of the table of activations. */
+void rfx_onnx_write_operators(FILE *out) {
+    const size_t n = sizeof op_rows / sizeof op_rows[0];
+    size_t next = 0;
+    fputs("| operator | maps | constants | |\n|---|---|---|---|\n", out);
+    for (const char *last = "";;) {
+        const char *name = next < n ? op_rows[next].name : NULL;
+        for (int kind = 0; kind < RFX_ACT_COUNT; kind++) { /* the first one behind the last */
+            const struct rfx_act_def *act = rfx_act_def((enum rfx_act_kind)kind);
+            bool listed = (act->traits & RFX_ACT_HAS_OWN_FORM) == 0 && !has_row(act->onnx);
+            bool before = name == NULL || strcmp(act->onnx, name) < 0;
+            if (listed && before && strcmp(act->onnx, last) > 0) name = act->onnx;
+        }
+        if (name == NULL) return;
+        write_row(out, name, rfx_onnx_op_find(name));
+        if (next < n && strcmp(name, op_rows[next].name) == 0) next++;
+        last = name;
+    }
 }

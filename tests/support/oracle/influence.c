@@ -91,6 +91,9 @@ int64_t influence_taps(const struct rfx_graph *graph, const struct rfx_node *nod
             return pad_taps(node, axis, o, n, out);
         case RFX_OP_RESIZE:
             return influence_resize_taps(node, axis, o, n, out);
+        case RFX_OP_GRID_SAMPLE: /* any pixel, by the values of the grid at its own */
+            if (k == 0) return window(0, n, 1, n, out);
+            break;
         case RFX_OP_CROP:
             out[0] = axis == 0 ? node->attr.crop.y0 + o * node->attr.crop.sy
                                : node->attr.crop.x0 + o * node->attr.crop.sx;
@@ -273,6 +276,9 @@ void influence_is_exact(const struct rfx_graph *graph, bool *exact) {
         }
         bool picks = node->op == RFX_OP_CHANNEL_SELECT || node->op == RFX_OP_DEPTH_TO_SPACE;
         if (picks && mixed[i]) exact[i] = false;
+        bool finds = node->op == RFX_OP_CHANNEL_REDUCE &&
+                     rfx_reduce_is_arg(node->attr.reduce.kind); /* a number also among NaN */
+        if (finds || node->op == RFX_OP_GRID_SAMPLE) exact[i] = false;
     }
     free(mixed);
 }

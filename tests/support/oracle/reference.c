@@ -307,6 +307,10 @@ static bool ref_sized(const struct rfx_ref_call *k) {
             return of_size(k, t->c, a->crop.oh, a->crop.ow, crop_at);
         case RFX_OP_RESIZE:
             return of_size(k, t->c, a->resize.oh, a->resize.ow, rfx_ref_resize_at);
+        case RFX_OP_GRID_SAMPLE: {
+            const struct rfx_tensor *grid = &k->g->nodes[k->node->in[1]].out;
+            return of_size(k, t->c, grid->h, grid->w, rfx_ref_grid_sample_at);
+        }
         case RFX_OP_DEPTH_TO_SPACE:
             return of_size(k, t->c / (b * b), t->h * b, t->w * b, depth_to_space_at);
         case RFX_OP_SPACE_TO_DEPTH:

@@ -38,6 +38,9 @@ bool rfx_ref_pool(const struct rfx_ref_call *k);
 /* One element of a Resize (reference_resize.c). */
 double rfx_ref_resize_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
 
+/* One element of a GridSample (reference_grid.c). */
+double rfx_ref_grid_sample_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
+
 /* What a reduction makes of n values, in double (reference_reduce.c). */
 double rfx_ref_reduce(enum rfx_reduce_kind kind, const double *v, int64_t n);
 

@@ -7,12 +7,20 @@
 
 double rfx_ref_reduce(enum rfx_reduce_kind kind, const double *v, int64_t n) {
     double sum = 0, magnitudes = 0, squares = 0, largest = -INFINITY, smallest = INFINITY;
+    double product = 1, first_max = -1, last_max = -1, first_min = -1, last_min = -1;
     for (int64_t i = 0; i < n; i++) {
         sum += v[i];
         magnitudes += fabs(v[i]);
         squares += pow(v[i], 2);
         largest = fmax(largest, v[i]);
         smallest = fmin(smallest, v[i]);
+        product *= v[i];
+    }
+    for (int64_t i = n - 1; i >= 0; i--) {
+        if (v[i] == largest) first_max = (double)i;
+        if (v[i] == smallest) first_min = (double)i;
+        if (v[i] == largest && last_max < 0) last_max = (double)i;
+        if (v[i] == smallest && last_min < 0) last_min = (double)i;
     }
     const double of_kind[RFX_REDUCE_COUNT] = {[RFX_REDUCE_MEAN] = sum / (double)n,
                                               [RFX_REDUCE_MAX] = largest,
@@ -20,7 +28,12 @@ double rfx_ref_reduce(enum rfx_reduce_kind kind, const double *v, int64_t n) {
                                               [RFX_REDUCE_MIN] = smallest,
                                               [RFX_REDUCE_L1] = magnitudes,
                                               [RFX_REDUCE_L2] = sqrt(squares),
-                                              [RFX_REDUCE_SUM_SQUARE] = squares};
+                                              [RFX_REDUCE_SUM_SQUARE] = squares,
+                                              [RFX_REDUCE_PROD] = product,
+                                              [RFX_REDUCE_ARG_MAX] = first_max,
+                                              [RFX_REDUCE_ARG_MAX_LAST] = last_max,
+                                              [RFX_REDUCE_ARG_MIN] = first_min,
+                                              [RFX_REDUCE_ARG_MIN_LAST] = last_min};
     return of_kind[kind];
 }
 

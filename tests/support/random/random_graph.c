@@ -55,12 +55,14 @@ static void add_something(struct random_maker *m) {
         (void)random_add_geometry(m, in, RFX_OP_PAD);
     else if (pick < 74)
         (void)random_add_geometry(m, in, RFX_OP_CROP);
-    else if (pick < 76)
+    else if (pick < 77)
         (void)random_add_geometry(m, in, RFX_OP_DEPTH_TO_SPACE);
     else if (pick < 79)
         (void)random_add_geometry(m, in, RFX_OP_SPACE_TO_DEPTH);
     else if (pick < 83)
-        (void)(small ? random_add_resize(m, in) : -1);
+        (void)(!small                 ? -1
+               : random_chance(m, 85) ? random_add_resize(m, in)
+                                      : random_add_grid_sample(m, in));
     else if (pick < 87)
         (void)random_add_pointwise(m, in, RFX_OP_AFFINE);
     else if (pick < 92)

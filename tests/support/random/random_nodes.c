@@ -265,6 +265,23 @@ int random_add_resize(struct random_maker *m, int in) {
     return random_add(m, node);
 }
 
+int random_add_grid_sample(struct random_maker *m, int in) {
+    struct rfx_node conv = {.op = RFX_OP_CONV, .n_in = 1, .in = &in};
+    int64_t c = random_tensor(m, in)->c;
+    conv.attr.conv = square_conv(random_chance(m, 50) ? 3 : 1, 2);
+    conv.attr.conv.sh = conv.attr.conv.sw = random_draw(m, 1, 2);
+    struct rfx_shape s = {4, {2, c, conv.attr.conv.kh, conv.attr.conv.kw}};
+    conv.attr.conv.weight = shaped_weight(m, s, 1.0f);
+    int both[2] = {in, m->options->spatial_only ? -1 : random_add(m, conv)};
+    if (both[1] < 0) return -1;
+    struct rfx_node node = {.op = RFX_OP_GRID_SAMPLE, .n_in = 2, .in = both};
+    /* nearest jumps, and so do mirrored places where gradients of other modes only bend */
+    node.attr.grid.mode = (enum rfx_resize_mode)random_draw(m, m->options->rough ? 0 : 1, 2);
+    node.attr.grid.padding = (enum rfx_grid_padding)random_draw(m, 0, 2);
+    node.attr.grid.align_corners = random_chance(m, 50);
+    return random_add(m, node);
+}
+
 int random_add_select(struct random_maker *m, int in) {
     int64_t map[40], c = random_tensor(m, in)->c;
     struct rfx_node node = {.op = RFX_OP_CHANNEL_SELECT, .n_in = 1, .in = &in};
@@ -317,7 +334,8 @@ int random_add_pointwise(struct random_maker *m, int in, enum rfx_op op) {
         node.attr.lrn.beta = 0.75f;
         node.attr.lrn.bias = 1.0f;
     } else if (op == RFX_OP_CHANNEL_REDUCE) {
-        node.attr.reduce.kind = (enum rfx_reduce_kind)random_draw(m, 0, RFX_REDUCE_COUNT - 1);
+        int64_t last = m->options->rough ? RFX_REDUCE_COUNT - 1 : RFX_REDUCE_PROD;
+        node.attr.reduce.kind = (enum rfx_reduce_kind)random_draw(m, 0, last);
     } else if (op == RFX_OP_CHANNEL_NORM) {
         node.attr.channel_norm.kind = (enum rfx_channel_norm)random_draw(m, 0, RFX_NORM_COUNT - 1);
         node.attr.channel_norm.eps = random_chance(m, 50) ? 1e-5f : 1e-3f;

@@ -34,6 +34,7 @@ int random_add_pool(struct random_maker *m, int in, enum rfx_op op);
 int random_add_adaptive(struct random_maker *m, int in);
 int random_add_join(struct random_maker *m, int in, enum rfx_op op);
 int random_add_resize(struct random_maker *m, int in);
+int random_add_grid_sample(struct random_maker *m, int in);
 int random_add_select(struct random_maker *m, int in);
 int random_add_geometry(struct random_maker *m, int in, enum rfx_op op);
 int random_add_pointwise(struct random_maker *m, int in, enum rfx_op op);

@@ -26,10 +26,12 @@ static void channels_by_hand(void **state) {
     (void)state;
     const float x[4] = {3, -4, 6, 6};
     static const float reduced[RFX_REDUCE_COUNT][2] = {
-        [RFX_REDUCE_MEAN] = {-0.5f, 6},    [RFX_REDUCE_MAX] = {3, 6},
-        [RFX_REDUCE_SUM] = {-1, 12},       [RFX_REDUCE_MIN] = {-4, 6},
-        [RFX_REDUCE_L1] = {7, 12},         [RFX_REDUCE_L2] = {5, 8.48528137f},
-        [RFX_REDUCE_SUM_SQUARE] = {25, 72}};
+        [RFX_REDUCE_MEAN] = {-0.5f, 6},     [RFX_REDUCE_MAX] = {3, 6},
+        [RFX_REDUCE_SUM] = {-1, 12},        [RFX_REDUCE_MIN] = {-4, 6},
+        [RFX_REDUCE_L1] = {7, 12},          [RFX_REDUCE_L2] = {5, 8.48528137f},
+        [RFX_REDUCE_SUM_SQUARE] = {25, 72}, [RFX_REDUCE_PROD] = {-12, 36},
+        [RFX_REDUCE_ARG_MAX] = {0, 0},      [RFX_REDUCE_ARG_MAX_LAST] = {0, 1},
+        [RFX_REDUCE_ARG_MIN] = {1, 0},      [RFX_REDUCE_ARG_MIN_LAST] = {1, 1}};
     for (int kind = 0; kind < RFX_REDUCE_COUNT; kind++) {
         struct rfx_node reduce = {.op = RFX_OP_CHANNEL_REDUCE};
         reduce.attr.reduce.kind = (enum rfx_reduce_kind)kind;
@@ -45,6 +47,20 @@ static void channels_by_hand(void **state) {
     op_partition_expect(&n, 2, 1, 2, x, (const float[]){0.6f, -0.8f, 0.707106781f, 0.707106781f},
                         4);
     op_partition_expect(&n, 2, 1, 2, (const float[4]){0, 0, 0, 5}, (const float[]){0, 0, 0, 1}, 4);
+}
+
+/* A NaN is largest and smallest; the first of several, or the last. */
+static void nan_is_found(void **state) {
+    (void)state;
+    const float x[10] = {1, 2, NAN, NAN, 0, NAN, 3, 4, 5, 3};
+    static const enum rfx_reduce_kind kinds[] = {RFX_REDUCE_ARG_MAX, RFX_REDUCE_ARG_MAX_LAST,
+                                                 RFX_REDUCE_ARG_MIN, RFX_REDUCE_ARG_MIN_LAST};
+    static const float found[][2] = {{2, 0}, {3, 0}, {2, 0}, {3, 0}};
+    for (int i = 0; i < 4; i++) {
+        struct rfx_node reduce = {.op = RFX_OP_CHANNEL_REDUCE};
+        reduce.attr.reduce.kind = kinds[i];
+        op_partition_expect(&reduce, 5, 1, 2, x, found[i], 2);
+    }
 }
 
 static struct rfx_node moments_of(int64_t groups, float eps) {
@@ -115,9 +131,9 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(channels_by_hand), cmocka_unit_test(moments_by_hand),
-        cmocka_unit_test(far_from_zero),    cmocka_unit_test(normalise_cases),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(channels_by_hand), cmocka_unit_test(nan_is_found),
+        cmocka_unit_test(moments_by_hand),  cmocka_unit_test(far_from_zero),
+        cmocka_unit_test(normalise_cases),  cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

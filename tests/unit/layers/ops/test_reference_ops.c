@@ -120,7 +120,7 @@ static bool check_graph(const struct rfx_graph *graph, uint64_t seed) {
 
 static void test_maps(void **state) {
     (void)state;
-    int64_t cases = test_env_int("RFX_OP_CASES", 400), first = test_env_int("RFX_SEED", 1);
+    int64_t cases = test_env_int("RFX_OP_CASES", 500), first = test_env_int("RFX_SEED", 1);
     int failed = 0;
     memset(seen, 0, sizeof seen);
     for (int64_t i = 0; i < cases && failed < 5; i++) {
@@ -140,7 +140,7 @@ static void test_maps(void **state) {
         RFX_OP_PAD,          RFX_OP_CROP,           RFX_OP_CHANNEL_SELECT, RFX_OP_RESIZE,
         RFX_OP_LRN,          RFX_OP_SOFTMAX,        RFX_OP_DEPTH_TO_SPACE, RFX_OP_SPACE_TO_DEPTH,
         RFX_OP_CONST_MAP,    RFX_OP_GLOBAL_POOL,    RFX_OP_POOL_LP,        RFX_OP_CHANNEL_REDUCE,
-        RFX_OP_CHANNEL_NORM, RFX_OP_MOMENTS,        RFX_OP_NORMALISE};
+        RFX_OP_CHANNEL_NORM, RFX_OP_MOMENTS,        RFX_OP_NORMALISE,      RFX_OP_GRID_SAMPLE};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         if (seen[wanted[i]] < 5)
             fprintf(stderr, "op %d was tested only %d times\n", (int)wanted[i], seen[wanted[i]]);
@@ -317,7 +317,8 @@ static void test_pools_over_space(void **state) {
         adaptive.attr.adaptive.ow = sizes[i][3];
         (void)put(&b, adaptive, 0, -1);
         for (int kind = RFX_REDUCE_MEAN; kind < RFX_REDUCE_COUNT; kind++) {
-            if (kind == RFX_REDUCE_L1 || kind == RFX_REDUCE_L2) continue; /* no pool of ours */
+            bool pooled = kind <= RFX_REDUCE_MIN || kind == RFX_REDUCE_SUM_SQUARE;
+            if (!pooled) continue; /* no pool of ours */
             struct rfx_node global = op_node(RFX_OP_GLOBAL_POOL);
             global.attr.global_pool.kind = (enum rfx_reduce_kind)kind;
             (void)put(&b, global, 0, -1);

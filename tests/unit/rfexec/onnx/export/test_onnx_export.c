@@ -127,6 +127,73 @@ static void test_padded_channels(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Writes the graph, frees it, and reads it back as it is. */
+static struct rfx_graph *read_back(struct rfx_graph *graph) {
+    const char *path = "test_onnx_export_back.onnx";
+    struct rfx_fuse_options nothing = {0};
+    struct rfx_load_options options = {.h = 10, .w = 8, .fuse = &nothing};
+    struct rfx_memory *mem = graph->mem;
+    struct rfx_graph *loaded = NULL;
+    struct rfx_error err = {""};
+    if (rfx_onnx_export(graph, path, &err) != RFX_OK) fail_msg("%s", err.text);
+    rfx_graph_free(graph);
+    if (rfx_onnx_load(mem, path, &options, &loaded, &err) != RFX_OK) fail_msg("%s", err.text);
+    (void)unlink(path);
+    return loaded;
+}
+
+/* Indices are integers in the file and numbers in a graph. */
+static void test_indices(void **state) {
+    (void)state;
+    for (int kind = RFX_REDUCE_PROD; kind < RFX_REDUCE_COUNT; kind++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_node reduce = {.op = RFX_OP_CHANNEL_REDUCE, .name = "r"};
+        reduce.attr.reduce.kind = (enum rfx_reduce_kind)kind;
+        struct rfx_graph *loaded = read_back(pool_graph(mem, &reduce));
+        assert_int_equal(loaded->n_nodes, 2);
+        assert_int_equal(loaded->nodes[1].op, RFX_OP_CHANNEL_REDUCE);
+        assert_int_equal(loaded->nodes[1].attr.reduce.kind, kind);
+        rfx_graph_free(loaded);
+        rfx_memory_free(mem);
+    }
+}
+
+/* A map sampled where two of its channels say, which lie last in the file. */
+static void test_grid(void **state) {
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        int64_t two[2] = {2, 0};
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_node select = {.op = RFX_OP_CHANNEL_SELECT, .name = "places", .n_in = 1};
+        struct rfx_node sample = {.op = RFX_OP_GRID_SAMPLE, .name = "sample", .n_in = 2};
+        struct rfx_node image = {.op = RFX_OP_INPUT, .name = "image", .attr.input = {3, 10, 8}};
+        struct rfx_graph *graph = NULL;
+        struct rfx_error err = {""};
+        int in[2] = {0, 1}, index;
+        select.in = sample.in = in;
+        select.attr.select.count = 2;
+        select.attr.select.map = two;
+        sample.attr.grid.mode = (enum rfx_resize_mode)(i % 3);
+        sample.attr.grid.padding = (enum rfx_grid_padding)(i / 3);
+        sample.attr.grid.align_corners = i % 2 != 0;
+        assert_int_equal(rfx_graph_create(mem, "g", &graph, &err), RFX_OK);
+        assert_int_equal(rfx_graph_add(graph, &image, &index, &err), RFX_OK);
+        assert_int_equal(rfx_graph_add(graph, &select, &index, &err), RFX_OK);
+        assert_int_equal(rfx_graph_add(graph, &sample, &index, &err), RFX_OK);
+        assert_int_equal(rfx_graph_add_output(graph, index, "y", &err), RFX_OK);
+        assert_int_equal(rfx_graph_finish(graph, NULL, &err), RFX_OK);
+        graph = read_back(graph);
+        const struct rfx_node *got = &graph->nodes[graph->n_nodes - 1];
+        assert_int_equal(got->op, RFX_OP_GRID_SAMPLE);
+        assert_int_equal(got->attr.grid.mode, i % 3);
+        assert_int_equal(got->attr.grid.padding, i / 3);
+        assert_int_equal(got->attr.grid.align_corners, i % 2 != 0);
+        assert_int_equal(graph->nodes[got->in[1]].op, RFX_OP_CHANNEL_SELECT);
+        rfx_graph_free(graph);
+        rfx_memory_free(mem);
+    }
+}
+
 static void test_unwritable_place(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
@@ -184,6 +251,8 @@ int main(void) {
                                        cmocka_unit_test(test_bytes),
                                        cmocka_unit_test(test_refuses_uneven_adaptive_pool),
                                        cmocka_unit_test(test_padded_channels),
+                                       cmocka_unit_test(test_indices),
+                                       cmocka_unit_test(test_grid),
                                        cmocka_unit_test(test_unwritable_place)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

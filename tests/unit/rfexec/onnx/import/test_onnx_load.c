@@ -97,21 +97,24 @@ static void weights_stay_in_the_file(void **state) {
 /* Shape -> Gather 1 -> Concat with -1 -> Reshape: (1, 4, 6, 10) as (4, 60). */
 static void shape_arithmetic_folds(void **state) {
     (void)state;
-    static const int64_t one = 1, minus = -1;
+    static const int64_t one = 1, minus = -1, five = 5;
     begin_network(6, 10);
+    maker_ints(&graph, "five", &five, 1);
     maker_ints(&graph, "one", &one, 1);
     maker_ints(&graph, "minus", &minus, 1);
     maker_node(&node, "Shape", "r", "s");
     add();
     maker_node(&node, "Gather", "s one", "g");
     add();
-    maker_node(&node, "Concat", "g minus", "t");
+    maker_node(&node, "Clip", "g five", "clipped");
+    add();
+    maker_node(&node, "Concat", "clipped minus", "t");
     maker_attr_int(&node, "axis", 0);
     add();
     maker_node(&node, "Reshape", "r t", "y");
     add();
     maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
-    expect_shape(13, &(struct rfx_shape){2, {4, 60}});
+    expect_shape(13, &(struct rfx_shape){2, {5, 48}});
 }
 
 static void channel_shuffle_is_one_select(void **state) {
@@ -261,8 +264,81 @@ static void memory_runs_out(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Half precision, also of the image: values as float32, and it is told. */
+static void halves(void **state) {
+    (void)state;
+    static const unsigned char values[2][2] = {{0x00, 0x3e}, {0xc0, 0x3f}}; /* 1.5 as either */
+    static const int types[2] = {10, 16};
+    for (int i = 0; i < 2; i++) {
+        static struct maker tensor, value, type, form, shape, dim;
+        tensor.size = value.size = type.size = form.size = shape.size = 0;
+        for (int d = 0; d < 4; d++) maker_int(&tensor, 1, 1);
+        maker_int(&tensor, 2, types[i]);
+        maker_text(&tensor, 8, "k");
+        maker_bytes(&tensor, 9, values[i], 2);
+        for (int d = 0; d < 4; d++) {
+            dim.size = 0;
+            maker_int(&dim, 1, d < 2 ? 1 : 3);
+            maker_message(&shape, 1, &dim);
+        }
+        maker_int(&form, 1, types[i]);
+        maker_message(&form, 2, &shape);
+        maker_message(&type, 1, &form);
+        maker_text(&value, 1, "image");
+        maker_message(&value, 2, &type);
+        graph.size = 0;
+        maker_message(&graph, MAKER_INPUT, &value);
+        maker_message(&graph, 5, &tensor);
+        maker_node(&node, "Conv", "image k", "c");
+        add();
+        maker_node(&node, "Cast", "c", "y");
+        maker_attr_int(&node, "to", types[i]);
+        add();
+        maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_graph *loaded = NULL;
+        struct rfx_error err = {""};
+        float got = 0;
+        if (load(mem, 17, 0, 0, &loaded, &err) != RFX_OK) fail_msg("%s", err.text);
+        assert_true(loaded->halves);
+        assert_int_equal(loaded->n_nodes, 2);
+        test_read_weight(&loaded->weights[loaded->nodes[1].attr.conv.weight], 0, 1, &got);
+        assert_true(got == 1.5f);
+        rfx_graph_free(loaded);
+        rfx_memory_free(mem);
+    }
+}
+
+/* Before opset 7 a vector of weights is one per channel when `axis` says so. */
+static void old_broadcast(void **state) {
+    (void)state;
+    static const int64_t four[] = {4};
+    static const float values[4] = {1, 2, 3, 4};
+    begin_network(6, 10);
+    maker_floats(&graph, "v", four, 1, values);
+    maker_node(&node, "Mul", "r v", "m");
+    maker_attr_int(&node, "broadcast", 1);
+    maker_attr_int(&node, "axis", 1);
+    add();
+    maker_node(&node, "PRelu", "m v", "y");
+    add();
+    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *loaded = NULL;
+    struct rfx_error err = {""};
+    if (load(mem, 6, 6, 10, &loaded, &err) != RFX_OK) fail_msg("%s", err.text);
+    for (int i = 0; i < loaded->n_nodes; i++)
+        assert_true(loaded->nodes[i].out.c == (i == 0 ? 2 : 4));
+    assert_false(loaded->halves);
+    rfx_graph_free(loaded);
+    assert_int_equal(load(mem, 7, 6, 10, &loaded, &err), RFX_STATUS_UNSUPPORTED);
+    rfx_memory_free(mem);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(halves),
+        cmocka_unit_test(old_broadcast),
         cmocka_unit_test(weights_stay_in_the_file),
         cmocka_unit_test(shape_arithmetic_folds),
         cmocka_unit_test(channel_shuffle_is_one_select),
