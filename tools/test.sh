@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs what is missing (Debian 12), builds, runs every test, then compares with ONNX Runtime
-# (from PyPI, in a virtual environment in the build directory; skipped, in words, where PyPI cannot
-# be reached). The last line is "N passed, N failed". Arguments go to ctest and leave the comparison
-# out:
+# Installs what is missing (Debian 12), builds, runs every test, then tests the Python package and
+# compares with ONNX Runtime (both need PyPI, in virtual environments in the build directory; skipped,
+# in words, where it cannot be reached). The last line is "N passed, N failed". Arguments go to ctest
+# and leave both out:
 #     sh tools/test.sh -R cli
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,6 +12,7 @@ cmake --preset release
 cmake --build --preset release --parallel "$(nproc)"
 run_counted "tests" ctest --preset release --output-on-failure -j "$(nproc)" "$@" || true
 if [ $# -eq 0 ]; then
+    run_counted "Python package" sh python/tests/run.sh build || true
     run_counted "comparison with ONNX Runtime" sh tests/oracle/run.sh build || true
 fi
 report_counts

@@ -54,12 +54,13 @@ enum rfx_conv_choice rfx_conv_choice_of(const struct rfx_graph *graph) {
 struct rfx_conv_block rfx_conv_block_of(const struct rfx_graph *graph,
                                         const struct rfx_node *node) {
     const struct rfx_conv_block pixel = {1, 1};
-    if (node->op != RFX_OP_CONV) return pixel;
+    /* the backends of this choice have none: planners ask millions of times */
+    if (node->op != RFX_OP_CONV || rfx_conv_choice_of(graph) == RFX_CONV_DIRECT) return pixel;
     const struct rfx_conv_backend *backend = rfx_conv_backend_of(graph, node);
     return backend->block == NULL ? pixel : backend->block(graph, node);
 }
 
-/* Only one choice has such backends: planners ask millions of times. */
+/* Only one choice has such backends. */
 static const struct rfx_conv_backend *widening_backend(const struct rfx_graph *graph,
                                                        const struct rfx_node *node) {
     if (graph->conv != RFX_CONV_WINOGRAD || node->op != RFX_OP_CONV) return NULL;

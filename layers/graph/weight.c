@@ -145,9 +145,9 @@ static enum rfx_status read_file(const struct rfx_weight *weight, int64_t first,
     return RFX_OK;
 }
 
-enum rfx_status rfx_weight_read(const struct rfx_weight *weight, int64_t first, int64_t count,
-                                float *out, struct rfx_error *err) {
-    assert(first >= 0 && count >= 0 && count <= weight->elems - first);
+/* As it is stored. */
+static enum rfx_status read_stored(const struct rfx_weight *weight, int64_t first, int64_t count,
+                                   float *out, struct rfx_error *err) {
     switch (weight->source) {
         case RFX_WEIGHT_OWNED:
             memcpy(out, weight->data + first, (size_t)count * sizeof *out);
@@ -162,4 +162,44 @@ enum rfx_status rfx_weight_read(const struct rfx_weight *weight, int64_t first, 
             break;
     }
     return RFX_OK;
+}
+
+enum { COLUMNS_TOGETHER = 256 };
+
+/* Rows [row, row_end) of n columns from `column` on, column after column: of each row all columns
+ * together, as they are stored. */
+static enum rfx_status read_columns(const struct rfx_weight *weight, int64_t column, int64_t n,
+                                    int64_t row, int64_t row_end, float *out,
+                                    struct rfx_error *err) {
+    int64_t columns = weight->elems / weight->transposed, rows = row_end - row;
+    float piece[COLUMNS_TOGETHER];
+    enum rfx_status status = RFX_OK;
+    for (int64_t r = 0; status == RFX_OK && r < rows; r++) {
+        status = read_stored(weight, (row + r) * columns + column, n, piece, err);
+        for (int64_t c = 0; status == RFX_OK && c < n; c++) out[c * rows + r] = piece[c];
+    }
+    return status;
+}
+
+/* The rest of a column that is begun, whole ones, the beginning of the last. */
+static enum rfx_status read_transposed(const struct rfx_weight *weight, int64_t first,
+                                       int64_t count, float *out, struct rfx_error *err) {
+    int64_t rows = weight->transposed, n;
+    enum rfx_status status = RFX_OK;
+    for (; status == RFX_OK && count > 0; first += n, out += n, count -= n) {
+        int64_t row = first % rows;
+        int64_t end = rfx_min_i64(rows, row + count), whole = count / rows;
+        bool all = row == 0 && end == rows;
+        int64_t columns = all ? rfx_min_i64(whole, COLUMNS_TOGETHER) : 1;
+        n = columns * (end - row);
+        status = read_columns(weight, first / rows, columns, row, end, out, err);
+    }
+    return status;
+}
+
+enum rfx_status rfx_weight_read(const struct rfx_weight *weight, int64_t first, int64_t count,
+                                float *out, struct rfx_error *err) {
+    assert(first >= 0 && count >= 0 && count <= weight->elems - first);
+    return weight->transposed > 0 ? read_transposed(weight, first, count, out, err)
+                                  : read_stored(weight, first, count, out, err);
 }

@@ -48,6 +48,8 @@ struct rfx_weight {
     float lo, hi;                       /* GENERATED; FILLED: lo alone */
     int64_t mirror; /* GENERATED: n > 0: of each 2 n elements the last n are the first n mirrored,
                        lo + hi - x, so that they cancel */
+    int64_t transposed; /* n > 0: n rows of elems / n columns are stored, and read column by column:
+                           element i is the one that is stored in row i % n of column i / n */
     struct rfx_shape shape;
     int64_t elems;
 };

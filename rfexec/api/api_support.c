@@ -11,7 +11,7 @@
 #define MOST_THREADS 1024
 
 /* Sizes of the structs in version 0.1, the first: smaller ones were never set. */
-enum { OPEN_OPTIONS_FIRST = 32, RUN_OPTIONS_FIRST = 72, FORECAST_FIRST = 472 };
+enum { OPEN_OPTIONS_FIRST = 32, RUN_OPTIONS_FIRST = 72, FORECAST_FIRST = 472, SOURCE_FIRST = 64 };
 
 const char *rfx_version(void) {
     return RFX_VERSION;
@@ -191,4 +191,33 @@ void rfx_api_write_forecast(const struct rfx_forecast *known, struct rfx_forecas
     size_t size = given->size;
     write_sized(given, size, known, sizeof *known);
     given->size = size;
+}
+
+void rfx_api_write_forecast_of(const struct rfx_plan *plan, struct rfx_forecast *given) {
+    struct rfx_forecast f = {.size = sizeof f,
+                             .peak_bytes = plan->peak_bytes,
+                             .activation_bytes = plan->bytes.arena,
+                             .weight_bytes = plan->bytes.weights,
+                             .scratch_bytes = plan->bytes.scratch,
+                             .picture_bytes = plan->bytes.source,
+                             .reserve_bytes = plan->bytes.reserve,
+                             .macs = plan->macs,
+                             .macs_whole = plan->macs_untiled,
+                             .spilled_bytes = plan->spill.most};
+    rfx_plan_describe(plan, f.plan, sizeof f.plan);
+    rfx_api_write_forecast(&f, given);
+}
+
+enum rfx_status rfx_api_read_source(const struct rfx_source *given, struct rfx_source *out,
+                                    struct rfx_error *err) {
+    static const char name[] = "rfx_source";
+    *out = (struct rfx_source){.size = sizeof *out};
+    if (given == NULL) return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "no source");
+    enum rfx_status status = check_size(given->size, SOURCE_FIRST, name, err);
+    if (status == RFX_OK) status = read_sized(out, sizeof *out, given, given->size, name, err);
+    if (status != RFX_OK) return status;
+    if ((out->values == NULL) == (out->read == NULL))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "a source with %s values and read",
+                        out->values == NULL ? "neither" : "both");
+    return RFX_OK;
 }

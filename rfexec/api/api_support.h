@@ -11,6 +11,7 @@
 #include "layers/graph/graph.h"
 #include "rfexec/image/image_source.h"
 #include "rfexec/rfexec.h"
+#include "tiler/plan/plan.h"
 
 /* What callers of the library, and of the program, are told of a status. */
 enum rfx_code rfx_code_of_status(enum rfx_status status);
@@ -47,4 +48,11 @@ RFX_NODISCARD enum rfx_status rfx_api_check_forecast(const struct rfx_forecast *
 
 /* Writes `known` into the caller's forecast, as much as that has room for; the rest is zeroed. */
 void rfx_api_write_forecast(const struct rfx_forecast *known, struct rfx_forecast *given);
+
+/* The same with what a plan takes. */
+void rfx_api_write_forecast_of(const struct rfx_plan *plan, struct rfx_forecast *given);
+
+/* The source, which must be there and say its size, and either have values or read. */
+RFX_NODISCARD enum rfx_status rfx_api_read_source(const struct rfx_source *given,
+                                                  struct rfx_source *out, struct rfx_error *err);
 #endif

@@ -36,6 +36,13 @@ static const struct rfx_builtin builtin_list[] = {
     {"blazeface", "BlazeFace, front camera: boxes and scores"},
     {"srgan", "SRGAN's generator, enlarges four times"},
     {"yolov1", "YOLOv1, 24 convolutions and two fully connected layers"},
+    {"mobilenet_v3_large", "MobileNetV3 large, squeeze-and-excitation and hard swish"},
+    {"mobilenet_v3_small", "MobileNetV3 small"},
+    {"real_esrgan", "Real-ESRGAN, 23 blocks of dense layers, enlarges four times"},
+    {"real_esrgan_compact", "Real-ESRGAN's compact form, enlarges four times"},
+    {"nafnet", "NAFNet of width 32, denoises: norms over channels, channel attention"},
+    {"vae_decoder",
+     "latent diffusion's decoder: group norms, attention; 4 channels, 8 times larger"},
     {"table1", "the sequential network of the paper's table 1"},
     {"toy", "the paper's parametric network; toy:m=3,b=2,n=3,cst=32 sets its parameters"},
 };
@@ -68,6 +75,12 @@ static const struct recipe {
     {rfx_builtin_blazeface, {.width = 0}, 128},
     {rfx_builtin_srgan, {.width = 0}, 96},
     {rfx_builtin_yolo_v1, {.width = 0}, 448},
+    {rfx_builtin_mobilenet_v3, {.width = 0}, 224},
+    {rfx_builtin_mobilenet_v3, {.small = true}, 224},
+    {rfx_builtin_real_esrgan, {.width = 0}, 128},
+    {rfx_builtin_real_esrgan_compact, {.width = 0}, 128},
+    {rfx_builtin_nafnet, {.width = 0}, 256},
+    {rfx_builtin_vae_decoder, {.channels = 4}, 64},
     {rfx_builtin_table1, {.width = 0}, 32},
     {rfx_builtin_toy, {.toy = {.modules = 3, .blocks = 2, .convs = 3, .channels = 32}}, 224},
 };
@@ -170,7 +183,8 @@ static enum rfx_status build_layers(struct rfx_graph *graph, const struct recipe
     struct rfx_builder builder;
     rfx_builder_init(&builder, graph, options->seed, err);
     int64_t columns = config->columns != 0 ? config->columns : recipe->size;
-    int x = rfx_builder_input(&builder, 3, options->h != 0 ? options->h : recipe->size,
+    int64_t channels = config->channels != 0 ? config->channels : 3;
+    int x = rfx_builder_input(&builder, channels, options->h != 0 ? options->h : recipe->size,
                               options->w != 0 ? options->w : columns);
     recipe->build(&builder, x, config);
     rfx_builder_free(&builder);

@@ -13,8 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "layers/core/real_math.h"
-
 struct rfx_name rfx_name(const char *format, ...) {
     struct rfx_name name;
     va_list args;
@@ -22,30 +20,6 @@ struct rfx_name rfx_name(const char *format, ...) {
     (void)vsnprintf(name.text, sizeof name.text, format, args);
     va_end(args);
     return name;
-}
-
-struct rfx_act rfx_act_relu(void) {
-    return (struct rfx_act){.kind = RFX_ACT_RELU, .slope = -1};
-}
-
-struct rfx_act rfx_act_relu6(void) {
-    return (struct rfx_act){.kind = RFX_ACT_CLIP, .alpha = 0.0f, .beta = 6.0f, .slope = -1};
-}
-
-struct rfx_act rfx_act_silu(void) {
-    return (struct rfx_act){.kind = RFX_ACT_SILU, .slope = -1};
-}
-
-struct rfx_act rfx_act_sigmoid(void) {
-    return (struct rfx_act){.kind = RFX_ACT_SIGMOID, .slope = -1};
-}
-
-struct rfx_act rfx_act_leaky_relu(float slope) {
-    return (struct rfx_act){.kind = RFX_ACT_LEAKY_RELU, .alpha = slope, .slope = -1};
-}
-
-struct rfx_act rfx_act_tanh(void) {
-    return (struct rfx_act){.kind = RFX_ACT_TANH, .slope = -1};
 }
 
 void rfx_builder_init(struct rfx_builder *b, struct rfx_graph *graph, uint64_t seed,
@@ -71,7 +45,7 @@ struct rfx_signal rfx_builder_signal(const struct rfx_builder *b, int node) {
     return b->status == RFX_OK ? b->signal[node] : (struct rfx_signal){.mean = 0, .square = 1};
 }
 
-static float variance_of(const struct rfx_builder *b, int node) {
+float rfx_builder_variance(const struct rfx_builder *b, int node) {
     struct rfx_signal signal = rfx_builder_signal(b, node);
     return fmaxf(signal.square - signal.mean * signal.mean, 1e-3f * signal.square + 1e-12f);
 }
@@ -152,7 +126,7 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
     int64_t pad_w = spec.pad_w != 0 ? spec.pad_w : spec.pad;
     int64_t per_group = rfx_builder_channels(b, in) / groups;
     bool mirrored = per_group % 2 == 0, depthwise = groups > 1 && per_group == 1 && !spec.bias;
-    float taken = mirrored ? variance_of(b, in) : rfx_builder_signal(b, in).square;
+    float taken = mirrored ? rfx_builder_variance(b, in) : rfx_builder_signal(b, in).square;
     /* Without a batch norm to follow, the weights make the output of variance 1. */
     float gain = spec.bias ? 1.0f / taken : 2.0f;
     float bound = sqrtf(3.0f * gain / (float)(per_group * spec.kh * kw));
@@ -162,7 +136,7 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
         float taps = (float)(spec.kh * kw), sum = 0.3f * bound * taps;
         low = -0.4f * bound;
         mean = sum * signal.mean;
-        square = mean * mean + 1.4f * sum * sum * variance_of(b, in) +
+        square = mean * mean + 1.4f * sum * sum * rfx_builder_variance(b, in) +
                  taps * 0.163f * bound * bound * signal.square;
     }
     struct rfx_shape shape = {4, {spec.oc, per_group, spec.kh, kw}};
@@ -191,7 +165,7 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
 int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, float gain) {
     int64_t c = rfx_builder_channels(b, in);
     struct rfx_signal signal = rfx_builder_signal(b, in);
-    float deviation = sqrtf(variance_of(b, in)), centre = gain * signal.mean / deviation;
+    float deviation = sqrtf(rfx_builder_variance(b, in)), centre = gain * signal.mean / deviation;
     float scale = gain / (deviation + 1e-5f);
     struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
     struct rfx_shape shape = {1, {c}};
@@ -201,12 +175,13 @@ int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, floa
     return rfx_builder_add_node(b, &node, 0.0f, gain * gain * 1.06f);
 }
 
-int rfx_builder_instance_norm(struct rfx_builder *b, const char *name, int in) {
+int rfx_builder_group_norm(struct rfx_builder *b, const char *name, int in, int64_t groups,
+                           float eps) {
     int64_t c = rfx_builder_channels(b, in);
     struct rfx_name statistics = rfx_name("%s.moments", name);
     struct rfx_node moments = {.op = RFX_OP_MOMENTS, .name = statistics.text, .n_in = 1, .in = &in};
-    moments.attr.moments.groups = c;
-    moments.attr.moments.eps = 1e-5f;
+    moments.attr.moments.groups = groups;
+    moments.attr.moments.eps = eps;
     int both[2] = {in, rfx_builder_add_node(b, &moments, 0.0f, 1.0f)};
     struct rfx_node node = {.op = RFX_OP_NORMALISE, .name = name, .n_in = 2, .in = both};
     struct rfx_shape shape = {1, {c}};
@@ -215,37 +190,45 @@ int rfx_builder_instance_norm(struct rfx_builder *b, const char *name, int in) {
     return rfx_builder_add_node(b, &node, 0.0f, 1.06f);
 }
 
-/* The activation of one number; kinds that the networks do not use count as the identity. */
-static double act_value(struct rfx_act act, double x) {
-    double sigmoid = 1.0 / (1.0 + rfx_exp(-x));
-    if (act.kind == RFX_ACT_RELU) return x > 0 ? x : 0;
-    if (act.kind == RFX_ACT_CLIP) return fmin(fmax(x, act.alpha), act.beta);
-    if (act.kind == RFX_ACT_LEAKY_RELU) return x < 0 ? act.alpha * x : x;
-    if (act.kind == RFX_ACT_PRELU) return x < 0 ? 0.25 * x : x;
-    if (act.kind == RFX_ACT_SIGMOID) return sigmoid;
-    if (act.kind == RFX_ACT_SILU) return x * sigmoid;
-    if (act.kind == RFX_ACT_TANH) return rfx_tanh(x);
-    return x;
+int rfx_builder_instance_norm(struct rfx_builder *b, const char *name, int in) {
+    return rfx_builder_group_norm(b, name, in, rfx_builder_channels(b, in), 1e-5f);
 }
 
-int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_act act) {
-    if (b->status != RFX_OK) return -1;
-    double centre = b->signal[in].mean, deviation = sqrt((double)variance_of(b, in));
-    double total = 0, mean = 0, square = 0;
-    for (int i = -20; i <= 20; i++) { /* a Gaussian, from -5 to 5 deviations */
-        double z = 0.25 * i, weight = rfx_exp(-0.5 * z * z);
-        double y = act_value(act, centre + deviation * z);
-        total += weight;
-        mean += weight * y;
-        square += weight * y * y;
-    }
-    struct rfx_node node = {
-        .op = RFX_OP_ACTIVATION, .name = name, .n_in = 1, .in = &in, .act = act};
-    return rfx_builder_add_node(b, &node, (float)(mean / total), (float)(square / total));
+int rfx_builder_scale(struct rfx_builder *b, const char *name, int in, float scale) {
+    struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
+    struct rfx_signal signal = rfx_builder_signal(b, in);
+    node.attr.affine.scale =
+        add_uniform(b, name, "scale", (struct rfx_shape){1, {1}}, scale, scale);
+    node.attr.affine.shift = -1;
+    return rfx_builder_add_node(b, &node, scale * signal.mean, scale * scale * signal.square);
 }
 
-int rfx_builder_relu(struct rfx_builder *b, const char *name, int in) {
-    return rfx_builder_act(b, name, in, rfx_act_relu());
+int rfx_builder_channel_scale(struct rfx_builder *b, const char *name, int in, float lo, float hi) {
+    struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
+    struct rfx_signal signal = rfx_builder_signal(b, in);
+    struct rfx_shape shape = {1, {rfx_builder_channels(b, in)}};
+    float middle = (lo + hi) / 2.0f;
+    node.attr.affine.scale = add_uniform(b, name, "scale", shape, lo, hi);
+    node.attr.affine.shift = -1;
+    return rfx_builder_add_node(b, &node, middle * signal.mean, middle * middle * signal.square);
+}
+
+int rfx_builder_layer_norm(struct rfx_builder *b, const char *name, int in, float eps) {
+    struct rfx_node node = {.op = RFX_OP_CHANNEL_NORM, .name = name, .n_in = 1, .in = &in};
+    struct rfx_shape shape = {1, {rfx_builder_channels(b, in)}};
+    node.attr.channel_norm.kind = RFX_NORM_LAYER;
+    node.attr.channel_norm.eps = eps;
+    node.attr.channel_norm.scale = add_uniform(b, name, "scale", shape, 0.7f, 1.3f);
+    node.attr.channel_norm.shift = add_uniform(b, name, "shift", shape, -0.3f, 0.3f);
+    return rfx_builder_add_node(b, &node, 0.0f, 1.06f);
+}
+
+int rfx_builder_number(struct rfx_builder *b, const char *name, float value) {
+    struct rfx_node node = {.op = RFX_OP_CONST_PLAIN, .name = name};
+    node.attr.constant.shape = (struct rfx_shape){1, {1}};
+    node.attr.constant.weight =
+        add_uniform(b, name, "value", node.attr.constant.shape, value, value);
+    return rfx_builder_add_node(b, &node, value, value * value);
 }
 
 int rfx_builder_add(struct rfx_builder *b, const char *name, int left, int right) {
@@ -361,7 +344,7 @@ int rfx_builder_linear(struct rfx_builder *b, const char *name, int in, int64_t 
     const struct rfx_shape *shape = &b->graph->nodes[in].out.shape;
     int64_t k = shape->dims[shape->rank - 1];
     /* Variance 4 of the results, were the features not averages. */
-    float bound = sqrtf(12.0f / ((float)k * variance_of(b, in)));
+    float bound = sqrtf(12.0f / ((float)k * rfx_builder_variance(b, in)));
     struct rfx_node node = {.op = RFX_OP_GEMM, .name = name, .n_in = 1, .in = &in};
     node.attr.gemm.k = k;
     node.attr.gemm.m = m;

@@ -55,6 +55,8 @@ void rfx_builder_free(struct rfx_builder *b);
 /* What is expected of a node's elements; mean 0 and square 1 after an error. */
 struct rfx_signal rfx_builder_signal(const struct rfx_builder *b, int node);
 
+float rfx_builder_variance(const struct rfx_builder *b, int node);
+
 /* Records a failure unless there is one already; returns -1. */
 int rfx_builder_fail(struct rfx_builder *b, enum rfx_status status);
 
@@ -71,6 +73,15 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
 int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, float gain);
 /* torch.nn.InstanceNorm2d(affine=True): two nodes, the first called "NAME.moments". */
 int rfx_builder_instance_norm(struct rfx_builder *b, const char *name, int in);
+/* torch.nn.GroupNorm, likewise. */
+int rfx_builder_group_norm(struct rfx_builder *b, const char *name, int in, int64_t groups,
+                           float eps);
+/* A norm over the channels of each pixel, with scale and shift. */
+int rfx_builder_layer_norm(struct rfx_builder *b, const char *name, int in, float eps);
+/* A factor per channel, from lo to hi. */
+int rfx_builder_channel_scale(struct rfx_builder *b, const char *name, int in, float lo, float hi);
+int rfx_builder_scale(struct rfx_builder *b, const char *name, int in, float scale);
+int rfx_builder_number(struct rfx_builder *b, const char *name, float value); /* a tensor of one */
 int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_act act);
 int rfx_builder_relu(struct rfx_builder *b, const char *name, int in);
 int rfx_builder_add(struct rfx_builder *b, const char *name, int left, int right);
@@ -103,11 +114,23 @@ struct rfx_pads rfx_builder_same_pads(const struct rfx_builder *b, int in, int64
 /* Bilinear, corners aligned, to oh x ow. */
 int rfx_builder_resize(struct rfx_builder *b, const char *name, int in, int64_t oh, int64_t ow);
 
+/* Every pixel `times` by `times` times. */
+int rfx_builder_enlarge(struct rfx_builder *b, const char *name, int in, int64_t times);
+
 /* torch.nn.PixelShuffle. */
 int rfx_builder_pixel_shuffle(struct rfx_builder *b, const char *name, int in, int64_t block);
 
 /* Channels of zeros behind those of `in`, until there are c. */
 int rfx_builder_pad_channels(struct rfx_builder *b, const char *name, int in, int64_t c);
+
+/* `count` channels of `in` from `first` on. */
+int rfx_builder_pick_channels(struct rfx_builder *b, const char *name, int in, int64_t first,
+                              int64_t count);
+
+/* Rows and columns of zeros below and to the right, up to multiples of `multiple`; `in` itself
+ * where there is nothing to add. And away again, to the size of `like`. */
+int rfx_builder_pad_to(struct rfx_builder *b, const char *name, int in, int64_t multiple);
+int rfx_builder_crop_like(struct rfx_builder *b, const char *name, int in, int like);
 
 /* Maps of per_row * k channels as rows of k numbers, in the order of rows, columns and channels:
  * (1, c, h, w) -> (1, h * w * c / k, k). Two nodes, the second called `name`. */
@@ -133,4 +156,6 @@ struct rfx_act rfx_act_silu(void);
 struct rfx_act rfx_act_sigmoid(void);
 struct rfx_act rfx_act_leaky_relu(float slope);
 struct rfx_act rfx_act_tanh(void);
+struct rfx_act rfx_act_hard_sigmoid(void); /* relu6(x + 3) / 6 */
+struct rfx_act rfx_act_hard_swish(void);
 #endif

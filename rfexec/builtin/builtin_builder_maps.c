@@ -52,6 +52,20 @@ int rfx_builder_resize(struct rfx_builder *b, const char *name, int in, int64_t 
     return add_like(b, &node, in);
 }
 
+int rfx_builder_enlarge(struct rfx_builder *b, const char *name, int in, int64_t times) {
+    if (b->status != RFX_OK) return -1;
+    const struct rfx_tensor *map = &b->graph->nodes[in].out;
+    struct rfx_node node = {.op = RFX_OP_RESIZE, .name = name, .n_in = 1, .in = &in};
+    node.attr.resize = (struct rfx_resize_attr){.mode = RFX_RESIZE_NEAREST,
+                                                .coord = RFX_COORD_ASYMMETRIC,
+                                                .nearest = RFX_NEAREST_FLOOR,
+                                                .scale_h = (float)times,
+                                                .scale_w = (float)times,
+                                                .oh = times * map->h,
+                                                .ow = times * map->w};
+    return add_like(b, &node, in);
+}
+
 int rfx_builder_pixel_shuffle(struct rfx_builder *b, const char *name, int in, int64_t block) {
     struct rfx_node node = {.op = RFX_OP_DEPTH_TO_SPACE, .name = name, .n_in = 1, .in = &in};
     node.attr.depth.block = block;
@@ -59,22 +73,53 @@ int rfx_builder_pixel_shuffle(struct rfx_builder *b, const char *name, int in, i
     return add_like(b, &node, in);
 }
 
-int rfx_builder_pad_channels(struct rfx_builder *b, const char *name, int in, int64_t c) {
+/* Channels `first` and so on of `in`, then zeros, `count` in all. */
+static int select_channels(struct rfx_builder *b, const char *name, int in, int64_t first,
+                           int64_t count) {
     if (b->status != RFX_OK) return -1;
-    int64_t old = rfx_builder_channels(b, in);
-    int64_t *map = rfx_memory_calloc(b->graph->mem, (size_t)c, sizeof *map);
+    int64_t given = rfx_builder_channels(b, in) - first;
+    int64_t *map = rfx_memory_calloc(b->graph->mem, (size_t)count, sizeof *map);
     if (map == NULL)
         return rfx_builder_fail(
-            b, rfx_memory_fail(b->graph->mem, "channel map", (size_t)c * sizeof *map, b->err));
-    for (int64_t i = 0; i < c; i++) map[i] = i < old ? i : -1;
+            b, rfx_memory_fail(b->graph->mem, "channel map", (size_t)count * sizeof *map, b->err));
+    for (int64_t i = 0; i < count; i++) map[i] = i < given ? first + i : -1;
     struct rfx_node node = {.op = RFX_OP_CHANNEL_SELECT, .name = name, .n_in = 1, .in = &in};
-    node.attr.select.count = c;
+    node.attr.select.count = count;
     node.attr.select.map = map;
     struct rfx_signal signal = rfx_builder_signal(b, in);
-    float share = (float)old / (float)c;
+    float share = given < count ? (float)given / (float)count : 1.0f;
     int index = rfx_builder_add_node(b, &node, signal.mean * share, signal.square * share);
     rfx_memory_release(b->graph->mem, map);
     return index;
+}
+
+int rfx_builder_pad_channels(struct rfx_builder *b, const char *name, int in, int64_t c) {
+    return select_channels(b, name, in, 0, c);
+}
+
+int rfx_builder_pick_channels(struct rfx_builder *b, const char *name, int in, int64_t first,
+                              int64_t count) {
+    return select_channels(b, name, in, first, count);
+}
+
+int rfx_builder_pad_to(struct rfx_builder *b, const char *name, int in, int64_t multiple) {
+    if (b->status != RFX_OK) return -1;
+    const struct rfx_tensor *map = &b->graph->nodes[in].out;
+    struct rfx_node node = {.op = RFX_OP_PAD, .name = name, .n_in = 1, .in = &in};
+    node.attr.pad.pads.bottom = rfx_ceil_div(map->h, multiple) * multiple - map->h;
+    node.attr.pad.pads.right = rfx_ceil_div(map->w, multiple) * multiple - map->w;
+    bool fits = node.attr.pad.pads.bottom == 0 && node.attr.pad.pads.right == 0;
+    return fits ? in : add_like(b, &node, in);
+}
+
+int rfx_builder_crop_like(struct rfx_builder *b, const char *name, int in, int like) {
+    if (b->status != RFX_OK) return -1;
+    const struct rfx_tensor *map = &b->graph->nodes[in].out, *wanted = &b->graph->nodes[like].out;
+    struct rfx_node node = {.op = RFX_OP_CROP, .name = name, .n_in = 1, .in = &in};
+    node.attr.crop.sy = node.attr.crop.sx = 1;
+    node.attr.crop.oh = wanted->h;
+    node.attr.crop.ow = wanted->w;
+    return map->h == wanted->h && map->w == wanted->w ? in : add_like(b, &node, in);
 }
 
 int rfx_builder_rows(struct rfx_builder *b, const char *name, int in, int64_t k) {

@@ -7,11 +7,13 @@
 
 /* What distinguishes the members of a family. */
 struct rfx_builtin_config {
-    int blocks[5];   /* resnet: per stage; vgg: convolutions per stage */
-    bool bottleneck; /* resnet: 1x1, 3x3, 1x1 with four times the channels */
-    double width;    /* mobilenet: multiplier of all channel counts */
-    int64_t scale;   /* fsrcnn: output rows per input row */
-    int64_t columns; /* of the picture when the caller names none; 0: as many as rows */
+    int blocks[5];    /* resnet: per stage; vgg: convolutions per stage */
+    bool small;       /* mobilenet_v3 */
+    bool bottleneck;  /* resnet: 1x1, 3x3, 1x1 with four times the channels */
+    double width;     /* mobilenet: multiplier of all channel counts */
+    int64_t scale;    /* fsrcnn: output rows per input row */
+    int64_t channels; /* of the input; 0: 3 */
+    int64_t columns;  /* of the picture when the caller names none; 0: as many as rows */
     struct {
         int modules, blocks, convs, channels;
     } toy; /* m, b, n and Cst of paper 003, figure 7 */
@@ -44,6 +46,13 @@ void rfx_builtin_posenet(struct rfx_builder *b, int x, const struct rfx_builtin_
 void rfx_builtin_blazeface(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_srgan(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_yolo_v1(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_mobilenet_v3(struct rfx_builder *b, int x,
+                              const struct rfx_builtin_config *config);
+void rfx_builtin_real_esrgan(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_real_esrgan_compact(struct rfx_builder *b, int x,
+                                     const struct rfx_builtin_config *config);
+void rfx_builtin_nafnet(struct rfx_builder *b, int image, const struct rfx_builtin_config *config);
+void rfx_builtin_vae_decoder(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 
 /* A row of MobileNetV2's table 2: expansion, channels, repetitions, stride of the first. */
 struct rfx_inverted_stage {

@@ -43,9 +43,16 @@ struct rfx_image_backend {
     int sample_bits;  /* 8 or 16; 32: floats, by read_floats or fetch */
     bool random_access;
     bool concurrent; /* several threads may read different rows at a time */
+    float *pixels;   /* the whole picture, where it lies as the network reads it; else NULL */
     size_t fixed_bytes;
     size_t window_row_bytes;
 };
+
+struct rfx_image;
+
+/* An image of floats that `b` delivers by read_floats, which it owns from then on. */
+RFX_NODISCARD enum rfx_status rfx_image_of_backend(struct rfx_image_backend *b,
+                                                   struct rfx_image **out, struct rfx_error *err);
 
 /* Each opens one kind; `name` is borrowed and outlives the backend. */
 RFX_NODISCARD enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name,
@@ -66,8 +73,9 @@ RFX_NODISCARD enum rfx_status rfx_image_stb_open(struct rfx_memory *mem, const c
 /* The fixed_bytes of every .npy file. */
 size_t rfx_image_npy_source_bytes(void);
 
-/* `name` is the whole spec, "synthetic:HxW[:seed]". */
+/* `name` is the whole spec, "synthetic:HxW[:seed]"; channels: those that the network takes. */
 RFX_NODISCARD enum rfx_status rfx_image_synthetic_open(struct rfx_memory *mem, const char *name,
+                                                       int64_t channels,
                                                        struct rfx_image_backend **out,
                                                        struct rfx_error *err);
 

@@ -138,7 +138,7 @@ enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
     }
     memcpy(image->spec, spec, strlen(spec) + 1);
     if (strncmp(spec, RFX_IMAGE_SYNTHETIC_PREFIX, strlen(RFX_IMAGE_SYNTHETIC_PREFIX)) == 0)
-        status = rfx_image_synthetic_open(mem, image->spec, &image->backend, err);
+        status = rfx_image_synthetic_open(mem, image->spec, chosen.channels, &image->backend, err);
     else
         status = open_file(mem, image->spec, &image->backend, err);
     if (status != RFX_OK) goto fail;
@@ -154,89 +154,26 @@ fail:
     return status;
 }
 
-/* A source of floats that are in the caller's memory: channel planes as in ONNX, or pixels. */
-struct array_source {
-    struct rfx_image_backend base;
-    const float *values;
-    int64_t y_step, x_step, c_step; /* floats from one to the next */
-};
-
-static enum rfx_status array_read(struct rfx_image_backend *b, struct rfx_rect rect,
-                                  const struct rfx_view *out, struct rfx_error *err) {
-    const struct array_source *s = (const struct array_source *)(const void *)b;
-    (void)err;
-    for (int64_t y = rect.y0; y < rect.y1; y++) {
-        float *to = rfx_view_at(out, y, rect.x0);
-        for (int64_t x = rect.x0; x < rect.x1; x++)
-            for (int64_t c = 0; c < b->c; c++)
-                *to++ = s->values[y * s->y_step + x * s->x_step + c * s->c_step];
+enum rfx_status rfx_image_of_backend(struct rfx_image_backend *b, struct rfx_image **out,
+                                     struct rfx_error *err) {
+    struct rfx_image *image = rfx_memory_calloc(b->mem, 1, sizeof *image);
+    char *spec = rfx_memory_strdup(b->mem, b->name);
+    if (image == NULL || spec == NULL) {
+        rfx_memory_release(b->mem, image);
+        rfx_memory_release(b->mem, spec);
+        return rfx_memory_fail(b->mem, b->name, sizeof *image, err);
     }
-    return RFX_OK;
-}
-
-static void array_free(struct rfx_image_backend *b) {
-    rfx_memory_release(b->mem, b);
-}
-
-static const struct rfx_image_backend_ops array_ops = {.read_floats = array_read,
-                                                       .free = array_free};
-
-static enum rfx_status open_array(struct rfx_memory *mem, const float *values, int64_t c, int64_t h,
-                                  int64_t w, bool pixels, struct rfx_image **out,
-                                  struct rfx_error *err) {
-    int64_t elems = 0;
-    if (c < 1 || h < 1 || w < 1 || !rfx_checked_mul_i64(c, h, &elems) ||
-        !rfx_checked_mul_i64(elems, w, &elems))
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "array: %" PRId64 " channels of %" PRId64 "x%" PRId64, c, h, w);
-    struct rfx_image *image = rfx_memory_calloc(mem, 1, sizeof *image);
-    struct array_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
-    char *spec = rfx_memory_strdup(mem, "array");
-    if (image == NULL || s == NULL || spec == NULL) {
-        rfx_memory_release(mem, image);
-        rfx_memory_release(mem, s);
-        rfx_memory_release(mem, spec);
-        return rfx_memory_fail(mem, "array", sizeof *image + sizeof *s, err);
-    }
-    s->values = values;
-    s->y_step = pixels ? w * c : w;
-    s->x_step = pixels ? c : 1;
-    s->c_step = pixels ? 1 : h * w;
-    s->base = (struct rfx_image_backend){.ops = &array_ops,
-                                         .mem = mem,
-                                         .name = spec,
-                                         .h = h,
-                                         .w = w,
-                                         .c = c,
-                                         .sample_bits = 32,
-                                         .random_access = true,
-                                         .concurrent = true,
-                                         .fixed_bytes = sizeof *s};
-    image->mem = mem;
-    image->spec = spec;
-    image->backend = &s->base;
-    image->options = rfx_image_default_options();
-    image->c = c;
+    *image = (struct rfx_image){.mem = b->mem,
+                                .spec = spec,
+                                .backend = b,
+                                .options = rfx_image_default_options(),
+                                .c = b->c};
     *out = image;
     return RFX_OK;
 }
 
-enum rfx_status rfx_image_from_array(struct rfx_memory *mem, const float *values, int64_t c,
-                                     int64_t h, int64_t w, struct rfx_image **out,
-                                     struct rfx_error *err) {
-    return open_array(mem, values, c, h, w, false, out, err);
-}
-
-enum rfx_status rfx_image_from_pixels(struct rfx_memory *mem, const float *pixels, int64_t h,
-                                      int64_t w, int64_t c, struct rfx_image **out,
-                                      struct rfx_error *err) {
-    return open_array(mem, pixels, c, h, w, true, out, err);
-}
-
 float *rfx_image_pixels(const struct rfx_image *image) {
-    if (image->backend->ops != &array_ops) return NULL;
-    const struct array_source *s = (const struct array_source *)(const void *)image->backend;
-    return s->c_step == 1 && s->x_step == image->c ? (float *)(uintptr_t)s->values : NULL;
+    return image->backend->pixels;
 }
 
 void rfx_image_free(struct rfx_image *image) {

@@ -59,7 +59,34 @@ RFX_NODISCARD enum rfx_status rfx_image_from_pixels(struct rfx_memory *mem, cons
                                                     int64_t h, int64_t w, int64_t c,
                                                     struct rfx_image **out, struct rfx_error *err);
 
-/* The pixels of such a source, not to be written; NULL for any other. */
+/* Floats from one row, column and channel of an array to the next; any numbers. */
+struct rfx_image_steps {
+    int64_t row, column, channel;
+};
+
+/* As rfx_image_from_array, of values that lie in those steps: element (row, column, channel) is at
+ * values[row * steps.row + column * steps.column + channel * steps.channel]. */
+RFX_NODISCARD enum rfx_status rfx_image_from_steps(struct rfx_memory *mem, const float *values,
+                                                   struct rfx_image_steps steps, int64_t c,
+                                                   int64_t h, int64_t w, struct rfx_image **out,
+                                                   struct rfx_error *err);
+
+/* Something that is asked for values: writes `rect` to `values` in those steps, of which it starts
+ * at (rect.y0, rect.x0, 0). Another result than 0 is a failure. */
+struct rfx_image_reader {
+    int (*read)(void *user, struct rfx_rect rect, struct rfx_image_steps steps, float *values);
+    void *user;
+    bool concurrent; /* several threads may ask at a time */
+};
+
+/* A source over a reader, which is copied: any rectangle at any time, c channels as it has them.
+ * Reading it is an IO failure where the reader fails. INVALID_ARGUMENT as rfx_image_from_array. */
+RFX_NODISCARD enum rfx_status rfx_image_from_reader(struct rfx_memory *mem,
+                                                    const struct rfx_image_reader *reader,
+                                                    int64_t c, int64_t h, int64_t w,
+                                                    struct rfx_image **out, struct rfx_error *err);
+
+/* The pixels of rfx_image_from_pixels, not to be written; NULL for any other source. */
 float *rfx_image_pixels(const struct rfx_image *image);
 
 /* Closes and frees; NULL is fine. */

@@ -3,7 +3,10 @@
  *
  * Sum of four octaves of value noise (cells of 512, 128, 32, 8 pixels), plates with sharp slanted
  * edges and a fine grain. Integer arithmetic only, so the value at (y, x, channel) is a function of
- * the seed and the place on every machine. Made in chunks of one row; nothing is stored. */
+ * the seed and the place on every machine. Made in chunks of one row; nothing is stored.
+ *
+ * For a network of other than 1 or 3 channels: floats, (sample - 127.5) / 64, of as many pictures
+ * as it takes, of seeds that follow. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <string.h>
@@ -15,6 +18,7 @@
 #define CHUNK 256
 #define OCTAVES 4
 #define CHANNELS 3
+#define MAX_CHANNELS 65536
 
 struct synthetic_source {
     struct rfx_image_backend base;
@@ -110,6 +114,13 @@ static void finish(struct chunk *s, int64_t y, int64_t x0, int64_t x1) {
     }
 }
 
+static void make_chunk(struct chunk *s, int64_t y, int64_t x0, int64_t x1) {
+    memset(s->sums, 0, sizeof s->sums);
+    for (int octave = 0; octave < OCTAVES; octave++) add_octave(s, octave, y, x0, x1);
+    add_plates(s, y, x0, x1);
+    finish(s, y, x0, x1);
+}
+
 static enum rfx_status synthetic_fetch(struct rfx_image_backend *b, int64_t y, int64_t x0,
                                        int64_t x1, void *room, const void **samples, int64_t *end,
                                        struct rfx_error *err) {
@@ -117,12 +128,31 @@ static enum rfx_status synthetic_fetch(struct rfx_image_backend *b, int64_t y, i
     struct chunk *s = room;
     s->seed = ((const struct synthetic_source *)(const void *)b)->seed;
     x1 = rfx_min_i64(x1, x0 + CHUNK);
-    memset(s->sums, 0, sizeof s->sums);
-    for (int octave = 0; octave < OCTAVES; octave++) add_octave(s, octave, y, x0, x1);
-    add_plates(s, y, x0, x1);
-    finish(s, y, x0, x1);
+    make_chunk(s, y, x0, x1);
     *samples = s->samples;
     *end = x1;
+    return RFX_OK;
+}
+
+static enum rfx_status synthetic_read(struct rfx_image_backend *b, struct rfx_rect rect,
+                                      const struct rfx_view *out, struct rfx_error *err) {
+    struct chunk s;
+    (void)err;
+    for (int64_t y = rect.y0; y < rect.y1; y++) {
+        for (int64_t x0 = rect.x0, x1; x0 < rect.x1; x0 = x1) {
+            x1 = rfx_min_i64(rect.x1, x0 + CHUNK);
+            for (int64_t c0 = 0; c0 < b->c; c0 += CHANNELS) {
+                int64_t n = rfx_min_i64(CHANNELS, b->c - c0);
+                s.seed = ((const struct synthetic_source *)(const void *)b)->seed +
+                         (uint64_t)(c0 / CHANNELS);
+                make_chunk(&s, y, x0, x1);
+                for (int64_t x = x0; x < x1; x++)
+                    for (int64_t c = 0; c < n; c++)
+                        rfx_view_at(out, y, x)[c0 + c] =
+                            ((float)s.samples[(x - x0) * CHANNELS + c] - 127.5f) / 64.0f;
+            }
+        }
+    }
     return RFX_OK;
 }
 
@@ -132,6 +162,8 @@ static void synthetic_free(struct rfx_image_backend *b) {
 
 static const struct rfx_image_backend_ops synthetic_ops = {.fetch = synthetic_fetch,
                                                            .free = synthetic_free};
+static const struct rfx_image_backend_ops float_ops = {.read_floats = synthetic_read,
+                                                       .free = synthetic_free};
 
 /* Reads decimal digits up to `limit`; false when there are none or too many. */
 static bool parse_number(const char **text, uint64_t limit, uint64_t *out) {
@@ -160,9 +192,10 @@ static bool parse_spec(const char *spec, uint64_t *h, uint64_t *w, uint64_t *see
     return *p == '\0' && *h > 0 && *w > 0;
 }
 
-enum rfx_status rfx_image_synthetic_open(struct rfx_memory *mem, const char *name,
+enum rfx_status rfx_image_synthetic_open(struct rfx_memory *mem, const char *name, int64_t channels,
                                          struct rfx_image_backend **out, struct rfx_error *err) {
     uint64_t h, w, seed;
+    bool floats = channels > 1 && channels <= MAX_CHANNELS && channels != CHANNELS;
     if (!parse_spec(name, &h, &w, &seed))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: not of the form synthetic:HxW or synthetic:HxW:seed with 1 to %d rows "
@@ -170,13 +203,13 @@ enum rfx_status rfx_image_synthetic_open(struct rfx_memory *mem, const char *nam
                         name, MAX_SIDE);
     struct synthetic_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
     if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
-    s->base = (struct rfx_image_backend){.ops = &synthetic_ops,
+    s->base = (struct rfx_image_backend){.ops = floats ? &float_ops : &synthetic_ops,
                                          .mem = mem,
                                          .name = name,
                                          .h = (int64_t)h,
                                          .w = (int64_t)w,
-                                         .c = CHANNELS,
-                                         .sample_bits = 8,
+                                         .c = floats ? channels : CHANNELS,
+                                         .sample_bits = floats ? 32 : 8,
                                          .random_access = true,
                                          .concurrent = true,
                                          .fixed_bytes = sizeof *s};

@@ -30,7 +30,7 @@ static enum rfx_status fail_io(const struct rfx_output_spool *spool, const char 
 
 /* In the folder of `path`. -1 with errno. */
 static int open_nameless(const char *path) {
-    char folder[PATH_MAX], name[RFX_TEMPORARY_NAME];
+    char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
     size_t length = slash == NULL ? 0 : (size_t)(slash - path) + 1;
     if (length + 2 > sizeof folder) {
@@ -39,14 +39,7 @@ static int open_nameless(const char *path) {
     }
     memcpy(folder, path, length);
     memcpy(folder + length, ".", 2);
-    int at = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (at < 0) return -1;
-    int fd = rfx_temporary_open(at, 0600, name);
-    int number = errno;
-    if (fd >= 0 && name[0] != '\0') (void)unlinkat(at, name, 0);
-    (void)close(at);
-    errno = number;
-    return fd;
+    return rfx_temporary_nameless(folder);
 }
 
 enum rfx_status rfx_output_spool_open(struct rfx_memory *mem, const char *path,

@@ -61,6 +61,18 @@ int rfx_temporary_open(int folder, mode_t mode, char name[RFX_TEMPORARY_NAME]) {
     return file;
 }
 
+int rfx_temporary_nameless(const char *folder) {
+    char name[RFX_TEMPORARY_NAME];
+    int at = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (at < 0) return -1;
+    int fd = rfx_temporary_open(at, 0600, name);
+    int number = errno;
+    if (fd >= 0 && name[0] != '\0') (void)unlinkat(at, name, 0);
+    (void)close(at);
+    errno = number;
+    return fd;
+}
+
 int rfx_temporary_link(int file, int folder, const char *name) {
     char path[PROC_PATH];
     proc_path(file, path);

@@ -15,6 +15,10 @@ void rfx_temporary_name(char name[RFX_TEMPORARY_NAME]);
  * can be linked from rfx_temporary_link. -1 with errno. */
 int rfx_temporary_open(int folder, mode_t mode, char name[RFX_TEMPORARY_NAME]);
 
+/* Opens a new file in the folder of this path, readable and writable for its owner, that has no
+ * name: where the file system needs one it is removed at once. -1 with errno. */
+int rfx_temporary_nameless(const char *folder);
+
 /* Gives a nameless file the name `name` in the folder, which must not be taken. -1 with errno;
  * EEXIST: it is. */
 int rfx_temporary_link(int file, int folder, const char *name);

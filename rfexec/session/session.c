@@ -19,6 +19,7 @@ void rfx_session_free(struct rfx_session *session) {
     struct rfx_memory *mem = session->mem;
     if (session->arena != NULL) rfx_session_guard_nothing(session);
     rfx_schedule_free(session->schedule);
+    rfx_spill_free(session->spill);
     rfx_memory_release(mem, session->arena);
     rfx_memory_release(mem, session->scratch);
     rfx_memory_release(mem, session->weights);
@@ -121,6 +122,7 @@ enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct r
     if (status == RFX_OK) status = rfx_threads_try(plan->threads, err);
     if (status == RFX_OK) status = reserve_blas(session, err);
     if (status == RFX_OK) status = rfx_schedule_create(plan, &session->schedule, err);
+    if (status == RFX_OK) status = rfx_spill_create(plan, &session->spill, err);
     if (status == RFX_OK) status = pack_weights(session, err);
     if (status != RFX_OK) {
         rfx_session_free(session);
@@ -147,6 +149,10 @@ struct rfx_view rfx_session_view(const struct rfx_session *session, int i) {
 
 void rfx_session_set_sink(struct rfx_session *session, const struct rfx_output_sink *sink) {
     session->sink = sink;
+}
+
+void rfx_session_set_spill_folder(struct rfx_session *session, const char *folder) {
+    rfx_spill_set_folder(session->spill, folder);
 }
 
 void rfx_session_set_observer(struct rfx_session *session,
@@ -181,6 +187,10 @@ int rfx_session_output_count(const struct rfx_session *session) {
 
 const struct rfx_tensor *rfx_session_output_tensor(const struct rfx_session *session, int k) {
     return &session->graph->nodes[session->graph->outputs[k].node].out;
+}
+
+struct rfx_view rfx_session_output_view(const struct rfx_session *session, int k) {
+    return rfx_session_view(session, session->graph->outputs[k].node);
 }
 
 const char *rfx_session_output_name(const struct rfx_session *session, int k) {

@@ -30,8 +30,9 @@ struct rfx_step_observer {
 
 struct rfx_run_report {
     double seconds;
-    uint64_t macs;                 /* counted by the executor, step by step */
-    size_t arena_high_water_bytes; /* highest arena byte that a step used */
+    uint64_t macs;                      /* counted by the executor, step by step */
+    size_t arena_high_water_bytes;      /* highest arena byte that a step used */
+    uint64_t spill_written, spill_read; /* bytes of files, likewise counted */
 };
 
 /* Allocates arena, scratch and packed weights. Graph and plan must outlive the session. A
@@ -50,6 +51,10 @@ RFX_NODISCARD enum rfx_status rfx_session_run(struct rfx_session *session, struc
 /* Gives the session a receiver for the outputs that its plan hands out instead of storing them
  * (rfx_plan_request.emit_outputs). Borrowed; NULL: none. */
 void rfx_session_set_sink(struct rfx_session *session, const struct rfx_output_sink *sink);
+
+/* Names the folder in which the maps that its plan spills get files without names. Borrowed; NULL:
+ * none. */
+void rfx_session_set_spill_folder(struct rfx_session *session, const char *folder);
 
 /* Gives the session an observer of its steps. Borrowed; NULL: none, and no step is timed. */
 void rfx_session_set_observer(struct rfx_session *session,
@@ -71,6 +76,10 @@ bool rfx_session_output_is_stored(const struct rfx_session *session, int k);
  */
 void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
                              float *out);
+
+/* The whole of output k where the session has stored it, as its tensor lays it out; valid until the
+ * next run or rfx_session_give_back. Elements that are NaN may be made another NaN there. */
+struct rfx_view rfx_session_output_view(const struct rfx_session *session, int k);
 
 /* Tensor of output k (shape in ONNX order) and its name. */
 const struct rfx_tensor *rfx_session_output_tensor(const struct rfx_session *session, int k);

@@ -42,9 +42,15 @@ void rfx_session_count_step(const struct rfx_session *session, const struct rfx_
         case RFX_STEP_RUN:
             report->macs += rfx_op_macs(session->graph, node, step->rect);
             break;
+        case RFX_STEP_FETCH:
+            report->spill_read += rfx_tensor_pixel_bytes(&node->out, rfx_rect_area(step->rect));
+            break;
         case RFX_STEP_KEEP:
         case RFX_STEP_REDUCE_FINISH:
             break;
+        case RFX_STEP_SPILL:
+            report->spill_written += rfx_tensor_pixel_bytes(&node->out, rfx_rect_area(step->rect));
+            return;
         case RFX_STEP_EMIT:
             return;
     }

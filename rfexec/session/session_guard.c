@@ -29,7 +29,9 @@ void rfx_session_guard_step(const struct rfx_session *session, const struct rfx_
     unguard(session, &how->packed);
     unguard(session, &how->buffer);
     unguard_node(session, step->stage, step->node);
-    if (step->kind == RFX_STEP_LOAD || step->kind == RFX_STEP_KEEP) return;
+    bool alone = step->kind == RFX_STEP_LOAD || step->kind == RFX_STEP_KEEP ||
+                 step->kind == RFX_STEP_SPILL || step->kind == RFX_STEP_FETCH;
+    if (alone) return;
     for (int k = 0; k < node->n_in; k++) unguard_node(session, step->stage, node->in[k]);
 }
 #else

@@ -129,6 +129,15 @@ static enum rfx_status emit(const struct rfx_session *session, const struct rfx_
     return RFX_OK;
 }
 
+/* Writes a part of a map to its file, or reads one. */
+static enum rfx_status move_rows(const struct rfx_session *session, struct rfx_team *team,
+                                 const struct rfx_step *step, struct rfx_error *err) {
+    struct rfx_view view = rfx_session_view(session, step->node);
+    if (step->kind == RFX_STEP_SPILL)
+        return rfx_spill_write(session->spill, team, step->node, step->rect, &view, err);
+    return rfx_spill_fetch(session->spill, team, step->node, step->rect, &view, err);
+}
+
 static double now_seconds(void) {
     struct timespec t;
     (void)clock_gettime(CLOCK_MONOTONIC, &t);
@@ -161,7 +170,8 @@ static enum rfx_status prepare_source(struct rfx_session *session, struct rfx_im
     enum rfx_status status = find_callers_memory(session, image, err);
     if (status != RFX_OK) return status;
     int64_t rows = rfx_max_i64(session->plan->window_rows, 1);
-    status = rfx_image_set_window(image, rows, err);
+    status = rfx_spill_begin(session->spill, err);
+    if (status == RFX_OK) status = rfx_image_set_window(image, rows, err);
     return status == RFX_OK ? rfx_image_rewind(image, err) : status;
 }
 
@@ -204,6 +214,9 @@ static enum rfx_status run_step(struct rfx_session *session, struct rfx_image *i
             return RFX_OK;
         case RFX_STEP_EMIT:
             return emit(session, step, err);
+        case RFX_STEP_SPILL:
+        case RFX_STEP_FETCH:
+            return move_rows(session, team, step, err);
         case RFX_STEP_RUN:
             break;
     }
@@ -251,6 +264,7 @@ static void run_steps(struct rfx_team *team, void *user) {
         }
         rfx_session_count_step(session, &step, &run->report);
         rfx_session_guard_step(session, &step);
+        rfx_spill_enter_stage(session->spill, step.stage);
         run->status = run_step_observed(session, run->image, team, &step, run->err);
         rfx_session_guard_all(session);
     }
@@ -266,6 +280,7 @@ enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *i
     struct run run = {
         .session = session, .image = image, .progress = progress, .user = user, .err = err};
     rfx_team_run(session->plan->threads, run_steps, &run);
+    rfx_spill_enter_stage(session->spill, session->plan->n_stages); /* no file outlives its run */
     if (run.status != RFX_OK) return run.status;
     rfx_session_guard_nothing(session);
     if (progress != NULL) (void)progress(user, 1, 1);

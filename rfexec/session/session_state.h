@@ -5,6 +5,7 @@
 #define RFX_RFEXEC_SESSION_SESSION_STATE_H
 
 #include "rfexec/session/session.h"
+#include "rfexec/session/spill_files.h"
 #include "tiler/plan/schedule.h"
 
 struct rfx_session {
@@ -18,6 +19,7 @@ struct rfx_session {
     struct rfx_view *inputs;                  /* of the current step; as many as any node has */
     const struct rfx_output_sink *sink;       /* borrowed; NULL: none */
     const struct rfx_step_observer *observer; /* likewise */
+    struct rfx_spill_files *spill;            /* of maps that the plan spills */
     float **by_caller; /* per node: its full map in memory of the caller's, or NULL */
 };
 

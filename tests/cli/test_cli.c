@@ -253,7 +253,6 @@ static void test_budget_round_trip(void **state) {
     const char *number = strstr(err_text, "again with --memory ");
     assert_non_null(number);
     unsigned long long smallest = strtoull(number + strlen("again with --memory "), NULL, 10);
-    assert_int_equal(smallest % 1024, 0);
     assert_string_equal(out_text, "");
 
     expect(4, "run mobilenet_v2 synthetic:1024x1024 --memory 1MiB --threads 1 --json");
@@ -274,9 +273,8 @@ static void test_budget_round_trip(void **state) {
 #endif
     json_decref(doc);
     (void)snprintf(args, sizeof args,
-                   "run mobilenet_v2 synthetic:1024x1024 --threads 1 --memory %llu",
-                   smallest - 1024);
-    expect(4, args); /* it is the smallest */
+                   "run mobilenet_v2 synthetic:1024x1024 --threads 1 --memory %llu", smallest - 1);
+    expect(4, args); /* it is the smallest, to the byte */
 }
 
 static void test_byte_units(void **state) {

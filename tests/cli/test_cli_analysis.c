@@ -48,6 +48,37 @@ static void test_analyze(void **state) {
         if (end - p > 120) fail_msg("%ld columns: %.130s", (long)(end - p), p);
 }
 
+/* What a whole-image run of resnet50 holds, by hand: at 2048x2048 three maps of 256x512x512 and
+ * 64x512x512 at a time, as the Add is inside the convolution, and 25557032 parameters less the
+ * scales of 53 batch norms. Every command and chart names the same figure. */
+static void test_one_peak(void **state) {
+    static const char *const commands[] = {"analyze", "advise", "plan"};
+    long long map = 256LL * 512 * 512 * 4, scales = 26560;
+    long long bytes = 2 * map + map / 4 + (25557032 - scales) * 4;
+    (void)state;
+    for (size_t i = 0; i < 3; ++i) {
+        char args[128];
+        (void)snprintf(args, sizeof args, "%s resnet50 --size 2048x2048 --json", commands[i]);
+        expect(0, args);
+        json_t *doc = document(commands[i]);
+        assert_int_equal(integer_at(doc, "untiled.maps_and_parameters_bytes"), bytes);
+        json_decref(doc);
+        (void)snprintf(args, sizeof args, "%s resnet50 --size 2048x2048", commands[i]);
+        expect(0, args);
+        assert_non_null(
+            strstr(out_text, "untiled    673.4 MiB of maps and parameters at layer1.0"));
+    }
+}
+
+/* In a pipe nothing is cut: the longest name of a layer is there. */
+static void test_nothing_is_cut(void **state) {
+    (void)state;
+    expect(0, "plan densenet121 --size 1024x1024 --memory 60MiB");
+    assert_null(strstr(out_text, "..."));
+    expect(0, "analyze unet_instance");
+    assert_non_null(strstr(out_text, " encoder.stages.0.convs.0.norm.moments "));
+}
+
 static void test_models(void **state) {
     (void)state;
     expect(0, "models");
@@ -151,8 +182,10 @@ static void test_export(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_analyze), cmocka_unit_test(test_models), cmocka_unit_test(test_curve),
-        cmocka_unit_test(test_advise),  cmocka_unit_test(test_export),
+        cmocka_unit_test(test_analyze),        cmocka_unit_test(test_one_peak),
+        cmocka_unit_test(test_nothing_is_cut), cmocka_unit_test(test_models),
+        cmocka_unit_test(test_curve),          cmocka_unit_test(test_advise),
+        cmocka_unit_test(test_export),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

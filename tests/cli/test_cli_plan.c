@@ -25,6 +25,9 @@ static void test_usage(void **state) {
         {"plan " NET " --strips 0 --bands 4", "--strips"},
         {"plan " NET " --plan x.json --untiled", "--plan says all"},
         {"plan " NET " --plan x.json --row-by-row", "--plan says all"},
+        {"plan " NET " --spill .", "--spill needs --memory, --bands or --plan"},
+        {"plan " NET " --spill . --untiled", "--spill excludes --untiled"},
+        {"plan " NET " --spill . --memory 1GiB --split features.3", "--spill excludes"},
         {"plan " NET " --keep featurse.3", "near names: features.3"},
         {"plan " NET " --keep nothing_like_it", "no such tensor"},
         {"plan " NET " --keep classifier.1", "is output"},
@@ -33,6 +36,8 @@ static void test_usage(void **state) {
         {"run " NET PICTURE "--dump =a.npy", "TENSOR=FILE"},
         {"run " NET PICTURE "--dump features.3=a.txt", "--dump 'a.txt'"},
         {"run " NET PICTURE "--dump features.3=a.npy --dump features.4=a.npy", "both go to"},
+        {"run " NET PICTURE "--keep features.3 -o -", "--dump features.3=FILE"},
+        {"run " NET PICTURE "--keep features.3 -o a.png", "-o 'a.png', output '"},
         {"verify " NET PICTURE "--naive --keep features.3", "--naive excludes --keep"},
     };
     (void)state;
@@ -156,6 +161,13 @@ static void test_dump(void **state) {
     assert_int_equal(fclose(file), 0);
     json_decref(plain);
     json_decref(doc);
+    /* what is only kept goes beside the network's own output, whose file keeps its name */
+    (void)unlink("cli_keep.npy");
+    expect(0, "run " NET PICTURE "--keep features.3 -o cli_keep.npy");
+    assert_int_equal(access("cli_keep.npy", F_OK), 0);
+    read_text("cli_dump.npy", out_text);
+    read_text("cli_keep.features.3.npy", err_text);
+    assert_memory_equal(out_text, err_text, 128 + 24 * 41 * 36 * 4);
     expect(0, "verify " NET PICTURE "--keep features.3 --keep features.0.0 --bands 8");
     assert_non_null(strstr(out_text, "IDENTICAL"));
 }

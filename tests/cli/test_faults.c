@@ -53,6 +53,9 @@ static const struct way {
     {"page",
      "out.npy",
      {"run", "fsrcnn", "synthetic:40x48", "--bands", "8", "--report", page_path}},
+    {"spilled",
+     "out.npy",
+     {"run", "fsrcnn", "synthetic:40x48", "--plan", "in.json", "--spill", "."}},
     {"plan", "out.json", {"plan", "fsrcnn", "--size", "40x48", "--memory", "14MiB"}},
 };
 enum { WAYS = sizeof ways / sizeof ways[0] };
@@ -126,9 +129,8 @@ static void read_log(char line[300]) {
 
 static bool is_ours(const char *name, const struct way *way) {
     static const char *const others[] = {
-        ".",      "..",        "in.onnx",          "in.tif",
-        "in.png", "fault.log", "measured_out.txt", "measured_err.txt",
-        page_path};
+        ".",       "..",        "in.onnx",          "in.tif",           "in.png",
+        "in.json", "fault.log", "measured_out.txt", "measured_err.txt", page_path};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(name, others[i]) == 0) return true;
     return way != NULL && way->output != NULL && strcmp(name, way->output) == 0;
@@ -297,7 +299,18 @@ static void failing_calls(void **state) {
     }
 }
 
-/* The model and the pictures that runs read. */
+/* A plan that puts a map into a file. */
+static void make_plan(const char *path) {
+    static const char plan[] =
+        "{\"schema\": 1, \"kind\": \"rfexec plan\", \"stages\": [{\"mode\": \"streamed\", "
+        "\"targets\": [\"map.2\"], \"band_rows\": 8, \"spilled\": [\"map.2\"]}, {\"mode\": "
+        "\"streamed\", \"targets\": [\"deconv\"], \"band_rows\": 8}]}";
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_true(fputs(plan, file) >= 0 && fclose(file) == 0);
+}
+
+/* The model, the plan and the pictures that runs read. */
 static int make_inputs(void **state) {
     static const char *const model[] = {"export", "squeezenet1_1", "-o", "in.onnx", NULL};
     static const char *const picture[] = {"run",    "fsrcnn", "synthetic:24x20", "-o", "in.png",
@@ -311,12 +324,14 @@ static int make_inputs(void **state) {
     json_decref(measured_run(model, NULL, measured_no_limits).document);
     json_decref(measured_run(picture, NULL, measured_no_limits).document);
     make_tiff("in.tif");
+    make_plan("in.json");
     return access("in.onnx", R_OK) == 0 && access("in.png", R_OK) == 0 ? 0 : -1;
 }
 
 static int remove_folder(void **state) {
-    static const char *const inputs[] = {"in.onnx",   "in.tif",           "in.png",
-                                         "fault.log", "measured_out.txt", "measured_err.txt"};
+    static const char *const inputs[] = {"in.onnx",         "in.tif",    "in.png",
+                                         "in.json",         "fault.log", "measured_out.txt",
+                                         "measured_err.txt"};
     (void)state;
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) (void)unlink(inputs[i]);
     return chdir("..") == 0 && rmdir(folder) == 0 ? 0 : -1;

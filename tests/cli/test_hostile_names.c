@@ -89,6 +89,8 @@ static void tables_and_messages(void **state) {
         "curve evil.onnx --pareto",
         "advise evil.onnx",
         "memory evil.onnx",
+        "check evil.onnx",
+        "explain evil.onnx --size 64x64 --tiles 2x2",
         "bench evil.onnx --runs 1 --layers",
         "plan evil.onnx --size 64x64 --plan evil.json",
     };
@@ -100,12 +102,16 @@ static void tables_and_messages(void **state) {
     expect_clean(4, "run evil.onnx synthetic:64x64 --memory 1MiB");
     expect_clean(3, "analyze strange.onnx");
     assert_non_null(strstr(err_text, "Strange\\x1b]0;x"));
+    expect_clean(3, "check strange.onnx");
+    assert_non_null(strstr(out_text, "Strange\\x1b]0;x"));
+    expect_clean(3, "check strange.onnx --json");
+    json_decref(document("check"));
 }
 
 static void json_is_valid(void **state) {
     (void)state;
-    static const char *const commands[] = {"analyze", "plan",   "run",    "verify",
-                                           "curve",   "advise", "memory", "bench"};
+    static const char *const commands[] = {"analyze", "plan",   "run",   "verify", "curve",
+                                           "advise",  "memory", "bench", "check"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char args[128];
         bool image = strcmp(commands[i], "run") == 0 || strcmp(commands[i], "verify") == 0;

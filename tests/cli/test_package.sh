@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the build into an empty prefix, moves it, builds a C and a C++ program against it in two
-# ways, pkg-config and CMake, and looks at what was installed and what the library exports.
+# ways, pkg-config and CMake, with the shared library and with the archive, and looks at what was
+# installed and what the library exports. At last what was installed is taken away again.
 # usage: test_package.sh BUILD_DIR SOURCE_DIR WORK_DIR [CFLAGS]
 set -eu
 build=$1 source=$2 work=$3 flags=${4:-}
@@ -23,6 +24,11 @@ sed -n 's/^.*RFX_API .*[ *]\(rfx_[a-z_]*\)(.*/\1/p' "$prefix/include/rfexec/rfex
 nm -D --defined-only "$libdir/librfexec.so" | sed 's/.* //' | LC_ALL=C sort >"$work/exported"
 [ -s "$work/declared" ] || { echo "no declarations found"; exit 1; }
 diff "$work/declared" "$work/exported" || { echo "declared and exported functions differ"; exit 1; }
+# And that is the list that is written down: a function that goes breaks programs that are built.
+diff "$source/rfexec/api/exported_symbols.txt" "$work/exported" || {
+    echo "the exported functions are not those of rfexec/api/exported_symbols.txt"
+    exit 1
+}
 
 cp "$source/tests/cli/package/"* "$work/elsewhere"
 cd "$work/elsewhere"
@@ -48,11 +54,26 @@ else
     with_cxx=OFF
 fi
 
+# With the archive: a copy of the tree without the shared library.
+cp -R "$prefix" "$work/archive"
+rm "$work/archive/${libdir#"$prefix"/}"/librfexec.so*
+static=$work/archive/${libdir#"$prefix"/}/pkgconfig
+# shellcheck disable=SC2046,SC2086
+PKG_CONFIG_PATH=$static ${CC:-cc} -std=c11 $warnings $flags user.c \
+    $(PKG_CONFIG_PATH=$static pkg-config --static --cflags --libs rfexec) -o static_by_pkg_config
+./static_by_pkg_config | diff said_c -
+if ldd ./static_by_pkg_config | grep librfexec; then
+    echo "the static program needs the shared library"
+    exit 1
+fi
+
 cmake -S . -B built -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="$flags" -DWITH_CXX=$with_cxx \
     ${cxx:+-DCMAKE_CXX_COMPILER="$cxx"} -DCMAKE_CXX_FLAGS="$flags" >cmake.log
 cmake --build built >>cmake.log
-./built/user | diff said_c -
-[ "$with_cxx" = OFF ] || ./built/user_cxx | diff said_c -
+for user in user user_static; do
+    ./built/$user | diff said_c -
+    [ "$with_cxx" = OFF ] || ./built/${user}_cxx | diff said_c -
+done
 
 # Header, library, program and both packages are of one version.
 version=$(pkg-config --modversion rfexec)
@@ -66,4 +87,18 @@ for file in "$build/rfexec" "$build/librfexec.so" "$prefix/bin/rfexec" "$libdir/
         *::*) echo "$file: empty element in run path '$path'"; exit 1 ;;
     esac
 done
-echo "package: pkg-config and CMake programs run"
+
+# Man page and completions, which cross builds may lack.
+if [ -d "$build/documents" ]; then
+    for file in man/man1/rfexec.1 bash-completion/completions/rfexec zsh/site-functions/_rfexec \
+        fish/vendor_completions.d/rfexec.fish; do
+        [ -s "$prefix/share/$file" ] || { echo "not installed: share/$file"; exit 1; }
+    done
+fi
+# What is installed can be taken away.
+cmake --install "$build" --prefix "$work/second" >>"$work/install.log"
+[ -n "$(find "$work/second" -type f)" ] || { echo "nothing installed"; exit 1; }
+cmake -DBUILD="$build" -P "$source/tools/cmake/rfx_uninstall.cmake" >>"$work/install.log" 2>&1
+left=$(find "$work/second" ! -type d -o -name rfexec)
+[ -z "$left" ] || { echo "left after uninstall: $left"; exit 1; }
+echo "package: pkg-config and CMake programs run, shared and static"

@@ -132,6 +132,51 @@ static void a_terminal_gets_the_bar(void **state) {
     assert_string_equal(text + strlen(text) - 4, "\r\033[K"); /* and cleared at the end */
 }
 
+/* Runs the program on a terminal of 80 columns, which gets both its streams. */
+static int on_terminal(const char *const args[], char *text, size_t size) {
+    const struct winsize window = {.ws_row = 24, .ws_col = 80};
+    int fd;
+    pid_t child = forkpty(&fd, NULL, NULL, &window);
+    if (child < 0 && access("/dev/pts/ptmx", F_OK) != 0) {
+        fprintf(stderr, "test_progress: no pseudo terminals here: /dev/pts is not mounted\n");
+        skip();
+    }
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)execv(RFX_PROGRAM, (char *const *)(uintptr_t)args);
+        _exit(127);
+    }
+    int status = collect(child, fd, text, size);
+    (void)close(fd);
+    return status;
+}
+
+/* Work whose end is not known says how long it has lasted. */
+static void a_terminal_sees_that_work_goes_on(void **state) {
+    static const char *const args[] = {RFX_PROGRAM, "curve",    "densenet121", "--size",
+                                       "1024x1024", "--pareto", NULL};
+    static char text[1 << 16];
+    (void)state;
+    assert_int_equal(on_terminal(args, text, sizeof text), 0);
+    assert_non_null(strstr(text, "\rlooking at all plans, 0:"));
+    assert_non_null(strstr(text, " so far\033[K"));
+    assert_non_null(strstr(text, "\r\033[Kall kinds of plans")); /* and cleared at the end */
+}
+
+/* No row of a table is wider than the terminal. */
+static void tables_fit_a_terminal(void **state) {
+    static const char *const args[] = {RFX_PROGRAM, "plan",     "unet_instance", "--size",
+                                       "512x512",   "--memory", "100MiB",        NULL};
+    static char text[1 << 16];
+    (void)state;
+    assert_int_equal(on_terminal(args, text, sizeof text), 0);
+    char *row = strstr(text, "runners-up");
+    assert_non_null(row);
+    assert_non_null(strstr(row, "..\r\n"));
+    for (char *end; (end = strstr(row, "\r\n")) != NULL; row = end + 2)
+        if (end - row > 80) fail_msg("%ld columns: %.100s", (long)(end - row), row);
+}
+
 static void a_pipe_stays_quiet(void **state) {
     (void)state;
     char text[4096];
@@ -153,8 +198,12 @@ static void a_pipe_stays_quiet(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_show_what_fits),    cmocka_unit_test(short_runs_draw_nothing),
-        cmocka_unit_test(a_terminal_gets_the_bar), cmocka_unit_test(a_pipe_stays_quiet),
+        cmocka_unit_test(lines_show_what_fits),
+        cmocka_unit_test(short_runs_draw_nothing),
+        cmocka_unit_test(a_terminal_gets_the_bar),
+        cmocka_unit_test(a_pipe_stays_quiet),
+        cmocka_unit_test(a_terminal_sees_that_work_goes_on),
+        cmocka_unit_test(tables_fit_a_terminal),
         cmocka_unit_test(a_signal_asks_to_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,6 +38,14 @@ def reference(model_path, image):
     return dict(zip(names, session.run(names, {session.get_inputs()[0].name: image})))
 
 
+def channels_of(path):
+    """Channels of a model's first input, which are never symbolic."""
+    model = onnx.load(path, load_external_data=False)
+    constants = {tensor.name for tensor in model.graph.initializer}
+    value = next(value for value in model.graph.input if value.name not in constants)
+    return value.type.tensor_type.shape.dim[1].dim_value
+
+
 def picture(channels, height, width, as_bytes):
     """A smooth random picture: normalised values, or 0..255 for networks that take bytes."""
     rng = np.random.default_rng(height * 100003 + width)
@@ -61,7 +69,7 @@ def main():
     for model in args.models:
         for size in args.sizes.split(","):
             height, width = (int(part) for part in size.split("x"))
-            image = picture(3, height, width, args.bytes)
+            image = picture(channels_of(model), height, width, args.bytes)
             with tempfile.TemporaryDirectory() as folder:
                 report, ours = rfexec_cli.run(args.program, model, image, folder,
                                             ["--untiled", "--conv", args.conv])

@@ -57,6 +57,18 @@ def over_channels(folder):
         op("ReduceMean", "p", "v", axes=[1]), op("Add", "v eps", "e"), op("Sqrt", "e", "r"),
         op("Div", "d r", "q"), op("Mul", "q s", "a"), op("Add", "a b", "n")],
         [*columns, eps, two])
+    save(folder, "convnext_block", [  # as exporters write it: everything between two Transposes
+        op("Transpose", "c", "t", perm=LAST), op("LayerNormalization", "t s b", "l", axis=-1),
+        op("MatMul", "l m1", "f1"), op("Add", "b1 f1", "f2"), op("Div", "f2 root", "e0"),
+        op("Erf", "e0", "e1"), op("Add", "e1 one", "e2"), op("Mul", "f2 e2", "e3"),
+        op("Mul", "e3 half", "e4"), op("MatMul", "e4 m2", "g1"), op("Add", "b2 g1", "g2"),
+        op("Mul", "s g2", "g3"), op("Transpose", "g3", "g4", perm=FIRST), op("Add", "c g4", "n")],
+        [*vectors, weight("m1", CHANNELS, 4 * CHANNELS), weight("b1", 4 * CHANNELS),
+         weight("m2", 4 * CHANNELS, CHANNELS), weight("b2", CHANNELS), number("root", 2.0**0.5),
+         number("one", 1.0), number("half", 0.5)])
+    save(folder, "softmax_last", [
+        op("Transpose", "c", "t", perm=LAST), op("Clip", "t zero", "k"), op("Softmax", "k", "l"),
+        op("Transpose", "l", "n", perm=FIRST)], [number("zero", 0.0)])
     save(folder, "rms", [
         op("Transpose", "c", "t", perm=LAST), op("RMSNormalization", "t s", "l", axis=-1),
         op("Transpose", "l", "n", perm=FIRST)], vectors[:1], opset=23)

@@ -26,7 +26,9 @@ done
 "$venv/bin/python" check_models.py "$build/rfexec" "$work/mobilenet_v2.onnx" "$work/resnet18.onnx" \
     --sizes 224x224 --tiles 3x2 --conv openblas
 # At the sizes for which they are written: their padding or their reshapes hang on it.
-for at in deeplab_v3:257x257 posenet:353x257 blazeface:128x128 srgan:41x56 resnet_v2_101:224x224; do
+for at in deeplab_v3:257x257 posenet:353x257 blazeface:128x128 srgan:41x56 resnet_v2_101:224x224 \
+    mobilenet_v3_large:224x224 mobilenet_v3_small:161x225 real_esrgan:24x33 real_esrgan_compact:41x56 \
+    vae_decoder:12x17; do
     net=${at%:*}
     "$build/rfexec" export "$net" --size "${at#*:}" -o "$work/$net.onnx"
     "$venv/bin/python" check_models.py "$build/rfexec" "$work/$net.onnx" --sizes "${at#*:}" \

@@ -1,7 +1,8 @@
 /* The executor on random networks: planner and session against the untiled oracle, bit by bit.
  *
  * RFX_CASES (default 1500) random graphs x sizes x plans (grids and bands by hand, budgets,
- * untiled), with nodes in groups and without, x 1, 2, 3 threads. Every plan also passes the
+ * untiled), with nodes in groups and without, with maps between stages in memory and in files,
+ * x 1, 2, 3 threads. Every plan also passes the
  * independent checker, and what was executed is held against what was planned: MACs, arena, no
  * allocation in a second run. */
 #include <setjmp.h>
@@ -16,6 +17,7 @@
 
 #include "layers/core/memory.h"
 #include "layers/graph/graph.h"
+#include "layers/graph/op.h"
 #include "rfexec/image/image_source.h"
 #include "rfexec/session/session.h"
 #include "tests/support/random/random_graph.h"
@@ -37,7 +39,7 @@ struct one_case {
     struct rfx_group_attr groups[8];
 };
 
-static int64_t grouped_plans;
+static int64_t grouped_plans, spilled_plans, fetching_tiles;
 
 static void fail_case(const struct one_case *c, const struct rfx_plan *plan, const char *why) {
     char text[200] = "no plan";
@@ -106,6 +108,15 @@ static float *first_map_of(const struct catcher *catcher, const struct rfx_graph
     return catcher->maps[k];
 }
 
+static void count_spilled(const struct rfx_plan *plan) {
+    bool tiled = false;
+    for (int s = 0; s < plan->n_stages; s++)
+        for (int i = 0; plan->stages[s].spec.parts_x > 1 && i < plan->graph->n_nodes; i++)
+            tiled |= plan->stages[s].places[i] == RFX_PLACE_FETCHED;
+    spilled_plans += plan->spill.read > 0;
+    fetching_tiles += tiled;
+}
+
 static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     struct rfx_memory *mem = c->graph->mem;
     struct rfx_session *session = NULL;
@@ -116,6 +127,7 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     const struct rfx_source_traits *s = &c->request.source;
     if (!rfx_plan_check(plan, why, sizeof why)) fail_case(c, plan, why);
     grouped_plans += plan->grouped != NULL;
+    count_spilled(plan);
     enum rfx_status opened =
         s->by_caller ? rfx_image_from_pixels(mem, c->pixels, s->h, s->w, s->c, &image, &err)
                      : rfx_image_from_array(mem, c->image, s->c, s->h, s->w, &image, &err);
@@ -127,6 +139,7 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     for (int k = 0; k < c->graph->n_outputs; k++)
         catcher.maps[k] = test_floats(rfx_session_output_tensor(session, k)->elems);
     rfx_session_set_sink(session, &sink);
+    rfx_session_set_spill_folder(session, ".");
     for (int k = 0; k < c->graph->n_outputs; k++)
         if (plan->by_caller[c->graph->outputs[k].node])
             rfx_session_set_output(session, k, first_map_of(&catcher, c->graph, k));
@@ -141,6 +154,8 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     if (report.macs != plan->macs) fail_case(c, plan, "executed MACs are not the planned ones");
     if (report.arena_high_water_bytes != plan->bytes.arena)
         fail_case(c, plan, "the arena's high water is not the planned size");
+    if (report.spill_written != plan->spill.written || report.spill_read != plan->spill.read)
+        fail_case(c, plan, "bytes of files are not the planned ones");
     for (int k = 0; k < c->graph->n_outputs; k++) {
         compare_output(c, plan, session, catcher.maps[k], k);
         free(catcher.maps[k]);
@@ -198,13 +213,26 @@ static size_t run_request(const struct one_case *c) {
 
 #define MAX_STAGES 4
 
-/* Stages at random: targets anywhere, modes, bands, strips and grids. Stages that cannot be (a
- * target that is not local in space) are refused by the planner and not counted. */
-static bool run_random_stages(struct one_case *c, struct test_rng *rng) {
+/* Puts targets of a stage into files, where that is allowed. */
+static const bool *choose_spilled(const struct one_case *c, struct test_rng *rng,
+                                  const struct rfx_stage_spec *spec, bool *spilled) {
+    for (int t = 0; t < spec->n_targets; t++) {
+        const struct rfx_node *node = &c->graph->nodes[spec->targets[t]];
+        spilled[t] = spec->mode->emits && rfx_node_reduction(node) == NULL &&
+                     rfx_graph_count_outputs(c->graph, spec->targets[t]) == 0 &&
+                     test_rng_chance(rng, 75);
+    }
+    return spilled;
+}
+
+/* Stages at random: targets anywhere, modes, bands, strips and grids; in files or not. Stages that
+ * cannot be (a target that is not local in space) are refused by the planner and not counted. */
+static bool run_random_stages(struct one_case *c, struct test_rng *rng, bool spill) {
     static const struct rfx_mode *const modes[] = {&rfx_mode_whole, &rfx_mode_tiled,
                                                    &rfx_mode_streamed};
     struct rfx_stage_spec specs[MAX_STAGES];
     int targets[MAX_STAGES][8];
+    bool spilled[MAX_STAGES][8];
     int n = (int)test_rng_int(rng, 1, MAX_STAGES - 1);
     int from = 0;
     struct rfx_error err = {{0}};
@@ -226,6 +254,7 @@ static bool run_random_stages(struct one_case *c, struct test_rng *rng) {
             from = target + 1;
         }
         if (spec->n_targets == 0) return false;
+        if (spill) spec->spilled = choose_spilled(c, rng, spec, spilled[s]);
     }
     struct rfx_stage_spec *last = &specs[n];
     *last = (struct rfx_stage_spec){
@@ -247,6 +276,28 @@ static bool run_random_stages(struct one_case *c, struct test_rng *rng) {
     return made;
 }
 
+/* Maps in files: stages at random, and what the planner makes of bands and of a budget. */
+static void run_spilled(struct one_case *c, struct rfx_plan_request plain, int *random_stages) {
+    struct test_rng rng = test_rng_make(c->seed ^ 0xf11e5);
+    struct rfx_plan *plan = NULL, *smallest = NULL;
+    struct rfx_error err;
+    for (int i = 0; i < 4; i++) {
+        c->request = plain;
+        choose_manner(c, &rng);
+        *random_stages += run_random_stages(c, &rng, true);
+    }
+    c->request = plain;
+    choose_manner(c, &rng);
+    c->request.may_spill = true;
+    int64_t bands = test_rng_int(&rng, 1, 12);
+    ask(c, rfx_ask_bands(bands, test_rng_chance(&rng, 50) ? test_rng_int(&rng, 1, 6) : 1));
+    c->request.memory_bytes = test_rng_chance(&rng, 50) ? 1 : 0; /* 1: the smallest of all ways */
+    (void)!rfx_plan_create_or_smallest(c->graph, &c->request, &plan, &smallest, &err);
+    if (plan != NULL || smallest != NULL) run_plan(c, plan != NULL ? plan : smallest);
+    rfx_plan_free(plan);
+    rfx_plan_free(smallest);
+}
+
 /* Untiled, stages at random, a random grid, random bands and strips at a random split, and a budget
  * between smallest and untiled. */
 static void run_all_plans(struct one_case *c, struct test_rng *rng, int *random_stages) {
@@ -255,7 +306,8 @@ static void run_all_plans(struct one_case *c, struct test_rng *rng, int *random_
     choose_manner(c, rng);
     give_groups(c, rng, -1);
     size_t untiled = run_request(c);
-    *random_stages += run_random_stages(c, rng);
+    *random_stages += run_random_stages(c, rng, false);
+    run_spilled(c, plain, random_stages);
     int *splits = malloc((size_t)c->graph->n_nodes * sizeof *splits);
     int n = rfx_splits_list(c->graph, splits);
     if (n > 0) {
@@ -332,8 +384,8 @@ static void random_networks(void **state) {
             (long long)cases, (unsigned long long)seed);
     int random_stages = 0;
     for (int64_t i = 0; i < cases; i++) run_case(seed + (uint64_t)i, &random_stages);
-    fprintf(stderr, "test_session: %d plans of random stages, %lld plans with groups\n",
-            random_stages, (long long)grouped_plans);
+    fprintf(stderr, "test_session: %d plans of random stages, %lld with groups, %lld with files\n",
+            random_stages, (long long)grouped_plans, (long long)spilled_plans);
     assert_true(grouped_plans > cases / 2);
     assert_true(random_stages > cases / 5);
 }

@@ -43,8 +43,10 @@ struct rfx_stage_spec rfx_ask_cut(void) {
 
 void rfx_walk_compute(struct rfx_walk *walk, int node, struct rfx_rect rect,
                       struct rfx_step *step) {
-    bool reduced = walk->stage->places[node] == RFX_PLACE_REDUCED;
-    step->kind = reduced ? RFX_STEP_REDUCE_ADD : RFX_STEP_RUN;
+    enum rfx_node_place place = walk->stage->places[node];
+    step->kind = place == RFX_PLACE_REDUCED   ? RFX_STEP_REDUCE_ADD
+                 : place == RFX_PLACE_FETCHED ? RFX_STEP_FETCH
+                                              : RFX_STEP_RUN;
     step->node = node;
     step->rect = rect;
     if (node != walk->plan->graph->input || rfx_rect_is_empty(rect)) return;

@@ -16,6 +16,8 @@
 static const int64_t bands[N_BANDS] = {128, 64, 32, 16, 8, 4, 2}; /* image rows a step */
 /* Two streams: tall, middle and short bands are enough, as there are many pairs of cuts. */
 static const int64_t pair_bands[] = {64, 16, 4};
+/* What waits in files needs few strips: little is read twice, and much of it. */
+static const int64_t spill_strips[] = {1, 2, 4, 8, 16};
 static const int64_t strips[N_STRIPS] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48};
 
 struct state {
@@ -28,7 +30,7 @@ struct state {
     int *fresh;                   /* nodes whose rows of this step have not been copied yet */
     int n_fresh;
     int copied;           /* node of the copy just handed out; -1: none */
-    int emit_node;        /* whose rows, just computed, are to be handed out; -1: none */
+    int emit_node;        /* whose rows, just computed, are to be handed out or spilled; -1: none */
     struct rfx_rect emit; /* which */
 };
 
@@ -135,7 +137,8 @@ static void take_turn(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
         s->fresh_from[turn->node] = turn->rows.lo;
         s->fresh[s->n_fresh++] = turn->node;
     }
-    if (place == RFX_PLACE_REDUCED || place == RFX_PLACE_EMITTED) {
+    bool emitted = place == RFX_PLACE_EMITTED || place == RFX_PLACE_SPILLED;
+    if (place == RFX_PLACE_REDUCED || emitted) {
         struct rfx_range own = rfx_stage_target_range(graph, turn->node, place, RFX_AXIS_COLS,
                                                       stage->spec.parts_x, s->strip);
         struct rfx_rect mine = rfx_rect_from_ranges(turn->rows, own);
@@ -146,7 +149,11 @@ static void take_turn(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
             s->emit = mine;
         }
     }
-    if (turn->node == graph->input) walk->unit += rfx_range_size(turn->rows);
+    if (turn->node == graph->input)
+        walk->unit += rfx_range_size(turn->rows);
+    else if (turn->node == stage->first && place == RFX_PLACE_FETCHED) /* there is no image here */
+        walk->unit = s->strip * image_rows(graph) +
+                     turn->rows.hi * image_rows(graph) / graph->nodes[turn->node].out.h;
     rfx_walk_compute(walk, turn->node, rect, step);
 }
 
@@ -154,7 +161,8 @@ static bool next(struct rfx_walk *walk, struct rfx_step *step) {
     struct state *s = walk->state;
     struct rfx_stream_turn turn;
     if (s->emit_node >= 0) {
-        step->kind = RFX_STEP_EMIT;
+        bool spilled = walk->stage->places[s->emit_node] == RFX_PLACE_SPILLED;
+        step->kind = spilled ? RFX_STEP_SPILL : RFX_STEP_EMIT;
         step->node = s->emit_node;
         step->rect = s->emit;
         s->emit_node = -1;
@@ -217,6 +225,16 @@ static const struct rfx_trial trials[] = {
      .parts = RFX_PARTS_ONE,
      .bands = pair_bands,
      .n_bands = sizeof pair_bands / sizeof pair_bands[0]},
+    {.phase = RFX_PHASE_TWO_PARTS,
+     .kind = RFX_PLAN_SPILLED,
+     .cuts = RFX_CUTS_SPILLED,
+     .parts = RFX_PARTS_ACROSS,
+     .when_asked = true,
+     .across = spill_strips,
+     .n_across = sizeof spill_strips / sizeof spill_strips[0],
+     .bands = bands,
+     .n_bands = N_BANDS,
+     .kind_in_parts = RFX_PLAN_SPILLED},
     {.phase = RFX_PHASE_RECOMPUTE,
      .kind = RFX_PLAN_STREAMED,
      .cuts = RFX_CUTS_CHAIN,

@@ -33,6 +33,7 @@ void rfx_stream_begin(struct rfx_stream *stream, const struct rfx_graph *graph,
     }
     stream->band_rows = band_rows;
     stream->done = done;
+    stream->waits = NULL;
     stream->node = stream->first;
     stream->step = 0;
 }
@@ -48,14 +49,25 @@ static struct rfx_range rows_read(const struct rfx_graph *graph, int node, int k
     return in;
 }
 
-static bool can_reach(const struct rfx_stream *stream, int node, int64_t hi) {
+/* Where the inputs at hand are too few, notes of one how many rows it has to have first. */
+static bool can_reach(const struct rfx_stream *stream, int node, int64_t hi,
+                      struct rfx_stream_wait *wait) {
     const struct rfx_node *n = &stream->graph->nodes[node];
-    for (int k = 0; k < n->n_in; k++) {
+    for (int k = 0; k < rfx_place_inputs(stream->places[node], n); k++) {
         if (rfx_node_is_constant(&stream->graph->nodes[n->in[k]])) continue;
         struct rfx_range in = rows_read(stream->graph, node, k, stream->done[node], hi);
-        if (in.lo < in.hi && in.hi > stream->done[n->in[k]]) return false;
+        if (in.lo >= in.hi || in.hi <= stream->done[n->in[k]]) continue;
+        *wait = (struct rfx_stream_wait){stream->done[node], in.hi, n->in[k]};
+        return false;
     }
     return true;
+}
+
+/* Whether the node is known to wait for rows of an input, with its next row alone. */
+static bool is_waiting(const struct rfx_stream *stream, int node) {
+    if (stream->waits == NULL) return false;
+    const struct rfx_stream_wait *wait = &stream->waits[node];
+    return stream->done[node] == wait->from && stream->done[wait->input] < wait->rows;
 }
 
 /* Most rows that a node makes in a step: its share of a band. Where the image ends, padding would
@@ -72,18 +84,21 @@ static int64_t reachable(const struct rfx_stream *stream, int node) {
     if (stream->places[node] == RFX_PLACE_REDUCED) return stream->done[n->in[0]];
     /* whole blocks: what is left of one would be computed twice */
     int64_t begun = stream->done[node], lo = begun;
-    int64_t block = rfx_conv_rows_together(stream->graph, n);
+    bool fetched = stream->places[node] == RFX_PLACE_FETCHED;
+    int64_t block = fetched ? 1 : rfx_conv_rows_together(stream->graph, n);
     int64_t hi = rfx_ceil_div(lo + rows_per_step(stream, n), block) * block;
     hi = rfx_min_i64(hi, n->out.h);
-    if (rfx_node_is_input(n) || can_reach(stream, node, hi)) return hi; /* the common case */
+    struct rfx_stream_wait wait;
+    if (rfx_node_is_input(n) || can_reach(stream, node, hi, &wait)) return hi; /* most often */
     hi--;
     while (lo < hi) {
         int64_t middle = lo + (hi - lo + 1) / 2;
-        if (can_reach(stream, node, middle))
+        if (can_reach(stream, node, middle, &wait))
             lo = middle;
         else
             hi = middle - 1;
     }
+    if (stream->waits != NULL && lo == begun) stream->waits[node] = wait; /* it was one row then */
     return rfx_max_i64(begun, lo / block * block);
 }
 
@@ -95,6 +110,7 @@ bool rfx_stream_peek(const struct rfx_stream *stream, struct rfx_stream_turn *tu
         if (i == stream->first) step++;
         node = i == stream->last ? stream->first : i + 1;
         if (!rfx_place_is_computed(stream->places[i])) continue;
+        if (is_waiting(stream, i)) continue;
         int64_t hi = reachable(stream, i);
         if (hi == stream->done[i]) continue;
         *turn = (struct rfx_stream_turn){i, step, {stream->done[i], hi}};
@@ -129,31 +145,50 @@ int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node, int last
     int last = last_reader < stream->last ? last_reader : stream->last;
     for (int c = node + 1; c <= last; c++) {
         if (!rfx_place_is_computed(stream->places[c])) continue;
-        for (int k = 0; k < graph->nodes[c].n_in; k++)
+        for (int k = 0; k < rfx_place_inputs(stream->places[c], &graph->nodes[c]); k++)
             if (graph->nodes[c].in[k] == node)
                 keep_from = rfx_min_i64(keep_from, first_needed(stream, c, k));
     }
     return keep_from;
 }
 
-/* Between two steps: notes which rows outlive the one before. keep_from: n_nodes, is filled with
- * the first row of each node that is still read. */
-static void look_at_step(const struct rfx_stream *stream, int64_t *keep_from,
-                         struct rfx_node_rows *rings) {
+/* What is known between two steps: the first row of each node that is still read, and how far each
+ * was when that was found (-1: not yet). Tables of n_nodes. */
+struct look {
+    int64_t *keep_from, *looked, *stale;
+};
+
+/* The first rows that are read change where a reader has gone on since the last look. */
+static void find_kept(const struct rfx_stream *stream, const struct look *look) {
     const struct rfx_graph *graph = stream->graph;
-    for (int i = stream->first; i <= stream->last; i++) keep_from[i] = graph->nodes[i].out.h;
+    for (int i = stream->first; i <= stream->last; i++) look->stale[i] = look->looked[i] < 0;
+    for (int c = stream->first; c <= stream->last; c++) {
+        if (stream->done[c] == look->looked[c]) continue;
+        look->looked[c] = stream->done[c];
+        if (!rfx_place_is_computed(stream->places[c])) continue;
+        for (int k = 0; k < graph->nodes[c].n_in; k++) look->stale[graph->nodes[c].in[k]] = true;
+    }
+    for (int i = stream->first; i <= stream->last; i++)
+        if (look->stale[i]) look->keep_from[i] = graph->nodes[i].out.h;
     for (int c = stream->first; c <= stream->last; c++) {
         if (!rfx_place_is_computed(stream->places[c])) continue;
-        for (int k = 0; k < graph->nodes[c].n_in; k++) {
+        for (int k = 0; k < rfx_place_inputs(stream->places[c], &graph->nodes[c]); k++) {
             int in = graph->nodes[c].in[k];
-            if (!rfx_place_is_computed(stream->places[in])) continue;
-            keep_from[in] = rfx_min_i64(keep_from[in], first_needed(stream, c, k));
+            if (!look->stale[in] || !rfx_place_is_computed(stream->places[in])) continue;
+            look->keep_from[in] = rfx_min_i64(look->keep_from[in], first_needed(stream, c, k));
         }
     }
+}
+
+/* Between two steps: notes which rows outlive the one before. */
+static void look_at_step(const struct rfx_stream *stream, const struct look *look,
+                         struct rfx_node_rows *rings) {
+    find_kept(stream, look);
     for (int i = stream->first; i <= stream->last; i++) {
-        if (keep_from[i] >= stream->done[i]) continue;
+        int64_t kept = stream->done[i] - look->keep_from[i];
+        if (kept <= 0) continue;
         rings[i].lasting = true;
-        rings[i].kept = rfx_max_i64(rings[i].kept, stream->done[i] - keep_from[i]);
+        rings[i].kept = rfx_max_i64(rings[i].kept, kept);
     }
 }
 
@@ -172,7 +207,7 @@ struct period {
 /* Resizing maps rows by a factor that need not be whole: those streams are walked in full. */
 static bool has_shifting_maps(const struct rfx_stream *stream) {
     for (int i = stream->first; i <= stream->last; i++) {
-        if (!rfx_place_is_computed(stream->places[i])) continue;
+        if (stream->places[i] <= RFX_PLACE_FETCHED) continue;
         if (!rfx_op_shifts(stream->graph, &stream->graph->nodes[i])) return false;
     }
     return stream->graph->input >= 0;
@@ -206,7 +241,7 @@ static int64_t periods_to_skip(const struct rfx_stream *stream, const struct per
         int64_t moved = period->moved[c];
         int64_t margin = 3 * moved;
         if (extent > 1 && (moved == 0 || stream->done[c] == 0)) return 0;
-        for (int k = 0; k < graph->nodes[c].n_in; k++) {
+        for (int k = 0; k < rfx_place_inputs(stream->places[c], &graph->nodes[c]); k++) {
             int64_t reach;
             if (!rfx_place_is_computed(stream->places[graph->nodes[c].in[k]])) continue;
             if (!edge_shifts(stream, period, c, k, &reach)) return 0;
@@ -243,6 +278,7 @@ static void skip_periods(struct rfx_stream *stream, int64_t periods, struct peri
     turn->rows.lo += periods * period->moved[turn->node];
     turn->rows.hi += periods * period->moved[turn->node];
     period->possible = false;
+    for (int i = stream->first; i <= stream->last; i++) stream->waits[i].from = -1;
 }
 
 /* For a stream that has begun; `scratch`: 2 * n_nodes elements. */
@@ -256,24 +292,38 @@ static struct period begin_period(const struct rfx_stream *stream, bool wanted, 
     return period;
 }
 
+/* As long as a stream is walked in one go; `scratch`: 3 * n_nodes elements. */
+static void begin_waits(struct rfx_stream *stream, int64_t *scratch) {
+    _Static_assert(sizeof *stream->waits <= 3 * sizeof *scratch, "room for what nodes wait for");
+    stream->waits = (struct rfx_stream_wait *)(void *)scratch;
+    for (int i = 0; i < stream->graph->n_nodes; i++)
+        stream->waits[i] = (struct rfx_stream_wait){.from = -1};
+}
+
 static void measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
                     int64_t band_rows, int64_t *done, bool fully, struct rfx_node_rows *rings) {
     struct rfx_stream stream;
     struct rfx_stream_turn turn;
-    int64_t *keep_from = done + graph->n_nodes;
+    int n = graph->n_nodes;
+    struct look look = {.keep_from = done + 3 * n, .looked = done + 4 * n, .stale = done + 5 * n};
     rfx_stream_begin(&stream, graph, places, band_rows, done);
-    for (int i = 0; i < graph->n_nodes; i++) rings[i] = (struct rfx_node_rows){0};
-    look_at_step(&stream, keep_from, rings);
-    struct period period = begin_period(&stream, !fully, keep_from + graph->n_nodes);
+    struct period period = begin_period(&stream, !fully, done + n);
+    if (!fully) begin_waits(&stream, done + 6 * n);
+    for (int i = 0; i < n; i++) {
+        rings[i] = (struct rfx_node_rows){0};
+        look.looked[i] = -1;
+    }
+    look_at_step(&stream, &look, rings);
     while (rfx_stream_peek(&stream, &turn)) {
         if (turn.step != stream.step) {
             if (rfx_memory_is_stopped(graph->mem)) break; /* the rows are of no use then */
             int64_t skip = look_for_period(&stream, turn.step, &period);
             if (skip > 0) skip_periods(&stream, skip, &period, &turn);
-            look_at_step(&stream, keep_from, rings);
+            for (int i = 0; fully && i < n; i++) look.looked[i] = -1;
+            look_at_step(&stream, &look, rings);
         }
         struct rfx_node_rows *ring = &rings[turn.node];
-        int64_t first = rfx_min_i64(keep_from[turn.node], turn.rows.lo);
+        int64_t first = rfx_min_i64(look.keep_from[turn.node], turn.rows.lo);
         ring->most = rfx_max_i64(ring->most, turn.rows.hi - first);
         ring->fresh = rfx_max_i64(ring->fresh, rfx_range_size(turn.rows));
         rfx_stream_commit(&stream, &turn);
@@ -299,6 +349,7 @@ void rfx_stream_sweep(const struct rfx_graph *graph, const enum rfx_node_place *
     int64_t times = 1, period_end = INT64_MAX; /* the period that stands for `times` of them */
     rfx_stream_begin(&stream, graph, places, band_rows, done);
     struct period period = begin_period(&stream, true, done + graph->n_nodes);
+    begin_waits(&stream, done + 3 * graph->n_nodes);
     while (rfx_stream_peek(&stream, &turn)) {
         if (turn.step == period_end) {
             skip_periods(&stream, times - 1, &period, &turn);

@@ -3,7 +3,8 @@
  * Invariants: 1. a node's rows are computed once per strip, in order; 2. a row is kept until the
  * slowest consumer of the node will not read it again; 3. the iterator that the planner measures
  * rings with is the one that the schedule walks; 4. full maps of earlier stages are there from the
- * start; a reduction takes its input's rows as they come.
+ * start; a reduction takes its input's rows as they come; 5. rows that are fetched from a file need
+ * no input, as those of the image.
  * It does not know where rows are stored, nor about columns. */
 #ifndef RFX_TILER_MODES_STREAMING_H
 #define RFX_TILER_MODES_STREAMING_H
@@ -12,14 +13,22 @@
 #include "layers/graph/graph.h"
 #include "tiler/plan/mode.h"
 
+/* What a node has been found to wait for, that has made rows [0, from). */
+struct rfx_stream_wait {
+    int64_t from; /* -1: nothing is known */
+    int64_t rows; /* of the input, before the node can go on at all */
+    int input;
+};
+
 struct rfx_stream {
     const struct rfx_graph *graph;
     const enum rfx_node_place *places;
     int first, last;   /* computed nodes lie in [first, last] */
     int64_t band_rows; /* image rows per step */
     int64_t *done;     /* per node: rows [0, done) have been computed (reductions: taken) */
-    int open;          /* targets that are not complete */
-    int node;          /* next node to look at */
+    struct rfx_stream_wait *waits; /* per node; NULL: not noted, each node is looked at each time */
+    int open;                      /* targets that are not complete */
+    int node;                      /* next node to look at */
     int64_t step; /* of the turn last committed; counts from 1, one each time through the nodes */
 };
 

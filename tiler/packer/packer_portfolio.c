@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "layers/core/team.h"
+#include "tiler/overlaps/overlaps.h"
 #include "tiler/packer/packer_groups.h"
 #include "tiler/packer/packer_search.h"
 #include "tiler/packer/packer_skyline.h"
@@ -20,6 +21,7 @@ enum {
     FIRST_WIDTH = 4,
     MAX_WIDTH = 1024,
     LOOSE_DOUBLINGS = 2,
+    MOVES_PER_NODE = 16, /* what they cost */
     MAX_ROUNDS = 40,
     MAX_WORKERS = 8, /* each has tables of O(n^2) bytes, and there are not many more turns */
 };
@@ -33,7 +35,7 @@ enum where { AT_GOAL, AT_BOUND, HALFWAY, BELOW_BEST, WHERE_FULL };
 struct turn {
     enum rfx_packer_member member;
     int variant; /* tight, loose: backwards (1), by chance (2), both (3); trees: the order;
-                  * skyline: rough (1) */
+                  * skyline: rough (1); overlaps: its own */
     enum where where;
 };
 
@@ -47,6 +49,8 @@ static const struct turn turns[] = {
     {RFX_MEMBER_TIGHT, 1, AT_GOAL},
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_TWA, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_LENGTH, AT_GOAL},
+    {RFX_MEMBER_OVERLAPS, 0, AT_GOAL},
+    {RFX_MEMBER_OVERLAPS, 1, AT_GOAL},
     {RFX_MEMBER_SKYLINE, 0, AT_GOAL},
     {RFX_MEMBER_TIGHT, 2, WHERE_FULL},
     {RFX_MEMBER_TIGHT, 3, WHERE_FULL},
@@ -54,6 +58,8 @@ static const struct turn turns[] = {
     {RFX_MEMBER_TIGHT, 1, AT_BOUND},
     {RFX_MEMBER_LOOSE, 2, AT_GOAL},
     {RFX_MEMBER_LOOSE, 3, AT_GOAL},
+    {RFX_MEMBER_OVERLAPS, 2, AT_GOAL},
+    {RFX_MEMBER_OVERLAPS, 3, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_SIZE, AT_GOAL},
     {RFX_MEMBER_SKYLINE, 1, AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_SHUFFLED, AT_GOAL},
@@ -77,7 +83,7 @@ enum { N_TURNS = sizeof turns / sizeof *turns };
 static const char *const names[] = {
     [RFX_MEMBER_TIGHT] = "tight",         [RFX_MEMBER_SECTIONS] = "sections",
     [RFX_MEMBER_CANONICAL] = "canonical", [RFX_MEMBER_SKYLINE] = "skyline",
-    [RFX_MEMBER_LOOSE] = "loose",
+    [RFX_MEMBER_LOOSE] = "loose",         [RFX_MEMBER_OVERLAPS] = "overlaps",
 };
 _Static_assert(sizeof names / sizeof *names == RFX_MEMBER_COUNT, "one name per member");
 
@@ -163,6 +169,7 @@ static size_t capacity_of(const struct portfolio *p, const struct turn *turn) {
     bool seeks_target = p->limits->target_bytes != 0 && p->round % 3 != 1; /* above all */
     if (only != 0 && (only >> turn->member & 1) == 0) return 0;
     if (turn->member == RFX_MEMBER_LOOSE && tolerance_at(p->problem, goal) == 0) return 0;
+    if (turn->member == RFX_MEMBER_OVERLAPS && only == 0 && is_full(p->problem, goal)) return 0;
     switch (turn->where) {
         case AT_GOAL:
             return goal;
@@ -204,6 +211,16 @@ static void keep(struct portfolio *p, const struct worker *w, enum rfx_packer_me
     p->best.method = names[member];
 }
 
+/* Takes the lock, and counts what a turn took; the first failure of all is the portfolio's. */
+static void end_turn(struct portfolio *p, uint64_t nodes, enum rfx_status status,
+                     const struct rfx_error *err) {
+    (void)pthread_mutex_lock(&p->lock);
+    p->best.nodes += nodes;
+    if (status == RFX_OK || p->status != RFX_OK) return;
+    p->status = status;
+    p->err = *err;
+}
+
 static void search_tree(struct portfolio *p, struct worker *w, const struct task *task) {
     const struct turn *turn = &turns[task->turn];
     struct rfx_search_request request = {.capacity_bytes = task->capacity,
@@ -218,8 +235,7 @@ static void search_tree(struct portfolio *p, struct worker *w, const struct task
     uint64_t nodes = 0;
     enum rfx_search_outcome outcome =
         rfx_search_probe(w->search, &request, w->trial, &next, &nodes);
-    (void)pthread_mutex_lock(&p->lock);
-    p->best.nodes += nodes;
+    end_turn(p, nodes, RFX_OK, NULL);
     if (outcome == RFX_SEARCH_FOUND) keep(p, w, turn->member);
     if (outcome == RFX_SEARCH_EXHAUSTED && next > p->best.lower_bound_bytes)
         p->best.lower_bound_bytes = next < p->best.arena_bytes ? next : p->best.arena_bytes;
@@ -243,16 +259,11 @@ static void search_tight(struct portfolio *p, struct worker *w, const struct tas
     uint64_t nodes = 0;
     enum rfx_status status =
         rfx_tight_place(p->problem, &request, w->trial, &outcome, &nodes, &err);
-    (void)pthread_mutex_lock(&p->lock);
-    p->best.nodes += nodes;
-    if (status != RFX_OK && p->status == RFX_OK) {
-        p->status = status;
-        p->err = err;
-    } else if (status == RFX_OK && outcome == RFX_TIGHT_FOUND) {
+    end_turn(p, nodes, status, &err);
+    if (status == RFX_OK && outcome == RFX_TIGHT_FOUND)
         keep(p, w, turns[task->turn].member);
-    } else if (outcome == RFX_TIGHT_ALL_TRIED || (task->width >= MAX_WIDTH && request.seed == 0)) {
+    else if (outcome == RFX_TIGHT_ALL_TRIED || (task->width >= MAX_WIDTH && request.seed == 0))
         p->over_at[task->turn] = task->capacity;
-    }
     (void)pthread_mutex_unlock(&p->lock);
 }
 
@@ -268,13 +279,24 @@ static void search_skyline(struct portfolio *p, struct worker *w, const struct t
     bool found = false;
     enum rfx_status status =
         rfx_skyline_place(p->problem, &request, w->trial, &found, &nodes, &err);
-    (void)pthread_mutex_lock(&p->lock);
-    p->best.nodes += nodes;
-    if (status != RFX_OK && p->status == RFX_OK) {
-        p->status = status;
-        p->err = err;
-    }
+    end_turn(p, nodes, status, &err);
     if (found) keep(p, w, RFX_MEMBER_SKYLINE);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+static void search_overlaps(struct portfolio *p, struct worker *w, const struct task *task) {
+    struct rfx_overlaps_request request = {.capacity_bytes = task->capacity,
+                                           .variant = turns[task->turn].variant,
+                                           .seed = task->nodes,
+                                           .moves = MOVES_PER_NODE * task->nodes,
+                                           .stop = &p->stop};
+    struct rfx_error err = {{0}};
+    uint64_t nodes = 0;
+    size_t arena = 0;
+    enum rfx_status status =
+        rfx_overlaps_place(p->problem, &request, w->trial, &arena, &nodes, &err);
+    end_turn(p, nodes, status, &err);
+    if (status == RFX_OK && arena != SIZE_MAX) keep(p, w, RFX_MEMBER_OVERLAPS);
     (void)pthread_mutex_unlock(&p->lock);
 }
 
@@ -286,6 +308,9 @@ static void run_turn(struct portfolio *p, struct worker *w, const struct task *t
             break;
         case RFX_MEMBER_SKYLINE:
             search_skyline(p, w, task);
+            break;
+        case RFX_MEMBER_OVERLAPS:
+            search_overlaps(p, w, task);
             break;
         case RFX_MEMBER_SECTIONS:
         case RFX_MEMBER_CANONICAL:
@@ -302,17 +327,12 @@ static void work(void *user, int64_t index, int thread) {
     struct worker w = {.trial = rfx_memory_calloc(mem, (size_t)p->problem->n, sizeof *w.trial)};
     struct rfx_error err = {{0}};
     enum rfx_status status = RFX_OK;
-    (void)index;
-    (void)thread;
+    (void)index, (void)thread;
     if (w.trial == NULL)
         status = rfx_memory_fail(mem, "packer", (size_t)p->problem->n * sizeof *w.trial, &err);
     if (status == RFX_OK) status = rfx_search_create(p->problem, &w.search, &err);
-    (void)pthread_mutex_lock(&p->lock);
+    end_turn(p, 0, status, &err); /* no turn yet */
     if (status == RFX_OK) p->unit = rfx_search_unit_bytes(w.search);
-    if (status != RFX_OK && p->status == RFX_OK) {
-        p->status = status;
-        p->err = err;
-    }
     struct task task;
     while (p->status == RFX_OK && !is_done(p) && !rfx_place_must_stop(mem, &p->stop) &&
            take_turn(p, &task)) {

@@ -26,7 +26,7 @@ struct rfx_node_rows {
     bool lasting;     /* some row outlives the step that made it: the buffer lasts for the stage */
 };
 
-#define RFX_MODE_SCRATCH 4 /* int64_t per node that measuring a stage may write over */
+#define RFX_MODE_SCRATCH 9 /* int64_t per node that measuring a stage may write over */
 
 /* What a mode has to know to measure a stage, and tables that it may write over. */
 struct rfx_mode_measure {
@@ -91,7 +91,8 @@ struct rfx_mode {
     bool local;         /* computes only what is local in space, and feeds reductions */
     bool once;  /* visits its nodes one after the other: a stored map and packed constants are
                    needed only from their node's turn on */
-    bool emits; /* makes the rows of its targets in order, so that outputs can be handed out */
+    bool emits; /* makes the rows of its targets in order, so that outputs can be handed out, and
+                   gives a step that spills the rows just made of a SPILLED node */
     bool rings; /* a local row y lies in slot y mod the rows of its buffer */
     bool trims; /* a single part across is cut to the columns that its targets need */
     unsigned knows;
@@ -151,7 +152,7 @@ const struct rfx_mode *rfx_mode_find(const char *name);
 /* The way that is meant where a cut is named and nothing else; no targets. */
 struct rfx_stage_spec rfx_ask_cut(void);
 
-/* For `next`: the step that computes `rect` of a node, or adds it to a reduction. */
+/* For `next`: the step that computes `rect` of a node, fetches it or adds it to a reduction. */
 void rfx_walk_compute(struct rfx_walk *walk, int node, struct rfx_rect rect, struct rfx_step *step);
 
 /* The part of a target (of a reduction: of its input) that part (y, x) of the grid stands for. */

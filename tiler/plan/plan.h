@@ -2,9 +2,9 @@
  *
  * A plan is a list of stages. A stage computes its targets and all that they need and no earlier
  * stage has stored; so a node may be computed again in a later stage. Invariants: 1. a plan is
- * const once created; 2. a tensor is stored, whole, by one stage at most; 3. peak_bytes is the sum
- * of the breakdown; 4. the schedule over the plan (schedule.h) is what the executor runs, and
- * sizes come from the modes that make its steps (mode.h). */
+ * const once created; 2. a tensor is stored, whole, by one stage at most, in the arena or, spilled,
+ * in a file; 3. peak_bytes is the sum of the breakdown; 4. the schedule over the plan (schedule.h)
+ * is what the executor runs, and sizes come from the modes that make its steps (mode.h). */
 #ifndef RFX_TILER_PLAN_PLAN_H
 #define RFX_TILER_PLAN_PLAN_H
 
@@ -26,27 +26,37 @@ struct rfx_stage_spec {
                                  that outlive the step are copied to their ring after it */
     bool weights_by_stage;    /* packed constants are loaded when the stage begins */
     int n_targets;
-    const int *targets; /* nodes that the stage stores (of a reduction: its result) */
+    const int *targets;  /* nodes that the stage stores (of a reduction: its result) */
+    const bool *spilled; /* n_targets: stored in a file, not in memory; NULL: none is */
 };
 
 /* What a stage does with a node. */
 enum rfx_node_place {
     RFX_PLACE_NONE,
     RFX_PLACE_READ,    /* full map that an earlier stage stored */
+    RFX_PLACE_FETCHED, /* read part by part from the file to which an earlier stage spilled it, as
+                          the image is: no input of it is needed */
     RFX_PLACE_LOCAL,   /* computed here; what is at hand of it lives in a buffer of the stage */
     RFX_PLACE_STORED,  /* computed here, into its full map */
     RFX_PLACE_EMITTED, /* as LOCAL, and an output of the network: handed out part by part */
+    RFX_PLACE_SPILLED, /* as LOCAL, and written to a file part by part */
     RFX_PLACE_REDUCED, /* reduction fed part by part; its result is stored */
 };
 
-/* Whether a stage computes the node. */
+/* Whether a stage makes the node's values, part by part or whole: computes or fetches them. */
 static inline bool rfx_place_is_computed(enum rfx_node_place place) {
-    return place >= RFX_PLACE_LOCAL;
+    return place >= RFX_PLACE_FETCHED;
+}
+
+/* How many inputs a stage needs to make the node. */
+static inline int rfx_place_inputs(enum rfx_node_place place, const struct rfx_node *node) {
+    return place == RFX_PLACE_FETCHED ? 0 : node->n_in;
 }
 
 /* Whether what is at hand of the node lies in a buffer of the stage, not in its full map. */
 static inline bool rfx_place_is_local(enum rfx_node_place place) {
-    return place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED;
+    return place == RFX_PLACE_FETCHED || place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED ||
+           place == RFX_PLACE_SPILLED;
 }
 
 struct rfx_buffer {
@@ -54,7 +64,7 @@ struct rfx_buffer {
 };
 
 struct rfx_stage_node {
-    struct rfx_buffer buffer; /* LOCAL, EMITTED: the part at hand; REDUCED: the state */
+    struct rfx_buffer buffer; /* LOCAL and alike: the part at hand; REDUCED: the state */
     int64_t ring_rows;        /* rows of a ring; 0: the rows of the view, linear */
     struct rfx_buffer fresh;  /* of a tight ring: the rows of the step; bytes 0: in the ring */
     int last_reader;          /* of a tight ring: after this node the rows are copied */
@@ -69,6 +79,13 @@ struct rfx_stage {
     enum rfx_node_place *places;  /* n_nodes */
     struct rfx_stage_node *nodes; /* n_nodes */
     int *targets;
+    bool *spilled; /* n_targets */
+};
+
+/* What a plan moves to files and back; all 0 where it spills nothing. */
+struct rfx_plan_spill {
+    uint64_t written, read; /* bytes in all */
+    uint64_t most;          /* that the files hold at a time, at most */
 };
 
 struct rfx_plan_bytes { /* breakdown of the process peak */
@@ -94,6 +111,7 @@ struct rfx_plan {
     bool in_place;             /* results may take over the bytes of inputs that die */
     int64_t window_rows;       /* for rfx_image_set_window */
     struct rfx_plan_bytes bytes;
+    struct rfx_plan_spill spill;
     size_t peak_bytes;
     size_t lower_bound_bytes; /* of the arena: the largest sum of live buffers */
     const char *placement;    /* the strategy that gave the offsets */
@@ -125,6 +143,7 @@ struct rfx_plan_request {
     bool emit_outputs;      /* outputs need not be stored where a stream makes them in order */
     bool outputs_by_caller; /* outputs are made in buffers that rfx_session_set_output gives */
     bool no_inplace;        /* every tensor has bytes of its own */
+    bool may_spill;         /* the planner may put maps between stages into files */
     /* Nodes computed depth first (group.h): these, by hand (NULL: none), or, when no stages are
      * given and no_groups is false, those that pay with these caches. */
     const struct rfx_group_attr *groups;
@@ -167,6 +186,9 @@ size_t rfx_plan_process_bytes(const struct rfx_graph *graph, int threads, size_t
 
 /* Where the bytes of a node are while the given stage runs. */
 const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage, int node);
+
+/* The last stage that needs the file of a spilled map: -1: it is not spilled. */
+int rfx_plan_spill_last(const struct rfx_plan *plan, int node);
 
 #define RFX_PLAN_TEXT 400 /* characters that describe any plan of few stages */
 

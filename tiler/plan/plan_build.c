@@ -105,7 +105,7 @@ uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context,
     for (int s = 0; s < n_stages; s++) {
         const enum rfx_node_place *places = shapes[s].places;
         for (int i = 0; i < graph->n_nodes; i++)
-            if (rfx_place_is_computed(places[i]) && places[i] != RFX_PLACE_REDUCED)
+            if (places[i] >= RFX_PLACE_LOCAL && places[i] != RFX_PLACE_REDUCED)
                 macs += node_macs(graph, &shapes[s], i);
     }
     return macs;
@@ -168,17 +168,6 @@ int64_t rfx_plan_window_rows(const struct rfx_plan_context *context,
     return rfx_min_i64(need, context->request->source.h);
 }
 
-void rfx_plan_find_resident(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
-                            int n_stages) {
-    const struct rfx_graph *graph = context->graph;
-    for (int i = 0; i < graph->n_nodes; i++) {
-        context->resident[i] = rfx_node_is_constant(&graph->nodes[i]);
-        for (int s = 0; s < n_stages; s++)
-            if (!shapes[s].spec.weights_by_stage && rfx_place_is_computed(shapes[s].places[i]))
-                context->resident[i] = true;
-    }
-}
-
 static bool loads_by_stage(const struct rfx_stage_shape *shapes, int n_stages) {
     for (int s = 0; s < n_stages; s++)
         if (shapes[s].spec.weights_by_stage) return true;
@@ -222,6 +211,7 @@ void rfx_plan_free(struct rfx_plan *plan) {
         rfx_memory_release(plan->mem, plan->stages[s].places);
         rfx_memory_release(plan->mem, plan->stages[s].nodes);
         rfx_memory_release(plan->mem, plan->stages[s].targets);
+        rfx_memory_release(plan->mem, plan->stages[s].spilled);
     }
     rfx_memory_release(plan->mem, plan->stages);
     rfx_memory_release(plan->mem, plan->stored);
@@ -236,7 +226,9 @@ static bool allocate_stage(struct rfx_memory *mem, size_t n, const struct rfx_st
     stage->places = rfx_memory_calloc(mem, n, sizeof *stage->places);
     stage->nodes = rfx_memory_calloc(mem, n, sizeof *stage->nodes);
     stage->targets = rfx_memory_calloc(mem, (size_t)spec->n_targets, sizeof *stage->targets);
-    return stage->places != NULL && stage->nodes != NULL && stage->targets != NULL;
+    stage->spilled = rfx_memory_calloc(mem, (size_t)spec->n_targets, sizeof *stage->spilled);
+    return stage->places != NULL && stage->nodes != NULL && stage->targets != NULL &&
+           stage->spilled != NULL;
 }
 
 static enum rfx_status allocate_plan(const struct rfx_plan_context *context,
@@ -272,6 +264,9 @@ static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_sha
     const struct rfx_mode *mode = spec->mode;
     stage->spec = *spec;
     stage->spec.targets = stage->targets;
+    stage->spec.spilled = stage->spilled;
+    for (int t = 0; t < spec->n_targets; t++)
+        stage->spilled[t] = shape->places[spec->targets[t]] == RFX_PLACE_SPILLED;
     memcpy(stage->targets, spec->targets, (size_t)spec->n_targets * sizeof *stage->targets);
     stage->first = stage->last = -1;
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -281,7 +276,7 @@ static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_sha
         stage->last = i;
         if (mode->rings && rfx_place_is_local(shape->places[i]))
             stage->nodes[i].ring_rows = rfx_stage_buffer_rows(shape, i);
-        if (mode->step_rows != NULL) stage->nodes[i].step_rows = mode->step_rows(graph, spec, i);
+        stage->nodes[i].step_rows = rfx_stage_step_rows(graph, shape, i);
     }
 }
 
@@ -314,10 +309,9 @@ static void fill_buffers(const struct rfx_plan_context *context, struct rfx_plan
                 plan->stored[i] = buffer_of(context, context->stored_record[i]);
         }
     }
-    for (int k = 0; k < context->n_slides; k++) {
-        const struct rfx_slide *slide = &context->slides[k];
-        if (context->upwards[k]) plan->stages[slide->stage].nodes[slide->node].upwards = true;
-    }
+    for (int k = 0; k < context->n_slides; k++)
+        if (context->upwards[k])
+            plan->stages[context->slides[k].stage].nodes[context->slides[k].node].upwards = true;
 }
 
 #define FEW_RECORDS 64 /* are placed with all effort: what fits a budget by that alone is found */
@@ -381,6 +375,7 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
     plan->bytes.reserve = rfx_plan_process_bytes(context->graph, plan->threads, others);
     plan->peak_bytes = plan->bytes.arena + rfx_plan_fixed_bytes(context, shapes, n_stages);
     plan->macs = rfx_plan_count_macs(context, shapes, n_stages);
+    plan->spill = rfx_plan_count_spill(context->graph, shapes, n_stages);
     plan->macs_untiled = context->macs_untiled;
     plan->cost = cost;
     *out = plan;

@@ -60,7 +60,15 @@ int rfx_plan_count_steps(const struct rfx_graph *graph, int n_stages);
 
 /* Rows of a local node's buffer, and whether the rows of a step lie in another one (tight). */
 int64_t rfx_stage_buffer_rows(const struct rfx_stage_shape *shape, int node);
+/* Rows per step of a node that is made row by row; 0: it is not. */
+int64_t rfx_stage_step_rows(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
+                            int node);
 bool rfx_stage_has_fresh(const struct rfx_stage_shape *shape, int node);
+
+/* The bytes that the stages laid out write to files and read, and that files hold at most: a map's
+ * is there from the stage that makes it to the last one that reads it. O(stages^2 * nodes). */
+struct rfx_plan_spill rfx_plan_count_spill(const struct rfx_graph *graph,
+                                           const struct rfx_stage_shape *shapes, int n_stages);
 
 /* Lower bound of the process peak; fills the records. Row by row stages: what no slide can save. */
 size_t rfx_plan_bound(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,

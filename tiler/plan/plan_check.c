@@ -17,12 +17,13 @@ struct state {
     const struct rfx_plan *plan;
     const struct rfx_graph *graph;
     struct rfx_schedule *schedule;
-    struct rfx_row_spans spans;
-    int64_t *reduced; /* per node: pixels that it has taken */
-    int64_t *emitted; /* per node: pixels handed out */
+    struct rfx_row_spans spans, files; /* files: of the maps that are spilled */
+    int64_t *reduced;                  /* per node: pixels that it has taken */
+    int64_t *emitted;                  /* per node: pixels handed out */
     int stage;
     size_t high_water;
     uint64_t macs;
+    struct rfx_plan_spill spill;
     char *why;
     size_t size;
 };
@@ -227,6 +228,47 @@ static bool apply_state(struct state *s, const struct rfx_step *step) {
            complain_of_memory(s, step->node);
 }
 
+/* Rows that are written to a node's file, which lies apart from all else; columns of strips that
+ * come one after the other make whole rows. */
+static bool apply_spill(struct state *s, const struct rfx_step *step) {
+    const struct rfx_tensor *out = &s->graph->nodes[step->node].out;
+    size_t row_bytes = rfx_tensor_pixel_bytes(out, out->w);
+    if (s->plan->stages[step->stage].places[step->node] != RFX_PLACE_SPILLED)
+        return complain(s, step->node, "is not to be written to a file", step->rect.y0, 0);
+    if (!check_rows_there(s, step->node, step->node, step->rect)) return false;
+    for (int64_t y = step->rect.y0, until; y < step->rect.y1; y = until) {
+        until = step->rect.y1;
+        const struct rfx_row_span *span = rfx_row_spans_find(&s->files, step->node, y, &until);
+        struct rfx_range cols = {step->rect.x0, step->rect.x1};
+        if (span != NULL && cols.lo <= span->cols.hi && cols.hi >= span->cols.lo) {
+            cols.lo = rfx_min_i64(cols.lo, span->cols.lo);
+            cols.hi = rfx_max_i64(cols.hi, span->cols.hi);
+        }
+        size_t begin = callers_base(step->node) + (size_t)y * row_bytes;
+        struct rfx_row_span made = {step->node, y, until, begin, row_bytes, cols, 0};
+        if (!rfx_row_spans_forget(&s->files, step->node, y, until) ||
+            !rfx_row_spans_join(&s->files, made))
+            return complain_of_memory(s, step->node);
+    }
+    s->spill.written += rfx_tensor_pixel_bytes(out, rfx_rect_area(step->rect));
+    return true;
+}
+
+/* What is read from a node's file must have been written there. */
+static bool check_fetch(struct state *s, const struct rfx_step *step) {
+    const struct rfx_tensor *out = &s->graph->nodes[step->node].out;
+    if (s->plan->stages[step->stage].places[step->node] != RFX_PLACE_FETCHED)
+        return complain(s, step->node, "is not to be read from a file", step->rect.y0, 0);
+    for (int64_t y = step->rect.y0, until; y < step->rect.y1; y = until) {
+        until = step->rect.y1;
+        const struct rfx_row_span *span = rfx_row_spans_find(&s->files, step->node, y, &until);
+        if (span == NULL || step->rect.x0 < span->cols.lo || step->rect.x1 > span->cols.hi)
+            return complain(s, step->node, "reads of its file what was not written", y, until);
+    }
+    s->spill.read += rfx_tensor_pixel_bytes(out, rfx_rect_area(step->rect));
+    return true;
+}
+
 static bool apply_step(struct state *s, const struct rfx_step *step) {
     s->stage = step->stage;
     switch (step->kind) {
@@ -237,6 +279,11 @@ static bool apply_step(struct state *s, const struct rfx_step *step) {
             return apply_state(s, step);
         case RFX_STEP_KEEP:
             return check_rows_there(s, step->node, step->node, step->rect) && apply_write(s, step);
+        case RFX_STEP_FETCH:
+            return check_fetch(s, step) && check_states_apart(s, step, written_buffer(s, step)) &&
+                   apply_write(s, step);
+        case RFX_STEP_SPILL:
+            return apply_spill(s, step);
         case RFX_STEP_EMIT:
             s->emitted[step->node] += rfx_rect_area(step->rect);
             return check_rows_there(s, step->node, step->node, step->rect);
@@ -266,6 +313,13 @@ static bool check_end(const struct state *s) {
                  plan->bytes.arena);
         return false;
     }
+    const struct rfx_plan_spill *planned = &plan->spill;
+    if (s->spill.written != planned->written || s->spill.read != planned->read) {
+        snprintf(s->why, s->size, "bytes in files: %llu written of %llu planned, %llu read of %llu",
+                 (unsigned long long)s->spill.written, (unsigned long long)planned->written,
+                 (unsigned long long)s->spill.read, (unsigned long long)planned->read);
+        return false;
+    }
     const struct rfx_plan_bytes *b = &plan->bytes;
     if (b->arena + b->weights + b->scratch + b->source + b->reserve != plan->peak_bytes) {
         snprintf(s->why, s->size, "the breakdown does not add up to %zu", plan->peak_bytes);
@@ -282,7 +336,7 @@ static bool check_places(struct state *s) {
         const enum rfx_node_place *places = s->plan->stages[s->stage].places;
         for (int i = 0; i < s->graph->n_nodes; i++) {
             const struct rfx_node *node = &s->graph->nodes[i];
-            if (!rfx_place_is_computed(places[i])) continue;
+            if (!rfx_place_is_computed(places[i]) || places[i] == RFX_PLACE_FETCHED) continue;
             bool unpacked = s->plan->stages[s->stage].nodes[i].packed.bytes == 0;
             if (!s->plan->resident[i] && unpacked && rfx_op_packed_bytes(s->graph, node) != 0)
                 return complain(s, i, "its constants have no buffer", 0, 0);
@@ -312,8 +366,12 @@ static bool add_callers_image(struct state *s) {
 bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
     struct rfx_memory *mem = plan->mem;
     size_t n = (size_t)plan->graph->n_nodes;
-    struct state s = {
-        .plan = plan, .graph = plan->graph, .spans.mem = mem, .why = why, .size = size};
+    struct state s = {.plan = plan,
+                      .graph = plan->graph,
+                      .spans.mem = mem,
+                      .files.mem = mem,
+                      .why = why,
+                      .size = size};
     struct rfx_error err;
     bool sound = false;
     s.reduced = rfx_memory_calloc(mem, n, sizeof *s.reduced);
@@ -329,6 +387,7 @@ bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
 done:
     rfx_schedule_free(s.schedule);
     rfx_row_spans_free(&s.spans);
+    rfx_row_spans_free(&s.files);
     rfx_memory_release(mem, s.reduced);
     rfx_memory_release(mem, s.emitted);
     return sound;

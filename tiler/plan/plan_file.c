@@ -127,11 +127,8 @@ static enum rfx_status read_tensor(const struct reader *r, const char *place, co
 static enum rfx_status read_target(struct reader *r, const char *place, int i,
                                    const json_t *value) {
     char at[PLACE_CHARS + 40];
-    int node = -1;
     (void)snprintf(at, sizeof at, "%.90s.targets[%d]", place, i);
-    enum rfx_status status = read_tensor(r, at, value, &node);
-    if (status == RFX_OK) r->file->targets[r->n_targets++] = node;
-    return status;
+    return read_tensor(r, at, value, &r->file->targets[r->n_targets++]);
 }
 
 /* "whole", "tiled", ... into text, as far as there is room. */
@@ -140,11 +137,8 @@ static const char *mode_names(char text[120]) {
     const struct rfx_mode *const *modes = rfx_modes(&n);
     size_t at = 0;
     for (int m = 0; m < n && at < 120; m++)
-        at += (size_t)snprintf(text + at, 120 - at, "%s\"%s\"",
-                               m == 0       ? ""
-                               : m + 1 == n ? " or "
-                                            : ", ",
-                               modes[m]->name);
+        at +=
+            (size_t)snprintf(text + at, 120 - at, "%s\"%s\"", m == 0 ? "" : " or ", modes[m]->name);
     return text;
 }
 
@@ -165,9 +159,30 @@ static enum rfx_status check_mode(const struct reader *r, const char *place,
     return rfx_stage_check(spec, &why) == RFX_OK ? RFX_OK : refuse(r, place, "%s", why.text);
 }
 
+/* Those of a stage's targets that are spilled. */
+static enum rfx_status read_spilled(struct reader *r, const char *place, const json_t *list,
+                                    struct rfx_stage_spec *spec) {
+    char at[PLACE_CHARS + 40], text[48];
+    bool *spilled = r->file->spilled + (spec->targets - r->file->targets);
+    enum rfx_status status = RFX_OK;
+    spec->spilled = spilled;
+    if (list != NULL && !json_is_array(list))
+        return refuse(r, place, "'spilled': %s is no list", shown(list, text));
+    for (size_t i = 0; status == RFX_OK && i < json_array_size(list); i++) {
+        int node = -1, t = 0;
+        (void)snprintf(at, sizeof at, "%.90s.spilled[%d]", place, (int)i);
+        status = read_tensor(r, at, json_array_get(list, i), &node);
+        while (t < spec->n_targets && spec->targets[t] != node) t++;
+        if (status == RFX_OK && t == spec->n_targets)
+            status = refuse(r, at, "it is no target of this stage");
+        if (status == RFX_OK) spilled[t] = true;
+    }
+    return status;
+}
+
 static enum rfx_status read_stage(struct reader *r, size_t s, json_t *stage) {
-    static const char *const keys[] = {"mode",  "targets",    "tiles", "band_rows",
-                                       "tight", "row_by_row", NULL};
+    static const char *const keys[] = {"mode",  "targets",    "tiles",   "band_rows",
+                                       "tight", "row_by_row", "spilled", NULL};
     char place[PLACE_CHARS], text[48];
     struct rfx_stage_spec *spec = &r->file->stages[s];
     (void)snprintf(place, sizeof place, "stages[%d]", (int)s);
@@ -192,7 +207,7 @@ static enum rfx_status read_stage(struct reader *r, size_t s, json_t *stage) {
         if (status != RFX_OK) return status;
     }
     spec->n_targets = (int)json_array_size(targets);
-    return RFX_OK;
+    return read_spilled(r, place, json_object_get(stage, "spilled"), spec);
 }
 
 static enum rfx_status read_stages(struct reader *r, const json_t *stages) {
@@ -206,7 +221,8 @@ static enum rfx_status read_stages(struct reader *r, const json_t *stages) {
         n_targets += json_array_size(json_object_get(json_array_get(stages, s), "targets"));
     r->file->stages = rfx_memory_calloc(mem, n, sizeof *r->file->stages);
     r->file->targets = rfx_memory_calloc(mem, n_targets, sizeof *r->file->targets);
-    if (r->file->stages == NULL || r->file->targets == NULL)
+    r->file->spilled = rfx_memory_calloc(mem, n_targets, sizeof *r->file->spilled);
+    if (r->file->stages == NULL || r->file->targets == NULL || r->file->spilled == NULL)
         return rfx_memory_fail(mem, "stages of a plan file", n * sizeof *r->file->stages, r->err);
     r->file->n_stages = (int)n;
     enum rfx_status status = RFX_OK;
@@ -343,7 +359,6 @@ enum rfx_status rfx_plan_file_read(const struct rfx_graph *graph, const char *pa
                         strerror(errno));
     char *text = NULL;
     enum rfx_status status;
-    size_t length = 0;
     long size = fseek(stream, 0, SEEK_END) == 0 ? ftell(stream) : -1;
     if (size < 0 || size > MAX_FILE_BYTES || fseek(stream, 0, SEEK_SET) != 0) {
         status = rfx_fail(err, RFX_STATUS_MALFORMED, "plan '%s': not a file of at most %ld bytes",
@@ -355,9 +370,8 @@ enum rfx_status rfx_plan_file_read(const struct rfx_graph *graph, const char *pa
         status = rfx_memory_fail(graph->mem, "plan file", (size_t)size + 1, err);
         goto done;
     }
-    length = fread(text, 1, (size_t)size, stream);
-    status = length == (size_t)size
-                 ? rfx_plan_file_parse(graph, text, length, path, out, err)
+    status = fread(text, 1, (size_t)size, stream) == (size_t)size
+                 ? rfx_plan_file_parse(graph, text, (size_t)size, path, out, err)
                  : rfx_fail(err, RFX_STATUS_IO, "plan '%s': cannot be read", path);
 done:
     rfx_memory_release(graph->mem, text);
@@ -368,6 +382,7 @@ done:
 void rfx_plan_file_free(struct rfx_plan_file *file) {
     if (file == NULL) return;
     rfx_memory_release(file->mem, file->targets);
+    rfx_memory_release(file->mem, file->spilled);
     rfx_memory_release(file->mem, file->stages);
     rfx_memory_release(file->mem, file->groups);
     rfx_memory_release(file->mem, file);

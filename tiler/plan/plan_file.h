@@ -5,7 +5,7 @@
  *      "groups": [{"first": "features.1.0", "last": "features.1.1", "strip_cols": 128,
  *                  "strips": 4, "step_rows": 2}],
  *      "stages": [{"mode": "streamed", "targets": ["features.18.0"], "tiles": [1, 2],
- *                  "band_rows": 16, "tight": false, "row_by_row": false},
+ *                  "band_rows": 16, "tight": false, "row_by_row": false, "spilled": []},
  *                 {"mode": "whole", "targets": ["classifier.1"], "tiles": [1, 1],
  *                  "band_rows": 0, "tight": false, "row_by_row": true}],
  *      "predicted": {...}}
@@ -17,7 +17,8 @@
  * plan must not choose bits, and is as good for another arithmetic (its packed weights and scratch
  * are sized anew), also on a processor where own kernels are missing; so it is neither followed nor
  * refused; 2. a key that does not exist, a value of another kind or out of range is an error that
- * names its place, never ignored;
+ * names its place, never ignored; a stage's "spilled" names those of its targets that go to a file
+ * (no key: none);
  * 3. whether the stages make a plan of this network is decided where any plan is made
  * (rfx_plan_create), and rfx_plan_check then walks it. */
 #ifndef RFX_TILER_PLAN_PLAN_FILE_H
@@ -34,7 +35,8 @@ struct rfx_plan_file {
     bool weights_by_stage, in_place;
     int n_stages;
     struct rfx_stage_spec *stages;
-    int *targets; /* of all stages */
+    int *targets;  /* of all stages */
+    bool *spilled; /* per target */
     int n_groups;
     struct rfx_group_attr *groups; /* NULL: none */
 };

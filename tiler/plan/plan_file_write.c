@@ -17,17 +17,34 @@ static json_t *whole_list(json_t *list, bool whole) {
     return NULL;
 }
 
+/* Names of a stage's targets, or of those that are spilled; NULL: no memory. */
+static json_t *names_json(const struct rfx_plan *plan, const struct rfx_stage *stage,
+                          bool spilled) {
+    json_t *names = json_array();
+    bool whole = names != NULL;
+    for (int i = stage->first; i <= stage->last; i++) {
+        enum rfx_node_place place = stage->places[i];
+        if (spilled ? place == RFX_PLACE_SPILLED : place > RFX_PLACE_LOCAL)
+            whole = append(names, json_string(plan->graph->nodes[i].name)) && whole;
+    }
+    return whole_list(names, whole);
+}
+
 static json_t *stage_json(const struct rfx_plan *plan, const struct rfx_stage *stage) {
-    json_t *targets = json_array();
-    bool whole = targets != NULL;
-    for (int i = stage->first; i <= stage->last; i++)
-        if (stage->places[i] > RFX_PLACE_LOCAL)
-            whole = append(targets, json_string(plan->graph->nodes[i].name)) && whole;
-    return json_pack("{s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode", stage->spec.mode->name,
-                     "targets", whole_list(targets, whole), "tiles",
-                     (json_int_t)stage->spec.parts_y, (json_int_t)stage->spec.parts_x, "band_rows",
-                     (json_int_t)stage->spec.band_rows, "tight", stage->spec.tight, "row_by_row",
-                     stage->spec.row_by_row);
+    json_t *targets = names_json(plan, stage, false);
+    json_t *spilled = names_json(plan, stage, true);
+    bool spills = spilled == NULL || json_array_size(spilled) > 0;
+    json_t *made =
+        targets == NULL || spilled == NULL
+            ? NULL
+            : json_pack("{s:s, s:O, s:[I, I], s:I, s:b, s:b, s:O*}", "mode", stage->spec.mode->name,
+                        "targets", targets, "tiles", (json_int_t)stage->spec.parts_y,
+                        (json_int_t)stage->spec.parts_x, "band_rows",
+                        (json_int_t)stage->spec.band_rows, "tight", stage->spec.tight, "row_by_row",
+                        stage->spec.row_by_row, "spilled", spills ? spilled : NULL);
+    json_decref(targets);
+    json_decref(spilled);
+    return made;
 }
 
 static json_t *groups_json(const struct rfx_graph *graph) {

@@ -1,4 +1,4 @@
-/* The tensor usage records of a candidate plan.
+/* The tensor usage records of a candidate plan, and what its files hold.
  *
  * Time has n_nodes + 1 steps per stage. Where a mode visits its nodes once, node i is made in step
  * i; else for every part anew, so that what lives longer than a part lives for the whole stage;
@@ -13,6 +13,17 @@
 
 int rfx_plan_count_steps(const struct rfx_graph *graph, int n_stages) {
     return n_stages * (graph->n_nodes + 1);
+}
+
+void rfx_plan_find_resident(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                            int n_stages) {
+    const struct rfx_graph *graph = context->graph;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        context->resident[i] = rfx_node_is_constant(&graph->nodes[i]);
+        for (int s = 0; s < n_stages; s++)
+            if (!shapes[s].spec.weights_by_stage && shapes[s].places[i] >= RFX_PLACE_LOCAL)
+                context->resident[i] = true;
+    }
 }
 
 struct lister {
@@ -31,6 +42,10 @@ static bool is_once(const struct lister *l) {
 
 static bool is_computed(const struct lister *l, int node) {
     return rfx_place_is_computed(l->shape->places[node]);
+}
+
+static int inputs_of(const struct lister *l, int node) {
+    return rfx_place_inputs(l->shape->places[node], &l->graph->nodes[node]);
 }
 
 static void enter_stage(struct lister *l, int stage) {
@@ -61,7 +76,7 @@ static void find_stored_lasts(struct lister *l) {
             if (!is_computed(l, i)) continue;
             int step = is_once(l) ? l->begin + i : l->end;
             if (step > last[i]) last[i] = step;
-            for (int k = 0; k < graph->nodes[i].n_in; k++) {
+            for (int k = 0; k < inputs_of(l, i); k++) {
                 int in = graph->nodes[i].in[k];
                 if (l->shape->places[in] != RFX_PLACE_LOCAL && step > last[in]) last[in] = step;
             }
@@ -79,7 +94,7 @@ static void find_readers(const struct lister *l) {
         last[i] = i;
         readers[i] = 0;
         if (!is_computed(l, i)) continue;
-        for (int k = 0; k < graph->nodes[i].n_in; k++) {
+        for (int k = 0; k < inputs_of(l, i); k++) {
             last[graph->nodes[i].in[k]] = i;
             readers[graph->nodes[i].in[k]]++;
         }
@@ -89,6 +104,13 @@ static void find_readers(const struct lister *l) {
 bool rfx_stage_has_fresh(const struct rfx_stage_shape *shape, int node) {
     return shape->spec.tight && rfx_place_is_local(shape->places[node]) &&
            shape->rows[node].lasting;
+}
+
+int64_t rfx_stage_step_rows(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
+                            int node) {
+    const struct rfx_mode *mode = shape->spec.mode;
+    if (mode->step_rows == NULL || shape->places[node] == RFX_PLACE_FETCHED) return 0;
+    return mode->step_rows(graph, &shape->spec, node);
 }
 
 int64_t rfx_stage_buffer_rows(const struct rfx_stage_shape *shape, int node) {
@@ -144,7 +166,7 @@ static int taken_over(const struct lister *l, int node) {
     bool possible = rule == RFX_TAKE_ANY || (rule == RFX_TAKE_SAME_PART && local);
     if (!possible || rfx_op_def(n->op)->in_place == NULL || l->context->request->no_inplace)
         return -1;
-    for (int k = 0; k < n->n_in; k++) {
+    for (int k = 0; k < inputs_of(l, node); k++) {
         int in = n->in[k];
         int record = record_of(l, in);
         if (record < 0 || !may_take(l, node, record)) continue;
@@ -201,6 +223,7 @@ static void list_node(const struct lister *l, int i) {
 static void list_packed(const struct lister *l, int i) {
     size_t bytes = l->context->packed_bytes[i];
     if (!l->shape->spec.weights_by_stage || bytes == 0 || l->context->resident[i]) return;
+    if (l->shape->places[i] == RFX_PLACE_FETCHED) return;
     int first = is_once(l) ? l->begin + i : l->begin;
     int last = is_once(l) ? l->begin + i : l->end;
     (void)add_record(l, RFX_RECORD_PACKED, i, first, last, bytes);
@@ -248,15 +271,60 @@ void rfx_plan_list_records(struct rfx_plan_context *context, const struct rfx_st
     rfx_plan_find_resident(context, shapes, n_stages);
     find_stored_lasts(&l);
     for (int s = 0; s < n_stages; s++) {
-        const struct rfx_stage_spec *spec = &shapes[s].spec;
         enter_stage(&l, s);
         find_readers(&l);
         for (int i = 0; i < l.graph->n_nodes; i++) {
             if (!is_computed(&l, i)) continue;
             list_packed(&l, i);
             list_node(&l, i);
-            if (spec->mode->step_rows != NULL && spec->mode->step_rows(l.graph, spec, i) > 0)
-                list_slides(&l, i);
+            if (rfx_stage_step_rows(l.graph, &shapes[s], i) > 0) list_slides(&l, i);
         }
     }
+}
+
+/* Bytes of a node that a stage reads from its file: of parts that overlap, again. */
+static uint64_t fetched_bytes(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
+                              int node) {
+    const struct rfx_tensor *out = &graph->nodes[node].out;
+    int64_t cols = shape->cols != NULL ? shape->cols[node].sum : out->w;
+    return rfx_tensor_pixel_bytes(out, shape->rows[node].computed * cols);
+}
+
+static bool is_fetched_after(const struct rfx_stage_shape *shapes, int n_stages, int stage,
+                             int node) {
+    for (int s = stage + 1; s < n_stages; s++)
+        if (shapes[s].places[node] == RFX_PLACE_FETCHED) return true;
+    return false;
+}
+
+struct rfx_plan_spill rfx_plan_count_spill(const struct rfx_graph *graph,
+                                           const struct rfx_stage_shape *shapes, int n_stages) {
+    struct rfx_plan_spill spill = {0};
+    uint64_t held = 0;
+    for (int s = 0; s < n_stages; s++) {
+        uint64_t over = 0; /* held no longer than this stage */
+        for (int i = 0; i < graph->n_nodes; i++) {
+            enum rfx_node_place place = shapes[s].places[i];
+            if (place != RFX_PLACE_SPILLED && place != RFX_PLACE_FETCHED) continue;
+            uint64_t bytes = rfx_tensor_bytes(&graph->nodes[i].out);
+            if (place == RFX_PLACE_SPILLED) {
+                spill.written += bytes;
+                held += bytes;
+            }
+            if (place == RFX_PLACE_FETCHED) spill.read += fetched_bytes(graph, &shapes[s], i);
+            if (!is_fetched_after(shapes, n_stages, s, i)) over += bytes;
+        }
+        if (held > spill.most) spill.most = held;
+        held -= over;
+    }
+    return spill;
+}
+
+int rfx_plan_spill_last(const struct rfx_plan *plan, int node) {
+    int last = -1;
+    for (int s = 0; s < plan->n_stages; s++) {
+        enum rfx_node_place place = plan->stages[s].places[node];
+        if (place == RFX_PLACE_SPILLED || place == RFX_PLACE_FETCHED) last = s;
+    }
+    return last;
 }

@@ -15,6 +15,12 @@ static int last_target(const struct rfx_plan *plan, const struct rfx_stage *stag
     return stage->last;
 }
 
+static bool spills(const struct rfx_stage *stage) {
+    for (int t = 0; t < stage->spec.n_targets; t++)
+        if (stage->spilled[t]) return true;
+    return false;
+}
+
 void rfx_plan_describe(const struct rfx_plan *plan, char *text, size_t size) {
     size_t at = 0;
     bool alone = plan->n_stages == 1;
@@ -24,6 +30,7 @@ void rfx_plan_describe(const struct rfx_plan *plan, char *text, size_t size) {
         if (s > 0) at += (size_t)snprintf(text + at, size - at, "; ");
         if (at < size)
             at += (size_t)stage->spec.mode->describe(&stage->spec, to, alone, text + at, size - at);
+        if (spills(stage) && at < size) at += (size_t)snprintf(text + at, size - at, ", spilled");
     }
     if (rfx_plan_loads_by_stage(plan) && at < size)
         (void)snprintf(text + at, size - at, "%s weights by stage",

@@ -39,11 +39,26 @@ static bool is_only_output(const struct rfx_graph *graph, int node) {
     return outputs > 0 && graph->n_consumers[node] == outputs;
 }
 
+static bool is_spilled(const struct rfx_stage_spec *spec, int t) {
+    return spec->spilled != NULL && spec->spilled[t];
+}
+
+/* Why target `t` cannot be spilled, or NULL. */
+static const char *find_why_not_spilled(const struct rfx_graph *graph,
+                                        const struct rfx_stage_spec *spec, int t) {
+    int target = spec->targets[t];
+    if (!spec->mode->emits) return "only streamed stages write maps to files";
+    if (rfx_node_reduction(&graph->nodes[target]) != NULL) return "it is the result of a reduction";
+    if (rfx_graph_count_outputs(graph, target) > 0) return "it is an output of the network";
+    return NULL;
+}
+
 /* Checks one target and gives it its place. */
 static enum rfx_status place_target(const struct rfx_graph *graph,
                                     const struct rfx_stage_spec *spec, bool emit,
-                                    const bool *stored, int target, enum rfx_node_place *places,
+                                    const bool *stored, int t, enum rfx_node_place *places,
                                     struct rfx_error *err) {
+    int target = spec->targets[t];
     if (target < 0 || target >= graph->n_nodes)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "node %d of %d is no target", target,
                         graph->n_nodes);
@@ -57,7 +72,13 @@ static enum rfx_status place_target(const struct rfx_graph *graph,
     if (stored[target] || places[target] != RFX_PLACE_NONE)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "target '%s' is stored twice",
                         node->name);
-    if (spec->mode->local && rfx_node_reduction(node) != NULL)
+    const char *why = is_spilled(spec, t) ? find_why_not_spilled(graph, spec, t) : NULL;
+    if (why != NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "target '%s' cannot be spilled: %s",
+                        node->name, why);
+    if (is_spilled(spec, t))
+        places[target] = RFX_PLACE_SPILLED;
+    else if (spec->mode->local && rfx_node_reduction(node) != NULL)
         places[target] = RFX_PLACE_REDUCED;
     else if (emit && spec->mode->emits && is_only_output(graph, target))
         places[target] = RFX_PLACE_EMITTED;
@@ -77,22 +98,22 @@ static enum rfx_status check_local(const struct rfx_graph *graph, const struct r
 }
 
 enum rfx_status rfx_stage_places(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
-                                 bool emit, bool *stored, enum rfx_node_place *places,
-                                 struct rfx_error *err) {
+                                 bool emit, bool *stored, bool *spilled,
+                                 enum rfx_node_place *places, struct rfx_error *err) {
     enum rfx_status status = rfx_stage_check(spec, err);
     if (status != RFX_OK) return status;
     for (int i = 0; i < graph->n_nodes; i++) places[i] = RFX_PLACE_NONE;
     if (spec->n_targets < 1)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "a stage without targets");
     for (int t = 0; t < spec->n_targets; t++) {
-        status = place_target(graph, spec, emit, stored, spec->targets[t], places, err);
+        status = place_target(graph, spec, emit, stored, t, places, err);
         if (status != RFX_OK) return status;
     }
     for (int i = graph->n_nodes - 1; i >= 0; i--) {
         if (!rfx_place_is_computed(places[i])) continue;
         status = check_local(graph, spec, i, places[i], err);
         if (status != RFX_OK) return status;
-        for (int k = 0; k < graph->nodes[i].n_in; k++) {
+        for (int k = 0; k < rfx_place_inputs(places[i], &graph->nodes[i]); k++) {
             int in = graph->nodes[i].in[k];
             if (places[in] == RFX_PLACE_REDUCED)
                 return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
@@ -100,11 +121,16 @@ enum rfx_status rfx_stage_places(const struct rfx_graph *graph, const struct rfx
                                 "end: a later stage has to compute it",
                                 graph->nodes[i].name, graph->nodes[in].name);
             if (places[in] != RFX_PLACE_NONE || rfx_node_is_constant(&graph->nodes[in])) continue;
-            places[in] = stored[in] ? RFX_PLACE_READ : RFX_PLACE_LOCAL;
+            bool in_file = spilled != NULL && spilled[in];
+            places[in] = in_file      ? RFX_PLACE_FETCHED
+                         : stored[in] ? RFX_PLACE_READ
+                                      : RFX_PLACE_LOCAL;
         }
     }
-    for (int t = 0; t < spec->n_targets; t++)
+    for (int t = 0; t < spec->n_targets; t++) {
         if (places[spec->targets[t]] != RFX_PLACE_EMITTED) stored[spec->targets[t]] = true;
+        if (is_spilled(spec, t)) spilled[spec->targets[t]] = true;
+    }
     return RFX_OK;
 }
 
@@ -113,8 +139,7 @@ struct rfx_range rfx_stage_target_range(const struct rfx_graph *graph, int node,
                                         int64_t tile) {
     struct rfx_range none = {0, 0};
     if (place == RFX_PLACE_REDUCED) node = graph->nodes[node].in[0];
-    if (place != RFX_PLACE_STORED && place != RFX_PLACE_EMITTED && place != RFX_PLACE_REDUCED)
-        return none;
+    if (place < RFX_PLACE_STORED) return none;
     return rfx_tile_range(rfx_node_extent(&graph->nodes[node], axis), n, tile);
 }
 
@@ -136,7 +161,7 @@ void rfx_stage_regions(const struct rfx_graph *graph, const enum rfx_node_place 
         rfx_region_add(&graph->nodes[i], axis, own, &regions[i]);
         struct rfx_range need = regions[i].clamped;
         if (need.lo >= need.hi) continue;
-        for (int k = 0; k < node->n_in; k++)
+        for (int k = 0; k < rfx_place_inputs(places[i], node); k++)
             if (rfx_place_is_computed(places[node->in[k]]))
                 rfx_region_add(&graph->nodes[node->in[k]], axis,
                                rfx_input_range(graph, node, k, axis, need), &regions[node->in[k]]);

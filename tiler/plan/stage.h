@@ -15,13 +15,14 @@
 RFX_NODISCARD enum rfx_status rfx_stage_check(const struct rfx_stage_spec *spec,
                                               struct rfx_error *err);
 
-/* Fills places[n_nodes] for a stage and marks what it stores in stored[n_nodes]. emit: outputs that
- * a mode which emits makes are EMITTED and not stored. INVALID_ARGUMENT, naming the node: a target
- * that is stored already or a constant; not local in space; none at all. */
+/* Fills places[n_nodes] for a stage and marks what it stores in stored[n_nodes], and what of that
+ * lies in a file in spilled[n_nodes] (NULL: the stages spill nothing). emit: outputs that a mode
+ * which emits makes are EMITTED and not stored. INVALID_ARGUMENT, naming the node: a target that is
+ * stored already or a constant; that cannot be spilled; not local in space; none at all. */
 RFX_NODISCARD enum rfx_status rfx_stage_places(const struct rfx_graph *graph,
                                                const struct rfx_stage_spec *spec, bool emit,
-                                               bool *stored, enum rfx_node_place *places,
-                                               struct rfx_error *err);
+                                               bool *stored, bool *spilled,
+                                               enum rfx_node_place *places, struct rfx_error *err);
 
 /* Regions of one axis for part `tile` of `n` of the targets: what of each computed node has to be
  * made. Fills regions[n_nodes]; of nodes that are not computed here it is empty. O(edges). */

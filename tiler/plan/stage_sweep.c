@@ -21,6 +21,7 @@ struct sweep {
 
 static bool moves_evenly(const struct sweep *s, int i) {
     const struct rfx_node *node = &s->graph->nodes[i];
+    if (s->places[i] == RFX_PLACE_FETCHED) return true;
     if (node->op == RFX_OP_GROUP) return true; /* its nodes do: group.c refuses others */
     for (int k = 0; k < node->n_in; k++) {
         struct rfx_axis_map map = rfx_op_axis_map(s->graph, node, k, (int)s->axis);
@@ -37,7 +38,7 @@ static int64_t even_extent(const struct sweep *s) {
         enum rfx_node_place place = s->places[i];
         if (!rfx_place_is_computed(place)) continue;
         if (place != RFX_PLACE_REDUCED && !moves_evenly(s, i)) return 0;
-        if (place == RFX_PLACE_LOCAL) continue;
+        if (place <= RFX_PLACE_LOCAL) continue;
         int target = place == RFX_PLACE_REDUCED ? graph->nodes[i].in[0] : i;
         int64_t own = rfx_node_extent(&graph->nodes[target], s->axis);
         if (extent != 0 && own != extent) return 0;
@@ -57,6 +58,7 @@ static bool is_free(const struct sweep *s, const struct rfx_axis_region *regions
         const struct rfx_node *node = &graph->nodes[i];
         struct rfx_range need = regions[i].clamped;
         if (!are_equal(regions[i].unclamped, need)) return false;
+        if (s->places[i] == RFX_PLACE_FETCHED) continue;
         if (node->op == RFX_OP_GROUP) { /* its maps inside; its inputs have regions themselves */
             if (!rfx_group_is_inside(&node->attr.group, (int)s->axis, need)) return false;
             continue;

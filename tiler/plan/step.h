@@ -16,6 +16,8 @@ enum rfx_step_kind {
     RFX_STEP_REDUCE_FINISH, /* write the result from the state */
     RFX_STEP_KEEP,          /* copy `rect` of the node from its fresh rows to its ring */
     RFX_STEP_EMIT,          /* hand out `rect` of the node, just computed */
+    RFX_STEP_SPILL,         /* write `rect` of the node, just computed, to its file */
+    RFX_STEP_FETCH,         /* read `rect` of the node from its file */
 };
 
 struct rfx_step {

@@ -12,6 +12,7 @@ enum rfx_plan_kind {
     RFX_PLAN_TWO_STREAMS, /* two streams one after the other */
     RFX_PLAN_STRIPS,      /* streams in column strips */
     RFX_PLAN_PASSES,      /* the image again after global operations */
+    RFX_PLAN_SPILLED,     /* maps between streams in files */
     RFX_PLAN_TILES,       /* one cut, tiles before it: the paper's */
     RFX_PLAN_KIND_COUNT
 };
@@ -27,12 +28,14 @@ enum rfx_search_phase {
 
 /* Where the network is cut. */
 enum rfx_trial_cuts {
-    RFX_CUTS_NONE,   /* one stage that makes all outputs */
-    RFX_CUTS_CHAIN,  /* a stage per level of global operations */
-    RFX_CUTS_PASSES, /* the same, from the image again after the first global operations */
-    RFX_CUTS_FEW,    /* one cut: the last ones and some spread over the others */
-    RFX_CUTS_PAIRS,  /* two cuts of those */
-    RFX_CUTS_EVERY,  /* one cut, wherever one is legal; its map is stored whoever reads it */
+    RFX_CUTS_NONE,    /* one stage that makes all outputs */
+    RFX_CUTS_CHAIN,   /* a stage per level of global operations */
+    RFX_CUTS_PASSES,  /* the same, from the image again after the first global operations */
+    RFX_CUTS_FEW,     /* one cut: the last ones and some spread over the others */
+    RFX_CUTS_SPILLED, /* a stage per level, and maps between them in files: the largest, more, all;
+                         only where files are allowed */
+    RFX_CUTS_PAIRS,   /* two cuts of those */
+    RFX_CUTS_EVERY,   /* one cut, wherever one is legal; its map is stored whoever reads it */
 };
 
 enum rfx_trial_parts {

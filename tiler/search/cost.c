@@ -29,7 +29,7 @@ const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
         "direct_mac",    "openblas_mac", "channel_mac", "pool_tap",    "few_mac",
         "other_mac",     "conv_element", "element",     "act_element", "sum_element",
         "image_element", "run",          "step",        "meeting",     "weight_byte",
-        "shared_byte",   "plain_byte",   "dram_byte",   "load_byte"};
+        "shared_byte",   "plain_byte",   "dram_byte",   "load_byte",   "spill_byte"};
     _Static_assert(sizeof names / sizeof names[0] == RFX_COST_UNITS, "a name per unit");
     return names[unit];
 }
@@ -85,10 +85,8 @@ static double rows_bytes(const struct counter *c, int i, int64_t rows) {
 
 /* Rows that a step makes of a node, at most. */
 static int64_t step_rows(const struct counter *c, int i) {
-    const struct rfx_stage_spec *spec = &c->shape->spec;
     int64_t rows = rfx_max_i64(1, c->shape->rows[i].fresh);
-    int64_t less =
-        spec->mode->step_rows == NULL ? 0 : spec->mode->step_rows(c->model->graph, spec, i);
+    int64_t less = rfx_stage_step_rows(c->model->graph, c->shape, i);
     return less > 0 ? less : rows;
 }
 
@@ -119,7 +117,7 @@ static void measure_round(struct counter *c) {
             made = rows_bytes(c, i, c->shape->rows[i].fresh);
             if (c->shape->rows[i].lasting)
                 lasting += rows_bytes(c, i, rfx_stage_buffer_rows(c->shape, i));
-            lasting += c->model->nodes[i].packed;
+            if (place != RFX_PLACE_FETCHED) lasting += c->model->nodes[i].packed;
         } else if (c->shape->spec.mode->once && is_made(&graph->nodes[i])) {
             made = map_bytes(c, i); /* whole maps all the way, whichever stage made them */
         }
@@ -258,10 +256,26 @@ static void count_constants(const struct counter *c, int i, struct rfx_cost_coun
     rfx_cost_add_weights(m, fact->packed * (units - steps), fact->packed + UNIT_BYTES, counts);
 }
 
+/* What is read from a file, into rows that are written like any others. */
+static void count_fetched(const struct counter *c, int i, struct rfx_cost_counts *counts) {
+    counts->n[RFX_COST_STEP] += c->at.down * c->at.across;
+    counts->n[RFX_COST_SPILL_BYTE] += c->at.rows * c->at.cols * c->model->nodes[i].bytes;
+    count_output(c, i, counts);
+}
+
 static void count_node(struct counter *c, int i, struct rfx_cost_counts *counts) {
     const struct rfx_node *node = node_of(c, i);
     c->at = area_of(c, i);
-    if (c->at.rows * c->at.cols == 0.0 || rfx_op_def(node->op)->view) return;
+    if (c->at.rows * c->at.cols == 0.0) return;
+    if (c->shape->places[i] == RFX_PLACE_FETCHED) {
+        count_fetched(c, i, counts);
+        return;
+    }
+    if (c->shape->places[i] == RFX_PLACE_SPILLED) {
+        counts->n[RFX_COST_SPILL_BYTE] += map_bytes(c, i);
+        counts->n[RFX_COST_STEP] += c->at.down * c->at.across;
+    }
+    if (rfx_op_def(node->op)->view) return;
     if (node->op == RFX_OP_GROUP) {
         const struct rfx_group_attr *g = &node->attr.group;
         rfx_cost_add_group(c->model, g, &c->at, counts);
@@ -292,8 +306,7 @@ double rfx_cost_least(const struct rfx_cost_model *model, const struct rfx_stage
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
         int64_t rows = shape->rows[i].computed;
-        if (!rfx_place_is_computed(shape->places[i]) || shape->places[i] == RFX_PLACE_REDUCED)
-            continue;
+        if (shape->places[i] < RFX_PLACE_LOCAL || shape->places[i] == RFX_PLACE_REDUCED) continue;
         if (node->op != RFX_OP_GROUP) {
             least += model->nodes[i].least * (double)rows * cols_of(&c, i);
         } else if (rows > 0 && cols_of(&c, i) > 0.0) {

@@ -34,6 +34,7 @@ enum rfx_cost_unit {
     RFX_COST_PLAIN_BYTE,    /* of maps, likewise, of all nodes but dense convolutions */
     RFX_COST_DRAM_BYTE,     /* that no cache holds */
     RFX_COST_LOAD_BYTE,     /* of constants packed again */
+    RFX_COST_SPILL_BYTE,    /* of maps, written to a file or read from it */
     RFX_COST_UNITS
 };
 

@@ -2,7 +2,8 @@
  * tools/scripts/calibrate.py; not to be edited.
  *
  * AMD EPYC; second and shared cache: 1024K and 32768K.
- * Measured: avx512. Meetings of threads: assumed. */
+ * Measured: avx512. Meetings of threads: assumed.
+ * Files of spilled maps: assumed. */
 #ifndef RFX_TILER_SEARCH_COST_CONSTANTS_H
 #define RFX_TILER_SEARCH_COST_CONSTANTS_H
 
@@ -32,6 +33,7 @@ static const struct {
          [RFX_COST_PLAIN_BYTE] = 10.26,
          [RFX_COST_DRAM_BYTE] = 34.16,
          [RFX_COST_LOAD_BYTE] = 818.9,
+         [RFX_COST_SPILL_BYTE] = 2500,
      }},
 };
 /* clang-format on */

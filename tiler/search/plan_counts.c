@@ -51,7 +51,7 @@ static void list_made(const struct rfx_group_attr *group, enum rfx_axis axis,
 
 /* Whether the stage's body runs the node: reductions take in what others make. */
 static bool is_run(const struct rfx_stage *stage, int node) {
-    return rfx_place_is_computed(stage->places[node]) && stage->places[node] != RFX_PLACE_REDUCED;
+    return stage->places[node] >= RFX_PLACE_LOCAL && stage->places[node] != RFX_PLACE_REDUCED;
 }
 
 /* The node's columns in so many strips; NULL: no memory. */

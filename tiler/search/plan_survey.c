@@ -8,8 +8,8 @@
 #include "tiler/search/planner_search.h"
 
 const char *rfx_plan_kind_name(enum rfx_plan_kind kind) {
-    static const char *const names[] = {"untiled", "streamed", "two streams",
-                                        "strips",  "passes",   "tiles"};
+    static const char *const names[] = {"untiled", "streamed", "two streams", "strips",
+                                        "passes",  "spilled",  "tiles"};
     _Static_assert(sizeof names / sizeof names[0] == RFX_PLAN_KIND_COUNT, "a name per kind");
     return names[kind];
 }

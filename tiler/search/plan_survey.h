@@ -11,7 +11,7 @@
 #include "tiler/plan/plan.h"
 #include "tiler/plan/trial.h"
 
-/* "untiled", "streamed", "two streams", "strips", "passes", "tiles". */
+/* "untiled", "streamed", "two streams", "strips", "passes", "spilled", "tiles". */
 const char *rfx_plan_kind_name(enum rfx_plan_kind kind);
 
 struct rfx_plan_summary {

@@ -108,16 +108,16 @@ static enum rfx_status fail_budget(const struct rfx_plan_request *request,
                                    const struct rfx_plan *smallest, struct rfx_error *err) {
     const struct rfx_plan_bytes *b = &smallest->bytes;
     double mib = (double)MIB;
-    size_t kib = (smallest->peak_bytes + 1023) / 1024;
+    size_t least = smallest->peak_bytes;
     char budget[32];
     if (request->memory_bytes < (1 << 20)) /* perhaps a unit was forgotten */
         (void)snprintf(budget, sizeof budget, "%zu bytes", request->memory_bytes);
     else
         (void)snprintf(budget, sizeof budget, "%.1f MiB", (double)request->memory_bytes / mib);
     return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
-                    "needs at least %zu bytes (%.1f MiB, --memory %zuKiB), the budget is %s: "
+                    "needs at least %zu bytes (%.1f MiB, --memory %zu), the budget is %s: "
                     "activations %.1f, weights %.1f, scratch %.1f, image %.1f, process %.1f MiB",
-                    kib * 1024, (double)(kib * 1024) / mib, kib, budget, (double)b->arena / mib,
+                    least, (double)least / mib, least, budget, (double)b->arena / mib,
                     (double)b->weights / mib, (double)b->scratch / mib, (double)b->source / mib,
                     (double)b->reserve / mib);
 }
@@ -188,7 +188,13 @@ static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *
     return RFX_OK;
 }
 
-/* The plan that fits, or (by size, or when none fits) the smallest. */
+/* A plan that fits is known: what does not is of no interest, however small it is. */
+static void take_only_fitting(struct rfx_search *search) {
+    if (search->context.request->memory_bytes != 0) search->bound_limit = 0;
+}
+
+/* The plan that fits, or (by size, or when none fits) the smallest; where nothing but a plan that
+ * fits is of interest, none. */
 static enum rfx_status run_search(struct rfx_search *search, bool by_size,
                                   struct rfx_plan **fitting, struct rfx_plan **smallest,
                                   struct rfx_error *err) {
@@ -197,23 +203,37 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
         enum rfx_status status = rfx_search_list(search, phase, err);
         if (status == RFX_OK && !by_size) status = find_cheapest(search, *fitting, &better, err);
         if (status != RFX_OK) return status;
-        if (better == NULL && *fitting == NULL && !by_size && phase + 1 < RFX_PHASES)
+        bool goes_on = *fitting == NULL && !by_size && phase + 1 < RFX_PHASES;
+        if (better == NULL && goes_on && search->bound_limit != 0)
             status = limit_bound(search, err);
         if (status != RFX_OK) return status;
         if (better == NULL) continue;
         rfx_plan_free(*fitting);
         *fitting = better;
         search->cost_limit = better->cost;
+        take_only_fitting(search);
     }
-    return *fitting == NULL ? find_smallest(search, smallest, err) : RFX_OK;
+    if (*fitting != NULL) return RFX_OK;
+    if (search->bound_limit == 0)
+        return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE, "nothing takes less and fits");
+    return find_smallest(search, smallest, err);
 }
 
-/* The plan of one graph, whose groups, if any, are settled, of those that take no longer than
- * cost_limit; exact: and compute nothing twice, where the mode is left open. */
+/* Of what takes no longer than a plan that fits. Beside one that takes little longer than an
+ * untiled run, what computes anything twice would hardly be better. */
+static void limit_to_better(struct rfx_search *search, const struct rfx_plan *known) {
+    bool exact = known->cost / 23 <= known->cost_untiled / 20;
+    search->cost_limit = known->cost;
+    if (exact && search->context.request->asked.mode == NULL) search->phases = RFX_PHASE_RECOMPUTE;
+    take_only_fitting(search);
+}
+
+/* The plan of one graph, whose groups, if any, are settled; where another one is known that fits,
+ * of those that take no longer. */
 static enum rfx_status plan_graph(const struct rfx_graph *graph,
-                                  const struct rfx_plan_request *asked, uint64_t cost_limit,
-                                  bool exact, struct rfx_plan **out, struct rfx_plan **smallest,
-                                  struct rfx_error *err) {
+                                  const struct rfx_plan_request *asked,
+                                  const struct rfx_plan *known, struct rfx_plan **out,
+                                  struct rfx_plan **smallest, struct rfx_error *err) {
     struct rfx_plan_request request = complete_request(asked);
     struct rfx_search search;
     struct rfx_plan *fitting = NULL;
@@ -221,8 +241,7 @@ static enum rfx_status plan_graph(const struct rfx_graph *graph,
     enum rfx_status status = check_request(graph, &request, err);
     if (status != RFX_OK) return status;
     status = rfx_search_init(&search, graph, &request, err);
-    search.cost_limit = cost_limit;
-    if (exact && request.asked.mode == NULL) search.phases = RFX_PHASE_RECOMPUTE;
+    if (status == RFX_OK && known != NULL) limit_to_better(&search, known);
     bool by_size = request.memory_bytes == 0 && request.split == NULL &&
                    request.asked.mode != NULL && request.asked.mode->local;
     if (status == RFX_OK && request.stages != NULL)
@@ -281,11 +300,7 @@ static void compare_with_plain(const struct rfx_graph *graph,
                                const struct rfx_plan_request *request, struct answers *a,
                                struct rfx_error *err) {
     struct rfx_error why = {{0}};
-    uint64_t limit = a->plan != NULL ? a->plan->cost : UINT64_MAX;
-    /* beside a plan that takes little longer than an untiled one, what computes anything twice
-     * would hardly be better */
-    bool exact = a->plan != NULL && a->plan->cost / 23 <= a->plan->cost_untiled / 20;
-    a->plain_status = plan_graph(graph, request, limit, exact, &a->plain, &a->plain_smallest, &why);
+    a->plain_status = plan_graph(graph, request, a->plan, &a->plain, &a->plain_smallest, &why);
     bool grouped_is_better;
     if (a->plan != NULL)
         grouped_is_better = a->plain == NULL || a->plan->cost <= a->plain->cost;
@@ -307,8 +322,8 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
     struct rfx_graph *grouped = NULL;
     struct answers a = {.status = rfx_groups_apply(graph, request, &grouped, err)};
     if (a.status != RFX_OK) return a.status;
-    if (grouped == NULL) return plan_graph(graph, request, UINT64_MAX, false, out, smallest, err);
-    a.status = plan_graph(grouped, request, UINT64_MAX, false, &a.plan, &a.smallest, err);
+    if (grouped == NULL) return plan_graph(graph, request, NULL, out, smallest, err);
+    a.status = plan_graph(grouped, request, NULL, &a.plan, &a.smallest, err);
     struct rfx_plan *made = a.plan != NULL ? a.plan : a.smallest;
     if (made == NULL) {
         rfx_graph_free(grouped);

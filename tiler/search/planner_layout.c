@@ -9,7 +9,7 @@
 
 static bool is_same_skeleton(const struct rfx_skeleton *a, const struct rfx_skeleton *b) {
     return a->kind == b->kind && a->cut == b->cut && a->second == b->second &&
-           a->passes == b->passes;
+           a->passes == b->passes && a->spill_from == b->spill_from;
 }
 
 static int only_target(const struct rfx_stage_spec *spec, int s) {
@@ -101,7 +101,8 @@ enum rfx_status rfx_search_measure(struct rfx_search *search, int s, struct rfx_
     enum rfx_node_place *places = search->places + (size_t)s * (size_t)graph->n_nodes;
     struct rfx_stage_spec *spec = &search->specs[s];
     bool emit = request->emit_outputs && !request->outputs_by_caller;
-    enum rfx_status status = rfx_stage_places(graph, spec, emit, search->stored, places, err);
+    enum rfx_status status =
+        rfx_stage_places(graph, spec, emit, search->stored, search->in_file, places, err);
     if (status != RFX_OK) return status;
     rfx_stage_limit_parts(graph, spec);
     search->shapes[s] = (struct rfx_stage_shape){.spec = *spec, .places = places};
@@ -115,6 +116,7 @@ void rfx_search_begin(struct rfx_search *search, const struct rfx_candidate *c) 
     const struct rfx_graph *graph = search->context.graph;
     struct rfx_known_cols *cols = &search->known_cols;
     memset(search->stored, 0, (size_t)graph->n_nodes * sizeof *search->stored);
+    memset(search->in_file, 0, (size_t)graph->n_nodes * sizeof *search->in_file);
     if (graph->input >= 0) search->stored[graph->input] = search->context.by_caller[graph->input];
     search->skeleton = c != NULL ? &c->skeleton : NULL;
     if (c == NULL || cols->mode != c->way.mode || !is_same_skeleton(&cols->skeleton, &c->skeleton))
@@ -136,7 +138,7 @@ enum rfx_status rfx_search_lay_out(struct rfx_search *search, const struct rfx_c
                                    int *n_stages, struct rfx_error *err) {
     const struct rfx_stage_spec *way = &c->way;
     int n = rfx_skeleton_stages(&search->levels, &c->skeleton, search->rest, search->specs,
-                                search->targets);
+                                search->targets, search->spilled);
     rfx_search_begin(search, c);
     for (int s = 0; s < n; s++) {
         struct rfx_stage_spec *spec = &search->specs[s];

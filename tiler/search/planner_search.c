@@ -37,9 +37,9 @@ static const struct way ways[RFX_SEARCH_WAYS] = {
     {false, true, true, true},   {true, true, true, true},
 };
 
-/* Whether a way is what was asked for, or more where a budget may need it. */
-static bool is_open_way(const struct rfx_plan_request *request, const struct rfx_candidate *c,
-                        const struct way *way) {
+bool rfx_search_is_open_way(const struct rfx_search *search, const struct rfx_candidate *c, int w) {
+    const struct rfx_plan_request *request = search->context.request;
+    const struct way *way = &ways[w];
     const struct rfx_stage_spec *asked = &request->asked;
     bool tight = c->way.mode != NULL && (c->way.mode->knows & RFX_KNOWS_TIGHT) != 0;
     bool coarse = c->way.parts_x > 1 || c->skeleton.kind == RFX_SKELETON_MAP;
@@ -59,96 +59,47 @@ static size_t least_of_ways(struct rfx_search *search, size_t plain_bound, int n
     return fixed - search->context.weights_bytes + (plain_bound - fixed) / 2;
 }
 
-static bool is_of_interest(const struct rfx_search *search, size_t bound) {
-    return bound <= search->context.request->memory_bytes || bound <= search->bound_limit;
-}
-
-/* Whether a candidate of this bound is of no interest; a survey of rivals comes only to one that
- * may fit, or to the smallest of its kind. */
-static bool is_too_large(const struct rfx_search *search, enum rfx_plan_kind kind, size_t bound) {
-    const struct rfx_search_rivals *rivals = search->rivals;
-    if (!is_of_interest(search, bound)) return true;
-    if (rivals == NULL || bound <= search->context.request->memory_bytes) return false;
-    return bound > rivals->least_bound[kind];
-}
-
-/* Sliding saves at most half of what is alive: so much is sure of ways that were not looked at. */
-bool rfx_search_is_hopeless(const struct rfx_search *search, const struct rfx_candidate *c) {
-    if (c->skeleton.kind != RFX_SKELETON_MAP) return false;
-    for (int w = 0; w < RFX_SEARCH_WAYS; w++) {
-        size_t bytes =
-            search->rest_bytes[w] != 0 ? search->rest_bytes[w] : search->rest_bytes[0] / 2;
-        if (!is_open_way(search->context.request, c, &ways[w])) continue;
-        if (!is_too_large(search, c->kind, bytes)) return false;
+/* Adds the candidate in way w, whose flags are set, unless it is out. Its bound stays 0 when the
+ * cost says so. */
+static enum rfx_status add_way(struct rfx_search *search, struct rfx_candidate *c, int w,
+                               int n_stages, struct rfx_error *err) {
+    bool by_cost = search->cost_limit != UINT64_MAX; /* first what may say no */
+    c->bound = 0;
+    if (by_cost) c->cost = rfx_search_cost(search, n_stages);
+    if (rfx_search_is_out(search, c->kind, 0, c->cost)) return RFX_OK;
+    c->bound = rfx_plan_bound(&search->context, search->shapes, n_stages);
+    rfx_search_note_behind(search, w, n_stages);
+    if (rfx_search_is_out(search, c->kind, c->bound, c->cost)) return RFX_OK;
+    if (!by_cost) {
+        c->cost = rfx_search_cost(search, n_stages);
+        if (rfx_search_is_out(search, c->kind, c->bound, c->cost)) return RFX_OK;
     }
-    return true;
-}
-
-/* What a candidate may take to be of interest. */
-static uint64_t limit_of_cost(const struct rfx_search *search, enum rfx_plan_kind kind,
-                              size_t bound) {
-    const struct rfx_search_rivals *rivals = search->rivals;
-    if (rivals == NULL || bound > search->context.request->memory_bytes) return search->cost_limit;
-    int n = rivals->n[kind];
-    return n < RFX_SEARCH_RIVAL_TRIES ? UINT64_MAX : rivals->costs[kind][n - 1];
-}
-
-/* Whether the stages laid out take too long in any way of a candidate of this kind: a plan, or
- * rivals enough, are known that take less. Sums of other order than the cost's need some room. */
-static bool takes_too_long(const struct rfx_search *search, enum rfx_plan_kind kind, int n_stages) {
-    const struct rfx_search_rivals *rivals = search->rivals;
-    uint64_t limit = search->cost_limit;
-    double least = 0.0;
-    if (rivals != NULL && rivals->n[kind] == RFX_SEARCH_RIVAL_TRIES)
-        limit = rivals->costs[kind][RFX_SEARCH_RIVAL_TRIES - 1];
-    if (limit == UINT64_MAX) return false;
-    for (int s = 0; s < n_stages; s++) least += rfx_cost_least(&search->cost, &search->shapes[s]);
-    return least * (1.0 - 1e-9) - 1.0 > (double)limit * (1.0 + 1e-9);
-}
-
-/* Notes a candidate among the smallest and the cheapest of its kind. */
-static void note_rival(struct rfx_search *search, const struct rfx_candidate *c) {
-    struct rfx_search_rivals *rivals = search->rivals;
-    if (rivals == NULL) return;
-    if (c->bound < rivals->least_bound[c->kind]) rivals->least_bound[c->kind] = c->bound;
-    if (c->bound > search->context.request->memory_bytes) return;
-    uint64_t *costs = rivals->costs[c->kind];
-    int *n = &rivals->n[c->kind];
-    int at = *n < RFX_SEARCH_RIVAL_TRIES ? (*n)++ : RFX_SEARCH_RIVAL_TRIES - 1;
-    for (; at > 0 && costs[at - 1] > c->cost; at--) costs[at] = costs[at - 1];
-    costs[at] = c->cost;
+    rfx_search_note_rival(search, c);
+    if (c->macs == 0) c->macs = rfx_plan_count_macs(&search->context, search->shapes, n_stages);
+    return push(search, c, err);
 }
 
 enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candidate *laid_out,
                                int n_stages, struct rfx_error *err) {
     struct rfx_candidate c = *laid_out;
+    enum rfx_status status = RFX_OK;
+    uint64_t least_cost = rfx_search_least_cost(search, c.kind, n_stages);
     size_t least = 0;
-    bool counted = false;
-    if (takes_too_long(search, c.kind, n_stages)) return RFX_OK;
-    for (int w = 0; w < RFX_SEARCH_WAYS; w++) {
-        if (!is_open_way(search->context.request, &c, &ways[w])) continue;
-        if (!is_of_interest(search, least)) break;
+    c.macs = 0; /* the same in every way: counted once */
+    for (int w = 0; status == RFX_OK && w < RFX_SEARCH_WAYS; w++) {
+        if (!rfx_search_is_open_way(search, &c, w)) continue;
+        size_t bound = rfx_search_least_bound(search, w);
+        if (rfx_search_is_out(search, c.kind, bound > least ? bound : least, least_cost)) continue;
         c.way.tight = ways[w].tight;
         c.way.row_by_row = ways[w].row_by_row;
         c.way.weights_by_stage = ways[w].weights_by_stage;
         for (int s = 0; s < n_stages; s++) rfx_search_set_flags(&search->shapes[s].spec, &c.way);
-        bool by_cost = search->cost_limit != UINT64_MAX; /* first what may say no */
-        if (by_cost) c.cost = rfx_search_cost(search, n_stages);
-        if (by_cost && c.cost > search->cost_limit) continue;
-        c.bound = rfx_plan_bound(&search->context, search->shapes, n_stages);
-        search->rest_bytes[w] = n_stages > 1 ? search->context.rest_bytes : 0;
-        bool plain = !c.way.row_by_row && !c.way.weights_by_stage && c.way.band_rows == 0;
+        c.cost = least_cost;
+        status = add_way(search, &c, w, n_stages, err);
+        bool plain = w == 0 && c.way.band_rows == 0 && c.bound != 0;
         if (plain) least = least_of_ways(search, c.bound, n_stages);
-        if (is_too_large(search, c.kind, c.bound)) continue;
-        if (!by_cost) c.cost = rfx_search_cost(search, n_stages);
-        if (!by_cost && c.cost > limit_of_cost(search, c.kind, c.bound)) continue;
-        note_rival(search, &c);
-        if (!counted) c.macs = rfx_plan_count_macs(&search->context, search->shapes, n_stages);
-        counted = true;
-        enum rfx_status status = push(search, &c, err);
-        if (status != RFX_OK) return status;
     }
-    return RFX_OK;
+    return status;
 }
 
 static int compare_u64(uint64_t a, uint64_t b) {
@@ -218,16 +169,19 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     search->places = rfx_memory_calloc(mem, stages * n, sizeof *search->places);
     search->rows = rfx_memory_calloc(mem, stages * n, sizeof *search->rows);
     search->cols = rfx_memory_calloc(mem, stages * n, sizeof *search->cols);
-    search->stored = rfx_memory_calloc(mem, n, sizeof *search->stored);
+    search->stored = rfx_memory_calloc(mem, 2 * n, sizeof *search->stored);
+    search->spilled = rfx_memory_calloc(mem, stages * n, sizeof *search->spilled);
     search->done = rfx_memory_calloc(mem, RFX_MODE_SCRATCH * n, sizeof *search->done);
     search->known = rfx_memory_calloc(mem, RFX_SEARCH_MAX_KNOWN, sizeof *search->known);
     search->regions = rfx_memory_calloc(mem, RFX_SWEEP_REGIONS * n, sizeof *search->regions);
     cols->extents = rfx_memory_calloc(mem, RFX_TILING_MAX_COUNTS * n, sizeof *cols->extents);
     if (search->splits == NULL || search->shapes == NULL || search->specs == NULL ||
         search->targets == NULL || search->places == NULL || search->rows == NULL ||
-        search->cols == NULL || search->stored == NULL || search->done == NULL ||
-        search->regions == NULL || search->known == NULL || cols->extents == NULL)
+        search->cols == NULL || search->stored == NULL || search->spilled == NULL ||
+        search->done == NULL || search->regions == NULL || search->known == NULL ||
+        cols->extents == NULL)
         return rfx_memory_fail(mem, "planner tables", stages * n * sizeof *search->rows, err);
+    search->in_file = search->stored + n;
     return RFX_OK;
 }
 
@@ -290,6 +244,7 @@ void rfx_search_release(struct rfx_search *search) {
     rfx_memory_release(mem, search->rows);
     rfx_memory_release(mem, search->cols);
     rfx_memory_release(mem, search->stored);
+    rfx_memory_release(mem, search->spilled);
     rfx_memory_release(mem, search->done);
     for (int i = 0; i < search->n_known; i++) rfx_memory_release(mem, search->known[i].rows);
     rfx_memory_release(mem, search->known);

@@ -47,6 +47,13 @@ struct rfx_known_cols {
 
 enum { RFX_SEARCH_WAYS = 8 }; /* of squeezing a plan */
 
+/* What a last stage that is left to the rest's mode asks for, however the stages before it are cut
+ * up. */
+struct rfx_search_behind {
+    size_t arena;
+    size_t fixed; /* everything but arena and image rows; 0: not known */
+};
+
 struct rfx_search {
     struct rfx_plan_context context;
     struct rfx_levels levels;
@@ -63,7 +70,8 @@ struct rfx_search {
     enum rfx_node_place *places;
     struct rfx_node_rows *rows;
     struct rfx_tile_extent *cols;
-    bool *stored;
+    bool *stored, *in_file; /* by an earlier stage; there: spilled */
+    bool *spilled;          /* as targets: which of them are */
     int64_t *done;
     struct rfx_axis_region *regions;
     const struct rfx_skeleton *skeleton; /* of the candidate at hand; NULL: stages by hand */
@@ -82,9 +90,8 @@ struct rfx_search {
     uint64_t tried;      /* candidates laid out so far: a measure of work */
     int phases;          /* that are looked at */
     uint64_t cost_limit; /* what takes longer is of no interest: a plan that fits is known */
-    /* of the cut at hand: bytes that the stage behind it asks for, in every way; 0: not known */
-    size_t rest_bytes[RFX_SEARCH_WAYS];
-    struct rfx_search_rivals *rivals; /* NULL: every candidate is of interest */
+    struct rfx_search_behind behind[RFX_SEARCH_WAYS]; /* of the skeleton at hand, in every way */
+    struct rfx_search_rivals *rivals;                 /* NULL: every candidate is of interest */
 };
 
 /* Most candidates of a kind whose bound fits that are placed when the best that fits is wanted. */
@@ -93,7 +100,8 @@ enum { RFX_SEARCH_RIVAL_TRIES = 24 };
 /* When nothing is wanted but one candidate of each kind: the cheapest that fits the budget, of so
  * many tries, or else the smallest. What can be neither is not kept. */
 struct rfx_search_rivals {
-    size_t least_bound[RFX_PLAN_KIND_COUNT]; /* so far; SIZE_MAX: none of this kind */
+    size_t least_bound[RFX_PLAN_KIND_COUNT];  /* so far; SIZE_MAX: none of this kind */
+    uint64_t least_cost[RFX_PLAN_KIND_COUNT]; /* of those with this bound */
     int n[RFX_PLAN_KIND_COUNT];
     uint64_t costs[RFX_PLAN_KIND_COUNT][RFX_SEARCH_RIVAL_TRIES]; /* [n] that rise: of those whose
                                                                     bound fits */
@@ -144,9 +152,30 @@ void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_sp
 /* Predicted time of the stages laid out, in picoseconds. */
 uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages);
 
-/* Whether the stage behind the cut alone asks for too much in every way that is open: no candidate
- * of this kind is of interest, however the stage before is cut up. */
+/* Whether a way (of so many) is what was asked for, or more where a budget may need it. */
+bool rfx_search_is_open_way(const struct rfx_search *search, const struct rfx_candidate *c, int w);
+
+/* planner_interest.c: whether a candidate of this kind that needs and takes at least so much is of
+ * no interest. */
+bool rfx_search_is_out(const struct rfx_search *search, enum rfx_plan_kind kind, size_t bound,
+                       uint64_t cost);
+
+/* What the stages laid out take at least in any way; 0 where nothing is known that takes less. */
+uint64_t rfx_search_least_cost(const struct rfx_search *search, enum rfx_plan_kind kind,
+                               int n_stages);
+
+/* Notes what the last stage of the candidate asks for whose bound was just found. */
+void rfx_search_note_behind(struct rfx_search *search, int way, int n_stages);
+
+/* What any candidate of the skeleton at hand needs at least: for its last stage. Sliding saves at
+ * most half of what is alive: so much is sure of ways that were not looked at. */
+size_t rfx_search_least_bound(const struct rfx_search *search, int way);
+
+/* Whether the last stage alone asks for too much in every way that is open. */
 bool rfx_search_is_hopeless(const struct rfx_search *search, const struct rfx_candidate *candidate);
+
+/* Notes a candidate among the smallest and the cheapest of its kind. */
+void rfx_search_note_rival(struct rfx_search *search, const struct rfx_candidate *candidate);
 
 /* Adds the candidate whose stages are laid out, in every way that is open. */
 RFX_NODISCARD enum rfx_status rfx_search_add(struct rfx_search *search,

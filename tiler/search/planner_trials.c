@@ -113,7 +113,7 @@ static enum rfx_status add_skeleton(struct rfx_search *search, const struct rfx_
     struct choices choices;
     enum rfx_status status = RFX_OK;
     list_choices(search, trial, &skeleton, n_skeletons, &choices);
-    memset(search->rest_bytes, 0, sizeof search->rest_bytes);
+    memset(search->behind, 0, sizeof search->behind);
     for (int b = 0; b < choices.n_bands; b++)
         for (int y = 0; status == RFX_OK && y < choices.n_down; y++) {
             struct rfx_candidate c = {.skeleton = skeleton};
@@ -133,7 +133,7 @@ static enum rfx_status add_pairs(struct rfx_search *search, const struct rfx_mod
     int pairs = n * (n - 1) / 2;
     for (int i = 0; i < n; i++)
         for (int j = i + 1; status == RFX_OK && j < n; j++) {
-            struct rfx_skeleton pair = {RFX_SKELETON_CUTS, cuts[i], cuts[j], 0};
+            struct rfx_skeleton pair = {RFX_SKELETON_CUTS, cuts[i], cuts[j], 0, 0};
             status = add_skeleton(search, mode, trial, pair, pairs, err);
         }
     return status;
@@ -159,6 +159,23 @@ static enum rfx_status add_cuts(struct rfx_search *search, const struct rfx_mode
     return status;
 }
 
+/* A stage per level, with maps of so many bytes on in files. Little is computed from the image
+ * again: up to the first barriers, as a first convolution takes less time than a file. */
+static enum rfx_status add_spilled(struct rfx_search *search, const struct rfx_mode *mode,
+                                   const struct rfx_trial *trial, struct rfx_error *err) {
+    enum { PASSES = 3 };
+    enum rfx_status status = RFX_OK;
+    size_t sizes[RFX_SKELETON_MAX_SPILLS];
+    int n = search->levels.n > 0 ? rfx_skeleton_spills(&search->levels, sizes) : 0;
+    int passes = search->levels.n < PASSES ? search->levels.n : PASSES;
+    for (int p = 0; p < passes; p++)
+        for (int i = 0; status == RFX_OK && i < n; i++) {
+            struct rfx_skeleton chain = {RFX_SKELETON_CHAIN, 0, 0, p, sizes[i]};
+            status = add_skeleton(search, mode, trial, chain, passes * n, err);
+        }
+    return status;
+}
+
 static enum rfx_status add_trial(struct rfx_search *search, const struct rfx_mode *mode,
                                  const struct rfx_trial *trial, struct rfx_error *err) {
     struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN};
@@ -175,6 +192,8 @@ static enum rfx_status add_trial(struct rfx_search *search, const struct rfx_mod
                 status = add_skeleton(search, mode, trial, chain, search->levels.n, err);
             }
             return status;
+        case RFX_CUTS_SPILLED:
+            return add_spilled(search, mode, trial, err);
         case RFX_CUTS_PAIRS:
             return add_pairs(search, mode, trial, err);
         case RFX_CUTS_FEW:
@@ -189,6 +208,7 @@ static bool is_open_trial(const struct rfx_plan_request *request, const struct r
                           const struct rfx_trial *trial) {
     bool at_cut = trial->cuts == RFX_CUTS_FEW || trial->cuts == RFX_CUTS_EVERY;
     if (request->split != NULL && !at_cut) return false;
+    if (trial->cuts == RFX_CUTS_SPILLED && !request->may_spill) return false;
     if (request->asked.mode == mode) return trial->when_asked;
     return request->memory_bytes != 0 || trial->always;
 }

@@ -165,8 +165,54 @@ static int cut_targets(const struct rfx_levels *levels, int cut, int *targets) {
     return 1;
 }
 
+/* Whether a chain may put a target into a file: a map that only later stages read. */
+static bool may_spill(const struct rfx_levels *levels, int i) {
+    const struct rfx_node *node = &levels->graph->nodes[i];
+    unsigned later = RFX_USE_ONWARD | RFX_USE_REST;
+    return levels->local[i] && !rfx_node_is_constant(node) && !rfx_node_is_input(node) &&
+           node->out.layout == RFX_LAYOUT_NHWC && (levels->uses[i] & later) != 0 &&
+           (levels->uses[i] & RFX_USE_OUTPUT) == 0;
+}
+
+/* The largest size of a map that may be spilled, below a limit; 0: none. */
+static size_t next_size(const struct rfx_levels *levels, size_t limit) {
+    size_t most = 0;
+    for (int i = 0; i < levels->graph->n_nodes; i++) {
+        size_t bytes = rfx_tensor_bytes(&levels->graph->nodes[i].out);
+        if (bytes < limit && bytes > most && may_spill(levels, i)) most = bytes;
+    }
+    return most;
+}
+
+int rfx_skeleton_spills(const struct rfx_levels *levels, size_t *sizes) {
+    int all = 0, n = 0, at = 0;
+    for (size_t s = next_size(levels, SIZE_MAX); s != 0; s = next_size(levels, s)) all++;
+    int wanted = all < RFX_SKELETON_MAX_SPILLS ? all : RFX_SKELETON_MAX_SPILLS;
+    for (size_t s = next_size(levels, SIZE_MAX); s != 0; s = next_size(levels, s), at++)
+        if ((int64_t)(at + 1) * wanted >= (int64_t)(n + 1) * all) sizes[n++] = s;
+    return n;
+}
+
+/* Marks the targets of a chain's local stages that are spilled. */
+static void mark_spilled(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
+                         int stages, struct rfx_stage_spec *specs, const int *targets,
+                         bool *spilled) {
+    for (int s = 0; s < stages; s++) {
+        bool *marks = spilled + (specs[s].targets - targets);
+        if (specs[s].mode != NULL) continue; /* the rest's */
+        specs[s].spilled = marks;
+        for (int t = 0; t < specs[s].n_targets; t++) {
+            int i = specs[s].targets[t];
+            size_t bytes = rfx_tensor_bytes(&levels->graph->nodes[i].out);
+            marks[t] = may_spill(levels, i) && bytes >= skeleton->spill_from;
+        }
+    }
+}
+
 int rfx_skeleton_stages(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
-                        const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets) {
+                        const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets,
+                        bool *spilled) {
+    int *first_target = targets;
     int stages = 0;
     int n = 0;
     switch (skeleton->kind) {
@@ -191,6 +237,8 @@ int rfx_skeleton_stages(const struct rfx_levels *levels, const struct rfx_skelet
         case RFX_SKELETON_CHAIN:
             stages = chain_stages(levels, skeleton->passes, rest, specs, targets);
             for (int s = 0; s < stages; s++) targets += specs[s].n_targets;
+            if (skeleton->spill_from != 0)
+                mark_spilled(levels, skeleton, stages, specs, first_target, spilled);
             break;
     }
     n = output_targets(levels, specs, stages, targets);

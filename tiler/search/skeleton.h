@@ -21,6 +21,8 @@ enum rfx_skeleton_kind {
 struct rfx_skeleton {
     enum rfx_skeleton_kind kind;
     int cut, second, passes;
+    size_t spill_from; /* CHAIN: maps that a later stage reads, of at least so many bytes, are
+                          spilled; 0: none */
 };
 
 /* Who wants a node's tensor. */
@@ -30,6 +32,9 @@ enum rfx_node_use {
     RFX_USE_ONWARD = 1 << 2, /* such a node of a higher level */
     RFX_USE_REST = 1 << 3,   /* a node that is neither local nor a reduction */
 };
+
+/* Sizes from which on maps may be spilled that are worth a trial. */
+enum { RFX_SKELETON_MAX_SPILLS = 6 };
 
 /* Levels of a graph's nodes, and who reads them, computed once. */
 struct rfx_levels {
@@ -52,8 +57,14 @@ void rfx_levels_release(struct rfx_levels *levels);
 /* Most stages that any skeleton of the graph has. */
 int rfx_skeleton_max_stages(const struct rfx_levels *levels);
 
+/* The sizes of maps that stages of a chain store for later ones, largest first; of many, some
+ * spread over them, the smallest among them. Fills sizes[RFX_SKELETON_MAX_SPILLS], returns their
+ * number. */
+int rfx_skeleton_spills(const struct rfx_levels *levels, size_t *sizes);
+
 /* Fills specs[max_stages] (targets, and mode NULL for stages of what is local, `rest` for the rest)
- * and returns their number; targets is storage for max_stages * n_nodes indices. */
+ * and returns their number; targets and spilled are storage for max_stages * n_nodes elements. */
 int rfx_skeleton_stages(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
-                        const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets);
+                        const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets,
+                        bool *spilled);
 #endif

@@ -43,6 +43,8 @@ void rfx_cli_message(const char *format, ...) RFX_PRINTF(1, 2);
 int rfx_cmd_advise(const struct rfx_cli_options *options);
 int rfx_cmd_alloc(const struct rfx_cli_options *options);
 int rfx_cmd_analyze(const struct rfx_cli_options *options);
+int rfx_cmd_check(const struct rfx_cli_options *options);
+int rfx_cmd_explain(const struct rfx_cli_options *options);
 int rfx_cmd_chart(const struct rfx_cli_options *options);
 int rfx_cmd_bench(const struct rfx_cli_options *options);
 int rfx_cmd_curve(const struct rfx_cli_options *options);

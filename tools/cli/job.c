@@ -48,18 +48,21 @@ static const char *picture_kind(const char *path) {
     return NULL;
 }
 
+bool rfx_cli_tell_picture(const char *model) {
+    const char *picture = picture_kind(model);
+    if (picture == NULL) return false;
+    rfx_cli_message("model '%s' is a %s file, not an .onnx one: the model comes first", model,
+                    picture);
+    return true;
+}
+
 static int load_model(struct rfx_memory *mem, const char *model,
                       const struct rfx_load_options *load, struct rfx_graph **out) {
     struct rfx_error err = {{0}};
     if (!rfx_builtin_exists(model) && access(model, R_OK) != 0)
         return rfx_cli_refuse_model(model, "neither a readable file nor a built-in network");
     enum rfx_status status = rfx_model_load(mem, model, load, out, &err);
-    const char *picture = status == RFX_STATUS_MALFORMED ? picture_kind(model) : NULL;
-    if (picture != NULL) {
-        rfx_cli_message("model '%s' is a %s file, not an .onnx one: the model comes first", model,
-                        picture);
-        return RFX_EXIT_REFUSED;
-    }
+    if (status == RFX_STATUS_MALFORMED && rfx_cli_tell_picture(model)) return RFX_EXIT_REFUSED;
     if (status != RFX_OK && strstr(err.text, model) == NULL)
         status = rfx_fail_within(&err, status, "model '%s'", model);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
@@ -160,6 +163,7 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         /* Classes are looked for in a stored vector. */
         .emit_outputs = !rfx_cli_has_classes(job->graph),
         .no_inplace = options->no_inplace,
+        .may_spill = options->spill != NULL,
         .caches = rfx_machine_caches(),
         .no_groups = options->no_groups,
     };
@@ -214,6 +218,58 @@ static void tell_fewer_tiles(const struct rfx_plan *plan, const struct rfx_cli_o
     }
 }
 
+bool rfx_cli_plan_is_asked(const struct rfx_cli_options *o) {
+    return o->plan_file != NULL || o->untiled || o->bands != 0 || o->tiles.y != 0 ||
+           o->split != NULL || o->row_by_row || o->weights_by_stage || o->no_inplace;
+}
+
+/* The smallest plan of a request; *out stays NULL when there is none. */
+static enum rfx_status find_smallest(const struct rfx_cli_job *job,
+                                     const struct rfx_plan_request *request, struct rfx_plan **out,
+                                     struct rfx_error *err) {
+    struct rfx_plan_request one_byte = *request;
+    struct rfx_plan *plan = NULL;
+    one_byte.memory_bytes = 1;
+    enum rfx_status status = rfx_plan_create_or_smallest(job->graph, &one_byte, &plan, out, err);
+    rfx_plan_free(plan);
+    return status == RFX_STATUS_BUDGET_IMPOSSIBLE ? RFX_OK : status;
+}
+
+int rfx_cli_job_least(const struct rfx_cli_job *job, struct rfx_cli_least *least) {
+    struct rfx_plan_request asked = job->request, any = asked;
+    struct rfx_plan *by_asked = NULL, *by_any = NULL;
+    struct rfx_error err = {{0}};
+    asked.threads = any.threads = 1;
+    any.asked = (struct rfx_stage_spec){.parts_y = 1, .parts_x = 1};
+    any.split = NULL;
+    any.stages = NULL;
+    any.groups = NULL;
+    any.n_stages = any.n_groups = 0;
+    any.no_inplace = false;
+    enum rfx_status status = find_smallest(job, &any, &by_any, &err);
+    if (status == RFX_OK) status = find_smallest(job, &asked, &by_asked, &err);
+    if (status == RFX_OK && by_any != NULL) {
+        bool other = by_asked == NULL || by_any->peak_bytes < by_asked->peak_bytes;
+        const struct rfx_plan *plan = other ? by_any : by_asked;
+        *least =
+            (struct rfx_cli_least){.bytes = plan->peak_bytes, .threads = 1, .other_plan = other};
+        rfx_plan_describe(plan, least->text, sizeof least->text);
+    }
+    rfx_plan_free(by_asked);
+    rfx_plan_free(by_any);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+/* Says what would fit: with these options, and with any. */
+static void tell_smallest(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                          const char *command, const struct rfx_plan *smallest) {
+    struct rfx_cli_least least = {.bytes = smallest->peak_bytes, .threads = smallest->threads};
+    bool any = smallest->threads > 1 || rfx_cli_plan_is_asked(options);
+    if (any && rfx_cli_job_least(job, &least) != RFX_EXIT_DONE) return;
+    rfx_report_smallest(command, options->shown[0], options->memory_bytes, smallest, &least,
+                        options->json);
+}
+
 int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                      const char *command) {
     struct rfx_error err = {{0}};
@@ -226,8 +282,7 @@ int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         status = rfx_fail_within(&err, RFX_STATUS_MALFORMED, "%.100s", options->plan_file);
     int code = rfx_cli_fail(status, &err);
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE && smallest != NULL)
-        rfx_report_smallest(command, options->shown[0], options->memory_bytes, smallest,
-                            options->json);
+        tell_smallest(job, options, command, smallest);
     rfx_plan_free(smallest);
     return code;
 }

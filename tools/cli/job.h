@@ -34,6 +34,20 @@ RFX_NODISCARD int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli
 RFX_NODISCARD int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                                    const char *command);
 
+/* The smallest budget over all plans and numbers of threads. */
+struct rfx_cli_least {
+    size_t bytes;
+    int threads;
+    bool other_plan;          /* than what the options ask for: they have to go */
+    char text[RFX_PLAN_TEXT]; /* the plan */
+};
+
+/* Finds it for job->request, whatever its budget. A message has been printed when it fails. */
+RFX_NODISCARD int rfx_cli_job_least(const struct rfx_cli_job *job, struct rfx_cli_least *least);
+
+/* Whether an option says how to run, so that the planner has less choice. */
+bool rfx_cli_plan_is_asked(const struct rfx_cli_options *options);
+
 /* Lets the request ask for a grid of tiles where nothing says how to run. */
 void rfx_cli_job_ask_cut(struct rfx_cli_job *job);
 
@@ -42,6 +56,9 @@ void rfx_cli_job_free(struct rfx_cli_job *job);
 /* Says that there is no such model, why, and which built-in one has a name like it; returns
  * RFX_EXIT_REFUSED. */
 RFX_NODISCARD int rfx_cli_refuse_model(const char *name, const char *words);
+
+/* Whether a file that is no model is a picture, by its first bytes; then says so. */
+bool rfx_cli_tell_picture(const char *model);
 
 /* What --no-fuse and --no-fuse-add ask for, as struct rfx_load_options takes it (NULL: fuse all).
  */

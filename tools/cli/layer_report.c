@@ -8,11 +8,12 @@
 #include "layers/kernels/kernels.h"
 #include "tiler/search/cost.h"
 #include "tools/cli/report.h"
+#include "tools/cli/table.h"
 
 static const char *const rest_names[] = {
     [RFX_REST_READ] = "reading the image", [RFX_REST_LOAD] = "loading weights by stage",
     [RFX_REST_KEEP] = "keeping rows",      [RFX_REST_EMIT] = "handing out outputs",
-    [RFX_REST_BETWEEN] = "between steps",
+    [RFX_REST_SPILL] = "spilling maps",    [RFX_REST_BETWEEN] = "between steps",
 };
 _Static_assert(sizeof rest_names / sizeof rest_names[0] == RFX_REST_COUNT, "a name per row");
 
@@ -33,81 +34,78 @@ static struct figures figures_of(const struct rfx_layer_times *times,
     return f;
 }
 
-struct widths { /* of the columns of words */
-    int name, op, backend, shape;
+enum { N_COLUMNS = 11 };
+static const struct rfx_table_column columns[N_COLUMNS] = {
+    {"layer", RFX_TABLE_WORDS},  {"op", RFX_TABLE_WORDS},       {"by", RFX_TABLE_WORDS},
+    {"output", RFX_TABLE_MARK},  {"ms", RFX_TABLE_NUMBER},      {"share", RFX_TABLE_NUMBER},
+    {"MACs", RFX_TABLE_NUMBER},  {"GFLOP/s", RFX_TABLE_NUMBER}, {"of peak", RFX_TABLE_NUMBER},
+    {"moved", RFX_TABLE_NUMBER}, {"GB/s", RFX_TABLE_NUMBER},
 };
 
-static void widen(int *width, const char *text) {
-    int n = (int)strlen(text);
-    if (n > *width) *width = n;
-}
-
-static struct widths measure_words(const struct rfx_layer_times *times) {
-    const struct rfx_graph *graph = times->plan->graph;
-    struct widths w = {.name = (int)strlen("loading weights by stage"), .op = 2, .backend = 2};
-    w.shape = (int)strlen("output");
-    for (int i = 0; i < times->n_rows; ++i) {
-        const struct rfx_node *node = &graph->nodes[times->rows[i].node];
-        char shape[96];
-        widen(&w.name, node->name);
-        widen(&w.op, rfx_op_def(node->op)->name);
-        widen(&w.backend, rfx_op_backend(graph, node));
-        widen(&w.shape, rfx_human_shape(&node->out.shape, shape));
-    }
-    return w;
+/* The columns of words. */
+static void put_words(struct rfx_table *table, const char *name, const char *op,
+                      const char *backend, const char *shape) {
+    rfx_table_cell(table, "%s", name);
+    rfx_table_cell(table, "%s", op);
+    rfx_table_cell(table, "%s", backend);
+    rfx_table_cell(table, "%s", shape);
 }
 
 /* The columns of numbers. What makes no multiply-accumulates has no speed. */
-static void print_numbers(const struct rfx_layer_times *times, const struct rfx_machine_peak *peak,
-                          const struct rfx_layer_row *row) {
+static void put_numbers(struct rfx_table *table, const struct rfx_layer_times *times,
+                        const struct rfx_machine_peak *peak, const struct rfx_layer_row *row) {
     struct figures f = figures_of(times, peak, row);
-    char macs[RFX_HUMAN_CHARS], bytes[RFX_HUMAN_CHARS];
-    printf("  %10.3f %5.1f%%", row->seconds * 1e3, f.share * 100);
-    if (row->macs > 0)
-        printf("  %9s %9.1f %6.1f%%", rfx_human_count(row->macs, macs), f.flops_per_second * 1e-9,
-               f.peak_share * 100);
-    else
-        printf("  %9s %9s %7s", "-", "-", "-");
-    if (row->bytes > 0)
-        printf("  %10s %7.1f\n", rfx_human_bytes(row->bytes, bytes), f.bytes_per_second * 1e-9);
-    else
-        printf("  %10s %7s\n", "-", "-");
+    char human[RFX_HUMAN_CHARS];
+    rfx_table_cell(table, "%.3f", row->seconds * 1e3);
+    rfx_table_cell(table, "%.1f%%", f.share * 100);
+    if (row->macs > 0) {
+        rfx_table_cell(table, "%s", rfx_human_count(row->macs, human));
+        rfx_table_cell(table, "%.1f", f.flops_per_second * 1e-9);
+        rfx_table_cell(table, "%.1f%%", f.peak_share * 100);
+    } else {
+        for (int i = 0; i < 3; ++i) rfx_table_cell(table, "-");
+    }
+    if (row->bytes > 0) {
+        rfx_table_cell(table, "%s", rfx_human_bytes(row->bytes, human));
+        rfx_table_cell(table, "%.1f", f.bytes_per_second * 1e-9);
+    } else {
+        for (int i = 0; i < 2; ++i) rfx_table_cell(table, "-");
+    }
 }
 
-static void print_time(const struct rfx_layer_times *times, const struct widths *w,
-                       const char *name, double seconds) {
-    int words = w->name + w->op + w->backend + w->shape + 6;
+static void put_time(struct rfx_table *table, const struct rfx_layer_times *times, const char *name,
+                     double seconds) {
     double share = times->run_seconds > 0 ? seconds / times->run_seconds : 0;
-    printf("%-*s  %10.3f %5.1f%%\n", words, name, seconds * 1e3, share * 100);
+    put_words(table, name, "", "", "");
+    rfx_table_cell(table, "%.3f", seconds * 1e3);
+    rfx_table_cell(table, "%.1f%%", share * 100);
+    for (int i = 6; i < N_COLUMNS; ++i) rfx_table_cell(table, "%s", "");
 }
 
 void rfx_layer_report_text(const struct rfx_layer_times *times,
                            const struct rfx_machine_peak *peak) {
     const struct rfx_graph *graph = times->plan->graph;
-    struct widths w = measure_words(times);
-    int words = w.name + w.op + w.backend + w.shape + 6;
+    struct rfx_table *table = rfx_table_create(times->mem, columns, N_COLUMNS);
+    char shape[96];
     printf(
         "machine    %s kernels, %d thread%s: %.1f GFLOP/s of multiply-adds, %.1f GB/s of "
         "memory\n\n",
         rfx_kernels()->name, peak->threads, peak->threads == 1 ? "" : "s",
         peak->flops_per_second * 1e-9, peak->bytes_per_second * 1e-9);
-    printf("%-*s  %-*s  %-*s  %-*s  %10s %6s  %9s %9s %7s  %10s %7s\n", w.name, "layer", w.op, "op",
-           w.backend, "by", w.shape, "output", "ms", "share", "MACs", "GFLOP/s", "of peak", "moved",
-           "GB/s");
     for (int i = 0; i < times->n_rows; ++i) {
         const struct rfx_node *node = &graph->nodes[times->rows[i].node];
         const char *backend = rfx_op_backend(graph, node);
-        char shape[96];
-        printf("%-*s  %-*s  %-*s  %-*s", w.name, node->name, w.op, rfx_op_def(node->op)->name,
-               w.backend, backend[0] != '\0' ? backend : "-", w.shape,
-               rfx_human_shape(&node->out.shape, shape));
-        print_numbers(times, peak, &times->rows[i]);
+        put_words(table, node->name, rfx_op_def(node->op)->name, backend[0] != '\0' ? backend : "-",
+                  rfx_human_shape(&node->out.shape, shape));
+        put_numbers(table, times, peak, &times->rows[i]);
     }
     struct rfx_layer_row total = rfx_layer_times_total(times);
-    printf("%-*s", words, "all layers");
-    print_numbers(times, peak, &total);
-    for (int k = 0; k < RFX_REST_COUNT; ++k) print_time(times, &w, rest_names[k], times->rest[k]);
-    print_time(times, &w, "run", times->run_seconds);
+    put_words(table, "all layers", "", "", "");
+    put_numbers(table, times, peak, &total);
+    for (int k = 0; k < RFX_REST_COUNT; ++k) put_time(table, times, rest_names[k], times->rest[k]);
+    put_time(table, times, "run", times->run_seconds);
+    rfx_table_print(table, stdout, rfx_table_terminal_width());
+    rfx_table_free(table);
 }
 
 static json_t *numbers_json(const struct rfx_layer_times *times,

@@ -11,12 +11,13 @@
 #include <unistd.h>
 
 #include "layers/core/printable.h"
-#include "layers/graph/near_names.h"
 #include "rfexec/api/api_support.h"
 #include "tools/cli/command.h"
 #include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/words/help.h"
+#include "tools/words/reference.h"
 
 static const struct rfx_cli_command commands[] = {
     {"analyze",
@@ -146,8 +147,8 @@ static const struct rfx_cli_command commands[] = {
      "--time-limit\n"
      "seconds where it may be improved; with more than 4,096 items there is no search. tight, "
      "loose,\n"
-     "sections, canonical (MiniMalloc's) and skyline are the searches, each alone. Exit code 4 "
-     "when\n"
+     "sections, canonical (MiniMalloc's), skyline and overlaps are the searches, each alone. Exit "
+     "code 4 when\n"
      "nothing fits --capacity; the message says whether that is proven. A signal ends it with "
      "exit\n"
      "code 5 and no output.\n",
@@ -184,6 +185,24 @@ static const struct rfx_cli_command commands[] = {
      "rfexec selftest --all --threads 8\n"
      "rfexec selftest mobilenet_v2 resnet50 --json\n",
      RFX_CLI_GOLDEN | RFX_CLI_JSON, 0, RFX_CLI_MAX_ARGS, rfx_cmd_selftest},
+    {"check", "MODEL [--size HxW] [--json]",
+     "whether a model can be run: its operators, its shapes, whether rows stream through it",
+     "Runs nothing. Lists all operators that are not supported, with the number of their nodes,\n"
+     "where another tool stops at the first. If there are none the model is loaded for --size, or\n"
+     "its own size (512x512 where it leaves that open), and the layers are named that keep its\n"
+     "maps from being streamed row by row. Exit code 3 when the model cannot be run.\n",
+     "rfexec check net.onnx --size 2048x3072\n"
+     "rfexec check resnet50 --json\n",
+     RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_JSON, 1, 1, rfx_cmd_check},
+    {"explain", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS]",
+     "what a run would do and why, in sentences",
+     "Runs nothing. Says how the network would be run with these options: in which stages, what\n"
+     "is kept between them, what is computed twice, what takes the memory, and how the time\n"
+     "compares with the whole-image run. 'rfexec plan' has the same figures as a table and JSON.\n",
+     "rfexec explain mobilenet_v2 --size 4096x4096 --memory 64MiB\n"
+     "rfexec explain net.onnx photo.png --tiles 4x4\n",
+     RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE, 1, 2,
+     rfx_cmd_explain},
     {"models", "[--json]", "the built-in networks", "", "rfexec models\n", RFX_CLI_JSON, 0, 0,
      rfx_cmd_models},
 };
@@ -207,74 +226,6 @@ int rfx_cli_fail(enum rfx_status status, const struct rfx_error *err) {
     return code == RFX_CODE_CANCELLED ? RFX_EXIT_SYSTEM : (int)code;
 }
 
-static void print_usage(FILE *stream) {
-    fputs(
-        "rfexec runs convolutional networks on images of any size in a given number of bytes,\n"
-        "bit-exact with the whole-image run.\n\nusage: rfexec COMMAND ...\n\n",
-        stream);
-    for (int i = 0; i < N_COMMANDS; ++i)
-        fprintf(stream, "  %-9s %s\n", commands[i].name, commands[i].summary);
-    fputs(
-        "  help      this text, or 'rfexec help COMMAND'\n"
-        "  version   the version\n\n"
-        "rfexec starts itself once more with GOMP_SPINCOUNT=2000 in its environment, so that "
-        "waiting\n"
-        "threads leave the processor to others; setting that or OMP_WAIT_POLICY prevents it.\n\n"
-        "exit codes: 0 done; 1 verify or selftest found a difference; 2 usage;\n"
-        "            3 model or input refused; 4 budget impossible; 5 I/O or system failure, or\n"
-        "            stopped by a signal\n",
-        stream);
-}
-
-/* Prints lines with a margin. */
-static void print_indented(const char *lines) {
-    for (const char *p = lines; *p != '\0';) {
-        const char *end = strchr(p, '\n');
-        printf("  %.*s\n", (int)(end - p), p);
-        p = end + 1;
-    }
-}
-
-static void print_help(const struct rfx_cli_command *command) {
-    printf("usage: rfexec %s %s\n\n%s\n", command->name, command->args, command->summary);
-    if (command->details[0] != '\0') printf("\n%s", command->details);
-    puts("\noptions");
-    rfx_cli_options_help(stdout, command->groups);
-    puts("\nexamples");
-    print_indented(command->examples);
-}
-
-static const struct rfx_cli_command *find_command(const char *name) {
-    for (int i = 0; i < N_COMMANDS; ++i)
-        if (strcmp(commands[i].name, name) == 0) return &commands[i];
-    return NULL;
-}
-
-static int refuse_command(const char *name) {
-    struct rfx_nearest nearest = {.word = name};
-    for (int i = 0; i < N_COMMANDS; ++i) rfx_nearest_consider(&nearest, commands[i].name);
-    if (nearest.name != NULL)
-        rfx_cli_message("unknown command '%s': did you mean '%s'?", name, nearest.name);
-    else
-        rfx_cli_message("unknown command '%s': 'rfexec help' lists them", name);
-    return RFX_EXIT_USAGE;
-}
-
-static bool is_help(const char *word) {
-    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
-}
-
-static int help(int argc, char **argv) {
-    if (argc == 0 || is_help(argv[0])) {
-        print_usage(stdout);
-        return RFX_EXIT_DONE;
-    }
-    const struct rfx_cli_command *command = find_command(argv[0]);
-    if (command == NULL) return refuse_command(argv[0]);
-    print_help(command);
-    return RFX_EXIT_DONE;
-}
-
 static int run_command(const struct rfx_cli_command *command, int argc, char **argv) {
     struct rfx_cli_options options;
     char why[256];
@@ -282,7 +233,7 @@ static int run_command(const struct rfx_cli_command *command, int argc, char **a
     bool parsed = rfx_cli_options_parse(&options, command->groups, command->max_args, argc, argv,
                                         why, sizeof why);
     if (parsed && options.help) {
-        print_help(command);
+        rfx_cli_print_help(command);
         return RFX_EXIT_DONE;
     }
     if (parsed && options.n_args < command->min_args) {
@@ -303,17 +254,20 @@ static int run_command(const struct rfx_cli_command *command, int argc, char **a
 
 static int dispatch(int argc, char **argv) {
     if (argc < 2) {
-        print_usage(stderr);
+        rfx_cli_print_usage(stderr, commands, N_COMMANDS);
         return RFX_EXIT_USAGE;
     }
     const char *name = argv[1];
-    if (is_help(name)) return help(argc - 2, argv + 2);
+    if (rfx_cli_is_help(name)) return rfx_cli_help(commands, N_COMMANDS, argc - 2, argv + 2);
     if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         printf("rfexec %s\n", rfx_version());
         return RFX_EXIT_DONE;
     }
-    const struct rfx_cli_command *command = find_command(name);
-    return command != NULL ? run_command(command, argc - 2, argv + 2) : refuse_command(name);
+    if (strcmp(name, "reference") == 0 && argc == 3) /* for the build; not shown in help */
+        return rfx_cli_reference(commands, N_COMMANDS, argv[2]);
+    const struct rfx_cli_command *command = rfx_cli_find_command(commands, N_COMMANDS, name);
+    return command != NULL ? run_command(command, argc - 2, argv + 2)
+                           : rfx_cli_refuse_command(commands, N_COMMANDS, name);
 }
 
 /* Starts the program again with a short spin before a waiting thread sleeps, unless the user has

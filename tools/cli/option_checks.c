@@ -53,6 +53,17 @@ bool rfx_cli_options_check(const struct rfx_cli_options *o, char *why, size_t wh
                        "--split, --untiled, --row-by-row, --weights-by-stage and --no-inplace");
         return false;
     }
+    if (o->spill != NULL && (o->untiled || o->tiles.y != 0 || o->split != NULL)) {
+        (void)snprintf(why, why_size, "--spill excludes --untiled, --tiles and --split");
+        return false;
+    }
+    bool by_bands = o->memory_bytes != 0 || o->bands != 0 || o->plan_file != NULL || o->pareto;
+    if (o->spill != NULL && !by_bands) {
+        (void)snprintf(why, why_size,
+                       "--spill needs --memory, --bands or --plan: else no map is "
+                       "made in parts");
+        return false;
+    }
     if (o->bands != 0 && o->tiles.y != 0) {
         (void)snprintf(why, why_size, "--bands excludes --tiles");
         return false;

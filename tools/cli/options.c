@@ -63,7 +63,7 @@ static const struct option_row rows[] = {
     {"tiles", 't', KIND_GRID, RFX_CLI_CURVE, AT(tiles), "N|RxC",
      "number of tiles (the most square grid) or rows x columns (default 16)", 0},
     {"baseline", 0, KIND_TEXT, RFX_CLI_CURVE, AT(baseline), "NAME",
-     "what counts as a tensor: eager, fused (default) or coalesced", 0},
+     "what counts as a tensor: eager, fused (default; of analyze: as executed) or coalesced", 0},
     {"split", 's', KIND_TEXT, RFX_CLI_PLAN, AT(split), "NAME",
      "where the network is cut (see analyze; default: the planner chooses)", 0},
     {"split", 's', KIND_TEXT, RFX_CLI_PLOT, AT(split), "NAME",
@@ -91,6 +91,9 @@ static const struct option_row rows[] = {
      "whole maps are made row by row, over dead rows of their inputs where that saves memory", 0},
     {"weights-by-stage", 0, KIND_FLAG, RFX_CLI_PLAN, AT(weights_by_stage), NULL,
      "weights are in memory only while their stage runs", 0},
+    {"spill", 0, KIND_TEXT, RFX_CLI_PLAN, AT(spill), "DIR",
+     "large maps that are needed again may wait in nameless files in this folder (default: none)",
+     0},
     {"no-inplace", 0, KIND_FLAG, RFX_CLI_PLAN, AT(no_inplace), NULL,
      "no tensor takes over the bytes of another", 0},
     {"no-groups", 0, KIND_FLAG, RFX_CLI_PLAN, AT(no_groups), NULL,
@@ -104,7 +107,9 @@ static const struct option_row rows[] = {
     {"check", 0, KIND_FLAG, RFX_CLI_CHECK, AT(check), NULL,
      "walk the plan with a checker that knows nothing of the planner (with --plan: always)", 0},
     {"keep", 0, KIND_KEEP, RFX_CLI_PLAN, AT(kept), "TENSOR",
-     "keep an intermediate tensor as one more output; it is not fused away (again for more)", 0},
+     "keep an intermediate tensor as one more output, written by -o F.EXT to F.TENSOR.EXT (again "
+     "for more)",
+     0},
     {"dump", 0, KIND_DUMP, RFX_CLI_DUMP, AT(kept), "TENSOR=FILE",
      "keep an intermediate tensor and write it to a file: .npy, .tif or .png (again for more)", 0},
     {"conv", 0, KIND_CONV, RFX_CLI_PLAN, AT(conv), "direct|openblas|winograd",
@@ -149,7 +154,7 @@ static const struct option_row rows[] = {
      "only the addition of residual connections stays a node of its own", 0},
     {"strategy", 0, KIND_TEXT, RFX_CLI_PLACE, AT(strategy), "NAME",
      "by-size, by-breadth, strip-packing, first-fit, best-fit, longer-first, bigger-first; tight, "
-     "loose, sections, canonical, skyline (searches); best (default)",
+     "loose, sections, canonical, skyline, overlaps (searches); best (default)",
      0},
     {"capacity", 0, KIND_BYTES, RFX_CLI_PLACE, AT(capacity_bytes), "BYTES",
      "bytes the arena may have: stops as soon as it is known whether that is enough", 0},
@@ -357,13 +362,22 @@ bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int
     return options->help || rfx_cli_options_check(options, why, why_size);
 }
 
+bool rfx_cli_options_next(int *at, unsigned groups, struct rfx_cli_option_info *info) {
+    while (*at < N_ROWS && !row_taken(&rows[*at], groups)) ++*at;
+    if (*at == N_ROWS) return false;
+    const struct option_row *row = &rows[(*at)++];
+    *info = (struct rfx_cli_option_info){row->name, row->value, row->help, row->letter,
+                                         row->kind == KIND_KEEP || row->kind == KIND_DUMP};
+    return true;
+}
+
 void rfx_cli_options_help(FILE *stream, unsigned groups) {
-    for (int i = 0; i < N_ROWS; ++i) {
-        if (!row_taken(&rows[i], groups)) continue;
+    struct rfx_cli_option_info row;
+    for (int at = 0; rfx_cli_options_next(&at, groups, &row);) {
         char left[40], letter[8] = "    ";
-        if (rows[i].letter != 0) (void)snprintf(letter, sizeof letter, "-%c, ", rows[i].letter);
-        (void)snprintf(left, sizeof left, "%s--%s %s", letter, rows[i].name,
-                       rows[i].value != NULL ? rows[i].value : "");
-        fprintf(stream, "  %-22s %s\n", left, rows[i].help);
+        if (row.letter != 0) (void)snprintf(letter, sizeof letter, "-%c, ", row.letter);
+        (void)snprintf(left, sizeof left, "%s--%s %s", letter, row.name,
+                       row.value != NULL ? row.value : "");
+        fprintf(stream, "  %-22s %s\n", left, row.help);
     }
 }

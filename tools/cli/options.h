@@ -64,6 +64,7 @@ struct rfx_cli_options {
     bool no_fuse, no_fuse_add; /* of batch norm, activation and Add; of Add alone */
     const char *report;        /* of a run: its page; NULL: none */
     const char *plan_file;
+    const char *spill;      /* folder for spilled maps; NULL: none are */
     const char *for_output; /* of plans: what the run will write; NULL: .npy */
     struct rfx_cli_kept kept;
     bool tight, row_by_row, weights_by_stage, no_inplace, check, threads_given;
@@ -94,6 +95,16 @@ void rfx_cli_options_init(struct rfx_cli_options *options);
  * of "--dump TENSOR=FILE" the '=' becomes the tensor's end. */
 bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
                            char **argv, char *why, size_t why_size);
+
+/* A row of the table as help, man pages and completions show it. */
+struct rfx_cli_option_info {
+    const char *name, *value, *help; /* value NULL: none is taken */
+    char letter;                     /* 0: none */
+    bool again;                      /* may be given several times */
+};
+
+/* The next row of these groups from *at on, which moves behind it; false: there is none. */
+bool rfx_cli_options_next(int *at, unsigned groups, struct rfx_cli_option_info *info);
 
 /* Prints the rows of these groups, one option a line. */
 void rfx_cli_options_help(FILE *stream, unsigned groups);

@@ -47,36 +47,56 @@ static int count_own(const struct rfx_graph *graph, const struct rfx_cli_options
     return n;
 }
 
-/* The file of output k: that of --dump; of -o "out.npy", or "out.<output>.npy" when there are
- * several (names of outputs may look like paths); "" when none is asked for. */
-static bool file_name(const struct rfx_graph *graph, const struct rfx_cli_options *options, int k,
-                      char name[MAX_NAME]) {
-    const char *path = options->output;
+/* Where output k goes: the file of --dump or of -o, or NULL. *named: the output's name is put into
+ * that of the file, as several go there, or what --keep keeps goes beside the network's own. */
+static const char *path_of(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+                           int k, bool *named) {
     const char *file;
     bool kept = is_kept(graph, options, k, &file);
-    bool several = !kept && count_own(graph, options) > 1;
-    if (kept) path = file;
+    *named = file == NULL && (kept || count_own(graph, options) > 1);
+    return file != NULL ? file : options->output;
+}
+
+/* The file of output k: that of --dump; of -o "out.npy", or "out.<output>.npy" (names of outputs
+ * may look like paths); "" when none is asked for. */
+static bool file_name(const struct rfx_graph *graph, const struct rfx_cli_options *options, int k,
+                      char name[MAX_NAME]) {
+    bool named;
+    const char *path = path_of(graph, options, k, &named);
     if (path == NULL) path = "";
     const char *end = strrchr(path, '.');
     int stem = end != NULL ? (int)(end - path) : 0, n;
-    if (!several || path[0] == '\0')
+    if (!named || path[0] == '\0')
         n = snprintf(name, MAX_NAME, "%s", path);
     else
         n = snprintf(name, MAX_NAME, "%.*s.%s%s", stem, path, graph->outputs[k].name, end);
     if (n < 0 || n >= MAX_NAME) return false;
-    for (char *p = name + stem; several && *p != '\0'; ++p)
+    for (char *p = name + stem; named && *p != '\0'; ++p)
         if (*p == '/') *p = '_';
+    return true;
+}
+
+/* Standard output takes one output. */
+static bool check_stdout(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
+    if (options->output == NULL || strcmp(options->output, "-") != 0) return true;
+    if (count_own(graph, options) > 1) {
+        rfx_cli_message("-o -: %d outputs do not fit one stream; -o FILE writes one file each",
+                        count_own(graph, options));
+        return false;
+    }
+    for (int k = 0; k < graph->n_outputs; ++k) {
+        const char *file;
+        if (!is_kept(graph, options, k, &file) || file != NULL) continue;
+        rfx_cli_message("-o - writes one output: --dump %s=FILE writes that of --keep",
+                        graph->outputs[k].name);
+        return false;
+    }
     return true;
 }
 
 /* Two outputs "a/b" and "a_b" would meet in one file. */
 static bool check_names(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
-    bool to_stdout = options->output != NULL && strcmp(options->output, "-") == 0;
-    if (to_stdout && count_own(graph, options) > 1) {
-        rfx_cli_message("-o -: %d outputs do not fit one stream; -o FILE writes one file each",
-                        count_own(graph, options));
-        return false;
-    }
+    if (!check_stdout(graph, options)) return false;
     for (int k = 0; k < graph->n_outputs; ++k) {
         char name[MAX_NAME], other[MAX_NAME];
         if (!file_name(graph, options, k, name)) {
@@ -99,10 +119,10 @@ static int check_format(const struct rfx_graph *graph, const struct rfx_cli_opti
                         int k) {
     struct rfx_output_format format;
     struct rfx_error err = {{0}};
-    const char *file;
+    bool named;
     char what[256];
-    const char *option = is_kept(graph, options, k, &file) ? "--dump" : "-o";
-    if (option[1] == 'o') file = options->output;
+    const char *file = path_of(graph, options, k, &named);
+    const char *option = file == options->output ? "-o" : "--dump";
     if (file == NULL) return RFX_EXIT_DONE;
     if (!format_of(options, file, &format)) {
         rfx_cli_message("%s '%s': the name must end in .npy, .tif, .tiff or .png", option, file);

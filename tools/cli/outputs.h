@@ -41,8 +41,8 @@ RFX_NODISCARD int rfx_cli_outputs_check(const struct rfx_graph *graph,
 size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options);
 
 /* Opens the files of -o and --dump, which rfx_cli_outputs_check has passed: one output goes to the
- * name of -o, several to NAME.<output>.EXT; tensors that are only kept go nowhere. The graph must
- * outlive the outputs. */
+ * name of -o, several to NAME.<output>.EXT, and so do tensors of --keep, whatever else there is.
+ * The graph must outlive the outputs. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem,
                                                    const struct rfx_graph *graph,
                                                    const struct rfx_cli_options *options,

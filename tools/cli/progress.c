@@ -177,6 +177,33 @@ int rfx_cli_progress_step(void *user, int64_t done, int64_t total) {
     return 0;
 }
 
+/* As is_stop_wanted; shows that the work is alive. */
+static bool is_stop_wanted_here(void *user) {
+    struct rfx_cli_progress *progress = user;
+    double now = seconds_now();
+    if (now - progress->started < quiet_seconds || now - progress->drawn < redraw_seconds)
+        return rfx_cli_progress_cancelled();
+    progress->drawn = now;
+    if (isatty(STDERR_FILENO) == 0) return rfx_cli_progress_cancelled();
+    char time[32];
+    format_time(now - progress->started, time);
+    fprintf(stderr, "\r%.60s, %s so far\033[K", progress->what, time);
+    (void)fflush(stderr);
+    progress->shown = true;
+    return rfx_cli_progress_cancelled();
+}
+
+void rfx_cli_progress_watch(struct rfx_cli_progress *progress, const char *what,
+                            struct rfx_memory *mem) {
+    rfx_cli_progress_start(progress, what);
+    rfx_memory_set_stop(mem, is_stop_wanted_here, progress);
+}
+
+void rfx_cli_progress_unwatch(struct rfx_cli_progress *progress, struct rfx_memory *mem) {
+    rfx_memory_set_stop(mem, is_stop_wanted, NULL);
+    rfx_cli_progress_end(progress);
+}
+
 void rfx_cli_progress_end(struct rfx_cli_progress *progress) {
     if (progress->shown) fputs("\r\033[K", stderr);
     progress->shown = false;

@@ -50,6 +50,12 @@ int rfx_cli_progress_step(void *user, int64_t done, int64_t total);
 /* Clears the line. */
 void rfx_cli_progress_end(struct rfx_cli_progress *progress);
 
+/* For work of one thread whose end is not known: shows how long it has lasted, on a terminal,
+ * whenever the work asks `mem` whether it is to stop. `mem` was made by rfx_cli_memory_create. */
+void rfx_cli_progress_watch(struct rfx_cli_progress *progress, const char *what,
+                            struct rfx_memory *mem);
+void rfx_cli_progress_unwatch(struct rfx_cli_progress *progress, struct rfx_memory *mem);
+
 /* Writes the line, shorter than `columns` characters as far as its first words allow: what does not
  * fit is left out, the rate first, then rows, memory and the time left. */
 void rfx_cli_progress_format(const struct rfx_cli_progress_line *line, char *text, size_t size);

@@ -9,11 +9,14 @@
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/graph/group.h"
+#include "rf_analysis/baseline.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/plan_file.h"
 #include "tiler/plan/splits.h"
 #include "tiler/search/plan_groups.h"
 #include "tools/cli/command.h"
+#include "tools/cli/job.h"
+#include "tools/cli/table.h"
 
 #define KIB ((size_t)1024)
 
@@ -61,6 +64,10 @@ static void *noting_malloc(size_t bytes) {
 
 void rfx_report_watch_memory(void) {
     json_set_alloc_funcs(noting_malloc, free);
+}
+
+void rfx_report_note_no_memory(void) {
+    no_memory = true;
 }
 
 bool rfx_report_lacks_memory(void) {
@@ -139,6 +146,40 @@ json_t *rfx_report_summary(const struct rfx_plan_survey *survey,
                      "predicted_seconds", (double)summary->cost * 1e-12);
 }
 
+size_t rfx_report_untiled_bytes(const struct rfx_graph *graph, int *node) {
+    struct rfx_liveness *live = NULL;
+    struct rfx_error err = {{0}};
+    if (rfx_liveness_create(graph, RFX_BASELINE_FUSED, &live, &err) != RFX_OK) {
+        no_memory = true;
+        return 0;
+    }
+    size_t maps = rfx_liveness_peak(live, 0, graph->n_nodes, live->whole_bytes, node, NULL);
+    size_t bytes = maps + live->weights_bytes;
+    rfx_liveness_free(live);
+    return bytes;
+}
+
+void rfx_report_untiled_text(const struct rfx_graph *graph) {
+    char text[RFX_HUMAN_CHARS];
+    int node = 0;
+    const struct rfx_graph *base = graph->base != NULL ? graph->base : graph;
+    size_t bytes = rfx_report_untiled_bytes(base, &node);
+    if (bytes != 0)
+        printf("untiled    %s of maps and parameters at %s, layer by layer as executed\n",
+               rfx_human_bytes(bytes, text), rfx_split_label(base, node));
+}
+
+void rfx_report_untiled(json_t *document, const struct rfx_graph *graph) {
+    int node = 0;
+    const struct rfx_graph *base = graph->base != NULL ? graph->base : graph;
+    size_t bytes = rfx_report_untiled_bytes(base, &node);
+    if (bytes == 0) return;
+    (void)json_object_set_new(
+        document, "untiled",
+        json_pack("{s:I, s:s}", "maps_and_parameters_bytes", (json_int_t)bytes, "peak_layer",
+                  rfx_split_label(base, node)));
+}
+
 /* Column strips that a thread has in a step. */
 static double items_per_thread(const struct rfx_plan *plan, const struct rfx_plan_group *group) {
     return (double)group->items / (double)rfx_max_i64(1, group->steps * plan->threads);
@@ -184,24 +225,28 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
     json_t *stages = json_array();
     for (int i = 0; i < plan->n_stages; ++i) {
         const struct rfx_stage *stage = &plan->stages[i];
-        json_t *targets = json_array();
-        for (int n = stage->first; n <= stage->last; ++n)
+        json_t *targets = json_array(), *spilled = json_array();
+        for (int n = stage->first; n <= stage->last; ++n) {
             if (stage->places[n] > RFX_PLACE_LOCAL)
                 (void)json_array_append_new(targets, json_string(nodes[n].name));
-        json_t *item = json_pack("{s:s, s:s, s:s, s:o, s:[I, I], s:I, s:b, s:b}", "mode",
-                                 stage->spec.mode->name, "first", nodes[stage->first].name, "last",
-                                 nodes[stage->last].name, "targets", targets, "tiles",
-                                 (json_int_t)stage->spec.parts_y, (json_int_t)stage->spec.parts_x,
-                                 "band_rows", (json_int_t)stage->spec.band_rows, "tight",
-                                 stage->spec.tight, "row_by_row", stage->spec.row_by_row);
+            if (stage->places[n] == RFX_PLACE_SPILLED)
+                (void)json_array_append_new(spilled, json_string(nodes[n].name));
+        }
+        json_t *item = json_pack(
+            "{s:s, s:s, s:s, s:o, s:o, s:[I, I], s:I, s:b, s:b}", "mode", stage->spec.mode->name,
+            "first", nodes[stage->first].name, "last", nodes[stage->last].name, "targets", targets,
+            "spilled", spilled, "tiles", (json_int_t)stage->spec.parts_y,
+            (json_int_t)stage->spec.parts_x, "band_rows", (json_int_t)stage->spec.band_rows,
+            "tight", stage->spec.tight, "row_by_row", stage->spec.row_by_row);
         (void)json_array_append_new(stages, item);
     }
     const struct rfx_stage *grid = find_grid(plan);
     char text[RFX_PLAN_TEXT];
     rfx_plan_describe(plan, text, sizeof text);
     return json_pack(
-        "{s:s, s:o, s:o, s:s?, s:[I, I], s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "text",
-        text, "stages", stages, "groups", groups_json(plan), "split",
+        "{s:s, s:o, s:o, s:s?, s:[I, I], s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f, "
+        "s:{s:I, s:I, s:I}}",
+        "text", text, "stages", stages, "groups", groups_json(plan), "split",
         plan->split >= 0 ? rfx_split_label(plan->graph, plan->split) : NULL, "tiles",
         (json_int_t)(grid != NULL ? grid->spec.parts_y : 1),
         (json_int_t)(grid != NULL ? grid->spec.parts_x : 1), "threads", plan->threads, "peak_bytes",
@@ -210,13 +255,16 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
         (json_int_t)plan->window_rows, "macs", (json_int_t)plan->macs, "macs_untiled",
         (json_int_t)plan->macs_untiled, "macs_ratio", macs_ratio(plan), "predicted_time_ratio",
         rfx_report_ratio(plan->cost, plan->cost_untiled), "predicted_seconds",
-        (double)plan->cost * 1e-12);
+        (double)plan->cost * 1e-12, "spilled", "written_bytes", (json_int_t)plan->spill.written,
+        "read_bytes", (json_int_t)plan->spill.read, "most_bytes", (json_int_t)plan->spill.most);
 }
 
 json_t *rfx_report_measured(const struct rfx_run_report *report) {
-    return json_pack("{s:I, s:I, s:f, s:I}", "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes(),
-                     "arena_high_water_bytes", (json_int_t)report->arena_high_water_bytes,
-                     "seconds", report->seconds, "macs", (json_int_t)report->macs);
+    return json_pack(
+        "{s:I, s:I, s:f, s:I, s:I, s:I}", "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes(),
+        "arena_high_water_bytes", (json_int_t)report->arena_high_water_bytes, "seconds",
+        report->seconds, "macs", (json_int_t)report->macs, "spill_written_bytes",
+        (json_int_t)report->spill_written, "spill_read_bytes", (json_int_t)report->spill_read);
 }
 
 void rfx_report_plan_text(const struct rfx_plan *plan) {
@@ -238,46 +286,79 @@ void rfx_report_plan_text(const struct rfx_plan *plan) {
            rfx_human_bytes(plan->bytes.source, e), rfx_human_bytes(plan->bytes.reserve, f));
     printf("MACs       %s, %.3f x untiled (%s)\n", rfx_human_count(plan->macs, a), macs_ratio(plan),
            rfx_human_count(plan->macs_untiled, b));
+    if (plan->spill.written > 0)
+        printf("spilled    %s written to files, %s read, %s at a time\n",
+               rfx_human_bytes(plan->spill.written, a), rfx_human_bytes(plan->spill.read, b),
+               rfx_human_bytes(plan->spill.most, c));
     printf("time       x%.2f of untiled, predicted: %.3g s\n",
            rfx_report_ratio(plan->cost, plan->cost_untiled), (double)plan->cost * 1e-12);
     printf("conv       %s\n", rfx_conv_choice_name(rfx_conv_choice_of(plan->graph)));
 }
 
 void rfx_report_groups_text(const struct rfx_plan *plan) {
+    static const struct rfx_table_column columns[] = {
+        {"groups: first", RFX_TABLE_WORDS}, {"last", RFX_TABLE_WORDS},
+        {"layers", RFX_TABLE_NUMBER},       {"cols", RFX_TABLE_NUMBER},
+        {"strips", RFX_TABLE_NUMBER},       {"rows", RFX_TABLE_NUMBER},
+        {"rings", RFX_TABLE_NUMBER},        {"items/thread", RFX_TABLE_NUMBER},
+    };
     const struct rfx_graph *graph = plan->graph;
-    char rings[RFX_HUMAN_CHARS], names[96];
+    char rings[RFX_HUMAN_CHARS];
     int n;
     struct rfx_plan_group *groups = list_groups(plan, &n);
-    if (n > 0)
-        printf("\n%-38s %6s %6s %6s %6s %10s %12s\n", "groups", "layers", "cols", "strips", "rows",
-               "rings", "items/thread");
+    if (n == 0) return;
+    struct rfx_table *table = rfx_table_create(plan->mem, columns, 8);
     for (int i = 0; i < n; ++i) {
         const struct rfx_group_attr *g = groups[i].attr;
-        (void)snprintf(names, sizeof names, "%.38s .. %.38s", rfx_split_label(graph, g->first),
-                       rfx_split_label(graph, g->last));
-        printf("%-38s %6d %6lld %6lld %6lld %10s %12.1f\n", names, g->last - g->first + 1,
-               (long long)g->strip_cols, (long long)g->strips, (long long)g->step_rows,
-               rfx_human_bytes(groups[i].ring_bytes, rings), items_per_thread(plan, &groups[i]));
+        rfx_table_cell(table, "%s", rfx_split_label(graph, g->first));
+        rfx_table_cell(table, "%s", rfx_split_label(graph, g->last));
+        rfx_table_cell(table, "%d", g->last - g->first + 1);
+        rfx_table_cell(table, "%lld", (long long)g->strip_cols);
+        rfx_table_cell(table, "%lld", (long long)g->strips);
+        rfx_table_cell(table, "%lld", (long long)g->step_rows);
+        rfx_table_cell(table, "%s", rfx_human_bytes(groups[i].ring_bytes, rings));
+        rfx_table_cell(table, "%.1f", items_per_thread(plan, &groups[i]));
     }
+    putchar('\n');
+    rfx_table_print(table, stdout, rfx_table_terminal_width());
+    rfx_table_free(table);
     rfx_memory_release(plan->mem, groups);
 }
 
+/* Which options reach the least, beside --memory. */
+static const char *options_of_least(const struct rfx_plan *smallest,
+                                    const struct rfx_cli_least *least) {
+    bool fewer = least->threads < smallest->threads;
+    if (fewer && least->other_plan) return " --threads 1, and no option that says how to run";
+    if (fewer) return " --threads 1";
+    return least->other_plan ? ", and no option that says how to run" : "";
+}
+
 void rfx_report_smallest(const char *command, const char *model, size_t budget_bytes,
-                         const struct rfx_plan *smallest, bool json) {
-    char text[RFX_PLAN_TEXT];
-    size_t fits = (smallest->peak_bytes + KIB - 1) / KIB * KIB;
+                         const struct rfx_plan *smallest, const struct rfx_cli_least *least,
+                         bool json) {
+    char text[RFX_PLAN_TEXT], mib[RFX_HUMAN_CHARS];
+    size_t fits = smallest->peak_bytes;
+    bool is_least = least->bytes >= fits;
     rfx_plan_describe(smallest, text, sizeof text);
     /* The library's own message, printed before, has the figures. */
-    rfx_cli_message("the smallest possible budget is for %s: run again with --memory %zu", text,
-                    fits);
+    rfx_cli_message("the smallest %s is for %s: run again with --memory %zu",
+                    is_least ? "possible budget" : "budget with these options", text, fits);
+    if (!is_least)
+        rfx_cli_message("the smallest possible budget is %s, for %s: --memory %zu%s",
+                        rfx_human_bytes(least->bytes, mib), least->text, least->bytes,
+                        options_of_least(smallest, least));
     if (!json) return;
     json_t *document = rfx_report_document(command, model);
     rfx_report_conv(document, smallest->graph);
     (void)json_object_update_new(
         document,
-        json_pack("{s:s, s:I, s:I, s:o, s:o}", "error", "budget impossible", "budget_bytes",
-                  (json_int_t)budget_bytes, "smallest_bytes", (json_int_t)fits, "breakdown",
-                  breakdown(&smallest->bytes), "plan", rfx_report_plan(smallest)));
+        json_pack("{s:s, s:I, s:I, s:o, s:o, s:{s:I, s:i, s:s, s:b}}", "error", "budget impossible",
+                  "budget_bytes", (json_int_t)budget_bytes, "smallest_bytes", (json_int_t)fits,
+                  "breakdown", breakdown(&smallest->bytes), "plan", rfx_report_plan(smallest),
+                  "least", "bytes", (json_int_t)(is_least ? fits : least->bytes), "threads",
+                  is_least ? smallest->threads : least->threads, "plan",
+                  is_least ? text : least->text, "other_plan", least->other_plan));
     (void)rfx_report_print(document);
 }
 

@@ -29,7 +29,8 @@ char *rfx_human_shape(const struct rfx_shape *shape, char text[96]);
  * failed, so that nothing is missing in what is. */
 void rfx_report_watch_memory(void);
 
-/* Whether a part of a report is missing, as there was no memory for it. */
+/* Notes that a part of a report is missing, as there was no memory for it; whether one is. */
+void rfx_report_note_no_memory(void);
 bool rfx_report_lacks_memory(void);
 
 /* {"schema", "command", "model"}; a new reference. */
@@ -67,15 +68,28 @@ json_t *rfx_report_shape(const struct rfx_shape *shape);
 /* A number; "nan", "inf" or "-inf" where JSON has none. */
 json_t *rfx_report_number(double value);
 
+/* What a whole-image run of the graph, as it is executed, holds at most: live maps, the image among
+ * them, and all parameters as float32; *node (may be NULL): the layer at which. 0: no memory to
+ * find out, which is noted. One figure wherever it is shown: analyze, advise, plan, charts. */
+size_t rfx_report_untiled_bytes(const struct rfx_graph *graph, int *node);
+
+/* The same as a line on stdout, and as "untiled": {"maps_and_parameters_bytes", "peak_layer"}. */
+void rfx_report_untiled_text(const struct rfx_graph *graph);
+void rfx_report_untiled(json_t *document, const struct rfx_graph *graph);
+
 /* The plan in lines, on stdout. */
 void rfx_report_plan_text(const struct rfx_plan *plan);
 
 /* A table of the plan's groups, on stdout; nothing when there are none. */
 void rfx_report_groups_text(const struct rfx_plan *plan);
 
-/* What would fit: on stderr, and with json as a document on stdout. */
+struct rfx_cli_least;
+
+/* What would fit, with the options as they are and with any: on stderr, and with json as a document
+ * on stdout. */
 void rfx_report_smallest(const char *command, const char *model, size_t budget_bytes,
-                         const struct rfx_plan *smallest, bool json);
+                         const struct rfx_plan *smallest, const struct rfx_cli_least *least,
+                         bool json);
 
 /* The peak resident set of this process so far (VmHWM), in bytes; 0 when unknown. */
 size_t rfx_peak_rss_bytes(void);

@@ -32,8 +32,8 @@ function(rfx_add_library target kind export_name)
     add_dependencies(${target} rfx_${folder})
   endforeach()
   install(TARGETS ${target} EXPORT rfexec_targets
-          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT dev
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
 endfunction()
 
 rfx_add_library(rfx_library SHARED rfexec)
@@ -47,21 +47,28 @@ target_link_options(rfx_library PRIVATE -Wl,--exclude-libs,ALL)
 if(RFX_SANITIZE)
   target_link_options(rfx_library PRIVATE -fsanitize=${RFX_SANITIZERS})
 endif()
-# The static archive names no dependencies in CMake; pkg-config --static does.
 rfx_add_library(rfx_archive STATIC rfexec_static)
+# What a program that takes in the archive links besides: by names that any linker finds, so that no
+# package has to be looked for. rfexec.pc has the same list as Libs.private.
+set(rfx_static_names protobuf-nanopb png jpeg jansson xxhash ${OpenMP_C_LIB_NAMES} m ${CMAKE_DL_LIBS})
+foreach(name IN LISTS rfx_static_names)
+  target_link_libraries(rfx_archive INTERFACE $<INSTALL_INTERFACE:${name}>)
+endforeach()
+list(TRANSFORM rfx_static_names PREPEND -l OUTPUT_VARIABLE rfx_static_flags)
+list(JOIN rfx_static_flags " " rfx_static_flags)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/rfexec/include/rfexec/
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rfexec FILES_MATCHING PATTERN "*.h")
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rfexec COMPONENT dev FILES_MATCHING PATTERN "*.h")
 
 # Both files find their prefix from their own place: the installed tree can be moved.
 file(RELATIVE_PATH rfx_pc_to_prefix /x/${CMAKE_INSTALL_LIBDIR}/pkgconfig /x)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/rfexec.pc.in ${CMAKE_CURRENT_BINARY_DIR}/rfexec.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rfexec.pc
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 set(rfx_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rfexec)
 install(EXPORT rfexec_targets NAMESPACE rfexec:: FILE rfexec-config.cmake
-        DESTINATION ${rfx_package_dir})
+        DESTINATION ${rfx_package_dir} COMPONENT dev)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/rfexec-config-version.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rfexec-config-version.cmake
-        DESTINATION ${rfx_package_dir})
+        DESTINATION ${rfx_package_dir} COMPONENT dev)

@@ -6,6 +6,7 @@
 #include "tiler/plan/splits.h"
 #include "tools/cli/job.h"
 #include "tools/cli/report.h"
+#include "tools/cli/table.h"
 #include "tools/commands/curves.h"
 
 enum { MAX_BUDGETS = 16 }; /* two a doubling: up to some two hundred times the smallest */
@@ -162,58 +163,81 @@ static int print_json(const struct advise *a, const struct guideline *g) {
                             (json_int_t)a->curves.tiles_y, (json_int_t)a->curves.tiles_x, "peak",
                             peak, "points", points_json(a), "guidelines", guidelines, "barrier",
                             barrier, "best", best, "budgets", budgets_json(a)));
+    rfx_report_untiled(document, a->job.graph);
     return rfx_report_print(document);
 }
 
-/* Consecutive points of one case in one line. */
+/* Consecutive points of one case in one row. */
 static void print_cases(const struct advise *a) {
+    static const struct rfx_table_column columns[] = {
+        {"case", RFX_TABLE_MARK},     {"memory /", RFX_TABLE_NUMBER}, {"MACs x", RFX_TABLE_NUMBER},
+        {"meaning", RFX_TABLE_WORDS}, {"from", RFX_TABLE_WORDS},      {"to", RFX_TABLE_WORDS}};
     const struct rfx_curve *curve = a->curves.curves[0];
+    struct rfx_table *table = rfx_table_create(curve->mem, columns, 6);
     printf("\ncuts with %lldx%lld tiles\n", (long long)a->curves.tiles_y,
            (long long)a->curves.tiles_x);
     for (int i = 0, end; i < curve->n_points; i = end) {
         enum rfx_case kind = a->advice->cases[i];
         for (end = i + 1; end < curve->n_points && a->advice->cases[end] == kind;) ++end;
         const struct rfx_curve_point *first = &curve->points[i], *last = &curve->points[end - 1];
-        printf("  case %d  memory / %-6.2f MACs x %-8.3f %-36s %s", (int)kind,
-               rfx_curve_memory_ratio(curve, last), rfx_curve_macs_ratio(curve, last),
-               rfx_case_text(kind), layer(a, first->split));
-        if (end - i > 1) printf(" .. %s", layer(a, last->split));
-        putchar('\n');
+        rfx_table_cell(table, "%d", (int)kind);
+        rfx_table_cell(table, "%.2f", rfx_curve_memory_ratio(curve, last));
+        rfx_table_cell(table, "%.3f", rfx_curve_macs_ratio(curve, last));
+        rfx_table_cell(table, "%s", rfx_case_text(kind));
+        rfx_table_cell(table, "%s", layer(a, first->split));
+        rfx_table_cell(table, "%s", end - i > 1 ? layer(a, last->split) : "");
     }
+    rfx_table_print(table, stdout, rfx_table_terminal_width());
+    rfx_table_free(table);
     if (curve->best < 0) return;
     const struct rfx_curve_point *best = &curve->points[curve->best];
-    printf("  best    %s: memory / %.2f at %.3f x MACs; then %s decides\n", layer(a, best->split),
+    printf("best       %s: memory / %.2f at %.3f x MACs; then %s decides\n", layer(a, best->split),
            rfx_curve_memory_ratio(curve, best), rfx_curve_macs_ratio(curve, best),
            layer(a, best->peak_node));
 }
 
 static void print_budgets(const struct advise *a) {
+    static const struct rfx_table_column columns[] = {
+        {"budget", RFX_TABLE_NUMBER},      {"best single cut", RFX_TABLE_WORDS},
+        {"tiles", RFX_TABLE_NUMBER},       {"MACs x", RFX_TABLE_NUMBER},
+        {"run --memory", RFX_TABLE_WORDS}, {"MACs x", RFX_TABLE_NUMBER}};
     const struct rfx_curve *curve = a->curves.curves[0];
-    printf("\n%11s  %-40s %8s  %s\n", "budget", "best single cut, tiles", "MACs x", "run --memory");
+    struct rfx_table *table = rfx_table_create(curve->mem, columns, 6);
     for (int i = 0; i < a->n_budgets; ++i) {
         const struct budget *b = &a->budgets[i];
-        char size[RFX_HUMAN_CHARS], cut[80] = "-", ratio[24] = "-", plan[160] = "does not fit";
+        char size[RFX_HUMAN_CHARS], tiles[48] = "-", ratio[24] = "-",
+                                    plan[RFX_PLAN_TEXT] = "does not fit";
         if (b->cut != NULL) {
             (void)snprintf(ratio, sizeof ratio, "%.3f", rfx_curve_macs_ratio(curve, b->cut));
-            (void)snprintf(cut, sizeof cut, b->cut->split < 0 ? "%s" : "%s, %lldx%lld",
-                           rfx_cli_point_label(curve, b->cut), (long long)b->cut->tiles_y,
-                           (long long)b->cut->tiles_x);
+            if (b->cut->split >= 0)
+                (void)snprintf(tiles, sizeof tiles, "%lldx%lld", (long long)b->cut->tiles_y,
+                               (long long)b->cut->tiles_x);
         }
         if (b->plan != NULL) rfx_plan_describe(b->plan, plan, sizeof plan);
-        printf("%11s  %-40.40s %8s  %s", rfx_human_bytes(b->bytes, size), cut, ratio, plan);
-        if (b->plan != NULL) printf(", %.3f x", plan_ratio(b->plan));
-        putchar('\n');
+        rfx_table_cell(table, "%s", rfx_human_bytes(b->bytes, size));
+        rfx_table_cell(table, "%s", b->cut != NULL ? rfx_cli_point_label(curve, b->cut) : "-");
+        rfx_table_cell(table, "%s", tiles);
+        rfx_table_cell(table, "%s", ratio);
+        rfx_table_cell(table, "%s", plan);
+        if (b->plan != NULL)
+            rfx_table_cell(table, "%.3f", plan_ratio(b->plan));
+        else
+            rfx_table_cell(table, "-");
     }
+    putchar('\n');
+    rfx_table_print(table, stdout, rfx_table_terminal_width());
+    rfx_table_free(table);
 }
 
 static void print_text(const struct advise *a, const struct guideline *g) {
     const struct rfx_curve *curve = a->curves.curves[0];
     char x[RFX_HUMAN_CHARS], y[RFX_HUMAN_CHARS], z[RFX_HUMAN_CHARS];
     printf("%s, baseline %s\n", a->curves.models[0], rfx_baseline_name(curve->baseline));
-    printf("peak       %s at %s: activations %s, parameters %s\n",
+    printf("peak       %s at %s by this baseline: activations %s, parameters %s\n",
            rfx_human_bytes(curve->untiled.peak_bytes, x), layer(a, curve->untiled.peak_node),
            rfx_human_bytes(a->advice->activation_bytes, y),
            rfx_human_bytes(curve->weights_bytes, z));
+    rfx_report_untiled_text(a->job.graph);
     for (int i = 0; i < N_GUIDELINES; ++i)
         printf("guideline  %d %s: %s (%s)\n", i + 1, g[i].kept ? "kept" : "BROKEN", g[i].name,
                g[i].why);
@@ -231,7 +255,7 @@ int rfx_cmd_advise(const struct rfx_cli_options *options) {
     struct advise a = {.n_budgets = 0};
     struct guideline guidelines[N_GUIDELINES];
     struct rfx_error err = {{0}};
-    int code = rfx_cli_curves_open(&a.curves, options, true);
+    int code = rfx_cli_curves_open(&a.curves, options, true, false);
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_open(&a.job, options, NULL);
     if (code != RFX_EXIT_DONE) goto done;
     a.job.request.asked.mode = NULL; /* the planner is to choose */

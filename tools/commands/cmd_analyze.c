@@ -1,4 +1,4 @@
-/* rfexec analyze: the per-layer table, as text (within 120 columns), JSON or CSV. */
+/* rfexec analyze: the per-layer table, as text, JSON or CSV. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,6 +10,7 @@
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/cli/table.h"
 #include "tools/commands/curve_chart.h"
 
 /* What every form prints of a layer. */
@@ -98,29 +99,33 @@ static const char *pair_text(int64_t y, int64_t x, char text[48]) {
     return text;
 }
 
-static void row_text(const struct layer_row *row) {
-    const struct rfx_axis_field *f = row->info->field;
-    char out[64], kernel[48], stride[48], field[48], pad[48], jump[24], macs[RFX_HUMAN_CHARS],
-        params[RFX_HUMAN_CHARS], live[RFX_HUMAN_CHARS];
-    (void)snprintf(out, sizeof out, "%lldx%lldx%lld", (long long)row->out->c,
-                   (long long)row->out->h, (long long)row->out->w);
-    printf("%c %-24.24s %-13.13s %15s %4s %3s ", row->split ? '*' : ' ',
-           row->alias != NULL ? row->alias : row->name, row->op, out,
-           pair_text(row->kernel[0], row->kernel[1], kernel),
-           pair_text(row->stride[0], row->stride[1], stride));
-    if (row->info->global)
-        printf("%7s %5s %6s ", "all", "-", "-");
-    else
-        printf("%7s %5s %6s ", pair_text(f[0].size_px, f[1].size_px, field),
-               ratio_text(f[0].jump, jump), pair_text(f[0].padding_px, f[1].padding_px, pad));
-    printf("%9s %9s %9s\n", rfx_human_count(row->info->macs, macs),
-           rfx_human_count(row->info->params, params),
-           rfx_human_bytes(row->info->live_bytes, live));
-}
+static const struct rfx_table_column columns[] = {
+    {"", RFX_TABLE_MARK},         {"layer", RFX_TABLE_WORDS},
+    {"op", RFX_TABLE_WORDS},      {"output CxHxW", RFX_TABLE_NUMBER},
+    {"kern", RFX_TABLE_NUMBER},   {"str", RFX_TABLE_NUMBER},
+    {"rf", RFX_TABLE_NUMBER},     {"jump", RFX_TABLE_NUMBER},
+    {"rf pad", RFX_TABLE_NUMBER}, {"MACs", RFX_TABLE_NUMBER},
+    {"params", RFX_TABLE_NUMBER}, {"live", RFX_TABLE_NUMBER},
+};
+enum { N_COLUMNS = sizeof columns / sizeof columns[0] };
 
-static void head_text(void) {
-    printf("  %-24s %-13s %15s %4s %3s %7s %5s %6s %9s %9s %9s\n", "layer", "op", "output CxHxW",
-           "kern", "str", "rf", "jump", "rf pad", "MACs", "params", "live");
+static void row_text(const struct layer_row *row, struct rfx_table *table) {
+    const struct rfx_axis_field *f = row->info->field;
+    char kernel[48], stride[48], field[48], pad[48], jump[24], human[RFX_HUMAN_CHARS];
+    bool all = row->info->global;
+    rfx_table_cell(table, "%s", row->split ? "*" : "");
+    rfx_table_cell(table, "%s", row->alias != NULL ? row->alias : row->name);
+    rfx_table_cell(table, "%s", row->op);
+    rfx_table_cell(table, "%lldx%lldx%lld", (long long)row->out->c, (long long)row->out->h,
+                   (long long)row->out->w);
+    rfx_table_cell(table, "%s", pair_text(row->kernel[0], row->kernel[1], kernel));
+    rfx_table_cell(table, "%s", pair_text(row->stride[0], row->stride[1], stride));
+    rfx_table_cell(table, "%s", all ? "all" : pair_text(f[0].size_px, f[1].size_px, field));
+    rfx_table_cell(table, "%s", all ? "-" : ratio_text(f[0].jump, jump));
+    rfx_table_cell(table, "%s", all ? "-" : pair_text(f[0].padding_px, f[1].padding_px, pad));
+    rfx_table_cell(table, "%s", rfx_human_count(row->info->macs, human));
+    rfx_table_cell(table, "%s", rfx_human_count(row->info->params, human));
+    rfx_table_cell(table, "%s", rfx_human_bytes(row->info->live_bytes, human));
 }
 
 static void head_csv(void) {
@@ -139,6 +144,7 @@ static int totals_json(const struct rfx_cli_options *options, const struct rfx_g
                                graph->nodes[analysis->peak_layer].name);
     (void)json_object_set_new(document, "input",
                               rfx_report_shape(&graph->nodes[graph->input].out.shape));
+    rfx_report_untiled(document, graph);
     (void)json_object_set_new(document, "totals", totals);
     (void)json_object_set_new(document, "layers", layers);
     return rfx_report_print(document);
@@ -149,15 +155,17 @@ static void totals_text(const struct rfx_graph *graph, const struct rfx_analysis
     printf("\n%llu MACs (%s), %llu parameters; largest live memory %s at %s\n",
            (unsigned long long)analysis->macs, rfx_human_count(analysis->macs, macs),
            (unsigned long long)analysis->params, rfx_human_bytes(analysis->peak_live_bytes, live),
-           graph->nodes[analysis->peak_layer].name);
+           rfx_split_label(graph, analysis->peak_layer));
+    rfx_report_untiled_text(graph);
     puts("* the network can be cut here (--split)");
 }
 
 static int print_layers(const struct rfx_cli_options *options, const struct rfx_graph *graph,
                         const struct rfx_analysis *analysis, const int *splits, int n_splits) {
     json_t *layers = options->json ? json_array() : NULL;
+    struct rfx_table *table = NULL; /* of text */
     if (options->csv) head_csv();
-    if (!options->json && !options->csv) head_text();
+    if (!options->json && !options->csv) table = rfx_table_create(graph->mem, columns, N_COLUMNS);
     for (int i = 0, s = 0; i < graph->n_nodes; ++i) {
         bool split = s < n_splits && splits[s] == i;
         s += split;
@@ -167,9 +175,11 @@ static int print_layers(const struct rfx_cli_options *options, const struct rfx_
         else if (options->csv)
             row_csv(&row);
         else
-            row_text(&row);
+            row_text(&row, table);
     }
     if (layers != NULL) return totals_json(options, graph, analysis, layers);
+    rfx_table_print(table, stdout, rfx_table_terminal_width());
+    rfx_table_free(table);
     if (!options->csv) totals_text(graph, analysis);
     return RFX_EXIT_DONE;
 }

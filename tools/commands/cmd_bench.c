@@ -114,6 +114,7 @@ static enum rfx_status prepare(struct bench *bench, struct rfx_error *err) {
     if (bench->seconds == NULL || bench->cpu_seconds == NULL)
         return rfx_memory_fail(job->mem, "run times", runs * sizeof *bench->seconds, err);
     enum rfx_status status = rfx_session_create(job->graph, job->plan, &bench->session, err);
+    if (status == RFX_OK) rfx_session_set_spill_folder(bench->session, bench->options->spill);
     if (status != RFX_OK || !bench->options->layers) return status;
     status = rfx_layer_times_create(job->mem, job->plan, (int64_t)runs, &bench->layers, err);
     if (status != RFX_OK) return status;

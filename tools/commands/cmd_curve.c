@@ -4,6 +4,7 @@
 #include "tiler/plan/splits.h"
 #include "tools/chart/chart.h"
 #include "tools/cli/report.h"
+#include "tools/cli/table.h"
 #include "tools/commands/curve_chart.h"
 #include "tools/commands/curves.h"
 #include "tools/commands/fronts.h"
@@ -103,19 +104,30 @@ static void print_csv(const struct rfx_cli_curves *curves) {
     }
 }
 
-static void text_row(const struct rfx_curve *curve, const struct rfx_curve_point *p, bool best) {
-    char grid[48], peak[RFX_HUMAN_CHARS], head[RFX_HUMAN_CHARS], tail[RFX_HUMAN_CHARS];
-    (void)snprintf(grid, sizeof grid, "%lldx%lld", (long long)p->tiles_y, (long long)p->tiles_x);
-    printf("%c %-26.26s %9s %8.3f %8.3f %11s %11s %11s  %-.24s\n", best ? '*' : ' ',
-           rfx_cli_point_label(curve, p), grid, rfx_curve_macs_ratio(curve, p),
-           rfx_curve_memory_ratio(curve, p), rfx_human_bytes(p->peak_bytes, peak),
-           rfx_human_bytes(p->head_bytes, head), rfx_human_bytes(p->tail_bytes, tail),
-           rfx_split_label(curve->graph, p->peak_node));
+static void text_row(const struct rfx_curve *curve, const struct rfx_curve_point *p, bool best,
+                     struct rfx_table *table) {
+    char human[RFX_HUMAN_CHARS];
+    rfx_table_cell(table, "%s", best ? "*" : "");
+    rfx_table_cell(table, "%s", rfx_cli_point_label(curve, p));
+    rfx_table_cell(table, "%lldx%lld", (long long)p->tiles_y, (long long)p->tiles_x);
+    rfx_table_cell(table, "%.3f", rfx_curve_macs_ratio(curve, p));
+    rfx_table_cell(table, "%.3f", rfx_curve_memory_ratio(curve, p));
+    rfx_table_cell(table, "%s", rfx_human_bytes(p->peak_bytes, human));
+    rfx_table_cell(table, "%s", rfx_human_bytes(p->head_bytes, human));
+    rfx_table_cell(table, "%s", rfx_human_bytes(p->tail_bytes, human));
+    rfx_table_cell(table, "%s", rfx_split_label(curve->graph, p->peak_node));
 }
 
-static void text_head(const char *first) {
-    printf("  %-26s %9s %8s %8s %11s %11s %11s  %s\n", first, "tiles", "MACs x", "memory /", "peak",
-           "head", "tail", "peak layer");
+enum { COLUMNS = 9 };
+static const struct rfx_table_column columns[COLUMNS] = {
+    {"", RFX_TABLE_MARK},         {"cut after", RFX_TABLE_WORDS}, {"tiles", RFX_TABLE_NUMBER},
+    {"MACs x", RFX_TABLE_NUMBER}, {"memory /", RFX_TABLE_NUMBER}, {"peak", RFX_TABLE_NUMBER},
+    {"head", RFX_TABLE_NUMBER},   {"tail", RFX_TABLE_NUMBER},     {"peak layer", RFX_TABLE_WORDS},
+};
+
+static void print_table(struct rfx_table *table) {
+    rfx_table_print(table, stdout, rfx_table_terminal_width());
+    rfx_table_free(table);
 }
 
 enum { SHOWN_FRONT = 16 }; /* rows of the Pareto front in the text; all are in JSON and CSV */
@@ -146,18 +158,21 @@ static void print_text(const char *model, struct rfx_curve_formulas *formulas) {
         puts("this network cannot be cut: no single tensor that is local in space is alive");
         return;
     }
-    text_head("cut after");
-    for (int i = 0; i < curve->n_points; ++i) text_row(curve, &curve->points[i], i == curve->best);
+    struct rfx_table *table = rfx_table_create(curve->mem, columns, COLUMNS);
+    for (int i = 0; i < curve->n_points; ++i)
+        text_row(curve, &curve->points[i], i == curve->best, table);
+    print_table(table);
     puts("* smallest peak with this grid");
     print_equations(formulas);
-    putchar('\n');
-    text_head("Pareto front, all grids");
+    puts("\nPareto front, all grids");
+    table = rfx_table_create(curve->mem, columns, COLUMNS);
     int shown = curve->n_pareto < SHOWN_FRONT ? curve->n_pareto : SHOWN_FRONT;
     for (int i = 0; i < shown; ++i) {
         /* evenly spread, both ends included */
         int at = shown == 1 ? 0 : (int)((long long)i * (curve->n_pareto - 1) / (shown - 1));
-        text_row(curve, &curve->pareto[at], false);
+        text_row(curve, &curve->pareto[at], false, table);
     }
+    print_table(table);
     if (shown < curve->n_pareto)
         printf("  (%d of %d points; all with --json or --csv)\n", shown, curve->n_pareto);
 }
@@ -169,7 +184,7 @@ int rfx_cmd_curve(const struct rfx_cli_options *options) {
         return RFX_EXIT_USAGE;
     }
     if (options->pareto) return rfx_cli_fronts(options);
-    int code = rfx_cli_curves_open(&curves, options, true);
+    int code = rfx_cli_curves_open(&curves, options, true, false);
     if (code == RFX_EXIT_DONE && options->output != NULL)
         code = rfx_cli_curve_chart(&curves, curves.count == 1, options->output);
     if (code == RFX_EXIT_DONE && options->json) {

@@ -8,6 +8,7 @@
 #include "tools/cli/job.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/report.h"
+#include "tools/cli/table.h"
 
 enum { MAX_GROUP_LINES = 40 }; /* of a table for people; --json has them all */
 
@@ -47,18 +48,24 @@ static bool is_chosen(const struct rfx_plan *plan, const struct rfx_plan_summary
 }
 
 static void print_rivals(const struct rfx_cli_job *job, const struct rfx_plan_survey *survey) {
+    static const struct rfx_table_column columns[] = {
+        {"runners-up", RFX_TABLE_MARK}, {"peak", RFX_TABLE_NUMBER},   {"MACs x", RFX_TABLE_NUMBER},
+        {"time x", RFX_TABLE_NUMBER},   {"lost by", RFX_TABLE_WORDS}, {"plan", RFX_TABLE_WORDS}};
+    struct rfx_table *table = rfx_table_create(job->mem, columns, 6);
     char peak[RFX_HUMAN_CHARS], why[96];
-    puts("\nrunners-up      peak        MACs x  time x  lost by");
     for (int i = 0; i < survey->n_rivals; ++i) {
         const struct rfx_plan_summary *r = &survey->rivals[i];
         if (is_chosen(job->plan, r)) continue;
-        printf("%-12s %11s %9.3f %7.2f  %s\n             %.150s%s\n", rfx_plan_kind_name(r->kind),
-               rfx_human_bytes(r->peak_bytes, peak),
-               rfx_report_ratio(r->macs, survey->macs_untiled),
-               rfx_report_ratio(r->cost, survey->cost_untiled),
-               why_lost(job->plan, r, job->request.memory_bytes, why), r->text,
-               strlen(r->text) > 150 ? "..." : "");
+        rfx_table_cell(table, "%s", rfx_plan_kind_name(r->kind));
+        rfx_table_cell(table, "%s", rfx_human_bytes(r->peak_bytes, peak));
+        rfx_table_cell(table, "%.3f", rfx_report_ratio(r->macs, survey->macs_untiled));
+        rfx_table_cell(table, "%.2f", rfx_report_ratio(r->cost, survey->cost_untiled));
+        rfx_table_cell(table, "%s", why_lost(job->plan, r, job->request.memory_bytes, why));
+        rfx_table_cell(table, "%s", r->text);
     }
+    putchar('\n');
+    rfx_table_print(table, stdout, rfx_table_terminal_width());
+    rfx_table_free(table);
 }
 
 static json_t *rivals_json(const struct rfx_cli_job *job, const struct rfx_plan_survey *survey) {
@@ -106,6 +113,7 @@ static int print_json(const struct rfx_cli_job *job, const struct rfx_cli_option
     (void)json_object_set_new(document, "input",
                               rfx_report_shape(&job->graph->nodes[job->graph->input].out.shape));
     (void)json_object_set_new(document, "plan", rfx_report_plan(job->plan));
+    rfx_report_untiled(document, job->graph);
     const char *output = output_of_run(options);
     (void)json_object_set_new(
         document, "counted",
@@ -156,6 +164,7 @@ int rfx_cmd_plan(const struct rfx_cli_options *options) {
         code = print_json(&job, options, survey, checked);
     } else if (code == RFX_EXIT_DONE) {
         rfx_report_plan_text(job.plan);
+        rfx_report_untiled_text(job.graph);
         print_counted(options);
         if (checked) puts("checked    sound");
         if (rfx_plan_count_groups(job.plan).groups <= MAX_GROUP_LINES)

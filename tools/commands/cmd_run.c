@@ -94,6 +94,7 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     struct rfx_output_sink sink = rfx_cli_outputs_sink(&run->outputs);
     if (paged) rfx_run_page_watch(&run->page, run->session, &sink);
     rfx_session_set_sink(run->session, &sink);
+    rfx_session_set_spill_folder(run->session, run->options->spill);
     rfx_cli_progress_start(&progress, "run");
     progress.rows = streamed_rows(job->plan);
     progress.cols = job->graph->nodes[job->graph->input].out.w;

@@ -95,6 +95,7 @@ static enum rfx_status run_plan(struct verify *v, const struct rfx_plan *plan, c
     enum rfx_status status = rfx_session_create(v->job.graph, plan, session, err);
     if (status != RFX_OK) return status;
     rfx_session_set_sink(*session, &sink);
+    rfx_session_set_spill_folder(*session, v->options->spill);
     rfx_cli_progress_start(&progress, what);
     status = rfx_session_run(*session, v->job.image, rfx_cli_progress_step, &progress, report, err);
     rfx_cli_progress_end(&progress);
@@ -160,6 +161,7 @@ static enum rfx_status run_untiled(struct verify *v, struct rfx_error *err) {
     struct rfx_plan_request request = {.source = v->job.request.source,
                                        .threads = v->job.request.threads,
                                        .memory_bytes = against,
+                                       .may_spill = against != 0 && v->options->spill != NULL,
                                        .caches = v->job.request.caches,
                                        .no_groups = true}; /* one thing less to go wrong alike */
     if (against == 0) request.asked = rfx_ask_whole();

@@ -1,6 +1,7 @@
 /* Loading models under a baseline and calculating their curves; see curves.h. */
 #include "tools/commands/curves.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tiler/plan/splits.h"
@@ -33,8 +34,9 @@ static int add_model(struct rfx_cli_curves *curves, const struct rfx_cli_options
                                         .pareto = pareto};
     int at = curves->count;
     struct rfx_error err = {{0}};
+    const struct rfx_fuse_options *how = curves->as_executed ? rfx_cli_fuse(options) : &fuse;
     int code =
-        rfx_cli_load_fused(curves->mem, options, options->args[arg], &fuse, &curves->graphs[at]);
+        rfx_cli_load_fused(curves->mem, options, options->args[arg], how, &curves->graphs[at]);
     if (code != RFX_EXIT_DONE) return code;
     curves->models[at] = options->shown[arg];
     curves->count++;
@@ -46,8 +48,9 @@ static int add_model(struct rfx_cli_curves *curves, const struct rfx_cli_options
 }
 
 int rfx_cli_curves_open(struct rfx_cli_curves *curves, const struct rfx_cli_options *options,
-                        bool pareto) {
+                        bool pareto, bool as_executed) {
     memset(curves, 0, sizeof *curves);
+    curves->as_executed = as_executed && options->baseline == NULL;
     curves->mem = rfx_cli_memory_create();
     if (curves->mem == NULL) {
         rfx_cli_message("out of memory at start");
@@ -57,6 +60,14 @@ int rfx_cli_curves_open(struct rfx_cli_curves *curves, const struct rfx_cli_opti
     for (int i = 0; i < options->n_args && code == RFX_EXIT_DONE; ++i)
         code = add_model(curves, options, i, pareto);
     return code;
+}
+
+const char *rfx_cli_curves_baseline(const struct rfx_cli_curves *curves, char text[32]) {
+    if (curves->as_executed)
+        (void)snprintf(text, 32, "as executed");
+    else
+        (void)snprintf(text, 32, "%s baseline", rfx_baseline_name(curves->baseline));
+    return text;
 }
 
 void rfx_cli_curves_free(struct rfx_cli_curves *curves) {

@@ -15,6 +15,8 @@
 struct rfx_cli_curves {
     struct rfx_memory *mem;
     enum rfx_baseline baseline;
+    bool as_executed; /* graphs as they run, residual additions inside convolutions; each makes a
+                         tensor as baseline FUSED has it */
     int64_t tiles_y, tiles_x;
     int count;
     const char *models[RFX_CLI_MAX_ARGS]; /* as they are shown; borrowed from the options */
@@ -23,9 +25,14 @@ struct rfx_cli_curves {
     struct rfx_curve_formulas *formulas[RFX_CLI_MAX_ARGS];
 };
 
-/* Loads every model of the options and calculates its curve. To be freed in any case. */
+/* Loads every model of the options and calculates its curve; as it is executed, where that is asked
+ * for and no --baseline is given. To be freed in any case. */
 RFX_NODISCARD int rfx_cli_curves_open(struct rfx_cli_curves *curves,
-                                      const struct rfx_cli_options *options, bool pareto);
+                                      const struct rfx_cli_options *options, bool pareto,
+                                      bool as_executed);
+
+/* What counts as a tensor, in words: "as executed", or "fused baseline"; text is returned. */
+const char *rfx_cli_curves_baseline(const struct rfx_cli_curves *curves, char text[32]);
 
 void rfx_cli_curves_free(struct rfx_cli_curves *curves);
 

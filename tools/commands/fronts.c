@@ -9,6 +9,7 @@
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/cli/table.h"
 
 enum { ALL, TILES, FRONTS, MAX_SERIES = 4 };
 static const double Y_END = 3.0; /* beyond, budgets hardly fall any more */
@@ -29,9 +30,13 @@ static int calculate(struct fronts *f, const struct rfx_cli_options *options) {
     plan.source =
         (struct rfx_source_traits){.h = in->h, .w = in->w, .c = in->c, .random_access = true};
     for (int i = 0; i < FRONTS; ++i) {
+        static const char *const names[FRONTS] = {"looking at all plans", "looking at tiles"};
+        struct rfx_cli_progress progress;
         struct rfx_survey_request request = {.kinds = kinds[i]};
+        rfx_cli_progress_watch(&progress, names[i], f->mem);
         enum rfx_status status =
             rfx_plan_survey_create(f->graph, &plan, &request, &f->surveys[i], &err);
+        rfx_cli_progress_unwatch(&progress, f->mem);
         if (status != RFX_OK) return rfx_cli_fail(status, &err);
     }
     return RFX_EXIT_DONE;
@@ -73,14 +78,22 @@ static void print_csv(const struct fronts *f, const char *model) {
 }
 
 static void print_front(const char *title, const struct rfx_plan_survey *survey) {
+    static const struct rfx_table_column columns[] = {{"budget from", RFX_TABLE_NUMBER},
+                                                      {"MACs x", RFX_TABLE_NUMBER},
+                                                      {"time x", RFX_TABLE_NUMBER},
+                                                      {"plan", RFX_TABLE_WORDS}};
+    struct rfx_table *table = rfx_table_create(survey->mem, columns, 4);
     char peak[RFX_HUMAN_CHARS];
-    printf("%s\n  %11s %9s %7s  %s\n", title, "budget from", "MACs x", "time x", "plan");
+    puts(title);
     for (int i = 0; i < survey->n_front; ++i) {
         const struct rfx_plan_summary *p = &survey->front[i];
-        printf("  %11s %9.3f %7.2f  %.100s\n", rfx_human_bytes(p->peak_bytes, peak),
-               rfx_report_ratio(p->macs, survey->macs_untiled),
-               rfx_report_ratio(p->cost, survey->cost_untiled), p->text);
+        rfx_table_cell(table, "%s", rfx_human_bytes(p->peak_bytes, peak));
+        rfx_table_cell(table, "%.3f", rfx_report_ratio(p->macs, survey->macs_untiled));
+        rfx_table_cell(table, "%.2f", rfx_report_ratio(p->cost, survey->cost_untiled));
+        rfx_table_cell(table, "%s", p->text);
     }
+    rfx_table_print(table, stdout, rfx_table_terminal_width());
+    rfx_table_free(table);
 }
 
 /* One line of the chart; values is [2 * n]. */

@@ -18,6 +18,9 @@ static size_t slot_of(const struct rfx_layer_times *times, const struct rfx_step
             return rest + RFX_REST_KEEP;
         case RFX_STEP_EMIT:
             return rest + RFX_REST_EMIT;
+        case RFX_STEP_SPILL:
+        case RFX_STEP_FETCH:
+            return rest + RFX_REST_SPILL;
         case RFX_STEP_RUN:
         case RFX_STEP_REDUCE_BEGIN:
         case RFX_STEP_REDUCE_ADD:

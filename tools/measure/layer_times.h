@@ -15,6 +15,7 @@ enum rfx_layer_rest {
     RFX_REST_LOAD,    /* weights by stage */
     RFX_REST_KEEP,    /* copies of rows that outlive their step */
     RFX_REST_EMIT,    /* outputs handed out */
+    RFX_REST_SPILL,   /* maps written to files and read from them */
     RFX_REST_BETWEEN, /* all that is no step: the schedule, the accounts */
     RFX_REST_COUNT
 };

@@ -24,7 +24,7 @@ import sys
 
 UNITS = ["direct_mac", "openblas_mac", "channel_mac", "pool_tap", "few_mac", "other_mac", "conv_element", "element",
          "act_element", "sum_element", "image_element", "run", "step", "meeting", "weight_byte", "shared_byte", "plain_byte", "dram_byte",
-         "load_byte"]
+         "load_byte", "spill_byte"]
 SETS = ["avx512", "avx2", "base"]
 NETWORKS = [("mobilenet_v2", "1024x1024"), ("mobilenet_v2", "384x384"), ("resnet50", "512x512"),
             ("resnet18", "1024x1024"), ("unet", "384x384"), ("efficientnet_b0", "768x768"),
@@ -43,6 +43,9 @@ EXPECTED = {"channel_mac": 10, "pool_tap": 100, "few_mac": 15, "other_mac": 15, 
             "run": 3e4, "step": 5e5, "weight_byte": 20, "shared_byte": 5, "plain_byte": 12, "dram_byte": 25}
 QUIET_LOAD = 0.7     # of the machine, below which two threads meet undisturbed
 USUAL_MEETING = 5e6  # picoseconds, where it is not
+# Of a byte written to a file or read from it: 0.4 GB/s, so that a slow disk is no bad surprise. On the disk of the
+# machine at hand 0.02 to 0.5 GB/s were written and 2 to 4 read back, by whether its cache had them still.
+USUAL_SPILL = 2500
 
 
 def bench(program, network, size, plan, kernels, threads, runs):
@@ -188,7 +191,8 @@ def print_header(constants, measured, like, met):
  * tools/scripts/calibrate.py; not to be edited.
  *
  * {processor()}; second and shared cache: {caches()}.
- * Measured: {', '.join(measured)}. Meetings of threads: {'measured' if met else 'assumed'}. */
+ * Measured: {', '.join(measured)}. Meetings of threads: {'measured' if met else 'assumed'}.
+ * Files of spilled maps: assumed. */
 #ifndef RFX_TILER_SEARCH_COST_CONSTANTS_H
 #define RFX_TILER_SEARCH_COST_CONSTANTS_H
 
@@ -237,6 +241,7 @@ def main():
     meeting = meetings(options.program, constants[measured[0]], options.runs)
     for kernels in measured:
         constants[kernels][UNITS.index("meeting")] = USUAL_MEETING if meeting is None else meeting
+        constants[kernels][UNITS.index("spill_byte")] = USUAL_SPILL
     print_header(constants, measured, "avx2" if "avx2" in measured else measured[0], meeting is not None)
 
 

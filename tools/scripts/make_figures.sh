@@ -97,7 +97,7 @@ figure_8() {
 }
 
 figure_1 eager
-"$rfexec" analyze table1 --size 32x32 --plot "$out/figure_2.svg" >/dev/null
+"$rfexec" analyze table1 --size 32x32 --baseline fused --plot "$out/figure_2.svg" >/dev/null
 figure_8 eager
 for size in 224 1024; do
     letter=a

@@ -29,6 +29,9 @@
  * Threads: functions on different networks may run at the same time in different threads. One
  * network belongs to one thread at a time, whichever. There is nothing to initialise; the library
  * prints nothing and never ends the process. docs/host_process.md says what else it does to it.
+ * Fork: the child may use networks that no other thread was using. Where the thread that forks has
+ * run with several threads before, the child must run with one, or in a thread that it starts for
+ * it: those of the OpenMP runtime stay in the parent, which this thread would wait for.
  * Growth: structs that programs fill begin with their size, and new members are added behind the
  * last; members and functions are never taken away while RFX_VERSION_MAJOR and RFX_VERSION_MINOR
  * stay the same. */
@@ -155,6 +158,15 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_picture_size(const char *picture, int64
 
 /* ---- runs -------------------------------------------------------------------------------- */
 
+/* A rectangle of an image or of a map: rows [row, row + rows), columns [column, column + columns),
+ * all channels. Its values come with it: that of row r, column c and channel k, counted from the
+ * rectangle's first, is values[r * row_step + c * column_step + k * channel_step]. */
+struct rfx_area {
+    int64_t row, column;
+    int64_t rows, columns, channels;
+    int64_t row_step, column_step, channel_step; /* in floats */
+};
+
 struct rfx_run_options {
     size_t size; /* sizeof(struct rfx_run_options): set by init */
     /* What the run may take: everything that it allocates, and a reserve for the code of libraries
@@ -182,6 +194,19 @@ struct rfx_run_options {
      * atomic flag is), must not use the network, and once it has said another result than 0 it
      * must say so until the call returns. NULL: nobody is asked. */
     int (*stop)(void *user);
+    /* Receives, with `user`, the outputs whose outputs[k] is NULL, in parts, as soon as they are
+     * done: so a map needs no room as a whole. In the calling thread; `values` is valid during the
+     * call and may not be written. Each element comes once; of a map all channels of a pixel
+     * together, rectangles mostly of whole rows from top to bottom, but of strips or tiles where
+     * the plan has those. An output of other than four dimensions, or of more than one image, comes
+     * as one pixel whose channels are its elements, row-major. Another result than 0 ends the run
+     * with SYSTEM. It must not use the network. NULL: such outputs are not wanted; where it is
+     * given, `outputs` may be NULL and n_outputs 0: all come here. */
+    int (*write)(void *user, int output, const struct rfx_area *part, const float *values);
+    /* With memory_bytes: a folder in which large maps that are needed again may wait in nameless
+     * files, of which nothing is left however the process ends. Where the folder lies in memory
+     * (tmpfs), so do they. The run fails with SYSTEM when there is no room. NULL: no files. */
+    const char *spill_folder;
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */
@@ -194,11 +219,12 @@ struct rfx_forecast {
     size_t activation_bytes; /* maps and the like */
     size_t weight_bytes;     /* as packed for the run */
     size_t scratch_bytes;
-    size_t picture_bytes; /* of the decoder; 0 for the caller's own values */
-    size_t reserve_bytes; /* see memory_bytes */
-    uint64_t macs;        /* multiply-accumulates of the run */
-    uint64_t macs_whole;  /* of a run on whole maps, which computes nothing twice */
-    char plan[400];       /* how it would be done, in words */
+    size_t picture_bytes;   /* of the decoder; 0 for the caller's own values */
+    size_t reserve_bytes;   /* see memory_bytes */
+    uint64_t macs;          /* multiply-accumulates of the run */
+    uint64_t macs_whole;    /* of a run on whole maps, which computes nothing twice */
+    char plan[400];         /* how it would be done, in words */
+    uint64_t spilled_bytes; /* that files in spill_folder hold at a time, at most */
 };
 
 /* Says what rfx_network_run_file on `picture` would take, or, with picture NULL,
@@ -218,7 +244,7 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_predict(struct rfx_network *net
  * becomes three equal channels for a network that takes three, colour luma for one that takes one.
  *
  * outputs[k] receives output k, rfx_network_output_elements values in the caller's memory, which
- * may overlap nothing else of the call; NULL: not wanted. n_outputs must be
+ * may overlap nothing else of the call; NULL: not wanted, or for options->write. n_outputs must be
  * rfx_network_output_count. They hold anything after a failure. options NULL: the defaults. Plans
  * and packs the weights anew in each call, and gives everything back at its end.
  *
@@ -237,6 +263,64 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_values(struct rfx_network *
                                                             float *const *outputs, int n_outputs,
                                                             const struct rfx_run_options *options,
                                                             struct rfx_why *why);
+
+/* An image that is neither in a file nor in one array in ONNX order. Either `values` or `read` is
+ * given; the rest is 0. */
+struct rfx_source {
+    size_t size; /* sizeof(struct rfx_source): set by the caller */
+    /* An array, only read: that of row y, column x and channel c of the image is
+     * values[y * row_step + x * column_step + c * channel_step]; steps in floats, any numbers, also
+     * negative ones. All three 0: 1 x channels x rows x columns. */
+    const float *values;
+    int64_t row_step, column_step, channel_step;
+    /* Fills a part of the image: writes every value of it. Asked for any rectangle, in any order,
+     * some several times (where strips or tiles overlap, or the plan reads the image twice), and
+     * must always give the same. In the calling thread, unless `concurrent` is not 0: then in any
+     * of the run's threads, several at a time. Another result than 0 ends the run with SYSTEM. It
+     * must not use the network. What it takes itself is not in memory_bytes. */
+    int (*read)(void *user, const struct rfx_area *part, float *values);
+    void *user;
+    int concurrent;
+};
+
+/* As rfx_network_run_values, on a source. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_source(struct rfx_network *network,
+                                                            const struct rfx_source *source,
+                                                            float *const *outputs, int n_outputs,
+                                                            const struct rfx_run_options *options,
+                                                            struct rfx_why *why);
+
+/* ---- runners ----------------------------------------------------------------------------- */
+
+/* A network made ready to run many times: plan, packed weights and the memory of its maps are kept
+ * until it is freed. It belongs to its network, which has to live longer, and to the thread that
+ * uses the network at the time; several of one network may be kept, but not used at a time. */
+struct rfx_runner;
+
+/* Plans as options say (memory_bytes, threads) and packs the weights, for runs on values and
+ * sources. options NULL: the defaults; progress and write are not called. Failures as
+ * rfx_network_run_values. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_create(struct rfx_network *network,
+                                                       const struct rfx_run_options *options,
+                                                       struct rfx_runner **out,
+                                                       struct rfx_why *why);
+
+/* Frees a runner; NULL is fine. */
+RFX_API void rfx_runner_free(struct rfx_runner *runner);
+
+/* What the runner takes while it runs, most of it also between two runs. USAGE: forecast without
+ * its size. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_forecast(const struct rfx_runner *runner,
+                                                         struct rfx_forecast *forecast,
+                                                         struct rfx_why *why);
+
+/* Runs once more, as rfx_network_run_source. Of the options only progress, stop, write and user
+ * count: the others were settled by rfx_runner_create. After any failure it can run again. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_run(struct rfx_runner *runner,
+                                                    const struct rfx_source *source,
+                                                    float *const *outputs, int n_outputs,
+                                                    const struct rfx_run_options *options,
+                                                    struct rfx_why *why);
 
 #ifdef __cplusplus
 }

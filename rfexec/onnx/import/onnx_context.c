@@ -179,6 +179,19 @@ enum rfx_status rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map, int
     return rfx_onnx_emit(ctx, &node, "/channels_last", &map, 1, out);
 }
 
+enum rfx_status rfx_onnx_elements(struct rfx_onnx_import *ctx, int *out, bool *last) {
+    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), out);
+    int behind = status == RFX_OK ? rfx_onnx_map_behind(ctx, *out) : -1;
+    *last = behind >= 0;
+    if (*last) *out = behind;
+    return status;
+}
+
+enum rfx_status rfx_onnx_set_as(struct rfx_onnx_import *ctx, int node, bool last) {
+    enum rfx_status status = last ? rfx_onnx_channels_last(ctx, node, &node) : RFX_OK;
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, node) : status;
+}
+
 static bool same_shape(const struct rfx_shape *a, const struct rfx_shape *b) {
     if (a->rank != b->rank) return false;
     for (int i = 0; i < a->rank; i++)

@@ -106,6 +106,13 @@ int rfx_onnx_map_behind(const struct rfx_onnx_import *ctx, int node);
 RFX_NODISCARD enum rfx_status rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map,
                                                      int *out);
 
+/* Operand 0 of what works element by element: as rfx_onnx_any, but of a map with its channels last
+ * the map, and *last is true: the result is then to be bound with rfx_onnx_set_as. */
+RFX_NODISCARD enum rfx_status rfx_onnx_elements(struct rfx_onnx_import *ctx, int *out, bool *last);
+
+/* Binds output 0 to a node; `last`: to it with its channels last. */
+RFX_NODISCARD enum rfx_status rfx_onnx_set_as(struct rfx_onnx_import *ctx, int node, bool last);
+
 /* A PLAIN tensor with the same bytes and another shape. */
 RFX_NODISCARD enum rfx_status rfx_onnx_reshape(struct rfx_onnx_import *ctx, int plain,
                                                const struct rfx_shape *shape, int *out);
@@ -207,6 +214,11 @@ RFX_NODISCARD enum rfx_status rfx_onnx_const_reals(struct rfx_onnx_import *ctx,
 /* The constant input k as a weight of the graph, left in the file where possible. */
 RFX_NODISCARD enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx,
                                                     struct rfx_onnx_const *constant, int *out);
+
+/* The same of a matrix [k][m], read as [m][k]. */
+RFX_NODISCARD enum rfx_status rfx_onnx_const_weight_transposed(struct rfx_onnx_import *ctx,
+                                                               struct rfx_onnx_const *constant,
+                                                               int *out);
 
 /* Constant input k, required. UNSUPPORTED: it is computed; MALFORMED: it is missing. */
 RFX_NODISCARD enum rfx_status rfx_onnx_in_const(struct rfx_onnx_import *ctx, size_t k,

@@ -12,6 +12,11 @@ static enum rfx_status finish(struct rfx_onnx_import *ctx, enum rfx_status statu
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
 }
 
+static enum rfx_status finish_as(struct rfx_onnx_import *ctx, enum rfx_status status, int out,
+                                 bool last) {
+    return status == RFX_OK ? rfx_onnx_set_as(ctx, out, last) : status;
+}
+
 /* An operator of the table of activations. */
 enum rfx_status rfx_onnx_activation(struct rfx_onnx_import *ctx) {
     enum rfx_act_kind kind = rfx_act_find(ctx->node->op);
@@ -19,11 +24,12 @@ enum rfx_status rfx_onnx_activation(struct rfx_onnx_import *ctx) {
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "no such activation");
     const struct rfx_act_def *def = rfx_act_def(kind);
     int in, out = -1;
-    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    bool last = false;
+    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
     if (status == RFX_OK)
         status = rfx_onnx_act(ctx, "", in, kind, rfx_onnx_attr_float(ctx, "alpha", def->alpha),
                               rfx_onnx_attr_float(ctx, "beta", def->beta), &out);
-    return finish(ctx, status, out);
+    return finish_as(ctx, status, out, last);
 }
 
 /* Activations of two numbers that ONNX calls otherwise than alpha and beta. */
@@ -31,11 +37,12 @@ static enum rfx_status named_activation(struct rfx_onnx_import *ctx, enum rfx_ac
                                         const char *alpha, const char *beta) {
     const struct rfx_act_def *def = rfx_act_def(kind);
     int in, out = -1;
-    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    bool last = false;
+    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
     if (status == RFX_OK)
         status = rfx_onnx_act(ctx, "", in, kind, rfx_onnx_attr_float(ctx, alpha, def->alpha),
                               rfx_onnx_attr_float(ctx, beta, def->beta), &out);
-    return finish(ctx, status, out);
+    return finish_as(ctx, status, out, last);
 }
 
 enum rfx_status rfx_onnx_selu(struct rfx_onnx_import *ctx) {
@@ -50,7 +57,8 @@ enum rfx_status rfx_onnx_shrink(struct rfx_onnx_import *ctx) {
 enum rfx_status rfx_onnx_clip(struct rfx_onnx_import *ctx) {
     double lo = -HUGE_VAL, hi = HUGE_VAL;
     int in, out = -1;
-    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    bool last = false;
+    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
     if (status != RFX_OK) return status;
     if (ctx->opset < 11) {
         lo = (double)rfx_onnx_attr_float(ctx, "min", -HUGE_VALF);
@@ -61,7 +69,7 @@ enum rfx_status rfx_onnx_clip(struct rfx_onnx_import *ctx) {
         if (status != RFX_OK) return status;
     }
     status = rfx_onnx_act(ctx, "", in, RFX_ACT_CLIP, (float)lo, (float)hi, &out);
-    return finish(ctx, status, out);
+    return finish_as(ctx, status, out, last);
 }
 
 enum rfx_status rfx_onnx_prelu(struct rfx_onnx_import *ctx) {
@@ -97,24 +105,26 @@ static enum rfx_status product(struct rfx_onnx_import *ctx, int a, int b, int *o
 enum rfx_status rfx_onnx_swish(struct rfx_onnx_import *ctx) {
     float alpha = rfx_onnx_attr_float(ctx, "alpha", 1.0f);
     int in, gate, out = -1;
-    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    bool last = false;
+    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
     if (status != RFX_OK) return status;
     if (alpha == 1.0f) {
         status = rfx_onnx_act(ctx, "", in, RFX_ACT_SILU, 0.0f, 0.0f, &out);
-        return finish(ctx, status, out);
+        return finish_as(ctx, status, out, last);
     }
     status = rfx_onnx_scale_shift(ctx, "/scaled", in, alpha, 0.0f, &gate);
     if (status == RFX_OK)
         status = rfx_onnx_act(ctx, "/gate", gate, RFX_ACT_SIGMOID, 0.0f, 0.0f, &gate);
     if (status == RFX_OK) status = product(ctx, in, gate, &out);
-    return finish(ctx, status, out);
+    return finish_as(ctx, status, out, last);
 }
 
 /* x / 2 * (1 + tanh(z)) with z = sqrt(2 / pi) (x + 0.044715 x^3), as x * sigmoid(2 z): nothing
  * cancels where tanh is near -1. */
 static enum rfx_status gelu_tanh(struct rfx_onnx_import *ctx) {
     int in, gate, out = -1;
-    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    bool last = false;
+    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
     if (status == RFX_OK) status = product(ctx, in, in, &gate);
     if (status == RFX_OK)
         status = rfx_onnx_scale_shift(ctx, "/slope", gate, 0.071354816272600248f,
@@ -123,35 +133,37 @@ static enum rfx_status gelu_tanh(struct rfx_onnx_import *ctx) {
     if (status == RFX_OK)
         status = rfx_onnx_act(ctx, "/gate", gate, RFX_ACT_SIGMOID, 0.0f, 0.0f, &gate);
     if (status == RFX_OK) status = product(ctx, in, gate, &out);
-    return finish(ctx, status, out);
+    return finish_as(ctx, status, out, last);
 }
 
 /* x * (0.5 + 0.5 * erf(x / sqrt 2)), or its approximation. */
 enum rfx_status rfx_onnx_gelu(struct rfx_onnx_import *ctx) {
     int in, gate, out = -1;
+    bool last = false;
     const char *form = rfx_onnx_attr_string(ctx, "approximate", "none");
     if (strcmp(form, "tanh") == 0) return gelu_tanh(ctx);
     if (strcmp(form, "none") != 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "approximate = %.40s", form);
-    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
     if (status == RFX_OK)
         status = rfx_onnx_scale_shift(ctx, "/scaled", in, 0.70710678118654752f, 0.0f, &gate);
     if (status == RFX_OK) status = rfx_onnx_act(ctx, "/erf", gate, RFX_ACT_ERF, 0.0f, 0.0f, &gate);
     if (status == RFX_OK) status = rfx_onnx_scale_shift(ctx, "/gate", gate, 0.5f, 0.5f, &gate);
     if (status == RFX_OK) status = product(ctx, in, gate, &out);
-    return finish(ctx, status, out);
+    return finish_as(ctx, status, out, last);
 }
 
 /* x * tanh(softplus(x)). */
 enum rfx_status rfx_onnx_mish(struct rfx_onnx_import *ctx) {
     int in, gate, out = -1;
-    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    bool last = false;
+    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
     if (status == RFX_OK)
         status = rfx_onnx_act(ctx, "/softplus", in, RFX_ACT_SOFTPLUS, 0.0f, 0.0f, &gate);
     if (status == RFX_OK)
         status = rfx_onnx_act(ctx, "/tanh", gate, RFX_ACT_TANH, 0.0f, 0.0f, &gate);
     if (status == RFX_OK) status = product(ctx, in, gate, &out);
-    return finish(ctx, status, out);
+    return finish_as(ctx, status, out, last);
 }
 
 /* Add, Sum and Mean add. */
@@ -255,11 +267,39 @@ static bool fits_map(const struct rfx_onnx_import *ctx, struct rfx_onnx_operand 
     return shape->rank < 4 || (shape->rank == 4 && shape->dims[0] == 1);
 }
 
-enum rfx_status rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind,
-                                 const char *suffix, struct rfx_onnx_operand a,
-                                 struct rfx_onnx_operand b, int *out) {
-    if ((a.node < 0 && a.constant == NULL) || (b.node < 0 && b.constant == NULL))
-        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "an input is missing");
+/* The operand beside a map of c channels whose channels come last, as one beside the map itself:
+ * the map behind it, or the view of a constant of one value or one per channel. False: neither. */
+static bool beside_channels(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *x, int64_t c) {
+    if (x->node >= 0) {
+        x->node = rfx_onnx_map_behind(ctx, x->node);
+        return x->node >= 0;
+    }
+    const struct rfx_onnx_const *k = x->constant;
+    int rank = k->shape.rank;
+    bool vector = rank > 0 && k->elems == c && k->shape.dims[rank - 1] == c;
+    if (rank > 4 || (k->elems != 1 && !vector)) return false;
+    struct rfx_shape shape = {4, {1, k->elems, 1, 1}};
+    x->constant = rfx_onnx_const_view(ctx, k, &shape);
+    return x->constant != NULL;
+}
+
+/* Whether a and b can be combined as maps although their channels come last; they become those. */
+static bool channels_first(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *a,
+                           struct rfx_onnx_operand *b) {
+    struct rfx_onnx_operand first = *a, second = *b;
+    int map = a->node >= 0 ? rfx_onnx_map_behind(ctx, a->node) : -1;
+    if (map < 0 && b->node >= 0) map = rfx_onnx_map_behind(ctx, b->node);
+    if (map < 0) return false;
+    int64_t c = rfx_onnx_tensor_of(ctx, map)->c;
+    if (!beside_channels(ctx, &first, c) || !beside_channels(ctx, &second, c)) return false;
+    *a = first;
+    *b = second;
+    return true;
+}
+
+static enum rfx_status combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind,
+                               const char *suffix, struct rfx_onnx_operand a,
+                               struct rfx_onnx_operand b, int *out) {
     bool reversed = a.constant != NULL, done = false;
     struct rfx_onnx_const *k = reversed ? a.constant : b.constant;
     int x = reversed ? b.node : a.node, in[2];
@@ -279,6 +319,16 @@ enum rfx_status rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_ki
     struct rfx_node node = {.op = maps ? RFX_OP_BINARY : RFX_OP_PLAIN_BINARY};
     node.attr.binary.kind = kind;
     return rfx_onnx_emit(ctx, &node, suffix, in, 2, out);
+}
+
+enum rfx_status rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind,
+                                 const char *suffix, struct rfx_onnx_operand a,
+                                 struct rfx_onnx_operand b, int *out) {
+    if ((a.node < 0 && a.constant == NULL) || (b.node < 0 && b.constant == NULL))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "an input is missing");
+    bool last = channels_first(ctx, &a, &b);
+    enum rfx_status status = combine(ctx, kind, suffix, a, b, out);
+    return status == RFX_OK && last ? rfx_onnx_channels_last(ctx, *out, out) : status;
 }
 
 enum rfx_status rfx_onnx_binary(struct rfx_onnx_import *ctx) {
@@ -317,36 +367,4 @@ enum rfx_status rfx_onnx_identity(struct rfx_onnx_import *ctx) {
     if (x.node < 0 && x.constant == NULL)
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 0 is missing");
     return rfx_onnx_set(ctx, 0, x);
-}
-
-/* Softmax, LogSoftmax. Before opset 13 everything from `axis` on is one vector. */
-enum rfx_status rfx_onnx_softmax(struct rfx_onnx_import *ctx) {
-    bool old = ctx->opset < 13;
-    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
-    int in, out = -1, axis;
-    enum rfx_status status = rfx_onnx_any(ctx, x, &in);
-    if (status != RFX_OK) return status;
-    const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, in);
-    int rank = t.shape.rank;
-    status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", old ? 1 : -1), rank, &axis);
-    if (status != RFX_OK) return status;
-    struct rfx_node node = {.op = RFX_OP_PLAIN_SOFTMAX};
-    node.attr.softmax.logarithm = op_is(ctx, "LogSoftmax");
-    bool one_axis = !old || rfx_onnx_product(&t.shape, axis + 1, rank) == 1;
-    if (t.layout == RFX_LAYOUT_NHWC && axis == 1 && one_axis) {
-        node.op = RFX_OP_SOFTMAX;
-        status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
-        return finish(ctx, status, out);
-    }
-    status = rfx_onnx_plain(ctx, x, &in);
-    node.attr.softmax.axis = axis;
-    struct rfx_shape two = {
-        2, {rfx_onnx_product(&t.shape, 0, axis), rfx_onnx_product(&t.shape, axis, rank)}};
-    if (status == RFX_OK && !one_axis) {
-        node.attr.softmax.axis = 1;
-        status = rfx_onnx_reshape(ctx, in, &two, &in);
-    }
-    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
-    if (status == RFX_OK && !one_axis) status = rfx_onnx_reshape(ctx, out, &t.shape, &out);
-    return finish(ctx, status, out);
 }

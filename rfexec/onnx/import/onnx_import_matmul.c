@@ -68,6 +68,41 @@ enum rfx_status rfx_onnx_gemm(struct rfx_onnx_import *ctx) {
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
 }
 
+enum rfx_status rfx_onnx_const_weight_transposed(struct rfx_onnx_import *ctx,
+                                                 struct rfx_onnx_const *constant, int *out) {
+    int stored;
+    enum rfx_status status = rfx_onnx_const_weight(ctx, constant, &stored);
+    if (status != RFX_OK) return status;
+    int64_t k = constant->shape.dims[0], m = constant->shape.dims[1];
+    struct rfx_weight weight = ctx->graph->weights[stored];
+    weight.transposed = k;
+    weight.shape = (struct rfx_shape){4, {m, k, 1, 1}};
+    return rfx_graph_add_weight(ctx->graph, &weight, out, ctx->err);
+}
+
+/* A map with its channels last times a constant [k, m]: a convolution of 1 x 1, which needs no more
+ * of the map than its pixel. */
+static enum rfx_status matmul_of_map(struct rfx_onnx_import *ctx, int map,
+                                     struct rfx_onnx_const *b) {
+    int64_t k = rfx_onnx_tensor_of(ctx, map)->c;
+    struct rfx_node node = {.op = RFX_OP_CONV};
+    int out;
+    if (k != b->shape.dims[0]) return fixed_by_weights(ctx, b->shape.dims[0], k);
+    node.attr.conv = (struct rfx_conv_attr){.kh = 1,
+                                            .kw = 1,
+                                            .sh = 1,
+                                            .sw = 1,
+                                            .dh = 1,
+                                            .dw = 1,
+                                            .groups = 1,
+                                            .oc = b->shape.dims[1],
+                                            .bias = -1,
+                                            .scale = -1};
+    enum rfx_status status = rfx_onnx_const_weight_transposed(ctx, b, &node.attr.conv.weight);
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &map, 1, &out);
+    return status == RFX_OK ? rfx_onnx_set_as(ctx, out, true) : status;
+}
+
 /* x [..., k] times a constant [k, m] as GEMM over all rows. */
 static enum rfx_status matmul_const(struct rfx_onnx_import *ctx, int in, struct rfx_onnx_const *b) {
     struct rfx_shape shape = rfx_onnx_tensor_of(ctx, in)->shape;
@@ -97,10 +132,12 @@ static enum rfx_status as_matrix(struct rfx_onnx_import *ctx, int k, int *in) {
 }
 
 enum rfx_status rfx_onnx_matmul(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_operand b = rfx_onnx_in(ctx, 1);
-    int in[2], out;
+    struct rfx_onnx_operand a = rfx_onnx_in(ctx, 0), b = rfx_onnx_in(ctx, 1);
+    int in[2], out, map = a.node >= 0 ? rfx_onnx_map_behind(ctx, a.node) : -1;
     bool vector[2];
-    enum rfx_status status = rfx_onnx_plain(ctx, rfx_onnx_in(ctx, 0), &in[0]);
+    if (map >= 0 && b.constant != NULL && b.constant->shape.rank == 2)
+        return matmul_of_map(ctx, map, b.constant);
+    enum rfx_status status = rfx_onnx_plain(ctx, a, &in[0]);
     if (status != RFX_OK) return status;
     int rank = rfx_onnx_tensor_of(ctx, in[0])->shape.rank;
     if (b.constant != NULL && b.constant->shape.rank == 2 && rank >= 2)

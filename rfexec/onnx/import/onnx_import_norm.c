@@ -1,6 +1,7 @@
-/* Conversion of norms over channels, and of norms of whole tensors into arithmetic. */
+/* Conversion of norms and softmax over channels, and of whole tensors into arithmetic. */
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "rfexec/onnx/import/onnx_import.h"
 
@@ -163,5 +164,39 @@ enum rfx_status rfx_onnx_lp_norm(struct rfx_onnx_import *ctx) {
     if (status == RFX_OK)
         status = rfx_onnx_act(ctx, "/divisor", norm, RFX_ACT_CLIP, FLT_MIN, HUGE_VALF, &norm);
     if (status == RFX_OK) status = plain_binary(ctx, "", RFX_BINARY_DIV, in, norm, &out);
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+/* Softmax, LogSoftmax. Before opset 13 everything from `axis` on is one vector. */
+enum rfx_status rfx_onnx_softmax(struct rfx_onnx_import *ctx) {
+    bool old = ctx->opset < 13;
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
+    int in, out = -1, axis;
+    enum rfx_status status = rfx_onnx_any(ctx, x, &in);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, in);
+    int rank = t.shape.rank;
+    bool last;
+    status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", old ? 1 : -1), rank, &axis);
+    if (status != RFX_OK) return status;
+    struct rfx_node node = {.op = RFX_OP_PLAIN_SOFTMAX};
+    node.attr.softmax.logarithm = strcmp(ctx->node->op, "LogSoftmax") == 0;
+    bool one_axis = !old || rfx_onnx_product(&t.shape, axis + 1, rank) == 1;
+    int map = one_axis ? map_of_channels(ctx, in, axis, &last) : -1;
+    if (map >= 0) {
+        node.op = RFX_OP_SOFTMAX;
+        status = rfx_onnx_emit(ctx, &node, "", &map, 1, &out);
+        return status == RFX_OK ? rfx_onnx_set_as(ctx, out, last) : status;
+    }
+    status = rfx_onnx_plain(ctx, x, &in);
+    node.attr.softmax.axis = axis;
+    struct rfx_shape two = {
+        2, {rfx_onnx_product(&t.shape, 0, axis), rfx_onnx_product(&t.shape, axis, rank)}};
+    if (status == RFX_OK && !one_axis) {
+        node.attr.softmax.axis = 1;
+        status = rfx_onnx_reshape(ctx, in, &two, &in);
+    }
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
+    if (status == RFX_OK && !one_axis) status = rfx_onnx_reshape(ctx, out, &t.shape, &out);
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
 }

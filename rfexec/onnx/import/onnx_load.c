@@ -52,20 +52,56 @@ static enum rfx_status find_image(struct rfx_onnx_import *ctx, const struct rfx_
     return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED, "onnx: the model has no image input");
 }
 
-static enum rfx_status check_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_value *v) {
+static bool is_one_of(const char *op, const char *const *ops, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(op, ops[i]) == 0) return true;
+    return false;
+}
+
+static bool moves_channels_first(const struct rfx_onnx_node *node) {
+    static const int64_t to_first[4] = {0, 3, 1, 2};
+    for (size_t i = 0; i < node->n_attrs; i++) {
+        const struct rfx_onnx_attr *a = &node->attrs[i];
+        if (strcmp(a->name, "perm") == 0)
+            return a->kind == RFX_ONNX_ATTR_INTS && a->count == 4 &&
+                   memcmp(a->ints, to_first, sizeof to_first) == 0;
+    }
+    return false;
+}
+
+/* Whether the image is (1, h, w, c): a Transpose moves its channels to where ONNX's operators want
+ * them, at once or after arithmetic on pixel values. So converters from other formats write it. */
+static bool has_channels_last(const struct rfx_onnx_model *model, const struct rfx_onnx_value *v) {
+    static const char *const values[] = {"Cast", "Identity", "Add", "Sub", "Mul", "Div"};
+    const char *name = v->name;
+    for (size_t i = 0; v->rank == 4 && i < model->n_nodes; i++) {
+        const struct rfx_onnx_node *node = &model->nodes[i];
+        if (node->n_in == 0 || node->n_out == 0 || strcmp(node->in[0], name) != 0) continue;
+        if (strcmp(node->op, "Transpose") == 0) return moves_channels_first(node);
+        if (is_one_of(node->op, values, sizeof values / sizeof *values)) name = node->out[0];
+    }
+    return false;
+}
+
+static enum rfx_status check_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_value *v,
+                                   bool last) {
     if (v->type != RFX_ONNX_FLOAT && v->type != 0)
         return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
                         "onnx: input '%s' has element type %d; only float32 (1) is supported",
                         v->name, (int)v->type);
     if (v->rank != 4)
-        return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
-                        "onnx: input '%s' has rank %d; only (1, c, h, w) is supported", v->name,
-                        v->rank);
+        return rfx_fail(
+            ctx->err, RFX_STATUS_UNSUPPORTED,
+            "onnx: input '%s' has rank %d; only images (1, c, h, w), or (1, h, w, c) with a "
+            "Transpose behind them, are supported",
+            v->name, v->rank);
     if (v->dims[0] > 1)
-        return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
-                        "onnx: input '%s' has a batch of %lld; only 1 is supported", v->name,
-                        (long long)v->dims[0]);
-    if (v->dims[1] < 1)
+        return rfx_fail(
+            ctx->err, RFX_STATUS_UNSUPPORTED,
+            "onnx: input '%s' has a batch of %lld; only 1 is supported: export the model "
+            "with a batch of 1, or of any size, and run the images one after the other",
+            v->name, (long long)v->dims[0]);
+    if (v->dims[last ? 3 : 1] < 1)
         return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
                         "onnx: input '%s' has a symbolic number of channels", v->name);
     return RFX_OK;
@@ -75,12 +111,14 @@ static enum rfx_status add_image(struct rfx_onnx_import *ctx, const struct rfx_o
                                  const struct rfx_load_options *options) {
     const struct rfx_onnx_value *v;
     enum rfx_status status = find_image(ctx, model, &v);
-    if (status == RFX_OK) status = check_image(ctx, v);
+    bool last = status == RFX_OK && has_channels_last(model, v);
+    if (status == RFX_OK) status = check_image(ctx, v, last);
     if (status != RFX_OK) return status;
     struct rfx_node node = {.op = RFX_OP_INPUT};
-    node.attr.input.c = v->dims[1];
-    node.attr.input.h = options->h > 0 ? options->h : v->dims[2];
-    node.attr.input.w = options->w > 0 ? options->w : v->dims[3];
+    const int64_t *size = last ? v->dims + 1 : v->dims + 2;
+    node.attr.input.c = v->dims[last ? 3 : 1];
+    node.attr.input.h = options->h > 0 ? options->h : size[0];
+    node.attr.input.w = options->w > 0 ? options->w : size[1];
     if (node.attr.input.h < 1 || node.attr.input.w < 1)
         return rfx_fail(
             ctx->err, RFX_STATUS_UNSUPPORTED,
@@ -90,6 +128,7 @@ static enum rfx_status add_image(struct rfx_onnx_import *ctx, const struct rfx_o
     ctx->node = &source;
     ctx->node_name = v->name;
     status = rfx_onnx_emit(ctx, &node, "", NULL, 0, &image);
+    if (status == RFX_OK && last) status = rfx_onnx_channels_last(ctx, image, &image);
     if (status != RFX_OK) return status;
     struct rfx_onnx_operand value = {image, NULL};
     return rfx_onnx_names_put(ctx->values, v->name, value) ? RFX_OK : no_memory(ctx);

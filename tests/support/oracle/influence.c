@@ -299,6 +299,15 @@ uint64_t influence_count_macs(const struct rfx_graph *graph, const struct rfx_no
         const struct rfx_shape *a = &graph->nodes[node->in[0]].out.shape;
         for (int64_t e = 0; e < node->out.elems; e++)
             for (int64_t k = 0; k < a->dims[a->rank - 1]; k++) count++;
+    } else if (node->op ==
+               RFX_OP_ATTENTION) { /* a score for each query and key, each weighs a value */
+        const struct rfx_shape *a = &graph->nodes[node->in[0]].out.shape;
+        const struct rfx_shape *b = &graph->nodes[node->in[1]].out.shape;
+        const struct rfx_shape *out = &node->out.shape;
+        int64_t queries = node->out.elems / out->dims[out->rank - 1];
+        for (int64_t q = 0; q < queries; q++)
+            for (int64_t key = 0; key < b->dims[b->rank - 1]; key++)
+                count += (uint64_t)(a->dims[a->rank - 1] + out->dims[out->rank - 1]);
     }
     return count;
 }

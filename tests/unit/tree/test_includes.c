@@ -36,7 +36,7 @@ static const char *const sub_folders[][12] = {
     {"layers/plain", "layers/ops", "layers/conv", "layers/kernels", "layers/fuse", "layers/graph",
      "layers/core"},
     {"tiler/curves", "tiler/search", "tiler/modes", "tiler/plan", "tiler/placement", "tiler/packer",
-     "tiler/strategies"},
+     "tiler/overlaps", "tiler/strategies"},
     {"rfexec/api", "rfexec/onnx/export", "rfexec/onnx/import", "rfexec/onnx/file", "rfexec/builtin",
      "rfexec/session", "rfexec/output", "rfexec/image"},
     {"tools/commands", "tools/page", "tools/cli", "tools/chart", "tools/measure"},

@@ -197,11 +197,40 @@ static void test_mirrored(void **state) {
     }
 }
 
+/* Columns of a stored matrix, in any pieces, of all sources that hold values. */
+static void test_transposed(void **state) {
+    (void)state;
+    enum { ROWS = 5, COLUMNS = 700, N = ROWS * COLUMNS };
+    static float values[N], got[N];
+    struct test_rng rng = test_rng_make(4);
+    for (int i = 0; i < N; i++) values[i] = (float)i;
+    struct rfx_weight_file file = make_file(values, sizeof values);
+    for (int round = 0; round < 400; round++) {
+        struct rfx_weight w = {.source = round % 2 == 0 ? RFX_WEIGHT_FILE : RFX_WEIGHT_OWNED,
+                               .dtype = RFX_DTYPE_F32,
+                               .file = &file,
+                               .data = values,
+                               .transposed = ROWS,
+                               .elems = N};
+        int64_t first = round < 2 ? 0 : test_rng_int(&rng, 0, N - 1);
+        int64_t n = round < 2 ? N : test_rng_int(&rng, 0, round % 3 == 0 ? N - first : 12);
+        n = rfx_min_i64(n, N - first);
+        test_read_weight(&w, first, n, got);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t column = (first + i) / ROWS, row = (first + i) % ROWS;
+            if (got[i] != values[row * COLUMNS + column])
+                fail_msg("element %lld of %lld from %lld: %g", (long long)i, (long long)n,
+                         (long long)first, (double)got[i]);
+        }
+    }
+    close_file(&file);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),           cmocka_unit_test(test_half_nan),
         cmocka_unit_test(test_many_converted),  cmocka_unit_test(test_packing_reader),
         cmocka_unit_test(test_file_ends_early), cmocka_unit_test(test_generated),
-        cmocka_unit_test(test_mirrored)};
+        cmocka_unit_test(test_mirrored),        cmocka_unit_test(test_transposed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,11 @@ _Static_assert(offsetof(struct rfx_open_options, convolution) == 32, "stays wher
 _Static_assert(offsetof(struct rfx_run_options, std) == 56, "members stay where they are");
 _Static_assert(offsetof(struct rfx_run_options, max_pixels) == 72, "stays where it is");
 _Static_assert(offsetof(struct rfx_run_options, stop) == 80, "stays where it is");
+_Static_assert(offsetof(struct rfx_run_options, write) == 88, "stays where it is");
+_Static_assert(sizeof(struct rfx_source) >= 64, "only grows");
+_Static_assert(offsetof(struct rfx_source, concurrent) == 56, "members stay where they are");
+_Static_assert(offsetof(struct rfx_area, channel_step) == 56, "members stay where they are");
+_Static_assert(offsetof(struct rfx_run_options, spill_folder) == 96, "stays where it is");
 _Static_assert(offsetof(struct rfx_forecast, plan) == 72, "members stay where they are");
 
 static void test_version(void **state) {

@@ -285,6 +285,36 @@ static enum rfx_status open_and_run(struct rfx_memory *mem, void *context, struc
     return code == RFX_CODE_SYSTEM ? RFX_STATUS_OUT_OF_MEMORY : RFX_STATUS_IO;
 }
 
+/* Maps in files: the same values in less memory than there can be without. */
+static void test_spilled(void **state) {
+    enum { ROWS = 160, COLUMNS = 128 };
+    struct rfx_network *net = network_open_sized("unet_instance", ROWS, COLUMNS);
+    float *values = network_random_image(3, ROWS, COLUMNS);
+    struct network_outputs want =
+        network_session_outputs("unet_instance", values, 3, ROWS, COLUMNS);
+    struct network_outputs got = network_outputs_for(net);
+    struct rfx_forecast without = {.size = sizeof without}, with = without;
+    struct rfx_run_options options = network_run_options(1, 2);
+    struct rfx_why why;
+    (void)state;
+    assert_int_equal(rfx_network_predict(net, NULL, &options, &without, &why), RFX_CODE_BUDGET);
+    assert_int_equal(without.spilled_bytes, 0);
+    options.spill_folder = ".";
+    assert_int_equal(rfx_network_predict(net, NULL, &options, &with, &why), RFX_CODE_BUDGET);
+    assert_true(with.peak_bytes < without.peak_bytes && with.spilled_bytes > 1 << 20);
+    options.memory_bytes = with.peak_bytes;
+    network_check(rfx_network_run_values(net, values, got.values, got.n, &options, &why), &why);
+    network_assert_same(&got, &want);
+    options.spill_folder = "no/such/folder";
+    assert_int_equal(rfx_network_run_values(net, values, got.values, got.n, &options, &why),
+                     RFX_CODE_SYSTEM);
+    assert_non_null(strstr(why.text, "folder 'no/such/folder'"));
+    network_outputs_free(&want);
+    network_outputs_free(&got);
+    free(values);
+    rfx_network_free(net);
+}
+
 static void test_out_of_memory(void **state) {
     struct rfx_network *net = network_open_sized("fsrcnn:2", 16, 16);
     size_t budgets[2] = {0, network_least_bytes(net, NULL, 1)};
@@ -350,7 +380,8 @@ int main(void) {
         cmocka_unit_test(test_shapes),        cmocka_unit_test(test_runs),
         cmocka_unit_test(test_some_outputs),  cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_convolutions),  cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_spilled),       cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_stop),
     };
     return cmocka_run_group_tests_name("network", tests, NULL, NULL);
 }

@@ -51,6 +51,18 @@ static void test_published_figures(void **state) {
         /* 3*25*56 + 56*12 + 4*9*144 + 12*56 + 56*81*3, biases and slopes 4 * 56 + 10 * 12
 + 3 */
         {"fsrcnn", 0, 0, 4200u + 672u + 5184u + 672u + 13608u + 224u + 120u + 3u},
+        /* torchvision's */
+        {"mobilenet_v3_large", 224, 216589760u, 5483032u},
+        {"mobilenet_v3_small", 224, 56510400u, 2542856u},
+        /* as published, and 23 * 4 factors of 0.2 */
+        {"real_esrgan", 0, 0, 16697987u + 92u},
+        /* 1792 + 32 * 36928 + 27696, slopes 33 * 64; MACs at 128: 16384 * 9 * (3*64 + 32 * 64*64
+         * + 64*48) */
+        {"real_esrgan_compact", 128, 16384ull * 9u * (192u + 32u * 4096u + 3072u), 1213296u},
+        /* as diffusers counts it */
+        {"vae_decoder", 0, 0, 49490179u},
+        /* as published; MACs by the sums of its layers */
+        {"nafnet", 256, 16045035520u, 29159715u},
         /* 9 * (3*32 + 32*32 + 32*64 + 64*64 + 64*128 + 128*128) + 2 * (32 + 64 + 128) */
         {"table1", 32,
          (96u + 1024u) * 9 * 1024 + (2048u + 4096u) * 9 * 256 + (8192u + 16384u) * 9 * 64,
@@ -246,8 +258,9 @@ static void test_suffixes_refused(void **state) {
 /* Each allocation in turn fails: an error, nothing left behind. */
 static void test_out_of_memory(void **state) {
     (void)state;
-    static const char *const names[] = {"squeezenet1_1", "fsrcnn",  "unet",         "toy",
-                                        "blazeface",     "posenet", "unet_instance"};
+    static const char *const names[] = {
+        "squeezenet1_1",      "fsrcnn",     "unet", "toy", "blazeface", "posenet", "unet_instance",
+        "mobilenet_v3_small", "vae_decoder"};
     struct rfx_memory *mem = rfx_memory_create(0);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         bool built = false;

@@ -226,15 +226,20 @@ static void refuses_bad_options(void **state) {
     assert_int_equal(rfx_image_open(mem, "synthetic:4x4", &o, &image, &err),
                      RFX_STATUS_INVALID_ARGUMENT);
     o = rfx_image_default_options();
+    struct png_maker m = {.h = 1, .w = 1, .bit_depth = 8, .color_type = 2};
+    assert_true(png_maker_write(&m, FILE_NAME));
     o.channels = 4;
-    assert_int_equal(rfx_image_open(mem, "synthetic:4x4", &o, &image, &err),
-                     RFX_STATUS_UNSUPPORTED);
+    assert_int_equal(rfx_image_open(mem, FILE_NAME, &o, &image, &err), RFX_STATUS_UNSUPPORTED);
     assert_non_null(strstr(err.text, "4 channels"));
+    (void)remove(FILE_NAME);
     o.channels = INT64_C(3000000000);
     assert_int_equal(rfx_image_open(mem, "synthetic:4x4", &o, &image, &err),
                      RFX_STATUS_UNSUPPORTED);
     assert_non_null(strstr(err.text, "3000000000 channels"));
     o.channels = (INT64_C(1) << 32) + 3; /* not 3 */
+    assert_int_equal(rfx_image_open(mem, "synthetic:4x4", &o, &image, &err),
+                     RFX_STATUS_UNSUPPORTED);
+    o.channels = -1;
     assert_int_equal(rfx_image_open(mem, "synthetic:4x4", &o, &image, &err),
                      RFX_STATUS_UNSUPPORTED);
     rfx_image_free(NULL);

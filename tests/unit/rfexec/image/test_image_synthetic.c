@@ -65,6 +65,41 @@ static void value_is_a_function_of_the_place(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Seven channels: those of three pictures, the first the one that colours have; in any part. */
+static void other_networks_get_floats(void **state) {
+    (void)state;
+    enum { C = 7, H = 5, W = 300 };
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_image *colours = open_spec(mem, "synthetic:5x300:3"), *image = NULL;
+    struct rfx_image_options options = plain;
+    struct rfx_error err = {""};
+    options.channels = C;
+    assert_int_equal(rfx_image_open(mem, "synthetic:5x300:3", &options, &image, &err), RFX_OK);
+    assert_int_equal(rfx_image_traits(image).c, C);
+    static float whole[H * W * C], part[2 * 40 * C];
+    float *rgb = read_rect(colours, rfx_rect_full(H, W));
+    struct rfx_view view = rfx_view_dense(whole, rfx_rect_full(H, W), C);
+    assert_int_equal(rfx_image_read(image, rfx_rect_full(H, W), &view, &err), RFX_OK);
+    int64_t alike[C] = {0};
+    for (int64_t p = 0; p < (int64_t)H * W; p++) {
+        for (int c = 0; c < 3; c++)
+            assert_true(whole[p * C + c] == (rgb[p * 3 + c] - 127.5f) / 64.0f);
+        for (int c = 3; c < C; c++) alike[c] += whole[p * C + c] == whole[p * C + c - 3];
+    }
+    for (int c = 3; c < C; c++) assert_true(alike[c] < H * W / 4);
+    struct rfx_rect rect = {2, 4, 240, 280};
+    view = rfx_view_dense(part, rect, C);
+    assert_int_equal(rfx_image_read(image, rect, &view, &err), RFX_OK);
+    for (int64_t y = rect.y0; y < rect.y1; y++)
+        assert_memory_equal(rfx_view_at(&view, y, rect.x0), whole + (y * W + rect.x0) * C,
+                            40 * C * sizeof(float));
+    free(rgb);
+    rfx_image_free(colours);
+    rfx_image_free(image);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
 static void pictures_have_contrast_and_differ(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
@@ -160,6 +195,7 @@ static void random_specs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(value_is_a_function_of_the_place),
+        cmocka_unit_test(other_networks_get_floats),
         cmocka_unit_test(pictures_have_contrast_and_differ),
         cmocka_unit_test(bad_specs_are_refused),
         cmocka_unit_test(random_specs),

@@ -25,7 +25,7 @@ static void stream_to(const struct rfx_graph *graph, int target, enum rfx_node_p
     bool stored[8] = {false};
     struct rfx_error err;
     assert_true(graph->n_nodes <= 8);
-    assert_int_equal(rfx_stage_places(graph, &spec, false, stored, places, &err), RFX_OK);
+    assert_int_equal(rfx_stage_places(graph, &spec, false, stored, NULL, places, &err), RFX_OK);
 }
 
 /* a: 3x3 stride 2, row r reads image rows 2r - 1 .. 2r + 1; b: 3x3, row r reads a's r - 1 .. r + 1.
@@ -107,7 +107,7 @@ static void residual_waits_for_the_slowest(void **state) {
 /* The middle of a tall stream is jumped over; what comes out is what a full walk finds. */
 static void jumps_change_nothing(void **state) {
     (void)state;
-    int walked = 0;
+    int walked = 0, fetching = 0;
     for (uint64_t seed = 1; seed <= 400; seed++) {
         struct rfx_memory *mem = rfx_memory_create(0);
         struct test_rng rng = test_rng_make(seed);
@@ -121,9 +121,11 @@ static void jumps_change_nothing(void **state) {
         int64_t *done = calloc(RFX_MODE_SCRATCH * n, sizeof *done);
         struct rfx_node_rows *quick = calloc(n, sizeof *quick), *full = calloc(n, sizeof *full);
         enum rfx_node_place *places = calloc(n, sizeof *places);
-        bool *stored = calloc(n, sizeof *stored);
+        bool *stored = calloc(2 * n, sizeof *stored), *in_file = stored + n;
         assert_true(done != NULL && quick != NULL && full != NULL && places != NULL && stored);
         int target = graph->outputs[0].node;
+        for (int i = 0; seed % 2 == 0 && i < target; i++) /* some maps come from files */
+            stored[i] = in_file[i] = test_rng_chance(&rng, 25);
         struct rfx_stage_spec spec = {.mode = &rfx_mode_streamed,
                                       .parts_y = 1,
                                       .parts_x = 1,
@@ -131,7 +133,8 @@ static void jumps_change_nothing(void **state) {
                                       .n_targets = 1,
                                       .targets = &target};
         struct rfx_error err;
-        if (rfx_stage_places(graph, &spec, false, stored, places, &err) == RFX_OK) {
+        if (rfx_stage_places(graph, &spec, false, stored, in_file, places, &err) == RFX_OK) {
+            for (size_t i = 0; i < n; i++) fetching += places[i] == RFX_PLACE_FETCHED;
             rfx_stream_measure(graph, places, spec.band_rows, done, quick);
             rfx_stream_measure_fully(graph, places, spec.band_rows, done, full);
             for (size_t i = 0; i < n; i++) {
@@ -151,7 +154,35 @@ static void jumps_change_nothing(void **state) {
         rfx_graph_free(graph);
         rfx_memory_free(mem);
     }
-    assert_true(walked > 100);
+    assert_true(walked > 100 && fetching > 50);
+}
+
+/* b's rows need rows of a's file, and no image: a is fetched as an image would be read. */
+static void fetched_rows_need_no_input(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = small_net_two_convs(mem, 16, 16);
+    struct rfx_node_rows rings[3];
+    int64_t done[3 * RFX_MODE_SCRATCH];
+    enum rfx_node_place places[3];
+    struct rfx_stream stream;
+    struct rfx_stream_turn turn;
+    stream_to(graph, 2, places);
+    assert_int_equal(places[1], RFX_PLACE_LOCAL);
+    places[0] = RFX_PLACE_NONE;
+    places[1] = RFX_PLACE_FETCHED;
+    rfx_stream_begin(&stream, graph, places, 2, done);
+    assert_true(rfx_stream_peek(&stream, &turn));
+    assert_int_equal(turn.node, 1);
+    assert_int_equal(turn.rows.hi, 1); /* its share of two image rows */
+    rfx_stream_measure(graph, places, 2, done, rings);
+    assert_int_equal(rings[0].computed, 0);
+    assert_int_equal(rings[1].computed, 8);
+    assert_int_equal(rings[1].most, 3);
+    assert_true(rings[1].lasting);
+    assert_int_equal(rings[2].computed, 8);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
 }
 
 int main(void) {
@@ -159,6 +190,7 @@ int main(void) {
         cmocka_unit_test(two_convs_step_by_step),
         cmocka_unit_test(two_convs_rings),
         cmocka_unit_test(residual_waits_for_the_slowest),
+        cmocka_unit_test(fetched_rows_need_no_input),
         cmocka_unit_test(jumps_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

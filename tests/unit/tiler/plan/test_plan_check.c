@@ -111,6 +111,48 @@ static void streams(void **state) {
     end(&f);
 }
 
+/* sum goes through a file, in strips: what is read of it must have been written. */
+static void files(void **state) {
+    static const bool yes[] = {true};
+    struct rfx_stage_spec specs[2] = {stage(&rfx_mode_streamed, 2, sum_node),
+                                      stage(&rfx_mode_streamed, 4, pool_node)};
+    specs[0].parts_x = 3;
+    specs[0].spilled = yes;
+    struct fixture f = begin(specs, 2);
+    (void)state;
+    enum rfx_node_place *made = &f.plan->stages[0].places[sum_node[0]];
+    enum rfx_node_place *read = &f.plan->stages[1].places[sum_node[0]];
+    size_t bytes = rfx_tensor_bytes(&f.graph->nodes[sum_node[0]].out);
+    assert_int_equal(*made, RFX_PLACE_SPILLED);
+    assert_int_equal(*read, RFX_PLACE_FETCHED);
+    assert_int_equal(f.plan->spill.written, bytes);
+    assert_int_equal(f.plan->spill.read, bytes);
+    assert_int_equal(f.plan->spill.most, bytes);
+    assert_int_equal(f.plan->stored[sum_node[0]].bytes, 0);
+    *made = RFX_PLACE_EMITTED;
+    assert_found(&f, "'sum': reads of its file what was not written");
+    *made = RFX_PLACE_SPILLED;
+    f.plan->stages[0].spec.parts_x = 2; /* other columns than the rings were made for */
+    char why[200];
+    assert_false(rfx_plan_check(f.plan, why, sizeof why));
+    f.plan->stages[0].spec.parts_x = 3;
+    f.plan->spill.written--;
+    assert_found(&f, "bytes in files");
+    f.plan->spill.written++;
+    f.plan->spill.read++;
+    assert_found(&f, "bytes in files");
+    f.plan->spill.read--;
+    struct rfx_stage_node *ring = &f.plan->stages[1].nodes[sum_node[0]];
+    ring->ring_rows--;
+    assert_found(&f, "reads outside a view");
+    ring->ring_rows++;
+    ring->buffer.bytes -= 64;
+    assert_found(&f, "more bytes than its buffer");
+    ring->buffer.bytes += 64;
+    assert_true(rfx_plan_check(f.plan, why, sizeof why));
+    end(&f);
+}
+
 /* Plans of every kind, each spoilt at one place at a time. */
 
 enum { INPUT, A, B, SUM, C, POOL, NODES };
@@ -275,6 +317,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_plans),
         cmocka_unit_test(streams),
+        cmocka_unit_test(files),
         cmocka_unit_test(tiles),
         cmocka_unit_test(tight_streams),
         cmocka_unit_test(streams_into_a_reduction),

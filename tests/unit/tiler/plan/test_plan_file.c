@@ -37,6 +37,8 @@ static enum rfx_status plan_of(const struct small_plan_case *f, const char *text
 
 #define HEAD "{\"schema\": 1, \"kind\": \"rfexec plan\", "
 #define GROUP(first, last) "\"first\": \"" first "\", \"last\": \"" last "\", \"strip_cols\": 8"
+#define STREAM(spilled) \
+    "{\"mode\": \"streamed\", \"targets\": [\"sum\"], \"band_rows\": 2, \"spilled\": " spilled "}"
 #define WHOLE "{\"mode\": \"whole\", \"targets\": [\"pool\"]}"
 
 /* Three stages written by hand: a in 2x3 tiles, sum streamed in 2 strips, the rest row by row. */
@@ -121,6 +123,18 @@ static void refusals(void **state) {
         {HEAD "\"groups\": [{" GROUP("a", "sum") "}], \"stages\": [{\"mode\": \"whole\", "
                                                  "\"targets\": [\"b\", \"pool\"]}]}",
          "stages[0]: target 'b' lies inside a group"},
+        {HEAD "\"stages\": [{\"mode\": \"tiled\", \"targets\": [\"sum\"], \"spilled\": "
+              "[\"sum\"]}, " WHOLE "]}",
+         "stages[0]: target 'sum' cannot be spilled: only streamed stages"},
+        {HEAD "\"stages\": [" STREAM("[7]") ", " WHOLE "]}",
+         "stages[0].spilled[0]: 7 is not the name"},
+        {HEAD "\"stages\": [" STREAM("[\"a\"]") ", " WHOLE "]}",
+         "stages[0].spilled[0]: it is no target of this stage"},
+        {HEAD "\"stages\": [" STREAM("\"sum\"") ", " WHOLE "]}",
+         "stages[0]: 'spilled': \"sum\" is no list"},
+        {HEAD "\"stages\": [{\"mode\": \"streamed\", \"targets\": [\"pool\"], \"band_rows\": 2, "
+              "\"spilled\": [\"pool\"]}]}",
+         "target 'pool' cannot be spilled: it is the result of a reduction"},
         {HEAD "\"stages\": []}", "at least one stage"},
         {HEAD "\"stages\": [3]}", "stages[0]: 3 is no stage"},
         {HEAD "\"stages\": [{\"targets\": [\"pool\"]}]}", "no 'mode'"},

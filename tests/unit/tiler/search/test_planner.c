@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "rfexec/session/model.h"
 #include "tests/support/random/small_nets.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan.h"
@@ -104,6 +105,47 @@ static void budgets(void **state) {
                      RFX_STATUS_BUDGET_IMPOSSIBLE);
     rfx_plan_free(smallest);
     small_plan_case_end(&f);
+}
+
+/* 18 norms one after the other, in memory that holds none of the large maps: passes from the image
+ * again, or with files little more than the untiled run's MACs. What a budget asks for is kept. */
+static void norms_in_files(void **state) {
+    (void)state;
+    enum { H = 512, W = 640, NORMS = 18 };
+    struct small_plan_case f = {.mem = rfx_memory_create(0)};
+    struct rfx_load_options load = {.h = H, .w = W};
+    struct rfx_plan *plan = NULL;
+    struct rfx_error err;
+    assert_int_equal(rfx_model_load(f.mem, "unet_instance", &load, &f.graph, &err), RFX_OK);
+    f.request.source = (struct rfx_source_traits){.h = H, .w = W, .c = 3, .random_access = true};
+    f.request.threads = 1;
+    f.request.no_groups = true;
+    f.request.memory_bytes = (size_t)60 << 20;
+    assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err), RFX_OK);
+    assert_int_equal(plan->spill.written, 0); /* nobody allowed it */
+    assert_true(plan->macs > 5 * plan->macs_untiled);
+    uint64_t cost = plan->cost;
+    rfx_plan_free(plan);
+    f.request.may_spill = true;
+    plan = plan_or_fail(&f);
+    assert_true(plan->macs < plan->macs_untiled + plan->macs_untiled / 10);
+    assert_true(plan->cost < cost);
+    assert_true(plan->peak_bytes <= f.request.memory_bytes);
+    assert_true(plan->spill.written > 0 && plan->spill.read >= plan->spill.written);
+    assert_true(plan->spill.most < plan->spill.written / 2); /* files end with their last reader */
+    int streams = 0, images = 0;
+    for (int s = 0; s < plan->n_stages; s++) {
+        streams += plan->stages[s].spec.mode == &rfx_mode_streamed;
+        images += plan->stages[s].places[f.graph->input] != RFX_PLACE_NONE;
+    }
+    assert_true(streams >= NORMS && images <= 3);
+    rfx_plan_free(plan);
+    f.request.memory_bytes = (size_t)1 << 30; /* room for all: no files */
+    plan = plan_or_fail(&f);
+    assert_int_equal(plan->spill.written, 0);
+    rfx_plan_free(plan);
+    rfx_graph_free(f.graph);
+    rfx_memory_free(f.mem);
 }
 
 static void refusals(void **state) {
@@ -263,6 +305,7 @@ int main(void) {
         cmocka_unit_test(two_tiles_by_hand),
         cmocka_unit_test(every_grid_is_sound),
         cmocka_unit_test(budgets),
+        cmocka_unit_test(norms_in_files),
         cmocka_unit_test(refusals),
         cmocka_unit_test(stages_refused),
         cmocka_unit_test(failing_allocations),

@@ -1,0 +1,18 @@
+/* Rows of a view that follow each other in memory, for those who hand out more than a row at a
+ * time. */
+#ifndef RFX_LAYERS_GRAPH_VIEW_ROWS_H
+#define RFX_LAYERS_GRAPH_VIEW_ROWS_H
+
+#include "layers/graph/tensor.h"
+
+/* The end, at most `last`, of the rows from y on that each lie row_stride floats behind the one
+ * before. */
+static inline int64_t rfx_view_rows_end(const struct rfx_view *v, int64_t y, int64_t last) {
+    int64_t end = last;
+    if (v->fresh != NULL && y >= v->fresh_y0) return end;
+    if (v->fresh != NULL && v->fresh_y0 < end) end = v->fresh_y0;
+    if (v->ring_rows != 0 && y - y % v->ring_rows + v->ring_rows < end)
+        end = y - y % v->ring_rows + v->ring_rows;
+    return end;
+}
+#endif

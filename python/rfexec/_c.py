@@ -1,0 +1,202 @@
+"""The C interface (rfexec/rfexec.h) and the bridge, by ctypes.
+
+The structs are those of the header that the packed library was built with; each says its size, and
+tests/test_header.py compares their members with what a C compiler makes of the header.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import CFUNCTYPE, POINTER, c_char, c_char_p, c_float, c_int, c_int64, c_size_t
+from ctypes import c_uint64, c_ulong, c_void_p
+from pathlib import Path
+
+MAX_DIMS = 8
+
+
+class Why(ctypes.Structure):
+    _fields_ = [("text", c_char * 512)]
+
+
+class OpenOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("rows", c_int64),
+        ("columns", c_int64),
+        ("seed", c_uint64),
+        ("convolution", c_int),
+    ]
+
+
+class Area(ctypes.Structure):
+    _fields_ = [
+        ("row", c_int64),
+        ("column", c_int64),
+        ("rows", c_int64),
+        ("columns", c_int64),
+        ("channels", c_int64),
+        ("row_step", c_int64),
+        ("column_step", c_int64),
+        ("channel_step", c_int64),
+    ]
+
+
+# Python's functions behind the bridge. Values come as addresses: Python makes arrays of them.
+READ = CFUNCTYPE(c_int, POINTER(Area), c_void_p)
+WRITE = CFUNCTYPE(c_int, c_int, POINTER(Area), c_void_p)
+PROGRESS = CFUNCTYPE(c_int, c_int64, c_int64)
+
+
+class RunOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("memory_bytes", c_size_t),
+        ("progress", c_void_p),
+        ("user", c_void_p),
+        ("threads", c_int),
+        ("bgr", c_int),
+        ("scale", c_float),
+        ("mean", c_float * 3),
+        ("std", c_float * 3),
+        ("max_pixels", c_int64),
+        ("stop", c_void_p),
+        ("write", c_void_p),
+    ]
+
+
+class Forecast(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("peak_bytes", c_size_t),
+        ("activation_bytes", c_size_t),
+        ("weight_bytes", c_size_t),
+        ("scratch_bytes", c_size_t),
+        ("picture_bytes", c_size_t),
+        ("reserve_bytes", c_size_t),
+        ("macs", c_uint64),
+        ("macs_whole", c_uint64),
+        ("plan", c_char * 400),
+    ]
+
+
+class Source(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("values", c_void_p),
+        ("row_step", c_int64),
+        ("column_step", c_int64),
+        ("channel_step", c_int64),
+        ("read", c_void_p),
+        ("user", c_void_p),
+        ("concurrent", c_int),
+    ]
+
+
+class BridgeCall(ctypes.Structure):
+    """struct rfxpy_call of src/bridge.c."""
+
+    _fields_ = [
+        ("progress", c_void_p),
+        ("read", c_void_p),
+        ("write", c_void_p),
+        ("caller", c_ulong),
+        ("next_look", c_int64),
+        ("next_progress", c_int64),
+        ("raised", c_void_p * 3),
+        ("looks", c_int),
+        ("lost", c_int),
+        ("wanted", c_int),
+    ]
+
+
+_Dims = c_int64 * MAX_DIMS
+_Outputs = POINTER(c_void_p)
+
+# name: result, arguments
+_FUNCTIONS: dict[str, tuple[object, list[object]]] = {
+    "rfx_version": (c_char_p, []),
+    "rfx_open_options_init": (None, [POINTER(OpenOptions), c_size_t]),
+    "rfx_network_open": (
+        c_int,
+        [c_char_p, POINTER(OpenOptions), POINTER(c_void_p), POINTER(Why)],
+    ),
+    "rfx_network_free": (None, [c_void_p]),
+    "rfx_network_input_shape": (None, [c_void_p, _Dims]),
+    "rfx_network_input_name": (c_char_p, [c_void_p]),
+    "rfx_network_output_count": (c_int, [c_void_p]),
+    "rfx_network_output_name": (c_char_p, [c_void_p, c_int]),
+    "rfx_network_output_shape": (c_int, [c_void_p, c_int, _Dims]),
+    "rfx_picture_size": (
+        c_int,
+        [c_char_p, POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), POINTER(Why)],
+    ),
+    "rfx_run_options_init": (None, [POINTER(RunOptions), c_size_t]),
+    "rfx_network_predict": (
+        c_int,
+        [c_void_p, c_char_p, POINTER(RunOptions), POINTER(Forecast), POINTER(Why)],
+    ),
+    "rfx_network_run_file": (
+        c_int,
+        [c_void_p, c_char_p, _Outputs, c_int, POINTER(RunOptions), POINTER(Why)],
+    ),
+    "rfx_network_run_source": (
+        c_int,
+        [c_void_p, POINTER(Source), _Outputs, c_int, POINTER(RunOptions), POINTER(Why)],
+    ),
+    "rfx_runner_create": (
+        c_int,
+        [c_void_p, POINTER(RunOptions), POINTER(c_void_p), POINTER(Why)],
+    ),
+    "rfx_runner_free": (None, [c_void_p]),
+    "rfx_runner_forecast": (c_int, [c_void_p, POINTER(Forecast), POINTER(Why)]),
+    "rfx_runner_run": (
+        c_int,
+        [c_void_p, POINTER(Source), _Outputs, c_int, POINTER(RunOptions), POINTER(Why)],
+    ),
+}
+
+_here = Path(__file__).resolve().parent
+library = ctypes.CDLL(str(_here / "librfexec.so"))  # calls release the interpreter's lock
+for _name, (_result, _arguments) in _FUNCTIONS.items():
+    _function = getattr(library, _name)
+    _function.restype = _result
+    _function.argtypes = _arguments
+
+bridge = ctypes.CDLL(str(_here / "librfexec_bridge.so"))
+bridge.rfxpy_begin.argtypes = [POINTER(BridgeCall)]
+bridge.rfxpy_begin.restype = None
+bridge.rfxpy_stop_call.argtypes = [POINTER(BridgeCall)]
+bridge.rfxpy_stop_call.restype = None
+bridge.rfxpy_call_bytes.restype = c_uint64
+if bridge.rfxpy_call_bytes() != ctypes.sizeof(BridgeCall):
+    raise ImportError("rfexec: librfexec_bridge.so is of another version than the package")
+
+
+def _address(function: object) -> int | None:
+    return ctypes.cast(function, c_void_p).value  # type: ignore[arg-type]
+
+
+_python = ctypes.pythonapi
+bridge.rfxpy_set_python.argtypes = [c_void_p] * 4
+bridge.rfxpy_set_python.restype = None
+bridge.rfxpy_set_python(
+    _address(_python.PyGILState_Ensure),
+    _address(_python.PyGILState_Release),
+    _address(_python.PyErr_CheckSignals),
+    _address(_python.PyErr_Fetch),
+)
+stop_address = _address(bridge.rfxpy_stop)
+progress_address = _address(bridge.rfxpy_progress)
+read_address = _address(bridge.rfxpy_read)
+write_address = _address(bridge.rfxpy_write)
+
+
+def raise_again(raised: object) -> None:
+    """Raises what the bridge has kept, which it owns no longer."""
+    restore = _python.PyErr_Restore
+    restore.argtypes, restore.restype = [c_void_p] * 3, None
+    restore(*raised)  # type: ignore[misc]
+
+
+def text(raw: bytes | None) -> str:
+    return "" if raw is None else raw.decode("utf-8", "replace")

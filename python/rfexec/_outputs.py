@@ -1,0 +1,72 @@
+"""Arrays for outputs: the caller's, where he gives some, or new ones."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Iterable, Mapping, Optional, Sequence
+
+import numpy as np
+
+from ._errors import UsageError
+
+
+def _check(name: str, array: Any, shape: tuple, image: Optional[np.ndarray]) -> np.ndarray:
+    if not isinstance(array, np.ndarray):
+        raise UsageError(f"out for '{name}' is a {type(array).__name__}: wanted a numpy array")
+    if array.shape != shape or array.dtype != np.float32:
+        raise UsageError(
+            f"out for '{name}' is {array.dtype} of shape {array.shape}: wanted float32 of {shape}"
+        )
+    if not (array.flags.c_contiguous and array.flags.writeable and array.flags.aligned):
+        raise UsageError(f"out for '{name}' must be C-contiguous and writable")
+    if image is not None and np.may_share_memory(array, image):
+        raise UsageError(f"out for '{name}' overlaps the image")
+    return array
+
+
+class Outputs:
+    """What a run writes to: all outputs, or those that are named."""
+
+    def __init__(
+        self,
+        known: Sequence[Any],
+        names: Optional[Iterable[str]],
+        out: Any,
+        image: Optional[np.ndarray],
+    ) -> None:
+        shapes = {info.name: info.shape for info in known}
+        wanted = list(shapes) if names is None else [names] if isinstance(names, str) else list(names)
+        given = self._given(out, wanted)
+        for name in (*wanted, *given):
+            if name not in shapes:
+                raise UsageError(f"no output '{name}'; there are {', '.join(map(repr, shapes))}")
+        self.arrays: dict[str, np.ndarray] = {}
+        for name in wanted:
+            if given.get(name) is None:
+                self.arrays[name] = np.empty(shapes[name], np.float32)
+            else:
+                self.arrays[name] = _check(name, given[name], shapes[name], image)
+        self._refuse_overlaps()
+        self.count = len(known)
+        self.addresses = (ctypes.c_void_p * self.count)()
+        for k, info in enumerate(known):
+            if info.name in self.arrays:
+                self.addresses[k] = self.arrays[info.name].ctypes.data
+
+    @staticmethod
+    def _given(out: Any, wanted: Sequence[str]) -> Mapping[str, Any]:
+        if out is None:
+            return {}
+        if isinstance(out, Mapping):
+            return out
+        arrays = [out] if isinstance(out, np.ndarray) else list(out)
+        if len(arrays) != len(wanted):
+            raise UsageError(f"out has {len(arrays)} arrays for {len(wanted)} outputs")
+        return dict(zip(wanted, arrays))
+
+    def _refuse_overlaps(self) -> None:
+        arrays = list(self.arrays.items())
+        for i, (name, array) in enumerate(arrays):
+            for other, later in arrays[i + 1 :]:
+                if np.may_share_memory(array, later):
+                    raise UsageError(f"out for '{name}' overlaps that for '{other}'")

@@ -1,0 +1,60 @@
+"""Numbers of bytes as the program's --memory takes them."""
+
+from __future__ import annotations
+
+import re
+from typing import Optional, Union
+
+from ._errors import UsageError
+
+_PATTERN = re.compile(r"([0-9]*)(?:\.([0-9]*))? *([A-Za-z]*)", re.ASCII)
+_MOST = 2**63 - 1
+
+
+def _unit_bytes(unit: str) -> int:
+    """The factor of a unit: "M" and "MiB" are binary, "MB" is decimal; 0: no such unit."""
+    if unit in ("", "b"):
+        return 1
+    power = "kmgt".find(unit[0]) + 1
+    if power == 0 or unit[1:] not in ("", "b", "ib"):
+        return 0
+    return (1000 if unit[1:] == "b" else 1024) ** power
+
+
+def parse_bytes(memory: Union[None, int, str]) -> int:
+    """Bytes of None (0: no limit), a positive integer, or a text such as "64MiB", "1.5GiB"."""
+    if memory is None:
+        return 0
+    if isinstance(memory, str):
+        match = _PATTERN.fullmatch(memory)
+        if match and (match[1] or match[2]):
+            unit = _unit_bytes(match[3].lower())
+            digits = (match[2] or "")[:6]  # a millionth of a unit, as the program
+            n = int(match[1] or "0") * unit
+            n += int(digits or "0") * unit // 10 ** len(digits)
+            if 0 < n <= _MOST:
+                return n
+    elif not isinstance(memory, bool):
+        try:
+            n = memory.__index__()
+        except AttributeError:
+            n = 0
+        if 0 < n <= _MOST:
+            return n
+    raise UsageError(
+        f"memory is {memory!r}: a positive number of bytes such as '64MiB', '1.5GiB', 67108864, "
+        "or None for no limit"
+    )
+
+
+def parse_size(size: Optional[tuple[int, int]]) -> tuple[int, int]:
+    """Rows and columns; None: 0, 0."""
+    if size is None:
+        return 0, 0
+    try:
+        rows, columns = (n.__index__() for n in size)
+    except (AttributeError, TypeError, ValueError):
+        raise UsageError(f"size is {size!r}: (rows, columns), or None for the model's own") from None
+    if not (0 < rows < 2**62 and 0 < columns < 2**62):
+        raise UsageError(f"size is {size!r}: rows and columns must be positive")
+    return rows, columns

@@ -1,0 +1,142 @@
+"""Ctrl-C, cancel() and exceptions of callbacks end a run; the network can run again."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import rfexec
+from conftest import random_image
+
+INTERRUPTED = """
+import os, signal, threading, time
+import numpy as np, rfexec
+net = rfexec.open("resnet50", size=(2048, 2048))
+image = np.zeros((1, 3, 2048, 2048), np.float32)
+
+class Lazy:
+    shape = image.shape
+    def __getitem__(self, index):
+        return image[index]
+
+def go(name, run):
+    delay = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    delay.start()
+    start = time.monotonic()
+    try:
+        run()
+        print(name, "ran to its end")
+    except KeyboardInterrupt:
+        print(name, "interrupted", time.monotonic() - start < 5)
+
+go("array", lambda: net.run(image))
+go("source", lambda: net.run(Lazy()))
+go("progress", lambda: net.run(image, progress=lambda done, total: None))
+go("bands", lambda: [None for _ in rfexec.open("fsrcnn", size=(2048, 2048)).bands(image)])
+runner = net.prepare()
+go("runner", lambda: runner.run(image))
+
+class Handled(Exception):
+    pass
+
+def handler(*_):
+    raise Handled("by the program's own")
+signal.signal(signal.SIGINT, handler)
+try:
+    go("handler", lambda: net.run(image))
+except Handled as e:
+    print("handler", e)
+calm = []
+signal.signal(signal.SIGINT, lambda *_: calm.append(1))
+go("calm", lambda: rfexec.open("squeezenet1_1", size=(1024, 1024)).run(image[:, :, ::2, ::2]))
+time.sleep(0.3)
+print(calm)
+"""
+
+
+def test_interrupts(python):
+    done = python(INTERRUPTED, timeout=120)
+    assert done.stdout.splitlines() == [
+        "array interrupted True",
+        "source interrupted True",
+        "progress interrupted True",
+        "bands interrupted True",
+        "runner interrupted True",
+        "handler by the program's own",
+        "calm ran to its end",
+        "[1]",
+    ], done.stderr
+    assert done.stderr == ""
+
+
+@pytest.fixture(scope="module")
+def net():
+    return rfexec.open("fsrcnn:2", size=(500, 400))
+
+
+def test_cancel(net):
+    image = random_image(500, 400)
+    seen = []
+
+    def progress(done, total):
+        seen.append((done, total))
+        if len(seen) == 1:
+            threading.Thread(target=net.cancel).start()
+            time.sleep(0.2)
+
+    with pytest.raises(rfexec.Cancelled, match="stopped"):
+        net.run(image, memory="24MiB", progress=progress)
+    net.cancel()  # nothing runs
+    net.run(image)
+
+
+def test_progress(net):
+    seen = []
+    net.run(random_image(500, 400), memory="24MiB", progress=lambda d, t: seen.append((d, t)))
+    assert 0 <= seen[0][0] < seen[-1][0] == seen[-1][1]
+    assert [d for d, _ in seen] == sorted(d for d, _ in seen)
+
+
+class Bar:
+    """What tqdm's bar has."""
+
+    n, total = 0, None
+
+    def update(self, by):
+        self.n += by
+
+
+def test_bar(net):
+    bar = Bar()
+    net.run(random_image(500, 400), memory="24MiB", progress=bar)
+    assert bar.n == bar.total > 1
+
+
+def test_exceptions_of_callbacks(net):
+    def fail(*_):
+        raise LookupError("mine")
+
+    class Failing:
+        shape = (1, 3, 500, 400)
+
+        def __getitem__(self, index):
+            fail()
+
+    image = random_image(500, 400)
+    with pytest.raises(LookupError, match="mine"):
+        net.run(image, progress=fail)
+    with pytest.raises(LookupError, match="mine"):
+        net.run(Failing())
+    with pytest.raises(LookupError, match="mine"):
+        list(net.bands(Failing(), memory="24MiB"))
+
+
+def test_a_callback_may_not_use_its_network(net):
+    image = random_image(500, 400)
+    with pytest.raises(rfexec.UsageError, match="is running"):
+        net.run(image, progress=lambda *_: net.run(image))
+    with pytest.raises(rfexec.UsageError, match="is running"):
+        for _ in net.bands(image, memory="24MiB"):
+            net.plan()
+    assert net.run(image)[net.outputs[0].name].any()
+    assert np.isfinite(net.run(image)[net.outputs[0].name]).all()

@@ -1,0 +1,99 @@
+/* Counting operators; see onnx_survey.h. */
+#include "rfexec/onnx/import/onnx_survey.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rfexec/onnx/import/onnx_import.h"
+
+/* Rows at most: a file of others may have as many names as nodes. */
+enum { MOST_OPS = 512 };
+
+static const char *why_refused(const struct rfx_onnx_node *node) {
+    bool own = node->domain[0] == '\0' || strcmp(node->domain, "ai.onnx") == 0;
+    if (!own) return "an operator of another domain";
+    for (size_t i = 0; i < node->n_attrs; i++)
+        if (node->attrs[i].kind == RFX_ONNX_ATTR_GRAPH) return "it holds a sub-graph";
+    return rfx_onnx_op_find(node->op) == NULL ? "no such operator here" : NULL;
+}
+
+/* Adds a node to its operator's row. Nodes of one operator may differ in why: they are two rows. */
+static void count_node(struct rfx_onnx_survey *survey, const struct rfx_onnx_node *node) {
+    const char *why = why_refused(node);
+    size_t i = 0;
+    for (; i < survey->n_ops; i++) {
+        const struct rfx_onnx_op_count *op = &survey->ops[i];
+        if (op->why == why && strcmp(op->name, node->op) == 0 &&
+            strcmp(op->domain, node->domain) == 0)
+            break;
+    }
+    if (i == MOST_OPS) {
+        survey->other_nodes++;
+        return;
+    }
+    if (i == survey->n_ops) {
+        survey->ops[survey->n_ops++] =
+            (struct rfx_onnx_op_count){.name = node->op, .domain = node->domain, .why = why};
+        survey->n_refused += why != NULL;
+    }
+    survey->ops[i].nodes++;
+}
+
+static int compare(const void *left, const void *right) {
+    const struct rfx_onnx_op_count *a = left, *b = right;
+    if ((a->why == NULL) != (b->why == NULL)) return a->why == NULL ? 1 : -1;
+    int order = strcmp(a->name, b->name);
+    return order != 0 ? order : strcmp(a->domain, b->domain);
+}
+
+/* The first input that is not among the names of the initialisers. */
+static enum rfx_status find_image(struct rfx_onnx_survey *survey, struct rfx_error *err) {
+    const struct rfx_onnx_model *model = &survey->model;
+    struct rfx_onnx_names *names = rfx_onnx_names_create(model->arena);
+    struct rfx_onnx_operand constant = {-1, NULL};
+    bool room = names != NULL;
+    for (size_t i = 0; room && i < model->n_tensors; i++)
+        room = rfx_onnx_names_put(names, model->tensors[i].name, constant);
+    if (!room) return rfx_memory_fail(survey->mem, "names", model->n_tensors, err);
+    for (size_t i = 0; i < model->n_inputs && survey->image == NULL; i++)
+        if (rfx_onnx_names_find(names, model->inputs[i].name) == NULL)
+            survey->image = &model->inputs[i];
+    return RFX_OK;
+}
+
+static enum rfx_status count_all(struct rfx_onnx_survey *survey, struct rfx_error *err) {
+    const struct rfx_onnx_model *model = &survey->model;
+    for (size_t i = 0; i < model->n_tensors; i++)
+        survey->weight_elems += (uint64_t)model->tensors[i].elems;
+    survey->ops = rfx_arena_alloc(model->arena, MOST_OPS, sizeof *survey->ops);
+    if (survey->ops == NULL)
+        return rfx_memory_fail(survey->mem, "operators", MOST_OPS * sizeof *survey->ops, err);
+    for (size_t i = 0; i < model->n_nodes; i++) count_node(survey, &model->nodes[i]);
+    qsort(survey->ops, survey->n_ops, sizeof *survey->ops, compare);
+    return find_image(survey, err);
+}
+
+enum rfx_status rfx_onnx_survey_create(struct rfx_memory *mem, const char *path,
+                                       struct rfx_onnx_survey **out, struct rfx_error *err) {
+    struct rfx_onnx_survey *survey = rfx_memory_calloc(mem, 1, sizeof *survey);
+    if (survey == NULL) return rfx_memory_fail(mem, "survey", sizeof *survey, err);
+    survey->mem = mem;
+    enum rfx_status status = rfx_onnx_files_open(mem, path, &survey->files, err);
+    if (status == RFX_OK) {
+        struct rfx_onnx_bytes file = rfx_onnx_files_model(survey->files);
+        status = rfx_onnx_model_read(mem, file.file, file.size, false, &survey->model, err);
+    }
+    if (status == RFX_OK) status = count_all(survey, err);
+    if (status == RFX_OK)
+        *out = survey;
+    else
+        rfx_onnx_survey_free(survey);
+    return status;
+}
+
+void rfx_onnx_survey_free(struct rfx_onnx_survey *survey) {
+    if (survey == NULL) return;
+    rfx_onnx_model_free(&survey->model);
+    rfx_onnx_files_free(survey->files);
+    rfx_memory_release(survey->mem, survey);
+}

@@ -1,0 +1,34 @@
+/* What an ONNX file asks for, read without converting it: its operators, each once, and whether
+ * they are in the table (onnx_ops.c). Says nothing of attributes and shapes: rfx_onnx_load does. */
+#ifndef RFX_RFEXEC_ONNX_IMPORT_ONNX_SURVEY_H
+#define RFX_RFEXEC_ONNX_IMPORT_ONNX_SURVEY_H
+
+#include "rfexec/onnx/file/onnx_file.h"
+#include "rfexec/onnx/file/onnx_model.h"
+
+struct rfx_onnx_op_count {
+    const char *name, *domain; /* domain "": ONNX's own */
+    const char *why;           /* it is not supported, in words; NULL: it is */
+    size_t nodes;
+};
+
+struct rfx_onnx_survey {
+    struct rfx_memory *mem;
+    struct rfx_onnx_files *files;
+    struct rfx_onnx_model model;        /* nodes and initialisers that outputs need */
+    const struct rfx_onnx_value *image; /* the first input that is no initialiser, or NULL */
+    uint64_t weight_elems;
+    size_t n_ops, n_refused;       /* n_refused: of them, those with a reason */
+    size_t other_nodes;            /* of operators beyond the 512th */
+    struct rfx_onnx_op_count *ops; /* by name, the refused ones first; in the model's arena */
+};
+
+/* Reads the structure of the file. Statuses as rfx_onnx_model_read; IO. O(nodes * operators), of
+ * which 512 are told apart. Free with rfx_onnx_survey_free. Pinned by
+ * tests/unit/rfexec/onnx/import/test_onnx_survey.c. */
+RFX_NODISCARD enum rfx_status rfx_onnx_survey_create(struct rfx_memory *mem, const char *path,
+                                                     struct rfx_onnx_survey **out,
+                                                     struct rfx_error *err);
+
+void rfx_onnx_survey_free(struct rfx_onnx_survey *survey);
+#endif

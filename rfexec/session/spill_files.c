@@ -1,0 +1,190 @@
+/* Nameless files, moved in pieces that threads share; see spill_files.h. */
+#include "rfexec/session/spill_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "layers/core/checked.h"
+#include "layers/core/printable.h"
+#include "rfexec/output/temporary.h"
+
+#define PIECE_BYTES ((size_t)1 << 20) /* that a thread moves at a time */
+#define MIB 1048576.0
+
+struct file {
+    int fd;   /* -1: closed */
+    int last; /* stage that needs it */
+};
+
+struct rfx_spill_files {
+    const struct rfx_plan *plan;
+    const char *folder;
+    int n_open;
+    struct file files[]; /* per node */
+};
+
+enum rfx_status rfx_spill_create(const struct rfx_plan *plan, struct rfx_spill_files **out,
+                                 struct rfx_error *err) {
+    size_t n = (size_t)plan->graph->n_nodes;
+    struct rfx_spill_files *files =
+        rfx_memory_calloc(plan->mem, 1, sizeof *files + n * sizeof *files->files);
+    if (files == NULL) return rfx_memory_fail(plan->mem, "spilled maps", n, err);
+    files->plan = plan;
+    for (int i = 0; i < plan->graph->n_nodes; i++)
+        files->files[i] = (struct file){-1, rfx_plan_spill_last(plan, i)};
+    *out = files;
+    return RFX_OK;
+}
+
+void rfx_spill_enter_stage(struct rfx_spill_files *files, int stage) {
+    for (int i = 0; files->n_open > 0 && i < files->plan->graph->n_nodes; i++) {
+        struct file *file = &files->files[i];
+        if (file->fd < 0 || file->last >= stage) continue;
+        (void)close(file->fd);
+        file->fd = -1;
+        files->n_open--;
+    }
+}
+
+void rfx_spill_free(struct rfx_spill_files *files) {
+    if (files == NULL) return;
+    rfx_spill_enter_stage(files, files->plan->n_stages);
+    rfx_memory_release(files->plan->mem, files);
+}
+
+void rfx_spill_set_folder(struct rfx_spill_files *files, const char *folder) {
+    files->folder = folder;
+}
+
+enum rfx_status rfx_spill_begin(struct rfx_spill_files *files, struct rfx_error *err) {
+    const struct rfx_plan_spill *spill = &files->plan->spill;
+    struct statvfs disk;
+    rfx_spill_enter_stage(files, files->plan->n_stages); /* of a run that failed */
+    if (spill->written == 0) return RFX_OK;
+    if (files->folder == NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "the plan spills maps to files, %.1f MiB at a time, but no folder is given "
+                        "for them (--spill DIR)",
+                        (double)spill->most / MIB);
+    if (statvfs(files->folder, &disk) != 0)
+        return rfx_fail(err, RFX_STATUS_IO, "folder '%.200s' for spilled maps: %s", files->folder,
+                        strerror(errno));
+    uint64_t room = (uint64_t)disk.f_bavail * disk.f_frsize;
+    if (room >= spill->most) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_IO,
+                    "folder '%.200s' has %.1f MiB free, spilled maps need %.1f MiB at a time",
+                    files->folder, (double)room / MIB, (double)spill->most / MIB);
+}
+
+static enum rfx_status fail_io(const struct rfx_spill_files *files, int node, const char *doing,
+                               int number, struct rfx_error *err) {
+    const struct rfx_node *n = &files->plan->graph->nodes[node];
+    return rfx_fail(err, RFX_STATUS_IO, "folder '%.200s': %s the %.1f MiB of '%.60s': %s",
+                    files->folder, doing, (double)rfx_tensor_bytes(&n->out) / MIB, n->name,
+                    strerror(number));
+}
+
+/* Makes the file of a node with its bytes. */
+static enum rfx_status open_file(struct rfx_spill_files *files, int node, struct rfx_error *err) {
+    struct file *file = &files->files[node];
+    size_t bytes = rfx_tensor_bytes(&files->plan->graph->nodes[node].out);
+    if (file->fd >= 0) return RFX_OK;
+    file->fd = rfx_temporary_nameless(files->folder);
+    if (file->fd < 0) return fail_io(files, node, "cannot make a file for", errno, err);
+    files->n_open++;
+    int done;
+    do {
+        done = fallocate(file->fd, 0, 0, (off_t)bytes);
+    } while (done != 0 && errno == EINTR);
+    if (done == 0 || (errno != ENOSPC && errno != EDQUOT && errno != EFBIG)) return RFX_OK;
+    return fail_io(files, node, "no room for", errno, err); /* others: not known there */
+}
+
+/* A rectangle on its way to a file or back. */
+struct transfer {
+    const struct rfx_tensor *map;
+    const struct rfx_view *view;
+    struct rfx_rect rect;
+    int64_t piece_rows;
+    int fd;
+    bool write;
+    atomic_int number; /* errno of the first failure; 0: none */
+};
+
+static int move(const struct transfer *t, unsigned char *at, size_t bytes, off_t offset) {
+    while (bytes > 0) {
+        ssize_t done =
+            t->write ? pwrite(t->fd, at, bytes, offset) : pread(t->fd, at, bytes, offset);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return errno;
+        if (done == 0) return EIO; /* the file is shorter than it was made */
+        at += done;
+        offset += done;
+        bytes -= (size_t)done;
+    }
+    return 0;
+}
+
+/* Rows that lie one behind the other, in memory as in the file, go at once. */
+static void move_piece(void *user, int64_t index, int thread) {
+    struct transfer *t = user;
+    const struct rfx_rect *rect = &t->rect;
+    int64_t y = rect->y0 + index * t->piece_rows;
+    int64_t end = rfx_min_i64(y + t->piece_rows, rect->y1);
+    size_t row = rfx_tensor_pixel_bytes(t->map, rfx_rect_cols(*rect));
+    bool whole = rfx_rect_cols(*rect) == t->map->w;
+    (void)thread;
+    while (y < end && atomic_load(&t->number) == 0) {
+        unsigned char *at = (unsigned char *)(void *)rfx_view_at(t->view, y, rect->x0);
+        int64_t next = y + 1;
+        while (whole && next < end &&
+               (unsigned char *)(void *)rfx_view_at(t->view, next, rect->x0) ==
+                   at + (size_t)(next - y) * row)
+            next++;
+        off_t offset = (off_t)rfx_tensor_pixel_bytes(t->map, y * t->map->w + rect->x0);
+        int number = move(t, at, (size_t)(next - y) * row, offset);
+        int none = 0;
+        if (number != 0) (void)atomic_compare_exchange_strong(&t->number, &none, number);
+        y = next;
+    }
+}
+
+/* Returns an errno, or 0. */
+static int share(const struct rfx_spill_files *files, struct rfx_team *team, int node,
+                 struct rfx_rect rect, const struct rfx_view *view, bool write) {
+    struct transfer t = {.map = &files->plan->graph->nodes[node].out,
+                         .view = view,
+                         .rect = rect,
+                         .fd = files->files[node].fd,
+                         .write = write};
+    size_t row = rfx_tensor_pixel_bytes(t.map, rfx_rect_cols(rect));
+    t.piece_rows = rfx_max_i64(1, (int64_t)(PIECE_BYTES / row));
+    rfx_team_for(team, rfx_ceil_div(rfx_rect_rows(rect), t.piece_rows), move_piece, &t);
+    return atomic_load(&t.number);
+}
+
+enum rfx_status rfx_spill_write(struct rfx_spill_files *files, struct rfx_team *team, int node,
+                                struct rfx_rect rect, const struct rfx_view *view,
+                                struct rfx_error *err) {
+    enum rfx_status status = open_file(files, node, err);
+    if (status != RFX_OK) return status;
+    int number = share(files, team, node, rect, view, true);
+    return number == 0 ? RFX_OK : fail_io(files, node, "cannot write", number, err);
+}
+
+enum rfx_status rfx_spill_fetch(struct rfx_spill_files *files, struct rfx_team *team, int node,
+                                struct rfx_rect rect, const struct rfx_view *view,
+                                struct rfx_error *err) {
+    const struct rfx_tensor *map = &files->plan->graph->nodes[node].out;
+    int number = share(files, team, node, rect, view, false);
+    if (number != 0) return fail_io(files, node, "cannot read", number, err);
+    /* the rows behind these come next; only a hint */
+    (void)posix_fadvise(files->files[node].fd, (off_t)rfx_tensor_pixel_bytes(map, rect.y1 * map->w),
+                        (off_t)rfx_tensor_pixel_bytes(map, rfx_rect_rows(rect) * map->w),
+                        POSIX_FADV_WILLNEED);
+    return RFX_OK;
+}

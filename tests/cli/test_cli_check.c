@@ -1,0 +1,200 @@
+/* What is said of a model before it is run: check, explain, and the smallest budget of all. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli_program.h"
+#include "tests/support/makers/onnx_maker.h"
+
+#define NET "mobilenet_v2"
+
+static struct maker graph, node, model;
+
+static void add(const char *op, const char *in, const char *out) {
+    maker_node(&node, op, in, out);
+    maker_message(&graph, MAKER_NODE, &node);
+}
+
+static void save(const char *path) {
+    maker_model(&graph, 13, &model);
+    maker_save(&model, path);
+}
+
+static void has(const char *words) {
+    if (strstr(out_text, words) == NULL) fail_msg("no \"%s\" in\n%s", words, out_text);
+}
+
+/* All operators that are not there, not the first alone. */
+static void test_unsupported(void **state) {
+    static const int64_t image[] = {1, 3, 32, 32};
+    (void)state;
+    graph.size = 0;
+    maker_value(&graph, MAKER_INPUT, "image", image, 4);
+    add("Einsum", "image", "a");
+    add("Relu", "a", "b");
+    add("TopK", "b", "c");
+    add("Einsum", "c", "d");
+    maker_value(&graph, MAKER_OUTPUT, "d", NULL, 0);
+    save("cli_check_unknown.onnx");
+    expect_says(3, "check cli_check_unknown.onnx", "cannot be run");
+    has("2 of 3 are not supported");
+    has("Einsum                      2 nodes");
+    has("TopK                        1 node ");
+    expect(3, "check cli_check_unknown.onnx --json");
+    json_t *doc = document("check");
+    assert_true(json_is_false(at(doc, "runs")));
+    json_t *first = json_array_get(at(doc, "operators"), 0);
+    assert_string_equal(json_string_value(at(first, "name")), "Einsum");
+    assert_int_equal(integer_at(first, "nodes"), 2);
+    assert_true(json_is_false(at(first, "supported")));
+    json_decref(doc);
+}
+
+/* Operators that are there, in a way that is not: the loader's reason. */
+static void test_unsupported_use(void **state) {
+    static const int64_t image[] = {2, 3, 32, 32};
+    (void)state;
+    graph.size = 0;
+    maker_value(&graph, MAKER_INPUT, "image", image, 4);
+    add("Relu", "image", "a");
+    maker_value(&graph, MAKER_OUTPUT, "a", NULL, 0);
+    save("cli_check_batch.onnx");
+    expect(3, "check cli_check_batch.onnx");
+    has("all 1 are supported");
+    has("a batch of 2");
+    expect_says(3, "check mobilnet_v2", "did you mean 'mobilenet_v2'");
+    write_file("cli_check.png", "\x89PNG and more");
+    expect_says(3, "check cli_check.png", "is a PNG file, not an .onnx one");
+    write_file("cli_check.txt", "words");
+    expect_says(3, "check cli_check.txt", "cli_check.txt");
+    expect_says(3, "check vgg16 --size 8x8", "cannot be run");
+    has("kernel 2x2, dilation 1x1 exceeds padded input of 1x1");
+}
+
+static void test_streams(void **state) {
+    static const int64_t open[] = {1, 3, 0, 0};
+    (void)state;
+    graph.size = 0;
+    maker_value(&graph, MAKER_INPUT, "image", open, 4);
+    add("Relu", "image", "a");
+    add("GlobalAveragePool", "a", "p");
+    add("Mul", "a p", "m");
+    maker_value(&graph, MAKER_OUTPUT, "m", NULL, 0);
+    save("cli_check_gate.onnx");
+    expect(0, "check cli_check_gate.onnx");
+    has("1x3x512x512 (the model leaves rows and columns open");
+    has("streams    yes");
+    has("in up to 2 passes: what follows 1 sum ");
+    expect(0, "check cli_check_gate.onnx --size 40x50 --json");
+    json_t *doc = document("check");
+    assert_true(json_is_true(at(doc, "streams")));
+    assert_int_equal(integer_at(doc, "passes"), 2);
+    assert_int_equal(json_integer_value(json_array_get(at(doc, "input"), 2)), 40);
+    json_decref(doc);
+
+    graph.size = 0; /* a product of whole matrices */
+    maker_value(&graph, MAKER_INPUT, "image", open, 4);
+    add("Relu", "image", "a");
+    maker_node(&node, "Transpose", "a", "t");
+    static const int64_t perm[] = {0, 1, 3, 2};
+    maker_attr_ints(&node, "perm", perm, 4);
+    maker_message(&graph, MAKER_NODE, &node);
+    add("MatMul", "a t", "m");
+    maker_value(&graph, MAKER_OUTPUT, "m", NULL, 0);
+    save("cli_check_whole.onnx");
+    expect(0, "check cli_check_whole.onnx --size 32x32");
+    has("streams    in part");
+    has("needs all of its input, 1x3x32x32 (12.0 KiB)");
+    expect(0, "check " NET " --json");
+    doc = document("check");
+    assert_int_equal(integer_at(doc, "macs"), 300774272);
+    assert_true(json_is_true(at(doc, "streams")));
+    json_decref(doc);
+}
+
+static int lines(void) {
+    int n = 0;
+    for (const char *p = out_text; (p = strchr(p, '\n')) != NULL; ++p) n++;
+    return n;
+}
+
+/* The figures are the plan's own. */
+static void test_explain(void **state) {
+    char words[64];
+    (void)state;
+    expect(0, "plan " NET " --size 2048x2048 --memory 40MiB --threads 2 --for-output none --json");
+    json_t *doc = document("plan");
+    double ratio = json_real_value(at(doc, "plan.macs_ratio"));
+    size_t stages = json_array_size(at(doc, "plan.stages"));
+    json_decref(doc);
+    expect(0, "explain " NET " --size 2048x2048 --memory 40MiB --threads 2");
+    assert_in_range(lines(), 7, 14);
+    has("1x3x2048x2048");
+    has("more than the budget of 40.0 MiB");
+    (void)snprintf(words, sizeof words, "Stage 1 of %zu: ", stages);
+    has(words);
+    has("the image's rows stream through");
+    if (stages == 2) has(": 53 layers up to 'avgpool'"); /* 52 convolutions and the pool */
+    if (ratio > 1.0) {
+        (void)snprintf(words, sizeof words, "%.1f %% more MACs", 100.0 * (ratio - 1.0));
+        has(words);
+    }
+    has("Smallest possible budget over all plans: --memory ");
+    expect(0, "explain " NET " --size 512x512 --no-groups");
+    has("Without --memory whole maps are made");
+    has("Nothing is computed twice");
+    expect(0, "explain " NET " --size 512x512 --tiles 3x3 --no-groups");
+    has("in 3x3 tiles");
+    has("where tiles or strips overlap");
+    expect_says(4, "explain " NET " --size 512x512 --memory 1MiB", "needs at least");
+}
+
+static size_t number_after(const char *text, const char *words) {
+    const char *at_words = strstr(text, words);
+    if (at_words == NULL) fail_msg("no \"%s\" in\n%s", words, text);
+    return (size_t)strtoull(at_words + strlen(words), NULL, 10);
+}
+
+/* Of plans by hand and several threads: what they need, and the smallest of all with the options
+ * that reach it; one byte less is refused. */
+static void test_least(void **state) {
+    char args[256];
+    (void)state;
+    expect(4, "plan " NET " --size 512x512 --untiled --threads 2 --memory 1MiB");
+    size_t own = number_after(err_text, "run again with --memory ");
+    const char *line = strstr(err_text, "the smallest possible budget is ");
+    assert_non_null(line);
+    size_t least = number_after(line, "--memory ");
+    assert_true(least < own);
+    assert_non_null(strstr(line, "--threads 1, and no option that says how to run"));
+    (void)snprintf(args, sizeof args, "plan " NET " --size 512x512 --threads 1 --memory %zu",
+                   least);
+    expect(0, args);
+    (void)snprintf(args, sizeof args, "plan " NET " --size 512x512 --threads 1 --memory %zu",
+                   least - 1);
+    expect(4, args);
+    assert_null(strstr(err_text, "with these options"));
+    assert_int_equal(number_after(err_text, "run again with --memory "), least);
+    expect(4, "plan " NET " --size 512x512 --untiled --threads 2 --memory 1MiB --json");
+    json_t *doc = document("plan");
+    assert_int_equal(integer_at(doc, "smallest_bytes"), own);
+    assert_int_equal(integer_at(doc, "least.bytes"), least);
+    assert_int_equal(integer_at(doc, "least.threads"), 1);
+    json_decref(doc);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unsupported), cmocka_unit_test(test_unsupported_use),
+        cmocka_unit_test(test_streams),     cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_least),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,73 @@
+/* --spill: maps in files, as run, verify and bench use it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli_program.h"
+
+/* A map that waits in a file: the same bits; the folder is named, and what is wrong with it said.
+ */
+static void test_by_hand(void **state) {
+    static const char plan[] =
+        "{\"schema\": 1, \"kind\": \"rfexec plan\", \"stages\": [{\"mode\": \"streamed\", "
+        "\"targets\": [\"map.2\"], \"band_rows\": 8, \"spilled\": [\"map.2\"]}, {\"mode\": "
+        "\"streamed\", \"targets\": [\"deconv\"], \"band_rows\": 4, \"tiles\": [1, 3]}]}";
+    (void)state;
+    write_file("cli_spilled.json", plan);
+    expect(0, "verify fsrcnn synthetic:61x83 --plan cli_spilled.json --spill . --json");
+    json_t *doc = document("verify");
+    long long bytes = 61LL * 83 * 12 * 4, read = integer_at(doc, "plan.spilled.read_bytes");
+    assert_int_equal(integer_at(doc, "plan.spilled.written_bytes"), bytes);
+    assert_int_equal(integer_at(doc, "plan.spilled.most_bytes"), bytes);
+    assert_true(read > bytes && read < 2 * bytes); /* strips overlap */
+    assert_int_equal(integer_at(doc, "measured.spill_written_bytes"), bytes);
+    assert_int_equal(integer_at(doc, "measured.spill_read_bytes"), read);
+    assert_true(json_is_true(at(doc, "identical")));
+    json_decref(doc);
+    expect(0, "run fsrcnn synthetic:61x83 --plan cli_spilled.json --spill .");
+    assert_non_null(strstr(out_text, "spilled    237.3 KiB written to files, "));
+    assert_non_null(strstr(out_text, "8 image rows a step, spilled; "));
+    expect_says(2, "run fsrcnn synthetic:61x83 --plan cli_spilled.json", "no folder is given");
+    expect_says(5, "run fsrcnn synthetic:61x83 --plan cli_spilled.json --spill no/such",
+                "folder 'no/such' for spilled maps: No such file");
+    expect_says(5, "run fsrcnn synthetic:61x83 --plan cli_spilled.json --spill cli_spilled.json",
+                "cannot make a file for the 0.2 MiB of 'map.2': Not a directory");
+}
+
+/* Norms one after the other in memory that holds no large map: the planner takes files where it
+ * may, in every command that runs plans. */
+static void test_in_a_budget(void **state) {
+    (void)state;
+    expect(0, "verify unet_instance synthetic:256x320 --memory 27MiB --spill . --json");
+    json_t *doc = document("verify");
+    assert_true(json_is_true(at(doc, "identical")));
+    assert_true(json_real_value(at(doc, "plan.macs_ratio")) < 1.1);
+    assert_true(integer_at(doc, "plan.spilled.written_bytes") > 1 << 20);
+    assert_int_equal(integer_at(doc, "measured.spill_written_bytes"),
+                     integer_at(doc, "plan.spilled.written_bytes"));
+    json_t *row;
+    size_t i, spilled = 0;
+    json_array_foreach(at(doc, "plan.stages"), i, row) {
+        spilled += json_array_size(at(row, "spilled"));
+    }
+    assert_true(spilled > 4);
+    json_decref(doc);
+    expect_says(4, "plan unet_instance --size 256x320 --memory 27MiB", "needs at least");
+    expect(0, "bench unet_instance --size 64x80 --bands 8 --spill . --runs 1 --layers --json");
+    doc = document("bench");
+    json_array_foreach(at(doc, "rest"), i,
+                       row) if (strcmp(json_string_value(at(row, "name")), "spilling maps") == 0)
+        assert_true(json_real_value(at(row, "seconds")) > 0);
+    json_decref(doc);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_by_hand),
+                                       cmocka_unit_test(test_in_a_budget)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,174 @@
+/* Conversion of networks that hold their channels last, in whole or in part: Transposes there and
+ * back are gone, and what stands between them works on maps, so that it streams. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "layers/graph/op.h"
+#include "rfexec/session/model.h"
+#include "tests/support/makers/onnx_maker.h"
+#include "tests/support/test_util.h"
+
+#define MODEL_PATH "test_onnx_import_last.onnx"
+
+static struct maker graph, node, model;
+
+static void begin(const int64_t *image) {
+    static const int64_t three[] = {3}, row[] = {1, 1, 1, 3}, one[] = {1}, matrix[] = {3, 2};
+    static const float values[6] = {1, 2, 3, 4, 5, 6};
+    graph.size = 0;
+    maker_value(&graph, MAKER_INPUT, "x", image, 4);
+    maker_floats(&graph, "three", three, 1, values);
+    maker_floats(&graph, "row", row, 4, values);
+    maker_floats(&graph, "one", one, 1, values);
+    maker_floats(&graph, "matrix", matrix, 2, values);
+}
+
+static void plain(const char *name, const char *in, const char *out) {
+    maker_node(&node, name, in, out);
+    maker_message(&graph, MAKER_NODE, &node);
+}
+static void transpose(const char *in, const char *out, bool to_last) {
+    static const int64_t last[4] = {0, 2, 3, 1}, first[4] = {0, 3, 1, 2};
+    maker_node(&node, "Transpose", in, out);
+    maker_attr_ints(&node, "perm", to_last ? last : first, 4);
+    maker_message(&graph, MAKER_NODE, &node);
+}
+
+static struct rfx_graph *loaded(void) {
+    struct rfx_fuse_options nothing = {0};
+    struct rfx_load_options options = {.fuse = &nothing};
+    struct rfx_graph *out = NULL;
+    struct rfx_error err = {""};
+    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
+    maker_model(&graph, 20, &model);
+    maker_save(&model, MODEL_PATH);
+    if (rfx_onnx_load(rfx_memory_create(0), MODEL_PATH, &options, &out, &err) != RFX_OK)
+        fail_msg("%s", err.text);
+    return out;
+}
+
+/* The network's nodes after the image are these, and it is freed. */
+static void expect_ops(struct rfx_graph *out, int n, const enum rfx_op *ops) {
+    struct rfx_memory *mem = out->mem;
+    for (int i = 1; i < out->n_nodes; i++)
+        if (i > n || out->nodes[i].op != ops[i - 1])
+            fail_msg("node %d is a %s", i, rfx_op_def(out->nodes[i].op)->name);
+    assert_int_equal(out->n_nodes, n + 1);
+    rfx_graph_free(out);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+    (void)unlink(MODEL_PATH);
+}
+
+static const int64_t first_image[] = {1, 3, 4, 5};
+
+/* The block of ConvNeXt: a norm, two products with Gelu between them, scaled. */
+static void block(void **state) {
+    (void)state;
+    static const int64_t back[] = {2, 3};
+    static const float values[6] = {1, 2, 3, 4, 5, 6};
+    static const enum rfx_op ops[] = {
+        RFX_OP_CHANNEL_NORM, RFX_OP_CONV,   RFX_OP_AFFINE, RFX_OP_AFFINE, RFX_OP_ACTIVATION,
+        RFX_OP_AFFINE,       RFX_OP_BINARY, RFX_OP_CONV,   RFX_OP_AFFINE, RFX_OP_BINARY};
+    begin(first_image);
+    maker_floats(&graph, "back", back, 2, values);
+    transpose("x", "a", true);
+    plain("LayerNormalization", "a three three", "b");
+    plain("MatMul", "b matrix", "c");
+    plain("Add", "one c", "d");
+    plain("Gelu", "d", "e");
+    plain("MatMul", "e back", "f");
+    plain("Mul", "three f", "g");
+    transpose("g", "h", false);
+    plain("Add", "x h", "y");
+    struct rfx_graph *out = loaded();
+    assert_int_equal(out->nodes[2].attr.conv.oc, 2);
+    expect_ops(out, 10, ops);
+}
+
+/* The filters of a product are the columns of its matrix. */
+static void filters(void **state) {
+    (void)state;
+    static const float columns[6] = {1, 3, 5, 2, 4, 6};
+    static const enum rfx_op ops[] = {RFX_OP_CONV};
+    float got[6];
+    begin(first_image);
+    transpose("x", "a", true);
+    plain("MatMul", "a matrix", "b");
+    transpose("b", "y", false);
+    struct rfx_graph *out = loaded();
+    const struct rfx_weight *w = &out->weights[out->nodes[1].attr.conv.weight];
+    test_read_weight(w, 0, 6, got);
+    assert_memory_equal(got, columns, sizeof got);
+    assert_int_equal(w->shape.dims[0], 2);
+    expect_ops(out, 1, ops);
+}
+
+/* Constants of a value per channel are one, whatever their rank; others are no matter of channels:
+ * as many values as channels, but along another axis. */
+static void constants(void **state) {
+    (void)state;
+    static const int64_t square[] = {1, 3, 3, 3}, column[] = {3, 1};
+    static const float values[3] = {1, 2, 3};
+    static const enum rfx_op maps[] = {RFX_OP_AFFINE, RFX_OP_AFFINE, RFX_OP_BINARY},
+                             whole[] = {RFX_OP_NHWC_AS_PLAIN, RFX_OP_CONST_PLAIN,
+                                        RFX_OP_PLAIN_BINARY, RFX_OP_PLAIN_AS_NHWC};
+    begin(square);
+    transpose("x", "a", true);
+    plain("Add", "a row", "b");
+    plain("Mul", "three b", "c");
+    plain("Sub", "a c", "d");
+    transpose("d", "y", false);
+    expect_ops(loaded(), 3, maps);
+    begin(square);
+    maker_floats(&graph, "column", column, 2, values);
+    transpose("x", "a", true);
+    plain("Add", "a column", "b");
+    transpose("b", "y", false);
+    expect_ops(loaded(), 4, whole);
+}
+
+/* An image (1, h, w, c): its size is read as that, also behind arithmetic on its values, and what
+ * leaves with its channels last is a view. */
+static void image(void **state) {
+    (void)state;
+    static const int64_t last[] = {1, 4, 5, 3};
+    static const enum rfx_op ops[] = {RFX_OP_AFFINE, RFX_OP_ACTIVATION, RFX_OP_SOFTMAX,
+                                      RFX_OP_NHWC_AS_PLAIN};
+    begin(last);
+    plain("Sub", "x three", "a");
+    transpose("a", "b", false);
+    plain("Relu", "b", "c");
+    transpose("c", "d", true);
+    plain("Softmax", "d", "y");
+    struct rfx_graph *out = loaded();
+    const struct rfx_tensor *t = &out->nodes[out->input].out;
+    assert_int_equal(t->c, 3);
+    assert_int_equal(t->h, 4);
+    assert_int_equal(t->w, 5);
+    expect_ops(out, 4, ops);
+    begin(first_image);
+    plain("Relu", "x", "a");
+    transpose("a", "y", false); /* moves rows, not channels: no sign of an image with those last */
+    out = loaded();
+    assert_int_equal(out->nodes[out->input].out.c, 3);
+    struct rfx_memory *mem = out->mem;
+    rfx_graph_free(out);
+    rfx_memory_free(mem);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(block),
+        cmocka_unit_test(filters),
+        cmocka_unit_test(constants),
+        cmocka_unit_test(image),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,287 @@
+/* Rounds of moves, weights, and the laying anew; see overlaps.h.
+ *
+ * Invariants: 1. neighbours of item i, those alive with it at some time, are begin[i] .. begin[i +
+ * 1] of `pairs`, so that each pair is there twice, with equal weights; 2. places are floats of
+ * bytes and may be rounded: answers come from their order alone (lay_anew). */
+#include "tiler/overlaps/overlaps.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A pair's weight, while it overlaps, grows by a tenth and by up to `growth` for the largest
+ * overlap of all; else it sinks by `decay` down to what it was at first: the time the two are alive
+ * together to the power of `power`. */
+static const struct variant {
+    float growth, decay, power;
+} variants[RFX_OVERLAPS_VARIANTS] = {
+    {0.5F, 0.95F, 1.0F}, {0.5F, 0.98F, 1.0F}, {0.5F, 0.95F, 0.75F}, {1.0F, 0.95F, 1.0F}};
+
+static const float least_growth = 1.1F;
+static const float most_weight = 1e20F;
+
+struct pair {
+    int other;
+    float weight, least; /* now; at first and at least */
+    float overlap;       /* in bytes, at the begin of the round */
+};
+
+struct overlaps {
+    struct rfx_memory *mem;
+    const struct rfx_place_problem *problem;
+    const struct rfx_overlaps_request *request;
+    struct variant variant;
+    uint64_t random;
+    float capacity;
+    float *place, *size;  /* per item */
+    float *tried, *costs; /* per place that is looked at */
+    size_t *begin;        /* per item: its pairs */
+    struct pair *pairs;
+    int *order;      /* items by their middles */
+    int *list;       /* those that overlap with any */
+    size_t *level;   /* per section: the end of the highest item so far */
+    size_t *offsets; /* per item: as low as the order allows */
+};
+
+/* xorshift64* (Vigna 2016): in [0, n). */
+static uint32_t draw(struct overlaps *o, uint32_t n) {
+    o->random ^= o->random >> 12;
+    o->random ^= o->random << 25;
+    o->random ^= o->random >> 27;
+    return (uint32_t)(((o->random * 0x2545f4914f6cdd1dU >> 32) * n) >> 32);
+}
+
+static float smaller(float a, float b) {
+    return a < b ? a : b;
+}
+
+static float larger(float a, float b) {
+    return a > b ? a : b;
+}
+
+/* How far one of two items has to move until they share no byte. */
+static float overlap_of(const struct overlaps *o, int i, int j) {
+    float up = o->place[j] + o->size[j] - o->place[i];
+    float down = o->place[i] + o->size[i] - o->place[j];
+    return larger(smaller(up, down), 0);
+}
+
+/* Moves item i to where the weighted sum of its overlaps is least, which is a place where it
+ * touches another, or the bottom or the top; one of them by chance where several are. */
+static void move(struct overlaps *o, int i) {
+    const struct pair *pairs = &o->pairs[o->begin[i]];
+    size_t n_pairs = o->begin[i + 1] - o->begin[i];
+    float size = o->size[i];
+    float highest = o->capacity - size;
+    float *restrict tried = o->tried;
+    float *restrict costs = o->costs;
+    size_t n = 0;
+    tried[n++] = 0;
+    tried[n++] = highest;
+    for (size_t k = 0; k < n_pairs; k++) {
+        float bottom = o->place[pairs[k].other];
+        float top = bottom + o->size[pairs[k].other];
+        if (top <= highest) tried[n++] = top;
+        if (bottom >= size) tried[n++] = bottom - size;
+    }
+    for (size_t c = 0; c < n; c++) costs[c] = 0;
+    for (size_t k = 0; k < n_pairs; k++) {
+        float bottom = o->place[pairs[k].other];
+        float top = bottom + o->size[pairs[k].other];
+        float weight = pairs[k].weight;
+        for (size_t c = 0; c < n; c++) {
+            float up = top - tried[c];
+            float down = tried[c] + size - bottom;
+            float depth = up < down ? up : down;
+            costs[c] += weight * (depth > 0 ? depth : 0);
+        }
+    }
+    size_t best = 0;
+    uint32_t equal = 1;
+    for (size_t c = 1; c < n; c++) {
+        if (costs[c] > costs[best]) continue;
+        if (costs[c] < costs[best]) equal = 0;
+        if (draw(o, ++equal) == 0) best = c;
+    }
+    o->place[i] = tried[best];
+}
+
+/* Lists the items that overlap with any, in chance order; their number. */
+static int find_overlaps(struct overlaps *o, float *largest) {
+    int n = 0;
+    *largest = 0;
+    for (int i = 0; i < o->problem->n; i++) {
+        float most = 0;
+        for (size_t k = o->begin[i]; k < o->begin[i + 1]; k++) {
+            o->pairs[k].overlap = overlap_of(o, i, o->pairs[k].other);
+            most = larger(most, o->pairs[k].overlap);
+        }
+        *largest = larger(*largest, most);
+        if (most > 0) o->list[n++] = i;
+    }
+    for (int k = n - 1; k > 0; k--) {
+        int other = (int)draw(o, (uint32_t)k + 1);
+        int swap = o->list[k];
+        o->list[k] = o->list[other];
+        o->list[other] = swap;
+    }
+    return n;
+}
+
+static void weigh(struct overlaps *o, float largest) {
+    size_t n = o->begin[o->problem->n];
+    float growth = largest > 0 ? o->variant.growth / largest : 0;
+    for (size_t k = 0; k < n; k++) {
+        struct pair *p = &o->pairs[k];
+        if (p->overlap > 0)
+            p->weight = smaller(p->weight * (least_growth + growth * p->overlap), most_weight);
+        else
+            p->weight = larger(p->weight * o->variant.decay, p->least);
+    }
+}
+
+/* Sorts the items by their middles, hardly any of which have changed places, and lays each as low
+ * as those before it allow; the arena. */
+static size_t lay_anew(struct overlaps *o) {
+    const struct rfx_place_problem *problem = o->problem;
+    size_t arena = 0;
+    for (int k = 1; k < problem->n; k++) {
+        int i = o->order[k];
+        float middle = 2 * o->place[i] + o->size[i];
+        int to = k;
+        for (; to > 0; to--) {
+            int j = o->order[to - 1];
+            if (2 * o->place[j] + o->size[j] <= middle) break;
+            o->order[to] = j;
+        }
+        o->order[to] = i;
+    }
+    memset(o->level, 0, (size_t)problem->n_sections * sizeof *o->level);
+    for (int k = 0; k < problem->n; k++) {
+        int i = o->order[k];
+        size_t at = 0;
+        for (int s = problem->first[i]; s < problem->last[i]; s++)
+            if (o->level[s] > at) at = o->level[s];
+        o->offsets[i] = rfx_place_align(at, problem->items[i].alignment);
+        at = o->offsets[i] + problem->items[i].size;
+        for (int s = problem->first[i]; s < problem->last[i]; s++) o->level[s] = at;
+        if (at > arena) arena = at;
+    }
+    return arena;
+}
+
+static bool overlaps_any(const struct overlaps *o, int i) {
+    for (size_t k = o->begin[i]; k < o->begin[i + 1]; k++)
+        if (overlap_of(o, i, o->pairs[k].other) > 0) return true;
+    return false;
+}
+
+static void search(struct overlaps *o, size_t *offsets, size_t *arena_bytes, uint64_t *nodes) {
+    const struct rfx_place_problem *problem = o->problem;
+    uint64_t moves = 0;
+    *arena_bytes = SIZE_MAX;
+    for (int n_listed = 1; n_listed > 0;) {
+        float largest = 0;
+        size_t arena = lay_anew(o);
+        if (arena < *arena_bytes) {
+            *arena_bytes = arena;
+            memcpy(offsets, o->offsets, (size_t)problem->n * sizeof *offsets);
+        }
+        if (arena <= o->request->capacity_bytes || moves >= o->request->moves) break;
+        n_listed = find_overlaps(o, &largest);
+        weigh(o, largest);
+        for (int k = 0; k < n_listed; k++) {
+            if (rfx_place_must_stop(o->mem, o->request->stop)) n_listed = 0;
+            if (n_listed > 0 && overlaps_any(o, o->list[k])) move(o, o->list[k]);
+        }
+        moves += (uint64_t)n_listed;
+    }
+    *nodes += moves;
+}
+
+static float time_together(const struct rfx_place_item *a, const struct rfx_place_item *b) {
+    int64_t lo = a->lo > b->lo ? a->lo : b->lo;
+    int64_t hi = a->hi < b->hi ? a->hi : b->hi;
+    return (float)((uint64_t)hi - (uint64_t)lo);
+}
+
+/* The weights hang on shares of the whole time, so that no power of them is beyond floats. */
+static void set_up(struct overlaps *o) {
+    const struct rfx_place_item *items = o->problem->items;
+    int n = o->problem->n;
+    float longest = 1;
+    size_t at = 0;
+    for (int i = 0; i < n; i++) longest = larger(longest, time_together(&items[i], &items[i]));
+    for (int i = 0; i < n; i++) {
+        o->begin[i] = at;
+        for (int j = 0; j < n; j++) {
+            if (i == j || !rfx_place_items_overlap(&items[i], &items[j])) continue;
+            float share = time_together(&items[i], &items[j]) / longest;
+            float weight = larger(powf(share, o->variant.power), 1e-6F);
+            o->pairs[at++] = (struct pair){j, weight, weight, 0};
+        }
+        o->order[i] = i;
+        o->size[i] = (float)items[i].size;
+        o->place[i] =
+            larger(o->capacity - o->size[i], 0) * ((float)draw(o, 1U << 24) / (float)(1U << 24));
+    }
+    o->begin[n] = at;
+}
+
+/* Twice the pairs alive at the same time, and the most of one item. */
+static size_t count_pairs(const struct rfx_place_problem *problem, size_t *most) {
+    size_t pairs = 0;
+    *most = 0;
+    for (int i = 0; i < problem->n; i++) {
+        size_t count = 0;
+        for (int j = 0; j < problem->n; j++)
+            count += rfx_place_items_overlap(&problem->items[i], &problem->items[j]);
+        pairs += count - 1; /* without itself */
+        if (count > *most) *most = count;
+    }
+    return pairs;
+}
+
+static bool allocate(struct overlaps *o, size_t pairs, size_t most) {
+    size_t n = (size_t)o->problem->n;
+    o->place = rfx_memory_calloc(o->mem, n, sizeof *o->place);
+    o->size = rfx_memory_calloc(o->mem, n, sizeof *o->size);
+    o->tried = rfx_memory_calloc(o->mem, 2 * most + 2, sizeof *o->tried);
+    o->costs = rfx_memory_calloc(o->mem, 2 * most + 2, sizeof *o->costs);
+    o->begin = rfx_memory_calloc(o->mem, n + 1, sizeof *o->begin);
+    o->pairs = rfx_memory_calloc(o->mem, pairs + 1, sizeof *o->pairs);
+    o->order = rfx_memory_calloc(o->mem, n, sizeof *o->order);
+    o->list = rfx_memory_calloc(o->mem, n, sizeof *o->list);
+    o->level = rfx_memory_calloc(o->mem, (size_t)o->problem->n_sections, sizeof *o->level);
+    o->offsets = rfx_memory_calloc(o->mem, n, sizeof *o->offsets);
+    return o->place != NULL && o->size != NULL && o->tried != NULL && o->costs != NULL &&
+           o->begin != NULL && o->pairs != NULL && o->order != NULL && o->list != NULL &&
+           o->level != NULL && o->offsets != NULL;
+}
+
+enum rfx_status rfx_overlaps_place(const struct rfx_place_problem *problem,
+                                   const struct rfx_overlaps_request *request, size_t *offsets,
+                                   size_t *arena_bytes, uint64_t *nodes, struct rfx_error *err) {
+    struct overlaps o = {
+        .mem = problem->mem,
+        .problem = problem,
+        .request = request,
+        .variant = variants[request->variant],
+        .random = (request->seed * 2 + 1) * 0x9e3779b97f4a7c15U, /* odd, so not zero */
+        .capacity = (float)request->capacity_bytes};
+    enum rfx_status status = RFX_OK;
+    size_t most = 0;
+    *arena_bytes = SIZE_MAX;
+    size_t pairs = count_pairs(problem, &most);
+    if (problem->n == 0 || pairs > RFX_OVERLAPS_MAX_PAIRS) return RFX_OK;
+    if (allocate(&o, pairs, most)) {
+        set_up(&o);
+        search(&o, offsets, arena_bytes, nodes);
+    } else {
+        status = rfx_memory_fail(o.mem, "packer", pairs * sizeof *o.pairs, err);
+    }
+    void *const blocks[] = {o.place, o.size,  o.tried, o.costs, o.begin,
+                            o.pairs, o.order, o.list,  o.level, o.offsets};
+    for (size_t k = 0; k < sizeof blocks / sizeof blocks[0]; k++)
+        rfx_memory_release(o.mem, blocks[k]);
+    return status;
+}

@@ -1,0 +1,36 @@
+/* Help and usage, from the table of commands and the rows of options. */
+#ifndef RFX_TOOLS_WORDS_HELP_H
+#define RFX_TOOLS_WORDS_HELP_H
+
+#include <stdio.h>
+
+#include "tools/cli/command.h"
+
+/* What exit codes mean, and what the program does to its environment: in help and man page. */
+enum { RFX_CLI_EXIT_CODES = 6 };
+struct rfx_cli_exit_words {
+    int code;
+    const char *words;
+};
+extern const struct rfx_cli_exit_words rfx_cli_exit_words[RFX_CLI_EXIT_CODES];
+extern const char rfx_cli_starts_again[];
+
+/* All commands with their summaries, and the exit codes. */
+void rfx_cli_print_usage(FILE *stream, const struct rfx_cli_command *commands, int n);
+
+/* Everything about one command, on stdout. */
+void rfx_cli_print_help(const struct rfx_cli_command *command);
+
+/* The command of that name, or NULL. */
+const struct rfx_cli_command *rfx_cli_find_command(const struct rfx_cli_command *commands, int n,
+                                                   const char *name);
+
+/* Says that there is no such command and which has a name like it; returns RFX_EXIT_USAGE. */
+int rfx_cli_refuse_command(const struct rfx_cli_command *commands, int n, const char *name);
+
+/* Whether a word asks for help: help, --help, -h. */
+bool rfx_cli_is_help(const char *word);
+
+/* 'rfexec help [COMMAND]': argv are the words after help. */
+int rfx_cli_help(const struct rfx_cli_command *commands, int n, int argc, char **argv);
+#endif
