@@ -67,7 +67,10 @@ def help_page(rfexec):
 
 
 def escaped(words):
-    return re.sub(r"([\\`*_<>\[\]#|])", r"\\\1", words)
+    """Words as Markdown that shows them as they are, but for `code`."""
+    parts = re.split(r"(`[^`]*`)", words)
+    parts[::2] = [re.sub(r"([\\`*_<>\[\]#|])", r"\\\1", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def comment_text(comment):
