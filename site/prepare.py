@@ -11,6 +11,8 @@ import sys
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEADER = "rfexec/include/rfexec/rfexec.h"
+# What the program prints is up to 110 columns wide.
+NARROW = ".md-typeset pre > code { font-size: .6rem; }\n.md-grid { max-width: 70rem; }\n"
 
 
 def read(path):
@@ -65,7 +67,10 @@ def help_page(rfexec):
 
 
 def escaped(words):
-    return re.sub(r"([\\`*_<>\[\]#|])", r"\\\1", words)
+    """Words as Markdown that shows them as they are, but for `code`."""
+    parts = re.split(r"(`[^`]*`)", words)
+    parts[::2] = [re.sub(r"([\\`*_<>\[\]#|])", r"\\\1", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def comment_text(comment):
@@ -76,7 +81,11 @@ def comment_text(comment):
         code = line.startswith("    ")
         if code and (not out or not out[-1].startswith("    ")):
             out.append("")
-        out.append(line if code else escaped(line.strip()))
+        topic = re.match(r" ?([A-Z][a-z]+): ", line)  # begins a paragraph, as "Errors: "
+        if topic and not code:
+            out.append("\n**%s.** %s" % (topic[1], escaped(line[topic.end() :])))
+        else:
+            out.append(line if code else escaped(line.strip()))
     return "\n".join(out).strip() + "\n"
 
 
@@ -143,6 +152,7 @@ def main(rfexec, out):
     write(out, "limits.md", relink(limits_page(read("README.md")), "README.md", pages))
     write(out, "reference/cli.md", help_page(rfexec))
     write(out, "reference/c.md", header_page(read(HEADER)))
+    write(out, "narrow.css", NARROW)
     config = read("site/mkdocs.yml")
     more = [page for page in pages.values()
             if page.endswith(".md") and not re.search(r": %s$" % re.escape(page), config, re.M)]

@@ -113,6 +113,10 @@ static void complete(const struct run_case *c, const char **args, int n, bool ou
         args[n++] = "-o";
         args[n++] = c->output;
     }
+    if (output && c->seed % 3 == 0) {
+        args[n++] = "--report";
+        args[n++] = "budget_page.html";
+    }
     args[n] = NULL;
 }
 

@@ -34,6 +34,8 @@ static const char folder[] = "faults_work", log_path[] = "fault.log";
 static const char *const kinds[] = {"malloc", "read", "write", "mmap", "fsync"};
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
+static const char page_path[] = "page.html";
+
 /* The kinds of runs; output: the file of -o, NULL: none. */
 static const struct way {
     const char *name, *output, *args[12];
@@ -48,6 +50,9 @@ static const struct way {
     {"PNG in and out", "out.png", {"run", "fsrcnn", "in.png", "--bands", "8"}},
     {"OpenBLAS", "out.npy", {"run", "squeezenet1_1", "synthetic:64x64", "--conv", "openblas"}},
     {"verify", NULL, {"verify", "fsrcnn", "synthetic:40x48", "--tiles", "2x2"}},
+    {"page",
+     "out.npy",
+     {"run", "fsrcnn", "synthetic:40x48", "--bands", "8", "--report", page_path}},
     {"spilled",
      "out.npy",
      {"run", "fsrcnn", "synthetic:40x48", "--plan", "in.json", "--spill", "."}},
@@ -104,6 +109,7 @@ static struct measured_end run(const struct way *way, const char *fault) {
         (void)unlink(way->output);
     }
     (void)unlink(log_path);
+    (void)unlink(page_path);
     assert_int_equal(setenv("RFX_FAULT", fault, 1), 0);
     assert_int_equal(setenv("LD_PRELOAD", RFX_FAULT_SHIM, 1), 0);
     struct measured_end ended = measured_run(args, NULL, limits);
@@ -123,8 +129,8 @@ static void read_log(char line[300]) {
 
 static bool is_ours(const char *name, const struct way *way) {
     static const char *const others[] = {
-        ".",       "..",        "in.onnx",          "in.tif",          "in.png",
-        "in.json", "fault.log", "measured_out.txt", "measured_err.txt"};
+        ".",       "..",        "in.onnx",          "in.tif",           "in.png",
+        "in.json", "fault.log", "measured_out.txt", "measured_err.txt", page_path};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(name, others[i]) == 0) return true;
     return way != NULL && way->output != NULL && strcmp(name, way->output) == 0;
@@ -203,6 +209,25 @@ static bool is_known(const char *caller, int code) {
     return false;
 }
 
+/* Whether a way writes a page, and whether there is one, complete. */
+static bool wants_page(const struct way *way) {
+    for (int i = 0; way->args[i] != NULL; i++)
+        if (way->args[i] == page_path) return true;
+    return false;
+}
+
+static bool is_page_there(void) {
+    static const char end[] = "</html>\n";
+    char tail[sizeof end] = {0};
+    FILE *file = fopen(page_path, "rb");
+    if (file == NULL) return false;
+    assert_int_equal(fseek(file, -(long)strlen(end), SEEK_END), 0);
+    assert_int_equal(fread(tail, 1, strlen(end), file), strlen(end));
+    (void)fclose(file);
+    assert_string_equal(tail, end);
+    return true;
+}
+
 /* What is wrong with how a run ended, NULL: nothing. */
 static const char *wrong(const struct way *way, const struct answer *wanted,
                          const struct measured_end *ended, const char *caller) {
@@ -211,12 +236,18 @@ static const char *wrong(const struct way *way, const struct answer *wanted,
     bool same = same_file && is_same_report(&a, wanted);
     /* the report comes after the files, and may fail by itself */
     bool only_report = same_file && measured_said("JSON document");
+    bool page = is_page_there();
     int left = remove_left(way);
     free_answer(&a);
     if (ended->code == 0) {
         if (!same) return "done, with another result";
+        if (page != wants_page(way)) return "done, without its page";
     } else {
-        if (there && !only_report) return "an error, with a file under the final name";
+        /* it comes after the outputs, which are whole when it fails */
+        bool only_page = wants_page(way) && same_file;
+        if (page && !only_report) return "an error, with a page under the final name";
+        if (there && !only_report && !only_page)
+            return "an error, with a file under the final name";
         if (is_known(caller, ended->code)) return NULL;
         if (ended->code != EXIT_SYSTEM) return "neither done nor a system failure";
         if (!measured_said("rfexec: ")) return "an error without a reason";

@@ -198,6 +198,17 @@ assert "seeded, not trained" in text
 page, text, document, shape, values = check_run("squeezenet1_1", "synthetic:64x80", "--weights-by-stage")
 assert not list(page.iter("img"))
 
+# A map between two stages lies in a file: in no box of the arena once it is made, and with its time.
+stages = [{"mode": "streamed", "targets": ["map.2"], "band_rows": 8, "spilled": ["map.2"]},
+          {"mode": "streamed", "targets": ["deconv"], "band_rows": 16}]
+with open("spilled.json", "w", encoding="utf-8") as file:
+    json.dump({"schema": 1, "kind": "rfexec plan", "stages": stages}, file)
+page, text, document, shape, values = check_run("fsrcnn", "synthetic:61x83", "--plan", "spilled.json", "--spill", ".")
+assert "spilled maps" in text and "spilling maps" in text and "(null)" not in text
+assert document["plan"]["spilled"]["written_bytes"] == 61 * 83 * 12 * 4
+titles = [t.text for svg in page.iter("svg") if svg.get("id") == "plan" for t in svg.iter("title")]
+assert titles and not [t for t in titles if t.startswith("map.2, whole maps")], titles
+
 # NaN and infinities, and names that are markup.
 name = "<b a=\"1\" c='2'>&lt;\u202e.onnx"
 run("export", "fsrcnn", "--size", "48x48", "-o", name)

@@ -10,13 +10,6 @@
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
 
-static const char *const rest_names[] = {
-    [RFX_REST_READ] = "reading the image", [RFX_REST_LOAD] = "loading weights by stage",
-    [RFX_REST_KEEP] = "keeping rows",      [RFX_REST_EMIT] = "handing out outputs",
-    [RFX_REST_SPILL] = "spilling maps",    [RFX_REST_BETWEEN] = "between steps",
-};
-_Static_assert(sizeof rest_names / sizeof rest_names[0] == RFX_REST_COUNT, "a name per row");
-
 /* What follows from a row's time; 0 where there is none. */
 struct figures {
     double share, flops_per_second, peak_share, bytes_per_second;
@@ -102,7 +95,8 @@ void rfx_layer_report_text(const struct rfx_layer_times *times,
     struct rfx_layer_row total = rfx_layer_times_total(times);
     put_words(table, "all layers", "", "", "");
     put_numbers(table, times, peak, &total);
-    for (int k = 0; k < RFX_REST_COUNT; ++k) put_time(table, times, rest_names[k], times->rest[k]);
+    for (int k = 0; k < RFX_REST_COUNT; ++k)
+        put_time(table, times, rfx_layer_rest_name((enum rfx_layer_rest)k), times->rest[k]);
     put_time(table, times, "run", times->run_seconds);
     rfx_table_print(table, stdout, rfx_table_terminal_width());
     rfx_table_free(table);
@@ -168,8 +162,8 @@ void rfx_layer_report_json(const struct rfx_layer_times *times, const struct rfx
         (void)json_array_append_new(layers, row_json(times, peak, &times->rows[i]));
     for (int k = 0; k < RFX_REST_COUNT; ++k)
         (void)json_array_append_new(
-            rest, json_pack("{s:s, s:f, s:f}", "name", rest_names[k], "seconds", times->rest[k],
-                            "cpu_seconds", times->rest_cpu[k]));
+            rest, json_pack("{s:s, s:f, s:f}", "name", rfx_layer_rest_name((enum rfx_layer_rest)k),
+                            "seconds", times->rest[k], "cpu_seconds", times->rest_cpu[k]));
     add_counts(times, layers, document);
     struct rfx_layer_row total = rfx_layer_times_total(times);
     (void)json_object_set_new(

@@ -173,3 +173,13 @@ const char *rfx_layer_class_name(enum rfx_layer_class class) {
     _Static_assert(sizeof names / sizeof names[0] == RFX_LAYER_CLASS_COUNT, "a name per class");
     return names[class];
 }
+
+const char *rfx_layer_rest_name(enum rfx_layer_rest rest) {
+    static const char *const names[] = {
+        [RFX_REST_READ] = "reading the image", [RFX_REST_LOAD] = "loading weights by stage",
+        [RFX_REST_KEEP] = "keeping rows",      [RFX_REST_EMIT] = "handing out outputs",
+        [RFX_REST_SPILL] = "spilling maps",    [RFX_REST_BETWEEN] = "between steps",
+    };
+    _Static_assert(sizeof names / sizeof names[0] == RFX_REST_COUNT, "a name per row");
+    return names[rest];
+}

@@ -20,6 +20,9 @@ enum rfx_layer_rest {
     RFX_REST_COUNT
 };
 
+/* "reading the image" and the like. */
+const char *rfx_layer_rest_name(enum rfx_layer_rest rest);
+
 /* What a node is in pictures. */
 enum rfx_layer_class {
     RFX_LAYER_POINTWISE, /* 1x1 convolution */

@@ -26,7 +26,7 @@ static void find_last_stages(struct rfx_arena_use *use) {
         for (int i = 0; i < graph->n_nodes; ++i) {
             if (!rfx_place_is_computed(places[i])) continue;
             use->last_stage[i] = s;
-            for (int k = 0; k < graph->nodes[i].n_in; ++k)
+            for (int k = 0; k < rfx_place_inputs(places[i], &graph->nodes[i]); ++k)
                 use->last_stage[graph->nodes[i].in[k]] = s;
         }
     }
@@ -68,7 +68,8 @@ static void find_last_readers(struct rfx_arena_use *use, const struct rfx_stage 
     for (int i = 0; i < graph->n_nodes; ++i) {
         use->last_reader[i] = i;
         if (!rfx_place_is_computed(stage->places[i])) continue;
-        for (int k = 0; k < graph->nodes[i].n_in; ++k) use->last_reader[graph->nodes[i].in[k]] = i;
+        for (int k = 0; k < rfx_place_inputs(stage->places[i], &graph->nodes[i]); ++k)
+            use->last_reader[graph->nodes[i].in[k]] = i;
     }
 }
 

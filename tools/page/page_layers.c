@@ -3,13 +3,6 @@
 #include "tools/cli/report.h"
 #include "tools/page/page_sections.h"
 
-static const char *const rest_names[] = {
-    [RFX_REST_READ] = "reading the image", [RFX_REST_LOAD] = "loading weights by stage",
-    [RFX_REST_KEEP] = "keeping rows",      [RFX_REST_EMIT] = "handing out outputs",
-    [RFX_REST_BETWEEN] = "between steps",
-};
-_Static_assert(sizeof rest_names / sizeof rest_names[0] == RFX_REST_COUNT, "a name per row");
-
 static const double BAR_EM = 14; /* the longest bar */
 
 static void put_time(struct rfx_html *html, double seconds, double run, double longest) {
@@ -50,7 +43,8 @@ void rfx_page_layers(struct rfx_run_page *page) {
     for (int i = 0; i < times->n_rows; ++i) put_row(page, &times->rows[i], longest);
     for (int k = 0; k < RFX_REST_COUNT; ++k) {
         if (times->rest[k] <= 0) continue;
-        rfx_html_format(&page->html, "<tr><td colspan=\"5\"><i>%s</i></td>", rest_names[k]);
+        rfx_html_format(&page->html, "<tr><td colspan=\"5\"><i>%s</i></td>",
+                        rfx_layer_rest_name((enum rfx_layer_rest)k));
         put_time(&page->html, times->rest[k], times->run_seconds, longest);
     }
     rfx_html_raw(&page->html,

@@ -162,6 +162,12 @@ static void put_memory_facts(struct rfx_run_page *page, const struct rfx_run_rep
                    rfx_human_count(report->macs, a),
                    rfx_report_ratio(plan->macs, plan->macs_untiled));
     fact(&page->html, "multiply-adds", text);
+    if (plan->spill.written == 0) return;
+    (void)snprintf(text, sizeof text, "%s written to temporary files, %s read, %s at a time",
+                   rfx_human_bytes((size_t)plan->spill.written, a),
+                   rfx_human_bytes((size_t)plan->spill.read, b),
+                   rfx_human_bytes((size_t)plan->spill.most, c));
+    fact(&page->html, "spilled maps", text);
 }
 
 static void put_facts(struct rfx_run_page *page, const struct rfx_run_report *report) {
