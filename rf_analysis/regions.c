@@ -4,32 +4,14 @@
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
 
-int64_t rfx_node_extent(const struct rfx_node *node, enum rfx_axis axis) {
-    return axis == RFX_AXIS_ROWS ? node->out.h : node->out.w;
-}
-
 static bool range_is_empty(struct rfx_range r) {
     return r.lo >= r.hi;
-}
-
-static struct rfx_range range_union(struct rfx_range a, struct rfx_range b) {
-    if (range_is_empty(a)) return b;
-    if (range_is_empty(b)) return a;
-    struct rfx_range r = {rfx_min_i64(a.lo, b.lo), rfx_max_i64(a.hi, b.hi)};
-    return r;
 }
 
 static struct rfx_range range_clamp(struct rfx_range r, int64_t extent) {
     struct rfx_range c = {rfx_max_i64(r.lo, 0), rfx_min_i64(r.hi, extent)};
     if (c.lo >= c.hi) c.lo = c.hi = 0;
     return c;
-}
-
-void rfx_region_add(const struct rfx_node *node, enum rfx_axis axis, struct rfx_range range,
-                    struct rfx_axis_region *region) {
-    struct rfx_range inside = range_clamp(range, rfx_node_extent(node, axis));
-    region->unclamped = range_union(region->unclamped, range);
-    region->clamped = range_union(region->clamped, inside);
 }
 
 struct rfx_range rfx_input_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,

@@ -8,6 +8,7 @@
 #ifndef RFX_RF_ANALYSIS_REGIONS_H
 #define RFX_RF_ANALYSIS_REGIONS_H
 
+#include "layers/core/checked.h"
 #include "layers/core/rect.h"
 #include "layers/graph/graph.h"
 
@@ -22,15 +23,25 @@ struct rfx_axis_region {
 void rfx_regions_backprop(const struct rfx_graph *graph, int first, int target, enum rfx_axis axis,
                           struct rfx_range out, struct rfx_axis_region *regions);
 
-/* Widens a node's region by `range`, which may reach outside of its map. */
-void rfx_region_add(const struct rfx_node *node, enum rfx_axis axis, struct rfx_range range,
-                    struct rfx_axis_region *region);
+/* Rows (axis 0) or columns (axis 1) of a node's full map. */
+static inline int64_t rfx_node_extent(const struct rfx_node *node, enum rfx_axis axis) {
+    return axis == RFX_AXIS_ROWS ? node->out.h : node->out.w;
+}
+
+/* Widens a node's region by `range`, which may reach outside of its map. (Inline: planners ask
+ * millions of times, most often for what is there already.) */
+static inline void rfx_region_add(const struct rfx_node *node, enum rfx_axis axis,
+                                  struct rfx_range range, struct rfx_axis_region *region) {
+    struct rfx_range *in = &region->clamped;
+    if (range.lo < range.hi && range.lo >= in->lo && range.hi <= in->hi) return;
+    struct rfx_range inside = {rfx_max_i64(range.lo, 0),
+                               rfx_min_i64(range.hi, rfx_node_extent(node, axis))};
+    region->unclamped = rfx_range_union(region->unclamped, range);
+    if (inside.lo < inside.hi) *in = rfx_range_union(*in, inside);
+}
 
 /* The unclamped range of input k along one axis for the node's output range `out`; the whole input
  * for ops that are not local in space. */
 struct rfx_range rfx_input_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                  enum rfx_axis axis, struct rfx_range out);
-
-/* Rows (axis 0) or columns (axis 1) of a node's full map. */
-int64_t rfx_node_extent(const struct rfx_node *node, enum rfx_axis axis);
 #endif

@@ -73,6 +73,12 @@ struct rfx_range rfx_op_in_range(const struct rfx_graph *graph, const struct rfx
     return rfx_axis_map_range(&map, out);
 }
 
+bool rfx_op_needs_same(const struct rfx_node *node) {
+    const struct rfx_op_def *def = op_table[node->op];
+    bool rows = def->spatial && node->out.layout != RFX_LAYOUT_PLAIN;
+    return rows && def->axis_map == rfx_op_map_identity;
+}
+
 struct rfx_rect rfx_op_in_rect(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                struct rfx_rect out) {
     return rfx_rect_from_ranges(rfx_op_in_range(graph, node, k, 0, rfx_rect_row_range(out)),

@@ -174,6 +174,10 @@ struct rfx_range rfx_op_in_range(const struct rfx_graph *graph, const struct rfx
                                                                      dimension gives [0, 1) */
 struct rfx_rect rfx_op_in_rect(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                struct rfx_rect out); /* rfx_op_in_range of both axes */
+
+/* Whether the node needs of every input just the rows and columns that are asked of it: then nobody
+ * has to ask for each of its inputs, of which there may be thousands. */
+bool rfx_op_needs_same(const struct rfx_node *node);
 struct rfx_range rfx_op_endless_range(const struct rfx_graph *graph, const struct rfx_node *node,
                                       int k, int axis, struct rfx_range out); /* spatial ops only */
 struct rfx_window rfx_op_window(const struct rfx_node *node);

@@ -10,7 +10,9 @@
 3. SIGTERM at several moments of planning, advising, making curves, loading, placing and drawing: exit code 5
    within 0.25 S.
 
-Seconds of 1 and 2 are of processor time, of 3 by the clock. --short takes a share that lasts some seconds.
+Seconds of 1 and 2 are of processor time, user's and system's, of each process: what others do on the machine
+counts little, and the time by the clock is printed beside. Seconds of 3 are by the clock. --short takes a share
+that lasts some seconds.
 The exit code is 1 when anything was missed; every miss is printed.
 """
 
@@ -109,22 +111,23 @@ def peak_so_far(pid):
 
 
 def measure(arguments):
-    """(exit code, processor seconds, peak bytes, messages) of a command."""
-    peak, pid = 0, 0
+    """(exit code, processor seconds, seconds by the clock, peak bytes, messages) of a command."""
+    peak, pid, begun = 0, 0, time.monotonic()
     with tempfile.TemporaryFile() as messages:
         child = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=messages)
         while pid == 0:
             peak = max(peak, peak_so_far(child.pid))
             time.sleep(0.002)
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+        clock = time.monotonic() - begun
         child.returncode = os.waitstatus_to_exitcode(status)
         messages.seek(0)
         text = messages.read().decode(errors="replace")
-    return child.returncode, usage.ru_utime + usage.ru_stime, peak, text
+    return child.returncode, usage.ru_utime + usage.ru_stime, clock, peak, text
 
 
 def smallest_budget(program, network, size):
-    text = measure([program, "plan", network, "--size", size, "--memory", "1MiB"])[3]
+    text = measure([program, "plan", network, "--size", size, "--memory", "1MiB"])[4]
     words = text.split("needs at least ")
     return int(words[1].split()[0]) if len(words) > 1 else None
 
@@ -146,8 +149,10 @@ def check_builtins(program, networks, sizes, count, limit):
                 print(f"{network} {size}: takes no image of this size")
                 continue
             for budget in budgets(smallest, count):
-                code, seconds, _, _ = measure([program, "plan", network, "--size", size, "--memory", str(budget)])
-                what = f"{network} {size} --memory {budget}: exit {code}, {seconds:.2f} s"
+                arguments = [program, "plan", network, "--size", size, "--memory", str(budget)]
+                code, seconds, clock, _, _ = measure(arguments)
+                what = (f"{network} {size} --memory {budget}: exit {code}, {seconds:.2f} s "
+                        f"({clock:.2f} s by the clock)")
                 cases += 1
                 worst = max(worst, (seconds, what))
                 wanted = 4 if budget < smallest else 0
@@ -167,13 +172,14 @@ def check_large(program, folder, share, limit):
         write(path, n // share)
         loading = measure([program, "plan", path, "--size", "64x64", "--untiled", "--no-groups"])
         for options in ([], ["--memory", "64MiB"], ["--memory", "1GiB"]):
-            code, seconds, peak, text = measure([program, "plan", path, "--size", "64x64", *options])
-            more = max(0, peak - loading[2])
+            code, seconds, clock, peak, text = measure([program, "plan", path, "--size", "64x64", *options])
+            more = max(0, peak - loading[3])
             fits = code == 0 or (code == 4 and options)
             good = fits and seconds - loading[1] <= limit and more <= LARGE_BYTES
             missed += not good
             print(f"{'' if good else 'MISSED '}{name} of {n // share} {' '.join(options)}: exit {code}, "
-                  f"{seconds:.2f} s, of them loading {loading[1]:.2f}, {more / 2**20:.1f} MiB more "
+                  f"{seconds:.2f} s ({clock:.2f} s by the clock), of them loading {loading[1]:.2f}, "
+                  f"{more / 2**20:.1f} MiB more "
                   f"{text.strip()[-80:] if not fits else ''}", flush=True)
     return missed
 

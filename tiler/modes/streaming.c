@@ -53,7 +53,9 @@ static struct rfx_range rows_read(const struct rfx_graph *graph, int node, int k
 static bool can_reach(const struct rfx_stream *stream, int node, int64_t hi,
                       struct rfx_stream_wait *wait) {
     const struct rfx_node *n = &stream->graph->nodes[node];
+    bool same = rfx_op_needs_same(n);
     for (int k = 0; k < rfx_place_inputs(stream->places[node], n); k++) {
+        if (same && stream->done[n->in[k]] >= hi) continue;
         if (rfx_node_is_constant(&stream->graph->nodes[n->in[k]])) continue;
         struct rfx_range in = rows_read(stream->graph, node, k, stream->done[node], hi);
         if (in.lo >= in.hi || in.hi <= stream->done[n->in[k]]) continue;
@@ -172,10 +174,13 @@ static void find_kept(const struct rfx_stream *stream, const struct look *look) 
         if (look->stale[i]) look->keep_from[i] = graph->nodes[i].out.h;
     for (int c = stream->first; c <= stream->last; c++) {
         if (!rfx_place_is_computed(stream->places[c])) continue;
+        bool same = rfx_op_needs_same(&graph->nodes[c]);
+        int64_t first = stream->done[c];
         for (int k = 0; k < rfx_place_inputs(stream->places[c], &graph->nodes[c]); k++) {
             int in = graph->nodes[c].in[k];
             if (!look->stale[in] || !rfx_place_is_computed(stream->places[in])) continue;
-            look->keep_from[in] = rfx_min_i64(look->keep_from[in], first_needed(stream, c, k));
+            if (!same) first = first_needed(stream, c, k);
+            look->keep_from[in] = rfx_min_i64(look->keep_from[in], first);
         }
     }
 }

@@ -70,6 +70,8 @@ struct slides {
     size_t *offset, *best;
     bool *placed;
     enum direction *direction, *best_direction; /* per turn */
+    int *fixed, *best_fixed; /* per turn: place in the order of the record that chose it */
+    int at;                  /* place in the order of the record at hand */
     struct change *changes;
 };
 
@@ -91,6 +93,7 @@ static size_t collide(struct slides *s, int i, size_t at, const struct partner *
     if (found != OPEN) {
         s->changes[s->n_changes++] = (struct change){turn, direction};
         s->direction[turn] = found;
+        s->fixed[turn] = s->at;
         return 0;
     }
     /* higher up: far enough above for the direction that lets me lie above, else apart */
@@ -165,14 +168,35 @@ static void add_spot(struct slides *s, int i) {
     s->n_spots++;
 }
 
-/* The arena of an order; SIZE_MAX: more than `most`, or the work is to stop. */
-static size_t place_in_order(struct slides *s, size_t most) {
+/* Lays the first `kept` records of the order as in the best one, which begins with them: a record's
+ * place hangs on those before it alone. Returns their arena. */
+static size_t keep_begin(struct slides *s, int kept) {
     size_t arena = 0;
     s->n_spots = 0;
     for (int i = 0; i < s->n; i++) s->placed[i] = false;
-    for (int k = 0; k < s->n_slides; k++) s->direction[k] = OPEN;
-    for (int o = 0; o < s->n; o++) {
+    for (int k = 0; k < s->n_slides; k++) {
+        bool stays = s->best_direction[k] != OPEN && s->best_fixed[k] < kept;
+        s->direction[k] = stays ? s->best_direction[k] : OPEN;
+        s->fixed[k] = s->best_fixed[k];
+    }
+    for (int o = 0; o < kept; o++) {
         int i = s->order[o];
+        s->offset[i] = s->best[i];
+        s->placed[i] = true;
+        if (s->peers == NULL) add_spot(s, i);
+        size_t end = s->offset[i] + s->records[i].bytes;
+        if (end > arena) arena = end;
+    }
+    return arena;
+}
+
+/* The arena of an order that begins with as many records of the best one; SIZE_MAX: more than
+ * `most`, or the work is to stop. */
+static size_t place_in_order(struct slides *s, int kept, size_t most) {
+    size_t arena = keep_begin(s, kept);
+    for (int o = kept; o < s->n; o++) {
+        int i = s->order[o];
+        s->at = o;
         size_t next = 0;
         if (s->peers != NULL) list_spots(s, i);
         for (int p = s->first_partner[i]; p < s->first_partner[i + 1]; p++)
@@ -258,8 +282,8 @@ static uint32_t next_random(uint32_t *state) {
     return *state;
 }
 
-/* Moves one record to an earlier place in the order. */
-static void perturb(struct slides *s, uint32_t *random) {
+/* Moves one record to another place in the order; returns how many before it stay. */
+static int perturb(struct slides *s, uint32_t *random) {
     memcpy(s->order, s->best_order, (size_t)s->n * sizeof *s->order);
     int from = (int)(next_random(random) % (uint32_t)s->n);
     int to = (int)(next_random(random) % (uint32_t)s->n);
@@ -267,16 +291,19 @@ static void perturb(struct slides *s, uint32_t *random) {
     int step = from < to ? 1 : -1;
     for (int i = from; i != to; i += step) s->order[i] = s->order[i + step];
     s->order[to] = moved;
+    return from < to ? from : to;
 }
 
-static void try_order(struct slides *s, size_t *best_arena) {
-    size_t arena = place_in_order(s, *best_arena);
+static void try_order(struct slides *s, int kept, size_t *best_arena) {
+    size_t arena = place_in_order(s, kept, *best_arena);
     if (arena > *best_arena) return;
     *best_arena = arena;
     memcpy(s->best_order, s->order, (size_t)s->n * sizeof *s->order);
     memcpy(s->best, s->offset, (size_t)s->n * sizeof *s->best);
-    if (s->n_slides > 0)
-        memcpy(s->best_direction, s->direction, (size_t)s->n_slides * sizeof *s->best_direction);
+    for (int k = 0; k < s->n_slides; k++) {
+        s->best_direction[k] = s->direction[k];
+        s->best_fixed[k] = s->fixed[k];
+    }
 }
 
 /* Changed orders that are tried at most. */
@@ -297,7 +324,7 @@ static enum rfx_status init(struct slides *s, struct rfx_error *err) {
     size_t n = (size_t)s->n;
     size_t m = (size_t)s->n_slides;
     s->partners = rfx_memory_calloc(s->mem, 2 * m + 1, sizeof *s->partners);
-    s->first_partner = rfx_memory_calloc(s->mem, 4 * n + m + 2, sizeof *s->first_partner);
+    s->first_partner = rfx_memory_calloc(s->mem, 4 * n + 3 * m + 2, sizeof *s->first_partner);
     s->spots = rfx_memory_calloc(s->mem, n, sizeof *s->spots);
     s->ranked = rfx_memory_calloc(s->mem, n, sizeof *s->ranked);
     s->order = rfx_memory_calloc(s->mem, 2 * n, sizeof *s->order);
@@ -313,6 +340,8 @@ static enum rfx_status init(struct slides *s, struct rfx_error *err) {
     s->n_peers = s->partner_of + n;
     s->first_peer = s->n_peers + n;
     s->turn = s->first_peer + n + 1;
+    s->fixed = s->turn + m;
+    s->best_fixed = s->fixed + m;
     s->best_order = s->order + n;
     s->best = s->offset + n;
     s->best_direction = s->direction + m;
@@ -342,12 +371,12 @@ enum rfx_status rfx_slides_place(struct rfx_memory *mem, struct rfx_record *reco
     if (status != RFX_OK) goto done;
     for (int order = 0; order < ORDER_COUNT && arena > bound; order++) {
         sort_order(&s, (enum order)order);
-        try_order(&s, &arena);
+        try_order(&s, 0, &arena);
     }
     int shuffles = count_shuffles(n, quick);
     for (int i = 0; i < shuffles && arena > bound; i++) {
-        perturb(&s, &random);
-        try_order(&s, &arena);
+        int kept = perturb(&s, &random);
+        try_order(&s, kept, &arena);
     }
     status = rfx_memory_check_stop(mem, err);
     if (status != RFX_OK) goto done;

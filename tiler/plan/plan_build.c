@@ -5,6 +5,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
+#include "tiler/placement/placement_bound.h"
 #include "tiler/placement/placement_slides.h"
 
 static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_error *err) {
@@ -22,10 +23,12 @@ static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_er
     c->upwards = rfx_memory_calloc(mem, slides, sizeof *c->upwards);
     c->measured = rfx_memory_calloc(mem, n, RFX_PLAN_MEASURED * sizeof *c->measured);
     c->by_caller = rfx_memory_calloc(mem, 2 * n, sizeof *c->by_caller);
+    c->memo = rfx_memory_calloc(mem, RFX_PLACE_MEMO_ENTRIES, sizeof *c->memo);
     c->live = rfx_memory_calloc(mem, (n + 1) * stages + 1, sizeof *c->live);
     c->stored_record = rfx_memory_calloc(mem, (4 + stages) * n, sizeof *c->stored_record);
     if (c->packed_bytes == NULL || c->records == NULL || c->slides == NULL || c->upwards == NULL ||
-        c->measured == NULL || c->by_caller == NULL || c->live == NULL || c->stored_record == NULL)
+        c->memo == NULL || c->measured == NULL || c->by_caller == NULL || c->live == NULL ||
+        c->stored_record == NULL)
         return rfx_memory_fail(mem, "planner tables", records * sizeof *c->records, err);
     c->resident = c->by_caller + n;
     c->stored_last = c->stored_record + n;
@@ -72,6 +75,7 @@ void rfx_plan_context_release(struct rfx_plan_context *context) {
     rfx_memory_release(mem, context->upwards);
     rfx_memory_release(mem, context->measured);
     rfx_memory_release(mem, context->by_caller);
+    rfx_memory_release(mem, context->memo);
     rfx_memory_release(mem, context->live);
     rfx_memory_release(mem, context->stored_record);
 }
@@ -111,48 +115,18 @@ uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context,
     return macs;
 }
 
-/* Bytes that slides save at most while their node runs; from slide *k on, which is moved on to the
- * next node's. What slides down shares with the map that is made, at most, what of that lies from
- * `down` on; what slides up likewise; all go in one direction. */
-static size_t saved_by_slides(const struct rfx_plan_context *c, int *k) {
-    int after = c->slides[*k].after;
-    size_t made = c->records[after].bytes, dying = 0, down = 0, up = 0;
-    for (; *k < c->n_slides && c->slides[*k].after == after; ++*k) {
-        const struct rfx_slide *slide = &c->slides[*k];
-        size_t bytes = c->records[slide->before].bytes;
-        size_t below = made > slide->down ? made - slide->down : 0;
-        dying += bytes;
-        down += below < bytes ? below : bytes;
-        up += bytes > slide->up ? bytes - slide->up : 0;
-    }
-    size_t most = dying < made ? dying : made;
-    size_t saved = down > up ? down : up;
-    return saved < most ? saved : most;
-}
-
-/* Largest sum of live bytes, or what of it no slide can save; *rest: in steps from rest_first on.
- */
-static size_t arena_bound(struct rfx_plan_context *c, int n_steps, int rest_first, size_t *rest) {
-    const struct rfx_record *records = c->records;
-    size_t bound = *rest = 0, current = 0;
-    (void)rfx_place_lower_bound(records, c->n_records, n_steps, c->live);
-    int k = 0; /* slides are listed by rising steps */
-    for (int t = 0; t < n_steps; t++) {
-        current += c->live[t];
-        bool slides = k < c->n_slides && records[c->slides[k].after].first == t;
-        size_t needed = current - (slides ? saved_by_slides(c, &k) : 0);
-        if (needed > bound) bound = needed;
-        if (needed > *rest && t >= rest_first) *rest = needed;
-    }
-    return bound;
+static struct rfx_place_job job_of(const struct rfx_plan_context *c, int n_stages) {
+    int n_steps = rfx_plan_count_steps(c->graph, n_stages);
+    return (struct rfx_place_job){c->records, c->slides, c->n_records, c->n_slides, n_steps};
 }
 
 size_t rfx_plan_bound(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
                       int n_stages) {
     rfx_plan_list_records(context, shapes, n_stages);
+    struct rfx_place_job job = job_of(context, n_stages);
+    int last = rfx_plan_count_steps(context->graph, n_stages - 1);
     return rfx_plan_fixed_bytes(context, shapes, n_stages) +
-           arena_bound(context, rfx_plan_count_steps(context->graph, n_stages),
-                       rfx_plan_count_steps(context->graph, n_stages - 1), &context->rest_bytes);
+           rfx_place_slides_bound(&job, last, context->live, &context->rest_bytes);
 }
 
 int64_t rfx_plan_window_rows(const struct rfx_plan_context *context,
@@ -316,24 +290,44 @@ static void fill_buffers(const struct rfx_plan_context *context, struct rfx_plan
 
 #define FEW_RECORDS 64 /* are placed with all effort: what fits a budget by that alone is found */
 
-static enum rfx_status place(struct rfx_plan_context *context, struct rfx_plan *plan,
+/* Where the records listed lie. */
+struct placed {
+    size_t arena, bound;
+    const char *strategy;
+};
+
+static bool is_quick(const struct rfx_plan_context *context) {
+    return context->quick && context->n_records > FEW_RECORDS;
+}
+
+static enum rfx_status place(struct rfx_plan_context *c, int n_stages, struct placed *placed,
                              struct rfx_error *err) {
-    struct rfx_memory *mem = context->graph->mem;
-    bool quick = context->quick && context->n_records > FEW_RECORDS;
-    plan->lower_bound_bytes = arena_bound(
-        context, rfx_plan_count_steps(context->graph, plan->n_stages), 0, &context->rest_bytes);
-    enum rfx_status status = RFX_OK;
-    if (context->n_slides > 0) {
-        plan->placement = "row by row";
-        status = rfx_slides_place(mem, context->records, context->n_records, context->slides,
-                                  context->n_slides, quick, plan->lower_bound_bytes,
-                                  context->upwards, &plan->bytes.arena, err);
-    } else {
-        status = rfx_place_records(mem, context->records, context->n_records, quick,
-                                   &plan->bytes.arena, &plan->placement, err);
+    struct rfx_memory *mem = c->graph->mem;
+    struct rfx_place_job job = job_of(c, n_stages);
+    size_t rest;
+    placed->bound = rfx_place_slides_bound(&job, 0, c->live, &rest);
+    if (c->n_slides == 0)
+        return rfx_place_records(mem, c->records, c->n_records, is_quick(c), &placed->arena,
+                                 &placed->strategy, err);
+    placed->strategy = "row by row";
+    return rfx_slides_place(mem, c->records, c->n_records, c->slides, c->n_slides, is_quick(c),
+                            placed->bound, c->upwards, &placed->arena, err);
+}
+
+enum rfx_status rfx_plan_peak(struct rfx_plan_context *context,
+                              const struct rfx_stage_shape *shapes, int n_stages,
+                              size_t *peak_bytes, struct rfx_error *err) {
+    rfx_plan_list_records(context, shapes, n_stages);
+    struct rfx_place_job job = job_of(context, n_stages);
+    struct rfx_place_key key = rfx_place_key_of(&job, is_quick(context));
+    struct placed placed = {.arena = rfx_place_recall(context->memo, key)};
+    if (placed.arena == 0) {
+        enum rfx_status status = place(context, n_stages, &placed, err);
+        if (status != RFX_OK) return status;
+        rfx_place_remember(context->memo, key, placed.arena);
     }
-    if (status == RFX_OK) fill_buffers(context, plan);
-    return status;
+    *peak_bytes = placed.arena + rfx_plan_fixed_bytes(context, shapes, n_stages);
+    return RFX_OK;
 }
 
 /* The node at which a first stage in parts ends, when it is one. */
@@ -357,11 +351,16 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
     if (status != RFX_OK) return status;
     for (int s = 0; s < n_stages; s++) fill_stage(context->graph, &shapes[s], &plan->stages[s]);
     rfx_plan_list_records(context, shapes, n_stages);
-    status = place(context, plan, err);
+    struct placed placed;
+    status = place(context, n_stages, &placed, err);
     if (status != RFX_OK) {
         rfx_plan_free(plan);
         return status;
     }
+    fill_buffers(context, plan);
+    plan->lower_bound_bytes = placed.bound;
+    plan->placement = placed.strategy;
+    plan->bytes.arena = placed.arena;
     size_t n = (size_t)context->graph->n_nodes;
     memcpy(plan->by_caller, context->by_caller, n * sizeof *plan->by_caller);
     memcpy(plan->resident, context->resident, n * sizeof *plan->resident);

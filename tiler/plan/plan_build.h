@@ -5,13 +5,13 @@
 #ifndef RFX_TILER_PLAN_PLAN_BUILD_H
 #define RFX_TILER_PLAN_PLAN_BUILD_H
 
-#include "tiler/placement/placement.h"
+#include "tiler/placement/placement_memo.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/plan.h"
 #include "tiler/plan/stage.h"
 
 /* Inputs of a node whose slides are measured once: candidates ask for them again and again. */
-#define RFX_PLAN_MEASURED 2
+#define RFX_PLAN_MEASURED 8
 
 /* What does not depend on the candidate, and scratch tables. */
 struct rfx_plan_context {
@@ -27,7 +27,8 @@ struct rfx_plan_context {
     struct rfx_slide *measured; /* per node RFX_PLAN_MEASURED, of its first inputs; where `node` is
                                    another one: not measured yet */
     size_t rest_bytes; /* of the last candidate's bound: what its last stage alone asks for */
-    size_t *live;      /* per step of the candidate, max_stages stages */
+    struct rfx_place_memo *memo;
+    size_t *live;                     /* per step of the candidate, max_stages stages */
     int *stored_record, *stored_last; /* per node: its full map's record, and last step */
     int *local_records;               /* per stage and node: of what the stage has at hand */
     bool *by_caller, *resident;       /* per node: as in the plan */
@@ -81,6 +82,11 @@ int64_t rfx_plan_window_rows(const struct rfx_plan_context *context,
 /* Everything but the arena. */
 size_t rfx_plan_fixed_bytes(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
                             int n_stages);
+
+/* Peak of the plan that rfx_plan_build would make, as `quick` has it. */
+RFX_NODISCARD enum rfx_status rfx_plan_peak(struct rfx_plan_context *context,
+                                            const struct rfx_stage_shape *shapes, int n_stages,
+                                            size_t *peak_bytes, struct rfx_error *err);
 
 /* Places the buffers and makes the plan; `cost` is taken over. */
 RFX_NODISCARD enum rfx_status rfx_plan_build(struct rfx_plan_context *context,

@@ -161,10 +161,13 @@ void rfx_stage_regions(const struct rfx_graph *graph, const enum rfx_node_place 
         rfx_region_add(&graph->nodes[i], axis, own, &regions[i]);
         struct rfx_range need = regions[i].clamped;
         if (need.lo >= need.hi) continue;
-        for (int k = 0; k < rfx_place_inputs(places[i], node); k++)
-            if (rfx_place_is_computed(places[node->in[k]]))
-                rfx_region_add(&graph->nodes[node->in[k]], axis,
-                               rfx_input_range(graph, node, k, axis, need), &regions[node->in[k]]);
+        bool same = rfx_op_needs_same(node);
+        for (int k = 0; k < rfx_place_inputs(places[i], node); k++) {
+            int in = node->in[k];
+            if (!rfx_place_is_computed(places[in])) continue;
+            struct rfx_range r = same ? need : rfx_input_range(graph, node, k, axis, need);
+            rfx_region_add(&graph->nodes[in], axis, r, &regions[in]);
+        }
     }
 }
 

@@ -20,6 +20,7 @@ static enum rfx_status summarise(struct rfx_search *search, const struct rfx_can
                                  size_t most, struct rfx_plan_summary *summary,
                                  struct rfx_error *err) {
     struct rfx_plan *plan = NULL;
+    search->context.quick = true;
     enum rfx_status status = rfx_search_build(search, c, &plan, err);
     if (status != RFX_OK) return status;
     uint64_t macs = plan->macs;
@@ -37,17 +38,19 @@ static enum rfx_status summarise(struct rfx_search *search, const struct rfx_can
 static enum rfx_status find_rival(struct rfx_search *search, enum rfx_plan_kind kind, size_t budget,
                                   struct rfx_plan_survey *survey, struct rfx_error *err) {
     struct rfx_plan_summary best;
-    const struct rfx_candidate *least = NULL;
+    struct rfx_candidate *least = NULL;
     int tries = 0;
     for (size_t i = 0; i < search->n_candidates && tries < RFX_SEARCH_RIVAL_TRIES; i++) {
-        const struct rfx_candidate *c = &search->candidates[i];
+        struct rfx_candidate *c = &search->candidates[i];
         if (c->kind != kind) continue;
         if (least == NULL || c->bound < least->bound) least = c;
         if (c->bound > budget) continue;
-        enum rfx_status status = summarise(search, c, budget, &best, err);
+        enum rfx_status status = rfx_search_peak(search, c, err);
         if (status != RFX_OK) return status;
         tries++;
-        if (best.peak_bytes > budget) continue;
+        if (c->peak > budget) continue;
+        status = summarise(search, c, budget, &best, err);
+        if (status != RFX_OK) return status;
         survey->rivals[survey->n_rivals++] = best;
         return RFX_OK;
     }
@@ -98,7 +101,6 @@ enum rfx_status rfx_plan_survey_create(const struct rfx_graph *graph,
     if (survey == NULL) return rfx_memory_fail(graph->mem, "survey", sizeof *survey, err);
     survey->mem = graph->mem;
     enum rfx_status status = rfx_search_init(&search, graph, &open, err);
-    search.context.quick = true;
     if (request->kinds == 0) search.rivals = &rivals; /* a front takes all */
     for (int phase = 0; status == RFX_OK && phase < RFX_PHASES; phase++)
         status = rfx_search_list(&search, phase, err);

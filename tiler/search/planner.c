@@ -36,18 +36,12 @@ size_t rfx_plan_process_bytes(const struct rfx_graph *graph, int threads, size_t
 
 /* Whether a candidate fits is decided by the quick placement, so that a budget that is named as
  * possible is; the plan is then placed with all effort, which can only make it smaller. */
-static enum rfx_status build_within(struct rfx_search *search, const struct rfx_candidate *c,
+static enum rfx_status build_within(struct rfx_search *search, struct rfx_candidate *c,
                                     struct rfx_plan **out, struct rfx_error *err) {
     size_t budget = search->context.request->memory_bytes;
-    struct rfx_plan *plan = NULL;
     if (budget != 0) {
-        search->context.quick = true;
-        enum rfx_status status = rfx_search_build(search, c, &plan, err);
-        search->context.quick = false;
-        if (status != RFX_OK) return status;
-        bool fits = plan->peak_bytes <= budget;
-        rfx_plan_free(plan);
-        if (!fits) return RFX_OK;
+        enum rfx_status status = rfx_search_peak(search, c, err);
+        if (status != RFX_OK || c->peak > budget) return status;
     }
     return rfx_search_build(search, c, out, err);
 }
@@ -66,7 +60,7 @@ static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx
     struct rfx_candidate *candidates = search->candidates + search->first;
     qsort(candidates, n, sizeof *candidates, rfx_candidate_compare_cost);
     for (size_t i = 0; i < n && *out == NULL; i++) {
-        const struct rfx_candidate *c = &candidates[i];
+        struct rfx_candidate *c = &candidates[i];
         if (known != NULL && !is_better(c, known)) continue;
         if (budget != 0 && c->bound > budget) continue;
         enum rfx_status status = build_within(search, c, out, err);
@@ -86,19 +80,15 @@ static enum rfx_status find_smallest(struct rfx_search *search, struct rfx_plan 
                         "nothing is left to try: the request and the modes exclude every plan");
     qsort(search->candidates, search->n_candidates, sizeof *search->candidates,
           rfx_candidate_compare_bound);
-    search->context.quick = true;
     for (size_t i = 0; i < search->n_candidates; i++) {
-        const struct rfx_candidate *c = &search->candidates[i];
+        struct rfx_candidate *c = &search->candidates[i];
         if (c->bound > best_bytes) break;
         if (c->bound == best_bytes && c->cost >= best.cost) continue; /* no better if it is met */
-        struct rfx_plan *plan = NULL;
-        enum rfx_status status = rfx_search_build(search, c, &plan, err);
+        enum rfx_status status = rfx_search_peak(search, c, err);
         if (status != RFX_OK) return status;
-        size_t bytes = plan->peak_bytes;
-        rfx_plan_free(plan);
-        if (bytes > best_bytes || (bytes == best_bytes && c->cost >= best.cost)) continue;
+        if (c->peak > best_bytes || (c->peak == best_bytes && c->cost >= best.cost)) continue;
         best = *c;
-        best_bytes = bytes;
+        best_bytes = c->peak;
     }
     search->context.quick = search->context.request->memory_bytes != 0;
     return rfx_search_build(search, &best, out, err);
@@ -168,18 +158,14 @@ static struct rfx_plan_request complete_request(const struct rfx_plan_request *r
 /* Nothing has fitted yet: whatever is sure to need more than a plan of this size is not the
  * smallest either, and need not be kept. */
 static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *err) {
-    const struct rfx_candidate *least = NULL;
+    struct rfx_candidate *least = NULL;
     for (size_t i = 0; i < search->n_candidates; i++)
         if (least == NULL || search->candidates[i].bound < least->bound)
             least = &search->candidates[i];
     if (least == NULL) return RFX_OK;
-    struct rfx_plan *plan = NULL;
-    search->context.quick = true;
-    enum rfx_status status = rfx_search_build(search, least, &plan, err);
-    search->context.quick = false;
+    enum rfx_status status = rfx_search_peak(search, least, err);
     if (status != RFX_OK) return status;
-    if (plan->peak_bytes < search->bound_limit) search->bound_limit = plan->peak_bytes;
-    rfx_plan_free(plan);
+    if (least->peak < search->bound_limit) search->bound_limit = least->peak;
     size_t kept = 0;
     for (size_t i = 0; i < search->n_candidates; i++)
         if (search->candidates[i].bound <= search->bound_limit)

@@ -31,15 +31,16 @@ static const struct rfx_known_rows *find_rows(const struct rfx_search *search, i
     return NULL;
 }
 
-/* Keeps measured rows for the next time, as long as that takes little memory. Only rows in bands
- * are worth it: a walk through a stream takes long. */
+/* Keeps measured rows for the next time, as long as that takes little memory. Rows in bands are
+ * always worth it: a walk through a stream takes long. */
 static void keep_rows(struct rfx_search *search, int s, const struct rfx_node_rows *rows,
                       int64_t overlap_rows) {
     const struct rfx_stage_spec *spec = &search->specs[s];
     size_t bytes = (size_t)search->context.graph->n_nodes * sizeof *rows;
     size_t kept = (size_t)search->n_known * bytes;
     if (search->skeleton == NULL || search->n_known == RFX_SEARCH_MAX_KNOWN) return;
-    if (spec->band_rows == 0 || kept + bytes > KNOWN_BYTES) return;
+    bool again = spec->band_rows != 0 || (search->placing && spec->mode->local);
+    if (!again || kept + bytes > KNOWN_BYTES) return;
     struct rfx_known_rows known = {
         .skeleton = *search->skeleton,
         .mode = spec->mode,

@@ -124,6 +124,20 @@ int rfx_candidate_compare_bound(const void *pa, const void *pb) {
     return by_bound != 0 ? by_bound : rfx_candidate_compare_cost(pa, pb);
 }
 
+enum rfx_status rfx_search_peak(struct rfx_search *search, struct rfx_candidate *c,
+                                struct rfx_error *err) {
+    int n_stages;
+    if (c->peak != 0) return RFX_OK;
+    search->placing = true;
+    enum rfx_status status = rfx_search_lay_out(search, c, &n_stages, err);
+    search->placing = false;
+    if (status != RFX_OK) return status;
+    search->context.quick = true;
+    status = rfx_plan_peak(&search->context, search->shapes, n_stages, &c->peak, err);
+    search->context.quick = false;
+    return status;
+}
+
 enum rfx_status rfx_search_build(struct rfx_search *search, const struct rfx_candidate *c,
                                  struct rfx_plan **out, struct rfx_error *err) {
     int n_stages;

@@ -20,6 +20,7 @@ struct rfx_candidate {
     enum rfx_plan_kind kind;
     uint64_t macs, cost;
     size_t bound; /* lower bound of the process peak */
+    size_t peak;  /* in the quick placement; 0: not known yet */
     uint64_t
         number; /* in the order of listing: none is equal to another, however they are sorted */
 };
@@ -77,6 +78,7 @@ struct rfx_search {
     const struct rfx_skeleton *skeleton; /* of the candidate at hand; NULL: stages by hand */
     struct rfx_known_rows *known;        /* RFX_SEARCH_MAX_KNOWN */
     int n_known;
+    bool placing; /* candidates of a few cuts come again and again: their rows are kept */
     struct rfx_known_cols known_cols;
     struct rfx_candidate *candidates;
     size_t n_candidates, capacity;
@@ -122,7 +124,12 @@ void rfx_search_release(struct rfx_search *search);
 RFX_NODISCARD enum rfx_status rfx_search_list(struct rfx_search *search, int phase,
                                               struct rfx_error *err);
 
-/* Makes the plan of a candidate. */
+/* Fills candidate->peak, unless it is known. */
+RFX_NODISCARD enum rfx_status rfx_search_peak(struct rfx_search *search,
+                                              struct rfx_candidate *candidate,
+                                              struct rfx_error *err);
+
+/* Makes the plan of a candidate, placed as context.quick has it. */
 RFX_NODISCARD enum rfx_status rfx_search_build(struct rfx_search *search,
                                                const struct rfx_candidate *candidate,
                                                struct rfx_plan **out, struct rfx_error *err);

@@ -1,0 +1,19 @@
+/* What an arena of records takes at least, slides counted. */
+#ifndef RFX_TILER_PLACEMENT_PLACEMENT_BOUND_H
+#define RFX_TILER_PLACEMENT_PLACEMENT_BOUND_H
+
+#include "tiler/placement/placement.h"
+
+/* What is placed: records, and slides by rising steps, those of a node next to each other. */
+struct rfx_place_job {
+    const struct rfx_record *records;
+    const struct rfx_slide *slides;
+    int n, n_slides;
+    int n_steps;
+};
+
+/* Largest sum of live bytes, or what of it no slide can save; *rest: in steps from rest_first on.
+ * `live` is scratch of n_steps + 1 elements. O(n + n_slides + n_steps). */
+size_t rfx_place_slides_bound(const struct rfx_place_job *job, int rest_first, size_t *live,
+                              size_t *rest);
+#endif
