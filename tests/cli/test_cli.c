@@ -187,7 +187,8 @@ static void test_outputs(void **state) {
     expect(5, "run mobilenet_v2 synthetic:96x96 -o no_such_folder/out.npy");
     expect(5, "run mobilenet_v2 synthetic:96x96 --json >/dev/full");
     write_file("cli_labels.txt", "zero\r\none\n");
-    expect(0, "run mobilenet_v2 synthetic:96x96 --top 1000 --labels cli_labels.txt");
+    expect_says(0, "run mobilenet_v2 synthetic:96x96 --top 1000 --labels cli_labels.txt",
+                "2 names for 1000 classes");
     assert_non_null(strstr(out_text, "  zero\n"));
     expect(3, "run mobilenet_v2 synthetic:96x96 --labels no_such_labels.txt");
 }

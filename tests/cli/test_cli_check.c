@@ -156,6 +156,19 @@ static void test_explain(void **state) {
     expect_says(4, "explain " NET " --size 512x512 --memory 1MiB", "needs at least");
 }
 
+/* What is meant is asked, or what to write instead said. */
+static void test_slips(void **state) {
+    (void)state;
+    expect_says(4, "plan fsrcnn --size 64x64 --memory 64", "as in --memory 64MiB?");
+    expect(4, "plan fsrcnn --size 64x64 --memory 1MiB");
+    assert_null(strstr(err_text, "was a unit left out"));
+    expect_says(2, "run fsrcnn synthetic:40x40 -o .", "-o '.' is a folder");
+    expect_says(2, "run fsrcnn synthetic:40x40 -o ./", "such as ./map.npy");
+    expect_says(0, "plan fsrcnn --size 64x64 --threads 1024", "processors may be used");
+    expect(0, "plan fsrcnn --size 64x64 --threads 1");
+    assert_string_equal(err_text, "");
+}
+
 static size_t number_after(const char *text, const char *words) {
     const char *at_words = strstr(text, words);
     if (at_words == NULL) fail_msg("no \"%s\" in\n%s", words, text);
@@ -194,7 +207,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unsupported), cmocka_unit_test(test_unsupported_use),
         cmocka_unit_test(test_streams),     cmocka_unit_test(test_explain),
-        cmocka_unit_test(test_least),
+        cmocka_unit_test(test_slips),       cmocka_unit_test(test_least),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,6 +66,7 @@ static enum rfx_status read_labels(const char *path, struct rfx_cli_classes *cla
         }
         p = next;
     }
+    classes->n_labels = line;
     return RFX_OK;
 }
 

@@ -16,7 +16,8 @@ struct rfx_cli_classes { /* by falling value */
     struct rfx_memory *mem;
     int count;
     struct rfx_cli_class *items;
-    char *labels; /* the label file, lines cut at their ends */
+    char *labels;     /* the label file, lines cut at their ends */
+    int64_t n_labels; /* lines of it */
 };
 
 /* Whether all elements lie along one dimension, more than one. */

@@ -263,12 +263,18 @@ int rfx_cli_job_least(const struct rfx_cli_job *job, struct rfx_cli_least *least
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
+/* No budget has fewer bytes. */
+#define LIKELY_BYTES ((size_t)1 << 16)
+
 /* Says what would fit: with these options, and with any. */
 static void tell_smallest(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                           const char *command, const struct rfx_plan *smallest) {
     struct rfx_cli_least least = {.bytes = smallest->peak_bytes, .threads = smallest->threads};
     bool any = smallest->threads > 1 || rfx_cli_plan_is_asked(options);
     if (any && rfx_cli_job_least(job, &least) != RFX_EXIT_DONE) return;
+    if (options->memory_bytes < LIKELY_BYTES)
+        rfx_cli_message("--memory %zu means bytes; was a unit left out, as in --memory %zuMiB?",
+                        options->memory_bytes, options->memory_bytes);
     rfx_report_smallest(command, options->shown[0], options->memory_bytes, smallest, &least,
                         options->json);
 }

@@ -198,7 +198,8 @@ static const struct rfx_cli_command commands[] = {
      "what a run would do and why, in sentences",
      "Runs nothing. Says how the network would be run with these options: in which stages, what\n"
      "is kept between them, what is computed twice, what takes the memory, and how the time\n"
-     "compares with the whole-image run. 'rfexec plan' has the same figures as a table and JSON.\n",
+     "compares with the whole-image run. What run's -o holds to write its file is not counted;\n"
+     "'rfexec plan' counts it, and has the figures as a table and JSON.\n",
      "rfexec explain mobilenet_v2 --size 4096x4096 --memory 64MiB\n"
      "rfexec explain net.onnx photo.png --tiles 4x4\n",
      RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE, 1, 2,

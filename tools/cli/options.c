@@ -44,7 +44,7 @@ struct option_row {
 
 /* Counts beyond these are slips of the finger: no image has so many rows, no network so many
  * classes, and a thread more than processors gains nothing. */
-enum { MOST = 1000000, MOST_THREADS = 1024 };
+enum { MOST = 1000000, MOST_THREADS = 1024, MOST_PER_PROCESSOR = 8 /* without a word */ };
 #define MOST_PIXELS ((int64_t)MOST * MOST)
 
 _Static_assert(RFX_CLI_MAX_KEPT == 16, "the messages of --keep and --dump say 16");
@@ -358,7 +358,12 @@ bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int
         }
     }
     options->threads_given = options->threads != 0;
-    if (!options->threads_given) options->threads = usable_processors();
+    int64_t usable = usable_processors();
+    if (!options->threads_given) options->threads = usable;
+    if (options->threads > MOST_PER_PROCESSOR * usable)
+        rfx_cli_message(
+            "--threads %lld: %lld processors may be used; more threads take memory only",
+            (long long)options->threads, (long long)usable);
     return options->help || rfx_cli_options_check(options, why, why_size);
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "layers/core/checked.h"
 #include "tools/cli/classes.h"
@@ -123,7 +124,13 @@ static int check_format(const struct rfx_graph *graph, const struct rfx_cli_opti
     char what[256];
     const char *file = path_of(graph, options, k, &named);
     const char *option = file == options->output ? "-o" : "--dump";
+    struct stat at;
     if (file == NULL) return RFX_EXIT_DONE;
+    if (stat(file, &at) == 0 && S_ISDIR(at.st_mode)) {
+        rfx_cli_message("%s '%s' is a folder: name a file in it, such as %s%smap.npy", option, file,
+                        file, file[strlen(file) - 1] == '/' ? "" : "/");
+        return RFX_EXIT_USAGE;
+    }
     if (!format_of(options, file, &format)) {
         rfx_cli_message("%s '%s': the name must end in .npy, .tif, .tiff or .png", option, file);
         return RFX_EXIT_USAGE;

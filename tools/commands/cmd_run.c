@@ -20,6 +20,15 @@ struct run {
     struct rfx_run_page page; /* of --report; zeros: none */
 };
 
+/* A list of another length is said, not refused: it may name the first classes alone, or one more
+ * for the background. */
+static void tell_label_count(const struct run *run) {
+    int64_t classes = run->outputs.items[0].tensor->elems, names = run->classes.n_labels;
+    if (run->classes.labels == NULL || names == classes) return;
+    rfx_cli_message("labels '%s': %lld names for %lld classes", run->options->labels,
+                    (long long)names, (long long)classes);
+}
+
 static int print_json(const struct run *run) {
     const struct rfx_cli_options *options = run->options;
     json_t *document = rfx_report_document("run", options->shown[0]);
@@ -129,6 +138,7 @@ int rfx_cmd_run(const struct rfx_cli_options *options) {
             code = rfx_cli_fail(status, &err);
         else
             code = options->json ? print_json(&run) : print_text(&run);
+        if (code == RFX_EXIT_DONE) tell_label_count(&run);
     }
     rfx_cli_classes_free(&run.classes);
     rfx_run_page_free(&run.page);
