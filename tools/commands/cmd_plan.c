@@ -106,6 +106,19 @@ static void print_counted(const struct rfx_cli_options *options) {
         printf("writing %s (--for-output)\n", ending(output));
 }
 
+/* Why the plan computes things again: stages that begin at the image, after the first. */
+static void print_passes(const struct rfx_plan *plan, const struct rfx_cli_options *options) {
+    int starts = 0;
+    for (int s = 0; s < plan->n_stages; ++s)
+        starts += rfx_place_is_computed(plan->stages[s].places[plan->graph->input]);
+    if (starts < 2) return;
+    printf(
+        "passes     %d of %d stages begin at the image: what waits for a whole map's norm or pool "
+        "is made again%s\n",
+        starts, plan->n_stages,
+        options->spill == NULL ? " (with --spill DIR it may wait in a file)" : "");
+}
+
 static int print_json(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
                       const struct rfx_plan_survey *survey, bool checked) {
     json_t *document = rfx_report_document("plan", options->shown[0]);
@@ -165,6 +178,7 @@ int rfx_cmd_plan(const struct rfx_cli_options *options) {
     } else if (code == RFX_EXIT_DONE) {
         rfx_report_plan_text(job.plan);
         rfx_report_untiled_text(job.graph);
+        print_passes(job.plan, options);
         print_counted(options);
         if (checked) puts("checked    sound");
         if (rfx_plan_count_groups(job.plan).groups <= MAX_GROUP_LINES)
