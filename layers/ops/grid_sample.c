@@ -4,10 +4,10 @@
  * outer edges without.
  *
  * Any place of the map may be asked for, so in[0] is needed whole; in[1] is read pixel by pixel.
- * Rules: 1. arithmetic in float, in the order of the code; 2. a place outside is moved to the
- * border or mirrored into the map first, as ONNX Runtime does, with `zeros` it stays; 3. taps that
- * are outside still are the border's, mirrored, or nothing; 4. a tap of weight 0 is not read; taps
- * are added row by row, in a row from left to right; 5. what is no number counts as far outside. */
+ * Rules: 1. arithmetic in float, in the order of the code; 2. with `reflection` a place outside is
+ * mirrored into the map first; 3. taps that are outside are the border's pixel, mirrored ones, or
+ * nothing; 4. a tap of weight 0 is not read; taps are added row by row, each from left to right;
+ * 5. what is no number counts as far outside. */
 #include <math.h>
 #include <string.h>
 
@@ -74,14 +74,12 @@ static float border_hi(const struct rfx_node *node, int64_t extent) {
     return (float)(extent - 1) + (node->attr.grid.align_corners ? 0.0f : 0.5f);
 }
 
-/* Where on an axis of so many pixels, moved into the map if the padding does that. */
+/* Where on an axis of so many pixels, mirrored into the map if the padding does that. */
 static float place(const struct rfx_node *node, float g, int64_t extent) {
     float last = (float)(extent - 1), lo = border_lo(node), hi = border_hi(node, extent);
     float x = node->attr.grid.align_corners ? (g + 1.0f) / 2.0f * last
                                             : ((g + 1.0f) * (float)extent - 1.0f) / 2.0f;
     x = fminf(fmaxf(x, -FAR), FAR); /* fmaxf: a NaN becomes -FAR */
-    if (x >= lo && x <= hi) return x;
-    if (node->attr.grid.padding == RFX_GRID_BORDER) return fminf(fmaxf(x, 0.0f), last);
     return node->attr.grid.padding == RFX_GRID_REFLECTION ? mirrored(x, lo, hi) : x;
 }
 

@@ -38,11 +38,11 @@ def one_head(folder):
     # Values times transposed weights, as the decoders of latent diffusion have it.
     save(folder, "values_first", [
         *scores, op("Transpose", "p", "pt", perm=[0, 2, 1]), op("MatMul", "v pt", "o"),
-        *back_to_map("o")], constants, opset=21, kind="attention")
+        *back_to_map("o")], constants, opset=21, prefix="attention")
     save(folder, "weights_first", [
         *scores, op("Transpose", "v", "vt", perm=[0, 2, 1]), op("MatMul", "p vt", "ot"),
         op("Transpose", "ot", "o", perm=[0, 2, 1]), *back_to_map("o")], constants, opset=21,
-        kind="attention")
+        prefix="attention")
 
 
 def heads():
@@ -71,15 +71,15 @@ def many_heads(folder):
         *nodes, op("Transpose", "k", "kt", perm=[0, 1, 3, 2]), op("Mul", "q scale", "qs"),
         op("Mul", "kt scale", "ks"), op("MatMul", "qs ks", "d"), op("Add", "d bias", "e"),
         op("Softmax", "e", "p", axis=-1), op("MatMul", "p v", "o4"), *from_heads()],
-        [*constants, weight("bias", HEADS, 1, 1)], kind="attention")
+        [*constants, weight("bias", HEADS, 1, 1)], prefix="attention")
     save(folder, "operator", [
-        *nodes, op("Attention", "q k v", "o4"), *from_heads()], constants, opset=23, kind="attention")
+        *nodes, op("Attention", "q k v", "o4"), *from_heads()], constants, opset=23, prefix="attention")
     tokens = [op("Transpose", "o1", "o", perm=[0, 2, 1]), *back_to_map("o")]
     projected = [node for node in nodes if node.output[0] not in
                  {f"{name}{step}" for name in "qkv" for step in ("3", "")}]
     save(folder, "operator_on_tokens", [
         *projected, op("Attention", "q2 k2 v2", "o1", q_num_heads=HEADS, kv_num_heads=HEADS, scale=0.3),
-        *tokens], constants, opset=23, kind="attention")
+        *tokens], constants, opset=23, prefix="attention")
 
 
 def main():

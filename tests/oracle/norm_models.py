@@ -31,7 +31,7 @@ def op(kind, inputs, output, **attributes):
     return helper.make_node(kind, inputs.split(), [output], **attributes)
 
 
-def save(folder, name, nodes, constants, opset=17, kind="norm"):
+def save(folder, name, nodes, constants, opset=17, prefix="norm"):
     """`nodes` make "n" of "c"."""
     first = op("Conv", "x w0 b0", "c", kernel_shape=[3, 3], pads=[1] * 4)
     last = op("Conv", "n w1", "y", kernel_shape=[3, 3], pads=[1] * 4)
@@ -42,7 +42,7 @@ def save(folder, name, nodes, constants, opset=17, kind="norm"):
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, "height", "width"])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-    onnx.save(model, folder / f"{kind}_{name}.onnx")
+    onnx.save(model, folder / f"{prefix}_{name}.onnx")
 
 
 def over_channels(folder):

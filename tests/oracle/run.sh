@@ -52,4 +52,9 @@ rm -f "$work"/norm_*.onnx "$work/unet_instance.onnx"
 "$venv/bin/python" check_models.py "$build/rfexec" "$work"/attention_*.onnx --sizes 21x33,16x16 \
     --tiles 3x2
 rm -f "$work"/attention_*.onnx
+# Operators in forms that exporters write.
+"$venv/bin/python" operator_models.py "$work"
+"$venv/bin/python" check_models.py "$build/rfexec" "$work"/op_*.onnx --sizes 61x83,33x130 --tiles 3x2 \
+    --tolerance 5e-4 # places are computed, and pixels beside each other differ
+rm -f "$work"/op_*.onnx
 "$venv/bin/python" check_onnx_nodes.py "$build/rfexec"

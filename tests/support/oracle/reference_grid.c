@@ -14,8 +14,6 @@ static double coordinate(const struct rfx_node *node, double g, int64_t n) {
     bool corners = node->attr.grid.align_corners;
     double x = corners ? (g + 1) / 2 * (double)(n - 1) : ((g + 1) * (double)n - 1) / 2;
     double lo = corners ? 0 : -0.5, hi = corners ? (double)(n - 1) : (double)n - 0.5;
-    if (x >= lo && x <= hi) return x;
-    if (node->attr.grid.padding == RFX_GRID_BORDER) return fmin(fmax(x, 0), (double)(n - 1));
     return node->attr.grid.padding == RFX_GRID_REFLECTION ? mirror(x, lo, hi) : x;
 }
 

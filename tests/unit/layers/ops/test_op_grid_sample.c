@@ -62,6 +62,9 @@ static void by_hand(void **state) {
            (const float[]){6});
     expect(form(RFX_RESIZE_CUBIC, RFX_GRID_ZEROS, false), 1, (const float[]){0.5f, 0},
            (const float[]){19 / 32.0f * 20 - 3 / 32.0f * 4});
+    /* half a pixel beyond the last: the kernel stays there, three of its taps are the border's */
+    expect(form(RFX_RESIZE_CUBIC, RFX_GRID_BORDER, false), 1, (const float[]){1, 0},
+           (const float[]){12 + 4 * 3 / 32.0f});
 }
 
 /* On two axes, with places outside on all sides. */

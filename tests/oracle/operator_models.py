@@ -1,0 +1,63 @@
+"""Small networks with operators in forms that exporters write, for check_models.py.
+
+    operator_models.py FOLDER
+
+Each is a convolution of 3 to 16 channels, the operator, and a convolution, as in norm_models.py.
+"""
+
+import pathlib
+import sys
+
+from norm_models import CHANNELS, FIRST, LAST, number, op, save, weight
+
+
+def keep(folder, name, nodes, constants, opset=17):
+    save(folder, name, nodes, constants, opset, prefix="op")
+
+
+def sampled(folder):
+    """A map moved by a flow that is computed from it: the whole of it may be asked for."""
+    for mode in ("bilinear", "nearest", "bicubic"):
+        for padding in ("zeros", "border", "reflection"):
+            keep(folder, f"grid_sample_{mode}_{padding}", [
+                op("Conv", "c wf", "f", kernel_shape=[3, 3], pads=[1] * 4), op("Tanh", "f", "g"),
+                op("Mul", "g far", "h"), op("Transpose", "h", "t", perm=LAST),
+                op("GridSample", "c t", "n", mode=mode, padding_mode=padding,
+                   align_corners=int(padding == "border"))],
+                [weight("wf", 2, CHANNELS, 3, 3), number("far", 1.3)])
+
+
+def found(folder):
+    """Labels of pixels, as a number again."""
+    keep(folder, "arg_max", [
+        op("ArgMax", "c", "a", axis=1, keepdims=1), op("Cast", "a", "f", to=1),
+        op("Mul", "c f", "n")], [])
+    keep(folder, "log_sum_exp", [
+        op("ReduceLogSumExp", "c", "s", axes=[1], keepdims=1), op("Sub", "c s", "n")], [])
+    keep(folder, "product", [
+        op("ReduceProd", "c", "p", axes=[1], keepdims=1), op("Add", "c p", "n")], [])
+    keep(folder, "remainder", [op("Mod", "c seven", "n", fmod=1)], [number("seven", 0.7)])
+
+
+def moved(folder):
+    """Other forms of what is known."""
+    keep(folder, "depth_of_one", [
+        op("Unsqueeze", "c two", "d"), op("Conv", "d w", "e", kernel_shape=[1, 3, 3],
+                                          pads=[0, 1, 1, 0, 1, 1]),
+        op("Squeeze", "e two", "n")],
+        [number("two", [2]), weight("w", CHANNELS, CHANNELS, 1, 3, 3)])
+    keep(folder, "swish_last", [
+        op("Transpose", "c", "t", perm=LAST), op("Sigmoid", "t", "s"), op("Mul", "t s", "u"),
+        op("Add", "u b", "v"), op("Transpose", "v", "n", perm=FIRST)],
+        [weight("b", 1, 1, 1, CHANNELS)])
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    for forms in (sampled, found, moved):
+        forms(pathlib.Path(sys.argv[1]))
+
+
+if __name__ == "__main__":
+    main()
