@@ -45,7 +45,8 @@ class _Rows:
             self._write(pixels[y], ((area.row + y) * self.columns + area.column) * pixel)
 
     def _write(self, values: np.ndarray, at: int) -> None:
-        left = memoryview(values).cast("B")
+        assert self.file is not None
+        left = values.data.cast("B")
         while left:
             n = os.pwrite(self.file.fileno(), left, at)
             left, at = left[n:], at + n

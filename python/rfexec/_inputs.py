@@ -84,7 +84,7 @@ class _Blocks:
 
     def _stored_rows(self) -> int:
         """Rows of a chunk (h5py, zarr: a number per axis; dask: a tuple of them); 0: no chunks."""
-        chunks = getattr(self.source, "chunks", None)
+        chunks: Any = getattr(self.source, "chunks", None)
         try:
             rows = chunks[self.axes[1]]
             rows = rows if isinstance(rows, int) else max(rows)
@@ -139,19 +139,18 @@ class Input:
         self, image: Any, wanted: tuple, layout: str, set_read: Callable[[Callable], tuple]
     ) -> None:
         self.raw = _c.Source(size=ctypes.sizeof(_c.Source))
-        self.array = as_array(image)
+        self.array: Optional[np.ndarray] = as_array(image)
         source = image if self.array is None else self.array
         _check(tuple(source.shape), getattr(source, "dtype", None), wanted, layout)
         if self.array is None:
             blocks = _Blocks(image, layout, wanted)
             self.raw.read, self.raw.user = set_read(blocks.fill)
         else:
-            self._point(layout)
+            self._point(self.array, layout)
 
-    def _point(self, layout: str) -> None:
-        array = self.array
+    def _point(self, array: np.ndarray, layout: str) -> None:
         if any(step % 4 for step in array.strides) or not array.flags.aligned:
-            array = np.ascontiguousarray(array)  # no C program could read it where it lies
+            array = np.array(array, order="C")  # no C program could read it where it lies
         self.array = array
         channel, row, column = _axes(layout, array.ndim)
         self.raw.values = array.ctypes.data
@@ -159,5 +158,4 @@ class Input:
         self.raw.row_step = array.strides[row] // 4
         self.raw.column_step = array.strides[column] // 4
         if not (self.raw.channel_step or self.raw.row_step or self.raw.column_step):
-            self.array = array = np.ascontiguousarray(array)  # three zeros would say otherwise
-            self._point(layout)
+            self._point(np.array(array, order="C"), layout)  # three zeros would say otherwise

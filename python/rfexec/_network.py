@@ -265,7 +265,7 @@ class Runner:
                 call.options,
                 ctypes.byref(self._handle),
             )
-            network._runners.add(self._handle.value)
+            network._runners.add(self._handle.value or 0)
             call.make(_c.library.rfx_runner_forecast, self._handle, raw)
         self.forecast = forecast_of(raw)
 
@@ -304,7 +304,7 @@ class Runner:
                 self._free()
 
     def _free(self, _free: Any = _c.library.rfx_runner_free) -> None:
-        handle, self._handle = self._handle.value, None
+        handle, self._handle.value = self._handle.value, None
         if handle in self.network._runners:
             self.network._runners.discard(handle)
             _free(handle)

@@ -31,7 +31,7 @@ def program(tmp_path):
 def python():
     """Runs lines in a Python of their own."""
 
-    def run(code, timeout=60):
+    def run(code, timeout=120):
         return subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout
         )

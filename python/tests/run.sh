@@ -8,7 +8,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "${1:-$top/build}" && pwd)
 venv=$build/python-venv
 if [ ! -x "$venv/bin/python" ] ||
-    ! "$venv/bin/python" -c 'import numpy, pytest, scikit_build_core' 2>/dev/null; then
+    ! "$venv/bin/python" -c 'import dask, numpy, pytest, scikit_build_core, zarr' 2>/dev/null; then
     python3 -m venv "$venv"
     if ! "$venv/bin/pip" install --quiet --disable-pip-version-check \
         -r "$top/python/tests/requirements.txt"; then

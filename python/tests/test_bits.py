@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import rfexec
 from conftest import TOP, random_image
+from rfexec._inputs import Input
 
 NETWORKS = ["squeezenet1_1", "fsrcnn:2", str(TOP / "data" / "defect_net.onnx")]
 
@@ -91,6 +92,15 @@ def test_every_way_in(memory):
         for array, layout in ways_in(image):
             assert net.run(array, memory, layout=layout)[name].tobytes() == want
             assert runner.run(array, layout=layout)[name].tobytes() == want
+
+
+def test_what_c_can_read_is_not_copied():
+    image = random_image(50, 37)
+    for array, layout in ways_in(image):
+        if isinstance(array, np.ndarray):
+            place = Input(array, (1, 3, 50, 37), layout, None).raw.values
+            assert place % 4 == 0
+            assert (place == array.ctypes.data) == (array.ctypes.data % 4 == 0)
 
 
 def test_one_value_for_all_pixels():

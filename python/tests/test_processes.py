@@ -28,22 +28,29 @@ def test_two_networks_in_two_threads():
 
 
 def test_two_threads_at_one_network():
+    """The second waits until the first is done."""
     net = rfexec.open("squeezenet1_1", (160, 150))
     images = [random_image(160, 150, seed=s) for s in range(2)]
     want = [net.run(i)["output"].tobytes() for i in images]
-    wrong = []
+    got, started, go_on = {}, threading.Event(), threading.Event()
 
-    def work(k):
-        for _ in range(4):
-            if net.run(images[k])["output"].tobytes() != want[k]:
-                wrong.append(k)
+    def hold(*_):
+        started.set()
+        go_on.wait(20)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
-    for t in threads:
-        t.start()
+    def work(k, progress):
+        got[k] = net.run(images[k], progress=progress)["output"].tobytes()
+
+    threads = [threading.Thread(target=work, args=(k, p)) for k, p in enumerate((hold, None))]
+    threads[0].start()
+    assert started.wait(20)
+    threads[1].start()
+    threads[1].join(0.3)
+    assert threads[1].is_alive() and got == {}
+    go_on.set()
     for t in threads:
         t.join()
-    assert wrong == []
+    assert got == dict(enumerate(want))
 
 
 def test_the_lock_is_released():
@@ -91,7 +98,7 @@ print([os.waitpid(pid, 0)[1] for pid in pids], net.run(image)["output"].shape)
 
 @pytest.mark.parametrize("used", [False, True])
 def test_forks(python, used):
-    done = python(FORKED.format(used=used), timeout=30)
+    done = python(FORKED.format(used=used), timeout=120)
     assert done.stdout == "[0, 0] (1, 1000)\n", done.stderr
 
 
@@ -116,7 +123,7 @@ if pid == 0:
 thread.join()
 print(os.waitpid(pid, 0)[1])
 """,
-        timeout=60,
+        timeout=120,
     )
     assert done.stdout == "0\n", done.stderr
 
@@ -128,7 +135,7 @@ import numpy as np, rfexec
 bands = rfexec.open("fsrcnn", (300, 400)).bands(np.zeros((3, 300, 400), np.float32), "16MiB")
 next(bands)
 """,
-        timeout=30,
+        timeout=120,
     )
     assert (done.returncode, done.stderr) == (0, "")
 
