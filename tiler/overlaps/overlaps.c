@@ -65,6 +65,17 @@ static float overlap_of(const struct overlaps *o, int i, int j) {
     return larger(smaller(up, down), 0);
 }
 
+/* Lifts the places that are tried to multiples of the item's alignment, or lowers what would be
+ * lifted out of the arena. */
+static void align(struct overlaps *o, int i, size_t n) {
+    float alignment = (float)o->problem->items[i].alignment;
+    for (size_t c = 0; c < n; c++) {
+        float place = ceilf(o->tried[c] / alignment) * alignment;
+        if (place > o->capacity - o->size[i]) place = floorf(o->tried[c] / alignment) * alignment;
+        o->tried[c] = place;
+    }
+}
+
 /* Moves item i to where the weighted sum of its overlaps is least, which is a place where it
  * touches another, or the bottom or the top; one of them by chance where several are. */
 static void move(struct overlaps *o, int i) {
@@ -83,6 +94,7 @@ static void move(struct overlaps *o, int i) {
         if (top <= highest) tried[n++] = top;
         if (bottom >= size) tried[n++] = bottom - size;
     }
+    if (o->problem->items[i].alignment > 1) align(o, i, n);
     for (size_t c = 0; c < n; c++) costs[c] = 0;
     for (size_t k = 0; k < n_pairs; k++) {
         float bottom = o->place[pairs[k].other];
