@@ -216,6 +216,19 @@ static float time_together(const struct rfx_place_item *a, const struct rfx_plac
     return (float)((uint64_t)hi - (uint64_t)lo);
 }
 
+/* Lays the items anywhere, or where an answer has them, with its height pressed to the capacity. */
+static void lay_first(struct overlaps *o) {
+    const struct rfx_place_problem *problem = o->problem;
+    const size_t *start = o->request->start;
+    size_t height = start == NULL ? 0 : rfx_place_arena_bytes(problem->items, problem->n, start);
+    for (int i = 0; i < problem->n; i++) {
+        float room = larger(o->capacity - o->size[i], 0);
+        float share = (float)draw(o, 1U << 24) / (float)(1U << 24);
+        if (start != NULL) share = (float)start[i] / larger((float)height - o->size[i], 1);
+        o->place[i] = room * smaller(share, 1);
+    }
+}
+
 /* The weights hang on shares of the whole time, so that no power of them is beyond floats. */
 static void set_up(struct overlaps *o) {
     const struct rfx_place_item *items = o->problem->items;
@@ -233,10 +246,9 @@ static void set_up(struct overlaps *o) {
         }
         o->order[i] = i;
         o->size[i] = (float)items[i].size;
-        o->place[i] =
-            larger(o->capacity - o->size[i], 0) * ((float)draw(o, 1U << 24) / (float)(1U << 24));
     }
     o->begin[n] = at;
+    lay_first(o);
 }
 
 /* Twice the pairs alive at the same time, and the most of one item. */

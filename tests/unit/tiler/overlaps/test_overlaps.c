@@ -88,6 +88,27 @@ static void planted_problems_come_near(void **state) {
     }
 }
 
+/* From an answer that fits, in the array that is filled, nothing has to move. */
+static void begins_where_told_to(void **state) {
+    (void)state;
+    struct packing_case made = packing_make(packing_find("chains"), 1, 200, 200);
+    struct rfx_place_problem *problem = placement_problem(made.items, made.n);
+    struct rfx_overlaps_request request = {.variant = 1, .moves = 100};
+    size_t offsets[MAX_RECORDS];
+    size_t again = 0;
+    uint64_t nodes = 0;
+    assert_int_equal(rfx_offsets_place(problem, RFX_OFFSETS_STRIP_PACKING, offsets,
+                                       &request.capacity_bytes, NULL),
+                     RFX_OK);
+    request.start = offsets;
+    assert_int_equal(rfx_overlaps_place(problem, &request, offsets, &again, &nodes, NULL), RFX_OK);
+    assert_true(again <= request.capacity_bytes);
+    assert_int_equal(nodes, 0);
+    assert_true(rfx_place_answer_is_valid(made.items, made.n, offsets, again));
+    rfx_place_problem_free(problem);
+    free(made.items);
+}
+
 /* Stopped before the first move there is an answer none the less. */
 static void stops_with_an_answer(void **state) {
     (void)state;
@@ -126,9 +147,8 @@ static void allocations_can_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_problems_are_solved),
-        cmocka_unit_test(planted_problems_come_near),
-        cmocka_unit_test(stops_with_an_answer),
+        cmocka_unit_test(small_problems_are_solved), cmocka_unit_test(planted_problems_come_near),
+        cmocka_unit_test(begins_where_told_to),      cmocka_unit_test(stops_with_an_answer),
         cmocka_unit_test(allocations_can_fail),
     };
     return cmocka_run_group_tests(tests, placement_set_up, placement_tear_down);
