@@ -65,6 +65,17 @@ static float overlap_of(const struct overlaps *o, int i, int j) {
     return larger(smaller(up, down), 0);
 }
 
+/* Lifts the places that are tried to multiples of the item's alignment, or lowers what would be
+ * lifted out of the arena. */
+static void align(struct overlaps *o, int i, size_t n) {
+    float alignment = (float)o->problem->items[i].alignment;
+    for (size_t c = 0; c < n; c++) {
+        float place = ceilf(o->tried[c] / alignment) * alignment;
+        if (place > o->capacity - o->size[i]) place = floorf(o->tried[c] / alignment) * alignment;
+        o->tried[c] = place;
+    }
+}
+
 /* Moves item i to where the weighted sum of its overlaps is least, which is a place where it
  * touches another, or the bottom or the top; one of them by chance where several are. */
 static void move(struct overlaps *o, int i) {
@@ -83,6 +94,7 @@ static void move(struct overlaps *o, int i) {
         if (top <= highest) tried[n++] = top;
         if (bottom >= size) tried[n++] = bottom - size;
     }
+    if (o->problem->items[i].alignment > 1) align(o, i, n);
     for (size_t c = 0; c < n; c++) costs[c] = 0;
     for (size_t k = 0; k < n_pairs; k++) {
         float bottom = o->place[pairs[k].other];
@@ -204,6 +216,19 @@ static float time_together(const struct rfx_place_item *a, const struct rfx_plac
     return (float)((uint64_t)hi - (uint64_t)lo);
 }
 
+/* Lays the items anywhere, or where an answer has them, with its height pressed to the capacity. */
+static void lay_first(struct overlaps *o) {
+    const struct rfx_place_problem *problem = o->problem;
+    const size_t *start = o->request->start;
+    size_t height = start == NULL ? 0 : rfx_place_arena_bytes(problem->items, problem->n, start);
+    for (int i = 0; i < problem->n; i++) {
+        float room = larger(o->capacity - o->size[i], 0);
+        float share = (float)draw(o, 1U << 24) / (float)(1U << 24);
+        if (start != NULL) share = (float)start[i] / larger((float)height - o->size[i], 1);
+        o->place[i] = room * smaller(share, 1);
+    }
+}
+
 /* The weights hang on shares of the whole time, so that no power of them is beyond floats. */
 static void set_up(struct overlaps *o) {
     const struct rfx_place_item *items = o->problem->items;
@@ -221,10 +246,9 @@ static void set_up(struct overlaps *o) {
         }
         o->order[i] = i;
         o->size[i] = (float)items[i].size;
-        o->place[i] =
-            larger(o->capacity - o->size[i], 0) * ((float)draw(o, 1U << 24) / (float)(1U << 24));
     }
     o->begin[n] = at;
+    lay_first(o);
 }
 
 /* Twice the pairs alive at the same time, and the most of one item. */

@@ -28,14 +28,13 @@ enum {
 
 /* At which capacity a turn searches: at the goal (the target, or else the bound), at the bound when
  * that is another one, halfway between the goal and the best answer, just below that answer, or at
- * the goal if it leaves no byte free at any time: what is not made for that hardly ever ends then.
- */
+ * the goal if it leaves no byte free at any time: what is not made for that hardly ends then. */
 enum where { AT_GOAL, AT_BOUND, HALFWAY, BELOW_BEST, WHERE_FULL };
 
 struct turn {
     enum rfx_packer_member member;
     int variant; /* tight, loose: backwards (1), by chance (2), both (3); trees: the order;
-                  * skyline: rough (1); overlaps: its own */
+                  * skyline: rough (1); overlaps: its own, even ones from the best */
     enum where where;
 };
 
@@ -114,7 +113,7 @@ struct portfolio {
 /* What a thread has for itself. */
 struct worker {
     struct rfx_search *search;
-    size_t *trial;
+    size_t *trial; /* before a turn: the best answer */
 };
 
 /* A turn with what it may take. */
@@ -131,8 +130,7 @@ static bool ask_user(void *user) {
 }
 
 static size_t goal_of(const struct portfolio *p) {
-    size_t target = p->limits->target_bytes;
-    return target != 0 ? target : p->best.lower_bound_bytes;
+    return p->limits->target_bytes != 0 ? p->limits->target_bytes : p->best.lower_bound_bytes;
 }
 
 static bool is_done(const struct portfolio *p) {
@@ -162,8 +160,7 @@ static size_t tolerance_at(const struct rfx_place_problem *problem, size_t capac
 /* The capacity of a turn now; 0: there is nothing for it to do. */
 static size_t capacity_of(const struct portfolio *p, const struct turn *turn) {
     size_t goal = goal_of(p);
-    size_t gap = p->best.arena_bytes - goal;
-    size_t part = gap / (turn->where == HALFWAY ? 2 : 16);
+    size_t part = (p->best.arena_bytes - goal) / (turn->where == HALFWAY ? 2 : 16);
     size_t capacity = (p->best.arena_bytes - (part > 0 ? part : 1)) / p->unit * p->unit;
     unsigned only = p->limits->only;
     bool seeks_target = p->limits->target_bytes != 0 && p->round % 3 != 1; /* above all */
@@ -285,11 +282,13 @@ static void search_skyline(struct portfolio *p, struct worker *w, const struct t
 }
 
 static void search_overlaps(struct portfolio *p, struct worker *w, const struct task *task) {
-    struct rfx_overlaps_request request = {.capacity_bytes = task->capacity,
-                                           .variant = turns[task->turn].variant,
-                                           .seed = task->nodes,
-                                           .moves = MOVES_PER_NODE * task->nodes,
-                                           .stop = &p->stop};
+    struct rfx_overlaps_request request = {
+        .capacity_bytes = task->capacity,
+        .variant = turns[task->turn].variant,
+        .start = turns[task->turn].variant % 2 == 0 ? w->trial : NULL,
+        .seed = task->nodes,
+        .moves = MOVES_PER_NODE * task->nodes,
+        .stop = &p->stop};
     struct rfx_error err = {{0}};
     uint64_t nodes = 0;
     size_t arena = 0;
@@ -336,6 +335,7 @@ static void work(void *user, int64_t index, int thread) {
     struct task task;
     while (p->status == RFX_OK && !is_done(p) && !rfx_place_must_stop(mem, &p->stop) &&
            take_turn(p, &task)) {
+        memcpy(w.trial, p->offsets, (size_t)p->problem->n * sizeof *w.trial);
         (void)pthread_mutex_unlock(&p->lock);
         run_turn(p, &w, &task);
         (void)pthread_mutex_lock(&p->lock);

@@ -8,7 +8,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { MAX_DEPTH = 64, NONE = -1 };
+/* From MANY_ITEMS on steps of less than a STEP_PART of the mean item are small, where they lose
+ * less than a STEP_SHARE of the area of what could go there; found by trial. With fewer items it is
+ * the strategy as it was published. */
+enum { MAX_DEPTH = 64, NONE = -1, MANY_ITEMS = 1 << 15, STEP_PART = 20, STEP_SHARE = 10 };
 
 struct line {
     size_t height;
@@ -33,6 +36,7 @@ struct strip {
     int *leaf;                         /* per item */
     struct node *nodes;                /* of the tree: 1 the root, n_leaves + k leaf k */
     int n_heap, n_leaves;
+    size_t small_step; /* 0: none is */
 };
 
 static uint64_t lifetime_of(const struct rfx_place_item *item) {
@@ -182,15 +186,32 @@ static void place(struct strip *strip, int line, int i, size_t *offsets) {
     set_height(strip, problem->first[i], offsets[i] + problem->items[i].size);
 }
 
-/* Lifts a line to the lower of its neighbours. */
-static void rise(struct strip *strip, int line) {
+/* The height of the lower of a line's neighbours; SIZE_MAX: it has none. */
+static size_t neighbours_height(const struct strip *strip, int line) {
     const struct line *at = &strip->lines[line];
-    size_t height = SIZE_MAX; /* a line over the whole time takes every item */
+    size_t height = SIZE_MAX;
     if (at->previous != NONE) height = strip->lines[at->previous].height;
     if (at->end < strip->problem->n_sections && strip->lines[at->end].height < height)
         height = strip->lines[at->end].height;
-    assert(height != SIZE_MAX);
+    return height;
+}
+
+/* Lifts a line to the lower of its neighbours. */
+static void rise(struct strip *strip, int line) {
+    size_t height = neighbours_height(strip, line);
+    assert(height != SIZE_MAX); /* a line over the whole time takes every item */
     set_height(strip, line, height);
+}
+
+/* Whether a line had better rise than take item i: what is lost is little beside the item, and a
+ * longer line takes longer items, which otherwise end up on top of everything. */
+static bool is_small_step(const struct strip *strip, int line, int i) {
+    const struct rfx_place_item *item = &strip->problem->items[i];
+    size_t step = neighbours_height(strip, line) - strip->lines[line].height;
+    if (step >= strip->small_step) return false;
+    int64_t begin = strip->times[line];
+    double room = (double)((uint64_t)strip->times[strip->lines[line].end] - (uint64_t)begin);
+    return STEP_SHARE * (double)step * room < (double)item->size * (double)lifetime_of(item);
 }
 
 static void set_up(struct strip *strip) {
@@ -212,6 +233,8 @@ static void set_up(struct strip *strip) {
     }
     for (int node = strip->n_leaves - 1; node > 0; node--) set_node(strip, node);
     add_line(strip, 0, problem->n_sections, NONE, 0);
+    if (problem->n > MANY_ITEMS)
+        strip->small_step = problem->sum_bytes / (size_t)problem->n / STEP_PART;
 }
 
 enum rfx_status rfx_strip_place(const struct rfx_place_problem *problem, size_t *offsets,
@@ -238,7 +261,7 @@ enum rfx_status rfx_strip_place(const struct rfx_place_problem *problem, size_t 
         for (int left = problem->n; left > 0;) {
             int line = strip.heap[0];
             int i = longest_within(&strip, line, strip.lines[line].end);
-            if (i == NONE) {
+            if (i == NONE || is_small_step(&strip, line, i)) {
                 rise(&strip, line);
                 continue;
             }

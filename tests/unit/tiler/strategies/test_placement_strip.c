@@ -80,6 +80,38 @@ static void is_strip_packing(void **state) {
     }
 }
 
+/* Where the long item of two layers of a small step lies among so many items alive at other times.
+ */
+static size_t place_of_long(int n) {
+    enum { LEFT, RIGHT, LONG, SHORT, FIXED };
+    struct rfx_place_item *items = calloc((size_t)n, sizeof *items);
+    size_t *offsets = calloc((size_t)n, sizeof *offsets);
+    assert_true(items != NULL && offsets != NULL);
+    items[LEFT] = (struct rfx_place_item){0, 50, 1000, 1};
+    items[RIGHT] = (struct rfx_place_item){50, 100, 1001, 1};
+    items[LONG] = (struct rfx_place_item){30, 70, 1000, 1};
+    items[SHORT] = (struct rfx_place_item){5, 40, 2000, 1};
+    for (int i = FIXED; i < n; i++)
+        items[i] = (struct rfx_place_item){200 + 2 * i, 201 + 2 * i, 1000, 1};
+    struct rfx_place_problem *problem = placement_problem(items, n);
+    assert_int_equal(rfx_strip_place(problem, offsets, NULL), RFX_OK);
+    size_t place = offsets[LONG];
+    assert_true(rfx_place_answer_is_valid(items, n, offsets, problem->sum_bytes));
+    rfx_place_problem_free(problem);
+    free(offsets);
+    free(items);
+    return place;
+}
+
+/* Among few items the left line takes the short one, as published; among many it rises by a byte.
+ */
+static void many_items_lift_small_steps(void **state) {
+    (void)state;
+    assert_int_equal(place_of_long(10), 3000);
+    assert_int_equal(place_of_long(1 << 15), 3000);
+    assert_int_equal(place_of_long((1 << 15) + 1), 1001);
+}
+
 static enum rfx_status build(struct rfx_memory *mem, void *context, struct rfx_error *err) {
     const struct packing_case *made = context;
     struct rfx_place_problem *problem = NULL;
@@ -148,6 +180,7 @@ static void large_answers_are_checked(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(is_strip_packing),
+        cmocka_unit_test(many_items_lift_small_steps),
         cmocka_unit_test(every_allocation_can_fail),
         cmocka_unit_test(large_answers_are_checked),
     };
