@@ -23,6 +23,18 @@ LEFT_OUT = shutil.ignore_patterns("build*", ".git")
 
 # name: (file, pattern, replacement, tests that ought to see it)
 MUTATIONS = {
+    "put columns of a spilled map at the row's start": (
+        "rfexec/session/spill_files.c", r"y \* t->map->w \+ rect->x0\)", "y * t->map->w)",
+        "test_spill_files$"),
+    "close a spilled map's file a stage early": (
+        "rfexec/session/spill_files.c", r"file->last >= stage\)", "file->last > stage)",
+        "test_spill_files$|test_session$"),
+    "wait for the inputs of a map that is fetched": (
+        "tiler/modes/streaming.c", r"k < rfx_place_inputs\(stream->places\[node\], n\)", "k < n->n_in",
+        "test_streaming$"),
+    "spill where nobody allowed it": (
+        "tiler/search/planner_trials.c", r"RFX_CUTS_SPILLED && !request->may_spill\)",
+        "RFX_CUTS_SPILLED && request->no_inplace)", "test_planner$"),
     "flip one pad": (
         "layers/conv/conv.c", r"a->sh, a->pads\.top\)", "a->sh, a->pads.bottom)",
         "test_op_conv$|test_reference_ops|test_analysis|test_op$"),
