@@ -61,6 +61,7 @@ class RunOptions(ctypes.Structure):
         ("max_pixels", c_int64),
         ("stop", c_void_p),
         ("write", c_void_p),
+        ("spill_folder", c_char_p),
     ]
 
 
@@ -76,6 +77,7 @@ class Forecast(ctypes.Structure):
         ("macs", c_uint64),
         ("macs_whole", c_uint64),
         ("plan", c_char * 400),
+        ("spilled_bytes", c_uint64),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from typing import Any, Callable, Optional
 
@@ -36,7 +37,9 @@ class Call:
     interpreter's lock, unless a source, a sink or progress is written in Python. See src/bridge.c.
     """
 
-    def __init__(self, memory: Any = None, threads: int = 0, progress: Any = None) -> None:
+    def __init__(
+        self, memory: Any = None, threads: int = 0, progress: Any = None, spill: Any = None
+    ) -> None:
         self.failure: Optional[BaseException] = None
         self.bridge = _c.BridgeCall()
         self.options = _c.RunOptions()
@@ -46,6 +49,8 @@ class Call:
             self.options.threads = min(threads.__index__(), 2**31 - 1)
         except AttributeError:
             raise UsageError(f"threads is {threads!r}: a number, or 0 for all processors") from None
+        if spill is not None:
+            self.options.spill_folder = os.fsencode(spill)
         self.options.user = ctypes.addressof(self.bridge)
         self.options.stop = _c.stop_address
         self._kept: list[Any] = []

@@ -35,6 +35,7 @@ class Forecast:
     macs: int  # of the run
     macs_whole: int  # of a run on whole maps, which computes nothing twice
     words: str  # how it would be done
+    spilled_bytes: int = 0  # that files in `spill` hold at a time, at most
 
     @property
     def macs_factor(self) -> float:
@@ -92,4 +93,5 @@ def forecast_of(raw: _c.Forecast) -> Forecast:
         macs=raw.macs,
         macs_whole=raw.macs_whole,
         words=_c.text(raw.plan),
+        spilled_bytes=raw.spilled_bytes,
     )

@@ -153,15 +153,17 @@ class Network:
         memory: Memory = None,
         threads: int = 0,
         picture: Union[None, str, os.PathLike] = None,
+        spill: Union[None, str, os.PathLike] = None,
     ) -> Forecast:
         """What run() would take, without running.
 
         memory: the most bytes that the run may take ("64MiB", "1.5GiB", a number; None: no limit).
         threads: 0 for as many as the process may use processors. picture: the file that would be
-        run; None: an array. Raises BudgetError, with the smallest run as its `forecast`, where
+        run; None: an array. spill: a folder in which large maps that are needed again may wait in
+        nameless files; None: no files. Raises BudgetError, with the smallest run as its `forecast`, where
         nothing fits.
         """
-        call = Call(memory, threads)
+        call = Call(memory, threads, spill=spill)
         raw = _c.Forecast(size=ctypes.sizeof(_c.Forecast))
         name = None if picture is None else os.fsencode(picture)
         with self._busy(call):
@@ -188,6 +190,7 @@ class Network:
         progress: Any = None,
         outputs: Optional[Iterable[str]] = None,
         layout: str = "NCHW",
+        spill: Union[None, str, os.PathLike] = None,
     ) -> dict[str, np.ndarray]:
         """Runs the network on one image; returns its outputs by name, float32 in ONNX order.
 
@@ -198,11 +201,11 @@ class Network:
         memory: as in plan(); arrays and array-likes come on top. out: an array (or a list, or a
         dict by name) that receives the outputs instead of new ones. outputs: names of those that
         are wanted; None: all. progress: a function of (done, total), or a tqdm bar; called every
-        50 ms. Ctrl-C ends the run.
+        50 ms. Ctrl-C ends the run. spill: as in plan().
 
         The bits depend on the network, its `conv` and the image alone, not on memory or threads.
         """
-        call = Call(memory, threads, progress)
+        call = Call(memory, threads, progress, spill)
         function, arguments, source = self._start(image, layout, call)
         results = Outputs(self._outputs, outputs, out, None if source is None else source.array)
         with self._busy(call):
@@ -217,6 +220,7 @@ class Network:
         output: Optional[str] = None,
         progress: Any = None,
         layout: str = "NCHW",
+        spill: Union[None, str, os.PathLike] = None,
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Runs the network and yields one output while it is made, for maps larger than memory.
 
@@ -225,7 +229,7 @@ class Network:
         the loop's body works, and ends when the loop is left. Where the plan makes column strips or
         tiles, the map is kept in a temporary file until rows are whole.
         """
-        call = Call(memory, threads, progress)
+        call = Call(memory, threads, progress, spill)
         names = [info.name for info in self._outputs]
         if output is not None and output not in names:
             raise UsageError(f"no output '{output}'; there are {', '.join(map(repr, names))}")
@@ -242,9 +246,14 @@ class Network:
 
         return _bands.run_by_bands(call, run, k, self._outputs[k].shape)
 
-    def prepare(self, memory: Memory = None, threads: int = 0) -> "Runner":
+    def prepare(
+        self,
+        memory: Memory = None,
+        threads: int = 0,
+        spill: Union[None, str, os.PathLike] = None,
+    ) -> "Runner":
         """Plans and packs the weights once, for many images of this size: see Runner."""
-        return Runner(self, memory, threads)
+        return Runner(self, memory, threads, spill)
 
 
 class Runner:
@@ -253,10 +262,16 @@ class Runner:
     `forecast` says what it takes. A context manager; close() gives the memory back.
     """
 
-    def __init__(self, network: Network, memory: Memory = None, threads: int = 0) -> None:
+    def __init__(
+        self,
+        network: Network,
+        memory: Memory = None,
+        threads: int = 0,
+        spill: Union[None, str, os.PathLike] = None,
+    ) -> None:
         self.network = network
         self._handle = ctypes.c_void_p()
-        call = Call(memory, threads)
+        self._call = call = Call(memory, threads, spill=spill)  # holds the folder's name
         raw = _c.Forecast(size=ctypes.sizeof(_c.Forecast))
         with network._busy(call):
             call.make(
@@ -276,6 +291,7 @@ class Runner:
         progress: Any = None,
         outputs: Optional[Sequence[str]] = None,
         layout: str = "NCHW",
+        spill: Union[None, str, os.PathLike] = None,
     ) -> dict[str, np.ndarray]:
         """As Network.run on an array or array-like, without planning and packing again."""
         if _is_picture(image):

@@ -18,7 +18,7 @@
 
 static void test_help(void **state) {
     static const char *const names[] = {"analyze", "plan",  "curve",  "advise", "run",
-                                        "verify",  "bench", "export", "models"};
+                                        "verify",  "bench", "export", "models", "operators"};
     (void)state;
     assert_int_equal(rfexec(""), 2);
     assert_non_null(strstr(err_text, "usage: rfexec"));
