@@ -388,6 +388,7 @@ static void random_networks(void **state) {
             random_stages, (long long)grouped_plans, (long long)spilled_plans);
     assert_true(grouped_plans > cases / 2);
     assert_true(random_stages > cases / 5);
+    assert_true(spilled_plans > cases / 6 && fetching_tiles > cases / 50);
 }
 
 int main(void) {
