@@ -205,7 +205,8 @@ struct rfx_run_options {
     int (*write)(void *user, int output, const struct rfx_area *part, const float *values);
     /* With memory_bytes: a folder in which large maps that are needed again may wait in nameless
      * files, of which nothing is left however the process ends. Where the folder lies in memory
-     * (tmpfs), so do they. The run fails with SYSTEM when there is no room. NULL: no files. */
+     * (tmpfs), so do they. The run fails with SYSTEM when there is no room. The text must stay as
+     * it is during the call, for a runner until it is freed. NULL: no files. */
     const char *spill_folder;
 };
 
