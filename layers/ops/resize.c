@@ -121,10 +121,21 @@ static struct rfx_range in_range(const struct rfx_graph *graph, const struct rfx
 }
 
 /* down / up: the ratio of positions, of a map with aligned corners that of their distances. */
+/* How often each pixel stands in a row, where it is just repeated; 0: it is not. */
+static int64_t times_repeated(const struct rfx_node *node, int axis, int64_t in, int64_t out) {
+    const struct rfx_resize_attr *a = &node->attr.resize;
+    float scale = axis == 0 ? a->scale_h : a->scale_w;
+    bool repeats = a->mode == RFX_RESIZE_NEAREST && a->coord == RFX_COORD_ASYMMETRIC &&
+                   a->nearest == RFX_NEAREST_FLOOR && out < (1 << 24);
+    return repeats && out % in == 0 && scale == (float)(out / in) ? out / in : 0;
+}
+
 static struct rfx_axis_map axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
                                     int k, int axis) {
     const struct rfx_tensor *t = rfx_infer_in(graph, node, k);
     int64_t in = axis == 0 ? t->h : t->w, out = axis == 0 ? node->out.h : node->out.w;
+    int64_t times = times_repeated(node, axis, in, out);
+    if (times > 1) return rfx_axis_map_transposed(times, 1, times, 0);
     bool corners = node->attr.resize.coord == RFX_COORD_ALIGN_CORNERS && in > 1 && out > 1;
     struct rfx_axis_map map = rfx_axis_map_identity();
     map.rule = RFX_AXIS_ROUNDED;

@@ -35,7 +35,7 @@ static bool complain(const struct state *s, int node, const char *what, int64_t 
 }
 
 static bool complain_of_memory(const struct state *s, int node) {
-    return complain(s, node, "no memory for spans", (int64_t)s->spans.capacity, 0);
+    return complain(s, node, RFX_PLAN_CHECK_NO_MEMORY " for spans", (int64_t)s->spans.capacity, 0);
 }
 
 static bool check_bytes(struct state *s, int node, const struct rfx_buffer *buffer, size_t bytes) {
@@ -376,9 +376,11 @@ bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
     bool sound = false;
     s.reduced = rfx_memory_calloc(mem, n, sizeof *s.reduced);
     s.emitted = rfx_memory_calloc(mem, n, sizeof *s.emitted);
-    snprintf(why, size, "no memory or no schedule");
+    snprintf(why, size, "%s", RFX_PLAN_CHECK_NO_MEMORY);
     if (s.reduced == NULL || s.emitted == NULL) goto done;
-    if (rfx_schedule_create(plan, &s.schedule, &err) != RFX_OK) goto done;
+    enum rfx_status status = rfx_schedule_create(plan, &s.schedule, &err);
+    if (status != RFX_OK && status != RFX_STATUS_OUT_OF_MEMORY) snprintf(why, size, "%s", err.text);
+    if (status != RFX_OK) goto done;
     sound = check_places(&s) && add_callers_image(&s);
     struct rfx_step step;
     while (sound && rfx_schedule_next(s.schedule, &step))

@@ -355,8 +355,8 @@ enum rfx_status rfx_plan_file_read(const struct rfx_graph *graph, const char *pa
                                    struct rfx_plan_file **out, struct rfx_error *err) {
     FILE *stream = fopen(path, "rb");
     if (stream == NULL)
-        return rfx_fail(err, RFX_STATUS_MALFORMED, "plan '%s': cannot be opened: %s", path,
-                        strerror(errno));
+        return rfx_fail(err, errno == ENOMEM ? RFX_STATUS_IO : RFX_STATUS_MALFORMED,
+                        "plan '%s': cannot be opened: %s", path, strerror(errno));
     char *text = NULL;
     enum rfx_status status;
     long size = fseek(stream, 0, SEEK_END) == 0 ? ftell(stream) : -1;

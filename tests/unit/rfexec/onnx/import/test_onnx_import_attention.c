@@ -113,6 +113,9 @@ static void not_done(void **state) {
         const char *in, *out, *attribute, *words;
     } bad[] = {
         {"h h h", "y", "is_causal", "is_causal = 1"},
+        {"h h h", "y", "left_window_size", "left_window_size = 1"},
+        {"h h h", "y", "right_window_size", "right_window_size = 1"},
+        {"h h h", "y", "sinks", "attribute sinks"},
         {"h h h _ h", "y", NULL, "input past_key"},
         {"h h h _ _ h", "y", NULL, "input past_value"},
         {"h h h", "y z", NULL, "output 1, 'z'"},
