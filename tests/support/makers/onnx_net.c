@@ -10,12 +10,14 @@
 
 #include <cmocka.h>
 
+#include "layers/graph/op.h"
 #include "rfexec/session/model.h"
 
-static enum rfx_status load(const struct maker *graph, int64_t opset, struct rfx_memory *mem,
+static enum rfx_status load(const struct maker *graph, int64_t opset,
+                            const struct rfx_fuse_options *fuse, struct rfx_memory *mem,
                             struct rfx_graph **out, struct rfx_error *err) {
     static struct maker whole, model;
-    struct rfx_load_options options = {0};
+    struct rfx_load_options options = {.fuse = fuse};
     char path[64];
     (void)snprintf(path, sizeof path, "onnx_net_%ld.onnx", (long)getpid());
     whole = *graph;
@@ -27,11 +29,22 @@ static enum rfx_status load(const struct maker *graph, int64_t opset, struct rfx
     return status;
 }
 
-struct rfx_graph *onnx_net_loaded(const struct maker *graph, int64_t opset) {
+static struct rfx_graph *loaded(const struct maker *graph, int64_t opset,
+                                const struct rfx_fuse_options *fuse) {
     struct rfx_graph *out = NULL;
     struct rfx_error err = {""};
-    if (load(graph, opset, rfx_memory_create(0), &out, &err) != RFX_OK) fail_msg("%s", err.text);
+    if (load(graph, opset, fuse, rfx_memory_create(0), &out, &err) != RFX_OK)
+        fail_msg("%s", err.text);
     return out;
+}
+
+struct rfx_graph *onnx_net_loaded(const struct maker *graph, int64_t opset) {
+    return loaded(graph, opset, NULL);
+}
+
+struct rfx_graph *onnx_net_unfused(const struct maker *graph, int64_t opset) {
+    static const struct rfx_fuse_options nothing = {0};
+    return loaded(graph, opset, &nothing);
 }
 
 static void expect_nothing_left(struct rfx_memory *mem) {
@@ -45,13 +58,20 @@ void onnx_net_discard(struct rfx_graph *net) {
     expect_nothing_left(mem);
 }
 
-void onnx_net_refused(const struct maker *graph, int64_t opset, const char *words) {
+void onnx_net_has(struct rfx_graph *net, int n, const enum rfx_op *ops) {
+    for (int i = 1; i < net->n_nodes; i++)
+        if (i > n || net->nodes[i].op != ops[i - 1])
+            fail_msg("node %d is a %s", i, rfx_op_def(net->nodes[i].op)->name);
+    assert_int_equal(net->n_nodes, n + 1);
+    onnx_net_discard(net);
+}
+
+void onnx_net_refused(const struct maker *graph, int64_t opset, enum rfx_status status,
+                      const char *words) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *out = NULL;
     struct rfx_error err = {""};
-    enum rfx_status status = load(graph, opset, mem, &out, &err);
-    if (status != RFX_STATUS_UNSUPPORTED && status != RFX_STATUS_MALFORMED)
-        fail_msg("status %d: %s", (int)status, err.text);
+    assert_int_equal(load(graph, opset, NULL, mem, &out, &err), status);
     if (strstr(err.text, words) == NULL) fail_msg("'%s' is not in: %s", words, err.text);
     assert_null(out);
     expect_nothing_left(mem);

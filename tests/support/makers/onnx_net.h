@@ -8,11 +8,17 @@
 /* The network that a graph of that opset becomes, with "y" as its output; for onnx_net_discard. */
 struct rfx_graph *onnx_net_loaded(const struct maker *graph, int64_t opset);
 
+/* The same with nothing fused. */
+struct rfx_graph *onnx_net_unfused(const struct maker *graph, int64_t opset);
+
 /* Frees it, and fails when something of it is left. */
 void onnx_net_discard(struct rfx_graph *net);
 
-/* Fails unless it is UNSUPPORTED or MALFORMED, with these words in the reason, and leaves nothing.
- */
-void onnx_net_refused(const struct maker *graph, int64_t opset, const char *words);
+/* Its nodes after the image are these, and it is freed. */
+void onnx_net_has(struct rfx_graph *net, int n, const enum rfx_op *ops);
+
+/* Fails unless the graph is refused in these words, and leaves nothing. */
+void onnx_net_refused(const struct maker *graph, int64_t opset, enum rfx_status status,
+                      const char *words);
 
 #endif

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "rfexec/session/model.h"
-#include "tests/support/makers/onnx_maker.h"
+#include "tests/support/makers/onnx_net.h"
 
 #define MODEL_PATH "test_onnx_import.onnx"
 
@@ -33,30 +33,6 @@ static void attr_text(const char *name, const char *value) {
     maker_text(&attr, 4, value);
     maker_int(&attr, 20, 3);
     maker_message(&node, 5, &attr);
-}
-
-static enum rfx_status load(struct rfx_memory *mem, int64_t opset, struct rfx_graph **out,
-                            struct rfx_error *err) {
-    struct rfx_load_options options = {0};
-    maker_model(&graph, opset, &model);
-    maker_save(&model, MODEL_PATH);
-    return rfx_onnx_load(mem, MODEL_PATH, &options, out, err);
-}
-
-/* Loads, with output "y"; the caller frees the graph and its memory. */
-static struct rfx_graph *loaded(int64_t opset) {
-    struct rfx_graph *out = NULL;
-    struct rfx_error err = {""};
-    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
-    if (load(rfx_memory_create(0), opset, &out, &err) != RFX_OK) fail_msg("%s", err.text);
-    return out;
-}
-
-static void discard(struct rfx_graph *out) {
-    struct rfx_memory *mem = out->mem;
-    rfx_graph_free(out);
-    assert_int_equal(rfx_memory_current_bytes(mem), 0);
-    rfx_memory_free(mem);
 }
 
 static const struct rfx_node *last(const struct rfx_graph *out) {
@@ -85,22 +61,15 @@ static void depth_modes(void **state) {
     static const char *const modes[] = {NULL, "DCR", "CRD"};
     for (int i = 0; i < 3; i++) {
         add_depth("SpaceToDepth", modes[i]);
-        struct rfx_graph *out = loaded(28);
+        struct rfx_graph *out = onnx_net_loaded(&graph, 28);
         assert_int_equal(last(out)->op, RFX_OP_SPACE_TO_DEPTH);
         assert_int_equal(last(out)->attr.depth.column_major, i == 2);
         expect_shape(out, 4, 1, 16, 3, 4);
-        discard(out);
+        onnx_net_discard(out);
     }
-    struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_graph *out = NULL;
-    struct rfx_error err = {""};
     add_depth("DepthToSpace", "RCD");
-    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
-    assert_int_equal(load(mem, 28, &out, &err), RFX_STATUS_UNSUPPORTED);
-    assert_non_null(strstr(err.text, "DepthToSpace 'y' (opset 28): mode 'RCD'"));
-    assert_int_equal(load(mem, 29, &out, &err), RFX_STATUS_UNSUPPORTED);
-    assert_non_null(strstr(err.text, "opset 29"));
-    rfx_memory_free(mem);
+    onnx_net_refused(&graph, 28, RFX_STATUS_UNSUPPORTED, "DepthToSpace 'y' (opset 28): mode 'RCD'");
+    onnx_net_refused(&graph, 29, RFX_STATUS_UNSUPPORTED, "opset 29");
 }
 
 /* Reshape, Transpose, Reshape: what torch writes for pixel_unshuffle, and its DCR sibling. */
@@ -119,7 +88,7 @@ static void pixel_unshuffle_is_one_node(void **state) {
         add();
         maker_node(&node, "Reshape", "b join", "y");
         add();
-        struct rfx_graph *out = loaded(13);
+        struct rfx_graph *out = onnx_net_loaded(&graph, 13);
         expect_shape(out, 4, 1, 16, 3, 4);
         if (i < 2) {
             assert_int_equal(out->n_nodes, 2);
@@ -129,7 +98,7 @@ static void pixel_unshuffle_is_one_node(void **state) {
         } else { /* columns before rows is no unshuffle */
             assert_true(last(out)->op != RFX_OP_SPACE_TO_DEPTH);
         }
-        discard(out);
+        onnx_net_discard(out);
     }
 }
 
@@ -148,7 +117,7 @@ static void stated_size_of_transposed_convolutions(void **state) {
         maker_attr_ints(&node, "strides", strides, 2);
         maker_attr_ints(&node, "output_shape", sizes[i], 2);
         add();
-        struct rfx_graph *out = loaded(13);
+        struct rfx_graph *out = onnx_net_loaded(&graph, 13);
         expect_shape(out, 4, 1, 1, sizes[i][0], sizes[i][1]);
         const struct rfx_conv_attr *a = &last(out)->attr.conv;
         assert_int_equal(a->pads.top, pads[i].top);
@@ -157,7 +126,7 @@ static void stated_size_of_transposed_convolutions(void **state) {
         assert_int_equal(a->pads.right, pads[i].right);
         assert_int_equal(a->out_pad_h, more[i][0]);
         assert_int_equal(a->out_pad_w, more[i][1]);
-        discard(out);
+        onnx_net_discard(out);
     }
 }
 
@@ -170,16 +139,16 @@ static void vectors_in_matmul(void **state) {
     maker_floats(&graph, "v", &eight, 1, values);
     maker_node(&node, "MatMul", "image v", "y");
     add();
-    struct rfx_graph *out = loaded(13);
+    struct rfx_graph *out = onnx_net_loaded(&graph, 13);
     expect_shape(out, 3, 1, 4, 6, 0);
-    discard(out);
+    onnx_net_discard(out);
     begin(4, 6, 8);
     maker_floats(&graph, "v", &six, 1, values);
     maker_node(&node, "MatMul", "v image", "y");
     add();
-    out = loaded(13);
+    out = onnx_net_loaded(&graph, 13);
     expect_shape(out, 3, 1, 4, 8, 0);
-    discard(out);
+    onnx_net_discard(out);
 }
 
 /* -7 mod 4 is 1 with floor, -3 with truncation; + 4 makes sizes of them. */
@@ -200,9 +169,9 @@ static void both_kinds_of_mod(void **state) {
         add();
         maker_node(&node, "Slice", "image zero end axis", "y");
         add();
-        struct rfx_graph *out = loaded(13);
+        struct rfx_graph *out = onnx_net_loaded(&graph, 13);
         expect_shape(out, 4, 1, 1, wanted[fmod], 8);
-        discard(out);
+        onnx_net_discard(out);
     }
 }
 

@@ -111,23 +111,24 @@ static void not_done(void **state) {
     (void)state;
     static const struct {
         const char *in, *out, *attribute, *words;
+        enum rfx_status status;
     } bad[] = {
-        {"h h h", "y", "is_causal", "is_causal = 1"},
-        {"h h h", "y", "left_window_size", "left_window_size = 1"},
-        {"h h h", "y", "right_window_size", "right_window_size = 1"},
-        {"h h h", "y", "sinks", "attribute sinks"},
-        {"h h h _ h", "y", NULL, "input past_key"},
-        {"h h h _ _ h", "y", NULL, "input past_value"},
-        {"h h h", "y z", NULL, "output 1, 'z'"},
-        {"t t t", "y", NULL, "for q_num_heads = 0"},
-        {"t h h", "y", "q_num_heads", "1 heads of queries share 2"},
+        {"h h h", "y", "is_causal", "is_causal = 1", RFX_STATUS_UNSUPPORTED},
+        {"h h h", "y", "left_window_size", "left_window_size = 1", RFX_STATUS_UNSUPPORTED},
+        {"h h h", "y", "right_window_size", "right_window_size = 1", RFX_STATUS_UNSUPPORTED},
+        {"h h h", "y", "sinks", "attribute sinks", RFX_STATUS_UNSUPPORTED},
+        {"h h h _ h", "y", NULL, "input past_key", RFX_STATUS_UNSUPPORTED},
+        {"h h h _ _ h", "y", NULL, "input past_value", RFX_STATUS_UNSUPPORTED},
+        {"h h h", "y z", NULL, "output 1, 'z'", RFX_STATUS_UNSUPPORTED},
+        {"t t t", "y", NULL, "for q_num_heads = 0", RFX_STATUS_MALFORMED},
+        {"t h h", "y", "q_num_heads", "1 heads of queries share 2", RFX_STATUS_UNSUPPORTED},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         begin();
         op("Attention", bad[i].in, bad[i].out);
         if (bad[i].attribute != NULL) maker_attr_int(&node, bad[i].attribute, 1);
         add();
-        onnx_net_refused(&graph, 23, bad[i].words);
+        onnx_net_refused(&graph, 23, bad[i].status, bad[i].words);
     }
 }
 

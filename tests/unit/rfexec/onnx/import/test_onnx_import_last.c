@@ -5,18 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "layers/graph/op.h"
-#include "rfexec/session/model.h"
-#include "tests/support/makers/onnx_maker.h"
+#include "tests/support/makers/onnx_net.h"
 #include "tests/support/test_util.h"
 
-#define MODEL_PATH "test_onnx_import_last.onnx"
-
-static struct maker graph, node, model;
+static struct maker graph, node;
 
 static void begin(const int64_t *image) {
     static const int64_t three[] = {3}, row[] = {1, 1, 1, 3}, one[] = {1}, matrix[] = {3, 2};
@@ -40,32 +36,6 @@ static void transpose(const char *in, const char *out, bool to_last) {
     maker_message(&graph, MAKER_NODE, &node);
 }
 
-static struct rfx_graph *loaded(void) {
-    struct rfx_fuse_options nothing = {0};
-    struct rfx_load_options options = {.fuse = &nothing};
-    struct rfx_graph *out = NULL;
-    struct rfx_error err = {""};
-    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
-    maker_model(&graph, 20, &model);
-    maker_save(&model, MODEL_PATH);
-    if (rfx_onnx_load(rfx_memory_create(0), MODEL_PATH, &options, &out, &err) != RFX_OK)
-        fail_msg("%s", err.text);
-    return out;
-}
-
-/* The network's nodes after the image are these, and it is freed. */
-static void expect_ops(struct rfx_graph *out, int n, const enum rfx_op *ops) {
-    struct rfx_memory *mem = out->mem;
-    for (int i = 1; i < out->n_nodes; i++)
-        if (i > n || out->nodes[i].op != ops[i - 1])
-            fail_msg("node %d is a %s", i, rfx_op_def(out->nodes[i].op)->name);
-    assert_int_equal(out->n_nodes, n + 1);
-    rfx_graph_free(out);
-    assert_int_equal(rfx_memory_current_bytes(mem), 0);
-    rfx_memory_free(mem);
-    (void)unlink(MODEL_PATH);
-}
-
 static const int64_t first_image[] = {1, 3, 4, 5};
 
 /* The block of ConvNeXt: a norm, two products with Gelu between them, scaled. */
@@ -87,9 +57,9 @@ static void block(void **state) {
     plain("Mul", "three f", "g");
     transpose("g", "h", false);
     plain("Add", "x h", "y");
-    struct rfx_graph *out = loaded();
+    struct rfx_graph *out = onnx_net_unfused(&graph, 20);
     assert_int_equal(out->nodes[2].attr.conv.oc, 2);
-    expect_ops(out, 10, ops);
+    onnx_net_has(out, 10, ops);
 }
 
 /* The filters of a product are the columns of its matrix. */
@@ -102,12 +72,12 @@ static void filters(void **state) {
     transpose("x", "a", true);
     plain("MatMul", "a matrix", "b");
     transpose("b", "y", false);
-    struct rfx_graph *out = loaded();
+    struct rfx_graph *out = onnx_net_unfused(&graph, 20);
     const struct rfx_weight *w = &out->weights[out->nodes[1].attr.conv.weight];
     test_read_weight(w, 0, 6, got);
     assert_memory_equal(got, columns, sizeof got);
     assert_int_equal(w->shape.dims[0], 2);
-    expect_ops(out, 1, ops);
+    onnx_net_has(out, 1, ops);
 }
 
 /* Constants of a value per channel are one, whatever their rank; others are no matter of channels:
@@ -125,13 +95,13 @@ static void constants(void **state) {
     plain("Mul", "three b", "c");
     plain("Sub", "a c", "d");
     transpose("d", "y", false);
-    expect_ops(loaded(), 3, maps);
+    onnx_net_has(onnx_net_unfused(&graph, 20), 3, maps);
     begin(square);
     maker_floats(&graph, "column", column, 2, values);
     transpose("x", "a", true);
     plain("Add", "a column", "b");
     transpose("b", "y", false);
-    expect_ops(loaded(), 4, whole);
+    onnx_net_has(onnx_net_unfused(&graph, 20), 4, whole);
 }
 
 /* An image (1, h, w, c): its size is read as that, also behind arithmetic on its values, and what
@@ -147,20 +117,18 @@ static void image(void **state) {
     plain("Relu", "b", "c");
     transpose("c", "d", true);
     plain("Softmax", "d", "y");
-    struct rfx_graph *out = loaded();
+    struct rfx_graph *out = onnx_net_unfused(&graph, 20);
     const struct rfx_tensor *t = &out->nodes[out->input].out;
     assert_int_equal(t->c, 3);
     assert_int_equal(t->h, 4);
     assert_int_equal(t->w, 5);
-    expect_ops(out, 4, ops);
+    onnx_net_has(out, 4, ops);
     begin(first_image);
     plain("Relu", "x", "a");
     transpose("a", "y", false); /* moves rows, not channels: no sign of an image with those last */
-    out = loaded();
+    out = onnx_net_unfused(&graph, 20);
     assert_int_equal(out->nodes[out->input].out.c, 3);
-    struct rfx_memory *mem = out->mem;
-    rfx_graph_free(out);
-    rfx_memory_free(mem);
+    onnx_net_discard(out);
 }
 
 int main(void) {

@@ -5,17 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 #include <math.h>
 
-#include "rfexec/session/model.h"
-#include "tests/support/makers/onnx_maker.h"
+#include "tests/support/makers/onnx_net.h"
 
-#define MODEL_PATH "test_onnx_import_logic.onnx"
-
-static struct maker graph, node, model;
+static struct maker graph, node;
 
 static void begin(void) {
     static const int64_t image[] = {1, 3, 4, 5};
@@ -25,40 +21,6 @@ static void begin(void) {
 
 static void add(void) {
     maker_message(&graph, MAKER_NODE, &node);
-}
-
-static enum rfx_status load(struct rfx_memory *mem, struct rfx_graph **out, struct rfx_error *err) {
-    struct rfx_load_options options = {0};
-    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
-    maker_model(&graph, 17, &model);
-    maker_save(&model, MODEL_PATH);
-    enum rfx_status status = rfx_onnx_load(mem, MODEL_PATH, &options, out, err);
-    (void)unlink(MODEL_PATH);
-    return status;
-}
-
-static struct rfx_graph *loaded(void) {
-    struct rfx_graph *out = NULL;
-    struct rfx_error err = {""};
-    if (load(rfx_memory_create(0), &out, &err) != RFX_OK) fail_msg("%s", err.text);
-    return out;
-}
-
-static void discard(struct rfx_graph *out) {
-    struct rfx_memory *mem = out->mem;
-    rfx_graph_free(out);
-    assert_int_equal(rfx_memory_current_bytes(mem), 0);
-    rfx_memory_free(mem);
-}
-
-static void expect_refusal(const char *text) {
-    struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_graph *out = NULL;
-    struct rfx_error err = {""};
-    assert_int_equal(load(mem, &out, &err), RFX_STATUS_UNSUPPORTED);
-    if (strstr(err.text, text) == NULL) fail_msg("'%s' is not in: %s", text, err.text);
-    assert_int_equal(rfx_memory_current_bytes(mem), 0);
-    rfx_memory_free(mem);
 }
 
 static const struct rfx_node *last(const struct rfx_graph *out) {
@@ -89,12 +51,12 @@ static void comparisons(void **state) {
         maker_floats(&graph, "row", &five, 1, row);
         maker_node(&node, cases[i].op, "row image", "y");
         add();
-        struct rfx_graph *out = loaded();
+        struct rfx_graph *out = onnx_net_loaded(&graph, 17);
         assert_int_equal(last(out)->op, RFX_OP_BINARY);
         assert_int_equal(last(out)->attr.binary.kind, cases[i].kind);
         assert_int_equal(input_of(out, last(out), 0)->op, RFX_OP_CONST_MAP);
         assert_int_equal(input_of(out, last(out), 1)->op, RFX_OP_INPUT);
-        discard(out);
+        onnx_net_discard(out);
     }
 }
 
@@ -107,12 +69,12 @@ static void where_adds_two_choices(void **state) {
     add();
     maker_node(&node, "Where", "c image zero", "y");
     add();
-    struct rfx_graph *out = loaded();
+    struct rfx_graph *out = onnx_net_loaded(&graph, 17);
     const struct rfx_node *sum = last(out);
     assert_int_equal(sum->attr.binary.kind, RFX_BINARY_ADD);
     assert_int_equal(input_of(out, sum, 0)->attr.binary.kind, RFX_BINARY_IF);
     assert_int_equal(input_of(out, sum, 1)->attr.binary.kind, RFX_BINARY_UNLESS);
-    discard(out);
+    onnx_net_discard(out);
 }
 
 /* To bool: nothing after a comparison, else not(not(x)); integers are refused. */
@@ -124,22 +86,23 @@ static void casts(void **state) {
     maker_node(&node, "Cast", "c", "y");
     maker_attr_int(&node, "to", 9);
     add();
-    struct rfx_graph *out = loaded();
+    struct rfx_graph *out = onnx_net_loaded(&graph, 17);
     assert_int_equal(out->n_nodes, 2);
-    discard(out);
+    onnx_net_discard(out);
     begin();
     maker_node(&node, "Cast", "image", "y");
     maker_attr_int(&node, "to", 9);
     add();
-    out = loaded();
+    out = onnx_net_loaded(&graph, 17);
     assert_int_equal(last(out)->act.kind, RFX_ACT_NOT);
     assert_int_equal(input_of(out, last(out), 0)->act.kind, RFX_ACT_NOT);
-    discard(out);
+    onnx_net_discard(out);
     begin();
     maker_node(&node, "Cast", "image", "y");
     maker_attr_int(&node, "to", 7);
     add();
-    expect_refusal("to type 7; only floats, as float32, and bool");
+    onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
+                     "to type 7; only floats, as float32, and bool");
 }
 
 static void infinities(void **state) {
@@ -150,11 +113,11 @@ static void infinities(void **state) {
         maker_attr_int(&node, "detect_negative", signs & 1);
         maker_attr_int(&node, "detect_positive", signs >> 1);
         add();
-        struct rfx_graph *out = loaded();
+        struct rfx_graph *out = onnx_net_loaded(&graph, 17);
         const struct rfx_node *n = last(out);
         assert_int_equal(n->attr.binary.kind, signs == 0 ? RFX_BINARY_LESS : RFX_BINARY_EQUAL);
         assert_true((input_of(out, n, 0)->act.kind == RFX_ACT_ABS) == (signs == 3));
-        discard(out);
+        onnx_net_discard(out);
     }
 }
 
@@ -165,14 +128,14 @@ static void remainders(void **state) {
         maker_node(&node, "Mod", "image image", "y");
         maker_attr_int(&node, "fmod", fmod);
         add();
-        struct rfx_graph *out = loaded();
+        struct rfx_graph *out = onnx_net_loaded(&graph, 17);
         /* with the divisor's sign: the remainder and, where signs differ, the divisor */
         assert_int_equal(last(out)->attr.binary.kind, fmod == 0 ? RFX_BINARY_ADD : RFX_BINARY_MOD);
         if (fmod == 0) {
             assert_int_equal(input_of(out, last(out), 0)->attr.binary.kind, RFX_BINARY_MOD);
             assert_int_equal(input_of(out, last(out), 1)->attr.binary.kind, RFX_BINARY_IF);
         }
-        discard(out);
+        onnx_net_discard(out);
     }
 }
 
@@ -186,10 +149,10 @@ static void tiles(void **state) {
         maker_node(&node, "Tile", "image repeats", "y");
         add();
         if (i == 2) {
-            expect_refusal("0 repeats of axis 2");
+            onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "0 repeats of axis 2");
             continue;
         }
-        struct rfx_graph *out = loaded();
+        struct rfx_graph *out = onnx_net_loaded(&graph, 17);
         const struct rfx_node *n = last(out);
         assert_int_equal(n->op, i == 0 ? RFX_OP_CHANNEL_SELECT : RFX_OP_PLAIN_GATHER);
         assert_int_equal(n->out.shape.dims[1], i == 0 ? 6 : 3);
@@ -197,7 +160,7 @@ static void tiles(void **state) {
         assert_int_equal(n->out.shape.dims[3], i == 0 ? 5 : 10);
         if (i == 0) assert_int_equal(n->attr.select.map[4], 1);
         if (i == 1) assert_int_equal(n->attr.gather.map[7], 2);
-        discard(out);
+        onnx_net_discard(out);
     }
 }
 

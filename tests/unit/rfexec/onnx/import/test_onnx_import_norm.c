@@ -6,17 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "layers/graph/op.h"
-#include "rfexec/session/model.h"
-#include "tests/support/makers/onnx_maker.h"
+#include "tests/support/makers/onnx_net.h"
 
-#define MODEL_PATH "test_onnx_import_norm.onnx"
-
-static struct maker graph, node, model;
+static struct maker graph, node;
 
 static void begin(void) {
     static const int64_t image[] = {1, 6, 4, 5}, six[] = {6}, each[] = {6, 1, 1}, two[] = {2};
@@ -49,35 +45,10 @@ static void transpose(const char *in, const char *out, bool to_last) {
     add();
 }
 
-static struct rfx_graph *loaded(int64_t opset) {
-    struct rfx_load_options options = {0};
-    struct rfx_graph *out = NULL;
-    struct rfx_error err = {""};
-    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
-    maker_model(&graph, opset, &model);
-    maker_save(&model, MODEL_PATH);
-    if (rfx_onnx_load(rfx_memory_create(0), MODEL_PATH, &options, &out, &err) != RFX_OK)
-        fail_msg("%s", err.text);
-    (void)unlink(MODEL_PATH);
-    return out;
-}
-
-/* The network's nodes after the image are these, and it is freed. */
-static void expect_ops(struct rfx_graph *out, int n, const enum rfx_op *ops) {
-    struct rfx_memory *mem = out->mem;
-    for (int i = 0; i < out->n_nodes; i++)
-        if (i > n || (i > 0 && out->nodes[i].op != ops[i - 1]))
-            fail_msg("node %d is a %s", i, rfx_op_def(out->nodes[i].op)->name);
-    assert_int_equal(out->n_nodes, n + 1);
-    rfx_graph_free(out);
-    assert_int_equal(rfx_memory_current_bytes(mem), 0);
-    rfx_memory_free(mem);
-}
-
 static void expect_norm(struct rfx_graph *out, enum rfx_channel_norm kind) {
     static const enum rfx_op ops[] = {RFX_OP_CHANNEL_NORM};
     assert_int_equal(out->nodes[1].attr.channel_norm.kind, kind);
-    expect_ops(out, 1, ops);
+    onnx_net_has(out, 1, ops);
 }
 
 static void over_channels(void **state) {
@@ -88,7 +59,7 @@ static void over_channels(void **state) {
         transpose("x", "a", true);
         plain(names[i], i == 0 ? "a scale scale" : "a scale", "b");
         transpose("b", "y", false);
-        expect_norm(loaded(23), i == 0 ? RFX_NORM_LAYER : RFX_NORM_RMS);
+        expect_norm(onnx_net_loaded(&graph, 23), i == 0 ? RFX_NORM_LAYER : RFX_NORM_RMS);
     }
     for (int p = 1; p <= 2; p++) {
         begin();
@@ -96,7 +67,7 @@ static void over_channels(void **state) {
         maker_attr_int(&node, "axis", 1);
         maker_attr_int(&node, "p", p);
         add();
-        expect_norm(loaded(17), p == 1 ? RFX_NORM_L1 : RFX_NORM_L2);
+        expect_norm(onnx_net_loaded(&graph, 17), p == 1 ? RFX_NORM_L1 : RFX_NORM_L2);
     }
 }
 
@@ -117,7 +88,7 @@ static void written_out(void **state) {
     add();
     plain("Sqrt", "variance", "deviation");
     plain("Div", "centred deviation", "y");
-    expect_ops(loaded(17), 6, ops);
+    onnx_net_has(onnx_net_loaded(&graph, 17), 6, ops);
 }
 
 /* Expects MOMENTS of so many groups and NORMALISE. */
@@ -127,22 +98,22 @@ static void expect_space(struct rfx_graph *out, int64_t groups, int64_t first_sc
     int scale = out->nodes[2].attr.affine.scale;
     assert_int_equal(scale < 0 ? 0 : (int64_t)rfx_graph_owned_weight(out, scale)[0], first_scale);
     assert_int_equal(out->nodes[2].out.shape.rank, 4);
-    expect_ops(out, 2, ops);
+    onnx_net_has(out, 2, ops);
 }
 
 static void over_space(void **state) {
     (void)state;
     begin();
     plain("InstanceNormalization", "x scale scale", "y");
-    expect_space(loaded(17), 6, 1);
+    expect_space(onnx_net_loaded(&graph, 17), 6, 1);
     begin();
     op("GroupNormalization", "x scale scale", "y");
     maker_attr_int(&node, "num_groups", 3);
     add();
-    expect_space(loaded(21), 3, 1);
+    expect_space(onnx_net_loaded(&graph, 21), 3, 1);
     begin();
     plain("MeanVarianceNormalization", "x", "y");
-    expect_space(loaded(17), 6, 0);
+    expect_space(onnx_net_loaded(&graph, 17), 6, 0);
 }
 
 /* As exporters write group norms: the reshapes there and back are gone, the scale behind it is the
@@ -156,7 +127,7 @@ static void reshaped_groups(void **state) {
     plain("Reshape", "b size", "c");
     plain("Mul", "c each", "d");
     plain("Add", "d each", "y");
-    expect_space(loaded(17), 2, 1);
+    expect_space(onnx_net_loaded(&graph, 17), 2, 1);
 }
 
 /* Over channels and space: weights of a value per channel are the norm's own, others are not. */
@@ -173,7 +144,7 @@ static void whole_layer_norm(void **state) {
         op("LayerNormalization", in[i], "y");
         maker_attr_int(&node, "axis", 1);
         add();
-        expect_ops(loaded(17), i == 0 ? 2 : 4, ops);
+        onnx_net_has(onnx_net_loaded(&graph, 17), i == 0 ? 2 : 4, ops);
     }
 }
 
@@ -182,31 +153,24 @@ static void refusals(void **state) {
     static const struct {
         const char *op, *in, *attr;
         int64_t value;
+        enum rfx_status status;
         const char *text;
     } cases[] = {
-        {"GroupNormalization", "x scale scale", "num_groups", 4, "6 channels in 4 groups"},
-        {"GroupNormalization", "x ones ones", "num_groups", 3, "2 values for 6 channels in 3"},
-        {"LpNormalization", "x", "p", 3, "p = 3, not 1 or 2"},
-        {"LayerNormalization", "x scale", "axis", 4, "axis 4 of a tensor of rank 4"},
+        {"GroupNormalization", "x scale scale", "num_groups", 4, RFX_STATUS_MALFORMED,
+         "6 channels in 4 groups"},
+        {"GroupNormalization", "x ones ones", "num_groups", 3, RFX_STATUS_MALFORMED,
+         "2 values for 6 channels in 3"},
+        {"LpNormalization", "x", "p", 3, RFX_STATUS_MALFORMED, "p = 3, not 1 or 2"},
+        {"LayerNormalization", "x scale", "axis", 4, RFX_STATUS_MALFORMED,
+         "axis 4 of a tensor of rank 4"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct rfx_load_options options = {0};
-        struct rfx_graph *out = NULL;
-        struct rfx_error err = {""};
-        struct rfx_memory *mem = rfx_memory_create(0);
         begin();
         op(cases[i].op, cases[i].in, "y");
         maker_attr_int(&node, cases[i].attr, cases[i].value);
         add();
-        maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
-        maker_model(&graph, 21, &model);
-        maker_save(&model, MODEL_PATH);
-        assert_int_not_equal(rfx_onnx_load(mem, MODEL_PATH, &options, &out, &err), RFX_OK);
-        if (strstr(err.text, cases[i].text) == NULL) fail_msg("%s", err.text);
-        assert_int_equal(rfx_memory_current_bytes(mem), 0);
-        rfx_memory_free(mem);
+        onnx_net_refused(&graph, 21, cases[i].status, cases[i].text);
     }
-    (void)unlink(MODEL_PATH);
 }
 
 int main(void) {
