@@ -110,17 +110,23 @@ static void run_child(void) {
     _exit(127);
 }
 
-static void a_terminal_gets_the_bar(void **state) {
-    (void)state;
-    static char text[1 << 16];
-    const struct winsize window = {.ws_row = 24, .ws_col = 120};
-    int fd;
-    pid_t child = forkpty(&fd, NULL, NULL, &window);
+/* Forks a child on a terminal of so many columns: as fork. Skips where there are none. */
+static pid_t fork_on_terminal(unsigned short columns, int *fd) {
+    const struct winsize window = {.ws_row = 24, .ws_col = columns};
+    pid_t child = forkpty(fd, NULL, NULL, &window);
     if (child < 0 && access("/dev/pts/ptmx", F_OK) != 0) {
         fprintf(stderr, "test_progress: no pseudo terminals here: /dev/pts is not mounted\n");
         skip();
     }
     assert_true(child >= 0);
+    return child;
+}
+
+static void a_terminal_gets_the_bar(void **state) {
+    (void)state;
+    static char text[1 << 16];
+    int fd;
+    pid_t child = fork_on_terminal(120, &fd);
     if (child == 0) run_child();
     assert_int_equal(collect(child, fd, text, sizeof text), 0);
     (void)close(fd);
@@ -134,14 +140,8 @@ static void a_terminal_gets_the_bar(void **state) {
 
 /* Runs the program on a terminal of 80 columns, which gets both its streams. */
 static int on_terminal(const char *const args[], char *text, size_t size) {
-    const struct winsize window = {.ws_row = 24, .ws_col = 80};
     int fd;
-    pid_t child = forkpty(&fd, NULL, NULL, &window);
-    if (child < 0 && access("/dev/pts/ptmx", F_OK) != 0) {
-        fprintf(stderr, "test_progress: no pseudo terminals here: /dev/pts is not mounted\n");
-        skip();
-    }
-    assert_true(child >= 0);
+    pid_t child = fork_on_terminal(80, &fd);
     if (child == 0) {
         (void)execv(RFX_PROGRAM, (char *const *)(uintptr_t)args);
         _exit(127);

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tiler/plan/plan_check.h"
+#include "tiler/plan/plan_file.h"
+
 static void must(enum rfx_status status, const struct rfx_error *err) {
     if (status == RFX_OK) return;
     fprintf(stderr, "small net: %s\n", err->text);
@@ -107,6 +110,22 @@ struct small_plan_case small_plan_case_begin(int64_t h, int64_t w) {
     c.request.source = (struct rfx_source_traits){.h = h, .w = w, .c = 2, .random_access = true};
     c.request.threads = 1;
     return c;
+}
+
+enum rfx_status small_plan_case_plan(const struct small_plan_case *c, const char *text,
+                                     size_t length, struct rfx_plan **plan, struct rfx_error *err) {
+    struct rfx_plan_file *file = NULL;
+    struct rfx_plan_request request = c->request;
+    struct rfx_error unsound;
+    char why[200];
+    enum rfx_status status = rfx_plan_file_parse(c->graph, text, length, "plan.json", &file, err);
+    if (status != RFX_OK) return status;
+    rfx_plan_file_apply(file, &request);
+    status = rfx_plan_create(c->graph, &request, plan, err);
+    rfx_plan_file_free(file);
+    if (status == RFX_OK && !rfx_plan_check(*plan, why, sizeof why))
+        must(rfx_fail(&unsound, RFX_STATUS_MALFORMED, "%s", why), &unsound);
+    return status;
 }
 
 void small_plan_case_end(struct small_plan_case *c) {

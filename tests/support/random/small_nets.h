@@ -23,6 +23,10 @@ struct small_plan_case {
 };
 struct small_plan_case small_plan_case_begin(int64_t h, int64_t w);
 
+/* Reads the text of a plan file, makes the plan and checks it. */
+enum rfx_status small_plan_case_plan(const struct small_plan_case *c, const char *text,
+                                     size_t length, struct rfx_plan **plan, struct rfx_error *err);
+
 /* Frees, and fails when memory is left. */
 void small_plan_case_end(struct small_plan_case *c);
 #endif

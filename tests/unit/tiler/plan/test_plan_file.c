@@ -20,21 +20,6 @@
 #include "tiler/plan/plan_check.h"
 #include "tiler/plan/plan_file.h"
 
-/* Reads the text, makes the plan and checks it. */
-static enum rfx_status plan_of(const struct small_plan_case *f, const char *text, size_t length,
-                               struct rfx_plan **plan, struct rfx_error *err) {
-    struct rfx_plan_file *file = NULL;
-    struct rfx_plan_request request = f->request;
-    char why[200];
-    enum rfx_status status = rfx_plan_file_parse(f->graph, text, length, "plan.json", &file, err);
-    if (status != RFX_OK) return status;
-    rfx_plan_file_apply(file, &request);
-    status = rfx_plan_create(f->graph, &request, plan, err);
-    rfx_plan_file_free(file);
-    if (status == RFX_OK && !rfx_plan_check(*plan, why, sizeof why)) fail_msg("%s", why);
-    return status;
-}
-
 #define HEAD "{\"schema\": 1, \"kind\": \"rfexec plan\", "
 #define GROUP(first, last) "\"first\": \"" first "\", \"last\": \"" last "\", \"strip_cols\": 8"
 #define STREAM(spilled) \
@@ -56,7 +41,8 @@ static void three_stages(void **state) {
     struct rfx_error err = {{0}};
     char *written = NULL;
     (void)state;
-    if (plan_of(&f, text, strlen(text), &plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    if (small_plan_case_plan(&f, text, strlen(text), &plan, &err) != RFX_OK)
+        fail_msg("%s", err.text);
     assert_int_equal(plan->n_stages, 3);
     assert_int_equal(plan->threads, 3);
     assert_true(rfx_plan_loads_by_stage(plan));
@@ -69,7 +55,8 @@ static void three_stages(void **state) {
     assert_true(plan->stages[1].spec.tight);
     assert_true(plan->stages[2].spec.row_by_row);
     assert_int_equal(rfx_plan_file_text(plan, "net", &written, &err), RFX_OK);
-    if (plan_of(&f, written, strlen(written), &again, &err) != RFX_OK) fail_msg("%s", err.text);
+    if (small_plan_case_plan(&f, written, strlen(written), &again, &err) != RFX_OK)
+        fail_msg("%s", err.text);
     assert_int_equal(again->peak_bytes, plan->peak_bytes);
     assert_int_equal(again->macs, plan->macs);
     char a[RFX_PLAN_TEXT], b[RFX_PLAN_TEXT];
@@ -174,7 +161,7 @@ static void refusals(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rfx_plan *plan = NULL;
         struct rfx_error err = {{0}};
-        if (plan_of(&f, cases[i].text, strlen(cases[i].text), &plan, &err) == RFX_OK)
+        if (small_plan_case_plan(&f, cases[i].text, strlen(cases[i].text), &plan, &err) == RFX_OK)
             fail_msg("accepted: %s", cases[i].text);
         if (strstr(err.text, cases[i].words) == NULL)
             fail_msg("%s\nno \"%s\" in: %s", cases[i].text, cases[i].words, err.text);
@@ -192,7 +179,7 @@ static void another_arithmetic(void **state) {
     for (int c = 0; c <= RFX_CONV_OPENBLAS; c++) {
         char *written = NULL, key[64];
         f.graph->conv = (enum rfx_conv_choice)c;
-        assert_int_equal(plan_of(&f, text, strlen(text), &plan, &err), RFX_OK);
+        assert_int_equal(small_plan_case_plan(&f, text, strlen(text), &plan, &err), RFX_OK);
         assert_int_equal(f.graph->conv, c);
         assert_int_equal(rfx_plan_file_text(plan, "net", &written, &err), RFX_OK);
         (void)snprintf(key, sizeof key, "\"conv\": \"%s\",",
@@ -214,7 +201,7 @@ static void tiles_alone(void **state) {
     f.graph = small_net_two_convs(f.mem, 23, 17);
     static const char text[] =
         HEAD "\"stages\": [{\"mode\": \"tiled\", \"tiles\": [4, 4], \"targets\": [\"b\"]}]}";
-    assert_int_equal(plan_of(&f, text, strlen(text), &plan, &err), RFX_OK);
+    assert_int_equal(small_plan_case_plan(&f, text, strlen(text), &plan, &err), RFX_OK);
     assert_int_equal(plan->stages[0].spec.parts_y, 4);
     rfx_plan_free(plan);
     small_plan_case_end(&f);
@@ -260,7 +247,7 @@ static void changed_at_random(void **state) {
         char *exact = malloc(length); /* so that reading past the end is found */
         assert_non_null(exact);
         memcpy(exact, changed, length);
-        if (plan_of(&f, exact, length, &plan, &err) == RFX_OK)
+        if (small_plan_case_plan(&f, exact, length, &plan, &err) == RFX_OK)
             accepted++;
         else
             assert_true(err.text[0] != '\0');
@@ -330,7 +317,8 @@ static void failing_allocations_of_documents(void **state) {
     char *whole = NULL;
     struct rfx_error err = {{0}};
     (void)state;
-    assert_int_equal(plan_of(&f, text_of_plan, strlen(text_of_plan), &plan, &err), RFX_OK);
+    assert_int_equal(small_plan_case_plan(&f, text_of_plan, strlen(text_of_plan), &plan, &err),
+                     RFX_OK);
     assert_non_null(plan->grouped); /* all lists are there */
     assert_int_equal(rfx_plan_file_text(plan, "m", &whole, &err), RFX_OK);
     for (int way = 0; way < 2; way++) {

@@ -11,21 +11,6 @@
 #include "tiler/plan/plan_check.h"
 #include "tiler/plan/plan_file.h"
 
-/* Reads the text, makes the plan and checks it. */
-static enum rfx_status plan_of(const struct small_plan_case *f, const char *text, size_t length,
-                               struct rfx_plan **plan, struct rfx_error *err) {
-    struct rfx_plan_file *file = NULL;
-    struct rfx_plan_request request = f->request;
-    char why[200];
-    enum rfx_status status = rfx_plan_file_parse(f->graph, text, length, "plan.json", &file, err);
-    if (status != RFX_OK) return status;
-    rfx_plan_file_apply(file, &request);
-    status = rfx_plan_create(f->graph, &request, plan, err);
-    rfx_plan_file_free(file);
-    if (status == RFX_OK && !rfx_plan_check(*plan, why, sizeof why)) fail_msg("%s", why);
-    return status;
-}
-
 #define HEAD "{\"schema\": 1, \"kind\": \"rfexec plan\", "
 #define WHOLE "{\"mode\": \"whole\", \"targets\": [\"pool\"]}"
 
@@ -39,10 +24,12 @@ static void spilled(void **state) {
     struct rfx_error err = {{0}};
     char *written = NULL, words[RFX_PLAN_TEXT];
     (void)state;
-    if (plan_of(&f, text, strlen(text), &plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    if (small_plan_case_plan(&f, text, strlen(text), &plan, &err) != RFX_OK)
+        fail_msg("%s", err.text);
     int a = rfx_graph_find(f.graph, "a"), sum = rfx_graph_find(f.graph, "sum");
     assert_int_equal(rfx_plan_file_text(plan, "net", &written, &err), RFX_OK);
-    if (plan_of(&f, written, strlen(written), &again, &err) != RFX_OK) fail_msg("%s", err.text);
+    if (small_plan_case_plan(&f, written, strlen(written), &again, &err) != RFX_OK)
+        fail_msg("%s", err.text);
     for (int p = 0; p < 2; p++) {
         const struct rfx_plan *made = p == 0 ? plan : again;
         assert_int_equal(made->stages[0].places[a], RFX_PLACE_STORED);
