@@ -8,7 +8,7 @@ void rfx_last_uses(const struct rfx_graph *graph, int *last_use) {
     for (int i = 0; i < graph->n_nodes; i++) last_use[i] = i;
     for (int i = 0; i < graph->n_nodes; i++)
         for (int k = 0; k < graph->nodes[i].n_in; k++) last_use[graph->nodes[i].in[k]] = i;
-    for (int k = 0; k < graph->n_outputs; k++) last_use[graph->outputs[k].node] = graph->n_nodes;
+    for (int e = 0; e < graph->n_ends; e++) last_use[graph->ends[e].node] = graph->n_nodes;
 }
 
 /* Each tensor is alive from its own node to its last use. */
@@ -50,7 +50,7 @@ enum rfx_status rfx_analysis_create(const struct rfx_graph *graph, struct rfx_an
         const struct rfx_node *node = &graph->nodes[i];
         layers[i].macs = rfx_op_macs(graph, node, rfx_node_full_rect(node));
         layers[i].params = rfx_node_param_count(graph, node);
-        layers[i].output_bytes = rfx_node_out_bytes(node);
+        layers[i].output_bytes = rfx_node_is_joined(node) ? 0 : rfx_node_out_bytes(node);
         analysis->macs += layers[i].macs;
     }
     fill_live_bytes(graph, last_use, layers);

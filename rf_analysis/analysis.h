@@ -20,6 +20,8 @@ struct rfx_axis_field {
     int64_t padding_px; /* how far the field of output 0 starts before the image */
     int64_t period;     /* fields repeat, shifted by period * jump pixels, after so many outputs: 1
                            unless something upsamples */
+    double middle_px;   /* where the middle of output 0's field is, on the average of a period: of
+                           output i it is i * jump from there */
 };
 
 struct rfx_layer_info {

@@ -27,7 +27,8 @@ bool rfx_baseline_parse(const char *text, enum rfx_baseline *out) {
 struct rfx_fuse_options rfx_baseline_fuse(enum rfx_baseline baseline) {
     bool fused = baseline != RFX_BASELINE_EAGER;
     /* The Add stays a node of its own in all three: only whether it has a tensor differs. */
-    struct rfx_fuse_options options = {.batch_norm = fused, .activation = fused, .residual = false};
+    struct rfx_fuse_options options = {
+        .batch_norm = fused, .activation = fused, .residual = false, .heads = fused};
     return options;
 }
 
@@ -68,7 +69,8 @@ static void fill(struct rfx_liveness *liveness, enum rfx_baseline baseline) {
         bool adds = rfx_node_fuses_as(node, RFX_FUSE_SUM) && baseline == RFX_BASELINE_COALESCED;
         bool view = rfx_op_def(node->op)->view; /* in every framework */
         liveness->in_place[i] = adds || view ? dying_operand(liveness, i) : -1;
-        liveness->whole_bytes[i] = rfx_node_is_constant(node) ? 0 : rfx_node_out_bytes(node);
+        bool none = rfx_node_is_constant(node) || rfx_node_is_joined(node);
+        liveness->whole_bytes[i] = none ? 0 : rfx_node_out_bytes(node);
     }
     liveness->weights_bytes = rfx_floats_bytes((int64_t)held_params(graph));
 }

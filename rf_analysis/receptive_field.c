@@ -58,6 +58,7 @@ static int64_t node_period(const struct rfx_graph *graph, const struct rfx_node 
         struct rfx_ratio rate = {map.up / common, (map.down < 0 ? -map.down : map.down) / common};
         int64_t in = info[node->in[k]].field[axis].period;
         int64_t mine = rfx_min_i64(in / rfx_gcd_i64(in, rate.den), MAX_PHASES) * rate.num;
+        if (map.rule == RFX_AXIS_BLOCKS) mine = in / rfx_gcd_i64(in, map.taps) * map.taps;
         mine = rfx_min_i64(mine, MAX_PHASES);
         period = rfx_min_i64(period / rfx_gcd_i64(period, mine) * mine, MAX_PHASES);
     }
@@ -90,13 +91,16 @@ static struct rfx_range image_range(const struct rfx_graph *graph, int target, e
 static void fill_field(const struct rfx_graph *graph, int node, enum rfx_axis axis,
                        struct rfx_axis_field *field, struct rfx_range *scratch) {
     int64_t phases = field->period;
+    double jump = (double)field->jump.num / (double)field->jump.den, middles = 0.0;
     field->size_px = 0;
     for (int64_t p = 0; p < phases; p++) {
         struct rfx_range out = {p, p + 1};
         struct rfx_range r = image_range(graph, node, axis, out, scratch);
         field->size_px = rfx_max_i64(field->size_px, r.hi - r.lo);
         if (p == 0) field->padding_px = -r.lo;
+        middles += (double)(r.lo + r.hi) / 2.0 - (double)p * jump;
     }
+    field->middle_px = middles / (double)phases;
 }
 
 void rfx_receptive_fields(const struct rfx_graph *graph, struct rfx_layer_info *info,
@@ -110,6 +114,7 @@ void rfx_receptive_fields(const struct rfx_graph *graph, struct rfx_layer_info *
             field->period = node_period(graph, node, info, (enum rfx_axis)axis);
             field->size_px = 0;
             field->padding_px = 0;
+            field->middle_px = 0.0;
             if (!info[i].global && !rfx_node_is_constant(node))
                 fill_field(graph, i, (enum rfx_axis)axis, field, scratch);
         }

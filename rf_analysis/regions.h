@@ -28,16 +28,39 @@ static inline int64_t rfx_node_extent(const struct rfx_node *node, enum rfx_axis
     return axis == RFX_AXIS_ROWS ? node->out.h : node->out.w;
 }
 
-/* Widens a node's region by `range`, which may reach outside of its map. (Inline: planners ask
- * millions of times, most often for what is there already.) */
-static inline void rfx_region_add(const struct rfx_node *node, enum rfx_axis axis,
-                                  struct rfx_range range, struct rfx_axis_region *region) {
+/* Those of them that are computed. */
+static inline struct rfx_range rfx_node_wanted(const struct rfx_node *node, enum rfx_axis axis) {
+    return axis == RFX_AXIS_ROWS ? rfx_rect_row_range(node->wanted)
+                                 : rfx_rect_col_range(node->wanted);
+}
+
+/* Rows or columns that a stage makes of a node in all or, of a reduction that is fed in parts,
+ * takes. */
+static inline struct rfx_range rfx_node_stage_range(const struct rfx_node *node, bool reduced,
+                                                    enum rfx_axis axis) {
+    struct rfx_rect rect = reduced ? node->taken : node->wanted;
+    return axis == RFX_AXIS_ROWS ? rfx_rect_row_range(rect) : rfx_rect_col_range(rect);
+}
+
+/* Elements of a node that are computed, as bytes. */
+static inline size_t rfx_node_wanted_bytes(const struct rfx_node *node) {
+    return rfx_tensor_pixel_bytes(&node->out, rfx_rect_area(node->wanted));
+}
+
+/* Widens a region of a map of so many positions by `range`, which may reach outside of it. (Inline:
+ * planners ask millions of times, most often for what is there already.) */
+static inline void rfx_region_widen(struct rfx_axis_region *region, int64_t extent,
+                                    struct rfx_range range) {
     struct rfx_range *in = &region->clamped;
     if (range.lo < range.hi && range.lo >= in->lo && range.hi <= in->hi) return;
-    struct rfx_range inside = {rfx_max_i64(range.lo, 0),
-                               rfx_min_i64(range.hi, rfx_node_extent(node, axis))};
+    struct rfx_range inside = {rfx_max_i64(range.lo, 0), rfx_min_i64(range.hi, extent)};
     region->unclamped = rfx_range_union(region->unclamped, range);
     if (inside.lo < inside.hi) *in = rfx_range_union(*in, inside);
+}
+
+static inline void rfx_region_add(const struct rfx_node *node, enum rfx_axis axis,
+                                  struct rfx_range range, struct rfx_axis_region *region) {
+    rfx_region_widen(region, rfx_node_extent(node, axis), range);
 }
 
 /* The unclamped range of input k along one axis for the node's output range `out`; the whole input

@@ -11,8 +11,13 @@ import sys
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEADER = "rfexec/include/rfexec/rfexec.h"
-# What the program prints is up to 110 columns wide.
-NARROW = ".md-typeset pre > code { font-size: .6rem; }\n.md-grid { max-width: 70rem; }\n"
+# What the program prints is up to 120 columns wide, and tables have up to 11 columns.
+NARROW = """.md-typeset pre > code { font-size: .6rem; }
+.md-grid { max-width: 70rem; }
+.md-typeset table:not([class]) th, .md-typeset table:not([class]) td { min-width: 0; padding: .5em .7em; }
+.md-typeset td code { word-break: normal; overflow-wrap: break-word; }
+.md-typeset img { display: block; }
+"""
 
 
 def read(path):
@@ -30,6 +35,12 @@ def page_map():
     return pages
 
 
+def title(page):
+    """What a link that shows a file's name shows instead: the page's name in the site's contents."""
+    named = re.search(r"- (.*): %s$" % re.escape(page), read("site/mkdocs.yml"), re.M)
+    return named[1] if named else page
+
+
 def relink(text, path, pages):
     """The text of the file `path` with the site's links. Links of tutorials are the site's already."""
 
@@ -40,6 +51,8 @@ def relink(text, path, pages):
         target, hash_sign, anchor = target.partition("#")
         found = os.path.normpath(os.path.join(os.path.dirname(path), target))
         if found in pages:
+            if re.fullmatch(r"\[[\w/]+\.md\]", words):
+                words = "[%s]" % title(pages[found])
             to = os.path.relpath(pages[found], os.path.dirname(pages[path]) or ".")
             return "%s(%s%s%s)" % (words, to, hash_sign, anchor)
         if not os.path.exists(os.path.join(SOURCE, found)):
@@ -75,12 +88,14 @@ def escaped(words):
 
 def comment_text(comment):
     """A comment of C as Markdown: indented lines are code, the rest is prose."""
-    lines = [re.sub(r"^ \* ?|^/\* ?| ?\*/$", "", line) for line in comment.splitlines()]
+    lines = [re.sub(r" ?\*/$|^ \* ?|^/\* ?", "", line) for line in comment.splitlines()]
     out = []
     for line in lines:
         code = line.startswith("    ")
         if code and (not out or not out[-1].startswith("    ")):
             out.append("")
+        if line.startswith("Length: "):  # why the file is long is a matter of the source tree
+            line = line[8].upper() + line[9:]
         topic = re.match(r" ?([A-Z][a-z]+): ", line)  # begins a paragraph, as "Errors: "
         if topic and not code:
             out.append("\n**%s.** %s" % (topic[1], escaped(line[topic.end() :])))

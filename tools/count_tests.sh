@@ -29,6 +29,7 @@ run_counted() {
     name=$1
     shift
     log=$(mktemp)
+    began=$(date +%s)
     known=$(wc -c <"$RFX_FAILURES")
     { "$@" 2>&1; echo $? >"$log.code"; } | tee "$log"
     code=$(cat "$log.code")
@@ -60,7 +61,12 @@ run_counted() {
     rm -f "$log" "$log.code"
     passed=$((passed + good))
     failed=$((failed + bad))
-    if [ "$bad" -eq 0 ]; then echo "== $name: $good passed"; else echo "== $name: $bad FAILED"; fi
+    took="$(($(date +%s) - began)) s"
+    if [ "$bad" -eq 0 ]; then
+        echo "== $name: $good passed, $took"
+    else
+        echo "== $name: $bad FAILED, $took"
+    fi
     return "$code"
 }
 

@@ -2,6 +2,9 @@
 # The demo, alone on a fresh Debian 12: installs what is missing, builds, then finds the defects of a
 # 6000 x 5000 picture inside 64 MiB, proves the bits and shows what naive tiles would have done.
 # Any step that fails ends it with an error. Needs about 2 GiB of memory, for the untiled proof only.
+#
+#     sh tools/demo.sh          that
+#     sh tools/demo.sh norms    a second one, of norms over the whole picture (tools/demo/norms.sh)
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -10,6 +13,15 @@ seed=${SEED:-42} # training used 1000000 and up
 budget=64MiB
 model=data/defect_net.onnx
 out=build/demo
+demo=${1:-defects}
+case $demo in
+defects) programs="rfx-make-inspection-image rfx-score-defects" ;;
+norms) programs="rfx-make-micrograph rfx-compare-tiles" ;;
+*)
+    echo "usage: sh tools/demo.sh [defects | norms]" >&2
+    exit 2
+    ;;
+esac
 begin=$(date +%s)
 step=0
 trap 'code=$?; [ $code -eq 0 ] || echo "demo: step $step failed (exit code $code)" >&2' EXIT
@@ -44,9 +56,16 @@ say "Build rfexec (release; log in $out/build.log)"
 sh tools/install_deps.sh
 mkdir -p "$out"
 quietly "$out/configure.log" cmake --preset release
+# $programs is a list of words on purpose.
+# shellcheck disable=SC2086
 quietly "$out/build.log" cmake --build --preset release --parallel "$(nproc)" \
-    --target rfexec rfx-make-inspection-image rfx-score-defects
+    --target rfexec $programs
 echo "built in $(($(date +%s) - begin)) s"
+
+if [ "$demo" = norms ]; then
+    . tools/demo/norms.sh
+    exit
+fi
 
 say "Make a picture of $size pixels of a metal surface with planted defects, seed $seed"
 build/tools/demo/rfx-make-inspection-image "$size" "$out/part.png" --truth "$out/truth.csv" \

@@ -1,18 +1,20 @@
 #!/bin/sh
 # Installs what is missing (Debian 12), builds, runs every test, then tests the Python package and
-# compares with ONNX Runtime (both need PyPI, in virtual environments in the build directory; skipped,
-# in words, where it cannot be reached). The last line is "N passed, N failed". Arguments go to ctest
-# and leave both out:
+# compares with ONNX Runtime and rasterio (all need PyPI, in virtual environments in the build
+# directory; skipped, in words, where it cannot be reached). The last line is "N passed, N failed".
+# Arguments go to ctest and leave all that out:
 #     sh tools/test.sh -R cli
 set -eu
 cd "$(dirname "$0")/.."
 . tools/count_tests.sh
 sh tools/install_deps.sh
+sh tools/install_deps.sh libopenslide0 || echo "no OpenSlide: tests of slides are skipped" >&2
 cmake --preset release
 cmake --build --preset release --parallel "$(nproc)"
 run_counted "tests" ctest --preset release --output-on-failure -j "$(nproc)" "$@" || true
 if [ $# -eq 0 ]; then
     run_counted "Python package" sh python/tests/run.sh build || true
     run_counted "comparison with ONNX Runtime" sh tests/oracle/run.sh build || true
+    run_counted "comparison with rasterio" sh tests/oracle/pictures.sh build || true
 fi
 report_counts

@@ -23,6 +23,7 @@ NO_MKDOCS_2_WARNING=1 "$venv/bin/mkdocs" build --strict -f "$out/mkdocs.yml" >"$
     exit 1
 }
 if grep -E 'WARN|ERROR' "$out/log"; then exit 1; fi
+rm -f "$out/html/404.html" # for servers alone, and its links for such as have it at their root
 # Pages are read where there is no network: none of them loads anything from elsewhere.
 if grep -rlE '<(script|img|iframe)[^>]* src="?(https?:)?//|<link[^>]*stylesheet[^>]* href="?(https?:)?//' \
     --include=*.html "$out/html"; then

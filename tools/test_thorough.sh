@@ -12,6 +12,12 @@ jobs=$(nproc)
 cmake --preset dev
 run_counted "build without warnings" cmake --build --preset dev --parallel "$jobs" --target all bench_convs ||
     true
+if sh tools/install_deps.sh abigail-tools; then
+    run_counted "the library's ABI" \
+        sh tests/cli/test_abi.sh build-dev/librfexec.so . build-dev/abi_work || true
+else
+    echo "== the library's ABI: skipped, needs abigail-tools"
+fi
 cmake --preset asan-ubsan
 run_counted "sanitized build" cmake --build --preset asan-ubsan --parallel "$jobs" || true
 run_counted "sanitized tests" env RFX_CASES=100 ctest --preset asan-ubsan -L sanitized -j "$jobs" ||
@@ -21,6 +27,14 @@ if sh tools/install_deps.sh clang libclang-rt-dev libomp-dev && cmake --preset t
     run_counted "threads" ctest --preset tsan -j "$jobs" || true
 else
     echo "== threads: skipped, needs clang, libclang-rt-dev and libomp-dev"
+fi
+
+# Before it, the release build had no MPI where it was not installed.
+if sh tools/install_deps.sh libopenmpi-dev openmpi-bin && cmake --preset release >/dev/null &&
+    cmake --build --preset release --parallel "$jobs" --target rfexec-mpi; then
+    run_counted "ranks of MPI" ctest --preset release -R '^test_mpi$' || true
+else
+    echo "== ranks of MPI: skipped, needs libopenmpi-dev and openmpi-bin"
 fi
 
 run_counted "every call that can fail, failing" \

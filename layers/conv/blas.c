@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 #include "layers/core/library.h"
@@ -23,6 +24,8 @@ struct blas_functions {
     __typeof__(openblas_get_parallel) *openblas_get_parallel;
     __typeof__(openblas_get_num_threads) *openblas_get_num_threads;
     __typeof__(openblas_set_num_threads) *openblas_set_num_threads;
+    char *(*openblas_get_config)(void);
+    char *(*openblas_get_corename)(void);
     void *(*blas_memory_alloc)(int place);
     void (*blas_memory_free)(void *buffer);
 };
@@ -34,6 +37,8 @@ static const struct rfx_library_function functions[] = {
     FUNCTION(openblas_get_parallel, false),
     FUNCTION(openblas_get_num_threads, false),
     FUNCTION(openblas_set_num_threads, false),
+    FUNCTION(openblas_get_config, true),
+    FUNCTION(openblas_get_corename, true),
     FUNCTION(blas_memory_alloc, true),
     FUNCTION(blas_memory_free, true),
 };
@@ -136,4 +141,10 @@ void rfx_blas_gemm(int64_t n, int64_t m, int64_t k, const float *a, int64_t lda,
                    int64_t ldb, float *c, int64_t ldc) {
     blas.cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)n, (blasint)m, (blasint)k,
                      1.0f, a, (blasint)lda, b, (blasint)ldb, 0.0f, c, (blasint)ldc);
+}
+
+void rfx_blas_describe(char *text, size_t size) {
+    bool known = blas.openblas_get_config != NULL && blas.openblas_get_corename != NULL;
+    (void)snprintf(text, size, "%s, %s", known ? blas.openblas_get_config() : "OpenBLAS",
+                   known ? blas.openblas_get_corename() : "unknown kernels");
 }

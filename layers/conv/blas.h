@@ -37,6 +37,9 @@ RFX_NODISCARD enum rfx_status rfx_blas_load(struct rfx_error *err);
  * for each when it comes to it, and keeps them for the life of the process. As rfx_blas_load. */
 RFX_NODISCARD enum rfx_status rfx_blas_reserve(int threads, struct rfx_error *err);
 
+/* Its version and the kernels that it has for this processor: what its bits hang on. */
+void rfx_blas_describe(char *text, size_t size);
+
 /* c[n][m] = a[n][k] x b[k][m], rows lda, ldb, ldc floats apart. Bits are a function of n, m, k and
  * the values only. All sizes fit int. To be called in a scope. */
 void rfx_blas_gemm(int64_t n, int64_t m, int64_t k, const float *a, int64_t lda, const float *b,

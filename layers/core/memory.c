@@ -15,6 +15,7 @@
 
 struct rfx_memory {
     size_t limit_bytes;
+    struct rfx_memory_hooks hooks;   /* allocate NULL: the system's */
     bool (*stop_wanted)(void *user); /* NULL: nobody is asked */
     void *stop_user;
     atomic_size_t current_bytes;
@@ -30,13 +31,16 @@ struct rfx_memory {
 struct block_header {
     size_t bytes;       /* as asked by the caller */
     size_t total_bytes; /* header included, as taken from the system */
+    void *hooked;       /* what the hook gave; NULL: the system's block */
     bool mapped;
 };
 
-struct rfx_memory *rfx_memory_create(size_t limit_bytes) {
-    struct rfx_memory *mem = malloc(sizeof *mem);
+static struct rfx_memory *create(size_t limit_bytes, const struct rfx_memory_hooks *hooks) {
+    struct rfx_memory *mem =
+        hooks->allocate != NULL ? hooks->allocate(hooks->user, sizeof *mem) : malloc(sizeof *mem);
     if (mem == NULL) return NULL;
     mem->limit_bytes = limit_bytes;
+    mem->hooks = *hooks;
     mem->stop_wanted = NULL;
     mem->stop_user = NULL;
     atomic_init(&mem->current_bytes, 0);
@@ -50,10 +54,22 @@ struct rfx_memory *rfx_memory_create(size_t limit_bytes) {
     return mem;
 }
 
+struct rfx_memory *rfx_memory_create(size_t limit_bytes) {
+    static const struct rfx_memory_hooks none;
+    return create(limit_bytes, &none);
+}
+
+struct rfx_memory *rfx_memory_create_with(const struct rfx_memory_hooks *hooks) {
+    return create(0, hooks);
+}
+
 void rfx_memory_free(struct rfx_memory *mem) {
     if (mem == NULL) return;
     assert(atomic_load(&mem->current_bytes) == 0);
-    free(mem);
+    if (mem->hooks.release != NULL)
+        mem->hooks.release(mem->hooks.user, mem, sizeof *mem);
+    else
+        free(mem);
 }
 
 static void raise_to(atomic_size_t *high_water, size_t to) {
@@ -101,23 +117,36 @@ static struct block_header *header_of(void *block) {
     return (struct block_header *)(void *)((char *)block - RFX_ALIGNMENT_BYTES);
 }
 
+/* What a hook is asked for: room to align the block in. */
+static size_t hooked_bytes(size_t total) {
+    return total + RFX_ALIGNMENT_BYTES;
+}
+
+/* `total` aligned bytes; *hooked receives what the hook gave. */
+static void *take(struct rfx_memory *mem, size_t total, bool mapped, void **hooked) {
+    *hooked = NULL;
+    if (mem->hooks.allocate != NULL) {
+        *hooked = mem->hooks.allocate(mem->hooks.user, hooked_bytes(total));
+        if (*hooked == NULL) return NULL;
+        return (char *)*hooked + (RFX_ALIGNMENT_BYTES - (uintptr_t)*hooked % RFX_ALIGNMENT_BYTES) %
+                                     RFX_ALIGNMENT_BYTES;
+    }
+    if (!mapped) return aligned_alloc(RFX_ALIGNMENT_BYTES, total);
+    void *raw = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return raw == MAP_FAILED ? NULL : raw;
+}
+
 void *rfx_memory_alloc(struct rfx_memory *mem, size_t bytes) {
     _Static_assert(sizeof(struct block_header) <= RFX_ALIGNMENT_BYTES, "header fits");
     if (bytes > SIZE_MAX / 2 || rfx_memory_is_stopped(mem)) return NULL;
     size_t total = rfx_align_up(bytes) + RFX_ALIGNMENT_BYTES;
-    bool mapped = bytes >= LARGE_BLOCK_BYTES;
+    bool mapped = bytes >= LARGE_BLOCK_BYTES && mem->hooks.allocate == NULL;
     if (!book_taken(mem, taken(total, mapped))) return NULL;
     if (!book_asked(mem, bytes)) {
         atomic_fetch_sub(&mem->taken_bytes, taken(total, mapped));
         return NULL;
     }
-    void *raw;
-    if (mapped) {
-        raw = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (raw == MAP_FAILED) raw = NULL;
-    } else {
-        raw = aligned_alloc(RFX_ALIGNMENT_BYTES, total);
-    }
+    void *hooked, *raw = take(mem, total, mapped, &hooked);
     if (raw == NULL) {
         atomic_fetch_sub(&mem->current_bytes, bytes);
         atomic_fetch_sub(&mem->taken_bytes, taken(total, mapped));
@@ -126,6 +155,7 @@ void *rfx_memory_alloc(struct rfx_memory *mem, size_t bytes) {
     struct block_header *header = raw;
     header->bytes = bytes;
     header->total_bytes = total;
+    header->hooked = hooked;
     header->mapped = mapped;
     return (char *)raw + RFX_ALIGNMENT_BYTES;
 }
@@ -159,7 +189,9 @@ void rfx_memory_release(struct rfx_memory *mem, void *block) {
     struct block_header *header = header_of(block);
     atomic_fetch_sub(&mem->current_bytes, header->bytes);
     atomic_fetch_sub(&mem->taken_bytes, taken(header->total_bytes, header->mapped));
-    if (header->mapped)
+    if (header->hooked != NULL)
+        mem->hooks.release(mem->hooks.user, header->hooked, hooked_bytes(header->total_bytes));
+    else if (header->mapped)
         munmap(header, header->total_bytes);
     else
         free(header);

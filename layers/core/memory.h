@@ -1,4 +1,5 @@
-/* The tracked allocator: the only caller of malloc and mmap in the library.
+/* The tracked allocator: the only caller of malloc and mmap in the library, or of what its user
+ * gave in their place.
  *
  * Invariants: 1. current_bytes is the sum of all live blocks, high_water_bytes its maximum;
  * 2. with a limit set, an allocation that would pass it fails and changes nothing; 3. blocks are
@@ -27,11 +28,23 @@ struct rfx_memory;
 /* Creates an allocator. limit_bytes 0 means no limit. NULL when the system has no memory. */
 struct rfx_memory *rfx_memory_create(size_t limit_bytes);
 
+/* Where blocks come from instead of the system, aligned as malloc's or less; NULL: there is none.
+ * Both are called from any thread. */
+struct rfx_memory_hooks {
+    void *(*allocate)(void *user, size_t bytes);
+    void (*release)(void *user, void *block, size_t bytes); /* as many as were asked for */
+    void *user;
+};
+
+/* As rfx_memory_create without a limit; the allocator itself lies in such a block too. */
+struct rfx_memory *rfx_memory_create_with(const struct rfx_memory_hooks *hooks);
+
 /* Frees the allocator; NULL is fine. All its blocks must have been freed before (asserted). */
 void rfx_memory_free(struct rfx_memory *mem);
 
 /* Uninitialised block, or NULL when the limit or the system says no. bytes 0 gives a valid block.
- * Blocks of 1 MiB and more come straight from mmap and go back to the system when freed. */
+ * Without hooks, blocks of 1 MiB and more come straight from mmap and go back to the system when
+ * freed. */
 void *rfx_memory_alloc(struct rfx_memory *mem, size_t bytes);
 
 /* As rfx_memory_alloc, zeroed; count * size is overflow-checked. */

@@ -12,10 +12,11 @@
 
 #include "layers/core/checked.h"
 #include "layers/fuse/fuse_attention.h"
+#include "layers/fuse/heads.h"
 #include "layers/graph/graph.h"
 #include "layers/graph/op.h"
 
-static const struct rfx_fuse_options fuse_everything = {true, true, true, true};
+static const struct rfx_fuse_options fuse_everything = {true, true, true, true, true};
 
 struct fuse_pass {
     struct rfx_graph *graph;
@@ -308,8 +309,8 @@ static void assert_finished(const struct rfx_graph *graph) {
     }
 }
 
-/* Fusing changes nodes in place, so after a failure the graph is only good for rfx_graph_free. */
-static enum rfx_status run_pass(struct fuse_pass *pass, struct rfx_error *err) {
+/* Drops what reaches no output; counts parameters as the model states them. */
+static enum rfx_status run_drop(struct fuse_pass *pass, struct rfx_error *err) {
     drop_unused(pass);
     for (int i = 0; i < pass->graph->n_nodes; i++) pass->replaced_by[i] = i;
     count_consumers(pass);
@@ -317,42 +318,59 @@ static enum rfx_status run_pass(struct fuse_pass *pass, struct rfx_error *err) {
     if (pass->graph->input < 0)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "model '%s': no output depends on the image",
                         pass->graph->name);
-    pass->graph->param_count = 0;
     pass->graph->param_count = rfx_graph_param_count(pass->graph);
+    return RFX_OK;
+}
+
+/* Fusing changes nodes in place, so after a failure the graph is only good for rfx_graph_free. */
+static enum rfx_status run_pass(struct fuse_pass *pass, struct rfx_error *err) {
+    enum rfx_status status = run_drop(pass, err);
     for (int i = 0; i < pass->graph->n_nodes; i++) {
         pass->replaced_by[i] = i;
         pass->dropped[i] = false;
     }
-    for (int i = 0; i < pass->graph->n_nodes; i++) {
-        if (pass->dropped[i]) continue;
-        enum rfx_status status = fuse_node(pass, i, err);
-        if (status != RFX_OK) return status;
-    }
+    for (int i = 0; i < pass->graph->n_nodes && status == RFX_OK; i++)
+        if (!pass->dropped[i]) status = fuse_node(pass, i, err);
+    if (status != RFX_OK) return status;
     compact(pass);
+    pass->graph->n_consumers = pass->consumers;
+    pass->consumers = NULL;
+    for (int i = 0; i < pass->graph->n_nodes; i++)
+        rfx_node_want_all(pass->graph, &pass->graph->nodes[i]);
+    assert_finished(pass->graph);
     return RFX_OK;
 }
 
-enum rfx_status rfx_graph_finish(struct rfx_graph *graph, const struct rfx_fuse_options *fuse,
-                                 struct rfx_error *err) {
-    enum rfx_status status = check_graph(graph, err);
-    if (status != RFX_OK) return status;
+/* A pass with its tables. */
+static enum rfx_status run_over(struct rfx_graph *graph, const struct rfx_fuse_options *options,
+                                enum rfx_status (*run)(struct fuse_pass *, struct rfx_error *),
+                                struct rfx_error *err) {
     struct rfx_memory *mem = graph->mem;
     size_t n = (size_t)graph->n_nodes;
-    struct fuse_pass pass = {.graph = graph, .options = fuse != NULL ? *fuse : fuse_everything};
+    struct fuse_pass pass = {.graph = graph, .options = *options};
     pass.consumers = rfx_memory_calloc(mem, n, sizeof *pass.consumers);
     pass.replaced_by = rfx_memory_calloc(mem, n, sizeof *pass.replaced_by);
     pass.dropped = rfx_memory_calloc(mem, n, sizeof *pass.dropped);
+    enum rfx_status status = RFX_OK;
     if (pass.consumers == NULL || pass.replaced_by == NULL || pass.dropped == NULL)
         status = rfx_memory_fail(mem, "fusing", n * sizeof *pass.consumers, err);
     else
-        status = run_pass(&pass, err);
-    if (status == RFX_OK) {
-        graph->n_consumers = pass.consumers;
-        pass.consumers = NULL;
-        assert_finished(graph);
-    }
+        status = run(&pass, err);
     rfx_memory_release(mem, pass.dropped);
     rfx_memory_release(mem, pass.replaced_by);
     rfx_memory_release(mem, pass.consumers);
     return status;
+}
+
+enum rfx_status rfx_graph_finish(struct rfx_graph *graph, const struct rfx_fuse_options *fuse,
+                                 struct rfx_error *err) {
+    const struct rfx_fuse_options *options = fuse != NULL ? fuse : &fuse_everything;
+    bool heads = options->heads && graph->conv != RFX_CONV_OPENBLAS;
+    enum rfx_status status = check_graph(graph, err);
+    graph->param_count = 0;
+    if (status == RFX_OK && heads) status = run_over(graph, options, run_drop, err);
+    if (status == RFX_OK && heads) status = rfx_split_heads(graph, err);
+    if (status == RFX_OK) status = run_over(graph, options, run_pass, err);
+    if (status == RFX_OK && heads) rfx_drop_unread_weights(graph);
+    return status == RFX_OK ? rfx_graph_list_ends(graph, err) : status;
 }

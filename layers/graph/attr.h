@@ -22,6 +22,22 @@ struct rfx_conv_attr {
     int weight, bias, scale; /* weight indices; bias and scale of oc elements or -1 */
 };
 
+/* A 1x1 convolution to oc channels; weight, bias and scale are to be set where there are any. */
+static inline struct rfx_conv_attr rfx_conv_pointwise(int64_t oc) {
+    struct rfx_conv_attr conv = {.kh = 1,
+                                 .kw = 1,
+                                 .sh = 1,
+                                 .sw = 1,
+                                 .dh = 1,
+                                 .dw = 1,
+                                 .groups = 1,
+                                 .oc = oc,
+                                 .weight = -1,
+                                 .bias = -1,
+                                 .scale = -1};
+    return conv;
+}
+
 struct rfx_pool_attr {
     int64_t kh, kw, sh, sw, dh, dw;
     struct rfx_pads pads;
@@ -79,6 +95,20 @@ enum rfx_binary_kind {
     RFX_BINARY_UNLESS, /* b where a is false, else -0 */
 };
 
+/* What the indices of PICK and SCATTER say of the tensor that is read or written. */
+enum rfx_index_kind {
+    RFX_INDEX_ELEMENTS, /* where along an axis; all other places are those of the index itself */
+    RFX_INDEX_TUPLES,   /* a row of the last axis is a place, or a slice, in axes `axis` and on */
+    RFX_INDEX_SLICES,   /* PICK only: which slices along an axis */
+};
+enum rfx_scatter_kind { /* what an update does to what is there */
+                        RFX_SCATTER_SET,
+                        RFX_SCATTER_ADD,
+                        RFX_SCATTER_MUL,
+                        RFX_SCATTER_MAX,
+                        RFX_SCATTER_MIN,
+};
+
 enum rfx_pad_mode { RFX_PAD_CONSTANT, RFX_PAD_REFLECT, RFX_PAD_EDGE };
 enum rfx_grid_padding { RFX_GRID_ZEROS, RFX_GRID_BORDER, RFX_GRID_REFLECTION };
 
@@ -129,6 +159,34 @@ struct rfx_attention_attr {
     } steps[RFX_ATTENTION_MAX_STEPS];
 };
 
+/* Attention within windows of h x w pixels, of which one begins at (shift_h, shift_w) and those at
+ * the borders are cut off: 0 <= shift < size. Input: 3 c channels, the queries, keys and values of
+ * c channels each, heads side by side; output: c. Scores of a query i and a key j of a window are
+ * (q scale) k + bias[head][i][j], where i and j count the places of a whole window row by row. */
+#define RFX_WINDOW_MOST_PIXELS 4096
+#define RFX_WINDOW_MOST_HEADS 4096
+struct rfx_window_attention_attr {
+    int64_t h, w, shift_h, shift_w;
+    int64_t heads;
+    float scale;
+    int bias;      /* weight index, or -1 */
+    bool by_table; /* bias is [(2 h - 1) (2 w - 1)][heads]: by how far below, then how far to the
+                      right of the key the query is, from -(h - 1) and -(w - 1) on; else
+                      [heads][h w][h w] */
+};
+
+/* What a group reads along one axis of input k for positions [a, b) of its output, some of them in
+ * [lo, hi), where none of its maps is read over a border: from scale * a + first, or from low where
+ * a is the first position of all, up to scale * (b - 1) + end, or high where b is the last's end.
+ * scale 0: not of this form. (group.c keeps it: planners ask millions of times.) */
+#define RFX_GROUP_REACH_INPUTS 3
+struct rfx_group_reach {
+    int32_t lo, hi;
+    struct {
+        int32_t scale, first, end, low, high;
+    } in[RFX_GROUP_REACH_INPUTS];
+};
+
 /* Nodes first .. last of `base`; the last one's tensor is the group's. */
 struct rfx_group_attr {
     const struct rfx_graph *base;
@@ -136,6 +194,7 @@ struct rfx_group_attr {
     int64_t strip_cols; /* output columns computed together, at most */
     int64_t strips;     /* that a rectangle is cut into, at least, where it is wide enough */
     int64_t step_rows;  /* output rows per step */
+    struct rfx_group_reach reach[2]; /* rows, columns; found by rfx_graph_group */
 };
 
 union rfx_attr {
@@ -186,6 +245,14 @@ union rfx_attr {
         bool align_corners;
     } grid;
     struct {
+        int64_t k;
+        bool upper;
+    } triangle;
+    struct {
+        int axis; /* of a map 1 or 3, channels or columns */
+        bool exclusive, reverse;
+    } running; /* RUNNING_SUM */
+    struct {
         int64_t block;
         bool column_major;
     } depth; /* column_major: CRD */
@@ -196,7 +263,8 @@ union rfx_attr {
     struct {
         int axis;
         bool logarithm;
-    } softmax; /* axis: PLAIN_SOFTMAX */
+        int64_t group; /* SOFTMAX: of as many channels beside each other; 0: of all */
+    } softmax;         /* axis: PLAIN_SOFTMAX */
     struct {
         enum rfx_channel_norm kind;
         float eps;
@@ -215,6 +283,16 @@ union rfx_attr {
         int64_t *map;
     } gather; /* rfx_graph_add copies `map` */
     struct {
+        int axis;
+        int64_t k;
+        bool largest; /* first; else the smallest */
+    } top_k;
+    struct {
+        enum rfx_index_kind kind;
+        int axis;                      /* TUPLES: axes before it are those of the indices too */
+        enum rfx_scatter_kind scatter; /* SCATTER only */
+    } index;
+    struct {
         enum rfx_reduce_kind kind;
         bool axes[RFX_MAX_RANK];
         bool keep_dims;
@@ -226,6 +304,7 @@ union rfx_attr {
         float alpha, beta; /* out = alpha * in x weight + beta * bias */
     } gemm;
     struct rfx_attention_attr attention;
+    struct rfx_window_attention_attr window_attention;
     struct rfx_group_attr group;
 };
 #endif

@@ -50,12 +50,20 @@ void rfx_node_release(struct rfx_memory *mem, struct rfx_node *node) {
     release_owned(mem, node->in);
 }
 
-/* A graph of groups has nodes of its own; all else, their tables of indices too, is its base's. */
+/* A graph made of another one has nodes of its own, and outputs and more weights where it has
+ * others; all else, tables of indices and names of outputs too, is its base's. */
 static void free_grouped(struct rfx_graph *graph) {
     for (int i = 0; i < graph->n_nodes; i++) {
         release_owned(graph->mem, graph->nodes[i].name);
         release_owned(graph->mem, graph->nodes[i].alias);
         release_owned(graph->mem, graph->nodes[i].in);
+    }
+    if (graph->outputs != graph->base->outputs) rfx_memory_release(graph->mem, graph->outputs);
+    if (graph->ends != graph->base->ends) rfx_memory_release(graph->mem, graph->ends);
+    if (graph->weights != graph->base->weights) {
+        for (int i = graph->base->n_weights; i < graph->n_weights; i++)
+            release_owned(graph->mem, graph->weights[i].data);
+        rfx_memory_release(graph->mem, graph->weights);
     }
     rfx_memory_release(graph->mem, graph->nodes);
     rfx_memory_release(graph->mem, graph->n_consumers);
@@ -77,6 +85,7 @@ void rfx_graph_free(struct rfx_graph *graph) {
     rfx_memory_release(mem, graph->nodes);
     rfx_memory_release(mem, graph->weights);
     rfx_memory_release(mem, graph->outputs);
+    rfx_memory_release(mem, graph->ends);
     rfx_memory_release(mem, graph->n_consumers);
     release_owned(mem, graph->name);
     if (graph->files_free != NULL) graph->files_free(graph->files);
@@ -176,6 +185,7 @@ enum rfx_status rfx_graph_add(struct rfx_graph *graph, const struct rfx_node *no
         rfx_node_release(graph->mem, copy);
         return status;
     }
+    rfx_node_want_all(graph, copy);
     if (rfx_node_is_input(node)) graph->input = graph->n_nodes;
     *out_index = graph->n_nodes++;
     return RFX_OK;
@@ -201,6 +211,12 @@ enum rfx_status rfx_graph_add_weight(struct rfx_graph *graph, const struct rfx_w
     }
     *out_index = graph->n_weights++;
     return RFX_OK;
+}
+
+void rfx_node_want_all(const struct rfx_graph *graph, struct rfx_node *node) {
+    bool reduces = rfx_op_def(node->op)->reduction != NULL;
+    node->wanted = rfx_node_full_rect(node);
+    node->taken = reduces ? rfx_node_full_rect(&graph->nodes[node->in[0]]) : rfx_rect_full(0, 0);
 }
 
 float *rfx_graph_owned_weight(struct rfx_graph *graph, int index) {
@@ -233,6 +249,7 @@ enum rfx_status rfx_graph_add_output(struct rfx_graph *graph, int node, const ch
     if (copy == NULL) return rfx_memory_fail(graph->mem, "output name", strlen(name) + 1, err);
     graph->outputs[graph->n_outputs].node = node;
     graph->outputs[graph->n_outputs].name = copy;
+    graph->outputs[graph->n_outputs].part = rfx_node_full_rect(&graph->nodes[node]);
     graph->n_outputs++;
     return RFX_OK;
 }
@@ -251,8 +268,55 @@ int rfx_graph_find(const struct rfx_graph *graph, const char *name) {
 
 int rfx_graph_count_outputs(const struct rfx_graph *graph, int node) {
     int n = 0;
-    for (int k = 0; k < graph->n_outputs; k++) n += graph->outputs[k].node == node;
+    for (int e = 0; e < graph->n_ends; e++) n += graph->ends[e].node == node;
     return n;
+}
+
+struct rfx_spread rfx_join_spread(const struct rfx_graph *graph, const struct rfx_node *join,
+                                  int k) {
+    const struct rfx_tensor *map = &graph->nodes[join->in[k]].out;
+    int64_t first = 0;
+    for (int i = 0; i < k; i++) {
+        const struct rfx_tensor *t = &graph->nodes[join->in[i]].out;
+        first += t->h * t->w;
+    }
+    if (join->attr.concat.axis == 1)
+        return (struct rfx_spread){first * map->c, map->w * map->c, map->c, 1};
+    return (struct rfx_spread){first, map->w, 1, join->out.shape.dims[2]};
+}
+
+static bool is_join(const struct rfx_graph *graph, int k) {
+    return rfx_node_is_joined(&graph->nodes[graph->outputs[k].node]);
+}
+
+enum rfx_status rfx_graph_list_ends(struct rfx_graph *graph, struct rfx_error *err) {
+    int n = 0;
+    for (int k = 0; k < graph->n_outputs; k++)
+        n += is_join(graph, k) ? graph->nodes[graph->outputs[k].node].n_in : 1;
+    if (graph->base == NULL || graph->ends != graph->base->ends)
+        rfx_memory_release(graph->mem, graph->ends);
+    graph->n_ends = 0;
+    graph->ends = rfx_memory_calloc(graph->mem, (size_t)n, sizeof *graph->ends);
+    if (graph->ends == NULL)
+        return rfx_memory_fail(graph->mem, "ends", (size_t)n * sizeof *graph->ends, err);
+    for (int k = 0; k < graph->n_outputs; k++) {
+        int index = graph->outputs[k].node;
+        const struct rfx_node *node = &graph->nodes[index];
+        struct rfx_rect part = graph->outputs[k].part;
+        int64_t cols = rfx_rect_cols(part);
+        struct rfx_end whole = {index, k, node->out.c, {0, cols, 1, rfx_rect_area(part)}};
+        whole.at.first = -(part.y0 * cols + part.x0);
+        if (!is_join(graph, k)) graph->ends[graph->n_ends++] = whole;
+        for (int i = 0; is_join(graph, k) && i < node->n_in; i++)
+            graph->ends[graph->n_ends++] = (struct rfx_end){
+                node->in[i], k, graph->nodes[node->in[i]].out.c, rfx_join_spread(graph, node, i)};
+    }
+    return RFX_OK;
+}
+
+struct rfx_rect rfx_end_part(const struct rfx_graph *graph, const struct rfx_end *end) {
+    const struct rfx_output *output = &graph->outputs[end->output];
+    return output->node == end->node ? output->part : rfx_node_full_rect(&graph->nodes[end->node]);
 }
 
 size_t rfx_node_out_bytes(const struct rfx_node *node) {

@@ -42,11 +42,14 @@ enum rfx_op {
     RFX_OP_DEPTH_TO_SPACE,
     RFX_OP_SPACE_TO_DEPTH,
     RFX_OP_LRN,
-    RFX_OP_SOFTMAX,        /* over channels */
-    RFX_OP_CHANNEL_REDUCE, /* all channels of a pixel to one */
-    RFX_OP_CHANNEL_NORM,   /* a pixel by the statistics of its channels */
-    RFX_OP_GROUP,          /* several nodes, computed depth first (graph/group.h) */
-    RFX_OP_INNER,          /* what stands where a node was that a group computes: nobody reads it */
+    RFX_OP_SOFTMAX,          /* over channels */
+    RFX_OP_CHANNEL_REDUCE,   /* all channels of a pixel to one */
+    RFX_OP_CHANNEL_NORM,     /* a pixel by the statistics of its channels */
+    RFX_OP_TRIANGLE,         /* either layout: above or below a diagonal, else 0 */
+    RFX_OP_RUNNING_SUM,      /* either layout: along an axis; of a map channels or columns */
+    RFX_OP_WINDOW_ATTENTION, /* each pixel to those of its window */
+    RFX_OP_GROUP,            /* several nodes, computed depth first (graph/group.h) */
+    RFX_OP_INNER, /* what stands where a node was that a group computes: nobody reads it */
     /* whole tensors (PLAIN unless said otherwise) */
     RFX_OP_CONST_PLAIN,
     RFX_OP_TO_PLAIN,      /* NHWC -> PLAIN in NCHW order */
@@ -56,8 +59,12 @@ enum rfx_op {
     RFX_OP_RESHAPE,       /* the same bytes, another shape */
     RFX_OP_TRANSPOSE,
     RFX_OP_PLAIN_CONCAT,
-    RFX_OP_PLAIN_SLICE,  /* start and step per axis */
+    RFX_OP_JOIN_MAPS,   /* the pixels of several maps in a row: (1, c, pixels), or (1, pixels, c) */
+    RFX_OP_PLAIN_SLICE, /* start and step per axis */
     RFX_OP_PLAIN_GATHER, /* along one axis with constant indices */
+    RFX_OP_TOP_K,   /* where along an axis the k largest or smallest are, the first ones first */
+    RFX_OP_PICK,    /* of in[0] what the computed indices in[1] say */
+    RFX_OP_SCATTER, /* in[0], with the updates in[2] where the indices in[1] say */
     RFX_OP_PLAIN_SOFTMAX,
     RFX_OP_PLAIN_BINARY, /* numpy broadcasting */
     RFX_OP_REDUCE,       /* over a set of axes */
@@ -78,11 +85,29 @@ struct rfx_node {
                            itself for ACTIVATION */
     bool residual;      /* CONV: in[1], of the output's shape, is added before act */
     struct rfx_tensor out;
+    /* What is computed of the map: all of it, unless a part graph (rf_analysis/part_graph.h) wants
+     * less. `taken`: of a reduction over space, what it takes of its input's map. */
+    struct rfx_rect wanted, taken;
 };
 
 struct rfx_output {
     int node;
     const char *name;
+    struct rfx_rect part; /* what is handed out of the node's map: all of it, as above */
+};
+
+/* Where the elements of a map lie in a tensor, in ONNX order: element (y, x, channel) is number
+ * first + y * row_step + x * column_step + channel * channel_step. */
+struct rfx_spread {
+    int64_t first, row_step, column_step, channel_step;
+};
+
+/* What a run has to make: an output's tensor, or each of the maps that a JOIN_MAPS output is made
+ * of, which itself is never computed by a plan. */
+struct rfx_end {
+    int node, output;
+    int64_t channels;     /* of the node's map; of what is no map its elements */
+    struct rfx_spread at; /* in the output */
 };
 
 /* Whose arithmetic convolutions have (layers/conv/conv_backend.h). Bits depend on it, so it belongs
@@ -100,17 +125,21 @@ struct rfx_graph {
     struct rfx_node *nodes;
     struct rfx_weight *weights;
     struct rfx_output *outputs;
+    int n_ends;
+    struct rfx_end *ends;      /* in the order of outputs, set by rfx_graph_finish */
     int *n_consumers;          /* per node, set by rfx_graph_finish; outputs count as consumers */
     enum rfx_conv_choice conv; /* set before rfx_graph_finish; DIRECT at first */
     const char *name;          /* of the model, for messages */
     void *files;               /* kept open for FILE weights; closed by files_free */
     void (*files_free)(void *files);
-    size_t load_bytes; /* of a model file: the most that loading has taken from the system */
-    size_t held_bytes; /* of a model file: what the graph takes, its owned weights included */
+    size_t load_bytes;  /* of a model file: the most that loading has taken from the system */
+    size_t held_bytes;  /* of a model file: what the graph takes, its owned weights included */
+    size_t model_bytes; /* of a model in memory: its own, which others hold */
     int node_capacity, weight_capacity, output_capacity;
     bool halves;          /* the model states half precision; it is computed in float32 */
     uint64_t param_count; /* as the model states it: set by rfx_graph_finish before it fuses */
-    const struct rfx_graph *base; /* the graph whose nodes this one groups (group.h), or NULL */
+    const struct rfx_graph *base; /* the graph of which this one is another form under the same
+                                     indices: with groups (group.h), for a part; or NULL */
 };
 
 /* Code, libraries and stacks of a process that loads a model; 6.1 MiB were measured. */
@@ -152,6 +181,8 @@ struct rfx_fuse_options {
     bool activation; /* ACTIVATION into what takes one in; x * sigmoid(x) -> SILU */
     bool residual;   /* BINARY add of equal shapes into the CONV that makes its later operand */
     bool attention;  /* MATMUL - PLAIN_SOFTMAX - MATMUL into ATTENTION (not with OpenBLAS) */
+    bool heads;      /* tensors behind the last maps into maps, where they are made of pixels one by
+                        one (not with OpenBLAS) */
 };
 
 /* Fuses (NULL: everything), drops nodes that reach no output, counts consumers, and checks the
@@ -159,6 +190,19 @@ struct rfx_fuse_options {
 RFX_NODISCARD enum rfx_status rfx_graph_finish(struct rfx_graph *graph,
                                                const struct rfx_fuse_options *fuse,
                                                struct rfx_error *err);
+
+/* Lists the ends anew, from outputs and nodes. */
+RFX_NODISCARD enum rfx_status rfx_graph_list_ends(struct rfx_graph *graph, struct rfx_error *err);
+
+/* What is handed out of an end's map: all of it, or of an output that is a map itself its part. */
+struct rfx_rect rfx_end_part(const struct rfx_graph *graph, const struct rfx_end *end);
+
+/* Where input k of a JOIN_MAPS lies in its tensor. */
+struct rfx_spread rfx_join_spread(const struct rfx_graph *graph, const struct rfx_node *join,
+                                  int k);
+
+/* Lets a node want all of its map, and a reduction take all of its input's. */
+void rfx_node_want_all(const struct rfx_graph *graph, struct rfx_node *node);
 
 /* Frees the strings and tables that a node of a graph owns (for passes that remove nodes). */
 void rfx_node_release(struct rfx_memory *mem, struct rfx_node *node);
@@ -171,12 +215,17 @@ static inline bool rfx_node_is_constant(const struct rfx_node *node) {
     return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
 }
 
+/* Whether a node is an output whose maps are made and left where they are: no plan computes it. */
+static inline bool rfx_node_is_joined(const struct rfx_node *node) {
+    return node->op == RFX_OP_JOIN_MAPS;
+}
+
 /* Whether a node is the image: read from its source, never computed. */
 static inline bool rfx_node_is_input(const struct rfx_node *node) {
     return node->op == RFX_OP_INPUT;
 }
 
-/* How many of the network's outputs a node's tensor is. */
+/* How many of the network's ends a node's tensor is. */
 int rfx_graph_count_outputs(const struct rfx_graph *graph, int node);
 
 /* Bytes of a node's whole output. */

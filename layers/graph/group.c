@@ -1,7 +1,6 @@
 /* Geometry of groups, and the graph that has them: see group.h. */
 #include "layers/graph/group.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -139,8 +138,120 @@ void rfx_group_needs(const struct rfx_group_attr *group, int axis, struct rfx_ra
     (void)list_needs(group, axis, out, need);
 }
 
-bool rfx_group_is_inside(const struct rfx_group_attr *group, int axis, struct rfx_range out) {
+struct rfx_range rfx_group_in_range_by_nodes(const struct rfx_node *node, int k, int axis,
+                                             struct rfx_range out) {
+    const struct rfx_group_attr *group = &node->attr.group;
+    const struct rfx_graph *base = group->base;
+    struct rfx_range need[RFX_GROUP_MAX_NODES], all = {out.lo, out.lo};
+    rfx_group_needs(group, axis, out, need);
+    for (int i = group->first; i <= group->last; i++)
+        for (int j = 0; j < base->nodes[i].n_in; j++)
+            if (base->nodes[i].in[j] == node->in[k])
+                all = rfx_range_union(
+                    all, rfx_op_in_range(base, &base->nodes[i], j, axis, need[i - group->first]));
+    return all;
+}
+
+struct rfx_range rfx_group_in_range(const struct rfx_node *node, int k, int axis,
+                                    struct rfx_range out) {
+    const struct rfx_group_reach *reach = &node->attr.group.reach[axis];
+    bool known = k < RFX_GROUP_REACH_INPUTS && reach->in[k].scale != 0 &&
+                 rfx_max_i64(out.lo, reach->lo) < rfx_min_i64(out.hi, reach->hi);
+    known = known && (out.lo >= reach->lo || out.lo == 0) &&
+            (out.hi <= reach->hi || out.hi == extent_of(node, axis));
+    if (!known) return rfx_group_in_range_by_nodes(node, k, axis, out);
+    struct rfx_range in = {reach->in[k].scale * out.lo + reach->in[k].first,
+                           reach->in[k].scale * (out.hi - 1) + reach->in[k].end};
+    if (out.lo < reach->lo) in.lo = reach->in[k].low;
+    if (out.hi > reach->hi) in.hi = reach->in[k].high;
+    return in;
+}
+
+/* As if there were no borders: what the first position needs, and how far that moves for the next.
+ */
+struct endless {
     struct rfx_range need[RFX_GROUP_MAX_NODES];
+    int64_t scale[RFX_GROUP_MAX_NODES];
+};
+
+static struct endless find_endless(const struct rfx_group_attr *group, int axis) {
+    int last = group->last - group->first;
+    struct endless e = {.scale = {0}};
+    e.need[last] = (struct rfx_range){0, 1};
+    e.scale[last] = 1;
+    for (int i = last; i > 0; i--) {
+        const struct rfx_node *node = &group->base->nodes[group->first + i];
+        for (int k = 0; k < node->n_in; k++) {
+            int in = node->in[k] - group->first;
+            if (in < 0) continue;
+            e.need[in] = rfx_range_union(
+                e.need[in], rfx_op_endless_range(group->base, node, k, axis, e.need[i]));
+            e.scale[in] = e.scale[i] * rfx_op_axis_map(group->base, node, k, axis).down;
+        }
+    }
+    return e;
+}
+
+/* Where in the output nothing inside is read over a border. */
+static struct rfx_range find_inside(const struct rfx_group_attr *group, int axis,
+                                    const struct endless *e) {
+    struct rfx_range inside = {0, extent_of(&group->base->nodes[group->last], axis)};
+    for (int i = 0; i < group->last - group->first; i++) {
+        if (e->scale[i] == 0) continue; /* nobody needs it */
+        int64_t extent = extent_of(&group->base->nodes[group->first + i], axis);
+        inside.lo = rfx_max_i64(inside.lo, rfx_ceil_div(-e->need[i].lo, e->scale[i]));
+        inside.hi = rfx_min_i64(inside.hi, rfx_floor_div(extent - e->need[i].hi, e->scale[i]) + 1);
+    }
+    return inside;
+}
+
+/* What is read of input k; scale 0: nodes read it in different ways. */
+static void find_reach_of(const struct rfx_node *node, int k, int axis, const struct endless *e,
+                          struct rfx_group_reach *reach) {
+    const struct rfx_group_attr *group = &node->attr.group;
+    struct rfx_range all = {0, 0};
+    int64_t scale = 0;
+    for (int i = group->first; i <= group->last; i++) {
+        const struct rfx_node *reader = &group->base->nodes[i];
+        for (int j = 0; j < reader->n_in; j++) {
+            if (reader->in[j] != node->in[k]) continue;
+            struct rfx_axis_map map = rfx_op_axis_map(group->base, reader, j, axis);
+            int64_t own = e->scale[i - group->first] * map.down;
+            if (map.broadcast || own == 0 || (scale != 0 && own != scale)) return;
+            all = rfx_range_union(
+                all, rfx_op_endless_range(group->base, reader, j, axis, e->need[i - group->first]));
+            scale = own;
+        }
+    }
+    struct rfx_range every = {0, extent_of(node, axis)};
+    struct rfx_range whole = rfx_group_in_range_by_nodes(node, k, axis, every);
+    int64_t least = rfx_min_i64(all.lo, whole.lo), most = rfx_max_i64(all.hi, whole.hi);
+    if (scale > INT32_MAX || least < INT32_MIN || most > INT32_MAX) return;
+    reach->in[k].low = (int32_t)whole.lo;
+    reach->in[k].high = (int32_t)whole.hi;
+    reach->in[k].first = (int32_t)all.lo;
+    reach->in[k].end = (int32_t)all.hi;
+    reach->in[k].scale = (int32_t)scale;
+}
+
+static void find_reach(struct rfx_node *node) {
+    for (int axis = 0; axis < 2; axis++) {
+        struct rfx_group_reach *reach = &node->attr.group.reach[axis];
+        struct endless e = find_endless(&node->attr.group, axis);
+        struct rfx_range inside = find_inside(&node->attr.group, axis, &e);
+        *reach = (struct rfx_group_reach){.lo = 0};
+        if (inside.lo >= inside.hi || inside.hi > INT32_MAX) continue;
+        reach->lo = (int32_t)inside.lo;
+        reach->hi = (int32_t)inside.hi;
+        for (int k = 0; k < node->n_in && k < RFX_GROUP_REACH_INPUTS; k++)
+            find_reach_of(node, k, axis, &e, reach);
+    }
+}
+
+bool rfx_group_is_inside(const struct rfx_group_attr *group, int axis, struct rfx_range out) {
+    const struct rfx_group_reach *reach = &group->reach[axis];
+    struct rfx_range need[RFX_GROUP_MAX_NODES];
+    if (reach->lo < reach->hi && out.lo < out.hi) return out.lo >= reach->lo && out.hi <= reach->hi;
     return list_needs(group, axis, out, need);
 }
 
@@ -256,6 +367,7 @@ static enum rfx_status copy_nodes(struct rfx_graph *graph, const struct rfx_grou
             status = copy_node(graph, from, RFX_OP_GROUP, inputs, n, to, err);
             if (status == RFX_OK) to->attr.group = groups[g];
             if (status == RFX_OK) to->attr.group.base = base;
+            if (status == RFX_OK) find_reach(to);
         }
         if (status != RFX_OK) return status;
     }

@@ -33,6 +33,15 @@ RFX_NODISCARD enum rfx_status rfx_graph_group(const struct rfx_graph *base,
 void rfx_group_needs(const struct rfx_group_attr *group, int axis, struct rfx_range out,
                      struct rfx_range *need);
 
+/* What the nodes that read input k of a group's node need of it together, for `out` of the last
+ * one. */
+struct rfx_range rfx_group_in_range(const struct rfx_node *node, int k, int axis,
+                                    struct rfx_range out);
+
+/* The same, asked node by node; for tests that hold the two equal. */
+struct rfx_range rfx_group_in_range_by_nodes(const struct rfx_node *node, int k, int axis,
+                                             struct rfx_range out);
+
 /* Whether no map inside is read over its border for `out` of the last one: what is needed of each
  * then moves with `out`, and so do the needs of any part of it. */
 bool rfx_group_is_inside(const struct rfx_group_attr *group, int axis, struct rfx_range out);

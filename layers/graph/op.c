@@ -93,6 +93,18 @@ struct rfx_range rfx_op_endless_range(const struct rfx_graph *graph, const struc
     return rfx_axis_map_hull(&map, out);
 }
 
+struct rfx_axis_place rfx_op_axis_place(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis) {
+    const struct rfx_op_def *def = op_table[node->op];
+    const struct rfx_axis_place unknown = {false, 1.0, 0.0};
+    bool maps = def->spatial && node->out.layout == RFX_LAYOUT_NHWC &&
+                graph->nodes[node->in[k]].out.layout == RFX_LAYOUT_NHWC;
+    if (!maps) return unknown;
+    if (def->axis_place != NULL) return def->axis_place(graph, node, k, axis);
+    struct rfx_axis_map map = def->axis_map(graph, node, k, axis);
+    return rfx_axis_map_place(&map);
+}
+
 const struct rfx_weight_slot *rfx_op_weight_slot(enum rfx_op op, enum rfx_weight_role role) {
     const struct rfx_weight_slot *slot = op_table[op]->weights;
     for (; slot != NULL && slot->name != NULL; slot++)
@@ -110,7 +122,7 @@ int64_t rfx_node_weight_elems(const struct rfx_graph *graph, const struct rfx_no
 bool rfx_op_shifts(const struct rfx_graph *graph, const struct rfx_node *node) {
     for (int k = 0; k < node->n_in; k++)
         for (int axis = 0; axis < 2; axis++)
-            if (rfx_op_axis_map(graph, node, k, axis).rule != RFX_AXIS_EVEN) return false;
+            if (!rfx_axis_map_shifts(rfx_op_axis_map(graph, node, k, axis).rule)) return false;
     return true;
 }
 

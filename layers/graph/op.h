@@ -119,6 +119,11 @@ struct rfx_op_def {
     struct rfx_range (*endless_range)(const struct rfx_graph *graph, const struct rfx_node *node,
                                       int k, int axis, struct rfx_range out);
 
+    /* Where pixels of the output lie among those of input `k`. NULL: as axis_map says; needed where
+     * it is ROUNDED, and of windows that follow the map's size. */
+    struct rfx_axis_place (*axis_place)(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis);
+
     /* Whether run may be given an output view over exactly the bytes of input k's (equal sizes):
      * every element is read before it is written, and no other output reads it. NULL: never. */
     bool (*in_place)(const struct rfx_graph *graph, const struct rfx_node *node, int k);
@@ -172,6 +177,9 @@ struct rfx_range rfx_op_in_range(const struct rfx_graph *graph, const struct rfx
                                  int axis, struct rfx_range out); /* unclamped; whole input for
                                                                      non-spatial ops; a broadcast
                                                                      dimension gives [0, 1) */
+struct rfx_axis_place rfx_op_axis_place(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis); /* unknown for ops that are not spatial
+                                                             and inputs that are no maps */
 struct rfx_rect rfx_op_in_rect(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                struct rfx_rect out); /* rfx_op_in_range of both axes */
 
@@ -198,8 +206,8 @@ const struct rfx_weight_slot *rfx_op_weight_slot(enum rfx_op op, enum rfx_weight
 int64_t rfx_node_weight_elems(const struct rfx_graph *graph, const struct rfx_node *node,
                               enum rfx_weight_role role);
 
-/* Whether outputs that are moved evenly read inputs that are moved evenly, away from borders: not
- * where positions are rounded or follow the size of the map. */
+/* Whether outputs that are moved evenly, by whole blocks, read inputs that are moved evenly, away
+ * from borders: not where positions are rounded or follow the size of the map. */
 bool rfx_op_shifts(const struct rfx_graph *graph, const struct rfx_node *node);
 
 /* Whether one output position sees all of an endless input. */
@@ -296,6 +304,9 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     X(RFX_OP_SOFTMAX, rfx_op_softmax)                     \
     X(RFX_OP_CHANNEL_REDUCE, rfx_op_channel_reduce)       \
     X(RFX_OP_CHANNEL_NORM, rfx_op_channel_norm)           \
+    X(RFX_OP_TRIANGLE, rfx_op_triangle)                   \
+    X(RFX_OP_RUNNING_SUM, rfx_op_running_sum)             \
+    X(RFX_OP_WINDOW_ATTENTION, rfx_op_window_attention)   \
     X(RFX_OP_GROUP, rfx_op_group)                         \
     X(RFX_OP_INNER, rfx_op_inner)                         \
     X(RFX_OP_CONST_PLAIN, rfx_op_const_plain)             \
@@ -306,8 +317,12 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     X(RFX_OP_RESHAPE, rfx_op_reshape)                     \
     X(RFX_OP_TRANSPOSE, rfx_op_transpose)                 \
     X(RFX_OP_PLAIN_CONCAT, rfx_op_plain_concat)           \
+    X(RFX_OP_JOIN_MAPS, rfx_op_join_maps)                 \
     X(RFX_OP_PLAIN_SLICE, rfx_op_plain_slice)             \
     X(RFX_OP_PLAIN_GATHER, rfx_op_plain_gather)           \
+    X(RFX_OP_TOP_K, rfx_op_top_k)                         \
+    X(RFX_OP_PICK, rfx_op_pick)                           \
+    X(RFX_OP_SCATTER, rfx_op_scatter)                     \
     X(RFX_OP_PLAIN_SOFTMAX, rfx_op_plain_softmax)         \
     X(RFX_OP_PLAIN_BINARY, rfx_op_plain_binary)           \
     X(RFX_OP_REDUCE, rfx_op_reduce)                       \

@@ -29,6 +29,10 @@ struct rfx_reduction {
     /* Writes the node's output, given that all pixels of its h x w input have been added. */
     void (*finish)(const struct rfx_node *node, void *state, int64_t h, int64_t w,
                    const struct rfx_view *out);
+
+    /* Whether bytes that come from a file may be a state of this node's: merging and finishing it
+     * touches nothing else and does not overflow. */
+    bool (*is_sound)(const struct rfx_node *node, const void *state);
 };
 
 /* The reduction of a node's operator, or NULL when it is none. */

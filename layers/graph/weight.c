@@ -110,6 +110,13 @@ static void generate(const struct rfx_weight *weight, int64_t first, int64_t cou
 enum rfx_status rfx_weight_file_read(const struct rfx_weight_file *file, uint64_t offset, void *out,
                                      size_t bytes, struct rfx_error *err) {
     unsigned char *to = out;
+    if (file->bytes != NULL) {
+        if (offset > file->size || bytes > file->size - (size_t)offset)
+            return rfx_fail(err, RFX_STATUS_INTERNAL, "%s: %zu bytes at %llu of %zu", file->path,
+                            bytes, (unsigned long long)offset, file->size);
+        memcpy(to, file->bytes + offset, bytes);
+        return RFX_OK;
+    }
     for (size_t done = 0; done < bytes;) {
         ssize_t n = pread(file->fd, to + done, bytes - done, (off_t)(offset + done));
         if (n < 0 && errno == EINTR) continue;

@@ -32,10 +32,13 @@ enum rfx_dtype { /* of values in a FILE, little endian */
                  RFX_DTYPE_COUNT
 };
 
-/* A file that is open for reading at any place; `path` is for messages. */
+/* A file that is open for reading at any place, or the `size` bytes of one in memory (bytes not
+ * NULL); `path` is for messages. */
 struct rfx_weight_file {
     int fd;
     const char *path;
+    const unsigned char *bytes;
+    size_t size;
 };
 
 struct rfx_weight {

@@ -64,6 +64,37 @@ static void flush_lane(int64_t *lane, int64_t *digit) {
     *lane = 0;
 }
 
+#define MOST_LANE ((int64_t)1 << 62)  /* what FLUSH_PIXELS leave room for */
+#define MOST_DIGIT ((int64_t)1 << 52) /* what is added between flushes, and carries */
+/* Of the last digit, whose unit is 2^154: 2^40 values below 2^128 come to less than half of it, and
+ * two such sums to less than the 16 bits that rounding takes a digit for. */
+#define MOST_LAST ((int64_t)1 << 15)
+
+/* Whether the digits, the lanes emptied into them, are those of a sum. */
+static bool is_sound_channel(const struct channel *channel, int64_t sums, int64_t rests) {
+    int64_t digit[DIGITS];
+    if (channel->special < 0 || channel->special > 7) return false;
+    for (int k = 0; k < DIGITS; k++) {
+        digit[k] = channel->digit[k];
+        if (digit[k] <= -MOST_DIGIT || digit[k] >= MOST_DIGIT) return false;
+    }
+    if (sums <= -MOST_LANE || sums >= MOST_LANE || rests <= -MOST_LANE || rests >= MOST_LANE)
+        return false;
+    flush_lane(&sums, digit + SUM_DIGIT);
+    flush_lane(&rests, digit + REST_DIGIT);
+    normalise(digit);
+    return digit[DIGITS - 1] > -MOST_LAST && digit[DIGITS - 1] < MOST_LAST;
+}
+
+bool rfx_exact_sum_is_sound(const void *block, int64_t c) {
+    const struct rfx_exact_sum *sum = block;
+    if (sum->c != c || sum->pixels < 0 || sum->pixels > FLUSH_PIXELS) return false;
+    const struct channel *channels = (const struct channel *)(const void *)(sum->fast + 2 * c);
+    for (int64_t i = 0; i < c; i++)
+        if (!is_sound_channel(&channels[i], sum->fast[i], sum->fast[c + i])) return false;
+    return true;
+}
+
 static void flush(struct rfx_exact_sum *sum) {
     struct channel *channels = channels_of(sum);
     for (int64_t c = 0; c < sum->c; c++) {

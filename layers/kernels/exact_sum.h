@@ -9,6 +9,7 @@
 #ifndef RFX_LAYERS_KERNELS_EXACT_SUM_H
 #define RFX_LAYERS_KERNELS_EXACT_SUM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,10 @@ void rfx_exact_sum_add(struct rfx_exact_sum *sum, const float *row, int64_t pixe
  * Of a smaller one what its square has below 2^-149 is rounded away; a larger one counts as
  * infinite. To be kept apart from sums of values; a pixel counts as two. */
 void rfx_exact_sum_add_squares(struct rfx_exact_sum *sum, const float *row, int64_t pixels);
+
+/* Whether a block of that size from elsewhere is an accumulator of c channels, of a sum that two of
+ * may be added without an overflow. O(c). */
+bool rfx_exact_sum_is_sound(const void *block, int64_t c);
 
 /* Adds what `other` (of as many channels) holds; `other` keeps its value. */
 void rfx_exact_sum_merge(struct rfx_exact_sum *sum, struct rfx_exact_sum *other);

@@ -106,3 +106,17 @@ void rfx_dense_in_parts(struct rfx_dense_run run) {
         run.w += run.k * run.w_stride;
     }
 }
+
+void rfx_dense_product(const float *x, const float *w, float *y, int64_t rows, int64_t k,
+                       int64_t m) {
+    memset(y, 0, rfx_floats_bytes(rows * m));
+    rfx_dense_in_parts((struct rfx_dense_run){.x = x,
+                                              .w = w,
+                                              .y = y,
+                                              .x_stride = k,
+                                              .w_stride = m,
+                                              .y_stride = m,
+                                              .rows = rows,
+                                              .k = k,
+                                              .m = m});
+}

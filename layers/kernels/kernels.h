@@ -238,6 +238,11 @@ const struct rfx_kernels *rfx_kernels_find(const char *name);
  * are added to y one after the other. */
 void rfx_dense_in_parts(struct rfx_dense_run run);
 
+/* y = x w by rfx_dense_in_parts, for rows one behind the other: x [rows][k], w [k][m], y [rows][m].
+ */
+void rfx_dense_product(const float *x, const float *w, float *y, int64_t rows, int64_t k,
+                       int64_t m);
+
 /* PRELU slopes as the kernels want them: bytes and values of c floats, an element repeated where
  * the weight has one. Other kinds: 0 bytes, nothing written. Status: as rfx_weight_read. */
 size_t rfx_act_packed_bytes(const struct rfx_act *act, int64_t c);

@@ -92,7 +92,12 @@ static void finish(const struct rfx_node *node, void *state, int64_t h, int64_t 
     for (int64_t i = 0; i < node->out.c; i++) pixel[i] = best[i] != best[i] ? NAN : best[i] + 0.0f;
 }
 
-static const struct rfx_reduction reduction = {state_bytes, begin, add, merge, finish};
+/* Extremes are floats, of which any will do. */
+static bool is_sound(const struct rfx_node *node, const void *state) {
+    return !is_sum(node) || rfx_exact_sum_is_sound(state, node->out.c);
+}
+
+static const struct rfx_reduction reduction = {state_bytes, begin, add, merge, finish, is_sound};
 
 const struct rfx_op_def rfx_op_global_pool = {.name = "GlobalPool",
                                               .spatial = false,

@@ -24,19 +24,10 @@ static const struct rfx_node *member(const struct rfx_group_attr *g, int i) {
     return &g->base->nodes[g->first + i];
 }
 
-/* What the nodes that read input k need of it together. */
 static struct rfx_range group_in_range(const struct rfx_graph *graph, const struct rfx_node *node,
                                        int k, int axis, struct rfx_range out) {
-    const struct rfx_group_attr *g = &node->attr.group;
-    struct rfx_range need[RFX_GROUP_MAX_NODES], all = {out.lo, out.lo};
     (void)graph;
-    rfx_group_needs(g, axis, out, need);
-    for (int i = 0; i < count_of(g); i++)
-        for (int j = 0; j < member(g, i)->n_in; j++)
-            if (member(g, i)->in[j] == node->in[k])
-                all =
-                    rfx_range_union(all, rfx_op_in_range(g->base, member(g, i), j, axis, need[i]));
-    return all;
+    return rfx_group_in_range(node, k, axis, out);
 }
 
 /* Its rule alone counts: what is needed says in_range, and analysis is of the base. */

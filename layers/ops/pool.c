@@ -204,6 +204,14 @@ static struct rfx_axis_map adaptive_map(const struct rfx_graph *graph, const str
     return map;
 }
 
+/* Windows of equal size on the average. */
+static struct rfx_axis_place adaptive_place(const struct rfx_graph *graph,
+                                            const struct rfx_node *node, int k, int axis) {
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, k), *out = &node->out;
+    double step = axis == 0 ? (double)in->h / (double)out->h : (double)in->w / (double)out->w;
+    return (struct rfx_axis_place){true, step, step / 2.0 - 0.5};
+}
+
 static void adaptive_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox) {
     const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
     const struct rfx_tensor *to = &args->node->out;
@@ -265,6 +273,7 @@ const struct rfx_op_def rfx_op_pool_adaptive_avg = {
     .kind = RFX_CLASS_POOLING,
     .infer = infer_adaptive,
     .axis_map = adaptive_map,
+    .axis_place = adaptive_place,
     .in_range = adaptive_range,
     .run = run_adaptive,
 };

@@ -144,6 +144,40 @@ static struct rfx_axis_map axis_map(const struct rfx_graph *graph, const struct 
     return map;
 }
 
+enum { MOST_AVERAGED = 4096 };
+
+/* How far from their position the pixels lie that outputs are copies of, on the average. */
+static double nearest_shift(const struct rfx_graph *graph, const struct rfx_node *node,
+                            const struct rfx_resize_axis *of, int axis, double step, double shift) {
+    int64_t n = rfx_min_i64(of->out, MOST_AVERAGED);
+    double sum = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        struct rfx_range one =
+            rfx_op_endless_range(graph, node, 0, axis, (struct rfx_range){i, i + 1});
+        sum += (double)(one.lo + one.hi - 1) / 2.0 - ((double)i * step + shift);
+    }
+    return n > 0 ? sum / (double)n : 0.0;
+}
+
+/* Scales are floats; where one is that of the sizes, these say it exactly. */
+static struct rfx_axis_place axis_place(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis) {
+    const struct rfx_resize_axis of = rfx_resize_axis(graph, node, axis);
+    struct rfx_axis_map map = axis_map(graph, node, k, axis);
+    if (map.rule != RFX_AXIS_ROUNDED) return rfx_axis_map_place(&map);
+    struct rfx_axis_place place = {true, 1.0, rfx_resize_position(&of, 0)};
+    place.step = rfx_resize_position(&of, 1) - place.shift;
+    double exact = (double)of.in / (double)of.out;
+    bool corners = of.attr->coord == RFX_COORD_ALIGN_CORNERS && of.out > 1;
+    if (!corners && (float)of.out / (float)of.in == of.scale) {
+        place.shift = place.shift == 0.0 ? 0.0 : place.shift + (exact - place.step) / 2.0;
+        place.step = exact;
+    }
+    if (of.attr->mode == RFX_RESIZE_NEAREST)
+        place.shift += nearest_shift(graph, node, &of, axis, place.step, place.shift);
+    return place;
+}
+
 /* Source coordinates of `out` on an endless map, rounded as the mode reads them. */
 static struct rfx_range endless_range(const struct rfx_graph *graph, const struct rfx_node *node,
                                       int k, int axis, struct rfx_range out) {
@@ -226,6 +260,7 @@ const struct rfx_op_def rfx_op_resize = {
     .spatial = true,
     .infer = infer,
     .axis_map = axis_map,
+    .axis_place = axis_place,
     .in_range = in_range,
     .endless_range = endless_range,
     .scratch_bytes = scratch_bytes,

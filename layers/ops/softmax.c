@@ -1,5 +1,6 @@
-/* SOFTMAX over the channels of each pixel: exp(x - max) / sum, the sum in channel order in double;
- * with `logarithm` x - max - log(sum). A NaN among the channels makes all of them NaN. */
+/* SOFTMAX over the channels of each pixel, or over each group of channels beside each other: exp(x
+ * - max) / sum, the sum in channel order in double; with `logarithm` x - max - log(sum). A NaN
+ * among the channels makes all of them NaN. */
 #include "layers/ops/softmax.h"
 #include "layers/core/real_math.h"
 #include "layers/graph/infer.h"
@@ -10,6 +11,10 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
     if (status != RFX_OK) return status;
     const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
+    int64_t group = node->attr.softmax.group;
+    if (group < 0 || (group > 0 && in->c % group != 0))
+        return rfx_infer_refuse(node, err, "groups of %lld of %lld channels", (long long)group,
+                                (long long)in->c);
     return rfx_infer_set_map(node, in->c, in->h, in->w, err);
 }
 
@@ -23,11 +28,37 @@ void rfx_softmax_values(const float *x, float *out, int64_t n, bool logarithm) {
     for (int64_t i = 0; i < n; i++) out[i] = logarithm ? x[i] - max - total : out[i] / total;
 }
 
+#define SIDE_BY_SIDE 8 /* rows: their sums do not wait for each other */
+
+void rfx_softmax_rows(float *x, int64_t rows, int64_t n) {
+    int64_t row = 0;
+    for (; row + SIDE_BY_SIDE <= rows; row += SIDE_BY_SIDE) {
+        float *from = x + row * n, max[SIDE_BY_SIDE];
+        double sum[SIDE_BY_SIDE] = {0.0};
+        for (int r = 0; r < SIDE_BY_SIDE; r++) max[r] = from[r * n];
+        for (int64_t i = 1; i < n; i++)
+            for (int r = 0; r < SIDE_BY_SIDE; r++)
+                max[r] = from[r * n + i] > max[r] ? from[r * n + i] : max[r];
+        for (int r = 0; r < SIDE_BY_SIDE; r++)
+            rfx_kernels()->exp(from + r * n, max[r], from + r * n, n);
+        for (int64_t i = 0; i < n; i++)
+            for (int r = 0; r < SIDE_BY_SIDE; r++) sum[r] += (double)from[r * n + i];
+        for (int r = 0; r < SIDE_BY_SIDE; r++) {
+            float total = (float)sum[r];
+            for (int64_t i = 0; i < n; i++) from[r * n + i] = from[r * n + i] / total;
+        }
+    }
+    for (; row < rows; row++) rfx_softmax_values(x + row * n, x + row * n, n, false);
+}
+
 static void softmax_row(const struct rfx_run_args *args, int64_t y) {
     bool logarithm = args->node->attr.softmax.logarithm;
+    int64_t c = args->node->out.c, group = args->node->attr.softmax.group;
+    int64_t together = group > 0 ? group : c;
     for (int64_t x = args->rect.x0; x < args->rect.x1; x++)
-        rfx_softmax_values(rfx_view_at(&args->in[0], y, x), rfx_view_at(&args->out, y, x),
-                           args->node->out.c, logarithm);
+        for (int64_t first = 0; first < c; first += together)
+            rfx_softmax_values(rfx_view_at(&args->in[0], y, x) + first,
+                               rfx_view_at(&args->out, y, x) + first, together, logarithm);
 }
 
 static void run(const struct rfx_run_args *args) {

@@ -142,7 +142,14 @@ static void normalise_run(const struct rfx_run_args *args) {
     rfx_units_share(args, rfx_units_of_rows(args), 0, normalise_unit, args);
 }
 
-static const struct rfx_reduction moments_reduction = {state_bytes, begin, add, merge, finish};
+static bool is_sound(const struct rfx_node *node, const void *state) {
+    int64_t c = node->out.c / 2;
+    return rfx_exact_sum_is_sound(state, c) &&
+           rfx_exact_sum_is_sound((const char *)state + rfx_exact_sum_bytes(c), c);
+}
+
+static const struct rfx_reduction moments_reduction = {state_bytes, begin,  add,
+                                                       merge,       finish, is_sound};
 
 static const struct rfx_weight_slot normalise_weights[] = {
     {"scale", RFX_WEIGHT_SCALE, offsetof(struct rfx_node, attr.affine.scale)},

@@ -126,20 +126,6 @@ static void join(const struct attention *t, int64_t matrix, int64_t row, float *
     }
 }
 
-/* y = x w for so many rows, from 0. */
-static void multiply(const float *x, const float *w, float *y, int64_t rows, int64_t k, int64_t m) {
-    memset(y, 0, rfx_floats_bytes(rows * m));
-    rfx_dense_in_parts((struct rfx_dense_run){.x = x,
-                                              .w = w,
-                                              .y = y,
-                                              .x_stride = k,
-                                              .w_stride = m,
-                                              .y_stride = m,
-                                              .rows = rows,
-                                              .k = k,
-                                              .m = m});
-}
-
 static void make_unit(void *user, int64_t index, int thread) {
     const struct attention *t = user;
     const struct rfx_run_args *args = t->args;
@@ -150,14 +136,14 @@ static void make_unit(void *user, int64_t index, int thread) {
     int64_t b = rfx_matmul_matrix(out, shape_of(args->graph, args->node, 1), matrix);
     int64_t c = rfx_matmul_matrix(out, shape_of(args->graph, args->node, 2), matrix);
     float *scores = (float *)args->scratch + thread * t->rows * t->m;
-    multiply(args->in[0].data + (a * t->n + row) * t->k, args->in[1].data + b * t->k * t->m, scores,
-             rows, t->k, t->m);
+    rfx_dense_product(args->in[0].data + (a * t->n + row) * t->k,
+                      args->in[1].data + b * t->k * t->m, scores, rows, t->k, t->m);
     for (int64_t i = 0; i < rows; i++) {
         join(t, matrix, row + i, scores + i * t->m);
         rfx_softmax_values(scores + i * t->m, scores + i * t->m, t->m, false);
     }
-    multiply(scores, args->in[2].data + c * t->m * t->width,
-             args->out.data + (matrix * t->n + row) * t->width, rows, t->m, t->width);
+    rfx_dense_product(scores, args->in[2].data + c * t->m * t->width,
+                      args->out.data + (matrix * t->n + row) * t->width, rows, t->m, t->width);
 }
 
 static void run(const struct rfx_run_args *args) {

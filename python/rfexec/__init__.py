@@ -11,8 +11,12 @@ float32 in ONNX order, (1, channels, rows, columns).
 from . import _c
 from ._errors import BudgetError, Cancelled, Error, RefusedError, SystemFailure, UsageError
 from ._forecast import Forecast
-from ._network import Network, Runner, TensorInfo, open, picture_size
+from ._network import Network, Runner, TensorInfo, open
 from ._onnxruntime import InferenceSession
+from ._parts import Part
+from ._pictures import Picture, picture_size
+from ._reports import Layer, Layers, Stage, Stages
+from ._steps import Step
 
 __version__ = _c.text(_c.library.rfx_version())
 __all__ = [
@@ -21,9 +25,16 @@ __all__ = [
     "Error",
     "Forecast",
     "InferenceSession",
+    "Layer",
+    "Layers",
     "Network",
+    "Part",
+    "Picture",
     "RefusedError",
     "Runner",
+    "Stage",
+    "Stages",
+    "Step",
     "SystemFailure",
     "TensorInfo",
     "UsageError",
@@ -33,3 +44,12 @@ __all__ = [
 
 for _name in __all__:  # where users find them, also in tracebacks
     globals()[_name].__module__ = "rfexec"
+
+
+def __getattr__(name: str) -> object:
+    """rfexec.dask imports dask, so it is loaded when it is first asked for."""
+    if name == "dask":
+        import importlib
+
+        return importlib.import_module(".dask", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ tests/test_header.py compares their members with what a C compiler makes of the 
 from __future__ import annotations
 
 import ctypes
-from ctypes import CFUNCTYPE, POINTER, c_char, c_char_p, c_float, c_int, c_int64, c_size_t
+from ctypes import CFUNCTYPE, POINTER, c_char, c_char_p, c_double, c_float, c_int, c_int64, c_size_t
 from ctypes import c_uint64, c_ulong, c_void_p
 from pathlib import Path
 
@@ -25,6 +25,11 @@ class OpenOptions(ctypes.Structure):
         ("columns", c_int64),
         ("seed", c_uint64),
         ("convolution", c_int),
+        ("allocate", c_void_p),
+        ("release", c_void_p),
+        ("memory_user", c_void_p),
+        ("pad_to", c_int64),
+        ("padding", c_int),
     ]
 
 
@@ -47,6 +52,32 @@ WRITE = CFUNCTYPE(c_int, c_int, POINTER(Area), c_void_p)
 PROGRESS = CFUNCTYPE(c_int, c_int64, c_int64)
 
 
+class StepReport(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("stage", c_int),
+        ("n_stages", c_int),
+        ("work", c_int),
+        ("layer", c_int),
+        ("name", c_char_p),
+        ("output", c_int),
+        ("step", c_int64),
+        ("done", c_int64),
+        ("total", c_int64),
+        ("row", c_int64),
+        ("column", c_int64),
+        ("rows", c_int64),
+        ("columns", c_int64),
+        ("channels", c_int64),
+        ("planned_bytes", c_uint64),
+        ("held_bytes", c_uint64),
+        ("seconds", c_double),
+    ]
+
+
+OBSERVE = CFUNCTYPE(c_int, POINTER(StepReport))
+
+
 class RunOptions(ctypes.Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -62,6 +93,11 @@ class RunOptions(ctypes.Structure):
         ("stop", c_void_p),
         ("write", c_void_p),
         ("spill_folder", c_char_p),
+        ("page", c_int64),
+        ("channels", POINTER(c_int)),
+        ("n_channels", c_int),
+        ("as_stored", c_int),
+        ("observe", c_void_p),
     ]
 
 
@@ -94,6 +130,36 @@ class Source(ctypes.Structure):
     ]
 
 
+class LayerReport(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("op", c_char_p),
+        ("n_dims", c_int),
+        ("global", c_int),
+        ("dims", c_int64 * MAX_DIMS),
+        ("field", c_int64 * 2),
+        ("field_padding", c_int64 * 2),
+        ("jump", c_double * 2),
+        ("macs", c_uint64),
+        ("parameters", c_uint64),
+        ("output_bytes", c_uint64),
+        ("live_bytes", c_uint64),
+    ]
+
+
+class StageReport(ctypes.Structure):
+    _fields_ = [
+        ("mode", c_char_p),
+        ("first", c_char_p),
+        ("last", c_char_p),
+        ("tiles", c_int64 * 2),
+        ("band_rows", c_int64),
+        ("macs", c_uint64),
+        ("arena_bytes", c_uint64),
+        ("spilled_bytes", c_uint64),
+    ]
+
+
 class BridgeCall(ctypes.Structure):
     """struct rfxpy_call of src/bridge.c."""
 
@@ -101,6 +167,7 @@ class BridgeCall(ctypes.Structure):
         ("progress", c_void_p),
         ("read", c_void_p),
         ("write", c_void_p),
+        ("observe", c_void_p),
         ("caller", c_ulong),
         ("next_look", c_int64),
         ("next_progress", c_int64),
@@ -122,20 +189,51 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
         c_int,
         [c_char_p, POINTER(OpenOptions), POINTER(c_void_p), POINTER(Why)],
     ),
+    "rfx_network_open_memory": (
+        c_int,
+        [c_void_p, c_size_t, POINTER(OpenOptions), POINTER(c_void_p), POINTER(Why)],
+    ),
+    "rfx_network_open_part": (
+        c_int,
+        [c_void_p, c_int, POINTER(Area), POINTER(c_void_p), POINTER(Why)],
+    ),
+    "rfx_network_input_area": (None, [c_void_p, POINTER(Area)]),
     "rfx_network_free": (None, [c_void_p]),
     "rfx_network_input_shape": (None, [c_void_p, _Dims]),
     "rfx_network_input_name": (c_char_p, [c_void_p]),
     "rfx_network_output_count": (c_int, [c_void_p]),
     "rfx_network_output_name": (c_char_p, [c_void_p, c_int]),
     "rfx_network_output_shape": (c_int, [c_void_p, c_int, _Dims]),
-    "rfx_picture_size": (
+    "rfx_picture_size_with": (
         c_int,
-        [c_char_p, POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), POINTER(Why)],
+        [
+            c_char_p,
+            POINTER(RunOptions),
+            POINTER(c_int64),
+            POINTER(c_int64),
+            POINTER(c_int64),
+            POINTER(Why),
+        ],
     ),
     "rfx_run_options_init": (None, [POINTER(RunOptions), c_size_t]),
     "rfx_network_predict": (
         c_int,
         [c_void_p, c_char_p, POINTER(RunOptions), POINTER(Forecast), POINTER(Why)],
+    ),
+    "rfx_network_layer_count": (c_int, [c_void_p]),
+    "rfx_network_layers": (c_int, [c_void_p, POINTER(LayerReport), c_size_t, POINTER(Why)]),
+    "rfx_network_stages": (
+        c_int,
+        [
+            c_void_p,
+            c_char_p,
+            POINTER(RunOptions),
+            POINTER(StageReport),
+            c_size_t,
+            c_int,
+            POINTER(c_int),
+            POINTER(Why),
+        ],
     ),
     "rfx_network_run_file": (
         c_int,
@@ -151,6 +249,10 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     ),
     "rfx_runner_free": (None, [c_void_p]),
     "rfx_runner_forecast": (c_int, [c_void_p, POINTER(Forecast), POINTER(Why)]),
+    "rfx_runner_stages": (
+        c_int,
+        [c_void_p, POINTER(StageReport), c_size_t, c_int, POINTER(c_int), POINTER(Why)],
+    ),
     "rfx_runner_run": (
         c_int,
         [c_void_p, POINTER(Source), _Outputs, c_int, POINTER(RunOptions), POINTER(Why)],
@@ -191,6 +293,7 @@ stop_address = _address(bridge.rfxpy_stop)
 progress_address = _address(bridge.rfxpy_progress)
 read_address = _address(bridge.rfxpy_read)
 write_address = _address(bridge.rfxpy_write)
+observe_address = _address(bridge.rfxpy_observe)
 
 
 def raise_again(raised: object) -> None:

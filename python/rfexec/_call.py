@@ -34,7 +34,7 @@ class Call:
     """Options of a run, the flag that ends it, and the first exception of a function that it called.
 
     Calls of the main thread look for signals every 50 ms; those of other threads never take the
-    interpreter's lock, unless a source, a sink or progress is written in Python. See src/bridge.c.
+    interpreter's lock, unless a source, a sink, progress or an observer is written in Python. See src/bridge.c.
     """
 
     def __init__(
@@ -84,6 +84,12 @@ class Call:
         guarded = self._guard(lambda output, area, address: write(output, area.contents, address))
         self.bridge.write = self._address(_c.WRITE(guarded))
         self.options.write = _c.write_address
+
+    def set_observe(self, observe: Callable[[_c.StepReport], None]) -> None:
+        """Told of every step."""
+        guarded = self._guard(lambda step: observe(step.contents))
+        self.bridge.observe = self._address(_c.OBSERVE(guarded))
+        self.options.observe = _c.observe_address
 
     def _guard(self, function: Callable[..., None]) -> Callable[..., int]:
         """For the bridge: 1, or 2 after an exception, which is kept and ends the call."""

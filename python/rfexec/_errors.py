@@ -26,7 +26,7 @@ class RefusedError(Error, ValueError):
     code = 3
 
 
-class BudgetError(Error, MemoryError):
+class BudgetError(MemoryError, Error):  # in this order, or tblib cannot make one in another process
     """No way of running fits into `memory`. `forecast` is the run with the smallest peak, where it
     is known."""
 

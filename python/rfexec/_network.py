@@ -8,7 +8,7 @@ import os
 import threading
 import weakref
 from dataclasses import dataclass
-from typing import Any, Iterable, Iterator, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
 import numpy as np
 
@@ -17,11 +17,21 @@ from ._call import Call
 from ._errors import BudgetError, UsageError
 from ._forecast import Forecast, forecast_of
 from ._inputs import Input
+from ._models import Model, model_bytes
 from ._outputs import Outputs
+from ._pictures import Picture, is_picture, take_picture
+from ._reports import Layers, Stages, layers_of, stages_of
 from ._sizes import parse_size
+from ._steps import Step, observe
+
+if TYPE_CHECKING:
+    from ._parts import Part
 
 CONVOLUTIONS = {"direct": 0, "openblas": 1, "winograd": 2}
+PADDINGS = {"reflect": 0, "edge": 1, "zero": 2}
 Memory = Union[None, int, str]
+Observer = Optional[Callable[[Step], Any]]
+_MOST_STAGES = 1000  # a plan has fewer than its network has cuts
 
 
 @dataclass(frozen=True)
@@ -41,10 +51,6 @@ class TensorInfo:
         return n
 
 
-def _is_picture(image: Any) -> bool:
-    return isinstance(image, (str, os.PathLike))
-
-
 _networks: weakref.WeakSet[Network]
 
 
@@ -56,13 +62,16 @@ class Network:
 
     def __init__(
         self,
-        model: Union[str, os.PathLike],
+        model: Model,
         size: Optional[tuple[int, int]] = None,
         conv: str = "direct",
         seed: int = 0,
+        pad_to: int = 0,
+        padding: str = "reflect",
     ) -> None:
         self._handle = ctypes.c_void_p()
         self._runners: set[int] = set()  # handles that are to be freed before the network's
+        self._parts: dict[int, set[int]] = {}  # likewise, with those of their runners
         self._lock = threading.Lock()
         self._owner: Optional[int] = None  # the thread whose call holds the lock
         self._current: Optional[Call] = None
@@ -73,13 +82,23 @@ class Network:
         if conv not in CONVOLUTIONS:
             raise UsageError(f"conv is {conv!r}: {', '.join(map(repr, CONVOLUTIONS))}")
         options.convolution = CONVOLUTIONS[conv]
+        if padding not in PADDINGS:
+            raise UsageError(f"padding is {padding!r}: {', '.join(map(repr, PADDINGS))}")
+        options.pad_to, options.padding = pad_to, PADDINGS[padding]
         if not 0 <= seed < 2**64:
             raise UsageError(f"seed is {seed}: 0 to 2^64 - 1")
         options.seed = seed
-        self.model = os.fspath(model)
-        Call().make(
-            _c.library.rfx_network_open, os.fsencode(model), options, ctypes.byref(self._handle)
-        )
+        out = ctypes.byref(self._handle)
+        if isinstance(model, (str, os.PathLike)):
+            self.model = os.fspath(model)
+            Call().make(_c.library.rfx_network_open, os.fsencode(model), options, out)
+        else:
+            self._bytes = model_bytes(model)  # read as long as there is a handle
+            self.model = f"<{self._bytes.size:,} bytes>"
+            address = self._bytes.ctypes.data
+            Call().make(
+                _c.library.rfx_network_open_memory, address, self._bytes.size, options, out
+            )
         self._inputs = self._read_inputs()
         self._outputs = self._read_outputs()
         _networks.add(self)
@@ -112,7 +131,21 @@ class Network:
         if handle:
             while self._runners:  # in a cycle of garbage they may come later
                 _free_runner(self._runners.pop())
+            for part in list(getattr(self, "_parts", ())):
+                self._free_part(part)
             _free(handle)
+
+    def _free_part(
+        self,
+        part: int,
+        _free: Any = _c.library.rfx_network_free,
+        _free_runner: Any = _c.library.rfx_runner_free,
+    ) -> None:
+        runners = self._parts.pop(part, None)
+        while runners:
+            _free_runner(runners.pop())
+        if runners is not None:
+            _free(part)
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
@@ -152,7 +185,7 @@ class Network:
         self,
         memory: Memory = None,
         threads: int = 0,
-        picture: Union[None, str, os.PathLike] = None,
+        picture: Union[None, str, os.PathLike, Picture] = None,
         spill: Union[None, str, os.PathLike] = None,
     ) -> Forecast:
         """What run() would take, without running.
@@ -165,7 +198,7 @@ class Network:
         """
         call = Call(memory, threads, spill=spill)
         raw = _c.Forecast(size=ctypes.sizeof(_c.Forecast))
-        name = None if picture is None else os.fsencode(picture)
+        name = take_picture(picture, call)
         with self._busy(call):
             try:
                 call.make(_c.library.rfx_network_predict, self._handle, name, call.options, raw)
@@ -174,10 +207,47 @@ class Network:
                 raise
         return forecast_of(raw)
 
+    def analyze(self) -> Layers:
+        """What each layer is: shape, receptive field, MACs, bytes; a list that prints as a table."""
+        raw = (_c.LayerReport * _c.library.rfx_network_layer_count(self._handle))()
+        call = Call()
+        with self._busy(call):
+            call.make(
+                _c.library.rfx_network_layers, self._handle, raw, ctypes.sizeof(_c.LayerReport)
+            )
+        return layers_of(raw)
+
+    def stages(
+        self,
+        memory: Memory = None,
+        threads: int = 0,
+        picture: Union[None, str, os.PathLike, Picture] = None,
+        spill: Union[None, str, os.PathLike] = None,
+    ) -> Stages:
+        """The stages of the plan that plan() with the same arguments describes, which is made once
+        more; a list that prints as a table."""
+        call = Call(memory, threads, spill=spill)
+        name = take_picture(picture, call)
+        raw = (_c.StageReport * _MOST_STAGES)()
+        count = ctypes.c_int()
+        with self._busy(call):
+            call.make(
+                _c.library.rfx_network_stages,
+                self._handle,
+                name,
+                call.options,
+                raw,
+                ctypes.sizeof(_c.StageReport),
+                _MOST_STAGES,
+                ctypes.byref(count),
+            )
+        return stages_of(raw[: count.value])
+
     def _start(self, image: Any, layout: str, call: Call) -> tuple[Any, tuple, Optional[Input]]:
         """The C function for an image, its arguments, and what must live until it ends."""
-        if _is_picture(image):
-            return _c.library.rfx_network_run_file, (self._handle, os.fsencode(image)), None
+        if is_picture(image):
+            name = take_picture(image, call)
+            return _c.library.rfx_network_run_file, (self._handle, name), None
         source = Input(image, self._inputs[0].shape, layout, call.set_read)
         return _c.library.rfx_network_run_source, (self._handle, source.raw), source
 
@@ -191,21 +261,25 @@ class Network:
         outputs: Optional[Iterable[str]] = None,
         layout: str = "NCHW",
         spill: Union[None, str, os.PathLike] = None,
+        observer: Observer = None,
     ) -> dict[str, np.ndarray]:
         """Runs the network on one image; returns its outputs by name, float32 in ONNX order.
 
-        image: a picture's path or "synthetic:ROWSxCOLUMNS[:SEED]" (values as the program's `run`
-        makes them); or a float32 array (1, channels, rows, columns) or (channels, rows, columns),
+        image: a picture's path, a Picture (which says page, bands and scaling) or
+        "synthetic:ROWSxCOLUMNS[:SEED]" (values as the program's `run` makes them); or a float32 array (1, channels, rows, columns) or (channels, rows, columns),
         or with channels last for layout="NHWC", taken as it is, not copied, whatever its strides;
         or an array-like with shape and [...] (zarr, h5py, dask), which is read in bands.
         memory: as in plan(); arrays and array-likes come on top. out: an array (or a list, or a
         dict by name) that receives the outputs instead of new ones. outputs: names of those that
         are wanted; None: all. progress: a function of (done, total), or a tqdm bar; called every
-        50 ms. Ctrl-C ends the run. spill: as in plan().
+        50 ms. Ctrl-C ends the run. spill: as in plan(). observer: a function of a Step, called after
+        each of some thousands of steps, in this thread; what it returns does not matter, what it
+        raises ends the run. It takes some microseconds a step.
 
         The bits depend on the network, its `conv` and the image alone, not on memory or threads.
         """
         call = Call(memory, threads, progress, spill)
+        observe(call, observer, self._outputs)
         function, arguments, source = self._start(image, layout, call)
         results = Outputs(self._outputs, outputs, out, None if source is None else source.array)
         with self._busy(call):
@@ -230,12 +304,10 @@ class Network:
         tiles, the map is kept in a temporary file until rows are whole.
         """
         call = Call(memory, threads, progress, spill)
-        names = [info.name for info in self._outputs]
-        if output is not None and output not in names:
-            raise UsageError(f"no output '{output}'; there are {', '.join(map(repr, names))}")
-        k = 0 if output is None else names.index(output)
-        if len(self._outputs[k].shape) != 4 or self._outputs[k].shape[0] != 1:
-            raise UsageError(f"output '{names[k]}' is no map: {self._outputs[k].shape}; use run()")
+        k = self._number_of(output)
+        info = self._outputs[k]
+        if len(info.shape) != 4 or info.shape[0] != 1:
+            raise UsageError(f"output '{info.name}' is no map: {info.shape}; use run()")
         function, arguments, source = self._start(image, layout, call)
         call.keep(source)
         owner = threading.get_ident()
@@ -254,6 +326,38 @@ class Network:
     ) -> "Runner":
         """Plans and packs the weights once, for many images of this size: see Runner."""
         return Runner(self, memory, threads, spill)
+
+    def _number_of(self, output: Optional[str]) -> int:
+        names = [info.name for info in self._outputs]
+        if output is not None and output not in names:
+            raise UsageError(f"no output '{output}'; there are {', '.join(map(repr, names))}")
+        return 0 if output is None else names.index(output)
+
+    def part(self, index: int, count: int, output: Optional[str] = None) -> "Part":
+        """A network that makes part `index` of `count`, from 1 on, of an output's rows: those of the
+        program's `run --part index/count`. Parts may run in other processes or on other machines;
+        put side by side (numpy.concatenate(..., axis=2)) they have the bits of one run.
+
+        output: its name; None: the first. Behind layers that see all of a map (global pools,
+        instance norms, attention) a part computes all that comes before them.
+        """
+        k = self._number_of(output)
+        shape = self._outputs[k].shape
+        rows = shape[2] if len(shape) == 4 else 1
+        if not 1 <= index <= count <= rows:
+            raise UsageError(f"part {index} of {count}: 1 to {count}, of at most {rows} rows")
+        each, longer = divmod(rows, count)  # the first `longer` have one row more
+        first = each * (index - 1) + min(index - 1, longer)
+        ends = slice(first, first + each + (index <= longer))
+        return self.part_rect(ends, output=self._outputs[k].name)
+
+    def part_rect(
+        self, rows: slice, columns: slice = slice(None), output: Optional[str] = None
+    ) -> "Part":
+        """As part(), for some rows and columns of the output."""
+        from ._parts import Part
+
+        return Part(self, self._number_of(output), rows, columns)
 
 
 class Runner:
@@ -292,12 +396,14 @@ class Runner:
         outputs: Optional[Sequence[str]] = None,
         layout: str = "NCHW",
         spill: Union[None, str, os.PathLike] = None,
+        observer: Observer = None,
     ) -> dict[str, np.ndarray]:
         """As Network.run on an array or array-like, without planning and packing again."""
-        if _is_picture(image):
+        if is_picture(image):
             raise UsageError("a runner takes arrays and array-likes; pictures: Network.run")
         call = Call(progress=progress)
         network = self.network
+        observe(call, observer, network.outputs)
         source = Input(image, network.inputs[0].shape, layout, call.set_read)
         results = Outputs(network.outputs, outputs, out, source.array)
         with network._busy(call):
@@ -312,6 +418,24 @@ class Runner:
                 call.options,
             )
         return results.arrays
+
+    def stages(self) -> Stages:
+        """The stages of the runner's plan."""
+        raw = (_c.StageReport * _MOST_STAGES)()
+        count = ctypes.c_int()
+        call = Call()
+        with self.network._busy(call):
+            if not self._handle:
+                raise UsageError("the runner is closed")
+            call.make(
+                _c.library.rfx_runner_stages,
+                self._handle,
+                raw,
+                ctypes.sizeof(_c.StageReport),
+                _MOST_STAGES,
+                ctypes.byref(count),
+            )
+        return stages_of(raw[: count.value])
 
     def close(self) -> None:
         """Gives the memory back; the network stays."""
@@ -352,28 +476,22 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def open(
-    model: Union[str, os.PathLike],
+    model: Model,
     size: Optional[tuple[int, int]] = None,
     conv: str = "direct",
     seed: int = 0,
+    pad_to: int = 0,
+    padding: str = "reflect",
 ) -> Network:
     """Opens a network for images of one size.
 
     model: the path of an .onnx file, or a built-in name ("mobilenet_v2"; their weights are seeded,
-    not trained). size: (rows, columns); None: the model's own. conv: what computes convolutions:
-    "direct", "openblas" or "winograd"; each gives bits of its own. seed: of a built-in's weights.
+    not trained); or the bytes of an .onnx file, or an onnx.ModelProto. Bytes are used where they lie
+    (a bytearray must not change meanwhile), and count in the memory of plans and runs. size: (rows,
+    columns); None: the model's own. conv: what computes convolutions: "direct", "openblas" or
+    "winograd"; each gives bits of its own. seed: of a built-in's weights. pad_to: images are filled
+    up to multiples of this number at their right and below, for networks that take no other sizes,
+    and maps that come out are cut to the image's part of them; 0: not. padding: with what,
+    "reflect", "edge" or "zero" (zeros as the network sees them, after mean and std).
     """
-    return Network(model, size, conv, seed)
-
-
-def picture_size(picture: Union[str, os.PathLike]) -> tuple[int, int, int]:
-    """Rows, columns and channels of a picture file; reads its header only."""
-    rows, columns, channels = ctypes.c_int64(), ctypes.c_int64(), ctypes.c_int64()
-    Call().make(
-        _c.library.rfx_picture_size,
-        os.fsencode(picture),
-        ctypes.byref(rows),
-        ctypes.byref(columns),
-        ctypes.byref(channels),
-    )
-    return rows.value, columns.value, channels.value
+    return Network(model, size, conv, seed, pad_to, padding)

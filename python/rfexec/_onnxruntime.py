@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, Iterable, Mapping, Optional, Union
+from typing import Any, Iterable, Mapping, Optional
 
 import numpy as np
 
 from ._errors import RefusedError, UsageError
+from ._models import Model
 from ._network import Memory, Network, Runner
 
 
@@ -24,7 +24,7 @@ class NodeArg:
 
 
 class InferenceSession:
-    """Runs an .onnx file (or a built-in network) as onnxruntime.InferenceSession does:
+    """Runs an .onnx file, its bytes, or a built-in network as onnxruntime.InferenceSession does:
 
         session = rfexec.InferenceSession("net.onnx", memory="256MiB")
         result = session.run(None, {"image": array})
@@ -36,7 +36,7 @@ class InferenceSession:
 
     def __init__(
         self,
-        path_or_bytes: Union[str, os.PathLike],
+        path_or_bytes: Model,
         sess_options: Any = None,
         providers: Any = None,
         provider_options: Any = None,
@@ -45,8 +45,6 @@ class InferenceSession:
         threads: int = 0,
         conv: str = "direct",
     ) -> None:
-        if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
-            raise UsageError("a model in memory: rfexec reads weights from the file when it needs them")
         self._model = path_or_bytes
         self._memory, self._threads, self._conv = memory, threads, conv
         self._runner: Optional[Runner] = None

@@ -25,6 +25,7 @@ struct rfxpy_call {
     int (*progress)(int64_t done, int64_t total);
     int (*read)(const struct rfx_area *area, float *values);
     int (*write)(int output, const struct rfx_area *area, const float *values);
+    int (*observe)(const struct rfx_step_report *step);
     pthread_t caller;
     int64_t next_look, next_progress; /* ns of the monotonic clock */
     void *raised[3];                  /* by a signal's handler: type, value, traceback; owned */
@@ -42,6 +43,7 @@ RFXPY_API int rfxpy_stop(void *user);
 RFXPY_API int rfxpy_progress(void *user, int64_t done, int64_t total);
 RFXPY_API int rfxpy_read(void *user, const struct rfx_area *area, float *values);
 RFXPY_API int rfxpy_write(void *user, int output, const struct rfx_area *area, const float *values);
+RFXPY_API int rfxpy_observe(void *user, const struct rfx_step_report *step);
 RFXPY_API uint64_t rfxpy_call_bytes(void);
 
 static struct {
@@ -128,4 +130,9 @@ int rfxpy_read(void *user, const struct rfx_area *area, float *values) {
 int rfxpy_write(void *user, int output, const struct rfx_area *area, const float *values) {
     struct rfxpy_call *call = user;
     return look_for_signals(call) != 0 || result_of(call, call->write(output, area, values)) != 0;
+}
+
+int rfxpy_observe(void *user, const struct rfx_step_report *step) {
+    struct rfxpy_call *call = user;
+    return look_for_signals(call) != 0 || result_of(call, call->observe(step)) != 0;
 }

@@ -6,15 +6,12 @@
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "${1:-$top/build}" && pwd)
+. "$top/tools/python_packages.sh"
 venv=$build/python-venv
-if [ ! -x "$venv/bin/python" ] ||
-    ! "$venv/bin/python" -c 'import dask, numpy, pytest, scikit_build_core, zarr' 2>/dev/null; then
-    python3 -m venv "$venv"
-    if ! "$venv/bin/pip" install --quiet --disable-pip-version-check \
-        -r "$top/python/tests/requirements.txt"; then
-        echo "the Python package was NOT tested: its packages cannot be installed from PyPI (see above)"
-        exit 77
-    fi
+if ! need_packages "$venv" "$top/python/tests/requirements.txt" \
+    'dask, distributed, numpy, onnx, pytest, scikit_build_core, tifffile, zarr'; then
+    echo "the Python package was NOT tested: its packages cannot be installed from PyPI (see above)"
+    exit 77
 fi
 "$venv/bin/pip" install --quiet --disable-pip-version-check --no-index --no-build-isolation \
     --no-deps --force-reinstall "$top/python" -C cmake.define.RFEXEC_LIBRARY="$build/librfexec.so"

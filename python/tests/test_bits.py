@@ -125,6 +125,15 @@ def test_chunks_are_read_once_by_a_stream():
     assert max(rows.stop - rows.start for rows in plain.rows) <= 64
 
 
+def test_padding():
+    image = random_image(19, 21)
+    filled = np.pad(image, ((0, 0), (0, 0), (0, 5), (0, 3)), mode="edge")
+    whole = rfexec.open("fsrcnn", size=(24, 24)).run(filled)["output"]
+    net = rfexec.open("fsrcnn", size=(19, 21), pad_to=8, padding="edge")
+    assert net.outputs[0].shape == (1, 3, 38, 42)
+    assert net.run(image)["output"].tobytes() == whole[..., :38, :42].tobytes()
+
+
 def test_runners_run_again():
     net = rfexec.open("squeezenet1_1", size=(70, 60))
     images = [random_image(70, 60, seed=s) for s in range(3)]

@@ -83,6 +83,8 @@ def test_usage():
         ({"size": "4x4"}, "size is"),
         ({"conv": "fft"}, "conv is 'fft'"),
         ({"seed": -1}, "seed"),
+        ({"padding": "mirror"}, "padding is 'mirror'"),
+        ({"pad_to": -1}, "pad_to is -1"),
     ]:
         with pytest.raises(rfexec.UsageError, match=words):
             rfexec.open("squeezenet1_1", **options)

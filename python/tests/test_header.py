@@ -18,6 +18,9 @@ STRUCTS = {
     "rfx_area": _c.Area,
     "rfx_source": _c.Source,
     "rfx_forecast": _c.Forecast,
+    "rfx_layer_report": _c.LayerReport,
+    "rfx_stage_report": _c.StageReport,
+    "rfx_step_report": _c.StepReport,
     "rfxpy_call": _c.BridgeCall,
 }
 COMPILER = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")

@@ -45,5 +45,5 @@ def test_refusals():
         session.run(["x"], {"image": array})
     with pytest.raises(rfexec.RefusedError, match="No such file"):
         rfexec.InferenceSession("/no/such.onnx")
-    with pytest.raises(rfexec.UsageError, match="in memory"):
+    with pytest.raises(rfexec.RefusedError, match="in memory"):
         rfexec.InferenceSession(b"onnx")

@@ -11,6 +11,7 @@ from conftest import random_image
 INTERRUPTED = """
 import os, signal, threading, time
 import numpy as np, rfexec
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for jobs behind them
 net = rfexec.open("resnet50", size=(2048, 2048))
 image = np.zeros((1, 3, 2048, 2048), np.float32)
 
@@ -111,6 +112,33 @@ def test_bar(net):
     assert bar.n == bar.total > 1
 
 
+def test_observer(net):
+    """Final rectangles make up the output once; numbers rise; bits are those of a run without."""
+    image, steps = random_image(500, 400), []
+    got = net.run(image, memory="24MiB", observer=steps.append)
+    (output,) = net.outputs
+    times = np.zeros(output.shape[2:], int)
+    for s in steps:
+        if s.output is not None:
+            assert s.output == output.name and s.work in ("write", "compute")
+            times[s.row : s.row + s.rows, s.column : s.column + s.columns] += 1
+    assert (times == 1).all()
+    assert [s.step for s in steps] == list(range(1, len(steps) + 1))
+    assert [s.seconds for s in steps] == sorted(s.seconds for s in steps)
+    assert {s.planned_bytes for s in steps} == {net.plan("24MiB").peak_bytes}
+    layers = net.analyze()
+    assert all(s.name == layers[s.layer].name for s in steps)
+    assert steps[-1].stage == steps[-1].n_stages - 1 == len(net.stages("24MiB")) - 1
+    want = net.run(image)[output.name]
+    assert got[output.name].tobytes() == want.tobytes()
+    with net.prepare(memory="24MiB") as runner:
+        again = []
+        runner.run(image, observer=again.append)
+    assert [s[:15] for s in again] == [s[:15] for s in steps]  # all but held_bytes and seconds
+    with pytest.raises(rfexec.UsageError, match="observer is 3"):
+        net.run(image, observer=3)
+
+
 def test_exceptions_of_callbacks(net):
     def fail(*_):
         raise LookupError("mine")
@@ -124,6 +152,8 @@ def test_exceptions_of_callbacks(net):
     image = random_image(500, 400)
     with pytest.raises(LookupError, match="mine"):
         net.run(image, progress=fail)
+    with pytest.raises(LookupError, match="mine"):
+        net.run(image, observer=fail)
     with pytest.raises(LookupError, match="mine"):
         net.run(Failing())
     with pytest.raises(LookupError, match="mine"):

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rfexec/session/fit_size.h"
+
 /* A size beyond is no newer version's, but memory that was never set. */
 #define MOST_STRUCT_BYTES ((size_t)4096)
 #define MOST_THREADS 1024
@@ -94,6 +96,21 @@ void rfx_open_options_init(struct rfx_open_options *options, size_t size) {
     write_sized(options, size, &defaults, sizeof defaults);
 }
 
+bool rfx_api_pad_mode(enum rfx_padding padding, enum rfx_pad_mode *mode) {
+    switch (padding) {
+        case RFX_PADDING_REFLECT:
+            *mode = RFX_PAD_REFLECT;
+            return true;
+        case RFX_PADDING_EDGE:
+            *mode = RFX_PAD_EDGE;
+            return true;
+        case RFX_PADDING_ZERO:
+            *mode = RFX_PAD_CONSTANT;
+            return true;
+    }
+    return false;
+}
+
 bool rfx_api_conv_choice(enum rfx_convolution convolution, enum rfx_conv_choice *choice) {
     switch (convolution) {
         case RFX_CONVOLUTION_DIRECT:
@@ -122,6 +139,19 @@ enum rfx_status rfx_api_read_open_options(const struct rfx_open_options *given,
                         "an image of %lld rows and %lld columns: both must be positive, or both 0 "
                         "for the model's own",
                         (long long)out->rows, (long long)out->columns);
+    if ((out->allocate == NULL) != (out->release == NULL))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "memory: %s is given, %s is not: both are needed",
+                        out->allocate != NULL ? "allocate" : "release",
+                        out->allocate != NULL ? "release" : "allocate");
+    enum rfx_pad_mode mode;
+    if (out->pad_to < 0 || out->pad_to > RFX_FIT_MOST)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "pad_to is %lld: 0 to %d are possible",
+                        (long long)out->pad_to, RFX_FIT_MOST);
+    if (!rfx_api_pad_mode(out->padding, &mode))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "padding is %d: rfexec %s knows no such padding", (int)out->padding,
+                        rfx_version());
     enum rfx_conv_choice choice;
     if (!rfx_api_conv_choice(out->convolution, &choice))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
@@ -151,6 +181,24 @@ static int usable_processors(void) {
     return count < 1 ? 1 : count < MOST_THREADS ? count : MOST_THREADS;
 }
 
+/* What is chosen of a picture file. */
+static enum rfx_status check_choice(const struct rfx_run_options *o, struct rfx_error *err) {
+    if (o->page < 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "page is %lld: they count from 0",
+                        (long long)o->page);
+    if (o->n_channels < 0 || o->n_channels > RFX_IMAGE_MAX_BANDS ||
+        (o->n_channels == 0) != (o->channels == NULL))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "channels is %s and n_channels %d: 1 to %d numbers, or NULL and 0 for all",
+                        o->channels != NULL ? "given" : "NULL", o->n_channels, RFX_IMAGE_MAX_BANDS);
+    for (int i = 0; i < o->n_channels; i++)
+        if (o->channels[i] < 1 || o->channels[i] > UINT16_MAX)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "channels[%d] is %d: bands count from 1", i, o->channels[i]);
+    if (o->n_channels == 0 || o->bgr == 0) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "channels says the order: bgr has to be 0");
+}
+
 enum rfx_status rfx_api_read_run_options(const struct rfx_run_options *given,
                                          struct rfx_run_options *out, struct rfx_error *err) {
     static const char name[] = "rfx_run_options";
@@ -169,13 +217,20 @@ enum rfx_status rfx_api_read_run_options(const struct rfx_run_options *given,
                         "max_pixels is %lld: a number of pixels, or 0 for the default",
                         (long long)out->max_pixels);
     if (out->threads == 0) out->threads = usable_processors();
-    return RFX_OK;
+    return check_choice(out, err);
 }
 
 struct rfx_image_options rfx_api_image_options(const struct rfx_run_options *options,
-                                               int64_t channels) {
-    struct rfx_image_options image = {
-        .scale = options->scale, .bgr = options->bgr != 0, .channels = channels};
+                                               int64_t channels, struct rfx_image_bands *bands) {
+    struct rfx_image_options image = {.scale = options->scale,
+                                      .bgr = options->bgr != 0,
+                                      .channels = channels,
+                                      .page = options->page,
+                                      .as_stored = options->as_stored != 0,
+                                      .folder = options->spill_folder};
+    bands->n = options->n_channels;
+    for (int i = 0; i < bands->n; i++) bands->numbers[i] = (uint16_t)options->channels[i];
+    if (bands->n > 0) image.bands = bands;
     if (options->memory_bytes == 0)
         image.max_pixels = options->max_pixels != 0 ? options->max_pixels : RFX_IMAGE_WHOLE_PIXELS;
     memcpy(image.mean, options->mean, sizeof image.mean);

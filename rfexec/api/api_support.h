@@ -27,6 +27,9 @@ enum rfx_status rfx_api_opening(enum rfx_status status, const char *path);
 /* The arithmetic by its name inside; false: there is none of that number. */
 bool rfx_api_conv_choice(enum rfx_convolution convolution, enum rfx_conv_choice *choice);
 
+/* Likewise a padding. */
+bool rfx_api_pad_mode(enum rfx_padding padding, enum rfx_pad_mode *mode);
+
 /* The options with those given (NULL: none) over the defaults. INVALID_ARGUMENT: no size, or a
  * value that this library does not know. */
 RFX_NODISCARD enum rfx_status rfx_api_read_open_options(const struct rfx_open_options *given,
@@ -38,9 +41,10 @@ RFX_NODISCARD enum rfx_status rfx_api_read_run_options(const struct rfx_run_opti
                                                        struct rfx_run_options *out,
                                                        struct rfx_error *err);
 
-/* Preprocessing as the image source takes it; channels 0: as the file has them. */
+/* Preprocessing as the image source takes it; channels 0: as the file has them. What it says of
+ * bands goes to `bands`, which has to stay while the picture is opened. */
 struct rfx_image_options rfx_api_image_options(const struct rfx_run_options *options,
-                                               int64_t channels);
+                                               int64_t channels, struct rfx_image_bands *bands);
 
 /* Whether the caller's forecast says its size. */
 RFX_NODISCARD enum rfx_status rfx_api_check_forecast(const struct rfx_forecast *forecast,

@@ -3,6 +3,7 @@
 
 #include "rfexec/api/api_support.h"
 #include "rfexec/api/output_parts.h"
+#include "rfexec/api/step_teller.h"
 
 static const struct rfx_tensor *input_of(const struct rfx_job *job) {
     return &job->graph->nodes[job->graph->input].out;
@@ -36,6 +37,7 @@ enum rfx_status rfx_job_wake(struct rfx_job *job, const struct rfx_run_options *
     enum rfx_status status = rfx_api_read_run_options(options, &read, err);
     if (status != RFX_OK) return status;
     job->options.progress = read.progress;
+    job->options.observe = read.observe;
     job->options.stop = read.stop;
     job->options.write = read.write;
     job->options.user = read.user;
@@ -82,7 +84,8 @@ enum rfx_status rfx_job_use_picture(struct rfx_job *job, const char *picture,
                                     struct rfx_error *err) {
     struct rfx_memory *mem = job->graph->mem;
     const struct rfx_tensor *input = input_of(job);
-    struct rfx_image_options options = rfx_api_image_options(&job->options, 0);
+    struct rfx_image_bands bands;
+    struct rfx_image_options options = rfx_api_image_options(&job->options, 0, &bands);
     enum rfx_status status = rfx_job_open_picture(mem, picture, &options, &job->image, err);
     if (status != RFX_OK) return status;
     if (rfx_image_traits(job->image).c != input->c) {
@@ -165,7 +168,9 @@ enum rfx_status rfx_job_prepare(struct rfx_job *job, struct rfx_error *err) {
 
 /* Between the steps of a run, which allocates nothing and so is not asked by the allocator. */
 static int is_cancelled(void *user, int64_t done, int64_t total) {
-    const struct rfx_run_options *options = user;
+    const struct rfx_step_teller *teller = user;
+    const struct rfx_run_options *options = teller->options;
+    if (teller->ends) return 1;
     if (options->stop != NULL && options->stop(options->user) != 0) return 1;
     return options->progress != NULL ? options->progress(options->user, done, total) : 0;
 }
@@ -173,10 +178,17 @@ static int is_cancelled(void *user, int64_t done, int64_t total) {
 enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err) {
     const struct rfx_output_sink sink = {
         .write = rfx_output_take_part, .user = job, .any_order = true};
+    struct rfx_step_teller teller;
+    rfx_step_teller_begin(&teller, &job->options, job->graph, job->plan);
     rfx_session_set_sink(job->session, &sink);
     rfx_session_set_spill_folder(job->session, job->options.spill_folder);
+    rfx_session_set_observer(job->session, job->options.observe != NULL ? &teller.observer : NULL);
     enum rfx_status status =
-        rfx_session_run(job->session, job->image, is_cancelled, &job->options, NULL, err);
+        rfx_session_run(job->session, job->image, is_cancelled, &teller, NULL, err);
+    rfx_session_set_observer(job->session, NULL);
     rfx_session_set_sink(job->session, NULL);
+    if (status == RFX_OK && teller.ends)
+        return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after the last of %lld steps",
+                        (long long)teller.steps);
     return status == RFX_OK ? rfx_output_give_stored(job, err) : status;
 }

@@ -54,7 +54,8 @@ RFX_NODISCARD enum rfx_status rfx_job_prepare(struct rfx_job *job, struct rfx_er
 /* Runs on the source and hands out all outputs. */
 RFX_NODISCARD enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err);
 
-/* Takes progress, stop, write and user of the options, and asks stop until rfx_job_rest. */
+/* Takes progress, observe, stop, write and user of the options, and asks stop until rfx_job_rest.
+ */
 RFX_NODISCARD enum rfx_status rfx_job_wake(struct rfx_job *job,
                                            const struct rfx_run_options *options,
                                            struct rfx_error *err);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "layers/graph/graph.h"
+#include "rf_analysis/part_graph.h"
 #include "rfexec/api/api_support.h"
 #include "rfexec/api/job.h"
 #include "rfexec/image/image_source.h"
@@ -31,27 +32,50 @@ static const struct rfx_tensor *output_of(const struct rfx_network *network, int
     return &graph->nodes[graph->outputs[k].node].out;
 }
 
-static enum rfx_status open_network(struct rfx_memory *mem, const char *model,
+/* What a network is made of: a name, or the bytes of a file. */
+struct model {
+    const char *name;
+    const void *bytes;
+    size_t n_bytes;
+};
+
+static enum rfx_status load_model(struct rfx_memory *mem, const struct model *model,
+                                  const struct rfx_load_options *options, struct rfx_graph **out,
+                                  struct rfx_error *err) {
+    const char *name = model->name;
+    if (name == NULL) {
+        enum rfx_status status =
+            rfx_onnx_load_bytes(mem, model->bytes, model->n_bytes, options, out, err);
+        return status == RFX_OK ? status : rfx_fail_within(err, status, "model in memory");
+    }
+    enum rfx_status status = rfx_model_load(mem, name, options, out, err);
+    if (status == RFX_OK) return RFX_OK;
+    if (!rfx_builtin_exists(name)) status = rfx_api_opening(status, name);
+    return strstr(err->text, name) != NULL ? status
+                                           : rfx_fail_within(err, status, "model '%.200s'", name);
+}
+
+static enum rfx_status open_network(struct rfx_memory *mem, const struct model *model,
                                     const struct rfx_open_options *given, struct rfx_network **out,
                                     struct rfx_error *err) {
     struct rfx_open_options options;
     struct rfx_network *network = NULL;
-    if (model == NULL) return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "no model is named");
+    if (model->name == NULL && model->bytes == NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "no model is named");
     enum rfx_status status = rfx_api_read_open_options(given, &options, err);
     if (status != RFX_OK) return status;
     network = rfx_memory_calloc(mem, 1, sizeof *network);
     if (network == NULL) return rfx_memory_fail(mem, "network", sizeof *network, err);
     network->mem = mem;
     struct rfx_load_options load = {.h = options.rows, .w = options.columns, .seed = options.seed};
-    bool known = rfx_api_conv_choice(options.convolution, &load.conv);
+    bool known = rfx_api_conv_choice(options.convolution, &load.conv) &&
+                 rfx_api_pad_mode(options.padding, &load.fit.mode);
+    load.fit.multiple = options.pad_to;
     assert(known);
     (void)known;
-    status = rfx_model_load(mem, model, &load, &network->graph, err);
+    status = load_model(mem, model, &load, &network->graph, err);
     if (status != RFX_OK) {
         rfx_memory_release(mem, network);
-        if (!rfx_builtin_exists(model)) status = rfx_api_opening(status, model);
-        if (strstr(err->text, model) == NULL)
-            status = rfx_fail_within(err, status, "model '%.200s'", model);
         return status;
     }
     *out = network;
@@ -62,20 +86,39 @@ enum rfx_code rfx_network_open_in(struct rfx_memory *mem, const char *model,
                                   const struct rfx_open_options *options, struct rfx_network **out,
                                   struct rfx_why *why) {
     struct rfx_error err = {{0}};
-    return rfx_api_result(open_network(mem, model, options, out, &err), &err, why);
+    const struct model named = {.name = model};
+    return rfx_api_result(open_network(mem, &named, options, out, &err), &err, why);
 }
 
-enum rfx_code rfx_network_open(const char *model, const struct rfx_open_options *options,
-                               struct rfx_network **out, struct rfx_why *why) {
+/* In an allocator of its own, with the blocks that the options say. */
+static enum rfx_code open_alone(const struct model *model, const struct rfx_open_options *options,
+                                struct rfx_network **out, struct rfx_why *why) {
+    struct rfx_open_options known;
     struct rfx_error err = {{0}};
-    struct rfx_memory *mem = rfx_memory_create(0);
+    enum rfx_status status = rfx_api_read_open_options(options, &known, &err);
+    if (status != RFX_OK) return rfx_api_result(status, &err, why);
+    const struct rfx_memory_hooks hooks = {known.allocate, known.release, known.memory_user};
+    struct rfx_memory *mem = rfx_memory_create_with(&hooks);
     if (mem == NULL) return rfx_api_result(RFX_STATUS_OUT_OF_MEMORY, &err, why);
-    enum rfx_status status = open_network(mem, model, options, out, &err);
+    status = open_network(mem, model, options, out, &err);
     if (status == RFX_OK)
         (*out)->owns_mem = true;
     else
         rfx_memory_free(mem);
     return rfx_api_result(status, &err, why);
+}
+
+enum rfx_code rfx_network_open(const char *model, const struct rfx_open_options *options,
+                               struct rfx_network **out, struct rfx_why *why) {
+    const struct model named = {.name = model};
+    return open_alone(&named, options, out, why);
+}
+
+enum rfx_code rfx_network_open_memory(const void *bytes, size_t n_bytes,
+                                      const struct rfx_open_options *options,
+                                      struct rfx_network **out, struct rfx_why *why) {
+    const struct model model = {.bytes = bytes, .n_bytes = n_bytes};
+    return open_alone(&model, options, out, why);
 }
 
 void rfx_network_free(struct rfx_network *network) {
@@ -109,27 +152,85 @@ int rfx_network_output_shape(const struct rfx_network *network, int k, int64_t d
     const struct rfx_tensor *t = output_of(network, k);
     if (t == NULL) return -1;
     memcpy(dims, t->shape.dims, (size_t)t->shape.rank * sizeof *dims);
+    if (t->layout == RFX_LAYOUT_NHWC) { /* of a part fewer than the map has */
+        dims[2] = rfx_rect_rows(network->graph->outputs[k].part);
+        dims[3] = rfx_rect_cols(network->graph->outputs[k].part);
+    }
     return t->shape.rank;
 }
 
 int64_t rfx_network_output_elements(const struct rfx_network *network, int k) {
     const struct rfx_tensor *t = output_of(network, k);
-    return t != NULL ? t->elems : -1;
+    if (t == NULL) return -1;
+    bool map = t->layout == RFX_LAYOUT_NHWC;
+    return map ? rfx_rect_area(network->graph->outputs[k].part) * t->c : t->elems;
+}
+
+static enum rfx_status open_part(struct rfx_network *whole, int k, const struct rfx_area *part,
+                                 struct rfx_network **out, struct rfx_error *err) {
+    if (part == NULL) return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "no part is named");
+    const struct rfx_tensor *map = output_of(whole, k);
+    if (map == NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "output %d of %d does not exist", k,
+                        whole->graph->n_outputs);
+    bool fits = part->rows > 0 && part->rows <= map->h && part->columns > 0 &&
+                part->columns <= map->w && part->row >= 0 && part->row <= map->h - part->rows &&
+                part->column >= 0 && part->column <= map->w - part->columns;
+    if (!fits)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%lld rows from row %lld, %lld columns from column %lld are no part of an "
+                        "output of %lld rows and %lld columns",
+                        (long long)part->rows, (long long)part->row, (long long)part->columns,
+                        (long long)part->column, (long long)map->h, (long long)map->w);
+    struct rfx_rect rect = rfx_rect_make(part->row, part->row + part->rows, part->column,
+                                         part->column + part->columns);
+    struct rfx_network *network = rfx_memory_calloc(whole->mem, 1, sizeof *network);
+    if (network == NULL) return rfx_memory_fail(whole->mem, "network", sizeof *network, err);
+    network->mem = whole->mem;
+    enum rfx_status status = rfx_part_graph_create(whole->graph, k, rect, &network->graph, err);
+    if (status == RFX_OK)
+        *out = network;
+    else
+        rfx_memory_release(whole->mem, network);
+    return status;
+}
+
+enum rfx_code rfx_network_open_part(struct rfx_network *network, int k, const struct rfx_area *part,
+                                    struct rfx_network **out, struct rfx_why *why) {
+    struct rfx_error err = {{0}};
+    return rfx_api_result(open_part(network, k, part, out, &err), &err, why);
+}
+
+void rfx_network_input_area(const struct rfx_network *network, struct rfx_area *area) {
+    struct rfx_rect image = rfx_part_graph_image(network->graph);
+    *area = (struct rfx_area){.row = image.y0,
+                              .column = image.x0,
+                              .rows = rfx_rect_rows(image),
+                              .columns = rfx_rect_cols(image),
+                              .channels = input_of(network)->c};
 }
 
 enum rfx_code rfx_picture_size(const char *picture, int64_t *rows, int64_t *columns,
                                int64_t *channels, struct rfx_why *why) {
-    struct rfx_image_options options = rfx_image_default_options();
+    return rfx_picture_size_with(picture, NULL, rows, columns, channels, why);
+}
+
+enum rfx_code rfx_picture_size_with(const char *picture, const struct rfx_run_options *given,
+                                    int64_t *rows, int64_t *columns, int64_t *channels,
+                                    struct rfx_why *why) {
+    struct rfx_run_options known;
+    struct rfx_image_bands bands;
     struct rfx_error err = {{0}};
     struct rfx_image *image = NULL;
-    enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
-    struct rfx_memory *mem = rfx_memory_create(0);
-    options.channels = 0;   /* as the file has them */
-    options.max_pixels = 0; /* only the header is read */
-    if (mem != NULL && picture == NULL)
+    enum rfx_status status = rfx_api_read_run_options(given, &known, &err);
+    if (status == RFX_OK && picture == NULL)
         status = rfx_fail(&err, RFX_STATUS_INVALID_ARGUMENT, "no picture is named");
-    else if (mem != NULL)
-        status = rfx_job_open_picture(mem, picture, &options, &image, &err);
+    if (status != RFX_OK) return rfx_api_result(status, &err, why);
+    struct rfx_image_options options = rfx_api_image_options(&known, 0, &bands);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    options.max_pixels = 0; /* only the header is read */
+    status = RFX_STATUS_OUT_OF_MEMORY;
+    if (mem != NULL) status = rfx_job_open_picture(mem, picture, &options, &image, &err);
     if (status == RFX_OK) {
         struct rfx_source_traits traits = rfx_image_traits(image);
         *rows = traits.h;
@@ -205,5 +306,9 @@ enum rfx_code rfx_network_run_source(struct rfx_network *network, const struct r
 }
 
 struct rfx_graph *rfx_network_graph(struct rfx_network *network) {
+    return network->graph;
+}
+
+const struct rfx_graph *rfx_network_graph_of(const struct rfx_network *network) {
     return network->graph;
 }

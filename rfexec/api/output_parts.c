@@ -37,14 +37,15 @@ static enum rfx_status show(const struct rfx_job *job, int k, const struct rfx_a
 /* Shows a rectangle of a map, as many rows at a time as follow each other. */
 static enum rfx_status show_map(const struct rfx_job *job, int k, struct rfx_rect rect,
                                 const struct rfx_view *view, struct rfx_error *err) {
-    struct rfx_area part = {.column = rect.x0,
+    struct rfx_rect whole = job->graph->outputs[k].part;
+    struct rfx_area part = {.column = rect.x0 - whole.x0,
                             .columns = rfx_rect_cols(rect),
                             .channels = view->c,
                             .row_step = view->row_stride,
                             .column_step = view->c,
                             .channel_step = 1};
-    for (int64_t y = rect.y0; y < rect.y1; y = part.row + part.rows) {
-        part.row = y;
+    for (int64_t y = rect.y0; y < rect.y1; y += part.rows) {
+        part.row = y - whole.y0;
         part.rows = rfx_view_rows_end(view, y, rect.y1) - y;
         for (int64_t r = y; r < y + part.rows; r++)
             make_nans_one(rfx_view_at(view, r, rect.x0), part.columns * view->c);
@@ -54,27 +55,53 @@ static enum rfx_status show_map(const struct rfx_job *job, int k, struct rfx_rec
     return RFX_OK;
 }
 
-/* Scatters a part of a map, rows x columns x channels, into the caller's array in ONNX order. */
-static void scatter(const struct rfx_tensor *t, float *out, struct rfx_rect rect,
-                    const struct rfx_view *view) {
-    for (int64_t y = rect.y0; y < rect.y1; y++)
-        for (int64_t c = 0; c < t->c; c++)
-            for (int64_t x = rect.x0; x < rect.x1; x++)
-                out[(c * t->h + y) * t->w + x] = rfx_one_nan(rfx_view_at(view, y, x)[c]);
-}
-
-enum rfx_status rfx_output_take_part(void *user, int k, struct rfx_rect rect,
-                                     const struct rfx_view *view, struct rfx_error *err) {
-    const struct rfx_job *job = user;
-    float *out = array_of(job, k);
-    if (out != NULL)
-        scatter(&job->graph->nodes[job->graph->outputs[k].node].out, out, rect, view);
-    else if (job->options.write != NULL)
-        return show_map(job, k, rect, view, err);
+/* Shows a rectangle of a map of which (1, channels, cells) or (1, cells, channels) is joined: rows
+ * and columns of a map of one channel, cells of as many of its rows as follow each other in both.
+ */
+static enum rfx_status show_cells(const struct rfx_job *job, const struct rfx_end *end,
+                                  struct rfx_rect rect, const struct rfx_view *view,
+                                  struct rfx_error *err) {
+    bool planes = end->at.channel_step > end->at.column_step;
+    int64_t cols = rfx_rect_cols(rect), cell_step = end->at.column_step;
+    bool follow = end->at.row_step == cols * cell_step && view->row_stride == cols * view->c;
+    for (int64_t y = rect.y0, rows; y < rect.y1; y += rows) {
+        rows = follow ? rfx_view_rows_end(view, y, rect.y1) - y : 1;
+        int64_t cell = (end->at.first + y * end->at.row_step) / cell_step + rect.x0;
+        struct rfx_area part = {.channels = 1, .channel_step = 1};
+        *(planes ? &part.column : &part.row) = cell;
+        *(planes ? &part.columns : &part.rows) = rows * cols;
+        *(planes ? &part.column_step : &part.row_step) = view->c;
+        *(planes ? &part.rows : &part.columns) = end->channels;
+        *(planes ? &part.row_step : &part.column_step) = 1;
+        for (int64_t r = y; r < y + rows; r++)
+            make_nans_one(rfx_view_at(view, r, rect.x0), cols * view->c);
+        enum rfx_status status = show(job, end->output, &part, rfx_view_at(view, y, rect.x0), err);
+        if (status != RFX_OK) return status;
+    }
     return RFX_OK;
 }
 
-/* A tensor in ONNX order: a map where it has the shape of one, else one pixel. */
+static enum rfx_status show_end(const struct rfx_job *job, const struct rfx_end *end,
+                                struct rfx_rect rect, const struct rfx_view *view,
+                                struct rfx_error *err) {
+    if (rfx_node_is_joined(&job->graph->nodes[job->graph->outputs[end->output].node]))
+        return show_cells(job, end, rect, view, err);
+    return show_map(job, end->output, rect, view, err);
+}
+
+enum rfx_status rfx_output_take_part(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                                     const struct rfx_view *view, struct rfx_error *err) {
+    const struct rfx_job *job = user;
+    float *out = array_of(job, end->output);
+    if (out != NULL)
+        rfx_end_scatter(end, out, rect, view);
+    else if (job->options.write != NULL)
+        return show_end(job, end, rect, view, err);
+    return RFX_OK;
+}
+
+/* A tensor in ONNX order: a map where it has the shape of one, of one channel where it has three
+ * dimensions, else one pixel. */
 static enum rfx_status show_plain(const struct rfx_job *job, int k, const struct rfx_tensor *t,
                                   float *values, struct rfx_error *err) {
     struct rfx_area part = {.rows = 1, .columns = 1, .channels = t->elems, .channel_step = 1};
@@ -86,25 +113,43 @@ static enum rfx_status show_plain(const struct rfx_job *job, int k, const struct
                                  .row_step = dims[3],
                                  .column_step = 1,
                                  .channel_step = dims[2] * dims[3]};
+    if (t->shape.rank == 3 && dims[0] == 1)
+        part = (struct rfx_area){.rows = dims[1],
+                                 .columns = dims[2],
+                                 .channels = 1,
+                                 .row_step = dims[2],
+                                 .column_step = 1,
+                                 .channel_step = 1};
     make_nans_one(values, t->elems);
     return show(job, k, &part, values, err);
 }
 
+/* Shows an output that the session has stored. */
+static enum rfx_status show_stored(struct rfx_job *job, int k, struct rfx_error *err) {
+    const struct rfx_graph *graph = job->graph;
+    enum rfx_status status = RFX_OK;
+    for (int e = 0; e < graph->n_ends && status == RFX_OK; e++) {
+        const struct rfx_end *end = &graph->ends[e];
+        const struct rfx_tensor *t = &graph->nodes[end->node].out;
+        if (end->output != k) continue;
+        struct rfx_view view = rfx_session_end_view(job->session, end);
+        status = t->layout == RFX_LAYOUT_PLAIN
+                     ? show_plain(job, k, t, view.data, err)
+                     : show_end(job, end, rfx_end_part(graph, end), &view, err);
+    }
+    return status;
+}
+
 enum rfx_status rfx_output_give_stored(struct rfx_job *job, struct rfx_error *err) {
-    for (int k = 0; k < job->graph->n_outputs; k++) {
-        const struct rfx_tensor *t = rfx_session_output_tensor(job->session, k);
+    enum rfx_status status = RFX_OK;
+    for (int k = 0; k < job->graph->n_outputs && status == RFX_OK; k++) {
+        int64_t elems = rfx_session_output_elems(job->session, k);
         float *out = array_of(job, k);
         if (!rfx_session_output_is_stored(job->session, k)) continue;
-        if (out != NULL) {
-            rfx_session_output_read(job->session, k, 0, t->elems, out);
-            continue;
-        }
-        if (job->options.write == NULL) continue;
-        struct rfx_view view = rfx_session_output_view(job->session, k);
-        enum rfx_status status = t->layout == RFX_LAYOUT_PLAIN
-                                     ? show_plain(job, k, t, view.data, err)
-                                     : show_map(job, k, rfx_rect_full(t->h, t->w), &view, err);
-        if (status != RFX_OK) return status;
+        if (out != NULL)
+            rfx_session_output_read(job->session, k, 0, elems, out);
+        else if (job->options.write != NULL)
+            status = show_stored(job, k, err);
     }
-    return RFX_OK;
+    return status;
 }

@@ -6,7 +6,8 @@
 #include "rfexec/api/job.h"
 
 /* The write function of a sink whose user is the job. IO: the caller's function failed. */
-RFX_NODISCARD enum rfx_status rfx_output_take_part(void *job, int k, struct rfx_rect rect,
+RFX_NODISCARD enum rfx_status rfx_output_take_part(void *job, const struct rfx_end *end,
+                                                   struct rfx_rect rect,
                                                    const struct rfx_view *view,
                                                    struct rfx_error *err);
 

@@ -3,6 +3,7 @@
 #include "rfexec/api/api_support.h"
 #include "rfexec/api/job.h"
 #include "rfexec/api/network.h"
+#include "rfexec/api/reports.h"
 
 struct rfx_runner {
     struct rfx_job job;
@@ -47,6 +48,15 @@ enum rfx_code rfx_runner_forecast(const struct rfx_runner *runner, struct rfx_fo
     struct rfx_error err = {{0}};
     enum rfx_status status = rfx_api_check_forecast(forecast, &err);
     if (status == RFX_OK) rfx_api_write_forecast_of(runner->job.plan, forecast);
+    return rfx_api_result(status, &err, why);
+}
+
+enum rfx_code rfx_runner_stages(const struct rfx_runner *runner, struct rfx_stage_report *stages,
+                                size_t stage_bytes, int most, int *count, struct rfx_why *why) {
+    const struct rfx_job *job = &runner->job;
+    struct rfx_error err = {{0}};
+    enum rfx_status status =
+        rfx_report_stages(job->plan, job->graph, stages, stage_bytes, most, count, &err);
     return rfx_api_result(status, &err, why);
 }
 

@@ -40,9 +40,15 @@ static const struct rfx_builtin builtin_list[] = {
     {"mobilenet_v3_small", "MobileNetV3 small"},
     {"real_esrgan", "Real-ESRGAN, 23 blocks of dense layers, enlarges four times"},
     {"real_esrgan_compact", "Real-ESRGAN's compact form, enlarges four times"},
+    {"swinir_light",
+     "SwinIR lightweight, enlarges twice: attention in windows; multiples of 8 pixels"},
     {"nafnet", "NAFNet of width 32, denoises: norms over channels, channel attention"},
     {"vae_decoder",
      "latent diffusion's decoder: group norms, attention; 4 channels, 8 times larger"},
+    {"yolov8n", "YOLOv8 nano: boxes and scores of three levels as one tensor"},
+    {"efficientnet_v2_s", "EfficientNetV2-S, its first stages without squeeze-and-excitation"},
+    {"convnext_tiny", "ConvNeXt tiny: 7x7 by channel, norms over channels"},
+    {"ppocr_det", "PP-OCRv2's detector of text, mobile: a pyramid on half a MobileNetV3"},
     {"table1", "the sequential network of the paper's table 1"},
     {"toy", "the paper's parametric network; toy:m=3,b=2,n=3,cst=32 sets its parameters"},
 };
@@ -79,8 +85,13 @@ static const struct recipe {
     {rfx_builtin_mobilenet_v3, {.small = true}, 224},
     {rfx_builtin_real_esrgan, {.width = 0}, 128},
     {rfx_builtin_real_esrgan_compact, {.width = 0}, 128},
+    {rfx_builtin_swinir, {.width = 0}, 64},
     {rfx_builtin_nafnet, {.width = 0}, 256},
     {rfx_builtin_vae_decoder, {.channels = 4}, 64},
+    {rfx_builtin_yolo_v8, {.width = 0}, 640},
+    {rfx_builtin_efficientnet_v2, {.width = 0}, 384},
+    {rfx_builtin_convnext, {.blocks = {3, 3, 9, 3}}, 224},
+    {rfx_builtin_text_detector, {.width = 0}, 640},
     {rfx_builtin_table1, {.width = 0}, 32},
     {rfx_builtin_toy, {.toy = {.modules = 3, .blocks = 2, .convs = 3, .channels = 32}}, 224},
 };
@@ -185,11 +196,12 @@ static enum rfx_status build_layers(struct rfx_graph *graph, const struct recipe
     int64_t columns = config->columns != 0 ? config->columns : recipe->size;
     int64_t channels = config->channels != 0 ? config->channels : 3;
     int x = rfx_builder_input(&builder, channels, options->h != 0 ? options->h : recipe->size,
-                              options->w != 0 ? options->w : columns);
+                              options->w != 0 ? options->w : columns, &options->fit);
     recipe->build(&builder, x, config);
     rfx_builder_free(&builder);
     if (builder.status != RFX_OK) return builder.status;
-    enum rfx_status status = rfx_graph_keep(graph, options->keep, options->n_keep, err);
+    enum rfx_status status = rfx_fit_cut_outputs(graph, &options->fit, err);
+    if (status == RFX_OK) status = rfx_graph_keep(graph, options->keep, options->n_keep, err);
     return status == RFX_OK ? rfx_graph_finish(graph, options->fuse, err) : status;
 }
 

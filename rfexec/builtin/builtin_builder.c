@@ -103,17 +103,23 @@ static int add_weight(struct rfx_builder *b, const char *layer, const char *part
     return status == RFX_OK ? index : rfx_builder_fail(b, status);
 }
 
-static int add_uniform(struct rfx_builder *b, const char *layer, const char *part,
-                       struct rfx_shape shape, float lo, float hi) {
+int rfx_builder_uniform(struct rfx_builder *b, const char *layer, const char *part,
+                        struct rfx_shape shape, float lo, float hi) {
     return add_weight(b, layer, part, shape, lo, hi, 0);
 }
 
-int rfx_builder_input(struct rfx_builder *b, int64_t c, int64_t h, int64_t w) {
-    struct rfx_node node = {.op = RFX_OP_INPUT, .name = "input"};
+int rfx_builder_input(struct rfx_builder *b, int64_t c, int64_t h, int64_t w,
+                      const struct rfx_fit_size *fit) {
+    struct rfx_node node = {.op = RFX_OP_INPUT, .name = "input"}, pad;
     node.attr.input.c = c;
     node.attr.input.h = h;
     node.attr.input.w = w;
-    return rfx_builder_add_node(b, &node, 0.0f, 1.0f);
+    int image = rfx_builder_add_node(b, &node, 0.0f, 1.0f);
+    if (!rfx_fit_pad(fit, h, w, &pad)) return image;
+    pad.name = "input.padded";
+    pad.in = &image;
+    pad.n_in = 1;
+    return rfx_builder_add_node(b, &pad, 0.0f, 1.0f);
 }
 
 int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx_conv_spec spec) {
@@ -158,7 +164,7 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
         add_weight(b, name, "weight", shape, low, bound, mirrored ? spec.kh * kw : 0);
     if (spec.bias)
         node.attr.conv.bias =
-            add_uniform(b, name, "bias", (struct rfx_shape){1, {spec.oc}}, -0.1f, 0.1f);
+            rfx_builder_uniform(b, name, "bias", (struct rfx_shape){1, {spec.oc}}, -0.1f, 0.1f);
     return rfx_builder_add_node(b, &node, mean, square);
 }
 
@@ -169,9 +175,10 @@ int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, floa
     float scale = gain / (deviation + 1e-5f);
     struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
     struct rfx_shape shape = {1, {c}};
-    node.attr.affine.scale = add_uniform(b, name, "scale", shape, 0.7f * scale, 1.3f * scale);
+    node.attr.affine.scale =
+        rfx_builder_uniform(b, name, "scale", shape, 0.7f * scale, 1.3f * scale);
     node.attr.affine.shift =
-        add_uniform(b, name, "shift", shape, -0.3f * gain - centre, 0.3f * gain - centre);
+        rfx_builder_uniform(b, name, "shift", shape, -0.3f * gain - centre, 0.3f * gain - centre);
     return rfx_builder_add_node(b, &node, 0.0f, gain * gain * 1.06f);
 }
 
@@ -185,8 +192,8 @@ int rfx_builder_group_norm(struct rfx_builder *b, const char *name, int in, int6
     int both[2] = {in, rfx_builder_add_node(b, &moments, 0.0f, 1.0f)};
     struct rfx_node node = {.op = RFX_OP_NORMALISE, .name = name, .n_in = 2, .in = both};
     struct rfx_shape shape = {1, {c}};
-    node.attr.affine.scale = add_uniform(b, name, "scale", shape, 0.7f, 1.3f);
-    node.attr.affine.shift = add_uniform(b, name, "shift", shape, -0.3f, 0.3f);
+    node.attr.affine.scale = rfx_builder_uniform(b, name, "scale", shape, 0.7f, 1.3f);
+    node.attr.affine.shift = rfx_builder_uniform(b, name, "shift", shape, -0.3f, 0.3f);
     return rfx_builder_add_node(b, &node, 0.0f, 1.06f);
 }
 
@@ -198,7 +205,7 @@ int rfx_builder_scale(struct rfx_builder *b, const char *name, int in, float sca
     struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
     struct rfx_signal signal = rfx_builder_signal(b, in);
     node.attr.affine.scale =
-        add_uniform(b, name, "scale", (struct rfx_shape){1, {1}}, scale, scale);
+        rfx_builder_uniform(b, name, "scale", (struct rfx_shape){1, {1}}, scale, scale);
     node.attr.affine.shift = -1;
     return rfx_builder_add_node(b, &node, scale * signal.mean, scale * scale * signal.square);
 }
@@ -208,7 +215,7 @@ int rfx_builder_channel_scale(struct rfx_builder *b, const char *name, int in, f
     struct rfx_signal signal = rfx_builder_signal(b, in);
     struct rfx_shape shape = {1, {rfx_builder_channels(b, in)}};
     float middle = (lo + hi) / 2.0f;
-    node.attr.affine.scale = add_uniform(b, name, "scale", shape, lo, hi);
+    node.attr.affine.scale = rfx_builder_uniform(b, name, "scale", shape, lo, hi);
     node.attr.affine.shift = -1;
     return rfx_builder_add_node(b, &node, middle * signal.mean, middle * middle * signal.square);
 }
@@ -218,8 +225,8 @@ int rfx_builder_layer_norm(struct rfx_builder *b, const char *name, int in, floa
     struct rfx_shape shape = {1, {rfx_builder_channels(b, in)}};
     node.attr.channel_norm.kind = RFX_NORM_LAYER;
     node.attr.channel_norm.eps = eps;
-    node.attr.channel_norm.scale = add_uniform(b, name, "scale", shape, 0.7f, 1.3f);
-    node.attr.channel_norm.shift = add_uniform(b, name, "shift", shape, -0.3f, 0.3f);
+    node.attr.channel_norm.scale = rfx_builder_uniform(b, name, "scale", shape, 0.7f, 1.3f);
+    node.attr.channel_norm.shift = rfx_builder_uniform(b, name, "shift", shape, -0.3f, 0.3f);
     return rfx_builder_add_node(b, &node, 0.0f, 1.06f);
 }
 
@@ -227,7 +234,7 @@ int rfx_builder_number(struct rfx_builder *b, const char *name, float value) {
     struct rfx_node node = {.op = RFX_OP_CONST_PLAIN, .name = name};
     node.attr.constant.shape = (struct rfx_shape){1, {1}};
     node.attr.constant.weight =
-        add_uniform(b, name, "value", node.attr.constant.shape, value, value);
+        rfx_builder_uniform(b, name, "value", node.attr.constant.shape, value, value);
     return rfx_builder_add_node(b, &node, value, value * value);
 }
 
@@ -264,7 +271,7 @@ int rfx_builder_concat(struct rfx_builder *b, const char *name, const int *in, i
 int rfx_builder_prelu(struct rfx_builder *b, const char *name, int in) {
     struct rfx_shape shape = {1, {rfx_builder_channels(b, in)}};
     struct rfx_act act = {.kind = RFX_ACT_PRELU,
-                          .slope = add_uniform(b, name, "weight", shape, 0.1f, 0.4f)};
+                          .slope = rfx_builder_uniform(b, name, "weight", shape, 0.1f, 0.4f)};
     return rfx_builder_act(b, name, in, act);
 }
 
@@ -289,8 +296,9 @@ int rfx_builder_conv_transpose(struct rfx_builder *b, const char *name, int in, 
         .groups = 1,
         .oc = oc,
         .scale = -1};
-    node.attr.conv.weight = add_uniform(b, name, "weight", shape, -bound, bound);
-    node.attr.conv.bias = add_uniform(b, name, "bias", (struct rfx_shape){1, {oc}}, -0.1f, 0.1f);
+    node.attr.conv.weight = rfx_builder_uniform(b, name, "weight", shape, -bound, bound);
+    node.attr.conv.bias =
+        rfx_builder_uniform(b, name, "bias", (struct rfx_shape){1, {oc}}, -0.1f, 0.1f);
     return rfx_builder_add_node(b, &node, 0.0f, 1.0f);
 }
 
@@ -353,7 +361,8 @@ int rfx_builder_linear(struct rfx_builder *b, const char *name, int in, int64_t 
     node.attr.gemm.beta = 1.0f;
     node.attr.gemm.weight =
         add_weight(b, name, "weight", (struct rfx_shape){2, {m, k}}, -bound, bound, k % 2 == 0);
-    node.attr.gemm.bias = add_uniform(b, name, "bias", (struct rfx_shape){1, {m}}, -0.1f, 0.1f);
+    node.attr.gemm.bias =
+        rfx_builder_uniform(b, name, "bias", (struct rfx_shape){1, {m}}, -0.1f, 0.1f);
     return rfx_builder_add_node(b, &node, 0.0f, 4.0f);
 }
 

@@ -9,6 +9,7 @@
 #define RFX_RFEXEC_BUILTIN_BUILTIN_BUILDER_H
 
 #include "layers/graph/graph.h"
+#include "rfexec/session/fit_size.h"
 
 /* What is expected of a tensor's elements: their mean and the mean of their squares. */
 struct rfx_signal {
@@ -67,8 +68,13 @@ int64_t rfx_builder_channels(const struct rfx_builder *b, int node);
 int rfx_builder_add_node(struct rfx_builder *b, const struct rfx_node *node, float mean,
                          float square);
 
+/* A weight of values in [lo, hi), the part `part` of that layer; its index. */
+int rfx_builder_uniform(struct rfx_builder *b, const char *layer, const char *part,
+                        struct rfx_shape shape, float lo, float hi);
+
 /* Each adds one node and returns its index, or -1. `in` is a node of this builder. */
-int rfx_builder_input(struct rfx_builder *b, int64_t c, int64_t h, int64_t w);
+int rfx_builder_input(struct rfx_builder *b, int64_t c, int64_t h, int64_t w,
+                      const struct rfx_fit_size *fit);
 int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx_conv_spec spec);
 int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, float gain);
 /* torch.nn.InstanceNorm2d(affine=True): two nodes, the first called "NAME.moments". */
@@ -83,6 +89,8 @@ int rfx_builder_channel_scale(struct rfx_builder *b, const char *name, int in, f
 int rfx_builder_scale(struct rfx_builder *b, const char *name, int in, float scale);
 int rfx_builder_number(struct rfx_builder *b, const char *name, float value); /* a tensor of one */
 int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_act act);
+/* torch.nn.GELU(): three nodes and the product, called `name`. */
+int rfx_builder_gelu(struct rfx_builder *b, const char *name, int in);
 int rfx_builder_relu(struct rfx_builder *b, const char *name, int in);
 int rfx_builder_add(struct rfx_builder *b, const char *name, int left, int right);
 int rfx_builder_mul(struct rfx_builder *b, const char *name, int left, int right);

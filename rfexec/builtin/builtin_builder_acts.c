@@ -72,3 +72,31 @@ int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_
 int rfx_builder_relu(struct rfx_builder *b, const char *name, int in) {
     return rfx_builder_act(b, name, in, rfx_act_relu());
 }
+
+/* x * factor + addend. */
+static int scale_shift(struct rfx_builder *b, const char *name, int in, float factor,
+                       float addend) {
+    struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
+    struct rfx_signal signal = rfx_builder_signal(b, in);
+    const struct rfx_shape one = {1, {1}};
+    float mean = factor * signal.mean + addend;
+    node.attr.affine.scale = rfx_builder_uniform(b, name, "scale", one, factor, factor);
+    node.attr.affine.shift =
+        addend == 0.0f ? -1 : rfx_builder_uniform(b, name, "shift", one, addend, addend);
+    return rfx_builder_add_node(b, &node, mean,
+                                mean * mean + factor * factor * rfx_builder_variance(b, in));
+}
+
+/* x * (0.5 + 0.5 * erf(x / sqrt 2)) */
+int rfx_builder_gelu(struct rfx_builder *b, const char *name, int in) {
+    const struct rfx_act erf = {.kind = RFX_ACT_ERF, .slope = -1};
+    int gate = scale_shift(b, rfx_name("%s.scaled", name).text, in, 0.70710678118654752f, 0.0f);
+    gate = rfx_builder_act(b, rfx_name("%s.erf", name).text, gate, erf);
+    gate = scale_shift(b, rfx_name("%s.gate", name).text, gate, 0.5f, 0.5f);
+    int both[2] = {in, gate};
+    struct rfx_node node = {.op = RFX_OP_BINARY, .name = name, .n_in = 2, .in = both};
+    node.attr.binary.kind = RFX_BINARY_MUL;
+    /* of a Gaussian of mean 0 and variance 1: mean 0.28, square 0.43 */
+    float variance = rfx_builder_variance(b, in);
+    return rfx_builder_add_node(b, &node, 0.28f * sqrtf(variance), 0.43f * variance);
+}

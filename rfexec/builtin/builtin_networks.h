@@ -7,7 +7,7 @@
 
 /* What distinguishes the members of a family. */
 struct rfx_builtin_config {
-    int blocks[5];    /* resnet: per stage; vgg: convolutions per stage */
+    int blocks[5];    /* resnet, convnext: per stage; vgg: convolutions per stage */
     bool small;       /* mobilenet_v3 */
     bool bottleneck;  /* resnet: 1x1, 3x3, 1x1 with four times the channels */
     double width;     /* mobilenet: multiplier of all channel counts */
@@ -32,6 +32,9 @@ void rfx_builtin_inception_v3(struct rfx_builder *b, int x,
 void rfx_builtin_densenet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_efficientnet(struct rfx_builder *b, int x,
                               const struct rfx_builtin_config *config);
+void rfx_builtin_efficientnet_v2(struct rfx_builder *b, int x,
+                                 const struct rfx_builtin_config *config);
+void rfx_builtin_convnext(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_unet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_unet_instance(struct rfx_builder *b, int x,
                                const struct rfx_builtin_config *config);
@@ -46,13 +49,17 @@ void rfx_builtin_posenet(struct rfx_builder *b, int x, const struct rfx_builtin_
 void rfx_builtin_blazeface(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_srgan(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_yolo_v1(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_yolo_v8(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_mobilenet_v3(struct rfx_builder *b, int x,
                               const struct rfx_builtin_config *config);
+void rfx_builtin_text_detector(struct rfx_builder *b, int image,
+                               const struct rfx_builtin_config *config);
 void rfx_builtin_real_esrgan(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 void rfx_builtin_real_esrgan_compact(struct rfx_builder *b, int x,
                                      const struct rfx_builtin_config *config);
 void rfx_builtin_nafnet(struct rfx_builder *b, int image, const struct rfx_builtin_config *config);
 void rfx_builtin_vae_decoder(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+void rfx_builtin_swinir(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
 
 /* A row of MobileNetV2's table 2: expansion, channels, repetitions, stride of the first. */
 struct rfx_inverted_stage {

@@ -1,13 +1,25 @@
-/* EfficientNet-B0 as torchvision builds it (Tan and Le 2019): inverted residuals with
- * squeeze-and-excitation. Each of those reads its whole map before it scales it, so a tiled head
- * ends before the first. */
+/* EfficientNet-B0 and EfficientNetV2-S as torchvision builds them (Tan and Le 2019, 2021): inverted
+ * residuals with squeeze-and-excitation. Each of those reads its whole map before it scales it, so
+ * a tiled head ends before the first. The first stages of the second have none, and one
+ * convolution of 3x3 instead of two of 1x1 and by channel. */
 #include "rfexec/builtin/builtin_networks.h"
 
-static const struct {
+struct stage {
     int64_t expand, k, stride, channels;
     int blocks;
-} stages[] = {{1, 3, 1, 16, 1},  {6, 3, 2, 24, 2},  {6, 5, 2, 40, 2}, {6, 3, 2, 80, 3},
-              {6, 5, 1, 112, 3}, {6, 5, 2, 192, 4}, {6, 3, 1, 320, 1}};
+    bool fused;
+};
+
+static const struct stage b0[] = {
+    {1, 3, 1, 16, 1, false},  {6, 3, 2, 24, 2, false},  {6, 5, 2, 40, 2, false},
+    {6, 3, 2, 80, 3, false},  {6, 5, 1, 112, 3, false}, {6, 5, 2, 192, 4, false},
+    {6, 3, 1, 320, 1, false},
+};
+
+static const struct stage v2_s[] = {
+    {1, 3, 1, 24, 2, true},   {4, 3, 2, 48, 4, true},   {4, 3, 2, 64, 4, true},
+    {4, 3, 2, 128, 6, false}, {6, 3, 1, 160, 9, false}, {6, 3, 2, 256, 15, false},
+};
 
 static int conv_bn_silu(struct rfx_builder *b, int x, const char *name, struct rfx_conv_spec spec) {
     return rfx_builder_conv_bn_act(b, x, rfx_name("%s.0", name).text, rfx_name("%s.1", name).text,
@@ -26,9 +38,29 @@ static int squeeze_excite(struct rfx_builder *b, int x, const char *name, int64_
     return rfx_builder_mul(b, rfx_name("%s.mul", name).text, gate, x);
 }
 
-static int mb_conv(struct rfx_builder *b, int in, const char *name, int stage, int64_t stride) {
-    int64_t ic = rfx_builder_channels(b, in), oc = stages[stage].channels;
-    int64_t hidden = ic * stages[stage].expand, k = stages[stage].k;
+/* Without squeeze and excitation; all that is left of a block that does not expand is its 3x3. */
+static int fused_conv(struct rfx_builder *b, int in, const char *name, const struct stage *stage,
+                      int64_t stride) {
+    int64_t ic = rfx_builder_channels(b, in), oc = stage->channels, hidden = ic * stage->expand;
+    int x = conv_bn_silu(b, in, rfx_name("%s.block.0", name).text,
+                         (struct rfx_conv_spec){.oc = hidden == ic ? oc : hidden,
+                                                .kh = stage->k,
+                                                .stride = stride,
+                                                .pad = stage->k / 2});
+    if (hidden != ic) {
+        struct rfx_conv_spec project = {.oc = oc, .kh = 1};
+        x = rfx_builder_conv(b, rfx_name("%s.block.1.0", name).text, x, project);
+        x = rfx_builder_batch_norm(b, rfx_name("%s.block.1.1", name).text, x, 1.0f);
+    }
+    if (stride == 1 && ic == oc) x = rfx_builder_add(b, rfx_name("%s.add", name).text, x, in);
+    rfx_builder_alias(b, x, name);
+    return x;
+}
+
+static int mb_conv(struct rfx_builder *b, int in, const char *name, const struct stage *stage,
+                   int64_t stride) {
+    int64_t ic = rfx_builder_channels(b, in), oc = stage->channels;
+    int64_t hidden = ic * stage->expand, k = stage->k;
     int x = in, part = 0;
     if (hidden != ic)
         x = conv_bn_silu(b, x, rfx_name("%s.block.%d", name, part++).text,
@@ -45,17 +77,18 @@ static int mb_conv(struct rfx_builder *b, int in, const char *name, int stage, i
     return x;
 }
 
-void rfx_builtin_efficientnet(struct rfx_builder *b, int x,
-                              const struct rfx_builtin_config *config) {
-    (void)config;
+static void build(struct rfx_builder *b, int x, const struct stage *stages, int count,
+                  int64_t stem) {
     x = conv_bn_silu(b, x, "features.0",
-                     (struct rfx_conv_spec){.oc = 32, .kh = 3, .stride = 2, .pad = 1});
+                     (struct rfx_conv_spec){.oc = stem, .kh = 3, .stride = 2, .pad = 1});
     rfx_builder_alias(b, x, "features.0");
-    int count = (int)(sizeof stages / sizeof stages[0]);
     for (int s = 0; s < count; s++)
-        for (int i = 0; i < stages[s].blocks; i++)
-            x = mb_conv(b, x, rfx_name("features.%d.%d", s + 1, i).text, s,
-                        i == 0 ? stages[s].stride : 1);
+        for (int i = 0; i < stages[s].blocks; i++) {
+            struct rfx_name name = rfx_name("features.%d.%d", s + 1, i);
+            int64_t stride = i == 0 ? stages[s].stride : 1;
+            x = stages[s].fused ? fused_conv(b, x, name.text, &stages[s], stride)
+                                : mb_conv(b, x, name.text, &stages[s], stride);
+        }
     struct rfx_name last = rfx_name("features.%d", count + 1);
     x = conv_bn_silu(b, x, last.text, (struct rfx_conv_spec){.oc = 1280, .kh = 1});
     rfx_builder_alias(b, x, last.text);
@@ -63,4 +96,16 @@ void rfx_builtin_efficientnet(struct rfx_builder *b, int x,
     x = rfx_builder_flatten(b, "flatten", x);
     x = rfx_builder_linear(b, "classifier.1", x, 1000);
     rfx_builder_output(b, x, "output");
+}
+
+void rfx_builtin_efficientnet(struct rfx_builder *b, int x,
+                              const struct rfx_builtin_config *config) {
+    (void)config;
+    build(b, x, b0, (int)(sizeof b0 / sizeof b0[0]), 32);
+}
+
+void rfx_builtin_efficientnet_v2(struct rfx_builder *b, int x,
+                                 const struct rfx_builtin_config *config) {
+    (void)config;
+    build(b, x, v2_s, (int)(sizeof v2_s / sizeof v2_s[0]), 24);
 }

@@ -1,4 +1,9 @@
-/* MobileNetV3 large and small as torchvision builds them (Howard et al. 2019, tables 1 and 2). */
+/* MobileNetV3 large and small as torchvision builds them (Howard et al. 2019, tables 1 and 2).
+ *
+ * A detector of text (PP-OCRv2's, mobile): the large one at half its width without
+ * squeeze-and-excitation, a feature pyramid of its maps at strides 4 to 32, and the probability map
+ * of Liao et al. 2020 (differentiable binarization), under the names of PaddleOCR's modules. Sizes
+ * are padded with zeros to multiples of 32, the map is cut to the image's size. */
 #include "rfexec/builtin/builtin_networks.h"
 
 struct row {
@@ -26,18 +31,18 @@ static int conv_bn_act(struct rfx_builder *b, int x, const char *name, struct rf
                                    rfx_name("%s.2", name).text, act, spec);
 }
 
-/* A quarter of the channels, as a multiple of 8 at most a tenth below. */
-static int64_t squeezed(int64_t channels) {
-    int64_t quarter = channels / 4, rounded = (quarter + 4) / 8 * 8;
+/* So many channels as a multiple of 8, at most a tenth below. */
+static int64_t eights(int64_t channels) {
+    int64_t rounded = (channels + 4) / 8 * 8;
     if (rounded < 8) rounded = 8;
-    return rounded * 10 < quarter * 9 ? rounded + 8 : rounded;
+    return rounded * 10 < channels * 9 ? rounded + 8 : rounded;
 }
 
 static int squeeze_excite(struct rfx_builder *b, int x, const char *name) {
     int64_t c = rfx_builder_channels(b, x);
     int gate = rfx_builder_global_mean(b, rfx_name("%s.avgpool", name).text, x);
     gate = rfx_builder_conv(b, rfx_name("%s.fc1", name).text, gate,
-                            (struct rfx_conv_spec){.oc = squeezed(c), .kh = 1, .bias = true});
+                            (struct rfx_conv_spec){.oc = eights(c / 4), .kh = 1, .bias = true});
     gate = rfx_builder_relu(b, rfx_name("%s.activation", name).text, gate);
     gate = rfx_builder_conv(b, rfx_name("%s.fc2", name).text, gate,
                             (struct rfx_conv_spec){.oc = c, .kh = 1, .bias = true});
@@ -91,4 +96,85 @@ void rfx_builtin_mobilenet_v3(struct rfx_builder *b, int x,
         build(b, x, small, (int)(sizeof small / sizeof small[0]), 1024);
     else
         build(b, x, large, (int)(sizeof large / sizeof large[0]), 1280);
+}
+
+enum { MULTIPLE = 32, LEVELS = 4, WIDTH = 96 };
+
+static int conv_bn(struct rfx_builder *b, int x, const char *name, struct rfx_act act,
+                   struct rfx_conv_spec spec) {
+    return rfx_builder_conv_bn_act(b, x, rfx_name("%s.conv", name).text,
+                                   rfx_name("%s.bn", name).text, rfx_name("%s.act", name).text, act,
+                                   spec);
+}
+
+/* A block at half its width, which is expanded in any case. */
+static int half_block(struct rfx_builder *b, int in, const char *name, const struct row *row) {
+    struct rfx_act act = row->swish ? rfx_act_hard_swish() : rfx_act_relu();
+    struct rfx_act none = {.kind = RFX_ACT_NONE, .slope = -1};
+    int64_t wide = eights(row->expanded / 2), narrow = eights(row->channels / 2);
+    struct rfx_conv_spec depthwise = {
+        .oc = wide, .kh = row->k, .stride = row->stride, .pad = row->k / 2, .groups = wide};
+    int x = conv_bn(b, in, rfx_name("%s.expand_conv", name).text, act,
+                    (struct rfx_conv_spec){.oc = wide, .kh = 1});
+    x = conv_bn(b, x, rfx_name("%s.bottleneck_conv", name).text, act, depthwise);
+    x = conv_bn(b, x, rfx_name("%s.linear_conv", name).text, none,
+                (struct rfx_conv_spec){.oc = narrow, .kh = 1});
+    if (row->stride == 1 && rfx_builder_channels(b, in) == narrow)
+        x = rfx_builder_add(b, rfx_name("%s.add", name).text, in, x);
+    rfx_builder_alias(b, x, name);
+    return x;
+}
+
+/* The maps at strides 4, 8, 16 and 32. */
+static void text_backbone(struct rfx_builder *b, int x, int levels[LEVELS]) {
+    static const int starts[LEVELS + 1] = {0, 3, 6, 12, sizeof large / sizeof large[0]};
+    x = conv_bn(b, x, "backbone.conv", rfx_act_hard_swish(),
+                (struct rfx_conv_spec){.oc = 8, .kh = 3, .stride = 2, .pad = 1});
+    for (int s = 0; s < LEVELS; s++) {
+        for (int i = starts[s]; i < starts[s + 1]; i++)
+            x = half_block(b, x, rfx_name("backbone.stage%d.%d", s, i - starts[s]).text, &large[i]);
+        if (s + 1 == LEVELS)
+            x = conv_bn(b, x, "backbone.stage3.3", rfx_act_hard_swish(),
+                        (struct rfx_conv_spec){.oc = 480, .kh = 1});
+        levels[s] = x;
+    }
+}
+
+/* All levels brought to WIDTH channels and added up from the coarsest on; a quarter of the channels
+ * of each, at the finest one's size, side by side. */
+static int text_pyramid(struct rfx_builder *b, const int levels[LEVELS]) {
+    int sums[LEVELS], parts[LEVELS];
+    for (int s = LEVELS - 1; s >= 0; s--) {
+        int x = rfx_builder_conv(b, rfx_name("neck.in%d_conv", s + 2).text, levels[s],
+                                 (struct rfx_conv_spec){.oc = WIDTH, .kh = 1});
+        if (s + 1 < LEVELS) {
+            int up = rfx_builder_enlarge(b, rfx_name("neck.up%d", s + 3).text, sums[s + 1], 2);
+            x = rfx_builder_add(b, rfx_name("neck.out%d", s + 2).text, x, up);
+        }
+        sums[s] = x;
+        x = rfx_builder_conv(b, rfx_name("neck.p%d_conv", s + 2).text, x,
+                             (struct rfx_conv_spec){.oc = WIDTH / LEVELS, .kh = 3, .pad = 1});
+        if (s > 0) x = rfx_builder_enlarge(b, rfx_name("neck.p%d", s + 2).text, x, (int64_t)1 << s);
+        parts[LEVELS - 1 - s] = x;
+    }
+    return rfx_builder_concat(b, "neck.fuse", parts, LEVELS);
+}
+
+void rfx_builtin_text_detector(struct rfx_builder *b, int image,
+                               const struct rfx_builtin_config *config) {
+    struct rfx_upsample_spec twice = {.k = 2, .stride = 2};
+    int levels[LEVELS];
+    (void)config;
+    int x = rfx_builder_pad_to(b, "padded", image, MULTIPLE);
+    text_backbone(b, x, levels);
+    x = text_pyramid(b, levels);
+    x = rfx_builder_conv_bn_act(b, x, "head.binarize.conv1", "head.binarize.conv_bn1",
+                                "head.binarize.relu1", rfx_act_relu(),
+                                (struct rfx_conv_spec){.oc = WIDTH / 4, .kh = 3, .pad = 1});
+    x = rfx_builder_conv_transpose(b, "head.binarize.conv2", x, WIDTH / 4, twice);
+    x = rfx_builder_batch_norm(b, "head.binarize.conv_bn2", x, 1.0f);
+    x = rfx_builder_relu(b, "head.binarize.relu2", x);
+    x = rfx_builder_conv_transpose(b, "head.binarize.conv3", x, 1, twice);
+    x = rfx_builder_act(b, "head.binarize.sigmoid", x, rfx_act_sigmoid());
+    rfx_builder_output(b, rfx_builder_crop_like(b, "cropped", x, image), "maps");
 }

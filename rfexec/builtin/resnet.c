@@ -1,4 +1,6 @@
-/* ResNet as torchvision builds it (He et al. 2016; of a bottleneck the 3x3 has the stride). */
+/* ResNet as torchvision builds it (He et al. 2016; of a bottleneck the 3x3 has the stride), and
+ * ConvNeXt tiny (Liu et al. 2022), which brings it up to date: 7x7 by channel, norms over channels,
+ * Gaussian units, a factor per channel before each sum. */
 #include "rfexec/builtin/builtin_networks.h"
 
 /* How much of a block's branch is added to the stream: small, so that depth does not add up. */
@@ -52,5 +54,49 @@ void rfx_builtin_resnet(struct rfx_builder *b, int x, const struct rfx_builtin_c
     x = rfx_builder_global_mean(b, "avgpool", x);
     x = rfx_builder_flatten(b, "flatten", x);
     x = rfx_builder_linear(b, "fc", x, 1000);
+    rfx_builder_output(b, x, "output");
+}
+
+static int conv_bias(struct rfx_builder *b, int x, const char *name, struct rfx_conv_spec spec) {
+    spec.bias = true;
+    return rfx_builder_conv(b, name, x, spec);
+}
+
+static int convnext_block(struct rfx_builder *b, int in, const char *name) {
+    int64_t c = rfx_builder_channels(b, in);
+    struct rfx_conv_spec by_channel = {.oc = c, .kh = 7, .pad = 3, .groups = c};
+    int x = conv_bias(b, in, rfx_name("%s.block.0", name).text, by_channel);
+    x = rfx_builder_layer_norm(b, rfx_name("%s.block.2", name).text, x, 1e-6f);
+    x = conv_bias(b, x, rfx_name("%s.block.3", name).text,
+                  (struct rfx_conv_spec){.oc = 4 * c, .kh = 1});
+    x = rfx_builder_gelu(b, rfx_name("%s.block.4", name).text, x);
+    x = conv_bias(b, x, rfx_name("%s.block.5", name).text,
+                  (struct rfx_conv_spec){.oc = c, .kh = 1});
+    x = rfx_builder_channel_scale(b, rfx_name("%s.layer_scale", name).text, x, 0.1f, 0.4f);
+    x = rfx_builder_add(b, rfx_name("%s.add", name).text, x, in);
+    rfx_builder_alias(b, x, name);
+    return x;
+}
+
+void rfx_builtin_convnext(struct rfx_builder *b, int x, const struct rfx_builtin_config *config) {
+    for (int stage = 0; stage < 4; stage++) {
+        struct rfx_name name = rfx_name("features.%d", 2 * stage);
+        struct rfx_conv_spec down = {.oc = (int64_t)96 << stage, .kh = 2, .stride = 2};
+        if (stage == 0) {
+            down.kh = down.stride = 4;
+            x = conv_bias(b, x, rfx_name("%s.0", name.text).text, down);
+            x = rfx_builder_layer_norm(b, rfx_name("%s.1", name.text).text, x, 1e-6f);
+        } else {
+            x = rfx_builder_layer_norm(b, rfx_name("%s.0", name.text).text, x, 1e-6f);
+            x = conv_bias(b, x, rfx_name("%s.1", name.text).text, down);
+        }
+        rfx_builder_alias(b, x, name.text);
+        for (int i = 0; i < config->blocks[stage]; i++)
+            x = convnext_block(b, x, rfx_name("features.%d.%d", 2 * stage + 1, i).text);
+    }
+    x = rfx_builder_global_mean(b, "avgpool", x);
+    x = rfx_builder_layer_norm(b, "classifier.0", x, 1e-6f);
+    x = rfx_builder_flatten(b, "classifier.1", x);
+    x = rfx_builder_linear(b, "classifier.2", x, 1000);
     rfx_builder_output(b, x, "output");
 }

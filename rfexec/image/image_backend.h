@@ -1,9 +1,9 @@
 /* Private: what one kind of image file gives to rfexec/image/image_source.c.
  *
- * A backend delivers stored samples (8 or 16 bit, 1 or 3 per pixel) row by row; image_source.c does
- * all preprocessing, so that it is the same for every kind. Floats (.npy, float32 TIFF) are taken
- * as they are. Invariants: 1. fixed_bytes counts every byte that the backend ever holds apart from
- * the window;
+ * A backend delivers stored samples (8 or 16 bit) row by row; image_source.c does all
+ * preprocessing, so that it is the same for every kind. Floats (.npy, many a TIFF) are taken as
+ * they are. Invariants: 1. fixed_bytes counts every byte that the backend ever holds apart from the
+ * window;
  * 2. memory is allocated in open and set_window only; 3. an error text starts with the file name.
  */
 #ifndef RFX_RFEXEC_IMAGE_IMAGE_BACKEND_H
@@ -11,6 +11,7 @@
 
 #include "layers/core/memory.h"
 #include "layers/graph/tensor.h"
+#include "rfexec/image/image_source.h"
 
 #define RFX_IMAGE_ROOM_BYTES 8192  /* aligned for any type */
 #define RFX_IMAGE_MAX_SIDE 1000000 /* rows or columns of a picture file */
@@ -38,33 +39,49 @@ struct rfx_image_backend_ops {
 struct rfx_image_backend {
     const struct rfx_image_backend_ops *ops;
     struct rfx_memory *mem;
-    const char *name; /* as the user gave it; outlives the backend */
-    int64_t h, w, c;  /* c: samples per pixel, 1 or 3 (floats: any) */
-    int sample_bits;  /* 8 or 16; 32: floats, by read_floats or fetch */
+    const char *name;     /* as the user gave it; outlives the backend */
+    const char *kind;     /* of file; NULL: none */
+    int64_t h, w, c;      /* c: samples per pixel, 1 or 3 (TIFF and floats: any) */
+    int sample_bits;      /* 8 or 16; 32: floats, by read_floats or fetch */
+    int bands;            /* per pixel in the file; 0: of no account, as pictures have 1 or 3 */
+    int n_alpha;          /* of them are called alpha and not delivered */
+    bool chosen;          /* the bands are the user's choice */
+    bool is_colour;       /* with bands: red, green and blue */
+    int orientation;      /* as TIFF's tag, of which h and w are not turned; 0: as it is seen */
+    int64_t whole_pixels; /* of the picture of which h and w are a part; 0: they are all of it */
     bool random_access;
     bool concurrent; /* several threads may read different rows at a time */
     float *pixels;   /* the whole picture, where it lies as the network reads it; else NULL */
     size_t fixed_bytes;
+    size_t file_bytes; /* of a nameless file that is filled before the first row is there */
     size_t window_row_bytes;
 };
-
-struct rfx_image;
 
 /* An image of floats that `b` delivers by read_floats, which it owns from then on. */
 RFX_NODISCARD enum rfx_status rfx_image_of_backend(struct rfx_image_backend *b,
                                                    struct rfx_image **out, struct rfx_error *err);
 
-/* Each opens one kind; `name` is borrowed and outlives the backend. */
+/* Opens what `name` is, a file of any kind or a synthetic picture; as one of those below. */
+RFX_NODISCARD enum rfx_status rfx_image_backend_open(struct rfx_memory *mem, const char *name,
+                                                     const struct rfx_image_options *options,
+                                                     struct rfx_image_backend **out,
+                                                     struct rfx_error *err);
+
+/* Each opens one kind; `name` is borrowed and outlives the backend, and so is the folder for
+ * nameless files (NULL: rfx_nameless_folder). */
 RFX_NODISCARD enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name,
-                                                 struct rfx_image_backend **out,
+                                                 const char *folder, struct rfx_image_backend **out,
                                                  struct rfx_error *err);
 RFX_NODISCARD enum rfx_status rfx_image_jpeg_open(struct rfx_memory *mem, const char *name,
+                                                  const char *folder,
                                                   struct rfx_image_backend **out,
                                                   struct rfx_error *err);
 RFX_NODISCARD enum rfx_status rfx_image_tiff_open(struct rfx_memory *mem, const char *name,
+                                                  const struct rfx_image_options *options,
                                                   struct rfx_image_backend **out,
                                                   struct rfx_error *err);
 RFX_NODISCARD enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
+                                                 const struct rfx_image_options *options,
                                                  struct rfx_image_backend **out,
                                                  struct rfx_error *err);
 RFX_NODISCARD enum rfx_status rfx_image_stb_open(struct rfx_memory *mem, const char *name,

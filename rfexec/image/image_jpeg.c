@@ -1,12 +1,12 @@
 /* JPEG pictures by rows, through libjpeg (libjpeg-turbo).
  *
  * Delivers 8-bit samples, grey (1) or RGB (3), with libjpeg's own defaults: the accurate integer
- * transform and smooth chroma upsampling. An EXIF orientation is not applied: rows are delivered as
- * they are stored. No colour profile. CMYK and 12-bit pictures are refused.
+ * transform and smooth chroma upsampling. Rows are delivered as they are
+ * stored; the orientation of EXIF is told. No colour profile. CMYK and 12-bit pictures are refused.
  * Invariants: 1. all memory that libjpeg takes for a picture comes from one pool whose size follows
  * from the frame header; 2. row y lies in slot y mod window_rows; 3. a progressive picture, or one
  * whose components come in scans of their own, needs the coefficients of the whole picture (2 bytes
- * a sample), which the pool has room for. It is still a source of rows.
+ * a sample): the pool has room for strips of them. It is still a source of rows.
  * Strict: data that libjpeg would only warn about (bad codes, a missing end) are refused. */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -17,10 +17,12 @@
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/image_pool.h"
+#include "rfexec/image/kept/coefficients.h"
+#include "rfexec/image/turn/exif.h"
+#include "rfexec/image/turn/nameless.h"
 
-/* After stdio.h, which they need. */
+/* After jpeglib.h, which it needs. */
 #include <jerror.h>
-#include <jpeglib.h>
 
 /* Tables, decoder structs, row pointers: 15 KiB at most with libjpeg-turbo 2.1.5. */
 #define POOL_BASE_BYTES ((size_t)48 * 1024)
@@ -42,15 +44,10 @@ struct jpeg_source {
     size_t row_bytes;
     size_t pool_bytes; /* of a decoding; opening needs POOL_BASE_BYTES only */
     struct rfx_image_pool pool;
+    struct rfx_coefficients kept;
     unsigned char *window;
     char words[JMSG_LENGTH_MAX]; /* libjpeg's last error */
     JOCTET bytes[4096];
-};
-
-/* What libjpeg calls a virtual array: here always whole and in memory. */
-struct jvirt_barray_control {
-    JBLOCKARRAY rows;
-    JDIMENSION n_rows;
 };
 
 static struct jpeg_source *self_of(struct rfx_image_backend *b) {
@@ -142,26 +139,29 @@ static JBLOCKARRAY take_blocks(j_common_ptr jpeg, int pool_id, JDIMENSION blocks
     return rows;
 }
 
+/* Arrays begin as zeros, which libjpeg may ask for or not. */
 static jvirt_barray_ptr request_blocks(j_common_ptr jpeg, int pool_id, boolean zeroed,
                                        JDIMENSION blocks, JDIMENSION n_rows, JDIMENSION access) {
-    (void)access;
-    jvirt_barray_ptr array = take(jpeg, pool_id, sizeof *array);
-    array->rows = take_blocks(jpeg, pool_id, blocks, n_rows);
-    array->n_rows = n_rows;
-    if (zeroed) memset(array->rows[0], 0, (size_t)n_rows * blocks * sizeof(JBLOCK));
+    struct jpeg_source *s = owner_of(jpeg);
+    (void)pool_id;
+    (void)zeroed;
+    jvirt_barray_ptr array = rfx_coefficients_request(&s->kept, &s->pool, blocks, n_rows, access);
+    if (array == NULL) give_up(s, "more memory than the header says");
     return array;
 }
 
 static void realize(j_common_ptr jpeg) {
-    (void)jpeg;
+    struct jpeg_source *s = owner_of(jpeg);
+    if (!rfx_coefficients_realize(&s->kept)) give_up(s, "");
 }
 
 static JBLOCKARRAY access_blocks(j_common_ptr jpeg, jvirt_barray_ptr array, JDIMENSION first,
                                  JDIMENSION n_rows, boolean writable) {
-    (void)writable;
-    if (first > array->n_rows || n_rows > array->n_rows - first)
-        ERREXIT(jpeg, JERR_BAD_VIRTUAL_ACCESS);
-    return array->rows + first;
+    struct jpeg_source *s = owner_of(jpeg);
+    JBLOCKARRAY rows = rfx_coefficients_access(&s->kept, array, first, n_rows, writable != FALSE);
+    if (rows == NULL && s->kept.number != 0) give_up(s, "");
+    if (rows == NULL) ERREXIT(jpeg, JERR_BAD_VIRTUAL_ACCESS);
+    return rows;
 }
 
 /* The status and text for an error that libjpeg raised; `place` is "header" or "row 7 of 9". */
@@ -171,6 +171,12 @@ static enum rfx_status failed(struct jpeg_source *s, const char *place, struct r
     if (s->file.error_number != 0)
         return rfx_fail(err, RFX_STATUS_IO, "%s: %s: %s", name, place,
                         strerror(s->file.error_number));
+    if (s->kept.number != 0)
+        return rfx_fail(err, RFX_STATUS_IO,
+                        "%s: comes in several scans, and its coefficients lie in a file of %.1f "
+                        "MiB: %s in '%.150s': %s (--spill or TMPDIR is another folder)",
+                        name, (double)s->kept.file_bytes / 1048576.0, s->kept.doing,
+                        rfx_nameless_folder(s->kept.folder), strerror(s->kept.number));
     if (s->pool.exhausted)
         return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY,
                         "%s: %s: the JPEG decoder needs more than the %zu bytes set aside for it",
@@ -211,6 +217,7 @@ static enum rfx_status start(struct jpeg_source *s, struct rfx_error *err) {
     destroy(s);
     rfx_image_file_rewind(&s->file);
     rfx_image_pool_restart(&s->pool);
+    rfx_coefficients_restart(&s->kept);
     s->started = s->broken = s->unsupported = false;
     s->next_row = 0;
     s->jpeg.err = jpeg_std_error(&s->errors);
@@ -286,6 +293,7 @@ static enum rfx_status source_rewind(struct rfx_image_backend *b, struct rfx_err
 static void source_free(struct rfx_image_backend *b) {
     struct jpeg_source *s = self_of(b);
     destroy(s);
+    rfx_coefficients_close(&s->kept);
     rfx_memory_release(b->mem, s->window);
     rfx_image_pool_release(b->mem, &s->pool);
     rfx_image_file_close(&s->file);
@@ -301,18 +309,22 @@ static size_t ceil_to(size_t value, size_t unit) {
     return (value + unit - 1) / unit * unit;
 }
 
-/* Bytes of one component's rows, and of its coefficients when all scans must be kept. Sides are at
- * most 65,500 and sampling factors 4: far from SIZE_MAX. */
-static size_t component_bytes(const struct jpeg_source *s, const jpeg_component_info *part,
-                              size_t max_h, size_t max_v, bool keeps_scans) {
+/* Of a component libjpeg asks for up to five rows of samples of coefficients at a time. */
+#define MOST_ACCESS 5
+
+/* Bytes of one component's rows, and of a strip of its coefficients when all scans must be kept.
+ * Sides are at most 65,500 and sampling factors 4: far from SIZE_MAX. */
+static size_t component_bytes(struct jpeg_source *s, const jpeg_component_info *part, size_t max_h,
+                              size_t max_v, bool keeps_scans) {
     size_t h = (size_t)part->h_samp_factor, v = (size_t)part->v_samp_factor;
     size_t blocks = ceil_to((size_t)s->base.w * h, max_h * DCTSIZE) / (max_h * DCTSIZE);
     size_t block_rows = ceil_to((size_t)s->base.h * v, max_v * DCTSIZE) / (max_v * DCTSIZE);
     size_t bytes = v * MAIN_ROW_GROUPS * sample_row_bytes(blocks * DCTSIZE);
     bytes += max_v * sample_row_bytes(ceil_to((size_t)s->base.w, max_h)); /* upsampled */
     if (!keeps_scans) return bytes;
-    size_t rows = ceil_to(block_rows, v);
-    return bytes + rows * ceil_to(blocks, h) * sizeof(JBLOCK) + rfx_align_up(rows * sizeof(void *));
+    size_t across = ceil_to(blocks, h), down = ceil_to(block_rows, v);
+    s->base.file_bytes += across * down * sizeof(JBLOCK);
+    return bytes + rfx_coefficients_bytes(across, down, MOST_ACCESS * v);
 }
 
 /* What the frame header says; refuses what is not delivered. */
@@ -331,6 +343,7 @@ static enum rfx_status accept_header(struct jpeg_source *s, struct rfx_error *er
     s->base.w = jpeg->image_width;
     s->base.c = jpeg->num_components;
     s->base.sample_bits = 8;
+    s->base.orientation = rfx_exif_orientation(&s->file);
     s->row_bytes = (size_t)(s->base.w * s->base.c);
     size_t max_h = 1, max_v = 1;
     for (int i = 0; i < jpeg->num_components; i++) {
@@ -348,13 +361,15 @@ static enum rfx_status accept_header(struct jpeg_source *s, struct rfx_error *er
     return RFX_OK;
 }
 
-enum rfx_status rfx_image_jpeg_open(struct rfx_memory *mem, const char *name,
+enum rfx_status rfx_image_jpeg_open(struct rfx_memory *mem, const char *name, const char *folder,
                                     struct rfx_image_backend **out, struct rfx_error *err) {
     struct jpeg_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
     if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
     s->base.ops = &source_ops;
     s->base.mem = mem;
     s->base.name = name;
+    s->base.kind = "JPEG";
+    s->kept = (struct rfx_coefficients){.folder = folder, .fd = -1};
     enum rfx_status status = rfx_image_file_open(&s->file, name, err);
     if (status == RFX_OK)
         status = rfx_image_pool_reserve(mem, &s->pool, POOL_BASE_BYTES, name, err);

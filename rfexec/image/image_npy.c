@@ -23,6 +23,7 @@ struct npy_source {
     struct rfx_image_backend base;
     struct rfx_image_file file;
     int64_t data_offset;
+    struct rfx_image_bands *chosen; /* from 1; NULL: all */
 };
 
 static struct npy_source *self_of(struct rfx_image_backend *b) {
@@ -51,9 +52,10 @@ static enum rfx_status npy_read(struct rfx_image_backend *b, struct rfx_rect rec
     int64_t lines = rfx_rect_rows(rect) * b->c;
     for (int64_t i = 0; i < lines; i++) {
         int64_t y = rect.y0 + i / b->c, channel = i % b->c;
+        int64_t band = s->chosen != NULL ? s->chosen->numbers[channel] - 1 : channel;
         for (int64_t x = rect.x0; x < rect.x1; x += CHUNK_COLS) {
             int64_t cols = rfx_min_i64(CHUNK_COLS, rect.x1 - x);
-            enum rfx_status status = read_chunk(s, channel, y, x, cols, chunk, err);
+            enum rfx_status status = read_chunk(s, band, y, x, cols, chunk, err);
             if (status != RFX_OK) return status;
             float *dst = rfx_view_at(out, y, x) + channel;
             for (int64_t k = 0; k < cols; k++) dst[k * out->c] = chunk[k];
@@ -64,6 +66,7 @@ static enum rfx_status npy_read(struct rfx_image_backend *b, struct rfx_rect rec
 
 static void npy_free(struct rfx_image_backend *b) {
     rfx_image_file_close(&self_of(b)->file);
+    rfx_memory_release(b->mem, self_of(b)->chosen);
     rfx_memory_release(b->mem, b);
 }
 
@@ -108,10 +111,24 @@ static enum rfx_status accept_header(struct npy_source *s, const struct rfx_npy_
         return rfx_fail(err, RFX_STATUS_MALFORMED,
                         "%s: npy of shape (%s) needs a file of %" PRId64 " bytes, it has %" PRId64,
                         name, text, bytes, s->file.bytes);
-    s->base.c = dims[0];
     s->base.h = dims[1];
     s->base.w = dims[2];
     s->data_offset = (int64_t)header->data_offset;
+    for (int k = 0; s->chosen != NULL && k < s->chosen->n; k++)
+        if (s->chosen->numbers[k] > dims[0])
+            return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "%s: --channels: band %d of %" PRId64,
+                            name, s->chosen->numbers[k], dims[0]);
+    s->base.c = s->chosen != NULL ? s->chosen->n : dims[0];
+    return RFX_OK;
+}
+
+static enum rfx_status copy_bands(struct npy_source *s, const struct rfx_image_bands *bands,
+                                  struct rfx_error *err) {
+    if (bands == NULL) return RFX_OK;
+    s->chosen = rfx_memory_alloc(s->base.mem, sizeof *bands);
+    if (s->chosen == NULL) return rfx_memory_fail(s->base.mem, s->base.name, sizeof *bands, err);
+    *s->chosen = *bands;
+    s->base.fixed_bytes += sizeof *bands;
     return RFX_OK;
 }
 
@@ -120,6 +137,7 @@ size_t rfx_image_npy_source_bytes(void) {
 }
 
 enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
+                                   const struct rfx_image_options *options,
                                    struct rfx_image_backend **out, struct rfx_error *err) {
     unsigned char bytes[RFX_NPY_MAX_HEADER_BYTES];
     struct npy_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
@@ -127,11 +145,13 @@ enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
     s->base = (struct rfx_image_backend){.ops = &npy_ops,
                                          .mem = mem,
                                          .name = name,
+                                         .kind = "npy",
                                          .sample_bits = 32,
                                          .random_access = true,
                                          .concurrent = true,
                                          .fixed_bytes = sizeof *s};
     enum rfx_status status = rfx_image_file_open(&s->file, name, err);
+    if (status == RFX_OK) status = copy_bands(s, options->bands, err);
     if (status != RFX_OK) goto fail;
     size_t count = rfx_image_file_pread(&s->file, bytes, RFX_NPY_MAX_HEADER_BYTES, 0);
     if (s->file.error_number != 0) {

@@ -4,9 +4,9 @@
  * RGB (3), palettes expanded, 1, 2 and 4 bit grey scaled to 8. Alpha is dropped and the colour kept
  * as stored; a transparent colour (tRNS) is a colour like any other. No gamma, no colour profile.
  * Invariants: 1. all memory of libpng and zlib comes from one pool that is allocated at open and
- * started afresh by rewind; 2. row y lies in slot y mod window_rows; 3. an interlaced file needs
- * the whole picture, which fixed_bytes counts, and is random access; it is decoded by set_window or
- * the first read. Strict: a file that ends before IEND is refused with its last row. */
+ * started afresh by rewind; 2. row y lies in slot y mod window_rows; 3. of an interlaced file all
+ * passes are decoded into a nameless file by set_window or the first read, and it is random access.
+ * Strict: a file that ends before IEND is refused with its last row. */
 #include <inttypes.h>
 #include <png.h>
 #include <setjmp.h>
@@ -17,6 +17,7 @@
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/image_pool.h"
+#include "rfexec/image/kept/passes.h"
 
 /* libpng's structs, chunk list, palette and IDAT buffer, zlib's state and 32 KiB window: 49 KiB
  * with libpng 1.6.39 and zlib 1.2.13; the rest is for versions with larger structs. */
@@ -28,12 +29,13 @@ struct png_source {
     png_structp png;
     png_infop info;
     int bit_depth, color_type;
-    bool interlaced, decoded; /* decoded: an interlaced picture is complete */
+    bool interlaced, decoded; /* decoded: all passes are complete */
     bool broken;              /* an error was met: only start() leads on */
     int64_t next_row;         /* the first not yet decoded */
     int64_t window_rows;
     size_t row_bytes; /* of a delivered row */
     struct rfx_image_pool pool;
+    struct rfx_passes passes;
     unsigned char *window;
     char words[200]; /* libpng's last error */
 };
@@ -95,7 +97,6 @@ static void set_transforms(struct png_source *s) {
         png_set_expand_gray_1_2_4_to_8(s->png);
     png_set_strip_alpha(s->png);
     if (s->bit_depth == 16 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) png_set_swap(s->png);
-    (void)png_set_interlace_handling(s->png);
 }
 
 /* Starts the decoder at the beginning of the file and stops before the first row. */
@@ -134,12 +135,31 @@ static enum rfx_status decode_row(struct png_source *s, struct rfx_error *err) {
     return RFX_OK;
 }
 
-static enum rfx_status decode_passes(struct png_source *s, struct rfx_error *err) {
+/* One row of a pass: without libpng's handling of interlacing its pixels lie side by side. */
+static enum rfx_status decode_pass_row(struct png_source *s, bool last, struct rfx_error *err) {
     if (setjmp(png_jmpbuf(s->png)) != 0) return failed_in_row(s, err);
-    for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)
-        for (s->next_row = 0; s->next_row < s->base.h; s->next_row++)
-            png_read_row(s->png, s->window + (size_t)s->next_row * s->row_bytes, NULL);
-    png_read_end(s->png, NULL);
+    png_read_row(s->png, rfx_passes_room(&s->passes), NULL);
+    if (last) png_read_end(s->png, NULL);
+    return RFX_OK;
+}
+
+static enum rfx_status decode_passes(struct png_source *s, struct rfx_error *err) {
+    int64_t left = 0;
+    enum rfx_status status = rfx_passes_open(s->base.mem, &s->passes, s->base.name, err);
+    if (status == RFX_OK) status = start(s, err);
+    if (status != RFX_OK) return status;
+    for (int pass = 0; pass < RFX_PASSES; pass++)
+        if (rfx_passes_columns(&s->passes, pass) > 0) left += rfx_passes_rows(&s->passes, pass);
+    for (int pass = 0; pass < RFX_PASSES; pass++) {
+        bool empty = rfx_passes_columns(&s->passes, pass) == 0;
+        int64_t rows = empty ? 0 : rfx_passes_rows(&s->passes, pass);
+        for (int64_t row = 0; row < rows; row++) {
+            s->next_row = rfx_passes_row_of(pass, row);
+            status = decode_pass_row(s, --left == 0, err);
+            if (status == RFX_OK) status = rfx_passes_put(&s->passes, pass, row, s->base.name, err);
+            if (status != RFX_OK) return status;
+        }
+    }
     s->decoded = true;
     return RFX_OK;
 }
@@ -147,8 +167,7 @@ static enum rfx_status decode_passes(struct png_source *s, struct rfx_error *err
 static enum rfx_status source_set_window(struct rfx_image_backend *b, int64_t rows,
                                          struct rfx_error *err) {
     struct png_source *s = self_of(b);
-    if (s->interlaced && s->decoded) return RFX_OK;
-    if (s->interlaced) rows = b->h;
+    if (s->interlaced) return s->decoded ? RFX_OK : decode_passes(s, err);
     rows = rfx_min_i64(rows, b->h);
     rfx_memory_release(b->mem, s->window);
     s->window = NULL;
@@ -158,11 +177,7 @@ static enum rfx_status source_set_window(struct rfx_image_backend *b, int64_t ro
     s->window = rfx_memory_alloc(b->mem, bytes);
     if (s->window == NULL) return rfx_memory_fail(b->mem, b->name, bytes, err);
     s->window_rows = rows;
-    if (s->interlaced) memset(s->window, 0, bytes);
-    /* also after a failed decoding: what is left of it must not be read on */
-    enum rfx_status status = start(s, err);
-    if (status != RFX_OK || !s->interlaced) return status;
-    return decode_passes(s, err);
+    return start(s, err); /* also after a failed decoding: what is left of it must not be read on */
 }
 
 static enum rfx_status source_fetch(struct rfx_image_backend *b, int64_t y, int64_t x0, int64_t x1,
@@ -170,16 +185,15 @@ static enum rfx_status source_fetch(struct rfx_image_backend *b, int64_t y, int6
                                     struct rfx_error *err) {
     (void)room;
     struct png_source *s = self_of(b);
-    if (s->interlaced && !s->decoded) {
-        enum rfx_status status = source_set_window(b, b->h, err);
-        if (status != RFX_OK) return status;
-    }
-    while (!s->interlaced && s->next_row <= y) {
-        enum rfx_status status = decode_row(s, err);
-        if (status != RFX_OK) return status;
-    }
-    size_t pixel_bytes = (size_t)b->c * (size_t)(b->sample_bits / 8);
-    *samples = s->window + (size_t)(y % s->window_rows) * s->row_bytes + (size_t)x0 * pixel_bytes;
+    const unsigned char *row = NULL;
+    enum rfx_status status = RFX_OK;
+    if (s->interlaced && !s->decoded) status = decode_passes(s, err);
+    if (s->interlaced && status == RFX_OK)
+        status = rfx_passes_row(&s->passes, y, &row, b->name, err);
+    while (!s->interlaced && status == RFX_OK && s->next_row <= y) status = decode_row(s, err);
+    if (status != RFX_OK) return status;
+    if (!s->interlaced) row = s->window + (size_t)(y % s->window_rows) * s->row_bytes;
+    *samples = row + (size_t)x0 * (size_t)b->c * (size_t)(b->sample_bits / 8);
     *end = x1;
     return RFX_OK;
 }
@@ -192,6 +206,7 @@ static enum rfx_status source_rewind(struct rfx_image_backend *b, struct rfx_err
 static void source_free(struct rfx_image_backend *b) {
     struct png_source *s = self_of(b);
     if (s->png != NULL) png_destroy_read_struct(&s->png, &s->info, NULL);
+    rfx_passes_close(b->mem, &s->passes);
     rfx_memory_release(b->mem, s->window);
     rfx_image_pool_release(b->mem, &s->pool);
     rfx_image_file_close(&s->file);
@@ -220,7 +235,7 @@ static size_t row_buffers_bytes(const struct png_source *s, int stored_samples) 
 }
 
 /* Reads signature and IHDR without libpng, so that every size is known before it starts. */
-static enum rfx_status read_header(struct png_source *s, size_t *pool_bytes,
+static enum rfx_status read_header(struct png_source *s, const char *folder, size_t *pool_bytes,
                                    struct rfx_error *err) {
     const char *name = s->base.name;
     unsigned char head[33];
@@ -255,21 +270,26 @@ static enum rfx_status read_header(struct png_source *s, size_t *pool_bytes,
     s->base.random_access = s->interlaced;
     s->base.window_row_bytes = s->interlaced ? 0 : s->row_bytes;
     s->base.fixed_bytes = sizeof *s + *pool_bytes; /* sides <= 1e6: far from SIZE_MAX */
-    if (s->interlaced) s->base.fixed_bytes += (size_t)h * s->row_bytes;
+    rfx_passes_init(&s->passes, h, w, s->row_bytes / (size_t)w, folder);
+    if (!s->interlaced) return RFX_OK;
+    s->base.fixed_bytes += rfx_passes_bytes(&s->passes);
+    s->base.file_bytes = (size_t)h * s->row_bytes;
     return RFX_OK;
 }
 
-enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name,
+enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name, const char *folder,
                                    struct rfx_image_backend **out, struct rfx_error *err) {
     struct png_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
     if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
     s->base.ops = &source_ops;
     s->base.mem = mem;
     s->base.name = name;
+    s->base.kind = "PNG";
+    rfx_passes_init(&s->passes, 1, 1, 1, folder); /* without a file */
     enum rfx_status status = rfx_image_file_open(&s->file, name, err);
     if (status != RFX_OK) goto fail;
     size_t pool_bytes = 0;
-    status = read_header(s, &pool_bytes, err);
+    status = read_header(s, folder, &pool_bytes, err);
     if (status != RFX_OK) goto fail;
     status = rfx_image_pool_reserve(mem, &s->pool, pool_bytes, name, err);
     if (status != RFX_OK) goto fail;

@@ -1,4 +1,4 @@
-/* Opening a picture by its kind and turning stored samples into what the network reads.
+/* Turning stored samples into what the network reads.
  *
  * All arithmetic on values is here and the same for every kind: 8-bit samples go through one table
  * of 256 floats per channel, 16-bit ones through the formula that made the table, so a value
@@ -14,8 +14,6 @@
 
 #include "layers/core/checked.h"
 #include "rfexec/image/image_backend.h"
-#include "rfexec/image/image_file.h"
-#include "rfexec/image/npy_format.h"
 
 struct rfx_image {
     struct rfx_memory *mem;
@@ -50,6 +48,13 @@ static float preprocess(const struct rfx_image_options *o, int channel, float sa
     return (sample * o->scale - o->mean[channel]) / o->std[channel];
 }
 
+float rfx_image_sample_of(const struct rfx_image *image, int64_t channel, float value) {
+    const struct rfx_image_options *o = &image->options;
+    int64_t k = image->c == 3 ? channel : 0; /* else one mean for all channels */
+    if (image->backend->sample_bits == 32) return value;
+    return (value * o->std[k] + o->mean[k]) / o->scale;
+}
+
 static enum rfx_status check_options(const struct rfx_image_options *o, struct rfx_error *err) {
     if (!isfinite(o->scale))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "scale %g is not a number to use",
@@ -62,63 +67,67 @@ static enum rfx_status check_options(const struct rfx_image_options *o, struct r
     return RFX_OK;
 }
 
-/* Picks the kind by the first bytes and opens it. */
-static enum rfx_status open_file(struct rfx_memory *mem, const char *name,
-                                 struct rfx_image_backend **out, struct rfx_error *err) {
-    unsigned char head[16];
-    struct rfx_image_file *file =
-        rfx_memory_alloc(mem, sizeof *file); /* 16 KiB: not on the stack */
-    if (file == NULL) return rfx_memory_fail(mem, name, sizeof *file, err);
-    memset(head, 0, sizeof head);
-    enum rfx_status status = rfx_image_file_open(file, name, err);
-    size_t got = 0;
-    if (status == RFX_OK) {
-        got = rfx_image_file_pread(file, head, sizeof head, 0);
-        if (file->error_number != 0)
-            status = rfx_fail(err, RFX_STATUS_IO, "%s: %s", name, strerror(file->error_number));
-        rfx_image_file_close(file);
+/* ImageNet's mean and deviation are those of three channels: with other bands only what is the same
+ * for all of them is of use, and nothing where the user has said nothing. */
+static enum rfx_status settle_means(struct rfx_image *image, struct rfx_error *err) {
+    const struct rfx_image_options usual = rfx_image_default_options();
+    struct rfx_image_options *o = &image->options;
+    bool same = true;
+    for (int c = 1; c < 3; c++) same = same && o->mean[c] == o->mean[0] && o->std[c] == o->std[0];
+    if (same) return RFX_OK;
+    if (memcmp(o->mean, usual.mean, sizeof o->mean) != 0 ||
+        memcmp(o->std, usual.std, sizeof o->std) != 0)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: a mean and std for each of 3 channels, and %" PRId64
+                        " bands: give one for all of them",
+                        image->spec, image->c);
+    for (int c = 0; c < 3; c++) {
+        o->mean[c] = 0.0f;
+        o->std[c] = 1.0f;
     }
-    rfx_memory_release(mem, file);
-    if (status != RFX_OK) return status;
-    if (got == 0) return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: the file is empty", name);
-    if (memcmp(head, "\x89PNG\r\n\x1a\n", 8) == 0) return rfx_image_png_open(mem, name, out, err);
-    if (memcmp(head, "\xff\xd8", 2) == 0) return rfx_image_jpeg_open(mem, name, out, err);
-    if (memcmp(head, RFX_NPY_MAGIC, RFX_NPY_MAGIC_BYTES) == 0)
-        return rfx_image_npy_open(mem, name, out, err);
-    if (memcmp(head, "II*\0", 4) == 0 || memcmp(head, "MM\0*", 4) == 0 ||
-        memcmp(head, "II+\0", 4) == 0 || memcmp(head, "MM\0+", 4) == 0)
-        return rfx_image_tiff_open(mem, name, out, err);
-    if (memcmp(head, "#?RADIANCE", 10) == 0 || memcmp(head, "#?RGBE", 6) == 0)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%s: high dynamic range (Radiance HDR) pictures are not read", name);
-    return rfx_image_stb_open(mem, name, out, err);
-}
-
-static enum rfx_status settle_channels(struct rfx_image *image, struct rfx_error *err) {
-    int64_t wanted = image->options.channels;
-    image->c = image->backend->c;
-    if (image->backend->sample_bits == 32 || wanted == 0) return RFX_OK;
-    if (wanted != 1 && wanted != 3)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%s: the network takes %" PRId64
-                        " channels, a picture gives 1 or 3 (.npy gives any)",
-                        image->spec, wanted);
-    image->c = wanted;
     return RFX_OK;
 }
 
-/* Decoded whole is what takes a byte for each pixel, or more, whichever rows are asked for. */
+/* Whether grey is repeated, or colour becomes luma. */
+static bool is_grey_or_luma(const struct rfx_image_backend *b, int64_t wanted) {
+    if (b->chosen) return false;
+    return (b->c == 1 && wanted == 3) || (b->c == 3 && wanted == 1 && b->is_colour);
+}
+
+static enum rfx_status settle_channels(struct rfx_image *image, struct rfx_error *err) {
+    const struct rfx_image_backend *b = image->backend;
+    int64_t wanted = image->options.channels;
+    image->c = b->c;
+    if (b->sample_bits == 32) return RFX_OK;
+    if (wanted != 0 && b->bands == 0 && wanted != 1 && wanted != 3)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: the network takes %" PRId64
+                        " channels, a picture gives 1 or 3 (.npy and TIFF give any)",
+                        image->spec, wanted);
+    if (wanted != 0 && b->bands != 0 && wanted != b->c && !is_grey_or_luma(b, wanted))
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: %" PRId64 " of %d bands are read, the network takes %" PRId64
+                        ": --channels says which, as in --channels 1,2,3",
+                        image->spec, b->c, b->bands, wanted);
+    if (wanted != 0) image->c = wanted;
+    return image->c == 1 || image->c == 3 ? RFX_OK : settle_means(image, err);
+}
+
+/* Decoded whole is what takes a byte for each pixel, or more, whichever rows are asked for, in
+ * memory or in a file: a small one must not fill the disk either. */
 static enum rfx_status check_pixels(const struct rfx_image *image, struct rfx_error *err) {
     const struct rfx_image_backend *b = image->backend;
     int64_t pixels, limit = image->options.max_pixels;
     if (!rfx_checked_mul_i64(b->h, b->w, &pixels)) pixels = INT64_MAX;
-    if (limit == 0 || pixels <= limit || b->fixed_bytes < (uint64_t)pixels) return RFX_OK;
+    if (b->whole_pixels > 0) pixels = b->whole_pixels;
+    size_t bytes = b->file_bytes > b->fixed_bytes ? b->file_bytes : b->fixed_bytes;
+    if (limit == 0 || pixels <= limit || bytes < (uint64_t)pixels) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                     "%s: %" PRId64 " x %" PRId64
                     " pixels must be decoded whole, which takes %zu "
                     "bytes; without a memory budget pictures of up to %" PRId64
                     " are (--max-pixels, max_pixels)",
-                    image->spec, b->h, b->w, b->fixed_bytes, limit);
+                    image->spec, b->h, b->w, bytes, limit);
 }
 
 enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
@@ -131,22 +140,20 @@ enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
     if (image == NULL) return rfx_memory_fail(mem, spec, sizeof *image, err);
     image->mem = mem;
     image->options = chosen;
+    image->options.bands = NULL; /* the caller's */
     image->spec = rfx_memory_alloc(mem, spec_bytes(spec));
     if (image->spec == NULL) {
         status = rfx_memory_fail(mem, spec, spec_bytes(spec), err);
         goto fail;
     }
     memcpy(image->spec, spec, strlen(spec) + 1);
-    if (strncmp(spec, RFX_IMAGE_SYNTHETIC_PREFIX, strlen(RFX_IMAGE_SYNTHETIC_PREFIX)) == 0)
-        status = rfx_image_synthetic_open(mem, image->spec, chosen.channels, &image->backend, err);
-    else
-        status = open_file(mem, image->spec, &image->backend, err);
+    status = rfx_image_backend_open(mem, image->spec, &chosen, &image->backend, err);
     if (status != RFX_OK) goto fail;
     status = settle_channels(image, err);
     if (status == RFX_OK) status = check_pixels(image, err);
     if (status != RFX_OK) goto fail;
     for (int c = 0; c < 3; c++)
-        for (int v = 0; v < 256; v++) image->table[c][v] = preprocess(&chosen, c, (float)v);
+        for (int v = 0; v < 256; v++) image->table[c][v] = preprocess(&image->options, c, (float)v);
     *out = image;
     return RFX_OK;
 fail:
@@ -196,6 +203,18 @@ struct rfx_source_traits rfx_image_traits(const struct rfx_image *image) {
     return traits;
 }
 
+struct rfx_image_facts rfx_image_facts(const struct rfx_image *image) {
+    const struct rfx_image_backend *b = image->backend;
+    int bands = b->bands > 0 ? b->bands : (int)rfx_min_i64(b->c, INT32_MAX);
+    int orientation = b->orientation > 1 ? b->orientation : 1;
+    return (struct rfx_image_facts){b->kind, b->h, b->w, bands, b->sample_bits, orientation};
+}
+
+int rfx_image_alpha(const struct rfx_image *image, int *bands) {
+    if (bands != NULL) *bands = image->backend->bands;
+    return image->backend->n_alpha;
+}
+
 size_t rfx_image_npy_bytes(void) {
     return rfx_image_npy_source_bytes() + sizeof(struct rfx_image) + spec_bytes("");
 }
@@ -243,6 +262,11 @@ static void convert_u8(const struct rfx_image *image, const unsigned char *src, 
         }
         return;
     }
+    if (stored == image->c) { /* one mean for all bands */
+        for (int64_t i = 0; i < cols; i++, src += stored, dst += step)
+            for (int64_t c = 0; c < stored; c++) dst[c] = table[0][src[c]];
+        return;
+    }
     for (int64_t i = 0; i < cols; i++, src += stored, dst += step) {
         unsigned v = stored == 3 ? luma(src[0], src[1], src[2]) : src[0];
         for (int64_t c = 0; c < image->c; c++) dst[c] = table[c][v];
@@ -254,6 +278,7 @@ static void convert_u16(const struct rfx_image *image, const uint16_t *src, int6
                         float *dst, int64_t step) {
     const int64_t stored = image->backend->c;
     const struct rfx_image_options *o = &image->options;
+    const bool bands = stored == image->c && stored != 3; /* one mean for all of them */
     for (int64_t i = 0; i < cols; i++, src += stored, dst += step) {
         unsigned v[3] = {src[0], src[0], src[0]};
         if (stored == 3 && image->c == 3) {
@@ -263,7 +288,8 @@ static void convert_u16(const struct rfx_image *image, const uint16_t *src, int6
         } else if (stored == 3) {
             v[0] = luma(src[0], src[1], src[2]);
         }
-        for (int c = 0; c < (int)image->c; c++) dst[c] = preprocess(o, c, (float)v[c] / 257.0f);
+        for (int c = 0; c < (int)image->c; c++)
+            dst[c] = preprocess(o, bands ? 0 : c, (float)(bands ? src[c] : v[c]) / 257.0f);
     }
 }
 

@@ -1,18 +1,22 @@
 /* Images as sources of rectangles: opened once, asked for rectangles of float32 NHWC values.
  *
- * Kinds: PNG read by rows (interlaced: decoded whole); JPEG read by rows (progressive: with the
- * coefficients of the whole picture in memory); TIFF and BigTIFF, the first picture of a file, by
- * rectangles (uncompressed, or in tiles, of which one row is kept) or by rows (compressed strips);
- * .npy (float32, CxHxW or 1xCxHxW) read by rectangles; "synthetic:HxW[:seed]" computed; everything
- * else stb_image reads, decoded whole. Alpha is dropped and the colour kept as stored; palettes are
- * expanded; orientation (EXIF, TIFF) and colour profiles are not applied. Float32 samples, of .npy
- * and TIFF, are taken as they are: no scale, mean or order of channels.
- * Grey for a 3-channel network is replicated; colour for a 1-channel network becomes luma,
- * (299 R + 587 G + 114 B + 500) / 1000 in integers, before scale.
- * Invariants: 1. the value of a pixel is a function of the file and the options alone, never of
- * which rectangle asked for it; 2. a row source keeps only `window_rows` rows; 3. no allocation
- * after rfx_image_set_window; 4. the bytes held never pass fixed_bytes + rows * window_row_bytes
- * (PNG and JPEG by rows: are exactly that; TIFF: libtiff's own are bounded within it). */
+ * Kinds: PNG read by rows (interlaced: by rectangles, from a nameless file); JPEG read by rows
+ * (progressive: with its coefficients in a nameless file); TIFF and BigTIFF, the first picture of a
+ * file, by rectangles (uncompressed, or in tiles, of which one row is kept) or by rows (compressed
+ * strips), all bands that are not called alpha;
+ * slides (by their names' endings) through OpenSlide, by rectangles; .npy (float32, CxHxW or
+ * 1xCxHxW) read by rectangles; "synthetic:HxW[:seed]" computed; everything else stb_image reads,
+ * decoded whole. Alpha is dropped and the colour kept as stored; palettes are expanded; colour
+ * profiles are not applied. The orientation of JPEG (EXIF) and TIFF files is: what is not stored as
+ * it is seen is read by rectangles from a nameless file, once decoded into it. Floats, of .npy and
+ * TIFF, and signed and 32-bit integers of TIFF are taken as they are: no scale, mean or order of
+ * channels. 8- and 16-bit bands, other than 1 or 3, have one mean and std for all. Grey for a
+ * 3-channel network is replicated; colour for a 1-channel network becomes luma, (299 R + 587 G +
+ * 114 B + 500) / 1000 in integers, before scale. Invariants: 1. the value of a pixel is a function
+ * of the file and the options alone, never of which rectangle asked for it; 2. a row source keeps
+ * only `window_rows` rows; 3. no allocation after rfx_image_set_window; 4. the bytes held never
+ * pass fixed_bytes + rows * window_row_bytes (PNG and JPEG by rows: are exactly that; TIFF:
+ * libtiff's own are bounded within it). */
 #ifndef RFX_RFEXEC_IMAGE_IMAGE_SOURCE_H
 #define RFX_RFEXEC_IMAGE_IMAGE_SOURCE_H
 
@@ -26,6 +30,13 @@ struct rfx_image;
  * memory may be used: a file of some bytes may say that it holds any number of pixels. */
 #define RFX_IMAGE_WHOLE_PIXELS INT64_C(100000000)
 
+/* Bands of a picture by their numbers. */
+#define RFX_IMAGE_MAX_BANDS 512
+struct rfx_image_bands {
+    int n;
+    uint16_t numbers[RFX_IMAGE_MAX_BANDS];
+};
+
 /* value = (sample * scale - mean[c]) / std[c], sample in 0..255 (16-bit samples / 257). */
 struct rfx_image_options {
     float scale;
@@ -33,6 +44,15 @@ struct rfx_image_options {
     bool bgr;         /* channels in blue, green, red order; mean and std are given in that order */
     int64_t channels; /* what the network takes: 3 or 1 (grey), 0: as the file has it (npy: any) */
     int64_t max_pixels; /* of a picture that is decoded whole; 0: any number */
+    /* Of TIFF and .npy files: these bands, from 1, in this order. NULL: all but alpha. Read by
+     * rfx_image_open only. */
+    const struct rfx_image_bands *bands;
+    int64_t page;           /* of a TIFF, or level of a slide, as rfx_image_pages numbers them */
+    bool slide;             /* read by OpenSlide, whatever its name says */
+    struct rfx_rect region; /* of the picture as it is read; empty: all of it */
+    bool as_stored;         /* the orientation that JPEG and TIFF files name is not applied */
+    const char *folder;     /* for pictures that need a nameless file; NULL: TMPDIR or /var/tmp.
+                             * Borrowed until rfx_image_free. */
 };
 
 /* ImageNet's: scale 1/255, mean 0.485, 0.456, 0.406, std 0.229, 0.224, 0.225, RGB, 3 channels;
@@ -97,6 +117,23 @@ size_t rfx_image_npy_bytes(void);
 
 /* Size and access pattern; valid from open on. */
 struct rfx_source_traits rfx_image_traits(const struct rfx_image *image);
+
+struct rfx_image_facts {
+    const char *kind; /* of file, such as "PNG" */
+    int64_t h, w;
+    int bands;       /* per pixel; without alpha but in a TIFF */
+    int sample_bits; /* as they are read; 32: floats */
+    int orientation; /* of h and w that are not turned; 1: as they are seen */
+};
+struct rfx_image_facts rfx_image_facts(const struct rfx_image *image);
+
+/* The sample, 0 to 255, that a value delivered in a channel was made of, but for its rounding: what
+ * preprocessing did is undone. Of pictures whose sample_bits are 32 the value itself. */
+float rfx_image_sample_of(const struct rfx_image *image, int64_t channel, float value);
+
+/* How many samples of a pixel a TIFF calls alpha, which are dropped (0: none, or bands are chosen);
+ * *bands, may be NULL: of how many, 0 for other kinds. */
+int rfx_image_alpha(const struct rfx_image *image, int *bands);
 
 /* Allocates the window for a row source: at least `rows` consecutive rows can be asked for at a
  * time (at most the picture's), and starts at the first row. Sources with random access need none;

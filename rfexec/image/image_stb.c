@@ -266,6 +266,14 @@ static int64_t bmp_missing_bytes(struct stb_source *s) {
     return bytes - s->file.bytes;
 }
 
+/* Whether a BMP says that its pixels begin before its header ends: its palette would have fewer
+ * than no colours. */
+static bool bmp_overlaps(struct stb_source *s) {
+    unsigned char head[18];
+    if (rfx_image_file_pread(&s->file, head, sizeof head, 0) < sizeof head) return true;
+    return little_endian(head + 10, 4) < 14 + little_endian(head + 14, 4);
+}
+
 static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) {
     const char *name = s->base.name;
     unsigned char head[4] = {0, 0, 0, 0};
@@ -297,7 +305,10 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
     s->base.sample_bits = wide ? 16 : 8;
     s->is_pnm = head[0] == 'P' && (head[1] == '5' || head[1] == '6');
     s->is_gif = memcmp(head, "GIF8", 4) == 0;
-    int64_t missing = memcmp(head, "BM", 2) == 0 ? bmp_missing_bytes(s) : 0;
+    bool is_bmp = memcmp(head, "BM", 2) == 0;
+    if (is_bmp && bmp_overlaps(s))
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: its pixels begin inside its header", name);
+    int64_t missing = is_bmp ? bmp_missing_bytes(s) : 0;
     if (missing > 0) return fail_cut(s, missing, err);
     /* stb_image counts bytes in int; pixels may pass through RGBA */
     int64_t decoded = s->base.h * s->base.w * 4 * (wide ? 2 : 1);
@@ -320,6 +331,7 @@ enum rfx_status rfx_image_stb_open(struct rfx_memory *mem, const char *name,
     s->base.ops = &stb_ops;
     s->base.mem = mem;
     s->base.name = name;
+    s->base.kind = "picture";
     s->base.random_access = true;
     enum rfx_status status = rfx_image_file_open(&s->file, name, err);
     if (status == RFX_OK) status = read_header(s, err);

@@ -206,6 +206,7 @@ enum rfx_status rfx_image_synthetic_open(struct rfx_memory *mem, const char *nam
     s->base = (struct rfx_image_backend){.ops = floats ? &float_ops : &synthetic_ops,
                                          .mem = mem,
                                          .name = name,
+                                         .kind = "synthetic",
                                          .h = (int64_t)h,
                                          .w = (int64_t)w,
                                          .c = floats ? channels : CHANNELS,

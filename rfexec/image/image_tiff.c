@@ -3,12 +3,13 @@
  * - uncompressed data are read from the file where they lie: any rectangle, no library in between;
  * - compressed tiles are decoded when they are met: any rectangle, with one row of tiles kept;
  * - compressed strips are decoded row by row into a window, as PNG is.
- * Samples: see rfexec/image/image_tiff_layout.h. The first picture of a file is read; orientation,
- * colour profile and alpha are not applied. Float32 samples are taken as they are, without scale
- * and mean. Invariants: 1. fixed_bytes bounds what libtiff holds too: its tables, the largest
- * compressed strip or tile and the codec's own state; those are not ours to allocate. 2. rows: row
- * y lies in slot y mod window_rows; 3. tiles: column x of row y lies in cache row y mod tile_h,
- * valid when the tile column says so. Strict: what libtiff warns about while decoding is an error.
+ * Samples: see rfexec/image/image_tiff_layout.h. One picture of a file is read; its orientation
+ * is told, its colour profile not applied, alpha dropped. What is delivered as float32 is taken as
+ * it is, without scale and mean. Invariants: 1. fixed_bytes bounds what libtiff holds too: its
+ * tables, the largest compressed strip or tile and the codec's own state; those are not ours to
+ * allocate. 2. rows: row y lies in slot y mod window_rows; 3. tiles: column x of row y lies in
+ * cache row y mod tile_h, valid when the tile column says so. Strict: what libtiff warns about
+ * while decoding is an error.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,18 +20,13 @@
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/image_tiff_handle.h"
 #include "rfexec/image/image_tiff_layout.h"
+#include "rfexec/image/image_tiff_memory.h"
+#include "rfexec/image/pages/tiff_pages.h"
 
-#define MAX_PLANES 3
-#define CHUNK_COLS 2048 /* of uncompressed data, read at a time */
-#define CHUNK_BYTES (CHUNK_COLS * MAX_SAMPLES * MAX_SAMPLE_BYTES)
-#define MAX_SAMPLES 4      /* of a pixel */
-#define MAX_SAMPLE_BYTES 4 /* float32 and 32-bit samples */
-
-/* libtiff and the libraries it brings, 2.1 MiB resident with libtiff 4.5.0, with room for the pages
- * of the codec in use. */
-#define LIBRARY_BYTES ((size_t)4 << 20)
-#define HANDLE_BYTES ((size_t)1 << 20) /* directory, buffers and fixed tables of the codec */
-#define STRILE_BYTES 32 /* per strip or tile: offset and count, twice while loading */
+#define CHUNK_COLS 2048 /* of uncompressed data, read at a time, where they are not too wide */
+#define CHUNK_BYTES (CHUNK_COLS * 4 * 4) /* of pixels of up to four 4-byte samples */
+#define MAX_SAMPLE_BYTES 8               /* float64 */
+_Static_assert(CHUNK_BYTES >= 8 * RFX_IMAGE_MAX_BANDS * MAX_SAMPLE_BYTES, "holds some pixels");
 
 enum way { WAY_PLAIN, WAY_TILES, WAY_ROWS };
 
@@ -41,16 +37,21 @@ struct tiff_source {
     struct rfx_tiff_log log;
     struct rfx_tiff_layout layout;
     enum way way;
-    /* separate planes in strips need a decoder each, because each has a place of its own */
-    struct rfx_tiff_handle handles[MAX_PLANES];
-    int n_planes;       /* that are delivered */
-    int64_t n_striles;  /* strips or tiles, all planes */
-    int64_t n_across;   /* of them from left to right */
-    bool broken;        /* rows: an error was met */
-    int64_t next_row;   /* rows: the first not yet decoded */
-    int64_t cache_rows; /* window, or rows of a tile; 0: none allocated */
-    size_t row_bytes;   /* delivered */
-    size_t raw_bytes;   /* of one row or tile of one plane */
+    const struct rfx_image_bands *chosen; /* while it is opened */
+    int64_t page;
+    struct rfx_tiff_handle handle;
+    /* separate planes in strips need a decoder each, because each has a place of its own: those of
+     * all but the first */
+    struct rfx_tiff_handle *others;
+    struct rfx_image_bands planes; /* that are read; n 1 unless separate */
+    int64_t n_striles;             /* strips or tiles, all planes */
+    int64_t n_across;              /* of them from left to right */
+    bool broken;                   /* rows: an error was met */
+    int64_t next_row;              /* rows: the first not yet decoded */
+    int64_t chunk_cols;            /* of uncompressed data, read at a time */
+    int64_t cache_rows;            /* window, or rows of a tile; 0: none allocated */
+    size_t row_bytes;              /* delivered */
+    size_t raw_bytes;              /* of one row or tile of one plane */
     unsigned char *raw, *cache;
     int64_t *tile_row_of; /* per column of tiles: which row of tiles the cache has; -1: none */
     unsigned char chunk[2][CHUNK_BYTES];
@@ -80,24 +81,37 @@ static enum rfx_status failed_in_row(struct tiff_source *s, int64_t y, struct rf
     return failed(s, place, err);
 }
 
-/* Opens one decoder and reads the directory into s->layout. */
-static enum rfx_status open_handle(struct tiff_source *s, struct rfx_tiff_handle *h,
-                                   struct rfx_error *err) {
-    if (!rfx_tiff_handle_open(h, &s->lib, &s->file, &s->log)) return failed(s, "header", err);
-    enum rfx_status status = rfx_tiff_layout_read(&s->lib, h->tif, &s->layout, err);
-    return status == RFX_OK ? status : rfx_fail_within(err, status, "%s", s->base.name);
+/* The decoder of the i-th plane. */
+static struct rfx_tiff_handle *handle_of(struct tiff_source *s, int i) {
+    return i == 0 || s->others == NULL ? &s->handle : &s->others[i - 1];
+}
+
+/* How many decoders there are. */
+static int count_handles(const struct tiff_source *s) {
+    return s->others != NULL ? s->planes.n : 1;
 }
 
 static void close_handles(struct tiff_source *s) {
-    for (int i = 0; i < MAX_PLANES; i++) rfx_tiff_handle_close(&s->handles[i], &s->lib);
+    for (int i = 0; i < count_handles(s); i++) rfx_tiff_handle_close(handle_of(s, i), &s->lib);
 }
 
+/* Opens those that are not open. */
 static enum rfx_status open_handles(struct tiff_source *s, struct rfx_error *err) {
-    int n = s->way == WAY_ROWS ? s->n_planes : 1;
-    enum rfx_status status = RFX_OK;
-    for (int i = 0; i < n && status == RFX_OK; i++)
-        if (s->handles[i].tif == NULL) status = open_handle(s, &s->handles[i], err);
-    return status;
+    for (int i = 0; i < count_handles(s); i++) {
+        struct rfx_tiff_handle *h = handle_of(s, i);
+        if (h->tif != NULL) continue;
+        if (!rfx_tiff_handle_open(h, &s->lib, &s->file, s->page > 0, &s->log))
+            return failed(s, "header", err);
+        if (s->page > 0) {
+            enum rfx_status status =
+                rfx_tiff_pages_select(s->base.mem, h, &s->lib, &s->log, s->page, err);
+            if (status != RFX_OK) return rfx_fail_within(err, status, "%s", s->base.name);
+        }
+        /* JPEG's YCbCr is converted where the handle has been told so */
+        if (s->layout.is_ycbcr)
+            (void)s->lib.TIFFSetField(h->tif, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
+    }
+    return RFX_OK;
 }
 
 /* The strip or tile of plane `plane` that holds (y, x). */
@@ -109,7 +123,7 @@ static uint32_t strile_at(const struct tiff_source *s, int64_t y, int64_t x, int
 
 /* Reads `bytes` of an uncompressed strip or tile, from `offset` in it, into chunk 0. */
 static bool read_plain(struct tiff_source *s, uint32_t strile, int64_t offset, int64_t bytes) {
-    TIFF *tif = s->handles[0].tif;
+    TIFF *tif = s->handle.tif;
     int bad_offset = 0, bad_count = 0;
     uint64_t start = s->lib.TIFFGetStrileOffsetWithErr(tif, strile, &bad_offset);
     uint64_t count = s->lib.TIFFGetStrileByteCountWithErr(tif, strile, &bad_count);
@@ -125,6 +139,8 @@ static bool read_plain(struct tiff_source *s, uint32_t strile, int64_t offset, i
         s->lib.TIFFSwabArrayOfShort((uint16_t *)(void *)s->chunk[0], bytes / 2);
     else if (s->layout.bits == 32)
         s->lib.TIFFSwabArrayOfLong((uint32_t *)(void *)s->chunk[0], bytes / 4);
+    else if (s->layout.bits == 64)
+        s->lib.TIFFSwabArrayOfLong8((uint64_t *)(void *)s->chunk[0], bytes / 8);
     return true;
 }
 
@@ -133,11 +149,12 @@ static enum rfx_status fetch_plain(struct tiff_source *s, int64_t y, int64_t x0,
     const struct rfx_tiff_layout *l = &s->layout;
     int64_t tile_x0 = x0 - x0 % l->tile_w;
     int64_t from = (x0 - tile_x0) & ~(int64_t)7; /* a whole byte for samples of 1, 2 and 4 bits */
-    int64_t to = rfx_min_i64(rfx_min_i64(x1 - tile_x0, l->tile_w), from + CHUNK_COLS);
+    int64_t to = rfx_min_i64(rfx_min_i64(x1 - tile_x0, l->tile_w), from + s->chunk_cols);
     int64_t offset = y % l->tile_h * rfx_tiff_layout_row_bytes(l, l->tile_w) +
                      rfx_tiff_layout_row_bytes(l, from);
     rfx_tiff_log_clear(&s->log);
-    for (int plane = 0; plane < s->n_planes; plane++) {
+    for (int i = 0; i < s->planes.n; i++) {
+        int plane = s->planes.numbers[i];
         if (!read_plain(s, strile_at(s, y, x0, plane), offset,
                         rfx_tiff_layout_row_bytes(l, to - from)))
             return failed_in_row(s, y, err);
@@ -156,10 +173,11 @@ static enum rfx_status decode_tile(struct tiff_source *s, int64_t y, int64_t x,
     int64_t rows = rfx_min_i64(l->tile_h, l->h - y0), cols = rfx_min_i64(l->tile_w, l->w - x0);
     size_t raw_row = (size_t)rfx_tiff_layout_row_bytes(l, l->tile_w);
     s->tile_row_of[column] = -1;
-    for (int plane = 0; plane < s->n_planes; plane++) {
+    for (int i = 0; i < s->planes.n; i++) {
+        int plane = s->planes.numbers[i];
         rfx_tiff_log_clear(&s->log);
-        tmsize_t got = s->lib.TIFFReadEncodedTile(s->handles[0].tif, strile_at(s, y, x, plane),
-                                                  s->raw, (tmsize_t)s->raw_bytes);
+        tmsize_t got = s->lib.TIFFReadEncodedTile(s->handle.tif, strile_at(s, y, x, plane), s->raw,
+                                                  (tmsize_t)s->raw_bytes);
         if (got != (tmsize_t)s->raw_bytes || s->log.complained) return failed_in_row(s, y, err);
         for (int64_t row = 0; row < rows; row++)
             rfx_tiff_layout_convert(
@@ -172,9 +190,10 @@ static enum rfx_status decode_tile(struct tiff_source *s, int64_t y, int64_t x,
 
 static enum rfx_status decode_row(struct tiff_source *s, struct rfx_error *err) {
     unsigned char *to = s->cache + (size_t)(s->next_row % s->cache_rows) * s->row_bytes;
-    for (int plane = 0; plane < s->n_planes && !s->broken; plane++) {
+    for (int i = 0; i < s->planes.n && !s->broken; i++) {
+        int plane = s->planes.numbers[i];
         rfx_tiff_log_clear(&s->log);
-        int result = s->lib.TIFFReadScanline(s->handles[plane].tif, s->raw, (uint32_t)s->next_row,
+        int result = s->lib.TIFFReadScanline(handle_of(s, i)->tif, s->raw, (uint32_t)s->next_row,
                                              (uint16_t)plane);
         s->broken = result < 0 || s->log.complained;
         if (!s->broken) rfx_tiff_layout_convert(&s->layout, s->raw, plane, s->layout.w, to);
@@ -241,6 +260,7 @@ static enum rfx_status source_fetch(struct rfx_image_backend *b, int64_t y, int6
 static void source_free(struct rfx_image_backend *b) {
     struct tiff_source *s = self_of(b);
     close_handles(s);
+    rfx_memory_release(b->mem, s->others);
     rfx_memory_release(b->mem, s->raw);
     rfx_memory_release(b->mem, s->cache);
     rfx_memory_release(b->mem, s->tile_row_of);
@@ -253,52 +273,23 @@ static const struct rfx_image_backend_ops source_ops = {.set_window = source_set
                                                         .rewind = source_rewind,
                                                         .free = source_free};
 
-/* How often a codec may hold a decoded strip or tile, beside the one that it delivers into:
- * dictionaries (LZMA, Zstandard), coefficients of all scans (JPEG), whole pictures (the others). */
-static size_t codec_copies(int compression) {
-    switch (compression) {
-        case COMPRESSION_LZMA:
-        case COMPRESSION_ZSTD:
-            return 1;
-        case COMPRESSION_JPEG:
-        case COMPRESSION_JBIG:
-            return 3;
-        case COMPRESSION_WEBP:
-        case COMPRESSION_LERC:
-        case COMPRESSION_PIXARLOG:
-            return 4;
-        default:
-            return 0;
-    }
-}
-
-/* The largest compressed strip or tile, at most the file. */
-static size_t largest_raw_bytes(struct tiff_source *s) {
-    uint64_t largest = 0;
-    for (int64_t i = 0; i < s->n_striles; i++) {
-        int bad = 0;
-        uint64_t bytes = s->lib.TIFFGetStrileByteCountWithErr(s->handles[0].tif, (uint32_t)i, &bad);
-        if (!bad && bytes > largest) largest = bytes;
-    }
-    uint64_t all = (uint64_t)s->file.bytes;
-    return (size_t)(largest < all ? largest : all);
-}
-
-/* Adds `bytes` to the sum; false when either does not fit. */
-static bool count(size_t *sum, size_t times, size_t bytes) {
-    size_t product;
-    return rfx_checked_mul_size(times, bytes, &product) && rfx_checked_add_size(*sum, product, sum);
-}
-
 /* Chooses the way and counts its memory. */
 static enum rfx_status settle(struct tiff_source *s, struct rfx_error *err) {
     const struct rfx_tiff_layout *l = &s->layout;
-    TIFF *tif = s->handles[0].tif;
+    TIFF *tif = s->handle.tif;
     s->base.h = l->h;
     s->base.w = l->w;
     s->base.c = l->c;
     s->base.sample_bits = l->sample_bits;
-    s->n_planes = l->separate ? (l->is_palette ? 1 : l->c) : 1;
+    s->base.bands = l->stored;
+    s->base.n_alpha = l->n_alpha;
+    s->base.chosen = s->chosen != NULL;
+    s->base.is_colour = l->is_colour;
+    s->base.orientation = l->orientation;
+    s->planes = l->separate ? rfx_tiff_layout_samples(l) : (struct rfx_image_bands){.n = 1};
+    int64_t pixel_bytes = rfx_max_i64(l->separate ? l->bits / 8 : l->stored * l->bits / 8,
+                                      rfx_tiff_layout_pixel_bytes(l));
+    s->chunk_cols = rfx_min_i64(CHUNK_COLS, CHUNK_BYTES / pixel_bytes);
     s->n_striles = l->tiled ? s->lib.TIFFNumberOfTiles(tif) : s->lib.TIFFNumberOfStrips(tif);
     s->n_across = rfx_ceil_div(l->w, l->tile_w);
     int64_t per_plane = s->n_across * rfx_ceil_div(l->h, l->tile_h);
@@ -316,40 +307,58 @@ static enum rfx_status settle(struct tiff_source *s, struct rfx_error *err) {
                         s->base.name, l->tiled ? "TIFF tiles" : "TIFF rows", stated);
     s->base.random_access = s->way != WAY_ROWS;
     s->base.window_row_bytes = s->way == WAY_ROWS ? s->row_bytes : 0;
-    size_t handles = s->way == WAY_ROWS ? (size_t)s->n_planes : 1;
-    size_t sum = sizeof *s + LIBRARY_BYTES;
-    bool fits = count(&sum, handles, HANDLE_BYTES) &&
-                count(&sum, handles * (size_t)s->n_striles, STRILE_BYTES);
-    if (s->way != WAY_PLAIN)
-        fits = fits && count(&sum, handles, largest_raw_bytes(s)) &&
-               count(&sum, handles * codec_copies(l->compression), strile) &&
-               count(&sum, 1, s->raw_bytes);
-    if (s->way == WAY_TILES)
-        fits = fits && count(&sum, (size_t)rfx_min_i64(l->tile_h, l->h), s->row_bytes) &&
-               count(&sum, (size_t)s->n_across, sizeof *s->tile_row_of);
-    if (!fits)
+    const struct rfx_tiff_reading reading = {
+        .decoders = s->way == WAY_ROWS ? (size_t)s->planes.n : 1,
+        .n_striles = s->n_striles,
+        .strile_bytes = plain ? 0 : strile,
+        .raw_bytes = plain ? 0 : s->raw_bytes,
+        .cache_rows = s->way == WAY_TILES ? rfx_min_i64(l->tile_h, l->h) : 0,
+        .row_bytes = s->row_bytes,
+        .n_across = s->n_across};
+    size_t own = sizeof *s + (reading.decoders - 1) * sizeof *s->others;
+    if (!rfx_tiff_memory(&s->lib, tif, &reading, s->file.bytes, &s->base.fixed_bytes) ||
+        !rfx_checked_add_size(s->base.fixed_bytes, own, &s->base.fixed_bytes))
         return rfx_fail(err, RFX_STATUS_MALFORMED,
                         "%s: %" PRId64 " x %" PRId64 " pixels do not fit any memory", s->base.name,
                         l->h, l->w);
-    s->base.fixed_bytes = sum;
     return RFX_OK;
 }
 
+/* Opens the first decoder and reads the directory. */
+static enum rfx_status read_directory(struct tiff_source *s, struct rfx_error *err) {
+    enum rfx_status status = rfx_tiff_library_load(&s->lib, err);
+    if (status != RFX_OK) return rfx_fail_within(err, status, "%s", s->base.name);
+    status = open_handles(s, err);
+    if (status != RFX_OK) return status;
+    status = rfx_tiff_layout_read(&s->lib, s->handle.tif, s->chosen, &s->layout, err);
+    return status == RFX_OK ? settle(s, err) : rfx_fail_within(err, status, "%s", s->base.name);
+}
+
+/* Makes room for the decoders of separate planes in strips, and opens them. */
+static enum rfx_status open_planes(struct tiff_source *s, struct rfx_error *err) {
+    if (s->way != WAY_ROWS || s->planes.n == 1) return RFX_OK;
+    size_t n = (size_t)s->planes.n - 1;
+    s->others = rfx_memory_calloc(s->base.mem, n, sizeof *s->others);
+    if (s->others == NULL)
+        return rfx_memory_fail(s->base.mem, s->base.name, n * sizeof *s->others, err);
+    return open_handles(s, err);
+}
+
 enum rfx_status rfx_image_tiff_open(struct rfx_memory *mem, const char *name,
+                                    const struct rfx_image_options *options,
                                     struct rfx_image_backend **out, struct rfx_error *err) {
     struct tiff_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
     if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
     s->base.ops = &source_ops;
     s->base.mem = mem;
     s->base.name = name;
+    s->base.kind = "TIFF";
+    s->chosen = options->bands;
+    s->page = options->page;
     enum rfx_status status = rfx_image_file_open(&s->file, name, err);
-    if (status == RFX_OK) {
-        status = rfx_tiff_library_load(&s->lib, err);
-        if (status != RFX_OK) (void)rfx_fail_within(err, status, "%s", name);
-    }
-    if (status == RFX_OK) status = open_handle(s, &s->handles[0], err);
-    if (status == RFX_OK) status = settle(s, err);
-    if (status == RFX_OK) status = open_handles(s, err);
+    if (status == RFX_OK) status = read_directory(s, err);
+    if (status == RFX_OK) status = open_planes(s, err);
+    s->chosen = NULL;
     if (status != RFX_OK) {
         source_free(&s->base);
         return status;

@@ -94,7 +94,7 @@ static void on_unmap(thandle_t client, void *base, toff_t size) {
 }
 
 bool rfx_tiff_handle_open(struct rfx_tiff_handle *handle, const struct rfx_tiff_library *lib,
-                          struct rfx_image_file *file, struct rfx_tiff_log *log) {
+                          struct rfx_image_file *file, bool pages, struct rfx_tiff_log *log) {
     rfx_tiff_log_clear(log);
     handle->file = file;
     handle->at = 0;
@@ -106,9 +106,10 @@ bool rfx_tiff_handle_open(struct rfx_tiff_handle *handle, const struct rfx_tiff_
     /* tables cannot be larger than the file; rows and tiles of small files can */
     lib->TIFFOpenOptionsSetMaxSingleMemAlloc(options, 4 * file->bytes + ((int64_t)64 << 20));
     log->in_header = true;
-    /* m: not mapped, c: strips stay as the file has them */
-    handle->tif = lib->TIFFClientOpenExt("TIFF", "rmc", handle, on_read, on_write, on_seek,
-                                         on_close, on_size, on_map, on_unmap, options);
+    /* m: not mapped, c: strips stay as the file has them; h: no directory is read yet, D: nor are
+     * the tables of strips and tiles before they are asked for */
+    handle->tif = lib->TIFFClientOpenExt("TIFF", pages ? "rmchD" : "rmc", handle, on_read, on_write,
+                                         on_seek, on_close, on_size, on_map, on_unmap, options);
     log->in_header = false;
     lib->TIFFOpenOptionsFree(options);
     return handle->tif != NULL && !log->complained;

@@ -30,11 +30,11 @@ void rfx_tiff_log_clear(struct rfx_tiff_log *log);
 /* Right after a call that failed: whether for want of memory, which libtiff has no word for. */
 bool rfx_tiff_log_has_no_memory(const struct rfx_tiff_log *log);
 
-/* Opens the first directory of `file`; file and log are borrowed until close, and the handle must
- * not move. False when it cannot be read, with the reason in the log (empty: no memory, or the file
- * could not be read). */
+/* Opens the first directory of `file`, or no directory yet for `pages` (pages/tiff_pages.h); file
+ * and log are borrowed until close, and the handle must not move. False when it cannot be read,
+ * with the reason in the log (empty: no memory, or the file could not be read). */
 bool rfx_tiff_handle_open(struct rfx_tiff_handle *handle, const struct rfx_tiff_library *lib,
-                          struct rfx_image_file *file, struct rfx_tiff_log *log);
+                          struct rfx_image_file *file, bool pages, struct rfx_tiff_log *log);
 
 /* Closes; a closed handle is fine. */
 void rfx_tiff_handle_close(struct rfx_tiff_handle *handle, const struct rfx_tiff_library *lib);

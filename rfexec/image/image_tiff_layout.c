@@ -46,9 +46,10 @@ static int colour_samples(const struct rfx_tiff_layout *l, int photometric) {
 static enum rfx_status read_palette(const struct rfx_tiff_library *lib, TIFF *tif,
                                     struct rfx_tiff_layout *l, struct rfx_error *err) {
     uint16_t *map[3];
-    if (l->bits > 8)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "a palette of %d bits; up to 8 are read",
-                        l->bits);
+    if (l->bits > 8 || l->sample_bits != 8)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "a palette of %d bits%s; up to 8 without sign are read", l->bits,
+                        l->bits > 8 ? "" : " with sign");
     if (!lib->TIFFGetField(tif, TIFFTAG_COLORMAP, &map[0], &map[1], &map[2]))
         return rfx_fail(err, RFX_STATUS_MALFORMED, "a palette picture without a palette");
     int n = 1 << l->bits;
@@ -64,33 +65,95 @@ static enum rfx_status read_palette(const struct rfx_tiff_library *lib, TIFF *ti
         l->palette[i / 3][i % 3] = (uint16_t)(narrow && !plain ? v / 257 : v);
     }
     l->c = 3;
-    l->is_palette = true;
     return RFX_OK;
 }
 
-static enum rfx_status check_samples(const struct rfx_tiff_layout *l, int format, int colours,
-                                     struct rfx_error *err) {
-    if (l->stored != colours && l->stored != colours + 1)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%d samples per pixel; %d, or %d with alpha, are read for this kind of "
-                        "colour",
-                        l->stored, colours, colours + 1);
+/* Whether samples of this kind are read. */
+static enum rfx_status check_samples(const struct rfx_tiff_layout *l, struct rfx_error *err) {
     bool small = l->bits == 1 || l->bits == 2 || l->bits == 4;
-    bool integers = format == SAMPLEFORMAT_UINT || format == SAMPLEFORMAT_VOID;
-    if (integers && (l->bits == 8 || l->bits == 16 || (small && l->stored == 1))) return RFX_OK;
-    if (format == SAMPLEFORMAT_IEEEFP && l->bits == 32) return RFX_OK;
+    bool whole = l->bits == 8 || l->bits == 16 || l->bits == 32;
+    bool unsigned_int = l->format == SAMPLEFORMAT_UINT || l->format == SAMPLEFORMAT_VOID;
+    if (unsigned_int && (whole || (small && l->stored == 1))) return RFX_OK;
+    if (l->format == SAMPLEFORMAT_INT && whole) return RFX_OK;
+    if (l->format == SAMPLEFORMAT_IEEEFP && (l->bits == 32 || l->bits == 64)) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                    "%d-bit %s samples, %d per pixel; 8 and 16 bit unsigned, 1, 2 and 4 bit grey "
-                    "and float32 are read",
+                    "%d-bit %s samples, %d per pixel; integers of 8, 16 and 32 bits, 1, 2 and 4 "
+                    "bit grey, float32 and float64 are read",
                     l->bits,
-                    integers                        ? "unsigned"
-                    : format == SAMPLEFORMAT_IEEEFP ? "floating point"
-                                                    : "signed or complex",
+                    unsigned_int                       ? "unsigned"
+                    : l->format == SAMPLEFORMAT_IEEEFP ? "floating point"
+                    : l->format == SAMPLEFORMAT_INT    ? "signed"
+                                                       : "complex",
                     l->stored);
 }
 
+/* Delivered are integers of up to 16 bits without sign as they are, and floats of all others. */
+static int delivered_bits(const struct rfx_tiff_layout *l) {
+    bool unsigned_int = l->format == SAMPLEFORMAT_UINT || l->format == SAMPLEFORMAT_VOID;
+    if (!unsigned_int || l->bits > 16) return 32;
+    return l->bits == 16 ? 16 : 8;
+}
+
+/* All samples but those that the file itself calls alpha. */
+static void take_all_but_alpha(const struct rfx_tiff_library *lib, TIFF *tif,
+                               struct rfx_tiff_layout *l) {
+    uint16_t n = 0, *kinds = NULL;
+    if (!lib->TIFFGetField(tif, TIFFTAG_EXTRASAMPLES, &n, &kinds) || n > l->stored) n = 0;
+    for (int i = 0; i < l->stored; i++) {
+        int extra = i - (l->stored - n); /* they are the last ones */
+        bool alpha = extra >= 0 && (kinds[extra] == EXTRASAMPLE_ASSOCALPHA ||
+                                    kinds[extra] == EXTRASAMPLE_UNASSALPHA);
+        if (alpha)
+            l->n_alpha++;
+        else
+            l->bands.numbers[l->bands.n++] = (uint16_t)i;
+    }
+}
+
+static enum rfx_status take_chosen(const struct rfx_image_bands *chosen, struct rfx_tiff_layout *l,
+                                   struct rfx_error *err) {
+    if (l->is_palette)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "--channels chooses bands, and the colours of a palette are none");
+    for (int k = 0; k < chosen->n; k++) {
+        if (chosen->numbers[k] > l->stored)
+            return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "--channels: band %d of %d",
+                            chosen->numbers[k], l->stored);
+        l->bands.numbers[l->bands.n++] = (uint16_t)(chosen->numbers[k] - 1);
+    }
+    return RFX_OK;
+}
+
+/* Fills the bands, c and what hangs on them. */
+static enum rfx_status take_bands(const struct rfx_tiff_library *lib, TIFF *tif,
+                                  const struct rfx_image_bands *chosen, int colours,
+                                  struct rfx_tiff_layout *l, struct rfx_error *err) {
+    if (l->stored < colours || l->stored > RFX_IMAGE_MAX_BANDS)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%d samples per pixel; %d to %d are read for this kind of colour",
+                        l->stored, colours, RFX_IMAGE_MAX_BANDS);
+    take_all_but_alpha(lib, tif, l);
+    if (l->is_palette && l->bands.n > 1)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%d samples per pixel; 1, or 2 with alpha, are read with a palette",
+                        l->stored);
+    if (chosen != NULL) {
+        l->bands.n = l->n_alpha = 0;
+        l->is_colour = false;
+        enum rfx_status status = take_chosen(chosen, l, err);
+        if (status != RFX_OK) return status;
+    } else if (l->bands.n < colours) { /* colours that are said to be alpha */
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "%d of %d samples per pixel are alpha",
+                        l->n_alpha, l->stored);
+    }
+    if (!l->is_palette) l->c = l->bands.n;
+    l->is_colour = l->is_colour && l->c == 3;
+    return RFX_OK;
+}
+
 static enum rfx_status read_colour(const struct rfx_tiff_library *lib, TIFF *tif,
-                                   struct rfx_tiff_layout *l, struct rfx_error *err) {
+                                   const struct rfx_image_bands *chosen, struct rfx_tiff_layout *l,
+                                   struct rfx_error *err) {
     uint16_t stored = 1, bits = 1, photometric = 0, format = SAMPLEFORMAT_UINT;
     (void)lib->TIFFGetFieldDefaulted(tif, TIFFTAG_SAMPLESPERPIXEL, &stored);
     (void)lib->TIFFGetFieldDefaulted(tif, TIFFTAG_BITSPERSAMPLE, &bits);
@@ -98,24 +161,28 @@ static enum rfx_status read_colour(const struct rfx_tiff_library *lib, TIFF *tif
     if (!lib->TIFFGetField(tif, TIFFTAG_PHOTOMETRIC, &photometric))
         photometric = stored >= 3 ? PHOTOMETRIC_RGB : PHOTOMETRIC_MINISBLACK;
     l->stored = stored;
-    l->bits = l->sample_bits = bits;
+    l->bits = bits;
+    l->format = format;
     int colours = colour_samples(l, photometric);
     if (colours == 0)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "colour is %s (photometric interpretation %d); grey, RGB, palettes and "
                         "JPEG's YCbCr are read",
                         photometric_name(photometric), photometric);
-    enum rfx_status status = check_samples(l, format, colours, err);
+    enum rfx_status status = check_samples(l, err);
     if (status != RFX_OK) return status;
-    if (bits < 8) l->sample_bits = 8;
-    l->c = colours;
+    l->sample_bits = delivered_bits(l);
     l->white_first = photometric == PHOTOMETRIC_MINISWHITE;
-    if (l->white_first && bits == 32)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "float32 samples where 0 is white");
+    if (l->white_first && l->sample_bits == 32)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "signed, 32-bit or floating point samples where 0 is white");
     /* libtiff converts JPEG's YCbCr itself when told so, and reports sizes accordingly */
     l->is_ycbcr = photometric == PHOTOMETRIC_YCBCR;
     if (l->is_ycbcr) (void)lib->TIFFSetField(tif, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
-    return photometric == PHOTOMETRIC_PALETTE ? read_palette(lib, tif, l, err) : RFX_OK;
+    l->is_palette = photometric == PHOTOMETRIC_PALETTE;
+    l->is_colour = l->is_palette || colours == 3;
+    if (l->is_palette) status = read_palette(lib, tif, l, err);
+    return status == RFX_OK ? take_bands(lib, tif, chosen, colours, l, err) : status;
 }
 
 static enum rfx_status check_compression(const struct rfx_tiff_library *lib, int compression,
@@ -132,12 +199,13 @@ static enum rfx_status check_compression(const struct rfx_tiff_library *lib, int
 }
 
 enum rfx_status rfx_tiff_layout_read(const struct rfx_tiff_library *lib, TIFF *tif,
+                                     const struct rfx_image_bands *chosen,
                                      struct rfx_tiff_layout *out, struct rfx_error *err) {
     struct rfx_tiff_layout *l = out;
     memset(l, 0, sizeof *l);
     uint32_t w = 0, h = 0, tile_w = 0, tile_h = 0;
     uint16_t compression = COMPRESSION_NONE, planar = PLANARCONFIG_CONTIG;
-    uint16_t fill = FILLORDER_MSB2LSB;
+    uint16_t fill = FILLORDER_MSB2LSB, orientation = ORIENTATION_TOPLEFT;
     (void)lib->TIFFGetField(tif, TIFFTAG_IMAGEWIDTH, &w);
     (void)lib->TIFFGetField(tif, TIFFTAG_IMAGELENGTH, &h);
     if (h < 1 || w < 1 || h > RFX_IMAGE_MAX_SIDE || w > RFX_IMAGE_MAX_SIDE)
@@ -147,12 +215,14 @@ enum rfx_status rfx_tiff_layout_read(const struct rfx_tiff_library *lib, TIFF *t
     (void)lib->TIFFGetFieldDefaulted(tif, TIFFTAG_COMPRESSION, &compression);
     (void)lib->TIFFGetFieldDefaulted(tif, TIFFTAG_PLANARCONFIG, &planar);
     (void)lib->TIFFGetFieldDefaulted(tif, TIFFTAG_FILLORDER, &fill);
+    (void)lib->TIFFGetFieldDefaulted(tif, TIFFTAG_ORIENTATION, &orientation);
     l->h = h;
     l->w = w;
+    l->orientation = orientation >= 1 && orientation <= 8 ? orientation : ORIENTATION_TOPLEFT;
     l->compression = compression;
     l->lsb_first = fill == FILLORDER_LSB2MSB;
     enum rfx_status status = check_compression(lib, compression, err);
-    if (status == RFX_OK) status = read_colour(lib, tif, l, err);
+    if (status == RFX_OK) status = read_colour(lib, tif, chosen, l, err);
     if (status != RFX_OK) return status;
     l->separate = planar == PLANARCONFIG_SEPARATE && l->stored > 1;
     if (l->separate && l->is_ycbcr)
@@ -173,6 +243,16 @@ enum rfx_status rfx_tiff_layout_read(const struct rfx_tiff_library *lib, TIFF *t
     l->tile_h = tile_h;
     l->tile_w = tile_w;
     return RFX_OK;
+}
+
+struct rfx_image_bands rfx_tiff_layout_samples(const struct rfx_tiff_layout *layout) {
+    struct rfx_image_bands once = {0};
+    for (uint16_t i = 0; i < layout->stored; i++) {
+        bool wanted = false;
+        for (int k = 0; k < layout->bands.n; k++) wanted = wanted || layout->bands.numbers[k] == i;
+        if (wanted) once.numbers[once.n++] = i;
+    }
+    return once;
 }
 
 int rfx_tiff_layout_planes(const struct rfx_tiff_layout *layout) {
@@ -210,35 +290,76 @@ static void expand_palette(const struct rfx_tiff_layout *l, const unsigned char 
     }
 }
 
+/* The i-th sample as the nearest float32, of kinds that are delivered so. */
+static float float_sample(const struct rfx_tiff_layout *l, const unsigned char *src, int64_t i) {
+    const unsigned char *at = src + i * (l->bits / 8);
+    if (l->format == SAMPLEFORMAT_IEEEFP) {
+        float narrow;
+        double wide;
+        if (l->bits == 32) return memcpy(&narrow, at, 4), narrow;
+        return memcpy(&wide, at, 8), (float)wide;
+    }
+    if (l->format == SAMPLEFORMAT_INT) {
+        int16_t half;
+        int32_t whole;
+        if (l->bits == 8) return (float)(signed char)*at;
+        if (l->bits == 16) return memcpy(&half, at, 2), (float)half;
+        return memcpy(&whole, at, 4), (float)whole;
+    }
+    uint32_t whole;
+    return memcpy(&whole, at, 4), (float)whole;
+}
+
+/* Channel k, of samples that stand `step` apart from `first` on. */
+static void convert_channel(const struct rfx_tiff_layout *l, const unsigned char *src, int step,
+                            int first, int k, int64_t cols, void *dst) {
+    const bool white_first = l->white_first && l->bands.numbers[k] == 0;
+    const unsigned flip8 = white_first ? 0xff : 0, flip16 = white_first ? 0xffff : 0;
+    const unsigned top = (1u << (l->bits < 8 ? l->bits : 8)) - 1;
+    unsigned char *to8 = (unsigned char *)dst + k;
+    uint16_t *to16 = (uint16_t *)dst + k, v16;
+    float *to32 = (float *)dst + k;
+    for (int64_t i = 0; i < cols; i++) {
+        int64_t from = i * step + first;
+        if (l->sample_bits == 32) {
+            to32[i * l->c] = float_sample(l, src, from);
+        } else if (l->sample_bits == 16) {
+            memcpy(&v16, src + 2 * from, 2);
+            to16[i * l->c] = (uint16_t)(v16 ^ flip16);
+        } else {
+            unsigned v = narrow_sample(src, l->bits, from);
+            to8[i * l->c] = (unsigned char)((l->bits == 8 ? v : v * 255 / top) ^ flip8);
+        }
+    }
+}
+
+/* Whether pixels are delivered as they lie in the file. */
+static bool is_as_stored(const struct rfx_tiff_layout *l) {
+    if (l->separate || l->white_first || l->bits != l->sample_bits || l->c != l->stored)
+        return false;
+    if (l->bits == 32 && l->format != SAMPLEFORMAT_IEEEFP) return false;
+    for (int k = 0; k < l->c; k++)
+        if (l->bands.numbers[k] != k) return false;
+    return true;
+}
+
 void rfx_tiff_layout_convert(const struct rfx_tiff_layout *layout, const unsigned char *src,
                              int plane, int64_t cols, void *dst) {
     const struct rfx_tiff_layout *l = layout;
     const int step = l->separate ? 1 : l->stored; /* samples from pixel to pixel in src */
-    const int first = l->separate ? plane : 0, count = l->separate ? 1 : l->c;
-    if (first >= (l->is_palette ? 1 : l->c)) return; /* alpha in a plane of its own */
     if (l->is_palette) {
-        expand_palette(l, src, step, cols, dst);
+        if (!l->separate || plane == 0) expand_palette(l, src, step, cols, dst);
         return;
     }
-    const size_t bytes = (size_t)l->sample_bits / 8;
-    if (step == l->c && !l->white_first && l->bits >= 8) {
-        memcpy(dst, src, (size_t)cols * (size_t)step * bytes);
+    if (is_as_stored(l)) {
+        memcpy(dst, src, (size_t)(cols * rfx_tiff_layout_pixel_bytes(l)));
         return;
     }
-    const unsigned flip8 = l->white_first ? 0xff : 0;
-    const unsigned top = (1u << (l->bits < 8 ? l->bits : 8)) - 1;
-    for (int64_t i = 0; i < cols; i++)
-        for (int k = 0; k < count; k++) {
-            int64_t from = i * step + k;
-            unsigned char *to = (unsigned char *)dst + (size_t)(i * l->c + first + k) * bytes;
-            if (bytes == 1) {
-                unsigned v = narrow_sample(src, l->bits, from);
-                *to = (unsigned char)((l->bits == 8 ? v : v * 255 / top) ^ flip8);
-                continue;
-            }
-            memcpy(to, src + (size_t)from * bytes, bytes);
-            if (!l->white_first) continue;
-            to[0] = (unsigned char)(to[0] ^ 0xff); /* 16 bits: 65535 - v */
-            to[1] = (unsigned char)(to[1] ^ 0xff);
-        }
+    for (int k = 0; k < l->c; k++) {
+        int band = l->bands.numbers[k];
+        if (!l->separate)
+            convert_channel(l, src, step, band, k, cols, dst);
+        else if (band == plane)
+            convert_channel(l, src, 1, 0, k, cols, dst);
+    }
 }

@@ -2,14 +2,16 @@
  * ones.
  *
  * Delivered: 8-bit samples (1, 2 and 4 bit grey scaled to 8, palettes expanded), 16-bit ones in
- * host order (also palettes that need them), or float32; 1 or 3 per pixel. One more sample per
- * pixel (alpha) is dropped. Min-is-white is turned round. Everything else is refused in words. */
+ * host order (also palettes that need them), or float32 (of float32, float64, signed and 32-bit
+ * integers, the nearest). All samples of a pixel but those that the file itself calls alpha, or the
+ * bands that are chosen. Min-is-white is turned round. Everything else is refused in words. */
 #ifndef RFX_RFEXEC_IMAGE_IMAGE_TIFF_LAYOUT_H
 #define RFX_RFEXEC_IMAGE_IMAGE_TIFF_LAYOUT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rfexec/image/image_source.h"
 #include "rfexec/image/tiff_library.h"
 
 struct rfx_tiff_layout {
@@ -18,17 +20,27 @@ struct rfx_tiff_layout {
     bool tiled, separate;   /* separate: each sample in a plane of its own */
     int compression;
     int bits, stored;   /* per sample; samples per pixel in the file */
+    int format;         /* as in the tag */
     int c, sample_bits; /* delivered */
+    int n_alpha;        /* samples that the file calls alpha, none of which is delivered */
+    int orientation;    /* as in the tag, 1 to 8 */
+    bool is_colour;     /* red, green, blue are delivered, or a palette's */
     bool is_palette, is_ycbcr;
-    bool white_first;         /* 0 is white */
-    bool lsb_first;           /* bits of a byte in the other order (uncompressed data only) */
-    uint16_t palette[256][3]; /* in sample_bits */
+    bool white_first;             /* 0 is white, of the first sample */
+    bool lsb_first;               /* bits of a byte in the other order (uncompressed data only) */
+    uint16_t palette[256][3];     /* in sample_bits */
+    struct rfx_image_bands bands; /* c of them: the sample of each channel, from 0 */
 };
 
-/* Reads the current directory. MALFORMED or UNSUPPORTED, the text without the file's name. */
+/* Reads the current directory. chosen: bands from 1, in the order in which they are delivered;
+ * NULL: all but alpha. MALFORMED or UNSUPPORTED, the text without the file's name. */
 RFX_NODISCARD enum rfx_status rfx_tiff_layout_read(const struct rfx_tiff_library *lib, TIFF *tif,
+                                                   const struct rfx_image_bands *chosen,
                                                    struct rfx_tiff_layout *out,
                                                    struct rfx_error *err);
+
+/* The samples from 0 that are delivered, each once and rising: of separate planes those to read. */
+struct rfx_image_bands rfx_tiff_layout_samples(const struct rfx_tiff_layout *layout);
 
 /* Planes that a pixel's samples are spread over: 1, or `stored` when separate. */
 int rfx_tiff_layout_planes(const struct rfx_tiff_layout *layout);
@@ -41,7 +53,7 @@ int64_t rfx_tiff_layout_pixel_bytes(const struct rfx_tiff_layout *layout);
 
 /* Converts `cols` pixels of one plane. src: packed samples in host byte order, starting at a whole
  * byte: all samples of a pixel, or those of plane `plane` when separate. dst: [cols, c]; a plane
- * that is not delivered (alpha) changes nothing. */
+ * that is not delivered changes nothing. */
 void rfx_tiff_layout_convert(const struct rfx_tiff_layout *layout, const unsigned char *src,
                              int plane, int64_t cols, void *dst);
 #endif

@@ -14,6 +14,10 @@
 struct rfx_tiff_library {
     __typeof__(TIFFClientOpenExt) *TIFFClientOpenExt;
     __typeof__(TIFFClose) *TIFFClose;
+    __typeof__(TIFFFieldDataType) *TIFFFieldDataType;
+    __typeof__(TIFFFieldPassCount) *TIFFFieldPassCount;
+    __typeof__(TIFFFieldReadCount) *TIFFFieldReadCount;
+    __typeof__(TIFFFindField) *TIFFFindField;
     __typeof__(TIFFFindCODEC) *TIFFFindCODEC;
     __typeof__(TIFFFlush) *TIFFFlush;
     __typeof__(TIFFGetField) *TIFFGetField;
@@ -23,6 +27,7 @@ struct rfx_tiff_library {
     __typeof__(TIFFIsByteSwapped) *TIFFIsByteSwapped;
     __typeof__(TIFFIsCODECConfigured) *TIFFIsCODECConfigured;
     __typeof__(TIFFIsTiled) *TIFFIsTiled;
+    __typeof__(TIFFMergeFieldInfo) *TIFFMergeFieldInfo;
     __typeof__(TIFFNumberOfStrips) *TIFFNumberOfStrips;
     __typeof__(TIFFNumberOfTiles) *TIFFNumberOfTiles;
     __typeof__(TIFFOpenOptionsAlloc) *TIFFOpenOptionsAlloc;
@@ -30,14 +35,20 @@ struct rfx_tiff_library {
     __typeof__(TIFFOpenOptionsSetErrorHandlerExtR) *TIFFOpenOptionsSetErrorHandlerExtR;
     __typeof__(TIFFOpenOptionsSetMaxSingleMemAlloc) *TIFFOpenOptionsSetMaxSingleMemAlloc;
     __typeof__(TIFFOpenOptionsSetWarningHandlerExtR) *TIFFOpenOptionsSetWarningHandlerExtR;
+    __typeof__(TIFFReadDirectory) *TIFFReadDirectory;
     __typeof__(TIFFReadEncodedTile) *TIFFReadEncodedTile;
     __typeof__(TIFFReadScanline) *TIFFReadScanline;
     __typeof__(TIFFReverseBits) *TIFFReverseBits;
     __typeof__(TIFFScanlineSize64) *TIFFScanlineSize64;
+    __typeof__(TIFFSetDirectory) *TIFFSetDirectory;
     __typeof__(TIFFSetField) *TIFFSetField;
+    __typeof__(TIFFSetSubDirectory) *TIFFSetSubDirectory;
     __typeof__(TIFFSwabArrayOfLong) *TIFFSwabArrayOfLong;
+    __typeof__(TIFFSwabArrayOfLong8) *TIFFSwabArrayOfLong8;
     __typeof__(TIFFSwabArrayOfShort) *TIFFSwabArrayOfShort;
     __typeof__(TIFFTileSize64) *TIFFTileSize64;
+    __typeof__(TIFFWriteDirectory) *TIFFWriteDirectory;
+    __typeof__(TIFFWriteEncodedTile) *TIFFWriteEncodedTile;
     __typeof__(TIFFWriteScanline) *TIFFWriteScanline;
 };
 

@@ -30,16 +30,23 @@ void rfx_fingerprint_add(struct rfx_fingerprint *fp, int64_t first, const float 
     *fp = sum;
 }
 
-void rfx_fingerprint_add_rect(struct rfx_fingerprint *fp, const struct rfx_tensor *map,
-                              struct rfx_rect rect, const struct rfx_view *view) {
+void rfx_fingerprint_add_end(struct rfx_fingerprint *fp, const struct rfx_end *end,
+                             struct rfx_rect rect, const struct rfx_view *view) {
     struct rfx_fingerprint sum = *fp;
     for (int64_t y = rect.y0; y < rect.y1; y++)
         for (int64_t x = rect.x0; x < rect.x1; x++) {
             const float *pixel = rfx_view_at(view, y, x);
-            for (int64_t c = 0; c < map->c; c++)
-                add_element(&sum, (c * map->h + y) * map->w + x, pixel[c]);
+            int64_t first = end->at.first + y * end->at.row_step + x * end->at.column_step;
+            for (int64_t c = 0; c < end->channels; c++)
+                add_element(&sum, first + c * end->at.channel_step, pixel[c]);
         }
     *fp = sum;
+}
+
+void rfx_fingerprint_add_rect(struct rfx_fingerprint *fp, const struct rfx_tensor *map,
+                              struct rfx_rect rect, const struct rfx_view *view) {
+    const struct rfx_end whole = {.channels = map->c, .at = {0, map->w, 1, map->h * map->w}};
+    rfx_fingerprint_add_end(fp, &whole, rect, view);
 }
 
 void rfx_fingerprint_hex(const struct rfx_fingerprint *fp, char out[RFX_FINGERPRINT_CHARS]) {

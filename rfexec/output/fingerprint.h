@@ -9,7 +9,7 @@
 #ifndef RFX_RFEXEC_OUTPUT_FINGERPRINT_H
 #define RFX_RFEXEC_OUTPUT_FINGERPRINT_H
 
-#include "layers/graph/tensor.h"
+#include "layers/graph/graph.h"
 
 #define RFX_FINGERPRINT_CHARS 33 /* 32 hexadecimal digits and the end */
 
@@ -26,6 +26,10 @@ void rfx_fingerprint_add(struct rfx_fingerprint *fp, int64_t first, const float 
  * have at least map->c floats. */
 void rfx_fingerprint_add_rect(struct rfx_fingerprint *fp, const struct rfx_tensor *map,
                               struct rfx_rect rect, const struct rfx_view *view);
+
+/* The same of a map of which an output is joined. */
+void rfx_fingerprint_add_end(struct rfx_fingerprint *fp, const struct rfx_end *end,
+                             struct rfx_rect rect, const struct rfx_view *view);
 
 /* Writes the fingerprint of everything added so far; more may be added. */
 void rfx_fingerprint_hex(const struct rfx_fingerprint *fp, char out[RFX_FINGERPRINT_CHARS]);

@@ -11,9 +11,12 @@
 #include "rfexec/output/output_sink.h"
 
 #define CHUNK_ELEMS 16384
+#define MOST_HEADER_BYTES 512
 
 struct rfx_npy_writer {
-    struct rfx_output_file *file;
+    struct rfx_output_file *file; /* NULL: target */
+    struct rfx_npy_target target;
+    char *name;
     struct rfx_memory *mem;
     struct rfx_shape shape;
     uint64_t elems, done_elems;
@@ -31,24 +34,37 @@ static bool count_elems(const struct rfx_shape *shape, uint64_t *out) {
     return true;
 }
 
-enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const char *path,
-                                   const struct rfx_shape *shape, struct rfx_npy_writer **out,
-                                   struct rfx_error *err) {
+/* An empty writer, with the header's bytes in `header`, data_offset of them. */
+static enum rfx_status create(struct rfx_memory *mem, const char *path,
+                              const struct rfx_shape *shape,
+                              unsigned char header[MOST_HEADER_BYTES], struct rfx_npy_writer **out,
+                              struct rfx_error *err) {
     uint64_t elems = 0;
+    size_t data_offset = 0;
     if (shape->rank < 0 || shape->rank > RFX_MAX_RANK || !count_elems(shape, &elems))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a shape without a size", path);
+    enum rfx_status status = rfx_npy_format(shape, header, MOST_HEADER_BYTES, &data_offset, err);
+    if (status != RFX_OK) return status;
     struct rfx_npy_writer *writer = rfx_memory_calloc(mem, 1, sizeof *writer);
     if (writer == NULL) return rfx_memory_fail(mem, path, sizeof *writer, err);
     writer->mem = mem;
     writer->shape = *shape;
     writer->elems = elems;
-    unsigned char header[512];
-    enum rfx_status status = rfx_output_file_open(mem, path, &writer->file, err);
+    writer->data_offset = data_offset;
+    writer->name = rfx_memory_strdup(mem, path);
+    *out = writer; /* freed by the caller, whatever the status */
+    return writer->name != NULL ? RFX_OK : rfx_memory_fail(mem, path, strlen(path) + 1, err);
+}
+
+enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const char *path,
+                                   const struct rfx_shape *shape, struct rfx_npy_writer **out,
+                                   struct rfx_error *err) {
+    unsigned char header[MOST_HEADER_BYTES];
+    struct rfx_npy_writer *writer = NULL;
+    enum rfx_status status = create(mem, path, shape, header, &writer, err);
+    if (status == RFX_OK) status = rfx_output_file_open(mem, path, &writer->file, err);
     if (status == RFX_OK)
-        status = rfx_output_file_reserve(writer->file,
-                                         rfx_floats_bytes((int64_t)elems) + sizeof header, err);
-    if (status == RFX_OK)
-        status = rfx_npy_format(shape, header, sizeof header, &writer->data_offset, err);
+        status = rfx_output_file_reserve(writer->file, rfx_npy_write_bytes(shape), err);
     if (status == RFX_OK)
         status = rfx_output_file_append(writer->file, header, writer->data_offset, err);
     if (status != RFX_OK) {
@@ -59,13 +75,50 @@ enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const char *path,
     return RFX_OK;
 }
 
+uint64_t rfx_npy_write_bytes(const struct rfx_shape *shape) {
+    unsigned char header[MOST_HEADER_BYTES];
+    uint64_t elems = 0;
+    size_t data_offset = 0;
+    if (!count_elems(shape, &elems) ||
+        rfx_npy_format(shape, header, sizeof header, &data_offset, NULL) != RFX_OK)
+        return 0;
+    return data_offset + elems * sizeof(float);
+}
+
+enum rfx_status rfx_npy_write_onto(struct rfx_memory *mem, const char *name,
+                                   const struct rfx_shape *shape,
+                                   const struct rfx_npy_target *target, struct rfx_npy_writer **out,
+                                   struct rfx_error *err) {
+    unsigned char header[MOST_HEADER_BYTES];
+    struct rfx_npy_writer *writer = NULL;
+    enum rfx_status status = create(mem, name, shape, header, &writer, err);
+    if (status == RFX_OK) writer->target = *target;
+    if (status == RFX_OK && target->header)
+        status = target->put(target->user, header, writer->data_offset, 0, err);
+    if (status != RFX_OK) {
+        rfx_npy_write_free(writer);
+        return status;
+    }
+    *out = writer;
+    return RFX_OK;
+}
+
+/* `count` values of the chunk, from element `first` of the array on. */
+static enum rfx_status put_chunk(struct rfx_npy_writer *writer, int64_t count, int64_t first,
+                                 struct rfx_error *err) {
+    size_t bytes = rfx_floats_bytes(count);
+    uint64_t offset = writer->data_offset + rfx_floats_bytes(first);
+    return writer->file != NULL
+               ? rfx_output_file_put(writer->file, writer->chunk, bytes, offset, err)
+               : writer->target.put(writer->target.user, writer->chunk, bytes, offset, err);
+}
+
 static enum rfx_status count_in(struct rfx_npy_writer *writer, uint64_t count,
                                 struct rfx_error *err) {
     if (count > writer->elems - writer->done_elems)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: %" PRIu64 " elements after %" PRIu64 " of %" PRIu64,
-                        rfx_output_file_path(writer->file), count, writer->done_elems,
-                        writer->elems);
+                        "%s: %" PRIu64 " elements after %" PRIu64 " of %" PRIu64, writer->name,
+                        count, writer->done_elems, writer->elems);
     writer->done_elems += count;
     return RFX_OK;
 }
@@ -95,8 +148,7 @@ static enum rfx_status put_plane_rows(struct rfx_npy_writer *writer, struct rfx_
         int64_t rows = rfx_min_i64(together, rect.y1 - y);
         for (int64_t r = 0; r < rows; r++)
             gather_plane(writer->chunk + r * w, view, channel, y + r, rect.x0, w);
-        status = rfx_output_file_put(writer->file, writer->chunk, rfx_floats_bytes(rows * w),
-                                     writer->data_offset + rfx_floats_bytes(plane + y * w), err);
+        status = put_chunk(writer, rows * w, plane + y * w, err);
     }
     return status;
 }
@@ -109,8 +161,7 @@ static enum rfx_status put_plane_row(struct rfx_npy_writer *writer, struct rfx_r
     for (int64_t x = row.x0; x < row.x1 && status == RFX_OK; x += CHUNK_ELEMS) {
         int64_t cols = rfx_min_i64(CHUNK_ELEMS, row.x1 - x);
         gather_plane(writer->chunk, view, channel, row.y0, x, cols);
-        status = rfx_output_file_put(writer->file, writer->chunk, rfx_floats_bytes(cols),
-                                     writer->data_offset + rfx_floats_bytes(first + x), err);
+        status = put_chunk(writer, cols, first + x, err);
     }
     return status;
 }
@@ -126,7 +177,7 @@ enum rfx_status rfx_npy_write_rect(struct rfx_npy_writer *writer, struct rfx_rec
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: rows %" PRId64 "..%" PRId64 ", columns %" PRId64 "..%" PRId64
                         " do not fit the array or the view",
-                        rfx_output_file_path(writer->file), rect.y0, rect.y1, rect.x0, rect.x1);
+                        writer->name, rect.y0, rect.y1, rect.x0, rect.x1);
     enum rfx_status status = count_in(writer, (uint64_t)(rfx_rect_area(rect) * dims[0]), err);
     bool together = rfx_rect_cols(rect) == dims[2] && dims[2] <= CHUNK_ELEMS;
     for (int64_t channel = 0; channel < dims[0] && status == RFX_OK; channel++) {
@@ -142,16 +193,96 @@ enum rfx_status rfx_npy_write_rect(struct rfx_npy_writer *writer, struct rfx_rec
     return status;
 }
 
+/* Whether the last element of the rectangle lies in the array, and the view holds all. */
+static bool end_fits(const struct rfx_npy_writer *writer, const struct rfx_end *end,
+                     struct rfx_rect rect, const struct rfx_view *view) {
+    const struct rfx_spread *at = &end->at;
+    int64_t last = at->first + (rect.y1 - 1) * at->row_step + (rect.x1 - 1) * at->column_step +
+                   (end->channels - 1) * at->channel_step;
+    return rect.y0 >= 0 && rect.x0 >= 0 && last < (int64_t)writer->elems &&
+           rfx_rect_contains(view->rect, rect) && view->c >= end->channels;
+}
+
+/* `n` elements that follow each other in the array from `to` on and are `step` floats apart. */
+static enum rfx_status put_run(struct rfx_npy_writer *writer, const float *from, int64_t step,
+                               int64_t n, int64_t to, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int64_t i = 0; i < n && status == RFX_OK; i += CHUNK_ELEMS) {
+        int64_t count = rfx_min_i64(CHUNK_ELEMS, n - i);
+        for (int64_t k = 0; k < count; k++) writer->chunk[k] = rfx_one_nan(from[(i + k) * step]);
+        status = put_chunk(writer, count, to + i, err);
+    }
+    return status;
+}
+
+/* (1, cells, channels): one run per row, or per pixel of a view that has more channels. */
+static enum rfx_status put_cells(struct rfx_npy_writer *writer, const struct rfx_end *end,
+                                 struct rfx_rect row, const struct rfx_view *view,
+                                 struct rfx_error *err) {
+    int64_t first = end->at.first + row.y0 * end->at.row_step, c = end->channels;
+    int64_t pixels = view->c == c && end->at.column_step == c ? rfx_rect_cols(row) : 1;
+    enum rfx_status status = RFX_OK;
+    for (int64_t x = row.x0; x < row.x1 && status == RFX_OK; x += pixels)
+        status = put_run(writer, rfx_view_at(view, row.y0, x), 1, pixels * c,
+                         first + x * end->at.column_step, err);
+    return status;
+}
+
+/* (1, channels, cells): one run per channel and row, or as many rows of the full width as the chunk
+ * holds. */
+static enum rfx_status put_planes(struct rfx_npy_writer *writer, const struct rfx_end *end,
+                                  struct rfx_rect rect, const struct rfx_view *view,
+                                  struct rfx_error *err) {
+    int64_t cols = rfx_rect_cols(rect),
+            first = end->at.first + rect.y0 * end->at.row_step + rect.x0;
+    enum rfx_status status = RFX_OK;
+    for (int64_t c = 0; c < end->channels && status == RFX_OK; c++) {
+        int64_t to = first + c * end->at.channel_step;
+        if (rfx_rect_rows(rect) == 1) {
+            status =
+                put_run(writer, rfx_view_at(view, rect.y0, rect.x0) + c, view->c, cols, to, err);
+            continue;
+        }
+        for (int64_t y = rect.y0; y < rect.y1; y++)
+            gather_plane(writer->chunk + (y - rect.y0) * cols, view, c, y, rect.x0, cols);
+        status = put_chunk(writer, rfx_rect_area(rect), to, err);
+    }
+    return status;
+}
+
+enum rfx_status rfx_npy_write_end(struct rfx_npy_writer *writer, const struct rfx_end *end,
+                                  struct rfx_rect rect, const struct rfx_view *view,
+                                  struct rfx_error *err) {
+    if (rfx_rect_is_empty(rect)) return RFX_OK;
+    bool planes = end->at.column_step == 1 && end->at.channel_step != 1;
+    if (!end_fits(writer, end, rect, view) || (!planes && end->at.channel_step != 1))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: rows %" PRId64 "..%" PRId64 ", columns %" PRId64 "..%" PRId64
+                        " of a level do not fit the array or the view",
+                        writer->name, rect.y0, rect.y1, rect.x0, rect.x1);
+    int64_t cols = rfx_rect_cols(rect);
+    bool together = planes && end->at.row_step == cols && cols <= CHUNK_ELEMS;
+    int64_t step = together ? CHUNK_ELEMS / cols : 1;
+    enum rfx_status status = count_in(writer, (uint64_t)(rfx_rect_area(rect) * end->channels), err);
+    for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y += step) {
+        struct rfx_rect rows = rfx_rect_make(y, rfx_min_i64(y + step, rect.y1), rect.x0, rect.x1);
+        status = planes ? put_planes(writer, end, rows, view, err)
+                        : put_cells(writer, end, rows, view, err);
+    }
+    return status;
+}
+
 enum rfx_status rfx_npy_write_commit(struct rfx_npy_writer *writer, struct rfx_error *err) {
     if (writer->done_elems != writer->elems)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: %" PRIu64 " of %" PRIu64 " elements written",
-                        rfx_output_file_path(writer->file), writer->done_elems, writer->elems);
+                        "%s: %" PRIu64 " of %" PRIu64 " elements written", writer->name,
+                        writer->done_elems, writer->elems);
     return rfx_output_file_commit(writer->file, err);
 }
 
 void rfx_npy_write_free(struct rfx_npy_writer *writer) {
     if (writer == NULL) return;
     rfx_output_file_free(writer->file);
+    rfx_memory_release(writer->mem, writer->name);
     rfx_memory_release(writer->mem, writer);
 }

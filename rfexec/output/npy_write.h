@@ -2,15 +2,36 @@
 #ifndef RFX_RFEXEC_OUTPUT_NPY_WRITE_H
 #define RFX_RFEXEC_OUTPUT_NPY_WRITE_H
 
+#include <stdbool.h>
+
 #include "layers/core/memory.h"
-#include "layers/graph/tensor.h"
+#include "layers/graph/graph.h"
 
 struct rfx_npy_writer;
+
+/* A file that is somebody else's, of which several writers may each write some. */
+struct rfx_npy_target {
+    enum rfx_status (*put)(void *user, const void *data, size_t bytes, uint64_t offset,
+                           struct rfx_error *err);
+    void *user;
+    bool header; /* is written too, at once */
+};
 
 /* Opens the temporary, takes the disk for all of it and writes the header. INVALID_ARGUMENT: a
  * shape whose size overflows. */
 RFX_NODISCARD enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const char *path,
                                                  const struct rfx_shape *shape,
+                                                 struct rfx_npy_writer **out,
+                                                 struct rfx_error *err);
+
+/* Bytes of the whole file; 0: there is none of this shape. */
+uint64_t rfx_npy_write_bytes(const struct rfx_shape *shape);
+
+/* Writes into the target instead. `name`: for messages. There is nothing to append or to commit,
+ * and elements may be missing: the others'. */
+RFX_NODISCARD enum rfx_status rfx_npy_write_onto(struct rfx_memory *mem, const char *name,
+                                                 const struct rfx_shape *shape,
+                                                 const struct rfx_npy_target *target,
                                                  struct rfx_npy_writer **out,
                                                  struct rfx_error *err);
 
@@ -26,6 +47,12 @@ RFX_NODISCARD enum rfx_status rfx_npy_write_append(struct rfx_npy_writer *writer
 RFX_NODISCARD enum rfx_status rfx_npy_write_rect(struct rfx_npy_writer *writer,
                                                  struct rfx_rect rect, const struct rfx_view *view,
                                                  struct rfx_error *err);
+
+/* The same for a map of which the array is joined: element (y, x, channel) goes where `at` says.
+ * Its channels or its columns must follow each other in the array. */
+RFX_NODISCARD enum rfx_status rfx_npy_write_end(struct rfx_npy_writer *writer,
+                                                const struct rfx_end *end, struct rfx_rect rect,
+                                                const struct rfx_view *view, struct rfx_error *err);
 
 /* Completes the file. INVALID_ARGUMENT: elements are missing. Only free may follow. */
 RFX_NODISCARD enum rfx_status rfx_npy_write_commit(struct rfx_npy_writer *writer,

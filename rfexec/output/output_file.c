@@ -21,6 +21,8 @@ struct rfx_output_file {
     int fd;                             /* what is written to */
     int receiver;                       /* cannot seek and gets the whole file on commit; -1 */
     bool failed;                        /* a write failed: no commit */
+    bool named;                         /* its temporary has a name from the beginning */
+    char *shared_path;                  /* of the temporary, from the root; NULL: not shared */
     char temporary[RFX_TEMPORARY_NAME]; /* its name, if it has one */
     uint64_t written_bytes;
     size_t filled;
@@ -58,7 +60,8 @@ static int own_descriptor(const char *path) {
 static enum rfx_status open_temporary(struct rfx_output_file *file, const char *folder,
                                       struct rfx_error *err) {
     file->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (file->folder >= 0) file->fd = rfx_temporary_open(file->folder, 0666, file->temporary);
+    if (file->folder >= 0)
+        file->fd = rfx_temporary_open(file->folder, 0666, file->named, file->temporary);
     if (file->fd >= 0) return RFX_OK;
     enum rfx_status status = rfx_fail(err, RFX_STATUS_IO, "%s: cannot write into its folder: %s",
                                       file->path, strerror(errno));
@@ -130,12 +133,13 @@ static enum rfx_status open_target(struct rfx_output_file *file, struct rfx_erro
                     strerror(errno));
 }
 
-enum rfx_status rfx_output_file_open(struct rfx_memory *mem, const char *path,
-                                     struct rfx_output_file **out, struct rfx_error *err) {
+static enum rfx_status open_file(struct rfx_memory *mem, const char *path, bool named,
+                                 struct rfx_output_file **out, struct rfx_error *err) {
     struct rfx_output_file *file = rfx_memory_calloc(mem, 1, sizeof *file);
     if (file == NULL) return rfx_memory_fail(mem, path, sizeof *file, err);
     file->mem = mem;
     file->folder = file->fd = file->receiver = -1;
+    file->named = named;
     file->path = rfx_memory_strdup(mem, path);
     enum rfx_status status = file->path != NULL ? open_target(file, err)
                                                 : rfx_memory_fail(mem, path, strlen(path) + 1, err);
@@ -144,6 +148,42 @@ enum rfx_status rfx_output_file_open(struct rfx_memory *mem, const char *path,
     else
         rfx_output_file_free(file);
     return status;
+}
+
+enum rfx_status rfx_output_file_open(struct rfx_memory *mem, const char *path,
+                                     struct rfx_output_file **out, struct rfx_error *err) {
+    return open_file(mem, path, false, out, err);
+}
+
+bool rfx_output_file_is_regular(const char *path) {
+    struct stat info;
+    return own_descriptor(path) < 0 && (stat(path, &info) != 0 || S_ISREG(info.st_mode));
+}
+
+bool rfx_output_file_is_nameless(const struct rfx_output_file *file) {
+    return file->base != NULL && file->temporary[0] == '\0';
+}
+
+enum rfx_status rfx_output_file_open_shared(struct rfx_memory *mem, const char *path, bool named,
+                                            struct rfx_output_file **out, const char **temporary,
+                                            struct rfx_error *err) {
+    char name[PATH_MAX], link[64];
+    struct rfx_output_file *file = NULL;
+    enum rfx_status status = open_file(mem, path, named, &file, err);
+    if (status != RFX_OK) return status;
+    (void)snprintf(link, sizeof link, "/proc/%lld/fd/%d", (long long)getpid(), file->fd);
+    memcpy(name, link, strlen(link) + 1);
+    if (file->base == NULL || (!rfx_output_file_is_nameless(file) && realpath(link, name) == NULL))
+        status = rfx_fail(err, RFX_STATUS_IO, "%s: no file that several processes can write", path);
+    else if ((file->shared_path = rfx_memory_strdup(mem, name)) == NULL)
+        status = rfx_memory_fail(mem, path, strlen(name) + 1, err);
+    if (status != RFX_OK) {
+        rfx_output_file_free(file);
+        return status;
+    }
+    *temporary = file->shared_path;
+    *out = file;
+    return RFX_OK;
 }
 
 const char *rfx_output_file_path(const struct rfx_output_file *file) {
@@ -283,6 +323,7 @@ enum rfx_status rfx_output_file_commit(struct rfx_output_file *file, struct rfx_
                         file->path, file->written_bytes);
     enum rfx_status status = flush(file, err);
     if (status == RFX_OK) status = settle(file, err);
+    if (status == RFX_OK) status = rfx_memory_check_stop(file->mem, err); /* syncing takes long */
     if (status == RFX_OK) status = hand_over(file, err);
     if (status == RFX_OK) status = check_close(file, err);
     return status == RFX_OK ? publish(file, err) : status;
@@ -294,6 +335,7 @@ void rfx_output_file_free(struct rfx_output_file *file) {
     if (file->fd >= 0) (void)close(file->fd);
     if (file->receiver >= 0) (void)close(file->receiver);
     if (file->folder >= 0) (void)close(file->folder);
+    rfx_memory_release(file->mem, file->shared_path);
     rfx_memory_release(file->mem, file->base);
     rfx_memory_release(file->mem, file->path);
     rfx_memory_release(file->mem, file);

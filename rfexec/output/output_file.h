@@ -14,6 +14,7 @@
 #ifndef RFX_RFEXEC_OUTPUT_OUTPUT_FILE_H
 #define RFX_RFEXEC_OUTPUT_OUTPUT_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "layers/core/memory.h"
@@ -24,6 +25,21 @@ struct rfx_output_file;
 RFX_NODISCARD enum rfx_status rfx_output_file_open(struct rfx_memory *mem, const char *path,
                                                    struct rfx_output_file **out,
                                                    struct rfx_error *err);
+
+/* The same for a file that other processes open too, by the path *temporary, which lives as long as
+ * the file: with `named` in the folder, where they may be on any machine that has it; else, where
+ * the file system has nameless files, below /proc, for processes of this machine alone. IO also
+ * where there is nothing to name: a device, a pipe, a descriptor of the process. */
+RFX_NODISCARD enum rfx_status rfx_output_file_open_shared(struct rfx_memory *mem, const char *path,
+                                                          bool named, struct rfx_output_file **out,
+                                                          const char **temporary,
+                                                          struct rfx_error *err);
+
+/* Whether the file's temporary is one without a name. */
+bool rfx_output_file_is_nameless(const struct rfx_output_file *file);
+
+/* Whether such a file can be shared: it is none that is written in place or handed over. */
+bool rfx_output_file_is_regular(const char *path);
 
 /* The name as it was given; lives as long as the file. */
 const char *rfx_output_file_path(const struct rfx_output_file *file);
@@ -46,7 +62,7 @@ RFX_NODISCARD enum rfx_status rfx_output_file_put(struct rfx_output_file *file, 
 RFX_NODISCARD enum rfx_status rfx_output_file_reserve(struct rfx_output_file *file, uint64_t bytes,
                                                       struct rfx_error *err);
 
-/* Syncs, closes and gives the name. Only free may follow. */
+/* Syncs, closes and gives the name, unless the program is to stop. Only free may follow. */
 RFX_NODISCARD enum rfx_status rfx_output_file_commit(struct rfx_output_file *file,
                                                      struct rfx_error *err);
 

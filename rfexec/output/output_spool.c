@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,20 +27,6 @@ static enum rfx_status fail_io(const struct rfx_output_spool *spool, const char 
                     spool->path, doing, (int64_t)rfx_tensor_bytes(&spool->map), strerror(number));
 }
 
-/* In the folder of `path`. -1 with errno. */
-static int open_nameless(const char *path) {
-    char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    size_t length = slash == NULL ? 0 : (size_t)(slash - path) + 1;
-    if (length + 2 > sizeof folder) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(folder, path, length);
-    memcpy(folder + length, ".", 2);
-    return rfx_temporary_nameless(folder);
-}
-
 enum rfx_status rfx_output_spool_open(struct rfx_memory *mem, const char *path,
                                       const struct rfx_tensor *map, struct rfx_output_spool **out,
                                       struct rfx_error *err) {
@@ -56,7 +41,7 @@ enum rfx_status rfx_output_spool_open(struct rfx_memory *mem, const char *path,
         status = rfx_memory_fail(mem, path, strlen(path) + 1, err);
         goto fail;
     }
-    spool->fd = open_nameless(path);
+    spool->fd = rfx_temporary_beside(path);
     if (spool->fd < 0) {
         status = fail_io(spool, "cannot make a file for", errno, err);
         goto fail;

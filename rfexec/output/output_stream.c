@@ -3,16 +3,13 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
 
 #include "layers/core/checked.h"
 #include "rfexec/output/image_write.h"
-#include "rfexec/output/npy_write.h"
 #include "rfexec/output/output_sink.h"
 #include "rfexec/output/output_spool.h"
-#include "rfexec/output/tiff_write.h"
+#include "rfexec/output/zarr/zarr_write.h"
 
-#define PNG_MAX_SIDE 1000000
 #define BAND_BYTES ((size_t)256 * 1024)
 #define SMALL_ROW_BYTES 16384            /* of one channel: such rows are written in bands */
 #define FILES_BYTES ((size_t)160 * 1024) /* the writers' own buffers */
@@ -30,6 +27,7 @@ struct rfx_output_stream {
     struct rfx_npy_writer *npy;
     struct rfx_png_writer *png;
     struct rfx_tiff_writer *tiff;
+    struct rfx_zarr_writer *zarr;
     struct rfx_output_spool *spool;
     float *row;    /* [w, c], of pictures */
     void *samples; /* the same in 8 or 16 bits */
@@ -37,78 +35,6 @@ struct rfx_output_stream {
     int64_t band_rows, band_y, band_filled;
     struct rfx_value_range seen;
 };
-
-bool rfx_output_kind_of(const char *path, enum rfx_output_kind *kind) {
-    static const struct {
-        const char *end;
-        enum rfx_output_kind kind;
-    } kinds[] = {{".npy", RFX_OUTPUT_NPY},
-                 {".tif", RFX_OUTPUT_TIFF},
-                 {".tiff", RFX_OUTPUT_TIFF},
-                 {".png", RFX_OUTPUT_PNG}};
-    size_t length = strlen(path);
-    *kind = RFX_OUTPUT_NPY;
-    if (strcmp(path, "-") == 0) return true;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        size_t n = strlen(kinds[i].end);
-        if (length <= n || strcasecmp(path + length - n, kinds[i].end) != 0) continue;
-        *kind = kinds[i].kind;
-        return true;
-    }
-    return false;
-}
-
-static int bits_of(const struct rfx_output_format *format) {
-    if (format->bits != 0) return format->bits;
-    return format->kind == RFX_OUTPUT_PNG ? 8 : 32;
-}
-
-static const char *kind_name(enum rfx_output_kind kind) {
-    return kind == RFX_OUTPUT_PNG ? "PNG" : kind == RFX_OUTPUT_TIFF ? "TIFF" : ".npy file";
-}
-
-enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
-                                        const struct rfx_tensor *tensor, const char *path,
-                                        struct rfx_error *err) {
-    const char *name = kind_name(format->kind);
-    int bits = bits_of(format);
-    bool picture = format->kind != RFX_OUTPUT_NPY;
-    if ((bits != 8 && bits != 16 && bits != 32) || (format->kind == RFX_OUTPUT_PNG && bits == 32) ||
-        (!picture && bits != 32))
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a %s has samples of %s bits, not %d",
-                        path, name,
-                        format->kind == RFX_OUTPUT_PNG ? "8 or 16"
-                        : picture                      ? "8, 16 or 32"
-                                                       : "32",
-                        bits);
-    if (format->has_range && (bits == 32 || !(format->range.lo < format->range.hi)))
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: a range of values needs samples of 8 or 16 bits and a lower end below "
-                        "the upper one",
-                        path);
-    if (!picture) return RFX_OK;
-    if (tensor->layout != RFX_LAYOUT_NHWC)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: a %s takes a map of rows, columns and channels; use .npy", path, name);
-    if (format->kind == RFX_OUTPUT_TIFF) {
-        if (tensor->c <= RFX_TIFF_MAX_CHANNELS && tensor->h <= INT32_MAX && tensor->w <= INT32_MAX)
-            return RFX_OK;
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: a TIFF has at most 65535 channels and 2147483647 rows and columns, "
-                        "the map is %" PRId64 " x %" PRId64 " x %" PRId64 "; use .npy",
-                        path, tensor->c, tensor->h, tensor->w);
-    }
-    if (tensor->c != 1 && tensor->c != 3)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: a PNG has 1 or 3 channels, the map has %" PRId64 "; use .tif or .npy",
-                        path, tensor->c);
-    if (tensor->h > PNG_MAX_SIDE || tensor->w > PNG_MAX_SIDE)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: a PNG has at most %d rows and columns, the map is %" PRId64
-                        " x %" PRId64 "; use .tif or .npy",
-                        path, PNG_MAX_SIDE, tensor->h, tensor->w);
-    return RFX_OK;
-}
 
 static size_t row_elems(const struct rfx_tensor *tensor) {
     return (size_t)(tensor->w * tensor->c);
@@ -125,15 +51,44 @@ static int64_t band_rows(const struct rfx_tensor *tensor) {
     return rows > 1 ? rows : 0;
 }
 
+static struct rfx_tiff_picture tiff_picture(const struct rfx_output_format *format,
+                                            const struct rfx_tensor *t) {
+    return (struct rfx_tiff_picture){t->h,         t->w,
+                                     t->c,         rfx_output_bits(format),
+                                     format->tile, format->packing,
+                                     format->geo,  format->overviews};
+}
+
+static struct rfx_zarr_array zarr_array(const struct rfx_output_format *format,
+                                        const struct rfx_tensor *t) {
+    bool ome = format->kind == RFX_OUTPUT_OME_ZARR;
+    struct rfx_zarr_array array = {.h = t->h,
+                                   .w = t->w,
+                                   .channels = t->c,
+                                   .batch = t->shape.rank == 4 && !ome,
+                                   .bits = rfx_output_bits(format),
+                                   .format = format->zarr_format != 0 ? format->zarr_format : 3,
+                                   .zstd = format->zstd,
+                                   .ome = ome,
+                                   .overviews = format->overviews};
+    rfx_zarr_choose_chunks(&array, format->chunk);
+    return array;
+}
+
 size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
                                const struct rfx_tensor *tensor) {
     size_t bytes = FILES_BYTES;
     if (format->kind == RFX_OUTPUT_NPY)
         return bytes + (size_t)band_rows(tensor) * row_bytes(tensor);
-    size_t samples = row_elems(tensor) * (size_t)bits_of(format) / 8;
+    size_t samples = row_elems(tensor) * (size_t)rfx_output_bits(format) / 8;
     bytes += row_bytes(tensor) + samples;
+    if (rfx_output_is_zarr(format->kind)) {
+        const struct rfx_zarr_array array = zarr_array(format, tensor);
+        return bytes + rfx_zarr_write_bytes(&array);
+    }
+    const struct rfx_tiff_picture picture = tiff_picture(format, tensor);
     return bytes + (format->kind == RFX_OUTPUT_PNG ? PNG_BYTES + 4 * samples
-                                                   : rfx_tiff_write_bytes(tensor->h, samples));
+                                                   : rfx_tiff_write_bytes(&picture));
 }
 
 static enum rfx_status open_buffers(struct rfx_output_stream *stream, struct rfx_error *err) {
@@ -159,12 +114,20 @@ static enum rfx_status open_writer(struct rfx_output_stream *stream, struct rfx_
     const struct rfx_tensor *t = &stream->tensor;
     struct rfx_memory *mem = stream->mem;
     int bits = stream->format.bits;
+    if (stream->format.kind == RFX_OUTPUT_NPY && stream->format.onto != NULL)
+        return rfx_npy_write_onto(mem, stream->name, &t->shape, stream->format.onto, &stream->npy,
+                                  err);
     if (stream->format.kind == RFX_OUTPUT_NPY)
         return rfx_npy_write_open(mem, stream->name, &t->shape, &stream->npy, err);
     if (stream->format.kind == RFX_OUTPUT_PNG)
         return rfx_png_write_open(mem, stream->name, t->h, t->w, (int)t->c, bits, &stream->png,
                                   err);
-    return rfx_tiff_write_open(mem, stream->name, t->h, t->w, t->c, bits, &stream->tiff, err);
+    if (rfx_output_is_zarr(stream->format.kind)) {
+        const struct rfx_zarr_array array = zarr_array(&stream->format, t);
+        return rfx_zarr_write_open(mem, stream->name, &array, &stream->zarr, err);
+    }
+    const struct rfx_tiff_picture picture = tiff_picture(&stream->format, t);
+    return rfx_tiff_write_open(mem, stream->name, &picture, &stream->tiff, err);
 }
 
 enum rfx_status rfx_output_stream_open(struct rfx_memory *mem, const char *path,
@@ -177,13 +140,14 @@ enum rfx_status rfx_output_stream_open(struct rfx_memory *mem, const char *path,
     if (stream == NULL) return rfx_memory_fail(mem, path, sizeof *stream, err);
     stream->mem = mem;
     stream->format = *format;
-    stream->format.bits = bits_of(format);
+    stream->format.bits = rfx_output_bits(format);
     stream->tensor = *tensor;
     stream->seen = rfx_value_range_empty();
     stream->name = rfx_memory_strdup(mem, path);
     if (stream->name == NULL) status = rfx_memory_fail(mem, path, strlen(path) + 1, err);
     if (status == RFX_OK) status = open_buffers(stream, err);
     if (status == RFX_OK) status = open_writer(stream, err);
+    stream->format.geo = NULL;
     if (status != RFX_OK) {
         rfx_output_stream_free(stream);
         return status;
@@ -217,6 +181,7 @@ static enum rfx_status write_row(struct rfx_output_stream *stream, struct rfx_er
         samples = stream->samples;
     }
     stream->next_row++;
+    if (stream->zarr != NULL) return rfx_zarr_write_row(stream->zarr, samples, err);
     return stream->png != NULL ? rfx_png_write_row(stream->png, samples, err)
                                : rfx_tiff_write_row(stream->tiff, samples, err);
 }
@@ -283,6 +248,11 @@ static enum rfx_status settle(struct rfx_output_stream *stream, struct rfx_rect 
     return rfx_output_spool_open(stream->mem, stream->name, &stream->tensor, &stream->spool, err);
 }
 
+enum rfx_status rfx_output_stream_any_order(struct rfx_output_stream *stream,
+                                            struct rfx_error *err) {
+    return settle(stream, rfx_rect_make(1, 1, 0, 0), err);
+}
+
 static void widen_range(struct rfx_output_stream *stream, struct rfx_rect rect,
                         const struct rfx_view *view) {
     for (int64_t y = rect.y0; y < rect.y1; y++)
@@ -316,11 +286,25 @@ enum rfx_status rfx_output_stream_write(struct rfx_output_stream *stream, struct
     return status;
 }
 
+enum rfx_status rfx_output_stream_write_end(struct rfx_output_stream *stream,
+                                            const struct rfx_end *end, struct rfx_rect rect,
+                                            const struct rfx_view *view, struct rfx_error *err) {
+    if (stream->tensor.layout == RFX_LAYOUT_NHWC)
+        return rfx_output_stream_write(stream, rect, view, err);
+    if (stream->npy == NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a %s is not written by levels",
+                        stream->name, rfx_output_kind_name(stream->format.kind));
+    stream->route = ROUTE_DIRECT;
+    enum rfx_status status = rfx_npy_write_end(stream->npy, end, rect, view, err);
+    if (status == RFX_OK) stream->done_elems += rfx_rect_area(rect) * end->channels;
+    return status;
+}
+
 enum rfx_status rfx_output_stream_append(struct rfx_output_stream *stream, const float *values,
                                          size_t count, struct rfx_error *err) {
     if (stream->npy == NULL)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a %s is not written in ONNX order",
-                        stream->name, kind_name(stream->format.kind));
+                        stream->name, rfx_output_kind_name(stream->format.kind));
     stream->route = ROUTE_DIRECT;
     enum rfx_status status = rfx_npy_write_append(stream->npy, values, count, err);
     if (status == RFX_OK) stream->done_elems += (int64_t)count;
@@ -346,6 +330,7 @@ static enum rfx_status drain(struct rfx_output_stream *stream, rfx_output_progre
 enum rfx_status rfx_output_stream_commit(struct rfx_output_stream *stream,
                                          rfx_output_progress_fn *progress, void *user,
                                          struct rfx_error *err) {
+    if (stream->format.onto != NULL) return flush_band(stream, err);
     if (stream->done_elems != stream->tensor.elems)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: %" PRId64 " of %" PRId64 " elements written", stream->name,
@@ -354,6 +339,7 @@ enum rfx_status rfx_output_stream_commit(struct rfx_output_stream *stream,
         stream->route == ROUTE_SPOOL ? drain(stream, progress, user, err) : flush_band(stream, err);
     if (status != RFX_OK) return status;
     if (stream->npy != NULL) return rfx_npy_write_commit(stream->npy, err);
+    if (stream->zarr != NULL) return rfx_zarr_write_commit(stream->zarr, err);
     return stream->png != NULL ? rfx_png_write_commit(stream->png, err)
                                : rfx_tiff_write_commit(stream->tiff, err);
 }
@@ -361,6 +347,7 @@ enum rfx_status rfx_output_stream_commit(struct rfx_output_stream *stream,
 void rfx_output_stream_free(struct rfx_output_stream *stream) {
     if (stream == NULL) return;
     rfx_output_spool_free(stream->spool);
+    rfx_zarr_write_free(stream->zarr);
     rfx_tiff_write_free(stream->tiff);
     rfx_png_write_free(stream->png);
     rfx_npy_write_free(stream->npy);

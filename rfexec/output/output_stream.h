@@ -1,6 +1,7 @@
-/* A map written to a .npy, TIFF or PNG file from the rectangles of a run, while it goes on.
+/* A map written to a .npy, TIFF or PNG file or a Zarr folder from the rectangles of a run, while it
+ * goes on.
  *
- * .npy takes rectangles in any order. TIFF and PNG are written from top to bottom: when the first
+ * .npy takes rectangles in any order. The others are written from top to bottom: when the first
  * rectangle has the full width, all must be whole rows in order; when it has not (column strips,
  * tiles), or when the range of values is not yet known, the map is put down in a nameless file
  * (output_spool.h) and written at the end.
@@ -12,33 +13,13 @@
 #define RFX_RFEXEC_OUTPUT_OUTPUT_STREAM_H
 
 #include "layers/core/memory.h"
-#include "layers/graph/tensor.h"
-#include "rfexec/output/samples.h"
-
-enum rfx_output_kind { RFX_OUTPUT_NPY, RFX_OUTPUT_TIFF, RFX_OUTPUT_PNG, RFX_OUTPUT_KIND_COUNT };
-
-struct rfx_output_format {
-    enum rfx_output_kind kind;
-    int bits; /* 32: float (npy, TIFF); 8, 16: unsigned (TIFF, PNG); 0: 32 or, for PNG, 8 */
-    bool has_range;
-    struct rfx_value_range range; /* with 8 and 16 bits; not given: the map's extremes */
-};
+#include "layers/graph/graph.h"
+#include "rfexec/output/output_format.h"
 
 /* Called while rows are copied at the end; done of total rows. Non-zero stops: CANCELLED. */
 typedef int rfx_output_progress_fn(void *user, int64_t done, int64_t total);
 
 struct rfx_output_stream;
-
-/* The kind that a file's name asks for: .npy, .tif, .tiff, .png, in any case, and .npy for "-";
- * false: none. */
-bool rfx_output_kind_of(const char *path, enum rfx_output_kind *kind);
-
-/* Whether such a file can hold the tensor: INVALID_ARGUMENT in words. PNG: maps of 1 or 3 channels
- * and at most 1,000,000 rows and columns; TIFF: maps of at most 65,535 channels; .npy: everything.
- */
-RFX_NODISCARD enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
-                                                      const struct rfx_tensor *tensor,
-                                                      const char *path, struct rfx_error *err);
 
 /* At most so many bytes are held for writing the tensor: the encoder's too. */
 size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
@@ -55,7 +36,12 @@ RFX_NODISCARD enum rfx_status rfx_output_stream_open(struct rfx_memory *mem, con
 /* Sets the range, before the first write, when it was not given. */
 void rfx_output_stream_set_range(struct rfx_output_stream *stream, struct rfx_value_range range);
 
-/* Whether the file is a picture, written from rectangles only. */
+/* Before the first write: rectangles come in any order, whatever the first one is. IO: no room for
+ * them beside the file. */
+RFX_NODISCARD enum rfx_status rfx_output_stream_any_order(struct rfx_output_stream *stream,
+                                                          struct rfx_error *err);
+
+/* Whether it is a picture (or Zarr), written from rectangles only. */
 bool rfx_output_stream_is_picture(const struct rfx_output_stream *stream);
 
 /* Whether 8 or 16 bits are asked for and the range is not known. */
@@ -67,6 +53,13 @@ RFX_NODISCARD enum rfx_status rfx_output_stream_write(struct rfx_output_stream *
                                                       struct rfx_rect rect,
                                                       const struct rfx_view *view,
                                                       struct rfx_error *err);
+
+/* The same for an output's map, also one of those that a tensor is joined of; then .npy only. */
+RFX_NODISCARD enum rfx_status rfx_output_stream_write_end(struct rfx_output_stream *stream,
+                                                          const struct rfx_end *end,
+                                                          struct rfx_rect rect,
+                                                          const struct rfx_view *view,
+                                                          struct rfx_error *err);
 
 /* Appends `count` elements in ONNX order instead; .npy only, any layout. */
 RFX_NODISCARD enum rfx_status rfx_output_stream_append(struct rfx_output_stream *stream,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,8 +50,8 @@ static int open_nameless(int folder, mode_t mode) {
     return -1;
 }
 
-int rfx_temporary_open(int folder, mode_t mode, char name[RFX_TEMPORARY_NAME]) {
-    int file = open_nameless(folder, mode);
+int rfx_temporary_open(int folder, mode_t mode, bool named, char name[RFX_TEMPORARY_NAME]) {
+    int file = named ? -1 : open_nameless(folder, mode);
     name[0] = '\0';
     for (int attempt = 0; file < 0 && attempt < 64; attempt++) {
         rfx_temporary_name(name);
@@ -65,12 +66,25 @@ int rfx_temporary_nameless(const char *folder) {
     char name[RFX_TEMPORARY_NAME];
     int at = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (at < 0) return -1;
-    int fd = rfx_temporary_open(at, 0600, name);
+    int fd = rfx_temporary_open(at, 0600, false, name);
     int number = errno;
     if (fd >= 0 && name[0] != '\0') (void)unlinkat(at, name, 0);
     (void)close(at);
     errno = number;
     return fd;
+}
+
+int rfx_temporary_beside(const char *path) {
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t length = slash == NULL ? 0 : (size_t)(slash - path) + 1;
+    if (length + 2 > sizeof folder) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(folder, path, length);
+    memcpy(folder + length, ".", 2);
+    return rfx_temporary_nameless(folder);
 }
 
 int rfx_temporary_link(int file, int folder, const char *name) {

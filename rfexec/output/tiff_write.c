@@ -1,155 +1,126 @@
-/* libtiff's writer on top of an output file.
+/* libtiff's writer on top of an output file (tiff/tiff_client.h).
  *
- * libtiff writes strips one after the other, then the directory, then goes back to the header once.
- * So positions are either the end, or before it, where bytes are replaced. */
+ * Rows are gathered until they make a row of tiles. Overviews are directories behind the picture's:
+ * their rows wait in overviews.h until all of the picture is written. */
 #include "rfexec/output/tiff_write.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/image/tiff_library.h"
+#include "rfexec/image/geo/geo_tiff.h"
 #include "rfexec/output/output_file.h"
+#include "rfexec/output/overviews/overviews.h"
+#include "rfexec/output/tiff/tiff_client.h"
 
 #define STRIP_BYTES ((size_t)256 * 1024)
 #define DIRECTORY_BYTES 65536 /* header and tags, generously */
+#define DEFLATE_BYTES ((size_t)384 * 1024)
+#define ZSTD_BYTES ((size_t)6 * 1024 * 1024)
+enum { ZSTD_LEVEL = 3, MOST_TILE = 4096 };
 
 struct rfx_tiff_writer {
     struct rfx_memory *mem;
-    struct rfx_output_file *file;
+    struct rfx_tiff_client client;
     char *path;
     struct rfx_tiff_library lib;
     TIFF *tiff;
-    int64_t h, next_row;
-    uint64_t at, end; /* libtiff's position; bytes appended so far */
-    enum rfx_status io_status;
-    struct rfx_error io_error; /* of the output file, when io_status is set */
-    char words[200];           /* libtiff's */
+    struct rfx_tiff_picture picture; /* or the overview that is written */
+    struct rfx_overviews *overviews; /* NULL: none */
+    unsigned char *overview_row;
+    bool reduced; /* an overview is written */
+    int64_t next_row;
+    unsigned char *band, *tile; /* of tiles: a row of them, and one */
 };
 
-static int64_t strip_rows(int64_t h, size_t row_bytes) {
-    int64_t rows = row_bytes < STRIP_BYTES ? (int64_t)(STRIP_BYTES / row_bytes) : 1;
-    return rfx_min_i64(rows, h);
+static size_t pixel_bytes(const struct rfx_tiff_picture *p) {
+    return (size_t)p->channels * (size_t)(p->bits / 8);
 }
 
-static int64_t strip_count(int64_t h, size_t row_bytes) {
-    int64_t rows = strip_rows(h, row_bytes);
-    return h / rows + (h % rows != 0);
+static size_t row_bytes(const struct rfx_tiff_picture *p) {
+    return (size_t)p->w * pixel_bytes(p); /* below 2^50 */
 }
 
-bool rfx_tiff_write_is_big(int64_t h, size_t row_bytes) {
-    int64_t pixels, bytes;
-    if (!rfx_checked_mul_i64(h, (int64_t)row_bytes, &pixels)) return true;
-    return !rfx_checked_add_i64(pixels, strip_count(h, row_bytes) * 16 + DIRECTORY_BYTES, &bytes) ||
-           bytes > UINT32_MAX;
+static size_t tile_bytes(const struct rfx_tiff_picture *p) {
+    return (size_t)p->tile * (size_t)p->tile * pixel_bytes(p);
 }
 
-size_t rfx_tiff_write_bytes(int64_t h, size_t row_bytes) {
-    size_t strip = (size_t)strip_rows(h, row_bytes) * row_bytes;
-    return strip + strip / 8 + (size_t)strip_count(h, row_bytes) * 32 + DIRECTORY_BYTES;
+static int64_t strip_rows(const struct rfx_tiff_picture *p) {
+    size_t bytes = row_bytes(p);
+    return rfx_min_i64(bytes < STRIP_BYTES ? (int64_t)(STRIP_BYTES / bytes) : 1, p->h);
 }
 
-static tmsize_t on_read(thandle_t handle, void *data, tmsize_t bytes) {
-    (void)handle;
-    (void)data;
-    (void)bytes;
-    return 0; /* a new file is never read */
+/* Strips or tiles. */
+static int64_t strile_count(const struct rfx_tiff_picture *p) {
+    if (p->tile == 0) return rfx_ceil_div(p->h, strip_rows(p));
+    return rfx_ceil_div(p->h, p->tile) * rfx_ceil_div(p->w, p->tile);
 }
 
-static enum rfx_status write_at(struct rfx_tiff_writer *writer, const void *data, size_t bytes) {
-    static const char zeros[64];
-    struct rfx_error *err = &writer->io_error;
-    while (writer->end < writer->at) { /* the directory starts at an even place */
-        size_t gap = (size_t)(writer->at - writer->end);
-        gap = gap < sizeof zeros ? gap : sizeof zeros;
-        enum rfx_status status = rfx_output_file_append(writer->file, zeros, gap, err);
-        if (status != RFX_OK) return status;
-        writer->end += gap;
+static struct rfx_overview_map overview_map(const struct rfx_tiff_picture *p) {
+    struct rfx_overview_map map = {.h = p->h,
+                                   .w = p->w,
+                                   .channels = p->channels,
+                                   .bits = p->bits,
+                                   .side = p->tile,
+                                   .kind = p->tile > 0 ? p->overviews : RFX_OVERVIEW_NONE};
+    const char *text = p->geo != NULL ? p->geo->no_data : NULL;
+    char *end = NULL;
+    if (text != NULL) map.no_data = strtod(text, &end);
+    map.has_no_data = end != NULL && end != text;
+    return map;
+}
+
+/* The picture of level k. */
+static struct rfx_tiff_picture level_of(const struct rfx_tiff_picture *p, int k) {
+    struct rfx_tiff_picture level = *p;
+    level.h = rfx_overviews_length(p->h, k);
+    level.w = rfx_overviews_length(p->w, k);
+    return level;
+}
+
+static size_t geo_bytes(const struct rfx_tiff_picture *p) {
+    return p->geo == NULL ? 0 : rfx_georeference_bytes(p->geo);
+}
+
+/* Bytes of samples and tables of one picture; false: beyond 63 bits. */
+static bool picture_bytes(const struct rfx_tiff_picture *p, int64_t *bytes) {
+    int64_t tables = strile_count(p) * 16 + DIRECTORY_BYTES + (int64_t)geo_bytes(p);
+    int64_t rows = p->tile == 0 ? p->h : rfx_ceil_div(p->h, p->tile) * p->tile;
+    int64_t cols = p->tile == 0 ? p->w : rfx_ceil_div(p->w, p->tile) * p->tile;
+    if (!rfx_checked_mul_i64(rows, cols * (int64_t)pixel_bytes(p), bytes)) return false;
+    if (p->packing != RFX_TIFF_PLAIN) *bytes += *bytes / 64; /* what cannot be compressed grows */
+    return rfx_checked_add_i64(*bytes, tables, bytes);
+}
+
+bool rfx_tiff_write_is_big(const struct rfx_tiff_picture *p) {
+    const struct rfx_overview_map map = overview_map(p);
+    int64_t all = 0, bytes;
+    for (int k = 0; k <= rfx_overviews_count(&map); k++) {
+        const struct rfx_tiff_picture level = level_of(p, k);
+        if (!picture_bytes(&level, &bytes) || !rfx_checked_add_i64(all, bytes, &all)) return true;
     }
-    size_t replaced = 0;
-    if (writer->at < writer->end) {
-        replaced = writer->end - writer->at < bytes ? (size_t)(writer->end - writer->at) : bytes;
-        enum rfx_status status = rfx_output_file_put(writer->file, data, replaced, writer->at, err);
-        if (status != RFX_OK) return status;
-    }
-    enum rfx_status status = rfx_output_file_append(
-        writer->file, (const unsigned char *)data + replaced, bytes - replaced, err);
-    if (status != RFX_OK) return status;
-    writer->end += bytes - replaced;
-    writer->at += bytes;
-    return RFX_OK;
+    return all > UINT32_MAX;
 }
 
-static tmsize_t on_write(thandle_t handle, void *data, tmsize_t bytes) {
-    struct rfx_tiff_writer *writer = handle;
-    if (writer->io_status == RFX_OK) writer->io_status = write_at(writer, data, (size_t)bytes);
-    return writer->io_status == RFX_OK ? bytes : 0;
-}
-
-static toff_t on_seek(thandle_t handle, toff_t offset, int whence) {
-    struct rfx_tiff_writer *writer = handle;
-    if (whence == SEEK_SET) writer->at = offset;
-    if (whence == SEEK_CUR) writer->at += offset;
-    if (whence == SEEK_END) writer->at = writer->end + offset;
-    return writer->at;
-}
-
-static toff_t on_size(thandle_t handle) {
-    const struct rfx_tiff_writer *writer = handle;
-    return writer->end;
-}
-
-static int on_close(thandle_t handle) {
-    (void)handle;
-    return 0;
-}
-
-static int on_words(TIFF *tiff, void *user, const char *module, const char *format, va_list args)
-    RFX_PRINTF(4, 0);
-
-/* Keeps the first message; 1: nothing else is to be done with it. */
-static int on_words(TIFF *tiff, void *user, const char *module, const char *format, va_list args) {
-    struct rfx_tiff_writer *writer = user;
-    (void)tiff;
-    (void)module;
-    if (writer->words[0] == '\0')
-        (void)vsnprintf(writer->words, sizeof writer->words, format, args);
-    return 1;
-}
-
-static int on_warning(TIFF *tiff, void *user, const char *module, const char *format, va_list args)
-    RFX_PRINTF(4, 0);
-
-static int on_warning(TIFF *tiff, void *user, const char *module, const char *format,
-                      va_list args) {
-    (void)tiff;
-    (void)user;
-    (void)module;
-    (void)format;
-    (void)args;
-    return 1;
+size_t rfx_tiff_write_bytes(const struct rfx_tiff_picture *p) {
+    static const size_t encoders[] = {0, DEFLATE_BYTES, ZSTD_BYTES};
+    size_t strip = (size_t)strip_rows(p) * row_bytes(p), tile = tile_bytes(p);
+    size_t tables = (size_t)strile_count(p) * 32 + DIRECTORY_BYTES + 2 * geo_bytes(p);
+    const struct rfx_overview_map map = overview_map(p);
+    if (p->tile == 0) return strip + strip / 8 + tables;
+    if (rfx_overviews_count(&map) > 0) tables += rfx_overviews_bytes(&map) + row_bytes(p);
+    /* ours, libtiff's for what is encoded, and the predictor's */
+    return (size_t)p->tile * row_bytes(p) + 3 * tile + tile / 8 + encoders[p->packing] + tables;
 }
 
 static enum rfx_status failed(const struct rfx_tiff_writer *writer, struct rfx_error *err) {
-    if (writer->io_status != RFX_OK)
-        return rfx_fail(err, writer->io_status, "%s", writer->io_error.text);
-    return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY,
-                    "%s: writing TIFF row %" PRId64 " of %" PRId64 ": %s", writer->path,
-                    writer->next_row, writer->h,
-                    writer->words[0] != '\0' ? writer->words : "no memory for the encoder");
-}
-
-static enum rfx_status open_tiff(struct rfx_tiff_writer *writer, bool big, struct rfx_error *err) {
-    TIFFOpenOptions *options = writer->lib.TIFFOpenOptionsAlloc();
-    if (options == NULL) return failed(writer, err);
-    writer->lib.TIFFOpenOptionsSetErrorHandlerExtR(options, on_words, writer);
-    writer->lib.TIFFOpenOptionsSetWarningHandlerExtR(options, on_warning, writer);
-    writer->tiff =
-        writer->lib.TIFFClientOpenExt(writer->path, big ? "w8" : "w4", writer, on_read, on_write,
-                                      on_seek, on_close, on_size, NULL, NULL, options);
-    writer->lib.TIFFOpenOptionsFree(options);
-    return writer->tiff != NULL ? RFX_OK : failed(writer, err);
+    if (writer->client.io_status != RFX_OK)
+        return rfx_fail(err, writer->client.io_status, "%s", writer->client.io_error.text);
+    return rfx_fail(
+        err, RFX_STATUS_OUT_OF_MEMORY, "%s: writing TIFF row %" PRId64 " of %" PRId64 ": %s",
+        writer->path, writer->next_row, writer->picture.h,
+        writer->client.words[0] != '\0' ? writer->client.words : "no memory for the encoder");
 }
 
 /* Channels beyond colour are marked as being of no stated kind. */
@@ -171,50 +142,119 @@ static enum rfx_status set_channels(struct rfx_tiff_writer *writer, int64_t chan
     return done ? RFX_OK : failed(writer, err);
 }
 
-static enum rfx_status set_fields(struct rfx_tiff_writer *writer, int64_t w, int64_t channels,
-                                  int bits, int64_t rows_per_strip, struct rfx_error *err) {
+/* Neighbours' differences are what is packed: predictor 2, or 3 of floats. */
+static enum rfx_status set_packing(struct rfx_tiff_writer *writer, struct rfx_error *err) {
+    static const int codecs[] = {COMPRESSION_NONE, COMPRESSION_ADOBE_DEFLATE, COMPRESSION_ZSTD};
+    static const char *const names[] = {"none", "deflate", "zstd"};
     const struct rfx_tiff_library *lib = &writer->lib;
-    TIFF *tiff = writer->tiff;
-    bool done = lib->TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, (uint32_t)w) != 0 &&
-                lib->TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, (uint32_t)writer->h) != 0 &&
-                lib->TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, bits) != 0 &&
-                lib->TIFFSetField(tiff, TIFFTAG_SAMPLEFORMAT,
-                                  bits == 32 ? SAMPLEFORMAT_IEEEFP : SAMPLEFORMAT_UINT) != 0 &&
-                lib->TIFFSetField(tiff, TIFFTAG_COMPRESSION, COMPRESSION_NONE) != 0 &&
-                lib->TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG) != 0 &&
-                lib->TIFFSetField(tiff, TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT) != 0 &&
-                lib->TIFFSetField(tiff, TIFFTAG_ROWSPERSTRIP, (uint32_t)rows_per_strip) != 0;
-    return done ? set_channels(writer, channels, err) : failed(writer, err);
+    const struct rfx_tiff_picture *p = &writer->picture;
+    int codec = codecs[p->packing], predictor = p->bits == 32 ? 3 : 2;
+    if (lib->TIFFIsCODECConfigured((uint16_t)codec) == 0)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "%s: this system's libtiff has no %s",
+                        writer->path, names[p->packing]);
+    bool done = lib->TIFFSetField(writer->tiff, TIFFTAG_COMPRESSION, codec) != 0;
+    if (done && p->packing != RFX_TIFF_PLAIN)
+        done = lib->TIFFSetField(writer->tiff, TIFFTAG_PREDICTOR, predictor) != 0;
+    if (done && p->packing == RFX_TIFF_ZSTD)
+        done = lib->TIFFSetField(writer->tiff, TIFFTAG_ZSTD_LEVEL, (int)ZSTD_LEVEL) != 0;
+    return done ? RFX_OK : failed(writer, err);
 }
 
-enum rfx_status rfx_tiff_write_open(struct rfx_memory *mem, const char *path, int64_t h, int64_t w,
-                                    int64_t channels, int bits, struct rfx_tiff_writer **out,
-                                    struct rfx_error *err) {
-    if (h < 1 || w < 1 || h > INT32_MAX || w > INT32_MAX || channels < 1 ||
-        channels > RFX_TIFF_MAX_CHANNELS || (bits != 8 && bits != 16 && bits != 32))
+static bool set_striles(const struct rfx_tiff_writer *writer) {
+    const struct rfx_tiff_library *lib = &writer->lib;
+    const struct rfx_tiff_picture *p = &writer->picture;
+    if (p->tile == 0)
+        return lib->TIFFSetField(writer->tiff, TIFFTAG_ROWSPERSTRIP, (uint32_t)strip_rows(p)) != 0;
+    return (!writer->reduced ||
+            lib->TIFFSetField(writer->tiff, TIFFTAG_SUBFILETYPE, FILETYPE_REDUCEDIMAGE) != 0) &&
+           lib->TIFFSetField(writer->tiff, TIFFTAG_TILEWIDTH, (uint32_t)p->tile) != 0 &&
+           lib->TIFFSetField(writer->tiff, TIFFTAG_TILELENGTH, (uint32_t)p->tile) != 0;
+}
+
+static enum rfx_status set_fields(struct rfx_tiff_writer *writer, struct rfx_error *err) {
+    const struct rfx_tiff_library *lib = &writer->lib;
+    const struct rfx_tiff_picture *p = &writer->picture;
+    TIFF *tiff = writer->tiff;
+    bool done = lib->TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, (uint32_t)p->w) != 0 &&
+                lib->TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, (uint32_t)p->h) != 0 &&
+                lib->TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, p->bits) != 0 &&
+                lib->TIFFSetField(tiff, TIFFTAG_SAMPLEFORMAT,
+                                  p->bits == 32 ? SAMPLEFORMAT_IEEEFP : SAMPLEFORMAT_UINT) != 0 &&
+                lib->TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG) != 0 &&
+                lib->TIFFSetField(tiff, TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT) != 0;
+    if (!done) return failed(writer, err);
+    enum rfx_status status = set_channels(writer, p->channels, err);
+    if (status == RFX_OK) status = set_packing(writer, err);
+    if (status == RFX_OK && !set_striles(writer)) status = failed(writer, err);
+    if (status == RFX_OK && p->geo != NULL && !rfx_geo_tiff_set(p->geo, lib, tiff))
+        status = failed(writer, err);
+    writer->picture.geo = NULL;
+    return status;
+}
+
+static enum rfx_status check_picture(const struct rfx_tiff_picture *p, const char *path,
+                                     struct rfx_error *err) {
+    if (p->h < 1 || p->w < 1 || p->h > INT32_MAX || p->w > INT32_MAX || p->channels < 1 ||
+        p->channels > RFX_TIFF_MAX_CHANNELS || (p->bits != 8 && p->bits != 16 && p->bits != 32))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: a TIFF of %" PRId64 " x %" PRId64 " pixels and %" PRId64
                         " channels of %d bits",
-                        path, h, w, channels, bits);
+                        path, p->h, p->w, p->channels, p->bits);
+    if (p->overviews != RFX_OVERVIEW_NONE && p->tile == 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: overviews have tiles", path);
+    if (p->tile < 0 || p->tile > MOST_TILE || p->tile % 16 != 0 ||
+        (p->tile == 0 && p->packing != RFX_TIFF_PLAIN))
+        return rfx_fail(
+            err, RFX_STATUS_INVALID_ARGUMENT,
+            "%s: tiles of %d pixels: they have 16, 32, ... or %d, and what is compressed "
+            "has tiles",
+            path, p->tile, MOST_TILE);
+    return RFX_OK;
+}
+
+static enum rfx_status make_room(struct rfx_tiff_writer *writer, struct rfx_error *err) {
+    const struct rfx_tiff_picture *p = &writer->picture;
+    size_t band = (size_t)p->tile * row_bytes(p);
+    if (p->tile == 0) return RFX_OK;
+    writer->band = rfx_memory_alloc(writer->mem, band);
+    writer->tile = rfx_memory_alloc(writer->mem, tile_bytes(p));
+    if (writer->band == NULL || writer->tile == NULL)
+        return rfx_memory_fail(writer->mem, writer->path, band + tile_bytes(p), err);
+    const struct rfx_overview_map map = overview_map(p);
+    if (rfx_overviews_count(&map) == 0) return RFX_OK;
+    writer->overview_row = rfx_memory_alloc(writer->mem, row_bytes(p));
+    if (writer->overview_row == NULL)
+        return rfx_memory_fail(writer->mem, writer->path, row_bytes(p), err);
+    return rfx_overviews_open(writer->mem, writer->path, &map, &writer->overviews, err);
+}
+
+enum rfx_status rfx_tiff_write_open(struct rfx_memory *mem, const char *path,
+                                    const struct rfx_tiff_picture *picture,
+                                    struct rfx_tiff_writer **out, struct rfx_error *err) {
+    enum rfx_status status = check_picture(picture, path, err);
+    if (status != RFX_OK) return status;
     struct rfx_tiff_writer *writer = rfx_memory_calloc(mem, 1, sizeof *writer);
     if (writer == NULL) return rfx_memory_fail(mem, path, sizeof *writer, err);
     writer->mem = mem;
-    writer->h = h;
-    size_t row_bytes = (size_t)w * (size_t)channels * (size_t)(bits / 8); /* below 2^50 */
-    enum rfx_status status = RFX_OK;
+    writer->picture = *picture;
     writer->path = rfx_memory_strdup(mem, path);
     if (writer->path == NULL) status = rfx_memory_fail(mem, path, strlen(path) + 1, err);
     if (status == RFX_OK) {
         status = rfx_tiff_library_load(&writer->lib, err);
         if (status != RFX_OK) (void)rfx_fail_within(err, status, "%s", path);
     }
-    if (status == RFX_OK) status = rfx_output_file_open(mem, path, &writer->file, err);
+    if (status == RFX_OK) status = rfx_output_file_open(mem, path, &writer->client.file, err);
     uint64_t bytes;
-    if (__builtin_mul_overflow((uint64_t)h, row_bytes, &bytes)) bytes = INT64_MAX;
-    if (status == RFX_OK) status = rfx_output_file_reserve(writer->file, bytes, err);
-    if (status == RFX_OK) status = open_tiff(writer, rfx_tiff_write_is_big(h, row_bytes), err);
-    if (status == RFX_OK)
-        status = set_fields(writer, w, channels, bits, strip_rows(h, row_bytes), err);
+    if (__builtin_mul_overflow((uint64_t)picture->h, row_bytes(picture), &bytes)) bytes = INT64_MAX;
+    if (status == RFX_OK && picture->packing == RFX_TIFF_PLAIN)
+        status = rfx_output_file_reserve(writer->client.file, bytes, err);
+    if (status == RFX_OK) status = make_room(writer, err);
+    if (status == RFX_OK) {
+        writer->tiff = rfx_tiff_client_open(&writer->client, &writer->lib, writer->path,
+                                            rfx_tiff_write_is_big(picture));
+        if (writer->tiff == NULL) status = failed(writer, err);
+    }
+    if (status == RFX_OK) status = set_fields(writer, err);
     if (status != RFX_OK) {
         rfx_tiff_write_free(writer);
         return status;
@@ -223,12 +263,41 @@ enum rfx_status rfx_tiff_write_open(struct rfx_memory *mem, const char *path, in
     return RFX_OK;
 }
 
-enum rfx_status rfx_tiff_write_row(struct rfx_tiff_writer *writer, const void *samples,
+/* The rows that are gathered, as a row of tiles; what a tile has beyond the picture is 0. */
+static enum rfx_status write_tiles(struct rfx_tiff_writer *writer, int64_t rows,
                                    struct rfx_error *err) {
-    if (writer->next_row >= writer->h)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: all %" PRId64 " rows are written",
-                        writer->path, writer->h);
-    if (writer->io_status != RFX_OK) return failed(writer, err);
+    const struct rfx_tiff_picture *p = &writer->picture;
+    int64_t across = rfx_ceil_div(p->w, p->tile), first = (writer->next_row - 1) / p->tile * across;
+    size_t tile_row = (size_t)p->tile * pixel_bytes(p);
+    for (int64_t i = 0; i < across; i++) {
+        size_t from = (size_t)i * tile_row, width = row_bytes(p) - from;
+        width = width < tile_row ? width : tile_row;
+        if (width < tile_row || rows < p->tile) memset(writer->tile, 0, tile_bytes(p));
+        for (int64_t y = 0; y < rows; y++)
+            memcpy(writer->tile + (size_t)y * tile_row,
+                   writer->band + (size_t)y * row_bytes(p) + from, width);
+        if (writer->lib.TIFFWriteEncodedTile(writer->tiff, (uint32_t)(first + i), writer->tile,
+                                             (tmsize_t)tile_bytes(p)) < 0)
+            return failed(writer, err);
+    }
+    return RFX_OK;
+}
+
+/* Puts a row to those of its tiles. */
+static enum rfx_status gather(struct rfx_tiff_writer *writer, const void *samples,
+                              struct rfx_error *err) {
+    const struct rfx_tiff_picture *p = &writer->picture;
+    int64_t rows = writer->next_row % p->tile + 1;
+    memcpy(writer->band + (size_t)(rows - 1) * row_bytes(p), samples, row_bytes(p));
+    writer->next_row++;
+    bool full = rows == p->tile || writer->next_row == p->h;
+    return full ? write_tiles(writer, rows, err) : RFX_OK;
+}
+
+static enum rfx_status write_row(struct rfx_tiff_writer *writer, const void *samples,
+                                 struct rfx_error *err) {
+    if (writer->client.io_status != RFX_OK) return failed(writer, err);
+    if (writer->picture.tile != 0) return gather(writer, samples, err);
     /* libtiff's parameter is not const; it only reads where no bytes are to be swapped. */
     union {
         const void *given;
@@ -240,23 +309,62 @@ enum rfx_status rfx_tiff_write_row(struct rfx_tiff_writer *writer, const void *s
     return RFX_OK;
 }
 
+enum rfx_status rfx_tiff_write_row(struct rfx_tiff_writer *writer, const void *samples,
+                                   struct rfx_error *err) {
+    if (writer->next_row >= writer->picture.h || writer->reduced)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: all %" PRId64 " rows are written",
+                        writer->path, writer->picture.h);
+    enum rfx_status status = write_row(writer, samples, err);
+    if (status != RFX_OK || writer->overviews == NULL) return status;
+    return rfx_overviews_put(writer->overviews, samples, err);
+}
+
+/* The directory of the picture, and behind it one of each overview. */
+static enum rfx_status write_overviews(struct rfx_tiff_writer *writer, struct rfx_error *err) {
+    const struct rfx_tiff_picture whole = writer->picture;
+    const struct rfx_overview_map map = overview_map(&whole);
+    writer->reduced = true;
+    for (int k = 1; k <= rfx_overviews_count(&map); k++) {
+        if (writer->lib.TIFFWriteDirectory(writer->tiff) != 1) return failed(writer, err);
+        writer->picture = level_of(&whole, k);
+        writer->next_row = 0;
+        enum rfx_status status = set_fields(writer, err);
+        for (int64_t y = 0; y < writer->picture.h && status == RFX_OK; y++) {
+            status = rfx_memory_check_stop(writer->mem, err);
+            if (status == RFX_OK)
+                status = rfx_overviews_read(writer->overviews, k, y, writer->overview_row, err);
+            if (status == RFX_OK) status = write_row(writer, writer->overview_row, err);
+        }
+        if (status != RFX_OK) return status;
+    }
+    return RFX_OK;
+}
+
 enum rfx_status rfx_tiff_write_commit(struct rfx_tiff_writer *writer, struct rfx_error *err) {
-    if (writer->next_row != writer->h)
+    if (writer->next_row != writer->picture.h)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: %" PRId64 " of %" PRId64 " rows written", writer->path,
-                        writer->next_row, writer->h);
-    if (writer->io_status != RFX_OK || writer->lib.TIFFFlush(writer->tiff) != 1 ||
-        writer->io_status != RFX_OK)
+                        writer->next_row, writer->picture.h);
+    if (writer->client.io_status == RFX_OK && writer->overviews != NULL) {
+        enum rfx_status status = write_overviews(writer, err);
+        if (status != RFX_OK) return status;
+    }
+    if (writer->client.io_status != RFX_OK || writer->lib.TIFFFlush(writer->tiff) != 1 ||
+        writer->client.io_status != RFX_OK)
         return failed(writer, err);
-    return rfx_output_file_commit(writer->file, err);
+    return rfx_output_file_commit(writer->client.file, err);
 }
 
 void rfx_tiff_write_free(struct rfx_tiff_writer *writer) {
     if (writer == NULL) return;
     /* TIFFClose would write what is not yet written: into nothing. */
-    if (writer->io_status == RFX_OK) writer->io_status = RFX_STATUS_CANCELLED;
+    if (writer->client.io_status == RFX_OK) writer->client.io_status = RFX_STATUS_CANCELLED;
     if (writer->tiff != NULL) writer->lib.TIFFClose(writer->tiff);
-    rfx_output_file_free(writer->file);
+    rfx_output_file_free(writer->client.file);
+    rfx_overviews_free(writer->overviews);
+    rfx_memory_release(writer->mem, writer->overview_row);
+    rfx_memory_release(writer->mem, writer->band);
+    rfx_memory_release(writer->mem, writer->tile);
     rfx_memory_release(writer->mem, writer->path);
     rfx_memory_release(writer->mem, writer);
 }

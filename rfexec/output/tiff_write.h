@@ -1,24 +1,39 @@
 /* TIFF files written row by row: float32, 8 or 16 bit, any number of channels side by side.
  *
- * Uncompressed strips of about 256 KiB; BigTIFF when the file could pass 4 GiB. Built on
- * rfexec/output/output_file.h: the file appears on commit or not at all. libtiff takes its memory
- * from the system: one strip (or row, when that is more) and 32 bytes a strip. */
+ * Uncompressed strips of about 256 KiB, or square tiles, uncompressed or by deflate or zstd;
+ * with overviews as pages behind the picture's when they are asked for (overviews.h); BigTIFF when
+ * the file could pass 4 GiB. Built on rfexec/output/output_file.h: the file appears on commit or
+ * not at all. libtiff takes its memory from the system: one strip (or row, when that is more) or
+ * tile, the encoder's own, and 32 bytes a strip or tile. */
 #ifndef RFX_RFEXEC_OUTPUT_TIFF_WRITE_H
 #define RFX_RFEXEC_OUTPUT_TIFF_WRITE_H
 
 #include "layers/core/memory.h"
 #include "layers/graph/tensor.h"
+#include "rfexec/image/geo/georeference.h"
+#include "rfexec/output/overviews/overviews.h"
 
 #define RFX_TIFF_MAX_CHANNELS 65535
 
+enum rfx_tiff_packing { RFX_TIFF_PLAIN, RFX_TIFF_DEFLATE, RFX_TIFF_ZSTD, RFX_TIFF_PACKING_COUNT };
+
+struct rfx_tiff_picture {
+    int64_t h, w, channels;
+    int bits;                      /* 8 and 16: unsigned samples, 32: float */
+    int tile;                      /* rows and columns of a tile, a multiple of 16; 0: strips */
+    enum rfx_tiff_packing packing; /* of tiles */
+    const struct rfx_georeference *geo; /* borrowed while it is opened; NULL: none */
+    enum rfx_overview_kind overviews;   /* of tiles */
+};
+
 struct rfx_tiff_writer;
 
-/* Opens a picture of h rows and w columns; bits 8 and 16 are unsigned samples, 32 is float. Three
- * channels are marked RGB, others as grey with unspecified further channels. Takes the disk for all
- * of it. INVALID_ARGUMENT: other bits, a side outside of 1 ... 2^31 - 1, channels outside of
- * 1 ... 65,535; IO: the file cannot be made. */
+/* Opens a picture. Three channels are marked RGB, others as grey with unspecified further channels.
+ * Takes the disk for all of it, when it is not compressed. INVALID_ARGUMENT: other bits or tiles, a
+ * side outside of 1 ... 2^31 - 1, channels outside of 1 ... 65,535, compressed strips; UNSUPPORTED:
+ * this libtiff has no such compression; IO: the file cannot be made. */
 RFX_NODISCARD enum rfx_status rfx_tiff_write_open(struct rfx_memory *mem, const char *path,
-                                                  int64_t h, int64_t w, int64_t channels, int bits,
+                                                  const struct rfx_tiff_picture *picture,
                                                   struct rfx_tiff_writer **out,
                                                   struct rfx_error *err);
 
@@ -34,9 +49,10 @@ RFX_NODISCARD enum rfx_status rfx_tiff_write_commit(struct rfx_tiff_writer *writ
 /* Frees; without a successful commit nothing is left on disk. NULL is fine. */
 void rfx_tiff_write_free(struct rfx_tiff_writer *writer);
 
-/* At most so many bytes libtiff takes for a file of h rows of `row_bytes`. */
-size_t rfx_tiff_write_bytes(int64_t h, size_t row_bytes);
+/* At most so many bytes the writer and libtiff take for it: of tiles, a row of them too. */
+size_t rfx_tiff_write_bytes(const struct rfx_tiff_picture *picture);
 
-/* Whether a file of h rows of `row_bytes` becomes BigTIFF. */
-bool rfx_tiff_write_is_big(int64_t h, size_t row_bytes);
+/* Whether it becomes BigTIFF: when the samples alone could pass 4 GiB, compressed or not, for what
+ * compression saves is known too late. */
+bool rfx_tiff_write_is_big(const struct rfx_tiff_picture *picture);
 #endif

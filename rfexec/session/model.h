@@ -3,9 +3,11 @@
 #define RFX_RFEXEC_SESSION_MODEL_H
 
 #include "layers/graph/graph.h"
+#include "rfexec/session/fit_size.h"
 
 struct rfx_load_options {
     int64_t h, w;                        /* image size; 0: as the model says (built-ins: 224) */
+    struct rfx_fit_size fit;             /* of images that the network does not take as they are */
     uint64_t seed;                       /* weights of built-ins */
     enum rfx_conv_choice conv;           /* what computes convolutions */
     const struct rfx_fuse_options *fuse; /* NULL: fuse everything */
@@ -30,6 +32,13 @@ RFX_NODISCARD enum rfx_status rfx_model_load(struct rfx_memory *mem, const char 
 RFX_NODISCARD enum rfx_status rfx_onnx_load(struct rfx_memory *mem, const char *path,
                                             const struct rfx_load_options *options,
                                             struct rfx_graph **out, struct rfx_error *err);
+
+/* The same of a file's bytes in memory, which must stay as they are until the graph is freed; they
+ * count in every budget, though nothing is copied. External data are UNSUPPORTED. */
+RFX_NODISCARD enum rfx_status rfx_onnx_load_bytes(struct rfx_memory *mem, const void *bytes,
+                                                  size_t size,
+                                                  const struct rfx_load_options *options,
+                                                  struct rfx_graph **out, struct rfx_error *err);
 
 /* Writes an unfused or fused graph as ONNX (opset 17); symbolic height and width where no node
  * fixes them. Written to a temporary name and renamed when complete. */

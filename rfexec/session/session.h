@@ -52,6 +52,16 @@ RFX_NODISCARD enum rfx_status rfx_session_run(struct rfx_session *session, struc
  * (rfx_plan_request.emit_outputs). Borrowed; NULL: none. */
 void rfx_session_set_sink(struct rfx_session *session, const struct rfx_output_sink *sink);
 
+/* Told the state of a reduction that was fed part by part when all that the plan's graph takes is
+ * added, before the result is made of it; in the thread that runs. */
+struct rfx_state_sink {
+    void (*take)(void *user, int node, const void *state, size_t bytes);
+    void *user;
+};
+
+/* Borrowed; NULL: none. */
+void rfx_session_set_state_sink(struct rfx_session *session, const struct rfx_state_sink *sink);
+
 /* Names the folder in which the maps that its plan spills get files without names. Borrowed; NULL:
  * none. */
 void rfx_session_set_spill_folder(struct rfx_session *session, const char *folder);
@@ -61,7 +71,8 @@ void rfx_session_set_observer(struct rfx_session *session,
                               const struct rfx_step_observer *observer);
 
 /* Gives output k its memory, in a plan with outputs_by_caller: rows x columns x channels of a map,
- * else row-major. Borrowed until the next run has ended. */
+ * of maps that are joined those one behind the other, else row-major. Borrowed until the next run
+ * has ended. */
 void rfx_session_set_output(struct rfx_session *session, int k, float *values);
 
 /* Between two runs: gives the pages of arena and scratch back to the system; outputs that are
@@ -71,15 +82,23 @@ void rfx_session_give_back(struct rfx_session *session);
 /* Whether output k can be read after a run; otherwise it went to the sink. */
 bool rfx_session_output_is_stored(const struct rfx_session *session, int k);
 
-/* Copies elements [first, first + count) of output k in ONNX order (NCHW or row-major) into out.
+/* What the plan's graph hands out of output k's map: all of it, or the part that it is of
+ * (rf_analysis/part_graph.h). */
+struct rfx_rect rfx_session_output_part(const struct rfx_session *session, int k);
+
+/* Elements of output k, of a part those of the part. */
+int64_t rfx_session_output_elems(const struct rfx_session *session, int k);
+
+/* Copies elements [first, first + count) of output k in ONNX order (NCHW or row-major; of a part:
+ * as if it were the whole output) into out.
  * Every NaN comes out as the quiet NaN 0x7fc00000, so that outputs with NaN are exact to the bit.
  */
 void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
                              float *out);
 
-/* The whole of output k where the session has stored it, as its tensor lays it out; valid until the
+/* The whole of what the session has stored of an output, as its tensor lays it out; valid until the
  * next run or rfx_session_give_back. Elements that are NaN may be made another NaN there. */
-struct rfx_view rfx_session_output_view(const struct rfx_session *session, int k);
+struct rfx_view rfx_session_end_view(const struct rfx_session *session, const struct rfx_end *end);
 
 /* Tensor of output k (shape in ONNX order) and its name. */
 const struct rfx_tensor *rfx_session_output_tensor(const struct rfx_session *session, int k);

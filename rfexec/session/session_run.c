@@ -95,7 +95,9 @@ static void run_reduction(struct rfx_session *session, const struct rfx_step *st
         struct rfx_view part = rfx_session_view(session, node->in[0]);
         reduction->add(node, state, &part, step->rect);
     } else {
+        const struct rfx_state_sink *sink = session->states;
         struct rfx_view out = rfx_session_view(session, step->node);
+        if (sink != NULL) sink->take(sink->user, step->node, state, reduction->state_bytes(node));
         reduction->finish(node, state, in->h, in->w, &out);
     }
 }
@@ -120,13 +122,29 @@ static enum rfx_status emit(const struct rfx_session *session, const struct rfx_
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "the plan hands out '%s' while it runs, but the session has no sink",
                         graph->nodes[step->node].name);
-    for (int k = 0; k < graph->n_outputs; k++) {
-        if (graph->outputs[k].node != step->node) continue;
+    for (int e = 0; e < graph->n_ends; e++) {
+        if (graph->ends[e].node != step->node) continue;
         enum rfx_status status =
-            session->sink->write(session->sink->user, k, step->rect, &view, err);
+            session->sink->write(session->sink->user, &graph->ends[e], step->rect, &view, err);
         if (status != RFX_OK) return status;
     }
     return RFX_OK;
+}
+
+/* Gives the sink those maps of joined outputs that the plan stores, where it hands out others. */
+static enum rfx_status emit_rest(const struct rfx_session *session, struct rfx_error *err) {
+    const struct rfx_graph *graph = session->graph;
+    enum rfx_status status = RFX_OK;
+    for (int e = 0; e < graph->n_ends && status == RFX_OK; e++) {
+        const struct rfx_end *end = &graph->ends[e];
+        if (rfx_session_output_is_stored(session, end->output) ||
+            !rfx_session_stores(session, end->node))
+            continue;
+        struct rfx_view view = rfx_session_view(session, end->node);
+        struct rfx_rect all = rfx_node_full_rect(&graph->nodes[end->node]);
+        status = session->sink->write(session->sink->user, end, all, &view, err);
+    }
+    return status;
 }
 
 /* Writes a part of a map to its file, or reads one. */
@@ -283,6 +301,8 @@ enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *i
     rfx_spill_enter_stage(session->spill, session->plan->n_stages); /* no file outlives its run */
     if (run.status != RFX_OK) return run.status;
     rfx_session_guard_nothing(session);
+    status = emit_rest(session, err);
+    if (status != RFX_OK) return status;
     if (progress != NULL) (void)progress(user, 1, 1);
     run.report.seconds = now_seconds() - start;
     if (report != NULL) *report = run.report;

@@ -19,6 +19,7 @@ struct rfx_session {
     struct rfx_view *inputs;                  /* of the current step; as many as any node has */
     const struct rfx_output_sink *sink;       /* borrowed; NULL: none */
     const struct rfx_step_observer *observer; /* likewise */
+    const struct rfx_state_sink *states;      /* likewise */
     struct rfx_spill_files *spill;            /* of maps that the plan spills */
     float **by_caller; /* per node: its full map in memory of the caller's, or NULL */
 };
@@ -30,6 +31,9 @@ static inline bool rfx_session_loads_by_stage(const struct rfx_session *session,
 
 /* The part of a node's tensor that is in memory now. */
 struct rfx_view rfx_session_view(const struct rfx_session *session, int node);
+
+/* Whether a node's tensor is there as a whole after a run. */
+bool rfx_session_stores(const struct rfx_session *session, int node);
 
 /* session_guard.c. In builds with AddressSanitizer a step may touch the buffers that it names and
  * nothing else of the arena; in others these do nothing. A failed run leaves the arena guarded; the

@@ -10,6 +10,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/core/printable.h"
+#include "rf_analysis/regions.h"
 #include "rfexec/output/temporary.h"
 
 #define PIECE_BYTES ((size_t)1 << 20) /* that a thread moves at a time */
@@ -84,14 +85,14 @@ static enum rfx_status fail_io(const struct rfx_spill_files *files, int node, co
                                int number, struct rfx_error *err) {
     const struct rfx_node *n = &files->plan->graph->nodes[node];
     return rfx_fail(err, RFX_STATUS_IO, "folder '%.200s': %s the %.1f MiB of '%.60s': %s",
-                    files->folder, doing, (double)rfx_tensor_bytes(&n->out) / MIB, n->name,
+                    files->folder, doing, (double)rfx_node_wanted_bytes(n) / MIB, n->name,
                     strerror(number));
 }
 
 /* Makes the file of a node with its bytes. */
 static enum rfx_status open_file(struct rfx_spill_files *files, int node, struct rfx_error *err) {
     struct file *file = &files->files[node];
-    size_t bytes = rfx_tensor_bytes(&files->plan->graph->nodes[node].out);
+    size_t bytes = rfx_node_wanted_bytes(&files->plan->graph->nodes[node]);
     if (file->fd >= 0) return RFX_OK;
     file->fd = rfx_temporary_nameless(files->folder);
     if (file->fd < 0) return fail_io(files, node, "cannot make a file for", errno, err);
@@ -107,6 +108,7 @@ static enum rfx_status open_file(struct rfx_spill_files *files, int node, struct
 /* A rectangle on its way to a file or back. */
 struct transfer {
     const struct rfx_tensor *map;
+    struct rfx_rect held; /* that the file has of the map */
     const struct rfx_view *view;
     struct rfx_rect rect;
     int64_t piece_rows;
@@ -136,7 +138,8 @@ static void move_piece(void *user, int64_t index, int thread) {
     int64_t y = rect->y0 + index * t->piece_rows;
     int64_t end = rfx_min_i64(y + t->piece_rows, rect->y1);
     size_t row = rfx_tensor_pixel_bytes(t->map, rfx_rect_cols(*rect));
-    bool whole = rfx_rect_cols(*rect) == t->map->w;
+    int64_t width = rfx_rect_cols(t->held);
+    bool whole = rfx_rect_cols(*rect) == width;
     (void)thread;
     while (y < end && atomic_load(&t->number) == 0) {
         unsigned char *at = (unsigned char *)(void *)rfx_view_at(t->view, y, rect->x0);
@@ -145,7 +148,8 @@ static void move_piece(void *user, int64_t index, int thread) {
                (unsigned char *)(void *)rfx_view_at(t->view, next, rect->x0) ==
                    at + (size_t)(next - y) * row)
             next++;
-        off_t offset = (off_t)rfx_tensor_pixel_bytes(t->map, y * t->map->w + rect->x0);
+        off_t offset =
+            (off_t)rfx_tensor_pixel_bytes(t->map, (y - t->held.y0) * width + rect->x0 - t->held.x0);
         int number = move(t, at, (size_t)(next - y) * row, offset);
         int none = 0;
         if (number != 0) (void)atomic_compare_exchange_strong(&t->number, &none, number);
@@ -156,7 +160,9 @@ static void move_piece(void *user, int64_t index, int thread) {
 /* Returns an errno, or 0. */
 static int share(const struct rfx_spill_files *files, struct rfx_team *team, int node,
                  struct rfx_rect rect, const struct rfx_view *view, bool write) {
-    struct transfer t = {.map = &files->plan->graph->nodes[node].out,
+    const struct rfx_node *of = &files->plan->graph->nodes[node];
+    struct transfer t = {.map = &of->out,
+                         .held = of->wanted,
                          .view = view,
                          .rect = rect,
                          .fd = files->files[node].fd,
@@ -179,12 +185,14 @@ enum rfx_status rfx_spill_write(struct rfx_spill_files *files, struct rfx_team *
 enum rfx_status rfx_spill_fetch(struct rfx_spill_files *files, struct rfx_team *team, int node,
                                 struct rfx_rect rect, const struct rfx_view *view,
                                 struct rfx_error *err) {
-    const struct rfx_tensor *map = &files->plan->graph->nodes[node].out;
+    const struct rfx_node *of = &files->plan->graph->nodes[node];
+    int64_t width = rfx_rect_cols(of->wanted);
     int number = share(files, team, node, rect, view, false);
     if (number != 0) return fail_io(files, node, "cannot read", number, err);
     /* the rows behind these come next; only a hint */
-    (void)posix_fadvise(files->files[node].fd, (off_t)rfx_tensor_pixel_bytes(map, rect.y1 * map->w),
-                        (off_t)rfx_tensor_pixel_bytes(map, rfx_rect_rows(rect) * map->w),
+    (void)posix_fadvise(files->files[node].fd,
+                        (off_t)rfx_tensor_pixel_bytes(&of->out, (rect.y1 - of->wanted.y0) * width),
+                        (off_t)rfx_tensor_pixel_bytes(&of->out, rfx_rect_rows(rect) * width),
                         POSIX_FADV_WILLNEED);
     return RFX_OK;
 }

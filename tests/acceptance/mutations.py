@@ -23,9 +23,63 @@ LEFT_OUT = shutil.ignore_patterns("build*", ".git")
 
 # name: (file, pattern, replacement, tests that ought to see it)
 MUTATIONS = {
+    "write what a mask leaves out": (
+        "tools/masks/masked_output.c", r"wanted \? from\[c\] : o->fill", "from[c]",
+        "test_masks$"),
+    "lay the end of a mask's pixels short": (
+        "tools/masks/mask.c", r"rfx_ceil_div\(hi \* n, of\)", "hi * n / of",
+        "test_masks$"),
+    "put rectangles of a mask over others": (
+        "tools/masks/mask_rects.c", r"grown \|= !rfx_rect_equal\(more, all\);", "",
+        "test_masks$"),
+    "the last of equal elements first": (
+        "layers/plain/top_k.c", r"return a < b;", "return a > b;",
+        "test_top_k$"),
+    "leave what a bad index scatters into as it is": (
+        "layers/plain/pick.c", r"for \(int64_t e = 0; outside && e < elems; e\+\+\) out\[e\] = NAN;", "",
+        "test_pick$"),
+    "count a georeference from the middles of pixels": (
+        "tools/inputs/georeferenced.c", r"axis->shift \+ 0\.5 - axis->step / 2\.0", "axis->shift",
+        "test_cli_geotiff$"),
+    "turn a georeference the other way": (
+        "rfexec/image/geo/georeference.c", r"orientation == 6 \|\| orientation == 7", "orientation >= 7",
+        "test_georeference$"),
+    "take the place of a join from the wider branch": (
+        "rf_analysis/grid.c", r"b->size_px < a->size_px", "b->size_px > a->size_px",
+        "test_grid$"),
+    "leave in a tile what was there before": (
+        "rfexec/output/tiff_write.c", r"width < tile_row \|\| rows < p->tile", "false",
+        "test_tiff_write$"),
+    "leave in a last chunk what was there before": (
+        "rfexec/output/zarr/zarr_write.c", r"filled, 0, bytes - filled", "filled, 0, filled - filled",
+        "test_zarr_write$"),
+    "take the second of two rows for an overview": (
+        "rfexec/output/overviews/overviews.c", r"\? row : level->held, row\}", "? row : row, row}",
+        "test_overviews$"),
+    "keep metadata of single bands": (
+        "rfexec/image/geo/geo_tiff.c", r"sample != NULL && sample < tag_end", "false",
+        "test_cli_geotiff$"),
+    "take sums that no image adds up to": (
+        "layers/kernels/exact_sum.c", r" && digit\[DIGITS - 1\] < MOST_LAST", "",
+        "test_exact_sum$"),
+    "take parts of other bands for the same run": (
+        "tools/parts/files/part_identity.c", r'"bands", bands\)', '"bands", json_array())',
+        "test_part_files$"),
+    "cut a filled-up map a row too short": (
+        "rfexec/session/fit_size.c", r"rfx_ceil_div\(rows, (.*)\);", r"rows / \1;",
+        "test_fit_size$"),
     "put columns of a spilled map at the row's start": (
-        "rfexec/session/spill_files.c", r"y \* t->map->w \+ rect->x0\)", "y * t->map->w)",
+        "rfexec/session/spill_files.c", r"width \+ rect->x0 - t->held\.x0\)", "width)",
         "test_spill_files$"),
+    "cut a stream where most is read over": (
+        "tiler/search/skeleton_cuts.c", r"p->over < points\[best\]\.over", "p->over > points[best].over",
+        "test_skeleton_cuts$"),
+    "take a period's tiles for all alike": (
+        "tiler/plan/stage_sweep.c", r"s->scale / rfx_gcd_i64\(s->scale, width\);", "1;",
+        "test_stage_sweep$"),
+    "forget what is known of another part": (
+        "tiler/search/planner_known.c", r"a->group == b->group && ", "",
+        "test_plan"),
     "close a spilled map's file a stage early": (
         "rfexec/session/spill_files.c", r"file->last >= stage\)", "file->last > stage)",
         "test_spill_files$|test_session$"),
@@ -35,6 +89,15 @@ MUTATIONS = {
     "spill where nobody allowed it": (
         "tiler/search/planner_trials.c", r"RFX_CUTS_SPILLED && !request->may_spill\)",
         "RFX_CUTS_SPILLED && request->no_inplace)", "test_planner$"),
+    "windows that are not shifted down": (
+        "layers/ops/window_attention.c", r"rfx_axis_map_blocks\(a->h, -a->shift_h\)",
+        "rfx_axis_map_blocks(a->h, 0)", "test_influence$|test_regions|test_window_attention"),
+    "a window's bias of the query's neighbour": (
+        "layers/ops/window_attention.c", r"\(y - win->y0\) \* a->w \+ x - win->x0\)",
+        "(y - win->y0) * a->w + x - win->pixels.x0)", "test_window_attention"),
+    "any mask is a roll's": (
+        "rfexec/onnx/pixels/onnx_windows.c", r"masked = values\[e\] <= -100\.0f",
+        "masked = values[e] <= -50.0f", "test_onnx_windows"),
     "flip one pad": (
         "layers/conv/conv.c", r"a->sh, a->pads\.top\)", "a->sh, a->pads.bottom)",
         "test_op_conv$|test_reference_ops|test_analysis|test_op$"),
@@ -63,7 +126,7 @@ MUTATIONS = {
         r"\1\n    if (block.w > 1 && args->rect.x0 % 2 == 1) block.w--;\n",
         "test_op_conv_openblas|test_random_tiles_Haswell"),
     "drop one ring row": (
-        "tiler/modes/streaming.c", r"turn\.rows\.hi - first\)", "turn.rows.hi - first - 1)",
+        "tiler/modes/stream_rings.c", r"turn->rows\.hi - first\)", "turn->rows.hi - first - 1)",
         "test_streaming|test_plan"),
     "skip one clamp": (
         "rf_analysis/regions.c", r"rfx_max_i64\(r\.lo, 0\)", "r.lo",

@@ -56,7 +56,9 @@ planned() {
 }
 
 for network in "$@"; do
-    for size in ${SIZES:-225x193 385x513}; do
+    sizes="225x193 385x513"
+    [ "$network" != swinir_light ] || sizes="104x72 200x168" # multiples of its windows
+    for size in ${SIZES:-$sizes}; do
         for arithmetic in $(arithmetics $choices); do
             conv=${arithmetic%:*}
             set=${arithmetic#*:}

@@ -117,6 +117,12 @@ static void complete(const struct run_case *c, const char **args, int n, bool ou
         args[n++] = "--report";
         args[n++] = "budget_page.html";
     }
+    if (output && c->seed % 3 != 0 && makes_maps(c->model)) {
+        args[n++] = "--overlay";
+        args[n++] = "budget_overlay.png";
+        args[n++] = "--overlay-of";
+        args[n++] = "labels";
+    }
     args[n] = NULL;
 }
 

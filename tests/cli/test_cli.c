@@ -88,7 +88,7 @@ static void test_usage_errors(void **state) {
         {"run mobilenet_v2 synthetic:64x64 --csv", "not one of this command's"},
         {"run mobilenet_v2 synthetic:64x64 --json=yes", "takes no value"},
         {"run mobilenet_v2 synthetic:64x64 -x", "unknown option '-x'"},
-        {"run mobilenet_v2 synthetic:64x64 -o out.txt", ".npy, .tif, .tiff or .png"},
+        {"run mobilenet_v2 synthetic:64x64 -o out.txt", ".npy, .tif, .tiff, .png or .zarr"},
         {"run mobilenet_v2 synthetic:64x64 -o out.png", "use .npy"},
         {"run mobilenet_v2 synthetic:64x64 -o out.tif", "use .npy"},
         {"run unet synthetic:64x64 -o out.png", "the map has 2; use .tif or .npy"},
@@ -118,6 +118,7 @@ static void test_refused(void **state) {
                 "4x2 tiles instead of 64x2");
     expect_says(0, "run fsrcnn synthetic:32x32 --threads 1 -j 2", "'--threads' is given twice");
     expect_says(3, "analyze mobilnet_v2", "did you mean 'mobilenet_v2'?");
+    expect_says(3, "analyze mobilenet_v3", "'mobilenet_v3_large' or 'mobilenet_v3_small'?");
     expect_says(3, "plan cli_broken.png", "is a PNG file, not an .onnx one");
     expect_says(3, "analyze cli_broken.onnx", "cli_broken.onnx");
     expect_says(3, "run mobilenet_v2 no_such_picture.png", "no_such_picture.png");

@@ -95,9 +95,29 @@ static void test_words(void **state) {
     assert_null(strstr(out_text, "passes"));
 }
 
+/* A deep network without a global operation: its stream is cut into several, with files between. */
+static void test_deep(void **state) {
+    char args[200];
+    (void)state;
+    expect(4, "plan srgan --size 96x80 --threads 2 --memory 1MiB --json");
+    json_t *doc = document("plan");
+    long long least = integer_at(doc, "smallest_bytes");
+    json_decref(doc);
+    (void)snprintf(args, sizeof args,
+                   "verify srgan synthetic:96x80 --threads 2 --spill . --json --memory %lld",
+                   least - (1 << 20));
+    expect(0, args);
+    doc = document("verify");
+    assert_true(json_is_true(at(doc, "identical")));
+    assert_true(json_array_size(at(doc, "plan.stages")) > 1);
+    assert_true(json_real_value(at(doc, "plan.macs_ratio")) < 1.2);
+    assert_true(integer_at(doc, "measured.spill_written_bytes") > 1 << 20);
+    json_decref(doc);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_by_hand),
                                        cmocka_unit_test(test_in_a_budget),
-                                       cmocka_unit_test(test_words)};
+                                       cmocka_unit_test(test_deep), cmocka_unit_test(test_words)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,8 @@ fail() {
 # Ninja has no target that builds everything first, so that nothing is built while tests run.
 (cd "$build" && cpack -D CPACK_CMAKE_GENERATOR=Ninja -B "$work") >"$work/cpack.log" 2>&1 ||
     fail "cpack: $(tail "$work/cpack.log")"
+contact=$(sed -n 's/^set(CPACK_PACKAGE_CONTACT "\(.*\)")$/\1/p' "$build/CPackConfig.cmake")
+case $contact in [!\ ]*' <'*@*.*'>') ;; *) fail "no name and address: '$contact'" ;; esac
 version=$("$build/rfexec" version | sed 's/rfexec //')
 short=${version%.*}
 
@@ -28,6 +30,8 @@ check() {
     package=$1
     deb=$(echo "$work/$package"_"$version"_*.deb)
     [ -f "$deb" ] || fail "no $package of version $version"
+    maintainer=$(dpkg-deb -f "$deb" Maintainer)
+    [ "$maintainer" = "$contact" ] || fail "$package is answered for by $maintainer, not by $contact"
     depends=$(dpkg-deb -f "$deb" Depends)
     for word in $2; do
         case $depends in *"$word"*) ;; *) fail "$package does not depend on $word: $depends" ;; esac
@@ -50,6 +54,10 @@ check librfexec-dev "librfexec$short libpng-dev libjpeg-dev libjansson-dev libna
     include/rfexec/rfexec.h lib/cmake/rfexec/rfexec-config-release.cmake
     lib/cmake/rfexec/rfexec-config-version.cmake lib/cmake/rfexec/rfexec-config.cmake
     lib/librfexec.a lib/librfexec.so lib/pkgconfig/rfexec.pc share/doc/librfexec-dev/copyright"
+if [ -x "$build/rfexec-mpi" ]; then # where MPI was found
+    check rfexec-mpi "$loaded $linked mpi" "bin/rfexec-mpi share/doc/rfexec-mpi/copyright
+        share/man/man1/rfexec-mpi.1"
+fi
 if grep -r -l -e "$build" -e "$source" "$work/root/usr/lib/cmake" "$work/root/usr/lib/pkgconfig"; then
     fail "the files above name the build's folders"
 fi

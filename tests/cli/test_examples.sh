@@ -42,4 +42,17 @@ cmp roomy.pgm tight.pgm
 [ "$(wc -c <tight.pgm)" -eq $((15 + 150 * 188)) ]
 [ "$(tail -c $((150 * 188)) tight.pgm | od -An -v -tu1 -w1 | sort -u | wc -l)" -gt 1 ]
 refused 4 ./source_and_sink "$net" 1500 1200 none.pgm 1000000
+
+# C++: what its comment says that it prints, in any budget.
+if command -v "${CXX:-c++}" >/dev/null; then
+    # shellcheck disable=SC2086
+    "${CXX:-c++}" -std=c++11 -Wall -Wextra -Wpedantic -Werror $flags "$source/examples/array_to_map.cpp" \
+        -I"$source/rfexec/include" "$build/librfexec.so" -Wl,-rpath,"$build" -o array_to_map
+    sed -n 's|^//     \(defects: .*\)|\1|p' "$source/examples/array_to_map.cpp" >shown
+    [ -s shown ]
+    for bytes in 0 17000000; do ./array_to_map "$net" 1024 768 $bytes | diff shown -; done
+    refused 1 ./array_to_map "$net" 1024 768 1000000
+else
+    echo "SKIPPED: array_to_map.cpp: no C++ compiler"
+fi
 echo "examples: run"

@@ -34,7 +34,7 @@ static const char folder[] = "faults_work", log_path[] = "fault.log";
 static const char *const kinds[] = {"malloc", "read", "write", "mmap", "fsync"};
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-static const char page_path[] = "page.html";
+static const char page_path[] = "page.html", overlay_path[] = "overlay.png";
 
 /* The kinds of runs; output: the file of -o, NULL: none. */
 static const struct way {
@@ -53,6 +53,7 @@ static const struct way {
     {"page",
      "out.npy",
      {"run", "fsrcnn", "synthetic:40x48", "--bands", "8", "--report", page_path}},
+    {"overlay", "out.npy", {"run", "fsrcnn", "in.png", "--bands", "8", "--overlay", overlay_path}},
     {"spilled",
      "out.npy",
      {"run", "fsrcnn", "synthetic:40x48", "--plan", "in.json", "--spill", "."}},
@@ -110,6 +111,7 @@ static struct measured_end run(const struct way *way, const char *fault) {
     }
     (void)unlink(log_path);
     (void)unlink(page_path);
+    (void)unlink(overlay_path);
     assert_int_equal(setenv("RFX_FAULT", fault, 1), 0);
     assert_int_equal(setenv("LD_PRELOAD", RFX_FAULT_SHIM, 1), 0);
     struct measured_end ended = measured_run(args, NULL, limits);
@@ -129,8 +131,9 @@ static void read_log(char line[300]) {
 
 static bool is_ours(const char *name, const struct way *way) {
     static const char *const others[] = {
-        ".",       "..",        "in.onnx",          "in.tif",           "in.png",
-        "in.json", "fault.log", "measured_out.txt", "measured_err.txt", page_path};
+        ".",         "..",        "in.onnx",          "in.tif",           "in.png",
+        "in.json",   "fault.log", "measured_out.txt", "measured_err.txt", page_path,
+        overlay_path};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(name, others[i]) == 0) return true;
     return way != NULL && way->output != NULL && strcmp(name, way->output) == 0;
@@ -209,17 +212,18 @@ static bool is_known(const char *caller, int code) {
     return false;
 }
 
-/* Whether a way writes a page, and whether there is one, complete. */
-static bool wants_page(const struct way *way) {
+/* The page or the picture with the overlay that a way writes after its outputs, or NULL. */
+static const char *wanted_page(const struct way *way) {
     for (int i = 0; way->args[i] != NULL; i++)
-        if (way->args[i] == page_path) return true;
-    return false;
+        if (way->args[i] == page_path || way->args[i] == overlay_path) return way->args[i];
+    return NULL;
 }
 
-static bool is_page_there(void) {
-    static const char end[] = "</html>\n";
-    char tail[sizeof end] = {0};
-    FILE *file = fopen(page_path, "rb");
+/* Whether it is there, complete. */
+static bool is_page_there(const char *path) {
+    const char *end = path == page_path ? "</html>\n" : "IEND\xae\x42\x60\x82";
+    char tail[16] = {0};
+    FILE *file = path != NULL ? fopen(path, "rb") : NULL;
     if (file == NULL) return false;
     assert_int_equal(fseek(file, -(long)strlen(end), SEEK_END), 0);
     assert_int_equal(fread(tail, 1, strlen(end), file), strlen(end));
@@ -236,15 +240,16 @@ static const char *wrong(const struct way *way, const struct answer *wanted,
     bool same = same_file && is_same_report(&a, wanted);
     /* the report comes after the files, and may fail by itself */
     bool only_report = same_file && measured_said("JSON document");
-    bool page = is_page_there();
+    const char *wanted_path = wanted_page(way);
+    bool page = is_page_there(wanted_path);
     int left = remove_left(way);
     free_answer(&a);
     if (ended->code == 0) {
         if (!same) return "done, with another result";
-        if (page != wants_page(way)) return "done, without its page";
+        if (page != (wanted_path != NULL)) return "done, without its page";
     } else {
         /* it comes after the outputs, which are whole when it fails */
-        bool only_page = wants_page(way) && same_file;
+        bool only_page = wanted_path != NULL && same_file;
         if (page && !only_report) return "an error, with a page under the final name";
         if (there && !only_report && !only_page)
             return "an error, with a file under the final name";

@@ -31,6 +31,7 @@ command() {
         plan) "$rfexec" plan fsrcnn --size 64x64 -o "$1" ;;
         npy) "$rfexec" run fsrcnn synthetic:48x40 --bands 8 -o "$1" ;;
         report) "$rfexec" run fsrcnn synthetic:48x40 --report "$1" ;;
+        overlay) "$rfexec" run fsrcnn synthetic:48x40 --bands 8 --overlay "$1" ;;
     esac
 }
 
@@ -39,6 +40,7 @@ ending() {
     case $way in
         npy) echo .npy ;;
         report) echo .html ;;
+        overlay) echo .png ;;
         export) echo .onnx ;;
         plan) echo .json ;;
         alloc) echo .csv ;;
@@ -51,7 +53,7 @@ is_page() {
     [ "$(head -n 1 "$1")" = '<!DOCTYPE html>' ] && [ "$(tail -n 1 "$1")" = '</html>' ]
 }
 
-ways="alloc alloc_plot export curve pareto analyze memory chart plan npy report"
+ways="alloc alloc_plot export curve pareto analyze memory chart plan npy report overlay"
 for way in $ways; do
     end=$(ending)
     plain=$way.plain$end

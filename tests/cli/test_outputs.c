@@ -51,7 +51,7 @@ static void set_up(struct fixture *f, const char *path) {
     test_nchw_to_nhwc(f->nchw, f->nhwc, C, H, W);
     f->view = rfx_view_dense(f->nhwc, rfx_rect_full(H, W), C);
     assert_int_equal(rfx_cli_outputs_check(f->graph, &f->options), RFX_EXIT_DONE);
-    assert_int_equal(rfx_cli_outputs_open(f->mem, f->graph, &f->options, &f->outputs, NULL),
+    assert_int_equal(rfx_cli_outputs_open(f->mem, f->graph, &f->options, NULL, &f->outputs, NULL),
                      RFX_OK);
     assert_int_equal(f->outputs.count, 1);
 }
@@ -66,7 +66,9 @@ static void tear_down(struct fixture *f) {
 static enum rfx_status give(struct fixture *f, struct rfx_rect rect, struct rfx_error *err) {
     const struct rfx_output_sink sink = rfx_cli_outputs_sink(&f->outputs);
     assert_true(sink.any_order);
-    return sink.write(sink.user, 0, rect, &f->view, err);
+    const struct rfx_tensor *t = f->outputs.items[0].tensor;
+    const struct rfx_end end = {.channels = t->c, .at = {0, t->w, 1, t->h * t->w}};
+    return sink.write(sink.user, &end, rect, &f->view, err);
 }
 
 static const struct rfx_rect left = {0, H, 0, 2}, right = {0, H, 2, W};
@@ -125,7 +127,7 @@ static void what_does_not_suit_is_said(void **state) {
     set_up(&f, NULL);
     f.options.output = "map.bmp";
     assert_int_equal(rfx_cli_outputs_check(f.graph, &f.options), RFX_EXIT_USAGE);
-    assert_non_null(strstr(message, ".npy, .tif, .tiff or .png"));
+    assert_non_null(strstr(message, ".npy, .tif, .tiff, .png or .zarr"));
     f.options.output = "map.png";
     f.options.bits = 32;
     assert_int_equal(rfx_cli_outputs_check(f.graph, &f.options), RFX_EXIT_USAGE);

@@ -95,6 +95,11 @@ if [ -d "$build/documents" ]; then
         [ -s "$prefix/share/$file" ] || { echo "not installed: share/$file"; exit 1; }
     done
 fi
+if [ -x "$build/rfexec-mpi" ]; then # where MPI was found
+    [ "$("$prefix/bin/rfexec-mpi" --version)" = "rfexec-mpi $version" ] || { echo "no rfexec-mpi"; exit 1; }
+    [ ! -d "$build/documents" ] || [ -s "$prefix/share/man/man1/rfexec-mpi.1" ] ||
+        { echo "no man page of rfexec-mpi"; exit 1; }
+fi
 # What is installed can be taken away.
 cmake --install "$build" --prefix "$work/second" >>"$work/install.log"
 [ -n "$(find "$work/second" -type f)" ] || { echo "nothing installed"; exit 1; }

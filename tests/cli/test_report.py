@@ -138,7 +138,7 @@ def check_run(model_name, source, *options):
 
 def check_pictures(page, shape, values):
     """Small maps are shown pixel by pixel: the darkest is the least value, the lightest the largest."""
-    pictures = [e for e in page.iter("img")]
+    pictures = [e for e in page.iter("img") if e.get("class") != "overlay"]
     assert len(pictures) == min(4, shape[1])
     for c, picture in enumerate(pictures):
         w, h, rows = read_png(base64.b64decode(picture.get("src").split(",", 1)[1], validate=True))
@@ -156,6 +156,31 @@ def check_pictures(page, shape, values):
                     assert rgb == (68, 1, 84), (c, y, x, rgb)
                 elif value == most:
                     assert rgb == (253, 231, 37), (c, y, x, rgb)
+
+
+def overlay(page):
+    """The page's small overlay, as rows of RGB, and its caption; None: it has none."""
+    for figure in page.iter("figure"):
+        if figure[0].get("class") == "overlay":
+            w, h, rows = read_png(base64.b64decode(figure[0].get("src").split(",", 1)[1], validate=True))
+            return [[r[3 * x : 3 * x + 3] for x in range(w)] for r in rows], "".join(figure.itertext())
+    return None
+
+
+def check_overlay(model_name, source, caption, *options):
+    """A page alone and one beside --overlay: the small one has every so many pixels of the large."""
+    run("run", model_name, source, "--report", "alone.html", *options)
+    run("run", model_name, source, "--report", "both.html", "--overlay", "large.png", *options)
+    with open("large.png", "rb") as file:
+        w, h, rows = read_png(file.read())
+    side = min(400, max(w, h))
+    small_w, small_h = w * side // max(w, h), h * side // max(w, h)
+    want = [[rows[y * h // small_h][3 * x : 3 * x + 3] for x in (i * w // small_w for i in range(small_w))]
+            for y in range(small_h)]
+    for page in ("alone.html", "both.html"):
+        got, said = overlay(read_page(page)[0])
+        assert got == want, (model_name, page, len(got), len(want))
+        assert said.startswith(caption), said
 
 
 # Within a budget: what the page says of memory is what the run said, and it is kept.
@@ -193,10 +218,19 @@ read_page("tight.html")
 # Streams hand their maps out in pieces; the picture is of the same values.
 page, text, document, shape, values = check_run("fsrcnn", "synthetic:40x30", "--bands", "8")
 check_pictures(page, shape, values)
-assert "seeded, not trained" in text
+assert "seeded, not trained" in text and overlay(page) is None, "an enlarged picture is no overlay"
 # Vectors have no picture. The seventh network by stages of weights has boxes for them.
 page, text, document, shape, values = check_run("squeezenet1_1", "synthetic:64x80", "--weights-by-stage")
 assert not list(page.iter("img"))
+
+# The input with an output over it: of shares by themselves the first channel or the one asked for, of
+# scores the labels.
+check_overlay(model, "synthetic:901x640", "channel 1 of 'defects'", "--overlay-of", "1", "--memory", "24MiB")
+check_overlay(model, "synthetic:90x200", "labels of 'defects'", "--overlay-of", "labels")
+check_overlay("deeplab_v3", "synthetic:72x64", "labels of ")
+page, text = read_page(run("run", model, "synthetic:90x200", "--report", "page.html") and "page.html")
+assert overlay(page)[1].startswith("channel 1 of 'defects'"), overlay(page)[1]
+assert "no such output" in run("run", model, "synthetic:90x200", "--report", "x.html", "--overlay-output", "no", code=2).stderr
 
 # A map between two stages lies in a file: in no box of the arena once it is made, and with its time.
 stages = [{"mode": "streamed", "targets": ["map.2"], "band_rows": 8, "spilled": ["map.2"]},

@@ -72,11 +72,32 @@ static void words_give_way_to_a_terminal(void **state) {
                         "layer   MACs  what it is\n"
                         "conv       7  a convolution ..\n"
                         "\xc3\xa9\xc3\xa9     12345  x\n");
-    print(table, 10); /* numbers and the least of words stay */
+    print(table, 26); /* the least of words */
     assert_string_equal(text,
                         "layer   MACs  what it is\n"
                         "conv       7  a convolut..\n"
                         "\xc3\xa9\xc3\xa9     12345  x\n");
+    print(table, 25); /* too long all the same */
+    assert_string_equal(text,
+                        "layer   MACs  what it is\n"
+                        "conv       7  a convolution of rather many words\n"
+                        "\xc3\xa9\xc3\xa9     12345  x\n");
+    rfx_table_free(table);
+    rfx_memory_free(mem);
+}
+
+static void names_keep_their_ends(void **state) {
+    static const struct rfx_table_column names[] = {{"layer", RFX_TABLE_NAMES},
+                                                    {"n", RFX_TABLE_NUMBER}};
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_table *table = rfx_table_create(mem, names, 2);
+    rfx_table_cell(table, "features.\xc3\xa9.conv.0");
+    rfx_table_cell(table, "1");
+    print(table, 15);
+    assert_string_equal(text,
+                        "layer         n\n"
+                        "..s.\xc3\xa9.conv.0  1\n");
     rfx_table_free(table);
     rfx_memory_free(mem);
 }
@@ -113,6 +134,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_are_as_wide_as_needed),
         cmocka_unit_test(words_give_way_to_a_terminal),
+        cmocka_unit_test(names_keep_their_ends),
         cmocka_unit_test(sentences_break_between_words),
         cmocka_unit_test(lack_of_memory_is_noted),
     };

@@ -136,7 +136,7 @@ def check_readme():
                  "rfexec run fsrcnn synthetic:112x112 -o photo.png"):
         code, lines = run(line)
         assert code == 0, lines
-    for name in ("huge.png", "image.png"):
+    for name in ("huge.png", "image.png", "mask.png"):
         shutil.copy("photo.png", name)
     with open("names.txt", "w", encoding="utf-8") as file:
         file.writelines("class %d\n" % k for k in range(1000))

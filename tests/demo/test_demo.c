@@ -1,4 +1,4 @@
-/* The demo's picture maker and scorer: what they promise in their headers. */
+/* The demos' makers of pictures, the scorer, the tiles: what they promise in their headers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -11,7 +11,9 @@
 #include <cmocka.h>
 
 #include "defect_truth.h"
+#include "local_tiles.h"
 #include "marks.h"
+#include "micrograph.h"
 #include "png_rows.h"
 #include "surface.h"
 
@@ -196,6 +198,80 @@ static void png_rows_come_back(void **state) {
     assert_int_equal(demo_png_close(png), 0);
 }
 
+static void phases_differ_in_brightness(void **state) {
+    (void)state;
+    enum { H = 256, W = 301, Y = 77 };
+    static uint8_t grey[H][W], phase[H][W], again[W], other[W];
+    struct micrograph m;
+    assert_int_equal(demo_micrograph_create(&m, 6, H, W, 60), 0);
+    demo_micrograph_row(&m, Y, again, other);
+    double sum[PHASES] = {0};
+    int count[PHASES] = {0};
+    for (int y = 0; y < H; y++) {
+        demo_micrograph_row(&m, y, grey[y], phase[y]);
+        for (int x = 0; x < W; x++) {
+            assert_in_range(phase[y][x], 0, PHASES - 1);
+            count[phase[y][x]]++;
+            sum[phase[y][x]] += grey[y][x];
+        }
+    }
+    assert_memory_equal(again, grey[Y], W); /* a row needs no row before it */
+    assert_memory_equal(other, phase[Y], W);
+    for (int k = 0; k < PHASES; k++) assert_true(count[k] > H * W / 10);
+    for (int k = 1; k < PHASES; k++)
+        assert_true(sum[k] / count[k] > sum[k - 1] / count[k - 1] + 12.0);
+    demo_micrograph_free(&m);
+    assert_int_equal(demo_micrograph_create(&m, 7, H, W, 60), 0);
+    demo_micrograph_row(&m, Y, again, other);
+    assert_memory_not_equal(again, grey[Y], W);
+    demo_micrograph_free(&m);
+}
+
+/* The largest difference between the picture as one tile and in tiles. */
+static float tiles_differ_by(const char *model, int64_t stride, int64_t tile, int64_t halo) {
+    enum { H = 300, W = 262 };
+    static uint8_t grey[W], phase[W];
+    struct micrograph m;
+    int64_t h = 0, w = 0;
+    float *values = NULL, *whole = NULL, *map = NULL, largest = 0.0f;
+    struct png_rows *png = demo_png_create("demo_section.png", H, W, 1);
+    assert_non_null(png);
+    assert_int_equal(demo_micrograph_create(&m, 6, H, W, 90), 0);
+    for (int y = 0; y < H; y++) {
+        demo_micrograph_row(&m, y, grey, phase);
+        assert_int_equal(demo_png_write_row(png, grey), 0);
+    }
+    demo_micrograph_free(&m);
+    assert_int_equal(demo_png_close(png), 0);
+    assert_int_equal(demo_read_values("demo_section.png", &h, &w, &values), 0);
+    assert_true(h == H && w == W);
+    struct local_tiles one = {.model = model, .stride = stride, .tile = 320, .halo = 0};
+    struct local_tiles many = {.model = model, .stride = stride, .tile = tile, .halo = halo};
+    assert_int_equal(demo_local_tiles_run(&one, values, h, w, &whole), 0);
+    assert_int_equal(demo_local_tiles_run(&many, values, h, w, &map), 0);
+    assert_true(one.count == 1 && one.h == (H + stride - 1) / stride);
+    assert_int_equal(many.count, ((H - 1) / tile + 1) * ((W - 1) / tile + 1));
+    for (int64_t i = 0; i < one.c * one.h * one.w; i++) {
+        float difference = whole[i] > map[i] ? whole[i] - map[i] : map[i] - whole[i];
+        if (difference > largest) largest = difference;
+    }
+    free(map);
+    free(whole);
+    free(values);
+    return largest;
+}
+
+/* Cells of defect_net see 135 pixels and no statistics: with the halo its tiles are exact, which
+ * shows that what is wrong with those of phase_net are the statistics and not the cutting. */
+static void tiles_lack_nothing_but_statistics(void **state) {
+    (void)state;
+    static const char local[] = RFX_SOURCE_DIR "/data/defect_net.onnx";
+    static const char global[] = RFX_SOURCE_DIR "/data/phase_net.onnx";
+    assert_true(tiles_differ_by(local, 8, 128, 72) == 0.0f);
+    assert_true(tiles_differ_by(local, 8, 128, 0) > 1e-4f);
+    assert_true(tiles_differ_by(global, 2, 64, 64) > 0.5f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defects_lie_inside_and_apart),
@@ -204,6 +280,8 @@ int main(void) {
         cmocka_unit_test(spots_are_matched_by_the_rule),
         cmocka_unit_test(broken_files_are_refused),
         cmocka_unit_test(png_rows_come_back),
+        cmocka_unit_test(phases_differ_in_brightness),
+        cmocka_unit_test(tiles_lack_nothing_but_statistics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,4 +41,7 @@ uint64_t fuzz_sum(uint64_t sum, const void *bytes, size_t count);
 
 /* Opens the input as a picture and reads it in different ways, which must give the same values. */
 void fuzz_picture(const uint8_t *data, size_t size);
+
+/* A TIFF of several pages: all are told in their order, and the first ones are read. */
+void fuzz_pages(const uint8_t *data, size_t size);
 #endif

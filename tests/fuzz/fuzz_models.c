@@ -190,6 +190,19 @@ static void make_reduced(void) {
     output("g");
 }
 
+/* Statistics over space one after the other: of three kinds, in two rounds of parts. */
+static void make_normed(void) {
+    static const int64_t axes[] = {2, 3};
+    input(2, 9, 7);
+    vector("scale", 2);
+    plain("InstanceNormalization", "x scale scale", "n");
+    with_ints("ReduceMax", "n", "t", "axes", axes, 2);
+    plain("GlobalAveragePool", "n", "g");
+    plain("Add", "t g", "y");
+    output("y");
+    output("n");
+}
+
 static void make_no_nodes(void) {
     input(1, 3, 4);
     output("x");
@@ -199,13 +212,13 @@ static const struct {
     const char *name;
     void (*make)(void);
 } makers[] = {
-    {"classes", make_classes}, {"skips", make_skips},       {"excite", make_excite},
-    {"shapes", make_shapes},   {"places", make_places},     {"dense", make_dense},
-    {"reduced", make_reduced}, {"no_nodes", make_no_nodes},
+    {"classes", make_classes}, {"skips", make_skips},   {"excite", make_excite},
+    {"shapes", make_shapes},   {"places", make_places}, {"dense", make_dense},
+    {"reduced", make_reduced}, {"normed", make_normed}, {"no_nodes", make_no_nodes},
 };
 
-const char *const fuzz_model_names[] = {"classes", "skips",   "excite",   "shapes", "places",
-                                        "dense",   "reduced", "no_nodes", NULL};
+const char *const fuzz_model_names[] = {"classes", "skips",   "excite", "shapes",   "places",
+                                        "dense",   "reduced", "normed", "no_nodes", NULL};
 
 const struct maker *fuzz_model(const char *name) {
     fuzz_values(weights, (int64_t)(sizeof weights / sizeof weights[0]));

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rfexec/image/image_source.h"
+#include "rfexec/image/pages/image_pages.h"
 #include "tests/fuzz/fuzz.h"
 
 #define MEMORY_BYTES ((size_t)8 << 20)
@@ -48,14 +48,15 @@ static enum rfx_status read_all(struct rfx_image *image, const struct reading *h
 }
 
 /* Opens and reads; 0 where that was refused. */
-static uint64_t read_picture(const char *path, int64_t channels, const struct reading *how,
-                             enum rfx_status *status) {
+static uint64_t read_picture(const char *path, int64_t page, int64_t channels,
+                             const struct reading *how, enum rfx_status *status) {
     struct rfx_memory *mem = fuzz_memory(MEMORY_BYTES);
     struct rfx_image_options options = rfx_image_default_options();
     struct rfx_image *image = NULL;
     struct rfx_error err = {""};
     uint64_t sum = 0, again = 0;
     options.channels = channels;
+    options.page = page;
     options.max_pixels = MOST_PIXELS;
     *status = rfx_image_open(mem, path, &options, &image, &err);
     if (*status == RFX_OK && rfx_image_traits(image).c > MOST_CHANNELS) goto done; /* .npy */
@@ -78,10 +79,29 @@ void fuzz_picture(const uint8_t *data, size_t size) {
                                 by_halves = {.band_rows = 5, .window = 11, .halves = true};
     const char *path = fuzz_file(data, size);
     enum rfx_status status, other;
-    uint64_t sum = read_picture(path, 0, &by_bands, &status);
+    uint64_t sum = read_picture(path, 0, 0, &by_bands, &status);
     if (status != RFX_OK) return; /* what is refused is refused early: once is enough */
-    if (read_picture(path, 0, &by_halves, &other) != sum || other != status)
+    if (read_picture(path, 0, 0, &by_halves, &other) != sum || other != status)
         fuzz_fail("other values in halves: status '%s'", rfx_status_name(other));
-    (void)read_picture(path, 3, &by_bands, &other);
-    (void)read_picture(path, 1, &by_halves, &other);
+    (void)read_picture(path, 0, 3, &by_bands, &other);
+    (void)read_picture(path, 0, 1, &by_halves, &other);
+}
+
+static void count_page(void *user, const struct rfx_image_page *page) {
+    int *n = user;
+    if (page->number != *n) fuzz_fail("page %d is told as number %d", page->number, *n);
+    ++*n;
+}
+
+void fuzz_pages(const uint8_t *data, size_t size) {
+    static const struct reading by_bands = {.band_rows = 8, .window = 8};
+    const char *path = fuzz_file(data, size);
+    struct rfx_memory *mem = fuzz_memory(MEMORY_BYTES);
+    struct rfx_error err = {""};
+    int n = 0;
+    enum rfx_status status = rfx_image_pages(mem, path, count_page, &n, &err);
+    fuzz_check_status(status, &err);
+    rfx_memory_free(mem);
+    for (int page = 1; page <= n && page < 5; page++)
+        (void)read_picture(path, page, 0, &by_bands, &status);
 }

@@ -9,6 +9,9 @@
 #include <string.h>
 #include <tiffio.h>
 
+#include "layers/graph/reduction.h"
+#include "rfexec/output/tiff_write.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_models.h"
 #include "tests/support/makers/jpeg_maker.h"
 #include "tests/support/makers/png_maker.h"
@@ -66,6 +69,8 @@ static void make_jpeg(void) {
         {.h = 8, .w = 8, .components = 4, .h_sampling = 1, .v_sampling = 1},
         {.h = 8, .w = 9, .components = 3, .h_sampling = 2, .v_sampling = 2, .separate_scans = true},
         {.h = 8, .w = 9, .components = 1, .h_sampling = 1, .v_sampling = 1, .arithmetic = true},
+        {.h = 40, .w = 9, .components = 3, .h_sampling = 2, .v_sampling = 1, .orientation = 6},
+        {.h = 9, .w = 40, .components = 1, .h_sampling = 1, .v_sampling = 1, .orientation = 3},
     };
     for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
         struct jpeg_maker m = makers[i];
@@ -94,6 +99,79 @@ static void make_tiff(void) {
         const char *path = path_of("tiff", name);
         must(tiff_maker_write(&m, path), path);
     }
+}
+
+/* Signed, wide and many bands, in planes and in pixels. */
+static void make_tiff_bands(void) {
+    static const int kinds[][3] = {{8, SAMPLEFORMAT_INT, 1},     {16, SAMPLEFORMAT_INT, 4},
+                                   {32, SAMPLEFORMAT_UINT, 2},   {32, SAMPLEFORMAT_INT, 1},
+                                   {64, SAMPLEFORMAT_IEEEFP, 5}, {16, SAMPLEFORMAT_UINT, 7}};
+    for (int i = 0; i < 6; i++) {
+        struct tiff_maker m = tiff_maker_of(0, i % 2 == 0 ? COMPRESSION_NONE : COMPRESSION_LZW);
+        char name[32];
+        m.h = 11;
+        m.w = 9;
+        m.bits = kinds[i][0];
+        m.format = kinds[i][1];
+        m.samples = kinds[i][2];
+        m.no_alpha = true;
+        m.rows = i % 3 == 0 ? 16 : 4;
+        m.cols = i % 3 == 0 ? 16 : 0;
+        m.separate = i >= 3 && m.samples > 1;
+        m.big_endian = i % 2 == 0;
+        (void)snprintf(name, sizeof name, "bands%d.tif", i);
+        const char *path = path_of("tiff", name);
+        must(tiff_maker_write(&m, path), path);
+    }
+}
+
+/* A pyramid: copies as SubIFDs and as pages of their own. */
+static void make_tiff_pages(void) {
+    struct tiff_maker pages[4];
+    for (int i = 0; i < 4; i++) {
+        pages[i] = tiff_maker_of(i, COMPRESSION_LZW);
+        pages[i].h = 16 - 3 * i;
+        pages[i].w = 17 - 4 * i;
+        pages[i].rows = pages[i].cols = 16;
+        pages[i].reduced = i > 0;
+    }
+    pages[0].subs = 2;
+    const char *path = path_of("tiff", "pages.tif");
+    must(tiff_maker_write_pages(pages, 4, path), path);
+}
+
+/* GeoTIFFs: by scale and tie point, and by a matrix, with GDAL's texts. */
+static void make_tiff_geo(bool by_matrix) {
+    static double scale[] = {2, 0.5, 0}, points[] = {0, 0, 0, 1e6, 2e6, 0};
+    static double matrix[] = {1, 2, 0, 3, 4, 5, 0, 6, 0, 0, 1, 0, 0, 0, 0, 1};
+    static uint16_t keys[] = {1, 1, 0, 1, 1025, 0, 1, 2};
+    static char texts[] = "WGS 84|", no_data[] = "-9999",
+                metadata[] =
+                    "<GDALMetadata>\n  <Item name=\"A\">a</Item>\n  <Item name=\"B\" "
+                    "sample=\"0\">b</Item>\n</GDALMetadata>\n";
+    struct rfx_georeference geo = {.has_scale = !by_matrix,
+                                   .scale = {scale[0], scale[1], scale[2]},
+                                   .has_matrix = by_matrix,
+                                   .n_points = by_matrix ? 0 : 6,
+                                   .points = points,
+                                   .n_keys = 8,
+                                   .keys = keys,
+                                   .n_params = 3,
+                                   .params = scale,
+                                   .texts = texts,
+                                   .no_data = no_data,
+                                   .metadata = metadata};
+    memcpy(geo.matrix, matrix, sizeof matrix);
+    const struct rfx_tiff_picture picture = {.h = 3, .w = 4, .channels = 1, .bits = 8, .geo = &geo};
+    const char *path = path_of("tiff", by_matrix ? "geo_matrix.tif" : "geo_scale.tif");
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_tiff_writer *writer = NULL;
+    struct rfx_error err;
+    must(rfx_tiff_write_open(mem, path, &picture, &writer, &err) == RFX_OK, path);
+    for (int y = 0; y < 3; y++) must(rfx_tiff_write_row(writer, "abcd", &err) == RFX_OK, path);
+    must(rfx_tiff_write_commit(writer, &err) == RFX_OK, path);
+    rfx_tiff_write_free(writer);
+    rfx_memory_free(mem);
 }
 
 static void make_stb(void) {
@@ -165,6 +243,119 @@ static void make_plans(void) {
               "\"predicted\": {\"anything\": [1]}}");
 }
 
+#define RUN                                                                   \
+    "\"run\": {\"model\": \"\", \"conv\": \"direct\", \"image\": [2, 9, 7], " \
+    "\"options\": {\"seed\": 0, \"fused\": \"all\"}}"
+
+static size_t part_json(char *text, size_t size, int y0, int y1, int x0, int x1) {
+    int n = snprintf(text, size,
+                     "{\"format\": \"rfexec part\", \"version\": 1, " RUN
+                     ", \"output\": \"y\", "
+                     "\"shape\": [1, 1, 5, 6], \"rows\": [%d, %d], \"columns\": [%d, %d], "
+                     "\"georeference\": {\"scale\": [2, 0.5, 0], \"points\": [0, 0, 0, 1e6, 2, 3], "
+                     "\"keys\": [1, 1, 0, 0], \"params\": [1.25], \"texts\": \"a|\", \"no_data\": "
+                     "\"-1\", \"metadata\": [60, 255]}, \"fingerprint\": "
+                     "\"0123456789abcdef0123456789abcdef\"}\xff",
+                     y0, y1, x0, x1);
+    return (size_t)n;
+}
+
+static size_t cells_json(char *text, size_t size, const char *last, const char *ranges) {
+    int n = snprintf(text, size,
+                     "{\"format\": \"rfexec part\", \"version\": 2, " RUN
+                     ", \"output\": \"y\", \"shape\": [1, 2, 9], \"cells\": {\"of\": 9, "
+                     "\"channels\": 2, \"last\": %s, \"ranges\": [%s]}, \"fingerprint\": "
+                     "\"0123456789abcdef0123456789abcdef\"}\xff",
+                     last, ranges);
+    return (size_t)n;
+}
+
+/* Cells of an output that is joined of maps: all of it, as many but not all, too many. */
+static void make_cells(void) {
+    char bytes[4096];
+    size_t n = cells_json(bytes, sizeof bytes, "true", "[0, 4], [6, 8]");
+    n += cells_json(bytes + n, sizeof bytes - n, "true", "[4, 6], [8, 9]");
+    save("part", "cells", bytes, n);
+    n = cells_json(bytes, sizeof bytes, "false", "[0, 4], [6, 8]");
+    n += cells_json(bytes + n, sizeof bytes - n, "false", "[3, 6]");
+    save("part", "cells_overlap", bytes, n);
+    n = cells_json(bytes, sizeof bytes, "true", "[0, 4], [6, 10]");
+    save("part", "cells_outside", bytes, n);
+}
+
+/* One part and its array, and several that make up a map or do not. */
+static void make_parts(void) {
+    char bytes[4096];
+    size_t n = part_json(bytes, sizeof bytes, 1, 3, 0, 6);
+    char *npy = bytes + n;
+    memset(npy, ' ', 128 + 48);
+    memcpy(npy, "\x93NUMPY\x01\0\x76\0", 10);
+    int used = snprintf(npy + 10, 118, "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }",
+                        "(1, 1, 2, 6)");
+    npy[10 + used] = ' ';
+    npy[127] = '\n';
+    save("part", "array", bytes, n + 128 + 48);
+    n = part_json(bytes, sizeof bytes, 0, 3, 0, 6);
+    n += part_json(bytes + n, sizeof bytes - n, 3, 5, 0, 2);
+    save("part", "gap", bytes, n);
+    n += part_json(bytes + n, sizeof bytes - n, 3, 5, 2, 6);
+    save("part", "map", bytes, n);
+    n += part_json(bytes + n, sizeof bytes - n, 3, 4, 5, 6);
+    save("part", "overlap", bytes, n);
+}
+
+/* The states of one round, of pixels that were added. */
+static void make_states(const char *name, const char *head, const char *const *nodes) {
+    const struct rfx_graph *graph = fuzz_model_graph("normed");
+    static char bytes[8192];
+    static float values[9 * 7 * 4];
+    union {
+        int64_t align;
+        char bytes[4096];
+    } state;
+    size_t n = (size_t)snprintf(bytes, sizeof bytes,
+                                "{\"format\": \"rfexec states\", \"version\": 1, %s, " RUN
+                                ", \"output\": \"y\", \"hash\": \"\", \"about\": {\"model\": "
+                                "\"\"}, \"states\": [",
+                                head);
+    for (int i = 0; nodes[i] != NULL; i++) {
+        const struct rfx_node *node = &graph->nodes[rfx_graph_find(graph, nodes[i])];
+        n += (size_t)snprintf(bytes + n, sizeof bytes - n,
+                              "%s{\"node\": \"%s\", \"round\": %d, \"bytes\": %zu}",
+                              i > 0 ? ", " : "", nodes[i], i == 0 ? 1 : 2,
+                              rfx_node_reduction(node)->state_bytes(node));
+    }
+    n += (size_t)snprintf(bytes + n, sizeof bytes - n, "]}\xff");
+    fuzz_values(values, (int64_t)(sizeof values / sizeof values[0]));
+    for (int i = 0; nodes[i] != NULL; i++) {
+        const struct rfx_node *node = &graph->nodes[rfx_graph_find(graph, nodes[i])];
+        const struct rfx_reduction *reduction = rfx_node_reduction(node);
+        const struct rfx_tensor *in = &graph->nodes[node->in[0]].out;
+        struct rfx_rect all = rfx_rect_full(in->h, in->w);
+        struct rfx_view view = rfx_view_of(in, values, all);
+        size_t size = reduction->state_bytes(node);
+        must(size <= sizeof state && n + size <= sizeof bytes, name);
+        reduction->begin(node, &state);
+        reduction->add(node, &state, &view, all);
+        memcpy(bytes + n, &state, size);
+        n += size;
+    }
+    save("states", name, bytes, n);
+}
+
+static void make_rounds(void) {
+    const struct rfx_graph *graph = fuzz_model_graph("normed");
+    const char *nodes[4] = {NULL};
+    int n = 0;
+    for (int i = 0; i < graph->n_nodes && n < 3; i++)
+        if (rfx_node_reduction(&graph->nodes[i]) != NULL) nodes[n++] = graph->nodes[i].name;
+    must(n == 3, "the model of states");
+    make_states("rounds", "\"round\": 2, \"part\": [1, 3]", nodes);
+    nodes[1] = NULL;
+    make_states("first", "\"round\": 1, \"part\": [2, 2]", nodes);
+    make_states("merged", "\"round\": 1, \"part\": [0, 0]", nodes);
+}
+
 static void make_texts(void) {
     save_text("csv", "plain", "id,lower,upper,size\na,0,3,100\nb,1,4,50\nc,3,9,7\n");
     save_text(
@@ -192,10 +383,17 @@ int main(int argc, char **argv) {
     make_png();
     make_jpeg();
     make_tiff();
+    make_tiff_bands();
+    make_tiff_pages();
+    make_tiff_geo(false);
+    make_tiff_geo(true);
     make_stb();
     make_npy();
     make_models();
     make_plans();
+    make_parts();
+    make_cells();
+    make_rounds();
     make_texts();
     return 0;
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fuzzes with libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer, one target after the other:
+# Fuzzes with libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer, a target on each processor:
 #
 #     sh tests/fuzz/run.sh [--merge] [SECONDS] [TARGET ...]    # by default 60 s each of all targets
 #     sh tests/fuzz/run.sh 20 png model
@@ -58,26 +58,43 @@ merge_target() {
     echo "$1: $before files, now $(ls "$at/corpus/$1" | wc -l)"
 }
 
-# Fuzzes one target and prints its row of the table; fails when it has a finding.
-fuzz_target() {
-    log=$build/logs/$1.log
+# Fuzzes one target in the background; its exit code is put beside its log.
+start_target() {
     mkdir -p "$build/corpus/$1"
-    code=0
-    "$build/$at/fuzz_$1" -max_total_time="$seconds" -max_len=4096 -timeout=120 -rss_limit_mb=2048 \
-        -dict="$at/dict/$1.dict" -artifact_prefix="$build/artifacts/$1-" -print_final_stats=1 \
-        "$build/corpus/$1" "$at/corpus/$1" >"$log" 2>&1 || code=$?
+    {
+        code=0
+        "$build/$at/fuzz_$1" -max_total_time="$seconds" -max_len=4096 -timeout=120 \
+            -rss_limit_mb=2048 -dict="$at/dict/$1.dict" -artifact_prefix="$build/artifacts/$1-" \
+            -print_final_stats=1 "$build/corpus/$1" "$at/corpus/$1" >"$build/logs/$1.log" 2>&1 ||
+            code=$?
+        echo $code >"$build/logs/$1.code"
+    } &
+}
+
+# Prints the row of a target that has ended; fails when it has a finding.
+report_target() {
+    log=$build/logs/$1.log
+    code=$(cat "$build/logs/$1.code")
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
     rate=$(sed -n 's/^stat::average_exec_per_sec: *//p' "$log")
     reached=$(grep -E ' cov: [0-9]+ ft: ' "$log" | tail -n 1 |
         sed -E 's/.* cov: ([0-9]+) ft: ([0-9]+) corp: ([0-9]+).*/\1 \2 \3/')
-    findings=$([ $code -eq 0 ] && echo 0 || echo 1)
+    findings=$([ "$code" -eq 0 ] && echo 0 || echo 1)
     total=$((total + ${runs:-0}))
     # $reached is a list of words on purpose.
     # shellcheck disable=SC2086
     printf '%-10s %12s %9s %7s %9s %7s %9s\n' "$1" "${runs:-?}" "${rate:-?}" ${reached:-? ? ?} \
         "$findings"
-    [ $code -eq 0 ] || grep -E '^finding: |ERROR: |runtime error: |Test unit written' "$log" || true
-    return $code
+    [ "$code" -eq 0 ] || grep -E '^finding: |ERROR: |runtime error: |Test unit written' "$log" || true
+    return "$code"
+}
+
+report_started() {
+    wait
+    for target in $started; do
+        if report_target "$target"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+    done
+    started='' n_started=0
 }
 
 passed=0
@@ -86,15 +103,18 @@ total=0
 [ $merge = yes ] || echo "$(date +%F), $seconds s a target, $(clang --version | head -n 1)"
 [ $merge = yes ] || printf '%-10s %12s %9s %7s %9s %7s %9s\n' target executions a_second edges \
     features corpus findings
+started='' n_started=0
 for target in "$@"; do
     if [ $merge = yes ]; then
         merge_target "$target" && passed=$((passed + 1)) || failed=$((failed + 1))
-    elif fuzz_target "$target"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
+        continue
     fi
+    rm -f "$build/logs/$target.code"
+    start_target "$target"
+    started="$started $target" n_started=$((n_started + 1))
+    [ $n_started -lt "$(nproc)" ] || report_started
 done
+[ $merge = yes ] || report_started
 [ $merge = yes ] || echo "$total executions"
 [ $leaks -eq 1 ] || echo "leaks were not looked for: this system does not let LeakSanitizer trace"
 echo "$passed passed, $failed failed"

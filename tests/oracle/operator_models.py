@@ -36,7 +36,44 @@ def found(folder):
         op("ReduceLogSumExp", "c", "s", axes=[1], keepdims=1), op("Sub", "c s", "n")], [])
     keep(folder, "product", [
         op("ReduceProd", "c", "p", axes=[1], keepdims=1), op("Add", "c p", "n")], [])
+    for p in (1, 2, 3):
+        keep(folder, f"global_lp_pool_{p}", [
+            op("GlobalLpPool", "c", "g", p=p), op("Div", "c g", "n")], [])
     keep(folder, "remainder", [op("Mod", "c seven", "n", fmod=1)], [number("seven", 0.7)])
+
+
+def contracted(folder):
+    """Equations of Einsum that exporters write."""
+    keep(folder, "einsum_channels", [
+        op("Einsum", "c w", "n", equation="bchw,oc->bohw")], [weight("w", CHANNELS, CHANNELS)])
+    keep(folder, "einsum_attention", [
+        op("AveragePool", "c", "p", kernel_shape=[4, 4], strides=[4, 4]),
+        op("Einsum", "c p", "s", equation="bchw,bcHW->bhwHW"), op("Sigmoid", "s", "a"),
+        op("Einsum", "a p", "n", equation="bhwHW,bcHW->bchw")], [])
+    keep(folder, "einsum_gate", [
+        op("Einsum", "c", "m", equation="bchw->bc"), op("Softmax", "m", "g", axis=1),
+        op("Einsum", "c g", "n", equation="bchw,bc->bchw")], [])
+
+
+def summed(folder):
+    """Running sums, and triangles of maps."""
+    for axis, name in ((1, "channels"), (3, "columns"), (2, "rows")):
+        keep(folder, f"cum_sum_{name}", [
+            op("CumSum", "c axis", "s", exclusive=axis % 2, reverse=axis // 2),
+            op("Mul", "s small", "n")], [number("axis", axis), number("small", 0.02)])
+    keep(folder, "triangle", [
+        op("Trilu", "c k", "u", upper=0), op("CumSum", "u axis", "s"), op("Sigmoid", "s", "n")],
+        [number("k", 7), number("axis", 3)])
+
+
+def unpooled(folder):
+    """A SegNet's pair of layers."""
+    pool = op("MaxPool", "c", "p", kernel_shape=[2, 2], strides=[2, 2])
+    pool.output.append("i")
+    keep(folder, "max_unpool", [
+        pool, op("Conv", "p w", "q", kernel_shape=[3, 3], pads=[1] * 4), op("Shape", "c", "s"),
+        op("MaxUnpool", "q i s", "n", kernel_shape=[2, 2], strides=[2, 2])],
+        [weight("w", CHANNELS, CHANNELS, 3, 3)])
 
 
 def moved(folder):
@@ -55,7 +92,7 @@ def moved(folder):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for forms in (sampled, found, moved):
+    for forms in (sampled, found, contracted, summed, unpooled, moved):
         forms(pathlib.Path(sys.argv[1]))
 
 

@@ -6,14 +6,11 @@
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "${1:-$top/build}" && pwd)
+. "$top/tools/python_packages.sh"
 venv=$build/oracle-venv
-if [ ! -x "$venv/bin/python" ] || ! "$venv/bin/python" -c 'import onnx, onnxruntime' 2>/dev/null; then
-    python3 -m venv "$venv"
-    if ! "$venv/bin/pip" install --quiet --disable-pip-version-check \
-        -r "$top/tests/oracle/requirements.txt"; then
-        echo "NOT compared with ONNX Runtime: its packages cannot be installed from PyPI (see above)"
-        exit 77
-    fi
+if ! need_packages "$venv" "$top/tests/oracle/requirements.txt" 'onnx, onnxruntime'; then
+    echo "NOT compared with ONNX Runtime: its packages cannot be installed from PyPI (see above)"
+    exit 77
 fi
 work=$build/oracle
 mkdir -p "$work"
@@ -22,13 +19,14 @@ for net in mobilenet_v2 resnet18; do
     "$build/rfexec" export "$net" -o "$work/$net.onnx"
 done
 "$venv/bin/python" check_models.py "$build/rfexec" "$work/mobilenet_v2.onnx" "$work/resnet18.onnx" \
-    "$top/data/defect_net.onnx" --sizes 224x224,319x257 --tiles 3x2
+    "$top/data/defect_net.onnx" "$top/data/phase_net.onnx" --sizes 224x224,319x257 --tiles 3x2
 "$venv/bin/python" check_models.py "$build/rfexec" "$work/mobilenet_v2.onnx" "$work/resnet18.onnx" \
     --sizes 224x224 --tiles 3x2 --conv openblas
 # At the sizes for which they are written: their padding or their reshapes hang on it.
 for at in deeplab_v3:257x257 posenet:353x257 blazeface:128x128 srgan:41x56 resnet_v2_101:224x224 \
     mobilenet_v3_large:224x224 mobilenet_v3_small:161x225 real_esrgan:24x33 real_esrgan_compact:41x56 \
-    vae_decoder:12x17; do
+    vae_decoder:12x17 swinir_light:32x40 yolov8n:256x320 ppocr_det:129x200 efficientnet_v2_s:161x225 \
+    convnext_tiny:161x225 nafnet:65x83; do
     net=${at%:*}
     "$build/rfexec" export "$net" --size "${at#*:}" -o "$work/$net.onnx"
     "$venv/bin/python" check_models.py "$build/rfexec" "$work/$net.onnx" --sizes "${at#*:}" \
@@ -52,6 +50,14 @@ rm -f "$work"/norm_*.onnx "$work/unet_instance.onnx"
 "$venv/bin/python" check_models.py "$build/rfexec" "$work"/attention_*.onnx --sizes 21x33,16x16 \
     --tiles 3x2
 rm -f "$work"/attention_*.onnx
+# Layers of Swin transformers as exporters write them, for one size.
+"$venv/bin/python" window_models.py "$work"
+"$venv/bin/python" check_models.py "$build/rfexec" "$work"/window_*.onnx --sizes 24x32 --tiles 3x2
+rm -f "$work"/window_*.onnx
+# Heads of detectors.
+"$venv/bin/python" head_models.py "$work"
+"$venv/bin/python" check_models.py "$build/rfexec" "$work"/head_*.onnx --sizes 64x96 --tiles 3x2
+rm -f "$work"/head_*.onnx
 # Operators in forms that exporters write.
 "$venv/bin/python" operator_models.py "$work"
 "$venv/bin/python" check_models.py "$build/rfexec" "$work"/op_*.onnx --sizes 61x83,33x130 --tiles 3x2 \

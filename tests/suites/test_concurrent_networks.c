@@ -1,7 +1,8 @@
-/* Two networks of the public header run at the same time in two threads, on one model file, with
- * budgets, threads and sources at random, while a third thread stops one of them again and again:
- * a call either ends with the bits that it gives alone, or is CANCELLED. With ThreadSanitizer
- * (preset tsan) nothing that threads share may be touched without order.
+/* Two networks of the public header run at the same time in two threads, on one model file or on
+ * its bytes in memory, by single calls and by runners, with budgets, threads and sources at random,
+ * while a third thread stops one of them again and again: a call either ends with the bits that it
+ * gives alone, or is CANCELLED. With ThreadSanitizer (preset tsan) nothing that threads share may
+ * be touched without order.
  *
  * RFX_CASES (default 40) runs are to end well in each thread, drawn from RFX_SEED. */
 #include <pthread.h>
@@ -33,6 +34,8 @@ static struct {
     const char *files[SOURCES];             /* NULL: the values */
     struct network_outputs wanted[SOURCES]; /* of an untiled run alone */
     size_t budgets[MOST_THREADS][BUDGETS];  /* the least, some, none */
+    void *bytes;                            /* of the model file */
+    size_t n_bytes;
 } cases = {.files = {NULL, "concurrent_networks.npy", "concurrent_networks.png"}};
 
 struct worker {
@@ -67,6 +70,32 @@ static enum rfx_code run_source(struct rfx_network *net, int source, struct netw
     return rfx_network_run_file(net, cases.files[source], got->values, got->n, options, why);
 }
 
+/* Plans and packs once for two runs; what the first one gave is written over. */
+static enum rfx_code run_by_runner(struct rfx_network *net, struct network_outputs *got,
+                                   const struct rfx_run_options *options, struct rfx_why *why) {
+    const struct rfx_source source = {.size = sizeof source, .values = cases.values};
+    struct rfx_runner *runner = NULL;
+    enum rfx_code code = rfx_runner_create(net, options, &runner, why);
+    for (int run = 0; run < 2 && code == RFX_CODE_OK; run++) {
+        memset(got->values[0], 0xff, (size_t)got->elems[0] * sizeof(float));
+        code = rfx_runner_run(runner, &source, got->values, got->n, options, why);
+    }
+    rfx_runner_free(runner);
+    return code;
+}
+
+static void read_bytes(void) {
+    FILE *file = fopen(model_file, "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    cases.n_bytes = (size_t)ftell(file);
+    rewind(file);
+    cases.bytes = malloc(cases.n_bytes);
+    assert_non_null(cases.bytes);
+    assert_int_equal(fread(cases.bytes, 1, cases.n_bytes, file), cases.n_bytes);
+    (void)fclose(file);
+}
+
 /* The budgets hold for every source: the largest of the least. */
 static void find_budgets(struct rfx_network *net, int threads) {
     size_t least = 0, *budgets = cases.budgets[threads - 1];
@@ -74,6 +103,7 @@ static void find_budgets(struct rfx_network *net, int threads) {
         size_t bytes = network_least_bytes(net, cases.files[s], threads);
         if (bytes > least) least = bytes;
     }
+    least += cases.n_bytes; /* for networks from memory */
     budgets[0] = least;
     budgets[1] = least + least / 8;
     budgets[2] = 0;
@@ -83,6 +113,7 @@ static int make_cases(void **state) {
     (void)state;
     const struct png_maker png = {.h = ROWS, .w = COLUMNS, .bit_depth = 8, .color_type = 2};
     export_model();
+    read_bytes();
     cases.values = network_random_image(3, ROWS, COLUMNS);
     network_write_npy(cases.files[1], cases.values, 3, ROWS, COLUMNS);
     if (!png_maker_write(&png, cases.files[2])) return -1;
@@ -105,6 +136,7 @@ static int forget_cases(void **state) {
         if (cases.files[s] != NULL) (void)unlink(cases.files[s]);
     }
     free(cases.values);
+    free(cases.bytes);
     return unlink(model_file);
 }
 
@@ -131,7 +163,9 @@ static void run_once(struct worker *w, struct rfx_network *net) {
     options.user = w;
     memset(w->got.values[0], 0xff, bytes);
     atomic_store(&w->busy, true);
-    enum rfx_code code = run_source(net, source, &w->got, &options, &why);
+    bool by_runner = source == 0 && test_rng_int(&w->rng, 0, 1) == 1;
+    enum rfx_code code = by_runner ? run_by_runner(net, &w->got, &options, &why)
+                                   : run_source(net, source, &w->got, &options, &why);
     atomic_store(&w->busy, false);
     bool stopped = atomic_exchange(&w->stop_wanted, false);
     if (code == RFX_CODE_OK && memcmp(w->got.values[0], want->values[0], bytes) == 0)
@@ -152,8 +186,11 @@ static void *work(void *argument) {
         rfx_open_options_init(&open, sizeof open);
         open.rows = ROWS;
         open.columns = COLUMNS;
-        if (rfx_network_open(model_file, &open, &net, &why) != RFX_CODE_OK)
-            note(w, "not opened", 0, why.text);
+        enum rfx_code code =
+            test_rng_int(&w->rng, 0, 1) == 0
+                ? rfx_network_open(model_file, &open, &net, &why)
+                : rfx_network_open_memory(cases.bytes, cases.n_bytes, &open, &net, &why);
+        if (code != RFX_CODE_OK) note(w, "not opened", 0, why.text);
         int64_t runs = test_rng_int(&w->rng, 1, 6);
         for (int64_t i = 0; net != NULL && i < runs; i++) run_once(w, net);
         rfx_network_free(net);

@@ -155,10 +155,10 @@ static int stop_half_way(void *user, int64_t done, int64_t total) {
     return done > 0;
 }
 
-static enum rfx_status refuse_rows(void *user, int k, struct rfx_rect rect,
+static enum rfx_status refuse_rows(void *user, const struct rfx_end *end, struct rfx_rect rect,
                                    const struct rfx_view *view, struct rfx_error *err) {
     (void)user;
-    (void)k;
+    (void)end;
     (void)rect;
     (void)view;
     return rfx_fail(err, RFX_STATUS_IO, "no room for rows");

@@ -65,7 +65,7 @@ static void check_close(const char *name, const float *got, const float *want, i
 /* Residual connections, squeeze and excite, concatenation, gates, upsampling. */
 static void test_unfused_is_close(void **state) {
     (void)state;
-    static const struct rfx_fuse_options ways[] = {{0}, {true, true, false, true}};
+    static const struct rfx_fuse_options ways[] = {{0}, {true, true, false, true, true}};
     static const char *const names[] = {"mobilenet_v2",    "mobilenet_v1", "resnet18",
                                         "efficientnet_b0", "densenet121",  "squeezenet1_1",
                                         "mnasnet1_3",      "deeplab_v3",   "posenet",
@@ -94,8 +94,7 @@ static void test_unfused_is_close(void **state) {
  * --no-fuse-add leaves the 8 additions (with the rectifier behind each inside), --no-fuse all. */
 static void test_node_counts(void **state) {
     (void)state;
-    static const struct rfx_fuse_options nothing = {0},
-                                         no_add = {true, true, false, true};
+    static const struct rfx_fuse_options nothing = {0}, no_add = {true, true, false, true, true};
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *fused = build(mem, "resnet18", NULL);
     struct rfx_graph *kept = build(mem, "resnet18", &no_add);

@@ -294,6 +294,37 @@ static void test_borders_and_blocks(void **state) {
     assert_true(done >= 25);
 }
 
+/* Attention in windows: each output moves with all pixels of its window, cut off at the borders. */
+static void test_attention_windows(void **state) {
+    (void)state;
+    static const int64_t forms[][6] = {/* h w shift_h shift_w, of a map of: h w */
+                                       {2, 3, 0, 0, 6, 9}, {2, 3, 1, 2, 6, 9}, {3, 2, 2, 0, 9, 6},
+                                       {4, 4, 0, 1, 4, 8}, {4, 4, 3, 3, 8, 4}, {1, 5, 0, 2, 3, 10},
+                                       {5, 1, 4, 0, 10, 3}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        const int64_t *v = forms[i];
+        struct rfx_node three = {.op = RFX_OP_CHANNEL_SELECT};
+        struct rfx_node node = {.op = RFX_OP_WINDOW_ATTENTION};
+        int64_t map[6] = {0, 1, 2, 3, 0, 1}, n, m;
+        three.attr.select.count = 6;
+        three.attr.select.map = map;
+        node.attr.window_attention = (struct rfx_window_attention_attr){.h = v[0],
+                                                                        .w = v[1],
+                                                                        .shift_h = v[2],
+                                                                        .shift_w = v[3],
+                                                                        .heads = 1,
+                                                                        .scale = 0.01f,
+                                                                        .bias = -1};
+        struct net net = begin(v[4], v[5]);
+        assert_true(append(&net, three) && append(&net, node));
+        finish(&net);
+        bool *moved = influence(net.graph, &n, &m);
+        assert_true(check_rects(net.graph, moved, true));
+        free(moved);
+        end(&net);
+    }
+}
+
 /* Chains: the composed map covers every influence, and a chain of convolutions without gaps is
  * exact as well. */
 static void test_chains(void **state) {
@@ -324,9 +355,9 @@ static void test_chains(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_convolutions), cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_resizes),      cmocka_unit_test(test_borders_and_blocks),
-        cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_convolutions),      cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_resizes),           cmocka_unit_test(test_borders_and_blocks),
+        cmocka_unit_test(test_attention_windows), cmocka_unit_test(test_chains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,8 @@
  *
  * RFX_CASES (default 1500) random graphs x sizes x plans (grids and bands by hand, budgets,
  * untiled), with nodes in groups and without, with maps between stages in memory and in files,
- * x 1, 2, 3 threads. Every plan also passes the
- * independent checker, and what was executed is held against what was planned: MACs, arena, no
- * allocation in a second run. */
+ * x 1, 2, 3 threads. Every plan also passes the independent checker, and what was executed is held
+ * against what was planned: MACs, arena, no allocation in a second run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +38,8 @@ struct one_case {
     struct rfx_group_attr groups[8];
 };
 
-static int64_t grouped_plans, spilled_plans, fetching_tiles;
+static struct random_graph_kinds kinds;
+static int64_t grouped_plans, spilled_plans, fetching_tiles, joined_plans;
 
 static void fail_case(const struct one_case *c, const struct rfx_plan *plan, const char *why) {
     char text[200] = "no plan";
@@ -57,20 +57,16 @@ static void fail_case(const struct one_case *c, const struct rfx_plan *plan, con
     fail();
 }
 
-/* Takes outputs that are handed out while the plan runs, as NHWC maps. */
+/* Takes outputs that are handed out while the plan runs, in ONNX order. */
 struct catcher {
-    const struct rfx_graph *graph;
     float **maps; /* per output */
 };
 
-static enum rfx_status catch_rect(void *user, int k, struct rfx_rect rect,
+static enum rfx_status catch_rect(void *user, const struct rfx_end *end, struct rfx_rect rect,
                                   const struct rfx_view *view, struct rfx_error *err) {
     struct catcher *catcher = user;
-    const struct rfx_tensor *t = &catcher->graph->nodes[catcher->graph->outputs[k].node].out;
     (void)err;
-    for (int64_t y = rect.y0; y < rect.y1; y++)
-        memcpy(catcher->maps[k] + (y * t->w + rect.x0) * t->c, rfx_view_at(view, y, rect.x0),
-               (size_t)(rfx_rect_cols(rect) * t->c) * sizeof(float));
+    rfx_end_scatter(end, catcher->maps[end->output], rect, view);
     return RFX_OK;
 }
 
@@ -85,16 +81,15 @@ static void compare_output(const struct one_case *c, const struct rfx_plan *plan
     if (rfx_session_output_is_stored(session, k))
         rfx_session_output_read(session, k, 0, t->elems, got);
     else
-        test_nhwc_to_nchw(caught, got, t->c, t->h, t->w);
+        memcpy(got, caught, (size_t)t->elems * sizeof *got);
     test_quiet_nans(got, t->elems);
     if (t->layout == RFX_LAYOUT_NHWC)
         test_nhwc_to_nchw(wanted, ordered, t->c, t->h, t->w);
     else
         memcpy(ordered, wanted, (size_t)t->elems * sizeof *ordered);
     test_quiet_nans(ordered, t->elems);
-    wanted = ordered;
-    if (!test_same_bits(got, wanted, t->elems, &diff)) {
-        test_print_diff(rfx_session_output_name(session, k), got, wanted, t->elems, &diff);
+    if (!test_same_bits(got, ordered, t->elems, &diff)) {
+        test_print_diff(rfx_session_output_name(session, k), got, ordered, t->elems, &diff);
         fail_case(c, plan, "output differs from the untiled oracle");
     }
     free(got);
@@ -133,16 +128,19 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
                      : rfx_image_from_array(mem, c->image, s->c, s->h, s->w, &image, &err);
     if (opened != RFX_OK || rfx_session_create(c->graph, plan, &session, &err) != RFX_OK)
         fail_case(c, plan, err.text);
-    struct catcher catcher = {c->graph, calloc((size_t)c->graph->n_outputs, sizeof(float *))};
+    struct catcher catcher = {calloc((size_t)c->graph->n_outputs, sizeof(float *))};
     struct rfx_output_sink sink = {.write = catch_rect, .user = &catcher, .any_order = true};
     assert_non_null(catcher.maps);
     for (int k = 0; k < c->graph->n_outputs; k++)
         catcher.maps[k] = test_floats(rfx_session_output_tensor(session, k)->elems);
     rfx_session_set_sink(session, &sink);
     rfx_session_set_spill_folder(session, ".");
-    for (int k = 0; k < c->graph->n_outputs; k++)
-        if (plan->by_caller[c->graph->outputs[k].node])
+    for (int e = 0; e < c->graph->n_ends; e++) {
+        int k = c->graph->ends[e].output;
+        if (plan->by_caller[c->graph->ends[e].node])
             rfx_session_set_output(session, k, first_map_of(&catcher, c->graph, k));
+        joined_plans += rfx_node_is_joined(&c->graph->nodes[c->graph->outputs[k].node]);
+    }
     uint64_t allocations = 0;
     for (int run = 0; run < 2; run++) {
         if (run == 1) allocations = rfx_memory_allocation_count(mem);
@@ -347,8 +345,11 @@ static void run_case(uint64_t seed, int *random_stages) {
     struct random_graph_options options = random_graph_defaults();
     options.spatial_only = test_rng_chance(&rng, 50);
     options.rough = true;
+    options.heads = 25;
+    options.modern = 90;
     if (seed % 8 == 0) options.max_size = 257;
     struct one_case c = {.seed = seed, .graph = random_graph_make(mem, seed, &options)};
+    random_graph_count(c.graph, &kinds);
     const struct rfx_tensor *input = &c.graph->nodes[c.graph->input].out;
     float *nchw = test_floats(input->elems);
     float *nhwc = test_floats(input->elems);
@@ -380,15 +381,16 @@ static void random_networks(void **state) {
     (void)state;
     int64_t cases = test_env_int("RFX_CASES", 1500);
     uint64_t seed = (uint64_t)test_env_int("RFX_SEED", 1);
-    fprintf(stderr, "test_session: %lld cases from seed %llu (RFX_CASES, RFX_SEED)\n",
-            (long long)cases, (unsigned long long)seed);
+    fprintf(stderr, "%lld cases, RFX_SEED=%llu\n", (long long)cases, (unsigned long long)seed);
     int random_stages = 0;
     for (int64_t i = 0; i < cases; i++) run_case(seed + (uint64_t)i, &random_stages);
-    fprintf(stderr, "test_session: %d plans of random stages, %lld with groups, %lld with files\n",
-            random_stages, (long long)grouped_plans, (long long)spilled_plans);
-    assert_true(grouped_plans > cases / 2);
-    assert_true(random_stages > cases / 5);
+    random_graph_print_kinds(&kinds, stderr);
+    fprintf(stderr, "plans of random stages %d, with groups %lld, with files %lld\n", random_stages,
+            (long long)grouped_plans, (long long)spilled_plans);
+    assert_true(kinds.any > cases * 65 / 100);
+    assert_true(grouped_plans > cases / 2 && random_stages > cases / 5);
     assert_true(spilled_plans > cases / 6 && fetching_tiles > cases / 50);
+    assert_true(test_conv_choice() == RFX_CONV_OPENBLAS || joined_plans > cases / 50);
 }
 
 int main(void) {

@@ -7,6 +7,7 @@
 
 #include "layers/core/checked.h"
 #include "tiler/modes/modes.h"
+#include "tiler/modes/stream_notes.h"
 #include "tiler/modes/streaming.h"
 #include "tiler/plan/stage.h"
 #include "tiler/plan/trial.h"
@@ -35,7 +36,7 @@ struct state {
 };
 
 static int64_t image_rows(const struct rfx_graph *graph) {
-    return graph->input < 0 ? 1 : graph->nodes[graph->input].out.h;
+    return graph->input < 0 ? 1 : rfx_max_i64(1, rfx_rect_rows(graph->nodes[graph->input].wanted));
 }
 
 static enum rfx_status check(const struct rfx_stage_spec *spec, struct rfx_error *err) {
@@ -48,6 +49,12 @@ static void measure(const struct rfx_mode_measure *m, struct rfx_node_rows *rows
                     int64_t *overlap_rows) {
     rfx_stream_measure(m->graph, m->places, m->spec->band_rows, m->done, rows);
     *overlap_rows = 0;
+}
+
+static bool recall(void *notes, const struct rfx_mode_measure *m, struct rfx_node_rows *rows,
+                   int64_t *overlap_rows) {
+    *overlap_rows = 0;
+    return rfx_stream_notes_rows(notes, m, rows);
 }
 
 static void sweep_rows(const struct rfx_mode_sweep *sweep, rfx_rows_adder *add, void *user) {
@@ -89,8 +96,8 @@ static void enter_strip(struct rfx_walk *walk) {
 /* The columns of a node in this strip. One strip computes whole rows. */
 static struct rfx_range strip_cols(const struct rfx_walk *walk, int node) {
     const struct state *s = walk->state;
-    struct rfx_range full = {0, walk->plan->graph->nodes[node].out.w};
-    return walk->stage->spec.parts_x == 1 ? full : s->cols[node].clamped;
+    struct rfx_range all = rfx_rect_col_range(walk->plan->graph->nodes[node].wanted);
+    return walk->stage->spec.parts_x == 1 ? all : s->cols[node].clamped;
 }
 
 /* After a copy all rows of the node lie in its ring. */
@@ -149,11 +156,13 @@ static void take_turn(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
             s->emit = mine;
         }
     }
-    if (turn->node == graph->input)
+    if (turn->node == graph->input) {
         walk->unit += rfx_range_size(turn->rows);
-    else if (turn->node == stage->first && place == RFX_PLACE_FETCHED) /* there is no image here */
+    } else if (turn->node == stage->first && place == RFX_PLACE_FETCHED) { /* no image here */
+        struct rfx_range all = rfx_rect_row_range(graph->nodes[turn->node].wanted);
         walk->unit = s->strip * image_rows(graph) +
-                     turn->rows.hi * image_rows(graph) / graph->nodes[turn->node].out.h;
+                     (turn->rows.hi - all.lo) * image_rows(graph) / rfx_range_size(all);
+    }
     rfx_walk_compute(walk, turn->node, rect, step);
 }
 
@@ -264,6 +273,8 @@ const struct rfx_mode rfx_mode_streamed = {
     .n_trials = sizeof trials / sizeof trials[0],
     .check = check,
     .measure = measure,
+    .notes_bytes = rfx_stream_notes_bytes,
+    .recall = recall,
     .sweep_rows = sweep_rows,
     .units = units,
     .walk_bytes = walk_bytes,

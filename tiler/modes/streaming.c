@@ -7,10 +7,10 @@
 #include "layers/graph/op.h"
 #include "rf_analysis/regions.h"
 
-/* Rows that a node has in all: of a reduction, those that it takes. */
-static int64_t rows_of(const struct rfx_graph *graph, const enum rfx_node_place *places, int node) {
-    const struct rfx_node *n = &graph->nodes[node];
-    return places[node] == RFX_PLACE_REDUCED ? graph->nodes[n->in[0]].out.h : n->out.h;
+struct rfx_range rfx_stream_rows(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                                 int node) {
+    return rfx_node_stage_range(&graph->nodes[node], places[node] == RFX_PLACE_REDUCED,
+                                RFX_AXIS_ROWS);
 }
 
 static bool is_target(enum rfx_node_place place) {
@@ -25,11 +25,12 @@ void rfx_stream_begin(struct rfx_stream *stream, const struct rfx_graph *graph,
     stream->last = -1;
     stream->open = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
-        done[i] = places[i] == RFX_PLACE_READ ? graph->nodes[i].out.h : 0;
+        struct rfx_range rows = rfx_stream_rows(graph, places, i);
+        done[i] = places[i] == RFX_PLACE_READ ? rows.hi : rows.lo;
         if (!rfx_place_is_computed(places[i])) continue;
         if (stream->last < 0) stream->first = i;
         stream->last = i;
-        if (is_target(places[i])) stream->open++;
+        if (is_target(places[i]) && rows.lo < rows.hi) stream->open++;
     }
     stream->band_rows = band_rows;
     stream->done = done;
@@ -83,13 +84,15 @@ static int64_t rows_per_step(const struct rfx_stream *stream, const struct rfx_n
 /* The largest row count that the inputs at hand allow; region maps are monotone in the last row. */
 static int64_t reachable(const struct rfx_stream *stream, int node) {
     const struct rfx_node *n = &stream->graph->nodes[node];
-    if (stream->places[node] == RFX_PLACE_REDUCED) return stream->done[n->in[0]];
+    int64_t begun = stream->done[node], lo = begun,
+            end = rfx_stream_rows(stream->graph, stream->places, node).hi;
+    if (stream->places[node] == RFX_PLACE_REDUCED)
+        return rfx_max_i64(begun, rfx_min_i64(stream->done[n->in[0]], end));
     /* whole blocks: what is left of one would be computed twice */
-    int64_t begun = stream->done[node], lo = begun;
     bool fetched = stream->places[node] == RFX_PLACE_FETCHED;
     int64_t block = fetched ? 1 : rfx_conv_rows_together(stream->graph, n);
     int64_t hi = rfx_ceil_div(lo + rows_per_step(stream, n), block) * block;
-    hi = rfx_min_i64(hi, n->out.h);
+    hi = rfx_min_i64(hi, end);
     struct rfx_stream_wait wait;
     if (rfx_node_is_input(n) || can_reach(stream, node, hi, &wait)) return hi; /* most often */
     hi--;
@@ -107,7 +110,8 @@ static int64_t reachable(const struct rfx_stream *stream, int node) {
 bool rfx_stream_peek(const struct rfx_stream *stream, struct rfx_stream_turn *turn) {
     int64_t step = stream->step;
     int node = stream->node;
-    while (stream->open > 0) {
+    int nodes = stream->last - stream->first + 1; /* once through all: none can go on */
+    for (int looked = 0; stream->open > 0 && looked < nodes; looked++) {
         int i = node;
         if (i == stream->first) step++;
         node = i == stream->last ? stream->first : i + 1;
@@ -126,18 +130,19 @@ void rfx_stream_commit(struct rfx_stream *stream, const struct rfx_stream_turn *
     stream->step = turn->step;
     stream->node = i == stream->last ? stream->first : i + 1;
     stream->done[i] = turn->rows.hi;
-    if (is_target(stream->places[i]) && turn->rows.hi == rows_of(stream->graph, stream->places, i))
+    if (is_target(stream->places[i]) &&
+        turn->rows.hi == rfx_stream_rows(stream->graph, stream->places, i).hi)
         stream->open--;
 }
 
-/* First row of input k that the consumer still reads, now or later. */
-static int64_t first_needed(const struct rfx_stream *stream, int consumer, int k) {
+int64_t rfx_stream_first_needed(const struct rfx_stream *stream, int consumer, int k) {
     const struct rfx_graph *graph = stream->graph;
     const struct rfx_node *n = &graph->nodes[consumer];
     int64_t extent = graph->nodes[n->in[k]].out.h;
+    int64_t end = rfx_stream_rows(graph, stream->places, consumer).hi;
+    if (stream->done[consumer] >= end) return extent;
     if (stream->places[consumer] == RFX_PLACE_REDUCED) return stream->done[consumer];
-    if (stream->done[consumer] >= n->out.h) return extent;
-    struct rfx_range in = rows_read(graph, consumer, k, stream->done[consumer], n->out.h);
+    struct rfx_range in = rows_read(graph, consumer, k, stream->done[consumer], end);
     return in.lo < in.hi ? in.lo : extent;
 }
 
@@ -149,52 +154,9 @@ int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node, int last
         if (!rfx_place_is_computed(stream->places[c])) continue;
         for (int k = 0; k < rfx_place_inputs(stream->places[c], &graph->nodes[c]); k++)
             if (graph->nodes[c].in[k] == node)
-                keep_from = rfx_min_i64(keep_from, first_needed(stream, c, k));
+                keep_from = rfx_min_i64(keep_from, rfx_stream_first_needed(stream, c, k));
     }
     return keep_from;
-}
-
-/* What is known between two steps: the first row of each node that is still read, and how far each
- * was when that was found (-1: not yet). Tables of n_nodes. */
-struct look {
-    int64_t *keep_from, *looked, *stale;
-};
-
-/* The first rows that are read change where a reader has gone on since the last look. */
-static void find_kept(const struct rfx_stream *stream, const struct look *look) {
-    const struct rfx_graph *graph = stream->graph;
-    for (int i = stream->first; i <= stream->last; i++) look->stale[i] = look->looked[i] < 0;
-    for (int c = stream->first; c <= stream->last; c++) {
-        if (stream->done[c] == look->looked[c]) continue;
-        look->looked[c] = stream->done[c];
-        if (!rfx_place_is_computed(stream->places[c])) continue;
-        for (int k = 0; k < graph->nodes[c].n_in; k++) look->stale[graph->nodes[c].in[k]] = true;
-    }
-    for (int i = stream->first; i <= stream->last; i++)
-        if (look->stale[i]) look->keep_from[i] = graph->nodes[i].out.h;
-    for (int c = stream->first; c <= stream->last; c++) {
-        if (!rfx_place_is_computed(stream->places[c])) continue;
-        bool same = rfx_op_needs_same(&graph->nodes[c]);
-        int64_t first = stream->done[c];
-        for (int k = 0; k < rfx_place_inputs(stream->places[c], &graph->nodes[c]); k++) {
-            int in = graph->nodes[c].in[k];
-            if (!look->stale[in] || !rfx_place_is_computed(stream->places[in])) continue;
-            if (!same) first = first_needed(stream, c, k);
-            look->keep_from[in] = rfx_min_i64(look->keep_from[in], first);
-        }
-    }
-}
-
-/* Between two steps: notes which rows outlive the one before. */
-static void look_at_step(const struct rfx_stream *stream, const struct look *look,
-                         struct rfx_node_rows *rings) {
-    find_kept(stream, look);
-    for (int i = stream->first; i <= stream->last; i++) {
-        int64_t kept = stream->done[i] - look->keep_from[i];
-        if (kept <= 0) continue;
-        rings[i].lasting = true;
-        rings[i].kept = rfx_max_i64(rings[i].kept, kept);
-    }
 }
 
 #define PERIOD_ROWS 64 /* image rows after which strides of networks meet again */
@@ -242,17 +204,17 @@ static int64_t periods_to_skip(const struct rfx_stream *stream, const struct per
     int64_t skip = INT64_MAX;
     for (int c = stream->first; c <= stream->last; c++) {
         if (!rfx_place_is_computed(stream->places[c])) continue;
-        int64_t extent = rows_of(graph, stream->places, c);
+        struct rfx_range all = rfx_stream_rows(graph, stream->places, c);
         int64_t moved = period->moved[c];
         int64_t margin = 3 * moved;
-        if (extent > 1 && (moved == 0 || stream->done[c] == 0)) return 0;
+        if (rfx_range_size(all) > 1 && (moved == 0 || stream->done[c] == all.lo)) return 0;
         for (int k = 0; k < rfx_place_inputs(stream->places[c], &graph->nodes[c]); k++) {
             int64_t reach;
             if (!rfx_place_is_computed(stream->places[graph->nodes[c].in[k]])) continue;
             if (!edge_shifts(stream, period, c, k, &reach)) return 0;
             margin = rfx_max_i64(margin, 3 * moved + reach);
         }
-        if (moved > 0) skip = rfx_min_i64(skip, (extent - margin - stream->done[c]) / moved);
+        if (moved > 0) skip = rfx_min_i64(skip, (all.hi - margin - stream->done[c]) / moved);
     }
     return skip == INT64_MAX ? 0 : skip - 1;
 }
@@ -305,46 +267,25 @@ static void begin_waits(struct rfx_stream *stream, int64_t *scratch) {
         stream->waits[i] = (struct rfx_stream_wait){.from = -1};
 }
 
-static void measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
-                    int64_t band_rows, int64_t *done, bool fully, struct rfx_node_rows *rings) {
+void rfx_stream_watch(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                      int64_t band_rows, int64_t *done, bool fully,
+                      const struct rfx_stream_watcher *watcher) {
     struct rfx_stream stream;
     struct rfx_stream_turn turn;
-    int n = graph->n_nodes;
-    struct look look = {.keep_from = done + 3 * n, .looked = done + 4 * n, .stale = done + 5 * n};
     rfx_stream_begin(&stream, graph, places, band_rows, done);
-    struct period period = begin_period(&stream, !fully, done + n);
-    if (!fully) begin_waits(&stream, done + 6 * n);
-    for (int i = 0; i < n; i++) {
-        rings[i] = (struct rfx_node_rows){0};
-        look.looked[i] = -1;
-    }
-    look_at_step(&stream, &look, rings);
+    struct period period = begin_period(&stream, !fully, done + graph->n_nodes);
+    if (!fully) begin_waits(&stream, done + 3 * graph->n_nodes);
+    watcher->on_step(watcher->user, &stream);
     while (rfx_stream_peek(&stream, &turn)) {
         if (turn.step != stream.step) {
             if (rfx_memory_is_stopped(graph->mem)) break; /* the rows are of no use then */
             int64_t skip = look_for_period(&stream, turn.step, &period);
             if (skip > 0) skip_periods(&stream, skip, &period, &turn);
-            for (int i = 0; fully && i < n; i++) look.looked[i] = -1;
-            look_at_step(&stream, &look, rings);
+            watcher->on_step(watcher->user, &stream);
         }
-        struct rfx_node_rows *ring = &rings[turn.node];
-        int64_t first = rfx_min_i64(look.keep_from[turn.node], turn.rows.lo);
-        ring->most = rfx_max_i64(ring->most, turn.rows.hi - first);
-        ring->fresh = rfx_max_i64(ring->fresh, rfx_range_size(turn.rows));
+        watcher->on_turn(watcher->user, &turn);
         rfx_stream_commit(&stream, &turn);
     }
-    for (int i = stream.first; i <= stream.last; i++)
-        if (rfx_place_is_computed(places[i])) rings[i].computed = done[i];
-}
-
-void rfx_stream_measure_fully(const struct rfx_graph *graph, const enum rfx_node_place *places,
-                              int64_t band_rows, int64_t *done, struct rfx_node_rows *rings) {
-    measure(graph, places, band_rows, done, true, rings);
-}
-
-void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
-                        int64_t band_rows, int64_t *done, struct rfx_node_rows *rings) {
-    measure(graph, places, band_rows, done, false, rings);
 }
 
 void rfx_stream_sweep(const struct rfx_graph *graph, const enum rfx_node_place *places,

@@ -39,6 +39,10 @@ struct rfx_stream_turn {
     struct rfx_range rows;
 };
 
+/* Rows that are made of a node in all: of a reduction, those that it takes. */
+struct rfx_range rfx_stream_rows(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                                 int node);
+
 /* Sets the stream to its first step; `done` is the caller's, n_nodes elements. */
 void rfx_stream_begin(struct rfx_stream *stream, const struct rfx_graph *graph,
                       const enum rfx_node_place *places, int64_t band_rows, int64_t *done);
@@ -49,9 +53,26 @@ bool rfx_stream_peek(const struct rfx_stream *stream, struct rfx_stream_turn *tu
 /* Takes the turn that was peeked: its rows count as computed from here on. */
 void rfx_stream_commit(struct rfx_stream *stream, const struct rfx_stream_turn *turn);
 
+/* First row of input k that the consumer still reads, now or later. */
+int64_t rfx_stream_first_needed(const struct rfx_stream *stream, int consumer, int k);
+
 /* First row of a node that the stage still reads after what has been done; its height when none.
  * last_reader: of the stage's nodes, no later one reads it. */
 int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node, int last_reader);
+
+/* What is told of a walk through a stream. */
+struct rfx_stream_watcher {
+    void (*on_step)(void *user,
+                    const struct rfx_stream *stream); /* before the first, between two */
+    void (*on_turn)(void *user, const struct rfx_stream_turn *turn); /* before it is taken */
+    void *user;
+};
+
+/* Walks through a stream; unless `fully`, not through the middle of a tall image where the stream
+ * repeats itself. done[n_nodes] ends as the stream does; behind it, scratch up to 6 * n_nodes. */
+void rfx_stream_watch(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                      int64_t band_rows, int64_t *done, bool fully,
+                      const struct rfx_stream_watcher *watcher);
 
 /* Fills rings[n_nodes] with what a walk through the whole stream needs; `computed` is less than the
  * map's height where nobody needs the last rows. Where the stream repeats itself the middle of a

@@ -19,7 +19,7 @@ struct state {
 static void measure(const struct rfx_mode_measure *m, struct rfx_node_rows *rows,
                     int64_t *overlap_rows) {
     for (int i = 0; i < m->graph->n_nodes; i++) {
-        int64_t h = m->graph->nodes[i].out.h;
+        int64_t h = rfx_rect_rows(m->graph->nodes[i].wanted);
         rows[i] = (struct rfx_node_rows){.most = h, .fresh = h, .computed = h};
     }
     *overlap_rows = 0;
@@ -35,10 +35,12 @@ static void sweep_rows(const struct rfx_mode_sweep *sweep, rfx_rows_adder *add, 
     const struct rfx_stage *stage = sweep->stage;
     for (int i = stage->first; i <= stage->last; i++) {
         if (!rfx_place_is_computed(stage->places[i])) continue;
-        int64_t h = sweep->graph->nodes[i].out.h, step = stage->nodes[i].step_rows;
-        int64_t full = step == 0 ? 0 : h / step; /* groups have no steps of rows */
-        if (full > 0) add(user, i, (struct rfx_range){0, step}, full);
-        if (full * step < h) add(user, i, (struct rfx_range){full * step, h}, 1);
+        struct rfx_range all = rfx_rect_row_range(sweep->graph->nodes[i].wanted);
+        int64_t step = stage->nodes[i].step_rows;
+        int64_t full = step == 0 ? 0 : rfx_range_size(all) / step; /* groups have no steps */
+        if (full > 0) add(user, i, (struct rfx_range){all.lo, all.lo + step}, full);
+        all.lo += full * step;
+        if (all.lo < all.hi) add(user, i, all, 1);
     }
 }
 
@@ -62,15 +64,14 @@ static void leave_node(struct rfx_walk *walk) {
     walk->unit++;
 }
 
-/* Rows of the next step of a node of h rows. */
+/* Rows of the next step of a node of which `all` are made. */
 static struct rfx_range next_rows(const struct state *s, const struct rfx_stage_node *how,
-                                  int64_t h) {
-    struct rfx_range rows = {0, h};
-    if (how->step_rows == 0) return rows;
-    int64_t index = how->upwards ? rfx_ceil_div(h, how->step_rows) - 1 - s->row_step : s->row_step;
-    rows.lo = index * how->step_rows;
-    rows.hi = rfx_min_i64(rows.lo + how->step_rows, h);
-    return rows;
+                                  struct rfx_range all) {
+    if (how->step_rows == 0) return all;
+    int64_t steps = rfx_ceil_div(rfx_range_size(all), how->step_rows);
+    int64_t index = how->upwards ? steps - 1 - s->row_step : s->row_step;
+    int64_t lo = all.lo + index * how->step_rows;
+    return (struct rfx_range){lo, rfx_min_i64(lo + how->step_rows, all.hi)};
 }
 
 static bool next(struct rfx_walk *walk, struct rfx_step *step) {
@@ -88,11 +89,12 @@ static bool next(struct rfx_walk *walk, struct rfx_step *step) {
         step->rect = rfx_rect_full(1, 1);
         return true;
     }
-    const struct rfx_tensor *out = &walk->plan->graph->nodes[node].out;
-    struct rfx_range rows = next_rows(s, how, out->h);
+    struct rfx_rect wanted = walk->plan->graph->nodes[node].wanted;
+    struct rfx_range rows = next_rows(s, how, rfx_rect_row_range(wanted));
     s->row_step++;
-    if (how->step_rows == 0 || s->row_step * how->step_rows >= out->h) leave_node(walk);
-    rfx_walk_compute(walk, node, rfx_rect_make(rows.lo, rows.hi, 0, out->w), step);
+    if (how->step_rows == 0 || s->row_step * how->step_rows >= rfx_rect_rows(wanted))
+        leave_node(walk);
+    rfx_walk_compute(walk, node, rfx_rect_from_ranges(rows, rfx_rect_col_range(wanted)), step);
     return true;
 }
 

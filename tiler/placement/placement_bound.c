@@ -1,6 +1,8 @@
 /* Sums of live bytes step by step, less what slides save; see placement_bound.h. */
 #include "tiler/placement/placement_bound.h"
 
+#include <string.h>
+
 /* Bytes that slides save at most while their node runs; from slide *k on, which is moved on to the
  * next node's. What slides down shares with the map that is made, at most, what of that lies from
  * `down` on; what slides up likewise; all go in one direction. */
@@ -20,17 +22,44 @@ static size_t saved_by_slides(const struct rfx_place_job *job, int *k) {
     return saved < most ? saved : most;
 }
 
+/* A bound that is being found, step by step. */
+struct finder {
+    const struct rfx_place_job *job;
+    size_t *live; /* per step: what begins less what has ended; modular, each prefix is a size */
+    int slide;    /* next one: they are listed by rising steps */
+    size_t current, bound, rest;
+    int rest_first;
+};
+
+static void clear(const struct finder *f, struct rfx_place_span span) {
+    memset(f->live + span.begin, 0, (size_t)(span.end - span.begin) * sizeof *f->live);
+}
+
+static void pass(struct finder *f, struct rfx_place_span span) {
+    const struct rfx_place_job *job = f->job;
+    for (int t = span.begin; t < span.end; t++) {
+        f->current += f->live[t];
+        bool slides =
+            f->slide < job->n_slides && job->records[job->slides[f->slide].after].first == t;
+        size_t needed = f->current - (slides ? saved_by_slides(job, &f->slide) : 0);
+        if (needed > f->bound) f->bound = needed;
+        if (needed > f->rest && t >= f->rest_first) f->rest = needed;
+    }
+}
+
 size_t rfx_place_slides_bound(const struct rfx_place_job *job, int rest_first, size_t *live,
                               size_t *rest) {
-    size_t bound = *rest = 0, current = 0;
-    (void)rfx_place_lower_bound(job->records, job->n, job->n_steps, live);
-    int k = 0; /* slides are listed by rising steps */
-    for (int t = 0; t < job->n_steps; t++) {
-        current += live[t];
-        bool slides = k < job->n_slides && job->records[job->slides[k].after].first == t;
-        size_t needed = current - (slides ? saved_by_slides(job, &k) : 0);
-        if (needed > bound) bound = needed;
-        if (needed > *rest && t >= rest_first) *rest = needed;
+    struct finder f = {.job = job, .live = live, .rest_first = rest_first};
+    const struct rfx_place_span all = {0, job->n_steps};
+    int n = job->spans == NULL ? 1 : job->n_spans;
+    const struct rfx_place_span *spans = job->spans == NULL ? &all : job->spans;
+    for (int s = 0; s < n; s++) clear(&f, spans[s]);
+    for (int i = 0; i < job->n; i++) {
+        const struct rfx_record *r = &job->records[i];
+        live[r->first] += r->bytes;
+        if (r->last + 1 < job->n_steps) live[r->last + 1] -= r->bytes;
     }
-    return bound;
+    for (int s = 0; s < n; s++) pass(&f, spans[s]);
+    *rest = f.rest;
+    return f.bound;
 }

@@ -22,6 +22,30 @@ struct rfx_place_memo {
     size_t arena; /* 0: no entry */
 };
 
+/* One placement as a whole, which is asked for again. */
+struct rfx_place_kept {
+    struct rfx_place_key key;
+    size_t arena;    /* 0: none */
+    size_t peak;     /* of the process with it */
+    size_t *offsets; /* of the records, room for capacity */
+    bool *upwards;   /* of the slides, likewise */
+    const char *strategy;
+    int capacity;
+};
+
+/* Room for placements of so many records and slides; false: there is none. */
+bool rfx_place_kept_init(struct rfx_place_kept *kept, struct rfx_memory *mem, int capacity);
+void rfx_place_kept_release(struct rfx_place_kept *kept, struct rfx_memory *mem);
+
+/* Takes a placement over whose peak is smaller than that of the one that is kept. */
+void rfx_place_keep(struct rfx_place_kept *kept, struct rfx_place_key key,
+                    const struct rfx_place_job *job, const bool *upwards, size_t arena,
+                    const char *strategy, size_t peak);
+
+/* Lays the records as it was kept under the key; false: it was not. */
+bool rfx_place_lay_kept(const struct rfx_place_kept *kept, struct rfx_place_key key,
+                        const struct rfx_place_job *job, struct rfx_record *records, bool *upwards);
+
 struct rfx_place_key rfx_place_key_of(const struct rfx_place_job *job, bool quick);
 
 /* The arena that was kept under the key in memo[RFX_PLACE_MEMO_ENTRIES]; 0: none. */

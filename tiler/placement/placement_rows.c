@@ -11,7 +11,7 @@
 #include "tiler/placement/placement_slides.h"
 
 static size_t map_row_bytes(const struct rfx_node *n) {
-    return rfx_tensor_pixel_bytes(&n->out, n->out.w);
+    return rfx_tensor_pixel_bytes(&n->out, rfx_rect_cols(n->wanted));
 }
 
 /* A map is made in about this many steps where it runs row by row: with more, maps slide over each
@@ -21,7 +21,8 @@ static size_t map_row_bytes(const struct rfx_node *n) {
 int64_t rfx_row_step_rows(const struct rfx_graph *graph, int node) {
     const struct rfx_node *n = &graph->nodes[node];
     int64_t block = rfx_conv_block_of(graph, n).h;
-    return rfx_ceil_div(rfx_ceil_div(n->out.h, STEP_PARTS), block) * block;
+    int64_t rows = rfx_max_i64(1, rfx_rect_rows(n->wanted));
+    return rfx_ceil_div(rfx_ceil_div(rows, STEP_PARTS), block) * block;
 }
 
 void rfx_slide_measure(const struct rfx_graph *graph, int node, int k, struct rfx_slide *slide) {
@@ -32,16 +33,18 @@ void rfx_slide_measure(const struct rfx_graph *graph, int node, int k, struct rf
     int64_t row_in = (int64_t)map_row_bytes(in);
     int64_t down = 0;
     int64_t up = 0;
-    for (int64_t lo = 0; lo < n->out.h; lo += step) {
-        int64_t hi = rfx_min_i64(lo + step, n->out.h);
-        struct rfx_range after = {lo, n->out.h};
-        struct rfx_range before = {0, hi};
+    struct rfx_range out = rfx_rect_row_range(n->wanted), all = rfx_rect_row_range(in->wanted);
+    for (int64_t lo = out.lo; lo < out.hi; lo += step) {
+        int64_t hi = rfx_min_i64(lo + step, out.hi);
+        struct rfx_range after = {lo, out.hi};
+        struct rfx_range before = {out.lo, hi};
         struct rfx_range ahead = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, after);
         struct rfx_range behind = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, before);
-        int64_t needed_from = rfx_min_i64(rfx_max_i64(ahead.lo, 0), in->out.h);
-        int64_t needed_to = rfx_max_i64(rfx_min_i64(behind.hi, in->out.h), 0);
-        down = rfx_max_i64(down, hi * row_out - needed_from * row_in);
-        up = rfx_max_i64(up, needed_to * row_in - lo * row_out);
+        /* rows from the first one that there is of each map */
+        int64_t needed_from = rfx_min_i64(rfx_max_i64(ahead.lo, all.lo), all.hi) - all.lo;
+        int64_t needed_to = rfx_max_i64(rfx_min_i64(behind.hi, all.hi), all.lo) - all.lo;
+        down = rfx_max_i64(down, (hi - out.lo) * row_out - needed_from * row_in);
+        up = rfx_max_i64(up, needed_to * row_in - (lo - out.lo) * row_out);
     }
     slide->down = rfx_align_up((size_t)down) + RFX_RED_ZONE_BYTES;
     slide->up = rfx_align_up((size_t)up) + RFX_RED_ZONE_BYTES;

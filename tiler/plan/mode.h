@@ -52,6 +52,7 @@ typedef void rfx_rows_adder(void *user, int node, struct rfx_range rows, int64_t
 /* The geometry of a stage. Tables of n_nodes, borrowed. */
 struct rfx_stage_shape {
     struct rfx_stage_spec spec;
+    int first, end; /* nodes computed here lie in [first, end) */
     const enum rfx_node_place *places;
     const struct rfx_node_rows *rows;
     const struct rfx_tile_extent *cols; /* columns of the parts; NULL: whole rows */
@@ -110,6 +111,12 @@ struct rfx_mode {
      * do not matter to it. */
     void (*measure)(const struct rfx_mode_measure *measure, struct rfx_node_rows *rows,
                     int64_t *overlap_rows);
+
+    /* The same of a stage that has much in common with others, by what a block of notes_bytes has
+     * of all of them, which begins as zeros; false: it is none of those. NULL: nothing is noted. */
+    size_t (*notes_bytes)(const struct rfx_graph *graph);
+    bool (*recall)(void *notes, const struct rfx_mode_measure *measure, struct rfx_node_rows *rows,
+                   int64_t *overlap_rows);
 
     /* Gives `add` the rows of all steps of a part of whole columns, node by node as they come,
      * alike ones together: every part across is run in the same steps of rows. Ends early when the

@@ -152,7 +152,15 @@ struct rfx_plan_request {
     struct rfx_caches caches; /* zeros: nodes are not grouped, and usual caches are meant */
     const struct rfx_mode *const *modes; /* that the planner may use; NULL: all */
     int n_modes;
+    struct rfx_plan_notes *notes; /* NULL: none */
 };
+
+/* What planning a graph has measured, for the next time the same graph is planned or surveyed. To
+ * be freed before it; may take some MiB, as planning does. */
+RFX_NODISCARD enum rfx_status rfx_plan_notes_create(struct rfx_memory *mem,
+                                                    struct rfx_plan_notes **out,
+                                                    struct rfx_error *err);
+void rfx_plan_notes_free(struct rfx_plan_notes *notes);
 
 /* Makes a plan. With memory_bytes: the least predicted time whose peak fits (what is given is
  * kept); BUDGET_IMPOSSIBLE names the smallest possible budget and its breakdown. Without: untiled

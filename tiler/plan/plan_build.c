@@ -23,12 +23,15 @@ static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_er
     c->upwards = rfx_memory_calloc(mem, slides, sizeof *c->upwards);
     c->measured = rfx_memory_calloc(mem, n, RFX_PLAN_MEASURED * sizeof *c->measured);
     c->by_caller = rfx_memory_calloc(mem, 2 * n, sizeof *c->by_caller);
-    c->memo = rfx_memory_calloc(mem, RFX_PLACE_MEMO_ENTRIES, sizeof *c->memo);
+    c->own_memo = rfx_memory_calloc(mem, RFX_PLACE_MEMO_ENTRIES, sizeof *c->memo);
+    c->memo = c->own_memo;
+    bool can_keep = rfx_place_kept_init(&c->kept, mem, (int)records);
+    c->spans = rfx_memory_calloc(mem, 2 * stages, sizeof *c->spans);
     c->live = rfx_memory_calloc(mem, (n + 1) * stages + 1, sizeof *c->live);
     c->stored_record = rfx_memory_calloc(mem, (4 + stages) * n, sizeof *c->stored_record);
     if (c->packed_bytes == NULL || c->records == NULL || c->slides == NULL || c->upwards == NULL ||
-        c->memo == NULL || c->measured == NULL || c->by_caller == NULL || c->live == NULL ||
-        c->stored_record == NULL)
+        c->memo == NULL || !can_keep || c->spans == NULL || c->measured == NULL ||
+        c->by_caller == NULL || c->live == NULL || c->stored_record == NULL)
         return rfx_memory_fail(mem, "planner tables", records * sizeof *c->records, err);
     c->resident = c->by_caller + n;
     c->stored_last = c->stored_record + n;
@@ -48,20 +51,23 @@ enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,
         rfx_plan_context_release(&c);
         return status;
     }
+    const struct rfx_graph *whole = graph; /* without groups, and not of a part */
+    while (whole->base != NULL) whole = whole->base;
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
-        const struct rfx_graph *base = graph->base != NULL ? graph->base : graph;
-        c.macs_untiled += rfx_op_macs(base, &base->nodes[i], rfx_node_full_rect(node));
+        c.macs_untiled += rfx_op_macs(whole, &whole->nodes[i], rfx_node_full_rect(node));
         c.packed_bytes[i] = rfx_align_up(rfx_op_packed_bytes(graph, node));
         c.weights_bytes += c.packed_bytes[i];
         size_t scratch = rfx_align_up(rfx_op_scratch_bytes(graph, node, request->threads));
         if (scratch > c.scratch_bytes) c.scratch_bytes = scratch;
     }
     if (graph->input >= 0) c.by_caller[graph->input] = request->source.by_caller;
-    for (int k = 0; k < graph->n_outputs; k++) {
-        int node = graph->outputs[k].node;
+    for (int e = 0; e < graph->n_ends; e++) {
+        int node = graph->ends[e].node;
         bool made = !rfx_node_is_constant(&graph->nodes[node]);
-        c.by_caller[node] = made && request->outputs_by_caller && node != graph->input;
+        bool alone =
+            rfx_rect_equal(graph->nodes[node].wanted, rfx_end_part(graph, &graph->ends[e]));
+        c.by_caller[node] = made && alone && request->outputs_by_caller && node != graph->input;
     }
     *context = c;
     return RFX_OK;
@@ -75,7 +81,9 @@ void rfx_plan_context_release(struct rfx_plan_context *context) {
     rfx_memory_release(mem, context->upwards);
     rfx_memory_release(mem, context->measured);
     rfx_memory_release(mem, context->by_caller);
-    rfx_memory_release(mem, context->memo);
+    rfx_memory_release(mem, context->own_memo);
+    rfx_place_kept_release(&context->kept, mem);
+    rfx_memory_release(mem, context->spans);
     rfx_memory_release(mem, context->live);
     rfx_memory_release(mem, context->stored_record);
 }
@@ -83,7 +91,7 @@ void rfx_plan_context_release(struct rfx_plan_context *context) {
 /* Rows x columns of a node that a stage computes in all. */
 static struct rfx_rect computed_area(const struct rfx_graph *graph,
                                      const struct rfx_stage_shape *shape, int i) {
-    int64_t cols = shape->cols != NULL ? shape->cols[i].sum : graph->nodes[i].out.w;
+    int64_t cols = shape->cols != NULL ? shape->cols[i].sum : rfx_rect_cols(graph->nodes[i].wanted);
     return rfx_rect_full(shape->rows[i].computed, cols);
 }
 
@@ -108,7 +116,7 @@ uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context,
     uint64_t macs = 0;
     for (int s = 0; s < n_stages; s++) {
         const enum rfx_node_place *places = shapes[s].places;
-        for (int i = 0; i < graph->n_nodes; i++)
+        for (int i = shapes[s].first; i < shapes[s].end; i++)
             if (places[i] >= RFX_PLACE_LOCAL && places[i] != RFX_PLACE_REDUCED)
                 macs += node_macs(graph, &shapes[s], i);
     }
@@ -117,7 +125,8 @@ uint64_t rfx_plan_count_macs(const struct rfx_plan_context *context,
 
 static struct rfx_place_job job_of(const struct rfx_plan_context *c, int n_stages) {
     int n_steps = rfx_plan_count_steps(c->graph, n_stages);
-    return (struct rfx_place_job){c->records, c->slides, c->n_records, c->n_slides, n_steps};
+    return (struct rfx_place_job){c->records, c->slides, c->n_records, c->n_slides,
+                                  n_steps,    c->spans,  c->n_spans};
 }
 
 size_t rfx_plan_bound(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
@@ -300,12 +309,17 @@ static bool is_quick(const struct rfx_plan_context *context) {
     return context->quick && context->n_records > FEW_RECORDS;
 }
 
-static enum rfx_status place(struct rfx_plan_context *c, int n_stages, struct placed *placed,
+static enum rfx_status place(struct rfx_plan_context *c, const struct rfx_place_job *job,
+                             struct rfx_place_key key, struct placed *placed,
                              struct rfx_error *err) {
     struct rfx_memory *mem = c->graph->mem;
-    struct rfx_place_job job = job_of(c, n_stages);
     size_t rest;
-    placed->bound = rfx_place_slides_bound(&job, 0, c->live, &rest);
+    placed->bound = rfx_place_slides_bound(job, 0, c->live, &rest);
+    if (rfx_place_lay_kept(&c->kept, key, job, c->records, c->upwards)) {
+        placed->arena = c->kept.arena;
+        placed->strategy = c->kept.strategy;
+        return RFX_OK;
+    }
     if (c->n_slides == 0)
         return rfx_place_records(mem, c->records, c->n_records, is_quick(c), &placed->arena,
                                  &placed->strategy, err);
@@ -321,12 +335,15 @@ enum rfx_status rfx_plan_peak(struct rfx_plan_context *context,
     struct rfx_place_job job = job_of(context, n_stages);
     struct rfx_place_key key = rfx_place_key_of(&job, is_quick(context));
     struct placed placed = {.arena = rfx_place_recall(context->memo, key)};
+    size_t fixed = rfx_plan_fixed_bytes(context, shapes, n_stages);
     if (placed.arena == 0) {
-        enum rfx_status status = place(context, n_stages, &placed, err);
+        enum rfx_status status = place(context, &job, key, &placed, err);
         if (status != RFX_OK) return status;
         rfx_place_remember(context->memo, key, placed.arena);
+        rfx_place_keep(&context->kept, key, &job, context->upwards, placed.arena, placed.strategy,
+                       placed.arena + fixed);
     }
-    *peak_bytes = placed.arena + rfx_plan_fixed_bytes(context, shapes, n_stages);
+    *peak_bytes = placed.arena + fixed;
     return RFX_OK;
 }
 
@@ -352,7 +369,8 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
     for (int s = 0; s < n_stages; s++) fill_stage(context->graph, &shapes[s], &plan->stages[s]);
     rfx_plan_list_records(context, shapes, n_stages);
     struct placed placed;
-    status = place(context, n_stages, &placed, err);
+    struct rfx_place_job job = job_of(context, n_stages);
+    status = place(context, &job, rfx_place_key_of(&job, is_quick(context)), &placed, err);
     if (status != RFX_OK) {
         rfx_plan_free(plan);
         return status;
@@ -379,16 +397,4 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
     plan->cost = cost;
     *out = plan;
     return RFX_OK;
-}
-
-bool rfx_plan_loads_by_stage(const struct rfx_plan *plan) {
-    for (int s = 0; s < plan->n_stages; s++)
-        if (plan->stages[s].spec.weights_by_stage) return true;
-    return false;
-}
-
-const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage, int node) {
-    enum rfx_node_place place = plan->stages[stage].places[node];
-    bool local = rfx_place_is_local(place);
-    return local ? &plan->stages[stage].nodes[node].buffer : &plan->stored[node];
 }

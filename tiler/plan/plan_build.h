@@ -5,6 +5,7 @@
 #ifndef RFX_TILER_PLAN_PLAN_BUILD_H
 #define RFX_TILER_PLAN_PLAN_BUILD_H
 
+#include "tiler/placement/placement_bound.h"
 #include "tiler/placement/placement_memo.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/plan.h"
@@ -24,15 +25,18 @@ struct rfx_plan_context {
     struct rfx_slide *slides;
     bool *upwards; /* per slide */
     int n_records, n_slides;
+    struct rfx_place_span *spans; /* of the candidate's steps, those at which records may change */
+    int n_spans;
     struct rfx_slide *measured; /* per node RFX_PLAN_MEASURED, of its first inputs; where `node` is
                                    another one: not measured yet */
     size_t rest_bytes; /* of the last candidate's bound: what its last stage alone asks for */
-    struct rfx_place_memo *memo;
-    size_t *live;                     /* per step of the candidate, max_stages stages */
-    int *stored_record, *stored_last; /* per node: its full map's record, and last step */
-    int *local_records;               /* per stage and node: of what the stage has at hand */
-    bool *by_caller, *resident;       /* per node: as in the plan */
-    int *last_reader, *n_readers;     /* per node, of the stage at hand */
+    struct rfx_place_memo *memo, *own_memo; /* own: where none was given */
+    struct rfx_place_kept kept;             /* of the least peak so far, which may be built */
+    size_t *live;                           /* per step of the candidate, max_stages stages */
+    int *stored_record, *stored_last;       /* per node: its full map's record, and last step */
+    int *local_records;                     /* per stage and node: of what the stage has at hand */
+    bool *by_caller, *resident;             /* per node: as in the plan */
+    int *last_reader, *n_readers;           /* per node, of the stage at hand */
     int max_stages;
     bool quick; /* place with little effort, where there are many records */
 };

@@ -167,7 +167,7 @@ static bool check_inputs_survive(const struct state *s, const struct rfx_step *s
     const struct rfx_stage *stage = &s->plan->stages[step->stage];
     const struct rfx_stage_node *how = &stage->nodes[step->node];
     if (how->step_rows == 0) return true;
-    struct rfx_rect rest = rfx_node_full_rect(&s->graph->nodes[step->node]);
+    struct rfx_rect rest = s->graph->nodes[step->node].wanted;
     if (how->upwards)
         rest.y1 = step->rect.y0;
     else
@@ -213,9 +213,9 @@ static bool apply_state(struct state *s, const struct rfx_step *step) {
     if (!check_held_bytes(s, step->node, load, buffer) || !check_states_apart(s, step, buffer))
         return false;
     if (step->kind == RFX_STEP_REDUCE_FINISH) {
-        const struct rfx_tensor *in = &s->graph->nodes[s->graph->nodes[step->node].in[0]].out;
-        if (s->reduced[step->node] != in->h * in->w)
-            return complain(s, step->node, "pixels reduced", s->reduced[step->node], in->h * in->w);
+        int64_t pixels = rfx_rect_area(s->graph->nodes[step->node].taken);
+        if (s->reduced[step->node] != pixels)
+            return complain(s, step->node, "pixels reduced", s->reduced[step->node], pixels);
         return apply_write(s, step);
     }
     if (step->kind == RFX_STEP_REDUCE_ADD) {
@@ -297,11 +297,11 @@ static bool apply_step(struct state *s, const struct rfx_step *step) {
 
 static bool check_end(const struct state *s) {
     const struct rfx_plan *plan = s->plan;
-    for (int k = 0; k < s->graph->n_outputs; k++) {
-        int i = s->graph->outputs[k].node;
+    for (int e = 0; e < s->graph->n_ends; e++) {
+        int i = s->graph->ends[e].node;
         const struct rfx_node *node = &s->graph->nodes[i];
         if (rfx_node_is_constant(node)) continue;
-        struct rfx_rect full = rfx_node_full_rect(node);
+        struct rfx_rect full = rfx_end_part(s->graph, &s->graph->ends[e]);
         bool kept = plan->stored[i].bytes != 0 || plan->by_caller[i];
         if (!kept && s->emitted[i] == rfx_rect_area(full)) continue;
         if (!kept) return complain(s, i, "not stored, handed out", s->emitted[i], 0);
@@ -344,7 +344,8 @@ static bool check_places(struct state *s) {
                 int in = node->in[k];
                 if (rfx_node_is_constant(&s->graph->nodes[in]) || rfx_place_is_computed(places[in]))
                     continue;
-                bool kept = s->plan->stored[in].bytes != 0 || s->plan->by_caller[in];
+                bool kept = s->plan->stored[in].bytes != 0 || s->plan->by_caller[in] ||
+                            rfx_rect_is_empty(s->graph->nodes[in].wanted);
                 if (places[in] == RFX_PLACE_NONE || !kept)
                     return complain(s, i, "an input is neither made nor kept", in, 0);
             }

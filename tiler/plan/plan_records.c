@@ -18,12 +18,11 @@ int rfx_plan_count_steps(const struct rfx_graph *graph, int n_stages) {
 void rfx_plan_find_resident(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
                             int n_stages) {
     const struct rfx_graph *graph = context->graph;
-    for (int i = 0; i < graph->n_nodes; i++) {
+    for (int i = 0; i < graph->n_nodes; i++)
         context->resident[i] = rfx_node_is_constant(&graph->nodes[i]);
-        for (int s = 0; s < n_stages; s++)
-            if (!shapes[s].spec.weights_by_stage && shapes[s].places[i] >= RFX_PLACE_LOCAL)
-                context->resident[i] = true;
-    }
+    for (int s = 0; s < n_stages; s++)
+        for (int i = shapes[s].first; !shapes[s].spec.weights_by_stage && i < shapes[s].end; i++)
+            if (shapes[s].places[i] >= RFX_PLACE_LOCAL) context->resident[i] = true;
 }
 
 struct lister {
@@ -72,7 +71,7 @@ static void find_stored_lasts(struct lister *l) {
     for (int i = 0; i < graph->n_nodes; i++) last[i] = 0;
     for (int s = 0; s < l->n_stages; s++) {
         enter_stage(l, s);
-        for (int i = 0; i < graph->n_nodes; i++) {
+        for (int i = l->shape->first; i < l->shape->end; i++) {
             if (!is_computed(l, i)) continue;
             int step = is_once(l) ? l->begin + i : l->end;
             if (step > last[i]) last[i] = step;
@@ -82,15 +81,16 @@ static void find_stored_lasts(struct lister *l) {
             }
         }
     }
-    for (int k = 0; k < graph->n_outputs; k++) last[graph->outputs[k].node] = l->end;
+    for (int e = 0; e < graph->n_ends; e++) last[graph->ends[e].node] = l->end;
 }
 
-/* Per node: the last node of the stage that reads it (itself when none does), and how many do. */
+/* Per node that is computed: the last node of the stage that reads it (itself when none does), and
+ * how many do. */
 static void find_readers(const struct lister *l) {
     const struct rfx_graph *graph = l->graph;
     int *last = l->context->last_reader;
     int *readers = l->context->n_readers;
-    for (int i = 0; i < graph->n_nodes; i++) {
+    for (int i = l->shape->first; i < l->shape->end; i++) {
         last[i] = i;
         readers[i] = 0;
         if (!is_computed(l, i)) continue;
@@ -121,14 +121,16 @@ int64_t rfx_stage_buffer_rows(const struct rfx_stage_shape *shape, int node) {
 /* Bytes of so many rows of a node as wide as the stage's parts. */
 static size_t rows_bytes(const struct lister *l, int node, int64_t rows) {
     const struct rfx_tensor *out = &l->graph->nodes[node].out;
-    int64_t cols = l->shape->cols != NULL ? l->shape->cols[node].max : out->w;
+    int64_t cols = l->shape->cols != NULL ? l->shape->cols[node].max
+                                          : rfx_rect_cols(l->graph->nodes[node].wanted);
     return rfx_tensor_pixel_bytes(out, rows * cols);
 }
 
 /* Bytes of what a stage has at hand of a node that it does not store. */
 static size_t local_bytes(const struct lister *l, int node) {
+    const struct rfx_node *n = &l->graph->nodes[node];
     if (l->shape->places[node] == RFX_PLACE_REDUCED)
-        return rfx_node_reduction(&l->graph->nodes[node])->state_bytes(&l->graph->nodes[node]);
+        return rfx_rect_is_empty(n->wanted) ? 0 : rfx_node_reduction(n)->state_bytes(n);
     return rows_bytes(l, node, rfx_stage_buffer_rows(l->shape, node));
 }
 
@@ -154,6 +156,7 @@ static bool may_take(const struct lister *l, int node, int record) {
         if (record_of(l, n->in[k]) != record) continue;
         if (!def->in_place(l->graph, n, k)) return false;
         if (l->graph->nodes[n->in[k]].out.elems != n->out.elems) return false;
+        if (!rfx_rect_equal(l->graph->nodes[n->in[k]].wanted, n->wanted)) return false;
     }
     return l->context->records[record].last == l->begin + node;
 }
@@ -186,7 +189,7 @@ static void list_stored(const struct lister *l, int i, int taken) {
         c->stored_record[i] = -1;
     } else {
         c->stored_record[i] = add_record(l, RFX_RECORD_STORED, i, first, c->stored_last[i],
-                                         rfx_node_out_bytes(&l->graph->nodes[i]));
+                                         rfx_node_wanted_bytes(&l->graph->nodes[i]));
     }
 }
 
@@ -263,17 +266,30 @@ static void list_slides(const struct lister *l, int i) {
     }
 }
 
+/* Records begin and end where a stage begins or a computed node is made, or a step after that. */
+static void list_spans(struct rfx_plan_context *c, const struct rfx_stage_shape *shapes,
+                       int n_stages) {
+    c->n_spans = 0;
+    for (int s = 0; s < n_stages; s++) {
+        int begin = rfx_plan_count_steps(c->graph, s);
+        int from = begin + (shapes[s].first < 1 ? 1 : shapes[s].first);
+        c->spans[c->n_spans++] = (struct rfx_place_span){begin, begin + 1};
+        c->spans[c->n_spans++] = (struct rfx_place_span){from, begin + shapes[s].end + 1};
+    }
+}
+
 void rfx_plan_list_records(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
                            int n_stages) {
     struct lister l = {
         .context = context, .graph = context->graph, .shapes = shapes, .n_stages = n_stages};
     context->n_records = context->n_slides = 0;
+    list_spans(context, shapes, n_stages);
     rfx_plan_find_resident(context, shapes, n_stages);
     find_stored_lasts(&l);
     for (int s = 0; s < n_stages; s++) {
         enter_stage(&l, s);
         find_readers(&l);
-        for (int i = 0; i < l.graph->n_nodes; i++) {
+        for (int i = shapes[s].first; i < shapes[s].end; i++) {
             if (!is_computed(&l, i)) continue;
             list_packed(&l, i);
             list_node(&l, i);
@@ -286,7 +302,8 @@ void rfx_plan_list_records(struct rfx_plan_context *context, const struct rfx_st
 static uint64_t fetched_bytes(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
                               int node) {
     const struct rfx_tensor *out = &graph->nodes[node].out;
-    int64_t cols = shape->cols != NULL ? shape->cols[node].sum : out->w;
+    int64_t cols =
+        shape->cols != NULL ? shape->cols[node].sum : rfx_rect_cols(graph->nodes[node].wanted);
     return rfx_tensor_pixel_bytes(out, shape->rows[node].computed * cols);
 }
 
@@ -306,7 +323,7 @@ struct rfx_plan_spill rfx_plan_count_spill(const struct rfx_graph *graph,
         for (int i = 0; i < graph->n_nodes; i++) {
             enum rfx_node_place place = shapes[s].places[i];
             if (place != RFX_PLACE_SPILLED && place != RFX_PLACE_FETCHED) continue;
-            uint64_t bytes = rfx_tensor_bytes(&graph->nodes[i].out);
+            uint64_t bytes = rfx_node_wanted_bytes(&graph->nodes[i]);
             if (place == RFX_PLACE_SPILLED) {
                 spill.written += bytes;
                 held += bytes;
@@ -327,4 +344,16 @@ int rfx_plan_spill_last(const struct rfx_plan *plan, int node) {
         if (place == RFX_PLACE_SPILLED || place == RFX_PLACE_FETCHED) last = s;
     }
     return last;
+}
+
+bool rfx_plan_loads_by_stage(const struct rfx_plan *plan) {
+    for (int s = 0; s < plan->n_stages; s++)
+        if (plan->stages[s].spec.weights_by_stage) return true;
+    return false;
+}
+
+const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage, int node) {
+    enum rfx_node_place place = plan->stages[stage].places[node];
+    bool local = rfx_place_is_local(place);
+    return local ? &plan->stages[stage].nodes[node].buffer : &plan->stored[node];
 }

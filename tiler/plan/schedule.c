@@ -86,6 +86,8 @@ static bool next_in_phase(struct rfx_schedule *schedule, enum rfx_step_kind kind
     while (schedule->node <= stage->last) {
         int node = schedule->node++;
         if (!wanted(stage, node)) continue;
+        bool empty = rfx_rect_is_empty(schedule->plan->graph->nodes[node].wanted);
+        if (empty && kind != RFX_STEP_LOAD) continue;
         step->kind = kind;
         step->node = node;
         step->rect = rfx_rect_full(1, 1);
@@ -132,8 +134,10 @@ struct rfx_part rfx_schedule_part(const struct rfx_schedule *schedule, int node)
     const struct rfx_plan *plan = schedule->plan;
     const struct rfx_stage *stage = schedule->walk.stage;
     bool local = rfx_place_is_local(stage->places[node]);
+    const struct rfx_node *n = &plan->graph->nodes[node];
+    bool image = rfx_node_is_input(n) && plan->by_caller[node]; /* all of it lies there */
     struct rfx_part part = {
-        .rect = rfx_node_full_rect(&plan->graph->nodes[node]),
+        .rect = image ? rfx_node_full_rect(n) : n->wanted,
         .offset = rfx_plan_buffer(plan, (int)(stage - plan->stages), node)->offset,
         .by_caller = !local && plan->by_caller[node],
     };

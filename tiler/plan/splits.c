@@ -11,8 +11,8 @@
  * crosses the cut after d. Dead tensors do not exist (graph.h). */
 static void find_lowest(const struct rfx_graph *graph, int *low) {
     int lowest = graph->n_nodes;
-    for (int k = 0; k < graph->n_outputs; k++)
-        if (graph->outputs[k].node < lowest) lowest = graph->outputs[k].node;
+    for (int e = 0; e < graph->n_ends; e++)
+        if (graph->ends[e].node < lowest) lowest = graph->ends[e].node;
     for (int d = graph->n_nodes - 1; d >= 0; d--) {
         low[d] = lowest;
         for (int k = 0; k < graph->nodes[d].n_in; k++) {

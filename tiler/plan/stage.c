@@ -69,6 +69,10 @@ static enum rfx_status place_target(const struct rfx_graph *graph,
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "target '%s' lies inside a group of layers, which is never stored",
                         node->name);
+    if (rfx_node_is_joined(node))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "target '%s' is joined of maps, which are targets instead: '%s' and others",
+                        node->name, graph->nodes[node->in[0]].name);
     if (stored[target] || places[target] != RFX_PLACE_NONE)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "target '%s' is stored twice",
                         node->name);
@@ -91,6 +95,12 @@ static enum rfx_status check_local(const struct rfx_graph *graph, const struct r
                                    int i, enum rfx_node_place place, struct rfx_error *err) {
     const struct rfx_node *node = &graph->nodes[i];
     bool local = place == RFX_PLACE_REDUCED || rfx_node_is_local(node);
+    bool reduction = !spec->mode->local && rfx_node_reduction(node) != NULL;
+    if (reduction && !rfx_rect_is_empty(node->taken) &&
+        !rfx_rect_equal(node->taken, rfx_node_full_rect(&graph->nodes[node->in[0]])))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "'%s' takes a part of its input alone: %s cannot feed it", node->name,
+                        spec->mode->a_mode);
     if (!spec->mode->local || local) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                     "'%s' is not local in space: %s cannot compute it", node->name,
@@ -109,8 +119,10 @@ enum rfx_status rfx_stage_places(const struct rfx_graph *graph, const struct rfx
         status = place_target(graph, spec, emit, stored, t, places, err);
         if (status != RFX_OK) return status;
     }
-    for (int i = graph->n_nodes - 1; i >= 0; i--) {
+    int pending = spec->n_targets; /* nodes that are computed and not looked at */
+    for (int i = graph->n_nodes - 1; i >= 0 && pending > 0; i--) {
         if (!rfx_place_is_computed(places[i])) continue;
+        pending--;
         status = check_local(graph, spec, i, places[i], err);
         if (status != RFX_OK) return status;
         for (int k = 0; k < rfx_place_inputs(places[i], &graph->nodes[i]); k++) {
@@ -125,6 +137,7 @@ enum rfx_status rfx_stage_places(const struct rfx_graph *graph, const struct rfx
             places[in] = in_file      ? RFX_PLACE_FETCHED
                          : stored[in] ? RFX_PLACE_READ
                                       : RFX_PLACE_LOCAL;
+            pending += rfx_place_is_computed(places[in]);
         }
     }
     for (int t = 0; t < spec->n_targets; t++) {
@@ -138,9 +151,11 @@ struct rfx_range rfx_stage_target_range(const struct rfx_graph *graph, int node,
                                         enum rfx_node_place place, enum rfx_axis axis, int64_t n,
                                         int64_t tile) {
     struct rfx_range none = {0, 0};
-    if (place == RFX_PLACE_REDUCED) node = graph->nodes[node].in[0];
     if (place < RFX_PLACE_STORED) return none;
-    return rfx_tile_range(rfx_node_extent(&graph->nodes[node], axis), n, tile);
+    struct rfx_range all =
+        rfx_node_stage_range(&graph->nodes[node], place == RFX_PLACE_REDUCED, axis);
+    struct rfx_range own = rfx_tile_range(rfx_range_size(all), n, tile);
+    return (struct rfx_range){all.lo + own.lo, all.lo + own.hi};
 }
 
 void rfx_stage_regions(const struct rfx_graph *graph, const enum rfx_node_place *places,
@@ -176,9 +191,9 @@ static int64_t target_extent(const struct rfx_graph *graph, const struct rfx_sta
                              enum rfx_axis axis) {
     int64_t extent = 1;
     for (int t = 0; t < spec->n_targets; t++) {
-        int node = spec->targets[t];
-        if (rfx_node_reduction(&graph->nodes[node]) != NULL) node = graph->nodes[node].in[0];
-        extent = rfx_max_i64(extent, rfx_node_extent(&graph->nodes[node], axis));
+        const struct rfx_node *node = &graph->nodes[spec->targets[t]];
+        bool reduced = rfx_node_reduction(node) != NULL;
+        extent = rfx_max_i64(extent, rfx_range_size(rfx_node_stage_range(node, reduced, axis)));
     }
     return extent;
 }

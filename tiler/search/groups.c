@@ -6,7 +6,7 @@
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
-#include "tiler/search/cost.h"
+#include "tiler/cost/cost.h"
 
 enum { N_STEPS = 4, N_COLS = 9 };
 static const int64_t steps[N_STEPS] = {1, 2, 4, 8};
@@ -100,8 +100,7 @@ static void find_readers(struct chooser *c) {
         c->last_reader[i] = i;
         for (int k = 0; k < graph->nodes[i].n_in; k++) c->last_reader[graph->nodes[i].in[k]] = i;
     }
-    for (int k = 0; k < graph->n_outputs; k++)
-        c->last_reader[graph->outputs[k].node] = graph->n_nodes;
+    for (int e = 0; e < graph->n_ends; e++) c->last_reader[graph->ends[e].node] = graph->n_nodes;
 }
 
 static int collect(const struct chooser *c, struct rfx_group_attr *groups) {

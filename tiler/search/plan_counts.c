@@ -139,14 +139,21 @@ static void count_stage(struct counter *c, struct rfx_mode_sweep *sweep,
     } else {
         for (int i = stage->first; i <= stage->last; i++)
             if (is_run(stage, i))
-                add_columns(c, i, (struct rfx_range){0, c->graph->nodes[i].out.w}, 1);
+                add_columns(c, i, rfx_rect_col_range(c->graph->nodes[i].wanted), 1);
     }
     stage->spec.mode->sweep_rows(sweep, add_rows, c);
     multiply(c, counts);
 }
 
+static uint64_t sum_macs(const struct rfx_node_counts *counts, size_t n) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++) sum += counts[i].macs;
+    return sum;
+}
+
+/* macs (may be NULL): of each stage. */
 static enum rfx_status count_stages(const struct rfx_plan *plan, struct rfx_node_counts *counts,
-                                    struct rfx_error *err) {
+                                    uint64_t *macs, struct rfx_error *err) {
     struct rfx_memory *mem = plan->mem;
     size_t n = (size_t)plan->graph->n_nodes;
     struct counter c = {.graph = plan->graph, .first = rfx_memory_calloc(mem, n, sizeof *c.first)};
@@ -157,8 +164,10 @@ static enum rfx_status count_stages(const struct rfx_plan *plan, struct rfx_node
     };
     c.out_of_memory = c.first == NULL || sweep.done == NULL || sweep.regions == NULL;
     for (int s = 0; s < plan->n_stages && !c.out_of_memory && !rfx_memory_is_stopped(mem); s++) {
+        uint64_t before = macs == NULL ? 0 : sum_macs(counts, n);
         sweep.stage = &plan->stages[s];
         count_stage(&c, &sweep, counts);
+        if (macs != NULL) macs[s] = sum_macs(counts, n) - before;
     }
     rfx_memory_release(mem, c.first);
     rfx_memory_release(mem, c.columns);
@@ -168,13 +177,14 @@ static enum rfx_status count_stages(const struct rfx_plan *plan, struct rfx_node
     return rfx_memory_check_stop(mem, err);
 }
 
-enum rfx_status rfx_plan_count_by_steps(const struct rfx_plan *plan, struct rfx_node_counts *counts,
-                                        struct rfx_error *err) {
+static enum rfx_status count_by_steps(const struct rfx_plan *plan, struct rfx_node_counts *counts,
+                                      uint64_t *stage_macs, struct rfx_error *err) {
     struct rfx_schedule *schedule;
     struct rfx_step step;
     enum rfx_status status = rfx_schedule_create(plan, &schedule, err);
     if (status != RFX_OK) return status;
     memset(counts, 0, (size_t)plan->graph->n_nodes * sizeof *counts);
+    if (stage_macs != NULL) memset(stage_macs, 0, (size_t)plan->n_stages * sizeof *stage_macs);
     while (status == RFX_OK && rfx_schedule_next(schedule, &step)) {
         status = rfx_memory_check_stop(plan->mem, err);
         if (step.kind != RFX_STEP_RUN) continue;
@@ -182,7 +192,9 @@ enum rfx_status rfx_plan_count_by_steps(const struct rfx_plan *plan, struct rfx_
         const struct rfx_group_attr *group = node->op == RFX_OP_GROUP ? &node->attr.group : NULL;
         int64_t strips = group == NULL ? 1 : rfx_group_strips(group, rfx_rect_cols(step.rect));
         int64_t rows = rfx_rect_rows(step.rect);
-        counts[step.node].macs += rfx_op_macs(plan->graph, node, step.rect);
+        uint64_t macs = rfx_op_macs(plan->graph, node, step.rect);
+        counts[step.node].macs += macs;
+        if (stage_macs != NULL) stage_macs[step.stage] += macs;
         counts[step.node].steps++;
         counts[step.node].pieces +=
             group == NULL ? 1 : strips * rfx_group_row_parts(group, rows, strips);
@@ -191,25 +203,44 @@ enum rfx_status rfx_plan_count_by_steps(const struct rfx_plan *plan, struct rfx_
     return status;
 }
 
-enum rfx_status rfx_plan_count_nodes(const struct rfx_plan *plan, struct rfx_node_counts *counts,
-                                     struct rfx_error *err) {
-    for (int s = 0; s < plan->n_stages; s++)
-        if (plan->stages[s].spec.mode->sweep_rows == NULL)
-            return rfx_plan_count_by_steps(plan, counts, err);
-    memset(counts, 0, (size_t)plan->graph->n_nodes * sizeof *counts);
-    return count_stages(plan, counts, err);
+enum rfx_status rfx_plan_count_by_steps(const struct rfx_plan *plan, struct rfx_node_counts *counts,
+                                        struct rfx_error *err) {
+    return count_by_steps(plan, counts, NULL, err);
 }
 
-enum rfx_status rfx_plan_count_step_macs(const struct rfx_plan *plan, uint64_t *macs,
-                                         struct rfx_error *err) {
+static enum rfx_status count(const struct rfx_plan *plan, struct rfx_node_counts *counts,
+                             uint64_t *macs, struct rfx_error *err) {
+    for (int s = 0; s < plan->n_stages; s++)
+        if (plan->stages[s].spec.mode->sweep_rows == NULL)
+            return count_by_steps(plan, counts, macs, err);
+    memset(counts, 0, (size_t)plan->graph->n_nodes * sizeof *counts);
+    return count_stages(plan, counts, macs, err);
+}
+
+enum rfx_status rfx_plan_count_nodes(const struct rfx_plan *plan, struct rfx_node_counts *counts,
+                                     struct rfx_error *err) {
+    return count(plan, counts, NULL, err);
+}
+
+/* Either may be NULL: MACs of each stage, and of all steps. */
+static enum rfx_status count_macs(const struct rfx_plan *plan, uint64_t *stages, uint64_t *all,
+                                  struct rfx_error *err) {
     size_t n = (size_t)plan->graph->n_nodes;
     struct rfx_node_counts *counts = rfx_memory_calloc(plan->mem, n, sizeof *counts);
     if (counts == NULL)
         return rfx_memory_fail(plan->mem, "counts of steps", n * sizeof *counts, err);
-    enum rfx_status status = rfx_plan_count_nodes(plan, counts, err);
-    uint64_t sum = 0;
-    for (size_t i = 0; i < n; i++) sum += counts[i].macs;
+    enum rfx_status status = count(plan, counts, stages, err);
+    if (status == RFX_OK && all != NULL) *all = sum_macs(counts, n);
     rfx_memory_release(plan->mem, counts);
-    if (status == RFX_OK) *macs = sum;
     return status;
+}
+
+enum rfx_status rfx_plan_count_stage_macs(const struct rfx_plan *plan, uint64_t *macs,
+                                          struct rfx_error *err) {
+    return count_macs(plan, macs, NULL, err);
+}
+
+enum rfx_status rfx_plan_count_step_macs(const struct rfx_plan *plan, uint64_t *macs,
+                                         struct rfx_error *err) {
+    return count_macs(plan, NULL, macs, err);
 }

@@ -26,6 +26,10 @@ RFX_NODISCARD enum rfx_status rfx_plan_count_by_steps(const struct rfx_plan *pla
                                                       struct rfx_node_counts *counts,
                                                       struct rfx_error *err);
 
+/* MACs of each stage into macs[n_stages]. */
+RFX_NODISCARD enum rfx_status rfx_plan_count_stage_macs(const struct rfx_plan *plan, uint64_t *macs,
+                                                        struct rfx_error *err);
+
 /* MACs of all steps: where nodes cost by how their maps are cut (groups), this is what a run makes.
  */
 RFX_NODISCARD enum rfx_status rfx_plan_count_step_macs(const struct rfx_plan *plan, uint64_t *macs,

@@ -14,6 +14,12 @@ const char *rfx_plan_kind_name(enum rfx_plan_kind kind) {
     return names[kind];
 }
 
+static bool has_groups(const struct rfx_graph *graph) {
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (graph->nodes[i].op == RFX_OP_GROUP) return true;
+    return false;
+}
+
 /* Places the candidate and sums it up; of one that needs more than `most` only its peak: groups'
  * MACs are counted step by step. */
 static enum rfx_status summarise(struct rfx_search *search, const struct rfx_candidate *c,
@@ -24,7 +30,7 @@ static enum rfx_status summarise(struct rfx_search *search, const struct rfx_can
     enum rfx_status status = rfx_search_build(search, c, &plan, err);
     if (status != RFX_OK) return status;
     uint64_t macs = plan->macs;
-    if (plan->graph->base != NULL && plan->peak_bytes <= most)
+    if (has_groups(plan->graph) && plan->peak_bytes <= most)
         status = rfx_plan_count_step_macs(plan, &macs, err);
     *summary = (struct rfx_plan_summary){.kind = c->kind, .peak_bytes = plan->peak_bytes};
     summary->macs = macs;

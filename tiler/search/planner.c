@@ -31,7 +31,7 @@ size_t rfx_plan_process_bytes(const struct rfx_graph *graph, int threads, size_t
     size_t tables = graph->held_bytes + (size_t)graph->n_nodes * TABLE_BYTES_PER_NODE;
     size_t run = reserve + (tables > ORDINARY_GRAPH_BYTES ? tables - ORDINARY_GRAPH_BYTES : 0);
     size_t load = graph->load_bytes == 0 ? 0 : graph->load_bytes + RFX_LOAD_PROCESS_BYTES;
-    return load > run + others ? load - others : run;
+    return graph->model_bytes + (load > run + others ? load - others : run);
 }
 
 /* Whether a candidate fits is decided by the quick placement, so that a budget that is named as
@@ -69,6 +69,25 @@ static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx
     return RFX_OK;
 }
 
+/* Nothing has fitted yet: whatever is sure to need more than a plan of this size is not the
+ * smallest either, and need not be kept. */
+static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *err) {
+    struct rfx_candidate *least = NULL;
+    for (size_t i = 0; i < search->n_candidates; i++)
+        if (least == NULL || search->candidates[i].bound < least->bound)
+            least = &search->candidates[i];
+    if (least == NULL) return RFX_OK;
+    enum rfx_status status = rfx_search_peak(search, least, err);
+    if (status != RFX_OK) return status;
+    if (least->peak < search->bound_limit) search->bound_limit = least->peak;
+    size_t kept = 0;
+    for (size_t i = 0; i < search->n_candidates; i++)
+        if (search->candidates[i].bound <= search->bound_limit)
+            search->candidates[kept++] = search->candidates[i];
+    search->n_candidates = kept;
+    return RFX_OK;
+}
+
 /* The candidate of all phases with the smallest peak in the quick placement (as small in less
  * time). */
 static enum rfx_status find_smallest(struct rfx_search *search, struct rfx_plan **out,
@@ -78,13 +97,18 @@ static enum rfx_status find_smallest(struct rfx_search *search, struct rfx_plan 
     if (search->n_candidates == 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "nothing is left to try: the request and the modes exclude every plan");
+    enum rfx_status status = RFX_OK;
+    if (search->context.request->memory_bytes != 0) status = limit_bound(search, err);
+    for (size_t i = 0; status == RFX_OK && i < search->n_candidates; i++)
+        status = rfx_search_complete(search, &search->candidates[i], err);
+    if (status != RFX_OK) return status;
     qsort(search->candidates, search->n_candidates, sizeof *search->candidates,
           rfx_candidate_compare_bound);
     for (size_t i = 0; i < search->n_candidates; i++) {
         struct rfx_candidate *c = &search->candidates[i];
         if (c->bound > best_bytes) break;
         if (c->bound == best_bytes && c->cost >= best.cost) continue; /* no better if it is met */
-        enum rfx_status status = rfx_search_peak(search, c, err);
+        status = rfx_search_peak(search, c, err);
         if (status != RFX_OK) return status;
         if (c->peak > best_bytes || (c->peak == best_bytes && c->cost >= best.cost)) continue;
         best = *c;
@@ -155,25 +179,6 @@ static struct rfx_plan_request complete_request(const struct rfx_plan_request *r
     return r;
 }
 
-/* Nothing has fitted yet: whatever is sure to need more than a plan of this size is not the
- * smallest either, and need not be kept. */
-static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *err) {
-    struct rfx_candidate *least = NULL;
-    for (size_t i = 0; i < search->n_candidates; i++)
-        if (least == NULL || search->candidates[i].bound < least->bound)
-            least = &search->candidates[i];
-    if (least == NULL) return RFX_OK;
-    enum rfx_status status = rfx_search_peak(search, least, err);
-    if (status != RFX_OK) return status;
-    if (least->peak < search->bound_limit) search->bound_limit = least->peak;
-    size_t kept = 0;
-    for (size_t i = 0; i < search->n_candidates; i++)
-        if (search->candidates[i].bound <= search->bound_limit)
-            search->candidates[kept++] = search->candidates[i];
-    search->n_candidates = kept;
-    return RFX_OK;
-}
-
 /* A plan that fits is known: what does not is of no interest, however small it is. */
 static void take_only_fitting(struct rfx_search *search) {
     if (search->context.request->memory_bytes != 0) search->bound_limit = 0;
@@ -193,6 +198,12 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
         if (better == NULL && goes_on && search->bound_limit != 0)
             status = limit_bound(search, err);
         if (status != RFX_OK) return status;
+        bool wanting = better == NULL && *fitting == NULL && search->bound_limit != 0;
+        if (wanting && search->left_out && !search->patient) {
+            search->patient = true;
+            phase--; /* once more, with what was left out */
+            continue;
+        }
         if (better == NULL) continue;
         rfx_plan_free(*fitting);
         *fitting = better;

@@ -4,73 +4,30 @@
 #include "layers/core/checked.h"
 #include "tiler/search/planner_search.h"
 
-/* Most that is kept of measured rows: the planner itself counts against the budget. */
-#define KNOWN_BYTES ((size_t)1 << 20)
-
 static bool is_same_skeleton(const struct rfx_skeleton *a, const struct rfx_skeleton *b) {
     return a->kind == b->kind && a->cut == b->cut && a->second == b->second &&
-           a->passes == b->passes && a->spill_from == b->spill_from;
+           a->passes == b->passes && a->spill_from == b->spill_from && a->more == b->more;
 }
 
-static int only_target(const struct rfx_stage_spec *spec, int s) {
-    return s == 0 && spec->n_targets == 1 ? spec->targets[0] : -1;
-}
-
-static const struct rfx_known_rows *find_rows(const struct rfx_search *search, int s) {
-    const struct rfx_stage_spec *spec = &search->specs[s];
-    int target = only_target(spec, s);
-    for (int i = 0; search->skeleton != NULL && i < search->n_known; i++) {
-        const struct rfx_known_rows *known = &search->known[i];
-        bool same = target >= 0
-                        ? known->target == target
-                        : known->stage == s && is_same_skeleton(&known->skeleton, search->skeleton);
-        if (same && known->mode == spec->mode && known->band_rows == spec->band_rows &&
-            known->parts_y == spec->parts_y)
-            return known;
-    }
-    return NULL;
-}
-
-/* Keeps measured rows for the next time, as long as that takes little memory. Rows in bands are
- * always worth it: a walk through a stream takes long. */
-static void keep_rows(struct rfx_search *search, int s, const struct rfx_node_rows *rows,
-                      int64_t overlap_rows) {
-    const struct rfx_stage_spec *spec = &search->specs[s];
-    size_t bytes = (size_t)search->context.graph->n_nodes * sizeof *rows;
-    size_t kept = (size_t)search->n_known * bytes;
-    if (search->skeleton == NULL || search->n_known == RFX_SEARCH_MAX_KNOWN) return;
-    bool again = spec->band_rows != 0 || (search->placing && spec->mode->local);
-    if (!again || kept + bytes > KNOWN_BYTES) return;
-    struct rfx_known_rows known = {
-        .skeleton = *search->skeleton,
-        .mode = spec->mode,
-        .stage = s,
-        .target = only_target(spec, s),
-        .band_rows = spec->band_rows,
-        .parts_y = spec->parts_y,
-        .overlap_rows = overlap_rows,
-        .rows = rfx_memory_alloc(search->context.graph->mem, bytes),
-    };
-    if (known.rows == NULL) return; /* measured again then */
-    memcpy(known.rows, rows, bytes);
-    search->known[search->n_known++] = known;
+/* Rows in bands are always worth keeping: a walk through a stream takes long. */
+static bool is_worth_keeping(const struct rfx_search *search, const struct rfx_stage_spec *spec) {
+    if (search->skeleton == NULL) return false; /* stages by hand come once */
+    return spec->band_rows != 0 || (search->placing && spec->mode->local);
 }
 
 static void measure_rows(struct rfx_search *search, int s) {
     const struct rfx_graph *graph = search->context.graph;
-    size_t at = (size_t)s * (size_t)graph->n_nodes;
     struct rfx_stage_shape *shape = &search->shapes[s];
-    const struct rfx_known_rows *known = find_rows(search, s);
-    shape->rows = search->rows + at;
-    if (known != NULL) {
-        memcpy(search->rows + at, known->rows, (size_t)graph->n_nodes * sizeof *known->rows);
-        shape->overlap_rows = known->overlap_rows;
-        return;
-    }
+    struct rfx_node_rows *rows = search->rows + (size_t)s * (size_t)graph->n_nodes;
+    shape->rows = rows;
     struct rfx_mode_measure measure = {graph, shape->places, &search->specs[s], search->done,
                                        search->regions};
-    shape->spec.mode->measure(&measure, search->rows + at, &shape->overlap_rows);
-    keep_rows(search, s, shape->rows, shape->overlap_rows);
+    const struct rfx_mode *mode = shape->spec.mode;
+    void *notes = search->skeleton == NULL ? NULL : rfx_known_notes(search->known, mode, graph);
+    if (notes != NULL && mode->recall(notes, &measure, rows, &shape->overlap_rows)) return;
+    if (rfx_known_find(search->known, shape, rows, &shape->overlap_rows)) return;
+    shape->spec.mode->measure(&measure, rows, &shape->overlap_rows);
+    if (is_worth_keeping(search, &shape->spec)) rfx_known_keep(search->known, shape);
 }
 
 /* Columns of a stage whose number of parts across is settled. Before a single cut they are kept:
@@ -91,8 +48,17 @@ static void measure_cols(struct rfx_search *search, int s) {
         cols = known->extents + (size_t)known->n * n;
         known->counts[known->n++] = parts;
     }
-    rfx_stage_extents(graph, shape->places, RFX_AXIS_COLS, parts, search->regions, cols);
     shape->cols = cols;
+    if (search->skeleton != NULL && rfx_known_find_cols(search->known, shape, cols)) return;
+    rfx_stage_extents(graph, shape->places, RFX_AXIS_COLS, parts, search->regions, cols);
+    if (search->skeleton != NULL) rfx_known_keep_cols(search->known, shape);
+}
+
+static void find_span(const struct rfx_graph *graph, struct rfx_stage_shape *shape) {
+    shape->end = graph->n_nodes;
+    while (shape->end > 0 && !rfx_place_is_computed(shape->places[shape->end - 1])) shape->end--;
+    while (shape->first < shape->end && !rfx_place_is_computed(shape->places[shape->first]))
+        shape->first++;
 }
 
 /* Geometry of stage s of the candidate at hand, from its specification. */
@@ -107,6 +73,7 @@ enum rfx_status rfx_search_measure(struct rfx_search *search, int s, struct rfx_
     if (status != RFX_OK) return status;
     rfx_stage_limit_parts(graph, spec);
     search->shapes[s] = (struct rfx_stage_shape){.spec = *spec, .places = places};
+    find_span(graph, &search->shapes[s]);
     measure_rows(search, s);
     measure_cols(search, s);
     return rfx_memory_check_stop(graph->mem, err); /* measuring breaks off then */
@@ -134,12 +101,19 @@ void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_sp
     spec->weights_by_stage = way->weights_by_stage;
 }
 
+static const struct rfx_levels *levels_of(const struct rfx_search *search,
+                                          const struct rfx_skeleton *skeleton) {
+    for (int k = 0; k < RFX_SEARCH_MORE; k++)
+        if (skeleton->more == rfx_search_more(k)) return &search->more[k];
+    return &search->levels;
+}
+
 /* Fills the stages of a candidate and their geometry. */
 enum rfx_status rfx_search_lay_out(struct rfx_search *search, const struct rfx_candidate *c,
                                    int *n_stages, struct rfx_error *err) {
     const struct rfx_stage_spec *way = &c->way;
-    int n = rfx_skeleton_stages(&search->levels, &c->skeleton, search->rest, search->specs,
-                                search->targets, search->spilled);
+    int n = rfx_skeleton_stages(levels_of(search, &c->skeleton), &c->skeleton, search->rest,
+                                search->specs, search->targets, search->spilled);
     rfx_search_begin(search, c);
     for (int s = 0; s < n; s++) {
         struct rfx_stage_spec *spec = &search->specs[s];

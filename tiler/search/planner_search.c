@@ -59,6 +59,24 @@ static size_t least_of_ways(struct rfx_search *search, size_t plain_bound, int n
     return fixed - search->context.weights_bytes + (plain_bound - fixed) / 2;
 }
 
+/* What does not fit may be the smallest, and nothing else: its cost and MACs decide between equal
+ * ones alone, and are counted when few are left. */
+static bool may_wait(const struct rfx_search *search, const struct rfx_candidate *c) {
+    size_t budget = search->context.request->memory_bytes;
+    return search->rivals == NULL && budget != 0 && c->bound > budget;
+}
+
+enum rfx_status rfx_search_complete(struct rfx_search *search, struct rfx_candidate *c,
+                                    struct rfx_error *err) {
+    int n_stages;
+    if (c->cost != RFX_COST_UNKNOWN) return RFX_OK;
+    enum rfx_status status = rfx_search_lay_out(search, c, &n_stages, err);
+    if (status != RFX_OK) return status;
+    c->cost = rfx_search_cost(search, n_stages);
+    c->macs = rfx_plan_count_macs(&search->context, search->shapes, n_stages);
+    return RFX_OK;
+}
+
 /* Adds the candidate in way w, whose flags are set, unless it is out. Its bound stays 0 when the
  * cost says so. */
 static enum rfx_status add_way(struct rfx_search *search, struct rfx_candidate *c, int w,
@@ -70,12 +88,15 @@ static enum rfx_status add_way(struct rfx_search *search, struct rfx_candidate *
     c->bound = rfx_plan_bound(&search->context, search->shapes, n_stages);
     rfx_search_note_behind(search, w, n_stages);
     if (rfx_search_is_out(search, c->kind, c->bound, c->cost)) return RFX_OK;
+    bool waits = !by_cost && may_wait(search, c);
     if (!by_cost) {
-        c->cost = rfx_search_cost(search, n_stages);
+        c->cost = waits ? RFX_COST_UNKNOWN : rfx_search_cost(search, n_stages);
         if (rfx_search_is_out(search, c->kind, c->bound, c->cost)) return RFX_OK;
     }
     rfx_search_note_rival(search, c);
-    if (c->macs == 0) c->macs = rfx_plan_count_macs(&search->context, search->shapes, n_stages);
+    search->some_fit |= c->bound <= search->context.request->memory_bytes;
+    if (c->macs == 0 && !waits)
+        c->macs = rfx_plan_count_macs(&search->context, search->shapes, n_stages);
     return push(search, c, err);
 }
 
@@ -171,6 +192,16 @@ static enum rfx_status list_splits(struct rfx_search *search, struct rfx_error *
                     "tensor that is local in space is alive");
 }
 
+/* Most that is kept of measured rows, for a graph with groups and for one without: of what the
+ * budget leaves beside the process, as nothing runs while plans are made. What is less than any
+ * process needs is no budget. */
+static size_t known_bytes(const struct rfx_graph *graph, const struct rfx_plan_request *request) {
+    size_t least = (size_t)1 << 20, most = (size_t)8 << 20, budget = request->memory_bytes;
+    size_t process = rfx_plan_process_bytes(graph, request->threads, 0);
+    if (budget == 0 || budget < process || (budget - process) / 3 > most) return most;
+    return (budget - process) / 3 < least ? least : (budget - process) / 3;
+}
+
 static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_error *err) {
     struct rfx_memory *mem = search->context.graph->mem;
     size_t n = (size_t)search->context.graph->n_nodes;
@@ -186,14 +217,15 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     search->stored = rfx_memory_calloc(mem, 2 * n, sizeof *search->stored);
     search->spilled = rfx_memory_calloc(mem, stages * n, sizeof *search->spilled);
     search->done = rfx_memory_calloc(mem, RFX_MODE_SCRATCH * n, sizeof *search->done);
-    search->known = rfx_memory_calloc(mem, RFX_SEARCH_MAX_KNOWN, sizeof *search->known);
     search->regions = rfx_memory_calloc(mem, RFX_SWEEP_REGIONS * n, sizeof *search->regions);
     cols->extents = rfx_memory_calloc(mem, RFX_TILING_MAX_COUNTS * n, sizeof *cols->extents);
+    const struct rfx_plan_request *request = search->context.request;
+    search->known = rfx_plan_notes_of(request->notes, search->context.graph,
+                                      known_bytes(search->context.graph, request), &search->own);
     if (search->splits == NULL || search->shapes == NULL || search->specs == NULL ||
         search->targets == NULL || search->places == NULL || search->rows == NULL ||
         search->cols == NULL || search->stored == NULL || search->spilled == NULL ||
-        search->done == NULL || search->regions == NULL || search->known == NULL ||
-        cols->extents == NULL)
+        search->done == NULL || search->regions == NULL || cols->extents == NULL)
         return rfx_memory_fail(mem, "planner tables", stages * n * sizeof *search->rows, err);
     search->in_file = search->stored + n;
     return RFX_OK;
@@ -230,11 +262,21 @@ enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_grap
     search->most = rfx_search_most(graph);
     search->bound_limit = SIZE_MAX;
     enum rfx_status status = list_modes(search, request, err);
-    if (status == RFX_OK) status = rfx_levels_init(&search->levels, graph, err);
+    if (status == RFX_OK) status = rfx_levels_init(&search->levels, graph, 0, err);
+    for (int k = 0; status == RFX_OK && request->may_spill && k < RFX_SEARCH_MORE; k++)
+        status = rfx_levels_init(&search->more[k], graph, rfx_search_more(k), err);
     if (status != RFX_OK) return status;
+    search->levels.image_is_there = request->source.by_caller;
+    for (int k = 0; k < RFX_SEARCH_MORE; k++)
+        search->more[k].image_is_there = request->source.by_caller;
     search->max_stages = rfx_skeleton_max_stages(&search->levels);
+    for (int k = 0; request->may_spill && k < RFX_SEARCH_MORE; k++)
+        if (rfx_skeleton_max_stages(&search->more[k]) > search->max_stages)
+            search->max_stages = rfx_skeleton_max_stages(&search->more[k]);
     if (request->n_stages > search->max_stages) search->max_stages = request->n_stages;
     status = rfx_plan_context_init(&search->context, graph, request, search->max_stages, err);
+    struct rfx_place_memo *memo = rfx_plan_notes_arenas(request->notes);
+    if (status == RFX_OK && memo != NULL) search->context.memo = memo;
     if (status == RFX_OK) status = allocate_tables(search, err);
     if (status == RFX_OK)
         status = rfx_cost_init(&search->cost, graph, &request->caches, request->threads, err);
@@ -248,6 +290,7 @@ enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_grap
 
 void rfx_search_release(struct rfx_search *search) {
     rfx_levels_release(&search->levels);
+    for (int k = 0; k < RFX_SEARCH_MORE; k++) rfx_levels_release(&search->more[k]);
     if (search->context.graph == NULL) return;
     struct rfx_memory *mem = search->context.graph->mem;
     rfx_memory_release(mem, search->splits);
@@ -260,8 +303,7 @@ void rfx_search_release(struct rfx_search *search) {
     rfx_memory_release(mem, search->stored);
     rfx_memory_release(mem, search->spilled);
     rfx_memory_release(mem, search->done);
-    for (int i = 0; i < search->n_known; i++) rfx_memory_release(mem, search->known[i].rows);
-    rfx_memory_release(mem, search->known);
+    rfx_known_release(&search->own);
     rfx_memory_release(mem, search->known_cols.extents);
     rfx_memory_release(mem, search->regions);
     rfx_memory_release(mem, search->candidates);
@@ -273,14 +315,14 @@ void rfx_search_release(struct rfx_search *search) {
 static enum rfx_status check_outputs(const struct rfx_search *search, int n_stages,
                                      struct rfx_error *err) {
     const struct rfx_graph *graph = search->context.graph;
-    for (int k = 0; k < graph->n_outputs; k++) {
-        int i = graph->outputs[k].node;
+    for (int e = 0; e < graph->n_ends; e++) {
+        int i = graph->ends[e].node;
         bool made = rfx_node_is_constant(&graph->nodes[i]) || search->stored[i];
         for (int s = 0; s < n_stages; s++) made |= search->shapes[s].places[i] == RFX_PLACE_EMITTED;
         if (!made)
             return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                            "output '%s' ('%s') is no target of any stage", graph->outputs[k].name,
-                            graph->nodes[i].name);
+                            "output '%s' ('%s') is no target of any stage",
+                            graph->outputs[graph->ends[e].output].name, graph->nodes[i].name);
     }
     return RFX_OK;
 }

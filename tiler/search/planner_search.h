@@ -5,12 +5,15 @@
 #ifndef RFX_TILER_SEARCH_PLANNER_SEARCH_H
 #define RFX_TILER_SEARCH_PLANNER_SEARCH_H
 
+#include "tiler/cost/cost.h"
 #include "tiler/plan/plan.h"
 #include "tiler/plan/plan_build.h"
 #include "tiler/plan/tiling.h"
 #include "tiler/plan/trial.h"
-#include "tiler/search/cost.h"
+#include "tiler/search/planner_known.h"
 #include "tiler/search/skeleton.h"
+
+#define RFX_COST_UNKNOWN UINT64_MAX
 
 /* A plan that could be made: where the network is cut, and how its stages run. */
 struct rfx_candidate {
@@ -18,24 +21,12 @@ struct rfx_candidate {
     struct rfx_stage_spec way; /* of the stages before the cut; its flags hold for all stages whose
                                   mode knows them. No targets */
     enum rfx_plan_kind kind;
-    uint64_t macs, cost;
-    size_t bound; /* lower bound of the process peak */
-    size_t peak;  /* in the quick placement; 0: not known yet */
+    uint64_t macs, cost; /* cost: may be UNKNOWN, as macs then, where the bound does not fit */
+    size_t bound;        /* lower bound of the process peak */
+    size_t peak;         /* in the quick placement; 0: not known yet */
     uint64_t
         number; /* in the order of listing: none is equal to another, however they are sorted */
 };
-
-/* Rows that were measured before: a candidate is laid out again to be placed, or in other parts. */
-struct rfx_known_rows {
-    struct rfx_skeleton skeleton;
-    const struct rfx_mode *mode;
-    int stage;
-    int target; /* the only one of a first stage, whatever comes after it; -1: another stage */
-    int64_t band_rows, parts_y;
-    int64_t overlap_rows;
-    struct rfx_node_rows *rows; /* n_nodes */
-};
-enum { RFX_SEARCH_MAX_KNOWN = 256 };
 
 /* Columns of the stage before a single cut, by number of parts across. */
 struct rfx_known_cols {
@@ -55,9 +46,13 @@ struct rfx_search_behind {
     size_t fixed; /* everything but arena and image rows; 0: not known */
 };
 
+/* Numbers of stages more that chains with spilled maps are tried with. */
+enum { RFX_SEARCH_MORE = 6 };
+
 struct rfx_search {
     struct rfx_plan_context context;
     struct rfx_levels levels;
+    struct rfx_levels more[RFX_SEARCH_MORE]; /* with so many more; where maps may be spilled */
     int max_stages;
     int *splits;
     int n_splits;
@@ -76,8 +71,8 @@ struct rfx_search {
     int64_t *done;
     struct rfx_axis_region *regions;
     const struct rfx_skeleton *skeleton; /* of the candidate at hand; NULL: stages by hand */
-    struct rfx_known_rows *known;        /* RFX_SEARCH_MAX_KNOWN */
-    int n_known;
+    struct rfx_known *known;             /* the request's notes, or `own` */
+    struct rfx_known own;
     bool placing; /* candidates of a few cuts come again and again: their rows are kept */
     struct rfx_known_cols known_cols;
     struct rfx_candidate *candidates;
@@ -91,6 +86,9 @@ struct rfx_search {
     int64_t most;        /* candidates of one trial, ways apart */
     uint64_t tried;      /* candidates laid out so far: a measure of work */
     int phases;          /* that are looked at */
+    bool some_fit;       /* a candidate is listed whose bound is within the budget */
+    bool left_out;       /* of a listing, what took too long to be wanted beside that */
+    bool patient;        /* nothing fitted after all: nothing is left out any more */
     uint64_t cost_limit; /* what takes longer is of no interest: a plan that fits is known */
     struct rfx_search_behind behind[RFX_SEARCH_WAYS]; /* of the skeleton at hand, in every way */
     struct rfx_search_rivals *rivals;                 /* NULL: every candidate is of interest */
@@ -129,6 +127,11 @@ RFX_NODISCARD enum rfx_status rfx_search_peak(struct rfx_search *search,
                                               struct rfx_candidate *candidate,
                                               struct rfx_error *err);
 
+/* Fills the candidate's cost and MACs, unless they are known. */
+RFX_NODISCARD enum rfx_status rfx_search_complete(struct rfx_search *search,
+                                                  struct rfx_candidate *candidate,
+                                                  struct rfx_error *err);
+
 /* Makes the plan of a candidate, placed as context.quick has it. */
 RFX_NODISCARD enum rfx_status rfx_search_build(struct rfx_search *search,
                                                const struct rfx_candidate *candidate,
@@ -137,6 +140,9 @@ RFX_NODISCARD enum rfx_status rfx_search_build(struct rfx_search *search,
 /* Makes the plan that the request gives stage by stage. INVALID_ARGUMENT: no plan of this graph. */
 RFX_NODISCARD enum rfx_status rfx_search_build_given(struct rfx_search *search,
                                                      struct rfx_plan **out, struct rfx_error *err);
+
+/* planner_trials.c: how many stages more the k-th of `more` has. */
+int rfx_search_more(int k);
 
 /* planner_layout.c: fills shapes[*n_stages] for a candidate. */
 RFX_NODISCARD enum rfx_status rfx_search_lay_out(struct rfx_search *search,

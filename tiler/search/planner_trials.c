@@ -32,7 +32,8 @@ static int list_parts(const struct rfx_search *search, const struct rfx_trial *t
     }
     if (grid) {
         const struct rfx_node *cut = &search->context.graph->nodes[skeleton->cut];
-        return rfx_tiling_counts(rfx_node_extent(cut, axis), counts);
+        int64_t extent = rfx_range_size(rfx_node_wanted(cut, axis));
+        return rfx_tiling_counts(rfx_max_i64(1, extent), counts);
     }
     memcpy(counts, trial->across, (size_t)trial->n_across * sizeof *counts);
     return trial->n_across;
@@ -83,13 +84,36 @@ static void list_choices(const struct rfx_search *search, const struct rfx_trial
     limit_choices(search, n_skeletons, c);
 }
 
+/* Tiles so small that they are mostly halo take this many times as long as an untiled run; more of
+ * them take longer still. They are left out where something is listed already that seems to fit and
+ * is what is wanted of the listing: what takes that long would be wanted only if nothing else
+ * fitted. */
+#define TOO_MANY_TIMES 200.0
+
+static bool seems_settled(const struct rfx_search *search, enum rfx_plan_kind kind) {
+    size_t budget = search->context.request->memory_bytes;
+    if (budget == 0 || budget == SIZE_MAX || search->patient) return false; /* fronts have all */
+    return search->rivals != NULL ? search->rivals->n[kind] > 0 : search->some_fit;
+}
+
+static bool takes_too_long(struct rfx_search *search, const struct rfx_trial *trial,
+                           enum rfx_plan_kind kind, int n_stages) {
+    double least = 0.0;
+    if (trial->parts != RFX_PARTS_GRID || !seems_settled(search, kind)) return false;
+    for (int s = 0; s < n_stages; s++) least += rfx_cost_least(&search->cost, &search->shapes[s]);
+    bool slow = least > TOO_MANY_TIMES * (double)search->cost_untiled;
+    search->left_out |= slow;
+    return slow;
+}
+
 /* A candidate in every number of parts across. Its stages are laid out for the first that may be of
- * interest: rows do not depend on the number. */
+ * interest: rows do not depend on the number. *slow: even the fewest take too long. */
 static enum rfx_status add_across(struct rfx_search *search, const struct rfx_trial *trial,
                                   const struct choices *choices, struct rfx_candidate *c,
-                                  struct rfx_error *err) {
+                                  bool *slow, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     int n_stages = 0;
+    *slow = false;
     for (int x = 0; status == RFX_OK && x < choices->n_across; x++) {
         bool cut = c->way.parts_y > 1 || choices->across[x] > 1;
         c->kind = cut ? trial->kind_in_parts : trial->kind;
@@ -101,6 +125,10 @@ static enum rfx_status add_across(struct rfx_search *search, const struct rfx_tr
             status = rfx_search_lay_out(search, c, &n_stages, err);
         else
             rfx_search_lay_across(search, c->way.mode, c->way.parts_x, n_stages);
+        if (status == RFX_OK && takes_too_long(search, trial, c->kind, n_stages)) {
+            *slow = x == 0;
+            break;
+        }
         if (status == RFX_OK) status = rfx_search_add(search, c, n_stages, err);
     }
     return status;
@@ -114,13 +142,15 @@ static enum rfx_status add_skeleton(struct rfx_search *search, const struct rfx_
     enum rfx_status status = RFX_OK;
     list_choices(search, trial, &skeleton, n_skeletons, &choices);
     memset(search->behind, 0, sizeof search->behind);
-    for (int b = 0; b < choices.n_bands; b++)
-        for (int y = 0; status == RFX_OK && y < choices.n_down; y++) {
+    for (int b = 0; b < choices.n_bands; b++) {
+        bool slow = false;
+        for (int y = 0; status == RFX_OK && !slow && y < choices.n_down; y++) {
             struct rfx_candidate c = {.skeleton = skeleton};
             c.way = (struct rfx_stage_spec){
                 .mode = mode, .parts_y = choices.down[y], .band_rows = choices.bands[b]};
-            status = add_across(search, trial, &choices, &c, err);
+            status = add_across(search, trial, &choices, &c, &slow, err);
         }
+    }
     return status;
 }
 
@@ -133,7 +163,7 @@ static enum rfx_status add_pairs(struct rfx_search *search, const struct rfx_mod
     int pairs = n * (n - 1) / 2;
     for (int i = 0; i < n; i++)
         for (int j = i + 1; status == RFX_OK && j < n; j++) {
-            struct rfx_skeleton pair = {RFX_SKELETON_CUTS, cuts[i], cuts[j], 0, 0};
+            struct rfx_skeleton pair = {RFX_SKELETON_CUTS, cuts[i], cuts[j], 0, 0, 0};
             status = add_skeleton(search, mode, trial, pair, pairs, err);
         }
     return status;
@@ -159,8 +189,93 @@ static enum rfx_status add_cuts(struct rfx_search *search, const struct rfx_mode
     return status;
 }
 
-/* A stage per level, with maps of so many bytes on in files. Little is computed from the image
- * again: up to the first barriers, as a first convolution takes less time than a file. */
+/* What chains need at least that start again from the image at so many barriers: for each number of
+ * bands, as asked for and squeezed as far as it goes. */
+struct passes {
+    int n; /* barriers at which the image is read again */
+    size_t bounds[2 * RFX_TILING_MAX_COUNTS];
+};
+
+static enum rfx_status measure_passes(struct rfx_search *search, const struct rfx_mode *mode,
+                                      const struct rfx_trial *trial, struct passes *p,
+                                      struct rfx_error *err) {
+    struct rfx_candidate c = {.skeleton = {.kind = RFX_SKELETON_CHAIN, .passes = p->n}};
+    const struct rfx_stage_spec *asked = &search->context.request->asked;
+    struct choices choices;
+    list_choices(search, trial, &c.skeleton, search->levels.n, &choices);
+    memset(p->bounds, 0, sizeof p->bounds);
+    for (int b = 0; b < choices.n_bands; b++) {
+        int n_stages;
+        c.way = (struct rfx_stage_spec){.mode = mode,
+                                        .parts_y = choices.down[0],
+                                        .parts_x = choices.across[0],
+                                        .band_rows = choices.bands[b]};
+        enum rfx_status status = rfx_search_lay_out(search, &c, &n_stages, err);
+        if (status != RFX_OK) return status;
+        for (int squeezed = 0; squeezed < 2; squeezed++) { /* rows do not hang on flags */
+            bool s = squeezed != 0;
+            c.way.tight = s || asked->tight;
+            c.way.row_by_row = s || asked->row_by_row;
+            c.way.weights_by_stage = s || asked->weights_by_stage;
+            for (int i = 0; i < n_stages; i++)
+                rfx_search_set_flags(&search->shapes[i].spec, &c.way);
+            p->bounds[2 * b + squeezed] =
+                rfx_plan_bound(&search->context, search->shapes, n_stages);
+        }
+    }
+    return RFX_OK;
+}
+
+/* Whether two numbers of passes need the same, or nearly so. */
+static bool need_alike(const struct passes *a, const struct passes *b) {
+    for (int i = 0; i < 2 * RFX_TILING_MAX_COUNTS; i++) {
+        size_t less = a->bounds[i] < b->bounds[i] ? a->bounds[i] : b->bounds[i];
+        size_t more = a->bounds[i] < b->bounds[i] ? b->bounds[i] : a->bounds[i];
+        if (more - less > less / 32) return false;
+    }
+    return true;
+}
+
+/* The chains with a number of passes between two that were looked at. More passes take longer;
+ * where two numbers need the same, those between are taken to need it too, and to be of no use. */
+static enum rfx_status add_passes_between(struct rfx_search *search, const struct rfx_mode *mode,
+                                          const struct rfx_trial *trial, const struct passes *few,
+                                          const struct passes *many, struct rfx_error *err) {
+    struct passes middle = {.n = few->n + (many->n - few->n) / 2};
+    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .passes = middle.n};
+    if (middle.n == few->n || need_alike(few, many)) return RFX_OK;
+    enum rfx_status status = measure_passes(search, mode, trial, &middle, err);
+    if (status == RFX_OK) status = add_passes_between(search, mode, trial, few, &middle, err);
+    if (status == RFX_OK) status = add_skeleton(search, mode, trial, chain, search->levels.n, err);
+    if (status == RFX_OK) status = add_passes_between(search, mode, trial, &middle, many, err);
+    return status;
+}
+
+/* From the image again at one barrier, at all, and at numbers between that need less than fewer. */
+static enum rfx_status add_passes(struct rfx_search *search, const struct rfx_mode *mode,
+                                  const struct rfx_trial *trial, struct rfx_error *err) {
+    struct passes one = {.n = 1}, all = {.n = search->levels.n - 1};
+    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .passes = one.n};
+    if (all.n < 1) return RFX_OK;
+    enum rfx_status status = measure_passes(search, mode, trial, &one, err);
+    if (status == RFX_OK) status = add_skeleton(search, mode, trial, chain, search->levels.n, err);
+    if (status != RFX_OK || all.n == one.n) return status;
+    status = measure_passes(search, mode, trial, &all, err);
+    if (status == RFX_OK) status = add_passes_between(search, mode, trial, &one, &all, err);
+    chain.passes = all.n;
+    if (status == RFX_OK) status = add_skeleton(search, mode, trial, chain, search->levels.n, err);
+    return status;
+}
+
+int rfx_search_more(int k) {
+    static const int more[RFX_SEARCH_MORE] = {1, 2, 3, 5, 8, RFX_SKELETON_MAX_MORE};
+    return more[k];
+}
+
+/* A stage per level, with maps of so many bytes on in files, and then with more stages, between
+ * which all maps go through files: a deep network's rings are too many for one stream. Little is
+ * computed from the image again: up to the first barriers, as a first convolution takes less time
+ * than a file. */
 static enum rfx_status add_spilled(struct rfx_search *search, const struct rfx_mode *mode,
                                    const struct rfx_trial *trial, struct rfx_error *err) {
     enum { PASSES = 3 };
@@ -170,16 +285,20 @@ static enum rfx_status add_spilled(struct rfx_search *search, const struct rfx_m
     int passes = search->levels.n < PASSES ? search->levels.n : PASSES;
     for (int p = 0; p < passes; p++)
         for (int i = 0; status == RFX_OK && i < n; i++) {
-            struct rfx_skeleton chain = {RFX_SKELETON_CHAIN, 0, 0, p, sizes[i]};
+            struct rfx_skeleton chain = {RFX_SKELETON_CHAIN, 0, 0, p, sizes[i], 0};
             status = add_skeleton(search, mode, trial, chain, passes * n, err);
         }
+    for (int k = 0; status == RFX_OK && k < RFX_SEARCH_MORE; k++) {
+        struct rfx_skeleton cut = {RFX_SKELETON_CHAIN, 0, 0, 0, 1, rfx_search_more(k)};
+        if (search->more[k].n > 0)
+            status = add_skeleton(search, mode, trial, cut, RFX_SEARCH_MORE, err);
+    }
     return status;
 }
 
 static enum rfx_status add_trial(struct rfx_search *search, const struct rfx_mode *mode,
                                  const struct rfx_trial *trial, struct rfx_error *err) {
     struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN};
-    enum rfx_status status = RFX_OK;
     switch (trial->cuts) {
         case RFX_CUTS_NONE:
             chain.kind = RFX_SKELETON_REST;
@@ -187,11 +306,7 @@ static enum rfx_status add_trial(struct rfx_search *search, const struct rfx_mod
         case RFX_CUTS_CHAIN:
             return search->levels.n > 0 ? add_skeleton(search, mode, trial, chain, 1, err) : RFX_OK;
         case RFX_CUTS_PASSES:
-            for (int p = 1; status == RFX_OK && p < search->levels.n; p++) {
-                chain.passes = p;
-                status = add_skeleton(search, mode, trial, chain, search->levels.n, err);
-            }
-            return status;
+            return add_passes(search, mode, trial, err);
         case RFX_CUTS_SPILLED:
             return add_spilled(search, mode, trial, err);
         case RFX_CUTS_PAIRS:

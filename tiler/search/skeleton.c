@@ -2,6 +2,7 @@
 #include "tiler/search/skeleton.h"
 
 #include "layers/graph/op.h"
+#include "rf_analysis/regions.h"
 
 static bool is_reduction(const struct rfx_graph *graph, int i) {
     return rfx_node_reduction(&graph->nodes[i]) != NULL;
@@ -21,13 +22,12 @@ static bool allocate(struct rfx_levels *levels, struct rfx_memory *mem, size_t n
            levels->feeds != NULL && levels->stored != NULL;
 }
 
-/* The level of node i from those before it, and what it means to them. */
-static void read_node(struct rfx_levels *levels, int i) {
+/* The level of node i from those before it. */
+static void find_level(struct rfx_levels *levels, int i) {
     const struct rfx_graph *graph = levels->graph;
     const struct rfx_node *node = &graph->nodes[i];
-    bool local = rfx_node_is_local(node), feeds = is_reduction(graph, i);
+    bool local = rfx_node_is_local(node);
     levels->local[i] = local;
-    if (feeds) levels->feeds[levels->n_feeds++] = i;
     for (int k = 0; k < node->n_in; k++) {
         int in = node->in[k];
         if (rfx_node_is_constant(&graph->nodes[in])) continue;
@@ -35,31 +35,62 @@ static void read_node(struct rfx_levels *levels, int i) {
         int level = levels->level[in] + (barrier ? 1 : 0);
         if (level > levels->level[i]) levels->level[i] = level;
     }
+}
+
+/* One level more behind each cut; what is not local stays with what it reads. */
+static void add_cuts(struct rfx_levels *levels, const int *cuts, int n_cuts) {
+    const struct rfx_graph *graph = levels->graph;
+    int passed = 0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct rfx_node *node = &graph->nodes[i];
+        while (passed < n_cuts && cuts[passed] < i) passed++;
+        if (levels->local[i]) {
+            levels->level[i] += passed;
+            continue;
+        }
+        levels->level[i] = 0;
+        for (int k = 0; k < node->n_in; k++)
+            if (!rfx_node_is_constant(&graph->nodes[node->in[k]]) &&
+                levels->level[node->in[k]] > levels->level[i])
+                levels->level[i] = levels->level[node->in[k]];
+    }
+}
+
+/* What node i means to those before it. */
+static void note_uses(struct rfx_levels *levels, int i) {
+    const struct rfx_graph *graph = levels->graph;
+    const struct rfx_node *node = &graph->nodes[i];
+    bool local = levels->local[i], feeds = is_reduction(graph, i);
+    if (feeds) levels->feeds[levels->n_feeds++] = i;
     for (int k = 0; k < node->n_in; k++) {
         unsigned *uses = &levels->uses[node->in[k]];
         if (local) *uses |= RFX_USE_LOCAL;
         if (local && levels->level[i] > levels->level[node->in[k]]) *uses |= RFX_USE_ONWARD;
-        if (!local && !feeds) *uses |= RFX_USE_REST;
+        if (!local && !feeds && !rfx_node_is_joined(node)) *uses |= RFX_USE_REST;
     }
 }
 
-enum rfx_status rfx_levels_init(struct rfx_levels *levels, const struct rfx_graph *graph,
+enum rfx_status rfx_levels_init(struct rfx_levels *levels, const struct rfx_graph *graph, int more,
                                 struct rfx_error *err) {
     struct rfx_memory *mem = graph->mem;
     size_t n = (size_t)graph->n_nodes;
+    int cuts[RFX_SKELETON_MAX_MORE];
     *levels = (struct rfx_levels){.graph = graph};
     if (!allocate(levels, mem, n)) {
         rfx_levels_release(levels);
         return rfx_memory_fail(mem, "levels", n * sizeof *levels->level, err);
     }
+    for (int i = 0; i < graph->n_nodes; i++) find_level(levels, i);
+    bool room = more == 0 || rfx_skeleton_find_cuts(graph, levels->local, more, cuts);
+    if (more > 0 && room) add_cuts(levels, cuts, more);
     for (int i = 0; i < graph->n_nodes; i++) {
-        read_node(levels, i);
+        note_uses(levels, i);
         bool made = levels->local[i] && !rfx_node_is_constant(&graph->nodes[i]);
         if (made && levels->level[i] + 1 > levels->n) levels->n = levels->level[i] + 1;
     }
-    for (int k = 0; k < graph->n_outputs; k++)
-        levels->uses[graph->outputs[k].node] |= RFX_USE_OUTPUT;
-    if ((int64_t)rfx_skeleton_max_stages(levels) * graph->n_nodes > MOST_ENTRIES) levels->n = 0;
+    for (int e = 0; e < graph->n_ends; e++) levels->uses[graph->ends[e].node] |= RFX_USE_OUTPUT;
+    int64_t entries = (int64_t)rfx_skeleton_max_stages(levels) * graph->n_nodes;
+    if (entries > MOST_ENTRIES || !room) levels->n = 0;
     return RFX_OK;
 }
 
@@ -92,6 +123,7 @@ static int local_targets(const struct rfx_levels *levels, int level, bool store,
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
         if (levels->level[i] != level || rfx_node_is_constant(&graph->nodes[i])) continue;
+        if (levels->image_is_there && rfx_node_is_input(&graph->nodes[i])) continue;
         if (levels->local[i] ? (levels->uses[i] & kept) != 0 : is_fed(levels, i)) targets[n++] = i;
     }
     return n;
@@ -141,8 +173,8 @@ static int output_targets(const struct rfx_levels *levels, const struct rfx_stag
     const struct rfx_graph *graph = levels->graph;
     int n = 0;
     mark_targets(levels, specs, n_stages, true);
-    for (int k = 0; k < graph->n_outputs; k++) {
-        int node = graph->outputs[k].node;
+    for (int e = 0; e < graph->n_ends; e++) {
+        int node = graph->ends[e].node;
         if (rfx_node_is_constant(&graph->nodes[node]) || levels->stored[node]) continue;
         levels->stored[node] = true;
         targets[n++] = node;
@@ -178,7 +210,7 @@ static bool may_spill(const struct rfx_levels *levels, int i) {
 static size_t next_size(const struct rfx_levels *levels, size_t limit) {
     size_t most = 0;
     for (int i = 0; i < levels->graph->n_nodes; i++) {
-        size_t bytes = rfx_tensor_bytes(&levels->graph->nodes[i].out);
+        size_t bytes = rfx_node_wanted_bytes(&levels->graph->nodes[i]);
         if (bytes < limit && bytes > most && may_spill(levels, i)) most = bytes;
     }
     return most;
@@ -203,7 +235,7 @@ static void mark_spilled(const struct rfx_levels *levels, const struct rfx_skele
         specs[s].spilled = marks;
         for (int t = 0; t < specs[s].n_targets; t++) {
             int i = specs[s].targets[t];
-            size_t bytes = rfx_tensor_bytes(&levels->graph->nodes[i].out);
+            size_t bytes = rfx_node_wanted_bytes(&levels->graph->nodes[i]);
             marks[t] = may_spill(levels, i) && bytes >= skeleton->spill_from;
         }
     }

@@ -2,7 +2,8 @@
  *
  * A skeleton says where the network is cut; modes, bands and parts are chosen on top of it.
  * Global operations are barriers: what comes after one can begin only when its whole input has been
- * seen. Nodes have a level: the number of barriers before them. */
+ * seen. Nodes have a level: the number of barriers before them, and of cuts where maps go through
+ * files that a stream would hold too many rows of. */
 #ifndef RFX_TILER_SEARCH_SKELETON_H
 #define RFX_TILER_SEARCH_SKELETON_H
 
@@ -23,7 +24,11 @@ struct rfx_skeleton {
     int cut, second, passes;
     size_t spill_from; /* CHAIN: maps that a later stage reads, of at least so many bytes, are
                           spilled; 0: none */
+    int more;          /* CHAIN: so many more stages, cut off where little has to be spilled */
 };
+
+/* Most stages that a chain may be given more. */
+#define RFX_SKELETON_MAX_MORE 12
 
 /* Who wants a node's tensor. */
 enum rfx_node_use {
@@ -44,14 +49,22 @@ struct rfx_levels {
     unsigned *uses; /* n_nodes: enum rfx_node_use */
     int *feeds;     /* n_feeds: the reductions over space, by rising index */
     int n_feeds;
-    bool *stored; /* n_nodes: scratch */
+    bool image_is_there; /* in memory of the caller's: no stage stores it */
+    bool *stored;        /* n_nodes: scratch */
     int n; /* levels: 1 + the highest level of a local node; 0: none is local, or there are so many
               that chains of stages are not tried */
 };
 
-/* Tables from graph->mem; free with rfx_levels_release. */
+/* Tables from graph->mem; free with rfx_levels_release. more: that many further levels, as if there
+ * were barriers of other kinds (skeleton_cuts.c); n is 0 where there is no room for them. */
 RFX_NODISCARD enum rfx_status rfx_levels_init(struct rfx_levels *levels,
-                                              const struct rfx_graph *graph, struct rfx_error *err);
+                                              const struct rfx_graph *graph, int more,
+                                              struct rfx_error *err);
+
+/* Indices after which a graph is best cut into so many stages more, each with its share of the
+ * bytes of a row of all maps, where little is read over the cut: cuts[more], rising. false: there
+ * are not so many, or no memory for scratch. */
+bool rfx_skeleton_find_cuts(const struct rfx_graph *graph, const bool *local, int more, int *cuts);
 void rfx_levels_release(struct rfx_levels *levels);
 
 /* Most stages that any skeleton of the graph has. */

@@ -173,6 +173,25 @@ static bool is_positive(const struct rfx_chart *chart) {
     return true;
 }
 
+/* A logarithmic axis of few decades has numbers at 1, 2 and 5 of each, and marks at the others:
+ * with 10, 100, 1000 alone hardly anything can be read from it. */
+static void put_decades(char name, const struct rfx_chart_axis *axis, FILE *stream) {
+    bool first = true;
+    fprintf(stream, "set %ctics out nomirror (", name);
+    for (double decade = pow(10.0, floor(log10(axis->min))); decade <= axis->max; decade *= 10.0)
+        for (int i = 1; i < 10; ++i) {
+            double at = i * decade;
+            if (at < axis->min || at > axis->max) continue;
+            fprintf(stream, first ? "" : ", ");
+            if (i == 1 || i == 2 || i == 5)
+                fprintf(stream, "'%.12g' %.12g", at, at);
+            else
+                fprintf(stream, "'' %.12g 1", at);
+            first = false;
+        }
+    (void)fputs(")\n", stream);
+}
+
 static void put_axis(char name, const struct rfx_chart_axis *axis,
                      const struct rfx_chart_layout *layout, bool from_zero, FILE *stream) {
     if (axis->label != NULL && name == 'y') {
@@ -185,7 +204,11 @@ static void put_axis(char name, const struct rfx_chart_axis *axis,
         put_categories(axis, layout, stream);
         return;
     }
-    fprintf(stream, "set %ctics out nomirror\n", name);
+    if (axis->log && axis->min > 0.0 && axis->max > 2.0 * axis->min &&
+        axis->max < 1000.0 * axis->min)
+        put_decades(name, axis, stream);
+    else
+        fprintf(stream, "set %ctics out nomirror\n", name);
     if (axis->min < axis->max)
         fprintf(stream, "set %crange [%.12g:%.12g]\n", name, axis->min, axis->max);
     else if (!axis->log && name == 'y' && from_zero)

@@ -20,7 +20,7 @@ _Static_assert(sizeof kinds / sizeof kinds[0] == KIND_COUNT, "one row per kind")
 
 bool rfx_memory_is_step(const struct rfx_graph *graph, int node) {
     const struct rfx_node *n = &graph->nodes[node];
-    return !rfx_node_is_input(n) && !rfx_node_is_constant(n);
+    return !rfx_node_is_input(n) && !rfx_node_is_constant(n) && !rfx_node_is_joined(n);
 }
 
 static enum kind conv_kind(const struct rfx_conv_attr *conv) {

@@ -1,106 +1,15 @@
-/* Opening and planning; see job.h. */
+/* Opening and planning; see job.h. Models: job_model.c. */
 #include "tools/cli/job.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "layers/graph/near_names.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan_check.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
-
-int rfx_cli_refuse_model(const char *name, const char *words) {
-    struct rfx_nearest nearest = {.word = name};
-    int count;
-    const struct rfx_builtin *builtins = rfx_builtin_list(&count);
-    for (int i = 0; i < count; ++i) rfx_nearest_consider(&nearest, builtins[i].name);
-    rfx_cli_message("model '%s': %s", name, words);
-    if (nearest.name != NULL)
-        rfx_cli_message("did you mean '%s'? 'rfexec models' lists the built-in ones", nearest.name);
-    else
-        rfx_cli_message("'rfexec models' lists the built-in ones");
-    return RFX_EXIT_REFUSED;
-}
-
-/* What kind of picture a file is by its first bytes; NULL: none. */
-static const char *picture_kind(const char *path) {
-    static const struct {
-        const char *name, *head;
-        size_t size;
-    } kinds[] = {
-        {"PNG", "\x89PNG", 4},   {"JPEG", "\xff\xd8\xff", 3},
-        {"GIF", "GIF8", 4},      {"TIFF", "II*\0", 4},
-        {"TIFF", "MM\0*", 4},    {"BigTIFF", "II+\0", 4},
-        {"WebP", "RIFF", 4},     {"BMP", "BM", 2},
-        {"npy", "\x93NUMPY", 6},
-    };
-    char head[8] = {0};
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) return NULL;
-    size_t n = fread(head, 1, sizeof head, file);
-    (void)fclose(file);
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i)
-        if (n >= kinds[i].size && memcmp(head, kinds[i].head, kinds[i].size) == 0)
-            return kinds[i].name;
-    return NULL;
-}
-
-bool rfx_cli_tell_picture(const char *model) {
-    const char *picture = picture_kind(model);
-    if (picture == NULL) return false;
-    rfx_cli_message("model '%s' is a %s file, not an .onnx one: the model comes first", model,
-                    picture);
-    return true;
-}
-
-static int load_model(struct rfx_memory *mem, const char *model,
-                      const struct rfx_load_options *load, struct rfx_graph **out) {
-    struct rfx_error err = {{0}};
-    if (!rfx_builtin_exists(model) && access(model, R_OK) != 0)
-        return rfx_cli_refuse_model(model, "neither a readable file nor a built-in network");
-    enum rfx_status status = rfx_model_load(mem, model, load, out, &err);
-    if (status == RFX_STATUS_MALFORMED && rfx_cli_tell_picture(model)) return RFX_EXIT_REFUSED;
-    if (status != RFX_OK && strstr(err.text, model) == NULL)
-        status = rfx_fail_within(&err, status, "model '%s'", model);
-    if (status != RFX_OK) return rfx_cli_fail(status, &err);
-    if ((*out)->halves)
-        rfx_cli_message("model '%s' is of half precision; it is computed in float32", model);
-    return RFX_EXIT_DONE;
-}
-
-const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_options *options) {
-    static const struct rfx_fuse_options nothing = {0};
-    static const struct rfx_fuse_options no_add = {true, true, false, true};
-    if (options->no_fuse) return &nothing;
-    return options->no_fuse_add ? &no_add : NULL;
-}
-
-int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options, int64_t h,
-                 int64_t w, struct rfx_graph **out) {
-    struct rfx_load_options load = {.h = h,
-                                    .w = w,
-                                    .seed = options->seed,
-                                    .conv = options->conv,
-                                    .fuse = rfx_cli_fuse(options),
-                                    .keep = options->kept.tensors,
-                                    .n_keep = options->kept.n,
-                                    .memory_bytes = options->memory_bytes};
-    return load_model(mem, options->args[0], &load, out);
-}
-
-int rfx_cli_load_fused(struct rfx_memory *mem, const struct rfx_cli_options *options,
-                       const char *model, const struct rfx_fuse_options *fuse,
-                       struct rfx_graph **out) {
-    struct rfx_load_options load = {.h = options->size.y,
-                                    .w = options->size.x,
-                                    .seed = options->seed,
-                                    .conv = options->conv,
-                                    .fuse = fuse};
-    return load_model(mem, model, &load, out);
-}
 
 static int open_image(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                       const char *spec, int64_t channels) {
@@ -110,6 +19,30 @@ static int open_image(struct rfx_cli_job *job, const struct rfx_cli_options *opt
     /* An input that cannot be opened is a refused input, whatever the system's reason. */
     if (status == RFX_STATUS_IO && access(spec, R_OK) != 0) status = RFX_STATUS_MALFORMED;
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+/* Where the picture lies in the world. */
+static int read_georeference(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                             const char *spec) {
+    const char *kind = rfx_image_facts(job->image).kind;
+    struct rfx_error err = {{0}};
+    rfx_georeference_release(&job->geo.geo);
+    job->geo = (struct rfx_geo_source){.geo.mem = job->mem, .orientation = 1};
+    if (kind == NULL || strcmp(kind, "TIFF") != 0) return RFX_EXIT_DONE;
+    enum rfx_status status = rfx_geo_tiff_read(job->mem, spec, options->page, &job->geo, &err);
+    job->geo.y0 = options->region.y0;
+    job->geo.x0 = options->region.x0;
+    if (status == RFX_OK && job->geo.dropped != NULL)
+        rfx_cli_message("'%s': its %s is too long or none: it is not kept", spec, job->geo.dropped);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+/* What of the picture does not reach the network. */
+static void tell_dropped(const struct rfx_cli_job *job, const char *spec) {
+    int bands, alpha = rfx_image_alpha(job->image, &bands);
+    if (alpha > 0)
+        rfx_cli_message("'%s': %d of %d bands %s alpha and dropped (--channels takes any)", spec,
+                        alpha, bands, alpha == 1 ? "is" : "are");
 }
 
 /* The picture that stands for "an image of this size" where no input is given. */
@@ -179,14 +112,29 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
     job->request.asked.tight = options->tight;
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
     const struct rfx_source_traits *traits = &job->request.source;
-    if (traits->h == input->h && traits->w == input->w && traits->c == input->c)
-        return read_plan_file(job, options);
+    if (traits->h == input->h && traits->w == input->w && traits->c == input->c) {
+        if (spec != NULL) tell_dropped(job, spec);
+        code = spec == NULL ? RFX_EXIT_DONE : read_georeference(job, options, spec);
+        return code == RFX_EXIT_DONE ? read_plan_file(job, options) : code;
+    }
     rfx_cli_message(
         "model '%s' takes %lldx%lldx%lld (channels, rows, columns), '%s' is %lldx%lldx%lld",
         options->args[0], (long long)input->c, (long long)input->h, (long long)input->w,
         spec != NULL ? spec : "the picture", (long long)traits->c, (long long)traits->h,
         (long long)traits->w);
+    if (traits->c != input->c)
+        rfx_cli_message("--channels takes bands of a TIFF or .npy file, as in --channels 1,2,3");
     return RFX_EXIT_REFUSED;
+}
+
+int rfx_cli_job_change(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                       const char *spec) {
+    rfx_image_free(job->image);
+    job->image = NULL;
+    int code = open_image(job, options, spec, job->graph->nodes[job->graph->input].out.c);
+    if (code != RFX_EXIT_DONE) return code;
+    tell_dropped(job, spec);
+    return read_georeference(job, options, spec);
 }
 
 void rfx_cli_job_ask_cut(struct rfx_cli_job *job) {
@@ -242,7 +190,8 @@ static enum rfx_status find_smallest(const struct rfx_cli_job *job,
     return status == RFX_STATUS_BUDGET_IMPOSSIBLE ? RFX_OK : status;
 }
 
-int rfx_cli_job_least(const struct rfx_cli_job *job, struct rfx_cli_least *least) {
+int rfx_cli_job_least(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                      struct rfx_cli_least *least) {
     struct rfx_plan_request asked = job->request, any = asked;
     struct rfx_plan *by_asked = NULL, *by_any = NULL;
     struct rfx_error err = {{0}};
@@ -254,10 +203,12 @@ int rfx_cli_job_least(const struct rfx_cli_job *job, struct rfx_cli_least *least
     any.n_stages = any.n_groups = 0;
     any.no_inplace = false;
     enum rfx_status status = find_smallest(job, &any, &by_any, &err);
-    if (status == RFX_OK) status = find_smallest(job, &asked, &by_asked, &err);
+    bool by_hand = rfx_cli_plan_is_asked(options); /* else both are one */
+    if (status == RFX_OK && by_hand) status = find_smallest(job, &asked, &by_asked, &err);
     if (status == RFX_OK && by_any != NULL) {
-        bool other = by_asked == NULL || by_any->peak_bytes < by_asked->peak_bytes;
-        const struct rfx_plan *plan = other ? by_any : by_asked;
+        bool smaller = by_asked == NULL || by_any->peak_bytes < by_asked->peak_bytes;
+        bool other = by_hand && smaller;
+        const struct rfx_plan *plan = smaller ? by_any : by_asked;
         *least =
             (struct rfx_cli_least){.bytes = plan->peak_bytes, .threads = 1, .other_plan = other};
         rfx_plan_describe(plan, least->text, sizeof least->text);
@@ -275,7 +226,7 @@ static void tell_smallest(struct rfx_cli_job *job, const struct rfx_cli_options 
                           const char *command, const struct rfx_plan *smallest) {
     struct rfx_cli_least least = {.bytes = smallest->peak_bytes, .threads = smallest->threads};
     bool any = smallest->threads > 1 || rfx_cli_plan_is_asked(options);
-    if (any && rfx_cli_job_least(job, &least) != RFX_EXIT_DONE) return;
+    if (any && rfx_cli_job_least(job, options, &least) != RFX_EXIT_DONE) return;
     if (options->memory_bytes < LIKELY_BYTES)
         rfx_cli_message("--memory %zu means bytes; was a unit left out, as in --memory %zuMiB?",
                         options->memory_bytes, options->memory_bytes);
@@ -283,13 +234,21 @@ static void tell_smallest(struct rfx_cli_job *job, const struct rfx_cli_options 
                         options->json);
 }
 
+static void forget(struct rfx_cli_job *job) {
+    rfx_plan_notes_free(job->request.notes);
+    job->request.notes = NULL;
+}
+
 int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                      const char *command) {
     struct rfx_error err = {{0}};
     struct rfx_plan *smallest = NULL;
-    enum rfx_status status =
-        rfx_plan_create_or_smallest(job->graph, &job->request, &job->plan, &smallest, &err);
+    enum rfx_status status = rfx_plan_notes_create(job->mem, &job->request.notes, &err);
+    if (status == RFX_OK)
+        status =
+            rfx_plan_create_or_smallest(job->graph, &job->request, &job->plan, &smallest, &err);
     if (status == RFX_OK && options->tiles.y != 0) tell_fewer_tiles(job->plan, options);
+    if (status == RFX_OK && !job->plans_again) forget(job);
     if (status == RFX_OK) return check_plan(job, options);
     if (status == RFX_STATUS_INVALID_ARGUMENT && options->plan_file != NULL)
         status = rfx_fail_within(&err, RFX_STATUS_MALFORMED, "%.100s", options->plan_file);
@@ -301,9 +260,11 @@ int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *opti
 }
 
 void rfx_cli_job_free(struct rfx_cli_job *job) {
+    forget(job);
     rfx_plan_free(job->plan);
     rfx_plan_file_free(job->plan_file);
     rfx_graph_free(job->graph);
+    rfx_georeference_release(&job->geo.geo);
     rfx_image_free(job->image);
     if (job->mem != NULL) rfx_memory_free(job->mem);
 }

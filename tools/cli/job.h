@@ -7,6 +7,7 @@
 #define RFX_TOOLS_CLI_JOB_H
 
 #include "layers/graph/graph.h"
+#include "rfexec/image/geo/geo_tiff.h"
 #include "rfexec/image/image_source.h"
 #include "rfexec/session/model.h"
 #include "tiler/plan/plan.h"
@@ -16,8 +17,10 @@
 struct rfx_cli_job {
     struct rfx_memory *mem;
     struct rfx_image *image;
+    struct rfx_geo_source geo; /* of the image, where it is a GeoTIFF */
     struct rfx_graph *graph;
     struct rfx_plan_file *plan_file; /* of --plan, or NULL */
+    bool plans_again; /* what planning has measured is kept for more of it: nothing runs here */
     struct rfx_plan *plan;
     struct rfx_plan_request request;
 };
@@ -27,6 +30,11 @@ struct rfx_cli_job {
  * while a run goes on: sessions need a sink. */
 RFX_NODISCARD int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                                    const char *spec);
+
+/* Another picture for a job, with as many channels as the network takes; the one before is freed.
+ * Whether the plan suits it is for the caller to see. */
+RFX_NODISCARD int rfx_cli_job_change(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                                     const char *spec);
 
 /* Makes job->plan from job->request, which rfx_cli_job_open filled from the options. When no plan
  * fits, says which budget would (command: for the JSON document) and returns RFX_EXIT_BUDGET. With
@@ -43,7 +51,9 @@ struct rfx_cli_least {
 };
 
 /* Finds it for job->request, whatever its budget. A message has been printed when it fails. */
-RFX_NODISCARD int rfx_cli_job_least(const struct rfx_cli_job *job, struct rfx_cli_least *least);
+RFX_NODISCARD int rfx_cli_job_least(const struct rfx_cli_job *job,
+                                    const struct rfx_cli_options *options,
+                                    struct rfx_cli_least *least);
 
 /* Whether an option says how to run, so that the planner has less choice. */
 bool rfx_cli_plan_is_asked(const struct rfx_cli_options *options);

@@ -6,7 +6,7 @@
 
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
-#include "tiler/search/cost.h"
+#include "tiler/cost/cost.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
 
@@ -29,7 +29,7 @@ static struct figures figures_of(const struct rfx_layer_times *times,
 
 enum { N_COLUMNS = 11 };
 static const struct rfx_table_column columns[N_COLUMNS] = {
-    {"layer", RFX_TABLE_WORDS},  {"op", RFX_TABLE_WORDS},       {"by", RFX_TABLE_WORDS},
+    {"layer", RFX_TABLE_NAMES},  {"op", RFX_TABLE_WORDS},       {"by", RFX_TABLE_WORDS},
     {"output", RFX_TABLE_MARK},  {"ms", RFX_TABLE_NUMBER},      {"share", RFX_TABLE_NUMBER},
     {"MACs", RFX_TABLE_NUMBER},  {"GFLOP/s", RFX_TABLE_NUMBER}, {"of peak", RFX_TABLE_NUMBER},
     {"moved", RFX_TABLE_NUMBER}, {"GB/s", RFX_TABLE_NUMBER},

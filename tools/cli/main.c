@@ -1,21 +1,19 @@
 /* The rfexec program: finds the command, parses its options, runs it and maps failures to exit
  * codes. stdout carries the result alone; messages go to stderr as "rfexec: ...".
  *
- * Before anything else the process replaces itself by itself (wait_calmly), once: a debugger, a
+ * Before anything else the process replaces itself by itself (tools/program), once: a debugger, a
  * profiler or a service manager sees two programs start under one process id. What the library
  * does to a process is docs/host_process.md. */
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "layers/core/printable.h"
-#include "rfexec/api/api_support.h"
+#include "rfexec/image/turn/nameless.h"
 #include "tools/cli/command.h"
 #include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/inputs/standard_input.h"
+#include "tools/program/program.h"
 #include "tools/words/help.h"
 #include "tools/words/reference.h"
 
@@ -34,7 +32,8 @@ static const struct rfx_cli_command commands[] = {
          RFX_CLI_PLOT,
      1, 1, rfx_cmd_analyze},
     {"plan",
-     "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [--for-output FILE] [-o plan.json] [--json]",
+     "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [--for-output FILE] [--parts N] [-o plan.json]"
+     " [--json]",
      "how a run would be done and what memory it would take",
      "Runs nothing. With INPUT the plan is for that picture, else for a .npy one of --size. What "
      "a\n"
@@ -44,12 +43,16 @@ static const struct rfx_cli_command commands[] = {
      "-o writes the plan as JSON; its stages (mode, targets, tiles, band_rows, row_by_row) and "
      "flags\n"
      "can be edited, and run, verify, bench and plan take it with --plan. What it predicts and\n"
-     "where buffers lie is calculated anew, and a checker walks the plan before it is used.\n",
+     "where buffers lie is calculated anew, and a checker walks the plan before it is used.\n"
+     "--parts N: what each of N parts of the output takes (run --part I/N): its rows, those of "
+     "the\n"
+     "image, MACs with the halo, memory; or how many rounds global operations take.\n",
      "rfexec plan mobilenet_v2 --size 4096x4096 --memory 256MiB -o plan.json\n"
      "rfexec plan mobilenet_v2 --size 4096x4096 --plan plan.json\n"
-     "rfexec plan resnet50 --size 2048x2048 --tiles 4x4 --split layer2.3 --json\n",
+     "rfexec plan resnet50 --size 2048x2048 --tiles 4x4 --split layer2.3 --json\n"
+     "rfexec plan fsrcnn --size 8192x8192 --memory 64MiB --parts 8\n",
      RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_OUTPUT |
-         RFX_CLI_FOR | RFX_CLI_CHECK | RFX_CLI_JSON,
+         RFX_CLI_FOR | RFX_CLI_CHECK | RFX_CLI_PARTS | RFX_CLI_JSON,
      1, 2, rfx_cmd_plan},
     {"curve",
      "MODEL [MODEL ...] [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json|--csv]"
@@ -80,31 +83,67 @@ static const struct rfx_cli_command commands[] = {
      RFX_CLI_EAGER | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_CURVE | RFX_CLI_JSON, 1, 1,
      rfx_cmd_advise},
     {"run",
-     "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--report FILE.html] [--top K --labels FILE] [--json]",
+     "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--part I/N] [--report FILE.html] [--overlay FILE]"
+     " [--top K --labels FILE] [--json]\n"
+     "       rfexec run MODEL --list FILE --out-dir DIR [--as KIND] [--resume] [PLAN OPTIONS] "
+     "[--json]",
      "run a network on an image",
      "INPUT is a picture (png, jpg, tif, bmp, ...), a .npy file (CxHxW or 1xCxHxW float32, taken "
      "as it\n"
-     "is) or synthetic:HxW[:seed]. With --memory the peak resident memory of the whole process\n"
-     "stays within the budget; without any plan option the network runs untiled. -o writes .npy,\n"
-     ".tif (float maps; BigTIFF above 4 GiB) or .png (maps of 1 or 3 channels, smallest value "
-     "black,\n"
-     "largest white); several outputs go to NAME.<output>.EXT. The file appears under its name "
-     "only\n"
+     "is), '-' (one of them from standard input) or synthetic:HxW[:seed]. With --memory the peak\n"
+     "resident memory of the whole process stays within the budget; without any plan option the\n"
+     "network runs untiled. -o writes .npy, .tif (float maps; BigTIFF above 4 GiB), .png (maps "
+     "of\n"
+     "1 or 3 channels, smallest value black, largest white), or a folder .zarr (float maps) or\n"
+     ".ome.zarr (the same for viewers); several outputs go to\n"
+     "NAME.<output>.EXT. The file appears under its name only\n"
      "when it is complete: after an error, SIGINT, SIGTERM or SIGHUP (exit code 5) there is none.\n"
      "'-o -' writes .npy to standard output, and the report to standard error.\n"
      "Maps that are not stored are written while the run goes on; a .png without --range, and\n"
      "pictures that come in column strips, then need the map's size in floats on the disk "
-     "besides. --report writes one page that needs no other file and no network: plan, memory and\n"
+     "besides.\n--report writes one page that needs no other file and no network: plan, memory "
+     "and\n"
      "time in pictures, the outputs' histograms and first channels; what it holds (below 3 MiB "
      "for\n"
-     "most networks) counts against the budget, and it gets its name after the outputs.\n",
+     "most networks) counts against the budget, and it gets its name after the outputs.\n"
+     "--overlay draws labels (label 0 clear) or a channel's values (small ones clear) over the "
+     "input,\n"
+     "at its full size, row by row: within the budget whatever the size. Each value lies where "
+     "the\n"
+     "pixels are that it sees; besides, the disk needs four bytes for each of the map's pixels.\n"
+     "--part 2/4 makes the second quarter of the output's rows and computes only what these need;\n"
+     "-o PART.npy gets a JSON beside it that says what run it is of, 'rfexec merge' puts parts\n"
+     "together. A part that is there already is not made again.\n"
+     "--list runs the network on many pictures: it is loaded once for pictures of one size, a\n"
+     "picture that fails does not stop the others, and the exit code is that of the first "
+     "failure.\n"
+     "With --json there is a line for each picture, and one for all.\n"
+     "--mask lays a picture over the output: where it is 0 nothing is computed, but behind global\n"
+     "pools and norms, and 0 is written, or the no-data number of a GeoTIFF.\n",
      "rfexec run mobilenet_v2 photo.png --memory 64MiB --top 5\n"
      "rfexec run net.onnx photo.png --memory 64MiB -o map.npy --report report.html\n"
+     "rfexec run segment.onnx scan.tif --memory 256MiB --overlay seen.png\n"
      "rfexec run mobilenet_v2 synthetic:4096x4096 --memory 256MiB --json\n"
-     "rfexec run net.onnx image.png --tiles 4x4 --split features.6 -o map.npy\n",
+     "rfexec run net.onnx image.png --tiles 4x4 --split features.6 -o map.npy\n"
+     "rfexec run fsrcnn huge.png --memory 64MiB --part 2/4 -o part2.npy\n"
+     "rfexec run net.onnx slide.tif --mask tissue.png --memory 1GiB -o map.tif\n"
+     "ls scans/*.tif | rfexec run net.onnx --list - --out-dir maps --memory 1GiB --resume\n",
      RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT | RFX_CLI_SAMPLES |
-         RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_PAGE | RFX_CLI_JSON,
-     2, 2, rfx_cmd_run},
+         RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_PAGE | RFX_CLI_OVERLAY | RFX_CLI_PART |
+         RFX_CLI_LIST | RFX_CLI_JSON,
+     1, 2, rfx_cmd_run},
+    {"merge", "PART.npy [PART.npy ...] -o FILE [--memory BYTES] [--json]",
+     "put the parts of an output together that 'run --part' made",
+     "The parts must be of one run: model, input, version and options that change bits, as the "
+     "JSON\n"
+     "beside each says; they must make up the output without gap or overlap, and be as they were\n"
+     "made. FILE is written in bands of rows inside the budget, as run's -o would be; the hash is\n"
+     "that of a single run. Exit code 3 when parts are missing, doubled, changed or of other "
+     "runs.\n",
+     "rfexec merge part1.npy part2.npy part3.npy -o map.npy\n"
+     "rfexec merge part*.npy -o large.tif --memory 64MiB\n",
+     RFX_CLI_OUTPUT | RFX_CLI_SAMPLES | RFX_CLI_MERGE | RFX_CLI_JSON, 1, RFX_CLI_MAX_PARTS,
+     rfx_cmd_merge},
     {"verify", "MODEL INPUT [PLAN OPTIONS] [--against BYTES] [--naive] [--json]",
      "compare a tiled or streamed run with the untiled one, bit by bit",
      "Exit code 1 when any bit of any output differs. Without --memory, --tiles and --untiled the\n"
@@ -147,11 +186,9 @@ static const struct rfx_cli_command commands[] = {
      "--time-limit\n"
      "seconds where it may be improved; with more than 4,096 items there is no search. tight, "
      "loose,\n"
-     "sections, canonical (MiniMalloc's), skyline and overlaps are the searches, each alone. Exit "
-     "code 4 when\n"
-     "nothing fits --capacity; the message says whether that is proven. A signal ends it with "
-     "exit\n"
-     "code 5 and no output.\n",
+     "sections, canonical (MiniMalloc's), skyline and overlaps are the searches, each alone.\n"
+     "Exit code 4 when nothing fits --capacity; the message says whether that is proven. A signal\n"
+     "ends it with exit code 5 and no output.\n",
      "rfexec alloc problem.csv -o placed.csv --plot placed.svg\n"
      "rfexec alloc problem.csv --strategy by-size --json\n"
      "rfexec alloc problem.csv --capacity 1MiB\n",
@@ -194,6 +231,11 @@ static const struct rfx_cli_command commands[] = {
      "rfexec check net.onnx --size 2048x3072\n"
      "rfexec check resnet50 --json\n",
      RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_JSON, 1, 1, rfx_cmd_check},
+    {"info", "INPUT [--json]", "the pictures of a file: sizes, bands and types, page by page",
+     "A TIFF may hold several, which --page K chooses for the other commands: first those of the\n"
+     "file's chain, then the SubIFDs of each, which pyramids have. Of slides (.svs, .ndpi, .mrxs,\n"
+     ".scn, .vms, .vmu, .bif, .svslide) they are the levels. Only headers are read.\n",
+     "rfexec info slide.tif\n", RFX_CLI_JSON, 1, 1, rfx_cmd_info},
     {"explain", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS]",
      "what a run would do and why, in sentences",
      "Runs nothing. Says how the network would be run with these options: in which stages, what\n"
@@ -212,46 +254,32 @@ static const struct rfx_cli_command commands[] = {
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
-void rfx_cli_message(const char *format, ...) {
-    static char text[8192], shown[4 * sizeof text];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    rfx_printable(text, shown, sizeof shown);
-    fprintf(stderr, "rfexec: %s\n", shown);
-}
-
-int rfx_cli_fail(enum rfx_status status, const struct rfx_error *err) {
-    const char *words = err->text[0] != '\0' ? err->text : rfx_status_name(status);
-    if (status == RFX_STATUS_CANCELLED) words = "stopped by a signal"; /* nothing else stops it */
-    rfx_cli_message("%s", words);
-    enum rfx_code code = rfx_code_of_status(status);
-    return code == RFX_CODE_CANCELLED ? RFX_EXIT_SYSTEM : (int)code;
+/* Where the input is '-': its bytes may have to be kept, which is said. */
+static int take_standard_input(const struct rfx_cli_command *command,
+                               struct rfx_cli_options *options) {
+    int at = command->run == rfx_cmd_info ? 0 : (command->groups & RFX_CLI_IMAGE) != 0 ? 1 : -1;
+    if (at < 0 || at >= options->n_args || strcmp(options->args[at], "-") != 0)
+        return RFX_EXIT_DONE;
+    const char *folder = rfx_nameless_folder(options->spill);
+    struct rfx_error err = {{0}};
+    int64_t kept;
+    enum rfx_status status = rfx_standard_input(folder, RFX_STANDARD_INPUT_MOST,
+                                                rfx_cli_progress_cancelled, &kept, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    if (kept > 0)
+        rfx_cli_message("standard input: %lld bytes, kept in a nameless file in '%s'",
+                        (long long)kept, folder);
+    options->args[at] = RFX_STANDARD_INPUT;
+    return RFX_EXIT_DONE;
 }
 
 static int run_command(const struct rfx_cli_command *command, int argc, char **argv) {
     struct rfx_cli_options options;
-    char why[256];
-    rfx_cli_options_init(&options);
-    bool parsed = rfx_cli_options_parse(&options, command->groups, command->max_args, argc, argv,
-                                        why, sizeof why);
-    if (parsed && options.help) {
-        rfx_cli_print_help(command);
-        return RFX_EXIT_DONE;
-    }
-    if (parsed && options.n_args < command->min_args) {
-        (void)snprintf(why, sizeof why, "%s needs %d argument%s, %d given", command->name,
-                       command->min_args, command->min_args == 1 ? "" : "s", options.n_args);
-        parsed = false;
-    }
-    if (!parsed) {
-        rfx_cli_message("%s", why);
-        fprintf(stderr, "usage: rfexec %s %s\n'rfexec help %s' explains\n", command->name,
-                command->args, command->name);
-        return RFX_EXIT_USAGE;
-    }
+    int code;
+    if (!rfx_cli_take_words(command, argc, argv, &options, &code)) return code;
     rfx_cli_progress_catch_signals();
+    code = take_standard_input(command, &options);
+    if (code != RFX_EXIT_DONE) return code;
     if (rfx_cli_options_use_stdout(&options)) stdout = stderr; /* what it tells beside the file */
     return command->run(&options);
 }
@@ -274,50 +302,7 @@ static int dispatch(int argc, char **argv) {
                            : rfx_cli_refuse_command(commands, N_COMMANDS, name);
 }
 
-/* Starts the program again with a short spin before a waiting thread sleeps, unless the user has
- * chosen: the OpenMP runtime reads that when it is loaded. Its own default spins for so long that
- * on a machine with other work a streamed run, with its many short parallel loops, took 52 s, not 4
- * s. */
-static void wait_calmly(char **argv) {
-    if (getenv("GOMP_SPINCOUNT") != NULL || getenv("OMP_WAIT_POLICY") != NULL) return;
-    if (setenv("GOMP_SPINCOUNT", "2000", 1) != 0) return;
-    (void)execv("/proc/self/exe", argv); /* returns only when it fails: then as it is */
-}
-
-/* Libraries end the process with exit(1) when they have no memory: the OpenMP runtime, Fortran's,
- * some of them before main. That code says that a difference was found, so it is made the right
- * one.
- */
-static bool returned; /* from main's work: the code is ours */
-
-static void end_for_library(void) {
-    static const char words[] = "rfexec: a library had to end the program\n";
-    if (returned) return;
-    ssize_t written = write(STDERR_FILENO, words, sizeof words - 1);
-    (void)written;
-    _exit(RFX_EXIT_SYSTEM);
-}
-
-static void watch_exit(void) {
-    (void)atexit(end_for_library);
-}
-
-/* Called before any library's own start. */
-__attribute__((section(".preinit_array"), used)) static void (*const watch)(void) = watch_exit;
-
 int main(int argc, char **argv) {
-    wait_calmly(argv);
-    rfx_report_watch_memory();
-    int code = dispatch(argc, argv);
-    /* A result that did not reach its reader is a failure. */
-    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
-        rfx_cli_message("cannot write the result to standard output");
-        if (code == RFX_EXIT_DONE) code = RFX_EXIT_SYSTEM;
-    }
-    if (code == RFX_EXIT_DONE && rfx_report_lacks_memory()) {
-        rfx_cli_message("out of memory for a part of what is printed");
-        code = RFX_EXIT_SYSTEM;
-    }
-    returned = true;
-    return code;
+    rfx_program_begin(argv);
+    return rfx_program_end(dispatch(argc, argv));
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "rfexec/output/output_format.h"
 #include "tools/chart/chart.h"
 
 static bool is_standard_output(const char *file) {
@@ -17,9 +18,36 @@ static bool is_page_name(const char *file) {
            (end != NULL && (strcasecmp(end, ".html") == 0 || strcasecmp(end, ".htm") == 0));
 }
 
+/* A picture, in a file that nothing else of the run goes to. */
+static bool check_overlay(const struct rfx_cli_options *o, char *why, size_t why_size) {
+    bool more = o->overlay_of != NULL || o->overlay_output != NULL ||
+                o->overlay_range[0] < o->overlay_range[1];
+    if (o->overlay == NULL && o->report == NULL && more)
+        (void)snprintf(why, why_size,
+                       "--overlay-of, --overlay-output and --overlay-range need "
+                       "--overlay or --report");
+    if (o->overlay == NULL) return o->report != NULL || !more;
+    const char *end = strrchr(o->overlay, '.');
+    bool known = is_standard_output(o->overlay);
+    known |= end != NULL && (strcasecmp(end, ".png") == 0 || strcasecmp(end, ".tif") == 0 ||
+                             strcasecmp(end, ".tiff") == 0);
+    if (!known) {
+        (void)snprintf(why, why_size, "--overlay '%s': the name must end in .png, .tif or .tiff",
+                       o->overlay);
+        return false;
+    }
+    if (is_standard_output(o->overlay)) return true; /* see check_standard_output */
+    bool twice = o->output != NULL && strcmp(o->output, o->overlay) == 0;
+    for (int i = 0; i < o->kept.n; ++i)
+        twice |= o->kept.files[i] != NULL && strcmp(o->kept.files[i], o->overlay) == 0;
+    if (twice)
+        (void)snprintf(why, why_size, "--overlay '%s': an output goes to that file", o->overlay);
+    return !twice;
+}
+
 static int count_standard_output(const struct rfx_cli_options *o) {
-    int n =
-        is_standard_output(o->output) + is_standard_output(o->plot) + is_standard_output(o->report);
+    int n = is_standard_output(o->output) + is_standard_output(o->plot) +
+            is_standard_output(o->report) + is_standard_output(o->overlay);
     for (int i = 0; i < o->kept.n; ++i) n += is_standard_output(o->kept.files[i]);
     return n;
 }
@@ -36,9 +64,95 @@ static bool check_standard_output(const struct rfx_cli_options *o, char *why, si
     return false;
 }
 
+static bool of_tiff(const struct rfx_cli_options *options) {
+    return options->tiff_tile != 0 || options->tiff_compress != NULL;
+}
+
+static bool of_zarr(const struct rfx_cli_options *options) {
+    return options->zarr_chunk != 0 || options->zarr_compress != NULL || options->zarr_format != 0;
+}
+
+const char *rfx_cli_options_misfit(const struct rfx_cli_options *options, unsigned kinds) {
+    unsigned tiff = kinds & 1U << RFX_OUTPUT_TIFF, ome = kinds & 1U << RFX_OUTPUT_OME_ZARR;
+    if (tiff == 0 && of_tiff(options))
+        return "--tiff-tile and --tiff-compress are for files of -o that end in .tif";
+    if ((ome | (kinds & 1U << RFX_OUTPUT_ZARR)) == 0 && of_zarr(options))
+        return "options --zarr-... are for folders of -o that end in .zarr";
+    if ((tiff | ome) == 0 && options->overviews != NULL)
+        return "--overviews are for -o that ends in .tif or .ome.zarr";
+    return NULL;
+}
+
+bool rfx_cli_options_of_files(const struct rfx_cli_options *options) {
+    return options->bits != 0 || options->range[0] < options->range[1] ||
+           options->overviews != NULL || of_tiff(options) || of_zarr(options);
+}
+
+/* Tiles that TIFF has, packings that there are. */
+static bool check_tiff(const struct rfx_cli_options *o, char *why, size_t why_size) {
+    const char *kind = o->tiff_compress, *levels = o->overviews;
+    if (levels != NULL && strcmp(levels, "mean") != 0 && strcmp(levels, "nearest") != 0) {
+        (void)snprintf(why, why_size, "--overviews '%.100s': mean or nearest", levels);
+        return false;
+    }
+    if (o->tiff_tile % 16 != 0) {
+        (void)snprintf(why, why_size, "--tiff-tile %lld: tiles have 16, 32, ... rows and columns",
+                       (long long)o->tiff_tile);
+        return false;
+    }
+    if (kind == NULL || strcmp(kind, "none") == 0 || strcmp(kind, "deflate") == 0 ||
+        strcmp(kind, "zstd") == 0)
+        return true;
+    (void)snprintf(why, why_size, "--tiff-compress '%.100s': deflate, zstd or none", kind);
+    return false;
+}
+
+/* Versions and packings of Zarr that are written. */
+static bool check_zarr(const struct rfx_cli_options *o, char *why, size_t why_size) {
+    const char *kind = o->zarr_compress;
+    bool known = kind == NULL || strcmp(kind, "none") == 0 || strcmp(kind, "zstd") == 0;
+    if (o->zarr_format == 1)
+        (void)snprintf(why, why_size, "--zarr-format 1: 2 or 3");
+    else if (!known)
+        (void)snprintf(why, why_size, "--zarr-compress '%.100s': zstd or none", kind);
+    return known && o->zarr_format != 1;
+}
+
+/* Many pictures have results of their own names, and no page, plot or classes. */
+static bool check_list(const struct rfx_cli_options *o, char *why, size_t why_size) {
+    static const char *const kinds[] = {"npy", "tif", "png", "zarr"};
+    bool known = o->as == NULL;
+    for (int i = 0; i < 4 && !known; ++i) known = strcmp(o->as, kinds[i]) == 0;
+    if (o->list == NULL && (o->out_dir != NULL || o->as != NULL || o->resume)) {
+        (void)snprintf(why, why_size, "--out-dir, --as and --resume need --list");
+        return false;
+    }
+    if (o->list == NULL) return true;
+    if (o->out_dir == NULL) {
+        (void)snprintf(why, why_size, "--list needs --out-dir");
+        return false;
+    }
+    if (!known) {
+        (void)snprintf(why, why_size, "--as '%s': results are npy, tif, png or zarr", o->as);
+        return false;
+    }
+    bool dumps = false;
+    for (int i = 0; i < o->kept.n; ++i) dumps |= o->kept.files[i] != NULL;
+    if (o->output == NULL && o->report == NULL && o->overlay == NULL && o->top < 0 &&
+        o->labels == NULL && !dumps)
+        return true;
+    (void)snprintf(why, why_size,
+                   "--list excludes -o, --report, --overlay, --dump, --top and --labels");
+    return false;
+}
+
 bool rfx_cli_options_check(const struct rfx_cli_options *o, char *why, size_t why_size) {
     if (o->untiled && (o->tiles.y != 0 || o->split != NULL || o->bands != 0)) {
         (void)snprintf(why, why_size, "--untiled excludes --tiles, --bands and --split");
+        return false;
+    }
+    if (o->level >= 0 && o->page != 0) {
+        (void)snprintf(why, why_size, "--level excludes --page");
         return false;
     }
     if ((o->strips != 0 || o->tight) && o->bands == 0) {
@@ -75,6 +189,12 @@ bool rfx_cli_options_check(const struct rfx_cli_options *o, char *why, size_t wh
     if (o->report != NULL && !is_page_name(o->report)) {
         (void)snprintf(why, why_size, "--report '%s': the name must end in .html or .htm",
                        o->report);
+        return false;
+    }
+    if (!check_list(o, why, why_size) || !check_overlay(o, why, why_size)) return false;
+    if (!check_tiff(o, why, why_size) || !check_zarr(o, why, why_size)) return false;
+    if (o->bgr && o->channels.n != 0) {
+        (void)snprintf(why, why_size, "--channels says the order: it excludes --bgr");
         return false;
     }
     if (o->naive && o->kept.n != 0) {

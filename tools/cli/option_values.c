@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -66,6 +67,12 @@ bool rfx_cli_parse_count(const char *text, int64_t limit, int64_t *out) {
     return parse_count(text, text + strlen(text), limit, out);
 }
 
+bool rfx_cli_parse_index(const char *text, int64_t limit, int64_t *out) {
+    if (strcmp(text, "0") != 0) return rfx_cli_parse_count(text, limit, out);
+    *out = 0;
+    return true;
+}
+
 bool rfx_cli_parse_pair(const char *text, struct rfx_cli_pair *out) {
     const char *x = strpbrk(text, "xX");
     struct rfx_cli_pair pair;
@@ -119,6 +126,37 @@ bool rfx_cli_parse_floats(const char *text, float *out) {
            parse_float(next, '\0', &next, &out[2]);
 }
 
+bool rfx_cli_parse_bands(const char *text, struct rfx_image_bands *out) {
+    out->n = 0;
+    for (const char *at = text;; ++at) {
+        const char *end = at + strcspn(at, ",");
+        int64_t number;
+        if (out->n == RFX_IMAGE_MAX_BANDS || !parse_count(at, end, UINT16_MAX, &number))
+            return false;
+        out->numbers[out->n++] = (uint16_t)number;
+        if (*end == '\0') return true;
+        at = end;
+    }
+}
+
+bool rfx_cli_parse_fit(const char *text, struct rfx_fit_size *out) {
+    static const struct {
+        const char *name;
+        enum rfx_pad_mode mode;
+    } modes[] = {{"", RFX_PAD_REFLECT},
+                 {",reflect", RFX_PAD_REFLECT},
+                 {",edge", RFX_PAD_EDGE},
+                 {",zero", RFX_PAD_CONSTANT}};
+    const char *end = text + strcspn(text, ",");
+    if (!parse_count(text, end, RFX_FIT_MOST, &out->multiple)) return false;
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; ++i) {
+        if (strcmp(end, modes[i].name) != 0) continue;
+        out->mode = modes[i].mode;
+        return true;
+    }
+    return false;
+}
+
 bool rfx_cli_parse_range(const char *text, float *out) {
     const char *next = text;
     float lo, hi;
@@ -127,4 +165,13 @@ bool rfx_cli_parse_range(const char *text, float *out) {
     out[0] = lo;
     out[1] = hi;
     return true;
+}
+
+bool rfx_cli_parse_rect(const char *text, struct rfx_rect *out) {
+    long long y0, x0, y1, x1;
+    int used = 0;
+    if (sscanf(text, "%10lld,%10lld,%10lld,%10lld%n", &y0, &x0, &y1, &x1, &used) != 4) return false;
+    if (text[used] != '\0' || strspn(text, "0123456789,") != strlen(text)) return false;
+    *out = rfx_rect_make(y0, y1, x0, x1);
+    return !rfx_rect_is_empty(*out);
 }

@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rfexec/image/image_source.h"
+#include "rfexec/session/fit_size.h"
+
 struct rfx_cli_pair { /* "4x6": rows, columns; where a count is allowed, "16": y 16, x 0 */
     int64_t y, x;
 };
@@ -22,6 +25,9 @@ bool rfx_cli_parse_pair(const char *text, struct rfx_cli_pair *out);
 /* An integer of 1 .. limit. */
 bool rfx_cli_parse_count(const char *text, int64_t limit, int64_t *out);
 
+/* An integer of 0 .. limit. */
+bool rfx_cli_parse_index(const char *text, int64_t limit, int64_t *out);
+
 /* "4x6", or "16" as {16, 0}. */
 bool rfx_cli_parse_grid(const char *text, struct rfx_cli_pair *out);
 
@@ -34,6 +40,15 @@ bool rfx_cli_parse_float(const char *text, float *out);
 /* "0.5" for all three or "0.1,0.2,0.3"; out: 3. */
 bool rfx_cli_parse_floats(const char *text, float *out);
 
+/* "4,3,2": numbers of bands, 1 to 65,535, in any order and also several times. */
+bool rfx_cli_parse_bands(const char *text, struct rfx_image_bands *out);
+
+/* "32": a multiple, 1 to RFX_FIT_MOST, filled up by reflecting; "32,edge", "32,zero". */
+bool rfx_cli_parse_fit(const char *text, struct rfx_fit_size *out);
+
 /* "-1,1", rising; out: 2. */
 bool rfx_cli_parse_range(const char *text, float *out);
+
+/* "0,0,512,768": first row and column, and those behind the last. */
+bool rfx_cli_parse_rect(const char *text, struct rfx_rect *out);
 #endif

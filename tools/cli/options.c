@@ -1,5 +1,5 @@
 /* The option table, its parser and its help; see options.h. What a value looks like:
- * option_values.h. */
+ * option_values.h. Length: one table of all options. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
@@ -21,11 +21,15 @@ enum option_kind {
     KIND_PAIR,   /* struct rfx_cli_pair */
     KIND_GRID,   /* the same, or a count alone */
     KIND_COUNT,  /* int64_t, 1 .. limit */
+    KIND_INDEX,  /* int64_t, 0 .. limit */
     KIND_SEED,   /* uint64_t */
     KIND_TEXT,   /* const char * */
     KIND_FLOAT,  /* float */
     KIND_FLOATS, /* float[3] */
     KIND_RANGE,  /* float[2], the first less than the second */
+    KIND_BANDS,  /* struct rfx_image_bands */
+    KIND_FIT,    /* struct rfx_fit_size */
+    KIND_RECT,   /* struct rfx_rect, not empty */
     KIND_KEEP,   /* struct rfx_cli_kept: a tensor more */
     KIND_DUMP,   /* the same, with its file: TENSOR=FILE */
     KIND_CONV,   /* enum rfx_conv_choice */
@@ -45,18 +49,21 @@ struct option_row {
 /* Counts beyond these are slips of the finger: no image has so many rows, no network so many
  * classes, and a thread more than processors gains nothing. */
 enum { MOST = 1000000, MOST_THREADS = 1024, MOST_PER_PROCESSOR = 8 /* without a word */ };
+enum { MOST_PAGES = 100000 }; /* more than are read */
 #define MOST_PIXELS ((int64_t)MOST * MOST)
 
 _Static_assert(RFX_CLI_MAX_KEPT == 16, "the messages of --keep and --dump say 16");
 
 _Static_assert(RFX_IMAGE_WHOLE_PIXELS == 100000000, "the help of --max-pixels says so");
 
+_Static_assert(RFX_IMAGE_MAX_BANDS == 512, "the message of --channels says 512");
+
 #define AT(member) offsetof(struct rfx_cli_options, member)
 
 static const struct option_row rows[] = {
     {"size", 0, KIND_PAIR, RFX_CLI_SIZE, AT(size), "HxW",
      "image size, rows x columns (default: the model's own)", 0},
-    {"memory", 'm', KIND_BYTES, RFX_CLI_PLAN, AT(memory_bytes), "BYTES",
+    {"memory", 'm', KIND_BYTES, RFX_CLI_PLAN | RFX_CLI_MERGE, AT(memory_bytes), "BYTES",
      "budget of the whole process: 64MiB, 1.5GiB, 200MB, 4096; the planner chooses", 0},
     {"tiles", 't', KIND_PAIR, RFX_CLI_PLAN, AT(tiles), "RxC",
      "tiles over the map where the network is cut, rows x columns", 0},
@@ -111,7 +118,9 @@ static const struct option_row rows[] = {
      "for more)",
      0},
     {"dump", 0, KIND_DUMP, RFX_CLI_DUMP, AT(kept), "TENSOR=FILE",
-     "keep an intermediate tensor and write it to a file: .npy, .tif or .png (again for more)", 0},
+     "keep an intermediate tensor and write it to a file: .npy, .tif, .png or .zarr (again for "
+     "more)",
+     0},
     {"conv", 0, KIND_CONV, RFX_CLI_PLAN, AT(conv), "direct|openblas|winograd",
      "what computes convolutions; each has its own roundings (default: direct)", 0},
     {"threads", 'j', KIND_COUNT, RFX_CLI_PLAN | RFX_CLI_GOLDEN | RFX_CLI_PLACE, AT(threads), "N",
@@ -119,11 +128,61 @@ static const struct option_row rows[] = {
     {"output", 'o', KIND_TEXT, RFX_CLI_OUTPUT, AT(output), "FILE",
      "file to write, - for standard output; it appears under its name only when complete", 0},
     {"report", 0, KIND_TEXT, RFX_CLI_PAGE, AT(report), "FILE.html",
-     "also a page about the run: plan, memory and time in pictures, previews of the outputs", 0},
+     "also a page about the run: plan, memory and time in pictures, previews of the outputs, and "
+     "the input with one of them over it",
+     0},
+    {"overlay", 0, KIND_TEXT, RFX_CLI_OVERLAY, AT(overlay), "FILE",
+     "also the input with an output over it, half transparent: .png or .tif", 0},
+    {"overlay-of", 0, KIND_TEXT, RFX_CLI_OVERLAY, AT(overlay_of), "labels|C",
+     "labels: the largest channel, or a map of labels; or the values of channel C, from 1 "
+     "(default: "
+     "labels where there are several channels)",
+     0},
+    {"overlay-output", 0, KIND_TEXT, RFX_CLI_OVERLAY, AT(overlay_output), "NAME",
+     "the output that is shown (default: the first that is a map)", 0},
+    {"overlay-range", 0, KIND_RANGE, RFX_CLI_OVERLAY, AT(overlay_range), "LO,HI",
+     "values of a channel that are clear and brightest (default: its extremes)", 0},
+    {"part", 0, KIND_TEXT, RFX_CLI_PART, AT(part), "I/N",
+     "only rows I of N of the output and what they need of the image, into a file for 'merge'", 0},
+    {"part-rect", 0, KIND_TEXT, RFX_CLI_PART, AT(part_rect), "Y0,X0,Y1,X1",
+     "likewise a rectangle of the output", 0},
+    {"part-output", 0, KIND_TEXT, RFX_CLI_PART | RFX_CLI_PARTS, AT(part_output), "NAME",
+     "the output that parts are of, where there are several", 0},
+    {"states", 0, KIND_TEXT, RFX_CLI_PART, AT(states), "FILE",
+     "with --part: what merge made of the parts of the round before", 0},
+    {"mask", 0, KIND_TEXT, RFX_CLI_PART, AT(mask), "FILE",
+     "picture laid over the output: where it is 0 nothing is computed, and 0 written (or no-data)",
+     0},
+    {"parts", 0, KIND_COUNT, RFX_CLI_PARTS, AT(parts), "N",
+     "what each of N parts of the output (run --part I/N) would take", MOST},
+    {"list", 0, KIND_TEXT, RFX_CLI_LIST, AT(list), "FILE",
+     "instead of INPUT: paths of pictures, one a line (- for standard input), one result each", 0},
+    {"out-dir", 0, KIND_TEXT, RFX_CLI_LIST, AT(out_dir), "DIR",
+     "with --list: folder of the results, each named as its picture and .npy", 0},
+    {"as", 0, KIND_TEXT, RFX_CLI_LIST, AT(as), "KIND",
+     "with --list: results are npy (default), tif, png or zarr files", 0},
+    {"resume", 0, KIND_FLAG, RFX_CLI_LIST, AT(resume), NULL,
+     "with --list: results that are there already are not made again", 0},
     {"bits", 0, KIND_COUNT, RFX_CLI_SAMPLES, AT(bits), "N",
-     "bits of a sample in the file: PNG 8 (default) or 16, TIFF 8, 16 or 32 (default, float)", 32},
+     "bits of a sample in the file: PNG 8 (default) or 16, TIFF and Zarr 8, 16 or 32 (default, "
+     "float)",
+     32},
     {"range", 0, KIND_RANGE, RFX_CLI_SAMPLES, AT(range), "LO,HI",
      "values that become black and white with 8 and 16 bits (default: the output's extremes)", 0},
+    {"tiff-tile", 0, KIND_COUNT, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(tiff_tile), "N",
+     "a TIFF file in tiles of N x N pixels, such as 256 or 512 (default: strips of rows)", 4096},
+    {"tiff-compress", 0, KIND_TEXT, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(tiff_compress), "KIND",
+     "a TIFF file compressed by deflate or zstd, in tiles (of 256 unless given); none (default)",
+     0},
+    {"overviews", 0, KIND_TEXT, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(overviews), "KIND",
+     "a tiled TIFF or .ome.zarr with smaller copies for viewers, by mean or, of labels, nearest",
+     0},
+    {"zarr-chunk", 0, KIND_COUNT, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(zarr_chunk), "N",
+     "a Zarr folder in chunks of N x N pixels of a channel (default: of 65536 pixels)", 4096},
+    {"zarr-compress", 0, KIND_TEXT, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(zarr_compress), "KIND",
+     "a Zarr folder compressed by zstd; none (default)", 0},
+    {"zarr-format", 0, KIND_COUNT, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(zarr_format), "N",
+     "version of Zarr that a folder is written in: 2 or 3 (default)", 3},
     {"top", 'k', KIND_COUNT, RFX_CLI_CLASSES, AT(top), "K",
      "how many classes to show when the output is a vector (default 5)", MOST},
     {"labels", 0, KIND_TEXT, RFX_CLI_CLASSES, AT(labels), "FILE", "class names, one a line", 0},
@@ -138,6 +197,24 @@ static const struct option_row rows[] = {
     {"max-pixels", 0, KIND_COUNT, RFX_CLI_IMAGE, AT(max_pixels), "N",
      "largest picture that is decoded whole (default 100000000; with --memory: what fits)",
      MOST_PIXELS},
+    {"page", 0, KIND_INDEX, RFX_CLI_IMAGE, AT(page), "K",
+     "picture of a TIFF file, or level of a slide, as 'rfexec info' numbers them (default 0)",
+     MOST_PAGES},
+    {"level", 0, KIND_INDEX, RFX_CLI_IMAGE, AT(level), "L",
+     "level of a slide, 0 the largest; also reads a tiled TIFF of any name by OpenSlide",
+     MOST_PAGES},
+    {"region", 0, KIND_RECT, RFX_CLI_IMAGE, AT(region), "Y0,X0,Y1,X1",
+     "read this rectangle of the picture only: rows Y0 to Y1-1, columns X0 to X1-1", 0},
+    {"no-orient", 0, KIND_FLAG, RFX_CLI_IMAGE, AT(no_orient), NULL,
+     "read pictures as they are stored: not turned as EXIF or TIFF's tag say", 0},
+    {"channels", 0, KIND_BANDS, RFX_CLI_IMAGE, AT(channels), "B,B,...",
+     "bands of a TIFF or .npy file to take, counted from 1, in this order (default: all but alpha)",
+     0},
+    {"pad-to", 0, KIND_FIT, RFX_CLI_PLAN, AT(fit), "N[,MODE]",
+     "fill pictures up to multiples of N at the right and below, by reflect (default), edge or "
+     "zero "
+     "(after mean and std); maps that come out are cut back",
+     0},
     {"scale", 0, KIND_FLOAT, RFX_CLI_IMAGE, AT(scale), "F",
      "samples 0..255 are multiplied by this (default 1/255)", 0},
     {"mean", 0, KIND_FLOATS, RFX_CLI_IMAGE, AT(mean), "R,G,B",
@@ -179,7 +256,7 @@ static int64_t usable_processors(void) {
 
 void rfx_cli_options_init(struct rfx_cli_options *options) {
     struct rfx_image_options image = rfx_image_default_options();
-    *options = (struct rfx_cli_options){.top = -1, .runs = 5};
+    *options = (struct rfx_cli_options){.top = -1, .runs = 5, .level = -1};
     options->scale = image.scale;
     memcpy(options->mean, image.mean, sizeof options->mean);
     memcpy(options->std, image.std, sizeof options->std);
@@ -196,6 +273,12 @@ struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *opt
     if (options->memory_bytes != 0) image.max_pixels = 0;
     if (options->max_pixels != 0) image.max_pixels = options->max_pixels;
     image.channels = channels;
+    image.slide = options->level >= 0;
+    image.page = image.slide ? options->level : options->page;
+    image.region = options->region;
+    image.as_stored = options->no_orient;
+    image.folder = options->spill;
+    if (options->channels.n > 0) image.bands = &options->channels;
     return image;
 }
 
@@ -223,6 +306,8 @@ static bool store(const struct option_row *row, char *text, struct rfx_cli_optio
             return rfx_cli_parse_grid(text, at);
         case KIND_COUNT:
             return rfx_cli_parse_count(text, row->limit, at);
+        case KIND_INDEX:
+            return rfx_cli_parse_index(text, row->limit, at);
         case KIND_SEED:
             return rfx_cli_parse_seed(text, at);
         case KIND_TEXT:
@@ -234,6 +319,12 @@ static bool store(const struct option_row *row, char *text, struct rfx_cli_optio
             return rfx_cli_parse_floats(text, at);
         case KIND_RANGE:
             return rfx_cli_parse_range(text, at);
+        case KIND_BANDS:
+            return rfx_cli_parse_bands(text, at);
+        case KIND_FIT:
+            return rfx_cli_parse_fit(text, at);
+        case KIND_RECT:
+            return rfx_cli_parse_rect(text, at);
         case KIND_KEEP:
             return store_kept(text, false, at);
         case KIND_DUMP:
@@ -283,12 +374,17 @@ static const char *form_of(const struct option_row *row, char *room, size_t size
         [KIND_DUMP] = "TENSOR=FILE, or more than 16 are kept",
         [KIND_KEEP] = "a tensor, or more than 16 are kept",
         [KIND_PAIR] = "rows x columns such as 4x6",
+        [KIND_BANDS] = "bands from 1 on such as 4,3,2 (at most 512)",
+        [KIND_FIT] = "a multiple such as 32, or 32,edge (reflect, edge or zero)",
+        [KIND_RECT] = "a rectangle Y0,X0,Y1,X1 such as 0,0,512,768",
         [KIND_RANGE] = "two rising numbers such as 0,1",
         [KIND_GRID] = "a number of tiles or rows x columns such as 4x6",
         [KIND_CONV] = NULL, /* the last */
     };
-    if (row->kind != KIND_COUNT) return forms[row->kind] != NULL ? forms[row->kind] : row->value;
-    (void)snprintf(room, size, "a whole number from 1 to %lld", (long long)row->limit);
+    if (row->kind != KIND_COUNT && row->kind != KIND_INDEX)
+        return forms[row->kind] != NULL ? forms[row->kind] : row->value;
+    (void)snprintf(room, size, "a whole number from %d to %lld", row->kind == KIND_COUNT,
+                   (long long)row->limit);
     return room;
 }
 
@@ -334,7 +430,7 @@ static bool parse_option(struct rfx_cli_options *options, unsigned groups, int a
 
 /* The printable form of argument k, cut where it is very long. */
 static const char *show(const char *arg, int k) {
-    static char forms[RFX_CLI_MAX_ARGS][1024];
+    static char forms[RFX_CLI_MAX_PARTS][1024];
     if (rfx_is_printable(arg)) return arg;
     rfx_printable(arg, forms[k], sizeof forms[k]);
     return forms[k];
@@ -374,15 +470,4 @@ bool rfx_cli_options_next(int *at, unsigned groups, struct rfx_cli_option_info *
     *info = (struct rfx_cli_option_info){row->name, row->value, row->help, row->letter,
                                          row->kind == KIND_KEEP || row->kind == KIND_DUMP};
     return true;
-}
-
-void rfx_cli_options_help(FILE *stream, unsigned groups) {
-    struct rfx_cli_option_info row;
-    for (int at = 0; rfx_cli_options_next(&at, groups, &row);) {
-        char left[40], letter[8] = "    ";
-        if (row.letter != 0) (void)snprintf(letter, sizeof letter, "-%c, ", row.letter);
-        (void)snprintf(left, sizeof left, "%s--%s %s", letter, row.name,
-                       row.value != NULL ? row.value : "");
-        fprintf(stream, "  %-22s %s\n", left, row.help);
-    }
 }

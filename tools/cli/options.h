@@ -33,8 +33,13 @@ enum rfx_cli_group {
     RFX_CLI_SAMPLES = 1 << 13, /* --bits, --range */
     RFX_CLI_LAYERS = 1 << 14,  /* --layers, and --plot of them */
     RFX_CLI_FOR = 1 << 15,     /* --for-output */
+    RFX_CLI_PART = 1 << 16,    /* --part, --part-rect, --part-output */
+    RFX_CLI_PARTS = 1 << 17,   /* --parts, --part-output */
+    RFX_CLI_MERGE = 1 << 18,   /* --memory of what only copies */
+    RFX_CLI_LIST = 1 << 19,    /* --list and what goes with it */
     RFX_CLI_FUSE = 1 << 20,    /* --no-fuse, --no-fuse-add */
     RFX_CLI_EAGER = 1 << 21,   /* --no-fuse alone, where --baseline says the rest */
+    RFX_CLI_OVERLAY = 1 << 22, /* --overlay and what goes with it */
     RFX_CLI_PLACE = 1 << 24,   /* --strategy, --capacity, --time-limit, --threads */
     RFX_CLI_PICTURE = 1 << 25, /* --plot of a placement */
     RFX_CLI_DUMP = 1 << 26,    /* --dump */
@@ -44,7 +49,8 @@ enum rfx_cli_group {
     RFX_CLI_PAGE = 1 << 30,    /* --report */
 };
 
-enum { RFX_CLI_MAX_ARGS = 16, RFX_CLI_MAX_KEPT = 16 };
+/* Of most commands 16; rfexec merge takes as many as parts may be. */
+enum { RFX_CLI_MAX_ARGS = 16, RFX_CLI_MAX_PARTS = 1024, RFX_CLI_MAX_KEPT = 16 };
 
 struct rfx_cli_kept { /* --keep and --dump */
     int n;
@@ -63,6 +69,14 @@ struct rfx_cli_options {
     float time_limit;          /* of a search, seconds; 0: not given */
     bool no_fuse, no_fuse_add; /* of batch norm, activation and Add; of Add alone */
     const char *report;        /* of a run: its page; NULL: none */
+    const char *overlay, *overlay_output, *overlay_of; /* of a run: the picture; NULL: not given */
+    float overlay_range[2];                            /* of its values; both 0: not given */
+    const char *part, *part_rect, *part_output;        /* of an output; NULL: not given */
+    const char *mask;                                  /* of what is wanted; NULL: everything */
+    const char *states;                                /* of rounds before; NULL: none */
+    int64_t parts;                                     /* that plans are made for; 0: not given */
+    const char *list, *out_dir, *as; /* of a run on many pictures; NULL: not given */
+    bool resume;
     const char *plan_file;
     const char *spill;      /* folder for spilled maps; NULL: none are */
     const char *for_output; /* of plans: what the run will write; NULL: .npy */
@@ -73,18 +87,29 @@ struct rfx_cli_options {
     const char *table;    /* of selftest: another table of fingerprints */
     bool layers;          /* of a benchmark: the time of each */
     size_t against_bytes; /* 0: not given */
-    bool no_groups;       /* every layer by itself */
+    bool no_orient;       /* pictures as they are stored */
+    struct rfx_fit_size fit;
+    bool no_groups; /* every layer by itself */
     bool untiled, bgr, naive, json, csv, log_x, log_y, help;
     int64_t threads, bands, strips, top, runs; /* bands, strips 0, top -1: not given */
     uint64_t seed;
     enum rfx_conv_choice conv;
     float scale;
     float mean[3], std[3];
-    int64_t bits;   /* of samples in the output file; 0: not given */
-    float range[2]; /* of values, black and white; both 0: not given */
+    int64_t page;                    /* of the picture */
+    int64_t level;                   /* of a slide; -1: not given */
+    struct rfx_rect region;          /* of the picture; empty: all of it */
+    struct rfx_image_bands channels; /* of the picture; n 0: not given */
+    int64_t bits;                    /* of samples in the output file; 0: not given */
+    int64_t tiff_tile;               /* rows and columns of tiles of TIFF files; 0: not given */
+    const char *tiff_compress;       /* of TIFF files; NULL: not given */
+    const char *overviews;           /* of TIFF files and OME-Zarr; NULL: not given */
+    const char *zarr_compress;       /* of Zarr folders; NULL: not given */
+    int64_t zarr_chunk, zarr_format; /* of Zarr folders; 0: not given */
+    float range[2];                  /* of values, black and white; both 0: not given */
     int n_args;
-    const char *args[RFX_CLI_MAX_ARGS];  /* positional */
-    const char *shown[RFX_CLI_MAX_ARGS]; /* the same in printable form, for reports */
+    const char *args[RFX_CLI_MAX_PARTS];  /* positional */
+    const char *shown[RFX_CLI_MAX_PARTS]; /* the same in printable form, for reports */
 };
 
 /* Defaults: ImageNet's preprocessing, as many threads as the process may use processors. */
@@ -106,10 +131,8 @@ struct rfx_cli_option_info {
 /* The next row of these groups from *at on, which moves behind it; false: there is none. */
 bool rfx_cli_options_next(int *at, unsigned groups, struct rfx_cli_option_info *info);
 
-/* Prints the rows of these groups, one option a line. */
-void rfx_cli_options_help(FILE *stream, unsigned groups);
-
-/* Preprocessing as the image source takes it; channels 0: as the file has them. */
+/* Preprocessing as the image source takes it, which borrows the options; channels 0: as the file
+ * has them. */
 struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *options,
                                                int64_t channels);
 #endif

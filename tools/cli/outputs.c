@@ -4,28 +4,47 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "layers/core/checked.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/command.h"
+#include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/inputs/georeferenced.h"
 
-enum { MAX_NAME = 4096 }; /* bytes of a path: PATH_MAX of Linux */
+enum { MAX_NAME = RFX_CLI_FILE_NAME };
 
 static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) {
     return &graph->nodes[graph->outputs[k].node].out;
 }
 
-/* false: the file's name has an unknown end. */
-static bool format_of(const struct rfx_cli_options *options, const char *path,
-                      struct rfx_output_format *format) {
+static bool is_word(const char *given, const char *word) {
+    return given != NULL && strcmp(given, word) == 0;
+}
+
+bool rfx_cli_output_format(const struct rfx_cli_options *options, const char *path,
+                           struct rfx_output_format *format) {
+    enum { USUAL_TILE = 256 };
     *format = (struct rfx_output_format){
         .bits = (int)options->bits,
         .has_range = options->range[0] < options->range[1],
         .range = {(double)options->range[0], (double)options->range[1]},
+        .zarr_format = (int)options->zarr_format,
+        .chunk = options->zarr_chunk,
+        .zstd = is_word(options->zarr_compress, "zstd"),
     };
-    return rfx_output_kind_of(path, &format->kind);
+    if (is_word(options->overviews, "mean")) format->overviews = RFX_OVERVIEW_MEAN;
+    if (is_word(options->overviews, "nearest")) format->overviews = RFX_OVERVIEW_NEAREST;
+    if (!rfx_output_kind_of(path, &format->kind)) return false;
+    if (format->kind != RFX_OUTPUT_TIFF) return true;
+    if (is_word(options->tiff_compress, "deflate")) format->packing = RFX_TIFF_DEFLATE;
+    if (is_word(options->tiff_compress, "zstd")) format->packing = RFX_TIFF_ZSTD;
+    format->tile = (int)options->tiff_tile;
+    if (format->tile == 0 && (format->packing != RFX_TIFF_PLAIN || options->overviews != NULL))
+        format->tile = USUAL_TILE;
+    return true;
 }
 
 /* Whether output k is an intermediate tensor of --keep or --dump; *file: of --dump, or NULL. */
@@ -65,7 +84,7 @@ static bool file_name(const struct rfx_graph *graph, const struct rfx_cli_option
     bool named;
     const char *path = path_of(graph, options, k, &named);
     if (path == NULL) path = "";
-    const char *end = strrchr(path, '.');
+    const char *end = rfx_output_end(path);
     int stem = end != NULL ? (int)(end - path) : 0, n;
     if (!named || path[0] == '\0')
         n = snprintf(name, MAX_NAME, "%s", path);
@@ -126,13 +145,15 @@ static int check_format(const struct rfx_graph *graph, const struct rfx_cli_opti
     const char *option = file == options->output ? "-o" : "--dump";
     struct stat at;
     if (file == NULL) return RFX_EXIT_DONE;
-    if (stat(file, &at) == 0 && S_ISDIR(at.st_mode)) {
+    bool zarr = rfx_output_kind_of(file, &format.kind) && rfx_output_is_zarr(format.kind);
+    if (!zarr && stat(file, &at) == 0 && S_ISDIR(at.st_mode)) {
         rfx_cli_message("%s '%s' is a folder: name a file in it, such as %s%smap.npy", option, file,
                         file, file[strlen(file) - 1] == '/' ? "" : "/");
         return RFX_EXIT_USAGE;
     }
-    if (!format_of(options, file, &format)) {
-        rfx_cli_message("%s '%s': the name must end in .npy, .tif, .tiff or .png", option, file);
+    if (!rfx_cli_output_format(options, file, &format)) {
+        rfx_cli_message("%s '%s': the name must end in .npy, .tif, .tiff, .png or .zarr", option,
+                        file);
         return RFX_EXIT_USAGE;
     }
     (void)snprintf(what, sizeof what, "%s '%.150s', output '%.60s'", option, file,
@@ -147,6 +168,20 @@ static bool writes_files(const struct rfx_cli_options *options) {
     return any;
 }
 
+/* Whether there are files for the options of TIFF and Zarr; says where not. */
+static bool suits_kinds(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
+    unsigned kinds = 0;
+    bool named;
+    for (int k = 0; k < graph->n_outputs; ++k) {
+        const char *path = path_of(graph, options, k, &named);
+        enum rfx_output_kind kind;
+        if (path != NULL && rfx_output_kind_of(path, &kind)) kinds |= 1U << kind;
+    }
+    const char *why = rfx_cli_options_misfit(options, kinds);
+    if (why != NULL) rfx_cli_message("%s", why);
+    return why == NULL;
+}
+
 int rfx_cli_outputs_check(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
     const struct rfx_tensor *first = tensor_of(graph, 0);
     bool classes_asked = options->top > 0 || options->labels != NULL;
@@ -157,67 +192,120 @@ int rfx_cli_outputs_check(const struct rfx_graph *graph, const struct rfx_cli_op
         return RFX_EXIT_USAGE;
     }
     if (!writes_files(options)) {
-        if (options->bits == 0 && options->range[0] >= options->range[1]) return RFX_EXIT_DONE;
-        rfx_cli_message("--bits and --range are for the file of -o");
+        if (!rfx_cli_options_of_files(options)) return RFX_EXIT_DONE;
+        rfx_cli_message("--bits, --range and those of TIFF and Zarr are for the file of -o");
         return RFX_EXIT_USAGE;
     }
     for (int k = 0; k < graph->n_outputs; ++k) {
         int code = check_format(graph, options, k);
         if (code != RFX_EXIT_DONE) return code;
     }
+    if (!suits_kinds(graph, options)) return RFX_EXIT_USAGE;
     return check_names(graph, options) ? RFX_EXIT_DONE : RFX_EXIT_USAGE;
 }
 
-size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
-    struct rfx_output_format format;
-    size_t bytes = 0;
+bool rfx_cli_outputs_exist(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
     for (int k = 0; k < graph->n_outputs; ++k) {
         char name[MAX_NAME];
-        if (file_name(graph, options, k, name) && format_of(options, name, &format))
-            bytes += rfx_output_stream_bytes(&format, tensor_of(graph, k));
+        if (!file_name(graph, options, k, name) || access(name, F_OK) != 0) return false;
     }
-    return bytes;
+    return true;
 }
 
-enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem, const struct rfx_graph *graph,
-                                     const struct rfx_cli_options *options,
+size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+                             const struct rfx_geo_source *source) {
+    struct rfx_output_format format;
+    size_t bytes = 0;
+    bool placed = false; /* whether a file says where it lies */
+    for (int k = 0; k < graph->n_outputs; ++k) {
+        char name[MAX_NAME];
+        if (!file_name(graph, options, k, name) || !rfx_cli_output_format(options, name, &format))
+            continue;
+        /* as long as it is on any grid, but for a matrix in the place of what says less */
+        if (source != NULL) format.geo = &source->geo;
+        placed = placed || (source != NULL && format.kind == RFX_OUTPUT_TIFF);
+        bytes += rfx_output_stream_bytes(&format, tensor_of(graph, k));
+    }
+    if (!placed || rfx_georeference_is_empty(&source->geo)) return bytes;
+    return bytes + 2 * rfx_georeference_bytes(&source->geo) + RFX_GEO_MATRIX * sizeof(double);
+}
+
+enum rfx_status rfx_cli_outputs_open_file(struct rfx_memory *mem, const struct rfx_graph *graph,
+                                          const struct rfx_cli_options *options,
+                                          const struct rfx_geo_source *source, int k,
+                                          const char *name, const struct rfx_output_format *format,
+                                          struct rfx_output_stream **out, struct rfx_error *err) {
+    struct rfx_output_format placed = *format;
+    struct rfx_georeference geo = {.mem = mem};
+    char words[RFX_GEOREFERENCED_WORDS] = "";
+    enum rfx_status status = RFX_OK;
+    if (format->kind == RFX_OUTPUT_TIFF && source != NULL)
+        status = rfx_georeferenced(mem, graph, k, source, options->no_orient, &geo, words, err);
+    if (words[0] != '\0') rfx_cli_message("%s", words);
+    placed.geo = &geo;
+    if (status == RFX_OK)
+        status = rfx_output_stream_open(mem, name, &placed, tensor_of(graph, k), out, err);
+    rfx_georeference_release(&geo);
+    return status;
+}
+
+enum rfx_status rfx_cli_outputs_list(struct rfx_memory *mem, const struct rfx_graph *graph,
                                      struct rfx_cli_outputs *outputs, struct rfx_error *err) {
     size_t bytes = (size_t)graph->n_outputs * sizeof *outputs->items;
     *outputs = (struct rfx_cli_outputs){.mem = mem};
     outputs->items = rfx_memory_calloc(mem, (size_t)graph->n_outputs, sizeof *outputs->items);
     if (outputs->items == NULL) return rfx_memory_fail(mem, "outputs", bytes, err);
     outputs->count = graph->n_outputs;
-    enum rfx_status status = RFX_OK;
+    for (int k = 0; k < outputs->count; ++k) {
+        outputs->items[k].name = graph->outputs[k].name;
+        outputs->items[k].tensor = tensor_of(graph, k);
+    }
+    return RFX_OK;
+}
+
+enum rfx_status rfx_cli_outputs_file(const struct rfx_graph *graph,
+                                     const struct rfx_cli_options *options, int k,
+                                     char name[MAX_NAME], struct rfx_output_format *format,
+                                     struct rfx_error *err) {
+    if (!file_name(graph, options, k, name))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "the file name of output '%s' is too long", graph->outputs[k].name);
+    if (name[0] != '\0' && !rfx_cli_output_format(options, name, format))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: no known format", name);
+    return RFX_OK;
+}
+
+enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem, const struct rfx_graph *graph,
+                                     const struct rfx_cli_options *options,
+                                     const struct rfx_geo_source *source,
+                                     struct rfx_cli_outputs *outputs, struct rfx_error *err) {
+    enum rfx_status status = rfx_cli_outputs_list(mem, graph, outputs, err);
     for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
-        struct rfx_cli_output *item = &outputs->items[k];
         char name[MAX_NAME];
-        item->name = graph->outputs[k].name;
-        item->tensor = tensor_of(graph, k);
         struct rfx_output_format format;
-        if (!file_name(graph, options, k, name))
-            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                            "the file name of output '%s' is too long", item->name);
-        if (name[0] == '\0') continue;
-        if (!format_of(options, name, &format))
-            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: no known format", name);
-        status = rfx_output_stream_open(mem, name, &format, item->tensor, &item->stream, err);
+        struct rfx_cli_output *item = &outputs->items[k];
+        status = rfx_cli_outputs_file(graph, options, k, name, &format, err);
+        if (status == RFX_OK && name[0] != '\0')
+            status = rfx_cli_outputs_open_file(mem, graph, options, source, k, name, &format,
+                                               &item->stream, err);
     }
     return status;
 }
 
-static enum rfx_status receive(void *user, int k, struct rfx_rect rect, const struct rfx_view *view,
-                               struct rfx_error *err) {
+static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                               const struct rfx_view *view, struct rfx_error *err) {
     struct rfx_cli_outputs *outputs = user;
-    struct rfx_cli_output *item = &outputs->items[k];
-    int64_t count = rfx_rect_area(rect) * item->tensor->c;
+    struct rfx_cli_output *item = &outputs->items[end->output];
+    int64_t count = rfx_rect_area(rect) * end->channels;
     if (count > item->tensor->elems - item->received)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "output '%s': %lld elements after %lld of %lld", item->name,
                         (long long)count, (long long)item->received,
                         (long long)item->tensor->elems);
     item->received += count;
-    rfx_fingerprint_add_rect(&item->fingerprint, item->tensor, rect, view);
-    return item->stream == NULL ? RFX_OK : rfx_output_stream_write(item->stream, rect, view, err);
+    rfx_fingerprint_add_end(&item->fingerprint, end, rect, view);
+    return item->stream == NULL ? RFX_OK
+                                : rfx_output_stream_write_end(item->stream, end, rect, view, err);
 }
 
 struct rfx_output_sink rfx_cli_outputs_sink(struct rfx_cli_outputs *outputs) {
@@ -257,9 +345,8 @@ static enum rfx_status write_picture(const struct rfx_session *session, struct r
     return status;
 }
 
-/* Takes an output that the session stores. */
-static enum rfx_status take_stored(const struct rfx_session *session, struct rfx_memory *mem, int k,
-                                   struct rfx_cli_output *item, struct rfx_error *err) {
+enum rfx_status rfx_cli_output_take(const struct rfx_session *session, struct rfx_memory *mem,
+                                    int k, struct rfx_cli_output *item, struct rfx_error *err) {
     bool ranged = item->stream != NULL && rfx_output_stream_needs_range(item->stream);
     bool picture = item->stream != NULL && rfx_output_stream_is_picture(item->stream);
     struct rfx_value_range range = rfx_value_range_empty();
@@ -286,7 +373,7 @@ enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs,
     for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
         struct rfx_cli_output *item = &outputs->items[k];
         if (item->received == 0)
-            status = take_stored(session, outputs->mem, k, item, err);
+            status = rfx_cli_output_take(session, outputs->mem, k, item, err);
         else if (item->received != item->tensor->elems)
             status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                               "output '%s': %lld of %lld elements came", item->name,

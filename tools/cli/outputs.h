@@ -9,13 +9,14 @@
 #define RFX_TOOLS_CLI_OUTPUTS_H
 
 #include "layers/graph/graph.h"
+#include "rfexec/image/geo/geo_tiff.h"
 #include "rfexec/output/fingerprint.h"
 #include "rfexec/output/output_sink.h"
 #include "rfexec/output/output_stream.h"
 #include "rfexec/session/session.h"
 #include "tools/cli/options.h"
 
-enum { RFX_CLI_CHUNK = 16384 };
+enum { RFX_CLI_CHUNK = 16384, RFX_CLI_FILE_NAME = 4096 /* bytes of a path: PATH_MAX of Linux */ };
 
 struct rfx_cli_output {
     const char *name;
@@ -32,22 +33,48 @@ struct rfx_cli_outputs {
     struct rfx_cli_output *items;
 };
 
+/* The format of a file of this name; false: the name has an unknown end. */
+bool rfx_cli_output_format(const struct rfx_cli_options *options, const char *path,
+                           struct rfx_output_format *format);
+
 /* Whether -o, --dump, --bits, --range and --top suit the network's outputs; called before anything
  * is run. Prints why not and returns RFX_EXIT_USAGE. */
 RFX_NODISCARD int rfx_cli_outputs_check(const struct rfx_graph *graph,
                                         const struct rfx_cli_options *options);
 
+/* Whether every file that -o asks for is there. */
+bool rfx_cli_outputs_exist(const struct rfx_graph *graph, const struct rfx_cli_options *options);
+
 /* Bytes that writing the files holds while the network runs. */
-size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options);
+size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+                             const struct rfx_geo_source *source);
+
+/* Lists the outputs, without files. The graph must outlive them. */
+RFX_NODISCARD enum rfx_status rfx_cli_outputs_list(struct rfx_memory *mem,
+                                                   const struct rfx_graph *graph,
+                                                   struct rfx_cli_outputs *outputs,
+                                                   struct rfx_error *err);
+
+/* The file that output k goes to and its format; an empty name: none is asked for. */
+RFX_NODISCARD enum rfx_status rfx_cli_outputs_file(const struct rfx_graph *graph,
+                                                   const struct rfx_cli_options *options, int k,
+                                                   char name[RFX_CLI_FILE_NAME],
+                                                   struct rfx_output_format *format,
+                                                   struct rfx_error *err);
+
+/* Opens such a file. A TIFF is given the georeference of `source` (NULL: none) on the grid of the
+ * output's pixels; what is lost by that is said. */
+RFX_NODISCARD enum rfx_status rfx_cli_outputs_open_file(
+    struct rfx_memory *mem, const struct rfx_graph *graph, const struct rfx_cli_options *options,
+    const struct rfx_geo_source *source, int k, const char *name,
+    const struct rfx_output_format *format, struct rfx_output_stream **out, struct rfx_error *err);
 
 /* Opens the files of -o and --dump, which rfx_cli_outputs_check has passed: one output goes to the
  * name of -o, several to NAME.<output>.EXT, and so do tensors of --keep, whatever else there is.
  * The graph must outlive the outputs. */
-RFX_NODISCARD enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem,
-                                                   const struct rfx_graph *graph,
-                                                   const struct rfx_cli_options *options,
-                                                   struct rfx_cli_outputs *outputs,
-                                                   struct rfx_error *err);
+RFX_NODISCARD enum rfx_status rfx_cli_outputs_open(
+    struct rfx_memory *mem, const struct rfx_graph *graph, const struct rfx_cli_options *options,
+    const struct rfx_geo_source *source, struct rfx_cli_outputs *outputs, struct rfx_error *err);
 
 /* Takes outputs while the run goes on; valid as long as the outputs. */
 struct rfx_output_sink rfx_cli_outputs_sink(struct rfx_cli_outputs *outputs);
@@ -57,6 +84,12 @@ struct rfx_output_sink rfx_cli_outputs_sink(struct rfx_cli_outputs *outputs);
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs,
                                                      const struct rfx_session *session,
                                                      struct rfx_error *err);
+
+/* Takes one output, number k of the session's, that the session has stored. */
+RFX_NODISCARD enum rfx_status rfx_cli_output_take(const struct rfx_session *session,
+                                                  struct rfx_memory *mem, int k,
+                                                  struct rfx_cli_output *item,
+                                                  struct rfx_error *err);
 
 /* Frees; files not completed are removed. Zeroed outputs are fine. */
 void rfx_cli_outputs_free(struct rfx_cli_outputs *outputs);

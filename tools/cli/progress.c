@@ -51,8 +51,12 @@ static bool is_stop_wanted(void *user) {
 
 struct rfx_memory *rfx_cli_memory_create(void) {
     struct rfx_memory *mem = rfx_memory_create(0);
-    if (mem != NULL) rfx_memory_set_stop(mem, is_stop_wanted, NULL);
+    if (mem != NULL) rfx_cli_memory_may_stop(mem);
     return mem;
+}
+
+void rfx_cli_memory_may_stop(struct rfx_memory *mem) {
+    rfx_memory_set_stop(mem, is_stop_wanted, NULL);
 }
 
 /* A short run shows nothing; a line is drawn anew so often that it seems to move, and no more. */

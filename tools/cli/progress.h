@@ -41,6 +41,9 @@ bool rfx_cli_progress_cancelled(void);
 /* An allocator whose work stops when a signal asks for it. NULL when the system has no memory. */
 struct rfx_memory *rfx_cli_memory_create(void);
 
+/* Work with `mem` may be stopped by a signal again, after a part of it that must not be. */
+void rfx_cli_memory_may_stop(struct rfx_memory *mem);
+
 /* Starts a bar; nothing is drawn before half a second. */
 void rfx_cli_progress_start(struct rfx_cli_progress *progress, const char *what);
 

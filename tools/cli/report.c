@@ -297,7 +297,7 @@ void rfx_report_plan_text(const struct rfx_plan *plan) {
 
 void rfx_report_groups_text(const struct rfx_plan *plan) {
     static const struct rfx_table_column columns[] = {
-        {"groups: first", RFX_TABLE_WORDS}, {"last", RFX_TABLE_WORDS},
+        {"groups: first", RFX_TABLE_NAMES}, {"last", RFX_TABLE_NAMES},
         {"layers", RFX_TABLE_NUMBER},       {"cols", RFX_TABLE_NUMBER},
         {"strips", RFX_TABLE_NUMBER},       {"rows", RFX_TABLE_NUMBER},
         {"rings", RFX_TABLE_NUMBER},        {"items/thread", RFX_TABLE_NUMBER},

@@ -91,17 +91,26 @@ static void widen(int *width, const char *text) {
     if (n > *width) *width = n;
 }
 
-/* Takes from the widest column of words until the line fits or none can give. */
+static bool may_give(enum rfx_table_kind kind) {
+    return kind == RFX_TABLE_WORDS || kind == RFX_TABLE_NAMES;
+}
+
+/* Takes from the widest column of words until the line fits; where none can give enough they stay
+ * as they are: lines that are too long either way had better have whole names. */
 static void fit(const struct rfx_table *table, int width, int *widths) {
-    int line = (table->n_columns - 1) * GAP;
+    int line = (table->n_columns - 1) * GAP, whole[RFX_TABLE_MAX_COLUMNS];
+    memcpy(whole, widths, sizeof whole);
     for (int c = 0; c < table->n_columns; ++c) line += widths[c];
     for (; line > width; --line) {
         int widest = -1;
         for (int c = 0; c < table->n_columns; ++c)
-            if (table->columns[c].kind == RFX_TABLE_WORDS && widths[c] > LEAST_WORDS &&
+            if (may_give(table->columns[c].kind) && widths[c] > LEAST_WORDS &&
                 (widest < 0 || widths[c] > widths[widest]))
                 widest = c;
-        if (widest < 0) return;
+        if (widest < 0) {
+            memcpy(widths, whole, sizeof whole);
+            return;
+        }
         widths[widest]--;
     }
 }
@@ -112,7 +121,9 @@ static void print_cell(const struct rfx_table *table, int column, const char *te
     bool right = table->columns[column].kind == RFX_TABLE_NUMBER;
     bool last = column == table->n_columns - 1;
     if (right) fprintf(stream, "%*s", fill, "");
-    if (n > width)
+    if (n > width && table->columns[column].kind == RFX_TABLE_NAMES)
+        fprintf(stream, "..%s", text + bytes_of(text, n - width + 2));
+    else if (n > width)
         fprintf(stream, "%.*s..", (int)bytes_of(text, width - 2), text);
     else
         fputs(text, stream);

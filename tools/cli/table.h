@@ -1,8 +1,9 @@
 /* Tables for people: columns as wide as what is in them.
  *
  * Invariants: 1. with width 0 (a pipe, a file) nothing is ever cut; 2. with a width, columns of
- * words give way, the widest first and never below 12 characters, and cut words end in "..";
- * numbers are never cut. Columns are counted in characters, not bytes. */
+ * words give way, the widest first and never below 12 characters, and cut words end in ".." (names
+ * begin so); numbers are never cut, and nothing is where lines would be too long all the same.
+ * Columns are counted in characters, not bytes. */
 #ifndef RFX_TOOLS_CLI_TABLE_H
 #define RFX_TOOLS_CLI_TABLE_H
 
@@ -13,6 +14,7 @@
 enum rfx_table_kind {
     RFX_TABLE_NUMBER, /* to the right */
     RFX_TABLE_WORDS,  /* to the left; may be cut on a narrow terminal */
+    RFX_TABLE_NAMES,  /* as words, but cut at their beginning: layers differ in how names end */
     RFX_TABLE_MARK,   /* to the left, never cut */
 };
 

@@ -11,6 +11,12 @@ add_custom_command(TARGET rfexec POST_BUILD
   COMMAND rfexec reference zsh > _rfexec
   COMMAND rfexec reference fish > rfexec.fish
   WORKING_DIRECTORY ${rfx_documents} VERBATIM)
+if(TARGET rfexec-mpi) # whose words follow mpirun's, where no completion would be asked
+  add_custom_command(TARGET rfexec-mpi POST_BUILD
+    COMMAND rfexec-mpi reference man > rfexec-mpi.1
+    WORKING_DIRECTORY ${rfx_documents} VERBATIM)
+  install(FILES ${rfx_documents}/rfexec-mpi.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT mpi)
+endif()
 install(FILES ${rfx_documents}/rfexec.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
 install(FILES ${rfx_documents}/rfexec.bash
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME rfexec

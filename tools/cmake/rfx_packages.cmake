@@ -1,17 +1,26 @@
 # Debian packages: 'cpack' in the build folder makes rfexec (the program), librfexec0.1 (the library)
-# and librfexec-dev (header, archive, pkg-config and CMake files). tests/acceptance/packages.sh
+# and librfexec-dev (header, archive, pkg-config and CMake files), and where MPI was found rfexec-mpi. tests/acceptance/packages.sh
 # installs and takes them away again in a fresh system.
 set(rfx_so_version ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME rfexec)
 set(CPACK_PACKAGE_VENDOR rfexec)
-set(CPACK_PACKAGE_CONTACT "The rfexec authors <rfexec@localhost>")
+# Debian's control file needs an address. The tree has none to give: reports go to the repository
+# (SECURITY.md), and who hands packages on names himself by -D CPACK_PACKAGE_CONTACT="...". Names in
+# "invalid" never exist (RFC 2606), so no mail goes to somebody else.
+if(NOT CPACK_PACKAGE_CONTACT)
+  set(CPACK_PACKAGE_CONTACT "rfexec developers <no-address@rfexec.invalid>")
+endif()
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_STRIP_FILES ON)
 # A package per group; what is in component "plain" is for other systems.
-set(CPACK_COMPONENTS_ALL program debian library dev)
+set(rfx_mpi_part)
+if(TARGET rfexec-mpi)
+  set(rfx_mpi_part mpi)
+endif()
+set(CPACK_COMPONENTS_ALL program debian library dev ${rfx_mpi_part})
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -47,7 +56,15 @@ set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
     "librfexec${rfx_so_version} (= ${PROJECT_VERSION}), libpng-dev, libjpeg-dev, libjansson-dev, \
 libxxhash-dev, libnanopb-dev")
 
-foreach(part program library dev)
+set(CPACK_COMPONENT_GROUP_MPI_DESCRIPTION
+    "Runs a convolutional network on one image by several processes, with MPI, and gives the bits of\
+ one.")
+set(CPACK_DEBIAN_MPI_PACKAGE_NAME rfexec-mpi)
+set(CPACK_DEBIAN_MPI_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "${rfx_loaded}")
+set(CPACK_DEBIAN_MPI_PACKAGE_RECOMMENDS mpi-default-bin)
+
+foreach(part program library dev ${rfx_mpi_part})
   string(TOUPPER ${part} PART)
   install(FILES ${PROJECT_SOURCE_DIR}/NOTICE
           DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${PART}_PACKAGE_NAME}
@@ -56,7 +73,7 @@ endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/CHANGELOG.md
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/rfexec COMPONENT program)
 include(CPack)
-foreach(part program debian library dev)
+foreach(part program debian library dev ${rfx_mpi_part})
   string(REPLACE debian program group ${part})
   cpack_add_component(${part} GROUP ${group})
 endforeach()

@@ -171,7 +171,7 @@ static int print_json(const struct advise *a, const struct guideline *g) {
 static void print_cases(const struct advise *a) {
     static const struct rfx_table_column columns[] = {
         {"case", RFX_TABLE_MARK},     {"memory /", RFX_TABLE_NUMBER}, {"MACs x", RFX_TABLE_NUMBER},
-        {"meaning", RFX_TABLE_WORDS}, {"from", RFX_TABLE_WORDS},      {"to", RFX_TABLE_WORDS}};
+        {"meaning", RFX_TABLE_WORDS}, {"from", RFX_TABLE_NAMES},      {"to", RFX_TABLE_NAMES}};
     const struct rfx_curve *curve = a->curves.curves[0];
     struct rfx_table *table = rfx_table_create(curve->mem, columns, 6);
     printf("\ncuts with %lldx%lld tiles\n", (long long)a->curves.tiles_y,

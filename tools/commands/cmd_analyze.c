@@ -100,7 +100,7 @@ static const char *pair_text(int64_t y, int64_t x, char text[48]) {
 }
 
 static const struct rfx_table_column columns[] = {
-    {"", RFX_TABLE_MARK},         {"layer", RFX_TABLE_WORDS},
+    {"", RFX_TABLE_MARK},         {"layer", RFX_TABLE_NAMES},
     {"op", RFX_TABLE_WORDS},      {"output CxHxW", RFX_TABLE_NUMBER},
     {"kern", RFX_TABLE_NUMBER},   {"str", RFX_TABLE_NUMBER},
     {"rf", RFX_TABLE_NUMBER},     {"jump", RFX_TABLE_NUMBER},

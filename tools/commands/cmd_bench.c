@@ -69,10 +69,10 @@ static json_t *result_json(const struct bench *bench) {
 }
 
 /* Maps that are not stored go nowhere. */
-static enum rfx_status discard(void *user, int k, struct rfx_rect rect, const struct rfx_view *view,
-                               struct rfx_error *err) {
+static enum rfx_status discard(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                               const struct rfx_view *view, struct rfx_error *err) {
     (void)user;
-    (void)k;
+    (void)end;
     (void)rect;
     (void)view;
     (void)err;

@@ -120,9 +120,9 @@ static void text_row(const struct rfx_curve *curve, const struct rfx_curve_point
 
 enum { COLUMNS = 9 };
 static const struct rfx_table_column columns[COLUMNS] = {
-    {"", RFX_TABLE_MARK},         {"cut after", RFX_TABLE_WORDS}, {"tiles", RFX_TABLE_NUMBER},
+    {"", RFX_TABLE_MARK},         {"cut after", RFX_TABLE_NAMES}, {"tiles", RFX_TABLE_NUMBER},
     {"MACs x", RFX_TABLE_NUMBER}, {"memory /", RFX_TABLE_NUMBER}, {"peak", RFX_TABLE_NUMBER},
-    {"head", RFX_TABLE_NUMBER},   {"tail", RFX_TABLE_NUMBER},     {"peak layer", RFX_TABLE_WORDS},
+    {"head", RFX_TABLE_NUMBER},   {"tail", RFX_TABLE_NUMBER},     {"peak layer", RFX_TABLE_NAMES},
 };
 
 static void print_table(struct rfx_table *table) {

@@ -94,7 +94,7 @@ static enum rfx_status fill(struct memory_table *table, struct rfx_error *err) {
 
 /* The naive sum of the model before additions are fused, which is what the papers' graphs have. */
 static int sum_with_adds(struct memory_table *table, const struct rfx_cli_options *options) {
-    static const struct rfx_fuse_options no_add = {true, true, false, true};
+    static const struct rfx_fuse_options no_add = {true, true, false, true, true};
     struct rfx_graph *graph = NULL;
     if (rfx_cli_fuse(options) != NULL) return RFX_EXIT_DONE;
     int code = rfx_cli_load_fused(table->mem, options, options->args[0], &no_add, &graph);

@@ -9,6 +9,7 @@
 #include "tools/cli/outputs.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
+#include "tools/parts/part_plan.h"
 
 enum { MAX_GROUP_LINES = 40 }; /* of a table for people; --json has them all */
 
@@ -160,16 +161,19 @@ static int count_files(struct rfx_cli_job *job, const struct rfx_cli_options *op
     run.output = output_of_run(options);
     if (run.output == NULL) return RFX_EXIT_DONE;
     int code = rfx_cli_outputs_check(job->graph, &run);
-    if (code == RFX_EXIT_DONE) source->fixed_bytes += rfx_cli_outputs_bytes(job->graph, &run);
+    if (code == RFX_EXIT_DONE)
+        source->fixed_bytes += rfx_cli_outputs_bytes(job->graph, &run, &job->geo);
     return code;
 }
 
 int rfx_cmd_plan(const struct rfx_cli_options *options) {
+    if (options->parts != 0) return rfx_part_plan(options);
     struct rfx_cli_job job;
     struct rfx_plan_survey *survey = NULL;
     bool checked = options->check || options->plan_file != NULL;
     int code = rfx_cli_job_open(&job, options, options->n_args > 1 ? options->args[1] : NULL);
     if (code == RFX_EXIT_DONE) code = count_files(&job, options);
+    job.plans_again = true;
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&job, options, "plan");
     if (code == RFX_EXIT_DONE) code = look_around(&job, options, &survey);
     if (code == RFX_EXIT_DONE && options->output != NULL) code = write_plan(&job, options);

@@ -1,14 +1,16 @@
 /* rfexec run: one image through one network; outputs to a file, figures to stdout. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "tools/cli/classes.h"
 #include "tools/cli/job.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
-#include "tools/cli/report.h"
+#include "tools/lists/run_list.h"
+#include "tools/masks/run_masked.h"
+#include "tools/overlay/picture_overlay.h"
 #include "tools/page/run_page.h"
+#include "tools/parts/part_run.h"
+#include "tools/program/run_result.h"
 
 struct run {
     struct rfx_cli_job job;
@@ -18,70 +20,10 @@ struct run {
     struct rfx_cli_classes classes;
     struct rfx_run_report report;
     struct rfx_run_page page; /* of --report; zeros: none */
+    struct rfx_overlay_choice shown;
+    bool overlaid;
+    struct rfx_overlay overlay; /* of --overlay, and a small one of --report; zeros: none */
 };
-
-/* A list of another length is said, not refused: it may name the first classes alone, or one more
- * for the background. */
-static void tell_label_count(const struct run *run) {
-    int64_t classes = run->outputs.items[0].tensor->elems, names = run->classes.n_labels;
-    if (run->classes.labels == NULL || names == classes) return;
-    rfx_cli_message("labels '%s': %lld names for %lld classes", run->options->labels,
-                    (long long)names, (long long)classes);
-}
-
-static int print_json(const struct run *run) {
-    const struct rfx_cli_options *options = run->options;
-    json_t *document = rfx_report_document("run", options->shown[0]);
-    rfx_report_conv(document, run->job.graph);
-    json_t *outputs = json_array();
-    for (int k = 0; k < run->outputs.count; ++k) {
-        const struct rfx_cli_output *output = &run->outputs.items[k];
-        (void)json_array_append_new(
-            outputs, json_pack("{s:s, s:o, s:s}", "name", output->name, "shape",
-                               rfx_report_shape(&output->tensor->shape), "hash", output->hash));
-    }
-    (void)json_object_set_new(document, "input", json_string(options->shown[1]));
-    (void)json_object_set_new(document, "plan", rfx_report_plan(run->job.plan));
-    (void)json_object_set_new(document, "measured", rfx_report_measured(&run->report));
-    (void)json_object_set(document, "output", json_array_get(outputs, 0));
-    (void)json_object_set_new(document, "outputs", outputs);
-    if (run->classes.count > 0) {
-        json_t *top = json_array();
-        for (int i = 0; i < run->classes.count; ++i) {
-            const struct rfx_cli_class *c = &run->classes.items[i];
-            (void)json_array_append_new(
-                top, json_pack("{s:I, s:s?, s:o}", "class", (json_int_t)c->index, "label", c->label,
-                               "value", rfx_report_number((double)c->value)));
-        }
-        (void)json_object_set_new(document, "top", top);
-    }
-    return rfx_report_print(document);
-}
-
-static int print_text(const struct run *run) {
-    char a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS], shape[96];
-    rfx_report_plan_text(run->job.plan);
-    printf("measured   %s peak RSS, %s of activations, %.3f s\n",
-           rfx_human_bytes(rfx_peak_rss_bytes(), a),
-           rfx_human_bytes(run->report.arena_high_water_bytes, b), run->report.seconds);
-    for (int k = 0; k < run->outputs.count; ++k) {
-        const struct rfx_cli_output *output = &run->outputs.items[k];
-        printf("output     %s %s, hash %s\n", output->name,
-               rfx_human_shape(&output->tensor->shape, shape), output->hash);
-    }
-    if (rfx_builtin_exists(run->options->args[0]))
-        printf(
-            "weights    seeded (--seed %llu), not trained: times, memory and bits are real, "
-            "classes "
-            "are not\n",
-            (unsigned long long)run->options->seed);
-    for (int i = 0; i < run->classes.count; ++i) {
-        const struct rfx_cli_class *c = &run->classes.items[i];
-        printf("%-10s %6lld  %12.6g  %s\n", i == 0 ? "top" : "", (long long)c->index,
-               (double)c->value, c->label != NULL ? c->label : "");
-    }
-    return RFX_EXIT_DONE;
-}
 
 /* Rows of the picture that go through the network by rows, for the bar; 0: they do not. */
 static int64_t streamed_rows(const struct rfx_plan *plan) {
@@ -96,12 +38,18 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     /* What may end the process, the start of libraries, comes before there are files. */
     enum rfx_status status = rfx_session_create(job->graph, job->plan, &run->session, err);
     if (status == RFX_OK)
-        status = rfx_cli_outputs_open(job->mem, job->graph, run->options, &run->outputs, err);
+        status =
+            rfx_cli_outputs_open(job->mem, job->graph, run->options, &job->geo, &run->outputs, err);
     bool paged = run->options->report != NULL;
     if (status == RFX_OK && paged) status = rfx_run_page_open(&run->page, run->options, job, err);
+    bool overlaid = run->overlaid;
+    if (status == RFX_OK && overlaid)
+        status = rfx_overlay_open(&run->overlay, run->options, job, &run->shown, err);
+    if (overlaid) run->page.overlay = &run->overlay;
     if (status != RFX_OK) return status;
     struct rfx_output_sink sink = rfx_cli_outputs_sink(&run->outputs);
     if (paged) rfx_run_page_watch(&run->page, run->session, &sink);
+    if (overlaid) rfx_overlay_watch(&run->overlay, &sink);
     rfx_session_set_sink(run->session, &sink);
     rfx_session_set_spill_folder(run->session, run->options->spill);
     rfx_cli_progress_start(&progress, "run");
@@ -115,21 +63,54 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     if (status == RFX_OK)
         status = rfx_cli_classes_find(run->session, job->mem, run->options, &run->classes, err);
     if (status == RFX_OK) status = rfx_cli_outputs_finish(&run->outputs, run->session, err);
+    if (status == RFX_OK && overlaid) status = rfx_overlay_draw(&run->overlay, run->session, err);
     if (status == RFX_OK && paged)
         status = rfx_run_page_write(&run->page, run->session, &run->outputs, &run->report, err);
     return status;
 }
 
+static int print_result(const struct run *run) {
+    struct rfx_run_result result = {
+        .options = run->options,
+        .graph = run->job.graph,
+        .plan = run->job.plan,
+        .report = &run->report,
+        .outputs = &run->outputs,
+        .classes = &run->classes,
+        .overlay = run->options->overlay != NULL ? &run->overlay : NULL};
+    return rfx_run_result_print(&result);
+}
+
 int rfx_cmd_run(const struct rfx_cli_options *options) {
+    bool part = options->part != NULL || options->part_rect != NULL;
+    if (part && options->mask == NULL) return rfx_part_run(options);
     struct run run = {.options = options};
     struct rfx_error err = {{0}};
+    if (options->mask != NULL && (options->n_args == 2 || options->list != NULL))
+        return rfx_run_masked(options);
+    if (options->n_args != (options->list != NULL ? 1 : 2)) {
+        rfx_cli_message("run needs %s, %d given; 'rfexec help run' explains",
+                        options->list != NULL ? "1 argument with --list" : "2 arguments",
+                        options->n_args);
+        return RFX_EXIT_USAGE;
+    }
+    if (options->list != NULL) return rfx_run_list(options);
     int code = rfx_cli_job_open(&run.job, options, options->args[1]);
     if (code == RFX_EXIT_DONE) code = rfx_cli_outputs_check(run.job.graph, options);
+    run.overlaid = options->overlay != NULL;
+    if (code == RFX_EXIT_DONE && run.overlaid)
+        code = rfx_overlay_choose(run.job.graph, options, &run.shown);
+    else if (code == RFX_EXIT_DONE && options->report != NULL)
+        code = rfx_overlay_choose_for_page(run.job.graph, options, &run.shown, &run.overlaid);
     if (code == RFX_EXIT_DONE) {
         /* Encoders and buffers of the files are within the budget too. */
-        run.job.request.source.fixed_bytes += rfx_cli_outputs_bytes(run.job.graph, options);
+        run.job.request.source.fixed_bytes +=
+            rfx_cli_outputs_bytes(run.job.graph, options, &run.job.geo);
         if (options->report != NULL)
             run.job.request.source.fixed_bytes += rfx_run_page_bytes(run.job.graph);
+        if (run.overlaid)
+            run.job.request.source.fixed_bytes +=
+                rfx_overlay_bytes(run.job.graph, options, &run.shown);
         code = rfx_cli_job_plan(&run.job, options, "run");
     }
     if (code == RFX_EXIT_DONE) {
@@ -137,10 +118,10 @@ int rfx_cmd_run(const struct rfx_cli_options *options) {
         if (status != RFX_OK)
             code = rfx_cli_fail(status, &err);
         else
-            code = options->json ? print_json(&run) : print_text(&run);
-        if (code == RFX_EXIT_DONE) tell_label_count(&run);
+            code = print_result(&run);
     }
     rfx_cli_classes_free(&run.classes);
+    rfx_overlay_free(&run.overlay);
     rfx_run_page_free(&run.page);
     rfx_cli_outputs_free(&run.outputs);
     rfx_session_free(run.session);

@@ -79,7 +79,8 @@ static enum rfx_status execute(struct rfx_cli_job *job, const struct rfx_cli_opt
     struct rfx_session *session = NULL;
     struct rfx_run_report ran;
     struct rfx_cli_progress progress;
-    enum rfx_status status = rfx_cli_outputs_open(job->mem, job->graph, options, outputs, err);
+    enum rfx_status status =
+        rfx_cli_outputs_open(job->mem, job->graph, options, NULL, outputs, err);
     if (status == RFX_OK) status = rfx_session_create(job->graph, job->plan, &session, err);
     if (status != RFX_OK) return status;
     const struct rfx_output_sink sink = rfx_cli_outputs_sink(outputs);

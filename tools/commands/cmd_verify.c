@@ -74,16 +74,11 @@ static void release(struct verify *v) {
 }
 
 /* Keeps a part of an output that is handed out while the run goes on. */
-static enum rfx_status keep_part(void *user, int k, struct rfx_rect rect,
+static enum rfx_status keep_part(void *user, const struct rfx_end *end, struct rfx_rect rect,
                                  const struct rfx_view *view, struct rfx_error *err) {
     struct verify *v = user;
-    const struct rfx_graph *graph = v->job.graph;
-    const struct rfx_tensor *map = &graph->nodes[graph->outputs[k].node].out;
     (void)err;
-    for (int64_t y = rect.y0; y < rect.y1; ++y)
-        for (int64_t x = rect.x0; x < rect.x1; ++x)
-            for (int64_t c = 0; c < map->c; ++c)
-                v->kept[k][(c * map->h + y) * map->w + x] = rfx_one_nan(rfx_view_at(view, y, x)[c]);
+    rfx_end_scatter(end, v->kept[end->output], rect, view);
     return RFX_OK;
 }
 
@@ -200,8 +195,10 @@ static void measure_naive(const float *truth, const float *naive, int64_t n,
 
 /* A model that cannot take a tile's size is no failure of verify: the reason is reported. */
 static enum rfx_status run_naive(struct verify *v, struct rfx_error *err) {
-    struct rfx_load_options load = {
-        .seed = v->options->seed, .conv = v->options->conv, .fuse = rfx_cli_fuse(v->options)};
+    struct rfx_load_options load = {.fit = v->options->fit,
+                                    .seed = v->options->seed,
+                                    .conv = v->options->conv,
+                                    .fuse = rfx_cli_fuse(v->options)};
     enum rfx_status status = rfx_naive_tiles_run(v->job.plan, v->options->args[0], &load,
                                                  v->job.image, &v->naive, &v->naive_refused);
     if (status == RFX_OK) {

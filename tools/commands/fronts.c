@@ -136,9 +136,10 @@ static int draw(const struct fronts *f, const char *model, const char *path) {
         else
             series[n] = line(survey, n % 2 != 0, values[n], names[n], n / 2 + 1);
     }
-    double least = 1e30, most = 1.0;
+    double least = 1e30, most = 1.0, lowest = 1.0;
     for (int i = 0; status == RFX_OK && i < n; ++i)
         for (int k = 0; k < series[i].n; ++k) {
+            if (series[i].y[k] < lowest) lowest = series[i].y[k];
             if (series[i].x[k] < least) least = series[i].x[k];
             if (series[i].x[k] > most) most = series[i].x[k];
         }
@@ -148,7 +149,7 @@ static int draw(const struct fronts *f, const char *model, const char *path) {
         .title = "What a budget of the whole process buys",
         .subtitle = subtitle,
         .x = {.label = "budget [MiB]", .log = true, .min = 0.9 * least, .max = 1.1 * most},
-        .y = {.label = "over the untiled run's", .min = 0.9, .max = Y_END},
+        .y = {.label = "over the untiled run's", .min = lowest - 0.1, .max = Y_END},
         .n_series = MAX_SERIES,
         .series = series};
     if (status == RFX_OK) status = rfx_chart_write(&chart, f->mem, path, &err);

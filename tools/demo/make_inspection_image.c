@@ -16,8 +16,7 @@
 #include "marks.h"
 #include "png_rows.h"
 #include "surface.h"
-
-#define MAX_SIDE 1000000
+#include "words.h"
 
 struct options {
     int64_t h, w;
@@ -34,37 +33,17 @@ static int usage(void) {
     return 2;
 }
 
-static int parse_size(const char *text, int64_t *h, int64_t *w) {
-    char *end;
-    *h = strtoll(text, &end, 10);
-    if (*end != 'x') return -1;
-    *w = strtoll(end + 1, &end, 10);
-    return *end || *h < 1 || *w < 1 || *h > MAX_SIDE || *w > MAX_SIDE ? -1 : 0;
-}
-
 static int parse_options(int argc, char **argv, struct options *o) {
     *o = (struct options){.seed = 1, .density = 3.3, .contrast = 1.0};
-    if (argc < 3 || parse_size(argv[1], &o->h, &o->w) != 0) return -1;
+    const struct demo_option options[] = {{"--truth", DEMO_TEXT, &o->truth},
+                                          {"--mask", DEMO_TEXT, &o->mask},
+                                          {"--seed", DEMO_SEED, &o->seed},
+                                          {"--density", DEMO_REAL, &o->density},
+                                          {"--contrast", DEMO_REAL, &o->contrast}};
+    if (argc < 3 || demo_read_size(argv[1], &o->h, &o->w) != 0 ||
+        demo_read_options(argc - 3, argv + 3, options, 5) != 0)
+        return -1;
     o->image = argv[2];
-    for (int i = 3; i < argc; i += 2) {
-        char *end = NULL;
-        if (i + 1 >= argc) return -1;
-        const char *value = argv[i + 1];
-        if (strcmp(argv[i], "--truth") == 0) {
-            o->truth = value;
-        } else if (strcmp(argv[i], "--mask") == 0) {
-            o->mask = value;
-        } else if (strcmp(argv[i], "--seed") == 0) {
-            o->seed = strtoull(value, &end, 10);
-        } else if (strcmp(argv[i], "--density") == 0) {
-            o->density = strtod(value, &end);
-        } else if (strcmp(argv[i], "--contrast") == 0) {
-            o->contrast = strtod(value, &end);
-        } else {
-            return -1;
-        }
-        if (end && (end == value || *end)) return -1;
-    }
     int sane =
         o->density >= 0.0 && o->density <= 1000.0 && o->contrast >= 0.0 && o->contrast <= 4.0;
     return sane ? 0 : -1;

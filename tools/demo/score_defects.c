@@ -8,11 +8,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "defect_truth.h"
 #include "marks.h"
 #include "overlay.h"
+#include "words.h"
 
 #define CELL_PX 8 /* output stride of data/defect_net.onnx */
 
@@ -34,28 +34,14 @@ static int usage(void) {
 
 static int parse_options(int argc, char **argv, struct options *o) {
     *o = (struct options){.threshold = 0.5, .side = 1500};
-    if (argc < 3) return -1;
+    const struct demo_option options[] = {{"--threshold", DEMO_REAL, &o->threshold},
+                                          {"--require", DEMO_REAL, &o->require},
+                                          {"--side", DEMO_WHOLE, &o->side},
+                                          {"--image", DEMO_TEXT, &o->image},
+                                          {"--overlay", DEMO_TEXT, &o->overlay}};
+    if (argc < 3 || demo_read_options(argc - 3, argv + 3, options, 5) != 0) return -1;
     o->maps = argv[1];
     o->truth = argv[2];
-    for (int i = 3; i < argc; i += 2) {
-        char *end = NULL;
-        if (i + 1 >= argc) return -1;
-        const char *value = argv[i + 1];
-        if (strcmp(argv[i], "--threshold") == 0) {
-            o->threshold = strtod(value, &end);
-        } else if (strcmp(argv[i], "--require") == 0) {
-            o->require = strtod(value, &end);
-        } else if (strcmp(argv[i], "--side") == 0) {
-            o->side = strtoll(value, &end, 10);
-        } else if (strcmp(argv[i], "--image") == 0) {
-            o->image = value;
-        } else if (strcmp(argv[i], "--overlay") == 0) {
-            o->overlay = value;
-        } else {
-            return -1;
-        }
-        if (end && (end == value || *end)) return -1;
-    }
     return (o->overlay && !o->image) || o->side < 16 || o->side > 20000 ? -1 : 0;
 }
 

@@ -77,5 +77,6 @@ void demo_surface_row(const struct surface *s, int64_t y, float *lum) {
         float triangle = (float)((int)(bits & 0xffff) - (int)(bits >> 16)) * (1.0f / 65536.0f);
         lum[x] = start + step * ((float)x - 0.5f * (float)s->w) + s->grain * triangle;
     }
-    for (int i = 0; i < SURFACE_LAYERS; i++) add_layer_row(&s->layers[i], y, s->w, lum);
+    for (int i = 0; i < SURFACE_LAYERS; i++)
+        if (s->layers[i].amp > 0.0f) add_layer_row(&s->layers[i], y, s->w, lum);
 }

@@ -30,8 +30,8 @@ static void find_last_stages(struct rfx_arena_use *use) {
                 use->last_stage[graph->nodes[i].in[k]] = s;
         }
     }
-    for (int k = 0; k < graph->n_outputs; ++k)
-        use->last_stage[graph->outputs[k].node] = use->plan->n_stages - 1;
+    for (int e = 0; e < graph->n_ends; ++e)
+        use->last_stage[graph->ends[e].node] = use->plan->n_stages - 1;
 }
 
 enum rfx_status rfx_arena_use_create(struct rfx_memory *mem, const struct rfx_plan *plan,
@@ -91,8 +91,7 @@ static void add_stored(struct rfx_arena_use *use, const struct rfx_stage *stage,
     }
     if (plan->by_caller[node] || (!made && !earlier) || use->last_stage[node] < use->stage) return;
     bool once = stage->spec.mode->once, ends = use->last_stage[node] == use->stage;
-    for (int k = 0; k < plan->graph->n_outputs; ++k)
-        if (plan->graph->outputs[k].node == node) ends = false;
+    if (rfx_graph_count_outputs(plan->graph, node) > 0) ends = false;
     add_box(use, RFX_ARENA_STORED, node, made && once && !earlier ? node : 0,
             ends && once ? use->last_reader[node] : use->n_steps - 1, plan->stored[node]);
 }

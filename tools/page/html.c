@@ -84,6 +84,19 @@ void rfx_html_base64(struct rfx_html *html, const void *data, size_t bytes) {
     }
 }
 
+enum rfx_status rfx_html_base64_part(void *user, const void *data, size_t bytes,
+                                     struct rfx_error *err) {
+    struct rfx_html *html = user;
+    rfx_html_base64(html, data, bytes);
+    return html->status == RFX_OK ? RFX_OK : rfx_fail(err, html->status, "%s", html->err.text);
+}
+
+void rfx_html_fail(struct rfx_html *html, enum rfx_status status, const struct rfx_error *err) {
+    if (status == RFX_OK || html->status != RFX_OK) return;
+    html->status = status;
+    html->err = *err;
+}
+
 void rfx_html_base64_end(struct rfx_html *html) {
     if (html->n_rest > 0) put_group(html);
 }

@@ -16,6 +16,9 @@ struct rfx_html {
     int n_rest; /* bytes that wait for the third one of a group of base64 */
 };
 
+/* Keeps a failure of what writes through it, unless there was one before; of RFX_OK nothing. */
+void rfx_html_fail(struct rfx_html *html, enum rfx_status status, const struct rfx_error *err);
+
 /* Markup as it is. */
 void rfx_html_raw(struct rfx_html *html, const char *markup);
 
@@ -25,7 +28,10 @@ void rfx_html_format(struct rfx_html *html, const char *format, ...) RFX_PRINTF(
 /* Text, in an element or in a quoted attribute. */
 void rfx_html_text(struct rfx_html *html, const char *text);
 
-/* Bytes in base64; after the last ones rfx_html_base64_end. */
+/* Bytes in base64; after the last ones rfx_html_base64_end. The second is for encoders
+ * (image_write.h), which have the page as `user`. */
 void rfx_html_base64(struct rfx_html *html, const void *data, size_t bytes);
+enum rfx_status rfx_html_base64_part(void *user, const void *data, size_t bytes,
+                                     struct rfx_error *err);
 void rfx_html_base64_end(struct rfx_html *html);
 #endif

@@ -3,30 +3,10 @@
 
 #include "rfexec/output/image_write.h"
 #include "tools/cli/report.h"
+#include "tools/overlay/colours.h"
 #include "tools/page/page_sections.h"
 
 enum { WIDTH = 640, HEIGHT = 170, BASE = 140, SHOWN_SIDE = 320 };
-
-/* Dark blue to yellow, lighter with every step, so that it can be read in grey too. */
-static const double colours[][3] = {
-    {68, 1, 84}, {59, 82, 139}, {33, 145, 140}, {94, 201, 98}, {253, 231, 37}};
-enum { N_COLOURS = sizeof colours / sizeof colours[0] };
-static const unsigned char no_value[3] = {210, 30, 30};
-
-static void colour_of(double share, unsigned char rgb[3]) {
-    double at = share * (N_COLOURS - 1);
-    int i = at < 0 ? 0 : at >= N_COLOURS - 1 ? N_COLOURS - 2 : (int)at;
-    double part = fmin(fmax(at - i, 0.0), 1.0);
-    for (int k = 0; k < 3; ++k)
-        rgb[k] = (unsigned char)lround(colours[i][k] + part * (colours[i + 1][k] - colours[i][k]));
-}
-
-static enum rfx_status put_base64(void *user, const void *data, size_t bytes,
-                                  struct rfx_error *err) {
-    struct rfx_html *html = user;
-    rfx_html_base64(html, data, bytes);
-    return html->status == RFX_OK ? RFX_OK : rfx_fail(err, html->status, "%s", html->err.text);
-}
 
 struct range {
     double lo, hi;
@@ -53,9 +33,9 @@ static enum rfx_status put_rows(const struct rfx_map_preview *p, int64_t channel
             double mean = rfx_map_preview_mean(p, channel, y, x);
             double wide = range.hi - range.lo;
             if (isnan(mean))
-                for (int k = 0; k < 3; ++k) row[3 * x + k] = no_value[k];
+                for (int k = 0; k < 3; ++k) row[3 * x + k] = rfx_no_value_colour[k];
             else
-                colour_of(wide > 0 ? (mean - range.lo) / wide : 0.5, row + 3 * x);
+                rfx_heat_colour(wide > 0 ? (mean - range.lo) / wide : 0.5, row + 3 * x);
         }
         status = rfx_png_write_row(png, row, err);
     }
@@ -74,14 +54,11 @@ static void put_picture(struct rfx_run_page *page, const struct rfx_map_preview 
                     (long long)channel, ceil(scale * (double)p->cols),
                     ceil(scale * (double)p->rows));
     struct rfx_error err = {{0}};
-    enum rfx_status status = rfx_png_write_open_to(page->mem, "preview", put_base64, html, p->rows,
-                                                   p->cols, 3, 8, &png, &err);
+    enum rfx_status status = rfx_png_write_open_to(page->mem, "preview", rfx_html_base64_part, html,
+                                                   p->rows, p->cols, 3, 8, &png, &err);
     if (status == RFX_OK) status = put_rows(p, channel, range, png, &err);
     rfx_png_write_free(png);
-    if (status != RFX_OK && html->status == RFX_OK) {
-        html->status = status;
-        html->err = err;
-    }
+    rfx_html_fail(html, status, &err);
     rfx_html_base64_end(html);
     if (range.lo <= range.hi)
         rfx_html_format(html,

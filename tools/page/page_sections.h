@@ -17,6 +17,9 @@ void rfx_page_memory_chart(struct rfx_run_page *page, const struct rfx_run_repor
 /* A row per layer. */
 void rfx_page_layers(struct rfx_run_page *page);
 
+/* The input with an output over it, where there is one. */
+void rfx_page_overlay(struct rfx_run_page *page);
+
 /* Figures, histogram and pictures of output k. */
 void rfx_page_output(struct rfx_run_page *page, const struct rfx_cli_output *output, int k);
 #endif

@@ -66,15 +66,15 @@ void rfx_run_page_free(struct rfx_run_page *page) {
     *page = (struct rfx_run_page){0};
 }
 
-static enum rfx_status receive(void *user, int k, struct rfx_rect rect, const struct rfx_view *view,
-                               struct rfx_error *err) {
+static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                               const struct rfx_view *view, struct rfx_error *err) {
     struct rfx_run_page *page = user;
-    struct rfx_page_output *output = &page->outputs[k];
+    struct rfx_page_output *output = &page->outputs[end->output];
     for (int64_t y = rect.y0; y < rect.y1; ++y)
         rfx_value_sketch_add(&output->values, rfx_view_at(view, y, rect.x0),
                              rfx_rect_cols(rect) * view->c);
     if (output->preview.mem != NULL) rfx_map_preview_add_rect(&output->preview, rect, view);
-    return page->sink.write(page->sink.user, k, rect, view, err);
+    return page->sink.write(page->sink.user, end, rect, view, err);
 }
 
 void rfx_run_page_watch(struct rfx_run_page *page, struct rfx_session *session,
@@ -205,6 +205,7 @@ enum rfx_status rfx_run_page_write(struct rfx_run_page *page, const struct rfx_s
     rfx_page_plan_picture(page);
     rfx_page_memory_chart(page, report);
     rfx_page_layers(page);
+    rfx_page_overlay(page);
     rfx_html_raw(&page->html, "<h2>Outputs</h2>\n");
     for (int k = 0; k < page->n_outputs; ++k) rfx_page_output(page, &outputs->items[k], k);
     rfx_html_format(&page->html, "<p class=\"note\">Written by rfexec %s.</p>\n</body>\n</html>\n",

@@ -11,6 +11,7 @@
 #include "tools/cli/job.h"
 #include "tools/cli/outputs.h"
 #include "tools/measure/layer_times.h"
+#include "tools/overlay/picture_overlay.h"
 #include "tools/page/html.h"
 #include "tools/page/map_preview.h"
 #include "tools/page/run_timeline.h"
@@ -36,6 +37,7 @@ struct rfx_run_page {
     struct rfx_run_timeline timeline;
     int n_outputs;
     struct rfx_page_output *outputs;
+    const struct rfx_overlay *overlay; /* borrowed, drawn before the page is; NULL: none */
 };
 
 /* Bytes that a page holds while the network runs and after it. */

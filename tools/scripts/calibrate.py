@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what the units of the cost model take on this processor, per instruction set.
 
-    calibrate.py PROGRAM [--runs N] [--keep FILE] > tiler/search/cost_constants.h
+    calibrate.py PROGRAM [--runs N] [--keep FILE] > tiler/cost/cost_constants.h
 
 Runs `bench --layers` of some networks in several plans with one thread, with the kernels that the processor
 has (environment RFX_KERNELS), and fits constants that are not negative to the processor times: least squares
@@ -193,8 +193,8 @@ def print_header(constants, measured, like, met):
  * {processor()}; second and shared cache: {caches()}.
  * Measured: {', '.join(measured)}. Meetings of threads: {'measured' if met else 'assumed'}.
  * Files of spilled maps: assumed. */
-#ifndef RFX_TILER_SEARCH_COST_CONSTANTS_H
-#define RFX_TILER_SEARCH_COST_CONSTANTS_H
+#ifndef RFX_TILER_COST_COST_CONSTANTS_H
+#define RFX_TILER_COST_COST_CONSTANTS_H
 
 /* clang-format off */
 static const struct {{

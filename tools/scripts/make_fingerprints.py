@@ -16,9 +16,11 @@ SIZES = ["97x65", "160x224"]
 OTHER_SIZES = {  # networks whose last layers need more, or whose cost is high
     "inception_v3": ["107x131", "160x224"],
     "inception_v4": ["107x131", "160x224"],
+    "nafnet": ["33x47", "61x46"],
     "real_esrgan": ["17x13", "24x32"],
     "real_esrgan_compact": ["41x33", "64x96"],
     "srgan": ["41x33", "64x96"],
+    "swinir_light": ["64x48", "104x72"],
     "vae_decoder": ["5x7", "9x12"],
     "vgg16": ["65x97", "160x224"],
 }

@@ -11,19 +11,13 @@ program that makes the demo's picture; training, validation and demo seeds are d
 Needs torch (CPU), numpy, pillow, onnx. One thread, fixed seeds: the same versions of these give
 the same weights. About 20 minutes.
 """
-import argparse
-import os
 import random
-import subprocess
-import tempfile
-import time
 
 import numpy as np
-import onnx
 import torch
-from onnx import TensorProto, helper, numpy_helper
-from PIL import Image
 from torch import nn
+
+from training import OnnxWriter, begin, make_picture, read_options, train
 
 KINDS = ("scratch", "pit", "stain")
 MEAN = np.array([0.485, 0.456, 0.406], np.float32)
@@ -79,12 +73,8 @@ class DefectNet(nn.Module):
         return self.classify(self.act(self.head_bn(self.head(x))))
 
 
-def make_picture(generator, folder, seed, height, width, density):
-    """One made picture and its truth: uint8 [h, w, 3] and [h, w]."""
-    image, mask = os.path.join(folder, "image.png"), os.path.join(folder, "mask.png")
-    subprocess.run([generator, f"{height}x{width}", image, "--mask", mask, "--seed", str(seed),
-                    "--density", str(density)], check=True)
-    return np.asarray(Image.open(image)), np.asarray(Image.open(mask))
+def make_inspection(args, folder, seed, side, density):
+    return make_picture(args.generator, folder, f"{side}x{side}", seed, "--density", str(density))
 
 
 def to_input(rgb):
@@ -127,7 +117,7 @@ def batches(args, folder):
     while True:
         for _ in range(2):
             density = rng.choice((6.0, 25.0, 40.0))
-            pictures.append(make_picture(args.generator, folder, seed, 768, 768, density))
+            pictures.append(make_inspection(args, folder, seed, 768, density))
             seed += 1
         pictures = pictures[-8:]
         for _ in range(2):
@@ -155,7 +145,7 @@ def validate(net, args, folder):
     hits, wanted, alarms = np.zeros(3), np.zeros(3), np.zeros(3)
     with torch.no_grad():
         for i in range(6):
-            image, mask = make_picture(args.generator, folder, VALID_SEED + i, 1024, 1024, 12.0)
+            image, mask = make_inspection(args, folder, VALID_SEED + i, 1024, 12.0)
             target, weight = to_target(mask)
             found = torch.sigmoid(net(torch.from_numpy(to_input(image[None]))))[0].numpy() > 0.5
             for k in range(3):
@@ -175,39 +165,30 @@ def fold(conv, norm):
     return weight.detach().float().numpy(), bias.detach().float().numpy()
 
 
-class OnnxWriter:
-    """Collects the nodes of a chain of layers."""
+class DefectWriter(OnnxWriter):
+    """A chain of layers."""
 
     def __init__(self):
-        self.nodes = []
-        self.constants = [numpy_helper.from_array(np.float32(0), "relu6_min"),
-                          numpy_helper.from_array(np.float32(6), "relu6_max")]
+        super().__init__()
+        self.constant("relu6_min", np.float32(0))
+        self.constant("relu6_max", np.float32(6))
 
     def conv(self, name, x, conv, norm, activation):
         weight, bias = fold(conv, norm) if norm else (conv.weight.detach().numpy(),
                                                       conv.bias.detach().numpy())
-        self.constants += [numpy_helper.from_array(weight, name + ".weight"),
-                           numpy_helper.from_array(bias, name + ".bias")]
-        pad = list(conv.padding) * 2
-        self.nodes.append(helper.make_node(
-            "Conv", [x, name + ".weight", name + ".bias"], [name], name=name,
-            kernel_shape=list(conv.kernel_size), strides=list(conv.stride), pads=pad,
-            dilations=list(conv.dilation), group=conv.groups))
+        self.constant(name + ".weight", weight)
+        self.constant(name + ".bias", bias)
+        self.node("Conv", [x, name + ".weight", name + ".bias"], name,
+                  kernel_shape=list(conv.kernel_size), strides=list(conv.stride),
+                  pads=list(conv.padding) * 2, dilations=list(conv.dilation), group=conv.groups)
         if not activation:
             return name
-        out = name + ".relu6"
-        self.nodes.append(helper.make_node("Clip", [name, "relu6_min", "relu6_max"], [out],
-                                           name=out))
-        return out
-
-    def node(self, op, inputs, out):
-        self.nodes.append(helper.make_node(op, inputs, [out], name=out))
-        return out
+        return self.node("Clip", [name, "relu6_min", "relu6_max"], name + ".relu6")
 
 
 def export(net, path):
-    """Writes the network with batch norm folded and height and width left open (opset 17)."""
-    w = OnnxWriter()
+    """Writes the network as ONNX, with batch norm folded."""
+    w = DefectWriter()
     x = w.conv("stem", "image", net.stem, net.stem_bn, True)
     for i, b in enumerate(net.blocks):
         name = f"blocks.{i}"
@@ -218,55 +199,28 @@ def export(net, path):
     x = w.conv("head", x, net.head, net.head_bn, True)
     x = w.conv("classify", x, net.classify, None, False)
     w.node("Sigmoid", [x], "defects")
-    graph = helper.make_graph(
-        w.nodes, "defect_net",
-        [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, "height", "width"])],
-        [helper.make_tensor_value_info("defects", TensorProto.FLOAT,
-                                       [1, len(KINDS), "rows", "columns"])], w.constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
-                              producer_name="train_defect_net.py")
-    model.ir_version = 8
-    helper.set_model_props(model, {"channels": ",".join(KINDS), "stride": str(STRIDE)})
-    onnx.checker.check_model(model)
-    onnx.save(model, path)
+    w.save(path, "defect_net", 3, "defects", KINDS, STRIDE, "train_defect_net.py")
+
+
+def loss_of(output, target, weight):
+    loss = nn.functional.binary_cross_entropy_with_logits(output, target, weight, reduction="sum")
+    return loss / weight.sum()
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--generator", required=True, help="path of rfx-make-inspection-image")
-    parser.add_argument("--out", required=True)
-    parser.add_argument("--steps", type=int, default=1800)
-    parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--crop", type=int, default=160)
-    parser.add_argument("--rate", type=float, default=4e-3)
-    parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    torch.manual_seed(args.seed)
-    net = DefectNet()
-    print(f"{sum(p.numel() for p in net.parameters())} parameters", flush=True)
-    optimizer = torch.optim.AdamW(net.parameters(), lr=args.rate, weight_decay=1e-4)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, args.rate, total_steps=args.steps,
-                                                   pct_start=0.15)
-    start, mean_loss = time.time(), 0.0
-    with tempfile.TemporaryDirectory() as folder:
-        for step, (x, target, weight) in enumerate(batches(args, folder), 1):
-            loss = nn.functional.binary_cross_entropy_with_logits(net(x), target, weight,
-                                                                  reduction="sum")
-            loss = loss / weight.sum()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            schedule.step()
-            mean_loss += (loss.item() - mean_loss) / min(step, 50)
-            if step % 100 == 0 or step == args.steps:
-                print(f"step {step}, {time.time() - start:.0f} s, loss {mean_loss:.5f}", flush=True)
-            if step % 500 == 0 or step == args.steps:
-                print("  valid: " + validate(net, args, folder), flush=True)
-                export(net.eval(), args.out)
-                net.train()
-            if step == args.steps:
-                break
+    args = read_options(__doc__, "rfx-make-inspection-image", steps=1800, batch=16, crop=160,
+                        rate=4e-3)
+    net = begin(args, DefectNet)
+
+    def after(step, told, folder):
+        if step % 100 == 0 or step == args.steps:
+            print(told, flush=True)
+        if step % 500 == 0 or step == args.steps:
+            print("  valid: " + validate(net, args, folder), flush=True)
+            export(net.eval(), args.out)
+            net.train()
+
+    train(net, args, batches, loss_of, after)
 
 
 if __name__ == "__main__":

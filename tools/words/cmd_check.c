@@ -30,7 +30,8 @@ struct check {
  * part by part. Views of another shape count where they are read. */
 static bool ends_streams(const struct check *c, int i) {
     const struct rfx_node *node = &c->graph->nodes[i];
-    if (c->levels.local[i] || rfx_node_is_constant(node) || rfx_node_reduction(node) != NULL)
+    if (c->levels.local[i] || rfx_node_is_constant(node) || rfx_node_is_joined(node) ||
+        rfx_node_reduction(node) != NULL)
         return false;
     for (int k = 0; k < node->n_in; ++k) {
         const struct rfx_node *in = &c->graph->nodes[node->in[k]];
@@ -52,7 +53,7 @@ static int load(struct check *c) {
     if (status == RFX_STATUS_UNSUPPORTED || status == RFX_STATUS_MALFORMED ||
         status == RFX_STATUS_INVALID_ARGUMENT)
         return RFX_EXIT_DONE; /* that is the answer */
-    if (status == RFX_OK) status = rfx_levels_init(&c->levels, c->graph, &c->why);
+    if (status == RFX_OK) status = rfx_levels_init(&c->levels, c->graph, 0, &c->why);
     if (status != RFX_OK) return rfx_cli_fail(status, &c->why);
     for (int i = 0; i < c->graph->n_nodes; ++i) {
         const struct rfx_node *node = &c->graph->nodes[i];
@@ -78,7 +79,8 @@ static int look(struct check *c) {
 static int n_compute_layers(const struct rfx_graph *graph) {
     int n = 0;
     for (int i = 0; i < graph->n_nodes; ++i)
-        n += !rfx_node_is_constant(&graph->nodes[i]) && !rfx_node_is_input(&graph->nodes[i]);
+        n += !rfx_node_is_constant(&graph->nodes[i]) && !rfx_node_is_input(&graph->nodes[i]) &&
+             !rfx_node_is_joined(&graph->nodes[i]);
     return n;
 }
 

@@ -255,9 +255,10 @@ int rfx_cmd_explain(const struct rfx_cli_options *options) {
     struct rfx_cli_least least;
     size_t untiled = 0;
     int code = rfx_cli_job_open(&job, options, options->n_args > 1 ? options->args[1] : NULL);
+    job.plans_again = true;
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&job, options, "explain");
     if (code == RFX_EXIT_DONE) code = untiled_peak(&job, &untiled);
-    if (code == RFX_EXIT_DONE) code = rfx_cli_job_least(&job, &least);
+    if (code == RFX_EXIT_DONE) code = rfx_cli_job_least(&job, options, &least);
     if (code == RFX_EXIT_DONE) explain(&job, options, untiled, &least);
     rfx_cli_job_free(&job);
     return code;

@@ -5,6 +5,9 @@
 
 #include "layers/graph/near_names.h"
 
+/* Of lines; where the words about an option begin. */
+enum { WIDTH = 100, MARGIN = 26 };
+
 const struct rfx_cli_exit_words rfx_cli_exit_words[RFX_CLI_EXIT_CODES] = {
     {0, "done"},
     {1, "verify or selftest found a difference"},
@@ -42,11 +45,94 @@ static void print_indented(const char *lines) {
     }
 }
 
+const char *rfx_cli_called_by(const struct rfx_cli_command *command) {
+    return strncmp(command->name, "rfexec-", 7) == 0 ? "" : "rfexec ";
+}
+
+/* Prints a text behind `at` characters of a line, and goes on below at `indent` where a word does
+ * not fit into WIDTH. A word of a usage line is all that is in brackets. */
+static void print_wrapped(FILE *stream, const char *text, int at, int indent) {
+    for (bool first = true; *text != '\0'; first = false) {
+        int depth = 0, n = 0;
+        for (; text[n] != '\0' && (text[n] != ' ' || depth > 0); ++n)
+            depth += text[n] == '[' ? 1 : text[n] == ']' ? -1 : 0;
+        if (!first && at + 1 + n > WIDTH) {
+            fprintf(stream, "\n%*s", indent, "");
+            at = indent;
+        } else if (!first) {
+            fputc(' ', stream);
+            ++at;
+        }
+        fprintf(stream, "%.*s", n, text);
+        at += n;
+        text += n;
+        while (*text == ' ') ++text;
+    }
+    fputc('\n', stream);
+}
+
+void rfx_cli_print_call(FILE *stream, const struct rfx_cli_command *command) {
+    int at = fprintf(stream, "usage: %s%s ", rfx_cli_called_by(command), command->name);
+    char line[400];
+    for (const char *p = command->args; p != NULL;) { /* a line for each form */
+        const char *end = strchr(p, '\n');
+        (void)snprintf(line, sizeof line, "%.*s", end != NULL ? (int)(end - p) : (int)strlen(p), p);
+        print_wrapped(stream, line, at, at);
+        p = end != NULL ? end + 1 + strspn(end + 1, " ") : NULL;
+        if (p != NULL) at = fprintf(stream, "       ");
+    }
+}
+
+bool rfx_cli_parse_words(const struct rfx_cli_command *command, int argc, char **argv,
+                         struct rfx_cli_options *options, char *why, size_t why_size) {
+    rfx_cli_options_init(options);
+    if (!rfx_cli_options_parse(options, command->groups, command->max_args, argc, argv, why,
+                               why_size))
+        return false;
+    if (options->help || options->n_args >= command->min_args) return true;
+    (void)snprintf(why, why_size, "%s needs %d argument%s, %d given", command->name,
+                   command->min_args, command->min_args == 1 ? "" : "s", options->n_args);
+    return false;
+}
+
+bool rfx_cli_take_words(const struct rfx_cli_command *command, int argc, char **argv,
+                        struct rfx_cli_options *options, int *code) {
+    char why[256];
+    bool parsed = rfx_cli_parse_words(command, argc, argv, options, why, sizeof why);
+    *code = RFX_EXIT_DONE;
+    if (parsed && options->help) {
+        rfx_cli_print_help(command);
+        return false;
+    }
+    if (parsed) return true;
+    const char *by = rfx_cli_called_by(command);
+    rfx_cli_message("%s", why);
+    rfx_cli_print_call(stderr, command);
+    if (by[0] != '\0')
+        fprintf(stderr, "'rfexec help %s' explains\n", command->name);
+    else
+        fprintf(stderr, "'%s --help' explains\n", command->name);
+    *code = RFX_EXIT_USAGE;
+    return false;
+}
+
+static void print_options(unsigned groups) {
+    struct rfx_cli_option_info row;
+    for (int at = 0; rfx_cli_options_next(&at, groups, &row);) {
+        int n = row.letter != 0 ? printf("  -%c, ", row.letter) : printf("      ");
+        n += printf("--%s %s", row.name, row.value != NULL ? row.value : "");
+        if (n >= MARGIN) printf("\n");
+        printf("%*s", n >= MARGIN ? MARGIN : MARGIN - n, "");
+        print_wrapped(stdout, row.help, MARGIN, MARGIN);
+    }
+}
+
 void rfx_cli_print_help(const struct rfx_cli_command *command) {
-    printf("usage: rfexec %s %s\n\n%s\n", command->name, command->args, command->summary);
+    rfx_cli_print_call(stdout, command);
+    printf("\n%s\n", command->summary);
     if (command->details[0] != '\0') printf("\n%s", command->details);
     puts("\noptions");
-    rfx_cli_options_help(stdout, command->groups);
+    print_options(command->groups);
     puts("\nexamples");
     print_indented(command->examples);
 }

@@ -18,6 +18,22 @@ extern const char rfx_cli_starts_again[];
 /* All commands with their summaries, and the exit codes. */
 void rfx_cli_print_usage(FILE *stream, const struct rfx_cli_command *commands, int n);
 
+/* What comes before a command's name where it is called: "rfexec ", or nothing of what is a program
+ * by itself, whose name begins with "rfexec-". */
+const char *rfx_cli_called_by(const struct rfx_cli_command *command);
+
+/* Parses the words after a command's name. false: they are wrong, for the reason in `why`. */
+bool rfx_cli_parse_words(const struct rfx_cli_command *command, int argc, char **argv,
+                         struct rfx_cli_options *options, char *why, size_t why_size);
+
+/* The same with everything said. false: there is nothing to run, *code is the exit code;
+ * help was asked for and printed, or the words are wrong, which is said. */
+bool rfx_cli_take_words(const struct rfx_cli_command *command, int argc, char **argv,
+                        struct rfx_cli_options *options, int *code);
+
+/* How a command is called: "usage: rfexec ...", in lines of no more than 100 characters. */
+void rfx_cli_print_call(FILE *stream, const struct rfx_cli_command *command);
+
 /* Everything about one command, on stdout. */
 void rfx_cli_print_help(const struct rfx_cli_command *command);
 

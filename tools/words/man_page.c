@@ -83,6 +83,17 @@ static void put_command(FILE *stream, const struct rfx_cli_command *command) {
     put_as_is(stream, command->examples, strlen(command->examples));
 }
 
+static void put_end(FILE *stream) {
+    fputs(".SH EXIT STATUS\n", stream);
+    for (int i = 0; i < RFX_CLI_EXIT_CODES; ++i) {
+        fprintf(stream, ".TP\n\\fB%d\\fR\n", rfx_cli_exit_words[i].code);
+        put_text(stream, rfx_cli_exit_words[i].words);
+        fputc('\n', stream);
+    }
+    fputs(".SH ENVIRONMENT\n", stream);
+    put_text(stream, rfx_cli_starts_again);
+}
+
 void rfx_cli_man_page(FILE *stream, const struct rfx_cli_command *commands, int n) {
     fprintf(stream,
             ".TH RFEXEC 1 \"\" \"rfexec %s\" \"User Commands\"\n.SH NAME\n"
@@ -99,12 +110,26 @@ void rfx_cli_man_page(FILE *stream, const struct rfx_cli_command *commands, int 
         "rows x columns.\n");
     fputs(".SH COMMANDS\n", stream);
     for (int i = 0; i < n; ++i) put_command(stream, &commands[i]);
-    fputs(".SH EXIT STATUS\n", stream);
-    for (int i = 0; i < RFX_CLI_EXIT_CODES; ++i) {
-        fprintf(stream, ".TP\n\\fB%d\\fR\n", rfx_cli_exit_words[i].code);
-        put_text(stream, rfx_cli_exit_words[i].words);
-        fputc('\n', stream);
-    }
-    fputs(".SH ENVIRONMENT\n", stream);
-    put_text(stream, rfx_cli_starts_again);
+    put_end(stream);
+}
+
+void rfx_cli_man_page_of(FILE *stream, const struct rfx_cli_command *command,
+                         const char *called_by) {
+    fprintf(stream, ".TH \"%s\" 1 \"\" \"rfexec %s\" \"User Commands\"\n.SH NAME\n", command->name,
+            rfx_version());
+    put_text(stream, command->name);
+    fputs(" \\- ", stream);
+    put_text(stream, command->summary);
+    fprintf(stream, "\n.SH SYNOPSIS\n%s \\fB", called_by);
+    put_text(stream, command->name);
+    fputs("\\fR ", stream);
+    put_text(stream, command->args);
+    fputs("\n.SH DESCRIPTION\n", stream);
+    put_details(stream, command->details);
+    fputs(".SH OPTIONS\n", stream);
+    put_options(stream, command->groups);
+    fputs(".SH EXAMPLES\n", stream);
+    put_as_is(stream, command->examples, strlen(command->examples));
+    put_end(stream);
+    fputs(".SH SEE ALSO\n\\fBrfexec\\fR(1)\n", stream);
 }

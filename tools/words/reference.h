@@ -12,6 +12,9 @@
 int rfx_cli_reference(const struct rfx_cli_command *commands, int n, const char *kind);
 
 void rfx_cli_man_page(FILE *stream, const struct rfx_cli_command *commands, int n);
+/* Of a program that has one command; called_by: what comes before its name, in roff. */
+void rfx_cli_man_page_of(FILE *stream, const struct rfx_cli_command *command,
+                         const char *called_by);
 void rfx_cli_complete_bash(FILE *stream, const struct rfx_cli_command *commands, int n);
 void rfx_cli_complete_zsh(FILE *stream, const struct rfx_cli_command *commands, int n);
 void rfx_cli_complete_fish(FILE *stream, const struct rfx_cli_command *commands, int n);

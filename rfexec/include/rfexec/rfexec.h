@@ -1,8 +1,9 @@
 /* rfexec: runs convolutional networks on images of any size inside a fixed number of bytes and
  * returns exactly the bits of the whole-image run.
  *
- * This is the whole interface, and it needs no other header. A program opens a network for one
- * image size, may ask what a run would take, and runs it on a picture file or on pixels of its own:
+ * Length: this is the whole interface, and it needs no other header. A program opens a network for
+ * one image size, may ask what a run would take, and runs it on a picture file or on pixels of its
+ * own:
  *
  *     struct rfx_why why;
  *     struct rfx_network *net = NULL;
@@ -72,7 +73,7 @@ enum rfx_code {
     RFX_CODE_REFUSED = 3,   /* model or picture: cannot be read, is broken, or is not supported */
     RFX_CODE_BUDGET = 4,    /* no way of running fits in memory_bytes; the text has the least */
     RFX_CODE_SYSTEM = 5,    /* no memory or threads, reading failed, or a bug of rfexec's */
-    RFX_CODE_CANCELLED = 6, /* the caller's progress or stop function said so */
+    RFX_CODE_CANCELLED = 6, /* the caller's progress, observe or stop function said so */
 };
 
 /* The reason of a failure in one line of English, with names and numbers: UTF-8 that is safe to
@@ -83,8 +84,8 @@ struct rfx_why {
 
 /* ---- networks ---------------------------------------------------------------------------- */
 
-/* A network loaded for one image size. It holds its graph; weights stay in the model's file, which
- * must not change meanwhile. */
+/* A network loaded for one image size. It holds its graph; weights stay in the model's file or
+ * bytes, which must not change meanwhile. */
 struct rfx_network;
 
 /* Whose arithmetic the convolutions of a network have: the order of their sums, and so their
@@ -100,11 +101,31 @@ enum rfx_convolution {
                                      in memory; elsewhere as DIRECT */
 };
 
+/* What an image is filled up with to a multiple that its network takes. */
+enum rfx_padding {
+    RFX_PADDING_REFLECT = 0, /* its last rows and columns, reflected without the border itself */
+    RFX_PADDING_EDGE = 1,    /* its last row and column, again and again */
+    RFX_PADDING_ZERO = 2,    /* zeros, of values as the network takes them (after mean and std) */
+};
+
 struct rfx_open_options {
     size_t size;           /* sizeof(struct rfx_open_options): set by init */
     int64_t rows, columns; /* of the image; both 0: as the model says (built-in networks: 224) */
     uint64_t seed;         /* of the weights of built-in networks */
     enum rfx_convolution convolution; /* what computes convolutions */
+    /* The caller's memory, for all that the network, its runners and runs allocate, until it is
+     * freed: blocks aligned as malloc's, NULL for none left; released with as many bytes. From any
+     * of a run's threads, several at a time. Both or neither (NULL: the system's). Libraries keep
+     * what is their own: libtiff, OpenBLAS, the OpenMP runtime and the C library; so do
+     * rfx_picture_size and the stacks of threads. */
+    void *(*allocate)(void *user, size_t bytes);
+    void (*release)(void *user, void *block, size_t bytes);
+    void *memory_user;
+    /* Of a network that takes only sizes that are multiples of a number, up to 65,536: images are
+     * filled up to such a size at their right and below; outputs that are maps are cut to the
+     * image's part of them, rounded up. 0: images are as they are. */
+    int64_t pad_to;
+    enum rfx_padding padding; /* with what */
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */
@@ -112,8 +133,8 @@ RFX_API void rfx_open_options_init(struct rfx_open_options *options, size_t size
 
 /* Opens `model`, a built-in name ("mobilenet_v2", "mobilenet_v2:0.5"; `rfexec models` lists them)
  * or the path of an .onnx file, for one image size. options NULL: the defaults. *out is to be freed
- * with rfx_network_free. USAGE: negative sizes, only one of them 0, a convolution that there is
- * not, options without init; REFUSED:
+ * with rfx_network_free. USAGE: negative sizes, only one of them 0, a convolution or padding
+ * that there is not, options without init; REFUSED:
  * not there, broken, an operator that is not supported, or not for this size, with node and reason;
  * SYSTEM. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_open(const char *model,
@@ -121,31 +142,66 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_open(const char *model,
                                                       struct rfx_network **out,
                                                       struct rfx_why *why);
 
+/* As rfx_network_open, of the bytes of an .onnx file in the caller's memory. Nothing is copied:
+ * they have to stay there, unchanged, until rfx_network_free. They count in memory_bytes of runs,
+ * as part of the reserve, though they are the caller's: the file's own would stay on the disk.
+ * REFUSED also: weights in files of their own (external data), which a model in memory cannot name.
+ */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_open_memory(const void *bytes, size_t n_bytes,
+                                                             const struct rfx_open_options *options,
+                                                             struct rfx_network **out,
+                                                             struct rfx_why *why);
+
 /* Frees a network; NULL is fine. */
 RFX_API void rfx_network_free(struct rfx_network *network);
 
 /* Shape of the input: dims receives 1, channels, rows, columns. */
 RFX_API void rfx_network_input_shape(const struct rfx_network *network, int64_t dims[4]);
 
-/* The input's name in the model, made printable as in struct rfx_why; valid as long as the network.
- */
+/* The input's name in the model, printable as in struct rfx_why; valid as long as the network. */
 RFX_API const char *rfx_network_input_name(const struct rfx_network *network);
 
-/* How many outputs the network has: at least 1. Outputs are numbered from 0, in the model's order.
- */
+/* How many outputs the network has: at least 1. They are numbered from 0, in the model's order. */
 RFX_API int rfx_network_output_count(const struct rfx_network *network);
 
 /* Name of output k in the model, made printable likewise, valid as long as the network; NULL when
  * there is no such output. */
 RFX_API const char *rfx_network_output_name(const struct rfx_network *network, int k);
 
-/* Shape of output k as ONNX has it: returns the number of dimensions, of which dims receives as
- * many; -1 when there is no such output. */
+/* Shape of output k as ONNX has it: returns how many dimensions dims receives; -1: no output k. */
 RFX_API int rfx_network_output_shape(const struct rfx_network *network, int k,
                                      int64_t dims[RFX_MAX_DIMS]);
 
 /* Elements of output k, the product of its dimensions; -1 when there is no such output. */
 RFX_API int64_t rfx_network_output_elements(const struct rfx_network *network, int k);
+
+/* ---- analysis ---------------------------------------------------------------------------- */
+
+/* A layer of a network: what of the model is computed as one. Pairs are rows and columns. */
+struct rfx_layer_report {
+    const char *name; /* in the model, printable; valid as long as the network, as is op */
+    const char *op;   /* "Conv": what it computes, mostly by ONNX's names */
+    int n_dims;       /* of its output, as ONNX has it */
+    int global;       /* not 0: its values depend on all of the image; fields and jump are 0 */
+    int64_t dims[RFX_MAX_DIMS];
+    int64_t field[2];         /* receptive field of one value, in pixels of the image */
+    int64_t field_padding[2]; /* how far that of the first one begins before the image */
+    double jump[2];           /* pixels from one value's field to the next; negative: mirrored */
+    uint64_t macs;            /* multiply-accumulates, on whole maps */
+    uint64_t parameters;
+    uint64_t output_bytes;
+    uint64_t live_bytes; /* maps that are there while it runs on whole maps */
+};
+
+/* How many layers the network has. */
+RFX_API int rfx_network_layer_count(const struct rfx_network *network);
+
+/* Describes the layers, in the order of their computation, inputs before those that read them:
+ * layers has rfx_network_layer_count of them, layer_bytes is sizeof *layers. USAGE: less than a
+ * layer's bytes; SYSTEM. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_layers(const struct rfx_network *network,
+                                                        struct rfx_layer_report *layers,
+                                                        size_t layer_bytes, struct rfx_why *why);
 
 /* ---- pictures ---------------------------------------------------------------------------- */
 
@@ -165,6 +221,44 @@ struct rfx_area {
     int64_t row, column;
     int64_t rows, columns, channels;
     int64_t row_step, column_step, channel_step; /* in floats */
+};
+
+/* What a step of a run did. */
+enum rfx_step_work {
+    RFX_STEP_WORK_READ = 0,    /* read a rectangle of the image from its source */
+    RFX_STEP_WORK_COMPUTE = 1, /* computed one of the layer's map */
+    RFX_STEP_WORK_SUM = 2,     /* took one of the map before the layer into the layer's sums; of no
+                                  pixels: set these to 0 */
+    RFX_STEP_WORK_KEEP = 3,    /* copied one, just computed, to where later steps read it */
+    RFX_STEP_WORK_WRITE = 4,   /* handed one to the output's array or to rfx_run_options.write */
+    RFX_STEP_WORK_SPILL = 5,   /* wrote one to a file in spill_folder */
+    RFX_STEP_WORK_FETCH = 6,   /* read one from there */
+    RFX_STEP_WORK_PACK = 7,    /* packed the layer's weights for the stage; of no pixels */
+};
+
+/* A step of a run that has just been done, for rfx_run_options.observe. */
+struct rfx_step_report {
+    size_t size;         /* of what the library has set; a later one adds members behind */
+    int stage, n_stages; /* from 0; rfx_network_stages and rfx_runner_stages describe them */
+    enum rfx_step_work work;
+    int layer; /* as rfx_network_layers counts them; of several that one step computes, a piece
+                  at a time, the last */
+    const char *name; /* the layer's; valid as long as the network */
+    /* The output of which the rectangle has just become final, counted in its own rows and columns
+     * (of one that is joined of maps: in those of the layer's map); -1: none, and it is counted in
+     * the whole map's. The final rectangles of an output make it up, each pixel once; but where a
+     * stage reads an output that it stores itself in tiles or strips, those overlap. One that is
+     * there twice has the first number. */
+    int output;
+    int64_t step;        /* from 1, one more each time */
+    int64_t done, total; /* as progress was told before the step */
+    /* The rectangle; what is no map has one row and column, and its elements as channels. Those of
+     * a layer make up what is needed of its map, of tiles and strips with their overlaps. */
+    int64_t row, column, rows, columns, channels;
+    uint64_t planned_bytes; /* the plan's peak: rfx_forecast.peak_bytes */
+    uint64_t held_bytes;    /* what the network, its runners and this run have allocated now, with
+                               the system's own share */
+    double seconds;         /* since the first step began, when all was planned and packed */
 };
 
 struct rfx_run_options {
@@ -198,20 +292,41 @@ struct rfx_run_options {
      * done: so a map needs no room as a whole. In the calling thread; `values` is valid during the
      * call and may not be written. Each element comes once; of a map all channels of a pixel
      * together, rectangles mostly of whole rows from top to bottom, but of strips or tiles where
-     * the plan has those. An output of other than four dimensions, or of more than one image, comes
-     * as one pixel whose channels are its elements, row-major. Another result than 0 ends the run
-     * with SYSTEM. It must not use the network. NULL: such outputs are not wanted; where it is
-     * given, `outputs` may be NULL and n_outputs 0: all come here. */
+     * the plan has those. An output of three dimensions (1, rows, columns) comes as a map of one
+     * channel, a detector's in rectangles in any order; any other of not four dimensions, or of
+     * more than one image, as one pixel whose channels are its elements, row-major. Another result
+     * than 0 ends the run with SYSTEM. It must not use the network. NULL: such outputs are not
+     * wanted; where it is given, `outputs` may be NULL and n_outputs 0: all come here. */
     int (*write)(void *user, int output, const struct rfx_area *part, const float *values);
     /* With memory_bytes: a folder in which large maps that are needed again may wait in nameless
      * files, of which nothing is left however the process ends. Where the folder lies in memory
      * (tmpfs), so do they. The run fails with SYSTEM when there is no room. The text must stay as
      * it is during the call, for a runner until it is freed. NULL: no files. */
     const char *spill_folder;
+    /* What is read of a picture file; the same for all calls. */
+    int64_t page; /* of a TIFF, or level of a slide, as `rfexec info` numbers them */
+    /* Bands of a TIFF or .npy file, n_channels of them, from 1, in the order of the network's
+     * channels, some perhaps several times; bgr must be 0 then. Must stay as it is during the call.
+     * NULL and 0: all but alpha. */
+    const int *channels;
+    int n_channels; /* at most 512 */
+    int as_stored;  /* not 0: pictures are not turned as EXIF data or TIFF's tag say */
+    /* Told of every step when it is done, with `user`, in the calling thread while the others wait:
+     * thousands of times, of large plans more, each about 0.1 microseconds beside what it does
+     * itself. Another result than 0 cancels the run. *step is valid during the call. It must not
+     * use the network, and cannot change bits. NULL: none, and nothing is counted or timed. */
+    int (*observe)(void *user, const struct rfx_step_report *step);
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */
 RFX_API void rfx_run_options_init(struct rfx_run_options *options, size_t size);
+
+/* As rfx_picture_size, of what a run with these options reads: the page, the bands, turned or not.
+ * options NULL: the defaults. USAGE also: options without init, or a member out of range. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_picture_size_with(const char *picture,
+                                                           const struct rfx_run_options *options,
+                                                           int64_t *rows, int64_t *columns,
+                                                           int64_t *channels, struct rfx_why *why);
 
 /* What a run would take. */
 struct rfx_forecast {
@@ -221,7 +336,7 @@ struct rfx_forecast {
     size_t weight_bytes;     /* as packed for the run */
     size_t scratch_bytes;
     size_t picture_bytes;   /* of the decoder; 0 for the caller's own values */
-    size_t reserve_bytes;   /* see memory_bytes */
+    size_t reserve_bytes;   /* see memory_bytes; the bytes of a model in memory are part of it */
     uint64_t macs;          /* multiply-accumulates of the run */
     uint64_t macs_whole;    /* of a run on whole maps, which computes nothing twice */
     char plan[400];         /* how it would be done, in words */
@@ -240,9 +355,33 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_predict(struct rfx_network *net
                                                          struct rfx_forecast *forecast,
                                                          struct rfx_why *why);
 
+/* A stage of a run, which comes after the other: computes some layers, and stores what later ones
+ * need. */
+struct rfx_stage_report {
+    const char *mode;         /* "whole", "tiled", "streamed": as in plan files */
+    const char *first, *last; /* layers that it computes lie from one to the other; valid as
+                                 long as the network */
+    int64_t tiles[2];         /* parts that maps are cut into: rows of tiles, columns */
+    int64_t band_rows;        /* streamed: rows of the image per step; else 0 */
+    uint64_t macs;            /* those of all stages: rfx_forecast.macs */
+    uint64_t arena_bytes;     /* of activation_bytes, those that hold something during the stage */
+    uint64_t spilled_bytes;   /* that it writes to files */
+};
+
+/* The stages of the plan that rfx_network_predict describes, which is made once more: *count of
+ * them, of which stages (NULL: none) receives the first `most`; stage_bytes is sizeof *stages.
+ * Failures as rfx_network_predict; USAGE also where stage_bytes or most is too small. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_stages(
+    struct rfx_network *network, const char *picture, const struct rfx_run_options *options,
+    struct rfx_stage_report *stages, size_t stage_bytes, int most, int *count, struct rfx_why *why);
+
 /* Runs the network on a picture (see rfx_picture_size), which is read in parts, never as a whole
- * where its format allows. It must have the network's rows and columns; alpha is dropped, grey
- * becomes three equal channels for a network that takes three, colour luma for one that takes one.
+ * where its format allows. Unless options->as_stored says otherwise it is read as it is seen,
+ * turned where EXIF data or TIFF's tag say so (by way of a nameless file in spill_folder, TMPDIR or
+ * /var/tmp, as interlaced PNG and progressive JPEG are read). It must have the network's rows and
+ * columns, and a TIFF as many bands as the network has channels, not counting what the file calls
+ * alpha, or options->channels as many; grey becomes three equal channels for a network that takes
+ * three, colour luma for one that takes one.
  *
  * outputs[k] receives output k, rfx_network_output_elements values in the caller's memory, which
  * may overlap nothing else of the call; NULL: not wanted, or for options->write. n_outputs must be
@@ -250,7 +389,7 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_predict(struct rfx_network *net
  * and packs the weights anew in each call, and gives everything back at its end.
  *
  * USAGE, REFUSED, SYSTEM, BUDGET as rfx_network_predict; REFUSED also where the picture breaks off;
- * CANCELLED by options->progress or options->stop. */
+ * CANCELLED by options->progress, observe or stop. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_file(struct rfx_network *network,
                                                           const char *picture,
                                                           float *const *outputs, int n_outputs,
@@ -291,6 +430,28 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_source(struct rfx_network *
                                                             const struct rfx_run_options *options,
                                                             struct rfx_why *why);
 
+/* ---- parts of an output ------------------------------------------------------------------- */
+
+/* The network that makes a rectangle of output k and nothing else: `part` says its row, column,
+ * rows and columns, its other members are not read. Its only output, number 0, has that rectangle's
+ * shape, and the parts that options->write gets are counted from its first row and column. It takes
+ * the same image, of which its runs ask for what rfx_network_input_area says alone, and every
+ * element has the bits that it has in a run of the whole: so runs of parts, in other processes or
+ * on other machines too, put side by side are one run. Where a layer before the output sees all of
+ * a map (global pools, instance norms, attention), a part needs all that comes before that layer.
+ *
+ * It reads the graph of `network`, which must be freed after it, and like it is one thread's at a
+ * time, both together. *out is to be freed with rfx_network_free. USAGE: no such output, one that
+ * is no map, or a rectangle that is empty or not inside of it; SYSTEM. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_open_part(struct rfx_network *network, int k,
+                                                           const struct rfx_area *part,
+                                                           struct rfx_network **out,
+                                                           struct rfx_why *why);
+
+/* The rectangle of the image that runs of the network read: all of it, or what a part needs. Sets
+ * row, column, rows, columns and channels, the steps to 0. */
+RFX_API void rfx_network_input_area(const struct rfx_network *network, struct rfx_area *area);
+
 /* ---- runners ----------------------------------------------------------------------------- */
 
 /* A network made ready to run many times: plan, packed weights and the memory of its maps are kept
@@ -299,7 +460,7 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_source(struct rfx_network *
 struct rfx_runner;
 
 /* Plans as options say (memory_bytes, threads) and packs the weights, for runs on values and
- * sources. options NULL: the defaults; progress and write are not called. Failures as
+ * sources. options NULL: the defaults; progress, observe and write are not called. Failures as
  * rfx_network_run_values. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_create(struct rfx_network *network,
                                                        const struct rfx_run_options *options,
@@ -315,8 +476,15 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_forecast(const struct rfx_runner
                                                          struct rfx_forecast *forecast,
                                                          struct rfx_why *why);
 
-/* Runs once more, as rfx_network_run_source. Of the options only progress, stop, write and user
- * count: the others were settled by rfx_runner_create. After any failure it can run again. */
+/* The stages of its plan, as rfx_network_stages. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_stages(const struct rfx_runner *runner,
+                                                       struct rfx_stage_report *stages,
+                                                       size_t stage_bytes, int most, int *count,
+                                                       struct rfx_why *why);
+
+/* Runs once more, as rfx_network_run_source. Of the options only progress, observe, stop, write
+ * and user count: the others were settled by rfx_runner_create. After any failure it can run again.
+ */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_run(struct rfx_runner *runner,
                                                     const struct rfx_source *source,
                                                     float *const *outputs, int n_outputs,

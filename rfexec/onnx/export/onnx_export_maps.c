@@ -162,8 +162,50 @@ static void export_softmax(struct rfx_exporter *x, const struct rfx_node *node, 
                  axis);
 }
 
+static const char *reshaped(struct rfx_exporter *x, const char *in, const char *name,
+                            const char *output, const int64_t *dims, int rank) {
+    const char *shape = rfx_onnx_text(&x->writer, "%s#shape", name);
+    const char *both[2] = {in, rfx_onnx_int64(&x->writer, shape, dims, rank)};
+    (void)rfx_onnx_node(&x->writer, "Reshape", name, output, both, 2);
+    return output;
+}
+
 void rfx_export_softmax(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
-    export_softmax(x, node, output, 1);
+    int64_t k = node->attr.softmax.group;
+    const struct rfx_tensor *t = &node->out;
+    if (k == 0 || k == t->c) {
+        export_softmax(x, node, output, 1);
+        return;
+    }
+    int64_t apart[5] = {1, t->c / k, k, t->h, t->w};
+    const char *groups = rfx_onnx_text(&x->writer, "%s#groups", node->name);
+    const char *made = rfx_onnx_text(&x->writer, "%s#softmax", node->name);
+    const char *op = node->attr.softmax.logarithm ? "LogSoftmax" : "Softmax";
+    (void)reshaped(x, rfx_export_in(x, node, 0), groups, groups, apart, 5);
+    rfx_onnx_int(rfx_export_emit1(x, op, made, made, groups), "axis", 2);
+    (void)reshaped(x, made, node->name, output, t->shape.dims, 4);
+}
+
+void rfx_export_join_maps(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    static const int64_t to_last[4] = {0, 2, 3, 1};
+    const char *flat[RFX_ONNX_MAX_INPUTS];
+    bool last = node->attr.concat.axis == 1;
+    if (node->n_in > RFX_ONNX_MAX_INPUTS) {
+        rfx_export_refuse(x, node, "too many levels");
+        return;
+    }
+    for (int i = 0; i < node->n_in; i++) {
+        const struct rfx_tensor *t = &x->graph->nodes[node->in[i]].out;
+        int64_t cells = t->h * t->w, dims[3] = {1, last ? cells : t->c, last ? t->c : cells};
+        const char *in = rfx_export_in(x, node, i);
+        const char *turned = rfx_onnx_text(&x->writer, "%s#turned%d", node->name, i);
+        const char *name = rfx_onnx_text(&x->writer, "%s#flat%d", node->name, i);
+        if (last)
+            rfx_onnx_ints(rfx_export_emit1(x, "Transpose", turned, turned, in), "perm", to_last, 4);
+        flat[i] = reshaped(x, last ? turned : in, name, name, dims, 3);
+    }
+    rfx_onnx_int(rfx_onnx_node(&x->writer, "Concat", node->name, output, flat, node->n_in), "axis",
+                 node->attr.concat.axis);
 }
 
 void rfx_export_plain_softmax(struct rfx_exporter *x, const struct rfx_node *node,

@@ -11,6 +11,11 @@ static bool unless_global(const struct rfx_node *node) {
     return node->attr.adaptive.oh != 1 || node->attr.adaptive.ow != 1;
 }
 
+/* Groups of channels are an axis of their own, beside sizes. */
+static bool in_groups(const struct rfx_node *node) {
+    return node->attr.softmax.group > 0;
+}
+
 static const struct rfx_export_row rows[] = {
     [RFX_OP_INPUT] = {NULL, NULL, false},
     [RFX_OP_CONST_MAP] = {rfx_export_constant, NULL, false},
@@ -35,9 +40,12 @@ static const struct rfx_export_row rows[] = {
     [RFX_OP_DEPTH_TO_SPACE] = {rfx_export_to_space, NULL, false},
     [RFX_OP_SPACE_TO_DEPTH] = {rfx_export_to_depth, NULL, false},
     [RFX_OP_LRN] = {rfx_export_lrn, NULL, false},
-    [RFX_OP_SOFTMAX] = {rfx_export_softmax, NULL, false},
+    [RFX_OP_SOFTMAX] = {rfx_export_softmax, in_groups, false},
     [RFX_OP_CHANNEL_REDUCE] = {rfx_export_channel_reduce, NULL, false},
     [RFX_OP_CHANNEL_NORM] = {rfx_export_channel_norm, NULL, false},
+    [RFX_OP_TRIANGLE] = {rfx_export_triangle, NULL, false},
+    [RFX_OP_RUNNING_SUM] = {rfx_export_running_sum, NULL, false},
+    [RFX_OP_WINDOW_ATTENTION] = {rfx_export_window_attention, always, false},
     [RFX_OP_CONST_PLAIN] = {rfx_export_constant, NULL, false},
     [RFX_OP_TO_PLAIN] = {rfx_export_same, NULL, false},
     [RFX_OP_TO_NHWC] = {rfx_export_same, NULL, false},
@@ -46,8 +54,12 @@ static const struct rfx_export_row rows[] = {
     [RFX_OP_RESHAPE] = {rfx_export_reshape, always, false},
     [RFX_OP_TRANSPOSE] = {rfx_export_transpose, NULL, false},
     [RFX_OP_PLAIN_CONCAT] = {rfx_export_plain_concat, NULL, false},
+    [RFX_OP_JOIN_MAPS] = {rfx_export_join_maps, always, false},
     [RFX_OP_PLAIN_SLICE] = {rfx_export_slice, always, false},
     [RFX_OP_PLAIN_GATHER] = {rfx_export_gather, always, false},
+    [RFX_OP_TOP_K] = {rfx_export_top_k, NULL, true},
+    [RFX_OP_PICK] = {rfx_export_pick, NULL, false},
+    [RFX_OP_SCATTER] = {rfx_export_scatter, NULL, false},
     [RFX_OP_PLAIN_SOFTMAX] = {rfx_export_plain_softmax, NULL, false},
     [RFX_OP_PLAIN_BINARY] = {rfx_export_binary, NULL, false},
     [RFX_OP_REDUCE] = {rfx_export_reduce, NULL, false},

@@ -136,3 +136,69 @@ void rfx_export_gather(struct rfx_exporter *x, const struct rfx_node *node, cons
     rfx_onnx_int(rfx_onnx_node(w, "Gather", node->name, output, in, 2), "axis",
                  node->attr.gather.axis);
 }
+
+/* An operator of input 0 and of one integer. */
+static onnx_node *with_integer(struct rfx_exporter *x, const struct rfx_node *node, const char *op,
+                               int64_t value, const char *output) {
+    struct rfx_onnx_writer *w = &x->writer;
+    const char *in[2] = {rfx_export_in(x, node, 0),
+                         rfx_onnx_int64(w, rfx_onnx_text(w, "%s#where", node->name), &value, 1)};
+    return rfx_onnx_node(w, op, node->name, output, in, 2);
+}
+
+void rfx_export_triangle(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    rfx_onnx_int(with_integer(x, node, "Trilu", node->attr.triangle.k, output), "upper",
+                 node->attr.triangle.upper);
+}
+
+void rfx_export_running_sum(struct rfx_exporter *x, const struct rfx_node *node,
+                            const char *output) {
+    onnx_node *n = with_integer(x, node, "CumSum", node->attr.running.axis, output);
+    rfx_onnx_int(n, "exclusive", node->attr.running.exclusive);
+    rfx_onnx_int(n, "reverse", node->attr.running.reverse);
+}
+
+/* Its values are not written: what takes them says so in a node of its own. */
+void rfx_export_top_k(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    struct rfx_onnx_writer *w = &x->writer;
+    const char *where = rfx_onnx_text(w, "%s#where", node->name);
+    const char *in[2] = {
+        rfx_export_in(x, node, 0),
+        rfx_onnx_int64(w, rfx_onnx_text(w, "%s#k", node->name), &node->attr.top_k.k, 1)};
+    onnx_node *top = rfx_onnx_node(w, "TopK", where, where, in, 2);
+    top->unused = rfx_onnx_text(w, "%s#values", node->name);
+    rfx_onnx_int(top, "axis", node->attr.top_k.axis);
+    rfx_onnx_int(top, "largest", node->attr.top_k.largest ? 1 : 0);
+    rfx_export_to_float(x, node->name, output, where);
+}
+
+/* Input 1 as the integers that it is in a file. */
+static const char *indices_of(struct rfx_exporter *x, const struct rfx_node *node) {
+    enum { TYPE_INT64 = 7 };
+    const char *made = rfx_onnx_text(&x->writer, "%s#integers", node->name);
+    rfx_onnx_int(rfx_export_emit1(x, "Cast", made, made, rfx_export_in(x, node, 1)), "to",
+                 TYPE_INT64);
+    return made;
+}
+
+void rfx_export_pick(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    static const char *const ops[] = {"GatherElements", "GatherND", "Gather"};
+    enum rfx_index_kind kind = node->attr.index.kind;
+    rfx_onnx_int(rfx_export_emit2(x, ops[kind], node->name, output, rfx_export_in(x, node, 0),
+                                  indices_of(x, node)),
+                 kind == RFX_INDEX_TUPLES ? "batch_dims" : "axis", node->attr.index.axis);
+}
+
+void rfx_export_scatter(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    static const char *const kinds[] = {"none", "add", "mul", "max", "min"};
+    const char *in[3] = {rfx_export_in(x, node, 0), indices_of(x, node), rfx_export_in(x, node, 2)};
+    bool tuples = node->attr.index.kind == RFX_INDEX_TUPLES;
+    if (node->attr.index.scatter > RFX_SCATTER_MUL)
+        rfx_export_refuse(x, node, "updates are not the largest or smallest before opset 18");
+    if (tuples && node->attr.index.axis != 0)
+        rfx_export_refuse(x, node, "ONNX scatters no tuples behind other axes");
+    onnx_node *made = rfx_onnx_node(&x->writer, tuples ? "ScatterND" : "ScatterElements",
+                                    node->name, output, in, 3);
+    if (!tuples) rfx_onnx_int(made, "axis", node->attr.index.axis);
+    rfx_onnx_string(made, "reduction", kinds[node->attr.index.scatter]);
+}

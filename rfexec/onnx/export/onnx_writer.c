@@ -228,6 +228,7 @@ static bool encode_node(pb_ostream_t *s, const struct part *part) {
     const struct rfx_onnx_node *node = part->what;
     bool ok = true;
     for (int k = 0; k < node->n_in; k++) ok = ok && put_text(s, 1, node->in[k]);
+    if (node->unused != NULL) ok = ok && put_text(s, 2, node->unused);
     ok = ok && put_text(s, 2, node->output) && put_text(s, 3, node->name) &&
          put_text(s, 4, node->op);
     for (int i = 0; i < node->n_attrs; i++)

@@ -23,6 +23,7 @@ struct rfx_onnx_node {
     const char *op; /* a literal */
     const char *name;
     const char *output;
+    const char *unused; /* an output in front of it that nobody reads, or NULL */
     int n_in, n_attrs;
     const char **in;
     struct rfx_onnx_attr attrs[RFX_ONNX_MAX_ATTRS + 1]; /* the last one is never written */

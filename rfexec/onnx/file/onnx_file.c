@@ -53,6 +53,12 @@ static void close_file(struct rfx_memory *mem, struct open_file *file) {
     rfx_memory_release(mem, file);
 }
 
+static void add(struct rfx_onnx_files *files, struct open_file *file) {
+    file->as_weights.path = file->path;
+    file->next = files->first;
+    files->first = file;
+}
+
 static enum rfx_status add_file(struct rfx_onnx_files *files, const char *path, const char *name,
                                 struct rfx_error *err) {
     struct open_file *file = rfx_memory_calloc(files->mem, 1, sizeof *file);
@@ -71,18 +77,35 @@ static enum rfx_status add_file(struct rfx_onnx_files *files, const char *path, 
         close_file(files->mem, file);
         return status;
     }
-    file->as_weights.path = file->path;
-    file->next = files->first;
-    files->first = file;
+    add(files, file);
     return RFX_OK;
 }
 
-enum rfx_status rfx_onnx_files_open(struct rfx_memory *mem, const char *path,
-                                    struct rfx_onnx_files **out, struct rfx_error *err) {
+/* The model itself, as a file that is in memory. */
+static enum rfx_status add_bytes(struct rfx_onnx_files *files, const void *bytes, size_t size,
+                                 struct rfx_error *err) {
+    static const char name[] = "the model in memory";
+    if (size == 0) return rfx_fail(err, RFX_STATUS_MALFORMED, "%s is empty", name);
+    struct open_file *file = rfx_memory_calloc(files->mem, 1, sizeof *file);
+    if (file == NULL) return rfx_memory_fail(files->mem, "model file", sizeof *file, err);
+    file->path = rfx_memory_strdup(files->mem, name);
+    file->size = size;
+    file->as_weights = (struct rfx_weight_file){.fd = -1, .bytes = bytes, .size = size};
+    if (file->path == NULL) {
+        close_file(files->mem, file);
+        return rfx_memory_fail(files->mem, "file path", sizeof name, err);
+    }
+    add(files, file);
+    return RFX_OK;
+}
+
+static enum rfx_status open_model(struct rfx_memory *mem, const char *path, const void *bytes,
+                                  size_t size, struct rfx_onnx_files **out, struct rfx_error *err) {
     struct rfx_onnx_files *files = rfx_memory_calloc(mem, 1, sizeof *files);
     if (files == NULL) return rfx_memory_fail(mem, "model files", sizeof *files, err);
     files->mem = mem;
-    enum rfx_status status = add_file(files, path, NULL, err);
+    enum rfx_status status =
+        path != NULL ? add_file(files, path, NULL, err) : add_bytes(files, bytes, size, err);
     if (status != RFX_OK) {
         rfx_onnx_files_free(files);
         return status;
@@ -90,6 +113,16 @@ enum rfx_status rfx_onnx_files_open(struct rfx_memory *mem, const char *path,
     files->model = files->first;
     *out = files;
     return RFX_OK;
+}
+
+enum rfx_status rfx_onnx_files_open(struct rfx_memory *mem, const char *path,
+                                    struct rfx_onnx_files **out, struct rfx_error *err) {
+    return open_model(mem, path, NULL, 0, out, err);
+}
+
+enum rfx_status rfx_onnx_files_open_bytes(struct rfx_memory *mem, const void *bytes, size_t size,
+                                          struct rfx_onnx_files **out, struct rfx_error *err) {
+    return open_model(mem, NULL, bytes, size, out, err);
 }
 
 void rfx_onnx_files_free(void *handle) {
@@ -183,6 +216,12 @@ static enum rfx_status find_file(struct rfx_onnx_files *files, const char *locat
 
 enum rfx_status rfx_onnx_files_attach(struct rfx_onnx_files *files, struct rfx_onnx_tensor *tensor,
                                       struct rfx_error *err) {
+    if (files->model->as_weights.bytes != NULL)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "onnx: the values of tensor '%s' are in a file of their own, '%s', which a "
+                        "model in memory cannot name: open the model's file, or save it with its "
+                        "values inside",
+                        tensor->name, tensor->location);
     if (!location_is_inside(tensor->location))
         return rfx_fail(err, RFX_STATUS_MALFORMED,
                         "onnx: tensor '%s': external data '%s' lies outside of the model's folder",

@@ -12,6 +12,12 @@ RFX_NODISCARD enum rfx_status rfx_onnx_files_open(struct rfx_memory *mem, const 
                                                   struct rfx_onnx_files **out,
                                                   struct rfx_error *err);
 
+/* The same of a file's bytes in memory, which must stay as they are until the free. External data
+ * are refused: there is no folder that they could lie in. */
+RFX_NODISCARD enum rfx_status rfx_onnx_files_open_bytes(struct rfx_memory *mem, const void *bytes,
+                                                        size_t size, struct rfx_onnx_files **out,
+                                                        struct rfx_error *err);
+
 /* Closes everything; NULL is fine. */
 void rfx_onnx_files_free(void *files);
 
@@ -20,7 +26,8 @@ struct rfx_onnx_bytes rfx_onnx_files_model(const struct rfx_onnx_files *files);
 
 /* Points tensor->raw into its external file, which must lie in the model's folder, its symbolic
  * links resolved: the folder that the model is named in, or where it is a link itself the one that
- * it lies in. MALFORMED: a location outside of it, or a range outside of the file. */
+ * it lies in. MALFORMED: a location outside of it, or a range outside of the file; UNSUPPORTED: the
+ * model is in memory. */
 RFX_NODISCARD enum rfx_status rfx_onnx_files_attach(struct rfx_onnx_files *files,
                                                     struct rfx_onnx_tensor *tensor,
                                                     struct rfx_error *err);

@@ -120,6 +120,11 @@ static enum rfx_status not_a_map(struct rfx_onnx_import *ctx, const struct rfx_s
                            (long long)shape->dims[0]);
 }
 
+int rfx_onnx_map_itself(const struct rfx_onnx_import *ctx, int node) {
+    struct rfx_pixels p;
+    return rfx_pixels_of(ctx->graph, node, &p) && rfx_pixels_is_nchw(&p) ? p.map : node;
+}
+
 /* A PLAIN (1, 1, h, w) tensor needs no other order than the one it has; others are converted. */
 enum rfx_status rfx_onnx_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value, int *out) {
     if (value.constant == NULL && value.node < 0)
@@ -131,6 +136,8 @@ enum rfx_status rfx_onnx_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operan
     }
     if (shape->rank != 4 || shape->dims[0] != 1) return not_a_map(ctx, shape);
     if (value.constant != NULL) return const_node(ctx, value.constant, true, out);
+    *out = rfx_onnx_map_itself(ctx, value.node);
+    if (*out != value.node) return RFX_OK;
     if (ctx->map_of[value.node] < 0) {
         struct rfx_node node = {.op = RFX_OP_TO_NHWC};
         int made;
@@ -169,19 +176,38 @@ enum rfx_status rfx_onnx_any(struct rfx_onnx_import *ctx, struct rfx_onnx_operan
     return RFX_OK;
 }
 
-int rfx_onnx_map_behind(const struct rfx_onnx_import *ctx, int node) {
-    const struct rfx_node *view = &ctx->graph->nodes[node];
-    return view->op == RFX_OP_NHWC_AS_PLAIN ? view->in[0] : -1;
+int rfx_onnx_map_behind(struct rfx_onnx_import *ctx, int node) {
+    struct rfx_pixels p;
+    ctx->order = -1;
+    return rfx_pixels_of(ctx->graph, node, &p) && rfx_pixels_is_nhwc(&p) ? p.map : -1;
+}
+
+int rfx_onnx_tokens_behind(struct rfx_onnx_import *ctx, int node) {
+    struct rfx_pixels p;
+    int map = rfx_onnx_map_behind(ctx, node);
+    if (map >= 0 || !rfx_pixels_of(ctx->graph, node, &p) || !rfx_pixels_are_tokens(&p)) return map;
+    ctx->order = node;
+    return p.map;
+}
+
+bool rfx_onnx_same_order(const struct rfx_onnx_import *ctx, int a, int b) {
+    struct rfx_pixels of_a, of_b;
+    return rfx_pixels_of(ctx->graph, a, &of_a) && rfx_pixels_of(ctx->graph, b, &of_b) &&
+           rfx_pixels_same_order(&of_a, &of_b);
 }
 
 enum rfx_status rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map, int *out) {
     struct rfx_node node = {.op = RFX_OP_NHWC_AS_PLAIN};
-    return rfx_onnx_emit(ctx, &node, "/channels_last", &map, 1, out);
+    struct rfx_pixels order;
+    if (ctx->order < 0 || !rfx_pixels_of(ctx->graph, ctx->order, &order))
+        return rfx_onnx_emit(ctx, &node, "/channels_last", &map, 1, out);
+    order = rfx_pixels_of_map(&order, map, rfx_onnx_tensor_of(ctx, map)->c);
+    return rfx_onnx_emit_pixels(ctx, &order, out);
 }
 
 enum rfx_status rfx_onnx_elements(struct rfx_onnx_import *ctx, int *out, bool *last) {
     enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), out);
-    int behind = status == RFX_OK ? rfx_onnx_map_behind(ctx, *out) : -1;
+    int behind = status == RFX_OK ? rfx_onnx_tokens_behind(ctx, *out) : -1;
     *last = behind >= 0;
     if (*last) *out = behind;
     return status;

@@ -8,6 +8,7 @@
 #include "layers/graph/graph.h"
 #include "rfexec/onnx/file/onnx_file.h"
 #include "rfexec/onnx/file/onnx_model.h"
+#include "rfexec/onnx/pixels/onnx_pixels.h"
 
 /* A constant tensor. Exactly one of raw, ints, floats, reals holds it; ints and reals are made of
  * the others on demand and last until the node that asked for them is converted. What folding makes
@@ -35,6 +36,15 @@ struct rfx_onnx_operand {
 
 struct rfx_onnx_names;
 
+/* What a MaxPool's output of indices is known by: they are worked out where a MaxUnpool asks. */
+struct rfx_onnx_indices {
+    const char *name; /* of the output */
+    const char *pool; /* the node's */
+    int in, out;      /* the maps before and after it */
+    struct rfx_pool_attr attr;
+    const struct rfx_onnx_indices *next;
+};
+
 struct rfx_onnx_import {
     struct rfx_memory *mem;
     struct rfx_arena *arena;
@@ -48,8 +58,10 @@ struct rfx_onnx_import {
     int *plain_of; /* per graph node: its PLAIN form or -1; and the map it was made from */
     int *map_of;
     size_t form_capacity;
-    int64_t folded_elems;             /* of all constants that folding has made */
-    struct rfx_onnx_scratch *scratch; /* numbers made on demand */
+    int order;                              /* rfx_onnx_channels_last: as this node's, or -1 */
+    const struct rfx_onnx_indices *indices; /* of the MaxPools so far */
+    int64_t folded_elems;                   /* of all constants that folding has made */
+    struct rfx_onnx_scratch *scratch;       /* numbers made on demand */
     bool out_of_memory; /* why rfx_onnx_const_new gave nothing: memory, not an impossible size */
 };
 
@@ -74,6 +86,9 @@ struct rfx_onnx_op {
 
 /* The row of an operator, or NULL. */
 const struct rfx_onnx_op *rfx_onnx_op_find(const char *name);
+
+/* Whether only a run could say how large its result is. No such operator has a row. */
+bool rfx_onnx_op_is_sized_by_values(const char *name);
 
 /* Fails with "Op 'name' (opset n): why". */
 enum rfx_status rfx_onnx_refuse(struct rfx_onnx_import *ctx, enum rfx_status status,
@@ -110,14 +125,28 @@ RFX_NODISCARD enum rfx_status rfx_onnx_plain(struct rfx_onnx_import *ctx,
 RFX_NODISCARD enum rfx_status rfx_onnx_any(struct rfx_onnx_import *ctx,
                                            struct rfx_onnx_operand value, int *out);
 
-/* Channels last: the map whose bytes a PLAIN (1, h, w, c) tensor is, or -1; and that tensor of a
- * map. */
-int rfx_onnx_map_behind(const struct rfx_onnx_import *ctx, int node);
+/* The map that a PLAIN (1, c, h, w) tensor is, after all that was done to it; else the node. */
+int rfx_onnx_map_itself(const struct rfx_onnx_import *ctx, int node);
+
+/* Channels last: the map whose bytes a PLAIN (1, h, w, c) tensor is, or -1. Then the map whose
+ * tokens a tensor holds, of any shape and in any order, with all channels of a pixel in its last
+ * axis (onnx_pixels.h). */
+int rfx_onnx_map_behind(struct rfx_onnx_import *ctx, int node);
+int rfx_onnx_tokens_behind(struct rfx_onnx_import *ctx, int node);
+
+/* Whether the tokens of two nodes are in one order. */
+bool rfx_onnx_same_order(const struct rfx_onnx_import *ctx, int a, int b);
+
+/* A map in the order and shape of the tensor for which one of these found a map last. */
 RFX_NODISCARD enum rfx_status rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map,
                                                      int *out);
 
-/* Operand 0 of what works element by element: as rfx_onnx_any, but of a map with its channels last
- * the map, and *last is true: the result is then to be bound with rfx_onnx_set_as. */
+/* The tensor that is described. */
+RFX_NODISCARD enum rfx_status rfx_onnx_emit_pixels(struct rfx_onnx_import *ctx,
+                                                   const struct rfx_pixels *p, int *out);
+
+/* Operand 0 of what works element by element: as rfx_onnx_any, but of a map's tokens the map, and
+ * *last is true: the result is then to be bound with rfx_onnx_set_as. */
 RFX_NODISCARD enum rfx_status rfx_onnx_elements(struct rfx_onnx_import *ctx, int *out, bool *last);
 
 /* Binds output 0 to a node; `last`: to it with its channels last. */
@@ -172,6 +201,13 @@ RFX_NODISCARD enum rfx_status rfx_onnx_list_ints(struct rfx_onnx_import *ctx, co
 /* Makes a negative axis positive. MALFORMED: outside of [-rank, rank). */
 RFX_NODISCARD enum rfx_status rfx_onnx_axis(struct rfx_onnx_import *ctx, int64_t axis, int rank,
                                             int *out);
+
+/* Remembers the indices of the current MaxPool from map `in` to map `out`, and the ones with that
+ * name, or NULL (onnx_import_unpool.c). */
+RFX_NODISCARD enum rfx_status rfx_onnx_keep_indices(struct rfx_onnx_import *ctx, int in, int out,
+                                                    const struct rfx_pool_attr *attr);
+const struct rfx_onnx_indices *rfx_onnx_indices_of(const struct rfx_onnx_import *ctx,
+                                                   const char *name);
 
 /* --- constants (onnx_const.c) --- */
 
@@ -253,9 +289,42 @@ static inline int64_t rfx_onnx_product(const struct rfx_shape *shape, int from, 
     return product;
 }
 
+/* Binds output 0 to a where the condition holds, else to b (onnx_import_logic.c). */
+RFX_NODISCARD enum rfx_status rfx_onnx_choose(struct rfx_onnx_import *ctx,
+                                              struct rfx_onnx_operand condition,
+                                              struct rfx_onnx_operand a, struct rfx_onnx_operand b);
+
+/* Whether a node's elements are whole numbers because of what they are made of; and the whole
+ * numbers that a cast to integers makes. */
+bool rfx_onnx_is_whole(const struct rfx_onnx_import *ctx, int node);
+RFX_NODISCARD enum rfx_status rfx_onnx_towards_zero(struct rfx_onnx_import *ctx, const char *suffix,
+                                                    int in, int *out);
+
 /* The current LayerNormalization of a map over channels and space. */
 RFX_NODISCARD enum rfx_status rfx_onnx_layer_norm_of_map(struct rfx_onnx_import *ctx, int map,
                                                          float eps);
+
+/* softmax(scores) x values as attention within windows of a map, where it is that; *out stays -1
+ * where it is not (onnx_import_attention.c). */
+RFX_NODISCARD enum rfx_status rfx_onnx_window_attention(struct rfx_onnx_import *ctx, int softmax,
+                                                        int values, int *out);
+
+/* x [..., k] times a constant matrix [k, m], or [m, k] if `turned`: [..., m]; of a map's tokens by
+ * rows. Then two tensors of rank 2 or more (onnx_import_matmul.c). */
+RFX_NODISCARD enum rfx_status rfx_onnx_by_matrix(struct rfx_onnx_import *ctx,
+                                                 struct rfx_onnx_operand x,
+                                                 struct rfx_onnx_const *b, bool turned, int *out);
+RFX_NODISCARD enum rfx_status rfx_onnx_product_of(struct rfx_onnx_import *ctx, const char *suffix,
+                                                  const int *in, int *out);
+
+/* The sum over some axes, which go (onnx_import_reduce.c). */
+RFX_NODISCARD enum rfx_status rfx_onnx_sum_over(struct rfx_onnx_import *ctx, const char *suffix,
+                                                const bool *axes, int in, int *out);
+
+/* Axis i is axis perm[i] of x (onnx_import_shape.c). */
+RFX_NODISCARD enum rfx_status rfx_onnx_permute(struct rfx_onnx_import *ctx,
+                                               struct rfx_onnx_operand x, const int *perm,
+                                               struct rfx_onnx_operand *out);
 
 /* Whether a node is a softmax with its last two axes exchanged; in[0] times such a one
  * (onnx_import_attention.c). */
@@ -269,73 +338,5 @@ struct rfx_onnx_operand *rfx_onnx_names_find(const struct rfx_onnx_names *names,
 bool rfx_onnx_names_put(struct rfx_onnx_names *names, const char *name,
                         struct rfx_onnx_operand value); /* false: no memory */
 
-#define RFX_ONNX_CONVERT(name) enum rfx_status name(struct rfx_onnx_import *ctx)
-RFX_ONNX_CONVERT(rfx_onnx_fold_unary);
-RFX_ONNX_CONVERT(rfx_onnx_fold_binary);
-RFX_ONNX_CONVERT(rfx_onnx_fold_cast);
-RFX_ONNX_CONVERT(rfx_onnx_fold_clip);
-RFX_ONNX_CONVERT(rfx_onnx_fold_shape);
-RFX_ONNX_CONVERT(rfx_onnx_fold_constant);
-RFX_ONNX_CONVERT(rfx_onnx_fold_constant_of_shape);
-RFX_ONNX_CONVERT(rfx_onnx_fold_range);
-RFX_ONNX_CONVERT(rfx_onnx_fold_where);
-RFX_ONNX_CONVERT(rfx_onnx_fold_gather);
-RFX_ONNX_CONVERT(rfx_onnx_fold_concat);
-RFX_ONNX_CONVERT(rfx_onnx_fold_slice);
-RFX_ONNX_CONVERT(rfx_onnx_fold_expand);
-RFX_ONNX_CONVERT(rfx_onnx_fold_transpose);
-RFX_ONNX_CONVERT(rfx_onnx_fold_reduce);
-RFX_ONNX_CONVERT(rfx_onnx_conv);
-RFX_ONNX_CONVERT(rfx_onnx_conv_transpose);
-RFX_ONNX_CONVERT(rfx_onnx_pool);
-RFX_ONNX_CONVERT(rfx_onnx_global_pool);
-RFX_ONNX_CONVERT(rfx_onnx_batch_norm);
-RFX_ONNX_CONVERT(rfx_onnx_gemm);
-RFX_ONNX_CONVERT(rfx_onnx_matmul);
-RFX_ONNX_CONVERT(rfx_onnx_attention);
-RFX_ONNX_CONVERT(rfx_onnx_lrn);
-RFX_ONNX_CONVERT(rfx_onnx_layer_norm);
-RFX_ONNX_CONVERT(rfx_onnx_rms_norm);
-RFX_ONNX_CONVERT(rfx_onnx_lp_norm);
-RFX_ONNX_CONVERT(rfx_onnx_instance_norm);
-RFX_ONNX_CONVERT(rfx_onnx_group_norm);
-RFX_ONNX_CONVERT(rfx_onnx_mean_variance);
-RFX_ONNX_CONVERT(rfx_onnx_reduce);
-RFX_ONNX_CONVERT(rfx_onnx_reduce_log);
-RFX_ONNX_CONVERT(rfx_onnx_arg);
-RFX_ONNX_CONVERT(rfx_onnx_grid_sample);
-RFX_ONNX_CONVERT(rfx_onnx_mod);
-RFX_ONNX_CONVERT(rfx_onnx_cast_like);
-RFX_ONNX_CONVERT(rfx_onnx_softmax);
-RFX_ONNX_CONVERT(rfx_onnx_activation);
-RFX_ONNX_CONVERT(rfx_onnx_clip);
-RFX_ONNX_CONVERT(rfx_onnx_prelu);
-RFX_ONNX_CONVERT(rfx_onnx_swish);
-RFX_ONNX_CONVERT(rfx_onnx_gelu);
-RFX_ONNX_CONVERT(rfx_onnx_selu);
-RFX_ONNX_CONVERT(rfx_onnx_shrink);
-RFX_ONNX_CONVERT(rfx_onnx_not);
-RFX_ONNX_CONVERT(rfx_onnx_is_nan);
-RFX_ONNX_CONVERT(rfx_onnx_is_inf);
-RFX_ONNX_CONVERT(rfx_onnx_where);
-RFX_ONNX_CONVERT(rfx_onnx_tile);
-RFX_ONNX_CONVERT(rfx_onnx_mish);
-RFX_ONNX_CONVERT(rfx_onnx_binary);
-RFX_ONNX_CONVERT(rfx_onnx_variadic);
-RFX_ONNX_CONVERT(rfx_onnx_identity);
-RFX_ONNX_CONVERT(rfx_onnx_cast);
-RFX_ONNX_CONVERT(rfx_onnx_concat);
-RFX_ONNX_CONVERT(rfx_onnx_flatten);
-RFX_ONNX_CONVERT(rfx_onnx_reshape_op);
-RFX_ONNX_CONVERT(rfx_onnx_squeeze);
-RFX_ONNX_CONVERT(rfx_onnx_unsqueeze);
-RFX_ONNX_CONVERT(rfx_onnx_transpose);
-RFX_ONNX_CONVERT(rfx_onnx_slice);
-RFX_ONNX_CONVERT(rfx_onnx_split);
-RFX_ONNX_CONVERT(rfx_onnx_gather);
-RFX_ONNX_CONVERT(rfx_onnx_expand);
-RFX_ONNX_CONVERT(rfx_onnx_pad);
-RFX_ONNX_CONVERT(rfx_onnx_resize);
-RFX_ONNX_CONVERT(rfx_onnx_upsample);
-RFX_ONNX_CONVERT(rfx_onnx_depth);
+#include "rfexec/onnx/import/onnx_converters.h"
 #endif

@@ -1,9 +1,11 @@
 /* Conversion of Attention, and of the products around a softmax that exporters write instead: as
- * MATMUL, PLAIN_BINARY, PLAIN_SOFTMAX and MATMUL, which finishing the graph makes one node of. */
+ * MATMUL, PLAIN_BINARY, PLAIN_SOFTMAX and MATMUL, which finishing the graph makes one node of;
+ * within windows of a map as WINDOW_ATTENTION. And maps in the orders that those want. */
 #include <math.h>
 #include <string.h>
 
 #include "rfexec/onnx/import/onnx_import.h"
+#include "rfexec/onnx/pixels/onnx_windows.h"
 
 /* The last two axes of a tensor exchanged. */
 static enum rfx_status turn(struct rfx_onnx_import *ctx, const char *suffix, int in, int *out) {
@@ -164,4 +166,107 @@ enum rfx_status rfx_onnx_attention(struct rfx_onnx_import *ctx) {
         status = rfx_onnx_emit(ctx, &product, tokens ? "/product" : "", operands, 2, &out);
     if (status == RFX_OK && tokens) status = join_heads(ctx, out, &out);
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+/* Position i of an axis becomes what was at i + shift, around. */
+static enum rfx_status emit_roll(struct rfx_onnx_import *ctx, int axis, int64_t shift,
+                                 int *tensor) {
+    struct rfx_node join = {.op = RFX_OP_PLAIN_CONCAT, .attr.concat.axis = axis};
+    struct rfx_slice_attr all = {.shape = rfx_onnx_tensor_of(ctx, *tensor)->shape};
+    int64_t extent = all.shape.dims[axis];
+    int halves[2], in = *tensor;
+    for (int i = 0; i < all.shape.rank; i++) all.steps[i] = 1;
+    for (int k = 0; k < 2; k++) {
+        struct rfx_node half = {.op = RFX_OP_PLAIN_SLICE, .attr.slice = all};
+        half.attr.slice.starts[axis] = k == 0 ? shift : 0;
+        half.attr.slice.shape.dims[axis] = k == 0 ? extent - shift : shift;
+        enum rfx_status status = rfx_onnx_emit(ctx, &half, "/half", &in, 1, &halves[k]);
+        if (status != RFX_OK) return status;
+    }
+    return rfx_onnx_emit(ctx, &join, "/rolled", halves, 2, tensor);
+}
+
+/* Factors as they lie in a map: rows, columns, channels, each from the outermost in. Fills `perm`
+ * so that sorted[perm[i]] is in[i]. */
+static struct rfx_shape sort_factors(const struct rfx_pixels_factor *in, int n, int *perm) {
+    struct rfx_shape shape = {.rank = n};
+    for (int i = 0; i < n; i++) {
+        perm[i] = 0;
+        for (int k = 0; k < n; k++)
+            if (in[k].axis < in[i].axis ||
+                (in[k].axis == in[i].axis && in[k].stride > in[i].stride))
+                perm[i]++;
+        shape.dims[perm[i]] = in[i].size;
+    }
+    return shape;
+}
+
+enum rfx_status rfx_onnx_emit_pixels(struct rfx_onnx_import *ctx, const struct rfx_pixels *p,
+                                     int *out) {
+    struct rfx_node view = {.op = RFX_OP_NHWC_AS_PLAIN}, turn = {.op = RFX_OP_TRANSPOSE};
+    struct rfx_pixels_factor merged[RFX_PIXELS_FACTORS];
+    struct rfx_shape shape = rfx_pixels_shape(p);
+    int n = rfx_pixels_merge(p->factors, p->count, merged);
+    if (n > RFX_MAX_RANK) return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a rank of %d", n);
+    enum rfx_status status = rfx_onnx_emit(ctx, &view, "/channels_last", &p->map, 1, out);
+    for (int axis = 0; status == RFX_OK && axis < 2; axis++)
+        if (p->roll[axis] != 0) status = emit_roll(ctx, axis + 1, p->roll[axis], out);
+    struct rfx_shape sorted = sort_factors(merged, n, turn.attr.transpose.perm);
+    bool in_order = true;
+    for (int i = 0; i < n; i++) in_order = in_order && turn.attr.transpose.perm[i] == i;
+    if (status == RFX_OK && !in_order) status = rfx_onnx_reshape(ctx, *out, &sorted, out);
+    if (status == RFX_OK && !in_order) {
+        int in = *out;
+        status = rfx_onnx_emit(ctx, &turn, "/turned", &in, 1, out);
+    }
+    return status == RFX_OK ? rfx_onnx_reshape(ctx, *out, &shape, out) : status;
+}
+
+/* Each of three maps of c channels side by side; one that is that already is taken as it is. */
+static enum rfx_status join_parts(struct rfx_onnx_import *ctx,
+                                  const struct rfx_found_windows *found, int *out) {
+    int64_t c = found->channels;
+    const struct rfx_pixels *parts = found->parts;
+    int in[3];
+    bool joined = parts[0].extent[RFX_PIXELS_CHANNEL] == 3 * c;
+    for (int i = 0; i < 3; i++)
+        joined = joined && parts[i].map == parts[0].map && parts[i].first == i * c;
+    *out = parts[0].map;
+    if (joined) return RFX_OK;
+    for (int i = 0; i < 3; i++) {
+        struct rfx_node pick = {.op = RFX_OP_CHANNEL_SELECT};
+        in[i] = parts[i].map;
+        if (parts[i].first == 0 && parts[i].extent[RFX_PIXELS_CHANNEL] == c) continue;
+        int64_t *map = rfx_arena_alloc(ctx->arena, (size_t)c, sizeof *map);
+        if (map == NULL) return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory");
+        for (int64_t k = 0; k < c; k++) map[k] = parts[i].first + k;
+        pick.attr.select.count = c;
+        pick.attr.select.map = map;
+        enum rfx_status status = rfx_onnx_emit(ctx, &pick, "/part", &parts[i].map, 1, &in[i]);
+        if (status != RFX_OK) return status;
+    }
+    struct rfx_node concat = {.op = RFX_OP_CONCAT, .attr.concat.axis = 1};
+    return rfx_onnx_emit(ctx, &concat, "/parts", in, 3, out);
+}
+
+enum rfx_status rfx_onnx_window_attention(struct rfx_onnx_import *ctx, int softmax, int values,
+                                          int *out) {
+    const struct rfx_node *weights = &ctx->graph->nodes[softmax];
+    struct rfx_shape shape = weights->out.shape;
+    struct rfx_found_windows found;
+    *out = -1;
+    if (shape.rank < 3 || weights->attr.softmax.logarithm ||
+        weights->attr.softmax.axis != shape.rank - 1)
+        return RFX_OK;
+    const struct rfx_shape *v = &rfx_onnx_tensor_of(ctx, values)->shape;
+    shape.dims[shape.rank - 1] = v->dims[v->rank - 1];
+    enum rfx_status status =
+        rfx_find_windows(ctx->graph, softmax, values, &shape, &found, ctx->err);
+    if (status != RFX_OK || !found.found) return status;
+    struct rfx_node node = {.op = RFX_OP_WINDOW_ATTENTION, .attr.window_attention = found.attr};
+    status = join_parts(ctx, &found, &found.out.map);
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &found.out.map, 1, out);
+    if (status != RFX_OK) return status;
+    found.out.map = *out;
+    return rfx_onnx_emit_pixels(ctx, &found.out, out);
 }

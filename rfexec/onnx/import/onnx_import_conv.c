@@ -245,8 +245,6 @@ enum rfx_status rfx_onnx_pool(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = max ? RFX_OP_POOL_MAX : lp ? RFX_OP_POOL_LP : RFX_OP_POOL_AVG};
     struct window win = {0};
     int in, out;
-    if (ctx->node->n_out > 1 && ctx->node->out[1][0] != '\0')
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "the indices output");
     enum rfx_status status = window_operand(ctx, &win, &in);
     if (status == RFX_OK) status = read_window(ctx, rfx_onnx_tensor_of(ctx, in), false, &win);
     if (status != RFX_OK) return status;
@@ -262,6 +260,8 @@ enum rfx_status rfx_onnx_pool(struct rfx_onnx_import *ctx) {
     a->p = rfx_onnx_attr_int(ctx, "p", 2);
     a->count_include_pad = rfx_onnx_attr_int(ctx, "count_include_pad", 0) != 0;
     status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
+    if (status == RFX_OK && ctx->node->n_out > 1 && ctx->node->out[1][0] != '\0')
+        status = rfx_onnx_keep_indices(ctx, in, out, a);
     return status == RFX_OK ? finish_window(ctx, &win, out) : status;
 }
 

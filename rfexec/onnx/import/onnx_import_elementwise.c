@@ -272,13 +272,14 @@ static bool fits_map(const struct rfx_onnx_import *ctx, struct rfx_onnx_operand 
  * the map behind it, or the view of a constant of one value or one per channel. False: neither. */
 static bool beside_channels(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *x, int64_t c) {
     if (x->node >= 0) {
-        x->node = rfx_onnx_map_behind(ctx, x->node);
+        x->node = rfx_onnx_tokens_behind(ctx, x->node);
         return x->node >= 0;
     }
     const struct rfx_onnx_const *k = x->constant;
-    int rank = k->shape.rank;
+    int rank = k->shape.rank,
+        most = ctx->order < 0 ? 4 : rfx_onnx_tensor_of(ctx, ctx->order)->shape.rank;
     bool vector = rank > 0 && k->elems == c && k->shape.dims[rank - 1] == c;
-    if (rank > 4 || (k->elems != 1 && !vector)) return false;
+    if (rank > most || (k->elems != 1 && !vector)) return false;
     struct rfx_shape shape = {4, {1, k->elems, 1, 1}};
     x->constant = rfx_onnx_const_view(ctx, k, &shape);
     return x->constant != NULL;
@@ -288,9 +289,10 @@ static bool beside_channels(struct rfx_onnx_import *ctx, struct rfx_onnx_operand
 static bool channels_first(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *a,
                            struct rfx_onnx_operand *b) {
     struct rfx_onnx_operand first = *a, second = *b;
-    int map = a->node >= 0 ? rfx_onnx_map_behind(ctx, a->node) : -1;
-    if (map < 0 && b->node >= 0) map = rfx_onnx_map_behind(ctx, b->node);
+    int map = a->node >= 0 ? rfx_onnx_tokens_behind(ctx, a->node) : -1;
+    if (map < 0 && b->node >= 0) map = rfx_onnx_tokens_behind(ctx, b->node);
     if (map < 0) return false;
+    if (a->node >= 0 && b->node >= 0 && !rfx_onnx_same_order(ctx, a->node, b->node)) return false;
     int64_t c = rfx_onnx_tensor_of(ctx, map)->c;
     if (!beside_channels(ctx, &first, c) || !beside_channels(ctx, &second, c)) return false;
     *a = first;

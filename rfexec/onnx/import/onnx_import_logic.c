@@ -2,6 +2,7 @@
  * 1 is true; operands that are other numbers are true. */
 #include <math.h>
 
+#include "layers/core/checked.h"
 #include "rfexec/onnx/import/onnx_import.h"
 
 static enum rfx_status finish(struct rfx_onnx_import *ctx, enum rfx_status status, int out) {
@@ -57,9 +58,8 @@ enum rfx_status rfx_onnx_is_inf(struct rfx_onnx_import *ctx) {
 
 /* (a where the condition holds, else -0) + (b where it does not, else -0): adding -0 changes no
  * number, not even -0. */
-enum rfx_status rfx_onnx_where(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_operand condition = rfx_onnx_in(ctx, 0), a = rfx_onnx_in(ctx, 1),
-                            b = rfx_onnx_in(ctx, 2);
+enum rfx_status rfx_onnx_choose(struct rfx_onnx_import *ctx, struct rfx_onnx_operand condition,
+                                struct rfx_onnx_operand a, struct rfx_onnx_operand b) {
     int out = -1;
     enum rfx_status status = rfx_onnx_combine(ctx, RFX_BINARY_IF, "/if", condition, a, &a.node);
     if (status == RFX_OK)
@@ -67,6 +67,10 @@ enum rfx_status rfx_onnx_where(struct rfx_onnx_import *ctx) {
     a.constant = b.constant = NULL;
     if (status == RFX_OK) status = rfx_onnx_combine(ctx, RFX_BINARY_ADD, "", a, b, &out);
     return finish(ctx, status, out);
+}
+
+enum rfx_status rfx_onnx_where(struct rfx_onnx_import *ctx) {
+    return rfx_onnx_choose(ctx, rfx_onnx_in(ctx, 0), rfx_onnx_in(ctx, 1), rfx_onnx_in(ctx, 2));
 }
 
 /* Whether all elements of the node's tensor are 0 or 1 because of what makes it. */
@@ -77,10 +81,79 @@ static bool is_boolean(const struct rfx_node *node) {
     return kind >= RFX_BINARY_GREATER && kind <= RFX_BINARY_XOR;
 }
 
-/* Whether all its elements are whole numbers: a cast to integers changes none. */
-static bool is_whole(const struct rfx_node *node) {
+static bool is_index(const struct rfx_node *node) {
     bool reduces = node->op == RFX_OP_REDUCE || node->op == RFX_OP_CHANNEL_REDUCE;
-    return (reduces && rfx_reduce_is_arg(node->attr.reduce.kind)) || is_boolean(node);
+    return node->op == RFX_OP_TOP_K || (reduces && rfx_reduce_is_arg(node->attr.reduce.kind));
+}
+
+static bool rounds(const struct rfx_node *node) {
+    enum rfx_act_kind kind = node->act.kind;
+    return node->op == RFX_OP_ACTIVATION && (kind == RFX_ACT_FLOOR || kind == RFX_ACT_CEIL ||
+                                             kind == RFX_ACT_ROUND || kind == RFX_ACT_SIGN);
+}
+
+static bool is_whole_constant(const struct rfx_graph *graph, const struct rfx_node *node) {
+    enum { MOST = 4096 };
+    const struct rfx_weight *weight = &graph->weights[node->attr.constant.weight];
+    float values[64];
+    struct rfx_error ignored;
+    if (weight->elems > MOST) return false;
+    for (int64_t i = 0; i < weight->elems; i += 64) {
+        int64_t n = rfx_min_i64(64, weight->elems - i);
+        if (rfx_weight_read(weight, i, n, values, &ignored) != RFX_OK) return false;
+        for (int64_t k = 0; k < n; k++)
+            if (values[k] != floorf(values[k])) return false;
+    }
+    return true;
+}
+
+/* Of how many inputs a node is made without that whole numbers become others: 0, 1 or all. */
+static int inputs_that_matter(const struct rfx_node *node) {
+    bool binary = node->op == RFX_OP_BINARY || node->op == RFX_OP_PLAIN_BINARY;
+    enum rfx_binary_kind kind = node->attr.binary.kind;
+    if (binary) {
+        bool keeps = kind == RFX_BINARY_ADD || kind == RFX_BINARY_SUB || kind == RFX_BINARY_MUL ||
+                     kind == RFX_BINARY_MAX || kind == RFX_BINARY_MIN || kind == RFX_BINARY_MOD;
+        return keeps && node->act.kind == RFX_ACT_NONE ? node->n_in : 0;
+    }
+    switch ((int)node->op) {
+        case RFX_OP_PLAIN_CONCAT:
+        case RFX_OP_CONCAT:
+            return node->n_in;
+        case RFX_OP_TO_PLAIN:
+        case RFX_OP_TO_NHWC:
+        case RFX_OP_RESHAPE:
+        case RFX_OP_TRANSPOSE:
+        case RFX_OP_PLAIN_SLICE:
+        case RFX_OP_PLAIN_GATHER:
+        case RFX_OP_PICK:
+            return 1;
+        default:
+            return 0;
+    }
+}
+
+/* Whether all elements of a node's tensor are whole numbers because of what it is made of: indices,
+ * constants, and (`any`) what was rounded or compared. A cast to integers changes none of them. A
+ * way of more than `steps` nodes counts as none. */
+static bool is_whole(const struct rfx_graph *graph, int at, bool any, int steps) {
+    const struct rfx_node *node = &graph->nodes[at];
+    if (rfx_node_is_constant(node)) return is_whole_constant(graph, node);
+    if (is_index(node) || (any && (is_boolean(node) || rounds(node)))) return true;
+    bool chooses = (node->op == RFX_OP_BINARY || node->op == RFX_OP_PLAIN_BINARY) &&
+                   (node->attr.binary.kind == RFX_BINARY_IF ||
+                    node->attr.binary.kind == RFX_BINARY_UNLESS); /* in[1] or -0 */
+    if (chooses) return steps > 0 && is_whole(graph, node->in[1], any, steps - 1);
+    int n = inputs_that_matter(node);
+    bool whole = n > 0 && steps > 0;
+    for (int k = 0; whole && k < n; k++) whole = is_whole(graph, node->in[k], any, steps - 1);
+    return whole;
+}
+
+enum { MOST_STEPS = 8 };
+
+bool rfx_onnx_is_whole(const struct rfx_onnx_import *ctx, int node) {
+    return is_whole(ctx->graph, node, true, MOST_STEPS);
 }
 
 /* Numbers are float32 here whatever they are called in the file: a network of half precision is
@@ -94,7 +167,7 @@ static bool is_number(int64_t type) {
 static enum rfx_status cast_to(struct rfx_onnx_import *ctx, int64_t to) {
     struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
     bool integer = to == RFX_ONNX_INT32 || to == RFX_ONNX_INT64;
-    if (is_number(to) || (integer && x.node >= 0 && is_whole(&ctx->graph->nodes[x.node])))
+    if (is_number(to) || (integer && x.node >= 0 && rfx_onnx_is_whole(ctx, x.node)))
         return rfx_onnx_identity(ctx);
     if (to != RFX_ONNX_BOOL)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
@@ -156,4 +229,63 @@ enum rfx_status rfx_onnx_mod(struct rfx_onnx_import *ctx) {
         status = rfx_onnx_combine(ctx, RFX_BINARY_IF, "/addend", differ, b, &addend.node);
     if (status == RFX_OK) status = rfx_onnx_combine(ctx, RFX_BINARY_ADD, "", r, addend, &out);
     return finish(ctx, status, out);
+}
+
+/* What is below 0 goes up, what is above goes down. */
+enum rfx_status rfx_onnx_towards_zero(struct rfx_onnx_import *ctx, const char *suffix, int in,
+                                      int *out) {
+    struct rfx_onnx_operand half[2] = {{-1, NULL}, {-1, NULL}};
+    enum rfx_status status =
+        rfx_onnx_act(ctx, "/below", in, RFX_ACT_CLIP, -HUGE_VALF, 0.0f, &half[0].node);
+    if (status == RFX_OK)
+        status = rfx_onnx_act(ctx, "/up", half[0].node, RFX_ACT_CEIL, 0.0f, 0.0f, &half[0].node);
+    if (status == RFX_OK)
+        status = rfx_onnx_act(ctx, "/above", in, RFX_ACT_CLIP, 0.0f, HUGE_VALF, &half[1].node);
+    if (status == RFX_OK)
+        status = rfx_onnx_act(ctx, "/down", half[1].node, RFX_ACT_FLOOR, 0.0f, 0.0f, &half[1].node);
+    return status == RFX_OK ? rfx_onnx_combine(ctx, RFX_BINARY_ADD, suffix, half[0], half[1], out)
+                            : status;
+}
+
+/* Both operands of a division are of one type: where one is a constant of integers, so is the
+ * other. Quotients of whole numbers up to 2^24 are never rounded up to the next one; a product with
+ * the reciprocal would be. */
+enum rfx_status rfx_onnx_div(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand x[2] = {rfx_onnx_in(ctx, 0), rfx_onnx_in(ctx, 1)};
+    bool integers = false, indices = true;
+    int out = -1;
+    for (int k = 0; k < 2; k++) {
+        bool computed = x[k].node >= 0;
+        if (x[k].constant != NULL)
+            integers = integers || !rfx_onnx_type_is_real(x[k].constant->type);
+        indices = indices && computed && is_whole(ctx->graph, x[k].node, false, MOST_STEPS);
+    }
+    if (indices)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "a quotient of two computed indices, which may be one of integers "
+                               "or of floats");
+    if (!integers) return rfx_onnx_binary(ctx);
+    enum rfx_status status = RFX_OK;
+    for (int k = 0; status == RFX_OK && k < 2; k++) {
+        status = rfx_onnx_any(ctx, x[k], &x[k].node);
+        x[k].constant = NULL;
+    }
+    if (status == RFX_OK)
+        status = rfx_onnx_combine(ctx, RFX_BINARY_DIV, "/quotient", x[0], x[1], &out);
+    if (status == RFX_OK) status = rfx_onnx_towards_zero(ctx, "", out, &out);
+    return finish(ctx, status, out);
+}
+
+/* Nothing, unless it is to be as in training: then its result is one of chance. */
+enum rfx_status rfx_onnx_dropout(struct rfx_onnx_import *ctx) {
+    double ratio = 0.5, trains = 0.0;
+    enum rfx_status status = RFX_OK;
+    if (rfx_onnx_has(ctx, 1)) status = rfx_onnx_in_number(ctx, 1, &ratio);
+    if (status == RFX_OK && rfx_onnx_has(ctx, 2)) status = rfx_onnx_in_number(ctx, 2, &trains);
+    if (status != RFX_OK) return status;
+    if (trains != 0.0 && ratio != 0.0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "training_mode with a ratio of %g: export the model for inference",
+                               ratio);
+    return rfx_onnx_identity(ctx);
 }

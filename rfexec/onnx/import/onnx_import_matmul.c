@@ -80,47 +80,54 @@ enum rfx_status rfx_onnx_const_weight_transposed(struct rfx_onnx_import *ctx,
     return rfx_graph_add_weight(ctx->graph, &weight, out, ctx->err);
 }
 
-/* A map with its channels last times a constant [k, m]: a convolution of 1 x 1, which needs no more
- * of the map than its pixel. */
-static enum rfx_status matmul_of_map(struct rfx_onnx_import *ctx, int map,
-                                     struct rfx_onnx_const *b) {
-    int64_t k = rfx_onnx_tensor_of(ctx, map)->c;
+/* A map's tokens times a constant [k, m], or [m, k] if `turned`: a convolution of 1 x 1, which
+ * needs no more of the map than its pixel. */
+static enum rfx_status matmul_of_map(struct rfx_onnx_import *ctx, int map, struct rfx_onnx_const *b,
+                                     bool turned, int *out) {
     struct rfx_node node = {.op = RFX_OP_CONV};
-    int out;
-    if (k != b->shape.dims[0]) return fixed_by_weights(ctx, b->shape.dims[0], k);
-    node.attr.conv = (struct rfx_conv_attr){.kh = 1,
-                                            .kw = 1,
-                                            .sh = 1,
-                                            .sw = 1,
-                                            .dh = 1,
-                                            .dw = 1,
-                                            .groups = 1,
-                                            .oc = b->shape.dims[1],
-                                            .bias = -1,
-                                            .scale = -1};
-    enum rfx_status status = rfx_onnx_const_weight_transposed(ctx, b, &node.attr.conv.weight);
-    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &map, 1, &out);
-    return status == RFX_OK ? rfx_onnx_set_as(ctx, out, true) : status;
+    struct rfx_conv_attr *conv = &node.attr.conv;
+    const struct rfx_shape filters = {4, {b->shape.dims[0], b->shape.dims[1], 1, 1}};
+    *conv = rfx_conv_pointwise(b->shape.dims[turned ? 0 : 1]);
+    if (turned) b = rfx_onnx_const_view(ctx, b, &filters);
+    if (b == NULL)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
+    enum rfx_status status = turned ? rfx_onnx_const_weight(ctx, b, &conv->weight)
+                                    : rfx_onnx_const_weight_transposed(ctx, b, &conv->weight);
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &map, 1, out);
+    return status == RFX_OK ? rfx_onnx_channels_last(ctx, *out, out) : status;
 }
 
-/* x [..., k] times a constant [k, m] as GEMM over all rows. */
-static enum rfx_status matmul_const(struct rfx_onnx_import *ctx, int in, struct rfx_onnx_const *b) {
+/* x [..., k] times the same as GEMM over all rows. */
+static enum rfx_status matmul_const(struct rfx_onnx_import *ctx, int in, struct rfx_onnx_const *b,
+                                    bool turned, int *out) {
     struct rfx_shape shape = rfx_onnx_tensor_of(ctx, in)->shape;
     struct rfx_node node = {.op = RFX_OP_GEMM};
-    int out;
     int64_t k = shape.dims[shape.rank - 1];
-    if (k != b->shape.dims[0]) return fixed_by_weights(ctx, b->shape.dims[0], k);
     struct rfx_shape rows = {2, {rfx_onnx_product(&shape, 0, shape.rank - 1), k}};
     node.attr.gemm.k = k;
-    node.attr.gemm.m = b->shape.dims[1];
+    node.attr.gemm.m = b->shape.dims[turned ? 0 : 1];
+    node.attr.gemm.weight_is_mk = turned;
     node.attr.gemm.alpha = node.attr.gemm.beta = 1.0f;
     node.attr.gemm.bias = -1;
     enum rfx_status status = rfx_onnx_const_weight(ctx, b, &node.attr.gemm.weight);
     if (status == RFX_OK) status = rfx_onnx_reshape(ctx, in, &rows, &in);
-    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &in, 1, out);
     shape.dims[shape.rank - 1] = node.attr.gemm.m;
-    if (status == RFX_OK) status = rfx_onnx_reshape(ctx, out, &shape, &out);
-    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+    return status == RFX_OK ? rfx_onnx_reshape(ctx, *out, &shape, out) : status;
+}
+
+enum rfx_status rfx_onnx_by_matrix(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
+                                   struct rfx_onnx_const *b, bool turned, int *out) {
+    int in, map = x.node >= 0 ? rfx_onnx_tokens_behind(ctx, x.node) : -1;
+    enum rfx_status status = RFX_OK;
+    if (map < 0) status = rfx_onnx_plain(ctx, x, &in);
+    if (status != RFX_OK) return status;
+    const struct rfx_shape *shape = map < 0 ? &rfx_onnx_tensor_of(ctx, in)->shape : NULL;
+    int64_t k = map < 0 ? shape->dims[shape->rank - 1] : rfx_onnx_tensor_of(ctx, map)->c;
+    int64_t wants = b->shape.dims[turned ? 1 : 0];
+    if (k != wants) return fixed_by_weights(ctx, wants, k);
+    return map < 0 ? matmul_const(ctx, in, b, turned, out)
+                   : matmul_of_map(ctx, map, b, turned, out);
 }
 
 /* A vector as the one row (k = 0) or the one column (k = 1) that MatMul takes it for. */
@@ -131,18 +138,29 @@ static enum rfx_status as_matrix(struct rfx_onnx_import *ctx, int k, int *in) {
     return rfx_onnx_reshape(ctx, *in, k == 0 ? &row : &column, in);
 }
 
+enum rfx_status rfx_onnx_product_of(struct rfx_onnx_import *ctx, const char *suffix, const int *in,
+                                    int *out) {
+    struct rfx_node node = {.op = RFX_OP_MATMUL};
+    enum rfx_status status = RFX_OK;
+    *out = -1;
+    if (ctx->graph->nodes[in[0]].op == RFX_OP_PLAIN_SOFTMAX)
+        status = rfx_onnx_window_attention(ctx, in[0], in[1], out);
+    if (status != RFX_OK || *out >= 0) return status;
+    return rfx_onnx_is_turned_softmax(ctx, in[1]) ? rfx_onnx_by_turned_softmax(ctx, in, out)
+                                                  : rfx_onnx_emit(ctx, &node, suffix, in, 2, out);
+}
+
 enum rfx_status rfx_onnx_matmul(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand a = rfx_onnx_in(ctx, 0), b = rfx_onnx_in(ctx, 1);
-    int in[2], out, map = a.node >= 0 ? rfx_onnx_map_behind(ctx, a.node) : -1;
-    bool vector[2];
-    if (map >= 0 && b.constant != NULL && b.constant->shape.rank == 2)
-        return matmul_of_map(ctx, map, b.constant);
+    int in[2], out;
+    bool vector[2], given = a.node >= 0 || a.constant != NULL;
+    if (given && b.constant != NULL && b.constant->shape.rank == 2 &&
+        rfx_onnx_shape(ctx, a)->rank >= 2) {
+        enum rfx_status status = rfx_onnx_by_matrix(ctx, a, b.constant, false, &out);
+        return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+    }
     enum rfx_status status = rfx_onnx_plain(ctx, a, &in[0]);
-    if (status != RFX_OK) return status;
-    int rank = rfx_onnx_tensor_of(ctx, in[0])->shape.rank;
-    if (b.constant != NULL && b.constant->shape.rank == 2 && rank >= 2)
-        return matmul_const(ctx, in[0], b.constant);
-    status = rfx_onnx_plain(ctx, b, &in[1]);
+    if (status == RFX_OK) status = rfx_onnx_plain(ctx, b, &in[1]);
     for (int k = 0; status == RFX_OK && k < 2; k++) {
         int operand_rank = rfx_onnx_tensor_of(ctx, in[k])->shape.rank;
         if (operand_rank == 0)
@@ -153,10 +171,8 @@ enum rfx_status rfx_onnx_matmul(struct rfx_onnx_import *ctx) {
     if (status != RFX_OK) return status;
     struct rfx_node node = {.op = RFX_OP_MATMUL};
     bool drops = vector[0] || vector[1];
-    if (!drops && rfx_onnx_is_turned_softmax(ctx, in[1]))
-        status = rfx_onnx_by_turned_softmax(ctx, in, &out);
-    else
-        status = rfx_onnx_emit(ctx, &node, drops ? "/product" : "", in, 2, &out);
+    status = drops ? rfx_onnx_emit(ctx, &node, "/product", in, 2, &out)
+                   : rfx_onnx_product_of(ctx, "", in, &out);
     if (status != RFX_OK) return status;
     if (drops) {
         struct rfx_shape full = rfx_onnx_tensor_of(ctx, out)->shape, kept = {full.rank - 2, {0}};

@@ -38,10 +38,10 @@ static enum rfx_status channel_norm(struct rfx_onnx_import *ctx, enum rfx_channe
 }
 
 /* The map of which axis `axis` of tensor `in` holds the channels, or -1; *last: as its last. */
-static int map_of_channels(const struct rfx_onnx_import *ctx, int in, int axis, bool *last) {
-    int behind = rfx_onnx_map_behind(ctx, in);
+static int map_of_channels(struct rfx_onnx_import *ctx, int in, int axis, bool *last) {
+    int behind = rfx_onnx_tokens_behind(ctx, in);
     *last = behind >= 0;
-    if (*last) return axis == 3 ? behind : -1;
+    if (*last) return axis == rfx_onnx_tensor_of(ctx, in)->shape.rank - 1 ? behind : -1;
     return rfx_onnx_tensor_of(ctx, in)->layout == RFX_LAYOUT_NHWC && axis == 1 ? in : -1;
 }
 

@@ -5,6 +5,8 @@
 
 #include "rfexec/onnx/import/onnx_import.h"
 
+#define MAX_POWER 64 /* beyond it powers of float32 are all but 0 or infinite */
+
 /* Which axes to reduce: attribute or input 1; none given: all, or none. */
 static enum rfx_status reduced_axes(struct rfx_onnx_import *ctx, int rank, bool *axes, bool *none) {
     const int64_t *given = NULL;
@@ -82,13 +84,25 @@ struct reduction {
     bool axes[RFX_MAX_RANK], keep, none; /* none: no axis, nothing is done */
 };
 
+/* Over the channels of a map's tokens, which are their last axis. */
+static enum rfx_status reduce_tokens(struct rfx_onnx_import *ctx, const struct reduction *r, int in,
+                                     int *out, bool *done) {
+    const struct rfx_shape shape = rfx_onnx_tensor_of(ctx, in)->shape;
+    int map = rfx_onnx_tokens_behind(ctx, in);
+    for (int i = 0; i < shape.rank; i++)
+        if (map < 0 || r->axes[i] != (i == shape.rank - 1)) return RFX_OK;
+    *done = true;
+    enum rfx_status status = over_channels(ctx, "", r->kind, map, out);
+    return status == RFX_OK ? finish_map(ctx, &shape, r->axes, r->keep, true, out) : status;
+}
+
 /* Over channels, over space, or both of a map, where that has a form; *done says so. */
 static enum rfx_status reduce_map(struct rfx_onnx_import *ctx, const struct reduction *r, int in,
                                   int *out, bool *done) {
     const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, in);
     int behind = rfx_onnx_map_behind(ctx, in);
     bool last = behind >= 0;
-    if (!last && t.layout != RFX_LAYOUT_NHWC) return RFX_OK;
+    if (!last && t.layout != RFX_LAYOUT_NHWC) return reduce_tokens(ctx, r, in, out, done);
     int channel = last ? 3 : 1, row = last ? 1 : 2, map = last ? behind : in;
     bool channels = r->axes[channel], space = r->axes[row] && r->axes[row + 1];
     bool partly = r->axes[row] != r->axes[row + 1];
@@ -117,6 +131,13 @@ static enum rfx_status emit_reduction(struct rfx_onnx_import *ctx, const char *s
     return status == RFX_OK ? rfx_onnx_emit(ctx, &node, suffix, &in, 1, out) : status;
 }
 
+enum rfx_status rfx_onnx_sum_over(struct rfx_onnx_import *ctx, const char *suffix, const bool *axes,
+                                  int in, int *out) {
+    struct reduction r = {.kind = RFX_REDUCE_SUM};
+    memcpy(r.axes, axes, sizeof r.axes);
+    return emit_reduction(ctx, suffix, &r, in, out);
+}
+
 /* Operand 0, axes and keepdims of the current node. */
 static enum rfx_status read_reduction(struct rfx_onnx_import *ctx, struct reduction *r, int *in) {
     enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), in);
@@ -130,6 +151,32 @@ enum rfx_status rfx_onnx_reduce(struct rfx_onnx_import *ctx) {
     int in, out;
     enum rfx_status status = read_reduction(ctx, &r, &in);
     if (status == RFX_OK) status = emit_reduction(ctx, "", &r, in, &out);
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+/* The sum of |x|^p over all of space, and its root: every power is rounded once, sums are exact. */
+static enum rfx_status of_powers(struct rfx_onnx_import *ctx, float p, int in, int *out) {
+    enum rfx_status status = rfx_onnx_act(ctx, "/magnitudes", in, RFX_ACT_ABS, 0.0f, 0.0f, &in);
+    if (status == RFX_OK) status = rfx_onnx_act(ctx, "/powers", in, RFX_ACT_POW, p, 0.0f, &in);
+    struct rfx_node sum = {.op = RFX_OP_GLOBAL_POOL, .attr.global_pool = {RFX_REDUCE_SUM}};
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &sum, "/space", &in, 1, out);
+    return status == RFX_OK ? rfx_onnx_act(ctx, "", *out, RFX_ACT_POW, 1.0f / p, 0.0f, out)
+                            : status;
+}
+
+/* GlobalLpPool: ReduceL1 or ReduceL2 over space, or the same of other powers. */
+enum rfx_status rfx_onnx_global_lp_pool(struct rfx_onnx_import *ctx) {
+    int64_t p = rfx_onnx_attr_int(ctx, "p", 2);
+    int in, out;
+    if (p < 1 || p > MAX_POWER)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "p = %lld: only 1 to %d are supported",
+                               (long long)p, MAX_POWER);
+    enum rfx_status status = rfx_onnx_map(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status != RFX_OK) return status;
+    if (p > 2)
+        status = of_powers(ctx, (float)p, in, &out);
+    else
+        status = over_space(ctx, p == 1 ? RFX_REDUCE_L1 : RFX_REDUCE_L2, false, in, &out);
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
 }
 

@@ -254,6 +254,18 @@ static enum rfx_status emit_transpose(struct rfx_onnx_import *ctx, struct rfx_on
     return rfx_onnx_emit(ctx, &node, "", &in, 1, out);
 }
 
+enum rfx_status rfx_onnx_permute(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
+                                 const int *perm, struct rfx_onnx_operand *out) {
+    int rank = rfx_onnx_shape(ctx, x)->rank;
+    bool identity = true;
+    *out = x;
+    for (int i = 0; i < rank; i++) identity = identity && perm[i] == i;
+    if (identity) return RFX_OK;
+    enum rfx_status status = rfx_onnx_any(ctx, x, &x.node);
+    out->constant = x.constant = NULL;
+    return status == RFX_OK ? emit_transpose(ctx, x, perm, rank, &out->node) : status;
+}
+
 enum rfx_status rfx_onnx_transpose(struct rfx_onnx_import *ctx) {
     const struct rfx_shape *in;
     enum rfx_status status = need_input(ctx, &in);

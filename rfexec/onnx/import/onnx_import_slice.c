@@ -220,6 +220,7 @@ enum rfx_status rfx_onnx_gather(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_const *index;
     const int64_t *given;
     int axis, out = -1;
+    if (rfx_onnx_in(ctx, 1).node >= 0) return rfx_onnx_gather_computed(ctx);
     if (x.node < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a constant table");
     const struct rfx_shape shape = *rfx_onnx_shape(ctx, x);
     enum rfx_status status = rfx_onnx_in_const(ctx, 1, &index);

@@ -139,6 +139,9 @@ static enum rfx_status add_image(struct rfx_onnx_import *ctx, const struct rfx_o
     ctx->node = &source;
     ctx->node_name = v->name;
     status = rfx_onnx_emit(ctx, &node, "", NULL, 0, &image);
+    struct rfx_node pad;
+    if (status == RFX_OK && rfx_fit_pad(&options->fit, node.attr.input.h, node.attr.input.w, &pad))
+        status = rfx_onnx_emit(ctx, &pad, "/padded", &image, 1, &image);
     if (status == RFX_OK && last) status = rfx_onnx_channels_last(ctx, image, &image);
     if (status != RFX_OK) return status;
     struct rfx_onnx_operand value = {image, NULL};
@@ -158,6 +161,16 @@ static enum rfx_status check_node(struct rfx_onnx_import *ctx, bool *constant) {
                                    node->attrs[i].name);
     for (size_t k = 0; k < node->n_in; k++) {
         if (node->in[k][0] == '\0') continue;
+        const struct rfx_onnx_indices *indices = rfx_onnx_indices_of(ctx, node->in[k]);
+        if (indices != NULL && strcmp(node->op, "MaxUnpool") == 0) {
+            *constant = false;
+            continue;
+        }
+        if (indices != NULL)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                                   "input %zu is the indices of MaxPool '%.80s', which are "
+                                   "supported for MaxUnpool alone",
+                                   k, indices->pool);
         const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, node->in[k]);
         if (value == NULL)
             return rfx_onnx_refuse(
@@ -173,7 +186,7 @@ static enum rfx_status check_node(struct rfx_onnx_import *ctx, bool *constant) {
 enum { UNKNOWN_SHOWN = 8, UNKNOWN_TEXT = 300 };
 
 /* Writes the operators that are not in the table, each once with the number of its nodes: "Einsum
- * (2), TopK". Who exports the model again wants to know all. */
+ * (2), Det". Who exports the model again wants to know all. */
 static void list_unknown(const struct rfx_onnx_model *model, char text[UNKNOWN_TEXT]) {
     const char *names[UNKNOWN_SHOWN];
     size_t counts[UNKNOWN_SHOWN], n = 0, used = 0;
@@ -203,6 +216,16 @@ static enum rfx_status refuse_unknown(struct rfx_onnx_import *ctx,
                                       const struct rfx_onnx_model *model) {
     char all[UNKNOWN_TEXT];
     list_unknown(model, all);
+    const struct rfx_onnx_node *node = ctx->node;
+    if (rfx_onnx_op_is_sized_by_values(node->op) && node->n_in > 0) {
+        bool boxes = strcmp(node->op, "NonMaxSuppression") == 0 && node->n_in > 1;
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "only a run could say how large its result is: cut the file before "
+                               "it, at '%.40s'%s%.40s%s (onnx.utils.extract_model does); all that "
+                               "is not supported in this model: %s",
+                               node->in[0], boxes ? " and '" : "", boxes ? node->in[1] : "",
+                               boxes ? "'" : "", all);
+    }
     return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                            "this operator is not supported; all such in this model: %s", all);
 }
@@ -237,6 +260,11 @@ static enum rfx_status add_outputs(struct rfx_onnx_import *ctx,
     for (size_t i = 0; i < model->n_outputs; i++) {
         const char *name = model->outputs[i].name;
         const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, name);
+        if (rfx_onnx_indices_of(ctx, name) != NULL)
+            return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
+                            "onnx: output '%s' is the indices of a MaxPool, which are supported "
+                            "for MaxUnpool alone",
+                            name);
         if (value == NULL)
             return rfx_fail(ctx->err, RFX_STATUS_MALFORMED, "onnx: output '%s' is made by no node",
                             name);
@@ -245,7 +273,9 @@ static enum rfx_status add_outputs(struct rfx_onnx_import *ctx,
         ctx->node = &sink;
         ctx->node_name = name;
         enum rfx_status status = rfx_onnx_any(ctx, *value, &node);
-        if (status == RFX_OK) status = rfx_graph_add_output(ctx->graph, node, name, ctx->err);
+        if (status == RFX_OK)
+            status =
+                rfx_graph_add_output(ctx->graph, rfx_onnx_map_itself(ctx, node), name, ctx->err);
         if (status != RFX_OK) return status;
     }
     return RFX_OK;
@@ -269,24 +299,24 @@ static enum rfx_status convert_model(struct rfx_onnx_import *ctx,
     for (size_t i = 0; status == RFX_OK && i < model->n_nodes; i++)
         status = convert_node(ctx, model, &model->nodes[i]);
     if (status == RFX_OK) status = add_outputs(ctx, model);
+    if (status == RFX_OK) status = rfx_fit_cut_outputs(ctx->graph, &options->fit, ctx->err);
     if (status == RFX_OK)
         status = rfx_graph_keep(ctx->graph, options->keep, options->n_keep, ctx->err);
     return status == RFX_OK ? rfx_graph_finish(ctx->graph, options->fuse, ctx->err) : status;
 }
 
-static enum rfx_status load(struct rfx_memory *mem, const char *path,
+/* Takes the files over. */
+static enum rfx_status load(struct rfx_memory *mem, struct rfx_onnx_files *files,
                             const struct rfx_load_options *options, struct rfx_graph **out,
                             struct rfx_error *err) {
-    struct rfx_onnx_files *files = NULL;
     struct rfx_onnx_model model = {0};
-    struct rfx_onnx_import ctx = {.mem = mem, .err = err};
-    enum rfx_status status = rfx_onnx_files_open(mem, path, &files, err);
-    if (status != RFX_OK) return status;
+    struct rfx_onnx_import ctx = {.mem = mem, .err = err, .order = -1};
     struct rfx_onnx_bytes file = rfx_onnx_files_model(files);
     /* What is kept by name may be what no output needs. */
-    status = rfx_onnx_model_read(mem, file.file, file.size, options->n_keep > 0, &model, err);
+    enum rfx_status status =
+        rfx_onnx_model_read(mem, file.file, file.size, options->n_keep > 0, &model, err);
     if (status != RFX_OK) goto done;
-    status = rfx_graph_create(mem, path, &ctx.graph, err);
+    status = rfx_graph_create(mem, file.file->path, &ctx.graph, err);
     if (status != RFX_OK) goto done;
     ctx.graph->conv = options->conv;
     ctx.graph->files = files;
@@ -310,25 +340,43 @@ static enum rfx_status fail_budget(const char *path, size_t budget, size_t limit
     return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
                     "loading '%.200s' takes more than the budget of %.1f MiB: its structure and "
                     "computed constants need more than %.1f MiB beside %.1f MiB of the process",
-                    path, (double)budget / mib, (double)limit / mib,
-                    (double)RFX_LOAD_PROCESS_BYTES / mib);
+                    path != NULL ? path : "the model in memory", (double)budget / mib,
+                    (double)limit / mib, (double)RFX_LOAD_PROCESS_BYTES / mib);
 }
 
-enum rfx_status rfx_onnx_load(struct rfx_memory *mem, const char *path,
-                              const struct rfx_load_options *options, struct rfx_graph **out,
-                              struct rfx_error *err) {
+/* A file, or (path NULL) bytes in memory. */
+static enum rfx_status load_either(struct rfx_memory *mem, const char *path, const void *bytes,
+                                   size_t size, const struct rfx_load_options *options,
+                                   struct rfx_graph **out, struct rfx_error *err) {
     static const struct rfx_load_options defaults = {0};
     if (options == NULL) options = &defaults;
     size_t before = rfx_memory_mark(mem), budget = options->memory_bytes;
     size_t limit =
         (budget < RFX_LOAD_LEAST_BYTES ? RFX_LOAD_LEAST_BYTES : budget) - RFX_LOAD_PROCESS_BYTES;
     if (budget != 0) rfx_memory_limit_taken(mem, limit);
-    enum rfx_status status = load(mem, path, options, out, err);
+    struct rfx_onnx_files *files = NULL;
+    enum rfx_status status = path != NULL
+                                 ? rfx_onnx_files_open(mem, path, &files, err)
+                                 : rfx_onnx_files_open_bytes(mem, bytes, size, &files, err);
+    if (status == RFX_OK) status = load(mem, files, options, out, err);
     bool met = rfx_memory_taken_limit_was_met(mem);
     rfx_memory_limit_taken(mem, 0);
     if (status == RFX_OK) {
         (*out)->load_bytes = rfx_memory_taken_high_water_bytes(mem) - before;
         (*out)->held_bytes = rfx_memory_taken_bytes(mem) - before;
+        (*out)->model_bytes = path == NULL ? size : 0;
     }
     return status != RFX_OK && met ? fail_budget(path, budget, limit, err) : status;
+}
+
+enum rfx_status rfx_onnx_load(struct rfx_memory *mem, const char *path,
+                              const struct rfx_load_options *options, struct rfx_graph **out,
+                              struct rfx_error *err) {
+    return load_either(mem, path, NULL, 0, options, out, err);
+}
+
+enum rfx_status rfx_onnx_load_bytes(struct rfx_memory *mem, const void *bytes, size_t size,
+                                    const struct rfx_load_options *options, struct rfx_graph **out,
+                                    struct rfx_error *err) {
+    return load_either(mem, NULL, bytes, size, options, out, err);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rfexec/onnx/import/onnx_import.h"
+#include "rfexec/onnx/import/fold/onnx_fold.h"
 #include "rfexec/onnx/import/onnx_ops.h"
 
 #define ACT_FOLD(op) \
@@ -37,19 +37,26 @@ static const struct rfx_onnx_op op_rows[] = {
      "constant weights; two-dimensional, of one dimension, or of depth 1"},
     {"ConvTranspose", rfx_onnx_conv_transpose, NULL, RFX_ONNX_ROWS,
      "constant weights; two-dimensional, of one dimension, or of depth 1"},
+    {"CumSum", rfx_onnx_cum_sum, rfx_onnx_fold_cum_sum, RFX_ONNX_ROWS,
+     "along channels and columns; along rows whole"},
     {"DepthToSpace", rfx_onnx_depth, NULL, RFX_ONNX_ROWS, ""},
-    BINARY("Div"),
-    {"Dropout", rfx_onnx_identity, rfx_onnx_identity, RFX_ONNX_ROWS, "does nothing"},
+    {"Div", rfx_onnx_div, rfx_onnx_fold_binary, RFX_ONNX_ROWS, ""},
+    {"Dropout", rfx_onnx_dropout, rfx_onnx_dropout, RFX_ONNX_ROWS, "inference: does nothing"},
+    {"Einsum", rfx_onnx_einsum, NULL, RFX_ONNX_ROWS,
+     "of one or two operands; as MatMul, Mul and ReduceSum; no diagonals"},
     BINARY("Equal"),
     ACT_FOLD("Exp"),
     {"Expand", rfx_onnx_expand, rfx_onnx_fold_expand, RFX_ONNX_ROWS, "constant shape"},
     {"Flatten", rfx_onnx_flatten, rfx_onnx_flatten, RFX_ONNX_WHOLE, ""},
     ACT_FOLD("Floor"),
     {"Gather", rfx_onnx_gather, rfx_onnx_fold_gather, RFX_ONNX_ROWS,
-     "constant indices; of channels by rows, of other axes whole"},
+     "by constant indices, of channels by rows; of other axes and by computed indices whole"},
+    {"GatherElements", rfx_onnx_gather_elements, NULL, RFX_ONNX_WHOLE, ""},
+    {"GatherND", rfx_onnx_gather_nd, NULL, RFX_ONNX_WHOLE, ""},
     {"Gelu", rfx_onnx_gelu, NULL, RFX_ONNX_ROWS, ""},
     {"Gemm", rfx_onnx_gemm, NULL, RFX_ONNX_WHOLE, "constant weights, transA = 0"},
     {"GlobalAveragePool", rfx_onnx_global_pool, NULL, RFX_ONNX_SUMS, ""},
+    {"GlobalLpPool", rfx_onnx_global_lp_pool, NULL, RFX_ONNX_SUMS, "p = 1 to 64"},
     {"GlobalMaxPool", rfx_onnx_global_pool, NULL, RFX_ONNX_SUMS, ""},
     BINARY("Greater"),
     BINARY("GreaterOrEqual"),
@@ -70,9 +77,11 @@ static const struct rfx_onnx_op op_rows[] = {
     {"LpNormalization", rfx_onnx_lp_norm, NULL, RFX_ONNX_ROWS, "over channels; else whole"},
     {"LpPool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS, "p = 1, 2 or 4"},
     {"MatMul", rfx_onnx_matmul, NULL, RFX_ONNX_ROWS,
-     "by constant weights, of maps with their channels last; else whole"},
+     "by constant weights, of maps with their channels last and of tokens; else whole"},
     {"Max", rfx_onnx_variadic, rfx_onnx_fold_binary, RFX_ONNX_ROWS, ""},
-    {"MaxPool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS, "without the indices"},
+    {"MaxPool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS, "indices for MaxUnpool alone"},
+    {"MaxUnpool", rfx_onnx_max_unpool, NULL, RFX_ONNX_ROWS,
+     "by the indices of a MaxPool whose strides are its kernel, 2x2 to 4x4"},
     {"Mean", rfx_onnx_variadic, NULL, RFX_ONNX_ROWS, ""},
     {"MeanVarianceNormalization", rfx_onnx_mean_variance, NULL, RFX_ONNX_SUMS, "over all of space"},
     {"Min", rfx_onnx_variadic, rfx_onnx_fold_binary, RFX_ONNX_ROWS, ""},
@@ -81,6 +90,7 @@ static const struct rfx_onnx_op op_rows[] = {
     BINARY("Mul"),
     ACT_FOLD("Neg"),
     {"Not", rfx_onnx_not, rfx_onnx_fold_unary, RFX_ONNX_ROWS, ""},
+    {"OneHot", rfx_onnx_one_hot, NULL, RFX_ONNX_WHOLE, "constant depth"},
     BINARY("Or"),
     {"PRelu", rfx_onnx_prelu, NULL, RFX_ONNX_ROWS, "one slope, or one per channel"},
     {"Pad", rfx_onnx_pad, NULL, RFX_ONNX_ROWS, "constant pads; of channels zeros only"},
@@ -101,9 +111,14 @@ static const struct rfx_onnx_op op_rows[] = {
     {"ReduceSum", rfx_onnx_reduce, rfx_onnx_fold_reduce, RFX_ONNX_SUMS, "as ReduceL1"},
     {"ReduceSumSquare", rfx_onnx_reduce, NULL, RFX_ONNX_SUMS, "as ReduceL1"},
     {"Reshape", rfx_onnx_reshape_op, rfx_onnx_reshape_op, RFX_ONNX_WHOLE,
-     "of channel and pixel shuffles and grouped norms nothing is left"},
+     "of channel and pixel shuffles, grouped norms, tokens and windows nothing is left"},
     {"Resize", rfx_onnx_resize, NULL, RFX_ONNX_ROWS, "rows and columns, constant scales or sizes"},
     ACT_FOLD("Round"),
+    {"Scatter", rfx_onnx_scatter_elements, NULL, RFX_ONNX_WHOLE, "as ScatterElements"},
+    {"ScatterElements", rfx_onnx_scatter_elements, NULL, RFX_ONNX_WHOLE,
+     "all reductions; of several updates to one place the last one stays"},
+    {"ScatterND", rfx_onnx_scatter_nd, rfx_onnx_fold_scatter_nd, RFX_ONNX_WHOLE,
+     "as ScatterElements"},
     {"Selu", rfx_onnx_selu, NULL, RFX_ONNX_ROWS, ""},
     {"Shape", rfx_onnx_fold_shape, rfx_onnx_fold_shape, RFX_ONNX_CONSTANT,
      "of computed tensors too: sizes are known"},
@@ -119,8 +134,11 @@ static const struct rfx_onnx_op op_rows[] = {
     {"Sum", rfx_onnx_variadic, NULL, RFX_ONNX_ROWS, ""},
     {"Swish", rfx_onnx_swish, NULL, RFX_ONNX_ROWS, ""},
     {"Tile", rfx_onnx_tile, NULL, RFX_ONNX_ROWS, "of channels; else whole"},
+    {"TopK", rfx_onnx_top_k, NULL, RFX_ONNX_WHOLE,
+     "constant k; of equal elements the first, a NaN is above all numbers"},
     {"Transpose", rfx_onnx_transpose, rfx_onnx_fold_transpose, RFX_ONNX_WHOLE,
      "to channels last and back: nothing is left"},
+    {"Trilu", rfx_onnx_trilu, rfx_onnx_fold_trilu, RFX_ONNX_ROWS, ""},
     {"Unsqueeze", rfx_onnx_unsqueeze, rfx_onnx_unsqueeze, RFX_ONNX_WHOLE, ""},
     {"Upsample", rfx_onnx_upsample, NULL, RFX_ONNX_ROWS, ""},
     {"Where", rfx_onnx_where, rfx_onnx_fold_where, RFX_ONNX_ROWS, ""},
@@ -132,6 +150,13 @@ const struct rfx_onnx_op *rfx_onnx_op_find(const char *name) {
         if (strcmp(op_rows[i].name, name) == 0) return &op_rows[i];
     static const struct rfx_onnx_op activation = {"", rfx_onnx_activation, NULL, RFX_ONNX_ROWS, ""};
     return rfx_act_find(name) != RFX_ACT_COUNT ? &activation : NULL;
+}
+
+bool rfx_onnx_op_is_sized_by_values(const char *name) {
+    static const char *const names[] = {"Compress", "NonMaxSuppression", "NonZero", "Unique"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
 }
 
 static bool has_row(const char *name) {

@@ -54,8 +54,17 @@ static int progress(void *user, int64_t done, int64_t total) {
     return s->polls >= 0 && s->polls-- == 0;
 }
 
-/* A model by name, as a file in memory, or none. */
-static const char *model_name(struct input *in) {
+enum { MODELS = 8 };
+
+/* The bytes of a model, which stay for networks that are open. */
+static const struct maker *model_bytes(size_t k) {
+    static struct maker kept[MODELS];
+    if (kept[k].size == 0) kept[k] = *fuzz_model(fuzz_model_names[k]);
+    return &kept[k];
+}
+
+/* A model by name, as a file, or none; *bytes: the same in memory instead. */
+static const char *model_name(struct input *in, const struct maker **bytes) {
     static const char *const names[] = {"toy:m=1,b=2,n=1,cst=3",
                                         "toy:m=1,b=1,n=1,cst=2",
                                         "toy:m=",
@@ -63,9 +72,11 @@ static const char *model_name(struct input *in) {
                                         "",
                                         "/",
                                         NULL};
-    enum { NAMES = sizeof names / sizeof names[0], MODELS = 8 };
+    enum { NAMES = sizeof names / sizeof names[0] };
     size_t choice = next(in) % (2 * MODELS + NAMES);
+    *bytes = NULL;
     if (choice >= 2 * MODELS) return names[choice - 2 * MODELS];
+    if (choice >= MODELS) *bytes = model_bytes(choice % MODELS);
     return fuzz_model_path(fuzz_model_names[choice % MODELS]);
 }
 
@@ -85,13 +96,34 @@ static void call_open(struct state *s, struct slot *slot) {
         options->convolution = RFX_CONVOLUTION_WINOGRAD; /* 128 MiB a thread */
     struct rfx_network *net = NULL;
     bool no_options = next(&s->in) % 8 == 7;
+    if (no_options) options = NULL;
+    const struct maker *bytes;
+    const char *name = model_name(&s->in, &bytes);
     enum rfx_code code =
-        rfx_network_open(model_name(&s->in), no_options ? NULL : options, &net, &s->why);
+        bytes != NULL ? rfx_network_open_memory(bytes->bytes, bytes->size, options, &net, &s->why)
+                      : rfx_network_open(name, options, &net, &s->why);
     check(s, code);
     if ((code == RFX_CODE_OK) != (net != NULL)) fuzz_fail("code %d and a network", (int)code);
     if (net == NULL) return;
     rfx_network_free(slot->net);
     *slot = (struct slot){.net = net};
+}
+
+/* Every layer has a name and a shape, and the last ones are as large as the outputs. */
+static void call_layers(struct state *s, const struct slot *slot) {
+    int n = rfx_network_layer_count(slot->net);
+    struct rfx_layer_report *layers = calloc((size_t)n, sizeof *layers);
+    if (layers == NULL) return;
+    enum rfx_code code = rfx_network_layers(slot->net, layers, sizeof *layers, &s->why);
+    check(s, code);
+    for (int i = 0; code == RFX_CODE_OK && i < n; i++) {
+        int64_t elems = 1;
+        for (int k = 0; k < layers[i].n_dims; k++) elems *= layers[i].dims[k];
+        if (layers[i].name == NULL || layers[i].op == NULL || elems < 1 ||
+            layers[i].output_bytes > layers[i].live_bytes)
+            fuzz_fail("layer %d of %d", i, n);
+    }
+    free(layers);
 }
 
 static void call_shapes(struct state *s, const struct slot *slot) {
@@ -105,6 +137,7 @@ static void call_shapes(struct state *s, const struct slot *slot) {
         there != (rfx_network_output_name(slot->net, k) != NULL) ||
         rfx_network_output_elements(slot->net, k) != (there ? elems : -1))
         fuzz_fail("output %d of %d", k, n);
+    call_layers(s, slot);
 }
 
 /* A picture by name; often one of the network's size. */

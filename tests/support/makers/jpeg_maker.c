@@ -44,6 +44,35 @@ static void set_scans(struct jpeg_compress_struct *jpeg, jpeg_scan_info *scans) 
     jpeg->num_scans = jpeg->num_components;
 }
 
+/* A directory of three entries; the second one is the orientation. */
+static void put_exif(struct jpeg_compress_struct *jpeg, const struct jpeg_maker *m) {
+    static const int fields[][4] = {{256, 4, 1, 7}, {274, 3, 1, 0}, {305, 3, 1, 5}};
+    unsigned char exif[6 + 8 + 2 + 3 * 12 + 4] = "Exif\0";
+    size_t at = 6;
+    /* n bytes of a number in the order of the data */
+#define PUT(value, n)                \
+    for (int i_ = 0; i_ < (n); i_++) \
+    exif[at++] = (unsigned char)((unsigned)(value) >> 8 * (m->exif_big_endian ? (n)-1 - i_ : i_))
+    PUT(m->exif_big_endian ? 0x4d4d : 0x4949, 2);
+    PUT(42, 2);
+    PUT(8, 4);
+    PUT(3, 2);
+    for (int i = 0; i < 3; i++) {
+        int value = i == 1 ? m->orientation : fields[i][3];
+        PUT(fields[i][0], 2);
+        PUT(fields[i][1], 2);
+        PUT(fields[i][2], 4);
+        if (fields[i][1] == 3) { /* two bytes, and two that mean nothing */
+            PUT(value, 2);
+            PUT(0, 2);
+        } else {
+            PUT(value, 4);
+        }
+    }
+#undef PUT
+    jpeg_write_marker(jpeg, JPEG_APP0 + 1, exif, sizeof exif);
+}
+
 bool jpeg_maker_write(const struct jpeg_maker *m, const char *path) {
     struct jpeg_compress_struct jpeg;
     struct catcher catcher;
@@ -72,6 +101,7 @@ bool jpeg_maker_write(const struct jpeg_maker *m, const char *path) {
     if (m->progressive) jpeg_simple_progression(&jpeg);
     if (m->separate_scans) set_scans(&jpeg, scans);
     jpeg_start_compress(&jpeg, TRUE);
+    if (m->orientation != 0) put_exif(&jpeg, m);
     for (int y = 0; y < m->h; y++) {
         for (int i = 0; i < m->w * m->components; i++)
             row[i] = (JSAMPLE)jpeg_maker_sample(y, i / m->components, i % m->components);

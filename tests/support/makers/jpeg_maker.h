@@ -12,7 +12,9 @@ struct jpeg_maker {
     bool progressive;
     bool separate_scans; /* sequential, each component in a scan of its own */
     bool arithmetic;
-    bool rgb; /* three components stored as RGB */
+    bool rgb;        /* three components stored as RGB */
+    int orientation; /* in EXIF data; 0: none are written */
+    bool exif_big_endian;
     int restart_interval;
     int quality;
 };

@@ -80,11 +80,21 @@ void maker_floats(struct maker *graph, const char *name, const int64_t *dims, in
 }
 
 void maker_ints(struct maker *graph, const char *name, const int64_t *values, int count) {
+    const int64_t dim = count;
+    maker_int_tensor(graph, name, &dim, 1, values);
+}
+
+void maker_int_tensor(struct maker *graph, const char *name, const int64_t *dims, int rank,
+                      const int64_t *values) {
     static struct maker tensor, packed;
+    int64_t count = 1;
     tensor.size = packed.size = 0;
-    maker_int(&tensor, 1, count);
+    for (int i = 0; i < rank; i++) {
+        maker_int(&tensor, 1, dims[i]);
+        count *= dims[i];
+    }
     maker_int(&tensor, 2, 7);
-    for (int i = 0; i < count; i++) put_varint(&packed, (uint64_t)values[i]);
+    for (int64_t i = 0; i < count; i++) put_varint(&packed, (uint64_t)values[i]);
     maker_message(&tensor, 7, &packed);
     maker_text(&tensor, 8, name);
     maker_message(graph, 5, &tensor);
@@ -111,6 +121,15 @@ void maker_attr_int(struct maker *node, const char *name, int64_t value) {
     maker_text(&attr, 1, name);
     maker_int(&attr, 3, value);
     maker_int(&attr, 20, 2);
+    maker_message(node, 5, &attr);
+}
+
+void maker_attr_text(struct maker *node, const char *name, const char *value) {
+    static struct maker attr;
+    attr.size = 0;
+    maker_text(&attr, 1, name);
+    maker_text(&attr, 4, value);
+    maker_int(&attr, 20, 3);
     maker_message(node, 5, &attr);
 }
 

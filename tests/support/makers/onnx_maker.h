@@ -26,10 +26,13 @@ void maker_value(struct maker *graph, int field, const char *name, const int64_t
 void maker_floats(struct maker *graph, const char *name, const int64_t *dims, int rank,
                   const float *values);
 void maker_ints(struct maker *graph, const char *name, const int64_t *values, int count);
+void maker_int_tensor(struct maker *graph, const char *name, const int64_t *dims, int rank,
+                      const int64_t *values);
 
 /* Starts a node: its inputs and outputs are space-separated; "_" is an empty name. */
 void maker_node(struct maker *node, const char *op, const char *in, const char *out);
 void maker_attr_int(struct maker *node, const char *name, int64_t value);
+void maker_attr_text(struct maker *node, const char *name, const char *value);
 void maker_attr_ints(struct maker *node, const char *name, const int64_t *values, int count);
 
 /* Wraps a graph as a model of that opset and writes it to `path`. */

@@ -17,11 +17,35 @@ static uint32_t smooth(int y, int x, int k) {
 static uint32_t raw(const struct tiff_maker *m, int y, int x, int k) {
     if (m->smooth) return smooth(y, x, k);
     uint32_t v = sample_hash(m->seed, (uint32_t)y, (uint32_t)x, (uint32_t)k);
-    return m->bits == 32 ? v >> 8 : v & ((1u << m->bits) - 1);
+    return m->bits >= 32 ? v : v & ((1u << m->bits) - 1);
+}
+
+static int format_of(const struct tiff_maker *m) {
+    if (m->format != 0) return m->format;
+    return m->bits >= 32 ? SAMPLEFORMAT_IEEEFP : SAMPLEFORMAT_UINT;
+}
+
+bool tiff_maker_has_values(const struct tiff_maker *m) {
+    return m->bits >= 32 || format_of(m) != SAMPLEFORMAT_UINT;
 }
 
 static float raw_float(const struct tiff_maker *m, int y, int x, int k) {
-    return (float)raw(m, y, x, k) / 65536.0f - 100.0f;
+    return (float)(raw(m, y, x, k) >> 8) / 65536.0f - 100.0f;
+}
+
+/* No float32. */
+static double raw_double(const struct tiff_maker *m, int y, int x, int k) {
+    return (double)raw(m, y, x, k) / 65536.0 - 100.0 + 1.0 / 3.0;
+}
+
+/* A sample that is taken as it is. */
+static float value(const struct tiff_maker *m, int y, int x, int k) {
+    uint32_t v = raw(m, y, x, k);
+    if (format_of(m) == SAMPLEFORMAT_IEEEFP)
+        return m->bits == 32 ? raw_float(m, y, x, k) : (float)raw_double(m, y, x, k);
+    if (format_of(m) == SAMPLEFORMAT_UINT) return (float)v;
+    int64_t above = m->bits == 32 ? INT64_C(1) << 32 : 1 << m->bits;
+    return (float)((int64_t)v >= above / 2 ? (int64_t)v - above : (int64_t)v);
 }
 
 static uint16_t palette_entry(const struct tiff_maker *m, uint32_t index, int c) {
@@ -30,15 +54,16 @@ static uint16_t palette_entry(const struct tiff_maker *m, uint32_t index, int c)
 }
 
 int tiff_maker_channels(const struct tiff_maker *m) {
+    if (m->no_alpha) return m->samples;
     return m->samples >= 3 || m->photometric == PHOTOMETRIC_PALETTE ? 3 : 1;
 }
 
 float tiff_maker_sample(const struct tiff_maker *m, int y, int x, int c) {
-    if (m->bits == 32) return raw_float(m, y, x, c);
+    if (tiff_maker_has_values(m)) return value(m, y, x, c);
     if (m->photometric == PHOTOMETRIC_PALETTE)
         return (float)palette_entry(m, raw(m, y, x, 0), c) / 257.0f;
     uint32_t v = raw(m, y, x, c), top = (1u << m->bits) - 1;
-    if (m->photometric == PHOTOMETRIC_MINISWHITE) v = top - v;
+    if (m->photometric == PHOTOMETRIC_MINISWHITE && c == 0) v = top - v;
     if (m->bits == 16) return (float)v / 257.0f;
     return (float)(v * 255 / top);
 }
@@ -47,9 +72,14 @@ static void put_sample(const struct tiff_maker *m, unsigned char *row, int i, in
     uint32_t v = raw(m, y, x, k);
     uint16_t v16 = (uint16_t)v;
     float f = raw_float(m, y, x, k);
+    double wide = raw_double(m, y, x, k);
     int bit = i * m->bits;
-    if (m->bits == 32)
+    if (m->bits == 64)
+        memcpy(row + 8 * i, &wide, 8);
+    else if (m->bits == 32 && format_of(m) == SAMPLEFORMAT_IEEEFP)
         memcpy(row + 4 * i, &f, 4);
+    else if (m->bits == 32)
+        memcpy(row + 4 * i, &v, 4);
     else if (m->bits == 16)
         memcpy(row + 2 * i, &v16, 2);
     else
@@ -83,12 +113,11 @@ static void put_tags(const struct tiff_maker *m, TIFF *tif) {
     TIFFSetField(tif, TIFFTAG_PHOTOMETRIC, m->photometric);
     TIFFSetField(tif, TIFFTAG_PLANARCONFIG,
                  m->separate ? PLANARCONFIG_SEPARATE : PLANARCONFIG_CONTIG);
-    TIFFSetField(tif, TIFFTAG_SAMPLEFORMAT,
-                 m->bits == 32 ? SAMPLEFORMAT_IEEEFP : SAMPLEFORMAT_UINT);
+    TIFFSetField(tif, TIFFTAG_SAMPLEFORMAT, format_of(m));
     uint16_t alpha[1] = {EXTRASAMPLE_UNASSALPHA};
-    if (m->samples % 2 == 0) TIFFSetField(tif, TIFFTAG_EXTRASAMPLES, 1, alpha);
+    if (m->samples % 2 == 0 && !m->no_alpha) TIFFSetField(tif, TIFFTAG_EXTRASAMPLES, 1, alpha);
     if (m->lsb_first) TIFFSetField(tif, TIFFTAG_FILLORDER, FILLORDER_LSB2MSB);
-    TIFFSetField(tif, TIFFTAG_ORIENTATION, ORIENTATION_RIGHTTOP); /* must change nothing */
+    if (m->orientation != 0) TIFFSetField(tif, TIFFTAG_ORIENTATION, m->orientation);
     TIFFSetField(tif, TIFFTAG_COMPRESSION, m->compression);
     if (m->predictor > 0) TIFFSetField(tif, TIFFTAG_PREDICTOR, m->predictor);
     if (m->compression == COMPRESSION_WEBP) TIFFSetField(tif, TIFFTAG_WEBP_LOSSLESS, 1);
@@ -140,7 +169,20 @@ static bool put_strips(const struct tiff_maker *m, TIFF *tif) {
     return ok;
 }
 
+static bool put_page(const struct tiff_maker *m, TIFF *tif) {
+    static const uint64_t places[8] = {0}; /* libtiff fills them in */
+    put_tags(m, tif);
+    if (m->reduced) TIFFSetField(tif, TIFFTAG_SUBFILETYPE, FILETYPE_REDUCEDIMAGE);
+    if (m->subs > 0) TIFFSetField(tif, TIFFTAG_SUBIFD, m->subs, places);
+    return m->cols > 0 ? put_tiles(m, tif) : put_strips(m, tif);
+}
+
 bool tiff_maker_write(const struct tiff_maker *m, const char *path) {
+    return tiff_maker_write_pages(m, 1, path);
+}
+
+bool tiff_maker_write_pages(const struct tiff_maker *pages, int n, const char *path) {
+    const struct tiff_maker *m = pages;
     if (!TIFFIsCODECConfigured((uint16_t)m->compression)) return false;
     (void)unlink(path); /* some file systems write a file that is filled again at once */
     TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
@@ -150,9 +192,8 @@ bool tiff_maker_write(const struct tiff_maker *m, const char *path) {
     TIFF *tif = TIFFOpenExt(path, mode, options);
     TIFFOpenOptionsFree(options);
     if (tif == NULL) return false;
-    put_tags(m, tif);
-    bool ok = m->cols > 0 ? put_tiles(m, tif) : put_strips(m, tif);
-    ok = ok && TIFFFlush(tif) == 1;
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) ok = put_page(&pages[i], tif) && TIFFWriteDirectory(tif) == 1;
     TIFFClose(tif);
     return ok;
 }

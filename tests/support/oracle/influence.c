@@ -71,6 +71,21 @@ static int64_t adaptive_taps(int64_t o, int64_t n, int64_t size, int64_t *out) {
     return count;
 }
 
+/* All positions of the window, cut off at the borders, that o lies in. */
+static int64_t block_taps(const struct rfx_window_attention_attr *a, int axis, int64_t o, int64_t n,
+                          int64_t *out) {
+    int64_t size = axis == 0 ? a->h : a->w, start = (axis == 0 ? a->shift_h : a->shift_w) - size;
+    while (start + size <= o) start += size;
+    return window(start, size, 1, n, out);
+}
+
+/* All before o, or behind it, and o itself unless they are exclusive. */
+static int64_t running_taps(const struct rfx_node *node, int64_t o, int64_t n, int64_t *out) {
+    int64_t own = node->attr.running.exclusive ? 0 : 1;
+    if (node->attr.running.reverse) return window(o + 1 - own, n - o - 1 + own, 1, n, out);
+    return window(0, o + own, 1, n, out);
+}
+
 int64_t influence_taps(const struct rfx_graph *graph, const struct rfx_node *node, int k, int axis,
                        int64_t o, int64_t *out) {
     int64_t n = extent(&graph->nodes[node->in[k]], axis);
@@ -94,6 +109,11 @@ int64_t influence_taps(const struct rfx_graph *graph, const struct rfx_node *nod
         case RFX_OP_GRID_SAMPLE: /* any pixel, by the values of the grid at its own */
             if (k == 0) return window(0, n, 1, n, out);
             break;
+        case RFX_OP_RUNNING_SUM:
+            if (axis == 1 && node->attr.running.axis == 3) return running_taps(node, o, n, out);
+            break;
+        case RFX_OP_WINDOW_ATTENTION:
+            return block_taps(&node->attr.window_attention, axis, o, n, out);
         case RFX_OP_CROP:
             out[0] = axis == 0 ? node->attr.crop.y0 + o * node->attr.crop.sy
                                : node->attr.crop.x0 + o * node->attr.crop.sx;
@@ -274,11 +294,13 @@ void influence_is_exact(const struct rfx_graph *graph, bool *exact) {
             mixed[i] = mixed[i] || mixed[node->in[k]];
             exact[i] = exact[i] && exact[node->in[k]];
         }
-        bool picks = node->op == RFX_OP_CHANNEL_SELECT || node->op == RFX_OP_DEPTH_TO_SPACE;
+        bool picks = node->op == RFX_OP_CHANNEL_SELECT || node->op == RFX_OP_DEPTH_TO_SPACE ||
+                     node->op == RFX_OP_WINDOW_ATTENTION; /* queries, keys and values */
         if (picks && mixed[i]) exact[i] = false;
         bool finds = node->op == RFX_OP_CHANNEL_REDUCE &&
                      rfx_reduce_is_arg(node->attr.reduce.kind); /* a number also among NaN */
-        if (finds || node->op == RFX_OP_GRID_SAMPLE) exact[i] = false;
+        bool leaves = node->op == RFX_OP_TRIANGLE || node->op == RFX_OP_RUNNING_SUM; /* some out */
+        if (finds || leaves || node->op == RFX_OP_GRID_SAMPLE) exact[i] = false;
     }
     free(mixed);
 }
@@ -298,7 +320,11 @@ uint64_t influence_count_macs(const struct rfx_graph *graph, const struct rfx_no
                               struct rfx_rect rect) {
     uint64_t count = 0;
     if (node->op == RFX_OP_CONV) return count_conv(&node->attr.conv, rect);
-    if (node->op == RFX_OP_GEMM) {
+    if (node->op == RFX_OP_WINDOW_ATTENTION) { /* a whole window's scores, and its values */
+        const struct rfx_window_attention_attr *a = &node->attr.window_attention;
+        for (int64_t p = 0; p < rfx_rect_area(rect) * a->h * a->w; p++)
+            for (int64_t c = 0; c < node->out.c; c++) count += 2;
+    } else if (node->op == RFX_OP_GEMM) {
         for (int64_t e = 0; e < node->out.elems; e++)
             for (int64_t k = 0; k < node->attr.gemm.k; k++) count++;
     } else if (node->op == RFX_OP_MATMUL) {

@@ -261,9 +261,10 @@ static double lrn_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t
 
 static double softmax_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x) {
     double largest = -INFINITY, sum = 0;
-    for (int64_t i = 0; i < k->it->c; i++)
+    int64_t group = k->node->attr.softmax.group, n = group > 0 ? group : k->it->c, lo = c / n * n;
+    for (int64_t i = lo; i < lo + n; i++)
         largest = fmax(largest, (double)rfx_ref_in_at(k, i, y, x));
-    for (int64_t i = 0; i < k->it->c; i++) sum += exp((double)rfx_ref_in_at(k, i, y, x) - largest);
+    for (int64_t i = lo; i < lo + n; i++) sum += exp((double)rfx_ref_in_at(k, i, y, x) - largest);
     double shifted = (double)rfx_ref_in_at(k, c, y, x) - largest;
     return k->node->attr.softmax.logarithm ? shifted - log(sum) : exp(shifted) / sum;
 }
@@ -311,6 +312,8 @@ static bool ref_sized(const struct rfx_ref_call *k) {
             const struct rfx_tensor *grid = &k->g->nodes[k->node->in[1]].out;
             return of_size(k, t->c, grid->h, grid->w, rfx_ref_grid_sample_at);
         }
+        case RFX_OP_WINDOW_ATTENTION:
+            return of_size(k, t->c / 3, t->h, t->w, rfx_ref_window_attention_at);
         case RFX_OP_DEPTH_TO_SPACE:
             return of_size(k, t->c / (b * b), t->h * b, t->w * b, depth_to_space_at);
         case RFX_OP_SPACE_TO_DEPTH:

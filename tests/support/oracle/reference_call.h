@@ -41,6 +41,17 @@ double rfx_ref_resize_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int
 /* One element of a GridSample (reference_grid.c). */
 double rfx_ref_grid_sample_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
 
+/* One element of a WindowAttention (reference_attention.c). */
+double rfx_ref_window_attention_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
+
+/* Places, and what lies there (reference_index.c). */
+bool rfx_ref_top_k(const struct rfx_node *node, const struct rfx_tensor *it, const float *in,
+                   float *out);
+bool rfx_ref_pick(const struct rfx_graph *graph, const struct rfx_node *node, float *const *in,
+                  float *out);
+bool rfx_ref_scatter(const struct rfx_graph *graph, const struct rfx_node *node, float *const *in,
+                     float *out);
+
 /* What a reduction makes of n values, in double (reference_reduce.c). */
 double rfx_ref_reduce(enum rfx_reduce_kind kind, const double *v, int64_t n);
 

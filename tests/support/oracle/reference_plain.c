@@ -93,6 +93,27 @@ static bool concat(const struct rfx_graph *graph, const struct rfx_node *node, f
     return true;
 }
 
+/* Every pixel of every map in turn. */
+static bool join_maps(const struct rfx_graph *graph, const struct rfx_node *node, float *const *in,
+                      float *out) {
+    bool last = node->attr.concat.axis == 1;
+    int64_t cells = 0, c = graph->nodes[node->in[0]].out.shape.dims[1], p = 0;
+    for (int k = 0; k < node->n_in; k++) {
+        const int64_t *dims = graph->nodes[node->in[k]].out.shape.dims;
+        if (dims[1] != c) return false;
+        cells += dims[2] * dims[3];
+    }
+    int64_t wanted[3] = {1, last ? cells : c, last ? c : cells};
+    if (!dims_are(node, 3, wanted)) return false;
+    for (int k = 0; k < node->n_in; k++) {
+        const int64_t *dims = graph->nodes[node->in[k]].out.shape.dims;
+        for (int64_t i = 0; i < dims[2] * dims[3]; i++, p++)
+            for (int64_t ch = 0; ch < c; ch++)
+                out[last ? p * c + ch : ch * cells + p] = in[k][ch * dims[2] * dims[3] + i];
+    }
+    return true;
+}
+
 static bool slice(const struct rfx_node *node, const struct rfx_tensor *it, const float *in,
                   float *out) {
     const struct rfx_slice_attr *a = &node->attr.slice;
@@ -237,6 +258,39 @@ static bool matmul(const struct rfx_graph *graph, const struct rfx_node *node, f
     return true;
 }
 
+/* Of maps too: in ONNX order they are tensors of rank 4. */
+static bool triangle(const struct rfx_node *node, const struct rfx_tensor *it, const float *in,
+                     float *out) {
+    int64_t index[RFX_MAX_RANK];
+    int rank = it->shape.rank;
+    if (!dims_are(node, rank, it->shape.dims)) return false;
+    for (int64_t i = 0; i < it->elems; i++) {
+        unravel(&it->shape, i, index);
+        int64_t above = index[rank - 1] - index[rank - 2] - node->attr.triangle.k;
+        out[i] = (node->attr.triangle.upper ? above >= 0 : above <= 0) ? in[i] : 0;
+    }
+    return true;
+}
+
+static bool running_sum(const struct rfx_node *node, const struct rfx_tensor *it, const float *in,
+                        float *out) {
+    int64_t index[RFX_MAX_RANK];
+    int rank = it->shape.rank, axis = node->attr.running.axis;
+    if (!dims_are(node, rank, it->shape.dims)) return false;
+    for (int64_t i = 0; i < it->elems; i++) {
+        double sum = 0;
+        unravel(&it->shape, i, index);
+        int64_t at = index[axis];
+        for (index[axis] = 0; index[axis] < it->shape.dims[axis]; index[axis]++) {
+            int64_t ahead = node->attr.running.reverse ? index[axis] - at : at - index[axis];
+            if (ahead > 0 || (ahead == 0 && !node->attr.running.exclusive))
+                sum += (double)in[ravel(&it->shape, index, rank)];
+        }
+        out[i] = (float)sum;
+    }
+    return true;
+}
+
 bool rfx_ref_plain(const struct rfx_graph *graph, const struct rfx_node *node, float *const *in,
                    float *out) {
     const struct rfx_tensor *it = &graph->nodes[node->in[0]].out;
@@ -253,14 +307,26 @@ bool rfx_ref_plain(const struct rfx_graph *graph, const struct rfx_node *node, f
             return transpose(node, it, in[0], out);
         case RFX_OP_PLAIN_CONCAT:
             return concat(graph, node, in, out);
+        case RFX_OP_JOIN_MAPS:
+            return join_maps(graph, node, in, out);
         case RFX_OP_PLAIN_SLICE:
             return slice(node, it, in[0], out);
         case RFX_OP_PLAIN_GATHER:
             return gather(node, it, in[0], out);
+        case RFX_OP_TOP_K:
+            return rfx_ref_top_k(node, it, in[0], out);
+        case RFX_OP_PICK:
+            return rfx_ref_pick(graph, node, in, out);
+        case RFX_OP_SCATTER:
+            return rfx_ref_scatter(graph, node, in, out);
         case RFX_OP_PLAIN_SOFTMAX:
             return softmax(node, it, in[0], out);
         case RFX_OP_PLAIN_BINARY:
             return binary(graph, node, in, out);
+        case RFX_OP_TRIANGLE:
+            return triangle(node, it, in[0], out);
+        case RFX_OP_RUNNING_SUM:
+            return running_sum(node, it, in[0], out);
         case RFX_OP_REDUCE:
             return reduce(node, it, in[0], out);
         case RFX_OP_GEMM:

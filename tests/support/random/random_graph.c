@@ -5,7 +5,7 @@
 
 #include "layers/conv/conv_backend.h"
 #include "layers/graph/op.h"
-#include "tests/support/random/random_nodes.h"
+#include "tests/support/random/random_heads.h"
 
 enum { MAX_MAP_ELEMS = 40000 }; /* where the options say nothing: thousands of cases take seconds */
 
@@ -50,7 +50,8 @@ static void add_something(struct random_maker *m) {
     else if (pick < 64)
         (void)(t->c <= 33 ? random_add_join(m, in, RFX_OP_CONCAT) : -1);
     else if (pick < 67)
-        (void)random_add_select(m, in);
+        (void)(small && random_chance(m, 60) ? random_add_window_attention(m, in)
+                                             : random_add_select(m, in));
     else if (pick < 71)
         (void)random_add_geometry(m, in, RFX_OP_PAD);
     else if (pick < 74)
@@ -68,7 +69,10 @@ static void add_something(struct random_maker *m) {
     else if (pick < 92)
         (void)random_add_pointwise(m, in, RFX_OP_ACTIVATION);
     else if (pick < 93)
-        (void)random_add_pointwise(m, in, RFX_OP_LRN);
+        (void)random_add_pointwise(m, in,
+                                   random_chance(m, 50)   ? RFX_OP_LRN
+                                   : random_chance(m, 50) ? RFX_OP_TRIANGLE
+                                                          : RFX_OP_RUNNING_SUM);
     else if (pick < 95)
         (void)random_add_pointwise(
             m, in, random_chance(m, 60) ? RFX_OP_CHANNEL_NORM : RFX_OP_CHANNEL_REDUCE);
@@ -78,6 +82,20 @@ static void add_something(struct random_maker *m) {
         (void)random_add_squeeze_excite(m, in);
     else
         (void)random_add_space_norm(m, in);
+}
+
+static void add_modern(struct random_maker *m) {
+    int in = any_map(m);
+    bool small = random_tensor(m, in)->elems * 9 <= MAX_MAP_ELEMS;
+    int64_t pick = random_draw(m, 0, 99);
+    int made = -1;
+    if (pick < 45)
+        made = random_add_space_norm(m, in);
+    else if (pick < 70)
+        made = small ? random_add_attention(m, in) : -1;
+    else if (pick < 90)
+        made = small ? random_add_window_attention(m, in) : -1;
+    if (made < 0) (void)random_add_pointwise(m, in, RFX_OP_CHANNEL_NORM);
 }
 
 /* The last node that depends on the image: a network must. */
@@ -107,19 +125,52 @@ struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
     image.attr.input.w = random_draw(&m, options->min_size, options->max_size);
     if (random_add(&m, image) < 0) abort();
     int64_t n = random_draw(&m, options->min_nodes, options->max_nodes);
-    for (int64_t i = 0; i < n; i++) add_something(&m);
+    bool modern = options->modern > 0 && random_chance(&m, options->modern);
+    int64_t at = modern ? random_draw(&m, 0, n - 1) : -1;
+    for (int64_t i = 0; i < n; i++)
+        if (i == at)
+            add_modern(&m);
+        else
+            add_something(&m);
     int last = last_dependent(m.graph);
+    bool headed = options->heads > 0 && random_chance(&m, options->heads) &&
+                  random_tensor(&m, last)->layout == RFX_LAYOUT_NHWC;
+    int head = headed ? random_add_head(&m, last) : -1;
+    if (head >= 0) last = head;
+    int best = head >= 0 && random_chance(&m, 25) ? random_add_best(&m, head) : -1;
+    if (best >= 0) last = best;
     if (rfx_graph_add_output(m.graph, last, "out", &err) != RFX_OK) abort();
     if (last > 2 && random_chance(&m, 30) &&
         rfx_graph_add_output(m.graph, (int)random_draw(&m, 1, last - 1), "side", &err) != RFX_OK)
         abort();
     struct rfx_fuse_options fuse = {random_chance(&m, 70), random_chance(&m, 70),
-                                    random_chance(&m, 70), true};
+                                    random_chance(&m, 70), true, random_chance(&m, 80)};
     if (rfx_graph_finish(m.graph, &fuse, &err) != RFX_OK) {
         fprintf(stderr, "random graph of seed %llu: %s\n", (unsigned long long)seed, err.text);
         abort();
     }
     return m.graph;
+}
+
+void random_graph_count(const struct rfx_graph *graph, struct random_graph_kinds *kinds) {
+    bool norm = false, attention = false, head = false;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        enum rfx_op op = graph->nodes[i].op;
+        norm = norm || op == RFX_OP_NORMALISE || op == RFX_OP_CHANNEL_NORM;
+        attention = attention || op == RFX_OP_WINDOW_ATTENTION || op == RFX_OP_ATTENTION ||
+                    op == RFX_OP_MATMUL;
+        head = head || op == RFX_OP_JOIN_MAPS || op == RFX_OP_PLAIN_CONCAT;
+    }
+    kinds->norms += norm;
+    kinds->attention += attention;
+    kinds->heads += head;
+    kinds->any += norm || attention || head;
+}
+
+void random_graph_print_kinds(const struct random_graph_kinds *kinds, FILE *out) {
+    fprintf(out, "networks with norms %lld, attention %lld, heads %lld, any of them %lld\n",
+            (long long)kinds->norms, (long long)kinds->attention, (long long)kinds->heads,
+            (long long)kinds->any);
 }
 
 static void print_window(FILE *out, const int64_t *v, const struct rfx_pads *p) {
@@ -151,6 +202,11 @@ static void print_attr(const struct rfx_node *node, FILE *out) {
         fprintf(out, " mode %d pads %lld,%lld,%lld,%lld", (int)a->pad.mode,
                 (long long)a->pad.pads.top, (long long)a->pad.pads.left,
                 (long long)a->pad.pads.bottom, (long long)a->pad.pads.right);
+    } else if (node->op == RFX_OP_WINDOW_ATTENTION) {
+        const struct rfx_window_attention_attr *w = &a->window_attention;
+        fprintf(out, " window %lldx%lld shift %lldx%lld heads %lld bias %d table %d",
+                (long long)w->h, (long long)w->w, (long long)w->shift_h, (long long)w->shift_w,
+                (long long)w->heads, w->bias, w->by_table);
     } else if (node->op == RFX_OP_CROP) {
         fprintf(out, " from %lld,%lld step %lld,%lld", (long long)a->crop.y0, (long long)a->crop.x0,
                 (long long)a->crop.sy, (long long)a->crop.sx);

@@ -14,6 +14,8 @@ struct random_graph_options {
     bool spatial_only;          /* no global pools, so that any node can be tiled cheaply */
     int64_t max_elems;          /* larger maps are not upsampled or joined any more; 0: 40000 */
     bool wide;
+    int heads;  /* of a hundred networks, those that end in a detector's head */
+    int modern; /* likewise those that surely ask for a norm or attention somewhere */
     bool rough; /* also ops with jumps, poles and overflow (FLOOR, LOG, EXP, DIV, ...): for
                    comparing bits, not for comparing with a reference */
 };
@@ -26,6 +28,15 @@ struct random_graph_options random_graph_defaults(void);
  * options give the same graph. */
 struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
                                     const struct random_graph_options *options);
+
+/* Networks that have such nodes. */
+struct random_graph_kinds {
+    int64_t norms, attention, heads, any;
+};
+
+/* Adds what this one has. */
+void random_graph_count(const struct rfx_graph *graph, struct random_graph_kinds *kinds);
+void random_graph_print_kinds(const struct random_graph_kinds *kinds, FILE *out);
 
 /* One node per line with its attributes. */
 void random_graph_print(const struct rfx_graph *graph, FILE *out);

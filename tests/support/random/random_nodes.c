@@ -36,7 +36,7 @@ static int weight(struct random_maker *m, int64_t elems, float lo, float hi) {
     return index;
 }
 
-static int shaped_weight(struct random_maker *m, struct rfx_shape shape, float bound) {
+int random_weight(struct random_maker *m, struct rfx_shape shape, float bound) {
     int64_t elems = 1;
     for (int d = 0; d < shape.rank; d++) elems *= shape.dims[d];
     int index = weight(m, elems, -bound, bound);
@@ -115,7 +115,7 @@ int random_add_conv(struct random_maker *m, int in, bool transposed) {
     float bound = 1.7f / sqrtf((float)(ic / a.groups * a.kh * a.kw));
     struct rfx_shape s = {4, {a.oc, ic / a.groups, a.kh, a.kw}};
     if (transposed) s = (struct rfx_shape){4, {ic, a.oc / a.groups, a.kh, a.kw}};
-    a.weight = shaped_weight(m, s, bound);
+    a.weight = random_weight(m, s, bound);
     if (random_chance(m, 60)) a.bias = weight(m, a.oc, -0.5f, 0.5f);
     if (random_chance(m, 20)) a.scale = weight(m, a.oc, 0.5f, 1.5f);
     struct rfx_node node = {
@@ -169,7 +169,7 @@ static int partner(struct random_maker *m, int in, bool concat) {
     if (!concat && random_chance(m, 20)) shape = rfx_tensor_nhwc(1, t->h, 1);
     struct rfx_node node = {.op = RFX_OP_CONST_MAP};
     node.attr.constant.shape = shape.shape;
-    node.attr.constant.weight = shaped_weight(m, shape.shape, 1.0f);
+    node.attr.constant.weight = random_weight(m, shape.shape, 1.0f);
     return random_add(m, node);
 }
 
@@ -199,17 +199,10 @@ int random_add_join(struct random_maker *m, int in, enum rfx_op op) {
 /* k x k, k odd, of oc channels, keeping the size; without bias. */
 static struct rfx_conv_attr square_conv(int64_t k, int64_t oc) {
     int64_t pad = k / 2;
-    return (struct rfx_conv_attr){.kh = k,
-                                  .kw = k,
-                                  .sh = 1,
-                                  .sw = 1,
-                                  .dh = 1,
-                                  .dw = 1,
-                                  .groups = 1,
-                                  .oc = oc,
-                                  .bias = -1,
-                                  .scale = -1,
-                                  .pads = {pad, pad, pad, pad}};
+    struct rfx_conv_attr conv = rfx_conv_pointwise(oc);
+    conv.kh = conv.kw = k;
+    conv.pads = (struct rfx_pads){pad, pad, pad, pad};
+    return conv;
 }
 
 int random_add_residual(struct random_maker *m, int in) {
@@ -217,7 +210,7 @@ int random_add_residual(struct random_maker *m, int in) {
     struct rfx_node conv = {.op = RFX_OP_CONV, .n_in = 1, .in = &in};
     conv.attr.conv = square_conv(k, c);
     struct rfx_shape s = {4, {c, c, k, k}};
-    conv.attr.conv.weight = shaped_weight(m, s, 1.7f / sqrtf((float)(c * k * k)));
+    conv.attr.conv.weight = random_weight(m, s, 1.7f / sqrtf((float)(c * k * k)));
     int both[2] = {random_add(m, conv), in};
     if (both[0] < 0) return -1;
     struct rfx_node sum = {.op = RFX_OP_BINARY, .n_in = 2, .in = both};
@@ -234,7 +227,7 @@ int random_add_squeeze_excite(struct random_maker *m, int in) {
     struct rfx_node conv = {.op = RFX_OP_CONV, .n_in = 1, .in = &mean};
     conv.attr.conv = square_conv(1, c);
     struct rfx_shape s = {4, {c, c, 1, 1}};
-    conv.attr.conv.weight = shaped_weight(m, s, 1.0f);
+    conv.attr.conv.weight = random_weight(m, s, 1.0f);
     conv.act.kind = RFX_ACT_SIGMOID;
     int gate = random_add(m, conv);
     int both[2] = {in, gate < 0 ? mean : gate};
@@ -271,7 +264,7 @@ int random_add_grid_sample(struct random_maker *m, int in) {
     conv.attr.conv = square_conv(random_chance(m, 50) ? 3 : 1, 2);
     conv.attr.conv.sh = conv.attr.conv.sw = random_draw(m, 1, 2);
     struct rfx_shape s = {4, {2, c, conv.attr.conv.kh, conv.attr.conv.kw}};
-    conv.attr.conv.weight = shaped_weight(m, s, 1.0f);
+    conv.attr.conv.weight = random_weight(m, s, 1.0f);
     /* computed places are rounded, which is no matter of a tolerance where pixels differ much */
     bool may = m->options->rough && !m->options->spatial_only;
     int both[2] = {in, may ? random_add(m, conv) : -1};
@@ -334,6 +327,13 @@ int random_add_pointwise(struct random_maker *m, int in, enum rfx_op op) {
         node.attr.lrn.alpha = 0.3f;
         node.attr.lrn.beta = 0.75f;
         node.attr.lrn.bias = 1.0f;
+    } else if (op == RFX_OP_TRIANGLE) {
+        node.attr.triangle.k = random_draw(m, -4, 4);
+        node.attr.triangle.upper = random_chance(m, 50);
+    } else if (op == RFX_OP_RUNNING_SUM) {
+        node.attr.running.axis = random_chance(m, 50) ? 1 : 3;
+        node.attr.running.exclusive = random_chance(m, 50);
+        node.attr.running.reverse = random_chance(m, 50);
     } else if (op == RFX_OP_CHANNEL_REDUCE) {
         int64_t last = m->options->rough ? RFX_REDUCE_COUNT - 1 : RFX_REDUCE_PROD;
         node.attr.reduce.kind = (enum rfx_reduce_kind)random_draw(m, 0, last);

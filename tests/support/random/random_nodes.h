@@ -27,6 +27,9 @@ static inline const struct rfx_tensor *random_tensor(const struct random_maker *
  * Aborts when there is no memory. */
 int random_add(struct random_maker *m, struct rfx_node node);
 
+/* Adds a weight of values in [-bound, bound); its index. */
+int random_weight(struct random_maker *m, struct rfx_shape shape, float bound);
+
 /* Each draws the attributes of a node (or a few nodes) that read node `in` and returns the index of
  * the last one, -1 when refused. */
 int random_add_conv(struct random_maker *m, int in, bool transposed);
@@ -38,6 +41,13 @@ int random_add_grid_sample(struct random_maker *m, int in);
 int random_add_select(struct random_maker *m, int in);
 int random_add_geometry(struct random_maker *m, int in, enum rfx_op op);
 int random_add_pointwise(struct random_maker *m, int in, enum rfx_op op);
+
+/* Queries, keys and values by a 1x1 convolution, and attention in windows that fit the map, of
+ * which every other one is shifted; some heads. */
+int random_add_window_attention(struct random_maker *m, int in);
+
+/* Queries, keys and values likewise, and attention of all pixels to all; of small maps. */
+int random_add_attention(struct random_maker *m, int in);
 
 /* A convolution that keeps the size, and the sum with what went in: what fusing looks for. */
 int random_add_residual(struct random_maker *m, int in);

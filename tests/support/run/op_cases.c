@@ -23,7 +23,7 @@ void op_case_begin(struct op_case *c, int n_in, const struct rfx_tensor *inputs,
     c->n_in = n_in;
     assert_int_equal(rfx_graph_create(c->mem, "case", &c->graph, &c->err), RFX_OK);
     c->graph->conv = test_conv_choice();
-    static const char *const names[2] = {"a", "b"};
+    static const char *const names[OP_CASE_MOST_INPUTS] = {"a", "b", "c"};
     for (int k = 0; k < n_in; k++) {
         const struct rfx_tensor *t = &inputs[k];
         bool map = t->layout == RFX_LAYOUT_NHWC;
@@ -42,6 +42,15 @@ void op_case_begin(struct op_case *c, int n_in, const struct rfx_tensor *inputs,
             memcpy(c->values[k], c->onnx_order[k], (size_t)t->elems * sizeof(float));
         }
     }
+}
+
+void op_case_set(struct op_case *c, int k, const float *values) {
+    const struct rfx_node *node = &c->graph->nodes[c->in[k]];
+    size_t bytes = (size_t)node->out.elems * sizeof *values;
+    assert_int_equal(node->op, RFX_OP_CONST_PLAIN);
+    memcpy(rfx_graph_owned_weight(c->graph, node->attr.constant.weight), values, bytes);
+    memcpy(c->values[k], values, bytes);
+    memcpy(c->onnx_order[k], values, bytes);
 }
 
 int op_case_weight(struct op_case *c, int rank, const int64_t *dims, float lo, float hi) {
@@ -119,7 +128,7 @@ static void run(struct op_case *c, const struct rfx_view *in, struct rfx_view ou
 
 float *op_case_whole(struct op_case *c) {
     const struct rfx_node *node = &c->graph->nodes[c->index];
-    struct rfx_view in[2];
+    struct rfx_view in[OP_CASE_MOST_INPUTS];
     for (int k = 0; k < c->n_in; k++) {
         const struct rfx_tensor *t = &c->graph->nodes[c->in[k]].out;
         in[k] = rfx_view_dense(c->values[k], rfx_rect_full(t->h, t->w), t->c);
@@ -160,7 +169,7 @@ static void check_rect(struct op_case *c, const float *whole, const void *packed
     bool maps = node->out.layout == RFX_LAYOUT_NHWC;
     struct rfx_rect rect =
         maps ? random_rect(c, node->out.h, node->out.w) : rfx_node_full_rect(node);
-    struct rfx_view in[2], out;
+    struct rfx_view in[OP_CASE_MOST_INPUTS], out;
     int64_t elems;
     for (int k = 0; k < c->n_in; k++) {
         const struct rfx_tensor *t = &c->graph->nodes[c->in[k]].out;

@@ -9,19 +9,24 @@
 #include "layers/graph/op.h"
 #include "tests/support/test_util.h"
 
+enum { OP_CASE_MOST_INPUTS = 3 };
+
 struct op_case {
     struct rfx_memory *mem;
     struct rfx_graph *graph;
     struct test_rng rng;
     int n_in, index; /* index: of the node under test */
-    int in[2];
-    float *values[2]; /* stored order: NHWC or plain */
-    float *onnx_order[2];
+    int in[OP_CASE_MOST_INPUTS];
+    float *values[OP_CASE_MOST_INPUTS]; /* stored order: NHWC or plain */
+    float *onnx_order[OP_CASE_MOST_INPUTS];
     struct rfx_error err;
 };
 
 /* Creates the graph and its inputs, with random values in [-1, 1). */
 void op_case_begin(struct op_case *c, int n_in, const struct rfx_tensor *inputs, uint64_t seed);
+
+/* Gives an input that is no map other values, those of a test. */
+void op_case_set(struct op_case *c, int k, const float *values);
 
 /* Adds a weight of random values in [lo, hi); returns its index. */
 int op_case_weight(struct op_case *c, int rank, const int64_t *dims, float lo, float hi);

@@ -75,3 +75,24 @@ void test_run_whole(const struct test_prepared *prepared, const float *input_nhw
 void test_run_whole_free(const struct rfx_graph *graph, float **outs) {
     for (int i = 0; i < graph->n_nodes; i++) free(outs[i]);
 }
+
+float *test_run_output(const struct rfx_graph *graph, const float *input_nchw, int k) {
+    const struct rfx_tensor *image = &graph->nodes[graph->input].out;
+    const struct rfx_tensor *made = &graph->nodes[graph->outputs[k].node].out;
+    float *input = test_floats(image->elems), *result = test_floats(made->elems);
+    float **outs = calloc((size_t)graph->n_nodes, sizeof *outs);
+    struct test_prepared prepared;
+    test_nchw_to_nhwc(input_nchw, input, image->c, image->h, image->w);
+    if (outs == NULL || !test_prepare(graph, 1, &prepared)) abort();
+    test_run_whole(&prepared, input, outs);
+    const float *values = outs[graph->outputs[k].node];
+    if (made->layout == RFX_LAYOUT_NHWC)
+        test_nhwc_to_nchw(values, result, made->c, made->h, made->w);
+    else
+        memcpy(result, values, (size_t)made->elems * sizeof *result);
+    test_run_whole_free(graph, outs);
+    test_prepared_free(&prepared);
+    free(outs);
+    free(input);
+    return result;
+}

@@ -22,4 +22,7 @@ void test_prepared_free(struct test_prepared *prepared);
  * each set to a malloc'ed array (free with test_run_whole_free). input_nhwc: h x w x c. */
 void test_run_whole(const struct test_prepared *prepared, const float *input_nhwc, float **outs);
 void test_run_whole_free(const struct rfx_graph *graph, float **outs);
+
+/* Output `k` on one thread, both in ONNX order, to be freed; aborts where a node does not pack. */
+float *test_run_output(const struct rfx_graph *graph, const float *input_nchw, int k);
 #endif

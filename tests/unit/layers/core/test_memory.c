@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -31,6 +32,53 @@ static void test_accounting(void **state) {
     assert_int_equal(rfx_memory_current_bytes(mem), 0);
     rfx_memory_free(mem);
     rfx_memory_free(NULL);
+}
+
+struct hooked {
+    size_t bytes, blocks;
+};
+
+static void *hook_allocate(void *user, size_t bytes) {
+    struct hooked *h = user;
+    char *raw = malloc(bytes + 16);
+    assert_non_null(raw);
+    memset(raw, 0xa5, bytes + 16);
+    h->bytes += bytes;
+    h->blocks++;
+    return raw + 16;
+}
+
+static void hook_release(void *user, void *block, size_t bytes) {
+    struct hooked *h = user;
+    h->bytes -= bytes;
+    h->blocks--;
+    free((char *)block - 16);
+}
+
+/* Every block is a hook's, the allocator too: aligned, zeroed where that is asked for, given back
+ * with as many bytes. */
+static void test_hooks(void **state) {
+    static const size_t sizes[] = {0, 1, 63, 64, 65, 5000, (size_t)1 << 20, (size_t)3 << 20};
+    struct hooked h = {0, 0};
+    const struct rfx_memory_hooks hooks = {hook_allocate, hook_release, &h};
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create_with(&hooks);
+    assert_int_equal(h.blocks, 1);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        unsigned char *block = rfx_memory_calloc(mem, 1, sizes[i]);
+        assert_non_null(block);
+        assert_int_equal((uintptr_t)block % 64, 0);
+        for (size_t k = 0; k < sizes[i]; k++) assert_int_equal(block[k], 0);
+        assert_true(h.bytes > sizes[i] && h.blocks == 2);
+        assert_true(rfx_memory_taken_bytes(mem) >= sizes[i]);
+        memset(block, 1, sizes[i]);
+        block = rfx_memory_realloc(mem, block, sizes[i] + 7);
+        assert_true(block != NULL && (sizes[i] == 0 || block[sizes[i] - 1] == 1));
+        rfx_memory_release(mem, block);
+        assert_int_equal(rfx_memory_taken_bytes(mem), 0);
+    }
+    rfx_memory_free(mem);
+    assert_true(h.bytes == 0 && h.blocks == 0);
 }
 
 static void test_limit(void **state) {
@@ -182,6 +230,6 @@ int main(void) {
         cmocka_unit_test(test_taken),      cmocka_unit_test(test_accounting),
         cmocka_unit_test(test_limit),      cmocka_unit_test(test_calloc_and_realloc),
         cmocka_unit_test(test_fail_after), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_stop)};
+        cmocka_unit_test(test_stop),       cmocka_unit_test(test_hooks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

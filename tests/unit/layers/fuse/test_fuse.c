@@ -157,12 +157,12 @@ static void test_each_option_alone(void **state) {
         struct rfx_fuse_options options;
         int nodes;
     } rows[] = {
-        {{0}, 8},                        /* x c1 bn1 r1 c2 bn2 sum r2 */
-        {{true, false, false, true}, 6}, /* x c1 r1 c2 sum r2 */
-        {{false, true, false, true}, 6}, /* r1 into bn1, r2 into sum */
-        {{false, false, true, true}, 8}, /* the sum's operand is bn2, no convolution */
-        {{true, false, true, true}, 5},
-        {{true, true, false, true}, 4},
+        {{0}, 8},                              /* x c1 bn1 r1 c2 bn2 sum r2 */
+        {{true, false, false, true, true}, 6}, /* x c1 r1 c2 sum r2 */
+        {{false, true, false, true, true}, 6}, /* r1 into bn1, r2 into sum */
+        {{false, false, true, true, true}, 8}, /* the sum's operand is bn2, no convolution */
+        {{true, false, true, true, true}, 5},
+        {{true, true, false, true, true}, 4},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct net net = begin();

@@ -94,6 +94,29 @@ static void blocks(void **state) {
     }
 }
 
+/* Windows of `size`, of which one begins at `shift`, looked for from far away. */
+static void whole_blocks(void **state) {
+    (void)state;
+    for (int64_t size = 1; size <= 5; size++)
+        for (int64_t shift = 0; shift < size; shift++) {
+            struct rfx_axis_map map = rfx_axis_map_blocks(size, -shift);
+            for (int64_t lo = -6; lo < 9; lo++)
+                for (int64_t hi = lo + 1; hi < 12; hi++) {
+                    const struct rfx_range out = {lo, hi};
+                    struct hull want = {0, 0};
+                    for (int64_t o = lo; o < hi; o++) {
+                        int64_t start = shift - 20 * size;
+                        while (start + size <= o) start += size;
+                        for (int64_t i = 0; i < size; i++) widen(&want, start + i);
+                    }
+                    check("blocks", &map, out, want);
+                }
+        }
+    const struct rfx_axis_map map = rfx_axis_map_blocks(8, -4);
+    const struct rfx_range none = {3, 3}, got = rfx_axis_map_range(&map, none);
+    assert_true(got.lo == got.hi);
+}
+
 static void by_hand(void **state) {
     (void)state;
     const struct rfx_range out = {2, 5}, none = {3, 3};
@@ -121,6 +144,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_and_scattering),
         cmocka_unit_test(blocks),
+        cmocka_unit_test(whole_blocks),
         cmocka_unit_test(by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

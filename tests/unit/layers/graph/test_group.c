@@ -82,6 +82,36 @@ static void check_axis(const struct rfx_group_attr *g, int axis, struct rfx_rang
                      g->first + i, axis, (long long)next[i].lo, (long long)need[i].lo);
 }
 
+/* What the group's node says of its inputs is what its nodes say one by one, for ranges at borders
+ * and away from them. */
+static void check_reach(const struct rfx_group_attr *g, struct test_rng *rng) {
+    struct rfx_graph *graph;
+    struct rfx_error err = {{0}};
+    if (rfx_graph_group(g->base, g, 1, &graph, &err) != RFX_OK) fail_msg("%s", err.text);
+    const struct rfx_node *node = &graph->nodes[g->last];
+    for (int i = 0; i < 60; i++) {
+        int axis = i % 2;
+        int64_t n = axis == 0 ? node->out.h : node->out.w;
+        struct rfx_range out = {i % 3 == 0 ? 0 : test_rng_int(rng, 0, n - 1), n};
+        if (i % 5 != 0) out.hi = test_rng_int(rng, out.lo + 1, n);
+        for (int k = 0; k < node->n_in; k++) {
+            struct rfx_range by_nodes = rfx_group_in_range_by_nodes(node, k, axis, out);
+            struct rfx_range r = rfx_op_in_range(graph, node, k, axis, out);
+            if (r.lo != by_nodes.lo || r.hi != by_nodes.hi)
+                fail_msg(
+                    "nodes %d..%d, axis %d, input %d, out %lld..%lld: %lld..%lld, by nodes "
+                    "%lld..%lld",
+                    g->first, g->last, axis, k, (long long)out.lo, (long long)out.hi,
+                    (long long)r.lo, (long long)r.hi, (long long)by_nodes.lo,
+                    (long long)by_nodes.hi);
+        }
+        struct rfx_group_attr slow = *g; /* without what rfx_graph_group finds */
+        assert_int_equal(rfx_group_is_inside(&node->attr.group, axis, out),
+                         rfx_group_is_inside(&slow, axis, out));
+    }
+    rfx_graph_free(graph);
+}
+
 static int check_groups_of(const struct rfx_graph *graph, struct test_rng *rng) {
     int checked = 0;
     for (int first = 0; first < graph->n_nodes; first++)
@@ -95,6 +125,7 @@ static int check_groups_of(const struct rfx_graph *graph, struct test_rng *rng) 
                 check_axis(&g, axis, (struct rfx_range){n - 1, n});
                 check_axis(&g, axis, (struct rfx_range){0, n});
             }
+            check_reach(&g, rng);
             checked++;
         }
     return checked;

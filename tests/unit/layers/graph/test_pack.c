@@ -274,7 +274,7 @@ static struct rfx_weight_file make_file(const char *path, off_t bytes) {
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, bytes), 0);
-    return (struct rfx_weight_file){fd, path};
+    return (struct rfx_weight_file){.fd = fd, .path = path};
 }
 
 /* Two layers of 9 parts each whose files end in the fifth part: all teams name the first file, and

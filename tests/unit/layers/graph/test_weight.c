@@ -24,7 +24,7 @@ static struct rfx_weight_file make_file(const void *bytes, size_t size) {
     int fd = open(PATH, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     assert_true(write(fd, bytes, size) == (ssize_t)size);
-    return (struct rfx_weight_file){fd, PATH};
+    return (struct rfx_weight_file){.fd = fd, .path = PATH};
 }
 
 static void close_file(const struct rfx_weight_file *file) {

@@ -203,11 +203,45 @@ static void test_square_range(void **state) {
     assert_true(isnan(square_of(NAN, 1.0f)));
 }
 
+/* What may come out of a file: only what cannot be read or added beyond its bounds passes. */
+static void test_soundness(void **state) {
+    enum { C = 3 };
+    static const int64_t wrong[] = {INT64_MAX, INT64_MIN, C + 1, -1};
+    const float pixel[C] = {1.5f, -INFINITY, 3e38f};
+    int64_t *block = malloc(rfx_exact_sum_bytes(C));
+    (void)state;
+    rfx_exact_sum_add(rfx_exact_sum_reset(block, C), pixel, 1);
+    assert_true(rfx_exact_sum_is_sound(block, C));
+    assert_false(rfx_exact_sum_is_sound(block, C + 1));
+    for (int64_t at = 0; at < 2 + 2 * C + 21 * C; at++) /* c, pixels, lanes, digits, specials */
+        for (size_t i = 0; i < (at == 0 ? 4 : 2); i++) {
+            int64_t before = block[at];
+            block[at] = wrong[i];
+            assert_false(rfx_exact_sum_is_sound(block, C));
+            block[at] = before;
+        }
+    assert_true(rfx_exact_sum_is_sound(block, C));
+    /* the last digit of channel 0: whole, or carried into it from the one before and the lanes */
+    int64_t *digits = block + 2 + 2 * C, *last = digits + 19;
+    const int64_t edges[] = {(1 << 15) - 1, 1 << 15, -(1 << 15) + 1, -(1 << 15)};
+    for (int i = 0; i < 4; i++) {
+        *last = edges[i];
+        assert_int_equal(rfx_exact_sum_is_sound(block, C), i % 2 == 0);
+    }
+    *last = (1 << 15) - 1;
+    last[-1] = 1 << 16;
+    assert_false(rfx_exact_sum_is_sound(block, C));
+    last[-1] = 0;
+    assert_true(rfx_exact_sum_is_sound(block, C));
+    free(block);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),  cmocka_unit_test(test_specials),
-        cmocka_unit_test(test_order),   cmocka_unit_test(test_channels),
-        cmocka_unit_test(test_squares), cmocka_unit_test(test_square_range),
+        cmocka_unit_test(test_soundness),    cmocka_unit_test(test_values),
+        cmocka_unit_test(test_specials),     cmocka_unit_test(test_order),
+        cmocka_unit_test(test_channels),     cmocka_unit_test(test_squares),
+        cmocka_unit_test(test_square_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,11 +127,39 @@ static void test_binary_refuses(void **state) {
     op_case_end(&c);
 }
 
+/* Over groups of channels beside each other; 0: over all. */
+static void test_softmax_groups(void **state) {
+    (void)state;
+    static const int64_t groups[] = {0, 1, 4, 6, 12, 24};
+    for (int i = 0; i < 12; i++) {
+        const struct rfx_tensor input = rfx_tensor_nhwc(24, 9, 14);
+        struct op_case c;
+        op_case_begin(&c, 1, &input, (uint64_t)i);
+        struct rfx_node node = {.op = RFX_OP_SOFTMAX, .act = {.slope = -1}};
+        node.attr.softmax.group = groups[i / 2];
+        node.attr.softmax.logarithm = i % 2 == 1;
+        check(&c, &node, 1e-6, "softmax", i);
+    }
+}
+
+static void test_softmax_refuses(void **state) {
+    (void)state;
+    const struct rfx_tensor input = rfx_tensor_nhwc(24, 5, 6);
+    struct op_case c;
+    op_case_begin(&c, 1, &input, 1);
+    struct rfx_node node = {.op = RFX_OP_SOFTMAX, .act = {.slope = -1}};
+    node.attr.softmax.group = 5;
+    assert_int_not_equal(op_case_add(&c, &node), RFX_OK);
+    assert_non_null(strstr(c.err.text, "groups of 5 of 24 channels"));
+    op_case_end(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activations),    cmocka_unit_test(test_plain_activations),
-        cmocka_unit_test(test_affine),         cmocka_unit_test(test_binary),
-        cmocka_unit_test(test_binary_refuses),
+        cmocka_unit_test(test_activations),     cmocka_unit_test(test_plain_activations),
+        cmocka_unit_test(test_affine),          cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_binary_refuses),  cmocka_unit_test(test_softmax_groups),
+        cmocka_unit_test(test_softmax_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

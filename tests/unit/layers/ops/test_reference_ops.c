@@ -217,6 +217,13 @@ static void test_layouts(void **state) {
     struct rfx_node reshape = op_node(RFX_OP_RESHAPE);
     reshape.attr.reshape.shape = (struct rfx_shape){3, {5, 3, 7}};
     int cube = put(&b, reshape, plain, -1);
+    struct rfx_node pool = op_node(RFX_OP_POOL_MAX), join = op_node(RFX_OP_JOIN_MAPS);
+    pool.attr.pool = (struct rfx_pool_attr){.kh = 2, .kw = 3, .sh = 2, .sw = 1, .dh = 1, .dw = 1};
+    int small = put(&b, pool, 0, -1);
+    for (int axis = 1; axis < 3; axis++) {
+        join.attr.concat.axis = axis;
+        (void)put(&b, join, 0, small);
+    }
     static const int perms[][3] = {{0, 2, 1}, {2, 1, 0}, {1, 2, 0}};
     for (int i = 0; i < 3; i++) {
         struct rfx_node transpose = op_node(RFX_OP_TRANSPOSE);

@@ -101,7 +101,8 @@ static void test_defaults(void **state) {
     assert_memory_equal(&got, &run, sizeof run);
     run.bgr = 5;
     run.std[1] = 3.0f;
-    struct rfx_image_options image = rfx_api_image_options(&run, 1);
+    struct rfx_image_bands bands;
+    struct rfx_image_options image = rfx_api_image_options(&run, 1, &bands);
     assert_true(image.bgr && image.channels == 1 && image.scale == run.scale);
     assert_memory_equal(image.std, run.std, sizeof run.std);
     assert_memory_equal(image.mean, run.mean, sizeof run.mean);
@@ -229,24 +230,58 @@ static void test_values_out_of_range(void **state) {
         assert_int_equal(rfx_api_read_run_options(&run, &got, &err) == RFX_OK, threads[i].fine);
     }
     struct rfx_run_options run, got;
+    struct rfx_image_bands bands;
     rfx_run_options_init(&run, sizeof run);
     run.max_pixels = -1;
     assert_int_equal(rfx_api_read_run_options(&run, &got, &err), RFX_STATUS_INVALID_ARGUMENT);
     run.max_pixels = 7;
-    assert_int_equal(rfx_api_image_options(&run, 3).max_pixels, 7);
+    assert_int_equal(rfx_api_image_options(&run, 3, &bands).max_pixels, 7);
     run.max_pixels = 0;
-    assert_int_equal(rfx_api_image_options(&run, 3).max_pixels, RFX_IMAGE_WHOLE_PIXELS);
+    assert_int_equal(rfx_api_image_options(&run, 3, &bands).max_pixels, RFX_IMAGE_WHOLE_PIXELS);
     run.memory_bytes = 1; /* says all */
-    assert_int_equal(rfx_api_image_options(&run, 3).max_pixels, 0);
+    assert_int_equal(rfx_api_image_options(&run, 3, &bands).max_pixels, 0);
+}
+
+static void test_choice_out_of_range(void **state) {
+    static const int few[] = {4, 1, 65535}, zero[] = {1, 0}, many[600] = {1};
+    static const struct {
+        int64_t page;
+        const int *channels;
+        int n, bgr, fine;
+    } cases[] = {{7, few, 3, 0, 1},  {-1, NULL, 0, 0, 0},  {0, few, 0, 0, 0},  {0, NULL, 3, 0, 0},
+                 {0, few, -1, 0, 0}, {0, many, 513, 0, 0}, {0, zero, 2, 0, 0}, {0, few, 3, 1, 0}};
+    struct rfx_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rfx_run_options run, got;
+        rfx_run_options_init(&run, sizeof run);
+        run.page = cases[i].page;
+        run.channels = cases[i].channels;
+        run.n_channels = cases[i].n;
+        run.bgr = cases[i].bgr;
+        assert_int_equal(rfx_api_read_run_options(&run, &got, &err) == RFX_OK, cases[i].fine);
+        if (!cases[i].fine) continue;
+        struct rfx_image_bands bands;
+        run.as_stored = 1;
+        struct rfx_image_options image = rfx_api_image_options(&run, 0, &bands);
+        assert_true(image.bands == &bands && bands.n == 3 && bands.numbers[2] == 65535);
+        assert_true(image.page == 7 && image.as_stored);
+    }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_version),         cmocka_unit_test(test_codes),
-        cmocka_unit_test(test_texts),           cmocka_unit_test(test_opening),
-        cmocka_unit_test(test_defaults),        cmocka_unit_test(test_larger_structs),
-        cmocka_unit_test(test_smaller_structs), cmocka_unit_test(test_convolutions),
-        cmocka_unit_test(test_wrong_sizes),     cmocka_unit_test(test_values_out_of_range),
+        cmocka_unit_test(test_choice_out_of_range),
+        cmocka_unit_test(test_version),
+        cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_opening),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_larger_structs),
+        cmocka_unit_test(test_smaller_structs),
+        cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_wrong_sizes),
+        cmocka_unit_test(test_values_out_of_range),
     };
     return cmocka_run_group_tests_name("api_support", tests, NULL, NULL);
 }

@@ -66,9 +66,11 @@ static int write_area(void *user, int output, const struct rfx_area *area, const
     struct filled *f = user;
     int64_t dims[RFX_MAX_DIMS];
     int rank = rfx_network_output_shape(f->net, output, dims);
-    bool is_map = rank == 4 && dims[0] == 1;
-    int64_t c = is_map ? dims[1] : f->got.elems[output], h = is_map ? dims[2] : 1,
-            w = is_map ? dims[3] : 1;
+    bool is_map = rank == 4 && dims[0] == 1, flat = rank == 3 && dims[0] == 1; /* one channel */
+    int64_t c = is_map ? dims[1]
+                : flat ? 1
+                       : f->got.elems[output],
+            h = is_map || flat ? dims[rank - 2] : 1, w = is_map || flat ? dims[rank - 1] : 1;
     if (area->channels != c || area->row < 0 || area->row + area->rows > h || area->column < 0 ||
         area->column + area->columns > w) {
         f->wrong++;
@@ -88,7 +90,11 @@ static int write_area(void *user, int output, const struct rfx_area *area, const
 static const struct {
     const char *model;
     int64_t h, w;
-} cases[] = {{"fsrcnn:2", 50, 37}, {"posenet", 65, 49}, {"squeezenet1_1", 64, 71}};
+} cases[] = {{"fsrcnn:2", 50, 37},
+             {"posenet", 65, 49},
+             {"squeezenet1_1", 64, 71},
+             {"blazeface", 64, 71},
+             {"yolov8n", 130, 97}};
 enum { CASES = sizeof cases / sizeof cases[0] };
 
 static size_t budget(struct rfx_network *net, int which, int threads) {

@@ -61,6 +61,19 @@ static void test_published_figures(void **state) {
         {"real_esrgan_compact", 128, 16384ull * 9u * (192u + 32u * 4096u + 3072u), 1213296u},
         /* as diffusers counts it */
         {"vae_decoder", 0, 0, 49490179u},
+        /* the paper's table says 878 K, which is without the 24 tables of 225 * 6 biases: 910152 =
+         * 4 * (6 * 30810 + 32460) + 3 * 60 + 1680 + 32460 + 6492 + 60; and the three constants of
+         * 24 GELUs. MACs of a pixel: 24 layers of 60 * 180 + 2 * 64 * 60 + 60 * 60 + 2 * 60 * 120,
+         * 5 convolutions of 9 * 60 * 60, the first of 9 * 3 * 60, the last of 9 * 60 * 12 */
+        {"swinir_light", 64, 4096ull * (24u * 36480u + 5u * 32400u + 1620u + 6480u), 910152u + 72u},
+        /* as published, fixed bins included; MACs by the sums of its layers, bins included */
+        {"yolov8n", 640, 4371993600u, 3157200u},
+        /* by the sums of its layers in a program of their own, as PaddleOCR's modules state them */
+        {"ppocr_det", 640, 1911763200u, 559977u},
+        /* torchvision's (with three numbers more in each of 18 Gaussian units); MACs by the sums of
+         * their layers */
+        {"efficientnet_v2_s", 384, 8365617152u, 21458488u},
+        {"convnext_tiny", 224, 4455531264u, 28589128u + 54u},
         /* as published; MACs by the sums of its layers */
         {"nafnet", 256, 16045035520u, 29159715u},
         /* 9 * (3*32 + 32*32 + 32*64 + 64*64 + 64*128 + 128*128) + 2 * (32 + 64 + 128) */
@@ -136,6 +149,20 @@ static void test_module_names(void **state) {
         {"fsrcnn", "deconv", 21, 3, 42},
         {"fsrcnn:3", "deconv", 21, 3, 63},
         {"fsrcnn:4", "deconv", 21, 3, 84},
+        {"efficientnet_v2_s", "features.3.0", 225, 64, 29},
+        {"ppocr_det", "backbone.stage0.2", 129, 16, 40},
+        {"ppocr_det", "backbone.stage1.2", 129, 24, 20},
+        {"ppocr_det", "backbone.stage2.5", 129, 56, 10},
+        {"ppocr_det", "backbone.stage3.3.act", 129, 480, 5},
+        {"ppocr_det", "neck.fuse", 129, 96, 40},
+        {"ppocr_det", "cropped", 129, 1, 129},
+        {"efficientnet_v2_s", "features.6.14", 384, 256, 12},
+        {"convnext_tiny", "features.4", 225, 384, 14},
+        {"convnext_tiny", "features.7.2", 224, 768, 7},
+        {"yolov8n", "model.4", 640, 64, 80},
+        {"yolov8n", "model.9", 600, 256, 19},
+        {"yolov8n", "model.15", 640, 64, 80},
+        {"yolov8n", "model.21", 641, 256, 21},
         {"table1", "maxpool2", 32, 64, 8},
         {"toy:m=3,b=2,n=3,cst=32", "module2.block2", 64, 64, 32},
         {"toy:cst=16", "module3", 64, 128, 16},
@@ -259,8 +286,9 @@ static void test_suffixes_refused(void **state) {
 static void test_out_of_memory(void **state) {
     (void)state;
     static const char *const names[] = {
-        "squeezenet1_1",      "fsrcnn",     "unet", "toy", "blazeface", "posenet", "unet_instance",
-        "mobilenet_v3_small", "vae_decoder"};
+        "squeezenet1_1", "fsrcnn",       "unet",          "toy",
+        "blazeface",     "posenet",      "unet_instance", "mobilenet_v3_small",
+        "vae_decoder",   "swinir_light", "yolov8n"};
     struct rfx_memory *mem = rfx_memory_create(0);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         bool built = false;

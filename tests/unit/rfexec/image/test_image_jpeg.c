@@ -76,6 +76,16 @@ static void read_in_bands(struct rfx_image *image, const unsigned char *want, in
     }
 }
 
+static size_t fixed_bytes_of(const char *path) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_image *image = NULL;
+    assert_int_equal(rfx_image_open(mem, path, &image_reads_plain, &image, NULL), RFX_OK);
+    size_t bytes = rfx_image_traits(image).fixed_bytes;
+    rfx_image_free(image);
+    rfx_memory_free(mem);
+    return bytes;
+}
+
 static void check_kind(int kind, int h, int w, int64_t window) {
     make(kind, h, w);
     int whole_h, whole_w, components;
@@ -258,6 +268,83 @@ static void refuses_in_words(void **state) {
     assert_int_equal(image_reads_all(FILE_NAME, INT32_MAX, -1, 0, &err), RFX_STATUS_MALFORMED);
 }
 
+/* Of pictures whose coefficients are more than a strip: what they hold does not grow with their
+ * rows, and values are those of the same coefficients in one scan. */
+static void large_pictures_with_scans(void **state) {
+    (void)state;
+    static const int scanned[] = {8, 10, 11, 12}, plain[] = {0, 3, -1, 3};
+    size_t fixed[2];
+    for (int k = 0; k < 4; k++) {
+        make(scanned[k], 1300, 520);
+        fixed[1] = fixed_bytes_of(FILE_NAME);
+        check_kind(scanned[k], 1000, 520, 64);
+        fixed[0] = fixed_bytes_of(FILE_NAME);
+        assert_true(fixed[0] < 1200 * 1024);
+        assert_int_equal(fixed[0], fixed[1]);
+        if (plain[k] < 0) continue;
+        int h, w, components;
+        make(plain[k], 1000, 520);
+        unsigned char *whole = jpeg_maker_decode(FILE_NAME, &h, &w, &components);
+        make(scanned[k], 1000, 520);
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_image *image = NULL;
+        assert_int_equal(rfx_image_open(mem, FILE_NAME, &image_reads_plain, &image, NULL), RFX_OK);
+        assert_int_equal(rfx_image_set_window(image, 1000, NULL), RFX_OK);
+        check_rect(image, whole, rfx_rect_full(1000, 520));
+        rfx_image_free(image);
+        rfx_memory_free(mem);
+        free(whole);
+    }
+    (void)unlink(FILE_NAME);
+}
+
+/* A file whose later scans are not there, but whose end is: libjpeg smooths what they leave out. */
+static void scans_that_were_never_written(void **state) {
+    (void)state;
+    static struct test_bytes b;
+    int h, w, components;
+    make(10, 500, 400);
+    test_bytes_load(&b, FILE_NAME);
+    size_t cut = 0;
+    for (size_t i = 2, scans = 0; i + 1 < b.count && cut == 0; i++)
+        if (b.data[i] == 0xff && b.data[i + 1] == 0xda && ++scans == 4) cut = i;
+    assert_true(cut > 0);
+    b.data[cut + 1] = 0xd9; /* the end */
+    test_bytes_store(FILE_NAME, b.data, cut + 2);
+    unsigned char *want = jpeg_maker_decode(FILE_NAME, &h, &w, &components);
+    assert_non_null(want);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_image *image = NULL;
+    assert_int_equal(rfx_image_open(mem, FILE_NAME, &image_reads_plain, &image, NULL), RFX_OK);
+    assert_int_equal(rfx_image_set_window(image, 10, NULL), RFX_OK);
+    read_in_bands(image, want, 10);
+    rfx_image_free(image);
+    rfx_memory_free(mem);
+    free(want);
+}
+
+/* Nowhere to put coefficients down. */
+static void says_where_coefficients_cannot_lie(void **state) {
+    (void)state;
+    struct rfx_image_options options = image_reads_plain;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_image *image = NULL;
+    struct rfx_error err = {""};
+    float data[64 * 3];
+    struct rfx_view view = rfx_view_dense(data, rfx_rect_make(0, 1, 0, 64), 3);
+    options.folder = "nowhere";
+    make(9, 600, 520);
+    assert_int_equal(rfx_image_open(mem, FILE_NAME, &options, &image, &err), RFX_OK);
+    assert_int_equal(rfx_image_set_window(image, 8, &err), RFX_OK);
+    assert_int_equal(rfx_image_read(image, view.rect, &view, &err), RFX_STATUS_IO);
+    assert_string_equal(err.text, FILE_NAME
+                        ": comes in several scans, and its coefficients lie in a file of 1.8 MiB: "
+                        "cannot make it in 'nowhere': No such file or directory (--spill or TMPDIR "
+                        "is another folder)");
+    rfx_image_free(image);
+    rfx_memory_free(mem);
+}
+
 /* A hostile file whose scans repeat without end. */
 static void refuses_endless_scans(void **state) {
     (void)state;
@@ -278,8 +365,8 @@ static void refuses_endless_scans(void **state) {
     assert_non_null(strstr(err.text, "1000 scans"));
 }
 
-/* An EXIF orientation changes neither size nor values. */
-static void ignores_orientation(void **state) {
+/* An EXIF orientation changes neither size nor values where the picture is read as it is stored. */
+static void may_be_read_as_stored(void **state) {
     (void)state;
     static const unsigned char exif[] = {
         0xff, 0xe1, 0,    34,   'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8,
@@ -297,7 +384,9 @@ static void ignores_orientation(void **state) {
     assert_int_equal(fclose(file), 0);
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_image *image = NULL;
-    assert_int_equal(rfx_image_open(mem, FILE_NAME, &image_reads_plain, &image, NULL), RFX_OK);
+    struct rfx_image_options options = image_reads_plain;
+    options.as_stored = true;
+    assert_int_equal(rfx_image_open(mem, FILE_NAME, &options, &image, NULL), RFX_OK);
     assert_int_equal(rfx_image_traits(image).h, 20);
     assert_int_equal(rfx_image_set_window(image, 20, NULL), RFX_OK);
     check_rect(image, want, rfx_rect_full(20, 31));
@@ -316,8 +405,11 @@ int main(void) {
         cmocka_unit_test(survives_flipped_bits),
         cmocka_unit_test(survives_failing_allocations),
         cmocka_unit_test(refuses_in_words),
+        cmocka_unit_test(large_pictures_with_scans),
+        cmocka_unit_test(scans_that_were_never_written),
+        cmocka_unit_test(says_where_coefficients_cannot_lie),
         cmocka_unit_test(refuses_endless_scans),
-        cmocka_unit_test(ignores_orientation),
+        cmocka_unit_test(may_be_read_as_stored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,35 @@ static void write_npy(const char *dict, int64_t elems, int extra_bytes) {
     assert_int_equal(fclose(file), 0);
 }
 
+static void delivers_chosen_channels(void **state) {
+    (void)state;
+    static const struct rfx_image_bands chosen = {4, {5, 1, 5, 2}}, sixth = {2, {1, 6}};
+    struct rfx_image_options options = rfx_image_default_options();
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_image *image = NULL;
+    struct rfx_error err = {""};
+    float data[4 * 2 * 3];
+    write_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (5, 3, 4), }", 5 * 3 * 4, 0);
+    options.bands = &chosen;
+    assert_int_equal(rfx_image_open(mem, FILE_NAME, &options, &image, &err), RFX_OK);
+    struct rfx_source_traits t = rfx_image_traits(image);
+    assert_int_equal(t.c, 4);
+    assert_int_equal(t.fixed_bytes, rfx_memory_high_water_bytes(mem));
+    struct rfx_view view = rfx_view_dense(data, rfx_rect_make(1, 3, 1, 4), 4);
+    assert_int_equal(rfx_image_read(image, view.rect, &view, &err), RFX_OK);
+    for (int64_t y = 1; y < 3; y++)
+        for (int64_t x = 1; x < 4; x++)
+            for (int k = 0; k < 4; k++)
+                assert_float_equal(rfx_view_at(&view, y, x)[k],
+                                   (float)(((chosen.numbers[k] - 1) * 3 + y) * 4 + x) / 4.0f, 0);
+    rfx_image_free(image);
+    options.bands = &sixth;
+    assert_int_equal(rfx_image_open(mem, FILE_NAME, &options, &image, &err),
+                     RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, FILE_NAME ": --channels: band 6 of 5"));
+    rfx_memory_free(mem);
+}
+
 static void delivers_planes_as_pixels(void **state) {
     (void)state;
     static const char *const dicts[] = {
@@ -135,6 +164,7 @@ static void notices_a_file_that_shrinks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(delivers_chosen_channels),
         cmocka_unit_test(delivers_planes_as_pixels),
         cmocka_unit_test(refuses_in_words),
         cmocka_unit_test(notices_a_file_that_shrinks),

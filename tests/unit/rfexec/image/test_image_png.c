@@ -110,6 +110,36 @@ static void interlaced_without_window(void **state) {
     struct rfx_image *image = open_made(mem, &m);
     check_rect(image, &m, rfx_rect_make(15, 20, 3, 9));
     check_rect(image, &m, rfx_rect_make(0, 20, 0, 30));
+    assert_true(rfx_image_traits(image).fixed_bytes < 128 * 1024);
+    rfx_image_free(image);
+    rfx_memory_free(mem);
+    (void)unlink(FILE_NAME);
+}
+
+/* What an interlaced picture holds does not grow with its rows; one that breaks off says where. */
+static void interlaced_in_a_file(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_error err = {""};
+    size_t fixed[2];
+    for (int tall = 0; tall < 2; tall++) {
+        struct png_maker m = maker_of(KINDS + 6, tall ? 900 : 300, 100);
+        struct rfx_image *image = open_made(mem, &m);
+        check_rect(image, &m, rfx_rect_make(0, m.h, 20, 100));
+        fixed[tall] = rfx_image_traits(image).fixed_bytes;
+        rfx_image_free(image);
+    }
+    assert_int_equal(fixed[0], fixed[1]);
+    assert_int_equal(truncate(FILE_NAME, 900 * 100 * 6 / 2), 0);
+    struct rfx_image *image = NULL;
+    assert_int_equal(rfx_image_open(mem, FILE_NAME, &plain, &image, &err), RFX_OK);
+    for (int again = 0; again < 2; again++) {
+        int row = 0; /* even rows are complete but for their odd columns: pass 6 */
+        assert_int_equal(rfx_image_set_window(image, 1, &err), RFX_STATUS_MALFORMED);
+        assert_int_equal(sscanf(err.text, FILE_NAME ": row %d of 900: ", &row), 1);
+        assert_in_range(row, 800, 899);
+        assert_int_equal(row % 2, 0);
+    }
     rfx_image_free(image);
     rfx_memory_free(mem);
     (void)unlink(FILE_NAME);
@@ -247,6 +277,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_in_bands),
         cmocka_unit_test(interlaced_without_window),
+        cmocka_unit_test(interlaced_in_a_file),
         cmocka_unit_test(refuses_passed_rows),
         cmocka_unit_test(names_the_row_where_it_breaks),
         cmocka_unit_test(survives_failing_allocations),

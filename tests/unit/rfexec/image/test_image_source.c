@@ -139,6 +139,13 @@ static void refuses_in_words(void **state) {
     }
     write_file("#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\n....", 50);
     expect_refused(FILE_NAME, RFX_STATUS_UNSUPPORTED, "dynamic range");
+    write_file("RIFF\x1a\0\0\0WEBPVP8L....", 20);
+    expect_refused(FILE_NAME, RFX_STATUS_UNSUPPORTED, "WebP");
+    write_file(
+        "\0\0\0\x18"
+        "ftypheic\0\0\0\0mif1",
+        20);
+    expect_refused(FILE_NAME, RFX_STATUS_UNSUPPORTED, "convert it to PNG");
     write_file("just some text, not a picture at all\n", 37);
     expect_refused(FILE_NAME, RFX_STATUS_MALFORMED, "not a picture");
     write_file("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16);
@@ -184,7 +191,8 @@ static void small_files_promise_large_pictures(void **state) {
         rfx_image_free(image);
         o.max_pixels = 0;
         assert_int_equal(rfx_image_open(mem, FILE_NAME, &o, &image, &err), RFX_OK);
-        assert_true(rfx_image_traits(image).fixed_bytes >= 400000000);
+        /* the last one, PNG, in a file */
+        assert_int_equal(rfx_image_traits(image).fixed_bytes >= 400000000, i < 4);
         rfx_image_free(image);
         assert_true(rfx_memory_high_water_bytes(mem) < 1 << 18);
         rfx_memory_free(mem);

@@ -143,9 +143,31 @@ static void says_what_a_cut_file_lacks(void **state) {
     (void)unlink(FILE_NAME);
 }
 
+/* Palettes of fewer colours than pixels name, or of less than none. */
+static void colours_that_are_not_there(void **state) {
+    (void)state;
+    struct rfx_error err = {""};
+    /* 2 x 1, 8 bits, a palette of one colour; the second pixel is of colour 200 */
+    unsigned char bmp[54 + 4 + 4] = {'B', 'M', 62, 0, 0, 0, 0, 0, 0, 0, 58, 0, 0, 0, 40,
+                                     0,   0,   0,  2, 0, 0, 0, 1, 0, 0, 0,  1, 0, 8};
+    static const unsigned char rest[8] = {7, 8, 9, 0, 0, 200, 0, 0};
+    memcpy(bmp + 54, rest, 8);
+    write_file(bmp, sizeof bmp);
+    float *v = read_all(1, 2, 3);
+    static const float wanted[6] = {9, 8, 7, 0, 0, 0};
+    assert_memory_equal(v, wanted, sizeof wanted);
+    free(v);
+    bmp[10] = 53;
+    write_file(bmp, sizeof bmp);
+    assert_int_equal(run_once(-1, 0, &err), RFX_STATUS_MALFORMED);
+    assert_string_equal(err.text, FILE_NAME ": its pixels begin inside its header");
+    (void)unlink(FILE_NAME);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_bmp),
+        cmocka_unit_test(colours_that_are_not_there),
         cmocka_unit_test(reads_tga_and_drops_alpha),
         cmocka_unit_test(reads_pnm),
         cmocka_unit_test(survives_failing_allocations),

@@ -147,7 +147,119 @@ static void survives_failing_allocations(void **state) {
         rfx_memory_free(mem);
         assert_int_equal(test_files_in(DIRECTORY), 0);
     }
-    assert_int_equal(k, 5); /* writer, file, two names; the fifth run passes */
+    assert_int_equal(k, 6); /* writer, file, three names; the sixth run passes */
+}
+
+struct bytes {
+    unsigned char values[1000];
+    size_t end;
+    int left; /* puts until one fails; -1: none */
+};
+
+static enum rfx_status put_bytes(void *user, const void *data, size_t n, uint64_t offset,
+                                 struct rfx_error *err) {
+    struct bytes *bytes = user;
+    if (bytes->left == 0) return rfx_fail(err, RFX_STATUS_IO, "no room");
+    if (bytes->left > 0) bytes->left--;
+    assert_true(offset + n <= sizeof bytes->values);
+    memcpy(bytes->values + offset, data, n);
+    if (offset + n > bytes->end) bytes->end = (size_t)offset + n;
+    return RFX_OK;
+}
+
+/* Two writers of one file, the lower rows first: the bytes that one writer gives. */
+static void writes_into_what_others_write_too(void **state) {
+    (void)state;
+    enum { C = 2, H = 5, W = 3, CUT = 2 };
+    const struct rfx_shape shape = {4, {1, C, H, W}};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_npy_writer *writer = NULL;
+    struct rfx_error err = {""};
+    struct bytes shared = {.left = -1};
+    unsigned char whole[1000];
+    float map[C * H * W];
+    for (int i = 0; i < C * H * W; i++) map[i] = (float)i - 7.5f;
+    struct rfx_view view = rfx_view_dense(map, rfx_rect_full(H, W), C);
+    assert_int_equal(rfx_npy_write_open(mem, FILE_NAME, &shape, &writer, NULL), RFX_OK);
+    assert_int_equal(rfx_npy_write_rect(writer, view.rect, &view, NULL), RFX_OK);
+    assert_int_equal(rfx_npy_write_commit(writer, NULL), RFX_OK);
+    rfx_npy_write_free(writer);
+    size_t bytes = read_file(whole, sizeof whole);
+    assert_int_equal(unlink(FILE_NAME), 0);
+    assert_int_equal(rfx_npy_write_bytes(&shape), bytes);
+    for (int second = 1; second >= 0; second--) {
+        struct rfx_npy_target target = {put_bytes, &shared, second == 0};
+        struct rfx_rect rows =
+            second == 0 ? rfx_rect_make(0, CUT, 0, W) : rfx_rect_make(CUT, H, 0, W);
+        assert_int_equal(rfx_npy_write_onto(mem, "shared", &shape, &target, &writer, NULL), RFX_OK);
+        assert_int_equal(rfx_npy_write_rect(writer, rows, &view, NULL), RFX_OK);
+        rfx_npy_write_free(writer);
+    }
+    assert_int_equal(shared.end, bytes);
+    assert_memory_equal(shared.values, whole, bytes);
+    struct rfx_npy_target target = {put_bytes, &shared, true};
+    shared.left = 0; /* the header does not fit */
+    assert_int_equal(rfx_npy_write_onto(mem, "shared", &shape, &target, &writer, &err),
+                     RFX_STATUS_IO);
+    assert_string_equal(err.text, "no room");
+    shared.left = 1;
+    assert_int_equal(rfx_npy_write_onto(mem, "shared", &shape, &target, &writer, NULL), RFX_OK);
+    assert_int_equal(rfx_npy_write_rect(writer, view.rect, &view, &err), RFX_STATUS_IO);
+    rfx_npy_write_free(writer);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
+/* Two levels of two channels, of 3 x 4 and 2 x 2 cells, as (1, 2, 16) and (1, 16, 2): in rows,
+ * columns or as they are, from views with more channels, the second level first. */
+static void writes_joined_maps(void **state) {
+    (void)state;
+    static const struct rfx_end ends[2][2] = {
+        {{.channels = 2, .at = {0, 4, 1, 16}}, {.channels = 2, .at = {12, 2, 1, 16}}},
+        {{.channels = 2, .at = {0, 8, 2, 1}}, {.channels = 2, .at = {24, 4, 2, 1}}}};
+    static const int64_t sizes[2][2] = {{3, 4}, {2, 2}},
+                         cuts[4][2] = {{1, 9}, {9, 1}, {9, 9}, {2, 3}};
+    for (int i = 0; i < 16; i++) {
+        const struct rfx_end *end = ends[i % 2];
+        const struct rfx_shape shape = {3, {1, i % 2 == 0 ? 2 : 16, i % 2 == 0 ? 16 : 2}};
+        int64_t wide = i / 2 % 2 == 0 ? 2 : 5;
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_npy_writer *writer = NULL;
+        float values[12 * 5], got[32];
+        unsigned char bytes[1000];
+        assert_int_equal(rfx_npy_write_open(mem, FILE_NAME, &shape, &writer, NULL), RFX_OK);
+        for (int l = 1; l >= 0; l--) {
+            int64_t h = sizes[l][0], w = sizes[l][1];
+            struct rfx_view view = rfx_view_dense(values, rfx_rect_full(h, w), wide);
+            for (int64_t p = 0; p < h * w * wide; p++) values[p] = -1.0f;
+            for (int64_t p = 0; p < h * w; p++)
+                for (int64_t c = 0; c < 2; c++)
+                    values[p * wide + c] = (float)(1000 * l + 100 * c + p);
+            for (int64_t y = 0; y < h; y += cuts[i / 4][0])
+                for (int64_t x = 0; x < w; x += cuts[i / 4][1]) {
+                    int64_t y1 = y + cuts[i / 4][0] < h ? y + cuts[i / 4][0] : h;
+                    int64_t x1 = x + cuts[i / 4][1] < w ? x + cuts[i / 4][1] : w;
+                    struct rfx_rect rect = rfx_rect_make(y, y1, x, x1);
+                    assert_int_equal(rfx_npy_write_end(writer, &end[l], rect, &view, NULL), RFX_OK);
+                }
+            struct rfx_error err = {""};
+            struct rfx_end past = end[l];
+            past.at.first = 31;
+            assert_int_equal(
+                rfx_npy_write_end(writer, &past, rfx_rect_make(0, 1, 0, 1), &view, &err),
+                RFX_STATUS_INVALID_ARGUMENT);
+            assert_non_null(strstr(err.text, "do not fit"));
+        }
+        assert_int_equal(rfx_npy_write_commit(writer, NULL), RFX_OK);
+        rfx_npy_write_free(writer);
+        rfx_memory_free(mem);
+        size_t size = read_file(bytes, sizeof bytes);
+        memcpy(got, bytes + size - sizeof got, sizeof got);
+        for (int64_t p = 0; p < 16; p++)
+            for (int64_t c = 0; c < 2; c++)
+                assert_true(got[i % 2 == 0 ? c * 16 + p : p * 2 + c] ==
+                            (float)((p < 12 ? p : 1000 + p - 12) + 100 * c));
+    }
 }
 
 int main(void) {
@@ -155,6 +267,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(appends_and_commits, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(writes_rectangles_as_planes, make_directory,
                                         remove_directory),
+        cmocka_unit_test_setup_teardown(writes_into_what_others_write_too, make_directory,
+                                        remove_directory),
+        cmocka_unit_test_setup_teardown(writes_joined_maps, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(refuses_sizes_that_overflow, make_directory,
                                         remove_directory),
         cmocka_unit_test_setup_teardown(survives_failing_allocations, make_directory,

@@ -198,7 +198,7 @@ static void names_cannot_be_foreseen(void **state) {
         for (int k = 0; k < i; k++) assert_string_not_equal(names[i], names[k]);
     }
     int folder = open(DIRECTORY, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int fd = rfx_temporary_open(folder, 0600, names[0]);
+    int fd = rfx_temporary_open(folder, 0600, false, names[0]);
     assert_true(fd >= 0);
     put_file(FILE_NAME, "taken");
     if (names[0][0] == '\0') assert_int_equal(rfx_temporary_link(fd, folder, "out.bin"), -1);
@@ -371,6 +371,42 @@ static void survives_failing_allocations(void **state) {
     assert_int_equal(test_files_in(DIRECTORY), 0);
 }
 
+/* Others open the temporary by its name, which goes with the commit, or without one. */
+static void shares_its_temporary(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    for (int i = 0; i < 4; i++) {
+        int commit = i % 2;
+        struct rfx_output_file *file = NULL;
+        const char *temporary = NULL;
+        struct rfx_error err = {""};
+        (void)unlink(FILE_NAME);
+        if (rfx_output_file_open_shared(mem, FILE_NAME, i < 2, &file, &temporary, &err) != RFX_OK)
+            fail_msg("%s", err.text);
+        assert_true(temporary[0] == '/' && access(temporary, F_OK) == 0);
+        if (i < 2 || !has_nameless_files()) assert_false(rfx_output_file_is_nameless(file));
+        if (rfx_output_file_is_nameless(file)) assert_int_equal(test_files_in(DIRECTORY), 0);
+        put_file(temporary, "others' bytes"); /* truncates, writes */
+        assert_int_equal(access(FILE_NAME, F_OK), -1);
+        if (commit) assert_int_equal(rfx_output_file_commit(file, &err), RFX_OK);
+        rfx_output_file_free(file);
+        assert_int_equal(test_files_in(DIRECTORY), commit);
+    }
+    expect_file(FILE_NAME, "others' bytes");
+    struct rfx_output_file *file = NULL;
+    const char *temporary = NULL;
+    struct rfx_error err = {""};
+    assert_true(rfx_output_file_is_regular(FILE_NAME) && rfx_output_file_is_regular("new.npy"));
+    assert_false(rfx_output_file_is_regular("/dev/null") || rfx_output_file_is_regular("-"));
+    assert_int_equal(rfx_output_file_open_shared(mem, "/dev/null", true, &file, &temporary, &err),
+                     RFX_STATUS_IO);
+    assert_int_equal(
+        rfx_output_file_open_shared(mem, "/nosuch/folder/out.npy", false, &file, &temporary, &err),
+        RFX_STATUS_IO);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
 #define IN_DIRECTORY(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
 
 int main(void) {
@@ -380,7 +416,7 @@ int main(void) {
         IN_DIRECTORY(links_are_followed),           IN_DIRECTORY(late_special_files_are_left_alone),
         IN_DIRECTORY(pipes_get_the_whole_file),     IN_DIRECTORY(descriptors_are_continued),
         IN_DIRECTORY(devices_are_written_in_place), IN_DIRECTORY(reports_failures),
-        IN_DIRECTORY(survives_failing_allocations),
+        IN_DIRECTORY(survives_failing_allocations), IN_DIRECTORY(shares_its_temporary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,9 @@
 static const struct rfx_output_format npy = {.kind = RFX_OUTPUT_NPY};
 static const struct rfx_output_format tiff = {.kind = RFX_OUTPUT_TIFF};
 static const struct rfx_output_format png = {.kind = RFX_OUTPUT_PNG};
+static const struct rfx_output_format levels = {
+    .kind = RFX_OUTPUT_TIFF, .tile = 16, .overviews = RFX_OVERVIEW_MEAN};
+static const struct rfx_output_format zarr = {.kind = RFX_OUTPUT_ZARR};
 static const struct rfx_output_format tiff16 = {.kind = RFX_OUTPUT_TIFF, .bits = 16};
 
 static int make_directory(void **state) {
@@ -42,6 +45,9 @@ static void names_ask_for_kinds(void **state) {
                  {"d.png/a.TIF", RFX_OUTPUT_TIFF},
                  {"a.tiff", RFX_OUTPUT_TIFF},
                  {"a.Png", RFX_OUTPUT_PNG},
+                 {"a.zarr", RFX_OUTPUT_ZARR},
+                 {"a.ome.Zarr", RFX_OUTPUT_OME_ZARR},
+                 {".ome.zarr", RFX_OUTPUT_ZARR},
                  {"png", -1},
                  {".npy", -1},
                  {"a.npy.gz", -1},
@@ -83,6 +89,8 @@ static void refuses_in_words(void **state) {
         {&png, &vector, "use .npy"},
         {&tiff, &vector, "use .npy"},
         {&tiff, &deep, "65536 x 1 x 1; use .npy"},
+        {&zarr, &vector, "use .npy"},
+        {&zarr, &deep, "a Zarr array has at most 65535 channels"},
     };
     struct rfx_error err = {""};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -168,13 +176,13 @@ static void the_last_copy_can_be_stopped(void **state) {
 static void a_full_disk_leaves_nothing(void **state) {
     (void)state;
     static const struct output_cut cuts[] = {{4, 1 << 20, false}, {1 << 20, 25, false}};
-    const struct rfx_output_format *formats[] = {&npy, &tiff, &png};
+    const struct rfx_output_format *formats[] = {&npy, &tiff, &png, &levels};
     (void)signal(SIGXFSZ, SIG_IGN);
     struct rlimit before, small;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     struct output_map map = output_map_make(1, 400, 200, 1);
     int stopped = 0;
-    for (int f = 0; f < 3; f++)
+    for (int f = 0; f < 4; f++)
         for (int k = 0; k < 2; k++)
             for (rlim_t limit = 0; limit < 400000; limit += limit / 2 + 17) {
                 struct rfx_memory *mem = rfx_memory_create(0);
@@ -214,10 +222,11 @@ static enum rfx_status attempt_write(struct rfx_memory *mem, void *context, stru
 
 static void survives_failing_allocations(void **state) {
     (void)state;
-    const struct rfx_output_format *formats[] = {&npy, &tiff, &tiff16, &png};
-    for (int i = 0; i < 4; i++)
+    const struct rfx_output_format *formats[] = {&npy, &tiff, &tiff16, &png, &levels};
+    for (int i = 0; i < 5; i++)
         for (int64_t cols = 3; cols <= 6; cols += 3) {
-            struct attempt a = {formats[i], output_map_make(1, 9, 6, 2), {2, cols, false}};
+            struct attempt a = {
+                formats[i], output_map_make(1, i < 4 ? 9 : 36, 6, 2), {2, cols, false}};
             assert_true(test_fail_each_allocation(attempt_write, &a) > 6);
             free(a.map.values);
             assert_int_equal(unlink(DIRECTORY "/a"), 0);

@@ -24,6 +24,21 @@ static void floats_are_clamped_and_rounded(void **state) {
     assert_memory_equal(got16, wanted16, sizeof wanted16);
 }
 
+/* Maps of classes: with the range of the samples themselves whole numbers stay what they are. */
+static void labels_stay(void **state) {
+    (void)state;
+    const struct rfx_value_range bytes = {0.0, 255.0}, words = {0.0, 65535.0};
+    for (int i = 0; i <= 65535; i++) {
+        float label = (float)i;
+        uint8_t byte;
+        uint16_t word;
+        rfx_samples_from_floats(&label, 1, words, 16, &word);
+        assert_int_equal(word, i);
+        rfx_samples_from_floats(&label, 1, bytes, 8, &byte);
+        assert_int_equal(byte, i < 255 ? i : 255);
+    }
+}
+
 static void the_widest_range_does_not_overflow(void **state) {
     (void)state;
     static const float values[] = {-FLT_MAX, 0.0f, FLT_MAX};
@@ -68,6 +83,7 @@ static void every_settled_range_can_be_divided_by(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats_are_clamped_and_rounded),
+        cmocka_unit_test(labels_stay),
         cmocka_unit_test(the_widest_range_does_not_overflow),
         cmocka_unit_test(ranges_are_those_of_the_finite_values),
         cmocka_unit_test(every_settled_range_can_be_divided_by),

@@ -16,6 +16,18 @@
 
 #define FILE_NAME "test_tiff_write.tmp.tif"
 
+static enum rfx_status open_plain(struct rfx_memory *mem, const char *path, int64_t h, int64_t w,
+                                  int64_t channels, int bits, struct rfx_tiff_writer **writer,
+                                  struct rfx_error *err) {
+    const struct rfx_tiff_picture picture = {.h = h, .w = w, .channels = channels, .bits = bits};
+    return rfx_tiff_write_open(mem, path, &picture, writer, err);
+}
+
+static bool is_big(int64_t h, int64_t w) {
+    const struct rfx_tiff_picture picture = {.h = h, .w = w, .channels = 1, .bits = 8};
+    return rfx_tiff_write_is_big(&picture);
+}
+
 static unsigned field(TIFF *tiff, uint32_t tag) {
     uint16_t value = 0;
     assert_int_equal(TIFFGetFieldDefaulted(tiff, tag, &value), 1);
@@ -49,8 +61,7 @@ static void round_trip(int64_t h, int64_t w, int64_t channels, int bits, unsigne
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_tiff_writer *writer = NULL;
     struct rfx_error err = {""};
-    assert_int_equal(rfx_tiff_write_open(mem, FILE_NAME, h, w, channels, bits, &writer, &err),
-                     RFX_OK);
+    assert_int_equal(open_plain(mem, FILE_NAME, h, w, channels, bits, &writer, &err), RFX_OK);
     for (int64_t y = 0; y < h; y++) {
         assert_int_equal(rfx_tiff_write_commit(writer, &err), RFX_STATUS_INVALID_ARGUMENT);
         assert_int_equal(rfx_tiff_write_row(writer, rows + (size_t)y * row_bytes, &err), RFX_OK);
@@ -87,13 +98,136 @@ static void rows_come_back(void **state) {
     round_trip(2, 1, 65535, 8, 1);  /* as many channels as there may be */
 }
 
+/* Holds every tile of a directory against the rows; 0 beyond the picture. Of level k every 2^k-th
+ * row and column is there. */
+static void check_tiles(TIFF *tiff, const struct rfx_tiff_picture *p, const unsigned char *rows,
+                        int k) {
+    size_t pixel = (size_t)(p->channels * p->bits / 8), row = (size_t)p->w * pixel;
+    size_t side = (size_t)p->tile, tile_row = side * pixel;
+    int64_t h = (p->h + (1 << k) - 1) >> k, w = (p->w + (1 << k) - 1) >> k;
+    unsigned char *tile = malloc(side * tile_row);
+    uint32_t kind = 0;
+    check_tags(tiff, (uint32_t)h, (uint32_t)w, (unsigned)p->channels, (unsigned)p->bits);
+    assert_int_equal(TIFFGetFieldDefaulted(tiff, TIFFTAG_SUBFILETYPE, &kind), 1);
+    assert_int_equal(kind, k > 0 ? FILETYPE_REDUCEDIMAGE : 0);
+    assert_true(TIFFIsTiled(tiff));
+    int64_t across = (w + p->tile - 1) / p->tile, down = (h + p->tile - 1) / p->tile;
+    assert_int_equal(TIFFNumberOfTiles(tiff), across * down);
+    for (unsigned t = 0; t < across * down; t++) {
+        int64_t y0 = t / across * p->tile, x0 = t % across * p->tile;
+        assert_int_equal(TIFFReadEncodedTile(tiff, t, tile, (tmsize_t)(side * tile_row)),
+                         side * tile_row);
+        for (size_t i = 0; i < side * tile_row; i++) {
+            int64_t y = y0 + (int64_t)(i / tile_row), x = x0 + (int64_t)(i % tile_row / pixel);
+            size_t at = ((size_t)y << k) * row + ((size_t)x << k) * pixel + i % pixel;
+            unsigned char wanted = y < h && x < w ? rows[at] : 0;
+            if (tile[i] != wanted)
+                fail_msg("level %d, tile %u, byte %zu: %u, not %u", k, t, i, tile[i], wanted);
+        }
+    }
+    free(tile);
+}
+
+/* Writes a picture in tiles and looks at all of them, its `levels` overviews' too. */
+static void tiles_of(const struct rfx_tiff_picture *p, int levels) {
+    size_t row = (size_t)(p->w * p->channels * p->bits / 8);
+    unsigned char *rows = malloc(row * (size_t)p->h);
+    struct test_rng rng = test_rng_make((uint64_t)(p->h * 31 + p->w * 7 + p->bits));
+    for (size_t i = 0; i < row * (size_t)p->h; i++) rows[i] = (unsigned char)test_rng_next(&rng);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_tiff_writer *writer = NULL;
+    struct rfx_error err = {""};
+    if (rfx_tiff_write_open(mem, FILE_NAME, p, &writer, &err) != RFX_OK) fail_msg("%s", err.text);
+    for (int64_t y = 0; y < p->h; y++)
+        assert_int_equal(rfx_tiff_write_row(writer, rows + (size_t)y * row, &err), RFX_OK);
+    assert_int_equal(rfx_tiff_write_row(writer, rows, &err), RFX_STATUS_INVALID_ARGUMENT);
+    if (rfx_tiff_write_commit(writer, &err) != RFX_OK) fail_msg("%s", err.text);
+    assert_true(rfx_memory_high_water_bytes(mem) < rfx_tiff_write_bytes(p));
+    rfx_tiff_write_free(writer);
+    rfx_memory_free(mem);
+    TIFF *tiff = TIFFOpen(FILE_NAME, "r");
+    assert_non_null(tiff);
+    assert_int_equal(TIFFNumberOfDirectories(tiff), 1 + levels);
+    for (int k = 0; k <= levels; k++) {
+        assert_int_equal(TIFFSetDirectory(tiff, (tdir_t)k), 1);
+        check_tiles(tiff, p, rows, k);
+    }
+    TIFFClose(tiff);
+    assert_int_equal(unlink(FILE_NAME), 0);
+    free(rows);
+}
+
+static void tiles_come_back(void **state) {
+    (void)state;
+    static const int bits[] = {8, 16, 32};
+    for (int packing = 0; packing < RFX_TIFF_PACKING_COUNT; packing++)
+        for (int b = 0; b < 3; b++) {
+            struct rfx_tiff_picture p = {.h = 37,
+                                         .w = 70,
+                                         .channels = 1 + b,
+                                         .bits = bits[b],
+                                         .tile = 32,
+                                         .packing = (enum rfx_tiff_packing)packing};
+            if (packing == RFX_TIFF_ZSTD && !TIFFIsCODECConfigured(COMPRESSION_ZSTD)) continue;
+            tiles_of(&p, 0);
+            p.overviews = RFX_OVERVIEW_NEAREST;
+            tiles_of(&p, 2);
+            p.h = p.w = p.tile = 16;
+            tiles_of(&p, 0);
+            p.h = 33;
+            p.w = 1;
+            tiles_of(&p, 2);
+        }
+}
+
+/* The no-data number of the georeference has no part in a mean. */
+static void means_leave_no_data_out(void **state) {
+    (void)state;
+    char no_data[] = "7";
+    const struct rfx_georeference geo = {.no_data = no_data};
+    const struct rfx_tiff_picture p = {.h = 1,
+                                       .w = 32,
+                                       .channels = 1,
+                                       .bits = 8,
+                                       .tile = 16,
+                                       .geo = &geo,
+                                       .overviews = RFX_OVERVIEW_MEAN};
+    const unsigned char row[32] = {7, 3, 7, 7, 1, 2, 200, 100};
+    unsigned char tile[16 * 16];
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_tiff_writer *writer = NULL;
+    assert_int_equal(rfx_tiff_write_open(mem, FILE_NAME, &p, &writer, NULL), RFX_OK);
+    assert_int_equal(rfx_tiff_write_row(writer, row, NULL), RFX_OK);
+    assert_int_equal(rfx_tiff_write_commit(writer, NULL), RFX_OK);
+    rfx_tiff_write_free(writer);
+    rfx_memory_free(mem);
+    TIFF *tiff = TIFFOpen(FILE_NAME, "r");
+    assert_non_null(tiff);
+    assert_int_equal(TIFFSetDirectory(tiff, 1), 1);
+    assert_int_equal(TIFFReadEncodedTile(tiff, 0, tile, sizeof tile), sizeof tile);
+    const unsigned char wanted[16] = {3, 7, 2, 150};
+    assert_memory_equal(tile, wanted, sizeof wanted);
+    TIFFClose(tiff);
+    assert_int_equal(unlink(FILE_NAME), 0);
+}
+
 static void big_files_become_bigtiff(void **state) {
     (void)state;
-    assert_false(rfx_tiff_write_is_big(65535, 65000));
-    assert_false(rfx_tiff_write_is_big(4095, 1 << 20));
-    assert_true(rfx_tiff_write_is_big(4096, 1 << 20));           /* 4 GiB of pixels */
-    assert_true(rfx_tiff_write_is_big(INT32_MAX, 2));            /* with the strips' places */
-    assert_true(rfx_tiff_write_is_big(INT32_MAX, SIZE_MAX / 4)); /* more than 2^63 */
+    assert_false(is_big(65535, 65000));
+    assert_false(is_big(4095, 1 << 20));
+    assert_true(is_big(4096, 1 << 20)); /* 4 GiB of pixels */
+    assert_true(is_big(INT32_MAX, 2));  /* with the strips' places */
+    const struct rfx_tiff_picture most = {INT32_MAX, INT32_MAX,      65535, 32,
+                                          0,         RFX_TIFF_PLAIN, NULL,  RFX_OVERVIEW_NONE};
+    assert_true(rfx_tiff_write_is_big(&most)); /* more than 2^63 */
+    struct rfx_tiff_picture edge = {65000, 65000,          1,    8,
+                                    512,   RFX_TIFF_PLAIN, NULL, RFX_OVERVIEW_NONE};
+    assert_false(rfx_tiff_write_is_big(&edge));
+    edge.overviews = RFX_OVERVIEW_MEAN; /* a third more */
+    assert_true(rfx_tiff_write_is_big(&edge));
+    edge.overviews = RFX_OVERVIEW_NONE;
+    edge.tile = 4096; /* what tiles have beyond the picture is in the file */
+    assert_true(rfx_tiff_write_is_big(&edge));
 }
 
 static void refuses_and_reports(void **state) {
@@ -105,20 +239,30 @@ static void refuses_and_reports(void **state) {
     struct rfx_tiff_writer *writer = NULL;
     struct rfx_error err = {""};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        assert_int_equal(rfx_tiff_write_open(mem, FILE_NAME, wrong[i][0], wrong[i][1], wrong[i][2],
-                                             (int)wrong[i][3], &writer, &err),
+        assert_int_equal(open_plain(mem, FILE_NAME, wrong[i][0], wrong[i][1], wrong[i][2],
+                                    (int)wrong[i][3], &writer, &err),
                          RFX_STATUS_INVALID_ARGUMENT);
-    assert_int_equal(rfx_tiff_write_open(mem, "no/such/dir.tif", 1, 8, 1, 8, &writer, &err),
-                     RFX_STATUS_IO);
+    static const int tiles[][2] = {{8, 0}, {-16, 0}, {4112, 0}, {0, RFX_TIFF_DEFLATE}};
+    for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++) {
+        struct rfx_tiff_picture p = {
+            8, 8, 1, 8, tiles[i][0], (enum rfx_tiff_packing)tiles[i][1], NULL, RFX_OVERVIEW_NONE};
+        assert_int_equal(rfx_tiff_write_open(mem, FILE_NAME, &p, &writer, &err),
+                         RFX_STATUS_INVALID_ARGUMENT);
+    }
+    const struct rfx_tiff_picture strips = {
+        .h = 8, .w = 8, .channels = 1, .bits = 8, .overviews = RFX_OVERVIEW_MEAN};
+    assert_int_equal(rfx_tiff_write_open(mem, FILE_NAME, &strips, &writer, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(open_plain(mem, "no/such/dir.tif", 1, 8, 1, 8, &writer, &err), RFX_STATUS_IO);
     assert_non_null(strstr(err.text, "no/such/dir.tif"));
     if (access("/dev/full", W_OK) == 0) {
-        assert_int_equal(rfx_tiff_write_open(mem, "/dev/full", 1, 1, 1, 8, &writer, &err), RFX_OK);
+        assert_int_equal(open_plain(mem, "/dev/full", 1, 1, 1, 8, &writer, &err), RFX_OK);
         assert_int_equal(rfx_tiff_write_row(writer, "x", &err), RFX_OK);
         assert_int_equal(rfx_tiff_write_commit(writer, &err), RFX_STATUS_IO);
         assert_non_null(strstr(err.text, "No space left"));
         rfx_tiff_write_free(writer);
     }
-    assert_int_equal(rfx_tiff_write_open(mem, FILE_NAME, 2, 1, 1, 8, &writer, &err), RFX_OK);
+    assert_int_equal(open_plain(mem, FILE_NAME, 2, 1, 1, 8, &writer, &err), RFX_OK);
     assert_int_equal(rfx_tiff_write_row(writer, "x", &err), RFX_OK);
     rfx_tiff_write_free(writer); /* with a row missing */
     assert_int_equal(access(FILE_NAME, F_OK), -1);
@@ -129,7 +273,7 @@ static void refuses_and_reports(void **state) {
 static enum rfx_status write_one(struct rfx_memory *mem, void *context, struct rfx_error *err) {
     struct rfx_tiff_writer *writer = NULL;
     (void)context;
-    enum rfx_status status = rfx_tiff_write_open(mem, FILE_NAME, 1, 1, 2, 8, &writer, err);
+    enum rfx_status status = open_plain(mem, FILE_NAME, 1, 1, 2, 8, &writer, err);
     if (status == RFX_OK) status = rfx_tiff_write_row(writer, "ab", err);
     if (status == RFX_OK) status = rfx_tiff_write_commit(writer, err);
     rfx_tiff_write_free(writer);
@@ -144,10 +288,9 @@ static void survives_failing_allocations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_come_back),
-        cmocka_unit_test(big_files_become_bigtiff),
-        cmocka_unit_test(refuses_and_reports),
-        cmocka_unit_test(survives_failing_allocations),
+        cmocka_unit_test(rows_come_back),          cmocka_unit_test(tiles_come_back),
+        cmocka_unit_test(means_leave_no_data_out), cmocka_unit_test(big_files_become_bigtiff),
+        cmocka_unit_test(refuses_and_reports),     cmocka_unit_test(survives_failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,9 +113,9 @@ static void of_a_stream(void **state) {
 }
 
 /* Outputs are handed out by steps too, and the one that fails is not reported as done. */
-static enum rfx_status refuse(void *user, int k, struct rfx_rect rect, const struct rfx_view *view,
-                              struct rfx_error *err) {
-    (void)k, (void)rect, (void)view;
+static enum rfx_status refuse(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                              const struct rfx_view *view, struct rfx_error *err) {
+    (void)end, (void)rect, (void)view;
     *(int *)user += 1;
     return rfx_fail(err, RFX_STATUS_IO, "full");
 }

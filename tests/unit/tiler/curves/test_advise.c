@@ -103,17 +103,8 @@ static int add_conv(struct rfx_graph *graph, const char *name, int in) {
     int index = -1;
     assert_int_equal(rfx_graph_add_weight(graph, &weight, &index, &err), RFX_OK);
     struct rfx_node node = {.op = RFX_OP_CONV, .name = name};
-    node.attr.conv = (struct rfx_conv_attr){.kh = 1,
-                                            .kw = 1,
-                                            .sh = 1,
-                                            .sw = 1,
-                                            .dh = 1,
-                                            .dw = 1,
-                                            .groups = 1,
-                                            .oc = 2,
-                                            .weight = index,
-                                            .bias = -1,
-                                            .scale = -1};
+    node.attr.conv = rfx_conv_pointwise(2);
+    node.attr.conv.weight = index;
     return add(graph, node, &in, 1);
 }
 

@@ -14,7 +14,7 @@ static const struct rfx_record records[] = {{RFX_RECORD_STORED, 0, 0, 0, 1, 640,
                                             {RFX_RECORD_STORED, 0, 2, 2, 3, 256, 0}};
 
 static size_t bound_of(const struct rfx_slide *slides, int n_slides, int rest_first, size_t *rest) {
-    const struct rfx_place_job job = {records, slides, 3, n_slides, 4};
+    const struct rfx_place_job job = {records, slides, 3, n_slides, 4, NULL, 0};
     size_t live[5];
     return rfx_place_slides_bound(&job, rest_first, live, rest);
 }

@@ -21,7 +21,7 @@ static struct rfx_place_job some_job(void) {
         .before = 0, .after = 1, .stage = 0, .node = 1, .down = 64, .up = 192};
     memcpy(records, some, sizeof records);
     slides[0] = slide;
-    return (struct rfx_place_job){records, slides, 3, 1, 5};
+    return (struct rfx_place_job){records, slides, 3, 1, 5, NULL, 0};
 }
 
 static void what_was_placed_is_found(void **state) {
@@ -63,10 +63,42 @@ static void other_records_are_not_found(void **state) {
     assert_int_equal(rfx_place_recall(memo, rfx_place_key_of(&job, true)), 0);
 }
 
+/* The one of the least peak is laid again as it was, and nothing under another key. */
+static void the_least_is_laid_again(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_place_job job = some_job();
+    struct rfx_place_key key = rfx_place_key_of(&job, true), other = rfx_place_key_of(&job, false);
+    struct rfx_place_kept kept;
+    bool up = true;
+    assert_true(rfx_place_kept_init(&kept, mem, 3));
+    assert_false(rfx_place_lay_kept(&kept, key, &job, records, &up));
+    records[1].offset = 64;
+    records[2].offset = 192;
+    rfx_place_keep(&kept, key, &job, &up, 768, "some", 2000);
+    rfx_place_keep(&kept, other, &job, &up, 704, "another", 2064);
+    job = some_job();
+    up = false;
+    assert_false(rfx_place_lay_kept(&kept, other, &job, records, &up));
+    assert_false(up);
+    assert_true(rfx_place_lay_kept(&kept, key, &job, records, &up));
+    assert_true(up && records[0].offset == 0 && records[1].offset == 64);
+    assert_int_equal(records[2].offset, 192);
+    assert_int_equal(kept.arena, 768);
+    assert_string_equal(kept.strategy, "some");
+    rfx_place_kept_release(&kept, mem);
+    assert_true(rfx_place_kept_init(&kept, mem, 2)); /* too few for the records */
+    rfx_place_keep(&kept, key, &job, &up, 768, "some", 2000);
+    assert_false(rfx_place_lay_kept(&kept, key, &job, records, &up));
+    rfx_place_kept_release(&kept, mem);
+    rfx_memory_free(mem);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_placed_is_found),
         cmocka_unit_test(other_records_are_not_found),
+        cmocka_unit_test(the_least_is_laid_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,15 +31,6 @@ struct simulation {
     uint32_t *map;         /* per unit: node * 2^16 + row + 1 */
 };
 
-static size_t greatest_common_divisor(size_t a, size_t b) {
-    while (b != 0) {
-        size_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static const struct rfx_tensor *tensor_of(const struct simulation *s, int node) {
     return &s->run->graph->nodes[node].out;
 }
@@ -113,7 +104,7 @@ static bool simulate(const struct rfx_row_run *run, const size_t *offsets, const
     struct simulation s = {run, offsets, upwards, RFX_ALIGNMENT_BYTES, NULL};
     for (int m = 0; m < run->n; m++) {
         const struct rfx_tensor *t = tensor_of(&s, run->nodes[m]);
-        s.unit = greatest_common_divisor(s.unit, row_bytes(t));
+        s.unit = (size_t)rfx_gcd_i64((int64_t)s.unit, (int64_t)row_bytes(t));
         assert_int_equal(offsets[m] % RFX_ALIGNMENT_BYTES, 0);
         assert_true(offsets[m] + (size_t)t->elems * sizeof(float) <= arena);
     }

@@ -176,11 +176,33 @@ static void work_hangs_on_borders(void **state) {
     rfx_memory_free(mem);
 }
 
+/* A map enlarged to 4,096 rows, a row a tile: rows are alike four apart. */
+static void enlarged_maps_repeat_in_periods(void **state) {
+    (void)state;
+    struct rfx_error err = {{0}};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = NULL;
+    struct rfx_load_options load = {.h = 1024, .w = 32};
+    if (rfx_builtin_build(mem, "real_esrgan_compact", &load, &graph, &err) != RFX_OK)
+        fail_msg("%s", err.text);
+    int splits[200];
+    int n_splits = rfx_splits_list(graph, splits);
+    assert_true(graph->n_nodes <= 200 && n_splits > 0);
+    const struct rfx_node *last = &graph->nodes[splits[n_splits - 1]];
+    assert_int_equal(last->out.h, 4096);
+    int64_t calls =
+        compare(graph, splits[n_splits - 1], RFX_AXIS_ROWS, last->out.h, "real_esrgan_compact");
+    assert_true(calls <= 400);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_networks),
         cmocka_unit_test(built_in_networks),
         cmocka_unit_test(work_hangs_on_borders),
+        cmocka_unit_test(enlarged_maps_repeat_in_periods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

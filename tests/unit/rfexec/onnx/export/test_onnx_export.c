@@ -194,6 +194,85 @@ static void test_grid(void **state) {
     }
 }
 
+/* Trilu and CumSum come back as they were. */
+static void test_axes(void **state) {
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_node node = {.op = i < 4 ? RFX_OP_TRIANGLE : RFX_OP_RUNNING_SUM, .name = "n"};
+        if (i < 4) {
+            node.attr.triangle.k = i - 2;
+            node.attr.triangle.upper = i % 2 != 0;
+        } else {
+            node.attr.running.axis = i % 2 != 0 ? 1 : 3;
+            node.attr.running.exclusive = i < 6;
+            node.attr.running.reverse = i == 5 || i == 6;
+        }
+        struct rfx_graph *loaded = read_back(pool_graph(mem, &node));
+        const struct rfx_node *got = &loaded->nodes[1];
+        assert_int_equal(loaded->n_nodes, 2);
+        assert_int_equal(got->op, node.op);
+        if (i < 4) {
+            assert_int_equal(got->attr.triangle.k, node.attr.triangle.k);
+            assert_int_equal(got->attr.triangle.upper, node.attr.triangle.upper);
+        } else {
+            assert_int_equal(got->attr.running.axis, node.attr.running.axis);
+            assert_int_equal(got->attr.running.exclusive, node.attr.running.exclusive);
+            assert_int_equal(got->attr.running.reverse, node.attr.running.reverse);
+        }
+        rfx_graph_free(loaded);
+        rfx_memory_free(mem);
+    }
+}
+
+/* Places, what lies there, and what is put there: read back as the same nodes. Maxima of updates
+ * are no operator of the opset that is written. */
+static void test_places(void **state) {
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_node image = {.op = RFX_OP_INPUT, .name = "image", .attr.input = {3, 10, 8}};
+        struct rfx_node nodes[4] = {{.op = RFX_OP_TO_PLAIN, .name = "plain", .n_in = 1},
+                                    {.op = RFX_OP_TOP_K, .name = "top", .n_in = 1},
+                                    {.op = RFX_OP_PICK, .name = "pick", .n_in = 2},
+                                    {.op = RFX_OP_SCATTER, .name = "scatter", .n_in = 3}};
+        const int in[4][3] = {{0}, {1}, {1, 2}, {1, 2, 3}};
+        struct rfx_graph *graph = NULL;
+        struct rfx_error err = {""};
+        int index;
+        nodes[1].attr.top_k.axis = nodes[2].attr.index.axis = nodes[3].attr.index.axis = 3 - i % 3;
+        nodes[1].attr.top_k.k = 2;
+        nodes[1].attr.top_k.largest = i % 2 == 0;
+        nodes[3].attr.index.scatter = (enum rfx_scatter_kind)i;
+        assert_int_equal(rfx_graph_create(mem, "g", &graph, &err), RFX_OK);
+        assert_int_equal(rfx_graph_add(graph, &image, &index, &err), RFX_OK);
+        for (int k = 0; k < 4; k++) {
+            nodes[k].in = in[k];
+            assert_int_equal(rfx_graph_add(graph, &nodes[k], &index, &err), RFX_OK);
+        }
+        assert_int_equal(rfx_graph_add_output(graph, index, "y", &err), RFX_OK);
+        assert_int_equal(rfx_graph_finish(graph, NULL, &err), RFX_OK);
+        if (i > RFX_SCATTER_MUL) {
+            assert_int_equal(rfx_onnx_export(graph, "no.onnx", &err), RFX_STATUS_UNSUPPORTED);
+            assert_non_null(strstr(err.text, "before opset 18"));
+        } else {
+            graph = read_back(graph);
+            const struct rfx_node *put = &graph->nodes[graph->n_nodes - 1];
+            const struct rfx_node *top = &graph->nodes[put->in[1]];
+            assert_int_equal(put->op, RFX_OP_SCATTER);
+            assert_int_equal(put->attr.index.axis, 3 - i % 3);
+            assert_int_equal(put->attr.index.scatter, i);
+            assert_int_equal(graph->nodes[put->in[2]].op, RFX_OP_PICK);
+            assert_int_equal(graph->nodes[put->in[2]].attr.index.axis, 3 - i % 3);
+            assert_int_equal(top->op, RFX_OP_TOP_K);
+            assert_int_equal(top->attr.top_k.axis, 3 - i % 3);
+            assert_int_equal(top->attr.top_k.largest, i % 2 == 0);
+        }
+        rfx_graph_free(graph);
+        rfx_memory_free(mem);
+    }
+}
+
 static void test_unwritable_place(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
@@ -253,6 +332,8 @@ int main(void) {
                                        cmocka_unit_test(test_padded_channels),
                                        cmocka_unit_test(test_indices),
                                        cmocka_unit_test(test_grid),
+                                       cmocka_unit_test(test_axes),
+                                       cmocka_unit_test(test_places),
                                        cmocka_unit_test(test_unwritable_place)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,8 +45,10 @@ static void describe(const char *location, const char *offset, const char *lengt
     maker_int(&tensor, DATA_LOCATION, 1);
 }
 
+static struct maker model; /* as it was saved last */
+
 static enum rfx_status load(struct rfx_memory *mem, struct rfx_graph **out, struct rfx_error *err) {
-    static struct maker graph, node, model;
+    static struct maker graph, node;
     static const int64_t image[] = {1, 1, 5, 5};
     struct rfx_load_options options = {0};
     graph.size = 0;
@@ -84,6 +86,23 @@ static void expect_refusal(enum rfx_status want, const char *text) {
     assert_int_equal(load(mem, &graph, &err), want);
     if (strstr(err.text, text) == NULL || strstr(err.text, "'k'") == NULL)
         fail_msg("'%s' lacks '%s' or the tensor", err.text, text);
+    assert_null(graph);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
+/* The same model in memory has no folder. */
+static void models_in_memory(void **state) {
+    (void)state;
+    describe("w.data", "16", "16");
+    expect(4.0f);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = NULL;
+    struct rfx_error err = {""};
+    enum rfx_status status = rfx_onnx_load_bytes(mem, model.bytes, model.size, NULL, &graph, &err);
+    assert_int_equal(status, RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "'k'"));
+    assert_non_null(strstr(err.text, "'w.data'"));
     assert_null(graph);
     assert_int_equal(rfx_memory_current_bytes(mem), 0);
     rfx_memory_free(mem);
@@ -247,6 +266,7 @@ static int make_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(models_in_memory),
         cmocka_unit_test(good_forms),
         cmocka_unit_test(places_outside_of_the_folder),
         cmocka_unit_test(links_out_of_the_folder),

@@ -107,6 +107,50 @@ static void as_an_operator(void **state) {
     }
 }
 
+/* What works on tokens works on the map: nothing is transposed. A number of more axes than tokens
+ * have gives them another shape, so it does not. */
+static void tokens_of_a_map(void **state) {
+    (void)state;
+    static const int64_t ones[] = {1, 1, 1, 1}, square[] = {8, 8}, vector[] = {8};
+    static const float values[64] = {2.0f, 1.0f};
+    static const struct {
+        const char *op, *in;
+        enum rfx_op on_map; /* RFX_OP_COUNT: none */
+        int rank;
+    } cases[] = {{"Relu", "t", RFX_OP_ACTIVATION, 3},
+                 {"Mul", "half t", RFX_OP_AFFINE, 3},
+                 {"Add", "t vector", RFX_OP_AFFINE, 3},
+                 {"Mul", "t t", RFX_OP_BINARY, 3},
+                 {"MatMul", "t square", RFX_OP_CONV, 3},
+                 {"Softmax", "t", RFX_OP_SOFTMAX, 3},
+                 {"LayerNormalization", "t vector vector", RFX_OP_CHANNEL_NORM, 3},
+                 {"ReduceMean", "t", RFX_OP_CHANNEL_REDUCE, 3},
+                 {"Mul", "t ones", RFX_OP_COUNT, 4},
+                 {"Relu", "h", RFX_OP_COUNT, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin();
+        maker_floats(&graph, "ones", ones, 4, values);
+        maker_floats(&graph, "square", square, 2, values);
+        maker_floats(&graph, "vector", vector, 1, values);
+        op(cases[i].op, cases[i].in, "y");
+        if (cases[i].on_map == RFX_OP_CHANNEL_REDUCE)
+            maker_attr_ints(&node, "axes", (const int64_t[]){-1}, 1);
+        add();
+        struct rfx_graph *net = onnx_net_unfused(&graph, 17);
+        bool turned = false, on_map = false;
+        for (int k = 0; k < net->n_nodes; k++) {
+            turned = turned || net->nodes[k].op == RFX_OP_TRANSPOSE;
+            on_map = on_map || net->nodes[k].op == cases[i].on_map;
+        }
+        if (turned != (cases[i].on_map == RFX_OP_COUNT) || on_map == turned)
+            fail_msg("%s %s", cases[i].op, cases[i].in);
+        const struct rfx_shape *shape = &net->nodes[net->n_nodes - 1].out.shape;
+        assert_int_equal(shape->rank, cases[i].rank);
+        assert_int_equal(shape->dims[shape->rank - 2], 12);
+        onnx_net_discard(net);
+    }
+}
+
 static void not_done(void **state) {
     (void)state;
     static const struct {
@@ -136,6 +180,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(written_out),
         cmocka_unit_test(as_an_operator),
+        cmocka_unit_test(tokens_of_a_map),
         cmocka_unit_test(not_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,12 +4,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 #include <math.h>
 
 #include "tests/support/makers/onnx_net.h"
+#include "tests/support/run/run_whole.h"
 
 static struct maker graph, node;
 
@@ -105,6 +107,57 @@ static void casts(void **state) {
                      "to type 7; only floats, as float32, and bool");
 }
 
+/* Dropout is refused where it would drop something. */
+static void dropout(void **state) {
+    (void)state;
+    static const char *const in[] = {"image half yes", "image none yes", "image half no"};
+    static const float numbers[3] = {0.5f, 0.0f, 1.0f};
+    for (int i = 0; i < 3; i++) {
+        begin();
+        maker_floats(&graph, "half", NULL, 0, &numbers[0]);
+        maker_floats(&graph, "none", NULL, 0, &numbers[1]);
+        maker_floats(&graph, "no", NULL, 0, &numbers[1]);
+        maker_floats(&graph, "yes", NULL, 0, &numbers[2]);
+        maker_node(&node, "Dropout", in[i], "a");
+        add();
+        maker_node(&node, "Relu", "a", "y");
+        add();
+        if (i == 0)
+            onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
+                             "training_mode with a ratio of 0.5");
+        else
+            onnx_net_has(onnx_net_loaded(&graph, 17), 1, (const enum rfx_op[]){RFX_OP_ACTIVATION});
+    }
+}
+
+/* Trilu and CumSum of a constant are a constant: what is added to the image. */
+static void folded_axes(void **state) {
+    (void)state;
+    static const int64_t three[] = {1, 1, 2, 3}, column = 3;
+    static const float values[6] = {1, 2, 3, 4, 5, 6};
+    static const float wanted[2][6] = {{1, 2, 3, 0, 5, 6}, {5, 3, 0, 11, 6, 0}};
+    static const float zeros[3 * 2 * 3] = {0};
+    static const int64_t small[] = {1, 3, 2, 3};
+    for (int i = 0; i < 2; i++) {
+        graph.size = 0;
+        maker_value(&graph, MAKER_INPUT, "image", small, 4);
+        maker_floats(&graph, "k", three, 4, values);
+        maker_ints(&graph, "axis", &column, 1);
+        maker_node(&node, i == 0 ? "Trilu" : "CumSum", i == 0 ? "k" : "k axis", "a");
+        if (i == 1) maker_attr_int(&node, "exclusive", 1);
+        if (i == 1) maker_attr_int(&node, "reverse", 1);
+        add();
+        maker_node(&node, "Add", "image a", "y");
+        add();
+        struct rfx_graph *out = onnx_net_loaded(&graph, 17);
+        assert_int_equal(out->n_nodes, 3);
+        float *got = test_run_output(out, zeros, 0);
+        assert_memory_equal(got, wanted[i], sizeof wanted[i]);
+        free(got);
+        onnx_net_discard(out);
+    }
+}
+
 static void infinities(void **state) {
     (void)state;
     for (int signs = 0; signs < 4; signs++) { /* bits: negative, positive */
@@ -142,14 +195,16 @@ static void remainders(void **state) {
 /* Channels stay a map; rows do not. */
 static void tiles(void **state) {
     (void)state;
-    static const int64_t repeats[3][4] = {{1, 2, 1, 1}, {1, 1, 3, 2}, {1, 1, 0, 1}};
-    for (int i = 0; i < 3; i++) {
+    static const int64_t repeats[4][4] = {
+        {1, 2, 1, 1}, {1, 1, 3, 2}, {1, 1, 0, 1}, {1, 1, 1, (1 << 24) / 5 + 1}};
+    for (int i = 0; i < 4; i++) {
         begin();
         maker_ints(&graph, "repeats", repeats[i], 4);
         maker_node(&node, "Tile", "image repeats", "y");
         add();
-        if (i == 2) {
-            onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "0 repeats of axis 2");
+        if (i > 1) {
+            onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
+                             i == 2 ? "0 repeats of axis 2" : "3355444 repeats of 5 elements");
             continue;
         }
         struct rfx_graph *out = onnx_net_loaded(&graph, 17);
@@ -168,6 +223,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comparisons), cmocka_unit_test(where_adds_two_choices),
         cmocka_unit_test(casts),       cmocka_unit_test(infinities),
+        cmocka_unit_test(dropout),     cmocka_unit_test(folded_axes),
         cmocka_unit_test(remainders),  cmocka_unit_test(tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -206,10 +206,10 @@ static void refusals_name_the_node(void **state) {
     static const int64_t dims[] = {7, 3};
     static const float zeros[21];
     begin_network(6, 10);
-    maker_node(&node, "NonZero", "r", "y");
+    maker_node(&node, "Multinomial", "r", "y");
     add();
     maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
-    expect_refusal(13, RFX_STATUS_UNSUPPORTED, "NonZero 'y' (opset 13)");
+    expect_refusal(13, RFX_STATUS_UNSUPPORTED, "Multinomial 'y' (opset 13)");
     expect_refusal(6, RFX_STATUS_UNSUPPORTED, "opset 6");
     begin_network(6, 10);
     maker_node(&node, "Add", "r later", "y");
@@ -229,7 +229,7 @@ static void refusals_name_the_node(void **state) {
 /* The first one is named as the place, and all with their numbers. */
 static void unknown_operators_are_all_named(void **state) {
     (void)state;
-    static const char *const ops[] = {"NonZero", "Unique", "NonZero", "Relu", "Scan"};
+    static const char *const ops[] = {"Multinomial", "Unique", "Multinomial", "Relu", "Scan"};
     const char *from = "r";
     static const char *const to[] = {"a", "b", "c", "d", "y"};
     begin_network(6, 10);
@@ -240,8 +240,8 @@ static void unknown_operators_are_all_named(void **state) {
     }
     maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
     expect_refusal(13, RFX_STATUS_UNSUPPORTED,
-                   "NonZero 'a' (opset 13): this operator is not supported; all such in this "
-                   "model: NonZero (2), Unique (1), Scan (1)");
+                   "Multinomial 'a' (opset 13): this operator is not supported; all such in this "
+                   "model: Multinomial (2), Unique (1), Scan (1)");
 }
 
 /* Every allocation of a load fails once: out of memory, and nothing is left behind. */

@@ -24,8 +24,9 @@
  */
 struct example {
     const char *op, *in;
-    const char *attr; /* of one integer, or NULL */
+    const char *attr; /* of one integer, or (text not NULL) of text; or NULL */
     int64_t value;
+    const char *text;
     const char *list; /* of two integers, or NULL */
     int64_t values[2];
     int64_t opset; /* 0: 17 */
@@ -47,15 +48,20 @@ static const struct example examples[] = {
     {.op = "Conv", .in = "x filters"},
     {.op = "ConvTranspose", .in = "x filters"},
     {.op = "DepthToSpace", .in = "x", .attr = "blocksize", .value = 1},
+    {.op = "CumSum", .in = "x three"},
     {.op = "Div", .in = "x x"},
     {.op = "Dropout", .in = "x"},
+    {.op = "Einsum", .in = "x matrix", .attr = "equation", .text = "bchw,oc->bohw"},
     {.op = "Equal", .in = "x x"},
     {.op = "Expand", .in = "x shape"},
     {.op = "Flatten", .in = "x"},
     {.op = "Gather", .in = "x two", .attr = "axis", .value = 1},
+    {.op = "GatherElements", .in = "x tuple"},
+    {.op = "GatherND", .in = "x tuple"},
     {.op = "Gelu", .in = "x", .opset = 20},
     {.op = "Gemm", .in = "x matrix"},
     {.op = "GlobalAveragePool", .in = "x"},
+    {.op = "GlobalLpPool", .in = "x"},
     {.op = "GlobalMaxPool", .in = "x"},
     {.op = "Greater", .in = "x x"},
     {.op = "GreaterOrEqual", .in = "x x"},
@@ -75,6 +81,7 @@ static const struct example examples[] = {
     {.op = "MatMul", .in = "x matrix", .last = true},
     {.op = "Max", .in = "x x"},
     {.op = "MaxPool", .in = "x", .list = "kernel_shape", .values = {2, 2}},
+    {.op = "MaxUnpool", .in = "p i shape", .list = "kernel_shape", .values = {2, 2}},
     {.op = "Mean", .in = "x x"},
     {.op = "MeanVarianceNormalization", .in = "x"},
     {.op = "Min", .in = "x x"},
@@ -82,6 +89,7 @@ static const struct example examples[] = {
     {.op = "Mod", .in = "x x"},
     {.op = "Mul", .in = "x x"},
     {.op = "Not", .in = "x"},
+    {.op = "OneHot", .in = "x four pair"},
     {.op = "Or", .in = "x x"},
     {.op = "PRelu", .in = "x each"},
     {.op = "Pad", .in = "x pads"},
@@ -99,6 +107,9 @@ static const struct example examples[] = {
     {.op = "ReduceSumSquare", .in = "x", .list = "axes", .values = {2, 3}},
     {.op = "Reshape", .in = "x flat"},
     {.op = "Resize", .in = "x _ _ sizes"},
+    {.op = "Scatter", .in = "x tuple tuple", .opset = 10},
+    {.op = "ScatterElements", .in = "x tuple tuple"},
+    {.op = "ScatterND", .in = "x place low"},
     {.op = "Selu", .in = "x"},
     {.op = "Shrink", .in = "x"},
     {.op = "Slice", .in = "x two four two"},
@@ -110,7 +121,9 @@ static const struct example examples[] = {
     {.op = "Sum", .in = "x x"},
     {.op = "Swish", .in = "x", .opset = 24},
     {.op = "Tile", .in = "x repeats"},
+    {.op = "TopK", .in = "x two"},
     {.op = "Transpose", .in = "x"},
+    {.op = "Trilu", .in = "x"},
     {.op = "Unsqueeze", .in = "x two"},
     {.op = "Upsample", .in = "x scales", .opset = 9},
     {.op = "Where", .in = "x x x"},
@@ -125,7 +138,7 @@ static void add_constants(void) {
     static const float values[36] = {1, 1, 2, 1};
     static const int64_t two[] = {2}, end[] = {4}, pads[] = {0, 0, 1, 1, 0, 0, 1, 1},
                          sizes[] = {1, 6, 8, 9}, repeats[] = {1, 2, 1, 1}, space[] = {2, 3},
-                         shape[] = {1, 6, 4, 6}, flat[] = {1, -1};
+                         shape[] = {1, 6, 4, 6}, flat[] = {1, -1}, none = 0;
     maker_floats(&graph, "six", six, 1, values);
     maker_floats(&graph, "each", each, 3, values);
     maker_floats(&graph, "filters", filters, 4, values);
@@ -133,8 +146,12 @@ static void add_constants(void) {
     maker_floats(&graph, "matrix", matrix, 2, values);
     maker_floats(&graph, "grid", grid, 4, values);
     maker_floats(&graph, "scales", four, 1, (const float[]){1, 1, 2, 2});
+    maker_floats(&graph, "pair", two, 1, values);
+    maker_int_tensor(&graph, "tuple", (const int64_t[]){1, 1, 1, 1}, 4, &none);
+    maker_int_tensor(&graph, "place", (const int64_t[]){1, 4}, 2, (const int64_t[]){0, 0, 0, 0});
     maker_ints(&graph, "two", two, 1);
     maker_ints(&graph, "four", end, 1);
+    maker_ints(&graph, "three", (const int64_t[]){3}, 1);
     maker_ints(&graph, "pads", pads, 8);
     maker_ints(&graph, "sizes", sizes, 4);
     maker_ints(&graph, "repeats", repeats, 4);
@@ -164,8 +181,15 @@ static void write_model(const struct example *e) {
     } else {
         add_node(e->last ? "Transpose" : "Identity", "image", "x", e->last ? to_last : NULL);
     }
+    if (strcmp(e->op, "MaxUnpool") == 0) {
+        maker_node(&node, "MaxPool", "x", "p i");
+        maker_attr_ints(&node, "kernel_shape", e->values, 2);
+        maker_attr_ints(&node, "strides", e->values, 2);
+        maker_message(&graph, MAKER_NODE, &node);
+    }
     maker_node(&node, e->op, e->in, "m");
-    if (e->attr != NULL) maker_attr_int(&node, e->attr, e->value);
+    if (e->text != NULL) maker_attr_text(&node, e->attr, e->text);
+    if (e->attr != NULL && e->text == NULL) maker_attr_int(&node, e->attr, e->value);
     if (e->list != NULL) maker_attr_ints(&node, e->list, e->values, e->values[0] == 1 ? 1 : 2);
     maker_message(&graph, MAKER_NODE, &node);
     add_node(e->last ? "Transpose" : "Identity", "m", "y", e->last ? to_first : NULL);

@@ -1,0 +1,234 @@
+/* Joins of values that are made of maps, and of such a value and a constant.
+ *
+ * A constant has its values for every cell of all levels: where cells' middles stand, say. Of a
+ * level it is a map, and what does not change along its rows or columns is kept once for all of
+ * them. Where one channel changes along rows and another along columns, the constant is taken apart
+ * into two, joined one after the other, each with numbers in the other's channels that change
+ * nothing: x + -0, x - 0, x * 1 and x / 1 are x, to the sign of zero, and c - x is -x + c. */
+#include <math.h>
+#include <string.h>
+
+#include "layers/fuse/head_ops.h"
+#include "layers/graph/infer.h"
+
+/* A constant operand, and the channels that it has of its own: 1 or all. */
+struct constant {
+    const struct rfx_head_value *like; /* broadcast to the result's shape */
+    struct rfx_shape shape;            /* of as many axes */
+    int64_t step[RFX_MAX_RANK];        /* 0 where it is broadcast */
+    int64_t channels;
+    float *values;
+};
+
+/* One level of it, [channel][row][column]. */
+struct level {
+    int64_t first, h, w; /* first: of its cells among those of all levels */
+    bool down, across;   /* whether any channel changes along columns, along rows */
+    bool both;           /* or one along both */
+};
+
+static bool differ(float a, float b) {
+    return memcmp(&a, &b, sizeof a) != 0;
+}
+
+/* Channel e of one level: its first value, and how far apart rows and columns are. */
+struct plane {
+    const float *values;
+    int64_t row_step, column_step;
+};
+
+static struct plane plane_of(const struct constant *c, const struct level *level, int64_t e) {
+    struct plane plane = {.values = c->values};
+    int64_t at[RFX_MAX_RANK];
+    rfx_head_unravel(c->like, c->channels == 1 ? 0 : e, at);
+    for (int i = 0; i < c->shape.rank; i++) {
+        enum rfx_head_axis kind = c->like->kind[i];
+        if (kind == RFX_HEAD_CELLS) at[i] = level->first;
+        if (kind == RFX_HEAD_CELLS) plane.row_step = c->step[i] * level->w;
+        if (kind == RFX_HEAD_ROWS) plane.row_step = c->step[i];
+        if (kind == RFX_HEAD_CELLS || kind == RFX_HEAD_COLUMNS) plane.column_step = c->step[i];
+        plane.values += at[i] * c->step[i];
+    }
+    return plane;
+}
+
+static float value_at(const struct plane *plane, int64_t y, int64_t x) {
+    return plane->values[y * plane->row_step + x * plane->column_step];
+}
+
+/* How channel e of a level changes. */
+static void look(const struct constant *c, const struct level *level, int64_t e, bool *down,
+                 bool *across) {
+    struct plane plane = plane_of(c, level, e);
+    *down = *across = false;
+    for (int64_t y = 0; y < level->h; y++)
+        for (int64_t x = 0; x < level->w; x++) {
+            float v = value_at(&plane, y, x);
+            *down = *down || differ(v, value_at(&plane, 0, x));
+            *across = *across || differ(v, value_at(&plane, y, 0));
+        }
+}
+
+static struct level look_at(const struct constant *c, int64_t first, const struct rfx_tensor *map) {
+    struct level level = {.first = first, .h = map->h, .w = map->w};
+    for (int64_t e = 0; e < c->channels; e++) {
+        bool down, across;
+        look(c, &level, e, &down, &across);
+        level.down = level.down || down;
+        level.across = level.across || across;
+        level.both = level.both || (down && across);
+    }
+    return level;
+}
+
+/* Adds the constant's map of h x w, of which channels that change along columns, or along rows, or
+ * all but those, hold `neutral`. */
+enum which { ALL, NOT_DOWN, DOWN };
+
+static enum rfx_status add_constant(struct rfx_heads *h, const struct constant *c,
+                                    const struct level *level, int64_t rows, int64_t cols,
+                                    enum which which, float neutral, int index, int *out,
+                                    bool *added) {
+    struct rfx_shape shape = {4, {1, c->channels, rows, cols}};
+    struct rfx_weight weight = {
+        .source = RFX_WEIGHT_OWNED, .shape = shape, .elems = c->channels * rows * cols};
+    struct rfx_node node = {.op = RFX_OP_CONST_MAP};
+    node.attr.constant.shape = shape;
+    enum rfx_status status =
+        rfx_graph_add_weight(h->graph, &weight, &node.attr.constant.weight, h->err);
+    if (status != RFX_OK) return status;
+    float *to = rfx_graph_owned_weight(h->graph, node.attr.constant.weight);
+    for (int64_t e = 0; e < c->channels; e++) {
+        bool down = false, across;
+        if (which != ALL) look(c, level, e, &down, &across);
+        bool own = which == ALL || (which == DOWN) == down;
+        struct plane plane = plane_of(c, level, e);
+        for (int64_t y = 0; y < rows; y++)
+            for (int64_t x = 0; x < cols; x++) *to++ = own ? value_at(&plane, y, x) : neutral;
+    }
+    return rfx_head_add(h, &node, NULL, 0, which == DOWN ? "rows" : "constant", index, out, added);
+}
+
+/* How a join is done in two steps; false: it cannot be. */
+static bool take_apart(enum rfx_binary_kind kind, bool constant_left, enum rfx_binary_kind *second,
+                       float neutral[2]) {
+    *second = kind;
+    neutral[0] = neutral[1] = 1.0f;
+    if (kind == RFX_BINARY_MUL || (kind == RFX_BINARY_DIV && !constant_left)) return true;
+    neutral[0] = neutral[1] = -0.0f;
+    if (kind == RFX_BINARY_ADD) return true;
+    if (kind != RFX_BINARY_SUB) return false;
+    if (constant_left)
+        *second = RFX_BINARY_ADD;
+    else
+        neutral[0] = neutral[1] = 0.0f;
+    return true;
+}
+
+static enum rfx_status add_join(struct rfx_heads *h, enum rfx_binary_kind kind,
+                                const struct rfx_act *act, int left, int right, const char *what,
+                                int level, int *out, bool *added) {
+    struct rfx_node node = {.op = RFX_OP_BINARY, .act = {.slope = -1}};
+    int in[2] = {left, right};
+    node.attr.binary.kind = kind;
+    if (act != NULL) node.act = *act;
+    return rfx_head_add(h, &node, in, 2, what, level, out, added);
+}
+
+/* Joins a level's map with the constant. */
+static enum rfx_status join_level(struct rfx_heads *h, const struct rfx_node *node,
+                                  const struct constant *c, struct level level, bool left, int l,
+                                  int *map, bool *added) {
+    enum rfx_binary_kind kind = node->attr.binary.kind, second = kind;
+    float neutral[2] = {0.0f, 0.0f};
+    bool apart =
+        level.down && level.across && !level.both && take_apart(kind, left, &second, neutral);
+    int constant, made = *map;
+    int64_t rows = level.down && !apart ? level.h : 1, cols = level.across ? level.w : 1;
+    enum rfx_status status = add_constant(h, c, &level, rows, cols, apart ? NOT_DOWN : ALL,
+                                          neutral[0], l, &constant, added);
+    if (status == RFX_OK && *added)
+        status = add_join(h, kind, apart ? NULL : &node->act, left ? constant : made,
+                          left ? made : constant, "join", l, &made, added);
+    if (apart && status == RFX_OK && *added)
+        status = add_constant(h, c, &level, level.h, 1, DOWN, neutral[1], l, &constant, added);
+    if (apart && status == RFX_OK && *added)
+        status = add_join(h, second, &node->act, made, constant, "join/rows", l, &made, added);
+    *map = made;
+    return status;
+}
+
+static enum rfx_status join_constant(struct rfx_heads *h, const struct rfx_node *node,
+                                     struct constant *c, bool left, struct rfx_head_value *out) {
+    enum rfx_status status = rfx_head_settle(h, out, NULL);
+    int64_t first = 0;
+    c->like = out;
+    for (int l = 0; l < out->n_levels && status == RFX_OK && out->known; l++) {
+        const struct rfx_tensor map = h->graph->nodes[out->map[l]].out;
+        struct level level = look_at(c, first, &map);
+        status = join_level(h, node, c, level, left, l, &out->map[l], &out->known);
+        first += map.h * map.w;
+    }
+    return status;
+}
+
+/* Reads a constant and says how it is laid out beside `like`, of the result's shape. */
+static enum rfx_status read_constant(struct rfx_heads *h, int index,
+                                     const struct rfx_head_value *like, struct constant *c) {
+    const struct rfx_node *node = &h->graph->nodes[index];
+    const struct rfx_weight *weight = &h->graph->weights[node->attr.constant.weight];
+    int64_t strides[RFX_MAX_RANK];
+    int more = like->shape.rank - node->out.shape.rank;
+    size_t bytes = rfx_tensor_bytes(&node->out);
+    *c = (struct constant){.like = like, .shape = like->shape, .channels = 1};
+    rfx_shape_strides(&node->out.shape, strides);
+    for (int i = 0; i < c->shape.rank; i++) {
+        int64_t dim = i < more ? 1 : node->out.shape.dims[i - more];
+        c->step[i] = dim == 1 ? 0 : strides[i - more];
+        if (dim != 1 && like->kind[i] == RFX_HEAD_CHANNELS) c->channels = like->n;
+    }
+    c->values = rfx_memory_alloc(h->graph->mem, bytes);
+    if (c->values == NULL) return rfx_memory_fail(h->graph->mem, "heads", bytes, h->err);
+    return rfx_weight_read(weight, 0, weight->elems, c->values, h->err);
+}
+
+/* Both operands are made of maps: joined level by level, one channel perhaps with all. */
+static enum rfx_status join_values(struct rfx_heads *h, const struct rfx_node *node,
+                                   struct rfx_head_value *out) {
+    struct rfx_head_value side[2] = {{.known = false}, {.known = false}};
+    enum rfx_status status = RFX_OK;
+    for (int k = 0; k < 2 && status == RFX_OK; k++) {
+        const struct rfx_head_value *in = &h->values[node->in[k]];
+        struct rfx_shape shape = in->n == 1 ? in->shape : node->out.shape;
+        status = rfx_head_expand(h, in, &shape, &side[k]);
+        if (status == RFX_OK && side[k].known) status = rfx_head_settle(h, &side[k], NULL);
+    }
+    bool fits = status == RFX_OK && side[0].known && side[1].known;
+    int64_t n = side[0].n > side[1].n ? side[0].n : side[1].n;
+    int wide = side[0].n >= side[1].n ? 0 : 1;
+    fits = fits && side[wide].shape.rank == node->out.shape.rank;
+    if (fits) status = rfx_head_make(h, &side[wide], &node->out.shape, n, out);
+    for (int l = 0; l < out->n_levels && status == RFX_OK && out->known; l++)
+        status = add_join(h, node->attr.binary.kind, &node->act, side[0].map[l], side[1].map[l],
+                          "join", l, &out->map[l], &out->known);
+    for (int k = 0; k < 2; k++) rfx_head_release(h, &side[k]);
+    return status;
+}
+
+enum rfx_status rfx_head_binary(struct rfx_heads *h, const struct rfx_node *node,
+                                struct rfx_head_value *out) {
+    const struct rfx_head_value *a = &h->values[node->in[0]], *b = &h->values[node->in[1]];
+    bool fixed[2], prelu = node->act.kind == RFX_ACT_PRELU;
+    for (int k = 0; k < 2; k++) fixed[k] = h->graph->nodes[node->in[k]].op == RFX_OP_CONST_PLAIN;
+    if (prelu && h->graph->weights[node->act.slope].elems != 1) return RFX_OK;
+    if (a->known && b->known)
+        return rfx_head_same_pixels(h, a, b) ? join_values(h, node, out) : RFX_OK;
+    bool left = fixed[0];
+    if (!(a->known && fixed[1]) && !(fixed[0] && b->known)) return RFX_OK;
+    struct constant c = {.values = NULL};
+    enum rfx_status status = rfx_head_expand(h, left ? b : a, &node->out.shape, out);
+    if (status == RFX_OK && out->known) status = read_constant(h, node->in[left ? 0 : 1], out, &c);
+    if (status == RFX_OK && out->known) status = join_constant(h, node, &c, left, out);
+    rfx_memory_release(h->graph->mem, c.values);
+    return status;
+}

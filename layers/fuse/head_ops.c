@@ -1,0 +1,286 @@
+/* One operator at a time; joins are head_binary.c's. Nodes are taken by value: adding others moves
+ * the graph's. */
+#include "layers/fuse/head_ops.h"
+
+#include <string.h>
+
+/* A map in ONNX order. Maps of one row or column would have axes of pixels of length 1. */
+static enum rfx_status read_map(struct rfx_heads *h, int map, struct rfx_head_value *out) {
+    const struct rfx_node *node = &h->graph->nodes[map];
+    const struct rfx_tensor *t = &node->out;
+    struct rfx_head_value like = {
+        .n_levels = 1,
+        .map = {map},
+        .kind = {RFX_HEAD_CHANNELS, RFX_HEAD_CHANNELS, RFX_HEAD_ROWS, RFX_HEAD_COLUMNS}};
+    if (!rfx_node_is_local(node) || rfx_node_is_input(node) || rfx_node_is_constant(node) ||
+        t->h < 2 || t->w < 2)
+        return RFX_OK;
+    return rfx_head_make(h, &like, &t->shape, t->c, out);
+}
+
+static enum rfx_status copy(struct rfx_heads *h, const struct rfx_head_value *in,
+                            struct rfx_head_value *out) {
+    enum rfx_status status = rfx_head_make(h, in, &in->shape, in->n, out);
+    if (out->known) memcpy(out->from, in->from, (size_t)in->n * sizeof *in->from);
+    return status;
+}
+
+/* The value of a tensor, also of a map that a layout change takes from one to the other. */
+static enum rfx_status read_layout(struct rfx_heads *h, const struct rfx_node *node,
+                                   struct rfx_head_value *out) {
+    static const int to_last[4] = {0, 2, 3, 1}, to_first[4] = {0, 3, 1, 2};
+    struct rfx_head_value own = {.known = false}, *in = &h->values[node->in[0]];
+    bool leaves = node->op == RFX_OP_TO_PLAIN || node->op == RFX_OP_NHWC_AS_PLAIN;
+    enum rfx_status status = RFX_OK;
+    if (leaves && !in->known) {
+        status = read_map(h, node->in[0], &own);
+        in = &own;
+    }
+    if (status == RFX_OK && in->known) {
+        if (node->op == RFX_OP_NHWC_AS_PLAIN)
+            status = rfx_head_transpose(h, in, to_last, out);
+        else if (node->op == RFX_OP_PLAIN_AS_NHWC)
+            status = rfx_head_transpose(h, in, to_first, out);
+        else
+            status = copy(h, in, out);
+    }
+    rfx_head_release(h, &own);
+    return status;
+}
+
+/* Adds `node` for every level of a value whose maps it takes as they are. */
+static enum rfx_status on_levels(struct rfx_heads *h, struct rfx_node node, const char *what,
+                                 struct rfx_head_value *value) {
+    enum rfx_status status = RFX_OK;
+    for (int l = 0; l < value->n_levels && status == RFX_OK && value->known; l++)
+        status = rfx_head_add(h, &node, &value->map[l], 1, what, l, &value->map[l], &value->known);
+    return status;
+}
+
+static bool takes_act(const struct rfx_heads *h, const struct rfx_act *act) {
+    return act->kind != RFX_ACT_PRELU || h->graph->weights[act->slope].elems == 1;
+}
+
+static enum rfx_status read_activation(struct rfx_heads *h, const struct rfx_node *node,
+                                       struct rfx_head_value *out) {
+    struct rfx_node act = {.op = RFX_OP_ACTIVATION, .act = node->act};
+    if (!takes_act(h, &node->act)) return RFX_OK;
+    enum rfx_status status = copy(h, &h->values[node->in[0]], out);
+    if (status == RFX_OK && out->known && out->n != h->graph->nodes[out->map[0]].out.c)
+        status = rfx_head_settle(h, out, NULL); /* of fewer channels, or of some twice */
+    return status == RFX_OK && out->known ? on_levels(h, act, "activation", out) : status;
+}
+
+/* order[]: channels with those along `axis` beside each other. */
+static enum rfx_status settle_along(struct rfx_heads *h, struct rfx_head_value *value, int axis) {
+    struct rfx_memory *mem = h->graph->mem;
+    size_t bytes = (size_t)value->n * sizeof(int64_t);
+    int64_t at[RFX_MAX_RANK], n = value->shape.dims[axis], *order = rfx_memory_alloc(mem, bytes);
+    if (order == NULL) return rfx_memory_fail(mem, "heads", bytes, h->err);
+    for (int64_t e = 0, next = 0; e < value->n; e++) {
+        rfx_head_unravel(value, e, at);
+        if (at[axis] != 0) continue;
+        for (; at[axis] < n; at[axis]++) order[next++] = rfx_head_ravel(value, at);
+    }
+    enum rfx_status status = rfx_head_settle(h, value, order);
+    rfx_memory_release(mem, order);
+    return status;
+}
+
+static enum rfx_status read_softmax(struct rfx_heads *h, const struct rfx_node *node,
+                                    struct rfx_head_value *out) {
+    const struct rfx_head_value *in = &h->values[node->in[0]];
+    int axis = node->op == RFX_OP_SOFTMAX ? 1 : node->attr.softmax.axis;
+    if (in->kind[axis] != RFX_HEAD_CHANNELS) return RFX_OK;
+    enum rfx_status status = copy(h, in, out);
+    if (status == RFX_OK && out->known) status = settle_along(h, out, axis);
+    if (status != RFX_OK || !out->known) return status;
+    struct rfx_node softmax = {.op = RFX_OP_SOFTMAX};
+    softmax.attr.softmax.logarithm = node->attr.softmax.logarithm;
+    softmax.attr.softmax.group = out->shape.dims[axis];
+    return on_levels(h, softmax, "softmax", out);
+}
+
+/* `times` copies of a weight, one behind the other. */
+static enum rfx_status repeat(struct rfx_heads *h, int64_t times, int *index) {
+    struct rfx_graph *graph = h->graph;
+    if (*index < 0 || times == 1) return RFX_OK;
+    struct rfx_weight weight = graph->weights[*index];
+    struct rfx_weight copies = {.source = RFX_WEIGHT_OWNED, .shape = {1, {weight.elems * times}}};
+    if (weight.shape.rank > 0) {
+        copies.shape = weight.shape;
+        copies.shape.dims[0] *= times;
+    }
+    copies.elems = weight.elems * times;
+    enum rfx_status status = rfx_graph_add_weight(graph, &copies, index, h->err);
+    if (status != RFX_OK) return status;
+    float *values = rfx_graph_owned_weight(graph, *index);
+    for (int64_t k = 0; k < times && status == RFX_OK; k++)
+        status = rfx_weight_read(&weight, 0, weight.elems, values + k * weight.elems, h->err);
+    return status;
+}
+
+#define MOST_REPEATED ((int64_t)1 << 20) /* elements */
+
+static bool is_pointwise(const struct rfx_node *node) {
+    const struct rfx_conv_attr *c = &node->attr.conv;
+    return c->kh == 1 && c->kw == 1 && c->sh == 1 && c->sw == 1 && c->groups == 1 &&
+           c->pads.top == 0 && c->pads.left == 0 && c->pads.bottom == 0 && c->pads.right == 0 &&
+           !node->residual;
+}
+
+/* A 1x1 convolution of (1, k, ...): what stands beside k and is no pixel becomes groups, each with
+ * the same weights. */
+static enum rfx_status read_conv(struct rfx_heads *h, const struct rfx_node *node,
+                                 struct rfx_head_value *out) {
+    const struct rfx_head_value *in = &h->values[node->in[0]];
+    int64_t k = in->shape.dims[1], groups = in->n / k, oc = node->attr.conv.oc;
+    struct rfx_head_value taken = {.known = false};
+    if (in->kind[1] != RFX_HEAD_CHANNELS || !is_pointwise(node) || !takes_act(h, &node->act) ||
+        groups * k * oc > MOST_REPEATED)
+        return RFX_OK;
+    enum rfx_status status = copy(h, in, &taken);
+    if (status == RFX_OK && taken.known) status = settle_along(h, &taken, 1);
+    if (status != RFX_OK || !taken.known) goto done;
+    struct rfx_node conv = {.op = RFX_OP_CONV, .attr.conv = node->attr.conv, .act = node->act};
+    conv.attr.conv.groups = groups;
+    conv.attr.conv.oc = groups * oc;
+    status = repeat(h, groups, &conv.attr.conv.weight);
+    if (status == RFX_OK) status = repeat(h, groups, &conv.attr.conv.bias);
+    if (status == RFX_OK) status = repeat(h, groups, &conv.attr.conv.scale);
+    if (status == RFX_OK) status = on_levels(h, conv, "conv", &taken);
+    if (status == RFX_OK && taken.known)
+        status = rfx_head_make(h, &taken, &node->out.shape, groups * oc, out);
+    for (int64_t e = 0; out->known && e < out->n; e++) out->from[e] = e % groups * oc + e / groups;
+done:
+    rfx_head_release(h, &taken);
+    return status;
+}
+
+/* Levels one behind the other: the first input's, then those of the others. */
+static enum rfx_status join_cells(struct rfx_heads *h, const struct rfx_node *node,
+                                  struct rfx_head_value *out) {
+    int axis = node->attr.concat.axis, n_levels = 0;
+    struct rfx_head_value all = h->values[node->in[0]];
+    enum rfx_status status = RFX_OK;
+    for (int k = 0; k < node->n_in && status == RFX_OK; k++) {
+        struct rfx_head_value *in = &h->values[node->in[k]], part = {.known = false};
+        bool fits = in->known && n_levels + in->n_levels <= RFX_HEAD_MAX_LEVELS;
+        for (int i = 0; fits && i < in->shape.rank; i++) fits = in->kind[i] == all.kind[i];
+        if (!fits || in->kind[axis] != RFX_HEAD_CELLS) return RFX_OK;
+        status = copy(h, in, &part);
+        if (status == RFX_OK && part.known) status = rfx_head_settle(h, &part, NULL);
+        bool settled = part.known;
+        for (int l = 0; settled && l < in->n_levels; l++) all.map[n_levels++] = part.map[l];
+        rfx_head_release(h, &part);
+        if (!settled) return status;
+    }
+    all.n_levels = n_levels;
+    return status == RFX_OK ? rfx_head_make(h, &all, &node->out.shape, all.n, out) : status;
+}
+
+/* Which input of a join along `axis` has place `at`, which becomes the place in it. */
+static int find_part(const struct rfx_heads *h, const struct rfx_node *node, int axis,
+                     int64_t *at) {
+    int k = 0;
+    while (at[axis] >= h->values[node->in[k]].shape.dims[axis])
+        at[axis] -= h->values[node->in[k++]].shape.dims[axis];
+    return k;
+}
+
+/* Makes the maps of a join of channels: those that all inputs share, or their own, joined. first:
+ * the channel at which each input's begin. */
+static enum rfx_status join_maps(struct rfx_heads *h, const struct rfx_node *node,
+                                 struct rfx_head_value *parts, int64_t *first,
+                                 struct rfx_head_value *out) {
+    bool shared = true;
+    for (int k = 0; k < node->n_in; k++)
+        for (int l = 0; l < parts[0].n_levels; l++) shared &= parts[k].map[l] == parts[0].map[l];
+    for (int k = 0; k < node->n_in; k++) first[k] = 0;
+    if (shared) return RFX_OK;
+    size_t bytes = (size_t)node->n_in * sizeof(int);
+    int *in = rfx_memory_alloc(h->graph->mem, bytes);
+    enum rfx_status status =
+        in != NULL ? RFX_OK : rfx_memory_fail(h->graph->mem, "heads", bytes, h->err);
+    for (int k = 0; k < node->n_in && status == RFX_OK; k++) {
+        status = rfx_head_settle(h, &parts[k], NULL);
+        out->known = out->known && parts[k].known;
+        if (k > 0) first[k] = first[k - 1] + parts[k - 1].n;
+    }
+    for (int l = 0; l < out->n_levels && status == RFX_OK && out->known; l++) {
+        struct rfx_node concat = {.op = RFX_OP_CONCAT};
+        for (int k = 0; k < node->n_in; k++) in[k] = parts[k].map[l];
+        status = rfx_head_add(h, &concat, in, node->n_in, "concat", l, &out->map[l], &out->known);
+    }
+    rfx_memory_release(h->graph->mem, in);
+    return status;
+}
+
+static enum rfx_status join_channels(struct rfx_heads *h, const struct rfx_node *node,
+                                     struct rfx_head_value *out) {
+    struct rfx_memory *mem = h->graph->mem;
+    size_t n_in = (size_t)node->n_in;
+    struct rfx_head_value *parts = rfx_memory_calloc(mem, n_in, sizeof *parts);
+    int64_t *first = rfx_memory_calloc(mem, n_in, sizeof *first), n = 0;
+    enum rfx_status status = RFX_OK;
+    if (parts == NULL || first == NULL)
+        status = rfx_memory_fail(mem, "heads", n_in * sizeof *parts, h->err);
+    for (int k = 0; k < node->n_in && status == RFX_OK; k++) {
+        status = copy(h, &h->values[node->in[k]], &parts[k]);
+        n += h->values[node->in[k]].n;
+    }
+    if (status == RFX_OK)
+        status = rfx_head_make(h, &h->values[node->in[0]], &node->out.shape, n, out);
+    if (status == RFX_OK && out->known) status = join_maps(h, node, parts, first, out);
+    for (int64_t e = 0; status == RFX_OK && out->known && e < out->n; e++) {
+        int64_t at[RFX_MAX_RANK];
+        rfx_head_unravel(out, e, at);
+        int k = find_part(h, node, node->attr.concat.axis, at);
+        out->from[e] = first[k] + parts[k].from[rfx_head_ravel(&parts[k], at)];
+    }
+    for (int k = 0; parts != NULL && k < node->n_in; k++) rfx_head_release(h, &parts[k]);
+    rfx_memory_release(mem, first);
+    rfx_memory_release(mem, parts);
+    return status;
+}
+
+static enum rfx_status read_concat(struct rfx_heads *h, const struct rfx_node *node,
+                                   struct rfx_head_value *out) {
+    const struct rfx_head_value *first = &h->values[node->in[0]];
+    if (!first->known) return RFX_OK;
+    if (first->kind[node->attr.concat.axis] != RFX_HEAD_CHANNELS) return join_cells(h, node, out);
+    for (int k = 1; k < node->n_in; k++) {
+        const struct rfx_head_value *in = &h->values[node->in[k]];
+        if (!in->known || !rfx_head_same_pixels(h, first, in)) return RFX_OK;
+    }
+    return join_channels(h, node, out);
+}
+
+enum rfx_status rfx_head_read(struct rfx_heads *h, int i) {
+    const struct rfx_node node = h->graph->nodes[i];
+    struct rfx_head_value *out = &h->values[i];
+    bool known = node.n_in > 0 && h->values[node.in[0]].known;
+    enum rfx_status status = RFX_OK;
+    h->name = node.name;
+    if (node.op == RFX_OP_TO_PLAIN || node.op == RFX_OP_NHWC_AS_PLAIN)
+        return read_layout(h, &node, out);
+    if (node.op == RFX_OP_PLAIN_BINARY) return rfx_head_binary(h, &node, out);
+    if (!known) return RFX_OK;
+    if (node.op == RFX_OP_TO_NHWC || node.op == RFX_OP_PLAIN_AS_NHWC)
+        status = read_layout(h, &node, out);
+    else if (node.op == RFX_OP_RESHAPE)
+        status = rfx_head_reshape(h, &h->values[node.in[0]], &node.out.shape, out);
+    else if (node.op == RFX_OP_TRANSPOSE)
+        status = rfx_head_transpose(h, &h->values[node.in[0]], node.attr.transpose.perm, out);
+    else if (node.op == RFX_OP_PLAIN_SLICE || node.op == RFX_OP_PLAIN_GATHER)
+        status = rfx_head_take(h, &h->values[node.in[0]], &node, out);
+    else if (node.op == RFX_OP_PLAIN_CONCAT)
+        status = read_concat(h, &node, out);
+    else if (node.op == RFX_OP_PLAIN_SOFTMAX || node.op == RFX_OP_SOFTMAX)
+        status = read_softmax(h, &node, out);
+    else if (node.op == RFX_OP_ACTIVATION)
+        status = read_activation(h, &node, out);
+    else if (node.op == RFX_OP_CONV && node.n_in == 1)
+        status = read_conv(h, &node, out);
+    return status;
+}

@@ -1,0 +1,283 @@
+/* WINDOW_ATTENTION: softmax(q k' + bias) v among the pixels of a window, head by head (Swin
+ * transformers, Liu et al. 2021).
+ *
+ * Windows lie on a grid that is moved by the shift and are cut off at the map's borders. The cyclic
+ * form of the papers (the map rolled, windows that wrap, and a mask that takes 100 from the scores
+ * of pixels which are no neighbours) is the same: exp(-100) of what is masked is too little to
+ * change a sum of floats that holds a 1. Here such pairs are no part of the sums at all, so that a
+ * window's values depend on its own pixels alone.
+ *
+ * Per query and head: q is multiplied by the scale; scores are sums over a head's channels as in
+ * MATMUL; the bias is added; then as PLAIN_SOFTMAX and MATMUL, the window's pixels row by row. So
+ * an element's bits depend neither on the rectangle nor on who else is computed. */
+#include <stddef.h>
+#include <string.h>
+
+#include "layers/graph/infer.h"
+#include "layers/graph/units.h"
+#include "layers/kernels/packing.h"
+#include "layers/ops/softmax.h"
+
+enum { QUERIES = 96 }; /* that a thread has scores for at a time */
+
+static int64_t pixels_of(const struct rfx_window_attention_attr *a) {
+    return a->h * a->w;
+}
+
+static enum rfx_status check_sizes(const struct rfx_node *node, const struct rfx_tensor *in,
+                                   struct rfx_error *err) {
+    const struct rfx_window_attention_attr *a = &node->attr.window_attention;
+    if (a->h < 1 || a->w < 1 || a->h > RFX_WINDOW_MOST_PIXELS || a->w > RFX_WINDOW_MOST_PIXELS ||
+        pixels_of(a) > RFX_WINDOW_MOST_PIXELS)
+        return rfx_infer_refuse(node, err, "windows of %lld x %lld: 1 to %d pixels are possible",
+                                (long long)a->h, (long long)a->w, RFX_WINDOW_MOST_PIXELS);
+    if (a->shift_h < 0 || a->shift_h >= a->h || a->shift_w < 0 || a->shift_w >= a->w)
+        return rfx_infer_refuse(node, err, "windows of %lld x %lld shifted by %lld x %lld",
+                                (long long)a->h, (long long)a->w, (long long)a->shift_h,
+                                (long long)a->shift_w);
+    if (a->heads < 1 || a->heads > RFX_WINDOW_MOST_HEADS || in->c % 3 != 0 ||
+        in->c / 3 % a->heads != 0)
+        return rfx_infer_refuse(node, err, "%lld channels are no three times %lld heads",
+                                (long long)in->c, (long long)a->heads);
+    if (in->h % a->h != 0 || in->w % a->w != 0)
+        return rfx_infer_refuse(node, err,
+                                "a map of %lld x %lld is not cut into windows of %lld x %lld: "
+                                "rows must be a multiple of %lld, columns of %lld",
+                                (long long)in->h, (long long)in->w, (long long)a->h,
+                                (long long)a->w, (long long)a->h, (long long)a->w);
+    return RFX_OK;
+}
+
+/* Elements of a row of the table of biases: queries that are as far below their keys. */
+static int64_t table_row(const struct rfx_window_attention_attr *a) {
+    return (2 * a->w - 1) * a->heads;
+}
+
+static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
+                             struct rfx_error *err) {
+    enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
+    const struct rfx_window_attention_attr *a = &node->attr.window_attention;
+    status = check_sizes(node, in, err);
+    if (status != RFX_OK) return status;
+    int64_t wanted =
+        a->by_table ? (2 * a->h - 1) * table_row(a) : a->heads * pixels_of(a) * pixels_of(a);
+    if (a->bias >= 0 && graph->weights[a->bias].elems != wanted)
+        return rfx_infer_refuse(node, err, "a bias of %lld elements, not %lld",
+                                (long long)graph->weights[a->bias].elems, (long long)wanted);
+    if (a->by_table && table_row(a) > RFX_PACK_MIN_TEMP_ELEMS)
+        return rfx_infer_refuse(node, err, "a table of biases of %lld elements a row, more than %d",
+                                (long long)table_row(a), RFX_PACK_MIN_TEMP_ELEMS);
+    return rfx_infer_set_map(node, in->c / 3, in->h, in->w, err);
+}
+
+static struct rfx_axis_map axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                    int k, int axis) {
+    const struct rfx_window_attention_attr *a = &node->attr.window_attention;
+    (void)graph;
+    (void)k;
+    return axis == 0 ? rfx_axis_map_blocks(a->h, -a->shift_h)
+                     : rfx_axis_map_blocks(a->w, -a->shift_w);
+}
+
+/* Of whole windows, as the cyclic form counts them: those at the borders have fewer. */
+static uint64_t macs(const struct rfx_graph *graph, const struct rfx_node *node, uint64_t area) {
+    (void)graph;
+    return area * (uint64_t)(2 * pixels_of(&node->attr.window_attention)) * (uint64_t)node->out.c;
+}
+
+static size_t packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
+    const struct rfx_window_attention_attr *a = &node->attr.window_attention;
+    (void)graph;
+    return a->bias < 0 ? 0 : rfx_floats_bytes(a->heads * pixels_of(a) * pixels_of(a));
+}
+
+/* Row `below` of the table, to all queries that are so far (less h - 1) below their keys. */
+static void spread_row(const struct rfx_window_attention_attr *a, int64_t below, const float *row,
+                       float *packed) {
+    int64_t n = pixels_of(a);
+    for (int64_t qy = 0; qy < a->h; qy++) {
+        int64_t ky = qy - (below - (a->h - 1));
+        if (ky < 0 || ky >= a->h) continue;
+        for (int64_t head = 0; head < a->heads; head++)
+            for (int64_t qx = 0; qx < a->w; qx++) {
+                float *to = packed + (head * n + qy * a->w + qx) * n + ky * a->w;
+                for (int64_t kx = 0; kx < a->w; kx++)
+                    to[kx] = row[(qx - kx + a->w - 1) * a->heads + head];
+            }
+    }
+}
+
+static enum rfx_status pack(const struct rfx_graph *graph, const struct rfx_node *node,
+                            void *packed, const struct rfx_pack_part *part, struct rfx_error *err) {
+    const struct rfx_window_attention_attr *a = &node->attr.window_attention;
+    if (a->bias < 0) return RFX_OK;
+    const struct rfx_weight *weight = &graph->weights[a->bias];
+    if (!a->by_table) {
+        struct rfx_range own = rfx_pack_units(part, a->heads * pixels_of(a));
+        int64_t first = own.lo * pixels_of(a), count = (own.hi - own.lo) * pixels_of(a);
+        return rfx_weight_read(weight, first, count, (float *)packed + first, err);
+    }
+    struct rfx_range own = rfx_pack_units(part, 2 * a->h - 1);
+    enum rfx_status status = RFX_OK;
+    for (int64_t below = own.lo; status == RFX_OK && below < own.hi; below++) {
+        status = rfx_weight_read(weight, below * table_row(a), table_row(a), part->temp, err);
+        if (status == RFX_OK) spread_row(a, below, part->temp, packed);
+    }
+    return status;
+}
+
+/* What all windows of a run have in common, and a thread's scratch. */
+struct windows {
+    const struct rfx_run_args *args;
+    const struct rfx_window_attention_attr *attr;
+    int64_t size, wide;            /* channels of a head; rounded up to whole vectors */
+    struct rfx_range down, across; /* windows of the grid, from the one that is cut off on */
+};
+
+/* A thread's: [size][pixels], [pixels][wide], [QUERIES][...] */
+struct room {
+    float *keys, *values, *queries, *scores, *sums;
+};
+
+static int64_t room_floats(const struct rfx_node *node, float *start, struct room *room) {
+    const struct rfx_window_attention_attr *a = &node->attr.window_attention;
+    int64_t n = pixels_of(a), size = node->out.c / a->heads, wide = rfx_conv_filled(size);
+    int64_t queries = rfx_min_i64(n, QUERIES), at = 0;
+    const int64_t parts[5] = {size * n, n * wide, queries * size, queries * n, queries * wide};
+    float **const places[5] = {&room->keys, &room->values, &room->queries, &room->scores,
+                               &room->sums};
+    for (int i = 0; i < 5; i++) {
+        if (start != NULL) *places[i] = start + at;
+        at += rfx_conv_filled(parts[i]);
+    }
+    return at;
+}
+
+static size_t scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
+                            int threads) {
+    struct room none = {0};
+    (void)graph;
+    return (size_t)threads * rfx_floats_bytes(room_floats(node, NULL, &none));
+}
+
+/* Windows whose index, counted from the first whole one, is in the result have a part of `r`. */
+static struct rfx_range windows_of(struct rfx_range r, int64_t size, int64_t shift) {
+    return (struct rfx_range){rfx_floor_div(r.lo - shift, size), rfx_ceil_div(r.hi - shift, size)};
+}
+
+/* A window's pixels inside the map, and which of them are asked for. */
+struct window {
+    struct rfx_rect pixels, wanted;
+    int64_t y0, x0; /* of the window, also where it is cut off */
+};
+
+static struct window window_at(const struct windows *w, int64_t index) {
+    const struct rfx_window_attention_attr *a = w->attr;
+    int64_t across = rfx_range_size(w->across);
+    struct window win = {.y0 = (w->down.lo + index / across) * a->h + a->shift_h,
+                         .x0 = (w->across.lo + index % across) * a->w + a->shift_w};
+    struct rfx_rect whole = {win.y0, win.y0 + a->h, win.x0, win.x0 + a->w};
+    win.pixels = rfx_rect_intersect(whole, rfx_node_full_rect(w->args->node));
+    win.wanted = rfx_rect_intersect(whole, w->args->rect);
+    return win;
+}
+
+/* Keys and values of a head: keys with a channel's pixels together. */
+static void gather(const struct windows *w, const struct window *win, int64_t head,
+                   const struct room *room) {
+    const struct rfx_view *in = &w->args->in[0];
+    int64_t c = w->args->node->out.c, n = rfx_rect_area(win->pixels), p = 0;
+    for (int64_t y = win->pixels.y0; y < win->pixels.y1; y++)
+        for (int64_t x = win->pixels.x0; x < win->pixels.x1; x++, p++) {
+            const float *key = rfx_view_at(in, y, x) + c + head * w->size, *value = key + c;
+            float *to = room->values + p * w->wide;
+            for (int64_t e = 0; e < w->size; e++) room->keys[e * n + p] = key[e];
+            for (int64_t e = 0; e < w->size; e++) to[e] = value[e];
+            for (int64_t e = w->size; e < w->wide; e++) to[e] = 0.0f;
+        }
+}
+
+/* Adds the bias of the query at (y, x) to its scores, a row of keys at a time, or all of them. */
+static void add_bias(const struct windows *w, const struct window *win, int64_t head, int64_t y,
+                     int64_t x, float *scores) {
+    const struct rfx_window_attention_attr *a = w->attr;
+    if (a->bias < 0) return;
+    int64_t n = pixels_of(a), cols = rfx_rect_cols(win->pixels);
+    int64_t at_once = cols == a->w ? rfx_rect_rows(win->pixels) : 1; /* rows */
+    const float *bias = w->args->packed;
+    bias += (head * n + (y - win->y0) * a->w + x - win->x0) * n;
+    for (int64_t row = win->pixels.y0; row < win->pixels.y1; row += at_once) {
+        const float *from = bias + (row - win->y0) * a->w + win->pixels.x0 - win->x0;
+        float *to = scores + (row - win->pixels.y0) * cols;
+        rfx_kernels()->binary(RFX_BINARY_ADD, to, 1, from, 1, to, at_once * cols);
+    }
+}
+
+/* `count` of the wanted pixels, row by row, from number `first` on. */
+static void attend(const struct windows *w, const struct window *win, int64_t head, int64_t first,
+                   int64_t count, const struct room *room) {
+    int64_t n = rfx_rect_area(win->pixels), cols = rfx_rect_cols(win->wanted);
+    const struct rfx_run_args *args = w->args;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t y = win->wanted.y0 + (first + i) / cols, x = win->wanted.x0 + (first + i) % cols;
+        const float *q = rfx_view_at(&args->in[0], y, x) + head * w->size;
+        for (int64_t e = 0; e < w->size; e++)
+            room->queries[i * w->size + e] = q[e] * w->attr->scale;
+    }
+    rfx_dense_product(room->queries, room->keys, room->scores, count, w->size, n);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t y = win->wanted.y0 + (first + i) / cols, x = win->wanted.x0 + (first + i) % cols;
+        add_bias(w, win, head, y, x, room->scores + i * n);
+    }
+    rfx_softmax_rows(room->scores, count, n);
+    rfx_dense_product(room->scores, room->values, room->sums, count, n, w->wide);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t y = win->wanted.y0 + (first + i) / cols, x = win->wanted.x0 + (first + i) % cols;
+        memcpy(rfx_view_at(&args->out, y, x) + head * w->size, room->sums + i * w->wide,
+               rfx_floats_bytes(w->size));
+    }
+}
+
+static void make_window(void *user, int64_t index, int thread) {
+    const struct windows *w = user;
+    const struct rfx_run_args *args = w->args;
+    struct window win = window_at(w, index);
+    struct room room = {0};
+    int64_t floats = room_floats(args->node, NULL, &room);
+    (void)room_floats(args->node, (float *)args->scratch + thread * floats, &room);
+    int64_t wanted = rfx_rect_area(win.wanted);
+    for (int64_t head = 0; head < w->attr->heads; head++) {
+        gather(w, &win, head, &room);
+        for (int64_t q = 0; q < wanted; q += QUERIES)
+            attend(w, &win, head, q, rfx_min_i64(QUERIES, wanted - q), &room);
+    }
+}
+
+static void run(const struct rfx_run_args *args) {
+    const struct rfx_window_attention_attr *a = &args->node->attr.window_attention;
+    struct windows w = {.args = args, .attr = a, .size = args->node->out.c / a->heads};
+    w.wide = rfx_conv_filled(w.size);
+    w.down = windows_of(rfx_rect_row_range(args->rect), a->h, a->shift_h);
+    w.across = windows_of(rfx_rect_col_range(args->rect), a->w, a->shift_w);
+    rfx_team_for(args->team, rfx_range_size(w.down) * rfx_range_size(w.across), make_window, &w);
+}
+
+static const struct rfx_weight_slot weights[] = {
+    {"bias", RFX_WEIGHT_FACTOR, offsetof(struct rfx_node, attr.window_attention.bias)},
+    {NULL, RFX_WEIGHT_FACTOR, 0},
+};
+
+const struct rfx_op_def rfx_op_window_attention = {
+    .name = "WindowAttention",
+    .spatial = true,
+    .weights = weights,
+    .infer = infer,
+    .axis_map = axis_map,
+    .macs = macs,
+    .scratch_bytes = scratch_bytes,
+    .packed_bytes = packed_bytes,
+    .pack = pack,
+    .run = run,
+};

@@ -1,0 +1,69 @@
+"""Networks that make a part of an output."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, ContextManager, Optional
+
+from . import _c
+from ._call import Call
+from ._errors import UsageError
+from ._network import Network
+
+
+def _ends(wanted: slice, size: int, what: str) -> tuple[int, int]:
+    lo, hi, step = wanted.indices(size)
+    if step != 1 or hi <= lo:
+        raise UsageError(f"{what} {wanted} of {size}: a slice with something in it, of step 1")
+    return lo, hi
+
+
+class Part(Network):
+    """Makes a rectangle of one output and nothing else, with the bits of a whole run; made by
+    Network.part() and Network.part_rect(). Runs take the same image, of which they read `needs`.
+
+    whole: the network that it is of; they run one at a time. rows, columns: which of the output.
+    needs: the rows and columns of the image.
+    """
+
+    def __init__(self, whole: Network, k: int, rows: slice, columns: slice) -> None:
+        info = whole.outputs[k]
+        if isinstance(whole, Part) or len(info.shape) != 4:
+            raise UsageError(
+                "a part has no parts"
+                if isinstance(whole, Part)
+                else f"output '{info.name}' is no map: {info.shape} has no parts"
+            )
+        self.whole, self.model = whole, whole.model
+        self._handle = ctypes.c_void_p()
+        self._runners: set[int] = set()
+        y0, y1 = _ends(rows, info.shape[2], "rows")
+        x0, x1 = _ends(columns, info.shape[3], "columns")
+        self.rows, self.columns = slice(y0, y1), slice(x0, x1)
+        area = _c.Area(row=y0, column=x0, rows=y1 - y0, columns=x1 - x0)
+        call, out = Call(), ctypes.byref(self._handle)
+        with whole._busy(call):
+            call.make(_c.library.rfx_network_open_part, whole._handle, k, area, out)
+        whole._parts[self._handle.value or 0] = self._runners
+        _c.library.rfx_network_input_area(self._handle, area)
+        self.needs = (
+            slice(area.row, area.row + area.rows),
+            slice(area.column, area.column + area.columns),
+        )
+        self._inputs = self._read_inputs()
+        self._outputs = self._read_outputs()
+
+    def _busy(self, call: Call, owner: Optional[int] = None) -> ContextManager[None]:
+        return self.whole._busy(call, owner)
+
+    def cancel(self) -> None:
+        self.whole.cancel()
+
+    def __repr__(self) -> str:
+        y, x = self.rows, self.columns
+        return f"<rfexec.Part rows {y.start}:{y.stop}, columns {x.start}:{x.stop} of {self.whole!r}>"
+
+    def __del__(self, _free_part: Any = Network._free_part) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle:  # the whole may have freed it, where both were in a cycle of garbage
+            _free_part(self.whole, handle.value)

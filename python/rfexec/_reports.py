@@ -1,0 +1,161 @@
+"""Layers of a network and stages of a plan, as values and as tables that can be read."""
+
+from __future__ import annotations
+
+import ctypes
+import html
+from dataclasses import dataclass
+from typing import Optional
+
+from . import _c
+from ._forecast import show_bytes
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer; pairs are rows and columns. A layer that sees the whole image has no field."""
+
+    name: str
+    op: str
+    shape: tuple[int, ...]  # of its output, in ONNX order
+    field: Optional[tuple[int, int]]  # receptive field of one value, in pixels of the image
+    field_padding: Optional[tuple[int, int]]  # how far the first one's begins before the image
+    jump: Optional[tuple[float, float]]  # pixels from one value's field to the next
+    macs: int
+    parameters: int
+    output_bytes: int
+    live_bytes: int  # maps that are there while it runs on whole maps
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of a plan: some layers, run in one way, one stage after the other."""
+
+    mode: str  # "whole", "tiled" or "streamed"
+    first: str  # the layers that it computes lie from this one
+    last: str  # to this one
+    tiles: tuple[int, int]
+    band_rows: int  # rows of the image per step of a stream
+    macs: int
+    arena_bytes: int  # of activation_bytes: those that hold something during the stage
+    spilled_bytes: int  # that it writes to files
+
+
+class _Table(list):
+    """A list that shows itself as a table."""
+
+    _columns: tuple[str, ...] = ()
+
+    def _row(self, item: object) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def _foot(self) -> str:
+        return ""
+
+    def __repr__(self) -> str:
+        rows = [self._columns, *(self._row(item) for item in self)]
+        widths = [max(len(row[k]) for row in rows) for k in range(len(self._columns))]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if k < 2 else cell.rjust(width)
+                for k, (cell, width) in enumerate(zip(row, widths))
+            ).rstrip()
+            for row in rows
+        ]
+        return "\n".join(lines + [self._foot()] if self._foot() else lines)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(c)}</th>" for c in self._columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in self._row(item)) + "</tr>"
+            for item in self
+        )
+        return f"<table><tr>{head}</tr>{body}</table>{html.escape(self._foot())}"
+
+
+def _pair(pair: Optional[tuple], none: str = "-") -> str:
+    if pair is None:
+        return none
+    return f"{pair[0]:g}" if pair[0] == pair[1] else f"{pair[0]:g}x{pair[1]:g}"
+
+
+class Layers(_Table):
+    """All layers of a network, in the order of their computation."""
+
+    _columns = ("layer", "op", "shape", "field", "jump", "MACs", "parameters", "live")
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all layers, on whole maps."""
+        return sum(layer.macs for layer in self)
+
+    @property
+    def parameters(self) -> int:
+        """Parameters of all layers."""
+        return sum(layer.parameters for layer in self)
+
+    def _row(self, item: Layer) -> tuple[str, ...]:  # type: ignore[override]
+        return (
+            item.name,
+            item.op,
+            "x".join(map(str, item.shape)),
+            _pair(item.field, "all"),
+            _pair(item.jump),
+            f"{item.macs:,}",
+            f"{item.parameters:,}",
+            show_bytes(item.live_bytes),
+        )
+
+    def _foot(self) -> str:
+        return f"{self.macs:,} MACs, {self.parameters:,} parameters"
+
+
+class Stages(_Table):
+    """The stages of a plan, one after the other."""
+
+    _columns = ("mode", "layers", "tiles", "rows", "MACs", "arena", "spilled")
+
+    def _row(self, item: Stage) -> tuple[str, ...]:  # type: ignore[override]
+        return (
+            item.mode,
+            item.first if item.first == item.last else f"{item.first} .. {item.last}",
+            f"{item.tiles[0]}x{item.tiles[1]}",
+            str(item.band_rows) if item.band_rows else "-",
+            f"{item.macs:,}",
+            show_bytes(item.arena_bytes),
+            show_bytes(item.spilled_bytes) if item.spilled_bytes else "-",
+        )
+
+
+def layers_of(raw: "ctypes.Array[_c.LayerReport]") -> Layers:
+    return Layers(
+        Layer(
+            name=_c.text(r.name),
+            op=_c.text(r.op),
+            shape=tuple(r.dims[: r.n_dims]),
+            field=None if getattr(r, "global") else tuple(r.field),
+            field_padding=None if getattr(r, "global") else tuple(r.field_padding),
+            jump=None if getattr(r, "global") else tuple(r.jump),
+            macs=r.macs,
+            parameters=r.parameters,
+            output_bytes=r.output_bytes,
+            live_bytes=r.live_bytes,
+        )
+        for r in raw
+    )
+
+
+def stages_of(raw: "ctypes.Array[_c.StageReport]") -> Stages:
+    return Stages(
+        Stage(
+            mode=_c.text(r.mode),
+            first=_c.text(r.first),
+            last=_c.text(r.last),
+            tiles=tuple(r.tiles),
+            band_rows=r.band_rows,
+            macs=r.macs,
+            arena_bytes=r.arena_bytes,
+            spilled_bytes=r.spilled_bytes,
+        )
+        for r in raw
+    )

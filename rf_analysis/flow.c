@@ -1,0 +1,95 @@
+/* Rules of operators as numbers; see flow.h. */
+#include "rf_analysis/flow.h"
+
+#include "layers/conv/conv_backend.h"
+#include "layers/graph/group.h"
+#include "layers/graph/op.h"
+
+/* So far from any border that products with strides fit. */
+#define EVERYWHERE ((int64_t)1 << 40)
+
+static void set_line(struct rfx_flow *flow, int64_t scale, int64_t first, int64_t end) {
+    flow->scale = scale;
+    flow->first = first;
+    flow->end = end;
+    flow->lo = -EVERYWHERE;
+    flow->hi = EVERYWHERE;
+}
+
+/* The one edge by which a member reads a node; -1: none, -2: several. */
+static int edge_to(const struct rfx_node *member, int node) {
+    int edge = -1;
+    for (int k = 0; k < member->n_in; k++)
+        if (member->in[k] == node) edge = edge == -1 ? k : -2;
+    return edge;
+}
+
+static bool are_alike(const struct rfx_axis_map *a, const struct rfx_axis_map *b) {
+    return a->rule == b->rule && a->taps == b->taps && a->dilation == b->dilation &&
+           a->down == b->down && a->up == b->up && a->pad == b->pad && a->broadcast == b->broadcast;
+}
+
+/* Whether the same members of a group read two of its inputs in the same way. */
+static bool are_read_alike(const struct rfx_node *node, int j, int k, enum rfx_axis axis) {
+    const struct rfx_group_attr *group = &node->attr.group;
+    for (int i = group->first; i <= group->last; i++) {
+        const struct rfx_node *member = &group->base->nodes[i];
+        int to_j = edge_to(member, node->in[j]), to_k = edge_to(member, node->in[k]);
+        if (to_j == -1 && to_k == -1) continue;
+        if (to_j < 0 || to_k < 0) return false;
+        if (rfx_op_def(member->op)->in_range != NULL && member->op != RFX_OP_CONV) return false;
+        if (member->op == RFX_OP_CONV && to_j != to_k) return false;
+        struct rfx_axis_map map_j = rfx_op_axis_map(group->base, member, to_j, (int)axis);
+        struct rfx_axis_map map_k = rfx_op_axis_map(group->base, member, to_k, (int)axis);
+        if (!are_alike(&map_j, &map_k)) return false;
+    }
+    return true;
+}
+
+/* What a group knows of its first inputs holds for further ones that are read alike. */
+static void set_group(struct rfx_flow *flow, const struct rfx_node *node, enum rfx_axis axis) {
+    const struct rfx_group_reach *reach = &node->attr.group.reach[axis];
+    int k = flow->k;
+    for (int j = 0; k >= RFX_GROUP_REACH_INPUTS && j < RFX_GROUP_REACH_INPUTS; j++)
+        if (are_read_alike(node, j, k, axis)) k = j;
+    if (k >= RFX_GROUP_REACH_INPUTS || reach->in[k].scale == 0) return;
+    set_line(flow, reach->in[k].scale, reach->in[k].first, reach->in[k].end);
+    flow->lo = reach->lo;
+    flow->hi = reach->hi;
+    flow->low = reach->in[k].low;
+    flow->high = reach->in[k].high;
+}
+
+/* A rule of windows that move by whole positions and are never mirrored. */
+static void set_map(struct rfx_flow *flow, const struct rfx_axis_map *map) {
+    if (map->broadcast)
+        set_line(flow, 0, 0, 1);
+    else if (map->rule == RFX_AXIS_EVEN && map->up == 1 && map->down > 0)
+        set_line(flow, map->down, -map->pad, (map->taps - 1) * map->dilation - map->pad + 1);
+}
+
+/* Whether an operator's rule is its axis map: of convolutions, of those that are not widened to
+ * blocks. */
+static bool has_map(const struct rfx_graph *graph, const struct rfx_node *node) {
+    if (node->op == RFX_OP_CONV) return rfx_conv_choice_of(graph) == RFX_CONV_DIRECT;
+    return rfx_op_def(node->op)->in_range == NULL;
+}
+
+struct rfx_flow rfx_flow_of(const struct rfx_graph *graph, int at, int k, enum rfx_axis axis) {
+    const struct rfx_node *node = &graph->nodes[at];
+    const struct rfx_node *in = &graph->nodes[node->in[k]];
+    struct rfx_flow flow = {.node = at, .in = node->in[k], .k = k};
+    flow.extent = rfx_node_extent(node, axis);
+    flow.room = rfx_node_extent(in, axis);
+    if (rfx_op_needs_same(node)) {
+        set_line(&flow, 1, 0, 1);
+    } else if (!rfx_op_def(node->op)->spatial || in->out.layout == RFX_LAYOUT_PLAIN) {
+        set_line(&flow, 0, 0, flow.room);
+    } else if (node->op == RFX_OP_GROUP) {
+        set_group(&flow, node, axis);
+    } else if (has_map(graph, node)) {
+        struct rfx_axis_map map = rfx_op_axis_map(graph, node, k, (int)axis);
+        set_map(&flow, &map);
+    }
+    return flow;
+}

@@ -1,0 +1,95 @@
+/* Tensors that are the pixels of maps. */
+#include "rf_analysis/part_ends.h"
+
+#include "layers/graph/op.h"
+
+/* Whether a node is of this kind and nothing is computed on the way. */
+static bool is_plain_move(const struct rfx_node *node, enum rfx_op op) {
+    return node->op == op && node->act.kind == RFX_ACT_NONE;
+}
+
+/* The map whose elements a tensor has in its own order, row by row of pixels or channel by channel
+ * (`planes`); -1: there is none. */
+static int map_behind(const struct rfx_graph *graph, int i, bool *planes) {
+    while (is_plain_move(&graph->nodes[i], RFX_OP_RESHAPE)) i = graph->nodes[i].in[0];
+    const struct rfx_node *node = &graph->nodes[i];
+    *planes = is_plain_move(node, RFX_OP_TO_PLAIN);
+    if (!*planes && !is_plain_move(node, RFX_OP_NHWC_AS_PLAIN)) return -1;
+    return graph->nodes[node->in[0]].out.layout == RFX_LAYOUT_NHWC ? node->in[0] : -1;
+}
+
+/* Whether inputs of a concatenation lie one behind the other in it. */
+static bool is_row(const struct rfx_node *node) {
+    bool row = is_plain_move(node, RFX_OP_PLAIN_CONCAT);
+    for (int i = 0; row && i < node->attr.concat.axis; i++) row = node->out.shape.dims[i] == 1;
+    return row;
+}
+
+/* Of how many maps' pixels a tensor is made; 0: of something else. */
+static int count_maps(const struct rfx_graph *graph, int i) {
+    const struct rfx_node *node = &graph->nodes[i];
+    bool planes, large = false;
+    int n = is_row(node) ? node->n_in : 1;
+    for (int k = 0; k < n; k++) {
+        int map = map_behind(graph, is_row(node) ? node->in[k] : i, &planes);
+        if (map < 0 || (planes && n > 1)) return 0;
+        large |= graph->nodes[map].out.h * graph->nodes[map].out.w > 1;
+    }
+    return large ? n : 0;
+}
+
+static int first_end(const struct rfx_graph *base, int k) {
+    int e = 0;
+    while (base->ends[e].output < k) e++;
+    return e;
+}
+
+int rfx_part_ends(const struct rfx_graph *base, int k) {
+    if (k == RFX_PART_ALL) return base->n_ends;
+    int n = 0, maps = count_maps(base, base->outputs[k].node);
+    for (int e = 0; e < base->n_ends; e++) n += base->ends[e].output == k;
+    return maps > 0 ? maps : n;
+}
+
+struct rfx_end rfx_part_end(const struct rfx_graph *base, int k, int i) {
+    if (k == RFX_PART_ALL) return base->ends[i];
+    int out = base->outputs[k].node;
+    if (count_maps(base, out) == 0) return base->ends[first_end(base, k) + i];
+    const struct rfx_node *node = &base->nodes[out];
+    int64_t first = 0;
+    bool planes;
+    for (int j = 0; j < i; j++) first += base->nodes[node->in[j]].out.elems;
+    int index = map_behind(base, is_row(node) ? node->in[i] : out, &planes);
+    const struct rfx_tensor *map = &base->nodes[index].out;
+    struct rfx_end end = {index, k, map->c, {first, map->w * map->c, map->c, 1}};
+    if (planes) end.at = (struct rfx_spread){first, map->w, 1, map->h * map->w};
+    return end;
+}
+
+struct rfx_rect rfx_part_end_rows(const struct rfx_graph *base, const struct rfx_end *end,
+                                  int64_t index, int64_t count) {
+    const struct rfx_node *node = &base->nodes[end->node];
+    struct rfx_rect whole = rfx_node_full_rect(node);
+    if (node->out.layout != RFX_LAYOUT_NHWC || rfx_node_is_constant(node))
+        return index == 0 ? whole : rfx_rect_full(0, 0);
+    int64_t each = node->out.h / count, longer = node->out.h % count;
+    whole.y0 = each * index + rfx_min_i64(index, longer);
+    whole.y1 = whole.y0 + each + (index < longer ? 1 : 0);
+    return whole;
+}
+
+struct rfx_rect rfx_part_end_share(const struct rfx_graph *base, int e, int64_t index,
+                                   int64_t count) {
+    return rfx_part_end_rows(base, &base->ends[e], index, count);
+}
+
+struct rfx_end rfx_part_share_end(const struct rfx_graph *base, int k, int64_t index, int64_t count,
+                                  int i) {
+    struct rfx_end end;
+    int j = 0;
+    do {
+        end = rfx_part_end(base, k, j++);
+        i -= !rfx_rect_is_empty(rfx_part_end_rows(base, &end, index, count));
+    } while (i >= 0);
+    return end;
+}

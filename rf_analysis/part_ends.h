@@ -1,0 +1,31 @@
+/* What an output is made of where parts of it are asked for: maps, of which shares are rows.
+ *
+ * Those are the ends of the graph, and more: an output that moves the pixels of maps and changes
+ * nothing (reshaped, put one after the other) is made of them for parts, though a run of the whole
+ * computes it as a tensor. */
+#ifndef RFX_RF_ANALYSIS_PART_ENDS_H
+#define RFX_RF_ANALYSIS_PART_ENDS_H
+
+#include "layers/graph/graph.h"
+
+/* Instead of an output's number: all outputs of the network together, the graph's own ends. */
+#define RFX_PART_ALL (-1)
+
+/* How many ends output k has, or RFX_PART_ALL, and number i of them. O(ends). */
+int rfx_part_ends(const struct rfx_graph *base, int k);
+struct rfx_end rfx_part_end(const struct rfx_graph *base, int k, int i);
+
+/* What share `index` of `count` of a result has of an end: of a map of rows some of them, as equal
+ * as they can be, the first ones longer; what is no map belongs to share 0. May be empty, that of
+ * share 0 never. */
+struct rfx_rect rfx_part_end_rows(const struct rfx_graph *base, const struct rfx_end *end,
+                                  int64_t index, int64_t count);
+
+/* The same of end e of the base. */
+struct rfx_rect rfx_part_end_share(const struct rfx_graph *base, int e, int64_t index,
+                                   int64_t count);
+
+/* Number i of those ends of which the share has some: output i of the share's graph. */
+struct rfx_end rfx_part_share_end(const struct rfx_graph *base, int k, int64_t index, int64_t count,
+                                  int i);
+#endif

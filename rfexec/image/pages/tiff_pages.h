@@ -1,0 +1,35 @@
+/* Private: the pictures of a TIFF file and their numbers: those of its chain first, 0, 1, ..., then
+ * the SubIFDs of the first, of the second, ... which pyramids are made of.
+ *
+ * A handle for this has been opened for pages: directories are then met one by one, without the
+ * tables of their strips and tiles, which may be large. */
+#ifndef RFX_RFEXEC_IMAGE_PAGES_TIFF_PAGES_H
+#define RFX_RFEXEC_IMAGE_PAGES_TIFF_PAGES_H
+
+#include "layers/core/memory.h"
+#include "rfexec/image/image_tiff_handle.h"
+
+/* Of the file itself, not of libtiff: beyond them nobody looks. */
+#define RFX_TIFF_MAX_PAGES 65536
+#define RFX_TIFF_MAX_SUB_PAGES 4096
+
+/* Called while the handle's current directory is that of page `number`; parent: the page whose
+ * SubIFD it is, or -1. false: go no further, the directory stays current. */
+typedef bool rfx_tiff_page_fn(void *user, int number, int parent);
+
+/* Goes through all pages. MALFORMED where a directory cannot be read, the text without the file's
+ * name; OUT_OF_MEMORY. */
+RFX_NODISCARD enum rfx_status rfx_tiff_pages_walk(struct rfx_memory *mem,
+                                                  struct rfx_tiff_handle *handle,
+                                                  const struct rfx_tiff_library *lib,
+                                                  struct rfx_tiff_log *log, rfx_tiff_page_fn *fn,
+                                                  void *user, struct rfx_error *err);
+
+/* Makes the directory of a page current. UNSUPPORTED: the file has none of that number, in words
+ * that name those it has. */
+RFX_NODISCARD enum rfx_status rfx_tiff_pages_select(struct rfx_memory *mem,
+                                                    struct rfx_tiff_handle *handle,
+                                                    const struct rfx_tiff_library *lib,
+                                                    struct rfx_tiff_log *log, int64_t page,
+                                                    struct rfx_error *err);
+#endif

@@ -1,0 +1,313 @@
+/* Slides through OpenSlide: RGB of 8 bits, any rectangle of one level.
+ *
+ * OpenSlide is asked for cells, of which one row is kept, as tiles of a TIFF are. Places are given
+ * to it in pixels of level 0, whole ones, and it interpolates where these are not whole pixels of
+ * the level. So that a value is a function of the file and the level alone, cells lie in one grid,
+ * whichever rectangle is asked for: where one pixel of the level is a whole number of pixels of
+ * level 0, values are the stored ones; else those that OpenSlide gives for cells that begin at the
+ * nearest whole pixel of level 0. Transparent pixels, where the slide has nothing, lie on its
+ * background colour, or on white where it names none.
+ * Invariants: 1. fixed_bytes bounds what OpenSlide holds too, which is not ours to allocate; 2.
+ * column x of row y lies in cache row y mod cell_rows, valid when the column of cells says so. */
+#include "rfexec/image/slides/image_slide.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "layers/core/checked.h"
+#include "rfexec/image/image_file.h"
+#include "rfexec/image/slides/slide_library.h"
+
+#define CHANNELS 3
+#define USUAL_SIDE 256 /* of cells where the slide names no tiles */
+#define LEAST_ROWS 16
+#define MOST_SIDE 1024
+#define CACHE_BYTES ((int64_t)16 << 20) /* of a row of cells, where it has more than LEAST_ROWS */
+
+/* OpenSlide's and its libraries' own state, and tiles on their way: test_cli_inputs holds the
+ * kernel's figure to it. 3.4 lets libtiff write words of its own to standard error. */
+#define STATE_BYTES ((size_t)16 << 20)
+#define TILES_IN_WORK 6
+#define TABLE_BYTES 32 /* per tile of the file */
+
+struct slide_source {
+    struct rfx_image_backend base;
+    struct rfx_image_file file; /* looked at before OpenSlide opens it by its name */
+    struct rfx_slide_library lib;
+    struct rfx_openslide *slide;
+    int32_t n_levels, level;
+    double downsample;
+    unsigned background[CHANNELS];
+    int64_t cell_rows, cell_cols, n_across;
+    uint32_t *cell;       /* as OpenSlide gives it */
+    unsigned char *cache; /* one row of cells; NULL: none yet */
+    int64_t *cell_row_of; /* per column of cells: which row of them the cache has; -1: none */
+};
+
+static struct slide_source *self_of(struct rfx_image_backend *b) {
+    return (struct slide_source *)(void *)b;
+}
+
+bool rfx_image_is_slide(const char *name) {
+    static const char *const endings[] = {".svs", ".ndpi", ".mrxs", ".scn",
+                                          ".vms", ".vmu",  ".bif",  ".svslide"};
+    size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        size_t n = strlen(endings[i]);
+        if (length > n && strcasecmp(name + length - n, endings[i]) == 0) return true;
+    }
+    return false;
+}
+
+/* Of a pixel with its colour times its opacity, over the background. */
+static void put_pixel(const struct slide_source *s, uint32_t argb, unsigned char *to) {
+    unsigned alpha = argb >> 24;
+    for (int c = 0; c < CHANNELS; c++) {
+        unsigned v = argb >> (16 - 8 * c) & 255;
+        if (alpha < 255) v += (s->background[c] * (255 - alpha) + 127) / 255;
+        to[c] = (unsigned char)(v < 255 ? v : 255);
+    }
+}
+
+/* Fills the cell that holds (y, x) of the cache. */
+static enum rfx_status read_cell(struct slide_source *s, int64_t y, int64_t x,
+                                 struct rfx_error *err) {
+    const int64_t row = y / s->cell_rows, column = x / s->cell_cols;
+    const int64_t y0 = row * s->cell_rows, x0 = column * s->cell_cols;
+    const int64_t rows = rfx_min_i64(s->cell_rows, s->base.h - y0);
+    const int64_t cols = rfx_min_i64(s->cell_cols, s->base.w - x0);
+    s->cell_row_of[column] = -1;
+    s->lib.openslide_read_region(s->slide, s->cell, llround((double)x0 * s->downsample),
+                                 llround((double)y0 * s->downsample), s->level, cols, rows);
+    const char *words = s->lib.openslide_get_error(s->slide);
+    if (words != NULL)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: row %" PRId64 " of %" PRId64 ": %s",
+                        s->base.name, y, s->base.h, words);
+    for (int64_t i = 0; i < rows; i++) {
+        unsigned char *to = s->cache + (i * s->base.w + x0) * CHANNELS;
+        const uint32_t *from = s->cell + i * cols;
+        for (int64_t k = 0; k < cols; k++) put_pixel(s, from[k], to + k * CHANNELS);
+    }
+    s->cell_row_of[column] = row;
+    return RFX_OK;
+}
+
+static size_t cell_bytes(const struct slide_source *s) {
+    return (size_t)(s->cell_rows * s->cell_cols) * sizeof *s->cell;
+}
+
+static size_t cache_bytes(const struct slide_source *s) {
+    return (size_t)(s->cell_rows * s->base.w * CHANNELS);
+}
+
+static enum rfx_status source_set_window(struct rfx_image_backend *b, int64_t rows,
+                                         struct rfx_error *err) {
+    struct slide_source *s = self_of(b);
+    size_t across = (size_t)s->n_across * sizeof *s->cell_row_of;
+    (void)rows;
+    if (s->cache != NULL) return RFX_OK;
+    s->cell = rfx_memory_alloc(b->mem, cell_bytes(s));
+    s->cell_row_of = rfx_memory_alloc(b->mem, across);
+    if (s->cell != NULL && s->cell_row_of != NULL)
+        s->cache = rfx_memory_alloc(b->mem, cache_bytes(s));
+    if (s->cache == NULL) {
+        rfx_memory_release(b->mem, s->cell);
+        rfx_memory_release(b->mem, s->cell_row_of);
+        s->cell = NULL;
+        s->cell_row_of = NULL;
+        return rfx_memory_fail(b->mem, b->name, cell_bytes(s) + across + cache_bytes(s), err);
+    }
+    for (int64_t i = 0; i < s->n_across; i++) s->cell_row_of[i] = -1;
+    return RFX_OK;
+}
+
+static enum rfx_status source_fetch(struct rfx_image_backend *b, int64_t y, int64_t x0, int64_t x1,
+                                    void *room, const void **samples, int64_t *end,
+                                    struct rfx_error *err) {
+    struct slide_source *s = self_of(b);
+    enum rfx_status status = RFX_OK;
+    (void)room;
+    if (s->cache == NULL) status = source_set_window(b, 1, err);
+    if (status != RFX_OK) return status;
+    const int64_t column = x0 / s->cell_cols;
+    if (s->cell_row_of[column] != y / s->cell_rows) status = read_cell(s, y, x0, err);
+    *samples = s->cache + (y % s->cell_rows * b->w + x0) * CHANNELS;
+    *end = rfx_min_i64(x1, (column + 1) * s->cell_cols);
+    return status;
+}
+
+static void source_free(struct rfx_image_backend *b) {
+    struct slide_source *s = self_of(b);
+    if (s->slide != NULL) s->lib.openslide_close(s->slide);
+    rfx_memory_release(b->mem, s->cell);
+    rfx_memory_release(b->mem, s->cache);
+    rfx_memory_release(b->mem, s->cell_row_of);
+    rfx_image_file_close(&s->file);
+    rfx_memory_release(b->mem, s);
+}
+
+static const struct rfx_image_backend_ops source_ops = {
+    .set_window = source_set_window, .fetch = source_fetch, .free = source_free};
+
+/* Rows or columns of a level's tiles; 0: the slide does not say. */
+static int64_t tile_side(const struct slide_source *s, int32_t level, const char *side) {
+    char name[64];
+    (void)snprintf(name, sizeof name, "openslide.level[%" PRId32 "].tile-%s", level, side);
+    const char *text = s->lib.openslide_get_property_value(s->slide, name);
+    return text == NULL ? 0 : strtol(text, NULL, 10);
+}
+
+static void settle_cells(struct slide_source *s) {
+    int64_t rows = tile_side(s, s->level, "height"), cols = tile_side(s, s->level, "width");
+    s->cell_rows = rows >= LEAST_ROWS && rows <= MOST_SIDE ? rows : USUAL_SIDE;
+    s->cell_cols = cols >= LEAST_ROWS && cols <= MOST_SIDE ? cols : USUAL_SIDE;
+    while (s->cell_rows >= 2 * LEAST_ROWS && s->cell_rows * s->base.w * CHANNELS > CACHE_BYTES)
+        s->cell_rows /= 2;
+    s->n_across = rfx_ceil_div(s->base.w, s->cell_cols);
+}
+
+/* What is held, ours and OpenSlide's; sides are at most 1,000,000. */
+static size_t count_bytes(const struct slide_source *s) {
+    size_t bytes = sizeof *s + cell_bytes(s) + cache_bytes(s) + RFX_SLIDE_CACHE_BYTES + STATE_BYTES;
+    bytes += (size_t)s->n_across * sizeof *s->cell_row_of;
+    for (int32_t level = 0; level < s->n_levels; level++) {
+        int64_t w = 0, h = 0, rows = tile_side(s, level, "height");
+        int64_t cols = tile_side(s, level, "width");
+        s->lib.openslide_get_level_dimensions(s->slide, level, &w, &h);
+        if (rows < 1 || rows > RFX_IMAGE_MAX_SIDE) rows = USUAL_SIDE;
+        if (cols < 1 || cols > RFX_IMAGE_MAX_SIDE) cols = USUAL_SIDE;
+        bytes += (size_t)(rfx_ceil_div(h, rows) * rfx_ceil_div(w, cols)) * TABLE_BYTES;
+        if (level == s->level) bytes += (size_t)(rows * cols) * sizeof(uint32_t) * TILES_IN_WORK;
+    }
+    return bytes;
+}
+
+static void settle_background(struct slide_source *s) {
+    const char *text = s->lib.openslide_get_property_value(s->slide, "openslide.background-color");
+    unsigned long colour = text != NULL ? strtoul(text, NULL, 16) : 0xffffff;
+    for (int c = 0; c < CHANNELS; c++) s->background[c] = (unsigned)(colour >> (16 - 8 * c) & 255);
+}
+
+/* Opens the file; the levels are there then. */
+static enum rfx_status open_slide(struct slide_source *s, struct rfx_error *err) {
+    const char *name = s->base.name;
+    enum rfx_status status = rfx_image_file_open(&s->file, name, err);
+    if (status != RFX_OK) return status;
+    rfx_image_file_close(&s->file);
+    status = rfx_slide_library_load(&s->lib, err);
+    if (status != RFX_OK) return rfx_fail_within(err, status, "%s", name);
+    s->slide = s->lib.openslide_open(name);
+    if (s->slide == NULL)
+        return rfx_fail(err, RFX_STATUS_MALFORMED,
+                        "%s: not a slide that OpenSlide reads (a TIFF must be in tiles)", name);
+    const char *words = s->lib.openslide_get_error(s->slide);
+    if (words != NULL) return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: OpenSlide: %s", name, words);
+    s->n_levels = s->lib.openslide_get_level_count(s->slide);
+    if (s->lib.openslide_cache_create != NULL && s->lib.openslide_set_cache != NULL &&
+        s->lib.openslide_cache_release != NULL) {
+        struct rfx_openslide_cache *cache = s->lib.openslide_cache_create(RFX_SLIDE_CACHE_BYTES);
+        s->lib.openslide_set_cache(s->slide, cache);
+        s->lib.openslide_cache_release(cache); /* the slide has it */
+    }
+    return RFX_OK;
+}
+
+static enum rfx_status fail_level(const struct slide_source *s, int64_t level,
+                                  struct rfx_error *err) {
+    char names[200] = "";
+    size_t length = 0;
+    for (int32_t i = 0; i < s->n_levels && length + 40 < sizeof names; i++) {
+        int64_t w = 0, h = 0;
+        s->lib.openslide_get_level_dimensions(s->slide, i, &w, &h);
+        int more = snprintf(names + length, sizeof names - length, "%s%d: %" PRId64 "x%" PRId64,
+                            i > 0 ? "; " : "", (int)i, h, w);
+        length += (size_t)more;
+    }
+    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                    "%s: level %" PRId64 " of %d ('rfexec info' lists them): %s", s->base.name,
+                    level, (int)s->n_levels, names);
+}
+
+static enum rfx_status settle(struct slide_source *s, int64_t level, struct rfx_error *err) {
+    if (level >= s->n_levels) return fail_level(s, level, err);
+    s->level = (int32_t)level;
+    s->lib.openslide_get_level_dimensions(s->slide, s->level, &s->base.w, &s->base.h);
+    s->downsample = s->lib.openslide_get_level_downsample(s->slide, s->level);
+    bool sides_ok = s->base.h >= 1 && s->base.w >= 1 && s->base.h <= RFX_IMAGE_MAX_SIDE &&
+                    s->base.w <= RFX_IMAGE_MAX_SIDE;
+    if (!sides_ok || !(s->downsample >= 1.0 && s->downsample <= RFX_IMAGE_MAX_SIDE))
+        return rfx_fail(err, RFX_STATUS_MALFORMED,
+                        "%s: level %d of %" PRId64 " x %" PRId64
+                        " pixels, each of %g of level 0; 1 to %d of each are read",
+                        s->base.name, (int)s->level, s->base.h, s->base.w, s->downsample,
+                        RFX_IMAGE_MAX_SIDE);
+    s->base.c = CHANNELS;
+    s->base.sample_bits = 8;
+    s->base.random_access = true;
+    settle_cells(s);
+    settle_background(s);
+    s->base.fixed_bytes = count_bytes(s);
+    return RFX_OK;
+}
+
+static enum rfx_status make(struct rfx_memory *mem, const char *name, struct slide_source **out,
+                            struct rfx_error *err) {
+    struct slide_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
+    if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
+    s->base.ops = &source_ops;
+    s->base.mem = mem;
+    s->base.name = name;
+    s->base.kind = "slide";
+    s->file.fd = -1;
+    enum rfx_status status = open_slide(s, err);
+    if (status == RFX_OK)
+        *out = s;
+    else
+        source_free(&s->base);
+    return status;
+}
+
+enum rfx_status rfx_image_slide_open(struct rfx_memory *mem, const char *name,
+                                     const struct rfx_image_options *options,
+                                     struct rfx_image_backend **out, struct rfx_error *err) {
+    struct slide_source *s = NULL;
+    if (options->bands != NULL)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: --channels chooses bands of TIFF and .npy files, not of slides", name);
+    enum rfx_status status = make(mem, name, &s, err);
+    if (status != RFX_OK) return status;
+    status = settle(s, options->page, err);
+    if (status == RFX_OK)
+        *out = &s->base;
+    else
+        source_free(&s->base);
+    return status;
+}
+
+enum rfx_status rfx_image_slide_levels(struct rfx_memory *mem, const char *name,
+                                       rfx_image_page_fn *fn, void *user, struct rfx_error *err) {
+    struct slide_source *s = NULL;
+    enum rfx_status status = make(mem, name, &s, err);
+    if (status != RFX_OK) return status;
+    for (int32_t level = 0; level < s->n_levels; level++) {
+        struct rfx_image_page page = {.number = level,
+                                      .parent = -1,
+                                      .kind = s->base.kind,
+                                      .bands = CHANNELS,
+                                      .bits = 8,
+                                      .type = "unsigned",
+                                      .reduced = level > 0,
+                                      .orientation = 1};
+        if (settle(s, level, &page.refusal) == RFX_OK) page.refusal.text[0] = '\0';
+        s->lib.openslide_get_level_dimensions(s->slide, level, &page.w, &page.h);
+        page.tile_h = tile_side(s, level, "height");
+        page.tile_w = tile_side(s, level, "width");
+        fn(user, &page);
+    }
+    source_free(&s->base);
+    return RFX_OK;
+}

@@ -1,0 +1,17 @@
+/* Private: pictures that are stored in another orientation than they are seen in.
+ *
+ * TIFF's tag 274 and EXIF: 1 as stored, 2 mirrored, 3 turned by 180 degrees, 4 upside down, 5 rows
+ * are columns, 6 and 8 turned by 90 degrees, 7 both turned and mirrored. */
+#ifndef RFX_RFEXEC_IMAGE_TURN_TURNED_H
+#define RFX_RFEXEC_IMAGE_TURN_TURNED_H
+
+#include "rfexec/image/image_backend.h"
+
+/* The picture of `stored`, whose orientation is 2 to 8, as it is seen: any rectangle at any time.
+ * It is decoded once, in bands, into a nameless file in `folder` (NULL: rfx_nameless_folder),
+ * which window or first read make. Owns `stored` when it succeeds. */
+RFX_NODISCARD enum rfx_status rfx_image_turned_open(struct rfx_image_backend *stored,
+                                                    const char *folder,
+                                                    struct rfx_image_backend **out,
+                                                    struct rfx_error *err);
+#endif

@@ -1,0 +1,349 @@
+/* Conversion of Einsum: every equation of one or two operands without diagonals is made of sums,
+ * products, transposes and a MatMul. An axis of both operands is the product's if it is an axis of
+ * the output too, else it is summed over.
+ *
+ * Labels are numbers: letters, then the axes that "..." stands for, counted from the last one. */
+#include <string.h>
+
+#include "rfexec/onnx/import/onnx_import.h"
+
+enum { LETTERS = 52, LABELS = LETTERS + RFX_MAX_RANK, MOST_TEXT = 120 };
+
+/* The axes of an operand or of the output. */
+struct term {
+    int n, axes[RFX_MAX_RANK]; /* labels */
+    struct rfx_onnx_operand value;
+};
+
+struct einsum {
+    const char *text;
+    struct term in[2], out;
+    int n_in;
+    int dots; /* how many axes "..." stands for, at most */
+    int64_t extent[LABELS];
+};
+
+static enum rfx_status refuse(struct rfx_onnx_import *ctx, const struct einsum *e,
+                              enum rfx_status status, const char *why) {
+    return rfx_onnx_refuse(ctx, status, "equation '%.*s': %s", MOST_TEXT, e->text, why);
+}
+
+static int place_of(const struct term *t, int label) {
+    for (int i = 0; i < t->n; i++)
+        if (t->axes[i] == label) return i;
+    return -1;
+}
+
+static bool has(const struct term *t, int label) {
+    return place_of(t, label) >= 0;
+}
+
+static int letter(char c) {
+    return c >= 'a' && c <= 'z' ? c - 'a' : c >= 'A' && c <= 'Z' ? 26 + c - 'A' : -1;
+}
+
+static bool add_axis(struct term *t, int label) {
+    if (t->n == RFX_MAX_RANK) return false;
+    t->axes[t->n++] = label;
+    return true;
+}
+
+/* One term, up to a comma, an arrow or the end; `dots` axes stand for "...", -1: as many as are
+ * left of `rank`. */
+static enum rfx_status read_term(struct rfx_onnx_import *ctx, struct einsum *e, const char **at,
+                                 int rank, int dots, struct term *t) {
+    const char *p = *at;
+    int letters = 0;
+    bool any = false, fits = true;
+    for (const char *q = p; *q != '\0' && *q != ',' && *q != '-'; q++) letters += letter(*q) >= 0;
+    for (; *p != '\0' && *p != ',' && *p != '-'; p++) {
+        if (*p == ' ') continue;
+        if (strncmp(p, "...", 3) == 0 && !any) {
+            int n = dots >= 0 ? dots : rank - letters;
+            any = true;
+            for (int i = 0; i < n; i++) fits = fits && add_axis(t, LABELS - n + i);
+            if (n > e->dots) e->dots = n;
+            p += 2;
+        } else if (letter(*p) < 0) {
+            return refuse(ctx, e, RFX_STATUS_MALFORMED, "a character that is no label");
+        } else if (has(t, letter(*p))) {
+            return refuse(ctx, e, RFX_STATUS_UNSUPPORTED, "a label twice in one term, a diagonal");
+        } else {
+            fits = fits && add_axis(t, letter(*p));
+        }
+    }
+    *at = p;
+    if (!fits) return refuse(ctx, e, RFX_STATUS_UNSUPPORTED, "more than 8 axes");
+    if (rank >= 0 && t->n != rank)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "equation '%.*s': %d axes of rank %d",
+                               MOST_TEXT, e->text, t->n, rank);
+    return RFX_OK;
+}
+
+/* Without an arrow: "...", then what stands in one term only, in the alphabet's order (capitals
+ * first, as in ASCII). */
+static bool implied_output(struct einsum *e) {
+    bool fits = true;
+    for (int i = 0; i < e->dots; i++) fits = fits && add_axis(&e->out, LABELS - e->dots + i);
+    for (int i = 0; i < LETTERS; i++) {
+        int label = (i + 26) % LETTERS;
+        int times = has(&e->in[0], label) + (e->n_in > 1 && has(&e->in[1], label));
+        if (times == 1) fits = fits && add_axis(&e->out, label);
+    }
+    return fits;
+}
+
+/* Labels of one name have one size; those of "..." may be 1. Labels of the output are some
+ * operand's, and "..." is not summed over. */
+static enum rfx_status check_labels(struct rfx_onnx_import *ctx, struct einsum *e) {
+    for (int i = 0; i < e->out.n; i++)
+        if (!has(&e->in[0], e->out.axes[i]) && !has(&e->in[1], e->out.axes[i]))
+            return refuse(ctx, e, RFX_STATUS_MALFORMED, "a label of the output in no operand");
+    for (int label = LETTERS; label < LABELS; label++)
+        if ((has(&e->in[0], label) || has(&e->in[1], label)) && !has(&e->out, label))
+            return refuse(ctx, e, RFX_STATUS_UNSUPPORTED, "a sum over the axes of '...'");
+    for (int k = 0; k < e->n_in; k++)
+        for (int i = 0; i < e->in[k].n; i++) {
+            int label = e->in[k].axes[i];
+            int64_t *known = &e->extent[label];
+            int64_t n = rfx_onnx_shape(ctx, e->in[k].value)->dims[i];
+            bool free = *known == 0 || (label >= LETTERS && (*known == 1 || n == 1));
+            if (*known != n && !free)
+                return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
+                                       "equation '%.*s': an axis of %lld and of %lld", MOST_TEXT,
+                                       e->text, (long long)*known, (long long)n);
+            if (*known <= 1) *known = n;
+        }
+    return RFX_OK;
+}
+
+static enum rfx_status read_equation(struct rfx_onnx_import *ctx, struct einsum *e) {
+    const char *p = e->text = rfx_onnx_attr_string(ctx, "equation", "");
+    e->n_in = (int)ctx->node->n_in;
+    if (ctx->node->n_in < 1 || ctx->node->n_in > 2)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "equation '%.*s': %zu operands, only one and two are supported",
+                               MOST_TEXT, e->text, ctx->node->n_in);
+    enum rfx_status status = RFX_OK;
+    for (int k = 0; k < e->n_in; k++) {
+        struct term *t = &e->in[k];
+        t->value = rfx_onnx_in(ctx, (size_t)k);
+        if (t->value.node < 0 && t->value.constant == NULL)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input %d is missing", k);
+        if (k > 0 && *p++ != ',')
+            return refuse(ctx, e, RFX_STATUS_MALFORMED, "another number of terms than operands");
+        status = read_term(ctx, e, &p, rfx_onnx_shape(ctx, t->value)->rank, -1, t);
+        if (status != RFX_OK) return status;
+    }
+    if (strncmp(p, "->", 2) == 0) {
+        p += 2;
+        status = read_term(ctx, e, &p, -1, e->dots, &e->out);
+        if (status != RFX_OK) return status;
+    } else if (!implied_output(e)) {
+        return refuse(ctx, e, RFX_STATUS_UNSUPPORTED, "more than 8 axes");
+    }
+    if (*p != '\0')
+        return refuse(ctx, e, RFX_STATUS_MALFORMED, "another number of terms than operands");
+    return check_labels(ctx, e);
+}
+
+/* Sums over the axes that neither the output nor `other` (may be NULL) has. */
+static enum rfx_status sum_own(struct rfx_onnx_import *ctx, const struct einsum *e, struct term *t,
+                               const struct term *other, const char *suffix) {
+    bool axes[RFX_MAX_RANK] = {false}, any = false;
+    int in, kept = 0;
+    for (int i = 0; i < t->n; i++) {
+        axes[i] = !has(&e->out, t->axes[i]) && (other == NULL || !has(other, t->axes[i]));
+        any = any || axes[i];
+    }
+    if (!any) return RFX_OK;
+    enum rfx_status status = rfx_onnx_any(ctx, t->value, &in);
+    if (status == RFX_OK) status = rfx_onnx_sum_over(ctx, suffix, axes, in, &t->value.node);
+    t->value.constant = NULL;
+    for (int i = 0; i < t->n; i++)
+        if (!axes[i]) t->axes[kept++] = t->axes[i];
+    t->n = kept;
+    return status;
+}
+
+/* Puts the axes of a term in the order of `labels`, which are all it has. */
+static enum rfx_status arrange(struct rfx_onnx_import *ctx, struct term *t, const int *labels) {
+    int perm[RFX_MAX_RANK];
+    for (int i = 0; i < t->n; i++) perm[i] = place_of(t, labels[i]);
+    enum rfx_status status = rfx_onnx_permute(ctx, t->value, perm, &t->value);
+    memcpy(t->axes, labels, (size_t)t->n * sizeof *labels);
+    return status;
+}
+
+/* The term's tensor under another shape. */
+static enum rfx_status reshape(struct rfx_onnx_import *ctx, struct term *t,
+                               const struct rfx_shape *shape) {
+    const struct rfx_shape *had = rfx_onnx_shape(ctx, t->value);
+    bool same = had->rank == shape->rank;
+    for (int i = 0; same && i < had->rank; i++) same = had->dims[i] == shape->dims[i];
+    if (same) return RFX_OK;
+    if (t->value.constant != NULL) {
+        t->value.constant = rfx_onnx_const_view(ctx, t->value.constant, shape);
+        return t->value.constant != NULL
+                   ? RFX_OK
+                   : rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
+    }
+    int in;
+    enum rfx_status status = rfx_onnx_plain(ctx, t->value, &in);
+    return status == RFX_OK ? rfx_onnx_reshape(ctx, in, shape, &t->value.node) : status;
+}
+
+/* The axes of `order` that a term has, each other one as 1. */
+static enum rfx_status spread(struct rfx_onnx_import *ctx, struct term *t,
+                              const struct term *order) {
+    struct rfx_shape shape = {order->n, {0}};
+    int own[RFX_MAX_RANK], n = 0;
+    for (int i = 0; i < order->n; i++)
+        if (has(t, order->axes[i])) own[n++] = order->axes[i];
+    enum rfx_status status = arrange(ctx, t, own);
+    if (status != RFX_OK) return status;
+    for (int i = 0, k = 0; i < order->n; i++) {
+        bool mine = k < t->n && t->axes[k] == order->axes[i];
+        shape.dims[i] = mine ? rfx_onnx_shape(ctx, t->value)->dims[k] : 1;
+        k += mine;
+    }
+    return reshape(ctx, t, &shape);
+}
+
+/* Element by element, then the sum over what both have and the output has not. */
+static enum rfx_status by_elements(struct rfx_onnx_import *ctx, struct einsum *e,
+                                   struct term *made) {
+    struct term order = e->in[0].n >= e->in[1].n ? e->in[0] : e->in[1];
+    bool sums = false;
+    for (int i = 0; i < order.n; i++) sums = sums || !has(&e->out, order.axes[i]);
+    if (!sums) order = e->out;
+    enum rfx_status status = spread(ctx, &e->in[0], &order);
+    if (status == RFX_OK) status = spread(ctx, &e->in[1], &order);
+    *made = order;
+    made->value = (struct rfx_onnx_operand){-1, NULL};
+    if (status == RFX_OK)
+        status = rfx_onnx_combine(ctx, RFX_BINARY_MUL, sums ? "/product" : "", e->in[0].value,
+                                  e->in[1].value, &made->value.node);
+    return status == RFX_OK ? sum_own(ctx, e, made, NULL, "") : status;
+}
+
+/* The labels of the product, as MatMul has them: of both and the output; of the first and the
+ * output; of both alone; of the second and the output. */
+enum part { BATCH, ROWS, INNER, COLUMNS, PARTS };
+struct parts {
+    int n[PARTS], labels[PARTS][RFX_MAX_RANK];
+};
+
+static struct parts parts_of(const struct einsum *e) {
+    struct parts p = {{0}, {{0}}};
+    for (int i = 0; i < e->out.n; i++) {
+        int label = e->out.axes[i];
+        bool a = has(&e->in[0], label), b = has(&e->in[1], label);
+        enum part part = a && b ? BATCH : a ? ROWS : COLUMNS;
+        p.labels[part][p.n[part]++] = label;
+    }
+    for (int i = 0; i < e->in[0].n; i++) {
+        int label = e->in[0].axes[i];
+        if (!has(&e->out, label)) p.labels[INNER][p.n[INNER]++] = label;
+    }
+    return p;
+}
+
+/* Batch, then the axes of two parts, of which each becomes one axis if `joined`. */
+static enum rfx_status as_matrices(struct rfx_onnx_import *ctx, struct term *t,
+                                   const struct parts *p, enum part rows, enum part columns,
+                                   bool joined) {
+    const enum part parts[3] = {BATCH, rows, columns};
+    int order[RFX_MAX_RANK], n = 0;
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < p->n[parts[i]]; k++) order[n++] = p->labels[parts[i]][k];
+    enum rfx_status status = arrange(ctx, t, order);
+    if (status != RFX_OK || !joined) return status;
+    const struct rfx_shape *had = rfx_onnx_shape(ctx, t->value);
+    int batch = p->n[BATCH], split = batch + p->n[rows];
+    struct rfx_shape shape = {batch + 2, {0}};
+    for (int i = 0; i < batch; i++) shape.dims[i] = had->dims[i];
+    shape.dims[batch] = rfx_onnx_product(had, batch, split);
+    shape.dims[batch + 1] = rfx_onnx_product(had, split, had->rank);
+    return reshape(ctx, t, &shape);
+}
+
+/* The second is a constant matrix whose one axis is all that is summed over. */
+static bool is_by_matrix(const struct einsum *e, const struct parts *p) {
+    const struct rfx_onnx_const *b = e->in[1].value.constant;
+    return b != NULL && b->shape.rank == 2 && p->n[BATCH] == 0 && p->n[INNER] == 1 &&
+           p->n[COLUMNS] == 1 && p->n[ROWS] > 0;
+}
+
+/* As MatMul; *made has the axes batch, rows, columns. */
+static enum rfx_status by_matrices(struct rfx_onnx_import *ctx, struct einsum *e,
+                                   struct term *made) {
+    struct parts p = parts_of(e);
+    struct rfx_shape shape = {0, {0}};
+    bool matrix = is_by_matrix(e, &p);
+    int in[2];
+    if (p.n[BATCH] > RFX_MAX_RANK - 2)
+        return refuse(ctx, e, RFX_STATUS_UNSUPPORTED, "more than 8 axes");
+    enum rfx_status status = as_matrices(ctx, &e->in[0], &p, ROWS, INNER, !matrix);
+    if (matrix) {
+        bool turned = e->in[1].axes[1] == p.labels[INNER][0];
+        if (status == RFX_OK)
+            status = rfx_onnx_by_matrix(ctx, e->in[0].value, e->in[1].value.constant, turned,
+                                        &made->value.node);
+    } else {
+        if (status == RFX_OK) status = as_matrices(ctx, &e->in[1], &p, INNER, COLUMNS, true);
+        if (status == RFX_OK) status = rfx_onnx_plain(ctx, e->in[0].value, &in[0]);
+        if (status == RFX_OK) status = rfx_onnx_plain(ctx, e->in[1].value, &in[1]);
+        if (status == RFX_OK) status = rfx_onnx_product_of(ctx, "", in, &made->value.node);
+    }
+    made->value.constant = NULL;
+    made->n = 0;
+    for (enum part part = BATCH; part < PARTS; part++)
+        for (int k = 0; part != INNER && k < p.n[part]; k++) {
+            made->axes[made->n++] = p.labels[part][k];
+            shape.dims[shape.rank++] = e->extent[p.labels[part][k]];
+        }
+    return status == RFX_OK ? reshape(ctx, made, &shape) : status;
+}
+
+/* Constants come second; so does, of two computed operands, the one whose axes are behind the
+ * other's in the output. */
+static void choose_order(struct einsum *e) {
+    bool exchange = e->in[0].value.constant != NULL;
+    if (e->in[0].value.constant == NULL && e->in[1].value.constant == NULL)
+        for (int i = e->out.n - 1; i >= 0;
+             i--) { /* the first of them that is one's alone decides */
+            bool a = has(&e->in[0], e->out.axes[i]), b = has(&e->in[1], e->out.axes[i]);
+            if (a != b) exchange = b;
+        }
+    if (!exchange) return;
+    struct term first = e->in[0];
+    e->in[0] = e->in[1];
+    e->in[1] = first;
+}
+
+/* Two operands without axes that only one of them has and nobody else. */
+static enum rfx_status product(struct rfx_onnx_import *ctx, struct einsum *e, struct term *made) {
+    choose_order(e);
+    struct parts p = parts_of(e);
+    bool elements = p.n[INNER] == 0 || (p.n[ROWS] == 0 && p.n[COLUMNS] == 0);
+    bool constants = e->in[0].value.constant != NULL && e->in[1].value.constant != NULL;
+    if (elements && constants) { /* combine takes one computed operand at least */
+        enum rfx_status status = rfx_onnx_plain(ctx, e->in[0].value, &e->in[0].value.node);
+        e->in[0].value.constant = NULL;
+        if (status != RFX_OK) return status;
+    }
+    return elements ? by_elements(ctx, e, made) : by_matrices(ctx, e, made);
+}
+
+enum rfx_status rfx_onnx_einsum(struct rfx_onnx_import *ctx) {
+    struct einsum e = {.n_in = 0};
+    enum rfx_status status = read_equation(ctx, &e);
+    const struct term *second = e.n_in > 1 ? &e.in[1] : NULL;
+    if (status == RFX_OK) status = sum_own(ctx, &e, &e.in[0], second, "/sum");
+    if (status == RFX_OK && second != NULL) status = sum_own(ctx, &e, &e.in[1], &e.in[0], "/sum");
+    struct term made = e.in[0];
+    if (status == RFX_OK && second != NULL) status = product(ctx, &e, &made);
+    if (status == RFX_OK) status = arrange(ctx, &made, e.out.axes);
+    return status == RFX_OK ? rfx_onnx_set(ctx, 0, made.value) : status;
+}

@@ -1,0 +1,344 @@
+/* Finding attention within windows; see the header. Shapes are as exporters like them: what counts
+ * is which pixel and channel an element is (onnx_pixels.h), and in which order scores lie: windows,
+ * heads, queries, keys. */
+#include "rfexec/onnx/pixels/onnx_windows.h"
+
+#include <string.h>
+
+#include "layers/core/checked.h"
+
+#define MOST_ADDED 4
+#define PIECE 4096 /* floats of a constant that are looked at together */
+
+/* A constant that is added to the scores when they have that shape. */
+struct added {
+    int constant;
+    struct rfx_shape scores;
+};
+
+struct search {
+    const struct rfx_graph *graph;
+    struct rfx_error *err;
+    struct rfx_found_windows *out;
+    int64_t pixels, down, across; /* of a window; windows */
+    double scale;
+    int n_added;
+    struct added added[MOST_ADDED];
+};
+
+/* What a constant varies with. */
+struct varies {
+    bool heads, rows, cols;            /* windows below each other, beside each other */
+    int64_t windows[RFX_MAX_RANK + 1]; /* of the scores' axes of windows: strides in it; 0: none */
+    int axes;                          /* how many there are */
+};
+
+static const struct rfx_node *node_of(const struct search *s, int node) {
+    return &s->graph->nodes[node];
+}
+
+static bool is_constant(const struct search *s, int node) {
+    return node_of(s, node)->op == RFX_OP_CONST_PLAIN;
+}
+
+/* x * number, number * x or x / number: *in is x, and the number goes into the scale. */
+static enum rfx_status take_scale(struct search *s, int *in, bool *taken) {
+    const struct rfx_node *n = node_of(s, *in);
+    *taken = false;
+    if (n->op != RFX_OP_PLAIN_BINARY || n->act.kind != RFX_ACT_NONE) return RFX_OK;
+    bool times = n->attr.binary.kind == RFX_BINARY_MUL,
+         over = n->attr.binary.kind == RFX_BINARY_DIV;
+    int k = times && is_constant(s, n->in[0]) ? 0 : 1;
+    const struct rfx_node *number = node_of(s, n->in[k]);
+    if (!(times || over) || !is_constant(s, n->in[k]) || number->out.elems != 1) return RFX_OK;
+    float value;
+    enum rfx_status status =
+        rfx_weight_read(&s->graph->weights[number->attr.constant.weight], 0, 1, &value, s->err);
+    if (status != RFX_OK) return status;
+    s->scale = times ? s->scale * (double)value : s->scale / (double)value;
+    *taken = true;
+    *in = n->in[1 - k];
+    return RFX_OK;
+}
+
+static bool take_added(struct search *s, int *in) {
+    const struct rfx_node *n = node_of(s, *in);
+    if (n->op != RFX_OP_PLAIN_BINARY || n->act.kind != RFX_ACT_NONE ||
+        n->attr.binary.kind != RFX_BINARY_ADD || s->n_added == MOST_ADDED)
+        return false;
+    int k = is_constant(s, n->in[0]) ? 0 : 1;
+    if (!is_constant(s, n->in[k])) return false;
+    s->added[s->n_added++] = (struct added){n->in[k], n->out.shape};
+    *in = n->in[1 - k];
+    return true;
+}
+
+/* From the softmax back to the product of queries and keys; -1: something else is between them. */
+static enum rfx_status climb(struct search *s, int softmax, int *product) {
+    int at = node_of(s, softmax)->in[0];
+    bool scaled = false;
+    *product = -1;
+    while (node_of(s, at)->op != RFX_OP_MATMUL) {
+        bool taken;
+        if (node_of(s, at)->op == RFX_OP_RESHAPE) {
+            at = node_of(s, at)->in[0];
+            continue;
+        }
+        enum rfx_status status = take_scale(s, &at, &taken);
+        if (status != RFX_OK) return status;
+        scaled = scaled || taken;
+        if (taken) continue;
+        if (scaled || !take_added(s, &at)) return RFX_OK; /* a bias that is scaled is not known */
+    }
+    *product = at;
+    return RFX_OK;
+}
+
+static void push(struct rfx_pixels_factor *list, int *n, int axis, int64_t size, int64_t stride) {
+    if (size > 1) list[(*n)++] = (struct rfx_pixels_factor){axis, size, stride};
+}
+
+/* Whether a part's elements are windows, heads, then pixels and channels of the head, or those two
+ * exchanged. */
+static bool has_order(const struct search *s, const struct rfx_pixels *p, bool turned) {
+    const struct rfx_window_attention_attr *a = &s->out->attr;
+    struct rfx_pixels_factor want[RFX_PIXELS_FACTORS], merged[RFX_PIXELS_FACTORS];
+    int64_t size = s->out->channels / a->heads;
+    int n = 0;
+    push(want, &n, RFX_PIXELS_ROW, s->down, a->h);
+    push(want, &n, RFX_PIXELS_COL, s->across, a->w);
+    push(want, &n, RFX_PIXELS_CHANNEL, a->heads, size);
+    if (turned) push(want, &n, RFX_PIXELS_CHANNEL, size, 1);
+    push(want, &n, RFX_PIXELS_ROW, a->h, 1);
+    push(want, &n, RFX_PIXELS_COL, a->w, 1);
+    if (!turned) push(want, &n, RFX_PIXELS_CHANNEL, size, 1);
+    n = rfx_pixels_merge(want, n, want);
+    if (rfx_pixels_merge(p->factors, p->count, merged) != n) return false;
+    for (int i = 0; i < n; i++)
+        if (merged[i].axis != want[i].axis || merged[i].size != want[i].size ||
+            merged[i].stride != want[i].stride)
+            return false;
+    struct rfx_shape shape = rfx_pixels_shape(p);
+    return shape.rank >= 3 && shape.dims[shape.rank - 2] == (turned ? size : s->pixels) &&
+           shape.dims[shape.rank - 1] == (turned ? s->pixels : size);
+}
+
+/* Whether a map is a map times one number, which goes into the scale. */
+static enum rfx_status look_through_factor(struct search *s, struct rfx_pixels *p, bool *through) {
+    const struct rfx_node *n = node_of(s, p->map);
+    float value;
+    *through = n->op == RFX_OP_AFFINE && n->act.kind == RFX_ACT_NONE && n->attr.affine.shift < 0 &&
+               n->attr.affine.scale >= 0 && s->graph->weights[n->attr.affine.scale].elems == 1;
+    if (!*through) return RFX_OK;
+    p->map = n->in[0];
+    enum rfx_status status =
+        rfx_weight_read(&s->graph->weights[n->attr.affine.scale], 0, 1, &value, s->err);
+    if (status == RFX_OK) s->scale *= (double)value;
+    return status;
+}
+
+/* Whether it is channels of a map that follow each other. */
+static bool look_through_select(const struct search *s, struct rfx_pixels *p) {
+    const struct rfx_node *n = node_of(s, p->map);
+    if (n->op != RFX_OP_CHANNEL_SELECT || n->act.kind != RFX_ACT_NONE) return false;
+    const int64_t *from = n->attr.select.map;
+    for (int64_t i = 0; i < n->attr.select.count; i++)
+        if (from[0] < 0 || from[i] != from[0] + i) return false;
+    p->map = n->in[0];
+    p->first += from[0];
+    p->extent[RFX_PIXELS_CHANNEL] = node_of(s, p->map)->out.c;
+    return true;
+}
+
+/* Parts of maps as parts of what those were made from. */
+static enum rfx_status look_through(struct search *s) {
+    for (int i = 0; i < 3; i++) {
+        bool through = i < 2; /* values are not scaled */
+        while (through) {
+            enum rfx_status status = look_through_factor(s, &s->out->parts[i], &through);
+            if (status != RFX_OK) return status;
+        }
+        while (look_through_select(s, &s->out->parts[i])) continue;
+    }
+    return RFX_OK;
+}
+
+/* Sizes as the queries have them: windows by the axis of pixels, heads by that of channels. */
+static bool find_sizes(struct search *s) {
+    struct rfx_window_attention_attr *a = &s->out->attr;
+    const struct rfx_pixels *q = &s->out->parts[0];
+    struct rfx_shape shape = rfx_pixels_shape(q);
+    if (shape.rank < 3) return false;
+    a->h = a->w = 1;
+    for (int f = q->end[shape.rank - 3]; f < q->end[shape.rank - 2]; f++) {
+        if (q->factors[f].axis == RFX_PIXELS_ROW) a->h *= q->factors[f].size;
+        if (q->factors[f].axis == RFX_PIXELS_COL) a->w *= q->factors[f].size;
+    }
+    s->out->channels = 1;
+    for (int f = 0; f < q->count; f++)
+        if (q->factors[f].axis == RFX_PIXELS_CHANNEL) s->out->channels *= q->factors[f].size;
+    s->pixels = a->h * a->w;
+    a->heads = s->out->channels / shape.dims[shape.rank - 1];
+    a->shift_h = q->roll[0];
+    a->shift_w = q->roll[1];
+    if (a->heads < 1 || q->extent[0] % a->h != 0 || q->extent[1] % a->w != 0) return false;
+    s->down = q->extent[0] / a->h;
+    s->across = q->extent[1] / a->w;
+    return s->pixels > 1 && s->pixels <= RFX_WINDOW_MOST_PIXELS &&
+           a->heads <= RFX_WINDOW_MOST_HEADS && a->shift_h < a->h && a->shift_w < a->w;
+}
+
+static bool find_parts(struct search *s, int queries, int keys, int values) {
+    const int nodes[3] = {queries, keys, values};
+    for (int i = 0; i < 3; i++)
+        if (!rfx_pixels_of(s->graph, nodes[i], &s->out->parts[i])) return false;
+    if (!find_sizes(s)) return false;
+    for (int i = 0; i < 3; i++) {
+        const struct rfx_pixels *p = &s->out->parts[i], *q = &s->out->parts[0];
+        if (!has_order(s, p, i == 1) || p->roll[0] != q->roll[0] || p->roll[1] != q->roll[1] ||
+            p->extent[0] != q->extent[0] || p->extent[1] != q->extent[1])
+            return false;
+    }
+    return true;
+}
+
+/* What an added constant varies with; false: it is of another form. */
+static bool find_varies(const struct search *s, const struct added *added, struct varies *v) {
+    const struct rfx_shape *scores = &added->scores, *c = &node_of(s, added->constant)->out.shape;
+    int rank = scores->rank, at = rank - 3;
+    int64_t dims[RFX_MAX_RANK], stride = s->pixels * s->pixels, heads = 1, windows = 1;
+    *v = (struct varies){.heads = false};
+    if (rank < 3 || c->rank > rank) return false;
+    for (int i = 0; i < rank; i++) dims[i] = i < rank - c->rank ? 1 : c->dims[i - (rank - c->rank)];
+    for (int i = rank - 2; i < rank; i++)
+        if (scores->dims[i] != s->pixels || dims[i] != s->pixels) return false;
+    for (; at >= 0 && heads < s->out->attr.heads; at--) {
+        heads *= scores->dims[at];
+        v->heads = v->heads || dims[at] != 1;
+        if (dims[at] != 1 && dims[at] != scores->dims[at]) return false;
+        stride *= dims[at];
+    }
+    v->axes = at + 1;
+    for (; at >= 0; at--) {
+        if (dims[at] != 1 && dims[at] != scores->dims[at]) return false;
+        v->windows[at] = dims[at] == 1 ? 0 : stride;
+        stride *= dims[at];
+        windows *= scores->dims[at];
+    }
+    return heads == s->out->attr.heads && windows == s->down * s->across;
+}
+
+/* Where in a constant the scores of a window begin. */
+static int64_t place_of(const struct search *s, const struct added *added, const struct varies *v,
+                        int64_t row, int64_t col) {
+    int64_t index = row * s->across + col, place = 0;
+    for (int i = v->axes - 1; i >= 0; i--) {
+        place += index % added->scores.dims[i] * v->windows[i];
+        index /= added->scores.dims[i];
+    }
+    return place;
+}
+
+static void find_directions(const struct search *s, const struct added *added, struct varies *v) {
+    for (int64_t row = 0; row < s->down; row++)
+        for (int64_t col = 0; col < s->across; col++) {
+            int64_t place = place_of(s, added, v, row, col);
+            v->rows = v->rows || place != place_of(s, added, v, 0, col);
+            v->cols = v->cols || place != place_of(s, added, v, row, 0);
+        }
+}
+
+/* Which masks a constant may be: of windows that wrap in rows, in columns, in both. */
+struct masks {
+    bool rows, cols, both;
+};
+
+/* Of each score of a window: it is 0, or -100 and less where the roll has brought together what was
+ * apart, which is in the last windows of an axis: they end with what was the map's beginning. */
+static enum rfx_status check_window(const struct search *s, const struct added *added,
+                                    const struct varies *v, int64_t row, int64_t col,
+                                    struct masks *m) {
+    const struct rfx_window_attention_attr *a = &s->out->attr;
+    const struct rfx_weight *weight =
+        &s->graph->weights[node_of(s, added->constant)->attr.constant.weight];
+    int64_t place = place_of(s, added, v, row, col), n = s->pixels * s->pixels;
+    int64_t low = row == s->down - 1 ? a->h - a->shift_h : a->h;
+    int64_t right = col == s->across - 1 ? a->w - a->shift_w : a->w;
+    float values[PIECE];
+    for (int64_t first = 0; first < n; first += PIECE) {
+        int64_t count = rfx_min_i64(PIECE, n - first);
+        enum rfx_status status = rfx_weight_read(weight, place + first, count, values, s->err);
+        if (status != RFX_OK) return status;
+        for (int64_t e = 0; e < count; e++) {
+            int64_t i = (first + e) / s->pixels, j = (first + e) % s->pixels;
+            bool rows = (i / a->w < low) != (j / a->w < low);
+            bool cols = (i % a->w < right) != (j % a->w < right);
+            bool masked = values[e] <= -100.0f, known = masked || values[e] == 0.0f;
+            m->rows = m->rows && known && masked == rows;
+            m->cols = m->cols && known && masked == cols;
+            m->both = m->both && known && masked == (rows || cols);
+        }
+    }
+    return RFX_OK;
+}
+
+static enum rfx_status find_masks(const struct search *s, const struct added *added,
+                                  const struct varies *v, struct masks *m) {
+    enum rfx_status status = RFX_OK;
+    *m = (struct masks){!v->heads, !v->heads, !v->heads};
+    /* where it does not vary, the last windows and the others are enough */
+    int64_t row_step = v->rows || s->down == 1 ? 1 : s->down - 1;
+    int64_t col_step = v->cols || s->across == 1 ? 1 : s->across - 1;
+    for (int64_t row = 0; row < s->down; row += row_step)
+        for (int64_t col = 0; status == RFX_OK && col < s->across; col += col_step)
+            if (m->rows || m->cols || m->both) status = check_window(s, added, v, row, col, m);
+    return status;
+}
+
+/* Takes the added constants for what they are. */
+static enum rfx_status explain_added(struct search *s, bool *good) {
+    struct rfx_window_attention_attr *a = &s->out->attr;
+    bool rows = a->shift_h == 0, cols = a->shift_w == 0; /* nothing is left to be masked */
+    enum rfx_status status = RFX_OK;
+    a->bias = -1;
+    for (int k = 0; status == RFX_OK && *good && k < s->n_added; k++) {
+        struct varies v;
+        struct masks m;
+        *good = find_varies(s, &s->added[k], &v);
+        if (!*good) break;
+        find_directions(s, &s->added[k], &v);
+        status = find_masks(s, &s->added[k], &v, &m);
+        rows = rows || m.both || m.rows;
+        cols = cols || m.both || m.cols;
+        if (m.both || m.rows || m.cols) continue;
+        *good = !v.rows && !v.cols && (v.heads || a->heads == 1) && a->bias < 0;
+        a->bias = node_of(s, s->added[k].constant)->attr.constant.weight;
+    }
+    *good = *good && rows && cols;
+    return status;
+}
+
+enum rfx_status rfx_find_windows(const struct rfx_graph *graph, int softmax, int values,
+                                 const struct rfx_shape *product, struct rfx_found_windows *out,
+                                 struct rfx_error *err) {
+    struct search s = {.graph = graph, .err = err, .out = out, .scale = 1.0};
+    int scores, queries;
+    bool taken = true, good = true;
+    *out = (struct rfx_found_windows){.found = false};
+    enum rfx_status status = climb(&s, softmax, &scores);
+    if (status != RFX_OK || scores < 0) return status;
+    int keys = node_of(&s, scores)->in[1];
+    queries = node_of(&s, scores)->in[0];
+    while (status == RFX_OK && taken) status = take_scale(&s, &queries, &taken);
+    for (taken = true; status == RFX_OK && taken;) status = take_scale(&s, &keys, &taken);
+    if (status != RFX_OK || !find_parts(&s, queries, keys, values)) return status;
+    status = explain_added(&s, &good);
+    if (status == RFX_OK && good) status = look_through(&s);
+    if (status != RFX_OK || !good) return status;
+    out->attr.scale = (float)s.scale;
+    out->out = out->parts[0];
+    out->out.first = 0;
+    out->out.extent[RFX_PIXELS_CHANNEL] = out->channels;
+    out->found = rfx_pixels_reshape(&out->out, product);
+    return RFX_OK;
+}

@@ -1,0 +1,92 @@
+/* What formats can hold; see output_format.h. */
+#include "rfexec/output/output_format.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#define PNG_MAX_SIDE 1000000
+
+bool rfx_output_kind_of(const char *path, enum rfx_output_kind *kind) {
+    static const struct {
+        const char *end;
+        enum rfx_output_kind kind;
+    } kinds[] = {{".npy", RFX_OUTPUT_NPY},           {".tif", RFX_OUTPUT_TIFF},
+                 {".tiff", RFX_OUTPUT_TIFF},         {".png", RFX_OUTPUT_PNG},
+                 {".ome.zarr", RFX_OUTPUT_OME_ZARR}, {".zarr", RFX_OUTPUT_ZARR}};
+    size_t length = strlen(path);
+    *kind = RFX_OUTPUT_NPY;
+    if (strcmp(path, "-") == 0) return true;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        size_t n = strlen(kinds[i].end);
+        if (length <= n || strcasecmp(path + length - n, kinds[i].end) != 0) continue;
+        *kind = kinds[i].kind;
+        return true;
+    }
+    return false;
+}
+
+int rfx_output_bits(const struct rfx_output_format *format) {
+    if (format->bits != 0) return format->bits;
+    return format->kind == RFX_OUTPUT_PNG ? 8 : 32;
+}
+
+const char *rfx_output_end(const char *path) {
+    static const char ome[] = ".ome.zarr";
+    size_t length = strlen(path), n = sizeof ome - 1;
+    return length > n && strcasecmp(path + length - n, ome) == 0 ? path + length - n
+                                                                 : strrchr(path, '.');
+}
+
+bool rfx_output_is_zarr(enum rfx_output_kind kind) {
+    return kind == RFX_OUTPUT_ZARR || kind == RFX_OUTPUT_OME_ZARR;
+}
+
+const char *rfx_output_kind_name(enum rfx_output_kind kind) {
+    static const char *const names[] = {".npy file", "TIFF", "PNG", "Zarr array", "Zarr array"};
+    _Static_assert(sizeof names / sizeof names[0] == RFX_OUTPUT_KIND_COUNT, "a name each");
+    return names[kind];
+}
+
+enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
+                                        const struct rfx_tensor *tensor, const char *path,
+                                        struct rfx_error *err) {
+    const char *name = rfx_output_kind_name(format->kind);
+    int bits = rfx_output_bits(format);
+    bool picture = format->kind != RFX_OUTPUT_NPY;
+    if ((bits != 8 && bits != 16 && bits != 32) || (format->kind == RFX_OUTPUT_PNG && bits == 32) ||
+        (!picture && bits != 32))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a %s has samples of %s bits, not %d",
+                        path, name,
+                        format->kind == RFX_OUTPUT_PNG ? "8 or 16"
+                        : picture                      ? "8, 16 or 32"
+                                                       : "32",
+                        bits);
+    if (format->has_range && (bits == 32 || !(format->range.lo < format->range.hi)))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: a range of values needs samples of 8 or 16 bits and a lower end below "
+                        "the upper one",
+                        path);
+    if (!picture) return RFX_OK;
+    if (tensor->layout != RFX_LAYOUT_NHWC)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: a %s takes a map of rows, columns and channels; use .npy", path, name);
+    if (format->kind != RFX_OUTPUT_PNG) {
+        if (tensor->c <= RFX_TIFF_MAX_CHANNELS && tensor->h <= INT32_MAX && tensor->w <= INT32_MAX)
+            return RFX_OK;
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: a %s has at most 65535 channels and 2147483647 rows and columns, "
+                        "the map is %" PRId64 " x %" PRId64 " x %" PRId64 "; use .npy",
+                        path, name, tensor->c, tensor->h, tensor->w);
+    }
+    if (tensor->c != 1 && tensor->c != 3)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: a PNG has 1 or 3 channels, the map has %" PRId64 "; use .tif or .npy",
+                        path, tensor->c);
+    if (tensor->h > PNG_MAX_SIDE || tensor->w > PNG_MAX_SIDE)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: a PNG has at most %d rows and columns, the map is %" PRId64
+                        " x %" PRId64 "; use .tif or .npy",
+                        path, PNG_MAX_SIDE, tensor->h, tensor->w);
+    return RFX_OK;
+}

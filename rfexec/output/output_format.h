@@ -1,0 +1,59 @@
+/* Kinds of files that outputs are written to, and what each can hold. */
+#ifndef RFX_RFEXEC_OUTPUT_OUTPUT_FORMAT_H
+#define RFX_RFEXEC_OUTPUT_OUTPUT_FORMAT_H
+
+#include "layers/graph/graph.h"
+#include "rfexec/output/npy_write.h"
+#include "rfexec/output/samples.h"
+#include "rfexec/output/tiff_write.h"
+
+enum rfx_output_kind {
+    RFX_OUTPUT_NPY,
+    RFX_OUTPUT_TIFF,
+    RFX_OUTPUT_PNG,
+    RFX_OUTPUT_ZARR,     /* a folder: one array */
+    RFX_OUTPUT_OME_ZARR, /* a folder: a group with OME-Zarr's words, the array in it */
+    RFX_OUTPUT_KIND_COUNT
+};
+
+struct rfx_output_format {
+    enum rfx_output_kind kind;
+    int bits; /* 32: float (all but PNG); 8, 16: unsigned (all but npy); 0: 32 or, for PNG, 8 */
+    bool has_range;
+    struct rfx_value_range range; /* with 8 and 16 bits; not given: the map's extremes */
+    /* Of .npy: somebody else's file of which the stream writes some elements of maps, and which
+     * gets no name by it; NULL: a file of its own. */
+    const struct rfx_npy_target *onto;
+    /* Of TIFF: */
+    int tile;                           /* rows and columns of tiles; 0: strips */
+    enum rfx_tiff_packing packing;      /* of tiles */
+    const struct rfx_georeference *geo; /* borrowed while the stream is opened; NULL: none */
+    enum rfx_overview_kind overviews;   /* of tiles; also of OME-Zarr */
+    /* Of Zarr: */
+    int zarr_format; /* 2, or 3: also 0 */
+    int64_t chunk;   /* rows and columns of chunks; 0: rfx_zarr_choose_chunks */
+    bool zstd;       /* chunks are compressed */
+};
+
+/* The kind that a file's name asks for: .npy, .tif, .tiff, .png, .zarr, .ome.zarr, in any
+ * case, and .npy for "-"; false: none. */
+bool rfx_output_kind_of(const char *path, enum rfx_output_kind *kind);
+
+/* Where such an end begins in a name: at the last dot, but for .ome.zarr; NULL: there is none. */
+const char *rfx_output_end(const char *path);
+
+bool rfx_output_is_zarr(enum rfx_output_kind kind);
+
+/* Bits of a sample: as the format says, or else as such files usually have. */
+int rfx_output_bits(const struct rfx_output_format *format);
+
+/* For messages: "PNG". */
+const char *rfx_output_kind_name(enum rfx_output_kind kind);
+
+/* Whether such a file can hold the tensor: INVALID_ARGUMENT in words. PNG: maps of 1 or 3 channels
+ * and at most 1,000,000 rows and columns; TIFF: maps of at most 65,535 channels, Zarr too;
+ * .npy: everything. */
+RFX_NODISCARD enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
+                                                      const struct rfx_tensor *tensor,
+                                                      const char *path, struct rfx_error *err);
+#endif

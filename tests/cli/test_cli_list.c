@@ -1,0 +1,189 @@
+/* One network on many pictures: each result is that of a run by itself, failures stop nothing, a
+ * list is started again where it ended, and memory does not grow with it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <tiff.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli_program.h"
+#include "tests/support/makers/jpeg_maker.h"
+#include "tests/support/makers/tiff_maker.h"
+
+#define NET "real_esrgan_compact"
+enum { MANY = 200 };
+
+static void make_tiff(const char *path, int i) {
+    struct tiff_maker m = tiff_maker_of(2, i / 10 % 4 == 0 ? COMPRESSION_LZW : COMPRESSION_NONE);
+    m.h = 24 + i / 20 % 3;
+    m.w = 20;
+    m.rows = 8;
+    m.seed = (uint32_t)i;
+    assert_true(tiff_maker_write(&m, path));
+}
+
+static void make_jpeg(const char *path, int i) {
+    struct jpeg_maker m = {
+        .h = 24, .w = 20, .components = i % 2 == 0 ? 1 : 3, .quality = 50 + i % 40};
+    m.h_sampling = m.v_sampling = 1;
+    m.orientation = i / 10 % 8 + 1;
+    assert_true(jpeg_maker_write(&m, path));
+}
+
+/* Empties the folder of results, and makes it. */
+static void clean(void) {
+    assert_int_equal(system("rm -rf results && mkdir results"), 0);
+}
+
+static void assert_same_files(const char *a, const char *b) {
+    char command[300];
+    (void)snprintf(command, sizeof command, "cmp '%s' '%s'", a, b);
+    if (system(command) != 0) fail_msg("%s and %s differ", a, b);
+}
+
+/* The sums, which are the last line. */
+static json_t *sums(void) {
+    char *end = strrchr(out_text, '}'), *line;
+    assert_non_null(end);
+    for (line = end; line > out_text && line[-1] != '\n';) --line;
+    json_t *doc = json_loads(line, 0, NULL);
+    assert_non_null(doc);
+    return doc;
+}
+
+static void check_sums(int done, int skipped, int failed) {
+    json_t *doc = sums();
+    assert_int_equal(integer_at(doc, "done"), done);
+    assert_int_equal(integer_at(doc, "skipped"), skipped);
+    assert_int_equal(integer_at(doc, "failed"), failed);
+    json_decref(doc);
+}
+
+static void test_results_are_those_of_single_runs(void **state) {
+    static const char *const files[] = {"a.tif", "b.tif", "c.jpg", "d.jpg", "e.tif"};
+    (void)state;
+    clean();
+    for (int i = 0; i < 5; ++i) (i == 2 || i == 3 ? make_jpeg : make_tiff)(files[i], i);
+    write_file("list.txt", "a.tif\nb.tif\r\n\nc.jpg\nd.jpg\ne.tif");
+    expect(0, "run " NET " --list list.txt --out-dir results --memory 64MiB --json");
+    check_sums(5, 0, 0);
+    for (int i = 0; i < 5; ++i) {
+        char args[100], result[100];
+        (void)snprintf(args, sizeof args, "run " NET " %s -o single.npy", files[i]);
+        (void)snprintf(result, sizeof result, "results/%s.npy", files[i]);
+        expect(0, args);
+        assert_same_files("single.npy", result);
+    }
+    expect(0, "run " NET " --list - --out-dir results --as tif --untiled <list.txt");
+    expect(0, "run " NET " e.tif -o single.tif");
+    assert_same_files("single.tif", "results/e.tif.tif");
+}
+
+static void test_failures_stop_nothing(void **state) {
+    (void)state;
+    clean();
+    (void)unlink("none.tif");
+    write_file("broken.jpg", "\xff\xd8 and no more");
+    write_file("list.txt", "a.tif\nbroken.jpg\nnone.tif\nc.jpg\n");
+    expect_says(3, "run " NET " --list list.txt --out-dir results --json", "none.tif: cannot open");
+    assert_non_null(strstr(err_text, "broken.jpg: header"));
+    assert_non_null(strstr(out_text, "\"input\":\"broken.jpg\",\"state\":\"failed\",\"exit\":3"));
+    check_sums(2, 0, 2);
+    assert_int_equal(access("results/c.jpg.npy", F_OK), 0);
+    assert_int_equal(access("results/broken.jpg.npy", F_OK), -1);
+    assert_int_equal(unlink("results/c.jpg.npy"), 0);
+    make_tiff("none.tif", 7); /* mended */
+    expect(3, "run " NET " --list list.txt --out-dir results --json --resume");
+    check_sums(2, 1, 1);
+    assert_non_null(strstr(out_text, "\"input\":\"a.tif\",\"state\":\"skipped\",\"exit\":0"));
+    assert_int_equal(access("results/c.jpg.npy", F_OK), 0);
+    expect(4, "run " NET " --list list.txt --out-dir results --memory 1MiB");
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    clean();
+    write_file("list.txt", "a.tif\n");
+    write_file("twice.txt", "a.tif\nb.tif\n./a.tif\n");
+    write_file("empty.txt", "\n\r\n");
+    expect_says(2, "run " NET " --list twice.txt --out-dir results", "would have the same name");
+    expect_says(3, "run " NET " --list empty.txt --out-dir results", "has no paths");
+    expect_says(3, "run " NET " --list none.txt --out-dir results", "list 'none.txt'");
+    expect_says(5, "run " NET " --list list.txt --out-dir nowhere", "no folder");
+    expect_says(3, "run no_such_net --list list.txt --out-dir results", "no_such_net");
+    expect_says(2, "run " NET " --list list.txt", "--list needs --out-dir");
+    expect_says(2, "run " NET " a.tif --out-dir results", "need --list");
+    expect_says(2, "run " NET " a.tif --list list.txt --out-dir results", "1 argument with --list");
+    expect_says(2, "run " NET " --list list.txt --out-dir results --as gif",
+                "npy, tif, png or zarr");
+    expect_says(2, "run " NET " --list list.txt --out-dir results -o x.npy", "--list excludes");
+    assert_int_equal(system("rm -rf results/a.tif.zarr"), 0);
+    expect(0, "run " NET " --list list.txt --out-dir results --as zarr");
+    assert_int_equal(access("results/a.tif.zarr/zarr.json", F_OK), 0);
+    expect_says(5, "run " NET " --list list.txt --out-dir results --as zarr", "is there already");
+    expect(0, "run " NET " --list list.txt --out-dir results --as zarr --resume");
+    expect(2, "run mobilenet_v2 --list list.txt --out-dir results --as png --json"); /* a vector */
+    check_sums(0, 0, 1);
+}
+
+/* The peak of a list of n pictures in one budget. Each result is synced, which on a busy disk takes
+ * longer than all else: they go to memory where there is such a folder. */
+static long long peak_of(int n) {
+    char args[300], folder[64] = "results";
+    FILE *list = fopen("many.txt", "w");
+    assert_non_null(list);
+    for (int i = 0; i < n; ++i)
+        (void)fprintf(list, "many/%d.%s\n", i, i / 10 % 4 == 1 ? "jpg" : "tif");
+    assert_int_equal(fclose(list), 0);
+    clean();
+    if (access("/dev/shm", W_OK) == 0) {
+        (void)snprintf(folder, sizeof folder, "/dev/shm/test_cli_list.%d", (int)getpid());
+        assert_int_equal(mkdir(folder, 0700), 0);
+    }
+    (void)snprintf(args, sizeof args,
+                   "run " NET " --list many.txt --out-dir %s --memory 24MiB --json", folder);
+    int code = rfexec(args);
+    (void)snprintf(args, sizeof args, "rm -rf '%s'", folder);
+    assert_int_equal(system(args), 0);
+    if (code != 0) fail_msg("exit code %d: %s", code, err_text);
+    check_sums(n, 0, 0);
+    json_t *doc = sums();
+    long long peak = integer_at(doc, "peak_rss_bytes");
+    json_decref(doc);
+    return peak;
+}
+
+static void test_memory_does_not_grow(void **state) {
+    (void)state;
+    assert_int_equal(system("rm -rf many && mkdir many"), 0);
+    for (int i = 0; i < MANY; ++i) {
+        char path[40];
+        (void)snprintf(path, sizeof path, "many/%d.%s", i, i / 10 % 4 == 1 ? "jpg" : "tif");
+        (i / 10 % 4 == 1 ? make_jpeg : make_tiff)(path, i);
+    }
+    long long few = peak_of(20), many = peak_of(MANY);
+    (void)few, (void)many;
+#ifndef RFX_SANITIZE
+    assert_true(many <= 24 << 20);
+    if (many > few + (1 << 20))
+        fail_msg("%lld bytes with 20 pictures, %lld with %d", few, many, MANY);
+#endif
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_results_are_those_of_single_runs),
+        cmocka_unit_test(test_failures_stop_nothing),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_memory_does_not_grow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,65 @@
+#!/bin/sh
+# rfexec-mpi against one process: same bytes and hash for several networks, numbers of ranks and kinds
+# of files, within the budget; what goes wrong on one rank ends the job with its message and leaves
+# nothing.
+# usage: test_mpi.sh PROGRAM MPI_PROGRAM MPIEXEC WORK_DIR; exit code 77: there is no MPI
+set -eu
+program=$1 parallel=$2 mpiexec=$3 work=$4
+[ -n "$parallel" ] || { echo "SKIPPED: rfexec-mpi is not built, CMake found no MPI"; exit 77; }
+. "$(dirname "$0")/mpi_ranks.sh"
+rm -rf "$work"
+mkdir -p "$work"
+cd "$work"
+# what it says of itself, which takes no ranks
+"$parallel" --help >told || fail "--help: exit code $?"
+"$parallel" reference man | tr -d '\\' >man
+sed -n 's/^  \(-[a-z], \|    \)--\([a-z-]*\).*/\2/p' told >options
+grep -q memory options || fail "--help: $(cat told)"
+while read -r option; do
+    grep -q "fB--$option" man || fail "man: --$option is missing"
+done <options
+can_start || { echo "SKIPPED: '$mpiexec' starts no processes here: $(cat told)"; exit 77; }
+
+# a network with a pool, a deep one, norms one after the other, a detector of one joined output
+same 3 mobilenet_v2 synthetic:97x113
+same 2 resnet50 synthetic:33x65
+same 2 unet_instance synthetic:33x21
+same 4 yolov8n synthetic:96x64
+# several outputs, of fewer rows than ranks; a picture from rows that are sent, in several bands
+same 4 posenet synthetic:33x49
+kind=tif same 2 fsrcnn synthetic:300x200
+# each rank by its own budget, the smallest possible one; what MPI takes differs by some 100 KiB
+refused 4 'needs at least' 2 fsrcnn synthetic:300x200 --memory 1MiB -o no.npy
+least=$(sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p' said | sort -n | tail -1)
+budget=$((least + (1 << 20)))
+ranks 2 fsrcnn synthetic:300x200 --memory $budget -o all.npy --json >told 2>said || fail "json: $(cat said)"
+grep -q "\"hash\": \"$(sed -n 's/^output .*hash //p' one)\"" told || fail "json: another hash"
+peak=$(sed -n 's/.*"peak_rss_bytes": \([0-9]*\).*/\1/p' told | sort -n | tail -1)
+[ "${peak:-$((budget + 1))}" -le "$budget" ] || fail "a rank took $peak bytes, its budget is $budget"
+
+# what all ranks find is said once; what one finds, with its number
+refused 3 "^rfexec-mpi: model 'nosuch'" 2 nosuch synthetic:8x8
+[ "$(grep -c "^rfexec-mpi: model" said)" = 1 ] || fail "said more than once: $(cat said)"
+other="fsrcnn synthetic:40x30:7 -o no.npy"
+refused 3 "rank 1: not of one run with rank 0: their 'input' differs" 1 fsrcnn synthetic:40x30 -o no.npy
+# a file that may not grow as far as the second rank's rows, but as MPI's own do
+other="fsrcnn synthetic:900x700 -o no.npy" limit=24000
+refused 5 'rank 1: no.npy: writing failed' 1 fsrcnn synthetic:900x700 -o no.npy
+# where ranks are of several machines the temporary has a name in the folder
+limit=''
+if as_elsewhere; then
+    "$program" run fsrcnn synthetic:40x30 -j 1 -o whole.npy >one
+    other="fsrcnn synthetic:40x30 -o all.npy"
+    ranks 2 fsrcnn synthetic:40x30 -o all.npy >told 2>said || fail "another machine: $(cat said)"
+    cmp whole.npy all.npy || fail "another machine: other bytes"
+    nothing_left
+    through=''
+fi
+# a rank that is killed while the file is written
+other="fsrcnn synthetic:2000x1500 --memory 32MiB -o no.npy"
+begin 1 fsrcnn synthetic:2000x1500 --memory 32MiB -o no.npy
+wait_for_temporary
+kill -KILL "$(cat pid)"
+if wait "$job"; then fail "a killed rank, and exit code 0"; fi
+nothing_left
+echo "test_mpi: passed"

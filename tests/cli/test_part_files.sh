@@ -1,0 +1,306 @@
+#!/bin/sh
+# Parts of outputs as a user makes them: run --part, merge and tools/scripts/run_parts.sh against
+# one run: same bytes, same hash. A part that is there is not made again; one of another run,
+# another model, another place or cut off is refused in words; so are gaps and overlaps. Runs that
+# are killed at random and begun again give the same bytes.
+set -eu
+program=$1
+source=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+fail() {
+    echo "test_part_files: $*" >&2
+    exit 1
+}
+
+# the whole of $1 at $2 into whole.npy; its hash into $hash
+whole() {
+    hash=$("$program" run "$1" "$2" -j 1 -o whole.npy | sed -n 's/^output .*hash //p')
+    [ ${#hash} = 32 ] || fail "$1: no hash of the whole"
+}
+# merges the files given into all.npy: bytes and hash of the whole
+merged() {
+    "$program" merge "$@" -o all.npy >told || fail "merge of $* fails"
+    grep -q "hash $hash\$" told || fail "merge of $*: $(cat told), not $hash"
+    cmp -s whole.npy all.npy || fail "merge of $*: other bytes than the whole"
+}
+# expects exit code $1 and words $2 of the rest
+refused() {
+    code=$1 words=$2
+    shift 2
+    set +e
+    "$program" "$@" >told 2>&1
+    got=$?
+    set -e
+    [ "$got" = "$code" ] || fail "exit code $got, not $code: $* $(cat told)"
+    grep -q -- "$words" told || fail "no '$words' in: $(cat told)"
+}
+
+# networks with maps as outputs, odd sizes, 1, 2, 3, 5 and 8 parts; with a budget every other time
+for case in unet:67x45:96MiB fsrcnn:83x61:32MiB real_esrgan_compact:19x23:64MiB \
+    "$source/data/defect_net.onnx:203x187:32MiB"; do
+    model=${case%:*:*} rest=${case##*/}
+    budget=${case##*:} size=$(echo "$rest" | cut -d: -f2)
+    whole "$model" "synthetic:$size"
+    for n in 1 2 3 5 8; do
+        rm -f p*.npy*
+        for i in $(seq "$n"); do
+            set -- --part "$i/$n" -o "p$i.npy" -j 1
+            [ $((n % 2)) = 0 ] || set -- "$@" --memory "$budget"
+            "$program" run "$model" "synthetic:$size" "$@" >told || fail "$model part $i/$n fails"
+        done
+        merged p*.npy
+    done
+done
+
+# rectangles, and a network of several outputs
+whole fsrcnn synthetic:40x30
+"$program" run fsrcnn synthetic:40x30 --part-rect 0,0,33,60 -o a.npy >told
+"$program" run fsrcnn synthetic:40x30 --part-rect 33,0,80,17 -o b.npy >told
+"$program" run fsrcnn synthetic:40x30 --part-rect 33,17,80,60 -o c.npy >told
+merged c.npy a.npy b.npy
+refused 3 'belong to no part, the first one in row 33, column 17' merge a.npy b.npy -o no.npy
+refused 3 'overlap: both have rows 0 to 33' merge a.npy a.npy b.npy c.npy -o no.npy
+refused 2 '80 rows and 60 columns' run fsrcnn synthetic:40x30 --part-rect 0,0,81,60 -o d.npy
+refused 2 'is not I/N' run fsrcnn synthetic:40x30 --part 3/2 -o d.npy
+refused 2 'too few for 81 parts' run fsrcnn synthetic:40x30 --part 1/81 -o d.npy
+refused 2 '-o PART.npy' run fsrcnn synthetic:40x30 --part 1/2
+refused 2 'part-output says which of 4' run posenet synthetic:65x65 --part 1/2 -o d.npy
+"$program" run posenet synthetic:65x65 -o pose.npy >told
+"$program" run posenet synthetic:65x65 --part 1/2 --part-output heatmap -o d1.npy >told 2>&1 || {
+    name=$("$program" run posenet synthetic:65x65 --json | sed -n 's/.*"name": *"\([^"]*\)".*/\1/p' | head -1)
+    "$program" run posenet synthetic:65x65 --part 1/2 --part-output "$name" -o d1.npy >told
+    "$program" run posenet synthetic:65x65 --part 2/2 --part-output "$name" -o d2.npy >told
+    "$program" merge d1.npy d2.npy -o d.npy >told
+    cmp d.npy "pose.$(echo "$name" | tr / _).npy" || fail "posenet: other bytes"
+}
+[ ! -e no.npy ] || fail "a merge that was refused left a file"
+
+# what is there: nothing is done, or it is refused and stays as it is
+before=$(cksum a.npy)
+refused 0 'is there already, of the same run' run fsrcnn synthetic:40x30 --part-rect 0,0,33,60 -o a.npy
+refused 3 'it is another part' run fsrcnn synthetic:40x30 --part 1/2 -o a.npy
+refused 3 "'input' differs" run fsrcnn synthetic:40x30:7 --part-rect 0,0,33,60 -o a.npy
+refused 3 "'options' differs" run fsrcnn synthetic:40x30 --bgr --part-rect 0,0,33,60 -o a.npy
+refused 3 "'options' differs" run fsrcnn synthetic:40x30 --no-orient --part-rect 0,0,33,60 -o a.npy
+refused 3 "'conv' differs" run fsrcnn synthetic:40x30 --conv winograd --part-rect 0,0,33,60 -o a.npy
+refused 3 'differs' run fsrcnn:3 synthetic:40x30 --part-rect 0,0,33,60 -o a.npy
+cp whole.npy foreign.npy
+"$program" run fsrcnn whole.npy --part 1/2 -o bands.npy >told
+refused 3 "'options' differs" run fsrcnn whole.npy --channels 3,2,1 --part 1/2 -o bands.npy
+refused 3 'foreign.npy.json' run fsrcnn synthetic:40x30 --part 1/2 -o foreign.npy
+[ "$(cksum a.npy)" = "$before" ] || fail "a part that was refused has changed"
+
+# parts that do not belong together, or are not as they were made
+"$program" run fsrcnn synthetic:40x30:7 --part-rect 33,17,80,60 -o other.npy >told
+refused 3 "'input' differs" merge a.npy b.npy other.npy -o no.npy
+cp c.npy cut.npy && cp c.npy.json cut.npy.json && truncate -s -4 cut.npy
+refused 3 'cut off' merge a.npy b.npy cut.npy -o no.npy
+refused 3 'cut off' run fsrcnn synthetic:40x30 --part-rect 33,17,80,60 -o cut.npy
+cp c.npy spoilt.npy && cp c.npy.json spoilt.npy.json
+printf '\001' | dd of=spoilt.npy bs=1 seek=400 conv=notrunc 2>/dev/null
+refused 3 'changed since' merge a.npy b.npy spoilt.npy -o no.npy
+cp c.npy bare.npy
+refused 3 'bare.npy.json' merge a.npy b.npy bare.npy -o no.npy
+echo '{"format": "rfexec part", "version": 1, "shape": [1, 3, 80, 1e99]}' >bare.npy.json
+refused 3 "'shape' is not that of a part" merge a.npy b.npy bare.npy -o no.npy
+refused 4 'needs at least' merge a.npy b.npy c.npy -o no.npy --memory 1MiB
+refused 2 'merge needs -o' merge a.npy b.npy c.npy
+refused 3 'has no parts' run vgg16 synthetic:64x64 --part 1/2 -o no.npy
+refused 2 'such as part.states' run mobilenet_v2 synthetic:64x64 --part 1/2 -o no.npy
+refused 2 'takes parts --part I/N' run mobilenet_v2 synthetic:64x64 --part-rect 0,0,1,1 -o no.states
+[ ! -e no.npy ] || fail "a merge that was refused left a file"
+"$program" merge a.npy b.npy c.npy -o all.tif >told
+"$program" run fsrcnn synthetic:40x30 -o whole.tif >told
+cmp all.tif whole.tif || fail "other bytes of a TIFF"
+
+# an output that is joined of three maps, of 12, 6 and 3 rows: rows of each, as ranges of its cells
+whole yolov8n synthetic:96x64
+for n in 1 2 3 5 8; do
+    rm -f p*.npy*
+    for i in $(seq "$n"); do
+        set -- --part "$i/$n" -o "p$i.npy" -j 1
+        [ "$n" != 5 ] || set -- "$@" --memory 19MiB
+        "$program" run yolov8n synthetic:96x64 "$@" >said || fail "yolov8n part $i/$n fails"
+        [ "$n" != 2 ] || { cp "p$i.npy" "h$i.npy" && cp "p$i.npy.json" "h$i.npy.json"; }
+    done
+    merged p*.npy --memory 16MiB
+done
+grep -q '^part .* cells 88 to 96 of 126, hash' said || fail "the last of 8 parts: $(cat said)"
+refused 3 '106 of 126 cells .* the first one is number 0' merge p5.npy p8.npy -o no.npy
+refused 3 'overlap: both have cells 64 to 72' merge p[1-8].npy p5.npy -o no.npy
+refused 3 'overlap: both have cells 0 to 16' merge h2.npy p1.npy h1.npy -o no.npy
+refused 0 'is there already, of the same run' run yolov8n synthetic:96x64 --part 5/8 -o p5.npy
+refused 3 'it is another part, cells 64 to 72, 112 to 116' run yolov8n synthetic:96x64 --part 6/8 -o p5.npy
+refused 2 'no rectangles' run yolov8n synthetic:96x64 --part-rect 0,0,1,1 -o no.npy
+refused 2 'has 12 rows, too few for 13 parts' run yolov8n synthetic:96x64 --part 1/13 -o no.npy
+refused 2 'it is written as .npy' merge p[1-8].npy -o no.tif
+refused 4 'needs at least' merge p[1-8].npy -o no.npy --memory 1MiB
+# one that is only put together from maps, of 2 and 6 anchors a pixel, beside another
+"$program" run blazeface synthetic:64x64 -j 1 -o both.npy >told
+hash=$(sed -n 's/.*regressors.*hash //p' told) && cp both.regressors.npy whole.npy
+for i in 1 2 3; do
+    "$program" run blazeface synthetic:64x64 --part-output regressors --part $i/3 -o b$i.npy -j 1 >told
+done
+merged b2.npy b3.npy b1.npy
+# merges part 6 of 8 whose JSON or array is changed by $2 to the program $1; expects the words $3
+spoilt() {
+    cp p6.npy s6.npy && cp p6.npy.json s6.npy.json
+    "$1" "$2"
+    refused 3 "$3" merge p[1-5].npy s6.npy p[78].npy -o no.npy
+}
+in_json() { sed -z -i "$1" s6.npy.json; }
+in_array() { printf '\001' | dd of=s6.npy bs=1 seek="$1" conv=notrunc 2>/dev/null; }
+other_array() { cp "$1" s6.npy; }
+cut_array() { truncate -s "$1" s6.npy; }
+spoilt in_array 200 'changed since'
+spoilt cut_array -4 'cut off'
+spoilt other_array p7.npy 'has not the shape that its JSON says, 1 x 84 x 12'
+spoilt in_json 's/72,/71,/' 'overlap: both have cells 71 to 72'
+spoilt in_json 's/72,/-72,/' "'cells' is not that of a part"
+spoilt in_json 's/120/127/' "'cells' is not that of a part"
+spoilt in_json 's/126/4611686018427387905/g' "'shape' is not that of a part"
+spoilt in_json 's/"channels": 84/"channels": 4611686018427387904/' "'cells' is not that of a part"
+spoilt in_json 's/"last": true/"last": false/' 'do not lie alike'
+spoilt in_json 's/"version": 2/"version": 1/' "'shape' is not that of a part"
+spoilt in_json 's/"version": 2/"version": 3/' "'version' is not that of a part"
+refused 3 'not of one run' merge p[1-7].npy a.npy -o no.npy
+refused 3 'not of one run' merge a.npy p[1-8].npy -o no.npy
+if [ -e no.npy ] || [ -e no.tif ]; then fail "a merge that was refused left a file"; fi
+
+# a picture that is filled up to a multiple: parts of what is left
+"$program" run fsrcnn synthetic:40x30 --pad-to 16 -o whole.npy >told
+hash=$(sed -n 's/^output .*hash //p' told)
+for i in 1 2; do "$program" run fsrcnn synthetic:40x30 --pad-to 16 --part $i/2 -o f$i.npy >told; done
+merged f1.npy f2.npy
+refused 3 "'options' differs" run fsrcnn synthetic:40x30 --pad-to 16,edge --part 1/2 -o f1.npy
+
+# classifiers: parts of the states of the pool, put together by merge in any order
+for case in mobilenet_v2:97x113:64MiB resnet50:65x97:160MiB; do
+    model=${case%%:*} rest=${case#*:}
+    budget=${rest##*:} size=${rest%%:*}
+    whole "$model" "synthetic:$size"
+    for n in 1 2 5; do
+        rm -f s*.states*
+        set --
+        for i in $(seq "$n"); do
+            "$program" run "$model" "synthetic:$size" --part "$i/$n" -o "s$i.states" -j 1 \
+                --memory "$budget" >told || fail "$model states $i/$n fail"
+            set -- "s$i.states" "$@"
+        done
+        merged "$@"
+    done
+done
+refused 3 '1 of 5 parts are missing, the first one 2' merge s1.states s3.states s4.states s5.states -o no.npy
+refused 3 'is there twice' merge s1.states s2.states s3.states s3.states s4.states s5.states -o no.npy
+refused 0 'is there already' run resnet50 synthetic:65x97 --part 1/5 -o s1.states
+refused 3 'is no such part' run resnet50 synthetic:65x97 --part 2/5 -o s1.states
+refused 3 'is no such part' run resnet50 synthetic:65x97:3 --part 1/5 -o s1.states
+"$program" run resnet50 synthetic:65x97:3 --part 1/5 -o other.states >told
+refused 3 'not of one run' merge s2.states s3.states s4.states s5.states other.states -o no.npy
+cp s5.states cut.states && cp s5.states.json cut.states.json && truncate -s -8 cut.states
+refused 3 'has not' merge s1.states s2.states s3.states s4.states cut.states -o no.npy
+cp s5.states spoilt.states && cp s5.states.json spoilt.states.json
+printf '\377\377\377\377\377\377\377\177' | dd of=spoilt.states bs=1 conv=notrunc 2>/dev/null
+refused 3 'is none' merge s1.states s2.states s3.states s4.states spoilt.states -o no.npy
+cp s5.states spoilt.states
+printf '\001' | dd of=spoilt.states bs=1 seek=40 conv=notrunc 2>/dev/null
+refused 3 'changed since' merge s1.states s2.states s3.states s4.states spoilt.states -o no.npy
+[ ! -e no.npy ] || fail "a merge of states that was refused left a file"
+
+# states that were taken elsewhere with their model; without it
+mkdir there
+"$program" export mobilenet_v2:0.25 --size 33x35 -o net.onnx >told
+whole net.onnx synthetic:33x35
+"$program" run net.onnx synthetic:33x35 --part 1/1 -o there/s.states -j 1 >told
+mv net.onnx there
+merged there/s.states
+sed -z 's/"image": *\[[^,]*/"image": [4/' there/s.states.json >there/t.states.json && cp there/s.states there/t.states
+refused 3 'of an image of 4 x 33 x 35' merge there/t.states -o no.npy
+rm there/net.onnx
+refused 3 'nor beside them' merge there/s.states -o no.npy
+truncate -s 5M there/s.states.json
+refused 3 'bytes long' merge there/s.states -o no.npy
+
+# global operations one after the other: a round for each, then the parts of the output
+model=unet_instance size=33x21 n=2 states=
+whole $model synthetic:$size
+for round in $(seq 18); do
+    for i in $(seq $n); do
+        # shellcheck disable=SC2086
+        "$program" run $model synthetic:$size --part "$i/$n" $states -o "r$round.p$i" -j 1 >told ||
+            fail "$model round $round part $i fails"
+    done
+    "$program" merge "r$round.p1" "r$round.p2" -o "r$round.all" >told || fail "$model round $round"
+    states="--states r$round.all"
+done
+refused 3 'do not add up' merge r3.p1 r4.p2 -o no.states
+refused 3 'alone' run $model synthetic:$size --part 1/2 --states r3.p1 -o no.states
+refused 3 'of another run' run $model synthetic:$size:5 --part 1/2 --states r3.all -o no.states
+rm -f p*.npy*
+for i in $(seq $n); do
+    # shellcheck disable=SC2086
+    "$program" run $model synthetic:$size --part "$i/$n" $states -o "p$i.npy" -j 1 >told ||
+        fail "$model part $i fails"
+done
+merged p1.npy p2.npy
+
+# what plan says of parts: as many MACs as runs have
+"$program" plan fsrcnn --size 300x200 --parts 3 >told
+grep -q '^200 to 400 ' told || fail "plan --parts: $(cat told)"
+"$program" plan mobilenet_v2 --parts 3 >told
+grep -q '^rounds  *1: ' told || fail "plan --parts: $(cat told)"
+"$program" plan unet_instance --size 64x64 --parts 3 >told
+grep -q '^rounds  *19: 18 of states' told || fail "plan --parts: $(cat told)"
+"$program" plan yolov8n --size 96x64 --parts 3 >told
+grep -q '^32 to 64, 104 to 112, 122 to 124 ' told || fail "plan --parts: $(cat told)"
+refused 2 'has 12 rows' plan yolov8n --size 96x64 --parts 13
+macs=$("$program" plan fsrcnn --size 300x200 --parts 3 --json | sed -n 's/^ *"macs": \([0-9]*\).*/\1/p' | tail -1)
+[ -n "$macs" ] || fail "plan --parts --json has no MACs"
+
+# processes side by side; killed at random and begun again
+whole fsrcnn synthetic:300x200
+RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 5 2 fsrcnn synthetic:300x200 all.npy -j 1 2>told >told2
+grep -q "hash $hash\$" told2 || fail "run_parts.sh: $(cat told2)"
+cmp whole.npy all.npy || fail "run_parts.sh: other bytes"
+rm -r all.npy all.npy.parts
+for delay in 0.005 0.02 0.05 0.08 0.12 0.2; do
+    RFEXEC=$program timeout -s KILL "$delay" sh "$source/tools/scripts/run_parts.sh" 5 2 fsrcnn \
+        synthetic:300x200 all.npy -j 1 >told 2>&1 || true
+done
+RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 5 2 fsrcnn synthetic:300x200 all.npy -j 1 >told2 2>told
+grep -q "hash $hash\$" told2 || fail "killed and begun again: $(cat told2)"
+cmp whole.npy all.npy || fail "killed and begun again: other bytes"
+
+# networks of several rounds: the same scripts; arrays of jobs by a stand-in that runs them in turn
+mkdir bin
+cat >bin/sbatch <<'END'
+#!/bin/sh
+array=0
+while :; do
+    case $1 in
+        --array) array=$(seq "${2#1-}") && shift 2 ;;
+        --output | --dependency) shift 2 ;;
+        --*) shift ;;
+        *) break ;;
+    esac
+done
+for i in $array; do SLURM_ARRAY_TASK_ID=$i sh "$@" >>jobs || exit 1; done
+echo "7;cluster"
+END
+chmod +x bin/sbatch
+for case in "$source/data/phase_net.onnx:67x49" mobilenet_v2:0.25:33x49 yolov8n:97x65; do
+    model=${case%:*} size=${case##*:}
+    whole "$model" "synthetic:$size"
+    rm -rf all.npy all.npy.parts
+    RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 3 2 "$model" "synthetic:$size" all.npy -j 1 2>told >told2
+    grep -q "hash $hash\$" told2 || fail "run_parts.sh: $(cat told2)"
+    cmp whole.npy all.npy || fail "run_parts.sh, rounds: other bytes"
+    rm -rf all.npy all.npy.parts
+    job=$(RFEXEC=$program PATH=$PWD/bin:$PATH sh "$source/tools/scripts/slurm_parts.sh" 2 "$model" "synthetic:$size" all.npy -j 1 2>told) ||
+        fail "slurm_parts.sh: $(cat told)"
+    [ "$job" = 7 ] || fail "slurm_parts.sh: the last job is '$job'"
+    cmp whole.npy all.npy || fail "slurm_parts.sh: other bytes"
+done
+echo "test_part_files: passed"

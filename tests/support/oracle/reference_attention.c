@@ -1,0 +1,67 @@
+/* The naive evaluator: attention in windows, in double, in the cyclic form of the papers: the map
+ * is rolled, cut into windows that wrap, and pixels that are no neighbours are masked. The operator
+ * cuts windows off instead. What is masked is out of the question here: the papers' 100 is as good
+ * for scores as networks have them, but random ones may be larger. */
+#include <math.h>
+
+#include "tests/support/oracle/reference_call.h"
+
+/* Position of the rolled map -> region of the map, as the mask of the papers numbers them. */
+static int64_t region(int64_t at, int64_t extent, int64_t size, int64_t shift) {
+    if (at < extent - size) return 0;
+    return at < extent - shift ? 1 : 2;
+}
+
+struct axis {
+    int64_t extent, size, shift;
+};
+
+/* Where position `place` of the window that holds `at` lies on the map; *same: no mask between. */
+static int64_t other(const struct axis *a, int64_t at, int64_t place, bool *same) {
+    int64_t rolled = (at - a->shift + a->extent) % a->extent;
+    int64_t it = rolled / a->size * a->size + place;
+    *same = a->shift == 0 || region(it, a->extent, a->size, a->shift) ==
+                                 region(rolled, a->extent, a->size, a->shift);
+    return (it + a->shift) % a->extent;
+}
+
+static int64_t place_of(const struct axis *a, int64_t at) {
+    return (at - a->shift + a->extent) % a->extent % a->size;
+}
+
+static double bias_of(const struct rfx_ref_call *k, int64_t head, int64_t qy, int64_t qx,
+                      int64_t ky, int64_t kx) {
+    const struct rfx_window_attention_attr *a = &k->node->attr.window_attention;
+    int64_t n = a->h * a->w, at = (head * n + qy * a->w + qx) * n + ky * a->w + kx;
+    if (a->by_table)
+        at = ((qy - ky + a->h - 1) * (2 * a->w - 1) + qx - kx + a->w - 1) * a->heads + head;
+    float value = 0.0f;
+    if (a->bias >= 0 && rfx_weight_read(&k->g->weights[a->bias], at, 1, &value, NULL) != RFX_OK)
+        return (double)NAN;
+    return (double)value;
+}
+
+double rfx_ref_window_attention_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x) {
+    const struct rfx_window_attention_attr *a = &k->node->attr.window_attention;
+    const struct axis rows = {k->it->h, a->h, a->shift_h}, cols = {k->it->w, a->w, a->shift_w};
+    int64_t all = k->it->c / 3, size = all / a->heads, head = c / size;
+    double top = 0, bottom = 0, most = -INFINITY;
+    for (int pass = 0; pass < 2; pass++) /* the largest score first */
+        for (int64_t ky = 0; ky < a->h; ky++)
+            for (int64_t kx = 0; kx < a->w; kx++) {
+                bool same_row, same_col;
+                int64_t iy = other(&rows, y, ky, &same_row), ix = other(&cols, x, kx, &same_col);
+                double score = bias_of(k, head, place_of(&rows, y), place_of(&cols, x), ky, kx);
+                for (int64_t e = head * size; e < (head + 1) * size; e++)
+                    score += (double)rfx_ref_in_at(k, e, y, x) * (double)a->scale *
+                             (double)rfx_ref_in_at(k, all + e, iy, ix);
+                if (!same_row || !same_col) score -= 1e9;
+                if (pass == 0) {
+                    most = fmax(most, score);
+                    continue;
+                }
+                top += exp(score - most) * (double)rfx_ref_in_at(k, 2 * all + c, iy, ix);
+                bottom += exp(score - most);
+            }
+    return top / bottom;
+}

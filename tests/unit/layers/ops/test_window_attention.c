@@ -1,0 +1,175 @@
+/* WindowAttention: values by hand, its forms against the reference (which rolls and masks) and in
+ * rectangles, a table of biases spread out, what is refused. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/run/op_cases.h"
+
+static struct rfx_node node_of(int64_t h, int64_t w, int64_t sh, int64_t sw, int64_t heads) {
+    struct rfx_node node = {.op = RFX_OP_WINDOW_ATTENTION};
+    node.attr.window_attention = (struct rfx_window_attention_attr){
+        .h = h, .w = w, .shift_h = sh, .shift_w = sw, .heads = heads, .scale = 0.5f, .bias = -1};
+    return node;
+}
+
+/* A row of four pixels, one head of one channel: windows of two, then moved by one. */
+static void by_hand(void **state) {
+    (void)state;
+    static const float qkv[4][3] = {{2, 1, 10}, {0, 3, 20}, {4, 1, 30}, {-2, 0, 50}};
+    /* scores q k / 2: pixel 0 1 and 3, pixel 1 0 and 0, pixel 2 2 and 0, pixel 3 -1 and 0 */
+    const double e2 = exp(2), e1 = exp(1);
+    const double whole[4] = {(10 + 20 * e2) / (1 + e2), 15, (30 * e2 + 50) / (e2 + 1),
+                             (30 + 50 * e1) / (1 + e1)};
+    /* alone, 1 and 2 together (0 and 0; 6 and 2), alone */
+    const double e4 = exp(4), moved[4] = {10, 25, (20 * e4 + 30) / (e4 + 1), 50};
+    for (int64_t shift = 0; shift < 2; shift++) {
+        const struct rfx_tensor input = rfx_tensor_nhwc(3, 1, 4);
+        struct op_case c;
+        op_case_begin(&c, 1, &input, 1);
+        memcpy(c.values[0], qkv, sizeof qkv);
+        struct rfx_node node = node_of(1, 2, 0, shift, 1);
+        if (op_case_add(&c, &node) != RFX_OK) fail_msg("%s", c.err.text);
+        float *got = op_case_whole(&c);
+        for (int x = 0; x < 4; x++)
+            assert_float_equal(got[x], (float)(shift == 0 ? whole[x] : moved[x]), 1e-5f);
+        free(got);
+        op_case_end(&c);
+    }
+}
+
+static int bias_weight(struct op_case *c, const struct rfx_window_attention_attr *a) {
+    int64_t n = a->h * a->w, table = (2 * a->h - 1) * (2 * a->w - 1);
+    const int64_t dims[1] = {a->heads * (a->by_table ? table : n * n)};
+    return op_case_weight(c, 1, dims, -1.0f, 1.0f);
+}
+
+static void forms_are_the_reference(void **state) {
+    (void)state;
+    static const struct {
+        struct rfx_window_attention_attr attr;
+        int64_t size, h, w; /* channels of a head */
+    } forms[] = {
+        {{.h = 8, .w = 8, .heads = 6}, 10, 16, 24},
+        {{.h = 8, .w = 8, .heads = 2, .shift_h = 4, .shift_w = 4}, 10, 24, 16},
+        {{.h = 4, .w = 6, .heads = 1, .shift_h = 1, .shift_w = 5}, 17, 12, 18},
+        {{.h = 7, .w = 7, .heads = 3, .shift_h = 3, .shift_w = 3}, 32, 14, 21},
+        {{.h = 5, .w = 2, .heads = 2, .shift_h = 4}, 3, 5, 8}, /* one row of windows, in two */
+        {{.h = 1, .w = 1, .heads = 1}, 4, 3, 5},
+        {{.h = 16, .w = 16, .heads = 1, .shift_h = 8, .shift_w = 2}, 5, 16, 32}, /* long sums */
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        for (int bias = 0; bias < 3; bias++) {
+            struct rfx_node node = {.op = RFX_OP_WINDOW_ATTENTION};
+            struct rfx_window_attention_attr *a = &node.attr.window_attention;
+            *a = forms[i].attr;
+            const struct rfx_tensor input =
+                rfx_tensor_nhwc(3 * a->heads * forms[i].size, forms[i].h, forms[i].w);
+            struct op_case c;
+            char what[48];
+            (void)snprintf(what, sizeof what, "form %zu, bias %d", i, bias);
+            op_case_begin(&c, 1, &input, 7 * i + (size_t)bias);
+            a->scale = 1.0f / sqrtf((float)forms[i].size);
+            a->by_table = bias == 1;
+            a->bias = bias == 0 ? -1 : bias_weight(&c, a);
+            if (op_case_add(&c, &node) != RFX_OK) fail_msg("%s: %s", what, c.err.text);
+            op_case_check(&c, 1e-5, 12, what);
+            op_case_end(&c);
+        }
+}
+
+/* bias[head][i][j] of a table, as the papers index it. */
+static void spread(const struct rfx_window_attention_attr *a, const float *table, float *full) {
+    int64_t n = a->h * a->w;
+    for (int64_t e = 0; e < a->heads * n * n; e++) {
+        int64_t j = e % n, i = e / n % n, head = e / n / n;
+        int64_t down = i / a->w - j / a->w + a->h - 1, right = i % a->w - j % a->w + a->w - 1;
+        full[e] = table[(down * (2 * a->w - 1) + right) * a->heads + head];
+    }
+}
+
+static void a_table_is_its_full_form(void **state) {
+    (void)state;
+    const struct rfx_tensor input = rfx_tensor_nhwc(3 * 2 * 5, 8, 12);
+    float *got[2];
+    int64_t elems = 10 * 8 * 12;
+    for (int full = 0; full < 2; full++) {
+        struct op_case c;
+        op_case_begin(&c, 1, &input, 3);
+        struct rfx_node node = node_of(4, 6, 2, 1, 2);
+        struct rfx_window_attention_attr *a = &node.attr.window_attention;
+        float table[7 * 11 * 2], bias[2 * 24 * 24];
+        a->by_table = true;
+        a->bias = bias_weight(&c, a);
+        if (full == 1) {
+            assert_int_equal(
+                rfx_weight_read(&c.graph->weights[a->bias], 0, 7 * 11 * 2, table, NULL), RFX_OK);
+            spread(a, table, bias);
+            a->by_table = false;
+            struct rfx_weight own = {.source = RFX_WEIGHT_OWNED,
+                                     .data = bias,
+                                     .shape = {1, {2 * 24 * 24}},
+                                     .elems = 2 * 24 * 24};
+            assert_int_equal(rfx_graph_add_weight(c.graph, &own, &a->bias, NULL), RFX_OK);
+        }
+        if (op_case_add(&c, &node) != RFX_OK) fail_msg("%s", c.err.text);
+        got[full] = op_case_whole(&c);
+        op_case_end(&c);
+    }
+    assert_memory_equal(got[0], got[1], (size_t)elems * sizeof *got[0]);
+    free(got[0]);
+    free(got[1]);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    static const struct {
+        struct rfx_window_attention_attr attr;
+        bool bias;
+        const char *words;
+    } cases[] = {
+        {{.h = 4, .w = 4, .heads = 1},
+         false,
+         "a map of 8 x 10 is not cut into windows of 4 x 4: rows must be a multiple of 4, columns "
+         "of 4"},
+        {{.h = 3, .w = 5, .heads = 1}, false, "rows must be a multiple of 3, columns of 5"},
+        {{.h = 0, .w = 5, .heads = 1}, false, "windows of 0 x 5: 1 to 4096 pixels are possible"},
+        {{.h = 4096, .w = 2, .heads = 1}, false, "windows of 4096 x 2: 1 to 4096"},
+        {{.h = 4, .w = 5, .shift_h = 4, .heads = 1}, false, "windows of 4 x 5 shifted by 4 x 0"},
+        {{.h = 4, .w = 5, .shift_w = -1, .heads = 1}, false, "shifted by 0 x -1"},
+        {{.h = 4, .w = 5, .heads = 4}, false, "18 channels are no three times 4 heads"},
+        {{.h = 4, .w = 5, .heads = 0}, false, "18 channels are no three times 0 heads"},
+        {{.h = 2, .w = 5, .heads = 2}, true, "a bias of 7 elements, not 200"},
+        {{.h = 2, .w = 5, .heads = 2, .by_table = true}, true, "a bias of 7 elements, not 54"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct rfx_tensor input = rfx_tensor_nhwc(18, 8, 10);
+        const int64_t seven = 7;
+        struct op_case c;
+        op_case_begin(&c, 1, &input, 1);
+        struct rfx_node node = {.op = RFX_OP_WINDOW_ATTENTION};
+        node.attr.window_attention = cases[i].attr;
+        node.attr.window_attention.bias =
+            cases[i].bias ? op_case_weight(&c, 1, &seven, 0.0f, 1.0f) : -1;
+        assert_int_equal(op_case_add(&c, &node), RFX_STATUS_UNSUPPORTED);
+        if (strstr(c.err.text, cases[i].words) == NULL) fail_msg("%zu: %s", i, c.err.text);
+        op_case_end(&c);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_hand),
+        cmocka_unit_test(forms_are_the_reference),
+        cmocka_unit_test(a_table_is_its_full_form),
+        cmocka_unit_test(refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

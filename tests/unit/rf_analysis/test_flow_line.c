@@ -1,0 +1,123 @@
+/* Lines of nodes, joined of flows by hand; that sweeps of whole networks hold them equal to walks
+ * from map to map is in test_stage_sweep.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "rf_analysis/flow_line.h"
+
+enum { NODES = 4 };
+
+/* A window of 3 with a border of 1 around it, moved by `step`, over a map of so many rows. */
+static struct rfx_flow window(int node, int in, int64_t step, int64_t room) {
+    return (struct rfx_flow){.scale = step,
+                             .first = -1,
+                             .end = 2,
+                             .lo = -1000,
+                             .hi = 1000,
+                             .extent = (room - 1) / step + 1,
+                             .room = room,
+                             .node = node,
+                             .in = in};
+}
+
+static struct rfx_flow same(int node, int in, int64_t room) {
+    struct rfx_flow flow = window(node, in, 1, room);
+    flow.first = 0;
+    flow.end = 1;
+    return flow;
+}
+
+/* Node 3 is the target; the others are read. */
+static void begin(struct rfx_line *lines) {
+    for (int i = 0; i < NODES; i++) lines[i].anchor = RFX_LINE_UNKNOWN;
+    assert_false(rfx_line_settle(lines, NODES - 1));
+    assert_int_equal(lines[NODES - 1].anchor, NODES - 1);
+}
+
+static void expect_region(const struct rfx_line *line, int64_t extent, struct rfx_range anchor,
+                          int64_t lo, int64_t hi) {
+    struct rfx_axis_region region = rfx_line_region(line, extent, anchor);
+    assert_int_equal(region.clamped.lo, lo);
+    assert_int_equal(region.clamped.hi, hi);
+}
+
+static void windows_follow_each_other(void **state) {
+    (void)state;
+    struct rfx_line lines[NODES];
+    struct rfx_flow last = window(3, 2, 2, 10), first = window(2, 1, 1, 10);
+    begin(lines);
+    rfx_line_pass(lines, &last);
+    assert_true(rfx_line_settle(lines, 2));
+    rfx_line_pass(lines, &first);
+    assert_true(rfx_line_settle(lines, 1));
+    assert_int_equal(lines[1].anchor, 3);
+    expect_region(&lines[1], 10, (struct rfx_range){0, 1}, 0, 3);
+    expect_region(&lines[1], 10, (struct rfx_range){1, 3}, 0, 7);
+    expect_region(&lines[1], 10, (struct rfx_range){2, 3}, 2, 7);
+    expect_region(&lines[1], 10, (struct rfx_range){4, 5}, 6, 10);
+}
+
+static void ways_join_when_they_are_alike(void **state) {
+    (void)state;
+    struct rfx_line lines[NODES];
+    struct rfx_flow window_way = window(3, 2, 1, 10), add_way = same(3, 1, 10),
+                    before = window(2, 1, 1, 10), stride = window(2, 1, 2, 19);
+    begin(lines);
+    rfx_line_pass(lines, &add_way);
+    rfx_line_pass(lines, &window_way);
+    assert_true(rfx_line_settle(lines, 2));
+    rfx_line_pass(lines, &before);
+    assert_true(rfx_line_settle(lines, 1));
+    expect_region(&lines[1], 10, (struct rfx_range){4, 5}, 2, 7);
+
+    begin(lines);
+    rfx_line_pass(lines, &add_way);
+    rfx_line_pass(lines, &window_way);
+    assert_true(rfx_line_settle(lines, 2));
+    rfx_line_pass(lines, &stride); /* another scale */
+    assert_false(rfx_line_settle(lines, 1));
+
+    begin(lines);
+    rfx_line_pass(lines, &add_way);
+    assert_false(rfx_line_settle(lines, 2)); /* another anchor */
+    rfx_line_pass(lines, &before);
+    assert_false(rfx_line_settle(lines, 1));
+}
+
+/* What a border cuts off would show further back. */
+static void no_line_where_borders_matter(void **state) {
+    (void)state;
+    struct rfx_line lines[NODES];
+    struct rfx_flow good = window(3, 2, 2, 10), flows[6];
+    for (int i = 0; i < 6; i++) flows[i] = good;
+    flows[0].first = 1;  /* the first row is not read */
+    flows[1].first = -2; /* of 10 rows, the last one */
+    flows[1].end = 1;    /* is read by nobody */
+    flows[2].end = 0;    /* the first position reads nothing but border */
+    flows[2].extent = 6;
+    flows[3].extent = 7;           /* the last one: rows 11 to 13 */
+    flows[4].hi = 4;               /* the last one has another rule */
+    flows[5].lo = flows[5].hi = 0; /* nothing is known */
+    for (int i = 0; i < 6; i++) {
+        begin(lines);
+        rfx_line_pass(lines, &flows[i]);
+        assert_false(rfx_line_settle(lines, 2));
+        assert_int_equal(lines[2].anchor, 2);
+    }
+    begin(lines);
+    rfx_line_pass(lines, &good);
+    assert_true(rfx_line_settle(lines, 2));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(windows_follow_each_other),
+        cmocka_unit_test(ways_join_when_they_are_alike),
+        cmocka_unit_test(no_line_where_borders_matter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

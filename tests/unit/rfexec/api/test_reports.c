@@ -1,0 +1,174 @@
+/* Layers and stages of the public header against the analysis and the plan that they come from, and
+ * against what must hold of them whatever the plan. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "layers/core/memory.h"
+#include "rfexec/api/network.h"
+#include "tests/support/run/network_run.h"
+
+enum { MOST_STAGES = 40 };
+
+static struct rfx_layer_report *layers_of(struct rfx_network *net) {
+    struct rfx_why why;
+    size_t n = (size_t)rfx_network_layer_count(net);
+    struct rfx_layer_report *layers = calloc(n, sizeof *layers);
+    assert_non_null(layers);
+    network_check(rfx_network_layers(net, layers, sizeof *layers, &why), &why);
+    return layers;
+}
+
+/* Worked out by hand: a 3x3 convolution of stride 2, then squeezenet's first pooling. */
+static void test_layers(void **state) {
+    (void)state;
+    struct rfx_network *net = network_open_sized("squeezenet1_1", 65, 97);
+    struct rfx_layer_report *layers = layers_of(net);
+    const struct rfx_layer_report *conv = &layers[1], *pool = &layers[2];
+    assert_string_equal(layers[0].name, rfx_network_input_name(net));
+    assert_true(layers[0].field[0] == 1 && layers[0].jump[1] == 1.0 && layers[0].macs == 0);
+    assert_string_equal(conv->op, "Conv");
+    assert_int_equal(conv->n_dims, 4);
+    assert_true(conv->dims[1] == 64 && conv->dims[2] == 32 && conv->dims[3] == 48);
+    assert_true(conv->field[0] == 3 && conv->field[1] == 3 && conv->jump[0] == 2.0);
+    assert_int_equal(conv->field_padding[0], 0);
+    assert_int_equal(conv->macs, 32 * 48 * 64 * 27);
+    assert_int_equal(conv->parameters, 64 * 27 + 64);
+    assert_int_equal(conv->output_bytes, 64 * 32 * 48 * 4);
+    assert_int_equal(conv->live_bytes, 64 * 32 * 48 * 4 + 3 * 65 * 97 * 4);
+    assert_string_equal(pool->op, "MaxPool");
+    assert_true(pool->field[0] == 7 && pool->jump[1] == 4.0 && pool->global == 0);
+    const struct rfx_layer_report *last = &layers[rfx_network_layer_count(net) - 1];
+    assert_true(last->global != 0 && last->field[0] == 0);
+    free(layers);
+    rfx_network_free(net);
+}
+
+/* Elements lie as far apart as the caller says; what this library does not know is zero, and what
+ * the caller does not know is not written. */
+static void test_other_sizes(void **state) {
+    enum { MORE = 24, LAYERS = 100 };
+    (void)state;
+    struct rfx_network *net = network_open_sized("squeezenet1_1", 65, 97);
+    struct rfx_layer_report *want = layers_of(net);
+    int n = rfx_network_layer_count(net);
+    size_t bytes = sizeof *want + MORE;
+    struct rfx_why why;
+    static _Alignas(struct rfx_layer_report) char room[LAYERS * (sizeof *want + MORE)];
+    assert_in_range(n, 2, LAYERS);
+    memset(room, 0x55, sizeof room);
+    network_check(rfx_network_layers(net, (void *)room, bytes, &why), &why);
+    for (int i = 0; i < n; i++) {
+        const char *element = room + (size_t)i * bytes;
+        assert_memory_equal(element, &want[i], sizeof *want);
+        for (size_t k = sizeof *want; k < bytes; k++) assert_int_equal(element[k], 0);
+    }
+    assert_int_equal(room[(size_t)n * bytes], 0x55);
+    assert_int_equal(rfx_network_layers(net, want, sizeof *want - 8, &why), RFX_CODE_USAGE);
+    assert_int_equal(rfx_network_layers(net, want, 0, &why), RFX_CODE_USAGE);
+    assert_int_equal(rfx_network_layers(net, NULL, sizeof *want, &why), RFX_CODE_USAGE);
+    free(want);
+    rfx_network_free(net);
+}
+
+/* What must hold of the stages of any plan. */
+static int check_stages(struct rfx_network *net, const struct rfx_run_options *options) {
+    struct rfx_stage_report stages[MOST_STAGES];
+    struct rfx_forecast forecast = {.size = sizeof forecast};
+    struct rfx_why why;
+    uint64_t macs = 0, most = 0, spilled = 0;
+    int n = 0, again = 0;
+    network_check(rfx_network_predict(net, NULL, options, &forecast, &why), &why);
+    network_check(
+        rfx_network_stages(net, NULL, options, stages, sizeof *stages, MOST_STAGES, &n, &why),
+        &why);
+    network_check(rfx_network_stages(net, NULL, options, NULL, 0, 0, &again, &why), &why);
+    assert_int_equal(n, again);
+    assert_in_range(n, 1, MOST_STAGES);
+    for (int s = 0; s < n; s++) {
+        macs += stages[s].macs;
+        spilled += stages[s].spilled_bytes;
+        if (stages[s].arena_bytes > most) most = stages[s].arena_bytes;
+        assert_true(stages[s].tiles[0] >= 1 && stages[s].tiles[1] >= 1);
+        assert_true(stages[s].first[0] != '\0' && stages[s].last[0] != '\0');
+        bool streamed = strcmp(stages[s].mode, "streamed") == 0;
+        assert_int_equal(streamed, stages[s].band_rows > 0);
+        assert_true(streamed || strcmp(stages[s].mode, "tiled") == 0 ||
+                    strcmp(stages[s].mode, "whole") == 0);
+    }
+    assert_int_equal(macs, forecast.macs);
+    assert_true(most > 0 && most <= forecast.activation_bytes);
+    assert_true(spilled >= forecast.spilled_bytes && (spilled > 0) == (forecast.spilled_bytes > 0));
+    assert_int_equal(
+        rfx_network_stages(net, NULL, options, stages, sizeof *stages, n - 1, &n, &why),
+        RFX_CODE_USAGE);
+    assert_int_equal(rfx_network_stages(net, NULL, options, stages, 8, MOST_STAGES, &n, &why),
+                     RFX_CODE_USAGE);
+    return n;
+}
+
+static void test_stages(void **state) {
+    static const char *const models[] = {"squeezenet1_1", "fsrcnn:2", "posenet", "resnet18"};
+    int several = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        struct rfx_network *net = network_open_sized(models[i], 129, 97);
+        size_t least = network_least_bytes(net, NULL, 1);
+        for (int part = 0; part < 4; part++) {
+            struct rfx_run_options options =
+                network_run_options(part == 3 ? 0 : least + least / 10 * (size_t)part, 1);
+            several += check_stages(net, &options) > 1;
+        }
+        rfx_network_free(net);
+    }
+    assert_true(several > 2);
+}
+
+/* A whole run is one stage that uses all of the arena. */
+static void test_whole(void **state) {
+    struct rfx_network *net = network_open_sized("squeezenet1_1", 65, 97);
+    const struct rfx_run_options options = network_run_options(0, 1);
+    struct rfx_stage_report stages[MOST_STAGES];
+    struct rfx_forecast forecast = {.size = sizeof forecast};
+    struct rfx_runner *runner = NULL;
+    struct rfx_why why;
+    int n = 0;
+    (void)state;
+    network_check(rfx_runner_create(net, &options, &runner, &why), &why);
+    network_check(rfx_runner_forecast(runner, &forecast, &why), &why);
+    network_check(rfx_runner_stages(runner, stages, sizeof *stages, MOST_STAGES, &n, &why), &why);
+    assert_int_equal(n, 1);
+    assert_string_equal(stages[0].mode, "whole");
+    assert_string_equal(stages[0].first, rfx_network_input_name(net));
+    assert_true(stages[0].tiles[0] == 1 && stages[0].tiles[1] == 1);
+    uint64_t beside = 2 * RFX_RED_ZONE_BYTES; /* of a map and of what is made of it */
+    assert_int_equal(stages[0].arena_bytes, forecast.activation_bytes - beside);
+    rfx_runner_free(runner);
+    rfx_network_free(net);
+}
+
+static void test_no_budget(void **state) {
+    struct rfx_network *net = network_open_sized("squeezenet1_1", 65, 97);
+    const struct rfx_run_options options = network_run_options(1 << 20, 1);
+    struct rfx_why why;
+    int n = -7;
+    (void)state;
+    assert_int_equal(rfx_network_stages(net, NULL, &options, NULL, 0, 0, &n, &why),
+                     RFX_CODE_BUDGET);
+    assert_int_equal(n, -7);
+    rfx_network_free(net);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers),    cmocka_unit_test(test_other_sizes),
+        cmocka_unit_test(test_stages),    cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_no_budget),
+    };
+    return cmocka_run_group_tests_name("reports", tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* The cost model: what is counted by hand, what grows with what, and that a plan's time is the sum
+ * of its counts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "layers/graph/op.h"
+#include "layers/kernels/kernels.h"
+#include "rfexec/session/model.h"
+#include "tests/support/random/small_nets.h"
+#include "tiler/cost/cost.h"
+#include "tiler/modes/modes.h"
+
+#define MIB ((size_t)1 << 20)
+
+static const struct rfx_caches roomy = {64 * MIB, 512 * MIB}, tiny = {4096, 32768};
+
+static struct rfx_cost_counts count_untiled(const struct rfx_graph *graph,
+                                            const struct rfx_caches *caches, int threads,
+                                            uint64_t *time) {
+    struct rfx_cost_model model = {0};
+    struct rfx_cost_counts counts = {{0}};
+    struct rfx_error err;
+    assert_int_equal(rfx_cost_init(&model, graph, caches, threads, &err), RFX_OK);
+    rfx_cost_count_untiled(&model, &counts);
+    if (time != NULL) *time = rfx_cost_picoseconds(&model, &counts);
+    rfx_cost_release(&model);
+    return counts;
+}
+
+/* 20 x 12 positions of a and b (of 4 channels), 10 x 6 of c, b's sum, the mean; the image has 2
+ * channels. Constants are read once. */
+static void by_hand(void **state) {
+    (void)state;
+    struct small_plan_case f = small_plan_case_begin(20, 12);
+    struct rfx_cost_counts c = count_untiled(f.graph, &roomy, 1, NULL);
+    bool direct = rfx_kernels()->conv != NULL;
+    double filled = direct ? 16.0 : 4.0, filled_c = direct ? 16.0 : 3.0;
+    double macs = 240.0 * 9 * (2 + 4) * filled + 60.0 * 9 * 4 * filled_c;
+    double constants = 0.0;
+    for (int i = 0; i < f.graph->n_nodes; i++)
+        constants += (double)rfx_op_packed_bytes(f.graph, &f.graph->nodes[i]);
+    double dense = c.n[RFX_COST_DIRECT_MAC] + c.n[RFX_COST_OPENBLAS_MAC];
+    if (c.n[RFX_COST_FEW_MAC] == 0.0) assert_true(dense == macs);
+    assert_true(c.n[RFX_COST_IMAGE_ELEMENT] == 480.0);
+    assert_true(c.n[RFX_COST_SUM_ELEMENT] == 180.0);
+    assert_true(c.n[RFX_COST_STEP] == 6.0);
+    assert_true(c.n[RFX_COST_ELEMENT] == 960.0 + 3.0);
+    assert_true(c.n[RFX_COST_DRAM_BYTE] == constants);
+    assert_true(c.n[RFX_COST_SHARED_BYTE] == 0.0 && c.n[RFX_COST_PLAIN_BYTE] == 0.0);
+    assert_true(c.n[RFX_COST_MEETING] == 0.0 && c.n[RFX_COST_LOAD_BYTE] == 0.0);
+    assert_true(count_untiled(f.graph, &roomy, 2, NULL).n[RFX_COST_MEETING] == 6.0);
+    small_plan_case_end(&f);
+}
+
+/* Smaller caches take nothing from the counts, and add bytes. */
+static void rises_as_caches_shrink(void **state) {
+    (void)state;
+    struct small_plan_case f = small_plan_case_begin(200, 160);
+    uint64_t last = 0;
+    for (size_t bytes = 1 << 24; bytes >= 1 << 12; bytes /= 2) {
+        struct rfx_caches caches = {bytes, 8 * bytes};
+        uint64_t time;
+        (void)count_untiled(f.graph, &caches, 1, &time);
+        assert_true(time >= last);
+        last = time;
+    }
+    uint64_t least, most;
+    struct rfx_cost_counts a = count_untiled(f.graph, &roomy, 1, &least);
+    struct rfx_cost_counts b = count_untiled(f.graph, &tiny, 1, &most);
+    assert_true(most > least);
+    for (int u = 0; u < RFX_COST_WEIGHT_BYTE; u++) assert_true(a.n[u] == b.n[u]);
+    small_plan_case_end(&f);
+}
+
+static struct rfx_plan *plan_of(const struct small_plan_case *f, struct rfx_stage_spec asked,
+                                const struct rfx_caches *caches) {
+    struct rfx_plan_request request = f->request;
+    struct rfx_plan *plan = NULL;
+    struct rfx_error err = {{0}};
+    request.asked = asked;
+    request.caches = *caches;
+    request.no_groups = true;
+    if (rfx_plan_create(f->graph, &request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    return plan;
+}
+
+static uint64_t time_of(const struct small_plan_case *f, struct rfx_stage_spec asked) {
+    struct rfx_plan *plan = plan_of(f, asked, &roomy);
+    uint64_t time = plan->cost;
+    rfx_plan_free(plan);
+    return time;
+}
+
+/* Short bands, many strips and grids, copies of rows and constants packed again: all take longer in
+ * caches that hold everything. */
+static void rises_with_steps(void **state) {
+    (void)state;
+    struct small_plan_case f = small_plan_case_begin(200, 160);
+    uint64_t last = 0;
+    for (int64_t rows = 128; rows >= 1; rows /= 2) {
+        uint64_t time = time_of(&f, rfx_ask_bands(rows, 1));
+        assert_true(time > last);
+        last = time;
+    }
+    assert_true(time_of(&f, rfx_ask_bands(1, 1)) > time_of(&f, rfx_ask_bands(64, 1)));
+    assert_true(time_of(&f, rfx_ask_bands(16, 8)) > time_of(&f, rfx_ask_bands(16, 2)));
+    assert_true(time_of(&f, rfx_ask_tiles(8, 8)) > time_of(&f, rfx_ask_tiles(2, 2)));
+    struct rfx_stage_spec plain = rfx_ask_bands(16, 1), tight = plain, loads = plain;
+    tight.tight = loads.weights_by_stage = true;
+    assert_true(time_of(&f, tight) > time_of(&f, plain));
+    assert_true(time_of(&f, loads) > time_of(&f, plain));
+    small_plan_case_end(&f);
+}
+
+/* A plan's time is what its counts come to, and the untiled plan's that of the graph. */
+static void is_the_sum_of_counts(void **state) {
+    (void)state;
+    struct small_plan_case f = small_plan_case_begin(200, 160);
+    struct rfx_stage_spec ways[] = {rfx_ask_whole(), rfx_ask_bands(8, 3), rfx_ask_tiles(3, 5)};
+    struct rfx_cost_counts counts[16];
+    assert_true(f.graph->n_nodes <= 16);
+    for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
+        struct rfx_plan *plan = plan_of(&f, ways[w], &tiny), *again = plan_of(&f, ways[w], &tiny);
+        struct rfx_cost_model model = {0};
+        struct rfx_cost_counts sum = {{0}};
+        struct rfx_error err;
+        assert_int_equal(plan->cost, again->cost);
+        assert_int_equal(rfx_cost_count_plan(plan, &tiny, counts, &err), RFX_OK);
+        assert_int_equal(rfx_cost_init(&model, f.graph, &tiny, 1, &err), RFX_OK);
+        for (int i = 0; i < f.graph->n_nodes; i++)
+            for (int u = 0; u < RFX_COST_UNITS; u++) sum.n[u] += counts[i].n[u];
+        double time = (double)rfx_cost_picoseconds(&model, &sum);
+        assert_true(time > 0.999999 * (double)plan->cost && time < 1.000001 * (double)plan->cost);
+        if (w == 0) assert_int_equal(plan->cost, plan->cost_untiled);
+        rfx_cost_release(&model);
+        rfx_plan_free(plan);
+        rfx_plan_free(again);
+    }
+    small_plan_case_end(&f);
+}
+
+static uint64_t time_of_network(int64_t size, bool no_groups) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = NULL;
+    struct rfx_plan *plan = NULL;
+    struct rfx_error err = {{0}};
+    struct rfx_load_options options = {.h = size, .w = size};
+    if (rfx_builtin_build(mem, "mobilenet_v2", &options, &graph, &err) != RFX_OK)
+        fail_msg("%s", err.text);
+    struct rfx_plan_request request = {
+        .threads = 1, .caches = {1 * MIB, 16 * MIB}, .no_groups = no_groups};
+    request.source =
+        (struct rfx_source_traits){.h = size, .w = size, .c = 3, .random_access = true};
+    if (rfx_plan_create(graph, &request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    assert_true((plan->grouped == NULL) == no_groups);
+    uint64_t time = plan->cost;
+    rfx_plan_free(plan);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+    return time;
+}
+
+/* Where maps exceed the caches, blocks whose maps stay in a core's take less time. */
+static void groups_save_memory_traffic(void **state) {
+    (void)state;
+    if (rfx_kernels()->conv == NULL) skip(); /* blocks of canonical panels are not grouped */
+    assert_true(time_of_network(1024, false) < time_of_network(1024, true));
+}
+
+static void failing_allocations(void **state) {
+    (void)state;
+    struct small_plan_case f = small_plan_case_begin(20, 20);
+    struct rfx_plan *plan = plan_of(&f, rfx_ask_bands(4, 2), &roomy);
+    struct rfx_cost_counts counts[16];
+    for (int64_t k = 0;; k++) {
+        struct rfx_error err = {{0}};
+        size_t before = rfx_memory_current_bytes(f.mem);
+        rfx_memory_fail_after(f.mem, k);
+        enum rfx_status status = rfx_cost_count_plan(plan, &roomy, counts, &err);
+        rfx_memory_fail_after(f.mem, -1);
+        assert_int_equal(rfx_memory_current_bytes(f.mem), before);
+        if (status == RFX_OK) break;
+        assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);
+        assert_true(k < 20);
+    }
+    rfx_plan_free(plan);
+    small_plan_case_end(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_hand),
+        cmocka_unit_test(rises_as_caches_shrink),
+        cmocka_unit_test(rises_with_steps),
+        cmocka_unit_test(is_the_sum_of_counts),
+        cmocka_unit_test(groups_save_memory_traffic),
+        cmocka_unit_test(failing_allocations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

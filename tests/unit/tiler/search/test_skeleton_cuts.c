@@ -1,0 +1,117 @@
+/* Cuts of a stream, against counting by hand what is read over each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "layers/graph/op.h"
+#include "tests/support/random/random_graph.h"
+#include "tests/support/test_util.h"
+#include "tiler/search/skeleton.h"
+
+#define NO_CUT INT64_MAX
+
+static bool is_map(const struct rfx_graph *graph, int i) {
+    const struct rfx_node *node = &graph->nodes[i];
+    if (rfx_graph_count_outputs(graph, i) > 0) return false;
+    return rfx_node_is_local(node) && !rfx_node_is_input(node) &&
+           node->out.layout == RFX_LAYOUT_NHWC;
+}
+
+/* Bytes of the maps up to index `at` that a node behind it reads. */
+static int64_t read_over(const struct rfx_graph *graph, int at) {
+    int64_t bytes = 0;
+    for (int i = 0; i <= at; i++) {
+        bool over = false, only_maps = true;
+        if (rfx_node_is_constant(&graph->nodes[i])) continue;
+        for (int r = i + 1; r < graph->n_nodes; r++)
+            for (int k = 0; k < graph->nodes[r].n_in; k++)
+                if (graph->nodes[r].in[k] == i) {
+                    over = over || r > at;
+                    only_maps = only_maps && rfx_node_is_local(&graph->nodes[r]);
+                }
+        if (over && (!is_map(graph, i) || !only_maps)) return NO_CUT;
+        if (over) bytes += (int64_t)rfx_tensor_bytes(&graph->nodes[i].out);
+    }
+    return bytes;
+}
+
+static int64_t row_bytes(const struct rfx_graph *graph, int at) {
+    int64_t bytes = 0;
+    for (int i = 0; i <= at; i++) {
+        const struct rfx_node *node = &graph->nodes[i];
+        if (rfx_node_is_local(node) && !rfx_node_is_constant(node))
+            bytes += (int64_t)rfx_tensor_pixel_bytes(&node->out, node->out.w);
+    }
+    return bytes;
+}
+
+/* The least read over a cut behind `from` whose rows are within a third of a share of it. */
+static int64_t least_over(const struct rfx_graph *graph, int from, int64_t share, int k) {
+    int64_t least = NO_CUT;
+    for (int at = from; at < graph->n_nodes - 1; at++) {
+        int64_t off = row_bytes(graph, at) - share * (k + 1);
+        int64_t over = read_over(graph, at);
+        if (off <= share / 3 && -off <= share / 3 && over < least) least = over;
+    }
+    return least;
+}
+
+static int check(const struct rfx_graph *graph, int more) {
+    int cuts[RFX_SKELETON_MAX_MORE], from = 0;
+    bool *local = test_calloc((size_t)graph->n_nodes, sizeof *local);
+    for (int i = 0; i < graph->n_nodes; i++) local[i] = rfx_node_is_local(&graph->nodes[i]);
+    bool found = rfx_skeleton_find_cuts(graph, local, more, cuts);
+    int64_t share = row_bytes(graph, graph->n_nodes - 1) / (more + 1);
+    for (int k = 0; found && k < more; k++) {
+        int64_t least = least_over(graph, from, share, k);
+        assert_true(cuts[k] >= from && cuts[k] < graph->n_nodes - 1);
+        assert_true(least != NO_CUT);
+        assert_int_equal(read_over(graph, cuts[k]), least);
+        from = cuts[k] + 1;
+    }
+    if (!found && more == 1) assert_true(least_over(graph, 0, share, 0) == NO_CUT);
+    test_free(local);
+    return found;
+}
+
+static void least_is_read_over_a_cut(void **state) {
+    (void)state;
+    struct random_graph_options options = random_graph_defaults();
+    int64_t seed = test_env_int("RFX_SEED", 1), cases = test_env_int("RFX_CASES", 300);
+    int found = 0;
+    for (int64_t i = 0; i < cases; i++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_graph *graph = random_graph_make(mem, (uint64_t)(seed + i), &options);
+        for (int more = 1; more <= 3; more++) found += check(graph, more);
+        rfx_graph_free(graph);
+        rfx_memory_free(mem);
+    }
+    print_message("%d times all cuts were found in %d networks\n", found, (int)cases);
+    assert_true(found > cases / 8);
+}
+
+static void no_memory_is_no_cut(void **state) {
+    (void)state;
+    struct random_graph_options options = random_graph_defaults();
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = random_graph_make(mem, 3, &options);
+    bool *local = test_calloc((size_t)graph->n_nodes, sizeof *local);
+    int cuts[1];
+    rfx_memory_fail_after(mem, 0);
+    assert_false(rfx_skeleton_find_cuts(graph, local, 1, cuts));
+    rfx_memory_fail_after(mem, -1);
+    test_free(local);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(least_is_read_over_a_cut),
+        cmocka_unit_test(no_memory_is_no_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,272 @@
+/* One walk for all stages from the image; see stream_notes.h. */
+#include "tiler/modes/stream_notes.h"
+
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "layers/graph/op.h"
+#include "tiler/modes/streaming.h"
+
+enum { HEIGHTS = 8 }; /* of bands; what is tried has fewer */
+
+/* A reader of a node's rows. */
+struct reader {
+    int node, k;   /* by its input k */
+    int64_t first; /* row that it still reads; of the walk at hand */
+    bool same;     /* it reads the rows that it makes */
+};
+
+/* What the rows of one node were asked for, by one reader. */
+struct asked {
+    int32_t most, kept;
+};
+
+struct moved {
+    int64_t end;   /* step in which the last row is made; NEVER: none */
+    int64_t fresh; /* rows of a step, at most */
+};
+
+#define NEVER INT64_MAX
+
+/* Tables behind it, in this order but for alignment. */
+struct header {
+    bool begun;
+    int n_heights;
+    int64_t heights[HEIGHTS];
+};
+
+struct notes {
+    const struct rfx_graph *graph;
+    struct header *header;
+    struct moved *moved;         /* [height][node] */
+    struct reader *readers;      /* of node i: [first_reader[i] .. first_reader[i + 1]) */
+    struct asked *asked;         /* [height][reader] */
+    int *first_reader;           /* n_nodes + 1 */
+    enum rfx_node_place *places; /* n_nodes: of all that can be streamed, as one stage */
+};
+
+static size_t count_edges(const struct rfx_graph *graph) {
+    size_t n = 0;
+    for (int i = 0; i < graph->n_nodes; i++) n += (size_t)graph->nodes[i].n_in;
+    return n;
+}
+
+size_t rfx_stream_notes_bytes(const struct rfx_graph *graph) {
+    size_t n = (size_t)graph->n_nodes, edges = count_edges(graph);
+    return sizeof(struct header) + HEIGHTS * n * sizeof(struct moved) +
+           edges * sizeof(struct reader) + HEIGHTS * edges * sizeof(struct asked) +
+           (n + 1) * sizeof(int) + n * sizeof(enum rfx_node_place);
+}
+
+static struct notes open_notes(void *block, const struct rfx_graph *graph) {
+    size_t n = (size_t)graph->n_nodes, edges = count_edges(graph);
+    struct notes notes = {.graph = graph, .header = block};
+    notes.moved = (struct moved *)(void *)(notes.header + 1);
+    notes.readers = (struct reader *)(void *)(notes.moved + HEIGHTS * n);
+    notes.asked = (struct asked *)(void *)(notes.readers + edges);
+    notes.first_reader = (int *)(void *)(notes.asked + HEIGHTS * edges);
+    notes.places = (enum rfx_node_place *)(void *)(notes.first_reader + n + 1);
+    return notes;
+}
+
+static bool is_streamed(const struct notes *notes, int i) {
+    return rfx_place_is_computed(notes->places[i]);
+}
+
+/* All that is local is made by this stage, the rest is there. The stream ends when what nothing of
+ * it reads has ended. */
+static void find_places(const struct notes *notes) {
+    const struct rfx_graph *graph = notes->graph;
+    enum rfx_node_place *places = notes->places;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct rfx_node *node = &graph->nodes[i];
+        places[i] = rfx_node_is_local(node) ? RFX_PLACE_STORED : RFX_PLACE_READ;
+        if (rfx_node_is_constant(node) || node->op == RFX_OP_INNER) places[i] = RFX_PLACE_NONE;
+    }
+    for (int i = 0; i < graph->n_nodes; i++)
+        for (int k = 0; is_streamed(notes, i) && k < graph->nodes[i].n_in; k++)
+            if (is_streamed(notes, graph->nodes[i].in[k]))
+                places[graph->nodes[i].in[k]] = RFX_PLACE_LOCAL;
+}
+
+static void list_readers(const struct notes *notes) {
+    const struct rfx_graph *graph = notes->graph;
+    int *first = notes->first_reader; /* of node i at i + 1, until all are there */
+    memset(first, 0, ((size_t)graph->n_nodes + 1) * sizeof *first);
+    for (int c = 0; c < graph->n_nodes; c++)
+        for (int k = 0; is_streamed(notes, c) && k < graph->nodes[c].n_in; k++)
+            if (graph->nodes[c].in[k] + 2 <= graph->n_nodes) first[graph->nodes[c].in[k] + 2]++;
+    for (int i = 1; i <= graph->n_nodes; i++) first[i] += first[i - 1];
+    for (int c = 0; c < graph->n_nodes; c++) {
+        if (!is_streamed(notes, c)) continue;
+        bool same = rfx_op_needs_same(&graph->nodes[c]);
+        for (int k = 0; k < graph->nodes[c].n_in; k++) {
+            int at = first[graph->nodes[c].in[k] + 1]++;
+            notes->readers[at] = (struct reader){c, k, 0, same};
+        }
+    }
+}
+
+/* A walk at hand. */
+struct walk {
+    const struct notes *notes;
+    struct moved *moved; /* of its height */
+    struct asked *asked;
+    int64_t *looked; /* n_nodes: how far each was at the last look; -1: not yet */
+};
+
+static int64_t first_of(const struct rfx_stream *stream, const struct reader *reader) {
+    struct rfx_range rows = rfx_stream_rows(stream->graph, stream->places, reader->node);
+    int64_t done = stream->done[reader->node];
+    if (reader->same && done < rows.hi) return done;
+    return rfx_stream_first_needed(stream, reader->node, reader->k);
+}
+
+static void look_at_step(void *user, const struct rfx_stream *stream) {
+    const struct walk *walk = user;
+    const struct notes *notes = walk->notes;
+    for (int i = stream->first; i <= stream->last; i++) {
+        if (!is_streamed(notes, i)) continue;
+        for (int r = notes->first_reader[i]; r < notes->first_reader[i + 1]; r++) {
+            struct reader *reader = &notes->readers[r];
+            if (stream->done[reader->node] != walk->looked[reader->node])
+                reader->first = first_of(stream, reader);
+            int64_t kept = stream->done[i] - reader->first;
+            if (kept > walk->asked[r].kept) walk->asked[r].kept = (int32_t)kept;
+        }
+    }
+    for (int i = stream->first; i <= stream->last; i++) walk->looked[i] = stream->done[i];
+}
+
+static void take_turn(void *user, const struct rfx_stream_turn *turn) {
+    const struct walk *walk = user;
+    const struct notes *notes = walk->notes;
+    struct moved *moved = &walk->moved[turn->node];
+    struct rfx_range rows = rfx_stream_rows(notes->graph, notes->places, turn->node);
+    moved->fresh = rfx_max_i64(moved->fresh, rfx_range_size(turn->rows));
+    if (turn->rows.hi == rows.hi) moved->end = turn->step;
+    for (int r = notes->first_reader[turn->node]; r < notes->first_reader[turn->node + 1]; r++) {
+        int64_t most = turn->rows.hi - rfx_min_i64(notes->readers[r].first, turn->rows.lo);
+        if (most > walk->asked[r].most) walk->asked[r].most = (int32_t)most;
+    }
+}
+
+/* Notes of a height are taken when there is room and rows can be told; -1: there are none. */
+static int find_height(const struct notes *notes, const struct rfx_mode_measure *m) {
+    struct header *header = notes->header;
+    const struct rfx_graph *graph = notes->graph;
+    size_t n = (size_t)graph->n_nodes;
+    int h = 0;
+    while (h < header->n_heights && header->heights[h] != m->spec->band_rows) h++;
+    if (h < header->n_heights) return h;
+    if (h == HEIGHTS) return -1;
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (graph->nodes[i].out.h > INT32_MAX) return -1;
+    struct walk walk = {.notes = notes,
+                        .moved = notes->moved + (size_t)h * n,
+                        .asked = notes->asked + (size_t)h * (size_t)notes->first_reader[n],
+                        .looked = m->done + 6 * n};
+    for (size_t i = 0; i < n; i++) {
+        struct rfx_range rows = rfx_stream_rows(graph, notes->places, (int)i);
+        walk.moved[i] = (struct moved){rows.lo < rows.hi ? NEVER : 0, 0};
+        walk.looked[i] = -1;
+    }
+    struct rfx_stream_watcher watcher = {look_at_step, take_turn, &walk};
+    rfx_stream_watch(graph, notes->places, m->spec->band_rows, m->done, false, &watcher);
+    if (rfx_memory_is_stopped(graph->mem)) return -1;
+    header->heights[header->n_heights++] = m->spec->band_rows;
+    return h;
+}
+
+/* Whether a node of a stage is made of what the walk made it of. A reduction takes the rows of its
+ * input as they come, and keeps none. */
+static bool is_alike(const struct notes *notes, const enum rfx_node_place *places, int i) {
+    const struct rfx_node *node = &notes->graph->nodes[i];
+    if (places[i] == RFX_PLACE_FETCHED) return false;
+    if (places[i] == RFX_PLACE_REDUCED) {
+        int in = node->in[0];
+        struct rfx_rect whole = notes->graph->nodes[in].wanted;
+        return is_streamed(notes, in) && rfx_place_is_computed(places[in]) &&
+               node->taken.y0 == whole.y0 && node->taken.y1 == whole.y1;
+    }
+    if (!is_streamed(notes, i)) return false;
+    for (int k = 0; k < node->n_in; k++) {
+        int in = node->in[k];
+        if (!rfx_node_is_constant(&notes->graph->nodes[in]) &&
+            rfx_place_is_computed(places[in]) != is_streamed(notes, in))
+            return false;
+    }
+    return true;
+}
+
+/* The last step of a stage and, of that, the last node whose turn comes: when its targets are all
+ * made. */
+struct end {
+    int64_t step;
+    int node;
+};
+
+static struct end end_of(const struct notes *notes, const struct moved *moved,
+                         const enum rfx_node_place *places, int i) {
+    int made = places[i] == RFX_PLACE_REDUCED ? notes->graph->nodes[i].in[0] : i;
+    return (struct end){moved[made].end, i};
+}
+
+static bool is_before(struct end a, struct end b) {
+    return a.step != b.step ? a.step < b.step : a.node < b.node;
+}
+
+static struct rfx_node_rows rows_of(const struct notes *notes, int height,
+                                    const enum rfx_node_place *places, int i) {
+    const struct rfx_graph *graph = notes->graph;
+    size_t n = (size_t)graph->n_nodes;
+    const struct moved *moved = notes->moved + (size_t)height * n;
+    const struct asked *asked = notes->asked + (size_t)height * (size_t)notes->first_reader[n];
+    struct rfx_node_rows rows = {.computed = rfx_range_size(rfx_stream_rows(graph, places, i))};
+    if (places[i] == RFX_PLACE_REDUCED) {
+        rows.fresh = moved[graph->nodes[i].in[0]].fresh;
+        return rows;
+    }
+    rows.most = rows.fresh = moved[i].fresh;
+    for (int r = notes->first_reader[i]; r < notes->first_reader[i + 1]; r++) {
+        if (!rfx_place_is_computed(places[notes->readers[r].node])) continue;
+        rows.most = rfx_max_i64(rows.most, asked[r].most);
+        rows.kept = rfx_max_i64(rows.kept, asked[r].kept);
+    }
+    rows.lasting = rows.kept > 0;
+    return rows;
+}
+
+bool rfx_stream_notes_rows(void *block, const struct rfx_mode_measure *m,
+                           struct rfx_node_rows *rows) {
+    struct notes notes = open_notes(block, m->graph);
+    const struct rfx_graph *graph = m->graph;
+    struct end last = {-1, -1};
+    if (!notes.header->begun) {
+        find_places(&notes);
+        list_readers(&notes);
+        notes.header->begun = true;
+    }
+    int first = graph->n_nodes, n = 0; /* nodes of the stage lie in first .. n - 1 */
+    for (int i = 0; i < graph->n_nodes; i++) {
+        if (!rfx_place_is_computed(m->places[i])) continue;
+        if (!is_alike(&notes, m->places, i)) return false;
+        if (n == 0) first = i;
+        n = i + 1;
+    }
+    int height = find_height(&notes, m);
+    if (height < 0) return false;
+    const struct moved *moved = notes.moved + (size_t)height * (size_t)graph->n_nodes;
+    for (int i = first; i < n; i++) {
+        struct end end = end_of(&notes, moved, m->places, i);
+        if (m->places[i] > RFX_PLACE_LOCAL && is_before(last, end)) last = end;
+    }
+    for (int i = first; i < n; i++) {
+        rows[i] = (struct rfx_node_rows){0};
+        if (!rfx_place_is_computed(m->places[i])) continue;
+        /* what is not made in time would be made in part */
+        if (is_before(last, end_of(&notes, moved, m->places, i))) return false;
+        rows[i] = rows_of(&notes, height, m->places, i);
+    }
+    return last.step != NEVER;
+}

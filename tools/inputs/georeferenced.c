@@ -1,0 +1,49 @@
+/* Grids of maps to affines of pictures. */
+#include "tools/inputs/georeferenced.h"
+
+#include <stdio.h>
+
+#include "rf_analysis/grid.h"
+
+/* Grids are of middles of pixels, affines of their corners. */
+static double corner(const struct rfx_grid_axis *axis) {
+    return axis->shift + 0.5 - axis->step / 2.0;
+}
+
+static void say_spread(const char *name, const struct rfx_grid *grid, char *words) {
+    double rows = grid->axis[0].spread_px, cols = grid->axis[1].spread_px;
+    if (rows == 0.0 && cols == 0.0) return;
+    (void)snprintf(words, RFX_GEOREFERENCED_WORDS,
+                   "output '%.100s': branches of the network see its pixels up to %.3g rows and "
+                   "%.3g columns apart; its georeference is that of the smallest receptive field",
+                   name, rows, cols);
+}
+
+enum rfx_status rfx_georeferenced(struct rfx_memory *mem, const struct rfx_graph *graph, int k,
+                                  const struct rfx_geo_source *source, bool as_stored,
+                                  struct rfx_georeference *out, char words[RFX_GEOREFERENCED_WORDS],
+                                  struct rfx_error *err) {
+    struct rfx_grid grid;
+    const char *name = graph->outputs[k].name;
+    *out = (struct rfx_georeference){.mem = mem};
+    words[0] = '\0';
+    if (rfx_georeference_is_empty(&source->geo)) return RFX_OK;
+    enum rfx_status status = rfx_grid_find(graph, graph->outputs[k].node, &grid, err);
+    if (status != RFX_OK) return status;
+    if (!grid.known) {
+        (void)snprintf(words, RFX_GEOREFERENCED_WORDS,
+                       "output '%.100s': where its pixels lie in the picture is not known: the "
+                       "georeference is not kept",
+                       name);
+        return RFX_OK;
+    }
+    say_spread(name, &grid, words);
+    struct rfx_geo_affine turn =
+        rfx_geo_turn(as_stored ? 1 : source->orientation, source->h, source->w);
+    const double x0 = corner(&grid.axis[1]) + (double)source->x0;
+    const double y0 = corner(&grid.axis[0]) + (double)source->y0;
+    const struct rfx_geo_affine cell = {.x = {grid.axis[1].step, 0.0, x0},
+                                        .y = {0.0, grid.axis[0].step, y0}};
+    struct rfx_geo_affine affine = rfx_geo_compose(&turn, &cell);
+    return rfx_georeference_place(&source->geo, &affine, mem, out, err);
+}

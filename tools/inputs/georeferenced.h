@@ -1,0 +1,20 @@
+/* Where an output lies in the world, when the picture is a GeoTIFF. */
+#ifndef RFX_TOOLS_INPUTS_GEOREFERENCED_H
+#define RFX_TOOLS_INPUTS_GEOREFERENCED_H
+
+#include "layers/graph/graph.h"
+#include "rfexec/image/geo/geo_tiff.h"
+
+enum { RFX_GEOREFERENCED_WORDS = 400 };
+
+/* The georeference of output k of the network on the picture: that of the source on the grid of the
+ * output's pixels (rf_analysis/grid.h), the picture turned unless `as_stored`. Empty where the
+ * source's is, and where the output's grid is not known. `words`: what the user is to be told, of
+ * that or of branches of the network that do not agree on the grid; else empty. To be released. */
+RFX_NODISCARD enum rfx_status rfx_georeferenced(struct rfx_memory *mem,
+                                                const struct rfx_graph *graph, int k,
+                                                const struct rfx_geo_source *source, bool as_stored,
+                                                struct rfx_georeference *out,
+                                                char words[RFX_GEOREFERENCED_WORDS],
+                                                struct rfx_error *err);
+#endif

@@ -1,0 +1,86 @@
+/* The rfexec-mpi program: one command, started by mpirun as many times as there are to be ranks.
+ * What it shares with the rfexec program is all but what is in this folder. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cli/command.h"
+#include "tools/cli/option_checks.h"
+#include "tools/cli/progress.h"
+#include "tools/mpi/mpi_run.h"
+#include "tools/program/program.h"
+#include "tools/words/help.h"
+#include "tools/words/reference.h"
+
+static const struct rfx_cli_command command = {
+    "rfexec-mpi",
+    "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--top K --labels FILE] [--json]",
+    "run a network on an image with several processes, by MPI: mpirun -n 4 rfexec-mpi ...",
+    "Does what 'rfexec run' does, and gives the same bits and hash for any number of ranks. Every\n"
+    "rank makes some rows of each output and what these need of the image (halos are made again, "
+    "by\n"
+    "both neighbours); states of global pools and norms are added up exactly between rounds, in\n"
+    "each of which a rank reads its share of the image again. --memory and --threads are of each\n"
+    "rank. A .npy is written by all ranks, whose folder they must share; other files and '-o -' "
+    "by\n"
+    "rank 0, to which the others send their rows. When a rank fails or is killed the job ends and\n"
+    "nothing is there under the file's name. A network in which an operation without such a state\n"
+    "sees all of a map is refused (exit code 3).\n",
+    "mpirun -n 4 rfexec-mpi fsrcnn huge.png --memory 256MiB -o large.npy\n"
+    "mpirun -n 16 rfexec-mpi net.onnx scene.tif --memory 1GiB --threads 2 -o map.tif\n"
+    "mpirun --oversubscribe -n 3 rfexec-mpi resnet50 photo.jpg --threads 1 --json\n",
+    RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT | RFX_CLI_SAMPLES |
+        RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_JSON,
+    2,
+    2,
+    NULL};
+
+/* All ranks have the same words; rank 0 prints how they should be. */
+static int take_words(const struct rfx_ranks *ranks, int argc, char **argv,
+                      struct rfx_cli_options *options, bool *run) {
+    char why[256];
+    int code = RFX_EXIT_DONE;
+    if (ranks->rank == 0) {
+        *run = rfx_cli_take_words(&command, argc, argv, options, &code);
+        return code;
+    }
+    bool parsed = rfx_cli_parse_words(&command, argc, argv, options, why, sizeof why);
+    *run = parsed && !options->help;
+    if (parsed) return RFX_EXIT_DONE;
+    rfx_cli_message("%s", why);
+    return RFX_EXIT_USAGE;
+}
+
+static int run_ranks(int argc, char **argv) {
+    static struct rfx_ranks ranks; /* messages need it to the end */
+    struct rfx_cli_options options;
+    bool run = false;
+    rfx_cli_progress_catch_signals(); /* what limits files must not end the start of MPI */
+    int code = rfx_ranks_start(&ranks, &argc, &argv);
+    if (code != RFX_EXIT_DONE) return code;
+    code = rfx_ranks_agree(&ranks, take_words(&ranks, argc - 1, argv + 1, &options, &run));
+    if (code == RFX_EXIT_DONE && run) {
+        if (rfx_cli_options_use_stdout(&options)) stdout = stderr; /* what it tells beside */
+        code = rfx_mpi_run(&ranks, &options);
+    }
+    if (fflush(stdout) != 0 && code == RFX_EXIT_DONE) code = RFX_EXIT_SYSTEM;
+    return rfx_ranks_finish(&ranks, code);
+}
+
+int main(int argc, char **argv) {
+    const char *word = argc > 1 ? argv[1] : "help";
+    rfx_program_begin(argv);
+    if (rfx_cli_is_help(word)) { /* also where there is no mpirun */
+        rfx_cli_print_help(&command);
+        return rfx_program_end(argc > 1 ? RFX_EXIT_DONE : RFX_EXIT_USAGE);
+    }
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
+        printf("rfexec-mpi %s\n", rfx_version());
+        return rfx_program_end(RFX_EXIT_DONE);
+    }
+    if (strcmp(word, "reference") == 0 && argc == 3 && strcmp(argv[2], "man") == 0) {
+        rfx_cli_man_page_of(stdout, &command,
+                            "\\fBmpirun\\fR \\-n \\fIRANKS\\fR"); /* for the build */
+        return rfx_program_end(RFX_EXIT_DONE);
+    }
+    return rfx_program_end(run_ranks(argc, argv));
+}

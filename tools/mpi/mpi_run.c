@@ -1,0 +1,220 @@
+/* What a rank does: it opens everything as 'rfexec run' does, makes its share of the states of
+ * global operations round after round, then its share of the outputs. Its plan is its own, inside
+ * its own budget. */
+#include "tools/mpi/mpi_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rf_analysis/part_graph.h"
+#include "tools/cli/classes.h"
+#include "tools/cli/job.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/report.h"
+#include "tools/mpi/rank_outputs.h"
+#include "tools/mpi/rank_states.h"
+#include "tools/parts/files/part_identity.h"
+#include "tools/parts/part_round.h"
+#include "tools/program/run_result.h"
+
+struct mpi_run {
+    struct rfx_ranks *ranks;
+    const struct rfx_cli_options *options;
+    struct rfx_cli_job job; /* its graph: the whole one, but while the share is planned */
+    struct rfx_part_before before;
+    struct rfx_graph *share; /* NULL: nothing is left for this rank */
+    struct rfx_session *session;
+    struct rfx_rank_outputs outputs;
+    struct rfx_cli_classes classes;
+    struct rfx_run_report report; /* of the share */
+    uint64_t macs;                /* of all rounds */
+    double seconds;
+    int rounds;
+};
+
+/* All must be of one run: the files that they read may be other ones. */
+static int compare_identities(struct mpi_run *run) {
+    enum { ROOM = 16384 };
+    static char text[ROOM];
+    char why[400];
+    struct rfx_part_file mine = {.run = NULL}, theirs = {.run = NULL};
+    struct rfx_error err = {{0}};
+    enum rfx_status status = rfx_part_identity(&run->job, run->options, &mine.run, &err);
+    char *dump = status == RFX_OK ? json_dumps(mine.run, JSON_COMPACT) : NULL;
+    if (status == RFX_OK && (dump == NULL || strlen(dump) >= ROOM))
+        status = rfx_fail(&err, RFX_STATUS_OUT_OF_MEMORY, "out of memory");
+    if (status == RFX_OK) memcpy(text, dump, strlen(dump) + 1);
+    free(dump);
+    int code =
+        rfx_ranks_agree(run->ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+    if (code == RFX_EXIT_DONE) {
+        status = rfx_ranks_spread(run->ranks, text, sizeof text, &err);
+        theirs.run = status == RFX_OK ? json_loads(text, 0, NULL) : NULL;
+        if (status == RFX_OK &&
+            (theirs.run == NULL || !rfx_part_file_same_run(&mine, &theirs, why, sizeof why)))
+            status = rfx_fail(&err, RFX_STATUS_MALFORMED, "not of one run with rank 0: %s",
+                              theirs.run == NULL ? "out of memory" : why);
+        code = rfx_ranks_agree(run->ranks,
+                               status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+    }
+    json_decref(mine.run);
+    json_decref(theirs.run);
+    return code;
+}
+
+static int open_job(struct mpi_run *run) {
+    const struct rfx_cli_options *o = run->options;
+    if (strcmp(o->args[1], "-") == 0) {
+        rfx_cli_message("every rank reads the picture: it cannot come from standard input");
+        return RFX_EXIT_USAGE;
+    }
+    if (o->plan_file != NULL) {
+        rfx_cli_message("--plan is of a whole network, ranks have shares: leave it out");
+        return RFX_EXIT_USAGE;
+    }
+    int code = rfx_cli_job_open(&run->job, o, o->args[1]);
+    if (code != RFX_EXIT_DONE) return code;
+    run->job.request.source.fixed_bytes += run->ranks->bytes;
+    return rfx_cli_outputs_check(run->job.graph, o);
+}
+
+/* The rounds that are left. */
+static int look(struct mpi_run *run) {
+    struct rfx_error err = {{0}};
+    enum rfx_status status =
+        rfx_part_before_settle(&run->before, run->job.graph, RFX_PART_ALL, &err);
+    return status == RFX_OK
+               ? rfx_part_round_check(run->job.graph, RFX_PART_ALL, &run->before.rounds)
+               : rfx_cli_fail(status, &err);
+}
+
+/* A round of states: this rank's share, then the sum of all. */
+static enum rfx_status make_round(struct mpi_run *run, struct rfx_error *err) {
+    struct rfx_part_states states = {.mem = run->job.mem,
+                                     .round = run->before.states.round + 1,
+                                     .index = run->ranks->rank + 1,
+                                     .count = run->ranks->size};
+    struct rfx_part_round round;
+    enum rfx_status status =
+        rfx_part_round_run(&run->job, RFX_PART_ALL, &run->before, &states, &round, err);
+    if (status == RFX_OK) status = rfx_rank_states_merge(run->ranks, run->job.graph, &states, err);
+    run->macs += round.report.macs;
+    run->seconds += round.report.seconds;
+    run->rounds++;
+    rfx_part_round_release(&round);
+    rfx_part_before_release(&run->before);
+    run->before.states = states;
+    return status;
+}
+
+/* All rounds; what one rank cannot do ends the job. A rank alone has all of every map. */
+static int make_states(struct mpi_run *run) {
+    struct rfx_error err = {{0}};
+    run->before.states.mem = run->job.mem;
+    if (run->ranks->size == 1) return RFX_EXIT_DONE;
+    int code = look(run);
+    if (code != RFX_EXIT_DONE) return code;
+    run->ranks->together = false;
+    while (run->before.rounds.rounds > 0) {
+        enum rfx_status status = make_round(run, &err);
+        code = status == RFX_OK ? look(run) : rfx_cli_fail(status, &err);
+        if (code != RFX_EXIT_DONE) rfx_ranks_end_job(run->ranks, code);
+    }
+    run->ranks->together = true;
+    return RFX_EXIT_DONE;
+}
+
+/* Plans the share. */
+static int take_share(struct mpi_run *run) {
+    struct rfx_error err = {{0}};
+    struct rfx_graph *whole = run->job.graph;
+    enum rfx_status status =
+        rfx_part_graph_share(whole, RFX_PART_ALL, run->before.known, run->before.states.n,
+                             run->ranks->rank, run->ranks->size, &run->share, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    if (run->share == NULL) return RFX_EXIT_DONE;
+    run->job.request.source.fixed_bytes +=
+        rfx_rank_outputs_bytes(run->ranks, whole, run->options, &run->job.geo);
+    run->job.graph = run->share;
+    int code = rfx_cli_job_plan(&run->job, run->options, "run");
+    run->job.graph = whole;
+    if (code != RFX_EXIT_DONE) return code;
+    status = rfx_session_create(run->share, run->job.plan, &run->session, &err);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+static enum rfx_status execute(struct mpi_run *run, struct rfx_error *err) {
+    struct rfx_cli_progress progress;
+    struct rfx_output_sink sink = rfx_rank_outputs_sink(&run->outputs);
+    if (run->session == NULL) return RFX_OK;
+    rfx_session_set_sink(run->session, &sink);
+    rfx_session_set_spill_folder(run->session, run->options->spill);
+    rfx_cli_progress_start(&progress, "run");
+    enum rfx_status status = rfx_session_run(run->session, run->job.image, rfx_cli_progress_step,
+                                             &progress, &run->report, err);
+    rfx_cli_progress_end(&progress);
+    run->macs += run->report.macs;
+    run->seconds += run->report.seconds;
+    if (status == RFX_OK && run->ranks->rank == 0)
+        status = rfx_cli_classes_find(run->session, run->job.mem, run->options, &run->classes, err);
+    if (status == RFX_OK)
+        status = rfx_rank_outputs_take(&run->outputs, run->session, run->share, err);
+    if (status == RFX_OK && rfx_cli_progress_cancelled())
+        status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
+    rfx_memory_set_stop(run->job.mem, NULL, NULL); /* from here on files become complete */
+    return status;
+}
+
+static int print_result(struct mpi_run *run) {
+    struct rfx_error err = {{0}};
+    uint64_t most[2] = {rfx_peak_rss_bytes(), (uint64_t)(run->seconds * 1e9)};
+    enum rfx_status status = rfx_ranks_sum(run->ranks, &run->macs, 1, &err);
+    if (status == RFX_OK) status = rfx_ranks_most(run->ranks, most, 2, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    if (run->ranks->rank > 0) return RFX_EXIT_DONE;
+    struct rfx_run_ranks ranks = {.count = run->ranks->size,
+                                  .rounds = run->rounds,
+                                  .macs = run->macs,
+                                  .peak_rss_bytes = (size_t)most[0],
+                                  .seconds = (double)most[1] * 1e-9};
+    struct rfx_run_result result = {.options = run->options,
+                                    .graph = run->job.graph,
+                                    .plan = run->job.plan,
+                                    .report = &run->report,
+                                    .outputs = &run->outputs.outputs,
+                                    .classes = &run->classes,
+                                    .ranks = &ranks};
+    return rfx_run_result_print(&result);
+}
+
+/* From the network to its outputs; every step is agreed on. */
+static int run_all(struct mpi_run *run) {
+    struct rfx_error err = {{0}};
+    int code = rfx_ranks_agree(run->ranks, open_job(run));
+    if (code == RFX_EXIT_DONE) code = compare_identities(run);
+    if (code == RFX_EXIT_DONE) code = rfx_ranks_agree(run->ranks, make_states(run));
+    if (code == RFX_EXIT_DONE) code = rfx_ranks_agree(run->ranks, take_share(run));
+    if (code == RFX_EXIT_DONE)
+        code = rfx_rank_outputs_open(run->ranks, run->job.mem, run->job.graph, run->options,
+                                     &run->job.geo, &run->outputs);
+    if (code != RFX_EXIT_DONE) return code;
+    run->ranks->together = false;
+    enum rfx_status status = execute(run, &err);
+    if (status != RFX_OK) rfx_ranks_end_job(run->ranks, rfx_cli_fail(status, &err));
+    code = rfx_rank_outputs_finish(&run->outputs);
+    return code == RFX_EXIT_DONE ? print_result(run) : code;
+}
+
+int rfx_mpi_run(struct rfx_ranks *ranks, const struct rfx_cli_options *options) {
+    struct mpi_run run = {.ranks = ranks, .options = options};
+    int code = run_all(&run);
+    rfx_cli_classes_free(&run.classes);
+    rfx_rank_outputs_free(&run.outputs);
+    rfx_session_free(run.session);
+    rfx_plan_free(run.job.plan);
+    run.job.plan = NULL;
+    rfx_graph_free(run.share);
+    rfx_part_before_release(&run.before);
+    rfx_cli_job_free(&run.job);
+    return code;
+}

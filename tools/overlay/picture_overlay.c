@@ -1,0 +1,301 @@
+/* See picture_overlay.h. */
+#include "tools/overlay/picture_overlay.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "tools/cli/progress.h"
+#include "tools/overlay/colours.h"
+
+/* How much of a colour covers the picture: of labels, of the brightest value, of what is none. */
+#define LABEL_COVER 0.5
+#define VALUE_COVER 0.75
+
+static const struct rfx_tensor *map_of(const struct rfx_overlay *o) {
+    return rfx_overlay_map(o->job->graph, &o->choice);
+}
+
+static const struct rfx_tensor *input_of(const struct rfx_graph *graph) {
+    return &graph->nodes[graph->input].out;
+}
+
+static size_t floats(int64_t n) {
+    return (size_t)n * sizeof(float);
+}
+
+size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+                         const struct rfx_overlay_choice *choice) {
+    struct rfx_tensor picture = rfx_overlay_picture(graph);
+    const struct rfx_tensor *input = input_of(graph);
+    enum { SPOOL_BYTES = 32 << 10 };
+    size_t bytes =
+        SPOOL_BYTES + floats(input->w * (input->c + 3) + 3 * rfx_overlay_map(graph, choice)->w);
+    if (options->overlay != NULL) bytes += rfx_output_stream_bytes(&choice->format, &picture);
+    if (options->report != NULL) bytes += rfx_small_copy_bytes(input->h, input->w);
+    return bytes;
+}
+
+static enum rfx_status find_places(struct rfx_overlay *o, struct rfx_error *err) {
+    const struct rfx_graph *graph = o->job->graph;
+    const struct rfx_tensor *map = map_of(o), *input = input_of(graph);
+    struct rfx_analysis *analysis = NULL;
+    enum rfx_status status = rfx_analysis_create(graph, &analysis, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_layer_info *info = &analysis->layers[o->choice.map];
+    o->rows = rfx_map_place_of(info->global ? NULL : &info->field[0], map->h, input->h);
+    o->cols = rfx_map_place_of(info->global ? NULL : &info->field[1], map->w, input->w);
+    rfx_analysis_free(analysis);
+    return RFX_OK;
+}
+
+static enum rfx_status make_rows(struct rfx_overlay *o, struct rfx_error *err) {
+    const struct rfx_tensor *input = input_of(o->job->graph);
+    int64_t sizes[3] = {3 * map_of(o)->w, input->w * input->c, 3 * input->w};
+    float **rows[3] = {&o->values, &o->pixels, &o->colours};
+    for (int i = 0; i < 3; ++i) {
+        *rows[i] = rfx_memory_alloc(o->mem, floats(sizes[i]));
+        if (*rows[i] == NULL) return rfx_memory_fail(o->mem, "overlay", floats(sizes[i]), err);
+    }
+    return RFX_OK;
+}
+
+enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay, const struct rfx_cli_options *options,
+                                 const struct rfx_cli_job *job,
+                                 const struct rfx_overlay_choice *choice, struct rfx_error *err) {
+    *overlay =
+        (struct rfx_overlay){.mem = job->mem, .options = options, .job = job, .choice = *choice};
+    struct rfx_tensor picture = rfx_overlay_picture(job->graph);
+    struct rfx_tensor values = rfx_tensor_nhwc(1, map_of(overlay)->h, map_of(overlay)->w);
+    overlay->range = rfx_value_range_empty();
+    enum rfx_status status = find_places(overlay, err);
+    if (status == RFX_OK) status = make_rows(overlay, err);
+    if (status == RFX_OK && options->overlay != NULL)
+        status = rfx_output_stream_open(job->mem, options->overlay, &choice->format, &picture,
+                                        &overlay->stream, err);
+    if (status == RFX_OK && options->report != NULL)
+        status = rfx_small_copy_create(job->mem, picture.h, picture.w, &overlay->small, err);
+    const char *beside = options->overlay != NULL ? options->overlay : options->report;
+    if (status == RFX_OK)
+        status = rfx_output_spool_open(job->mem, beside, &values, &overlay->spool, err);
+    return status;
+}
+
+void rfx_overlay_free(struct rfx_overlay *overlay) {
+    if (overlay->mem == NULL) return;
+    rfx_output_spool_free(overlay->spool);
+    rfx_output_stream_free(overlay->stream);
+    rfx_small_copy_free(&overlay->small);
+    rfx_memory_release(overlay->mem, overlay->values);
+    rfx_memory_release(overlay->mem, overlay->pixels);
+    rfx_memory_release(overlay->mem, overlay->colours);
+    *overlay = (struct rfx_overlay){0};
+}
+
+/* The one value that is shown of a pixel's. */
+static float value_of(const struct rfx_overlay *o, const float *pixel, int64_t channels) {
+    if (o->choice.channel >= 0) return pixel[o->choice.channel];
+    if (channels == 1) return pixel[0];
+    int64_t best = 0;
+    for (int64_t c = 0; c < channels; ++c) {
+        if (isnan(pixel[c])) return NAN;
+        if (pixel[c] > pixel[best]) best = c;
+    }
+    return (float)best;
+}
+
+/* Puts down columns [x0, x1) of row y, which lie in o->values. */
+static enum rfx_status keep_row(struct rfx_overlay *o, int64_t y, int64_t x0, int64_t x1,
+                                struct rfx_error *err) {
+    struct rfx_rect row = rfx_rect_make(y, y + 1, x0, x1);
+    struct rfx_view view = rfx_view_dense(o->values, row, 1);
+    if (o->choice.channel >= 0) rfx_value_range_add(&o->range, o->values, x1 - x0);
+    o->received += x1 - x0;
+    return rfx_output_spool_write(o->spool, row, &view, err);
+}
+
+static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                               const struct rfx_view *view, struct rfx_error *err) {
+    struct rfx_overlay *o = user;
+    enum rfx_status status = RFX_OK;
+    bool shown = end->output == o->choice.output && end->node == o->choice.map;
+    for (int64_t y = rect.y0; shown && y < rect.y1 && status == RFX_OK; ++y) {
+        for (int64_t x = rect.x0; x < rect.x1; ++x)
+            o->values[x - rect.x0] = value_of(o, rfx_view_at(view, y, x), end->channels);
+        status = keep_row(o, y, rect.x0, rect.x1, err);
+    }
+    return status == RFX_OK ? o->sink.write(o->sink.user, end, rect, view, err) : status;
+}
+
+void rfx_overlay_watch(struct rfx_overlay *overlay, struct rfx_output_sink *sink) {
+    overlay->sink = *sink;
+    sink->write = receive;
+    sink->user = overlay;
+}
+
+static enum rfx_status stopped(struct rfx_error *err) {
+    return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
+}
+
+/* Row y of the shown values of an output that the session stores, into o->values. */
+static void read_stored_row(struct rfx_overlay *o, const struct rfx_session *session, int64_t y) {
+    const struct rfx_tensor *map = map_of(o);
+    float *best = o->values + map->w, *row = best + map->w; /* of the channels before; of one */
+    int64_t from = rfx_max_i64(o->choice.channel, 0);
+    rfx_session_output_read(session, o->choice.output, (from * map->h + y) * map->w, map->w,
+                            o->values);
+    if (o->choice.channel >= 0 || map->c == 1) return;
+    memcpy(best, o->values, floats(map->w));
+    for (int64_t x = 0; x < map->w; ++x) o->values[x] = isnan(best[x]) ? NAN : 0.0F;
+    for (int64_t c = 1; c < map->c; ++c) {
+        rfx_session_output_read(session, o->choice.output, (c * map->h + y) * map->w, map->w, row);
+        for (int64_t x = 0; x < map->w; ++x) {
+            if (isnan(row[x])) o->values[x] = NAN;
+            if (isnan(o->values[x]) || !(row[x] > best[x])) continue;
+            best[x] = row[x];
+            o->values[x] = (float)c;
+        }
+    }
+}
+
+static enum rfx_status keep_stored(struct rfx_overlay *o, const struct rfx_session *session,
+                                   struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int64_t y = 0; y < map_of(o)->h && status == RFX_OK; ++y) {
+        read_stored_row(o, session, y);
+        status = keep_row(o, y, 0, map_of(o)->w, err);
+        if (status == RFX_OK && rfx_cli_progress_cancelled()) status = stopped(err);
+    }
+    return status;
+}
+
+/* Whether row y of the picture is drawn. */
+static bool is_drawn(const struct rfx_overlay *o, int64_t y) {
+    return o->stream != NULL || rfx_small_copy_wants(&o->small, y);
+}
+
+static enum rfx_status read_pixels(struct rfx_overlay *o, int64_t y, struct rfx_error *err) {
+    const struct rfx_tensor *input = input_of(o->job->graph);
+    struct rfx_rect row = rfx_rect_make(y, y + 1, 0, input->w);
+    struct rfx_view view = rfx_view_dense(o->pixels, row, input->c);
+    return rfx_image_read(o->job->image, row, &view, err);
+}
+
+/* Which channel of the input is shown as colour k: of three or more red, green and blue, the
+ * first three; else the first as grey. */
+static int64_t channel_of(const struct rfx_overlay *o, int k) {
+    int64_t c = input_of(o->job->graph)->c;
+    bool bgr = o->options->bgr && c == 3;
+    return c < 3 ? 0 : bgr ? 2 - k : k;
+}
+
+/* The range of shown samples: 0 to 255, but of floats what there is in the rows that are drawn. */
+static enum rfx_status find_black_and_white(struct rfx_overlay *o, struct rfx_value_range *range,
+                                            struct rfx_error *err) {
+    const struct rfx_tensor *input = input_of(o->job->graph);
+    *range = (struct rfx_value_range){0.0, 255.0};
+    if (rfx_image_facts(o->job->image).sample_bits != 32) return RFX_OK;
+    *range = rfx_value_range_empty();
+    enum rfx_status status = rfx_image_rewind(o->job->image, err);
+    for (int64_t y = 0; y < input->h && status == RFX_OK; ++y) {
+        if (!is_drawn(o, y)) continue;
+        status = read_pixels(o, y, err);
+        for (int64_t x = 0; x < input->w && status == RFX_OK; ++x)
+            rfx_value_range_add(range, o->pixels + x * input->c, rfx_min_i64(input->c, 3));
+        if (status == RFX_OK && rfx_cli_progress_cancelled()) status = stopped(err);
+    }
+    *range = rfx_value_range_settle(*range);
+    return status;
+}
+
+/* The colour of a value and how much of it covers the picture. */
+static double colour_of(const struct rfx_overlay *o, float value, unsigned char rgb[3]) {
+    bool labels = o->choice.channel < 0;
+    double wide = o->range.hi - o->range.lo;
+    memcpy(rgb, rfx_no_value_colour, 3);
+    if (!isfinite(value) || (labels && (value <= -0.5F || value > 1e9F))) return VALUE_COVER;
+    if (labels) {
+        long long label = llround((double)value);
+        rfx_label_colour(label, rgb);
+        return label == 0 ? 0.0 : LABEL_COVER;
+    }
+    double share = fmin(fmax(((double)value - o->range.lo) / wide, 0.0), 1.0);
+    rfx_heat_colour(share, rgb);
+    return share * VALUE_COVER;
+}
+
+/* Row y of the picture from o->pixels and, where the map has a row there, o->values. */
+static void put_together(struct rfx_overlay *o, struct rfx_value_range shown, bool covered) {
+    const struct rfx_tensor *input = input_of(o->job->graph);
+    unsigned char rgb[3] = {0};
+    for (int64_t x = 0; x < input->w; ++x) {
+        int64_t at = covered ? rfx_map_place_nearest(&o->cols, x) : -1;
+        double cover = at >= 0 ? colour_of(o, o->values[at], rgb) : 0.0;
+        for (int k = 0; k < 3; ++k) {
+            int64_t c = channel_of(o, k);
+            float sample = rfx_image_sample_of(o->job->image, c, o->pixels[x * input->c + c]);
+            double grey = 255.0 * ((double)sample - shown.lo) / (shown.hi - shown.lo);
+            grey = grey > 0.0 ? fmin(grey, 255.0) : 0.0; /* NaN: black */
+            o->colours[3 * x + k] = (float)(grey + cover * ((double)rgb[k] - grey));
+        }
+    }
+}
+
+static enum rfx_status draw_rows(struct rfx_overlay *o, struct rfx_value_range shown,
+                                 struct rfx_error *err) {
+    const struct rfx_tensor *input = input_of(o->job->graph);
+    struct rfx_cli_progress progress;
+    int64_t held = -1;
+    enum rfx_status status = rfx_image_rewind(o->job->image, err);
+    rfx_cli_progress_start(&progress, "overlay");
+    for (int64_t y = 0; y < input->h && status == RFX_OK; ++y) {
+        if (!is_drawn(o, y)) continue;
+        int64_t at = rfx_map_place_nearest(&o->rows, y);
+        if (at >= 0 && at != held) status = rfx_output_spool_read(o->spool, at, o->values, err);
+        if (at >= 0) held = at;
+        if (status == RFX_OK) status = read_pixels(o, y, err);
+        if (status != RFX_OK) break;
+        put_together(o, shown, at >= 0);
+        struct rfx_rect row = rfx_rect_make(y, y + 1, 0, input->w);
+        struct rfx_view view = rfx_view_dense(o->colours, row, 3);
+        rfx_small_copy_take(&o->small, y, o->colours);
+        if (o->stream != NULL) status = rfx_output_stream_write(o->stream, row, &view, err);
+        if (status == RFX_OK && rfx_cli_progress_step(&progress, y + 1, input->h) != 0)
+            status = stopped(err);
+    }
+    rfx_cli_progress_end(&progress);
+    return status;
+}
+
+enum rfx_status rfx_overlay_draw(struct rfx_overlay *o, const struct rfx_session *session,
+                                 struct rfx_error *err) {
+    struct rfx_value_range shown;
+    enum rfx_status status = o->received == 0 ? keep_stored(o, session, err) : RFX_OK;
+    if (status == RFX_OK && o->received != map_of(o)->h * map_of(o)->w)
+        status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                          "overlay: %" PRId64 " of %" PRId64 " values came", o->received,
+                          map_of(o)->h * map_of(o)->w);
+    const float *asked = o->options->overlay_range;
+    o->range = rfx_value_range_settle(o->range);
+    if (asked[0] < asked[1])
+        o->range = (struct rfx_value_range){(double)asked[0], (double)asked[1]};
+    if (status == RFX_OK) status = find_black_and_white(o, &shown, err);
+    if (status == RFX_OK) status = draw_rows(o, shown, err);
+    if (status != RFX_OK || o->stream == NULL) return status;
+    return rfx_output_stream_commit(o->stream, NULL, NULL, err);
+}
+
+void rfx_overlay_describe(const struct rfx_overlay *o, char text[RFX_OVERLAY_TEXT]) {
+    const char *name = o->job->graph->outputs[o->choice.output].name;
+    if (o->choice.channel >= 0)
+        (void)snprintf(text, RFX_OVERLAY_TEXT, "channel %lld of '%.200s': %.6g clear, %.6g bright",
+                       (long long)o->choice.channel + 1, name, o->range.lo, o->range.hi);
+    else if (map_of(o)->c == 1)
+        (void)snprintf(text, RFX_OVERLAY_TEXT, "labels of '%.200s', 0 clear", name);
+    else
+        (void)snprintf(text, RFX_OVERLAY_TEXT,
+                       "labels of '%.200s', the largest of %lld channels; the first clear", name,
+                       (long long)map_of(o)->c);
+}

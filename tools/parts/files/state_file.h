@@ -1,0 +1,76 @@
+/* The states of global operations in a file: what parts of a round add up, and merge puts together.
+ *
+ *     NAME        the states, one behind the other
+ *     NAME.json   {"format": "rfexec states", "version", "run", "output", "round", "part": [I, N],
+ *                  "states": [{"node", "round", "bytes"}], "hash", "about"}
+ *
+ * A state is exact, so merging in any order gives the bits of one run; it is read by the version
+ * that wrote it alone ("run" says which). A file of round r has the whole states of the rounds
+ * before it too. Part [0, 0]: the states are merged, of all parts. */
+#ifndef RFX_TOOLS_PARTS_STATE_FILE_H
+#define RFX_TOOLS_PARTS_STATE_FILE_H
+
+#include <jansson.h>
+
+#include "layers/graph/graph.h"
+#include "rf_analysis/part_graph.h"
+#include "tools/parts/files/part_file.h"
+
+struct rfx_part_state {
+    int node, round;
+    size_t bytes;
+    void *state; /* owned */
+};
+
+struct rfx_part_states {
+    struct rfx_memory *mem;
+    char output[RFX_PART_NAME_CHARS];
+    int round;
+    int64_t index, count; /* part `index` of `count`; 0, 0: merged */
+    json_t *run, *about;  /* owned */
+    int n;
+    struct rfx_part_state *items; /* owned; by round, then node */
+};
+
+void rfx_part_states_release(struct rfx_part_states *states);
+
+/* 32 digits of all bytes. */
+void rfx_part_states_hash(const struct rfx_part_states *states, char hex[33]);
+
+/* Whether the JSON of `path` says that it has states. */
+bool rfx_part_states_is_file(const char *path);
+
+/* Room for one more: zeros, of the reduction's size. NULL: no memory. */
+void *rfx_part_states_add(struct rfx_part_states *states, const struct rfx_graph *graph, int node,
+                          int round);
+
+/* Writes the states, then their JSON. */
+RFX_NODISCARD enum rfx_status rfx_part_states_write(const char *path, const struct rfx_graph *graph,
+                                                    const struct rfx_part_states *states,
+                                                    struct rfx_error *err);
+
+/* Reads all but the states themselves: what run they are of. To be released. */
+RFX_NODISCARD enum rfx_status rfx_part_states_peek(struct rfx_memory *mem, const char *path,
+                                                   struct rfx_part_states *states,
+                                                   struct rfx_error *err);
+
+/* Reads the states of this graph too. MALFORMED: they are not the graph's, or not as they were
+ * written. */
+RFX_NODISCARD enum rfx_status rfx_part_states_read(const char *path, const struct rfx_graph *graph,
+                                                   struct rfx_part_states *states,
+                                                   struct rfx_error *err);
+
+/* Adds another part of the same round; not of the same output, run, round or number of parts:
+ * MALFORMED in words. */
+RFX_NODISCARD enum rfx_status rfx_part_states_merge(struct rfx_part_states *all,
+                                                    const struct rfx_graph *graph,
+                                                    struct rfx_part_states *other,
+                                                    struct rfx_error *err);
+
+/* The results of merged states: *known has states->n entries; free with release_known. */
+RFX_NODISCARD enum rfx_status rfx_part_states_finish(const struct rfx_part_states *states,
+                                                     const struct rfx_graph *graph,
+                                                     struct rfx_part_known **known,
+                                                     struct rfx_error *err);
+void rfx_part_states_release_known(struct rfx_memory *mem, struct rfx_part_known *known, int n);
+#endif

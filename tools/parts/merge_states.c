@@ -1,0 +1,198 @@
+/* rfexec merge of states: the network is loaded as the parts' JSON says, the states of all parts of
+ * a round are added up, and either written for the next round, or, where what is left of the
+ * network does not read the image, it is run and the output written. */
+#include <stdio.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "rfexec/image/image_source.h"
+#include "rfexec/output/fingerprint.h"
+#include "rfexec/output/output_stream.h"
+#include "rfexec/session/session.h"
+#include "tools/cli/command.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/report.h"
+#include "tools/parts/files/states_network.h"
+#include "tools/parts/part_states.h"
+
+enum { CHUNK = 16384 };
+
+struct merge {
+    const struct rfx_cli_options *options;
+    struct rfx_memory *mem;
+    struct rfx_graph *graph, *rest;
+    struct rfx_part_states all;
+    struct rfx_part_known *known;
+    int k; /* the output */
+    struct rfx_part_rounds rounds;
+    bool *seen; /* count: which parts there are */
+    struct rfx_image *image;
+    struct rfx_plan *plan;
+    struct rfx_session *session;
+    struct rfx_output_stream *stream;
+    struct rfx_fingerprint fingerprint;
+};
+
+static enum rfx_status load(struct merge *m, struct rfx_error *err) {
+    return rfx_part_states_load_network(m->mem, &m->all, m->options->args[0],
+                                        m->options->memory_bytes, &m->graph, &m->k, err);
+}
+
+static enum rfx_status add_part(struct merge *m, int i, struct rfx_error *err) {
+    const char *path = m->options->args[i];
+    struct rfx_part_states part;
+    enum rfx_status status = rfx_part_states_read(path, m->graph, &part, err);
+    if (status != RFX_OK) return status;
+    if (!json_equal(part.run, m->all.run) || strcmp(part.output, m->all.output) != 0)
+        status = rfx_fail(err, RFX_STATUS_MALFORMED,
+                          "states '%.120s' and '%.120s' are not of one run and output",
+                          m->options->args[0], path);
+    else if (part.count == 0 || part.count != m->all.count)
+        status = rfx_fail(err, RFX_STATUS_MALFORMED,
+                          "states '%.200s' are part %lld of %lld, others are of %lld parts", path,
+                          (long long)part.index, (long long)part.count, (long long)m->all.count);
+    else if (m->seen[part.index - 1])
+        status = rfx_fail(err, RFX_STATUS_MALFORMED, "part %lld of %lld is there twice: '%.200s'",
+                          (long long)part.index, (long long)part.count, path);
+    if (status == RFX_OK) m->seen[part.index - 1] = true;
+    if (status == RFX_OK && i > 0) status = rfx_part_states_merge(&m->all, m->graph, &part, err);
+    rfx_part_states_release(&part);
+    return status;
+}
+
+/* More parts than a run would have: their number comes from a file. */
+#define MOST_PARTS 1000000000
+
+static enum rfx_status add_parts(struct merge *m, struct rfx_error *err) {
+    int64_t missing = 0, first = 0;
+    if (m->all.count < 1 || m->all.count > MOST_PARTS)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "states '%.200s' are merged already",
+                        m->options->args[0]);
+    m->seen = rfx_memory_calloc(m->mem, (size_t)m->all.count, sizeof *m->seen);
+    if (m->seen == NULL) return rfx_memory_fail(m->mem, "parts", (size_t)m->all.count, err);
+    for (int i = 0; i < m->options->n_args; i++) {
+        enum rfx_status status = add_part(m, i, err);
+        if (status != RFX_OK) return status;
+    }
+    for (int64_t i = m->all.count; i > 0; i--)
+        if (!m->seen[i - 1]) {
+            missing++;
+            first = i;
+        }
+    if (missing == 0) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_MALFORMED, "%lld of %lld parts are missing, the first one %lld",
+                    (long long)missing, (long long)m->all.count, (long long)first);
+}
+
+/* Plans what is left, on an image that nobody reads. */
+static enum rfx_status plan_rest(struct merge *m, const struct rfx_output_format *format,
+                                 struct rfx_error *err) {
+    char spec[64];
+    const struct rfx_tensor *out = &m->graph->nodes[m->graph->outputs[m->k].node].out;
+    const struct rfx_tensor *in = &m->graph->nodes[m->graph->input].out;
+    struct rfx_image_options options = rfx_image_default_options();
+    (void)snprintf(spec, sizeof spec, "synthetic:%lldx%lld", (long long)in->h, (long long)in->w);
+    options.channels = in->c;
+    enum rfx_status status = rfx_part_graph_after(m->graph, m->k, m->known, m->all.n,
+                                                  rfx_rect_full(out->h, out->w), &m->rest, err);
+    if (status == RFX_OK) status = rfx_image_open(m->mem, spec, &options, &m->image, err);
+    if (status != RFX_OK) return status;
+    struct rfx_plan_request request = {.source = rfx_image_traits(m->image),
+                                       .threads = 1,
+                                       .memory_bytes = m->options->memory_bytes};
+    request.source.fixed_bytes += rfx_output_stream_bytes(format, out);
+    return rfx_plan_create(m->rest, &request, &m->plan, err);
+}
+
+static enum rfx_status write_rest(struct merge *m, struct rfx_error *err) {
+    const struct rfx_tensor *out = rfx_session_output_tensor(m->session, 0);
+    float *chunk = rfx_memory_alloc(m->mem, CHUNK * sizeof *chunk);
+    if (chunk == NULL) return rfx_memory_fail(m->mem, "output chunk", CHUNK * sizeof *chunk, err);
+    enum rfx_status status = RFX_OK;
+    for (int64_t i = 0; i < out->elems && status == RFX_OK; i += CHUNK) {
+        int64_t n = rfx_min_i64(CHUNK, out->elems - i);
+        rfx_session_output_read(m->session, 0, i, n, chunk);
+        rfx_fingerprint_add(&m->fingerprint, i, chunk, n);
+        status = rfx_output_stream_append(m->stream, chunk, (size_t)n, err);
+    }
+    rfx_memory_release(m->mem, chunk);
+    return status == RFX_OK ? rfx_output_stream_commit(m->stream, NULL, NULL, err) : status;
+}
+
+static enum rfx_status run_rest(struct merge *m, struct rfx_error *err) {
+    struct rfx_output_format format = {.kind = RFX_OUTPUT_NPY};
+    const struct rfx_tensor *out = &m->graph->nodes[m->graph->outputs[m->k].node].out;
+    if (!rfx_output_kind_of(m->options->output, &format.kind) || format.kind != RFX_OUTPUT_NPY)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "-o '%.200s': this output is written as .npy", m->options->output);
+    enum rfx_status status = plan_rest(m, &format, err);
+    if (status == RFX_OK) status = rfx_session_create(m->rest, m->plan, &m->session, err);
+    if (status == RFX_OK)
+        status = rfx_output_stream_open(m->mem, m->options->output, &format, out, &m->stream, err);
+    if (status == RFX_OK) status = rfx_session_run(m->session, m->image, NULL, NULL, NULL, err);
+    return status == RFX_OK ? write_rest(m, err) : status;
+}
+
+static int print_result(const struct merge *m, bool made) {
+    const struct rfx_tensor *out = &m->graph->nodes[m->graph->outputs[m->k].node].out;
+    char hash[RFX_FINGERPRINT_CHARS], shape[96], peak[RFX_HUMAN_CHARS];
+    rfx_fingerprint_hex(&m->fingerprint, hash);
+    if (m->options->json) {
+        json_t *document =
+            json_pack("{s:i, s:s, s:i, s:O, s:i, s:i}", "schema", RFX_JSON_SCHEMA, "command",
+                      "merge", "parts", m->options->n_args, "run", m->all.run, "round",
+                      m->all.round, "rounds_left", m->rounds.rounds);
+        if (made)
+            (void)json_object_set_new(document, "output",
+                                      json_pack("{s:s, s:o, s:s}", "name", m->all.output, "shape",
+                                                rfx_report_shape(&out->shape), "hash", hash));
+        return rfx_report_print(document);
+    }
+    printf("parts      %d of one run, states of round %d\n", m->options->n_args, m->all.round);
+    printf("measured   %s peak RSS\n", rfx_human_bytes(rfx_peak_rss_bytes(), peak));
+    if (made)
+        printf("output     %s %s, hash %s\n", m->all.output, rfx_human_shape(&out->shape, shape),
+               hash);
+    else
+        printf("states     %d round%s more: run --part I/N --states %s makes %s\n",
+               m->rounds.rounds, m->rounds.rounds == 1 ? "" : "s", m->options->output,
+               m->rounds.rounds == 0 ? "the parts of the output" : "those of the next round");
+    return RFX_EXIT_DONE;
+}
+
+static void release(struct merge *m) {
+    rfx_output_stream_free(m->stream);
+    rfx_session_free(m->session);
+    rfx_plan_free(m->plan);
+    rfx_image_free(m->image);
+    rfx_graph_free(m->rest);
+    rfx_part_states_release_known(m->mem, m->known, m->all.n);
+    rfx_part_states_release(&m->all);
+    rfx_memory_release(m->mem, m->seen);
+    rfx_graph_free(m->graph);
+}
+
+int rfx_part_merge_states(const struct rfx_cli_options *options, struct rfx_memory *mem) {
+    struct merge m = {.options = options, .mem = mem, .all.mem = mem};
+    struct rfx_error err = {{0}};
+    bool made = false;
+    enum rfx_status status = rfx_part_states_peek(mem, options->args[0], &m.all, &err);
+    if (status == RFX_OK) status = load(&m, &err);
+    if (status == RFX_OK) {
+        rfx_part_states_release(&m.all);
+        status = rfx_part_states_read(options->args[0], m.graph, &m.all, &err);
+    }
+    if (status == RFX_OK) status = add_parts(&m, &err);
+    if (status == RFX_OK) status = rfx_part_states_finish(&m.all, m.graph, &m.known, &err);
+    if (status == RFX_OK)
+        status = rfx_part_graph_rounds(m.graph, m.k, m.known, m.all.n, &m.rounds, &err);
+    if (status == RFX_OK) {
+        made = m.rounds.rounds == 0 && !m.rounds.reads_image;
+        m.all.index = m.all.count = 0;
+        status = made ? run_rest(&m, &err)
+                      : rfx_part_states_write(options->output, m.graph, &m.all, &err);
+    }
+    int code = status == RFX_OK ? print_result(&m, made) : rfx_cli_fail(status, &err);
+    release(&m);
+    return code;
+}

@@ -1,0 +1,378 @@
+/* The run of a part: the graph of the part is planned and run as any other, inside the budget, and
+ * its rectangle written to an .npy. */
+#include "tools/parts/part_run.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "layers/core/checked.h"
+#include "rf_analysis/part_graph.h"
+#include "rfexec/output/fingerprint.h"
+#include "rfexec/output/output_stream.h"
+#include "rfexec/session/session.h"
+#include "tools/cli/job.h"
+#include "tools/cli/option_checks.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/report.h"
+#include "tools/inputs/georeferenced.h"
+#include "tools/parts/files/part_file.h"
+#include "tools/parts/files/part_geo.h"
+#include "tools/parts/files/part_identity.h"
+#include "tools/parts/part_choice.h"
+#include "tools/parts/part_rows.h"
+#include "tools/parts/part_states.h"
+
+enum { CHUNK_COLS = 16384 };
+
+struct part_run {
+    struct rfx_cli_job job; /* its graph: of the part */
+    struct rfx_graph *whole;
+    const struct rfx_cli_options *options;
+    int output;           /* of the whole graph */
+    int64_t index, count; /* of cells: share `index`, from 0 */
+    struct rfx_part_file part;
+    struct rfx_part_before before;
+    struct rfx_session *session;
+    struct rfx_output_stream *stream;
+    struct rfx_fingerprint fingerprint;
+    int64_t received;
+    struct rfx_run_report report;
+};
+
+static const struct rfx_output_format npy = {.kind = RFX_OUTPUT_NPY};
+
+static enum rfx_status put(void *user, struct rfx_rect rect, const struct rfx_view *view,
+                           struct rfx_error *err) {
+    struct part_run *run = user;
+    return rfx_output_stream_write(run->stream, rect, view, err);
+}
+
+/* Rows of one of the maps that the output is joined of: end i of the part's graph. */
+static enum rfx_status receive_cells(struct part_run *run, int i, struct rfx_rect rect,
+                                     const struct rfx_view *view, struct rfx_error *err) {
+    struct rfx_end end = rfx_part_share_end(run->whole, run->output, run->index, run->count, i);
+    struct rfx_end inside =
+        rfx_part_cells_end(&run->part.cells, &end, &run->whole->nodes[end.node],
+                           rfx_part_end_rows(run->whole, &end, run->index, run->count));
+    rfx_fingerprint_add_end(&run->fingerprint, &end, rect, view);
+    return rfx_output_stream_write_end(run->stream, &inside, rect, view, err);
+}
+
+/* Takes the maps of an output that the session has stored. */
+static enum rfx_status take_cells(struct part_run *run, struct rfx_error *err) {
+    const struct rfx_graph *graph = run->job.graph;
+    enum rfx_status status = RFX_OK;
+    for (int i = 0; i < graph->n_ends && status == RFX_OK; i++) {
+        if (!rfx_session_output_is_stored(run->session, graph->ends[i].output)) continue;
+        struct rfx_view view = rfx_session_end_view(run->session, &graph->ends[i]);
+        status = receive_cells(run, graph->ends[i].output, rfx_end_part(graph, &graph->ends[i]),
+                               &view, err);
+    }
+    return status;
+}
+
+static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                               const struct rfx_view *view, struct rfx_error *err) {
+    struct part_run *run = user;
+    if (run->part.cells.of > 0) return receive_cells(run, end->output, rect, view, err);
+    struct rfx_tensor map = rfx_part_file_map(&run->part);
+    run->received += rfx_rect_area(rect) * map.c;
+    rfx_fingerprint_add_rect(&run->fingerprint, &map, rect, view);
+    return rfx_part_put_rows(run->part.rect, rect, view, put, run, err);
+}
+
+/* Takes a map that the session has stored, in the order of the file. */
+static enum rfx_status take_stored(struct part_run *run, struct rfx_error *err) {
+    struct rfx_tensor map = rfx_part_file_map(&run->part);
+    struct rfx_rect part = run->part.rect;
+    int64_t rows = rfx_rect_rows(part), cols = rfx_rect_cols(part);
+    float *chunk = rfx_memory_alloc(run->job.mem, CHUNK_COLS * sizeof *chunk);
+    if (chunk == NULL)
+        return rfx_memory_fail(run->job.mem, "output chunk", CHUNK_COLS * sizeof *chunk, err);
+    enum rfx_status status = RFX_OK;
+    for (int64_t line = 0; line < map.c * rows && status == RFX_OK; line++) {
+        int64_t c = line / rows, y = part.y0 + line % rows;
+        for (int64_t x = 0; x < cols && status == RFX_OK; x += CHUNK_COLS) {
+            int64_t n = rfx_min_i64(CHUNK_COLS, cols - x);
+            rfx_session_output_read(run->session, 0, line * cols + x, n, chunk);
+            rfx_fingerprint_add(&run->fingerprint, (c * map.h + y) * map.w + part.x0 + x, chunk, n);
+            status = rfx_output_stream_append(run->stream, chunk, (size_t)n, err);
+        }
+        if (status == RFX_OK) status = rfx_memory_check_stop(run->job.mem, err);
+    }
+    rfx_memory_release(run->job.mem, chunk);
+    return status;
+}
+
+static enum rfx_status execute(struct part_run *run, struct rfx_error *err) {
+    struct rfx_cli_job *job = &run->job;
+    struct rfx_cli_progress progress;
+    struct rfx_tensor tensor = rfx_part_file_tensor(&run->part);
+    struct rfx_output_sink sink = {.write = receive, .user = run, .any_order = true};
+    enum rfx_status status = rfx_session_create(job->graph, job->plan, &run->session, err);
+    if (status == RFX_OK)
+        status = rfx_output_stream_open(job->mem, run->options->output, &npy, &tensor, &run->stream,
+                                        err);
+    if (status != RFX_OK) return status;
+    rfx_session_set_sink(run->session, &sink);
+    rfx_session_set_spill_folder(run->session, run->options->spill);
+    rfx_cli_progress_start(&progress, "part");
+    status = rfx_session_run(run->session, job->image, rfx_cli_progress_step, &progress,
+                             &run->report, err);
+    rfx_cli_progress_end(&progress);
+    if (status == RFX_OK && run->part.cells.of > 0)
+        status = take_cells(run, err);
+    else if (status == RFX_OK && run->received == 0)
+        status = take_stored(run, err);
+    if (status == RFX_OK && rfx_cli_progress_cancelled())
+        status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
+    rfx_fingerprint_hex(&run->fingerprint, run->part.fingerprint);
+    rfx_memory_set_stop(job->mem, NULL, NULL); /* from here on files become complete */
+    /* first what the part is of: a part that is there is complete */
+    if (status == RFX_OK)
+        status = rfx_part_file_write(job->mem, run->options->output, &run->part, err);
+    return status == RFX_OK ? rfx_output_stream_commit(run->stream, NULL, NULL, err) : status;
+}
+
+/* Whether the file is there already: *there, or refused when it is of another run or not whole. */
+static int look_for_file(struct part_run *run, bool *there) {
+    const char *path = run->options->output;
+    struct rfx_part_file found;
+    struct rfx_error err = {{0}};
+    char why[400];
+    int fd;
+    int64_t offset;
+    *there = access(path, F_OK) == 0;
+    if (!*there) return RFX_EXIT_DONE;
+    enum rfx_status status = rfx_part_file_read(path, &found, &err);
+    if (status != RFX_OK) {
+        rfx_cli_message("'%s' is there and stays as it is: %s", path, err.text);
+        return RFX_EXIT_REFUSED;
+    }
+    bool same = rfx_part_file_same_run(&run->part, &found, why, sizeof why);
+    if (same && !rfx_rect_equal(run->part.rect, found.rect)) {
+        same = false;
+        (void)snprintf(why, sizeof why,
+                       "it is another part, rows %lld to %lld and columns %lld to %lld",
+                       (long long)found.rect.y0, (long long)found.rect.y1, (long long)found.rect.x0,
+                       (long long)found.rect.x1);
+    }
+    if (same && !rfx_part_cells_equal(&run->part.cells, &found.cells)) {
+        char cells[RFX_PART_CELLS_CHARS];
+        same = false;
+        (void)snprintf(why, sizeof why, "it is another part, cells %s",
+                       rfx_part_cells_text(&found.cells, cells));
+    }
+    int code = RFX_EXIT_DONE;
+    if (!same) {
+        rfx_cli_message("'%s' is there and is no such part: %s", path, why);
+        code = RFX_EXIT_REFUSED;
+    } else {
+        status = rfx_part_file_open(path, &found, &fd, &offset, &err);
+        if (status == RFX_OK)
+            (void)close(fd);
+        else
+            code = rfx_cli_fail(status, &err);
+    }
+    rfx_part_file_release(&found);
+    return code;
+}
+
+static json_t *about_json(const struct part_run *run) {
+    struct rfx_rect image = rfx_part_graph_image(run->job.graph);
+    char text[RFX_PLAN_TEXT];
+    rfx_plan_describe(run->job.plan, text, sizeof text);
+    return json_pack("{s:s, s:s, s:[I,I], s:[I,I], s:s, s:I, s:I}", "model", run->options->shown[0],
+                     "input", run->options->shown[1], "image_rows", (json_int_t)image.y0,
+                     (json_int_t)image.y1, "image_columns", (json_int_t)image.x0,
+                     (json_int_t)image.x1, "plan", text, "macs", (json_int_t)run->job.plan->macs,
+                     "macs_untiled", (json_int_t)run->job.plan->macs_untiled);
+}
+
+/* Which cells of the output, or which rows and columns of its map. */
+static json_t *place_json(const struct rfx_part_file *part) {
+    if (part->cells.of > 0)
+        return json_pack("{s:o}", "cells", rfx_part_cells_ranges_json(&part->cells));
+    return json_pack("{s:[I,I], s:[I,I]}", "rows", (json_int_t)part->rect.y0,
+                     (json_int_t)part->rect.y1, "columns", (json_int_t)part->rect.x0,
+                     (json_int_t)part->rect.x1);
+}
+
+static void print_place(const struct rfx_part_file *part) {
+    char cells[RFX_PART_CELLS_CHARS];
+    if (part->cells.of > 0)
+        printf("part       %s cells %s of %lld, hash %s\n", part->output,
+               rfx_part_cells_text(&part->cells, cells), (long long)part->cells.of,
+               part->fingerprint);
+    else
+        printf("part       %s rows %lld to %lld, columns %lld to %lld, hash %s\n", part->output,
+               (long long)part->rect.y0, (long long)part->rect.y1, (long long)part->rect.x0,
+               (long long)part->rect.x1, part->fingerprint);
+}
+
+static int print_result(const struct part_run *run) {
+    struct rfx_rect image = rfx_part_graph_image(run->job.graph);
+    if (run->options->json) {
+        json_t *document = rfx_report_document("run", run->options->shown[0]);
+        rfx_report_conv(document, run->job.graph);
+        (void)json_object_update_new(
+            document,
+            json_pack("{s:s, s:o, s:o, s:{s:s, s:o, s:[I,I], s:[I,I], s:s}}", "input",
+                      run->options->shown[1], "plan", rfx_report_plan(run->job.plan), "measured",
+                      rfx_report_measured(&run->report), "part", "output", run->part.output,
+                      "shape", rfx_report_shape(&run->part.shape), "image_rows",
+                      (json_int_t)image.y0, (json_int_t)image.y1, "image_columns",
+                      (json_int_t)image.x0, (json_int_t)image.x1, "hash", run->part.fingerprint));
+        (void)json_object_update_new(json_object_get(document, "part"), place_json(&run->part));
+        return rfx_report_print(document);
+    }
+    char a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS];
+    rfx_report_plan_text(run->job.plan);
+    printf("measured   %s peak RSS, %s of activations, %.3f s\n",
+           rfx_human_bytes(rfx_peak_rss_bytes(), a),
+           rfx_human_bytes(run->report.arena_high_water_bytes, b), run->report.seconds);
+    printf("image      rows %lld to %lld, columns %lld to %lld\n", (long long)image.y0,
+           (long long)image.y1, (long long)image.x0, (long long)image.x1);
+    print_place(&run->part);
+    return RFX_EXIT_DONE;
+}
+
+static int check_name(const struct rfx_cli_options *o) {
+    const char *end = strrchr(o->output, '.');
+    if (end != NULL && strcasecmp(end, ".npy") == 0) return RFX_EXIT_DONE;
+    rfx_cli_message("-o '%s': a part of an output is written as -o PART.npy", o->output);
+    return RFX_EXIT_USAGE;
+}
+
+static int check_options(const struct rfx_cli_options *o) {
+    if (o->output == NULL) {
+        rfx_cli_message("a part is written to a file of its own: -o PART.npy");
+        return RFX_EXIT_USAGE;
+    }
+    bool classes = o->top >= 0 || o->labels != NULL, samples = rfx_cli_options_of_files(o);
+    const char *other = o->part != NULL && o->part_rect != NULL ? "--part-rect"
+                        : o->kept.n != 0                        ? "--keep and --dump"
+                        : o->report != NULL                     ? "--report"
+                        : o->overlay != NULL                    ? "--overlay"
+                        : o->plan_file != NULL                  ? "--plan"
+                        : classes                               ? "--top and --labels"
+                        : samples ? "--bits, --range and those of TIFF and Zarr: merge takes them"
+                                  : NULL;
+    if (other == NULL) return RFX_EXIT_DONE;
+    rfx_cli_message("--part excludes %s", other);
+    return RFX_EXIT_USAGE;
+}
+
+/* Which output, of which run, and what is known of it. */
+static int look_at_run(struct part_run *run) {
+    struct rfx_error err = {{0}};
+    int code = rfx_part_choose_output(run->job.graph, run->options, &run->output);
+    if (code != RFX_EXIT_DONE) return code;
+    enum rfx_status status = rfx_part_identity(&run->job, run->options, &run->part.run, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    return rfx_part_look_before(&run->job, run->options, run->output, run->part.run, &run->before);
+}
+
+/* Settles which part of the output it is. */
+static int describe_part(struct part_run *run) {
+    const struct rfx_graph *graph = run->job.graph;
+    const struct rfx_output *output = &graph->outputs[run->output];
+    const struct rfx_tensor *out = &graph->nodes[output->node].out;
+    bool cells = rfx_part_cells_of(graph, run->output, &run->part.cells);
+    if (!cells && out->layout != RFX_LAYOUT_NHWC) {
+        rfx_cli_message("output '%s' is no map of rows and columns: it has no parts", output->name);
+        return RFX_EXIT_REFUSED;
+    }
+    (void)snprintf(run->part.output, sizeof run->part.output, "%s", output->name);
+    run->part.shape = out->shape;
+    if (run->before.states.n > 0) { /* what the part is computed from */
+        char hash[33];
+        rfx_part_states_hash(&run->before.states, hash);
+        (void)json_object_set_new(run->part.run, "states", json_string(hash));
+    }
+    if (cells)
+        return rfx_part_choose_cells(graph, run->options, run->output, &run->index, &run->count,
+                                     &run->part.cells);
+    return rfx_part_choose_rect(graph, run->options, run->output, &run->part.rect);
+}
+
+/* Where the whole output lies, for whoever merges its parts. */
+static enum rfx_status find_georeference(struct part_run *run, struct rfx_error *err) {
+    struct rfx_georeference geo;
+    char words[RFX_GEOREFERENCED_WORDS];
+    struct rfx_cli_job *job = &run->job;
+    enum rfx_status status = rfx_georeferenced(job->mem, job->graph, run->output, &job->geo,
+                                               run->options->no_orient, &geo, words, err);
+    if (status != RFX_OK) return status;
+    if (words[0] != '\0') rfx_cli_message("%s", words);
+    run->part.geo = rfx_part_geo_json(&geo);
+    rfx_georeference_release(&geo);
+    return RFX_OK;
+}
+
+/* From here on the job is that of the part. */
+static int take_part(struct part_run *run) {
+    struct rfx_error err = {{0}};
+    struct rfx_graph *part;
+    struct rfx_tensor tensor = rfx_part_file_tensor(&run->part);
+    enum rfx_status status = RFX_OK;
+    if (run->part.cells.of > 0)
+        status = rfx_part_graph_share(run->job.graph, run->output, run->before.known,
+                                      run->before.states.n, run->index, run->count, &part, &err);
+    else
+        status = find_georeference(run, &err);
+    if (status == RFX_OK && run->part.cells.of == 0)
+        status = rfx_part_graph_after(run->job.graph, run->output, run->before.known,
+                                      run->before.states.n, run->part.rect, &part, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    run->whole = run->job.graph;
+    run->job.graph = part;
+    run->job.request.emit_outputs = true;
+    run->job.request.source.fixed_bytes += rfx_output_stream_bytes(&npy, &tensor);
+    int code = rfx_cli_job_plan(&run->job, run->options, "run");
+    if (code == RFX_EXIT_DONE) run->part.about = about_json(run);
+    return code;
+}
+
+/* A part of the output, or nothing where it is there. */
+static int make_part(struct part_run *run) {
+    struct rfx_error err = {{0}};
+    bool there = false;
+    int code = check_name(run->options);
+    if (code == RFX_EXIT_DONE) code = describe_part(run);
+    if (code == RFX_EXIT_DONE) code = look_for_file(run, &there);
+    if (code != RFX_EXIT_DONE) return code;
+    if (there) {
+        rfx_cli_message("part '%s' is there already, of the same run: nothing is done",
+                        run->options->output);
+        return RFX_EXIT_DONE;
+    }
+    code = take_part(run);
+    if (code != RFX_EXIT_DONE) return code;
+    enum rfx_status status = execute(run, &err);
+    return status == RFX_OK ? print_result(run) : rfx_cli_fail(status, &err);
+}
+
+int rfx_part_run(const struct rfx_cli_options *options) {
+    struct part_run run = {.options = options};
+    int code = check_options(options);
+    if (code != RFX_EXIT_DONE) return code;
+    code = rfx_cli_job_open(&run.job, options, options->args[1]);
+    if (code == RFX_EXIT_DONE) code = look_at_run(&run);
+    if (code == RFX_EXIT_DONE && run.before.rounds.rounds > 0)
+        code = rfx_part_make_states(&run.job, options, run.output, run.part.run, &run.before);
+    else if (code == RFX_EXIT_DONE)
+        code = make_part(&run);
+    rfx_output_stream_free(run.stream);
+    rfx_session_free(run.session);
+    rfx_part_file_release(&run.part);
+    rfx_plan_free(run.job.plan);
+    run.job.plan = NULL;
+    if (run.whole != NULL) rfx_graph_free(run.job.graph);
+    if (run.whole != NULL) run.job.graph = run.whole;
+    rfx_part_before_release(&run.before);
+    rfx_cli_job_free(&run.job);
+    return code;
+}

@@ -1,0 +1,107 @@
+/* rfexec info: the pictures of a file, page by page. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "layers/core/printable.h"
+#include "rfexec/image/pages/image_pages.h"
+#include "tools/cli/job.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/report.h"
+#include "tools/cli/table.h"
+
+struct info {
+    struct rfx_table *table; /* NULL with --json */
+    json_t *pages;
+    int n;
+};
+
+/* Where a page belongs, how its samples lie and what stands in the way. */
+static void add_words(struct rfx_table *table, const struct rfx_image_page *page) {
+    char of[48] = "", way[48] = "", turned[32] = "", shown[4 * sizeof page->refusal.text];
+    if (page->parent >= 0) (void)snprintf(of, sizeof of, "SubIFD of %d, ", page->parent);
+    if (page->tile_w > 0)
+        (void)snprintf(way, sizeof way, "tiles of %" PRId64 "x%" PRId64 ", ", page->tile_h,
+                       page->tile_w);
+    else if (page->tile_h > 0)
+        (void)snprintf(way, sizeof way, "strips of %" PRId64 ", ", page->tile_h);
+    if (page->orientation != 1)
+        (void)snprintf(turned, sizeof turned, ", orientation %d", page->orientation);
+    rfx_printable(page->refusal.text, shown, sizeof shown);
+    rfx_table_cell(table, "%s%s%s%s%s%s%s", page->reduced ? "reduced, " : "", of, way,
+                   page->compression != NULL ? page->compression : page->kind, turned,
+                   shown[0] != '\0' ? "; not read: " : "", shown);
+}
+
+static json_t *page_json(const struct rfx_image_page *page) {
+    json_t *object = json_pack(
+        "{s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:s, s:b, s:i, s:s?}", "page", page->number, "kind",
+        page->kind, "rows", (json_int_t)page->h, "columns", (json_int_t)page->w, "bands",
+        page->bands, "alpha", page->n_alpha, "bits", page->bits, "type", page->type, "reduced",
+        page->reduced, "orientation", page->orientation, "compression", page->compression);
+    char shown[4 * sizeof page->refusal.text];
+    rfx_printable(page->refusal.text, shown, sizeof shown);
+    (void)json_object_set_new(object, "parent",
+                              page->parent >= 0 ? json_integer(page->parent) : json_null());
+    if (page->tile_w > 0)
+        (void)json_object_set_new(
+            object, "tiles", json_pack("[II]", (json_int_t)page->tile_h, (json_int_t)page->tile_w));
+    (void)json_object_set_new(object, "refused",
+                              shown[0] != '\0' ? json_string(shown) : json_null());
+    return object;
+}
+
+static void add_page(void *user, const struct rfx_image_page *page) {
+    struct info *info = user;
+    info->n++;
+    if (info->pages != NULL) {
+        (void)json_array_append_new(info->pages, page_json(page));
+        return;
+    }
+    rfx_table_cell(info->table, "%d", page->number);
+    rfx_table_cell(info->table, "%" PRId64 "x%" PRId64, page->h, page->w);
+    if (page->n_alpha > 0)
+        rfx_table_cell(info->table, "%d (%d alpha)", page->bands, page->n_alpha);
+    else
+        rfx_table_cell(info->table, "%d", page->bands);
+    rfx_table_cell(info->table, "%d-bit %s", page->bits, page->type);
+    add_words(info->table, page);
+}
+
+int rfx_cmd_info(const struct rfx_cli_options *options) {
+    static const struct rfx_table_column columns[] = {{"page", RFX_TABLE_NUMBER},
+                                                      {"rows x columns", RFX_TABLE_NUMBER},
+                                                      {"bands", RFX_TABLE_MARK},
+                                                      {"samples", RFX_TABLE_MARK},
+                                                      {"", RFX_TABLE_WORDS}};
+    struct rfx_error err = {{0}};
+    struct info info = {0};
+    struct rfx_memory *mem = rfx_cli_memory_create();
+    if (mem == NULL) {
+        rfx_cli_message("out of memory at start");
+        return RFX_EXIT_SYSTEM;
+    }
+    if (options->json)
+        info.pages = json_array();
+    else
+        info.table = rfx_table_create(mem, columns, sizeof columns / sizeof columns[0]);
+    enum rfx_status status = rfx_image_pages(mem, options->args[0], add_page, &info, &err);
+    int code = RFX_EXIT_DONE;
+    if (info.table != NULL && info.n > 0)
+        rfx_table_print(info.table, stdout, rfx_table_terminal_width());
+    if (options->json && info.n == 0) {
+        json_decref(info.pages);
+    } else if (options->json) {
+        json_t *document = rfx_report_document("info", NULL);
+        (void)json_object_set_new(document, "input", json_string(options->shown[0]));
+        (void)json_object_set_new(document, "pages", info.pages);
+        code = rfx_report_print(document);
+    }
+    /* as in a run: an input that cannot be opened is a refused input */
+    if (status == RFX_STATUS_IO && access(options->args[0], R_OK) != 0)
+        status = RFX_STATUS_MALFORMED;
+    if (status != RFX_OK) code = rfx_cli_fail(status, &err);
+    rfx_table_free(info.table);
+    rfx_memory_free(mem);
+    return code;
+}
