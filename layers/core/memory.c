@@ -250,6 +250,13 @@ enum rfx_status rfx_memory_check_stop(const struct rfx_memory *mem, struct rfx_e
     return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped before it was done");
 }
 
+enum rfx_status rfx_memory_settle(const struct rfx_memory *mem, enum rfx_status status,
+                                  struct rfx_error *err) {
+    if (status != RFX_STATUS_OUT_OF_MEMORY) return status;
+    enum rfx_status stop = rfx_memory_check_stop(mem, err);
+    return stop != RFX_OK ? stop : status;
+}
+
 enum rfx_status rfx_memory_fail(const struct rfx_memory *mem, const char *what, size_t bytes,
                                 struct rfx_error *err) {
     enum rfx_status status = rfx_memory_check_stop(mem, err);

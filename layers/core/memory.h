@@ -99,4 +99,9 @@ RFX_NODISCARD enum rfx_status rfx_memory_check_stop(const struct rfx_memory *mem
  * CANCELLED when the work is to stop. */
 enum rfx_status rfx_memory_fail(const struct rfx_memory *mem, const char *what, size_t bytes,
                                 struct rfx_error *err);
+
+/* `status`, but CANCELLED with a text instead of OUT_OF_MEMORY when the work is to stop: for what
+ * may end in code that knows only that it got no memory, such as an encoder's. */
+enum rfx_status rfx_memory_settle(const struct rfx_memory *mem, enum rfx_status status,
+                                  struct rfx_error *err);
 #endif

@@ -76,6 +76,7 @@ enum rfx_status rfx_job_open_picture(struct rfx_memory *mem, const char *picture
                                      const struct rfx_image_options *options,
                                      struct rfx_image **out, struct rfx_error *err) {
     enum rfx_status status = rfx_image_open(mem, picture, options, out, err);
+    status = rfx_memory_settle(mem, status, err);
     return status == RFX_STATUS_IO ? rfx_api_opening(status, picture) : status;
 }
 
@@ -159,11 +160,14 @@ enum rfx_status rfx_job_plan(struct rfx_job *job, struct rfx_error *err) {
                                        .emit_outputs = true,
                                        .may_spill = job->options.spill_folder != NULL,
                                        .caches = rfx_machine_caches()};
-    return rfx_plan_create_or_smallest(job->graph, &request, &job->plan, &job->smallest, err);
+    enum rfx_status status =
+        rfx_plan_create_or_smallest(job->graph, &request, &job->plan, &job->smallest, err);
+    return rfx_memory_settle(job->graph->mem, status, err);
 }
 
 enum rfx_status rfx_job_prepare(struct rfx_job *job, struct rfx_error *err) {
-    return rfx_session_create(job->graph, job->plan, &job->session, err);
+    enum rfx_status status = rfx_session_create(job->graph, job->plan, &job->session, err);
+    return rfx_memory_settle(job->graph->mem, status, err);
 }
 
 /* Between the steps of a run, which allocates nothing and so is not asked by the allocator. */
@@ -190,5 +194,6 @@ enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err) {
     if (status == RFX_OK && teller.ends)
         return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after the last of %lld steps",
                         (long long)teller.steps);
-    return status == RFX_OK ? rfx_output_give_stored(job, err) : status;
+    if (status == RFX_OK) status = rfx_output_give_stored(job, err);
+    return rfx_memory_settle(job->graph->mem, status, err);
 }

@@ -11,6 +11,7 @@
 #include "layers/core/printable.h"
 #include "rfexec/api/api_support.h"
 #include "tools/cli/command.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 
 static void (*listener)(const char *text);
@@ -34,6 +35,9 @@ void rfx_cli_message(const char *format, ...) {
 
 int rfx_cli_fail(enum rfx_status status, const struct rfx_error *err) {
     const char *words = err->text[0] != '\0' ? err->text : rfx_status_name(status);
+    /* code that knows only that it got no memory: none is given once the work is to stop */
+    if (status == RFX_STATUS_OUT_OF_MEMORY && rfx_cli_progress_cancelled())
+        status = RFX_STATUS_CANCELLED;
     if (status == RFX_STATUS_CANCELLED) words = "stopped by a signal"; /* nothing else stops it */
     rfx_cli_message("%s", words);
     enum rfx_code code = rfx_code_of_status(status);
