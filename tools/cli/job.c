@@ -152,8 +152,8 @@ static int check_plan(const struct rfx_cli_job *job, const struct rfx_cli_option
     if (rfx_plan_check(job->plan, why, sizeof why)) return RFX_EXIT_DONE;
     if (strstr(why, RFX_PLAN_CHECK_NO_MEMORY) != NULL) {
         struct rfx_error err;
-        return rfx_cli_fail(
-            rfx_fail(&err, RFX_STATUS_OUT_OF_MEMORY, "checking the plan: %s", why), &err);
+        return rfx_cli_fail(rfx_fail(&err, RFX_STATUS_OUT_OF_MEMORY, "checking the plan: %s", why),
+                            &err);
     }
     rfx_cli_message("the plan is not sound: %s", why);
     return options->plan_file != NULL ? RFX_EXIT_REFUSED : RFX_EXIT_SYSTEM; /* our own mistake */

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -208,60 +207,6 @@ static void test_cancel(void **state) {
     rfx_network_free(net);
 }
 
-struct stopper {
-    atomic_llong calls, from; /* says stop from this call on */
-};
-
-static int is_time(void *user) {
-    struct stopper *s = user;
-    return atomic_fetch_add(&s->calls, 1) + 1 >= atomic_load(&s->from);
-}
-
-/* The next question to be answered by "stop": some of planning's, then of packing's and the run's.
- */
-static int64_t next_question(int64_t from, int64_t planning, int64_t all) {
-    return from <= planning ? (from + from / 2 < planning ? from + from / 2 + 1 : planning + 1)
-                            : from + 1 + (all - planning) / 16;
-}
-
-/* Stopped at questions of every part of a call; the network is as good as before. The last one
- * comes when all is done. */
-static void test_stop(void **state) {
-    struct rfx_network *net = network_open_sized("squeezenet1_1", 64, 71);
-    float *values = network_random_image(3, 64, 71);
-    struct network_outputs want = network_session_outputs("squeezenet1_1", values, 3, 64, 71),
-                           got = network_outputs_for(net);
-    struct rfx_run_options options = network_run_options(network_least_bytes(net, NULL, 2), 2);
-    struct rfx_forecast forecast = {.size = sizeof forecast};
-    struct stopper plan = {.from = INT64_MAX}, whole = {.from = INT64_MAX};
-    struct rfx_why why;
-    (void)state;
-    options.stop = is_time;
-    options.user = &plan;
-    network_check(rfx_network_predict(net, NULL, &options, &forecast, &why), &why);
-    options.user = &whole;
-    network_check(rfx_network_run_values(net, values, got.values, 1, &options, &why), &why);
-    int64_t planning = plan.calls, all = whole.calls;
-    assert_true(planning > 100 && all > planning + 50);
-    for (int64_t from = 1; from < all; from = next_question(from, planning, all)) {
-        struct stopper s = {.from = from};
-        options.user = &s;
-        assert_int_equal(rfx_network_run_values(net, values, got.values, 1, &options, &why),
-                         RFX_CODE_CANCELLED);
-        assert_non_null(strstr(why.text, "stopped"));
-        atomic_store(&s.calls, 0);
-        enum rfx_code code = rfx_network_predict(net, NULL, &options, &forecast, &why);
-        assert_int_equal(code, from <= planning ? RFX_CODE_CANCELLED : RFX_CODE_OK);
-    }
-    options.stop = NULL; /* and nobody is asked any more */
-    network_check(rfx_network_run_values(net, values, got.values, 1, &options, &why), &why);
-    network_assert_same(&got, &want);
-    network_outputs_free(&got);
-    network_outputs_free(&want);
-    free(values);
-    rfx_network_free(net);
-}
-
 /* Opens, predicts and runs with an allocator that fails: SYSTEM each time, with a text. */
 static enum rfx_status open_and_run(struct rfx_memory *mem, void *context, struct rfx_error *err) {
     const size_t *memory_bytes = context;
@@ -381,7 +326,6 @@ int main(void) {
         cmocka_unit_test(test_some_outputs),  cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_threads),
         cmocka_unit_test(test_spilled),       cmocka_unit_test(test_convolutions),
-        cmocka_unit_test(test_stop),
     };
     return cmocka_run_group_tests_name("network", tests, NULL, NULL);
 }
