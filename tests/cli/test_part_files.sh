@@ -261,7 +261,8 @@ macs=$("$program" plan fsrcnn --size 300x200 --parts 3 --json | sed -n 's/^ *"ma
 
 # processes side by side; killed at random and begun again
 whole fsrcnn synthetic:300x200
-RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 5 2 fsrcnn synthetic:300x200 all.npy -j 1 2>told >told2
+RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 5 2 fsrcnn synthetic:300x200 all.npy -j 1 2>told >told2 ||
+    fail "run_parts.sh: $(cat told)"
 grep -q "hash $hash\$" told2 || fail "run_parts.sh: $(cat told2)"
 cmp whole.npy all.npy || fail "run_parts.sh: other bytes"
 rm -r all.npy all.npy.parts
@@ -269,7 +270,8 @@ for delay in 0.005 0.02 0.05 0.08 0.12 0.2; do
     RFEXEC=$program timeout -s KILL "$delay" sh "$source/tools/scripts/run_parts.sh" 5 2 fsrcnn \
         synthetic:300x200 all.npy -j 1 >told 2>&1 || true
 done
-RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 5 2 fsrcnn synthetic:300x200 all.npy -j 1 >told2 2>told
+RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 5 2 fsrcnn synthetic:300x200 all.npy -j 1 >told2 2>told ||
+    fail "begun again: $(cat told)"
 grep -q "hash $hash\$" told2 || fail "killed and begun again: $(cat told2)"
 cmp whole.npy all.npy || fail "killed and begun again: other bytes"
 
@@ -294,7 +296,8 @@ for case in "$source/data/phase_net.onnx:67x49" mobilenet_v2:0.25:33x49 yolov8n:
     model=${case%:*} size=${case##*:}
     whole "$model" "synthetic:$size"
     rm -rf all.npy all.npy.parts
-    RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 3 2 "$model" "synthetic:$size" all.npy -j 1 2>told >told2
+    RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 3 2 "$model" "synthetic:$size" all.npy -j 1 2>told >told2 ||
+        fail "run_parts.sh, rounds: $(cat told)"
     grep -q "hash $hash\$" told2 || fail "run_parts.sh: $(cat told2)"
     cmp whole.npy all.npy || fail "run_parts.sh, rounds: other bytes"
     rm -rf all.npy all.npy.parts
