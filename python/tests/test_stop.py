@@ -139,6 +139,33 @@ def test_observer(net):
         net.run(image, observer=3)
 
 
+def test_observer_of_a_sum():
+    """An output that is summed up row by row is final when the sum is, in one pixel."""
+    onnx = pytest.importorskip("onnx")
+    make, kind = onnx.helper, onnx.TensorProto.FLOAT
+    graph = make.make_graph(
+        [
+            make.make_node("InstanceNormalization", ["image", "one", "one"], ["norm"]),
+            make.make_node("GlobalAveragePool", ["image"], ["mean"]),
+        ],
+        "sums", [make.make_tensor_value_info("image", kind, (1, 3, 64, 48))],
+        [make.make_tensor_value_info("norm", kind, (1, 3, 64, 48)),
+         make.make_tensor_value_info("mean", kind, (1, 3, 1, 1))],
+        [make.make_tensor("one", kind, [3], [1.0, 2.0, 3.0])],
+    )  # fmt: skip
+    model = make.make_model(graph, opset_imports=[make.make_opsetid("", 13)], ir_version=8)
+    net, image, steps = rfexec.open(model), random_image(64, 48), []
+    with pytest.raises(rfexec.BudgetError) as failure:
+        net.plan(memory=1)
+    got = net.run(image, memory=failure.value.forecast.peak_bytes, observer=steps.append)
+    assert np.allclose(got["mean"][0, :, 0, 0], image[0].mean(axis=(1, 2)), atol=1e-6)
+    assert {s.work for s in steps} >= {"read", "sum", "compute", "write"}
+    final = [s for s in steps if s.output == "mean"]
+    assert [(s.row, s.column, s.rows, s.columns, s.channels) for s in final] == [(0, 0, 1, 1, 3)]
+    rows = [row for s in steps if s.output == "norm" for row in range(s.row, s.row + s.rows)]
+    assert sorted(set(rows)) == list(range(64))
+
+
 def test_exceptions_of_callbacks(net):
     def fail(*_):
         raise LookupError("mine")
