@@ -125,7 +125,11 @@ def test_observer(net):
     assert (times == 1).all()
     assert [s.step for s in steps] == list(range(1, len(steps) + 1))
     assert [s.seconds for s in steps] == sorted(s.seconds for s in steps)
-    assert {s.planned_bytes for s in steps} == {net.plan("24MiB").peak_bytes}
+    forecast = net.plan("24MiB")
+    assert {s.planned_bytes for s in steps} == {forecast.peak_bytes}
+    assert all(forecast.activation_bytes < s.held_bytes < forecast.peak_bytes for s in steps)
+    assert [s.done for s in steps] == sorted(s.done for s in steps)
+    assert {s.total for s in steps} == {steps[0].total} and steps[0].done < steps[0].total
     layers = net.analyze()
     assert all(s.name == layers[s.layer].name for s in steps)
     assert steps[-1].stage == steps[-1].n_stages - 1 == len(net.stages("24MiB")) - 1
@@ -160,6 +164,7 @@ def test_observer_of_a_sum():
     got = net.run(image, memory=failure.value.forecast.peak_bytes, observer=steps.append)
     assert np.allclose(got["mean"][0, :, 0, 0], image[0].mean(axis=(1, 2)), atol=1e-6)
     assert {s.work for s in steps} >= {"read", "sum", "compute", "write"}
+    assert sorted({s.stage for s in steps}) == list(range(steps[0].n_stages)) != [0]
     final = [s for s in steps if s.output == "mean"]
     assert [(s.row, s.column, s.rows, s.columns, s.channels) for s in final] == [(0, 0, 1, 1, 3)]
     rows = [row for s in steps if s.output == "norm" for row in range(s.row, s.row + s.rows)]
