@@ -84,6 +84,7 @@ def test_refusals(tiff):
         ({"page": -1}, "page is -1"),
         ({"channels": ()}, "channels is empty"),
         ({"channels": (0, 1, 2)}, "count from 1"),
+        ({"channels": (70000, 1, 2)}, "70000: bands count from 1 to 65535"),
         ({"channels": (1, 2, 3), "bgr": True}, "bgr has to be 0"),
         ({"mean": (1, 2)}, "2 numbers"),
         ({"page": 2**64}, "page is 18446744073709551616"),
