@@ -135,7 +135,9 @@ refused 0 'is there already, of the same run' run yolov8n synthetic:96x64 --part
 refused 3 'it is another part, cells 64 to 72, 112 to 116' run yolov8n synthetic:96x64 --part 6/8 -o p5.npy
 refused 2 'no rectangles' run yolov8n synthetic:96x64 --part-rect 0,0,1,1 -o no.npy
 refused 2 'has 12 rows, too few for 13 parts' run yolov8n synthetic:96x64 --part 1/13 -o no.npy
-refused 2 'it is written as .npy' merge p[1-8].npy -o no.tif
+refused 2 'use .npy' merge p[1-8].npy -o no.tif
+refused 2 'samples of 32 bits, not 8' merge p[1-8].npy -o no.npy --bits 8
+refused 2 'folders of -o that end in .zarr' merge p[1-8].npy -o no.npy --zarr-chunk 16
 refused 4 'needs at least' merge p[1-8].npy -o no.npy --memory 1MiB
 # one that is only put together from maps, of 2 and 6 anchors a pixel, beside another
 "$program" run blazeface synthetic:64x64 -j 1 -o both.npy >told
@@ -169,6 +171,17 @@ refused 3 'not of one run' merge p[1-7].npy a.npy -o no.npy
 refused 3 'not of one run' merge a.npy p[1-8].npy -o no.npy
 if [ -e no.npy ] || [ -e no.tif ]; then fail "a merge that was refused left a file"; fi
 
+# what merge holds does not grow with what the parts' JSON say
+head -c 900000 /dev/zero | tr '\0' x >long
+{ printf '    "pad": "' && cat long && echo '",'; } >pad
+for i in $(seq 8); do
+    "$program" run fsrcnn synthetic:40x30 --part "$i/8" -o "l$i.npy" -j 1 >told
+    sed -i '/"about": {/r pad' "l$i.npy.json"
+done
+[ "$(wc -c <l8.npy.json)" -gt 900000 ] || fail "the JSON of a part has no 'about'"
+peak=$("$program" merge l[1-8].npy -o l.npy --memory 11MiB --json | sed -n 's/.*"peak_rss_bytes": \([0-9]*\).*/\1/p')
+[ "$peak" -lt 11534336 ] || fail "merge within 11 MiB took $peak bytes"
+
 # a picture that is filled up to a multiple: parts of what is left
 "$program" run fsrcnn synthetic:40x30 --pad-to 16 -o whole.npy >told
 hash=$(sed -n 's/^output .*hash //p' told)
@@ -192,6 +205,9 @@ for case in mobilenet_v2:97x113:64MiB resnet50:65x97:160MiB; do
         merged "$@"
     done
 done
+refused 2 'use .npy' merge s1.states s2.states s3.states s4.states s5.states -o no.tif
+refused 2 'samples of 32 bits, not 16' merge s1.states s2.states s3.states s4.states s5.states -o no.npy --bits 16
+refused 2 'end in .tif' merge s1.states s2.states s3.states s4.states s5.states -o no.npy --tiff-tile 16
 refused 3 '1 of 5 parts are missing, the first one 2' merge s1.states s3.states s4.states s5.states -o no.npy
 refused 3 'is there twice' merge s1.states s2.states s3.states s3.states s4.states s5.states -o no.npy
 refused 0 'is there already' run resnet50 synthetic:65x97 --part 1/5 -o s1.states
@@ -235,6 +251,7 @@ for round in $(seq 18); do
     "$program" merge "r$round.p1" "r$round.p2" -o "r$round.all" >told || fail "$model round $round"
     states="--states r$round.all"
 done
+refused 2 'states are written' merge r3.p1 r3.p2 -o no.states --bits 8
 refused 3 'do not add up' merge r3.p1 r4.p2 -o no.states
 refused 3 'alone' run $model synthetic:$size --part 1/2 --states r3.p1 -o no.states
 refused 3 'of another run' run $model synthetic:$size:5 --part 1/2 --states r3.all -o no.states
