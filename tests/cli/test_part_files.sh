@@ -14,9 +14,9 @@ fail() {
     exit 1
 }
 
-# the whole of $1 at $2 into whole.npy; its hash into $hash
+# the whole of $1 at $2, with options, into whole.npy; its hash into $hash
 whole() {
-    hash=$("$program" run "$1" "$2" -j 1 -o whole.npy | sed -n 's/^output .*hash //p')
+    hash=$("$program" run "$@" -j 1 -o whole.npy | sed -n 's/^output .*hash //p')
     [ ${#hash} = 32 ] || fail "$1: no hash of the whole"
 }
 # merges the files given into all.npy: bytes and hash of the whole
@@ -292,35 +292,65 @@ RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 5 2 fsrcnn synthetic:300
 grep -q "hash $hash\$" told2 || fail "killed and begun again: $(cat told2)"
 cmp whole.npy all.npy || fail "killed and begun again: other bytes"
 
-# networks of several rounds: the same scripts; arrays of jobs by a stand-in that runs them in turn
+# networks of several rounds: the same scripts; arrays of jobs by a stand-in that runs them in turn,
+# numbers them from 8 on and notes what else they were given
 mkdir bin
 cat >bin/sbatch <<'END'
 #!/bin/sh
-array=0
+array=0 after=none
 while :; do
     case $1 in
         --array) array=$(seq "${2#1-}") && shift 2 ;;
-        --output | --dependency) shift 2 ;;
-        --*) shift ;;
+        --dependency) after=$2 && shift 2 ;;
+        --output) shift 2 ;;
+        --*) given="$given $1" && shift ;;
         *) break ;;
     esac
 done
-for i in $array; do SLURM_ARRAY_TASK_ID=$i sh "$@" >>jobs || exit 1; done
-echo "7;cluster"
+id=$(($(wc -l <jobs) + 8))
+echo "$id $after$given $(echo "$array" | wc -l)" >>jobs
+for i in $array; do SLURM_ARRAY_TASK_ID=$i sh "$@" >>said || exit 1; done
+echo "$id;cluster"
 END
 chmod +x bin/sbatch
-for case in "$source/data/phase_net.onnx:67x49" mobilenet_v2:0.25:33x49 yolov8n:97x65; do
-    model=${case%:*} size=${case##*:}
-    whole "$model" "synthetic:$size"
-    rm -rf all.npy all.npy.parts
-    RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 3 2 "$model" "synthetic:$size" all.npy -j 1 2>told >told2 ||
+# run_parts.sh and slurm_parts.sh for the case at hand, each must give the bytes of the whole
+in_processes() {
+    RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 3 2 "$model" "synthetic:$size" all.npy --bgr -j 1 2>told >told2 ||
         fail "run_parts.sh, rounds: $(cat told)"
     grep -q "hash $hash\$" told2 || fail "run_parts.sh: $(cat told2)"
     cmp whole.npy all.npy || fail "run_parts.sh, rounds: other bytes"
-    rm -rf all.npy all.npy.parts
-    job=$(RFEXEC=$program PATH=$PWD/bin:$PATH sh "$source/tools/scripts/slurm_parts.sh" 2 "$model" "synthetic:$size" all.npy -j 1 2>told) ||
+}
+in_jobs() {
+    : >jobs
+    job=$(RFEXEC=$program SLURM_OPTIONS='--mem=1G --time=60' PATH=$PWD/bin:$PATH \
+        sh "$source/tools/scripts/slurm_parts.sh" 2 "$model" "synthetic:$size" all.npy --bgr -j 1 2>told) ||
         fail "slurm_parts.sh: $(cat told)"
-    [ "$job" = 7 ] || fail "slurm_parts.sh: the last job is '$job'"
     cmp whole.npy all.npy || fail "slurm_parts.sh: other bytes"
+    # an array of jobs and one that merges for every round, each after the one before
+    id=8 after=none
+    while [ "$id" -lt $((8 + 2 * $1)) ]; do
+        echo "$id $after --parsable --kill-on-invalid-dep=yes --mem=1G --time=60 $((2 - id % 2))"
+        after=afterok:$id id=$((id + 1))
+    done >wanted
+    cmp wanted jobs || fail "slurm_parts.sh, $model: $(cat jobs)"
+    [ "$job" = $((id - 1)) ] || fail "slurm_parts.sh: the last job is '$job'"
+}
+for case in "$source/data/phase_net.onnx:67x49:7" mobilenet_v2:0.25:33x49:1 yolov8n:97x65:1; do
+    rounds=${case##*:} rest=${case%:*}
+    model=${rest%:*} size=${rest##*:}
+    whole "$model" "synthetic:$size" --bgr
+    rm -rf all.npy all.npy.parts
+    in_processes
+    # again, without some of it: the rest is not made again
+    rm -f all.npy all.npy.parts/round3.states all.npy.parts/*part2.npy all.npy.parts/*part2.states
+    kept=$(find all.npy.parts -name '*.npy' -o -name '*.states' | xargs ls -i)
+    in_processes
+    [ "$kept" = "$(echo "$kept" | sed 's/^ *[0-9]* //' | xargs ls -i)" ] || fail "run_parts.sh makes parts again"
+    rm -rf all.npy all.npy.parts
+    in_jobs "$rounds"
+    rm all.npy
+    kept=$(ls -i all.npy.parts/*part[12].*)
+    in_jobs "$rounds"
+    [ "$kept" = "$(ls -i all.npy.parts/*part[12].*)" ] || fail "slurm_parts.sh makes parts again"
 done
 echo "test_part_files: passed"
