@@ -15,20 +15,11 @@
 #include <cmocka.h>
 
 #include "rfexec/output/output_folder.h"
+#include "tests/support/test_folder.h"
 #include "tests/support/test_util.h"
 
 #define DIRECTORY "test_output_folder.tmp.d"
 #define NAME DIRECTORY "/a"
-
-static int make_directory(void **state) {
-    (void)state;
-    return mkdir(DIRECTORY, 0777);
-}
-
-static int remove_directory(void **state) {
-    (void)state;
-    return rmdir(DIRECTORY); /* fails when anything is left */
-}
 
 static void remove_made(void) {
     assert_int_equal(unlink(NAME "/0/1/2"), 0);
@@ -196,17 +187,13 @@ static void survives_failing_allocations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(appears_on_commit, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(taken_names_are_refused, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(without_commit_nothing_is_left, make_directory,
-                                        remove_directory),
-        cmocka_unit_test_setup_teardown(failed_writes_are_told, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(a_full_disk_is_found_before, make_directory,
-                                        remove_directory),
-        cmocka_unit_test_setup_teardown(a_stop_comes_before_the_name, make_directory,
-                                        remove_directory),
-        cmocka_unit_test_setup_teardown(survives_failing_allocations, make_directory,
-                                        remove_directory),
+        test_in_folder(appears_on_commit, DIRECTORY),
+        test_in_folder(taken_names_are_refused, DIRECTORY),
+        test_in_folder(without_commit_nothing_is_left, DIRECTORY),
+        test_in_folder(failed_writes_are_told, DIRECTORY),
+        test_in_folder(a_full_disk_is_found_before, DIRECTORY),
+        test_in_folder(a_stop_comes_before_the_name, DIRECTORY),
+        test_in_folder(survives_failing_allocations, DIRECTORY),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

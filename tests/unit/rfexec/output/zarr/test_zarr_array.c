@@ -91,17 +91,19 @@ static void check_json(const struct rfx_zarr_array *array, int k, const char *na
     "[{\"path\":\"0\",\"coordinateTransformations\":[{\"type\":\"scale\",\"scale\":[1.0,1.0,1.0]}" \
     "]}]"
 
+static const struct rfx_zarr_array usual = {.h = 100,
+                                            .w = 70,
+                                            .channels = 3,
+                                            .batch = true,
+                                            .bits = 32,
+                                            .chunk_rows = 64,
+                                            .chunk_cols = 32,
+                                            .zstd = true};
+
 static void metadata_of_format_3(void **state) {
     (void)state;
-    struct rfx_zarr_array a = {.h = 100,
-                               .w = 70,
-                               .channels = 3,
-                               .batch = true,
-                               .bits = 32,
-                               .format = 3,
-                               .chunk_rows = 64,
-                               .chunk_cols = 32,
-                               .zstd = true};
+    struct rfx_zarr_array a = usual;
+    a.format = 3;
     check_json(&a, 0, "zarr.json",
                "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[1,3,100,70],\"data_type\":"
                "\"float32\",\"chunk_grid\":{\"name\":\"regular\",\"configuration\":{\"chunk_shape\""
@@ -129,15 +131,8 @@ static void metadata_of_format_3(void **state) {
 
 static void metadata_of_format_2(void **state) {
     (void)state;
-    struct rfx_zarr_array a = {.h = 100,
-                               .w = 70,
-                               .channels = 3,
-                               .batch = true,
-                               .bits = 32,
-                               .format = 2,
-                               .chunk_rows = 64,
-                               .chunk_cols = 32,
-                               .zstd = true};
+    struct rfx_zarr_array a = usual;
+    a.format = 2;
     check_json(&a, 0, ".zarray",
                "{\"zarr_format\":2,\"shape\":[1,3,100,70],\"chunks\":[1,1,64,32],\"dtype\":\"<f4\","
                "\"compressor\":{\"id\":\"zstd\",\"level\":3},\"fill_value\":0.0,\"order\":\"C\","
