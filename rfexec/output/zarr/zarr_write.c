@@ -217,7 +217,9 @@ static enum rfx_status write_overviews(struct rfx_zarr_writer *writer, struct rf
         writer->next_row = 0;
         memset(writer->band, 0, band_bytes(&writer->array));
         for (int64_t y = 0; y < writer->array.h && status == RFX_OK; y++) {
-            status = rfx_overviews_read(writer->overviews, k, y, writer->overview_row, err);
+            status = rfx_memory_check_stop(writer->mem, err);
+            if (status == RFX_OK)
+                status = rfx_overviews_read(writer->overviews, k, y, writer->overview_row, err);
             if (status == RFX_OK) status = write_row(writer, writer->overview_row, err);
         }
     }
