@@ -181,6 +181,26 @@ static void smaller_copies_follow(void **state) {
     }
 }
 
+/* A picture is called as its folder, without the end that says what it is. */
+static void names_are_those_of_folders(void **state) {
+    (void)state;
+    static const char path[] = DIRECTORY "/scan.v2.ome.zarr";
+    const struct rfx_output_format format = {.kind = RFX_OUTPUT_OME_ZARR};
+    const struct output_cut cut = {9, 6, false};
+    struct output_map map = output_map_make(1, 9, 6, 1);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    char text[4096] = "";
+    assert_int_equal(output_map_write(mem, path, &format, &map, cut, NULL), RFX_OK);
+    FILE *file = fopen(DIRECTORY "/scan.v2.ome.zarr/zarr.json", "rb");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    assert_int_equal(fclose(file), 0);
+    assert_non_null(strstr(text, "\"name\": \"scan.v2\""));
+    free(map.values);
+    rfx_memory_free(mem);
+    assert_int_equal(test_remove_all(path), 0);
+}
+
 /* Room for what cannot be compressed, and the context's own, for chunks of any size. */
 static void packing_stays_within_its_bounds(void **state) {
     (void)state;
@@ -287,6 +307,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_in_folder(every_cut_gives_every_sample, DIRECTORY),
         test_in_folder(smaller_copies_follow, DIRECTORY),
+        test_in_folder(names_are_those_of_folders, DIRECTORY),
         cmocka_unit_test(packing_stays_within_its_bounds),
         test_in_folder(refuses_in_words, DIRECTORY),
         test_in_folder(a_full_disk_leaves_nothing, DIRECTORY),
