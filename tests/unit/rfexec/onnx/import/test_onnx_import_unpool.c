@@ -1,5 +1,6 @@
 /* Conversion of MaxUnpool: values against its definition, equal ones in a window among them, and
  * what is refused. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,6 +84,26 @@ static void values_go_back(void **state) {
     }
 }
 
+/* Values of windows with a NaN, which is their largest, go to the first place: NaN is not lost. */
+static void nan_stays(void **state) {
+    (void)state;
+    float x[C * 16];
+    for (int i = 0; i < C * 16; i++) x[i] = (float)i;
+    x[1] = x[5] = x[26] =
+        NAN; /* channel 0, 1st window: right column; channel 1, 4th window: (0, 0) */
+    begin(4, 4, 2, 2);
+    unpool(4, 4, 2);
+    struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+    float *got = test_run_output(net, x, 0);
+    for (int i = 0; i < C * 16; i++) {
+        bool nan = i == 0 || i == 26, corner = i % 2 == 1 && i / 4 % 2 == 1;
+        float wanted = corner && i != 5 && i != 31 ? -x[i] : 0.0f;
+        if (nan ? !isnan(got[i]) : got[i] != wanted) fail_msg("[%d] is %g", i, (double)got[i]);
+    }
+    free(got);
+    onnx_net_discard(net);
+}
+
 static void refusals(void **state) {
     (void)state;
     static const int64_t kernel[] = {2, 2}, shape[] = {1, C, 9, 8}, indices[] = {1, 2};
@@ -125,6 +146,7 @@ static void refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_go_back),
+        cmocka_unit_test(nan_stays),
         cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
