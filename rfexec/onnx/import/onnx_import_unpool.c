@@ -8,8 +8,13 @@ enum rfx_status rfx_onnx_keep_indices(struct rfx_onnx_import *ctx, int in, int o
                                       const struct rfx_pool_attr *attr) {
     struct rfx_onnx_indices *kept = rfx_arena_alloc(ctx->arena, 1, sizeof *kept);
     if (kept == NULL) return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory");
-    *kept =
-        (struct rfx_onnx_indices){ctx->node->out[1], ctx->node_name, in, out, *attr, ctx->indices};
+    *kept = (struct rfx_onnx_indices){.name = ctx->node->out[1],
+                                      .pool = ctx->node_name,
+                                      .in = in,
+                                      .out = out,
+                                      .by_columns = rfx_onnx_attr_int(ctx, "storage_order", 0) != 0,
+                                      .attr = *attr,
+                                      .next = ctx->indices};
     ctx->indices = kept;
     return RFX_OK;
 }
@@ -90,6 +95,10 @@ static enum rfx_status refuse_unpool(struct rfx_onnx_import *ctx,
                  a->kh >= 1 && a->kh <= MOST_UNPOOLED;
     bool pads = a->pads.top != 0 || a->pads.left != 0 || a->pads.bottom != 0 || a->pads.right != 0;
     x = rfx_onnx_tensor_of(ctx, values);
+    if (pool->by_columns) /* MaxUnpool takes all indices as by rows */
+        return rfx_onnx_refuse(
+            ctx, RFX_STATUS_UNSUPPORTED,
+            "MaxPool '%.80s' has storage_order = 1: its indices count by columns", pool->pool);
     if (!tiles || pads || largest->h * a->kh > in->h || largest->w * a->kw > in->w)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                "MaxPool '%.80s' is %lldx%lld, stride %lldx%lld: only windows side "

@@ -124,6 +124,16 @@ static void refusals(void **state) {
     add();
     onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
                      "9x8 pixels, but the indices count over the 8x8 of MaxPool 'p'");
+    graph.size = 0;
+    maker_value(&graph, MAKER_INPUT, "x", shape, 4);
+    maker_node(&node, "MaxPool", "x", "p i");
+    maker_attr_ints(&node, "kernel_shape", kernel, 2);
+    maker_attr_ints(&node, "strides", kernel, 2);
+    maker_attr_int(&node, "storage_order", 1);
+    add();
+    unpool(9, 8, 2);
+    onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
+                     "MaxPool 'p' has storage_order = 1: its indices count by columns");
     begin(8, 8, 2, 2);
     maker_ints(&graph, "k", indices, 2);
     maker_node(&node, "MaxUnpool", "p k", "y");
