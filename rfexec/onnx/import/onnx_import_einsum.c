@@ -324,12 +324,6 @@ static enum rfx_status product(struct rfx_onnx_import *ctx, struct einsum *e, st
     choose_order(e);
     struct parts p = parts_of(e);
     bool elements = p.n[INNER] == 0 || (p.n[ROWS] == 0 && p.n[COLUMNS] == 0);
-    bool constants = e->in[0].value.constant != NULL && e->in[1].value.constant != NULL;
-    if (elements && constants) { /* combine takes one computed operand at least */
-        enum rfx_status status = rfx_onnx_plain(ctx, e->in[0].value, &e->in[0].value.node);
-        e->in[0].value.constant = NULL;
-        if (status != RFX_OK) return status;
-    }
     return elements ? by_elements(ctx, e, made) : by_matrices(ctx, e, made);
 }
 

@@ -157,12 +157,16 @@ static void refusals(void **state) {
         {"CumSum", "k one", "axis -4 of a tensor of rank 3", -4},
         {"ScatterND", "k one square", "update 0 lies outside", 2},
         {"ScatterND", "k one square", "update 0 lies outside", -3},
+        {"ScatterND", "k before row", "update 0 lies outside", 0},
+        {"ScatterND", "k one integers", "operands that do not fit", 0},
+        {"ScatterND", "k scalar square", "operands that do not fit", 0},
+        {"ScatterND", "k deep number", "operands that do not fit", 0},
         {"ScatterND", "k one line", "operands that do not fit", 0},
         {"ScatterND", "k one k", "operands that do not fit", 0},
         {"ScatterND", "k line one", "operands that do not fit", 0},
-        {"ScatterND", "k scalar k", "operands that do not fit", 0},
     };
-    static const int64_t four[4] = {0}, square[2] = {B, C};
+    static const int64_t four[4] = {0}, zeros[B * C] = {0}, square[2] = {B, C}, row[2] = {1, C};
+    static const int64_t deep[2] = {1, 4}, before[2] = {1, 2}, far[2] = {1, -B - 1};
     static const float reals[B * C] = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin(false);
@@ -170,6 +174,11 @@ static void refusals(void **state) {
         maker_ints(&graph, "line", four, 4);
         maker_int_tensor(&graph, "scalar", NULL, 0, four);
         maker_floats(&graph, "square", square, 2, reals);
+        maker_floats(&graph, "number", NULL, 0, reals);
+        maker_floats(&graph, "row", row, 2, reals);
+        maker_int_tensor(&graph, "integers", square, 2, zeros);
+        maker_int_tensor(&graph, "deep", deep, 2, zeros);
+        maker_int_tensor(&graph, "before", before, 2, far);
         maker_node(&node, cases[i].op, cases[i].in, "made");
         finish();
         onnx_net_refused(&graph, 17, RFX_STATUS_MALFORMED, cases[i].words);

@@ -184,7 +184,11 @@ static void tiles(void **state) {
          0,
          "3355444 repeats of 5 elements: more than 16777216 are not supported",
          RFX_STATUS_UNSUPPORTED},
-        {{1, 1, 1, INT64_MAX}, 4, 0, "9223372036854775807 repeats of 5", RFX_STATUS_UNSUPPORTED},
+        {{1, 1, (int64_t)1 << 62, 1},
+         4,
+         0,
+         "4611686018427387904 repeats of 4",
+         RFX_STATUS_UNSUPPORTED},
         {{1, 1, 2}, 3, 0, "3 repeats for rank 4", RFX_STATUS_MALFORMED},
     };
     static const int64_t image[4] = {1, 3, 4, 5};
