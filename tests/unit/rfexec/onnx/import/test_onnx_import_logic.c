@@ -165,6 +165,18 @@ static void remainders(void **state) {
     }
 }
 
+/* What Dropout would have dropped is no value; the refusal does not say that nobody makes it. */
+static void masks(void **state) {
+    (void)state;
+    begin();
+    maker_node(&node, "Dropout", "image", "a mask");
+    add();
+    maker_node(&node, "Not", "mask", "y");
+    add();
+    onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
+                     "input 0 ('mask') is output 1 of a Dropout, which is not supported");
+}
+
 /* Channels stay a map; rows and columns do not. */
 static void tiles(void **state) {
     (void)state;
@@ -217,7 +229,7 @@ int main(void) {
         cmocka_unit_test(comparisons), cmocka_unit_test(where_adds_two_choices),
         cmocka_unit_test(casts),       cmocka_unit_test(infinities),
         cmocka_unit_test(dropout),     cmocka_unit_test(remainders),
-        cmocka_unit_test(tiles),
+        cmocka_unit_test(masks),       cmocka_unit_test(tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
