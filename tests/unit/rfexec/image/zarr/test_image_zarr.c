@@ -91,11 +91,11 @@ static void types_and_packings(void **state) {
     (void)state;
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
         for (size_t c = 0; c < sizeof codecs / sizeof codecs[0]; c++)
-            for (int way = 0; way < 4; way++) {
+            for (int way = 0; way < 2; way++) {
                 struct zarr_maker m = zarr_maker_usual();
-                m.format = 2 + way / 2;
+                m.format = ((size_t)way + t + c) % 2 == 0 ? 2 : 3;
                 m.type = types[t];
-                m.big = way % 2 == 1;
+                m.big = way == 1;
                 m.codec = codecs[c];
                 m.missing = 5;
                 m.seed = (uint32_t)(t * 16 + c);
