@@ -113,11 +113,14 @@ static enum rfx_status parse(const char *path, const char *text, size_t bytes, j
                              struct rfx_error *err) {
     json_error_t where;
     json_t *made = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
+    /* jansson calls a token wrong for which it got no memory: a wrong one is so twice */
+    if (made == NULL) made = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
     if (made != NULL && json_is_object(made)) {
         *out = made;
         return RFX_OK;
     }
-    bool no_memory = made == NULL && json_error_code(&where) == json_error_out_of_memory;
+    enum json_error_code code = made == NULL ? json_error_code(&where) : json_error_wrong_type;
+    bool no_memory = code == json_error_out_of_memory || code == json_error_unknown;
     json_decref(made);
     if (no_memory) return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "'%.200s': no memory", path);
     return rfx_fail(err, RFX_STATUS_MALFORMED, "'%.200s': line %d: %.120s", path,
