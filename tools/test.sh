@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 . tools/count_tests.sh
 sh tools/install_deps.sh
 sh tools/install_deps.sh libopenslide0 || echo "no OpenSlide: tests of slides are skipped" >&2
+sh tools/install_deps.sh libblosc1 || echo "no libblosc: chunks that it packed are not tested" >&2
 cmake --preset release
 cmake --build --preset release --parallel "$(nproc)"
 run_counted "tests" ctest --preset release --output-on-failure -j "$(nproc)" "$@" || true

@@ -8,19 +8,23 @@
 #include "rfexec/image/slides/image_slide.h"
 #include "rfexec/image/turn/cropped.h"
 #include "rfexec/image/turn/turned.h"
+#include "rfexec/image/zarr/image_zarr.h"
+#include "rfexec/image/zarr/zarr_folder.h"
 
 /* Of files that are one picture, of one or three channels. */
 static enum rfx_status refuse_choice(const struct rfx_image_options *options, const char *name,
                                      struct rfx_error *err) {
     if (options->slide)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "%s: --level: only slides have levels", name);
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: --level: only slides and Zarr folders have levels", name);
     if (options->page != 0)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%s: --page %" PRId64 ": only TIFF files have more than page 0", name,
-                        options->page);
+                        "%s: --page %" PRId64
+                        ": only TIFF files, slides and Zarr folders have more than page 0",
+                        name, options->page);
     if (options->bands != NULL)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%s: --channels chooses bands of TIFF and .npy files", name);
+                        "%s: --channels chooses bands of TIFF, Zarr and .npy files", name);
     return RFX_OK;
 }
 
@@ -92,7 +96,8 @@ static enum rfx_status open_seen(struct rfx_memory *mem, const char *name,
                                  const struct rfx_image_options *options,
                                  struct rfx_image_backend **out, struct rfx_error *err) {
     struct rfx_image_backend *b = NULL;
-    enum rfx_status status = options->slide || rfx_image_is_slide(name)
+    enum rfx_status status = rfx_is_zarr(name) ? rfx_image_zarr_open(mem, name, options, &b, err)
+                             : options->slide || rfx_image_is_slide(name)
                                  ? rfx_image_slide_open(mem, name, options, &b, err)
                                  : open_file(mem, name, options, &b, err);
     if (status != RFX_OK) return status;

@@ -65,6 +65,15 @@ MUTATIONS = {
     "leave in a last chunk what was there before": (
         "rfexec/output/zarr/zarr_write.c", r"filled, 0, bytes - filled", "filled, 0, filled - filled",
         "test_zarr_write$"),
+    "take a row of chunks for another": (
+        "rfexec/image/zarr/image_zarr.c", r"chunk_row_of\[column\] != y / s->rows", "chunk_row_of[column] < 0",
+        "test_(image_zarr|zarr_damage)$"),
+    "follow links out of a Zarr folder": (
+        "rfexec/image/zarr/zarr_folder.c", r"O_NOFOLLOW \| O_CLOEXEC\);", "O_CLOEXEC);",
+        "test_zarr_damage$"),
+    "take a part of another Zarr folder": (
+        "tools/parts/files/part_identity.c", r"status = add_places\(state, fd, key, size, chunk, err\);", ";",
+        "test_cli_zarr$"),
     "take the second of two rows for an overview": (
         "rfexec/output/overviews/overviews.c", r"\? row : level->held, row\}", "? row : row, row}",
         "test_overviews$"),

@@ -76,7 +76,7 @@ static void test_refused_bands(void **state) {
     expect_says(2, "run " NET " floats.tif --channels 1,0", "bands from 1 on");
     expect_says(2, "run " NET " floats.tif --channels 1,", "bands from 1 on");
     expect_says(2, "run " NET " floats.tif --channels 1,2,3 --bgr", "excludes --bgr");
-    expect_says(3, "run " NET " synthetic:40x52 --channels 1,2,3", "TIFF and .npy");
+    expect_says(3, "run " NET " synthetic:40x52 --channels 1,2,3", "TIFF, Zarr and .npy");
 }
 
 static void test_pages(void **state) {
@@ -138,7 +138,8 @@ static void test_slides(void **state) {
     (void)unlink("levels.SVS");
     assert_int_equal(link("levels.tif", "levels.SVS"), 0);
     expect_says(2, "run " NET " levels.tif --level 1 --page 1", "--level excludes --page");
-    expect_says(3, "run " NET " synthetic:40x52 --level 0", "only slides have levels");
+    expect_says(3, "run " NET " synthetic:40x52 --level 0",
+                "only slides and Zarr folders have levels");
     if (rfexec("info levels.SVS") == 5) {
         has(err_text, "levels.SVS: slides are read by OpenSlide (Debian's package libopenslide0)");
         skip();

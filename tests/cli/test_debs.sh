@@ -43,7 +43,7 @@ check() {
 }
 
 loaded="libopenblas0-openmp libtiff6"
-linked="libc6 libgomp1 libjansson4 libjpeg62-turbo libpng16-16"
+linked="libc6 libgomp1 libjansson4 libjpeg62-turbo libpng16-16 zlib1g"
 check rfexec "$loaded $linked" "bin/rfexec share/bash-completion/completions/rfexec
     share/doc/rfexec/CHANGELOG.md share/doc/rfexec/copyright
     share/fish/vendor_completions.d/rfexec.fish share/man/man1/rfexec.1

@@ -48,6 +48,7 @@ static const struct way {
     {"TIFF in", "out.npy", {"run", "toy", "in.tif", "--untiled"}},
     {"TIFF out", "out.tif", {"run", "fsrcnn", "synthetic:40x48", "--bands", "8"}},
     {"PNG in and out", "out.png", {"run", "fsrcnn", "in.png", "--bands", "8"}},
+    {"Zarr in", "out.npy", {"run", "toy", "in.zarr", "--untiled"}},
     {"OpenBLAS", "out.npy", {"run", "squeezenet1_1", "synthetic:64x64", "--conv", "openblas"}},
     {"verify", NULL, {"verify", "fsrcnn", "synthetic:40x48", "--tiles", "2x2"}},
     {"page",
@@ -131,9 +132,8 @@ static void read_log(char line[300]) {
 
 static bool is_ours(const char *name, const struct way *way) {
     static const char *const others[] = {
-        ".",         "..",        "in.onnx",          "in.tif",           "in.png",
-        "in.json",   "fault.log", "measured_out.txt", "measured_err.txt", page_path,
-        overlay_path};
+        ".",       "..",        "in.onnx",          "in.tif",           "in.png",  "in.json",
+        "in.zarr", "fault.log", "measured_out.txt", "measured_err.txt", page_path, overlay_path};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(name, others[i]) == 0) return true;
     return way != NULL && way->output != NULL && strcmp(name, way->output) == 0;
@@ -318,6 +318,9 @@ static void make_plan(const char *path) {
 /* The model, the plan and the pictures that runs read. */
 static int make_inputs(void **state) {
     static const char *const model[] = {"export", "squeezenet1_1", "-o", "in.onnx", NULL};
+    static const char *const folder_in[] = {"run",  "fsrcnn",  "synthetic:24x20",
+                                            "-o",   "in.zarr", "--zarr-compress",
+                                            "zstd", "--json",  NULL};
     static const char *const picture[] = {"run",    "fsrcnn", "synthetic:24x20", "-o", "in.png",
                                           "--json", NULL};
     (void)state;
@@ -328,6 +331,8 @@ static int make_inputs(void **state) {
     assert_int_equal(setenv("GOMP_SPINCOUNT", "2000", 1), 0); /* the program starts itself once */
     json_decref(measured_run(model, NULL, measured_no_limits).document);
     json_decref(measured_run(picture, NULL, measured_no_limits).document);
+    if (access("in.zarr", F_OK) != 0)
+        json_decref(measured_run(folder_in, NULL, measured_no_limits).document);
     make_tiff("in.tif");
     make_plan("in.json");
     return access("in.onnx", R_OK) == 0 && access("in.png", R_OK) == 0 ? 0 : -1;
@@ -339,6 +344,7 @@ static int remove_folder(void **state) {
                                          "measured_err.txt"};
     (void)state;
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) (void)unlink(inputs[i]);
+    if (system("rm -rf in.zarr") != 0) return -1;
     return chdir("..") == 0 && rmdir(folder) == 0 ? 0 : -1;
 }
 

@@ -42,6 +42,10 @@ uint64_t fuzz_sum(uint64_t sum, const void *bytes, size_t count);
 /* Opens the input as a picture and reads it in different ways, which must give the same values. */
 void fuzz_picture(const uint8_t *data, size_t size);
 
+/* The same of what lies under a path, and its pages as fuzz_pages. */
+void fuzz_picture_at(const char *path);
+void fuzz_pages_at(const char *path);
+
 /* A TIFF of several pages: all are told in their order, and the first ones are read. */
 void fuzz_pages(const uint8_t *data, size_t size);
 #endif

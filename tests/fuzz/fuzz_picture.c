@@ -74,10 +74,9 @@ done:
     return sum;
 }
 
-void fuzz_picture(const uint8_t *data, size_t size) {
+void fuzz_picture_at(const char *path) {
     static const struct reading by_bands = {.band_rows = 8, .window = 8},
                                 by_halves = {.band_rows = 5, .window = 11, .halves = true};
-    const char *path = fuzz_file(data, size);
     enum rfx_status status, other;
     uint64_t sum = read_picture(path, 0, 0, &by_bands, &status);
     if (status != RFX_OK) return; /* what is refused is refused early: once is enough */
@@ -87,15 +86,18 @@ void fuzz_picture(const uint8_t *data, size_t size) {
     (void)read_picture(path, 0, 1, &by_halves, &other);
 }
 
+void fuzz_picture(const uint8_t *data, size_t size) {
+    fuzz_picture_at(fuzz_file(data, size));
+}
+
 static void count_page(void *user, const struct rfx_image_page *page) {
     int *n = user;
     if (page->number != *n) fuzz_fail("page %d is told as number %d", page->number, *n);
     ++*n;
 }
 
-void fuzz_pages(const uint8_t *data, size_t size) {
+void fuzz_pages_at(const char *path) {
     static const struct reading by_bands = {.band_rows = 8, .window = 8};
-    const char *path = fuzz_file(data, size);
     struct rfx_memory *mem = fuzz_memory(MEMORY_BYTES);
     struct rfx_error err = {""};
     int n = 0;
@@ -104,4 +106,8 @@ void fuzz_pages(const uint8_t *data, size_t size) {
     rfx_memory_free(mem);
     for (int page = 1; page <= n && page < 5; page++)
         (void)read_picture(path, page, 0, &by_bands, &status);
+}
+
+void fuzz_pages(const uint8_t *data, size_t size) {
+    fuzz_pages_at(fuzz_file(data, size));
 }

@@ -1,7 +1,6 @@
 /* Makes where fuzzing starts from, with the makers of the tests:
  *
  *     make_corpus FOLDER      writes FOLDER/<target>/<name>; the folders must be there
- *
  * What fuzzing found to reach more lies beside them, named by its sum (run.sh --merge). */
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include "rfexec/output/tiff_write.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_models.h"
+#include "tests/fuzz/make_zarr.h"
 #include "tests/support/makers/jpeg_maker.h"
 #include "tests/support/makers/png_maker.h"
 #include "tests/support/makers/tiff_maker.h"
@@ -389,6 +389,7 @@ int main(int argc, char **argv) {
     make_tiff_geo(true);
     make_stb();
     make_npy();
+    make_zarr(save);
     make_models();
     make_plans();
     make_parts();

@@ -1,10 +1,11 @@
-"""TIFF outputs as GDAL and tifffile read them, Zarr outputs as zarr-python does.
+"""TIFF outputs as GDAL and tifffile read them, Zarr outputs and inputs as zarr-python does.
 
     pictures.py build/rfexec data/defect_net.onnx        writes into the working directory
 
 GeoTIFFs of every kind of georeference go in; where outputs lie must follow from the receptive field
 that `rfexec analyze` names, to 1e-9 of a pixel. Tiles, packings and sample sizes must have the
-samples of the .npy or of plain strips, and so must Zarr's chunks. The last line is "N passed, N failed".
+samples of the .npy or of plain strips, and so must Zarr's chunks. Arrays that zarr-python writes must
+give the bits of a .npy with their values. The last line is "N passed, N failed".
 """
 
 import json
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 
+import numcodecs
 import numpy as np
 import rasterio
 import tifffile
@@ -224,6 +226,50 @@ def check_zarr(program, model):
             check(np.array_equal(got, pixels), f"Zarr {version}: {bits} bits")
 
 
+def zarr_inputs():
+    """Settings of arrays, as zarr-python takes them: all types, both formats, packings and orders."""
+    v3 = {"none": None, "zstd": zarr.codecs.ZstdCodec(level=5, checksum=True),
+          "gzip": zarr.codecs.GzipCodec(), "blosc": zarr.codecs.BloscCodec(cname="zstd")}
+    v2 = {"none": None, "zstd": numcodecs.Zstd(), "gzip": numcodecs.GZip(), "zlib": numcodecs.Zlib(),
+          "blosc": numcodecs.Blosc(cname="lz4", shuffle=numcodecs.Blosc.BITSHUFFLE)}
+    chunks = ((1, 20, 30), (3, 61, 83), (2, 7, 83), (3, 16, 16))
+    for k, kind in enumerate(("u1", "i1", "u2", "i2", "u4", "i4", "f4", "f8")):
+        for i, (name, packing) in enumerate(v3.items()):
+            order = "<>"[(k + i) % 2]
+            serializer = zarr.codecs.BytesCodec(endian="big" if order == ">" else "little")
+            yield (f"format 3, {kind}, {name}, {order}", kind,
+                   {"zarr_format": 3, "dtype": kind, "compressors": packing, "serializer": serializer,
+                    "chunks": chunks[(k + i) % 4], "dimension_names": ("c", "y", "x")})
+        for i, (name, packing) in enumerate(v2.items()):
+            order = "<>"[(k + i) % 2]
+            yield (f"format 2, {kind}, {name}, {order}", kind,
+                   {"zarr_format": 2, "dtype": order + kind, "compressors": packing,
+                    "chunks": chunks[(k + i) % 4], "order": "CF"[i % 2],
+                    "chunk_key_encoding": {"name": "v2", "separator": "./"[k % 2]}})
+
+
+def check_zarr_inputs(program, model):
+    """The last rows of chunks are left out: they have the fill value."""
+    numbers = np.random.default_rng(2)
+    plain = ["--scale", "1", "--mean", "0", "--std", "1"]
+    for what, kind, settings in zarr_inputs():
+        shutil.rmtree("in.zarr", ignore_errors=True)
+        array = zarr.create_array("in.zarr", shape=(3, 61, 83), fill_value=5, **settings)
+        if kind[0] == "f":
+            values = numbers.normal(0, 100, (3, 61, 83)).astype(kind)
+        else:
+            limits = np.iinfo(kind)
+            values = numbers.integers(limits.min, limits.max, (3, 61, 83), kind, endpoint=True)
+        rows = 61 - 61 % settings["chunks"][1]
+        array[:, :rows] = values[:, :rows]
+        got = np.ascontiguousarray(array[...].astype("f4"))
+        np.save("in.npy", got / np.float32(257) if kind == "u2" else got)
+        rfexec(program, "run", model, "in.npy", "-o", "wanted.npy")
+        rfexec(program, "run", model, "in.zarr", "--memory", "100MiB", *plain, "-o", "got.npy")
+        same = np.load("wanted.npy").tobytes() == np.load("got.npy").tobytes()
+        check(same, f"Zarr in: {what}, chunks {settings['chunks']}")
+
+
 def main():
     program, model = sys.argv[1:]
     for each in (model, ENLARGER):
@@ -231,6 +277,7 @@ def main():
     check_samples(program, ENLARGER)
     check_overviews(program, "fsrcnn")
     check_zarr(program, "fsrcnn")
+    check_zarr_inputs(program, ENLARGER)
     print(f"{COUNTS[True]} passed, {COUNTS[False]} failed")
     return 1 if COUNTS[False] else 0
 

@@ -88,11 +88,11 @@ static const struct rfx_cli_command commands[] = {
      "       rfexec run MODEL --list FILE --out-dir DIR [--as KIND] [--resume] [PLAN OPTIONS] "
      "[--json]",
      "run a network on an image",
-     "INPUT is a picture (png, jpg, tif, bmp, ...), a .npy file (CxHxW or 1xCxHxW float32, taken "
-     "as it\n"
-     "is), '-' (one of them from standard input) or synthetic:HxW[:seed]. With --memory the peak\n"
-     "resident memory of the whole process stays within the budget; without any plan option the\n"
-     "network runs untiled. -o writes .npy, .tif (float maps; BigTIFF above 4 GiB), .png (maps "
+     "INPUT is a picture (png, jpg, tif, bmp, ...), a Zarr folder, a .npy file (CxHxW or 1xCxHxW\n"
+     "float32, taken as it is), '-' (a file from standard input) or synthetic:HxW[:seed]. With\n"
+     "--memory the peak resident memory of the whole process stays within the budget; without any\n"
+     "plan option the network runs untiled. -o writes .npy, .tif (float maps; BigTIFF above 4 "
+     "GiB), .png (maps "
      "of\n"
      "1 or 3 channels, smallest value black, largest white), or a folder .zarr (float maps) or\n"
      ".ome.zarr (the same for viewers); several outputs go to\n"
@@ -234,7 +234,8 @@ static const struct rfx_cli_command commands[] = {
     {"info", "INPUT [--json]", "the pictures of a file: sizes, bands and types, page by page",
      "A TIFF may hold several, which --page K chooses for the other commands: first those of the\n"
      "file's chain, then the SubIFDs of each, which pyramids have. Of slides (.svs, .ndpi, .mrxs,\n"
-     ".scn, .vms, .vmu, .bif, .svslide) they are the levels. Only headers are read.\n",
+     ".scn, .vms, .vmu, .bif, .svslide) and of Zarr folders they are the levels. Only headers are\n"
+     "read.\n",
      "rfexec info slide.tif\n", RFX_CLI_JSON, 1, 1, rfx_cmd_info},
     {"explain", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS]",
      "what a run would do and why, in sentences",

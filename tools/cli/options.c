@@ -198,17 +198,20 @@ static const struct option_row rows[] = {
      "largest picture that is decoded whole (default 100000000; with --memory: what fits)",
      MOST_PIXELS},
     {"page", 0, KIND_INDEX, RFX_CLI_IMAGE, AT(page), "K",
-     "picture of a TIFF file, or level of a slide, as 'rfexec info' numbers them (default 0)",
+     "picture of a TIFF file, or level of a slide or Zarr folder, as 'rfexec info' numbers them "
+     "(default 0)",
      MOST_PAGES},
     {"level", 0, KIND_INDEX, RFX_CLI_IMAGE, AT(level), "L",
-     "level of a slide, 0 the largest; also reads a tiled TIFF of any name by OpenSlide",
+     "level of a slide or Zarr folder, 0 the largest; also reads a tiled TIFF of any name by "
+     "OpenSlide",
      MOST_PAGES},
     {"region", 0, KIND_RECT, RFX_CLI_IMAGE, AT(region), "Y0,X0,Y1,X1",
      "read this rectangle of the picture only: rows Y0 to Y1-1, columns X0 to X1-1", 0},
     {"no-orient", 0, KIND_FLAG, RFX_CLI_IMAGE, AT(no_orient), NULL,
      "read pictures as they are stored: not turned as EXIF or TIFF's tag say", 0},
     {"channels", 0, KIND_BANDS, RFX_CLI_IMAGE, AT(channels), "B,B,...",
-     "bands of a TIFF or .npy file to take, counted from 1, in this order (default: all but alpha)",
+     "bands of a TIFF, Zarr folder or .npy file to take, counted from 1, in this order (default: "
+     "all but alpha)",
      0},
     {"pad-to", 0, KIND_FIT, RFX_CLI_PLAN, AT(fit), "N[,MODE]",
      "fill pictures up to multiples of N at the right and below, by reflect (default), edge or "

@@ -39,7 +39,7 @@ endfunction()
 rfx_add_library(rfx_library SHARED rfexec)
 set_target_properties(rfx_library PROPERTIES VERSION ${PROJECT_VERSION}
                       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-set(rfx_dependencies OpenMP::OpenMP_C PNG::PNG JPEG::JPEG
+set(rfx_dependencies OpenMP::OpenMP_C PNG::PNG ZLIB::ZLIB JPEG::JPEG
     PkgConfig::JANSSON PkgConfig::XXHASH ${NANOPB_LIBRARY} m ${CMAKE_DL_LIBS})
 target_link_libraries(rfx_library PRIVATE ${rfx_dependencies})
 # Nothing but what the public header declares: not what static libraries bring along either.
@@ -50,7 +50,7 @@ endif()
 rfx_add_library(rfx_archive STATIC rfexec_static)
 # What a program that takes in the archive links besides: by names that any linker finds, so that no
 # package has to be looked for. rfexec.pc has the same list as Libs.private.
-set(rfx_static_names protobuf-nanopb png jpeg jansson xxhash ${OpenMP_C_LIB_NAMES} m ${CMAKE_DL_LIBS})
+set(rfx_static_names protobuf-nanopb png z jpeg jansson xxhash ${OpenMP_C_LIB_NAMES} m ${CMAKE_DL_LIBS})
 foreach(name IN LISTS rfx_static_names)
   target_link_libraries(rfx_archive INTERFACE $<INSTALL_INTERFACE:${name}>)
 endforeach()

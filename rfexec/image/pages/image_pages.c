@@ -7,6 +7,8 @@
 #include "rfexec/image/image_tiff_layout.h"
 #include "rfexec/image/pages/tiff_pages.h"
 #include "rfexec/image/slides/image_slide.h"
+#include "rfexec/image/zarr/image_zarr.h"
+#include "rfexec/image/zarr/zarr_folder.h"
 
 /* A TIFF while its pages are told. */
 struct listing {
@@ -130,6 +132,7 @@ enum rfx_status rfx_image_pages(struct rfx_memory *mem, const char *path, rfx_im
     unsigned char head[4] = {0, 0, 0, 0};
     struct listing *l = NULL;
     if (strncmp(path, "synthetic:", 10) == 0) return tell_one(mem, path, fn, user, err);
+    if (rfx_is_zarr(path)) return rfx_image_zarr_levels(mem, path, fn, user, err);
     if (rfx_image_is_slide(path)) return rfx_image_slide_levels(mem, path, fn, user, err);
     l = rfx_memory_calloc(mem, 1, sizeof *l);
     if (l == NULL) return rfx_memory_fail(mem, path, sizeof *l, err);

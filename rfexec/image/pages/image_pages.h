@@ -1,4 +1,5 @@
-/* What pictures a file holds: one, but in a TIFF any number, and in a slide its levels.
+/* What pictures a file holds: one, but in a TIFF any number, in slides and Zarr folders their
+ * levels.
  *
  * Only headers are read; a page that cannot be read as a picture is there with the reason. */
 #ifndef RFX_RFEXEC_IMAGE_PAGES_IMAGE_PAGES_H

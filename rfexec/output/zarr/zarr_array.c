@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "rfexec/image/zarr/zarr_type.h"
 
 #define ROW_OF_CHUNKS_BYTES ((int64_t)32 * 1024 * 1024)
 enum { USUAL_SIDE = 256, LEAST_ROWS = 16 };
@@ -85,19 +86,25 @@ static json_t *codecs_v3(const struct rfx_zarr_array *array) {
                      (int)RFX_ZARR_LEVEL, "checksum", 0);
 }
 
+static const struct rfx_zarr_type *type_of(const struct rfx_zarr_array *array) {
+    return rfx_zarr_type_named(array->bits == 32   ? "float32"
+                               : array->bits == 16 ? "uint16"
+                                                   : "uint8");
+}
+
 static json_t *array_v3(const struct rfx_zarr_array *array) {
-    const char *type = array->bits == 32 ? "float32" : array->bits == 16 ? "uint16" : "uint8";
     return json_pack(
         "{s:i, s:s, s:o, s:s, s:{s:s, s:{s:o}}, s:{s:s, s:{s:s}}, s:o, s:o, s:o}", "zarr_format", 3,
         "node_type", "array", "shape", axes_ints(array, array->channels, array->h, array->w),
-        "data_type", type, "chunk_grid", "name", "regular", "configuration", "chunk_shape",
-        axes_ints(array, 1, array->chunk_rows, array->chunk_cols), "chunk_key_encoding", "name",
-        "default", "configuration", "separator", "/", "fill_value", fill_value(array), "codecs",
-        codecs_v3(array), "dimension_names", axes_names(array));
+        "data_type", type_of(array)->name, "chunk_grid", "name", "regular", "configuration",
+        "chunk_shape", axes_ints(array, 1, array->chunk_rows, array->chunk_cols),
+        "chunk_key_encoding", "name", "default", "configuration", "separator", "/", "fill_value",
+        fill_value(array), "codecs", codecs_v3(array), "dimension_names", axes_names(array));
 }
 
 static json_t *array_v2(const struct rfx_zarr_array *array) {
-    const char *type = array->bits == 32 ? "<f4" : array->bits == 16 ? "<u2" : "|u1";
+    char type[RFX_ZARR_TYPE_CHARS];
+    rfx_zarr_type_format(type_of(array), type);
     json_t *packing = array->zstd
                           ? json_pack("{s:s, s:i}", "id", "zstd", "level", (int)RFX_ZARR_LEVEL)
                           : json_null();

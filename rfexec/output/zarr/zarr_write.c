@@ -6,9 +6,9 @@
 
 #include "layers/core/checked.h"
 #include "layers/core/printable.h"
+#include "rfexec/image/zarr/zstd_library.h"
 #include "rfexec/output/output_folder.h"
 #include "rfexec/output/output_format.h"
-#include "rfexec/output/zarr/zstd_library.h"
 
 #define METADATA_BYTES ((size_t)16384)
 #define MOST_CHUNK_SAMPLES ((int64_t)1 << 26)

@@ -14,6 +14,9 @@
 
 #include "layers/conv/blas.h"
 #include "layers/conv/conv_backend.h"
+#include "layers/core/checked.h"
+#include "rfexec/image/zarr/zarr_folder.h"
+#include "rfexec/image/zarr/zarr_level.h"
 #include "rfexec/rfexec.h"
 #include "rfexec/session/model.h"
 #include "tools/parts/files/part_file.h"
@@ -111,8 +114,55 @@ enum rfx_status rfx_part_hash_model(struct rfx_memory *mem, const struct rfx_gra
     return status;
 }
 
-static enum rfx_status hash_input(const char *input, XXH3_state_t *state, unsigned char *chunk,
-                                  struct rfx_error *err) {
+/* A chunk of a Zarr folder, by its number; one that is not there has no bytes. */
+static enum rfx_status add_zarr_chunk(XXH3_state_t *state, const struct rfx_zarr_level *level,
+                                      int64_t number, const int64_t across[3], unsigned char *chunk,
+                                      struct rfx_error *err) {
+    char key[RFX_ZARR_KEY_CHARS];
+    int fd;
+    int64_t size = -1;
+    rfx_zarr_layout_key(&level->layout, number / across[2] / across[1],
+                        number / across[2] % across[1], number % across[2], key);
+    enum rfx_status status = rfx_zarr_file_open(level->folder, key, &fd, &size, err);
+    (void)XXH3_128bits_update(state, key, strlen(key));
+    (void)XXH3_128bits_update(state, &size, sizeof size);
+    if (status != RFX_OK || fd < 0) return status;
+    status = add_places(state, fd, key, size, chunk, err);
+    (void)close(fd);
+    return status;
+}
+
+/* What the samples are, and the chunks at places of a Zarr folder: of a small one all. */
+static enum rfx_status add_zarr(struct rfx_memory *mem, XXH3_state_t *state, const char *path,
+                                int64_t number, unsigned char *chunk, struct rfx_error *err) {
+    struct rfx_zarr_level level;
+    char text[128];
+    enum rfx_status status = rfx_zarr_level_open(mem, path, number, &level, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_zarr_layout *l = &level.layout;
+    const struct rfx_zarr_axes axes = l->axes;
+    int n = snprintf(text, sizeof text, "%s %d %d %d %d", l->type->name, l->big, axes.y, axes.x,
+                     axes.c);
+    (void)XXH3_128bits_update(state, text, (size_t)n);
+    (void)XXH3_128bits_update(state, l->fill, sizeof l->fill);
+    const int64_t across[3] = {axes.c < 0 ? 1 : rfx_ceil_div(l->c, l->chunk[axes.c]),
+                               rfx_ceil_div(l->h, l->chunk[axes.y]),
+                               rfx_ceil_div(l->w, l->chunk[axes.x])};
+    int64_t all = across[0] * across[1] * across[2], places = all < PLACES ? all : PLACES;
+    for (int64_t i = 0; i < places && status == RFX_OK; i++)
+        status = add_zarr_chunk(state, &level, i * (all / places) + i * (all % places) / places,
+                                across, chunk, err);
+    (void)close(level.folder);
+    return status == RFX_OK ? status : rfx_fail_within(err, status, "%.300s", path);
+}
+
+static enum rfx_status hash_input(const struct rfx_cli_job *job,
+                                  const struct rfx_cli_options *options, XXH3_state_t *state,
+                                  unsigned char *chunk, struct rfx_error *err) {
+    const char *input = options->args[1];
+    if (rfx_is_zarr(input))
+        return add_zarr(job->mem, state, input,
+                        options->level >= 0 ? options->level : options->page, chunk, err);
     if (strncmp(input, "synthetic:", 10) != 0) return add_file(state, input, false, chunk, err);
     (void)XXH3_128bits_update(state, input, strlen(input));
     return RFX_OK;
@@ -174,13 +224,13 @@ enum rfx_status rfx_part_identity(const struct rfx_cli_job *job,
     unsigned char *chunk = status == RFX_OK ? rfx_memory_alloc(job->mem, CHUNK_BYTES) : NULL;
     if (status == RFX_OK && chunk == NULL)
         status = rfx_memory_fail(job->mem, "hashing", CHUNK_BYTES, err);
-    if (status == RFX_OK) status = hash_input(options->args[1], &state, chunk, err);
+    if (status == RFX_OK) status = hash_input(job, options, &state, chunk, err);
     if (status == RFX_OK) write_hex(&state, input);
     rfx_memory_release(job->mem, chunk);
     if (status == RFX_OK) status = describe_processor(job->graph, processor, err);
     if (status != RFX_OK) return status;
     const char *kind = rfx_image_facts(job->image).kind;
-    bool slide = kind != NULL && strcmp(kind, "slide") == 0;
+    bool slide = kind != NULL && (strcmp(kind, "slide") == 0 || strcmp(kind, "Zarr") == 0);
     *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:[I,I,I], s:o}", "rfexec", rfx_version(), "model",
                      model, "input", input, "conv",
                      rfx_conv_choice_name(rfx_conv_choice_of(job->graph)), "processor", processor,

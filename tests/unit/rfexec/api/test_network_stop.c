@@ -16,6 +16,7 @@
 #include "tests/support/makers/jpeg_maker.h"
 #include "tests/support/makers/png_maker.h"
 #include "tests/support/makers/tiff_maker.h"
+#include "tests/support/makers/zarr_maker.h"
 #include "tests/support/run/network_run.h"
 
 enum { ROWS = 64, COLUMNS = 71 };
@@ -85,7 +86,8 @@ static void write_ppm(const char *path) {
 
 /* Decoders know only that they got no memory: that is not what the caller is told. */
 static void test_stop_in_pictures(void **state) {
-    static const char *const pictures[] = {"stop.tif", "stop.png", "stop.jpg", "stop.ppm"};
+    static const char *const pictures[] = {"stop.tif", "stop.png", "stop.jpg", "stop.ppm",
+                                           "stop.zarr"};
     struct tiff_maker tiff = tiff_maker_of(0, 1);
     tiff.h = ROWS, tiff.w = COLUMNS, tiff.rows = 16;
     const struct png_maker png = {.h = ROWS, .w = COLUMNS, .bit_depth = 8, .color_type = 2};
@@ -95,6 +97,9 @@ static void test_stop_in_pictures(void **state) {
     assert_true(tiff_maker_write(&tiff, pictures[0]) && png_maker_write(&png, pictures[1]) &&
                 jpeg_maker_write(&jpeg, pictures[2]));
     write_ppm(pictures[3]);
+    struct zarr_maker zarr = zarr_maker_usual();
+    zarr.shape[1] = ROWS, zarr.shape[2] = COLUMNS, zarr.codec = "gzip";
+    assert_true(zarr_maker_write(&zarr, pictures[4]));
     for (size_t k = 0; k < sizeof pictures / sizeof pictures[0]; k++) {
         struct rfx_network *net = network_open_sized("squeezenet1_1", ROWS, COLUMNS);
         struct network_outputs got = network_outputs_for(net);
@@ -115,7 +120,10 @@ static void test_stop_in_pictures(void **state) {
         }
         network_outputs_free(&got);
         rfx_network_free(net);
-        assert_int_equal(unlink(pictures[k]), 0);
+        if (k == 4)
+            zarr_maker_remove(pictures[k]);
+        else
+            assert_int_equal(unlink(pictures[k]), 0);
     }
 }
 

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "layers/core/library.h"
+#include "rfexec/image/zarr/zstd_library.h"
 #include "rfexec/output/zarr/zarr_write.h"
-#include "rfexec/output/zarr/zstd_library.h"
 #include "tests/support/run/output_maps.h"
 #include "tests/support/test_folder.h"
 #include "tests/support/test_util.h"

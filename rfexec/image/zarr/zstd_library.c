@@ -1,13 +1,14 @@
 /* Loading libzstd by its name in the file system. */
-#include "rfexec/output/zarr/zstd_library.h"
+#include "rfexec/image/zarr/zstd_library.h"
 
 #include "layers/core/library.h"
 
 #define FUNCTION(name) \
     { #name, offsetof(struct rfx_zstd_library, name), false }
 static const struct rfx_library_function functions[] = {
-    FUNCTION(ZSTD_createCCtx),   FUNCTION(ZSTD_freeCCtx), FUNCTION(ZSTD_sizeof_CCtx),
-    FUNCTION(ZSTD_compressCCtx), FUNCTION(ZSTD_isError),  FUNCTION(ZSTD_getErrorName),
+    FUNCTION(ZSTD_createCCtx),     FUNCTION(ZSTD_freeCCtx),   FUNCTION(ZSTD_sizeof_CCtx),
+    FUNCTION(ZSTD_compressCCtx),   FUNCTION(ZSTD_createDCtx), FUNCTION(ZSTD_freeDCtx),
+    FUNCTION(ZSTD_decompressDCtx), FUNCTION(ZSTD_isError),    FUNCTION(ZSTD_getErrorName),
 };
 _Static_assert(sizeof functions / sizeof functions[0] ==
                    sizeof(struct rfx_zstd_library) / sizeof(void (*)(void)),

@@ -1,11 +1,11 @@
-/* Private: libzstd, loaded when the first compressed Zarr array is opened.
+/* Private: libzstd, loaded when the first compressed Zarr array is read or written.
  *
  * libtiff brings the library for its own zstd, so it is there wherever TIFF files are; it is not
- * linked, as a run that writes no such array has no use for it. These functions have been the same
+ * linked, as a run without such an array has no use for it. These functions have been the same
  * since 1.4 (ZSTD_sizeof_CCtx is the youngest); no header of it is needed. A loaded library stays
  * for the life of the process. */
-#ifndef RFX_RFEXEC_OUTPUT_ZARR_ZSTD_LIBRARY_H
-#define RFX_RFEXEC_OUTPUT_ZARR_ZSTD_LIBRARY_H
+#ifndef RFX_RFEXEC_IMAGE_ZARR_ZSTD_LIBRARY_H
+#define RFX_RFEXEC_IMAGE_ZARR_ZSTD_LIBRARY_H
 
 #include <stddef.h>
 
@@ -14,12 +14,19 @@
 /* What a context takes at most to compress chunks of up to 64 MiB at levels 1 to 3. */
 #define RFX_ZSTD_CONTEXT_BYTES ((size_t)4 * 1024 * 1024)
 
+/* And to unpack them from memory to memory. */
+#define RFX_ZSTD_UNPACKING_BYTES ((size_t)256 * 1024)
+
 struct rfx_zstd_library {
     void *(*ZSTD_createCCtx)(void);
     size_t (*ZSTD_freeCCtx)(void *context);
     size_t (*ZSTD_sizeof_CCtx)(const void *context);
     size_t (*ZSTD_compressCCtx)(void *context, void *to, size_t to_bytes, const void *from,
                                 size_t from_bytes, int level);
+    void *(*ZSTD_createDCtx)(void);
+    size_t (*ZSTD_freeDCtx)(void *context);
+    size_t (*ZSTD_decompressDCtx)(void *context, void *to, size_t to_bytes, const void *from,
+                                  size_t from_bytes);
     unsigned (*ZSTD_isError)(size_t code);
     const char *(*ZSTD_getErrorName)(size_t code);
 };

@@ -1,0 +1,47 @@
+/* Private: what the metadata of a Zarr array, format 2 or 3, say of its samples and chunks.
+ *
+ * Regular chunks in row-major (2: also column-major) order, whole or packed by one of the codecs
+ * below. All else that the formats have is refused by its name. Sources: the Zarr specifications 2
+ * and 3 (zarr-specs.readthedocs.io). */
+#ifndef RFX_RFEXEC_IMAGE_ZARR_ZARR_LAYOUT_H
+#define RFX_RFEXEC_IMAGE_ZARR_ZARR_LAYOUT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rfexec/image/zarr/zarr_axes.h"
+#include "rfexec/image/zarr/zarr_codec.h"
+#include "rfexec/image/zarr/zarr_type.h"
+
+enum { RFX_ZARR_KEY_CHARS = 192, RFX_ZARR_MOST_BANDS = 65535 };
+
+struct rfx_zarr_layout {
+    int format, rank;
+    int64_t shape[RFX_ZARR_MAX_RANK], chunk[RFX_ZARR_MAX_RANK];
+    size_t step[RFX_ZARR_MAX_RANK]; /* bytes in a chunk from one index of an axis to the next */
+    struct rfx_zarr_axes axes;
+    int64_t h, w, c;
+    const struct rfx_zarr_type *type;
+    bool big;        /* bytes of a sample are in big-endian order */
+    bool has_prefix; /* keys of chunks begin with "c" */
+    char separator;
+    enum rfx_zarr_codec codec;
+    size_t chunk_bytes;    /* unpacked; at most INT32_MAX */
+    unsigned char fill[4]; /* a delivered sample of chunks that are not there */
+};
+
+/* axes: their names as OME-Zarr gives them; NULL: as the array does, `attributes` being the file
+ * of format 2 that has them (NULL: none). MALFORMED or UNSUPPORTED, without the name of the file.
+ */
+RFX_NODISCARD enum rfx_status rfx_zarr_layout_read(const json_t *array, int format,
+                                                   const json_t *attributes,
+                                                   const char *const *axes,
+                                                   struct rfx_zarr_layout *out,
+                                                   struct rfx_error *err);
+
+/* The key of a chunk by its place among chunks: of all axes but three it is the first. */
+void rfx_zarr_layout_key(const struct rfx_zarr_layout *layout, int64_t c, int64_t y, int64_t x,
+                         char key[RFX_ZARR_KEY_CHARS]);
+#endif
