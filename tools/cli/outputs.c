@@ -38,7 +38,8 @@ bool rfx_cli_output_format(const struct rfx_cli_options *options, const char *pa
     if (is_word(options->overviews, "mean")) format->overviews = RFX_OVERVIEW_MEAN;
     if (is_word(options->overviews, "nearest")) format->overviews = RFX_OVERVIEW_NEAREST;
     if (!rfx_output_kind_of(path, &format->kind)) return false;
-    if (format->kind != RFX_OUTPUT_TIFF) return true;
+    if (!rfx_output_is_tiff(format->kind)) return true;
+    format->channel_names = options->channel_names;
     if (is_word(options->tiff_compress, "deflate")) format->packing = RFX_TIFF_DEFLATE;
     if (is_word(options->tiff_compress, "zstd")) format->packing = RFX_TIFF_ZSTD;
     format->tile = (int)options->tiff_tile;
@@ -223,7 +224,7 @@ size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli
             continue;
         /* as long as it is on any grid, but for a matrix in the place of what says less */
         if (source != NULL) format.geo = &source->geo;
-        placed = placed || (source != NULL && format.kind == RFX_OUTPUT_TIFF);
+        placed = placed || (source != NULL && rfx_output_is_tiff(format.kind));
         bytes += rfx_output_stream_bytes(&format, tensor_of(graph, k));
     }
     if (!placed || rfx_georeference_is_empty(&source->geo)) return bytes;
@@ -239,7 +240,7 @@ enum rfx_status rfx_cli_outputs_open_file(struct rfx_memory *mem, const struct r
     struct rfx_georeference geo = {.mem = mem};
     char words[RFX_GEOREFERENCED_WORDS] = "";
     enum rfx_status status = RFX_OK;
-    if (format->kind == RFX_OUTPUT_TIFF && source != NULL)
+    if (rfx_output_is_tiff(format->kind) && source != NULL)
         status = rfx_georeferenced(mem, graph, k, source, options->no_orient, &geo, words, err);
     if (words[0] != '\0') rfx_cli_message("%s", words);
     placed.geo = &geo;
