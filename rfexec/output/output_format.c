@@ -77,6 +77,11 @@ enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
                         "%s: a range of values needs samples of 8 or 16 bits and a lower end below "
                         "the upper one",
                         path);
+    if (format->kind == RFX_OUTPUT_OME_TIFF && format->packing == RFX_TIFF_ZSTD)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: Bio-Formats does not read an OME-TIFF with libtiff's zstd; deflate is "
+                        "read by all",
+                        path);
     if (!picture) return RFX_OK;
     if (tensor->layout != RFX_LAYOUT_NHWC)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,

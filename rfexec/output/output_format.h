@@ -56,7 +56,8 @@ const char *rfx_output_kind_name(enum rfx_output_kind kind);
 
 /* Whether such a file can hold the tensor: INVALID_ARGUMENT in words. PNG: maps of 1 or 3 channels
  * and at most 1,000,000 rows and columns; TIFF: maps of at most 65,535 channels, Zarr too,
- * OME-TIFF 4,096 and in tiles; .npy: everything. */
+ * OME-TIFF 4,096 and
+ * not by zstd, whose frames Bio-Formats wants with their sizes; .npy: everything. */
 RFX_NODISCARD enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
                                                       const struct rfx_tensor *tensor,
                                                       const char *path, struct rfx_error *err);

@@ -161,7 +161,7 @@ static enum rfx_status begin_directory(struct rfx_tiff_writer *writer, int k,
         .picture = &writer->picture,
         .strip_rows = strip_rows(&plane),
         .reduced = k > 0,
-        .n_below = k == 0 && plane.below ? rfx_overviews_count(&map) : 0};
+        .n_below = k == 0 && plane.ome ? rfx_overviews_count(&map) : 0};
     enum rfx_status status = rfx_tiff_fields_set(writer->mem, writer->path, &writer->client,
                                                  &writer->lib, writer->tiff, &directory, err);
     writer->whole.geo = NULL;

@@ -25,9 +25,10 @@ struct rfx_tiff_picture {
     enum rfx_tiff_packing packing; /* of tiles */
     const struct rfx_georeference *geo; /* borrowed while it is opened; NULL: none */
     enum rfx_overview_kind overviews;   /* of tiles */
-    bool planes;             /* of tiles: a directory for each channel, in a file of which
-                              * rfx_overviews has all until the last row is there */
-    bool below;              /* overviews are SubIFDs of what they are smaller copies of */
+    bool planes; /* of tiles: a directory for each channel, in a file of which
+                  * rfx_overviews has all until the last row is there */
+    bool ome;    /* for Bio-Formats: overviews are SubIFDs of what they are smaller copies of, and
+                  * floats are packed without the predictor that it does not know */
     const char *description; /* of the first directory; borrowed while it is opened; NULL: none */
 };
 

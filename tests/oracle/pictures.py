@@ -9,33 +9,20 @@ samples of the .npy or of plain strips, and so must Zarr's chunks. The last line
 
 import json
 import shutil
-import subprocess
 import sys
 
 import numpy as np
 import rasterio
 import tifffile
+import viewers
 import zarr
+from picture_checks import COUNTS, check, halved, make_parts, rfexec
 from rasterio.control import GroundControlPoint
 from rasterio.crs import CRS
 from rasterio.transform import Affine
 
 HEIGHT, WIDTH = 64, 96
 ENLARGER = "real_esrgan_compact"  # 4 times, by pixels put side by side
-COUNTS = {True: 0, False: 0}
-
-
-def check(good, what):
-    COUNTS[bool(good)] += 1
-    if not good:
-        print(f"FAILED: {what}")
-
-
-def rfexec(program, *args):
-    done = subprocess.run([program, *args], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(args)}: exit {done.returncode}: {done.stderr.strip()}")
-    return done.stdout
 
 
 def make(name, gcps=None, point=False, **profile):
@@ -97,9 +84,7 @@ def check_georeferences(program, model):
     for name in make_all():
         cell = cells(program, model)
         rfexec(program, "run", model, name, "-o", "out.tif")
-        for i in (1, 2):
-            subprocess.run(["rm", "-f", f"part{i}.npy", f"part{i}.npy.json"], check=True)
-            rfexec(program, "run", model, name, "--part", f"{i}/2", "-o", f"part{i}.npy")
+        make_parts(program, model, name)
         rfexec(program, "merge", "part1.npy", "part2.npy", "-o", "merged.tif", "--tiff-tile", "32")
         for out in ("out.tif", "merged.tif"):
             with rasterio.open(name) as before, rasterio.open(out) as after:
@@ -126,20 +111,9 @@ def check_samples(program, model):
             check(np.ascontiguousarray(pixels).tobytes() == plain.tobytes(), f"{what}: tifffile's")
 
 
-def halved(pixels):
-    """Means of 2 x 2 samples, fewer at odd edges, of floats in double."""
-    edge = [(0, 0), (0, pixels.shape[1] % 2), (0, pixels.shape[2] % 2)]
-    wide = np.pad(pixels.astype(np.float64), edge, constant_values=np.nan)
-    blocks = wide.reshape(wide.shape[0], wide.shape[1] // 2, 2, wide.shape[2] // 2, 2)
-    means = np.nanmean(blocks, axis=(2, 4))
-    return means.astype("f4") if pixels.dtype == "f4" else (means + 0.5).astype(pixels.dtype)
-
-
 def check_overviews(program, model):
     """Smaller copies as GDAL finds them: sizes, means to the rounding, first samples exactly."""
-    for i in (1, 2):
-        subprocess.run(["rm", "-f", f"part{i}.npy", f"part{i}.npy.json"], check=True)
-        rfexec(program, "run", model, "synthetic:61x83", "--part", f"{i}/2", "-o", f"part{i}.npy")
+    make_parts(program, model, "synthetic:61x83")
     run, merge = ["run", model, "synthetic:61x83"], ["merge", "part1.npy", "part2.npy"]
     for bits, kind, args, packing in ((32, "mean", run, "none"), (32, "nearest", merge, "zstd"),
                                       (16, "mean", merge, "deflate"), (8, "mean", run, "zstd"),
@@ -186,9 +160,7 @@ def check_zarr(program, model):
     """Odd sizes, so that last chunks have padding; runs, runs in pieces, and parts."""
     rfexec(program, "run", model, "synthetic:61x83", "-o", "whole.npy")
     whole = np.load("whole.npy")
-    for i in (1, 2):
-        subprocess.run(["rm", "-f", f"part{i}.npy", f"part{i}.npy.json"], check=True)
-        rfexec(program, "run", model, "synthetic:61x83", "--part", f"{i}/2", "-o", f"part{i}.npy")
+    make_parts(program, model, "synthetic:61x83")
     run, merge = ["run", model, "synthetic:61x83"], ["merge", "part1.npy", "part2.npy"]
     for version in (2, 3):
         for k, (args, out) in enumerate(((run + ["--memory", "100MiB"], "map.zarr"),
@@ -225,12 +197,13 @@ def check_zarr(program, model):
 
 
 def main():
-    program, model = sys.argv[1:]
+    program, model = sys.argv[1:3]
     for each in (model, ENLARGER):
         check_georeferences(program, each)
     check_samples(program, ENLARGER)
     check_overviews(program, "fsrcnn")
     check_zarr(program, "fsrcnn")
+    viewers.check_all(program, model)
     print(f"{COUNTS[True]} passed, {COUNTS[False]} failed")
     return 1 if COUNTS[False] else 0
 

@@ -77,7 +77,7 @@ const char *rfx_cli_options_misfit(const struct rfx_cli_options *options, unsign
     unsigned tiff = slide | (kinds & 1U << RFX_OUTPUT_TIFF);
     unsigned ome = kinds & 1U << RFX_OUTPUT_OME_ZARR;
     if (slide == 0 && options->channel_names != NULL)
-        return "--channel-names are for files of -o that end in .ome.tif";
+        return "--channel-names is for files of -o that end in .ome.tif";
     if (tiff == 0 && of_tiff(options))
         return "--tiff-tile and --tiff-compress are for files of -o that end in .tif";
     if ((ome | (kinds & 1U << RFX_OUTPUT_ZARR)) == 0 && of_zarr(options))

@@ -27,12 +27,16 @@ static void put(struct text *text, const char *format, ...) {
     if (n > 0) text->length += (size_t)n;
 }
 
-/* As the value of an attribute. Control characters, which XML has not, are blanks. */
+/* As the value of an attribute. Control characters, which XML has not, are blanks. Characters have
+ * names, as Bio-Formats takes numbers of them for mistakes. */
 static void put_value(struct text *text, const char *value, size_t length) {
+    static const char special[] = "&<>\"";
+    static const char *const names[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)value[i];
-        if (c == '&' || c == '<' || c == '>' || c == '"')
-            put(text, "&#%d;", c);
+        const char *at = c < ' ' ? NULL : strchr(special, c);
+        if (at != NULL)
+            put(text, "%s", names[at - special]);
         else
             put(text, "%c", c < ' ' || c == 127 ? ' ' : c);
     }
@@ -49,7 +53,7 @@ static void put_title(struct text *text, const char *path) {
 
 static void put_size(struct text *text, char axis, double um) {
     if (um > 0.0 && isfinite(um))
-        put(text, " PhysicalSize%c=\"%.17g\" PhysicalSize%cUnit=\"&#181;m\"", axis, um, axis);
+        put(text, " PhysicalSize%c=\"%.17g\"", axis, um); /* micrometres unless it says others */
 }
 
 bool rfx_ome_is_colour(const struct rfx_ome_image *image) {

@@ -36,13 +36,13 @@ static enum rfx_status set_channels(const struct target *t, const struct rfx_tif
     return done ? RFX_OK : failed(t, p->h, err);
 }
 
-/* Neighbours' differences are what is packed: predictor 2, or 3 of floats. */
+/* Neighbours' differences are what is packed: predictor 2, or 3 of floats; 1: none. */
 static enum rfx_status set_packing(const struct target *t, const struct rfx_tiff_picture *p,
                                    struct rfx_error *err) {
     static const int codecs[] = {COMPRESSION_NONE, COMPRESSION_ADOBE_DEFLATE, COMPRESSION_ZSTD};
     static const char *const names[] = {"none", "deflate", "zstd"};
     const struct rfx_tiff_library *lib = t->lib;
-    int codec = codecs[p->packing], predictor = p->bits == 32 ? 3 : 2;
+    int codec = codecs[p->packing], predictor = p->bits < 32 ? 2 : p->ome ? 1 : 3;
     if (lib->TIFFIsCODECConfigured((uint16_t)codec) == 0)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "%s: this system's libtiff has no %s", t->path,
                         names[p->packing]);

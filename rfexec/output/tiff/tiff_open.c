@@ -7,7 +7,7 @@
 #include "rfexec/output/ome/ome_xml.h"
 
 #define PATH_BYTES ((size_t)4096)
-enum { OME_TILE = 256, NUMBER = 5 };
+enum { OME_TILE = 256, LONGEST = 6 /* bytes of a character in XML */ };
 
 static struct rfx_ome_image ome_image(const struct rfx_output_format *format,
                                       const struct rfx_tensor *t, const char *path,
@@ -36,7 +36,7 @@ static struct rfx_tiff_picture tiff_picture(const struct rfx_output_format *form
                                      .geo = format->geo,
                                      .overviews = format->overviews,
                                      .planes = ome && t->c > 1 && !rfx_ome_is_colour(&image),
-                                     .below = ome,
+                                     .ome = ome,
                                      .description = words};
 }
 
@@ -76,6 +76,6 @@ size_t rfx_tiff_bytes(const struct rfx_output_format *format, const struct rfx_t
     size_t bytes = rfx_tiff_write_bytes(&picture), names;
     if (format->kind != RFX_OUTPUT_OME_TIFF) return bytes;
     names = file == NULL ? 0 : rfx_channel_names_bytes(file);
-    /* ours, libtiff's, its buffer; each character of a name perhaps as a number */
-    return bytes + names + 3 * (rfx_ome_xml_bytes(&image) + NUMBER * (PATH_BYTES + names));
+    /* ours, libtiff's, its buffer; names perhaps of such characters alone */
+    return bytes + names + 3 * (rfx_ome_xml_bytes(&image) + LONGEST * (PATH_BYTES + names));
 }
