@@ -52,7 +52,7 @@ bool rfx_output_is_tiff(enum rfx_output_kind kind) {
 }
 
 const char *rfx_output_kind_name(enum rfx_output_kind kind) {
-    static const char *const names[] = {".npy file", "TIFF",       "OME-TIFF",
+    static const char *const names[] = {".npy file", "TIFF",       "tiled OME-TIFF",
                                         "PNG",       "Zarr array", "Zarr array"};
     _Static_assert(sizeof names / sizeof names[0] == RFX_OUTPUT_KIND_COUNT, "a name each");
     return names[kind];

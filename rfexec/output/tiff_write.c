@@ -104,13 +104,13 @@ static size_t geo_bytes(const struct rfx_tiff_picture *p) {
 
 /* Bytes of samples and tables of one picture; false: beyond 63 bits. */
 static bool picture_bytes(const struct rfx_tiff_picture *p, int64_t *bytes) {
-    int64_t tables = (strile_count(p) * 16 + PLANE_BYTES) * count_planes(p) + DIRECTORY_BYTES +
-                     (int64_t)geo_bytes(p) + (int64_t)words_bytes(p);
     int64_t rows = p->tile == 0 ? p->h : rfx_ceil_div(p->h, p->tile) * p->tile;
     int64_t cols = p->tile == 0 ? p->w : rfx_ceil_div(p->w, p->tile) * p->tile;
+    int64_t words = DIRECTORY_BYTES + (int64_t)(geo_bytes(p) + words_bytes(p)), tables;
     if (!rfx_checked_mul_i64(rows, cols * (int64_t)pixel_bytes(p), bytes)) return false;
     if (p->packing != RFX_TIFF_PLAIN) *bytes += *bytes / 64; /* what cannot be compressed grows */
-    return rfx_checked_add_i64(*bytes, tables, bytes);
+    return rfx_checked_mul_i64(strile_count(p) * 16 + PLANE_BYTES, count_planes(p), &tables) &&
+           rfx_checked_add_i64(*bytes, tables, bytes) && rfx_checked_add_i64(*bytes, words, bytes);
 }
 
 bool rfx_tiff_write_is_big(const struct rfx_tiff_picture *p) {

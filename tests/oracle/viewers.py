@@ -152,6 +152,17 @@ def check_sizes_of_pixels(program, model):
             rfexec(program, *args, "-o", "sized.ome.tif")
             rfexec(program, *args, "-o", "whole.npy")
             check_ome("sized.ome.tif", np.load("whole.npy")[0], None, 256, name, size=size)
+    words = "Aperio Image Library v11\n96x64 (32x32)|AppMag = 20|MPP = 0.5"
+    tifffile.imwrite("slide.svs", pixels, description=words, metadata=None, **make)
+    try:
+        rfexec(program, "run", model, "slide.svs", "-o", "sized.ome.tif")
+    except RuntimeError as error:
+        if "libopenslide" not in str(error):
+            raise
+        print("NOT compared: the size of a slide's pixels, as there is no OpenSlide")
+    else:
+        rfexec(program, "run", model, "slide.svs", "-o", "whole.npy")
+        check_ome("sized.ome.tif", np.load("whole.npy")[0], None, 256, "slide", size=(4, 4))
     shutil.rmtree("list", ignore_errors=True)
     os.mkdir("list")
     pathlib.Path("list.txt").write_text("cm.tif\ninch.tif\n", encoding="utf-8")
