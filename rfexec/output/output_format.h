@@ -30,6 +30,7 @@ struct rfx_output_format {
     enum rfx_tiff_packing packing;      /* of tiles */
     const struct rfx_georeference *geo; /* borrowed while the stream is opened; NULL: none */
     enum rfx_overview_kind overviews;   /* of tiles; also of OME-Zarr */
+    bool cog;                  /* of TIFF tiles: in the order of a cloud optimized GeoTIFF */
     const char *channel_names; /* of OME-TIFF: a file with a line for each; borrowed; NULL: none */
     /* Of Zarr: */
     int zarr_format; /* 2, or 3: also 0 */

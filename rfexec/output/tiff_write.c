@@ -12,19 +12,22 @@
 #include "layers/core/checked.h"
 #include "rfexec/output/output_file.h"
 #include "rfexec/output/overviews/overviews.h"
+#include "rfexec/output/tiff/cog_layout.h"
 #include "rfexec/output/tiff/tiff_client.h"
 #include "rfexec/output/tiff/tiff_fields.h"
 
 #define STRIP_BYTES ((size_t)256 * 1024)
 #define DIRECTORY_BYTES 65536 /* header and tags, generously */
 #define PLANE_BYTES 1024      /* of a directory more: tags, and what libtiff keeps of it */
+#define ORDERED_BYTES ((size_t)48 * 1024) /* of writing a second file */
 #define DEFLATE_BYTES ((size_t)384 * 1024)
 #define ZSTD_BYTES ((size_t)6 * 1024 * 1024)
-enum { MOST_TILE = 4096 };
+enum { MOST_TILE = 4096, MOST_LEVELS = 32 };
 
 struct rfx_tiff_writer {
     struct rfx_memory *mem;
     struct rfx_tiff_client client;
+    struct rfx_output_file *ordered; /* of a COG: what client.file is copied into; else NULL */
     char *path;
     struct rfx_tiff_library lib;
     TIFF *tiff;
@@ -139,6 +142,7 @@ size_t rfx_tiff_write_bytes(const struct rfx_tiff_picture *p) {
     int levels = rfx_overviews_count(&map);
     if (p->tile == 0) return strip + strip / 8 + tables;
     if (has_overviews(p)) tables += rfx_overviews_bytes(&map) + row_bytes(&plane);
+    if (p->cog) tables += ORDERED_BYTES + rfx_cog_bytes(2 * strile_count(p) + MOST_LEVELS);
     if (p->planes) tables += (size_t)p->channels * (size_t)(levels + 1) * PLANE_BYTES;
     /* ours, libtiff's for what is encoded, and the predictor's */
     return (size_t)p->tile * row_bytes(&plane) + 3 * tile + tile / 8 + encoders[p->packing] +
@@ -180,6 +184,10 @@ static enum rfx_status check_picture(const struct rfx_tiff_picture *p, const cha
     if ((p->overviews != RFX_OVERVIEW_NONE || p->planes) && p->tile == 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: overviews and planes have tiles",
                         path);
+    if (p->cog && (p->tile == 0 || p->ome || !rfx_output_file_is_regular(path)))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: a COG has tiles, no OME-XML, and goes to a file, no pipe or device",
+                        path);
     if (p->tile < 0 || p->tile > MOST_TILE || p->tile % 16 != 0 ||
         (p->tile == 0 && p->packing != RFX_TIFF_PLAIN))
         return rfx_fail(
@@ -188,6 +196,21 @@ static enum rfx_status check_picture(const struct rfx_tiff_picture *p, const cha
             "has tiles",
             path, p->tile, MOST_TILE);
     return RFX_OK;
+}
+
+/* The files, with room for what is not compressed. Of a COG the first one gets no name. */
+static enum rfx_status open_files(struct rfx_tiff_writer *writer, struct rfx_error *err) {
+    const struct rfx_tiff_picture *p = &writer->whole;
+    struct rfx_output_file **files[] = {&writer->client.file, &writer->ordered};
+    enum rfx_status status = RFX_OK;
+    uint64_t bytes;
+    if (__builtin_mul_overflow((uint64_t)p->h, row_bytes(p), &bytes)) bytes = INT64_MAX;
+    for (int i = 0; i < 1 + p->cog && status == RFX_OK; i++) {
+        status = rfx_output_file_open(writer->mem, writer->path, files[i], err);
+        if (status == RFX_OK && p->packing == RFX_TIFF_PLAIN)
+            status = rfx_output_file_reserve(*files[i], bytes, err);
+    }
+    return status;
 }
 
 static enum rfx_status make_room(struct rfx_tiff_writer *writer, struct rfx_error *err) {
@@ -221,11 +244,7 @@ enum rfx_status rfx_tiff_write_open(struct rfx_memory *mem, const char *path,
         status = rfx_tiff_library_load(&writer->lib, err);
         if (status != RFX_OK) (void)rfx_fail_within(err, status, "%s", path);
     }
-    if (status == RFX_OK) status = rfx_output_file_open(mem, path, &writer->client.file, err);
-    uint64_t bytes;
-    if (__builtin_mul_overflow((uint64_t)picture->h, row_bytes(picture), &bytes)) bytes = INT64_MAX;
-    if (status == RFX_OK && picture->packing == RFX_TIFF_PLAIN)
-        status = rfx_output_file_reserve(writer->client.file, bytes, err);
+    if (status == RFX_OK) status = open_files(writer, err);
     if (status == RFX_OK) status = make_room(writer, err);
     if (status == RFX_OK) {
         writer->tiff = rfx_tiff_client_open(&writer->client, &writer->lib, writer->path,
@@ -349,7 +368,11 @@ enum rfx_status rfx_tiff_write_commit(struct rfx_tiff_writer *writer, struct rfx
     if (writer->client.io_status != RFX_OK || writer->lib.TIFFFlush(writer->tiff) != 1 ||
         writer->client.io_status != RFX_OK)
         return failed(writer, err);
-    return rfx_output_file_commit(writer->client.file, err);
+    if (!writer->whole.cog) return rfx_output_file_commit(writer->client.file, err);
+    enum rfx_status status =
+        rfx_cog_copy(writer->mem, writer->client.file, rfx_tiff_write_is_big(&writer->whole),
+                     writer->ordered, err);
+    return status == RFX_OK ? rfx_output_file_commit(writer->ordered, err) : status;
 }
 
 void rfx_tiff_write_free(struct rfx_tiff_writer *writer) {
@@ -357,6 +380,7 @@ void rfx_tiff_write_free(struct rfx_tiff_writer *writer) {
     /* TIFFClose would write what is not yet written: into nothing. */
     if (writer->client.io_status == RFX_OK) writer->client.io_status = RFX_STATUS_CANCELLED;
     if (writer->tiff != NULL) writer->lib.TIFFClose(writer->tiff);
+    rfx_output_file_free(writer->ordered);
     rfx_output_file_free(writer->client.file);
     rfx_overviews_free(writer->overviews);
     rfx_memory_release(writer->mem, writer->overview_row);

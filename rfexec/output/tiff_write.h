@@ -29,6 +29,8 @@ struct rfx_tiff_picture {
                   * rfx_overviews has all until the last row is there */
     bool ome;    /* for Bio-Formats: overviews are SubIFDs of what they are smaller copies of, and
                   * floats are packed without the predictor that it does not know */
+    bool cog;    /* of tiles: put in the order of a cloud optimized GeoTIFF at the end, for which a
+                  * second file of that size is there until then */
     const char *description; /* of the first directory; borrowed while it is opened; NULL: none */
 };
 
@@ -37,7 +39,7 @@ struct rfx_tiff_writer;
 /* Opens a picture. Three channels are marked RGB, others as grey with unspecified further channels.
  * Takes the disk for all of it, when it is not compressed. INVALID_ARGUMENT: other bits or tiles, a
  * side outside of 1 ... 2^31 - 1, channels outside of 1 ... 65,535, compressed strips or planes in
- * strips; UNSUPPORTED:
+ * strips, a COG in strips or into what is no file; UNSUPPORTED:
  * this libtiff has no such compression; IO: the file cannot be made. */
 RFX_NODISCARD enum rfx_status rfx_tiff_write_open(struct rfx_memory *mem, const char *path,
                                                   const struct rfx_tiff_picture *picture,

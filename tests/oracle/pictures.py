@@ -13,6 +13,7 @@ import sys
 
 import numpy as np
 import rasterio
+import rio_cogeo
 import tifffile
 import viewers
 import zarr
@@ -135,6 +136,39 @@ def check_overviews(program, model):
             above = got
 
 
+def check_cogs(program, model):
+    """Valid by rio-cogeo's rules, with the samples, overviews and tags of the file without --cog."""
+    make("cog.tif", crs=CRS.from_epsg(32633), nodata=9,
+         transform=Affine(0.3, 0, 500000.125, 0, -0.3, 5400000.5))
+    make_parts(program, model, "cog.tif")
+    for tile, bits, packing, kind, args in (
+            (16, 32, "none", None, ["run", model, "cog.tif"]),
+            (16, 8, "deflate", "nearest", ["run", model, "cog.tif", "--bands", "8"]),
+            (32, 16, "zstd", "mean", ["merge", "part1.npy", "part2.npy"]),
+            (256, 32, "deflate", None, ["merge", "part1.npy", "part2.npy"]),
+            (512, 8, "none", None, ["run", "fsrcnn", "synthetic:601x700"])):
+        what = f"COG of {' '.join(args)}, {tile}, {bits} bits, {packing}"
+        args = [*args, "--bits", str(bits), "--tiff-tile", str(tile), "--tiff-compress", packing]
+        rfexec(program, *args, "--overviews", kind or "mean", "-o", "plain.tif")
+        rfexec(program, *args, *(["--overviews", kind] if kind else []), "--cog", "-o", "ours.tif")
+        valid, errors, warnings = rio_cogeo.cog_validate("ours.tif", strict=True)
+        check(valid, f"{what}: {errors} {warnings}")
+        with rasterio.open("plain.tif") as before, rasterio.open("ours.tif") as after:
+            check(before.profile == after.profile, f"{what}: {after.profile}")
+            check(before.tags() == after.tags(), f"{what}: {after.tags()}")
+            levels = before.overviews(1)
+            check(levels == after.overviews(1), f"{what}: {levels}")
+            check(before.read().tobytes() == after.read().tobytes(), f"{what}: samples")
+        for level in range(len(levels)):
+            with (rasterio.open("plain.tif", overview_level=level) as before,
+                  rasterio.open("ours.tif", overview_level=level) as after):
+                check(np.array_equal(before.read(), after.read()), f"{what}: level {level}")
+        with tifffile.TiffFile("ours.tif") as file:
+            end = max(offset + size for page in file.pages
+                      for offset, size in zip(page.dataoffsets, page.databytecounts))
+            check(end == file.filehandle.size, f"{what}: {end} of {file.filehandle.size} bytes")
+
+
 def zarr_as(program, args, out, shape, dtype, version, chunks):
     """The samples of a Zarr output, checked for all that zarr-python says of it."""
     what = f"{out}, {' '.join(args)}"
@@ -202,6 +236,7 @@ def main():
         check_georeferences(program, each)
     check_samples(program, ENLARGER)
     check_overviews(program, "fsrcnn")
+    check_cogs(program, ENLARGER)
     check_zarr(program, "fsrcnn")
     viewers.check_all(program, model)
     print(f"{COUNTS[True]} passed, {COUNTS[False]} failed")

@@ -65,7 +65,7 @@ static bool check_standard_output(const struct rfx_cli_options *o, char *why, si
 }
 
 static bool of_tiff(const struct rfx_cli_options *options) {
-    return options->tiff_tile != 0 || options->tiff_compress != NULL;
+    return options->tiff_tile != 0 || options->tiff_compress != NULL || options->cog;
 }
 
 static bool of_zarr(const struct rfx_cli_options *options) {
@@ -79,7 +79,9 @@ const char *rfx_cli_options_misfit(const struct rfx_cli_options *options, unsign
     if (slide == 0 && options->channel_names != NULL)
         return "--channel-names is for files of -o that end in .ome.tif";
     if (tiff == 0 && of_tiff(options))
-        return "--tiff-tile and --tiff-compress are for files of -o that end in .tif";
+        return "--tiff-tile, --tiff-compress and --cog are for files of -o that end in .tif";
+    if (tiff == slide && options->cog)
+        return "--cog is for files of -o that end in .tif, not in .ome.tif";
     if ((ome | (kinds & 1U << RFX_OUTPUT_ZARR)) == 0 && of_zarr(options))
         return "options --zarr-... are for folders of -o that end in .zarr";
     if ((tiff | ome) == 0 && options->overviews != NULL)

@@ -178,6 +178,10 @@ static const struct option_row rows[] = {
      "a tiled TIFF, .ome.tif or .ome.zarr with smaller copies for viewers, by mean or, of labels, "
      "nearest",
      0},
+    {"cog", 0, KIND_FLAG, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(cog), NULL,
+     "a TIFF file as a cloud optimized GeoTIFF (COG): tiles, overviews (mean unless given), tables "
+     "first",
+     0},
     {"channel-names", 0, KIND_TEXT, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(channel_names), "FILE",
      "names of the channels of an .ome.tif, one a line", 0},
     {"zarr-chunk", 0, KIND_COUNT, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(zarr_chunk), "N",

@@ -37,6 +37,7 @@ static struct rfx_tiff_picture tiff_picture(const struct rfx_output_format *form
                                      .overviews = format->overviews,
                                      .planes = ome && t->c > 1 && !rfx_ome_is_colour(&image),
                                      .ome = ome,
+                                     .cog = format->cog,
                                      .description = words};
 }
 
