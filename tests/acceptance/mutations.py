@@ -62,6 +62,9 @@ MUTATIONS = {
     "leave the size of pixels as it was": (
         "rfexec/image/geo/georeference.c", r"a\.x\[i\] \* geo->pixel_um\[0\]", "geo->pixel_um[0]",
         "test_georeference$"),
+    "take all tiles of a COG for as long as the first": (
+        "rfexec/output/tiff/cog_layout.c", r"at \+= d->bytes\[i\];", "at += d->bytes[0];",
+        "test_cog_layout$"),
     "leave in a last chunk what was there before": (
         "rfexec/output/zarr/zarr_write.c", r"filled, 0, bytes - filled", "filled, 0, filled - filled",
         "test_zarr_write$"),
