@@ -22,10 +22,9 @@ def make_part(model, picture, i, n, memory):
 
 
 model, picture, parts, memory, path = sys.argv[1:]
-if os.path.exists(picture):  # tasks may run in other folders
-    picture = os.path.abspath(picture)
+# Tasks may run in other folders; names that are no files are built in, or "synthetic:...".
+model, picture = (os.path.abspath(name) if os.path.exists(name) else name for name in (model, picture))
 n = int(parts)
-model = os.path.abspath(model)
 bands = ray.get([make_part.remote(model, picture, i, n, memory) for i in range(1, n + 1)])
 maps = np.concatenate(bands, axis=2)
 np.save(path, maps)

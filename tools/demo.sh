@@ -1,7 +1,7 @@
 #!/bin/sh
 # The demo, alone on a fresh Debian 12: installs what is missing, builds, then finds the defects of a
 # 6000 x 5000 picture inside 64 MiB, proves the bits and shows what naive tiles would have done.
-# Any step that fails ends it with an error. Needs about 2 GiB of memory, for the untiled proof only.
+# Any step that fails ends it with an error. Needs about 1.6 GiB of memory, for the untiled proof only.
 #
 #     sh tools/demo.sh          that
 #     sh tools/demo.sh norms    a second one, of norms over the whole picture (tools/demo/norms.sh)

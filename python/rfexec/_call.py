@@ -9,7 +9,7 @@ from typing import Any, Callable, Optional
 
 from . import _c
 from ._errors import UsageError, error_of
-from ._sizes import parse_bytes
+from ._sizes import c_name, c_number, parse_bytes
 
 # The thread that this process was forked from, whose OpenMP threads stayed in the parent: the
 # runtime would wait for them for ever.
@@ -34,7 +34,8 @@ class Call:
     """Options of a run, the flag that ends it, and the first exception of a function that it called.
 
     Calls of the main thread look for signals every 50 ms; those of other threads never take the
-    interpreter's lock, unless a source, a sink, progress or an observer is written in Python. See src/bridge.c.
+    interpreter's lock, unless a source, a sink, progress or an observer is written in Python. See
+    src/bridge.c.
     """
 
     def __init__(
@@ -45,12 +46,9 @@ class Call:
         self.options = _c.RunOptions()
         _c.library.rfx_run_options_init(self.options, ctypes.sizeof(self.options))
         self.options.memory_bytes = parse_bytes(memory)
-        try:
-            self.options.threads = min(threads.__index__(), 2**31 - 1)
-        except AttributeError:
-            raise UsageError(f"threads is {threads!r}: a number, or 0 for all processors") from None
+        self.options.threads = c_number(threads, "threads", 32)
         if spill is not None:
-            self.options.spill_folder = os.fsencode(spill)
+            self.options.spill_folder = c_name(spill, "spill")
         self.options.user = ctypes.addressof(self.bridge)
         self.options.stop = _c.stop_address
         self._kept: list[Any] = []

@@ -21,7 +21,7 @@ from ._models import Model, model_bytes
 from ._outputs import Outputs
 from ._pictures import Picture, is_picture, take_picture
 from ._reports import Layers, Stages, layers_of, stages_of
-from ._sizes import parse_size
+from ._sizes import c_name, c_number, parse_size
 from ._steps import Step, observe
 
 if TYPE_CHECKING:
@@ -84,14 +84,14 @@ class Network:
         options.convolution = CONVOLUTIONS[conv]
         if padding not in PADDINGS:
             raise UsageError(f"padding is {padding!r}: {', '.join(map(repr, PADDINGS))}")
-        options.pad_to, options.padding = pad_to, PADDINGS[padding]
+        options.pad_to, options.padding = c_number(pad_to, "pad_to"), PADDINGS[padding]
         if not 0 <= seed < 2**64:
             raise UsageError(f"seed is {seed}: 0 to 2^64 - 1")
         options.seed = seed
         out = ctypes.byref(self._handle)
         if isinstance(model, (str, os.PathLike)):
             self.model = os.fspath(model)
-            Call().make(_c.library.rfx_network_open, os.fsencode(model), options, out)
+            Call().make(_c.library.rfx_network_open, c_name(model, "model"), options, out)
         else:
             self._bytes = model_bytes(model)  # read as long as there is a handle
             self.model = f"<{self._bytes.size:,} bytes>"
@@ -193,8 +193,8 @@ class Network:
         memory: the most bytes that the run may take ("64MiB", "1.5GiB", a number; None: no limit).
         threads: 0 for as many as the process may use processors. picture: the file that would be
         run; None: an array. spill: a folder in which large maps that are needed again may wait in
-        nameless files; None: no files. Raises BudgetError, with the smallest run as its `forecast`, where
-        nothing fits.
+        nameless files; None: no files. Raises BudgetError, with the smallest run as its `forecast`,
+        where nothing fits.
         """
         call = Call(memory, threads, spill=spill)
         raw = _c.Forecast(size=ctypes.sizeof(_c.Forecast))
@@ -266,9 +266,10 @@ class Network:
         """Runs the network on one image; returns its outputs by name, float32 in ONNX order.
 
         image: a picture's path, a Picture (which says page, bands and scaling) or
-        "synthetic:ROWSxCOLUMNS[:SEED]" (values as the program's `run` makes them); or a float32 array (1, channels, rows, columns) or (channels, rows, columns),
-        or with channels last for layout="NHWC", taken as it is, not copied, whatever its strides;
-        or an array-like with shape and [...] (zarr, h5py, dask), which is read in bands.
+        "synthetic:ROWSxCOLUMNS[:SEED]" (values as the program's `run` makes them); or a float32 array
+        (1, channels, rows, columns) or (channels, rows, columns), or with channels last for
+        layout="NHWC", taken as it is, not copied, whatever its strides; or an array-like with shape
+        and [...] (zarr, h5py, dask), which is read in bands.
         memory: as in plan(); arrays and array-likes come on top. out: an array (or a list, or a
         dict by name) that receives the outputs instead of new ones. outputs: names of those that
         are wanted; None: all. progress: a function of (done, total), or a tqdm bar; called every

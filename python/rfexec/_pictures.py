@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import numbers
 import os
 from dataclasses import dataclass
 from typing import Any, Optional, Sequence, Union
@@ -10,15 +11,16 @@ from typing import Any, Optional, Sequence, Union
 from . import _c
 from ._call import Call
 from ._errors import UsageError
+from ._sizes import c_name, c_number
 
 
 @dataclass(frozen=True)
 class Picture:
     """A picture file and how it is read: wherever a path is taken, one of these is.
 
-    page: of a TIFF, or level of a slide, as `rfexec info` numbers them. channels: bands of a TIFF or .npy file,
-    from 1, in the order of the network's; None: all but alpha. orient: turned as EXIF data or TIFF's
-    tag say. Samples of 0 to 255 become (sample * scale - mean) / std, by default with ImageNet's
+    page: of a TIFF, or level of a slide, as `rfexec info` numbers them. channels: bands of a TIFF or
+    .npy file, from 1, in the order of the network's; None: all but alpha. orient: turned as EXIF
+    data or TIFF's tag say. Samples of 0 to 255 become (sample * scale - mean) / std, by default with ImageNet's
     figures; a single number stands for three. bgr: blue first, mean and std in that order.
     max_pixels: without a budget, rows times columns of the largest picture that is decoded whole.
     """
@@ -35,7 +37,8 @@ class Picture:
 
     def _set(self, call: Call) -> None:
         options = call.options
-        options.page, options.max_pixels = self.page, self.max_pixels
+        options.page = c_number(self.page, "page")
+        options.max_pixels = c_number(self.max_pixels, "max_pixels")
         options.bgr, options.as_stored = int(self.bgr), int(not self.orient)
         if self.scale is not None:
             options.scale = self.scale
@@ -44,7 +47,7 @@ class Picture:
             if given is not None:
                 setattr(options, name, (ctypes.c_float * 3)(*_three(name, given)))
         if self.channels is not None:
-            channels = list(self.channels)
+            channels = [c_number(n, "a channel", 32) for n in self.channels]
             if not channels:
                 raise UsageError("channels is empty: numbers of bands, or None for all")
             options.channels = (ctypes.c_int * len(channels))(*channels)
@@ -52,7 +55,7 @@ class Picture:
 
 
 def _three(name: str, given: Any) -> list[float]:
-    values = [given] * 3 if isinstance(given, (int, float)) else list(given)
+    values = [given] * 3 if isinstance(given, numbers.Real) else list(given)
     if len(values) != 3:
         raise UsageError(f"{name} has {len(values)} numbers: one, or three")
     return values
@@ -70,7 +73,7 @@ def take_picture(picture: Any, call: Call) -> Optional[bytes]:
     if isinstance(picture, Picture):
         picture._set(call)
         picture = picture.path
-    return os.fsencode(picture)
+    return c_name(picture, "picture")
 
 
 def picture_size(picture: Union[str, os.PathLike, Picture]) -> tuple[int, int, int]:

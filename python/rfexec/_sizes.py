@@ -1,14 +1,35 @@
-"""Numbers of bytes as the program's --memory takes them."""
+"""Numbers and names as C takes them, and bytes as the program's --memory does."""
 
 from __future__ import annotations
 
+import operator
+import os
 import re
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 from ._errors import UsageError
 
 _PATTERN = re.compile(r"([0-9]*)(?:\.([0-9]*))? *([A-Za-z]*)", re.ASCII)
 _MOST = 2**63 - 1
+
+
+def c_number(value: Any, what: str, bits: int = 64) -> int:
+    """A number that a signed integer of C holds: ctypes would cut others off without a word."""
+    try:
+        n = operator.index(value)
+    except TypeError:
+        n = None
+    if n is None or not -(2 ** (bits - 1)) <= n < 2 ** (bits - 1):
+        raise UsageError(f"{what} is {value!r}: a whole number of at most {bits} bits")
+    return n
+
+
+def c_name(name: Union[str, bytes, os.PathLike], what: str) -> bytes:
+    """A name as the file system has it: C would end it at a NUL."""
+    data = os.fsencode(name)
+    if b"\0" in data:
+        raise UsageError(f"{what} is {os.fspath(name)!r}: a name has no NUL in it")
+    return data
 
 
 def _unit_bytes(unit: str) -> int:

@@ -225,7 +225,7 @@ def _check_chunks(chunks: Any, shape: tuple) -> tuple[tuple[int, ...], ...]:
 def _refuse_repeats(net: Network, output: str, chunks: tuple) -> None:
     """In words: chunks behind a layer that sees all of a map would each compute all before it."""
     for layer in net.part(1, 1, output).analyze():
-        if layer.field is None and layer.op != "Inner":
+        if layer.field is None:
             raise UsageError(
                 f"output '{output}' in {len(chunks[0]) * len(chunks[1])} chunks: layer '{layer.name}' "
                 f"({layer.op}) sees all of a map, so every chunk would compute all that comes before. "

@@ -120,7 +120,11 @@ def test_zarr(image, tmp_path):
         str(tmp_path / "image.zarr"), mode="w", shape=image.shape, chunks=(1, 3, 64, 50), dtype="f4"
     )
     stored[...] = image
-    assert_same(rfexec.dask.map_image("fsrcnn", stored, chunks=150), whole("fsrcnn", image))
+    lazy = rfexec.dask.map_image("fsrcnn", stored, chunks=150)
+    assert_same(lazy, whole("fsrcnn", image))
+    stored[...] = 2 * image  # under the same name
+    other = rfexec.dask.map_image("fsrcnn", stored, chunks=150)
+    assert other.name != lazy.name
 
 
 def test_needs_alone(image):
@@ -198,6 +202,7 @@ def test_another_output_sees_whole_maps():
 def test_refusals(image, tmp_path):
     unknown = da.from_array(image[0], chunks=(3, 50, 155))[:, da.ones(201, dtype=bool)]
     wrong = da.from_array(image).map_blocks(lambda block: block.astype("f8"), dtype=np.float32)
+    short = da.from_array(image).map_blocks(lambda block: block[..., :9], dtype=np.float32)
     for given, words in (
         (image.astype("f8"), "float64"),
         (image[:, :2], "takes .*array is"),
@@ -209,6 +214,9 @@ def test_refusals(image, tmp_path):
             rfexec.dask.map_image("fsrcnn", given)
     with pytest.raises(rfexec.UsageError, match="came as float64"):
         rfexec.dask.map_image("fsrcnn", wrong).compute()
+    short = rfexec.dask.map_image("fsrcnn", short, chunks=-1)
+    with pytest.raises(rfexec.UsageError, match=r"came as float32 of shape \(3, 201, 9\)"):
+        short.compute()
     with pytest.raises(rfexec.UsageError, match="no map"):
         rfexec.dask.map_image("mobilenet_v2", image)
     with pytest.raises(rfexec.UsageError, match="no output 'x'"):
@@ -220,6 +228,28 @@ def test_refusals(image, tmp_path):
         rfexec.dask.map_image("fsrcnn", image, "much")
     with pytest.raises(rfexec.BudgetError, match="1.0 MiB"):
         rfexec.dask.map_image("fsrcnn", image, "1MiB").compute()
+
+
+def test_spill_and_threads(tmp_path):
+    """Tasks run with the folder and the threads that were said: else this budget is too small."""
+    image = random_image(160, 128)
+    part = rfexec.open("unet_instance", (160, 128)).part(1, 1)
+    with pytest.raises(rfexec.BudgetError) as failure:
+        part.plan(memory=1, threads=1, spill=tmp_path)
+    least = failure.value.forecast.peak_bytes
+    lazy = rfexec.dask.map_image("unet_instance", image, least, spill=tmp_path)
+    assert_same(lazy, whole("unet_instance", image, (160, 128)))
+    with pytest.raises(rfexec.BudgetError):
+        rfexec.dask.map_image("unet_instance", image, least).compute()
+    with pytest.raises(rfexec.BudgetError):
+        rfexec.dask.map_image("unet_instance", image, least, threads=2, spill=tmp_path).compute()
+
+
+def test_few_networks_wait(image):
+    """Of networks that a worker has opened the last ones alone stay."""
+    for seed in range(rfexec.dask._KEPT + 2):
+        rfexec.dask.map_image("fsrcnn", image, chunks=-1, seed=seed).compute(scheduler="sync")
+    assert [opened.seed for opened, _ in rfexec.dask._idle] == [2, 3]
 
 
 def test_fork(image):

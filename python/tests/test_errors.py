@@ -85,12 +85,17 @@ def test_usage():
         ({"seed": -1}, "seed"),
         ({"padding": "mirror"}, "padding is 'mirror'"),
         ({"pad_to": -1}, "pad_to is -1"),
+        ({"pad_to": 2**64}, "pad_to is 18446744073709551616: a whole number"),
     ]:
         with pytest.raises(rfexec.UsageError, match=words):
             rfexec.open("squeezenet1_1", **options)
+    with pytest.raises(rfexec.UsageError, match=r"model is 'squeezenet1_1\\x00': .* NUL"):
+        rfexec.open("squeezenet1_1\0")
     net = rfexec.open("squeezenet1_1", size=(64, 64))
     for options, words in [
         ({"threads": -1}, "threads"),
+        ({"threads": -(2**32)}, "threads is -4294967296: a whole number"),
+        ({"spill": ".\0"}, "spill .* NUL"),
         ({"threads": 1000000}, "threads"),
         ({"threads": "two"}, "threads"),
         ({"progress": 7}, "progress"),

@@ -84,12 +84,20 @@ def test_refusals(tiff):
         ({"page": -1}, "page is -1"),
         ({"channels": ()}, "channels is empty"),
         ({"channels": (0, 1, 2)}, "count from 1"),
+        ({"channels": (70000, 1, 2)}, "70000: bands count from 1 to 65535"),
         ({"channels": (1, 2, 3), "bgr": True}, "bgr has to be 0"),
         ({"mean": (1, 2)}, "2 numbers"),
+        ({"page": 2**64}, "page is 18446744073709551616"),
+        ({"page": "1"}, "page is '1': a whole number"),
+        ({"max_pixels": 2**64}, "max_pixels is 18446744073709551616"),
+        ({"channels": (2**32 + 3, 2, 1)}, "channel is 4294967299"),
+        ({"channels": (3.0, 2, 1)}, "channel is 3.0"),
     ]:
         with pytest.raises(rfexec.UsageError, match=words):
             net.run(Picture(tiff, **wrong))
         with pytest.raises(rfexec.UsageError, match=words):
             rfexec.picture_size(Picture(tiff, **wrong))
+    with pytest.raises(rfexec.UsageError, match="NUL"):
+        rfexec.picture_size(str(tiff) + "\0.png")
     with net.prepare() as runner, pytest.raises(rfexec.UsageError, match="Network.run"):
         runner.run(Picture(tiff))

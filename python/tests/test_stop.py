@@ -125,7 +125,11 @@ def test_observer(net):
     assert (times == 1).all()
     assert [s.step for s in steps] == list(range(1, len(steps) + 1))
     assert [s.seconds for s in steps] == sorted(s.seconds for s in steps)
-    assert {s.planned_bytes for s in steps} == {net.plan("24MiB").peak_bytes}
+    forecast = net.plan("24MiB")
+    assert {s.planned_bytes for s in steps} == {forecast.peak_bytes}
+    assert all(forecast.activation_bytes < s.held_bytes < forecast.peak_bytes for s in steps)
+    assert [s.done for s in steps] == sorted(s.done for s in steps)
+    assert {s.total for s in steps} == {steps[0].total} and steps[0].done < steps[0].total
     layers = net.analyze()
     assert all(s.name == layers[s.layer].name for s in steps)
     assert steps[-1].stage == steps[-1].n_stages - 1 == len(net.stages("24MiB")) - 1
@@ -137,6 +141,34 @@ def test_observer(net):
     assert [s[:15] for s in again] == [s[:15] for s in steps]  # all but held_bytes and seconds
     with pytest.raises(rfexec.UsageError, match="observer is 3"):
         net.run(image, observer=3)
+
+
+def test_observer_of_a_sum():
+    """An output that is summed up row by row is final when the sum is, in one pixel."""
+    onnx = pytest.importorskip("onnx")
+    make, kind = onnx.helper, onnx.TensorProto.FLOAT
+    graph = make.make_graph(
+        [
+            make.make_node("InstanceNormalization", ["image", "one", "one"], ["norm"]),
+            make.make_node("GlobalAveragePool", ["image"], ["mean"]),
+        ],
+        "sums", [make.make_tensor_value_info("image", kind, (1, 3, 64, 48))],
+        [make.make_tensor_value_info("norm", kind, (1, 3, 64, 48)),
+         make.make_tensor_value_info("mean", kind, (1, 3, 1, 1))],
+        [make.make_tensor("one", kind, [3], [1.0, 2.0, 3.0])],
+    )  # fmt: skip
+    model = make.make_model(graph, opset_imports=[make.make_opsetid("", 13)], ir_version=8)
+    net, image, steps = rfexec.open(model), random_image(64, 48), []
+    with pytest.raises(rfexec.BudgetError) as failure:
+        net.plan(memory=1)
+    got = net.run(image, memory=failure.value.forecast.peak_bytes, observer=steps.append)
+    assert np.allclose(got["mean"][0, :, 0, 0], image[0].mean(axis=(1, 2)), atol=1e-6)
+    assert {s.work for s in steps} >= {"read", "sum", "compute", "write"}
+    assert sorted({s.stage for s in steps}) == list(range(steps[0].n_stages)) != [0]
+    final = [s for s in steps if s.output == "mean"]
+    assert [(s.row, s.column, s.rows, s.columns, s.channels) for s in final] == [(0, 0, 1, 1, 3)]
+    rows = [row for s in steps if s.output == "norm" for row in range(s.row, s.row + s.rows)]
+    assert sorted(set(rows)) == list(range(64))
 
 
 def test_exceptions_of_callbacks(net):

@@ -194,7 +194,8 @@ static enum rfx_status check_choice(const struct rfx_run_options *o, struct rfx_
     for (int i = 0; i < o->n_channels; i++)
         if (o->channels[i] < 1 || o->channels[i] > UINT16_MAX)
             return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                            "channels[%d] is %d: bands count from 1", i, o->channels[i]);
+                            "channels[%d] is %d: bands count from 1 to %d", i, o->channels[i],
+                            UINT16_MAX);
     if (o->n_channels == 0 || o->bgr == 0) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "channels says the order: bgr has to be 0");
 }

@@ -142,13 +142,17 @@ enum rfx_status rfx_output_folder_put(struct rfx_output_folder *folder, const ch
     return close(file) == 0 ? RFX_OK : fail_io(folder, name, "closing failed", err);
 }
 
-/* Where a file system cannot rename without replacing, one that is not empty is kept all the same.
- */
+/* Where a file system cannot rename without replacing, what is there is looked for before. */
 static int rename_new(const struct rfx_output_folder *folder) {
+    struct stat info;
     if (renameat2(folder->above, folder->temporary, folder->above, folder->base,
                   RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS) return -1;
+    if (fstatat(folder->above, folder->base, &info, AT_SYMLINK_NOFOLLOW) == 0) {
+        errno = EEXIST;
+        return -1;
+    }
     return renameat(folder->above, folder->temporary, folder->above, folder->base);
 }
 

@@ -23,6 +23,18 @@ LEFT_OUT = shutil.ignore_patterns("build*", ".git")
 
 # name: (file, pattern, replacement, tests that ought to see it)
 MUTATIONS = {
+    "tell a sum of the map that comes of it": (
+        "rfexec/api/step_teller.c", r"return step->kind == RFX_STEP_REDUCE_ADD \?.*?: &node->out;",
+        "return &node->out;", "test_step_teller$"),
+    "tell of files the wrong way round": (
+        "rfexec/api/step_teller.c", r"return RFX_STEP_WORK_SPILL;", "return RFX_STEP_WORK_FETCH;",
+        "test_step_teller$"),
+    "tell where the run will be instead of where it is": (
+        "rfexec/api/step_teller.c", r"\.done = step->unit,", ".done = step->n_units,",
+        "test_step_teller$"),
+    "report bytes of stages that nobody needs any more": (
+        "rfexec/api/reports.c", r" && last_need\(plan, i\) >= s", "",
+        "test_reports$"),
     "write what a mask leaves out": (
         "tools/masks/masked_output.c", r"wanted \? from\[c\] : o->fill", "from[c]",
         "test_masks$"),

@@ -24,7 +24,7 @@ enum { MANY = 200 };
 static void make_tiff(const char *path, int i) {
     struct tiff_maker m = tiff_maker_of(2, i / 10 % 4 == 0 ? COMPRESSION_LZW : COMPRESSION_NONE);
     m.h = 24 + i / 20 % 3;
-    m.w = 20;
+    m.w = i < 1000 ? 20 : 21;
     m.rows = 8;
     m.seed = (uint32_t)i;
     assert_true(tiff_maker_write(&m, path));
@@ -68,14 +68,19 @@ static void check_sums(int done, int skipped, int failed) {
 }
 
 static void test_results_are_those_of_single_runs(void **state) {
-    static const char *const files[] = {"a.tif", "b.tif", "c.jpg", "d.jpg", "e.tif"};
+    enum { FILES = 8 };
+    static const char *const files[FILES] = {"a.tif", "b.tif", "c.jpg", "d.jpg",
+                                             "e.tif", "f.tif", "g.tif", "h.tif"};
+    /* pictures of one kind after each other: f has fewer rows than e, g fewer columns than f */
+    static const int numbers[FILES] = {0, 1, 2, 3, 1241, 1204, 4, 41};
     (void)state;
     clean();
-    for (int i = 0; i < 5; ++i) (i == 2 || i == 3 ? make_jpeg : make_tiff)(files[i], i);
-    write_file("list.txt", "a.tif\nb.tif\r\n\nc.jpg\nd.jpg\ne.tif");
+    for (int i = 0; i < FILES; ++i)
+        (i == 2 || i == 3 ? make_jpeg : make_tiff)(files[i], numbers[i]);
+    write_file("list.txt", "a.tif\nb.tif\r\n\nc.jpg\nd.jpg\ne.tif\nf.tif\ng.tif\nh.tif");
     expect(0, "run " NET " --list list.txt --out-dir results --memory 64MiB --json");
-    check_sums(5, 0, 0);
-    for (int i = 0; i < 5; ++i) {
+    check_sums(FILES, 0, 0);
+    for (int i = 0; i < FILES; ++i) {
         char args[100], result[100];
         (void)snprintf(args, sizeof args, "run " NET " %s -o single.npy", files[i]);
         (void)snprintf(result, sizeof result, "results/%s.npy", files[i]);
@@ -106,6 +111,32 @@ static void test_failures_stop_nothing(void **state) {
     assert_non_null(strstr(out_text, "\"input\":\"a.tif\",\"state\":\"skipped\",\"exit\":0"));
     assert_int_equal(access("results/c.jpg.npy", F_OK), 0);
     expect(4, "run " NET " --list list.txt --out-dir results --memory 1MiB");
+}
+
+/* Of a network of several outputs there are several results a picture. */
+static void test_every_output_is_looked_for(void **state) {
+    (void)state;
+    clean();
+    write_file("list.txt", "a.tif\nb.tif\n");
+    expect(0, "run blazeface --list list.txt --out-dir results --json");
+    check_sums(2, 0, 0);
+    expect(0, "run blazeface --list list.txt --out-dir results --json --resume");
+    check_sums(0, 2, 0);
+    assert_int_equal(system("rm results/a.tif.regressors.npy"), 0);
+    expect(0, "run blazeface --list list.txt --out-dir results --json --resume");
+    check_sums(1, 1, 0);
+}
+
+static void test_long_lists(void **state) {
+    (void)state;
+    clean();
+    assert_int_equal(system("(echo a.tif; head -c 140000 /dev/zero | tr '\\0' '\\n'; echo b.tif)"
+                            " >long.txt"),
+                     0);
+    expect(0, "run " NET " --list long.txt --out-dir results --json");
+    check_sums(2, 0, 0);
+    assert_int_equal(system("printf 'a.tif\\0b.tif\\n' >zero.txt"), 0);
+    expect_says(3, "run " NET " --list zero.txt --out-dir results", "byte 5 is zero");
 }
 
 static void test_refusals(void **state) {
@@ -140,6 +171,11 @@ static void test_refusals(void **state) {
         expect(0, command);
         assert_int_equal(access(name, F_OK), 0);
     }
+    write_file("list.txt", "nowhere.tif\na.tif\n"); /* the code of the first one */
+    expect(3, "run " NET " --list list.txt --out-dir results --as zarr --json");
+    assert_non_null(strstr(out_text, "\"input\":\"a.tif\",\"state\":\"failed\",\"exit\":5"));
+    check_sums(0, 0, 2);
+    write_file("list.txt", "a.tif\nb.tif\n"); /* what suits none is told once */
     expect(2, "run mobilenet_v2 --list list.txt --out-dir results --as png --json"); /* a vector */
     check_sums(0, 0, 1);
 }
@@ -192,6 +228,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_results_are_those_of_single_runs),
         cmocka_unit_test(test_failures_stop_nothing),
+        cmocka_unit_test(test_every_output_is_looked_for),
+        cmocka_unit_test(test_long_lists),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_memory_does_not_grow),
     };

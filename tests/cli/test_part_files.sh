@@ -14,9 +14,9 @@ fail() {
     exit 1
 }
 
-# the whole of $1 at $2 into whole.npy; its hash into $hash
+# the whole of $1 at $2, with options, into whole.npy; its hash into $hash
 whole() {
-    hash=$("$program" run "$1" "$2" -j 1 -o whole.npy | sed -n 's/^output .*hash //p')
+    hash=$("$program" run "$@" -j 1 -o whole.npy | sed -n 's/^output .*hash //p')
     [ ${#hash} = 32 ] || fail "$1: no hash of the whole"
 }
 # merges the files given into all.npy: bytes and hash of the whole
@@ -135,7 +135,9 @@ refused 0 'is there already, of the same run' run yolov8n synthetic:96x64 --part
 refused 3 'it is another part, cells 64 to 72, 112 to 116' run yolov8n synthetic:96x64 --part 6/8 -o p5.npy
 refused 2 'no rectangles' run yolov8n synthetic:96x64 --part-rect 0,0,1,1 -o no.npy
 refused 2 'has 12 rows, too few for 13 parts' run yolov8n synthetic:96x64 --part 1/13 -o no.npy
-refused 2 'it is written as .npy' merge p[1-8].npy -o no.tif
+refused 2 'use .npy' merge p[1-8].npy -o no.tif
+refused 2 'samples of 32 bits, not 8' merge p[1-8].npy -o no.npy --bits 8
+refused 2 'folders of -o that end in .zarr' merge p[1-8].npy -o no.npy --zarr-chunk 16
 refused 4 'needs at least' merge p[1-8].npy -o no.npy --memory 1MiB
 # one that is only put together from maps, of 2 and 6 anchors a pixel, beside another
 "$program" run blazeface synthetic:64x64 -j 1 -o both.npy >told
@@ -169,6 +171,17 @@ refused 3 'not of one run' merge p[1-7].npy a.npy -o no.npy
 refused 3 'not of one run' merge a.npy p[1-8].npy -o no.npy
 if [ -e no.npy ] || [ -e no.tif ]; then fail "a merge that was refused left a file"; fi
 
+# what merge holds does not grow with what the parts' JSON say
+head -c 900000 /dev/zero | tr '\0' x >long
+{ printf '    "pad": "' && cat long && echo '",'; } >pad
+for i in $(seq 8); do
+    "$program" run fsrcnn synthetic:40x30 --part "$i/8" -o "l$i.npy" -j 1 >told
+    sed -i '/"about": {/r pad' "l$i.npy.json"
+done
+[ "$(wc -c <l8.npy.json)" -gt 900000 ] || fail "the JSON of a part has no 'about'"
+peak=$("$program" merge l[1-8].npy -o l.npy --memory 11MiB --json | sed -n 's/.*"peak_rss_bytes": \([0-9]*\).*/\1/p')
+[ "$peak" -lt 11534336 ] || fail "merge within 11 MiB took $peak bytes"
+
 # a picture that is filled up to a multiple: parts of what is left
 "$program" run fsrcnn synthetic:40x30 --pad-to 16 -o whole.npy >told
 hash=$(sed -n 's/^output .*hash //p' told)
@@ -192,6 +205,9 @@ for case in mobilenet_v2:97x113:64MiB resnet50:65x97:160MiB; do
         merged "$@"
     done
 done
+refused 2 'use .npy' merge s1.states s2.states s3.states s4.states s5.states -o no.tif
+refused 2 'samples of 32 bits, not 16' merge s1.states s2.states s3.states s4.states s5.states -o no.npy --bits 16
+refused 2 'end in .tif' merge s1.states s2.states s3.states s4.states s5.states -o no.npy --tiff-tile 16
 refused 3 '1 of 5 parts are missing, the first one 2' merge s1.states s3.states s4.states s5.states -o no.npy
 refused 3 'is there twice' merge s1.states s2.states s3.states s3.states s4.states s5.states -o no.npy
 refused 0 'is there already' run resnet50 synthetic:65x97 --part 1/5 -o s1.states
@@ -235,6 +251,7 @@ for round in $(seq 18); do
     "$program" merge "r$round.p1" "r$round.p2" -o "r$round.all" >told || fail "$model round $round"
     states="--states r$round.all"
 done
+refused 2 'states are written' merge r3.p1 r3.p2 -o no.states --bits 8
 refused 3 'do not add up' merge r3.p1 r4.p2 -o no.states
 refused 3 'alone' run $model synthetic:$size --part 1/2 --states r3.p1 -o no.states
 refused 3 'of another run' run $model synthetic:$size:5 --part 1/2 --states r3.all -o no.states
@@ -261,7 +278,8 @@ macs=$("$program" plan fsrcnn --size 300x200 --parts 3 --json | sed -n 's/^ *"ma
 
 # processes side by side; killed at random and begun again
 whole fsrcnn synthetic:300x200
-RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 5 2 fsrcnn synthetic:300x200 all.npy -j 1 2>told >told2
+RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 5 2 fsrcnn synthetic:300x200 all.npy -j 1 2>told >told2 ||
+    fail "run_parts.sh: $(cat told)"
 grep -q "hash $hash\$" told2 || fail "run_parts.sh: $(cat told2)"
 cmp whole.npy all.npy || fail "run_parts.sh: other bytes"
 rm -r all.npy all.npy.parts
@@ -269,38 +287,70 @@ for delay in 0.005 0.02 0.05 0.08 0.12 0.2; do
     RFEXEC=$program timeout -s KILL "$delay" sh "$source/tools/scripts/run_parts.sh" 5 2 fsrcnn \
         synthetic:300x200 all.npy -j 1 >told 2>&1 || true
 done
-RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 5 2 fsrcnn synthetic:300x200 all.npy -j 1 >told2 2>told
+RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 5 2 fsrcnn synthetic:300x200 all.npy -j 1 >told2 2>told ||
+    fail "begun again: $(cat told)"
 grep -q "hash $hash\$" told2 || fail "killed and begun again: $(cat told2)"
 cmp whole.npy all.npy || fail "killed and begun again: other bytes"
 
-# networks of several rounds: the same scripts; arrays of jobs by a stand-in that runs them in turn
+# networks of several rounds: the same scripts; arrays of jobs by a stand-in that runs them in turn,
+# numbers them from 8 on and notes what else they were given
 mkdir bin
 cat >bin/sbatch <<'END'
 #!/bin/sh
-array=0
+array=0 after=none
 while :; do
     case $1 in
         --array) array=$(seq "${2#1-}") && shift 2 ;;
-        --output | --dependency) shift 2 ;;
-        --*) shift ;;
+        --dependency) after=$2 && shift 2 ;;
+        --output) shift 2 ;;
+        --*) given="$given $1" && shift ;;
         *) break ;;
     esac
 done
-for i in $array; do SLURM_ARRAY_TASK_ID=$i sh "$@" >>jobs || exit 1; done
-echo "7;cluster"
+id=$(($(wc -l <jobs) + 8))
+echo "$id $after$given $(echo "$array" | wc -l)" >>jobs
+for i in $array; do SLURM_ARRAY_TASK_ID=$i sh "$@" >>said || exit 1; done
+echo "$id;cluster"
 END
 chmod +x bin/sbatch
-for case in "$source/data/phase_net.onnx:67x49" mobilenet_v2:0.25:33x49 yolov8n:97x65; do
-    model=${case%:*} size=${case##*:}
-    whole "$model" "synthetic:$size"
-    rm -rf all.npy all.npy.parts
-    RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 3 2 "$model" "synthetic:$size" all.npy -j 1 2>told >told2
+# run_parts.sh and slurm_parts.sh for the case at hand, each must give the bytes of the whole
+in_processes() {
+    RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 3 2 "$model" "synthetic:$size" all.npy --bgr -j 1 2>told >told2 ||
+        fail "run_parts.sh, rounds: $(cat told)"
     grep -q "hash $hash\$" told2 || fail "run_parts.sh: $(cat told2)"
     cmp whole.npy all.npy || fail "run_parts.sh, rounds: other bytes"
-    rm -rf all.npy all.npy.parts
-    job=$(RFEXEC=$program PATH=$PWD/bin:$PATH sh "$source/tools/scripts/slurm_parts.sh" 2 "$model" "synthetic:$size" all.npy -j 1 2>told) ||
+}
+in_jobs() {
+    : >jobs
+    job=$(RFEXEC=$program SLURM_OPTIONS='--mem=1G --time=60' PATH=$PWD/bin:$PATH \
+        sh "$source/tools/scripts/slurm_parts.sh" 2 "$model" "synthetic:$size" all.npy --bgr -j 1 2>told) ||
         fail "slurm_parts.sh: $(cat told)"
-    [ "$job" = 7 ] || fail "slurm_parts.sh: the last job is '$job'"
     cmp whole.npy all.npy || fail "slurm_parts.sh: other bytes"
+    # an array of jobs and one that merges for every round, each after the one before
+    id=8 after=none
+    while [ "$id" -lt $((8 + 2 * $1)) ]; do
+        echo "$id $after --parsable --kill-on-invalid-dep=yes --mem=1G --time=60 $((2 - id % 2))"
+        after=afterok:$id id=$((id + 1))
+    done >wanted
+    cmp wanted jobs || fail "slurm_parts.sh, $model: $(cat jobs)"
+    [ "$job" = $((id - 1)) ] || fail "slurm_parts.sh: the last job is '$job'"
+}
+for case in "$source/data/phase_net.onnx:67x49:7" mobilenet_v2:0.25:33x49:1 yolov8n:97x65:1; do
+    rounds=${case##*:} rest=${case%:*}
+    model=${rest%:*} size=${rest##*:}
+    whole "$model" "synthetic:$size" --bgr
+    rm -rf all.npy all.npy.parts
+    in_processes
+    # again, without some of it: the rest is not made again
+    rm -f all.npy all.npy.parts/round3.states all.npy.parts/*part2.npy all.npy.parts/*part2.states
+    kept=$(find all.npy.parts -name '*.npy' -o -name '*.states' | xargs ls -i)
+    in_processes
+    [ "$kept" = "$(echo "$kept" | sed 's/^ *[0-9]* //' | xargs ls -i)" ] || fail "run_parts.sh makes parts again"
+    rm -rf all.npy all.npy.parts
+    in_jobs "$rounds"
+    rm all.npy
+    kept=$(ls -i all.npy.parts/*part[12].*)
+    in_jobs "$rounds"
+    [ "$kept" = "$(ls -i all.npy.parts/*part[12].*)" ] || fail "slurm_parts.sh makes parts again"
 done
 echo "test_part_files: passed"

@@ -230,6 +230,8 @@ check_overlay(model, "synthetic:90x200", "labels of 'defects'", "--overlay-of", 
 check_overlay("deeplab_v3", "synthetic:72x64", "labels of ")
 page, text = read_page(run("run", model, "synthetic:90x200", "--report", "page.html") and "page.html")
 assert overlay(page)[1].startswith("channel 1 of 'defects'"), overlay(page)[1]
+shown = ["".join(f.find("figcaption").itertext()) for f in page.iter("figure") if f[0].get("class") != "overlay"]
+assert [words.split(":")[0] for words in shown] == ["channel 1", "channel 2", "channel 3"], shown  # as --overlay-of counts
 assert "no such output" in run("run", model, "synthetic:90x200", "--report", "x.html", "--overlay-output", "no", code=2).stderr
 
 # A map between two stages lies in a file: in no box of the arena once it is made, and with its time.

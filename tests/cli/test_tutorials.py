@@ -136,6 +136,8 @@ def check_readme():
                  "rfexec run fsrcnn synthetic:112x112 -o photo.png"):
         code, lines = run(line)
         assert code == 0, lines
+    os.mkdir("data")
+    shutil.move("defect_net.onnx", "data")
     for name in ("huge.png", "image.png", "mask.png"):
         shutil.copy("photo.png", name)
     with open("names.txt", "w", encoding="utf-8") as file:

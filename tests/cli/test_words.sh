@@ -22,6 +22,7 @@ grep -q "man, bash, zsh and fish" said || fail "csh: $(cat said)"
 
 # Commands and options as help lists them.
 "$program" help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' | grep -v -e help -e version >commands
+if "$program" help | grep -E '^  [a-z]+ [^ ]'; then fail "help: no column between name and summary"; fi
 [ "$(wc -l <commands)" -ge 15 ] || fail "only these commands found: $(cat commands)"
 while read -r command; do
     "$program" help "$command" | sed -n 's/^  \(-[a-z], \|    \)--\([a-z-]*\).*/\2/p' >options

@@ -17,43 +17,100 @@ const char *rfx_object_strategy_name(enum rfx_object_strategy strategy) {
     return names[strategy];
 }
 
+/* Its items in order of time, of which no two meet. */
+struct object {
+    int *items;
+    int n, room;
+    size_t bytes;
+};
+
 struct objects {
     const struct rfx_place_problem *problem;
     struct rfx_place_ranked *order;    /* items, n */
     struct rfx_place_ranked *sections; /* 2 n */
-    size_t *sizes;                     /* per object, at most n */
+    struct object *all;                /* at most n */
     size_t *maximums;                  /* positional, n */
     size_t *profile;                   /* sizes of one section, n */
     int *object;                       /* per item, -1: none yet */
+    struct choice *closest;            /* per item, n */
     int n_objects, n_maximums;
+    bool no_memory;
 };
 
-/* Time between the item and the nearest one in the object; -1 when they meet. An object that was
- * never used does not exist. */
-static int64_t idle_time(const struct objects *o, int i, int object) {
-    const struct rfx_place_item *item = &o->problem->items[i];
+/* The object in which an item would leave the least idle time; -1: none is free. */
+struct choice {
+    int64_t idle;
+    int object;
+};
+
+/* Time between two items; -1 when they meet. */
+static int64_t gap_between(const struct rfx_place_item *item, const struct rfx_place_item *other) {
+    if (rfx_place_items_overlap(item, other)) return -1;
+    /* unsigned: lifetimes may be as far apart as int64_t reaches */
+    uint64_t gap = item->lo >= other->hi ? (uint64_t)item->lo - (uint64_t)other->hi
+                                         : (uint64_t)other->lo - (uint64_t)item->hi;
+    return gap < (uint64_t)INT64_MAX ? (int64_t)gap : INT64_MAX;
+}
+
+/* How many of the object's items begin before item i. */
+static int count_before(const struct objects *o, const struct object *object, int i) {
+    const struct rfx_place_item *items = o->problem->items;
+    int from = 0, to = object->n;
+    while (from < to) {
+        int middle = from + (to - from) / 2;
+        const struct rfx_place_item *other = &items[object->items[middle]];
+        bool before =
+            other->lo < items[i].lo || (other->lo == items[i].lo && other->hi < items[i].hi);
+        if (before)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+/* Time between the item and the nearest one in the object; -1 when they meet. */
+static int64_t idle_time(const struct objects *o, int i, int k) {
+    const struct rfx_place_item *items = o->problem->items;
+    const struct object *object = &o->all[k];
+    int at = count_before(o, object, i);
     int64_t nearest = INT64_MAX;
-    if (rfx_memory_is_stopped(o->problem->mem)) return -1; /* of no use then */
-    for (int j = 0; j < o->problem->n; j++) {
-        if (o->object[j] != object) continue;
-        const struct rfx_place_item *other = &o->problem->items[j];
-        if (rfx_place_items_overlap(item, other)) return -1;
-        /* unsigned: lifetimes may be as far apart as int64_t reaches */
-        uint64_t gap = item->lo >= other->hi ? (uint64_t)item->lo - (uint64_t)other->hi
-                                             : (uint64_t)other->lo - (uint64_t)item->hi;
-        if (gap < (uint64_t)nearest) nearest = (int64_t)gap;
+    for (int j = at > 0 ? at - 1 : 0; j <= at && j < object->n; j++) {
+        int64_t gap = gap_between(&items[i], &items[object->items[j]]);
+        if (gap < nearest) nearest = gap;
     }
     return nearest;
 }
 
-static void assign(struct objects *o, int i, int object) {
+/* False: no memory. */
+static bool grow(const struct objects *o, struct object *object) {
+    struct rfx_memory *mem = o->problem->mem;
+    int room = object->room == 0 ? 4 : 2 * object->room;
+    int *items = rfx_memory_alloc(mem, (size_t)room * sizeof *items);
+    if (items == NULL) return false;
+    if (object->n > 0) memcpy(items, object->items, (size_t)object->n * sizeof *items);
+    rfx_memory_release(mem, object->items);
+    object->items = items;
+    object->room = room;
+    return true;
+}
+
+/* Into object k, or (-1) a new one. */
+static void assign(struct objects *o, int i, int k) {
+    if (k < 0) k = o->n_objects++;
+    struct object *object = &o->all[k];
     size_t size = o->problem->items[i].size;
-    if (object < 0) {
-        object = o->n_objects++;
-        o->sizes[object] = 0;
+    if (size > object->bytes) object->bytes = size;
+    o->object[i] = k;
+    if (object->n == object->room && !grow(o, object)) {
+        o->no_memory = true;
+        return;
     }
-    if (size > o->sizes[object]) o->sizes[object] = size;
-    o->object[i] = object;
+    int at = count_before(o, object, i);
+    memmove(object->items + at + 1, object->items + at,
+            (size_t)(object->n - at) * sizeof *object->items);
+    object->items[at] = i;
+    object->n++;
 }
 
 /* The smallest suitable object that is large enough, else the largest suitable one, else -1. */
@@ -66,10 +123,10 @@ static int find_object(const struct objects *o, int i) {
         bool better;
         if (best < 0)
             better = true;
-        else if (o->sizes[k] >= size)
-            better = o->sizes[best] < size || o->sizes[k] < o->sizes[best];
+        else if (o->all[k].bytes >= size)
+            better = o->all[best].bytes < size || o->all[k].bytes < o->all[best].bytes;
         else
-            better = o->sizes[best] < size && o->sizes[k] > o->sizes[best];
+            better = o->all[best].bytes < size && o->all[k].bytes > o->all[best].bytes;
         if (better) best = k;
     }
     return best;
@@ -91,9 +148,10 @@ static int find_nearest_size(const struct objects *o, int i) {
     if (rfx_memory_is_stopped(o->problem->mem)) return -1; /* of no use then */
     for (int k = 0; k < o->n_objects; k++) {
         if (idle_time(o, i, k) < 0) continue;
-        size_t difference = o->sizes[k] >= size ? o->sizes[k] - size : size - o->sizes[k];
+        size_t difference =
+            o->all[k].bytes >= size ? o->all[k].bytes - size : size - o->all[k].bytes;
         bool better = best < 0 || difference < best_difference ||
-                      (difference == best_difference && o->sizes[k] > o->sizes[best]);
+                      (difference == best_difference && o->all[k].bytes > o->all[best].bytes);
         if (!better) continue;
         best = k;
         best_difference = difference;
@@ -168,25 +226,37 @@ static void find_maximums(struct objects *o) {
     }
 }
 
+/* Of equally close objects the first. */
+static struct choice find_closest(const struct objects *o, int i) {
+    struct choice best = {.idle = INT64_MAX, .object = -1};
+    for (int object = 0; object < o->n_objects; object++) {
+        int64_t idle = idle_time(o, i, object);
+        if (idle >= 0 && idle < best.idle) best = (struct choice){idle, object};
+    }
+    return best;
+}
+
+/* Keeps item i's choice true when `added` has come into an object. */
+static void update_closest(struct objects *o, int i, int added) {
+    int object = o->object[added];
+    struct choice *c = &o->closest[i];
+    int64_t gap = gap_between(&o->problem->items[i], &o->problem->items[added]);
+    if (gap < 0 && c->object == object) *c = find_closest(o, i);
+    if (gap < 0 || gap > c->idle || (gap == c->idle && object >= c->object)) return;
+    if (idle_time(o, i, object) >= 0) *c = (struct choice){gap, object};
+}
+
 /* Takes the item and the object that leave the least idle time among the items order[from, to),
- * else the largest item and a new object. */
-static void assign_closest(struct objects *o, int from, int to) {
-    int best_item = -1;
-    int best_object = -1;
-    int64_t best = INT64_MAX;
+ * else the largest item and a new object. The item. */
+static int assign_closest(struct objects *o, int from, int to) {
+    int best = -1;
     for (int k = from; k < to; k++) {
         int i = o->order[k].index;
         if (o->object[i] >= 0) continue;
-        if (best_item < 0) best_item = i;
-        for (int object = 0; object < o->n_objects; object++) {
-            int64_t idle = idle_time(o, i, object);
-            if (idle < 0 || idle >= best) continue;
-            best = idle;
-            best_item = i;
-            best_object = object;
-        }
+        if (best < 0 || o->closest[i].idle < o->closest[best].idle) best = i;
     }
-    assign(o, best_item, best_object);
+    assign(o, best, o->closest[best].object);
+    return best;
 }
 
 /* A stage holds the sizes equal to a positional maximum, or those strictly between two. */
@@ -202,10 +272,13 @@ static void place_improved(struct objects *o) {
         while (to < o->problem->n &&
                (equal ? (size_t)o->order[to].key == size : (size_t)o->order[to].key > floor))
             to++;
-        bool stopped = rfx_memory_is_stopped(o->problem->mem);
-        for (int k = from; k < to && !stopped; k++) {
-            assign_closest(o, from, to);
-            stopped = rfx_memory_is_stopped(o->problem->mem);
+        for (int k = from; k < to; k++)
+            o->closest[o->order[k].index] = find_closest(o, o->order[k].index);
+        for (int n = from; n < to; n++) {
+            int added = assign_closest(o, from, to);
+            if (rfx_memory_is_stopped(o->problem->mem)) return; /* of no use then */
+            for (int k = from; k < to; k++)
+                if (o->object[o->order[k].index] < 0) update_closest(o, o->order[k].index, added);
         }
         from = to;
     }
@@ -215,9 +288,11 @@ static void release(struct objects *o) {
     struct rfx_memory *mem = o->problem->mem;
     rfx_memory_release(mem, o->order);
     rfx_memory_release(mem, o->sections);
-    rfx_memory_release(mem, o->sizes);
+    for (int k = 0; k < o->n_objects; k++) rfx_memory_release(mem, o->all[k].items);
+    rfx_memory_release(mem, o->all);
     rfx_memory_release(mem, o->maximums);
     rfx_memory_release(mem, o->profile);
+    rfx_memory_release(mem, o->closest);
 }
 
 static enum rfx_status prepare(struct objects *o, struct rfx_error *err) {
@@ -225,11 +300,12 @@ static enum rfx_status prepare(struct objects *o, struct rfx_error *err) {
     size_t n = (size_t)o->problem->n;
     o->order = rfx_memory_calloc(mem, n, sizeof *o->order);
     o->sections = rfx_memory_calloc(mem, 2 * n, sizeof *o->sections);
-    o->sizes = rfx_memory_calloc(mem, n, sizeof *o->sizes);
+    o->all = rfx_memory_calloc(mem, n, sizeof *o->all);
     o->maximums = rfx_memory_calloc(mem, n, sizeof *o->maximums);
     o->profile = rfx_memory_calloc(mem, n, sizeof *o->profile);
-    if (o->order != NULL && o->sections != NULL && o->sizes != NULL && o->maximums != NULL &&
-        o->profile != NULL)
+    o->closest = rfx_memory_calloc(mem, n, sizeof *o->closest);
+    if (o->order != NULL && o->sections != NULL && o->all != NULL && o->maximums != NULL &&
+        o->profile != NULL && o->closest != NULL)
         return RFX_OK;
     release(o);
     return rfx_memory_fail(mem, "shared objects", n * sizeof *o->order, err);
@@ -264,6 +340,7 @@ enum rfx_status rfx_objects_place(const struct rfx_place_problem *problem,
     release(&o);
     status = rfx_memory_check_stop(problem->mem, err);
     if (status != RFX_OK) return status;
+    if (o.no_memory) return rfx_memory_fail(problem->mem, "shared objects", sizeof(int), err);
     if (!rfx_objects_are_valid(problem->items, problem->n, objects, total_bytes))
         return rfx_place_fail_check(rfx_object_strategy_name(strategy), problem->n, err);
     return RFX_OK;

@@ -24,7 +24,8 @@ enum rfx_object_strategy {
 const char *rfx_object_strategy_name(enum rfx_object_strategy strategy);
 
 /* Fills objects[n] with each item's object (0, 1, ...) and the sum of the objects' sizes.
- * RFX_STATUS_OUT_OF_MEMORY. O(n^2), improved O(n^3). */
+ * RFX_STATUS_OUT_OF_MEMORY. O(n * objects * log n), improved up to n times
+ * that. */
 RFX_NODISCARD enum rfx_status rfx_objects_place(const struct rfx_place_problem *problem,
                                                 enum rfx_object_strategy strategy, int *objects,
                                                 size_t *total_bytes, struct rfx_error *err);

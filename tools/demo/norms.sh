@@ -1,6 +1,6 @@
 # The second demo, a part of tools/demo.sh: a U-Net with instance norms, which take the statistics of
 # the whole picture, on 12000 x 9000 pixels inside 128 MiB. Proves the bits, and shows what tiles make
-# of it that have all the halo they need, but statistics of their own. Needs about 2.5 GiB of memory,
+# of it that have all the halo they need, but statistics of their own. Needs about 3.6 GiB of memory,
 # for the untiled proof only. SIZE=3000x4000 makes it shorter.
 # shellcheck shell=sh
 # shellcheck disable=SC2154 # $out, $seed and $begin are those of tools/demo.sh

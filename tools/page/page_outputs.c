@@ -51,7 +51,7 @@ static void put_picture(struct rfx_run_page *page, const struct rfx_map_preview 
     rfx_html_format(html,
                     "<figure><img alt=\"channel %lld\" width=\"%.0f\" height=\"%.0f\" "
                     "src=\"data:image/png;base64,",
-                    (long long)channel, ceil(scale * (double)p->cols),
+                    (long long)channel + 1, ceil(scale * (double)p->cols),
                     ceil(scale * (double)p->rows));
     struct rfx_error err = {{0}};
     enum rfx_status status = rfx_png_write_open_to(page->mem, "preview", rfx_html_base64_part, html,
@@ -64,12 +64,12 @@ static void put_picture(struct rfx_run_page *page, const struct rfx_map_preview 
         rfx_html_format(html,
                         "\"/><figcaption>channel %lld: %.6g dark, %.6g bright</figcaption>"
                         "</figure>\n",
-                        (long long)channel, range.lo, range.hi);
+                        (long long)channel + 1, range.lo, range.hi);
     else
         rfx_html_format(html,
                         "\"/><figcaption>channel %lld: no finite value</figcaption>"
                         "</figure>\n",
-                        (long long)channel);
+                        (long long)channel + 1);
 }
 
 static void put_histogram(struct rfx_html *html, const struct rfx_value_sketch *s) {

@@ -126,7 +126,9 @@ static const char head[] =
     "svg{width:100%;height:auto;display:block}svg text{font:12px system-ui,sans-serif}\n"
     ".bar{display:inline-block;height:.8em;background:#0072b2}\n"
     "figure{display:inline-block;margin:0 1em 1em 0}figcaption{font-size:13px;color:#555}\n"
-    "img{image-rendering:pixelated;border:1px solid #ccc}.note{color:#555;font-size:13px}\n"
+    "img{image-rendering:pixelated;border:1px solid #ccc;box-sizing:border-box;max-width:100%;"
+    "height:auto}.note{color:#555;font-size:13px}\n"
+    "@media(max-width:48em){table{display:block;overflow-x:auto}}\n"
     "</style>\n</head>\n<body>\n";
 
 static void fact(struct rfx_html *html, const char *name, const char *text) {

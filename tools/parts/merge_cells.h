@@ -2,12 +2,16 @@
 #ifndef RFX_TOOLS_PARTS_MERGE_CELLS_H
 #define RFX_TOOLS_PARTS_MERGE_CELLS_H
 
-#include "layers/core/memory.h"
-#include "tools/cli/options.h"
+#include "rfexec/output/output_stream.h"
+#include "tools/cli/progress.h"
+#include "tools/parts/merge_parts.h"
 
-/* Whether the JSON of `path` says that it has cells. */
-bool rfx_part_is_cells(const char *path);
+/* The whole output. */
+struct rfx_tensor rfx_merge_cells_tensor(const struct rfx_merge_parts *parts);
 
-/* Puts the parts that the options name together, which are of cells. Returns an exit code. */
-int rfx_part_merge_cells(const struct rfx_cli_options *options, struct rfx_memory *mem);
+/* Writes all parts, each of which is checked, into the stream of that tensor. */
+RFX_NODISCARD enum rfx_status rfx_merge_cells(struct rfx_merge_parts *parts,
+                                              struct rfx_output_stream *stream,
+                                              struct rfx_cli_progress *progress,
+                                              struct rfx_error *err);
 #endif

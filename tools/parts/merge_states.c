@@ -10,9 +10,11 @@
 #include "rfexec/output/output_stream.h"
 #include "rfexec/session/session.h"
 #include "tools/cli/command.h"
+#include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/parts/files/states_network.h"
+#include "tools/parts/merge_parts.h"
 #include "tools/parts/part_states.h"
 
 enum { CHUNK = 16384 };
@@ -120,17 +122,27 @@ static enum rfx_status write_rest(struct merge *m, struct rfx_error *err) {
 }
 
 static enum rfx_status run_rest(struct merge *m, struct rfx_error *err) {
-    struct rfx_output_format format = {.kind = RFX_OUTPUT_NPY};
+    struct rfx_output_format format;
     const struct rfx_tensor *out = &m->graph->nodes[m->graph->outputs[m->k].node].out;
-    if (!rfx_output_kind_of(m->options->output, &format.kind) || format.kind != RFX_OUTPUT_NPY)
+    enum rfx_status status = rfx_merge_format(m->options, out, &format, err);
+    if (status == RFX_OK && format.kind != RFX_OUTPUT_NPY)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "-o '%.200s': this output is written as .npy", m->options->output);
-    enum rfx_status status = plan_rest(m, &format, err);
+    if (status == RFX_OK) status = plan_rest(m, &format, err);
     if (status == RFX_OK) status = rfx_session_create(m->rest, m->plan, &m->session, err);
     if (status == RFX_OK)
         status = rfx_output_stream_open(m->mem, m->options->output, &format, out, &m->stream, err);
     if (status == RFX_OK) status = rfx_session_run(m->session, m->image, NULL, NULL, NULL, err);
     return status == RFX_OK ? write_rest(m, err) : status;
+}
+
+static enum rfx_status write_states(const struct merge *m, struct rfx_error *err) {
+    if (rfx_cli_options_of_files(m->options))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "-o '%.200s': states are written, to which --bits, --range and options of "
+                        "TIFF and Zarr do not apply",
+                        m->options->output);
+    return rfx_part_states_write(m->options->output, m->graph, &m->all, err);
 }
 
 static int print_result(const struct merge *m, bool made) {
@@ -189,8 +201,7 @@ int rfx_part_merge_states(const struct rfx_cli_options *options, struct rfx_memo
     if (status == RFX_OK) {
         made = m.rounds.rounds == 0 && !m.rounds.reads_image;
         m.all.index = m.all.count = 0;
-        status = made ? run_rest(&m, &err)
-                      : rfx_part_states_write(options->output, m.graph, &m.all, &err);
+        status = made ? run_rest(&m, &err) : write_states(&m, &err);
     }
     int code = status == RFX_OK ? print_result(&m, made) : rfx_cli_fail(status, &err);
     release(&m);

@@ -5,7 +5,7 @@
 #
 # An array of PARTS jobs for every round, and a job that merges when all of them are well; it prints
 # the number of the last, which writes OUT.npy. Files lie in OUT.npy.parts, in a folder that all
-# machines see; submitted again, jobs whose file is there end at once. SLURM_OPTIONS is given to
+# machines see; submitted again, parts that are there are not made again. SLURM_OPTIONS is given to
 # sbatch, such as "--mem=1G --cpus-per-task=2 --time=60"; RFEXEC names the program.
 set -eu
 rfexec=${RFEXEC:-rfexec}

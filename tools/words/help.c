@@ -22,16 +22,21 @@ const char rfx_cli_starts_again[] =
     "threads leave the processor to others; setting that or OMP_WAIT_POLICY prevents it.\n";
 
 void rfx_cli_print_usage(FILE *stream, const struct rfx_cli_command *commands, int n) {
+    int width = 0;
+    for (int i = 0; i < n; ++i) {
+        int chars = (int)strlen(commands[i].name);
+        if (chars > width) width = chars;
+    }
     fputs(
         "rfexec runs convolutional networks on images of any size in a given number of bytes,\n"
         "bit-exact with the whole-image run.\n\nusage: rfexec COMMAND ...\n\n",
         stream);
     for (int i = 0; i < n; ++i)
-        fprintf(stream, "  %-9s %s\n", commands[i].name, commands[i].summary);
+        fprintf(stream, "  %-*s  %s\n", width, commands[i].name, commands[i].summary);
     fprintf(stream,
-            "  help      this text, or 'rfexec help COMMAND'\n"
-            "  version   the version\n\n%s\nexit codes:\n",
-            rfx_cli_starts_again);
+            "  %-*s  this text, or 'rfexec help COMMAND'\n"
+            "  %-*s  the version\n\n%s\nexit codes:\n",
+            width, "help", width, "version", rfx_cli_starts_again);
     for (int i = 0; i < RFX_CLI_EXIT_CODES; ++i)
         fprintf(stream, "  %d  %s\n", rfx_cli_exit_words[i].code, rfx_cli_exit_words[i].words);
 }

@@ -180,7 +180,8 @@ RFX_API int64_t rfx_network_output_elements(const struct rfx_network *network, i
 /* A layer of a network: what of the model is computed as one. Pairs are rows and columns. */
 struct rfx_layer_report {
     const char *name; /* in the model, printable; valid as long as the network, as is op */
-    const char *op;   /* "Conv": what it computes, mostly by ONNX's names */
+    const char *op;   /* "Conv": what it computes, mostly by ONNX's names; of a part's network
+                         "Inner": nothing, as the part does not need it */
     int n_dims;       /* of its output, as ONNX has it */
     int global;       /* not 0: its values depend on all of the image; fields and jump are 0 */
     int64_t dims[RFX_MAX_DIMS];
@@ -355,8 +356,7 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_predict(struct rfx_network *net
                                                          struct rfx_forecast *forecast,
                                                          struct rfx_why *why);
 
-/* A stage of a run, which comes after the other: computes some layers, and stores what later ones
- * need. */
+/* A stage of a run: computes some layers, and stores what later stages need. */
 struct rfx_stage_report {
     const char *mode;         /* "whole", "tiled", "streamed": as in plan files */
     const char *first, *last; /* layers that it computes lie from one to the other; valid as
@@ -368,9 +368,10 @@ struct rfx_stage_report {
     uint64_t spilled_bytes;   /* that it writes to files */
 };
 
-/* The stages of the plan that rfx_network_predict describes, which is made once more: *count of
- * them, of which stages (NULL: none) receives the first `most`; stage_bytes is sizeof *stages.
- * Failures as rfx_network_predict; USAGE also where stage_bytes or most is too small. */
+/* The stages of the plan that rfx_network_predict describes, which is made once more, in the order
+ * in which they run. *count receives how many they are; stages, an array of `most` whose elements
+ * have stage_bytes (sizeof *stages), all of them, or is NULL. Failures as rfx_network_predict;
+ * USAGE also where stage_bytes or most is too small. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_stages(
     struct rfx_network *network, const char *picture, const struct rfx_run_options *options,
     struct rfx_stage_report *stages, size_t stage_bytes, int most, int *count, struct rfx_why *why);

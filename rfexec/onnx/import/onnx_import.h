@@ -41,6 +41,7 @@ struct rfx_onnx_indices {
     const char *name; /* of the output */
     const char *pool; /* the node's */
     int in, out;      /* the maps before and after it */
+    bool by_columns;  /* they count down the columns */
     struct rfx_pool_attr attr;
     const struct rfx_onnx_indices *next;
 };

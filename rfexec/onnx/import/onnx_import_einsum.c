@@ -282,8 +282,6 @@ static enum rfx_status by_matrices(struct rfx_onnx_import *ctx, struct einsum *e
     struct rfx_shape shape = {0, {0}};
     bool matrix = is_by_matrix(e, &p);
     int in[2];
-    if (p.n[BATCH] > RFX_MAX_RANK - 2)
-        return refuse(ctx, e, RFX_STATUS_UNSUPPORTED, "more than 8 axes");
     enum rfx_status status = as_matrices(ctx, &e->in[0], &p, ROWS, INNER, !matrix);
     if (matrix) {
         bool turned = e->in[1].axes[1] == p.labels[INNER][0];
@@ -311,8 +309,7 @@ static enum rfx_status by_matrices(struct rfx_onnx_import *ctx, struct einsum *e
 static void choose_order(struct einsum *e) {
     bool exchange = e->in[0].value.constant != NULL;
     if (e->in[0].value.constant == NULL && e->in[1].value.constant == NULL)
-        for (int i = e->out.n - 1; i >= 0;
-             i--) { /* the first of them that is one's alone decides */
+        for (int i = e->out.n - 1; i >= 0; i--) { /* the first that is one's alone decides */
             bool a = has(&e->in[0], e->out.axes[i]), b = has(&e->in[1], e->out.axes[i]);
             if (a != b) exchange = b;
         }
@@ -327,12 +324,6 @@ static enum rfx_status product(struct rfx_onnx_import *ctx, struct einsum *e, st
     choose_order(e);
     struct parts p = parts_of(e);
     bool elements = p.n[INNER] == 0 || (p.n[ROWS] == 0 && p.n[COLUMNS] == 0);
-    bool constants = e->in[0].value.constant != NULL && e->in[1].value.constant != NULL;
-    if (elements && constants) { /* combine takes one computed operand at least */
-        enum rfx_status status = rfx_onnx_plain(ctx, e->in[0].value, &e->in[0].value.node);
-        e->in[0].value.constant = NULL;
-        if (status != RFX_OK) return status;
-    }
     return elements ? by_elements(ctx, e, made) : by_matrices(ctx, e, made);
 }
 

@@ -15,8 +15,9 @@ static enum rfx_status finish(struct rfx_onnx_import *ctx, enum rfx_status statu
 static enum rfx_status repeated(struct rfx_onnx_import *ctx, int64_t n, int64_t repeats,
                                 int64_t **out, int64_t *count) {
     if (!rfx_checked_mul_i64(n, repeats, count) || *count > RFX_FLOAT_COUNT_MAX)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "%lld repeats of %lld elements",
-                               (long long)repeats, (long long)n);
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "%lld repeats of %lld elements: more than %lld are not supported",
+                               (long long)repeats, (long long)n, (long long)RFX_FLOAT_COUNT_MAX);
     *out = rfx_arena_alloc(ctx->arena, (size_t)*count, sizeof **out);
     if (*out == NULL)
         return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for %lld indices",
@@ -267,7 +268,7 @@ enum rfx_status rfx_onnx_one_hot(struct rfx_onnx_import *ctx) {
     int behind = 0, values;
     enum rfx_status status = rfx_onnx_in_number(ctx, 1, &depth);
     if (status == RFX_OK && !(depth >= 1.0 && depth <= (double)RFX_FLOAT_COUNT_MAX))
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a depth of %g", depth);
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a depth of %.10g", depth);
     if (status == RFX_OK) status = spread_indices(ctx, &index.node, &behind);
     if (status == RFX_OK) status = tensor_in(ctx, 2, &values);
     if (status != RFX_OK) return status;

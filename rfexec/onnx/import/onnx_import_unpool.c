@@ -8,8 +8,13 @@ enum rfx_status rfx_onnx_keep_indices(struct rfx_onnx_import *ctx, int in, int o
                                       const struct rfx_pool_attr *attr) {
     struct rfx_onnx_indices *kept = rfx_arena_alloc(ctx->arena, 1, sizeof *kept);
     if (kept == NULL) return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory");
-    *kept =
-        (struct rfx_onnx_indices){ctx->node->out[1], ctx->node_name, in, out, *attr, ctx->indices};
+    *kept = (struct rfx_onnx_indices){.name = ctx->node->out[1],
+                                      .pool = ctx->node_name,
+                                      .in = in,
+                                      .out = out,
+                                      .by_columns = rfx_onnx_attr_int(ctx, "storage_order", 0) != 0,
+                                      .attr = *attr,
+                                      .next = ctx->indices};
     ctx->indices = kept;
     return RFX_OK;
 }
@@ -50,13 +55,15 @@ static enum rfx_status unpooled_size(struct rfx_onnx_import *ctx, int64_t h, int
 }
 
 /* Where the values of window position t go: to where the map is its window's largest value, unless
- * a position before it was. *taken: whether one was; it is -1 for t = 0. */
+ * a position before it was. A value is less than a largest one of NaN nowhere, so that this
+ * window's value goes to its first position. *less: whether all positions before are less; -1 for t
+ * = 0. */
 static enum rfx_status placed_at(struct rfx_onnx_import *ctx, const struct rfx_onnx_indices *pool,
-                                 int deep, int64_t t, int values, int *taken, int *out) {
+                                 int deep, int64_t t, int values, int *less, int *out) {
     int64_t c = rfx_onnx_tensor_of(ctx, values)->c;
     struct rfx_node select = {.op = RFX_OP_CHANNEL_SELECT};
-    struct rfx_onnx_operand at = {-1, NULL}, first, before = {*taken, NULL};
-    const struct rfx_onnx_operand largest = {pool->out, NULL}, x = {values, NULL};
+    struct rfx_onnx_operand at = {-1, NULL}, x = {values, NULL}, before = {*less, NULL};
+    const struct rfx_onnx_operand largest = {pool->out, NULL};
     select.attr.select.count = c;
     select.attr.select.map = rfx_arena_alloc(ctx->arena, (size_t)c, sizeof(int64_t));
     if (select.attr.select.map == NULL)
@@ -65,14 +72,13 @@ static enum rfx_status placed_at(struct rfx_onnx_import *ctx, const struct rfx_o
     for (int64_t i = 0; i < c; i++) select.attr.select.map[i] = t * c + i;
     enum rfx_status status = rfx_onnx_emit(ctx, &select, "/position", &deep, 1, &at.node);
     if (status == RFX_OK)
-        status = rfx_onnx_combine(ctx, RFX_BINARY_EQUAL, "/equal", at, largest, &at.node);
-    first = at;
+        status = rfx_onnx_combine(ctx, RFX_BINARY_LESS, "/less", at, largest, &at.node);
+    *less = at.node;
     if (status == RFX_OK && before.node >= 0)
-        status = rfx_onnx_combine(ctx, RFX_BINARY_UNLESS, "/first", before, at, &first.node);
-    if (status == RFX_OK) status = rfx_onnx_combine(ctx, RFX_BINARY_IF, "/placed", first, x, out);
-    *taken = at.node;
+        status = rfx_onnx_combine(ctx, RFX_BINARY_IF, "/left", before, x, &x.node);
+    if (status == RFX_OK) status = rfx_onnx_combine(ctx, RFX_BINARY_UNLESS, "/placed", at, x, out);
     if (status == RFX_OK && before.node >= 0)
-        status = rfx_onnx_combine(ctx, RFX_BINARY_OR, "/taken", before, at, taken);
+        status = rfx_onnx_combine(ctx, RFX_BINARY_AND, "/all_less", before, at, less);
     return status;
 }
 
@@ -89,6 +95,10 @@ static enum rfx_status refuse_unpool(struct rfx_onnx_import *ctx,
                  a->kh >= 1 && a->kh <= MOST_UNPOOLED;
     bool pads = a->pads.top != 0 || a->pads.left != 0 || a->pads.bottom != 0 || a->pads.right != 0;
     x = rfx_onnx_tensor_of(ctx, values);
+    if (pool->by_columns) /* MaxUnpool takes all indices as by rows */
+        return rfx_onnx_refuse(
+            ctx, RFX_STATUS_UNSUPPORTED,
+            "MaxPool '%.80s' has storage_order = 1: its indices count by columns", pool->pool);
     if (!tiles || pads || largest->h * a->kh > in->h || largest->w * a->kw > in->w)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                "MaxPool '%.80s' is %lldx%lld, stride %lldx%lld: only windows side "
@@ -114,7 +124,7 @@ static enum rfx_status refuse_unpool(struct rfx_onnx_import *ctx,
 enum rfx_status rfx_onnx_max_unpool(struct rfx_onnx_import *ctx) {
     const struct rfx_onnx_indices *pool =
         ctx->node->n_in > 1 ? rfx_onnx_indices_of(ctx, ctx->node->in[1]) : NULL;
-    int values, deep, taken = -1, placed[MOST_UNPOOLED * MOST_UNPOOLED], out = -1;
+    int values, deep, less = -1, placed[MOST_UNPOOLED * MOST_UNPOOLED], out = -1;
     int64_t size[2] = {0, 0};
     if (pool == NULL)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "indices that are no MaxPool's");
@@ -137,7 +147,7 @@ enum rfx_status rfx_onnx_max_unpool(struct rfx_onnx_import *ctx) {
     if (rest) status = rfx_onnx_emit(ctx, &crop, "/windows", &deep, 1, &deep);
     if (status == RFX_OK) status = rfx_onnx_emit(ctx, &apart, "/positions", &deep, 1, &deep);
     for (int64_t t = 0; status == RFX_OK && t < k * k; t++)
-        status = placed_at(ctx, pool, deep, t, values, &taken, &placed[t]);
+        status = placed_at(ctx, pool, deep, t, values, &less, &placed[t]);
     if (status == RFX_OK) status = rfx_onnx_emit(ctx, &join, "/joined", placed, (int)(k * k), &out);
     if (status == RFX_OK) status = rfx_onnx_emit(ctx, &together, "/pixels", &out, 1, &out);
     if (status == RFX_OK) /* what is chosen from adds -0 */

@@ -148,8 +148,26 @@ static enum rfx_status add_image(struct rfx_onnx_import *ctx, const struct rfx_o
     return rfx_onnx_names_put(ctx->values, v->name, value) ? RFX_OK : no_memory(ctx);
 }
 
+/* Input k is no value: a node before makes it, but not here (a mask of Dropout), or none does. */
+static enum rfx_status refuse_input(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *model,
+                                    size_t k) {
+    const char *name = ctx->node->in[k];
+    for (const struct rfx_onnx_node *n = model->nodes; n < ctx->node; n++)
+        for (size_t i = 0; i < n->n_out; i++)
+            if (strcmp(n->out[i], name) == 0)
+                return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                                       "input %zu ('%.80s') is output %zu of a %.40s, which is not "
+                                       "supported",
+                                       k, name, i, n->op);
+    return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
+                           "input %zu ('%.80s') is made by no node before it (nodes must be "
+                           "sorted, without cycles)",
+                           k, name);
+}
+
 /* Inputs must be known and attributes free of sub-graphs. *constant: all operands are. */
-static enum rfx_status check_node(struct rfx_onnx_import *ctx, bool *constant) {
+static enum rfx_status check_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *model,
+                                  bool *constant) {
     const struct rfx_onnx_node *node = ctx->node;
     *constant = true;
     if (node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0)
@@ -172,12 +190,7 @@ static enum rfx_status check_node(struct rfx_onnx_import *ctx, bool *constant) {
                                    "supported for MaxUnpool alone",
                                    k, indices->pool);
         const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, node->in[k]);
-        if (value == NULL)
-            return rfx_onnx_refuse(
-                ctx, RFX_STATUS_MALFORMED,
-                "input %zu ('%.80s') is made by no node before it (nodes must be "
-                "sorted, without cycles)",
-                k, node->in[k]);
+        if (value == NULL) return refuse_input(ctx, model, k);
         *constant = *constant && value->constant != NULL;
     }
     return RFX_OK;
@@ -241,7 +254,7 @@ static enum rfx_status convert_node(struct rfx_onnx_import *ctx, const struct rf
     bool constant;
     ctx->node = node;
     ctx->node_name = node->name[0] != '\0' ? node->name : node->n_out > 0 ? node->out[0] : "?";
-    enum rfx_status status = check_node(ctx, &constant);
+    enum rfx_status status = check_node(ctx, model, &constant);
     if (status != RFX_OK) return status;
     const struct rfx_onnx_op *op = rfx_onnx_op_find(node->op);
     if (op == NULL) return refuse_unknown(ctx, model);

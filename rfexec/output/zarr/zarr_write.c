@@ -7,6 +7,7 @@
 #include "layers/core/checked.h"
 #include "layers/core/printable.h"
 #include "rfexec/output/output_folder.h"
+#include "rfexec/output/output_format.h"
 #include "rfexec/output/zarr/zstd_library.h"
 
 #define METADATA_BYTES ((size_t)16384)
@@ -217,7 +218,9 @@ static enum rfx_status write_overviews(struct rfx_zarr_writer *writer, struct rf
         writer->next_row = 0;
         memset(writer->band, 0, band_bytes(&writer->array));
         for (int64_t y = 0; y < writer->array.h && status == RFX_OK; y++) {
-            status = rfx_overviews_read(writer->overviews, k, y, writer->overview_row, err);
+            status = rfx_memory_check_stop(writer->mem, err);
+            if (status == RFX_OK)
+                status = rfx_overviews_read(writer->overviews, k, y, writer->overview_row, err);
             if (status == RFX_OK) status = write_row(writer, writer->overview_row, err);
         }
     }
@@ -231,7 +234,8 @@ static enum rfx_status write_metadata(struct rfx_zarr_writer *writer, struct rfx
     char title[256];
     const char *slash = strrchr(writer->path, '/');
     rfx_printable(slash != NULL ? slash + 1 : writer->path, title, sizeof title);
-    title[strcspn(title, ".")] = '\0';
+    const char *end = rfx_output_end(title);
+    if (end != NULL) title[end - title] = '\0';
     for (int k = 0;; k++) {
         char name[RFX_ZARR_NAME];
         char *text;

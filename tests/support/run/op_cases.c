@@ -16,6 +16,13 @@
 #include "tests/support/oracle/reference.h"
 #include "tests/support/test_util.h"
 
+struct rfx_tensor op_case_plain(struct rfx_shape shape) {
+    struct rfx_tensor t = {RFX_LAYOUT_PLAIN, shape, 1, 1, 1, 1, RFX_ELEM_FLOAT32};
+    for (int d = 0; d < shape.rank; d++) t.elems *= shape.dims[d];
+    t.c = t.elems;
+    return t;
+}
+
 void op_case_begin(struct op_case *c, int n_in, const struct rfx_tensor *inputs, uint64_t seed) {
     memset(c, 0, sizeof *c);
     c->mem = rfx_memory_create(0);
@@ -124,6 +131,15 @@ static void run(struct op_case *c, const struct rfx_view *in, struct rfx_view ou
     struct rfx_run_args args = {c->graph, node, in, out, rect, packed, scratch, threads, NULL};
     rfx_op_run(&args);
     free(scratch);
+}
+
+void op_case_refused(const struct rfx_node *node, int n_in, const struct rfx_tensor *inputs,
+                     const char *words) {
+    struct op_case c;
+    op_case_begin(&c, n_in, inputs, 1);
+    assert_int_equal(op_case_add(&c, node), RFX_STATUS_UNSUPPORTED);
+    if (strstr(c.err.text, words) == NULL) fail_msg("'%s' is not in: %s", words, c.err.text);
+    op_case_end(&c);
 }
 
 float *op_case_whole(struct op_case *c) {

@@ -22,6 +22,9 @@ struct op_case {
     struct rfx_error err;
 };
 
+/* A tensor of that shape that is no map. */
+struct rfx_tensor op_case_plain(struct rfx_shape shape);
+
 /* Creates the graph and its inputs, with random values in [-1, 1). */
 void op_case_begin(struct op_case *c, int n_in, const struct rfx_tensor *inputs, uint64_t seed);
 
@@ -33,6 +36,10 @@ int op_case_weight(struct op_case *c, int rank, const int64_t *dims, float lo, f
 
 /* Adds the node under test on the inputs; n_in, in and name are set here. */
 enum rfx_status op_case_add(struct op_case *c, const struct rfx_node *node);
+
+/* The node on such inputs must be refused with `words` in the text. */
+void op_case_refused(const struct rfx_node *node, int n_in, const struct rfx_tensor *inputs,
+                     const char *words);
 
 /* Whole run with 1 thread, to be freed by the caller. */
 float *op_case_whole(struct op_case *c);

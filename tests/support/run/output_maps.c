@@ -2,8 +2,16 @@
 #include "tests/support/run/output_maps.h"
 
 #include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "tests/support/test_util.h"
 
@@ -45,4 +53,29 @@ enum rfx_status output_map_write(struct rfx_memory *mem, const char *path,
     if (status == RFX_OK) status = rfx_output_stream_commit(stream, NULL, NULL, err);
     rfx_output_stream_free(stream);
     return status;
+}
+
+enum rfx_status output_attempt_write(struct rfx_memory *mem, void *attempt, struct rfx_error *err) {
+    const struct output_attempt *a = attempt;
+    return output_map_write(mem, a->path, &a->format, &a->map, a->cut, err);
+}
+
+bool output_attempt_fits(struct output_attempt *attempt, const char *folder, size_t most_bytes) {
+    struct rlimit before, small;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_error err = {""};
+    (void)signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = most_bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    enum rfx_status status = output_attempt_write(mem, attempt, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    rfx_memory_free(mem);
+    if (status == RFX_OK) return true;
+    assert_int_equal(status, RFX_STATUS_IO);
+    assert_non_null(strstr(err.text, attempt->path));
+    assert_non_null(strstr(err.text, "File too large"));
+    assert_int_equal(test_files_in(folder), 0);
+    return false;
 }

@@ -29,4 +29,20 @@ enum rfx_status output_map_write(struct rfx_memory *mem, const char *path,
                                  const struct rfx_output_format *format,
                                  const struct output_map *map, struct output_cut cut,
                                  struct rfx_error *err);
+
+/* A file to be made. */
+struct output_attempt {
+    const char *path;
+    struct rfx_output_format format;
+    struct output_map map;
+    struct output_cut cut;
+};
+
+/* output_map_write of an attempt, for test_fail_each_allocation. */
+enum rfx_status output_attempt_write(struct rfx_memory *mem, void *attempt, struct rfx_error *err);
+
+/* The same where files may have no more than so many bytes, which stands for a full disk. false:
+ * it failed as it must, IO in words that name the file, and `folder` has nothing in it; other
+ * failures are failed assertions. */
+bool output_attempt_fits(struct output_attempt *attempt, const char *folder, size_t most_bytes);
 #endif

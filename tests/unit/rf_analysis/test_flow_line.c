@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "layers/graph/group.h"
 #include "rf_analysis/flow_line.h"
 
 enum { NODES = 4 };
@@ -113,11 +114,74 @@ static void no_line_where_borders_matter(void **state) {
     assert_true(rfx_line_settle(lines, 2));
 }
 
+static int add_pool(struct rfx_graph *graph, const char *name, int in, int64_t side, int64_t step) {
+    struct rfx_node node = {.op = RFX_OP_POOL_MAX, .name = name, .n_in = 1, .in = &in};
+    int64_t pad = side / 2 * (side % 2);
+    node.attr.pool = (struct rfx_pool_attr){.kh = side,
+                                            .kw = side,
+                                            .sh = step,
+                                            .sw = step,
+                                            .dh = 1,
+                                            .dw = 1,
+                                            .pads = {pad, pad, pad, pad}};
+    int index = -1;
+    assert_int_equal(rfx_graph_add(graph, &node, &index, NULL), RFX_OK);
+    return index;
+}
+
+/* input (14 rows) -> "read" -> a group of two ways, "near" 3x3 of step 2, and "wide" 3x3 and then a
+ * pool of `side` and step 2, which are added. */
+static struct rfx_graph *two_ways(struct rfx_memory *mem, int64_t side) {
+    static const struct rfx_fuse_options nothing = {0};
+    struct rfx_graph *graph = NULL;
+    struct rfx_node input = {.op = RFX_OP_INPUT, .name = "input"};
+    input.attr.input.c = 1;
+    input.attr.input.h = input.attr.input.w = 14;
+    int at = -1;
+    assert_int_equal(rfx_graph_create(mem, "two ways", &graph, NULL), RFX_OK);
+    assert_int_equal(rfx_graph_add(graph, &input, &at, NULL), RFX_OK);
+    int read = add_pool(graph, "read", at, 3, 1), near = add_pool(graph, "near", read, 3, 2);
+    int wide = add_pool(graph, "wide", read, 3, 1),
+        halved = add_pool(graph, "halved", wide, side, 2);
+    int ways[2] = {near, halved};
+    struct rfx_node sum = {.op = RFX_OP_BINARY, .name = "sum", .n_in = 2, .in = ways};
+    sum.attr.binary.kind = RFX_BINARY_ADD;
+    assert_int_equal(rfx_graph_add(graph, &sum, &at, NULL), RFX_OK);
+    assert_int_equal(rfx_graph_add_output(graph, at, "sum", NULL), RFX_OK);
+    assert_int_equal(rfx_graph_finish(graph, &nothing, NULL), RFX_OK);
+    assert_int_equal(graph->n_nodes, 6);
+    return graph;
+}
+
+/* A way inside of a group without a line leaves what is read outside without one, though the other
+ * way has one: a pool of 1 and step 2 never reads the last of 14 rows, one of 2 does. */
+static void groups_have_lines_where_all_inside_have(void **state) {
+    (void)state;
+    for (int64_t side = 1; side <= 2; side++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_graph *base = two_ways(mem, side), *grouped = NULL;
+        const struct rfx_group_attr group = {
+            .first = 2, .last = 5, .strip_cols = 7, .strips = 1, .step_rows = 1};
+        struct rfx_line lines[6];
+        assert_int_equal(rfx_graph_group(base, &group, 1, &grouped, NULL), RFX_OK);
+        for (int i = 0; i < 6; i++) lines[i].anchor = RFX_LINE_UNKNOWN;
+        assert_false(rfx_line_settle(lines, 5));
+        rfx_line_pass_group(lines, grouped, 5, RFX_AXIS_ROWS);
+        assert_int_equal(rfx_line_settle(lines, 1), side == 2);
+        assert_int_equal(lines[1].anchor, side == 2 ? 5 : 1);
+        if (side == 2) expect_region(&lines[1], 14, (struct rfx_range){3, 4}, 5, 9);
+        rfx_graph_free(grouped);
+        rfx_graph_free(base);
+        rfx_memory_free(mem);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_follow_each_other),
         cmocka_unit_test(ways_join_when_they_are_alike),
         cmocka_unit_test(no_line_where_borders_matter),
+        cmocka_unit_test(groups_have_lines_where_all_inside_have),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

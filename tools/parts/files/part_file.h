@@ -1,10 +1,12 @@
 /* The file of a part: an .npy of the rectangle's values, and beside it a small JSON that says what
  * run it is a part of.
  *
- *     PART.npy        1 x channels x rows x columns of the rectangle, or some cells of an output
- * that is joined of several maps (part_cells.h) PART.npy.json   {"format", "version", "run": {...},
- * "output", "shape", "rows", "columns", "fingerprint", "about": {...}, "georeference": {...}} of
- * cells "cells": {...} instead of "rows" and "columns", and version 2
+ * PART.npy: 1 x channels x rows x columns of the rectangle, or some cells of an output that is
+ * joined of several maps (part_cells.h).
+ *
+ * PART.npy.json: {"format", "version", "run": {...}, "output", "shape", "rows", "columns",
+ * "fingerprint", "about": {...}, "georeference": {...}}; of cells "cells": {...} instead of "rows"
+ * and "columns", and version 2.
  *
  * "run" holds everything that the bits of an output depend on; parts of one run have the same.
  * "about" is for people. The JSON gets its name before the .npy, so that a part whose .npy is there

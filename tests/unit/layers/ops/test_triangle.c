@@ -12,15 +12,6 @@
 
 #include "tests/support/run/op_cases.h"
 
-/* A tensor of that shape. */
-static struct rfx_tensor plain_tensor(struct rfx_shape shape) {
-    struct rfx_tensor t = {.layout = RFX_LAYOUT_PLAIN, .h = 1, .w = 1, .elems = 1};
-    t.shape = shape;
-    for (int i = 0; i < shape.rank; i++) t.elems *= shape.dims[i];
-    t.c = t.elems;
-    return t;
-}
-
 static struct rfx_node form(int64_t k, bool upper) {
     struct rfx_node node = {.op = RFX_OP_TRIANGLE};
     node.attr.triangle.k = k;
@@ -32,7 +23,7 @@ static void all_diagonals(void **state) {
     (void)state;
     const struct rfx_shape plain = {3, {2, 4, 7}};
     const struct rfx_tensor inputs[] = {rfx_tensor_nhwc(3, 5, 9), rfx_tensor_nhwc(1, 9, 4),
-                                        plain_tensor(plain)};
+                                        op_case_plain(plain)};
     for (int i = 0; i < 3; i++)
         for (int64_t k = -10; k <= 10; k++)
             for (int upper = 0; upper < 2; upper++) {
@@ -78,13 +69,9 @@ static void far_diagonals(void **state) {
 static void refuses_vectors(void **state) {
     (void)state;
     const struct rfx_shape shape = {1, {4}};
-    const struct rfx_tensor vector = plain_tensor(shape);
+    const struct rfx_tensor vector = op_case_plain(shape);
     struct rfx_node node = form(0, true);
-    struct op_case c;
-    op_case_begin(&c, 1, &vector, 1);
-    assert_int_equal(op_case_add(&c, &node), RFX_STATUS_UNSUPPORTED);
-    assert_non_null(strstr(c.err.text, "rank 1: at least 2 is needed"));
-    op_case_end(&c);
+    op_case_refused(&node, 1, &vector, "rank 1: at least 2 is needed");
 }
 
 int main(void) {

@@ -13,13 +13,6 @@
 
 #include "tests/support/run/op_cases.h"
 
-static struct rfx_tensor plain(struct rfx_shape shape) {
-    struct rfx_tensor t = {RFX_LAYOUT_PLAIN, shape, 1, 1, 1, 1, RFX_ELEM_FLOAT32};
-    for (int d = 0; d < shape.rank; d++) t.elems *= shape.dims[d];
-    t.c = t.elems;
-    return t;
-}
-
 static struct rfx_node index_node(enum rfx_op op, enum rfx_index_kind kind, int axis) {
     struct rfx_node node = {.op = op, .act = {.slope = -1}};
     node.attr.index.kind = kind;
@@ -59,7 +52,7 @@ static int64_t extent_of(const struct form *f, int64_t i) {
 }
 
 static void set_indices(struct op_case *c, const struct form *f) {
-    struct rfx_tensor t = plain(f->indices);
+    struct rfx_tensor t = op_case_plain(f->indices);
     float *values = test_floats(t.elems);
     for (int64_t i = 0; i < t.elems; i++) {
         int64_t n = extent_of(f, i);
@@ -73,7 +66,7 @@ static void test_picks(void **state) {
     (void)state;
     for (int i = 0; i < N_FORMS * 3; i++) {
         const struct form *f = &forms[i % N_FORMS];
-        const struct rfx_tensor inputs[2] = {plain(f->data), plain(f->indices)};
+        const struct rfx_tensor inputs[2] = {op_case_plain(f->data), op_case_plain(f->indices)};
         struct rfx_node node = index_node(RFX_OP_PICK, f->kind, f->axis);
         struct op_case c;
         char what[32];
@@ -88,7 +81,8 @@ static void test_picks(void **state) {
 
 static void begin_scatter(struct op_case *c, const struct form *f, enum rfx_scatter_kind kind,
                           uint64_t seed) {
-    const struct rfx_tensor inputs[3] = {plain(f->data), plain(f->indices), plain(f->picked)};
+    const struct rfx_tensor inputs[3] = {op_case_plain(f->data), op_case_plain(f->indices),
+                                         op_case_plain(f->picked)};
     struct rfx_node node = index_node(RFX_OP_SCATTER, f->kind, f->axis);
     node.attr.index.scatter = kind;
     op_case_begin(c, 3, inputs, seed);
@@ -141,7 +135,7 @@ static void test_outside(void **state) {
     static const struct rfx_shape five = {1, {5}}, three = {1, {3}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const float where[3] = {1, bad[i], -5};
-        const struct rfx_tensor inputs[2] = {plain(five), plain(three)};
+        const struct rfx_tensor inputs[2] = {op_case_plain(five), op_case_plain(three)};
         struct rfx_node node = index_node(RFX_OP_PICK, RFX_INDEX_ELEMENTS, 0);
         struct op_case c;
         op_case_begin(&c, 2, inputs, 1);
@@ -181,19 +175,46 @@ static void test_refusals(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct form *f = &cases[i].form;
         for (int scatter = cases[i].why == NULL ? 1 : 0; scatter < 2; scatter++) {
-            const struct rfx_tensor inputs[3] = {plain(f->data), plain(f->indices),
-                                                 plain(f->picked)};
+            const struct rfx_tensor inputs[3] = {op_case_plain(f->data), op_case_plain(f->indices),
+                                                 op_case_plain(f->picked)};
             struct rfx_node node =
                 index_node(scatter ? RFX_OP_SCATTER : RFX_OP_PICK, f->kind, f->axis);
             const char *why = cases[i].why != NULL          ? cases[i].why
                               : f->kind == RFX_INDEX_SLICES ? "slices are not scattered"
                                                             : "updates of another shape";
-            struct op_case c;
-            op_case_begin(&c, 2 + scatter, inputs, 1);
-            assert_int_equal(op_case_add(&c, &node), RFX_STATUS_UNSUPPORTED);
-            if (strstr(c.err.text, why) == NULL) fail_msg("case %zu: %s", i, c.err.text);
-            op_case_end(&c);
+            op_case_refused(&node, 2 + scatter, inputs, why);
         }
+    }
+}
+
+/* Indices count along no axis that is too long for float32. */
+static void test_too_long(void **state) {
+    (void)state;
+    for (int64_t more = 0; more < 2; more++) {
+        const int64_t sizes[2] = {((int64_t)1 << 24) + more, 1};
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_node node = index_node(RFX_OP_PICK, RFX_INDEX_SLICES, 0);
+        struct rfx_graph *graph;
+        struct rfx_error err;
+        int in[2], at;
+        assert_int_equal(rfx_graph_create(mem, "long", &graph, &err), RFX_OK);
+        for (int k = 0; k < 2; k++) {
+            struct rfx_weight w = {.source = RFX_WEIGHT_FILLED, .shape = {1, {sizes[k]}}};
+            struct rfx_node line = {.op = RFX_OP_CONST_PLAIN, .name = "line"};
+            w.elems = sizes[k];
+            assert_int_equal(rfx_graph_add_weight(graph, &w, &line.attr.constant.weight, &err),
+                             RFX_OK);
+            line.attr.constant.shape = w.shape;
+            assert_int_equal(rfx_graph_add(graph, &line, &in[k], &err), RFX_OK);
+        }
+        node.name = "pick";
+        node.n_in = 2;
+        node.in = in;
+        enum rfx_status status = rfx_graph_add(graph, &node, &at, &err);
+        assert_int_equal(status, more == 0 ? RFX_OK : RFX_STATUS_UNSUPPORTED);
+        if (more == 1) assert_non_null(strstr(err.text, "16777217 elements, more than float32"));
+        rfx_graph_free(graph);
+        rfx_memory_free(mem);
     }
 }
 
@@ -201,7 +222,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_picks),       cmocka_unit_test(test_scatters),
         cmocka_unit_test(test_nan_updates), cmocka_unit_test(test_outside),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

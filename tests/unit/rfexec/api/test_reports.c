@@ -10,8 +10,13 @@
 #include <cmocka.h>
 
 #include "layers/core/memory.h"
+#include "layers/graph/op.h"
+#include "rfexec/api/job.h"
 #include "rfexec/api/network.h"
+#include "rfexec/api/reports.h"
 #include "tests/support/run/network_run.h"
+#include "tiler/plan/mode.h"
+#include "tiler/plan/schedule.h"
 
 enum { MOST_STAGES = 40 };
 
@@ -45,6 +50,21 @@ static void test_layers(void **state) {
     assert_true(pool->field[0] == 7 && pool->jump[1] == 4.0 && pool->global == 0);
     const struct rfx_layer_report *last = &layers[rfx_network_layer_count(net) - 1];
     assert_true(last->global != 0 && last->field[0] == 0);
+    free(layers);
+    rfx_network_free(net);
+}
+
+/* Of a 7x7 convolution of stride 2 and padding 3, and of the 3x3 pooling of stride 2 behind it. */
+static void test_padded_layers(void **state) {
+    (void)state;
+    struct rfx_network *net = network_open_sized("resnet18", 65, 97);
+    struct rfx_layer_report *layers = layers_of(net);
+    const struct rfx_layer_report *pool = &layers[2];
+    for (int axis = 0; axis < 2; axis++) {
+        assert_true(layers[1].field[axis] == 7 && layers[1].field_padding[axis] == 3);
+        assert_true(pool->field[axis] == 11 && pool->field_padding[axis] == 5);
+    }
+    assert_string_equal(pool->op, "MaxPool");
     free(layers);
     rfx_network_free(net);
 }
@@ -129,6 +149,128 @@ static void test_stages(void **state) {
     assert_true(several > 2);
 }
 
+/* Marks the bytes of a buffer; returns how many were not. */
+static uint64_t mark(unsigned char *bytes, size_t n, struct rfx_buffer buffer) {
+    uint64_t fresh = 0;
+    assert_true(buffer.offset + buffer.bytes <= n);
+    for (size_t k = buffer.offset; k < buffer.offset + buffer.bytes; k++) {
+        fresh += bytes[k] == 0;
+        bytes[k] = 1;
+    }
+    return fresh;
+}
+
+/* Bytes of the arena that hold something in stage s: buffers of what it computes, and maps that it
+ * or an earlier stage stored and that it or a later one has, or that are outputs. */
+static uint64_t marked_bytes(const struct rfx_plan *plan, int s, unsigned char *bytes) {
+    const struct rfx_graph *graph = plan->graph;
+    uint64_t sum = 0;
+    memset(bytes, 0, plan->bytes.arena);
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct rfx_stage_node *node = &plan->stages[s].nodes[i];
+        bool made = false, wanted = false;
+        for (int e = 0; e <= s; e++) made |= rfx_place_is_computed(plan->stages[e].places[i]);
+        for (int l = s; l < plan->n_stages; l++)
+            wanted |= plan->stages[l].places[i] != RFX_PLACE_NONE;
+        for (int k = 0; k < graph->n_outputs; k++) wanted |= graph->outputs[k].node == i;
+        if (made && wanted) sum += mark(bytes, plan->bytes.arena, plan->stored[i]);
+        if (!rfx_place_is_computed(plan->stages[s].places[i])) continue;
+        sum += mark(bytes, plan->bytes.arena, node->buffer);
+        sum += mark(bytes, plan->bytes.arena, node->fresh);
+        sum += mark(bytes, plan->bytes.arena, node->packed);
+    }
+    return sum;
+}
+
+/* MACs of each stage, step by step. */
+static void count_macs(const struct rfx_plan *plan, uint64_t macs[MOST_STAGES]) {
+    struct rfx_schedule *schedule = NULL;
+    struct rfx_error err = {{0}};
+    struct rfx_step step;
+    memset(macs, 0, MOST_STAGES * sizeof *macs);
+    assert_int_equal(rfx_schedule_create(plan, &schedule, &err), RFX_OK);
+    while (rfx_schedule_next(schedule, &step))
+        if (step.kind == RFX_STEP_RUN)
+            macs[step.stage] += rfx_op_macs(plan->graph, &plan->graph->nodes[step.node], step.rect);
+    rfx_schedule_free(schedule);
+}
+
+/* What of a plan was seen, so that the loop below has looked at something. */
+struct seen {
+    int uneven, spilled, fresh, packed, several;
+};
+
+static void check_against_plan(struct rfx_network *net, const struct rfx_run_options *options,
+                               const struct rfx_layer_report *layers, struct seen *seen) {
+    static const float nothing;
+    struct rfx_stage_report stages[MOST_STAGES];
+    struct rfx_job job = {0};
+    struct rfx_error err = {{0}};
+    int n = 0;
+    assert_int_equal(rfx_job_open(&job, rfx_network_graph(net), options, &err), RFX_OK);
+    assert_int_equal(rfx_job_use_values(&job, &nothing, &err), RFX_OK);
+    assert_int_equal(rfx_job_plan(&job, &err), RFX_OK);
+    const struct rfx_plan *plan = job.plan;
+    assert_int_equal(
+        rfx_report_stages(plan, job.graph, stages, sizeof *stages, MOST_STAGES, &n, &err), RFX_OK);
+    assert_int_equal(n, plan->n_stages);
+    unsigned char *bytes = malloc(plan->bytes.arena);
+    uint64_t macs[MOST_STAGES];
+    count_macs(plan, macs);
+    assert_non_null(bytes);
+    for (int s = 0; s < n; s++) {
+        const struct rfx_stage *stage = &plan->stages[s];
+        const struct rfx_stage_spec *spec = &stage->spec;
+        uint64_t spilled = 0;
+        assert_string_equal(stages[s].mode, spec->mode->name);
+        assert_string_equal(stages[s].first, layers[stage->first].name);
+        assert_string_equal(stages[s].last, layers[stage->last].name);
+        assert_int_equal(stages[s].tiles[0], spec->parts_y);
+        assert_int_equal(stages[s].tiles[1], spec->parts_x);
+        assert_int_equal(stages[s].band_rows, spec->band_rows);
+        assert_int_equal(stages[s].arena_bytes, marked_bytes(plan, s, bytes));
+        assert_int_equal(stages[s].macs, macs[s]);
+        for (int t = 0; t < stage->spec.n_targets; t++)
+            if (stage->spilled[t]) spilled += layers[stage->targets[t]].output_bytes;
+        assert_int_equal(stages[s].spilled_bytes, spilled);
+        seen->uneven += spec->parts_y != spec->parts_x;
+        seen->spilled += spilled > 0;
+        seen->several += n > 1;
+        for (int i = 0; i < plan->graph->n_nodes; i++) {
+            seen->fresh += stage->nodes[i].fresh.bytes > 0;
+            seen->packed += stage->nodes[i].packed.bytes > 0;
+        }
+    }
+    free(bytes);
+    rfx_job_close(&job);
+}
+
+/* Stages are those of the plan, in the least memory and without a budget, with files too. */
+static void test_stages_of_plans(void **state) {
+    static const char *const models[] = {"squeezenet1_1", "fsrcnn:2", "unet_instance", "resnet18",
+                                         "posenet"};
+    struct seen seen = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        struct rfx_network *net = network_open_sized(models[i], 160, 128);
+        struct rfx_layer_report *layers = layers_of(net);
+        for (int part = 0; part < 4; part++) {
+            struct rfx_run_options options = network_run_options(1, 1);
+            struct rfx_forecast forecast = {.size = sizeof forecast};
+            if (part == 3) options.spill_folder = ".";
+            assert_int_equal(rfx_network_predict(net, NULL, &options, &forecast, NULL),
+                             RFX_CODE_BUDGET);
+            options.memory_bytes = part == 0 ? 0 : forecast.peak_bytes;
+            if (part == 2) options.memory_bytes += forecast.peak_bytes / 5;
+            check_against_plan(net, &options, layers, &seen);
+        }
+        free(layers);
+        rfx_network_free(net);
+    }
+    assert_true(seen.uneven > 0 && seen.spilled > 0 && seen.several > 0);
+    assert_true(seen.fresh > 0 && seen.packed > 0);
+}
+
 /* A whole run is one stage that uses all of the arena. */
 static void test_whole(void **state) {
     struct rfx_network *net = network_open_sized("squeezenet1_1", 65, 97);
@@ -166,8 +308,9 @@ static void test_no_budget(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layers),    cmocka_unit_test(test_other_sizes),
-        cmocka_unit_test(test_stages),    cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_layers),          cmocka_unit_test(test_padded_layers),
+        cmocka_unit_test(test_stages_of_plans), cmocka_unit_test(test_other_sizes),
+        cmocka_unit_test(test_stages),          cmocka_unit_test(test_whole),
         cmocka_unit_test(test_no_budget),
     };
     return cmocka_run_group_tests_name("reports", tests, NULL, NULL);

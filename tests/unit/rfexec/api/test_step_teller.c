@@ -1,23 +1,29 @@
 /* What an observer is told, against what must hold of any plan: final rectangles make up every
- * output once, numbers rise, bytes are those of the forecast, and bits do not change. */
+ * output once, each work is told of layers that can do it and of rectangles of their maps, numbers
+ * are those of progress, of the clock and of the forecast, and bits do not change. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 #include "rfexec/api/network.h"
 #include "tests/support/run/network_run.h"
 
-enum { WORKS = RFX_STEP_WORK_PACK + 1 };
+enum { WORKS = RFX_STEP_WORK_PACK + 1, MOST_STAGES = 60 };
 
 /* What was told; the last step is kept, without its name. */
 struct told {
     const struct rfx_network *net;
+    struct rfx_layer_report *layers; /* NULL: rectangles are not held against them */
+    int64_t *summed, *spilled;       /* pixels of each layer */
+    uint64_t spilled_bytes;
     int64_t calls, cancel_at; /* 0: never */
+    int64_t done, total;      /* as progress was told last */
     int64_t works[WORKS];
     int64_t elements[MOST_OUTPUTS]; /* that became final */
     int64_t rows[MOST_OUTPUTS], columns[MOST_OUTPUTS];
@@ -39,6 +45,56 @@ static void count_pixels(struct told *told, const struct rfx_step_report *step) 
             times[y * columns + x]++;
 }
 
+/* The rectangle lies in a map and has all its channels; what is no map is one pixel of elements. */
+static void check_inside(const struct rfx_step_report *step, const struct rfx_layer_report *map) {
+    int64_t elements = (int64_t)(map->output_bytes / sizeof(float));
+    if (step->rows == 1 && step->columns == 1 && step->channels == elements) return;
+    assert_int_equal(map->n_dims, 4);
+    assert_int_equal(step->channels, map->dims[1]);
+    assert_true(step->row >= 0 && step->row + step->rows <= map->dims[2]);
+    assert_true(step->column >= 0 && step->column + step->columns <= map->dims[3]);
+}
+
+/* The map that a layer sums: in this test's networks the last before it with as many channels, of
+ * which moments have two each. */
+static const struct rfx_layer_report *summed_map(const struct rfx_layer_report *layer) {
+    int64_t channels = layer->dims[1] / (strcmp(layer->op, "Moments") == 0 ? 2 : 1);
+    const struct rfx_layer_report *map = layer - 1;
+    while (map->dims[1] != channels || map->dims[2] * map->dims[3] == 1) map--;
+    return map;
+}
+
+/* What a layer can do, and where. */
+static void check_layer(struct told *told, const struct rfx_step_report *step) {
+    const struct rfx_layer_report *layer = &told->layers[step->layer];
+    int64_t pixels = step->rows * step->columns;
+    assert_string_equal(step->name, layer->name);
+    if (step->work == RFX_STEP_WORK_READ || step->work == RFX_STEP_WORK_COMPUTE)
+        assert_int_equal(step->work == RFX_STEP_WORK_READ, strcmp(layer->op, "Input") == 0);
+    if (step->work == RFX_STEP_WORK_SUM) {
+        assert_true(layer->global != 0);
+        told->summed[step->layer] += pixels;
+        if (pixels > 0) check_inside(step, summed_map(layer));
+    } else if (step->work == RFX_STEP_WORK_PACK) {
+        assert_true(layer->parameters > 0);
+        assert_true(pixels == 0 && step->channels == 0 && step->row == 0 && step->column == 0);
+    } else {
+        check_inside(step, layer);
+    }
+    if (step->work == RFX_STEP_WORK_SPILL) {
+        told->spilled[step->layer] += pixels;
+        told->spilled_bytes += (uint64_t)(pixels * step->channels) * sizeof(float);
+    }
+    if (step->work == RFX_STEP_WORK_FETCH) assert_true(told->spilled[step->layer] >= pixels);
+}
+
+static int note_progress(void *user, int64_t done, int64_t total) {
+    struct told *told = user;
+    told->done = done;
+    told->total = total;
+    return 0;
+}
+
 static int take(void *user, const struct rfx_step_report *step) {
     struct told *told = user;
     const struct rfx_step_report *last = &told->last;
@@ -47,6 +103,7 @@ static int take(void *user, const struct rfx_step_report *step) {
     assert_int_equal(step->step, told->calls);
     assert_true(step->stage >= last->stage && step->stage < step->n_stages);
     assert_true(step->done >= last->done && step->done <= step->total);
+    if (told->total > 0) assert_true(step->done == told->done && step->total == told->total);
     assert_true(step->seconds >= last->seconds);
     assert_in_range(step->layer, 0, rfx_network_layer_count(told->net) - 1);
     assert_in_range(step->work, 0, WORKS - 1);
@@ -59,6 +116,7 @@ static int take(void *user, const struct rfx_step_report *step) {
     if (step->work != RFX_STEP_WORK_PACK && step->work != RFX_STEP_WORK_SUM)
         assert_true(step->rows > 0 && step->columns > 0 && step->channels > 0);
     if (step->output >= 0) count_pixels(told, step);
+    if (told->layers != NULL) check_layer(told, step);
     told->works[step->work]++;
     told->last = *step;
     return told->calls == told->cancel_at;
@@ -87,49 +145,101 @@ static void check_and_free(struct told *told) {
     assert_int_equal(told->last.stage, told->last.n_stages - 1);
 }
 
-/* One network without a budget and with the least one; returns the kinds of steps seen. */
-static void run_and_check(const char *model, int64_t h, int64_t w, int64_t works[WORKS]) {
+static struct told told_with_layers(struct rfx_network *net) {
+    struct told told = told_of(net);
+    size_t n = (size_t)rfx_network_layer_count(net);
+    struct rfx_why why;
+    told.layers = calloc(n, sizeof *told.layers);
+    told.summed = calloc(n, sizeof *told.summed);
+    told.spilled = calloc(n, sizeof *told.spilled);
+    assert_true(told.layers != NULL && told.summed != NULL && told.spilled != NULL);
+    network_check(rfx_network_layers(net, told.layers, sizeof *told.layers, &why), &why);
+    return told;
+}
+
+/* Each sum took every pixel of the map before once; files hold what the stages say. */
+static void check_layers_and_free(struct told *told, const struct rfx_stage_report *stages, int n) {
+    uint64_t spilled = 0;
+    for (int i = 0; i < rfx_network_layer_count(told->net); i++) {
+        if (told->summed[i] == 0) continue;
+        const int64_t *dims = summed_map(&told->layers[i])->dims;
+        assert_int_equal(told->summed[i], dims[2] * dims[3]);
+    }
+    for (int s = 0; s < n; s++) spilled += stages[s].spilled_bytes;
+    assert_int_equal(told->spilled_bytes, spilled);
+    check_and_free(told);
+    free(told->layers);
+    free(told->summed);
+    free(told->spilled);
+}
+
+static double now_seconds(void) {
+    struct timespec t;
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &t), 0);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* One run of the network; adds the kinds of steps seen. */
+static void run_and_check(struct rfx_network *net, const float *values,
+                          const struct network_outputs *want, struct rfx_run_options options,
+                          int64_t works[WORKS]) {
+    struct rfx_forecast forecast = {.size = sizeof forecast};
+    struct network_outputs got = network_outputs_for(net);
+    struct told told = told_with_layers(net);
+    struct rfx_stage_report stages[MOST_STAGES];
+    struct rfx_why why;
+    int n = 0;
+    network_check(rfx_network_predict(net, NULL, &options, &forecast, &why), &why);
+    network_check(
+        rfx_network_stages(net, NULL, &options, stages, sizeof *stages, MOST_STAGES, &n, &why),
+        &why);
+    options.observe = take;
+    options.progress = note_progress;
+    options.user = &told;
+    double begin = now_seconds();
+    network_check(rfx_network_run_values(net, values, got.values, got.n, &options, &why), &why);
+    assert_true(told.last.seconds > 0.0 && told.last.seconds < now_seconds() - begin);
+    network_assert_same(&got, want);
+    assert_int_equal(told.last.planned_bytes, forecast.peak_bytes);
+    assert_int_equal(told.last.n_stages, n);
+    assert_true(told.last.held_bytes >= forecast.activation_bytes + forecast.weight_bytes);
+    if (options.memory_bytes > 0) assert_true(told.last.held_bytes < forecast.peak_bytes);
+    for (int k = 0; k < WORKS; k++) works[k] += told.works[k];
+    check_layers_and_free(&told, stages, n);
+    network_outputs_free(&got);
+}
+
+/* Without a budget and with the least one; with a folder, the least one with files. */
+static void run_both(const char *model, int64_t h, int64_t w, const char *folder,
+                     int64_t works[WORKS]) {
     struct rfx_network *net = network_open_sized(model, h, w);
     float *values = network_random_image(3, h, w);
     struct network_outputs want = network_session_outputs(model, values, 3, h, w);
-    for (int small = 0; small < 2; small++) {
-        size_t bytes = small ? network_least_bytes(net, NULL, 2) : 0;
-        struct rfx_run_options options = network_run_options(bytes, 2);
-        struct rfx_forecast forecast = {.size = sizeof forecast};
-        struct network_outputs got = network_outputs_for(net);
-        struct told told = told_of(net);
-        struct rfx_why why;
-        int stages = 0;
-        network_check(rfx_network_predict(net, NULL, &options, &forecast, &why), &why);
-        network_check(rfx_network_stages(net, NULL, &options, NULL, 0, 0, &stages, &why), &why);
-        options.observe = take;
-        options.user = &told;
-        network_check(rfx_network_run_values(net, values, got.values, got.n, &options, &why), &why);
-        network_assert_same(&got, &want);
-        assert_int_equal(told.last.planned_bytes, forecast.peak_bytes);
-        assert_int_equal(told.last.n_stages, stages);
-        if (small) assert_true(told.last.held_bytes < forecast.peak_bytes);
-        check_and_free(&told);
-        for (int k = 0; k < WORKS; k++) works[k] += told.works[k];
-        network_outputs_free(&got);
-    }
+    struct rfx_run_options options = network_run_options(0, 2), least = network_run_options(1, 2);
+    struct rfx_forecast forecast = {.size = sizeof forecast};
+    least.spill_folder = folder;
+    assert_int_equal(rfx_network_predict(net, NULL, &least, &forecast, NULL), RFX_CODE_BUDGET);
+    least.memory_bytes = forecast.peak_bytes;
+    if (folder == NULL) run_and_check(net, values, &want, options, works);
+    run_and_check(net, values, &want, least, works);
     network_outputs_free(&want);
     free(values);
     rfx_network_free(net);
 }
 
 /* Maps that are handed out, several outputs, global pools that are fed by rows, outputs joined of
- * maps. */
+ * maps, norms whose maps wait in files. */
 static void test_rectangles(void **state) {
     int64_t works[WORKS] = {0};
     (void)state;
-    run_and_check("fsrcnn:2", 50, 37, works);
-    run_and_check("posenet", 65, 49, works);
-    run_and_check("efficientnet_b0", 128, 96, works);
-    run_and_check("blazeface", 64, 64, works);
-    assert_true(works[RFX_STEP_WORK_READ] > 0 && works[RFX_STEP_WORK_COMPUTE] > 0);
-    assert_true(works[RFX_STEP_WORK_SUM] > 0 && works[RFX_STEP_WORK_WRITE] > 0);
-    assert_true(works[RFX_STEP_WORK_PACK] > 0);
+    run_both("fsrcnn:2", 50, 37, NULL, works);
+    run_both("posenet", 65, 49, NULL, works);
+    run_both("efficientnet_b0", 128, 96, NULL, works);
+    run_both("blazeface", 64, 64, NULL, works);
+    assert_true(works[RFX_STEP_WORK_KEEP] > 0);
+    assert_true(works[RFX_STEP_WORK_SPILL] == 0 && works[RFX_STEP_WORK_FETCH] == 0);
+    run_both("unet_instance", 160, 128, ".", works);
+    for (int k = 0; k < WORKS; k++) assert_true(works[k] > 0);
 }
 
 /* Of a part, rectangles are counted from its first row and column, as those of write are. */

@@ -15,20 +15,11 @@
 #include <cmocka.h>
 
 #include "rfexec/output/output_folder.h"
+#include "tests/support/test_folder.h"
 #include "tests/support/test_util.h"
 
 #define DIRECTORY "test_output_folder.tmp.d"
 #define NAME DIRECTORY "/a"
-
-static int make_directory(void **state) {
-    (void)state;
-    return mkdir(DIRECTORY, 0777);
-}
-
-static int remove_directory(void **state) {
-    (void)state;
-    return rmdir(DIRECTORY); /* fails when anything is left */
-}
 
 static void remove_made(void) {
     assert_int_equal(unlink(NAME "/0/1/2"), 0);
@@ -81,6 +72,8 @@ static void appears_on_commit(void **state) {
     assert_int_equal(info.st_mode & 0777, 0750);
     assert_int_equal(stat(NAME "/0/1/2", &info), 0);
     assert_int_equal(info.st_mode & 0777, 0640);
+    assert_int_equal(stat(NAME "/plain", &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0640);
     /* what is there stays as it is */
     assert_int_equal(write_folder(mem, NULL, &err), RFX_STATUS_IO);
     assert_non_null(strstr(err.text, NAME ": is there already"));
@@ -108,6 +101,13 @@ static void taken_names_are_refused(void **state) {
     rfx_output_folder_free(folder);
     assert_int_equal(rmdir(NAME "/theirs"), 0);
     assert_int_equal(rmdir(NAME), 0);
+    assert_int_equal(rfx_output_folder_open(mem, NAME, &folder, &err), RFX_OK);
+    assert_int_equal(put_three(folder, &err), RFX_OK);
+    assert_int_equal(mkdir(NAME, 0777), 0); /* an empty one stays, too */
+    assert_int_equal(rfx_output_folder_commit(folder, &err), RFX_STATUS_IO);
+    assert_non_null(strstr(err.text, NAME ": renaming failed: File exists"));
+    rfx_output_folder_free(folder);
+    assert_int_equal(rmdir(NAME), 0);
     /* no folder to write into */
     assert_int_equal(rfx_output_folder_open(mem, DIRECTORY "/none/a", &folder, &err),
                      RFX_STATUS_IO);
@@ -115,14 +115,36 @@ static void taken_names_are_refused(void **state) {
     rfx_memory_free(mem);
 }
 
+static void long_names_are_refused(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_output_folder *folder = NULL;
+    struct rfx_error err = {""};
+    char name[300] = DIRECTORY "/";
+    memset(name + strlen(name), 'a', 256);
+    assert_int_equal(rfx_output_folder_open(mem, name, &folder, &err), RFX_STATUS_IO);
+    assert_non_null(strstr(err.text, "File name too long"));
+    assert_int_equal(rfx_output_folder_open(mem, NAME, &folder, &err), RFX_OK);
+    for (int i = 0; i < 256; i++) name[i] = i % 2 == 0 ? 'd' : '/';
+    name[256] = '\0';
+    assert_int_equal(rfx_output_folder_put(folder, name, "1", 1, &err), RFX_STATUS_IO);
+    assert_non_null(strstr(err.text, "File name too long"));
+    name[255] = '\0'; /* deeper than anything that is written */
+    assert_int_equal(rfx_output_folder_put(folder, name + 230, "1", 1, &err), RFX_OK);
+    rfx_output_folder_free(folder);
+    rfx_memory_free(mem);
+}
+
 static void without_commit_nothing_is_left(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_output_folder *folder = NULL;
+    int open_before = test_files_in("/proc/self/fd");
     assert_int_equal(rfx_output_folder_open(mem, NAME, &folder, NULL), RFX_OK);
     assert_int_equal(put_three(folder, NULL), RFX_OK);
     rfx_output_folder_free(folder);
     rfx_output_folder_free(NULL);
+    assert_int_equal(test_files_in("/proc/self/fd"), open_before);
     rfx_memory_free(mem);
 }
 
@@ -190,23 +212,22 @@ static void a_stop_comes_before_the_name(void **state) {
 
 static void survives_failing_allocations(void **state) {
     (void)state;
+    int open_before = test_files_in("/proc/self/fd");
     assert_true(test_fail_each_allocation(write_folder, NULL) >= 2);
+    assert_int_equal(test_files_in("/proc/self/fd"), open_before);
     remove_made();
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(appears_on_commit, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(taken_names_are_refused, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(without_commit_nothing_is_left, make_directory,
-                                        remove_directory),
-        cmocka_unit_test_setup_teardown(failed_writes_are_told, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(a_full_disk_is_found_before, make_directory,
-                                        remove_directory),
-        cmocka_unit_test_setup_teardown(a_stop_comes_before_the_name, make_directory,
-                                        remove_directory),
-        cmocka_unit_test_setup_teardown(survives_failing_allocations, make_directory,
-                                        remove_directory),
+        test_in_folder(appears_on_commit, DIRECTORY),
+        test_in_folder(taken_names_are_refused, DIRECTORY),
+        test_in_folder(long_names_are_refused, DIRECTORY),
+        test_in_folder(without_commit_nothing_is_left, DIRECTORY),
+        test_in_folder(failed_writes_are_told, DIRECTORY),
+        test_in_folder(a_full_disk_is_found_before, DIRECTORY),
+        test_in_folder(a_stop_comes_before_the_name, DIRECTORY),
+        test_in_folder(survives_failing_allocations, DIRECTORY),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

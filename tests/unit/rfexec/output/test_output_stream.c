@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "tests/support/run/output_maps.h"
+#include "tests/support/test_folder.h"
 #include "tests/support/test_util.h"
 
 #define DIRECTORY "test_output_stream.tmp.d"
@@ -28,16 +29,6 @@ static const struct rfx_output_format png = {.kind = RFX_OUTPUT_PNG};
 static const struct rfx_output_format tiff16 = {.kind = RFX_OUTPUT_TIFF, .bits = 16};
 static const struct rfx_output_format png16_range = {
     .kind = RFX_OUTPUT_PNG, .bits = 16, .has_range = true, .range = {-0.5, 0.75}};
-
-static int make_directory(void **state) {
-    (void)state;
-    return mkdir(DIRECTORY, 0777);
-}
-
-static int remove_directory(void **state) {
-    (void)state;
-    return rmdir(DIRECTORY); /* fails when anything is left */
-}
 
 static unsigned char *read_file(const char *path, size_t *bytes) {
     struct stat info;
@@ -203,10 +194,10 @@ static void png_spans_the_map(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_cut_gives_one_file, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(npy_holds_planes, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(tiff_holds_the_floats, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(png_spans_the_map, make_directory, remove_directory),
+        test_in_folder(every_cut_gives_one_file, DIRECTORY),
+        test_in_folder(npy_holds_planes, DIRECTORY),
+        test_in_folder(tiff_holds_the_floats, DIRECTORY),
+        test_in_folder(png_spans_the_map, DIRECTORY),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,17 @@
 /* Output files that are refused in words, stopped, or meet a full disk or an allocator without
  * memory: nothing is left behind. */
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "tests/support/run/output_maps.h"
+#include "tests/support/test_folder.h"
 #include "tests/support/test_util.h"
 
 #define DIRECTORY "test_output_stream_failures.tmp.d"
@@ -25,16 +23,6 @@ static const struct rfx_output_format levels = {
     .kind = RFX_OUTPUT_TIFF, .tile = 16, .overviews = RFX_OVERVIEW_MEAN};
 static const struct rfx_output_format zarr = {.kind = RFX_OUTPUT_ZARR};
 static const struct rfx_output_format tiff16 = {.kind = RFX_OUTPUT_TIFF, .bits = 16};
-
-static int make_directory(void **state) {
-    (void)state;
-    return mkdir(DIRECTORY, 0777);
-}
-
-static int remove_directory(void **state) {
-    (void)state;
-    return rmdir(DIRECTORY); /* fails when anything is left */
-}
 
 static void names_ask_for_kinds(void **state) {
     (void)state;
@@ -185,47 +173,19 @@ static void a_full_disk_leaves_nothing(void **state) {
     (void)state;
     static const struct output_cut cuts[] = {{4, 1 << 20, false}, {1 << 20, 25, false}};
     const struct rfx_output_format *formats[] = {&npy, &tiff, &png, &levels};
-    (void)signal(SIGXFSZ, SIG_IGN);
-    struct rlimit before, small;
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-    struct output_map map = output_map_make(1, 400, 200, 1);
+    struct output_attempt a = {.path = DIRECTORY "/a", .map = output_map_make(1, 400, 200, 1)};
     int stopped = 0;
-    for (int f = 0; f < 4; f++)
-        for (int k = 0; k < 2; k++)
-            for (rlim_t limit = 0; limit < 400000; limit += limit / 2 + 17) {
-                struct rfx_memory *mem = rfx_memory_create(0);
-                struct rfx_error err = {""};
-                small = before;
-                small.rlim_cur = limit;
-                assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-                enum rfx_status status =
-                    output_map_write(mem, DIRECTORY "/a", formats[f], &map, cuts[k], &err);
-                assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-                rfx_memory_free(mem);
-                if (status == RFX_OK) {
-                    assert_int_equal(unlink(DIRECTORY "/a"), 0);
-                    continue;
-                }
-                stopped++;
-                assert_int_equal(status, RFX_STATUS_IO);
-                assert_non_null(strstr(err.text, DIRECTORY "/a"));
-                assert_non_null(strstr(err.text, "File too large"));
-                assert_int_equal(rmdir(DIRECTORY), 0); /* empty */
-                assert_int_equal(mkdir(DIRECTORY, 0777), 0);
-            }
+    for (int i = 0; i < 8; i++) {
+        a.format = *formats[i / 2];
+        a.cut = cuts[i % 2];
+        for (size_t limit = 0; limit < 400000; limit += limit / 2 + 17) {
+            bool fits = output_attempt_fits(&a, DIRECTORY, limit);
+            if (fits) assert_int_equal(unlink(DIRECTORY "/a"), 0);
+            stopped += !fits;
+        }
+    }
     assert_true(stopped > 50);
-    free(map.values);
-}
-
-struct attempt {
-    const struct rfx_output_format *format;
-    struct output_map map;
-    struct output_cut cut;
-};
-
-static enum rfx_status attempt_write(struct rfx_memory *mem, void *context, struct rfx_error *err) {
-    const struct attempt *a = context;
-    return output_map_write(mem, DIRECTORY "/a", a->format, &a->map, a->cut, err);
+    free(a.map.values);
 }
 
 static void survives_failing_allocations(void **state) {
@@ -233,9 +193,11 @@ static void survives_failing_allocations(void **state) {
     const struct rfx_output_format *formats[] = {&npy, &tiff, &tiff16, &png, &levels};
     for (int i = 0; i < 5; i++)
         for (int64_t cols = 3; cols <= 6; cols += 3) {
-            struct attempt a = {
-                formats[i], output_map_make(1, i < 4 ? 9 : 36, 6, 2), {2, cols, false}};
-            assert_true(test_fail_each_allocation(attempt_write, &a) > 6);
+            struct output_attempt a = {DIRECTORY "/a",
+                                       *formats[i],
+                                       output_map_make(1, i < 4 ? 9 : 36, 6, 2),
+                                       {2, cols, false}};
+            assert_true(test_fail_each_allocation(output_attempt_write, &a) > 6);
             free(a.map.values);
             assert_int_equal(unlink(DIRECTORY "/a"), 0);
         }
@@ -245,14 +207,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_ask_for_kinds),
         cmocka_unit_test(refuses_in_words),
-        cmocka_unit_test_setup_teardown(wrong_rectangles_are_refused, make_directory,
-                                        remove_directory),
-        cmocka_unit_test_setup_teardown(the_last_copy_can_be_stopped, make_directory,
-                                        remove_directory),
-        cmocka_unit_test_setup_teardown(a_full_disk_leaves_nothing, make_directory,
-                                        remove_directory),
-        cmocka_unit_test_setup_teardown(survives_failing_allocations, make_directory,
-                                        remove_directory),
+        test_in_folder(wrong_rectangles_are_refused, DIRECTORY),
+        test_in_folder(the_last_copy_can_be_stopped, DIRECTORY),
+        test_in_folder(a_full_disk_leaves_nothing, DIRECTORY),
+        test_in_folder(survives_failing_allocations, DIRECTORY),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

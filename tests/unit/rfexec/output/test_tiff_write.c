@@ -107,9 +107,14 @@ static void check_tiles(TIFF *tiff, const struct rfx_tiff_picture *p, const unsi
     int64_t h = (p->h + (1 << k) - 1) >> k, w = (p->w + (1 << k) - 1) >> k;
     unsigned char *tile = malloc(side * tile_row);
     uint32_t kind = 0;
+    uint16_t predictor = PREDICTOR_NONE;
     check_tags(tiff, (uint32_t)h, (uint32_t)w, (unsigned)p->channels, (unsigned)p->bits);
     assert_int_equal(TIFFGetFieldDefaulted(tiff, TIFFTAG_SUBFILETYPE, &kind), 1);
     assert_int_equal(kind, k > 0 ? FILETYPE_REDUCEDIMAGE : 0);
+    (void)TIFFGetField(tiff, TIFFTAG_PREDICTOR, &predictor);
+    assert_int_equal(predictor, p->packing == RFX_TIFF_PLAIN ? PREDICTOR_NONE
+                                : p->bits == 32              ? PREDICTOR_FLOATINGPOINT
+                                                             : PREDICTOR_HORIZONTAL);
     assert_true(TIFFIsTiled(tiff));
     int64_t across = (w + p->tile - 1) / p->tile, down = (h + p->tile - 1) / p->tile;
     assert_int_equal(TIFFNumberOfTiles(tiff), across * down);
@@ -180,35 +185,74 @@ static void tiles_come_back(void **state) {
         }
 }
 
-/* The no-data number of the georeference has no part in a mean. */
+/* The no-data number of the georeference has no part in a mean; a text that is none says nothing.
+ */
 static void means_leave_no_data_out(void **state) {
     (void)state;
-    char no_data[] = "7";
-    const struct rfx_georeference geo = {.no_data = no_data};
-    const struct rfx_tiff_picture p = {.h = 1,
-                                       .w = 32,
-                                       .channels = 1,
-                                       .bits = 8,
-                                       .tile = 16,
-                                       .geo = &geo,
-                                       .overviews = RFX_OVERVIEW_MEAN};
-    const unsigned char row[32] = {7, 3, 7, 7, 1, 2, 200, 100};
-    unsigned char tile[16 * 16];
+    static const struct {
+        char no_data[4];
+        unsigned char row[32], wanted[16];
+    } cases[] = {{"7", {7, 3, 7, 7, 1, 2, 200, 100}, {3, 7, 2, 150}},
+                 {"no", {7, 3, 7, 7, 0, 2, 200, 0}, {5, 7, 1, 100}}};
+    for (int i = 0; i < 2; i++) {
+        char no_data[4];
+        memcpy(no_data, cases[i].no_data, sizeof no_data);
+        const struct rfx_georeference geo = {.no_data = no_data};
+        const struct rfx_tiff_picture p = {.h = 1,
+                                           .w = 32,
+                                           .channels = 1,
+                                           .bits = 8,
+                                           .tile = 16,
+                                           .geo = &geo,
+                                           .overviews = RFX_OVERVIEW_MEAN};
+        unsigned char tile[16 * 16];
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_tiff_writer *writer = NULL;
+        assert_int_equal(rfx_tiff_write_open(mem, FILE_NAME, &p, &writer, NULL), RFX_OK);
+        assert_int_equal(rfx_tiff_write_row(writer, cases[i].row, NULL), RFX_OK);
+        assert_int_equal(rfx_tiff_write_commit(writer, NULL), RFX_OK);
+        rfx_tiff_write_free(writer);
+        rfx_memory_free(mem);
+        TIFF *tiff = TIFFOpen(FILE_NAME, "r");
+        assert_non_null(tiff);
+        assert_int_equal(TIFFSetDirectory(tiff, 1), 1);
+        assert_int_equal(TIFFReadEncodedTile(tiff, 0, tile, sizeof tile), sizeof tile);
+        assert_memory_equal(tile, cases[i].wanted, sizeof cases[i].wanted);
+        TIFFClose(tiff);
+        assert_int_equal(unlink(FILE_NAME), 0);
+    }
+}
+
+static bool count_questions(void *user) {
+    ++*(int *)user;
+    return false;
+}
+
+/* Of a wide picture a row of tiles is most of what is held; work on the overviews can be stopped at
+ * each of their rows. */
+static void wide_tiles_are_counted(void **state) {
+    (void)state;
+    const struct rfx_tiff_picture p = {.h = 64,
+                                       .w = 20000,
+                                       .channels = 3,
+                                       .bits = 32,
+                                       .tile = 64,
+                                       .overviews = RFX_OVERVIEW_NEAREST};
+    float *row = test_floats(p.w * p.channels);
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_tiff_writer *writer = NULL;
+    int questions = 0;
     assert_int_equal(rfx_tiff_write_open(mem, FILE_NAME, &p, &writer, NULL), RFX_OK);
-    assert_int_equal(rfx_tiff_write_row(writer, row, NULL), RFX_OK);
+    for (int y = 0; y < 64; y++) assert_int_equal(rfx_tiff_write_row(writer, row, NULL), RFX_OK);
+    rfx_memory_set_stop(mem, count_questions, &questions);
     assert_int_equal(rfx_tiff_write_commit(writer, NULL), RFX_OK);
+    assert_true(questions > 32 + 16 + 8 + 4 + 2 + 1);
+    assert_true(rfx_memory_high_water_bytes(mem) > (size_t)(64 * p.w * p.channels * 4));
+    assert_true(rfx_memory_high_water_bytes(mem) < rfx_tiff_write_bytes(&p));
     rfx_tiff_write_free(writer);
     rfx_memory_free(mem);
-    TIFF *tiff = TIFFOpen(FILE_NAME, "r");
-    assert_non_null(tiff);
-    assert_int_equal(TIFFSetDirectory(tiff, 1), 1);
-    assert_int_equal(TIFFReadEncodedTile(tiff, 0, tile, sizeof tile), sizeof tile);
-    const unsigned char wanted[16] = {3, 7, 2, 150};
-    assert_memory_equal(tile, wanted, sizeof wanted);
-    TIFFClose(tiff);
     assert_int_equal(unlink(FILE_NAME), 0);
+    free(row);
 }
 
 static void big_files_become_bigtiff(void **state) {
@@ -228,6 +272,12 @@ static void big_files_become_bigtiff(void **state) {
     edge.overviews = RFX_OVERVIEW_MEAN; /* a third more */
     assert_true(rfx_tiff_write_is_big(&edge));
     edge.overviews = RFX_OVERVIEW_NONE;
+    edge.h = 65536;
+    assert_false(rfx_tiff_write_is_big(&edge));
+    edge.packing = RFX_TIFF_DEFLATE; /* noise grows by it */
+    assert_true(rfx_tiff_write_is_big(&edge));
+    edge.packing = RFX_TIFF_PLAIN;
+    edge.h = 65000;
     edge.tile = 4096; /* what tiles have beyond the picture is in the file */
     assert_true(rfx_tiff_write_is_big(&edge));
 }
@@ -298,9 +348,13 @@ static void survives_failing_allocations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_come_back),          cmocka_unit_test(tiles_come_back),
-        cmocka_unit_test(means_leave_no_data_out), cmocka_unit_test(big_files_become_bigtiff),
-        cmocka_unit_test(refuses_and_reports),     cmocka_unit_test(survives_failing_allocations),
+        cmocka_unit_test(rows_come_back),
+        cmocka_unit_test(tiles_come_back),
+        cmocka_unit_test(means_leave_no_data_out),
+        cmocka_unit_test(wide_tiles_are_counted),
+        cmocka_unit_test(big_files_become_bigtiff),
+        cmocka_unit_test(refuses_and_reports),
+        cmocka_unit_test(survives_failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

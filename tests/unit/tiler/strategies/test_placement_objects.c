@@ -112,6 +112,96 @@ static void random_problems(void **state) {
     }
 }
 
+enum { MOST = 25 };
+
+/* Idle time between item i and the object's nearest one; -1 when it meets one of them. */
+static int64_t naive_idle(const struct rfx_place_item *items, int n, const int *objects, int i,
+                          int object) {
+    int64_t nearest = INT64_MAX;
+    for (int j = 0; j < n; j++) {
+        if (objects[j] != object) continue;
+        if (rfx_place_items_overlap(&items[i], &items[j])) return -1;
+        int64_t gap =
+            items[i].lo >= items[j].hi ? items[i].lo - items[j].hi : items[j].lo - items[i].hi;
+        if (gap < nearest) nearest = gap;
+    }
+    return nearest;
+}
+
+/* The largest k-th largest size of any moment, or 0. */
+static size_t naive_maximum(const struct rfx_place_item *items, int n, int k) {
+    size_t most = 0;
+    for (int t = 0; t < n; t++)
+        for (int i = 0; i < n; i++) {
+            int larger = 0; /* live at the begin of t, before i in the order of sizes */
+            if (items[t].lo < items[i].lo || items[t].lo >= items[i].hi) continue;
+            for (int j = 0; j < n; j++)
+                larger +=
+                    items[t].lo >= items[j].lo && items[t].lo < items[j].hi &&
+                    (items[j].size > items[i].size || (items[j].size == items[i].size && j < i));
+            if (larger == k && items[i].size > most) most = items[i].size;
+        }
+    return most;
+}
+
+/* Sizes of one stage have as many positional maximums above them, and equal one or do not. */
+static int naive_stage(const struct rfx_place_item *items, int n, size_t size) {
+    int above = 0;
+    size_t maximum = naive_maximum(items, n, 0);
+    while (maximum > size) maximum = naive_maximum(items, n, ++above);
+    return 2 * above + (maximum != size);
+}
+
+/* Section 4.4 by the letter: of the first stage's items the one that leaves the least idle time in
+ * any object, else the largest and a new object. */
+static void place_naively(const struct rfx_place_item *items, int n, int *objects) {
+    int n_objects = 0;
+    for (int i = 0; i < n; i++) objects[i] = -1;
+    for (int placed = 0; placed < n; placed++) {
+        int best = -1, best_object = -1;
+        int64_t least = INT64_MAX;
+        for (int round = 0; round < 2; round++) /* the largest, then the closest of its stage */
+            for (int size = 20; size > 0; size--)
+                for (int i = 0; i < n; i++) {
+                    if (objects[i] >= 0 || items[i].size != (size_t)size) continue;
+                    if (round == 0 && best < 0) best = i;
+                    if (round == 0 || naive_stage(items, n, items[i].size) !=
+                                          naive_stage(items, n, items[best].size))
+                        continue;
+                    for (int object = 0; object < n_objects; object++) {
+                        int64_t idle = naive_idle(items, n, objects, i, object);
+                        if (idle < 0 || idle >= least) continue;
+                        least = idle;
+                        best = i;
+                        best_object = object;
+                    }
+                }
+        objects[best] = best_object >= 0 ? best_object : n_objects++;
+    }
+}
+
+static void improved_is_the_rule(void **state) {
+    (void)state;
+    static const struct placement_ranges ranges = {MOST, 8, 20, 0};
+    struct test_rng rng = test_rng_make(44);
+    for (int k = 0; k < 300; k++) {
+        struct rfx_place_item items[MOST];
+        int objects[MOST], expected[MOST];
+        size_t total = 0;
+        int n = placement_random(&rng, &ranges, items);
+        struct rfx_place_problem *problem = placement_problem(items, n);
+        assert_int_equal(
+            rfx_objects_place(problem, RFX_OBJECTS_BY_SIZE_IMPROVED, objects, &total, NULL),
+            RFX_OK);
+        place_naively(items, n, expected);
+        for (int i = 0; i < n; i++)
+            if (objects[i] != expected[i])
+                fail_msg("problem %d: item %d in object %d, expected %d", k, i, objects[i],
+                         expected[i]);
+        rfx_place_problem_free(problem);
+    }
+}
+
 static void validator(void **state) {
     (void)state;
     const struct rfx_place_item items[] = {{0, 2, 5, 1}, {1, 3, 4, 1}, {2, 4, 5, 1}};
@@ -131,6 +221,7 @@ int main(void) {
         cmocka_unit_test(smallest_or_oldest),
         cmocka_unit_test(least_idle_time),
         cmocka_unit_test(random_problems),
+        cmocka_unit_test(improved_is_the_rule),
         cmocka_unit_test(validator),
     };
     return cmocka_run_group_tests(tests, placement_set_up, placement_tear_down);

@@ -62,8 +62,9 @@ static void check(const char *spec) {
         free(got);
         rfx_image_free(image);
     }
-    static const struct rfx_rect outside[] = {{0, 38, 0, 5}, {0, 5, 0, 34}, {5, 5, 0, 4}};
-    for (int i = 0; i < 3; i++) {
+    static const struct rfx_rect outside[] = {
+        {0, 38, 0, 5}, {0, 5, 0, 34}, {5, 5, 0, 4}, {-1, 5, 0, 5}, {0, 5, -1, 5}};
+    for (int i = 0; i < 5; i++) {
         options.region = outside[i];
         assert_int_equal(rfx_image_open(mem, spec, &options, &image, &err), RFX_STATUS_UNSUPPORTED);
         assert_non_null(strstr(err.text, "is no rectangle of 37 x 33 pixels"));

@@ -225,50 +225,105 @@ static void test_axes(void **state) {
     }
 }
 
-/* Places, what lies there, and what is put there: read back as the same nodes. Maxima of updates
- * are no operator of the opset that is written. */
+/* Of a map: the places of its largest (smallest) elements, what lies there, and what is put there.
+ */
+static struct rfx_graph *places_graph(struct rfx_memory *mem, struct rfx_node find,
+                                      struct rfx_node pick, struct rfx_node put) {
+    struct rfx_node image = {.op = RFX_OP_INPUT, .name = "image", .attr.input = {3, 10, 8}};
+    struct rfx_node nodes[4] = {{.op = RFX_OP_TO_PLAIN, .name = "plain"}, find, pick, put};
+    static const int in[4][3] = {{0}, {1}, {1, 2}, {1, 2, 3}};
+    static const int n_in[4] = {1, 1, 2, 3};
+    struct rfx_graph *graph = NULL;
+    struct rfx_error err = {""};
+    int index;
+    assert_int_equal(rfx_graph_create(mem, "g", &graph, &err), RFX_OK);
+    assert_int_equal(rfx_graph_add(graph, &image, &index, &err), RFX_OK);
+    for (int k = 0; k < 4 && nodes[k].op != RFX_OP_INPUT; k++) {
+        nodes[k].in = in[k];
+        nodes[k].n_in = n_in[k];
+        if (rfx_graph_add(graph, &nodes[k], &index, &err) != RFX_OK) fail_msg("%s", err.text);
+    }
+    assert_int_equal(rfx_graph_add_output(graph, index, "y", &err), RFX_OK);
+    assert_int_equal(rfx_graph_finish(graph, NULL, &err), RFX_OK);
+    return graph;
+}
+
+static struct rfx_node index_node(enum rfx_op op, enum rfx_index_kind kind, int axis) {
+    struct rfx_node node = {.op = op, .name = op == RFX_OP_PICK ? "pick" : "scatter"};
+    node.attr.index.kind = kind;
+    node.attr.index.axis = axis;
+    return node;
+}
+
+static void expect_refusal(struct rfx_graph *graph, const char *words) {
+    struct rfx_error err = {""};
+    assert_int_equal(rfx_onnx_export(graph, "no.onnx", &err), RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, words));
+    rfx_graph_free(graph);
+}
+
+/* Read back as the same nodes. Maxima of updates are no operator of the opset that is written. */
 static void test_places(void **state) {
     (void)state;
     for (int i = 0; i < 5; i++) {
         struct rfx_memory *mem = rfx_memory_create(0);
-        struct rfx_node image = {.op = RFX_OP_INPUT, .name = "image", .attr.input = {3, 10, 8}};
-        struct rfx_node nodes[4] = {{.op = RFX_OP_TO_PLAIN, .name = "plain", .n_in = 1},
-                                    {.op = RFX_OP_TOP_K, .name = "top", .n_in = 1},
-                                    {.op = RFX_OP_PICK, .name = "pick", .n_in = 2},
-                                    {.op = RFX_OP_SCATTER, .name = "scatter", .n_in = 3}};
-        const int in[4][3] = {{0}, {1}, {1, 2}, {1, 2, 3}};
-        struct rfx_graph *graph = NULL;
-        struct rfx_error err = {""};
-        int index;
-        nodes[1].attr.top_k.axis = nodes[2].attr.index.axis = nodes[3].attr.index.axis = 3 - i % 3;
-        nodes[1].attr.top_k.k = 2;
-        nodes[1].attr.top_k.largest = i % 2 == 0;
-        nodes[3].attr.index.scatter = (enum rfx_scatter_kind)i;
-        assert_int_equal(rfx_graph_create(mem, "g", &graph, &err), RFX_OK);
-        assert_int_equal(rfx_graph_add(graph, &image, &index, &err), RFX_OK);
-        for (int k = 0; k < 4; k++) {
-            nodes[k].in = in[k];
-            assert_int_equal(rfx_graph_add(graph, &nodes[k], &index, &err), RFX_OK);
-        }
-        assert_int_equal(rfx_graph_add_output(graph, index, "y", &err), RFX_OK);
-        assert_int_equal(rfx_graph_finish(graph, NULL, &err), RFX_OK);
+        struct rfx_node find = {.op = RFX_OP_TOP_K, .name = "top"};
+        struct rfx_node put = index_node(RFX_OP_SCATTER, RFX_INDEX_ELEMENTS, 3 - i % 3);
+        find.attr.top_k.axis = 3 - i % 3;
+        find.attr.top_k.k = 2;
+        find.attr.top_k.largest = i % 2 == 0;
+        put.attr.index.scatter = (enum rfx_scatter_kind)i;
+        struct rfx_graph *graph =
+            places_graph(mem, find, index_node(RFX_OP_PICK, RFX_INDEX_ELEMENTS, 3 - i % 3), put);
         if (i > RFX_SCATTER_MUL) {
-            assert_int_equal(rfx_onnx_export(graph, "no.onnx", &err), RFX_STATUS_UNSUPPORTED);
-            assert_non_null(strstr(err.text, "before opset 18"));
+            expect_refusal(graph, "before opset 18");
         } else {
             graph = read_back(graph);
-            const struct rfx_node *put = &graph->nodes[graph->n_nodes - 1];
-            const struct rfx_node *top = &graph->nodes[put->in[1]];
-            assert_int_equal(put->op, RFX_OP_SCATTER);
-            assert_int_equal(put->attr.index.axis, 3 - i % 3);
-            assert_int_equal(put->attr.index.scatter, i);
-            assert_int_equal(graph->nodes[put->in[2]].op, RFX_OP_PICK);
-            assert_int_equal(graph->nodes[put->in[2]].attr.index.axis, 3 - i % 3);
+            const struct rfx_node *got = &graph->nodes[graph->n_nodes - 1];
+            const struct rfx_node *top = &graph->nodes[got->in[1]];
+            assert_int_equal(got->op, RFX_OP_SCATTER);
+            assert_int_equal(got->attr.index.axis, 3 - i % 3);
+            assert_int_equal(got->attr.index.scatter, i);
+            assert_int_equal(graph->nodes[got->in[2]].op, RFX_OP_PICK);
+            assert_int_equal(graph->nodes[got->in[2]].attr.index.axis, 3 - i % 3);
             assert_int_equal(top->op, RFX_OP_TOP_K);
             assert_int_equal(top->attr.top_k.axis, 3 - i % 3);
             assert_int_equal(top->attr.top_k.largest, i % 2 == 0);
+            rfx_graph_free(graph);
         }
-        rfx_graph_free(graph);
+        rfx_memory_free(mem);
+    }
+}
+
+/* Slices and tuples, behind axes that both have too: there ONNX picks, but does not scatter. */
+static void test_slices_and_tuples(void **state) {
+    (void)state;
+    struct rfx_node find = {.op = RFX_OP_TOP_K, .name = "top", .attr.top_k = {.k = 2, .axis = 3}};
+    static const struct {
+        enum rfx_index_kind kind;
+        int axis;
+        bool scatters, refused;
+    } cases[] = {{RFX_INDEX_SLICES, 2, false, false},
+                 {RFX_INDEX_TUPLES, 0, false, false},
+                 {RFX_INDEX_TUPLES, 1, false, false},
+                 {RFX_INDEX_TUPLES, 0, true, false},
+                 {RFX_INDEX_TUPLES, 1, true, true}};
+    for (int i = 0; i < 5; i++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_node pick = index_node(RFX_OP_PICK, cases[i].kind, cases[i].axis);
+        struct rfx_node put = {.op = RFX_OP_INPUT}; /* none */
+        if (cases[i].scatters) put = index_node(RFX_OP_SCATTER, cases[i].kind, cases[i].axis);
+        struct rfx_graph *graph = places_graph(mem, find, pick, put);
+        if (cases[i].refused) {
+            expect_refusal(graph, "ONNX scatters no tuples behind other axes");
+        } else {
+            graph = read_back(graph);
+            const struct rfx_node *got = &graph->nodes[graph->n_nodes - 1];
+            assert_int_equal(got->op, cases[i].scatters ? RFX_OP_SCATTER : RFX_OP_PICK);
+            assert_int_equal(got->attr.index.kind, cases[i].kind);
+            assert_int_equal(got->attr.index.axis, cases[i].axis);
+            rfx_graph_free(graph);
+        }
         rfx_memory_free(mem);
     }
 }
@@ -334,6 +389,7 @@ int main(void) {
                                        cmocka_unit_test(test_grid),
                                        cmocka_unit_test(test_axes),
                                        cmocka_unit_test(test_places),
+                                       cmocka_unit_test(test_slices_and_tuples),
                                        cmocka_unit_test(test_unwritable_place)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,10 @@ static const struct example examples[] = {
     {"bchw,kw->bch", "bchw,kw->bch", 2, {2, 5}, false, false},
     {" b c h w , b c h w -> b ", "bchw,bchw->b", 0, {0}, false, false},
     {"...,...", "abcd,bcd->abcd", 3, {3, 4, 5}, false, true},
+    {"...,...", "abcd,xcy->abcd", 3, {1, 4, 1}, false, true},
+    {"...,...", "xcy,abcd->abcd", 3, {1, 4, 1}, true, true},
+    {"...hw,...wk->...hk", "abhw,xwk->abhk", 3, {1, 5, 2}, false, false},
+    {"bcHw", "bcHw->Hbcw", -1, {0}, false, false},
     {"bchw,bhcw->wb", "bchw,bhcw->wb", 4, {1, 4, 3, 5}, false, false},
     {"bchw,chkw->bkch", "bchw,chkw->bkch", 4, {3, 4, 2, 5}, false, false},
 };
@@ -151,6 +155,28 @@ static void sums_of_products(void **state) {
     }
 }
 
+/* Of two constants, which nothing of the image is asked for. */
+static void of_constants(void **state) {
+    (void)state;
+    static const int64_t four[] = {1, C, H, W}, h = H, w = W;
+    static const float rows[H] = {1, -2, 3, 0.5f}, columns[W] = {2, 4, -1, 0, 8};
+    static const float zeros[ELEMS] = {0};
+    graph.size = 0;
+    maker_value(&graph, MAKER_INPUT, "x", four, 4);
+    maker_floats(&graph, "rows", &h, 1, rows);
+    maker_floats(&graph, "columns", &w, 1, columns);
+    maker_node(&node, "Einsum", "rows columns", "k");
+    maker_attr_text(&node, "equation", "h,w->hw");
+    maker_message(&graph, MAKER_NODE, &node);
+    maker_node(&node, "Add", "x k", "y");
+    maker_message(&graph, MAKER_NODE, &node);
+    struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+    float *made = test_run_output(net, zeros, 0);
+    for (int i = 0; i < ELEMS; i++) assert_true(made[i] == rows[i / W % H] * columns[i % W]);
+    free(made);
+    onnx_net_discard(net);
+}
+
 static void refusals(void **state) {
     (void)state;
     static const struct {
@@ -168,6 +194,7 @@ static void refusals(void **state) {
         {"bch", -1, RFX_STATUS_MALFORMED, "equation 'bch': 3 axes of rank 4"},
         {"bch1", -1, RFX_STATUS_MALFORMED, "a character that is no label"},
         {"bchw,bcwh->bc", 0, RFX_STATUS_MALFORMED, "an axis of 5 and of 4"},
+        {"b......w", -1, RFX_STATUS_MALFORMED, "a character that is no label"},
         {"...w->w", -1, RFX_STATUS_UNSUPPORTED, "a sum over the axes of '...'"},
         {"abcd,efgh->abcdefghi", 0, RFX_STATUS_UNSUPPORTED, "more than 8 axes"},
         {"", -1, RFX_STATUS_MALFORMED, "0 axes of rank 4"},
@@ -188,6 +215,7 @@ static void refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_of_products),
+        cmocka_unit_test(of_constants),
         cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

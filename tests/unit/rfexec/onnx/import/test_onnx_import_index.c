@@ -1,15 +1,18 @@
 /* Conversion of what finds, reads and writes elements by their numbers: which nodes it becomes, and
  * what is refused in which words. Values: ONNX's node tests. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "tests/support/makers/onnx_net.h"
+#include "tests/support/run/run_whole.h"
 
 static struct maker graph, node;
 
@@ -70,16 +73,17 @@ static void top_k(void **state) {
 static void quotients(void **state) {
     (void)state;
     static const float number = 3.0f;
-    for (int kind = 0; kind < 3; kind++) {
+    static const char *const in[] = {"at number", "at at", "at three", "three at"};
+    for (int kind = 0; kind < 4; kind++) {
         begin();
         add_ints("three", 3);
         maker_floats(&graph, "number", NULL, 0, &number);
         add("TopK", "image three", "_ at");
-        add("Div", kind == 0 ? "at number" : kind == 1 ? "at three" : "at at", "q");
+        add("Div", in[kind], "q");
         add_with("Cast", "q", "y", "to", 7);
         if (kind == 0) {
             onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "cast of a computed tensor");
-        } else if (kind == 2) {
+        } else if (kind == 1) {
             onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "a quotient of two computed");
         } else {
             struct rfx_graph *net = onnx_net_unfused(&graph, 17);
@@ -198,6 +202,7 @@ static void one_hot(void **state) {
         {4, -1, "pair", NULL, RFX_OK},
         {4, 0, "pair", NULL, RFX_OK},
         {0, -1, "pair", "a depth of 0", RFX_STATUS_UNSUPPORTED},
+        {INT64_MAX, -1, "pair", "a depth of 9.223372037e+18", RFX_STATUS_UNSUPPORTED},
         {1 << 24, -1, "pair", "too much for a constant", RFX_STATUS_UNSUPPORTED},
         {4, 5, "pair", "axis 5 of a tensor of rank 5", RFX_STATUS_MALFORMED},
         {4, -1, "depth", "values that are not off and on", RFX_STATUS_MALFORMED},
@@ -223,6 +228,51 @@ static void one_hot(void **state) {
         assert_int_equal(shape->dims[cases[i].axis < 0 ? 4 : 0], 4);
         onnx_net_discard(net);
     }
+}
+
+/* The image's own values as indices: towards 0, from the end below it, off beyond it. */
+static void one_hot_of_fractions(void **state) {
+    (void)state;
+    static const float values[8] = {0.9f, -0.9f, 2.5f, -3.9f, 3.0f, -4.0f, 1.0f, NAN},
+                       pair[2] = {-1, 2};
+    static const int on[8] = {0, 0, 2, 0, -1, -1, 1, -1};
+    static const int64_t small[] = {1, 1, 1, 8}, two = 2;
+    for (int64_t axis = -5; axis < 5; axis++) {
+        graph.size = 0;
+        maker_value(&graph, MAKER_INPUT, "x", small, 4);
+        add_ints("depth", 3);
+        maker_floats(&graph, "pair", &two, 1, pair);
+        add_with("OneHot", "x depth pair", "y", "axis", axis);
+        struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+        float *got = test_run_output(net, values, 0);
+        bool last = axis == -1 || axis == 4; /* else the 8 places are in the last axis */
+        for (int i = 0; i < 8; i++)
+            for (int k = 0; k < 3; k++)
+                assert_true(got[last ? i * 3 + k : k * 8 + i] == pair[on[i] == k]);
+        free(got);
+        onnx_net_discard(net);
+    }
+}
+
+/* Axes that data and indices share come first: of each row of the image another element. */
+static void batches(void **state) {
+    (void)state;
+    static const int64_t dims[] = {1, 3, 1}, where[] = {0, -1, 2};
+    begin();
+    maker_int_tensor(&graph, "where", dims, 3, where);
+    add_with("GatherND", "image where", "y", "batch_dims", 2);
+    struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+    const struct rfx_shape *shape = &net->nodes[net->outputs[0].node].out.shape;
+    float image[60];
+    for (int i = 0; i < 60; i++) image[i] = (float)i;
+    assert_int_equal(shape->rank, 3);
+    assert_int_equal(shape->dims[1], 3);
+    assert_int_equal(shape->dims[2], 5);
+    float *got = test_run_output(net, image, 0);
+    for (int i = 0; i < 15; i++)
+        assert_true(got[i] == (float)(i / 5 * 20 + (where[i / 5] + 4) % 4 * 5 + i % 5));
+    free(got);
+    onnx_net_discard(net);
 }
 
 /* How large the result is, only a run could say: the refusal says where to cut. */
@@ -255,6 +305,12 @@ static void refusals(void **state) {
     maker_int_tensor(&graph, "place", (const int64_t[]){1, 1}, 2, (const int64_t[]){0, 0});
     add_with("GatherND", "image place", "y", "batch_dims", -1);
     onnx_net_refused(&graph, 17, RFX_STATUS_MALFORMED, "batch_dims = -1");
+    static const int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    begin();
+    maker_int_tensor(&graph, "deep", ones, 8, ones);
+    add_ints("depth", 4);
+    add("OneHot", "deep depth depth", "y");
+    onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "indices of rank 8");
     begin();
     add("TopK", "image image", "y");
     onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "input 1 ('image') is computed");
@@ -262,10 +318,16 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(top_k),           cmocka_unit_test(quotients),
-        cmocka_unit_test(casts),           cmocka_unit_test(indices),
-        cmocka_unit_test(one_hot),         cmocka_unit_test(scattered_constants),
-        cmocka_unit_test(sized_by_values), cmocka_unit_test(refusals),
+        cmocka_unit_test(top_k),
+        cmocka_unit_test(quotients),
+        cmocka_unit_test(casts),
+        cmocka_unit_test(indices),
+        cmocka_unit_test(one_hot_of_fractions),
+        cmocka_unit_test(batches),
+        cmocka_unit_test(one_hot),
+        cmocka_unit_test(scattered_constants),
+        cmocka_unit_test(sized_by_values),
+        cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

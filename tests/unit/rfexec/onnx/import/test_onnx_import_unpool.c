@@ -1,5 +1,6 @@
 /* Conversion of MaxUnpool: values against its definition, equal ones in a window among them, and
  * what is refused. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +75,8 @@ static void values_go_back(void **state) {
         naive(x, h, w, k, wanted);
         float *got = test_run_output(net, x, 0);
         for (int64_t i = 0; i < C * h * w; i++) {
-            if (got[i] != wanted[i])
+            if (got[i] != wanted[i] ||
+                (got[i] == 0.0f && signbit(got[i]))) /* zeros are 0, not -0 */
                 fail_msg("%lldx%lld by %lld: [%lld] is %g, not %g", (long long)h, (long long)w,
                          (long long)k, (long long)i, (double)got[i], (double)wanted[i]);
         }
@@ -83,38 +85,137 @@ static void values_go_back(void **state) {
     }
 }
 
-static void refusals(void **state) {
+/* Values of windows with a NaN, which is their largest, go to the first place: NaN is not lost. */
+static void nan_stays(void **state) {
     (void)state;
-    static const int64_t kernel[] = {2, 2}, shape[] = {1, C, 9, 8}, indices[] = {1, 2};
-    begin(8, 8, 3, 2);
-    unpool(8, 8, 2);
-    onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
-                     "MaxPool 'p' is 3x3, stride 2x2: only windows side by side");
-    begin(8, 8, 2, 2);
-    maker_node(&node, "MaxUnpool", "x i", "y");
-    maker_attr_ints(&node, "kernel_shape", kernel, 2);
-    maker_attr_ints(&node, "strides", kernel, 2);
-    add();
-    onnx_net_refused(&graph, 17, RFX_STATUS_MALFORMED, "3x8x8 values for 3x4x4 indices");
-    begin(8, 8, 2, 2);
-    maker_ints(&graph, "shape", shape, 4);
-    maker_node(&node, "MaxUnpool", "p i shape", "y");
-    maker_attr_ints(&node, "kernel_shape", kernel, 2);
-    add();
-    onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
-                     "9x8 pixels, but the indices count over the 8x8 of MaxPool 'p'");
-    begin(8, 8, 2, 2);
-    maker_ints(&graph, "k", indices, 2);
-    maker_node(&node, "MaxUnpool", "p k", "y");
-    add();
-    onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "indices that are no MaxPool's");
-    begin(8, 8, 2, 2);
-    maker_node(&node, "Relu", "i", "y");
-    add();
-    onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
-                     "input 0 is the indices of MaxPool 'p', which are supported for MaxUnpool");
+    float x[C * 16];
+    for (int i = 0; i < C * 16; i++) x[i] = (float)i;
+    x[1] = x[5] = x[26] =
+        NAN; /* channel 0, 1st window: right column; channel 1, 4th window: (0, 0) */
+    begin(4, 4, 2, 2);
+    unpool(4, 4, 2);
+    struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+    float *got = test_run_output(net, x, 0);
+    for (int i = 0; i < C * 16; i++) {
+        bool nan = i == 0 || i == 26, corner = i % 2 == 1 && i / 4 % 2 == 1;
+        float wanted = corner && i != 5 && i != 31 ? -x[i] : 0.0f;
+        if (nan ? !isnan(got[i]) : got[i] != wanted) fail_msg("[%d] is %g", i, (double)got[i]);
+    }
+    free(got);
+    onnx_net_discard(net);
+}
+
+/* A MaxPool and a MaxUnpool of all of its attributes. */
+struct attributes {
+    int64_t size, kernel[2], strides[2], pads[4], dilation, ceil_mode, storage_order;
+    const char *why;
+};
+
+static void other_windows(void **state) {
+    (void)state;
+    static const struct attributes cases[] = {
+        {8, {3, 3}, {2, 2}, {0}, 1, 0, 0, "MaxPool 'p' is 3x3, stride 2x2: only windows side by"},
+        {8, {2, 2}, {3, 3}, {0}, 1, 0, 0, "MaxPool 'p' is 2x2, stride 3x3: only windows side by"},
+        {8, {2, 2}, {2, 3}, {0}, 1, 0, 0, "MaxPool 'p' is 2x2, stride 2x3: only windows side by"},
+        {8, {2, 4}, {2, 4}, {0}, 1, 0, 0, "MaxPool 'p' is 2x4, stride 2x4: only windows side by"},
+        {10, {5, 5}, {5, 5}, {0}, 1, 0, 0, "MaxPool 'p' is 5x5, stride 5x5: only windows side by"},
+        {8, {2, 2}, {2, 2}, {1, 1, 0, 0}, 1, 0, 0, "MaxPool 'p' is 2x2, stride 2x2: only windows"},
+        {8, {2, 2}, {2, 2}, {0}, 2, 0, 0, "MaxPool 'p' is 2x2, stride 2x2: only windows"},
+        {9, {2, 2}, {2, 2}, {0}, 1, 1, 0, "MaxPool 'p' is 2x2, stride 2x2: only windows"},
+        {8, {2, 2}, {2, 2}, {0}, 1, 0, 1, "MaxPool 'p' has storage_order = 1: its indices count"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct attributes *a = &cases[i];
+        const int64_t image[] = {1, C, a->size, a->size}, dilations[] = {a->dilation, a->dilation};
+        graph.size = 0;
+        maker_value(&graph, MAKER_INPUT, "x", image, 4);
+        maker_node(&node, "MaxPool", "x", "p i");
+        maker_attr_ints(&node, "kernel_shape", a->kernel, 2);
+        maker_attr_ints(&node, "strides", a->strides, 2);
+        maker_attr_ints(&node, "pads", a->pads, 4);
+        maker_attr_ints(&node, "dilations", dilations, 2);
+        maker_attr_int(&node, "ceil_mode", a->ceil_mode);
+        maker_attr_int(&node, "storage_order", a->storage_order);
+        add();
+        maker_ints(&graph, "shape", image, 4);
+        maker_node(&node, "MaxUnpool", "p i shape", "y");
+        maker_attr_ints(&node, "kernel_shape", a->kernel, 2);
+        maker_attr_ints(&node, "strides", a->strides, 2);
+        add();
+        onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, a->why);
+    }
+}
+
+/* What a MaxUnpool says of the size of its output: nothing else than what the MaxPool had. */
+static void other_sizes(void **state) {
+    (void)state;
+    enum { OK = RFX_OK, NO = RFX_STATUS_UNSUPPORTED, BAD = RFX_STATUS_MALFORMED };
+    static const struct {
+        int64_t kernel[2], strides[2], pads[4], shape[5], rank;
+        int status;
+        const char *why;
+    } cases[] = {
+        {{4, 2}, {2, 2}, {1, 0, 1, 0}, {0}, 0, OK, NULL},
+        {{2, 4}, {2, 2}, {0, 2, 0, 0}, {0}, 0, OK, NULL},
+        {{4, 2}, {2, 2}, {0}, {0}, 0, NO, "10x8 pixels, but the indices count over the 8x8 of"},
+        {{2, 2},
+         {2, 2},
+         {0},
+         {1, C, 9, 8},
+         4,
+         NO,
+         "9x8 pixels, but the indices count over the 8x8"},
+        {{2, 2},
+         {2, 2},
+         {0},
+         {1, C, 8, 7},
+         4,
+         NO,
+         "8x7 pixels, but the indices count over the 8x8"},
+        {{2, 2}, {2, 2}, {0}, {1, C, 8}, 3, BAD, "an output shape of rank 3, not 4"},
+        {{2, 2}, {2, 2}, {0}, {1, C, 8, 8, 1}, 5, BAD, "an output shape of rank 5, not 4"},
+        {{2, -2}, {2, 2}, {0}, {0}, 0, BAD, "kernel, stride or pad of -2"},
+        {{2, 2}, {INT64_MAX, 2}, {0}, {0}, 0, BAD, "kernel, stride or pad of 9223372036854775807"},
+        {{2, 2}, {2, 2}, {0, 0, 0, -1}, {0}, 0, BAD, "kernel, stride or pad of -1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin(8, 8, 2, 2);
+        if (cases[i].rank > 0) maker_ints(&graph, "shape", cases[i].shape, (int)cases[i].rank);
+        maker_node(&node, "MaxUnpool", cases[i].rank > 0 ? "p i shape" : "p i", "y");
+        maker_attr_ints(&node, "kernel_shape", cases[i].kernel, 2);
+        maker_attr_ints(&node, "strides", cases[i].strides, 2);
+        maker_attr_ints(&node, "pads", cases[i].pads, 4);
+        add();
+        if (cases[i].status == OK)
+            onnx_net_discard(onnx_net_loaded(&graph, 17));
+        else
+            onnx_net_refused(&graph, 17, (enum rfx_status)cases[i].status, cases[i].why);
+    }
+}
+
+static void other_operands(void **state) {
+    (void)state;
+    static const struct {
+        const char *op, *in, *why;
+        enum rfx_status status;
+    } cases[] = {
+        {"MaxUnpool", "x i", "3x8x8 values for 3x4x4 indices", RFX_STATUS_MALFORMED},
+        {"MaxUnpool", "p k", "indices that are no MaxPool's", RFX_STATUS_UNSUPPORTED},
+        {"Relu", "i", "input 0 is the indices of MaxPool 'p', which are supported for MaxUnpool",
+         RFX_STATUS_UNSUPPORTED},
+    };
+    static const int64_t image[] = {1, C, 8, 8}, kernel[] = {2, 2}, indices[] = {1, 2};
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        begin(8, 8, 2, 2);
+        maker_ints(&graph, "k", indices, 2);
+        maker_node(&node, cases[n].op, cases[n].in, "y");
+        if (cases[n].op[0] == 'M') maker_attr_ints(&node, "kernel_shape", kernel, 2);
+        if (cases[n].op[0] == 'M') maker_attr_ints(&node, "strides", kernel, 2);
+        add();
+        onnx_net_refused(&graph, 17, cases[n].status, cases[n].why);
+    }
     graph.size = 0;
-    maker_value(&graph, MAKER_INPUT, "x", shape, 4);
+    maker_value(&graph, MAKER_INPUT, "x", image, 4);
     maker_node(&node, "MaxPool", "x", "p y");
     maker_attr_ints(&node, "kernel_shape", kernel, 2);
     add();
@@ -124,8 +225,9 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_go_back),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(values_go_back), cmocka_unit_test(nan_stays),
+        cmocka_unit_test(other_windows),  cmocka_unit_test(other_sizes),
+        cmocka_unit_test(other_operands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

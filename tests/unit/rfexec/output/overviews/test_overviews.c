@@ -8,25 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "rfexec/output/overviews/overviews.h"
+#include "tests/support/test_folder.h"
 #include "tests/support/test_util.h"
 
 #define DIRECTORY "test_overviews.tmp.d"
-
-static int make_directory(void **state) {
-    (void)state;
-    return mkdir(DIRECTORY, 0777);
-}
-
-static int remove_directory(void **state) {
-    (void)state;
-    return rmdir(DIRECTORY); /* fails when anything is left */
-}
 
 static void levels_are_counted(void **state) {
     (void)state;
@@ -214,10 +203,9 @@ static void failures_are_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels_are_counted),
-        cmocka_unit_test_setup_teardown(levels_are_those_of_whole_maps, make_directory,
-                                        remove_directory),
-        cmocka_unit_test_setup_teardown(infinities_are_means_too, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(failures_are_told, make_directory, remove_directory),
+        test_in_folder(levels_are_those_of_whole_maps, DIRECTORY),
+        test_in_folder(infinities_are_means_too, DIRECTORY),
+        test_in_folder(failures_are_told, DIRECTORY),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,17 +91,59 @@ static void check_json(const struct rfx_zarr_array *array, int k, const char *na
     "[{\"path\":\"0\",\"coordinateTransformations\":[{\"type\":\"scale\",\"scale\":[1.0,1.0,1.0]}" \
     "]}]"
 
+static const struct rfx_zarr_array usual = {.h = 100,
+                                            .w = 70,
+                                            .channels = 3,
+                                            .batch = true,
+                                            .bits = 32,
+                                            .chunk_rows = 64,
+                                            .chunk_cols = 32,
+                                            .zstd = true};
+
+static void types_have_names(void **state) {
+    (void)state;
+    static const struct {
+        int bits;
+        const char *of_2, *of_3;
+    } types[] = {{8, "|u1", "uint8"}, {16, "<u2", "uint16"}, {32, "<f4", "float32"}};
+    for (int i = 0; i < 3; i++) {
+        struct rfx_zarr_array a = usual;
+        a.bits = types[i].bits;
+        a.format = 2;
+        json_t *of_2 = metadata(&a, 0, ".zarray");
+        a.format = 3;
+        json_t *of_3 = metadata(&a, 0, "zarr.json");
+        assert_string_equal(json_string_value(json_object_get(of_2, "dtype")), types[i].of_2);
+        assert_string_equal(json_string_value(json_object_get(of_3, "data_type")), types[i].of_3);
+        json_decref(of_2);
+        json_decref(of_3);
+    }
+}
+
+/* Smaller copies end where one fits the larger side of a chunk; an array that is no group's has
+ * none. */
+static void copies_are_counted(void **state) {
+    (void)state;
+    static const int64_t chunks[][3] = {{64, 32, 1}, {32, 64, 1}, {32, 32, 2}, {100, 1, 0}};
+    for (int i = 0; i < 4; i++) {
+        struct rfx_zarr_array a = usual;
+        a.batch = false;
+        a.format = 3;
+        a.overviews = RFX_OVERVIEW_MEAN;
+        a.chunk_rows = chunks[i][0];
+        a.chunk_cols = chunks[i][1];
+        struct rfx_overview_map map = rfx_zarr_overviews(&a);
+        assert_int_equal(rfx_overviews_count(&map), 0);
+        a.ome = true;
+        map = rfx_zarr_overviews(&a);
+        assert_int_equal(rfx_overviews_count(&map), chunks[i][2]);
+    }
+}
+
 static void metadata_of_format_3(void **state) {
     (void)state;
-    struct rfx_zarr_array a = {.h = 100,
-                               .w = 70,
-                               .channels = 3,
-                               .batch = true,
-                               .bits = 32,
-                               .format = 3,
-                               .chunk_rows = 64,
-                               .chunk_cols = 32,
-                               .zstd = true};
+    struct rfx_zarr_array a = usual;
+    a.format = 3;
     check_json(&a, 0, "zarr.json",
                "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[1,3,100,70],\"data_type\":"
                "\"float32\",\"chunk_grid\":{\"name\":\"regular\",\"configuration\":{\"chunk_shape\""
@@ -129,15 +171,8 @@ static void metadata_of_format_3(void **state) {
 
 static void metadata_of_format_2(void **state) {
     (void)state;
-    struct rfx_zarr_array a = {.h = 100,
-                               .w = 70,
-                               .channels = 3,
-                               .batch = true,
-                               .bits = 32,
-                               .format = 2,
-                               .chunk_rows = 64,
-                               .chunk_cols = 32,
-                               .zstd = true};
+    struct rfx_zarr_array a = usual;
+    a.format = 2;
     check_json(&a, 0, ".zarray",
                "{\"zarr_format\":2,\"shape\":[1,3,100,70],\"chunks\":[1,1,64,32],\"dtype\":\"<f4\","
                "\"compressor\":{\"id\":\"zstd\",\"level\":3},\"fill_value\":0.0,\"order\":\"C\","
@@ -179,6 +214,8 @@ static void metadata_of_format_2(void **state) {
                                  : "[{\"type\":\"scale\",\"scale\":[1.0,4.0,4.0]},"
                                    "{\"type\":\"translation\",\"translation\":[0.0,1.5,1.5]}]",
                        0, NULL);
+        json_t *first = json_array_get(json_object_get(words, "datasets"), 0);
+        assert_int_equal(json_array_size(json_object_get(first, "coordinateTransformations")), 1);
         assert_string_equal(json_string_value(json_object_get(last, "path")), "2");
         assert_true(json_equal(json_object_get(last, "coordinateTransformations"), asked));
         json_decref(asked);
@@ -188,10 +225,9 @@ static void metadata_of_format_2(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chunks_follow_the_map),
-        cmocka_unit_test(chunks_have_names),
-        cmocka_unit_test(metadata_of_format_3),
-        cmocka_unit_test(metadata_of_format_2),
+        cmocka_unit_test(chunks_follow_the_map), cmocka_unit_test(chunks_have_names),
+        cmocka_unit_test(types_have_names),      cmocka_unit_test(copies_are_counted),
+        cmocka_unit_test(metadata_of_format_3),  cmocka_unit_test(metadata_of_format_2),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
