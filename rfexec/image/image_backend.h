@@ -47,6 +47,7 @@ struct rfx_image_backend {
     int n_alpha;          /* of them are called alpha and not delivered */
     bool chosen;          /* the bands are the user's choice */
     bool is_colour;       /* with bands: red, green and blue */
+    double pixel_um[2];   /* width and height of a pixel in micrometres; 0: not known */
     int orientation;      /* as TIFF's tag, of which h and w are not turned; 0: as it is seen */
     int64_t whole_pixels; /* of the picture of which h and w are a part; 0: they are all of it */
     bool random_access;

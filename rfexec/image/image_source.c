@@ -207,7 +207,8 @@ struct rfx_image_facts rfx_image_facts(const struct rfx_image *image) {
     const struct rfx_image_backend *b = image->backend;
     int bands = b->bands > 0 ? b->bands : (int)rfx_min_i64(b->c, INT32_MAX);
     int orientation = b->orientation > 1 ? b->orientation : 1;
-    return (struct rfx_image_facts){b->kind, b->h, b->w, bands, b->sample_bits, orientation};
+    return (struct rfx_image_facts){
+        b->kind, b->h, b->w, bands, b->sample_bits, orientation, {b->pixel_um[0], b->pixel_um[1]}};
 }
 
 int rfx_image_alpha(const struct rfx_image *image, int *bands) {

@@ -122,9 +122,10 @@ struct rfx_source_traits rfx_image_traits(const struct rfx_image *image);
 struct rfx_image_facts {
     const char *kind; /* of file, such as "PNG" */
     int64_t h, w;
-    int bands;       /* per pixel; without alpha but in a TIFF */
-    int sample_bits; /* as they are read; 32: floats */
-    int orientation; /* of h and w that are not turned; 1: as they are seen */
+    int bands;          /* per pixel; without alpha but in a TIFF */
+    int sample_bits;    /* as they are read; 32: floats */
+    int orientation;    /* of h and w that are not turned; 1: as they are seen */
+    double pixel_um[2]; /* of slides: a pixel's width and height in micrometres; 0: not known */
 };
 struct rfx_image_facts rfx_image_facts(const struct rfx_image *image);
 

@@ -6,12 +6,14 @@
 #include <strings.h>
 
 #define PNG_MAX_SIDE 1000000
+#define OME_MAX_CHANNELS 4096 /* a directory each, which readers go through one by one */
 
 bool rfx_output_kind_of(const char *path, enum rfx_output_kind *kind) {
     static const struct {
         const char *end;
         enum rfx_output_kind kind;
-    } kinds[] = {{".npy", RFX_OUTPUT_NPY},           {".tif", RFX_OUTPUT_TIFF},
+    } kinds[] = {{".npy", RFX_OUTPUT_NPY},           {".ome.tif", RFX_OUTPUT_OME_TIFF},
+                 {".ome.tiff", RFX_OUTPUT_OME_TIFF}, {".tif", RFX_OUTPUT_TIFF},
                  {".tiff", RFX_OUTPUT_TIFF},         {".png", RFX_OUTPUT_PNG},
                  {".ome.zarr", RFX_OUTPUT_OME_ZARR}, {".zarr", RFX_OUTPUT_ZARR}};
     size_t length = strlen(path);
@@ -32,18 +34,26 @@ int rfx_output_bits(const struct rfx_output_format *format) {
 }
 
 const char *rfx_output_end(const char *path) {
-    static const char ome[] = ".ome.zarr";
-    size_t length = strlen(path), n = sizeof ome - 1;
-    return length > n && strcasecmp(path + length - n, ome) == 0 ? path + length - n
-                                                                 : strrchr(path, '.');
+    static const char *const ends[] = {".ome.zarr", ".ome.tif", ".ome.tiff"};
+    size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t n = strlen(ends[i]);
+        if (length > n && strcasecmp(path + length - n, ends[i]) == 0) return path + length - n;
+    }
+    return strrchr(path, '.');
 }
 
 bool rfx_output_is_zarr(enum rfx_output_kind kind) {
     return kind == RFX_OUTPUT_ZARR || kind == RFX_OUTPUT_OME_ZARR;
 }
 
+bool rfx_output_is_tiff(enum rfx_output_kind kind) {
+    return kind == RFX_OUTPUT_TIFF || kind == RFX_OUTPUT_OME_TIFF;
+}
+
 const char *rfx_output_kind_name(enum rfx_output_kind kind) {
-    static const char *const names[] = {".npy file", "TIFF", "PNG", "Zarr array", "Zarr array"};
+    static const char *const names[] = {".npy file", "TIFF",       "tiled OME-TIFF",
+                                        "PNG",       "Zarr array", "Zarr array"};
     _Static_assert(sizeof names / sizeof names[0] == RFX_OUTPUT_KIND_COUNT, "a name each");
     return names[kind];
 }
@@ -67,17 +77,22 @@ enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
                         "%s: a range of values needs samples of 8 or 16 bits and a lower end below "
                         "the upper one",
                         path);
+    if (format->kind == RFX_OUTPUT_OME_TIFF && format->packing == RFX_TIFF_ZSTD)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: Bio-Formats does not read an OME-TIFF with libtiff's zstd; deflate is "
+                        "read by all",
+                        path);
     if (!picture) return RFX_OK;
     if (tensor->layout != RFX_LAYOUT_NHWC)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: a %s takes a map of rows, columns and channels; use .npy", path, name);
     if (format->kind != RFX_OUTPUT_PNG) {
-        if (tensor->c <= RFX_TIFF_MAX_CHANNELS && tensor->h <= INT32_MAX && tensor->w <= INT32_MAX)
-            return RFX_OK;
+        int most = format->kind == RFX_OUTPUT_OME_TIFF ? OME_MAX_CHANNELS : RFX_TIFF_MAX_CHANNELS;
+        if (tensor->c <= most && tensor->h <= INT32_MAX && tensor->w <= INT32_MAX) return RFX_OK;
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: a %s has at most 65535 channels and 2147483647 rows and columns, "
+                        "%s: a %s has at most %d channels and 2147483647 rows and columns, "
                         "the map is %" PRId64 " x %" PRId64 " x %" PRId64 "; use .npy",
-                        path, name, tensor->c, tensor->h, tensor->w);
+                        path, name, most, tensor->c, tensor->h, tensor->w);
     }
     if (tensor->c != 1 && tensor->c != 3)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,

@@ -10,6 +10,7 @@
 enum rfx_output_kind {
     RFX_OUTPUT_NPY,
     RFX_OUTPUT_TIFF,
+    RFX_OUTPUT_OME_TIFF, /* tiles, with the OME-XML, overviews below what they are made of */
     RFX_OUTPUT_PNG,
     RFX_OUTPUT_ZARR,     /* a folder: one array */
     RFX_OUTPUT_OME_ZARR, /* a folder: a group with OME-Zarr's words, the array in it */
@@ -29,20 +30,24 @@ struct rfx_output_format {
     enum rfx_tiff_packing packing;      /* of tiles */
     const struct rfx_georeference *geo; /* borrowed while the stream is opened; NULL: none */
     enum rfx_overview_kind overviews;   /* of tiles; also of OME-Zarr */
+    bool cog;                  /* of TIFF tiles: in the order of a cloud optimized GeoTIFF */
+    const char *channel_names; /* of OME-TIFF: a file with a line for each; borrowed; NULL: none */
     /* Of Zarr: */
     int zarr_format; /* 2, or 3: also 0 */
     int64_t chunk;   /* rows and columns of chunks; 0: rfx_zarr_choose_chunks */
     bool zstd;       /* chunks are compressed */
 };
 
-/* The kind that a file's name asks for: .npy, .tif, .tiff, .png, .zarr, .ome.zarr, in any
- * case, and .npy for "-"; false: none. */
+/* The kind that a file's name asks for: .npy, .tif, .tiff, .ome.tif, .ome.tiff, .png, .zarr,
+ * .ome.zarr, in any case, and .npy for "-"; false: none. */
 bool rfx_output_kind_of(const char *path, enum rfx_output_kind *kind);
 
-/* Where such an end begins in a name: at the last dot, but for .ome.zarr; NULL: there is none. */
+/* Where such an end begins in a name: at the last dot, or at .ome before it; NULL: there is none.
+ */
 const char *rfx_output_end(const char *path);
 
 bool rfx_output_is_zarr(enum rfx_output_kind kind);
+bool rfx_output_is_tiff(enum rfx_output_kind kind);
 
 /* Bits of a sample: as the format says, or else as such files usually have. */
 int rfx_output_bits(const struct rfx_output_format *format);
@@ -51,8 +56,9 @@ int rfx_output_bits(const struct rfx_output_format *format);
 const char *rfx_output_kind_name(enum rfx_output_kind kind);
 
 /* Whether such a file can hold the tensor: INVALID_ARGUMENT in words. PNG: maps of 1 or 3 channels
- * and at most 1,000,000 rows and columns; TIFF: maps of at most 65,535 channels, Zarr too;
- * .npy: everything. */
+ * and at most 1,000,000 rows and columns; TIFF: maps of at most 65,535 channels, Zarr too,
+ * OME-TIFF 4,096 and
+ * not by zstd, whose frames Bio-Formats wants with their sizes; .npy: everything. */
 RFX_NODISCARD enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
                                                       const struct rfx_tensor *tensor,
                                                       const char *path, struct rfx_error *err);

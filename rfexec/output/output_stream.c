@@ -8,6 +8,7 @@
 #include "rfexec/output/image_write.h"
 #include "rfexec/output/output_sink.h"
 #include "rfexec/output/output_spool.h"
+#include "rfexec/output/tiff/tiff_open.h"
 #include "rfexec/output/zarr/zarr_write.h"
 
 #define BAND_BYTES ((size_t)256 * 1024)
@@ -51,14 +52,6 @@ static int64_t band_rows(const struct rfx_tensor *tensor) {
     return rows > 1 ? rows : 0;
 }
 
-static struct rfx_tiff_picture tiff_picture(const struct rfx_output_format *format,
-                                            const struct rfx_tensor *t) {
-    return (struct rfx_tiff_picture){t->h,         t->w,
-                                     t->c,         rfx_output_bits(format),
-                                     format->tile, format->packing,
-                                     format->geo,  format->overviews};
-}
-
 static struct rfx_zarr_array zarr_array(const struct rfx_output_format *format,
                                         const struct rfx_tensor *t) {
     bool ome = format->kind == RFX_OUTPUT_OME_ZARR;
@@ -86,9 +79,8 @@ size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
         const struct rfx_zarr_array array = zarr_array(format, tensor);
         return bytes + rfx_zarr_write_bytes(&array);
     }
-    const struct rfx_tiff_picture picture = tiff_picture(format, tensor);
     return bytes + (format->kind == RFX_OUTPUT_PNG ? PNG_BYTES + 4 * samples
-                                                   : rfx_tiff_write_bytes(&picture));
+                                                   : rfx_tiff_bytes(format, tensor));
 }
 
 static enum rfx_status open_buffers(struct rfx_output_stream *stream, struct rfx_error *err) {
@@ -126,8 +118,7 @@ static enum rfx_status open_writer(struct rfx_output_stream *stream, struct rfx_
         const struct rfx_zarr_array array = zarr_array(&stream->format, t);
         return rfx_zarr_write_open(mem, stream->name, &array, &stream->zarr, err);
     }
-    const struct rfx_tiff_picture picture = tiff_picture(&stream->format, t);
-    return rfx_tiff_write_open(mem, stream->name, &picture, &stream->tiff, err);
+    return rfx_tiff_open(mem, stream->name, &stream->format, t, &stream->tiff, err);
 }
 
 enum rfx_status rfx_output_stream_open(struct rfx_memory *mem, const char *path,

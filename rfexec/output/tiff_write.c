@@ -1,7 +1,8 @@
 /* libtiff's writer on top of an output file (tiff/tiff_client.h).
  *
  * Rows are gathered until they make a row of tiles. Overviews are directories behind the picture's:
- * their rows wait in overviews.h until all of the picture is written. */
+ * their rows wait in overviews.h until all of the picture is written. So do all rows of planes, as
+ * libtiff writes one directory after the other. */
 #include "rfexec/output/tiff_write.h"
 
 #include <inttypes.h>
@@ -9,29 +10,33 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/image/geo/geo_tiff.h"
 #include "rfexec/output/output_file.h"
 #include "rfexec/output/overviews/overviews.h"
+#include "rfexec/output/tiff/cog_layout.h"
 #include "rfexec/output/tiff/tiff_client.h"
+#include "rfexec/output/tiff/tiff_fields.h"
 
 #define STRIP_BYTES ((size_t)256 * 1024)
 #define DIRECTORY_BYTES 65536 /* header and tags, generously */
+#define PLANE_BYTES 1024      /* of a directory more: tags, and what libtiff keeps of it */
+#define ORDERED_BYTES ((size_t)48 * 1024) /* of writing a second file */
 #define DEFLATE_BYTES ((size_t)384 * 1024)
 #define ZSTD_BYTES ((size_t)6 * 1024 * 1024)
-enum { ZSTD_LEVEL = 3, MOST_TILE = 4096 };
+enum { MOST_TILE = 4096, MOST_LEVELS = 32 };
 
 struct rfx_tiff_writer {
     struct rfx_memory *mem;
     struct rfx_tiff_client client;
+    struct rfx_output_file *ordered; /* of a COG: what client.file is copied into; else NULL */
     char *path;
     struct rfx_tiff_library lib;
     TIFF *tiff;
-    struct rfx_tiff_picture picture; /* or the overview that is written */
+    struct rfx_tiff_picture whole;   /* what is given */
+    struct rfx_tiff_picture picture; /* of the directory that is written */
     struct rfx_overviews *overviews; /* NULL: none */
     unsigned char *overview_row;
-    bool reduced; /* an overview is written */
-    int64_t next_row;
-    unsigned char *band, *tile; /* of tiles: a row of them, and one */
+    int64_t given_rows, next_row; /* of the whole, and of the directory */
+    unsigned char *band, *tile;   /* of tiles: a row of them, and one */
 };
 
 static size_t pixel_bytes(const struct rfx_tiff_picture *p) {
@@ -63,6 +68,7 @@ static struct rfx_overview_map overview_map(const struct rfx_tiff_picture *p) {
                                    .channels = p->channels,
                                    .bits = p->bits,
                                    .side = p->tile,
+                                   .planes = p->planes,
                                    .kind = p->tile > 0 ? p->overviews : RFX_OVERVIEW_NONE};
     const char *text = p->geo != NULL ? p->geo->no_data : NULL;
     char *end = NULL;
@@ -79,18 +85,35 @@ static struct rfx_tiff_picture level_of(const struct rfx_tiff_picture *p, int k)
     return level;
 }
 
+/* What one directory holds. */
+static struct rfx_tiff_picture plane_of(const struct rfx_tiff_picture *p) {
+    struct rfx_tiff_picture plane = *p;
+    if (p->planes) plane.channels = 1;
+    return plane;
+}
+
+static int64_t count_planes(const struct rfx_tiff_picture *p) {
+    return p->planes ? p->channels : 1;
+}
+
+/* Bytes of what the first directory says. */
+static size_t words_bytes(const struct rfx_tiff_picture *p) {
+    return p->description == NULL ? 0 : strlen(p->description) + 1;
+}
+
 static size_t geo_bytes(const struct rfx_tiff_picture *p) {
     return p->geo == NULL ? 0 : rfx_georeference_bytes(p->geo);
 }
 
 /* Bytes of samples and tables of one picture; false: beyond 63 bits. */
 static bool picture_bytes(const struct rfx_tiff_picture *p, int64_t *bytes) {
-    int64_t tables = strile_count(p) * 16 + DIRECTORY_BYTES + (int64_t)geo_bytes(p);
     int64_t rows = p->tile == 0 ? p->h : rfx_ceil_div(p->h, p->tile) * p->tile;
     int64_t cols = p->tile == 0 ? p->w : rfx_ceil_div(p->w, p->tile) * p->tile;
+    int64_t words = DIRECTORY_BYTES + (int64_t)(geo_bytes(p) + words_bytes(p)), tables;
     if (!rfx_checked_mul_i64(rows, cols * (int64_t)pixel_bytes(p), bytes)) return false;
     if (p->packing != RFX_TIFF_PLAIN) *bytes += *bytes / 64; /* what cannot be compressed grows */
-    return rfx_checked_add_i64(*bytes, tables, bytes);
+    return rfx_checked_mul_i64(strile_count(p) * 16 + PLANE_BYTES, count_planes(p), &tables) &&
+           rfx_checked_add_i64(*bytes, tables, bytes) && rfx_checked_add_i64(*bytes, words, bytes);
 }
 
 bool rfx_tiff_write_is_big(const struct rfx_tiff_picture *p) {
@@ -103,92 +126,50 @@ bool rfx_tiff_write_is_big(const struct rfx_tiff_picture *p) {
     return all > UINT32_MAX;
 }
 
+/* Whether rows wait for other directories. */
+static bool has_overviews(const struct rfx_tiff_picture *p) {
+    const struct rfx_overview_map map = overview_map(p);
+    return p->planes || rfx_overviews_count(&map) > 0;
+}
+
 size_t rfx_tiff_write_bytes(const struct rfx_tiff_picture *p) {
     static const size_t encoders[] = {0, DEFLATE_BYTES, ZSTD_BYTES};
-    size_t strip = (size_t)strip_rows(p) * row_bytes(p), tile = tile_bytes(p);
-    size_t tables = (size_t)strile_count(p) * 32 + DIRECTORY_BYTES + 2 * geo_bytes(p);
+    const struct rfx_tiff_picture plane = plane_of(p);
+    size_t strip = (size_t)strip_rows(p) * row_bytes(p), tile = tile_bytes(&plane);
+    size_t tables =
+        (size_t)strile_count(p) * 32 + DIRECTORY_BYTES + 2 * geo_bytes(p) + 2 * words_bytes(p);
     const struct rfx_overview_map map = overview_map(p);
+    int levels = rfx_overviews_count(&map);
     if (p->tile == 0) return strip + strip / 8 + tables;
-    if (rfx_overviews_count(&map) > 0) tables += rfx_overviews_bytes(&map) + row_bytes(p);
+    if (has_overviews(p)) tables += rfx_overviews_bytes(&map) + row_bytes(&plane);
+    if (p->cog) tables += ORDERED_BYTES + rfx_cog_bytes(2 * strile_count(p) + MOST_LEVELS);
+    if (p->planes) tables += (size_t)p->channels * (size_t)(levels + 1) * PLANE_BYTES;
     /* ours, libtiff's for what is encoded, and the predictor's */
-    return (size_t)p->tile * row_bytes(p) + 3 * tile + tile / 8 + encoders[p->packing] + tables;
+    return (size_t)p->tile * row_bytes(&plane) + 3 * tile + tile / 8 + encoders[p->packing] +
+           tables;
 }
 
 static enum rfx_status failed(const struct rfx_tiff_writer *writer, struct rfx_error *err) {
-    if (writer->client.io_status != RFX_OK)
-        return rfx_fail(err, writer->client.io_status, "%s", writer->client.io_error.text);
-    return rfx_fail(
-        err, RFX_STATUS_OUT_OF_MEMORY, "%s: writing TIFF row %" PRId64 " of %" PRId64 ": %s",
-        writer->path, writer->next_row, writer->picture.h,
-        writer->client.words[0] != '\0' ? writer->client.words : "no memory for the encoder");
+    return rfx_tiff_client_failed(&writer->client, writer->path, writer->next_row,
+                                  writer->picture.h, err);
 }
 
-/* Channels beyond colour are marked as being of no stated kind. */
-static enum rfx_status set_channels(struct rfx_tiff_writer *writer, int64_t channels,
-                                    struct rfx_error *err) {
-    bool colour = channels == 3;
-    size_t extra = colour ? 0 : (size_t)channels - 1;
-    bool done =
-        writer->lib.TIFFSetField(writer->tiff, TIFFTAG_SAMPLESPERPIXEL, (int)channels) != 0 &&
-        writer->lib.TIFFSetField(writer->tiff, TIFFTAG_PHOTOMETRIC,
-                                 colour ? PHOTOMETRIC_RGB : PHOTOMETRIC_MINISBLACK) != 0;
-    if (!done) return failed(writer, err);
-    if (extra == 0) return RFX_OK;
-    uint16_t *kinds = rfx_memory_calloc(writer->mem, extra, sizeof *kinds);
-    if (kinds == NULL)
-        return rfx_memory_fail(writer->mem, writer->path, extra * sizeof *kinds, err);
-    done = writer->lib.TIFFSetField(writer->tiff, TIFFTAG_EXTRASAMPLES, (int)extra, kinds) != 0;
-    rfx_memory_release(writer->mem, kinds);
-    return done ? RFX_OK : failed(writer, err);
-}
-
-/* Neighbours' differences are what is packed: predictor 2, or 3 of floats. */
-static enum rfx_status set_packing(struct rfx_tiff_writer *writer, struct rfx_error *err) {
-    static const int codecs[] = {COMPRESSION_NONE, COMPRESSION_ADOBE_DEFLATE, COMPRESSION_ZSTD};
-    static const char *const names[] = {"none", "deflate", "zstd"};
-    const struct rfx_tiff_library *lib = &writer->lib;
-    const struct rfx_tiff_picture *p = &writer->picture;
-    int codec = codecs[p->packing], predictor = p->bits == 32 ? 3 : 2;
-    if (lib->TIFFIsCODECConfigured((uint16_t)codec) == 0)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "%s: this system's libtiff has no %s",
-                        writer->path, names[p->packing]);
-    bool done = lib->TIFFSetField(writer->tiff, TIFFTAG_COMPRESSION, codec) != 0;
-    if (done && p->packing != RFX_TIFF_PLAIN)
-        done = lib->TIFFSetField(writer->tiff, TIFFTAG_PREDICTOR, predictor) != 0;
-    if (done && p->packing == RFX_TIFF_ZSTD)
-        done = lib->TIFFSetField(writer->tiff, TIFFTAG_ZSTD_LEVEL, (int)ZSTD_LEVEL) != 0;
-    return done ? RFX_OK : failed(writer, err);
-}
-
-static bool set_striles(const struct rfx_tiff_writer *writer) {
-    const struct rfx_tiff_library *lib = &writer->lib;
-    const struct rfx_tiff_picture *p = &writer->picture;
-    if (p->tile == 0)
-        return lib->TIFFSetField(writer->tiff, TIFFTAG_ROWSPERSTRIP, (uint32_t)strip_rows(p)) != 0;
-    return (!writer->reduced ||
-            lib->TIFFSetField(writer->tiff, TIFFTAG_SUBFILETYPE, FILETYPE_REDUCEDIMAGE) != 0) &&
-           lib->TIFFSetField(writer->tiff, TIFFTAG_TILEWIDTH, (uint32_t)p->tile) != 0 &&
-           lib->TIFFSetField(writer->tiff, TIFFTAG_TILELENGTH, (uint32_t)p->tile) != 0;
-}
-
-static enum rfx_status set_fields(struct rfx_tiff_writer *writer, struct rfx_error *err) {
-    const struct rfx_tiff_library *lib = &writer->lib;
-    const struct rfx_tiff_picture *p = &writer->picture;
-    TIFF *tiff = writer->tiff;
-    bool done = lib->TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, (uint32_t)p->w) != 0 &&
-                lib->TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, (uint32_t)p->h) != 0 &&
-                lib->TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, p->bits) != 0 &&
-                lib->TIFFSetField(tiff, TIFFTAG_SAMPLEFORMAT,
-                                  p->bits == 32 ? SAMPLEFORMAT_IEEEFP : SAMPLEFORMAT_UINT) != 0 &&
-                lib->TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG) != 0 &&
-                lib->TIFFSetField(tiff, TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT) != 0;
-    if (!done) return failed(writer, err);
-    enum rfx_status status = set_channels(writer, p->channels, err);
-    if (status == RFX_OK) status = set_packing(writer, err);
-    if (status == RFX_OK && !set_striles(writer)) status = failed(writer, err);
-    if (status == RFX_OK && p->geo != NULL && !rfx_geo_tiff_set(p->geo, lib, tiff))
-        status = failed(writer, err);
-    writer->picture.geo = NULL;
+/* The tags of level k of a plane, which is written next. What is borrowed is of the first. */
+static enum rfx_status begin_directory(struct rfx_tiff_writer *writer, int k,
+                                       struct rfx_error *err) {
+    const struct rfx_overview_map map = overview_map(&writer->whole);
+    const struct rfx_tiff_picture plane = plane_of(&writer->whole);
+    writer->picture = level_of(&plane, k);
+    writer->next_row = 0;
+    const struct rfx_tiff_directory directory = {
+        .picture = &writer->picture,
+        .strip_rows = strip_rows(&plane),
+        .reduced = k > 0,
+        .n_below = k == 0 && plane.ome ? rfx_overviews_count(&map) : 0};
+    enum rfx_status status = rfx_tiff_fields_set(writer->mem, writer->path, &writer->client,
+                                                 &writer->lib, writer->tiff, &directory, err);
+    writer->whole.geo = NULL;
+    writer->whole.description = NULL;
     return status;
 }
 
@@ -200,8 +181,13 @@ static enum rfx_status check_picture(const struct rfx_tiff_picture *p, const cha
                         "%s: a TIFF of %" PRId64 " x %" PRId64 " pixels and %" PRId64
                         " channels of %d bits",
                         path, p->h, p->w, p->channels, p->bits);
-    if (p->overviews != RFX_OVERVIEW_NONE && p->tile == 0)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: overviews have tiles", path);
+    if ((p->overviews != RFX_OVERVIEW_NONE || p->planes) && p->tile == 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: overviews and planes have tiles",
+                        path);
+    if (p->cog && (p->tile == 0 || p->ome || !rfx_output_file_is_regular(path)))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: a COG has tiles, no OME-XML, and goes to a file, no pipe or device",
+                        path);
     if (p->tile < 0 || p->tile > MOST_TILE || p->tile % 16 != 0 ||
         (p->tile == 0 && p->packing != RFX_TIFF_PLAIN))
         return rfx_fail(
@@ -212,16 +198,31 @@ static enum rfx_status check_picture(const struct rfx_tiff_picture *p, const cha
     return RFX_OK;
 }
 
+/* The files, with room for what is not compressed. Of a COG the first one gets no name. */
+static enum rfx_status open_files(struct rfx_tiff_writer *writer, struct rfx_error *err) {
+    const struct rfx_tiff_picture *p = &writer->whole;
+    struct rfx_output_file **files[] = {&writer->client.file, &writer->ordered};
+    enum rfx_status status = RFX_OK;
+    uint64_t bytes;
+    if (__builtin_mul_overflow((uint64_t)p->h, row_bytes(p), &bytes)) bytes = INT64_MAX;
+    for (int i = 0; i < 1 + p->cog && status == RFX_OK; i++) {
+        status = rfx_output_file_open(writer->mem, writer->path, files[i], err);
+        if (status == RFX_OK && p->packing == RFX_TIFF_PLAIN)
+            status = rfx_output_file_reserve(*files[i], bytes, err);
+    }
+    return status;
+}
+
 static enum rfx_status make_room(struct rfx_tiff_writer *writer, struct rfx_error *err) {
-    const struct rfx_tiff_picture *p = &writer->picture;
+    const struct rfx_tiff_picture plane = plane_of(&writer->whole), *p = &plane;
     size_t band = (size_t)p->tile * row_bytes(p);
     if (p->tile == 0) return RFX_OK;
     writer->band = rfx_memory_alloc(writer->mem, band);
     writer->tile = rfx_memory_alloc(writer->mem, tile_bytes(p));
     if (writer->band == NULL || writer->tile == NULL)
         return rfx_memory_fail(writer->mem, writer->path, band + tile_bytes(p), err);
-    const struct rfx_overview_map map = overview_map(p);
-    if (rfx_overviews_count(&map) == 0) return RFX_OK;
+    const struct rfx_overview_map map = overview_map(&writer->whole);
+    if (!has_overviews(&writer->whole)) return RFX_OK;
     writer->overview_row = rfx_memory_alloc(writer->mem, row_bytes(p));
     if (writer->overview_row == NULL)
         return rfx_memory_fail(writer->mem, writer->path, row_bytes(p), err);
@@ -236,25 +237,21 @@ enum rfx_status rfx_tiff_write_open(struct rfx_memory *mem, const char *path,
     struct rfx_tiff_writer *writer = rfx_memory_calloc(mem, 1, sizeof *writer);
     if (writer == NULL) return rfx_memory_fail(mem, path, sizeof *writer, err);
     writer->mem = mem;
-    writer->picture = *picture;
+    writer->whole = *picture;
     writer->path = rfx_memory_strdup(mem, path);
     if (writer->path == NULL) status = rfx_memory_fail(mem, path, strlen(path) + 1, err);
     if (status == RFX_OK) {
         status = rfx_tiff_library_load(&writer->lib, err);
         if (status != RFX_OK) (void)rfx_fail_within(err, status, "%s", path);
     }
-    if (status == RFX_OK) status = rfx_output_file_open(mem, path, &writer->client.file, err);
-    uint64_t bytes;
-    if (__builtin_mul_overflow((uint64_t)picture->h, row_bytes(picture), &bytes)) bytes = INT64_MAX;
-    if (status == RFX_OK && picture->packing == RFX_TIFF_PLAIN)
-        status = rfx_output_file_reserve(writer->client.file, bytes, err);
+    if (status == RFX_OK) status = open_files(writer, err);
     if (status == RFX_OK) status = make_room(writer, err);
     if (status == RFX_OK) {
         writer->tiff = rfx_tiff_client_open(&writer->client, &writer->lib, writer->path,
                                             rfx_tiff_write_is_big(picture));
         if (writer->tiff == NULL) status = failed(writer, err);
     }
-    if (status == RFX_OK) status = set_fields(writer, err);
+    if (status == RFX_OK) status = begin_directory(writer, 0, err);
     if (status != RFX_OK) {
         rfx_tiff_write_free(writer);
         return status;
@@ -311,48 +308,71 @@ static enum rfx_status write_row(struct rfx_tiff_writer *writer, const void *sam
 
 enum rfx_status rfx_tiff_write_row(struct rfx_tiff_writer *writer, const void *samples,
                                    struct rfx_error *err) {
-    if (writer->next_row >= writer->picture.h || writer->reduced)
+    if (writer->given_rows >= writer->whole.h)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: all %" PRId64 " rows are written",
-                        writer->path, writer->picture.h);
-    enum rfx_status status = write_row(writer, samples, err);
+                        writer->path, writer->whole.h);
+    enum rfx_status status = writer->whole.planes ? RFX_OK : write_row(writer, samples, err);
+    if (status == RFX_OK) writer->given_rows++;
     if (status != RFX_OK || writer->overviews == NULL) return status;
     return rfx_overviews_put(writer->overviews, samples, err);
 }
 
-/* The directory of the picture, and behind it one of each overview. */
-static enum rfx_status write_overviews(struct rfx_tiff_writer *writer, struct rfx_error *err) {
-    const struct rfx_tiff_picture whole = writer->picture;
-    const struct rfx_overview_map map = overview_map(&whole);
-    writer->reduced = true;
-    for (int k = 1; k <= rfx_overviews_count(&map); k++) {
-        if (writer->lib.TIFFWriteDirectory(writer->tiff) != 1) return failed(writer, err);
-        writer->picture = level_of(&whole, k);
-        writer->next_row = 0;
-        enum rfx_status status = set_fields(writer, err);
-        for (int64_t y = 0; y < writer->picture.h && status == RFX_OK; y++) {
-            status = rfx_memory_check_stop(writer->mem, err);
-            if (status == RFX_OK)
-                status = rfx_overviews_read(writer->overviews, k, y, writer->overview_row, err);
-            if (status == RFX_OK) status = write_row(writer, writer->overview_row, err);
-        }
-        if (status != RFX_OK) return status;
+static enum rfx_status read_row(struct rfx_tiff_writer *writer, int64_t channel, int k, int64_t y,
+                                struct rfx_error *err) {
+    return writer->whole.planes
+               ? rfx_overviews_read_plane(writer->overviews, k, channel, y, writer->overview_row,
+                                          err)
+               : rfx_overviews_read(writer->overviews, k, y, writer->overview_row, err);
+}
+
+/* Level k of a plane, whose tags are set. */
+static enum rfx_status write_level(struct rfx_tiff_writer *writer, int64_t channel, int k,
+                                   struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int64_t y = 0; y < writer->picture.h && status == RFX_OK; y++) {
+        status = rfx_memory_check_stop(writer->mem, err);
+        if (status == RFX_OK) status = read_row(writer, channel, k, y, err);
+        if (status == RFX_OK) status = write_row(writer, writer->overview_row, err);
     }
+    return status;
+}
+
+/* What waits: of planes everything, else the overviews behind the picture. The first directory's
+ * tags are set, and the last directory is for TIFFFlush to write. */
+static enum rfx_status write_waiting(struct rfx_tiff_writer *writer, struct rfx_error *err) {
+    const struct rfx_tiff_picture *whole = &writer->whole;
+    const struct rfx_overview_map map = overview_map(whole);
+    int levels = rfx_overviews_count(&map);
+    for (int64_t channel = 0; channel < count_planes(whole); channel++)
+        for (int k = whole->planes ? 0 : 1; k <= levels; k++) {
+            enum rfx_status status = RFX_OK;
+            if (channel > 0 || k > 0) {
+                if (writer->lib.TIFFWriteDirectory(writer->tiff) != 1) return failed(writer, err);
+                status = begin_directory(writer, k, err);
+            }
+            if (status == RFX_OK) status = write_level(writer, channel, k, err);
+            if (status != RFX_OK) return status;
+        }
     return RFX_OK;
 }
 
 enum rfx_status rfx_tiff_write_commit(struct rfx_tiff_writer *writer, struct rfx_error *err) {
-    if (writer->next_row != writer->picture.h)
+    if (writer->given_rows != writer->whole.h)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: %" PRId64 " of %" PRId64 " rows written", writer->path,
-                        writer->next_row, writer->picture.h);
+                        writer->given_rows, writer->whole.h);
     if (writer->client.io_status == RFX_OK && writer->overviews != NULL) {
-        enum rfx_status status = write_overviews(writer, err);
+        enum rfx_status status = write_waiting(writer, err);
         if (status != RFX_OK) return status;
     }
     if (writer->client.io_status != RFX_OK || writer->lib.TIFFFlush(writer->tiff) != 1 ||
         writer->client.io_status != RFX_OK)
         return failed(writer, err);
-    return rfx_output_file_commit(writer->client.file, err);
+    if (!writer->whole.cog) return rfx_output_file_commit(writer->client.file, err);
+    enum rfx_status status =
+        rfx_cog_copy(writer->mem, writer->client.file, rfx_tiff_write_is_big(&writer->whole),
+                     writer->ordered, err);
+    return status == RFX_OK ? rfx_output_file_commit(writer->ordered, err) : status;
 }
 
 void rfx_tiff_write_free(struct rfx_tiff_writer *writer) {
@@ -360,6 +380,7 @@ void rfx_tiff_write_free(struct rfx_tiff_writer *writer) {
     /* TIFFClose would write what is not yet written: into nothing. */
     if (writer->client.io_status == RFX_OK) writer->client.io_status = RFX_STATUS_CANCELLED;
     if (writer->tiff != NULL) writer->lib.TIFFClose(writer->tiff);
+    rfx_output_file_free(writer->ordered);
     rfx_output_file_free(writer->client.file);
     rfx_overviews_free(writer->overviews);
     rfx_memory_release(writer->mem, writer->overview_row);

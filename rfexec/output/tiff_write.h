@@ -1,10 +1,11 @@
-/* TIFF files written row by row: float32, 8 or 16 bit, any number of channels side by side.
+/* TIFF files written row by row: float32, 8 or 16 bit, any number of channels side by side or each
+ * a picture of its own.
  *
  * Uncompressed strips of about 256 KiB, or square tiles, uncompressed or by deflate or zstd;
- * with overviews as pages behind the picture's when they are asked for (overviews.h); BigTIFF when
- * the file could pass 4 GiB. Built on rfexec/output/output_file.h: the file appears on commit or
- * not at all. libtiff takes its memory from the system: one strip (or row, when that is more) or
- * tile, the encoder's own, and 32 bytes a strip or tile. */
+ * with overviews as pages behind the picture's, or below it, when they are asked for (overviews.h);
+ * BigTIFF when the file could pass 4 GiB. Built on rfexec/output/output_file.h: the file appears on
+ * commit or not at all. libtiff takes its memory from the system: one strip (or row, when that is
+ * more) or tile, the encoder's own, and 32 bytes a strip or tile. */
 #ifndef RFX_RFEXEC_OUTPUT_TIFF_WRITE_H
 #define RFX_RFEXEC_OUTPUT_TIFF_WRITE_H
 
@@ -24,13 +25,21 @@ struct rfx_tiff_picture {
     enum rfx_tiff_packing packing; /* of tiles */
     const struct rfx_georeference *geo; /* borrowed while it is opened; NULL: none */
     enum rfx_overview_kind overviews;   /* of tiles */
+    bool planes; /* of tiles: a directory for each channel, in a file of which
+                  * rfx_overviews has all until the last row is there */
+    bool ome;    /* for Bio-Formats: overviews are SubIFDs of what they are smaller copies of, and
+                  * floats are packed without the predictor that it does not know */
+    bool cog;    /* of tiles: put in the order of a cloud optimized GeoTIFF at the end, for which a
+                  * second file of that size is there until then */
+    const char *description; /* of the first directory; borrowed while it is opened; NULL: none */
 };
 
 struct rfx_tiff_writer;
 
 /* Opens a picture. Three channels are marked RGB, others as grey with unspecified further channels.
  * Takes the disk for all of it, when it is not compressed. INVALID_ARGUMENT: other bits or tiles, a
- * side outside of 1 ... 2^31 - 1, channels outside of 1 ... 65,535, compressed strips; UNSUPPORTED:
+ * side outside of 1 ... 2^31 - 1, channels outside of 1 ... 65,535, compressed strips or planes in
+ * strips, a COG in strips or into what is no file; UNSUPPORTED:
  * this libtiff has no such compression; IO: the file cannot be made. */
 RFX_NODISCARD enum rfx_status rfx_tiff_write_open(struct rfx_memory *mem, const char *path,
                                                   const struct rfx_tiff_picture *picture,

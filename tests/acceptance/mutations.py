@@ -62,6 +62,21 @@ MUTATIONS = {
     "leave in a tile what was there before": (
         "rfexec/output/tiff_write.c", r"width < tile_row \|\| rows < p->tile", "false",
         "test_tiff_write$"),
+    "hang no overviews below the plane of an OME-TIFF": (
+        "rfexec/output/tiff_write.c", r"k == 0 && plane\.ome", "k == 1 && plane.ome",
+        "test_ome_tiff$"),
+    "pack floats of an OME-TIFF as Bio-Formats does not read them": (
+        "rfexec/output/tiff/tiff_fields.c", r"p->ome \? 1 : 3", "p->ome ? 3 : 3",
+        "test_ome_tiff$"),
+    "take a plane's rows from the channel before": (
+        "rfexec/output/overviews/overviews.c", r"channel \* level->h \+ y", "channel * (level->h - 1) + y",
+        "test_ome_tiff$"),
+    "leave the size of pixels as it was": (
+        "rfexec/image/geo/georeference.c", r"a\.x\[i\] \* geo->pixel_um\[0\]", "geo->pixel_um[0]",
+        "test_georeference$"),
+    "take all tiles of a COG for as long as the first": (
+        "rfexec/output/tiff/cog_layout.c", r"at \+= d->bytes\[i\];", "at += d->bytes[0];",
+        "test_cog_layout$"),
     "leave in a last chunk what was there before": (
         "rfexec/output/zarr/zarr_write.c", r"filled, 0, bytes - filled", "filled, 0, filled - filled",
         "test_zarr_write$"),

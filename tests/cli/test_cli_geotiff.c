@@ -264,6 +264,55 @@ static void test_tiles(void **state) {
     expect_says(2, "merge g1.npy g2.npy --tiff-tile 64 -o t.png", "files of -o that end in .tif");
 }
 
+/* COGs of a run, of one in bands and of its parts are the same, with the samples of strips. */
+static void test_cog(void **state) {
+    (void)state;
+    size_t n = 0, n_cog = 0;
+    expect(0, "run " NET " geo.tif --bits 16 --range 0,1 -o strips.tif");
+    unsigned short *strips = pixels("strips.tif", &n);
+    expect(0, "run " NET " geo.tif --bits 16 --range 0,1 --cog -o c.tif");
+    expect(0, "run " NET " geo.tif --bits 16 --range 0,1 --cog --bands 4 --strips 2 -o d.tif");
+    expect(0, "merge g1.npy g2.npy --bits 16 --range 0,1 --cog --memory 40MiB -o m.tif");
+    assert_int_equal(system("cmp c.tif d.tif && cmp c.tif m.tif"), 0);
+    unsigned short *cog = pixels("c.tif", &n_cog);
+    assert_int_equal(n_cog, n);
+    assert_memory_equal(cog, strips, n * sizeof *cog);
+    check_upright("c.tif");
+    free(cog);
+    free(strips);
+    expect(0, "plan " NET " geo.tif --for-output c.tif --cog");
+    expect_says(2, "run " NET " geo.tif --cog -o c.ome.tif", "not in .ome.tif");
+    expect_says(2, "run " NET " geo.tif --cog -o c.zarr", "files of -o that end in .tif");
+    expect_says(2, "run " NET " geo.tif --cog", "for the file of -o");
+}
+
+/* OME-TIFF of a run, of one in bands and of its parts are the same, and are named by their files.
+ */
+static void test_ome_tiff(void **state) {
+    (void)state;
+    assert_int_equal(system("rm -rf o1 o2 o3 && mkdir o1 o2 o3 && printf 'a\\nb\\nc\\n' > names"),
+                     0);
+    expect(0, "run " NET
+              " geo.tif --overviews mean --tiff-tile 16 --channel-names names -o o1/t.ome.tif");
+    expect(0, "run " NET
+              " geo.tif --overviews mean --tiff-tile 16 --channel-names names --bands 4 "
+              "--strips 2 -o o2/t.ome.tif");
+    expect(0,
+           "merge g1.npy g2.npy --overviews mean --tiff-tile 16 --channel-names names "
+           "--memory 40MiB -o o3/t.ome.tif");
+    assert_int_equal(system("cmp o1/t.ome.tif o2/t.ome.tif && cmp o1/t.ome.tif o3/t.ome.tif"), 0);
+    check_upright("o1/t.ome.tif");
+    expect(0, "plan " NET " geo.tif --for-output t.ome.tif --overviews mean --channel-names names");
+    expect_says(2, "run " NET " geo.tif --channel-names names -o t.tif", "that end in .ome.tif");
+    expect_says(2, "run " NET " geo.tif --channel-names names", "for the file of -o");
+    expect_says(2, "run " NET " geo.tif --tiff-compress zstd -o t.ome.tif", "read by all");
+    expect_says(2, "merge g1.npy g2.npy --tiff-compress zstd -o t.ome.tif", "read by all");
+    assert_int_equal(system("echo a > names"), 0);
+    expect_says(2, "run " NET " geo.tif --channel-names names -o t.ome.tif", "1 lines for 3");
+    assert_int_equal(access("t.ome.tif", F_OK), -1);
+    assert_int_equal(system("rm -r o1 o2 o3 names"), 0);
+}
+
 /* Zarr folders of a run, of one in bands and of its parts are the same, with the TIFF's samples. */
 static void test_zarr(void **state) {
     (void)state;
@@ -311,10 +360,12 @@ static void test_told(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kept),  cmocka_unit_test(test_region),
-                                       cmocka_unit_test(test_list),  cmocka_unit_test(test_turned),
-                                       cmocka_unit_test(test_tiles), cmocka_unit_test(test_zarr),
-                                       cmocka_unit_test(test_told)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kept),     cmocka_unit_test(test_region),
+        cmocka_unit_test(test_list),     cmocka_unit_test(test_turned),
+        cmocka_unit_test(test_tiles),    cmocka_unit_test(test_cog),
+        cmocka_unit_test(test_ome_tiff), cmocka_unit_test(test_zarr),
+        cmocka_unit_test(test_told)};
     TIFFSetWarningHandler(NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,13 +154,23 @@ static void test_refusals(void **state) {
     expect_says(2, "run " NET " a.tif --out-dir results", "need --list");
     expect_says(2, "run " NET " a.tif --list list.txt --out-dir results", "1 argument with --list");
     expect_says(2, "run " NET " --list list.txt --out-dir results --as gif",
-                "npy, tif, png or zarr");
+                "npy, tif, ome.tif, png, zarr or ome.zarr");
     expect_says(2, "run " NET " --list list.txt --out-dir results -o x.npy", "--list excludes");
     assert_int_equal(system("rm -rf results/a.tif.zarr"), 0);
     expect(0, "run " NET " --list list.txt --out-dir results --as zarr");
     assert_int_equal(access("results/a.tif.zarr/zarr.json", F_OK), 0);
     expect_says(5, "run " NET " --list list.txt --out-dir results --as zarr", "is there already");
     expect(0, "run " NET " --list list.txt --out-dir results --as zarr --resume");
+    static const char *const more[] = {"ome.zarr", "ome.tif"};
+    for (int i = 0; i < 2; i++) {
+        char command[200], name[100];
+        (void)snprintf(command, sizeof command,
+                       "run " NET " --list list.txt --out-dir results --as %s", more[i]);
+        (void)snprintf(name, sizeof name, "results/a.tif.%s", more[i]);
+        assert_int_equal(system("rm -rf results/a.tif.ome.zarr"), 0);
+        expect(0, command);
+        assert_int_equal(access(name, F_OK), 0);
+    }
     write_file("list.txt", "nowhere.tif\na.tif\n"); /* the code of the first one */
     expect(3, "run " NET " --list list.txt --out-dir results --as zarr --json");
     assert_non_null(strstr(out_text, "\"input\":\"a.tif\",\"state\":\"failed\",\"exit\":5"));

@@ -10,34 +10,22 @@ give the bits of a .npy with their values. The last line is "N passed, N failed"
 
 import json
 import shutil
-import subprocess
 import sys
 
 import numcodecs
 import numpy as np
 import rasterio
+import rio_cogeo
 import tifffile
+import viewers
 import zarr
+from picture_checks import COUNTS, check, halved, make_parts, rfexec
 from rasterio.control import GroundControlPoint
 from rasterio.crs import CRS
 from rasterio.transform import Affine
 
 HEIGHT, WIDTH = 64, 96
 ENLARGER = "real_esrgan_compact"  # 4 times, by pixels put side by side
-COUNTS = {True: 0, False: 0}
-
-
-def check(good, what):
-    COUNTS[bool(good)] += 1
-    if not good:
-        print(f"FAILED: {what}")
-
-
-def rfexec(program, *args):
-    done = subprocess.run([program, *args], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(args)}: exit {done.returncode}: {done.stderr.strip()}")
-    return done.stdout
 
 
 def make(name, gcps=None, point=False, **profile):
@@ -99,9 +87,7 @@ def check_georeferences(program, model):
     for name in make_all():
         cell = cells(program, model)
         rfexec(program, "run", model, name, "-o", "out.tif")
-        for i in (1, 2):
-            subprocess.run(["rm", "-f", f"part{i}.npy", f"part{i}.npy.json"], check=True)
-            rfexec(program, "run", model, name, "--part", f"{i}/2", "-o", f"part{i}.npy")
+        make_parts(program, model, name)
         rfexec(program, "merge", "part1.npy", "part2.npy", "-o", "merged.tif", "--tiff-tile", "32")
         for out in ("out.tif", "merged.tif"):
             with rasterio.open(name) as before, rasterio.open(out) as after:
@@ -128,20 +114,9 @@ def check_samples(program, model):
             check(np.ascontiguousarray(pixels).tobytes() == plain.tobytes(), f"{what}: tifffile's")
 
 
-def halved(pixels):
-    """Means of 2 x 2 samples, fewer at odd edges, of floats in double."""
-    edge = [(0, 0), (0, pixels.shape[1] % 2), (0, pixels.shape[2] % 2)]
-    wide = np.pad(pixels.astype(np.float64), edge, constant_values=np.nan)
-    blocks = wide.reshape(wide.shape[0], wide.shape[1] // 2, 2, wide.shape[2] // 2, 2)
-    means = np.nanmean(blocks, axis=(2, 4))
-    return means.astype("f4") if pixels.dtype == "f4" else (means + 0.5).astype(pixels.dtype)
-
-
 def check_overviews(program, model):
     """Smaller copies as GDAL finds them: sizes, means to the rounding, first samples exactly."""
-    for i in (1, 2):
-        subprocess.run(["rm", "-f", f"part{i}.npy", f"part{i}.npy.json"], check=True)
-        rfexec(program, "run", model, "synthetic:61x83", "--part", f"{i}/2", "-o", f"part{i}.npy")
+    make_parts(program, model, "synthetic:61x83")
     run, merge = ["run", model, "synthetic:61x83"], ["merge", "part1.npy", "part2.npy"]
     for bits, kind, args, packing in ((32, "mean", run, "none"), (32, "nearest", merge, "zstd"),
                                       (16, "mean", merge, "deflate"), (8, "mean", run, "zstd"),
@@ -161,6 +136,39 @@ def check_overviews(program, model):
                 good = got.shape == wanted.shape and np.allclose(got, wanted, rtol=1e-6, atol=0)
             check(good, f"{what}: level {level}")
             above = got
+
+
+def check_cogs(program, model):
+    """Valid by rio-cogeo's rules, with the samples, overviews and tags of the file without --cog."""
+    make("cog.tif", crs=CRS.from_epsg(32633), nodata=9,
+         transform=Affine(0.3, 0, 500000.125, 0, -0.3, 5400000.5))
+    make_parts(program, model, "cog.tif")
+    for tile, bits, packing, kind, args in (
+            (16, 32, "none", None, ["run", model, "cog.tif"]),
+            (16, 8, "deflate", "nearest", ["run", model, "cog.tif", "--bands", "8"]),
+            (32, 16, "zstd", "mean", ["merge", "part1.npy", "part2.npy"]),
+            (256, 32, "deflate", None, ["merge", "part1.npy", "part2.npy"]),
+            (512, 8, "none", None, ["run", "fsrcnn", "synthetic:601x700"])):
+        what = f"COG of {' '.join(args)}, {tile}, {bits} bits, {packing}"
+        args = [*args, "--bits", str(bits), "--tiff-tile", str(tile), "--tiff-compress", packing]
+        rfexec(program, *args, "--overviews", kind or "mean", "-o", "plain.tif")
+        rfexec(program, *args, *(["--overviews", kind] if kind else []), "--cog", "-o", "ours.tif")
+        valid, errors, warnings = rio_cogeo.cog_validate("ours.tif", strict=True)
+        check(valid, f"{what}: {errors} {warnings}")
+        with rasterio.open("plain.tif") as before, rasterio.open("ours.tif") as after:
+            check(before.profile == after.profile, f"{what}: {after.profile}")
+            check(before.tags() == after.tags(), f"{what}: {after.tags()}")
+            levels = before.overviews(1)
+            check(levels == after.overviews(1), f"{what}: {levels}")
+            check(before.read().tobytes() == after.read().tobytes(), f"{what}: samples")
+        for level in range(len(levels)):
+            with (rasterio.open("plain.tif", overview_level=level) as before,
+                  rasterio.open("ours.tif", overview_level=level) as after):
+                check(np.array_equal(before.read(), after.read()), f"{what}: level {level}")
+        with tifffile.TiffFile("ours.tif") as file:
+            end = max(offset + size for page in file.pages
+                      for offset, size in zip(page.dataoffsets, page.databytecounts))
+            check(end == file.filehandle.size, f"{what}: {end} of {file.filehandle.size} bytes")
 
 
 def zarr_as(program, args, out, shape, dtype, version, chunks):
@@ -188,9 +196,7 @@ def check_zarr(program, model):
     """Odd sizes, so that last chunks have padding; runs, runs in pieces, and parts."""
     rfexec(program, "run", model, "synthetic:61x83", "-o", "whole.npy")
     whole = np.load("whole.npy")
-    for i in (1, 2):
-        subprocess.run(["rm", "-f", f"part{i}.npy", f"part{i}.npy.json"], check=True)
-        rfexec(program, "run", model, "synthetic:61x83", "--part", f"{i}/2", "-o", f"part{i}.npy")
+    make_parts(program, model, "synthetic:61x83")
     run, merge = ["run", model, "synthetic:61x83"], ["merge", "part1.npy", "part2.npy"]
     for version in (2, 3):
         for k, (args, out) in enumerate(((run + ["--memory", "100MiB"], "map.zarr"),
@@ -271,13 +277,15 @@ def check_zarr_inputs(program, model):
 
 
 def main():
-    program, model = sys.argv[1:]
+    program, model = sys.argv[1:3]
     for each in (model, ENLARGER):
         check_georeferences(program, each)
     check_samples(program, ENLARGER)
     check_overviews(program, "fsrcnn")
+    check_cogs(program, ENLARGER)
     check_zarr(program, "fsrcnn")
     check_zarr_inputs(program, ENLARGER)
+    viewers.check_all(program, model)
     print(f"{COUNTS[True]} passed, {COUNTS[False]} failed")
     return 1 if COUNTS[False] else 0
 

@@ -24,11 +24,12 @@ static int open_image(struct rfx_cli_job *job, const struct rfx_cli_options *opt
 /* Where the picture lies in the world. */
 static int read_georeference(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                              const char *spec) {
-    const char *kind = rfx_image_facts(job->image).kind;
+    const struct rfx_image_facts facts = rfx_image_facts(job->image);
     struct rfx_error err = {{0}};
     rfx_georeference_release(&job->geo.geo);
     job->geo = (struct rfx_geo_source){.geo.mem = job->mem, .orientation = 1};
-    if (kind == NULL || strcmp(kind, "TIFF") != 0) return RFX_EXIT_DONE;
+    memcpy(job->geo.geo.pixel_um, facts.pixel_um, sizeof facts.pixel_um);
+    if (facts.kind == NULL || strcmp(facts.kind, "TIFF") != 0) return RFX_EXIT_DONE;
     enum rfx_status status = rfx_geo_tiff_read(job->mem, spec, options->page, &job->geo, &err);
     job->geo.y0 = options->region.y0;
     job->geo.x0 = options->region.x0;

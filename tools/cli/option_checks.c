@@ -65,7 +65,7 @@ static bool check_standard_output(const struct rfx_cli_options *o, char *why, si
 }
 
 static bool of_tiff(const struct rfx_cli_options *options) {
-    return options->tiff_tile != 0 || options->tiff_compress != NULL;
+    return options->tiff_tile != 0 || options->tiff_compress != NULL || options->cog;
 }
 
 static bool of_zarr(const struct rfx_cli_options *options) {
@@ -73,9 +73,15 @@ static bool of_zarr(const struct rfx_cli_options *options) {
 }
 
 const char *rfx_cli_options_misfit(const struct rfx_cli_options *options, unsigned kinds) {
-    unsigned tiff = kinds & 1U << RFX_OUTPUT_TIFF, ome = kinds & 1U << RFX_OUTPUT_OME_ZARR;
+    unsigned slide = kinds & 1U << RFX_OUTPUT_OME_TIFF;
+    unsigned tiff = slide | (kinds & 1U << RFX_OUTPUT_TIFF);
+    unsigned ome = kinds & 1U << RFX_OUTPUT_OME_ZARR;
+    if (slide == 0 && options->channel_names != NULL)
+        return "--channel-names is for files of -o that end in .ome.tif";
     if (tiff == 0 && of_tiff(options))
-        return "--tiff-tile and --tiff-compress are for files of -o that end in .tif";
+        return "--tiff-tile, --tiff-compress and --cog are for files of -o that end in .tif";
+    if (tiff == slide && options->cog)
+        return "--cog is for files of -o that end in .tif, not in .ome.tif";
     if ((ome | (kinds & 1U << RFX_OUTPUT_ZARR)) == 0 && of_zarr(options))
         return "options --zarr-... are for folders of -o that end in .zarr";
     if ((tiff | ome) == 0 && options->overviews != NULL)
@@ -85,7 +91,8 @@ const char *rfx_cli_options_misfit(const struct rfx_cli_options *options, unsign
 
 bool rfx_cli_options_of_files(const struct rfx_cli_options *options) {
     return options->bits != 0 || options->range[0] < options->range[1] ||
-           options->overviews != NULL || of_tiff(options) || of_zarr(options);
+           options->overviews != NULL || options->channel_names != NULL || of_tiff(options) ||
+           of_zarr(options);
 }
 
 /* Tiles that TIFF has, packings that there are. */
@@ -120,9 +127,9 @@ static bool check_zarr(const struct rfx_cli_options *o, char *why, size_t why_si
 
 /* Many pictures have results of their own names, and no page, plot or classes. */
 static bool check_list(const struct rfx_cli_options *o, char *why, size_t why_size) {
-    static const char *const kinds[] = {"npy", "tif", "png", "zarr"};
+    static const char *const kinds[] = {"npy", "tif", "ome.tif", "png", "zarr", "ome.zarr"};
     bool known = o->as == NULL;
-    for (int i = 0; i < 4 && !known; ++i) known = strcmp(o->as, kinds[i]) == 0;
+    for (int i = 0; i < 6 && !known; ++i) known = strcmp(o->as, kinds[i]) == 0;
     if (o->list == NULL && (o->out_dir != NULL || o->as != NULL || o->resume)) {
         (void)snprintf(why, why_size, "--out-dir, --as and --resume need --list");
         return false;
@@ -133,7 +140,8 @@ static bool check_list(const struct rfx_cli_options *o, char *why, size_t why_si
         return false;
     }
     if (!known) {
-        (void)snprintf(why, why_size, "--as '%s': results are npy, tif, png or zarr", o->as);
+        (void)snprintf(why, why_size,
+                       "--as '%s': results are npy, tif, ome.tif, png, zarr or ome.zarr", o->as);
         return false;
     }
     bool dumps = false;

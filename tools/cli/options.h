@@ -101,6 +101,8 @@ struct rfx_cli_options {
     struct rfx_rect region;          /* of the picture; empty: all of it */
     struct rfx_image_bands channels; /* of the picture; n 0: not given */
     int64_t bits;                    /* of samples in the output file; 0: not given */
+    bool cog;                        /* TIFF files in that order */
+    const char *channel_names;       /* of .ome.tif: a file with a line for each; NULL: none */
     int64_t tiff_tile;               /* rows and columns of tiles of TIFF files; 0: not given */
     const char *tiff_compress;       /* of TIFF files; NULL: not given */
     const char *overviews;           /* of TIFF files and OME-Zarr; NULL: not given */

@@ -14,7 +14,7 @@
 #include "tools/cli/report.h"
 #include "tools/inputs/georeferenced.h"
 
-enum { MAX_NAME = RFX_CLI_FILE_NAME };
+enum { MAX_NAME = RFX_CLI_FILE_NAME, USUAL_TILE = 256 };
 
 static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) {
     return &graph->nodes[graph->outputs[k].node].out;
@@ -26,7 +26,6 @@ static bool is_word(const char *given, const char *word) {
 
 bool rfx_cli_output_format(const struct rfx_cli_options *options, const char *path,
                            struct rfx_output_format *format) {
-    enum { USUAL_TILE = 256 };
     *format = (struct rfx_output_format){
         .bits = (int)options->bits,
         .has_range = options->range[0] < options->range[1],
@@ -34,16 +33,18 @@ bool rfx_cli_output_format(const struct rfx_cli_options *options, const char *pa
         .zarr_format = (int)options->zarr_format,
         .chunk = options->zarr_chunk,
         .zstd = is_word(options->zarr_compress, "zstd"),
+        .cog = options->cog,
+        .channel_names = options->channel_names,
     };
-    if (is_word(options->overviews, "mean")) format->overviews = RFX_OVERVIEW_MEAN;
+    if (options->cog || is_word(options->overviews, "mean")) format->overviews = RFX_OVERVIEW_MEAN;
     if (is_word(options->overviews, "nearest")) format->overviews = RFX_OVERVIEW_NEAREST;
     if (!rfx_output_kind_of(path, &format->kind)) return false;
-    if (format->kind != RFX_OUTPUT_TIFF) return true;
+    if (!rfx_output_is_tiff(format->kind)) return true;
     if (is_word(options->tiff_compress, "deflate")) format->packing = RFX_TIFF_DEFLATE;
     if (is_word(options->tiff_compress, "zstd")) format->packing = RFX_TIFF_ZSTD;
     format->tile = (int)options->tiff_tile;
-    if (format->tile == 0 && (format->packing != RFX_TIFF_PLAIN || options->overviews != NULL))
-        format->tile = USUAL_TILE;
+    bool tiles = format->packing != RFX_TIFF_PLAIN || format->overviews != RFX_OVERVIEW_NONE;
+    if (format->tile == 0 && tiles) format->tile = USUAL_TILE;
     return true;
 }
 
@@ -223,7 +224,7 @@ size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli
             continue;
         /* as long as it is on any grid, but for a matrix in the place of what says less */
         if (source != NULL) format.geo = &source->geo;
-        placed = placed || (source != NULL && format.kind == RFX_OUTPUT_TIFF);
+        placed = placed || (source != NULL && rfx_output_is_tiff(format.kind));
         bytes += rfx_output_stream_bytes(&format, tensor_of(graph, k));
     }
     if (!placed || rfx_georeference_is_empty(&source->geo)) return bytes;
@@ -239,7 +240,7 @@ enum rfx_status rfx_cli_outputs_open_file(struct rfx_memory *mem, const struct r
     struct rfx_georeference geo = {.mem = mem};
     char words[RFX_GEOREFERENCED_WORDS] = "";
     enum rfx_status status = RFX_OK;
-    if (format->kind == RFX_OUTPUT_TIFF && source != NULL)
+    if (rfx_output_is_tiff(format->kind) && source != NULL)
         status = rfx_georeferenced(mem, graph, k, source, options->no_orient, &geo, words, err);
     if (words[0] != '\0') rfx_cli_message("%s", words);
     placed.geo = &geo;

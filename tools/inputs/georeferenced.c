@@ -31,13 +31,14 @@ enum rfx_status rfx_georeferenced(struct rfx_memory *mem, const struct rfx_graph
     enum rfx_status status = rfx_grid_find(graph, graph->outputs[k].node, &grid, err);
     if (status != RFX_OK) return status;
     if (!grid.known) {
+        if (rfx_georeference_is_size(&source->geo)) return RFX_OK;
         (void)snprintf(words, RFX_GEOREFERENCED_WORDS,
                        "output '%.100s': where its pixels lie in the picture is not known: the "
                        "georeference is not kept",
                        name);
         return RFX_OK;
     }
-    say_spread(name, &grid, words);
+    if (!rfx_georeference_is_size(&source->geo)) say_spread(name, &grid, words);
     struct rfx_geo_affine turn =
         rfx_geo_turn(as_stored ? 1 : source->orientation, source->h, source->w);
     const double x0 = corner(&grid.axis[1]) + (double)source->x0;

@@ -208,7 +208,7 @@ static enum rfx_status open_output(struct masked_run *run, struct rfx_output_for
     run->output.fill = fill_of(&job->geo);
     enum rfx_status status = rfx_masked_output_open(&run->output, err);
     if (status != RFX_OK || run->options->output == NULL) return status;
-    if (format->kind == RFX_OUTPUT_TIFF)
+    if (rfx_output_is_tiff(format->kind))
         status = rfx_georeferenced(job->mem, job->graph, run->k, &job->geo, run->options->no_orient,
                                    &geo, words, err);
     if (words[0] != '\0') rfx_cli_message("%s", words);

@@ -23,6 +23,8 @@ enum {
     TAG_NO_DATA = 42113
 };
 
+#define MOST_UM 50.0
+
 struct reading {
     struct rfx_tiff_library lib;
     struct rfx_tiff_log log;
@@ -149,6 +151,23 @@ static void choose_placing(struct rfx_georeference *geo) {
     geo->n_points = 0;
 }
 
+/* The size of pixels by the resolution. Pixels of 50 micrometres and more (508 of them in an inch,
+ * and fewer) are those of paper and screens, which programs write where they know none. */
+static void read_pixel_size(const struct reading *r, struct rfx_georeference *geo) {
+    static const uint32_t tags[] = {TIFFTAG_XRESOLUTION, TIFFTAG_YRESOLUTION};
+    uint16_t unit = 0;
+    double um[2];
+    (void)r->lib.TIFFGetFieldDefaulted(r->handle.tif, TIFFTAG_RESOLUTIONUNIT, &unit);
+    if (unit != RESUNIT_INCH && unit != RESUNIT_CENTIMETER) return;
+    for (int i = 0; i < 2; i++) {
+        float of_unit = 0.0f;
+        if (r->lib.TIFFGetField(r->handle.tif, tags[i], &of_unit) == 0) return;
+        um[i] = (unit == RESUNIT_INCH ? 25400.0 : 10000.0) / (double)of_unit;
+        if (!(um[i] > 0.0 && um[i] < MOST_UM)) return;
+    }
+    memcpy(geo->pixel_um, um, sizeof um);
+}
+
 static bool read_tags(const struct reading *r, struct rfx_geo_source *out) {
     struct rfx_georeference *g = &out->geo;
     uint32_t h = 0, w = 0;
@@ -172,6 +191,7 @@ static bool read_tags(const struct reading *r, struct rfx_geo_source *out) {
         read_text(r, out, TAG_METADATA, "GDAL_METADATA", &g->metadata);
     choose_placing(g);
     drop_band_items(g);
+    read_pixel_size(r, g);
     return done;
 }
 

@@ -21,6 +21,14 @@ bool rfx_georeference_is_empty(const struct rfx_georeference *geo) {
     return rfx_georeference_bytes(geo) == 0;
 }
 
+static size_t size_bytes(const struct rfx_georeference *geo) {
+    return geo->pixel_um[0] > 0.0 && geo->pixel_um[1] > 0.0 ? sizeof geo->pixel_um : 0;
+}
+
+bool rfx_georeference_is_size(const struct rfx_georeference *geo) {
+    return rfx_georeference_bytes(geo) == size_bytes(geo);
+}
+
 static size_t text_bytes(const char *text) {
     return text == NULL ? 0 : strlen(text) + 1;
 }
@@ -29,7 +37,7 @@ size_t rfx_georeference_bytes(const struct rfx_georeference *geo) {
     size_t numbers = (geo->has_scale ? (size_t)RFX_GEO_SCALE : 0) +
                      (geo->has_matrix ? (size_t)RFX_GEO_MATRIX : 0) + (size_t)geo->n_points +
                      (size_t)geo->n_params;
-    return numbers * sizeof(double) + (size_t)geo->n_keys * sizeof *geo->keys +
+    return numbers * sizeof(double) + size_bytes(geo) + (size_t)geo->n_keys * sizeof *geo->keys +
            text_bytes(geo->texts) + text_bytes(geo->no_data) + text_bytes(geo->metadata);
 }
 
@@ -155,6 +163,8 @@ static void move(const struct rfx_georeference *geo, const struct rfx_geo_affine
     bool upright = a.x[1] == 0.0 && a.y[0] == 0.0 && a.x[0] > 0.0 && a.y[1] > 0.0;
     bool tied = geo->has_scale && geo->n_points >= RFX_GEO_POINT;
     double m[RFX_GEO_MATRIX];
+    for (int i = 0; i < 2; i++) /* a step along an axis of the other picture */
+        out->pixel_um[i] = hypot(a.x[i] * geo->pixel_um[0], a.y[i] * geo->pixel_um[1]);
     if (geo->has_matrix) {
         place_matrix(geo->matrix, &a, out->matrix);
         place_points(&a, out);

@@ -1,5 +1,5 @@
-/* Where a picture lies in the world: what a GeoTIFF's tags say, and the same for a grid of other
- * pixels.
+/* Where a picture lies in the world: what a GeoTIFF's tags say, or how large its pixels are under a
+ * microscope, and the same for a grid of other pixels.
  *
  * Kept as the tags have it (OGC GeoTIFF 1.1, 19-008r4, section 7): pixel scale and tie points, or a
  * matrix, or tie points alone, which are ground control points; the keys with their parameters;
@@ -27,6 +27,7 @@ struct rfx_georeference {
     double *params;                 /* that keys refer to */
     char *texts;                    /* likewise; NULL: none */
     char *no_data, *metadata;       /* NULL: none */
+    double pixel_um[2]; /* width and height of a pixel in micrometres, of scanners; 0: not known */
 };
 
 /* Where pixel positions of another picture lie in this one, in pixels from the upper left corner of
@@ -40,6 +41,9 @@ void rfx_georeference_release(struct rfx_georeference *geo);
 
 /* Whether nothing is said. */
 bool rfx_georeference_is_empty(const struct rfx_georeference *geo);
+
+/* Whether no more than the size of pixels is said. */
+bool rfx_georeference_is_size(const struct rfx_georeference *geo);
 
 /* Bytes of all values. */
 size_t rfx_georeference_bytes(const struct rfx_georeference *geo);

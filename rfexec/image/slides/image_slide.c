@@ -232,6 +232,18 @@ static enum rfx_status fail_level(const struct slide_source *s, int64_t level,
                     level, (int)s->n_levels, names);
 }
 
+/* That of level 0 times the downsample, if the slide says both. */
+static void settle_pixel_size(struct slide_source *s) {
+    static const char *const names[] = {"openslide.mpp-x", "openslide.mpp-y"};
+    double um[2];
+    for (int i = 0; i < 2; i++) {
+        const char *text = s->lib.openslide_get_property_value(s->slide, names[i]);
+        um[i] = text == NULL ? 0.0 : strtod(text, NULL) * s->downsample;
+        if (!(um[i] > 0.0 && isfinite(um[i]))) return;
+    }
+    memcpy(s->base.pixel_um, um, sizeof um);
+}
+
 static enum rfx_status settle(struct slide_source *s, int64_t level, struct rfx_error *err) {
     if (level >= s->n_levels) return fail_level(s, level, err);
     s->level = (int32_t)level;
@@ -250,6 +262,7 @@ static enum rfx_status settle(struct slide_source *s, int64_t level, struct rfx_
     s->base.random_access = true;
     settle_cells(s);
     settle_background(s);
+    settle_pixel_size(s);
     s->base.fixed_bytes = count_bytes(s);
     return RFX_OK;
 }

@@ -26,11 +26,16 @@ struct rfx_overviews {
     struct rfx_overview_map map;
     char *path; /* of the output */
     int fd, count;
+    unsigned char *plane;             /* a row of one channel of the picture; of planes */
     struct level levels[MOST_LEVELS]; /* [0] is the picture */
 };
 
 static size_t row_bytes(const struct rfx_overview_map *map, int64_t w) {
     return (size_t)(w * map->channels) * (size_t)(map->bits / 8);
+}
+
+static size_t plane_bytes(const struct rfx_overview_map *map, int64_t w) {
+    return (size_t)w * (size_t)(map->bits / 8);
 }
 
 int64_t rfx_overviews_length(int64_t length, int k) {
@@ -49,7 +54,7 @@ size_t rfx_overviews_bytes(const struct rfx_overview_map *map) {
     for (int k = 1; k <= rfx_overviews_count(map); k++)
         bytes += row_bytes(map, rfx_overviews_length(map->w, k - 1)) +
                  row_bytes(map, rfx_overviews_length(map->w, k));
-    return bytes;
+    return map->planes ? bytes + plane_bytes(map, map->w) : bytes;
 }
 
 static enum rfx_status fail_io(const struct rfx_overviews *o, const char *doing, int number,
@@ -58,9 +63,20 @@ static enum rfx_status fail_io(const struct rfx_overviews *o, const char *doing,
                     strerror(number));
 }
 
+/* Room for the picture's planes before the levels. */
+static enum rfx_status open_planes(struct rfx_overviews *o, off_t *offset, struct rfx_error *err) {
+    size_t bytes = plane_bytes(&o->map, o->map.w);
+    if (!o->map.planes) return RFX_OK;
+    o->plane = rfx_memory_alloc(o->mem, bytes);
+    *offset = (off_t)row_bytes(&o->map, o->map.w) * o->map.h;
+    return o->plane != NULL ? RFX_OK : rfx_memory_fail(o->mem, o->path, bytes, err);
+}
+
 static enum rfx_status open_levels(struct rfx_overviews *o, struct rfx_error *err) {
     off_t offset = 0;
     o->levels[0] = (struct level){.h = o->map.h, .w = o->map.w};
+    enum rfx_status status = open_planes(o, &offset, err);
+    if (status != RFX_OK) return status;
     for (int k = 1; k <= o->count; k++) {
         struct level *level = &o->levels[k];
         size_t held = row_bytes(&o->map, o->levels[k - 1].w), row;
@@ -74,7 +90,7 @@ static enum rfx_status open_levels(struct rfx_overviews *o, struct rfx_error *er
         if (level->held == NULL || level->row == NULL)
             return rfx_memory_fail(o->mem, o->path, held + row, err);
     }
-    if (o->count == 0) return RFX_OK;
+    if (offset == 0) return RFX_OK;
     o->fd = rfx_temporary_beside(o->path);
     if (o->fd < 0) return fail_io(o, "cannot make a file for", errno, err);
     bool full = fallocate(o->fd, 0, 0, offset) != 0 &&
@@ -165,11 +181,9 @@ static void reduce_rows(const struct rfx_overview_map *map, const unsigned char 
     }
 }
 
-static enum rfx_status write_row(const struct rfx_overviews *o, const struct level *level,
-                                 int64_t y, struct rfx_error *err) {
-    size_t bytes = row_bytes(&o->map, level->w);
-    off_t offset = level->offset + (off_t)bytes * y;
-    for (const unsigned char *p = level->row; bytes > 0;) {
+static enum rfx_status put_bytes(const struct rfx_overviews *o, const unsigned char *p,
+                                 size_t bytes, off_t offset, struct rfx_error *err) {
+    while (bytes > 0) {
         ssize_t done = pwrite(o->fd, p, bytes, offset);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) return fail_io(o, "cannot write", errno, err);
@@ -180,31 +194,9 @@ static enum rfx_status write_row(const struct rfx_overviews *o, const struct lev
     return RFX_OK;
 }
 
-enum rfx_status rfx_overviews_put(struct rfx_overviews *o, const void *samples,
-                                  struct rfx_error *err) {
-    const unsigned char *row = samples;
-    for (int k = 1; k <= o->count; k++) {
-        struct level *level = &o->levels[k];
-        const struct level *above = &o->levels[k - 1];
-        int64_t y = level->taken++;
-        if (y % 2 == 0 && y + 1 < above->h) {
-            memcpy(level->held, row, row_bytes(&o->map, above->w));
-            return RFX_OK;
-        }
-        const unsigned char *const pair[2] = {y % 2 == 0 ? row : level->held, row};
-        reduce_rows(&o->map, pair, (int)(y % 2) + 1, above->w, level->w, level->row);
-        enum rfx_status status = write_row(o, level, y / 2, err);
-        if (status != RFX_OK) return status;
-        row = level->row;
-    }
-    return RFX_OK;
-}
-
-enum rfx_status rfx_overviews_read(struct rfx_overviews *o, int k, int64_t y, void *row,
-                                   struct rfx_error *err) {
-    size_t bytes = row_bytes(&o->map, o->levels[k].w);
-    off_t offset = o->levels[k].offset + (off_t)bytes * y;
-    for (unsigned char *p = row; bytes > 0;) {
+static enum rfx_status get_bytes(const struct rfx_overviews *o, unsigned char *p, size_t bytes,
+                                 off_t offset, struct rfx_error *err) {
+    while (bytes > 0) {
         ssize_t done = pread(o->fd, p, bytes, offset);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) return fail_io(o, "cannot read", done < 0 ? errno : EIO, err);
@@ -215,6 +207,62 @@ enum rfx_status rfx_overviews_read(struct rfx_overviews *o, int k, int64_t y, vo
     return RFX_OK;
 }
 
+/* Where row y of a channel begins in the file. */
+static off_t plane_offset(const struct rfx_overviews *o, int k, int64_t channel, int64_t y) {
+    const struct level *level = &o->levels[k];
+    return level->offset + (off_t)plane_bytes(&o->map, level->w) * (channel * level->h + y);
+}
+
+/* Row y of level k. */
+static enum rfx_status write_row(struct rfx_overviews *o, int k, int64_t y,
+                                 const unsigned char *row, struct rfx_error *err) {
+    const struct level *level = &o->levels[k];
+    size_t bytes = row_bytes(&o->map, level->w), sample = (size_t)o->map.bits / 8;
+    if (!o->map.planes) return put_bytes(o, row, bytes, level->offset + (off_t)bytes * y, err);
+    enum rfx_status status = RFX_OK;
+    for (int64_t c = 0; c < o->map.channels && status == RFX_OK; c++) {
+        for (int64_t x = 0; x < level->w; x++)
+            memcpy(o->plane + (size_t)x * sample, row + (size_t)(x * o->map.channels + c) * sample,
+                   sample);
+        status =
+            put_bytes(o, o->plane, plane_bytes(&o->map, level->w), plane_offset(o, k, c, y), err);
+    }
+    return status;
+}
+
+enum rfx_status rfx_overviews_put(struct rfx_overviews *o, const void *samples,
+                                  struct rfx_error *err) {
+    const unsigned char *row = samples;
+    enum rfx_status status = RFX_OK;
+    if (o->map.planes) status = write_row(o, 0, o->levels[0].taken++, row, err);
+    for (int k = 1; k <= o->count && status == RFX_OK; k++) {
+        struct level *level = &o->levels[k];
+        const struct level *above = &o->levels[k - 1];
+        int64_t y = level->taken++;
+        if (y % 2 == 0 && y + 1 < above->h) {
+            memcpy(level->held, row, row_bytes(&o->map, above->w));
+            return RFX_OK;
+        }
+        const unsigned char *const pair[2] = {y % 2 == 0 ? row : level->held, row};
+        reduce_rows(&o->map, pair, (int)(y % 2) + 1, above->w, level->w, level->row);
+        status = write_row(o, k, y / 2, level->row, err);
+        row = level->row;
+    }
+    return status;
+}
+
+enum rfx_status rfx_overviews_read(struct rfx_overviews *o, int k, int64_t y, void *row,
+                                   struct rfx_error *err) {
+    size_t bytes = row_bytes(&o->map, o->levels[k].w);
+    return get_bytes(o, row, bytes, o->levels[k].offset + (off_t)bytes * y, err);
+}
+
+enum rfx_status rfx_overviews_read_plane(struct rfx_overviews *o, int k, int64_t channel, int64_t y,
+                                         void *row, struct rfx_error *err) {
+    return get_bytes(o, row, plane_bytes(&o->map, o->levels[k].w), plane_offset(o, k, channel, y),
+                     err);
+}
+
 void rfx_overviews_free(struct rfx_overviews *o) {
     if (o == NULL) return;
     if (o->fd >= 0) (void)close(o->fd);
@@ -222,6 +270,7 @@ void rfx_overviews_free(struct rfx_overviews *o) {
         rfx_memory_release(o->mem, o->levels[k].held);
         rfx_memory_release(o->mem, o->levels[k].row);
     }
+    rfx_memory_release(o->mem, o->plane);
     rfx_memory_release(o->mem, o->path);
     rfx_memory_release(o->mem, o);
 }

@@ -5,7 +5,8 @@
  * one, which is what maps of labels need. Means of floats are of those that are numbers and not
  * the no-data number, in double, rounded once; where there are none the first sample stays. Means
  * of whole numbers are rounded to the nearest, halves up. Levels wait in a nameless file
- * beside the output, a third of the picture's bytes, as files have them one after the other. */
+ * beside the output, a third of the picture's bytes, as files have them one after the other. With
+ * `planes` the picture waits there too, and each channel of a level is a picture of its own. */
 #ifndef RFX_RFEXEC_OUTPUT_OVERVIEWS_OVERVIEWS_H
 #define RFX_RFEXEC_OUTPUT_OVERVIEWS_OVERVIEWS_H
 
@@ -21,6 +22,7 @@ struct rfx_overview_map {
     int bits; /* 8 and 16: unsigned samples, 32: float */
     int64_t side;
     enum rfx_overview_kind kind;
+    bool planes;
     bool has_no_data;
     double no_data;
 };
@@ -48,6 +50,11 @@ RFX_NODISCARD enum rfx_status rfx_overviews_put(struct rfx_overviews *overviews,
 /* Row y of level k, 1 ... count, when all rows are put. */
 RFX_NODISCARD enum rfx_status rfx_overviews_read(struct rfx_overviews *overviews, int k, int64_t y,
                                                  void *row, struct rfx_error *err);
+
+/* Of planes: row y of a channel of level k, 0 ... count. */
+RFX_NODISCARD enum rfx_status rfx_overviews_read_plane(struct rfx_overviews *overviews, int k,
+                                                       int64_t channel, int64_t y, void *row,
+                                                       struct rfx_error *err);
 
 /* Closes and frees; NULL is fine. */
 void rfx_overviews_free(struct rfx_overviews *overviews);

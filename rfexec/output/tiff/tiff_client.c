@@ -2,6 +2,7 @@
 #include "rfexec/output/tiff/tiff_client.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -108,4 +109,13 @@ TIFF *rfx_tiff_client_open(struct rfx_tiff_client *client, const struct rfx_tiff
                                         on_close, on_size, NULL, NULL, options);
     lib->TIFFOpenOptionsFree(options);
     return tiff;
+}
+
+enum rfx_status rfx_tiff_client_failed(const struct rfx_tiff_client *client, const char *path,
+                                       int64_t row, int64_t h, struct rfx_error *err) {
+    if (client->io_status != RFX_OK)
+        return rfx_fail(err, client->io_status, "%s", client->io_error.text);
+    return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY,
+                    "%s: writing TIFF row %" PRId64 " of %" PRId64 ": %s", path, row, h,
+                    client->words[0] != '\0' ? client->words : "no memory for the encoder");
 }

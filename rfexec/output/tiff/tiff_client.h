@@ -21,4 +21,8 @@ struct rfx_tiff_client {
  * stays where it is as long as the TIFF. */
 TIFF *rfx_tiff_client_open(struct rfx_tiff_client *client, const struct rfx_tiff_library *lib,
                            const char *path, bool big);
+
+/* Why writing row `row` of `h` failed: the output file's failure, else libtiff's words. */
+enum rfx_status rfx_tiff_client_failed(const struct rfx_tiff_client *client, const char *path,
+                                       int64_t row, int64_t h, struct rfx_error *err);
 #endif

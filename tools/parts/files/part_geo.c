@@ -1,5 +1,5 @@
 /* {"scale": [3], "points": [6 n], "matrix": [16], "keys": [4 n], "params": [...], "texts": "",
- * "no_data": "", "metadata": ""}, what there is of it. */
+ * "no_data": "", "metadata": "", "pixel_um": [2]}, what there is of it. */
 #include "tools/parts/files/part_geo.h"
 
 #include <math.h>
@@ -42,6 +42,7 @@ json_t *rfx_part_geo_json(const struct rfx_georeference *geo) {
     put_text(json, "texts", geo->texts);
     put_text(json, "no_data", geo->no_data);
     put_text(json, "metadata", geo->metadata);
+    put_doubles(json, "pixel_um", geo->pixel_um, geo->pixel_um[0] > 0.0 ? 2 : 0);
     return json;
 }
 
@@ -141,6 +142,9 @@ enum rfx_status rfx_part_geo_parse(struct rfx_memory *mem, const json_t *json,
     take_text(&p, "texts", &geo.texts);
     take_text(&p, "no_data", &geo.no_data);
     take_text(&p, "metadata", &geo.metadata);
+    bool sized;
+    take_fixed(&p, "pixel_um", 2, geo.pixel_um, &sized);
+    if (sized && !(geo.pixel_um[0] > 0.0 && geo.pixel_um[1] > 0.0)) p.wrong = "pixel_um";
     if (geo.n_points % RFX_GEO_POINT != 0) p.wrong = "points";
     if (rfx_georeference_bytes(&geo) > RFX_GEO_MOST_BYTES) p.wrong = "length";
     enum rfx_status status = RFX_OK;

@@ -32,6 +32,9 @@ static void names_ask_for_kinds(void **state) {
     } cases[] = {{"a.npy", RFX_OUTPUT_NPY},
                  {"d.png/a.TIF", RFX_OUTPUT_TIFF},
                  {"a.tiff", RFX_OUTPUT_TIFF},
+                 {"a.OME.tif", RFX_OUTPUT_OME_TIFF},
+                 {"b/a.ome.tiff", RFX_OUTPUT_OME_TIFF},
+                 {".ome.tif", RFX_OUTPUT_TIFF},
                  {"a.Png", RFX_OUTPUT_PNG},
                  {"a.zarr", RFX_OUTPUT_ZARR},
                  {"a.ome.Zarr", RFX_OUTPUT_OME_ZARR},
@@ -56,6 +59,9 @@ static void refuses_in_words(void **state) {
         .layout = RFX_LAYOUT_PLAIN, .shape = {2, {1, 5}}, .c = 5, .elems = 5};
     const struct rfx_output_format npy8 = {.kind = RFX_OUTPUT_NPY, .bits = 8},
                                    png32 = {.kind = RFX_OUTPUT_PNG, .bits = 32},
+                                   ome = {.kind = RFX_OUTPUT_OME_TIFF},
+                                   ome_zstd = {.kind = RFX_OUTPUT_OME_TIFF,
+                                               .packing = RFX_TIFF_ZSTD},
                                    odd = {.kind = RFX_OUTPUT_TIFF, .bits = 12},
                                    float_range = {.kind = RFX_OUTPUT_TIFF,
                                                   .has_range = true,
@@ -79,6 +85,8 @@ static void refuses_in_words(void **state) {
         {&tiff, &deep, "65536 x 1 x 1; use .npy"},
         {&zarr, &vector, "use .npy"},
         {&zarr, &deep, "a Zarr array has at most 65535 channels"},
+        {&ome, &deep, "a tiled OME-TIFF has at most 4096 channels"},
+        {&ome_zstd, &grey, "deflate is read by all"},
     };
     struct rfx_error err = {""};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -261,11 +261,13 @@ static void big_files_become_bigtiff(void **state) {
     assert_false(is_big(4095, 1 << 20));
     assert_true(is_big(4096, 1 << 20)); /* 4 GiB of pixels */
     assert_true(is_big(INT32_MAX, 2));  /* with the strips' places */
-    const struct rfx_tiff_picture most = {INT32_MAX, INT32_MAX,      65535, 32,
-                                          0,         RFX_TIFF_PLAIN, NULL,  RFX_OVERVIEW_NONE};
+    struct rfx_tiff_picture most = {.h = INT32_MAX, .w = INT32_MAX, .channels = 65535, .bits = 32};
     assert_true(rfx_tiff_write_is_big(&most)); /* more than 2^63 */
-    struct rfx_tiff_picture edge = {65000, 65000,          1,    8,
-                                    512,   RFX_TIFF_PLAIN, NULL, RFX_OVERVIEW_NONE};
+    most.tile = 16;
+    most.planes = true; /* and so have the tables of tiles */
+    most.bits = 8;
+    assert_true(rfx_tiff_write_is_big(&most));
+    struct rfx_tiff_picture edge = {.h = 65000, .w = 65000, .channels = 1, .bits = 8, .tile = 512};
     assert_false(rfx_tiff_write_is_big(&edge));
     edge.overviews = RFX_OVERVIEW_MEAN; /* a third more */
     assert_true(rfx_tiff_write_is_big(&edge));
@@ -294,13 +296,21 @@ static void refuses_and_reports(void **state) {
                          RFX_STATUS_INVALID_ARGUMENT);
     static const int tiles[][2] = {{8, 0}, {-16, 0}, {4112, 0}, {0, RFX_TIFF_DEFLATE}};
     for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++) {
-        struct rfx_tiff_picture p = {
-            8, 8, 1, 8, tiles[i][0], (enum rfx_tiff_packing)tiles[i][1], NULL, RFX_OVERVIEW_NONE};
+        const struct rfx_tiff_picture p = {.h = 8,
+                                           .w = 8,
+                                           .channels = 1,
+                                           .bits = 8,
+                                           .tile = tiles[i][0],
+                                           .packing = (enum rfx_tiff_packing)tiles[i][1]};
         assert_int_equal(rfx_tiff_write_open(mem, FILE_NAME, &p, &writer, &err),
                          RFX_STATUS_INVALID_ARGUMENT);
     }
-    const struct rfx_tiff_picture strips = {
+    struct rfx_tiff_picture strips = {
         .h = 8, .w = 8, .channels = 1, .bits = 8, .overviews = RFX_OVERVIEW_MEAN};
+    assert_int_equal(rfx_tiff_write_open(mem, FILE_NAME, &strips, &writer, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    strips.overviews = RFX_OVERVIEW_NONE;
+    strips.planes = true;
     assert_int_equal(rfx_tiff_write_open(mem, FILE_NAME, &strips, &writer, &err),
                      RFX_STATUS_INVALID_ARGUMENT);
     assert_int_equal(open_plain(mem, "no/such/dir.tif", 1, 8, 1, 8, &writer, &err), RFX_STATUS_IO);

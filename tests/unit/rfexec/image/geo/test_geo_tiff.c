@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <tiffio.h>
+
 #include <cmocka.h>
 
 #include "rfexec/image/geo/geo_tiff.h"
@@ -136,9 +138,49 @@ static void survives_failing_allocations(void **state) {
     rfx_memory_free(mem);
 }
 
+static void write_resolution(int unit, float x, float y) {
+    TIFF *tiff = TIFFOpen(FILE_NAME, "w");
+    assert_non_null(tiff);
+    TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, 1);
+    TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, 1);
+    TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, 8);
+    TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK);
+    if (unit != 0) TIFFSetField(tiff, TIFFTAG_RESOLUTIONUNIT, unit);
+    if (x > 0) TIFFSetField(tiff, TIFFTAG_XRESOLUTION, (double)x);
+    if (y > 0) TIFFSetField(tiff, TIFFTAG_YRESOLUTION, (double)y);
+    assert_int_equal(TIFFWriteScanline(tiff, (char[]){1}, 0, 0), 1);
+    TIFFClose(tiff);
+}
+
+/* Of microscopes, not of printers: 508 pixels in an inch are 50 micrometres each. */
+static void pixels_have_sizes(void **state) {
+    (void)state;
+    static const struct {
+        int unit;
+        float x, y;
+        double um[2];
+    } cases[] = {{RESUNIT_CENTIMETER, 20000, 40000, {0.5, 0.25}},
+                 {RESUNIT_INCH, 50800, 25400, {0.5, 1}},
+                 {0, 50800, 50800, {0.5, 0.5}}, /* inches */
+                 {RESUNIT_NONE, 20000, 20000, {0, 0}},
+                 {RESUNIT_INCH, 508, 50800, {0, 0}},
+                 {RESUNIT_INCH, 50800, 300, {0, 0}},
+                 {RESUNIT_CENTIMETER, 20000, 0, {0, 0}}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_geo_source got;
+        write_resolution(cases[i].unit, cases[i].x, cases[i].y);
+        assert_int_equal(rfx_geo_tiff_read(mem, FILE_NAME, 0, &got, NULL), RFX_OK);
+        for (int k = 0; k < 2; k++)
+            if (got.geo.pixel_um[k] != cases[i].um[k])
+                fail_msg("case %zu: %g micrometres", i, got.geo.pixel_um[k]);
+        rfx_memory_free(mem);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(comes_back),
-                                       cmocka_unit_test(drops_what_is_none),
-                                       cmocka_unit_test(survives_failing_allocations)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(comes_back), cmocka_unit_test(drops_what_is_none),
+        cmocka_unit_test(pixels_have_sizes), cmocka_unit_test(survives_failing_allocations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

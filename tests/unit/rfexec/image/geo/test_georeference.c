@@ -134,11 +134,30 @@ static void survives_failing_allocations(void **state) {
     assert_int_equal(test_fail_each_allocation(place_once, &geo), 6);
 }
 
+/* 0.5 by 0.25 micrometres: twice and four times as large, and turned. */
+static void pixels_have_sizes(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_georeference geo = {.pixel_um = {0.5, 0.25}};
+    assert_false(rfx_georeference_is_empty(&geo));
+    assert_true(rfx_georeference_is_size(&geo));
+    struct rfx_georeference got = place(&geo, (struct rfx_geo_affine){{2, 0, 1}, {0, 4, 3}}, mem);
+    check(got.pixel_um, (const double[]){1, 1}, 2);
+    got = place(&geo, rfx_geo_turn(6, 30, 40), mem);
+    check(got.pixel_um, (const double[]){0.25, 0.5}, 2);
+    got = place(&geo, rfx_geo_turn(1, 30, 40), mem);
+    check(got.pixel_um, (const double[]){0.5, 0.25}, 2);
+    geo.texts = texts;
+    assert_false(rfx_georeference_is_size(&geo));
+    rfx_memory_free(mem);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scaled),
         cmocka_unit_test(turned),
         cmocka_unit_test(orientations),
+        cmocka_unit_test(pixels_have_sizes),
         cmocka_unit_test(survives_failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,85 @@
+/* Lines to names; see channel_names.h. */
+#include "rfexec/output/ome/channel_names.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "layers/core/printable.h"
+
+enum { MOST_BYTES = 1 << 20, SHOWN = 4 /* most bytes that one byte is shown by */, END = 2 };
+
+static enum rfx_status read_file(struct rfx_memory *mem, const char *path, char **text,
+                                 struct rfx_error *err) {
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return rfx_fail(err, RFX_STATUS_IO, "channel names '%s': %s", path, strerror(errno));
+    struct stat at;
+    enum rfx_status status = RFX_OK;
+    if (fstat(fileno(file), &at) != 0 || !S_ISREG(at.st_mode) || at.st_size > MOST_BYTES)
+        status =
+            rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                     "channel names '%s': not a file of up to %d bytes", path, (int)MOST_BYTES);
+    size_t n = status == RFX_OK ? (size_t)at.st_size : 0;
+    char *block = status == RFX_OK ? rfx_memory_alloc(mem, n + END) : NULL;
+    if (status == RFX_OK && block == NULL) status = rfx_memory_fail(mem, path, n + END, err);
+    if (status == RFX_OK && fread(block, 1, n, file) != n)
+        status = rfx_fail(err, RFX_STATUS_IO, "channel names '%s': cannot be read", path);
+    (void)fclose(file);
+    if (status != RFX_OK) {
+        rfx_memory_release(mem, block);
+        return status;
+    }
+    block[n] = '\0';
+    *text = block;
+    return RFX_OK;
+}
+
+/* Puts a 0 in the place of each line's end; *bytes: of all lines with theirs. */
+static int64_t cut_lines(char *text, size_t *bytes) {
+    int64_t lines = 0;
+    char *to = text;
+    for (const char *p = text; *p != '\0'; p++) {
+        if (*p == '\r' && (p[1] == '\n' || p[1] == '\0')) continue;
+        lines += *p == '\n';
+        *to++ = *p == '\n' ? '\0' : *p;
+    }
+    if (to > text && to[-1] != '\0') { /* the last one has no end */
+        lines++;
+        *to++ = '\0';
+    }
+    *bytes = (size_t)(to - text);
+    return lines;
+}
+
+enum rfx_status rfx_channel_names_read(struct rfx_memory *mem, const char *path, int64_t channels,
+                                       char **names, struct rfx_error *err) {
+    char *text = NULL;
+    size_t bytes = 0;
+    enum rfx_status status = read_file(mem, path, &text, err);
+    if (status != RFX_OK) return status;
+    int64_t lines = cut_lines(text, &bytes);
+    char *shown = NULL;
+    if (lines != channels)
+        status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                          "channel names '%s': %" PRId64 " lines for %" PRId64 " channels", path,
+                          lines, channels);
+    if (status == RFX_OK) shown = rfx_memory_alloc(mem, SHOWN * bytes);
+    if (status == RFX_OK && shown == NULL) status = rfx_memory_fail(mem, path, SHOWN * bytes, err);
+    char *to = shown;
+    for (const char *p = text; status == RFX_OK && p < text + bytes; p += strlen(p) + 1) {
+        rfx_printable(p, to, SHOWN * (strlen(p) + 1));
+        to += strlen(to) + 1;
+    }
+    rfx_memory_release(mem, text);
+    if (status == RFX_OK) *names = shown;
+    return status;
+}
+
+size_t rfx_channel_names_bytes(const char *path) {
+    struct stat at;
+    if (stat(path, &at) != 0 || at.st_size > MOST_BYTES) return 0; /* opening fails */
+    return (SHOWN + 1) * ((size_t)at.st_size + END);
+}
