@@ -4,19 +4,19 @@
  * (progressive: with its coefficients in a nameless file); TIFF and BigTIFF, the first picture of a
  * file, by rectangles (uncompressed, or in tiles, of which one row is kept) or by rows (compressed
  * strips), all bands that are not called alpha;
- * slides (by their names' endings) through OpenSlide, by rectangles; .npy (float32, CxHxW or
- * 1xCxHxW) read by rectangles; "synthetic:HxW[:seed]" computed; everything else stb_image reads,
- * decoded whole. Alpha is dropped and the colour kept as stored; palettes are expanded; colour
- * profiles are not applied. The orientation of JPEG (EXIF) and TIFF files is: what is not stored as
- * it is seen is read by rectangles from a nameless file, once decoded into it. Floats, of .npy and
- * TIFF, and signed and 32-bit integers of TIFF are taken as they are: no scale, mean or order of
- * channels. 8- and 16-bit bands, other than 1 or 3, have one mean and std for all. Grey for a
- * 3-channel network is replicated; colour for a 1-channel network becomes luma, (299 R + 587 G +
- * 114 B + 500) / 1000 in integers, before scale. Invariants: 1. the value of a pixel is a function
- * of the file and the options alone, never of which rectangle asked for it; 2. a row source keeps
- * only `window_rows` rows; 3. no allocation after rfx_image_set_window; 4. the bytes held never
- * pass fixed_bytes + rows * window_row_bytes (PNG and JPEG by rows: are exactly that; TIFF:
- * libtiff's own are bounded within it). */
+ * slides (by their names' endings) through OpenSlide, by rectangles; .npy (float32, CxHxW, 1xCxHxW
+ * or, where a batch is taken, NxCxHxW) read by rectangles; "synthetic:HxW[:seed]" computed;
+ * everything else stb_image reads, decoded whole. Alpha is dropped and the colour kept as stored;
+ * palettes are expanded; colour profiles are not applied. The orientation of JPEG (EXIF) and TIFF
+ * files is: what is not stored as it is seen is read by rectangles from a nameless file, once
+ * decoded into it. Floats, of .npy and TIFF, and signed and 32-bit integers of TIFF are taken as
+ * they are: no scale, mean or order of channels. 8- and 16-bit bands, other than 1 or 3, have one
+ * mean and std for all. Grey for a 3-channel network is replicated; colour for a 1-channel network
+ * becomes luma, (299 R + 587 G + 114 B + 500) / 1000 in integers, before scale. Invariants: 1. the
+ * value of a pixel is a function of the file and the options alone, never of which rectangle asked
+ * for it; 2. a row source keeps only `window_rows` rows; 3. no allocation after
+ * rfx_image_set_window; 4. the bytes held never pass fixed_bytes + rows * window_row_bytes (PNG and
+ * JPEG by rows: are exactly that; TIFF: libtiff's own are bounded within it). */
 #ifndef RFX_RFEXEC_IMAGE_IMAGE_SOURCE_H
 #define RFX_RFEXEC_IMAGE_IMAGE_SOURCE_H
 
@@ -47,6 +47,7 @@ struct rfx_image_options {
     /* Of TIFF and .npy files: these bands, from 1, in this order. NULL: all but alpha. Read by
      * rfx_image_open only. */
     const struct rfx_image_bands *bands;
+    int64_t max_images;     /* that a .npy file may hold as a batch (N, C, H, W); 0: one */
     int64_t page;           /* of a TIFF, or level of a slide, as rfx_image_pages numbers them */
     bool slide;             /* read by OpenSlide, whatever its name says */
     struct rfx_rect region; /* of the picture as it is read; empty: all of it */
@@ -124,8 +125,12 @@ struct rfx_image_facts {
     int bands;       /* per pixel; without alpha but in a TIFF */
     int sample_bits; /* as they are read; 32: floats */
     int orientation; /* of h and w that are not turned; 1: as they are seen */
+    int64_t images;  /* of a batch, all of that size; else 1 */
 };
 struct rfx_image_facts rfx_image_facts(const struct rfx_image *image);
+
+/* Reads image n of a batch from now on; the first one is 0, and read without being asked for. */
+void rfx_image_select(struct rfx_image *image, int64_t n);
 
 /* The sample, 0 to 255, that a value delivered in a channel was made of, but for its rounding: what
  * preprocessing did is undone. Of pictures whose sample_bits are 32 the value itself. */

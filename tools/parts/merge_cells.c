@@ -13,6 +13,7 @@
 #include "rfexec/output/output_stream.h"
 #include "tiler/plan/plan.h"
 #include "tools/cli/command.h"
+#include "tools/cli/option_checks.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"

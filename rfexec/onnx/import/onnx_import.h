@@ -52,6 +52,7 @@ struct rfx_onnx_import {
     struct rfx_onnx_names *values; /* tensor name -> operand */
     struct rfx_onnx_names *used;   /* node names that are taken */
     int64_t opset;
+    int64_t batch; /* N > 1 that the model is fixed to: its tensors are those of one image */
     const struct rfx_onnx_node *node; /* being converted */
     const char *node_name;            /* its name, or its first output's */
     struct rfx_error *err;
@@ -331,6 +332,10 @@ RFX_NODISCARD enum rfx_status rfx_onnx_permute(struct rfx_onnx_import *ctx,
 bool rfx_onnx_is_turned_softmax(const struct rfx_onnx_import *ctx, int in);
 RFX_NODISCARD enum rfx_status rfx_onnx_by_turned_softmax(struct rfx_onnx_import *ctx, const int *in,
                                                          int *out);
+
+/* Of a model that is fixed to a batch, before the current node is converted that is computed: what
+ * it says of N becomes 1, or UNSUPPORTED where images would see each other (batch/onnx_batch.c). */
+RFX_NODISCARD enum rfx_status rfx_onnx_batch_node(struct rfx_onnx_import *ctx);
 
 /* --- names (onnx_names.c): a growing table from text to an operand --- */
 struct rfx_onnx_names *rfx_onnx_names_create(struct rfx_arena *arena);

@@ -105,12 +105,6 @@ static enum rfx_status check_image(struct rfx_onnx_import *ctx, const struct rfx
             "onnx: input '%s' has rank %d; only images (1, c, h, w), or (1, h, w, c) with a "
             "Transpose behind them, are supported",
             v->name, v->rank);
-    if (v->dims[0] > 1)
-        return rfx_fail(
-            ctx->err, RFX_STATUS_UNSUPPORTED,
-            "onnx: input '%s' has a batch of %lld; only 1 is supported: export the model "
-            "with a batch of 1, or of any size, and run the images one after the other",
-            v->name, (long long)v->dims[0]);
     if (v->dims[last ? 3 : 1] < 1)
         return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
                         "onnx: input '%s' has a symbolic number of channels", v->name);
@@ -125,6 +119,7 @@ static enum rfx_status add_image(struct rfx_onnx_import *ctx, const struct rfx_o
     if (status == RFX_OK) status = check_image(ctx, v, last);
     if (status != RFX_OK) return status;
     struct rfx_node node = {.op = RFX_OP_INPUT};
+    ctx->batch = ctx->graph->batch = v->dims[0] > 1 ? v->dims[0] : 0;
     ctx->graph->halves = ctx->graph->halves || is_half(v->type);
     const int64_t *size = last ? v->dims + 1 : v->dims + 2;
     node.attr.input.c = v->dims[last ? 3 : 1];
@@ -246,6 +241,8 @@ static enum rfx_status convert_node(struct rfx_onnx_import *ctx, const struct rf
     const struct rfx_onnx_op *op = rfx_onnx_op_find(node->op);
     if (op == NULL) return refuse_unknown(ctx, model);
     if (constant && op->fold != NULL) return settle(ctx, op->fold(ctx));
+    if (ctx->batch > 1) status = rfx_onnx_batch_node(ctx);
+    if (status != RFX_OK) return status;
     if (op->convert == NULL)
         return rfx_onnx_refuse(
             ctx, RFX_STATUS_UNSUPPORTED,
