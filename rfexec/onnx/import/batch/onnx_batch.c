@@ -1,9 +1,10 @@
 /* Models that are fixed to a batch of N images, imported as models of one.
  *
- * Invariant: of every computed tensor the first axis is the batch, N in the file and 1 in the
- * graph, and no image sees another. A node that may break it is refused; a shape or a constant that
- * speaks of N is replaced by that of one image. Shape gives N, so that shapes that are computed say
- * the same as those that are written out (onnx_fold_shape.c). */
+ * Invariant: of every computed tensor the first axis has all of the first image, then all of the
+ * second: N times as long in the file as in the graph, and no image sees another. A node that may
+ * break it is refused; a shape or a constant that speaks of N images is replaced by that of one.
+ * Shape gives the file's, so that shapes that are computed say the same as those that are written
+ * out (onnx_fold_shape.c). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,6 +84,12 @@ static int rank_of(const struct rfx_onnx_import *ctx, size_t k) {
     return rfx_onnx_shape(ctx, rfx_onnx_in(ctx, k))->rank;
 }
 
+/* Rows of computed operand k: in the graph, times N in the file. */
+static int64_t rows_of(const struct rfx_onnx_import *ctx, size_t k) {
+    const struct rfx_shape *shape = rfx_onnx_shape(ctx, rfx_onnx_in(ctx, k));
+    return shape->rank > 0 ? shape->dims[0] : 1;
+}
+
 /* Input k of the node, of which this makes a copy, becomes another constant. */
 static enum rfx_status give_input(struct rfx_onnx_import *ctx, size_t k,
                                   struct rfx_onnx_const *constant) {
@@ -106,20 +113,23 @@ static enum rfx_status give_input(struct rfx_onnx_import *ctx, size_t k,
     return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
 }
 
-/* Integers of constant input k with the first one 1 instead of N. */
+/* Integers of constant input k, of which the first one is that of all images where N divides it,
+ * become those of one. */
 static enum rfx_status one_in_shape(struct rfx_onnx_import *ctx, size_t k) {
     struct rfx_onnx_const *c;
     const int64_t *ints = NULL;
     enum rfx_status status = rfx_onnx_in_const(ctx, k, &c);
     if (status == RFX_OK) status = rfx_onnx_const_ints(ctx, c, &ints);
-    if (status != RFX_OK || c->elems == 0 || ints[0] != ctx->batch) return status;
+    if (status != RFX_OK || c->elems == 0 || ints[0] < 1 || ints[0] % ctx->batch != 0)
+        return status;
     struct rfx_onnx_const *one = rfx_onnx_const_new(ctx, c->type, &c->shape);
     if (one == NULL) return rfx_onnx_fold_too_large(ctx);
-    for (int64_t i = 0; i < c->elems; i++) rfx_onnx_const_ints_rw(one)[i] = i == 0 ? 1 : ints[i];
+    for (int64_t i = 0; i < c->elems; i++)
+        rfx_onnx_const_ints_rw(one)[i] = i == 0 ? ints[0] / ctx->batch : ints[i];
     return give_input(ctx, k, one);
 }
 
-/* Constant input k, (N, ...): that of one image where all have the same. */
+/* Constant input k, of all images: that of one where all have the same. */
 static enum rfx_status one_image(struct rfx_onnx_import *ctx, size_t k) {
     struct rfx_onnx_const *c = rfx_onnx_in(ctx, k).constant;
     struct rfx_shape shape = c->shape;
@@ -133,7 +143,7 @@ static enum rfx_status one_image(struct rfx_onnx_import *ctx, size_t k) {
                                   : ints[i] == ints[i % elems];
         if (!same) return refuse(ctx, "a constant has other values for each image");
     }
-    shape.dims[0] = 1;
+    shape.dims[0] /= ctx->batch;
     struct rfx_onnx_const *one = rfx_onnx_new_result(ctx, c->type, &shape, c->filled);
     if (one == NULL) return rfx_onnx_fold_too_large(ctx);
     for (int64_t i = 0; i < rfx_onnx_const_stored(one); i++)
@@ -141,20 +151,23 @@ static enum rfx_status one_image(struct rfx_onnx_import *ctx, size_t k) {
     return give_input(ctx, k, one);
 }
 
-/* All computed operands have one rank, and constants do not shift it. */
+/* All computed operands have one rank and as many rows, and constants do not shift it. */
 static enum rfx_status check_broadcast(struct rfx_onnx_import *ctx) {
     int rank = -1;
+    int64_t rows = 0;
     for (size_t k = 0; k < ctx->node->n_in; k++) {
         if (!is_computed(rfx_onnx_in(ctx, k))) continue;
-        if (rank >= 0 && rank != rank_of(ctx, k)) return refuse(ctx, "operands of two ranks");
+        if (rank >= 0 && (rank != rank_of(ctx, k) || rows != rows_of(ctx, k)))
+            return refuse(ctx, "operands of two ranks");
         rank = rank_of(ctx, k);
+        rows = rows_of(ctx, k);
     }
     for (size_t k = 0; k < ctx->node->n_in; k++) {
         const struct rfx_onnx_const *c = rfx_onnx_in(ctx, k).constant;
         if (c == NULL || c->shape.rank < rank) continue;
         if (c->shape.rank > rank) return refuse(ctx, "a constant of a higher rank");
         if (rank == 0 || c->shape.dims[0] == 1) continue;
-        enum rfx_status status = c->shape.dims[0] == ctx->batch
+        enum rfx_status status = c->shape.dims[0] == rows * ctx->batch
                                      ? one_image(ctx, k)
                                      : refuse(ctx, "a constant of another batch");
         if (status != RFX_OK) return status;
@@ -178,7 +191,7 @@ static enum rfx_status check_axis(struct rfx_onnx_import *ctx, int otherwise) {
         not_the_batch(ctx, rfx_onnx_attr_int(ctx, "axis", otherwise), rank_of(ctx, 0));
     for (size_t k = 0; concat && status == RFX_OK && k < ctx->node->n_in; k++) {
         const struct rfx_onnx_const *c = rfx_onnx_in(ctx, k).constant;
-        if (c != NULL && c->shape.rank > 0 && c->shape.dims[0] == ctx->batch)
+        if (c != NULL && c->shape.rank > 0 && c->shape.dims[0] % ctx->batch == 0)
             status = one_image(ctx, k);
     }
     return status;
@@ -216,11 +229,12 @@ static enum rfx_status check_gemm(struct rfx_onnx_import *ctx) {
         rfx_onnx_attr_int(ctx, "transA", 0) != 0)
         return refuse(ctx, "it sums over the batch");
     if (c == NULL || c->shape.rank < 2 || c->shape.dims[0] == 1) return RFX_OK;
-    return c->shape.dims[0] == ctx->batch ? one_image(ctx, 2)
-                                          : refuse(ctx, "a constant of another batch");
+    return c->shape.dims[0] == rows_of(ctx, 0) * ctx->batch
+               ? one_image(ctx, 2)
+               : refuse(ctx, "a constant of another batch");
 }
 
-/* The first axis stays the batch: N, 0, or a -1 that comes to N. */
+/* The first axis keeps whole images: a multiple of N, 0, or a -1 that comes to one. */
 static enum rfx_status check_reshape(struct rfx_onnx_import *ctx) {
     const int64_t *target = NULL;
     int64_t count = 0, others = 1;
@@ -229,7 +243,7 @@ static enum rfx_status check_reshape(struct rfx_onnx_import *ctx) {
     if (status != RFX_OK) return status;
     const struct rfx_shape *in = rfx_onnx_shape(ctx, rfx_onnx_in(ctx, 0));
     bool keeps = count > 0 && target[0] == 0 && rfx_onnx_attr_int(ctx, "allowzero", 0) == 0;
-    if (count > 0 && target[0] == ctx->batch) {
+    if (count > 0 && target[0] > 0 && target[0] % ctx->batch == 0) {
         if (rfx_onnx_attr_find(ctx, "shape") != NULL)
             return refuse(ctx, "its shape is an attribute");
         return one_in_shape(ctx, 1);
@@ -238,7 +252,8 @@ static enum rfx_status check_reshape(struct rfx_onnx_import *ctx) {
         if (__builtin_mul_overflow(others, target[i] == 0 && i < in->rank ? in->dims[i] : target[i],
                                    &others))
             others = -1;
-    if (keeps || (count > 0 && target[0] == -1 && others == rfx_onnx_product(in, 0, in->rank)))
+    if (keeps || (count > 0 && target[0] == -1 && others > 0 &&
+                  rfx_onnx_product(in, 0, in->rank) % others == 0))
         return RFX_OK;
     return refuse(ctx, "its shape mixes the batch with other axes");
 }
@@ -274,7 +289,7 @@ static enum rfx_status check_slice(struct rfx_onnx_import *ctx) {
         if (found[2] && i >= n[2]) break; /* which its conversion refuses */
         status = rfx_onnx_axis(ctx, found[2] ? v[2][i] : i, rank_of(ctx, 0), &axis);
         if (status != RFX_OK || axis != 0) continue;
-        bool whole = v[0][i] == 0 && i < n[1] && v[1][i] >= ctx->batch &&
+        bool whole = v[0][i] == 0 && i < n[1] && v[1][i] >= rows_of(ctx, 0) * ctx->batch &&
                      (!found[3] || i >= n[3] || v[3][i] == 1);
         if (!whole) status = refuse(ctx, "it takes some images of the batch");
     }
@@ -336,8 +351,7 @@ enum rfx_status rfx_onnx_batch_node(struct rfx_onnx_import *ctx) {
         case AXES:
             return check_axes(ctx);
         case FLATTEN:
-            return rfx_onnx_attr_int(ctx, "axis", 1) == 1 ? RFX_OK
-                                                          : refuse(ctx, "its axis is not 1");
+            return not_the_batch(ctx, rfx_onnx_attr_int(ctx, "axis", 1), rank_of(ctx, 0));
         case MATMUL:
             return check_matmul(ctx);
         case GEMM:

@@ -12,7 +12,7 @@ enum rfx_status rfx_onnx_fold_shape(struct rfx_onnx_import *ctx) {
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 0 is missing");
     struct rfx_shape of_batch = *rfx_onnx_shape(ctx, in);
     const struct rfx_shape *shape = &of_batch;
-    if (in.constant == NULL && ctx->batch > 1 && shape->rank > 0) of_batch.dims[0] = ctx->batch;
+    if (in.constant == NULL && ctx->batch > 1 && shape->rank > 0) of_batch.dims[0] *= ctx->batch;
     bool size = rfx_onnx_op_is(ctx, "Size");
     int64_t rank = shape->rank;
     int64_t lo = rfx_onnx_attr_int(ctx, "start", 0), hi = rfx_onnx_attr_int(ctx, "end", rank);

@@ -112,6 +112,24 @@ static void expanded(int64_t n) {
     add("Sub", "e x", "y");
 }
 
+/* Rows of all images, which are told apart again. */
+static void merged(int64_t n) {
+    const int64_t rows[] = {n * C * H, W}, back[] = {n, C, H, W}, w[] = {W, W};
+    begin(n);
+    maker_ints(&graph, "rows", rows, 2);
+    maker_ints(&graph, "back", back, 4);
+    constant("w", W, w, 2, false);
+    constant("c", n * C * H, (int64_t[]){0, 1}, 2, true);
+    add("Reshape", "x rows", "r");
+    add_with("Flatten", "x", "f", "axis", -1);
+    add("MatMul", "r w", "m");
+    add("Add", "m f", "s");
+    add("Shape", "s", "shape");
+    add("Reshape", "s shape", "same");
+    add("Add", "same c", "t");
+    add("Reshape", "t back", "y");
+}
+
 /* The model of N images is that of one, written for one. */
 static void check_same(void (*form)(int64_t)) {
     float x[IMAGE];
@@ -141,6 +159,7 @@ static void what_is_fixed_becomes_one(void **state) {
     check_same(computed_shape);
     check_same(resized);
     check_same(expanded);
+    check_same(merged);
 }
 
 static void refused(const char *words) {
@@ -149,7 +168,7 @@ static void refused(const char *words) {
 
 static void shapes_that_mix_are_refused(void **state) {
     (void)state;
-    static const int64_t to[][4] = {{1, -1, H, W}, {N * C, H * W, 0, 0}, {-1, W, 0, 0}};
+    static const int64_t to[][4] = {{1, -1, H, W}, {2 * C, -1, 0, 0}, {-1, 2 * IMAGE, 0, 0}};
     for (int i = 0; i < 3; i++) {
         begin(N);
         maker_ints(&graph, "to", to[i], i == 0 ? 4 : 2);
@@ -159,7 +178,7 @@ static void shapes_that_mix_are_refused(void **state) {
             "mixes the batch with other axes): export the model with a batch of 1 or of any");
     }
     begin(N);
-    add_with("Flatten", "x", "y", "axis", 2);
+    add_with("Flatten", "x", "y", "axis", 0);
     refused("Flatten 'y' (opset 13): the model is fixed to a batch of 3");
     begin(N);
     add_list("Transpose", "x", "y", "perm", (int64_t[]){1, 0, 2, 3}, 4);
