@@ -39,6 +39,9 @@ def found(folder):
     for p in (1, 2, 3):
         keep(folder, f"global_lp_pool_{p}", [
             op("GlobalLpPool", "c", "g", p=p), op("Div", "c g", "n")], [])
+    for p in (1, 3, 5, 9):
+        keep(folder, f"lp_pool_{p}", [
+            op("LpPool", "c", "n", p=p, kernel_shape=[3, 3], pads=[1] * 4)], [])
     keep(folder, "remainder", [op("Mod", "c seven", "n", fmod=1)], [number("seven", 0.7)])
 
 

@@ -337,6 +337,9 @@ RFX_NODISCARD enum rfx_status rfx_onnx_by_turned_softmax(struct rfx_onnx_import 
  * it says of N becomes 1, or UNSUPPORTED where images would see each other (batch/onnx_batch.c). */
 RFX_NODISCARD enum rfx_status rfx_onnx_batch_node(struct rfx_onnx_import *ctx);
 
+/* Attribute p, 2 where it is not given; a float before opset 2 (onnx_import_reduce.c). */
+RFX_NODISCARD enum rfx_status rfx_onnx_power(struct rfx_onnx_import *ctx, int64_t *p);
+
 /* --- names (onnx_names.c): a growing table from text to an operand --- */
 struct rfx_onnx_names *rfx_onnx_names_create(struct rfx_arena *arena);
 struct rfx_onnx_operand *rfx_onnx_names_find(const struct rfx_onnx_names *names, const char *name);

@@ -12,6 +12,7 @@
 
 #define OPSET_MIN 1
 #define OPSET_MAX 28
+#define MOST_IMAGES (1 << 20) /* of a batch that a model is fixed to */
 
 static enum rfx_status no_memory(struct rfx_onnx_import *ctx) {
     return rfx_fail(ctx->err, RFX_STATUS_OUT_OF_MEMORY, "onnx: no memory for the conversion");
@@ -105,6 +106,10 @@ static enum rfx_status check_image(struct rfx_onnx_import *ctx, const struct rfx
             "onnx: input '%s' has rank %d; only images (1, c, h, w), or (1, h, w, c) with a "
             "Transpose behind them, are supported",
             v->name, v->rank);
+    if (v->dims[0] > MOST_IMAGES)
+        return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
+                        "onnx: input '%s' has a batch of %lld; at most %d are supported", v->name,
+                        (long long)v->dims[0], MOST_IMAGES);
     if (v->dims[last ? 3 : 1] < 1)
         return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
                         "onnx: input '%s' has a symbolic number of channels", v->name);

@@ -75,7 +75,7 @@ static const struct rfx_onnx_op op_rows[] = {
     ACT_FOLD("Log"),
     {"LogSoftmax", rfx_onnx_softmax, NULL, RFX_ONNX_ROWS, "over channels; else whole"},
     {"LpNormalization", rfx_onnx_lp_norm, NULL, RFX_ONNX_ROWS, "over channels; else whole"},
-    {"LpPool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS, "p = 1, 2 or 4"},
+    {"LpPool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS, "any p"},
     {"MatMul", rfx_onnx_matmul, NULL, RFX_ONNX_ROWS,
      "by constant weights, of maps with their channels last and of tokens; else whole"},
     {"Max", rfx_onnx_variadic, rfx_onnx_fold_binary, RFX_ONNX_ROWS, ""},
