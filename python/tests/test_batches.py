@@ -83,11 +83,15 @@ def test_lazy_images(net, images):
     assert sorted(set(stored.asked)) == [0, 1, 2]
 
 
-def test_what_takes_one(net, images):
+def test_parts(net, images):
+    first = net.outputs[0].name
+    parts = [net.part(k, 2).run(images)[first] for k in (1, 2)]
+    assert np.concatenate(parts, axis=2).tobytes() == singles(net, images)[first]
+
+
+def test_bands_take_one(net, images):
     with pytest.raises(rfexec.UsageError, match="one image at a time"):
         list(net.bands(images))
-    with pytest.raises(rfexec.UsageError, match="one image at a time"):
-        net.part(1, 2).run(images)
 
 
 def test_the_program_gives_the_same(program, tmp_path):
