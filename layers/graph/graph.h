@@ -24,6 +24,7 @@ enum rfx_op {
     RFX_OP_CONV,      /* any kernel, groups, depthwise; in[1]: residual when node.residual */
     RFX_OP_CONV_TRANSPOSE,
     RFX_OP_POOL_MAX,
+    RFX_OP_POOL_PLACE, /* where in the map the maxima of POOL_MAX are, as numbers */
     RFX_OP_POOL_AVG,
     RFX_OP_POOL_LP, /* p-th root of the sum of |x|^p */
     RFX_OP_POOL_ADAPTIVE_AVG,

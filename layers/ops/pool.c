@@ -1,5 +1,5 @@
-/* POOL_MAX, POOL_AVG, POOL_LP and POOL_ADAPTIVE_AVG (ONNX MaxPool, AveragePool opset 19, LpPool
- * opset 18; PyTorch AdaptiveAvgPool2d).
+/* POOL_MAX, POOL_PLACE, POOL_AVG, POOL_LP and POOL_ADAPTIVE_AVG (ONNX MaxPool, AveragePool opset
+ * 19, LpPool opset 18; PyTorch AdaptiveAvgPool2d).
  *
  * Rules: 1. with ceil_mode a window must start inside the input or its left or top padding;
  * 2. padding of a maximum is minus infinity, and a NaN in the window gives NaN; 3. an average with
@@ -8,7 +8,9 @@
  * 5. LP sums |x|^p of the positions inside the input, in double: for p of 1, 2 and 4 squares and
  * roots that are exact or rounded once each; for others of |x| / m, m the window's largest |x|, so
  * that no power is too large, and the root times m;
- * 6. adaptive output i covers rows floor(i H / O) to ceil((i + 1) H / O). */
+ * 6. PLACE counts the elements of the map in ONNX order (with column_major columns before rows) up
+ * to the first of the window's largest ones, which a NaN is larger than;
+ * 7. adaptive output i covers rows floor(i H / O) to ceil((i + 1) H / O). */
 #include <math.h>
 #include <string.h>
 
@@ -119,6 +121,54 @@ static void max_row(const struct rfx_run_args *args, int64_t y) {
 
 static void avg_row(const struct rfx_run_args *args, int64_t y) {
     for (int64_t x = args->rect.x0; x < args->rect.x1; x++) pool_pixel(args, y, x, false);
+}
+
+#define MOST_PLACES ((int64_t)1 << 24) /* that float32 tells apart */
+
+static enum rfx_status infer_place(const struct rfx_graph *graph, struct rfx_node *node,
+                                   struct rfx_error *err) {
+    enum rfx_status status = infer_pool(graph, node, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
+    if (in->elems <= MOST_PLACES) return RFX_OK;
+    return rfx_infer_refuse(node, err,
+                            "indices of a map of %lldx%lldx%lld (channels, rows, columns) count "
+                            "%lld elements; float32, as which they are given out, is exact up to "
+                            "%lld: run parts of the image, or the network without this output",
+                            (long long)in->c, (long long)in->h, (long long)in->w,
+                            (long long)in->elems, (long long)MOST_PLACES);
+}
+
+static void place_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox) {
+    const struct rfx_pool_attr *a = &args->node->attr.pool;
+    const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
+    int64_t y = oy * a->sh - a->pads.top, x = ox * a->sw - a->pads.left;
+    struct rfx_range ty = taps_in(y, a->kh, a->dh, 0, in->h);
+    struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, in->w);
+    int64_t row_step = a->column_major ? 1 : in->w, column_step = a->column_major ? in->h : 1;
+    float *out = rfx_view_at(&args->out, oy, ox);
+    for (int64_t c = 0; c < in->c; c++) {
+        float largest = -INFINITY;
+        int64_t place = -1;
+        for (int64_t ky = ty.lo; ky < ty.hi; ky++)
+            for (int64_t kx = tx.lo; kx < tx.hi; kx++) {
+                int64_t iy = y + ky * a->dh, ix = x + kx * a->dw;
+                float v = rfx_view_at(&args->in[0], iy, ix)[c];
+                bool larger = v > largest || (isnan(v) && !isnan(largest));
+                if (!larger && place >= 0) continue;
+                largest = v;
+                place = c * in->h * in->w + iy * row_step + ix * column_step;
+            }
+        out[c] = (float)place;
+    }
+}
+
+static void place_row(const struct rfx_run_args *args, int64_t y) {
+    for (int64_t x = args->rect.x0; x < args->rect.x1; x++) place_pixel(args, y, x);
+}
+
+static void run_place(const struct rfx_run_args *args) {
+    share_rows(args, place_row);
 }
 
 static enum rfx_status infer_lp(const struct rfx_graph *graph, struct rfx_node *node,
@@ -281,6 +331,15 @@ const struct rfx_op_def rfx_op_pool_max = {
     .window = pool_window,
     .axis_map = rfx_op_map_window,
     .run = run_max,
+};
+const struct rfx_op_def rfx_op_pool_place = {
+    .name = "MaxPoolIndices",
+    .spatial = true,
+    .kind = RFX_CLASS_POOLING,
+    .infer = infer_place,
+    .window = pool_window,
+    .axis_map = rfx_op_map_window,
+    .run = run_place,
 };
 const struct rfx_op_def rfx_op_pool_avg = {
     .name = "AveragePool",

@@ -41,6 +41,7 @@ struct rfx_onnx_indices {
     const char *name; /* of the output */
     const char *pool; /* the node's */
     int in, out;      /* the maps before and after it */
+    int rank;         /* of the tensors that they are in the file */
     struct rfx_pool_attr attr;
     const struct rfx_onnx_indices *next;
 };
@@ -204,11 +205,13 @@ RFX_NODISCARD enum rfx_status rfx_onnx_axis(struct rfx_onnx_import *ctx, int64_t
                                             int *out);
 
 /* Remembers the indices of the current MaxPool from map `in` to map `out`, and the ones with that
- * name, or NULL (onnx_import_unpool.c). */
+ * name, or NULL; makes them of the map, for who is no MaxUnpool (onnx_import_unpool.c). */
 RFX_NODISCARD enum rfx_status rfx_onnx_keep_indices(struct rfx_onnx_import *ctx, int in, int out,
                                                     const struct rfx_pool_attr *attr);
 const struct rfx_onnx_indices *rfx_onnx_indices_of(const struct rfx_onnx_import *ctx,
                                                    const char *name);
+RFX_NODISCARD enum rfx_status rfx_onnx_make_indices(struct rfx_onnx_import *ctx,
+                                                    const struct rfx_onnx_indices *indices);
 
 /* --- constants (onnx_const.c) --- */
 

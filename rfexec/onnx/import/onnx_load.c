@@ -166,11 +166,10 @@ static enum rfx_status check_node(struct rfx_onnx_import *ctx, bool *constant) {
             *constant = false;
             continue;
         }
-        if (indices != NULL)
-            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                                   "input %zu is the indices of MaxPool '%.80s', which are "
-                                   "supported for MaxUnpool alone",
-                                   k, indices->pool);
+        if (indices != NULL) {
+            enum rfx_status status = rfx_onnx_make_indices(ctx, indices);
+            if (status != RFX_OK) return status;
+        }
         const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, node->in[k]);
         if (value == NULL)
             return rfx_onnx_refuse(
@@ -261,12 +260,10 @@ static enum rfx_status add_outputs(struct rfx_onnx_import *ctx,
         return rfx_fail(ctx->err, RFX_STATUS_MALFORMED, "onnx: the model has no outputs");
     for (size_t i = 0; i < model->n_outputs; i++) {
         const char *name = model->outputs[i].name;
+        const struct rfx_onnx_indices *indices = rfx_onnx_indices_of(ctx, name);
+        enum rfx_status status = indices != NULL ? rfx_onnx_make_indices(ctx, indices) : RFX_OK;
+        if (status != RFX_OK) return status;
         const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, name);
-        if (rfx_onnx_indices_of(ctx, name) != NULL)
-            return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
-                            "onnx: output '%s' is the indices of a MaxPool, which are supported "
-                            "for MaxUnpool alone",
-                            name);
         if (value == NULL)
             return rfx_fail(ctx->err, RFX_STATUS_MALFORMED, "onnx: output '%s' is made by no node",
                             name);
@@ -274,7 +271,7 @@ static enum rfx_status add_outputs(struct rfx_onnx_import *ctx,
         int node;
         ctx->node = &sink;
         ctx->node_name = name;
-        enum rfx_status status = rfx_onnx_any(ctx, *value, &node);
+        status = rfx_onnx_any(ctx, *value, &node);
         if (status == RFX_OK)
             status =
                 rfx_graph_add_output(ctx->graph, rfx_onnx_map_itself(ctx, node), name, ctx->err);
