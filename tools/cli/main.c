@@ -90,8 +90,10 @@ static const struct rfx_cli_command commands[] = {
      "run a network on an image",
      "INPUT is a picture (png, jpg, tif, bmp, ...), a .npy file (CxHxW or 1xCxHxW float32, taken "
      "as it\n"
-     "is), '-' (one of them from standard input) or synthetic:HxW[:seed]. Of a .npy file of NxCxHxW\n"
-     "the images are run one by one in the memory of one, and each output is a .npy file of N. With\n"
+     "is), '-' (one of them from standard input) or synthetic:HxW[:seed]. Of a .npy file of "
+     "NxCxHxW\n"
+     "the images are run one by one in the memory of one, and each output is a .npy file of N. "
+     "With\n"
      "--memory the peak resident memory of the whole process stays within the budget; without any\n"
      "plan option the\n"
      "network runs untiled. -o writes .npy, .tif (float maps; BigTIFF above 4 GiB), .png (maps "
