@@ -43,7 +43,8 @@ struct rfx_pool_attr {
     struct rfx_pads pads;
     bool ceil_mode;
     bool count_include_pad; /* average only */
-    int64_t p;              /* LP only: 1, 2 or 4 */
+    bool column_major;      /* PLACE only: columns count before rows */
+    int64_t p;              /* LP only: from 1 on */
 };
 
 enum rfx_reduce_kind {

@@ -24,6 +24,7 @@ enum rfx_op {
     RFX_OP_CONV,      /* any kernel, groups, depthwise; in[1]: residual when node.residual */
     RFX_OP_CONV_TRANSPOSE,
     RFX_OP_POOL_MAX,
+    RFX_OP_POOL_PLACE, /* where in the map the maxima of POOL_MAX are, as numbers */
     RFX_OP_POOL_AVG,
     RFX_OP_POOL_LP, /* p-th root of the sum of |x|^p */
     RFX_OP_POOL_ADAPTIVE_AVG,
@@ -137,6 +138,7 @@ struct rfx_graph {
     size_t model_bytes; /* of a model in memory: its own, which others hold */
     int node_capacity, weight_capacity, output_capacity;
     bool halves;          /* the model states half precision; it is computed in float32 */
+    int64_t batch;        /* of images that the model is fixed to, run one by one; 0: none */
     uint64_t param_count; /* as the model states it: set by rfx_graph_finish before it fuses */
     const struct rfx_graph *base; /* the graph of which this one is another form under the same
                                      indices: with groups (group.h), for a part; or NULL */

@@ -283,6 +283,7 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     X(RFX_OP_CONV, rfx_op_conv)                           \
     X(RFX_OP_CONV_TRANSPOSE, rfx_op_conv_transpose)       \
     X(RFX_OP_POOL_MAX, rfx_op_pool_max)                   \
+    X(RFX_OP_POOL_PLACE, rfx_op_pool_place)               \
     X(RFX_OP_POOL_AVG, rfx_op_pool_avg)                   \
     X(RFX_OP_POOL_LP, rfx_op_pool_lp)                     \
     X(RFX_OP_POOL_ADAPTIVE_AVG, rfx_op_pool_adaptive_avg) \

@@ -1,17 +1,21 @@
-/* POOL_MAX, POOL_AVG, POOL_LP and POOL_ADAPTIVE_AVG (ONNX MaxPool, AveragePool opset 19, LpPool
- * opset 18; PyTorch AdaptiveAvgPool2d).
+/* POOL_MAX, POOL_PLACE, POOL_AVG, POOL_LP and POOL_ADAPTIVE_AVG (ONNX MaxPool, AveragePool opset
+ * 19, LpPool opset 18; PyTorch AdaptiveAvgPool2d).
  *
  * Rules: 1. with ceil_mode a window must start inside the input or its left or top padding;
  * 2. padding of a maximum is minus infinity, and a NaN in the window gives NaN; 3. an average with
  * count_include_pad counts the positions inside input plus pads, without it those inside the
  * input; 4. sums run over the window's rows, then columns, in float (adaptive: double);
- * 5. LP sums |x|^p of the positions inside the input, in double, whose squares and roots are exact
- * or rounded once each: p is 1, 2 or 4;
- * 6. adaptive output i covers rows floor(i H / O) to ceil((i + 1) H / O). */
+ * 5. LP sums |x|^p of the positions inside the input, in double: for p of 1, 2 and 4 squares and
+ * roots that are exact or rounded once each; for others of |x| / m, m the window's largest |x|, so
+ * that no power is too large, and the root times m;
+ * 6. PLACE counts the elements of the map in ONNX order (with column_major columns before rows) up
+ * to the first of the window's largest ones, which a NaN is larger than;
+ * 7. adaptive output i covers rows floor(i H / O) to ceil((i + 1) H / O). */
 #include <math.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/real_math.h"
 #include "layers/graph/infer.h"
 
 #define THREADING_ELEMS 16384 /* below this much work one thread is faster */
@@ -119,41 +123,120 @@ static void avg_row(const struct rfx_run_args *args, int64_t y) {
     for (int64_t x = args->rect.x0; x < args->rect.x1; x++) pool_pixel(args, y, x, false);
 }
 
+#define MOST_PLACES ((int64_t)1 << 24) /* that float32 tells apart */
+
+static enum rfx_status infer_place(const struct rfx_graph *graph, struct rfx_node *node,
+                                   struct rfx_error *err) {
+    enum rfx_status status = infer_pool(graph, node, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
+    if (in->elems <= MOST_PLACES) return RFX_OK;
+    return rfx_infer_refuse(node, err,
+                            "indices of a map of %lldx%lldx%lld (channels, rows, columns) count "
+                            "%lld elements; float32, as which they are given out, is exact up to "
+                            "%lld: run parts of the image, or the network without this output",
+                            (long long)in->c, (long long)in->h, (long long)in->w,
+                            (long long)in->elems, (long long)MOST_PLACES);
+}
+
+static void place_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox) {
+    const struct rfx_pool_attr *a = &args->node->attr.pool;
+    const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
+    int64_t y = oy * a->sh - a->pads.top, x = ox * a->sw - a->pads.left;
+    struct rfx_range ty = taps_in(y, a->kh, a->dh, 0, in->h);
+    struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, in->w);
+    int64_t row_step = a->column_major ? 1 : in->w, column_step = a->column_major ? in->h : 1;
+    float *out = rfx_view_at(&args->out, oy, ox);
+    for (int64_t c = 0; c < in->c; c++) {
+        float largest = -INFINITY;
+        int64_t place = -1;
+        for (int64_t ky = ty.lo; ky < ty.hi; ky++)
+            for (int64_t kx = tx.lo; kx < tx.hi; kx++) {
+                int64_t iy = y + ky * a->dh, ix = x + kx * a->dw;
+                float v = rfx_view_at(&args->in[0], iy, ix)[c];
+                bool larger = v > largest || (isnan(v) && !isnan(largest));
+                if (!larger && place >= 0) continue;
+                largest = v;
+                place = c * in->h * in->w + iy * row_step + ix * column_step;
+            }
+        out[c] = (float)place;
+    }
+}
+
+static void place_row(const struct rfx_run_args *args, int64_t y) {
+    for (int64_t x = args->rect.x0; x < args->rect.x1; x++) place_pixel(args, y, x);
+}
+
+static void run_place(const struct rfx_run_args *args) {
+    share_rows(args, place_row);
+}
+
 static enum rfx_status infer_lp(const struct rfx_graph *graph, struct rfx_node *node,
                                 struct rfx_error *err) {
     int64_t p = node->attr.pool.p;
-    if (p != 1 && p != 2 && p != 4)
-        return rfx_infer_refuse(node, err, "p = %lld: only 1, 2 and 4 are supported", (long long)p);
+    if (p < 1) return rfx_infer_refuse(node, err, "p = %lld: 1 or more", (long long)p);
     return infer_pool(graph, node, err);
 }
 
-/* Adds |x|^p of n channels. */
-static void add_powers(double *restrict sum, const float *restrict x, int64_t n, int64_t p) {
+/* Adds |x|^p of n channels; p is 1, 2 or 4. */
+static void add_squares(double *restrict sum, const float *restrict x, int64_t n, int64_t p) {
     for (int64_t i = 0; i < n; i++) {
         double v = fabs((double)x[i]), square = v * v;
         sum[i] += p == 1 ? v : p == 2 ? square : square * square;
     }
 }
 
+/* The taps of a window, by the pixel of the first one. */
+struct window_taps {
+    const struct rfx_pool_attr *a;
+    const struct rfx_view *view;
+    int64_t y, x;
+    struct rfx_range ty, tx;
+};
+
+static const float *tap_at(const struct window_taps *w, int64_t ky, int64_t kx) {
+    return rfx_view_at(w->view, w->y + ky * w->a->dh, w->x + kx * w->a->dw);
+}
+
+static void lp_by_squares(const struct window_taps *w, int64_t first, int64_t n, float *out) {
+    double sum[CHANNEL_BLOCK] = {0};
+    for (int64_t ky = w->ty.lo; ky < w->ty.hi; ky++)
+        for (int64_t kx = w->tx.lo; kx < w->tx.hi; kx++)
+            add_squares(sum, tap_at(w, ky, kx) + first, n, w->a->p);
+    for (int64_t i = 0; i < n; i++) {
+        double root = w->a->p == 1 ? sum[i] : sqrt(sum[i]);
+        out[first + i] = (float)(w->a->p == 4 ? sqrt(root) : root);
+    }
+}
+
+/* Of one channel; a NaN in the window makes the largest one NaN. */
+static float lp_by_powers(const struct window_taps *w, int64_t channel) {
+    const double p = (double)w->a->p;
+    double largest = 0.0, sum = 0.0;
+    for (int64_t ky = w->ty.lo; ky < w->ty.hi; ky++)
+        for (int64_t kx = w->tx.lo; kx < w->tx.hi; kx++) {
+            double v = fabs((double)tap_at(w, ky, kx)[channel]);
+            if (!(v <= largest)) largest = isnan(largest) ? largest : v;
+        }
+    if (!(largest > 0.0) || isinf(largest)) return (float)largest;
+    for (int64_t ky = w->ty.lo; ky < w->ty.hi; ky++)
+        for (int64_t kx = w->tx.lo; kx < w->tx.hi; kx++)
+            sum += rfx_pow(fabs((double)tap_at(w, ky, kx)[channel]) / largest, p);
+    return (float)(largest * rfx_pow(sum, 1.0 / p));
+}
+
 static void lp_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox) {
     const struct rfx_pool_attr *a = &args->node->attr.pool;
     const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
-    int64_t y = oy * a->sh - a->pads.top, x = ox * a->sw - a->pads.left;
-    struct rfx_range ty = taps_in(y, a->kh, a->dh, 0, in->h);
-    struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, in->w);
+    struct window_taps w = {
+        a, &args->in[0], oy * a->sh - a->pads.top, ox * a->sw - a->pads.left, {0, 0}, {0, 0}};
+    w.ty = taps_in(w.y, a->kh, a->dh, 0, in->h);
+    w.tx = taps_in(w.x, a->kw, a->dw, 0, in->w);
     float *out = rfx_view_at(&args->out, oy, ox);
-    for (int64_t first = 0; first < in->c; first += CHANNEL_BLOCK) {
-        double sum[CHANNEL_BLOCK] = {0};
-        int64_t n = rfx_min_i64(CHANNEL_BLOCK, in->c - first);
-        for (int64_t ky = ty.lo; ky < ty.hi; ky++)
-            for (int64_t kx = tx.lo; kx < tx.hi; kx++)
-                add_powers(sum, rfx_view_at(&args->in[0], y + ky * a->dh, x + kx * a->dw) + first,
-                           n, a->p);
-        for (int64_t i = 0; i < n; i++) {
-            double root = a->p == 1 ? sum[i] : sqrt(sum[i]);
-            out[first + i] = (float)(a->p == 4 ? sqrt(root) : root);
-        }
-    }
+    bool squares = a->p == 1 || a->p == 2 || a->p == 4;
+    for (int64_t first = 0; squares && first < in->c; first += CHANNEL_BLOCK)
+        lp_by_squares(&w, first, rfx_min_i64(CHANNEL_BLOCK, in->c - first), out);
+    for (int64_t c = 0; !squares && c < in->c; c++) out[c] = lp_by_powers(&w, c);
 }
 
 static void lp_row(const struct rfx_run_args *args, int64_t y) {
@@ -248,6 +331,15 @@ const struct rfx_op_def rfx_op_pool_max = {
     .window = pool_window,
     .axis_map = rfx_op_map_window,
     .run = run_max,
+};
+const struct rfx_op_def rfx_op_pool_place = {
+    .name = "MaxPoolIndices",
+    .spatial = true,
+    .kind = RFX_CLASS_POOLING,
+    .infer = infer_place,
+    .window = pool_window,
+    .axis_map = rfx_op_map_window,
+    .run = run_place,
 };
 const struct rfx_op_def rfx_op_pool_avg = {
     .name = "AveragePool",

@@ -30,6 +30,14 @@ def _progress_function(progress: Any) -> Callable[[int, int], None]:
     raise UsageError("progress: a function of (done, total), or a bar with n, total and update()")
 
 
+def progress_of_image(progress: Any, image: int, images: int) -> Any:
+    """What one of several images is told, so that progress is that of all."""
+    if progress is None or images == 1:
+        return progress
+    tell = _progress_function(progress)
+    return lambda done, total: tell(image * total + done, images * total)
+
+
 class Call:
     """Options of a run, the flag that ends it, and the first exception of a function that it called.
 

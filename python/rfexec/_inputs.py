@@ -21,6 +21,15 @@ def _axes(layout: str, ndim: int) -> tuple[int, int, int]:
     return (first, first + 1, first + 2) if layout == "NCHW" else (first + 2, first, first + 1)
 
 
+def images_in(image: Any, wanted: tuple, layout: str) -> int:
+    """How many images an array or array-like holds of those that a network takes; 1 also where it
+    is none, which Input says."""
+    _, channels, rows, columns = wanted
+    one = (channels, rows, columns) if layout == "NCHW" else (rows, columns, channels)
+    shape = tuple(getattr(image, "shape", None) or np.shape(image))
+    return shape[0] if len(shape) == 4 and shape[0] > 1 and shape[1:] == one else 1
+
+
 def _check(shape: tuple, dtype: Any, wanted: tuple, layout: str) -> None:
     if layout not in LAYOUTS:
         raise UsageError(f"layout is {layout!r}: 'NCHW' or 'NHWC'")
@@ -74,8 +83,9 @@ class _Blocks:
 
     KEPT = 2
 
-    def __init__(self, source: Any, layout: str, wanted: tuple) -> None:
+    def __init__(self, source: Any, layout: str, wanted: tuple, image: int) -> None:
         self.source = source
+        self.image = image  # of a batch
         self.layout = layout
         self.channels, self.rows = wanted[1], wanted[2]
         self.axes = _axes(layout, len(source.shape))
@@ -93,7 +103,7 @@ class _Blocks:
         return int(rows) if 0 < rows < self.rows else 0
 
     def _get(self, y0: int, y1: int, x0: int, x1: int) -> np.ndarray:
-        index: list[Any] = [0] * len(self.source.shape)
+        index: list[Any] = [self.image] * len(self.source.shape)
         channel, row, column = self.axes
         index[channel], index[row], index[column] = slice(None), slice(y0, y1), slice(x0, x1)
         block = np.asarray(self.source[tuple(index)])
@@ -133,17 +143,26 @@ class _Blocks:
 
 
 class Input:
-    """A struct rfx_source, and all that must live as long as it."""
+    """A struct rfx_source, and all that must live as long as it. number: of the image in a batch;
+    None: there is one."""
 
     def __init__(
-        self, image: Any, wanted: tuple, layout: str, set_read: Callable[[Callable], tuple]
+        self,
+        image: Any,
+        wanted: tuple,
+        layout: str,
+        set_read: Callable[[Callable], tuple],
+        number: Optional[int] = None,
     ) -> None:
         self.raw = _c.Source(size=ctypes.sizeof(_c.Source))
         self.array: Optional[np.ndarray] = as_array(image)
         source = image if self.array is None else self.array
-        _check(tuple(source.shape), getattr(source, "dtype", None), wanted, layout)
+        shape = tuple(source.shape)
+        _check(shape if number is None else shape[1:], getattr(source, "dtype", None), wanted, layout)
+        if self.array is not None and number is not None:
+            self.array = self.array[number]
         if self.array is None:
-            blocks = _Blocks(image, layout, wanted)
+            blocks = _Blocks(image, layout, wanted, number or 0)
             self.raw.read, self.raw.user = set_read(blocks.fill)
         else:
             self._point(self.array, layout)

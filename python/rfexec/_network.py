@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, S
 import numpy as np
 
 from . import _bands, _c, _call
-from ._call import Call
+from ._call import Call, progress_of_image
 from ._errors import BudgetError, UsageError
 from ._forecast import Forecast, forecast_of
-from ._inputs import Input
+from ._inputs import Input, as_array, images_in
 from ._models import Model, model_bytes
 from ._outputs import Outputs
 from ._pictures import Picture, is_picture, take_picture
@@ -277,8 +277,14 @@ class Network:
         each of some thousands of steps, in this thread; what it returns does not matter, what it
         raises ends the run. It takes some microseconds a step.
 
+        A batch, (images, channels, rows, columns), is run image by image in the memory of one, with
+        one plan, and so are the outputs: each (images, ...), the bits of as many runs.
+
         The bits depend on the network, its `conv` and the image alone, not on memory or threads.
         """
+        if not is_picture(image) and images_in(image, self._inputs[0].shape, layout) > 1:
+            with self.prepare(memory, threads, spill) as runner:
+                return runner.run(image, out, progress, outputs, layout, observer=observer)
         call = Call(memory, threads, progress, spill)
         observe(call, observer, self._outputs)
         function, arguments, source = self._start(image, layout, call)
@@ -402,23 +408,31 @@ class Runner:
         """As Network.run on an array or array-like, without planning and packing again."""
         if is_picture(image):
             raise UsageError("a runner takes arrays and array-likes; pictures: Network.run")
-        call = Call(progress=progress)
-        network = self.network
-        observe(call, observer, network.outputs)
-        source = Input(image, network.inputs[0].shape, layout, call.set_read)
-        results = Outputs(network.outputs, outputs, out, source.array)
-        with network._busy(call):
+        wanted, known = self.network.inputs[0].shape, self.network.outputs
+        images = images_in(image, wanted, layout)
+        results: Optional[Outputs] = None
+        for n in range(images):
+            call = Call(progress=progress_of_image(progress, n, images))
+            observe(call, observer, known)
+            source = Input(image, wanted, layout, call.set_read, n if images > 1 else None)
+            if results is None:
+                results = Outputs(known, outputs, out, as_array(image), images)
+            self._run_one(call, source, results, n)
+        assert results is not None
+        return results.arrays
+
+    def _run_one(self, call: Call, source: Input, results: Outputs, n: int) -> None:
+        with self.network._busy(call):
             if not self._handle:
                 raise UsageError("the runner is closed")
             call.make(
                 _c.library.rfx_runner_run,
                 self._handle,
                 source.raw,
-                results.addresses,
+                results.addresses_of(n),
                 results.count,
                 call.options,
             )
-        return results.arrays
 
     def stages(self) -> Stages:
         """The stages of the runner's plan."""

@@ -90,14 +90,14 @@ class InferenceSession:
         run_options: Any = None,
     ) -> list[np.ndarray]:
         """Outputs by name (None: all), as a list; input_feed: the image by the input's name, float32
-        (1, channels, rows, columns)."""
+        (1, channels, rows, columns), or a batch of images, which are run one by one."""
         name = self._network.inputs[0].name
         if list(input_feed) != [name]:
             raise UsageError(f"the network has one input, '{name}'; given: {list(input_feed)}")
         image = input_feed[name]
         shape = tuple(getattr(image, "shape", np.shape(image)))
         if len(shape) != 4:
-            raise UsageError(f"input '{name}' is (1, channels, rows, columns); given: {shape}")
+            raise UsageError(f"input '{name}' is (images, channels, rows, columns); given: {shape}")
         names = None if output_names is None else list(output_names)
         results = self._for_size(shape[2:]).run(image, outputs=names)
         return [results[n] for n in (names if names is not None else results)]

@@ -24,8 +24,15 @@ def _check(name: str, array: Any, shape: tuple, image: Optional[np.ndarray]) -> 
     return array
 
 
+def _of_batch(shape: tuple, images: int) -> tuple:
+    """As .npy files of batches have it: a leading 1 becomes their number, else it stands in front."""
+    if images == 1:
+        return shape
+    return (images, *(shape[1:] if shape[:1] == (1,) else shape))
+
+
 class Outputs:
-    """What a run writes to: all outputs, or those that are named."""
+    """What a run writes to: all outputs, or those that are named, of one image or of a batch."""
 
     def __init__(
         self,
@@ -33,8 +40,9 @@ class Outputs:
         names: Optional[Iterable[str]],
         out: Any,
         image: Optional[np.ndarray],
+        images: int = 1,
     ) -> None:
-        shapes = {info.name: info.shape for info in known}
+        shapes = {info.name: _of_batch(info.shape, images) for info in known}
         wanted = list(shapes) if names is None else [names] if isinstance(names, str) else list(names)
         given = self._given(out, wanted)
         for name in (*wanted, *given):
@@ -48,10 +56,18 @@ class Outputs:
                 self.arrays[name] = _check(name, given[name], shapes[name], image)
         self._refuse_overlaps()
         self.count = len(known)
-        self.addresses = (ctypes.c_void_p * self.count)()
-        for k, info in enumerate(known):
-            if info.name in self.arrays:
-                self.addresses[k] = self.arrays[info.name].ctypes.data
+        self._names = [info.name for info in known]
+        self._images = images
+        self.addresses = self.addresses_of(0)
+
+    def addresses_of(self, image: int) -> Any:
+        """Where the outputs of an image of a batch go, by the number of the output."""
+        addresses = (ctypes.c_void_p * self.count)()
+        for k, name in enumerate(self._names):
+            if name in self.arrays:
+                array = self.arrays[name]
+                addresses[k] = array.ctypes.data + image * (array.nbytes // self._images)
+        return addresses
 
     @staticmethod
     def _given(out: Any, wanted: Sequence[str]) -> Mapping[str, Any]:

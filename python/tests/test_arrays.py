@@ -48,7 +48,7 @@ def test_out(net):
         (np.zeros((1, 3, 65, 49), ">f4"), r"float32.*>f4"),
         (np.zeros((1, 3, 49, 65), np.float32), r"\(1, 3, 65, 49\).*\(1, 3, 49, 65\)"),
         (np.zeros((65, 49, 3), np.float32), r"layout='NHWC'"),
-        (np.zeros((2, 3, 65, 49), np.float32), r"one image at a time"),
+        (np.zeros((2, 3, 65, 48), np.float32), r"one image at a time"),
         (np.zeros((65, 49), np.float32), r"\(65, 49\)"),
         ([[1.0]], r"type list"),
         (None, r"type NoneType"),

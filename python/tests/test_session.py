@@ -29,6 +29,15 @@ def test_a_model_with_a_size():
     assert got.shape == (1, 1000)
 
 
+def test_batches():
+    session = rfexec.InferenceSession(MODEL, memory="64MiB")
+    array = np.concatenate([random_image(64, 96, seed=n) for n in range(3)])
+    (got,) = session.run(None, {"image": array})
+    single = [session.run(None, {"image": array[n : n + 1]})[0] for n in range(3)]
+    assert got.shape == (3, *single[0].shape[1:])
+    assert got.tobytes() == b"".join(one.tobytes() for one in single)
+
+
 def test_refusals():
     session = rfexec.InferenceSession(MODEL)
     array = random_image(64, 64)
@@ -37,7 +46,7 @@ def test_refusals():
         ({"x": array}, "one input, 'image'"),
         ({"image": array[0]}, "channels, rows, columns"),
         ({"image": array.astype(np.float64)}, "float64"),
-        ({"image": np.concatenate([array, array])}, "one image at a time"),
+        ({"image": np.concatenate([array, array], axis=1)}, "6, 64, 64"),
     ]:
         with pytest.raises(rfexec.UsageError, match=words):
             session.run(None, feed)

@@ -32,6 +32,8 @@ struct rfx_image_backend_ops {
                                    const struct rfx_view *out, struct rfx_error *err);
     /* Back to the first row. NULL: nothing to do. */
     enum rfx_status (*rewind)(struct rfx_image_backend *b, struct rfx_error *err);
+    /* Reads image n of the batch from now on. NULL: there is one. */
+    void (*select)(struct rfx_image_backend *b, int64_t n);
     void (*free)(struct rfx_image_backend *b); /* frees the backend itself too */
 };
 
@@ -42,6 +44,7 @@ struct rfx_image_backend {
     const char *name;     /* as the user gave it; outlives the backend */
     const char *kind;     /* of file; NULL: none */
     int64_t h, w, c;      /* c: samples per pixel, 1 or 3 (TIFF and floats: any) */
+    int64_t images;       /* of a batch, all of that size; 0: one */
     int sample_bits;      /* 8 or 16; 32: floats, by read_floats or fetch */
     int bands;            /* per pixel in the file; 0: of no account, as pictures have 1 or 3 */
     int n_alpha;          /* of them are called alpha and not delivered */

@@ -1,4 +1,5 @@
-/* .npy pictures: float32 in planes (C, H, W) or (1, C, H, W), delivered without preprocessing.
+/* .npy pictures: float32 in planes (C, H, W), (1, C, H, W) or, of a batch, (N, C, H, W), delivered
+ * without preprocessing.
  *
  * Read by pread through a small buffer, not mapped: the pages of a mapped file count in the
  * resident set, and a file that shrinks during a run would kill the process instead of giving an
@@ -23,6 +24,8 @@ struct npy_source {
     struct rfx_image_backend base;
     struct rfx_image_file file;
     int64_t data_offset;
+    int64_t file_channels;          /* of an image */
+    int64_t image;                  /* of a batch */
     struct rfx_image_bands *chosen; /* from 1; NULL: all */
 };
 
@@ -32,7 +35,8 @@ static struct npy_source *self_of(struct rfx_image_backend *b) {
 
 static enum rfx_status read_chunk(struct npy_source *s, int64_t channel, int64_t y, int64_t x,
                                   int64_t cols, float *chunk, struct rfx_error *err) {
-    int64_t elem = (channel * s->base.h + y) * s->base.w + x; /* [c, h, w]; checked at open */
+    int64_t plane = s->image * s->file_channels + channel;
+    int64_t elem = (plane * s->base.h + y) * s->base.w + x; /* [n, c, h, w]; checked at open */
     size_t bytes = rfx_floats_bytes(cols);
     size_t got = rfx_image_file_pread(&s->file, chunk, bytes,
                                       s->data_offset + (int64_t)rfx_floats_bytes(elem));
@@ -70,7 +74,12 @@ static void npy_free(struct rfx_image_backend *b) {
     rfx_memory_release(b->mem, b);
 }
 
-static const struct rfx_image_backend_ops npy_ops = {.read_floats = npy_read, .free = npy_free};
+static void npy_select(struct rfx_image_backend *b, int64_t n) {
+    self_of(b)->image = n;
+}
+
+static const struct rfx_image_backend_ops npy_ops = {
+    .read_floats = npy_read, .select = npy_select, .free = npy_free};
 
 static void shape_text(const struct rfx_shape *shape, char *text, size_t capacity) {
     size_t at = 0;
@@ -80,9 +89,9 @@ static void shape_text(const struct rfx_shape *shape, char *text, size_t capacit
                                shape->dims[i]);
 }
 
-/* Fills h, w, c and holds them against the size of the file. */
+/* Fills h, w, c, the number of images, and holds them against the size of the file. */
 static enum rfx_status accept_header(struct npy_source *s, const struct rfx_npy_header *header,
-                                     struct rfx_error *err) {
+                                     int64_t max_images, struct rfx_error *err) {
     const char *name = s->base.name;
     if (strcmp(header->descr, "<f4") != 0)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
@@ -94,16 +103,23 @@ static enum rfx_status accept_header(struct npy_source *s, const struct rfx_npy_
     char text[200];
     shape_text(&header->shape, text, sizeof text);
     int skip = header->shape.rank - 3;
-    bool shape_ok = skip == 0 || (skip == 1 && header->shape.dims[0] == 1);
-    if (!shape_ok)
+    int64_t images = skip == 1 ? header->shape.dims[0] : 1;
+    if (skip != 0 && skip != 1)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%s: npy of shape (%s); (C, H, W) or (1, C, H, W) is read: the images of a "
-                        "batch are run one by one",
+                        "%s: npy of shape (%s); (C, H, W) or (1, C, H, W) is read, by run (N, C, "
+                        "H, W) too",
                         name, text);
+    if (images > rfx_max_i64(max_images, 1))
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: npy of shape (%s), a batch of %" PRId64
+                        " images, of which one is taken here: 'rfexec run' takes a batch, but not "
+                        "with --list, --mask or parts",
+                        name, text, images);
     const int64_t *dims = header->shape.dims + skip;
     int64_t bytes;
-    if (dims[0] < 1 || dims[1] < 1 || dims[2] < 1 ||
-        !rfx_checked_mul_i64(dims[0], dims[1], &bytes) ||
+    if (images < 1 || dims[0] < 1 || dims[1] < 1 || dims[2] < 1 ||
+        !rfx_checked_mul_i64(images, dims[0], &bytes) ||
+        !rfx_checked_mul_i64(bytes, dims[1], &bytes) ||
         !rfx_checked_mul_i64(bytes, dims[2], &bytes) || !rfx_checked_mul_i64(bytes, 4, &bytes) ||
         !rfx_checked_add_i64(bytes, (int64_t)header->data_offset, &bytes))
         return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: npy of impossible shape (%s)", name, text);
@@ -113,6 +129,8 @@ static enum rfx_status accept_header(struct npy_source *s, const struct rfx_npy_
                         name, text, bytes, s->file.bytes);
     s->base.h = dims[1];
     s->base.w = dims[2];
+    s->base.images = images;
+    s->file_channels = dims[0];
     s->data_offset = (int64_t)header->data_offset;
     for (int k = 0; s->chosen != NULL && k < s->chosen->n; k++)
         if (s->chosen->numbers[k] > dims[0])
@@ -163,7 +181,7 @@ enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
     if (status != RFX_OK)
         (void)rfx_fail_within(err, status, "%s", name);
     else
-        status = accept_header(s, &header, err);
+        status = accept_header(s, &header, options->max_images, err);
     if (status != RFX_OK) goto fail;
     *out = &s->base;
     return RFX_OK;

@@ -207,8 +207,18 @@ struct rfx_image_facts rfx_image_facts(const struct rfx_image *image) {
     const struct rfx_image_backend *b = image->backend;
     int bands = b->bands > 0 ? b->bands : (int)rfx_min_i64(b->c, INT32_MAX);
     int orientation = b->orientation > 1 ? b->orientation : 1;
-    return (struct rfx_image_facts){
-        b->kind, b->h, b->w, bands, b->sample_bits, orientation, {b->pixel_um[0], b->pixel_um[1]}};
+    return (struct rfx_image_facts){.kind = b->kind,
+                                    .h = b->h,
+                                    .w = b->w,
+                                    .bands = bands,
+                                    .sample_bits = b->sample_bits,
+                                    .orientation = orientation,
+                                    .pixel_um = {b->pixel_um[0], b->pixel_um[1]},
+                                    .images = rfx_max_i64(b->images, 1)};
+}
+
+void rfx_image_select(struct rfx_image *image, int64_t n) {
+    if (image->backend->ops->select != NULL) image->backend->ops->select(image->backend, n);
 }
 
 int rfx_image_alpha(const struct rfx_image *image, int *bands) {

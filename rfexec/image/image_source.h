@@ -5,7 +5,8 @@
  * file, by rectangles (uncompressed, or in tiles, of which one row is kept) or by rows (compressed
  * strips), all bands that are not called alpha;
  * slides (by their names' endings) through OpenSlide, by rectangles; Zarr folders by rectangles,
- * with one row of chunks kept; .npy (float32, CxHxW or 1xCxHxW) read by rectangles;
+ * with one row of chunks kept; .npy (float32, CxHxW, 1xCxHxW or, where a batch is
+ * taken, NxCxHxW) read by rectangles;
  * "synthetic:HxW[:seed]" computed; everything else stb_image reads, decoded whole. Alpha is dropped
  * and the colour kept as stored; palettes are expanded; colour profiles are not applied. The
  * orientation of JPEG (EXIF) and TIFF files is: what is not stored as it is seen is read by
@@ -48,6 +49,7 @@ struct rfx_image_options {
     /* Of TIFF, Zarr and .npy files: these bands, from 1, in this order. NULL: all but alpha. Read
      * by rfx_image_open only. */
     const struct rfx_image_bands *bands;
+    int64_t max_images;     /* that a .npy file may hold as a batch (N, C, H, W); 0: one */
     int64_t page;           /* of a TIFF; level of a slide or Zarr folder; see rfx_image_pages */
     bool slide;             /* read by OpenSlide, whatever its name says */
     struct rfx_rect region; /* of the picture as it is read; empty: all of it */
@@ -126,8 +128,12 @@ struct rfx_image_facts {
     int sample_bits;    /* as they are read; 32: floats */
     int orientation;    /* of h and w that are not turned; 1: as they are seen */
     double pixel_um[2]; /* of slides: a pixel's width and height in micrometres; 0: not known */
+    int64_t images;     /* of a batch, all of that size; else 1 */
 };
 struct rfx_image_facts rfx_image_facts(const struct rfx_image *image);
+
+/* Reads image n of a batch from now on; the first one is 0, and read without being asked for. */
+void rfx_image_select(struct rfx_image *image, int64_t n);
 
 /* The sample, 0 to 255, that a value delivered in a channel was made of, but for its rounding: what
  * preprocessing did is undone. Of pictures whose sample_bits are 32 the value itself. */

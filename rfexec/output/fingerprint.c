@@ -15,7 +15,7 @@
 #endif
 
 static inline void add_element(struct rfx_fingerprint *fp, int64_t index, float value) {
-    uint64_t pair[2] = {(uint64_t)index, 0};
+    uint64_t pair[2] = {(uint64_t)(fp->before + index), 0};
     value = rfx_one_nan(value);
     memcpy(&pair[1], &value, sizeof value);
     XXH128_hash_t hash = XXH3_128bits(pair, sizeof pair);

@@ -16,6 +16,7 @@
 /* All zero: of nothing. */
 struct rfx_fingerprint {
     uint64_t high, low;
+    int64_t before; /* elements of a batch before those that are added now: their indices follow */
 };
 
 /* Adds elements [first, first + count) of the output, in ONNX order. */

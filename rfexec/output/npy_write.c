@@ -19,7 +19,9 @@ struct rfx_npy_writer {
     char *name;
     struct rfx_memory *mem;
     struct rfx_shape shape;
-    uint64_t elems, done_elems;
+    uint64_t elems, done_elems; /* of an array */
+    uint64_t before;            /* elements of the arrays before it in a batch */
+    uint64_t images;
     size_t data_offset;
     float chunk[CHUNK_ELEMS];
 };
@@ -36,35 +38,62 @@ static bool count_elems(const struct rfx_shape *shape, uint64_t *out) {
 
 /* An empty writer, with the header's bytes in `header`, data_offset of them. */
 static enum rfx_status create(struct rfx_memory *mem, const char *path,
-                              const struct rfx_shape *shape,
+                              const struct rfx_shape *shape, int64_t images,
                               unsigned char header[MOST_HEADER_BYTES], struct rfx_npy_writer **out,
                               struct rfx_error *err) {
     uint64_t elems = 0;
     size_t data_offset = 0;
+    struct rfx_shape all = *shape;
     if (shape->rank < 0 || shape->rank > RFX_MAX_RANK || !count_elems(shape, &elems))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a shape without a size", path);
-    enum rfx_status status = rfx_npy_format(shape, header, MOST_HEADER_BYTES, &data_offset, err);
+    enum rfx_status status = RFX_OK;
+    if (images > 1) status = rfx_npy_batch_shape(shape, images, &all, err);
+    if (status == RFX_OK)
+        status = rfx_npy_format(&all, header, MOST_HEADER_BYTES, &data_offset, err);
     if (status != RFX_OK) return status;
     struct rfx_npy_writer *writer = rfx_memory_calloc(mem, 1, sizeof *writer);
     if (writer == NULL) return rfx_memory_fail(mem, path, sizeof *writer, err);
     writer->mem = mem;
     writer->shape = *shape;
     writer->elems = elems;
+    writer->images = (uint64_t)images;
     writer->data_offset = data_offset;
     writer->name = rfx_memory_strdup(mem, path);
     *out = writer; /* freed by the caller, whatever the status */
     return writer->name != NULL ? RFX_OK : rfx_memory_fail(mem, path, strlen(path) + 1, err);
 }
 
+enum rfx_status rfx_npy_batch_shape(const struct rfx_shape *shape, int64_t images,
+                                    struct rfx_shape *out, struct rfx_error *err) {
+    bool leads = shape->rank > 0 && shape->dims[0] == 1;
+    if (!leads && shape->rank == RFX_MAX_RANK)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%" PRId64 " tensors of rank %d are none of rank %d at most", images,
+                        shape->rank, RFX_MAX_RANK);
+    *out = (struct rfx_shape){leads ? shape->rank : shape->rank + 1, {images}};
+    for (int i = leads ? 1 : 0; i < shape->rank; i++) out->dims[leads ? i : i + 1] = shape->dims[i];
+    return RFX_OK;
+}
+
 enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const char *path,
                                    const struct rfx_shape *shape, struct rfx_npy_writer **out,
                                    struct rfx_error *err) {
+    return rfx_npy_write_open_batch(mem, path, shape, 1, out, err);
+}
+
+enum rfx_status rfx_npy_write_open_batch(struct rfx_memory *mem, const char *path,
+                                         const struct rfx_shape *shape, int64_t images,
+                                         struct rfx_npy_writer **out, struct rfx_error *err) {
     unsigned char header[MOST_HEADER_BYTES];
     struct rfx_npy_writer *writer = NULL;
-    enum rfx_status status = create(mem, path, shape, header, &writer, err);
+    int64_t bytes = 0;
+    enum rfx_status status = create(mem, path, shape, images, header, &writer, err);
+    if (status == RFX_OK && (!rfx_checked_mul_i64((int64_t)writer->elems, 4, &bytes) ||
+                             !rfx_checked_mul_i64(bytes, images, &bytes) ||
+                             !rfx_checked_add_i64(bytes, (int64_t)writer->data_offset, &bytes)))
+        status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a shape without a size", path);
     if (status == RFX_OK) status = rfx_output_file_open(mem, path, &writer->file, err);
-    if (status == RFX_OK)
-        status = rfx_output_file_reserve(writer->file, rfx_npy_write_bytes(shape), err);
+    if (status == RFX_OK) status = rfx_output_file_reserve(writer->file, (uint64_t)bytes, err);
     if (status == RFX_OK)
         status = rfx_output_file_append(writer->file, header, writer->data_offset, err);
     if (status != RFX_OK) {
@@ -91,7 +120,7 @@ enum rfx_status rfx_npy_write_onto(struct rfx_memory *mem, const char *name,
                                    struct rfx_error *err) {
     unsigned char header[MOST_HEADER_BYTES];
     struct rfx_npy_writer *writer = NULL;
-    enum rfx_status status = create(mem, name, shape, header, &writer, err);
+    enum rfx_status status = create(mem, name, shape, 1, header, &writer, err);
     if (status == RFX_OK) writer->target = *target;
     if (status == RFX_OK && target->header)
         status = target->put(target->user, header, writer->data_offset, 0, err);
@@ -107,7 +136,7 @@ enum rfx_status rfx_npy_write_onto(struct rfx_memory *mem, const char *name,
 static enum rfx_status put_chunk(struct rfx_npy_writer *writer, int64_t count, int64_t first,
                                  struct rfx_error *err) {
     size_t bytes = rfx_floats_bytes(count);
-    uint64_t offset = writer->data_offset + rfx_floats_bytes(first);
+    uint64_t offset = writer->data_offset + rfx_floats_bytes((int64_t)writer->before + first);
     return writer->file != NULL
                ? rfx_output_file_put(writer->file, writer->chunk, bytes, offset, err)
                : writer->target.put(writer->target.user, writer->chunk, bytes, offset, err);
@@ -272,12 +301,27 @@ enum rfx_status rfx_npy_write_end(struct rfx_npy_writer *writer, const struct rf
     return status;
 }
 
+static enum rfx_status need_all(const struct rfx_npy_writer *writer, struct rfx_error *err) {
+    if (writer->done_elems == writer->elems) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "%s: %" PRIu64 " of %" PRIu64 " elements written", writer->name,
+                    writer->done_elems, writer->elems);
+}
+
+enum rfx_status rfx_npy_write_next(struct rfx_npy_writer *writer, struct rfx_error *err) {
+    enum rfx_status status = need_all(writer, err);
+    writer->done_elems = 0;
+    writer->before += writer->elems;
+    return status;
+}
+
 enum rfx_status rfx_npy_write_commit(struct rfx_npy_writer *writer, struct rfx_error *err) {
-    if (writer->done_elems != writer->elems)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: %" PRIu64 " of %" PRIu64 " elements written", writer->name,
-                        writer->done_elems, writer->elems);
-    return rfx_output_file_commit(writer->file, err);
+    enum rfx_status status = need_all(writer, err);
+    if (status == RFX_OK && writer->before != (writer->images - 1) * writer->elems)
+        status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                          "%s: %" PRIu64 " elements before the last array of %" PRIu64,
+                          writer->name, writer->before, writer->images);
+    return status == RFX_OK ? rfx_output_file_commit(writer->file, err) : status;
 }
 
 void rfx_npy_write_free(struct rfx_npy_writer *writer) {

@@ -24,6 +24,22 @@ RFX_NODISCARD enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const c
                                                  struct rfx_npy_writer **out,
                                                  struct rfx_error *err);
 
+/* The shape of `images` tensors of a shape as one array: a leading 1 becomes their number, else it
+ * stands in front. INVALID_ARGUMENT: a rank that is too large. */
+RFX_NODISCARD enum rfx_status rfx_npy_batch_shape(const struct rfx_shape *shape, int64_t images,
+                                                  struct rfx_shape *out, struct rfx_error *err);
+
+/* As rfx_npy_write_open, of a file that holds so many arrays of the shape one after the other; all
+ * that is written is of the first one until rfx_npy_write_next. */
+RFX_NODISCARD enum rfx_status rfx_npy_write_open_batch(struct rfx_memory *mem, const char *path,
+                                                       const struct rfx_shape *shape,
+                                                       int64_t images, struct rfx_npy_writer **out,
+                                                       struct rfx_error *err);
+
+/* What is written from now on is of the next array. INVALID_ARGUMENT: elements are missing. */
+RFX_NODISCARD enum rfx_status rfx_npy_write_next(struct rfx_npy_writer *writer,
+                                                 struct rfx_error *err);
+
 /* Bytes of the whole file; 0: there is none of this shape. */
 uint64_t rfx_npy_write_bytes(const struct rfx_shape *shape);
 

@@ -83,6 +83,12 @@ enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
                         "read by all",
                         path);
     if (!picture) return RFX_OK;
+    if (format->images > 1)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: the outputs of a batch of %" PRId64
+                        " images are one .npy file, not a %s; run --list makes a file of each "
+                        "picture",
+                        path, format->images, name);
     if (tensor->layout != RFX_LAYOUT_NHWC)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: a %s takes a map of rows, columns and channels; use .npy", path, name);

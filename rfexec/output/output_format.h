@@ -25,6 +25,7 @@ struct rfx_output_format {
     /* Of .npy: somebody else's file of which the stream writes some elements of maps, and which
      * gets no name by it; NULL: a file of its own. */
     const struct rfx_npy_target *onto;
+    int64_t images; /* of .npy: a batch of so many tensors, one after the other; 0: one */
     /* Of TIFF: */
     int tile;                           /* rows and columns of tiles; 0: strips */
     enum rfx_tiff_packing packing;      /* of tiles */

@@ -110,7 +110,8 @@ static enum rfx_status open_writer(struct rfx_output_stream *stream, struct rfx_
         return rfx_npy_write_onto(mem, stream->name, &t->shape, stream->format.onto, &stream->npy,
                                   err);
     if (stream->format.kind == RFX_OUTPUT_NPY)
-        return rfx_npy_write_open(mem, stream->name, &t->shape, &stream->npy, err);
+        return rfx_npy_write_open_batch(mem, stream->name, &t->shape,
+                                        rfx_max_i64(stream->format.images, 1), &stream->npy, err);
     if (stream->format.kind == RFX_OUTPUT_PNG)
         return rfx_png_write_open(mem, stream->name, t->h, t->w, (int)t->c, bits, &stream->png,
                                   err);
@@ -318,15 +319,27 @@ static enum rfx_status drain(struct rfx_output_stream *stream, rfx_output_progre
     return RFX_OK;
 }
 
+static enum rfx_status need_all(const struct rfx_output_stream *stream, struct rfx_error *err) {
+    if (stream->done_elems == stream->tensor.elems) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "%s: %" PRId64 " of %" PRId64 " elements written", stream->name,
+                    stream->done_elems, stream->tensor.elems);
+}
+
+enum rfx_status rfx_output_stream_next(struct rfx_output_stream *stream, struct rfx_error *err) {
+    enum rfx_status status = need_all(stream, err);
+    if (status == RFX_OK) status = flush_band(stream, err);
+    stream->done_elems = 0;
+    return status == RFX_OK ? rfx_npy_write_next(stream->npy, err) : status;
+}
+
 enum rfx_status rfx_output_stream_commit(struct rfx_output_stream *stream,
                                          rfx_output_progress_fn *progress, void *user,
                                          struct rfx_error *err) {
     if (stream->format.onto != NULL) return flush_band(stream, err);
-    if (stream->done_elems != stream->tensor.elems)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: %" PRId64 " of %" PRId64 " elements written", stream->name,
-                        stream->done_elems, stream->tensor.elems);
-    enum rfx_status status =
+    enum rfx_status status = need_all(stream, err);
+    if (status != RFX_OK) return status;
+    status =
         stream->route == ROUTE_SPOOL ? drain(stream, progress, user, err) : flush_band(stream, err);
     if (status != RFX_OK) return status;
     if (stream->npy != NULL) return rfx_npy_write_commit(stream->npy, err);

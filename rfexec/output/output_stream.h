@@ -66,6 +66,11 @@ RFX_NODISCARD enum rfx_status rfx_output_stream_append(struct rfx_output_stream 
                                                        const float *values, size_t count,
                                                        struct rfx_error *err);
 
+/* Of a batch: what is written from now on is of the next image. INVALID_ARGUMENT: elements are
+ * missing. */
+RFX_NODISCARD enum rfx_status rfx_output_stream_next(struct rfx_output_stream *stream,
+                                                     struct rfx_error *err);
+
 /* Completes the file and gives it its name. progress may be NULL. INVALID_ARGUMENT: elements are
  * missing; CANCELLED: progress said so. Only free may follow. */
 RFX_NODISCARD enum rfx_status rfx_output_stream_commit(struct rfx_output_stream *stream,

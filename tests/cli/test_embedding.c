@@ -39,7 +39,7 @@ static void compare(struct rfx_network *net, const char *picture,
     json_t *outputs = at(doc, "outputs");
     assert_int_equal(json_array_size(outputs), n);
     for (int k = 0; k < n; k++) {
-        struct rfx_fingerprint fp = {0, 0};
+        struct rfx_fingerprint fp = {0};
         char hash[RFX_FINGERPRINT_CHARS];
         json_t *output = json_array_get(outputs, (size_t)k);
         rfx_fingerprint_add(&fp, 0, values[k], rfx_network_output_elements(net, k));

@@ -81,7 +81,7 @@ static void strips_become_file_and_hash(void **state) {
     assert_int_equal(give(&f, left, NULL), RFX_OK);
     assert_int_equal(access("outputs_tmp.npy", F_OK), -1);
     assert_int_equal(rfx_cli_outputs_finish(&f.outputs, NULL, NULL), RFX_OK);
-    struct rfx_fingerprint whole = {0, 0};
+    struct rfx_fingerprint whole = {0};
     char hex[RFX_FINGERPRINT_CHARS];
     rfx_fingerprint_add(&whole, 0, f.nchw, N);
     rfx_fingerprint_hex(&whole, hex);

@@ -1,10 +1,11 @@
 """Whole networks through rfexec and ONNX Runtime: untiled, tiled and within budgets.
 
     check_models.py build/rfexec MODEL.onnx [MODEL.onnx ...] --sizes 224x224,513x769
-        [--tiles RxC] [--bytes] [--conv CHOICE]
+        [--tiles RxC] [--bytes] [--conv CHOICE] [--batch N]
 
 Each model runs at each size on the same random picture; every output must agree within 1e-4 of its
-largest magnitude. With --tiles the tiled run must print the same hashes as the untiled one.
+largest magnitude. With --tiles the tiled run must print the same hashes as the untiled one. With
+--batch N it is N pictures in one array.
 """
 
 import argparse
@@ -25,7 +26,7 @@ def reference(model_path, image):
     inputs = [value for value in model.graph.input if value.name not in names]
     for value in inputs:
         for axis, dim in enumerate(value.type.tensor_type.shape.dim):
-            if axis >= 2:
+            if axis >= 2 or (axis == 0 and dim.dim_value == 1):
                 dim.dim_param = f"size{axis}"
     del model.graph.value_info[:]
     for value in model.graph.output:
@@ -46,9 +47,9 @@ def channels_of(path):
     return value.type.tensor_type.shape.dim[1].dim_value
 
 
-def picture(channels, height, width, as_bytes):
+def picture(channels, height, width, as_bytes, number=0):
     """A smooth random picture: normalised values, or 0..255 for networks that take bytes."""
-    rng = np.random.default_rng(height * 100003 + width)
+    rng = np.random.default_rng(height * 100003 + width + 7919 * number)
     coarse = rng.normal(size=(channels, height // 16 + 2, width // 16 + 2))
     smooth = np.repeat(np.repeat(coarse, 16, axis=1), 16, axis=2)[:, :height, :width]
     image = (smooth + 0.3 * rng.normal(size=smooth.shape)).astype(np.float32)[None]
@@ -64,12 +65,14 @@ def main():
     parser.add_argument("--conv", default="direct", help="what computes convolutions (rfexec run)")
     parser.add_argument("--bytes", action="store_true", help="values 0..255 as input")
     parser.add_argument("--tolerance", type=float, default=1e-4)
+    parser.add_argument("--batch", type=int, default=1)
     args = parser.parse_args()
     passed = failed = 0
     for model in args.models:
         for size in args.sizes.split(","):
             height, width = (int(part) for part in size.split("x"))
-            image = picture(channels_of(model), height, width, args.bytes)
+            image = np.concatenate([picture(channels_of(model), height, width, args.bytes, n)
+                                    for n in range(args.batch)])
             with tempfile.TemporaryDirectory() as folder:
                 report, ours = rfexec_cli.run(args.program, model, image, folder,
                                             ["--untiled", "--conv", args.conv])

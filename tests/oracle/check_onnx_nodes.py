@@ -235,10 +235,10 @@ def is_per_image(model, image, expected):
 
 
 def images_of(model, image, expected):
-    """The model and the images to run one by one: of a batch, the single images where they do not see
-    each other; any other array of another shape than (1, c, h, w) is reshaped by the model."""
+    """The model and the images: a batch where they do not see each other; any other array of another
+    shape than (1, c, h, w) is reshaped by the model."""
     if image.ndim == 4 and image.shape[0] > 1 and is_per_image(model, image, expected):
-        return one_image_of(model), [image[i:i + 1] for i in range(image.shape[0])]
+        return model, [image]
     if image.ndim != 4 or image.shape[0] != 1:
         image = reshape_in_front(model, image)
     return model, [image]

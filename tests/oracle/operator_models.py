@@ -8,6 +8,8 @@ Each is a convolution of 3 to 16 channels, the operator, and a convolution, as i
 import pathlib
 import sys
 
+from onnx import helper
+
 from norm_models import CHANNELS, FIRST, LAST, number, op, save, weight
 
 
@@ -39,6 +41,15 @@ def found(folder):
     for p in (1, 2, 3):
         keep(folder, f"global_lp_pool_{p}", [
             op("GlobalLpPool", "c", "g", p=p), op("Div", "c g", "n")], [])
+    for order in (0, 1):
+        keep(folder, f"max_pool_indices_{order}", [
+            helper.make_node("MaxPool", ["c"], ["v", "i"], kernel_shape=[3, 2], strides=[2, 1],
+                             pads=[1, 0, 1, 1], storage_order=order, ceil_mode=1),
+            op("Cast", "i", "f", to=1), op("Mul", "f small", "s"), op("Add", "v s", "n")],
+            [number("small", 1e-5)])
+    for p in (1, 3, 5, 9):
+        keep(folder, f"lp_pool_{p}", [
+            op("LpPool", "c", "n", p=p, kernel_shape=[3, 3], pads=[1] * 4)], [])
     keep(folder, "remainder", [op("Mod", "c seven", "n", fmod=1)], [number("seven", 0.7)])
 
 

@@ -54,6 +54,13 @@ rm -f "$work"/attention_*.onnx
 "$venv/bin/python" window_models.py "$work"
 "$venv/bin/python" check_models.py "$build/rfexec" "$work"/window_*.onnx --sizes 24x32 --tiles 3x2
 rm -f "$work"/window_*.onnx
+# Batches, and models that are fixed to one.
+"$venv/bin/python" batch_models.py "$work"
+"$venv/bin/python" check_models.py "$build/rfexec" "$work"/batch_*.onnx --sizes 48x64 --batch 3 \
+    --tiles 3x2
+rm -f "$work"/batch_*.onnx
+"$venv/bin/python" check_models.py "$build/rfexec" "$work/resnet18.onnx" "$top/data/phase_net.onnx" \
+    --sizes 96x128 --batch 4 --tiles 3x2
 # Heads of detectors.
 "$venv/bin/python" head_models.py "$work"
 "$venv/bin/python" check_models.py "$build/rfexec" "$work"/head_*.onnx --sizes 64x96 --tiles 3x2

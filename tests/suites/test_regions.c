@@ -152,8 +152,8 @@ static bool is_minimal(const struct rfx_graph *graph, struct rfx_rect rect, stru
     struct rfx_rect wide = rfx_op_in_rect(graph, node, 0, rect);
     const struct rfx_tensor *it = &graph->nodes[0].out;
     bool conv = node->op == RFX_OP_CONV || node->op == RFX_OP_CONV_TRANSPOSE;
-    bool pool =
-        node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_AVG || node->op == RFX_OP_POOL_LP;
+    bool pool = node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_PLACE ||
+                node->op == RFX_OP_POOL_AVG || node->op == RFX_OP_POOL_LP;
     int64_t dh = conv ? node->attr.conv.dh : pool ? node->attr.pool.dh : 1;
     int64_t dw = conv ? node->attr.conv.dw : pool ? node->attr.pool.dw : 1;
     bool loose_y = dh > 1 && (wide.y0 < 0 || wide.y1 > it->h);

@@ -111,6 +111,9 @@ static int load_model(struct rfx_memory *mem, const char *model,
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
     if ((*out)->halves)
         rfx_cli_message("model '%s' is of half precision; it is computed in float32", model);
+    if ((*out)->batch > 0)
+        rfx_cli_message("model '%s' is fixed to a batch of %lld; images are run one by one", model,
+                        (long long)(*out)->batch);
     return RFX_EXIT_DONE;
 }
 

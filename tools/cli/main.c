@@ -89,10 +89,13 @@ static const struct rfx_cli_command commands[] = {
      "[--json]",
      "run a network on an image",
      "INPUT is a picture (png, jpg, tif, bmp, ...), a Zarr folder, a .npy file (CxHxW or 1xCxHxW\n"
-     "float32, taken as it is), '-' (a file from standard input) or synthetic:HxW[:seed]. With\n"
-     "--memory the peak resident memory of the whole process stays within the budget; without any\n"
-     "plan option the network runs untiled. -o writes .npy, .tif (float maps; BigTIFF above 4 "
-     "GiB), .png (maps "
+     "float32, taken as it is), '-' (a file from standard input) or synthetic:HxW[:seed]. Of a "
+     ".npy\n"
+     "file of NxCxHxW the images are run one by one in the memory of one, and each output is a "
+     ".npy\n"
+     "file of N. With --memory the peak resident memory of the whole process stays within the\n"
+     "budget; without any plan option the network runs untiled. -o writes .npy, .tif (float maps;\n"
+     "BigTIFF above 4 GiB), .png (maps "
      "of\n"
      "1 or 3 channels, smallest value black, largest white), or a folder .zarr (float maps) or\n"
      ".ome.zarr (the same for viewers); several outputs go to\n"

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "rfexec/output/output_format.h"
 #include "tools/chart/chart.h"
 
 static bool is_standard_output(const char *file) {
@@ -223,4 +222,42 @@ bool rfx_cli_options_check(const struct rfx_cli_options *o, char *why, size_t wh
         return false;
     }
     return check_standard_output(o, why, why_size);
+}
+
+const char *rfx_cli_options_not_of_batch(const struct rfx_cli_options *options) {
+    if (options->report != NULL) return "--report is the page of one image, not of a batch";
+    if (options->overlay != NULL) return "--overlay is drawn over one image, not over a batch";
+    if (options->top > 0 || options->labels != NULL)
+        return "--top and --labels show the classes of one image, not of a batch";
+    return NULL;
+}
+
+static bool is_word(const char *given, const char *word) {
+    return given != NULL && strcmp(given, word) == 0;
+}
+
+bool rfx_cli_output_format(const struct rfx_cli_options *options, const char *path,
+                           struct rfx_output_format *format) {
+    enum { USUAL_TILE = 256 };
+    *format = (struct rfx_output_format){
+        .images = options->images,
+        .bits = (int)options->bits,
+        .has_range = options->range[0] < options->range[1],
+        .range = {(double)options->range[0], (double)options->range[1]},
+        .zarr_format = (int)options->zarr_format,
+        .chunk = options->zarr_chunk,
+        .zstd = is_word(options->zarr_compress, "zstd"),
+        .cog = options->cog,
+        .channel_names = options->channel_names,
+    };
+    if (options->cog || is_word(options->overviews, "mean")) format->overviews = RFX_OVERVIEW_MEAN;
+    if (is_word(options->overviews, "nearest")) format->overviews = RFX_OVERVIEW_NEAREST;
+    if (!rfx_output_kind_of(path, &format->kind)) return false;
+    if (!rfx_output_is_tiff(format->kind)) return true;
+    if (is_word(options->tiff_compress, "deflate")) format->packing = RFX_TIFF_DEFLATE;
+    if (is_word(options->tiff_compress, "zstd")) format->packing = RFX_TIFF_ZSTD;
+    format->tile = (int)options->tiff_tile;
+    bool tiles = format->packing != RFX_TIFF_PLAIN || format->overviews != RFX_OVERVIEW_NONE;
+    if (format->tile == 0 && tiles) format->tile = USUAL_TILE;
+    return true;
 }

@@ -2,6 +2,7 @@
 #ifndef RFX_TOOLS_CLI_OPTION_CHECKS_H
 #define RFX_TOOLS_CLI_OPTION_CHECKS_H
 
+#include "rfexec/output/output_format.h"
 #include "tools/cli/options.h"
 
 /* false: the reason is in `why`. */
@@ -17,4 +18,11 @@ bool rfx_cli_options_of_files(const struct rfx_cli_options *options);
 /* Why options of single kinds of files do not suit those that are written, which is said; NULL:
  * they do. `kinds`: bit k for enum rfx_output_kind k. */
 const char *rfx_cli_options_misfit(const struct rfx_cli_options *options, unsigned kinds);
+
+/* Why options do not suit a batch of images; NULL: they do. */
+const char *rfx_cli_options_not_of_batch(const struct rfx_cli_options *options);
+
+/* The format of a file of this name; false: the name has an unknown end. */
+bool rfx_cli_output_format(const struct rfx_cli_options *options, const char *path,
+                           struct rfx_output_format *format);
 #endif

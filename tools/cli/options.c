@@ -283,6 +283,7 @@ struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *opt
     if (options->memory_bytes != 0) image.max_pixels = 0;
     if (options->max_pixels != 0) image.max_pixels = options->max_pixels;
     image.channels = channels;
+    image.max_images = options->images;
     image.slide = options->level >= 0;
     image.page = image.slide ? options->level : options->page;
     image.region = options->region;

@@ -100,7 +100,9 @@ struct rfx_cli_options {
     int64_t level;                   /* of a slide; -1: not given */
     struct rfx_rect region;          /* of the picture; empty: all of it */
     struct rfx_image_bands channels; /* of the picture; n 0: not given */
-    int64_t bits;                    /* of samples in the output file; 0: not given */
+    int64_t images; /* the most of a batch that the command takes, and once it is opened those that
+                     * it has; 0: one */
+    int64_t bits;   /* of samples in the output file; 0: not given */
     bool cog;                        /* TIFF files in that order */
     const char *channel_names;       /* of .ome.tif: a file with a line for each; NULL: none */
     int64_t tiff_tile;               /* rows and columns of tiles of TIFF files; 0: not given */

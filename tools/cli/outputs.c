@@ -14,38 +14,10 @@
 #include "tools/cli/report.h"
 #include "tools/inputs/georeferenced.h"
 
-enum { MAX_NAME = RFX_CLI_FILE_NAME, USUAL_TILE = 256 };
+enum { MAX_NAME = RFX_CLI_FILE_NAME };
 
 static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) {
     return &graph->nodes[graph->outputs[k].node].out;
-}
-
-static bool is_word(const char *given, const char *word) {
-    return given != NULL && strcmp(given, word) == 0;
-}
-
-bool rfx_cli_output_format(const struct rfx_cli_options *options, const char *path,
-                           struct rfx_output_format *format) {
-    *format = (struct rfx_output_format){
-        .bits = (int)options->bits,
-        .has_range = options->range[0] < options->range[1],
-        .range = {(double)options->range[0], (double)options->range[1]},
-        .zarr_format = (int)options->zarr_format,
-        .chunk = options->zarr_chunk,
-        .zstd = is_word(options->zarr_compress, "zstd"),
-        .cog = options->cog,
-        .channel_names = options->channel_names,
-    };
-    if (options->cog || is_word(options->overviews, "mean")) format->overviews = RFX_OVERVIEW_MEAN;
-    if (is_word(options->overviews, "nearest")) format->overviews = RFX_OVERVIEW_NEAREST;
-    if (!rfx_output_kind_of(path, &format->kind)) return false;
-    if (!rfx_output_is_tiff(format->kind)) return true;
-    if (is_word(options->tiff_compress, "deflate")) format->packing = RFX_TIFF_DEFLATE;
-    if (is_word(options->tiff_compress, "zstd")) format->packing = RFX_TIFF_ZSTD;
-    format->tile = (int)options->tiff_tile;
-    bool tiles = format->packing != RFX_TIFF_PLAIN || format->overviews != RFX_OVERVIEW_NONE;
-    if (format->tile == 0 && tiles) format->tile = USUAL_TILE;
-    return true;
 }
 
 /* Whether output k is an intermediate tensor of --keep or --dump; *file: of --dump, or NULL. */
@@ -251,17 +223,23 @@ enum rfx_status rfx_cli_outputs_open_file(struct rfx_memory *mem, const struct r
 }
 
 enum rfx_status rfx_cli_outputs_list(struct rfx_memory *mem, const struct rfx_graph *graph,
-                                     struct rfx_cli_outputs *outputs, struct rfx_error *err) {
+                                     int64_t images, struct rfx_cli_outputs *outputs,
+                                     struct rfx_error *err) {
     size_t bytes = (size_t)graph->n_outputs * sizeof *outputs->items;
-    *outputs = (struct rfx_cli_outputs){.mem = mem};
+    *outputs = (struct rfx_cli_outputs){.mem = mem, .images = images};
     outputs->items = rfx_memory_calloc(mem, (size_t)graph->n_outputs, sizeof *outputs->items);
     if (outputs->items == NULL) return rfx_memory_fail(mem, "outputs", bytes, err);
     outputs->count = graph->n_outputs;
-    for (int k = 0; k < outputs->count; ++k) {
-        outputs->items[k].name = graph->outputs[k].name;
-        outputs->items[k].tensor = tensor_of(graph, k);
+    enum rfx_status status = RFX_OK;
+    for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
+        struct rfx_cli_output *item = &outputs->items[k];
+        item->name = graph->outputs[k].name;
+        item->tensor = tensor_of(graph, k);
+        item->shape = item->tensor->shape;
+        if (images > 1)
+            status = rfx_npy_batch_shape(&item->tensor->shape, images, &item->shape, err);
     }
-    return RFX_OK;
+    return status;
 }
 
 enum rfx_status rfx_cli_outputs_file(const struct rfx_graph *graph,
@@ -280,7 +258,8 @@ enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem, const struct rfx_gr
                                      const struct rfx_cli_options *options,
                                      const struct rfx_geo_source *source,
                                      struct rfx_cli_outputs *outputs, struct rfx_error *err) {
-    enum rfx_status status = rfx_cli_outputs_list(mem, graph, outputs, err);
+    int64_t images = rfx_max_i64(options->images, 1);
+    enum rfx_status status = rfx_cli_outputs_list(mem, graph, images, outputs, err);
     for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
         char name[MAX_NAME];
         struct rfx_output_format format;
@@ -368,8 +347,9 @@ enum rfx_status rfx_cli_output_take(const struct rfx_session *session, struct rf
     return write_picture(session, mem, k, item, err);
 }
 
-enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs,
-                                       const struct rfx_session *session, struct rfx_error *err) {
+/* What of an image did not come through the sink. */
+static enum rfx_status take_rest(struct rfx_cli_outputs *outputs, const struct rfx_session *session,
+                                 struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
         struct rfx_cli_output *item = &outputs->items[k];
@@ -381,6 +361,24 @@ enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs,
                               (long long)item->received, (long long)item->tensor->elems);
         rfx_fingerprint_hex(&item->fingerprint, item->hash);
     }
+    return status;
+}
+
+enum rfx_status rfx_cli_outputs_next(struct rfx_cli_outputs *outputs,
+                                     const struct rfx_session *session, struct rfx_error *err) {
+    enum rfx_status status = take_rest(outputs, session, err);
+    for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
+        struct rfx_cli_output *item = &outputs->items[k];
+        item->received = 0;
+        item->fingerprint.before += item->tensor->elems;
+        if (item->stream != NULL) status = rfx_output_stream_next(item->stream, err);
+    }
+    return status;
+}
+
+enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs,
+                                       const struct rfx_session *session, struct rfx_error *err) {
+    enum rfx_status status = take_rest(outputs, session, err);
     if (status == RFX_OK && rfx_cli_progress_cancelled()) status = stopped(err);
     rfx_memory_set_stop(outputs->mem, NULL, NULL); /* from here on files become complete */
     struct rfx_cli_progress progress;

@@ -20,10 +20,11 @@ enum { RFX_CLI_CHUNK = 16384, RFX_CLI_FILE_NAME = 4096 /* bytes of a path: PATH_
 
 struct rfx_cli_output {
     const char *name;
-    const struct rfx_tensor *tensor;
+    const struct rfx_tensor *tensor;  /* of one image */
+    struct rfx_shape shape;           /* of all */
     struct rfx_output_stream *stream; /* NULL: no file is asked for */
     struct rfx_fingerprint fingerprint;
-    int64_t received; /* elements that came through the sink */
+    int64_t received; /* elements of an image that came through the sink */
     char hash[RFX_FINGERPRINT_CHARS];
 };
 
@@ -31,11 +32,8 @@ struct rfx_cli_outputs {
     struct rfx_memory *mem;
     int count;
     struct rfx_cli_output *items;
+    int64_t images; /* of a batch; else 1 */
 };
-
-/* The format of a file of this name; false: the name has an unknown end. */
-bool rfx_cli_output_format(const struct rfx_cli_options *options, const char *path,
-                           struct rfx_output_format *format);
 
 /* Whether -o, --dump, --bits, --range and --top suit the network's outputs; called before anything
  * is run. Prints why not and returns RFX_EXIT_USAGE. */
@@ -49,9 +47,9 @@ bool rfx_cli_outputs_exist(const struct rfx_graph *graph, const struct rfx_cli_o
 size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
                              const struct rfx_geo_source *source);
 
-/* Lists the outputs, without files. The graph must outlive them. */
+/* Lists the outputs of so many images, without files. The graph must outlive them. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_list(struct rfx_memory *mem,
-                                                   const struct rfx_graph *graph,
+                                                   const struct rfx_graph *graph, int64_t images,
                                                    struct rfx_cli_outputs *outputs,
                                                    struct rfx_error *err);
 
@@ -79,8 +77,15 @@ RFX_NODISCARD enum rfx_status rfx_cli_outputs_open(
 /* Takes outputs while the run goes on; valid as long as the outputs. */
 struct rfx_output_sink rfx_cli_outputs_sink(struct rfx_cli_outputs *outputs);
 
-/* After a run: takes from the session the outputs that did not come through the sink, sets the
- * hashes, completes the files. CANCELLED: a signal came before the first file was complete. */
+/* Between two images of a batch: takes what did not come through the sink; what comes from now on
+ * is of the next image. */
+RFX_NODISCARD enum rfx_status rfx_cli_outputs_next(struct rfx_cli_outputs *outputs,
+                                                   const struct rfx_session *session,
+                                                   struct rfx_error *err);
+
+/* After a run, of a batch that of its last image: takes from the session the outputs that did not
+ * come through the sink, sets the hashes, completes the files. CANCELLED: a signal came before the
+ * first file was complete. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs,
                                                      const struct rfx_session *session,
                                                      struct rfx_error *err);

@@ -1,8 +1,12 @@
-/* rfexec run: one image through one network; outputs to a file, figures to stdout. */
+/* rfexec run: one image, or one after the other those of a batch, through one network; outputs to a
+ * file, figures to stdout. */
 #include <stddef.h>
+#include <stdint.h>
 
 #include "tools/cli/classes.h"
+#include "tools/cli/command.h"
 #include "tools/cli/job.h"
+#include "tools/cli/option_checks.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/lists/run_list.h"
@@ -14,7 +18,8 @@
 
 struct run {
     struct rfx_cli_job job;
-    const struct rfx_cli_options *options;
+    struct rfx_cli_options *options;
+    int64_t images, image; /* of a batch, and the one that is run */
     struct rfx_session *session;
     struct rfx_cli_outputs outputs;
     struct rfx_cli_classes classes;
@@ -30,6 +35,38 @@ static int64_t streamed_rows(const struct rfx_plan *plan) {
     for (int i = 0; i < plan->n_stages; ++i)
         if (plan->stages[i].spec.band_rows > 0) return plan->graph->nodes[plan->graph->input].out.h;
     return 0;
+}
+
+struct batch_progress {
+    const struct run *run;
+    struct rfx_cli_progress *bar;
+};
+
+static int step_of_batch(void *user, int64_t done, int64_t total) {
+    const struct batch_progress *progress = user;
+    const struct run *run = progress->run;
+    return rfx_cli_progress_step(progress->bar, run->image * total + done, run->images * total);
+}
+
+/* The images one after the other, in the same memory; the report is that of all. */
+static enum rfx_status run_images(struct run *run, struct rfx_cli_progress *bar,
+                                  struct rfx_error *err) {
+    struct batch_progress progress = {run, bar};
+    struct rfx_run_report sum = {0}, one = {0};
+    enum rfx_status status = RFX_OK;
+    for (run->image = 0; run->image < run->images && status == RFX_OK; ++run->image) {
+        if (run->image > 0) status = rfx_cli_outputs_next(&run->outputs, run->session, err);
+        if (status != RFX_OK) break;
+        rfx_image_select(run->job.image, run->image);
+        status = rfx_session_run(run->session, run->job.image, step_of_batch, &progress, &one, err);
+        sum.seconds += one.seconds;
+        sum.macs += one.macs;
+        sum.spill_written += one.spill_written;
+        sum.spill_read += one.spill_read;
+    }
+    sum.arena_high_water_bytes = one.arena_high_water_bytes;
+    run->report = sum;
+    return status;
 }
 
 static enum rfx_status execute(struct run *run, struct rfx_error *err) {
@@ -53,14 +90,13 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     rfx_session_set_sink(run->session, &sink);
     rfx_session_set_spill_folder(run->session, run->options->spill);
     rfx_cli_progress_start(&progress, "run");
-    progress.rows = streamed_rows(job->plan);
+    progress.rows = streamed_rows(job->plan) * run->images;
     progress.cols = job->graph->nodes[job->graph->input].out.w;
-    status = rfx_session_run(run->session, job->image, rfx_cli_progress_step, &progress,
-                             &run->report, err);
+    status = run_images(run, &progress, err);
     rfx_session_set_sink(run->session, NULL);
     if (paged) rfx_run_page_end(&run->page, run->session, &run->report);
     rfx_cli_progress_end(&progress);
-    if (status == RFX_OK)
+    if (status == RFX_OK && run->images == 1)
         status = rfx_cli_classes_find(run->session, job->mem, run->options, &run->classes, err);
     if (status == RFX_OK) status = rfx_cli_outputs_finish(&run->outputs, run->session, err);
     if (status == RFX_OK && overlaid) status = rfx_overlay_draw(&run->overlay, run->session, err);
@@ -81,9 +117,26 @@ static int print_result(const struct run *run) {
     return rfx_run_result_print(&result);
 }
 
-int rfx_cmd_run(const struct rfx_cli_options *options) {
-    bool part = options->part != NULL || options->part_rect != NULL;
-    if (part && options->mask == NULL) return rfx_part_run(options);
+/* Opens model and picture, whose images are counted. */
+static int open_job(struct run *run) {
+    struct rfx_cli_options *options = run->options;
+    options->images = INT64_MAX;
+    int code = rfx_cli_job_open(&run->job, options, options->args[1]);
+    if (code != RFX_EXIT_DONE) return code;
+    options->images = run->images = rfx_image_facts(run->job.image).images;
+    const char *why = run->images > 1 ? rfx_cli_options_not_of_batch(options) : NULL;
+    if (why != NULL) {
+        rfx_cli_message("'%s' is a batch of %lld images: %s", options->shown[1],
+                        (long long)run->images, why);
+        return RFX_EXIT_USAGE;
+    }
+    return rfx_cli_outputs_check(run->job.graph, options);
+}
+
+int rfx_cmd_run(const struct rfx_cli_options *given) {
+    bool part = given->part != NULL || given->part_rect != NULL;
+    if (part && given->mask == NULL) return rfx_part_run(given);
+    struct rfx_cli_options of_run = *given, *options = &of_run;
     struct run run = {.options = options};
     struct rfx_error err = {{0}};
     if (options->mask != NULL && (options->n_args == 2 || options->list != NULL))
@@ -95,8 +148,7 @@ int rfx_cmd_run(const struct rfx_cli_options *options) {
         return RFX_EXIT_USAGE;
     }
     if (options->list != NULL) return rfx_run_list(options);
-    int code = rfx_cli_job_open(&run.job, options, options->args[1]);
-    if (code == RFX_EXIT_DONE) code = rfx_cli_outputs_check(run.job.graph, options);
+    int code = open_job(&run);
     run.overlaid = options->overlay != NULL;
     if (code == RFX_EXIT_DONE && run.overlaid)
         code = rfx_overlay_choose(run.job.graph, options, &run.shown);

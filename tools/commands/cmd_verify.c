@@ -103,7 +103,7 @@ static enum rfx_status run_tiled(struct verify *v, struct rfx_error *err) {
     enum rfx_status status = run_plan(v, v->job.plan, "tiled", &session, &v->tiled, err);
     for (int k = 0; status == RFX_OK && k < v->n_outputs; ++k) {
         int64_t elems = rfx_session_output_tensor(session, k)->elems;
-        struct rfx_fingerprint fingerprint = {0, 0};
+        struct rfx_fingerprint fingerprint = {0};
         if (rfx_session_output_is_stored(session, k))
             rfx_session_output_read(session, k, 0, elems, v->kept[k]);
         rfx_fingerprint_add(&fingerprint, 0, v->kept[k], elems);

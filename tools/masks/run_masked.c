@@ -11,6 +11,7 @@
 #include "rf_analysis/part_graph.h"
 #include "rfexec/session/session.h"
 #include "tools/cli/job.h"
+#include "tools/cli/option_checks.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"

@@ -104,7 +104,7 @@ static int open_output(struct rfx_rank_outputs *o, int k) {
 static enum rfx_status allocate(struct rfx_rank_outputs *o, struct rfx_error *err) {
     const struct rfx_graph *whole = o->whole;
     size_t n = (size_t)whole->n_outputs, e = (size_t)whole->n_ends;
-    enum rfx_status status = rfx_cli_outputs_list(o->mem, whole, &o->outputs, err);
+    enum rfx_status status = rfx_cli_outputs_list(o->mem, whole, 1, &o->outputs, err);
     if (status != RFX_OK) return status;
     o->shared = rfx_memory_calloc(o->mem, n, sizeof(struct rfx_shared_file *));
     o->targets = rfx_memory_calloc(o->mem, n, sizeof *o->targets);
@@ -241,7 +241,7 @@ static enum rfx_status add_up(struct rfx_rank_outputs *o, struct rfx_error *err)
         enum rfx_status status = rfx_ranks_sum(o->ranks, sums, 3, err);
         if (status != RFX_OK) return status;
         if (o->ranks->rank > 0) continue;
-        item->fingerprint = (struct rfx_fingerprint){sums[0], sums[1]};
+        item->fingerprint = (struct rfx_fingerprint){.high = sums[0], .low = sums[1]};
         rfx_fingerprint_hex(&item->fingerprint, item->hash);
         if (sums[2] != (uint64_t)item->tensor->elems)
             found = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,

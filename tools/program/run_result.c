@@ -45,9 +45,11 @@ static int print_json(const struct rfx_run_result *run) {
         const struct rfx_cli_output *output = &run->outputs->items[k];
         (void)json_array_append_new(
             outputs, json_pack("{s:s, s:o, s:s}", "name", output->name, "shape",
-                               rfx_report_shape(&output->tensor->shape), "hash", output->hash));
+                               rfx_report_shape(&output->shape), "hash", output->hash));
     }
     (void)json_object_set_new(document, "input", json_string(options->shown[1]));
+    if (run->outputs->images > 1)
+        (void)json_object_set_new(document, "images", json_integer(run->outputs->images));
     (void)json_object_set_new(document, "plan", rfx_report_plan(run->plan));
     (void)json_object_set_new(document, "measured", rfx_report_measured(run->report));
     if (run->ranks != NULL) (void)json_object_set_new(document, "ranks", ranks_json(run));
@@ -81,10 +83,12 @@ static int print_text(const struct rfx_run_result *run) {
            rfx_human_bytes(rfx_peak_rss_bytes(), a),
            rfx_human_bytes(run->report->arena_high_water_bytes, b), run->report->seconds);
     if (run->ranks != NULL) print_ranks(run);
+    if (run->outputs->images > 1)
+        printf("images     %lld, one after the other\n", (long long)run->outputs->images);
     for (int k = 0; k < run->outputs->count; ++k) {
         const struct rfx_cli_output *output = &run->outputs->items[k];
-        printf("output     %s %s, hash %s\n", output->name,
-               rfx_human_shape(&output->tensor->shape, shape), output->hash);
+        printf("output     %s %s, hash %s\n", output->name, rfx_human_shape(&output->shape, shape),
+               output->hash);
     }
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];

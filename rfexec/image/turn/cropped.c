@@ -55,6 +55,11 @@ static enum rfx_status source_read_floats(struct rfx_image_backend *b, struct rf
     return status;
 }
 
+static void source_select(struct rfx_image_backend *b, int64_t n) {
+    struct rfx_image_backend *whole = self_of(b)->whole;
+    if (whole->ops->select != NULL) whole->ops->select(whole, n);
+}
+
 static void source_free(struct rfx_image_backend *b) {
     struct rfx_image_backend *whole = self_of(b)->whole;
     whole->ops->free(whole);
@@ -68,6 +73,7 @@ static const struct rfx_image_backend_ops sample_ops = {.set_window = source_set
 static const struct rfx_image_backend_ops float_ops = {.set_window = source_set_window,
                                                        .read_floats = source_read_floats,
                                                        .rewind = source_rewind,
+                                                       .select = source_select,
                                                        .free = source_free};
 
 enum rfx_status rfx_image_cropped_open(struct rfx_image_backend *whole, struct rfx_rect region,

@@ -74,6 +74,7 @@ static inline const char *rfx_export_in(const struct rfx_exporter *x, const stru
 RFX_EXPORT_WRITE(rfx_export_conv);
 RFX_EXPORT_WRITE(rfx_export_conv_transpose);
 RFX_EXPORT_WRITE(rfx_export_pool_max);
+RFX_EXPORT_WRITE(rfx_export_pool_place);
 RFX_EXPORT_WRITE(rfx_export_pool_avg);
 RFX_EXPORT_WRITE(rfx_export_pool_lp);
 RFX_EXPORT_WRITE(rfx_export_adaptive);

@@ -22,6 +22,7 @@ static const struct rfx_export_row rows[] = {
     [RFX_OP_CONV] = {rfx_export_conv, NULL, false},
     [RFX_OP_CONV_TRANSPOSE] = {rfx_export_conv_transpose, NULL, false},
     [RFX_OP_POOL_MAX] = {rfx_export_pool_max, NULL, false},
+    [RFX_OP_POOL_PLACE] = {rfx_export_pool_place, NULL, false},
     [RFX_OP_POOL_AVG] = {rfx_export_pool_avg, NULL, false},
     [RFX_OP_POOL_LP] = {rfx_export_pool_lp, NULL, false},
     [RFX_OP_POOL_ADAPTIVE_AVG] = {rfx_export_adaptive, unless_global, true},

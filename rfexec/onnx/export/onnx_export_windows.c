@@ -117,6 +117,20 @@ void rfx_export_pool_max(struct rfx_exporter *x, const struct rfx_node *node, co
     export_pool(x, node, output, false);
 }
 
+/* Indices, as numbers, of a MaxPool whose maxima nobody reads. */
+void rfx_export_pool_place(struct rfx_exporter *x, const struct rfx_node *node,
+                           const char *output) {
+    const struct rfx_pool_attr *a = &node->attr.pool;
+    const char *where = rfx_onnx_text(&x->writer, "%s#where", node->name);
+    onnx_node *pool = rfx_export_emit1(x, "MaxPool", where, where, rfx_export_in(x, node, 0));
+    pool->unused = rfx_onnx_text(&x->writer, "%s#values", node->name);
+    window_attrs(pool, (int64_t[2]){a->kh, a->kw}, (int64_t[2]){a->sh, a->sw}, a->pads);
+    rfx_onnx_int(pool, "ceil_mode", a->ceil_mode ? 1 : 0);
+    rfx_onnx_ints(pool, "dilations", (int64_t[2]){a->dh, a->dw}, 2);
+    rfx_onnx_int(pool, "storage_order", a->column_major ? 1 : 0);
+    rfx_export_to_float(x, node->name, output, where);
+}
+
 void rfx_export_pool_avg(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
     export_pool(x, node, output, true);
 }

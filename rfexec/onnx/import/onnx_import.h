@@ -41,7 +41,7 @@ struct rfx_onnx_indices {
     const char *name; /* of the output */
     const char *pool; /* the node's */
     int in, out;      /* the maps before and after it */
-    bool by_columns;  /* they count down the columns */
+    int rank;         /* of the tensors that they are in the file */
     struct rfx_pool_attr attr;
     const struct rfx_onnx_indices *next;
 };
@@ -53,6 +53,7 @@ struct rfx_onnx_import {
     struct rfx_onnx_names *values; /* tensor name -> operand */
     struct rfx_onnx_names *used;   /* node names that are taken */
     int64_t opset;
+    int64_t batch; /* N > 1 that the model is fixed to: its tensors are those of one image */
     const struct rfx_onnx_node *node; /* being converted */
     const char *node_name;            /* its name, or its first output's */
     struct rfx_error *err;
@@ -204,11 +205,13 @@ RFX_NODISCARD enum rfx_status rfx_onnx_axis(struct rfx_onnx_import *ctx, int64_t
                                             int *out);
 
 /* Remembers the indices of the current MaxPool from map `in` to map `out`, and the ones with that
- * name, or NULL (onnx_import_unpool.c). */
+ * name, or NULL; makes them of the map, for who is no MaxUnpool (onnx_import_unpool.c). */
 RFX_NODISCARD enum rfx_status rfx_onnx_keep_indices(struct rfx_onnx_import *ctx, int in, int out,
                                                     const struct rfx_pool_attr *attr);
 const struct rfx_onnx_indices *rfx_onnx_indices_of(const struct rfx_onnx_import *ctx,
                                                    const char *name);
+RFX_NODISCARD enum rfx_status rfx_onnx_make_indices(struct rfx_onnx_import *ctx,
+                                                    const struct rfx_onnx_indices *indices);
 
 /* --- constants (onnx_const.c) --- */
 
@@ -332,6 +335,13 @@ RFX_NODISCARD enum rfx_status rfx_onnx_permute(struct rfx_onnx_import *ctx,
 bool rfx_onnx_is_turned_softmax(const struct rfx_onnx_import *ctx, int in);
 RFX_NODISCARD enum rfx_status rfx_onnx_by_turned_softmax(struct rfx_onnx_import *ctx, const int *in,
                                                          int *out);
+
+/* Of a model that is fixed to a batch, before the current node is converted that is computed: what
+ * it says of N becomes 1, or UNSUPPORTED where images would see each other (batch/onnx_batch.c). */
+RFX_NODISCARD enum rfx_status rfx_onnx_batch_node(struct rfx_onnx_import *ctx);
+
+/* Attribute p, 2 where it is not given; a float before opset 2 (onnx_import_reduce.c). */
+RFX_NODISCARD enum rfx_status rfx_onnx_power(struct rfx_onnx_import *ctx, int64_t *p);
 
 /* --- names (onnx_names.c): a growing table from text to an operand --- */
 struct rfx_onnx_names *rfx_onnx_names_create(struct rfx_arena *arena);

@@ -257,7 +257,8 @@ enum rfx_status rfx_onnx_pool(struct rfx_onnx_import *ctx) {
     a->dw = win.dilations[1];
     a->pads = pads_of(&win);
     a->ceil_mode = rfx_onnx_attr_int(ctx, "ceil_mode", 0) != 0;
-    a->p = rfx_onnx_attr_int(ctx, "p", 2);
+    if (lp) status = rfx_onnx_power(ctx, &a->p);
+    if (status != RFX_OK) return status;
     a->count_include_pad = rfx_onnx_attr_int(ctx, "count_include_pad", 0) != 0;
     status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
     if (status == RFX_OK && ctx->node->n_out > 1 && ctx->node->out[1][0] != '\0')

@@ -83,7 +83,8 @@ static bool is_boolean(const struct rfx_node *node) {
 
 static bool is_index(const struct rfx_node *node) {
     bool reduces = node->op == RFX_OP_REDUCE || node->op == RFX_OP_CHANNEL_REDUCE;
-    return node->op == RFX_OP_TOP_K || (reduces && rfx_reduce_is_arg(node->attr.reduce.kind));
+    return node->op == RFX_OP_TOP_K || node->op == RFX_OP_POOL_PLACE ||
+           (reduces && rfx_reduce_is_arg(node->attr.reduce.kind));
 }
 
 static bool rounds(const struct rfx_node *node) {

@@ -164,14 +164,28 @@ static enum rfx_status of_powers(struct rfx_onnx_import *ctx, float p, int in, i
                             : status;
 }
 
+enum rfx_status rfx_onnx_power(struct rfx_onnx_import *ctx, int64_t *p) {
+    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, "p");
+    bool whole = a == NULL || a->kind != RFX_ONNX_ATTR_FLOAT ||
+                 (a->f >= 1.0f && a->f <= (float)MAX_POWER && a->f == (float)(int64_t)a->f);
+    if (!whole)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "p = %g: only whole numbers from 1 to %d are supported",
+                               (double)a->f, MAX_POWER);
+    *p = a != NULL && a->kind == RFX_ONNX_ATTR_FLOAT ? (int64_t)a->f
+                                                     : rfx_onnx_attr_int(ctx, "p", 2);
+    return RFX_OK;
+}
+
 /* GlobalLpPool: ReduceL1 or ReduceL2 over space, or the same of other powers. */
 enum rfx_status rfx_onnx_global_lp_pool(struct rfx_onnx_import *ctx) {
-    int64_t p = rfx_onnx_attr_int(ctx, "p", 2);
+    int64_t p = 2;
     int in, out;
-    if (p < 1 || p > MAX_POWER)
+    enum rfx_status status = rfx_onnx_power(ctx, &p);
+    if (status == RFX_OK && (p < 1 || p > MAX_POWER))
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "p = %lld: only 1 to %d are supported",
                                (long long)p, MAX_POWER);
-    enum rfx_status status = rfx_onnx_map(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status == RFX_OK) status = rfx_onnx_map(ctx, rfx_onnx_in(ctx, 0), &in);
     if (status != RFX_OK) return status;
     if (p > 2)
         status = of_powers(ctx, (float)p, in, &out);

@@ -1,5 +1,5 @@
-/* Conversion of MaxUnpool, by comparing the pooled map with its maxima again, so that no indices
- * are there which count over a whole map. */
+/* Indices of MaxPool: for MaxUnpool by comparing the pooled map with its maxima again, so that none
+ * are there which count over a whole map; for others such numbers. */
 #include <string.h>
 
 #include "rfexec/onnx/import/onnx_import.h"
@@ -12,9 +12,10 @@ enum rfx_status rfx_onnx_keep_indices(struct rfx_onnx_import *ctx, int in, int o
                                       .pool = ctx->node_name,
                                       .in = in,
                                       .out = out,
-                                      .by_columns = rfx_onnx_attr_int(ctx, "storage_order", 0) != 0,
+                                      .rank = rfx_onnx_shape(ctx, rfx_onnx_in(ctx, 0))->rank,
                                       .attr = *attr,
                                       .next = ctx->indices};
+    kept->attr.column_major = rfx_onnx_attr_int(ctx, "storage_order", 0) != 0;
     ctx->indices = kept;
     return RFX_OK;
 }
@@ -24,6 +25,28 @@ const struct rfx_onnx_indices *rfx_onnx_indices_of(const struct rfx_onnx_import 
     const struct rfx_onnx_indices *i = ctx->indices;
     while (i != NULL && strcmp(i->name, name) != 0) i = i->next;
     return i;
+}
+
+enum rfx_status rfx_onnx_make_indices(struct rfx_onnx_import *ctx,
+                                      const struct rfx_onnx_indices *indices) {
+    static const struct rfx_onnx_node pool = {.op = "MaxPool"};
+    const struct rfx_onnx_node *node = ctx->node;
+    const char *node_name = ctx->node_name;
+    struct rfx_node place = {.op = RFX_OP_POOL_PLACE, .attr.pool = indices->attr};
+    struct rfx_onnx_operand made = {-1, NULL};
+    if (rfx_onnx_names_find(ctx->values, indices->name) != NULL) return RFX_OK;
+    ctx->node = &pool;
+    ctx->node_name = indices->pool;
+    if (indices->rank != 4 || ctx->batch > 1)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "its indices '%.60s' are supported of images (1, c, h, w) alone, "
+                               "and for MaxUnpool",
+                               indices->name);
+    enum rfx_status status = rfx_onnx_emit(ctx, &place, "/indices", &indices->in, 1, &made.node);
+    ctx->node = node;
+    ctx->node_name = node_name;
+    if (status != RFX_OK || rfx_onnx_names_put(ctx->values, indices->name, made)) return status;
+    return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for the conversion");
 }
 
 #define MOST_GIVEN ((int64_t)1 << 24) /* of kernels, strides, pads: no real network has more */
@@ -95,7 +118,7 @@ static enum rfx_status refuse_unpool(struct rfx_onnx_import *ctx,
                  a->kh >= 1 && a->kh <= MOST_UNPOOLED;
     bool pads = a->pads.top != 0 || a->pads.left != 0 || a->pads.bottom != 0 || a->pads.right != 0;
     x = rfx_onnx_tensor_of(ctx, values);
-    if (pool->by_columns) /* MaxUnpool takes all indices as by rows */
+    if (a->column_major) /* MaxUnpool takes all indices as by rows */
         return rfx_onnx_refuse(
             ctx, RFX_STATUS_UNSUPPORTED,
             "MaxPool '%.80s' has storage_order = 1: its indices count by columns", pool->pool);

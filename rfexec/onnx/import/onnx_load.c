@@ -12,6 +12,7 @@
 
 #define OPSET_MIN 1
 #define OPSET_MAX 28
+#define MOST_IMAGES (1 << 20) /* of a batch that a model is fixed to */
 
 static enum rfx_status no_memory(struct rfx_onnx_import *ctx) {
     return rfx_fail(ctx->err, RFX_STATUS_OUT_OF_MEMORY, "onnx: no memory for the conversion");
@@ -105,12 +106,10 @@ static enum rfx_status check_image(struct rfx_onnx_import *ctx, const struct rfx
             "onnx: input '%s' has rank %d; only images (1, c, h, w), or (1, h, w, c) with a "
             "Transpose behind them, are supported",
             v->name, v->rank);
-    if (v->dims[0] > 1)
-        return rfx_fail(
-            ctx->err, RFX_STATUS_UNSUPPORTED,
-            "onnx: input '%s' has a batch of %lld; only 1 is supported: export the model "
-            "with a batch of 1, or of any size, and run the images one after the other",
-            v->name, (long long)v->dims[0]);
+    if (v->dims[0] > MOST_IMAGES)
+        return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
+                        "onnx: input '%s' has a batch of %lld; at most %d are supported", v->name,
+                        (long long)v->dims[0], MOST_IMAGES);
     if (v->dims[last ? 3 : 1] < 1)
         return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
                         "onnx: input '%s' has a symbolic number of channels", v->name);
@@ -125,6 +124,7 @@ static enum rfx_status add_image(struct rfx_onnx_import *ctx, const struct rfx_o
     if (status == RFX_OK) status = check_image(ctx, v, last);
     if (status != RFX_OK) return status;
     struct rfx_node node = {.op = RFX_OP_INPUT};
+    ctx->batch = ctx->graph->batch = v->dims[0] > 1 ? v->dims[0] : 0;
     ctx->graph->halves = ctx->graph->halves || is_half(v->type);
     const int64_t *size = last ? v->dims + 1 : v->dims + 2;
     node.attr.input.c = v->dims[last ? 3 : 1];
@@ -184,11 +184,10 @@ static enum rfx_status check_node(struct rfx_onnx_import *ctx, const struct rfx_
             *constant = false;
             continue;
         }
-        if (indices != NULL)
-            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                                   "input %zu is the indices of MaxPool '%.80s', which are "
-                                   "supported for MaxUnpool alone",
-                                   k, indices->pool);
+        if (indices != NULL) {
+            enum rfx_status status = rfx_onnx_make_indices(ctx, indices);
+            if (status != RFX_OK) return status;
+        }
         const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, node->in[k]);
         if (value == NULL) return refuse_input(ctx, model, k);
         *constant = *constant && value->constant != NULL;
@@ -259,6 +258,8 @@ static enum rfx_status convert_node(struct rfx_onnx_import *ctx, const struct rf
     const struct rfx_onnx_op *op = rfx_onnx_op_find(node->op);
     if (op == NULL) return refuse_unknown(ctx, model);
     if (constant && op->fold != NULL) return settle(ctx, op->fold(ctx));
+    if (ctx->batch > 1) status = rfx_onnx_batch_node(ctx);
+    if (status != RFX_OK) return status;
     if (op->convert == NULL)
         return rfx_onnx_refuse(
             ctx, RFX_STATUS_UNSUPPORTED,
@@ -272,12 +273,10 @@ static enum rfx_status add_outputs(struct rfx_onnx_import *ctx,
         return rfx_fail(ctx->err, RFX_STATUS_MALFORMED, "onnx: the model has no outputs");
     for (size_t i = 0; i < model->n_outputs; i++) {
         const char *name = model->outputs[i].name;
+        const struct rfx_onnx_indices *indices = rfx_onnx_indices_of(ctx, name);
+        enum rfx_status status = indices != NULL ? rfx_onnx_make_indices(ctx, indices) : RFX_OK;
+        if (status != RFX_OK) return status;
         const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, name);
-        if (rfx_onnx_indices_of(ctx, name) != NULL)
-            return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
-                            "onnx: output '%s' is the indices of a MaxPool, which are supported "
-                            "for MaxUnpool alone",
-                            name);
         if (value == NULL)
             return rfx_fail(ctx->err, RFX_STATUS_MALFORMED, "onnx: output '%s' is made by no node",
                             name);
@@ -285,7 +284,7 @@ static enum rfx_status add_outputs(struct rfx_onnx_import *ctx,
         int node;
         ctx->node = &sink;
         ctx->node_name = name;
-        enum rfx_status status = rfx_onnx_any(ctx, *value, &node);
+        status = rfx_onnx_any(ctx, *value, &node);
         if (status == RFX_OK)
             status =
                 rfx_graph_add_output(ctx->graph, rfx_onnx_map_itself(ctx, node), name, ctx->err);

@@ -115,6 +115,15 @@ void maker_node(struct maker *node, const char *op, const char *in, const char *
     maker_text(node, 4, op);
 }
 
+void maker_attr_float(struct maker *node, const char *name, float value) {
+    static struct maker attr;
+    attr.size = 0;
+    maker_text(&attr, 1, name);
+    maker_float(&attr, 2, value);
+    maker_int(&attr, 20, 1); /* FLOAT */
+    maker_message(node, 5, &attr);
+}
+
 void maker_attr_int(struct maker *node, const char *name, int64_t value) {
     static struct maker attr;
     attr.size = 0;

@@ -32,6 +32,7 @@ void maker_int_tensor(struct maker *graph, const char *name, const int64_t *dims
 /* Starts a node: its inputs and outputs are space-separated; "_" is an empty name. */
 void maker_node(struct maker *node, const char *op, const char *in, const char *out);
 void maker_attr_int(struct maker *node, const char *name, int64_t value);
+void maker_attr_float(struct maker *node, const char *name, float value);
 void maker_attr_text(struct maker *node, const char *name, const char *value);
 void maker_attr_ints(struct maker *node, const char *name, const int64_t *values, int count);
 

@@ -97,6 +97,7 @@ int64_t influence_taps(const struct rfx_graph *graph, const struct rfx_node *nod
         case RFX_OP_CONV_TRANSPOSE:
             return transposed_taps(&node->attr.conv, axis, o, n, out);
         case RFX_OP_POOL_MAX:
+        case RFX_OP_POOL_PLACE:
         case RFX_OP_POOL_AVG:
         case RFX_OP_POOL_LP:
             return pool_taps(&node->attr.pool, axis, o, n, out);
@@ -194,8 +195,8 @@ static bool widen_by_window(const struct rfx_node *node, int axis, int64_t o, in
         c->pads.top += margin * c->sh;
         c->pads.left += margin * c->sw;
         count = transposed_taps(c, axis, o, n + 2 * margin, taps);
-    } else if (node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_AVG ||
-               node->op == RFX_OP_POOL_LP) {
+    } else if (node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_PLACE ||
+               node->op == RFX_OP_POOL_AVG || node->op == RFX_OP_POOL_LP) {
         p->pads.top -= margin;
         p->pads.left -= margin;
         count = pool_taps(p, axis, o, n + 2 * margin, taps);

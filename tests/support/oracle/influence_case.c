@@ -25,6 +25,8 @@ struct influence_case influence_case_begin(uint64_t seed, int64_t max_size, int 
     options.max_c = 4;
     options.wide = false;
     options.rough = true;
+    /* whose output jumps, or stays, when a pixel moves */
+    options.ops = ~(UINT64_C(1) << RFX_OP_POOL_PLACE);
     c.graph = random_graph_make(c.mem, seed, &options);
     c.exact = calloc((size_t)c.graph->n_nodes, sizeof *c.exact);
     assert_non_null(c.exact);

@@ -336,6 +336,7 @@ bool rfx_ref_node(const struct rfx_graph *graph, const struct rfx_node *node, fl
         case RFX_OP_CONV_TRANSPOSE:
             return rfx_ref_conv_transpose(&k);
         case RFX_OP_POOL_MAX:
+        case RFX_OP_POOL_PLACE:
         case RFX_OP_POOL_AVG:
         case RFX_OP_POOL_LP:
             return rfx_ref_pool(&k);

@@ -106,6 +106,23 @@ static double lp_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t 
     return pow(sum, 1.0 / (double)a->p);
 }
 
+/* The first of the largest, from the last one back. */
+static double place_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x) {
+    const struct rfx_pool_attr *a = &k->node->attr.pool;
+    double largest = -INFINITY, place = -1;
+    for (int64_t t = a->kh * a->kw - 1; t >= 0; t--) {
+        int64_t iy = y * a->sh - a->pads.top + t / a->kw * a->dh;
+        int64_t ix = x * a->sw - a->pads.left + t % a->kw * a->dw;
+        if (!rfx_ref_inside(k->it, iy, ix)) continue;
+        double v = (double)rfx_ref_in_at(k, c, iy, ix);
+        if (!(v >= largest)) continue;
+        largest = v;
+        place = (double)(a->column_major ? (c * k->it->w + ix) * k->it->h + iy
+                                         : (c * k->it->h + iy) * k->it->w + ix);
+    }
+    return place;
+}
+
 bool rfx_ref_pool(const struct rfx_ref_call *k) {
     const struct rfx_pool_attr *a = &k->node->attr.pool;
     if (!rfx_ref_shape_is(
@@ -113,7 +130,9 @@ bool rfx_ref_pool(const struct rfx_ref_call *k) {
             window_count(k->it->h, a->pads.top, a->pads.bottom, a->kh, a->dh, a->sh, a->ceil_mode),
             window_count(k->it->w, a->pads.left, a->pads.right, a->kw, a->dw, a->sw, a->ceil_mode)))
         return false;
-    rfx_ref_each(k, k->node->op == RFX_OP_POOL_LP ? lp_at : pool_at);
+    rfx_ref_each(k, k->node->op == RFX_OP_POOL_LP      ? lp_at
+                    : k->node->op == RFX_OP_POOL_PLACE ? place_at
+                                                       : pool_at);
     return true;
 }
 

@@ -40,7 +40,7 @@ static void add_something(struct random_maker *m) {
     else if (pick < 41)
         (void)(small ? random_add_conv(m, in, true) : -1);
     else if (pick < 46)
-        (void)random_add_pool(m, in, RFX_OP_POOL_MAX);
+        (void)random_add_pool(m, in, random_chance(m, 85) ? RFX_OP_POOL_MAX : RFX_OP_POOL_PLACE);
     else if (pick < 50)
         (void)(random_chance(m, 80)
                    ? random_add_pool(m, in, random_chance(m, 60) ? RFX_OP_POOL_AVG : RFX_OP_POOL_LP)
@@ -188,8 +188,8 @@ static void print_attr(const struct rfx_node *node, FILE *out) {
         fprintf(out, " out_pad %lldx%lld groups %lld bias %d scale %d residual %d",
                 (long long)c->out_pad_h, (long long)c->out_pad_w, (long long)c->groups, c->bias,
                 c->scale, node->residual);
-    } else if (node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_AVG ||
-               node->op == RFX_OP_POOL_LP) {
+    } else if (node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_PLACE ||
+               node->op == RFX_OP_POOL_AVG || node->op == RFX_OP_POOL_LP) {
         const struct rfx_pool_attr *p = &a->pool;
         print_window(out, (const int64_t[]){p->kh, p->kw, p->sh, p->sw, p->dh, p->dw}, &p->pads);
         fprintf(out, " ceil %d count_pad %d", p->ceil_mode, p->count_include_pad);

@@ -135,7 +135,8 @@ int random_add_pool(struct random_maker *m, int in, enum rfx_op op) {
                                             .dw = random_chance(m, 80) ? 1 : 2,
                                             .ceil_mode = random_chance(m, 40),
                                             .count_include_pad = random_chance(m, 40),
-                                            .p = (int64_t)1 << random_draw(m, 0, 2)};
+                                            .column_major = random_chance(m, 50),
+                                            .p = random_draw(m, 1, 5)};
     struct rfx_pool_attr *a = &node.attr.pool;
     a->pads = (struct rfx_pads){random_draw(m, 0, a->kh / 2), random_draw(m, 0, a->kw / 2),
                                 random_draw(m, 0, a->kh / 2), random_draw(m, 0, a->kw / 2)};

@@ -10,7 +10,9 @@ enum rfx_status rfx_onnx_fold_shape(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand in = rfx_onnx_in(ctx, 0);
     if (in.node < 0 && in.constant == NULL)
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 0 is missing");
-    const struct rfx_shape *shape = rfx_onnx_shape(ctx, in);
+    struct rfx_shape of_batch = *rfx_onnx_shape(ctx, in);
+    const struct rfx_shape *shape = &of_batch;
+    if (in.constant == NULL && ctx->batch > 1 && shape->rank > 0) of_batch.dims[0] *= ctx->batch;
     bool size = rfx_onnx_op_is(ctx, "Size");
     int64_t rank = shape->rank;
     int64_t lo = rfx_onnx_attr_int(ctx, "start", 0), hi = rfx_onnx_attr_int(ctx, "end", rank);

@@ -71,7 +71,7 @@ static void check(struct fixture *f, const char *name, run_case *run, int varian
         }
     }
     if (first == NULL) return;
-    struct rfx_fingerprint print = {0, 0};
+    struct rfx_fingerprint print = {0};
     char hex[RFX_FINGERPRINT_CHARS], line[128];
     rfx_fingerprint_add(&print, 0, want, n);
     rfx_fingerprint_hex(&print, hex);

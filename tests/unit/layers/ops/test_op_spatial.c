@@ -3,6 +3,7 @@
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -70,6 +71,19 @@ static void test_pools_by_hand(void **state) {
     n.attr.pool.p = 4; /* fourth root of 16 */
     const float sixteen[16] = {1, -1, 1, 1, 1, 1, -1, 1, 1, 1, 1, -1, 1, 1, 1, 1};
     op_partition_expect(&n, 1, 4, 4, sixteen, (const float[]){2}, 1);
+    n = pool(RFX_OP_POOL_LP, 2, 1, 1, 0, false, false);
+    n.attr.pool.p = 3; /* 27 + 64 + 125 = 6^3; no power is too large, nor a NaN lost */
+    op_partition_expect(&n, 1, 2, 2, (const float[]){3, -4, 5, 0}, (const float[]){6}, 1);
+    op_partition_expect(&n, 1, 2, 2, (const float[]){0, 0, 0, 0}, (const float[]){0}, 1);
+    n.attr.pool.p = 1000;
+    op_partition_expect(&n, 1, 2, 2, (const float[]){3e38f, 1, 0, -2}, (const float[]){3e38f}, 1);
+    op_partition_expect(&n, 1, 2, 2, (const float[]){1, -INFINITY, 2, 0}, (const float[]){INFINITY},
+                        1);
+    struct rfx_tensor shape;
+    float *nans =
+        op_partition_run(&n, 1, 2, 3, (const float[]){1, 2, INFINITY, 0, NAN, 1}, 20, 7, &shape);
+    assert_true(isnan(nans[0]) && isnan(nans[1]));
+    free(nans);
     struct rfx_node a = {.op = RFX_OP_POOL_ADAPTIVE_AVG, .attr.adaptive = {2, 2}};
     op_partition_expect(&a, 1, 3, 3, ramp, (const float[]){2, 3, 5, 6}, 4);
 }

@@ -38,7 +38,7 @@ static void fill(float nchw[N], float nhwc[N]) {
 
 static void of_nothing_is_zero(void **state) {
     (void)state;
-    const struct rfx_fingerprint fp = {0, 0};
+    const struct rfx_fingerprint fp = {0};
     char hex[RFX_FINGERPRINT_CHARS];
     rfx_fingerprint_hex(&fp, hex);
     assert_string_equal(hex, "00000000000000000000000000000000");
@@ -51,7 +51,7 @@ static void chunks_in_any_order_give_the_stated_sum(void **state) {
     fill(nchw, nhwc);
     expect_hex(nchw, wanted);
     for (int64_t portion = 1; portion < N; portion = portion * 3 + 1) {
-        struct rfx_fingerprint fp = {0, 0};
+        struct rfx_fingerprint fp = {0};
         int64_t end = N;
         for (; end > portion; end -= portion)
             rfx_fingerprint_add(&fp, end - portion, nchw + end - portion, portion);
@@ -78,7 +78,7 @@ static void rectangles_in_any_order_give_the_stated_sum(void **state) {
                                       rfx_view_dense(wide, rfx_rect_full(H, W), WIDE)};
     for (int v = 0; v < 2; v++)
         for (size_t g = 0; g < sizeof grids / sizeof grids[0]; g++) {
-            struct rfx_fingerprint fp = {0, 0};
+            struct rfx_fingerprint fp = {0};
             int64_t rows = grids[g][0], cols = grids[g][1];
             for (int64_t y = (H - 1) / rows * rows; y >= 0; y -= rows)
                 for (int64_t x = (W - 1) / cols * cols; x >= 0; x -= cols)
@@ -95,7 +95,7 @@ static void rectangles_in_any_order_give_the_stated_sum(void **state) {
 /* Fingerprint of two elements. */
 static void of_two(float a, float b, char hex[RFX_FINGERPRINT_CHARS]) {
     const float values[2] = {a, b};
-    struct rfx_fingerprint fp = {0, 0};
+    struct rfx_fingerprint fp = {0};
     rfx_fingerprint_add(&fp, 0, values, 2);
     rfx_fingerprint_hex(&fp, hex);
 }

@@ -117,6 +117,55 @@ static void writes_rectangles_as_planes(void **state) {
     free(planes);
 }
 
+/* Arrays of a batch one after the other, by rectangles and in order. */
+static void writes_batches(void **state) {
+    (void)state;
+    enum { N = 3, ELEMS = 12 };
+    static const struct rfx_shape shapes[] = {{4, {1, 2, 3, 2}}, {2, {4, 3}}};
+    static const char *const words[] = {"'shape': (3, 2, 3, 2)", "'shape': (3, 4, 3)"};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_error err = {""};
+    for (int form = 0; form < 2; form++) {
+        struct rfx_npy_writer *writer = NULL;
+        float map[ELEMS], got[32 + N * ELEMS];
+        struct rfx_view view = rfx_view_dense(map, rfx_rect_full(3, 2), 2);
+        assert_int_equal(rfx_npy_write_open_batch(mem, FILE_NAME, &shapes[form], N, &writer, NULL),
+                         RFX_OK);
+        assert_int_equal(rfx_npy_write_next(writer, &err), RFX_STATUS_INVALID_ARGUMENT);
+        rfx_npy_write_free(writer);
+        assert_int_equal(rfx_npy_write_open_batch(mem, FILE_NAME, &shapes[form], N, &writer, NULL),
+                         RFX_OK);
+        for (int n = 0; n < N; n++) {
+            for (int i = 0; i < ELEMS; i++) map[i] = (float)(100 * n + i);
+            if (form == 0) {
+                assert_int_equal(rfx_npy_write_rect(writer, rfx_rect_make(1, 3, 0, 2), &view, NULL),
+                                 RFX_OK);
+                assert_int_equal(rfx_npy_write_rect(writer, rfx_rect_make(0, 1, 0, 2), &view, NULL),
+                                 RFX_OK);
+            } else {
+                assert_int_equal(rfx_npy_write_append(writer, map, ELEMS, NULL), RFX_OK);
+            }
+            if (n == N - 1) break;
+            assert_int_equal(rfx_npy_write_commit(writer, &err), RFX_STATUS_INVALID_ARGUMENT);
+            assert_int_equal(rfx_npy_write_next(writer, NULL), RFX_OK);
+        }
+        assert_int_equal(rfx_npy_write_commit(writer, NULL), RFX_OK);
+        rfx_npy_write_free(writer);
+        assert_int_equal(read_file(got, sizeof got), sizeof got);
+        assert_non_null(strstr((const char *)got + 10, words[form]));
+        for (int i = 0; i < N * ELEMS; i++) {
+            int at = i % ELEMS, of = form == 0 ? at % 6 * 2 + at / 6 : at; /* channels, pixels */
+            assert_true(got[32 + i] == (float)(100 * (i / ELEMS) + of));
+        }
+    }
+    const struct rfx_shape huge = {1, {1 << 20}};
+    struct rfx_npy_writer *writer = NULL;
+    assert_int_equal(rfx_npy_write_open_batch(mem, FILE_NAME, &huge, INT64_MAX / 8, &writer, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
 static void refuses_sizes_that_overflow(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
@@ -270,6 +319,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(writes_into_what_others_write_too, make_directory,
                                         remove_directory),
         cmocka_unit_test_setup_teardown(writes_joined_maps, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(writes_batches, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(refuses_sizes_that_overflow, make_directory,
                                         remove_directory),
         cmocka_unit_test_setup_teardown(survives_failing_allocations, make_directory,

@@ -55,6 +55,12 @@ static void no_power(void **state) {
     onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "p = 0: only 1 to 64 are supported");
     global_lp_pool(65);
     onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "p = 65: only 1 to 64 are supported");
+    graph.size = 0; /* of opset 1, whose p is a float */
+    maker_value(&graph, MAKER_INPUT, "x", (int64_t[]){1, C, H, W}, 4);
+    maker_node(&node, "GlobalLpPool", "x", "y");
+    maker_attr_float(&node, "p", 2.5f);
+    maker_message(&graph, MAKER_NODE, &node);
+    onnx_net_refused(&graph, 1, RFX_STATUS_UNSUPPORTED, "p = 2.5: only whole numbers from 1 to 64");
 }
 
 int main(void) {

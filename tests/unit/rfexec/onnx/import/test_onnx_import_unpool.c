@@ -201,10 +201,8 @@ static void other_operands(void **state) {
     } cases[] = {
         {"MaxUnpool", "x i", "3x8x8 values for 3x4x4 indices", RFX_STATUS_MALFORMED},
         {"MaxUnpool", "p k", "indices that are no MaxPool's", RFX_STATUS_UNSUPPORTED},
-        {"Relu", "i", "input 0 is the indices of MaxPool 'p', which are supported for MaxUnpool",
-         RFX_STATUS_UNSUPPORTED},
     };
-    static const int64_t image[] = {1, C, 8, 8}, kernel[] = {2, 2}, indices[] = {1, 2};
+    static const int64_t kernel[] = {2, 2}, indices[] = {1, 2};
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
         begin(8, 8, 2, 2);
         maker_ints(&graph, "k", indices, 2);
@@ -214,20 +212,83 @@ static void other_operands(void **state) {
         add();
         onnx_net_refused(&graph, 17, cases[n].status, cases[n].why);
     }
+}
+
+static void numbers_that_are_refused(void **state) {
+    (void)state;
+    static const int64_t kernel[] = {2, 2};
+    static const int64_t large[] = {1, C, 2368, 2368}, batch[] = {2, C, 8, 8};
     graph.size = 0;
-    maker_value(&graph, MAKER_INPUT, "x", image, 4);
+    maker_value(&graph, MAKER_INPUT, "x", large, 4);
     maker_node(&node, "MaxPool", "x", "p y");
     maker_attr_ints(&node, "kernel_shape", kernel, 2);
     add();
     onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
-                     "output 'y' is the indices of a MaxPool, which are supported for MaxUnpool");
+                     "indices of a map of 3x2368x2368 (channels, rows, columns) count 16822272 "
+                     "elements; float32, as which they are given out, is exact up to 16777216");
+    graph.size = 0;
+    maker_value(&graph, MAKER_INPUT, "x", batch, 4);
+    maker_node(&node, "MaxPool", "x", "p y");
+    maker_attr_ints(&node, "kernel_shape", kernel, 2);
+    add();
+    onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
+                     "MaxPool 'p' (opset 17): its indices 'y' are supported of images");
+}
+
+/* Of windows that overlap and reach over the border, as an output and as a tensor to compute with,
+ * beside a MaxUnpool of the same ones. */
+static void indices_are_numbers(void **state) {
+    (void)state;
+    enum { H = 7, W = 9, OH = 4, OW = 5 };
+    static const int64_t image[] = {1, C, H, W}, kernel[] = {3, 3}, two[] = {2, 2},
+                         pads[] = {1, 1, 1, 1};
+    float x[C * H * W];
+    struct test_rng rng = test_rng_make(12);
+    for (int i = 0; i < C * H * W; i++) x[i] = (float)test_rng_int(&rng, -3, 3); /* equal ones */
+    for (int order = 0; order < 2; order++)
+        for (int direct = 0; direct < 2; direct++) {
+            graph.size = 0;
+            maker_value(&graph, MAKER_INPUT, "x", image, 4);
+            maker_node(&node, "MaxPool", "x", direct ? "p y" : "p i");
+            maker_attr_ints(&node, "kernel_shape", kernel, 2);
+            maker_attr_ints(&node, "strides", two, 2);
+            maker_attr_ints(&node, "pads", pads, 4);
+            maker_attr_int(&node, "storage_order", order);
+            add();
+            if (!direct) {
+                maker_node(&node, "Cast", "i", "whole");
+                maker_attr_int(&node, "to", 7);
+                add();
+                maker_node(&node, "Neg", "whole", "y");
+                add();
+            }
+            struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+            float *got = test_run_output(net, x, 0);
+            for (int i = 0; i < C * OH * OW; i++) {
+                int c = i / (OH * OW), top = i / OW % OH * 2 - 1, left = i % OW * 2 - 1, best = -1;
+                for (int t = 0; t < 9; t++) {
+                    int r = top + t / 3, q = left + t % 3, at = (c * H + r) * W + q;
+                    if (r < 0 || q < 0 || r >= H || q >= W) continue;
+                    if (best < 0 || x[at] > x[best]) best = at;
+                }
+                int r = best / W % H, q = best % W;
+                float wanted = (float)(order == 0 ? best : (c * W + q) * H + r);
+                assert_true(got[i] == (direct ? wanted : -wanted));
+            }
+            free(got);
+            onnx_net_discard(net);
+        }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_go_back), cmocka_unit_test(nan_stays),
-        cmocka_unit_test(other_windows),  cmocka_unit_test(other_sizes),
+        cmocka_unit_test(values_go_back),
+        cmocka_unit_test(nan_stays),
+        cmocka_unit_test(other_windows),
+        cmocka_unit_test(other_sizes),
         cmocka_unit_test(other_operands),
+        cmocka_unit_test(indices_are_numbers),
+        cmocka_unit_test(numbers_that_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
