@@ -69,6 +69,21 @@ RFX_NODISCARD enum rfx_status rfx_part_graph_share(const struct rfx_graph *base,
                                                    int64_t index, int64_t count,
                                                    struct rfx_graph **out, struct rfx_error *err);
 
-/* The rectangle of the image that the graph reads; empty: none of it. */
+/* A part of the network between two maps, each the image or the outputs (RFX_PART_OUTER) or a cut
+ * (part_cuts.h): `from` is read as the image is, of `to` a share of the rows is made. */
+#define RFX_PART_OUTER (-1)
+struct rfx_part_section {
+    int from, to;
+};
+
+/* The graph of a share of a section, these results known: of everything that the network hands out
+ * as rfx_part_graph_share, of a cut's map its only output. Its input is `from`. */
+RFX_NODISCARD enum rfx_status rfx_part_graph_section(const struct rfx_graph *base,
+                                                     struct rfx_part_section ends,
+                                                     const struct rfx_part_known *known,
+                                                     int n_known, int64_t index, int64_t count,
+                                                     struct rfx_graph **out, struct rfx_error *err);
+
+/* The rectangle of its input, the image, that the graph reads; empty: none of it. */
 struct rfx_rect rfx_part_graph_image(const struct rfx_graph *graph);
 #endif
