@@ -29,7 +29,7 @@ static const struct rfx_cli_command command = {
     "mpirun -n 16 rfexec-mpi net.onnx scene.tif --memory 1GiB --threads 2 -o map.tif\n"
     "mpirun --oversubscribe -n 3 rfexec-mpi resnet50 photo.jpg --threads 1 --json\n",
     RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT | RFX_CLI_SAMPLES |
-        RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_JSON,
+        RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_RANKS | RFX_CLI_JSON,
     2,
     2,
     NULL};

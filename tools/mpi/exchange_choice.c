@@ -1,0 +1,259 @@
+/* Costs of sections on every rank, the slowest of each, and the shortest way through them. */
+#include "tools/mpi/exchange_choice.h"
+
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "layers/graph/op.h"
+#include "rf_analysis/part_cuts.h"
+#include "tiler/cost/cost.h"
+#include "tiler/plan/splits.h"
+#include "tools/cli/command.h"
+#include "tools/cli/job.h"
+
+/* Section (i, j): from the image, 0, or cut i - 1, to cut j - 1 or the outputs, n + 1. */
+struct choice {
+    struct rfx_ranks *ranks;
+    const struct rfx_exchange_network *network;
+    const struct rfx_cli_options *options;
+    struct rfx_memory *mem;
+    struct rfx_cost_model model;
+    int *cuts, n;    /* candidates */
+    uint64_t *costs; /* (n + 2) x (n + 2), nanoseconds of the slowest rank */
+    double *sums;    /* picoseconds of the nodes before each */
+};
+
+enum way { WAY_NEVER, WAY_NAMED, WAY_AUTO };
+
+struct rfx_part_section rfx_exchange_section(const struct rfx_exchange *exchange, int s) {
+    return (struct rfx_part_section){s == 0 ? RFX_PART_OUTER : exchange->cuts[s - 1],
+                                     s == exchange->n ? RFX_PART_OUTER : exchange->cuts[s]};
+}
+
+uint64_t rfx_exchange_macs(const struct rfx_graph *part) {
+    uint64_t macs = 0;
+    for (int i = 0; part != NULL && i < part->n_nodes; i++)
+        macs += rfx_op_macs(part, &part->nodes[i], part->nodes[i].wanted);
+    return macs;
+}
+
+static enum rfx_status section_of(const struct choice *c, struct rfx_part_section ends,
+                                  int64_t index, int64_t count, struct rfx_graph **out,
+                                  struct rfx_error *err) {
+    const struct rfx_exchange_network *n = c->network;
+    return rfx_part_graph_section(n->whole, ends, n->known, n->n_known, index, count, out, err);
+}
+
+/* All cuts of the network. */
+static enum rfx_status list_cuts(struct choice *c, struct rfx_error *err) {
+    const struct rfx_part_section all = {RFX_PART_OUTER, RFX_PART_OUTER};
+    struct rfx_graph *graph = NULL;
+    size_t nodes = (size_t)c->network->whole->n_nodes;
+    c->cuts = rfx_memory_calloc(c->mem, nodes, sizeof *c->cuts);
+    if (c->cuts == NULL) return rfx_memory_fail(c->mem, "cuts", nodes * sizeof *c->cuts, err);
+    enum rfx_status status = section_of(c, all, 0, 1, &graph, err);
+    if (status != RFX_OK) return status;
+    c->n = rfx_part_cuts_list(graph, c->cuts);
+    rfx_graph_free(graph);
+    return RFX_OK;
+}
+
+/* Names may be of any. */
+static void thin_out(struct choice *c, int way) {
+    if (way != WAY_AUTO || c->n == 0) return;
+    int step = (c->n + RFX_EXCHANGE_MOST_CUTS - 1) / RFX_EXCHANGE_MOST_CUTS, n = 0;
+    for (int i = 0; i < c->n; i += step) c->cuts[n++] = c->cuts[i];
+    c->n = n;
+}
+
+static uint64_t *cost_at(const struct choice *c, int i, int j) {
+    return &c->costs[i * (c->n + 2) + j];
+}
+
+/* Nanoseconds that this rank takes to get `need` of a cut's map and to read it. */
+static double fetch_ns(const struct choice *c, int cut, struct rfx_range need) {
+    const struct rfx_tensor *map = &c->network->whole->nodes[cut].out;
+    double row = (double)rfx_tensor_pixel_bytes(map, map->w), bytes = 0.0, messages = 0.0;
+    double link =
+        c->options->link_bytes != 0 ? (double)c->options->link_bytes : RFX_EXCHANGE_LINK_BYTES;
+    for (int r = 0; r < c->ranks->size; r++) {
+        struct rfx_rect theirs = rfx_part_map_rows(c->network->whole, cut, r, c->ranks->size);
+        int64_t rows = rfx_min_i64(theirs.y1, need.hi) - rfx_max_i64(theirs.y0, need.lo);
+        if (rows <= 0 || r == c->ranks->rank) continue;
+        bytes += (double)rows * row;
+        messages += 1.0;
+    }
+    double read = (double)rfx_range_size(need) * row * c->model.picoseconds[RFX_COST_SPILL_BYTE];
+    return bytes / link * 1e9 + messages * RFX_EXCHANGE_MESSAGE_NS + read * 1e-3;
+}
+
+/* Sections that end at j, made by this rank. */
+static void cost_sections(const struct choice *c, const struct rfx_graph *graph, int j) {
+    double *sums = c->sums, written = 0.0;
+    int last = graph->n_nodes - 1;
+    sums[0] = 0.0;
+    for (int v = 0; v < graph->n_nodes; v++) {
+        const struct rfx_node *node = &graph->nodes[v];
+        bool made = node->op != RFX_OP_INNER && !rfx_node_is_constant(node);
+        double area = made ? (double)rfx_rect_area(node->wanted) : 0.0;
+        sums[v + 1] = sums[v] + c->model.nodes[v].least * area;
+    }
+    if (j <= c->n) {
+        const struct rfx_node *node = &graph->nodes[c->cuts[j - 1]];
+        last = c->cuts[j - 1];
+        written = (double)rfx_tensor_pixel_bytes(&node->out, rfx_rect_area(node->wanted)) *
+                  c->model.picoseconds[RFX_COST_SPILL_BYTE] * 1e-3;
+    }
+    for (int i = 0; i < j; i++) {
+        int first = i == 0 ? 0 : c->cuts[i - 1] + 1;
+        double ns = (sums[last + 1] - sums[first]) * 1e-3 + written;
+        if (i > 0)
+            ns += fetch_ns(c, c->cuts[i - 1],
+                           rfx_rect_row_range(graph->nodes[c->cuts[i - 1]].wanted));
+        *cost_at(c, i, j) = (uint64_t)ns;
+    }
+}
+
+/* This rank's costs, then those of the slowest of all on rank 0. */
+static enum rfx_status find_costs(struct choice *c, struct rfx_error *err) {
+    const struct rfx_exchange_network *n = c->network;
+    size_t places = (size_t)(c->n + 2) * (size_t)(c->n + 2), nodes = (size_t)n->whole->n_nodes + 1;
+    c->costs = rfx_memory_calloc(c->mem, places, sizeof *c->costs);
+    c->sums = rfx_memory_calloc(c->mem, nodes, sizeof *c->sums);
+    if (c->costs == NULL || c->sums == NULL)
+        return rfx_memory_fail(c->mem, "cuts", places * sizeof *c->costs, err);
+    enum rfx_status status = rfx_cost_init(&c->model, n->whole, &n->caches, n->threads, err);
+    for (int j = 1; j <= c->n + 1 && status == RFX_OK; j++) {
+        struct rfx_part_section ends = {RFX_PART_OUTER,
+                                        j <= c->n ? c->cuts[j - 1] : RFX_PART_OUTER};
+        struct rfx_graph *graph = NULL;
+        status = section_of(c, ends, c->ranks->rank, c->ranks->size, &graph, err);
+        if (status == RFX_OK && graph != NULL) cost_sections(c, graph, j);
+        rfx_graph_free(graph);
+    }
+    return status;
+}
+
+/* The shortest way from the image, 0, to the outputs. */
+static void find_way(const struct choice *c, struct rfx_exchange *out) {
+    uint64_t best[RFX_EXCHANGE_MOST_CUTS + 2] = {0};
+    int from[RFX_EXCHANGE_MOST_CUTS + 2] = {0};
+    for (int j = 1; j <= c->n + 1; j++) {
+        best[j] = UINT64_MAX;
+        for (int i = 0; i < j; i++) {
+            uint64_t sum = best[i] + *cost_at(c, i, j);
+            if (sum >= best[j]) continue;
+            best[j] = sum;
+            from[j] = i;
+        }
+    }
+    out->n = 0;
+    for (int j = from[c->n + 1]; j > 0; j = from[j]) out->n++;
+    for (int j = from[c->n + 1], k = out->n; j > 0; j = from[j]) out->cuts[--k] = c->cuts[j - 1];
+}
+
+/* The cut that a name means: of a module the last of its maps. -1: there is none. */
+static int find_cut(const struct choice *c, const char *name) {
+    const struct rfx_graph *whole = c->network->whole;
+    int node = rfx_graph_find(whole, name);
+    for (int i = c->n - 1; i >= 0; i--) {
+        const struct rfx_node *cut = &whole->nodes[c->cuts[i]];
+        if (c->cuts[i] == node) return node;
+        if (node < 0 && (rfx_name_is_below(cut->name, name) || rfx_name_is_below(cut->alias, name)))
+            return c->cuts[i];
+    }
+    return -1;
+}
+
+static enum rfx_status refuse_name(const struct choice *c, const char *name,
+                                   struct rfx_error *err) {
+    const struct rfx_graph *whole = c->network->whole;
+    if (c->n == 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "--exchange '%.100s': in this network no single map lies between image and "
+                        "outputs",
+                        name);
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "--exchange '%.100s': %s; such maps run from '%s' to '%s'", name,
+                    rfx_graph_find(whole, name) < 0
+                        ? "there is no such map"
+                        : "not all that the outputs read of the image goes through it",
+                    rfx_split_label(whole, c->cuts[0]), rfx_split_label(whole, c->cuts[c->n - 1]));
+}
+
+/* TENSOR,TENSOR,... in the network's order. */
+static enum rfx_status take_names(const struct choice *c, struct rfx_exchange *out,
+                                  struct rfx_error *err) {
+    const char *names = c->options->exchange;
+    out->asked = true;
+    while (*names != '\0') {
+        char name[512];
+        size_t length = strcspn(names, ",");
+        if (length >= sizeof name || out->n == RFX_EXCHANGE_MOST_CUTS)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "--exchange: a name, or the list, is "
+                            "too long");
+        memcpy(name, names, length);
+        name[length] = '\0';
+        int cut = find_cut(c, name);
+        if (cut < 0) return refuse_name(c, name, err);
+        if (out->n > 0 && cut <= out->cuts[out->n - 1])
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "--exchange '%.100s': it does not come after the one before it", name);
+        out->cuts[out->n++] = cut;
+        names += length + (names[length] == ',');
+    }
+    return RFX_OK;
+}
+
+static enum way way_of(const struct rfx_cli_options *options) {
+    const char *text = options->exchange != NULL ? options->exchange : "auto";
+    if (strcmp(text, "never") == 0) return WAY_NEVER;
+    if (strcmp(text, "auto") != 0) return WAY_NAMED;
+    return rfx_cli_plan_is_asked(options) ? WAY_NEVER : WAY_AUTO;
+}
+
+static int agree(const struct choice *c, enum rfx_status status, const struct rfx_error *err) {
+    int code = RFX_EXIT_DONE;
+    if (status == RFX_STATUS_INVALID_ARGUMENT) {
+        rfx_cli_message("%s", err->text);
+        code = RFX_EXIT_USAGE;
+    } else if (status != RFX_OK) {
+        code = rfx_cli_fail(status, err);
+    }
+    return rfx_ranks_agree(c->ranks, code);
+}
+
+/* Rank 0's choice; others help to find the costs. */
+static int choose(struct choice *c, struct rfx_exchange *out) {
+    struct rfx_error err = {{0}};
+    int way = way_of(c->options);
+    int code = agree(c, list_cuts(c, &err), &err);
+    if (code != RFX_EXIT_DONE) return code;
+    enum rfx_status status = rfx_ranks_spread(c->ranks, &way, sizeof way, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    thin_out(c, way);
+    if (way == WAY_NAMED && c->ranks->rank == 0) status = take_names(c, out, &err);
+    if (way == WAY_AUTO && c->n > 0) status = find_costs(c, &err);
+    code = agree(c, status, &err);
+    if (code != RFX_EXIT_DONE) return code;
+    if (way == WAY_AUTO && c->n > 0)
+        status = rfx_ranks_most(c->ranks, c->costs, (c->n + 2) * (c->n + 2), &err);
+    if (status == RFX_OK && way == WAY_AUTO && c->n > 0 && c->ranks->rank == 0) find_way(c, out);
+    if (status == RFX_OK) status = rfx_ranks_spread(c->ranks, out, sizeof *out, &err);
+    return agree(c, status, &err);
+}
+
+int rfx_exchange_choose(struct rfx_ranks *ranks, const struct rfx_exchange_network *network,
+                        const struct rfx_cli_options *options, struct rfx_exchange *out) {
+    struct choice c = {
+        .ranks = ranks, .network = network, .options = options, .mem = network->whole->mem};
+    *out = (struct rfx_exchange){.n = 0};
+    if (ranks->size == 1) return RFX_EXIT_DONE;
+    int code = choose(&c, out);
+    rfx_cost_release(&c.model);
+    rfx_memory_release(c.mem, c.sums);
+    rfx_memory_release(c.mem, c.costs);
+    rfx_memory_release(c.mem, c.cuts);
+    return code;
+}
