@@ -1,6 +1,7 @@
 /* Costs of sections on every rank, the slowest of each, and the shortest way through them. */
 #include "tools/mpi/exchange_choice.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -11,19 +12,28 @@
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
 
+enum way { WAY_NEVER, WAY_NAMED, WAY_AUTO };
+
+enum { MOST_NAMES = 4096 };
+
+/* What rank 0's options say. */
+struct asked {
+    int way;
+    double link_bytes; /* a second */
+    char names[MOST_NAMES];
+};
+
 /* Section (i, j): from the image, 0, or cut i - 1, to cut j - 1 or the outputs, n + 1. */
 struct choice {
     struct rfx_ranks *ranks;
     const struct rfx_exchange_network *network;
-    const struct rfx_cli_options *options;
+    const struct asked *asked;
     struct rfx_memory *mem;
     struct rfx_cost_model model;
     int *cuts, n;    /* candidates */
     uint64_t *costs; /* (n + 2) x (n + 2), nanoseconds of the slowest rank */
     double *sums;    /* picoseconds of the nodes before each */
 };
-
-enum way { WAY_NEVER, WAY_NAMED, WAY_AUTO };
 
 struct rfx_part_section rfx_exchange_section(const struct rfx_exchange *exchange, int s) {
     return (struct rfx_part_section){s == 0 ? RFX_PART_OUTER : exchange->cuts[s - 1],
@@ -74,8 +84,6 @@ static uint64_t *cost_at(const struct choice *c, int i, int j) {
 static double fetch_ns(const struct choice *c, int cut, struct rfx_range need) {
     const struct rfx_tensor *map = &c->network->whole->nodes[cut].out;
     double row = (double)rfx_tensor_pixel_bytes(map, map->w), bytes = 0.0, messages = 0.0;
-    double link =
-        c->options->link_bytes != 0 ? (double)c->options->link_bytes : RFX_EXCHANGE_LINK_BYTES;
     for (int r = 0; r < c->ranks->size; r++) {
         struct rfx_rect theirs = rfx_part_map_rows(c->network->whole, cut, r, c->ranks->size);
         int64_t rows = rfx_min_i64(theirs.y1, need.hi) - rfx_max_i64(theirs.y0, need.lo);
@@ -84,7 +92,7 @@ static double fetch_ns(const struct choice *c, int cut, struct rfx_range need) {
         messages += 1.0;
     }
     double read = (double)rfx_range_size(need) * row * c->model.picoseconds[RFX_COST_SPILL_BYTE];
-    return bytes / link * 1e9 + messages * RFX_EXCHANGE_MESSAGE_NS + read * 1e-3;
+    return bytes / c->asked->link_bytes * 1e9 + messages * RFX_EXCHANGE_MESSAGE_NS + read * 1e-3;
 }
 
 /* Sections that end at j, made by this rank. */
@@ -184,15 +192,18 @@ static enum rfx_status refuse_name(const struct choice *c, const char *name,
 /* TENSOR,TENSOR,... in the network's order. */
 static enum rfx_status take_names(const struct choice *c, struct rfx_exchange *out,
                                   struct rfx_error *err) {
-    const char *names = c->options->exchange;
+    const char *names = c->asked->names;
     out->asked = true;
+    if (strlen(names) + 1 == MOST_NAMES)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "--exchange: more than %d bytes",
+                        MOST_NAMES - 2);
     while (*names != '\0') {
         char name[512];
         size_t length = strcspn(names, ",");
         if (length >= sizeof name || out->n == RFX_EXCHANGE_MOST_CUTS)
             return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                            "--exchange: a name, or the list, is "
-                            "too long");
+                            "--exchange '%.100s...': more than %d maps, or a name of %d bytes",
+                            names, RFX_EXCHANGE_MOST_CUTS, (int)length);
         memcpy(name, names, length);
         name[length] = '\0';
         int cut = find_cut(c, name);
@@ -206,11 +217,14 @@ static enum rfx_status take_names(const struct choice *c, struct rfx_exchange *o
     return RFX_OK;
 }
 
-static enum way way_of(const struct rfx_cli_options *options) {
+static void read_options(const struct rfx_cli_options *options, struct asked *asked) {
     const char *text = options->exchange != NULL ? options->exchange : "auto";
-    if (strcmp(text, "never") == 0) return WAY_NEVER;
-    if (strcmp(text, "auto") != 0) return WAY_NAMED;
-    return rfx_cli_plan_is_asked(options) ? WAY_NEVER : WAY_AUTO;
+    bool never = strcmp(text, "never") == 0, named = !never && strcmp(text, "auto") != 0;
+    *asked = (struct asked){.way = WAY_AUTO, .link_bytes = RFX_EXCHANGE_LINK_BYTES};
+    if (never || (!named && rfx_cli_plan_is_asked(options))) asked->way = WAY_NEVER;
+    if (named) asked->way = WAY_NAMED;
+    if (options->link_bytes != 0) asked->link_bytes = (double)options->link_bytes;
+    (void)snprintf(asked->names, sizeof asked->names, "%s", text);
 }
 
 static int agree(const struct choice *c, enum rfx_status status, const struct rfx_error *err) {
@@ -224,32 +238,34 @@ static int agree(const struct choice *c, enum rfx_status status, const struct rf
     return rfx_ranks_agree(c->ranks, code);
 }
 
-/* Rank 0's choice; others help to find the costs. */
+/* All ranks know what is asked for and all cuts; rank 0 chooses by the costs that all find. */
 static int choose(struct choice *c, struct rfx_exchange *out) {
     struct rfx_error err = {{0}};
-    int way = way_of(c->options);
-    int code = agree(c, list_cuts(c, &err), &err);
-    if (code != RFX_EXIT_DONE) return code;
-    enum rfx_status status = rfx_ranks_spread(c->ranks, &way, sizeof way, &err);
-    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    int way = c->asked->way;
+    enum rfx_status status = list_cuts(c, &err);
     thin_out(c, way);
-    if (way == WAY_NAMED && c->ranks->rank == 0) status = take_names(c, out, &err);
-    if (way == WAY_AUTO && c->n > 0) status = find_costs(c, &err);
-    code = agree(c, status, &err);
-    if (code != RFX_EXIT_DONE) return code;
-    if (way == WAY_AUTO && c->n > 0)
-        status = rfx_ranks_most(c->ranks, c->costs, (c->n + 2) * (c->n + 2), &err);
-    if (status == RFX_OK && way == WAY_AUTO && c->n > 0 && c->ranks->rank == 0) find_way(c, out);
+    if (status == RFX_OK && way == WAY_NAMED) status = take_names(c, out, &err);
+    if (status == RFX_OK && way == WAY_AUTO && c->n > 0) status = find_costs(c, &err);
+    int code = agree(c, status, &err);
+    if (code != RFX_EXIT_DONE || way == WAY_NAMED || c->n == 0) return code;
+    status = rfx_ranks_most(c->ranks, c->costs, (c->n + 2) * (c->n + 2), &err);
+    if (status == RFX_OK && c->ranks->rank == 0) find_way(c, out);
     if (status == RFX_OK) status = rfx_ranks_spread(c->ranks, out, sizeof *out, &err);
     return agree(c, status, &err);
 }
 
 int rfx_exchange_choose(struct rfx_ranks *ranks, const struct rfx_exchange_network *network,
                         const struct rfx_cli_options *options, struct rfx_exchange *out) {
+    static struct asked asked;
+    struct rfx_error err = {{0}};
     struct choice c = {
-        .ranks = ranks, .network = network, .options = options, .mem = network->whole->mem};
+        .ranks = ranks, .network = network, .asked = &asked, .mem = network->whole->mem};
     *out = (struct rfx_exchange){.n = 0};
     if (ranks->size == 1) return RFX_EXIT_DONE;
+    read_options(options, &asked);
+    enum rfx_status status = rfx_ranks_spread(ranks, &asked, sizeof asked, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    if (asked.way == WAY_NEVER) return RFX_EXIT_DONE;
     int code = choose(&c, out);
     rfx_cost_release(&c.model);
     rfx_memory_release(c.mem, c.sums);
