@@ -91,8 +91,8 @@ static double fetch_ns(const struct choice *c, int cut, struct rfx_range need) {
         bytes += (double)rows * row;
         messages += 1.0;
     }
-    double read = (double)rfx_range_size(need) * row * c->model.picoseconds[RFX_COST_SPILL_BYTE];
-    return bytes / c->asked->link_bytes * 1e9 + messages * RFX_EXCHANGE_MESSAGE_NS + read * 1e-3;
+    double read = (double)rfx_range_size(need) * row * RFX_EXCHANGE_FILE_BYTE_NS;
+    return bytes / c->asked->link_bytes * 1e9 + messages * RFX_EXCHANGE_MESSAGE_NS + read;
 }
 
 /* Sections that end at j, made by this rank. */
@@ -110,7 +110,7 @@ static void cost_sections(const struct choice *c, const struct rfx_graph *graph,
         const struct rfx_node *node = &graph->nodes[c->cuts[j - 1]];
         last = c->cuts[j - 1];
         written = (double)rfx_tensor_pixel_bytes(&node->out, rfx_rect_area(node->wanted)) *
-                  c->model.picoseconds[RFX_COST_SPILL_BYTE] * 1e-3;
+                  RFX_EXCHANGE_FILE_BYTE_NS;
     }
     for (int i = 0; i < j; i++) {
         int first = i == 0 ? 0 : c->cuts[i - 1] + 1;

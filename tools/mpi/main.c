@@ -16,11 +16,13 @@ static const struct rfx_cli_command command = {
     "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--top K --labels FILE] [--json]",
     "run a network on an image with several processes, by MPI: mpirun -n 4 rfexec-mpi ...",
     "Does what 'rfexec run' does, and gives the same bits and hash for any number of ranks. Every\n"
-    "rank makes some rows of each output and what these need of the image (halos are made again, "
+    "rank makes some rows of each output and what these need of the image: halos are made again "
     "by\n"
-    "both neighbours); states of global pools and norms are added up exactly between rounds, in\n"
-    "each of which a rank reads its share of the image again. --memory and --threads are of each\n"
-    "rank. A .npy is written by all ranks, whose folder they must share; other files and '-o -' "
+    "both neighbours or, of maps that all goes through, exchanged, whichever is predicted to be\n"
+    "faster. States of global pools and norms are added up exactly between rounds, in each of "
+    "which\n"
+    "a rank reads its share of the image again. --memory and --threads are of each rank. A .npy is "
+    "written by all ranks, whose folder they must share; other files and '-o -' "
     "by\n"
     "rank 0, to which the others send their rows. When a rank fails or is killed the job ends and\n"
     "nothing is there under the file's name. A network in which an operation without such a state\n"
