@@ -264,8 +264,20 @@ enum rfx_status rfx_part_graph_rounds(const struct rfx_graph *base, int k,
     return status;
 }
 
+/* Lets a map be what the network is run on: it is read, and nothing before it is needed. */
+static void read_from(struct rfx_graph *graph, int from) {
+    if (from == RFX_PART_OUTER) return;
+    struct rfx_node *node = &graph->nodes[from];
+    node->op = RFX_OP_INPUT;
+    node->n_in = 0;
+    node->attr = (union rfx_attr){0};
+    node->act = (struct rfx_act){.slope = -1};
+    node->residual = false;
+    graph->input = from;
+}
+
 enum rfx_status rfx_part_graph_states(const struct rfx_graph *base, int k,
-                                      const struct rfx_part_known *known, int n_known,
+                                      const struct rfx_part_known *known, int n_known, int from,
                                       int64_t index, int64_t count, struct rfx_graph **out,
                                       struct rfx_error *err) {
     struct rfx_graph *graph;
@@ -288,6 +300,7 @@ enum rfx_status rfx_part_graph_states(const struct rfx_graph *base, int k,
             graph->outputs[ready++].part = rfx_node_full_rect(node);
         }
         graph->n_outputs = ready;
+        read_from(graph, from);
         drop_unneeded(graph);
         want_parts(graph);
         status = keep_listed(&graph, err);
@@ -307,17 +320,6 @@ static void take_share(struct rfx_graph *graph, const struct rfx_graph *base, in
         output.part = rfx_part_end_rows(base, &end, index, count);
         if (!rfx_rect_is_empty(output.part)) graph->outputs[graph->n_outputs++] = output;
     }
-}
-
-/* Lets a map be what the network is run on: it is read, and nothing before it is needed. */
-static void read_from(struct rfx_graph *graph, int from) {
-    struct rfx_node *node = &graph->nodes[from];
-    node->op = RFX_OP_INPUT;
-    node->n_in = 0;
-    node->attr = (union rfx_attr){0};
-    node->act = (struct rfx_act){.slope = -1};
-    node->residual = false;
-    graph->input = from;
 }
 
 /* The graph of the outputs that are left, or NULL where there are none. */
@@ -350,6 +352,9 @@ enum rfx_status rfx_part_graph_section(const struct rfx_graph *base, struct rfx_
                                        struct rfx_error *err) {
     struct rfx_graph *graph;
     *out = NULL;
+    if (ends.to == RFX_PART_STATES)
+        return rfx_part_graph_states(base, RFX_PART_ALL, known, n_known, ends.from, index, count,
+                                     out, err);
     enum rfx_status status = begin(base, RFX_PART_ALL, known, n_known, &graph, err);
     if (status != RFX_OK) return status;
     if (ends.to == RFX_PART_OUTER) {
@@ -359,7 +364,7 @@ enum rfx_status rfx_part_graph_section(const struct rfx_graph *base, struct rfx_
         graph->n_outputs = rfx_rect_is_empty(rows) ? 0 : 1;
         graph->outputs[0] = (struct rfx_output){ends.to, graph->nodes[ends.to].name, rows};
     }
-    if (ends.from != RFX_PART_OUTER) read_from(graph, ends.from);
+    read_from(graph, ends.from);
     return finish_share(graph, out, err);
 }
 

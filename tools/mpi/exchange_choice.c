@@ -23,21 +23,23 @@ struct asked {
     char names[MOST_NAMES];
 };
 
-/* Section (i, j): from the image, 0, or cut i - 1, to cut j - 1 or the outputs, n + 1. */
+/* Section (i, j): from what there is, 0, or cut i - 1, to cut j - 1 or what is made, n + 1. */
 struct choice {
     struct rfx_ranks *ranks;
     const struct rfx_exchange_network *network;
     const struct asked *asked;
     struct rfx_memory *mem;
     struct rfx_cost_model model;
-    int *cuts, n;    /* candidates */
+    int *all, n_all;                          /* cuts */
+    int cuts[RFX_EXCHANGE_MOST_CUTS], n;      /* candidates among them */
+    double again[RFX_EXCHANGE_MOST_CUTS + 1]; /* nanoseconds from each to the last, on this rank */
     uint64_t *costs; /* (n + 2) x (n + 2), nanoseconds of the slowest rank */
     double *sums;    /* picoseconds of the nodes before each */
 };
 
 struct rfx_part_section rfx_exchange_section(const struct rfx_exchange *exchange, int s) {
-    return (struct rfx_part_section){s == 0 ? RFX_PART_OUTER : exchange->cuts[s - 1],
-                                     s == exchange->n ? RFX_PART_OUTER : exchange->cuts[s]};
+    return (struct rfx_part_section){s == 0 ? exchange->ends.from : exchange->cuts[s - 1],
+                                     s == exchange->n ? exchange->ends.to : exchange->cuts[s]};
 }
 
 uint64_t rfx_exchange_macs(const struct rfx_graph *part) {
@@ -56,24 +58,29 @@ static enum rfx_status section_of(const struct choice *c, struct rfx_part_sectio
 
 /* All cuts of the network. */
 static enum rfx_status list_cuts(struct choice *c, struct rfx_error *err) {
-    const struct rfx_part_section all = {RFX_PART_OUTER, RFX_PART_OUTER};
+    const struct rfx_part_section whole = {RFX_PART_OUTER, RFX_PART_OUTER};
     struct rfx_graph *graph = NULL;
     size_t nodes = (size_t)c->network->whole->n_nodes;
-    c->cuts = rfx_memory_calloc(c->mem, nodes, sizeof *c->cuts);
-    if (c->cuts == NULL) return rfx_memory_fail(c->mem, "cuts", nodes * sizeof *c->cuts, err);
-    enum rfx_status status = section_of(c, all, 0, 1, &graph, err);
+    c->all = rfx_memory_calloc(c->mem, nodes, sizeof *c->all);
+    if (c->all == NULL) return rfx_memory_fail(c->mem, "cuts", nodes * sizeof *c->all, err);
+    enum rfx_status status = section_of(c, whole, 0, 1, &graph, err);
     if (status != RFX_OK) return status;
-    c->n = rfx_part_cuts_list(graph, c->cuts);
+    c->n_all = rfx_part_cuts_list(graph, c->all);
     rfx_graph_free(graph);
     return RFX_OK;
 }
 
-/* Names may be of any. */
-static void thin_out(struct choice *c, int way) {
-    if (way != WAY_AUTO || c->n == 0) return;
-    int step = (c->n + RFX_EXCHANGE_MOST_CUTS - 1) / RFX_EXCHANGE_MOST_CUTS, n = 0;
-    for (int i = 0; i < c->n; i += step) c->cuts[n++] = c->cuts[i];
-    c->n = n;
+static bool is_between(const struct choice *c, int cut) {
+    return cut > c->network->ends.from && cut < c->network->limit;
+}
+
+/* Of many cuts every second, third, ..., and the last. */
+static void choose_candidates(struct choice *c) {
+    int n = 0, k = 0;
+    for (int i = 0; i < c->n_all; i++) n += is_between(c, c->all[i]);
+    int step = (n + RFX_EXCHANGE_MOST_CUTS - 1) / RFX_EXCHANGE_MOST_CUTS;
+    for (int i = 0; i < c->n_all; i++)
+        if (is_between(c, c->all[i]) && ++k % step == n % step) c->cuts[c->n++] = c->all[i];
 }
 
 static uint64_t *cost_at(const struct choice *c, int i, int j) {
@@ -95,29 +102,38 @@ static double fetch_ns(const struct choice *c, int cut, struct rfx_range need) {
     return bytes / c->asked->link_bytes * 1e9 + messages * RFX_EXCHANGE_MESSAGE_NS + read;
 }
 
-/* Sections that end at j, made by this rank. */
-static void cost_sections(const struct choice *c, const struct rfx_graph *graph, int j) {
-    double *sums = c->sums, written = 0.0;
-    int last = graph->n_nodes - 1;
-    sums[0] = 0.0;
+/* Picoseconds of the nodes before each. */
+static void add_up(const struct choice *c, const struct rfx_graph *graph) {
+    c->sums[0] = 0.0;
     for (int v = 0; v < graph->n_nodes; v++) {
         const struct rfx_node *node = &graph->nodes[v];
         bool made = node->op != RFX_OP_INNER && !rfx_node_is_constant(node);
         double area = made ? (double)rfx_rect_area(node->wanted) : 0.0;
-        sums[v + 1] = sums[v] + c->model.nodes[v].least * area;
+        c->sums[v + 1] = c->sums[v] + c->model.nodes[v].least * area;
     }
+}
+
+static int node_of(const struct choice *c, int i) {
+    return i == 0 ? c->network->ends.from : c->cuts[i - 1];
+}
+
+/* Sections that end at j, made by this rank. */
+static void cost_sections(struct choice *c, const struct rfx_graph *graph, int j) {
+    int last = j <= c->n ? node_of(c, j) : graph->n_nodes - 1;
+    double written = 0.0;
+    add_up(c, graph);
     if (j <= c->n) {
-        const struct rfx_node *node = &graph->nodes[c->cuts[j - 1]];
-        last = c->cuts[j - 1];
+        const struct rfx_node *node = &graph->nodes[last];
         written = (double)rfx_tensor_pixel_bytes(&node->out, rfx_rect_area(node->wanted)) *
                   RFX_EXCHANGE_FILE_BYTE_NS;
     }
     for (int i = 0; i < j; i++) {
-        int first = i == 0 ? 0 : c->cuts[i - 1] + 1;
-        double ns = (sums[last + 1] - sums[first]) * 1e-3 + written;
-        if (i > 0)
-            ns += fetch_ns(c, c->cuts[i - 1],
-                           rfx_rect_row_range(graph->nodes[c->cuts[i - 1]].wanted));
+        int from = node_of(c, i);
+        double ns = (c->sums[last + 1] - c->sums[from + 1]) * 1e-3 + written;
+        if (from != RFX_PART_OUTER)
+            ns += fetch_ns(c, from, rfx_rect_row_range(graph->nodes[from].wanted));
+        if (j == c->n) c->again[i] = ns;
+        if (j > c->n) ns += c->again[i] * (double)c->network->rounds;
         *cost_at(c, i, j) = (uint64_t)ns;
     }
 }
@@ -132,8 +148,7 @@ static enum rfx_status find_costs(struct choice *c, struct rfx_error *err) {
         return rfx_memory_fail(c->mem, "cuts", places * sizeof *c->costs, err);
     enum rfx_status status = rfx_cost_init(&c->model, n->whole, &n->caches, n->threads, err);
     for (int j = 1; j <= c->n + 1 && status == RFX_OK; j++) {
-        struct rfx_part_section ends = {RFX_PART_OUTER,
-                                        j <= c->n ? c->cuts[j - 1] : RFX_PART_OUTER};
+        struct rfx_part_section ends = {n->ends.from, j <= c->n ? node_of(c, j) : n->ends.to};
         struct rfx_graph *graph = NULL;
         status = section_of(c, ends, c->ranks->rank, c->ranks->size, &graph, err);
         if (status == RFX_OK && graph != NULL) cost_sections(c, graph, j);
@@ -142,7 +157,7 @@ static enum rfx_status find_costs(struct choice *c, struct rfx_error *err) {
     return status;
 }
 
-/* The shortest way from the image, 0, to the outputs. */
+/* The shortest way from what there is, 0, to what is made. */
 static void find_way(const struct choice *c, struct rfx_exchange *out) {
     uint64_t best[RFX_EXCHANGE_MOST_CUTS + 2] = {0};
     int from[RFX_EXCHANGE_MOST_CUTS + 2] = {0};
@@ -164,11 +179,11 @@ static void find_way(const struct choice *c, struct rfx_exchange *out) {
 static int find_cut(const struct choice *c, const char *name) {
     const struct rfx_graph *whole = c->network->whole;
     int node = rfx_graph_find(whole, name);
-    for (int i = c->n - 1; i >= 0; i--) {
-        const struct rfx_node *cut = &whole->nodes[c->cuts[i]];
-        if (c->cuts[i] == node) return node;
+    for (int i = c->n_all - 1; i >= 0; i--) {
+        const struct rfx_node *cut = &whole->nodes[c->all[i]];
+        if (c->all[i] == node) return node;
         if (node < 0 && (rfx_name_is_below(cut->name, name) || rfx_name_is_below(cut->alias, name)))
-            return c->cuts[i];
+            return c->all[i];
     }
     return -1;
 }
@@ -176,7 +191,7 @@ static int find_cut(const struct choice *c, const char *name) {
 static enum rfx_status refuse_name(const struct choice *c, const char *name,
                                    struct rfx_error *err) {
     const struct rfx_graph *whole = c->network->whole;
-    if (c->n == 0)
+    if (c->n_all == 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "--exchange '%.100s': in this network no single map lies between image and "
                         "outputs",
@@ -186,33 +201,30 @@ static enum rfx_status refuse_name(const struct choice *c, const char *name,
                     rfx_graph_find(whole, name) < 0
                         ? "there is no such map"
                         : "not all that the outputs read of the image goes through it",
-                    rfx_split_label(whole, c->cuts[0]), rfx_split_label(whole, c->cuts[c->n - 1]));
+                    rfx_split_label(whole, c->all[0]),
+                    rfx_split_label(whole, c->all[c->n_all - 1]));
 }
 
-/* TENSOR,TENSOR,... in the network's order. */
+/* TENSOR,TENSOR,... in the network's order: those between what there is and what is made. */
 static enum rfx_status take_names(const struct choice *c, struct rfx_exchange *out,
                                   struct rfx_error *err) {
-    const char *names = c->asked->names;
-    out->asked = true;
-    if (strlen(names) + 1 == MOST_NAMES)
+    int last = RFX_PART_OUTER;
+    if (strlen(c->asked->names) + 1 == MOST_NAMES)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "--exchange: more than %d bytes",
                         MOST_NAMES - 2);
-    while (*names != '\0') {
-        char name[512];
+    for (const char *names = c->asked->names; *names != '\0';) {
+        char name[MOST_NAMES];
         size_t length = strcspn(names, ",");
-        if (length >= sizeof name || out->n == RFX_EXCHANGE_MOST_CUTS)
-            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                            "--exchange '%.100s...': more than %d maps, or a name of %d bytes",
-                            names, RFX_EXCHANGE_MOST_CUTS, (int)length);
         memcpy(name, names, length);
         name[length] = '\0';
+        names += length + (names[length] == ',');
         int cut = find_cut(c, name);
-        if (cut < 0) return refuse_name(c, name, err);
-        if (out->n > 0 && cut <= out->cuts[out->n - 1])
+        if (cut < 0 || out->n == RFX_EXCHANGE_MOST_CUTS) return refuse_name(c, name, err);
+        if (cut <= last)
             return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                             "--exchange '%.100s': it does not come after the one before it", name);
-        out->cuts[out->n++] = cut;
-        names += length + (names[length] == ',');
+        if (is_between(c, cut)) out->cuts[out->n++] = cut;
+        last = cut;
     }
     return RFX_OK;
 }
@@ -243,7 +255,8 @@ static int choose(struct choice *c, struct rfx_exchange *out) {
     struct rfx_error err = {{0}};
     int way = c->asked->way;
     enum rfx_status status = list_cuts(c, &err);
-    thin_out(c, way);
+    out->asked = way == WAY_NAMED;
+    if (status == RFX_OK && way == WAY_AUTO) choose_candidates(c);
     if (status == RFX_OK && way == WAY_NAMED) status = take_names(c, out, &err);
     if (status == RFX_OK && way == WAY_AUTO && c->n > 0) status = find_costs(c, &err);
     int code = agree(c, status, &err);
@@ -260,7 +273,7 @@ int rfx_exchange_choose(struct rfx_ranks *ranks, const struct rfx_exchange_netwo
     struct rfx_error err = {{0}};
     struct choice c = {
         .ranks = ranks, .network = network, .asked = &asked, .mem = network->whole->mem};
-    *out = (struct rfx_exchange){.n = 0};
+    *out = (struct rfx_exchange){.ends = network->ends};
     if (ranks->size == 1) return RFX_EXIT_DONE;
     read_options(options, &asked);
     enum rfx_status status = rfx_ranks_spread(ranks, &asked, sizeof asked, &err);
@@ -270,6 +283,6 @@ int rfx_exchange_choose(struct rfx_ranks *ranks, const struct rfx_exchange_netwo
     rfx_cost_release(&c.model);
     rfx_memory_release(c.mem, c.sums);
     rfx_memory_release(c.mem, c.costs);
-    rfx_memory_release(c.mem, c.cuts);
+    rfx_memory_release(c.mem, c.all);
     return code;
 }

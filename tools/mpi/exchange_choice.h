@@ -4,7 +4,8 @@
  * the rows, and gets from others those that it needs beyond. Which cuts pay follows from predicted
  * time (tiler/cost/cost.h): of each section between two of them what its slowest rank takes to make
  * its rows, to move them over a link of so many bytes a second, and to write and read them. Of all
- * chains of sections, that without cuts among them, the one with the smallest sum is taken. */
+ * chains of sections, that without cuts among them, the one with the smallest sum is taken. Before
+ * a round of states also counts what the rounds after it make again: they begin at its last cut. */
 #ifndef RFX_TOOLS_MPI_EXCHANGE_CHOICE_H
 #define RFX_TOOLS_MPI_EXCHANGE_CHOICE_H
 
@@ -24,16 +25,21 @@ enum { RFX_EXCHANGE_MOST_CUTS = 64 };
 #define RFX_EXCHANGE_FILE_BYTE_NS 0.5
 
 struct rfx_exchange {
-    int n; /* 0: none */
+    struct rfx_part_section ends;
+    int n; /* cuts between; 0: none */
     int cuts[RFX_EXCHANGE_MOST_CUTS];
     bool asked; /* for by name: not the planner's choice */
 };
 
-/* What ranks are about to make. */
+/* What ranks are about to make: the next round's states or, when no round is left, the outputs. */
 struct rfx_exchange_network {
     const struct rfx_graph *whole;
-    const struct rfx_part_known *known; /* results of all global operations */
+    const struct rfx_part_known *known; /* results of global operations */
     int n_known;
+    struct rfx_part_section ends; /* from what they have rows of */
+    int limit;                    /* cuts are before this node: the first global operation left */
+    int rounds;                   /* of states, and the one of outputs, that come after this one and
+                                     begin where it ends */
     int threads;
     struct rfx_caches caches;
 };

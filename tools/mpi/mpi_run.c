@@ -89,16 +89,20 @@ static int look(struct mpi_run *run) {
                : rfx_cli_fail(status, &err);
 }
 
-/* A round of states: this rank's share, then the sum of all. */
+/* A round of states, from where the sections have come: this rank's share, then the sum of all. */
 static enum rfx_status make_round(struct mpi_run *run, struct rfx_error *err) {
     struct rfx_part_states states = {.mem = run->job.mem,
                                      .round = run->before.states.round + 1,
                                      .index = run->ranks->rank + 1,
                                      .count = run->ranks->size};
     struct rfx_part_round round;
-    enum rfx_status status =
-        rfx_part_round_run(&run->job, RFX_PART_ALL, &run->before, &states, &round, err);
+    struct rfx_part_source source;
+    bool cut = rfx_rank_sections_source(&run->sections, &source);
+    enum rfx_status status = rfx_part_round_run(&run->job, RFX_PART_ALL, &run->before,
+                                                cut ? &source : NULL, &states, &round, err);
+    if (status != RFX_OK && cut) rfx_row_store_explain(run->sections.store, err);
     if (status == RFX_OK) status = rfx_rank_states_merge(run->ranks, run->job.graph, &states, err);
+    if (!cut && round.plan != NULL) rfx_rank_sections_see_window(&run->sections, round.plan);
     run->macs += round.report.macs;
     run->seconds += round.report.seconds;
     run->rounds++;
@@ -108,34 +112,34 @@ static enum rfx_status make_round(struct mpi_run *run, struct rfx_error *err) {
     return status;
 }
 
-/* All rounds; what one rank cannot do ends the job. A rank alone has all of every map. */
-static int make_states(struct mpi_run *run) {
+/* The sections up to the next round, and that; what one rank cannot do ends the job. */
+static int make_next(struct mpi_run *run) {
     struct rfx_error err = {{0}};
-    run->before.states.mem = run->job.mem;
-    if (run->ranks->size == 1) return RFX_EXIT_DONE;
-    int code = look(run);
+    int code = rfx_rank_sections_plan(&run->sections, &run->before, RFX_PART_STATES);
     if (code != RFX_EXIT_DONE) return code;
     run->ranks->together = false;
-    while (run->before.rounds.rounds > 0) {
-        enum rfx_status status = make_round(run, &err);
-        code = status == RFX_OK ? look(run) : rfx_cli_fail(status, &err);
-        if (code != RFX_EXIT_DONE) rfx_ranks_end_job(run->ranks, code);
-    }
+    enum rfx_status status = rfx_rank_sections_run(&run->sections, &err);
+    if (status == RFX_OK) status = make_round(run, &err);
+    code = status == RFX_OK ? look(run) : rfx_cli_fail(status, &err);
+    if (code != RFX_EXIT_DONE) rfx_ranks_end_job(run->ranks, code);
     run->ranks->together = true;
-    return RFX_EXIT_DONE;
+    return code;
+}
+
+/* All rounds. A rank alone has all of every map. */
+static int make_states(struct mpi_run *run) {
+    run->before.states.mem = run->job.mem;
+    if (run->ranks->size == 1) return RFX_EXIT_DONE;
+    int code = rfx_ranks_agree(run->ranks, look(run));
+    while (code == RFX_EXIT_DONE && run->before.rounds.rounds > 0) code = make_next(run);
+    return code;
 }
 
 /* Plans all that this rank makes from here on. */
-static int plan_sections(struct mpi_run *run) {
-    run->sections =
-        (struct rfx_rank_sections){.ranks = run->ranks,
-                                   .options = run->options,
-                                   .job = &run->job,
-                                   .known = run->before.known,
-                                   .n_known = run->before.states.n,
-                                   .outputs_bytes = rfx_rank_outputs_bytes(
-                                       run->ranks, run->job.graph, run->options, &run->job.geo)};
-    return rfx_rank_sections_plan(&run->sections);
+static int plan_outputs(struct mpi_run *run) {
+    run->sections.outputs_bytes =
+        rfx_rank_outputs_bytes(run->ranks, run->job.graph, run->options, &run->job.geo);
+    return rfx_rank_sections_plan(&run->sections, &run->before, RFX_PART_OUTER);
 }
 
 static const struct rfx_graph *share_of(const struct mpi_run *run) {
@@ -152,7 +156,7 @@ static void make_rows(struct mpi_run *run) {
     run->ranks->together = false;
     enum rfx_status status = rfx_rank_sections_run(&run->sections, &err);
     if (status != RFX_OK) rfx_ranks_end_job(run->ranks, rfx_cli_fail(status, &err));
-    run->macs += run->sections.macs;
+    run->macs += run->sections.macs; /* and of those before rounds */
     run->seconds += run->sections.seconds;
     run->ranks->together = true;
 }
@@ -200,8 +204,8 @@ static int print_result(struct mpi_run *run) {
     struct rfx_run_ranks ranks = {.count = run->ranks->size,
                                   .rounds = run->rounds,
                                   .macs = sums[0],
-                                  .cuts = run->sections.exchange.cuts,
-                                  .n_cuts = run->sections.exchange.n,
+                                  .cuts = run->sections.cuts,
+                                  .n_cuts = run->sections.n_cuts,
                                   .moved_bytes = sums[1],
                                   .macs_saved = (int64_t)sums[2],
                                   .peak_rss_bytes = (size_t)most[0],
@@ -221,8 +225,8 @@ static int run_all(struct mpi_run *run) {
     struct rfx_error err = {{0}};
     int code = rfx_ranks_agree(run->ranks, open_job(run));
     if (code == RFX_EXIT_DONE) code = compare_identities(run);
-    if (code == RFX_EXIT_DONE) code = rfx_ranks_agree(run->ranks, make_states(run));
-    if (code == RFX_EXIT_DONE) code = plan_sections(run);
+    if (code == RFX_EXIT_DONE) code = make_states(run);
+    if (code == RFX_EXIT_DONE) code = plan_outputs(run);
     if (code == RFX_EXIT_DONE) make_rows(run);
     if (code == RFX_EXIT_DONE) code = rfx_ranks_agree(run->ranks, begin_share(run));
     if (code == RFX_EXIT_DONE)
@@ -238,6 +242,8 @@ static int run_all(struct mpi_run *run) {
 
 int rfx_mpi_run(struct rfx_ranks *ranks, const struct rfx_cli_options *options) {
     struct mpi_run run = {.ranks = ranks, .options = options};
+    run.sections = (struct rfx_rank_sections){
+        .ranks = ranks, .options = options, .job = &run.job, .from = RFX_PART_OUTER};
     int code = run_all(&run);
     rfx_cli_classes_free(&run.classes);
     rfx_rank_outputs_free(&run.outputs);

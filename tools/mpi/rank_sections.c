@@ -1,6 +1,7 @@
 /* Sections planned, run and joined; see rank_sections.h. */
 #include "tools/mpi/rank_sections.h"
 
+#include "layers/core/checked.h"
 #include "rfexec/image/turn/nameless.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
@@ -10,40 +11,54 @@ static const struct rfx_tensor *map_of(const struct rfx_rank_sections *s, int cu
     return &s->job->graph->nodes[s->exchange.cuts[cut]].out;
 }
 
+static enum rfx_status graph_of(const struct rfx_rank_sections *s, struct rfx_part_section ends,
+                                struct rfx_graph **out, struct rfx_error *err) {
+    return rfx_part_graph_section(s->job->graph, ends, s->before->known, s->before->states.n,
+                                  s->ranks->rank, s->ranks->size, out, err);
+}
+
 static enum rfx_status make_graphs(struct rfx_rank_sections *s, struct rfx_error *err) {
-    const struct rfx_part_section all = {RFX_PART_OUTER, RFX_PART_OUTER};
+    const struct rfx_part_section all = {RFX_PART_OUTER, s->exchange.ends.to};
     struct rfx_graph *again = NULL;
     enum rfx_status status = RFX_OK;
-    uint64_t macs = 0;
+    int64_t macs = 0;
     for (int i = 0; i <= s->exchange.n && status == RFX_OK; i++) {
-        status =
-            rfx_part_graph_section(s->job->graph, rfx_exchange_section(&s->exchange, i), s->known,
-                                   s->n_known, s->ranks->rank, s->ranks->size, &s->graphs[i], err);
-        macs += rfx_exchange_macs(s->graphs[i]);
+        status = graph_of(s, rfx_exchange_section(&s->exchange, i), &s->graphs[i], err);
+        macs += (int64_t)rfx_exchange_macs(s->graphs[i]);
     }
-    if (status == RFX_OK && s->exchange.n > 0)
-        status = rfx_part_graph_section(s->job->graph, all, s->known, s->n_known, s->ranks->rank,
-                                        s->ranks->size, &again, err);
-    s->macs_saved = s->exchange.n > 0 ? (int64_t)(rfx_exchange_macs(again) - macs) : 0;
+    if (s->exchange.n == 0 && s->from == RFX_PART_OUTER) return status;
+    if (status == RFX_OK) status = graph_of(s, all, &again, err);
+    s->macs_saved += (int64_t)rfx_exchange_macs(again) - macs;
     rfx_graph_free(again);
     return status;
+}
+
+/* A cut's map as a source, beside what else is held. */
+static struct rfx_source_traits traits_of(const struct rfx_rank_sections *s, int cut,
+                                          int64_t window_rows) {
+    const struct rfx_tensor *map = &s->job->graph->nodes[cut].out;
+    const struct rfx_source_traits *image = &s->job->request.source;
+    return (struct rfx_source_traits){
+        .h = map->h,
+        .w = map->w,
+        .c = map->c,
+        .random_access = true,
+        .fixed_bytes = image->fixed_bytes + (size_t)window_rows * image->window_row_bytes +
+                       2 * rfx_row_store_bytes(map)}; /* twice while it grows */
+}
+
+void rfx_rank_sections_see_window(struct rfx_rank_sections *sections, const struct rfx_plan *plan) {
+    sections->window_rows = rfx_max_i64(sections->window_rows, plan->window_rows);
 }
 
 /* Asks for section i: what it reads and what is held beside it. `held`: by graphs and plans of the
  * others. */
 static void ask(struct rfx_rank_sections *s, int i, size_t held) {
     struct rfx_source_traits *source = &s->job->request.source;
-    if (i > 0) {
-        const struct rfx_tensor *map = map_of(s, i - 1);
-        size_t window = s->plans[0] != NULL ? (size_t)s->plans[0]->window_rows : 0;
-        *source = (struct rfx_source_traits){
-            .h = map->h,
-            .w = map->w,
-            .c = map->c,
-            .random_access = true,
-            .fixed_bytes =
-                source->fixed_bytes + window * source->window_row_bytes + rfx_row_store_bytes(map)};
-    }
+    int from = rfx_exchange_section(&s->exchange, i).from;
+    int64_t window = s->window_rows;
+    if (i > 0 && s->plans[0] != NULL) window = rfx_max_i64(window, s->plans[0]->window_rows);
+    if (from != RFX_PART_OUTER) *source = traits_of(s, from, window);
     source->fixed_bytes += held;
     if (i == s->exchange.n) {
         source->fixed_bytes += s->outputs_bytes;
@@ -67,7 +82,8 @@ static int plan_section(struct rfx_rank_sections *s, int i, size_t held) {
     struct rfx_cli_job *job = s->job;
     struct rfx_graph *whole = job->graph;
     struct rfx_plan_request request = job->request;
-    if (s->graphs[i] == NULL) return RFX_EXIT_DONE;
+    if (s->graphs[i] == NULL || rfx_exchange_section(&s->exchange, i).to == RFX_PART_STATES)
+        return RFX_EXIT_DONE; /* states are planned where they are made */
     ask(s, i, held);
     job->graph = s->graphs[i];
     int code = plan_asked(s);
@@ -91,25 +107,41 @@ static int plan_all(struct rfx_rank_sections *s) {
     size_t before = rfx_memory_current_bytes(s->job->mem), held = 0;
     enum rfx_status status = make_graphs(s, &err);
     int code = status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
-    if (s->exchange.n > 0) held = 2 * (rfx_memory_current_bytes(s->job->mem) - before);
+    if (s->exchange.n > 0 || s->from != RFX_PART_OUTER)
+        held = 2 * (rfx_memory_current_bytes(s->job->mem) - before);
     for (int i = 0; i <= s->exchange.n && code == RFX_EXIT_DONE; i++)
         code = plan_section(s, i, held);
     return rfx_ranks_agree(s->ranks, code);
 }
 
-int rfx_rank_sections_plan(struct rfx_rank_sections *sections) {
+static void drop_sections(struct rfx_rank_sections *s) {
+    for (int i = 0; i <= s->exchange.n; i++) drop_section(s, i);
+}
+
+int rfx_rank_sections_plan(struct rfx_rank_sections *sections, const struct rfx_part_before *before,
+                           int to) {
     struct rfx_rank_sections *s = sections;
-    const struct rfx_exchange_network network = {.whole = s->job->graph,
-                                                 .known = s->known,
-                                                 .n_known = s->n_known,
-                                                 .threads = s->job->request.threads,
-                                                 .caches = s->job->request.caches};
+    const struct rfx_part_rounds *rounds = &before->rounds;
+    int rounds_left = rounds->rounds - 1 + rounds->reads_image;
+    const struct rfx_exchange_network network = {
+        .whole = s->job->graph,
+        .known = before->known,
+        .n_known = before->states.n,
+        .ends = {s->from, to},
+        .limit = to == RFX_PART_STATES ? rounds->first : s->job->graph->n_nodes,
+        .rounds = to == RFX_PART_STATES ? rounds_left : 0,
+        .threads = s->job->request.threads,
+        .caches = s->job->request.caches};
+    drop_sections(s);
+    s->before = before;
+    int64_t saved = s->macs_saved;
     int code = rfx_exchange_choose(s->ranks, &network, s->options, &s->exchange);
     if (code != RFX_EXIT_DONE) return code;
     code = plan_all(s);
     if (code != RFX_EXIT_BUDGET || s->exchange.n == 0 || s->exchange.asked) return code;
-    for (int i = 0; i <= s->exchange.n; i++) drop_section(s, i);
+    drop_sections(s);
     s->exchange.n = 0;
+    s->macs_saved = saved;
     return plan_all(s);
 }
 
@@ -151,16 +183,15 @@ static enum rfx_status make_rows(struct rfx_rank_sections *s, int i, struct rfx_
     return status;
 }
 
-/* What this rank has of a cut's map and what it reads of it, as one range. */
-static enum rfx_status open_store(const struct rfx_rank_sections *s, int i, struct rfx_range need,
+/* A store for what this rank makes of a cut's map and what it reads of it, as one range. */
+static enum rfx_status open_store(const struct rfx_rank_sections *s, int cut, struct rfx_range need,
                                   struct rfx_row_store **out, struct rfx_error *err) {
-    struct rfx_range rows = need;
-    if (s->graphs[i] != NULL)
-        rows = rfx_range_union(rows, rfx_rect_row_range(s->graphs[i]->outputs[0].part));
-    if (s->graphs[i] == NULL && s->graphs[i + 1] == NULL) return RFX_OK;
-    if (rows.lo >= rows.hi) rows = (struct rfx_range){0, 1}; /* of constants alone */
-    return rfx_row_store_open(s->job->mem, rfx_nameless_folder(s->options->spill), map_of(s, i),
-                              rows, out, err);
+    struct rfx_range rows =
+        rfx_rect_row_range(rfx_part_map_rows(s->job->graph, cut, s->ranks->rank, s->ranks->size));
+    rows = rfx_range_union(rows, need);
+    if (rows.lo >= rows.hi) rows = (struct rfx_range){0, 1}; /* nothing: but it is a picture */
+    return rfx_row_store_open(s->job->mem, rfx_nameless_folder(s->options->spill),
+                              &s->job->graph->nodes[cut].out, rows, out, err);
 }
 
 static void let_go(struct rfx_rank_sections *s) {
@@ -170,32 +201,71 @@ static void let_go(struct rfx_rank_sections *s) {
     s->store = NULL;
 }
 
+/* Rows of the cut that section i reads. */
+static struct rfx_range need_of(const struct rfx_rank_sections *s, int i) {
+    struct rfx_range none = {0, 0};
+    return s->graphs[i] != NULL ? rfx_rect_row_range(rfx_part_graph_image(s->graphs[i])) : none;
+}
+
+/* Gets from others what is needed beyond this rank's rows, which are in `store`; from there the
+ * network goes on. */
+static enum rfx_status go_on_from(struct rfx_rank_sections *s, int cut, struct rfx_row_store *store,
+                                  struct rfx_range need, struct rfx_error *err) {
+    uint64_t received = 0;
+    let_go(s);
+    s->store = store;
+    s->from = cut;
+    enum rfx_status status =
+        rfx_row_exchange(s->ranks, s->job->mem, s->job->graph, cut, need, store, &received, err);
+    s->received += received;
+    return status == RFX_OK ? rfx_row_store_image(store, &s->picture, err) : status;
+}
+
+/* What a new way reads of the cut may be more than what the way to it did. */
+static enum rfx_status read_more(struct rfx_rank_sections *s, struct rfx_error *err) {
+    struct rfx_range need = need_of(s, 0), own;
+    struct rfx_row_store *store = NULL;
+    own = rfx_rect_row_range(
+        rfx_part_map_rows(s->job->graph, s->from, s->ranks->rank, s->ranks->size));
+    enum rfx_status status = open_store(s, s->from, need, &store, err);
+    if (status == RFX_OK) status = rfx_row_store_copy(store, s->store, own, err);
+    if (status == RFX_OK) return go_on_from(s, s->from, store, need, err);
+    rfx_row_store_free(store);
+    return status;
+}
+
 static enum rfx_status run_section(struct rfx_rank_sections *s, int i, struct rfx_error *err) {
     struct rfx_row_store *next = NULL;
-    struct rfx_range need = {0, 0};
-    uint64_t received = 0;
-    if (s->graphs[i + 1] != NULL) need = rfx_rect_row_range(rfx_part_graph_image(s->graphs[i + 1]));
-    enum rfx_status status = open_store(s, i, need, &next, err);
+    int cut = s->exchange.cuts[i];
+    enum rfx_status status = open_store(s, cut, need_of(s, i + 1), &next, err);
     if (status == RFX_OK && s->graphs[i] != NULL) status = make_rows(s, i, next, err);
+    if (s->from == RFX_PART_OUTER && s->plans[i] != NULL)
+        rfx_rank_sections_see_window(s, s->plans[i]);
     drop_section(s, i);
-    let_go(s);
-    s->store = next;
-    if (status == RFX_OK)
-        status = rfx_row_exchange(s->ranks, s->job->mem, s->job->graph, s->exchange.cuts[i], need,
-                                  next, &received, err);
-    s->received += received;
-    if (status == RFX_OK && next != NULL) status = rfx_row_store_image(next, &s->picture, err);
+    if (s->n_cuts < RFX_EXCHANGE_MOST_CUTS) s->cuts[s->n_cuts++] = cut;
+    if (status == RFX_OK) return go_on_from(s, cut, next, need_of(s, i + 1), err);
+    rfx_row_store_free(next);
     return status;
 }
 
 enum rfx_status rfx_rank_sections_run(struct rfx_rank_sections *sections, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
+    if (sections->from != RFX_PART_OUTER) status = read_more(sections, err);
     for (int i = 0; i < sections->exchange.n && status == RFX_OK; i++)
         status = run_section(sections, i, err);
     return status;
 }
 
+bool rfx_rank_sections_source(const struct rfx_rank_sections *sections,
+                              struct rfx_part_source *source) {
+    const struct rfx_rank_sections *s = sections;
+    if (s->from == RFX_PART_OUTER) return false;
+    *source = (struct rfx_part_source){
+        .from = s->from, .map = s->picture, .traits = traits_of(s, s->from, s->window_rows)};
+    return true;
+}
+
 void rfx_rank_sections_release(struct rfx_rank_sections *sections) {
     let_go(sections);
-    for (int i = 0; i <= sections->exchange.n; i++) drop_section(sections, i);
+    drop_sections(sections);
 }

@@ -1,9 +1,10 @@
 /* A rank's way through the network, section by section (exchange_choice.h): of each cut it makes
  * its share of the rows, which wait in a file without a name, and is sent those that the next
- * section reads beyond them. The last section makes its share of the outputs; without cuts it is
- * the only one.
+ * section reads beyond them. A round of states, and in the end the outputs, are made from the last
+ * cut that was reached, or from the image.
  *
- * Invariant: every section is planned inside the budget before the first is run. */
+ * Invariant: the sections on the way to a round or to the outputs are planned inside the budget
+ * before the first of them is run. */
 #ifndef RFX_TOOLS_MPI_RANK_SECTIONS_H
 #define RFX_TOOLS_MPI_RANK_SECTIONS_H
 
@@ -11,29 +12,37 @@
 #include "tools/cli/job.h"
 #include "tools/mpi/exchange_choice.h"
 #include "tools/mpi/row_store.h"
+#include "tools/parts/part_round.h"
 
 struct rfx_rank_sections {
     struct rfx_ranks *ranks;
     const struct rfx_cli_options *options;
     struct rfx_cli_job *job; /* its graph: the whole one; while a section is planned that one's */
-    const struct rfx_part_known *known;
-    int n_known;
-    size_t outputs_bytes; /* that the last section's outputs hold */
+    size_t outputs_bytes;    /* that outputs hold while they are made */
 
+    const struct rfx_part_before *before; /* of the way at hand */
     struct rfx_exchange exchange;
     struct rfx_graph *graphs[RFX_EXCHANGE_MOST_CUTS + 1]; /* NULL: nothing for this rank */
     struct rfx_plan *plans[RFX_EXCHANGE_MOST_CUTS + 1];
-    struct rfx_row_store *store; /* that the section at hand reads; NULL: the image */
+
+    int from;                    /* the last cut that was reached, or RFX_PART_OUTER */
+    struct rfx_row_store *store; /* of its rows; NULL: the image */
     struct rfx_image *picture;   /* of the store */
-    uint64_t macs, received;     /* of the sections that were run; bytes from others */
+    int64_t window_rows;         /* that the image holds since it was read */
+
+    int cuts[RFX_EXCHANGE_MOST_CUTS],
+        n_cuts;              /* that were reached; listed as far as there is room */
+    uint64_t macs, received; /* of the sections that were run; bytes from others */
     double seconds;
-    int64_t macs_saved; /* by shapes, against making halos again; of this rank alone may be < 0 */
+    int64_t macs_saved; /* by shapes, against starting at the image with halos made again */
 };
 
-/* All ranks together: chooses the exchange and plans all sections. Where cuts that were not asked
- * for by name do not fit the budget on some rank there are none. Returns an exit code, the same on
- * all ranks. rfx_rank_sections_release may follow whatever it is. */
-RFX_NODISCARD int rfx_rank_sections_plan(struct rfx_rank_sections *sections);
+/* All ranks together: chooses where rows are exchanged on the way to the next round of states
+ * (`to`: RFX_PART_STATES) or to the outputs (RFX_PART_OUTER), and plans the sections. Where cuts
+ * that were not asked for by name do not fit the budget on some rank there are none. Returns an
+ * exit code, the same on all ranks. rfx_rank_sections_release may follow whatever it is. */
+RFX_NODISCARD int rfx_rank_sections_plan(struct rfx_rank_sections *sections,
+                                         const struct rfx_part_before *before, int to);
 
 /* All ranks together: runs all sections but the last. */
 RFX_NODISCARD enum rfx_status rfx_rank_sections_run(struct rfx_rank_sections *sections,
@@ -42,5 +51,13 @@ RFX_NODISCARD enum rfx_status rfx_rank_sections_run(struct rfx_rank_sections *se
 /* What the last section reads. */
 struct rfx_image *rfx_rank_sections_image(const struct rfx_rank_sections *sections);
 
+/* The same for a round; false: it is the image. */
+bool rfx_rank_sections_source(const struct rfx_rank_sections *sections,
+                              struct rfx_part_source *source);
+
+/* The image was read with such a window. */
+void rfx_rank_sections_see_window(struct rfx_rank_sections *sections, const struct rfx_plan *plan);
+
+/* Graph and plan of the outputs' section are kept until then. */
 void rfx_rank_sections_release(struct rfx_rank_sections *sections);
 #endif

@@ -62,6 +62,22 @@ enum rfx_status rfx_row_store_row(struct rfx_row_store *store, int64_t y, float 
     return rfx_output_spool_read(store->spool, y - store->rows.lo, row, err);
 }
 
+struct rfx_range rfx_row_store_rows(const struct rfx_row_store *store) {
+    return store->rows;
+}
+
+enum rfx_status rfx_row_store_copy(struct rfx_row_store *store, struct rfx_row_store *from,
+                                   struct rfx_range rows, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int64_t y = rows.lo; y < rows.hi && status == RFX_OK; y++) {
+        struct rfx_rect rect = rfx_rect_make(y, y + 1, 0, store->map.w);
+        struct rfx_view view = rfx_view_of(&store->map, store->row, rect);
+        status = rfx_row_store_row(from, y, store->row, err);
+        if (status == RFX_OK) status = rfx_row_store_put(store, rect, &view, err);
+    }
+    return status;
+}
+
 /* Rows as they lie in the file, or those columns of them. */
 static int read_rows(void *user, struct rfx_rect rect, struct rfx_image_steps steps,
                      float *values) {

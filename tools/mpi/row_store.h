@@ -21,6 +21,14 @@ RFX_NODISCARD enum rfx_status rfx_row_store_open(struct rfx_memory *mem, const c
 RFX_NODISCARD enum rfx_status rfx_row_store_put(struct rfx_row_store *store, struct rfx_rect rect,
                                                 const struct rfx_view *view, struct rfx_error *err);
 
+/* The rows of which it is. */
+struct rfx_range rfx_row_store_rows(const struct rfx_row_store *store);
+
+/* Takes these rows, which both have, of another store of the map. */
+RFX_NODISCARD enum rfx_status rfx_row_store_copy(struct rfx_row_store *store,
+                                                 struct rfx_row_store *from, struct rfx_range rows,
+                                                 struct rfx_error *err);
+
 /* Row y of the map, floats [w, c]. */
 RFX_NODISCARD enum rfx_status rfx_row_store_row(struct rfx_row_store *store, int64_t y, float *row,
                                                 struct rfx_error *err);

@@ -76,6 +76,8 @@ static int print_json(const struct rfx_run_result *run) {
     return rfx_report_print(document);
 }
 
+enum { NAMED_CUTS = 4 }; /* of more the first and the last are named; --json has all */
+
 static void print_exchange(const struct rfx_run_result *run) {
     const struct rfx_run_ranks *ranks = run->ranks;
     char bytes[RFX_HUMAN_CHARS], macs[RFX_HUMAN_CHARS];
@@ -86,7 +88,11 @@ static void print_exchange(const struct rfx_run_result *run) {
         return;
     }
     printf("exchange   rows of");
-    for (int i = 0; i < ranks->n_cuts; ++i)
+    if (ranks->n_cuts > NAMED_CUTS)
+        printf(" %d maps, from %s to %s", ranks->n_cuts,
+               rfx_split_label(run->graph, ranks->cuts[0]),
+               rfx_split_label(run->graph, ranks->cuts[ranks->n_cuts - 1]));
+    for (int i = 0; i < ranks->n_cuts && ranks->n_cuts <= NAMED_CUTS; ++i)
         printf("%s %s", i > 0 ? "," : "", rfx_split_label(run->graph, ranks->cuts[i]));
     uint64_t saved = (uint64_t)(more ? -ranks->macs_saved : ranks->macs_saved);
     printf(": %s between ranks, %s MACs %s than with halos made again\n",

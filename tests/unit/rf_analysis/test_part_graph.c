@@ -105,7 +105,8 @@ static void test_shares(void **state) {
     int pool = rfx_graph_find(graph, "pool"), c = rfx_graph_find(graph, "c");
     int64_t rows = 0;
     for (int64_t i = 0; i < 3; i++) {
-        assert_int_equal(rfx_part_graph_states(graph, 0, NULL, 0, i, 3, &part, NULL), RFX_OK);
+        assert_int_equal(
+            rfx_part_graph_states(graph, 0, NULL, 0, RFX_PART_OUTER, i, 3, &part, NULL), RFX_OK);
         assert_int_equal(part->n_outputs, 1);
         assert_int_equal(part->outputs[0].node, pool);
         assert_int_equal(part->nodes[pool].taken.y0, rows);
