@@ -91,24 +91,13 @@ static int look(struct mpi_run *run) {
 
 /* A round of states, from where the sections have come: this rank's share, then the sum of all. */
 static enum rfx_status make_round(struct mpi_run *run, struct rfx_error *err) {
-    struct rfx_part_states states = {.mem = run->job.mem,
-                                     .round = run->before.states.round + 1,
-                                     .index = run->ranks->rank + 1,
-                                     .count = run->ranks->size};
-    struct rfx_part_round round;
-    struct rfx_part_source source;
-    bool cut = rfx_rank_sections_source(&run->sections, &source);
-    enum rfx_status status = rfx_part_round_run(&run->job, RFX_PART_ALL, &run->before,
-                                                cut ? &source : NULL, &states, &round, err);
-    if (status != RFX_OK && cut) rfx_row_store_explain(run->sections.store, err);
-    if (status == RFX_OK) status = rfx_rank_states_merge(run->ranks, run->job.graph, &states, err);
-    if (!cut && round.plan != NULL) rfx_rank_sections_see_window(&run->sections, round.plan);
-    run->macs += round.report.macs;
-    run->seconds += round.report.seconds;
+    struct rfx_part_states *states = &run->sections.states;
+    enum rfx_status status = rfx_rank_sections_round(&run->sections, err);
+    if (status == RFX_OK) status = rfx_rank_states_merge(run->ranks, run->job.graph, states, err);
     run->rounds++;
-    rfx_part_round_release(&round);
     rfx_part_before_release(&run->before);
-    run->before.states = states;
+    run->before.states = *states;
+    *states = (struct rfx_part_states){.mem = states->mem};
     return status;
 }
 
@@ -156,7 +145,7 @@ static void make_rows(struct mpi_run *run) {
     run->ranks->together = false;
     enum rfx_status status = rfx_rank_sections_run(&run->sections, &err);
     if (status != RFX_OK) rfx_ranks_end_job(run->ranks, rfx_cli_fail(status, &err));
-    run->macs += run->sections.macs; /* and of those before rounds */
+    run->macs += run->sections.macs; /* and of the rounds */
     run->seconds += run->sections.seconds;
     run->ranks->together = true;
 }
@@ -249,6 +238,7 @@ int rfx_mpi_run(struct rfx_ranks *ranks, const struct rfx_cli_options *options) 
     rfx_rank_outputs_free(&run.outputs);
     rfx_session_free(run.session);
     rfx_rank_sections_release(&run.sections);
+    if (run.sections.states.mem != NULL) rfx_part_states_release(&run.sections.states);
     rfx_part_before_release(&run.before);
     rfx_cli_job_free(&run.job);
     return code;

@@ -47,8 +47,15 @@ static struct rfx_source_traits traits_of(const struct rfx_rank_sections *s, int
                        2 * rfx_row_store_bytes(map)}; /* twice while it grows */
 }
 
-void rfx_rank_sections_see_window(struct rfx_rank_sections *sections, const struct rfx_plan *plan) {
-    sections->window_rows = rfx_max_i64(sections->window_rows, plan->window_rows);
+static void see_window(struct rfx_rank_sections *s, const struct rfx_plan *plan) {
+    if (s->from == RFX_PART_OUTER && plan != NULL)
+        s->window_rows = rfx_max_i64(s->window_rows, plan->window_rows);
+}
+
+/* Rows that the image holds when section i begins. */
+static int64_t window_at(const struct rfx_rank_sections *s, int i) {
+    bool first = i > 0 && s->from == RFX_PART_OUTER && s->plans[0] != NULL;
+    return first ? rfx_max_i64(s->window_rows, s->plans[0]->window_rows) : s->window_rows;
 }
 
 /* Asks for section i: what it reads and what is held beside it. `held`: by graphs and plans of the
@@ -56,9 +63,7 @@ void rfx_rank_sections_see_window(struct rfx_rank_sections *sections, const stru
 static void ask(struct rfx_rank_sections *s, int i, size_t held) {
     struct rfx_source_traits *source = &s->job->request.source;
     int from = rfx_exchange_section(&s->exchange, i).from;
-    int64_t window = s->window_rows;
-    if (i > 0 && s->plans[0] != NULL) window = rfx_max_i64(window, s->plans[0]->window_rows);
-    if (from != RFX_PART_OUTER) *source = traits_of(s, from, window);
+    if (from != RFX_PART_OUTER) *source = traits_of(s, from, window_at(s, i));
     source->fixed_bytes += held;
     if (i == s->exchange.n) {
         source->fixed_bytes += s->outputs_bytes;
@@ -69,13 +74,42 @@ static void ask(struct rfx_rank_sections *s, int i, size_t held) {
     s->job->request.emit_outputs = true;
 }
 
-/* Without a word where there is another way if it does not fit. */
+/* Whether there is another way if this one does not fit the budget. */
+static bool may_fall_back(const struct rfx_rank_sections *s) {
+    return !s->exchange.asked && (s->exchange.n > 0 || s->exchange.ends.from != RFX_PART_OUTER);
+}
+
+/* Without a word where there is another way. */
+static int tell(struct rfx_rank_sections *s, enum rfx_status status, const struct rfx_error *err) {
+    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE && may_fall_back(s)) {
+        s->refused = *err;
+        return RFX_EXIT_BUDGET;
+    }
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, err);
+}
+
 static int plan_asked(struct rfx_rank_sections *s) {
     struct rfx_error err = {{0}};
-    if (s->exchange.n == 0 || s->exchange.asked) return rfx_cli_job_plan(s->job, s->options, "run");
-    enum rfx_status status = rfx_plan_create(s->job->graph, &s->job->request, &s->job->plan, &err);
-    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE) return RFX_EXIT_BUDGET;
-    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+    if (!may_fall_back(s)) return rfx_cli_job_plan(s->job, s->options, "run");
+    return tell(s, rfx_plan_create(s->job->graph, &s->job->request, &s->job->plan, &err), &err);
+}
+
+/* The round that the last section is. */
+static int plan_round(struct rfx_rank_sections *s, size_t held) {
+    struct rfx_error err = {{0}};
+    struct rfx_part_source source = {.from =
+                                         rfx_exchange_section(&s->exchange, s->exchange.n).from};
+    bool cut = source.from != RFX_PART_OUTER;
+    s->states = (struct rfx_part_states){.mem = s->job->mem,
+                                         .round = s->before->states.round + 1,
+                                         .index = s->ranks->rank + 1,
+                                         .count = s->ranks->size};
+    if (cut) source.traits = traits_of(s, source.from, window_at(s, s->exchange.n));
+    source.traits.fixed_bytes += held;
+    return tell(s,
+                rfx_part_round_plan(s->job, RFX_PART_ALL, s->before, cut ? &source : NULL,
+                                    &s->states, &s->round, &err),
+                &err);
 }
 
 static int plan_section(struct rfx_rank_sections *s, int i, size_t held) {
@@ -111,11 +145,20 @@ static int plan_all(struct rfx_rank_sections *s) {
         held = 2 * (rfx_memory_current_bytes(s->job->mem) - before);
     for (int i = 0; i <= s->exchange.n && code == RFX_EXIT_DONE; i++)
         code = plan_section(s, i, held);
+    if (s->exchange.ends.to == RFX_PART_STATES && code == RFX_EXIT_DONE) code = plan_round(s, held);
     return rfx_ranks_agree(s->ranks, code);
 }
 
 static void drop_sections(struct rfx_rank_sections *s) {
     for (int i = 0; i <= s->exchange.n; i++) drop_section(s, i);
+    rfx_part_round_release(&s->round);
+}
+
+static void let_go(struct rfx_rank_sections *s) {
+    rfx_image_free(s->picture);
+    rfx_row_store_free(s->store);
+    s->picture = NULL;
+    s->store = NULL;
 }
 
 int rfx_rank_sections_plan(struct rfx_rank_sections *sections, const struct rfx_part_before *before,
@@ -138,11 +181,18 @@ int rfx_rank_sections_plan(struct rfx_rank_sections *sections, const struct rfx_
     int code = rfx_exchange_choose(s->ranks, &network, s->options, &s->exchange);
     if (code != RFX_EXIT_DONE) return code;
     code = plan_all(s);
-    if (code != RFX_EXIT_BUDGET || s->exchange.n == 0 || s->exchange.asked) return code;
+    if (code != RFX_EXIT_BUDGET || !may_fall_back(s)) return code;
     drop_sections(s);
+    let_go(s);
+    rfx_part_states_release(&s->states);
+    s->from = s->exchange.ends.from = RFX_PART_OUTER;
     s->exchange.n = 0;
     s->macs_saved = saved;
-    return plan_all(s);
+    code = plan_all(s);
+    if (code == RFX_EXIT_BUDGET && s->refused.text[0] != '\0')
+        rfx_cli_message("with rows exchanged it %s", s->refused.text);
+    s->refused.text[0] = '\0';
+    return code;
 }
 
 static enum rfx_status take_rows(void *user, const struct rfx_end *end, struct rfx_rect rect,
@@ -194,13 +244,6 @@ static enum rfx_status open_store(const struct rfx_rank_sections *s, int cut, st
                               &s->job->graph->nodes[cut].out, rows, out, err);
 }
 
-static void let_go(struct rfx_rank_sections *s) {
-    rfx_image_free(s->picture);
-    rfx_row_store_free(s->store);
-    s->picture = NULL;
-    s->store = NULL;
-}
-
 /* Rows of the cut that section i reads. */
 static struct rfx_range need_of(const struct rfx_rank_sections *s, int i) {
     struct rfx_range none = {0, 0};
@@ -239,8 +282,7 @@ static enum rfx_status run_section(struct rfx_rank_sections *s, int i, struct rf
     int cut = s->exchange.cuts[i];
     enum rfx_status status = open_store(s, cut, need_of(s, i + 1), &next, err);
     if (status == RFX_OK && s->graphs[i] != NULL) status = make_rows(s, i, next, err);
-    if (s->from == RFX_PART_OUTER && s->plans[i] != NULL)
-        rfx_rank_sections_see_window(s, s->plans[i]);
+    see_window(s, s->plans[i]);
     drop_section(s, i);
     if (s->n_cuts < RFX_EXCHANGE_MOST_CUTS) s->cuts[s->n_cuts++] = cut;
     if (status == RFX_OK) return go_on_from(s, cut, next, need_of(s, i + 1), err);
@@ -256,13 +298,18 @@ enum rfx_status rfx_rank_sections_run(struct rfx_rank_sections *sections, struct
     return status;
 }
 
-bool rfx_rank_sections_source(const struct rfx_rank_sections *sections,
-                              struct rfx_part_source *source) {
-    const struct rfx_rank_sections *s = sections;
-    if (s->from == RFX_PART_OUTER) return false;
-    *source = (struct rfx_part_source){
-        .from = s->from, .map = s->picture, .traits = traits_of(s, s->from, s->window_rows)};
-    return true;
+enum rfx_status rfx_rank_sections_round(struct rfx_rank_sections *sections, struct rfx_error *err) {
+    struct rfx_rank_sections *s = sections;
+    const struct rfx_part_source source = {.from = s->from, .map = s->picture};
+    bool cut = s->from != RFX_PART_OUTER;
+    enum rfx_status status =
+        rfx_part_round_run(s->job, cut ? &source : NULL, &s->states, &s->round, err);
+    if (status != RFX_OK && cut) rfx_row_store_explain(s->store, err);
+    see_window(s, s->round.plan);
+    s->macs += s->round.report.macs;
+    s->seconds += s->round.report.seconds;
+    rfx_part_round_release(&s->round);
+    return status;
 }
 
 void rfx_rank_sections_release(struct rfx_rank_sections *sections) {

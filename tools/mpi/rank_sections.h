@@ -24,6 +24,9 @@ struct rfx_rank_sections {
     struct rfx_exchange exchange;
     struct rfx_graph *graphs[RFX_EXCHANGE_MOST_CUTS + 1]; /* NULL: nothing for this rank */
     struct rfx_plan *plans[RFX_EXCHANGE_MOST_CUTS + 1];
+    struct rfx_part_round round;   /* at the end of the way: planned */
+    struct rfx_part_states states; /* of it */
+    struct rfx_error refused;      /* why another way does not fit the budget */
 
     int from;                    /* the last cut that was reached, or RFX_PART_OUTER */
     struct rfx_row_store *store; /* of its rows; NULL: the image */
@@ -39,8 +42,9 @@ struct rfx_rank_sections {
 
 /* All ranks together: chooses where rows are exchanged on the way to the next round of states
  * (`to`: RFX_PART_STATES) or to the outputs (RFX_PART_OUTER), and plans the sections. Where cuts
- * that were not asked for by name do not fit the budget on some rank there are none. Returns an
- * exit code, the same on all ranks. rfx_rank_sections_release may follow whatever it is. */
+ * that were not asked for by name do not fit the budget on some rank there are none, and the way
+ * begins at the image. Returns an exit code, the same on all ranks. rfx_rank_sections_release may
+ * follow whatever it is. */
 RFX_NODISCARD int rfx_rank_sections_plan(struct rfx_rank_sections *sections,
                                          const struct rfx_part_before *before, int to);
 
@@ -48,16 +52,13 @@ RFX_NODISCARD int rfx_rank_sections_plan(struct rfx_rank_sections *sections,
 RFX_NODISCARD enum rfx_status rfx_rank_sections_run(struct rfx_rank_sections *sections,
                                                     struct rfx_error *err);
 
-/* What the last section reads. */
+/* The last section, of states: this rank's share of them, into `states`. */
+RFX_NODISCARD enum rfx_status rfx_rank_sections_round(struct rfx_rank_sections *sections,
+                                                      struct rfx_error *err);
+
+/* What the last section, of outputs, reads. */
 struct rfx_image *rfx_rank_sections_image(const struct rfx_rank_sections *sections);
 
-/* The same for a round; false: it is the image. */
-bool rfx_rank_sections_source(const struct rfx_rank_sections *sections,
-                              struct rfx_part_source *source);
-
-/* The image was read with such a window. */
-void rfx_rank_sections_see_window(struct rfx_rank_sections *sections, const struct rfx_plan *plan);
-
-/* Graph and plan of the outputs' section are kept until then. */
+/* Graphs, plans and rows are kept until then; `states` are the caller's. */
 void rfx_rank_sections_release(struct rfx_rank_sections *sections);
 #endif
