@@ -52,7 +52,8 @@ same_exchanged() {
     exchange=$1
     shift
     same "$@"
-    grep -q "^exchange   rows of $(echo "$exchange" | sed 's/,/, /g'): " told ||
+    named=$(echo "$exchange" | sed 's/,/, /g') maps=$(($(echo "$exchange" | tr -cd , | wc -c) + 1))
+    grep -q -e "^exchange   rows of $named: " -e "^exchange   rows of $maps maps, from " told ||
         fail "no rows of $exchange were exchanged: $(cat told)"
     exchange=''
 }
