@@ -19,14 +19,14 @@ static const struct rfx_cli_command command = {
     "rank makes some rows of each output and what these need of the image: halos are made again "
     "by\n"
     "both neighbours or, of maps that all goes through, exchanged, whichever is predicted to be\n"
-    "faster. States of global pools and norms are added up exactly between rounds, in each of "
-    "which\n"
-    "a rank reads its share of the image again. --memory and --threads are of each rank. A .npy is "
-    "written by all ranks, whose folder they must share; other files and '-o -' "
-    "by\n"
-    "rank 0, to which the others send their rows. When a rank fails or is killed the job ends and\n"
-    "nothing is there under the file's name. A network in which an operation without such a state\n"
-    "sees all of a map is refused (exit code 3).\n",
+    "faster. States of global pools and norms are added up exactly between rounds, each of which\n"
+    "begins at the last map that was exchanged, or at the image. --memory and --threads are of\n"
+    "each rank. A .npy is written by all ranks, whose folder they must share; other files and\n"
+    "'-o -' by rank 0, to which the others send their rows. When a rank fails or is killed the "
+    "job\n"
+    "ends and nothing is there under the file's name. A network in which an operation without "
+    "such\n"
+    "a state sees all of a map is refused (exit code 3).\n",
     "mpirun -n 4 rfexec-mpi fsrcnn huge.png --memory 256MiB -o large.npy\n"
     "mpirun -n 16 rfexec-mpi net.onnx scene.tif --memory 1GiB --threads 2 -o map.tif\n"
     "mpirun --oversubscribe -n 3 rfexec-mpi resnet50 photo.jpg --threads 1 --json\n",
