@@ -46,7 +46,6 @@ struct section_case {
 /* Takes what a section's session hands out: all of it has the bits of the whole. */
 struct catcher {
     const struct section_case *c;
-    const struct rfx_graph *graph;
     int64_t *elems; /* per node */
 };
 
@@ -117,7 +116,7 @@ static struct rfx_plan *plan_any(struct section_case *c, const struct rfx_graph 
 }
 
 static void run_share(struct section_case *c, const struct rfx_graph *graph, int64_t *elems) {
-    struct catcher catcher = {c, graph, elems};
+    struct catcher catcher = {c, elems};
     struct rfx_output_sink sink = {.write = catch_rect, .user = &catcher, .any_order = true};
     struct rfx_group_attr groups[8];
     struct rfx_plan *plan = plan_any(c, graph, groups);
