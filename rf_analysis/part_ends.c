@@ -66,16 +66,22 @@ struct rfx_end rfx_part_end(const struct rfx_graph *base, int k, int i) {
     return end;
 }
 
+struct rfx_rect rfx_part_map_rows(const struct rfx_graph *base, int map, int64_t index,
+                                  int64_t count) {
+    const struct rfx_node *node = &base->nodes[map];
+    struct rfx_rect rows = rfx_node_full_rect(node);
+    int64_t each = node->out.h / count, longer = node->out.h % count;
+    rows.y0 = each * index + rfx_min_i64(index, longer);
+    rows.y1 = rows.y0 + each + (index < longer ? 1 : 0);
+    return rows;
+}
+
 struct rfx_rect rfx_part_end_rows(const struct rfx_graph *base, const struct rfx_end *end,
                                   int64_t index, int64_t count) {
     const struct rfx_node *node = &base->nodes[end->node];
-    struct rfx_rect whole = rfx_node_full_rect(node);
     if (node->out.layout != RFX_LAYOUT_NHWC || rfx_node_is_constant(node))
-        return index == 0 ? whole : rfx_rect_full(0, 0);
-    int64_t each = node->out.h / count, longer = node->out.h % count;
-    whole.y0 = each * index + rfx_min_i64(index, longer);
-    whole.y1 = whole.y0 + each + (index < longer ? 1 : 0);
-    return whole;
+        return index == 0 ? rfx_node_full_rect(node) : rfx_rect_full(0, 0);
+    return rfx_part_map_rows(base, end->node, index, count);
 }
 
 struct rfx_rect rfx_part_end_share(const struct rfx_graph *base, int e, int64_t index,

@@ -15,9 +15,13 @@
 int rfx_part_ends(const struct rfx_graph *base, int k);
 struct rfx_end rfx_part_end(const struct rfx_graph *base, int k, int i);
 
-/* What share `index` of `count` of a result has of an end: of a map of rows some of them, as equal
- * as they can be, the first ones longer; what is no map belongs to share 0. May be empty, that of
- * share 0 never. */
+/* Share `index` of `count` of the rows of a node's map, all of its columns: as equal as they can
+ * be, the first ones longer. May be empty. */
+struct rfx_rect rfx_part_map_rows(const struct rfx_graph *base, int map, int64_t index,
+                                  int64_t count);
+
+/* What share `index` of `count` of a result has of an end: of a map of rows some, as above; what is
+ * no map belongs to share 0. May be empty, that of share 0 never. */
 struct rfx_rect rfx_part_end_rows(const struct rfx_graph *base, const struct rfx_end *end,
                                   int64_t index, int64_t count);
 

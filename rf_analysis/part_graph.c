@@ -264,8 +264,20 @@ enum rfx_status rfx_part_graph_rounds(const struct rfx_graph *base, int k,
     return status;
 }
 
+/* Lets a map be what the network is run on: it is read, and nothing before it is needed. */
+static void read_from(struct rfx_graph *graph, int from) {
+    if (from == RFX_PART_OUTER) return;
+    struct rfx_node *node = &graph->nodes[from];
+    node->op = RFX_OP_INPUT;
+    node->n_in = 0;
+    node->attr = (union rfx_attr){0};
+    node->act = (struct rfx_act){.slope = -1};
+    node->residual = false;
+    graph->input = from;
+}
+
 enum rfx_status rfx_part_graph_states(const struct rfx_graph *base, int k,
-                                      const struct rfx_part_known *known, int n_known,
+                                      const struct rfx_part_known *known, int n_known, int from,
                                       int64_t index, int64_t count, struct rfx_graph **out,
                                       struct rfx_error *err) {
     struct rfx_graph *graph;
@@ -288,6 +300,7 @@ enum rfx_status rfx_part_graph_states(const struct rfx_graph *base, int k,
             graph->outputs[ready++].part = rfx_node_full_rect(node);
         }
         graph->n_outputs = ready;
+        read_from(graph, from);
         drop_unneeded(graph);
         want_parts(graph);
         status = keep_listed(&graph, err);
@@ -309,14 +322,9 @@ static void take_share(struct rfx_graph *graph, const struct rfx_graph *base, in
     }
 }
 
-enum rfx_status rfx_part_graph_share(const struct rfx_graph *base, int k,
-                                     const struct rfx_part_known *known, int n_known, int64_t index,
-                                     int64_t count, struct rfx_graph **out, struct rfx_error *err) {
-    struct rfx_graph *graph;
-    *out = NULL;
-    enum rfx_status status = begin(base, k, known, n_known, &graph, err);
-    if (status != RFX_OK) return status;
-    take_share(graph, base, k, index, count);
+/* The graph of the outputs that are left, or NULL where there are none. */
+static enum rfx_status finish_share(struct rfx_graph *graph, struct rfx_graph **out,
+                                    struct rfx_error *err) {
     if (graph->n_outputs == 0) {
         rfx_graph_free(graph);
         return RFX_OK;
@@ -325,6 +333,39 @@ enum rfx_status rfx_part_graph_share(const struct rfx_graph *base, int k,
     want_parts(graph);
     *out = graph;
     return keep_listed(out, err);
+}
+
+enum rfx_status rfx_part_graph_share(const struct rfx_graph *base, int k,
+                                     const struct rfx_part_known *known, int n_known, int64_t index,
+                                     int64_t count, struct rfx_graph **out, struct rfx_error *err) {
+    struct rfx_graph *graph;
+    *out = NULL;
+    enum rfx_status status = begin(base, k, known, n_known, &graph, err);
+    if (status != RFX_OK) return status;
+    take_share(graph, base, k, index, count);
+    return finish_share(graph, out, err);
+}
+
+enum rfx_status rfx_part_graph_section(const struct rfx_graph *base, struct rfx_part_section ends,
+                                       const struct rfx_part_known *known, int n_known,
+                                       int64_t index, int64_t count, struct rfx_graph **out,
+                                       struct rfx_error *err) {
+    struct rfx_graph *graph;
+    *out = NULL;
+    if (ends.to == RFX_PART_STATES)
+        return rfx_part_graph_states(base, RFX_PART_ALL, known, n_known, ends.from, index, count,
+                                     out, err);
+    enum rfx_status status = begin(base, RFX_PART_ALL, known, n_known, &graph, err);
+    if (status != RFX_OK) return status;
+    if (ends.to == RFX_PART_OUTER) {
+        take_share(graph, base, RFX_PART_ALL, index, count);
+    } else {
+        struct rfx_rect rows = rfx_part_map_rows(base, ends.to, index, count);
+        graph->n_outputs = rfx_rect_is_empty(rows) ? 0 : 1;
+        graph->outputs[0] = (struct rfx_output){ends.to, graph->nodes[ends.to].name, rows};
+    }
+    read_from(graph, ends.from);
+    return finish_share(graph, out, err);
 }
 
 struct rfx_rect rfx_part_graph_image(const struct rfx_graph *graph) {

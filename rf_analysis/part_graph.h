@@ -46,11 +46,21 @@ RFX_NODISCARD enum rfx_status rfx_part_graph_rounds(const struct rfx_graph *base
                                                     struct rfx_part_rounds *out,
                                                     struct rfx_error *err);
 
+/* A part of the network between two maps: `from`, the image (RFX_PART_OUTER) or a cut
+ * (part_cuts.h), is read, of `to` a share is made: of a cut's map of its rows, or of the outputs
+ * (RFX_PART_OUTER), or of the next round's states (RFX_PART_STATES). */
+#define RFX_PART_OUTER (-1)
+#define RFX_PART_STATES (-2)
+struct rfx_part_section {
+    int from, to;
+};
+
 /* The graph that feeds share `index` of `count` of the rows of every input to the reductions of the
- * next round: they are its outputs. Each `taken` is its share, which may be empty. */
+ * next round: they are its outputs. Each `taken` is its share, which may be empty. It reads `from`,
+ * the image or a cut, behind which all those reductions are. */
 RFX_NODISCARD enum rfx_status rfx_part_graph_states(const struct rfx_graph *base, int k,
                                                     const struct rfx_part_known *known, int n_known,
-                                                    int64_t index, int64_t count,
+                                                    int from, int64_t index, int64_t count,
                                                     struct rfx_graph **out, struct rfx_error *err);
 
 /* rfx_part_graph_create where these results are known: they are constants of the graph. Of an
@@ -69,6 +79,14 @@ RFX_NODISCARD enum rfx_status rfx_part_graph_share(const struct rfx_graph *base,
                                                    int64_t index, int64_t count,
                                                    struct rfx_graph **out, struct rfx_error *err);
 
-/* The rectangle of the image that the graph reads; empty: none of it. */
+/* The graph of a share of a section, these results known: of everything that the network hands out
+ * as rfx_part_graph_share, of a cut's map its only output, of states as rfx_part_graph_states. */
+RFX_NODISCARD enum rfx_status rfx_part_graph_section(const struct rfx_graph *base,
+                                                     struct rfx_part_section ends,
+                                                     const struct rfx_part_known *known,
+                                                     int n_known, int64_t index, int64_t count,
+                                                     struct rfx_graph **out, struct rfx_error *err);
+
+/* The rectangle of its input, the image, that the graph reads; empty: none of it. */
 struct rfx_rect rfx_part_graph_image(const struct rfx_graph *graph);
 #endif

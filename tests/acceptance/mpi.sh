@@ -17,7 +17,10 @@ for case in mobilenet_v2:97x113 mobilenet_v2:161x97 resnet50:65x97 resnet50:33x1
     deeplab_v3:65x97 mobilenet_v3_small:75x91 real_esrgan_compact:19x23 efficientnet_b0:65x65 \
     "$source/data/defect_net.onnx:203x187"; do
     for n in 1 2 3 4; do same $n "${case%:*}" "synthetic:${case##*:}"; done
-    echo "${case%:*} ${case##*:}: 1 to 4 ranks, one hash"
+    exchange=never
+    same 3 "${case%:*}" "synthetic:${case##*:}"
+    exchange=''
+    echo "${case%:*} ${case##*:}: 1 to 4 ranks, rows exchanged and not, one hash"
 done
 for kind in tif png; do
     for n in 2 4; do
@@ -27,6 +30,11 @@ for kind in tif png; do
     kind=$kind same 3 fsrcnn synthetic:83x61 --bits 16 --range 0,1 2>/dev/null || fail "16 bits"
 done
 kind=npy
+for n in 2 3 4; do
+    same_exchanged feature_extraction.1,shrink.1,map.1,map.3,map.5,map.7,expand.1 $n fsrcnn synthetic:83x61
+    same_exchanged model.4 $n yolov8n synthetic:160x128
+    same_exchanged expand.1 $n fsrcnn synthetic:83x61 --bands 2 --strips 2
+done
 same 3 fsrcnn synthetic:83x61 --bands 2 --strips 3
 same 3 fsrcnn synthetic:83x61 --tiles 3x2 --conv winograd --no-fuse
 same 2 mobilenet_v2 synthetic:97x113 --keep features.6

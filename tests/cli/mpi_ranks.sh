@@ -5,6 +5,8 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_btl_base_warn_component_unused=0
 # words of one more rank, the largest file that it may write in 512 bytes, and what starts it
 other='' limit='' through=''
+# maps whose rows ranks exchange
+exchange=''
 
 fail() {
     echo "$(basename "$0"): $*" >&2
@@ -15,10 +17,11 @@ fail() {
 ranks() {
     n=$1
     shift
+    set -- "$@" -j 1 ${exchange:+--exchange "$exchange"}
     if [ -z "$other" ]; then
-        "$mpiexec" -n "$n" "$parallel" "$@" -j 1
+        "$mpiexec" -n "$n" "$parallel" "$@"
     else
-        "$mpiexec" -n "$n" "$parallel" "$@" -j 1 : -n 1 sh -c "echo \$\$ >pid
+        "$mpiexec" -n "$n" "$parallel" "$@" : -n 1 sh -c "echo \$\$ >pid
             [ -z '$limit' ] || ulimit -f $limit
             exec $through '$parallel' $other -j 1"
     fi
@@ -42,6 +45,17 @@ same() {
         cmp "$file" "all${file#whole}" || fail "$n ranks, $*: other bytes than one process"
     done
     unset kind
+}
+
+# the same with rows exchanged at the maps $1
+same_exchanged() {
+    exchange=$1
+    shift
+    same "$@"
+    named=$(echo "$exchange" | sed 's/,/, /g') maps=$(($(echo "$exchange" | tr -cd , | wc -c) + 1))
+    grep -q -e "^exchange   rows of $named: " -e "^exchange   rows of $maps maps, from " told ||
+        fail "no rows of $exchange were exchanged: $(cat told)"
+    exchange=''
 }
 
 # starts the further rank as if it were on another machine; false: nobody may here
@@ -74,13 +88,13 @@ begin() {
     job=$!
 }
 
-# until the last rank has the temporary open, which has a name or none
+# until the last rank has the temporary open, which has a name or none; in $1 or here
 wait_for_temporary() {
     for _ in $(seq 1000); do
         sleep 0.02
         # shellcheck disable=SC2012
         [ ! -s pid ] || ! ls -l "/proc/$(cat pid)/fd" 2>/dev/null |
-            grep -q -e "$PWD/#[0-9]* (deleted)" -e '/\.rfexec-' || return 0
+            grep -q -e "${1:-$PWD}/#[0-9]* (deleted)" -e '/\.rfexec-' || return 0
     done
     fail "no temporary: $(cat told said)"
 }

@@ -25,6 +25,39 @@ same 3 mobilenet_v2 synthetic:97x113
 same 2 resnet50 synthetic:33x65
 same 2 unet_instance synthetic:33x21
 same 4 yolov8n synthetic:96x64
+# rows exchanged: at one map, at several, of more ranks than some have rows; where norms and pools came
+# first, a stride and skips lie around, the last map grows
+same_exchanged features.0,features.4 2 mobilenet_v2 synthetic:97x113 --keep features.6
+same_exchanged shrink.1,map.3,expand.1 3 fsrcnn synthetic:83x61
+same_exchanged map.1,map.7 4 fsrcnn synthetic:3x9
+same_exchanged expanded_conv_3,logits/semantic 3 deeplab_v3 synthetic:65x97
+kind=png same_exchanged map.5 2 fsrcnn synthetic:83x61
+# a round goes on from the rows of the one before: 16 squeeze-and-excitations in less than 4 times the
+# work, that were made from the image each, inside a budget that starting there would not fit
+ratio() { sed -n 's/.*"macs_ratio": \([0-9]*\).*/\1/p' "$1" | sort -n | tail -1; }
+same 3 efficientnet_b0 synthetic:129x97
+grep -q '^exchange   rows of [0-9]* maps, from ' told || fail "rounds without exchange: $(cat told)"
+ranks 3 efficientnet_b0 synthetic:129x97 --memory 30MiB --json >fast 2>said || fail "rounds: $(cat said)"
+grep -q "\"hash\": \"$(sed -n 's/^output .*hash //p' one)\"" fast || fail "rounds: another hash"
+ranks 3 efficientnet_b0 synthetic:129x97 --exchange never --json >slow 2>said || fail "never: $(cat said)"
+[ "$(ratio fast)" -lt 4 ] && [ "$(ratio slow)" -ge 12 ] || fail "rounds: $(cat fast slow)"
+peak=$(sed -n 's/.*"peak_rss_bytes": \([0-9]*\).*/\1/p' fast | sort -n | tail -1)
+[ "${peak:-99999999}" -le $((30 << 20)) ] || fail "rounds took $peak bytes, the budget is 30 MiB"
+# which maps pay follows from the link; what is no such map is refused once, with the first and last
+same 3 yolov8n synthetic:320x320
+grep -q '^exchange   rows of model' told || fail "no exchange over a usual link: $(cat told)"
+ranks 3 yolov8n synthetic:320x320 --exchange never >slow 2>said || fail "never: $(cat said)"
+grep -q '^exchange   none' slow || fail "never: $(cat slow)"
+ranks 3 yolov8n synthetic:320x320 --link-bandwidth 1 >slow 2>said || fail "a slow link: $(cat said)"
+grep -q '^exchange   none' slow || fail "an exchange over a link of a byte a second: $(cat slow)"
+# where the maps that would pay do not fit the budget there are none; what MPI takes differs a bit
+refused 4 'needs at least' 3 yolov8n synthetic:320x320 --exchange never --memory 1MiB
+least=$(sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p' said | sort -n | tail -1)
+ranks 3 yolov8n synthetic:320x320 --memory $((least + 300000)) >slow 2>said || fail "too tight: $(cat said)"
+grep '^output ' slow | cmp -s - wanted || fail "a tight budget: $(cat slow), not $(cat wanted)"
+refused 2 "^rfexec-mpi: --exchange 'deconv': not all .* from 'feature_extraction.1' to 'expand.1'" 2 \
+    fsrcnn synthetic:40x30 -o no.npy --exchange deconv
+refused 2 "^rfexec-mpi: --exchange 'nix': there is no such map" 2 fsrcnn synthetic:40x30 --exchange nix
 # several outputs, of fewer rows than ranks; a picture from rows that are sent, in several bands
 same 4 posenet synthetic:33x49
 kind=tif same 2 fsrcnn synthetic:300x200
@@ -36,6 +69,19 @@ ranks 2 fsrcnn synthetic:300x200 --memory $budget -o all.npy --json >told 2>said
 grep -q "\"hash\": \"$(sed -n 's/^output .*hash //p' one)\"" told || fail "json: another hash"
 peak=$(sed -n 's/.*"peak_rss_bytes": \([0-9]*\).*/\1/p' told | sort -n | tail -1)
 [ "${peak:-$((budget + 1))}" -le "$budget" ] || fail "a rank took $peak bytes, its budget is $budget"
+# each section within it too
+exchange=shrink.1,map.3
+refused 4 'needs at least' 2 fsrcnn synthetic:300x200 --memory 1MiB -o no.npy
+least=$(sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p' said | sort -n | tail -1)
+for more in 0 1 2 3 4 5 6 7 8; do # the first section names its least, another may need some more
+    budget=$((least + (more << 19)))
+    ranks 2 fsrcnn synthetic:300x200 --memory $budget --json >told 2>said && break
+done
+grep -q "\"hash\": \"$(sed -n 's/^output .*hash //p' one)\"" told || fail "sections: $(cat told said)"
+grep -q '"shrink.1"' told || fail "no rows were exchanged: $(cat told)"
+peak=$(sed -n 's/.*"peak_rss_bytes": \([0-9]*\).*/\1/p' told | sort -n | tail -1)
+[ "${peak:-$((budget + 1))}" -le "$budget" ] || fail "sections took $peak bytes, the budget is $budget"
+exchange=''
 
 # what all ranks find is said once; what one finds, with its number
 refused 3 "^rfexec-mpi: model 'nosuch'" 2 nosuch synthetic:8x8
@@ -45,6 +91,11 @@ refused 3 "rank 1: not of one run with rank 0: their 'input' differs" 1 fsrcnn s
 # a file that may not grow as far as the second rank's rows, but as MPI's own do
 other="fsrcnn synthetic:900x700 -o no.npy" limit=24000
 refused 5 'rank 1: no.npy: writing failed' 1 fsrcnn synthetic:900x700 -o no.npy
+# a rank without room for its rows of the map
+mkdir rows
+exchange=map.3 other="fsrcnn synthetic:900x700 -o no.npy --exchange map.3 --memory 64MiB --spill rows" limit=24000
+refused 5 "rank 1: rows/rows: no room for the [0-9]* bytes" 1 fsrcnn synthetic:900x700 -o no.npy
+exchange=''
 # where ranks are of several machines the temporary has a name in the folder
 limit=''
 if as_elsewhere; then
@@ -62,4 +113,16 @@ wait_for_temporary
 kill -KILL "$(cat pid)"
 if wait "$job"; then fail "a killed rank, and exit code 0"; fi
 nothing_left
+# one that is killed while others wait for its rows
+exchange=map.3
+other="fsrcnn synthetic:900x700 -o no.npy --exchange map.3 --memory 64MiB --spill rows"
+begin 2 fsrcnn synthetic:900x700 -o no.npy
+wait_for_temporary "$PWD/rows"
+kill -STOP "$(cat pid)"
+sleep 1.5
+kill -KILL "$(cat pid)"
+if wait "$job"; then fail "a rank killed in the exchange, and exit code 0"; fi
+[ -s said ] || fail "a rank killed in the exchange, and no message"
+nothing_left
+[ -z "$(ls -A rows)" ] || fail "rows are left: $(ls -A rows)"
 echo "test_mpi: passed"

@@ -189,7 +189,8 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
         return rfx_memory_fail(graph->mem, "cost model", n * sizeof *m.nodes, err);
     struct rfx_cost_group *group = m.groups;
     for (int i = 0; i < graph->n_nodes; i++) {
-        rfx_cost_describe(base, &base->nodes[i], &m.nodes[i]);
+        bool read = rfx_node_is_input(&graph->nodes[i]); /* of a section: computed in the base */
+        rfx_cost_describe(base, read ? &graph->nodes[i] : &base->nodes[i], &m.nodes[i]);
         m.nodes[i].least = least_of_pixel(&m, &m.nodes[i]);
         if (graph->nodes[i].op != RFX_OP_GROUP) continue;
         rfx_cost_describe_group(&graph->nodes[i].attr.group, group);

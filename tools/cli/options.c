@@ -251,6 +251,14 @@ static const struct option_row rows[] = {
      "every network at both sizes (about a minute, 1.1 GiB)", 0},
     {"table", 0, KIND_TEXT, RFX_CLI_GOLDEN, AT(table), "FILE",
      "fingerprints to compare with, as data/fingerprints.csv (default: the program's own)", 0},
+    {"exchange", 0, KIND_TEXT, RFX_CLI_RANKS, AT(exchange), "auto|never|TENSOR,...",
+     "maps of which ranks exchange rows instead of making halos again: those that are predicted to "
+     "pay (auto, the default), none, or these",
+     0},
+    {"link-bandwidth", 0, KIND_BYTES, RFX_CLI_RANKS, AT(link_bytes), "BYTES",
+     "bytes a second between ranks, for --exchange auto (default 1GB); a message is taken to wait "
+     "50 us",
+     0},
     {"json", 0, KIND_FLAG, RFX_CLI_JSON, AT(json), NULL, "result as JSON on stdout", 0},
     {"csv", 0, KIND_FLAG, RFX_CLI_CSV, AT(csv), NULL, "result as CSV on stdout", 0},
     {"help", 'h', KIND_FLAG, 0, AT(help), NULL, "this text", 0},

@@ -40,6 +40,7 @@ enum rfx_cli_group {
     RFX_CLI_FUSE = 1 << 20,    /* --no-fuse, --no-fuse-add */
     RFX_CLI_EAGER = 1 << 21,   /* --no-fuse alone, where --baseline says the rest */
     RFX_CLI_OVERLAY = 1 << 22, /* --overlay and what goes with it */
+    RFX_CLI_RANKS = 1 << 23,   /* --exchange, --link-bandwidth */
     RFX_CLI_PLACE = 1 << 24,   /* --strategy, --capacity, --time-limit, --threads */
     RFX_CLI_PICTURE = 1 << 25, /* --plot of a placement */
     RFX_CLI_DUMP = 1 << 26,    /* --dump */
@@ -75,6 +76,8 @@ struct rfx_cli_options {
     const char *mask;                                  /* of what is wanted; NULL: everything */
     const char *states;                                /* of rounds before; NULL: none */
     int64_t parts;                                     /* that plans are made for; 0: not given */
+    const char *exchange;            /* of rows between ranks: auto (NULL), never or tensors */
+    size_t link_bytes;               /* a second between ranks; 0: not given */
     const char *list, *out_dir, *as; /* of a run on many pictures; NULL: not given */
     bool resume;
     const char *plan_file;

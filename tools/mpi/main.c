@@ -16,20 +16,22 @@ static const struct rfx_cli_command command = {
     "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--top K --labels FILE] [--json]",
     "run a network on an image with several processes, by MPI: mpirun -n 4 rfexec-mpi ...",
     "Does what 'rfexec run' does, and gives the same bits and hash for any number of ranks. Every\n"
-    "rank makes some rows of each output and what these need of the image (halos are made again, "
+    "rank makes some rows of each output and what these need of the image: halos are made again "
     "by\n"
-    "both neighbours); states of global pools and norms are added up exactly between rounds, in\n"
-    "each of which a rank reads its share of the image again. --memory and --threads are of each\n"
-    "rank. A .npy is written by all ranks, whose folder they must share; other files and '-o -' "
-    "by\n"
-    "rank 0, to which the others send their rows. When a rank fails or is killed the job ends and\n"
-    "nothing is there under the file's name. A network in which an operation without such a state\n"
-    "sees all of a map is refused (exit code 3).\n",
+    "both neighbours or, of maps that all goes through, exchanged, whichever is predicted to be\n"
+    "faster. States of global pools and norms are added up exactly between rounds, each of which\n"
+    "begins at the last map that was exchanged, or at the image. --memory and --threads are of\n"
+    "each rank. A .npy is written by all ranks, whose folder they must share; other files and\n"
+    "'-o -' by rank 0, to which the others send their rows. When a rank fails or is killed the "
+    "job\n"
+    "ends and nothing is there under the file's name. A network in which an operation without "
+    "such\n"
+    "a state sees all of a map is refused (exit code 3).\n",
     "mpirun -n 4 rfexec-mpi fsrcnn huge.png --memory 256MiB -o large.npy\n"
     "mpirun -n 16 rfexec-mpi net.onnx scene.tif --memory 1GiB --threads 2 -o map.tif\n"
     "mpirun --oversubscribe -n 3 rfexec-mpi resnet50 photo.jpg --threads 1 --json\n",
     RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT | RFX_CLI_SAMPLES |
-        RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_JSON,
+        RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_RANKS | RFX_CLI_JSON,
     2,
     2,
     NULL};

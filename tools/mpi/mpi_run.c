@@ -1,6 +1,6 @@
 /* What a rank does: it opens everything as 'rfexec run' does, makes its share of the states of
- * global operations round after round, then its share of the outputs. Its plan is its own, inside
- * its own budget. */
+ * global operations round after round, then its rows of the maps that ranks exchange and its share
+ * of the outputs. Its plans are its own, inside its own budget. */
 #include "tools/mpi/mpi_run.h"
 
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/mpi/rank_outputs.h"
+#include "tools/mpi/rank_sections.h"
 #include "tools/mpi/rank_states.h"
 #include "tools/parts/files/part_identity.h"
 #include "tools/parts/part_round.h"
@@ -20,10 +21,10 @@
 struct mpi_run {
     struct rfx_ranks *ranks;
     const struct rfx_cli_options *options;
-    struct rfx_cli_job job; /* its graph: the whole one, but while the share is planned */
+    struct rfx_cli_job job; /* its graph: the whole one */
     struct rfx_part_before before;
-    struct rfx_graph *share; /* NULL: nothing is left for this rank */
-    struct rfx_session *session;
+    struct rfx_rank_sections sections;
+    struct rfx_session *session; /* of the last section; NULL: nothing is left for this rank */
     struct rfx_rank_outputs outputs;
     struct rfx_cli_classes classes;
     struct rfx_run_report report; /* of the share */
@@ -88,58 +89,72 @@ static int look(struct mpi_run *run) {
                : rfx_cli_fail(status, &err);
 }
 
-/* A round of states: this rank's share, then the sum of all. */
+/* A round of states, from where the sections have come: this rank's share, then the sum of all. */
 static enum rfx_status make_round(struct mpi_run *run, struct rfx_error *err) {
-    struct rfx_part_states states = {.mem = run->job.mem,
-                                     .round = run->before.states.round + 1,
-                                     .index = run->ranks->rank + 1,
-                                     .count = run->ranks->size};
-    struct rfx_part_round round;
-    enum rfx_status status =
-        rfx_part_round_run(&run->job, RFX_PART_ALL, &run->before, &states, &round, err);
-    if (status == RFX_OK) status = rfx_rank_states_merge(run->ranks, run->job.graph, &states, err);
-    run->macs += round.report.macs;
-    run->seconds += round.report.seconds;
+    struct rfx_part_states *states = &run->sections.states;
+    enum rfx_status status = rfx_rank_sections_round(&run->sections, err);
+    if (status == RFX_OK) status = rfx_rank_states_merge(run->ranks, run->job.graph, states, err);
     run->rounds++;
-    rfx_part_round_release(&round);
     rfx_part_before_release(&run->before);
-    run->before.states = states;
+    run->before.states = *states;
+    *states = (struct rfx_part_states){.mem = states->mem};
     return status;
 }
 
-/* All rounds; what one rank cannot do ends the job. A rank alone has all of every map. */
-static int make_states(struct mpi_run *run) {
+/* The sections up to the next round, and that; what one rank cannot do ends the job. */
+static int make_next(struct mpi_run *run) {
     struct rfx_error err = {{0}};
-    run->before.states.mem = run->job.mem;
-    if (run->ranks->size == 1) return RFX_EXIT_DONE;
-    int code = look(run);
+    int code = rfx_rank_sections_plan(&run->sections, &run->before, RFX_PART_STATES);
     if (code != RFX_EXIT_DONE) return code;
     run->ranks->together = false;
-    while (run->before.rounds.rounds > 0) {
-        enum rfx_status status = make_round(run, &err);
-        code = status == RFX_OK ? look(run) : rfx_cli_fail(status, &err);
-        if (code != RFX_EXIT_DONE) rfx_ranks_end_job(run->ranks, code);
-    }
+    enum rfx_status status = rfx_rank_sections_run(&run->sections, &err);
+    if (status == RFX_OK) status = make_round(run, &err);
+    code = status == RFX_OK ? look(run) : rfx_cli_fail(status, &err);
+    if (code != RFX_EXIT_DONE) rfx_ranks_end_job(run->ranks, code);
     run->ranks->together = true;
-    return RFX_EXIT_DONE;
+    return code;
 }
 
-/* Plans the share. */
-static int take_share(struct mpi_run *run) {
+/* All rounds. A rank alone has all of every map. */
+static int make_states(struct mpi_run *run) {
+    run->before.states.mem = run->job.mem;
+    if (run->ranks->size == 1) return RFX_EXIT_DONE;
+    int code = rfx_ranks_agree(run->ranks, look(run));
+    while (code == RFX_EXIT_DONE && run->before.rounds.rounds > 0) code = make_next(run);
+    return code;
+}
+
+/* Plans all that this rank makes from here on. */
+static int plan_outputs(struct mpi_run *run) {
+    run->sections.outputs_bytes =
+        rfx_rank_outputs_bytes(run->ranks, run->job.graph, run->options, &run->job.geo);
+    return rfx_rank_sections_plan(&run->sections, &run->before, RFX_PART_OUTER);
+}
+
+static const struct rfx_graph *share_of(const struct mpi_run *run) {
+    return run->sections.graphs[run->sections.exchange.n];
+}
+
+static const struct rfx_plan *plan_of(const struct mpi_run *run) {
+    return run->sections.plans[run->sections.exchange.n];
+}
+
+/* The rows that ranks exchange, which one rank's failing ends for all. */
+static void make_rows(struct mpi_run *run) {
     struct rfx_error err = {{0}};
-    struct rfx_graph *whole = run->job.graph;
-    enum rfx_status status =
-        rfx_part_graph_share(whole, RFX_PART_ALL, run->before.known, run->before.states.n,
-                             run->ranks->rank, run->ranks->size, &run->share, &err);
-    if (status != RFX_OK) return rfx_cli_fail(status, &err);
-    if (run->share == NULL) return RFX_EXIT_DONE;
-    run->job.request.source.fixed_bytes +=
-        rfx_rank_outputs_bytes(run->ranks, whole, run->options, &run->job.geo);
-    run->job.graph = run->share;
-    int code = rfx_cli_job_plan(&run->job, run->options, "run");
-    run->job.graph = whole;
-    if (code != RFX_EXIT_DONE) return code;
-    status = rfx_session_create(run->share, run->job.plan, &run->session, &err);
+    run->ranks->together = false;
+    enum rfx_status status = rfx_rank_sections_run(&run->sections, &err);
+    if (status != RFX_OK) rfx_ranks_end_job(run->ranks, rfx_cli_fail(status, &err));
+    run->macs += run->sections.macs; /* and of the rounds */
+    run->seconds += run->sections.seconds;
+    run->ranks->together = true;
+}
+
+static int begin_share(struct mpi_run *run) {
+    struct rfx_error err = {{0}};
+    enum rfx_status status = RFX_OK;
+    if (share_of(run) != NULL)
+        status = rfx_session_create(share_of(run), plan_of(run), &run->session, &err);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
@@ -150,15 +165,17 @@ static enum rfx_status execute(struct mpi_run *run, struct rfx_error *err) {
     rfx_session_set_sink(run->session, &sink);
     rfx_session_set_spill_folder(run->session, run->options->spill);
     rfx_cli_progress_start(&progress, "run");
-    enum rfx_status status = rfx_session_run(run->session, run->job.image, rfx_cli_progress_step,
-                                             &progress, &run->report, err);
+    enum rfx_status status = rfx_session_run(run->session, rfx_rank_sections_image(&run->sections),
+                                             rfx_cli_progress_step, &progress, &run->report, err);
     rfx_cli_progress_end(&progress);
+    if (status != RFX_OK && run->sections.store != NULL)
+        rfx_row_store_explain(run->sections.store, err);
     run->macs += run->report.macs;
     run->seconds += run->report.seconds;
     if (status == RFX_OK && run->ranks->rank == 0)
         status = rfx_cli_classes_find(run->session, run->job.mem, run->options, &run->classes, err);
     if (status == RFX_OK)
-        status = rfx_rank_outputs_take(&run->outputs, run->session, run->share, err);
+        status = rfx_rank_outputs_take(&run->outputs, run->session, share_of(run), err);
     if (status == RFX_OK && rfx_cli_progress_cancelled())
         status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
     rfx_memory_set_stop(run->job.mem, NULL, NULL); /* from here on files become complete */
@@ -168,18 +185,23 @@ static enum rfx_status execute(struct mpi_run *run, struct rfx_error *err) {
 static int print_result(struct mpi_run *run) {
     struct rfx_error err = {{0}};
     uint64_t most[2] = {rfx_peak_rss_bytes(), (uint64_t)(run->seconds * 1e9)};
-    enum rfx_status status = rfx_ranks_sum(run->ranks, &run->macs, 1, &err);
+    uint64_t sums[3] = {run->macs, run->sections.received, (uint64_t)run->sections.macs_saved};
+    enum rfx_status status = rfx_ranks_sum(run->ranks, sums, 3, &err);
     if (status == RFX_OK) status = rfx_ranks_most(run->ranks, most, 2, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
     if (run->ranks->rank > 0) return RFX_EXIT_DONE;
     struct rfx_run_ranks ranks = {.count = run->ranks->size,
                                   .rounds = run->rounds,
-                                  .macs = run->macs,
+                                  .macs = sums[0],
+                                  .cuts = run->sections.cuts,
+                                  .n_cuts = run->sections.n_cuts,
+                                  .moved_bytes = sums[1],
+                                  .macs_saved = (int64_t)sums[2],
                                   .peak_rss_bytes = (size_t)most[0],
                                   .seconds = (double)most[1] * 1e-9};
     struct rfx_run_result result = {.options = run->options,
                                     .graph = run->job.graph,
-                                    .plan = run->job.plan,
+                                    .plan = plan_of(run),
                                     .report = &run->report,
                                     .outputs = &run->outputs.outputs,
                                     .classes = &run->classes,
@@ -192,8 +214,10 @@ static int run_all(struct mpi_run *run) {
     struct rfx_error err = {{0}};
     int code = rfx_ranks_agree(run->ranks, open_job(run));
     if (code == RFX_EXIT_DONE) code = compare_identities(run);
-    if (code == RFX_EXIT_DONE) code = rfx_ranks_agree(run->ranks, make_states(run));
-    if (code == RFX_EXIT_DONE) code = rfx_ranks_agree(run->ranks, take_share(run));
+    if (code == RFX_EXIT_DONE) code = make_states(run);
+    if (code == RFX_EXIT_DONE) code = plan_outputs(run);
+    if (code == RFX_EXIT_DONE) make_rows(run);
+    if (code == RFX_EXIT_DONE) code = rfx_ranks_agree(run->ranks, begin_share(run));
     if (code == RFX_EXIT_DONE)
         code = rfx_rank_outputs_open(run->ranks, run->job.mem, run->job.graph, run->options,
                                      &run->job.geo, &run->outputs);
@@ -207,13 +231,14 @@ static int run_all(struct mpi_run *run) {
 
 int rfx_mpi_run(struct rfx_ranks *ranks, const struct rfx_cli_options *options) {
     struct mpi_run run = {.ranks = ranks, .options = options};
+    run.sections = (struct rfx_rank_sections){
+        .ranks = ranks, .options = options, .job = &run.job, .from = RFX_PART_OUTER};
     int code = run_all(&run);
     rfx_cli_classes_free(&run.classes);
     rfx_rank_outputs_free(&run.outputs);
     rfx_session_free(run.session);
-    rfx_plan_free(run.job.plan);
-    run.job.plan = NULL;
-    rfx_graph_free(run.share);
+    rfx_rank_sections_release(&run.sections);
+    if (run.sections.states.mem != NULL) rfx_part_states_release(&run.sections.states);
     rfx_part_before_release(&run.before);
     rfx_cli_job_free(&run.job);
     return code;

@@ -43,6 +43,7 @@ int rfx_part_round_check(const struct rfx_graph *graph, int k,
 /* A round, as far as it is. */
 struct round_run {
     struct rfx_cli_job *job;
+    const struct rfx_part_source *source; /* NULL: the image */
     struct rfx_part_states *states;
     struct rfx_part_round *round;
     struct rfx_session *session;
@@ -100,14 +101,16 @@ static enum rfx_status plan_targets(struct round_run *run, const int *targets,
 }
 
 static enum rfx_status plan_states(struct round_run *run, struct rfx_error *err) {
-    size_t n = (size_t)run->round->graph->n_outputs, fixed = run->job->request.source.fixed_bytes;
+    size_t n = (size_t)run->round->graph->n_outputs;
+    const struct rfx_source_traits image = run->job->request.source;
     int *targets = rfx_memory_calloc(run->job->mem, n, sizeof *targets);
     if (targets == NULL) return rfx_memory_fail(run->job->mem, "states", n * sizeof *targets, err);
     for (size_t k = 0; k < n; k++) targets[k] = run->round->graph->outputs[k].node;
+    if (run->source != NULL) run->job->request.source = run->source->traits;
     for (int i = 0; i < run->states->n; i++)
         run->job->request.source.fixed_bytes += 2 * run->states->items[i].bytes;
     enum rfx_status status = plan_targets(run, targets, err);
-    run->job->request.source.fixed_bytes = fixed;
+    run->job->request.source = image;
     rfx_memory_release(run->job->mem, targets);
     return status;
 }
@@ -120,8 +123,8 @@ static enum rfx_status execute(struct round_run *run, struct rfx_error *err) {
     if (status != RFX_OK) return status;
     rfx_session_set_state_sink(run->session, &sink);
     rfx_cli_progress_start(&progress, "part");
-    status = rfx_session_run(run->session, run->job->image, rfx_cli_progress_step, &progress,
-                             &run->round->report, err);
+    status = rfx_session_run(run->session, run->source != NULL ? run->source->map : run->job->image,
+                             rfx_cli_progress_step, &progress, &run->round->report, err);
     rfx_cli_progress_end(&progress);
     if (status == RFX_OK && rfx_cli_progress_cancelled())
         status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
@@ -134,18 +137,26 @@ void rfx_part_round_release(struct rfx_part_round *round) {
     *round = (struct rfx_part_round){0};
 }
 
-enum rfx_status rfx_part_round_run(struct rfx_cli_job *job, int k,
-                                   const struct rfx_part_before *before,
-                                   struct rfx_part_states *states, struct rfx_part_round *round,
-                                   struct rfx_error *err) {
-    struct round_run run = {.job = job, .states = states, .round = round};
+enum rfx_status rfx_part_round_plan(struct rfx_cli_job *job, int k,
+                                    const struct rfx_part_before *before,
+                                    const struct rfx_part_source *source,
+                                    struct rfx_part_states *states, struct rfx_part_round *round,
+                                    struct rfx_error *err) {
+    struct round_run run = {.job = job, .source = source, .states = states, .round = round};
     *round = (struct rfx_part_round){0};
     enum rfx_status status =
-        rfx_part_graph_states(job->graph, k, before->known, before->states.n, states->index - 1,
+        rfx_part_graph_states(job->graph, k, before->known, before->states.n,
+                              source != NULL ? source->from : RFX_PART_OUTER, states->index - 1,
                               states->count, &round->graph, err);
     if (status == RFX_OK) status = list_states(&run, before, err);
-    if (status == RFX_OK) status = plan_states(&run, err);
-    if (status == RFX_OK) status = execute(&run, err);
+    return status == RFX_OK ? plan_states(&run, err) : status;
+}
+
+enum rfx_status rfx_part_round_run(struct rfx_cli_job *job, const struct rfx_part_source *source,
+                                   struct rfx_part_states *states, struct rfx_part_round *round,
+                                   struct rfx_error *err) {
+    struct round_run run = {.job = job, .source = source, .states = states, .round = round};
+    enum rfx_status status = execute(&run, err);
     rfx_session_free(run.session);
     return status;
 }

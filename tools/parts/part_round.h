@@ -32,12 +32,27 @@ struct rfx_part_round {
     struct rfx_run_report report;
 };
 
-/* Makes share states->index of states->count (from 1) of the next round: `states`, which has no
- * items yet, gets those of the rounds before and its share of this one's. What the states take is
- * within the budget, twice. The job's graph is the whole one and it has no plan. `round` is to be
- * released whatever the status. */
-RFX_NODISCARD enum rfx_status rfx_part_round_run(struct rfx_cli_job *job, int k,
-                                                 const struct rfx_part_before *before,
+/* What a round reads instead of the image. */
+struct rfx_part_source {
+    int from; /* a cut (rf_analysis/part_cuts.h) */
+    struct rfx_image *map;
+    struct rfx_source_traits traits; /* of the map */
+};
+
+/* Plans share states->index of states->count (from 1) of the next round: `states`, which has no
+ * items yet, gets those of the rounds before and room for its share of this one's. What the states
+ * take is within the budget, twice. The job's graph is the whole one and it has no plan. Source
+ * NULL: the image; its map is not looked at. `round` is to be released whatever the status. */
+RFX_NODISCARD enum rfx_status rfx_part_round_plan(struct rfx_cli_job *job, int k,
+                                                  const struct rfx_part_before *before,
+                                                  const struct rfx_part_source *source,
+                                                  struct rfx_part_states *states,
+                                                  struct rfx_part_round *round,
+                                                  struct rfx_error *err);
+
+/* Makes the share that was planned. */
+RFX_NODISCARD enum rfx_status rfx_part_round_run(struct rfx_cli_job *job,
+                                                 const struct rfx_part_source *source,
                                                  struct rfx_part_states *states,
                                                  struct rfx_part_round *round,
                                                  struct rfx_error *err);

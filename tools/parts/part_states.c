@@ -119,7 +119,9 @@ static int check_share(const struct rfx_cli_options *o, int rounds, int64_t *ind
 static int make(struct state_run *run, int k, const struct rfx_part_before *before) {
     struct rfx_error err = {{0}};
     enum rfx_status status =
-        rfx_part_round_run(run->job, k, before, &run->states, &run->round, &err);
+        rfx_part_round_plan(run->job, k, before, NULL, &run->states, &run->round, &err);
+    if (status == RFX_OK)
+        status = rfx_part_round_run(run->job, NULL, &run->states, &run->round, &err);
     rfx_memory_set_stop(run->job->mem, NULL, NULL); /* from here on files become complete */
     if (status == RFX_OK)
         status = rfx_part_states_write(run->options->output, run->job->graph, &run->states, &err);

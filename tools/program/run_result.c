@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "rfexec/session/model.h"
+#include "tiler/plan/splits.h"
 #include "tools/cli/command.h"
 #include "tools/cli/report.h"
 
@@ -16,13 +17,25 @@ static void tell_label_count(const struct rfx_run_result *run) {
                     (long long)names, (long long)classes);
 }
 
-/* {"count", "rounds", "macs", "macs_ratio", "peak_rss_bytes", "seconds"} */
+/* {"tensors", "bytes", "macs_saved"} */
+static json_t *exchange_json(const struct rfx_run_result *run) {
+    const struct rfx_run_ranks *ranks = run->ranks;
+    json_t *tensors = json_array();
+    for (int i = 0; i < ranks->n_cuts; ++i)
+        (void)json_array_append_new(tensors,
+                                    json_string(rfx_split_label(run->graph, ranks->cuts[i])));
+    return json_pack("{s:o, s:I, s:I}", "tensors", tensors, "bytes", (json_int_t)ranks->moved_bytes,
+                     "macs_saved", (json_int_t)ranks->macs_saved);
+}
+
+/* {"count", "rounds", "macs", "macs_ratio", "peak_rss_bytes", "seconds", "exchange"} */
 static json_t *ranks_json(const struct rfx_run_result *run) {
     const struct rfx_run_ranks *ranks = run->ranks;
-    return json_pack("{s:i, s:i, s:I, s:f, s:I, s:f}", "count", ranks->count, "rounds",
+    return json_pack("{s:i, s:i, s:I, s:f, s:I, s:f, s:o}", "count", ranks->count, "rounds",
                      ranks->rounds, "macs", (json_int_t)ranks->macs, "macs_ratio",
                      rfx_report_ratio(ranks->macs, run->plan->macs_untiled), "peak_rss_bytes",
-                     (json_int_t)ranks->peak_rss_bytes, "seconds", ranks->seconds);
+                     (json_int_t)ranks->peak_rss_bytes, "seconds", ranks->seconds, "exchange",
+                     exchange_json(run));
 }
 
 static json_t *top_json(const struct rfx_cli_classes *classes) {
@@ -65,6 +78,30 @@ static int print_json(const struct rfx_run_result *run) {
     return rfx_report_print(document);
 }
 
+enum { NAMED_CUTS = 4 }; /* of more the first and the last are named; --json has all */
+
+static void print_exchange(const struct rfx_run_result *run) {
+    const struct rfx_run_ranks *ranks = run->ranks;
+    char bytes[RFX_HUMAN_CHARS], macs[RFX_HUMAN_CHARS];
+    bool more = ranks->macs_saved < 0;
+    if (ranks->count == 1) return;
+    if (ranks->n_cuts == 0) {
+        printf("exchange   none: halos are made again\n");
+        return;
+    }
+    printf("exchange   rows of");
+    if (ranks->n_cuts > NAMED_CUTS)
+        printf(" %d maps, from %s to %s", ranks->n_cuts,
+               rfx_split_label(run->graph, ranks->cuts[0]),
+               rfx_split_label(run->graph, ranks->cuts[ranks->n_cuts - 1]));
+    for (int i = 0; i < ranks->n_cuts && ranks->n_cuts <= NAMED_CUTS; ++i)
+        printf("%s %s", i > 0 ? "," : "", rfx_split_label(run->graph, ranks->cuts[i]));
+    uint64_t saved = (uint64_t)(more ? -ranks->macs_saved : ranks->macs_saved);
+    printf(": %s between ranks, %s MACs %s than with halos made again\n",
+           rfx_human_bytes(ranks->moved_bytes, bytes), rfx_human_count(saved, macs),
+           more ? "more" : "fewer");
+}
+
 static void print_ranks(const struct rfx_run_result *run) {
     const struct rfx_run_ranks *ranks = run->ranks;
     char macs[RFX_HUMAN_CHARS], peak[RFX_HUMAN_CHARS];
@@ -82,7 +119,10 @@ static int print_text(const struct rfx_run_result *run) {
     printf("measured   %s peak RSS, %s of activations, %.3f s\n",
            rfx_human_bytes(rfx_peak_rss_bytes(), a),
            rfx_human_bytes(run->report->arena_high_water_bytes, b), run->report->seconds);
-    if (run->ranks != NULL) print_ranks(run);
+    if (run->ranks != NULL) {
+        print_ranks(run);
+        print_exchange(run);
+    }
     if (run->outputs->images > 1)
         printf("images     %lld, one after the other\n", (long long)run->outputs->images);
     for (int k = 0; k < run->outputs->count; ++k) {

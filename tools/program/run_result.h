@@ -15,6 +15,10 @@ struct rfx_run_ranks {
     uint64_t macs;         /* of all, in all rounds */
     size_t peak_rss_bytes; /* the largest of any */
     double seconds;        /* of the slowest */
+    const int *cuts;       /* nodes of maps whose rows ranks exchanged */
+    int n_cuts;
+    uint64_t moved_bytes; /* of these rows, between ranks */
+    int64_t macs_saved;   /* of all, against making halos again; by shapes */
 };
 
 struct rfx_run_result {

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "layers/graph/op.h"
+#include "rf_analysis/part_cuts.h"
 #include "rf_analysis/part_graph.h"
 #include "rfexec/session/model.h"
 #include "tests/support/random/small_nets.h"
@@ -105,7 +106,8 @@ static void test_shares(void **state) {
     int pool = rfx_graph_find(graph, "pool"), c = rfx_graph_find(graph, "c");
     int64_t rows = 0;
     for (int64_t i = 0; i < 3; i++) {
-        assert_int_equal(rfx_part_graph_states(graph, 0, NULL, 0, i, 3, &part, NULL), RFX_OK);
+        assert_int_equal(
+            rfx_part_graph_states(graph, 0, NULL, 0, RFX_PART_OUTER, i, 3, &part, NULL), RFX_OK);
         assert_int_equal(part->n_outputs, 1);
         assert_int_equal(part->outputs[0].node, pool);
         assert_int_equal(part->nodes[pool].taken.y0, rows);
@@ -197,6 +199,57 @@ static void test_share_of_a_vector(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Shares of what is before the map "a" of the two convolutions, and of what is behind it. */
+static void test_sections(void **state) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = small_net_two_convs(mem, 20, 30), *part;
+    int a = rfx_graph_find(graph, "a"), b = rfx_graph_find(graph, "b");
+    const struct rfx_part_section head = {RFX_PART_OUTER, a}, tail = {a, RFX_PART_OUTER};
+    (void)state;
+    assert_int_equal(rfx_part_graph_section(graph, head, NULL, 0, 1, 3, &part, NULL), RFX_OK);
+    assert_int_equal(part->n_ends, 1);
+    assert_int_equal(part->ends[0].node, a);
+    assert_rect(part->nodes[a].wanted, 4, 7, 0, 15); /* 4, 3 and 3 of 10 rows */
+    assert_rect(rfx_part_graph_image(part), 7, 14, 0, 30);
+    assert_int_equal(part->nodes[b].op, RFX_OP_INNER);
+    rfx_graph_free(part);
+    assert_int_equal(rfx_part_graph_section(graph, tail, NULL, 0, 1, 3, &part, NULL), RFX_OK);
+    assert_int_equal(part->input, a);
+    assert_int_equal(part->nodes[a].op, RFX_OP_INPUT);
+    assert_int_equal(part->nodes[graph->input].op, RFX_OP_INNER);
+    assert_rect(part->nodes[b].wanted, 4, 7, 0, 15);
+    assert_rect(rfx_part_graph_image(part), 3, 8, 0, 15);
+    rfx_graph_free(part);
+    assert_int_equal(rfx_part_graph_section(graph, head, NULL, 0, 11, 12, &part, NULL), RFX_OK);
+    assert_null(part); /* fewer rows than shares */
+    assert_int_equal(graph->nodes[a].op, RFX_OP_CONV);
+    rfx_graph_free(graph);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
+/* States made of a cut's rows: what a share takes is what it reads of them. */
+static void test_states_from_a_cut(void **state) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = small_net_residual(mem, 20, 30), *part;
+    int pool = rfx_graph_find(graph, "pool"), c = rfx_graph_find(graph, "c"), cuts[32], n;
+    const struct rfx_part_section ends = {c, RFX_PART_STATES};
+    (void)state;
+    assert_true(graph->n_nodes <= 32);
+    n = rfx_part_cuts_list(graph, cuts);
+    assert_true(n > 0 && cuts[n - 1] >= c);
+    for (int64_t i = 0; i < 3; i++) {
+        assert_int_equal(rfx_part_graph_section(graph, ends, NULL, 0, i, 3, &part, NULL), RFX_OK);
+        assert_int_equal(part->input, c);
+        assert_int_equal(part->outputs[0].node, pool);
+        assert_true(rfx_rect_equal(part->nodes[pool].taken, rfx_part_graph_image(part)));
+        rfx_graph_free(part);
+    }
+    rfx_graph_free(graph);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
 static void test_no_memory(void **state) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = small_net_residual(mem, 20, 30), *part;
@@ -215,6 +268,17 @@ static void test_no_memory(void **state) {
         assert_int_equal(rfx_memory_current_bytes(mem), before);
     }
     assert_true(failed > 5);
+    const struct rfx_part_section ends = {rfx_graph_find(graph, "c"), RFX_PART_OUTER};
+    status = RFX_STATUS_OUT_OF_MEMORY;
+    for (failed = 0; status != RFX_OK; failed++) {
+        rfx_memory_fail_after(mem, failed);
+        status = rfx_part_graph_section(graph, ends, &known, 1, 0, 2, &part, NULL);
+        rfx_memory_fail_after(mem, -1);
+        if (status == RFX_OK) rfx_graph_free(part);
+        if (status != RFX_OK) assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);
+        assert_int_equal(rfx_memory_current_bytes(mem), before);
+    }
+    assert_true(failed > 5);
     rfx_graph_free(graph);
     rfx_memory_free(mem);
 }
@@ -224,6 +288,7 @@ int main(void) {
         cmocka_unit_test(test_wanted),        cmocka_unit_test(test_others_are_dropped),
         cmocka_unit_test(test_rounds),        cmocka_unit_test(test_shares),
         cmocka_unit_test(test_shares_of_all), cmocka_unit_test(test_share_of_a_vector),
+        cmocka_unit_test(test_sections),      cmocka_unit_test(test_states_from_a_cut),
         cmocka_unit_test(test_no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
