@@ -134,17 +134,25 @@ void rfx_part_round_release(struct rfx_part_round *round) {
     *round = (struct rfx_part_round){0};
 }
 
-enum rfx_status rfx_part_round_run(struct rfx_cli_job *job, int k,
-                                   const struct rfx_part_before *before,
-                                   struct rfx_part_states *states, struct rfx_part_round *round,
-                                   struct rfx_error *err) {
+enum rfx_status rfx_part_round_plan(struct rfx_cli_job *job, int k,
+                                    const struct rfx_part_before *before,
+                                    struct rfx_part_states *states, struct rfx_part_round *round,
+                                    struct rfx_error *err) {
     struct round_run run = {.job = job, .states = states, .round = round};
     *round = (struct rfx_part_round){0};
     enum rfx_status status =
         rfx_part_graph_states(job->graph, k, before->known, before->states.n, states->index - 1,
                               states->count, &round->graph, err);
     if (status == RFX_OK) status = list_states(&run, before, err);
-    if (status == RFX_OK) status = plan_states(&run, err);
+    return status == RFX_OK ? plan_states(&run, err) : status;
+}
+
+enum rfx_status rfx_part_round_run(struct rfx_cli_job *job, int k,
+                                   const struct rfx_part_before *before,
+                                   struct rfx_part_states *states, struct rfx_part_round *round,
+                                   struct rfx_error *err) {
+    struct round_run run = {.job = job, .states = states, .round = round};
+    enum rfx_status status = rfx_part_round_plan(job, k, before, states, round, err);
     if (status == RFX_OK) status = execute(&run, err);
     rfx_session_free(run.session);
     return status;

@@ -32,6 +32,13 @@ struct rfx_part_round {
     struct rfx_run_report report;
 };
 
+/* Plans what rfx_part_round_run runs: the states of this round stay zeros. */
+RFX_NODISCARD enum rfx_status rfx_part_round_plan(struct rfx_cli_job *job, int k,
+                                                  const struct rfx_part_before *before,
+                                                  struct rfx_part_states *states,
+                                                  struct rfx_part_round *round,
+                                                  struct rfx_error *err);
+
 /* Makes share states->index of states->count (from 1) of the next round: `states`, which has no
  * items yet, gets those of the rounds before and its share of this one's. What the states take is
  * within the budget, twice. The job's graph is the whole one and it has no plan. `round` is to be
