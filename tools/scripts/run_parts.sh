@@ -34,7 +34,7 @@ while [ "$round" -lt "${rounds:-1}" ]; do
     merged=$folder/round$round.states
     [ -e "$merged" ] ||
         part_by_part "round$round.part" states ${states:+--states "$states"} "$@" >&2
-    states= round=$((round + 1))
+    states=$merged round=$((round + 1))
 done
 merged=$out kind=npy
 [ "$by_merge" != true ] || kind=states
