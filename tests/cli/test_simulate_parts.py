@@ -114,6 +114,8 @@ class Reckoned(unittest.TestCase):
         rows = [{"ranks": n, "seconds": 2, "exchange": {"seconds": s}}
                 for n, s in ((1, 1), (2, 1), (4, 3), (8, 1), (16, 1))]
         self.assertEqual(simulate_parts.exchange_from(rows), 8)  # from there on, not at 2 alone
+        self.assertEqual(simulate_parts.exchange_from(rows, 1.9), 8)
+        self.assertIsNone(simulate_parts.exchange_from(rows, 2))
         self.assertEqual(simulate_parts.exchange_from(rows[:2]), 2)
         self.assertIsNone(simulate_parts.exchange_from(rows[:3]))
         self.assertIsNone(simulate_parts.exchange_from(rows[:1]))

@@ -188,11 +188,11 @@ def scale(options, model, size):
     return rows, None
 
 
-def exchange_from(rows):
-    """The number of ranks from which on exchanging is faster; None: never."""
+def exchange_from(rows, times=1):
+    """The number of ranks from which on exchanging is more than so many times as fast; None: never."""
     best = None
     for row in reversed(rows):
-        if row["ranks"] == 1 or row["exchange"]["seconds"] >= row["seconds"]:
+        if row["ranks"] == 1 or row["exchange"]["seconds"] * times >= row["seconds"]:
             break
         best = row["ranks"]
     return best
@@ -228,8 +228,9 @@ def print_rows(model, size, rows, why, options):
         print("  ".join(cell.rjust(width) for cell, width in zip(line, widths)))
     if why:
         print("no more ranks: %s" % why)
-    at = exchange_from(rows)
-    print("exchanging rows would be faster %s" % ("from %d ranks on" % at if at else "for no number of ranks here"))
+    at = [(times, exchange_from(rows, times)) for times in (1, 1.1, 2)]
+    print("exchanging rows would be faster: " + ", ".join(
+        "more than %g x %s" % (times, "from %d ranks on" % n if n else "never here") for times, n in at))
     print("what limits %d ranks: %s\n" % (rows[-1]["ranks"], LIMITS[rows[-1]["limit"]]))
 
 
