@@ -189,7 +189,7 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
         return rfx_memory_fail(graph->mem, "cost model", n * sizeof *m.nodes, err);
     struct rfx_cost_group *group = m.groups;
     for (int i = 0; i < graph->n_nodes; i++) {
-        rfx_cost_describe(base, &base->nodes[i], &m.nodes[i]);
+        rfx_cost_describe(base, &base->nodes[i], graph->nodes[i].taken, &m.nodes[i]);
         m.nodes[i].least = least_of_pixel(&m, &m.nodes[i]);
         if (graph->nodes[i].op != RFX_OP_GROUP) continue;
         rfx_cost_describe_group(&graph->nodes[i].attr.group, group);
