@@ -7,8 +7,8 @@
 Runs run_parts.sh with one process or, with --mpi, so many ranks, on a picture of float32 that is made in DIR.
 MACs are those that the runs print. Bytes of the picture are what all processes read, as the kernel counts it (/proc),
 less what the same run reads of a synthetic picture. Bytes written are the files' sizes. Exit code 1: something differs
-from the simulation, the bytes read by more than 512 for each process, the MACs of a single rank, which leaves out what no output
-reads, by more than 1 %."""
+from the simulation, the bytes read by more than 512 for each process, the MACs of a single rank, which leaves out
+what no output reads, by more than 1 %."""
 
 import array
 import csv

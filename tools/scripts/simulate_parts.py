@@ -147,11 +147,11 @@ def simulate(options, model, size, n):
     one = n == 1 and options.by == "mpi"
     document = alone(options, model, size) if one else planned(options, model, size, n)
     channels = document["input"][1]
-    row = {"model": model, "rows": size[0], "columns": size[1], "channels": channels, "ranks": n, "macs": document["macs"],
-           "macs_untiled": document["macs_untiled"], "merge_macs": document.get("merge", {}).get("macs", 0),
-           "state_bytes": 0, "sent_bytes": 0, "states_read_bytes": 0,
-           "states_written_bytes": 0,
-           "merge_read_bytes": 0, "merge_written_bytes": 0, "network_seconds": 0.0}
+    row = {"model": model, "rows": size[0], "columns": size[1], "channels": channels, "ranks": n,
+           "macs": document["macs"], "macs_untiled": document["macs_untiled"],
+           "merge_macs": document.get("merge", {}).get("macs", 0), "state_bytes": 0, "sent_bytes": 0,
+           "states_read_bytes": 0, "states_written_bytes": 0, "merge_read_bytes": 0, "merge_written_bytes": 0,
+           "network_seconds": 0.0}
     pixel = channels * options.sample_bytes
     row["image_bytes"] = size[0] * size[1] * pixel
     row["read_bytes"] = compute(row, document) * pixel
@@ -209,8 +209,8 @@ def human(value, step=1000, unit=""):
 def print_rows(model, size, rows, why, options):
     grows = "%d x %d pixels for each rank" if options.weak else "%d x %d pixels"
     print("%s, %s" % (model, grows % size))
-    heads = ["ranks", "MACs", "x untiled", "slowest", "compute", "read", "checked", "written", "disk", "rounds", "states",
-             "sent", "seconds", "speed-up", "efficiency", "limit", "halo rows", "exchanged", "speed-up"]
+    heads = ["ranks", "MACs", "x untiled", "slowest", "compute", "read", "checked", "written", "disk", "rounds",
+             "states", "sent", "seconds", "speed-up", "efficiency", "limit", "halo rows", "exchanged", "speed-up"]
     lines = [heads]
     for row in rows:
         other = row["exchange"]
