@@ -87,12 +87,15 @@ static enum rfx_status take_part(const struct rfx_part_plans *p, int64_t index, 
 static int plan_graph(struct rfx_part_plans *p, struct rfx_graph *part,
                       const struct rfx_tensor *tensor) {
     static const struct rfx_output_format npy = {.kind = RFX_OUTPUT_NPY};
-    struct rfx_plan_request request = p->job.request;
+    struct rfx_plan_request *request = &p->job.request; /* keeps what a failing search has noted */
+    bool emit = request->emit_outputs;
+    size_t fixed = request->source.fixed_bytes;
     p->job.graph = part;
-    p->job.request.emit_outputs = true;
-    p->job.request.source.fixed_bytes += rfx_output_stream_bytes(&npy, tensor);
+    request->emit_outputs = true;
+    request->source.fixed_bytes += rfx_output_stream_bytes(&npy, tensor);
     int code = rfx_cli_job_plan(&p->job, p->options, "plan");
-    p->job.request = request;
+    request->emit_outputs = emit;
+    request->source.fixed_bytes = fixed;
     if (code != RFX_EXIT_DONE) return code;
     p->macs += p->job.plan->macs;
     p->macs_untiled = p->job.plan->macs_untiled;
