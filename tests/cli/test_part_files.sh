@@ -270,9 +270,13 @@ grep -q '^200 to 400 ' told || fail "plan --parts: $(cat told)"
 grep -q '^rounds  *1: ' told || fail "plan --parts: $(cat told)"
 "$program" plan unet_instance --size 64x64 --parts 3 >told
 grep -q '^rounds  *19: 18 of states' told || fail "plan --parts: $(cat told)"
+grep -q '^ *18 ' told || fail "plan --parts: no table of rounds: $(cat told)"
+grep -q '^0 to 22 ' told || fail "plan --parts: no parts after the rounds: $(cat told)"
 "$program" plan yolov8n --size 96x64 --parts 3 >told
 grep -q '^32 to 64, 104 to 112, 122 to 124 ' told || fail "plan --parts: $(cat told)"
 refused 2 'has 12 rows' plan yolov8n --size 96x64 --parts 13
+refused 4 'needs at least' plan fsrcnn --size 40x40 --parts 3 --memory 1MiB
+refused 4 'needs at least' plan unet_instance --size 40x40 --parts 2 --memory 10MiB
 macs=$("$program" plan fsrcnn --size 300x200 --parts 3 --json | sed -n 's/^ *"macs": \([0-9]*\).*/\1/p' | tail -1)
 [ -n "$macs" ] || fail "plan --parts --json has no MACs"
 

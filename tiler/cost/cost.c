@@ -190,7 +190,8 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
     struct rfx_cost_group *group = m.groups;
     for (int i = 0; i < graph->n_nodes; i++) {
         bool read = rfx_node_is_input(&graph->nodes[i]); /* of a section: computed in the base */
-        rfx_cost_describe(base, read ? &graph->nodes[i] : &base->nodes[i], &m.nodes[i]);
+        rfx_cost_describe(base, read ? &graph->nodes[i] : &base->nodes[i], graph->nodes[i].taken,
+                          &m.nodes[i]);
         m.nodes[i].least = least_of_pixel(&m, &m.nodes[i]);
         if (graph->nodes[i].op != RFX_OP_GROUP) continue;
         rfx_cost_describe_group(&graph->nodes[i].attr.group, group);

@@ -59,14 +59,18 @@ static double scores_of(const struct rfx_graph *graph, const struct rfx_node *no
                : 0.0;
 }
 
+static double summed_of(const struct rfx_tensor *in, struct rfx_rect taken) {
+    return (double)(in->elems / (in->h * in->w) * rfx_rect_area(taken));
+}
+
 static void describe_other(const struct rfx_graph *graph, const struct rfx_node *node,
-                           double elements, struct rfx_cost_node *fact) {
+                           struct rfx_rect taken, double elements, struct rfx_cost_node *fact) {
     uint64_t macs = rfx_op_macs(graph, node, rfx_rect_full(1, 1));
     fact->pixel.n[RFX_COST_ELEMENT] = elements;
     fact->pixel.n[RFX_COST_ACT_ELEMENT] = EXPONENTIAL * scores_of(graph, node);
     if (macs > 0) fact->pixel.n[RFX_COST_OTHER_MAC] = (double)macs;
     if (rfx_node_reduction(node) != NULL) {
-        fact->pixel.n[RFX_COST_SUM_ELEMENT] = (double)graph->nodes[node->in[0]].out.elems;
+        fact->pixel.n[RFX_COST_SUM_ELEMENT] = summed_of(&graph->nodes[node->in[0]].out, taken);
     } else if (rfx_node_is_class(node, RFX_CLASS_POOLING)) {
         struct rfx_window w = rfx_op_window(node);
         /* every value in a window is a tap, of all channels if they become one */
@@ -77,7 +81,7 @@ static void describe_other(const struct rfx_graph *graph, const struct rfx_node 
 }
 
 void rfx_cost_describe(const struct rfx_graph *graph, const struct rfx_node *node,
-                       struct rfx_cost_node *fact) {
+                       struct rfx_rect taken, struct rfx_cost_node *fact) {
     double pixels = (double)(node->out.h * node->out.w);
     double elements = (double)node->out.elems / pixels;
     float lo, hi;
@@ -91,7 +95,7 @@ void rfx_cost_describe(const struct rfx_graph *graph, const struct rfx_node *nod
     else if (node->op == RFX_OP_CONV)
         describe_conv(graph, node, fact);
     else
-        describe_other(graph, node, elements, fact);
+        describe_other(graph, node, taken, elements, fact);
     if (!rfx_conv_clamp(&node->act, &lo, &hi)) fact->pixel.n[RFX_COST_ACT_ELEMENT] += elements;
     if (!rfx_op_def(node->op)->spatial || node->n_in == 0) return;
     struct rfx_window w = rfx_op_window(node);

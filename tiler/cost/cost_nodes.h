@@ -10,9 +10,10 @@ struct rfx_cost_area {
     double rows, cols, down, across;
 };
 
-/* Fills `fact` of a node that is no group. */
+/* Fills `fact` of a node that is no group; a reduction takes in `taken` of its input, in the graph
+ * of a part less than the whole. */
 void rfx_cost_describe(const struct rfx_graph *graph, const struct rfx_node *node,
-                       struct rfx_cost_node *fact);
+                       struct rfx_rect taken, struct rfx_cost_node *fact);
 
 void rfx_cost_describe_group(const struct rfx_group_attr *group, struct rfx_cost_group *fact);
 

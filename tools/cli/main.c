@@ -46,7 +46,8 @@ static const struct rfx_cli_command commands[] = {
      "where buffers lie is calculated anew, and a checker walks the plan before it is used.\n"
      "--parts N: what each of N parts of the output takes (run --part I/N): its rows, those of "
      "the\n"
-     "image, MACs with the halo, memory; or how many rounds global operations take.\n",
+     "image, MACs with the halo, memory; and each round that global operations take before. With\n"
+     "--json also what parts would fetch of each other's rows if nothing were made twice.\n",
      "rfexec plan mobilenet_v2 --size 4096x4096 --memory 256MiB -o plan.json\n"
      "rfexec plan mobilenet_v2 --size 4096x4096 --plan plan.json\n"
      "rfexec plan resnet50 --size 2048x2048 --tiles 4x4 --split layer2.3 --json\n"

@@ -10,6 +10,7 @@
 
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
+#include "rf_analysis/part_graph.h"
 #include "rfexec/session/model.h"
 #include "tests/support/random/small_nets.h"
 #include "tiler/cost/cost.h"
@@ -54,6 +55,21 @@ static void by_hand(void **state) {
     assert_true(c.n[RFX_COST_SHARED_BYTE] == 0.0 && c.n[RFX_COST_PLAIN_BYTE] == 0.0);
     assert_true(c.n[RFX_COST_MEETING] == 0.0 && c.n[RFX_COST_LOAD_BYTE] == 0.0);
     assert_true(count_untiled(f.graph, &roomy, 2, NULL).n[RFX_COST_MEETING] == 6.0);
+    small_plan_case_end(&f);
+}
+
+/* A part of a round sums its own rows: of c's 10 x 6 positions of 3 channels some. */
+static void sums_of_a_part(void **state) {
+    (void)state;
+    struct small_plan_case f = small_plan_case_begin(20, 12);
+    struct rfx_graph *part;
+    assert_int_equal(rfx_part_graph_states(f.graph, 0, NULL, 0, RFX_PART_OUTER, 1, 3, &part, NULL),
+                     RFX_OK);
+    struct rfx_cost_counts c = count_untiled(part, &roomy, 1, NULL);
+    int64_t rows = rfx_rect_rows(part->nodes[rfx_graph_find(part, "pool")].taken);
+    assert_true(rows == 3 || rows == 4);
+    assert_true(c.n[RFX_COST_SUM_ELEMENT] == (double)rows * 6 * 3);
+    rfx_graph_free(part);
     small_plan_case_end(&f);
 }
 
@@ -195,6 +211,7 @@ static void failing_allocations(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_hand),
+        cmocka_unit_test(sums_of_a_part),
         cmocka_unit_test(rises_as_caches_shrink),
         cmocka_unit_test(rises_with_steps),
         cmocka_unit_test(is_the_sum_of_counts),
