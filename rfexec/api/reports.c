@@ -136,8 +136,7 @@ static uint64_t arena_bytes(const struct rfx_plan *plan, int s, struct buffers *
             add(buffers, node->fresh);
             add(buffers, node->packed);
         }
-        if (first_made(plan, i) <= s && last_need(plan, i) >= s)
-            add(buffers, plan->stored[i]);
+        if (first_made(plan, i) <= s && last_need(plan, i) >= s) add(buffers, plan->stored[i]);
     }
     return count_bytes(buffers);
 }

@@ -163,7 +163,8 @@ static void mac_case(struct influence_case *c) {
     free(splits);
 }
 
-/* Transposed convolutions are left out: their formula counts an average (layers/conv/conv_transpose.c). */
+/* Transposed convolutions are left out: their formula counts an average
+ * (layers/conv/conv_transpose.c). */
 static void macs_are_counted(void **state) {
     (void)state;
     int64_t n = influence_case_count("MACs", 2000), first = test_env_int("RFX_SEED", 1), done = 0;

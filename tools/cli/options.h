@@ -106,7 +106,7 @@ struct rfx_cli_options {
     int64_t images; /* the most of a batch that the command takes, and once it is opened those that
                      * it has; 0: one */
     int64_t bits;   /* of samples in the output file; 0: not given */
-    bool cog;                        /* TIFF files in that order */
+    bool cog;       /* TIFF files in that order */
     const char *channel_names;       /* of .ome.tif: a file with a line for each; NULL: none */
     int64_t tiff_tile;               /* rows and columns of tiles of TIFF files; 0: not given */
     const char *tiff_compress;       /* of TIFF files; NULL: not given */

@@ -16,8 +16,17 @@ static const float ramp[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
 
 static struct rfx_node pool(enum rfx_op op, int64_t k, int64_t s, int64_t d, int64_t pad,
                             bool ceil_mode, bool count_pad) {
-    struct rfx_node n = {
-        .op = op, .attr.pool = {k, k, s, s, d, d, {pad, pad, pad, pad}, ceil_mode, count_pad, 2}};
+    struct rfx_node n = {.op = op,
+                         .attr.pool = {.kh = k,
+                                       .kw = k,
+                                       .sh = s,
+                                       .sw = s,
+                                       .dh = d,
+                                       .dw = d,
+                                       .pads = {pad, pad, pad, pad},
+                                       .ceil_mode = ceil_mode,
+                                       .count_include_pad = count_pad,
+                                       .p = 2}};
     return n;
 }
 
