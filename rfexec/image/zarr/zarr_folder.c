@@ -109,18 +109,21 @@ enum rfx_status rfx_zarr_file_read(int fd, const char *path, void *to, size_t by
     return RFX_OK;
 }
 
+/* jansson drops characters of a token for which it gets no memory, or calls it wrong, and says
+ * neither: what it reads twice is the same, or memory was short. */
 static enum rfx_status parse(const char *path, const char *text, size_t bytes, json_t **out,
                              struct rfx_error *err) {
     json_error_t where;
+    json_t *again = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
     json_t *made = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
-    /* jansson calls a token wrong for which it got no memory: a wrong one is so twice */
-    if (made == NULL) made = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
-    if (made != NULL && json_is_object(made)) {
+    bool same = made == NULL ? again == NULL : json_equal(made, again) != 0;
+    json_decref(again);
+    if (same && json_is_object(made)) {
         *out = made;
         return RFX_OK;
     }
     enum json_error_code code = made == NULL ? json_error_code(&where) : json_error_wrong_type;
-    bool no_memory = code == json_error_out_of_memory || code == json_error_unknown;
+    bool no_memory = !same || code == json_error_out_of_memory || code == json_error_unknown;
     json_decref(made);
     if (no_memory) return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "'%.200s': no memory", path);
     return rfx_fail(err, RFX_STATUS_MALFORMED, "'%.200s': line %d: %.120s", path,
