@@ -53,8 +53,11 @@ grep -q '^exchange   none' slow || fail "an exchange over a link of a byte a sec
 # where the maps that would pay do not fit the budget there are none; what MPI takes differs a bit
 refused 4 'needs at least' 3 yolov8n synthetic:320x320 --exchange never --memory 1MiB
 least=$(sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p' said | sort -n | tail -1)
-ranks 3 yolov8n synthetic:320x320 --memory $((least + 300000)) >slow 2>said || fail "too tight: $(cat said)"
-grep '^output ' slow | cmp -s - wanted || fail "a tight budget: $(cat slow), not $(cat wanted)"
+for more in 1 2 3 4 5 6 7 8; do # by some 300 KB; with rows exchanged it is 650 KB more
+    ranks 3 yolov8n synthetic:320x320 --memory $((least + more * 100000)) >slow 2>said && break
+done
+grep '^output ' slow | cmp -s - wanted || fail "a tight budget: $(cat slow said), not $(cat wanted)"
+grep -q '^exchange   none' slow || fail "rows exchanged in a tight budget: $(cat slow)"
 refused 2 "^rfexec-mpi: --exchange 'deconv': not all .* from 'feature_extraction.1' to 'expand.1'" 2 \
     fsrcnn synthetic:40x30 -o no.npy --exchange deconv
 refused 2 "^rfexec-mpi: --exchange 'nix': there is no such map" 2 fsrcnn synthetic:40x30 --exchange nix
