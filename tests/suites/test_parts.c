@@ -211,16 +211,8 @@ static enum rfx_status catch_share(void *user, const struct rfx_end *end, struct
     const struct rfx_tensor *map = &s->c->whole->nodes[node].out;
     (void)err;
     assert_int_equal(end->node, node);
-    for (int64_t y = rect.y0; y < rect.y1; y++)
-        for (int64_t x = rect.x0; x < rect.x1; x++) {
-            struct test_diff diff;
-            float *got = rfx_view_at(view, y, x),
-                  *want = s->whole[node] + (y * map->w + x) * map->c;
-            test_quiet_nans(want, map->c);
-            test_quiet_nans(got, map->c);
-            if (!test_same_bits(got, want, map->c, &diff))
-                fail_case(s->c, NULL, "a share of all outputs differs from the whole");
-        }
+    if (!test_same_pixels(view, rect, map, s->whole[node]))
+        fail_case(s->c, NULL, "a share of all outputs differs from the whole");
     s->elems[e] += rfx_rect_area(rect) * map->c;
     return RFX_OK;
 }

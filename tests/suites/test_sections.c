@@ -62,16 +62,8 @@ static enum rfx_status catch_rect(void *user, const struct rfx_end *end, struct 
     struct catcher *catcher = user;
     const struct rfx_tensor *map = &catcher->c->whole->nodes[end->node].out;
     (void)err;
-    for (int64_t y = rect.y0; y < rect.y1; y++)
-        for (int64_t x = rect.x0; x < rect.x1; x++) {
-            struct test_diff diff;
-            float *got = rfx_view_at(view, y, x),
-                  *want = catcher->c->want[end->node] + (y * map->w + x) * map->c;
-            test_quiet_nans(want, map->c);
-            test_quiet_nans(got, map->c);
-            if (!test_same_bits(got, want, map->c, &diff))
-                fail_case(catcher->c, "a section's map differs from the whole");
-        }
+    if (!test_same_pixels(view, rect, map, catcher->c->want[end->node]))
+        fail_case(catcher->c, "a section's map differs from the whole");
     catcher->elems[end->node] += rfx_rect_area(rect) * map->c;
     return RFX_OK;
 }

@@ -169,6 +169,19 @@ void test_nhwc_to_nchw(const float *in, float *out, int64_t c, int64_t h, int64_
         for (int64_t p = 0; p < h * w; p++) out[i * h * w + p] = in[p * c + i];
 }
 
+bool test_same_pixels(const struct rfx_view *view, struct rfx_rect rect,
+                      const struct rfx_tensor *map, float *want) {
+    for (int64_t y = rect.y0; y < rect.y1; y++)
+        for (int64_t x = rect.x0; x < rect.x1; x++) {
+            struct test_diff diff;
+            float *got = rfx_view_at(view, y, x), *pixel = want + (y * map->w + x) * map->c;
+            test_quiet_nans(pixel, map->c);
+            test_quiet_nans(got, map->c);
+            if (!test_same_bits(got, pixel, map->c, &diff)) return false;
+        }
+    return true;
+}
+
 void test_copy_rect(const struct rfx_view *from, const struct rfx_view *to, struct rfx_rect rect) {
     if (rfx_rect_is_empty(rect)) return;
     size_t bytes = (size_t)(rfx_rect_cols(rect) * from->c) * sizeof(float);

@@ -76,6 +76,10 @@ void test_nhwc_to_nchw(const float *in, float *out, int64_t c, int64_t h, int64_
 /* Copies `rect` of a view into another view; both must hold it. */
 void test_copy_rect(const struct rfx_view *from, const struct rfx_view *to, struct rfx_rect rect);
 
+/* Whether the view's pixels in `rect` are those of the whole map `want`; every NaN is as good. */
+bool test_same_pixels(const struct rfx_view *view, struct rfx_rect rect,
+                      const struct rfx_tensor *map, float *want);
+
 /* Packs and runs one node on `rect` through buffers of exactly the sizes it states: inputs are cut
  * out of the whole maps `in` (NHWC or plain) into exactly sized views, output bits go to the whole
  * map `out`. Checks that nothing of `out` outside the rectangle is touched. Returns false with a
