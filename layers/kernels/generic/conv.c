@@ -8,6 +8,8 @@
 
 #ifdef VARIANT_HAS_FMA
 
+#define MOST_PIECES RFX_CONV_LONG
+#define CHAIN_CUTS 8
 #define LINE_FLOATS 16  /* of a cache line */
 #define LONG_SUM 48     /* input channels x kernel rows: as long as memory takes to answer */
 #define WAY_FLOATS 1024 /* addresses so far apart share a set of the first cache */
@@ -73,24 +75,105 @@ INLINE void expect_pixel(struct end *end) {
     end->residual += end->residual_stride;
 }
 
-/* Adds `k` products per sum: x floats in a row, weights `width` apart. Half of a sum's time is left
- * for the last lines that are expected. */
-INLINE void add_run(vector sum[ALONE][VECTORS], const float *x, int64_t x_stride, const float *w,
-                    int64_t width, int64_t k, struct end *end, int n, int nv) {
-    const int64_t step = k / (2 * n) + 1;
-    for (int64_t i = 0, stop; i < k;) {
-        stop = k;
-        if (end->pixels > 0) {
-            expect_pixel(end);
-            stop = k - i < step ? k : i + step;
-        }
-        for (; i < stop; i++, w += width) {
-            vector wv[VECTORS];
-            for (int v = 0; v < nv; v++) wv[v] = VECTOR_LOAD(w + v * VECTOR_FLOATS);
-            for (int p = 0; p < n; p++) {
-                vector xv = VECTOR_ALL(x[p * x_stride + i]);
-                for (int v = 0; v < nv; v++) sum[p][v] = VECTOR_FMA(xv, wv[v], sum[p][v]);
-            }
+/* Neighbouring products of every sum: k input values in a row, and their weights. */
+struct piece {
+    const float *x; /* of the run's first pixel */
+    int64_t first;  /* of the products, counted over a panel */
+    int64_t k;
+    bool ends; /* a part of a long sum ends with it */
+};
+
+/* The same for all blocks of a run. A single chain has at most RFX_CONV_LONG of them; long sums are
+ * made in rounds. */
+struct pieces {
+    struct piece list[MOST_PIECES];
+    int count;
+    int ahead;       /* pixels of a block's end that are expected beside each */
+    int64_t longest; /* products of one */
+    int64_t made;    /* by earlier rounds, */
+    int64_t skip;    /* those of them that are still to be passed over */
+    bool more;       /* for later rounds */
+};
+
+static void add_piece(struct pieces *p, const float *x, int64_t first, int64_t k, bool ends) {
+    while (k > 0) {
+        int64_t some = k < p->longest ? k : p->longest;
+        if (p->skip > 0)
+            p->skip--;
+        else if (p->count == MOST_PIECES)
+            p->more = true;
+        else
+            p->list[p->count++] = (struct piece){x, first, some, ends && some == k};
+        x += some;
+        first += some;
+        k -= some;
+    }
+}
+
+/* All taps of one chain. */
+static void find_chain(const struct rfx_conv_run *c, struct pieces *p) {
+    int64_t taps = c->tap_stride == c->ic ? c->kx1 - c->kx0 : 1; /* that are a run of floats */
+    for (int64_t ky = 0; ky < c->kh; ky++)
+        for (int64_t k = c->kx0; k < c->kx1 && c->rows[ky] != NULL; k += taps)
+            add_piece(p, c->rows[ky] + k * c->tap_stride, (ky * c->kw + k) * c->ic, taps * c->ic,
+                      false);
+}
+
+/* Taps [k0, k1) of kernel row ky, input channels [i0, i1): a part of a long sum. */
+static void find_part(const struct rfx_conv_run *c, struct pieces *p, int64_t ky, int64_t k0,
+                      int64_t k1, int64_t i0, int64_t i1) {
+    int64_t taps = i1 - i0 == c->tap_stride ? k1 - k0 : 1;
+    for (int64_t k = k0; k < k1; k += taps)
+        add_piece(p, c->rows[ky] + k * c->tap_stride + i0, (ky * c->kw + k) * c->ic + i0,
+                  taps * (i1 - i0), k + taps == k1);
+}
+
+/* All parts of a long sum, but those that have been made. */
+static void find_parts(const struct rfx_conv_run *c, struct pieces *p) {
+    const struct rfx_conv_parts parts = rfx_conv_parts(c->ic, c->kh, c->kw);
+    for (int64_t ky = 0; ky < c->kh; ky++) {
+        if (c->rows[ky] == NULL) continue;
+        for (int64_t k = c->kx0 / parts.taps * parts.taps; k < c->kx1; k += parts.taps)
+            for (int64_t i = 0; i < c->ic; i += parts.channels)
+                find_part(c, p, ky, k > c->kx0 ? k : c->kx0,
+                          k + parts.taps < c->kx1 ? k + parts.taps : c->kx1, i,
+                          i + parts.channels < c->ic ? i + parts.channels : c->ic);
+    }
+}
+
+/* The pieces of a long sum from the made-th on. */
+static __attribute__((noinline)) void begin_round(const struct rfx_conv_run *c, struct pieces *p,
+                                                  int64_t made) {
+    p->made = p->skip = made;
+    p->count = 0;
+    p->more = false;
+    find_parts(c, p);
+}
+
+/* A long sum has parts enough to expect a block's end beside them; other chains are cut for it. */
+static void find_pieces(const struct rfx_conv_run *c, struct pieces *p, bool split, bool expect) {
+    p->longest = INT64_MAX;
+    p->ahead = 0;
+    p->made = p->skip = 0;
+    p->count = 0;
+    p->more = false;
+    if (expect && !split) p->longest = c->kh * (c->kx1 - c->kx0) * c->ic / CHAIN_CUTS + 1;
+    if (split)
+        find_parts(c, p);
+    else
+        find_chain(c, p);
+    if (expect) p->ahead = 2 * PIXELS / (p->count + 1) + 1;
+}
+
+/* Adds `k` products per sum: x floats in a row, weights `width` apart. */
+INLINE void add_products(vector sum[ALONE][VECTORS], const float *x, int64_t x_stride,
+                         const float *w, int64_t width, int64_t k, int n, int nv) {
+    for (const float *end = x + k; x < end; x++, w += width) {
+        vector wv[VECTORS];
+        for (int v = 0; v < nv; v++) wv[v] = VECTOR_LOAD(w + v * VECTOR_FLOATS);
+        for (int p = 0; p < n; p++) {
+            vector xv = VECTOR_ALL(x[p * x_stride]);
+            for (int v = 0; v < nv; v++) sum[p][v] = VECTOR_FMA(xv, wv[v], sum[p][v]);
         }
     }
 }
@@ -126,86 +209,41 @@ INLINE void finish_sums(const struct rfx_conv_run *c, const struct block *b,
         }
 }
 
-/* Adds taps [k0, k1) of kernel row ky, input channels [i0, i1). */
-INLINE void add_taps(const struct rfx_conv_run *c, const struct block *b,
-                     vector sum[ALONE][VECTORS], int64_t ky, int64_t k0, int64_t k1, int64_t i0,
-                     int64_t i1, struct end *end, int n, int nv) {
-    const float *x = c->rows[ky] + b->at + k0 * c->tap_stride + i0;
-    const float *w = b->weights + ((ky * c->kw + k0) * c->ic + i0) * b->width;
-    bool one_run = i1 - i0 == c->tap_stride;
-    int64_t k = one_run ? (k1 - k0) * c->ic : i1 - i0;
-    for (int64_t t = one_run ? k1 - 1 : k0; t < k1; t++) {
-        add_run(sum, x, c->x_stride, w, b->width, k, end, n, nv);
-        x += c->tap_stride;
-        w += c->ic * b->width;
-    }
-}
-
-/* As add_taps, for a part of a long sum: a chain of its own, which is added. */
-INLINE void add_part(const struct rfx_conv_run *c, const struct block *b,
-                     vector sum[ALONE][VECTORS], int64_t ky, int64_t k0, int64_t k1, int64_t i0,
-                     int64_t i1, struct end *end, int n, int nv) {
-    vector total[ALONE][VECTORS];
-    for (int p = 0; p < n; p++)
-        for (int v = 0; v < nv; v++) {
-            total[p][v] = sum[p][v];
-            sum[p][v] = VECTOR_ALL(0.0f);
-        }
-    add_taps(c, b, sum, ky, k0, k1, i0, i1, end, n, nv);
-    for (int p = 0; p < n; p++)
-        for (int v = 0; v < nv; v++) sum[p][v] = total[p][v] + sum[p][v];
-}
-
-/* All taps of one chain. */
-INLINE void add_all(const struct rfx_conv_run *c, const struct block *b, vector sum[ALONE][VECTORS],
-                    struct end *end, int n, int nv) {
-    int64_t taps = c->kx1 - c->kx0, x0 = b->at + c->kx0 * c->tap_stride;
-    bool one_run = c->tap_stride == c->ic || taps == 1;
-    int64_t k = one_run ? taps * c->ic : c->ic;
-    for (int64_t ky = 0; ky < c->kh; ky++) {
-        if (c->rows[ky] == NULL) continue;
-        const float *x = c->rows[ky] + x0;
-        const float *w = b->weights + (ky * c->kw + c->kx0) * c->ic * b->width;
-        for (int64_t done = 0; done < taps * c->ic; done += k, x += c->tap_stride)
-            add_run(sum, x, c->x_stride, w + done * b->width, b->width, k, end, n, nv);
-    }
-}
-
-/* All parts of a long sum. */
-INLINE void add_parts(const struct rfx_conv_run *c, const struct block *b,
-                      vector sum[ALONE][VECTORS], struct end *end, int n, int nv) {
-    const struct rfx_conv_parts parts = rfx_conv_parts(c->ic, c->kh, c->kw);
-    for (int64_t ky = 0; ky < c->kh; ky++) {
-        if (c->rows[ky] == NULL) continue;
-        for (int64_t k = c->kx0 / parts.taps * parts.taps; k < c->kx1; k += parts.taps)
-            for (int64_t i = 0; i < c->ic; i += parts.channels)
-                add_part(c, b, sum, ky, k > c->kx0 ? k : c->kx0,
-                         k + parts.taps < c->kx1 ? k + parts.taps : c->kx1, i,
-                         i + parts.channels < c->ic ? i + parts.channels : c->ic, end, n, nv);
-    }
-}
-
 enum sums {
     SUMS_SHORT, /* one chain; nothing is expected: it is over before memory answers */
     SUMS_CHAIN,
     SUMS_PARTS,
 };
 
-/* n pixels x nv vectors; n, nv and sums are constants in all calls, and a function has calls of
- * one kind only, lest the compiler keeps sums in memory. */
-INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int n, int nv,
+/* Adds a round's pieces; the sums of parts are added to `total`. */
+INLINE void add_pieces(const struct rfx_conv_run *c, const struct block *b, const struct pieces *p,
+                       vector sum[ALONE][VECTORS], vector total[ALONE][VECTORS], int n, int nv,
                        enum sums sums) {
-    vector sum[ALONE][VECTORS];
     struct end end = {.pixels = 0};
     if (sums != SUMS_SHORT) end = expect_end(c, b, n);
-    for (int v = 0; v < nv; v++) {
-        vector bias = VECTOR_LOAD(b->bias + v * VECTOR_FLOATS);
-        for (int p = 0; p < n; p++) sum[p][v] = bias;
+    for (const struct piece *at = p->list; at < p->list + p->count; at++) {
+        for (int i = p->ahead; sums != SUMS_SHORT && i > 0 && end.pixels > 0; i--)
+            expect_pixel(&end);
+        add_products(sum, at->x + b->at, c->x_stride, b->weights + at->first * b->width, b->width,
+                     at->k, n, nv);
+        if (sums != SUMS_PARTS || !at->ends) continue;
+        for (int i = 0; i < n; i++)
+            for (int v = 0; v < nv; v++) {
+                total[i][v] = total[i][v] + sum[i][v];
+                sum[i][v] = VECTOR_ALL(0.0f);
+            }
     }
-    if (sums == SUMS_PARTS)
-        add_parts(c, b, sum, &end, n, nv);
-    else
-        add_all(c, b, sum, &end, n, nv);
+}
+
+INLINE void set_sums(vector sum[ALONE][VECTORS], const float *from, int n, int nv) {
+    for (int v = 0; v < nv; v++) {
+        vector value = from == NULL ? VECTOR_ALL(0.0f) : VECTOR_LOAD(from + v * VECTOR_FLOATS);
+        for (int p = 0; p < n; p++) sum[p][v] = value;
+    }
+}
+
+INLINE void end_sums(const struct rfx_conv_run *c, const struct block *b,
+                     vector sum[ALONE][VECTORS], int n, int nv) {
     if (b->channels < nv * VECTOR_FLOATS) {
         finish_sums(c, b, sum, n, nv);
         return;
@@ -214,13 +252,35 @@ INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, int 
     store_sums(c, b, sum, n, nv);
 }
 
+/* n pixels x nv vectors; n, nv and sums are constants in all calls, and a function has calls of
+ * one kind only, lest the compiler keeps sums in memory. */
+INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, struct pieces *p, int n,
+                       int nv, enum sums sums) {
+    vector sum[ALONE][VECTORS], total[ALONE][VECTORS];
+    if (sums != SUMS_PARTS) {
+        set_sums(sum, b->bias, n, nv);
+        add_pieces(c, b, p, sum, NULL, n, nv, sums);
+        end_sums(c, b, sum, n, nv);
+        return;
+    }
+    set_sums(total, b->bias, n, nv);
+    set_sums(sum, NULL, n, nv);
+    if (p->made > 0) begin_round(c, p, 0);
+    add_pieces(c, b, p, sum, total, n, nv, sums);
+    while (__builtin_expect(p->more, 0)) {
+        begin_round(c, p, p->made + p->count);
+        add_pieces(c, b, p, sum, total, n, nv, sums);
+    }
+    end_sums(c, b, total, n, nv);
+}
+
 #define CASE(n, nv)                                                        \
     case n:                                                                \
-        if ((n) <= PIXELS || (nv) == 1) make_block(c, b, (n), (nv), sums); \
+        if ((n) <= PIXELS || (nv) == 1) make_block(c, b, p, (n), (nv), sums); \
         return;
 
-INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, int n, int nv,
-                        enum sums sums) {
+INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, struct pieces *p, int n,
+                        int nv, enum sums sums) {
     switch (n) {
         CASES(ALONE, CASE, nv)
         default:
@@ -228,34 +288,40 @@ INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, int
     }
 }
 
-typedef void pixels_fn(const struct rfx_conv_run *c, const struct block *b, int n);
+typedef void pixels_fn(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
+                       int n);
 
-static void full_short(const struct rfx_conv_run *c, const struct block *b, int n) {
-    make_pixels(c, b, n, VECTORS, SUMS_SHORT);
+static void full_short(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
+    int n) {
+    make_pixels(c, b, p, n, VECTORS, SUMS_SHORT);
 }
 
-static void full_chain(const struct rfx_conv_run *c, const struct block *b, int n) {
-    make_pixels(c, b, n, VECTORS, SUMS_CHAIN);
+static void full_chain(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
+    int n) {
+    make_pixels(c, b, p, n, VECTORS, SUMS_CHAIN);
 }
 
-static void full_parts(const struct rfx_conv_run *c, const struct block *b, int n) {
-    make_pixels(c, b, n, VECTORS, SUMS_PARTS);
+static void full_parts(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
+    int n) {
+    make_pixels(c, b, p, n, VECTORS, SUMS_PARTS);
 }
 
 /* Fewer vectors than a block has: the last channels of a narrow panel. */
-static void vector_chain(const struct rfx_conv_run *c, const struct block *b, int n) {
-    make_pixels(c, b, n, 1, SUMS_SHORT);
+static void vector_chain(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
+    int n) {
+    make_pixels(c, b, p, n, 1, SUMS_SHORT);
 }
 
-static void vector_parts(const struct rfx_conv_run *c, const struct block *b, int n) {
-    make_pixels(c, b, n, 1, SUMS_PARTS);
+static void vector_parts(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
+    int n) {
+    make_pixels(c, b, p, n, 1, SUMS_PARTS);
 }
 
 /* Channels [from, to) of all pixels, `step` at a time: a block's or a vector's. Pixels are the
  * outer loop: their values and outputs are in few lines and pages, and weights stream as well from
  * the second cache as from the first. */
-static void make_channels(const struct rfx_conv_run *c, pixels_fn *make, const struct cut cut,
-                          int64_t from, int64_t to, int64_t step) {
+static void make_channels(const struct rfx_conv_run *c, pixels_fn *make, struct pieces *pieces,
+                          const struct cut cut, int64_t from, int64_t to, int64_t step) {
     const int64_t k = c->kh * c->kw * c->ic;
     int64_t p = 0;
     for (int64_t i = 0; i < cut.blocks; i++) {
@@ -269,7 +335,7 @@ static void make_channels(const struct rfx_conv_run *c, pixels_fn *make, const s
             b.channels = c->m - ch;
             b.out = c->out + p * c->out_stride + ch;
             b.residual = c->residual == NULL ? NULL : c->residual + p * c->residual_stride + ch;
-            make(c, &b, n);
+            make(c, &b, pieces, n);
         }
         p += n;
     }
@@ -287,11 +353,13 @@ void VARIANT_NAME(conv)(const struct rfx_conv_run *c) {
     bool expect = c->ic * c->kh >= LONG_SUM && ends_apart(c);
     pixels_fn *full = split ? full_parts : expect ? full_chain : full_short;
     int64_t whole = (c->m + VECTOR_FLOATS - 1) / SIZE_OF_BLOCK * SIZE_OF_BLOCK;
+    struct pieces p;
+    find_pieces(c, &p, split, expect);
     if (whole > 0)
-        make_channels(c, full, cut_evenly(c->pixels, pixels_at_once(c, PIXELS)), 0, whole,
+        make_channels(c, full, &p, cut_evenly(c->pixels, pixels_at_once(c, PIXELS)), 0, whole,
                       SIZE_OF_BLOCK);
     if (whole < c->m)
-        make_channels(c, split ? vector_parts : vector_chain,
+        make_channels(c, split ? vector_parts : vector_chain, &p,
                       cut_evenly(c->pixels, pixels_at_once(c, ALONE)), whole, c->m, VECTOR_FLOATS);
 }
 #endif
