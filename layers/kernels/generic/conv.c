@@ -170,10 +170,10 @@ INLINE void add_products(vector sum[ALONE][VECTORS], const float *x, int64_t x_s
                          const float *w, int64_t width, int64_t k, int n, int nv) {
     for (const float *end = x + k; x < end; x++, w += width) {
         vector wv[VECTORS];
-        for (int v = 0; v < nv; v++) wv[v] = VECTOR_LOAD(w + v * VECTOR_FLOATS);
-        for (int p = 0; p < n; p++) {
+        UNROLL for (int v = 0; v < nv; v++) wv[v] = VECTOR_LOAD(w + v * VECTOR_FLOATS);
+        UNROLL for (int p = 0; p < n; p++) {
             vector xv = VECTOR_ALL(x[p * x_stride]);
-            for (int v = 0; v < nv; v++) sum[p][v] = VECTOR_FMA(xv, wv[v], sum[p][v]);
+            UNROLL for (int v = 0; v < nv; v++) sum[p][v] = VECTOR_FMA(xv, wv[v], sum[p][v]);
         }
     }
 }
@@ -181,9 +181,9 @@ INLINE void add_products(vector sum[ALONE][VECTORS], const float *x, int64_t x_s
 INLINE void add_residual(const struct rfx_conv_run *c, const struct block *b,
                          vector sum[ALONE][VECTORS], int n, int nv) {
     const float *residual = b->residual;
-    for (int p = 0; p < n; p++, residual += c->residual_stride)
-        for (int v = 0; v < nv; v++)
-            sum[p][v] = sum[p][v] + VECTOR_LOAD(residual + v * VECTOR_FLOATS);
+    UNROLL for (int p = 0; p < n; p++, residual += c->residual_stride)
+        UNROLL for (int v = 0; v < nv; v++) sum[p][v] =
+            sum[p][v] + VECTOR_LOAD(residual + v * VECTOR_FLOATS);
 }
 
 /* Whole vectors: what most blocks are. */
@@ -191,22 +191,20 @@ INLINE void store_sums(const struct rfx_conv_run *c, const struct block *b,
                        vector sum[ALONE][VECTORS], int n, int nv) {
     const vector lo = VECTOR_ALL(c->lo), hi = VECTOR_ALL(c->hi);
     float *out = b->out;
-    for (int p = 0; p < n; p++, out += c->out_stride)
-        for (int v = 0; v < nv; v++)
-            VECTOR_STORE(out + v * VECTOR_FLOATS, VECTOR_MIN(hi, VECTOR_MAX(lo, sum[p][v])));
+    UNROLL for (int p = 0; p < n; p++, out += c->out_stride) UNROLL for (int v = 0; v < nv; v++)
+        VECTOR_STORE(out + v * VECTOR_FLOATS, VECTOR_MIN(hi, VECTOR_MAX(lo, sum[p][v])));
 }
 
 INLINE void finish_sums(const struct rfx_conv_run *c, const struct block *b,
                         vector sum[ALONE][VECTORS], int n, int nv) {
-    for (int p = 0; p < n; p++)
-        for (int v = 0; v < nv; v++) {
-            int64_t ch = (int64_t)v * VECTOR_FLOATS;
-            const float *residual =
-                b->residual == NULL ? NULL : b->residual + p * c->residual_stride + ch;
-            if (ch < b->channels)
-                conv_finish(sum[p][v], c->lo, c->hi, residual, b->out + p * c->out_stride + ch,
-                            b->channels - ch);
-        }
+    UNROLL for (int p = 0; p < n; p++) UNROLL for (int v = 0; v < nv; v++) {
+        int64_t ch = (int64_t)v * VECTOR_FLOATS;
+        const float *residual =
+            b->residual == NULL ? NULL : b->residual + p * c->residual_stride + ch;
+        if (ch < b->channels)
+            conv_finish(sum[p][v], c->lo, c->hi, residual, b->out + p * c->out_stride + ch,
+                        b->channels - ch);
+    }
 }
 
 enum sums {
@@ -227,18 +225,17 @@ INLINE void add_pieces(const struct rfx_conv_run *c, const struct block *b, cons
         add_products(sum, at->x + b->at, c->x_stride, b->weights + at->first * b->width, b->width,
                      at->k, n, nv);
         if (sums != SUMS_PARTS || !at->ends) continue;
-        for (int i = 0; i < n; i++)
-            for (int v = 0; v < nv; v++) {
-                total[i][v] = total[i][v] + sum[i][v];
-                sum[i][v] = VECTOR_ALL(0.0f);
-            }
+        UNROLL for (int i = 0; i < n; i++) UNROLL for (int v = 0; v < nv; v++) {
+            total[i][v] = total[i][v] + sum[i][v];
+            sum[i][v] = VECTOR_ALL(0.0f);
+        }
     }
 }
 
 INLINE void set_sums(vector sum[ALONE][VECTORS], const float *from, int n, int nv) {
-    for (int v = 0; v < nv; v++) {
+    UNROLL for (int v = 0; v < nv; v++) {
         vector value = from == NULL ? VECTOR_ALL(0.0f) : VECTOR_LOAD(from + v * VECTOR_FLOATS);
-        for (int p = 0; p < n; p++) sum[p][v] = value;
+        UNROLL for (int p = 0; p < n; p++) sum[p][v] = value;
     }
 }
 
@@ -274,13 +271,13 @@ INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, stru
     end_sums(c, b, total, n, nv);
 }
 
-#define CASE(n, nv)                                                        \
-    case n:                                                                \
+#define CASE(n, nv)                                                           \
+    case n:                                                                   \
         if ((n) <= PIXELS || (nv) == 1) make_block(c, b, p, (n), (nv), sums); \
         return;
 
-INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, struct pieces *p, int n,
-                        int nv, enum sums sums) {
+INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
+                        int n, int nv, enum sums sums) {
     switch (n) {
         CASES(ALONE, CASE, nv)
         default:
@@ -292,28 +289,28 @@ typedef void pixels_fn(const struct rfx_conv_run *c, const struct block *b, stru
                        int n);
 
 static void full_short(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
-    int n) {
+                       int n) {
     make_pixels(c, b, p, n, VECTORS, SUMS_SHORT);
 }
 
 static void full_chain(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
-    int n) {
+                       int n) {
     make_pixels(c, b, p, n, VECTORS, SUMS_CHAIN);
 }
 
 static void full_parts(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
-    int n) {
+                       int n) {
     make_pixels(c, b, p, n, VECTORS, SUMS_PARTS);
 }
 
 /* Fewer vectors than a block has: the last channels of a narrow panel. */
 static void vector_chain(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
-    int n) {
+                         int n) {
     make_pixels(c, b, p, n, 1, SUMS_SHORT);
 }
 
 static void vector_parts(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
-    int n) {
+                         int n) {
     make_pixels(c, b, p, n, 1, SUMS_PARTS);
 }
 

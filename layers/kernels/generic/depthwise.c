@@ -8,7 +8,6 @@
 #include "layers/kernels/generic/vector_math.h"
 
 #define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 24")
 #define PIXELS 8
 #if VECTOR_FLOATS == 8
 #define PIXELS_OF_TWO_ROWS 4 /* 8 sums, 6 weights and an input of 16 registers */

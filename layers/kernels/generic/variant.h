@@ -78,6 +78,10 @@ static inline __attribute__((always_inline, unused)) vector vector_select(vector
 #define VECTOR_KEEP(x) ((void)0)
 #endif
 
+/* Before loops over arrays of vectors that shall be in registers: a compiler that unrolls them late
+ * has decided by then to keep the arrays in memory. */
+#define UNROLL _Pragma("GCC unroll 24")
+
 /* Lanes for which a test holds: vector_test_range(lo, hi) those of [lo, hi); VECTOR_FMA_WHERE
  * leaves c alone in the other ones, VECTOR_LOAD_WHERE and
  * VECTOR_STORE_WHERE do not touch those in memory. */
