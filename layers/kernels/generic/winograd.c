@@ -86,18 +86,18 @@ INLINE void window_in(const struct rfx_winograd_in *w, int outputs) {
     const int n = outputs + 2;
     for (int64_t c = 0; c < w->c; c += VECTOR_FLOATS) {
         vector half[MOST * MOST];
-        for (int x = 0; x < n; x++) {
+        UNROLL for (int x = 0; x < n; x++) {
             vector d[MOST];
             /* windows overlap by two columns */
             for (int y = 0; y < n && x >= 2; y++)
                 __builtin_prefetch(w->pixels[y * n + x] + c + w->ahead);
-            for (int y = 0; y < n; y++) d[y] = load_some(w->pixels[y * n + x] + c, w->c - c);
+            UNROLL for (int y = 0; y < n; y++) d[y] = load_some(w->pixels[y * n + x] + c, w->c - c);
             transform_in(d, 1, half + x, n, outputs);
         }
-        for (int y = 0; y < n; y++) {
+        UNROLL for (int y = 0; y < n; y++) {
             vector z[MOST];
             transform_in(half + y * n, 1, z, 1, outputs);
-            for (int x = 0; x < n; x++) VECTOR_STORE(w->out + (y * n + x) * w->step + c, z[x]);
+            UNROLL for (int x = 0; x < n; x++) VECTOR_STORE(w->out + (y * n + x) * w->step + c, z[x]);
         }
     }
 }
@@ -115,15 +115,15 @@ INLINE void tile_out(const struct rfx_winograd_out *w, int outputs) {
     const int n = outputs + 2;
     for (int64_t c = 0; c < w->c; c += VECTOR_FLOATS) {
         vector half[MOST * MOST];
-        for (int x = 0; x < n; x++) {
+        UNROLL for (int x = 0; x < n; x++) {
             vector m[MOST];
-            for (int y = 0; y < n; y++) m[y] = VECTOR_LOAD(w->sums + (y * n + x) * w->step + c);
+            UNROLL for (int y = 0; y < n; y++) m[y] = VECTOR_LOAD(w->sums + (y * n + x) * w->step + c);
             transform_out(m, 1, half + x, n, outputs);
         }
-        for (int y = 0; y < outputs; y++) {
+        UNROLL for (int y = 0; y < outputs; y++) {
             vector row[MOST];
             transform_out(half + y * n, 1, row, 1, outputs);
-            for (int x = 0; x < outputs; x++) finish_pixel(w, y * outputs + x, c, row[x]);
+            UNROLL for (int x = 0; x < outputs; x++) finish_pixel(w, y * outputs + x, c, row[x]);
         }
     }
 }
