@@ -13,6 +13,8 @@
 
 #define UNIT_INPUT_BYTES (384 << 10) /* of a unit: leaves room for a panel's weights beside it */
 #define SLAB_BYTES (256 << 10)       /* of weights; or one panel, where that has more */
+#define MOST_PANEL_BYTES (512 << 10) /* of one panel; of more, some taps at a time */
+#define MOST_WEIGHTS_BYTES (4 << 20) /* that are read for every unit; more: panels are cut */
 #define LEAST_PIXELS 28              /* of a unit: two blocks of the widest kernel */
 #define BORDER_ROWS 8                /* of units of kernels with borders: pixels of their columns */
 
@@ -31,6 +33,7 @@ struct direct {
 struct slab {
     int64_t group, channel, channels; /* the first one within the group, and how many */
     int64_t weights_at;               /* floats */
+    struct rfx_range taps;            /* of kh * kw: all, or what the cache holds of one panel */
 };
 
 /* A run of pixels: along a row, or down a column. */
@@ -44,19 +47,30 @@ static int64_t panels_of(const struct rfx_conv_attr *a) {
     return rfx_ceil_div(a->oc / a->groups, RFX_CONV_PANEL);
 }
 
+/* Parts of the panels for `units` units, at least `least` pieces of work in all: the same number
+ * for each thread, of as many panels each, where that comes out. */
+static int64_t cut_panels(int64_t panels, int64_t units, int64_t least, int threads) {
+    int64_t fewest = rfx_min_i64(rfx_ceil_div(least, units), panels);
+    for (int64_t parts = fewest; parts <= rfx_min_i64(2 * fewest, panels); parts++)
+        if (units * parts % threads == 0 && panels % parts == 0) return parts;
+    return fewest;
+}
+
 static struct cut make_cut(const struct rfx_conv_attr *a, struct rfx_rect rect, int threads) {
     int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
     int64_t pixels = UNIT_INPUT_BYTES / (int64_t)rfx_floats_bytes(a->ic * a->sh * a->sw);
-    if (threads > 1)
-        pixels = rfx_min_i64(pixels, rfx_ceil_div(h * w, (int64_t)RFX_UNITS_PER_THREAD * threads));
+    int64_t weights = (int64_t)rfx_floats_bytes(a->kh * a->kw * (a->ic / a->groups) * a->oc);
+    int64_t least = (int64_t)RFX_UNITS_PER_THREAD * threads;
+    if (threads > 1 && weights <= MOST_WEIGHTS_BYTES)
+        pixels = rfx_min_i64(pixels, rfx_ceil_div(h * w, least));
     pixels = rfx_max_i64(pixels, LEAST_PIXELS);
     int64_t rows = rfx_min_i64(h, a->kw > 1 ? BORDER_ROWS : 1);
     struct cut cut = {.panel_parts = 1};
     cut.across = rfx_ceil_div(w, rfx_max_i64(rfx_ceil_div(pixels, rows), LEAST_PIXELS));
     cut.down = rfx_ceil_div(h, rfx_max_i64(1, pixels / rfx_ceil_div(w, cut.across)));
-    int64_t units = cut.down * cut.across, least = (int64_t)RFX_UNITS_PER_THREAD * threads;
+    int64_t units = cut.down * cut.across;
     if (threads > 1 && units < least)
-        cut.panel_parts = rfx_min_i64(rfx_ceil_div(least, units), panels_of(a) * a->groups);
+        cut.panel_parts = cut_panels(panels_of(a) * a->groups, units, least, threads);
     return cut;
 }
 
@@ -105,6 +119,8 @@ static void make_run(const struct direct *d, const struct slab *slab, const stru
     run.bias += slab->channel;
     run.out += slab->channel;
     run.m = slab->channels;
+    run.taps_before = slab->taps.lo;
+    run.taps_after = run.kh * run.kw - slab->taps.hi;
     if (run.residual != NULL) run.residual += slab->channel;
     d->job->kernels->conv(&run);
 }
@@ -183,6 +199,32 @@ static void make_slab(const struct direct *d, const struct slab *slab, struct rf
     make_border(d, slab, unit, inner.hi, unit.x1, rows);
 }
 
+/* Whether what is between two calls for the same pixels may be in the output: sums are in parts of
+ * one tap each, and no residual is there. */
+static bool may_wait(const struct direct *d, const struct slab *slab) {
+    const struct rfx_run_args *args = d->job->args;
+    const struct rfx_conv_attr *a = d->job->a;
+    const struct rfx_conv_parts parts = rfx_conv_parts(d->icg, a->kh, a->kw);
+    if (!parts.split || parts.taps > 1 || slab->channels % RFX_CONV_PANEL != 0) return false;
+    if (!args->node->residual) return true;
+    int64_t y = args->rect.y0, x = args->rect.x0;
+    return rfx_view_at(&args->in[1], y, x) != rfx_view_at(&args->out, y, x);
+}
+
+/* A slab of a unit, of one panel tap by tap where its weights are more than the cache holds. */
+static void make_all_taps(const struct direct *d, struct slab *slab, struct rfx_rect unit,
+                          const float **rows) {
+    const struct rfx_conv_attr *a = d->job->a;
+    int64_t taps = a->kh * a->kw, at_once = taps;
+    int64_t tap_bytes = (int64_t)rfx_floats_bytes(slab->channels * d->icg);
+    if (tap_bytes * taps > MOST_PANEL_BYTES && may_wait(d, slab))
+        at_once = rfx_max_i64(1, SLAB_BYTES / tap_bytes);
+    for (int64_t t = 0; t < taps; t += at_once) {
+        slab->taps = (struct rfx_range){t, rfx_min_i64(t + at_once, taps)};
+        make_slab(d, slab, unit, rows);
+    }
+}
+
 /* These panels, counted over all groups, of a unit. */
 static void make_panels(const struct direct *d, struct rfx_range panels, struct rfx_rect unit,
                         const float **rows) {
@@ -195,7 +237,7 @@ static void make_panels(const struct direct *d, struct rfx_range panels, struct 
         end = rfx_min_i64(end, panels.hi);
         slab.channels = rfx_min_i64((end - p) * RFX_CONV_PANEL, d->ocg - slab.channel);
         slab.weights_at = (slab.group * rfx_conv_filled(d->ocg) + slab.channel) * k;
-        make_slab(d, &slab, unit, rows);
+        make_all_taps(d, &slab, unit, rows);
         p = end;
     }
 }

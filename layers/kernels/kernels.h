@@ -52,7 +52,11 @@ struct rfx_dense_run {
  * channels; the last one is as narrow as its channels rounded up to RFX_CONV_LANES, and filled up
  * with zeros. Every element is one chain of fused multiply-adds: bias, then ky, kx, ic ascending;
  * where they are many, the parts of struct rfx_conv_parts, each a chain from 0, are added to the
- * bias in this order. Then the residual is added; then the value is clamped. */
+ * bias in this order. Then the residual is added; then the value is clamped.
+ *
+ * Taps, counted row by row, may be made in several calls: what is between them is in `out`, without
+ * residual and clamp. Only of sums in parts of one tap each (rfx_conv_parts), for whole panels; and
+ * the residual is not `out` then. */
 struct rfx_conv_run {
     const float *const *rows; /* kh pointers, to column kx = 0 of the first output pixel */
     const float *weights;
@@ -61,6 +65,7 @@ struct rfx_conv_run {
     float *out;
     int64_t pixels, m, ic, kh, kw, kx0, kx1;
     int64_t x_stride, tap_stride, out_stride, residual_stride; /* floats */
+    int64_t taps_before, taps_after;                           /* that other calls make; 0: none */
     float lo, hi;
 };
 

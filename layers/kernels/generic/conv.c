@@ -95,6 +95,14 @@ struct pieces {
     bool more;       /* for later rounds */
 };
 
+static int64_t min_i64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t max_i64(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
 static void add_piece(struct pieces *p, const float *x, int64_t first, int64_t k, bool ends) {
     while (k > 0) {
         int64_t some = k < p->longest ? k : p->longest;
@@ -128,16 +136,18 @@ static void find_part(const struct rfx_conv_run *c, struct pieces *p, int64_t ky
                   taps * (i1 - i0), k + taps == k1);
 }
 
-/* All parts of a long sum, but those that have been made. */
+/* All parts of a long sum in this call's taps, but those that earlier rounds made. */
 static void find_parts(const struct rfx_conv_run *c, struct pieces *p) {
     const struct rfx_conv_parts parts = rfx_conv_parts(c->ic, c->kh, c->kw);
+    const int64_t end = c->kh * c->kw - c->taps_after;
     for (int64_t ky = 0; ky < c->kh; ky++) {
         if (c->rows[ky] == NULL) continue;
-        for (int64_t k = c->kx0 / parts.taps * parts.taps; k < c->kx1; k += parts.taps)
+        int64_t k0 = max_i64(c->kx0, c->taps_before - ky * c->kw);
+        int64_t k1 = min_i64(c->kx1, end - ky * c->kw);
+        for (int64_t k = k0 / parts.taps * parts.taps; k < k1; k += parts.taps)
             for (int64_t i = 0; i < c->ic; i += parts.channels)
-                find_part(c, p, ky, k > c->kx0 ? k : c->kx0,
-                          k + parts.taps < c->kx1 ? k + parts.taps : c->kx1, i,
-                          i + parts.channels < c->ic ? i + parts.channels : c->ic);
+                find_part(c, p, ky, max_i64(k, k0), min_i64(k + parts.taps, k1), i,
+                          min_i64(i + parts.channels, c->ic));
     }
 }
 
@@ -232,11 +242,17 @@ INLINE void add_pieces(const struct rfx_conv_run *c, const struct block *b, cons
     }
 }
 
-INLINE void set_sums(vector sum[ALONE][VECTORS], const float *from, int n, int nv) {
-    UNROLL for (int v = 0; v < nv; v++) {
-        vector value = from == NULL ? VECTOR_ALL(0.0f) : VECTOR_LOAD(from + v * VECTOR_FLOATS);
-        UNROLL for (int p = 0; p < n; p++) sum[p][v] = value;
-    }
+INLINE void set_sums(vector sum[ALONE][VECTORS], const float *from, int64_t step, int n, int nv) {
+    UNROLL for (int p = 0; p < n; p++, from += step) UNROLL for (int v = 0; v < nv; v++) sum[p][v] =
+        VECTOR_LOAD(from + v * VECTOR_FLOATS);
+}
+
+/* Ends a call that another one follows: sums, nothing else. */
+INLINE void leave_sums(const struct rfx_conv_run *c, const struct block *b,
+                       vector sum[ALONE][VECTORS], int n, int nv) {
+    float *out = b->out;
+    UNROLL for (int p = 0; p < n; p++, out += c->out_stride) UNROLL for (int v = 0; v < nv; v++)
+        VECTOR_STORE(out + v * VECTOR_FLOATS, sum[p][v]);
 }
 
 INLINE void end_sums(const struct rfx_conv_run *c, const struct block *b,
@@ -255,20 +271,27 @@ INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, stru
                        int nv, enum sums sums) {
     vector sum[ALONE][VECTORS], total[ALONE][VECTORS];
     if (sums != SUMS_PARTS) {
-        set_sums(sum, b->bias, n, nv);
+        set_sums(sum, b->bias, 0, n, nv);
         add_pieces(c, b, p, sum, NULL, n, nv, sums);
         end_sums(c, b, sum, n, nv);
         return;
     }
-    set_sums(total, b->bias, n, nv);
-    set_sums(sum, NULL, n, nv);
+    if (c->taps_before > 0)
+        set_sums(total, b->out, c->out_stride, n, nv);
+    else
+        set_sums(total, b->bias, 0, n, nv);
+    UNROLL for (int i = 0; i < n; i++) UNROLL for (int v = 0; v < nv; v++) sum[i][v] =
+        VECTOR_ALL(0.0f);
     if (p->made > 0) begin_round(c, p, 0);
     add_pieces(c, b, p, sum, total, n, nv, sums);
     while (__builtin_expect(p->more, 0)) {
         begin_round(c, p, p->made + p->count);
         add_pieces(c, b, p, sum, total, n, nv, sums);
     }
-    end_sums(c, b, total, n, nv);
+    if (c->taps_after > 0)
+        leave_sums(c, b, total, n, nv);
+    else
+        end_sums(c, b, total, n, nv);
 }
 
 #define CASE(n, nv)                                                           \
