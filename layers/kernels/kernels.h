@@ -131,6 +131,18 @@ struct rfx_winograd_out {
     float lo, hi;
 };
 
+/* A window of a pool: of each of c channels the largest value, minus infinity where there is none
+ * and NaN where there is one, or the sum over rows, then columns, divided by `count`. */
+struct rfx_pool_run {
+    const float *const *rows;         /* of the window, at its first column */
+    int64_t n_rows, n_cols, col_step; /* col_step: floats */
+    float *out;                       /* not among the rows */
+    int64_t c;
+    bool maximum;
+    bool begun, goes_on; /* from what earlier calls left in `out`; later ones follow */
+    float count;
+};
+
 #define RFX_CONV_LONG 192 /* products: more are summed in parts, which keeps roundings small */
 #define RFX_CONV_PART 128 /* products of a part, about */
 
@@ -204,6 +216,7 @@ struct rfx_kernels {
 
     void (*exact)(const struct rfx_exact_run *run);
     void (*depthwise)(const struct rfx_depthwise_run *run);
+    void (*pool)(const struct rfx_pool_run *run);
     void (*dense)(const struct rfx_dense_run *run);
 
     /* These are NULL where the processor has no fused multiply-add: all or none. */

@@ -17,6 +17,7 @@
 #include "layers/core/checked.h"
 #include "layers/core/real_math.h"
 #include "layers/graph/infer.h"
+#include "layers/kernels/kernels.h"
 
 #define THREADING_ELEMS 16384 /* below this much work one thread is faster */
 #define CHANNEL_BLOCK 128
@@ -73,39 +74,43 @@ static struct rfx_range taps_in(int64_t start, int64_t k, int64_t d, int64_t fir
     return t;
 }
 
-static void max_into(float *restrict out, const float *restrict x, int64_t c) {
-    for (int64_t i = 0; i < c; i++) out[i] = ((x[i] > out[i]) | (x[i] != x[i])) ? x[i] : out[i];
-}
+#define MOST_ROWS 16 /* of a window, that a kernel takes at a time */
 
-static void add_into(float *restrict out, const float *restrict x, int64_t c) {
-    for (int64_t i = 0; i < c; i++) out[i] += x[i];
+/* The taps of a window that lie in the map, MOST_ROWS rows after the other. */
+static void pool_taps(const struct rfx_run_args *args, int64_t y, int64_t x, struct rfx_range ty,
+                      struct rfx_range tx, struct rfx_pool_run *run) {
+    const struct rfx_pool_attr *a = &args->node->attr.pool;
+    const float *rows[MOST_ROWS];
+    run->rows = rows;
+    run->n_cols = rfx_range_size(tx);
+    run->col_step = a->dw * args->in[0].c;
+    for (int64_t ky = ty.lo; ky < ty.hi || !run->begun; ky += MOST_ROWS, run->begun = true) {
+        run->n_rows = run->n_cols == 0 ? 0 : rfx_min_i64(ty.hi - ky, MOST_ROWS);
+        run->goes_on = ky + MOST_ROWS < ty.hi;
+        for (int64_t i = 0; i < run->n_rows; i++)
+            rows[i] = rfx_view_at(&args->in[0], y + (ky + i) * a->dh, x + tx.lo * a->dw);
+        rfx_kernels()->pool(run);
+    }
 }
 
 static void pool_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox, bool maximum) {
     const struct rfx_pool_attr *a = &args->node->attr.pool;
     const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
-    const struct rfx_view *view = &args->in[0];
-    int64_t y = oy * a->sh - a->pads.top, x = ox * a->sw - a->pads.left, c = in->c;
+    int64_t y = oy * a->sh - a->pads.top, x = ox * a->sw - a->pads.left;
     struct rfx_range ty = taps_in(y, a->kh, a->dh, 0, in->h);
     struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, in->w);
-    float *out = rfx_view_at(&args->out, oy, ox);
-    for (int64_t i = 0; i < c; i++) out[i] = maximum ? -INFINITY : 0.0f;
-    for (int64_t ky = ty.lo; ky < ty.hi; ky++) {
-        for (int64_t kx = tx.lo; kx < tx.hi; kx++) {
-            const float *from = rfx_view_at(view, y + ky * a->dh, x + kx * a->dw);
-            if (maximum)
-                max_into(out, from, c);
-            else
-                add_into(out, from, c);
-        }
-    }
-    if (maximum) return;
+    struct rfx_range rows = ty, cols = tx;
     if (a->count_include_pad) {
-        ty = taps_in(y, a->kh, a->dh, -a->pads.top, in->h + a->pads.bottom);
-        tx = taps_in(x, a->kw, a->dw, -a->pads.left, in->w + a->pads.right);
+        rows = taps_in(y, a->kh, a->dh, -a->pads.top, in->h + a->pads.bottom);
+        cols = taps_in(x, a->kw, a->dw, -a->pads.left, in->w + a->pads.right);
     }
-    float count = (float)rfx_max_i64(1, (ty.hi - ty.lo) * (tx.hi - tx.lo));
-    for (int64_t i = 0; i < c; i++) out[i] /= count;
+    struct rfx_pool_run run = {
+        .out = rfx_view_at(&args->out, oy, ox),
+        .c = in->c,
+        .maximum = maximum,
+        .count = (float)rfx_max_i64(1, rfx_range_size(rows) * rfx_range_size(cols)),
+    };
+    pool_taps(args, y, x, ty, tx, &run);
 }
 
 static void share_rows(const struct rfx_run_args *args,

@@ -13,6 +13,7 @@ const struct rfx_kernels VARIANT_NAME(table) = {
     .exp = VARIANT_NAME(exp),
     .exact = VARIANT_NAME(exact),
     .depthwise = VARIANT_NAME(depthwise),
+    .pool = VARIANT_NAME(pool),
     .dense = VARIANT_NAME(dense),
 #ifdef VARIANT_HAS_FMA
     .conv = VARIANT_NAME(conv),

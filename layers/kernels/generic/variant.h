@@ -66,6 +66,18 @@ static inline __attribute__((always_inline, unused)) vector vector_select(vector
 #define VECTOR_STORE(p, v) (*(vector_unaligned *)(p) = (v))
 #define VECTOR_ALL(s) ((s) - (vector){0})
 
+/* x where it is larger or NaN, else the largest so far. */
+#if defined(__AVX512F__)
+#define VECTOR_LARGER(x, so_far)                                                    \
+    ((vector)_mm512_mask_mov_ps(                                                    \
+        (__m512)(so_far),                                                           \
+        (__mmask16)(_mm512_cmp_ps_mask((__m512)(x), (__m512)(so_far), _CMP_GT_OQ) | \
+                    _mm512_cmp_ps_mask((__m512)(x), (__m512)(x), _CMP_UNORD_Q)),    \
+        (__m512)(x)))
+#else
+#define VECTOR_LARGER(x, so_far) vector_select(((x) > (so_far)) | ((x) != (x)), x, so_far)
+#endif
+
 /* Keeps a loaded vector in a register: a compiler would read memory again for every use, and
  * vectors that lie across two cache lines cost two reads each. */
 #if defined(__AVX512F__)
@@ -143,6 +155,7 @@ void VARIANT_NAME(affine)(const float *x, const float *scale, const float *shift
 void VARIANT_NAME(exp)(const float *x, float bias, float *y, int64_t n);
 void VARIANT_NAME(exact)(const struct rfx_exact_run *run);
 void VARIANT_NAME(depthwise)(const struct rfx_depthwise_run *run);
+void VARIANT_NAME(pool)(const struct rfx_pool_run *run);
 void VARIANT_NAME(dense)(const struct rfx_dense_run *run);
 #ifdef VARIANT_HAS_FMA
 void VARIANT_NAME(conv)(const struct rfx_conv_run *run);
