@@ -23,17 +23,19 @@
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 
-#define LEAST_CHANNELS 16  /* below, the transforms cost what the products save */
-#define LEAST_PIXELS_4 400 /* of a map that is cut into 4x4, */
-#define LEAST_PIXELS_2 64  /* and into 2x2 */
-#define MOST_WINDOW 36     /* pixels, and products */
-#define OUT_CHANNELS 128   /* whose sums wait for the transform back */
-#define STEP_PAD 16        /* floats: keeps products apart in the sets of a cache */
+#define LEAST_CHANNELS 16     /* below, the transforms cost what the products save */
+#define LEAST_PIXELS_4 400    /* of a map that is cut into 4x4, */
+#define LEAST_PIXELS_2 64     /* and into 2x2 */
+#define FEW_WEIGHTS (1 << 20) /* that a core's cache holds about */
+#define MOST_WINDOW 36        /* pixels, and products */
+#define OUT_CHANNELS 128      /* whose sums wait for the transform back */
+#define STEP_PAD 16           /* floats: keeps products apart in the sets of a cache */
 
 struct winograd {
     const struct rfx_conv_job *job;
     int64_t outputs, products; /* 2 or 4, and (outputs + 2)^2 */
-    int64_t ty0, tx0, across, tiles, units;
+    int64_t ty0, tx0, across, tiles;
+    int64_t units, panel_parts;  /* work: of tiles, of output channels */
     struct rfx_rect there;       /* of the input */
     int64_t in_step, out_step;   /* floats from tile to tile */
     int64_t in_plane, out_plane; /* and from product to product */
@@ -80,12 +82,15 @@ static int64_t product_count(const struct rfx_node *node) {
     return n * n;
 }
 
+static int64_t weight_elems(const struct rfx_node *node) {
+    return product_count(node) * node->attr.conv.ic * node->attr.conv.oc;
+}
+
 /* Tiles of a unit, at most. Weights are read anew for each unit: the more there are, the more
  * tiles. */
 static int64_t most_tiles(const struct rfx_node *node) {
-    const struct rfx_conv_attr *a = &node->attr.conv;
-    int64_t elems = product_count(node) * a->ic * a->oc;
-    int64_t most = elems <= 1 << 20 ? 28 : elems <= 4 << 20 ? 42 : 70;
+    int64_t elems = weight_elems(node);
+    int64_t most = elems <= FEW_WEIGHTS ? 28 : elems <= 4 * FEW_WEIGHTS ? 42 : 70;
     return rfx_min_i64(most, tiles_of_map(&node->out, tile_edge(node)));
 }
 
@@ -223,31 +228,50 @@ static void multiply(const struct winograd *w, const struct space *s, int64_t i,
     w->job->kernels->conv(&run);
 }
 
+/* Output channels `of` tiles, whose windows have been transformed. */
+static void make_channels(const struct winograd *w, const struct space *s, struct rfx_range tiles,
+                          struct rfx_range of) {
+    for (int64_t first = of.lo; first < of.hi; first += out_channels(w->job->a)) {
+        int64_t c = rfx_min_i64(out_channels(w->job->a), of.hi - first);
+        for (int64_t i = 0; i < w->products; i++)
+            multiply(w, s, i, rfx_range_size(tiles), first, rfx_conv_filled(c));
+        for (int64_t t = tiles.lo; t < tiles.hi; t++)
+            transform_out(w, s->sums + (t - tiles.lo) * w->out_step, t, first, c);
+    }
+}
+
 static void make_unit(void *user, int64_t index, int thread) {
     const struct winograd *w = user;
     struct space s = space_of(w, thread);
-    struct rfx_range all = {0, w->tiles}, tiles = rfx_range_part(all, index, w->units);
-    int64_t oc = w->job->a->oc, part = out_channels(w->job->a);
+    int64_t oc = w->job->a->oc;
+    struct rfx_range all = {0, w->tiles}, panels = {0, rfx_ceil_div(oc, RFX_CONV_PANEL)};
+    struct rfx_range tiles = rfx_range_part(all, index / w->panel_parts, w->units);
+    panels = rfx_range_part(panels, index % w->panel_parts, w->panel_parts);
+    struct rfx_range of = {panels.lo * RFX_CONV_PANEL, rfx_min_i64(panels.hi * RFX_CONV_PANEL, oc)};
     memset(s.outside, 0, outside_bytes(w->job->a));
     for (int64_t t = tiles.lo; t < tiles.hi; t++)
         transform_in(w, &s, t, s.in + (t - tiles.lo) * w->in_step);
-    for (int64_t first = 0; first < oc; first += part) {
-        int64_t c = rfx_min_i64(part, oc - first);
-        for (int64_t i = 0; i < w->products; i++)
-            multiply(w, &s, i, rfx_range_size(tiles), first, rfx_conv_filled(c));
-        for (int64_t t = tiles.lo; t < tiles.hi; t++)
-            transform_out(w, s.sums + (t - tiles.lo) * w->out_step, t, first, c);
-    }
-    for (int64_t t = tiles.lo; t < tiles.hi; t++) rfx_conv_activate(w->job, wanted_of(w, t), 0, oc);
+    make_channels(w, &s, tiles, of);
+    for (int64_t t = tiles.lo; t < tiles.hi; t++)
+        rfx_conv_activate(w->job, wanted_of(w, t), of.lo, of.hi);
 }
 
-/* Units are small enough for all threads to have some, but weights are read for each. */
-static int64_t unit_count(const struct winograd *w, int64_t most, int threads) {
-    int64_t units = rfx_ceil_div(w->tiles, most);
-    if (threads == 1) return units;
-    int64_t even = rfx_ceil_div(units, threads) * threads;
+/* Weights are read for each unit of tiles: no more units than scratch asks for where weights are
+ * many, and what threads lack of work comes from cutting the output channels, for each part of
+ * which windows are transformed again. Else units are small enough for all threads to have some. */
+static void cut_work(struct winograd *w, const struct rfx_node *node, int threads) {
+    int64_t most = most_tiles(node), panels = rfx_ceil_div(node->out.c, RFX_CONV_PANEL);
+    w->units = rfx_ceil_div(w->tiles, most);
+    w->panel_parts = 1;
+    if (threads == 1) return;
+    if (weight_elems(node) > FEW_WEIGHTS && w->units < threads) {
+        while (w->units * w->panel_parts % threads != 0 && w->panel_parts < panels)
+            w->panel_parts++;
+        return;
+    }
     int64_t more = rfx_min_i64((int64_t)RFX_UNITS_PER_THREAD * threads, w->tiles / (most / 2));
-    return rfx_min_i64(w->tiles, rfx_max_i64(even, more));
+    int64_t units = rfx_ceil_div(rfx_max_i64(w->units, more), threads) * threads;
+    w->units = rfx_min_i64(w->tiles, units);
 }
 
 static void winograd_run(const struct rfx_conv_job *job) {
@@ -260,8 +284,8 @@ static void winograd_run(const struct rfx_conv_job *job) {
     w.tiles = (rfx_ceil_div(args->rect.y1, w.outputs) - w.ty0) * w.across;
     w.there = rfx_rect_intersect(rfx_op_in_rect(args->graph, args->node, 0, args->rect),
                                  rfx_rect_full(job->rows.in, job->cols.in));
-    w.units = unit_count(&w, most_tiles(args->node), args->threads);
-    rfx_team_for(args->team, w.units, make_unit, &w);
+    cut_work(&w, args->node, args->threads);
+    rfx_team_for(args->team, w.units * w.panel_parts, make_unit, &w);
 }
 
 static bool winograd_accepts(const struct rfx_graph *graph, const struct rfx_node *node, char *why,

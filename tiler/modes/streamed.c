@@ -12,9 +12,9 @@
 #include "tiler/plan/stage.h"
 #include "tiler/plan/trial.h"
 
-#define N_BANDS 7
+#define N_BANDS 8
 #define N_STRIPS 11
-static const int64_t bands[N_BANDS] = {128, 64, 32, 16, 8, 4, 2}; /* image rows a step */
+static const int64_t bands[N_BANDS] = {256, 128, 64, 32, 16, 8, 4, 2}; /* image rows a step */
 /* Two streams: tall, middle and short bands are enough, as there are many pairs of cuts. */
 static const int64_t pair_bands[] = {64, 16, 4};
 /* What waits in files needs few strips: little is read twice, and much of it. */
