@@ -168,7 +168,7 @@ static void written_and_read(void **state) {
         struct rfx_plan_file *file = NULL;
         struct rfx_error err = {{0}};
         char *text = NULL;
-        f.request.caches = (struct rfx_caches){32 * KIB, 64 * KIB};
+        f.request.caches = (struct rfx_caches){128 * KIB, 128 * KIB};
         f.request.threads = 1 + i % 3;
         struct rfx_plan *plan = plan_of(&f);
         f.request.memory_bytes = plan->peak_bytes - (size_t)i * 100 * KIB;
