@@ -157,6 +157,28 @@ float *op_case_whole(struct op_case *c) {
     return out;
 }
 
+/* Where the output may lie over an input, it has the same bits there. */
+static void check_in_place(struct op_case *c, const float *whole, void *packed, const char *what) {
+    const struct rfx_node *node = &c->graph->nodes[c->index];
+    const struct rfx_op_def *def = rfx_op_def(node->op);
+    struct rfx_rect full = rfx_node_full_rect(node);
+    for (int k = 0; k < c->n_in; k++) {
+        struct rfx_view in[OP_CASE_MOST_INPUTS];
+        if (def->in_place == NULL || !def->in_place(c->graph, node, k)) continue;
+        float *over = test_floats(node->out.elems);
+        memcpy(over, c->values[k], (size_t)node->out.elems * sizeof *over);
+        for (int i = 0; i < c->n_in; i++) {
+            const struct rfx_tensor *t = &c->graph->nodes[c->in[i]].out;
+            float *values = i == k ? over : c->values[i];
+            in[i] = rfx_view_dense(values, rfx_rect_full(t->h, t->w), t->c);
+        }
+        run(c, in, rfx_view_dense(over, full, node->out.c), full, packed, 2);
+        if (memcmp(over, whole, (size_t)node->out.elems * sizeof *over) != 0)
+            fail_msg("%s: differs when it is written over input %d", what, k);
+        free(over);
+    }
+}
+
 static struct rfx_rect random_rect(struct op_case *c, int64_t h, int64_t w) {
     int64_t y0 = test_rng_int(&c->rng, 0, h - 1), x0 = test_rng_int(&c->rng, 0, w - 1);
     return rfx_rect_make(y0, test_rng_int(&c->rng, y0 + 1, h), x0,
@@ -217,6 +239,7 @@ void op_case_check(struct op_case *c, double tolerance, int rects, const char *w
     }
     void *packed = packed_block(c);
     for (int i = 0; i < rects; i++) check_rect(c, whole, packed, what);
+    check_in_place(c, whole, packed, what);
     free(packed);
     free(whole);
     free(order);

@@ -45,7 +45,8 @@ void op_case_refused(const struct rfx_node *node, int n_in, const struct rfx_ten
 float *op_case_whole(struct op_case *c);
 
 /* Whole run against the reference (|error| <= tolerance * max(|value|, 1)) and `rects` random
- * rectangles with 1 to 3 threads; fails the test with `what` in the message. */
+ * rectangles with 1 to 3 threads, and whole over each input that it may be written over; fails the
+ * test with `what` in the message. */
 void op_case_check(struct op_case *c, double tolerance, int rects, const char *what);
 
 void op_case_end(struct op_case *c);
