@@ -282,7 +282,7 @@ static const struct layer named[] = {
     {false, 470, 32, 1, 5, 19, 3, 3, 1, 1, 2, 3, {2, 3, 2, 3}, false, true, false, RFX_ACT_SILU},
     {false, 1030, 96, 1, 5, 7, 2, 2, 2, 1, 1, 1, {0, 1, 1, 0}, false, true, false, RFX_ACT_CLIP},
     /* more pieces of a sum than the kernel lists at a time */
-    {false, 130, 20, 1, 9, 19, 7, 15, 1, 1, 1, 1, {3, 7, 3, 7}, true, true, false, RFX_ACT_RELU},
+    {false, 130, 40, 1, 8, 38, 7, 15, 1, 1, 1, 1, {3, 7, 3, 7}, true, true, false, RFX_ACT_RELU},
     {false, 40, 33, 1, 17, 27, 16, 13, 1, 1, 1, 2, {7, 12, 8, 12}, false, true, true, RFX_ACT_NONE},
     {true, 56, 1, 1, 9, 40, 9, 9, 4, 4, 1, 1, {4, 4, 3, 3}, false, true, false, RFX_ACT_NONE},
     {true, 9, 3, 1, 10, 70, 4, 4, 2, 2, 1, 1, {1, 1, 1, 1}, false, true, true, RFX_ACT_SIGMOID},
