@@ -104,8 +104,13 @@ enum rfx_status rfx_many_place(const struct rfx_place_problem *problem,
         return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "placement: no mutex");
     int threads = request->threads < many.count ? request->threads : many.count;
     rfx_team_run(threads, place_together, &many);
+    if (many.arena == SIZE_MAX && threads > 1) { /* there may be memory for one */
+        many.status = RFX_OK;
+        place_measured(&many, 0, 0);
+    }
     (void)pthread_mutex_destroy(&many.lock);
-    if (many.status != RFX_OK && err != NULL) *err = many.err;
     *arena_bytes = many.arena;
+    if (many.arena != SIZE_MAX) return RFX_OK;
+    if (err != NULL) *err = many.err;
     return many.status;
 }

@@ -23,7 +23,7 @@ struct measure {
     double margin;
 };
 static const struct measure measures[RFX_STRIP_MEASURES] = {
-    {0, 0}, {3, 0.02}, {2, 0.02}, {3, 0.03}};
+    {0, 0}, {4, 0.04}, {3, 0.02}, {3, 0.03}};
 
 struct line {
     size_t height;
