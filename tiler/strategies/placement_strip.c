@@ -6,7 +6,6 @@
 #include "tiler/strategies/placement_strip.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 /* From MANY_ITEMS on steps of less than a STEP_PART of the mean item are small, where they lose
  * less than a STEP_SHARE of the area of what could go there; found by trial. With fewer items it is
@@ -22,8 +21,7 @@ struct measure {
     int power; /* 0: all weigh the same */
     double margin;
 };
-static const struct measure measures[RFX_STRIP_MEASURES] = {
-    {0, 0}, {4, 0.04}, {3, 0.02}, {3, 0.03}};
+static const struct measure measures[RFX_STRIP_MEASURES] = {{0, 0}, {4, 0.04}, {3, 0.02}, {3, 0.1}};
 
 struct line {
     size_t height;
@@ -41,13 +39,12 @@ struct node {
 
 struct strip {
     const struct rfx_place_problem *problem;
-    struct line *lines;                /* per section */
-    int *heap;                         /* lines, the lowest first */
-    int64_t *times;                    /* per section: when it begins; and the end of the last.
-                                        * Weighed or not: lengths are differences of these */
-    struct rfx_place_ranked *by_first; /* per leaf */
-    int *leaf;                         /* per item */
-    struct node *nodes;                /* of the tree: 1 the root, n_leaves + k leaf k */
+    struct line *lines; /* per section */
+    int *heap;          /* lines, the lowest first */
+    int64_t *times;     /* per section: when it begins; and the end of the last.
+                         * Weighed or not: lengths are differences of these */
+    int *leaf;          /* per item */
+    struct node *nodes; /* of the tree: 1 the root, n_leaves + k leaf k */
     int n_heap, n_leaves;
     size_t small_step; /* 0: none is */
 };
@@ -249,23 +246,32 @@ static void weigh(struct strip *strip, const struct measure *measure) {
     times[problem->n_sections] = weighed;
 }
 
+/* Numbers the leaves in order of where their items begin, by counting; `heap` is empty still. */
+static void sort_leaves(struct strip *strip) {
+    const struct rfx_place_problem *problem = strip->problem;
+    int *next = strip->heap;
+    int leaves = 0;
+    for (int i = 0; i < problem->n; i++) next[problem->first[i]]++;
+    for (int s = 0; s < problem->n_sections; s++) {
+        int count = next[s];
+        next[s] = leaves;
+        leaves += count;
+    }
+    for (int i = 0; i < problem->n; i++) strip->leaf[i] = next[problem->first[i]]++;
+}
+
 static void set_up(struct strip *strip, const struct measure *measure) {
     const struct rfx_place_problem *problem = strip->problem;
     for (int i = 0; i < problem->n; i++) {
-        strip->by_first[i].key = UINT64_MAX - (uint64_t)problem->first[i];
-        strip->by_first[i].index = i;
         strip->times[problem->first[i]] = problem->items[i].lo;
         strip->times[problem->last[i]] = problem->items[i].hi;
     }
     if (measure->power > 0) weigh(strip, measure);
-    qsort(strip->by_first, (size_t)problem->n, sizeof *strip->by_first, rfx_place_compare_ranked);
+    sort_leaves(strip);
     for (int k = strip->n_leaves; k < 2 * strip->n_leaves; k++) strip->nodes[k] = no_items;
-    for (int k = 0; k < problem->n; k++) {
-        int i = strip->by_first[k].index;
-        strip->leaf[i] = k;
-        strip->nodes[strip->n_leaves + k] = (struct node){
+    for (int i = 0; i < problem->n; i++)
+        strip->nodes[strip->n_leaves + strip->leaf[i]] = (struct node){
             lifetime_of(strip, i), i, problem->first[i], problem->first[i], problem->last[i]};
-    }
     for (int node = strip->n_leaves - 1; node > 0; node--) set_node(strip, node);
     add_line(strip, 0, problem->n_sections, NONE, 0);
     if (problem->n > MANY_ITEMS)
@@ -307,19 +313,17 @@ enum rfx_status rfx_strip_place_measured(const struct rfx_place_problem *problem
     strip.lines = rfx_memory_calloc(mem, sections, sizeof *strip.lines);
     strip.heap = rfx_memory_calloc(mem, sections, sizeof *strip.heap);
     strip.times = rfx_memory_calloc(mem, sections + 1, sizeof *strip.times);
-    strip.by_first = rfx_memory_calloc(mem, n, sizeof *strip.by_first);
     strip.leaf = rfx_memory_calloc(mem, n, sizeof *strip.leaf);
     strip.nodes = rfx_memory_calloc(mem, n_nodes, sizeof *strip.nodes);
     enum rfx_status status = RFX_OK;
-    if (strip.lines == NULL || strip.heap == NULL || strip.times == NULL ||
-        strip.by_first == NULL || strip.leaf == NULL || strip.nodes == NULL) {
+    if (strip.lines == NULL || strip.heap == NULL || strip.times == NULL || strip.leaf == NULL ||
+        strip.nodes == NULL) {
         status = rfx_memory_fail(mem, "placement tables", n_nodes * sizeof *strip.nodes, err);
     } else {
         set_up(&strip, &measures[measure]);
         if (!place_all(&strip, stop, offsets)) status = RFX_STATUS_CANCELLED;
     }
-    void *const blocks[] = {strip.lines,    strip.heap, strip.times,
-                            strip.by_first, strip.leaf, strip.nodes};
+    void *const blocks[] = {strip.lines, strip.heap, strip.times, strip.leaf, strip.nodes};
     for (size_t k = 0; k < sizeof blocks / sizeof blocks[0]; k++)
         rfx_memory_release(mem, blocks[k]);
     return status;
