@@ -22,7 +22,7 @@ struct rfx_packer_limits {
     int64_t time_ns;     /* 0: no limit. The search ends by itself, but may take for ever */
     size_t target_bytes; /* stop when the answer is known to fit or not to fit; 0: find the best */
     const struct rfx_place_stop *stop; /* in place of time_ns, which must be 0; NULL: none */
-    int threads; /* of strip packings of many items, which they do not change; 0: one */
+    int threads; /* for strip packings of many items (placement_many.h); 0: one */
 };
 
 struct rfx_packer_result {

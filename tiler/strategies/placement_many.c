@@ -11,7 +11,8 @@
 /* Up to FEW_ITEMS, where it takes some tenths of a second, every measure is tried. */
 enum { FEW_ITEMS = 1 << 18 };
 
-/* In which order; of more items the first two, which were the best on items at random. */
+/* In which order; with more items only as many of the first two as there are threads, so that all
+ * take no longer than one. */
 static const int measures[] = {1, 2, 3, 0};
 enum { N_MEASURES = sizeof measures / sizeof *measures, N_OF_MANY = 2 };
 _Static_assert((int)N_MEASURES == (int)RFX_STRIP_MEASURES, "each once");
@@ -96,12 +97,13 @@ enum rfx_status rfx_many_place(const struct rfx_place_problem *problem,
     struct many many = {.problem = problem,
                         .request = request,
                         .enough = problem->lower_bound,
-                        .count = problem->n <= FEW_ITEMS ? N_MEASURES : N_OF_MANY,
+                        .count = N_MEASURES,
                         .offsets = offsets,
                         .arena = SIZE_MAX};
     if (request->target_bytes > many.enough) many.enough = request->target_bytes;
     if (pthread_mutex_init(&many.lock, NULL) != 0)
         return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "placement: no mutex");
+    if (problem->n > FEW_ITEMS) many.count = request->threads < N_OF_MANY ? 1 : N_OF_MANY;
     int threads = request->threads < many.count ? request->threads : many.count;
     rfx_team_run(threads, place_together, &many);
     if (many.arena == SIZE_MAX && threads > 1) { /* there may be memory for one */

@@ -15,7 +15,8 @@ struct rfx_many_request {
 };
 
 /* Fills offsets[n] and the arena's size; the answer is not checked. Of several that reach the
- * target it is the first, however many threads there are. RFX_STATUS_OUT_OF_MEMORY. */
+ * target it is the first, however many threads there are; but with more than 262,144 items a second
+ * thread makes a second packing. RFX_STATUS_OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_many_place(const struct rfx_place_problem *problem,
                                              const struct rfx_many_request *request,
                                              size_t *offsets, size_t *arena_bytes,
