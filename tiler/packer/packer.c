@@ -9,6 +9,7 @@
 
 #include "tiler/packer/packer_search.h"
 #include "tiler/packer/packer_tight.h"
+#include "tiler/strategies/placement_many.h"
 #include "tiler/strategies/placement_offsets.h"
 
 /* Budgets and widths double from round to round, so what the first ones are costs at most a factor
@@ -62,15 +63,28 @@ static enum rfx_status try_strategy(struct packer *packer, enum rfx_offset_strat
     return status;
 }
 
+/* As many strip packings as there is time for, at least one. */
+static enum rfx_status try_many(struct packer *packer, struct rfx_error *err) {
+    const struct rfx_packer_limits *limits = packer->limits;
+    struct rfx_many_request request = {.threads = limits->threads > 0 ? limits->threads : 1,
+                                       .target_bytes = limits->target_bytes,
+                                       .stop = packer->stop};
+    size_t arena = 0;
+    enum rfx_status status = rfx_many_place(packer->problem, &request, packer->trial, &arena, err);
+    if (status == RFX_OK)
+        keep_trial(packer, arena, rfx_offset_strategy_name(RFX_OFFSETS_STRIP_PACKING));
+    return status;
+}
+
 /* All strategies, or the fast one where there is no time for others: there is always an answer. The
  * fast one goes first where it would be long to wait for after a signal. */
 static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
-    bool is_large = packer->problem->n > RFX_PACKER_MAX_GREEDY_ITEMS;
     packer->result.arena_bytes = SIZE_MAX;
+    if (packer->problem->n > RFX_PACKER_MAX_GREEDY_ITEMS) return try_many(packer, err);
     if (packer->limits->stop != NULL && packer->problem->n > RFX_PACKER_MAX_ITEMS)
         status = try_strategy(packer, RFX_OFFSETS_STRIP_PACKING, false, err);
-    for (int k = 0; k < RFX_OFFSETS_COUNT && !is_large && status == RFX_OK; k++) {
+    for (int k = 0; k < RFX_OFFSETS_COUNT && status == RFX_OK; k++) {
         status =
             try_strategy(packer, (enum rfx_offset_strategy)k, packer->limits->stop != NULL, err);
         if (is_done(packer)) break;

@@ -14,7 +14,7 @@
  * for so many items. */
 #define RFX_PACKER_MAX_ITEMS 4096
 
-/* And larger ones than this by strip packing alone: the others take time O(n^2). */
+/* And larger ones than this by strip packing alone (placement_many.h): the others take O(n^2). */
 #define RFX_PACKER_MAX_GREEDY_ITEMS 32768
 
 struct rfx_packer_limits {
@@ -22,6 +22,7 @@ struct rfx_packer_limits {
     int64_t time_ns;     /* 0: no limit. The search ends by itself, but may take for ever */
     size_t target_bytes; /* stop when the answer is known to fit or not to fit; 0: find the best */
     const struct rfx_place_stop *stop; /* in place of time_ns, which must be 0; NULL: none */
+    int threads; /* for strip packings of many items (placement_many.h); 0: one */
 };
 
 struct rfx_packer_result {

@@ -353,9 +353,9 @@ static void work_together(struct rfx_team *team, void *user) {
 
 /* The best of the greedy strategies and of a short search. */
 static enum rfx_status look_quickly(struct portfolio *p, struct rfx_error *err) {
-    struct rfx_packer_limits limits = {.nodes = p->limits->only == 0 ? FIRST_NODES : 1,
-                                       .target_bytes = p->limits->target_bytes,
-                                       .stop = &p->stop};
+    const struct rfx_portfolio_limits *all = p->limits;
+    uint64_t nodes = all->only == 0 ? FIRST_NODES : 1;
+    struct rfx_packer_limits limits = {nodes, 0, all->target_bytes, &p->stop, all->threads};
     return rfx_packer_solve(p->problem, &limits, p->offsets, &p->best, err);
 }
 

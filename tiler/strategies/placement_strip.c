@@ -6,12 +6,22 @@
 #include "tiler/strategies/placement_strip.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 /* From MANY_ITEMS on steps of less than a STEP_PART of the mean item are small, where they lose
  * less than a STEP_SHARE of the area of what could go there; found by trial. With fewer items it is
- * the strategy as it was published. */
+ * the strategy as it was published. Weighed, all time is WEIGHED_TIME long, or less. */
 enum { MAX_DEPTH = 64, NONE = -1, MANY_ITEMS = 1 << 15, STEP_PART = 20, STEP_SHARE = 10 };
+static const double WEIGHED_TIME = 4503599627370496.0;
+
+/* Items between two questions whether to stop: less than a millisecond. */
+enum { ASK_EVERY = 256 };
+
+/* The weight of a moment: a power of margin / (margin + 1 - load / bound); found by trial. */
+struct measure {
+    int power; /* 0: all weigh the same */
+    double margin;
+};
+static const struct measure measures[RFX_STRIP_MEASURES] = {{0, 0}, {4, 0.04}, {3, 0.02}, {3, 0.1}};
 
 struct line {
     size_t height;
@@ -29,27 +39,32 @@ struct node {
 
 struct strip {
     const struct rfx_place_problem *problem;
-    struct line *lines;                /* per section */
-    int *heap;                         /* lines, the lowest first */
-    int64_t *times;                    /* per section: when it begins; and the end of the last */
-    struct rfx_place_ranked *by_first; /* per leaf */
-    int *leaf;                         /* per item */
-    struct node *nodes;                /* of the tree: 1 the root, n_leaves + k leaf k */
+    struct line *lines; /* per section */
+    int *heap;          /* lines, the lowest first */
+    int64_t *times;     /* per section: when it begins; and the end of the last.
+                         * Weighed or not: lengths are differences of these */
+    int *leaf;          /* per item */
+    struct node *nodes; /* of the tree: 1 the root, n_leaves + k leaf k */
     int n_heap, n_leaves;
     size_t small_step; /* 0: none is */
 };
 
-static uint64_t lifetime_of(const struct rfx_place_item *item) {
-    return (uint64_t)item->hi - (uint64_t)item->lo;
+static uint64_t length_of(const struct strip *strip, int first, int last) {
+    return (uint64_t)strip->times[last] - (uint64_t)strip->times[first];
+}
+
+static uint64_t lifetime_of(const struct strip *strip, int i) {
+    return length_of(strip, strip->problem->first[i], strip->problem->last[i]);
 }
 
 /* Whether item i goes before j (NONE: after all). */
 static bool is_better(const struct strip *strip, int i, int j) {
     if (i == NONE || j == NONE) return j == NONE && i != NONE;
-    const struct rfx_place_item *a = &strip->problem->items[i];
-    const struct rfx_place_item *b = &strip->problem->items[j];
-    if (lifetime_of(a) != lifetime_of(b)) return lifetime_of(a) > lifetime_of(b);
-    if (a->size != b->size) return a->size > b->size;
+    uint64_t a = lifetime_of(strip, i);
+    uint64_t b = lifetime_of(strip, j);
+    if (a != b) return a > b;
+    const struct rfx_place_item *items = strip->problem->items;
+    if (items[i].size != items[j].size) return items[i].size > items[j].size;
     return i < j;
 }
 
@@ -150,8 +165,7 @@ static bool may_hold(const struct strip *strip, const struct node *node, int lo,
         return false;
     if (node->lifetime < best->lifetime) return false;
     int first = node->first > lo ? node->first : lo;
-    uint64_t room = (uint64_t)strip->times[hi] - (uint64_t)strip->times[first];
-    return room >= best->lifetime && is_better_node(strip, node, best);
+    return length_of(strip, first, hi) >= best->lifetime && is_better_node(strip, node, best);
 }
 
 /* The item of longest lifetime within the sections [lo, hi), or NONE. A node is left when its best
@@ -209,36 +223,86 @@ static bool is_small_step(const struct strip *strip, int line, int i) {
     const struct rfx_place_item *item = &strip->problem->items[i];
     size_t step = neighbours_height(strip, line) - strip->lines[line].height;
     if (step >= strip->small_step) return false;
-    int64_t begin = strip->times[line];
-    double room = (double)((uint64_t)strip->times[strip->lines[line].end] - (uint64_t)begin);
-    return STEP_SHARE * (double)step * room < (double)item->size * (double)lifetime_of(item);
+    double room = (double)length_of(strip, line, strip->lines[line].end);
+    return STEP_SHARE * (double)step * room < (double)item->size * (double)lifetime_of(strip, i);
 }
 
-static void set_up(struct strip *strip) {
+/* Stretches the times where the load is near the bound beside all others. */
+static void weigh(struct strip *strip, const struct measure *measure) {
+    const struct rfx_place_problem *problem = strip->problem;
+    int64_t *times = strip->times;
+    double scale = WEIGHED_TIME / (double)length_of(strip, 0, problem->n_sections);
+    int64_t begin = times[0];
+    int64_t weighed = 0;
+    for (int s = 0; s < problem->n_sections; s++) {
+        double load = (double)problem->breadth[s] / (double)problem->lower_bound;
+        double near = measure->margin / (measure->margin + 1 - load);
+        double length = (double)((uint64_t)times[s + 1] - (uint64_t)begin) * scale;
+        for (int k = 0; k < measure->power; k++) length *= near;
+        begin = times[s + 1];
+        times[s] = weighed;
+        weighed += 1 + (int64_t)length;
+    }
+    times[problem->n_sections] = weighed;
+}
+
+/* Numbers the leaves in order of where their items begin, by counting; `heap` is empty still. */
+static void sort_leaves(struct strip *strip) {
+    const struct rfx_place_problem *problem = strip->problem;
+    int *next = strip->heap;
+    int leaves = 0;
+    for (int i = 0; i < problem->n; i++) next[problem->first[i]]++;
+    for (int s = 0; s < problem->n_sections; s++) {
+        int count = next[s];
+        next[s] = leaves;
+        leaves += count;
+    }
+    for (int i = 0; i < problem->n; i++) strip->leaf[i] = next[problem->first[i]]++;
+}
+
+static void set_up(struct strip *strip, const struct measure *measure) {
     const struct rfx_place_problem *problem = strip->problem;
     for (int i = 0; i < problem->n; i++) {
-        strip->by_first[i].key = UINT64_MAX - (uint64_t)problem->first[i];
-        strip->by_first[i].index = i;
         strip->times[problem->first[i]] = problem->items[i].lo;
         strip->times[problem->last[i]] = problem->items[i].hi;
     }
-    qsort(strip->by_first, (size_t)problem->n, sizeof *strip->by_first, rfx_place_compare_ranked);
+    if (measure->power > 0) weigh(strip, measure);
+    sort_leaves(strip);
     for (int k = strip->n_leaves; k < 2 * strip->n_leaves; k++) strip->nodes[k] = no_items;
-    for (int k = 0; k < problem->n; k++) {
-        int i = strip->by_first[k].index;
-        strip->leaf[i] = k;
-        strip->nodes[strip->n_leaves + k] =
-            (struct node){lifetime_of(&problem->items[i]), i, problem->first[i], problem->first[i],
-                          problem->last[i]};
-    }
+    for (int i = 0; i < problem->n; i++)
+        strip->nodes[strip->n_leaves + strip->leaf[i]] = (struct node){
+            lifetime_of(strip, i), i, problem->first[i], problem->first[i], problem->last[i]};
     for (int node = strip->n_leaves - 1; node > 0; node--) set_node(strip, node);
     add_line(strip, 0, problem->n_sections, NONE, 0);
     if (problem->n > MANY_ITEMS)
         strip->small_step = problem->sum_bytes / (size_t)problem->n / STEP_PART;
 }
 
+/* false: stopped. */
+static bool place_all(struct strip *strip, const struct rfx_place_stop *stop, size_t *offsets) {
+    for (int left = strip->problem->n; left > 0;) {
+        int line = strip->heap[0];
+        int i = longest_within(strip, line, strip->lines[line].end);
+        if (i == NONE || is_small_step(strip, line, i)) {
+            rise(strip, line);
+            continue;
+        }
+        place(strip, line, i, offsets);
+        left--;
+        if (stop != NULL && left % ASK_EVERY == 0 && rfx_place_must_stop(strip->problem->mem, stop))
+            return false;
+    }
+    return true;
+}
+
 enum rfx_status rfx_strip_place(const struct rfx_place_problem *problem, size_t *offsets,
                                 struct rfx_error *err) {
+    return rfx_strip_place_measured(problem, 0, NULL, offsets, err);
+}
+
+enum rfx_status rfx_strip_place_measured(const struct rfx_place_problem *problem, int measure,
+                                         const struct rfx_place_stop *stop, size_t *offsets,
+                                         struct rfx_error *err) {
     struct rfx_memory *mem = problem->mem;
     struct strip strip = {.problem = problem, .n_leaves = 1};
     size_t n = (size_t)problem->n;
@@ -249,28 +313,17 @@ enum rfx_status rfx_strip_place(const struct rfx_place_problem *problem, size_t 
     strip.lines = rfx_memory_calloc(mem, sections, sizeof *strip.lines);
     strip.heap = rfx_memory_calloc(mem, sections, sizeof *strip.heap);
     strip.times = rfx_memory_calloc(mem, sections + 1, sizeof *strip.times);
-    strip.by_first = rfx_memory_calloc(mem, n, sizeof *strip.by_first);
     strip.leaf = rfx_memory_calloc(mem, n, sizeof *strip.leaf);
     strip.nodes = rfx_memory_calloc(mem, n_nodes, sizeof *strip.nodes);
     enum rfx_status status = RFX_OK;
-    if (strip.lines == NULL || strip.heap == NULL || strip.times == NULL ||
-        strip.by_first == NULL || strip.leaf == NULL || strip.nodes == NULL) {
+    if (strip.lines == NULL || strip.heap == NULL || strip.times == NULL || strip.leaf == NULL ||
+        strip.nodes == NULL) {
         status = rfx_memory_fail(mem, "placement tables", n_nodes * sizeof *strip.nodes, err);
     } else {
-        set_up(&strip);
-        for (int left = problem->n; left > 0;) {
-            int line = strip.heap[0];
-            int i = longest_within(&strip, line, strip.lines[line].end);
-            if (i == NONE || is_small_step(&strip, line, i)) {
-                rise(&strip, line);
-                continue;
-            }
-            place(&strip, line, i, offsets);
-            left--;
-        }
+        set_up(&strip, &measures[measure]);
+        if (!place_all(&strip, stop, offsets)) status = RFX_STATUS_CANCELLED;
     }
-    void *const blocks[] = {strip.lines,    strip.heap, strip.times,
-                            strip.by_first, strip.leaf, strip.nodes};
+    void *const blocks[] = {strip.lines, strip.heap, strip.times, strip.leaf, strip.nodes};
     for (size_t k = 0; k < sizeof blocks / sizeof blocks[0]; k++)
         rfx_memory_release(mem, blocks[k]);
     return status;

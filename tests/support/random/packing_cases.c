@@ -173,14 +173,21 @@ static void link_chains(struct cutting *c, int n, int64_t bytes) {
     }
 }
 
+/* Up to `most`, of all magnitudes down to its 2^halves-th part. Two statements: operands are
+ * evaluated in any order. */
+static int64_t draw_small(struct cutting *c, int64_t most, int64_t halves) {
+    int64_t whole = draw(c, 0, most);
+    return whole >> draw(c, 0, halves);
+}
+
 /* Items of 16 to 65,536 bytes; four times per item, so that most sections have one event. */
 static void draw_items(struct cutting *c, int n, bool are_long) {
     int64_t end = 4 * (int64_t)n;
     for (c->n = 0; c->n < n; c->n++) {
-        int64_t length = 1 + (draw(c, 0, end / 10) >> draw(c, 0, 20));
+        int64_t length = draw_small(c, end / 10, 20) + 1;
         if (are_long) length = 1 + draw(c, 0, end / 20);
         int64_t lo = draw(c, 0, end - length);
-        int64_t size = 16 * (1 + (draw(c, 0, 4095) >> draw(c, 0, 11)));
+        int64_t size = 16 * (draw_small(c, 4095, 11) + 1);
         c->pieces[c->n] = (struct piece){lo, lo + length, 0, size};
     }
 }

@@ -125,7 +125,7 @@ static enum rfx_status build(struct rfx_memory *mem, void *context, struct rfx_e
 static void every_allocation_can_fail(void **state) {
     (void)state;
     struct packing_case made = packing_make(packing_find("spirals"), 1, 200, 200);
-    assert_int_equal(test_fail_each_allocation(build, &made), 12);
+    assert_int_equal(test_fail_each_allocation(build, &made), 11);
     free(made.items);
 }
 
