@@ -24,8 +24,8 @@ void rfx_clauses_free(struct rfx_clauses *clauses);
  * false: no memory. */
 RFX_NODISCARD bool rfx_clauses_add(struct rfx_clauses *clauses, const int *literals, int n);
 
-/* Which value of a variable is tried first: false unless this says true. */
-void rfx_clauses_prefer(struct rfx_clauses *clauses, int variable, bool value);
+/* A variable that follows from the others once they have values is never chosen to be tried. */
+void rfx_clauses_let_follow(struct rfx_clauses *clauses, int variable);
 
 enum rfx_clauses_outcome {
     RFX_CLAUSES_FOUND,      /* rfx_clauses_value tells how */

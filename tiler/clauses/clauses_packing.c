@@ -6,18 +6,19 @@
 #include "tiler/clauses/clauses_sums.h"
 #include "tiler/packer/packer_boundaries.h"
 
-/* MAX_CLAUSES: of those that say what lies below what; beyond it nothing is searched. */
-enum { MAX_CLAUSES = 1 << 22, MAX_SIDES = 2 * RFX_BOUNDARY_MAX_SIDE };
+/* MAX_CLAUSES: of those that say what lies below what; beyond it nothing is searched. MAX_ADDED: of
+ * the items of a boundary for which the sums of each group are said too. */
+enum { MAX_CLAUSES = 1 << 22, MAX_SIDES = 2 * RFX_BOUNDARY_MAX_SIDE, MAX_ADDED = 8 };
 
 struct packing {
     struct rfx_memory *mem;
     struct rfx_boundaries *b;
     struct rfx_clauses *clauses;
     struct rfx_sums **sums; /* per boundary; NULL: nothing is said there */
-    int *first;             /* per boundary: of its sums' own variables */
+    int *first;             /* per boundary: the first of its groups' and sums' variables */
     int *pair;              /* per two items: the variable, or -1: never alive at one time */
     int *live;
-    int n_variables;
+    int n_variables, yes; /* yes: a variable that is true */
 };
 
 /* That item i lies below item j. */
@@ -46,6 +47,17 @@ static enum rfx_status make_sums(struct packing *p, int at, struct rfx_error *er
     return n == 0 ? RFX_OK : rfx_sums_create(p->mem, terms, n, &p->sums[at], err);
 }
 
+/* How many ends and begins a boundary has. */
+static int count_sides(const struct packing *p, int at) {
+    return p->b->at[at].n_ends + p->b->at[at].n_begins;
+}
+
+/* The variables of the groups and sums of a boundary at which n_live items go on. */
+static int count_variables(const struct packing *p, int n_live, int at) {
+    int n = count_sides(p, at);
+    return n * (n - 1) / 2 + rfx_sums_variables(p->sums[at]) * (n_live + (n <= MAX_ADDED ? n : 0));
+}
+
 /* Numbers the variables. *possible: there are not too many clauses. */
 static enum rfx_status number(struct packing *p, bool *possible, struct rfx_error *err) {
     const struct rfx_boundaries *b = p->b;
@@ -57,7 +69,7 @@ static enum rfx_status number(struct packing *p, bool *possible, struct rfx_erro
         n_live = end_items(p, n_live, at);
         if (n_live > 0) status = make_sums(p, at, err);
         p->first[at] = p->n_variables;
-        if (p->sums[at] != NULL) p->n_variables += n_live * rfx_sums_variables(p->sums[at]);
+        if (p->sums[at] != NULL) p->n_variables += count_variables(p, n_live, at);
         for (int k = 0; k < b->at[at].n_begins; k++) {
             int item = b->by_begin[b->at[at].begins + k];
             for (int l = 0; l < n_live; l++) {
@@ -70,6 +82,7 @@ static enum rfx_status number(struct packing *p, bool *possible, struct rfx_erro
         }
     }
     *possible = clauses <= MAX_CLAUSES;
+    p->yes = p->n_variables++;
     return status;
 }
 
@@ -93,19 +106,81 @@ static bool add_orders(struct packing *p, int n_live, int item) {
     return true;
 }
 
-/* What goes on at a boundary keeps its place. false: no memory. */
+/* A boundary at which some items go on. Its sides are its ends, then its begins. */
+struct boundary {
+    int at, n_live, n_ends, n;
+    int sides[MAX_SIDES];
+    int first; /* of the groups' variables */
+};
+
+/* That sides x and y are of one group. */
+static int together(const struct boundary *k, int x, int y) {
+    int high = x > y ? x : y;
+    int low = x > y ? y : x;
+    return 2 * (k->first + high * (high - 1) / 2 + low);
+}
+
+/* Of one group: nothing that goes on, and no other side of the same kind, lies between. false: no
+ * memory. */
+static bool add_pair(struct packing *p, const struct boundary *k, int x, int y) {
+    int apart = together(k, x, y) ^ 1;
+    for (int l = 0; l < k->n_live; l++) {
+        int low = below(p, k->sides[x], p->live[l]);
+        int high = below(p, k->sides[y], p->live[l]);
+        int one[] = {apart, low, high ^ 1};
+        int other[] = {apart, low ^ 1, high};
+        if (!rfx_clauses_add(p->clauses, one, 3) || !rfx_clauses_add(p->clauses, other, 3))
+            return false;
+    }
+    for (int z = 0; z < k->n; z++) {
+        if (z == x || z == y) continue;
+        int chain[] = {apart ^ 1, together(k, x, z) ^ 1, together(k, y, z) ^ 1};
+        if (!rfx_clauses_add(p->clauses, chain, 3)) return false;
+        if ((x < k->n_ends) != (y < k->n_ends) || (x < k->n_ends) != (z < k->n_ends)) continue;
+        int low = below(p, k->sides[x], k->sides[z]);
+        int high = below(p, k->sides[y], k->sides[z]);
+        int one[] = {apart, together(k, x, z), low, high ^ 1};
+        int other[] = {apart, together(k, x, z), low ^ 1, high};
+        if (!rfx_clauses_add(p->clauses, one, 4) || !rfx_clauses_add(p->clauses, other, 4))
+            return false;
+    }
+    return true;
+}
+
+/* The group of side x has ends and begins, of equal sums. *variable: the next one that is free.
+ * false: no memory. */
+static bool add_group(struct packing *p, const struct boundary *k, int x, int *variable) {
+    const struct rfx_sums *sums = p->sums[k->at];
+    int literals[MAX_SIDES];
+    int n = 0;
+    for (int y = 0; y < k->n; y++)
+        if ((x < k->n_ends) != (y < k->n_ends)) literals[n++] = together(k, x, y);
+    if (!rfx_clauses_add(p->clauses, literals, n)) return false;
+    if (k->n > MAX_ADDED) return true;
+    for (int y = 0; y < k->n; y++) literals[y] = x == y ? 2 * p->yes : together(k, x, y);
+    if (!rfx_sums_add(sums, p->clauses, literals, *variable)) return false;
+    *variable += rfx_sums_variables(sums);
+    return true;
+}
+
+/* What goes on at a boundary keeps its place, and its sides are in groups. false: no memory. */
 static bool add_boundary(struct packing *p, int n_live, int at) {
     const struct rfx_boundary *boundary = &p->b->at[at];
-    int first = p->first[at];
+    struct boundary k = {at, n_live, boundary->n_ends, count_sides(p, at), {0}, p->first[at]};
+    int variable = k.first + k.n * (k.n - 1) / 2;
     int literals[MAX_SIDES];
-    for (int k = 0; k < n_live && p->sums[at] != NULL; k++) {
-        int n = 0;
-        for (int e = 0; e < boundary->n_ends; e++)
-            literals[n++] = below(p, p->b->by_end[boundary->ends + e], p->live[k]);
-        for (int e = 0; e < boundary->n_begins; e++)
-            literals[n++] = below(p, p->b->by_begin[boundary->begins + e], p->live[k]);
-        if (!rfx_sums_add(p->sums[at], p->clauses, literals, first)) return false;
-        first += rfx_sums_variables(p->sums[at]);
+    memcpy(k.sides, &p->b->by_end[boundary->ends], (size_t)k.n_ends * sizeof *k.sides);
+    memcpy(&k.sides[k.n_ends], &p->b->by_begin[boundary->begins],
+           (size_t)boundary->n_begins * sizeof *k.sides);
+    for (int l = 0; l < n_live; l++) {
+        for (int x = 0; x < k.n; x++) literals[x] = below(p, k.sides[x], p->live[l]);
+        if (!rfx_sums_add(p->sums[at], p->clauses, literals, variable)) return false;
+        variable += rfx_sums_variables(p->sums[at]);
+    }
+    for (int x = 0; x < k.n; x++) {
+        if (!add_group(p, &k, x, &variable)) return false;
+        for (int y = x + 1; y < k.n; y++)
+            if (!add_pair(p, &k, x, y)) return false;
     }
     return true;
 }
@@ -116,7 +191,7 @@ static bool add_all(struct packing *p, const struct rfx_place_stop *stop) {
     int n_live = 0;
     for (int at = 0; at < b->n - 1; at++) {
         n_live = end_items(p, n_live, at);
-        if (!add_boundary(p, n_live, at)) return false;
+        if (n_live > 0 && p->sums[at] != NULL && !add_boundary(p, n_live, at)) return false;
         for (int k = 0; k < b->at[at].n_begins; k++) {
             int item = b->by_begin[b->at[at].begins + k];
             if (!add_orders(p, n_live, item)) return false;
@@ -168,8 +243,9 @@ static enum rfx_status make_clauses(struct packing *p, const struct rfx_place_st
     if (!allocate(p)) return rfx_memory_fail(p->mem, "packer", items * items * sizeof(int), err);
     enum rfx_status status = number(p, possible, err);
     if (status != RFX_OK || !*possible) return status;
-    status = rfx_clauses_create(p->mem, p->n_variables + 1, &p->clauses, err);
-    if (status == RFX_OK && !add_all(p, stop))
+    status = rfx_clauses_create(p->mem, p->n_variables, &p->clauses, err);
+    int yes[] = {2 * p->yes};
+    if (status == RFX_OK && (!rfx_clauses_add(p->clauses, yes, 1) || !add_all(p, stop)))
         status = rfx_memory_fail(p->mem, "packer", items * items * sizeof(int), err);
     return status;
 }

@@ -3,8 +3,10 @@
  * Where every byte is in use before and after a time, an item that goes on keeps its place exactly
  * when the items below it that end are as many bytes as those below it that begin. These sums for
  * each time and each item that goes on, with "what lies below something lies below all above it",
- * say all that a packing has to be. Bytes that are free at a time are guessed to be items
- * (packer_boundaries.h). What is found is checked like every answer. */
+ * say all that a packing has to be. Which ends and begins lie side by side, in groups that what
+ * goes on lies between, is said as well: dead ends mostly come from a few of these. Bytes that are
+ * free at a time are guessed to be items (packer_boundaries.h). What is found is checked like every
+ * answer. */
 #ifndef RFX_TILER_CLAUSES_CLAUSES_PACKING_H
 #define RFX_TILER_CLAUSES_CLAUSES_PACKING_H
 

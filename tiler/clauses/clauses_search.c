@@ -44,7 +44,7 @@ static void go_back(struct rfx_clauses *c, int level) {
         int literal = c->trail[k];
         c->phase[literal / 2] = (literal & 1) == 0;
         c->value[literal] = c->value[literal ^ 1] = 0;
-        clauses_push(c, literal / 2);
+        if (!c->follows[literal / 2]) clauses_push(c, literal / 2);
     }
     c->n_trail = c->next = start;
     c->n_levels = level;
@@ -217,8 +217,7 @@ static bool turn_back(struct rfx_clauses *c, uint32_t conflict, int *levels) {
     return true;
 }
 
-static void count_conflict(const struct rfx_clauses *c, struct pace *pace, int n_trail,
-                           int levels) {
+static void count_conflict(struct pace *pace, int n_trail, int levels) {
     pace->conflicts++;
     pace->sum += (uint64_t)levels;
     pace->mean_trail += (n_trail - pace->mean_trail) /
@@ -233,7 +232,6 @@ static void count_conflict(const struct rfx_clauses *c, struct pace *pace, int n
     pace->sum_recent += (uint64_t)levels;
     pace->at = (pace->at + 1) % RECENT;
     if (pace->conflicts % DECAY_EVERY == 0 && pace->decay < last_decay) pace->decay += decay_growth;
-    (void)c;
 }
 
 static bool must_restart(const struct pace *pace) {
@@ -277,7 +275,8 @@ static void begin(struct rfx_clauses *c, uint64_t seed) {
     }
     c->n_heap = 0;
     for (int v = 0; v < c->n; v++) c->place[v] = -1;
-    for (int v = 0; v < c->n; v++) clauses_push(c, v);
+    for (int v = 0; v < c->n; v++)
+        if (!c->follows[v]) clauses_push(c, v);
 }
 
 enum rfx_clauses_outcome rfx_clauses_solve(struct rfx_clauses *c,
@@ -296,7 +295,7 @@ enum rfx_clauses_outcome rfx_clauses_solve(struct rfx_clauses *c,
             if (c->n_levels == 0) c->is_impossible = true;
             if (c->is_impossible) break;
             if (!turn_back(c, conflict, &levels)) c->has_no_memory = true;
-            count_conflict(c, &pace, n_trail, levels);
+            count_conflict(&pace, n_trail, levels);
             c->step /= pace.decay;
             if (pace.conflicts % STOP_EVERY == 0 && rfx_place_must_stop(c->mem, request->stop))
                 break;

@@ -34,6 +34,7 @@ struct rfx_clauses {
     int n;              /* variables */
     signed char *value; /* per literal: 1, 0 (open), -1 */
     bool *phase;        /* per variable: the value it had last */
+    bool *follows;      /* per variable: is never chosen */
     int *level;
     uint32_t *reason;
     int *trail, n_trail, next; /* assigned literals; those from `next` on have not been looked at */

@@ -17,6 +17,7 @@ static bool allocate(struct rfx_clauses *c) {
     c->lists = rfx_memory_calloc(mem, 2 * n, sizeof *c->lists);
     c->value = rfx_memory_calloc(mem, 2 * n, sizeof *c->value);
     c->phase = rfx_memory_calloc(mem, n, sizeof *c->phase);
+    c->follows = rfx_memory_calloc(mem, n, sizeof *c->follows);
     c->level = rfx_memory_calloc(mem, n, sizeof *c->level);
     c->reason = rfx_memory_calloc(mem, n, sizeof *c->reason);
     c->trail = rfx_memory_calloc(mem, n, sizeof *c->trail);
@@ -29,10 +30,10 @@ static bool allocate(struct rfx_clauses *c) {
     c->stack = rfx_memory_calloc(mem, n, sizeof *c->stack);
     c->touched = rfx_memory_calloc(mem, n, sizeof *c->touched);
     c->stamp = rfx_memory_calloc(mem, n + 1, sizeof *c->stamp);
-    return c->lists != NULL && c->value != NULL && c->phase != NULL && c->level != NULL &&
-           c->reason != NULL && c->trail != NULL && c->starts != NULL && c->activity != NULL &&
-           c->heap != NULL && c->place != NULL && c->seen != NULL && c->learn != NULL &&
-           c->stack != NULL && c->touched != NULL && c->stamp != NULL;
+    return c->lists != NULL && c->value != NULL && c->phase != NULL && c->follows != NULL &&
+           c->level != NULL && c->reason != NULL && c->trail != NULL && c->starts != NULL &&
+           c->activity != NULL && c->heap != NULL && c->place != NULL && c->seen != NULL &&
+           c->learn != NULL && c->stack != NULL && c->touched != NULL && c->stamp != NULL;
 }
 
 enum rfx_status rfx_clauses_create(struct rfx_memory *mem, int n, struct rfx_clauses **out,
@@ -55,9 +56,9 @@ void rfx_clauses_free(struct rfx_clauses *c) {
     if (c == NULL) return;
     for (int i = 0; i < 2 * c->n && c->lists != NULL; i++)
         rfx_memory_release(c->mem, c->lists[i].watches);
-    void *const blocks[] = {c->store, c->lists,  c->value,    c->phase, c->level, c->reason,
-                            c->trail, c->starts, c->activity, c->heap,  c->place, c->seen,
-                            c->learn, c->stack,  c->touched,  c->stamp};
+    void *const blocks[] = {c->store,  c->lists, c->value,  c->phase,    c->follows, c->level,
+                            c->reason, c->trail, c->starts, c->activity, c->heap,    c->place,
+                            c->seen,   c->learn, c->stack,  c->touched,  c->stamp};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         rfx_memory_release(c->mem, blocks[i]);
     rfx_memory_release(c->mem, c);
@@ -71,8 +72,8 @@ static bool grow(struct rfx_memory *mem, void **block, size_t count, size_t size
     return true;
 }
 
-void rfx_clauses_prefer(struct rfx_clauses *c, int variable, bool value) {
-    c->phase[variable] = value;
+void rfx_clauses_let_follow(struct rfx_clauses *c, int variable) {
+    c->follows[variable] = true;
 }
 
 bool rfx_clauses_value(const struct rfx_clauses *c, int variable) {

@@ -6,7 +6,7 @@
 
 /* MAX_CUBES: 3 to the power of MAX_SHORT; MAX_TERMS: masks have 64 bits on either side; MAX_LAYER:
  * sums of the first k terms, before those that lead nowhere are left out. */
-enum { MAX_SHORT = 8, MAX_CUBES = 6561, MAX_TERMS = 128, MAX_LAYER = 1 << 13 };
+enum { MAX_SHORT = 10, MAX_CUBES = 59049, MAX_TERMS = 128, MAX_LAYER = 1 << 13 };
 
 /* Sums of the first k terms in rising order. */
 struct layer {
@@ -227,6 +227,7 @@ static bool add_link(struct rfx_clauses *clauses, const struct layer *layer, int
 bool rfx_sums_add(const struct rfx_sums *s, struct rfx_clauses *clauses, const int *literals,
                   int first) {
     if (s->layers == NULL) return add_shorts(s, clauses, literals);
+    for (int v = first; v < first + s->n_variables; v++) rfx_clauses_let_follow(clauses, v);
     for (int k = 0; k < s->n; k++) {
         const struct layer *low = &s->layers[k];
         const struct layer *high = &s->layers[k + 1];
