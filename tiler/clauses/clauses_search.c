@@ -44,7 +44,7 @@ static void go_back(struct rfx_clauses *c, int level) {
         int literal = c->trail[k];
         c->phase[literal / 2] = (literal & 1) == 0;
         c->value[literal] = c->value[literal ^ 1] = 0;
-        if (!c->follows[literal / 2]) clauses_push(c, literal / 2);
+        if (!c->follows[literal / 2]) rfx_clauses_push(c, literal / 2);
     }
     c->n_trail = c->next = start;
     c->n_levels = level;
@@ -59,8 +59,9 @@ static int find_watch(const struct rfx_clauses *c, const int *literals, int n) {
 
 /* A clause of three and more whose watched literal `gone` has become false. Returns whether it is
  * watched by another literal now; *open: the literal that has to be true if it is not. */
-static bool move_watch(struct rfx_clauses *c, struct clauses_watch *watch, int gone, int *open) {
-    int *literals = clauses_literals(c, watch->clause);
+static bool move_watch(struct rfx_clauses *c, struct rfx_clauses_watch *watch, int gone,
+                       int *open) {
+    int *literals = rfx_clauses_literals(c, watch->clause);
     if (literals[0] == gone) {
         literals[0] = literals[1];
         literals[1] = gone;
@@ -69,7 +70,7 @@ static bool move_watch(struct rfx_clauses *c, struct clauses_watch *watch, int g
     if (c->value[literals[0]] > 0) return false;
     int k = find_watch(c, literals, (int)c->store[watch->clause]);
     if (k < 0) return false;
-    if (!clauses_watch(c, literals[k], *watch)) {
+    if (!rfx_clauses_watch(c, literals[k], *watch)) {
         c->has_no_memory = true;
         return false;
     }
@@ -82,13 +83,13 @@ static bool move_watch(struct rfx_clauses *c, struct clauses_watch *watch, int g
 static uint32_t propagate(struct rfx_clauses *c) {
     while (c->next < c->n_trail) {
         int gone = c->trail[c->next++] ^ 1;
-        struct clauses_list *list = &c->lists[gone];
-        struct clauses_watch *from = list->watches;
-        struct clauses_watch *to = list->watches;
-        struct clauses_watch *end = list->watches + list->n;
+        struct rfx_clauses_list *list = &c->lists[gone];
+        struct rfx_clauses_watch *from = list->watches;
+        struct rfx_clauses_watch *to = list->watches;
+        struct rfx_clauses_watch *end = list->watches + list->n;
         uint32_t conflict = CLAUSES_NONE;
         while (from < end) {
-            struct clauses_watch watch = *from++;
+            struct rfx_clauses_watch watch = *from++;
             int open = watch.blocker;
             if (c->value[open] <= 0 && !watch.is_pair && move_watch(c, &watch, gone, &open))
                 continue;
@@ -133,7 +134,7 @@ static bool is_implied(struct rfx_clauses *c, int literal) {
     while (n > 0) {
         int variable = c->stack[--n];
         uint32_t reason = c->reason[variable];
-        const int *literals = clauses_literals(c, reason);
+        const int *literals = rfx_clauses_literals(c, reason);
         for (uint32_t k = 0; k < c->store[reason]; k++) {
             int v = literals[k] / 2;
             if (v == variable || c->seen[v] || c->level[v] == 0) continue;
@@ -150,7 +151,7 @@ static bool is_implied(struct rfx_clauses *c, int literal) {
 
 /* Adds the literals of a clause to what is being learnt, those of the last level to *open. */
 static void take_clause(struct rfx_clauses *c, uint32_t clause, int *open) {
-    const int *literals = clauses_literals(c, clause);
+    const int *literals = rfx_clauses_literals(c, clause);
     int n = (int)c->store[clause];
     if (clause >= c->learnt && c->store[clause + 1] > 2) {
         uint32_t levels = (uint32_t)mark_levels(c, literals, n);
@@ -160,7 +161,7 @@ static void take_clause(struct rfx_clauses *c, uint32_t clause, int *open) {
         int v = literals[k] / 2;
         if (c->seen[v] || c->level[v] == 0) continue;
         touch(c, v);
-        clauses_bump(c, v);
+        rfx_clauses_bump(c, v);
         if (c->level[v] == c->n_levels)
             ++*open;
         else
@@ -210,7 +211,7 @@ static bool turn_back(struct rfx_clauses *c, uint32_t conflict, int *levels) {
     uint32_t reason = CLAUSES_NONE;
     go_back(c, level);
     if (c->n_learn > 1) {
-        reason = clauses_append(c, c->learn, c->n_learn, *levels);
+        reason = rfx_clauses_append(c, c->learn, c->n_learn, *levels);
         if (reason == CLAUSES_NONE) return false;
     }
     assign(c, c->learn[0], reason);
@@ -249,13 +250,13 @@ static bool keep_pace(struct rfx_clauses *c, struct pace *pace) {
     if (!forgets || c->next < c->n_trail) return true; /* conclusions of level 0 come first */
     pace->forget_every += FORGET_MORE;
     pace->forget_at = pace->conflicts + pace->forget_every;
-    return clauses_forget(c);
+    return rfx_clauses_forget(c);
 }
 
 /* Assigns the most active open variable as it was last; false: all are assigned. */
 static bool decide(struct rfx_clauses *c) {
     while (c->n_heap > 0) {
-        int variable = clauses_pop(c);
+        int variable = rfx_clauses_pop(c);
         int literal = 2 * variable + (c->phase[variable] ? 0 : 1);
         if (c->value[literal] != 0) continue;
         c->starts[c->n_levels++] = c->n_trail;
@@ -276,7 +277,7 @@ static void begin(struct rfx_clauses *c, uint64_t seed) {
     c->n_heap = 0;
     for (int v = 0; v < c->n; v++) c->place[v] = -1;
     for (int v = 0; v < c->n; v++)
-        if (!c->follows[v]) clauses_push(c, v);
+        if (!c->follows[v]) rfx_clauses_push(c, v);
 }
 
 enum rfx_clauses_outcome rfx_clauses_solve(struct rfx_clauses *c,

@@ -13,14 +13,14 @@ enum { CLAUSES_HEADER = 2 }; /* number of literals; levels of a learnt clause (e
 #define CLAUSES_NONE UINT32_MAX
 
 /* A clause as seen by a watched literal: when `blocker` is true there is nothing to do. */
-struct clauses_watch {
+struct rfx_clauses_watch {
     uint32_t clause;
     int blocker; /* another literal of it: of two literals, the other one */
     bool is_pair;
 };
 
-struct clauses_list {
-    struct clauses_watch *watches;
+struct rfx_clauses_list {
+    struct rfx_clauses_watch *watches;
     int n, capacity;
 };
 
@@ -29,7 +29,7 @@ struct rfx_clauses {
     uint32_t *store;                        /* clauses: header, literals */
     size_t n_store, store_capacity, learnt; /* learnt clauses begin there */
     bool has_searched, is_impossible, has_no_memory;
-    struct clauses_list *lists; /* per literal */
+    struct rfx_clauses_list *lists; /* per literal */
 
     int n;              /* variables */
     signed char *value; /* per literal: 1, 0 (open), -1 */
@@ -49,21 +49,22 @@ struct rfx_clauses {
 };
 
 /* The literals of a clause. */
-static inline int *clauses_literals(const struct rfx_clauses *c, uint32_t clause) {
+static inline int *rfx_clauses_literals(const struct rfx_clauses *c, uint32_t clause) {
     return (int *)&c->store[clause + CLAUSES_HEADER];
 }
 
 /* Appends a clause of n >= 2 literals and watches it; CLAUSES_NONE: no memory. */
-uint32_t clauses_append(struct rfx_clauses *c, const int *literals, int n, int levels);
+uint32_t rfx_clauses_append(struct rfx_clauses *c, const int *literals, int n, int levels);
 
 /* Adds to what is looked at when a literal becomes false; false: no memory. */
-RFX_NODISCARD bool clauses_watch(struct rfx_clauses *c, int literal, struct clauses_watch watch);
+RFX_NODISCARD bool rfx_clauses_watch(struct rfx_clauses *c, int literal,
+                                     struct rfx_clauses_watch watch);
 
 /* Forgets half of the learnt clauses, those of most levels. At level 0. false: no memory. */
-RFX_NODISCARD bool clauses_forget(struct rfx_clauses *c);
+RFX_NODISCARD bool rfx_clauses_forget(struct rfx_clauses *c);
 
 /* The order of variables by falling activity. */
-void clauses_push(struct rfx_clauses *c, int variable); /* unless it is there */
-int clauses_pop(struct rfx_clauses *c);                 /* of n_heap > 0 */
-void clauses_bump(struct rfx_clauses *c, int variable);
+void rfx_clauses_push(struct rfx_clauses *c, int variable); /* unless it is there */
+int rfx_clauses_pop(struct rfx_clauses *c);                 /* of n_heap > 0 */
+void rfx_clauses_bump(struct rfx_clauses *c, int variable);
 #endif

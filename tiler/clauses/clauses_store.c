@@ -80,8 +80,8 @@ bool rfx_clauses_value(const struct rfx_clauses *c, int variable) {
     return c->value[2 * variable] > 0;
 }
 
-bool clauses_watch(struct rfx_clauses *c, int literal, struct clauses_watch watch) {
-    struct clauses_list *list = &c->lists[literal];
+bool rfx_clauses_watch(struct rfx_clauses *c, int literal, struct rfx_clauses_watch watch) {
+    struct rfx_clauses_list *list = &c->lists[literal];
     if (list->n == list->capacity) {
         int capacity = list->capacity == 0 ? 4 : 2 * list->capacity;
         void *watches = list->watches;
@@ -94,13 +94,15 @@ bool clauses_watch(struct rfx_clauses *c, int literal, struct clauses_watch watc
 }
 
 static bool watch_both(struct rfx_clauses *c, uint32_t clause) {
-    const int *literals = clauses_literals(c, clause);
+    const int *literals = rfx_clauses_literals(c, clause);
     bool is_pair = c->store[clause] == 2;
-    return clauses_watch(c, literals[0], (struct clauses_watch){clause, literals[1], is_pair}) &&
-           clauses_watch(c, literals[1], (struct clauses_watch){clause, literals[0], is_pair});
+    return rfx_clauses_watch(c, literals[0],
+                             (struct rfx_clauses_watch){clause, literals[1], is_pair}) &&
+           rfx_clauses_watch(c, literals[1],
+                             (struct rfx_clauses_watch){clause, literals[0], is_pair});
 }
 
-uint32_t clauses_append(struct rfx_clauses *c, const int *literals, int n, int levels) {
+uint32_t rfx_clauses_append(struct rfx_clauses *c, const int *literals, int n, int levels) {
     size_t wanted = c->n_store + CLAUSES_HEADER + (size_t)n;
     if (wanted >= CLAUSES_NONE) return CLAUSES_NONE;
     if (wanted > c->store_capacity) {
@@ -113,7 +115,7 @@ uint32_t clauses_append(struct rfx_clauses *c, const int *literals, int n, int l
     uint32_t clause = (uint32_t)c->n_store;
     c->store[clause] = (uint32_t)n;
     c->store[clause + 1] = (uint32_t)levels;
-    memcpy(clauses_literals(c, clause), literals, (size_t)n * sizeof *literals);
+    memcpy(rfx_clauses_literals(c, clause), literals, (size_t)n * sizeof *literals);
     c->n_store = wanted;
     return watch_both(c, clause) ? clause : CLAUSES_NONE;
 }
@@ -133,7 +135,7 @@ bool rfx_clauses_add(struct rfx_clauses *c, const int *literals, int n) {
         c->level[kept[0] / 2] = 0;
         c->trail[c->n_trail++] = kept[0];
     }
-    return left < 2 || clauses_append(c, kept, left, 0) != CLAUSES_NONE;
+    return left < 2 || rfx_clauses_append(c, kept, left, 0) != CLAUSES_NONE;
 }
 
 static int compare_levels(const void *pa, const void *pb) {
@@ -158,13 +160,13 @@ static bool find_median(struct rfx_clauses *c, uint32_t *median) {
     return true;
 }
 
-bool clauses_forget(struct rfx_clauses *c) {
+bool rfx_clauses_forget(struct rfx_clauses *c) {
     uint32_t most = 0;
     size_t to = c->learnt;
     if (!find_median(c, &most)) return false;
     if (most <= KEPT_LEVELS) most = KEPT_LEVELS + 1;
     for (int i = 0; i < 2 * c->n; i++) {
-        struct clauses_list *list = &c->lists[i];
+        struct rfx_clauses_list *list = &c->lists[i];
         int kept = 0;
         for (int k = 0; k < list->n; k++)
             if (list->watches[k].clause < c->learnt) list->watches[kept++] = list->watches[k];
@@ -195,13 +197,13 @@ static void sift_up(struct rfx_clauses *c, int at) {
     c->place[variable] = at;
 }
 
-void clauses_push(struct rfx_clauses *c, int variable) {
+void rfx_clauses_push(struct rfx_clauses *c, int variable) {
     if (c->place[variable] >= 0) return;
     c->heap[c->n_heap++] = variable;
     sift_up(c, c->n_heap - 1);
 }
 
-int clauses_pop(struct rfx_clauses *c) {
+int rfx_clauses_pop(struct rfx_clauses *c) {
     int top = c->heap[0];
     int last = c->heap[--c->n_heap];
     int at = 0;
@@ -220,7 +222,7 @@ int clauses_pop(struct rfx_clauses *c) {
     return top;
 }
 
-void clauses_bump(struct rfx_clauses *c, int variable) {
+void rfx_clauses_bump(struct rfx_clauses *c, int variable) {
     c->activity[variable] += c->step;
     if (c->activity[variable] > largest_activity) {
         for (int v = 0; v < c->n; v++) c->activity[v] /= largest_activity;

@@ -21,6 +21,8 @@ enum rfx_packer_member {
     RFX_MEMBER_SKYLINE,   /* a beam from the bottom up (packer_skyline.h) */
     RFX_MEMBER_LOOSE,     /* packings without a spare byte of larger items (packer_tight.h) */
     RFX_MEMBER_OVERLAPS,  /* moves items until none overlap (overlaps.h) */
+    RFX_MEMBER_CLAUSES,   /* packings without a spare byte, learning from dead ends
+                             (clauses_packing.h) */
     RFX_MEMBER_COUNT
 };
 
