@@ -8,7 +8,14 @@
 
 /* MAX_CLAUSES: of those that say what lies below what; beyond it nothing is searched. MAX_ADDED: of
  * the items of a boundary for which the sums of each group are said too. */
-enum { MAX_CLAUSES = 1 << 22, MAX_SIDES = 2 * RFX_BOUNDARY_MAX_SIDE, MAX_ADDED = 8 };
+enum {
+    MAX_CLAUSES = 1 << 22,
+    MAX_SIDES = 2 * RFX_BOUNDARY_MAX_SIDE,
+    MAX_ADDED = 8,
+    MAX_OWN = 1 << 18, /* variables of the sums of one boundary; where more are needed nothing is
+                          said, and what is found may be none */
+    MAX_PIECES = 2048  /* items with fillers */
+};
 
 struct packing {
     struct rfx_memory *mem;
@@ -69,6 +76,10 @@ static enum rfx_status number(struct packing *p, bool *possible, struct rfx_erro
         n_live = end_items(p, n_live, at);
         if (n_live > 0) status = make_sums(p, at, err);
         p->first[at] = p->n_variables;
+        if (p->sums[at] != NULL && count_variables(p, n_live, at) > MAX_OWN) {
+            rfx_sums_free(p->sums[at]);
+            p->sums[at] = NULL;
+        }
         if (p->sums[at] != NULL) p->n_variables += count_variables(p, n_live, at);
         for (int k = 0; k < b->at[at].n_begins; k++) {
             int item = b->by_begin[b->at[at].begins + k];
@@ -258,10 +269,10 @@ enum rfx_status rfx_clauses_packing_place(const struct rfx_place_problem *proble
     struct packing p = {.mem = problem->mem};
     *outcome = RFX_CLAUSES_PACKING_ALL_TRIED;
     if (problem->n == 0 || problem->n > RFX_CLAUSES_MAX_ITEMS) return RFX_OK;
-    enum rfx_status status =
-        rfx_boundaries_create(problem, request->capacity_bytes, false, &p.b, err);
+    enum rfx_status status = rfx_boundaries_create(problem, request->capacity_bytes, true,
+                                                   request->backwards, &p.b, err);
     if (status != RFX_OK) return status;
-    bool possible = p.b->possible;
+    bool possible = p.b->possible && p.b->n_items <= MAX_PIECES;
     if (possible) status = make_clauses(&p, request->stop, &possible, err);
     if (status == RFX_OK && possible) {
         struct rfx_clauses_request search = {request->conflicts, request->seed, request->stop};

@@ -5,8 +5,15 @@
 #include <string.h>
 
 /* MAX_CUBES: 3 to the power of MAX_SHORT; MAX_TERMS: masks have 64 bits on either side; MAX_LAYER:
- * sums of the first k terms, before those that lead nowhere are left out. */
-enum { MAX_SHORT = 10, MAX_CUBES = 59049, MAX_TERMS = 128, MAX_LAYER = 1 << 13 };
+ * sums of the first k terms before those that lead nowhere are left out, MAX_NODES of all k after
+ * that. */
+enum {
+    MAX_SHORT = 10,
+    MAX_CUBES = 59049,
+    MAX_TERMS = 128,
+    MAX_LAYER = 1 << 17,
+    MAX_NODES = 1 << 16
+};
 
 /* Sums of the first k terms in rising order. */
 struct layer {
@@ -148,6 +155,7 @@ static bool make_layers(struct rfx_sums *s, bool *too_many) {
         s->layers[k].first = s->n_variables;
         if (s->layers[k].n > 1) s->n_variables += s->layers[k].n;
     }
+    *too_many = s->n_variables > MAX_NODES;
     return true;
 }
 

@@ -25,17 +25,19 @@ struct rfx_boundary {
 struct rfx_boundaries {
     struct rfx_memory *mem;
     int n_items, n; /* n: sections + 1 */
+    int room;       /* for items */
     struct rfx_boundary_item *items;
     int *by_end, *by_begin;
     struct rfx_boundary *at;
     int max_live;  /* no more items live at once, those of a boundary counted on both sides */
-    bool possible; /* RFX_BOUNDARY_MAX_SIDE is kept */
+    bool possible; /* RFX_BOUNDARY_MAX_SIDE is kept, and there is room for all fillers */
 };
 
-/* For a capacity >= the largest breadth of a problem of n >= 1 items, 0: without fillers;
+/* For a capacity >= the largest breadth of a problem of n >= 1 items, 0: without fillers; `cut`:
+ * fillers end wherever free bytes become more or less, and others go on in their place;
  * `backwards`: in time. Free with rfx_boundaries_free. O(items * sections). */
 RFX_NODISCARD enum rfx_status rfx_boundaries_create(const struct rfx_place_problem *problem,
-                                                    size_t capacity, bool backwards,
+                                                    size_t capacity, bool cut, bool backwards,
                                                     struct rfx_boundaries **out,
                                                     struct rfx_error *err);
 void rfx_boundaries_free(struct rfx_boundaries *boundaries);

@@ -212,11 +212,11 @@ static void search_tight(struct portfolio *p, struct worker *w, const struct tas
 }
 
 static void search_clauses(struct portfolio *p, struct worker *w, const struct task *task) {
-    struct rfx_clauses_packing_request request = {
-        .capacity_bytes = task->capacity,
-        .conflicts = task->nodes / NODES_PER_CONFLICT,
-        .seed = rfx_turns[task->turn].variant == 0 ? 0 : task->nodes + (uint64_t)task->turn,
-        .stop = &p->stop};
+    struct rfx_clauses_packing_request request = {.capacity_bytes = task->capacity,
+                                                  .backwards = rfx_turns[task->turn].variant == 1,
+                                                  .conflicts = task->nodes / NODES_PER_CONFLICT,
+                                                  .seed = task->nodes,
+                                                  .stop = &p->stop};
     enum rfx_clauses_packing_outcome outcome = RFX_CLAUSES_PACKING_ALL_TRIED;
     struct rfx_error err = {{0}};
     uint64_t nodes = 0;

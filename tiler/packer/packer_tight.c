@@ -367,7 +367,7 @@ enum rfx_status rfx_tight_place(const struct rfx_place_problem *problem,
     *outcome = RFX_TIGHT_ALL_TRIED;
     if (problem->n == 0 || problem->n > RFX_TIGHT_MAX_ITEMS) return RFX_OK;
     enum rfx_status status =
-        rfx_boundaries_create(problem, request->tolerance > 0 ? 0 : request->capacity_bytes,
+        rfx_boundaries_create(problem, request->tolerance > 0 ? 0 : request->capacity_bytes, false,
                               request->backwards, &t.b, err);
     if (status != RFX_OK || !t.b->possible) goto done;
     t.slot_nodes = 2 * t.b->max_live;

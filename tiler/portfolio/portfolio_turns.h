@@ -12,7 +12,7 @@ enum rfx_where { RFX_AT_GOAL, RFX_AT_BOUND, RFX_HALFWAY, RFX_BELOW_BEST, RFX_WHE
 struct rfx_turn {
     enum rfx_packer_member member;
     int variant; /* tight, loose: backwards (1), by chance (2), both (3); trees: the order;
-                  * skyline: rough (1); clauses: by chance (1); overlaps: its own, even ones from
+                  * skyline: rough (1); clauses: backwards (1); overlaps: its own, even ones from
                   * the best */
     enum rfx_where where;
 };
