@@ -2,7 +2,7 @@
 #ifndef RFX_TILER_PORTFOLIO_PORTFOLIO_TURNS_H
 #define RFX_TILER_PORTFOLIO_PORTFOLIO_TURNS_H
 
-#include "tiler/packer/packer_portfolio.h"
+#include "tiler/portfolio/packer_portfolio.h"
 
 /* At which capacity a turn searches: at the goal (the target, or else the bound), at the bound when
  * that is another one, halfway between the goal and the best answer, just below that answer, or at

@@ -8,8 +8,8 @@
  * Invariants: 1. an answer passes the validator and is never larger than the best greedy one;
  * 2. lower_bound_bytes is proven; 3. when the clock or several threads decide, which of several
  * good answers comes out is left to chance; packer.h is for plans. */
-#ifndef RFX_TILER_PACKER_PACKER_PORTFOLIO_H
-#define RFX_TILER_PACKER_PACKER_PORTFOLIO_H
+#ifndef RFX_TILER_PORTFOLIO_PACKER_PORTFOLIO_H
+#define RFX_TILER_PORTFOLIO_PACKER_PORTFOLIO_H
 
 #include "tiler/packer/packer.h"
 

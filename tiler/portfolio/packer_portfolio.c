@@ -1,5 +1,5 @@
 /* Turns, and what the threads that take them share; see packer_portfolio.h. */
-#include "tiler/packer/packer_portfolio.h"
+#include "tiler/portfolio/packer_portfolio.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -30,7 +30,7 @@ enum {
 
 /* The share of a turn with clauses, in dead ends: what they cost against other searches' nodes.
  * None in the first rounds, in which much else is solved while the clauses would only be made. */
-enum { NODES_PER_CONFLICT = 4, FIRST_CLAUSES_ROUND = 2 };
+enum { NODES_PER_CONFLICT = 2, FIRST_CLAUSES_ROUND = 2 };
 
 const char *rfx_packer_member_name(enum rfx_packer_member member) {
     return rfx_turn_names[member];
