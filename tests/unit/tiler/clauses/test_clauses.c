@@ -209,24 +209,30 @@ static void planted_packings_are_found(void **state) {
 }
 
 /* P beside Q and R beside S, as they take the places of one each, and P beside R and Q beside S, as
- * one each takes theirs: not on a line, though no sum says so. Without the last it is. */
+ * one each takes theirs: not on a line, though no sum says so. With two in the place of Q and S
+ * they need not lie side by side. */
 static void what_cannot_be_packed_is_not_found(void **state) {
     (void)state;
-    struct rfx_place_item items[] = {{0, 1, 3, 1}, {0, 2, 12, 1}, {1, 3, 1, 1}, {1, 4, 2, 1},
-                                     {2, 3, 4, 1}, {2, 4, 8, 1},  {3, 5, 5, 1}, {4, 5, 10, 1}};
+    enum { COMMON = 7 };
+    struct rfx_place_item items[COMMON + 2] = {{0, 1, 3, 1}, {0, 2, 12, 1}, {1, 3, 1, 1},
+                                               {1, 4, 2, 1}, {2, 3, 4, 1},  {2, 4, 8, 1},
+                                               {3, 5, 5, 1}};
     const struct rfx_packer_limits unlimited = {0};
-    for (int n = 7; n <= 8; n++) {
-        size_t offsets[8];
+    for (int extra = 1; extra <= 2; extra++) {
+        size_t offsets[COMMON + 2];
         struct rfx_packer_result exact;
-        struct packing_case made = {items, n, 15};
-        struct rfx_place_problem *problem = placement_problem(items, n);
+        struct packing_case made = {items, COMMON + extra, 15};
+        items[COMMON] = (struct rfx_place_item){4, 5, extra == 1 ? 10 : 2, 1};
+        items[COMMON + 1] = (struct rfx_place_item){4, 5, 8, 1};
+        struct rfx_place_problem *problem = placement_problem(items, made.n);
         assert_int_equal(problem->lower_bound, 15);
         assert_int_equal(rfx_packer_solve(problem, &unlimited, offsets, &exact, NULL), RFX_OK);
-        assert_int_equal(exact.arena_bytes > 15, n == 8);
+        assert_int_equal(exact.arena_bytes > 15, extra == 1);
         rfx_place_problem_free(problem);
         for (int backwards = 0; backwards < 2; backwards++)
-            assert_int_equal(place(&made, 15, backwards != 0),
-                             n == 8 ? RFX_CLAUSES_PACKING_ALL_TRIED : RFX_CLAUSES_PACKING_FOUND);
+            assert_int_equal(place(&made, 15, backwards != 0), extra == 1
+                                                                   ? RFX_CLAUSES_PACKING_ALL_TRIED
+                                                                   : RFX_CLAUSES_PACKING_FOUND);
     }
 }
 
