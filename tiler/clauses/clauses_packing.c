@@ -269,8 +269,9 @@ enum rfx_status rfx_clauses_packing_place(const struct rfx_place_problem *proble
     struct packing p = {.mem = problem->mem};
     *outcome = RFX_CLAUSES_PACKING_ALL_TRIED;
     if (problem->n == 0 || problem->n > RFX_CLAUSES_MAX_ITEMS) return RFX_OK;
-    enum rfx_status status = rfx_boundaries_create(problem, request->capacity_bytes, true,
-                                                   request->backwards, &p.b, err);
+    enum rfx_status status = rfx_boundaries_create(
+        problem, request->capacity_bytes, request->split ? RFX_FILLERS_SPLIT : RFX_FILLERS_CUT,
+        request->backwards, &p.b, err);
     if (status != RFX_OK) return status;
     bool possible = p.b->possible && p.b->n_items <= MAX_PIECES;
     if (possible) status = make_clauses(&p, request->stop, &possible, err);

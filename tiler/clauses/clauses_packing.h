@@ -18,9 +18,9 @@
 
 struct rfx_clauses_packing_request {
     size_t capacity_bytes;
-    bool backwards;                    /* in time: other guesses of what was free */
-    uint64_t conflicts;                /* dead ends at most, > 0 */
-    uint64_t seed;                     /* 0: no chance */
+    bool backwards, split; /* in time; RFX_FILLERS_SPLIT: other guesses of what was free */
+    uint64_t conflicts;    /* dead ends at most, > 0 */
+    uint64_t seed;         /* 0: no chance */
     const struct rfx_place_stop *stop; /* NULL: none */
 };
 

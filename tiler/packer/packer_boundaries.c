@@ -62,13 +62,14 @@ static void split_filler(struct rfx_boundaries *b, int filler, size_t size) {
 }
 
 /* As end_fillers where fillers are cut: the fewest of as many bytes end. Where there are none, one
- * that is larger may have ended where a smaller one began: all such are two. */
-static void end_pieces(struct rfx_boundaries *b, int first_filler, size_t less, int at) {
+ * that is larger may have ended where a smaller one began: with `split` all such are two. */
+static void end_pieces(struct rfx_boundaries *b, int first_filler, size_t less, bool split,
+                       int at) {
     int alive[MAX_ALIVE];
     int n = list_alive(b, first_filler, alive);
     unsigned together = find_sum(b, alive, n, less);
-    for (int k = 0; k < n && together == 0; k++) split_filler(b, alive[k], less);
-    if (together == 0) together = find_sum(b, alive, n, less);
+    for (int k = 0; k < n && split && together == 0; k++) split_filler(b, alive[k], less);
+    if (split && together == 0) together = find_sum(b, alive, n, less);
     for (int k = 0; k < n && less > 0; k++) {
         if (together != 0 && (together >> k & 1) == 0) continue;
         split_filler(b, alive[k], less);
@@ -87,7 +88,7 @@ static size_t free_bytes(const struct rfx_place_problem *problem, size_t capacit
 }
 
 static void make_items(struct rfx_boundaries *b, const struct rfx_place_problem *problem,
-                       size_t capacity, bool cut, bool backwards) {
+                       size_t capacity, enum rfx_boundary_fillers fillers, bool backwards) {
     int sections = problem->n_sections;
     size_t before = 0;
     b->n_items = problem->n;
@@ -103,11 +104,14 @@ static void make_items(struct rfx_boundaries *b, const struct rfx_place_problem 
     for (int at = 0; at <= sections && capacity > 0 && b->possible; at++) {
         size_t now = free_bytes(problem, capacity, backwards, at);
         if (now > before) add_filler(b, now - before, at);
-        if (now < before && !cut) end_fillers(b, problem->n, before - now, at);
-        if (now < before && cut) end_pieces(b, problem->n, before - now, at);
+        if (now < before && fillers == RFX_FILLERS_WHOLE)
+            end_fillers(b, problem->n, before - now, at);
+        if (now < before && fillers != RFX_FILLERS_WHOLE)
+            end_pieces(b, problem->n, before - now, fillers == RFX_FILLERS_SPLIT, at);
         before = now;
     }
-    for (int i = problem->n; i < b->n_items && cut; i++) { /* pieces are looked at later */
+    for (int i = problem->n; i < b->n_items && fillers != RFX_FILLERS_WHOLE;
+         i++) { /* pieces are looked at later */
         int end = b->items[i].end;
         for (int at = b->items[i].begin + 1; at < end && b->items[i].end == end; at++) {
             if (free_bytes(problem, capacity, backwards, at) ==
@@ -148,8 +152,8 @@ static void list_boundaries(struct rfx_boundaries *b) {
 }
 
 enum rfx_status rfx_boundaries_create(const struct rfx_place_problem *problem, size_t capacity,
-                                      bool cut, bool backwards, struct rfx_boundaries **out,
-                                      struct rfx_error *err) {
+                                      enum rfx_boundary_fillers fillers, bool backwards,
+                                      struct rfx_boundaries **out, struct rfx_error *err) {
     struct rfx_memory *mem = problem->mem;
     struct rfx_boundaries *b = rfx_memory_calloc(mem, 1, sizeof *b);
     if (b == NULL) return rfx_memory_fail(mem, "packer", sizeof *b, err);
@@ -157,7 +161,7 @@ enum rfx_status rfx_boundaries_create(const struct rfx_place_problem *problem, s
     b->n = problem->n_sections + 1;
     b->possible = true;
     size_t items = (size_t)problem->n + 2 * (size_t)b->n; /* each boundary adds a filler or two */
-    if (cut) items += PIECES * (size_t)b->n;
+    if (fillers != RFX_FILLERS_WHOLE) items += PIECES * (size_t)b->n;
     b->room = (int)items;
     b->items = rfx_memory_calloc(mem, items, sizeof *b->items);
     b->by_end = rfx_memory_calloc(mem, items, sizeof *b->by_end);
@@ -167,7 +171,7 @@ enum rfx_status rfx_boundaries_create(const struct rfx_place_problem *problem, s
         rfx_boundaries_free(b);
         return rfx_memory_fail(mem, "packer", items * sizeof *b->items, err);
     }
-    make_items(b, problem, capacity, cut, backwards);
+    make_items(b, problem, capacity, fillers, backwards);
     if (b->possible) list_boundaries(b);
     *out = b;
     return RFX_OK;

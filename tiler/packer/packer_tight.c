@@ -367,8 +367,8 @@ enum rfx_status rfx_tight_place(const struct rfx_place_problem *problem,
     *outcome = RFX_TIGHT_ALL_TRIED;
     if (problem->n == 0 || problem->n > RFX_TIGHT_MAX_ITEMS) return RFX_OK;
     enum rfx_status status =
-        rfx_boundaries_create(problem, request->tolerance > 0 ? 0 : request->capacity_bytes, false,
-                              request->backwards, &t.b, err);
+        rfx_boundaries_create(problem, request->tolerance > 0 ? 0 : request->capacity_bytes,
+                              RFX_FILLERS_WHOLE, request->backwards, &t.b, err);
     if (status != RFX_OK || !t.b->possible) goto done;
     t.slot_nodes = 2 * t.b->max_live;
     status = allocate(&t, request, err);

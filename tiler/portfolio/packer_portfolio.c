@@ -119,6 +119,8 @@ static size_t capacity_of(const struct portfolio *p, const struct rfx_turn *turn
             return goal;
         case RFX_WHERE_FULL:
             return is_full(p->problem, goal) ? goal : 0;
+        case RFX_WHERE_FREE:
+            return is_full(p->problem, goal) ? 0 : goal;
         case RFX_AT_BOUND:
             return p->best.lower_bound_bytes < goal ? p->best.lower_bound_bytes : 0;
         case RFX_HALFWAY:
@@ -212,11 +214,13 @@ static void search_tight(struct portfolio *p, struct worker *w, const struct tas
 }
 
 static void search_clauses(struct portfolio *p, struct worker *w, const struct task *task) {
-    struct rfx_clauses_packing_request request = {.capacity_bytes = task->capacity,
-                                                  .backwards = rfx_turns[task->turn].variant == 1,
-                                                  .conflicts = task->nodes / NODES_PER_CONFLICT,
-                                                  .seed = task->nodes,
-                                                  .stop = &p->stop};
+    struct rfx_clauses_packing_request request = {
+        .capacity_bytes = task->capacity,
+        .backwards = (rfx_turns[task->turn].variant & 1) != 0,
+        .split = (rfx_turns[task->turn].variant & 2) != 0,
+        .conflicts = task->nodes / NODES_PER_CONFLICT,
+        .seed = task->nodes,
+        .stop = &p->stop};
     enum rfx_clauses_packing_outcome outcome = RFX_CLAUSES_PACKING_ALL_TRIED;
     struct rfx_error err = {{0}};
     uint64_t nodes = 0;

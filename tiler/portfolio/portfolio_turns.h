@@ -6,18 +6,26 @@
 
 /* At which capacity a turn searches: at the goal (the target, or else the bound), at the bound when
  * that is another one, halfway between the goal and the best answer, just below that answer, or at
- * the goal if it leaves no byte free at any time: what is not made for that hardly ends then. */
-enum rfx_where { RFX_AT_GOAL, RFX_AT_BOUND, RFX_HALFWAY, RFX_BELOW_BEST, RFX_WHERE_FULL };
+ * the goal if it leaves no byte free at any time: what is not made for that hardly ends then;
+ * or only if it leaves some. */
+enum rfx_where {
+    RFX_AT_GOAL,
+    RFX_AT_BOUND,
+    RFX_HALFWAY,
+    RFX_BELOW_BEST,
+    RFX_WHERE_FULL,
+    RFX_WHERE_FREE
+};
 
 struct rfx_turn {
     enum rfx_packer_member member;
     int variant; /* tight, loose: backwards (1), by chance (2), both (3); trees: the order;
-                  * skyline: rough (1); clauses: backwards (1); overlaps: its own, even ones from
-                  * the best */
+                  * skyline: rough (1); clauses: backwards (1), fillers split (2); overlaps: its
+                  * own, even ones from the best */
     enum rfx_where where;
 };
 
-enum { RFX_N_TURNS = 39 };
+enum { RFX_N_TURNS = 41 };
 extern const struct rfx_turn rfx_turns[RFX_N_TURNS];
 
 extern const char *const rfx_turn_names[]; /* per member */

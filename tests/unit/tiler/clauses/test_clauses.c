@@ -174,11 +174,11 @@ static void sums_are_zero(void **state) {
 }
 
 static enum rfx_clauses_packing_outcome place(const struct packing_case *made, size_t capacity,
-                                              bool backwards) {
+                                              bool backwards, bool split) {
     size_t offsets[MAX_RECORDS];
     struct rfx_place_problem *problem = placement_problem(made->items, made->n);
     struct rfx_clauses_packing_request request = {
-        .capacity_bytes = capacity, .backwards = backwards, .conflicts = 20000};
+        .capacity_bytes = capacity, .backwards = backwards, .split = split, .conflicts = 20000};
     enum rfx_clauses_packing_outcome outcome;
     uint64_t conflicts = 0;
     assert_int_equal(
@@ -195,14 +195,16 @@ static void planted_packings_are_found(void **state) {
     static const struct {
         const char *family;
         uint64_t seed;
-        bool backwards;
-    } cases[] = {{"spirals-few-sizes", 4, false}, {"spirals-few-sizes", 18, true},
-                 {"spirals-gone", 2, false},      {"spirals-gone", 10, false},
-                 {"chains-gone", 4, false},       {"chains-gone", 5, true}};
+        bool backwards, split;
+    } cases[] = {{"spirals-few-sizes", 4, false, false}, {"spirals-few-sizes", 18, true, false},
+                 {"spirals-gone", 2, false, true},       {"spirals-gone", 10, false, false},
+                 {"spirals-gone", 11, false, true},      {"chains-gone", 4, false, false},
+                 {"chains-gone", 5, true, true}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         struct packing_case made =
             packing_make(packing_find(cases[k].family), cases[k].seed, 150, 450);
-        if (place(&made, made.capacity, cases[k].backwards) != RFX_CLAUSES_PACKING_FOUND)
+        if (place(&made, made.capacity, cases[k].backwards, cases[k].split) !=
+            RFX_CLAUSES_PACKING_FOUND)
             fail_msg("%s %d", cases[k].family, (int)cases[k].seed);
         free(made.items);
     }
@@ -230,9 +232,9 @@ static void what_cannot_be_packed_is_not_found(void **state) {
         assert_int_equal(exact.arena_bytes > 15, extra == 1);
         rfx_place_problem_free(problem);
         for (int backwards = 0; backwards < 2; backwards++)
-            assert_int_equal(place(&made, 15, backwards != 0), extra == 1
-                                                                   ? RFX_CLAUSES_PACKING_ALL_TRIED
-                                                                   : RFX_CLAUSES_PACKING_FOUND);
+            assert_int_equal(
+                place(&made, 15, backwards != 0, backwards != 0),
+                extra == 1 ? RFX_CLAUSES_PACKING_ALL_TRIED : RFX_CLAUSES_PACKING_FOUND);
     }
 }
 
