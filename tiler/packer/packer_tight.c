@@ -368,7 +368,7 @@ enum rfx_status rfx_tight_place(const struct rfx_place_problem *problem,
     if (problem->n == 0 || problem->n > RFX_TIGHT_MAX_ITEMS) return RFX_OK;
     enum rfx_status status =
         rfx_boundaries_create(problem, request->tolerance > 0 ? 0 : request->capacity_bytes,
-                              request->backwards, &t.b, err);
+                              RFX_FILLERS_WHOLE, request->backwards, &t.b, err);
     if (status != RFX_OK || !t.b->possible) goto done;
     t.slot_nodes = 2 * t.b->max_live;
     status = allocate(&t, request, err);

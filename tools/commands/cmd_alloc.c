@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "rfexec/output/output_file.h"
-#include "tiler/packer/packer_portfolio.h"
+#include "tiler/portfolio/packer_portfolio.h"
 #include "tiler/strategies/placement_csv.h"
 #include "tiler/strategies/placement_offsets.h"
 #include "tools/chart/placement_chart.h"

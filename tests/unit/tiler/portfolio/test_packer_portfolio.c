@@ -13,9 +13,9 @@
 #include "tests/support/random/packing_cases.h"
 #include "tests/support/random/placement_cases.h"
 #include "tiler/packer/packer_groups.h"
-#include "tiler/packer/packer_portfolio.h"
 #include "tiler/packer/packer_skyline.h"
 #include "tiler/packer/packer_tight.h"
+#include "tiler/portfolio/packer_portfolio.h"
 
 enum { MAX_RECORDS = 512, SECOND_MS = 1000, MAX_SMALL = 12 };
 
@@ -79,7 +79,8 @@ static void planted_packings_are_found(void **state) {
                  {"windows", 1},        {"windows-gone", 1},
                  {"chains", 2},         {"spirals-gone", 1},
                  {"chains-slack-1", 2}, {"spirals-slack-1", 1},
-                 {"cuts-slack-5", 2}};
+                 {"cuts-slack-5", 2},   {"spirals-few-sizes", 2},
+                 {"spirals-gone", 10},  {"chains-gone", 5}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         struct packing_case made =
             packing_make(packing_find(cases[k].family), cases[k].seed, 150, 450);

@@ -8,8 +8,8 @@
  * Invariants: 1. an answer passes the validator and is never larger than the best greedy one;
  * 2. lower_bound_bytes is proven; 3. when the clock or several threads decide, which of several
  * good answers comes out is left to chance; packer.h is for plans. */
-#ifndef RFX_TILER_PACKER_PACKER_PORTFOLIO_H
-#define RFX_TILER_PACKER_PACKER_PORTFOLIO_H
+#ifndef RFX_TILER_PORTFOLIO_PACKER_PORTFOLIO_H
+#define RFX_TILER_PORTFOLIO_PACKER_PORTFOLIO_H
 
 #include "tiler/packer/packer.h"
 
@@ -21,6 +21,8 @@ enum rfx_packer_member {
     RFX_MEMBER_SKYLINE,   /* a beam from the bottom up (packer_skyline.h) */
     RFX_MEMBER_LOOSE,     /* packings without a spare byte of larger items (packer_tight.h) */
     RFX_MEMBER_OVERLAPS,  /* moves items until none overlap (overlaps.h) */
+    RFX_MEMBER_CLAUSES,   /* packings without a spare byte, learning from dead ends
+                             (clauses_packing.h) */
     RFX_MEMBER_COUNT
 };
 

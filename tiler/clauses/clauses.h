@@ -1,0 +1,51 @@
+/* Clauses over variables of two values: is there an assignment that makes all of them true?
+ *
+ * Conflict-driven clause learning (Marques-Silva and Sakallah 1996) with two watched literals and
+ * activities of variables (Moskewicz et al. 2001), restarts and forgetting by the number of
+ * decision levels in a learnt clause (Audemard and Simon 2009). What is learnt from a dead end
+ * holds everywhere, so that choices that have nothing to do with each other need not be tried in
+ * all their combinations.
+ *
+ * A literal is 2 * variable, plus 1 when it is negated. */
+#ifndef RFX_TILER_CLAUSES_CLAUSES_H
+#define RFX_TILER_CLAUSES_CLAUSES_H
+
+#include "layers/core/memory.h"
+#include "tiler/strategies/placement_stop.h"
+
+struct rfx_clauses;
+
+/* No clauses over n >= 1 variables. RFX_STATUS_OUT_OF_MEMORY. Free with rfx_clauses_free. */
+RFX_NODISCARD enum rfx_status rfx_clauses_create(struct rfx_memory *mem, int n,
+                                                 struct rfx_clauses **out, struct rfx_error *err);
+void rfx_clauses_free(struct rfx_clauses *clauses);
+
+/* Adds a clause: one of n >= 0 literals of different variables has to be true. Before any search.
+ * false: no memory. */
+RFX_NODISCARD bool rfx_clauses_add(struct rfx_clauses *clauses, const int *literals, int n);
+
+/* A variable that follows from the others once they have values is never chosen to be tried. */
+void rfx_clauses_let_follow(struct rfx_clauses *clauses, int variable);
+
+enum rfx_clauses_outcome {
+    RFX_CLAUSES_FOUND,      /* rfx_clauses_value tells how */
+    RFX_CLAUSES_IMPOSSIBLE, /* proven */
+    RFX_CLAUSES_LIMIT,      /* neither, within the limits */
+    RFX_CLAUSES_NO_MEMORY,
+};
+
+struct rfx_clauses_request {
+    uint64_t conflicts;                /* at most so many, > 0 */
+    uint64_t seed;                     /* 0: no chance; else of the order of equal variables */
+    const struct rfx_place_stop *stop; /* NULL: none */
+};
+
+/* Searches; may be called again, and goes on with what was learnt. Adds the conflicts it met to
+ * *conflicts. Where nothing stops it, a function of the clauses and requests so far. */
+enum rfx_clauses_outcome rfx_clauses_solve(struct rfx_clauses *clauses,
+                                           const struct rfx_clauses_request *request,
+                                           uint64_t *conflicts);
+
+/* A variable's value, after FOUND. */
+bool rfx_clauses_value(const struct rfx_clauses *clauses, int variable);
+#endif

@@ -1,0 +1,27 @@
+/* Clauses that say which of some literals may be true together: those whose terms add up to zero.
+ *
+ * Of few terms they are all shortest clauses that follow (prime implicates), so that whatever is
+ * certain is concluded at once. Of more terms the sums of the first k of them get variables of
+ * their own, those alone from which zero can still be reached. */
+#ifndef RFX_TILER_CLAUSES_CLAUSES_SUMS_H
+#define RFX_TILER_CLAUSES_CLAUSES_SUMS_H
+
+#include "tiler/clauses/clauses.h"
+
+/* Const once created. */
+struct rfx_sums;
+
+/* For n >= 1 terms. *out is NULL when there are too many sums. RFX_STATUS_OUT_OF_MEMORY. Free with
+ * rfx_sums_free. */
+RFX_NODISCARD enum rfx_status rfx_sums_create(struct rfx_memory *mem, const int64_t *terms, int n,
+                                              struct rfx_sums **out, struct rfx_error *err);
+void rfx_sums_free(struct rfx_sums *sums);
+
+/* How many variables of its own each use takes. */
+int rfx_sums_variables(const struct rfx_sums *sums);
+
+/* Of n literals, in the order of the terms, those that are true have terms that add up to zero; the
+ * variables from `first` on are its own. false: no memory. */
+RFX_NODISCARD bool rfx_sums_add(const struct rfx_sums *sums, struct rfx_clauses *clauses,
+                                const int *literals, int first);
+#endif
