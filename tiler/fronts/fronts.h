@@ -1,0 +1,39 @@
+/* Packings of records that were made a little smaller, from the fullest time on in both directions.
+ *
+ * As packer_tight.h with a tolerance: what begins takes the place of what ends, in groups of about
+ * equal sums, and a beam of states goes from boundary to boundary. Here it begins at the fullest
+ * section, where the places are known to the byte, and so is how much what comes later may take;
+ * nothing that is found too high at the end has to be given up there. The boundaries of both
+ * directions take turns, those with few ends and begins first; which orders are left on both sides
+ * together is a forest of PQ-trees (fronts_forest.h). Groups are weighed by how likely their sums
+ * are (fronts_groups.h). That nothing is found proves nothing. */
+#ifndef RFX_TILER_FRONTS_FRONTS_H
+#define RFX_TILER_FRONTS_FRONTS_H
+
+#include "tiler/strategies/placement_problem.h"
+#include "tiler/strategies/placement_stop.h"
+
+/* More items than this are refused (nothing is found). */
+#define RFX_FRONTS_MAX_ITEMS 1024
+
+struct rfx_fronts_request {
+    size_t capacity_bytes;
+    int width;      /* states kept, > 0: the more, the surer and the slower */
+    uint64_t seed;  /* 0: no chance; else of a disturbance of which states are kept */
+    uint64_t nodes; /* groups to try at most, > 0 */
+    const struct rfx_place_stop *stop; /* NULL: none */
+};
+
+enum rfx_fronts_outcome {
+    RFX_FRONTS_FOUND,     /* offsets are filled, a valid answer */
+    RFX_FRONTS_SOME_LEFT, /* nothing, within the width and the limits */
+    RFX_FRONTS_ALL_TRIED, /* a larger width finds nothing either */
+};
+
+/* Fills offsets[n] when FOUND; adds the groups it tried to *nodes. RFX_STATUS_OUT_OF_MEMORY.
+ * Where nothing stops it the outcome is a function of problem and request. */
+RFX_NODISCARD enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
+                                               const struct rfx_fronts_request *request,
+                                               size_t *offsets, enum rfx_fronts_outcome *outcome,
+                                               uint64_t *nodes, struct rfx_error *err);
+#endif

@@ -1,0 +1,396 @@
+/* Subsets of what ends and of what begins whose sums are close; see fronts_groups.h. */
+#include "tiler/fronts/fronts_groups.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* What bounds the work on one state. MAX_SUBSETS: of the blocks that end, and of each half of the
+ * items that begin. MAX_POOL: groups that are compared; MAX_GROUPS: of one block, each of which
+ * costs a forest. */
+enum { MAX_SUBSETS = 1 << 11, MAX_POOL = 1 << 14, MAX_GROUPS = 1 << 8, MAX_COUNTED_PARTS = 62 };
+
+/* In units of the mean share: more than what evenly drawn shares come to, as that is estimated. */
+static const double most_shares = 2.4;
+
+/* Of the logarithms: what a group of two items gains by chance, and what each item more costs. */
+static double join_cost = 0.7;
+static double gain_bias = 0.0;
+
+struct rfx_front_subset {
+    size_t sum, lowest, highest; /* blocks: heights, and the least and most room */
+    double squares, room, variance;
+    uint64_t mask;
+    int items;
+};
+
+struct rfx_front_value {
+    int gone, leaves;
+    size_t sum;   /* of the sizes of its leaves */
+    size_t spare; /* how much higher its place may be than its height */
+    double room, variance;
+};
+
+struct rfx_front_block {
+    struct rfx_front_subset part;
+};
+
+enum rfx_status rfx_front_groups_init(struct rfx_front_groups *g,
+                                      const struct rfx_place_problem *problem,
+                                      const struct rfx_front_times *times,
+                                      struct rfx_forests *forests, size_t capacity,
+                                      struct rfx_error *err) {
+    struct rfx_memory *mem = problem->mem;
+    size_t nodes = 2 * (size_t)times->max_live + 2;
+    *g = (struct rfx_front_groups){.mem = mem,
+                                   .problem = problem,
+                                   .times = times,
+                                   .forests = forests,
+                                   .capacity = capacity,
+                                   .complete = true,
+                                   .listed_boundary = -1};
+    double free_area = 0;
+    double area = 0;
+    for (int s = 0; s < problem->n_sections; s++) {
+        free_area += (double)(capacity - problem->breadth[s]);
+        area += (double)capacity;
+    }
+    for (int i = 0; i < times->n_live; i++) {
+        int item = times->live[i];
+        area -= (double)problem->items[item].size *
+                (double)(problem->last[item] - problem->first[item]);
+    }
+    g->shrink = area > 0 ? free_area / area : 0;
+    if (g->shrink < 1e-6) g->shrink = 1e-6;
+    g->most = most_shares * g->shrink;
+    g->list = rfx_memory_calloc(mem, MAX_POOL, sizeof *g->list);
+    g->unions = rfx_memory_calloc(mem, MAX_SUBSETS, sizeof *g->unions);
+    g->low = rfx_memory_calloc(mem, MAX_SUBSETS, sizeof *g->low);
+    g->high = rfx_memory_calloc(mem, MAX_SUBSETS, sizeof *g->high);
+    g->blocks = rfx_memory_calloc(mem, RFX_FRONT_MAX_SIDE, sizeof *g->blocks);
+    g->values = rfx_memory_calloc(mem, nodes, sizeof *g->values);
+    g->items = rfx_memory_calloc(mem, 4 * RFX_FRONT_MAX_SIDE, sizeof *g->items);
+    if (g->list != NULL && g->unions != NULL && g->low != NULL && g->high != NULL &&
+        g->blocks != NULL && g->values != NULL && g->items != NULL) {
+        if (getenv("FR_JOIN")) join_cost = atof(getenv("FR_JOIN"));
+        if (getenv("FR_BIAS")) gain_bias = atof(getenv("FR_BIAS"));
+        return RFX_OK;
+    }
+    rfx_front_groups_release(g);
+    return rfx_memory_fail(mem, "packer", MAX_POOL * sizeof *g->list, err);
+}
+
+void rfx_front_groups_release(struct rfx_front_groups *g) {
+    void *const blocks[] = {g->list, g->unions, g->low, g->high, g->blocks, g->values, g->items};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        rfx_memory_release(g->mem, blocks[i]);
+}
+
+static int select_items(const int *list, uint64_t mask, int *out) {
+    int n = 0;
+    for (; mask != 0; mask &= mask - 1) out[n++] = list[__builtin_ctzll(mask)];
+    return n;
+}
+
+static uint64_t all_of(int n) {
+    return n == 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
+}
+
+struct rfx_forest_change rfx_front_change(const struct rfx_front_times *times, int boundary,
+                                          const struct rfx_front_group *group, int *gone,
+                                          int *with) {
+    const struct rfx_front_boundary *b = &times->at[boundary];
+    struct rfx_forest_change change = {.side = b->side, .gone = gone, .with = with};
+    change.n_gone = select_items(&times->by_end[b->ends], group->ends, gone);
+    change.n_with = select_items(&times->by_begin[b->begins], group->begins, with);
+    return change;
+}
+
+static size_t size_of(const struct rfx_front_groups *g, int item) {
+    return g->problem->items[item].size;
+}
+
+/* Whether what took `height` bytes cannot have become as small as `sum`. */
+static bool is_too_low(const struct rfx_front_groups *g, size_t height, size_t sum) {
+    return (double)sum < (double)height * (1 - g->most);
+}
+
+bool rfx_front_groups_measure(struct rfx_front_groups *g, struct rfx_forest *forest, int side,
+                              int tree) {
+    int at = rfx_forest_root(forest, side, tree);
+    struct rfx_pq_node *nodes = &forest->nodes[side][at];
+    struct rfx_front_value *values = g->values;
+    for (int i = nodes->span - 1; i >= 0; i--) { /* children come before their parent */
+        size_t height = nodes[i].what >= 0 ? size_of(g, nodes[i].what) : 0;
+        values[i].sum = height;
+        for (int k = i + 1; k < i + nodes[i].span; k += nodes[k].span) {
+            values[i].sum += values[k].sum;
+            height += nodes[k].height;
+        }
+        if (height > nodes[i].height) nodes[i].height = height;
+        if (is_too_low(g, nodes[i].height, values[i].sum)) return false;
+    }
+    struct rfx_pq_node *other = &forest->nodes[1 - side][rfx_forest_root(forest, 1 - side, tree)];
+    if (nodes->height > other->height) other->height = nodes->height;
+    if (other->height > nodes->height) nodes->height = other->height;
+    size_t total = 0;
+    for (int k = 0; k < forest->n_nodes[side]; k += forest->nodes[side][k].span)
+        total += forest->nodes[side][k].height;
+    return total <= g->capacity;
+}
+
+/* Fills the values of a side's nodes: what goes, and how much room each has. */
+static void value_nodes(struct rfx_front_groups *g, const struct rfx_forest *forest, int side) {
+    const struct rfx_pq_node *nodes = forest->nodes[side];
+    struct rfx_front_value *values = g->values;
+    size_t total = 0;
+    for (int i = forest->n_nodes[side] - 1; i >= 0; i--) {
+        struct rfx_front_value *v = &values[i];
+        bool leaf = nodes[i].what >= 0;
+        *v = (struct rfx_front_value){.leaves = leaf,
+                                      .gone = leaf && g->forests->marked[nodes[i].what],
+                                      .sum = leaf ? size_of(g, nodes[i].what) : 0};
+        for (int k = i + 1; k < i + nodes[i].span; k += nodes[k].span) {
+            v->gone += values[k].gone;
+            v->leaves += values[k].leaves;
+            v->sum += values[k].sum;
+        }
+    }
+    for (int i = 0; i < forest->n_nodes[side]; i += nodes[i].span) total += nodes[i].height;
+    for (int i = 0; i < forest->n_nodes[side]; i += nodes[i].span) {
+        values[i].spare = g->capacity - total;
+        values[i].room = (double)nodes[i].height;
+    }
+    for (int i = 0; i < forest->n_nodes[side]; i++) {
+        size_t height = 0;
+        double sum = (double)values[i].sum;
+        for (int k = i + 1; k < i + nodes[i].span; k += nodes[k].span) height += nodes[k].height;
+        double slack = (double)nodes[i].height - (double)height;
+        for (int k = i + 1; k < i + nodes[i].span; k += nodes[k].span) {
+            double share = (double)values[k].sum / sum;
+            double spread = slack * share;
+            values[k].spare = values[i].spare + nodes[i].height - height;
+            values[k].room = values[i].room * share;
+            if (values[k].room < (double)nodes[k].height)
+                values[k].room = (double)nodes[k].height;
+            values[k].variance = values[i].variance * share * share + spread * spread / 6;
+        }
+    }
+}
+
+/* Adds a node, all of which goes, to a block. */
+static void add_node(const struct rfx_front_groups *g, const struct rfx_pq_node *nodes, int i,
+                     int side, struct rfx_front_subset *block) {
+    const struct rfx_front_value *v = &g->values[i];
+    block->sum += nodes[i].height;
+    block->lowest += nodes[i].height;
+    block->highest += nodes[i].height + v->spare;
+    block->room += v->room;
+    block->variance += v->variance;
+    block->items += v->leaves;
+    for (int k = i; k < i + nodes[i].span; k++)
+        if (nodes[k].what >= 0)
+            block->mask |= (uint64_t)1 << g->times->bit[side][nodes[k].what];
+}
+
+/* Lists the blocks of what goes: nodes that go wholly, side by side under a Q node together. */
+static int list_blocks(struct rfx_front_groups *g, const struct rfx_forest *forest, int side) {
+    const struct rfx_pq_node *nodes = forest->nodes[side];
+    struct rfx_front_block *blocks = g->blocks;
+    int n = 0;
+    int parents[RFX_FRONT_MAX_SIDE * 4];
+    int depth = 0;
+    int after = -1; /* the node after the last block, when that was a child of a Q node */
+    for (int i = 0; i < forest->n_nodes[side];) {
+        while (depth > 0 && i >= parents[depth - 1] + nodes[parents[depth - 1]].span) depth--;
+        if (g->values[i].gone < g->values[i].leaves) {
+            if (nodes[i].what < 0) parents[depth++] = i;
+            i++;
+            continue;
+        }
+        if (i != after) blocks[n++] = (struct rfx_front_block){{0}};
+        add_node(g, nodes, i, side, &blocks[n - 1].part);
+        int end = i + nodes[i].span;
+        int parent = depth > 0 ? parents[depth - 1] : -1;
+        bool in_q = parent >= 0 && nodes[parent].what == RFX_PQ_Q;
+        after = in_q && end < parent + nodes[parent].span ? end : -1;
+        i = end;
+    }
+    return n;
+}
+
+static void add_part(struct rfx_front_subset *to, const struct rfx_front_subset *part) {
+    to->sum += part->sum;
+    to->lowest += part->lowest;
+    to->highest += part->highest;
+    to->squares += part->squares;
+    to->room += part->room;
+    to->variance += part->variance;
+    to->mask |= part->mask;
+    to->items += part->items;
+}
+
+/* Unions of n parts, of few parts first where there are too many, and always of all. */
+static int list_subsets(struct rfx_front_groups *g, const struct rfx_front_subset *parts, int n,
+                        bool empty, struct rfx_front_subset *subsets) {
+    int count = 0;
+    uint64_t all = all_of(n);
+    if (n > MAX_COUNTED_PARTS || (uint64_t)1 << n > MAX_SUBSETS) g->complete = false;
+    for (int size = empty ? 0 : 1; size <= n; size++) {
+        uint64_t mask = size == n || count >= MAX_SUBSETS - 1 ? all : all_of(size);
+        while (mask <= all) {
+            struct rfx_front_subset made = {0};
+            for (uint64_t rest = mask; rest != 0; rest &= rest - 1)
+                add_part(&made, &parts[__builtin_ctzll(rest)]);
+            subsets[count++] = made;
+            if (mask == all) return count;
+            if (mask == 0 || count >= MAX_SUBSETS - 1) break;
+            uint64_t lowest = mask & (0 - mask); /* the next larger number of as many bits */
+            uint64_t ripple = mask + lowest;
+            if (ripple < mask) break;
+            mask = ripple | (((mask ^ ripple) >> 2) / lowest);
+        }
+    }
+    return count;
+}
+
+static int compare_subsets(const void *pa, const void *pb) {
+    const struct rfx_front_subset *a = pa;
+    const struct rfx_front_subset *b = pb;
+    if (a->sum != b->sum) return a->sum < b->sum ? -1 : 1;
+    return (a->mask > b->mask) - (a->mask < b->mask);
+}
+
+/* Lists the sums of the begins left in two halves, unless that was done just before. */
+static void list_halves(struct rfx_front_groups *g, const struct rfx_front_left *left) {
+    if (g->listed_boundary == left->boundary && g->listed_begins == left->begins) return;
+    struct rfx_front_subset parts[RFX_FRONT_MAX_SIDE];
+    const int *begins = &g->times->by_begin[g->times->at[left->boundary].begins];
+    int n = 0;
+    for (uint64_t rest = left->begins; rest != 0; rest &= rest - 1) {
+        int bit = __builtin_ctzll(rest);
+        size_t size = size_of(g, begins[bit]);
+        parts[n++] = (struct rfx_front_subset){.sum = size,
+                                               .squares = (double)size * (double)size,
+                                               .mask = (uint64_t)1 << bit,
+                                               .items = 1};
+    }
+    g->n_low = list_subsets(g, parts, n / 2, true, g->low);
+    g->n_high = list_subsets(g, &parts[n / 2], n - n / 2, true, g->high);
+    qsort(g->low, (size_t)g->n_low, sizeof *g->low, compare_subsets);
+    qsort(g->high, (size_t)g->n_high, sizeof *g->high, compare_subsets);
+    g->listed_boundary = left->boundary;
+    g->listed_begins = left->begins;
+}
+
+/* Whether an equal item of lower number is left out: then the same is found with that one. */
+static bool skips_twin(const struct rfx_front_groups *g, const int *list, uint64_t left,
+                       uint64_t mask) {
+    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+        int bit = __builtin_ctzll(rest);
+        int item = list[bit];
+        for (uint64_t out = left & ~mask & all_of(bit); out != 0; out &= out - 1) {
+            int other = list[__builtin_ctzll(out)];
+            if (size_of(g, other) == size_of(g, item) &&
+                g->problem->first[other] == g->problem->first[item] &&
+                g->problem->last[other] == g->problem->last[item])
+                return true;
+        }
+    }
+    return false;
+}
+
+static float gain_of(const struct rfx_front_groups *g, const struct rfx_front_subset *ends,
+                     size_t sum, double squares, int items) {
+    double spread = 4 * g->shrink * g->shrink / 12;
+    double own = squares * spread + 1;
+    double variance = own + ends->variance;
+    double difference = ends->room * (1 - g->shrink) - (double)sum;
+    double gain = gain_bias - log(2 * g->shrink) - difference * difference / (2 * variance) -
+                  log(variance / own) / 2;
+    return (float)(gain - join_cost * (items - 2));
+}
+
+/* Adds the groups of these ends with all begins whose sum is close. */
+static void add_groups(struct rfx_front_groups *g, const struct rfx_front_left *left,
+                       const struct rfx_front_subset *ends) {
+    const int *begins = &g->times->by_begin[g->times->at[left->boundary].begins];
+    const struct rfx_front_subset *low = g->low;
+    const struct rfx_front_subset *high = g->high;
+    size_t least = (size_t)((double)ends->lowest * (1 - g->most));
+    int h = g->n_high - 1;
+    bool all_ends = ends->mask == left->ends;
+    for (int l = 0; l < g->n_low; l++) {
+        while (h >= 0 && high[h].sum + low[l].sum > ends->highest) h--;
+        for (int k = h; k >= 0 && high[k].sum + low[l].sum >= least; k--) {
+            uint64_t mask = low[l].mask | high[k].mask;
+            if (mask == 0 || all_ends != (mask == left->begins)) continue;
+            if (g->n == MAX_POOL) {
+                g->complete = false;
+                return;
+            }
+            if (skips_twin(g, begins, left->begins, mask)) continue;
+            float gain = gain_of(g, ends, high[k].sum + low[l].sum,
+                                 high[k].squares + low[l].squares,
+                                 ends->items + high[k].items + low[l].items);
+            g->list[g->n++] = (struct rfx_front_group){ends->mask, mask, gain};
+        }
+    }
+}
+
+static int compare_groups(const void *pa, const void *pb) {
+    const struct rfx_front_group *a = pa;
+    const struct rfx_front_group *b = pb;
+    if (a->gain != b->gain) return a->gain > b->gain ? -1 : 1;
+    if (a->ends != b->ends) return a->ends < b->ends ? -1 : 1;
+    return (a->begins > b->begins) - (a->begins < b->begins);
+}
+
+/* Keeps the groups of the block that is in the fewest, the likeliest. */
+static void keep_fewest(struct rfx_front_groups *g, int n_blocks) {
+    uint64_t best = 0;
+    int fewest = INT32_MAX;
+    for (int b = 0; b < n_blocks; b++) {
+        int count = 0;
+        for (int i = 0; i < g->n; i++)
+            count += (g->list[i].ends & g->blocks[b].part.mask) != 0;
+        if (count >= fewest) continue;
+        fewest = count;
+        best = g->blocks[b].part.mask;
+    }
+    int kept = 0;
+    for (int i = 0; i < g->n; i++)
+        if ((g->list[i].ends & best) != 0) g->list[kept++] = g->list[i];
+    qsort(g->list, (size_t)kept, sizeof *g->list, compare_groups);
+    if (kept > MAX_GROUPS) g->complete = false;
+    g->n = kept < MAX_GROUPS ? kept : MAX_GROUPS;
+}
+
+void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *forest,
+                           const struct rfx_front_left *left, struct rfx_forest *scratch) {
+    const struct rfx_front_boundary *b = &g->times->at[left->boundary];
+    struct rfx_front_subset parts[RFX_FRONT_MAX_SIDE];
+    int *gone = g->items;
+    int *with = g->items + RFX_FRONT_MAX_SIDE;
+    int *leaves = g->items + 2 * RFX_FRONT_MAX_SIDE;
+    int n_gone = select_items(&g->times->by_end[b->ends], left->ends, gone);
+    for (int i = 0; i < n_gone; i++) g->forests->marked[gone[i]] = true;
+    value_nodes(g, forest, b->side);
+    int n_blocks = list_blocks(g, forest, b->side);
+    for (int i = 0; i < n_gone; i++) g->forests->marked[gone[i]] = false;
+    for (int i = 0; i < n_blocks; i++) parts[i] = g->blocks[i].part;
+    int n_unions = list_subsets(g, parts, n_blocks, false, g->unions);
+    list_halves(g, left);
+    g->n = 0;
+    for (int u = 0; u < n_unions; u++) {
+        int before = g->n;
+        add_groups(g, left, &g->unions[u]);
+        if (g->n == before || u < n_blocks) continue;
+        struct rfx_pq_run run = {.leaves = leaves};
+        int changed = 0;
+        struct rfx_forest_change change =
+            rfx_front_change(g->times, left->boundary, &g->list[before], gone, with);
+        if (!rfx_forest_replace(g->forests, forest, &change, scratch, &changed, &run))
+            g->n = before; /* these blocks cannot lie together */
+    }
+    keep_fewest(g, n_blocks);
+}
