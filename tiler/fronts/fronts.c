@@ -19,7 +19,7 @@ struct state {
     struct rfx_front_group group;
     struct rfx_front_left left;
     int slot, n_nodes[RFX_FRONT_SIDES], n_trees;
-    uint64_t linked;
+    struct rfx_forest_set linked;
     double gain; /* of all groups */
 };
 
@@ -53,6 +53,7 @@ struct fronts {
     double *log_orders; /* of so many children */
     int n_steps, side_nodes, n_slots, n_free;
     size_t steps_capacity, nodes_capacity, slots_capacity;
+    struct bucket *last; /* states that got to the end; NULL: none did */
     bool complete; /* no state and no group listed was left out so far */
 };
 
@@ -151,7 +152,7 @@ static uint64_t judge(struct fronts *f, const struct state *state, float *score)
     double orders = f->log_orders[forest.n_trees];
     int at[RFX_FRONT_SIDES] = {0, 0};
     for (int t = 0; t < forest.n_trees; t++) {
-        bool linked = (forest.linked >> t & 1) != 0;
+        bool linked = rfx_forest_has(&forest.linked, t);
         struct hashes h[RFX_FRONT_SIDES];
         for (int side = 0; side < RFX_FRONT_SIDES; side++) {
             const struct rfx_pq_node *tree = &forest.nodes[side][at[side]];
@@ -242,6 +243,7 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
     struct rfx_forest from = forest_of(f, state);
     struct rfx_forest to = forest_of(f, &next);
     rfx_front_groups_list(&f->groups, &from, &state->left, &to);
+    if (getenv("FR_LOG2") && state->left.boundary == atoi(getenv("FR_LOG2"))) fprintf(stderr, "ends left %d begins left %d: %d groups, best %.2f ends %d begins %d; trees %d\n", __builtin_popcountll(state->left.ends),  __builtin_popcountll(state->left.begins), f->groups.n, f->groups.n ? f->groups.list[0].gain : 0, __builtin_popcountll(f->groups.n ? f->groups.list[0].ends:0),  __builtin_popcountll(f->groups.n ? f->groups.list[0].begins:0), state->n_trees);
     for (int i = 0; i < f->groups.n; i++) {
         struct rfx_pq_run run = {.leaves = leaves};
         int changed = 0;
@@ -279,8 +281,8 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
     return true;
 }
 
-/* Looks for a state after the last boundary: last->left.boundary is set. false: no memory. */
-static bool search(struct fronts *f, uint64_t *nodes, struct state *last) {
+/* Looks for states after the last boundary: sets last. false: no memory. */
+static bool search(struct fronts *f, uint64_t *nodes) {
     struct state first = {.previous = -1};
     int waiting = 1;
     first.slot = take_slot(f);
@@ -298,7 +300,7 @@ static bool search(struct fronts *f, uint64_t *nodes, struct state *last) {
             struct state *state = &bucket->states[i];
             if (state->left.boundary > deepest) deepest = state->left.boundary;
             if (state->left.boundary == f->times->n) {
-                *last = *state;
+                f->last = bucket;
                 return true;
             }
             if (*nodes >= f->request->nodes || rfx_place_must_stop(f->mem, f->request->stop)) {
@@ -312,6 +314,8 @@ static bool search(struct fronts *f, uint64_t *nodes, struct state *last) {
         waiting = 0;
         for (int b = 0; b < BUCKETS; b++) waiting += f->buckets[b].n;
     }
+    if (getenv("FR_LOG") && deepest < f->times->n)
+        (void)fprintf(stderr, "  side %d ends %d begins %d section %d alive %d; ", f->times->at[deepest].side, f->times->at[deepest].n_ends, f->times->at[deepest].n_begins, f->times->at[deepest].beyond, f->times->max_live);
     if (getenv("FR_LOG"))
         (void)fprintf(stderr, "width %d: boundary %d of %d, %lu nodes\n", f->request->width, deepest, f->times->n, *nodes);
     return true;
@@ -352,6 +356,27 @@ static void release(struct fronts *f) {
         rfx_memory_release(f->mem, blocks[i]);
 }
 
+/* Sorts steps, the last first, by side and by time. */
+static void sort_by_time(const struct fronts *f, struct rfx_front_step *way, int n) {
+    for (int i = 0; i < n / 2; i++) {
+        struct rfx_front_step swap = way[i];
+        way[i] = way[n - 1 - i];
+        way[n - 1 - i] = swap;
+    }
+    for (int i = 1; i < n; i++) {
+        struct rfx_front_step step = way[i];
+        const struct rfx_front_boundary *b = &f->times->at[step.boundary];
+        int to = i;
+        for (; to > 0; to--) {
+            const struct rfx_front_boundary *a = &f->times->at[way[to - 1].boundary];
+            bool in_order = b->side == RFX_FRONT_LATER ? a->beyond <= b->beyond : a->beyond >= b->beyond;
+            if (a->side < b->side || (a->side == b->side && in_order)) break;
+            way[to] = way[to - 1];
+        }
+        way[to] = step;
+    }
+}
+
 /* The offsets of the way to a state. */
 static enum rfx_status reconstruct(struct fronts *f, const struct state *last, size_t *offsets,
                                    struct rfx_error *err) {
@@ -362,26 +387,43 @@ static enum rfx_status reconstruct(struct fronts *f, const struct state *last, s
     if (last->previous >= 0) way[n++] = (struct rfx_front_step){last->from, last->group};
     for (int k = last->previous; k > 0; k = f->steps[k].previous)
         way[n++] = (struct rfx_front_step){f->steps[k].boundary, f->steps[k].group};
-    for (int i = 0; i < n / 2; i++) {
-        struct rfx_front_step swap = way[i];
-        way[i] = way[n - 1 - i];
-        way[n - 1 - i] = swap;
-    }
+    sort_by_time(f, way, n);
     enum rfx_status status =
         rfx_front_way(f->problem, f->times, &f->forests, way, n, offsets, err);
     rfx_memory_release(f->mem, way);
     return status;
 }
 
+/* Keeps the lowest of the packings of the states that got to the end, up to the first that fits:
+ * heights of places that were cut anew are not known to the byte. */
+static enum rfx_status settle(struct fronts *f, size_t *offsets, size_t *arena,
+                              struct rfx_error *err) {
+    size_t n = (size_t)f->problem->n;
+    enum rfx_status status = RFX_OK;
+    size_t *trial = rfx_memory_calloc(f->mem, n, sizeof *trial);
+    if (trial == NULL) return rfx_memory_fail(f->mem, "packer", n * sizeof *trial, err);
+    for (int i = 0; i < f->last->n; i++) {
+        if (*arena <= f->request->capacity_bytes || status != RFX_OK) break;
+        status = reconstruct(f, &f->last->states[i], trial, err);
+        size_t bytes = rfx_place_arena_bytes(f->problem->items, f->problem->n, trial);
+        if (getenv("FR_LOG")) fprintf(stderr, "final %d arena %zu valid %d\n", i, bytes, rfx_place_answer_is_valid(f->problem->items, f->problem->n, trial, bytes));
+        if (status != RFX_OK || bytes >= *arena) continue;
+        *arena = bytes;
+        memcpy(offsets, trial, n * sizeof *trial);
+    }
+    rfx_memory_release(f->mem, trial);
+    return status;
+}
+
 enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
                                  const struct rfx_fronts_request *request, size_t *offsets,
-                                 enum rfx_fronts_outcome *outcome, uint64_t *nodes,
+                                 size_t *arena_bytes, bool *complete, uint64_t *nodes,
                                  struct rfx_error *err) {
     struct fronts f = {
         .mem = problem->mem, .problem = problem, .request = request, .complete = true};
-    struct state last = {.left = {.boundary = -1}};
     uint64_t visited = 0;
-    *outcome = RFX_FRONTS_ALL_TRIED;
+    *arena_bytes = SIZE_MAX;
+    *complete = true;
     if (getenv("FR_ORDER")) order_weight = atof(getenv("FR_ORDER"));
     if (problem->n == 0 || problem->n > RFX_FRONTS_MAX_ITEMS) return RFX_OK;
     enum rfx_status status = rfx_front_times_create(problem, &f.times, err);
@@ -389,17 +431,10 @@ enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
     f.side_nodes = 2 * f.times->max_live;
     status = allocate(&f, err);
     if (status != RFX_OK) goto done;
-    if (!search(&f, &visited, &last))
+    if (!search(&f, &visited))
         status = rfx_memory_fail(f.mem, "packer", 2 * f.nodes_capacity * sizeof *f.nodes, err);
-    if (!f.complete || !f.groups.complete) *outcome = RFX_FRONTS_SOME_LEFT;
-    if (status == RFX_OK && last.left.boundary >= 0) {
-        status = reconstruct(&f, &last, offsets, err);
-        bool v = (status == RFX_OK &&
-            rfx_place_answer_is_valid(problem->items, problem->n, offsets,
-                                      request->capacity_bytes));
-            if (v) *outcome = RFX_FRONTS_FOUND; /* else an alignment was in the way */
-        else fprintf(stderr, "INVALID arena %zu valid %d\n", rfx_place_arena_bytes(problem->items, problem->n, offsets), rfx_place_answer_is_valid(problem->items, problem->n, offsets, SIZE_MAX / 2));
-    }
+    *complete = f.complete && f.groups.complete && f.last == NULL;
+    if (status == RFX_OK && f.last != NULL) status = settle(&f, offsets, arena_bytes, err);
 done:
     *nodes += visited;
     release(&f);

@@ -24,16 +24,13 @@ struct rfx_fronts_request {
     const struct rfx_place_stop *stop; /* NULL: none */
 };
 
-enum rfx_fronts_outcome {
-    RFX_FRONTS_FOUND,     /* offsets are filled, a valid answer */
-    RFX_FRONTS_SOME_LEFT, /* nothing, within the width and the limits */
-    RFX_FRONTS_ALL_TRIED, /* a larger width finds nothing either */
-};
-
-/* Fills offsets[n] when FOUND; adds the groups it tried to *nodes. RFX_STATUS_OUT_OF_MEMORY.
- * Where nothing stops it the outcome is a function of problem and request. */
+/* Fills offsets[n] with the lowest answer found and *arena_bytes, which may be above the capacity
+ * (SIZE_MAX: there is none); *complete: a larger width finds nothing either. Adds the groups it tried
+ * to *nodes. RFX_STATUS_OUT_OF_MEMORY. Where nothing stops it the outcome is a function of problem
+ * and request. */
 RFX_NODISCARD enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
                                                const struct rfx_fronts_request *request,
-                                               size_t *offsets, enum rfx_fronts_outcome *outcome,
-                                               uint64_t *nodes, struct rfx_error *err);
+                                               size_t *offsets, size_t *arena_bytes,
+                                               bool *complete, uint64_t *nodes,
+                                               struct rfx_error *err);
 #endif

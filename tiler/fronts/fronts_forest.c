@@ -33,7 +33,7 @@ void rfx_forests_release(struct rfx_forests *f) {
 void rfx_forest_make(const struct rfx_place_problem *problem, const int *items, int n,
                      struct rfx_forest *out) {
     out->n_trees = n;
-    out->linked = 0;
+    memset(&out->linked, 0, sizeof out->linked);
     for (int side = 0; side < RFX_FRONT_SIDES; side++) {
         out->n_nodes[side] = n;
         for (int i = 0; i < n; i++)
@@ -79,7 +79,7 @@ static int find_touched(const struct rfx_forests *f, const struct rfx_forest *fr
         int leaves = 0;
         count(f, tree, &gone, &leaves);
         if (gone > 0) {
-            bool linked = (from->linked >> t & 1) != 0;
+            bool linked = rfx_forest_has(&from->linked, t);
             list[n++] = (struct touched){.tree = t,
                                          .at = at,
                                          .other_at = other_at,
@@ -194,17 +194,17 @@ static bool change_tree(struct rfx_forests *f, const struct rfx_forest *from,
            (size_t)from->n_nodes[1 - side] * sizeof *nodes);
     out->n_trees = from->n_trees;
     out->linked = from->linked;
-    if (touched->whole) out->linked &= ~((uint64_t)1 << touched->tree);
+    if (touched->whole) rfx_forest_put(&out->linked, touched->tree, false);
     return true;
 }
 
 /* Copies the trees of a side that are not touched; the number of nodes. */
-static int copy_others(const struct rfx_forest *from, int side, uint64_t touched,
+static int copy_others(const struct rfx_forest *from, int side, const struct rfx_forest_set *touched,
                        struct rfx_pq_node *out) {
     int n = 0;
     for (int t = 0, at = 0; t < from->n_trees; t++) {
         const struct rfx_pq_node *tree = &from->nodes[side][at];
-        if ((touched >> t & 1) == 0) n += copy_tree(tree, &out[n]);
+        if (!rfx_forest_has(touched, t)) n += copy_tree(tree, &out[n]);
         at += tree->span;
     }
     return n;
@@ -215,25 +215,26 @@ static bool join_trees(struct rfx_forests *f, const struct rfx_forest *from,
                        const struct rfx_forest_change *change, const struct touched *list, int n,
                        struct rfx_forest *out, struct rfx_pq_run *run) {
     int side = change->side;
-    uint64_t touched = 0;
-    uint64_t linked = 0;
+    struct rfx_forest_set touched = {{0}};
+    struct rfx_forest_set linked = {{0}};
     int trees = 0;
     bool link = false;
-    for (int i = 0; i < n; i++) touched |= (uint64_t)1 << list[i].tree;
+    for (int i = 0; i < n; i++) rfx_forest_put(&touched, list[i].tree, true);
     int n_joined = join(from, side, list, n, f->joined);
-    int at = copy_others(from, side, touched, out->nodes[side]);
+    int at = copy_others(from, side, &touched, out->nodes[side]);
     int more = rfx_pq_replace(f->pq, f->joined, n_joined, f->marked, change->n_gone, change->with,
                               change->n_with, &out->nodes[side][at], run);
     if (more == 0) return false;
     out->n_nodes[side] = at + more;
-    at = copy_others(from, 1 - side, touched, out->nodes[1 - side]);
+    at = copy_others(from, 1 - side, &touched, out->nodes[1 - side]);
     out->n_nodes[1 - side] = at + write_other(from->nodes[1 - side], list, n,
                                               &out->nodes[1 - side][at], &link);
     for (int t = 0; t < from->n_trees; t++) {
-        if ((touched >> t & 1) != 0) continue;
-        linked |= (from->linked >> t & 1) << trees++;
+        if (rfx_forest_has(&touched, t)) continue;
+        rfx_forest_put(&linked, trees++, rfx_forest_has(&from->linked, t));
     }
-    out->linked = linked | (uint64_t)link << trees;
+    rfx_forest_put(&linked, trees, link);
+    out->linked = linked;
     out->n_trees = trees + 1;
     return true;
 }

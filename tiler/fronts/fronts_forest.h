@@ -15,15 +15,28 @@
 #include "tiler/fronts/fronts_times.h"
 #include "tiler/packer/packer_pq.h"
 
-/* Trees: bits of a mask. */
-enum { RFX_FOREST_MAX_TREES = 64 };
+/* Trees, and the words of a bit for each. */
+enum { RFX_FOREST_MAX_TREES = 128, RFX_FOREST_WORDS = RFX_FOREST_MAX_TREES / 64 };
+
+struct rfx_forest_set {
+    uint64_t words[RFX_FOREST_WORDS];
+};
+
+static inline bool rfx_forest_has(const struct rfx_forest_set *set, int tree) {
+    return (set->words[tree / 64] >> tree % 64 & 1) != 0;
+}
+
+static inline void rfx_forest_put(struct rfx_forest_set *set, int tree, bool in) {
+    uint64_t bit = (uint64_t)1 << tree % 64;
+    set->words[tree / 64] = in ? set->words[tree / 64] | bit : set->words[tree / 64] & ~bit;
+}
 
 /* The trees of a side one after the other, each in preorder, in the same order on both sides. */
 struct rfx_forest {
     struct rfx_pq_node *nodes[RFX_FRONT_SIDES];
     int n_nodes[RFX_FRONT_SIDES];
     int n_trees;
-    uint64_t linked; /* a bit per tree */
+    struct rfx_forest_set linked;
 };
 
 /* What goes and what comes. */

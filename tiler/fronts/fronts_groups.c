@@ -7,20 +7,20 @@
 /* What bounds the work on one state. MAX_SUBSETS: of the blocks that end, and of each half of the
  * items that begin. MAX_POOL: groups that are compared; MAX_GROUPS: of one block, each of which
  * costs a forest. */
-enum { MAX_SUBSETS = 1 << 11, MAX_POOL = 1 << 14, MAX_GROUPS = 1 << 8, MAX_COUNTED_PARTS = 62 };
+enum { MAX_SUBSETS = 1 << 11, MAX_POOL = 1 << 15, MAX_GROUPS = 1 << 10 };
 
 /* In units of the mean share: more than what evenly drawn shares come to, as that is estimated. */
 static const double most_shares = 2.4;
 
 /* Of the logarithms: what a group of two items gains by chance, and what each item more costs. */
-static double join_cost = 0.7;
+static double join_cost = 1, p_all = 0.5, tail = 1.5;
 static double gain_bias = 0.0;
 
 struct rfx_front_subset {
     size_t sum, lowest, highest; /* blocks: heights, and the least and most room */
     double squares, room, variance;
     uint64_t mask;
-    int items;
+    int items, parts;
 };
 
 struct rfx_front_value {
@@ -72,6 +72,10 @@ enum rfx_status rfx_front_groups_init(struct rfx_front_groups *g,
     if (g->list != NULL && g->unions != NULL && g->low != NULL && g->high != NULL &&
         g->blocks != NULL && g->values != NULL && g->items != NULL) {
         if (getenv("FR_JOIN")) join_cost = atof(getenv("FR_JOIN"));
+        if (getenv("FR_TAIL")) tail = atof(getenv("FR_TAIL"));
+        if (getenv("FR_ALL")) p_all = atof(getenv("FR_ALL"));
+        for (int k = 1; k <= RFX_FRONT_MAX_SIDE; k++)
+            g->log_factorial[k] = g->log_factorial[k - 1] + log(k);
         if (getenv("FR_BIAS")) gain_bias = atof(getenv("FR_BIAS"));
         return RFX_OK;
     }
@@ -229,26 +233,36 @@ static void add_part(struct rfx_front_subset *to, const struct rfx_front_subset 
     to->items += part->items;
 }
 
-/* Unions of n parts, of few parts first where there are too many, and always of all. */
+/* Unions of `size` of n parts, as long as there is room; the number of subsets now. */
+static int add_unions(const struct rfx_front_subset *parts, int n, int size,
+                      struct rfx_front_subset *subsets, int count) {
+    uint64_t all = all_of(n);
+    uint64_t mask = all_of(size);
+    while (count < MAX_SUBSETS) {
+        struct rfx_front_subset made = {.parts = size};
+        for (uint64_t rest = mask; rest != 0; rest &= rest - 1)
+            add_part(&made, &parts[__builtin_ctzll(rest)]);
+        subsets[count++] = made;
+        if (mask == 0 || mask == all) break;
+        uint64_t lowest = mask & (0 - mask); /* the next larger number of as many bits */
+        uint64_t ripple = mask + lowest;
+        if (ripple < mask) break;
+        mask = ripple | (((mask ^ ripple) >> 2) / lowest);
+        if (mask > all) break;
+    }
+    return count;
+}
+
+/* Unions of n parts, of few and of nearly all first where there are too many: a time at which
+ * much ends has one large group and some small ones. */
 static int list_subsets(struct rfx_front_groups *g, const struct rfx_front_subset *parts, int n,
                         bool empty, struct rfx_front_subset *subsets) {
     int count = 0;
-    uint64_t all = all_of(n);
-    if (n > MAX_COUNTED_PARTS || (uint64_t)1 << n > MAX_SUBSETS) g->complete = false;
-    for (int size = empty ? 0 : 1; size <= n; size++) {
-        uint64_t mask = size == n || count >= MAX_SUBSETS - 1 ? all : all_of(size);
-        while (mask <= all) {
-            struct rfx_front_subset made = {0};
-            for (uint64_t rest = mask; rest != 0; rest &= rest - 1)
-                add_part(&made, &parts[__builtin_ctzll(rest)]);
-            subsets[count++] = made;
-            if (mask == all) return count;
-            if (mask == 0 || count >= MAX_SUBSETS - 1) break;
-            uint64_t lowest = mask & (0 - mask); /* the next larger number of as many bits */
-            uint64_t ripple = mask + lowest;
-            if (ripple < mask) break;
-            mask = ripple | (((mask ^ ripple) >> 2) / lowest);
-        }
+    if (n >= 31 || 1 << n > MAX_SUBSETS) g->complete = false;
+    if (empty) count = add_unions(parts, n, 0, subsets, count);
+    for (int few = 0; 2 * few < n; few++) {
+        count = add_unions(parts, n, n - few, subsets, count);
+        if (few + 1 < n - few) count = add_unions(parts, n, few + 1, subsets, count);
     }
     return count;
 }
@@ -299,15 +313,30 @@ static bool skips_twin(const struct rfx_front_groups *g, const int *list, uint64
     return false;
 }
 
-static float gain_of(const struct rfx_front_groups *g, const struct rfx_front_subset *ends,
-                     size_t sum, double squares, int items) {
+/* The logarithm of n over k. */
+static double log_choose(const struct rfx_front_groups *g, int n, int k) {
+    return g->log_factorial[n] - g->log_factorial[k] - g->log_factorial[n - k];
+}
+
+/* How likely a group is before its sums are known: all that is left is one group half of the time,
+ * else any of so many of the ends and of the begins that are left. */
+static double prior_of(const struct rfx_front_groups *g, const struct rfx_front_left *left,
+                       int ends, int begins) {
+    int n_ends = __builtin_popcountll(left->ends);
+    int n_begins = __builtin_popcountll(left->begins);
+    if (ends == n_ends) return log(p_all);
+    return log(1 - p_all) + 2 * log(0.5) - tail * (log(ends) + log(begins)) -
+           join_cost * (log_choose(g, n_ends - 1, ends - 1) + log_choose(g, n_begins, begins));
+}
+
+static double gain_of(const struct rfx_front_groups *g, const struct rfx_front_subset *ends,
+                      size_t sum, double squares) {
     double spread = 4 * g->shrink * g->shrink / 12;
     double own = squares * spread + 1;
     double variance = own + ends->variance;
     double difference = ends->room * (1 - g->shrink) - (double)sum;
-    double gain = gain_bias - log(2 * g->shrink) - difference * difference / (2 * variance) -
-                  log(variance / own) / 2;
-    return (float)(gain - join_cost * (items - 2));
+    return gain_bias + log(1.7 / g->shrink) - difference * difference / (2 * variance) -
+           log(variance / own) / 2;
 }
 
 /* Adds the groups of these ends with all begins whose sum is close. */
@@ -329,10 +358,10 @@ static void add_groups(struct rfx_front_groups *g, const struct rfx_front_left *
                 return;
             }
             if (skips_twin(g, begins, left->begins, mask)) continue;
-            float gain = gain_of(g, ends, high[k].sum + low[l].sum,
-                                 high[k].squares + low[l].squares,
-                                 ends->items + high[k].items + low[l].items);
-            g->list[g->n++] = (struct rfx_front_group){ends->mask, mask, gain};
+            double gain = prior_of(g, left, ends->items, high[k].items + low[l].items) +
+                          gain_of(g, ends, high[k].sum + low[l].sum,
+                                  high[k].squares + low[l].squares);
+            g->list[g->n++] = (struct rfx_front_group){ends->mask, mask, (float)gain};
         }
     }
 }
@@ -384,7 +413,7 @@ void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *
     for (int u = 0; u < n_unions; u++) {
         int before = g->n;
         add_groups(g, left, &g->unions[u]);
-        if (g->n == before || u < n_blocks) continue;
+        if (g->n == before || g->unions[u].parts == 1) continue;
         struct rfx_pq_run run = {.leaves = leaves};
         int changed = 0;
         struct rfx_forest_change change =

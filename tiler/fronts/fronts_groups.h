@@ -37,6 +37,7 @@ struct rfx_front_groups {
     int *items;
     int n_low, n_high, listed_boundary;
     uint64_t listed_begins;
+    double log_factorial[RFX_FRONT_MAX_SIDE + 1];
 };
 
 /* What is left of a boundary for a state. */

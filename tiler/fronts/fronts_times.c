@@ -43,33 +43,58 @@ static bool is_possible(const struct rfx_front_boundary *b) {
            b->n_begins <= RFX_FRONT_MAX_SIDE;
 }
 
-static int weight(const struct rfx_front_boundary *b) {
-    return b->n_ends + b->n_begins;
+/* How little there is to choose at a boundary: what has one end or one begin is a single group. */
+static int freedom(const struct rfx_front_boundary *b) {
+    int fewer = b->n_ends < b->n_begins ? b->n_ends : b->n_begins;
+    if (fewer == 1) return b->n_ends == 1;
+    static int mode = -1;
+    if (mode < 0) mode = getenv("FR_MODE") ? atoi(getenv("FR_MODE")) : 0;
+    if (mode == 1) return 2 + b->n_ends + b->n_begins;
+    if (mode == 2) return fewer * 1000 + 200 - b->n_ends - b->n_begins;
+    return fewer * 1000 + b->n_ends + b->n_begins;
 }
 
-/* The side whose next boundary has fewer ends and begins comes first. */
+/* Whether all that ends at a boundary is there once the boundaries before `done` are passed. */
+static bool is_ready(const struct rfx_front_times *t, const struct rfx_front_boundary *b,
+                     const int *begun) {
+    for (int k = 0; k < b->n_ends; k++)
+        if (begun[t->by_end[b->ends + k]] == 0) return false;
+    return true;
+}
+
+/* Puts the boundaries in the order in which they are passed: whichever has the least freedom of
+ * those whose ends are there. Nothing hangs on the order of time, as groups of different boundaries
+ * that can both be made have no item in common. `begun`: per item, 0. */
+static void order_boundaries(struct rfx_front_times *t, int *begun) {
+    int live[RFX_FRONT_SIDES] = {t->n_live, t->n_live};
+    t->max_live = t->n_live;
+    for (int i = 0; i < t->n_live; i++) begun[t->live[i]] = 1;
+    for (int k = 0; k < t->n; k++) {
+        int best = -1;
+        for (int j = k; j < t->n; j++)
+            if (is_ready(t, &t->at[j], begun) &&
+                (best < 0 || freedom(&t->at[j]) < freedom(&t->at[best])))
+                best = j;
+        struct rfx_front_boundary b = t->at[best]; /* there is one: the next in time */
+        for (int j = best; j > k; j--) t->at[j] = t->at[j - 1];
+        t->at[k] = b;
+        for (int i = 0; i < b.n_begins; i++) begun[t->by_begin[b.begins + i]] = 1;
+        live[b.side] += b.n_begins;
+        if (live[b.side] > t->max_live) t->max_live = live[b.side];
+        live[b.side] -= b.n_ends;
+    }
+}
+
 static void list_boundaries(struct rfx_front_times *t, const struct rfx_place_problem *problem) {
     int n_ends = 0;
     int n_begins = 0;
-    int s[RFX_FRONT_SIDES] = {t->start, t->start};
-    struct rfx_front_boundary next[RFX_FRONT_SIDES];
-    bool has[RFX_FRONT_SIDES] = {false, false};
     t->possible = true;
-    for (;;) {
-        if (!has[0] && s[0] < problem->n_sections - 1) {
-            next[0] = list_boundary(t, problem, 0, s[0]++, &n_ends, &n_begins);
-            has[0] = true;
-        }
-        if (!has[1] && s[1] > 0) {
-            next[1] = list_boundary(t, problem, 1, s[1]--, &n_ends, &n_begins);
-            has[1] = true;
-        }
-        if (!has[0] && !has[1]) return;
-        int side = !has[0] || (has[1] && weight(&next[1]) < weight(&next[0]));
-        has[side] = false;
-        t->at[t->n++] = next[side];
-        if (!is_possible(&next[side])) t->possible = false;
-    }
+    for (int s = t->start; s < problem->n_sections - 1; s++)
+        t->at[t->n++] = list_boundary(t, problem, RFX_FRONT_LATER, s, &n_ends, &n_begins);
+    for (int s = t->start; s > 0; s--)
+        t->at[t->n++] = list_boundary(t, problem, RFX_FRONT_EARLIER, s, &n_ends, &n_begins);
+    for (int k = 0; k < t->n; k++)
+        if (!is_possible(&t->at[k])) t->possible = false;
 }
 
 enum rfx_status rfx_front_times_create(const struct rfx_place_problem *problem,
@@ -83,29 +108,21 @@ enum rfx_status rfx_front_times_create(const struct rfx_place_problem *problem,
     t->by_end = rfx_memory_calloc(mem, 2 * n, sizeof *t->by_end);
     t->by_begin = rfx_memory_calloc(mem, n, sizeof *t->by_begin);
     t->live = rfx_memory_calloc(mem, n, sizeof *t->live);
+    int *begun = rfx_memory_calloc(mem, n, sizeof *begun);
     for (int side = 0; side < RFX_FRONT_SIDES; side++)
         t->bit[side] = rfx_memory_calloc(mem, n, sizeof *t->bit[side]);
     if (t->at == NULL || t->by_end == NULL || t->by_begin == NULL || t->live == NULL ||
-        t->bit[0] == NULL || t->bit[1] == NULL) {
+        t->bit[0] == NULL || t->bit[1] == NULL || begun == NULL) {
+        rfx_memory_release(mem, begun);
         rfx_front_times_free(t);
         return rfx_memory_fail(mem, "packer", 2 * n * sizeof *t->by_end, err);
     }
     t->start = choose_start(problem);
-    int live_most = 0;
-    for (int s = 0; s < problem->n_sections; s++) {
-        int live = 0;
-        for (int i = 0; i < problem->n; i++) {
-            if (problem->first[i] > s || problem->last[i] <= s) continue;
-            if (s == t->start) t->live[live] = i;
-            live++;
-        }
-        if (s == t->start) t->n_live = live;
-        if (live > live_most) live_most = live;
-    }
+    for (int i = 0; i < problem->n; i++)
+        if (problem->first[i] <= t->start && problem->last[i] > t->start) t->live[t->n_live++] = i;
     list_boundaries(t, problem);
-    for (int k = 0; k < t->n; k++) /* some begin before others end */
-        if (t->at[k].n_begins > t->max_live) t->max_live = t->at[k].n_begins;
-    t->max_live += live_most;
+    order_boundaries(t, begun);
+    rfx_memory_release(mem, begun);
     *out = t;
     return RFX_OK;
 }
