@@ -11,7 +11,7 @@
 
 enum { BUCKETS = RFX_FRONT_MAX_SIDE + 1 }; /* a group ends 1 .. MAX_SIDE items */
 
-static double order_weight = 1.0; /* of the logarithm of how many orders are left */
+static double order_weight = 1.3; /* of the logarithm of how many orders are left */
 static double chance_gain = 4;    /* with a seed: how much better a state may seem */
 
 struct state {

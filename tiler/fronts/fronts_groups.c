@@ -13,14 +13,23 @@ enum { MAX_SUBSETS = 1 << 11, MAX_POOL = 1 << 15, MAX_GROUPS = 1 << 10 };
 static const double most_shares = 2.4;
 
 /* Of the logarithms: what a group of two items gains by chance, and what each item more costs. */
-static double join_cost = 1, p_all = 0.5, tail = 1.5;
-static double gain_bias = 0.0;
+static double join_cost = 0.85, p_all = 0.5, tail = 1;
+static float too_far = 8;
+static double gain_bias = 1;
 
 struct rfx_front_subset {
     size_t sum, lowest, highest; /* blocks: heights, and the least and most room */
     double squares, room, variance;
     uint64_t mask;
     int items, parts;
+};
+
+/* Of begins: what a sum of them is compared by. */
+struct rfx_front_sum {
+    size_t sum;
+    float squares;
+    int items;
+    uint64_t mask;
 };
 
 struct rfx_front_value {
@@ -72,6 +81,7 @@ enum rfx_status rfx_front_groups_init(struct rfx_front_groups *g,
     if (g->list != NULL && g->unions != NULL && g->low != NULL && g->high != NULL &&
         g->blocks != NULL && g->values != NULL && g->items != NULL) {
         if (getenv("FR_JOIN")) join_cost = atof(getenv("FR_JOIN"));
+        if (getenv("FR_FAR")) too_far = atof(getenv("FR_FAR"));
         if (getenv("FR_TAIL")) tail = atof(getenv("FR_TAIL"));
         if (getenv("FR_ALL")) p_all = atof(getenv("FR_ALL"));
         for (int k = 1; k <= RFX_FRONT_MAX_SIDE; k++)
@@ -267,11 +277,29 @@ static int list_subsets(struct rfx_front_groups *g, const struct rfx_front_subse
     return count;
 }
 
-static int compare_subsets(const void *pa, const void *pb) {
-    const struct rfx_front_subset *a = pa;
-    const struct rfx_front_subset *b = pb;
+static int compare_sums(const void *pa, const void *pb) {
+    const struct rfx_front_sum *a = pa;
+    const struct rfx_front_sum *b = pb;
     if (a->sum != b->sum) return a->sum < b->sum ? -1 : 1;
     return (a->mask > b->mask) - (a->mask < b->mask);
+}
+
+/* Lists the sums of n parts by size; their number. */
+static int list_sums(struct rfx_front_groups *g, const struct rfx_front_subset *parts, int n,
+                     struct rfx_front_sum *sums) {
+    int count = list_subsets(g, parts, n, true, g->unions);
+    for (int i = 0; i < count; i++) {
+        const struct rfx_front_subset *from = &g->unions[i];
+        sums[i] = (struct rfx_front_sum){from->sum, (float)from->squares, from->items, from->mask};
+    }
+    qsort(sums, (size_t)count, sizeof *sums, compare_sums);
+    return count;
+}
+
+static bool are_twins(const struct rfx_front_groups *g, int a, int b) {
+    const struct rfx_place_problem *p = g->problem;
+    return p->items[a].size == p->items[b].size && p->first[a] == p->first[b] &&
+           p->last[a] == p->last[b];
 }
 
 /* Lists the sums of the begins left in two halves, unless that was done just before. */
@@ -280,18 +308,19 @@ static void list_halves(struct rfx_front_groups *g, const struct rfx_front_left 
     struct rfx_front_subset parts[RFX_FRONT_MAX_SIDE];
     const int *begins = &g->times->by_begin[g->times->at[left->boundary].begins];
     int n = 0;
+    g->has_twins = false;
     for (uint64_t rest = left->begins; rest != 0; rest &= rest - 1) {
         int bit = __builtin_ctzll(rest);
         size_t size = size_of(g, begins[bit]);
+        for (uint64_t others = rest & (rest - 1); others != 0; others &= others - 1)
+            if (are_twins(g, begins[bit], begins[__builtin_ctzll(others)])) g->has_twins = true;
         parts[n++] = (struct rfx_front_subset){.sum = size,
                                                .squares = (double)size * (double)size,
                                                .mask = (uint64_t)1 << bit,
                                                .items = 1};
     }
-    g->n_low = list_subsets(g, parts, n / 2, true, g->low);
-    g->n_high = list_subsets(g, &parts[n / 2], n - n / 2, true, g->high);
-    qsort(g->low, (size_t)g->n_low, sizeof *g->low, compare_subsets);
-    qsort(g->high, (size_t)g->n_high, sizeof *g->high, compare_subsets);
+    g->n_low = list_sums(g, parts, n / 2, g->low);
+    g->n_high = list_sums(g, &parts[n / 2], n - n / 2, g->high);
     g->listed_boundary = left->boundary;
     g->listed_begins = left->begins;
 }
@@ -302,13 +331,8 @@ static bool skips_twin(const struct rfx_front_groups *g, const int *list, uint64
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
         int bit = __builtin_ctzll(rest);
         int item = list[bit];
-        for (uint64_t out = left & ~mask & all_of(bit); out != 0; out &= out - 1) {
-            int other = list[__builtin_ctzll(out)];
-            if (size_of(g, other) == size_of(g, item) &&
-                g->problem->first[other] == g->problem->first[item] &&
-                g->problem->last[other] == g->problem->last[item])
-                return true;
-        }
+        for (uint64_t out = left & ~mask & all_of(bit); out != 0; out &= out - 1)
+            if (are_twins(g, list[__builtin_ctzll(out)], item)) return true;
     }
     return false;
 }
@@ -329,39 +353,39 @@ static double prior_of(const struct rfx_front_groups *g, const struct rfx_front_
            join_cost * (log_choose(g, n_ends - 1, ends - 1) + log_choose(g, n_begins, begins));
 }
 
-static double gain_of(const struct rfx_front_groups *g, const struct rfx_front_subset *ends,
-                      size_t sum, double squares) {
-    double spread = 4 * g->shrink * g->shrink / 12;
-    double own = squares * spread + 1;
-    double variance = own + ends->variance;
-    double difference = ends->room * (1 - g->shrink) - (double)sum;
-    return gain_bias + log(1.7 / g->shrink) - difference * difference / (2 * variance) -
-           log(variance / own) / 2;
-}
-
 /* Adds the groups of these ends with all begins whose sum is close. */
 static void add_groups(struct rfx_front_groups *g, const struct rfx_front_left *left,
                        const struct rfx_front_subset *ends) {
     const int *begins = &g->times->by_begin[g->times->at[left->boundary].begins];
-    const struct rfx_front_subset *low = g->low;
-    const struct rfx_front_subset *high = g->high;
-    size_t least = (size_t)((double)ends->lowest * (1 - g->most));
-    int h = g->n_high - 1;
+    const struct rfx_front_sum *low = g->low;
+    const struct rfx_front_sum *high = g->high;
     bool all_ends = ends->mask == left->ends;
+    int n_begins = __builtin_popcountll(left->begins);
+    float prior[RFX_FRONT_MAX_SIDE + 1];
+    for (int k = 1; k <= n_begins; k++)
+        prior[k] = (float)(prior_of(g, left, ends->items, k) + gain_bias + log(1.7 / g->shrink));
+    size_t least = (size_t)((double)ends->lowest * (1 - g->most));
+    float spread = (float)(4 * g->shrink * g->shrink / 12);
+    float expected = (float)(ends->room * (1 - g->shrink));
+    float unknown = (float)ends->variance;
+    int h = g->n_high - 1;
     for (int l = 0; l < g->n_low; l++) {
         while (h >= 0 && high[h].sum + low[l].sum > ends->highest) h--;
         for (int k = h; k >= 0 && high[k].sum + low[l].sum >= least; k--) {
             uint64_t mask = low[l].mask | high[k].mask;
+            float own = (high[k].squares + low[l].squares) * spread + 1;
+            float difference = expected - (float)(high[k].sum + low[l].sum);
+            float variance = own + unknown;
+            float far = difference * difference / (2 * variance);
             if (mask == 0 || all_ends != (mask == left->begins)) continue;
+            if (far > too_far && !all_ends) continue;
+            if (g->has_twins && skips_twin(g, begins, left->begins, mask)) continue;
             if (g->n == MAX_POOL) {
                 g->complete = false;
                 return;
             }
-            if (skips_twin(g, begins, left->begins, mask)) continue;
-            double gain = prior_of(g, left, ends->items, high[k].items + low[l].items) +
-                          gain_of(g, ends, high[k].sum + low[l].sum,
-                                  high[k].squares + low[l].squares);
-            g->list[g->n++] = (struct rfx_front_group){ends->mask, mask, (float)gain};
+            float gain = prior[high[k].items + low[l].items] - far - logf(variance / own) / 2;
+            g->list[g->n++] = (struct rfx_front_group){ends->mask, mask, gain};
         }
     }
 }
@@ -407,8 +431,8 @@ void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *
     int n_blocks = list_blocks(g, forest, b->side);
     for (int i = 0; i < n_gone; i++) g->forests->marked[gone[i]] = false;
     for (int i = 0; i < n_blocks; i++) parts[i] = g->blocks[i].part;
+    list_halves(g, left); /* which uses the unions too */
     int n_unions = list_subsets(g, parts, n_blocks, false, g->unions);
-    list_halves(g, left);
     g->n = 0;
     for (int u = 0; u < n_unions; u++) {
         int before = g->n;

@@ -15,6 +15,7 @@ struct rfx_front_group {
 };
 
 struct rfx_front_subset;
+struct rfx_front_sum;
 struct rfx_front_value;
 struct rfx_front_block;
 
@@ -31,7 +32,9 @@ struct rfx_front_groups {
     double shrink; /* the mean share by which items were made smaller */
     double most;   /* a little above the largest such share */
     size_t capacity;
-    struct rfx_front_subset *unions, *low, *high;
+    struct rfx_front_subset *unions;
+    struct rfx_front_sum *low, *high;
+    bool has_twins; /* among the begins listed last */
     struct rfx_front_block *blocks;
     struct rfx_front_value *values; /* per node of a side */
     int *items;
