@@ -16,21 +16,24 @@
 /* More items than this are refused (nothing is found). */
 #define RFX_FRONTS_MAX_ITEMS 1024
 
+/* How many different ways of weighing groups there are. */
+enum { RFX_FRONTS_VARIANTS = 2 };
+
 struct rfx_fronts_request {
-    size_t capacity_bytes;
-    int width;      /* states kept, > 0: the more, the surer and the slower */
-    uint64_t seed;  /* 0: no chance; else of a disturbance of which states are kept */
-    uint64_t nodes; /* groups to try at most, > 0 */
+    size_t capacity_bytes; /* at least the lower bound */
+    int variant;           /* 0 .. RFX_FRONTS_VARIANTS - 1 */
+    int width;             /* states kept, > 0: the more, the surer and the slower */
+    uint64_t seed;         /* 0: no chance; else of a disturbance of which states are kept */
+    uint64_t nodes;        /* groups to try at most, > 0 */
     const struct rfx_place_stop *stop; /* NULL: none */
 };
 
 /* Fills offsets[n] with the lowest answer found and *arena_bytes, which may be above the capacity
- * (SIZE_MAX: there is none); *complete: a larger width finds nothing either. Adds the groups it tried
- * to *nodes. RFX_STATUS_OUT_OF_MEMORY. Where nothing stops it the outcome is a function of problem
- * and request. */
+ * (SIZE_MAX: there is none); *complete: a larger width finds nothing either. Adds the groups it
+ * tried to *nodes. RFX_STATUS_OUT_OF_MEMORY. Where nothing stops it the outcome is a function of
+ * problem and request. */
 RFX_NODISCARD enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
                                                const struct rfx_fronts_request *request,
-                                               size_t *offsets, size_t *arena_bytes,
-                                               bool *complete, uint64_t *nodes,
-                                               struct rfx_error *err);
+                                               size_t *offsets, size_t *arena_bytes, bool *complete,
+                                               uint64_t *nodes, struct rfx_error *err);
 #endif

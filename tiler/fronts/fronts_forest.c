@@ -37,8 +37,7 @@ void rfx_forest_make(const struct rfx_place_problem *problem, const int *items, 
     for (int side = 0; side < RFX_FRONT_SIDES; side++) {
         out->n_nodes[side] = n;
         for (int i = 0; i < n; i++)
-            out->nodes[side][i] =
-                (struct rfx_pq_node){items[i], 1, problem->items[items[i]].size};
+            out->nodes[side][i] = (struct rfx_pq_node){items[i], 1, problem->items[items[i]].size};
     }
 }
 
@@ -80,12 +79,13 @@ static int find_touched(const struct rfx_forests *f, const struct rfx_forest *fr
         count(f, tree, &gone, &leaves);
         if (gone > 0) {
             bool linked = rfx_forest_has(&from->linked, t);
-            list[n++] = (struct touched){.tree = t,
-                                         .at = at,
-                                         .other_at = other_at,
-                                         .whole = gone == leaves,
-                                         .linked = linked,
-                                         .reversed = linked && gone < leaves && goes_first(f, tree)};
+            list[n++] =
+                (struct touched){.tree = t,
+                                 .at = at,
+                                 .other_at = other_at,
+                                 .whole = gone == leaves,
+                                 .linked = linked,
+                                 .reversed = linked && gone < leaves && goes_first(f, tree)};
         }
         at += tree->span;
         other_at += from->nodes[1 - side][other_at].span;
@@ -199,8 +199,8 @@ static bool change_tree(struct rfx_forests *f, const struct rfx_forest *from,
 }
 
 /* Copies the trees of a side that are not touched; the number of nodes. */
-static int copy_others(const struct rfx_forest *from, int side, const struct rfx_forest_set *touched,
-                       struct rfx_pq_node *out) {
+static int copy_others(const struct rfx_forest *from, int side,
+                       const struct rfx_forest_set *touched, struct rfx_pq_node *out) {
     int n = 0;
     for (int t = 0, at = 0; t < from->n_trees; t++) {
         const struct rfx_pq_node *tree = &from->nodes[side][at];
@@ -227,8 +227,8 @@ static bool join_trees(struct rfx_forests *f, const struct rfx_forest *from,
     if (more == 0) return false;
     out->n_nodes[side] = at + more;
     at = copy_others(from, 1 - side, &touched, out->nodes[1 - side]);
-    out->n_nodes[1 - side] = at + write_other(from->nodes[1 - side], list, n,
-                                              &out->nodes[1 - side][at], &link);
+    out->n_nodes[1 - side] =
+        at + write_other(from->nodes[1 - side], list, n, &out->nodes[1 - side][at], &link);
     for (int t = 0; t < from->n_trees; t++) {
         if (rfx_forest_has(&touched, t)) continue;
         rfx_forest_put(&linked, trees++, rfx_forest_has(&from->linked, t));

@@ -1,23 +1,29 @@
 /* Which items of a boundary may change places, and how likely it is that they do.
  *
- * Items are taken for those of a packing without a spare byte that were made smaller, each by a
- * share drawn evenly from none to twice the mean. What lies at a place is compared with what should
- * lie there: a group's gain is the logarithm of how much likelier its sums are if the begins were
- * cut from the place of the ends than if they have nothing to do with it. */
+ * A group's gain is the logarithm of how much likelier its sums are if the begins were cut from the
+ * place of the ends than if they have nothing to do with each other, and of how likely a group of
+ * so many items is among all there could be. Most boundaries have few groups, of which one may be
+ * large. */
 #ifndef RFX_TILER_FRONTS_FRONTS_GROUPS_H
 #define RFX_TILER_FRONTS_FRONTS_GROUPS_H
 
-#include "tiler/fronts/fronts_forest.h"
+#include "tiler/fronts/fronts_rooms.h"
 
 struct rfx_front_group {
     uint64_t ends, begins; /* bits by their order at the boundary */
     float gain;
 };
 
-struct rfx_front_subset;
+/* What gains are made of. */
+struct rfx_front_weights {
+    double among;  /* how much it counts of how many groups a group is one */
+    double size;   /* how much rarer large groups are: the power of their number of ends, begins */
+    double match;  /* what a group gains for being one */
+    double orders; /* how much the number of orders that are left counts (fronts.h) */
+};
+
+struct rfx_front_union;
 struct rfx_front_sum;
-struct rfx_front_value;
-struct rfx_front_block;
 
 struct rfx_front_groups {
     struct rfx_front_group *list; /* [n], of the last rfx_front_groups_list, the likeliest first */
@@ -29,17 +35,15 @@ struct rfx_front_groups {
     const struct rfx_place_problem *problem;
     const struct rfx_front_times *times;
     struct rfx_forests *forests;
-    double shrink; /* the mean share by which items were made smaller */
-    double most;   /* a little above the largest such share */
-    size_t capacity;
-    struct rfx_front_subset *unions;
-    struct rfx_front_sum *low, *high;
-    bool has_twins; /* among the begins listed last */
+    struct rfx_front_rooms rooms;
+    struct rfx_front_weights weights;
+    struct rfx_front_union *unions;
+    struct rfx_front_sum *low, *high; /* of two halves of the begins listed last */
     struct rfx_front_block *blocks;
-    struct rfx_front_value *values; /* per node of a side */
     int *items;
     int n_low, n_high, listed_boundary;
     uint64_t listed_begins;
+    bool has_twins;
     double log_factorial[RFX_FRONT_MAX_SIDE + 1];
 };
 
@@ -54,6 +58,7 @@ RFX_NODISCARD enum rfx_status rfx_front_groups_init(struct rfx_front_groups *g,
                                                     const struct rfx_place_problem *problem,
                                                     const struct rfx_front_times *times,
                                                     struct rfx_forests *forests, size_t capacity,
+                                                    const struct rfx_front_weights *weights,
                                                     struct rfx_error *err);
 void rfx_front_groups_release(struct rfx_front_groups *g);
 
@@ -67,8 +72,8 @@ struct rfx_forest_change rfx_front_change(const struct rfx_front_times *times, i
                                           const struct rfx_front_group *group, int *gone,
                                           int *with);
 
-/* Lifts the nodes of the tree that a change made to what their leaves take. false: they are too
- * high for the place or the capacity, or too low for what lay there before. */
-RFX_NODISCARD bool rfx_front_groups_measure(struct rfx_front_groups *g, struct rfx_forest *forest,
-                                            int side, int tree);
+/* The lowest n <= 64 bits. */
+static inline uint64_t rfx_front_all(int n) {
+    return n == 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
+}
 #endif

@@ -47,11 +47,7 @@ static bool is_possible(const struct rfx_front_boundary *b) {
 static int freedom(const struct rfx_front_boundary *b) {
     int fewer = b->n_ends < b->n_begins ? b->n_ends : b->n_begins;
     if (fewer == 1) return b->n_ends == 1;
-    static int mode = -1;
-    if (mode < 0) mode = getenv("FR_MODE") ? atoi(getenv("FR_MODE")) : 0;
-    if (mode == 1) return 2 + b->n_ends + b->n_begins;
-    if (mode == 2) return fewer * 1000 + 200 - b->n_ends - b->n_begins;
-    return fewer * 1000 + b->n_ends + b->n_begins;
+    return fewer * 4 * RFX_FRONT_MAX_SIDE + b->n_ends + b->n_begins;
 }
 
 /* Whether all that ends at a boundary is there once the boundaries before `done` are passed. */

@@ -25,11 +25,11 @@ struct rfx_front_times {
     int start; /* the section where both fronts begin: the fullest */
     struct rfx_front_boundary *at;
     int n;
-    int *by_end, *by_begin;     /* items */
-    int *bit[RFX_FRONT_SIDES];  /* per item: its number among the ends of a boundary of that side */
-    int *live;                  /* items alive at the start */
-    int n_live, max_live;       /* there; most at any time */
-    bool possible;              /* every boundary has ends and begins, and not too many */
+    int *by_end, *by_begin;    /* items */
+    int *bit[RFX_FRONT_SIDES]; /* per item: its number among the ends of a boundary of that side */
+    int *live;                 /* items alive at the start */
+    int n_live, max_live;      /* there; most at any time */
+    bool possible;             /* every boundary has ends and begins, and not too many */
 };
 
 /* Free with rfx_front_times_free. RFX_STATUS_OUT_OF_MEMORY. O(items * sections). */

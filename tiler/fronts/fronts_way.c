@@ -1,6 +1,7 @@
 /* Forwards for the forests, backwards for the orders; see fronts_way.h. */
 #include "tiler/fronts/fronts_way.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "tiler/packer/packer_orders.h"
@@ -26,8 +27,10 @@ static void make_steps(struct way *w, const struct rfx_front_step *steps, int n)
         int changed = 0;
         struct rfx_forest_change change =
             rfx_front_change(w->times, steps[k].boundary, &steps[k].group, gone, with);
-        /* true: it was when the step was tried */
-        (void)rfx_forest_replace(w->forests, &w->at[k], &change, &w->at[k + 1], &changed, &run);
+        bool made =
+            rfx_forest_replace(w->forests, &w->at[k], &change, &w->at[k + 1], &changed, &run);
+        assert(made); /* as when the step was tried */
+        (void)made;
     }
 }
 
@@ -77,18 +80,40 @@ static bool take_all_back(struct way *w, const struct rfx_front_step *steps, int
     return enough;
 }
 
+/* Whether a boundary is passed after another one: side by side, by time. */
+static bool is_later(const struct rfx_front_boundary *a, const struct rfx_front_boundary *b) {
+    if (a->side != b->side) return a->side > b->side;
+    return a->side == RFX_FRONT_LATER ? a->beyond > b->beyond : a->beyond < b->beyond;
+}
+
+/* Puts the steps, the last first, in the order of time of each side, those of a boundary in theirs:
+ * so that the orders between are those of sections. */
+static void sort_by_time(const struct rfx_front_times *times, struct rfx_front_step *steps, int n) {
+    for (int i = 0; i < n / 2; i++) {
+        struct rfx_front_step swap = steps[i];
+        steps[i] = steps[n - 1 - i];
+        steps[n - 1 - i] = swap;
+    }
+    for (int i = 1; i < n; i++) {
+        struct rfx_front_step step = steps[i];
+        int to = i;
+        for (; to > 0; to--) {
+            if (!is_later(&times->at[steps[to - 1].boundary], &times->at[step.boundary])) break;
+            steps[to] = steps[to - 1];
+        }
+        steps[to] = step;
+    }
+}
+
 enum rfx_status rfx_front_way(const struct rfx_place_problem *problem,
                               const struct rfx_front_times *times, struct rfx_forests *forests,
-                              const struct rfx_front_step *steps, int n, size_t *offsets,
+                              struct rfx_front_step *steps, int n, size_t *offsets,
                               struct rfx_error *err) {
     struct rfx_memory *mem = problem->mem;
     size_t items = (size_t)problem->n;
     size_t side_nodes = 2 * (size_t)times->max_live;
     size_t n_forests = (size_t)n + 2;
-    struct way w = {.problem = problem,
-                    .times = times,
-                    .forests = forests,
-                    .orders = {.mem = mem}};
+    struct way w = {.problem = problem, .times = times, .forests = forests, .orders = {.mem = mem}};
     w.nodes = rfx_memory_calloc(mem, 2 * side_nodes * n_forests, sizeof *w.nodes);
     w.at = rfx_memory_calloc(mem, n_forests, sizeof *w.at);
     w.order[0] = rfx_memory_calloc(mem, items, sizeof *w.order[0]);
@@ -100,6 +125,7 @@ enum rfx_status rfx_front_way(const struct rfx_place_problem *problem,
     if (enough) {
         for (size_t k = 0; k < 2 * n_forests; k++)
             w.at[k / 2].nodes[k % 2] = &w.nodes[k * side_nodes];
+        sort_by_time(times, steps, n);
         make_steps(&w, steps, n);
         enough = take_all_back(&w, steps, n);
     }

@@ -10,11 +10,11 @@ struct rfx_front_step {
     struct rfx_front_group group;
 };
 
-/* Makes the n steps again, from the start on, and takes them back from any order of what is left.
- * Fills offsets, as low as the orders allow. RFX_STATUS_OUT_OF_MEMORY. */
+/* Makes the n steps, of which the last comes first, again and takes them back from any order of
+ * what is left; sorts them. Fills offsets, as low as the orders allow. RFX_STATUS_OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_front_way(const struct rfx_place_problem *problem,
                                             const struct rfx_front_times *times,
                                             struct rfx_forests *forests,
-                                            const struct rfx_front_step *steps, int n,
-                                            size_t *offsets, struct rfx_error *err);
+                                            struct rfx_front_step *steps, int n, size_t *offsets,
+                                            struct rfx_error *err);
 #endif
