@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "layers/core/team.h"
+#include "tiler/fronts/fronts.h"
 #include "tiler/overlaps/overlaps.h"
 #include "tiler/packer/packer_groups.h"
 #include "tiler/packer/packer_search.h"
 #include "tiler/packer/packer_skyline.h"
 #include "tiler/packer/packer_tight.h"
+#include "tiler/portfolio/portfolio_turns.h"
 
 /* FIRST_NODES: of the quick look by packer.h, which needs no threads. FIRST_BUDGET_NODES,
  * FIRST_WIDTH: of the first turn of a tree search and of a beam; MAX_WIDTH: beyond it only the
@@ -26,63 +28,11 @@ enum {
     MAX_WORKERS = 8, /* each has tables of O(n^2) bytes, and there are not many more turns */
 };
 
-/* At which capacity a turn searches: at the goal (the target, or else the bound), at the bound when
- * that is another one, halfway between the goal and the best answer, just below that answer, or at
- * the goal if it leaves no byte free at any time: what is not made for that hardly ends then. */
-enum where { AT_GOAL, AT_BOUND, HALFWAY, BELOW_BEST, WHERE_FULL };
-
-struct turn {
-    enum rfx_packer_member member;
-    int variant; /* tight, loose: backwards (1), by chance (2), both (3); trees: the order;
-                  * skyline: rough (1); overlaps: its own, even ones from the best */
-    enum where where;
-};
-
-static const struct turn turns[] = {
-    {RFX_MEMBER_TIGHT, 0, AT_GOAL},
-    {RFX_MEMBER_LOOSE, 0, AT_GOAL},
-    {RFX_MEMBER_CANONICAL, RFX_SEARCH_WAT, AT_GOAL},
-    {RFX_MEMBER_LOOSE, 1, AT_GOAL},
-    {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, AT_GOAL},
-    {RFX_MEMBER_CANONICAL, RFX_SEARCH_TAW, AT_GOAL},
-    {RFX_MEMBER_TIGHT, 1, AT_GOAL},
-    {RFX_MEMBER_CANONICAL, RFX_SEARCH_TWA, AT_GOAL},
-    {RFX_MEMBER_SECTIONS, RFX_SEARCH_LENGTH, AT_GOAL},
-    {RFX_MEMBER_OVERLAPS, 0, AT_GOAL},
-    {RFX_MEMBER_OVERLAPS, 1, AT_GOAL},
-    {RFX_MEMBER_SKYLINE, 0, AT_GOAL},
-    {RFX_MEMBER_TIGHT, 2, WHERE_FULL},
-    {RFX_MEMBER_TIGHT, 3, WHERE_FULL},
-    {RFX_MEMBER_TIGHT, 0, AT_BOUND},
-    {RFX_MEMBER_TIGHT, 1, AT_BOUND},
-    {RFX_MEMBER_LOOSE, 2, AT_GOAL},
-    {RFX_MEMBER_LOOSE, 3, AT_GOAL},
-    {RFX_MEMBER_OVERLAPS, 2, AT_GOAL},
-    {RFX_MEMBER_OVERLAPS, 3, AT_GOAL},
-    {RFX_MEMBER_SECTIONS, RFX_SEARCH_SIZE, AT_GOAL},
-    {RFX_MEMBER_SKYLINE, 1, AT_GOAL},
-    {RFX_MEMBER_SECTIONS, RFX_SEARCH_SHUFFLED, AT_GOAL},
-    {RFX_MEMBER_TIGHT, 2, WHERE_FULL},
-    {RFX_MEMBER_TIGHT, 3, WHERE_FULL},
-    {RFX_MEMBER_TIGHT, 2, WHERE_FULL},
-    {RFX_MEMBER_TIGHT, 3, WHERE_FULL},
-    {RFX_MEMBER_LOOSE, 2, AT_GOAL},
-    {RFX_MEMBER_LOOSE, 3, AT_GOAL},
-    {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, HALFWAY},
-    {RFX_MEMBER_SECTIONS, RFX_SEARCH_LENGTH, HALFWAY},
-    {RFX_MEMBER_SECTIONS, RFX_SEARCH_SIZE, HALFWAY},
-    {RFX_MEMBER_SECTIONS, RFX_SEARCH_SHUFFLED, HALFWAY},
-    {RFX_MEMBER_CANONICAL, RFX_SEARCH_TAW, HALFWAY},
-    {RFX_MEMBER_SKYLINE, 0, HALFWAY},
-    {RFX_MEMBER_SKYLINE, 1, BELOW_BEST},
-    {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, BELOW_BEST},
-};
-enum { N_TURNS = sizeof turns / sizeof *turns };
-
 static const char *const names[] = {
     [RFX_MEMBER_TIGHT] = "tight",         [RFX_MEMBER_SECTIONS] = "sections",
     [RFX_MEMBER_CANONICAL] = "canonical", [RFX_MEMBER_SKYLINE] = "skyline",
     [RFX_MEMBER_LOOSE] = "loose",         [RFX_MEMBER_OVERLAPS] = "overlaps",
+    [RFX_MEMBER_FRONTS] = "fronts",
 };
 _Static_assert(sizeof names / sizeof *names == RFX_MEMBER_COUNT, "one name per member");
 
@@ -102,10 +52,10 @@ struct portfolio {
     size_t unit; /* capacities in between gain nothing */
 
     pthread_mutex_t lock;
-    int next, round;               /* the next turn */
-    size_t over_at[N_TURNS];       /* the capacity at which a turn has no more to try */
-    size_t *offsets;               /* the best answer */
-    struct rfx_packer_result best; /* nodes: of all */
+    int next, round;                     /* the next turn */
+    size_t over_at[RFX_PORTFOLIO_TURNS]; /* the capacity at which a turn has no more to try */
+    size_t *offsets;                     /* the best answer */
+    struct rfx_packer_result best;       /* nodes: of all */
     enum rfx_status status;
     struct rfx_error err;
 };
@@ -158,24 +108,25 @@ static size_t tolerance_at(const struct rfx_place_problem *problem, size_t capac
 }
 
 /* The capacity of a turn now; 0: there is nothing for it to do. */
-static size_t capacity_of(const struct portfolio *p, const struct turn *turn) {
+static size_t capacity_of(const struct portfolio *p, const struct rfx_portfolio_turn *turn) {
     size_t goal = goal_of(p);
-    size_t part = (p->best.arena_bytes - goal) / (turn->where == HALFWAY ? 2 : 16);
+    size_t part = (p->best.arena_bytes - goal) / (turn->where == RFX_HALFWAY ? 2 : 16);
     size_t capacity = (p->best.arena_bytes - (part > 0 ? part : 1)) / p->unit * p->unit;
     unsigned only = p->limits->only;
     bool seeks_target = p->limits->target_bytes != 0 && p->round % 3 != 1; /* above all */
     if (only != 0 && (only >> turn->member & 1) == 0) return 0;
     if (turn->member == RFX_MEMBER_LOOSE && tolerance_at(p->problem, goal) == 0) return 0;
-    if (turn->member == RFX_MEMBER_OVERLAPS && only == 0 && is_full(p->problem, goal)) return 0;
+    bool is_for_free = turn->member == RFX_MEMBER_OVERLAPS || turn->member == RFX_MEMBER_FRONTS;
+    if (is_for_free && only == 0 && is_full(p->problem, goal)) return 0;
     switch (turn->where) {
-        case AT_GOAL:
+        case RFX_AT_GOAL:
             return goal;
-        case WHERE_FULL:
+        case RFX_WHERE_FULL:
             return is_full(p->problem, goal) ? goal : 0;
-        case AT_BOUND:
+        case RFX_AT_BOUND:
             return p->best.lower_bound_bytes < goal ? p->best.lower_bound_bytes : 0;
-        case HALFWAY:
-        case BELOW_BEST:
+        case RFX_HALFWAY:
+        case RFX_BELOW_BEST:
             return capacity > goal && !seeks_target ? capacity : 0;
     }
     return 0;
@@ -183,15 +134,17 @@ static size_t capacity_of(const struct portfolio *p, const struct turn *turn) {
 
 /* The next turn that has something to do; false: none has. Under the lock. */
 static bool take_turn(struct portfolio *p, struct task *task) {
-    for (int idle = 0; idle < N_TURNS; idle++) {
+    for (int idle = 0; idle < RFX_PORTFOLIO_TURNS; idle++) {
         int k = p->next;
         int doublings = p->round < MAX_ROUNDS ? p->round : MAX_ROUNDS;
         task->turn = k;
-        task->capacity = capacity_of(p, &turns[k]);
+        task->capacity = capacity_of(p, &rfx_portfolio_turns[k]);
         task->nodes = (uint64_t)FIRST_BUDGET_NODES << doublings;
-        if (turns[k].member == RFX_MEMBER_LOOSE) doublings += LOOSE_DOUBLINGS;
+        if (rfx_portfolio_turns[k].member == RFX_MEMBER_LOOSE ||
+            rfx_portfolio_turns[k].member == RFX_MEMBER_FRONTS)
+            doublings += LOOSE_DOUBLINGS;
         task->width = doublings < 8 ? FIRST_WIDTH << doublings : MAX_WIDTH;
-        p->next = (k + 1) % N_TURNS;
+        p->next = (k + 1) % RFX_PORTFOLIO_TURNS;
         if (p->next == 0) p->round++;
         if (task->capacity != 0 && task->capacity != p->over_at[k]) return true;
     }
@@ -219,7 +172,7 @@ static void end_turn(struct portfolio *p, uint64_t nodes, enum rfx_status status
 }
 
 static void search_tree(struct portfolio *p, struct worker *w, const struct task *task) {
-    const struct turn *turn = &turns[task->turn];
+    const struct rfx_portfolio_turn *turn = &rfx_portfolio_turns[task->turn];
     struct rfx_search_request request = {.capacity_bytes = task->capacity,
                                          .rule = turn->member == RFX_MEMBER_CANONICAL
                                                      ? RFX_SEARCH_BY_CANONICAL
@@ -240,12 +193,12 @@ static void search_tree(struct portfolio *p, struct worker *w, const struct task
 }
 
 static void search_tight(struct portfolio *p, struct worker *w, const struct task *task) {
-    int variant = turns[task->turn].variant;
+    int variant = rfx_portfolio_turns[task->turn].variant;
     struct rfx_tight_request request = {
         .capacity_bytes = task->capacity,
         .width = task->width,
         .backwards = (variant & 1) != 0,
-        .tolerance = turns[task->turn].member == RFX_MEMBER_LOOSE
+        .tolerance = rfx_portfolio_turns[task->turn].member == RFX_MEMBER_LOOSE
                          ? tolerance_at(p->problem, task->capacity)
                          : 0,
         .seed = (variant & 2) != 0 ? task->nodes + (uint64_t)task->turn : 0,
@@ -258,7 +211,7 @@ static void search_tight(struct portfolio *p, struct worker *w, const struct tas
         rfx_tight_place(p->problem, &request, w->trial, &outcome, &nodes, &err);
     end_turn(p, nodes, status, &err);
     if (status == RFX_OK && outcome == RFX_TIGHT_FOUND)
-        keep(p, w, turns[task->turn].member);
+        keep(p, w, rfx_portfolio_turns[task->turn].member);
     else if (outcome == RFX_TIGHT_ALL_TRIED || (task->width >= MAX_WIDTH && request.seed == 0))
         p->over_at[task->turn] = task->capacity;
     (void)pthread_mutex_unlock(&p->lock);
@@ -268,7 +221,7 @@ static void search_skyline(struct portfolio *p, struct worker *w, const struct t
     struct rfx_skyline_request request = {.capacity_bytes = task->capacity,
                                           .unit_bytes = rfx_search_unit_bytes(w->search),
                                           .width = task->width,
-                                          .rough = turns[task->turn].variant == 1,
+                                          .rough = rfx_portfolio_turns[task->turn].variant == 1,
                                           .seed = task->width > FIRST_WIDTH ? task->nodes : 0,
                                           .stop = &p->stop};
     struct rfx_error err = {{0}};
@@ -284,8 +237,8 @@ static void search_skyline(struct portfolio *p, struct worker *w, const struct t
 static void search_overlaps(struct portfolio *p, struct worker *w, const struct task *task) {
     struct rfx_overlaps_request request = {
         .capacity_bytes = task->capacity,
-        .variant = turns[task->turn].variant,
-        .start = turns[task->turn].variant % 2 == 0 ? w->trial : NULL,
+        .variant = rfx_portfolio_turns[task->turn].variant,
+        .start = rfx_portfolio_turns[task->turn].variant % 2 == 0 ? w->trial : NULL,
         .seed = task->nodes,
         .moves = MOVES_PER_NODE * task->nodes,
         .stop = &p->stop};
@@ -299,8 +252,30 @@ static void search_overlaps(struct portfolio *p, struct worker *w, const struct 
     (void)pthread_mutex_unlock(&p->lock);
 }
 
+static void search_fronts(struct portfolio *p, struct worker *w, const struct task *task) {
+    int variant = rfx_portfolio_turns[task->turn].variant;
+    struct rfx_fronts_request request = {
+        .capacity_bytes = task->capacity,
+        .width = task->width,
+        .variant = variant % RFX_FRONTS_VARIANTS,
+        .seed = variant >= RFX_FRONTS_VARIANTS ? task->nodes + (uint64_t)task->turn : 0,
+        .nodes = UINT64_MAX,
+        .stop = &p->stop};
+    struct rfx_error err = {{0}};
+    uint64_t nodes = 0;
+    size_t arena = SIZE_MAX;
+    bool complete = false;
+    enum rfx_status status =
+        rfx_fronts_place(p->problem, &request, w->trial, &arena, &complete, &nodes, &err);
+    end_turn(p, nodes, status, &err);
+    if (status == RFX_OK && arena != SIZE_MAX) keep(p, w, RFX_MEMBER_FRONTS);
+    if (complete || (task->width >= MAX_WIDTH && request.seed == 0))
+        p->over_at[task->turn] = task->capacity;
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
 static void run_turn(struct portfolio *p, struct worker *w, const struct task *task) {
-    switch (turns[task->turn].member) {
+    switch (rfx_portfolio_turns[task->turn].member) {
         case RFX_MEMBER_TIGHT:
         case RFX_MEMBER_LOOSE:
             search_tight(p, w, task);
@@ -310,6 +285,9 @@ static void run_turn(struct portfolio *p, struct worker *w, const struct task *t
             break;
         case RFX_MEMBER_OVERLAPS:
             search_overlaps(p, w, task);
+            break;
+        case RFX_MEMBER_FRONTS:
+            search_fronts(p, w, task);
             break;
         case RFX_MEMBER_SECTIONS:
         case RFX_MEMBER_CANONICAL:

@@ -21,6 +21,7 @@ enum rfx_packer_member {
     RFX_MEMBER_SKYLINE,   /* a beam from the bottom up (packer_skyline.h) */
     RFX_MEMBER_LOOSE,     /* packings without a spare byte of larger items (packer_tight.h) */
     RFX_MEMBER_OVERLAPS,  /* moves items until none overlap (overlaps.h) */
+    RFX_MEMBER_FRONTS,    /* smaller items from the fullest time on (fronts.h) */
     RFX_MEMBER_COUNT
 };
 
