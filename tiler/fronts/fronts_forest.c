@@ -20,11 +20,11 @@ enum rfx_status rfx_forests_init(struct rfx_forests *f, struct rfx_memory *mem, 
     f->joined = rfx_memory_calloc(mem, n, sizeof *f->joined);
     f->marked = rfx_memory_calloc(mem, (size_t)n_items, sizeof *f->marked);
     if (f->joined != NULL && f->marked != NULL) return RFX_OK;
-    rfx_forests_release(f);
     return rfx_memory_fail(mem, "packer", n * sizeof *f->joined, err);
 }
 
 void rfx_forests_release(struct rfx_forests *f) {
+    if (f->mem == NULL) return; /* never begun */
     rfx_pq_free(f->pq);
     rfx_memory_release(f->mem, f->joined);
     rfx_memory_release(f->mem, f->marked);

@@ -53,8 +53,8 @@ struct rfx_forests {
     bool *marked;               /* per item; false between calls */
 };
 
-/* For trees of up to max_live leaves of n_items items. Release with rfx_forests_release.
- * RFX_STATUS_OUT_OF_MEMORY. */
+/* For trees of up to max_live leaves of n_items items. Release with rfx_forests_release,
+ * after a failure too. RFX_STATUS_OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_forests_init(struct rfx_forests *f, struct rfx_memory *mem,
                                                int n_items, int max_live, struct rfx_error *err);
 void rfx_forests_release(struct rfx_forests *f);

@@ -53,7 +53,8 @@ struct rfx_front_left {
     uint64_t ends, begins;
 };
 
-/* All must outlive it. Release with rfx_front_groups_release. RFX_STATUS_OUT_OF_MEMORY. */
+/* All must outlive it. Release with rfx_front_groups_release, after a failure
+ * too. RFX_STATUS_OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_front_groups_init(struct rfx_front_groups *g,
                                                     const struct rfx_place_problem *problem,
                                                     const struct rfx_front_times *times,

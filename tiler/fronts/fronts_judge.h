@@ -12,7 +12,8 @@ struct rfx_front_judge {
     double *log_orders; /* of so many children */
 };
 
-/* All must outlive it. Release with rfx_front_judge_release. RFX_STATUS_OUT_OF_MEMORY. */
+/* All must outlive it. Release with rfx_front_judge_release, after a failure
+ * too. RFX_STATUS_OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_front_judge_init(struct rfx_front_judge *j,
                                                    const struct rfx_place_problem *problem,
                                                    const struct rfx_front_times *times,

@@ -44,8 +44,6 @@ enum rfx_status rfx_front_rooms_init(struct rfx_front_rooms *rooms,
     rooms->values = rfx_memory_calloc(mem, nodes, sizeof *rooms->values);
     rooms->parents = rfx_memory_calloc(mem, nodes, sizeof *rooms->parents);
     if (rooms->values != NULL && rooms->parents != NULL) return RFX_OK;
-    rfx_front_rooms_release(rooms);
-    *rooms = (struct rfx_front_rooms){.mem = mem};
     return rfx_memory_fail(mem, "packer", nodes * sizeof *rooms->values, err);
 }
 

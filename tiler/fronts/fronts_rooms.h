@@ -30,7 +30,8 @@ struct rfx_front_rooms {
     int *parents;
 };
 
-/* All must outlive it. Release with rfx_front_rooms_release. RFX_STATUS_OUT_OF_MEMORY. */
+/* All must outlive it. Release with rfx_front_rooms_release, after a failure too.
+ * RFX_STATUS_OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_front_rooms_init(struct rfx_front_rooms *rooms,
                                                    const struct rfx_place_problem *problem,
                                                    const struct rfx_front_times *times,

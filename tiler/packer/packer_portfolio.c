@@ -16,13 +16,15 @@
 /* FIRST_NODES: of the quick look by packer.h, which needs no threads. FIRST_BUDGET_NODES,
  * FIRST_WIDTH: of the first turn of a tree search and of a beam; MAX_WIDTH: beyond it only the
  * others go on. Doubled from round to round, so what they are costs at most a factor of two; where
- * sums need only be alike the first widths hardly ever do, and LOOSE_DOUBLINGS are left out. */
+ * sums need only be alike the first widths hardly ever do, and LOOSE_DOUBLINGS are left out, or
+ * FRONTS_DOUBLINGS, as that search gets by with less. */
 enum {
     FIRST_NODES = 50,
     FIRST_BUDGET_NODES = 2000,
     FIRST_WIDTH = 4,
     MAX_WIDTH = 1024,
     LOOSE_DOUBLINGS = 2,
+    FRONTS_DOUBLINGS = 4,
     MOVES_PER_NODE = 16, /* what they cost */
     MAX_ROUNDS = 40,
     MAX_WORKERS = 8, /* each has tables of O(n^2) bytes, and there are not many more turns */
@@ -140,9 +142,8 @@ static bool take_turn(struct portfolio *p, struct task *task) {
         task->turn = k;
         task->capacity = capacity_of(p, &rfx_portfolio_turns[k]);
         task->nodes = (uint64_t)FIRST_BUDGET_NODES << doublings;
-        if (rfx_portfolio_turns[k].member == RFX_MEMBER_LOOSE ||
-            rfx_portfolio_turns[k].member == RFX_MEMBER_FRONTS)
-            doublings += LOOSE_DOUBLINGS;
+        if (rfx_portfolio_turns[k].member == RFX_MEMBER_LOOSE) doublings += LOOSE_DOUBLINGS;
+        if (rfx_portfolio_turns[k].member == RFX_MEMBER_FRONTS) doublings += FRONTS_DOUBLINGS;
         task->width = doublings < 8 ? FIRST_WIDTH << doublings : MAX_WIDTH;
         p->next = (k + 1) % RFX_PORTFOLIO_TURNS;
         if (p->next == 0) p->round++;
