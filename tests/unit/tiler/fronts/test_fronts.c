@@ -50,7 +50,7 @@ static void planted_packings_are_found(void **state) {
                  {"spirals-slack-1", 7, 32},
                  {"cuts-slack-5", 5, 32},
                  {"spirals-slack-5", 5, 32},
-                 {"spirals-slack-10", 8, 16}};
+                 {"spirals-slack-10", 9, 64}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         struct packing_case made =
             packing_make(packing_find(cases[k].family), cases[k].seed, 150, 450);
