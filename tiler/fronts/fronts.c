@@ -328,7 +328,9 @@ enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
     *complete = true;
     if (problem->n == 0 || problem->n > RFX_FRONTS_MAX_ITEMS) return RFX_OK;
     enum rfx_status status = rfx_front_times_create(problem, &f.times, err);
-    if (status != RFX_OK || !f.times->possible || f.times->n_live > RFX_FOREST_MAX_TREES) goto done;
+    if (status != RFX_OK || !f.times->possible) goto done;
+    if (f.times->n_live > RFX_FOREST_MAX_TREES || f.times->max_live > RFX_FRONTS_MAX_LIVE)
+        goto done;
     f.side_nodes = 2 * f.times->max_live;
     status = allocate(&f, err);
     if (status != RFX_OK) goto done;

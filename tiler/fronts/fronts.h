@@ -2,19 +2,21 @@
  *
  * As packer_tight.h with a tolerance: what begins takes the place of what ends, in groups of about
  * equal sums, and a beam of states goes from boundary to boundary. Here it begins at the fullest
- * section, where the places are known to the byte, and so is how much what comes later may take;
- * nothing that is found too high at the end has to be given up there. The boundaries of both
- * directions take turns, those with few ends and begins first; which orders are left on both sides
- * together is a forest of PQ-trees (fronts_forest.h). Groups are weighed by how likely their sums
- * are (fronts_groups.h). That nothing is found proves nothing. */
+ * section, where the places are known to the byte, and so is how much what comes later may take: a
+ * group that is too high is seen when it is made. Boundaries of both directions are passed by how
+ * little there is to choose; which orders are left on both sides together is a forest of PQ-trees
+ * (fronts_forest.h). Groups are weighed by how likely their sums are (fronts_groups.h). That
+ * nothing is found proves nothing. */
 #ifndef RFX_TILER_FRONTS_FRONTS_H
 #define RFX_TILER_FRONTS_FRONTS_H
 
 #include "tiler/strategies/placement_problem.h"
 #include "tiler/strategies/placement_stop.h"
 
-/* More items than this are refused (nothing is found). */
+/* More items than this, or more of them on a side at a time, are refused (nothing is found): a
+ * state takes some 64 bytes for each of the latter. */
 #define RFX_FRONTS_MAX_ITEMS 1024
+#define RFX_FRONTS_MAX_LIVE 192
 
 /* How many different ways of weighing groups there are. */
 enum { RFX_FRONTS_VARIANTS = 2 };
