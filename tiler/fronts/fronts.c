@@ -7,7 +7,10 @@
 #include "tiler/fronts/fronts_way.h"
 #include "tiler/packer/packer_hash.h"
 
-enum { BUCKETS = RFX_FRONT_MAX_SIDE + 1 }; /* a group ends 1 .. MAX_SIDE items */
+enum {
+    BUCKETS = RFX_FRONT_MAX_SIDE + 1, /* a group ends 1 .. MAX_SIDE items: none wraps around */
+    COMPARED_PER_NODE = 16            /* what they cost */
+};
 
 /* With a seed: how much better a state may seem. */
 static const double chance_gain = 4;
@@ -189,6 +192,7 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
     struct rfx_forest from = forest_of(f, state);
     struct rfx_forest to = forest_of(f, &next);
     rfx_front_groups_list(&f->groups, &from, &state->left, &to);
+    *nodes += (uint64_t)f->groups.n_compared / COMPARED_PER_NODE;
     for (int i = 0; i < f->groups.n; i++) {
         struct rfx_pq_run run = {.leaves = leaves};
         int changed = 0;

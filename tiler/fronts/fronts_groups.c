@@ -292,5 +292,6 @@ void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *
         if (!rfx_forest_replace(g->forests, forest, &change, scratch, &changed, &run))
             g->n = before; /* these blocks cannot lie together */
     }
+    g->n_compared = g->n;
     keep_fewest(g, n_blocks);
 }

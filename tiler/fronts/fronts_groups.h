@@ -27,8 +27,8 @@ struct rfx_front_sum;
 
 struct rfx_front_groups {
     struct rfx_front_group *list; /* [n], of the last rfx_front_groups_list, the likeliest first */
-    int n;
-    bool complete; /* no group was left out so far for the sake of time */
+    int n, n_compared;            /* of so many of all blocks */
+    bool complete;                /* no group was left out so far for the sake of time */
 
     /* tables and scratch */
     struct rfx_memory *mem;

@@ -25,7 +25,8 @@ enum {
     MAX_WIDTH = 1024,
     LOOSE_DOUBLINGS = 2,
     FRONTS_DOUBLINGS = 4,
-    MOVES_PER_NODE = 16, /* what they cost */
+    MOVES_PER_NODE = 16,  /* what they cost */
+    GROUPS_PER_NODE = 64, /* more than a beam of as many doublings takes where it is of use */
     MAX_ROUNDS = 40,
     MAX_WORKERS = 8, /* each has tables of O(n^2) bytes, and there are not many more turns */
 };
@@ -260,7 +261,7 @@ static void search_fronts(struct portfolio *p, struct worker *w, const struct ta
         .width = task->width,
         .variant = variant % RFX_FRONTS_VARIANTS,
         .seed = variant >= RFX_FRONTS_VARIANTS ? task->nodes + (uint64_t)task->turn : 0,
-        .nodes = UINT64_MAX,
+        .nodes = GROUPS_PER_NODE * task->nodes,
         .stop = &p->stop};
     struct rfx_error err = {{0}};
     uint64_t nodes = 0;
