@@ -6,6 +6,7 @@
 
 #include "layers/core/team.h"
 #include "tiler/clauses/clauses_packing.h"
+#include "tiler/fronts/fronts.h"
 #include "tiler/overlaps/overlaps.h"
 #include "tiler/packer/packer_groups.h"
 #include "tiler/packer/packer_search.h"
@@ -16,14 +17,17 @@
 /* FIRST_NODES: of the quick look by packer.h, which needs no threads. FIRST_BUDGET_NODES,
  * FIRST_WIDTH: of the first turn of a tree search and of a beam; MAX_WIDTH: beyond it only the
  * others go on. Doubled from round to round, so what they are costs at most a factor of two; where
- * sums need only be alike the first widths hardly ever do, and LOOSE_DOUBLINGS are left out. */
+ * sums need only be alike the first widths hardly ever do, and LOOSE_DOUBLINGS are left out, or
+ * FRONTS_DOUBLINGS, as that search gets by with less. */
 enum {
     FIRST_NODES = 50,
     FIRST_BUDGET_NODES = 2000,
     FIRST_WIDTH = 4,
     MAX_WIDTH = 1024,
     LOOSE_DOUBLINGS = 2,
-    MOVES_PER_NODE = 16, /* what they cost */
+    FRONTS_DOUBLINGS = 4,
+    MOVES_PER_NODE = 16,  /* what they cost */
+    GROUPS_PER_NODE = 64, /* more than a beam of as many doublings takes where it is of use */
     MAX_ROUNDS = 40,
     MAX_WORKERS = 8, /* each has tables of O(n^2) bytes, and there are not many more turns */
 };
@@ -31,10 +35,6 @@ enum {
 /* The share of a turn with clauses, in dead ends: what they cost against other searches' nodes.
  * None in the first rounds, in which much else is solved while the clauses would only be made. */
 enum { NODES_PER_CONFLICT = 2, FIRST_CLAUSES_ROUND = 2 };
-
-const char *rfx_packer_member_name(enum rfx_packer_member member) {
-    return rfx_turn_names[member];
-}
 
 /* What all threads share: everything below `lock` under it. */
 struct portfolio {
@@ -113,7 +113,8 @@ static size_t capacity_of(const struct portfolio *p, const struct rfx_turn *turn
     if (only != 0 && (only >> turn->member & 1) == 0) return 0;
     if (turn->member == RFX_MEMBER_LOOSE && tolerance_at(p->problem, goal) == 0) return 0;
     if (turn->member == RFX_MEMBER_CLAUSES && only == 0 && p->round < FIRST_CLAUSES_ROUND) return 0;
-    if (turn->member == RFX_MEMBER_OVERLAPS && only == 0 && is_full(p->problem, goal)) return 0;
+    bool is_for_free = turn->member == RFX_MEMBER_OVERLAPS || turn->member == RFX_MEMBER_FRONTS;
+    if (is_for_free && only == 0 && is_full(p->problem, goal)) return 0;
     switch (turn->where) {
         case RFX_AT_GOAL:
             return goal;
@@ -139,6 +140,7 @@ static bool take_turn(struct portfolio *p, struct task *task) {
         task->capacity = capacity_of(p, &rfx_turns[k]);
         task->nodes = (uint64_t)FIRST_BUDGET_NODES << doublings;
         if (rfx_turns[k].member == RFX_MEMBER_LOOSE) doublings += LOOSE_DOUBLINGS;
+        if (rfx_turns[k].member == RFX_MEMBER_FRONTS) doublings += FRONTS_DOUBLINGS;
         task->width = doublings < 8 ? FIRST_WIDTH << doublings : MAX_WIDTH;
         p->next = (k + 1) % RFX_N_TURNS;
         if (p->next == 0) p->round++;
@@ -154,7 +156,7 @@ static void keep(struct portfolio *p, const struct worker *w, enum rfx_packer_me
     if (arena >= p->best.arena_bytes) return;
     memcpy(p->offsets, w->trial, (size_t)problem->n * sizeof *w->trial);
     p->best.arena_bytes = arena;
-    p->best.method = rfx_turn_names[member];
+    p->best.method = rfx_packer_member_name(member);
 }
 
 /* Takes the lock, and counts what a turn took; the first failure of all is the portfolio's. */
@@ -269,6 +271,28 @@ static void search_overlaps(struct portfolio *p, struct worker *w, const struct 
     (void)pthread_mutex_unlock(&p->lock);
 }
 
+static void search_fronts(struct portfolio *p, struct worker *w, const struct task *task) {
+    int variant = rfx_turns[task->turn].variant;
+    struct rfx_fronts_request request = {
+        .capacity_bytes = task->capacity,
+        .width = task->width,
+        .variant = variant % RFX_FRONTS_VARIANTS,
+        .seed = variant >= RFX_FRONTS_VARIANTS ? task->nodes + (uint64_t)task->turn : 0,
+        .nodes = GROUPS_PER_NODE * task->nodes,
+        .stop = &p->stop};
+    struct rfx_error err = {{0}};
+    uint64_t nodes = 0;
+    size_t arena = SIZE_MAX;
+    bool complete = false;
+    enum rfx_status status =
+        rfx_fronts_place(p->problem, &request, w->trial, &arena, &complete, &nodes, &err);
+    end_turn(p, nodes, status, &err);
+    if (status == RFX_OK && arena != SIZE_MAX) keep(p, w, RFX_MEMBER_FRONTS);
+    if (complete || (task->width >= MAX_WIDTH && request.seed == 0))
+        p->over_at[task->turn] = task->capacity;
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
 static void run_turn(struct portfolio *p, struct worker *w, const struct task *task) {
     switch (rfx_turns[task->turn].member) {
         case RFX_MEMBER_TIGHT:
@@ -283,6 +307,9 @@ static void run_turn(struct portfolio *p, struct worker *w, const struct task *t
             break;
         case RFX_MEMBER_CLAUSES:
             search_clauses(p, w, task);
+            break;
+        case RFX_MEMBER_FRONTS:
+            search_fronts(p, w, task);
             break;
         case RFX_MEMBER_SECTIONS:
         case RFX_MEMBER_CANONICAL:

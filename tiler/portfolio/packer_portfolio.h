@@ -23,6 +23,7 @@ enum rfx_packer_member {
     RFX_MEMBER_OVERLAPS,  /* moves items until none overlap (overlaps.h) */
     RFX_MEMBER_CLAUSES,   /* packings without a spare byte, learning from dead ends
                              (clauses_packing.h) */
+    RFX_MEMBER_FRONTS,    /* smaller items from the fullest time on (fronts.h) */
     RFX_MEMBER_COUNT
 };
 

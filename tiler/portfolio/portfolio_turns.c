@@ -6,6 +6,7 @@
 const struct rfx_turn rfx_turns[RFX_N_TURNS] = {
     {RFX_MEMBER_TIGHT, 0, RFX_AT_GOAL},
     {RFX_MEMBER_CLAUSES, 0, RFX_AT_GOAL},
+    {RFX_MEMBER_FRONTS, 0, RFX_AT_GOAL},
     {RFX_MEMBER_LOOSE, 0, RFX_AT_GOAL},
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_WAT, RFX_AT_GOAL},
     {RFX_MEMBER_LOOSE, 1, RFX_AT_GOAL},
@@ -15,6 +16,7 @@ const struct rfx_turn rfx_turns[RFX_N_TURNS] = {
     {RFX_MEMBER_CANONICAL, RFX_SEARCH_TWA, RFX_AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_LENGTH, RFX_AT_GOAL},
     {RFX_MEMBER_CLAUSES, 2, RFX_WHERE_FREE},
+    {RFX_MEMBER_FRONTS, 1, RFX_AT_GOAL},
     {RFX_MEMBER_OVERLAPS, 0, RFX_AT_GOAL},
     {RFX_MEMBER_OVERLAPS, 1, RFX_AT_GOAL},
     {RFX_MEMBER_CLAUSES, 3, RFX_AT_GOAL},
@@ -26,6 +28,8 @@ const struct rfx_turn rfx_turns[RFX_N_TURNS] = {
     {RFX_MEMBER_CLAUSES, 1, RFX_WHERE_FREE},
     {RFX_MEMBER_LOOSE, 2, RFX_AT_GOAL},
     {RFX_MEMBER_LOOSE, 3, RFX_AT_GOAL},
+    {RFX_MEMBER_FRONTS, 2, RFX_AT_GOAL},
+    {RFX_MEMBER_FRONTS, 3, RFX_AT_GOAL},
     {RFX_MEMBER_OVERLAPS, 2, RFX_AT_GOAL},
     {RFX_MEMBER_OVERLAPS, 3, RFX_AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_SIZE, RFX_AT_GOAL},
@@ -46,11 +50,15 @@ const struct rfx_turn rfx_turns[RFX_N_TURNS] = {
     {RFX_MEMBER_SKYLINE, 1, RFX_BELOW_BEST},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, RFX_BELOW_BEST},
 };
-const char *const rfx_turn_names[] = {
+
+static const char *const names[] = {
     [RFX_MEMBER_TIGHT] = "tight",         [RFX_MEMBER_SECTIONS] = "sections",
     [RFX_MEMBER_CANONICAL] = "canonical", [RFX_MEMBER_SKYLINE] = "skyline",
     [RFX_MEMBER_LOOSE] = "loose",         [RFX_MEMBER_OVERLAPS] = "overlaps",
-    [RFX_MEMBER_CLAUSES] = "clauses",
+    [RFX_MEMBER_CLAUSES] = "clauses",     [RFX_MEMBER_FRONTS] = "fronts",
 };
-_Static_assert(sizeof rfx_turn_names / sizeof *rfx_turn_names == RFX_MEMBER_COUNT,
-               "one name per member");
+_Static_assert(sizeof names / sizeof *names == RFX_MEMBER_COUNT, "one name per member");
+
+const char *rfx_packer_member_name(enum rfx_packer_member member) {
+    return names[member];
+}

@@ -21,12 +21,10 @@ struct rfx_turn {
     enum rfx_packer_member member;
     int variant; /* tight, loose: backwards (1), by chance (2), both (3); trees: the order;
                   * skyline: rough (1); clauses: backwards (1), fillers split (2); overlaps: its
-                  * own, even ones from the best */
+                  * own, even ones from the best; fronts: its own, and as many more by chance */
     enum rfx_where where;
 };
 
-enum { RFX_N_TURNS = 41 };
+enum { RFX_N_TURNS = 45 };
 extern const struct rfx_turn rfx_turns[RFX_N_TURNS];
-
-extern const char *const rfx_turn_names[]; /* per member */
 #endif

@@ -241,7 +241,7 @@ static const struct option_row rows[] = {
      "only the addition of residual connections stays a node of its own", 0},
     {"strategy", 0, KIND_TEXT, RFX_CLI_PLACE, AT(strategy), "NAME",
      "by-size, by-breadth, strip-packing, first-fit, best-fit, longer-first, bigger-first; tight, "
-     "loose, sections, canonical, skyline, overlaps, clauses (searches); best (default)",
+     "loose, fronts, sections, canonical, skyline, overlaps, clauses (searches); best (default)",
      0},
     {"capacity", 0, KIND_BYTES, RFX_CLI_PLACE, AT(capacity_bytes), "BYTES",
      "bytes the arena may have: stops as soon as it is known whether that is enough", 0},

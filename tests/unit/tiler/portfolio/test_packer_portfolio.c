@@ -74,13 +74,23 @@ static void planted_packings_are_found(void **state) {
     static const struct {
         const char *family;
         uint64_t seed;
-    } cases[] = {{"cuts", 2},           {"spirals", 4},
-                 {"cuts-few-sizes", 1}, {"spirals-few-sizes", 1},
-                 {"windows", 1},        {"windows-gone", 1},
-                 {"chains", 2},         {"spirals-gone", 1},
-                 {"chains-slack-1", 2}, {"spirals-slack-1", 1},
-                 {"cuts-slack-5", 2},   {"spirals-few-sizes", 2},
-                 {"spirals-gone", 10},  {"chains-gone", 5}};
+    } cases[] = {{"cuts", 2},
+                 {"spirals", 4},
+                 {"cuts-few-sizes", 1},
+                 {"spirals-few-sizes", 1},
+                 {"windows", 1},
+                 {"windows-gone", 1},
+                 {"chains", 2},
+                 {"spirals-gone", 1},
+                 {"chains-slack-1", 2},
+                 {"spirals-slack-1", 1},
+                 {"cuts-slack-5", 2},
+                 {"cuts-slack-5", 5},
+                 {"spirals-slack-5", 5},
+                 {"spirals-slack-10", 1},
+                 {"spirals-few-sizes", 2},
+                 {"spirals-gone", 10},
+                 {"chains-gone", 5}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         struct packing_case made =
             packing_make(packing_find(cases[k].family), cases[k].seed, 150, 450);

@@ -1,0 +1,349 @@
+/* The beam; see fronts.h. */
+#include "tiler/fronts/fronts.h"
+
+#include <string.h>
+
+#include "tiler/fronts/fronts_judge.h"
+#include "tiler/fronts/fronts_way.h"
+#include "tiler/packer/packer_hash.h"
+
+enum {
+    BUCKETS = RFX_FRONT_MAX_SIDE + 1, /* a group ends 1 .. MAX_SIDE items: none wraps around */
+    COMPARED_PER_NODE = 128           /* what they cost */
+};
+
+/* With a seed: how much better a state may seem. */
+static const double chance_gain = 4;
+
+/* For all, and for chains: where what ends at a time are several groups of a few items each. */
+static const struct rfx_front_weights variants[RFX_FRONTS_VARIANTS] = {{0.85, 1.0, 1.5, 1.3},
+                                                                       {1.0, 1.5, 0.5, 1.0}};
+
+struct state {
+    int previous, from; /* the step before (-1: none), and the boundary and group of the last */
+    struct rfx_front_group group;
+    struct rfx_front_left left;
+    int slot, n_nodes[RFX_FRONT_SIDES], n_trees;
+    struct rfx_forest_set linked;
+    double gain; /* of all groups */
+};
+
+/* Why a step was made. */
+struct step {
+    int previous, boundary;
+    struct rfx_front_group group;
+};
+
+struct bucket {
+    struct state *states;
+    uint64_t *hashes;
+    float *scores;
+    int n, worst;
+};
+
+struct fronts {
+    struct rfx_memory *mem;
+    const struct rfx_place_problem *problem;
+    const struct rfx_fronts_request *request;
+    struct rfx_front_times *times;
+    struct rfx_forests forests;
+    struct rfx_front_groups groups;
+    struct rfx_front_judge judge;
+    struct bucket buckets[BUCKETS];
+    struct state *states;
+    uint64_t *hashes;
+    float *scores;
+    struct step *steps;
+    struct rfx_pq_node *nodes; /* a slot has both sides */
+    int *free_slots;
+    int n_steps, side_nodes, n_slots, n_free;
+    size_t steps_capacity, nodes_capacity, slots_capacity;
+    struct bucket *last; /* states that got to the end; NULL: none did */
+    bool complete;       /* no state and no group listed was left out so far */
+};
+
+/* false: no memory. */
+static bool reserve(struct rfx_memory *mem, void **block, size_t *capacity, size_t wanted,
+                    size_t size) {
+    if (wanted <= *capacity) return true;
+    size_t grown = 2 * wanted;
+    void *larger = rfx_memory_realloc(mem, *block, grown * size);
+    if (larger == NULL) return false;
+    *block = larger;
+    *capacity = grown;
+    return true;
+}
+
+/* The forest of a state: until the next slot is taken. */
+static struct rfx_forest forest_of(const struct fronts *f, const struct state *state) {
+    size_t at = 2 * (size_t)state->slot * (size_t)f->side_nodes;
+    return (struct rfx_forest){{&f->nodes[at], &f->nodes[at + (size_t)f->side_nodes]},
+                               {state->n_nodes[0], state->n_nodes[1]},
+                               state->n_trees,
+                               state->linked};
+}
+
+/* A slot for a forest; -1: no memory. */
+static int take_slot(struct fronts *f) {
+    if (f->n_free > 0) return f->free_slots[--f->n_free];
+    void *nodes = f->nodes;
+    void *slots = f->free_slots;
+    bool enough =
+        reserve(f->mem, &nodes, &f->nodes_capacity,
+                2 * (size_t)(f->n_slots + 1) * (size_t)f->side_nodes, sizeof *f->nodes) &&
+        reserve(f->mem, &slots, &f->slots_capacity, (size_t)f->n_slots + 1, sizeof *f->free_slots);
+    f->nodes = nodes;
+    f->free_slots = slots;
+    return enough ? f->n_slots++ : -1;
+}
+
+static void free_slot(struct fronts *f, int slot) {
+    f->free_slots[f->n_free++] = slot;
+}
+
+static void find_worst(struct bucket *b) {
+    b->worst = 0;
+    for (int i = 1; i < b->n; i++)
+        if (b->scores[i] < b->scores[b->worst]) b->worst = i;
+}
+
+/* Puts a state among those of its bucket, or frees its slot. */
+static void insert(struct fronts *f, struct bucket *b, const struct state *state, uint64_t hash,
+                   float score) {
+    int at = b->n;
+    if (b->n == f->request->width) {
+        f->complete = false;
+        at = b->worst;
+        if (score <= b->scores[at]) {
+            free_slot(f, state->slot);
+            return;
+        }
+    }
+    for (int i = 0; i < b->n; i++) {
+        if (b->hashes[i] != hash) continue;
+        if (score <= b->scores[i]) {
+            free_slot(f, state->slot);
+            return;
+        }
+        at = i; /* the same, better reached */
+    }
+    if (at < b->n)
+        free_slot(f, b->states[at].slot);
+    else
+        b->n++;
+    b->states[at] = *state;
+    b->hashes[at] = hash;
+    b->scores[at] = score;
+    if (b->n == f->request->width) find_worst(b);
+}
+
+/* All of a boundary is still to be grouped (after the last one nothing is). */
+static void enter(const struct fronts *f, struct state *state, int boundary) {
+    state->left = (struct rfx_front_left){.boundary = boundary};
+    if (boundary == f->times->n) return;
+    const struct rfx_front_boundary *b = &f->times->at[boundary];
+    state->left.ends = rfx_front_all(b->n_ends);
+    state->left.begins = rfx_front_all(b->n_begins);
+}
+
+/* Remembers how a state was reached. false: no memory. */
+static bool add_step(struct fronts *f, const struct state *state) {
+    void *steps = f->steps;
+    if (!reserve(f->mem, &steps, &f->steps_capacity, (size_t)f->n_steps + 1, sizeof *f->steps))
+        return false;
+    f->steps = steps;
+    f->steps[f->n_steps++] = (struct step){state->previous, state->from, state->group};
+    return true;
+}
+
+/* Sets what a state is after a group was made at its boundary, and puts it in its bucket. */
+static void add_state(struct fronts *f, const struct state *before, struct state *next,
+                      const struct rfx_forest *forest, int ended) {
+    double orders = 0;
+    next->n_nodes[0] = forest->n_nodes[0];
+    next->n_nodes[1] = forest->n_nodes[1];
+    next->n_trees = forest->n_trees;
+    next->linked = forest->linked;
+    next->gain = before->gain + (double)next->group.gain;
+    if (next->group.ends == before->left.ends)
+        enter(f, next, before->left.boundary + 1);
+    else
+        next->left =
+            (struct rfx_front_left){before->left.boundary, before->left.ends & ~next->group.ends,
+                                    before->left.begins & ~next->group.begins};
+    uint64_t hash = rfx_front_judge(&f->judge, forest, &next->left, &orders);
+    double score = next->gain + f->groups.weights.orders * orders;
+    if (f->request->seed != 0) {
+        uint64_t chance = rfx_packer_mix(hash ^ f->request->seed) >> 40;
+        score += chance_gain * (double)chance * 0x1p-24;
+    }
+    insert(f, &f->buckets[ended % BUCKETS], next, hash, (float)score);
+}
+
+/* Tries the groups of a state. false: no memory. */
+static bool expand(struct fronts *f, const struct state *state, int ended, uint64_t *nodes) {
+    int gone[RFX_FRONT_MAX_SIDE];
+    int with[RFX_FRONT_MAX_SIDE];
+    int leaves[RFX_FRONT_MAX_SIDE];
+    struct state next = {.previous = f->n_steps, .from = state->left.boundary};
+    if (!add_step(f, state)) return false;
+    next.slot = take_slot(f);
+    if (next.slot < 0) return false;
+    struct rfx_forest from = forest_of(f, state);
+    struct rfx_forest to = forest_of(f, &next);
+    rfx_front_groups_list(&f->groups, &from, &state->left, &to);
+    *nodes += (uint64_t)f->groups.n_compared / COMPARED_PER_NODE;
+    for (int i = 0; i < f->groups.n; i++) {
+        struct rfx_pq_run run = {.leaves = leaves};
+        int changed = 0;
+        next.group = f->groups.list[i];
+        from = forest_of(f, state);
+        to = forest_of(f, &next);
+        if (*nodes >= f->request->nodes) {
+            f->complete = false;
+            break;
+        }
+        ++*nodes;
+        struct rfx_forest_change change =
+            rfx_front_change(f->times, state->left.boundary, &next.group, gone, with);
+        if (!rfx_forest_replace(&f->forests, &from, &change, &to, &changed, &run)) continue;
+        if (!rfx_front_measure(&f->groups.rooms, &to, change.side, changed)) continue;
+        add_state(f, state, &next, &to, ended + change.n_gone);
+        next.slot = take_slot(f);
+        if (next.slot < 0) return false;
+    }
+    free_slot(f, next.slot);
+    return true;
+}
+
+/* Looks for states after the last boundary: sets last. false: no memory. */
+static bool search(struct fronts *f, uint64_t *nodes) {
+    struct state first = {.previous = -1};
+    int waiting = 1;
+    first.slot = take_slot(f);
+    if (first.slot < 0) return false;
+    struct rfx_forest forest = forest_of(f, &first);
+    rfx_forest_make(f->problem, f->times->live, f->times->n_live, &forest);
+    first.n_nodes[0] = first.n_nodes[1] = first.n_trees = forest.n_trees;
+    enter(f, &first, 0);
+    f->buckets[0].states[0] = first;
+    f->buckets[0].n = 1;
+    for (int ended = 0; waiting > 0; ended++) {
+        struct bucket *bucket = &f->buckets[ended % BUCKETS];
+        for (int i = 0; i < bucket->n; i++) {
+            const struct state *state = &bucket->states[i];
+            if (state->left.boundary == f->times->n) { /* all of the bucket are there */
+                f->last = bucket;
+                return true;
+            }
+            if (*nodes >= f->request->nodes || rfx_place_must_stop(f->mem, f->request->stop)) {
+                f->complete = false;
+                return true;
+            }
+            if (!expand(f, state, ended, nodes)) return false;
+            free_slot(f, state->slot);
+        }
+        bucket->n = 0;
+        waiting = 0;
+        for (int b = 0; b < BUCKETS; b++) waiting += f->buckets[b].n;
+    }
+    return true;
+}
+
+static enum rfx_status allocate(struct fronts *f, struct rfx_error *err) {
+    struct rfx_memory *mem = f->mem;
+    size_t width = (size_t)f->request->width;
+    f->states = rfx_memory_calloc(mem, BUCKETS * width, sizeof *f->states);
+    f->hashes = rfx_memory_calloc(mem, BUCKETS * width, sizeof *f->hashes);
+    f->scores = rfx_memory_calloc(mem, BUCKETS * width, sizeof *f->scores);
+    if (f->states == NULL || f->hashes == NULL || f->scores == NULL)
+        return rfx_memory_fail(mem, "packer", BUCKETS * width * sizeof *f->states, err);
+    for (size_t k = 0; k < BUCKETS; k++)
+        f->buckets[k] = (struct bucket){.states = &f->states[k * width],
+                                        .hashes = &f->hashes[k * width],
+                                        .scores = &f->scores[k * width]};
+    enum rfx_status status =
+        rfx_forests_init(&f->forests, mem, f->problem->n, f->times->max_live, err);
+    if (status == RFX_OK) status = rfx_front_judge_init(&f->judge, f->problem, f->times, err);
+    if (status != RFX_OK) return status;
+    return rfx_front_groups_init(&f->groups, f->problem, f->times, &f->forests,
+                                 f->request->capacity_bytes, &variants[f->request->variant], err);
+}
+
+static void release(struct fronts *f) {
+    void *const blocks[] = {f->states, f->hashes, f->scores, f->steps, f->nodes, f->free_slots};
+    rfx_front_groups_release(&f->groups);
+    rfx_front_judge_release(&f->judge);
+    rfx_forests_release(&f->forests);
+    rfx_front_times_free(f->times);
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        rfx_memory_release(f->mem, blocks[i]);
+}
+
+/* The offsets of the way to a state. */
+static enum rfx_status reconstruct(struct fronts *f, const struct state *last,
+                                   struct rfx_front_step *way, size_t *offsets,
+                                   struct rfx_error *err) {
+    int n = 0;
+    if (last->previous >= 0) way[n++] = (struct rfx_front_step){last->from, last->group};
+    for (int k = last->previous; k > 0; k = f->steps[k].previous)
+        way[n++] = (struct rfx_front_step){f->steps[k].boundary, f->steps[k].group};
+    return rfx_front_way(f->problem, f->times, &f->forests, way, n, offsets, err);
+}
+
+/* Keeps the lowest of the packings of the states that got to the end, up to the first that fits:
+ * how high places that were cut anew have to be is not known to the byte. */
+static enum rfx_status settle(struct fronts *f, size_t *offsets, size_t *arena,
+                              struct rfx_error *err) {
+    const struct rfx_place_problem *problem = f->problem;
+    size_t n = (size_t)problem->n;
+    enum rfx_status status = RFX_OK;
+    size_t *trial = rfx_memory_calloc(f->mem, n, sizeof *trial);
+    struct rfx_front_step *way = rfx_memory_calloc(f->mem, 2 * n, sizeof *way);
+    if (trial == NULL || way == NULL)
+        status = rfx_memory_fail(f->mem, "packer", n * sizeof *trial, err);
+    for (int i = 0; status == RFX_OK && i < f->last->n; i++) {
+        if (*arena <= f->request->capacity_bytes) break;
+        if (i > 0 && rfx_place_must_stop(f->mem, f->request->stop)) break;
+        status = reconstruct(f, &f->last->states[i], way, trial, err);
+        if (status != RFX_OK) break;
+        size_t bytes = rfx_place_arena_bytes(problem->items, problem->n, trial);
+        if (bytes >= *arena) continue;
+        if (!rfx_place_answer_is_valid(problem->items, problem->n, trial, bytes)) {
+            status = rfx_place_fail_check("fronts", problem->n, err);
+            break;
+        }
+        *arena = bytes;
+        memcpy(offsets, trial, n * sizeof *trial);
+    }
+    rfx_memory_release(f->mem, trial);
+    rfx_memory_release(f->mem, way);
+    return status;
+}
+
+enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
+                                 const struct rfx_fronts_request *request, size_t *offsets,
+                                 size_t *arena_bytes, bool *complete, uint64_t *nodes,
+                                 struct rfx_error *err) {
+    struct fronts f = {
+        .mem = problem->mem, .problem = problem, .request = request, .complete = true};
+    uint64_t visited = 0;
+    *arena_bytes = SIZE_MAX;
+    *complete = true;
+    if (problem->n == 0 || problem->n > RFX_FRONTS_MAX_ITEMS) return RFX_OK;
+    enum rfx_status status = rfx_front_times_create(problem, &f.times, err);
+    if (status != RFX_OK || !f.times->possible) goto done;
+    if (f.times->n_live > RFX_FOREST_MAX_TREES || f.times->max_live > RFX_FRONTS_MAX_LIVE)
+        goto done;
+    f.side_nodes = 2 * f.times->max_live;
+    status = allocate(&f, err);
+    if (status != RFX_OK) goto done;
+    if (!search(&f, &visited))
+        status = rfx_memory_fail(f.mem, "packer", 2 * f.nodes_capacity * sizeof *f.nodes, err);
+    if (status == RFX_OK && f.last != NULL) status = settle(&f, offsets, arena_bytes, err);
+    *complete = f.complete && f.groups.complete && f.last == NULL;
+done:
+    *nodes += visited;
+    release(&f);
+    return status;
+}
