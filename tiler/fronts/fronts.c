@@ -9,7 +9,7 @@
 
 enum {
     BUCKETS = RFX_FRONT_MAX_SIDE + 1, /* a group ends 1 .. MAX_SIDE items: none wraps around */
-    COMPARED_PER_NODE = 128           /* what they cost */
+    COMPARED_PER_NODE = 64            /* what they cost */
 };
 
 /* With a seed: how much better a state may seem. */

@@ -26,7 +26,7 @@ struct rfx_fronts_request {
     int variant;           /* 0 .. RFX_FRONTS_VARIANTS - 1 */
     int width;             /* states kept, > 0: the more, the surer and the slower */
     uint64_t seed;         /* 0: no chance; else of a disturbance of which states are kept */
-    uint64_t nodes;        /* groups to try at most, and to compare (128 as one), > 0 */
+    uint64_t nodes;        /* groups to try at most, and to compare (64 as one), > 0 */
     const struct rfx_place_stop *stop; /* NULL: none */
 };
 

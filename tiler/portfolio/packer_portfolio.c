@@ -26,8 +26,8 @@ enum {
     MAX_WIDTH = 1024,
     LOOSE_DOUBLINGS = 2,
     FRONTS_DOUBLINGS = 4,
-    MOVES_PER_NODE = 16,  /* what they cost */
-    GROUPS_PER_NODE = 64, /* more than a beam of as many doublings takes where it is of use */
+    MOVES_PER_NODE = 16,   /* what they cost */
+    GROUPS_PER_NODE = 256, /* more than a beam of as many doublings takes where it is of use */
     MAX_ROUNDS = 40,
     MAX_WORKERS = 8, /* each has tables of O(n^2) bytes, and there are not many more turns */
 };

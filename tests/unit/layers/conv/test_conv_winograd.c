@@ -108,6 +108,8 @@ static void test_named_shapes(void **state) {
         {16, 47, 14, 15, {1, 1, 1, 1}, true, true, false, RFX_ACT_LEAKY_RELU, 2},
         {19, 16, 9, 17, {0, 2, 1, 0}, false, false, true, RFX_ACT_NONE, 2},
         {100, 40, 10, 10, {1, 1, 1, 1}, false, true, true, RFX_ACT_RELU, 2},
+        {172, 180, 20, 20, {1, 1, 1, 1}, true, true, true, RFX_ACT_RELU, 4}, /* weights are many */
+        {256, 262, 8, 8, {1, 1, 1, 1}, false, true, false, RFX_ACT_SILU, 2},
         {16, 16, 3, 1, {8, 8, 8, 8}, false, true, false, RFX_ACT_NONE, 2},
         {16, 16, 1, 1, {12, 12, 12, 12}, true, true, true, RFX_ACT_SIGMOID, 4},
     };
