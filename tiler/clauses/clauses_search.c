@@ -221,8 +221,9 @@ static bool turn_back(struct rfx_clauses *c, uint32_t conflict, int *levels) {
 static void count_conflict(struct pace *pace, int n_trail, int levels) {
     pace->conflicts++;
     pace->sum += (uint64_t)levels;
-    pace->mean_trail += (n_trail - pace->mean_trail) /
-                        (pace->conflicts < trail_memory ? (double)pace->conflicts : trail_memory);
+    double conflicts = (double)pace->conflicts;
+    pace->mean_trail +=
+        (n_trail - pace->mean_trail) / (conflicts < trail_memory ? conflicts : trail_memory);
     if (pace->conflicts > SETTLED && pace->n_recent == RECENT &&
         n_trail > unusual * pace->mean_trail)
         pace->n_recent = 0;
