@@ -177,6 +177,17 @@ void *rfx_memory_realloc(struct rfx_memory *mem, void *block, size_t bytes) {
     return next;
 }
 
+void *rfx_memory_reserve(struct rfx_memory *mem, void *block, size_t *capacity, size_t wanted,
+                         size_t size) {
+    size_t grown, bytes;
+    if (block != NULL && wanted <= *capacity) return block;
+    if (!rfx_checked_mul_size(wanted, 2, &grown) || !rfx_checked_mul_size(grown, size, &bytes))
+        return NULL;
+    void *larger = rfx_memory_realloc(mem, block, bytes);
+    if (larger != NULL) *capacity = grown;
+    return larger;
+}
+
 char *rfx_memory_strdup(struct rfx_memory *mem, const char *text) {
     size_t bytes = strlen(text) + 1;
     char *copy = rfx_memory_alloc(mem, bytes);

@@ -53,6 +53,11 @@ void *rfx_memory_calloc(struct rfx_memory *mem, size_t count, size_t size);
 /* Grows or shrinks a block (NULL: allocates); on failure NULL, and the block is unchanged. */
 void *rfx_memory_realloc(struct rfx_memory *mem, void *block, size_t bytes);
 
+/* The block with room for `wanted` elements of `size` bytes, of which it has *capacity now: itself
+ * where that is enough, else one for twice as many. On failure NULL, and nothing is changed. */
+void *rfx_memory_reserve(struct rfx_memory *mem, void *block, size_t *capacity, size_t wanted,
+                         size_t size);
+
 /* Copies a string into a block; NULL when it does not fit. */
 char *rfx_memory_strdup(struct rfx_memory *mem, const char *text);
 

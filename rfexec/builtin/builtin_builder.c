@@ -54,15 +54,13 @@ int rfx_builder_add_node(struct rfx_builder *b, const struct rfx_node *node, flo
                          float square) {
     if (b->status != RFX_OK) return -1;
     struct rfx_memory *mem = b->graph->mem;
-    if (b->graph->n_nodes >= b->signal_capacity) {
-        int capacity = b->signal_capacity + 256;
-        size_t bytes = (size_t)capacity * sizeof *b->signal;
-        struct rfx_signal *grown = rfx_memory_realloc(mem, b->signal, bytes);
-        if (grown == NULL)
-            return rfx_builder_fail(b, rfx_memory_fail(mem, "network builder", bytes, b->err));
-        b->signal = grown;
-        b->signal_capacity = capacity;
-    }
+    size_t wanted = (size_t)b->graph->n_nodes + 1;
+    struct rfx_signal *signal =
+        rfx_memory_reserve(mem, b->signal, &b->signal_capacity, wanted, sizeof *signal);
+    if (signal == NULL)
+        return rfx_builder_fail(
+            b, rfx_memory_fail(mem, "network builder", wanted * sizeof *signal, b->err));
+    b->signal = signal;
     int index;
     enum rfx_status status = rfx_graph_add(b->graph, node, &index, b->err);
     if (status != RFX_OK) return rfx_builder_fail(b, status);

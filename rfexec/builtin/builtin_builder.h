@@ -22,7 +22,7 @@ struct rfx_builder {
     enum rfx_status status;
     uint64_t seed;
     struct rfx_signal *signal; /* per node */
-    int signal_capacity;
+    size_t signal_capacity;
 };
 
 /* A layer's name by value, so that it can be composed within a call. */

@@ -21,7 +21,8 @@ struct rfx_clauses_watch {
 
 struct rfx_clauses_list {
     struct rfx_clauses_watch *watches;
-    int n, capacity;
+    int n;
+    size_t capacity;
 };
 
 struct rfx_clauses {

@@ -6,7 +6,7 @@
 #include "tiler/clauses/clauses_state.h"
 
 /* KEPT_LEVELS: a learnt clause of no more levels is never forgotten. */
-enum { FIRST_ROOM = 1024, KEPT_LEVELS = 2 };
+enum { KEPT_LEVELS = 2 };
 
 /* Activities are scaled down when one passes this. */
 static const double largest_activity = 1e100;
@@ -64,14 +64,6 @@ void rfx_clauses_free(struct rfx_clauses *c) {
     rfx_memory_release(c->mem, c);
 }
 
-/* Makes room for `count` elements; false: no memory. */
-static bool grow(struct rfx_memory *mem, void **block, size_t count, size_t size) {
-    void *larger = rfx_memory_realloc(mem, *block, count * size);
-    if (larger == NULL) return false;
-    *block = larger;
-    return true;
-}
-
 void rfx_clauses_let_follow(struct rfx_clauses *c, int variable) {
     c->follows[variable] = true;
 }
@@ -82,13 +74,10 @@ bool rfx_clauses_value(const struct rfx_clauses *c, int variable) {
 
 bool rfx_clauses_watch(struct rfx_clauses *c, int literal, struct rfx_clauses_watch watch) {
     struct rfx_clauses_list *list = &c->lists[literal];
-    if (list->n == list->capacity) {
-        int capacity = list->capacity == 0 ? 4 : 2 * list->capacity;
-        void *watches = list->watches;
-        if (!grow(c->mem, &watches, (size_t)capacity, sizeof *list->watches)) return false;
-        list->watches = watches;
-        list->capacity = capacity;
-    }
+    struct rfx_clauses_watch *watches = rfx_memory_reserve(
+        c->mem, list->watches, &list->capacity, (size_t)list->n + 1, sizeof *list->watches);
+    if (watches == NULL) return false;
+    list->watches = watches;
     list->watches[list->n++] = watch;
     return true;
 }
@@ -105,13 +94,10 @@ static bool watch_both(struct rfx_clauses *c, uint32_t clause) {
 uint32_t rfx_clauses_append(struct rfx_clauses *c, const int *literals, int n, int levels) {
     size_t wanted = c->n_store + CLAUSES_HEADER + (size_t)n;
     if (wanted >= CLAUSES_NONE) return CLAUSES_NONE;
-    if (wanted > c->store_capacity) {
-        size_t capacity = 2 * wanted + FIRST_ROOM;
-        void *store = c->store;
-        if (!grow(c->mem, &store, capacity, sizeof *c->store)) return CLAUSES_NONE;
-        c->store = store;
-        c->store_capacity = capacity;
-    }
+    uint32_t *store =
+        rfx_memory_reserve(c->mem, c->store, &c->store_capacity, wanted, sizeof *c->store);
+    if (store == NULL) return CLAUSES_NONE;
+    c->store = store;
     uint32_t clause = (uint32_t)c->n_store;
     c->store[clause] = (uint32_t)n;
     c->store[clause + 1] = (uint32_t)levels;

@@ -162,15 +162,12 @@ static enum rfx_status fill_points(struct rfx_curve *curve, struct work *work,
 }
 
 static enum rfx_status all_reserve(struct work *work, size_t more, struct rfx_error *err) {
-    size_t need = work->n_all + more;
-    if (need <= work->all_capacity) return RFX_OK;
-    size_t capacity = need > 2 * work->all_capacity ? need : 2 * work->all_capacity;
+    size_t wanted = work->n_all + more;
     struct rfx_curve_point *all =
-        rfx_memory_realloc(work->mem, work->all, capacity * sizeof *work->all);
+        rfx_memory_reserve(work->mem, work->all, &work->all_capacity, wanted, sizeof *work->all);
     if (all == NULL)
-        return rfx_memory_fail(work->mem, "Pareto candidates", capacity * sizeof *all, err);
+        return rfx_memory_fail(work->mem, "Pareto candidates", wanted * sizeof *all, err);
     work->all = all;
-    work->all_capacity = capacity;
     return RFX_OK;
 }
 

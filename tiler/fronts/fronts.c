@@ -6,6 +6,7 @@
 #include "tiler/fronts/fronts_judge.h"
 #include "tiler/fronts/fronts_way.h"
 #include "tiler/packer/packer_hash.h"
+#include "tiler/packer/packer_slots.h"
 
 enum {
     BUCKETS = RFX_FRONT_MAX_SIDE + 1, /* a group ends 1 .. MAX_SIDE items: none wraps around */
@@ -54,51 +55,20 @@ struct fronts {
     uint64_t *hashes;
     float *scores;
     struct step *steps;
-    struct rfx_pq_node *nodes; /* a slot has both sides */
-    int *free_slots;
-    int n_steps, side_nodes, n_slots, n_free;
-    size_t steps_capacity, nodes_capacity, slots_capacity;
-    struct bucket *last; /* states that got to the end; NULL: none did */
-    bool complete;       /* no state and no group listed was left out so far */
+    int n_steps;
+    size_t steps_capacity;
+    struct rfx_pq_slots trees; /* a slot has both sides */
+    struct bucket *last;       /* states that got to the end; NULL: none did */
+    bool complete;             /* no state and no group listed was left out so far */
 };
 
-/* false: no memory. */
-static bool reserve(struct rfx_memory *mem, void **block, size_t *capacity, size_t wanted,
-                    size_t size) {
-    if (wanted <= *capacity) return true;
-    size_t grown = 2 * wanted;
-    void *larger = rfx_memory_realloc(mem, *block, grown * size);
-    if (larger == NULL) return false;
-    *block = larger;
-    *capacity = grown;
-    return true;
-}
-
-/* The forest of a state: until the next slot is taken. */
+/* The forest of a state, which moves when a slot is taken. */
 static struct rfx_forest forest_of(const struct fronts *f, const struct state *state) {
-    size_t at = 2 * (size_t)state->slot * (size_t)f->side_nodes;
-    return (struct rfx_forest){{&f->nodes[at], &f->nodes[at + (size_t)f->side_nodes]},
+    struct rfx_pq_node *nodes = rfx_pq_slots_at(&f->trees, state->slot);
+    return (struct rfx_forest){{nodes, nodes + f->trees.slot_nodes / RFX_FRONT_SIDES},
                                {state->n_nodes[0], state->n_nodes[1]},
                                state->n_trees,
                                state->linked};
-}
-
-/* A slot for a forest; -1: no memory. */
-static int take_slot(struct fronts *f) {
-    if (f->n_free > 0) return f->free_slots[--f->n_free];
-    void *nodes = f->nodes;
-    void *slots = f->free_slots;
-    bool enough =
-        reserve(f->mem, &nodes, &f->nodes_capacity,
-                2 * (size_t)(f->n_slots + 1) * (size_t)f->side_nodes, sizeof *f->nodes) &&
-        reserve(f->mem, &slots, &f->slots_capacity, (size_t)f->n_slots + 1, sizeof *f->free_slots);
-    f->nodes = nodes;
-    f->free_slots = slots;
-    return enough ? f->n_slots++ : -1;
-}
-
-static void free_slot(struct fronts *f, int slot) {
-    f->free_slots[f->n_free++] = slot;
 }
 
 static void find_worst(struct bucket *b) {
@@ -115,20 +85,20 @@ static void insert(struct fronts *f, struct bucket *b, const struct state *state
         f->complete = false;
         at = b->worst;
         if (score <= b->scores[at]) {
-            free_slot(f, state->slot);
+            rfx_pq_slots_give(&f->trees, state->slot);
             return;
         }
     }
     for (int i = 0; i < b->n; i++) {
         if (b->hashes[i] != hash) continue;
         if (score <= b->scores[i]) {
-            free_slot(f, state->slot);
+            rfx_pq_slots_give(&f->trees, state->slot);
             return;
         }
         at = i; /* the same, better reached */
     }
     if (at < b->n)
-        free_slot(f, b->states[at].slot);
+        rfx_pq_slots_give(&f->trees, b->states[at].slot);
     else
         b->n++;
     b->states[at] = *state;
@@ -148,9 +118,9 @@ static void enter(const struct fronts *f, struct state *state, int boundary) {
 
 /* Remembers how a state was reached. false: no memory. */
 static bool add_step(struct fronts *f, const struct state *state) {
-    void *steps = f->steps;
-    if (!reserve(f->mem, &steps, &f->steps_capacity, (size_t)f->n_steps + 1, sizeof *f->steps))
-        return false;
+    struct step *steps = rfx_memory_reserve(f->mem, f->steps, &f->steps_capacity,
+                                            (size_t)f->n_steps + 1, sizeof *f->steps);
+    if (steps == NULL) return false;
     f->steps = steps;
     f->steps[f->n_steps++] = (struct step){state->previous, state->from, state->group};
     return true;
@@ -187,7 +157,7 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
     int leaves[RFX_FRONT_MAX_SIDE];
     struct state next = {.previous = f->n_steps, .from = state->left.boundary};
     if (!add_step(f, state)) return false;
-    next.slot = take_slot(f);
+    next.slot = rfx_pq_slots_take(&f->trees);
     if (next.slot < 0) return false;
     struct rfx_forest from = forest_of(f, state);
     struct rfx_forest to = forest_of(f, &next);
@@ -209,10 +179,10 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
         if (!rfx_forest_replace(&f->forests, &from, &change, &to, &changed, &run)) continue;
         if (!rfx_front_measure(&f->groups.rooms, &to, change.side, changed)) continue;
         add_state(f, state, &next, &to, ended + change.n_gone);
-        next.slot = take_slot(f);
+        next.slot = rfx_pq_slots_take(&f->trees);
         if (next.slot < 0) return false;
     }
-    free_slot(f, next.slot);
+    rfx_pq_slots_give(&f->trees, next.slot);
     return true;
 }
 
@@ -220,7 +190,7 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
 static bool search(struct fronts *f, uint64_t *nodes) {
     struct state first = {.previous = -1};
     int waiting = 1;
-    first.slot = take_slot(f);
+    first.slot = rfx_pq_slots_take(&f->trees);
     if (first.slot < 0) return false;
     struct rfx_forest forest = forest_of(f, &first);
     rfx_forest_make(f->problem, f->times->live, f->times->n_live, &forest);
@@ -241,7 +211,7 @@ static bool search(struct fronts *f, uint64_t *nodes) {
                 return true;
             }
             if (!expand(f, state, ended, nodes)) return false;
-            free_slot(f, state->slot);
+            rfx_pq_slots_give(&f->trees, state->slot);
         }
         bucket->n = 0;
         waiting = 0;
@@ -271,7 +241,8 @@ static enum rfx_status allocate(struct fronts *f, struct rfx_error *err) {
 }
 
 static void release(struct fronts *f) {
-    void *const blocks[] = {f->states, f->hashes, f->scores, f->steps, f->nodes, f->free_slots};
+    void *const blocks[] = {f->states, f->hashes, f->scores, f->steps};
+    rfx_pq_slots_release(&f->trees);
     rfx_front_groups_release(&f->groups);
     rfx_front_judge_release(&f->judge);
     rfx_forests_release(&f->forests);
@@ -325,8 +296,11 @@ enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
                                  const struct rfx_fronts_request *request, size_t *offsets,
                                  size_t *arena_bytes, bool *complete, uint64_t *nodes,
                                  struct rfx_error *err) {
-    struct fronts f = {
-        .mem = problem->mem, .problem = problem, .request = request, .complete = true};
+    struct fronts f = {.mem = problem->mem,
+                       .problem = problem,
+                       .request = request,
+                       .trees = {.mem = problem->mem},
+                       .complete = true};
     uint64_t visited = 0;
     *arena_bytes = SIZE_MAX;
     *complete = true;
@@ -335,11 +309,12 @@ enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
     if (status != RFX_OK || !f.times->possible) goto done;
     if (f.times->n_live > RFX_FOREST_MAX_TREES || f.times->max_live > RFX_FRONTS_MAX_LIVE)
         goto done;
-    f.side_nodes = 2 * f.times->max_live;
+    f.trees.slot_nodes = RFX_FRONT_SIDES * 2 * f.times->max_live;
     status = allocate(&f, err);
     if (status != RFX_OK) goto done;
     if (!search(&f, &visited))
-        status = rfx_memory_fail(f.mem, "packer", 2 * f.nodes_capacity * sizeof *f.nodes, err);
+        status = rfx_memory_fail(f.mem, "packer",
+                                 2 * f.trees.nodes_capacity * sizeof *f.trees.nodes, err);
     if (status == RFX_OK && f.last != NULL) status = settle(&f, offsets, arena_bytes, err);
     *complete = f.complete && f.groups.complete && f.last == NULL;
 done:

@@ -4,14 +4,10 @@
 #include <string.h>
 
 bool rfx_orders_add(struct rfx_orders *orders, const int *items, int n) {
-    size_t wanted = orders->n + (size_t)n;
-    if (wanted > orders->capacity) {
-        void *larger =
-            rfx_memory_realloc(orders->mem, orders->pairs, 2 * wanted * sizeof *orders->pairs);
-        if (larger == NULL) return false;
-        orders->pairs = larger;
-        orders->capacity = 2 * wanted;
-    }
+    void *pairs = rfx_memory_reserve(orders->mem, orders->pairs, &orders->capacity,
+                                     orders->n + (size_t)n, sizeof *orders->pairs);
+    if (pairs == NULL) return false;
+    orders->pairs = pairs;
     for (int i = 0; i + 1 < n; i++) {
         orders->pairs[orders->n][0] = items[i];
         orders->pairs[orders->n++][1] = items[i + 1];

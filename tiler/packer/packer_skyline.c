@@ -143,13 +143,10 @@ static int find_place(struct level *level, const struct state *state, int width)
 
 /* false: no memory. */
 static bool add_step(struct skyline *k, struct step step) {
-    if ((size_t)k->n_steps == k->steps_capacity) {
-        size_t capacity = 2 * k->steps_capacity;
-        void *steps = rfx_memory_realloc(k->mem, k->steps, capacity * sizeof *k->steps);
-        if (steps == NULL) return false;
-        k->steps = steps;
-        k->steps_capacity = capacity;
-    }
+    struct step *steps = rfx_memory_reserve(k->mem, k->steps, &k->steps_capacity,
+                                            (size_t)k->n_steps + 1, sizeof *k->steps);
+    if (steps == NULL) return false;
+    k->steps = steps;
     k->steps[k->n_steps++] = step;
     return true;
 }

@@ -113,14 +113,11 @@ size_t rfx_search_unit_bytes(const struct rfx_search *search) {
 }
 
 bool rfx_search_save(struct rfx_search *search, int index) {
-    if ((size_t)search->n_trail == search->trail_capacity) {
-        size_t capacity = 2 * search->trail_capacity;
-        struct rfx_search_undo *trail =
-            rfx_memory_realloc(search->mem, search->trail, capacity * sizeof *search->trail);
-        if (trail == NULL) return false;
-        search->trail = trail;
-        search->trail_capacity = capacity;
-    }
+    struct rfx_search_undo *trail =
+        rfx_memory_reserve(search->mem, search->trail, &search->trail_capacity,
+                           (size_t)search->n_trail + 1, sizeof *search->trail);
+    if (trail == NULL) return false;
+    search->trail = trail;
     struct rfx_search_undo undo = {index, search->sections[index]};
     search->trail[search->n_trail++] = undo;
     return true;

@@ -8,6 +8,7 @@
 #include "tiler/packer/packer_groups.h"
 #include "tiler/packer/packer_hash.h"
 #include "tiler/packer/packer_orders.h"
+#include "tiler/packer/packer_slots.h"
 
 enum {
     BUCKETS = RFX_BOUNDARY_MAX_SIDE + 1, /* a group ends 1 .. MAX_SIDE items: none wraps around */
@@ -21,7 +22,7 @@ struct state {
     struct rfx_group group;
     int boundary;
     struct rfx_group left; /* what is not grouped yet */
-    int slot, n_tree;      /* the tree: nodes[slot * slot_nodes] */
+    int slot, n_tree;      /* the tree: its slot and nodes */
     int64_t joined; /* items of all groups so far, beyond one that ends and one that begins */
     int64_t doubts; /* bits of how many closer groups were passed over */
     int64_t score;
@@ -48,24 +49,10 @@ struct tight {
     struct step *steps;
     int n_steps;
     uint64_t seed;
-    struct rfx_pq_node *nodes; /* trees; the slots in free_slots are not in use */
-    int *free_slots;
-    int slot_nodes, n_slots, n_free;
-    size_t steps_capacity, nodes_capacity, slots_capacity;
+    size_t steps_capacity;
+    struct rfx_pq_slots trees;
     bool complete; /* no state and no group listed was left out so far */
 };
-
-/* false: no memory. */
-static bool reserve(struct rfx_memory *mem, void **block, size_t *capacity, size_t wanted,
-                    size_t size) {
-    if (wanted <= *capacity) return true;
-    size_t grown = 2 * wanted;
-    void *larger = rfx_memory_realloc(mem, *block, grown * size);
-    if (larger == NULL) return false;
-    *block = larger;
-    *capacity = grown;
-    return true;
-}
 
 static enum rfx_status allocate(struct tight *t, const struct rfx_tight_request *request,
                                 struct rfx_error *err) {
@@ -85,8 +72,9 @@ static enum rfx_status allocate(struct tight *t, const struct rfx_tight_request 
 }
 
 static void release(struct tight *t) {
-    void *const blocks[] = {t->run_leaves, t->order, t->with,  t->hashes,    t->marked,
-                            t->states,     t->steps, t->nodes, t->free_slots};
+    void *const blocks[] = {t->run_leaves, t->order,  t->with, t->hashes,
+                            t->marked,     t->states, t->steps};
+    rfx_pq_slots_release(&t->trees);
     rfx_groups_free(t->groups);
     rfx_orders_release(&t->orders);
     rfx_boundaries_free(t->b);
@@ -95,7 +83,7 @@ static void release(struct tight *t) {
 }
 
 static struct rfx_pq_node *tree_of(const struct tight *t, const struct state *state) {
-    return &t->nodes[(size_t)state->slot * (size_t)t->slot_nodes];
+    return rfx_pq_slots_at(&t->trees, state->slot);
 }
 
 /* About BIT * log2(n). */
@@ -150,20 +138,6 @@ static void judge(struct tight *t, struct state *state) {
     if (t->seed != 0) state->score += (int64_t)(rfx_packer_mix(state->hash ^ t->seed) % CHANCE);
 }
 
-/* A slot for a tree; -1: no memory. */
-static int take_slot(struct tight *t) {
-    if (t->n_free > 0) return t->free_slots[--t->n_free];
-    void *nodes = t->nodes;
-    void *slots = t->free_slots;
-    bool enough =
-        reserve(t->mem, &nodes, &t->nodes_capacity,
-                (size_t)(t->n_slots + 1) * (size_t)t->slot_nodes, sizeof *t->nodes) &&
-        reserve(t->mem, &slots, &t->slots_capacity, (size_t)t->n_slots + 1, sizeof *t->free_slots);
-    t->nodes = nodes;
-    t->free_slots = slots;
-    return enough ? t->n_slots++ : -1;
-}
-
 /* Puts a state among those of its bucket, or frees its slot. */
 static void insert(struct tight *t, int bucket, struct state state) {
     struct state *states = &t->states[(size_t)bucket * (size_t)t->width];
@@ -171,7 +145,7 @@ static void insert(struct tight *t, int bucket, struct state state) {
     int worst = 0;
     for (int i = 0; i < n; i++) {
         if (states[i].hash == state.hash) {
-            t->free_slots[t->n_free++] = state.slot;
+            rfx_pq_slots_give(&t->trees, state.slot);
             return;
         }
         if (states[i].score < states[worst].score) worst = i;
@@ -180,10 +154,10 @@ static void insert(struct tight *t, int bucket, struct state state) {
     if (n < t->width) {
         states[t->n_states[bucket]++] = state;
     } else if (states[worst].score < state.score) {
-        t->free_slots[t->n_free++] = states[worst].slot;
+        rfx_pq_slots_give(&t->trees, states[worst].slot);
         states[worst] = state;
     } else {
-        t->free_slots[t->n_free++] = state.slot;
+        rfx_pq_slots_give(&t->trees, state.slot);
     }
 }
 
@@ -197,9 +171,9 @@ static void enter(const struct tight *t, struct state *state, int boundary) {
 
 /* Remembers how a state was reached. false: no memory. */
 static bool add_step(struct tight *t, const struct state *state) {
-    void *steps = t->steps;
-    if (!reserve(t->mem, &steps, &t->steps_capacity, (size_t)t->n_steps + 1, sizeof *t->steps))
-        return false;
+    struct step *steps = rfx_memory_reserve(t->mem, t->steps, &t->steps_capacity,
+                                            (size_t)t->n_steps + 1, sizeof *t->steps);
+    if (steps == NULL) return false;
     t->steps = steps;
     t->steps[t->n_steps++] = (struct step){state->previous, state->from, state->group, {0}};
     return true;
@@ -208,10 +182,10 @@ static bool add_step(struct tight *t, const struct state *state) {
 /* Tries the groups of a state, up to a number of nodes. false: no memory. */
 static bool expand(struct tight *t, const struct state *state, int ended, uint64_t limit,
                    uint64_t *nodes) {
-    int slot = take_slot(t);
+    int slot = rfx_pq_slots_take(&t->trees);
     if (slot < 0 || !add_step(t, state)) return false;
     struct rfx_group_source from = {state->boundary, state->left, tree_of(t, state), state->n_tree};
-    rfx_groups_list(t->groups, &from, &t->nodes[(size_t)slot * (size_t)t->slot_nodes]);
+    rfx_groups_list(t->groups, &from, rfx_pq_slots_at(&t->trees, slot));
     for (int i = 0; i < t->groups->n; i++) {
         struct rfx_group group = t->groups->list[i];
         struct rfx_pq_run run = {.leaves = t->run_leaves};
@@ -236,10 +210,10 @@ static bool expand(struct tight *t, const struct state *state, int ended, uint64
         next.doubts = state->doubts + bits_of(1 + group.rank);
         judge(t, &next);
         insert(t, (ended + __builtin_popcountll(group.ends)) % BUCKETS, next);
-        slot = take_slot(t);
+        slot = rfx_pq_slots_take(&t->trees);
         if (slot < 0) return false;
     }
-    t->free_slots[t->n_free++] = slot;
+    rfx_pq_slots_give(&t->trees, slot);
     return true;
 }
 
@@ -291,8 +265,8 @@ static int gather_steps(struct tight *t, const struct state *state) {
  * to the beginning. false: no memory. */
 static bool reconstruct(struct tight *t, const struct state *state, int n_items, size_t *offsets) {
     const struct rfx_boundary *start = &t->b->at[0];
-    struct rfx_pq_node *tree = t->nodes; /* the first two slots, of no more use */
-    struct rfx_pq_node *next = tree + t->slot_nodes;
+    struct rfx_pq_node *tree = rfx_pq_slots_at(&t->trees, 0); /* of no more use, as the next */
+    struct rfx_pq_node *next = rfx_pq_slots_at(&t->trees, 1);
     int n_tree = rfx_pq_make(&t->b->by_begin[start->begins], start->n_begins, tree);
     int n_steps = state->previous < 0 ? 0 : gather_steps(t, state);
     int *leaves = t->run_leaves;
@@ -324,11 +298,12 @@ static bool search(struct tight *t, const struct rfx_tight_request *request, uin
     const struct rfx_boundary *start = &t->b->at[0];
     struct state first = {.previous = -1};
     int waiting = 1;
-    if (take_slot(t) < 0 || take_slot(t) < 0) return false; /* two trees for reconstruct */
+    if (rfx_pq_slots_take(&t->trees) < 0 || rfx_pq_slots_take(&t->trees) < 0)
+        return false; /* two trees for reconstruct */
     enter(t, &first, 1);
-    first.n_tree = rfx_pq_make(&t->b->by_begin[start->begins], start->n_begins, t->nodes);
-    if (request->tolerance > 0 && !rfx_groups_measure(t->groups, t->nodes, first.n_tree))
-        return true;
+    struct rfx_pq_node *tree = tree_of(t, &first);
+    first.n_tree = rfx_pq_make(&t->b->by_begin[start->begins], start->n_begins, tree);
+    if (request->tolerance > 0 && !rfx_groups_measure(t->groups, tree, first.n_tree)) return true;
     t->states[0] = first;
     t->n_states[0] = 1;
     for (int ended = 0; waiting > 0; ended++) {
@@ -344,7 +319,7 @@ static bool search(struct tight *t, const struct rfx_tight_request *request, uin
                 return true;
             }
             if (!expand(t, &states[i], ended, request->nodes, nodes)) return false;
-            t->free_slots[t->n_free++] = states[i].slot;
+            rfx_pq_slots_give(&t->trees, states[i].slot);
         }
         t->n_states[bucket] = 0;
         waiting = 0;
@@ -359,6 +334,7 @@ enum rfx_status rfx_tight_place(const struct rfx_place_problem *problem,
                                 struct rfx_error *err) {
     struct tight t = {.mem = problem->mem,
                       .orders = {.mem = problem->mem},
+                      .trees = {.mem = problem->mem},
                       .width = request->width,
                       .seed = request->seed,
                       .complete = true};
@@ -370,12 +346,13 @@ enum rfx_status rfx_tight_place(const struct rfx_place_problem *problem,
         rfx_boundaries_create(problem, request->tolerance > 0 ? 0 : request->capacity_bytes,
                               RFX_FILLERS_WHOLE, request->backwards, &t.b, err);
     if (status != RFX_OK || !t.b->possible) goto done;
-    t.slot_nodes = 2 * t.b->max_live;
+    t.trees.slot_nodes = 2 * t.b->max_live;
     status = allocate(&t, request, err);
     if (status != RFX_OK) goto done;
     if (!search(&t, request, &visited, &last) ||
         (last.boundary >= 0 && !reconstruct(&t, &last, problem->n, offsets))) {
-        status = rfx_memory_fail(t.mem, "packer", 2 * t.nodes_capacity * sizeof *t.nodes, err);
+        status = rfx_memory_fail(t.mem, "packer",
+                                 2 * t.trees.nodes_capacity * sizeof *t.trees.nodes, err);
         goto done;
     }
     if (!t.complete || !t.groups->complete) *outcome = RFX_TIGHT_SOME_LEFT;

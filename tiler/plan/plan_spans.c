@@ -5,14 +5,10 @@
 
 static bool add_span(struct rfx_row_spans *s, struct rfx_row_span span) {
     if (span.y0 >= span.y1) return true;
-    if (s->count == s->capacity) {
-        size_t capacity = s->capacity == 0 ? 64 : 2 * s->capacity;
-        struct rfx_row_span *grown =
-            rfx_memory_realloc(s->mem, s->items, capacity * sizeof *s->items);
-        if (grown == NULL) return false;
-        s->items = grown;
-        s->capacity = capacity;
-    }
+    struct rfx_row_span *items =
+        rfx_memory_reserve(s->mem, s->items, &s->capacity, s->count + 1, sizeof *s->items);
+    if (items == NULL) return false;
+    s->items = items;
     s->items[s->count++] = span;
     return true;
 }

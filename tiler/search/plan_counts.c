@@ -27,7 +27,8 @@ struct counter {
     const struct rfx_stage *stage;
     int *first;              /* per node: into columns; -1: none */
     struct columns *columns; /* [n] */
-    int n, capacity;
+    int n;
+    size_t capacity;
     bool out_of_memory;
 };
 
@@ -58,15 +59,13 @@ static bool is_run(const struct rfx_stage *stage, int node) {
 static struct columns *find_columns(struct counter *c, int node, int64_t strips) {
     for (int k = c->first[node]; k >= 0; k = c->columns[k].next)
         if (c->columns[k].strips == strips) return &c->columns[k];
-    if (c->n == c->capacity) {
-        int capacity = 2 * c->capacity + c->graph->n_nodes;
-        struct columns *grown =
-            rfx_memory_realloc(c->graph->mem, c->columns, (size_t)capacity * sizeof *c->columns);
-        c->out_of_memory = grown == NULL;
-        if (grown == NULL) return NULL;
-        c->columns = grown;
-        c->capacity = capacity;
+    struct columns *columns = rfx_memory_reserve(c->graph->mem, c->columns, &c->capacity,
+                                                 (size_t)c->n + 1, sizeof *c->columns);
+    if (columns == NULL) {
+        c->out_of_memory = true;
+        return NULL;
     }
+    c->columns = columns;
     c->columns[c->n] = (struct columns){.strips = strips, .next = c->first[node]};
     c->first[node] = c->n;
     return &c->columns[c->n++];

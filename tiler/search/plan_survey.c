@@ -70,7 +70,7 @@ static enum rfx_status find_rival(struct rfx_search *search, enum rfx_plan_kind 
 static enum rfx_status find_front(struct rfx_search *search, unsigned kinds,
                                   struct rfx_plan_survey *survey, struct rfx_error *err) {
     size_t best_bytes = SIZE_MAX;
-    int capacity = 0;
+    size_t capacity = 0;
     for (size_t i = 0; i < search->n_candidates; i++) {
         const struct rfx_candidate *c = &search->candidates[i];
         struct rfx_plan_summary summary;
@@ -79,13 +79,12 @@ static enum rfx_status find_front(struct rfx_search *search, unsigned kinds,
         if (status != RFX_OK) return status;
         if (summary.peak_bytes >= best_bytes) continue;
         best_bytes = summary.peak_bytes;
-        if (survey->n_front == capacity) {
-            capacity = capacity == 0 ? 64 : 2 * capacity;
-            size_t bytes = (size_t)capacity * sizeof *survey->front;
-            struct rfx_plan_summary *grown = rfx_memory_realloc(survey->mem, survey->front, bytes);
-            if (grown == NULL) return rfx_memory_fail(survey->mem, "front of plans", bytes, err);
-            survey->front = grown;
-        }
+        size_t wanted = (size_t)survey->n_front + 1;
+        struct rfx_plan_summary *front = rfx_memory_reserve(survey->mem, survey->front, &capacity,
+                                                            wanted, sizeof *survey->front);
+        if (front == NULL)
+            return rfx_memory_fail(survey->mem, "front of plans", wanted * sizeof *front, err);
+        survey->front = front;
         survey->front[survey->n_front++] = summary;
     }
     return RFX_OK;

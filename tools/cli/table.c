@@ -40,12 +40,10 @@ void rfx_table_free(struct rfx_table *table) {
 }
 
 static bool reserve(struct rfx_table *table, size_t more) {
-    if (table->capacity - table->used >= more) return true;
-    size_t capacity = 2 * (table->used + more);
-    char *text = rfx_memory_realloc(table->mem, table->text, capacity);
+    char *text =
+        rfx_memory_reserve(table->mem, table->text, &table->capacity, table->used + more, 1);
     if (text == NULL) return false;
     table->text = text;
-    table->capacity = capacity;
     return true;
 }
 

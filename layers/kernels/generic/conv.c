@@ -1,6 +1,7 @@
 /* Dense convolution over a run of output pixels: PIXELS x VECTORS sums in registers, input values
  * broadcast, nothing gathered. See struct rfx_conv_run for the order of an element's sum; how many
  * pixels or channels share registers does not touch it. */
+#include "layers/core/checked.h"
 #include "layers/kernels/generic/blocks.h"
 #include "layers/kernels/generic/conv_finish.h"
 #include "layers/kernels/generic/variant.h"
@@ -95,14 +96,6 @@ struct pieces {
     bool more;       /* for later rounds */
 };
 
-static int64_t min_i64(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t max_i64(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
 static void add_piece(struct pieces *p, const float *x, int64_t first, int64_t k, bool ends) {
     while (k > 0) {
         int64_t some = k < p->longest ? k : p->longest;
@@ -142,12 +135,12 @@ static void find_parts(const struct rfx_conv_run *c, struct pieces *p) {
     const int64_t end = c->kh * c->kw - c->taps_after;
     for (int64_t ky = 0; ky < c->kh; ky++) {
         if (c->rows[ky] == NULL) continue;
-        int64_t k0 = max_i64(c->kx0, c->taps_before - ky * c->kw);
-        int64_t k1 = min_i64(c->kx1, end - ky * c->kw);
+        int64_t k0 = rfx_max_i64(c->kx0, c->taps_before - ky * c->kw);
+        int64_t k1 = rfx_min_i64(c->kx1, end - ky * c->kw);
         for (int64_t k = k0 / parts.taps * parts.taps; k < k1; k += parts.taps)
             for (int64_t i = 0; i < c->ic; i += parts.channels)
-                find_part(c, p, ky, max_i64(k, k0), min_i64(k + parts.taps, k1), i,
-                          min_i64(i + parts.channels, c->ic));
+                find_part(c, p, ky, rfx_max_i64(k, k0), rfx_min_i64(k + parts.taps, k1), i,
+                          rfx_min_i64(i + parts.channels, c->ic));
     }
 }
 

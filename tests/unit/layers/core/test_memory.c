@@ -131,6 +131,32 @@ static void test_calloc_and_realloc(void **state) {
     rfx_memory_free(mem);
 }
 
+static void test_reserve(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    size_t capacity = 0;
+    int *list = rfx_memory_reserve(mem, NULL, &capacity, 0, sizeof *list);
+    assert_non_null(list);
+    for (int i = 0; i < 1000; i++) {
+        list = rfx_memory_reserve(mem, list, &capacity, (size_t)i + 1, sizeof *list);
+        assert_true(list != NULL && capacity > (size_t)i);
+        list[i] = i;
+    }
+    for (int i = 0; i < 1000; i++) assert_int_equal(list[i], i);
+    assert_true(rfx_memory_current_bytes(mem) == capacity * sizeof *list && capacity <= 2000);
+    assert_true(rfx_memory_allocation_count(mem) < 12);
+    size_t before = capacity;
+    rfx_memory_fail_after(mem, 0);
+    assert_ptr_equal(rfx_memory_reserve(mem, list, &capacity, before, sizeof *list), list);
+    assert_null(rfx_memory_reserve(mem, list, &capacity, before + 1, sizeof *list));
+    rfx_memory_fail_after(mem, -1);
+    assert_null(rfx_memory_reserve(mem, list, &capacity, SIZE_MAX / 2 + 1, 1));
+    assert_null(rfx_memory_reserve(mem, list, &capacity, SIZE_MAX / 8, sizeof *list));
+    assert_true(capacity == before && list[999] == 999);
+    rfx_memory_release(mem, list);
+    rfx_memory_free(mem);
+}
+
 static void test_fail_after(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
@@ -230,6 +256,7 @@ int main(void) {
         cmocka_unit_test(test_taken),      cmocka_unit_test(test_accounting),
         cmocka_unit_test(test_limit),      cmocka_unit_test(test_calloc_and_realloc),
         cmocka_unit_test(test_fail_after), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_stop),       cmocka_unit_test(test_hooks)};
+        cmocka_unit_test(test_stop),       cmocka_unit_test(test_hooks),
+        cmocka_unit_test(test_reserve)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
