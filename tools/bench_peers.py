@@ -9,10 +9,10 @@
 MODEL is an .onnx file or a built-in network, which is exported with 'rfexec export' first.
 tools/requirements_peers.txt says what to install; --check whether it works.
 
-Each round runs every peer, then rfexec untiled, in every budget and in every row of --rows. Each of
-these runs is a process of its own: load, one run to warm up, one timed run. Peers compute in
-float32 and choose Winograd as they do by default. A row gives medians over the rounds; ratios are
-taken within a round, so that a machine whose speed drifts changes little.
+Each round runs every peer, rfexec untiled, in every budget and in every row of --rows, in an order
+drawn anew for each round. Each run is a process of its own: load, one run to warm up, one timed
+run. Peers compute in float32 and choose Winograd as they do by default. A row gives medians over the
+rounds; ratios are taken within a round, so that a machine whose speed drifts changes little.
 
   of the fastest   time / time of the peer with the smallest median, which is in bold
   without Winograd time / time of the faster of ONNX Runtime and OpenVINO

@@ -199,8 +199,8 @@ static void make_slab(const struct direct *d, const struct slab *slab, struct rf
     make_border(d, slab, unit, inner.hi, unit.x1, rows);
 }
 
-/* Whether what is between two calls for the same pixels may be in the output: sums are in parts of
- * one tap each, and no residual is there. */
+/* Whether sums that lack taps may wait in the output for the next call: their parts are of one tap
+ * each, and no residual lies there. */
 static bool may_wait(const struct direct *d, const struct slab *slab) {
     const struct rfx_run_args *args = d->job->args;
     const struct rfx_conv_attr *a = d->job->a;
@@ -211,7 +211,7 @@ static bool may_wait(const struct direct *d, const struct slab *slab) {
     return rfx_view_at(&args->in[1], y, x) != rfx_view_at(&args->out, y, x);
 }
 
-/* A slab of a unit, of one panel tap by tap where its weights are more than the cache holds. */
+/* A slab of a unit; one panel whose weights are more than the cache holds, some taps at a time. */
 static void make_all_taps(const struct direct *d, struct slab *slab, struct rfx_rect unit,
                           const float **rows) {
     const struct rfx_conv_attr *a = d->job->a;

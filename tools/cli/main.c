@@ -190,9 +190,8 @@ static const struct rfx_cli_command commands[] = {
      "--time-limit\n"
      "seconds where it may be improved; with more than 4,096 items there is no search. tight, "
      "loose,\n"
-     "fronts, sections, canonical (MiniMalloc's), skyline, overlaps and clauses are the searches, "
-     "each "
-     "alone.\n"
+     "fronts, sections, canonical (MiniMalloc's), skyline, overlaps and clauses are the\n"
+     "searches, each alone.\n"
      "Exit code 4 when nothing fits --capacity; the message says whether that is proven. A signal\n"
      "ends it with exit code 5 and no output.\n",
      "rfexec alloc problem.csv -o placed.csv --plot placed.svg\n"

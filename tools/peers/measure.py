@@ -1,13 +1,14 @@
 """Alternating rounds of all programs on one network and size.
 
-Invariants: 1. a round runs every peer and every row of rfexec once, in the same order, each in a
-process of its own; 2. ratios are of the same round, their median is reported; 3. who drops out is
+Invariants: 1. a round runs every peer and every row of rfexec once, each in a process of its own, in
+an order drawn anew (the same in every call), so that nobody always runs after the same one; 2. ratios are of the same round, their median is reported; 3. who drops out is
 reported with the reason and has no figures; 4. a peer counts only if its outputs agree with
 rfexec's.
 """
 
 import json
 import pathlib
+import random
 import statistics
 import tempfile
 
@@ -155,8 +156,10 @@ class Contest:
                 entrant.refuse(f"its fingerprints: {reason}")
 
     def rounds(self, count):
+        entrants = [*self.peers.values(), *self.ours]
+        orders = random.Random(1)
         for i in range(count):
-            for entrant in [*self.peers.values(), *self.ours]:
+            for entrant in orders.sample(entrants, len(entrants)):
                 entrant.turn()
             if i == 0:  # nobody's time is spent on wrong results
                 self.check_peers()

@@ -9,8 +9,8 @@
 
 #ifdef VARIANT_HAS_FMA
 
-#define MOST_PIECES RFX_CONV_LONG
-#define CHAIN_CUTS 8
+#define MOST_PIECES RFX_CONV_LONG /* of a round: a chain of single products */
+#define CHAIN_CUTS 8    /* pieces of a single chain, between which what comes later is asked for */
 #define LINE_FLOATS 16  /* of a cache line */
 #define LONG_SUM 48     /* input channels x kernel rows: as long as memory takes to answer */
 #define WAY_FLOATS 1024 /* addresses so far apart share a set of the first cache */
