@@ -129,11 +129,20 @@ static void add_misfit(void *user, int64_t channel, float value) {
     add_slow((struct channel *)user + channel, value);
 }
 
-void rfx_exact_sum_add(struct rfx_exact_sum *sum, const float *row, int64_t pixels) {
+/* The square as two floats, of which the second has what the first rounds away. */
+static void add_misfit_square(void *user, int64_t channel, float value) {
+    double square = (double)value * (double)value;
+    float rounded = (float)square;
+    add_misfit(user, channel, rounded);
+    if (rounded <= FLT_MAX) add_misfit(user, channel, (float)(square - (double)rounded));
+}
+
+static void add(struct rfx_exact_sum *sum, const float *row, int64_t pixels, bool squares) {
     struct rfx_exact_run run = {.c = sum->c,
+                                .squares = squares,
                                 .sums = sum->fast,
                                 .rests = sum->fast + sum->c,
-                                .misfit = add_misfit,
+                                .misfit = squares ? add_misfit_square : add_misfit,
                                 .user = channels_of(sum)};
     for (int64_t p = 0; p < pixels; p += run.pixels) {
         run.x = row + p * sum->c;
@@ -144,47 +153,12 @@ void rfx_exact_sum_add(struct rfx_exact_sum *sum, const float *row, int64_t pixe
     }
 }
 
-#define SQUARES 256 /* that are made together */
-
-/* hi[i] + lo[i] = x[i]^2: 48 bits in two floats. */
-static void split_squares(const float *x, int64_t n, float *hi, float *lo) {
-    for (int64_t i = 0; i < n; i++) {
-        double square = (double)x[i] * (double)x[i];
-        hi[i] = (float)square;
-        lo[i] = hi[i] <= FLT_MAX ? (float)(square - (double)hi[i]) : 0.0f;
-    }
-}
-
-/* n pixels of c channels from `first` on, in room for SQUARES. */
-static void add_square_block(struct rfx_exact_sum *sum, const float *x, int64_t n, int64_t first,
-                             int64_t c) {
-    float hi[SQUARES], lo[SQUARES];
-    split_squares(x, n * c, hi, lo);
-    struct rfx_exact_run run = {.pixels = n,
-                                .c = c,
-                                .sums = sum->fast + first,
-                                .rests = sum->fast + sum->c + first,
-                                .misfit = add_misfit,
-                                .user = channels_of(sum) + first};
-    run.x = hi;
-    rfx_kernels()->exact(&run);
-    run.x = lo;
-    rfx_kernels()->exact(&run);
+void rfx_exact_sum_add(struct rfx_exact_sum *sum, const float *row, int64_t pixels) {
+    add(sum, row, pixels, false);
 }
 
 void rfx_exact_sum_add_squares(struct rfx_exact_sum *sum, const float *row, int64_t pixels) {
-    int64_t together = rfx_max_i64(1, SQUARES / sum->c); /* one pixel, block by block, if wide */
-    for (int64_t p = 0; p < pixels;) {
-        if (sum->pixels > FLUSH_PIXELS - 2) flush(sum);
-        int64_t n = rfx_min_i64(together, pixels - p);
-        n = rfx_min_i64(n, (FLUSH_PIXELS - sum->pixels) / 2);
-        for (int64_t first = 0; first < sum->c; first += SQUARES)
-            add_square_block(sum, row + p * sum->c + first, n, first,
-                             rfx_min_i64(SQUARES, sum->c - first));
-        sum->pixels += 2 * n;
-        p += n;
-    }
-    if (sum->pixels == FLUSH_PIXELS) flush(sum);
+    add(sum, row, pixels, true);
 }
 
 void rfx_exact_sum_merge(struct rfx_exact_sum *sum, struct rfx_exact_sum *other) {

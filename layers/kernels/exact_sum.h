@@ -27,7 +27,7 @@ void rfx_exact_sum_add(struct rfx_exact_sum *sum, const float *row, int64_t pixe
 
 /* Adds the squares of `pixels` pixels' values, exactly where a magnitude is in [2^-51, 2^64) or 0.
  * Of a smaller one what its square has below 2^-149 is rounded away; a larger one counts as
- * infinite. To be kept apart from sums of values; a pixel counts as two. */
+ * infinite. To be kept apart from sums of values. */
 void rfx_exact_sum_add_squares(struct rfx_exact_sum *sum, const float *row, int64_t pixels);
 
 /* Whether a block of that size from elsewhere is an accumulator of c channels, of a sum that two of

@@ -177,16 +177,26 @@ struct rfx_lanes_run {
     float lo, hi;
 };
 
-/* Adds pixels of c floats each to the channels' sums, exactly. Values below 2^13 in magnitude are
- * added to `sums`, in units of 2^-38, what they are more or less than whole units to `rests`, in
- * units of 2^-86: less than 2^51 and 2^48 units each. Others, not numbers among them, and those
- * that are no multiples of 2^-86 are handed to misfit instead. */
+/* Adds pixels of c floats each, or their squares, to the channels' sums, exactly. What is below
+ * 2^13 in magnitude is added to `sums`, in units of 2^-38, what it is more or less than whole units
+ * to `rests`, in units of 2^-86: less than 2^51 and 2^48 units each. Where it is more, not a
+ * number, or no multiple of 2^-86, the value of x is handed to misfit instead. */
 struct rfx_exact_run {
     const float *x;
     int64_t pixels, c;
+    bool squares;
     int64_t *sums, *rests;
     void (*misfit)(void *user, int64_t channel, float value);
     void *user;
+};
+
+/* y = (x - mean[c]) * (inverse[c] * scale[c]) + shift[c], each step one rounding; densely packed; y
+ * == x is fine. */
+struct rfx_normalise_run {
+    const float *x;
+    float *y;
+    const float *mean, *inverse, *scale, *shift;
+    int64_t pixels, c;
 };
 
 struct rfx_kernels {
@@ -210,6 +220,8 @@ struct rfx_kernels {
     /* y = x * scale[c] + shift[c], two roundings; densely packed; y == x is fine. */
     void (*affine)(const float *x, const float *scale, const float *shift, float *y, int64_t pixels,
                    int64_t c);
+
+    void (*normalise)(const struct rfx_normalise_run *run);
 
     /* y[i] = exp(x[i] - bias) (softmax). */
     void (*exp)(const float *x, float bias, float *y, int64_t n);

@@ -18,6 +18,8 @@
 #include "layers/kernels/exact_sum.h"
 #include "layers/kernels/packing.h"
 
+#define TOGETHER 64 /* pixels of a call */
+
 static enum rfx_status moments_infer(const struct rfx_graph *graph, struct rfx_node *node,
                                      struct rfx_error *err) {
     enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
@@ -123,18 +125,23 @@ static enum rfx_status normalise_pack(const struct rfx_graph *graph, const struc
 static void normalise_unit(const void *user, struct rfx_rect u, void *scratch) {
     const struct rfx_run_args *args = user;
     const struct rfx_node *node = args->node;
-    int64_t c = node->out.c;
-    const float *mean = rfx_view_at(&args->in[1], 0, 0), *inverse = mean + c;
-    const float *shift = args->packed, *slope = rfx_packed_slope(&node->act, c, args->packed);
-    const float *scale = rfx_packed_weights(&node->act, c, args->packed);
+    const struct rfx_view *in = &args->in[0], *out = &args->out;
+    const struct rfx_kernels *kernels = rfx_kernels();
+    int64_t c = node->out.c, pixels = in->c == c && out->c == c ? TOGETHER : 1;
+    const float *slope = rfx_packed_slope(&node->act, c, args->packed);
+    struct rfx_normalise_run run = {.mean = rfx_view_at(&args->in[1], 0, 0),
+                                    .scale = rfx_packed_weights(&node->act, c, args->packed),
+                                    .shift = args->packed,
+                                    .c = c};
+    run.inverse = run.mean + c;
     (void)scratch;
     for (int64_t y = u.y0; y < u.y1; y++)
-        for (int64_t x = u.x0; x < u.x1; x++) {
-            const float *from = rfx_view_at(&args->in[0], y, x);
-            float *to = rfx_view_at(&args->out, y, x);
-            for (int64_t i = 0; i < c; i++)
-                to[i] = (from[i] - mean[i]) * (inverse[i] * scale[i]) + shift[i];
-            rfx_kernels()->act(&node->act, slope, to, to, 1, c);
+        for (int64_t x = u.x0; x < u.x1; x += pixels) {
+            run.x = rfx_view_at(in, y, x);
+            run.y = rfx_view_at(out, y, x);
+            run.pixels = rfx_min_i64(pixels, u.x1 - x);
+            kernels->normalise(&run);
+            kernels->act(&node->act, slope, run.y, run.y, run.pixels, c);
         }
 }
 

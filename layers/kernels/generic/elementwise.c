@@ -198,6 +198,16 @@ void VARIANT_NAME(affine)(const float *x, const float *scale, const float *shift
     }
 }
 
+void VARIANT_NAME(normalise)(const struct rfx_normalise_run *r) {
+    for (int64_t p = 0; p < r->pixels; p++) {
+        const float *x = r->x + p * r->c;
+        float *y = r->y + p * r->c;
+        INDEPENDENT
+        for (int64_t i = 0; i < r->c; i++)
+            y[i] = (x[i] - r->mean[i]) * (r->inverse[i] * r->scale[i]) + r->shift[i];
+    }
+}
+
 void VARIANT_NAME(exp)(const float *x, float bias, float *y, int64_t n) {
     INDEPENDENT
     for (int64_t i = 0; i < n; i++) y[i] = math_exp(x[i] - bias);

@@ -10,6 +10,7 @@ const struct rfx_kernels VARIANT_NAME(table) = {
     .epilogue = VARIANT_NAME(epilogue),
     .binary = VARIANT_NAME(binary),
     .affine = VARIANT_NAME(affine),
+    .normalise = VARIANT_NAME(normalise),
     .exp = VARIANT_NAME(exp),
     .exact = VARIANT_NAME(exact),
     .depthwise = VARIANT_NAME(depthwise),

@@ -152,6 +152,7 @@ void VARIANT_NAME(binary)(enum rfx_binary_kind kind, const float *a, int64_t a_s
                           int64_t b_step, float *y, int64_t n);
 void VARIANT_NAME(affine)(const float *x, const float *scale, const float *shift, float *y,
                           int64_t pixels, int64_t c);
+void VARIANT_NAME(normalise)(const struct rfx_normalise_run *run);
 void VARIANT_NAME(exp)(const float *x, float bias, float *y, int64_t n);
 void VARIANT_NAME(exact)(const struct rfx_exact_run *run);
 void VARIANT_NAME(depthwise)(const struct rfx_depthwise_run *run);

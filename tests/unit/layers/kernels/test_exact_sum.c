@@ -149,10 +149,11 @@ static void test_channels(void **state) {
     free(block);
 }
 
-/* Sums of squares against 128-bit integers, of few channels and of more than are made together;
- * halves merged. Squares are 48 bits in two floats: some channels need both. */
+/* Sums of squares against 128-bit integers, of few channels and of many; halves merged. Values too
+ * large for the fast lanes among others, and none of those. */
 static void test_squares(void **state) {
     static const int64_t channels[] = {1, 5, 64, 300}, pixels[] = {1, 17, 1025, 2500};
+    static const int ranges[][2] = {{-20, -10}, {-30, -10}, {-30, -18}};
     (void)state;
     unsigned seed = 7;
     float *x = malloc(300 * 2500 * sizeof *x);
@@ -160,7 +161,7 @@ static void test_squares(void **state) {
     for (int i = 0; i < 16; i++) {
         int64_t c = channels[i % 4], n = pixels[i / 4], half = n / 3;
         for (int64_t k = 0; k < n * c; k++)
-            x[k] = k % 7 == 0 ? 0.0f : fixed_value(&seed, i % 3 == 0 ? -20 : -30, -10);
+            x[k] = k % 7 == 0 ? 0.0f : fixed_value(&seed, ranges[i % 3][0], ranges[i % 3][1]);
         struct rfx_exact_sum *sum = rfx_exact_sum_reset(a, c), *rest = rfx_exact_sum_reset(b, c);
         rfx_exact_sum_add_squares(sum, x, half);
         rfx_exact_sum_add_squares(rest, x + half * c, n - half);
@@ -203,6 +204,29 @@ static void test_square_range(void **state) {
     assert_true(isnan(square_of(NAN, 1.0f)));
 }
 
+/* A whole block with one value at or beside what the fast lanes hold; below, the last value's
+ * square has units that the second of them does not have. */
+static void test_square_lanes(void **state) {
+    enum { C = 16, ROW = 16 };
+    static const float ends[] = {0x1.6a09e6p6f, 0x1.6a09e8p6f, 91.0f,      0x1.000002p-20f,
+                                 0x1p-43f,      0x1p-44f,      0x1.8p-44f, -0x1.6a09e6p6f};
+    (void)state;
+    void *block = malloc(rfx_exact_sum_bytes(C));
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        float x[ROW * C] = {0};
+        struct rfx_exact_sum *sum = rfx_exact_sum_reset(block, C);
+        for (int k = 0; k < C; k++) x[5 * C + k] = ends[i];
+        x[7 * C + 3] = -3.0f;
+        rfx_exact_sum_add_squares(sum, x, ROW);
+        for (int k = 0; k < C; k++) {
+            double want = (double)ends[i] * (double)ends[i] + (k == 3 ? 9.0 : 0.0);
+            if (rfx_exact_sum_total(sum, k) != want)
+                fail_msg("%a, channel %d: %a", (double)ends[i], k, rfx_exact_sum_total(sum, k));
+        }
+    }
+    free(block);
+}
+
 /* What may come out of a file: only what cannot be read or added beyond its bounds passes. */
 static void test_soundness(void **state) {
     enum { C = 3 };
@@ -241,7 +265,7 @@ int main(void) {
         cmocka_unit_test(test_soundness),    cmocka_unit_test(test_values),
         cmocka_unit_test(test_specials),     cmocka_unit_test(test_order),
         cmocka_unit_test(test_channels),     cmocka_unit_test(test_squares),
-        cmocka_unit_test(test_square_range),
+        cmocka_unit_test(test_square_lanes), cmocka_unit_test(test_square_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,6 +159,12 @@ static void run_affine(struct fixture *f, const struct rfx_kernels *k, int varia
     k->affine(f->x, f->w, f->y, out, N / variant, variant);
 }
 
+static void run_normalise(struct fixture *f, const struct rfx_kernels *k, int variant, float *out) {
+    const struct rfx_normalise_run run = {f->x, out,       f->w,        f->w + 64,
+                                          f->y, f->y + 64, N / variant, variant};
+    k->normalise(&run);
+}
+
 static void run_exp(struct fixture *f, const struct rfx_kernels *k, int variant, float *out) {
     (void)variant;
     k->exp(f->x, 0.25f, out, N);
@@ -173,6 +179,8 @@ static void test_elementwise(void **state) {
         check_number(f, "epilogue", run_epilogue, variant, N);
     check_number(f, "affine", run_affine, 3, N - N % 3);
     check_number(f, "affine", run_affine, 53, N - N % 53);
+    check_number(f, "normalise", run_normalise, 3, N - N % 3);
+    check_number(f, "normalise", run_normalise, 53, N - N % 53);
     check(f, "exp", run_exp, 0, N);
 }
 
