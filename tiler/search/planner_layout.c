@@ -6,7 +6,8 @@
 
 static bool is_same_skeleton(const struct rfx_skeleton *a, const struct rfx_skeleton *b) {
     return a->kind == b->kind && a->cut == b->cut && a->second == b->second &&
-           a->passes == b->passes && a->spill_from == b->spill_from && a->more == b->more;
+           a->passes == b->passes && a->spill_from == b->spill_from && a->more == b->more &&
+           a->store_to == b->store_to;
 }
 
 /* Rows in bands are always worth keeping: a walk through a stream takes long. */

@@ -163,7 +163,8 @@ static enum rfx_status add_pairs(struct rfx_search *search, const struct rfx_mod
     int pairs = n * (n - 1) / 2;
     for (int i = 0; i < n; i++)
         for (int j = i + 1; status == RFX_OK && j < n; j++) {
-            struct rfx_skeleton pair = {RFX_SKELETON_CUTS, cuts[i], cuts[j], 0, 0, 0};
+            struct rfx_skeleton pair = {
+                .kind = RFX_SKELETON_CUTS, .cut = cuts[i], .second = cuts[j]};
             status = add_skeleton(search, mode, trial, pair, pairs, err);
         }
     return status;
@@ -251,6 +252,20 @@ static enum rfx_status add_passes_between(struct rfx_search *search, const struc
     return status;
 }
 
+/* Chains that store small maps alone: what large ones are needed for, such as a U-Net's skips at
+ * its full size, is made again from the image, what is behind small ones is not. */
+static enum rfx_status add_small_stores(struct rfx_search *search, const struct rfx_mode *mode,
+                                        const struct rfx_trial *trial, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    size_t sizes[RFX_SKELETON_MAX_SPILLS];
+    int n = rfx_skeleton_spills(&search->levels, sizes);
+    for (int i = 1; status == RFX_OK && i < n; i++) { /* all of the first size: no passes */
+        struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .store_to = sizes[i]};
+        status = add_skeleton(search, mode, trial, chain, n, err);
+    }
+    return status;
+}
+
 /* From the image again at one barrier, at all, and at numbers between that need less than fewer. */
 static enum rfx_status add_passes(struct rfx_search *search, const struct rfx_mode *mode,
                                   const struct rfx_trial *trial, struct rfx_error *err) {
@@ -259,6 +274,7 @@ static enum rfx_status add_passes(struct rfx_search *search, const struct rfx_mo
     if (all.n < 1) return RFX_OK;
     enum rfx_status status = measure_passes(search, mode, trial, &one, err);
     if (status == RFX_OK) status = add_skeleton(search, mode, trial, chain, search->levels.n, err);
+    if (status == RFX_OK) status = add_small_stores(search, mode, trial, err);
     if (status != RFX_OK || all.n == one.n) return status;
     status = measure_passes(search, mode, trial, &all, err);
     if (status == RFX_OK) status = add_passes_between(search, mode, trial, &one, &all, err);
@@ -285,11 +301,13 @@ static enum rfx_status add_spilled(struct rfx_search *search, const struct rfx_m
     int passes = search->levels.n < PASSES ? search->levels.n : PASSES;
     for (int p = 0; p < passes; p++)
         for (int i = 0; status == RFX_OK && i < n; i++) {
-            struct rfx_skeleton chain = {RFX_SKELETON_CHAIN, 0, 0, p, sizes[i], 0};
+            struct rfx_skeleton chain = {
+                .kind = RFX_SKELETON_CHAIN, .passes = p, .spill_from = sizes[i]};
             status = add_skeleton(search, mode, trial, chain, passes * n, err);
         }
     for (int k = 0; status == RFX_OK && k < RFX_SEARCH_MORE; k++) {
-        struct rfx_skeleton cut = {RFX_SKELETON_CHAIN, 0, 0, 0, 1, rfx_search_more(k)};
+        struct rfx_skeleton cut = {
+            .kind = RFX_SKELETON_CHAIN, .spill_from = 1, .more = rfx_search_more(k)};
         if (search->more[k].n > 0)
             status = add_skeleton(search, mode, trial, cut, RFX_SEARCH_MORE, err);
     }

@@ -116,14 +116,17 @@ static bool is_fed(const struct rfx_levels *levels, int i) {
 }
 
 /* Targets of the local stage of a level: its reductions, and the maps that are read later: by what
- * is not local, or, to be stored and not computed again, by local nodes of a higher level. */
-static int local_targets(const struct rfx_levels *levels, int level, bool store, int *targets) {
+ * is not local, or, of up to `store_to` bytes, which are stored and not computed again, by local
+ * nodes of a higher level. */
+static int local_targets(const struct rfx_levels *levels, int level, size_t store_to,
+                         int *targets) {
     const struct rfx_graph *graph = levels->graph;
-    unsigned kept = RFX_USE_OUTPUT | RFX_USE_REST | (store ? (unsigned)RFX_USE_ONWARD : 0U);
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
         if (levels->level[i] != level || rfx_node_is_constant(&graph->nodes[i])) continue;
         if (levels->image_is_there && rfx_node_is_input(&graph->nodes[i])) continue;
+        unsigned kept = RFX_USE_OUTPUT | RFX_USE_REST;
+        if (rfx_node_wanted_bytes(&graph->nodes[i]) <= store_to) kept |= RFX_USE_ONWARD;
         if (levels->local[i] ? (levels->uses[i] & kept) != 0 : is_fed(levels, i)) targets[n++] = i;
     }
     return n;
@@ -147,11 +150,12 @@ static struct rfx_stage_spec make_stage(const struct rfx_mode *mode, int n, cons
         .mode = mode, .parts_y = 1, .parts_x = 1, .n_targets = n, .targets = targets};
 }
 
-static int chain_stages(const struct rfx_levels *levels, int passes, const struct rfx_mode *rest,
-                        struct rfx_stage_spec *specs, int *targets) {
+static int chain_stages(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
+                        const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets) {
+    size_t most = skeleton->store_to > 0 ? skeleton->store_to : SIZE_MAX;
     int stages = 0;
     for (int level = 0; level < levels->n; level++) {
-        int n = local_targets(levels, level, level >= passes, targets);
+        int n = local_targets(levels, level, level < skeleton->passes ? 0 : most, targets);
         if (n > 0) specs[stages++] = make_stage(NULL, n, targets);
         targets += n;
         n = rest_targets(levels, level, targets);
@@ -267,7 +271,7 @@ int rfx_skeleton_stages(const struct rfx_levels *levels, const struct rfx_skelet
             targets += n;
             break;
         case RFX_SKELETON_CHAIN:
-            stages = chain_stages(levels, skeleton->passes, rest, specs, targets);
+            stages = chain_stages(levels, skeleton, rest, specs, targets);
             for (int s = 0; s < stages; s++) targets += specs[s].n_targets;
             if (skeleton->spill_from != 0)
                 mark_spilled(levels, skeleton, stages, specs, first_target, spilled);

@@ -15,8 +15,8 @@ enum rfx_skeleton_kind {
     RFX_SKELETON_CUT,   /* the same, but reductions of that map where nothing else reads it */
     RFX_SKELETON_CUTS,  /* a stage that stores the map at `cut`, one on to `second`, the rest */
     RFX_SKELETON_CHAIN, /* everything that is local in space, a stage per level. At the first
-                           `passes` barriers no map is stored: the next stage starts again from
-                           the image */
+                           `passes` barriers no map is stored, and none of more than `store_to`
+                           bytes at any: stages that need one start again from the image */
 };
 
 struct rfx_skeleton {
@@ -25,6 +25,7 @@ struct rfx_skeleton {
     size_t spill_from; /* CHAIN: maps that a later stage reads, of at least so many bytes, are
                           spilled; 0: none */
     int more;          /* CHAIN: so many more stages, cut off where little has to be spilled */
+    size_t store_to;   /* CHAIN: 0: no limit */
 };
 
 /* Most stages that a chain may be given more. */
@@ -38,7 +39,7 @@ enum rfx_node_use {
     RFX_USE_REST = 1 << 3,   /* a node that is neither local nor a reduction */
 };
 
-/* Sizes from which on maps may be spilled that are worth a trial. */
+/* Sizes from which on maps may be spilled, or not stored, that are worth a trial. */
 enum { RFX_SKELETON_MAX_SPILLS = 6 };
 
 /* Levels of a graph's nodes, and who reads them, computed once. */
