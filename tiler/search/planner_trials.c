@@ -1,4 +1,5 @@
 /* Which candidates each phase tries: the modes' trials, cut by cut; see planner_search.h. */
+#include <limits.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -253,16 +254,31 @@ static enum rfx_status add_passes_between(struct rfx_search *search, const struc
 }
 
 /* Chains that store small maps alone: what large ones are needed for, such as a U-Net's skips at
- * its full size, is made again from the image, what is behind small ones is not. */
+ * its full size, is made again from the image, what is behind small ones is not. In the later half
+ * or quarter of the levels, where such a network's small maps are dead, those of the next size are
+ * stored too. Each of the levels is a stage, whose rows are walked through: of a deep network or a
+ * large image few are tried. */
 static enum rfx_status add_small_stores(struct rfx_search *search, const struct rfx_mode *mode,
                                         const struct rfx_trial *trial, struct rfx_error *err) {
+    enum { N_LATE = 3, QUARTERS = 4, BANDS = 3, ROWS_BESIDE = 512, MOST_STEPS = 150 * 1000 * 1000 };
+    static const int late[N_LATE] = {QUARTERS, 3, 2}; /* quarters; the first: nowhere */
+    const struct rfx_graph *graph = search->context.graph;
     enum rfx_status status = RFX_OK;
     size_t sizes[RFX_SKELETON_MAX_SPILLS];
-    int n = rfx_skeleton_spills(&search->levels, sizes);
-    for (int i = 1; status == RFX_OK && i < n; i++) { /* all of the first size: no passes */
-        struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .store_to = sizes[i]};
-        status = add_skeleton(search, mode, trial, chain, n, err);
-    }
+    int n = rfx_skeleton_spills(&search->levels, sizes), levels = search->levels.n;
+    int64_t rows = graph->nodes[graph->input].out.h + ROWS_BESIDE;
+    int64_t walks = MOST_STEPS / ((int64_t)levels * graph->n_nodes) / rows;
+    int64_t chains = rfx_min_i64((int64_t)N_LATE * (n - 1), rfx_max_i64(1, walks / BANDS));
+    if (walks == 0 || chains <= 0) return RFX_OK;
+    int share = (int)rfx_min_i64(INT_MAX, search->most / (walks / chains) + 1);
+    for (int k = 0; k < N_LATE; k++)
+        for (int i = n - 1; status == RFX_OK && i > 0 && chains > 0; i--, chains--) {
+            struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN,
+                                         .store_to = sizes[i],
+                                         .late_to = sizes[i - 1],
+                                         .late = levels * late[k] / QUARTERS};
+            status = add_skeleton(search, mode, trial, chain, share, err);
+        }
     return status;
 }
 

@@ -155,6 +155,7 @@ static int chain_stages(const struct rfx_levels *levels, const struct rfx_skelet
     size_t most = skeleton->store_to > 0 ? skeleton->store_to : SIZE_MAX;
     int stages = 0;
     for (int level = 0; level < levels->n; level++) {
+        if (skeleton->late_to > 0 && level >= skeleton->late) most = skeleton->late_to;
         int n = local_targets(levels, level, level < skeleton->passes ? 0 : most, targets);
         if (n > 0) specs[stages++] = make_stage(NULL, n, targets);
         targets += n;

@@ -26,6 +26,8 @@ struct rfx_skeleton {
                           spilled; 0: none */
     int more;          /* CHAIN: so many more stages, cut off where little has to be spilled */
     size_t store_to;   /* CHAIN: 0: no limit */
+    size_t late_to;    /* CHAIN: in place of it from level `late` on; 0: the same */
+    int late;
 };
 
 /* Most stages that a chain may be given more. */
