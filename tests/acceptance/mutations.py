@@ -200,7 +200,7 @@ MUTATIONS = {
         "layers/kernels/generic/elementwise.c", r"ZIP\(u > v \? 1\.0f : 0\.0f\);",
         "ZIP(u >= v ? 1.0f : 0.0f);", "test_kernel_logic$"),
     "the low half of squares": (
-        "layers/kernels/exact_sum.c", r"run\.x = lo;", "run.x = lo, run.pixels = n / 2;",
+        "layers/kernels/generic/exact.c", r"        rests \+= \(wide_int\)small;\n", "",
         "test_exact_sum$|test_op_norm$"),
     "a period too many": (
         "tiler/modes/streaming.c", r"skip == INT64_MAX \? 0 : skip - 1;",

@@ -126,6 +126,10 @@ static void norms_in_files(void **state) {
     /* Maps that fit are stored, the large ones made again: from the image alone it was 8.7 times.
      */
     assert_true(2 * plan->macs > 3 * plan->macs_untiled && plan->macs < 3 * plan->macs_untiled);
+    rfx_plan_free(plan);
+    f.request.memory_bytes = (size_t)31 << 20;
+    plan = plan_or_fail(&f);
+    assert_true(plan->macs > 4 * plan->macs_untiled);
     uint64_t cost = plan->cost;
     rfx_plan_free(plan);
     f.request.may_spill = true;
