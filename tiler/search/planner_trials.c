@@ -256,11 +256,17 @@ static enum rfx_status add_passes_between(struct rfx_search *search, const struc
 /* Chains that store small maps alone: what large ones are needed for, such as a U-Net's skips at
  * its full size, is made again from the image, what is behind small ones is not. In the later half
  * or quarter of the levels, where such a network's small maps are dead, those of the next size are
- * stored too. Each of the levels is a stage, whose rows are walked through: of a deep network or a
- * large image few are tried. */
+ * stored too. Each of the levels is a stage, whose rows are walked through, which costs as much as
+ * ROWS_BESIDE rows besides: of a deep network or a large image few are tried. */
 static enum rfx_status add_small_stores(struct rfx_search *search, const struct rfx_mode *mode,
                                         const struct rfx_trial *trial, struct rfx_error *err) {
-    enum { N_LATE = 3, QUARTERS = 4, BANDS = 3, ROWS_BESIDE = 512, MOST_STEPS = 150 * 1000 * 1000 };
+    enum {
+        N_LATE = 3,
+        QUARTERS = 4,
+        BANDS = 3,
+        ROWS_BESIDE = 1536,
+        MOST_STEPS = 200 * 1000 * 1000
+    };
     static const int late[N_LATE] = {QUARTERS, 3, 2}; /* quarters; the first: nowhere */
     const struct rfx_graph *graph = search->context.graph;
     enum rfx_status status = RFX_OK;
