@@ -3,22 +3,20 @@
 
 #include <string.h>
 
+#include "tiler/fronts/fronts_buckets.h"
 #include "tiler/fronts/fronts_judge.h"
 #include "tiler/fronts/fronts_way.h"
 #include "tiler/packer/packer_hash.h"
 #include "tiler/packer/packer_slots.h"
 
-enum {
-    BUCKETS = RFX_FRONT_MAX_SIDE + 1, /* a group ends 1 .. MAX_SIDE items: none wraps around */
-    COMPARED_PER_NODE = 64            /* what they cost */
-};
+enum { COMPARED_PER_NODE = 64 }; /* what they cost */
 
 /* With a seed: how much better a state may seem. */
 static const double chance_gain = 4;
 
-/* For all, and for chains: where what ends at a time are several groups of a few items each. */
-static const struct rfx_front_weights variants[RFX_FRONTS_VARIANTS] = {{0.85, 1.0, 1.5, 1.3},
-                                                                       {1.0, 1.5, 0.5, 1.0}};
+/* The second one as it would have to be if all that is known were counted; the first one is for
+ * places that were cut in all directions, where those that leave more orders do better still. */
+static const struct rfx_front_weights variants[RFX_FRONTS_VARIANTS] = {{-1, 2}, {-5, 1}};
 
 struct state {
     int previous, from; /* the step before (-1: none), and the boundary and group of the last */
@@ -35,13 +33,6 @@ struct step {
     struct rfx_front_group group;
 };
 
-struct bucket {
-    struct state *states;
-    uint64_t *hashes;
-    float *scores;
-    int n, worst;
-};
-
 struct fronts {
     struct rfx_memory *mem;
     const struct rfx_place_problem *problem;
@@ -50,15 +41,14 @@ struct fronts {
     struct rfx_forests forests;
     struct rfx_front_groups groups;
     struct rfx_front_judge judge;
-    struct bucket buckets[BUCKETS];
-    struct state *states;
-    uint64_t *hashes;
-    float *scores;
+    struct rfx_front_buckets buckets; /* by how many items ended; as many as one boundary has ends,
+                                         and one more: none wraps around */
+    struct state *states;             /* [width] of each bucket */
     struct step *steps;
     int n_steps;
     size_t steps_capacity;
     struct rfx_pq_slots trees; /* a slot has both sides */
-    struct bucket *last;       /* states that got to the end; NULL: none did */
+    int last;                  /* the bucket of the states that got to the end; -1: none did */
     bool complete;             /* no state and no group listed was left out so far */
 };
 
@@ -71,40 +61,22 @@ static struct rfx_forest forest_of(const struct fronts *f, const struct state *s
                                state->linked};
 }
 
-static void find_worst(struct bucket *b) {
-    b->worst = 0;
-    for (int i = 1; i < b->n; i++)
-        if (b->scores[i] < b->scores[b->worst]) b->worst = i;
+static struct state *state_at(const struct fronts *f, int bucket, int state) {
+    return &f->states[(size_t)bucket * (size_t)f->buckets.width + (size_t)state];
 }
 
 /* Puts a state among those of its bucket, or frees its slot. */
-static void insert(struct fronts *f, struct bucket *b, const struct state *state, uint64_t hash,
+static void insert(struct fronts *f, int bucket, const struct state *state, uint64_t hash,
                    float score) {
-    int at = b->n;
-    if (b->n == f->request->width) {
-        f->complete = false;
-        at = b->worst;
-        if (score <= b->scores[at]) {
-            rfx_pq_slots_give(&f->trees, state->slot);
-            return;
-        }
+    struct rfx_front_put put = rfx_front_buckets_put(&f->buckets, bucket, hash, score);
+    if (put.left_out) f->complete = false;
+    if (put.state < 0) {
+        rfx_pq_slots_give(&f->trees, state->slot);
+        return;
     }
-    for (int i = 0; i < b->n; i++) {
-        if (b->hashes[i] != hash) continue;
-        if (score <= b->scores[i]) {
-            rfx_pq_slots_give(&f->trees, state->slot);
-            return;
-        }
-        at = i; /* the same, better reached */
-    }
-    if (at < b->n)
-        rfx_pq_slots_give(&f->trees, b->states[at].slot);
-    else
-        b->n++;
-    b->states[at] = *state;
-    b->hashes[at] = hash;
-    b->scores[at] = score;
-    if (b->n == f->request->width) find_worst(b);
+    struct state *to = state_at(f, bucket, put.state);
+    if (put.instead) rfx_pq_slots_give(&f->trees, to->slot);
+    *to = *state;
 }
 
 /* All of a boundary is still to be grouped (after the last one nothing is). */
@@ -129,7 +101,6 @@ static bool add_step(struct fronts *f, const struct state *state) {
 /* Sets what a state is after a group was made at its boundary, and puts it in its bucket. */
 static void add_state(struct fronts *f, const struct state *before, struct state *next,
                       const struct rfx_forest *forest, int ended) {
-    double orders = 0;
     next->n_nodes[0] = forest->n_nodes[0];
     next->n_nodes[1] = forest->n_nodes[1];
     next->n_trees = forest->n_trees;
@@ -141,13 +112,13 @@ static void add_state(struct fronts *f, const struct state *before, struct state
         next->left =
             (struct rfx_front_left){before->left.boundary, before->left.ends & ~next->group.ends,
                                     before->left.begins & ~next->group.begins};
-    uint64_t hash = rfx_front_judge(&f->judge, forest, &next->left, &orders);
-    double score = next->gain + f->groups.weights.orders * orders;
+    uint64_t hash = rfx_front_judge(&f->judge, forest, &next->left);
+    double score = next->gain + f->groups.weights.orders * rfx_front_orders(&f->judge, forest);
     if (f->request->seed != 0) {
         uint64_t chance = rfx_packer_mix(hash ^ f->request->seed) >> 40;
         score += chance_gain * (double)chance * 0x1p-24;
     }
-    insert(f, &f->buckets[ended % BUCKETS], next, hash, (float)score);
+    insert(f, ended % f->buckets.n, next, hash, (float)score);
 }
 
 /* Tries the groups of a state. false: no memory. */
@@ -196,12 +167,11 @@ static bool search(struct fronts *f, uint64_t *nodes) {
     rfx_forest_make(f->problem, f->times->live, f->times->n_live, &forest);
     first.n_nodes[0] = first.n_nodes[1] = first.n_trees = forest.n_trees;
     enter(f, &first, 0);
-    f->buckets[0].states[0] = first;
-    f->buckets[0].n = 1;
+    insert(f, 0, &first, 0, 0);
     for (int ended = 0; waiting > 0; ended++) {
-        struct bucket *bucket = &f->buckets[ended % BUCKETS];
-        for (int i = 0; i < bucket->n; i++) {
-            const struct state *state = &bucket->states[i];
+        int bucket = ended % f->buckets.n;
+        for (int i = 0; i < f->buckets.at[bucket].n; i++) {
+            const struct state *state = state_at(f, bucket, i);
             if (state->left.boundary == f->times->n) { /* all of the bucket are there */
                 f->last = bucket;
                 return true;
@@ -213,36 +183,35 @@ static bool search(struct fronts *f, uint64_t *nodes) {
             if (!expand(f, state, ended, nodes)) return false;
             rfx_pq_slots_give(&f->trees, state->slot);
         }
-        bucket->n = 0;
+        rfx_front_buckets_clear(&f->buckets, bucket);
         waiting = 0;
-        for (int b = 0; b < BUCKETS; b++) waiting += f->buckets[b].n;
+        for (int b = 0; b < f->buckets.n; b++) waiting += f->buckets.at[b].n;
     }
     return true;
 }
 
 static enum rfx_status allocate(struct fronts *f, struct rfx_error *err) {
     struct rfx_memory *mem = f->mem;
-    size_t width = (size_t)f->request->width;
-    f->states = rfx_memory_calloc(mem, BUCKETS * width, sizeof *f->states);
-    f->hashes = rfx_memory_calloc(mem, BUCKETS * width, sizeof *f->hashes);
-    f->scores = rfx_memory_calloc(mem, BUCKETS * width, sizeof *f->scores);
-    if (f->states == NULL || f->hashes == NULL || f->scores == NULL)
-        return rfx_memory_fail(mem, "packer", BUCKETS * width * sizeof *f->states, err);
-    for (size_t k = 0; k < BUCKETS; k++)
-        f->buckets[k] = (struct bucket){.states = &f->states[k * width],
-                                        .hashes = &f->hashes[k * width],
-                                        .scores = &f->scores[k * width]};
-    enum rfx_status status =
-        rfx_forests_init(&f->forests, mem, f->problem->n, f->times->max_live, err);
+    int width = f->request->width;
+    int n = 1;
+    for (int k = 0; k < f->times->n; k++)
+        if (f->times->at[k].n_ends >= n) n = f->times->at[k].n_ends + 1;
+    size_t states = (size_t)n * (size_t)width;
+    f->states = rfx_memory_calloc(mem, states, sizeof *f->states);
+    if (f->states == NULL) return rfx_memory_fail(mem, "packer", states * sizeof *f->states, err);
+    enum rfx_status status = rfx_front_buckets_init(&f->buckets, mem, n, width, err);
+    if (status == RFX_OK)
+        status = rfx_forests_init(&f->forests, mem, f->problem->n, f->times->max_live, err);
     if (status == RFX_OK) status = rfx_front_judge_init(&f->judge, f->problem, f->times, err);
     if (status != RFX_OK) return status;
-    return rfx_front_groups_init(&f->groups, f->problem, f->times, &f->forests,
+    return rfx_front_groups_init(&f->groups, f->problem, f->times, &f->forests, &f->judge,
                                  f->request->capacity_bytes, &variants[f->request->variant], err);
 }
 
 static void release(struct fronts *f) {
-    void *const blocks[] = {f->states, f->hashes, f->scores, f->steps};
+    void *const blocks[] = {f->states, f->steps};
     rfx_pq_slots_release(&f->trees);
+    rfx_front_buckets_release(&f->buckets);
     rfx_front_groups_release(&f->groups);
     rfx_front_judge_release(&f->judge);
     rfx_forests_release(&f->forests);
@@ -273,10 +242,10 @@ static enum rfx_status settle(struct fronts *f, size_t *offsets, size_t *arena,
     struct rfx_front_step *way = rfx_memory_calloc(f->mem, 2 * n, sizeof *way);
     if (trial == NULL || way == NULL)
         status = rfx_memory_fail(f->mem, "packer", n * sizeof *trial, err);
-    for (int i = 0; status == RFX_OK && i < f->last->n; i++) {
+    for (int i = 0; status == RFX_OK && i < f->buckets.at[f->last].n; i++) {
         if (*arena <= f->request->capacity_bytes) break;
         if (i > 0 && rfx_place_must_stop(f->mem, f->request->stop)) break;
-        status = reconstruct(f, &f->last->states[i], way, trial, err);
+        status = reconstruct(f, state_at(f, f->last, i), way, trial, err);
         if (status != RFX_OK) break;
         size_t bytes = rfx_place_arena_bytes(problem->items, problem->n, trial);
         if (bytes >= *arena) continue;
@@ -300,6 +269,7 @@ enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
                        .problem = problem,
                        .request = request,
                        .trees = {.mem = problem->mem},
+                       .last = -1,
                        .complete = true};
     uint64_t visited = 0;
     *arena_bytes = SIZE_MAX;
@@ -315,8 +285,8 @@ enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
     if (!search(&f, &visited))
         status = rfx_memory_fail(f.mem, "packer",
                                  2 * f.trees.nodes_capacity * sizeof *f.trees.nodes, err);
-    if (status == RFX_OK && f.last != NULL) status = settle(&f, offsets, arena_bytes, err);
-    *complete = f.complete && f.groups.complete && f.last == NULL;
+    if (status == RFX_OK && f.last >= 0) status = settle(&f, offsets, arena_bytes, err);
+    *complete = f.complete && f.groups.complete && f.last < 0;
 done:
     *nodes += visited;
     release(&f);

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tiler/fronts/fronts_judge.h"
+
 /* What bounds the work on one state. MAX_UNIONS: of the blocks that end, and of each half of the
  * items that begin. MAX_POOL: groups that are compared; MAX_GROUPS: of one block, each of which
  * costs a forest. */
@@ -12,29 +14,25 @@ enum { MAX_UNIONS = 1 << 11, MAX_POOL = 1 << 15, MAX_GROUPS = 1 << 10 };
 /* Half the square of how many deviations a sum may be off. */
 static const float too_far = 8;
 
-/* Before its sums are known: of a group that is all that is left; of any other that has one end,
- * and that has one begin. */
-static const double chance_of_all = 0.5;
-static const double chance_of_one = 0.5;
-
 /* Blocks together. */
 struct rfx_front_union {
     struct rfx_front_block sum;
-    int parts;
+    int groups;    /* with these ends */
+    double orders; /* that a single begin in their place leaves: the logarithm */
 };
 
 /* Begins together. */
 struct rfx_front_sum {
     size_t sum;
     float squares; /* of the sizes, in all */
-    int items;
     uint64_t mask;
 };
 
 enum rfx_status rfx_front_groups_init(struct rfx_front_groups *g,
                                       const struct rfx_place_problem *problem,
                                       const struct rfx_front_times *times,
-                                      struct rfx_forests *forests, size_t capacity,
+                                      struct rfx_forests *forests,
+                                      const struct rfx_front_judge *judge, size_t capacity,
                                       const struct rfx_front_weights *weights,
                                       struct rfx_error *err) {
     struct rfx_memory *mem = problem->mem;
@@ -42,6 +40,7 @@ enum rfx_status rfx_front_groups_init(struct rfx_front_groups *g,
                                    .problem = problem,
                                    .times = times,
                                    .forests = forests,
+                                   .judge = judge,
                                    .weights = *weights,
                                    .rooms = {.mem = mem},
                                    .complete = true,
@@ -86,7 +85,6 @@ struct rfx_forest_change rfx_front_change(const struct rfx_front_times *times, i
 
 static void add_block(struct rfx_front_block *to, const struct rfx_front_block *block) {
     to->mask |= block->mask;
-    to->items += block->items;
     to->height += block->height;
     to->highest += block->highest;
     to->room += block->room;
@@ -119,7 +117,7 @@ static int list_unions(struct rfx_front_groups *g, int n_blocks) {
     uint64_t masks[MAX_UNIONS];
     int n = list_masks(g, n_blocks, false, masks);
     for (int i = 0; i < n; i++) {
-        g->unions[i] = (struct rfx_front_union){.parts = __builtin_popcountll(masks[i])};
+        g->unions[i] = (struct rfx_front_union){.groups = 0};
         for (uint64_t rest = masks[i]; rest != 0; rest &= rest - 1)
             add_block(&g->unions[i].sum, &g->blocks[__builtin_ctzll(rest)]);
     }
@@ -139,7 +137,7 @@ static int list_sums(struct rfx_front_groups *g, const int *begins, const int *b
     uint64_t masks[MAX_UNIONS];
     int count = list_masks(g, n, true, masks);
     for (int i = 0; i < count; i++) {
-        struct rfx_front_sum made = {.items = __builtin_popcountll(masks[i])};
+        struct rfx_front_sum made = {.sum = 0};
         for (uint64_t rest = masks[i]; rest != 0; rest &= rest - 1) {
             int bit = bits[__builtin_ctzll(rest)];
             size_t size = g->problem->items[begins[bit]].size;
@@ -188,37 +186,44 @@ static void list_halves(struct rfx_front_groups *g, const struct rfx_front_left 
     g->listed_begins = left->begins;
 }
 
-/* The logarithm of n over k. */
-static double log_choose(const struct rfx_front_groups *g, int n, int k) {
-    return g->log_factorial[n] - g->log_factorial[k] - g->log_factorial[n - k];
+static int compare_groups(const void *pa, const void *pb) {
+    const struct rfx_front_group *a = pa;
+    const struct rfx_front_group *b = pb;
+    if (a->score != b->score) return a->score > b->score ? -1 : 1;
+    if (a->ends != b->ends) return a->ends < b->ends ? -1 : 1;
+    return (a->begins > b->begins) - (a->begins < b->begins);
 }
 
-/* What a group of so many ends and begins gains if its sum is what it should be. */
-static double gain_of(const struct rfx_front_groups *g, const struct rfx_front_left *left, int ends,
-                      int begins) {
-    const struct rfx_front_weights *w = &g->weights;
-    int n_ends = __builtin_popcountll(left->ends);
-    int n_begins = __builtin_popcountll(left->begins);
-    double gain = w->match - log(g->rooms.shrink);
-    if (ends == n_ends) return gain + log(chance_of_all);
-    double groups = log_choose(g, n_ends - 1, ends - 1) + log_choose(g, n_begins, begins);
-    return gain + log(1 - chance_of_all) + 2 * log(chance_of_one) -
-           w->size * (log(ends) + log(begins)) - w->among * groups;
+/* Keeps the best groups of those listed so far. */
+static void keep_best(struct rfx_front_groups *g) {
+    qsort(g->list, (size_t)g->n, sizeof *g->list, compare_groups);
+    if (g->n <= MAX_GROUPS) return;
+    g->complete = false;
+    g->n = MAX_GROUPS;
 }
 
-/* Adds the groups of these ends with all begins whose sum is close. */
-static void add_groups(struct rfx_front_groups *g, const struct rfx_front_left *left,
-                       const struct rfx_front_block *ends) {
+/* Lists a group, whose score lacks the orders of its begins. */
+static void add_group(struct rfx_front_groups *g, struct rfx_front_group group) {
+    double orders = g->log_factorial[__builtin_popcountll(group.begins)];
+    group.score += group.gain + (float)(g->weights.orders * orders);
+    g->list[g->n++] = group;
+}
+
+/* Finds the groups of these ends with all begins whose sum is close, up to `most`; their number.
+ * They are listed if orders >= 0: the logarithm of how many a single begin in the place of these
+ * ends leaves. */
+static int find_groups(struct rfx_front_groups *g, const struct rfx_front_left *left,
+                       const struct rfx_front_block *ends, double orders, int most) {
     const int *begins = &g->times->by_begin[g->times->at[left->boundary].begins];
     const struct rfx_front_sum *low = g->low;
     const struct rfx_front_sum *high = g->high;
     bool all_ends = ends->mask == left->ends;
-    int n_begins = __builtin_popcountll(left->begins);
-    float gains[RFX_FRONT_MAX_SIDE + 1];
-    for (int k = 1; k <= n_begins; k++) gains[k] = (float)gain_of(g, left, ends->items, k);
     size_t least = (size_t)((double)ends->height * (1 - g->rooms.most));
     float spread = (float)(g->rooms.shrink * g->rooms.shrink / 3); /* of a share from 0 to twice */
+    float match = (float)(g->weights.match - log(g->rooms.shrink));
     float expected = (float)(ends->room * (1 - g->rooms.shrink));
+    float score = (float)(g->weights.orders * orders);
+    int found = 0;
     int h = g->n_high - 1;
     for (int l = 0; l < g->n_low; l++) {
         while (h >= 0 && high[h].sum + low[l].sum > ends->highest) h--;
@@ -231,41 +236,45 @@ static void add_groups(struct rfx_front_groups *g, const struct rfx_front_left *
             if (mask == 0 || all_ends != (mask == left->begins)) continue;
             if (far > too_far && !all_ends) continue;
             if (g->has_twins && skips_twin(g, begins, left->begins, mask)) continue;
-            if (g->n == MAX_POOL) {
-                g->complete = false;
-                return;
-            }
-            float gain = gains[high[k].items + low[l].items] - far - logf(variance / own) / 2;
-            g->list[g->n++] = (struct rfx_front_group){ends->mask, mask, gain};
+            if (found == most) return found;
+            found++;
+            if (orders < 0) continue;
+            float gain = match - far - logf(variance / own) / 2;
+            add_group(g, (struct rfx_front_group){ends->mask, mask, gain, score});
         }
     }
+    return found;
 }
 
-static int compare_groups(const void *pa, const void *pb) {
-    const struct rfx_front_group *a = pa;
-    const struct rfx_front_group *b = pb;
-    if (a->gain != b->gain) return a->gain > b->gain ? -1 : 1;
-    if (a->ends != b->ends) return a->ends < b->ends ? -1 : 1;
-    return (a->begins > b->begins) - (a->begins < b->begins);
-}
-
-/* Keeps the groups of the block that is in the fewest, the likeliest. */
-static void keep_fewest(struct rfx_front_groups *g, int n_blocks) {
+/* Of the blocks the one that is in the fewest groups. */
+static uint64_t find_fewest(const struct rfx_front_groups *g, int n_unions, int n_blocks) {
     uint64_t best = 0;
     int fewest = INT32_MAX;
     for (int b = 0; b < n_blocks; b++) {
         int count = 0;
-        for (int i = 0; i < g->n; i++) count += (g->list[i].ends & g->blocks[b].mask) != 0;
+        for (int u = 0; u < n_unions; u++)
+            if ((g->unions[u].sum.mask & g->blocks[b].mask) != 0) count += g->unions[u].groups;
         if (count >= fewest) continue;
         fewest = count;
         best = g->blocks[b].mask;
     }
-    int kept = 0;
-    for (int i = 0; i < g->n; i++)
-        if ((g->list[i].ends & best) != 0) g->list[kept++] = g->list[i];
-    qsort(g->list, (size_t)kept, sizeof *g->list, compare_groups);
-    if (kept > MAX_GROUPS) g->complete = false;
-    g->n = kept < MAX_GROUPS ? kept : MAX_GROUPS;
+    return best;
+}
+
+/* The logarithm of how many orders a single begin in the place of these ends leaves; negative: the
+ * ends cannot lie together. */
+static double orders_without(struct rfx_front_groups *g, const struct rfx_forest *forest,
+                             const struct rfx_front_left *left, uint64_t ends,
+                             struct rfx_forest *scratch) {
+    int *gone = g->items;
+    int *with = gone + RFX_FRONT_MAX_SIDE;
+    int changed = 0;
+    struct rfx_pq_run run = {.leaves = with + RFX_FRONT_MAX_SIDE};
+    struct rfx_front_group group = {.ends = ends, .begins = left->begins & (0 - left->begins)};
+    struct rfx_forest_change change =
+        rfx_front_change(g->times, left->boundary, &group, gone, with);
+    if (!rfx_forest_replace(g->forests, forest, &change, scratch, &changed, &run)) return -1;
+    return rfx_front_orders(g->judge, scratch);
 }
 
 void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *forest,
@@ -273,25 +282,26 @@ void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *
     const struct rfx_front_boundary *b = &g->times->at[left->boundary];
     bool *marked = g->forests->marked;
     int *gone = g->items;
-    int *with = gone + RFX_FRONT_MAX_SIDE;
     int n_gone = select_items(&g->times->by_end[b->ends], left->ends, gone);
     for (int i = 0; i < n_gone; i++) marked[gone[i]] = true;
     int n_blocks = rfx_front_blocks(&g->rooms, forest, b->side, marked, g->blocks);
     for (int i = 0; i < n_gone; i++) marked[gone[i]] = false;
     int n_unions = list_unions(g, n_blocks);
     list_halves(g, left);
-    g->n = 0;
+    g->n = g->n_compared = 0;
     for (int u = 0; u < n_unions; u++) {
-        int before = g->n;
-        int changed = 0;
-        struct rfx_pq_run run = {.leaves = with + RFX_FRONT_MAX_SIDE};
-        add_groups(g, left, &g->unions[u].sum);
-        if (g->n == before || g->unions[u].parts == 1) continue;
-        struct rfx_forest_change change =
-            rfx_front_change(g->times, left->boundary, &g->list[before], gone, with);
-        if (!rfx_forest_replace(g->forests, forest, &change, scratch, &changed, &run))
-            g->n = before; /* these blocks cannot lie together */
+        g->unions[u].groups = find_groups(g, left, &g->unions[u].sum, -1, MAX_POOL - g->n_compared);
+        if (g->unions[u].groups == 0) continue;
+        g->unions[u].orders = orders_without(g, forest, left, g->unions[u].sum.mask, scratch);
+        if (g->unions[u].orders < 0) g->unions[u].groups = 0;
+        g->n_compared += g->unions[u].groups;
     }
-    g->n_compared = g->n;
-    keep_fewest(g, n_blocks);
+    if (g->n_compared == MAX_POOL) g->complete = false;
+    uint64_t block = find_fewest(g, n_unions, n_blocks);
+    for (int u = 0; u < n_unions; u++) {
+        const struct rfx_front_block *ends = &g->unions[u].sum;
+        if (g->unions[u].groups == 0 || (ends->mask & block) == 0) continue;
+        (void)find_groups(g, left, ends, g->unions[u].orders, g->unions[u].groups);
+    }
+    keep_best(g);
 }

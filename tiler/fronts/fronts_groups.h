@@ -1,9 +1,10 @@
 /* Which items of a boundary may change places, and how likely it is that they do.
  *
  * A group's gain is the logarithm of how much likelier its sums are if the begins were cut from the
- * place of the ends than if they have nothing to do with each other, and of how likely a group of
- * so many items is among all there could be. Most boundaries have few groups, of which one may be
- * large. */
+ * place of the ends than if they have nothing to do with each other, and the same for each of how
+ * rare groups are at all. How many other groups there could have been does not count: that is in
+ * the number of orders that a state leaves (fronts_judge.h), since of all orders at the beginning
+ * each is as likely, and the likelihood of a state is the sum of those of its orders. */
 #ifndef RFX_TILER_FRONTS_FRONTS_GROUPS_H
 #define RFX_TILER_FRONTS_FRONTS_GROUPS_H
 
@@ -12,21 +13,21 @@
 struct rfx_front_group {
     uint64_t ends, begins; /* bits by their order at the boundary */
     float gain;
+    float score; /* with the orders that it leaves */
 };
 
 /* What gains are made of. */
 struct rfx_front_weights {
-    double among;  /* how much it counts of how many groups a group is one */
-    double size;   /* how much rarer large groups are: the power of their number of ends, begins */
-    double match;  /* what a group gains for being one */
+    double match;  /* the logarithm of how rare groups are, and of a density of sizes */
     double orders; /* how much the number of orders that are left counts (fronts.h) */
 };
 
 struct rfx_front_union;
+struct rfx_front_judge;
 struct rfx_front_sum;
 
 struct rfx_front_groups {
-    struct rfx_front_group *list; /* [n], of the last rfx_front_groups_list, the likeliest first */
+    struct rfx_front_group *list; /* [n], of the last rfx_front_groups_list, the best first */
     int n, n_compared;            /* of so many of all blocks */
     bool complete;                /* no group was left out so far for the sake of time */
 
@@ -35,6 +36,7 @@ struct rfx_front_groups {
     const struct rfx_place_problem *problem;
     const struct rfx_front_times *times;
     struct rfx_forests *forests;
+    const struct rfx_front_judge *judge;
     struct rfx_front_rooms rooms;
     struct rfx_front_weights weights;
     struct rfx_front_union *unions;
@@ -55,12 +57,11 @@ struct rfx_front_left {
 
 /* All must outlive it. Release with rfx_front_groups_release, after a failure
  * too. RFX_STATUS_OUT_OF_MEMORY. */
-RFX_NODISCARD enum rfx_status rfx_front_groups_init(struct rfx_front_groups *g,
-                                                    const struct rfx_place_problem *problem,
-                                                    const struct rfx_front_times *times,
-                                                    struct rfx_forests *forests, size_t capacity,
-                                                    const struct rfx_front_weights *weights,
-                                                    struct rfx_error *err);
+RFX_NODISCARD enum rfx_status rfx_front_groups_init(
+    struct rfx_front_groups *g, const struct rfx_place_problem *problem,
+    const struct rfx_front_times *times, struct rfx_forests *forests,
+    const struct rfx_front_judge *judge, size_t capacity, const struct rfx_front_weights *weights,
+    struct rfx_error *err);
 void rfx_front_groups_release(struct rfx_front_groups *g);
 
 /* Lists the groups of one block (what lies together in every order), one of which every packing

@@ -39,20 +39,18 @@ static uint64_t hash_item(const struct rfx_front_judge *j, int side, int item) {
                           rfx_packer_mix(2 * (uint64_t)end + (uint64_t)side));
 }
 
-/* The hashes of node i from those of its children; the number of children. */
-static struct hashes hash_children(struct rfx_front_judge *j, const struct rfx_pq_node *tree, int i,
-                                   int *n) {
+/* The hashes of node i from those of its children. */
+static struct hashes hash_children(struct rfx_front_judge *j, const struct rfx_pq_node *tree,
+                                   int i) {
     uint64_t sum = 0;
     uint64_t power = 1;
     struct hashes h = {0, 0};
-    *n = 0;
     for (int k = i + 1; k < i + tree[i].span; k += tree[k].span) {
         uint64_t mixed = rfx_packer_mix(j->hash[k]);
         sum += mixed;
         h.forward = h.forward * base + mixed;
         h.backward += mixed * power;
         power *= base;
-        ++*n;
     }
     if (tree[i].what == RFX_PQ_P) {
         h.forward = h.backward = rfx_packer_mix(sum + 1) / 2;
@@ -63,42 +61,65 @@ static struct hashes hash_children(struct rfx_front_judge *j, const struct rfx_p
     return h;
 }
 
-/* Hashes of a tree of a side; adds the logarithm of the number of its orders, but for that of a
- * root that is linked. */
-static struct hashes judge_tree(struct rfx_front_judge *j, int side, const struct rfx_pq_node *tree,
-                                bool linked, double *orders) {
+/* Hashes of a tree of a side. */
+static struct hashes hash_tree(struct rfx_front_judge *j, int side, const struct rfx_pq_node *tree,
+                               bool linked) {
     struct hashes h = {0, 0};
     for (int i = tree->span - 1; i >= 0; i--) { /* children come before their parent */
-        int n = 0;
         if (tree[i].what >= 0) {
             j->hash[i] = hash_item(j, side, tree[i].what);
             continue;
         }
-        h = hash_children(j, tree, i, &n);
+        h = hash_children(j, tree, i);
         j->hash[i] = h.forward + h.backward;
-        if (tree[i].what == RFX_PQ_P)
-            *orders += j->log_orders[n];
-        else if (i > 0 || !linked)
-            *orders += j->log_orders[2];
     }
     if (!linked) h.forward = h.backward = j->hash[0];
     return h;
 }
 
+/* The logarithm of the number of orders of a tree, but for the reversal of a linked one. */
+static double count_orders(const struct rfx_front_judge *j, const struct rfx_pq_node *tree,
+                           bool linked) {
+    double orders = 0;
+    for (int i = 0; i < tree->span; i++) {
+        if (tree[i].what >= 0) continue;
+        int n = 2;
+        if (tree[i].what == RFX_PQ_P) {
+            n = 0;
+            for (int k = i + 1; k < i + tree[i].span; k += tree[k].span) n++;
+        }
+        if (tree[i].what == RFX_PQ_P || i > 0 || !linked) orders += j->log_orders[n];
+    }
+    return orders;
+}
+
+double rfx_front_orders(const struct rfx_front_judge *j, const struct rfx_forest *forest) {
+    double orders = j->log_orders[forest->n_trees];
+    int at[RFX_FRONT_SIDES] = {0, 0};
+    for (int t = 0; t < forest->n_trees; t++) {
+        bool linked = rfx_forest_has(&forest->linked, t);
+        for (int side = 0; side < RFX_FRONT_SIDES; side++) {
+            const struct rfx_pq_node *tree = &forest->nodes[side][at[side]];
+            orders += count_orders(j, tree, linked);
+            at[side] += tree->span;
+        }
+        if (linked) orders += j->log_orders[2];
+    }
+    return orders;
+}
+
 uint64_t rfx_front_judge(struct rfx_front_judge *j, const struct rfx_forest *forest,
-                         const struct rfx_front_left *left, double *orders) {
+                         const struct rfx_front_left *left) {
     uint64_t hash = (uint64_t)left->boundary;
     int at[RFX_FRONT_SIDES] = {0, 0};
-    *orders = j->log_orders[forest->n_trees];
     for (int t = 0; t < forest->n_trees; t++) {
         bool linked = rfx_forest_has(&forest->linked, t);
         struct hashes h[RFX_FRONT_SIDES];
         for (int side = 0; side < RFX_FRONT_SIDES; side++) {
             const struct rfx_pq_node *tree = &forest->nodes[side][at[side]];
-            h[side] = judge_tree(j, side, tree, linked, orders);
+            h[side] = hash_tree(j, side, tree, linked);
             at[side] += tree->span;
         }
-        if (linked) *orders += j->log_orders[2];
         hash += rfx_packer_mix(rfx_packer_mix(h[0].forward) ^ h[1].forward) +
                 rfx_packer_mix(rfx_packer_mix(h[0].backward) ^ h[1].backward);
     }

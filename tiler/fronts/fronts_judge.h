@@ -20,8 +20,11 @@ RFX_NODISCARD enum rfx_status rfx_front_judge_init(struct rfx_front_judge *j,
                                                    struct rfx_error *err);
 void rfx_front_judge_release(struct rfx_front_judge *j);
 
-/* A hash that is the same for states that differ only in items alike from here on (size and end);
- * *orders: the logarithm of how many orders the forest has. O(nodes). */
+/* A hash that is the same for states that differ only in items alike from here on (size and end).
+ * O(nodes). */
 uint64_t rfx_front_judge(struct rfx_front_judge *j, const struct rfx_forest *forest,
-                         const struct rfx_front_left *left, double *orders);
+                         const struct rfx_front_left *left);
+
+/* The logarithm of how many orders a forest has. O(nodes). */
+double rfx_front_orders(const struct rfx_front_judge *j, const struct rfx_forest *forest);
 #endif

@@ -133,7 +133,6 @@ static void add_node(const struct rfx_front_rooms *rooms, const struct rfx_pq_no
     block->highest += nodes[i].height + v->spare;
     block->room += v->room;
     block->variance += v->variance;
-    block->items += v->leaves;
     for (int k = i; k < i + nodes[i].span; k++)
         if (nodes[k].what >= 0)
             block->mask |= (uint64_t)1 << rooms->times->bit[side][nodes[k].what];
@@ -155,7 +154,7 @@ int rfx_front_blocks(struct rfx_front_rooms *rooms, const struct rfx_forest *for
             i++;
             continue;
         }
-        if (i != after) blocks[n++] = (struct rfx_front_block){.items = 0};
+        if (i != after) blocks[n++] = (struct rfx_front_block){.mask = 0};
         add_node(rooms, nodes, i, side, &blocks[n - 1]);
         int end = i + nodes[i].span;
         int parent = depth > 0 ? parents[depth - 1] : -1;

@@ -11,8 +11,7 @@
 
 /* What of the ends of a boundary lies together in every order. */
 struct rfx_front_block {
-    uint64_t mask; /* bits by their order at the boundary */
-    int items;
+    uint64_t mask;          /* bits by their order at the boundary */
     size_t height, highest; /* of the room: at least and at most */
     double room, variance;  /* what it should be */
 };

@@ -8,33 +8,29 @@
 #include "tiler/clauses/clauses_packing.h"
 #include "tiler/fronts/fronts.h"
 #include "tiler/overlaps/overlaps.h"
-#include "tiler/packer/packer_groups.h"
 #include "tiler/packer/packer_search.h"
 #include "tiler/packer/packer_skyline.h"
 #include "tiler/packer/packer_tight.h"
+#include "tiler/portfolio/portfolio_slack.h"
 #include "tiler/portfolio/portfolio_turns.h"
 
-/* FIRST_NODES: of the quick look by packer.h, which needs no threads. FIRST_BUDGET_NODES,
- * FIRST_WIDTH: of the first turn of a tree search and of a beam; MAX_WIDTH: beyond it only the
- * others go on. Doubled from round to round, so what they are costs at most a factor of two; where
- * sums need only be alike the first widths hardly ever do, and LOOSE_DOUBLINGS are left out, or
- * FRONTS_DOUBLINGS, as that search gets by with less. */
+/* FIRST_NODES: of the quick look by packer.h, which needs no threads. FIRST_BUDGET_NODES: of the
+ * first turn of a tree search. Doubled from round to round, so what they are costs at most a factor
+ * of two. */
 enum {
     FIRST_NODES = 50,
     FIRST_BUDGET_NODES = 2000,
-    FIRST_WIDTH = 4,
-    MAX_WIDTH = 1024,
-    LOOSE_DOUBLINGS = 2,
-    FRONTS_DOUBLINGS = 4,
-    MOVES_PER_NODE = 16,   /* what they cost */
-    GROUPS_PER_NODE = 256, /* more than a beam of as many doublings takes where it is of use */
+    MOVES_PER_NODE = 16,     /* what they cost */
+    GROUPS_PER_STATE = 4096, /* of a beam's width: more than it takes where it is of use */
     MAX_ROUNDS = 40,
     MAX_WORKERS = 8, /* each has tables of O(n^2) bytes, and there are not many more turns */
 };
 
 /* The share of a turn with clauses, in dead ends: what they cost against other searches' nodes.
- * None in the first rounds, in which much else is solved while the clauses would only be made. */
-enum { NODES_PER_CONFLICT = 2, FIRST_CLAUSES_ROUND = 2 };
+ * None in the first rounds, in which much else is solved while the clauses would only be made; and
+ * in still more where bytes are free nearly everywhere, of which a search for no spare byte can
+ * make little. */
+enum { NODES_PER_CONFLICT = 2, FIRST_CLAUSES_ROUND = 2, FIRST_ROUND_EVERYWHERE = 4 };
 
 /* What all threads share: everything below `lock` under it. */
 struct portfolio {
@@ -85,22 +81,25 @@ static bool is_done(const struct portfolio *p) {
     return target != 0 && (p->best.arena_bytes <= target || p->best.lower_bound_bytes > target);
 }
 
-static bool is_full(const struct rfx_place_problem *problem, size_t capacity) {
-    for (int s = 0; s < problem->n_sections; s++)
-        if (problem->breadth[s] < capacity) return false;
+/* Whether a search has a chance now at what it was made for. */
+static bool is_of_use(const struct portfolio *p, enum rfx_packer_member member, size_t goal) {
+    bool everywhere = rfx_slack_is_everywhere(p->problem);
+    switch (member) {
+        case RFX_MEMBER_FRONTS:
+        case RFX_MEMBER_LOOSE:
+            return everywhere;
+        case RFX_MEMBER_OVERLAPS:
+            return !rfx_slack_is_none(p->problem, goal);
+        case RFX_MEMBER_CLAUSES:
+            return p->round >= (everywhere ? FIRST_ROUND_EVERYWHERE : FIRST_CLAUSES_ROUND);
+        case RFX_MEMBER_TIGHT:
+        case RFX_MEMBER_SECTIONS:
+        case RFX_MEMBER_CANONICAL:
+        case RFX_MEMBER_SKYLINE:
+        case RFX_MEMBER_COUNT:
+            break;
+    }
     return true;
-}
-
-/* How much smaller than the room it was meant for an item may be, of RFX_GROUPS_WHOLE: twice what
- * is free in the mean, as of items made smaller by evenly many bytes; 0: nothing is free, or so
- * much that any sums are alike. */
-static size_t tolerance_at(const struct rfx_place_problem *problem, size_t capacity) {
-    size_t shares = 0;
-    size_t n = (size_t)problem->n_sections;
-    for (size_t s = 0; s < n; s++)
-        shares += (capacity - problem->breadth[s]) / (capacity / RFX_GROUPS_WHOLE + 1);
-    size_t tolerance = (5 * shares / 2 + n - 1) / n;
-    return tolerance < RFX_GROUPS_WHOLE / 2 ? tolerance : 0;
 }
 
 /* The capacity of a turn now; 0: there is nothing for it to do. */
@@ -111,17 +110,15 @@ static size_t capacity_of(const struct portfolio *p, const struct rfx_turn *turn
     unsigned only = p->limits->only;
     bool seeks_target = p->limits->target_bytes != 0 && p->round % 3 != 1; /* above all */
     if (only != 0 && (only >> turn->member & 1) == 0) return 0;
-    if (turn->member == RFX_MEMBER_LOOSE && tolerance_at(p->problem, goal) == 0) return 0;
-    if (turn->member == RFX_MEMBER_CLAUSES && only == 0 && p->round < FIRST_CLAUSES_ROUND) return 0;
-    bool is_for_free = turn->member == RFX_MEMBER_OVERLAPS || turn->member == RFX_MEMBER_FRONTS;
-    if (is_for_free && only == 0 && is_full(p->problem, goal)) return 0;
+    if (only == 0 && !is_of_use(p, turn->member, goal)) return 0;
+    if (turn->member == RFX_MEMBER_LOOSE && rfx_slack_tolerance(p->problem, goal) == 0) return 0;
     switch (turn->where) {
         case RFX_AT_GOAL:
             return goal;
         case RFX_WHERE_FULL:
-            return is_full(p->problem, goal) ? goal : 0;
+            return rfx_slack_is_none(p->problem, goal) ? goal : 0;
         case RFX_WHERE_FREE:
-            return is_full(p->problem, goal) ? 0 : goal;
+            return rfx_slack_is_none(p->problem, goal) ? 0 : goal;
         case RFX_AT_BOUND:
             return p->best.lower_bound_bytes < goal ? p->best.lower_bound_bytes : 0;
         case RFX_HALFWAY:
@@ -139,9 +136,7 @@ static bool take_turn(struct portfolio *p, struct task *task) {
         task->turn = k;
         task->capacity = capacity_of(p, &rfx_turns[k]);
         task->nodes = (uint64_t)FIRST_BUDGET_NODES << doublings;
-        if (rfx_turns[k].member == RFX_MEMBER_LOOSE) doublings += LOOSE_DOUBLINGS;
-        if (rfx_turns[k].member == RFX_MEMBER_FRONTS) doublings += FRONTS_DOUBLINGS;
-        task->width = doublings < 8 ? FIRST_WIDTH << doublings : MAX_WIDTH;
+        task->width = rfx_turn_width(rfx_turns[k].member, doublings);
         p->next = (k + 1) % RFX_N_TURNS;
         if (p->next == 0) p->round++;
         if (task->capacity != 0 && task->capacity != p->over_at[k]) return true;
@@ -197,7 +192,7 @@ static void search_tight(struct portfolio *p, struct worker *w, const struct tas
         .width = task->width,
         .backwards = (variant & 1) != 0,
         .tolerance = rfx_turns[task->turn].member == RFX_MEMBER_LOOSE
-                         ? tolerance_at(p->problem, task->capacity)
+                         ? rfx_slack_tolerance(p->problem, task->capacity)
                          : 0,
         .seed = (variant & 2) != 0 ? task->nodes + (uint64_t)task->turn : 0,
         .nodes = UINT64_MAX,
@@ -210,7 +205,8 @@ static void search_tight(struct portfolio *p, struct worker *w, const struct tas
     end_turn(p, nodes, status, &err);
     if (status == RFX_OK && outcome == RFX_TIGHT_FOUND)
         keep(p, w, rfx_turns[task->turn].member);
-    else if (outcome == RFX_TIGHT_ALL_TRIED || (task->width >= MAX_WIDTH && request.seed == 0))
+    else if (outcome == RFX_TIGHT_ALL_TRIED ||
+             (task->width >= RFX_TURN_MAX_WIDTH && request.seed == 0))
         p->over_at[task->turn] = task->capacity;
     (void)pthread_mutex_unlock(&p->lock);
 }
@@ -237,12 +233,13 @@ static void search_clauses(struct portfolio *p, struct worker *w, const struct t
 }
 
 static void search_skyline(struct portfolio *p, struct worker *w, const struct task *task) {
-    struct rfx_skyline_request request = {.capacity_bytes = task->capacity,
-                                          .unit_bytes = rfx_search_unit_bytes(w->search),
-                                          .width = task->width,
-                                          .rough = rfx_turns[task->turn].variant == 1,
-                                          .seed = task->width > FIRST_WIDTH ? task->nodes : 0,
-                                          .stop = &p->stop};
+    struct rfx_skyline_request request = {
+        .capacity_bytes = task->capacity,
+        .unit_bytes = rfx_search_unit_bytes(w->search),
+        .width = task->width,
+        .rough = rfx_turns[task->turn].variant == 1,
+        .seed = task->width > RFX_TURN_FIRST_WIDTH ? task->nodes : 0,
+        .stop = &p->stop};
     struct rfx_error err = {{0}};
     uint64_t nodes = 0;
     bool found = false;
@@ -278,7 +275,7 @@ static void search_fronts(struct portfolio *p, struct worker *w, const struct ta
         .width = task->width,
         .variant = variant % RFX_FRONTS_VARIANTS,
         .seed = variant >= RFX_FRONTS_VARIANTS ? task->nodes + (uint64_t)task->turn : 0,
-        .nodes = GROUPS_PER_NODE * task->nodes,
+        .nodes = GROUPS_PER_STATE * (uint64_t)task->width,
         .stop = &p->stop};
     struct rfx_error err = {{0}};
     uint64_t nodes = 0;
@@ -288,7 +285,7 @@ static void search_fronts(struct portfolio *p, struct worker *w, const struct ta
         rfx_fronts_place(p->problem, &request, w->trial, &arena, &complete, &nodes, &err);
     end_turn(p, nodes, status, &err);
     if (status == RFX_OK && arena != SIZE_MAX) keep(p, w, RFX_MEMBER_FRONTS);
-    if (complete || (task->width >= MAX_WIDTH && request.seed == 0))
+    if (complete || (task->width >= RFX_FRONTS_MAX_WIDTH && request.seed == 0))
         p->over_at[task->turn] = task->capacity;
     (void)pthread_mutex_unlock(&p->lock);
 }

@@ -39,8 +39,6 @@ const struct rfx_turn rfx_turns[RFX_N_TURNS] = {
     {RFX_MEMBER_TIGHT, 3, RFX_WHERE_FULL},
     {RFX_MEMBER_TIGHT, 2, RFX_WHERE_FULL},
     {RFX_MEMBER_TIGHT, 3, RFX_WHERE_FULL},
-    {RFX_MEMBER_LOOSE, 2, RFX_AT_GOAL},
-    {RFX_MEMBER_LOOSE, 3, RFX_AT_GOAL},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, RFX_HALFWAY},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_LENGTH, RFX_HALFWAY},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_SIZE, RFX_HALFWAY},
@@ -50,6 +48,19 @@ const struct rfx_turn rfx_turns[RFX_N_TURNS] = {
     {RFX_MEMBER_SKYLINE, 1, RFX_BELOW_BEST},
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, RFX_BELOW_BEST},
 };
+
+/* Narrower fronts hardly ever find anything. They widen faster, as few of the widths are enough for
+ * nearly all that they find at all. */
+enum { FRONTS_DOUBLINGS = 4, FRONTS_DOUBLINGS_A_ROUND = 2 };
+
+int rfx_turn_width(enum rfx_packer_member member, int round) {
+    bool is_fronts = member == RFX_MEMBER_FRONTS;
+    int most = is_fronts ? RFX_FRONTS_MAX_WIDTH : RFX_TURN_MAX_WIDTH;
+    int doublings = is_fronts ? FRONTS_DOUBLINGS + FRONTS_DOUBLINGS_A_ROUND * round : round;
+    if (doublings >= 16) return most;
+    int width = RFX_TURN_FIRST_WIDTH << doublings;
+    return width < most ? width : most;
+}
 
 static const char *const names[] = {
     [RFX_MEMBER_TIGHT] = "tight",         [RFX_MEMBER_SECTIONS] = "sections",

@@ -25,6 +25,12 @@ struct rfx_turn {
     enum rfx_where where;
 };
 
-enum { RFX_N_TURNS = 45 };
+enum { RFX_N_TURNS = 43 };
 extern const struct rfx_turn rfx_turns[RFX_N_TURNS];
+
+/* States of a beam: of the first round, and the most: beyond it only the other searches go on. */
+enum { RFX_TURN_FIRST_WIDTH = 4, RFX_TURN_MAX_WIDTH = 1024, RFX_FRONTS_MAX_WIDTH = 8192 };
+
+/* How wide a beam of a member is in a round (0, 1, ...). */
+int rfx_turn_width(enum rfx_packer_member member, int round);
 #endif

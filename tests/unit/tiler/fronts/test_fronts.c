@@ -47,10 +47,10 @@ static void planted_packings_are_found(void **state) {
     } cases[] = {{"cuts", 2, 16},
                  {"chains-slack-1", 6, 32},
                  {"spirals-slack-1", 1, 16},
-                 {"spirals-slack-1", 7, 32},
+                 {"spirals-slack-1", 7, 64},
                  {"cuts-slack-5", 5, 32},
-                 {"spirals-slack-5", 5, 32},
-                 {"spirals-slack-10", 9, 64}};
+                 {"spirals-slack-5", 13, 32},
+                 {"spirals-slack-10", 13, 64}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         struct packing_case made =
             packing_make(packing_find(cases[k].family), cases[k].seed, 150, 450);

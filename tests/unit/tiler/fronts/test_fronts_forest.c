@@ -153,7 +153,6 @@ static bool holds_frontier(const struct rfx_forest *forest) {
 static int try_case(struct bench *b, uint64_t seed) {
     struct rfx_pq_node nodes[2][RFX_FRONT_SIDES][MAX_NODES];
     struct rfx_forest forests[2];
-    const struct rfx_front_left none = {.boundary = 0};
     struct test_rng rng = test_rng_make(seed);
     int n = (int)test_rng_int(&rng, 2, MAX_START);
     int start[MAX_START] = {0, 1, 2, 3, 4};
@@ -169,7 +168,6 @@ static int try_case(struct bench *b, uint64_t seed) {
         int with[MAX_LEAVES];
         int leaves[MAX_LEAVES];
         int changed = 0;
-        double orders = 0;
         struct rfx_pq_run run = {.leaves = leaves};
         struct rfx_forest_change change = {.side = (int)test_rng_int(&rng, 0, 1), gone, with, 0, 0};
         change.n_gone = choose_gone(&rng, change.side, gone);
@@ -184,7 +182,7 @@ static int try_case(struct bench *b, uint64_t seed) {
         if (!possible) break;
         now = next;
         at = 1 - at;
-        (void)rfx_front_judge(&b->judge, &forests[at], &none, &orders);
+        double orders = rfx_front_orders(&b->judge, &forests[at]);
         if (lround(exp(orders)) != now.n || !holds_frontier(&forests[at]))
             fail_msg("case %llu, change %d: %ld orders for %d", (unsigned long long)seed, k,
                      lround(exp(orders)), now.n);

@@ -1,0 +1,55 @@
+/* What is free: told apart by families of packings, and by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/support/random/packing_cases.h"
+#include "tests/support/random/placement_cases.h"
+#include "tiler/portfolio/portfolio_slack.h"
+
+static void families_are_told_apart(void **state) {
+    (void)state;
+    for (int f = 0; f < packing_n_families; f++) {
+        const struct packing_family *family = &packing_families[f];
+        if (family->nowhere_full) continue;
+        for (uint64_t seed = 1; seed <= 20; seed++) {
+            struct packing_case made = packing_make(family, seed, 150, 450);
+            struct rfx_place_problem *problem = placement_problem(made.items, made.n);
+            bool none = family->percent == 0 && family->gone_in_hundred == 0;
+            assert_int_equal(rfx_slack_is_none(problem, made.capacity), none);
+            assert_false(rfx_slack_is_none(problem, made.capacity + 1));
+            if (none) assert_int_equal(rfx_slack_tolerance(problem, made.capacity), 0);
+            if (family->gone_in_hundred < 30) /* with as many gone, few boundaries are as before */
+                assert_int_equal(rfx_slack_is_everywhere(problem), family->percent > 0);
+            rfx_place_problem_free(problem);
+            free(made.items);
+        }
+    }
+}
+
+static void one_boundary_in_ten_may_be_even(void **state) {
+    (void)state;
+    struct rfx_place_item items[11];
+    for (int i = 0; i < 11; i++) items[i] = (struct rfx_place_item){i, i + 1, (size_t)i + 1, 1};
+    struct rfx_place_problem *problem = placement_problem(items, 11);
+    assert_true(rfx_slack_is_everywhere(problem));
+    rfx_place_problem_free(problem);
+    items[5].size = items[4].size;
+    problem = placement_problem(items, 11);
+    assert_true(rfx_slack_is_everywhere(problem));
+    rfx_place_problem_free(problem);
+    items[9].size = items[8].size;
+    problem = placement_problem(items, 11);
+    assert_false(rfx_slack_is_everywhere(problem));
+    rfx_place_problem_free(problem);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(families_are_told_apart),
+                                       cmocka_unit_test(one_boundary_in_ten_may_be_even)};
+    return cmocka_run_group_tests(tests, placement_set_up, placement_tear_down);
+}

@@ -1,0 +1,30 @@
+/* Counts over sections; see portfolio_slack.h. */
+#include "tiler/portfolio/portfolio_slack.h"
+
+#include "tiler/packer/packer_groups.h"
+
+/* One boundary in so many may leave as many bytes alive as before: made smaller by up to 1 %, items
+ * of a spiral do at up to 5 %. */
+enum { UNCHANGED_ONE_IN = 10 };
+
+bool rfx_slack_is_none(const struct rfx_place_problem *problem, size_t capacity) {
+    for (int s = 0; s < problem->n_sections; s++)
+        if (problem->breadth[s] < capacity) return false;
+    return true;
+}
+
+bool rfx_slack_is_everywhere(const struct rfx_place_problem *problem) {
+    int unchanged = 0;
+    for (int s = 1; s < problem->n_sections; s++)
+        unchanged += problem->breadth[s] == problem->breadth[s - 1];
+    return unchanged < (problem->n_sections + UNCHANGED_ONE_IN - 1) / UNCHANGED_ONE_IN;
+}
+
+size_t rfx_slack_tolerance(const struct rfx_place_problem *problem, size_t capacity) {
+    size_t shares = 0;
+    size_t n = (size_t)problem->n_sections;
+    for (size_t s = 0; s < n; s++)
+        shares += (capacity - problem->breadth[s]) / (capacity / RFX_GROUPS_WHOLE + 1);
+    size_t tolerance = (5 * shares / 2 + n - 1) / n;
+    return tolerance < RFX_GROUPS_WHOLE / 2 ? tolerance : 0;
+}

@@ -1,0 +1,18 @@
+/* What the bytes that are free in a packing look like: which searches have a chance hangs on it. */
+#ifndef RFX_TILER_PORTFOLIO_PORTFOLIO_SLACK_H
+#define RFX_TILER_PORTFOLIO_PORTFOLIO_SLACK_H
+
+#include "tiler/strategies/placement_problem.h"
+
+/* Whether an arena of `capacity` bytes has none free at any time. O(sections). */
+bool rfx_slack_is_none(const struct rfx_place_problem *problem, size_t capacity);
+
+/* Whether what begins at a time is hardly ever as many bytes as what ends then, as where all items
+ * were made smaller; where some were taken away it mostly is. O(sections). */
+bool rfx_slack_is_everywhere(const struct rfx_place_problem *problem);
+
+/* How much smaller than the room it was meant for an item may be, of RFX_GROUPS_WHOLE: twice what
+ * is free in the mean, as of items made smaller by evenly many bytes; 0: nothing is free, or so
+ * much that any sums are alike. O(sections). */
+size_t rfx_slack_tolerance(const struct rfx_place_problem *problem, size_t capacity);
+#endif
