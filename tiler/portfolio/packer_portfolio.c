@@ -5,13 +5,12 @@
 #include <string.h>
 
 #include "layers/core/team.h"
-#include "tiler/clauses/clauses_packing.h"
 #include "tiler/fronts/fronts.h"
 #include "tiler/overlaps/overlaps.h"
-#include "tiler/packer/packer_groups.h"
 #include "tiler/packer/packer_search.h"
 #include "tiler/packer/packer_skyline.h"
 #include "tiler/packer/packer_tight.h"
+#include "tiler/portfolio/portfolio_kept.h"
 #include "tiler/portfolio/portfolio_turns.h"
 
 /* FIRST_NODES: of the quick look by packer.h, which needs no threads. FIRST_BUDGET_NODES,
@@ -48,8 +47,9 @@ struct portfolio {
     size_t unit; /* capacities in between gain nothing */
 
     pthread_mutex_t lock;
-    int next, round;               /* the next turn */
-    size_t over_at[RFX_N_TURNS];   /* the capacity at which a turn has no more to try */
+    int next, round;             /* the next turn */
+    size_t over_at[RFX_N_TURNS]; /* the capacity at which a turn has no more to try */
+    struct rfx_kept kept;
     size_t *offsets;               /* the best answer */
     struct rfx_packer_result best; /* nodes: of all */
     enum rfx_status status;
@@ -85,24 +85,6 @@ static bool is_done(const struct portfolio *p) {
     return target != 0 && (p->best.arena_bytes <= target || p->best.lower_bound_bytes > target);
 }
 
-static bool is_full(const struct rfx_place_problem *problem, size_t capacity) {
-    for (int s = 0; s < problem->n_sections; s++)
-        if (problem->breadth[s] < capacity) return false;
-    return true;
-}
-
-/* How much smaller than the room it was meant for an item may be, of RFX_GROUPS_WHOLE: twice what
- * is free in the mean, as of items made smaller by evenly many bytes; 0: nothing is free, or so
- * much that any sums are alike. */
-static size_t tolerance_at(const struct rfx_place_problem *problem, size_t capacity) {
-    size_t shares = 0;
-    size_t n = (size_t)problem->n_sections;
-    for (size_t s = 0; s < n; s++)
-        shares += (capacity - problem->breadth[s]) / (capacity / RFX_GROUPS_WHOLE + 1);
-    size_t tolerance = (5 * shares / 2 + n - 1) / n;
-    return tolerance < RFX_GROUPS_WHOLE / 2 ? tolerance : 0;
-}
-
 /* The capacity of a turn now; 0: there is nothing for it to do. */
 static size_t capacity_of(const struct portfolio *p, const struct rfx_turn *turn) {
     size_t goal = goal_of(p);
@@ -111,17 +93,17 @@ static size_t capacity_of(const struct portfolio *p, const struct rfx_turn *turn
     unsigned only = p->limits->only;
     bool seeks_target = p->limits->target_bytes != 0 && p->round % 3 != 1; /* above all */
     if (only != 0 && (only >> turn->member & 1) == 0) return 0;
-    if (turn->member == RFX_MEMBER_LOOSE && tolerance_at(p->problem, goal) == 0) return 0;
+    if (turn->member == RFX_MEMBER_LOOSE && rfx_turns_tolerance(p->problem, goal) == 0) return 0;
     if (turn->member == RFX_MEMBER_CLAUSES && only == 0 && p->round < FIRST_CLAUSES_ROUND) return 0;
     bool is_for_free = turn->member == RFX_MEMBER_OVERLAPS || turn->member == RFX_MEMBER_FRONTS;
-    if (is_for_free && only == 0 && is_full(p->problem, goal)) return 0;
+    if (is_for_free && only == 0 && rfx_turns_is_full(p->problem, goal)) return 0;
     switch (turn->where) {
         case RFX_AT_GOAL:
             return goal;
         case RFX_WHERE_FULL:
-            return is_full(p->problem, goal) ? goal : 0;
+            return rfx_turns_is_full(p->problem, goal) ? goal : 0;
         case RFX_WHERE_FREE:
-            return is_full(p->problem, goal) ? 0 : goal;
+            return rfx_turns_is_full(p->problem, goal) ? 0 : goal;
         case RFX_AT_BOUND:
             return p->best.lower_bound_bytes < goal ? p->best.lower_bound_bytes : 0;
         case RFX_HALFWAY:
@@ -197,7 +179,7 @@ static void search_tight(struct portfolio *p, struct worker *w, const struct tas
         .width = task->width,
         .backwards = (variant & 1) != 0,
         .tolerance = rfx_turns[task->turn].member == RFX_MEMBER_LOOSE
-                         ? tolerance_at(p->problem, task->capacity)
+                         ? rfx_turns_tolerance(p->problem, task->capacity)
                          : 0,
         .seed = (variant & 2) != 0 ? task->nodes + (uint64_t)task->turn : 0,
         .nodes = UINT64_MAX,
@@ -215,24 +197,30 @@ static void search_tight(struct portfolio *p, struct worker *w, const struct tas
     (void)pthread_mutex_unlock(&p->lock);
 }
 
+/* Goes on where the last such turn ended. */
 static void search_clauses(struct portfolio *p, struct worker *w, const struct task *task) {
-    struct rfx_clauses_packing_request request = {
-        .capacity_bytes = task->capacity,
-        .backwards = (rfx_turns[task->turn].variant & 1) != 0,
-        .split = (rfx_turns[task->turn].variant & 2) != 0,
-        .conflicts = task->nodes / NODES_PER_CONFLICT,
-        .seed = task->nodes,
-        .stop = &p->stop};
+    int variant = rfx_turns[task->turn].variant;
+    struct rfx_clauses_packing_request request = {.capacity_bytes = task->capacity,
+                                                  .backwards = (variant & 1) != 0,
+                                                  .split = (variant & 2) != 0,
+                                                  .seed = task->nodes};
     enum rfx_clauses_packing_outcome outcome = RFX_CLAUSES_PACKING_ALL_TRIED;
     struct rfx_error err = {{0}};
     uint64_t nodes = 0;
-    enum rfx_status status =
-        rfx_clauses_packing_place(p->problem, &request, w->trial, &outcome, &nodes, &err);
+    enum rfx_status status = RFX_OK;
+    (void)pthread_mutex_lock(&p->lock);
+    struct rfx_clauses_packing *packing = rfx_kept_take(&p->kept, task->turn, task->capacity);
+    (void)pthread_mutex_unlock(&p->lock);
+    if (packing == NULL) status = rfx_clauses_packing_create(p->problem, &request, &packing, &err);
+    if (status == RFX_OK)
+        status = rfx_clauses_packing_search(packing, task->nodes / NODES_PER_CONFLICT, &p->stop,
+                                            w->trial, &outcome, &nodes, &err);
     end_turn(p, nodes, status, &err);
     if (status == RFX_OK && outcome == RFX_CLAUSES_PACKING_FOUND)
         keep(p, w, RFX_MEMBER_CLAUSES);
     else if (outcome == RFX_CLAUSES_PACKING_ALL_TRIED)
         p->over_at[task->turn] = task->capacity;
+    rfx_kept_give(&p->kept, task->turn, task->capacity, packing);
     (void)pthread_mutex_unlock(&p->lock);
 }
 
@@ -389,6 +377,7 @@ enum rfx_status rfx_portfolio_solve(const struct rfx_place_problem *problem,
         status = p.status;
         if (status != RFX_OK && err != NULL) *err = p.err;
     }
+    rfx_kept_release(&p.kept);
     (void)pthread_mutex_destroy(&p.lock);
     if (status == RFX_OK && is_small &&
         !rfx_place_answer_is_valid(problem->items, problem->n, offsets, p.best.arena_bytes))

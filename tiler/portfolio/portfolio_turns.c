@@ -1,6 +1,7 @@
 /* The table of turns; see portfolio_turns.h. */
 #include "tiler/portfolio/portfolio_turns.h"
 
+#include "tiler/packer/packer_groups.h"
 #include "tiler/packer/packer_search.h"
 
 const struct rfx_turn rfx_turns[RFX_N_TURNS] = {
@@ -61,4 +62,19 @@ _Static_assert(sizeof names / sizeof *names == RFX_MEMBER_COUNT, "one name per m
 
 const char *rfx_packer_member_name(enum rfx_packer_member member) {
     return names[member];
+}
+
+bool rfx_turns_is_full(const struct rfx_place_problem *problem, size_t capacity) {
+    for (int s = 0; s < problem->n_sections; s++)
+        if (problem->breadth[s] < capacity) return false;
+    return true;
+}
+
+size_t rfx_turns_tolerance(const struct rfx_place_problem *problem, size_t capacity) {
+    size_t shares = 0;
+    size_t n = (size_t)problem->n_sections;
+    for (size_t s = 0; s < n; s++)
+        shares += (capacity - problem->breadth[s]) / (capacity / RFX_GROUPS_WHOLE + 1);
+    size_t tolerance = (5 * shares / 2 + n - 1) / n;
+    return tolerance < RFX_GROUPS_WHOLE / 2 ? tolerance : 0;
 }
