@@ -20,6 +20,10 @@
 /* More items than this are refused (nothing is found). */
 #define RFX_CLAUSES_MAX_ITEMS 1024
 
+/* Where more units than this are free, what is free stays a guess: each item would have as many
+ * variables. */
+#define RFX_CLAUSES_MAX_UNITS 1024
+
 struct rfx_clauses_packing_request {
     size_t capacity_bytes;
     bool backwards, split; /* in time; RFX_FILLERS_SPLIT: other guesses of what was free */

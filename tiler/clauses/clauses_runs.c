@@ -2,9 +2,9 @@
 #include "tiler/clauses/clauses_runs.h"
 
 #include "layers/core/checked.h"
+#include "tiler/clauses/clauses_packing.h"
 
-/* MAX_UNITS: each item of an open run has as many variables; runs of more stay closed. */
-enum { MAX_UNITS = 1024, ORIGINS = 64 };
+enum { ORIGINS = 64 };
 
 enum rfx_status rfx_runs_make(const struct rfx_place_problem *problem, size_t capacity,
                               bool backwards, struct rfx_runs *runs, struct rfx_error *err) {
@@ -51,7 +51,7 @@ bool rfx_runs_open(struct rfx_runs *runs, uint64_t proof) {
     for (int run = 0; run < runs->n; run++) {
         size_t now = runs->free_bytes[run];
         if ((origin_of(runs, run) & proof) == 0 || runs->is_open[run]) continue;
-        if (now == 0 || now / (size_t)runs->unit > MAX_UNITS) continue;
+        if (now == 0 || now / (size_t)runs->unit > RFX_CLAUSES_MAX_UNITS) continue;
         if (most < 0 || now > runs->free_bytes[most]) most = run;
     }
     if (most < 0) return false;

@@ -95,6 +95,10 @@ static size_t capacity_of(const struct portfolio *p, const struct rfx_turn *turn
     if (only != 0 && (only >> turn->member & 1) == 0) return 0;
     if (turn->member == RFX_MEMBER_LOOSE && rfx_turns_tolerance(p->problem, goal) == 0) return 0;
     if (turn->member == RFX_MEMBER_CLAUSES && only == 0 && p->round < FIRST_CLAUSES_ROUND) return 0;
+    bool is_split = turn->member == RFX_MEMBER_CLAUSES && (turn->variant & 2) != 0;
+    if (is_split && !rfx_turns_is_full(p->problem, goal) &&
+        !rfx_turns_must_guess(p->problem, goal, p->unit))
+        return 0;
     bool is_for_free = turn->member == RFX_MEMBER_OVERLAPS || turn->member == RFX_MEMBER_FRONTS;
     if (is_for_free && only == 0 && rfx_turns_is_full(p->problem, goal)) return 0;
     switch (turn->where) {

@@ -1,6 +1,7 @@
 /* The table of turns; see portfolio_turns.h. */
 #include "tiler/portfolio/portfolio_turns.h"
 
+#include "tiler/clauses/clauses_packing.h"
 #include "tiler/packer/packer_groups.h"
 #include "tiler/packer/packer_search.h"
 
@@ -68,6 +69,12 @@ bool rfx_turns_is_full(const struct rfx_place_problem *problem, size_t capacity)
     for (int s = 0; s < problem->n_sections; s++)
         if (problem->breadth[s] < capacity) return false;
     return true;
+}
+
+bool rfx_turns_must_guess(const struct rfx_place_problem *problem, size_t capacity, size_t unit) {
+    for (int s = 0; s < problem->n_sections; s++)
+        if ((capacity - problem->breadth[s]) / unit > RFX_CLAUSES_MAX_UNITS) return true;
+    return false;
 }
 
 size_t rfx_turns_tolerance(const struct rfx_place_problem *problem, size_t capacity) {

@@ -31,6 +31,10 @@ extern const struct rfx_turn rfx_turns[RFX_N_TURNS];
 /* Whether a capacity leaves no byte free at any time. */
 bool rfx_turns_is_full(const struct rfx_place_problem *problem, size_t capacity);
 
+/* Whether clauses may have to guess what is free: there are more units of it than they can count.
+ */
+bool rfx_turns_must_guess(const struct rfx_place_problem *problem, size_t capacity, size_t unit);
+
 /* How much smaller than the room it was meant for an item may be, of RFX_GROUPS_WHOLE: twice what
  * is free in the mean, as of items made smaller by evenly many bytes; 0: nothing is free, or so
  * much that any sums are alike. */
