@@ -24,6 +24,13 @@ void rfx_clauses_free(struct rfx_clauses *clauses);
  * false: no memory. */
 RFX_NODISCARD bool rfx_clauses_add(struct rfx_clauses *clauses, const int *literals, int n);
 
+/* Where the clauses come from that are added from now on: bits, 0: from nowhere. */
+void rfx_clauses_set_origin(struct rfx_clauses *clauses, uint64_t origin);
+
+/* Where the clauses come from that cannot all be true, after IMPOSSIBLE; some more may be among
+ * them. */
+uint64_t rfx_clauses_proof(const struct rfx_clauses *clauses);
+
 /* A variable that follows from the others once they have values is never chosen to be tried. */
 void rfx_clauses_let_follow(struct rfx_clauses *clauses, int variable);
 

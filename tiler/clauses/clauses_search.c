@@ -7,7 +7,7 @@
 /* Restarts come when the mean number of levels of the last RECENT learnt clauses, times less than
  * one, is above the mean of all. Clauses are forgotten first after FIRST_FORGET conflicts, then
  * after FORGET_MORE more each time. */
-enum { RECENT = 50, FIRST_FORGET = 2000, FORGET_MORE = 300, STOP_EVERY = 16 };
+enum { RECENT = CLAUSES_RECENT, FIRST_FORGET = 2000, FORGET_MORE = 300, STOP_EVERY = 16 };
 
 static const double recent_share = 0.8;
 
@@ -21,13 +21,15 @@ static const double unusual = 1.4, trail_memory = 5000;
 static const double first_decay = 0.8, last_decay = 0.95, decay_growth = 0.01;
 enum { DECAY_EVERY = 5000 };
 
-/* What tells when to restart and when to forget. */
-struct pace {
-    int recent[RECENT]; /* levels of the clauses learnt last */
-    int n_recent, at;
-    uint64_t sum_recent, sum, conflicts, forget_at, forget_every;
-    double mean_trail, decay;
-};
+/* The origins of a clause and of those of its literals that are false at level 0. */
+static uint64_t gather_origins(const struct rfx_clauses *c, uint32_t clause) {
+    const int *literals = rfx_clauses_literals(c, clause);
+    uint64_t origins = rfx_clauses_origins_of(c, clause);
+    for (uint32_t k = 0; k < c->store[clause]; k++)
+        if (c->value[literals[k]] < 0 && c->level[literals[k] / 2] == 0)
+            origins |= c->origins[literals[k] / 2];
+    return origins;
+}
 
 static void assign(struct rfx_clauses *c, int literal, uint32_t reason) {
     c->value[literal] = 1;
@@ -35,6 +37,8 @@ static void assign(struct rfx_clauses *c, int literal, uint32_t reason) {
     c->level[literal / 2] = c->n_levels;
     c->reason[literal / 2] = reason;
     c->trail[c->n_trail++] = literal;
+    if (c->n_levels == 0)
+        c->origins[literal / 2] = reason == CLAUSES_NONE ? c->origin : gather_origins(c, reason);
 }
 
 static void go_back(struct rfx_clauses *c, int level) {
@@ -135,6 +139,7 @@ static bool is_implied(struct rfx_clauses *c, int literal) {
         int variable = c->stack[--n];
         uint32_t reason = c->reason[variable];
         const int *literals = rfx_clauses_literals(c, reason);
+        c->origin |= gather_origins(c, reason);
         for (uint32_t k = 0; k < c->store[reason]; k++) {
             int v = literals[k] / 2;
             if (v == variable || c->seen[v] || c->level[v] == 0) continue;
@@ -153,12 +158,14 @@ static bool is_implied(struct rfx_clauses *c, int literal) {
 static void take_clause(struct rfx_clauses *c, uint32_t clause, int *open) {
     const int *literals = rfx_clauses_literals(c, clause);
     int n = (int)c->store[clause];
+    c->origin |= rfx_clauses_origins_of(c, clause);
     if (clause >= c->learnt && c->store[clause + 1] > 2) {
         uint32_t levels = (uint32_t)mark_levels(c, literals, n);
         if (levels < c->store[clause + 1]) c->store[clause + 1] = levels;
     }
     for (int k = 0; k < n; k++) {
         int v = literals[k] / 2;
+        if (c->level[v] == 0) c->origin |= c->origins[v];
         if (c->seen[v] || c->level[v] == 0) continue;
         touch(c, v);
         rfx_clauses_bump(c, v);
@@ -177,6 +184,7 @@ static int learn(struct rfx_clauses *c, uint32_t conflict, int *levels) {
     uint32_t clause = conflict;
     c->n_learn = 1;
     c->n_touched = 0;
+    c->origin = 0;
     for (;;) {
         take_clause(c, clause, &open);
         do at--;
@@ -218,7 +226,7 @@ static bool turn_back(struct rfx_clauses *c, uint32_t conflict, int *levels) {
     return true;
 }
 
-static void count_conflict(struct pace *pace, int n_trail, int levels) {
+static void count_conflict(struct rfx_clauses_pace *pace, int n_trail, int levels) {
     pace->conflicts++;
     pace->sum += (uint64_t)levels;
     double conflicts = (double)pace->conflicts;
@@ -236,14 +244,14 @@ static void count_conflict(struct pace *pace, int n_trail, int levels) {
     if (pace->conflicts % DECAY_EVERY == 0 && pace->decay < last_decay) pace->decay += decay_growth;
 }
 
-static bool must_restart(const struct pace *pace) {
+static bool must_restart(const struct rfx_clauses_pace *pace) {
     double recent = (double)pace->sum_recent / RECENT;
     return pace->n_recent == RECENT &&
            recent * recent_share > (double)pace->sum / (double)pace->conflicts;
 }
 
 /* Restarts when it is time, and forgets then when that is due. false: no memory. */
-static bool keep_pace(struct rfx_clauses *c, struct pace *pace) {
+static bool keep_pace(struct rfx_clauses *c, struct rfx_clauses_pace *pace) {
     bool forgets = pace->conflicts >= pace->forget_at;
     if (!forgets && !must_restart(pace)) return true;
     go_back(c, 0);
@@ -268,7 +276,11 @@ static bool decide(struct rfx_clauses *c) {
 }
 
 static void begin(struct rfx_clauses *c, uint64_t seed) {
-    if (!c->has_searched) c->learnt = c->n_store;
+    if (!c->has_searched) {
+        c->learnt = c->n_store;
+        c->pace = (struct rfx_clauses_pace){
+            .forget_at = FIRST_FORGET, .forget_every = FIRST_FORGET, .decay = first_decay};
+    }
     c->has_searched = true;
     go_back(c, 0);
     for (int v = 0; v < c->n; v++) {
@@ -284,24 +296,27 @@ static void begin(struct rfx_clauses *c, uint64_t seed) {
 enum rfx_clauses_outcome rfx_clauses_solve(struct rfx_clauses *c,
                                            const struct rfx_clauses_request *request,
                                            uint64_t *conflicts) {
-    struct pace pace = {
-        .forget_at = FIRST_FORGET, .forget_every = FIRST_FORGET, .decay = first_decay};
+    struct rfx_clauses_pace *pace = &c->pace;
     enum rfx_clauses_outcome outcome = RFX_CLAUSES_LIMIT;
     begin(c, request->seed);
-    while (!c->is_impossible && pace.conflicts < request->conflicts) {
+    uint64_t first = pace->conflicts;
+    while (!c->is_impossible && pace->conflicts - first < request->conflicts) {
         uint32_t conflict = propagate(c);
         if (c->has_no_memory) break;
         if (conflict != CLAUSES_NONE) {
             int levels = 0;
             int n_trail = c->n_trail;
-            if (c->n_levels == 0) c->is_impossible = true;
-            if (c->is_impossible) break;
-            if (!turn_back(c, conflict, &levels)) c->has_no_memory = true;
-            count_conflict(&pace, n_trail, levels);
-            c->step /= pace.decay;
-            if (pace.conflicts % STOP_EVERY == 0 && rfx_place_must_stop(c->mem, request->stop))
+            if (c->n_levels == 0) {
+                c->is_impossible = true;
+                c->proof = gather_origins(c, conflict);
                 break;
-        } else if (!keep_pace(c, &pace)) {
+            }
+            if (!turn_back(c, conflict, &levels)) c->has_no_memory = true;
+            count_conflict(pace, n_trail, levels);
+            c->step /= pace->decay;
+            if (pace->conflicts % STOP_EVERY == 0 && rfx_place_must_stop(c->mem, request->stop))
+                break;
+        } else if (!keep_pace(c, pace)) {
             c->has_no_memory = true;
         } else if (!decide(c)) {
             outcome = RFX_CLAUSES_FOUND;
@@ -309,7 +324,7 @@ enum rfx_clauses_outcome rfx_clauses_solve(struct rfx_clauses *c,
         }
         if (c->has_no_memory) break;
     }
-    *conflicts += pace.conflicts;
+    *conflicts += pace->conflicts - first;
     if (c->has_no_memory) return RFX_CLAUSES_NO_MEMORY;
     return c->is_impossible ? RFX_CLAUSES_IMPOSSIBLE : outcome;
 }

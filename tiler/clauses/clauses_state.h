@@ -3,13 +3,16 @@
  *
  * Invariants: 1. a clause of two or more literals is watched by its first two: when one of them
  * becomes false, all clauses in that literal's list are looked at; 2. clauses that were given come
- * before those that were learnt; 3. reasons of what is assigned at level 0 are never looked at. */
+ * before those that were learnt; 3. reasons of what is assigned at level 0 are never looked at;
+ * 4. the origins of a clause, and of what is assigned at level 0, are those of all clauses it
+ * follows from. */
 #ifndef RFX_TILER_CLAUSES_CLAUSES_STATE_H
 #define RFX_TILER_CLAUSES_CLAUSES_STATE_H
 
 #include "tiler/clauses/clauses.h"
 
-enum { CLAUSES_HEADER = 2 }; /* number of literals; levels of a learnt clause (else 0) */
+/* Number of literals; levels of a learnt clause (else 0); two words of origins. */
+enum { CLAUSES_HEADER = 4 };
 #define CLAUSES_NONE UINT32_MAX
 
 /* A clause as seen by a watched literal: when `blocker` is true there is nothing to do. */
@@ -25,6 +28,16 @@ struct rfx_clauses_list {
     size_t capacity;
 };
 
+enum { CLAUSES_RECENT = 50 };
+
+/* What tells when to restart and when to forget. */
+struct rfx_clauses_pace {
+    int recent[CLAUSES_RECENT]; /* levels of the clauses learnt last */
+    int n_recent, at;
+    uint64_t sum_recent, sum, conflicts, forget_at, forget_every;
+    double mean_trail, decay;
+};
+
 struct rfx_clauses {
     struct rfx_memory *mem;
     uint32_t *store;                        /* clauses: header, literals */
@@ -34,6 +47,9 @@ struct rfx_clauses {
 
     int n;              /* variables */
     signed char *value; /* per literal: 1, 0 (open), -1 */
+    uint64_t *origins;  /* per variable that is assigned at level 0 */
+    uint64_t origin;    /* of the clauses that are added; while one is learnt: its origins */
+    uint64_t proof;     /* the origins of what is impossible */
     bool *phase;        /* per variable: the value it had last */
     bool *follows;      /* per variable: is never chosen */
     int *level;
@@ -47,6 +63,7 @@ struct rfx_clauses {
     bool *seen;
     int *learn, n_learn, *stack, *touched, n_touched;
     uint64_t *stamp, now; /* per level */
+    struct rfx_clauses_pace pace;
 };
 
 /* The literals of a clause. */
@@ -54,7 +71,12 @@ static inline int *rfx_clauses_literals(const struct rfx_clauses *c, uint32_t cl
     return (int *)&c->store[clause + CLAUSES_HEADER];
 }
 
-/* Appends a clause of n >= 2 literals and watches it; CLAUSES_NONE: no memory. */
+static inline uint64_t rfx_clauses_origins_of(const struct rfx_clauses *c, uint32_t clause) {
+    return c->store[clause + 2] | (uint64_t)c->store[clause + 3] << 32;
+}
+
+/* Appends a clause of n >= 2 literals, of the origins c->origin, and watches it; CLAUSES_NONE: no
+ * memory. */
 uint32_t rfx_clauses_append(struct rfx_clauses *c, const int *literals, int n, int levels);
 
 /* Adds to what is looked at when a literal becomes false; false: no memory. */

@@ -16,6 +16,7 @@ static bool allocate(struct rfx_clauses *c) {
     size_t n = (size_t)c->n;
     c->lists = rfx_memory_calloc(mem, 2 * n, sizeof *c->lists);
     c->value = rfx_memory_calloc(mem, 2 * n, sizeof *c->value);
+    c->origins = rfx_memory_calloc(mem, n, sizeof *c->origins);
     c->phase = rfx_memory_calloc(mem, n, sizeof *c->phase);
     c->follows = rfx_memory_calloc(mem, n, sizeof *c->follows);
     c->level = rfx_memory_calloc(mem, n, sizeof *c->level);
@@ -30,10 +31,11 @@ static bool allocate(struct rfx_clauses *c) {
     c->stack = rfx_memory_calloc(mem, n, sizeof *c->stack);
     c->touched = rfx_memory_calloc(mem, n, sizeof *c->touched);
     c->stamp = rfx_memory_calloc(mem, n + 1, sizeof *c->stamp);
-    return c->lists != NULL && c->value != NULL && c->phase != NULL && c->follows != NULL &&
-           c->level != NULL && c->reason != NULL && c->trail != NULL && c->starts != NULL &&
-           c->activity != NULL && c->heap != NULL && c->place != NULL && c->seen != NULL &&
-           c->learn != NULL && c->stack != NULL && c->touched != NULL && c->stamp != NULL;
+    return c->lists != NULL && c->value != NULL && c->origins != NULL && c->phase != NULL &&
+           c->follows != NULL && c->level != NULL && c->reason != NULL && c->trail != NULL &&
+           c->starts != NULL && c->activity != NULL && c->heap != NULL && c->place != NULL &&
+           c->seen != NULL && c->learn != NULL && c->stack != NULL && c->touched != NULL &&
+           c->stamp != NULL;
 }
 
 enum rfx_status rfx_clauses_create(struct rfx_memory *mem, int n, struct rfx_clauses **out,
@@ -58,7 +60,7 @@ void rfx_clauses_free(struct rfx_clauses *c) {
         rfx_memory_release(c->mem, c->lists[i].watches);
     void *const blocks[] = {c->store,  c->lists, c->value,  c->phase,    c->follows, c->level,
                             c->reason, c->trail, c->starts, c->activity, c->heap,    c->place,
-                            c->seen,   c->learn, c->stack,  c->touched,  c->stamp};
+                            c->seen,   c->learn, c->stack,  c->touched,  c->stamp,   c->origins};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         rfx_memory_release(c->mem, blocks[i]);
     rfx_memory_release(c->mem, c);
@@ -101,27 +103,52 @@ uint32_t rfx_clauses_append(struct rfx_clauses *c, const int *literals, int n, i
     uint32_t clause = (uint32_t)c->n_store;
     c->store[clause] = (uint32_t)n;
     c->store[clause + 1] = (uint32_t)levels;
+    c->store[clause + 2] = (uint32_t)c->origin;
+    c->store[clause + 3] = (uint32_t)(c->origin >> 32);
     memcpy(rfx_clauses_literals(c, clause), literals, (size_t)n * sizeof *literals);
     c->n_store = wanted;
     return watch_both(c, clause) ? clause : CLAUSES_NONE;
 }
 
-bool rfx_clauses_add(struct rfx_clauses *c, const int *literals, int n) {
+void rfx_clauses_set_origin(struct rfx_clauses *c, uint64_t origin) {
+    c->origin = origin;
+}
+
+uint64_t rfx_clauses_proof(const struct rfx_clauses *c) {
+    return c->proof;
+}
+
+/* As rfx_clauses_add, and c->origin becomes all origins of what is left of the clause. */
+static bool add(struct rfx_clauses *c, const int *literals, int n) {
     int left = 0;
     int *kept = c->learn;
     assert(!c->has_searched && n <= c->n);
     for (int i = 0; i < n; i++) {
         if (c->value[literals[i]] > 0) return true;
-        if (c->value[literals[i]] == 0) kept[left++] = literals[i];
+        if (c->value[literals[i]] == 0)
+            kept[left++] = literals[i];
+        else
+            c->origin |= c->origins[literals[i] / 2];
     }
-    if (left == 0) c->is_impossible = true;
+    if (left == 0) {
+        c->is_impossible = true;
+        c->proof = c->origin;
+    }
     if (left == 1) {
         c->value[kept[0]] = 1;
         c->value[kept[0] ^ 1] = -1;
         c->level[kept[0] / 2] = 0;
+        c->origins[kept[0] / 2] = c->origin;
         c->trail[c->n_trail++] = kept[0];
     }
     return left < 2 || rfx_clauses_append(c, kept, left, 0) != CLAUSES_NONE;
+}
+
+bool rfx_clauses_add(struct rfx_clauses *c, const int *literals, int n) {
+    uint64_t origin = c->origin;
+    bool enough = add(c, literals, n);
+    c->origin = origin;
+    return enough;
 }
 
 static int compare_levels(const void *pa, const void *pb) {

@@ -28,7 +28,8 @@ struct rfx_sums {
     int *order;  /* which term is the k-th */
     int *shorts; /* clauses of few terms: number of literals, then 2 * term + negated */
     int n_shorts;
-    struct layer *layers; /* n + 1, of more terms */
+    struct layer *layers; /* n + 1, of more terms, or with counts */
+    struct rfx_sums_counts counts;
     int n_variables;
 };
 
@@ -131,9 +132,12 @@ static bool make_layers(struct rfx_sums *s, bool *too_many) {
     if (s->layers == NULL) return false;
     for (int end = 0; end < 2; end++) {
         struct layer *layer = &s->layers[end * n];
-        layer->sums = rfx_memory_calloc(s->mem, 1, sizeof *layer->sums);
+        int least = end == 0 ? 0 : -s->counts.before;
+        int most = end == 0 ? 0 : s->counts.after;
+        layer->n = most - least + 1;
+        layer->sums = rfx_memory_calloc(s->mem, (size_t)layer->n, sizeof *layer->sums);
         if (layer->sums == NULL) return false;
-        layer->n = 1;
+        for (int k = least; k <= most; k++) layer->sums[k - least] = k * s->counts.unit;
     }
     while (lo + 1 < hi) {
         bool is_low = s->layers[lo].n <= s->layers[hi].n;
@@ -170,20 +174,23 @@ static void sort_terms(struct rfx_sums *s) {
 }
 
 enum rfx_status rfx_sums_create(struct rfx_memory *mem, const int64_t *terms, int n,
-                                struct rfx_sums **out, struct rfx_error *err) {
+                                const struct rfx_sums_counts *counts, struct rfx_sums **out,
+                                struct rfx_error *err) {
     struct rfx_sums *s = rfx_memory_calloc(mem, 1, sizeof *s);
     bool too_many = n > MAX_TERMS;
     *out = NULL;
     if (s == NULL) return rfx_memory_fail(mem, "packer", sizeof *s, err);
     s->mem = mem;
     s->n = n;
+    if (counts != NULL) s->counts = *counts;
+    bool is_short = n <= MAX_SHORT && s->counts.before == 0 && s->counts.after == 0;
     s->terms = rfx_memory_alloc(mem, (size_t)n * sizeof *s->terms);
     s->order = rfx_memory_alloc(mem, (size_t)n * sizeof *s->order);
     bool enough = s->terms != NULL && s->order != NULL;
     if (enough && !too_many) {
         memcpy(s->terms, terms, (size_t)n * sizeof *terms);
         sort_terms(s);
-        enough = n <= MAX_SHORT ? make_shorts(s) : make_layers(s, &too_many);
+        enough = is_short ? make_shorts(s) : make_layers(s, &too_many);
     }
     if (enough && !too_many)
         *out = s;
@@ -232,8 +239,32 @@ static bool add_link(struct rfx_clauses *clauses, const struct layer *layer, int
     return rfx_clauses_add(clauses, clause, n);
 }
 
+/* When the sum of all terms is `sum` units, the number after is the one before and `sum`. `node`:
+ * a literal that is false then, -1: there is no other sum. false: no memory. */
+static bool add_counts(const struct rfx_sums *s, struct rfx_clauses *clauses, int node, int sum,
+                       int before, int after) {
+    const struct rfx_sums_counts *counts = &s->counts;
+    for (int k = 0; k <= counts->before; k++) {
+        int clause[3] = {node};
+        int to = k + sum;
+        int n = node < 0 ? 0 : 1;
+        if (to >= 1 && to <= counts->after + 1) { /* k or more, then `to` or more */
+            if (k > 0) clause[n++] = 2 * (before + k - 1) + 1;
+            if (to <= counts->after) clause[n++] = 2 * (after + to - 1);
+            if (!rfx_clauses_add(clauses, clause, n)) return false;
+        }
+        n = node < 0 ? 0 : 1;
+        if (to >= -1 && to < counts->after) { /* k or less, then `to` or less */
+            if (k < counts->before) clause[n++] = 2 * (before + k);
+            if (to >= 0) clause[n++] = 2 * (after + to) + 1;
+            if (!rfx_clauses_add(clauses, clause, n)) return false;
+        }
+    }
+    return true;
+}
+
 bool rfx_sums_add(const struct rfx_sums *s, struct rfx_clauses *clauses, const int *literals,
-                  int first) {
+                  int first, int before, int after) {
     if (s->layers == NULL) return add_shorts(s, clauses, literals);
     for (int v = first; v < first + s->n_variables; v++) rfx_clauses_let_follow(clauses, v);
     for (int k = 0; k < s->n; k++) {
@@ -249,6 +280,12 @@ bool rfx_sums_add(const struct rfx_sums *s, struct rfx_clauses *clauses, const i
             if (!add_link(clauses, high, i, literal, low, high->sums[i], first) ||
                 !add_link(clauses, high, i, literal ^ 1, low, high->sums[i] - term, first))
                 return false;
+    }
+    const struct layer *last = &s->layers[s->n];
+    for (int i = 0; i < last->n && (s->counts.before > 0 || s->counts.after > 0); i++) {
+        int node = last->n > 1 ? 2 * (first + last->first + i) + 1 : -1;
+        if (!add_counts(s, clauses, node, (int)(last->sums[i] / s->counts.unit), before, after))
+            return false;
     }
     return true;
 }

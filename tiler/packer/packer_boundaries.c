@@ -110,8 +110,8 @@ static void make_items(struct rfx_boundaries *b, const struct rfx_place_problem 
             end_pieces(b, problem->n, before - now, fillers == RFX_FILLERS_SPLIT, at);
         before = now;
     }
-    for (int i = problem->n; i < b->n_items && fillers != RFX_FILLERS_WHOLE;
-         i++) { /* pieces are looked at later */
+    if (fillers == RFX_FILLERS_WHOLE) return;
+    for (int i = problem->n; i < b->n_items; i++) { /* pieces come behind, and have their turn */
         int end = b->items[i].end;
         for (int at = b->items[i].begin + 1; at < end && b->items[i].end == end; at++) {
             if (free_bytes(problem, capacity, backwards, at) ==

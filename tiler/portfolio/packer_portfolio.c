@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "layers/core/team.h"
-#include "tiler/clauses/clauses_packing.h"
 #include "tiler/fronts/fronts.h"
 #include "tiler/overlaps/overlaps.h"
 #include "tiler/packer/packer_search.h"
 #include "tiler/packer/packer_skyline.h"
 #include "tiler/packer/packer_tight.h"
+#include "tiler/portfolio/portfolio_kept.h"
 #include "tiler/portfolio/portfolio_slack.h"
 #include "tiler/portfolio/portfolio_turns.h"
 
@@ -44,8 +44,9 @@ struct portfolio {
     size_t unit; /* capacities in between gain nothing */
 
     pthread_mutex_t lock;
-    int next, round;               /* the next turn */
-    size_t over_at[RFX_N_TURNS];   /* the capacity at which a turn has no more to try */
+    int next, round;             /* the next turn */
+    size_t over_at[RFX_N_TURNS]; /* the capacity at which a turn has no more to try */
+    struct rfx_kept kept;
     size_t *offsets;               /* the best answer */
     struct rfx_packer_result best; /* nodes: of all */
     enum rfx_status status;
@@ -84,21 +85,10 @@ static bool is_done(const struct portfolio *p) {
 /* Whether a search has a chance now at what it was made for. */
 static bool is_of_use(const struct portfolio *p, enum rfx_packer_member member, size_t goal) {
     bool everywhere = rfx_slack_is_everywhere(p->problem);
-    switch (member) {
-        case RFX_MEMBER_FRONTS:
-        case RFX_MEMBER_LOOSE:
-            return everywhere;
-        case RFX_MEMBER_OVERLAPS:
-            return !rfx_slack_is_none(p->problem, goal);
-        case RFX_MEMBER_CLAUSES:
-            return p->round >= (everywhere ? FIRST_ROUND_EVERYWHERE : FIRST_CLAUSES_ROUND);
-        case RFX_MEMBER_TIGHT:
-        case RFX_MEMBER_SECTIONS:
-        case RFX_MEMBER_CANONICAL:
-        case RFX_MEMBER_SKYLINE:
-        case RFX_MEMBER_COUNT:
-            break;
-    }
+    if (member == RFX_MEMBER_FRONTS || member == RFX_MEMBER_LOOSE) return everywhere;
+    if (member == RFX_MEMBER_OVERLAPS) return !rfx_slack_is_none(p->problem, goal);
+    if (member == RFX_MEMBER_CLAUSES)
+        return p->round >= (everywhere ? FIRST_ROUND_EVERYWHERE : FIRST_CLAUSES_ROUND);
     return true;
 }
 
@@ -112,6 +102,10 @@ static size_t capacity_of(const struct portfolio *p, const struct rfx_turn *turn
     if (only != 0 && (only >> turn->member & 1) == 0) return 0;
     if (only == 0 && !is_of_use(p, turn->member, goal)) return 0;
     if (turn->member == RFX_MEMBER_LOOSE && rfx_slack_tolerance(p->problem, goal) == 0) return 0;
+    bool is_split = turn->member == RFX_MEMBER_CLAUSES && (turn->variant & 2) != 0;
+    if (is_split && !rfx_slack_is_none(p->problem, goal) &&
+        !rfx_slack_is_beyond_counting(p->problem, goal, p->unit))
+        return 0;
     switch (turn->where) {
         case RFX_AT_GOAL:
             return goal;
@@ -211,24 +205,30 @@ static void search_tight(struct portfolio *p, struct worker *w, const struct tas
     (void)pthread_mutex_unlock(&p->lock);
 }
 
+/* Goes on where the last such turn ended. */
 static void search_clauses(struct portfolio *p, struct worker *w, const struct task *task) {
-    struct rfx_clauses_packing_request request = {
-        .capacity_bytes = task->capacity,
-        .backwards = (rfx_turns[task->turn].variant & 1) != 0,
-        .split = (rfx_turns[task->turn].variant & 2) != 0,
-        .conflicts = task->nodes / NODES_PER_CONFLICT,
-        .seed = task->nodes,
-        .stop = &p->stop};
+    int variant = rfx_turns[task->turn].variant;
+    struct rfx_clauses_packing_request request = {.capacity_bytes = task->capacity,
+                                                  .backwards = (variant & 1) != 0,
+                                                  .split = (variant & 2) != 0,
+                                                  .seed = task->nodes};
     enum rfx_clauses_packing_outcome outcome = RFX_CLAUSES_PACKING_ALL_TRIED;
     struct rfx_error err = {{0}};
     uint64_t nodes = 0;
-    enum rfx_status status =
-        rfx_clauses_packing_place(p->problem, &request, w->trial, &outcome, &nodes, &err);
+    enum rfx_status status = RFX_OK;
+    (void)pthread_mutex_lock(&p->lock);
+    struct rfx_clauses_packing *packing = rfx_kept_take(&p->kept, task->turn, task->capacity);
+    (void)pthread_mutex_unlock(&p->lock);
+    if (packing == NULL) status = rfx_clauses_packing_create(p->problem, &request, &packing, &err);
+    if (status == RFX_OK)
+        status = rfx_clauses_packing_search(packing, task->nodes / NODES_PER_CONFLICT, &p->stop,
+                                            w->trial, &outcome, &nodes, &err);
     end_turn(p, nodes, status, &err);
     if (status == RFX_OK && outcome == RFX_CLAUSES_PACKING_FOUND)
         keep(p, w, RFX_MEMBER_CLAUSES);
     else if (outcome == RFX_CLAUSES_PACKING_ALL_TRIED)
         p->over_at[task->turn] = task->capacity;
+    rfx_kept_give(&p->kept, task->turn, task->capacity, packing);
     (void)pthread_mutex_unlock(&p->lock);
 }
 
@@ -386,6 +386,7 @@ enum rfx_status rfx_portfolio_solve(const struct rfx_place_problem *problem,
         status = p.status;
         if (status != RFX_OK && err != NULL) *err = p.err;
     }
+    rfx_kept_release(&p.kept);
     (void)pthread_mutex_destroy(&p.lock);
     if (status == RFX_OK && is_small &&
         !rfx_place_answer_is_valid(problem->items, problem->n, offsets, p.best.arena_bytes))

@@ -1,6 +1,7 @@
 /* Counts over sections; see portfolio_slack.h. */
 #include "tiler/portfolio/portfolio_slack.h"
 
+#include "tiler/clauses/clauses_packing.h"
 #include "tiler/packer/packer_groups.h"
 
 /* One boundary in so many may leave as many bytes alive as before: made smaller by up to 1 %, items
@@ -18,6 +19,13 @@ bool rfx_slack_is_everywhere(const struct rfx_place_problem *problem) {
     for (int s = 1; s < problem->n_sections; s++)
         unchanged += problem->breadth[s] == problem->breadth[s - 1];
     return unchanged < (problem->n_sections + UNCHANGED_ONE_IN - 1) / UNCHANGED_ONE_IN;
+}
+
+bool rfx_slack_is_beyond_counting(const struct rfx_place_problem *problem, size_t capacity,
+                                  size_t unit) {
+    for (int s = 0; s < problem->n_sections; s++)
+        if ((capacity - problem->breadth[s]) / unit > RFX_CLAUSES_MAX_UNITS) return true;
+    return false;
 }
 
 size_t rfx_slack_tolerance(const struct rfx_place_problem *problem, size_t capacity) {

@@ -11,6 +11,11 @@ bool rfx_slack_is_none(const struct rfx_place_problem *problem, size_t capacity)
  * were made smaller; where some were taken away it mostly is. O(sections). */
 bool rfx_slack_is_everywhere(const struct rfx_place_problem *problem);
 
+/* Whether more units of `unit` bytes are free at some time than clauses can count, so that they
+ * have to guess what is free. O(sections). */
+bool rfx_slack_is_beyond_counting(const struct rfx_place_problem *problem, size_t capacity,
+                                  size_t unit);
+
 /* How much smaller than the room it was meant for an item may be, of RFX_GROUPS_WHOLE: twice what
  * is free in the mean, as of items made smaller by evenly many bytes; 0: nothing is free, or so
  * much that any sums are alike. O(sections). */
