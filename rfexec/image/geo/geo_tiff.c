@@ -133,8 +133,10 @@ static void drop_band_items(struct rfx_georeference *geo) {
         any |= tag_end != NULL;
         *to++ = *from++;
     }
-    if (to != NULL) *to = '\0';
-    if (any || geo->metadata == NULL || strstr(geo->metadata, "<GDALMetadata>") == NULL) return;
+    if (to == NULL) return;
+    *to = '\0';
+    bool is_shell = !any && strstr(geo->metadata, "<GDALMetadata>") != NULL;
+    if (geo->metadata[0] != '\0' && !is_shell) return;
     rfx_memory_release(geo->mem, geo->metadata);
     geo->metadata = NULL;
 }

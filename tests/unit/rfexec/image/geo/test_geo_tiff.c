@@ -111,6 +111,29 @@ static void drops_what_is_none(void **state) {
     free(longest);
 }
 
+/* Items of one band go, and with them what then says nothing. */
+static void drops_items_of_bands(void **state) {
+    static char band[] = "<Item name=\"B\" sample=\"0\">b</Item>";
+    static char shell[] =
+        "<GDALMetadata>\n <Item name=\"B\" sample=\"0\">b</Item>\n</GDALMetadata>";
+    static char both[] = "<Item name=\"B\" sample=\"1\">b</Item><Item name=\"A\">a</Item>";
+    static const struct {
+        char *written;
+        const char *kept;
+    } cases[] = {{band, NULL}, {shell, NULL}, {both, "<Item name=\"A\">a</Item>"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rfx_georeference geo = {.metadata = cases[i].written};
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_geo_source got;
+        write_file(&geo);
+        assert_int_equal(rfx_geo_tiff_read(mem, FILE_NAME, 0, &got, NULL), RFX_OK);
+        assert_true(same_text(got.geo.metadata, cases[i].kept));
+        rfx_georeference_release(&got.geo);
+        rfx_memory_free(mem);
+    }
+}
+
 static enum rfx_status read_once(struct rfx_memory *mem, void *context, struct rfx_error *err) {
     struct rfx_geo_source got;
     (void)context;
@@ -181,6 +204,7 @@ static void pixels_have_sizes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comes_back), cmocka_unit_test(drops_what_is_none),
-        cmocka_unit_test(pixels_have_sizes), cmocka_unit_test(survives_failing_allocations)};
+        cmocka_unit_test(drops_items_of_bands), cmocka_unit_test(pixels_have_sizes),
+        cmocka_unit_test(survives_failing_allocations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
