@@ -17,7 +17,8 @@
 #define SUM_DIGIT 7  /* 2^(16 * 7 - 150) = 2^-38, the unit of the sums */
 #define REST_DIGIT 4 /* 2^(16 * 4 - 150) = 2^-86, the unit of the rests */
 
-/* 2^51 * 2^11 < 2^63; a digit gets at most 2^39 * 2^11 between flushes. */
+/* 2^51 * 2^11 < 2^63; a digit gets at most 2^39 * 2^12 between flushes: a square that does not fit
+ * the lanes is two values. */
 #define FLUSH_PIXELS 2048
 
 enum special { SEEN_NAN = 1, SEEN_PLUS_INF = 2, SEEN_MINUS_INF = 4 };

@@ -17,8 +17,8 @@ struct rfx_sums_counts {
     int before, after;
 };
 
-/* For n >= 1 terms. *out is NULL when there are too many sums. RFX_STATUS_OUT_OF_MEMORY. Free with
- * rfx_sums_free. */
+/* For n >= 1 terms; counts NULL: nothing but them. *out is NULL when there are too many sums.
+ * RFX_STATUS_OUT_OF_MEMORY. Free with rfx_sums_free. */
 RFX_NODISCARD enum rfx_status rfx_sums_create(struct rfx_memory *mem, const int64_t *terms, int n,
                                               const struct rfx_sums_counts *counts,
                                               struct rfx_sums **out, struct rfx_error *err);
