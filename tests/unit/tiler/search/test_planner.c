@@ -127,7 +127,12 @@ static void norms_in_files(void **state) {
      */
     assert_true(2 * plan->macs > 3 * plan->macs_untiled && plan->macs < 3 * plan->macs_untiled);
     rfx_plan_free(plan);
-    f.request.memory_bytes = 32927360; /* the least that does without files */
+    f.request.memory_bytes = 1;
+    struct rfx_plan *smallest = NULL; /* the least that does without files */
+    assert_int_equal(rfx_plan_create_or_smallest(f.graph, &f.request, &plan, &smallest, &err),
+                     RFX_STATUS_BUDGET_IMPOSSIBLE);
+    f.request.memory_bytes = smallest->peak_bytes;
+    rfx_plan_free(smallest);
     plan = plan_or_fail(&f);
     assert_true(plan->macs > 4 * plan->macs_untiled);
     uint64_t cost = plan->cost;
