@@ -126,11 +126,6 @@ size_t rfx_conv_panels_packed_bytes(const struct rfx_graph *graph, const struct 
 RFX_NODISCARD enum rfx_status rfx_conv_panels_pack(const struct rfx_conv_pack_job *job,
                                                    struct rfx_error *err);
 
-/* For winograd: the factors of every filter, outputs x outputs pixels a tile (2 or 4), in the
- * layout of rfx_conv_panels_pack per product. */
-RFX_NODISCARD enum rfx_status rfx_conv_winograd_pack(const struct rfx_conv_pack_job *job,
-                                                     int64_t outputs, struct rfx_error *err);
-
 extern const struct rfx_conv_backend rfx_conv_depthwise, rfx_conv_direct, rfx_conv_few_channels,
     rfx_conv_few_outputs, rfx_conv_grouped, rfx_conv_openblas, rfx_conv_winograd;
 #endif

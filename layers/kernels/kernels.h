@@ -120,6 +120,15 @@ struct rfx_winograd_in {
     int64_t ahead; /* floats from a pixel to one that will soon be wanted: a hint to the cache */
 };
 
+/* Filters of 3x3, each times its scale, transformed: factors of products. In double precision,
+ * rounded once at the end. */
+struct rfx_winograd_filters {
+    const float *taps;  /* [c][9][width] */
+    const float *scale; /* width */
+    float *out;         /* factor n of channel i, filter j: out[n * step + i * width + j] */
+    int64_t c, width, step, outputs; /* width: RFX_CONV_LANES or RFX_CONV_PANEL */
+};
+
 /* The sums of products of one tile, transformed back; then bias is added, then the residual, then
  * the value is clamped. */
 struct rfx_winograd_out {
@@ -254,6 +263,7 @@ struct rfx_kernels {
                    int64_t plane);
 
     void (*winograd_in)(const struct rfx_winograd_in *window);
+    void (*winograd_filters)(const struct rfx_winograd_filters *filters);
     void (*winograd_out)(const struct rfx_winograd_out *tile);
 };
 

@@ -23,6 +23,7 @@ const struct rfx_kernels VARIANT_NAME(table) = {
     .pixels = VARIANT_NAME(pixels),
     .planes = VARIANT_NAME(planes),
     .winograd_in = VARIANT_NAME(winograd_in),
+    .winograd_filters = VARIANT_NAME(winograd_filters),
     .winograd_out = VARIANT_NAME(winograd_out),
 #endif
     .peak = VARIANT_NAME(peak),

@@ -167,6 +167,7 @@ void VARIANT_NAME(pixels)(const struct rfx_pixels_run *run);
 void VARIANT_NAME(planes)(const float *x, int64_t x_stride, int64_t pixels, int64_t c, float *out,
                           int64_t plane);
 void VARIANT_NAME(winograd_in)(const struct rfx_winograd_in *window);
+void VARIANT_NAME(winograd_filters)(const struct rfx_winograd_filters *filters);
 void VARIANT_NAME(winograd_out)(const struct rfx_winograd_out *tile);
 #endif
 int VARIANT_NAME(peak)(float factor, float term, int64_t rounds, float *sums);

@@ -1,5 +1,5 @@
 /* The transforms of Winograd's minimal filtering, F(2x2, 3x3) and F(4x4, 3x3): windows of the input
- * to products' factors, sums of products to output pixels.
+ * and filters to products' factors, sums of products to output pixels.
  *
  * F(2x2) interpolates at 0, 1, -1 and infinity; F(4x4) at 0, A, -A, B, -B and infinity. With the
  * usual points 1 and 2 the powers of 2 in the transforms cost three bits of every result; A and B,
@@ -97,7 +97,8 @@ INLINE void window_in(const struct rfx_winograd_in *w, int outputs) {
         UNROLL for (int y = 0; y < n; y++) {
             vector z[MOST];
             transform_in(half + y * n, 1, z, 1, outputs);
-            UNROLL for (int x = 0; x < n; x++) VECTOR_STORE(w->out + (y * n + x) * w->step + c, z[x]);
+            UNROLL for (int x = 0; x < n; x++)
+                VECTOR_STORE(w->out + (y * n + x) * w->step + c, z[x]);
         }
     }
 }
@@ -117,7 +118,8 @@ INLINE void tile_out(const struct rfx_winograd_out *w, int outputs) {
         vector half[MOST * MOST];
         UNROLL for (int x = 0; x < n; x++) {
             vector m[MOST];
-            UNROLL for (int y = 0; y < n; y++) m[y] = VECTOR_LOAD(w->sums + (y * n + x) * w->step + c);
+            UNROLL for (int y = 0; y < n; y++) m[y] =
+                VECTOR_LOAD(w->sums + (y * n + x) * w->step + c);
             transform_out(m, 1, half + x, n, outputs);
         }
         UNROLL for (int y = 0; y < outputs; y++) {
@@ -126,6 +128,58 @@ INLINE void tile_out(const struct rfx_winograd_out *w, int outputs) {
             UNROLL for (int x = 0; x < outputs; x++) finish_pixel(w, y * outputs + x, c, row[x]);
         }
     }
+}
+
+typedef double wide __attribute__((vector_size(VECTOR_FLOATS * 4))); /* half as many */
+typedef float narrow __attribute__((vector_size(VECTOR_FLOATS * 2)));
+typedef float narrow_unaligned
+    __attribute__((vector_size(VECTOR_FLOATS * 2), aligned(4), may_alias));
+#define WIDE_FLOATS (VECTOR_FLOATS / 2)
+#define WIDE_LOAD(p) __builtin_convertvector((narrow) * (const narrow_unaligned *)(p), wide)
+#define WIDE_STORE(p, v) (*(narrow_unaligned *)(p) = __builtin_convertvector(v, narrow))
+
+/* Factor i of a row or column of three taps. Rows of G: (1, p, p^2) / N(p) for a point p, N(p)
+ * being the product of its distances to the other finite ones, and (0, 0, 1) for infinity. */
+INLINE wide factor(wide g0, wide g1, wide g2, int i, int outputs) {
+    const double a2 = (double)A2, b2 = (double)B2;
+    if (i == 0) return outputs == 2 ? g0 : g0 * (1.0 / (a2 * b2));
+    if (i == outputs + 1) return g2;
+    const double p = outputs == 2 ? 1.0 : i < 3 ? (double)A : (double)B;
+    const double p2 = p * p, other = i < 3 ? b2 : a2;
+    const double at = outputs == 2 ? 0.5 : 1.0 / (2.0 * p2 * (p2 - other));
+    wide even = (g0 + g2 * p2) * at, odd = g1 * (at * p);
+    return i % 2 == 1 ? even + odd : even - odd;
+}
+
+/* Columns first, then rows. */
+INLINE void filters_all(const struct rfx_winograd_filters *f, int outputs) {
+    const int n = outputs + 2;
+    for (int64_t c = 0; c < f->c; c++)
+        for (int64_t j = 0; j < f->width; j += WIDE_FLOATS) {
+            const float *taps = f->taps + c * 9 * f->width + j;
+            float *out = f->out + c * f->width + j;
+            const wide scale = WIDE_LOAD(f->scale + j);
+            wide half[MOST * 3];
+            UNROLL for (int x = 0; x < 3; x++) {
+                wide g[3];
+                UNROLL for (int y = 0; y < 3; y++) g[y] =
+                    WIDE_LOAD(taps + (3 * y + x) * f->width) * scale;
+                UNROLL for (int y = 0; y < n; y++) half[3 * y + x] =
+                    factor(g[0], g[1], g[2], y, outputs);
+            }
+            UNROLL for (int y = 0; y < n; y++) {
+                const wide *h = half + 3 * y;
+                UNROLL for (int x = 0; x < n; x++, out += f->step)
+                    WIDE_STORE(out, factor(h[0], h[1], h[2], x, outputs));
+            }
+        }
+}
+
+void VARIANT_NAME(winograd_filters)(const struct rfx_winograd_filters *filters) {
+    if (filters->outputs == 2)
+        filters_all(filters, 2);
+    else
+        filters_all(filters, 4);
 }
 
 void VARIANT_NAME(winograd_in)(const struct rfx_winograd_in *w) {

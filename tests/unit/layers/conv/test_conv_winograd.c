@@ -114,6 +114,14 @@ static void test_named_shapes(void **state) {
         {16, 16, 1, 1, {12, 12, 12, 12}, true, true, true, RFX_ACT_SIGMOID, 4},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) check(&shapes[i], i, 40);
+    /* Factors are made, of slices of the input channels; larger maps are compared in
+     * test_factors_made, since the reference is slow. */
+    static const struct shape many = {512,  520,           8, 8, {1, 1, 1, 1}, true, true,
+                                      true, RFX_ACT_PRELU, 2};
+    struct op_case c;
+    begin(&c, &many, 1);
+    op_case_check(&c, 1e-4, 4, "factors that are made");
+    op_case_end(&c);
 }
 
 static void test_random_shapes(void **state) {
@@ -132,6 +140,47 @@ static void test_random_shapes(void **state) {
         s.act = (enum rfx_act_kind)test_rng_int(&r, 0, RFX_ACT_TANH);
         check(&s, seed, 12);
     }
+}
+
+/* A filter of a layer is what it is in a smaller layer, bit by bit: the large one makes factors
+ * while they are used, slice by slice, the small one has them packed. */
+static void check_made(int64_t ic, int64_t oc, int64_t size, int64_t edge) {
+    enum { FEW = 24 };
+    const struct shape large = {ic,    oc,   size, size,         {1, 1, 1, 1},
+                                false, true, true, RFX_ACT_NONE, edge};
+    struct shape small = large;
+    struct op_case a, b;
+    small.oc = FEW;
+    begin(&a, &large, 5);
+    begin(&b, &small, 5); /* the same image */
+    const struct rfx_conv_attr *from = &a.graph->nodes[a.index].attr.conv;
+    const struct rfx_conv_attr *to = &b.graph->nodes[b.index].attr.conv;
+    const int weights[][3] = {{from->weight, to->weight, 9 * (int)ic},
+                              {from->bias, to->bias, 1},
+                              {from->scale, to->scale, 1}};
+    for (int i = 0; i < 3; i++)
+        memcpy(rfx_graph_owned_weight(b.graph, weights[i][1]),
+               rfx_graph_owned_weight(a.graph, weights[i][0]),
+               (size_t)FEW * (size_t)weights[i][2] * sizeof(float));
+    size_t bytes = rfx_conv_winograd.packed_bytes(a.graph, &a.graph->nodes[a.index]);
+    assert_true(bytes < (size_t)(ic * (oc + 32) * 10) * sizeof(float));
+    bytes = rfx_conv_winograd.packed_bytes(b.graph, &b.graph->nodes[b.index]);
+    assert_true(bytes >= (size_t)(ic * FEW * (edge + 2) * (edge + 2)) * sizeof(float));
+    float *made = op_case_whole(&a), *kept = op_case_whole(&b);
+    for (int64_t i = 0; i < size * size; i++)
+        assert_memory_equal(made + i * oc, kept + i * FEW, FEW * sizeof *made);
+    free(made);
+    free(kept);
+    op_case_end(&a);
+    op_case_end(&b);
+}
+
+static void test_factors_made(void **state) {
+    (void)state;
+    check_made(384, 330, 20, 4);
+    check_made(340, 345, 23, 4);
+    check_made(512, 520, 9, 2);
+    check_made(1024, 264, 10, 2);
 }
 
 /* Every activation, with a residual and without, in both tiles. */
@@ -219,8 +268,9 @@ static void test_regions(void **state) {
 static const struct shape set_shapes[] = {
     {40, 50, 23, 27, {1, 1, 1, 1}, true, true, true, RFX_ACT_SILU, 4},
     {33, 18, 11, 13, {1, 0, 1, 2}, true, true, true, RFX_ACT_RELU, 2},
+    {256, 462, 20, 20, {1, 1, 1, 1}, false, true, true, RFX_ACT_NONE, 4}, /* makes factors */
 };
-#define SET_FLOATS 40000
+#define SET_FLOATS 200000
 
 /* The layer's bits with the kernels of that name, made in a process of its own. */
 static int64_t made_with(const char *set, const struct shape *s, float *out) {
@@ -319,13 +369,10 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_instruction_sets),
-        cmocka_unit_test(test_named_shapes),
-        cmocka_unit_test(test_random_shapes),
-        cmocka_unit_test(test_activations),
-        cmocka_unit_test(test_reach),
-        cmocka_unit_test(test_regions),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_instruction_sets), cmocka_unit_test(test_named_shapes),
+        cmocka_unit_test(test_random_shapes),    cmocka_unit_test(test_factors_made),
+        cmocka_unit_test(test_activations),      cmocka_unit_test(test_reach),
+        cmocka_unit_test(test_regions),          cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

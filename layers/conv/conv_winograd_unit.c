@@ -1,0 +1,191 @@
+/* The work of Winograd convolutions: a unit of tiles, a part of the output channels. */
+#include <math.h>
+#include <string.h>
+
+#include "layers/conv/conv_winograd.h"
+
+/* Of one thread. */
+struct space {
+    float *outside; /* the channels of a slice, zeros */
+    float *in, *sums;
+    float *factors; /* of a panel */
+};
+
+static struct space space_of(const struct rfx_winograd *w, int thread) {
+    char *outside = rfx_conv_thread_scratch(w->job, thread), *in = outside + w->outside_bytes,
+         *sums = in + w->in_bytes, *factors = sums + w->sums_bytes;
+    struct space s = {(float *)(void *)outside, (float *)(void *)in, (float *)(void *)sums,
+                      (float *)(void *)factors};
+    return s;
+}
+
+/* The pixels of output tile t, counted from the first of the job, cut off where the map ends. */
+static struct rfx_rect tile_rect(const struct rfx_winograd *w, int64_t t) {
+    int64_t y = (w->ty0 + t / w->across) * w->outputs, x = (w->tx0 + t % w->across) * w->outputs;
+    return rfx_rect_make(y, y + w->outputs, x, x + w->outputs);
+}
+
+/* Those of them that are asked for. */
+static struct rfx_rect wanted_of(const struct rfx_winograd *w, int64_t t) {
+    return rfx_rect_intersect(tile_rect(w, t), w->job->args->rect);
+}
+
+/* The window of tile t, a slice of its channels. */
+static void transform_in(const struct rfx_winograd *w, const struct space *s, int64_t t,
+                         int64_t slice, float *out) {
+    const struct rfx_conv_job *job = w->job;
+    const struct rfx_view *in = &job->args->in[0];
+    const float *pixels[RFX_WINOGRAD_MOST_WINDOW];
+    struct rfx_rect tile = tile_rect(w, t);
+    int64_t n = w->outputs + 2, ix = tile.x0 - job->a->pads.left;
+    for (int64_t y = 0; y < n; y++) {
+        int64_t iy = tile.y0 - job->a->pads.top + y;
+        bool row = iy >= w->there.y0 && iy < w->there.y1;
+        const float *from = row ? rfx_view_at(in, iy, ix) + slice * w->slice : NULL;
+        for (int64_t x = 0; x < n; x++) {
+            bool there = row && ix + x >= w->there.x0 && ix + x < w->there.x1;
+            pixels[y * n + x] = there ? from + x * in->c : s->outside;
+        }
+    }
+    const struct rfx_winograd_in window = {
+        .pixels = pixels,
+        .out = out,
+        .c = w->slice,
+        .step = w->in_plane,
+        .outputs = w->outputs,
+        .ahead = w->outputs * in->c, /* the next tile's */
+    };
+    job->kernels->winograd_in(&window);
+}
+
+/* Channels [first, first + c) of tile t. */
+static void transform_out(const struct rfx_winograd *w, const float *sums, int64_t t, int64_t first,
+                          int64_t c) {
+    const struct rfx_run_args *args = w->job->args;
+    const float *residual[RFX_WINOGRAD_MOST_WINDOW] = {NULL};
+    float *out[RFX_WINOGRAD_MOST_WINDOW] = {NULL};
+    struct rfx_rect tile = tile_rect(w, t), wanted = wanted_of(w, t);
+    for (int64_t y = wanted.y0; y < wanted.y1; y++)
+        for (int64_t x = wanted.x0; x < wanted.x1; x++) {
+            int64_t i = (y - tile.y0) * w->outputs + x - tile.x0;
+            out[i] = rfx_view_at(&args->out, y, x);
+            if (args->node->residual) residual[i] = rfx_view_at(&args->in[1], y, x);
+        }
+    const struct rfx_winograd_out back = {
+        .sums = sums,
+        .bias = w->job->epilogue.bias,
+        .residual = args->node->residual ? residual : NULL,
+        .out = out,
+        .first = first,
+        .c = c,
+        .step = w->out_plane,
+        .outputs = w->outputs,
+        .lo = w->job->lo,
+        .hi = w->job->hi,
+    };
+    w->job->kernels->winograd_out(&back);
+}
+
+/* Output channels [first, first + filled) of `tiles` tiles, of their windows one slice. */
+struct products {
+    int64_t tiles, slice, first, filled;
+};
+
+/* Which tap of two a later slice is: it goes on from the first one's sums. */
+static int64_t tap_of(const struct products *p) {
+    return p->slice > 0 ? 1 : 0;
+}
+
+/* Product i, with these factors, whose first output channel is `at` of the sums. */
+static void multiply(const struct rfx_winograd *w, const struct space *s, const struct products *p,
+                     int64_t i, const float *factors, int64_t at, int64_t filled) {
+    static const float zeros[RFX_WINOGRAD_OUT_CHANNELS];
+    const float *rows[1] = {s->in + i * w->in_plane};
+    int64_t taps = w->slices > 1 ? 2 : 1;
+    const struct rfx_conv_run run = {
+        .rows = rows,
+        .weights = factors,
+        .bias = zeros,
+        .out = s->sums + i * w->out_plane + at,
+        .pixels = p->tiles,
+        .m = filled,
+        .ic = w->slice,
+        .kh = 1,
+        .kw = taps,
+        .kx1 = taps,
+        .taps_before = tap_of(p),
+        .taps_after = taps - tap_of(p) - 1,
+        .x_stride = w->in_step,
+        .out_stride = w->out_step,
+        .lo = -INFINITY,
+        .hi = INFINITY,
+    };
+    w->job->kernels->conv(&run);
+}
+
+/* All products, from the factors in memory. */
+static void multiply_kept(const struct rfx_winograd *w, const struct space *s,
+                          const struct products *p) {
+    const struct rfx_conv_attr *a = w->job->a;
+    for (int64_t i = 0; i < w->products; i++)
+        multiply(w, s, p, i, w->job->weights + (i * rfx_conv_filled(a->oc) + p->first) * a->ic, 0,
+                 p->filled);
+}
+
+/* The same, from factors that are made here, of each panel where its tap is expected. */
+static void multiply_made(const struct rfx_winograd *w, const struct space *s,
+                          const struct products *p) {
+    const struct rfx_conv_attr *a = w->job->a;
+    const float *scale = w->job->weights + rfx_conv_filled(a->oc) * a->ic * RFX_WINOGRAD_TAPS;
+    for (int64_t at = 0; at < p->filled; at += RFX_CONV_PANEL) {
+        int64_t width = rfx_conv_panel_width(p->filled - at), tap_elems = w->slice * width;
+        int64_t step = tap_elems + RFX_WINOGRAD_PAD;
+        const struct rfx_winograd_filters filters = {
+            .taps = w->job->weights +
+                    ((p->first + at) * a->ic + p->slice * w->slice * width) * RFX_WINOGRAD_TAPS,
+            .scale = scale + p->first + at,
+            .out = s->factors + tap_of(p) * tap_elems,
+            .c = w->slice,
+            .width = width,
+            .step = step,
+            .outputs = w->outputs,
+        };
+        w->job->kernels->winograd_filters(&filters);
+        for (int64_t i = 0; i < w->products; i++)
+            multiply(w, s, p, i, s->factors + i * step, at, width);
+    }
+}
+
+/* Output channels `of` tiles. */
+static void make_channels(const struct rfx_winograd *w, const struct space *s,
+                          struct rfx_range tiles, struct rfx_range of) {
+    struct products p = {.tiles = rfx_range_size(tiles)};
+    for (p.first = of.lo; p.first < of.hi; p.first += w->out_channels) {
+        int64_t c = rfx_min_i64(w->out_channels, of.hi - p.first);
+        p.filled = rfx_conv_filled(c);
+        for (p.slice = 0; p.slice < w->slices; p.slice++) {
+            for (int64_t t = tiles.lo; t < tiles.hi && (w->slices > 1 || p.first == of.lo); t++)
+                transform_in(w, s, t, p.slice, s->in + (t - tiles.lo) * w->in_step);
+            if (w->makes_factors)
+                multiply_made(w, s, &p);
+            else
+                multiply_kept(w, s, &p);
+        }
+        for (int64_t t = tiles.lo; t < tiles.hi; t++)
+            transform_out(w, s->sums + (t - tiles.lo) * w->out_step, t, p.first, c);
+    }
+}
+
+void rfx_winograd_make_unit(void *user, int64_t index, int thread) {
+    const struct rfx_winograd *w = user;
+    struct space s = space_of(w, thread);
+    int64_t oc = w->job->a->oc;
+    struct rfx_range all = {0, w->tiles}, panels = {0, rfx_ceil_div(oc, RFX_CONV_PANEL)};
+    struct rfx_range tiles = rfx_range_part(all, index / w->panel_parts, w->units);
+    panels = rfx_range_part(panels, index % w->panel_parts, w->panel_parts);
+    struct rfx_range of = {panels.lo * RFX_CONV_PANEL, rfx_min_i64(panels.hi * RFX_CONV_PANEL, oc)};
+    memset(s.outside, 0, w->outside_bytes);
+    make_channels(w, &s, tiles, of);
+    for (int64_t t = tiles.lo; t < tiles.hi; t++)
+        rfx_conv_activate(w->job, wanted_of(w, t), of.lo, of.hi);
+}
