@@ -14,9 +14,27 @@ enum { COMPARED_PER_NODE = 64 }; /* what they cost */
 /* With a seed: how much better a state may seem. */
 static const double chance_gain = 4;
 
-/* The second one as it would have to be if all that is known were counted; the first one is for
- * places that were cut in all directions, where those that leave more orders do better still. */
-static const struct rfx_front_weights variants[RFX_FRONTS_VARIANTS] = {{-1, 2}, {-5, 1}};
+/* The second one as it would have to be if all that is known were counted. The others are for places
+ * that were cut in all directions: those that leave more orders do better still, or, of boundaries
+ * with many groups, small ones. */
+static const struct rfx_front_weights variants[RFX_FRONTS_VARIANTS] = {
+    {.match = 1.5, .orders = 1.5, .size = 1, .among = 0.4},
+    {.match = -5, .orders = 1},
+    {.match = -1, .orders = 2}};
+
+/* By chance something between the variant and another one. */
+static struct rfx_front_weights weights_of(const struct rfx_fronts_request *request) {
+    struct rfx_front_weights w = variants[request->variant];
+    if (request->seed == 0) return w;
+    uint64_t chance = rfx_packer_mix(request->seed);
+    const struct rfx_front_weights *other = &variants[chance % RFX_FRONTS_VARIANTS];
+    double part = (double)(chance >> 40) * 0x1p-24;
+    w.match += part * (other->match - w.match);
+    w.orders += part * (other->orders - w.orders);
+    w.size += part * (other->size - w.size);
+    w.among += part * (other->among - w.among);
+    return w;
+}
 
 struct state {
     int previous, from; /* the step before (-1: none), and the boundary and group of the last */
@@ -204,8 +222,9 @@ static enum rfx_status allocate(struct fronts *f, struct rfx_error *err) {
         status = rfx_forests_init(&f->forests, mem, f->problem->n, f->times->max_live, err);
     if (status == RFX_OK) status = rfx_front_judge_init(&f->judge, f->problem, f->times, err);
     if (status != RFX_OK) return status;
+    struct rfx_front_weights weights = weights_of(f->request);
     return rfx_front_groups_init(&f->groups, f->problem, f->times, &f->forests, &f->judge,
-                                 f->request->capacity_bytes, &variants[f->request->variant], err);
+                                 f->request->capacity_bytes, &weights, err);
 }
 
 static void release(struct fronts *f) {

@@ -202,9 +202,27 @@ static void keep_best(struct rfx_front_groups *g) {
     g->n = MAX_GROUPS;
 }
 
+/* The logarithm of n over k. */
+static double log_choose(const struct rfx_front_groups *g, int n, int k) {
+    return g->log_factorial[n] - g->log_factorial[k] - g->log_factorial[n - k];
+}
+
+/* What a group loses for its size alone. */
+static double loss_of(const struct rfx_front_groups *g, const struct rfx_front_left *left,
+                      const struct rfx_front_group *group) {
+    const struct rfx_front_weights *w = &g->weights;
+    if ((w->size == 0 && w->among == 0) || group->ends == left->ends) return 0;
+    int n_ends = __builtin_popcountll(left->ends), n_begins = __builtin_popcountll(left->begins);
+    int ends = __builtin_popcountll(group->ends), begins = __builtin_popcountll(group->begins);
+    double groups = log_choose(g, n_ends - 1, ends - 1) + log_choose(g, n_begins, begins);
+    return w->size * (log(ends) + log(begins)) + w->among * groups;
+}
+
 /* Lists a group, whose score lacks the orders of its begins. */
-static void add_group(struct rfx_front_groups *g, struct rfx_front_group group) {
+static void add_group(struct rfx_front_groups *g, const struct rfx_front_left *left,
+                      struct rfx_front_group group) {
     double orders = g->log_factorial[__builtin_popcountll(group.begins)];
+    group.gain -= (float)loss_of(g, left, &group);
     group.score += group.gain + (float)(g->weights.orders * orders);
     g->list[g->n++] = group;
 }
@@ -240,7 +258,7 @@ static int find_groups(struct rfx_front_groups *g, const struct rfx_front_left *
             found++;
             if (orders < 0) continue;
             float gain = match - far - logf(variance / own) / 2;
-            add_group(g, (struct rfx_front_group){ends->mask, mask, gain, score});
+            add_group(g, left, (struct rfx_front_group){ends->mask, mask, gain, score});
         }
     }
     return found;

@@ -20,6 +20,8 @@ struct rfx_front_group {
 struct rfx_front_weights {
     double match;  /* the logarithm of how rare groups are, and of a density of sizes */
     double orders; /* how much the number of orders that are left counts (fronts.h) */
+    double size;   /* how much rarer large groups are: the power of their number of ends, begins */
+    double among;  /* how much it counts of how many groups a group is one */
 };
 
 struct rfx_front_union;

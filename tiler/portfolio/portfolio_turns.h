@@ -25,7 +25,7 @@ struct rfx_turn {
     enum rfx_where where;
 };
 
-enum { RFX_N_TURNS = 43 };
+enum { RFX_N_TURNS = 44 };
 extern const struct rfx_turn rfx_turns[RFX_N_TURNS];
 
 /* States of a beam: of the first round, and the most: beyond it only the other searches go on. */
