@@ -7,8 +7,8 @@ PROGRAM is build/rfexec, MAKE_PACKING is build/tests/make_packing, which knows t
 without arguments lists them; all of them by default). Problems are made from seeds 1 to --seeds with
 --records records. The capacity is the one that is known to be enough: the height of the rectangle that a
 problem was cut out of. For each strategy (the searches that --strategy names, "best" for all together) a
-row of the table has how many were solved, and the median and the longest time of those: seconds by the
-clock, in brackets of processor time.
+row of the table has how many were solved, which were not, and the median and the longest time of those:
+seconds by the clock, in brackets of processor time.
 
 With --large N, instead: N random records, the arena over the bound, and the seconds it took.
 
@@ -65,6 +65,7 @@ def times(pairs):
 def solve_family(args, family, path):
     """Rows of the table; whether enough was solved."""
     solved = {strategy: [] for strategy in args.strategy}
+    left = {strategy: [] for strategy in args.strategy}
     for seed in range(1, args.seeds + 1):
         capacity = make(args.make_packing, family, seed, args.records, path)
         if capacity == 0:
@@ -78,8 +79,11 @@ def solve_family(args, family, path):
                 sys.exit(f"{family} {seed} {strategy}: exit code {code}: {words}")
             if code == 0:
                 solved[strategy].append((clock, cpu))
+            else:
+                left[strategy].append(str(seed))
     for strategy, pairs in solved.items():
-        print(f"| {family} | {strategy} | {len(pairs)} of {args.seeds} | {times(pairs)} |", flush=True)
+        seeds = f" (not {', '.join(left[strategy])})" if left[strategy] else ""
+        print(f"| {family} | {strategy} | {len(pairs)} of {args.seeds}{seeds} | {times(pairs)} |", flush=True)
     return len(solved.get("best", [])) >= args.at_least or "best" not in solved
 
 

@@ -14,9 +14,9 @@ enum { COMPARED_PER_NODE = 64 }; /* what they cost */
 /* With a seed: how much better a state may seem. */
 static const double chance_gain = 4;
 
-/* The second one as it would have to be if all that is known were counted. The others are for places
- * that were cut in all directions: those that leave more orders do better still, or, of boundaries
- * with many groups, small ones. */
+/* The second one as it would have to be if all that is known were counted. The others are for
+ * places that were cut in all directions: those that leave more orders do better still, or, of
+ * boundaries with many groups, small ones. */
 static const struct rfx_front_weights variants[RFX_FRONTS_VARIANTS] = {
     {.match = 1.5, .orders = 1.5, .size = 1, .among = 0.4},
     {.match = -5, .orders = 1},

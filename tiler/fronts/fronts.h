@@ -22,11 +22,11 @@
 enum { RFX_FRONTS_VARIANTS = 3 };
 
 struct rfx_fronts_request {
-    size_t capacity_bytes; /* at least the lower bound */
-    int variant;           /* 0 .. RFX_FRONTS_VARIANTS - 1 */
-    int width;             /* states kept, > 0: the more, the surer and the slower */
-    uint64_t seed;         /* 0: no chance; else of a disturbance of what is kept */
-    uint64_t nodes;        /* groups to try at most, and to compare (64 as one), > 0 */
+    size_t capacity_bytes;             /* at least the lower bound */
+    int variant;                       /* 0 .. RFX_FRONTS_VARIANTS - 1 */
+    int width;                         /* states kept, > 0: the more, the surer and the slower */
+    uint64_t seed;                     /* 0: no chance; else of a disturbance of what is kept */
+    uint64_t nodes;                    /* groups to try at most, and to compare (64 as one), > 0 */
     const struct rfx_place_stop *stop; /* NULL: none */
 };
 

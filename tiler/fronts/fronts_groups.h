@@ -2,9 +2,10 @@
  *
  * A group's gain is the logarithm of how much likelier its sums are if the begins were cut from the
  * place of the ends than if they have nothing to do with each other, and the same for each of how
- * rare groups are at all. How many other groups there could have been does not count: that is in
+ * rare groups are at all. How many other groups there could have been need not count: that is in
  * the number of orders that a state leaves (fronts_judge.h), since of all orders at the beginning
- * each is as likely, and the likelihood of a state is the sum of those of its orders. */
+ * each is as likely, and the likelihood of a state is the sum of those of its orders. Where there
+ * are many groups it helps nevertheless, as the few states that are kept are of few of them. */
 #ifndef RFX_TILER_FRONTS_FRONTS_GROUPS_H
 #define RFX_TILER_FRONTS_FRONTS_GROUPS_H
 
