@@ -17,10 +17,8 @@
  * Some tiles at a time, so that their transformed windows stay in a core's cache, then a few panels
  * of output channels at a time. Filters are packed as factors; where these are more than a cache
  * holds, four times the weights' bytes, they are made for each unit of tiles from the weights
- * instead, a row of a panel's at a time (conv_winograd_pack.c has both layouts). */
-#include <math.h>
-#include <string.h>
-
+ * instead, a panel's at a time, of one slice of the input channels after the other
+ * (conv_winograd_pack.c has both layouts). */
 #include "layers/conv/conv_winograd.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"

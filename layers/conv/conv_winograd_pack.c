@@ -1,6 +1,8 @@
 /* Filters of Winograd convolutions, packed: as factors, [product][panel][ic][filter of the panel],
  * or as they are, [panel][ic][tap][filter of the panel] and then the scales, where factors are made
  * while they are used. */
+#include <string.h>
+
 #include "layers/conv/conv_winograd.h"
 #include "layers/core/checked.h"
 

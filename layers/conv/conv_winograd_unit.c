@@ -91,7 +91,9 @@ struct products {
     int64_t tiles, slice, first, filled;
 };
 
-/* Which tap of two a later slice is: it goes on from the first one's sums. */
+/* Which tap of two a slice is: a later one goes on from the sums so far. Two taps are made in parts
+ * of one slice each, as all the channels would be. */
+_Static_assert(2 * RFX_CONV_PART > RFX_CONV_LONG, "two slices are summed in parts");
 static int64_t tap_of(const struct products *p) {
     return p->slice > 0 ? 1 : 0;
 }
