@@ -141,7 +141,7 @@ RFX_NODISCARD enum rfx_status rfx_search_build(struct rfx_search *search,
 RFX_NODISCARD enum rfx_status rfx_search_build_given(struct rfx_search *search,
                                                      struct rfx_plan **out, struct rfx_error *err);
 
-/* planner_trials.c: how many stages more the k-th of `more` has. */
+/* planner_chains.c: how many stages more the k-th of `more` has. */
 int rfx_search_more(int k);
 
 /* planner_layout.c: fills shapes[*n_stages] for a candidate. */

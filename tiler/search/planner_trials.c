@@ -1,9 +1,8 @@
 /* Which candidates each phase tries: the modes' trials, cut by cut; see planner_search.h. */
-#include <limits.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "tiler/search/planner_search.h"
+#include "tiler/search/planner_trials.h"
 
 #define LAST_CUTS 3   /* the last legal splits: streaming costs no MACs, so later is smaller */
 #define SPREAD_CUTS 4 /* and some spread over the others */
@@ -40,13 +39,6 @@ static int list_parts(const struct rfx_search *search, const struct rfx_trial *t
     return trial->n_across;
 }
 
-/* What a trial varies, for one skeleton. */
-struct choices {
-    int n_down, n_across, n_bands;
-    int64_t down[RFX_TILING_MAX_COUNTS], across[RFX_TILING_MAX_COUNTS];
-    int64_t bands[RFX_TILING_MAX_COUNTS];
-};
-
 /* Leaves out every other one of a list, never the last. */
 static void halve(int64_t *list, int *n) {
     int kept = 0;
@@ -56,7 +48,8 @@ static void halve(int64_t *list, int *n) {
 
 /* Of several skeletons, no more than the search may look at in all: the longest list is thinned
  * out first. */
-static void limit_choices(const struct rfx_search *search, int n_skeletons, struct choices *c) {
+static void limit_choices(const struct rfx_search *search, int n_skeletons,
+                          struct rfx_trial_choices *c) {
     for (;;) {
         int64_t each = (int64_t)c->n_down * c->n_across * c->n_bands;
         if (each == 1 || n_skeletons * each <= search->most) return;
@@ -69,8 +62,9 @@ static void limit_choices(const struct rfx_search *search, int n_skeletons, stru
     }
 }
 
-static void list_choices(const struct rfx_search *search, const struct rfx_trial *trial,
-                         const struct rfx_skeleton *skeleton, int n_skeletons, struct choices *c) {
+void rfx_trial_list_choices(const struct rfx_search *search, const struct rfx_trial *trial,
+                            const struct rfx_skeleton *skeleton, int n_skeletons,
+                            struct rfx_trial_choices *c) {
     const struct rfx_stage_spec *asked = &search->context.request->asked;
     c->n_down = list_parts(search, trial, skeleton, RFX_AXIS_ROWS, c->down);
     c->n_across = list_parts(search, trial, skeleton, RFX_AXIS_COLS, c->across);
@@ -110,7 +104,7 @@ static bool takes_too_long(struct rfx_search *search, const struct rfx_trial *tr
 /* A candidate in every number of parts across. Its stages are laid out for the first that may be of
  * interest: rows do not depend on the number. *slow: even the fewest take too long. */
 static enum rfx_status add_across(struct rfx_search *search, const struct rfx_trial *trial,
-                                  const struct choices *choices, struct rfx_candidate *c,
+                                  const struct rfx_trial_choices *choices, struct rfx_candidate *c,
                                   bool *slow, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     int n_stages = 0;
@@ -136,12 +130,12 @@ static enum rfx_status add_across(struct rfx_search *search, const struct rfx_tr
 }
 
 /* A skeleton, one of so many, in every number of bands and parts of the trial. */
-static enum rfx_status add_skeleton(struct rfx_search *search, const struct rfx_mode *mode,
-                                    const struct rfx_trial *trial, struct rfx_skeleton skeleton,
-                                    int n_skeletons, struct rfx_error *err) {
-    struct choices choices;
+enum rfx_status rfx_trial_add_skeleton(struct rfx_search *search, const struct rfx_mode *mode,
+                                       const struct rfx_trial *trial, struct rfx_skeleton skeleton,
+                                       int n_skeletons, struct rfx_error *err) {
+    struct rfx_trial_choices choices;
     enum rfx_status status = RFX_OK;
-    list_choices(search, trial, &skeleton, n_skeletons, &choices);
+    rfx_trial_list_choices(search, trial, &skeleton, n_skeletons, &choices);
     memset(search->behind, 0, sizeof search->behind);
     for (int b = 0; b < choices.n_bands; b++) {
         bool slow = false;
@@ -166,7 +160,7 @@ static enum rfx_status add_pairs(struct rfx_search *search, const struct rfx_mod
         for (int j = i + 1; status == RFX_OK && j < n; j++) {
             struct rfx_skeleton pair = {
                 .kind = RFX_SKELETON_CUTS, .cut = cuts[i], .second = cuts[j]};
-            status = add_skeleton(search, mode, trial, pair, pairs, err);
+            status = rfx_trial_add_skeleton(search, mode, trial, pair, pairs, err);
         }
     return status;
 }
@@ -186,152 +180,7 @@ static enum rfx_status add_cuts(struct rfx_search *search, const struct rfx_mode
         int at = (int)((int64_t)(i + 1) * n / most) - 1;
         struct rfx_skeleton cut = {.kind = few ? RFX_SKELETON_CUT : RFX_SKELETON_MAP,
                                    .cut = cuts[at]};
-        status = add_skeleton(search, mode, trial, cut, most, err);
-    }
-    return status;
-}
-
-/* What chains need at least that start again from the image at so many barriers: for each number of
- * bands, as asked for and squeezed as far as it goes. */
-struct passes {
-    int n; /* barriers at which the image is read again */
-    size_t bounds[2 * RFX_TILING_MAX_COUNTS];
-};
-
-static enum rfx_status measure_passes(struct rfx_search *search, const struct rfx_mode *mode,
-                                      const struct rfx_trial *trial, struct passes *p,
-                                      struct rfx_error *err) {
-    struct rfx_candidate c = {.skeleton = {.kind = RFX_SKELETON_CHAIN, .passes = p->n}};
-    const struct rfx_stage_spec *asked = &search->context.request->asked;
-    struct choices choices;
-    list_choices(search, trial, &c.skeleton, search->levels.n, &choices);
-    memset(p->bounds, 0, sizeof p->bounds);
-    for (int b = 0; b < choices.n_bands; b++) {
-        int n_stages;
-        c.way = (struct rfx_stage_spec){.mode = mode,
-                                        .parts_y = choices.down[0],
-                                        .parts_x = choices.across[0],
-                                        .band_rows = choices.bands[b]};
-        enum rfx_status status = rfx_search_lay_out(search, &c, &n_stages, err);
-        if (status != RFX_OK) return status;
-        for (int squeezed = 0; squeezed < 2; squeezed++) { /* rows do not hang on flags */
-            bool s = squeezed != 0;
-            c.way.tight = s || asked->tight;
-            c.way.row_by_row = s || asked->row_by_row;
-            c.way.weights_by_stage = s || asked->weights_by_stage;
-            for (int i = 0; i < n_stages; i++)
-                rfx_search_set_flags(&search->shapes[i].spec, &c.way);
-            p->bounds[2 * b + squeezed] =
-                rfx_plan_bound(&search->context, search->shapes, n_stages);
-        }
-    }
-    return RFX_OK;
-}
-
-/* Whether two numbers of passes need the same, or nearly so. */
-static bool need_alike(const struct passes *a, const struct passes *b) {
-    for (int i = 0; i < 2 * RFX_TILING_MAX_COUNTS; i++) {
-        size_t less = a->bounds[i] < b->bounds[i] ? a->bounds[i] : b->bounds[i];
-        size_t more = a->bounds[i] < b->bounds[i] ? b->bounds[i] : a->bounds[i];
-        if (more - less > less / 32) return false;
-    }
-    return true;
-}
-
-/* The chains with a number of passes between two that were looked at. More passes take longer;
- * where two numbers need the same, those between are taken to need it too, and to be of no use. */
-static enum rfx_status add_passes_between(struct rfx_search *search, const struct rfx_mode *mode,
-                                          const struct rfx_trial *trial, const struct passes *few,
-                                          const struct passes *many, struct rfx_error *err) {
-    struct passes middle = {.n = few->n + (many->n - few->n) / 2};
-    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .passes = middle.n};
-    if (middle.n == few->n || need_alike(few, many)) return RFX_OK;
-    enum rfx_status status = measure_passes(search, mode, trial, &middle, err);
-    if (status == RFX_OK) status = add_passes_between(search, mode, trial, few, &middle, err);
-    if (status == RFX_OK) status = add_skeleton(search, mode, trial, chain, search->levels.n, err);
-    if (status == RFX_OK) status = add_passes_between(search, mode, trial, &middle, many, err);
-    return status;
-}
-
-/* Chains that store small maps alone: what large ones are needed for, such as a U-Net's skips at
- * its full size, is made again from the image, what is behind small ones is not. In the later half
- * or quarter of the levels, where such a network's small maps are dead, those of the next size are
- * stored too. Each of the levels is a stage, whose rows are walked through, which costs as much as
- * ROWS_BESIDE rows besides: of a deep network or a large image few are tried. */
-static enum rfx_status add_small_stores(struct rfx_search *search, const struct rfx_mode *mode,
-                                        const struct rfx_trial *trial, struct rfx_error *err) {
-    enum {
-        N_LATE = 3,
-        QUARTERS = 4,
-        BANDS = 3,
-        ROWS_BESIDE = 1536,
-        MOST_STEPS = 200 * 1000 * 1000
-    };
-    static const int late[N_LATE] = {QUARTERS, 3, 2}; /* quarters; the first: nowhere */
-    const struct rfx_graph *graph = search->context.graph;
-    enum rfx_status status = RFX_OK;
-    size_t sizes[RFX_SKELETON_MAX_SPILLS];
-    int n = rfx_skeleton_spills(&search->levels, sizes), levels = search->levels.n;
-    int64_t rows = graph->nodes[graph->input].out.h + ROWS_BESIDE;
-    int64_t walks = MOST_STEPS / ((int64_t)levels * graph->n_nodes) / rows;
-    int64_t chains = rfx_min_i64((int64_t)N_LATE * (n - 1), rfx_max_i64(1, walks / BANDS));
-    if (walks == 0 || chains <= 0) return RFX_OK;
-    int share = (int)rfx_min_i64(INT_MAX, search->most / (walks / chains) + 1);
-    for (int k = 0; k < N_LATE; k++)
-        for (int i = n - 1; status == RFX_OK && i > 0 && chains > 0; i--, chains--) {
-            struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN,
-                                         .store_to = sizes[i],
-                                         .late_to = sizes[i - 1],
-                                         .late = levels * late[k] / QUARTERS};
-            status = add_skeleton(search, mode, trial, chain, share, err);
-        }
-    return status;
-}
-
-/* From the image again at one barrier, at all, and at numbers between that need less than fewer. */
-static enum rfx_status add_passes(struct rfx_search *search, const struct rfx_mode *mode,
-                                  const struct rfx_trial *trial, struct rfx_error *err) {
-    struct passes one = {.n = 1}, all = {.n = search->levels.n - 1};
-    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .passes = one.n};
-    if (all.n < 1) return RFX_OK;
-    enum rfx_status status = measure_passes(search, mode, trial, &one, err);
-    if (status == RFX_OK) status = add_skeleton(search, mode, trial, chain, search->levels.n, err);
-    if (status == RFX_OK) status = add_small_stores(search, mode, trial, err);
-    if (status != RFX_OK || all.n == one.n) return status;
-    status = measure_passes(search, mode, trial, &all, err);
-    if (status == RFX_OK) status = add_passes_between(search, mode, trial, &one, &all, err);
-    chain.passes = all.n;
-    if (status == RFX_OK) status = add_skeleton(search, mode, trial, chain, search->levels.n, err);
-    return status;
-}
-
-int rfx_search_more(int k) {
-    static const int more[RFX_SEARCH_MORE] = {1, 2, 3, 5, 8, RFX_SKELETON_MAX_MORE};
-    return more[k];
-}
-
-/* A stage per level, with maps of so many bytes on in files, and then with more stages, between
- * which all maps go through files: a deep network's rings are too many for one stream. Little is
- * computed from the image again: up to the first barriers, as a first convolution takes less time
- * than a file. */
-static enum rfx_status add_spilled(struct rfx_search *search, const struct rfx_mode *mode,
-                                   const struct rfx_trial *trial, struct rfx_error *err) {
-    enum { PASSES = 3 };
-    enum rfx_status status = RFX_OK;
-    size_t sizes[RFX_SKELETON_MAX_SPILLS];
-    int n = search->levels.n > 0 ? rfx_skeleton_spills(&search->levels, sizes) : 0;
-    int passes = search->levels.n < PASSES ? search->levels.n : PASSES;
-    for (int p = 0; p < passes; p++)
-        for (int i = 0; status == RFX_OK && i < n; i++) {
-            struct rfx_skeleton chain = {
-                .kind = RFX_SKELETON_CHAIN, .passes = p, .spill_from = sizes[i]};
-            status = add_skeleton(search, mode, trial, chain, passes * n, err);
-        }
-    for (int k = 0; status == RFX_OK && k < RFX_SEARCH_MORE; k++) {
-        struct rfx_skeleton cut = {
-            .kind = RFX_SKELETON_CHAIN, .spill_from = 1, .more = rfx_search_more(k)};
-        if (search->more[k].n > 0)
-            status = add_skeleton(search, mode, trial, cut, RFX_SEARCH_MORE, err);
+        status = rfx_trial_add_skeleton(search, mode, trial, cut, most, err);
     }
     return status;
 }
@@ -342,13 +191,14 @@ static enum rfx_status add_trial(struct rfx_search *search, const struct rfx_mod
     switch (trial->cuts) {
         case RFX_CUTS_NONE:
             chain.kind = RFX_SKELETON_REST;
-            return add_skeleton(search, mode, trial, chain, 1, err);
+            return rfx_trial_add_skeleton(search, mode, trial, chain, 1, err);
         case RFX_CUTS_CHAIN:
-            return search->levels.n > 0 ? add_skeleton(search, mode, trial, chain, 1, err) : RFX_OK;
+            return search->levels.n > 0 ? rfx_trial_add_skeleton(search, mode, trial, chain, 1, err)
+                                        : RFX_OK;
         case RFX_CUTS_PASSES:
-            return add_passes(search, mode, trial, err);
+            return rfx_trial_add_passes(search, mode, trial, err);
         case RFX_CUTS_SPILLED:
-            return add_spilled(search, mode, trial, err);
+            return rfx_trial_add_spilled(search, mode, trial, err);
         case RFX_CUTS_PAIRS:
             return add_pairs(search, mode, trial, err);
         case RFX_CUTS_FEW:
