@@ -259,6 +259,11 @@ static const struct rfx_trial trials[] = {
      .cuts = RFX_CUTS_PASSES,
      .parts = RFX_PARTS_ONE,
      ALL_BANDS},
+    {.phase = RFX_PHASE_RECOMPUTE,
+     .kind = RFX_PLAN_PASSES,
+     .cuts = RFX_CUTS_WAIST,
+     .parts = RFX_PARTS_ONE,
+     ALL_BANDS},
 };
 
 const struct rfx_mode rfx_mode_streamed = {

@@ -31,6 +31,8 @@ enum rfx_trial_cuts {
     RFX_CUTS_NONE,    /* one stage that makes all outputs */
     RFX_CUTS_CHAIN,   /* a stage per level of global operations */
     RFX_CUTS_PASSES,  /* the same, from the image again after the first global operations */
+    RFX_CUTS_WAIST,   /* stages before, in and behind where maps are small; large ones that are
+                         read behind it are made again */
     RFX_CUTS_FEW,     /* one cut: the last ones and some spread over the others */
     RFX_CUTS_SPILLED, /* a stage per level, and maps between them in files: the largest, more, all;
                          only where files are allowed */

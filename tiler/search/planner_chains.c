@@ -123,6 +123,25 @@ enum rfx_status rfx_trial_add_passes(struct rfx_search *search, const struct rfx
     return status;
 }
 
+/* Around each waist, with the maps at its ends stored and more and more of what is read behind it:
+ * what is not stored, such as a U-Net's skips, is made again from the image. */
+enum rfx_status rfx_trial_add_waists(struct rfx_search *search, const struct rfx_mode *mode,
+                                     const struct rfx_trial *trial, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int k = 0; k < search->n_waists; k++) {
+        const struct rfx_search_waist *w = &search->waists[k];
+        size_t sizes[RFX_SKELETON_MAX_SPILLS];
+        int n = w->levels.n > 0 ? rfx_skeleton_spills(&w->levels, sizes) : 0;
+        for (int i = n - 1; status == RFX_OK && i >= 0; i--) {
+            struct rfx_skeleton chain = {
+                .kind = RFX_SKELETON_CHAIN, .store_to = sizes[i], .waist = k + 1};
+            if (sizes[i] < w->waist.cut_bytes) continue;
+            status = rfx_trial_add_skeleton(search, mode, trial, chain, search->n_waists * n, err);
+        }
+    }
+    return status;
+}
+
 int rfx_search_more(int k) {
     static const int more[RFX_SEARCH_MORE] = {1, 2, 3, 5, 8, RFX_SKELETON_MAX_MORE};
     return more[k];

@@ -7,7 +7,8 @@
 static bool is_same_skeleton(const struct rfx_skeleton *a, const struct rfx_skeleton *b) {
     return a->kind == b->kind && a->cut == b->cut && a->second == b->second &&
            a->passes == b->passes && a->spill_from == b->spill_from && a->more == b->more &&
-           a->store_to == b->store_to && a->late_to == b->late_to && a->late == b->late;
+           a->store_to == b->store_to && a->late_to == b->late_to && a->late == b->late &&
+           a->waist == b->waist;
 }
 
 /* Rows in bands are always worth keeping: a walk through a stream takes long. */
@@ -104,6 +105,7 @@ void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_sp
 
 static const struct rfx_levels *levels_of(const struct rfx_search *search,
                                           const struct rfx_skeleton *skeleton) {
+    if (skeleton->waist > 0) return &search->waists[skeleton->waist - 1].levels;
     for (int k = 0; k < RFX_SEARCH_MORE; k++)
         if (skeleton->more == rfx_search_more(k)) return &search->more[k];
     return &search->levels;

@@ -254,6 +254,55 @@ int64_t rfx_search_most(const struct rfx_graph *graph) {
     return rfx_max_i64(LEAST_TRIED, MOST_SQUARE / size / size);
 }
 
+/* Levels with more stages, where maps may go through files. */
+static enum rfx_status init_more(struct rfx_search *search, const struct rfx_graph *graph,
+                                 struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    int cuts[RFX_SKELETON_MAX_MORE];
+    for (int k = 0; status == RFX_OK && k < RFX_SEARCH_MORE; k++)
+        if (rfx_skeleton_find_cuts(graph, rfx_search_more(k), cuts))
+            status = rfx_levels_init(&search->more[k], graph, cuts, rfx_search_more(k), err);
+    return status;
+}
+
+/* Levels around a network's waists, the widest first: of one without barriers, as those have
+ * chains enough. */
+static enum rfx_status init_waists(struct rfx_search *search, const struct rfx_graph *graph,
+                                   struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    struct rfx_waist waist = {.pixels = INT64_MAX};
+    if (search->levels.n != 1 || graph->n_nodes > RFX_SEARCH_WAIST_NODES) return RFX_OK;
+    while (status == RFX_OK && search->n_waists < RFX_SEARCH_WAISTS &&
+           rfx_skeleton_find_waist(graph, waist.pixels, &waist)) {
+        struct rfx_search_waist *w = &search->waists[search->n_waists];
+        if (!waist.is_one) continue;
+        w->waist = waist;
+        status = rfx_levels_init(&w->levels, graph, waist.cuts, 2, err);
+        search->n_waists++;
+    }
+    return status;
+}
+
+static void take_levels(struct rfx_search *search, struct rfx_levels *levels, bool by_caller) {
+    int stages = rfx_skeleton_max_stages(levels);
+    levels->image_is_there = by_caller;
+    if (stages > search->max_stages) search->max_stages = stages;
+}
+
+static enum rfx_status init_levels(struct rfx_search *search, const struct rfx_graph *graph,
+                                   const struct rfx_plan_request *request, struct rfx_error *err) {
+    enum rfx_status status = rfx_levels_init(&search->levels, graph, NULL, 0, err);
+    if (status == RFX_OK && request->may_spill) status = init_more(search, graph, err);
+    if (status == RFX_OK && request->memory_bytes != 0) status = init_waists(search, graph, err);
+    if (status != RFX_OK) return status;
+    bool there = request->source.by_caller;
+    take_levels(search, &search->levels, there);
+    for (int k = 0; k < RFX_SEARCH_MORE; k++) take_levels(search, &search->more[k], there);
+    for (int k = 0; k < search->n_waists; k++)
+        take_levels(search, &search->waists[k].levels, there);
+    return RFX_OK;
+}
+
 enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_graph *graph,
                                 const struct rfx_plan_request *request, struct rfx_error *err) {
     memset(search, 0, sizeof *search);
@@ -262,17 +311,8 @@ enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_grap
     search->most = rfx_search_most(graph);
     search->bound_limit = SIZE_MAX;
     enum rfx_status status = list_modes(search, request, err);
-    if (status == RFX_OK) status = rfx_levels_init(&search->levels, graph, 0, err);
-    for (int k = 0; status == RFX_OK && request->may_spill && k < RFX_SEARCH_MORE; k++)
-        status = rfx_levels_init(&search->more[k], graph, rfx_search_more(k), err);
+    if (status == RFX_OK) status = init_levels(search, graph, request, err);
     if (status != RFX_OK) return status;
-    search->levels.image_is_there = request->source.by_caller;
-    for (int k = 0; k < RFX_SEARCH_MORE; k++)
-        search->more[k].image_is_there = request->source.by_caller;
-    search->max_stages = rfx_skeleton_max_stages(&search->levels);
-    for (int k = 0; request->may_spill && k < RFX_SEARCH_MORE; k++)
-        if (rfx_skeleton_max_stages(&search->more[k]) > search->max_stages)
-            search->max_stages = rfx_skeleton_max_stages(&search->more[k]);
     if (request->n_stages > search->max_stages) search->max_stages = request->n_stages;
     status = rfx_plan_context_init(&search->context, graph, request, search->max_stages, err);
     struct rfx_place_memo *memo = rfx_plan_notes_arenas(request->notes);
@@ -291,6 +331,7 @@ enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_grap
 void rfx_search_release(struct rfx_search *search) {
     rfx_levels_release(&search->levels);
     for (int k = 0; k < RFX_SEARCH_MORE; k++) rfx_levels_release(&search->more[k]);
+    for (int k = 0; k < RFX_SEARCH_WAISTS; k++) rfx_levels_release(&search->waists[k].levels);
     if (search->context.graph == NULL) return;
     struct rfx_memory *mem = search->context.graph->mem;
     rfx_memory_release(mem, search->splits);

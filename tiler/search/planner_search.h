@@ -49,10 +49,20 @@ struct rfx_search_behind {
 /* Numbers of stages more that chains with spilled maps are tried with. */
 enum { RFX_SEARCH_MORE = 6 };
 
+/* Waists of a network that chains are cut around: of so many, and of no larger a network. */
+enum { RFX_SEARCH_WAISTS = 4, RFX_SEARCH_WAIST_NODES = 2048 };
+
+struct rfx_search_waist {
+    struct rfx_waist waist;
+    struct rfx_levels levels;
+};
+
 struct rfx_search {
     struct rfx_plan_context context;
     struct rfx_levels levels;
     struct rfx_levels more[RFX_SEARCH_MORE]; /* with so many more; where maps may be spilled */
+    struct rfx_search_waist waists[RFX_SEARCH_WAISTS];
+    int n_waists;
     int max_stages;
     int *splits;
     int n_splits;

@@ -197,6 +197,8 @@ static enum rfx_status add_trial(struct rfx_search *search, const struct rfx_mod
                                         : RFX_OK;
         case RFX_CUTS_PASSES:
             return rfx_trial_add_passes(search, mode, trial, err);
+        case RFX_CUTS_WAIST:
+            return rfx_trial_add_waists(search, mode, trial, err);
         case RFX_CUTS_SPILLED:
             return rfx_trial_add_spilled(search, mode, trial, err);
         case RFX_CUTS_PAIRS:

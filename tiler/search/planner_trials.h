@@ -24,8 +24,12 @@ RFX_NODISCARD enum rfx_status rfx_trial_add_skeleton(struct rfx_search *search,
                                                      struct rfx_skeleton skeleton, int n_skeletons,
                                                      struct rfx_error *err);
 
-/* planner_chains.c: RFX_CUTS_PASSES and RFX_CUTS_SPILLED. */
+/* planner_chains.c: RFX_CUTS_PASSES, RFX_CUTS_WAIST and RFX_CUTS_SPILLED. */
 RFX_NODISCARD enum rfx_status rfx_trial_add_passes(struct rfx_search *search,
+                                                   const struct rfx_mode *mode,
+                                                   const struct rfx_trial *trial,
+                                                   struct rfx_error *err);
+RFX_NODISCARD enum rfx_status rfx_trial_add_waists(struct rfx_search *search,
                                                    const struct rfx_mode *mode,
                                                    const struct rfx_trial *trial,
                                                    struct rfx_error *err);

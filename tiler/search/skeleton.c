@@ -70,19 +70,17 @@ static void note_uses(struct rfx_levels *levels, int i) {
     }
 }
 
-enum rfx_status rfx_levels_init(struct rfx_levels *levels, const struct rfx_graph *graph, int more,
-                                struct rfx_error *err) {
+enum rfx_status rfx_levels_init(struct rfx_levels *levels, const struct rfx_graph *graph,
+                                const int *cuts, int n_cuts, struct rfx_error *err) {
     struct rfx_memory *mem = graph->mem;
     size_t n = (size_t)graph->n_nodes;
-    int cuts[RFX_SKELETON_MAX_MORE];
     *levels = (struct rfx_levels){.graph = graph};
     if (!allocate(levels, mem, n)) {
         rfx_levels_release(levels);
         return rfx_memory_fail(mem, "levels", n * sizeof *levels->level, err);
     }
     for (int i = 0; i < graph->n_nodes; i++) find_level(levels, i);
-    bool room = more == 0 || rfx_skeleton_find_cuts(graph, levels->local, more, cuts);
-    if (more > 0 && room) add_cuts(levels, cuts, more);
+    if (n_cuts > 0) add_cuts(levels, cuts, n_cuts);
     for (int i = 0; i < graph->n_nodes; i++) {
         note_uses(levels, i);
         bool made = levels->local[i] && !rfx_node_is_constant(&graph->nodes[i]);
@@ -90,7 +88,7 @@ enum rfx_status rfx_levels_init(struct rfx_levels *levels, const struct rfx_grap
     }
     for (int e = 0; e < graph->n_ends; e++) levels->uses[graph->ends[e].node] |= RFX_USE_OUTPUT;
     int64_t entries = (int64_t)rfx_skeleton_max_stages(levels) * graph->n_nodes;
-    if (entries > MOST_ENTRIES || !room) levels->n = 0;
+    if (entries > MOST_ENTRIES) levels->n = 0;
     return RFX_OK;
 }
 

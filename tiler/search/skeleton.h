@@ -28,6 +28,7 @@ struct rfx_skeleton {
     size_t store_to;   /* CHAIN: 0: no limit */
     size_t late_to;    /* CHAIN: in place of it from level `late` on; 0: the same */
     int late;
+    int waist; /* CHAIN: around which of the network's waists it is cut too, from 1; 0: none */
 };
 
 /* Most stages that a chain may be given more. */
@@ -58,16 +59,27 @@ struct rfx_levels {
               that chains of stages are not tried */
 };
 
-/* Tables from graph->mem; free with rfx_levels_release. more: that many further levels, as if there
- * were barriers of other kinds (skeleton_cuts.c); n is 0 where there is no room for them. */
+/* Tables from graph->mem; free with rfx_levels_release. cuts: rising indices after which a further
+ * level begins, as if there were barriers of other kinds (skeleton_cuts.c). */
 RFX_NODISCARD enum rfx_status rfx_levels_init(struct rfx_levels *levels,
-                                              const struct rfx_graph *graph, int more,
-                                              struct rfx_error *err);
+                                              const struct rfx_graph *graph, const int *cuts,
+                                              int n_cuts, struct rfx_error *err);
 
 /* Indices after which a graph is best cut into so many stages more, each with its share of the
  * bytes of a row of all maps, where little is read over the cut: cuts[more], rising. false: there
  * are not so many, or no memory for scratch. */
-bool rfx_skeleton_find_cuts(const struct rfx_graph *graph, const bool *local, int more, int *cuts);
+bool rfx_skeleton_find_cuts(const struct rfx_graph *graph, int more, int *cuts);
+
+/* Where maps are small between larger ones, as in the middle of a U-Net. */
+struct rfx_waist {
+    int64_t pixels;   /* that its maps have at most */
+    int cuts[2];      /* the first of them, and the last */
+    size_t cut_bytes; /* of the larger of these two */
+    bool is_one;      /* larger ones are before and behind it */
+};
+
+/* The waist of maps with the most pixels below a number; false: no map has fewer. */
+bool rfx_skeleton_find_waist(const struct rfx_graph *graph, int64_t below, struct rfx_waist *waist);
 void rfx_levels_release(struct rfx_levels *levels);
 
 /* Most stages that any skeleton of the graph has. */

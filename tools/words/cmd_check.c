@@ -53,7 +53,7 @@ static int load(struct check *c) {
     if (status == RFX_STATUS_UNSUPPORTED || status == RFX_STATUS_MALFORMED ||
         status == RFX_STATUS_INVALID_ARGUMENT)
         return RFX_EXIT_DONE; /* that is the answer */
-    if (status == RFX_OK) status = rfx_levels_init(&c->levels, c->graph, 0, &c->why);
+    if (status == RFX_OK) status = rfx_levels_init(&c->levels, c->graph, NULL, 0, &c->why);
     if (status != RFX_OK) return rfx_cli_fail(status, &c->why);
     for (int i = 0; i < c->graph->n_nodes; ++i) {
         const struct rfx_node *node = &c->graph->nodes[i];

@@ -61,9 +61,7 @@ static int64_t least_over(const struct rfx_graph *graph, int from, int64_t share
 
 static int check(const struct rfx_graph *graph, int more) {
     int cuts[RFX_SKELETON_MAX_MORE], from = 0;
-    bool *local = test_calloc((size_t)graph->n_nodes, sizeof *local);
-    for (int i = 0; i < graph->n_nodes; i++) local[i] = rfx_node_is_local(&graph->nodes[i]);
-    bool found = rfx_skeleton_find_cuts(graph, local, more, cuts);
+    bool found = rfx_skeleton_find_cuts(graph, more, cuts);
     int64_t share = row_bytes(graph, graph->n_nodes - 1) / (more + 1);
     for (int k = 0; found && k < more; k++) {
         int64_t least = least_over(graph, from, share, k);
@@ -73,7 +71,6 @@ static int check(const struct rfx_graph *graph, int more) {
         from = cuts[k] + 1;
     }
     if (!found && more == 1) assert_true(least_over(graph, 0, share, 0) == NO_CUT);
-    test_free(local);
     return found;
 }
 
@@ -98,12 +95,10 @@ static void no_memory_is_no_cut(void **state) {
     struct random_graph_options options = random_graph_defaults();
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = random_graph_make(mem, 3, &options);
-    bool *local = test_calloc((size_t)graph->n_nodes, sizeof *local);
     int cuts[1];
     rfx_memory_fail_after(mem, 0);
-    assert_false(rfx_skeleton_find_cuts(graph, local, 1, cuts));
+    assert_false(rfx_skeleton_find_cuts(graph, 1, cuts));
     rfx_memory_fail_after(mem, -1);
-    test_free(local);
     rfx_graph_free(graph);
     rfx_memory_free(mem);
 }
