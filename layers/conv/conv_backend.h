@@ -23,6 +23,15 @@ struct rfx_conv_block {
     int64_t h, w;
 };
 
+/* Work by tiles of output pixels, in counts that predictions of time are made from. */
+struct rfx_conv_tiles {
+    int64_t edge;        /* pixels of a tile, both ways */
+    int64_t together;    /* tiles, at most, for which weights are read once */
+    int64_t products;    /* multiply-adds of a tile */
+    int64_t transformed; /* elements of its windows and sums */
+    int64_t made;        /* factors made each time that weights are read; 0: they are kept */
+};
+
 /* What a backend packs from. */
 struct rfx_conv_pack_job {
     const struct rfx_graph *graph;
@@ -59,6 +68,9 @@ struct rfx_conv_backend {
 
     /* Scratch of one thread, for any rectangle. NULL: none. */
     size_t (*scratch_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
+
+    /* Its work by tiles. NULL: it has none. */
+    struct rfx_conv_tiles (*tiles)(const struct rfx_node *node);
 
     bool calls_blas; /* `run` does */
 

@@ -135,6 +135,22 @@ static size_t winograd_scratch(const struct rfx_graph *graph, const struct rfx_n
     return w.outside_bytes + w.in_bytes + w.sums_bytes + w.factors_bytes;
 }
 
+/* Of slices, windows are transformed for each part of the output channels. */
+static struct rfx_conv_tiles winograd_tiles(const struct rfx_node *node) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    struct rfx_winograd w = sizes_of(node);
+    int64_t filled = rfx_conv_filled(a->oc);
+    int64_t times = w.slices > 1 ? rfx_ceil_div(filled, w.out_channels) : 1;
+    struct rfx_conv_tiles tiles = {
+        .edge = w.outputs,
+        .together = most_tiles(node),
+        .products = w.products * a->ic * filled,
+        .transformed = w.products * (times * a->ic + filled),
+        .made = w.makes_factors ? w.products * a->ic * filled : 0,
+    };
+    return tiles;
+}
+
 /* Weights are read for each unit of tiles: no more units than scratch asks for where weights are
  * many, and what threads lack of work comes from cutting the output channels, for each part of
  * which windows are transformed again. Else units are small enough for all threads to have some. */
@@ -214,6 +230,7 @@ const struct rfx_conv_backend rfx_conv_winograd = {
     .packed_bytes = winograd_packed_bytes,
     .pack = winograd_pack,
     .scratch_bytes = winograd_scratch,
+    .tiles = winograd_tiles,
     .in_place = true, /* a residual is read where the sum is written */
     .run = winograd_run,
 };

@@ -5,6 +5,7 @@
  */
 #include "tiler/cost/cost.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -26,10 +27,10 @@
 
 const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
     static const char *const names[] = {
-        "direct_mac",    "openblas_mac", "channel_mac", "pool_tap",    "few_mac",
-        "other_mac",     "conv_element", "element",     "act_element", "sum_element",
-        "image_element", "run",          "step",        "meeting",     "weight_byte",
-        "shared_byte",   "plain_byte",   "dram_byte",   "load_byte",   "spill_byte"};
+        "direct_mac",  "winograd_mac",  "openblas_mac", "channel_mac", "pool_tap",  "few_mac",
+        "other_mac",   "conv_element",  "tile_element", "tile_factor", "element",   "act_element",
+        "sum_element", "image_element", "run",          "step",        "meeting",   "weight_byte",
+        "shared_byte", "plain_byte",    "dram_byte",    "load_byte",   "spill_byte"};
     _Static_assert(sizeof names / sizeof names[0] == RFX_COST_UNITS, "a name per unit");
     return names[unit];
 }
@@ -242,6 +243,13 @@ static void count_output(const struct counter *c, int i, struct rfx_cost_counts 
     counts->n[RFX_COST_STEP] += (c->at.down - 1.0) * c->at.across;
 }
 
+/* How often a node with tiles reads its constants: in each step for so many tiles. */
+static double readings_by_tiles(const struct counter *c, const struct rfx_cost_node *fact) {
+    double edge = (double)fact->tile, steps = c->at.down * c->at.across;
+    double tiles = ceil(c->at.rows / c->at.down / edge) * ceil(c->at.cols / c->at.across / edge);
+    return steps * ceil(tiles / (double)fact->tiles);
+}
+
 /* Constants: read in every step and, by the direct kernels, for every unit of the input. */
 static void count_constants(const struct counter *c, int i, struct rfx_cost_counts *counts) {
     const struct rfx_cost_model *m = c->model;
@@ -257,6 +265,10 @@ static void count_constants(const struct counter *c, int i, struct rfx_cost_coun
             c->at.rows * c->at.cols / (double)(node_of(c, i)->out.h * node_of(c, i)->out.w);
         units = share * (double)rfx_tensor_bytes(in) / UNIT_BYTES;
         if (units < steps) units = steps;
+    }
+    if (fact->tiles > 0) {
+        units = readings_by_tiles(c, fact);
+        counts->n[RFX_COST_TILE_FACTOR] += units * fact->made;
     }
     /* the first time they come from memory */
     rfx_cost_add_weights(m, fact->packed, (double)m->caches.shared_bytes, counts);

@@ -16,12 +16,15 @@
 /* What is counted. Names: rfx_cost_unit_name. */
 enum rfx_cost_unit {
     RFX_COST_DIRECT_MAC,    /* of convolutions by own kernels, filled up to whole vectors */
+    RFX_COST_WINOGRAD_MAC,  /* of products of transformed tiles */
     RFX_COST_OPENBLAS_MAC,  /* of convolutions by OpenBLAS */
     RFX_COST_CHANNEL_MAC,   /* of depthwise filters */
     RFX_COST_POOL_TAP,      /* an element of the window of a pool */
     RFX_COST_FEW_MAC,       /* of convolutions with few channels */
     RFX_COST_OTHER_MAC,     /* matrices, transposed convolutions */
     RFX_COST_CONV_ELEMENT,  /* an output of a convolution, where its sum begins and ends */
+    RFX_COST_TILE_ELEMENT,  /* of a tile, transformed or transformed back */
+    RFX_COST_TILE_FACTOR,   /* of a filter, made while it is used */
     RFX_COST_ELEMENT,       /* an output of anything else */
     RFX_COST_ACT_ELEMENT,   /* an activation that is no clamp */
     RFX_COST_SUM_ELEMENT,   /* taken into an exact sum over space */
@@ -63,7 +66,10 @@ struct rfx_cost_node {
     double packed;                      /* bytes of constants */
     int64_t halo;                       /* input rows of the first input that a step reads again */
     bool dense;                         /* a convolution whose sums go over channels */
-    bool by_units; /* reads its constants once per unit of the direct kernels */
+    bool by_units;       /* reads its constants once per unit of the direct kernels */
+    int64_t tile, tiles; /* pixels of a tile, both ways, and of how many constants are read once;
+                            0: it has none */
+    double made;         /* factors made each time */
 };
 
 struct rfx_cost_model {

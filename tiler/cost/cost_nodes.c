@@ -24,13 +24,31 @@ static enum rfx_cost_unit unit_of_backend(const char *name) {
     return RFX_COST_DIRECT_MAC;
 }
 
+static void describe_tiles(const struct rfx_conv_tiles *t, const struct rfx_conv_attr *a,
+                           struct rfx_cost_node *fact) {
+    double pixels = (double)(t->edge * t->edge);
+    fact->pixel.n[RFX_COST_WINOGRAD_MAC] = (double)t->products / pixels;
+    fact->pixel.n[RFX_COST_TILE_ELEMENT] = (double)t->transformed / pixels;
+    fact->pixel.n[RFX_COST_CONV_ELEMENT] = (double)a->oc;
+    fact->dense = true;
+    fact->tile = t->edge;
+    fact->tiles = t->together;
+    fact->made = (double)t->made;
+}
+
 static void describe_conv(const struct rfx_graph *graph, const struct rfx_node *node,
                           struct rfx_cost_node *fact) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    enum rfx_cost_unit unit = unit_of_backend(rfx_op_backend(graph, node));
+    const struct rfx_conv_backend *backend = rfx_conv_backend_of(graph, node);
+    enum rfx_cost_unit unit = unit_of_backend(backend->name);
     int64_t icg = a->ic / a->groups, ocg = a->oc / a->groups;
     int64_t made = unit == RFX_COST_DIRECT_MAC ? rfx_conv_filled(ocg) : ocg;
     bool sums = unit != RFX_COST_CHANNEL_MAC;
+    if (backend->tiles != NULL) {
+        struct rfx_conv_tiles tiles = backend->tiles(node);
+        describe_tiles(&tiles, a, fact);
+        return;
+    }
     fact->pixel.n[unit] = (double)(a->groups * made * a->kh * a->kw * icg);
     fact->pixel.n[sums ? RFX_COST_CONV_ELEMENT : RFX_COST_ELEMENT] = (double)a->oc;
     fact->dense = sums;

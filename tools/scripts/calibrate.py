@@ -22,9 +22,9 @@ import platform
 import subprocess
 import sys
 
-UNITS = ["direct_mac", "openblas_mac", "channel_mac", "pool_tap", "few_mac", "other_mac", "conv_element", "element",
-         "act_element", "sum_element", "image_element", "run", "step", "meeting", "weight_byte", "shared_byte", "plain_byte", "dram_byte",
-         "load_byte", "spill_byte"]
+UNITS = ["direct_mac", "winograd_mac", "openblas_mac", "channel_mac", "pool_tap", "few_mac", "other_mac",
+         "conv_element", "tile_element", "tile_factor", "element", "act_element", "sum_element", "image_element",
+         "run", "step", "meeting", "weight_byte", "shared_byte", "plain_byte", "dram_byte", "load_byte", "spill_byte"]
 SETS = ["avx512", "avx2", "base"]
 NETWORKS = [("mobilenet_v2", "1024x1024"), ("mobilenet_v2", "384x384"), ("resnet50", "512x512"),
             ("resnet18", "1024x1024"), ("unet", "384x384"), ("efficientnet_b0", "768x768"),
@@ -33,13 +33,21 @@ PLANS = ["--untiled --no-groups", "--untiled", "--bands 64 --no-groups", "--band
          "--bands 16", "--bands 2", "--bands 32 --tight --weights-by-stage --no-groups",
          "--tiles 4x4 --no-groups"]
 OPENBLAS = ["--bands 32 --no-groups --conv openblas"]
+# Winograd's units are fitted beside the others, which stay as they are.
+TILES = " by tiles"  # of a set's measurements
+TILE_UNITS = {"winograd_mac", "tile_element", "tile_factor"}
+TILE_NETWORKS = [("resnet18", "1024x1024"), ("resnet50", "512x512"), ("unet", "512x512"), ("unet", "256x256"),
+                 ("vgg16", "320x320")]
+TILE_PLANS = ["--untiled --conv winograd", "--bands 16 --conv winograd", "--bands 64 --conv winograd",
+              "--bands 128 --conv winograd"]
 LEAST_SHARE = 0.002  # of a run: rows that take less weigh as if they took this
 WHOLE_WEIGHT = 6.0   # of a whole run, against rows of it
 FAR = 0.15           # a miss beyond this share makes a row count less
 ROUNDS = 4
 # Picoseconds that a unit is expected to take, in order of magnitude. Each counts like one row: it decides only
 # where the measurements cannot tell units apart that come together, which would else be 0 or far too much.
-EXPECTED = {"channel_mac": 10, "pool_tap": 100, "few_mac": 15, "other_mac": 15, "conv_element": 300, "element": 200,
+EXPECTED = {"channel_mac": 10, "pool_tap": 100, "few_mac": 15, "other_mac": 15, "conv_element": 300,
+            "winograd_mac": 8, "tile_element": 60, "tile_factor": 60, "element": 200,
             "run": 3e4, "step": 5e5, "weight_byte": 20, "shared_byte": 5, "plain_byte": 12, "dram_byte": 25}
 QUIET_LOAD = 0.7     # of the machine, below which two threads meet undisturbed
 USUAL_MEETING = 5e6  # picoseconds, where it is not
@@ -60,11 +68,11 @@ def bench(program, network, size, plan, kernels, threads, runs):
     return json.loads(done.stdout)
 
 
-def measure(program, kernels, runs):
+def measure(program, kernels, runs, networks, plans):
     """[(counts, seconds, weight)] of all networks and plans."""
     rows = []
-    for network, size in NETWORKS:
-        for plan in PLANS + OPENBLAS:
+    for network, size in networks:
+        for plan in plans:
             if kernels == "base" and "openblas" in plan:
                 continue  # the same as without
             document = bench(program, network, size, plan, kernels, 1, runs)
@@ -105,14 +113,15 @@ def predict(constants, counts):
     return sum(constants[UNITS.index(u)] * n for u, n in counts.items()) * 1e-12
 
 
-def solve(rows):
-    """Constants, and which units were seen. Rows that the fit misses by far, because something else disturbed
-    them, count less in the next fit."""
+def solve(rows, known=None):
+    """Constants, and which units were seen; those in `known`, by unit, stay. Rows that the fit misses by far,
+    because something else disturbed them, count less in the next fit."""
+    known = known or {}
     seen = {unit for counts, _, _ in rows for unit in counts}
-    rows = rows + [({u: 1.0}, p * 1e-12, 1e12 / p) for u, p in EXPECTED.items() if u in seen]
+    rows = rows + [({u: 1.0}, p * 1e-12, 1e12 / p) for u, p in EXPECTED.items() if u in seen and u not in known]
     weights = [1.0] * len(rows)
     for _ in range(ROUNDS):
-        constants = least_squares([(c, s, k * w) for (c, s, k), w in zip(rows, weights)])
+        constants = least_squares([(c, s, k * w) for (c, s, k), w in zip(rows, weights)], known)
         for i, (counts, seconds, _) in enumerate(rows):
             predicted = predict(constants, counts)
             miss = abs(predicted - seconds) / max(predicted, seconds, 1e-9)
@@ -120,8 +129,8 @@ def solve(rows):
     return constants, [unit in seen for unit in UNITS]
 
 
-def least_squares(rows):
-    """With non-negative coefficients, one coordinate after the other."""
+def least_squares(rows, fixed):
+    """With non-negative coefficients, one coordinate after the other; those in `fixed` stay."""
     n = len(UNITS)
     gram, right = [[0.0] * n for _ in range(n)], [0.0] * n
     for counts, seconds, weight in rows:
@@ -130,10 +139,10 @@ def least_squares(rows):
             right[i] += a * seconds * weight
             for j, b in known:
                 gram[i][j] += a * b
-    x = [0.0] * n
+    x = [fixed.get(unit, 0.0) * 1e-12 for unit in UNITS]
     for _ in range(20000):
         for i in range(n):
-            if gram[i][i] > 0.0:
+            if gram[i][i] > 0.0 and UNITS[i] not in fixed:
                 rest = right[i] - sum(gram[i][j] * x[j] for j in range(n) if j != i)
                 x[i] = max(0.0, rest / gram[i][i])
     return [c * 1e12 for c in x]
@@ -209,6 +218,29 @@ static const struct {{
     print("};\n/* clang-format on */\n#endif")
 
 
+def fit_tiles(kernels, rows, constants, seen):
+    """Puts the units that tiles alone have into the constants."""
+    fixed = {unit: constants[i] for i, unit in enumerate(UNITS) if unit not in TILE_UNITS}
+    fitted, there = solve(rows, fixed)
+    for i, unit in enumerate(UNITS):
+        if unit in TILE_UNITS and there[i]:
+            constants[i], seen[i] = fitted[i], True
+    report_fit(kernels + TILES, rows, fitted)
+
+
+def read_kept(path):
+    if not path or not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def write_kept(path, kept):
+    if path:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(kept, file)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("program")
@@ -216,22 +248,22 @@ def main():
     parser.add_argument("--keep")
     parser.add_argument("--sets", default=",".join(SETS))
     options = parser.parse_args()
-    kept = {}
-    if options.keep and os.path.exists(options.keep):
-        with open(options.keep, encoding="utf-8") as file:
-            kept = json.load(file)
+    kept = read_kept(options.keep)
     constants, measured = {}, []
     for kernels in SETS:
-        if kernels not in kept and kernels in options.sets.split(","):
-            kept[kernels] = measure(options.program, kernels, options.runs)
-            if options.keep:
-                with open(options.keep, "w", encoding="utf-8") as file:
-                    json.dump(kept, file)
+        asked = kernels in options.sets.split(",")
+        jobs = [(kernels, NETWORKS, PLANS + OPENBLAS), (kernels + TILES, TILE_NETWORKS, TILE_PLANS)]
+        for key, networks, plans in jobs:
+            if asked and key not in kept:
+                kept[key] = measure(options.program, kernels, options.runs, networks, plans)
+                write_kept(options.keep, kept)
         if not kept.get(kernels):
             continue
         constants[kernels], seen = solve(kept[kernels])
         measured.append(kernels)
         report_fit(kernels, kept[kernels], constants[kernels])
+        if kept.get(kernels + TILES):
+            fit_tiles(kernels, kept[kernels + TILES], constants[kernels], seen)
         above = constants[measured[0]]
         for i, known in enumerate(seen):
             if not known:
