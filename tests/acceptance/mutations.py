@@ -110,6 +110,14 @@ MUTATIONS = {
     "cut a stream where most is read over": (
         "tiler/search/skeleton_cuts.c", r"p->over < points\[best\]\.over", "p->over > points[best].over",
         "test_skeleton_cuts$"),
+    "take a narrow end for a waist": (
+        "tiler/search/skeleton_cuts.c", r" && after > waist->cuts\[1\]", "", "test_skeleton_cuts$"),
+    "give stages rows that do not fit": (
+        "tiler/search/planner_rows.c", r"\*better = peak <= budget;", "*better = true;",
+        "test_planner_rows$"),
+    "choose rows for the first stage alone": (
+        "tiler/search/planner_rows.c", r"s < n; s\+\+\)\n            if \(has_rows", "s < 1; s++)\n            if (has_rows",
+        "test_planner_rows$"),
     "take a period's tiles for all alike": (
         "tiler/plan/stage_sweep.c", r"s->scale / rfx_gcd_i64\(s->scale, width\);", "1;",
         "test_stage_sweep$"),

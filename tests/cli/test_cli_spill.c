@@ -92,6 +92,31 @@ static void test_words(void **state) {
     assert_null(strstr(out_text, "passes"));
 }
 
+/* A U-Net's skips that do not fit are made again, at each of its ends: the same bits. */
+static void test_skips(void **state) {
+    static const char *const convs[] = {"200x320 --conv direct", "512x512 --conv winograd"};
+    char args[200];
+    (void)state;
+    for (int c = 0; c < 2; c++) {
+        (void)snprintf(args, sizeof args, "plan unet --memory 1MiB --json --size %s", convs[c]);
+        expect(4, args);
+        json_t *doc = document("plan");
+        long long least = integer_at(doc, "smallest_bytes");
+        json_decref(doc);
+        (void)snprintf(args, sizeof args, "verify unet synthetic:%s --memory %lld --json", convs[c],
+                       least);
+        expect(0, args);
+        doc = document("verify");
+        assert_true(json_is_true(at(doc, "identical")));
+        assert_int_equal(json_array_size(at(doc, "plan.stages")), 3);
+        json_decref(doc);
+        (void)snprintf(args, sizeof args, "plan unet --size %s --memory %lld", convs[c], least);
+        expect(0, args);
+        assert_non_null(
+            strstr(out_text, "2 of 3 stages begin at the image: what a later one needs"));
+    }
+}
+
 /* A deep network without a global operation: its stream is cut into several, with files between. */
 static void test_deep(void **state) {
     char args[200];
@@ -113,8 +138,8 @@ static void test_deep(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_by_hand),
-                                       cmocka_unit_test(test_in_a_budget),
-                                       cmocka_unit_test(test_deep), cmocka_unit_test(test_words)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_by_hand), cmocka_unit_test(test_in_a_budget),
+        cmocka_unit_test(test_skips), cmocka_unit_test(test_deep), cmocka_unit_test(test_words)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

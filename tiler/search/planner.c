@@ -210,7 +210,7 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
         search->cost_limit = better->cost;
         take_only_fitting(search);
     }
-    if (*fitting != NULL) return RFX_OK;
+    if (*fitting != NULL) return rfx_search_choose_rows(search, fitting, err);
     if (search->bound_limit == 0)
         return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE, "nothing takes less and fits");
     return find_smallest(search, smallest, err);

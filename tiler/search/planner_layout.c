@@ -32,6 +32,14 @@ static void measure_rows(struct rfx_search *search, int s) {
     if (is_worth_keeping(search, &shape->spec)) rfx_known_keep(search->known, shape);
 }
 
+enum rfx_status rfx_search_set_rows(struct rfx_search *search, int s, int64_t rows,
+                                    struct rfx_error *err) {
+    search->specs[s].band_rows = rows;
+    search->shapes[s].spec.band_rows = rows;
+    measure_rows(search, s);
+    return rfx_memory_check_stop(search->context.graph->mem, err);
+}
+
 /* Columns of a stage whose number of parts across is settled. Before a single cut they are kept:
  * grids come back to them for every number of rows. */
 static void measure_cols(struct rfx_search *search, int s) {

@@ -169,6 +169,15 @@ void rfx_search_begin(struct rfx_search *search, const struct rfx_candidate *can
 RFX_NODISCARD enum rfx_status rfx_search_measure(struct rfx_search *search, int s,
                                                  struct rfx_error *err);
 
+/* Another number of rows a step for stage s of those laid out. */
+RFX_NODISCARD enum rfx_status rfx_search_set_rows(struct rfx_search *search, int s, int64_t rows,
+                                                  struct rfx_error *err);
+
+/* planner_rows.c: gives each stage of a plan that fits its own number of rows a step, where that
+ * takes less time and still fits; the plan may become another one. */
+RFX_NODISCARD enum rfx_status rfx_search_choose_rows(struct rfx_search *search,
+                                                     struct rfx_plan **plan, struct rfx_error *err);
+
 /* Gives a stage the flags of a way that its mode knows. */
 void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_spec *way);
 

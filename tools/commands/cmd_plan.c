@@ -114,8 +114,9 @@ static void print_passes(const struct rfx_plan *plan, const struct rfx_cli_optio
         starts += rfx_place_is_computed(plan->stages[s].places[plan->graph->input]);
     if (starts < 2) return;
     printf(
-        "passes     %d of %d stages begin at the image: what waits for a whole map's norm or pool "
-        "is made again%s\n",
+        "passes     %d of %d stages begin at the image: what a later one needs of it, and what "
+        "waits "
+        "for a whole map's norm or pool, is made again%s\n",
         starts, plan->n_stages,
         options->spill == NULL ? " (with --spill DIR it may wait in a file)" : "");
 }

@@ -103,10 +103,66 @@ static void no_memory_is_no_cut(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Pixels of a node that a stream makes as a map; 0: it makes none. */
+static int64_t pixels_of(const struct rfx_graph *graph, int i) {
+    const struct rfx_node *node = &graph->nodes[i];
+    bool map = rfx_node_is_local(node) && !rfx_node_is_constant(node) && !rfx_node_is_input(node) &&
+               node->out.layout == RFX_LAYOUT_NHWC;
+    return map ? node->out.h * node->out.w : 0;
+}
+
+static bool is_larger_on(const struct rfx_graph *graph, int from, int to, int64_t pixels) {
+    for (int i = from; i < to; i++)
+        if (pixels_of(graph, i) > pixels) return true;
+    return false;
+}
+
+/* Every node of few pixels lies within the cuts, which have few themselves; larger maps are on both
+ * sides of what is a waist. */
+static int check_waists(const struct rfx_graph *graph) {
+    struct rfx_waist waist = {.pixels = INT64_MAX};
+    int waists = 0;
+    for (int64_t last = INT64_MAX; rfx_skeleton_find_waist(graph, last, &waist);
+         last = waist.pixels) {
+        const int *cuts = waist.cuts;
+        assert_true(waist.pixels > 0 && waist.pixels < last);
+        for (int i = 0; i < graph->n_nodes; i++) {
+            int64_t pixels = pixels_of(graph, i);
+            assert_true(pixels <= waist.pixels || pixels >= last); /* none between two */
+            if (pixels > 0 && pixels <= waist.pixels) assert_in_range(i, cuts[0], cuts[1]);
+        }
+        assert_in_range(pixels_of(graph, cuts[0]), 1, waist.pixels);
+        assert_in_range(pixels_of(graph, cuts[1]), 1, waist.pixels);
+        bool is_one = cuts[0] < cuts[1] && is_larger_on(graph, 0, cuts[0], waist.pixels) &&
+                      is_larger_on(graph, cuts[1] + 1, graph->n_nodes, waist.pixels);
+        assert_int_equal(waist.is_one, is_one);
+        if (is_one) assert_true(waist.cut_bytes > 0);
+        waists += is_one;
+    }
+    return waists;
+}
+
+static void waists_have_larger_maps_around(void **state) {
+    (void)state;
+    struct random_graph_options options = random_graph_defaults();
+    int64_t seed = test_env_int("RFX_SEED", 1), cases = test_env_int("RFX_CASES", 300);
+    int found = 0;
+    for (int64_t i = 0; i < cases; i++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_graph *graph = random_graph_make(mem, (uint64_t)(seed + i), &options);
+        found += check_waists(graph) > 0;
+        rfx_graph_free(graph);
+        rfx_memory_free(mem);
+    }
+    print_message("%d of %d networks have a waist\n", found, (int)cases);
+    assert_true(found > cases / 50);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(least_is_read_over_a_cut),
         cmocka_unit_test(no_memory_is_no_cut),
+        cmocka_unit_test(waists_have_larger_maps_around),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
