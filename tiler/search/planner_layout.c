@@ -13,7 +13,7 @@ static bool is_same_skeleton(const struct rfx_skeleton *a, const struct rfx_skel
 
 /* Rows in bands are always worth keeping: a walk through a stream takes long. */
 static bool is_worth_keeping(const struct rfx_search *search, const struct rfx_stage_spec *spec) {
-    if (search->skeleton == NULL) return false; /* stages by hand come once */
+    if (search->skeleton == NULL && !search->by_rows) return false; /* by hand: come once */
     return spec->band_rows != 0 || (search->placing && spec->mode->local);
 }
 

@@ -84,6 +84,7 @@ struct rfx_search {
     struct rfx_known *known;             /* the request's notes, or `own` */
     struct rfx_known own;
     bool placing; /* candidates of a few cuts come again and again: their rows are kept */
+    bool by_rows; /* the stages of one plan come in many numbers of rows: they are kept too */
     struct rfx_known_cols known_cols;
     struct rfx_candidate *candidates;
     size_t n_candidates, capacity;

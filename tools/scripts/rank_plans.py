@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whether plans that are predicted to be faster are: rank correlation over 40 plans of four networks.
 
-    rank_plans.py PROGRAM [--threads N] [--rounds N] [--cpu] [--csv FILE] [--reuse FILE]
+    rank_plans.py PROGRAM [--conv winograd] [--threads N] [--rounds N] [--cpu] [--csv FILE] [--reuse FILE]
 
 Every plan of PLANS is run in each round, in turn, as a process of its own (`bench --json`); measured is the
 median of its rounds (with --cpu the least), predicted is the plan's predicted_seconds. Printed is Spearman's rank correlation within
@@ -16,16 +16,18 @@ import statistics
 import subprocess
 import sys
 
-NETWORKS = [("mobilenet_v2", "1024x1024"), ("resnet50", "640x640"), ("unet", "320x320"),
-            ("efficientnet_b0", "768x768")]
+NETWORKS = {"direct": [("mobilenet_v2", "1024x1024"), ("resnet50", "640x640"), ("unet", "320x320"),
+                       ("efficientnet_b0", "768x768")],
+            "winograd": [("resnet18", "1024x1024"), ("resnet50", "640x640"), ("unet", "320x320"),
+                         ("vgg16", "320x320")]}
 PLANS = ["--untiled", "--untiled --no-groups", "--bands 128", "--bands 32 --no-groups",
          "--bands 8", "--bands 2 --no-groups", "--bands 16 --strips 3 --no-groups", "--tiles 4x4 --no-groups",
          "--bands 16 --tight --weights-by-stage", "--tiles 8x8"]
 
 
-def bench(program, network, size, plan, threads, runs):
-    command = [program, "bench", network, "--size", size, *plan.split(), "--threads", str(threads), "--runs",
-               str(runs), "--json"]
+def bench(options, network, size, plan):
+    command = [options.program, "bench", network, "--size", size, *plan.split(), "--conv", options.conv,
+               "--threads", str(options.threads), "--runs", str(options.runs), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
@@ -45,6 +47,7 @@ def spearman(a, b):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("program")
+    parser.add_argument("--conv", choices=sorted(NETWORKS), default="direct")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--runs", type=int, default=3)
@@ -57,9 +60,9 @@ def main():
         reuse(options, times, predicted)
         options.rounds = 0
     for done in range(options.rounds):
-        for network, size in NETWORKS:
+        for network, size in NETWORKS[options.conv]:
             for plan in PLANS:
-                document = bench(options.program, network, size, plan, options.threads, options.runs)
+                document = bench(options, network, size, plan)
                 measured = document["measured"]
                 times.setdefault((network, plan), []).append(
                     measured["cpu_seconds_min" if options.cpu else "seconds"])
@@ -74,15 +77,15 @@ def reuse(options, times, predicted):
         for line in file.read().splitlines()[1:]:
             network, size, plan, measured, _ = line.split(",")
             times[network, plan] = [float(measured)]
-            command = [options.program, "plan", network, "--size", size, *plan.split(), "--threads",
-                       str(options.threads), "--json"]
+            command = [options.program, "plan", network, "--size", size, *plan.split(), "--conv",
+                       options.conv, "--threads", str(options.threads), "--json"]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             predicted[network, plan] = json.loads(done.stdout)["plan"]["predicted_seconds"]
 
 
 def report(times, predicted, options):
     all_measured, all_predicted, lines = [], [], []
-    for network, size in NETWORKS:
+    for network, size in NETWORKS[options.conv]:
         middle = min if options.cpu else statistics.median  # what disturbs processor times only adds to them
         measured = [middle(times[network, plan]) for plan in PLANS]
         guessed = [predicted[network, plan] for plan in PLANS]
