@@ -118,7 +118,7 @@ static bool add_step(struct fronts *f, const struct state *state) {
 
 /* Sets what a state is after a group was made at its boundary, and puts it in its bucket. */
 static void add_state(struct fronts *f, const struct state *before, struct state *next,
-                      const struct rfx_forest *forest, int ended) {
+                      const struct rfx_forest *forest, int changed, int ended) {
     next->n_nodes[0] = forest->n_nodes[0];
     next->n_nodes[1] = forest->n_nodes[1];
     next->n_trees = forest->n_trees;
@@ -130,8 +130,10 @@ static void add_state(struct fronts *f, const struct state *before, struct state
         next->left =
             (struct rfx_front_left){before->left.boundary, before->left.ends & ~next->group.ends,
                                     before->left.begins & ~next->group.begins};
-    uint64_t hash = rfx_front_judge(&f->judge, forest, &next->left);
-    double score = next->gain + f->groups.weights.orders * rfx_front_orders(&f->judge, forest);
+    struct rfx_front_sums sums = rfx_front_judge_change(&f->judge, &f->forests, forest, changed);
+    uint64_t hash = rfx_front_hash(&f->judge, &sums, &next->left);
+    double orders = rfx_front_orders(&f->judge, &sums, forest->n_trees);
+    double score = next->gain + f->groups.weights.orders * orders;
     if (f->request->seed != 0) {
         uint64_t chance = rfx_packer_mix(hash ^ f->request->seed) >> 40;
         score += chance_gain * (double)chance * 0x1p-24;
@@ -150,6 +152,7 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
     if (next.slot < 0) return false;
     struct rfx_forest from = forest_of(f, state);
     struct rfx_forest to = forest_of(f, &next);
+    rfx_front_judge_enter(&f->judge, &from);
     rfx_front_groups_list(&f->groups, &from, &state->left, &to);
     *nodes += (uint64_t)f->groups.n_compared / COMPARED_PER_NODE;
     for (int i = 0; i < f->groups.n; i++) {
@@ -167,7 +170,7 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
             rfx_front_change(f->times, state->left.boundary, &next.group, gone, with);
         if (!rfx_forest_replace(&f->forests, &from, &change, &to, &changed, &run)) continue;
         if (!rfx_front_measure(&f->groups.rooms, &to, change.side, changed)) continue;
-        add_state(f, state, &next, &to, ended + change.n_gone);
+        add_state(f, state, &next, &to, changed, ended + change.n_gone);
         next.slot = rfx_pq_slots_take(&f->trees);
         if (next.slot < 0) return false;
     }

@@ -246,9 +246,11 @@ bool rfx_forest_replace(struct rfx_forests *f, const struct rfx_forest *from,
     mark(f, change, true);
     int n = find_touched(f, from, change->side, list);
     int parts = 0;
+    f->n_touched = n;
     for (int i = 0; i < n; i++) {
         parts += !list[i].whole;
         list[i].place = -1;
+        f->touched[i] = list[i].tree;
     }
     bool possible = false;
     if (n == 1)

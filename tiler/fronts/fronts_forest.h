@@ -51,6 +51,9 @@ struct rfx_forests {
     struct rfx_pq *pq;
     struct rfx_pq_node *joined; /* trees under one root */
     bool *marked;               /* per item; false between calls */
+    /* of the last change: the trees of the forest before it that it took something of, by rising
+     * number */
+    int n_touched, touched[RFX_FOREST_MAX_TREES];
 };
 
 /* For trees of up to max_live leaves of n_items items. Release with rfx_forests_release,

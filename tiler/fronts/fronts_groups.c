@@ -292,7 +292,7 @@ static double orders_without(struct rfx_front_groups *g, const struct rfx_forest
     struct rfx_forest_change change =
         rfx_front_change(g->times, left->boundary, &group, gone, with);
     if (!rfx_forest_replace(g->forests, forest, &change, scratch, &changed, &run)) return -1;
-    return rfx_front_orders(g->judge, scratch);
+    return rfx_front_orders_after(g->judge, g->forests, scratch, changed);
 }
 
 void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *forest,

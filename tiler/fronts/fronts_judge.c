@@ -8,22 +8,39 @@
 /* Of polynomials of hashes of children. */
 static const uint64_t base = 0x9e3779b97f4a7c15U;
 
+#define UNIT 4294967296.0 /* of logarithms of orders */
+
 /* A tree's hash in its order and in the reverse one, which differ only where it is linked. */
 struct hashes {
     uint64_t forward, backward;
 };
 
+/* Of an item from here on, on a side. */
+static uint64_t hash_item(const struct rfx_place_problem *problem, int side, int item) {
+    int end = side == RFX_FRONT_LATER ? problem->last[item] : problem->first[item];
+    return rfx_packer_mix(problem->items[item].size ^
+                          rfx_packer_mix(2 * (uint64_t)end + (uint64_t)side));
+}
+
 enum rfx_status rfx_front_judge_init(struct rfx_front_judge *j,
                                      const struct rfx_place_problem *problem,
                                      const struct rfx_front_times *times, struct rfx_error *err) {
-    size_t children = 2 * (size_t)times->max_live + 3;
+    size_t children = 2 * (size_t)times->max_live + 3, n = (size_t)problem->n;
     struct rfx_memory *mem = problem->mem;
-    *j = (struct rfx_front_judge){.mem = mem, .problem = problem, .times = times};
+    double log_orders = 0;
+    *j = (struct rfx_front_judge){.mem = mem, .times = times};
     j->hash = rfx_memory_calloc(mem, children, sizeof *j->hash);
     j->log_orders = rfx_memory_calloc(mem, children, sizeof *j->log_orders);
-    if (j->hash == NULL || j->log_orders == NULL)
+    for (int side = 0; side < RFX_FRONT_SIDES; side++)
+        j->items[side] = rfx_memory_calloc(mem, n, sizeof *j->items[side]);
+    if (j->hash == NULL || j->log_orders == NULL || j->items[0] == NULL || j->items[1] == NULL)
         return rfx_memory_fail(mem, "packer", children * sizeof *j->hash, err);
-    for (size_t k = 2; k < children; k++) j->log_orders[k] = j->log_orders[k - 1] + log((double)k);
+    for (size_t k = 2; k < children; k++) {
+        log_orders += log((double)k);
+        j->log_orders[k] = (int64_t)llround(log_orders * UNIT);
+    }
+    for (int side = 0; side < RFX_FRONT_SIDES; side++)
+        for (int i = 0; i < problem->n; i++) j->items[side][i] = hash_item(problem, side, i);
     return RFX_OK;
 }
 
@@ -31,12 +48,7 @@ void rfx_front_judge_release(struct rfx_front_judge *j) {
     if (j->mem == NULL) return; /* never begun */
     rfx_memory_release(j->mem, j->hash);
     rfx_memory_release(j->mem, j->log_orders);
-}
-
-static uint64_t hash_item(const struct rfx_front_judge *j, int side, int item) {
-    int end = side == RFX_FRONT_LATER ? j->problem->last[item] : j->problem->first[item];
-    return rfx_packer_mix(j->problem->items[item].size ^
-                          rfx_packer_mix(2 * (uint64_t)end + (uint64_t)side));
+    for (int side = 0; side < RFX_FRONT_SIDES; side++) rfx_memory_release(j->mem, j->items[side]);
 }
 
 /* The hashes of node i from those of its children. */
@@ -67,7 +79,7 @@ static struct hashes hash_tree(struct rfx_front_judge *j, int side, const struct
     struct hashes h = {0, 0};
     for (int i = tree->span - 1; i >= 0; i--) { /* children come before their parent */
         if (tree[i].what >= 0) {
-            j->hash[i] = hash_item(j, side, tree[i].what);
+            j->hash[i] = j->items[side][tree[i].what];
             continue;
         }
         h = hash_children(j, tree, i);
@@ -78,9 +90,9 @@ static struct hashes hash_tree(struct rfx_front_judge *j, int side, const struct
 }
 
 /* The logarithm of the number of orders of a tree, but for the reversal of a linked one. */
-static double count_orders(const struct rfx_front_judge *j, const struct rfx_pq_node *tree,
-                           bool linked) {
-    double orders = 0;
+static int64_t count_orders(const struct rfx_front_judge *j, const struct rfx_pq_node *tree,
+                            bool linked) {
+    int64_t orders = 0;
     for (int i = 0; i < tree->span; i++) {
         if (tree[i].what >= 0) continue;
         int n = 2;
@@ -93,41 +105,84 @@ static double count_orders(const struct rfx_front_judge *j, const struct rfx_pq_
     return orders;
 }
 
-double rfx_front_orders(const struct rfx_front_judge *j, const struct rfx_forest *forest) {
-    double orders = j->log_orders[forest->n_trees];
-    int at[RFX_FRONT_SIDES] = {0, 0};
-    for (int t = 0; t < forest->n_trees; t++) {
-        bool linked = rfx_forest_has(&forest->linked, t);
-        for (int side = 0; side < RFX_FRONT_SIDES; side++) {
-            const struct rfx_pq_node *tree = &forest->nodes[side][at[side]];
-            orders += count_orders(j, tree, linked);
-            at[side] += tree->span;
-        }
-        if (linked) orders += j->log_orders[2];
-    }
+/* The roots of a tree. */
+struct roots {
+    const struct rfx_pq_node *of[RFX_FRONT_SIDES];
+    bool linked;
+};
+
+static struct roots roots_of(const struct rfx_forest *forest, int tree) {
+    struct roots r = {.linked = rfx_forest_has(&forest->linked, tree)};
+    for (int side = 0; side < RFX_FRONT_SIDES; side++)
+        r.of[side] = &forest->nodes[side][rfx_forest_root(forest, side, tree)];
+    return r;
+}
+
+static int64_t orders_of(const struct rfx_front_judge *j, const struct roots *r) {
+    int64_t orders = r->linked ? j->log_orders[2] : 0;
+    for (int side = 0; side < RFX_FRONT_SIDES; side++)
+        orders += count_orders(j, r->of[side], r->linked);
     return orders;
 }
 
-uint64_t rfx_front_judge(struct rfx_front_judge *j, const struct rfx_forest *forest,
-                         const struct rfx_front_left *left) {
-    uint64_t hash = (uint64_t)left->boundary;
-    int at[RFX_FRONT_SIDES] = {0, 0};
+static struct rfx_front_sums sums_of(struct rfx_front_judge *j, const struct roots *r) {
+    struct hashes h[RFX_FRONT_SIDES];
+    for (int side = 0; side < RFX_FRONT_SIDES; side++)
+        h[side] = hash_tree(j, side, r->of[side], r->linked);
+    struct rfx_front_sums sums = {rfx_packer_mix(rfx_packer_mix(h[0].forward) ^ h[1].forward) +
+                                      rfx_packer_mix(rfx_packer_mix(h[0].backward) ^ h[1].backward),
+                                  orders_of(j, r)};
+    return sums;
+}
+
+void rfx_front_judge_enter(struct rfx_front_judge *j, const struct rfx_forest *forest) {
+    struct roots r = {.of = {forest->nodes[0], forest->nodes[1]}};
+    j->all = (struct rfx_front_sums){0, 0};
     for (int t = 0; t < forest->n_trees; t++) {
-        bool linked = rfx_forest_has(&forest->linked, t);
-        struct hashes h[RFX_FRONT_SIDES];
-        for (int side = 0; side < RFX_FRONT_SIDES; side++) {
-            const struct rfx_pq_node *tree = &forest->nodes[side][at[side]];
-            h[side] = hash_tree(j, side, tree, linked);
-            at[side] += tree->span;
-        }
-        hash += rfx_packer_mix(rfx_packer_mix(h[0].forward) ^ h[1].forward) +
-                rfx_packer_mix(rfx_packer_mix(h[0].backward) ^ h[1].backward);
+        r.linked = rfx_forest_has(&forest->linked, t);
+        j->trees[t] = sums_of(j, &r);
+        j->all.hash += j->trees[t].hash;
+        j->all.orders += j->trees[t].orders;
+        for (int side = 0; side < RFX_FRONT_SIDES; side++) r.of[side] += r.of[side]->span;
     }
+}
+
+struct rfx_front_sums rfx_front_judge_change(struct rfx_front_judge *j,
+                                             const struct rfx_forests *forests,
+                                             const struct rfx_forest *made, int changed) {
+    struct roots r = roots_of(made, changed);
+    struct rfx_front_sums sums = sums_of(j, &r);
+    sums.hash += j->all.hash;
+    sums.orders += j->all.orders;
+    for (int i = 0; i < forests->n_touched; i++) {
+        sums.hash -= j->trees[forests->touched[i]].hash;
+        sums.orders -= j->trees[forests->touched[i]].orders;
+    }
+    return sums;
+}
+
+double rfx_front_orders(const struct rfx_front_judge *j, const struct rfx_front_sums *sums,
+                        int n_trees) {
+    return (double)(j->log_orders[n_trees] + sums->orders) / UNIT;
+}
+
+double rfx_front_orders_after(const struct rfx_front_judge *j, const struct rfx_forests *forests,
+                              const struct rfx_forest *made, int changed) {
+    struct roots r = roots_of(made, changed);
+    struct rfx_front_sums sums = {0, j->all.orders + orders_of(j, &r)};
+    for (int i = 0; i < forests->n_touched; i++)
+        sums.orders -= j->trees[forests->touched[i]].orders;
+    return rfx_front_orders(j, &sums, made->n_trees);
+}
+
+uint64_t rfx_front_hash(const struct rfx_front_judge *j, const struct rfx_front_sums *sums,
+                        const struct rfx_front_left *left) {
+    uint64_t hash = (uint64_t)left->boundary + sums->hash;
     if (left->boundary == j->times->n) return hash;
     const struct rfx_front_boundary *b = &j->times->at[left->boundary];
     for (uint64_t rest = left->begins; rest != 0; rest &= rest - 1) {
         int item = j->times->by_begin[b->begins + __builtin_ctzll(rest)];
-        hash += rfx_packer_mix(hash_item(j, b->side, item));
+        hash += rfx_packer_mix(j->items[b->side][item]);
     }
     return hash;
 }

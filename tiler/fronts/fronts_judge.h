@@ -4,12 +4,19 @@
 
 #include "tiler/fronts/fronts_groups.h"
 
+/* Of trees, in all. */
+struct rfx_front_sums {
+    uint64_t hash;
+    int64_t orders; /* the logarithm of their number, in units of 2^-32: sums are exact */
+};
+
 struct rfx_front_judge {
     struct rfx_memory *mem;
-    const struct rfx_place_problem *problem;
     const struct rfx_front_times *times;
-    uint64_t *hash;     /* per node of a tree */
-    double *log_orders; /* of so many children */
+    uint64_t *items[RFX_FRONT_SIDES];                       /* hashes */
+    uint64_t *hash;                                         /* per node of a tree */
+    int64_t *log_orders;                                    /* of so many children, as in sums */
+    struct rfx_front_sums trees[RFX_FOREST_MAX_TREES], all; /* of the forest entered last */
 };
 
 /* All must outlive it. Release with rfx_front_judge_release, after a failure
@@ -20,11 +27,25 @@ RFX_NODISCARD enum rfx_status rfx_front_judge_init(struct rfx_front_judge *j,
                                                    struct rfx_error *err);
 void rfx_front_judge_release(struct rfx_front_judge *j);
 
-/* A hash that is the same for states that differ only in items alike from here on (size and end).
- * O(nodes). */
-uint64_t rfx_front_judge(struct rfx_front_judge *j, const struct rfx_forest *forest,
-                         const struct rfx_front_left *left);
+/* Looks at all trees of a forest. O(nodes). */
+void rfx_front_judge_enter(struct rfx_front_judge *j, const struct rfx_forest *forest);
 
-/* The logarithm of how many orders a forest has. O(nodes). */
-double rfx_front_orders(const struct rfx_front_judge *j, const struct rfx_forest *forest);
+/* The sums of what a change made of the forest that was entered, in `forests` too: from the trees
+ * that it touched. */
+struct rfx_front_sums rfx_front_judge_change(struct rfx_front_judge *j,
+                                             const struct rfx_forests *forests,
+                                             const struct rfx_forest *made, int changed);
+
+/* The logarithm of how many orders of so many trees there are. */
+double rfx_front_orders(const struct rfx_front_judge *j, const struct rfx_front_sums *sums,
+                        int n_trees);
+
+/* The same of what a change made, alone. */
+double rfx_front_orders_after(const struct rfx_front_judge *j, const struct rfx_forests *forests,
+                              const struct rfx_forest *made, int changed);
+
+/* A hash that is the same for states that differ only in items alike from here on (size and end).
+ */
+uint64_t rfx_front_hash(const struct rfx_front_judge *j, const struct rfx_front_sums *sums,
+                        const struct rfx_front_left *left);
 #endif
