@@ -118,7 +118,8 @@ static bool add_step(struct fronts *f, const struct state *state) {
 
 /* Sets what a state is after a group was made at its boundary, and puts it in its bucket. */
 static void add_state(struct fronts *f, const struct state *before, struct state *next,
-                      const struct rfx_forest *forest, int changed, int ended) {
+                      const struct rfx_forest *forest, const struct rfx_forest_tree *made,
+                      int ended) {
     next->n_nodes[0] = forest->n_nodes[0];
     next->n_nodes[1] = forest->n_nodes[1];
     next->n_trees = forest->n_trees;
@@ -130,7 +131,7 @@ static void add_state(struct fronts *f, const struct state *before, struct state
         next->left =
             (struct rfx_front_left){before->left.boundary, before->left.ends & ~next->group.ends,
                                     before->left.begins & ~next->group.begins};
-    struct rfx_front_sums sums = rfx_front_judge_change(&f->judge, &f->forests, forest, changed);
+    struct rfx_front_sums sums = rfx_front_judge_change(&f->judge, &f->forests, forest, made);
     uint64_t hash = rfx_front_hash(&f->judge, &sums, &next->left);
     double orders = rfx_front_orders(&f->judge, &sums, forest->n_trees);
     double score = next->gain + f->groups.weights.orders * orders;
@@ -153,11 +154,12 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
     struct rfx_forest from = forest_of(f, state);
     struct rfx_forest to = forest_of(f, &next);
     rfx_front_judge_enter(&f->judge, &from);
+    rfx_forest_enter(&f->forests, &from, f->times->at[state->left.boundary].side);
     rfx_front_groups_list(&f->groups, &from, &state->left, &to);
     *nodes += (uint64_t)f->groups.n_compared / COMPARED_PER_NODE;
     for (int i = 0; i < f->groups.n; i++) {
         struct rfx_pq_run run = {.leaves = leaves};
-        int changed = 0;
+        struct rfx_forest_tree made;
         next.group = f->groups.list[i];
         from = forest_of(f, state);
         to = forest_of(f, &next);
@@ -168,9 +170,9 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
         ++*nodes;
         struct rfx_forest_change change =
             rfx_front_change(f->times, state->left.boundary, &next.group, gone, with);
-        if (!rfx_forest_replace(&f->forests, &from, &change, &to, &changed, &run)) continue;
-        if (!rfx_front_measure(&f->groups.rooms, &to, change.side, changed)) continue;
-        add_state(f, state, &next, &to, changed, ended + change.n_gone);
+        if (!rfx_forest_replace(&f->forests, &from, &change, &to, &made, &run)) continue;
+        if (!rfx_front_measure(&f->groups.rooms, &to, change.side, &made)) continue;
+        add_state(f, state, &next, &to, &made, ended + change.n_gone);
         next.slot = rfx_pq_slots_take(&f->trees);
         if (next.slot < 0) return false;
     }

@@ -19,7 +19,8 @@ enum rfx_status rfx_forests_init(struct rfx_forests *f, struct rfx_memory *mem, 
     if (status != RFX_OK) return status;
     f->joined = rfx_memory_calloc(mem, n, sizeof *f->joined);
     f->marked = rfx_memory_calloc(mem, (size_t)n_items, sizeof *f->marked);
-    if (f->joined != NULL && f->marked != NULL) return RFX_OK;
+    f->tree_of = rfx_memory_calloc(mem, (size_t)n_items, sizeof *f->tree_of);
+    if (f->joined != NULL && f->marked != NULL && f->tree_of != NULL) return RFX_OK;
     return rfx_memory_fail(mem, "packer", n * sizeof *f->joined, err);
 }
 
@@ -28,6 +29,24 @@ void rfx_forests_release(struct rfx_forests *f) {
     rfx_pq_free(f->pq);
     rfx_memory_release(f->mem, f->joined);
     rfx_memory_release(f->mem, f->marked);
+    rfx_memory_release(f->mem, f->tree_of);
+}
+
+void rfx_forest_enter(struct rfx_forests *f, const struct rfx_forest *from, int side) {
+    const struct rfx_pq_node *nodes = from->nodes[side], *other = from->nodes[1 - side];
+    int at = 0, other_at = 0;
+    for (int t = 0; t < from->n_trees; t++) {
+        int end = at + nodes[at].span;
+        f->at[side][t] = at;
+        f->at[1 - side][t] = other_at;
+        f->leaves[t] = 0;
+        for (; at < end; at++) {
+            if (nodes[at].what < 0) continue;
+            f->tree_of[nodes[at].what] = t;
+            f->leaves[t]++;
+        }
+        other_at += other[other_at].span;
+    }
 }
 
 void rfx_forest_make(const struct rfx_place_problem *problem, const int *items, int n,
@@ -66,29 +85,26 @@ static bool goes_first(const struct rfx_forests *f, const struct rfx_pq_node *tr
     return gone_last < leaves_last;
 }
 
-/* Lists the trees that what goes lies in; their number. */
-static int find_touched(const struct rfx_forests *f, const struct rfx_forest *from, int side,
-                        struct touched *list) {
-    int n = 0;
-    int at = 0;
-    int other_at = 0;
-    for (int t = 0; t < from->n_trees; t++) {
-        const struct rfx_pq_node *tree = &from->nodes[side][at];
-        int gone = 0;
-        int leaves = 0;
-        count(f, tree, &gone, &leaves);
-        if (gone > 0) {
-            bool linked = rfx_forest_has(&from->linked, t);
-            list[n++] =
-                (struct touched){.tree = t,
-                                 .at = at,
-                                 .other_at = other_at,
-                                 .whole = gone == leaves,
-                                 .linked = linked,
-                                 .reversed = linked && gone < leaves && goes_first(f, tree)};
-        }
-        at += tree->span;
-        other_at += from->nodes[1 - side][other_at].span;
+/* Lists the trees that what goes lies in, by rising number; how many there are. */
+static int find_touched(struct rfx_forests *f, const struct rfx_forest *from,
+                        const struct rfx_forest_change *change, struct touched *list) {
+    int side = change->side, n = 0;
+    for (int i = 0; i < change->n_gone; i++) {
+        int tree = f->tree_of[change->gone[i]], k = n;
+        if (f->gone[tree]++ > 0) continue;
+        for (; k > 0 && list[k - 1].tree > tree; k--) list[k] = list[k - 1];
+        list[k] = (struct touched){.tree = tree};
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        struct touched *t = &list[i];
+        int gone = f->gone[t->tree];
+        f->gone[t->tree] = 0;
+        t->at = f->at[side][t->tree];
+        t->other_at = f->at[1 - side][t->tree];
+        t->whole = gone == f->leaves[t->tree];
+        t->linked = rfx_forest_has(&from->linked, t->tree);
+        t->reversed = t->linked && !t->whole && goes_first(f, &from->nodes[side][t->at]);
     }
     return n;
 }
@@ -176,7 +192,8 @@ static void mark(struct rfx_forests *f, const struct rfx_forest_change *change, 
 /* A change within one tree. */
 static bool change_tree(struct rfx_forests *f, const struct rfx_forest *from,
                         const struct rfx_forest_change *change, const struct touched *touched,
-                        struct rfx_forest *out, struct rfx_pq_run *run) {
+                        struct rfx_forest *out, struct rfx_forest_tree *made,
+                        struct rfx_pq_run *run) {
     int side = change->side;
     int at = touched->at;
     const struct rfx_pq_node *tree = &from->nodes[side][at];
@@ -195,56 +212,72 @@ static bool change_tree(struct rfx_forests *f, const struct rfx_forest *from,
     out->n_trees = from->n_trees;
     out->linked = from->linked;
     if (touched->whole) rfx_forest_put(&out->linked, touched->tree, false);
+    made->number = touched->tree;
+    made->at[side] = at;
+    made->at[1 - side] = touched->other_at;
     return true;
 }
 
-/* Copies the trees of a side that are not touched; the number of nodes. */
-static int copy_others(const struct rfx_forest *from, int side,
-                       const struct rfx_forest_set *touched, struct rfx_pq_node *out) {
-    int n = 0;
-    for (int t = 0, at = 0; t < from->n_trees; t++) {
-        const struct rfx_pq_node *tree = &from->nodes[side][at];
-        if (!rfx_forest_has(touched, t)) n += copy_tree(tree, &out[n]);
-        at += tree->span;
+/* Copies the trees of a side but for those listed, by rising number; the number of nodes. */
+static int copy_others(const struct rfx_forest *from, int side, int changed_side,
+                       const struct touched *list, int n, struct rfx_pq_node *out) {
+    const struct rfx_pq_node *nodes = from->nodes[side];
+    int count = 0, at = 0;
+    for (int i = 0; i <= n; i++) {
+        int skip =
+            i == n ? from->n_nodes[side] : (side == changed_side ? list[i].at : list[i].other_at);
+        memcpy(&out[count], &nodes[at], (size_t)(skip - at) * sizeof *out);
+        count += skip - at;
+        at = i == n ? skip : skip + nodes[skip].span;
     }
-    return n;
+    return count;
+}
+
+/* Which trees are linked, without those listed. */
+static struct rfx_forest_set linked_others(const struct rfx_forest *from,
+                                           const struct touched *list, int n) {
+    struct rfx_forest_set linked = {{0}};
+    int trees = 0;
+    for (int t = 0, i = 0; t < from->n_trees; t++) {
+        if (i < n && list[i].tree == t)
+            i++;
+        else
+            rfx_forest_put(&linked, trees++, rfx_forest_has(&from->linked, t));
+    }
+    return linked;
 }
 
 /* A change across trees: the tree that they become is the last. */
 static bool join_trees(struct rfx_forests *f, const struct rfx_forest *from,
                        const struct rfx_forest_change *change, const struct touched *list, int n,
-                       struct rfx_forest *out, struct rfx_pq_run *run) {
+                       struct rfx_forest *out, struct rfx_forest_tree *made,
+                       struct rfx_pq_run *run) {
     int side = change->side;
-    struct rfx_forest_set touched = {{0}};
-    struct rfx_forest_set linked = {{0}};
-    int trees = 0;
     bool link = false;
-    for (int i = 0; i < n; i++) rfx_forest_put(&touched, list[i].tree, true);
     int n_joined = join(from, side, list, n, f->joined);
-    int at = copy_others(from, side, &touched, out->nodes[side]);
+    int at = copy_others(from, side, side, list, n, out->nodes[side]);
+    int other_at = copy_others(from, 1 - side, side, list, n, out->nodes[1 - side]);
     int more = rfx_pq_replace(f->pq, f->joined, n_joined, f->marked, change->n_gone, change->with,
                               change->n_with, &out->nodes[side][at], run);
     if (more == 0) return false;
     out->n_nodes[side] = at + more;
-    at = copy_others(from, 1 - side, &touched, out->nodes[1 - side]);
-    out->n_nodes[1 - side] =
-        at + write_other(from->nodes[1 - side], list, n, &out->nodes[1 - side][at], &link);
-    for (int t = 0; t < from->n_trees; t++) {
-        if (rfx_forest_has(&touched, t)) continue;
-        rfx_forest_put(&linked, trees++, rfx_forest_has(&from->linked, t));
-    }
-    rfx_forest_put(&linked, trees, link);
-    out->linked = linked;
-    out->n_trees = trees + 1;
+    out->n_nodes[1 - side] = other_at + write_other(from->nodes[1 - side], list, n,
+                                                    &out->nodes[1 - side][other_at], &link);
+    out->linked = linked_others(from, list, n);
+    out->n_trees = from->n_trees - n + 1;
+    rfx_forest_put(&out->linked, out->n_trees - 1, link);
+    made->number = out->n_trees - 1;
+    made->at[side] = at;
+    made->at[1 - side] = other_at;
     return true;
 }
 
 bool rfx_forest_replace(struct rfx_forests *f, const struct rfx_forest *from,
                         const struct rfx_forest_change *change, struct rfx_forest *out,
-                        int *changed, struct rfx_pq_run *run) {
+                        struct rfx_forest_tree *made, struct rfx_pq_run *run) {
     struct touched list[RFX_FOREST_MAX_TREES];
     mark(f, change, true);
-    int n = find_touched(f, from, change->side, list);
+    int n = find_touched(f, from, change, list);
     int parts = 0;
     f->n_touched = n;
     for (int i = 0; i < n; i++) {
@@ -254,11 +287,10 @@ bool rfx_forest_replace(struct rfx_forests *f, const struct rfx_forest *from,
     }
     bool possible = false;
     if (n == 1)
-        possible = change_tree(f, from, change, &list[0], out, run);
+        possible = change_tree(f, from, change, &list[0], out, made, run);
     else if (parts <= 2)
-        possible = join_trees(f, from, change, list, n, out, run);
+        possible = join_trees(f, from, change, list, n, out, made, run);
     mark(f, change, false);
-    *changed = n == 1 ? list[0].tree : out->n_trees - 1;
     return possible;
 }
 
@@ -299,8 +331,9 @@ void rfx_forest_run(struct rfx_forests *f, const struct rfx_forest *from,
                     const struct rfx_forest_change *change, const int *place,
                     struct rfx_forest *scratch, struct rfx_pq_run *run) {
     struct touched list[RFX_FOREST_MAX_TREES];
+    rfx_forest_enter(f, from, change->side);
     mark(f, change, true);
-    int n = find_touched(f, from, change->side, list);
+    int n = find_touched(f, from, change, list);
     set_places(from, change->side, place, list, n);
     if (n > 1 && !list[n - 1].whole && list[0].whole) turn_over(list, n);
     int n_joined = join(from, change->side, list, n, f->joined);

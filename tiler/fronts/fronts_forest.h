@@ -39,6 +39,11 @@ struct rfx_forest {
     struct rfx_forest_set linked;
 };
 
+/* A tree: its number and its roots. */
+struct rfx_forest_tree {
+    int number, at[RFX_FRONT_SIDES];
+};
+
 /* What goes and what comes. */
 struct rfx_forest_change {
     int side;
@@ -51,6 +56,10 @@ struct rfx_forests {
     struct rfx_pq *pq;
     struct rfx_pq_node *joined; /* trees under one root */
     bool *marked;               /* per item; false between calls */
+    /* of the forest entered last, seen from a side */
+    int *tree_of;                                                 /* per item that is there */
+    int at[RFX_FRONT_SIDES][RFX_FOREST_MAX_TREES];                /* roots */
+    int leaves[RFX_FOREST_MAX_TREES], gone[RFX_FOREST_MAX_TREES]; /* gone: 0 between calls */
     /* of the last change: the trees of the forest before it that it took something of, by rising
      * number */
     int n_touched, touched[RFX_FOREST_MAX_TREES];
@@ -66,11 +75,16 @@ void rfx_forests_release(struct rfx_forests *f);
 void rfx_forest_make(const struct rfx_place_problem *problem, const int *items, int n,
                      struct rfx_forest *out);
 
-/* Makes the change; `run` as of rfx_pq_replace. *changed: the tree that is a new one, whose heights
- * are not yet those of what came. false: what goes does not lie together in any order. */
+/* Looks up where the items of a side are: before the changes to that side of the same forest. */
+void rfx_forest_enter(struct rfx_forests *f, const struct rfx_forest *from, int side);
+
+/* Makes the change to the forest that was entered; `run` as of rfx_pq_replace. *made: the tree that
+ * is a new one, whose heights are not yet those of what came. false: what goes does not lie
+ * together in any order. */
 RFX_NODISCARD bool rfx_forest_replace(struct rfx_forests *f, const struct rfx_forest *from,
                                       const struct rfx_forest_change *change,
-                                      struct rfx_forest *out, int *changed, struct rfx_pq_run *run);
+                                      struct rfx_forest *out, struct rfx_forest_tree *made,
+                                      struct rfx_pq_run *run);
 
 /* As rfx_forest_replace, on the way back: the leaves that went, in the order in which they lay, run
  * in the direction of `place`, which has for each item of the other side its place there; anchors
@@ -78,11 +92,4 @@ RFX_NODISCARD bool rfx_forest_replace(struct rfx_forests *f, const struct rfx_fo
 void rfx_forest_run(struct rfx_forests *f, const struct rfx_forest *from,
                     const struct rfx_forest_change *change, const int *place,
                     struct rfx_forest *scratch, struct rfx_pq_run *run);
-
-/* The first node of a tree of a side. */
-static inline int rfx_forest_root(const struct rfx_forest *forest, int side, int tree) {
-    int at = 0;
-    for (; tree > 0; tree--) at += forest->nodes[side][at].span;
-    return at;
-}
 #endif

@@ -286,13 +286,13 @@ static double orders_without(struct rfx_front_groups *g, const struct rfx_forest
                              struct rfx_forest *scratch) {
     int *gone = g->items;
     int *with = gone + RFX_FRONT_MAX_SIDE;
-    int changed = 0;
+    struct rfx_forest_tree made;
     struct rfx_pq_run run = {.leaves = with + RFX_FRONT_MAX_SIDE};
     struct rfx_front_group group = {.ends = ends, .begins = left->begins & (0 - left->begins)};
     struct rfx_forest_change change =
         rfx_front_change(g->times, left->boundary, &group, gone, with);
-    if (!rfx_forest_replace(g->forests, forest, &change, scratch, &changed, &run)) return -1;
-    return rfx_front_orders_after(g->judge, g->forests, scratch, changed);
+    if (!rfx_forest_replace(g->forests, forest, &change, scratch, &made, &run)) return -1;
+    return rfx_front_orders_after(g->judge, g->forests, scratch, &made);
 }
 
 void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *forest,

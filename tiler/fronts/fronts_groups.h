@@ -68,8 +68,8 @@ RFX_NODISCARD enum rfx_status rfx_front_groups_init(
 void rfx_front_groups_release(struct rfx_front_groups *g);
 
 /* Lists the groups of one block (what lies together in every order), one of which every packing
- * makes: of the block that is in the fewest. The judge has entered the forest; `scratch` has room
- * for one. */
+ * makes: of the block that is in the fewest. Judge and forests have entered the forest; `scratch`
+ * has room for one. */
 void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *forest,
                            const struct rfx_front_left *left, struct rfx_forest *scratch);
 

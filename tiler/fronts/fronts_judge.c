@@ -10,16 +10,18 @@ static const uint64_t base = 0x9e3779b97f4a7c15U;
 
 #define UNIT 4294967296.0 /* of logarithms of orders */
 
-/* A tree's hash in its order and in the reverse one, which differ only where it is linked. */
-struct hashes {
+/* A tree's hash in its order and in the reverse one, which differ only where it is linked, and its
+ * orders, but for the reversal of a linked one. */
+struct facts {
     uint64_t forward, backward;
+    int64_t orders;
 };
 
 /* Of an item from here on, on a side. */
 static uint64_t hash_item(const struct rfx_place_problem *problem, int side, int item) {
     int end = side == RFX_FRONT_LATER ? problem->last[item] : problem->first[item];
-    return rfx_packer_mix(problem->items[item].size ^
-                          rfx_packer_mix(2 * (uint64_t)end + (uint64_t)side));
+    return rfx_packer_mix(rfx_packer_mix(problem->items[item].size ^
+                                         rfx_packer_mix(2 * (uint64_t)end + (uint64_t)side)));
 }
 
 enum rfx_status rfx_front_judge_init(struct rfx_front_judge *j,
@@ -51,42 +53,52 @@ void rfx_front_judge_release(struct rfx_front_judge *j) {
     for (int side = 0; side < RFX_FRONT_SIDES; side++) rfx_memory_release(j->mem, j->items[side]);
 }
 
-/* The hashes of node i from those of its children. */
-static struct hashes hash_children(struct rfx_front_judge *j, const struct rfx_pq_node *tree,
-                                   int i) {
+/* Adds node i, whose children are hashed: all of it in `forward` and `backward`. */
+static void add_node(const struct rfx_front_judge *j, const struct rfx_pq_node *tree, int i,
+                     struct facts *f) {
+    int end = i + tree[i].span, n = 0;
     uint64_t sum = 0;
+    if (tree[i].what == RFX_PQ_P) {
+        for (int k = i + 1; k < end; k += tree[k].span, n++) sum += j->hash[k];
+        f->forward = f->backward = rfx_packer_mix(sum + 1) / 2;
+        f->orders += j->log_orders[n];
+        return;
+    }
     uint64_t power = 1;
-    struct hashes h = {0, 0};
-    for (int k = i + 1; k < i + tree[i].span; k += tree[k].span) {
-        uint64_t mixed = rfx_packer_mix(j->hash[k]);
-        sum += mixed;
-        h.forward = h.forward * base + mixed;
-        h.backward += mixed * power;
+    f->forward = f->backward = 0;
+    for (int k = i + 1; k < end; k += tree[k].span) {
+        f->forward = f->forward * base + j->hash[k];
+        f->backward += j->hash[k] * power;
         power *= base;
     }
-    if (tree[i].what == RFX_PQ_P) {
-        h.forward = h.backward = rfx_packer_mix(sum + 1) / 2;
-    } else {
-        h.forward = rfx_packer_mix(h.forward);
-        h.backward = rfx_packer_mix(h.backward);
-    }
-    return h;
+    f->forward = rfx_packer_mix(f->forward);
+    f->backward = rfx_packer_mix(f->backward);
+    f->orders += j->log_orders[2];
 }
 
-/* Hashes of a tree of a side. */
-static struct hashes hash_tree(struct rfx_front_judge *j, int side, const struct rfx_pq_node *tree,
-                               bool linked) {
-    struct hashes h = {0, 0};
-    for (int i = tree->span - 1; i >= 0; i--) { /* children come before their parent */
+/* Looks at a tree of a side. */
+static struct facts look_at(struct rfx_front_judge *j, int side, const struct rfx_pq_node *tree,
+                            bool linked) {
+    struct facts f = {0, 0, 0};
+    const uint64_t *items = j->items[side];
+    if (tree->what >= 0) {
+        f.forward = f.backward = items[tree->what];
+        return f;
+    }
+    for (int i = tree->span - 1; i > 0; i--) { /* children come before their parent */
         if (tree[i].what >= 0) {
-            j->hash[i] = j->items[side][tree[i].what];
+            j->hash[i] = items[tree[i].what];
             continue;
         }
-        h = hash_children(j, tree, i);
-        j->hash[i] = h.forward + h.backward;
+        add_node(j, tree, i, &f);
+        j->hash[i] = rfx_packer_mix(f.forward + f.backward);
     }
-    if (!linked) h.forward = h.backward = j->hash[0];
-    return h;
+    add_node(j, tree, 0, &f);
+    if (linked)
+        f.orders -= j->log_orders[2]; /* its root is a Q node */
+    else
+        f.forward = f.backward = f.forward + f.backward;
+    return f;
 }
 
 /* The logarithm of the number of orders of a tree, but for the reversal of a linked one. */
@@ -111,10 +123,10 @@ struct roots {
     bool linked;
 };
 
-static struct roots roots_of(const struct rfx_forest *forest, int tree) {
-    struct roots r = {.linked = rfx_forest_has(&forest->linked, tree)};
+static struct roots roots_of(const struct rfx_forest *forest, const struct rfx_forest_tree *tree) {
+    struct roots r = {.linked = rfx_forest_has(&forest->linked, tree->number)};
     for (int side = 0; side < RFX_FRONT_SIDES; side++)
-        r.of[side] = &forest->nodes[side][rfx_forest_root(forest, side, tree)];
+        r.of[side] = &forest->nodes[side][tree->at[side]];
     return r;
 }
 
@@ -126,12 +138,10 @@ static int64_t orders_of(const struct rfx_front_judge *j, const struct roots *r)
 }
 
 static struct rfx_front_sums sums_of(struct rfx_front_judge *j, const struct roots *r) {
-    struct hashes h[RFX_FRONT_SIDES];
-    for (int side = 0; side < RFX_FRONT_SIDES; side++)
-        h[side] = hash_tree(j, side, r->of[side], r->linked);
-    struct rfx_front_sums sums = {rfx_packer_mix(rfx_packer_mix(h[0].forward) ^ h[1].forward) +
-                                      rfx_packer_mix(rfx_packer_mix(h[0].backward) ^ h[1].backward),
-                                  orders_of(j, r)};
+    struct facts a = look_at(j, 0, r->of[0], r->linked), b = look_at(j, 1, r->of[1], r->linked);
+    struct rfx_front_sums sums = {rfx_packer_mix(rfx_packer_mix(a.forward) ^ b.forward) +
+                                      rfx_packer_mix(rfx_packer_mix(a.backward) ^ b.backward),
+                                  a.orders + b.orders + (r->linked ? j->log_orders[2] : 0)};
     return sums;
 }
 
@@ -149,8 +159,9 @@ void rfx_front_judge_enter(struct rfx_front_judge *j, const struct rfx_forest *f
 
 struct rfx_front_sums rfx_front_judge_change(struct rfx_front_judge *j,
                                              const struct rfx_forests *forests,
-                                             const struct rfx_forest *made, int changed) {
-    struct roots r = roots_of(made, changed);
+                                             const struct rfx_forest *forest,
+                                             const struct rfx_forest_tree *made) {
+    struct roots r = roots_of(forest, made);
     struct rfx_front_sums sums = sums_of(j, &r);
     sums.hash += j->all.hash;
     sums.orders += j->all.orders;
@@ -167,12 +178,12 @@ double rfx_front_orders(const struct rfx_front_judge *j, const struct rfx_front_
 }
 
 double rfx_front_orders_after(const struct rfx_front_judge *j, const struct rfx_forests *forests,
-                              const struct rfx_forest *made, int changed) {
-    struct roots r = roots_of(made, changed);
+                              const struct rfx_forest *forest, const struct rfx_forest_tree *made) {
+    struct roots r = roots_of(forest, made);
     struct rfx_front_sums sums = {0, j->all.orders + orders_of(j, &r)};
     for (int i = 0; i < forests->n_touched; i++)
         sums.orders -= j->trees[forests->touched[i]].orders;
-    return rfx_front_orders(j, &sums, made->n_trees);
+    return rfx_front_orders(j, &sums, forest->n_trees);
 }
 
 uint64_t rfx_front_hash(const struct rfx_front_judge *j, const struct rfx_front_sums *sums,

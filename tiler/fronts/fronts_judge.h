@@ -30,11 +30,12 @@ void rfx_front_judge_release(struct rfx_front_judge *j);
 /* Looks at all trees of a forest. O(nodes). */
 void rfx_front_judge_enter(struct rfx_front_judge *j, const struct rfx_forest *forest);
 
-/* The sums of what a change made of the forest that was entered, in `forests` too: from the trees
- * that it touched. */
+/* The sums of a forest that a change, the last one in `forests`, made of the one that was entered:
+ * from the trees that it touched and the one that it made. */
 struct rfx_front_sums rfx_front_judge_change(struct rfx_front_judge *j,
                                              const struct rfx_forests *forests,
-                                             const struct rfx_forest *made, int changed);
+                                             const struct rfx_forest *forest,
+                                             const struct rfx_forest_tree *made);
 
 /* The logarithm of how many orders of so many trees there are. */
 double rfx_front_orders(const struct rfx_front_judge *j, const struct rfx_front_sums *sums,
@@ -42,7 +43,7 @@ double rfx_front_orders(const struct rfx_front_judge *j, const struct rfx_front_
 
 /* The same of what a change made, alone. */
 double rfx_front_orders_after(const struct rfx_front_judge *j, const struct rfx_forests *forests,
-                              const struct rfx_forest *made, int changed);
+                              const struct rfx_forest *forest, const struct rfx_forest_tree *made);
 
 /* A hash that is the same for states that differ only in items alike from here on (size and end).
  */

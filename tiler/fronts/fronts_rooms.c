@@ -57,8 +57,8 @@ static size_t size_of(const struct rfx_front_rooms *rooms, const struct rfx_pq_n
 }
 
 bool rfx_front_measure(struct rfx_front_rooms *rooms, struct rfx_forest *forest, int side,
-                       int tree) {
-    struct rfx_pq_node *nodes = &forest->nodes[side][rfx_forest_root(forest, side, tree)];
+                       const struct rfx_forest_tree *tree) {
+    struct rfx_pq_node *nodes = &forest->nodes[side][tree->at[side]];
     struct rfx_front_value *values = rooms->values;
     for (int i = nodes->span - 1; i >= 0; i--) { /* children come before their parent */
         size_t height = size_of(rooms, &nodes[i]);
@@ -70,7 +70,7 @@ bool rfx_front_measure(struct rfx_front_rooms *rooms, struct rfx_forest *forest,
         if (height > nodes[i].height) nodes[i].height = height;
         if ((double)values[i].sum < (double)nodes[i].height * (1 - rooms->most)) return false;
     }
-    struct rfx_pq_node *other = &forest->nodes[1 - side][rfx_forest_root(forest, 1 - side, tree)];
+    struct rfx_pq_node *other = &forest->nodes[1 - side][tree->at[1 - side]];
     if (nodes->height > other->height) other->height = nodes->height;
     if (other->height > nodes->height) nodes->height = other->height;
     size_t total = 0;

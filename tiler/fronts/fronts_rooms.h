@@ -40,7 +40,7 @@ void rfx_front_rooms_release(struct rfx_front_rooms *rooms);
 /* Lifts the nodes of the tree that a change made to what their leaves take. false: they are too
  * high for the place or the capacity, or too low for what lay there before. */
 RFX_NODISCARD bool rfx_front_measure(struct rfx_front_rooms *rooms, struct rfx_forest *forest,
-                                     int side, int tree);
+                                     int side, const struct rfx_forest_tree *tree);
 
 /* Lists the blocks of the items marked on a side, at most RFX_FRONT_MAX_SIDE; their number. */
 int rfx_front_blocks(struct rfx_front_rooms *rooms, const struct rfx_forest *forest, int side,

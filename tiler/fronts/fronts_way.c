@@ -24,11 +24,11 @@ static void make_steps(struct way *w, const struct rfx_front_step *steps, int n)
     rfx_forest_make(w->problem, w->times->live, w->times->n_live, &w->at[0]);
     for (int k = 0; k < n; k++) {
         struct rfx_pq_run run = {.leaves = w->leaves};
-        int changed = 0;
+        struct rfx_forest_tree tree;
         struct rfx_forest_change change =
             rfx_front_change(w->times, steps[k].boundary, &steps[k].group, gone, with);
-        bool made =
-            rfx_forest_replace(w->forests, &w->at[k], &change, &w->at[k + 1], &changed, &run);
+        rfx_forest_enter(w->forests, &w->at[k], change.side);
+        bool made = rfx_forest_replace(w->forests, &w->at[k], &change, &w->at[k + 1], &tree, &run);
         assert(made); /* as when the step was tried */
         (void)made;
     }

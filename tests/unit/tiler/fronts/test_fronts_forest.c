@@ -167,7 +167,7 @@ static int try_case(struct bench *b, uint64_t seed) {
         int gone[MAX_LEAVES];
         int with[MAX_LEAVES];
         int leaves[MAX_LEAVES];
-        int changed = 0;
+        struct rfx_forest_tree made;
         struct rfx_pq_run run = {.leaves = leaves};
         struct rfx_forest_change change = {.side = (int)test_rng_int(&rng, 0, 1), gone, with, 0, 0};
         change.n_gone = choose_gone(&rng, change.side, gone);
@@ -177,15 +177,16 @@ static int try_case(struct bench *b, uint64_t seed) {
         for (int i = 0; i < change.n_with; i++) with[i] = name++;
         change_pairs(&change);
         rfx_front_judge_enter(&b->judge, &forests[at]);
-        bool possible = rfx_forest_replace(&b->forests, &forests[at], &change, &forests[1 - at],
-                                           &changed, &run);
+        rfx_forest_enter(&b->forests, &forests[at], change.side);
+        bool possible =
+            rfx_forest_replace(&b->forests, &forests[at], &change, &forests[1 - at], &made, &run);
         if (possible != (next.n > 0)) fail_msg("case %llu: change %d", (unsigned long long)seed, k);
         if (!possible) break;
         now = next;
         at = 1 - at;
-        double orders = rfx_front_orders_after(&b->judge, &b->forests, &forests[at], changed);
+        double orders = rfx_front_orders_after(&b->judge, &b->forests, &forests[at], &made);
         struct rfx_front_sums sums =
-            rfx_front_judge_change(&b->judge, &b->forests, &forests[at], changed);
+            rfx_front_judge_change(&b->judge, &b->forests, &forests[at], &made);
         rfx_front_judge_enter(&b->judge, &forests[at]); /* from the change as from the whole */
         assert_true(sums.hash == b->judge.all.hash && sums.orders == b->judge.all.orders);
         assert_true(orders == rfx_front_orders(&b->judge, &sums, forests[at].n_trees));
@@ -193,7 +194,7 @@ static int try_case(struct bench *b, uint64_t seed) {
             fail_msg("case %llu, change %d: %ld orders for %d", (unsigned long long)seed, k,
                      lround(exp(orders)), now.n);
         assert_int_equal(run.count, change.n_gone);
-        linked += rfx_forest_has(&forests[at].linked, changed);
+        linked += rfx_forest_has(&forests[at].linked, made.number);
     }
     return linked;
 }
