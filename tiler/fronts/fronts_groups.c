@@ -176,6 +176,13 @@ static void list_halves(struct rfx_front_groups *g, const struct rfx_front_left 
     if (g->listed_boundary == left->boundary && g->listed_begins == left->begins) return;
     for (uint64_t rest = left->begins; rest != 0; rest &= rest - 1)
         bits[n++] = __builtin_ctzll(rest);
+    g->listed_sum = 0;
+    g->listed_squares = 0;
+    for (int i = 0; i < n; i++) {
+        size_t size = g->problem->items[begins[bits[i]]].size;
+        g->listed_sum += size;
+        g->listed_squares += (float)size * (float)size;
+    }
     g->has_twins = false;
     for (int i = 0; i < n; i++)
         for (int k = 0; k < i; k++)
@@ -227,6 +234,29 @@ static void add_group(struct rfx_front_groups *g, const struct rfx_front_left *l
     g->list[g->n++] = group;
 }
 
+/* Sums of begins that may be close to what ends: [lo, hi], or a little more. */
+struct close_sums {
+    size_t lo, hi;
+};
+
+static struct close_sums close_sums_of(const struct rfx_front_groups *g,
+                                       const struct rfx_front_block *ends, bool all_ends,
+                                       float expected, float spread) {
+    struct close_sums c = {(size_t)((double)ends->height * (1 - g->rooms.most)), ends->highest};
+    if (all_ends) { /* then all begin */
+        if (c.lo < g->listed_sum) c.lo = g->listed_sum;
+        if (c.hi > g->listed_sum) c.hi = g->listed_sum;
+        return c;
+    }
+    float most = g->listed_squares * spread + 1 + (float)ends->variance; /* that a sum varies by */
+    float reach = 1.01F * sqrtf(2 * too_far * most) + 1;
+    float lo = expected - reach, hi = expected + reach;
+    if (hi < 0) hi = 0;
+    if (lo > 0 && c.lo < (size_t)lo) c.lo = (size_t)lo;
+    if (hi < (float)c.hi) c.hi = (size_t)hi + 1;
+    return c;
+}
+
 /* Finds the groups of these ends with all begins whose sum is close, up to `most`; their number.
  * They are listed if orders >= 0: the logarithm of how many a single begin in the place of these
  * ends leaves. */
@@ -236,28 +266,28 @@ static int find_groups(struct rfx_front_groups *g, const struct rfx_front_left *
     const struct rfx_front_sum *low = g->low;
     const struct rfx_front_sum *high = g->high;
     bool all_ends = ends->mask == left->ends;
-    size_t least = (size_t)((double)ends->height * (1 - g->rooms.most));
     float spread = (float)(g->rooms.shrink * g->rooms.shrink / 3); /* of a share from 0 to twice */
     float match = (float)(g->weights.match - log(g->rooms.shrink));
     float expected = (float)(ends->room * (1 - g->rooms.shrink));
-    float score = (float)(g->weights.orders * orders);
+    float score = (float)(g->weights.orders * orders), given = (float)ends->variance;
+    struct close_sums close = close_sums_of(g, ends, all_ends, expected, spread);
     int found = 0;
     int h = g->n_high - 1;
     for (int l = 0; l < g->n_low; l++) {
-        while (h >= 0 && high[h].sum + low[l].sum > ends->highest) h--;
-        for (int k = h; k >= 0 && high[k].sum + low[l].sum >= least; k--) {
+        while (h >= 0 && high[h].sum + low[l].sum > close.hi) h--;
+        for (int k = h; k >= 0 && high[k].sum + low[l].sum >= close.lo; k--) {
             uint64_t mask = low[l].mask | high[k].mask;
             float own = (high[k].squares + low[l].squares) * spread + 1;
-            float variance = own + (float)ends->variance;
+            float variance = own + given;
             float difference = expected - (float)(high[k].sum + low[l].sum);
-            float far = difference * difference / (2 * variance);
+            float square = difference * difference;
             if (mask == 0 || all_ends != (mask == left->begins)) continue;
-            if (far > too_far && !all_ends) continue;
+            if (square > 2 * too_far * variance && !all_ends) continue;
             if (g->has_twins && skips_twin(g, begins, left->begins, mask)) continue;
             if (found == most) return found;
             found++;
             if (orders < 0) continue;
-            float gain = match - far - logf(variance / own) / 2;
+            float gain = match - square / (2 * variance) - logf(variance / own) / 2;
             add_group(g, left, (struct rfx_front_group){ends->mask, mask, gain, score});
         }
     }

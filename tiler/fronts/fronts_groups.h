@@ -48,6 +48,8 @@ struct rfx_front_groups {
     int *items;
     int n_low, n_high, listed_boundary;
     uint64_t listed_begins;
+    size_t listed_sum; /* of all of them */
+    float listed_squares;
     bool has_twins;
     double log_factorial[RFX_FRONT_MAX_SIDE + 1];
 };
