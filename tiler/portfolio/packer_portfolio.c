@@ -29,8 +29,9 @@ enum {
 /* The share of a turn with clauses, in dead ends: what they cost against other searches' nodes.
  * None in the first rounds, in which much else is solved while the clauses would only be made; and
  * in still more where bytes are free nearly everywhere, of which a search for no spare byte can
- * make little. */
+ * make little, and where skylines find nothing after the first rounds. */
 enum { NODES_PER_CONFLICT = 2, FIRST_CLAUSES_ROUND = 2, FIRST_ROUND_EVERYWHERE = 4 };
+enum { END_SKYLINE_EVERYWHERE = 2 };
 
 /* What all threads share: everything below `lock` under it. */
 struct portfolio {
@@ -86,6 +87,7 @@ static bool is_done(const struct portfolio *p) {
 static bool is_of_use(const struct portfolio *p, enum rfx_packer_member member, size_t goal) {
     bool everywhere = rfx_slack_is_everywhere(p->problem);
     if (member == RFX_MEMBER_FRONTS || member == RFX_MEMBER_LOOSE) return everywhere;
+    if (member == RFX_MEMBER_SKYLINE) return !everywhere || p->round < END_SKYLINE_EVERYWHERE;
     if (member == RFX_MEMBER_OVERLAPS) return !rfx_slack_is_none(p->problem, goal);
     if (member == RFX_MEMBER_CLAUSES)
         return p->round >= (everywhere ? FIRST_ROUND_EVERYWHERE : FIRST_CLAUSES_ROUND);
