@@ -188,6 +188,51 @@ static void groups_save_memory_traffic(void **state) {
     assert_true(time_of_network(1024, false) < time_of_network(1024, true));
 }
 
+/* What a node counts when it is made whole, at once. */
+static struct rfx_cost_counts count_node(const struct rfx_graph *graph, const char *name) {
+    struct rfx_cost_model model = {0};
+    struct rfx_cost_counts counts = {{0}};
+    struct rfx_error err;
+    assert_int_equal(rfx_cost_init(&model, graph, &roomy, 1, &err), RFX_OK);
+    rfx_cost_count_whole(&model, rfx_graph_find(graph, name), &counts);
+    rfx_cost_release(&model);
+    return counts;
+}
+
+/* Winograd: of 64 channels 64 x 64 tiles of 4x4 pixels with 36 products, whose factors are kept; of
+ * 1024 at 16 x 16 pixels 64 tiles of 2x2 with 16, whose windows are transformed for each 128 of the
+ * outputs and whose factors are made once, or in bands for each step. */
+static void tiles_by_hand(void **state) {
+    (void)state;
+    struct small_plan_case f = {.mem = rfx_memory_create(0)};
+    struct rfx_load_options load = {.h = 256, .w = 256, .conv = RFX_CONV_WINOGRAD};
+    struct rfx_error err;
+    assert_int_equal(rfx_model_load(f.mem, "unet", &load, &f.graph, &err), RFX_OK);
+    f.request.source =
+        (struct rfx_source_traits){.h = 256, .w = 256, .c = 3, .random_access = true};
+    f.request.threads = 1;
+    if (rfx_kernels()->conv != NULL) {
+        struct rfx_cost_counts kept = count_node(f.graph, "inc.double_conv.3");
+        assert_true(kept.n[RFX_COST_WINOGRAD_MAC] == 4096.0 * 36 * 64 * 64);
+        assert_true(kept.n[RFX_COST_TILE_ELEMENT] == 4096.0 * 36 * (64 + 64));
+        assert_true(kept.n[RFX_COST_TILE_FACTOR] == 0.0 && kept.n[RFX_COST_DIRECT_MAC] == 0.0);
+        const char *deep = "down4.maxpool_conv.1.double_conv.3";
+        struct rfx_cost_counts made = count_node(f.graph, deep);
+        assert_true(made.n[RFX_COST_WINOGRAD_MAC] == 64.0 * 16 * 1024 * 1024);
+        assert_true(made.n[RFX_COST_TILE_ELEMENT] == 64.0 * 16 * (8 * 1024 + 1024));
+        assert_true(made.n[RFX_COST_TILE_FACTOR] == 16.0 * 1024 * 1024);
+        struct rfx_cost_counts *counts = test_calloc((size_t)f.graph->n_nodes, sizeof *counts);
+        struct rfx_plan *plan = plan_of(&f, rfx_ask_bands(32, 1), &roomy);
+        assert_int_equal(rfx_cost_count_plan(plan, &roomy, counts, &err), RFX_OK);
+        double factors = counts[rfx_graph_find(f.graph, deep)].n[RFX_COST_TILE_FACTOR];
+        assert_true(factors == 8 * 16.0 * 1024 * 1024); /* 2 of 16 rows a step */
+        rfx_plan_free(plan);
+        test_free(counts);
+    }
+    rfx_graph_free(f.graph);
+    rfx_memory_free(f.mem);
+}
+
 static void failing_allocations(void **state) {
     (void)state;
     struct small_plan_case f = small_plan_case_begin(20, 20);
@@ -216,6 +261,7 @@ int main(void) {
         cmocka_unit_test(rises_with_steps),
         cmocka_unit_test(is_the_sum_of_counts),
         cmocka_unit_test(groups_save_memory_traffic),
+        cmocka_unit_test(tiles_by_hand),
         cmocka_unit_test(failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
