@@ -250,7 +250,8 @@ static double readings_by_tiles(const struct counter *c, const struct rfx_cost_n
     return steps * ceil(tiles / (double)fact->tiles);
 }
 
-/* Constants: read in every step and, by the direct kernels, for every unit of the input. */
+/* Constants: read in every step and, by the direct kernels, for every unit of the input, or for so
+ * many tiles. */
 static void count_constants(const struct counter *c, int i, struct rfx_cost_counts *counts) {
     const struct rfx_cost_model *m = c->model;
     const struct rfx_cost_node *fact = &m->nodes[i];

@@ -40,15 +40,15 @@ static void describe_conv(const struct rfx_graph *graph, const struct rfx_node *
                           struct rfx_cost_node *fact) {
     const struct rfx_conv_attr *a = &node->attr.conv;
     const struct rfx_conv_backend *backend = rfx_conv_backend_of(graph, node);
-    enum rfx_cost_unit unit = unit_of_backend(backend->name);
-    int64_t icg = a->ic / a->groups, ocg = a->oc / a->groups;
-    int64_t made = unit == RFX_COST_DIRECT_MAC ? rfx_conv_filled(ocg) : ocg;
-    bool sums = unit != RFX_COST_CHANNEL_MAC;
     if (backend->tiles != NULL) {
         struct rfx_conv_tiles tiles = backend->tiles(node);
         describe_tiles(&tiles, a, fact);
         return;
     }
+    enum rfx_cost_unit unit = unit_of_backend(backend->name);
+    int64_t icg = a->ic / a->groups, ocg = a->oc / a->groups;
+    int64_t made = unit == RFX_COST_DIRECT_MAC ? rfx_conv_filled(ocg) : ocg;
+    bool sums = unit != RFX_COST_CHANNEL_MAC;
     fact->pixel.n[unit] = (double)(a->groups * made * a->kh * a->kw * icg);
     fact->pixel.n[sums ? RFX_COST_CONV_ELEMENT : RFX_COST_ELEMENT] = (double)a->oc;
     fact->dense = sums;

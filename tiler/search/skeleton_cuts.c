@@ -15,17 +15,20 @@ struct point {
     int blocked_ending; /* of them, those whose last reader this is */
 };
 
+static bool is_map(const struct rfx_node *node) {
+    return rfx_node_is_local(node) && !rfx_node_is_input(node) &&
+           node->out.layout == RFX_LAYOUT_NHWC;
+}
+
 /* The image is not put into a file, nor what is not a map, nor what anything but a map is made of.
  */
 static void find_readers(const struct rfx_graph *graph, struct point *points) {
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
-        bool local = rfx_node_is_local(node);
-        bool map = local && !rfx_node_is_input(node) && node->out.layout == RFX_LAYOUT_NHWC;
-        points[i] = (struct point){.last = i, .may_cross = map};
+        points[i] = (struct point){.last = i, .may_cross = is_map(node)};
         for (int k = 0; k < node->n_in; k++) {
             points[node->in[k]].last = i;
-            if (!local) points[node->in[k]].may_cross = false;
+            if (!rfx_node_is_local(node)) points[node->in[k]].may_cross = false;
         }
     }
     for (int e = 0; e < graph->n_ends; e++) points[graph->ends[e].node].may_cross = false;
@@ -85,9 +88,8 @@ bool rfx_skeleton_find_cuts(const struct rfx_graph *graph, int more, int *cuts) 
 /* Pixels of a map that a stream makes; 0: the node makes none. */
 static int64_t pixels_of(const struct rfx_graph *graph, int i) {
     const struct rfx_node *node = &graph->nodes[i];
-    bool map = rfx_node_is_local(node) && !rfx_node_is_constant(node) && !rfx_node_is_input(node) &&
-               node->op != RFX_OP_INNER && node->out.layout == RFX_LAYOUT_NHWC;
-    return map ? node->out.h * node->out.w : 0;
+    bool made = is_map(node) && !rfx_node_is_constant(node) && node->op != RFX_OP_INNER;
+    return made ? node->out.h * node->out.w : 0;
 }
 
 bool rfx_skeleton_find_waist(const struct rfx_graph *graph, int64_t below,

@@ -115,8 +115,7 @@ static void print_passes(const struct rfx_plan *plan, const struct rfx_cli_optio
     if (starts < 2) return;
     printf(
         "passes     %d of %d stages begin at the image: what a later one needs of it, and what "
-        "waits "
-        "for a whole map's norm or pool, is made again%s\n",
+        "waits for a whole map's norm or pool, is made again%s\n",
         starts, plan->n_stages,
         options->spill == NULL ? " (with --spill DIR it may wait in a file)" : "");
 }

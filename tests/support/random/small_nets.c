@@ -2,9 +2,15 @@
 #include "tests/support/random/small_nets.h"
 
 #include <assert.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "tiler/plan/plan_check.h"
 #include "tiler/plan/plan_file.h"
@@ -110,6 +116,28 @@ struct small_plan_case small_plan_case_begin(int64_t h, int64_t w) {
     c.request.source = (struct rfx_source_traits){.h = h, .w = w, .c = 2, .random_access = true};
     c.request.threads = 1;
     return c;
+}
+
+struct small_plan_case small_plan_case_load(const char *model,
+                                            const struct rfx_load_options *load) {
+    struct small_plan_case c = {.mem = rfx_memory_create(0)};
+    struct rfx_error err = {{0}};
+    if (rfx_model_load(c.mem, model, load, &c.graph, &err) != RFX_OK) fail_msg("%s", err.text);
+    c.request.source = (struct rfx_source_traits){.h = load->h,
+                                                  .w = load->w,
+                                                  .c = c.graph->nodes[c.graph->input].out.c,
+                                                  .random_access = true};
+    c.request.threads = 1;
+    return c;
+}
+
+struct rfx_plan *small_plan_case_make(const struct small_plan_case *c) {
+    struct rfx_plan *plan = NULL;
+    struct rfx_error err = {{0}};
+    char why[300];
+    if (rfx_plan_create(c->graph, &c->request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    if (!rfx_plan_check(plan, why, sizeof why)) fail_msg("%s", why);
+    return plan;
 }
 
 enum rfx_status small_plan_case_plan(const struct small_plan_case *c, const char *text,

@@ -3,6 +3,7 @@
 #define RFX_TESTS_SUPPORT_RANDOM_SMALL_NETS_H
 
 #include "layers/graph/graph.h"
+#include "rfexec/session/model.h"
 #include "tiler/plan/plan.h"
 
 /* input(2 x h x w) -> conv "a" 3x3 s2 p1 (4) -> conv "b" 3x3 s1 p1 (3); output "b". */
@@ -22,6 +23,12 @@ struct small_plan_case {
     struct rfx_plan_request request;
 };
 struct small_plan_case small_plan_case_begin(int64_t h, int64_t w);
+
+/* A built-in network of so many pixels with such a request. */
+struct small_plan_case small_plan_case_load(const char *model, const struct rfx_load_options *load);
+
+/* The plan of the request; fails where there is none or the checker finds it unsound. */
+struct rfx_plan *small_plan_case_make(const struct small_plan_case *c);
 
 /* Reads the text of a plan file, makes the plan and checks it. */
 enum rfx_status small_plan_case_plan(const struct small_plan_case *c, const char *text,

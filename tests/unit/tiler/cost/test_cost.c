@@ -204,13 +204,9 @@ static struct rfx_cost_counts count_node(const struct rfx_graph *graph, const ch
  * outputs and whose factors are made once, or in bands for each step. */
 static void tiles_by_hand(void **state) {
     (void)state;
-    struct small_plan_case f = {.mem = rfx_memory_create(0)};
     struct rfx_load_options load = {.h = 256, .w = 256, .conv = RFX_CONV_WINOGRAD};
+    struct small_plan_case f = small_plan_case_load("unet", &load);
     struct rfx_error err;
-    assert_int_equal(rfx_model_load(f.mem, "unet", &load, &f.graph, &err), RFX_OK);
-    f.request.source =
-        (struct rfx_source_traits){.h = 256, .w = 256, .c = 3, .random_access = true};
-    f.request.threads = 1;
     if (rfx_kernels()->conv != NULL) {
         struct rfx_cost_counts kept = count_node(f.graph, "inc.double_conv.3");
         assert_true(kept.n[RFX_COST_WINOGRAD_MAC] == 4096.0 * 36 * 64 * 64);
@@ -229,8 +225,7 @@ static void tiles_by_hand(void **state) {
         rfx_plan_free(plan);
         test_free(counts);
     }
-    rfx_graph_free(f.graph);
-    rfx_memory_free(f.mem);
+    small_plan_case_end(&f);
 }
 
 static void failing_allocations(void **state) {

@@ -132,15 +132,6 @@ static void failing_allocations(void **state) {
     small_plan_case_end(&f);
 }
 
-static struct rfx_plan *plan_of(const struct small_plan_case *f) {
-    struct rfx_plan *plan = NULL;
-    struct rfx_error err = {{0}};
-    char why[200];
-    if (rfx_plan_create(f->graph, &f->request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
-    if (!rfx_plan_check(plan, why, sizeof why)) fail_msg("%s", why);
-    return plan;
-}
-
 static void assert_same_plan(const struct rfx_plan *a, const struct rfx_plan *b) {
     assert_int_equal(a->peak_bytes, b->peak_bytes);
     assert_int_equal(a->bytes.arena, b->bytes.arena);
@@ -170,17 +161,17 @@ static void written_and_read(void **state) {
         char *text = NULL;
         f.request.caches = (struct rfx_caches){128 * KIB, 128 * KIB};
         f.request.threads = 1 + i % 3;
-        struct rfx_plan *plan = plan_of(&f);
+        struct rfx_plan *plan = small_plan_case_make(&f);
         f.request.memory_bytes = plan->peak_bytes - (size_t)i * 100 * KIB;
         rfx_plan_free(plan);
-        plan = plan_of(&f);
+        plan = small_plan_case_make(&f);
         if (plan->grouped != NULL) with_groups++;
         assert_int_equal(rfx_plan_file_text(plan, "net", &text, &err), RFX_OK);
         assert_int_equal(strstr(text, "\"groups\"") != NULL, plan->grouped != NULL);
         if (rfx_plan_file_parse(f.graph, text, strlen(text), "p", &file, &err) != RFX_OK)
             fail_msg("%s", err.text);
         rfx_plan_file_apply(file, &f.request);
-        struct rfx_plan *again = plan_of(&f);
+        struct rfx_plan *again = small_plan_case_make(&f);
         assert_same_plan(plan, again);
         rfx_plan_free(plan);
         rfx_plan_free(again);
@@ -210,7 +201,7 @@ static void smallest_budgets(void **state) {
         (void)snprintf(named, sizeof named, "at least %zu bytes", with->peak_bytes);
         if (strstr(err.text, named) == NULL) fail_msg("no \"%s\" in: %s", named, err.text);
         f.request.memory_bytes = with->peak_bytes;
-        plan = plan_of(&f);
+        plan = small_plan_case_make(&f);
         assert_true(plan->peak_bytes <= f.request.memory_bytes);
         rfx_plan_free(plan);
         rfx_plan_free(with);
@@ -235,9 +226,9 @@ static void never_much_slower(void **state) {
             f.request.memory_bytes = least->peak_bytes + more;
             f.request.caches = (struct rfx_caches){32 * KIB, 64 * KIB};
             f.request.no_groups = true;
-            struct rfx_plan *plain = plan_of(&f);
+            struct rfx_plan *plain = small_plan_case_make(&f);
             f.request.no_groups = false;
-            struct rfx_plan *plan = plan_of(&f);
+            struct rfx_plan *plan = small_plan_case_make(&f);
             assert_null(plain->grouped);
             assert_true(plan->peak_bytes <= f.request.memory_bytes);
             if (plan->cost / 100 * 75 > plain->cost)
@@ -278,7 +269,7 @@ static void given_groups(void **state) {
          "groups[0]: strip_cols"},
     };
     struct small_plan_case f = small_plan_case_begin(60, 60);
-    struct rfx_plan *plain = plan_of(&f);
+    struct rfx_plan *plain = small_plan_case_make(&f);
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rfx_plan *plan = NULL;
@@ -286,7 +277,7 @@ static void given_groups(void **state) {
         f.request.groups = cases[i].groups;
         f.request.n_groups = cases[i].n;
         if (cases[i].words == NULL) {
-            plan = plan_of(&f);
+            plan = small_plan_case_make(&f);
             assert_non_null(plan->grouped);
             assert_true(plan->macs > plan->macs_untiled * 5 / 4);
             assert_int_equal(plan->cost, plan->cost_untiled); /* a whole run of the same groups */
@@ -357,7 +348,7 @@ static void spoilt(void **state) {
     f.request.n_groups = 1;
     f.request.stages = stages;
     f.request.n_stages = 2;
-    struct rfx_plan *plan = plan_of(&f);
+    struct rfx_plan *plan = small_plan_case_make(&f);
     assert_int_equal(plan->stages[0].places[A], RFX_PLACE_NONE);
     assert_int_equal(plan->stages[0].nodes[B].buffer.bytes, 0);
     static const struct spoiling table[] = {

@@ -13,21 +13,12 @@
 #include "tiler/plan/plan.h"
 #include "tiler/plan/plan_check.h"
 
-static struct rfx_plan *plan_or_fail(const struct small_plan_case *f) {
-    struct rfx_plan *plan = NULL;
-    struct rfx_error err = {{0}};
-    char why[300];
-    if (rfx_plan_create(f->graph, &f->request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
-    if (!rfx_plan_check(plan, why, sizeof why)) fail_msg("%s", why);
-    return plan;
-}
-
 /* Untiled by hand: MACs a: 144*4*2*9, b: 144*4*4*9, c: 36*3*4*9; the largest sum of live maps is
  * while sum runs: a + b + sum = 3 maps of 12*12*4 floats, or a + b when sum takes a's place. */
 static void untiled_by_hand(void **state) {
     (void)state;
     struct small_plan_case f = small_plan_case_begin(12, 12);
-    struct rfx_plan *plan = plan_or_fail(&f);
+    struct rfx_plan *plan = small_plan_case_make(&f);
     assert_int_equal(plan->split, -1);
     assert_int_equal(plan->macs, 144 * 72 + 144 * 144 + 36 * 108);
     assert_int_equal(plan->macs_untiled, plan->macs);
@@ -35,7 +26,7 @@ static void untiled_by_hand(void **state) {
     assert_int_equal(plan->lower_bound_bytes, 2 * map);
     rfx_plan_free(plan);
     f.request.no_inplace = true;
-    plan = plan_or_fail(&f);
+    plan = small_plan_case_make(&f);
     assert_int_equal(plan->lower_bound_bytes, 3 * map);
     rfx_plan_free(plan);
     small_plan_case_end(&f);
@@ -48,7 +39,7 @@ static void two_tiles_by_hand(void **state) {
     struct small_plan_case f = small_plan_case_begin(12, 12);
     f.request.split = "sum";
     f.request.asked = rfx_ask_tiles(2, 1);
-    struct rfx_plan *plan = plan_or_fail(&f);
+    struct rfx_plan *plan = small_plan_case_make(&f);
     assert_int_equal(plan->macs, 2 * 7 * 12 * 72 + 144 * 144 + 36 * 108);
     assert_int_equal(plan->stages[0].spec.parts_y, 2);
     rfx_plan_free(plan);
@@ -65,7 +56,7 @@ static void every_grid_is_sound(void **state) {
                     struct small_plan_case f = small_plan_case_begin(h, 17);
                     f.request.split = splits[s];
                     f.request.asked = rfx_ask_tiles(r, c);
-                    rfx_plan_free(plan_or_fail(&f));
+                    rfx_plan_free(small_plan_case_make(&f));
                     small_plan_case_end(&f);
                 }
 }
@@ -75,7 +66,7 @@ static void every_grid_is_sound(void **state) {
 static void budgets(void **state) {
     (void)state;
     struct small_plan_case f = small_plan_case_begin(200, 160);
-    struct rfx_plan *plan = plan_or_fail(&f);
+    struct rfx_plan *plan = small_plan_case_make(&f);
     size_t untiled = plan->peak_bytes;
     rfx_plan_free(plan);
     uint64_t cost = 0;
@@ -97,7 +88,7 @@ static void budgets(void **state) {
     assert_null(plan);
     assert_non_null(strstr(err.text, "needs at least"));
     f.request.memory_bytes = smallest->peak_bytes;
-    plan = plan_or_fail(&f);
+    plan = small_plan_case_make(&f);
     assert_int_equal(plan->peak_bytes, smallest->peak_bytes);
     rfx_plan_free(plan);
     f.request.memory_bytes = smallest->peak_bytes - 1;
@@ -133,12 +124,12 @@ static void norms_in_files(void **state) {
                      RFX_STATUS_BUDGET_IMPOSSIBLE);
     f.request.memory_bytes = smallest->peak_bytes;
     rfx_plan_free(smallest);
-    plan = plan_or_fail(&f);
+    plan = small_plan_case_make(&f);
     assert_true(plan->macs > 4 * plan->macs_untiled);
     uint64_t cost = plan->cost;
     rfx_plan_free(plan);
     f.request.may_spill = true;
-    plan = plan_or_fail(&f);
+    plan = small_plan_case_make(&f);
     assert_true(plan->macs < plan->macs_untiled + plan->macs_untiled / 10);
     assert_true(plan->cost < cost);
     assert_true(plan->peak_bytes <= f.request.memory_bytes);
@@ -152,7 +143,7 @@ static void norms_in_files(void **state) {
     assert_true(streams >= NORMS && images <= 3);
     rfx_plan_free(plan);
     f.request.memory_bytes = (size_t)1 << 30; /* room for all: no files */
-    plan = plan_or_fail(&f);
+    plan = small_plan_case_make(&f);
     assert_int_equal(plan->spill.written, 0);
     rfx_plan_free(plan);
     rfx_graph_free(f.graph);
@@ -260,7 +251,7 @@ static void failing_allocations(void **state) {
 static void failing_allocations_in_budgets(void **state) {
     (void)state;
     struct small_plan_case f = small_plan_case_begin(200, 200);
-    struct rfx_plan *plan = plan_or_fail(&f);
+    struct rfx_plan *plan = small_plan_case_make(&f);
     size_t budget = plan->peak_bytes, failed = 0;
     rfx_plan_free(plan);
     size_t before = rfx_memory_current_bytes(f.mem);

@@ -6,48 +6,20 @@
 
 #include <cmocka.h>
 
-#include "rfexec/session/model.h"
-#include "tests/support/test_util.h"
+#include "tests/support/random/small_nets.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan/plan.h"
-#include "tiler/plan/plan_check.h"
 
 enum { SIDE = 256, MAX_STAGES = 8 };
 #define SLACK ((size_t)512 << 10) /* what plans by hand are placed better by */
 
-struct unet {
-    struct rfx_memory *mem;
-    struct rfx_graph *graph;
-    struct rfx_plan_request request;
-};
-
-static struct unet unet_begin(void) {
-    struct unet u = {.mem = rfx_memory_create(0)};
-    struct rfx_load_options load = {.h = SIDE, .w = SIDE};
-    struct rfx_error err;
-    assert_int_equal(rfx_model_load(u.mem, "unet", &load, &u.graph, &err), RFX_OK);
-    u.request.source =
-        (struct rfx_source_traits){.h = SIDE, .w = SIDE, .c = 3, .random_access = true};
-    u.request.threads = 1;
-    u.request.no_groups = true;
-    return u;
+static struct small_plan_case load(const char *model) {
+    struct rfx_load_options options = {.h = SIDE, .w = SIDE};
+    struct small_plan_case c = small_plan_case_load(model, &options);
+    c.request.no_groups = true;
+    return c;
 }
 
-static void unet_end(struct unet *u) {
-    rfx_graph_free(u->graph);
-    rfx_memory_free(u->mem);
-}
-
-static struct rfx_plan *plan_of(const struct unet *u) {
-    struct rfx_plan *plan = NULL;
-    struct rfx_error err = {{0}};
-    char why[300];
-    if (rfx_plan_create(u->graph, &u->request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
-    if (!rfx_plan_check(plan, why, sizeof why)) fail_msg("%s", why);
-    return plan;
-}
-
-static size_t least_of(struct unet *u) {
+static size_t least_of(struct small_plan_case *u) {
     struct rfx_plan *plan = NULL, *smallest = NULL;
     struct rfx_error err;
     u->request.memory_bytes = 1;
@@ -60,9 +32,9 @@ static size_t least_of(struct unet *u) {
 
 /* The plan's time with another number of rows for one stage, or for all (-1); UINT64_MAX where it
  * takes more than the budget. */
-static uint64_t cost_with(const struct unet *u, const struct rfx_plan *plan, int stage,
+static uint64_t cost_with(const struct small_plan_case *u, const struct rfx_plan *plan, int stage,
                           int64_t rows) {
-    struct unet other = *u;
+    struct small_plan_case other = *u;
     struct rfx_stage_spec specs[MAX_STAGES];
     for (int s = 0; s < plan->n_stages; s++) {
         specs[s] = plan->stages[s].spec;
@@ -71,7 +43,7 @@ static uint64_t cost_with(const struct unet *u, const struct rfx_plan *plan, int
     other.request.stages = specs;
     other.request.n_stages = plan->n_stages;
     other.request.memory_bytes = 0;
-    struct rfx_plan *p = plan_of(&other);
+    struct rfx_plan *p = small_plan_case_make(&other);
     uint64_t cost = p->peak_bytes + SLACK <= u->request.memory_bytes ? p->cost : UINT64_MAX;
     rfx_plan_free(p);
     return cost;
@@ -81,9 +53,9 @@ static uint64_t cost_with(const struct unet *u, const struct rfx_plan *plan, int
  * full size are made again where they do not fit. */
 static void least_memory_is_a_chain(void **state) {
     (void)state;
-    struct unet u = unet_begin();
+    struct small_plan_case u = load("unet");
     u.request.memory_bytes = least_of(&u);
-    struct rfx_plan *plan = plan_of(&u);
+    struct rfx_plan *plan = small_plan_case_make(&u);
     assert_int_equal(plan->n_stages, 3);
     assert_true(plan->peak_bytes <= u.request.memory_bytes);
     int images = 0;
@@ -97,7 +69,7 @@ static void least_memory_is_a_chain(void **state) {
     for (int i = 0; i < u.graph->n_nodes; i++) stored += plan->stored[i].bytes;
     assert_true(stored < (size_t)SIDE * SIDE * 64 * sizeof(float)); /* one skip's */
     rfx_plan_free(plan);
-    unet_end(&u);
+    small_plan_case_end(&u);
 }
 
 /* No other number, for a stage or for all, takes less time and fits; where there is room they
@@ -105,12 +77,12 @@ static void least_memory_is_a_chain(void **state) {
 static void rows_by_stage(void **state) {
     static const int64_t rows[] = {2, 4, 8, 16, 32, 64, 128, 256};
     (void)state;
-    struct unet u = unet_begin();
+    struct small_plan_case u = load("unet");
     size_t least = least_of(&u);
     int chains = 0, differ = 0;
     for (int k = 0; k < 12; k++) {
         u.request.memory_bytes = least + (size_t)k * least / 100;
-        struct rfx_plan *plan = plan_of(&u);
+        struct rfx_plan *plan = small_plan_case_make(&u);
         assert_true(plan->peak_bytes <= u.request.memory_bytes);
         bool chain = plan->n_stages == 3 && plan->stages[0].spec.band_rows > 0;
         for (size_t r = 0; chain && r < sizeof rows / sizeof rows[0]; r++)
@@ -123,19 +95,28 @@ static void rows_by_stage(void **state) {
     }
     assert_true(chains > 3);
     assert_true(differ > 3);
-    unet_end(&u);
+    small_plan_case_end(&u);
 }
 
+/* In some budgets there is a stream for each norm. */
 static void rows_that_were_asked_for_stay(void **state) {
     (void)state;
-    struct unet u = unet_begin();
-    u.request.memory_bytes = (size_t)1 << 30;
+    struct small_plan_case u = load("unet_instance");
+    int streams = 0;
     u.request.asked = rfx_ask_bands(16, 1);
-    struct rfx_plan *plan = plan_of(&u);
-    for (int s = 0; s < plan->n_stages; s++)
-        assert_true(plan->stages[s].spec.band_rows == 16 || plan->stages[s].spec.band_rows == 0);
-    rfx_plan_free(plan);
-    unet_end(&u);
+    size_t least = least_of(&u);
+    for (int k = 0; k < 12; k++) {
+        u.request.memory_bytes = least + (size_t)k * least / 12;
+        struct rfx_plan *plan = small_plan_case_make(&u);
+        for (int s = 0; s < plan->n_stages; s++) {
+            int64_t rows = plan->stages[s].spec.band_rows;
+            assert_true(rows == 16 || rows == 0);
+            streams += s > 0 && rows == 16;
+        }
+        rfx_plan_free(plan);
+    }
+    assert_true(streams > 10);
+    small_plan_case_end(&u);
 }
 
 int main(void) {
