@@ -65,12 +65,12 @@ function(rfx_set_flags target)
   endif()
 endfunction()
 
-# A static library rfx_<folder> of all .c files in the folder and below, but for the kernels that are
-# compiled per instruction set.
+# A library rfx_<folder>, of RFX_FOLDER_KIND, of all .c files in the folder and below, but for the
+# kernels that are compiled per instruction set.
 function(rfx_add_folder folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c)
   list(FILTER sources EXCLUDE REGEX "/kernels/.*/")
-  add_library(rfx_${folder} STATIC ${sources})
+  add_library(rfx_${folder} ${RFX_FOLDER_KIND} ${sources})
   rfx_set_flags(rfx_${folder})
   target_include_directories(rfx_${folder} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()

@@ -12,6 +12,9 @@ endforeach()
 # And built ones by the same path: CMake fills up a build's own with colons, to have room for the
 # installed one, and an empty element of a path makes the loader search the current folder.
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+if(RFX_FOLDER_KIND STREQUAL "SHARED")
+  list(APPEND CMAKE_INSTALL_RPATH "${CMAKE_CURRENT_BINARY_DIR}")
+endif()
 set(rfx_objects)
 foreach(folder layers rf_analysis tiler rfexec)
   list(APPEND rfx_objects $<TARGET_OBJECTS:rfx_${folder}>)
@@ -46,6 +49,13 @@ target_link_libraries(rfx_library PRIVATE ${rfx_dependencies})
 target_link_options(rfx_library PRIVATE -Wl,--exclude-libs,ALL)
 if(RFX_SANITIZE)
   target_link_options(rfx_library PRIVATE -fsanitize=${RFX_SANITIZERS})
+endif()
+if(RFX_FOLDER_KIND STREQUAL "SHARED") # its objects hide nothing
+  file(STRINGS ${PROJECT_SOURCE_DIR}/rfexec/api/exported_symbols.txt symbols)
+  list(JOIN symbols "; " symbols)
+  set(rfx_exports ${CMAKE_CURRENT_BINARY_DIR}/generated/exports.map)
+  file(WRITE ${rfx_exports} "{ global: ${symbols}; local: *; };\n")
+  target_link_options(rfx_library PRIVATE -Wl,--version-script=${rfx_exports})
 endif()
 rfx_add_library(rfx_archive STATIC rfexec_static)
 # What a program that takes in the archive links besides: by names that any linker finds, so that no
