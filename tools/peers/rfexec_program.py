@@ -98,12 +98,19 @@ class Rfexec:
                    "-o", str(folder / "out.npy")])
 
     def smallest_bytes(self, model, size, options):
-        """The smallest possible budget, which a budget that is too small makes rfexec name."""
-        code, result = self.json(["plan", model, "--size", size, "--threads", str(self.threads),
-                                  "--memory", "1MiB", "--json"] + options)
-        if code != 4 or "smallest_bytes" not in result:
-            raise Refused("names no smallest budget")
-        return result["smallest_bytes"]
+        """The smallest possible budget, which a budget that is too small makes rfexec name; of a
+        model that takes more to load than to run, about what loading takes."""
+        for mib in (1 << shift for shift in range(16)):
+            arguments = ["plan", model, "--size", size, "--threads", str(self.threads),
+                         "--memory", f"{mib}MiB", "--json"] + options
+            done = run([self.program] + arguments, self.timeout)
+            if done.returncode == 0:
+                return mib << 20
+            if done.returncode != 4:
+                raise Refused(first_line(done, arguments))
+            if done.stdout:  # else the model could not be loaded
+                return json.loads(done.stdout)["smallest_bytes"]
+        raise Refused("names no smallest budget")
 
     def export(self, builtin, size, path):
         """None when written, else the name of the adaptive pool that ONNX has not at this size."""
