@@ -69,38 +69,80 @@ static enum rfx_status add_passes_between(struct rfx_search *search, const struc
     return status;
 }
 
+enum { N_LATE = 3, QUARTERS = 4, MOST_SMALL = N_LATE * RFX_SKELETON_MAX_SPILLS };
+
+/* A chain that stores small maps alone. */
+struct small_store {
+    struct rfx_skeleton chain;
+    struct rfx_stored_bytes stored;
+};
+
+/* By rising bytes. In the later half or quarter of the levels, where a U-Net's small maps are dead,
+ * those of the next size may be stored too. */
+static int list_small(const struct rfx_levels *levels, struct small_store *list) {
+    static const int late[N_LATE] = {QUARTERS, 3, 2}; /* quarters; the first: nowhere */
+    size_t sizes[RFX_SKELETON_MAX_SPILLS];
+    int count = 0, n = rfx_skeleton_spills(levels, sizes);
+    for (int k = 0; k < N_LATE; k++)
+        for (int i = n - 1; i > 0; i--) {
+            struct small_store small = {.chain = {.kind = RFX_SKELETON_CHAIN,
+                                                  .store_to = sizes[i],
+                                                  .late_to = sizes[i - 1],
+                                                  .late = levels->n * late[k] / QUARTERS}};
+            rfx_skeleton_count_stored(levels, &small.chain, &small.stored);
+            int at = count++;
+            for (; at > 0 && list[at - 1].stored.most > small.stored.most; at--)
+                list[at] = list[at - 1];
+            list[at] = small;
+        }
+    return count;
+}
+
+/* The chain of a list that stores most of what a budget has room for, or NULL. */
+static struct small_store *fullest(struct small_store *list, int64_t n, size_t budget) {
+    struct small_store *best = NULL;
+    for (int64_t i = 0; i < n; i++)
+        if (list[i].stored.most <= budget &&
+            (best == NULL || list[i].stored.all > best->stored.all))
+            best = &list[i];
+    return best;
+}
+
+/* Whether one of the candidates from a number on seems to fit. */
+static bool fits_any(const struct rfx_search *search, size_t from) {
+    for (size_t i = from; i < search->n_candidates; i++)
+        if (search->candidates[i].bound <= search->context.request->memory_bytes) return true;
+    return false;
+}
+
 /* Chains that store small maps alone: what large ones are needed for, such as a U-Net's skips at
- * its full size, is made again from the image, what is behind small ones is not. In the later half
- * or quarter of the levels, where such a network's small maps are dead, those of the next size are
- * stored too. Each of the levels is a stage, whose rows are walked through, which costs as much as
- * ROWS_BESIDE rows besides: of a deep network or a large image few are tried. */
+ * its full size, is made again from the image, what is behind small ones is not. Each of the levels
+ * is a stage, whose rows are walked through, which costs as much as ROWS_BESIDE rows besides: of a
+ * deep network or a large image few are tried, those that store least; and, of those that a budget
+ * has room for, the few that store most, as they compute least again. */
 static enum rfx_status add_small_stores(struct rfx_search *search, const struct rfx_mode *mode,
                                         const struct rfx_trial *trial, struct rfx_error *err) {
-    enum {
-        N_LATE = 3,
-        QUARTERS = 4,
-        BANDS = 3,
-        ROWS_BESIDE = 1536,
-        MOST_STEPS = 200 * 1000 * 1000
-    };
-    static const int late[N_LATE] = {QUARTERS, 3, 2}; /* quarters; the first: nowhere */
+    enum { BANDS = 3, FULL = 5, FITTING = 1, ROWS_BESIDE = 1536, MOST_STEPS = 200 * 1000 * 1000 };
     const struct rfx_graph *graph = search->context.graph;
+    size_t budget = search->context.request->memory_bytes;
     enum rfx_status status = RFX_OK;
-    size_t sizes[RFX_SKELETON_MAX_SPILLS];
-    int n = rfx_skeleton_spills(&search->levels, sizes), levels = search->levels.n;
+    struct small_store list[MOST_SMALL];
     int64_t rows = graph->nodes[graph->input].out.h + ROWS_BESIDE;
-    int64_t walks = MOST_STEPS / ((int64_t)levels * graph->n_nodes) / rows;
-    int64_t chains = rfx_min_i64((int64_t)N_LATE * (n - 1), rfx_max_i64(1, walks / BANDS));
-    if (walks == 0 || chains <= 0) return RFX_OK;
-    int share = (int)rfx_min_i64(INT_MAX, search->most / (walks / chains) + 1);
-    for (int k = 0; k < N_LATE; k++)
-        for (int i = n - 1; status == RFX_OK && i > 0 && chains > 0; i--, chains--) {
-            struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN,
-                                         .store_to = sizes[i],
-                                         .late_to = sizes[i - 1],
-                                         .late = levels * late[k] / QUARTERS};
-            status = rfx_trial_add_skeleton(search, mode, trial, chain, share, err);
-        }
+    int64_t walks = MOST_STEPS / ((int64_t)search->levels.n * graph->n_nodes) / rows;
+    int n = list_small(&search->levels, list);
+    int64_t chains = rfx_min_i64(n, rfx_min_i64(walks, rfx_max_i64(1, walks / BANDS)));
+    int64_t each = chains > 0 ? walks / chains : 1;
+    int share = (int)rfx_min_i64(INT_MAX, search->most / each + 1);
+    for (int i = 0; status == RFX_OK && i < chains; i++)
+        status = rfx_trial_add_skeleton(search, mode, trial, list[i].chain, share, err);
+    for (int k = 0, fit = 0; status == RFX_OK && k < FULL && fit < FITTING; k++) {
+        struct small_store *full = fullest(list + chains, n - chains, budget);
+        size_t before = search->n_candidates;
+        if (full == NULL) break;
+        status = rfx_trial_add_skeleton(search, mode, trial, full->chain, share, err);
+        full->stored.most = SIZE_MAX; /* tried */
+        fit += fits_any(search, before);
+    }
     return status;
 }
 

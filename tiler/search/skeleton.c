@@ -14,12 +14,13 @@ static bool is_reduction(const struct rfx_graph *graph, int i) {
 
 static bool allocate(struct rfx_levels *levels, struct rfx_memory *mem, size_t n) {
     levels->level = rfx_memory_calloc(mem, n, sizeof *levels->level);
+    levels->last = rfx_memory_calloc(mem, n, sizeof *levels->last);
     levels->local = rfx_memory_calloc(mem, n, sizeof *levels->local);
     levels->uses = rfx_memory_calloc(mem, n, sizeof *levels->uses);
     levels->feeds = rfx_memory_calloc(mem, n, sizeof *levels->feeds);
     levels->stored = rfx_memory_calloc(mem, n, sizeof *levels->stored);
-    return levels->level != NULL && levels->local != NULL && levels->uses != NULL &&
-           levels->feeds != NULL && levels->stored != NULL;
+    return levels->level != NULL && levels->last != NULL && levels->local != NULL &&
+           levels->uses != NULL && levels->feeds != NULL && levels->stored != NULL;
 }
 
 /* The level of node i from those before it. */
@@ -61,10 +62,13 @@ static void note_uses(struct rfx_levels *levels, int i) {
     const struct rfx_graph *graph = levels->graph;
     const struct rfx_node *node = &graph->nodes[i];
     bool local = levels->local[i], feeds = is_reduction(graph, i);
+    levels->last[i] = levels->level[i];
     if (feeds) levels->feeds[levels->n_feeds++] = i;
     for (int k = 0; k < node->n_in; k++) {
         unsigned *uses = &levels->uses[node->in[k]];
+        int *last = &levels->last[node->in[k]];
         if (local) *uses |= RFX_USE_LOCAL;
+        if (local && levels->level[i] > *last) *last = levels->level[i];
         if (local && levels->level[i] > levels->level[node->in[k]]) *uses |= RFX_USE_ONWARD;
         if (!local && !feeds && !rfx_node_is_joined(node)) *uses |= RFX_USE_REST;
     }
@@ -95,6 +99,7 @@ enum rfx_status rfx_levels_init(struct rfx_levels *levels, const struct rfx_grap
 void rfx_levels_release(struct rfx_levels *levels) {
     if (levels->graph == NULL) return;
     rfx_memory_release(levels->graph->mem, levels->level);
+    rfx_memory_release(levels->graph->mem, levels->last);
     rfx_memory_release(levels->graph->mem, levels->local);
     rfx_memory_release(levels->graph->mem, levels->uses);
     rfx_memory_release(levels->graph->mem, levels->feeds);
@@ -113,6 +118,12 @@ static bool is_fed(const struct rfx_levels *levels, int i) {
     return is_reduction(graph, i) && levels->local[graph->nodes[i].in[0]];
 }
 
+/* Whether a node's values are there without a stage that makes them. */
+static bool is_there(const struct rfx_levels *levels, int i) {
+    const struct rfx_node *node = &levels->graph->nodes[i];
+    return rfx_node_is_constant(node) || (levels->image_is_there && rfx_node_is_input(node));
+}
+
 /* Targets of the local stage of a level: its reductions, and the maps that are read later: by what
  * is not local, or, of up to `store_to` bytes, which are stored and not computed again, by local
  * nodes of a higher level. */
@@ -121,8 +132,7 @@ static int local_targets(const struct rfx_levels *levels, int level, size_t stor
     const struct rfx_graph *graph = levels->graph;
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
-        if (levels->level[i] != level || rfx_node_is_constant(&graph->nodes[i])) continue;
-        if (levels->image_is_there && rfx_node_is_input(&graph->nodes[i])) continue;
+        if (levels->level[i] != level || is_there(levels, i)) continue;
         unsigned kept = RFX_USE_OUTPUT | RFX_USE_REST;
         if (rfx_node_wanted_bytes(&graph->nodes[i]) <= store_to) kept |= RFX_USE_ONWARD;
         if (levels->local[i] ? (levels->uses[i] & kept) != 0 : is_fed(levels, i)) targets[n++] = i;
@@ -148,13 +158,18 @@ static struct rfx_stage_spec make_stage(const struct rfx_mode *mode, int n, cons
         .mode = mode, .parts_y = 1, .parts_x = 1, .n_targets = n, .targets = targets};
 }
 
+/* Up to which size the stage of a level stores maps that later ones read. */
+static size_t store_limit(const struct rfx_skeleton *chain, int level) {
+    if (level < chain->passes) return 0;
+    if (chain->late_to > 0 && level >= chain->late) return chain->late_to;
+    return chain->store_to > 0 ? chain->store_to : SIZE_MAX;
+}
+
 static int chain_stages(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
                         const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets) {
-    size_t most = skeleton->store_to > 0 ? skeleton->store_to : SIZE_MAX;
     int stages = 0;
     for (int level = 0; level < levels->n; level++) {
-        if (skeleton->late_to > 0 && level >= skeleton->late) most = skeleton->late_to;
-        int n = local_targets(levels, level, level < skeleton->passes ? 0 : most, targets);
+        int n = local_targets(levels, level, store_limit(skeleton, level), targets);
         if (n > 0) specs[stages++] = make_stage(NULL, n, targets);
         targets += n;
         n = rest_targets(levels, level, targets);
@@ -226,6 +241,25 @@ int rfx_skeleton_spills(const struct rfx_levels *levels, size_t *sizes) {
     for (size_t s = next_size(levels, SIZE_MAX); s != 0; s = next_size(levels, s), at++)
         if ((int64_t)(at + 1) * wanted >= (int64_t)(n + 1) * all) sizes[n++] = s;
     return n;
+}
+
+void rfx_skeleton_count_stored(const struct rfx_levels *levels, const struct rfx_skeleton *chain,
+                               struct rfx_stored_bytes *stored) {
+    const struct rfx_graph *graph = levels->graph;
+    *stored = (struct rfx_stored_bytes){0, 0};
+    for (int level = 0; level < levels->n; level++) {
+        size_t bytes = 0;
+        for (int i = 0; i < graph->n_nodes; i++) {
+            size_t map = rfx_node_wanted_bytes(&graph->nodes[i]);
+            bool alive = levels->level[i] <= level && levels->last[i] >= level;
+            bool onward = levels->local[i] && (levels->uses[i] & RFX_USE_ONWARD) != 0;
+            if (!alive || !onward || is_there(levels, i)) continue;
+            if (map > store_limit(chain, levels->level[i])) continue;
+            bytes += map;
+            if (levels->level[i] == level) stored->all += map;
+        }
+        if (bytes > stored->most) stored->most = bytes;
+    }
 }
 
 /* Marks the targets of a chain's local stages that are spilled. */

@@ -49,6 +49,7 @@ enum { RFX_SKELETON_MAX_SPILLS = 6 };
 struct rfx_levels {
     const struct rfx_graph *graph;
     int *level;     /* n_nodes */
+    int *last;      /* n_nodes: the highest level of a local node that reads it, or its own */
     bool *local;    /* n_nodes: what a stage of a local mode can compute */
     unsigned *uses; /* n_nodes: enum rfx_node_use */
     int *feeds;     /* n_feeds: the reductions over space, by rising index */
@@ -89,6 +90,15 @@ int rfx_skeleton_max_stages(const struct rfx_levels *levels);
  * spread over them, the smallest among them. Fills sizes[RFX_SKELETON_MAX_SPILLS], returns their
  * number. */
 int rfx_skeleton_spills(const struct rfx_levels *levels, size_t *sizes);
+
+/* Bytes of the maps that a chain stores for later stages. */
+struct rfx_stored_bytes {
+    size_t most; /* where most of them are needed at once */
+    size_t all;  /* of each map once */
+};
+
+void rfx_skeleton_count_stored(const struct rfx_levels *levels, const struct rfx_skeleton *chain,
+                               struct rfx_stored_bytes *stored);
 
 /* Fills specs[max_stages] (targets, and mode NULL for stages of what is local, `rest` for the rest)
  * and returns their number; targets and spilled are storage for max_stages * n_nodes elements. */

@@ -1,4 +1,4 @@
-/* Cuts of a stream, against counting by hand what is read over each. */
+/* Cuts of a stream, against counting by hand what is read over each; what chains store. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +7,10 @@
 #include <cmocka.h>
 
 #include "layers/graph/op.h"
+#include "rf_analysis/regions.h"
 #include "tests/support/random/random_graph.h"
 #include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
 #include "tiler/search/skeleton.h"
 
 #define NO_CUT INT64_MAX
@@ -74,9 +76,12 @@ static int check(const struct rfx_graph *graph, int more) {
     return found;
 }
 
-/* Calls a check for random networks; the sum of what it returns, and their number. */
-static int64_t check_random(int (*check_one)(const struct rfx_graph *graph), int64_t *cases) {
+/* Calls a check for random networks, of which so many in a hundred surely have a norm or attention;
+ * the sum of what it returns, and their number. */
+static int64_t check_random(int (*check_one)(const struct rfx_graph *graph), int modern,
+                            int64_t *cases) {
     struct random_graph_options options = random_graph_defaults();
+    options.modern = modern;
     int64_t seed = test_env_int("RFX_SEED", 1), found = 0;
     *cases = test_env_int("RFX_CASES", 300);
     for (int64_t i = 0; i < *cases; i++) {
@@ -96,7 +101,7 @@ static int check_cuts(const struct rfx_graph *graph) {
 }
 
 static void least_is_read_over_a_cut(void **state) {
-    int64_t cases, found = check_random(check_cuts, &cases);
+    int64_t cases, found = check_random(check_cuts, 0, &cases);
     (void)state;
     print_message("%d times all cuts were found in %d networks\n", (int)found, (int)cases);
     assert_true(found > cases / 8);
@@ -155,14 +160,85 @@ static int check_waists(const struct rfx_graph *graph) {
 }
 
 static void waists_have_larger_maps_around(void **state) {
-    int64_t cases, found = check_random(check_waists, &cases);
+    int64_t cases, found = check_random(check_waists, 0, &cases);
     (void)state;
     print_message("%d of %d networks have a waist\n", (int)found, (int)cases);
     assert_true(found > cases / 50);
 }
 
+/* The highest level of a node that computes part by part and reads this one, or its own. */
+static int last_level(const struct rfx_levels *levels, int i) {
+    const struct rfx_graph *graph = levels->graph;
+    int last = levels->level[i];
+    for (int r = i + 1; r < graph->n_nodes; r++)
+        for (int k = 0; k < graph->nodes[r].n_in; k++)
+            if (graph->nodes[r].in[k] == i && rfx_node_is_local(&graph->nodes[r]) &&
+                levels->level[r] > last)
+                last = levels->level[r];
+    return last;
+}
+
+/* Of the targets of a chain's stages: those that a later level reads. */
+static struct rfx_stored_bytes stored_by_stages(const struct rfx_levels *levels,
+                                                const struct rfx_skeleton *chain) {
+    enum { MOST = 4096 };
+    static struct rfx_stage_spec specs[MOST];
+    static int targets[MOST];
+    static bool spilled[MOST];
+    struct rfx_stored_bytes stored = {0, 0};
+    assert_true(rfx_skeleton_max_stages(levels) * levels->graph->n_nodes <= MOST);
+    int n = rfx_skeleton_stages(levels, chain, &rfx_mode_whole, specs, targets, spilled);
+    for (int level = 0; level < levels->n; level++) {
+        size_t bytes = 0;
+        for (int s = 0; s < n; s++)
+            for (int t = 0; specs[s].mode == NULL && t < specs[s].n_targets; t++) {
+                int i = specs[s].targets[t], from = levels->level[i], to = last_level(levels, i);
+                size_t map = rfx_node_wanted_bytes(&levels->graph->nodes[i]);
+                size_t most = from >= chain->late ? chain->late_to : chain->store_to;
+                if (to == from || map > most || !rfx_node_is_local(&levels->graph->nodes[i]))
+                    continue;
+                if (level >= from && level <= to) bytes += map;
+                if (level == from) stored.all += map;
+            }
+        if (bytes > stored.most) stored.most = bytes;
+    }
+    return stored;
+}
+
+/* 1: something is stored. */
+static int check_stored(const struct rfx_graph *graph) {
+    struct rfx_levels levels;
+    struct rfx_error err;
+    size_t sizes[RFX_SKELETON_MAX_SPILLS];
+    bool some = false;
+    assert_int_equal(rfx_levels_init(&levels, graph, NULL, 0, &err), RFX_OK);
+    int n = levels.n > 1 ? rfx_skeleton_spills(&levels, sizes) : 0;
+    for (int i = 0; i < n; i++)
+        for (int late = 0; late <= levels.n; late++) {
+            struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN,
+                                         .store_to = sizes[i],
+                                         .late_to = sizes[i > 0 ? i - 1 : 0],
+                                         .late = late};
+            struct rfx_stored_bytes counted, found = stored_by_stages(&levels, &chain);
+            rfx_skeleton_count_stored(&levels, &chain, &counted);
+            assert_int_equal(counted.most, found.most);
+            assert_int_equal(counted.all, found.all);
+            some = some || counted.all > 0;
+        }
+    rfx_levels_release(&levels);
+    return some;
+}
+
+static void stored_bytes_are_those_of_the_stages(void **state) {
+    int64_t cases, found = check_random(check_stored, 100, &cases);
+    (void)state;
+    print_message("%d of %d networks store maps\n", (int)found, (int)cases);
+    assert_true(found > cases / 50);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stored_bytes_are_those_of_the_stages),
         cmocka_unit_test(least_is_read_over_a_cut),
         cmocka_unit_test(no_memory_is_no_cut),
         cmocka_unit_test(waists_have_larger_maps_around),

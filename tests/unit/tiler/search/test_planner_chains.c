@@ -1,0 +1,66 @@
+/* Chains of a stage per barrier that store what a budget has room for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/support/random/small_nets.h"
+
+/* 36 blocks with a pool over the whole map, at four sizes of maps: so many stages that few chains
+ * are walked through. */
+static struct small_plan_case load(int64_t h, int64_t w) {
+    struct rfx_load_options options = {.h = h, .w = w};
+    struct small_plan_case c = small_plan_case_load("nafnet", &options);
+    c.request.no_groups = true;
+    return c;
+}
+
+static double times_in(struct small_plan_case *u, size_t budget) {
+    u->request.memory_bytes = budget;
+    struct rfx_plan *plan = small_plan_case_make(u);
+    double times = (double)plan->macs / (double)plan->macs_untiled;
+    assert_true(plan->peak_bytes <= budget);
+    rfx_plan_free(plan);
+    return times;
+}
+
+/* From the image again for most of the blocks it is ten times the untiled run's MACs. */
+static void more_memory_computes_less_again(void **state) {
+    (void)state;
+    struct small_plan_case u = load(1024, 1280);
+    u.request.memory_bytes = 0;
+    struct rfx_plan *untiled = small_plan_case_make(&u);
+    size_t all = untiled->peak_bytes;
+    rfx_plan_free(untiled);
+    double few = times_in(&u, all * 3 / 10), half = times_in(&u, all / 2),
+           most = times_in(&u, all * 8 / 10);
+    print_message("%.2f, %.2f and %.2f times the MACs\n", few, half, most);
+    assert_true(few < 6.0);
+    assert_true(half < 3.0 && half <= few);
+    assert_true(most < 2.0 && most <= half);
+    small_plan_case_end(&u);
+}
+
+/* What is named as the least does not hang on the budget for which it is named. */
+static void least_memory_is_enough(void **state) {
+    (void)state;
+    struct small_plan_case u = load(1024, 1280);
+    struct rfx_plan *plan = NULL, *smallest = NULL;
+    struct rfx_error err;
+    u.request.memory_bytes = 1;
+    assert_int_equal(rfx_plan_create_or_smallest(u.graph, &u.request, &plan, &smallest, &err),
+                     RFX_STATUS_BUDGET_IMPOSSIBLE);
+    (void)times_in(&u, smallest->peak_bytes);
+    rfx_plan_free(smallest);
+    small_plan_case_end(&u);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(more_memory_computes_less_again),
+        cmocka_unit_test(least_memory_is_enough),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
