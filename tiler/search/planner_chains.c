@@ -75,9 +75,10 @@ enum { N_LATE = 3, QUARTERS = 4, MOST_SMALL = N_LATE * RFX_SKELETON_MAX_SPILLS }
 struct small_store {
     struct rfx_skeleton chain;
     struct rfx_stored_bytes stored;
+    bool taken;
 };
 
-/* By rising bytes. In the later half or quarter of the levels, where a U-Net's small maps are dead,
+/* By rising sizes. In the later half or quarter of the levels, where a U-Net's small maps are dead,
  * those of the next size may be stored too. */
 static int list_small(const struct rfx_levels *levels, struct small_store *list) {
     static const int late[N_LATE] = {QUARTERS, 3, 2}; /* quarters; the first: nowhere */
@@ -85,27 +86,31 @@ static int list_small(const struct rfx_levels *levels, struct small_store *list)
     int count = 0, n = rfx_skeleton_spills(levels, sizes);
     for (int k = 0; k < N_LATE; k++)
         for (int i = n - 1; i > 0; i--) {
-            struct small_store small = {.chain = {.kind = RFX_SKELETON_CHAIN,
-                                                  .store_to = sizes[i],
-                                                  .late_to = sizes[i - 1],
-                                                  .late = levels->n * late[k] / QUARTERS}};
-            rfx_skeleton_count_stored(levels, &small.chain, &small.stored);
-            int at = count++;
-            for (; at > 0 && list[at - 1].stored.most > small.stored.most; at--)
-                list[at] = list[at - 1];
-            list[at] = small;
+            struct small_store *small = &list[count++];
+            *small = (struct small_store){.chain = {.kind = RFX_SKELETON_CHAIN,
+                                                    .store_to = sizes[i],
+                                                    .late_to = sizes[i - 1],
+                                                    .late = levels->n * late[k] / QUARTERS}};
+            rfx_skeleton_count_stored(levels, &small->chain, &small->stored);
         }
     return count;
 }
 
-/* The chain of a list that stores most of what a budget has room for, or NULL. */
-static struct small_store *fullest(struct small_store *list, int64_t n, size_t budget) {
+/* Of a list, the chain that stores most of what a budget has room for, or, where `least`, the one
+ * that stores least; NULL: there is none. It is struck off the list. */
+static const struct rfx_skeleton *take_small(struct small_store *list, int64_t n, size_t budget,
+                                             bool least) {
     struct small_store *best = NULL;
-    for (int64_t i = 0; i < n; i++)
-        if (list[i].stored.most <= budget &&
-            (best == NULL || list[i].stored.all > best->stored.all))
-            best = &list[i];
-    return best;
+    for (int64_t i = 0; i < n; i++) {
+        const struct rfx_stored_bytes *stored = &list[i].stored;
+        if (list[i].taken || (!least && stored->most > budget)) continue;
+        bool better = best == NULL ||
+                      (least ? stored->most < best->stored.most : stored->all > best->stored.all);
+        if (better) best = &list[i];
+    }
+    if (best == NULL) return NULL;
+    best->taken = true;
+    return &best->chain;
 }
 
 /* Whether one of the candidates from a number on seems to fit. */
@@ -122,7 +127,7 @@ static bool fits_any(const struct rfx_search *search, size_t from) {
  * has room for, the few that store most, as they compute least again. */
 static enum rfx_status add_small_stores(struct rfx_search *search, const struct rfx_mode *mode,
                                         const struct rfx_trial *trial, struct rfx_error *err) {
-    enum { BANDS = 3, FULL = 5, FITTING = 1, ROWS_BESIDE = 1536, MOST_STEPS = 200 * 1000 * 1000 };
+    enum { BANDS = 3, FULL = 5, LEAST = 3, ROWS_BESIDE = 1536, MOST_STEPS = 200 * 1000 * 1000 };
     const struct rfx_graph *graph = search->context.graph;
     size_t budget = search->context.request->memory_bytes;
     enum rfx_status status = RFX_OK;
@@ -135,13 +140,14 @@ static enum rfx_status add_small_stores(struct rfx_search *search, const struct 
     int share = (int)rfx_min_i64(INT_MAX, search->most / each + 1);
     for (int i = 0; status == RFX_OK && i < chains; i++)
         status = rfx_trial_add_skeleton(search, mode, trial, list[i].chain, share, err);
-    for (int k = 0, fit = 0; status == RFX_OK && k < FULL && fit < FITTING; k++) {
-        struct small_store *full = fullest(list + chains, n - chains, budget);
+    int full = walks > 0 ? FULL : 1, least = walks > 0 ? LEAST : 0;
+    bool fit = false;
+    for (int k = 0; status == RFX_OK && k < full + least && !fit; k++) {
+        const struct rfx_skeleton *chain = take_small(list + chains, n - chains, budget, k >= full);
         size_t before = search->n_candidates;
-        if (full == NULL) break;
-        status = rfx_trial_add_skeleton(search, mode, trial, full->chain, share, err);
-        full->stored.most = SIZE_MAX; /* tried */
-        fit += fits_any(search, before);
+        if (chain == NULL) continue;
+        status = rfx_trial_add_skeleton(search, mode, trial, *chain, share, err);
+        fit = fits_any(search, before);
     }
     return status;
 }
