@@ -123,8 +123,9 @@ static bool fits_any(const struct rfx_search *search, size_t from) {
 /* Chains that store small maps alone: what large ones are needed for, such as a U-Net's skips at
  * its full size, is made again from the image, what is behind small ones is not. Each of the levels
  * is a stage, whose rows are walked through, which costs as much as ROWS_BESIDE rows besides: of a
- * deep network or a large image few are tried, those that store least; and, of those that a budget
- * has room for, the few that store most, as they compute least again. */
+ * deep network or a large image few are tried, those that store least; then, until one fits, those
+ * that store most of what the budget has room for, as they compute least again; then those that
+ * store least of what is left, so that the least that is named does not hang on the budget. */
 static enum rfx_status add_small_stores(struct rfx_search *search, const struct rfx_mode *mode,
                                         const struct rfx_trial *trial, struct rfx_error *err) {
     enum { BANDS = 3, FULL = 5, LEAST = 3, ROWS_BESIDE = 1536, MOST_STEPS = 200 * 1000 * 1000 };
@@ -140,7 +141,8 @@ static enum rfx_status add_small_stores(struct rfx_search *search, const struct 
     int share = (int)rfx_min_i64(INT_MAX, search->most / each + 1);
     for (int i = 0; status == RFX_OK && i < chains; i++)
         status = rfx_trial_add_skeleton(search, mode, trial, list[i].chain, share, err);
-    int full = walks > 0 ? FULL : 1, least = walks > 0 ? LEAST : 0;
+    bool known = search->cost_limit != UINT64_MAX; /* planned with groups, this is without */
+    int full = walks > 0 ? FULL : !known, least = walks > 0 ? LEAST : 0;
     bool fit = false;
     for (int k = 0; status == RFX_OK && k < full + least && !fit; k++) {
         const struct rfx_skeleton *chain = take_small(list + chains, n - chains, budget, k >= full);
