@@ -119,11 +119,7 @@ MUTATIONS = {
         "tiler/search/planner_rows.c", r"if \(has_rows\(.*\)\) status = choose", "if (s == 0) status = choose",
         "test_planner_rows$"),
     "store least where there is room for more": (
-        "tiler/search/planner_chains.c", r"stored\.all > best->stored\.all", "stored.all < best->stored.all",
-        "test_planner_chains$"),
-    "name a least that hangs on the budget": (
-        "tiler/search/planner_chains.c", r"if \(full == NULL\) break;",
-        "if (full == NULL && (full = fullest(list + chains, n - chains, SIZE_MAX - 1)) == NULL) break;",
+        "tiler/search/planner_chains.c", r"stored->all > best->stored\.all", "stored->all < best->stored.all",
         "test_planner_chains$"),
     "take a period's tiles for all alike": (
         "tiler/plan/stage_sweep.c", r"s->scale / rfx_gcd_i64\(s->scale, width\);", "1;",
