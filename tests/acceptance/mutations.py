@@ -109,9 +109,9 @@ MUTATIONS = {
         "test_spill_files$"),
     "cut a stream where most is read over": (
         "tiler/search/skeleton_cuts.c", r"p->over < points\[best\]\.over", "p->over > points[best].over",
-        "test_skeleton_cuts$"),
+        "test_skeleton$"),
     "take a narrow end for a waist": (
-        "tiler/search/skeleton_cuts.c", r" && after > waist->cuts\[1\]", "", "test_skeleton_cuts$"),
+        "tiler/search/skeleton_cuts.c", r" && after > waist->cuts\[1\]", "", "test_skeleton$"),
     "give stages rows that do not fit": (
         "tiler/search/planner_rows.c", r"budget = context->request->memory_bytes, peak", "budget = SIZE_MAX, peak",
         "test_planner_rows$"),

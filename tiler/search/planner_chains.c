@@ -113,11 +113,18 @@ static const struct rfx_skeleton *take_small(struct small_store *list, int64_t n
     return &best->chain;
 }
 
-/* Whether one of the candidates from a number on seems to fit. */
-static bool fits_any(const struct rfx_search *search, size_t from) {
-    for (size_t i = from; i < search->n_candidates; i++)
-        if (search->candidates[i].bound <= search->context.request->memory_bytes) return true;
-    return false;
+/* Whether one of the candidates from a number on fits, placed as it will be when it is chosen. */
+static enum rfx_status find_fitting(struct rfx_search *search, size_t from, bool *fit,
+                                    struct rfx_error *err) {
+    size_t budget = search->context.request->memory_bytes;
+    enum rfx_status status = RFX_OK;
+    for (size_t i = from; status == RFX_OK && i < search->n_candidates && !*fit; i++) {
+        struct rfx_candidate *c = &search->candidates[i];
+        if (c->bound > budget) continue;
+        status = rfx_search_peak(search, c, err);
+        *fit = status == RFX_OK && c->peak <= budget;
+    }
+    return status;
 }
 
 /* Chains that store small maps alone: what large ones are needed for, such as a U-Net's skips at
@@ -149,7 +156,7 @@ static enum rfx_status add_small_stores(struct rfx_search *search, const struct 
         size_t before = search->n_candidates;
         if (chain == NULL) continue;
         status = rfx_trial_add_skeleton(search, mode, trial, *chain, share, err);
-        fit = fits_any(search, before);
+        if (status == RFX_OK) status = find_fitting(search, before, &fit, err);
     }
     return status;
 }

@@ -1,4 +1,4 @@
-/* Cuts of a stream, against counting by hand what is read over each; what chains store. */
+/* Cuts of a stream, against counting by hand what is read over each; waists; what chains store. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,22 +76,23 @@ static int check(const struct rfx_graph *graph, int more) {
     return found;
 }
 
-/* Calls a check for random networks, of which so many in a hundred surely have a norm or attention;
- * the sum of what it returns, and their number. */
-static int64_t check_random(int (*check_one)(const struct rfx_graph *graph), int modern,
-                            int64_t *cases) {
+/* Calls a check for random networks, of which so many in a hundred surely have a norm or attention.
+ * What it returns must come to more than one in so many networks. */
+static void check_random(int (*check_one)(const struct rfx_graph *graph), int modern, int one_in,
+                         const char *what) {
     struct random_graph_options options = random_graph_defaults();
     options.modern = modern;
     int64_t seed = test_env_int("RFX_SEED", 1), found = 0;
-    *cases = test_env_int("RFX_CASES", 300);
-    for (int64_t i = 0; i < *cases; i++) {
+    int64_t cases = test_env_int("RFX_CASES", 300);
+    for (int64_t i = 0; i < cases; i++) {
         struct rfx_memory *mem = rfx_memory_create(0);
         struct rfx_graph *graph = random_graph_make(mem, (uint64_t)(seed + i), &options);
         found += check_one(graph);
         rfx_graph_free(graph);
         rfx_memory_free(mem);
     }
-    return found;
+    print_message("%d %s in %d networks\n", (int)found, what, (int)cases);
+    assert_true(found > cases / one_in);
 }
 
 static int check_cuts(const struct rfx_graph *graph) {
@@ -101,10 +102,8 @@ static int check_cuts(const struct rfx_graph *graph) {
 }
 
 static void least_is_read_over_a_cut(void **state) {
-    int64_t cases, found = check_random(check_cuts, 0, &cases);
     (void)state;
-    print_message("%d times all cuts were found in %d networks\n", (int)found, (int)cases);
-    assert_true(found > cases / 8);
+    check_random(check_cuts, 0, 8, "times all cuts were found");
 }
 
 static void no_memory_is_no_cut(void **state) {
@@ -160,10 +159,8 @@ static int check_waists(const struct rfx_graph *graph) {
 }
 
 static void waists_have_larger_maps_around(void **state) {
-    int64_t cases, found = check_random(check_waists, 0, &cases);
     (void)state;
-    print_message("%d of %d networks have a waist\n", (int)found, (int)cases);
-    assert_true(found > cases / 50);
+    check_random(check_waists, 0, 50, "have a waist,");
 }
 
 /* The highest level of a node that computes part by part and reads this one, or its own. */
@@ -230,10 +227,8 @@ static int check_stored(const struct rfx_graph *graph) {
 }
 
 static void stored_bytes_are_those_of_the_stages(void **state) {
-    int64_t cases, found = check_random(check_stored, 100, &cases);
     (void)state;
-    print_message("%d of %d networks store maps\n", (int)found, (int)cases);
-    assert_true(found > cases / 50);
+    check_random(check_stored, 100, 50, "store maps,");
 }
 
 int main(void) {
