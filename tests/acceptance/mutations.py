@@ -118,9 +118,15 @@ MUTATIONS = {
     "choose rows for the first stage alone": (
         "tiler/search/planner_rows.c", r"if \(has_rows\(.*\)\) status = choose", "if (s == 0) status = choose",
         "test_planner_rows$"),
-    "store least where there is room for more": (
-        "tiler/search/planner_chains.c", r"stored->all > best->stored\.all", "stored->all < best->stored.all",
-        "test_planner_chains$"),
+    "store what saves least": (
+        "tiler/search/chain_stores.c", r"o->gain > best->gain", "o->gain < best->gain",
+        "test_chain_stores$"),
+    "write over rows that the step still reads": (
+        "tiler/modes/streamed.c", r"int64_t least = \*lag \+ .*;", "int64_t least = *lag;",
+        "test_stream_slides$|test_session$"),
+    "make rows of a stored map before the image comes to them": (
+        "tiler/modes/streaming.c", r"if \(is_source\(stream, node\)\) hi = .*;", "",
+        "test_streaming$"),
     "take a period's tiles for all alike": (
         "tiler/plan/stage_sweep.c", r"s->scale / rfx_gcd_i64\(s->scale, width\);", "1;",
         "test_stage_sweep$"),

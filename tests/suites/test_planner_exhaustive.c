@@ -91,7 +91,10 @@ static void note_ways(struct exhaustive *e, struct rfx_stage_spec *stages, int n
         bool tight = (way & 1) != 0, rows = (way & 2) != 0, weights = (way & 4) != 0;
         if (few && rows != weights) continue;
         if (tight && (n_stages == 0 || stages[0].mode != &rfx_mode_streamed)) continue;
-        for (int s = 0; s < n_stages; s++) stages[s].tight = tight;
+        for (int s = 0; s < n_stages; s++) {
+            stages[s].tight = tight;
+            stages[s].row_by_row = rows && stages[s].mode == &rfx_mode_streamed;
+        }
         stages[n_stages] = stage(&rfx_mode_whole, rest, n_rest);
         stages[n_stages].row_by_row = rows;
         note(e, stages, n_stages + (n_rest > 0), weights);
@@ -112,6 +115,13 @@ static void note_streams(struct exhaustive *e, const int *targets, int n_targets
             note_ways(e, stages, 1, true);
         }
     }
+}
+
+/* Rows with which two streams are tried; then each is given its own number. */
+static bool is_pair_band(int64_t rows) {
+    for (int b = 1; b < BANDS; b += 2)
+        if (bands[b] == rows) return true;
+    return false;
 }
 
 static void note_two_streams(struct exhaustive *e, const int *first, const int *second) {
@@ -170,8 +180,9 @@ static bool may_be_better(const struct exhaustive *e, const struct rfx_plan *pla
     for (int s = 0; s < plan->n_stages; s++) {
         stages[s] = plan->stages[s].spec;
         streams += stages[s].mode == &rfx_mode_streamed;
-        differ |= streams > 1 && stages[s].mode == &rfx_mode_streamed &&
-                  stages[s].band_rows != stages[0].band_rows;
+        differ |=
+            streams > 1 && stages[s].mode == &rfx_mode_streamed &&
+            (stages[s].band_rows != stages[0].band_rows || !is_pair_band(stages[0].band_rows));
     }
     request.stages = stages;
     request.n_stages = plan->n_stages;

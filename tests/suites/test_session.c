@@ -39,7 +39,7 @@ struct one_case {
 };
 
 static struct random_graph_kinds kinds;
-static int64_t grouped_plans, spilled_plans, fetching_tiles, joined_plans;
+static int64_t grouped_plans, spilled_plans, fetching_tiles, joined_plans, sliding_streams;
 
 static void fail_case(const struct one_case *c, const struct rfx_plan *plan, const char *why) {
     char text[200] = "no plan";
@@ -112,6 +112,16 @@ static void count_spilled(const struct rfx_plan *plan) {
     fetching_tiles += tiled;
 }
 
+/* Plans of which some stream writes over maps that it reads. */
+static void count_sliding(const struct rfx_plan *plan) {
+    bool slides = false;
+    for (int s = 0; s < plan->n_stages; s++) {
+        const struct rfx_stage_spec *spec = &plan->stages[s].spec;
+        slides |= spec->mode == &rfx_mode_streamed && spec->row_by_row;
+    }
+    sliding_streams += slides;
+}
+
 static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     struct rfx_memory *mem = c->graph->mem;
     struct rfx_session *session = NULL;
@@ -123,6 +133,7 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     if (!rfx_plan_check(plan, why, sizeof why)) fail_case(c, plan, why);
     grouped_plans += plan->grouped != NULL;
     count_spilled(plan);
+    count_sliding(plan);
     enum rfx_status opened =
         s->by_caller ? rfx_image_from_pixels(mem, c->pixels, s->h, s->w, s->c, &image, &err)
                      : rfx_image_from_array(mem, c->image, s->c, s->h, s->w, &image, &err);
@@ -240,9 +251,10 @@ static bool run_random_stages(struct one_case *c, struct test_rng *rng, bool spi
         spec->mode = modes[test_rng_int(rng, 0, 2)];
         if (spec->mode == &rfx_mode_tiled) spec->parts_y = test_rng_int(rng, 1, 5);
         if (spec->mode != &rfx_mode_whole) spec->parts_x = test_rng_int(rng, 1, 5);
+        if (spec->mode == &rfx_mode_streamed && test_rng_chance(rng, 50)) spec->parts_x = 1;
         if (spec->mode == &rfx_mode_streamed) spec->band_rows = test_rng_int(rng, 1, 9);
         spec->tight = spec->mode == &rfx_mode_streamed && test_rng_chance(rng, 50);
-        spec->row_by_row = spec->mode == &rfx_mode_whole && test_rng_chance(rng, 50);
+        spec->row_by_row = spec->mode != &rfx_mode_tiled && test_rng_chance(rng, 50);
         spec->weights_by_stage = test_rng_chance(rng, 20); /* in some stages only */
         int wanted = (int)test_rng_int(rng, 1, 3);
         for (int t = 0; t < wanted && from < c->graph->n_nodes; t++) {
@@ -385,10 +397,15 @@ static void random_networks(void **state) {
     int random_stages = 0;
     for (int64_t i = 0; i < cases; i++) run_case(seed + (uint64_t)i, &random_stages);
     random_graph_print_kinds(&kinds, stderr);
-    fprintf(stderr, "plans of random stages %d, with groups %lld, with files %lld\n", random_stages,
-            (long long)grouped_plans, (long long)spilled_plans);
+    fprintf(
+        stderr,
+        "plans of random stages %d, with groups %lld, with files %lld, of streams over what they "
+        "read %lld\n",
+        random_stages, (long long)grouped_plans, (long long)spilled_plans,
+        (long long)sliding_streams);
     assert_true(kinds.any > cases * 65 / 100);
     assert_true(grouped_plans > cases / 2 && random_stages > cases / 5);
+    assert_true(sliding_streams > cases / 40);
     assert_true(spilled_plans > cases / 6 && fetching_tiles > cases / 50);
     assert_true(test_conv_choice() == RFX_CONV_OPENBLAS || joined_plans > cases / 50);
 }

@@ -20,10 +20,10 @@
 #include "rfexec/session/session.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
+#include "tiler/modes/trial.h"
 #include "tiler/plan/plan.h"
 #include "tiler/plan/plan_check.h"
 #include "tiler/plan/stage.h"
-#include "tiler/plan/trial.h"
 
 struct state {
     int node;

@@ -8,9 +8,10 @@
 #include "layers/core/checked.h"
 #include "tiler/modes/modes.h"
 #include "tiler/modes/stream_notes.h"
+#include "tiler/modes/stream_slides.h"
 #include "tiler/modes/streaming.h"
+#include "tiler/modes/trial.h"
 #include "tiler/plan/stage.h"
-#include "tiler/plan/trial.h"
 
 #define N_BANDS 8
 #define N_STRIPS 11
@@ -60,6 +61,20 @@ static bool recall(void *notes, const struct rfx_mode_measure *m, struct rfx_nod
 static void sweep_rows(const struct rfx_mode_sweep *sweep, rfx_rows_adder *add, void *user) {
     rfx_stream_sweep(sweep->graph, sweep->stage->places, sweep->stage->spec.band_rows, sweep->done,
                      add, user);
+}
+
+/* A step makes so many rows before it is known which of those that it read are dead. In strips a
+ * map is read from its first row again. */
+static bool slide(const struct rfx_graph *graph, const struct rfx_stage_shape *shape, int before,
+                  int after, int64_t *scratch, int64_t *lag, size_t *down) {
+    const struct rfx_node *node = &graph->nodes[after];
+    if (!shape->spec.row_by_row || shape->spec.parts_x > 1) return false;
+    if (!rfx_stream_reads_for(graph, shape, before, after, scratch)) return false;
+    if (*lag == INT64_MAX) *lag = rfx_stream_lag(graph, before, after, scratch);
+    int64_t fresh = shape->rows[after].fresh * rfx_rect_cols(node->wanted);
+    int64_t least = *lag + (int64_t)rfx_tensor_pixel_bytes(&node->out, fresh);
+    *down = rfx_align_up((size_t)rfx_max_i64(0, least)) + RFX_RED_ZONE_BYTES;
+    return *down < rfx_node_wanted_bytes(node); /* else nothing is shared */
 }
 
 static int64_t units(const struct rfx_plan *plan, const struct rfx_stage *stage) {
@@ -208,8 +223,9 @@ static int describe(const struct rfx_stage_spec *spec, const char *to, bool alon
     (void)alone;
     if (spec->parts_x > 1)
         (void)snprintf(in_strips, sizeof in_strips, " in %lld strips", (long long)spec->parts_x);
-    return snprintf(text, size, "to %s streamed%s, %lld image rows a step%s", to, in_strips,
-                    (long long)spec->band_rows, spec->tight ? ", tight" : "");
+    return snprintf(text, size, "to %s streamed%s, %lld image rows a step%s%s", to, in_strips,
+                    (long long)spec->band_rows, spec->tight ? ", tight" : "",
+                    spec->row_by_row ? ", over dead rows" : "");
 }
 
 #define ALL_BANDS .bands = bands, .n_bands = N_BANDS, .kind_in_parts = RFX_PLAN_STRIPS
@@ -272,7 +288,7 @@ const struct rfx_mode rfx_mode_streamed = {
     .local = true,
     .emits = true,
     .rings = true,
-    .knows = RFX_KNOWS_PARTS_X | RFX_KNOWS_BANDS | RFX_KNOWS_TIGHT,
+    .knows = RFX_KNOWS_PARTS_X | RFX_KNOWS_BANDS | RFX_KNOWS_TIGHT | RFX_KNOWS_ROW_BY_ROW,
     .take_over = RFX_TAKE_NEVER,
     .trials = trials,
     .n_trials = sizeof trials / sizeof trials[0],
@@ -281,6 +297,7 @@ const struct rfx_mode rfx_mode_streamed = {
     .notes_bytes = rfx_stream_notes_bytes,
     .recall = recall,
     .sweep_rows = sweep_rows,
+    .slide = slide,
     .units = units,
     .walk_bytes = walk_bytes,
     .enter = enter,

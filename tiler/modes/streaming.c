@@ -73,16 +73,54 @@ static bool is_waiting(const struct rfx_stream *stream, int node) {
     return stream->done[node] == wait->from && stream->done[wait->input] < wait->rows;
 }
 
+static int64_t image_rows(const struct rfx_stream *stream, const struct rfx_node *node) {
+    const struct rfx_graph *graph = stream->graph;
+    return graph->input < 0 ? node->out.h : graph->nodes[graph->input].out.h;
+}
+
 /* Most rows that a node makes in a step: its share of a band. Where the image ends, padding would
  * let every node finish at once, and rings would have to hold all of that. */
 static int64_t rows_per_step(const struct rfx_stream *stream, const struct rfx_node *node) {
-    const struct rfx_graph *graph = stream->graph;
-    int64_t image_rows = graph->input < 0 ? node->out.h : graph->nodes[graph->input].out.h;
-    return rfx_max_i64(1, rfx_ceil_div(stream->band_rows * node->out.h, image_rows));
+    return rfx_max_i64(1, rfx_ceil_div(stream->band_rows * node->out.h, image_rows(stream, node)));
+}
+
+/* Whether rows of a map come into the stream here that are all there from its start. */
+static bool is_source(const struct rfx_stream *stream, int node) {
+    const struct rfx_node *n = &stream->graph->nodes[node];
+    enum rfx_node_place place = stream->places[node];
+    if (place == RFX_PLACE_REDUCED || rfx_node_is_input(n)) return false;
+    for (int k = 0; k < rfx_place_inputs(place, n); k++) {
+        const struct rfx_node *in = &stream->graph->nodes[n->in[k]];
+        if (stream->places[n->in[k]] == RFX_PLACE_READ && in->out.h > 1) return true;
+    }
+    return place == RFX_PLACE_FETCHED;
+}
+
+/* Row up to which a source may be made by the end of a step: so much of its map as of the image, or
+ * all that it makes would wait for what comes from the image, or from a smaller map. */
+static int64_t source_share(const struct rfx_stream *stream, int node, int64_t step) {
+    const struct rfx_node *n = &stream->graph->nodes[node];
+    int64_t first = rfx_stream_rows(stream->graph, stream->places, node).lo;
+    return first + rfx_ceil_div(step * stream->band_rows * n->out.h, image_rows(stream, n));
+}
+
+/* The first step from one on in which another source may go on; INT64_MAX: there is none. */
+static int64_t next_source_step(const struct rfx_stream *stream, int64_t from) {
+    int64_t next = INT64_MAX;
+    for (int i = stream->first; i <= stream->last; i++) {
+        if (!rfx_place_is_computed(stream->places[i]) || !is_source(stream, i)) continue;
+        const struct rfx_node *n = &stream->graph->nodes[i];
+        struct rfx_range rows = rfx_stream_rows(stream->graph, stream->places, i);
+        if (stream->done[i] >= rows.hi) continue;
+        int64_t made = stream->done[i] - rows.lo;
+        int64_t step = made * image_rows(stream, n) / (stream->band_rows * n->out.h) + 1;
+        if (step >= from) next = rfx_min_i64(next, step);
+    }
+    return next;
 }
 
 /* The largest row count that the inputs at hand allow; region maps are monotone in the last row. */
-static int64_t reachable(const struct rfx_stream *stream, int node) {
+static int64_t reachable(const struct rfx_stream *stream, int node, int64_t step) {
     const struct rfx_node *n = &stream->graph->nodes[node];
     int64_t begun = stream->done[node], lo = begun,
             end = rfx_stream_rows(stream->graph, stream->places, node).hi;
@@ -91,7 +129,10 @@ static int64_t reachable(const struct rfx_stream *stream, int node) {
     /* whole blocks: what is left of one would be computed twice */
     bool fetched = stream->places[node] == RFX_PLACE_FETCHED;
     int64_t block = fetched ? 1 : rfx_conv_rows_together(stream->graph, n);
-    int64_t hi = rfx_ceil_div(lo + rows_per_step(stream, n), block) * block;
+    int64_t hi = lo + rows_per_step(stream, n);
+    if (is_source(stream, node)) hi = rfx_min_i64(hi, source_share(stream, node, step));
+    if (hi <= lo) return begun;
+    hi = rfx_ceil_div(hi, block) * block;
     hi = rfx_min_i64(hi, end);
     struct rfx_stream_wait wait;
     if (rfx_node_is_input(n) || can_reach(stream, node, hi, &wait)) return hi; /* most often */
@@ -107,21 +148,31 @@ static int64_t reachable(const struct rfx_stream *stream, int node) {
     return rfx_max_i64(begun, lo / block * block);
 }
 
-bool rfx_stream_peek(const struct rfx_stream *stream, struct rfx_stream_turn *turn) {
-    int64_t step = stream->step;
-    int node = stream->node;
+/* The first node from one on that can go on in a step or the one after it; false: none can. */
+static bool find_turn(const struct rfx_stream *stream, int node, int64_t step,
+                      struct rfx_stream_turn *turn) {
     int nodes = stream->last - stream->first + 1; /* once through all: none can go on */
-    for (int looked = 0; stream->open > 0 && looked < nodes; looked++) {
+    for (int looked = 0; looked < nodes; looked++) {
         int i = node;
         if (i == stream->first) step++;
         node = i == stream->last ? stream->first : i + 1;
         if (!rfx_place_is_computed(stream->places[i])) continue;
         if (is_waiting(stream, i)) continue;
-        int64_t hi = reachable(stream, i);
+        int64_t hi = reachable(stream, i, step);
         if (hi == stream->done[i]) continue;
         *turn = (struct rfx_stream_turn){i, step, {stream->done[i], hi}};
         return true;
     }
+    return false;
+}
+
+/* Steps in which nothing is made, as all that could be comes too early, are passed over. */
+bool rfx_stream_peek(const struct rfx_stream *stream, struct rfx_stream_turn *turn) {
+    if (stream->open <= 0) return false;
+    if (find_turn(stream, stream->node, stream->step, turn)) return true;
+    int64_t step = stream->step;
+    while ((step = next_source_step(stream, step + 1)) != INT64_MAX)
+        if (find_turn(stream, stream->first, step - 1, turn)) return true;
     return false;
 }
 
@@ -166,6 +217,7 @@ int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node, int last
 struct period {
     bool possible;     /* every region map of the stage is a shift when its output is shifted */
     int64_t steps;     /* of a period */
+    int64_t looked;    /* step of the last look */
     int64_t next_look; /* step */
     int64_t *before, *moved; /* per node: done at the last look, and how far since the one before */
     int equal;               /* looks in a row with the same movement */
@@ -197,6 +249,14 @@ static bool edge_shifts(const struct rfx_stream *stream, const struct period *pe
     return then.lo - now.lo == period->moved[in] && then.hi - now.hi == period->moved[in];
 }
 
+/* Whether a node, if it is a source, is given whole rows in a period, so that it moves on evenly.
+ */
+static bool source_is_even(const struct rfx_stream *stream, const struct period *period, int i) {
+    const struct rfx_node *n = &stream->graph->nodes[i];
+    return !is_source(stream, i) ||
+           period->moved[i] * image_rows(stream, n) == period->steps * stream->band_rows * n->out.h;
+}
+
 /* How many periods the stream can be moved on without coming near the end of any map; 0: none, or
  * it does not repeat itself. */
 static int64_t periods_to_skip(const struct rfx_stream *stream, const struct period *period) {
@@ -208,6 +268,7 @@ static int64_t periods_to_skip(const struct rfx_stream *stream, const struct per
         int64_t moved = period->moved[c];
         int64_t margin = 3 * moved;
         if (rfx_range_size(all) > 1 && (moved == 0 || stream->done[c] == all.lo)) return 0;
+        if (!source_is_even(stream, period, c)) return 0;
         for (int k = 0; k < rfx_place_inputs(stream->places[c], &graph->nodes[c]); k++) {
             int64_t reach;
             if (!rfx_place_is_computed(stream->places[graph->nodes[c].in[k]])) continue;
@@ -224,13 +285,14 @@ static int64_t periods_to_skip(const struct rfx_stream *stream, const struct per
 static int64_t look_for_period(const struct rfx_stream *stream, int64_t step,
                                struct period *period) {
     if (!period->possible || step < period->next_look) return 0;
-    bool equal = true;
+    bool equal = step == period->looked + period->steps;
     for (int i = stream->first; i <= stream->last; i++) {
         int64_t moved = stream->done[i] - period->before[i];
         equal = equal && moved == period->moved[i];
         period->moved[i] = moved;
         period->before[i] = stream->done[i];
     }
+    period->looked = step;
     period->next_look = step + period->steps;
     period->equal = equal ? period->equal + 1 : 0;
     return period->equal < 2 ? 0 : rfx_max_i64(0, periods_to_skip(stream, period));
@@ -242,6 +304,8 @@ static void skip_periods(struct rfx_stream *stream, int64_t periods, struct peri
                          struct rfx_stream_turn *turn) {
     for (int i = stream->first; i <= stream->last; i++)
         if (rfx_place_is_computed(stream->places[i])) stream->done[i] += periods * period->moved[i];
+    stream->step += periods * period->steps;
+    turn->step += periods * period->steps;
     turn->rows.lo += periods * period->moved[turn->node];
     turn->rows.hi += periods * period->moved[turn->node];
     period->possible = false;

@@ -5,8 +5,8 @@
 
 #include "layers/core/checked.h"
 #include "tiler/modes/modes.h"
+#include "tiler/modes/trial.h"
 #include "tiler/plan/stage.h"
-#include "tiler/plan/trial.h"
 
 struct state {
     int node;

@@ -7,8 +7,8 @@
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
 #include "tiler/modes/modes.h"
+#include "tiler/modes/trial.h"
 #include "tiler/placement/placement_rows.h"
-#include "tiler/plan/trial.h"
 
 struct state {
     int node;

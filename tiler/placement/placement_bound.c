@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-/* Bytes that slides save at most while their node runs; from slide *k on, which is moved on to the
- * next node's. What slides down shares with the map that is made, at most, what of that lies from
- * `down` on; what slides up likewise; all go in one direction. */
+/* Bytes that slides save at most while what they share lives; from slide *k on, which is moved on
+ * to the next node's. What slides down shares with the map that is made, at most, what of that lies
+ * from `down` on; what slides up likewise; all go in one direction. */
 static size_t saved_by_slides(const struct rfx_place_job *job, int *k) {
     int after = job->slides[*k].after;
     size_t made = job->records[after].bytes, dying = 0, down = 0, up = 0;
@@ -24,9 +24,7 @@ static size_t saved_by_slides(const struct rfx_place_job *job, int *k) {
 
 /* A bound that is being found, step by step. */
 struct finder {
-    const struct rfx_place_job *job;
     size_t *live; /* per step: what begins less what has ended; modular, each prefix is a size */
-    int slide;    /* next one: they are listed by rising steps */
     size_t current, bound, rest;
     int rest_first;
 };
@@ -36,20 +34,16 @@ static void clear(const struct finder *f, struct rfx_place_span span) {
 }
 
 static void pass(struct finder *f, struct rfx_place_span span) {
-    const struct rfx_place_job *job = f->job;
     for (int t = span.begin; t < span.end; t++) {
         f->current += f->live[t];
-        bool slides =
-            f->slide < job->n_slides && job->records[job->slides[f->slide].after].first == t;
-        size_t needed = f->current - (slides ? saved_by_slides(job, &f->slide) : 0);
-        if (needed > f->bound) f->bound = needed;
-        if (needed > f->rest && t >= f->rest_first) f->rest = needed;
+        if (f->current > f->bound) f->bound = f->current;
+        if (f->current > f->rest && t >= f->rest_first) f->rest = f->current;
     }
 }
 
 size_t rfx_place_slides_bound(const struct rfx_place_job *job, int rest_first, size_t *live,
                               size_t *rest) {
-    struct finder f = {.job = job, .live = live, .rest_first = rest_first};
+    struct finder f = {.live = live, .rest_first = rest_first};
     const struct rfx_place_span all = {0, job->n_steps};
     int n = job->spans == NULL ? 1 : job->n_spans;
     const struct rfx_place_span *spans = job->spans == NULL ? &all : job->spans;
@@ -58,6 +52,13 @@ size_t rfx_place_slides_bound(const struct rfx_place_job *job, int rest_first, s
         const struct rfx_record *r = &job->records[i];
         live[r->first] += r->bytes;
         if (r->last + 1 < job->n_steps) live[r->last + 1] -= r->bytes;
+    }
+    for (int k = 0; k < job->n_slides;) { /* shared from when one begins to when the others end */
+        const struct rfx_slide *slide = &job->slides[k];
+        int end = job->records[slide->before].last + 1;
+        size_t saved = saved_by_slides(job, &k);
+        live[job->records[slide->after].first] -= saved;
+        if (end < job->n_steps) live[end] += saved;
     }
     for (int s = 0; s < n; s++) pass(&f, spans[s]);
     *rest = f.rest;

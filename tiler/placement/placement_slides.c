@@ -1,10 +1,9 @@
 /* Greedy placement with pairwise distances. A record goes to the lowest offset at which it keeps
- * its distance from every placed record alive with it; the distance of two records in a slide is
- * the slide's, and choosing one side fixes the direction of that node.
+ * its distance from every placed record alive with it, which for two in a slide is the slide's;
+ * choosing a side fixes the direction of that node.
  *
- * What has been placed is looked at by rising offset, so that one pass finds the next free bytes;
- * only the few partners in slides are asked one by one. Where few records are alive at a time, each
- * has a list of those that are alive with it; else all that is placed is kept sorted. */
+ * What is placed is looked at by rising offset, so that one pass finds the next free bytes;
+ * partners in slides one by one. Where few are alive at a time, each has a list of them. */
 #include "tiler/placement/placement_slides.h"
 
 #include <stdint.h>
@@ -25,11 +24,11 @@ enum { SHUFFLES = 160, QUICK_SHUFFLES = 12 };
 /* Records alive with one, on average, up to which there are lists of them. */
 enum { FEW_PEERS = 16 };
 
-/* Start of the generator (Marsaglia 2003, xorshift32, with his example's seed): a constant, so that
- * a placement is a function of the records. */
+/* Start of the generator (Marsaglia 2003, xorshift32, with his example's seed). */
 static const uint32_t random_seed = 2463534242U;
 
-/* Paper 004, section III-A, and the order of time. */
+/* Paper 004, section III-A, and the order of time; backwards, where something may lie below what
+ * dies alone, and finds room there if it is placed first. */
 enum order { ORDER_SIZE, ORDER_LIFETIME, ORDER_PEERS, ORDER_TIME, ORDER_COUNT };
 
 enum direction { OPEN, DOWN, UP };
@@ -56,6 +55,7 @@ struct slides {
     const struct rfx_record *records;
     const struct rfx_slide *slides;
     int n, n_slides;
+    bool one_way;             /* some slide goes down alone */
     struct partner *partners; /* of record i: [first_partner[i] .. first_partner[i + 1]), rising */
     int *first_partner;
     int *turn;       /* per slide: the first one of the same node */
@@ -63,7 +63,8 @@ struct slides {
     int *n_peers;    /* per record: others alive with it */
     int *peers;      /* of record i: [first_peer[i] .. first_peer[i + 1]); NULL: many */
     int *first_peer;
-    struct spot *spots; /* [n_spots], by offset: placed records, or those alive with one */
+    struct spot
+        *spots; /* [n_spots], by offset: what is placed, or of that what is alive with one */
     struct rfx_place_ranked *ranked;
     int n_spots, n_changes;
     int *order, *best_order;
@@ -79,8 +80,7 @@ struct slides {
  * offset to try. Fixes the direction of the slide where it decides. */
 static size_t collide(struct slides *s, int i, size_t at, const struct partner *partner) {
     const struct rfx_record *mine = &s->records[i];
-    size_t other = s->offset[partner->record];
-    size_t other_bytes = s->records[partner->record].bytes;
+    size_t other = s->offset[partner->record], other_bytes = s->records[partner->record].bytes;
     if (at + mine->bytes <= other || other + other_bytes <= at) return 0;
     const struct rfx_slide *slide = &s->slides[partner->slide];
     bool mine_dies = slide->before == i;
@@ -234,6 +234,7 @@ static void list_partners(struct slides *s) {
     for (int k = 0; k < s->n_slides; k++) {
         const struct rfx_slide *slide = &s->slides[k];
         bool same = k > 0 && slide[-1].node == slide->node && slide[-1].stage == slide->stage;
+        s->one_way |= slide->up >= s->records[slide->before].bytes;
         s->turn[k] = same ? s->turn[k - 1] : k;
         s->partners[at[slide->before]++] = (struct partner){slide->after, k};
         s->partners[at[slide->after]++] = (struct partner){slide->before, k};
@@ -263,16 +264,21 @@ static uint64_t sort_key(const struct slides *s, enum order order, int i) {
     return (uint64_t)(INT32_MAX - r->first);
 }
 
-/* Largest key first. */
-static void rank(struct slides *s, enum order order) {
-    struct rfx_place_ranked *ranked = s->ranked;
-    for (int i = 0; i < s->n; i++) ranked[i] = (struct rfx_place_ranked){sort_key(s, order, i), i};
-    qsort(ranked, (size_t)s->n, sizeof *ranked, rfx_place_compare_ranked);
+/* Largest key first; ties in the order of the records, or backwards. */
+static void rank(struct slides *s, enum order order, bool backwards) {
+    for (int i = 0; i < s->n; i++) {
+        int r = backwards ? s->n - 1 - i : i;
+        bool late = backwards && order == ORDER_TIME;
+        uint64_t key = late ? (uint64_t)s->records[r].first : sort_key(s, order, r);
+        s->ranked[i] = (struct rfx_place_ranked){key, i};
+    }
+    qsort(s->ranked, (size_t)s->n, sizeof *s->ranked, rfx_place_compare_ranked);
 }
 
-static void sort_order(struct slides *s, enum order order) {
-    rank(s, order);
-    for (int i = 0; i < s->n; i++) s->order[i] = s->ranked[i].index;
+static void sort_order(struct slides *s, enum order order, bool backwards) {
+    rank(s, order, backwards);
+    for (int i = 0; i < s->n; i++)
+        s->order[i] = backwards ? s->n - 1 - s->ranked[i].index : s->ranked[i].index;
 }
 
 static uint32_t next_random(uint32_t *state) {
@@ -321,8 +327,7 @@ static void release(struct slides *s) {
 }
 
 static enum rfx_status init(struct slides *s, struct rfx_error *err) {
-    size_t n = (size_t)s->n;
-    size_t m = (size_t)s->n_slides;
+    size_t n = (size_t)s->n, m = (size_t)s->n_slides;
     s->partners = rfx_memory_calloc(s->mem, 2 * m + 1, sizeof *s->partners);
     s->first_partner = rfx_memory_calloc(s->mem, 4 * n + 3 * m + 2, sizeof *s->first_partner);
     s->spots = rfx_memory_calloc(s->mem, n, sizeof *s->spots);
@@ -353,7 +358,7 @@ static enum rfx_status init(struct slides *s, struct rfx_error *err) {
     s->peers = rfx_memory_calloc(s->mem, peers + 1, sizeof *s->peers);
     if (s->peers == NULL)
         return rfx_memory_fail(s->mem, "row placement", peers * sizeof *s->peers, err);
-    rank(s, ORDER_TIME);
+    rank(s, ORDER_TIME, false);
     struct rfx_peers lists = {s->n_peers, s->first_peer, s->peers};
     rfx_peers_list(s->records, s->n, s->ranked, &lists, s->order);
     return RFX_OK;
@@ -366,11 +371,15 @@ enum rfx_status rfx_slides_place(struct rfx_memory *mem, struct rfx_record *reco
     struct slides s = {
         .mem = mem, .records = records, .slides = slides, .n = n, .n_slides = n_slides};
     size_t arena = SIZE_MAX;
-    uint32_t random = random_seed;
+    uint32_t random = random_seed; /* a placement is a function of the records */
     enum rfx_status status = init(&s, err);
     if (status != RFX_OK) goto done;
     for (int order = 0; order < ORDER_COUNT && arena > bound; order++) {
-        sort_order(&s, (enum order)order);
+        sort_order(&s, (enum order)order, false);
+        try_order(&s, 0, &arena);
+    }
+    for (int k = 0; s.one_way && k < 2 && arena > bound; k++) {
+        sort_order(&s, k == 0 ? ORDER_SIZE : ORDER_TIME, true);
         try_order(&s, 0, &arena);
     }
     int shuffles = count_shuffles(n, quick);

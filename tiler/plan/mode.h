@@ -131,6 +131,13 @@ struct rfx_mode {
     int64_t (*step_rows)(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
                          int node);
 
+    /* Row by row: whether the map that a stage stores of node `after` may be written over that of
+     * `before`, which nobody reads after the stage, and by how many bytes it then has to begin
+     * below it. scratch: 2 * n_nodes; *lag: known of the two from an earlier stage, or INT64_MAX
+     * and to be found. NULL: what slides does so while a single node is made (step_rows). */
+    bool (*slide)(const struct rfx_graph *graph, const struct rfx_stage_shape *shape, int before,
+                  int after, int64_t *scratch, int64_t *lag, size_t *down);
+
     int64_t (*units)(const struct rfx_plan *plan, const struct rfx_stage *stage); /* of progress */
     size_t (*walk_bytes)(const struct rfx_graph *graph);
 

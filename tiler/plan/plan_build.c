@@ -25,7 +25,8 @@ static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_er
     c->by_caller = rfx_memory_calloc(mem, 2 * n, sizeof *c->by_caller);
     c->own_memo = rfx_memory_calloc(mem, RFX_PLACE_MEMO_ENTRIES, sizeof *c->memo);
     c->memo = c->own_memo;
-    bool can_keep = rfx_place_kept_init(&c->kept, mem, (int)records);
+    bool can_keep = rfx_place_kept_init(&c->kept, mem, (int)records) &&
+                    rfx_plan_sliding_init(&c->sliding, c->graph);
     c->spans = rfx_memory_calloc(mem, 2 * stages, sizeof *c->spans);
     c->live = rfx_memory_calloc(mem, (n + 1) * stages + 1, sizeof *c->live);
     c->stored_record = rfx_memory_calloc(mem, (4 + stages) * n, sizeof *c->stored_record);
@@ -83,6 +84,7 @@ void rfx_plan_context_release(struct rfx_plan_context *context) {
     rfx_memory_release(mem, context->by_caller);
     rfx_memory_release(mem, context->own_memo);
     rfx_place_kept_release(&context->kept, mem);
+    rfx_plan_sliding_release(&context->sliding, mem);
     rfx_memory_release(mem, context->spans);
     rfx_memory_release(mem, context->live);
     rfx_memory_release(mem, context->stored_record);
@@ -292,9 +294,6 @@ static void fill_buffers(const struct rfx_plan_context *context, struct rfx_plan
                 plan->stored[i] = buffer_of(context, context->stored_record[i]);
         }
     }
-    for (int k = 0; k < context->n_slides; k++)
-        if (context->upwards[k])
-            plan->stages[context->slides[k].stage].nodes[context->slides[k].node].upwards = true;
 }
 
 #define FEW_RECORDS 64 /* are placed with all effort: what fits a budget by that alone is found */
@@ -376,6 +375,7 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
         return status;
     }
     fill_buffers(context, plan);
+    rfx_plan_take_slides(context, plan);
     plan->lower_bound_bytes = placed.bound;
     plan->placement = placed.strategy;
     plan->bytes.arena = placed.arena;

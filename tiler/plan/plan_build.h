@@ -14,6 +14,19 @@
 /* Inputs of a node whose slides are measured once: candidates ask for them again and again. */
 #define RFX_PLAN_MEASURED 8
 
+/* What a mode's `slide` has found of two nodes, which candidates ask for again and again. Of more
+ * than so many, one takes another's place. */
+#define RFX_PLAN_LAGS 2048
+struct rfx_plan_lag {
+    int before, after; /* after 0: no entry */
+    int64_t lag;
+};
+
+struct rfx_plan_sliding {
+    struct rfx_plan_lag *lags; /* [RFX_PLAN_LAGS] */
+    int64_t *scratch;          /* 2 * n_nodes */
+};
+
 /* What does not depend on the candidate, and scratch tables. */
 struct rfx_plan_context {
     const struct rfx_graph *graph;
@@ -29,6 +42,7 @@ struct rfx_plan_context {
     int n_spans;
     struct rfx_slide *measured; /* per node RFX_PLAN_MEASURED, of its first inputs; where `node` is
                                    another one: not measured yet */
+    struct rfx_plan_sliding sliding;
     size_t rest_bytes; /* of the last candidate's bound: what its last stage alone asks for */
     struct rfx_place_memo *memo, *own_memo; /* own: where none was given */
     struct rfx_place_kept kept;             /* of the least peak so far, which may be built */
@@ -59,6 +73,19 @@ void rfx_plan_find_resident(struct rfx_plan_context *context, const struct rfx_s
 /* Fills context->records and slides with what the candidate keeps in its arena (plan_records.c). */
 void rfx_plan_list_records(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
                            int n_stages);
+
+/* Adds slides of a stage whose mode says of two maps how they slide (mode.h), to the records of the
+ * stages up to it (plan_slides.c). */
+void rfx_plan_list_stage_slides(struct rfx_plan_context *context,
+                                const struct rfx_stage_shape *shape, int stage);
+
+/* Takes the directions of slides over into the plan, where stages that slide as a whole are row by
+ * row if they do. */
+void rfx_plan_take_slides(const struct rfx_plan_context *context, struct rfx_plan *plan);
+
+/* Tables from graph->mem; false: there is no memory. To be released in any case. */
+bool rfx_plan_sliding_init(struct rfx_plan_sliding *sliding, const struct rfx_graph *graph);
+void rfx_plan_sliding_release(struct rfx_plan_sliding *sliding, struct rfx_memory *mem);
 
 /* Steps of the records' time: every stage has one per node and one at its end. */
 int rfx_plan_count_steps(const struct rfx_graph *graph, int n_stages);

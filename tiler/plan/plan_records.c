@@ -295,6 +295,7 @@ void rfx_plan_list_records(struct rfx_plan_context *context, const struct rfx_st
             list_node(&l, i);
             if (rfx_stage_step_rows(l.graph, &shapes[s], i) > 0) list_slides(&l, i);
         }
+        rfx_plan_list_stage_slides(context, &shapes[s], s);
     }
 }
 

@@ -8,8 +8,8 @@
 #ifndef RFX_TILER_SEARCH_PLAN_SURVEY_H
 #define RFX_TILER_SEARCH_PLAN_SURVEY_H
 
+#include "tiler/modes/trial.h"
 #include "tiler/plan/plan.h"
-#include "tiler/plan/trial.h"
 
 /* "untiled", "streamed", "two streams", "strips", "passes", "spilled", "tiles". */
 const char *rfx_plan_kind_name(enum rfx_plan_kind kind);

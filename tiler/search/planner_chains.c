@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "tiler/search/chain_stores.h"
 #include "tiler/search/planner_trials.h"
 
 /* What chains need at least that start again from the image at so many barriers: for each number of
@@ -74,7 +75,7 @@ enum { N_LATE = 3, QUARTERS = 4, MOST_SMALL = N_LATE * RFX_SKELETON_MAX_SPILLS }
 /* A chain that stores small maps alone. */
 struct small_store {
     struct rfx_skeleton chain;
-    struct rfx_stored_bytes stored;
+    size_t stored_bytes;
     bool taken;
 };
 
@@ -91,23 +92,17 @@ static int list_small(const struct rfx_levels *levels, struct small_store *list)
                                                     .store_to = sizes[i],
                                                     .late_to = sizes[i - 1],
                                                     .late = levels->n * late[k] / QUARTERS}};
-            rfx_skeleton_count_stored(levels, &small->chain, &small->stored);
+            small->stored_bytes = rfx_skeleton_stored_bytes(levels, &small->chain);
         }
     return count;
 }
 
-/* Of a list, the chain that stores most of what a budget has room for, or, where `least`, the one
- * that stores least; NULL: there is none. It is struck off the list. */
-static const struct rfx_skeleton *take_small(struct small_store *list, int64_t n, size_t budget,
-                                             bool least) {
+/* Of a list, the chain that stores least; NULL: there is none. It is struck off the list. */
+static const struct rfx_skeleton *take_least(struct small_store *list, int64_t n) {
     struct small_store *best = NULL;
-    for (int64_t i = 0; i < n; i++) {
-        const struct rfx_stored_bytes *stored = &list[i].stored;
-        if (list[i].taken || (!least && stored->most > budget)) continue;
-        bool better = best == NULL ||
-                      (least ? stored->most < best->stored.most : stored->all > best->stored.all);
-        if (better) best = &list[i];
-    }
+    for (int64_t i = 0; i < n; i++)
+        if (!list[i].taken && (best == NULL || list[i].stored_bytes < best->stored_bytes))
+            best = &list[i];
     if (best == NULL) return NULL;
     best->taken = true;
     return &best->chain;
@@ -127,17 +122,92 @@ static enum rfx_status find_fitting(struct rfx_search *search, size_t from, bool
     return status;
 }
 
+/* What the smallest of the candidates from a number on needs at least; 0: there is none. */
+static size_t least_bound(const struct rfx_search *search, size_t from) {
+    size_t least = 0;
+    for (size_t i = from; i < search->n_candidates; i++)
+        if (least == 0 || search->candidates[i].bound < least) least = search->candidates[i].bound;
+    return least;
+}
+
+/* Whether the last choice is none of those before it. */
+static bool is_new(const struct rfx_search *search) {
+    size_t n = (size_t)search->context.graph->n_nodes, last = (size_t)search->n_chosen * n;
+    for (size_t at = 0; at < last; at += n)
+        if (memcmp(search->chosen + at, search->chosen + last, n * sizeof *search->chosen) == 0)
+            return false;
+    return true;
+}
+
+/* Chains that store what saves most for so many bytes, which are fewer and fewer until one fits
+ * beside rings, weights and all else; half of them each time where every budget is of interest. */
+static enum rfx_status add_chosen(struct rfx_search *search, const struct rfx_mode *mode,
+                                  const struct rfx_trial *trial, struct rfx_chain_stores *stores,
+                                  bool by_span, int share, bool *fit, struct rfx_error *err) {
+    enum { TRIES = RFX_SEARCH_CHOICES / 2, LITTLE = 32 };
+    size_t n = (size_t)search->context.graph->n_nodes;
+    size_t budget = search->context.request->memory_bytes, room = budget;
+    enum rfx_status status = RFX_OK;
+    bool all = rfx_search_wants_all(search);
+    if (all) room = SIZE_MAX;
+    *fit = false;
+    for (int k = 0; status == RFX_OK && k < TRIES && !*fit; k++) {
+        bool *chosen = search->chosen + (size_t)search->n_chosen * n;
+        struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .chosen = chosen};
+        struct rfx_chain_count count;
+        size_t before = search->n_candidates;
+        rfx_chain_stores_choose(stores, room, by_span, chosen, &count);
+        if (count.bytes < room) room = count.bytes;
+        size_t over = all ? room / 2 : room / LITTLE;
+        if (is_new(search)) {
+            search->n_chosen++;
+            status = rfx_trial_add_skeleton(search, mode, trial, chain, share, err);
+            if (status == RFX_OK && !all) status = find_fitting(search, before, fit, err);
+            size_t least = least_bound(search, before);
+            if (!all && least > budget) over = least - budget;
+        }
+        room = room > over ? room - over : 0;
+    }
+    return status;
+}
+
+/* Chains whose stored maps are chosen one by one, in two ways of weighing them. */
+static enum rfx_status add_choices(struct rfx_search *search, const struct rfx_mode *mode,
+                                   const struct rfx_trial *trial, int share, bool *fit,
+                                   struct rfx_error *err) {
+    enum { MOST_LOOKS = 8 * 1000 * 1000 };
+    const struct rfx_graph *graph = search->context.graph;
+    size_t n = (size_t)graph->n_nodes;
+    struct rfx_chain_stores *stores = NULL;
+    bool fits[2] = {false, false};
+    if (search->n_chosen > 0) return RFX_OK; /* they are listed already */
+    double *times = rfx_memory_calloc(graph->mem, n, sizeof *times);
+    if (times == NULL) return rfx_memory_fail(graph->mem, "times", n * sizeof *times, err);
+    for (int i = 0; i < graph->n_nodes; i++) {
+        struct rfx_cost_counts counts = {{0}};
+        rfx_cost_count_whole(&search->cost, i, &counts);
+        times[i] = (double)rfx_cost_picoseconds(&search->cost, &counts);
+    }
+    enum rfx_status status = rfx_chain_stores_create(&search->levels, times, &stores, err);
+    bool wanted = status == RFX_OK && rfx_chain_stores_looks(stores) <= MOST_LOOKS;
+    for (int k = 0; wanted && status == RFX_OK && k < 2; k++)
+        status = add_chosen(search, mode, trial, stores, k == 0, share, &fits[k], err);
+    *fit = fits[0] || fits[1];
+    rfx_chain_stores_free(stores);
+    rfx_memory_release(graph->mem, times);
+    return status;
+}
+
 /* Chains that store small maps alone: what large ones are needed for, such as a U-Net's skips at
  * its full size, is made again from the image, what is behind small ones is not. Each of the levels
  * is a stage, whose rows are walked through, which costs as much as ROWS_BESIDE rows besides: of a
- * deep network or a large image few are tried, those that store least; then, until one fits, those
- * that store most of what the budget has room for, as they compute least again; then those that
- * store least of what is left, so that the least that is named does not hang on the budget. */
+ * deep network or a large image few are tried, those that store least; then those whose maps are
+ * chosen for the budget; then, until one fits, those that store least of what is left, so that the
+ * least that is named does not hang on the budget. */
 static enum rfx_status add_small_stores(struct rfx_search *search, const struct rfx_mode *mode,
                                         const struct rfx_trial *trial, struct rfx_error *err) {
-    enum { BANDS = 3, FULL = 5, LEAST = 3, ROWS_BESIDE = 1536, MOST_STEPS = 200 * 1000 * 1000 };
+    enum { BANDS = 3, LEAST = 3, ROWS_BESIDE = 1536, MOST_STEPS = 200 * 1000 * 1000 };
     const struct rfx_graph *graph = search->context.graph;
-    size_t budget = search->context.request->memory_bytes;
     enum rfx_status status = RFX_OK;
     struct small_store list[MOST_SMALL];
     int64_t rows = graph->nodes[graph->input].out.h + ROWS_BESIDE;
@@ -148,13 +218,12 @@ static enum rfx_status add_small_stores(struct rfx_search *search, const struct 
     int share = (int)rfx_min_i64(INT_MAX, search->most / each + 1);
     for (int i = 0; status == RFX_OK && i < chains; i++)
         status = rfx_trial_add_skeleton(search, mode, trial, list[i].chain, share, err);
-    bool known = search->cost_limit != UINT64_MAX; /* planned with groups, this is without */
-    int full = walks > 0 ? FULL : !known, least = walks > 0 ? LEAST : 0;
     bool fit = false;
-    for (int k = 0; status == RFX_OK && k < full + least && !fit; k++) {
-        const struct rfx_skeleton *chain = take_small(list + chains, n - chains, budget, k >= full);
+    if (status == RFX_OK) status = add_choices(search, mode, trial, share, &fit, err);
+    for (int k = 0; status == RFX_OK && walks > 0 && k < LEAST && !fit; k++) {
+        const struct rfx_skeleton *chain = take_least(list + chains, n - chains);
         size_t before = search->n_candidates;
-        if (chain == NULL) continue;
+        if (chain == NULL) break;
         status = rfx_trial_add_skeleton(search, mode, trial, *chain, share, err);
         if (status == RFX_OK) status = find_fitting(search, before, &fit, err);
     }

@@ -5,6 +5,11 @@
  * found, so that the same candidates are kept as if all were looked at to the end. */
 #include "tiler/search/planner_search.h"
 
+bool rfx_search_wants_all(const struct rfx_search *search) {
+    size_t budget = search->context.request->memory_bytes;
+    return budget == 0 || budget == SIZE_MAX;
+}
+
 bool rfx_search_is_out(const struct rfx_search *search, enum rfx_plan_kind kind, size_t bound,
                        uint64_t cost) {
     const struct rfx_search_rivals *rivals = search->rivals;

@@ -216,6 +216,7 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     search->cols = rfx_memory_calloc(mem, stages * n, sizeof *search->cols);
     search->stored = rfx_memory_calloc(mem, 2 * n, sizeof *search->stored);
     search->spilled = rfx_memory_calloc(mem, stages * n, sizeof *search->spilled);
+    search->chosen = rfx_memory_calloc(mem, RFX_SEARCH_CHOICES * n, sizeof *search->chosen);
     search->done = rfx_memory_calloc(mem, RFX_MODE_SCRATCH * n, sizeof *search->done);
     search->regions = rfx_memory_calloc(mem, RFX_SWEEP_REGIONS * n, sizeof *search->regions);
     cols->extents = rfx_memory_calloc(mem, RFX_TILING_MAX_COUNTS * n, sizeof *cols->extents);
@@ -225,7 +226,8 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     if (search->splits == NULL || search->shapes == NULL || search->specs == NULL ||
         search->targets == NULL || search->places == NULL || search->rows == NULL ||
         search->cols == NULL || search->stored == NULL || search->spilled == NULL ||
-        search->done == NULL || search->regions == NULL || cols->extents == NULL)
+        search->chosen == NULL || search->done == NULL || search->regions == NULL ||
+        cols->extents == NULL)
         return rfx_memory_fail(mem, "planner tables", stages * n * sizeof *search->rows, err);
     search->in_file = search->stored + n;
     return RFX_OK;
@@ -343,6 +345,7 @@ void rfx_search_release(struct rfx_search *search) {
     rfx_memory_release(mem, search->cols);
     rfx_memory_release(mem, search->stored);
     rfx_memory_release(mem, search->spilled);
+    rfx_memory_release(mem, search->chosen);
     rfx_memory_release(mem, search->done);
     rfx_known_release(&search->own);
     rfx_memory_release(mem, search->known_cols.extents);

@@ -6,10 +6,10 @@
 #define RFX_TILER_SEARCH_PLANNER_SEARCH_H
 
 #include "tiler/cost/cost.h"
+#include "tiler/modes/trial.h"
 #include "tiler/plan/plan.h"
 #include "tiler/plan/plan_build.h"
 #include "tiler/plan/tiling.h"
-#include "tiler/plan/trial.h"
 #include "tiler/search/planner_known.h"
 #include "tiler/search/skeleton.h"
 
@@ -36,6 +36,9 @@ struct rfx_known_cols {
     int64_t counts[RFX_TILING_MAX_COUNTS];
     struct rfx_tile_extent *extents; /* [count][node] */
 };
+
+/* Choices of the maps that a chain stores that are tried. */
+enum { RFX_SEARCH_CHOICES = 8 };
 
 enum { RFX_SEARCH_WAYS = 8 }; /* of squeezing a plan */
 
@@ -78,6 +81,8 @@ struct rfx_search {
     struct rfx_tile_extent *cols;
     bool *stored, *in_file; /* by an earlier stage; there: spilled */
     bool *spilled;          /* as targets: which of them are */
+    bool *chosen;           /* RFX_SEARCH_CHOICES of n_nodes: of chains */
+    int n_chosen;
     int64_t *done;
     struct rfx_axis_region *regions;
     const struct rfx_skeleton *skeleton; /* of the candidate at hand; NULL: stages by hand */
@@ -188,7 +193,10 @@ uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages);
 /* Whether a way (of so many) is what was asked for, or more where a budget may need it. */
 bool rfx_search_is_open_way(const struct rfx_search *search, const struct rfx_candidate *c, int w);
 
-/* planner_interest.c: whether a candidate of this kind that needs and takes at least so much is of
+/* planner_interest.c: whether no budget is given, or fronts want what is best in every one. */
+bool rfx_search_wants_all(const struct rfx_search *search);
+
+/* Whether a candidate of this kind that needs and takes at least so much is of
  * no interest. */
 bool rfx_search_is_out(const struct rfx_search *search, enum rfx_plan_kind kind, size_t bound,
                        uint64_t cost);

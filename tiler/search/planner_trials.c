@@ -86,8 +86,7 @@ void rfx_trial_list_choices(const struct rfx_search *search, const struct rfx_tr
 #define TOO_MANY_TIMES 200.0
 
 static bool seems_settled(const struct rfx_search *search, enum rfx_plan_kind kind) {
-    size_t budget = search->context.request->memory_bytes;
-    if (budget == 0 || budget == SIZE_MAX || search->patient) return false; /* fronts have all */
+    if (rfx_search_wants_all(search) || search->patient) return false;
     return search->rivals != NULL ? search->rivals->n[kind] > 0 : search->some_fit;
 }
 

@@ -124,17 +124,27 @@ static bool is_there(const struct rfx_levels *levels, int i) {
     return rfx_node_is_constant(node) || (levels->image_is_there && rfx_node_is_input(node));
 }
 
+/* Whether the stage of a node's level stores its map for later ones, which then do not compute it
+ * again. */
+static bool stores(const struct rfx_levels *levels, const struct rfx_skeleton *chain, int i) {
+    int level = levels->level[i];
+    size_t bytes = rfx_node_wanted_bytes(&levels->graph->nodes[i]);
+    if (chain->chosen != NULL) return chain->chosen[i];
+    if (level < chain->passes) return bytes == 0;
+    if (chain->late_to > 0 && level >= chain->late) return bytes <= chain->late_to;
+    return chain->store_to == 0 || bytes <= chain->store_to;
+}
+
 /* Targets of the local stage of a level: its reductions, and the maps that are read later: by what
- * is not local, or, of up to `store_to` bytes, which are stored and not computed again, by local
- * nodes of a higher level. */
-static int local_targets(const struct rfx_levels *levels, int level, size_t store_to,
-                         int *targets) {
+ * is not local, or, where they are stored, by local nodes of a higher level. */
+static int local_targets(const struct rfx_levels *levels, const struct rfx_skeleton *chain,
+                         int level, int *targets) {
     const struct rfx_graph *graph = levels->graph;
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
         if (levels->level[i] != level || is_there(levels, i)) continue;
         unsigned kept = RFX_USE_OUTPUT | RFX_USE_REST;
-        if (rfx_node_wanted_bytes(&graph->nodes[i]) <= store_to) kept |= RFX_USE_ONWARD;
+        if (stores(levels, chain, i)) kept |= RFX_USE_ONWARD;
         if (levels->local[i] ? (levels->uses[i] & kept) != 0 : is_fed(levels, i)) targets[n++] = i;
     }
     return n;
@@ -158,18 +168,11 @@ static struct rfx_stage_spec make_stage(const struct rfx_mode *mode, int n, cons
         .mode = mode, .parts_y = 1, .parts_x = 1, .n_targets = n, .targets = targets};
 }
 
-/* Up to which size the stage of a level stores maps that later ones read. */
-static size_t store_limit(const struct rfx_skeleton *chain, int level) {
-    if (level < chain->passes) return 0;
-    if (chain->late_to > 0 && level >= chain->late) return chain->late_to;
-    return chain->store_to > 0 ? chain->store_to : SIZE_MAX;
-}
-
 static int chain_stages(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
                         const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets) {
     int stages = 0;
     for (int level = 0; level < levels->n; level++) {
-        int n = local_targets(levels, level, store_limit(skeleton, level), targets);
+        int n = local_targets(levels, skeleton, level, targets);
         if (n > 0) specs[stages++] = make_stage(NULL, n, targets);
         targets += n;
         n = rest_targets(levels, level, targets);
@@ -243,23 +246,21 @@ int rfx_skeleton_spills(const struct rfx_levels *levels, size_t *sizes) {
     return n;
 }
 
-void rfx_skeleton_count_stored(const struct rfx_levels *levels, const struct rfx_skeleton *chain,
-                               struct rfx_stored_bytes *stored) {
+size_t rfx_skeleton_stored_bytes(const struct rfx_levels *levels,
+                                 const struct rfx_skeleton *chain) {
     const struct rfx_graph *graph = levels->graph;
-    *stored = (struct rfx_stored_bytes){0, 0};
+    size_t most = 0;
     for (int level = 0; level < levels->n; level++) {
         size_t bytes = 0;
         for (int i = 0; i < graph->n_nodes; i++) {
-            size_t map = rfx_node_wanted_bytes(&graph->nodes[i]);
             bool alive = levels->level[i] <= level && levels->last[i] >= level;
             bool onward = levels->local[i] && (levels->uses[i] & RFX_USE_ONWARD) != 0;
-            if (!alive || !onward || is_there(levels, i)) continue;
-            if (map > store_limit(chain, levels->level[i])) continue;
-            bytes += map;
-            if (levels->level[i] == level) stored->all += map;
+            if (!alive || !onward || is_there(levels, i) || !stores(levels, chain, i)) continue;
+            bytes += rfx_node_wanted_bytes(&graph->nodes[i]);
         }
-        if (bytes > stored->most) stored->most = bytes;
+        if (bytes > most) most = bytes;
     }
+    return most;
 }
 
 /* Marks the targets of a chain's local stages that are spilled. */

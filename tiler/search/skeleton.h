@@ -28,6 +28,8 @@ struct rfx_skeleton {
     size_t store_to;   /* CHAIN: 0: no limit */
     size_t late_to;    /* CHAIN: in place of it from level `late` on; 0: the same */
     int late;
+    const bool *chosen; /* CHAIN: n_nodes: the maps that later stages read and that are stored, in
+                           place of those that passes and sizes say; NULL: these */
     int waist; /* CHAIN: around which of the network's waists it is cut too, from 1; 0: none */
 };
 
@@ -91,14 +93,8 @@ int rfx_skeleton_max_stages(const struct rfx_levels *levels);
  * number. */
 int rfx_skeleton_spills(const struct rfx_levels *levels, size_t *sizes);
 
-/* Bytes of the maps that a chain stores for later stages. */
-struct rfx_stored_bytes {
-    size_t most; /* where most of them are needed at once */
-    size_t all;  /* of each map once */
-};
-
-void rfx_skeleton_count_stored(const struct rfx_levels *levels, const struct rfx_skeleton *chain,
-                               struct rfx_stored_bytes *stored);
+/* Bytes of the maps that a chain stores for later stages, where most of them are needed at once. */
+size_t rfx_skeleton_stored_bytes(const struct rfx_levels *levels, const struct rfx_skeleton *chain);
 
 /* Fills specs[max_stages] (targets, and mode NULL for stages of what is local, `rest` for the rest)
  * and returns their number; targets and spilled are storage for max_stages * n_nodes elements. */

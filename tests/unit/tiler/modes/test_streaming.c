@@ -124,8 +124,10 @@ static void jumps_change_nothing(void **state) {
         bool *stored = calloc(2 * n, sizeof *stored), *in_file = stored + n;
         assert_true(done != NULL && quick != NULL && full != NULL && places != NULL && stored);
         int target = graph->outputs[0].node;
-        for (int i = 0; seed % 2 == 0 && i < target; i++) /* some maps come from files */
-            stored[i] = in_file[i] = test_rng_chance(&rng, 25);
+        for (int i = 0; seed % 3 != 0 && i < target; i++) { /* some maps are there, or in files */
+            stored[i] = test_rng_chance(&rng, 25);
+            in_file[i] = seed % 3 == 1 && stored[i];
+        }
         struct rfx_stage_spec spec = {.mode = &rfx_mode_streamed,
                                       .parts_y = 1,
                                       .parts_x = 1,
@@ -155,6 +157,34 @@ static void jumps_change_nothing(void **state) {
         rfx_memory_free(mem);
     }
     assert_true(walked > 100 && fetching > 50);
+}
+
+/* a, half as tall as the image, is there from the start. b makes a row of it in every second step
+ * of an image row, as it would if a came from the image; steps in which there is nothing to do are
+ * passed over. */
+static void stored_rows_come_in_step(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = small_net_two_convs(mem, 16, 16);
+    int64_t done[3];
+    enum rfx_node_place places[3];
+    struct rfx_stream stream;
+    struct rfx_stream_turn turn;
+    stream_to(graph, 2, places);
+    places[0] = RFX_PLACE_NONE;
+    places[1] = RFX_PLACE_READ;
+    rfx_stream_begin(&stream, graph, places, 1, done);
+    for (int64_t row = 0; row < 8; row++) {
+        assert_true(rfx_stream_peek(&stream, &turn));
+        assert_int_equal(turn.node, 2);
+        assert_int_equal(turn.rows.lo, row);
+        assert_int_equal(turn.rows.hi, row + 1);
+        assert_int_equal(turn.step, 2 * row + 1);
+        rfx_stream_commit(&stream, &turn);
+    }
+    assert_false(rfx_stream_peek(&stream, &turn));
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
 }
 
 /* b's rows need rows of a's file, and no image: a is fetched as an image would be read. */
@@ -190,6 +220,7 @@ int main(void) {
         cmocka_unit_test(two_convs_step_by_step),
         cmocka_unit_test(two_convs_rings),
         cmocka_unit_test(residual_waits_for_the_slowest),
+        cmocka_unit_test(stored_rows_come_in_step),
         cmocka_unit_test(fetched_rows_need_no_input),
         cmocka_unit_test(jumps_change_nothing),
     };

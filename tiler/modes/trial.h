@@ -1,6 +1,6 @@
 /* What the planner tries of a mode: rows of a table that the mode's file holds. */
-#ifndef RFX_TILER_PLAN_TRIAL_H
-#define RFX_TILER_PLAN_TRIAL_H
+#ifndef RFX_TILER_MODES_TRIAL_H
+#define RFX_TILER_MODES_TRIAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

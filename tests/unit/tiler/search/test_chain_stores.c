@@ -1,0 +1,216 @@
+/* What a choice of stored maps comes to, against the stages that are made of it; and how far from
+ * the best choice the one that is made is, all choices of small networks tried. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "layers/graph/op.h"
+#include "rf_analysis/regions.h"
+#include "tests/support/random/random_graph.h"
+#include "tests/support/test_util.h"
+#include "tiler/modes/modes.h"
+#include "tiler/plan/stage.h"
+#include "tiler/search/chain_stores.h"
+
+enum { MOST = 1 << 14, MOST_OFFERS = 12 };
+
+/* A network, its levels, and a time for each of its nodes. */
+struct net {
+    struct rfx_memory *mem;
+    struct rfx_graph *graph;
+    struct rfx_levels levels;
+    double *times;
+    bool *chosen;
+    int offers[MOST];
+    int n_offers;
+};
+
+/* Whether it is stored in any case: for what is not local, or as an output that others read. */
+static bool is_kept(const struct rfx_levels *levels, int i) {
+    unsigned uses = levels->uses[i];
+    bool output = (uses & RFX_USE_OUTPUT) != 0 && (uses & RFX_USE_LOCAL) != 0;
+    return rfx_node_is_local(&levels->graph->nodes[i]) && (output || (uses & RFX_USE_REST) != 0);
+}
+
+static bool is_offer(const struct rfx_levels *levels, int i) {
+    const struct rfx_node *node = &levels->graph->nodes[i];
+    return rfx_node_is_local(node) && !rfx_node_is_constant(node) && !rfx_node_is_input(node) &&
+           (levels->uses[i] & RFX_USE_ONWARD) != 0 && !is_kept(levels, i);
+}
+
+static struct net make_net(uint64_t seed) {
+    struct random_graph_options options = random_graph_defaults();
+    struct net net = {.mem = rfx_memory_create(0)};
+    struct rfx_error err;
+    options.modern = 100; /* with norms or attention */
+    options.min_nodes = 10;
+    options.max_nodes = 40;
+    options.max_size = 24;
+    net.graph = random_graph_make(net.mem, seed, &options);
+    size_t n = (size_t)net.graph->n_nodes;
+    assert_int_equal(rfx_levels_init(&net.levels, net.graph, NULL, 0, &err), RFX_OK);
+    net.times = calloc(n, sizeof *net.times);
+    net.chosen = calloc(n, sizeof *net.chosen);
+    assert_true(net.times != NULL && net.chosen != NULL);
+    for (int i = 0; i < net.graph->n_nodes; i++) {
+        net.times[i] = 1.0 + (double)rfx_node_wanted_bytes(&net.graph->nodes[i]);
+        if (is_offer(&net.levels, i)) net.offers[net.n_offers++] = i;
+    }
+    return net;
+}
+
+static void free_net(struct net *net) {
+    rfx_levels_release(&net->levels);
+    free(net->times);
+    free(net->chosen);
+    rfx_graph_free(net->graph);
+    rfx_memory_free(net->mem);
+}
+
+/* By the places of all stages: the time of what those that are local compute, and the bytes of the
+ * maps that later ones read, less what is made in the place of what dies. */
+static struct rfx_chain_count count_by_stages(const struct net *net) {
+    const struct rfx_graph *graph = net->graph;
+    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .chosen = net->chosen};
+    struct rfx_chain_count count = {0};
+    struct rfx_stage_spec *specs = calloc(MOST, sizeof *specs);
+    int *targets = calloc(MOST, sizeof *targets);
+    bool *spilled = calloc(MOST, sizeof *spilled), *stored = calloc(MOST, sizeof *stored);
+    enum rfx_node_place *places = calloc(MOST, sizeof *places);
+    int *last = calloc(MOST, sizeof *last);
+    assert_true(specs && targets && spilled && stored && places && last);
+    assert_true(rfx_skeleton_max_stages(&net->levels) * graph->n_nodes <= MOST);
+    for (int i = 0; i < graph->n_nodes; i++) last[i] = net->levels.level[i];
+    int n = rfx_skeleton_stages(&net->levels, &chain, &rfx_mode_whole, specs, targets, spilled);
+    for (int s = 0; s < n; s++) {
+        struct rfx_error err;
+        bool local = specs[s].mode == NULL;
+        int level = net->levels.level[specs[s].targets[0]];
+        if (local) specs[s].mode = &rfx_mode_streamed, specs[s].band_rows = 4;
+        assert_int_equal(rfx_stage_places(graph, &specs[s], false, stored, NULL, places, &err),
+                         RFX_OK);
+        for (int i = 0; local && i < graph->n_nodes; i++) {
+            if (places[i] >= RFX_PLACE_LOCAL && places[i] != RFX_PLACE_REDUCED &&
+                rfx_node_is_local(&graph->nodes[i]))
+                count.time += net->times[i];
+            if (places[i] == RFX_PLACE_READ && level > last[i]) last[i] = level;
+        }
+    }
+    for (int level = 0; level < net->levels.n; level++) {
+        size_t alive = 0, made = 0, dying = 0;
+        for (int i = 0; i < graph->n_nodes; i++) {
+            bool kept = is_kept(&net->levels, i);
+            size_t bytes = rfx_node_wanted_bytes(&graph->nodes[i]);
+            int first = net->levels.level[i];
+            if ((!net->chosen[i] && !kept) || level < first || level > last[i]) continue;
+            alive += bytes;
+            if (level == first)
+                made += bytes;
+            else if (level == last[i])
+                dying += bytes;
+        }
+        alive -= made < dying ? made : dying;
+        if (alive > count.bytes) count.bytes = alive;
+    }
+    free(specs);
+    free(targets);
+    free(spilled);
+    free(stored);
+    free(places);
+    free(last);
+    return count;
+}
+
+static struct rfx_chain_stores *begin(const struct net *net) {
+    struct rfx_chain_stores *stores = NULL;
+    struct rfx_error err;
+    assert_int_equal(rfx_chain_stores_create(&net->levels, net->times, &stores, &err), RFX_OK);
+    return stores;
+}
+
+static void counts_are_those_of_the_stages(void **state) {
+    (void)state;
+    int64_t cases = test_env_int("RFX_CASES", 300), seed = test_env_int("RFX_SEED", 1), some = 0;
+    for (int64_t c = 0; c < cases; c++) {
+        struct net net = make_net((uint64_t)(seed + c));
+        struct test_rng rng = test_rng_make((uint64_t)(seed + c));
+        struct rfx_chain_stores *stores = net.levels.n > 1 ? begin(&net) : NULL;
+        for (int t = 0; t < 4 && stores != NULL; t++) {
+            struct rfx_chain_count count;
+            for (int k = 0; k < net.n_offers; k++)
+                net.chosen[net.offers[k]] = test_rng_chance(&rng, 50);
+            rfx_chain_stores_count(stores, net.chosen, &count);
+            struct rfx_chain_count found = count_by_stages(&net);
+            assert_true(count.time == found.time);
+            assert_int_equal(count.bytes, found.bytes);
+            some += found.bytes > 0;
+        }
+        rfx_chain_stores_free(stores);
+        free_net(&net);
+    }
+    print_message("%d choices in %d networks\n", (int)some, (int)cases);
+    assert_true(some > cases / 2);
+}
+
+/* The least time of all choices that fit. */
+static double best_of_all(const struct net *net, struct rfx_chain_stores *stores, size_t room) {
+    struct rfx_chain_count count;
+    double best = -1.0;
+    for (int set = 0; set < 1 << net->n_offers; set++) {
+        for (int k = 0; k < net->n_offers; k++) net->chosen[net->offers[k]] = (set >> k & 1) != 0;
+        rfx_chain_stores_count(stores, net->chosen, &count);
+        if (count.bytes <= room && (best < 0.0 || count.time < best)) best = count.time;
+    }
+    return best;
+}
+
+/* A choice fits, counts as it says, and is the best one most of the time. */
+static void most_choices_are_the_best(void **state) {
+    (void)state;
+    int64_t cases = test_env_int("RFX_CASES", 300), seed = test_env_int("RFX_SEED", 1);
+    int tried = 0, best_ones = 0;
+    for (int64_t c = 0; c < cases; c++) {
+        struct net net = make_net((uint64_t)(seed + c));
+        struct test_rng rng = test_rng_make((uint64_t)(seed + c));
+        bool small = net.levels.n > 1 && net.n_offers > 1 && net.n_offers <= MOST_OFFERS;
+        struct rfx_chain_stores *stores = small ? begin(&net) : NULL;
+        struct rfx_chain_count all, none, got, again;
+        if (small) {
+            rfx_chain_stores_choose(stores, 0, true, net.chosen, &none);
+            rfx_chain_stores_choose(stores, SIZE_MAX, true, net.chosen, &all);
+            assert_true(all.time <= none.time);
+        }
+        for (int t = 0; small && t < 2; t++) {
+            size_t room = none.bytes + (size_t)test_rng_int(&rng, 0, (int64_t)all.bytes);
+            double least = 0.0;
+            for (int way = 0; way < 2; way++) {
+                rfx_chain_stores_choose(stores, room, way == 0, net.chosen, &got);
+                rfx_chain_stores_count(stores, net.chosen, &again);
+                assert_true(got.time == again.time && got.bytes == again.bytes);
+                assert_true(got.bytes <= room && got.time <= none.time);
+                if (way == 0 || got.time < least) least = got.time;
+            }
+            double best = best_of_all(&net, stores, room);
+            assert_true(least >= best);
+            tried++;
+            best_ones += least == best;
+        }
+        rfx_chain_stores_free(stores);
+        free_net(&net);
+    }
+    print_message("%d of %d choices are the best\n", best_ones, tried);
+    assert_true(tried > cases / 10 && best_ones * 10 >= tried * 8);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_are_those_of_the_stages),
+        cmocka_unit_test(most_choices_are_the_best),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
