@@ -17,6 +17,8 @@ struct rfx_chain_stores {
     const double *times;
     struct offer *offers;
     int n_offers;
+    int *by_level;               /* n_nodes: level by level */
+    int *first_at;               /* levels + 1: where each begins there */
     int *seen;                   /* n_nodes: the level, from 1, whose walk has been here last */
     int *stack;                  /* n_nodes */
     int *last;                   /* n_nodes: of a stored map, the last level that reads it */
@@ -41,6 +43,17 @@ static bool may_be(const struct rfx_levels *levels, int i) {
            (levels->uses[i] & RFX_USE_ONWARD) != 0 && !rfx_node_is_input(&levels->graph->nodes[i]);
 }
 
+static void sort_by_level(struct rfx_chain_stores *s) {
+    const struct rfx_levels *levels = s->levels;
+    int n = 0;
+    for (int level = 0; level < levels->n; level++) {
+        s->first_at[level] = n;
+        for (int i = 0; i < levels->graph->n_nodes; i++)
+            if (levels->level[i] == level && !is_there(levels, i)) s->by_level[n++] = i;
+    }
+    s->first_at[levels->n] = n;
+}
+
 enum rfx_status rfx_chain_stores_create(const struct rfx_levels *levels, const double *times,
                                         struct rfx_chain_stores **out, struct rfx_error *err) {
     struct rfx_memory *mem = levels->graph->mem;
@@ -50,7 +63,7 @@ enum rfx_status rfx_chain_stores_create(const struct rfx_levels *levels, const d
     s->levels = levels;
     s->times = times;
     s->offers = rfx_memory_calloc(mem, n, sizeof *s->offers);
-    s->seen = rfx_memory_calloc(mem, 3 * n, sizeof *s->seen);
+    s->seen = rfx_memory_calloc(mem, 4 * n + n_levels + 1, sizeof *s->seen);
     s->held = rfx_memory_calloc(mem, 3 * n_levels + 1, sizeof *s->held);
     *out = s;
     if (s->offers == NULL || s->seen == NULL || s->held == NULL) {
@@ -60,10 +73,13 @@ enum rfx_status rfx_chain_stores_create(const struct rfx_levels *levels, const d
     }
     s->stack = s->seen + n;
     s->last = s->stack + n;
+    s->by_level = s->last + n;
+    s->first_at = s->by_level + n;
     s->dying = s->held + n_levels;
     s->made = s->dying + n_levels;
     for (int i = 0; i < levels->graph->n_nodes; i++)
         if (may_be(levels, i)) s->offers[s->n_offers++].node = i;
+    sort_by_level(s);
     return RFX_OK;
 }
 
@@ -83,7 +99,6 @@ int64_t rfx_chain_stores_looks(const struct rfx_chain_stores *s) {
 /* Whether the stage of a level makes the node in any case, for its own sake. */
 static bool is_target(const struct rfx_levels *levels, const bool *chosen, int i) {
     unsigned kept = RFX_USE_OUTPUT | RFX_USE_REST;
-    if (is_there(levels, i)) return false;
     if (levels->local[i]) return chosen[i] || (levels->uses[i] & kept) != 0;
     return rfx_node_reduction(&levels->graph->nodes[i]) != NULL;
 }
@@ -140,8 +155,9 @@ void rfx_chain_stores_count(struct rfx_chain_stores *s, const bool *chosen,
     }
     for (int level = 0; level < levels->n; level++) {
         int n = 0;
-        for (int i = 0; i < n_nodes; i++) {
-            if (levels->level[i] != level || !is_target(levels, chosen, i)) continue;
+        for (int at = s->first_at[level]; at < s->first_at[level + 1]; at++) {
+            int i = s->by_level[at];
+            if (!is_target(levels, chosen, i)) continue;
             s->seen[i] = level + 1;
             s->stack[n++] = i;
         }
@@ -153,6 +169,7 @@ void rfx_chain_stores_count(struct rfx_chain_stores *s, const bool *chosen,
 /* What a map saves if it is stored too, per byte; below 0: there is no room. */
 static double gain_of(struct rfx_chain_stores *s, bool *chosen, int i, size_t room, bool by_span,
                       const struct rfx_chain_count *now, struct rfx_chain_count *then) {
+    if (rfx_node_wanted_bytes(&s->levels->graph->nodes[i]) > room) return -1.0;
     chosen[i] = true;
     rfx_chain_stores_count(s, chosen, then);
     chosen[i] = false;

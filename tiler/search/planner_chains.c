@@ -72,40 +72,19 @@ static enum rfx_status add_passes_between(struct rfx_search *search, const struc
 
 enum { N_LATE = 3, QUARTERS = 4, MOST_SMALL = N_LATE * RFX_SKELETON_MAX_SPILLS };
 
-/* A chain that stores small maps alone. */
-struct small_store {
-    struct rfx_skeleton chain;
-    size_t stored_bytes;
-    bool taken;
-};
-
 /* By rising sizes. In the later half or quarter of the levels, where a U-Net's small maps are dead,
  * those of the next size may be stored too. */
-static int list_small(const struct rfx_levels *levels, struct small_store *list) {
+static int list_small(const struct rfx_levels *levels, struct rfx_skeleton *list) {
     static const int late[N_LATE] = {QUARTERS, 3, 2}; /* quarters; the first: nowhere */
     size_t sizes[RFX_SKELETON_MAX_SPILLS];
     int count = 0, n = rfx_skeleton_spills(levels, sizes);
     for (int k = 0; k < N_LATE; k++)
-        for (int i = n - 1; i > 0; i--) {
-            struct small_store *small = &list[count++];
-            *small = (struct small_store){.chain = {.kind = RFX_SKELETON_CHAIN,
-                                                    .store_to = sizes[i],
-                                                    .late_to = sizes[i - 1],
-                                                    .late = levels->n * late[k] / QUARTERS}};
-            small->stored_bytes = rfx_skeleton_stored_bytes(levels, &small->chain);
-        }
+        for (int i = n - 1; i > 0; i--)
+            list[count++] = (struct rfx_skeleton){.kind = RFX_SKELETON_CHAIN,
+                                                  .store_to = sizes[i],
+                                                  .late_to = sizes[i - 1],
+                                                  .late = levels->n * late[k] / QUARTERS};
     return count;
-}
-
-/* Of a list, the chain that stores least; NULL: there is none. It is struck off the list. */
-static const struct rfx_skeleton *take_least(struct small_store *list, int64_t n) {
-    struct small_store *best = NULL;
-    for (int64_t i = 0; i < n; i++)
-        if (!list[i].taken && (best == NULL || list[i].stored_bytes < best->stored_bytes))
-            best = &list[i];
-    if (best == NULL) return NULL;
-    best->taken = true;
-    return &best->chain;
 }
 
 /* Whether one of the candidates from a number on fits, placed as it will be when it is chosen. */
@@ -130,56 +109,89 @@ static size_t least_bound(const struct rfx_search *search, size_t from) {
     return least;
 }
 
-/* Whether the last choice is none of those before it. */
+/* Whether the last choice is none of those before it, and stores anything. */
 static bool is_new(const struct rfx_search *search) {
     size_t n = (size_t)search->context.graph->n_nodes, last = (size_t)search->n_chosen * n;
+    if (memchr(search->chosen + last, true, n * sizeof *search->chosen) == NULL) return false;
     for (size_t at = 0; at < last; at += n)
         if (memcmp(search->chosen + at, search->chosen + last, n * sizeof *search->chosen) == 0)
             return false;
     return true;
 }
 
-/* Chains that store what saves most for so many bytes, which are fewer and fewer until one fits
- * beside rings, weights and all else; half of them each time where every budget is of interest. */
-static enum rfx_status add_chosen(struct rfx_search *search, const struct rfx_mode *mode,
-                                  const struct rfx_trial *trial, struct rfx_chain_stores *stores,
-                                  bool by_span, int share, bool *fit, struct rfx_error *err) {
-    enum { TRIES = RFX_SEARCH_CHOICES / 2, LITTLE = 32 };
-    size_t n = (size_t)search->context.graph->n_nodes;
-    size_t budget = search->context.request->memory_bytes, room = budget;
+/* What adds chains whose stored maps are chosen one by one. */
+struct chooser {
+    const struct rfx_mode *mode;
+    const struct rfx_trial *trial;
+    struct rfx_chain_stores *stores;
+    int share;
+    bool fit; /* one of them fits */
+};
+
+/* Those that store what saves most for so many bytes. *room: what they do store. *least: what one
+ * of them needs at least; 0: they are there already, or of no interest. */
+static enum rfx_status add_choice(struct rfx_search *search, struct chooser *c, bool by_span,
+                                  size_t *room, size_t *least, struct rfx_error *err) {
+    size_t n = (size_t)search->context.graph->n_nodes, before = search->n_candidates;
+    bool *chosen = search->chosen + (size_t)search->n_chosen * n;
+    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .chosen = chosen};
+    struct rfx_chain_count count;
+    *least = 0;
+    if (search->n_chosen == RFX_SEARCH_CHOICES) return RFX_OK;
+    rfx_chain_stores_choose(c->stores, *room, by_span, chosen, &count);
+    if (count.bytes < *room) *room = count.bytes;
+    if (!is_new(search)) return RFX_OK;
+    search->n_chosen++;
+    enum rfx_status status =
+        rfx_trial_add_skeleton(search, c->mode, c->trial, chain, c->share, err);
+    if (status == RFX_OK && !rfx_search_wants_all(search))
+        status = find_fitting(search, before, &c->fit, err);
+    *least = least_bound(search, before);
+    return status;
+}
+
+/* For less and less until one fits beside rings, weights and all else. What hangs on the budget and
+ * does not fit is no answer to what is the least. */
+static enum rfx_status choose_for_budget(struct rfx_search *search, struct chooser *c, bool by_span,
+                                         struct rfx_error *err) {
+    enum { TRIES = 4, LITTLE = 32 };
+    size_t budget = search->context.request->memory_bytes, room = budget, least;
+    size_t before = search->n_candidates;
     enum rfx_status status = RFX_OK;
-    bool all = rfx_search_wants_all(search);
-    if (all) room = SIZE_MAX;
-    *fit = false;
-    for (int k = 0; status == RFX_OK && k < TRIES && !*fit; k++) {
-        bool *chosen = search->chosen + (size_t)search->n_chosen * n;
-        struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .chosen = chosen};
-        struct rfx_chain_count count;
-        size_t before = search->n_candidates;
-        rfx_chain_stores_choose(stores, room, by_span, chosen, &count);
-        if (count.bytes < room) room = count.bytes;
-        size_t over = all ? room / 2 : room / LITTLE;
-        if (is_new(search)) {
-            search->n_chosen++;
-            status = rfx_trial_add_skeleton(search, mode, trial, chain, share, err);
-            if (status == RFX_OK && !all) status = find_fitting(search, before, fit, err);
-            size_t least = least_bound(search, before);
-            if (!all && least > budget) over = least - budget;
-        }
+    bool fit = c->fit;
+    c->fit = false;
+    for (int k = 0; status == RFX_OK && k < TRIES && !c->fit; k++) {
+        status = add_choice(search, c, by_span, &room, &least, err);
+        size_t over = least > budget ? least - budget : room / LITTLE;
         room = room > over ? room - over : 0;
+    }
+    if (!c->fit) search->n_candidates = before;
+    c->fit |= fit;
+    return status;
+}
+
+/* For a quarter of what could be stored, and less, which hangs on the network alone. */
+static enum rfx_status choose_small(struct rfx_search *search, struct chooser *c,
+                                    struct rfx_error *err) {
+    enum { MOST = 4, LEAST = 16 };
+    size_t n = (size_t)search->context.graph->n_nodes, least;
+    struct rfx_chain_count all;
+    enum rfx_status status = RFX_OK;
+    if (search->n_chosen == RFX_SEARCH_CHOICES) return RFX_OK;
+    bool *chosen = search->chosen + (size_t)search->n_chosen * n; /* for now */
+    rfx_chain_stores_choose(c->stores, SIZE_MAX, true, chosen, &all);
+    for (size_t part = MOST; status == RFX_OK && part <= LEAST && !c->fit; part *= 2) {
+        size_t room = all.bytes / part;
+        status = add_choice(search, c, true, &room, &least, err);
     }
     return status;
 }
 
-/* Chains whose stored maps are chosen one by one, in two ways of weighing them. */
-static enum rfx_status add_choices(struct rfx_search *search, const struct rfx_mode *mode,
-                                   const struct rfx_trial *trial, int share, bool *fit,
+static enum rfx_status add_choices(struct rfx_search *search, struct chooser *c,
                                    struct rfx_error *err) {
     enum { MOST_LOOKS = 8 * 1000 * 1000 };
     const struct rfx_graph *graph = search->context.graph;
     size_t n = (size_t)graph->n_nodes;
-    struct rfx_chain_stores *stores = NULL;
-    bool fits[2] = {false, false};
     if (search->n_chosen > 0) return RFX_OK; /* they are listed already */
     double *times = rfx_memory_calloc(graph->mem, n, sizeof *times);
     if (times == NULL) return rfx_memory_fail(graph->mem, "times", n * sizeof *times, err);
@@ -188,12 +200,13 @@ static enum rfx_status add_choices(struct rfx_search *search, const struct rfx_m
         rfx_cost_count_whole(&search->cost, i, &counts);
         times[i] = (double)rfx_cost_picoseconds(&search->cost, &counts);
     }
-    enum rfx_status status = rfx_chain_stores_create(&search->levels, times, &stores, err);
-    bool wanted = status == RFX_OK && rfx_chain_stores_looks(stores) <= MOST_LOOKS;
-    for (int k = 0; wanted && status == RFX_OK && k < 2; k++)
-        status = add_chosen(search, mode, trial, stores, k == 0, share, &fits[k], err);
-    *fit = fits[0] || fits[1];
-    rfx_chain_stores_free(stores);
+    enum rfx_status status = rfx_chain_stores_create(&search->levels, times, &c->stores, err);
+    bool wanted = status == RFX_OK && rfx_chain_stores_looks(c->stores) <= MOST_LOOKS;
+    bool all = rfx_search_wants_all(search);
+    for (int k = 0; wanted && !all && status == RFX_OK && k < 2; k++)
+        status = choose_for_budget(search, c, k == 0, err);
+    if (wanted && status == RFX_OK && !c->fit) status = choose_small(search, c, err);
+    rfx_chain_stores_free(c->stores);
     rfx_memory_release(graph->mem, times);
     return status;
 }
@@ -201,15 +214,14 @@ static enum rfx_status add_choices(struct rfx_search *search, const struct rfx_m
 /* Chains that store small maps alone: what large ones are needed for, such as a U-Net's skips at
  * its full size, is made again from the image, what is behind small ones is not. Each of the levels
  * is a stage, whose rows are walked through, which costs as much as ROWS_BESIDE rows besides: of a
- * deep network or a large image few are tried, those that store least; then those whose maps are
- * chosen for the budget; then, until one fits, those that store least of what is left, so that the
- * least that is named does not hang on the budget. */
+ * deep network or a large image few are tried, those that store least. Then those whose maps are
+ * chosen one by one. */
 static enum rfx_status add_small_stores(struct rfx_search *search, const struct rfx_mode *mode,
                                         const struct rfx_trial *trial, struct rfx_error *err) {
-    enum { BANDS = 3, LEAST = 3, ROWS_BESIDE = 1536, MOST_STEPS = 200 * 1000 * 1000 };
+    enum { BANDS = 3, ROWS_BESIDE = 1536, MOST_STEPS = 200 * 1000 * 1000 };
     const struct rfx_graph *graph = search->context.graph;
     enum rfx_status status = RFX_OK;
-    struct small_store list[MOST_SMALL];
+    struct rfx_skeleton list[MOST_SMALL];
     int64_t rows = graph->nodes[graph->input].out.h + ROWS_BESIDE;
     int64_t walks = MOST_STEPS / ((int64_t)search->levels.n * graph->n_nodes) / rows;
     int n = list_small(&search->levels, list);
@@ -217,18 +229,14 @@ static enum rfx_status add_small_stores(struct rfx_search *search, const struct 
     int64_t each = chains > 0 ? walks / chains : 1;
     int share = (int)rfx_min_i64(INT_MAX, search->most / each + 1);
     for (int i = 0; status == RFX_OK && i < chains; i++)
-        status = rfx_trial_add_skeleton(search, mode, trial, list[i].chain, share, err);
-    bool fit = false;
-    if (status == RFX_OK) status = add_choices(search, mode, trial, share, &fit, err);
-    for (int k = 0; status == RFX_OK && walks > 0 && k < LEAST && !fit; k++) {
-        const struct rfx_skeleton *chain = take_least(list + chains, n - chains);
-        size_t before = search->n_candidates;
-        if (chain == NULL) break;
-        status = rfx_trial_add_skeleton(search, mode, trial, *chain, share, err);
-        if (status == RFX_OK) status = find_fitting(search, before, &fit, err);
-    }
+        status = rfx_trial_add_skeleton(search, mode, trial, list[i], share, err);
+    struct chooser chooser = {mode, trial, NULL, share, false};
+    if (status == RFX_OK) status = add_choices(search, &chooser, err);
     return status;
 }
+
+/* Levels up to which numbers of passes are tried beside chains whose maps are chosen. */
+enum { FEW_LEVELS = 32 };
 
 /* From the image again at one barrier, at all, and at numbers between that need less than fewer. */
 enum rfx_status rfx_trial_add_passes(struct rfx_search *search, const struct rfx_mode *mode,
@@ -242,7 +250,8 @@ enum rfx_status rfx_trial_add_passes(struct rfx_search *search, const struct rfx
     if (status == RFX_OK) status = add_small_stores(search, mode, trial, err);
     if (status != RFX_OK || all.n == one.n) return status;
     status = measure_passes(search, mode, trial, &all, err);
-    if (status == RFX_OK) status = add_passes_between(search, mode, trial, &one, &all, err);
+    if (status == RFX_OK && (search->n_chosen == 0 || search->levels.n <= FEW_LEVELS))
+        status = add_passes_between(search, mode, trial, &one, &all, err);
     chain.passes = all.n;
     if (status == RFX_OK)
         status = rfx_trial_add_skeleton(search, mode, trial, chain, search->levels.n, err);

@@ -246,23 +246,6 @@ int rfx_skeleton_spills(const struct rfx_levels *levels, size_t *sizes) {
     return n;
 }
 
-size_t rfx_skeleton_stored_bytes(const struct rfx_levels *levels,
-                                 const struct rfx_skeleton *chain) {
-    const struct rfx_graph *graph = levels->graph;
-    size_t most = 0;
-    for (int level = 0; level < levels->n; level++) {
-        size_t bytes = 0;
-        for (int i = 0; i < graph->n_nodes; i++) {
-            bool alive = levels->level[i] <= level && levels->last[i] >= level;
-            bool onward = levels->local[i] && (levels->uses[i] & RFX_USE_ONWARD) != 0;
-            if (!alive || !onward || is_there(levels, i) || !stores(levels, chain, i)) continue;
-            bytes += rfx_node_wanted_bytes(&graph->nodes[i]);
-        }
-        if (bytes > most) most = bytes;
-    }
-    return most;
-}
-
 /* Marks the targets of a chain's local stages that are spilled. */
 static void mark_spilled(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
                          int stages, struct rfx_stage_spec *specs, const int *targets,

@@ -93,9 +93,6 @@ int rfx_skeleton_max_stages(const struct rfx_levels *levels);
  * number. */
 int rfx_skeleton_spills(const struct rfx_levels *levels, size_t *sizes);
 
-/* Bytes of the maps that a chain stores for later stages, where most of them are needed at once. */
-size_t rfx_skeleton_stored_bytes(const struct rfx_levels *levels, const struct rfx_skeleton *chain);
-
 /* Fills specs[max_stages] (targets, and mode NULL for stages of what is local, `rest` for the rest)
  * and returns their number; targets and spilled are storage for max_stages * n_nodes elements. */
 int rfx_skeleton_stages(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,

@@ -1,4 +1,4 @@
-/* Cuts of a stream, against counting by hand what is read over each; waists; what chains store. */
+/* Cuts of a stream, against counting by hand what is read over each; and waists. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -163,73 +163,8 @@ static void waists_have_larger_maps_around(void **state) {
     check_random(check_waists, 0, 50, "have a waist,");
 }
 
-/* The highest level of a node that computes part by part and reads this one, or its own. */
-static int last_level(const struct rfx_levels *levels, int i) {
-    const struct rfx_graph *graph = levels->graph;
-    int last = levels->level[i];
-    for (int r = i + 1; r < graph->n_nodes; r++)
-        for (int k = 0; k < graph->nodes[r].n_in; k++)
-            if (graph->nodes[r].in[k] == i && rfx_node_is_local(&graph->nodes[r]) &&
-                levels->level[r] > last)
-                last = levels->level[r];
-    return last;
-}
-
-/* Of the targets of a chain's stages: those that a later level reads. */
-static size_t stored_by_stages(const struct rfx_levels *levels, const struct rfx_skeleton *chain) {
-    enum { MOST = 4096 };
-    static struct rfx_stage_spec specs[MOST];
-    static int targets[MOST];
-    static bool spilled[MOST];
-    size_t most_bytes = 0;
-    assert_true(rfx_skeleton_max_stages(levels) * levels->graph->n_nodes <= MOST);
-    int n = rfx_skeleton_stages(levels, chain, &rfx_mode_whole, specs, targets, spilled);
-    for (int level = 0; level < levels->n; level++) {
-        size_t bytes = 0;
-        for (int s = 0; s < n; s++)
-            for (int t = 0; specs[s].mode == NULL && t < specs[s].n_targets; t++) {
-                int i = specs[s].targets[t], from = levels->level[i], to = last_level(levels, i);
-                size_t map = rfx_node_wanted_bytes(&levels->graph->nodes[i]);
-                size_t most = from >= chain->late ? chain->late_to : chain->store_to;
-                if (to == from || map > most || !rfx_node_is_local(&levels->graph->nodes[i]))
-                    continue;
-                if (level >= from && level <= to) bytes += map;
-            }
-        if (bytes > most_bytes) most_bytes = bytes;
-    }
-    return most_bytes;
-}
-
-/* 1: something is stored. */
-static int check_stored(const struct rfx_graph *graph) {
-    struct rfx_levels levels;
-    struct rfx_error err;
-    size_t sizes[RFX_SKELETON_MAX_SPILLS];
-    bool some = false;
-    assert_int_equal(rfx_levels_init(&levels, graph, NULL, 0, &err), RFX_OK);
-    int n = levels.n > 1 ? rfx_skeleton_spills(&levels, sizes) : 0;
-    for (int i = 0; i < n; i++)
-        for (int late = 0; late <= levels.n; late++) {
-            struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN,
-                                         .store_to = sizes[i],
-                                         .late_to = sizes[i > 0 ? i - 1 : 0],
-                                         .late = late};
-            size_t counted = rfx_skeleton_stored_bytes(&levels, &chain);
-            assert_int_equal(counted, stored_by_stages(&levels, &chain));
-            some = some || counted > 0;
-        }
-    rfx_levels_release(&levels);
-    return some;
-}
-
-static void stored_bytes_are_those_of_the_stages(void **state) {
-    (void)state;
-    check_random(check_stored, 100, 50, "store maps,");
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stored_bytes_are_those_of_the_stages),
         cmocka_unit_test(least_is_read_over_a_cut),
         cmocka_unit_test(no_memory_is_no_cut),
         cmocka_unit_test(waists_have_larger_maps_around),
