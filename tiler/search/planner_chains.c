@@ -150,13 +150,11 @@ static enum rfx_status add_choice(struct rfx_search *search, struct chooser *c, 
     return status;
 }
 
-/* For less and less until one fits beside rings, weights and all else. What hangs on the budget and
- * does not fit is no answer to what is the least. */
+/* For less and less until one fits beside rings, weights and all else. */
 static enum rfx_status choose_for_budget(struct rfx_search *search, struct chooser *c, bool by_span,
                                          struct rfx_error *err) {
     enum { TRIES = 4, LITTLE = 32 };
     size_t budget = search->context.request->memory_bytes, room = budget, least;
-    size_t before = search->n_candidates;
     enum rfx_status status = RFX_OK;
     bool fit = c->fit;
     c->fit = false;
@@ -165,7 +163,6 @@ static enum rfx_status choose_for_budget(struct rfx_search *search, struct choos
         size_t over = least > budget ? least - budget : room / LITTLE;
         room = room > over ? room - over : 0;
     }
-    if (!c->fit) search->n_candidates = before;
     c->fit |= fit;
     return status;
 }
@@ -191,7 +188,7 @@ static enum rfx_status add_choices(struct rfx_search *search, struct chooser *c,
                                    struct rfx_error *err) {
     enum { MOST_LOOKS = 8 * 1000 * 1000 };
     const struct rfx_graph *graph = search->context.graph;
-    size_t n = (size_t)graph->n_nodes;
+    size_t n = (size_t)graph->n_nodes, before = search->n_candidates;
     if (search->n_chosen > 0) return RFX_OK; /* they are listed already */
     double *times = rfx_memory_calloc(graph->mem, n, sizeof *times);
     if (times == NULL) return rfx_memory_fail(graph->mem, "times", n * sizeof *times, err);
@@ -205,6 +202,10 @@ static enum rfx_status add_choices(struct rfx_search *search, struct chooser *c,
     bool all = rfx_search_wants_all(search);
     for (int k = 0; wanted && !all && status == RFX_OK && k < 2; k++)
         status = choose_for_budget(search, c, k == 0, err);
+    if (!c->fit && search->rivals == NULL) { /* the least does not hang on the budget */
+        search->n_candidates = before;
+        search->n_chosen = 0;
+    }
     if (wanted && status == RFX_OK && !c->fit) status = choose_small(search, c, err);
     rfx_chain_stores_free(c->stores);
     rfx_memory_release(graph->mem, times);
@@ -215,7 +216,7 @@ static enum rfx_status add_choices(struct rfx_search *search, struct chooser *c,
  * its full size, is made again from the image, what is behind small ones is not. Each of the levels
  * is a stage, whose rows are walked through, which costs as much as ROWS_BESIDE rows besides: of a
  * deep network or a large image few are tried, those that store least. Then those whose maps are
- * chosen one by one. */
+ * chosen one by one, and, where none fits, one more that stores little. */
 static enum rfx_status add_small_stores(struct rfx_search *search, const struct rfx_mode *mode,
                                         const struct rfx_trial *trial, struct rfx_error *err) {
     enum { BANDS = 3, ROWS_BESIDE = 1536, MOST_STEPS = 200 * 1000 * 1000 };
@@ -232,6 +233,9 @@ static enum rfx_status add_small_stores(struct rfx_search *search, const struct 
         status = rfx_trial_add_skeleton(search, mode, trial, list[i], share, err);
     struct chooser chooser = {mode, trial, NULL, share, false};
     if (status == RFX_OK) status = add_choices(search, &chooser, err);
+    bool more = walks > 0 && chains < n && !chooser.fit;
+    if (status == RFX_OK && more)
+        status = rfx_trial_add_skeleton(search, mode, trial, list[chains], share, err);
     return status;
 }
 
