@@ -6,8 +6,6 @@
 #include "layers/graph/op.h"
 #include "rf_analysis/regions.h"
 
-enum { LOOKS = 64 };
-
 bool rfx_stream_reads_for(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
                           int before, int after, int64_t *marks) {
     bool read = false;
@@ -87,17 +85,74 @@ static int64_t row_bytes(const struct rfx_node *node) {
     return (int64_t)rfx_tensor_pixel_bytes(&node->out, rfx_rect_cols(node->wanted));
 }
 
-int64_t rfx_stream_lag(const struct rfx_graph *graph, int before, int after, int64_t *scratch) {
-    struct path path = {.done = scratch, .nodes = scratch + graph->n_nodes};
-    const struct rfx_node *from = &graph->nodes[before], *to = &graph->nodes[after];
-    struct rfx_range read = rfx_rect_row_range(from->wanted), made = rfx_rect_row_range(to->wanted);
-    list_path(graph, before, after, &path);
-    int64_t step = rfx_ceil_div(rfx_range_size(made), LOOKS);
-    int64_t lag = -rfx_range_size(read) * row_bytes(from);
-    for (int64_t row = made.lo; row < made.hi; row += step) {
-        int64_t last = rfx_min_i64(row + step, made.hi) - 1; /* that reads no earlier ones */
-        int64_t dead = first_read(graph, before, after, row, &path) - read.lo;
-        lag = rfx_max_i64(lag, (last - made.lo) * row_bytes(to) - dead * row_bytes(from));
+/* Two maps, and how the lag of the later one goes on from row to row. */
+struct pair {
+    const struct rfx_graph *graph;
+    int before, after;
+    struct path path;
+    struct rfx_range read, made;
+    int64_t read_bytes, made_bytes; /* of a row */
+    int64_t lag;                    /* so far */
+};
+
+enum { LOOKS = 64, BLOCK = 8, MOST_BLOCKS = 24 };
+
+/* Notes what rows [row, last] of the later map ask for, by those that are read from the first on;
+ * returns that. */
+static int64_t look(struct pair *p, int64_t row, int64_t last) {
+    int64_t dead = first_read(p->graph, p->before, p->after, row, &p->path) - p->read.lo;
+    int64_t lag = (last - p->made.lo) * p->made_bytes - dead * p->read_bytes;
+    p->lag = rfx_max_i64(p->lag, lag);
+    return dead;
+}
+
+/* Looks at each row from a border on, block by block, until two blocks in a row have moved on by as
+ * much as the one before; from there on to the same at the other border all do. Returns how far
+ * that is; -1: not within so many blocks. *moved: by how much, and in one block. */
+static int64_t look_from(struct pair *p, bool at_end, int64_t *moved) {
+    int64_t rows = rfx_range_size(p->made), before[BLOCK] = {0};
+    int alike = 0;
+    *moved = INT64_MIN;
+    for (int64_t block = 0; block < MOST_BLOCKS; block++) {
+        if ((block + 1) * BLOCK > rows) return -1;
+        int64_t first = at_end ? p->made.hi - (block + 1) * BLOCK : p->made.lo + block * BLOCK;
+        bool even = block > 0;
+        int64_t by = INT64_MIN;
+        for (int i = 0; i < BLOCK; i++) {
+            int64_t dead = look(p, first + i, first + i);
+            int64_t on = at_end ? before[i] - dead : dead - before[i];
+            before[i] = dead;
+            even = even && (i == 0 || on == by);
+            by = on;
+        }
+        alike = even && by == *moved ? alike + 1 : 0;
+        *moved = even ? by : INT64_MIN;
+        if (alike == 2) return (block + 1) * BLOCK;
     }
-    return lag;
+    return -1;
+}
+
+int64_t rfx_stream_lag(const struct rfx_graph *graph, int before, int after, int64_t *scratch) {
+    const struct rfx_node *from = &graph->nodes[before], *to = &graph->nodes[after];
+    struct pair p = {.graph = graph,
+                     .before = before,
+                     .after = after,
+                     .path = {.done = scratch, .nodes = scratch + graph->n_nodes},
+                     .read = rfx_rect_row_range(from->wanted),
+                     .made = rfx_rect_row_range(to->wanted),
+                     .read_bytes = row_bytes(from),
+                     .made_bytes = row_bytes(to)};
+    p.lag = -rfx_range_size(p.read) * p.read_bytes;
+    list_path(graph, before, after, &p.path);
+    bool shifts = true;
+    for (int n = 0; n < p.path.n; n++)
+        shifts = shifts && rfx_op_shifts(graph, &graph->nodes[p.path.nodes[n]]);
+    int64_t moved, moved_at_end;
+    if (shifts && look_from(&p, false, &moved) >= 0 && look_from(&p, true, &moved_at_end) >= 0 &&
+        moved == moved_at_end)
+        return p.lag;
+    int64_t step = rfx_ceil_div(rfx_range_size(p.made), LOOKS);
+    for (int64_t row = p.made.lo; row < p.made.hi; row += step)
+        (void)look(&p, row, rfx_min_i64(row + step, p.made.hi) - 1); /* reads no earlier ones */
+    return p.lag;
 }

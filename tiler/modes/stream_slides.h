@@ -15,7 +15,8 @@ bool rfx_stream_reads_for(const struct rfx_graph *graph, const struct rfx_stage_
                           int before, int after, int64_t *marks);
 
 /* Bytes by which `after`, up to a row, may be longer than what is dead of `before` when that row's
- * turn comes, at most; may be less than 0. scratch: 2 * n_nodes. Looks at so many rows of
- * `after`, spread over all of them, and takes those between for the worse of their neighbours. */
+ * turn comes, at most; may be less than 0. scratch: 2 * n_nodes. Where the rows that are read go on
+ * evenly only those near the borders are looked at; else some rows, spread over all, those between
+ * taken for the worse of their neighbours. */
 int64_t rfx_stream_lag(const struct rfx_graph *graph, int before, int after, int64_t *scratch);
 #endif

@@ -313,10 +313,10 @@ static void try_order(struct slides *s, int kept, size_t *best_arena) {
 }
 
 /* Changed orders that are tried at most. */
-static int count_shuffles(int n, bool quick) {
+static int count_shuffles(const struct slides *s, bool quick) {
     int64_t looks = quick ? QUICK_LOOKS : LOOKS;
-    int64_t most = quick ? QUICK_SHUFFLES : SHUFFLES;
-    return n < 2 ? 0 : (int)rfx_min_i64(most, looks / ((int64_t)n * n));
+    int64_t most = quick && !s->one_way ? QUICK_SHUFFLES : SHUFFLES;
+    return s->n < 2 ? 0 : (int)rfx_min_i64(most, looks / ((int64_t)s->n * s->n));
 }
 
 static void release(struct slides *s) {
@@ -382,7 +382,7 @@ enum rfx_status rfx_slides_place(struct rfx_memory *mem, struct rfx_record *reco
         sort_order(&s, k == 0 ? ORDER_SIZE : ORDER_TIME, true);
         try_order(&s, 0, &arena);
     }
-    int shuffles = count_shuffles(n, quick);
+    int shuffles = count_shuffles(&s, quick);
     for (int i = 0; i < shuffles && arena > bound; i++) {
         int kept = perturb(&s, &random);
         try_order(&s, kept, &arena);
