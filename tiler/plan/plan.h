@@ -21,7 +21,8 @@ struct rfx_stage_spec {
                                  other: tiles, column strips; at most one per position */
     int64_t band_rows;        /* image rows per step */
     bool row_by_row;          /* each node in steps of rows, so that a map may be written over
-                                 dead rows of its input */
+                                 dead rows of its input; streamed: a map that is stored, over
+                                 dead rows of one that is read */
     bool tight;               /* a step's new rows lie in bytes that all nodes share, and those
                                  that outlive the step are copied to their ring after it */
     bool weights_by_stage;    /* packed constants are loaded when the stage begins */

@@ -55,8 +55,9 @@ static void tell_stage(const struct rfx_plan *plan, int s, unsigned *told) {
         if (spec->parts_x > 1)
             (void)snprintf(cut, sizeof cut, " in %lld column strips, one after the other,",
                            (long long)spec->parts_x);
-        tell("%s: the image's rows stream through%s %lld at a time%s.", where, cut,
+        tell("%s: the image's rows stream through%s %lld at a time%s%s.", where, cut,
              (long long)spec->band_rows,
+             spec->row_by_row ? ", what is kept written over dead rows of what is read" : "",
              again ? ""
                    : "; a row is forgotten when its slowest reader is done, so memory grows with "
                      "the width, not the height");
