@@ -55,9 +55,8 @@ static void tell_stage(const struct rfx_plan *plan, int s, unsigned *told) {
         if (spec->parts_x > 1)
             (void)snprintf(cut, sizeof cut, " in %lld column strips, one after the other,",
                            (long long)spec->parts_x);
-        tell("%s: the image's rows stream through%s %lld at a time%s%s.", where, cut,
+        tell("%s: the image's rows stream through%s %lld at a time%s.", where, cut,
              (long long)spec->band_rows,
-             spec->row_by_row ? ", what is kept written over dead rows of what is read" : "",
              again ? ""
                    : "; a row is forgotten when its slowest reader is done, so memory grows with "
                      "the width, not the height");
@@ -75,6 +74,13 @@ static void tell_stage(const struct rfx_plan *plan, int s, unsigned *told) {
 static bool is_read_later(const struct rfx_plan *plan, int node) {
     for (int s = 0; s < plan->n_stages; ++s)
         if (plan->stages[s].places[node] == RFX_PLACE_READ) return true;
+    return false;
+}
+
+static bool streams_slide(const struct rfx_plan *plan) {
+    for (int s = 0; s < plan->n_stages; ++s)
+        if (plan->stages[s].spec.row_by_row && plan->stages[s].spec.mode->slide != NULL)
+            return true;
     return false;
 }
 
@@ -106,6 +112,8 @@ static void tell_kept(const struct rfx_plan *plan) {
             "largest is '%s' (%s, %s).",
             n, rfx_human_bytes(sum, size), rfx_split_label(graph, largest),
             rfx_human_shape(&out->shape, shape), rfx_human_bytes(rfx_tensor_bytes(out), one));
+    if (streams_slide(plan))
+        tell("Stages write what they keep over dead rows of what they read for the last time.");
 }
 
 /* Layers that more than one stage computes. */
