@@ -174,7 +174,7 @@ static void most_choices_are_the_best(void **state) {
     (void)state;
     int64_t cases = test_env_int("RFX_CASES", 300), seed = test_env_int("RFX_SEED", 1);
     int tried = 0, best_ones = 0;
-    for (int64_t c = 0; c < cases; c++) {
+    for (int64_t c = 0; c < 10 * cases && tried < cases / 3; c++) { /* few are that small */
         struct net net = make_net((uint64_t)(seed + c));
         struct test_rng rng = test_rng_make((uint64_t)(seed + c));
         bool small = net.levels.n > 1 && net.n_offers > 1 && net.n_offers <= MOST_OFFERS;
@@ -204,7 +204,7 @@ static void most_choices_are_the_best(void **state) {
         free_net(&net);
     }
     print_message("%d of %d choices are the best\n", best_ones, tried);
-    assert_true(tried > cases / 20 && best_ones * 10 >= tried * 8);
+    assert_true(tried > cases / 6 && best_ones * 10 >= tried * 8);
 }
 
 int main(void) {
