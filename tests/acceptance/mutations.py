@@ -120,7 +120,7 @@ MUTATIONS = {
         "test_planner_rows$"),
     "store what saves least": (
         "tiler/search/chain_stores.c", r"o->gain > best->gain", "o->gain < best->gain",
-        "test_chain_stores$"),
+        "test_chain_stores$|test_planner_chains$"),
     "write over rows that the step still reads": (
         "tiler/modes/streamed.c", r"int64_t least = \*lag \+ .*;", "int64_t least = *lag;",
         "test_stream_slides$|test_session$"),
