@@ -56,6 +56,20 @@ static int64_t cut_panels(int64_t panels, int64_t units, int64_t least, int thre
     return fewest;
 }
 
+/* Rows of units, at least `least` of them, of `across` units each: so many that threads which take
+ * one unit after the other end together, as nearly as up to twice as many allow. */
+static int64_t cut_rows(int64_t rows, int64_t least, int64_t across, int threads) {
+    int64_t best = least, fewest = INT64_MAX;
+    for (int64_t down = least; down <= rfx_min_i64(2 * least, rows); down++) {
+        int64_t slowest = rfx_ceil_div(down * across, threads) * rfx_ceil_div(rows, down);
+        if (slowest < fewest) {
+            best = down;
+            fewest = slowest;
+        }
+    }
+    return best;
+}
+
 static struct cut make_cut(const struct rfx_conv_attr *a, struct rfx_rect rect, int threads) {
     int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
     int64_t pixels = UNIT_INPUT_BYTES / (int64_t)rfx_floats_bytes(a->ic * a->sh * a->sw);
@@ -68,8 +82,11 @@ static struct cut make_cut(const struct rfx_conv_attr *a, struct rfx_rect rect, 
     struct cut cut = {.panel_parts = 1};
     cut.across = rfx_ceil_div(w, rfx_max_i64(rfx_ceil_div(pixels, rows), LEAST_PIXELS));
     cut.down = rfx_ceil_div(h, rfx_max_i64(1, pixels / rfx_ceil_div(w, cut.across)));
+    if (threads == 1) return cut;
     int64_t units = cut.down * cut.across;
-    if (threads > 1 && units < least)
+    if (units >= least)
+        cut.down = cut_rows(h, cut.down, cut.across, threads);
+    else
         cut.panel_parts = cut_panels(panels_of(a) * a->groups, units, least, threads);
     return cut;
 }

@@ -10,7 +10,7 @@
 #ifdef VARIANT_HAS_FMA
 
 #define MOST_PIECES RFX_CONV_LONG /* of a round: a chain of single products */
-#define CHAIN_CUTS 8    /* pieces of a single chain, between which what comes later is asked for */
+#define CUTS 8          /* pieces of a sum at least, between which what comes later is asked for */
 #define LINE_FLOATS 16  /* of a cache line */
 #define LONG_SUM 48     /* input channels x kernel rows: as long as memory takes to answer */
 #define WAY_FLOATS 1024 /* addresses so far apart share a set of the first cache */
@@ -53,9 +53,9 @@ struct end {
     int pixels; /* still to be asked for */
 };
 
-/* Pixels of few channels follow each other, which the processor foresees. */
+/* Pixels of one panel follow each other, which the processor foresees. */
 INLINE bool ends_apart(const struct rfx_conv_run *c) {
-    return c->out_stride > 2 * RFX_CONV_PANEL;
+    return c->out_stride > RFX_CONV_PANEL;
 }
 
 INLINE struct end expect_end(const struct rfx_conv_run *c, const struct block *b, int n) {
@@ -153,14 +153,14 @@ static __attribute__((noinline)) void begin_round(const struct rfx_conv_run *c, 
     find_parts(c, p);
 }
 
-/* A long sum has parts enough to expect a block's end beside them; other chains are cut for it. */
+/* Sums are cut so that a block's end is expected a few pixels at a time. */
 static void find_pieces(const struct rfx_conv_run *c, struct pieces *p, bool split, bool expect) {
     p->longest = INT64_MAX;
     p->ahead = 0;
     p->made = p->skip = 0;
     p->count = 0;
     p->more = false;
-    if (expect && !split) p->longest = c->kh * (c->kx1 - c->kx0) * c->ic / CHAIN_CUTS + 1;
+    if (expect) p->longest = c->kh * (c->kx1 - c->kx0) * c->ic / CUTS + 1;
     if (split)
         find_parts(c, p);
     else
