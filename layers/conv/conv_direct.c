@@ -84,7 +84,7 @@ static struct cut make_cut(const struct rfx_conv_attr *a, struct rfx_rect rect, 
     cut.down = rfx_ceil_div(h, rfx_max_i64(1, pixels / rfx_ceil_div(w, cut.across)));
     if (threads == 1) return cut;
     int64_t units = cut.down * cut.across;
-    if (units >= least)
+    if (units >= least && weights <= MOST_WEIGHTS_BYTES)
         cut.down = cut_rows(h, cut.down, cut.across, threads);
     else
         cut.panel_parts = cut_panels(panels_of(a) * a->groups, units, least, threads);
