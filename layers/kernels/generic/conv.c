@@ -10,7 +10,8 @@
 #ifdef VARIANT_HAS_FMA
 
 #define MOST_PIECES RFX_CONV_LONG /* of a round: a chain of single products */
-#define CUTS 8          /* pieces of a sum at least, between which what comes later is asked for */
+#define CUTS 8          /* pieces of a sum, at least: between them what comes later is asked for */
+#define TAP_CUTS 16     /* of a single tap, whose values are asked for, too */
 #define LINE_FLOATS 16  /* of a cache line */
 #define LONG_SUM 48     /* input channels x kernel rows: as long as memory takes to answer */
 #define WAY_FLOATS 1024 /* addresses so far apart share a set of the first cache */
@@ -42,6 +43,7 @@ struct block {
     const float *bias, *residual;
     float *out;
     int64_t channels; /* that are stored */
+    bool leads;       /* the next block's values are asked for beside it */
 };
 
 /* What a block's end reads and writes comes to the nearest cache while its sums are made: pixel
@@ -74,6 +76,18 @@ INLINE void expect_pixel(struct end *end) {
     if (end->residual == NULL) return;
     for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(end->residual + v);
     end->residual += end->residual_stride;
+}
+
+/* Whether values are read once, from lines too far apart to be foreseen, and those of two blocks
+ * fit into the nearest cache. */
+INLINE bool values_apart(const struct rfx_conv_run *c) {
+    return c->kh * c->kw == 1 && c->x_stride % WAY_FLOATS != 0;
+}
+
+INLINE void expect_next(const struct rfx_conv_run *c, const float *x, int64_t k, int n) {
+    const float *next = x + n * c->x_stride;
+    for (int p = 0; p < n; p++, next += c->x_stride)
+        for (int64_t i = 0; i < k; i += LINE_FLOATS) __builtin_prefetch(next + i);
 }
 
 /* Neighbouring products of every sum: k input values in a row, and their weights. */
@@ -153,14 +167,16 @@ static __attribute__((noinline)) void begin_round(const struct rfx_conv_run *c, 
     find_parts(c, p);
 }
 
-/* Sums are cut so that a block's end is expected a few pixels at a time. */
+/* Sums are cut at whole lines, so that a few are asked for at a time. */
 static void find_pieces(const struct rfx_conv_run *c, struct pieces *p, bool split, bool expect) {
     p->longest = INT64_MAX;
     p->ahead = 0;
     p->made = p->skip = 0;
     p->count = 0;
     p->more = false;
-    if (expect) p->longest = c->kh * (c->kx1 - c->kx0) * c->ic / CUTS + 1;
+    int64_t cuts = values_apart(c) ? TAP_CUTS : CUTS;
+    int64_t lines = rfx_ceil_div(c->kh * (c->kx1 - c->kx0) * c->ic, cuts * LINE_FLOATS);
+    if (expect) p->longest = lines * LINE_FLOATS;
     if (split)
         find_parts(c, p);
     else
@@ -225,6 +241,7 @@ INLINE void add_pieces(const struct rfx_conv_run *c, const struct block *b, cons
     for (const struct piece *at = p->list; at < p->list + p->count; at++) {
         for (int i = p->ahead; sums != SUMS_SHORT && i > 0 && end.pixels > 0; i--)
             expect_pixel(&end);
+        if (sums != SUMS_SHORT && b->leads) expect_next(c, at->x + b->at, at->k, n);
         add_products(sum, at->x + b->at, c->x_stride, b->weights + at->first * b->width, b->width,
                      at->k, n, nv);
         if (sums != SUMS_PARTS || !at->ends) continue;
@@ -346,6 +363,7 @@ static void make_channels(const struct rfx_conv_run *c, pixels_fn *make, struct 
             b.weights = c->weights + (ch - in_panel) * k + in_panel;
             b.bias = c->bias + ch;
             b.channels = c->m - ch;
+            b.leads = ch == 0 && i + 1 < cut.blocks && values_apart(c);
             b.out = c->out + p * c->out_stride + ch;
             b.residual = c->residual == NULL ? NULL : c->residual + p * c->residual_stride + ch;
             make(c, &b, pieces, n);
@@ -363,7 +381,7 @@ static int64_t pixels_at_once(const struct rfx_conv_run *c, int64_t most) {
 
 void VARIANT_NAME(conv)(const struct rfx_conv_run *c) {
     bool split = rfx_conv_parts(c->ic, c->kh, c->kw).split;
-    bool expect = c->ic * c->kh >= LONG_SUM && ends_apart(c);
+    bool expect = c->ic * c->kh >= LONG_SUM && (ends_apart(c) || values_apart(c));
     pixels_fn *full = split ? full_parts : expect ? full_chain : full_short;
     int64_t whole = (c->m + VECTOR_FLOATS - 1) / SIZE_OF_BLOCK * SIZE_OF_BLOCK;
     struct pieces p;
