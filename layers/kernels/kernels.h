@@ -33,6 +33,7 @@ struct rfx_depthwise_run {
     int64_t kh, kw, sw, dw;            /* dw may be negative */
     int64_t col0, col1;
     float lo, hi; /* the sum is clamped to [lo, hi] */
+    bool far;     /* pixels come from memory rather than from a cache; no value hangs on it */
 };
 
 /* Sums of products: y[r][j] += (0 + x[r][0] * w[0][j] + x[r][1] * w[1][j] + ...) for r < rows,

@@ -25,6 +25,21 @@ INLINE vector clamp(const struct rfx_depthwise_run *r, vector sum) {
     return VECTOR_MIN(VECTOR_ALL(r->hi), VECTOR_MAX(VECTOR_ALL(r->lo), sum));
 }
 
+/* What the next block reads of rows that are new, and what it writes, is asked for: its pixels are
+ * too far apart to be foreseen. */
+INLINE void expect_next(const struct rfx_depthwise_run *r, struct place at, int k, int s, int n,
+                        int rows) {
+    for (int i = k - s; i < k + (rows - 1) * s; i++) {
+        if (r->rows[i] == NULL) continue;
+        const float *x = r->rows[i] + ((at.p0 + n - 1) * s + k) * r->in_c + at.ch;
+        for (int p = 0; p < n * s; p++, x += r->in_c) __builtin_prefetch(x);
+    }
+    for (int j = 0; j < rows; j++) {
+        const float *out = r->out + j * r->out_row + (at.p0 + n) * r->out_c + at.ch;
+        for (int p = 0; p < n; p++, out += r->out_c) __builtin_prefetch(out, 1);
+    }
+}
+
 /* n pixels of `rows` rows for a square kernel of k and stride s; `edge`: some input columns are
  * outside the map. All but r and at are constants in all calls. */
 INLINE void fixed_block(const struct rfx_depthwise_run *r, struct place at, int k, int s, int n,
@@ -33,6 +48,7 @@ INLINE void fixed_block(const struct rfx_depthwise_run *r, struct place at, int 
     vector bias = VECTOR_LOAD(r->bias + at.ch);
     int64_t first = at.p0 * s;
     UNROLL for (int j = 0; j < rows; j++) UNROLL for (int p = 0; p < n; p++) sum[j][p] = bias;
+    if (r->far && !edge) expect_next(r, at, k, s, n, rows);
     UNROLL for (int i = 0; i < k + (rows - 1) * s; i++) {
         if (r->rows[i] == NULL) continue;
         const float *x = r->rows[i] + first * r->in_c + at.ch;
