@@ -79,6 +79,7 @@ static void transform_out(const struct rfx_winograd *w, const float *sums, int64
         .first = first,
         .c = c,
         .step = w->out_plane,
+        .ahead = w->outputs * args->out.c,
         .outputs = w->outputs,
         .lo = w->job->lo,
         .hi = w->job->hi,

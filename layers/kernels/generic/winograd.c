@@ -112,10 +112,22 @@ INLINE void finish_pixel(const struct rfx_winograd_out *w, int i, int64_t c, vec
     store_some(w->out[i] + at, value, left);
 }
 
+/* A tile's pixels lie too far apart to be foreseen, so those of the next one are asked for. */
+INLINE void expect_next(const struct rfx_winograd_out *w, int64_t c, int outputs) {
+    const int64_t at = w->first + c + w->ahead;
+    for (int i = 0; i < outputs * outputs; i++) {
+        if (w->out[i] == NULL) continue;
+        __builtin_prefetch(w->out[i] + at, 1);
+        if (w->residual != NULL && w->residual[i] != w->out[i])
+            __builtin_prefetch(w->residual[i] + at);
+    }
+}
+
 INLINE void tile_out(const struct rfx_winograd_out *w, int outputs) {
     const int n = outputs + 2;
     for (int64_t c = 0; c < w->c; c += VECTOR_FLOATS) {
         vector half[MOST * MOST];
+        expect_next(w, c, outputs);
         UNROLL for (int x = 0; x < n; x++) {
             vector m[MOST];
             UNROLL for (int y = 0; y < n; y++) m[y] =
