@@ -11,7 +11,7 @@
 
 #define MOST_PIECES RFX_CONV_LONG /* of a round: a chain of single products */
 #define CUTS 8          /* pieces of a sum, at least: between them what comes later is asked for */
-#define TAP_CUTS 16     /* of a single tap, whose values are asked for, too */
+#define CUTS_APART 16   /* where values are asked for, too */
 #define LINE_FLOATS 16  /* of a cache line */
 #define LONG_SUM 48     /* input channels x kernel rows: as long as memory takes to answer */
 #define WAY_FLOATS 1024 /* addresses so far apart share a set of the first cache */
@@ -78,10 +78,10 @@ INLINE void expect_pixel(struct end *end) {
     end->residual += end->residual_stride;
 }
 
-/* Whether values are read once, from lines too far apart to be foreseen, and those of two blocks
- * fit into the nearest cache. */
+/* Whether each value is read once, by one pixel, from lines too far apart to be foreseen, and those
+ * of two blocks fit into the nearest cache. */
 INLINE bool values_apart(const struct rfx_conv_run *c) {
-    return c->kh * c->kw == 1 && c->x_stride % WAY_FLOATS != 0;
+    return c->x_stride >= c->kw * c->tap_stride && c->x_stride % WAY_FLOATS != 0;
 }
 
 INLINE void expect_next(const struct rfx_conv_run *c, const float *x, int64_t k, int n) {
@@ -174,7 +174,7 @@ static void find_pieces(const struct rfx_conv_run *c, struct pieces *p, bool spl
     p->made = p->skip = 0;
     p->count = 0;
     p->more = false;
-    int64_t cuts = values_apart(c) ? TAP_CUTS : CUTS;
+    int64_t cuts = values_apart(c) ? CUTS_APART : CUTS;
     int64_t lines = rfx_ceil_div(c->kh * (c->kx1 - c->kx0) * c->ic, cuts * LINE_FLOATS);
     if (expect) p->longest = lines * LINE_FLOATS;
     if (split)
