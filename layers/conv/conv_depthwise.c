@@ -9,10 +9,11 @@
 /* Of input and output together: more than caches keep from one layer to the next. */
 #define FAR_BYTES (24 << 20)
 
-static bool is_far(const struct rfx_run_args *args) {
+static bool is_far(const struct rfx_conv_job *job) {
+    const struct rfx_run_args *args = job->args;
     struct rfx_rect in = rfx_op_in_rect(args->graph, args->node, 0, args->rect);
     int64_t pixels = rfx_rect_area(in) + rfx_rect_area(args->rect);
-    return rfx_floats_bytes(pixels * args->out.c) >= FAR_BYTES;
+    return rfx_floats_bytes(pixels * job->a->oc) >= FAR_BYTES;
 }
 
 /* Output rows y .. y + n of columns [x0, x1). */
@@ -67,7 +68,7 @@ static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
         .dw = a->dw,
         .lo = job->lo,
         .hi = job->hi,
-        .far = is_far(job->args),
+        .far = is_far(job),
     };
     for (int64_t y = unit.y0; y < unit.y1;) { /* two rows share their input rows if they follow */
         int64_t n = a->dh == 1 ? rfx_min_i64(2, unit.y1 - y) : 1;

@@ -18,7 +18,8 @@
 #define LEAST_PIXELS 28              /* of a unit: two blocks of the widest kernel */
 #define BORDER_ROWS 8                /* of units of kernels with borders: pixels of their columns */
 
-/* How the work on a rectangle is cut; panels are cut only where pixels are too few for all. */
+/* How the work on a rectangle is cut; panels are cut only where pixels are too few for all threads,
+ * or weights many and units do not come out even. */
 struct cut {
     int64_t down, across, panel_parts;
 };

@@ -138,7 +138,7 @@ struct rfx_winograd_out {
     const float *const *residual; /* outputs^2 pixels, or NULL: none; may be `out` */
     float *const *out;            /* outputs^2 pixels, row by row; NULL: not wanted */
     int64_t first, c, step, outputs;
-    int64_t ahead; /* as above */
+    int64_t ahead; /* floats from a pixel to the next tile's: a hint to the cache */
     float lo, hi;
 };
 

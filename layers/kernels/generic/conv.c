@@ -108,6 +108,7 @@ struct pieces {
     int64_t made;    /* by earlier rounds, */
     int64_t skip;    /* those of them that are still to be passed over */
     bool more;       /* for later rounds */
+    bool apart;      /* values are asked for beside them */
 };
 
 static void add_piece(struct pieces *p, const float *x, int64_t first, int64_t k, bool ends) {
@@ -174,7 +175,8 @@ static void find_pieces(const struct rfx_conv_run *c, struct pieces *p, bool spl
     p->made = p->skip = 0;
     p->count = 0;
     p->more = false;
-    int64_t cuts = values_apart(c) ? CUTS_APART : CUTS;
+    p->apart = expect && values_apart(c);
+    int64_t cuts = p->apart ? CUTS_APART : CUTS;
     int64_t lines = rfx_ceil_div(c->kh * (c->kx1 - c->kx0) * c->ic, cuts * LINE_FLOATS);
     if (expect) p->longest = lines * LINE_FLOATS;
     if (split)
@@ -363,7 +365,7 @@ static void make_channels(const struct rfx_conv_run *c, pixels_fn *make, struct 
             b.weights = c->weights + (ch - in_panel) * k + in_panel;
             b.bias = c->bias + ch;
             b.channels = c->m - ch;
-            b.leads = ch == 0 && i + 1 < cut.blocks && values_apart(c);
+            b.leads = ch == 0 && i + 1 < cut.blocks && pieces->apart;
             b.out = c->out + p * c->out_stride + ch;
             b.residual = c->residual == NULL ? NULL : c->residual + p * c->residual_stride + ch;
             make(c, &b, pieces, n);
