@@ -50,11 +50,13 @@ ranks 3 yolov8n synthetic:320x320 --exchange never >slow 2>said || fail "never: 
 grep -q '^exchange   none' slow || fail "never: $(cat slow)"
 ranks 3 yolov8n synthetic:320x320 --link-bandwidth 1 >slow 2>said || fail "a slow link: $(cat said)"
 grep -q '^exchange   none' slow || fail "an exchange over a link of a byte a second: $(cat slow)"
-# where the maps that would pay do not fit the budget there are none; what MPI takes differs a bit
-for _ in 1 2 3 4 5 6 7 8; do # by some 300 KB; with rows exchanged it is 650 KB more
+# where the maps that would pay do not fit the budget there are none; they take 650 KB more, and what MPI
+# takes differs from job to job, by as much now and then: the next job is held to this one's least again
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
     refused 4 'needs at least' 3 yolov8n synthetic:320x320 --exchange never --memory 1MiB
     least=$(sed -n 's/.*needs at least \([0-9]*\) bytes.*/\1/p' said | sort -n | tail -1)
-    ranks 3 yolov8n synthetic:320x320 --memory $((least + 300000)) >slow 2>said && break
+    ranks 3 yolov8n synthetic:320x320 --memory $((least + 300000)) >slow 2>said &&
+        grep -q '^exchange   none' slow && break
 done
 grep '^output ' slow | cmp -s - wanted || fail "a tight budget: $(cat slow said), not $(cat wanted)"
 grep -q '^exchange   none' slow || fail "rows exchanged in a tight budget: $(cat slow)"
