@@ -17,6 +17,11 @@
 #include "layers/conv/conv.h"
 #include "layers/kernels/packing.h"
 
+/* Whether threads share the output channels of a step of a layer that the direct kernels compute,
+ * as its weights are many, or many beside its input, so that each reads some of them. Else threads
+ * share the pixels, and each reads all weights. */
+bool rfx_conv_shares_outputs(const struct rfx_conv_attr *a, double input_bytes, int threads);
+
 /* Output pixels that are computed as one: h x w, anchored at multiples of h and w in the full map,
  * cut off at its lower and right ends. */
 struct rfx_conv_block {

@@ -71,13 +71,23 @@ static int64_t cut_rows(int64_t rows, int64_t least, int64_t across, int threads
     return best;
 }
 
+static double weight_bytes(const struct rfx_conv_attr *a) {
+    return (double)rfx_floats_bytes(a->kh * a->kw * (a->ic / a->groups) * a->oc);
+}
+
+bool rfx_conv_shares_outputs(const struct rfx_conv_attr *a, double input_bytes, int threads) {
+    bool beside = weight_bytes(a) > 2.0 * input_bytes;
+    if (beside && panels_of(a) * a->groups >= (int64_t)RFX_UNITS_PER_THREAD * threads) return true;
+    return weight_bytes(a) > MOST_WEIGHTS_BYTES;
+}
+
 static struct cut make_cut(const struct rfx_conv_attr *a, struct rfx_rect rect, int threads) {
     int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
     int64_t pixels = UNIT_INPUT_BYTES / (int64_t)rfx_floats_bytes(a->ic * a->sh * a->sw);
-    int64_t weights = (int64_t)rfx_floats_bytes(a->kh * a->kw * (a->ic / a->groups) * a->oc);
+    double input = (double)rfx_floats_bytes(a->ic * h * a->sh * w * a->sw);
+    bool by_panels = rfx_conv_shares_outputs(a, input, threads);
     int64_t least = (int64_t)RFX_UNITS_PER_THREAD * threads;
-    if (threads > 1 && weights <= MOST_WEIGHTS_BYTES)
-        pixels = rfx_min_i64(pixels, rfx_ceil_div(h * w, least));
+    if (threads > 1 && !by_panels) pixels = rfx_min_i64(pixels, rfx_ceil_div(h * w, least));
     pixels = rfx_max_i64(pixels, LEAST_PIXELS);
     int64_t rows = rfx_min_i64(h, a->kw > 1 ? BORDER_ROWS : 1);
     struct cut cut = {.panel_parts = 1};
@@ -85,7 +95,7 @@ static struct cut make_cut(const struct rfx_conv_attr *a, struct rfx_rect rect, 
     cut.down = rfx_ceil_div(h, rfx_max_i64(1, pixels / rfx_ceil_div(w, cut.across)));
     if (threads == 1) return cut;
     int64_t units = cut.down * cut.across;
-    if (units >= least && weights <= MOST_WEIGHTS_BYTES)
+    if (units >= least && !by_panels)
         cut.down = cut_rows(h, cut.down, cut.across, threads);
     else
         cut.panel_parts = cut_panels(panels_of(a) * a->groups, units, least, threads);

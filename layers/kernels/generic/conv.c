@@ -10,12 +10,10 @@
 #ifdef VARIANT_HAS_FMA
 
 #define MOST_PIECES RFX_CONV_LONG /* of a round: a chain of single products */
-#define CUTS 8          /* pieces of a sum, at least: between them what comes later is asked for */
-#define CUTS_APART 16   /* where values are asked for, too */
-#define LINE_FLOATS 16  /* of a cache line */
-#define LONG_SUM 48     /* input channels x kernel rows: as long as memory takes to answer */
-#define WAY_FLOATS 1024 /* addresses so far apart share a set of the first cache */
-#define SAME_SET 10     /* lines that stay in one set: it has 12, and weights pass through */
+#define CUTS 8        /* pieces of a sum, at least: between them what comes later is asked for */
+#define CUTS_APART 16 /* where values are asked for, too */
+#define LONG_SUM 48   /* input channels x kernel rows: as long as memory takes to answer */
+#define SAME_SET 10   /* lines that stay in one set: it has 12, and weights pass through */
 #define INLINE static inline __attribute__((always_inline))
 #define SIZE_OF_BLOCK (VECTORS * VECTOR_FLOATS) /* output channels */
 #if VECTOR_FLOATS == 16
@@ -32,6 +30,8 @@
 #ifndef ALONE
 #define ALONE PIXELS
 #endif
+#include "layers/kernels/generic/conv_expect.h"
+
 _Static_assert(RFX_CONV_PANEL % SIZE_OF_BLOCK == 0, "a panel is whole blocks");
 _Static_assert(RFX_CONV_LANES % VECTOR_FLOATS == 0, "panels are filled up to whole vectors");
 
@@ -44,51 +44,8 @@ struct block {
     float *out;
     int64_t channels; /* that are stored */
     bool leads;       /* the next block's values are asked for beside it */
+    int64_t ahead;    /* floats: how far behind the weights at hand others are asked for; or 0 */
 };
-
-/* What a block's end reads and writes comes to the nearest cache while its sums are made: pixel
- * after pixel, for all at once are more lines than a core waits for, and the sums wait with them.
- */
-struct end {
-    const float *out, *residual; /* of the next pixel; residual NULL: none, or what is written */
-    int64_t out_stride, residual_stride;
-    int pixels; /* still to be asked for */
-};
-
-/* Pixels of one panel follow each other, which the processor foresees. */
-INLINE bool ends_apart(const struct rfx_conv_run *c) {
-    return c->out_stride > RFX_CONV_PANEL;
-}
-
-INLINE struct end expect_end(const struct rfx_conv_run *c, const struct block *b, int n) {
-    struct end end = {.out = b->out,
-                      .residual = b->residual == b->out ? NULL : b->residual,
-                      .out_stride = c->out_stride,
-                      .residual_stride = c->residual_stride,
-                      .pixels = ends_apart(c) ? n : 0};
-    return end;
-}
-
-INLINE void expect_pixel(struct end *end) {
-    for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(end->out + v, 1);
-    end->out += end->out_stride;
-    end->pixels--;
-    if (end->residual == NULL) return;
-    for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(end->residual + v);
-    end->residual += end->residual_stride;
-}
-
-/* Whether each value is read once, by one pixel, from lines too far apart to be foreseen, and those
- * of two blocks fit into the nearest cache. */
-INLINE bool values_apart(const struct rfx_conv_run *c) {
-    return c->x_stride >= c->kw * c->tap_stride && c->x_stride % WAY_FLOATS != 0;
-}
-
-INLINE void expect_next(const struct rfx_conv_run *c, const float *x, int64_t k, int n) {
-    const float *next = x + n * c->x_stride;
-    for (int p = 0; p < n; p++, next += c->x_stride)
-        for (int64_t i = 0; i < k; i += LINE_FLOATS) __builtin_prefetch(next + i);
-}
 
 /* Neighbouring products of every sum: k input values in a row, and their weights. */
 struct piece {
@@ -188,9 +145,10 @@ static void find_pieces(const struct rfx_conv_run *c, struct pieces *p, bool spl
 
 /* Adds `k` products per sum: x floats in a row, weights `width` apart. */
 INLINE void add_products(vector sum[ALONE][VECTORS], const float *x, int64_t x_stride,
-                         const float *w, int64_t width, int64_t k, int n, int nv) {
+                         const float *w, int64_t width, int64_t ahead, int64_t k, int n, int nv) {
     for (const float *end = x + k; x < end; x++, w += width) {
         vector wv[VECTORS];
+        if (nv == VECTORS) expect_weights(w + ahead);
         UNROLL for (int v = 0; v < nv; v++) wv[v] = VECTOR_LOAD(w + v * VECTOR_FLOATS);
         UNROLL for (int p = 0; p < n; p++) {
             vector xv = VECTOR_ALL(x[p * x_stride]);
@@ -239,13 +197,13 @@ INLINE void add_pieces(const struct rfx_conv_run *c, const struct block *b, cons
                        vector sum[ALONE][VECTORS], vector total[ALONE][VECTORS], int n, int nv,
                        enum sums sums) {
     struct end end = {.pixels = 0};
-    if (sums != SUMS_SHORT) end = expect_end(c, b, n);
+    if (sums != SUMS_SHORT) end = expect_end(c, b->out, b->residual, n);
     for (const struct piece *at = p->list; at < p->list + p->count; at++) {
         for (int i = p->ahead; sums != SUMS_SHORT && i > 0 && end.pixels > 0; i--)
             expect_pixel(&end);
         if (sums != SUMS_SHORT && b->leads) expect_next(c, at->x + b->at, at->k, n);
         add_products(sum, at->x + b->at, c->x_stride, b->weights + at->first * b->width, b->width,
-                     at->k, n, nv);
+                     b->ahead, at->k, n, nv);
         if (sums != SUMS_PARTS || !at->ends) continue;
         UNROLL for (int i = 0; i < n; i++) UNROLL for (int v = 0; v < nv; v++) {
             total[i][v] = total[i][v] + sum[i][v];
@@ -365,6 +323,7 @@ static void make_channels(const struct rfx_conv_run *c, pixels_fn *make, struct 
             b.weights = c->weights + (ch - in_panel) * k + in_panel;
             b.bias = c->bias + ch;
             b.channels = c->m - ch;
+            b.ahead = i == 0 ? WEIGHTS_AHEAD : 0; /* others find them in caches */
             b.leads = ch == 0 && i + 1 < cut.blocks && pieces->apart;
             b.out = c->out + p * c->out_stride + ch;
             b.residual = c->residual == NULL ? NULL : c->residual + p * c->residual_stride + ch;
