@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
@@ -23,14 +24,13 @@
                       */
 #define TURNS_BEFORE \
     3 /* bytes of an arena that a node's result takes were free for so many nodes */
-#define DRAM_THREADS 2 /* more of them do not make memory faster */
 
 const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
     static const char *const names[] = {
         "direct_mac",  "winograd_mac",  "openblas_mac", "channel_mac", "pool_tap",  "few_mac",
         "other_mac",   "conv_element",  "tile_element", "tile_factor", "element",   "act_element",
         "sum_element", "image_element", "run",          "step",        "meeting",   "weight_byte",
-        "shared_byte", "plain_byte",    "dram_byte",    "load_byte",   "spill_byte"};
+        "shared_byte", "plain_byte",    "cold_byte",    "dram_byte",   "load_byte", "spill_byte"};
     _Static_assert(sizeof names / sizeof names[0] == RFX_COST_UNITS, "a name per unit");
     return names[unit];
 }
@@ -176,6 +176,7 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
     size_t n = (size_t)graph->n_nodes;
     struct rfx_cost_model m = {
         .graph = graph, .caches = *caches, .threads = threads, .picoseconds = constants_in_use()};
+    m.dram_speed = threads > 1 ? COST_DRAM_SPEED : 1.0;
     if (m.caches.second_bytes == 0) m.caches.second_bytes = USUAL_SECOND_BYTES;
     if (m.caches.shared_bytes == 0) m.caches.shared_bytes = USUAL_SHARED_BYTES;
     m.nodes = rfx_memory_calloc(graph->mem, n, sizeof *m.nodes);
@@ -243,6 +244,13 @@ static void count_output(const struct counter *c, int i, struct rfx_cost_counts 
     counts->n[RFX_COST_STEP] += (c->at.down - 1.0) * c->at.across;
 }
 
+/* Bytes of the input that a node's area takes, without what is read again. */
+static double read_in_all(const struct counter *c, const struct rfx_node *node) {
+    const struct rfx_tensor *in = &node_of(c, node->in[0])->out;
+    double share = c->at.rows * c->at.cols / (double)(node->out.h * node->out.w);
+    return share * (double)rfx_tensor_bytes(in);
+}
+
 /* How often a node with tiles reads its constants: in each step for so many tiles. */
 static double readings_by_tiles(const struct counter *c, const struct rfx_cost_node *fact) {
     double edge = (double)fact->tile, steps = c->at.down * c->at.across;
@@ -251,29 +259,29 @@ static double readings_by_tiles(const struct counter *c, const struct rfx_cost_n
 }
 
 /* Constants: read in every step and, by the direct kernels, for every unit of the input, or for so
- * many tiles. */
+ * many tiles. What all threads read takes as long as what one reads. */
 static void count_constants(const struct counter *c, int i, struct rfx_cost_counts *counts) {
     const struct rfx_cost_model *m = c->model;
     const struct rfx_cost_node *fact = &m->nodes[i];
-    double steps = c->at.down * c->at.across, units = steps;
+    double steps = c->at.down * c->at.across, units = steps, readers = (double)m->threads;
     if (fact->packed == 0.0) return;
     if (fact->pixel.n[RFX_COST_OPENBLAS_MAC] > 0.0) /* it copies them in every call */
         counts->n[RFX_COST_CONV_ELEMENT] += fact->packed / sizeof(float) * steps;
     if (c->shape->spec.weights_by_stage) counts->n[RFX_COST_LOAD_BYTE] += fact->packed;
     if (fact->by_units) {
-        const struct rfx_tensor *in = &node_of(c, node_of(c, i)->in[0])->out;
-        double share =
-            c->at.rows * c->at.cols / (double)(node_of(c, i)->out.h * node_of(c, i)->out.w);
-        units = share * (double)rfx_tensor_bytes(in) / UNIT_BYTES;
-        if (units < steps) units = steps;
+        const struct rfx_node *node = node_of(c, i);
+        double input = read_in_all(c, node);
+        units = fmax(steps, input / UNIT_BYTES);
+        if (rfx_conv_shares_outputs(&node->attr.conv, input / steps, m->threads)) readers = 1.0;
     }
     if (fact->tiles > 0) {
         units = readings_by_tiles(c, fact);
         counts->n[RFX_COST_TILE_FACTOR] += units * fact->made;
+        if (units < steps * readers) readers = 1.0; /* of few tiles the outputs are shared */
     }
     /* the first time they come from memory */
-    rfx_cost_add_weights(m, fact->packed, (double)m->caches.shared_bytes, counts);
-    rfx_cost_add_weights(m, fact->packed * (steps - 1.0), c->round, counts);
+    rfx_cost_add_weights(m, readers * fact->packed, (double)m->caches.shared_bytes, counts);
+    rfx_cost_add_weights(m, readers * fact->packed * (steps - 1.0), c->round, counts);
     rfx_cost_add_weights(m, fact->packed * (units - steps), fact->packed + UNIT_BYTES, counts);
 }
 
@@ -370,11 +378,10 @@ void rfx_cost_count_group(const struct rfx_cost_model *model, const struct rfx_g
 uint64_t rfx_cost_picoseconds(const struct rfx_cost_model *model,
                               const struct rfx_cost_counts *counts) {
     double time = 0.0, threads = (double)model->threads;
-    double memory = threads < DRAM_THREADS ? threads : DRAM_THREADS;
     for (int u = 0; u < RFX_COST_UNITS; u++) {
         double part = counts->n[u] * model->picoseconds[u];
         if (by_threads(u) || (u >= RFX_COST_WEIGHT_BYTE && u < RFX_COST_DRAM_BYTE)) part /= threads;
-        if (u == RFX_COST_DRAM_BYTE) part /= memory;
+        if (u == RFX_COST_DRAM_BYTE) part /= model->dram_speed;
         time += part;
     }
     return time < 1.0 ? 1 : (uint64_t)time;

@@ -35,7 +35,8 @@ enum rfx_cost_unit {
     RFX_COST_WEIGHT_BYTE,   /* of constants that a core's own cache does not hold */
     RFX_COST_SHARED_BYTE,   /* of maps, likewise, where multiply-adds go on meanwhile */
     RFX_COST_PLAIN_BYTE,    /* of maps, likewise, of all nodes but dense convolutions */
-    RFX_COST_DRAM_BYTE,     /* that no cache holds */
+    RFX_COST_COLD_BYTE,     /* of constants that no cache holds: they are asked for ahead */
+    RFX_COST_DRAM_BYTE,     /* of maps that no cache holds */
     RFX_COST_LOAD_BYTE,     /* of constants packed again */
     RFX_COST_SPILL_BYTE,    /* of maps, written to a file or read from it */
     RFX_COST_UNITS
@@ -77,6 +78,7 @@ struct rfx_cost_model {
     const double *picoseconds; /* [RFX_COST_UNITS], of one thread */
     struct rfx_caches caches;  /* none is 0 */
     int threads;
+    double dram_speed;           /* of memory for these threads, one thread's as 1 */
     struct rfx_cost_node *nodes; /* of the graph's base, under the same indices */
     struct rfx_cost_group *groups;
     double *bytes;                /* n_nodes + 1: scratch */

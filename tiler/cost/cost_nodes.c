@@ -226,23 +226,25 @@ static double lost_share(double distance, double from, double size) {
 }
 
 static void add_bytes(const struct rfx_cost_model *model, double bytes, double distance,
-                      enum rfx_cost_unit near, struct rfx_cost_counts *counts) {
+                      enum rfx_cost_unit near, enum rfx_cost_unit far,
+                      struct rfx_cost_counts *counts) {
     double own = (double)model->caches.second_bytes * model->threads;
     double shared = (double)model->caches.shared_bytes;
     double outside = lost_share(distance, own / 2, own);
     double dram = lost_share(distance, shared / 4, shared);
     if (dram > outside) dram = outside;
     counts->n[near] += bytes * (outside - dram);
-    counts->n[RFX_COST_DRAM_BYTE] += bytes * dram;
+    counts->n[far] += bytes * dram;
 }
 
 void rfx_cost_add_bytes(const struct rfx_cost_model *model, int node, double bytes, double distance,
                         struct rfx_cost_counts *counts) {
     bool dense = model->nodes[node].dense;
-    add_bytes(model, bytes, distance, dense ? RFX_COST_SHARED_BYTE : RFX_COST_PLAIN_BYTE, counts);
+    add_bytes(model, bytes, distance, dense ? RFX_COST_SHARED_BYTE : RFX_COST_PLAIN_BYTE,
+              RFX_COST_DRAM_BYTE, counts);
 }
 
 void rfx_cost_add_weights(const struct rfx_cost_model *model, double bytes, double distance,
                           struct rfx_cost_counts *counts) {
-    add_bytes(model, bytes, distance, RFX_COST_WEIGHT_BYTE, counts);
+    add_bytes(model, bytes, distance, RFX_COST_WEIGHT_BYTE, RFX_COST_COLD_BYTE, counts);
 }

@@ -24,7 +24,8 @@ import sys
 
 UNITS = ["direct_mac", "winograd_mac", "openblas_mac", "channel_mac", "pool_tap", "few_mac", "other_mac",
          "conv_element", "tile_element", "tile_factor", "element", "act_element", "sum_element", "image_element",
-         "run", "step", "meeting", "weight_byte", "shared_byte", "plain_byte", "dram_byte", "load_byte", "spill_byte"]
+         "run", "step", "meeting", "weight_byte", "shared_byte", "plain_byte", "cold_byte", "dram_byte", "load_byte",
+         "spill_byte"]
 SETS = ["avx512", "avx2", "base"]
 NETWORKS = [("mobilenet_v2", "1024x1024"), ("mobilenet_v2", "384x384"), ("resnet50", "512x512"),
             ("resnet18", "1024x1024"), ("unet", "384x384"), ("efficientnet_b0", "768x768"),
@@ -48,7 +49,8 @@ ROUNDS = 4
 # where the measurements cannot tell units apart that come together, which would else be 0 or far too much.
 EXPECTED = {"channel_mac": 10, "pool_tap": 100, "few_mac": 15, "other_mac": 15, "conv_element": 300,
             "winograd_mac": 8, "tile_element": 60, "tile_factor": 60, "element": 200,
-            "run": 3e4, "step": 5e5, "weight_byte": 20, "shared_byte": 5, "plain_byte": 12, "dram_byte": 25}
+            "run": 3e4, "step": 5e5, "weight_byte": 20, "shared_byte": 5, "plain_byte": 12, "cold_byte": 12,
+            "dram_byte": 25}
 QUIET_LOAD = 0.7     # of the machine, below which two threads meet undisturbed
 USUAL_MEETING = 5e6  # picoseconds, where it is not
 # Of a byte written to a file or read from it: 0.4 GB/s, so that a slow disk is no bad surprise. On the disk of the
@@ -162,6 +164,16 @@ def meetings(program, constants, runs):
     return sorted(found)[len(found) // 2] * 1e12
 
 
+def dram_speed(program, runs):
+    """Of memory for two threads, one thread's as 1."""
+    ratios = []
+    for _ in range(max(3, runs)):
+        one, two = (bench(program, "squeezenet1_1", "224x224", "--untiled", SETS[0], threads, 1)
+                    for threads in (1, 2))
+        ratios.append(two["machine"]["memory_gb_per_second"] / one["machine"]["memory_gb_per_second"])
+    return max(1.0, sorted(ratios)[len(ratios) // 2])
+
+
 def report_fit(kernels, rows, constants):
     errors = []
     for counts, seconds, weight in rows:
@@ -195,7 +207,7 @@ def caches():
     return " and ".join(found) or "unknown"
 
 
-def print_header(constants, measured, like, met):
+def print_header(constants, measured, like, met, memory):
     print(f"""/* What the units of the cost model take, in picoseconds of one thread. Made by
  * tools/scripts/calibrate.py; not to be edited.
  *
@@ -204,6 +216,8 @@ def print_header(constants, measured, like, met):
  * Files of spilled maps: assumed. */
 #ifndef RFX_TILER_COST_COST_CONSTANTS_H
 #define RFX_TILER_COST_COST_CONSTANTS_H
+
+#define COST_DRAM_SPEED {memory:.3g} /* of memory for two threads or more, one thread's as 1 */
 
 /* clang-format off */
 static const struct {{
@@ -274,7 +288,8 @@ def main():
     for kernels in measured:
         constants[kernels][UNITS.index("meeting")] = USUAL_MEETING if meeting is None else meeting
         constants[kernels][UNITS.index("spill_byte")] = USUAL_SPILL
-    print_header(constants, measured, "avx2" if "avx2" in measured else measured[0], meeting is not None)
+    print_header(constants, measured, "avx2" if "avx2" in measured else measured[0], meeting is not None,
+                 dram_speed(options.program, options.runs))
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ static void networks(void **state) {
 static void small_maps_stay(void **state) {
     struct small_plan_case f = small_plan_case_begin(24, 20);
     struct rfx_group_attr groups[POOL + 1];
-    struct rfx_caches large = {4096 * KIB, 16384 * KIB}, small = {32 * KIB, 64 * KIB};
+    struct rfx_caches large = {4096 * KIB, 16384 * KIB}, small = {64 * KIB, 128 * KIB};
     (void)state;
     assert_int_equal(choose(f.graph, large, 1, -1, groups), 0);
     small_plan_case_end(&f);
@@ -115,7 +115,7 @@ static enum rfx_status choose_and_free(struct rfx_memory *mem, void *context,
                                        struct rfx_error *err) {
     struct rfx_graph *graph = context;
     struct rfx_memory *own = graph->mem;
-    struct rfx_plan_request request = {.threads = 1, .caches = {32 * KIB, 64 * KIB}};
+    struct rfx_plan_request request = {.threads = 1, .caches = {64 * KIB, 128 * KIB}};
     struct rfx_graph *grouped = NULL;
     graph->mem = mem;
     enum rfx_status status = rfx_groups_apply(graph, &request, &grouped, err);
@@ -224,7 +224,7 @@ static void never_much_slower(void **state) {
                          RFX_STATUS_BUDGET_IMPOSSIBLE);
         for (size_t more = 0; more < 4000 * KIB; more = 2 * more + 3 * KIB) {
             f.request.memory_bytes = least->peak_bytes + more;
-            f.request.caches = (struct rfx_caches){32 * KIB, 64 * KIB};
+            f.request.caches = (struct rfx_caches){64 * KIB, 128 * KIB};
             f.request.no_groups = true;
             struct rfx_plan *plain = small_plan_case_make(&f);
             f.request.no_groups = false;

@@ -68,7 +68,7 @@ static void rivals_of_groups(void **state) {
     struct rfx_error err;
     char text[RFX_PLAN_TEXT];
     (void)state;
-    f.request.caches = (struct rfx_caches){32 << 10, 64 << 10};
+    f.request.caches = (struct rfx_caches){64 << 10, 128 << 10};
     assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err), RFX_OK);
     assert_non_null(plan->grouped);
     assert_int_equal(rfx_plan_survey_create(plan->graph, &f.request, &request, &survey, &err),
