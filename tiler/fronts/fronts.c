@@ -14,6 +14,9 @@ enum { COMPARED_PER_NODE = 64 }; /* what they cost */
 /* With a seed: how much better a state may seem. */
 static const double chance_gain = 4;
 
+/* More than what rounding makes of a score. */
+static const double score_error = 0.01;
+
 /* The second one as it would have to be if all that is known were counted. The others are for
  * places that were cut in all directions: those that leave more orders do better still, or, of
  * boundaries with many groups, small ones. */
@@ -142,11 +145,20 @@ static void add_state(struct fronts *f, const struct state *before, struct state
     insert(f, ended % f->buckets.n, next, hash, (float)score);
 }
 
+/* The score that a group of n ends has to be better than: what it makes of the state would be left
+ * out else. */
+static float least_of(const struct fronts *f, const struct state *state, int ended, int n) {
+    double least = rfx_front_buckets_least(&f->buckets, (ended + n) % f->buckets.n);
+    double chance = f->request->seed != 0 ? chance_gain : 0;
+    return (float)(least - state->gain - chance - score_error);
+}
+
 /* Tries the groups of a state. false: no memory. */
 static bool expand(struct fronts *f, const struct state *state, int ended, uint64_t *nodes) {
     int gone[RFX_FRONT_MAX_SIDE];
     int with[RFX_FRONT_MAX_SIDE];
     int leaves[RFX_FRONT_MAX_SIDE];
+    float least[RFX_FRONT_MAX_SIDE + 1];
     struct state next = {.previous = f->n_steps, .from = state->left.boundary};
     if (!add_step(f, state)) return false;
     next.slot = rfx_pq_slots_take(&f->trees);
@@ -155,7 +167,9 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
     struct rfx_forest to = forest_of(f, &next);
     rfx_front_judge_enter(&f->judge, &from);
     rfx_forest_enter(&f->forests, &from, f->times->at[state->left.boundary].side);
-    rfx_front_groups_list(&f->groups, &from, &state->left, &to);
+    int most = __builtin_popcountll(state->left.ends);
+    for (int n = 0; n <= most; n++) least[n] = least_of(f, state, ended, n);
+    rfx_front_groups_list(&f->groups, &from, &state->left, least, &to);
     *nodes += (uint64_t)f->groups.n_compared / COMPARED_PER_NODE;
     for (int i = 0; i < f->groups.n; i++) {
         struct rfx_pq_run run = {.leaves = leaves};
@@ -166,6 +180,11 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
         if (*nodes >= f->request->nodes) {
             f->complete = false;
             break;
+        }
+        int n = __builtin_popcountll(next.group.ends);
+        if (next.group.score <= least_of(f, state, ended, n)) {
+            f->complete = false;
+            continue;
         }
         ++*nodes;
         struct rfx_forest_change change =
@@ -193,8 +212,8 @@ static bool search(struct fronts *f, uint64_t *nodes) {
     insert(f, 0, &first, 0, 0);
     for (int ended = 0; waiting > 0; ended++) {
         int bucket = ended % f->buckets.n;
-        for (int i = 0; i < f->buckets.at[bucket].n; i++) {
-            const struct state *state = state_at(f, bucket, i);
+        for (int i = f->buckets.at[bucket].n - 1; i >= 0; i--) { /* the best first, more or less */
+            const struct state *state = state_at(f, bucket, f->buckets.at[bucket].heap[i]);
             if (state->left.boundary == f->times->n) { /* all of the bucket are there */
                 f->last = bucket;
                 return true;

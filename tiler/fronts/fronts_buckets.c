@@ -1,6 +1,8 @@
 /* Heaps, and lists by hash; see fronts_buckets.h. */
 #include "tiler/fronts/fronts_buckets.h"
 
+#include <math.h>
+
 static void clear_lists(const struct rfx_front_buckets *buckets, struct rfx_front_bucket *b) {
     for (size_t k = 0; k < buckets->n_lists; k++) b->first[k] = -1;
 }
@@ -102,6 +104,11 @@ struct rfx_front_put rfx_front_buckets_put(struct rfx_front_buckets *buckets, in
     *first = state;
     sift(b, state);
     return (struct rfx_front_put){.state = state, .instead = full, .left_out = full};
+}
+
+float rfx_front_buckets_least(const struct rfx_front_buckets *buckets, int bucket) {
+    const struct rfx_front_bucket *b = &buckets->at[bucket];
+    return b->n < buckets->width ? -INFINITY : b->scores[b->heap[0]];
 }
 
 void rfx_front_buckets_clear(struct rfx_front_buckets *buckets, int bucket) {

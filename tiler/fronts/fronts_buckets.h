@@ -46,5 +46,9 @@ struct rfx_front_put {
 struct rfx_front_put rfx_front_buckets_put(struct rfx_front_buckets *buckets, int bucket,
                                            uint64_t hash, float score);
 
+/* The score that a state has to be better than if it is not to be left out for certain; -INFINITY
+ * while there is room. */
+float rfx_front_buckets_least(const struct rfx_front_buckets *buckets, int bucket);
+
 void rfx_front_buckets_clear(struct rfx_front_buckets *buckets, int bucket);
 #endif

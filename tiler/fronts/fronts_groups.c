@@ -225,13 +225,16 @@ static double loss_of(const struct rfx_front_groups *g, const struct rfx_front_l
     return w->size * (log(ends) + log(begins)) + w->among * groups;
 }
 
-/* Lists a group, whose score lacks the orders of its begins. */
+/* Lists a group, whose score lacks the orders of its begins, unless it is too bad. */
 static void add_group(struct rfx_front_groups *g, const struct rfx_front_left *left,
                       struct rfx_front_group group) {
     double orders = g->log_factorial[__builtin_popcountll(group.begins)];
     group.gain -= (float)loss_of(g, left, &group);
     group.score += group.gain + (float)(g->weights.orders * orders);
-    g->list[g->n++] = group;
+    if (group.score > g->least[__builtin_popcountll(group.ends)])
+        g->list[g->n++] = group;
+    else
+        g->complete = false;
 }
 
 /* Sums of begins that may be close to what ends: [lo, hi], or a little more. */
@@ -326,7 +329,8 @@ static double orders_without(struct rfx_front_groups *g, const struct rfx_forest
 }
 
 void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *forest,
-                           const struct rfx_front_left *left, struct rfx_forest *scratch) {
+                           const struct rfx_front_left *left, const float *least,
+                           struct rfx_forest *scratch) {
     const struct rfx_front_boundary *b = &g->times->at[left->boundary];
     bool *marked = g->forests->marked;
     int *gone = g->items;
@@ -336,6 +340,7 @@ void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *
     for (int i = 0; i < n_gone; i++) marked[gone[i]] = false;
     int n_unions = list_unions(g, n_blocks);
     list_halves(g, left);
+    g->least = least;
     g->n = g->n_compared = 0;
     for (int u = 0; u < n_unions; u++) {
         g->unions[u].groups = find_groups(g, left, &g->unions[u].sum, -1, MAX_POOL - g->n_compared);

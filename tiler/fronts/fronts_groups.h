@@ -14,7 +14,7 @@
 struct rfx_front_group {
     uint64_t ends, begins; /* bits by their order at the boundary */
     float gain;
-    float score; /* with the orders that it leaves */
+    float score; /* with the orders that it leaves, or a few more */
 };
 
 /* What gains are made of. */
@@ -51,6 +51,7 @@ struct rfx_front_groups {
     size_t listed_sum; /* of all of them */
     float listed_squares;
     bool has_twins;
+    const float *least; /* as below, during the call */
     double log_factorial[RFX_FRONT_MAX_SIDE + 1];
 };
 
@@ -70,10 +71,11 @@ RFX_NODISCARD enum rfx_status rfx_front_groups_init(
 void rfx_front_groups_release(struct rfx_front_groups *g);
 
 /* Lists the groups of one block (what lies together in every order), one of which every packing
- * makes: of the block that is in the fewest. Judge and forests have entered the forest; `scratch`
- * has room for one. */
+ * makes: of the block that is in the fewest. Those of k ends whose score is not above least[k] are
+ * left out. Judge and forests have entered the forest; `scratch` has room for one. */
 void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *forest,
-                           const struct rfx_front_left *left, struct rfx_forest *scratch);
+                           const struct rfx_front_left *left, const float *least,
+                           struct rfx_forest *scratch);
 
 /* The items of a group as a change. The lists have room for RFX_FRONT_MAX_SIDE. */
 struct rfx_forest_change rfx_front_change(const struct rfx_front_times *times, int boundary,
