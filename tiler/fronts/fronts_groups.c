@@ -56,7 +56,9 @@ enum rfx_status rfx_front_groups_init(struct rfx_front_groups *g,
     if (g->list == NULL || g->unions == NULL || g->low == NULL || g->high == NULL ||
         g->blocks == NULL || g->items == NULL)
         return rfx_memory_fail(mem, "packer", MAX_POOL * sizeof *g->list, err);
-    return rfx_front_rooms_init(&g->rooms, problem, times, capacity, err);
+    enum rfx_status status = rfx_front_rooms_init(&g->rooms, problem, times, capacity, err);
+    if (status == RFX_OK) g->match = (float)(weights->match - log(g->rooms.shrink));
+    return status;
 }
 
 void rfx_front_groups_release(struct rfx_front_groups *g) {
@@ -225,13 +227,13 @@ static double loss_of(const struct rfx_front_groups *g, const struct rfx_front_l
     return w->size * (log(ends) + log(begins)) + w->among * groups;
 }
 
-/* Lists a group, whose score lacks the orders of its begins, unless it is too bad. */
+/* Lists a group, whose score lacks the orders of its begins, if that is better than `least`. */
 static void add_group(struct rfx_front_groups *g, const struct rfx_front_left *left,
-                      struct rfx_front_group group) {
+                      struct rfx_front_group group, float least) {
     double orders = g->log_factorial[__builtin_popcountll(group.begins)];
     group.gain -= (float)loss_of(g, left, &group);
     group.score += group.gain + (float)(g->weights.orders * orders);
-    if (group.score > g->least[__builtin_popcountll(group.ends)])
+    if (group.score > least)
         g->list[g->n++] = group;
     else
         g->complete = false;
@@ -261,18 +263,17 @@ static struct close_sums close_sums_of(const struct rfx_front_groups *g,
 }
 
 /* Finds the groups of these ends with all begins whose sum is close, up to `most`; their number.
- * They are listed if orders >= 0: the logarithm of how many a single begin in the place of these
- * ends leaves. */
+ * With `least` they are listed, if they are better. */
 static int find_groups(struct rfx_front_groups *g, const struct rfx_front_left *left,
-                       const struct rfx_front_block *ends, double orders, int most) {
+                       const struct rfx_front_union *u, const float *least, int most) {
     const int *begins = &g->times->by_begin[g->times->at[left->boundary].begins];
+    const struct rfx_front_block *ends = &u->sum;
     const struct rfx_front_sum *low = g->low;
     const struct rfx_front_sum *high = g->high;
     bool all_ends = ends->mask == left->ends;
     float spread = (float)(g->rooms.shrink * g->rooms.shrink / 3); /* of a share from 0 to twice */
-    float match = (float)(g->weights.match - log(g->rooms.shrink));
     float expected = (float)(ends->room * (1 - g->rooms.shrink));
-    float score = (float)(g->weights.orders * orders), given = (float)ends->variance;
+    float score = (float)(g->weights.orders * u->orders), given = (float)ends->variance;
     struct close_sums close = close_sums_of(g, ends, all_ends, expected, spread);
     int found = 0;
     int h = g->n_high - 1;
@@ -289,9 +290,9 @@ static int find_groups(struct rfx_front_groups *g, const struct rfx_front_left *
             if (g->has_twins && skips_twin(g, begins, left->begins, mask)) continue;
             if (found == most) return found;
             found++;
-            if (orders < 0) continue;
-            float gain = match - square / (2 * variance) - logf(variance / own) / 2;
-            add_group(g, left, (struct rfx_front_group){ends->mask, mask, gain, score});
+            if (least == NULL) continue;
+            float gain = g->match - square / (2 * variance) - logf(variance / own) / 2;
+            add_group(g, left, (struct rfx_front_group){ends->mask, mask, gain, score}, *least);
         }
     }
     return found;
@@ -324,8 +325,21 @@ static double orders_without(struct rfx_front_groups *g, const struct rfx_forest
     struct rfx_front_group group = {.ends = ends, .begins = left->begins & (0 - left->begins)};
     struct rfx_forest_change change =
         rfx_front_change(g->times, left->boundary, &group, gone, with);
+    change.alone = true;
     if (!rfx_forest_replace(g->forests, forest, &change, scratch, &made, &run)) return -1;
     return rfx_front_orders_after(g->judge, g->forests, scratch, &made);
+}
+
+/* Lists the groups of a union that are better than `least`. What is known without looking at them
+ * is often enough: none gains more than a perfect match of as many begins as there are. */
+static void list_union(struct rfx_front_groups *g, const struct rfx_front_left *left,
+                       const struct rfx_front_union *u, float least) {
+    double begins = g->log_factorial[__builtin_popcountll(left->begins)];
+    double most = (double)g->match + g->weights.orders * (u->orders + begins);
+    if (most > (double)least)
+        (void)find_groups(g, left, u, &least, u->groups);
+    else
+        g->complete = false;
 }
 
 void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *forest,
@@ -340,21 +354,21 @@ void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *
     for (int i = 0; i < n_gone; i++) marked[gone[i]] = false;
     int n_unions = list_unions(g, n_blocks);
     list_halves(g, left);
-    g->least = least;
     g->n = g->n_compared = 0;
-    for (int u = 0; u < n_unions; u++) {
-        g->unions[u].groups = find_groups(g, left, &g->unions[u].sum, -1, MAX_POOL - g->n_compared);
-        if (g->unions[u].groups == 0) continue;
-        g->unions[u].orders = orders_without(g, forest, left, g->unions[u].sum.mask, scratch);
-        if (g->unions[u].orders < 0) g->unions[u].groups = 0;
-        g->n_compared += g->unions[u].groups;
+    for (int k = 0; k < n_unions; k++) {
+        struct rfx_front_union *u = &g->unions[k];
+        u->groups = find_groups(g, left, u, NULL, MAX_POOL - g->n_compared);
+        if (u->groups == 0) continue;
+        u->orders = orders_without(g, forest, left, u->sum.mask, scratch);
+        if (u->orders < 0) u->groups = 0;
+        g->n_compared += u->groups;
     }
     if (g->n_compared == MAX_POOL) g->complete = false;
     uint64_t block = find_fewest(g, n_unions, n_blocks);
-    for (int u = 0; u < n_unions; u++) {
-        const struct rfx_front_block *ends = &g->unions[u].sum;
-        if (g->unions[u].groups == 0 || (ends->mask & block) == 0) continue;
-        (void)find_groups(g, left, ends, g->unions[u].orders, g->unions[u].groups);
+    for (int k = 0; k < n_unions; k++) {
+        const struct rfx_front_union *u = &g->unions[k];
+        if (u->groups > 0 && (u->sum.mask & block) != 0)
+            list_union(g, left, u, least[__builtin_popcountll(u->sum.mask)]);
     }
     keep_best(g);
 }

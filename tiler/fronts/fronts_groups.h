@@ -42,6 +42,7 @@ struct rfx_front_groups {
     const struct rfx_front_judge *judge;
     struct rfx_front_rooms rooms;
     struct rfx_front_weights weights;
+    float match; /* what a group gains whose sums are the likeliest */
     struct rfx_front_union *unions;
     struct rfx_front_sum *low, *high; /* of two halves of the begins listed last */
     struct rfx_front_block *blocks;
@@ -51,7 +52,6 @@ struct rfx_front_groups {
     size_t listed_sum; /* of all of them */
     float listed_squares;
     bool has_twins;
-    const float *least; /* as below, during the call */
     double log_factorial[RFX_FRONT_MAX_SIDE + 1];
 };
 
