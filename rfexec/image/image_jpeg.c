@@ -104,8 +104,10 @@ static void on_skip(j_decompress_ptr jpeg, long count) {
     if ((size_t)count > here) rfx_image_file_skip(&s->file, count - (long)here);
 }
 
+/* Called for each row of blocks of a scan, and for each row of the picture. */
 static void on_progress(j_common_ptr jpeg) {
     struct jpeg_source *s = owner_of(jpeg);
+    if (rfx_memory_is_stopped(s->base.mem)) give_up(s, "stopped");
     if (s->jpeg.input_scan_number > MAX_SCANS) give_up(s, "more than 1000 scans");
 }
 
@@ -168,6 +170,8 @@ static JBLOCKARRAY access_blocks(j_common_ptr jpeg, jvirt_barray_ptr array, JDIM
 static enum rfx_status failed(struct jpeg_source *s, const char *place, struct rfx_error *err) {
     const char *name = s->base.name;
     s->broken = true;
+    enum rfx_status stopped = rfx_memory_check_stop(s->base.mem, err);
+    if (stopped != RFX_OK) return stopped;
     if (s->file.error_number != 0)
         return rfx_fail(err, RFX_STATUS_IO, "%s: %s: %s", name, place,
                         strerror(s->file.error_number));

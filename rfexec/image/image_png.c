@@ -127,6 +127,8 @@ static enum rfx_status start(struct png_source *s, struct rfx_error *err) {
 }
 
 static enum rfx_status decode_row(struct png_source *s, struct rfx_error *err) {
+    enum rfx_status status = rfx_memory_check_stop(s->base.mem, err);
+    if (status != RFX_OK) return status;
     if (s->broken) return failed_in_row(s, err);
     if (setjmp(png_jmpbuf(s->png)) != 0) return failed_in_row(s, err);
     png_read_row(s->png, s->window + (size_t)(s->next_row % s->window_rows) * s->row_bytes, NULL);
@@ -137,6 +139,8 @@ static enum rfx_status decode_row(struct png_source *s, struct rfx_error *err) {
 
 /* One row of a pass: without libpng's handling of interlacing its pixels lie side by side. */
 static enum rfx_status decode_pass_row(struct png_source *s, bool last, struct rfx_error *err) {
+    enum rfx_status status = rfx_memory_check_stop(s->base.mem, err);
+    if (status != RFX_OK) return status;
     if (setjmp(png_jmpbuf(s->png)) != 0) return failed_in_row(s, err);
     png_read_row(s->png, rfx_passes_room(&s->passes), NULL);
     if (last) png_read_end(s->png, NULL);

@@ -189,6 +189,8 @@ static enum rfx_status decode_tile(struct tiff_source *s, int64_t y, int64_t x,
 }
 
 static enum rfx_status decode_row(struct tiff_source *s, struct rfx_error *err) {
+    enum rfx_status status = rfx_memory_check_stop(s->base.mem, err);
+    if (status != RFX_OK) return status;
     unsigned char *to = s->cache + (size_t)(s->next_row % s->cache_rows) * s->row_bytes;
     for (int i = 0; i < s->planes.n && !s->broken; i++) {
         int plane = s->planes.numbers[i];

@@ -133,7 +133,8 @@ static enum rfx_status make_file(struct turned_source *s, struct rfx_error *err)
     if (from->ops->set_window != NULL) status = from->ops->set_window(from, 1, err);
     for (int64_t y = 0; y < from->h && status == RFX_OK; y += GROUP) {
         int64_t rows = rfx_min_i64(GROUP, from->h - y);
-        status = read_band(s, y, rows, err);
+        status = rfx_memory_check_stop(s->base.mem, err);
+        if (status == RFX_OK) status = read_band(s, y, rows, err);
         if (status != RFX_OK) break;
         status = s->columns ? put_blocks(s, y, rows, err) : put_rows(s, y, rows, err);
     }
