@@ -70,6 +70,7 @@ struct fronts {
     size_t steps_capacity;
     struct rfx_pq_slots trees; /* a slot has both sides */
     int last;                  /* the bucket of the states that got to the end; -1: none did */
+    int deepest;               /* the first of the steps after the states of the last bucket */
     bool complete;             /* no state and no group listed was left out so far */
 };
 
@@ -212,6 +213,7 @@ static bool search(struct fronts *f, uint64_t *nodes) {
     insert(f, 0, &first, 0, 0);
     for (int ended = 0; waiting > 0; ended++) {
         int bucket = ended % f->buckets.n;
+        if (f->buckets.at[bucket].n > 0) f->deepest = f->n_steps;
         for (int i = f->buckets.at[bucket].n - 1; i >= 0; i--) { /* the best first, more or less */
             const struct state *state = state_at(f, bucket, f->buckets.at[bucket].heap[i]);
             if (state->left.boundary == f->times->n) { /* all of the bucket are there */
@@ -263,15 +265,62 @@ static void release(struct fronts *f) {
         rfx_memory_release(f->mem, blocks[i]);
 }
 
+/* Lists the n groups so far and those on the way to a step, the last first; their number. */
+static int list_way(const struct fronts *f, int step, struct rfx_front_step *way, int n) {
+    for (int k = step; k > 0; k = f->steps[k].previous)
+        way[n++] = (struct rfx_front_step){f->steps[k].boundary, f->steps[k].group};
+    return n;
+}
+
 /* The offsets of the way to a state. */
 static enum rfx_status reconstruct(struct fronts *f, const struct state *last,
                                    struct rfx_front_step *way, size_t *offsets,
                                    struct rfx_error *err) {
     int n = 0;
     if (last->previous >= 0) way[n++] = (struct rfx_front_step){last->from, last->group};
-    for (int k = last->previous; k > 0; k = f->steps[k].previous)
-        way[n++] = (struct rfx_front_step){f->steps[k].boundary, f->steps[k].group};
+    n = list_way(f, last->previous, way, n);
     return rfx_front_way(f->problem, f->times, &f->forests, way, n, offsets, err);
+}
+
+/* The offsets of what is placed on the way to a step. `placed`: per item, false; so after it. */
+static enum rfx_status reconstruct_part(struct fronts *f, int step, struct rfx_front_step *way,
+                                        bool *placed, size_t *offsets, struct rfx_error *err) {
+    int n = list_way(f, step, way, 0);
+    for (int i = 0; i < f->times->n_live; i++) placed[f->times->live[i]] = true;
+    for (int k = 0; k < n; k++) {
+        const struct rfx_front_boundary *b = &f->times->at[way[k].boundary];
+        for (uint64_t rest = way[k].group.begins; rest != 0; rest &= rest - 1)
+            placed[f->times->by_begin[b->begins + __builtin_ctzll(rest)]] = true;
+    }
+    enum rfx_status status =
+        rfx_front_way(f->problem, f->times, &f->forests, way, n, offsets, err);
+    for (int i = 0; i < f->problem->n; i++) {
+        if (!placed[i]) offsets[i] = SIZE_MAX;
+        placed[i] = false;
+    }
+    return status;
+}
+
+/* Tells of the states of the last bucket, evenly from the best to the worst. */
+static enum rfx_status list_parts(struct fronts *f, struct rfx_error *err) {
+    struct rfx_fronts_parts *parts = f->request->parts;
+    size_t n = (size_t)f->problem->n;
+    int64_t states = f->n_steps - f->deepest;
+    int64_t count = states < parts->most ? states : parts->most;
+    enum rfx_status status = RFX_OK;
+    bool *placed = rfx_memory_calloc(f->mem, n, sizeof *placed);
+    struct rfx_front_step *way = rfx_memory_calloc(f->mem, 2 * n, sizeof *way);
+    if (placed == NULL || way == NULL)
+        status = rfx_memory_fail(f->mem, "packer", 2 * n * sizeof *way, err);
+    for (int64_t k = 0; status == RFX_OK && k < count; k++) {
+        int step = f->deepest + (int)(k * states / count);
+        size_t *offsets = &parts->offsets[(size_t)k * n];
+        status = reconstruct_part(f, step, way, placed, offsets, err);
+        if (status == RFX_OK) parts->n++;
+    }
+    rfx_memory_release(f->mem, placed);
+    rfx_memory_release(f->mem, way);
+    return status;
 }
 
 /* Keeps the lowest of the packings of the states that got to the end, up to the first that fits:
@@ -317,6 +366,7 @@ enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
     uint64_t visited = 0;
     *arena_bytes = SIZE_MAX;
     *complete = true;
+    if (request->parts != NULL) request->parts->n = 0;
     if (problem->n == 0 || problem->n > RFX_FRONTS_MAX_ITEMS) return RFX_OK;
     enum rfx_status status = rfx_front_times_create(problem, &f.times, err);
     if (status != RFX_OK || !f.times->possible) goto done;
@@ -329,6 +379,7 @@ enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
         status = rfx_memory_fail(f.mem, "packer",
                                  2 * f.trees.nodes_capacity * sizeof *f.trees.nodes, err);
     if (status == RFX_OK && f.last >= 0) status = settle(&f, offsets, arena_bytes, err);
+    if (status == RFX_OK && f.last < 0 && request->parts != NULL) status = list_parts(&f, err);
     *complete = f.complete && f.groups.complete && f.last < 0;
 done:
     *nodes += visited;

@@ -21,6 +21,14 @@
 /* How many different ways of weighing groups there are. */
 enum { RFX_FRONTS_VARIANTS = 3 };
 
+/* Where the last states were when none of them could go on: what each of them has placed, which may
+ * lie above the capacity. */
+struct rfx_fronts_parts {
+    int most;        /* states to tell of at most, > 0 */
+    int n;           /* of so many; 0 where some got to the end */
+    size_t *offsets; /* [most][n items]; SIZE_MAX: not placed yet */
+};
+
 struct rfx_fronts_request {
     size_t capacity_bytes;             /* at least the lower bound */
     int variant;                       /* 0 .. RFX_FRONTS_VARIANTS - 1 */
@@ -28,6 +36,7 @@ struct rfx_fronts_request {
     uint64_t seed;                     /* 0: no chance; else of a disturbance of what is kept */
     uint64_t nodes;                    /* groups to try at most, and to compare (64 as one), > 0 */
     const struct rfx_place_stop *stop; /* NULL: none */
+    struct rfx_fronts_parts *parts;    /* filled; NULL: not wanted */
 };
 
 /* Fills offsets[n] with the lowest answer found and *arena_bytes, which may be above the capacity

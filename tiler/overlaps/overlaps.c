@@ -91,7 +91,7 @@ static void move(struct overlaps *o, int i) {
     for (size_t k = 0; k < n_pairs; k++) {
         float bottom = o->place[pairs[k].other];
         float top = bottom + o->size[pairs[k].other];
-        if (top <= highest) tried[n++] = top;
+        if (top >= 0 && top <= highest) tried[n++] = top; /* not of what lies nowhere */
         if (bottom >= size) tried[n++] = bottom - size;
     }
     if (o->problem->items[i].alignment > 1) align(o, i, n);
@@ -216,10 +216,47 @@ static float time_together(const struct rfx_place_item *a, const struct rfx_plac
     return (float)((uint64_t)hi - (uint64_t)lo);
 }
 
+/* Where items do not lie yet. */
+static const float nowhere = -INFINITY;
+
+/* Of the items that do not lie yet the one that takes the most; -1: all do. */
+static int largest_left(const struct overlaps *o) {
+    const struct rfx_place_problem *problem = o->problem;
+    int best = -1;
+    float most = -1;
+    for (int i = 0; i < problem->n; i++) {
+        float area = o->size[i] * (float)(problem->last[i] - problem->first[i]);
+        if (o->place[i] > nowhere || area <= most) continue;
+        most = area;
+        best = i;
+    }
+    return best;
+}
+
+/* Lays the items of a part of an answer where it has them, and then the others. */
+static void complete(struct overlaps *o) {
+    const size_t *start = o->request->start;
+    for (int i = 0; i < o->problem->n; i++) {
+        float place = smaller((float)start[i], larger(o->capacity - o->size[i], 0));
+        o->place[i] = start[i] == SIZE_MAX ? nowhere : place;
+    }
+    for (int i = largest_left(o); i >= 0; i = largest_left(o)) move(o, i);
+}
+
+static bool is_part(const size_t *start, int n) {
+    for (int i = 0; i < n; i++)
+        if (start[i] == SIZE_MAX) return true;
+    return false;
+}
+
 /* Lays the items anywhere, or where an answer has them, with its height pressed to the capacity. */
 static void lay_first(struct overlaps *o) {
     const struct rfx_place_problem *problem = o->problem;
     const size_t *start = o->request->start;
+    if (start != NULL && is_part(start, problem->n)) {
+        complete(o);
+        return;
+    }
     size_t height = start == NULL ? 0 : rfx_place_arena_bytes(problem->items, problem->n, start);
     for (int i = 0; i < problem->n; i++) {
         float room = larger(o->capacity - o->size[i], 0);

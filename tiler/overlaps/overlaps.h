@@ -24,8 +24,9 @@ enum { RFX_OVERLAPS_VARIANTS = 4 };
 struct rfx_overlaps_request {
     size_t capacity_bytes; /* > 0 and no less than the largest size: where the items are to fit */
     int variant;           /* 0 .. RFX_OVERLAPS_VARIANTS - 1 */
-    const size_t *start;   /* an answer, to lie in at first as far as the capacity allows; may be
-                              the array that is filled; NULL: none, items lie anywhere at first */
+    const size_t *start;   /* where items lie at first, pressed to the capacity if all do; SIZE_MAX:
+                              not yet, but comes to where it overlaps least, the largest first; may
+                              be the array that is filled; NULL: anywhere */
     uint64_t seed;         /* of where they lie then, and of the order in which they move */
     uint64_t moves;        /* of items, at most */
     const struct rfx_place_stop *stop; /* NULL: none */

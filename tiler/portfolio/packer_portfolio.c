@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "layers/core/team.h"
-#include "tiler/fronts/fronts.h"
 #include "tiler/overlaps/overlaps.h"
 #include "tiler/packer/packer_search.h"
 #include "tiler/packer/packer_skyline.h"
 #include "tiler/packer/packer_tight.h"
 #include "tiler/portfolio/portfolio_kept.h"
+#include "tiler/portfolio/portfolio_mend.h"
 #include "tiler/portfolio/portfolio_slack.h"
 #include "tiler/portfolio/portfolio_turns.h"
 
@@ -284,7 +284,7 @@ static void search_fronts(struct portfolio *p, struct worker *w, const struct ta
     size_t arena = SIZE_MAX;
     bool complete = false;
     enum rfx_status status =
-        rfx_fronts_place(p->problem, &request, w->trial, &arena, &complete, &nodes, &err);
+        rfx_mended_fronts_place(p->problem, &request, w->trial, &arena, &complete, &nodes, &err);
     end_turn(p, nodes, status, &err);
     if (status == RFX_OK && arena != SIZE_MAX) keep(p, w, RFX_MEMBER_FRONTS);
     if (complete || (task->width >= RFX_FRONTS_MAX_WIDTH && request.seed == 0))
