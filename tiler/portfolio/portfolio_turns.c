@@ -50,17 +50,17 @@ const struct rfx_turn rfx_turns[RFX_N_TURNS] = {
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, RFX_BELOW_BEST},
 };
 
-/* Narrower fronts hardly ever find anything. They widen faster, as few of the widths are enough for
- * nearly all that they find at all. */
-enum { FRONTS_DOUBLINGS = 4, FRONTS_DOUBLINGS_A_ROUND = 2 };
+/* Narrower fronts hardly ever find anything, and few of the widths are enough for nearly all that
+ * they find at all. */
+static const int fronts_widths[] = {64, 512, 2048, RFX_FRONTS_MAX_WIDTH};
+enum { N_FRONTS_WIDTHS = sizeof fronts_widths / sizeof *fronts_widths };
 
 int rfx_turn_width(enum rfx_packer_member member, int round) {
-    bool is_fronts = member == RFX_MEMBER_FRONTS;
-    int most = is_fronts ? RFX_FRONTS_MAX_WIDTH : RFX_TURN_MAX_WIDTH;
-    int doublings = is_fronts ? FRONTS_DOUBLINGS + FRONTS_DOUBLINGS_A_ROUND * round : round;
-    if (doublings >= 16) return most;
-    int width = RFX_TURN_FIRST_WIDTH << doublings;
-    return width < most ? width : most;
+    if (member == RFX_MEMBER_FRONTS)
+        return fronts_widths[round < N_FRONTS_WIDTHS ? round : N_FRONTS_WIDTHS - 1];
+    if (round >= 16) return RFX_TURN_MAX_WIDTH;
+    int width = RFX_TURN_FIRST_WIDTH << round;
+    return width < RFX_TURN_MAX_WIDTH ? width : RFX_TURN_MAX_WIDTH;
 }
 
 static const char *const names[] = {
