@@ -142,7 +142,7 @@ static enum rfx_status build(struct rfx_memory *mem, void *context, struct rfx_e
 
 static void allocations_can_fail(void **state) {
     (void)state;
-    struct packing_case made = packing_make(packing_find("spirals-slack-10"), 3, 36, 36);
+    struct packing_case made = packing_make(packing_find("chains-slack-10"), 7, 60, 60);
     assert_true(test_fail_each_allocation(build, &made) > 30);
     free(made.items);
 }
