@@ -70,7 +70,7 @@ struct fronts {
     size_t steps_capacity;
     struct rfx_pq_slots trees; /* a slot has both sides */
     int last;                  /* the bucket of the states that got to the end; -1: none did */
-    int deepest;               /* the first of the steps after the states of the last bucket */
+    int deepest;               /* the first step to what the last bucket with any states had */
     bool complete;             /* no state and no group listed was left out so far */
 };
 
@@ -265,7 +265,7 @@ static void release(struct fronts *f) {
         rfx_memory_release(f->mem, blocks[i]);
 }
 
-/* Lists the n groups so far and those on the way to a step, the last first; their number. */
+/* Adds the groups on the way to a step, the last first, to n that are listed; their number. */
 static int list_way(const struct fronts *f, int step, struct rfx_front_step *way, int n) {
     for (int k = step; k > 0; k = f->steps[k].previous)
         way[n++] = (struct rfx_front_step){f->steps[k].boundary, f->steps[k].group};
@@ -313,6 +313,7 @@ static enum rfx_status list_parts(struct fronts *f, struct rfx_error *err) {
     if (placed == NULL || way == NULL)
         status = rfx_memory_fail(f->mem, "packer", 2 * n * sizeof *way, err);
     for (int64_t k = 0; status == RFX_OK && k < count; k++) {
+        if (rfx_place_must_stop(f->mem, f->request->stop)) break;
         int step = f->deepest + (int)(k * states / count);
         size_t *offsets = &parts->offsets[(size_t)k * n];
         status = reconstruct_part(f, step, way, placed, offsets, err);

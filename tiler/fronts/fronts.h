@@ -21,11 +21,11 @@
 /* How many different ways of weighing groups there are. */
 enum { RFX_FRONTS_VARIANTS = 3 };
 
-/* Where the last states were when none of them could go on: what each of them has placed, which may
- * lie above the capacity. */
+/* What the last states had placed when none got to the end, each with no two items on the same
+ * bytes; it may lie above the capacity. */
 struct rfx_fronts_parts {
     int most;        /* states to tell of at most, > 0 */
-    int n;           /* of so many; 0 where some got to the end */
+    int n;           /* of so many; 0 where some got to the end, or a stop said so */
     size_t *offsets; /* [most][n items]; SIZE_MAX: not placed yet */
 };
 

@@ -50,8 +50,7 @@ const struct rfx_turn rfx_turns[RFX_N_TURNS] = {
     {RFX_MEMBER_SECTIONS, RFX_SEARCH_AREA, RFX_BELOW_BEST},
 };
 
-/* Narrower fronts hardly ever find anything, and few of the widths are enough for nearly all that
- * they find at all. */
+/* Few enough that the last is reached within seconds; narrower ones hardly ever find anything. */
 static const int fronts_widths[] = {64, 512, 2048, RFX_FRONTS_MAX_WIDTH};
 enum { N_FRONTS_WIDTHS = sizeof fronts_widths / sizeof *fronts_widths };
 

@@ -2,6 +2,7 @@
 #ifndef RFX_TESTS_SUPPORT_RANDOM_PLACEMENT_CASES_H
 #define RFX_TESTS_SUPPORT_RANDOM_PLACEMENT_CASES_H
 
+#include "tests/support/random/packing_cases.h"
 #include "tests/support/test_util.h"
 #include "tiler/strategies/placement_problem.h"
 
@@ -13,6 +14,12 @@ int placement_tear_down(void **state);
 
 /* A problem that must be valid, from placement_mem. */
 struct rfx_place_problem *placement_problem(const struct rfx_place_item *items, int n);
+
+/* As test_fail_each_allocation, of making a problem and placing its items; `place` may fill an
+ * offset per item, and frees all it made. */
+typedef enum rfx_status placement_placer(const struct rfx_place_problem *problem, size_t capacity,
+                                         size_t *offsets, struct rfx_error *err);
+int64_t placement_fail_each_allocation(const struct packing_case *made, placement_placer *place);
 
 struct placement_ranges {
     int items, lifetime, size; /* at most; at least 1 */

@@ -346,28 +346,24 @@ static void what_cannot_be_packed_is_not_found(void **state) {
     }
 }
 
-static enum rfx_status build(struct rfx_memory *mem, void *context, struct rfx_error *err) {
-    const struct packing_case *made = context;
-    struct rfx_clauses_packing_request request = {.capacity_bytes = made->capacity};
+static enum rfx_status search(const struct rfx_place_problem *problem, size_t capacity,
+                              size_t *offsets, struct rfx_error *err) {
+    struct rfx_clauses_packing_request request = {.capacity_bytes = capacity};
     struct rfx_clauses_packing *packing = NULL;
     enum rfx_clauses_packing_outcome outcome;
-    struct rfx_place_problem *problem = NULL;
-    size_t offsets[MAX_RECORDS];
     uint64_t conflicts = 0;
-    enum rfx_status status = rfx_place_problem_create(mem, made->items, made->n, &problem, err);
-    if (status == RFX_OK) status = rfx_clauses_packing_create(problem, &request, &packing, err);
+    enum rfx_status status = rfx_clauses_packing_create(problem, &request, &packing, err);
     if (status == RFX_OK)
         status =
             rfx_clauses_packing_search(packing, 1000, NULL, offsets, &outcome, &conflicts, err);
     rfx_clauses_packing_free(packing);
-    rfx_place_problem_free(problem);
     return status;
 }
 
 static void allocations_can_fail(void **state) {
     (void)state;
     struct packing_case made = packing_make(packing_find("spirals-gone"), 3, 40, 40);
-    assert_true(test_fail_each_allocation(build, &made) > 50);
+    assert_true(placement_fail_each_allocation(&made, search) > 50);
     free(made.items);
 }
 

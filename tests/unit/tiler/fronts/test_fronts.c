@@ -118,26 +118,20 @@ static void stops_when_told_to(void **state) {
     free(made.items);
 }
 
-static enum rfx_status build(struct rfx_memory *mem, void *context, struct rfx_error *err) {
-    const struct packing_case *made = context;
-    struct rfx_place_problem *problem = NULL;
+static enum rfx_status place(const struct rfx_place_problem *problem, size_t capacity,
+                             size_t *offsets, struct rfx_error *err) {
     struct rfx_fronts_request request = {
-        .capacity_bytes = made->capacity, .width = 4, .nodes = UINT64_MAX};
-    size_t offsets[MAX_RECORDS];
+        .capacity_bytes = capacity, .width = 4, .nodes = UINT64_MAX};
     size_t arena = 0;
     bool complete = false;
     uint64_t nodes = 0;
-    enum rfx_status status = rfx_place_problem_create(mem, made->items, made->n, &problem, err);
-    if (status == RFX_OK)
-        status = rfx_fronts_place(problem, &request, offsets, &arena, &complete, &nodes, err);
-    rfx_place_problem_free(problem);
-    return status;
+    return rfx_fronts_place(problem, &request, offsets, &arena, &complete, &nodes, err);
 }
 
 static void allocations_can_fail(void **state) {
     (void)state;
     struct packing_case made = packing_make(packing_find("spirals-slack-1"), 3, 36, 36);
-    assert_true(test_fail_each_allocation(build, &made) > 30);
+    assert_true(placement_fail_each_allocation(&made, place) > 30);
     free(made.items);
 }
 

@@ -177,37 +177,26 @@ static enum rfx_status build_small(struct rfx_memory *mem, void *context, struct
 
 /* One beam alone has a fixed number of allocations; the tree searches go on without memory for
  * their undo list, so that only what comes before the first turn is failed one by one here. */
-static enum rfx_status build_skyline(struct rfx_memory *mem, void *context, struct rfx_error *err) {
-    const struct packing_case *made = context;
+static enum rfx_status place_skyline(const struct rfx_place_problem *problem, size_t capacity,
+                                     size_t *offsets, struct rfx_error *err) {
     struct rfx_skyline_request request = {
-        .capacity_bytes = made->capacity, .unit_bytes = 1, .width = 4};
-    struct rfx_place_problem *problem = NULL;
-    size_t offsets[MAX_RECORDS];
+        .capacity_bytes = capacity, .unit_bytes = 1, .width = 4};
     uint64_t nodes = 0;
     bool found;
-    enum rfx_status status = rfx_place_problem_create(mem, made->items, made->n, &problem, err);
-    if (status == RFX_OK)
-        status = rfx_skyline_place(problem, &request, offsets, &found, &nodes, err);
-    rfx_place_problem_free(problem);
-    return status;
+    return rfx_skyline_place(problem, &request, offsets, &found, &nodes, err);
 }
 
 /* Tight with a tolerance, likewise. */
-static enum rfx_status build_loose(struct rfx_memory *mem, void *context, struct rfx_error *err) {
-    const struct packing_case *made = context;
-    struct rfx_tight_request request = {.capacity_bytes = made->capacity,
+static enum rfx_status place_loose(const struct rfx_place_problem *problem, size_t capacity,
+                                   size_t *offsets, struct rfx_error *err) {
+    struct rfx_tight_request request = {.capacity_bytes = capacity,
                                         .width = 4,
                                         .tolerance = RFX_GROUPS_WHOLE / 50,
                                         .nodes = UINT64_MAX};
-    struct rfx_place_problem *problem = NULL;
-    size_t offsets[MAX_RECORDS];
     uint64_t nodes = 0;
     enum rfx_tight_outcome outcome = RFX_TIGHT_ALL_TRIED;
-    enum rfx_status status = rfx_place_problem_create(mem, made->items, made->n, &problem, err);
-    if (status == RFX_OK)
-        status = rfx_tight_place(problem, &request, offsets, &outcome, &nodes, err);
+    enum rfx_status status = rfx_tight_place(problem, &request, offsets, &outcome, &nodes, err);
     if (status == RFX_OK) assert_int_equal(outcome, RFX_TIGHT_FOUND);
-    rfx_place_problem_free(problem);
     return status;
 }
 
@@ -215,8 +204,8 @@ static void allocations_can_fail(void **state) {
     (void)state;
     struct packing_case made = packing_make(packing_find("spirals"), 3, 36, 36);
     struct packing_case smaller = packing_make(packing_find("spirals-slack-1"), 3, 36, 36);
-    assert_true(test_fail_each_allocation(build_skyline, &made) > 15);
-    assert_true(test_fail_each_allocation(build_loose, &smaller) > 25);
+    assert_true(placement_fail_each_allocation(&made, place_skyline) > 15);
+    assert_true(placement_fail_each_allocation(&smaller, place_loose) > 25);
     free(smaller.items);
     for (int k = 0; k < 40;
          k++) { /* of the whole: what runs out of memory says so, or does without */
