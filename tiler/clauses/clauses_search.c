@@ -26,17 +26,31 @@ static uint64_t gather_origins(const struct rfx_clauses *c, uint32_t clause) {
     const int *literals = rfx_clauses_literals(c, clause);
     uint64_t origins = rfx_clauses_origins_of(c, clause);
     for (uint32_t k = 0; k < c->store[clause]; k++)
-        if (c->value[literals[k]] < 0 && c->level[literals[k] / 2] == 0)
+        if (c->value[literals[k]] < 0 && c->of[literals[k] / 2].level == 0)
             origins |= c->origins[literals[k] / 2];
     return origins;
+}
+
+/* Nearly all time goes into waiting for memory: what is looked at when a literal is gone is asked
+ * for when that becomes known, and the rest of it one literal ahead. */
+static void foresee(const struct rfx_clauses *c, int gone) {
+    __builtin_prefetch(&c->fixed.first[gone]);
+    __builtin_prefetch(&c->lists[gone]);
+}
+
+static void foresee_all(const struct rfx_clauses *c, int gone) {
+    __builtin_prefetch(&c->fixed.pairs[c->fixed.first[gone].pair]);
+    __builtin_prefetch(&c->fixed.triples[c->fixed.first[gone].triple]);
+    __builtin_prefetch(c->lists[gone].watches);
 }
 
 static void assign(struct rfx_clauses *c, int literal, uint32_t reason) {
     c->value[literal] = 1;
     c->value[literal ^ 1] = -1;
-    c->level[literal / 2] = c->n_levels;
-    c->reason[literal / 2] = reason;
+    c->of[literal / 2].level = c->n_levels;
+    c->of[literal / 2].reason = reason;
     c->trail[c->n_trail++] = literal;
+    foresee(c, literal ^ 1);
     if (c->n_levels == 0)
         c->origins[literal / 2] = reason == CLAUSES_NONE ? c->origin : gather_origins(c, reason);
 }
@@ -46,9 +60,9 @@ static void go_back(struct rfx_clauses *c, int level) {
     int start = c->starts[level];
     for (int k = c->n_trail - 1; k >= start; k--) {
         int literal = c->trail[k];
-        c->phase[literal / 2] = (literal & 1) == 0;
+        c->of[literal / 2].phase = (literal & 1) == 0;
         c->value[literal] = c->value[literal ^ 1] = 0;
-        if (!c->follows[literal / 2]) rfx_clauses_push(c, literal / 2);
+        if (!c->of[literal / 2].follows) rfx_clauses_push(c, literal / 2);
     }
     c->n_trail = c->next = start;
     c->n_levels = level;
@@ -83,15 +97,42 @@ static bool move_watch(struct rfx_clauses *c, struct rfx_clauses_watch *watch, i
     return true;
 }
 
+/* Draws the conclusions from given clauses of two and three literals; the clause that is false, or
+ * CLAUSES_NONE. */
+static uint32_t propagate_fixed(struct rfx_clauses *c, int gone) {
+    const struct rfx_clauses_fixed *fixed = &c->fixed;
+    const signed char *value = c->value;
+    const struct rfx_clauses_pair *pair = &fixed->pairs[fixed->first[gone].pair];
+    const struct rfx_clauses_pair *last_pair = &fixed->pairs[fixed->first[gone + 1].pair];
+    const struct rfx_clauses_triple *triple = &fixed->triples[fixed->first[gone].triple];
+    const struct rfx_clauses_triple *last = &fixed->triples[fixed->first[gone + 1].triple];
+    for (; pair < last_pair; pair++) {
+        if (value[pair->other] > 0) continue;
+        if (value[pair->other] < 0) return pair->clause;
+        assign(c, pair->other, pair->clause);
+    }
+    for (; triple < last; triple++) {
+        int first = value[triple->others[0]];
+        if (first > 0) continue;
+        int second = value[triple->others[1]];
+        if (second > 0 || (first == 0 && second == 0)) continue;
+        if (first < 0 && second < 0) return triple->clause;
+        assign(c, triple->others[first < 0 ? 1 : 0], triple->clause);
+    }
+    return CLAUSES_NONE;
+}
+
 /* Draws all conclusions; the clause that is false, or CLAUSES_NONE. */
 static uint32_t propagate(struct rfx_clauses *c) {
     while (c->next < c->n_trail) {
         int gone = c->trail[c->next++] ^ 1;
+        if (c->next < c->n_trail) foresee_all(c, c->trail[c->next] ^ 1);
+        uint32_t conflict = propagate_fixed(c, gone);
+        if (conflict != CLAUSES_NONE) return conflict;
         struct rfx_clauses_list *list = &c->lists[gone];
         struct rfx_clauses_watch *from = list->watches;
         struct rfx_clauses_watch *to = list->watches;
         struct rfx_clauses_watch *end = list->watches + list->n;
-        uint32_t conflict = CLAUSES_NONE;
         while (from < end) {
             struct rfx_clauses_watch watch = *from++;
             int open = watch.blocker;
@@ -117,7 +158,7 @@ static int mark_levels(struct rfx_clauses *c, const int *literals, int n) {
     int levels = 0;
     c->now++;
     for (int k = 0; k < n; k++) {
-        int level = c->level[literals[k] / 2];
+        int level = c->of[literals[k] / 2].level;
         if (c->stamp[level] != c->now) levels++;
         c->stamp[level] = c->now;
     }
@@ -137,13 +178,13 @@ static bool is_implied(struct rfx_clauses *c, int literal) {
     c->stack[n++] = literal / 2;
     while (n > 0) {
         int variable = c->stack[--n];
-        uint32_t reason = c->reason[variable];
+        uint32_t reason = c->of[variable].reason;
         const int *literals = rfx_clauses_literals(c, reason);
         c->origin |= gather_origins(c, reason);
         for (uint32_t k = 0; k < c->store[reason]; k++) {
             int v = literals[k] / 2;
-            if (v == variable || c->seen[v] || c->level[v] == 0) continue;
-            if (c->reason[v] == CLAUSES_NONE || c->stamp[c->level[v]] != c->now) {
+            if (v == variable || c->seen[v] || c->of[v].level == 0) continue;
+            if (c->of[v].reason == CLAUSES_NONE || c->stamp[c->of[v].level] != c->now) {
                 while (c->n_touched > before) c->seen[c->touched[--c->n_touched]] = false;
                 return false;
             }
@@ -165,11 +206,11 @@ static void take_clause(struct rfx_clauses *c, uint32_t clause, int *open) {
     }
     for (int k = 0; k < n; k++) {
         int v = literals[k] / 2;
-        if (c->level[v] == 0) c->origin |= c->origins[v];
-        if (c->seen[v] || c->level[v] == 0) continue;
+        if (c->of[v].level == 0) c->origin |= c->origins[v];
+        if (c->seen[v] || c->of[v].level == 0) continue;
         touch(c, v);
         rfx_clauses_bump(c, v);
-        if (c->level[v] == c->n_levels)
+        if (c->of[v].level == c->n_levels)
             ++*open;
         else
             c->learn[c->n_learn++] = literals[k];
@@ -190,14 +231,14 @@ static int learn(struct rfx_clauses *c, uint32_t conflict, int *levels) {
         do at--;
         while (!c->seen[c->trail[at] / 2]);
         if (--open == 0) break;
-        clause = c->reason[c->trail[at] / 2];
+        clause = c->of[c->trail[at] / 2].reason;
     }
     c->learn[0] = c->trail[at] ^ 1;
     (void)mark_levels(c, c->learn, c->n_learn);
     int n = 1;
     for (int k = 1; k < c->n_learn; k++) {
         int literal = c->learn[k];
-        if (c->reason[literal / 2] == CLAUSES_NONE || !is_implied(c, literal))
+        if (c->of[literal / 2].reason == CLAUSES_NONE || !is_implied(c, literal))
             c->learn[n++] = literal;
     }
     c->n_learn = n;
@@ -206,11 +247,11 @@ static int learn(struct rfx_clauses *c, uint32_t conflict, int *levels) {
     if (n == 1) return 0;
     int last = 1;
     for (int k = 2; k < n; k++)
-        if (c->level[c->learn[k] / 2] > c->level[c->learn[last] / 2]) last = k;
+        if (c->of[c->learn[k] / 2].level > c->of[c->learn[last] / 2].level) last = k;
     int swap = c->learn[1];
     c->learn[1] = c->learn[last];
     c->learn[last] = swap;
-    return c->level[c->learn[1] / 2];
+    return c->of[c->learn[1] / 2].level;
 }
 
 /* Goes back from a false clause and draws the conclusion that was learnt. false: no memory. */
@@ -266,7 +307,7 @@ static bool keep_pace(struct rfx_clauses *c, struct rfx_clauses_pace *pace) {
 static bool decide(struct rfx_clauses *c) {
     while (c->n_heap > 0) {
         int variable = rfx_clauses_pop(c);
-        int literal = 2 * variable + (c->phase[variable] ? 0 : 1);
+        int literal = 2 * variable + (c->of[variable].phase ? 0 : 1);
         if (c->value[literal] != 0) continue;
         c->starts[c->n_levels++] = c->n_trail;
         assign(c, literal, CLAUSES_NONE);
@@ -275,9 +316,10 @@ static bool decide(struct rfx_clauses *c) {
     return false;
 }
 
-static void begin(struct rfx_clauses *c, uint64_t seed) {
+/* false: no memory. */
+static bool begin(struct rfx_clauses *c, uint64_t seed) {
     if (!c->has_searched) {
-        c->learnt = c->n_store;
+        if (!rfx_clauses_fix(c)) return false;
         c->pace = (struct rfx_clauses_pace){
             .forget_at = FIRST_FORGET, .forget_every = FIRST_FORGET, .decay = first_decay};
     }
@@ -288,9 +330,10 @@ static void begin(struct rfx_clauses *c, uint64_t seed) {
         if (seed != 0) c->activity[v] += c->step * (double)chance * 0x1p-24;
     }
     c->n_heap = 0;
-    for (int v = 0; v < c->n; v++) c->place[v] = -1;
+    for (int v = 0; v < c->n; v++) c->of[v].place = -1;
     for (int v = 0; v < c->n; v++)
-        if (!c->follows[v]) rfx_clauses_push(c, v);
+        if (!c->of[v].follows) rfx_clauses_push(c, v);
+    return true;
 }
 
 enum rfx_clauses_outcome rfx_clauses_solve(struct rfx_clauses *c,
@@ -298,7 +341,7 @@ enum rfx_clauses_outcome rfx_clauses_solve(struct rfx_clauses *c,
                                            uint64_t *conflicts) {
     struct rfx_clauses_pace *pace = &c->pace;
     enum rfx_clauses_outcome outcome = RFX_CLAUSES_LIMIT;
-    begin(c, request->seed);
+    if (!begin(c, request->seed)) return RFX_CLAUSES_NO_MEMORY;
     uint64_t first = pace->conflicts;
     while (!c->is_impossible && pace->conflicts - first < request->conflicts) {
         uint32_t conflict = propagate(c);

@@ -1,9 +1,10 @@
 /* What the search of clauses.h works on: clauses in one array, who watches what, the assignment,
  * and the order in which variables are chosen. Only clauses*.c include it.
  *
- * Invariants: 1. a clause of two or more literals is watched by its first two: when one of them
- * becomes false, all clauses in that literal's list are looked at; 2. clauses that were given come
- * before those that were learnt; 3. reasons of what is assigned at level 0 are never looked at;
+ * Invariants: 1. a clause that was learnt, or has more than three literals, is watched by its first
+ * two: when one of them becomes false, all clauses in that literal's list are looked at; 2. clauses
+ * that were given come before those that were learnt; 3. reasons of what is assigned at level 0 are
+ * never looked at;
  * 4. the origins of a clause, and of what is assigned at level 0, are those of all clauses it
  * follows from. */
 #ifndef RFX_TILER_CLAUSES_CLAUSES_STATE_H
@@ -22,6 +23,25 @@ struct rfx_clauses_watch {
     bool is_pair;
 };
 
+/* The given clauses of two and of three literals as each of their literals sees them. They are most
+ * of all clauses, and are never moved: what is looked at lies side by side, without the clause. */
+struct rfx_clauses_pair {
+    int other;
+    uint32_t clause;
+};
+struct rfx_clauses_triple {
+    int others[2];
+    uint32_t clause;
+};
+struct rfx_clauses_first {
+    uint32_t pair, triple;
+};
+struct rfx_clauses_fixed {
+    struct rfx_clauses_first *first; /* per literal, and the end of the last one's */
+    struct rfx_clauses_pair *pairs;
+    struct rfx_clauses_triple *triples;
+};
+
 struct rfx_clauses_list {
     struct rfx_clauses_watch *watches;
     int n;
@@ -29,6 +49,15 @@ struct rfx_clauses_list {
 };
 
 enum { CLAUSES_RECENT = 50 };
+
+/* Of a variable: what is used together lies together. */
+struct rfx_clauses_variable {
+    int level;
+    uint32_t reason;
+    int place;    /* in the heap; -1: not in it */
+    bool phase;   /* the value it had last */
+    bool follows; /* is never chosen */
+};
 
 /* What tells when to restart and when to forget. */
 struct rfx_clauses_pace {
@@ -43,22 +72,20 @@ struct rfx_clauses {
     uint32_t *store;                        /* clauses: header, literals */
     size_t n_store, store_capacity, learnt; /* learnt clauses begin there */
     bool has_searched, is_impossible, has_no_memory;
-    struct rfx_clauses_list *lists; /* per literal */
+    struct rfx_clauses_fixed fixed;
+    struct rfx_clauses_list *lists; /* per literal: of the other clauses */
 
     int n;              /* variables */
     signed char *value; /* per literal: 1, 0 (open), -1 */
     uint64_t *origins;  /* per variable that is assigned at level 0 */
     uint64_t origin;    /* of the clauses that are added; while one is learnt: its origins */
     uint64_t proof;     /* the origins of what is impossible */
-    bool *phase;        /* per variable: the value it had last */
-    bool *follows;      /* per variable: is never chosen */
-    int *level;
-    uint32_t *reason;
+    struct rfx_clauses_variable *of;
     int *trail, n_trail, next; /* assigned literals; those from `next` on have not been looked at */
     int *starts, n_levels;     /* where on the trail levels begin */
 
-    double *activity, step;    /* per variable; what a bump adds */
-    int *heap, *place, n_heap; /* of open variables, and some more; place: -1: not in it */
+    double *activity, step; /* per variable; what a bump adds */
+    int *heap, n_heap;      /* of open variables, and some more */
 
     bool *seen;
     int *learn, n_learn, *stack, *touched, n_touched;
@@ -75,9 +102,12 @@ static inline uint64_t rfx_clauses_origins_of(const struct rfx_clauses *c, uint3
     return c->store[clause + 2] | (uint64_t)c->store[clause + 3] << 32;
 }
 
-/* Appends a clause of n >= 2 literals, of the origins c->origin, and watches it; CLAUSES_NONE: no
- * memory. */
+/* Appends a clause of n >= 2 literals, of the origins c->origin; CLAUSES_NONE: no memory. After
+ * rfx_clauses_fix, or of more than three literals, it is watched. */
 uint32_t rfx_clauses_append(struct rfx_clauses *c, const int *literals, int n, int levels);
+
+/* Makes c->fixed of all clauses; those that come after it are learnt. false: no memory. */
+RFX_NODISCARD bool rfx_clauses_fix(struct rfx_clauses *c);
 
 /* Adds to what is looked at when a literal becomes false; false: no memory. */
 RFX_NODISCARD bool rfx_clauses_watch(struct rfx_clauses *c, int literal,

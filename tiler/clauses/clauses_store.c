@@ -6,7 +6,7 @@
 #include "tiler/clauses/clauses_state.h"
 
 /* KEPT_LEVELS: a learnt clause of no more levels is never forgotten. */
-enum { KEPT_LEVELS = 2 };
+enum { KEPT_LEVELS = 2, MOST_FIXED = 3 };
 
 /* Activities are scaled down when one passes this. */
 static const double largest_activity = 1e100;
@@ -16,24 +16,19 @@ static bool allocate(struct rfx_clauses *c) {
     size_t n = (size_t)c->n;
     c->lists = rfx_memory_calloc(mem, 2 * n, sizeof *c->lists);
     c->value = rfx_memory_calloc(mem, 2 * n, sizeof *c->value);
+    c->of = rfx_memory_calloc(mem, n, sizeof *c->of);
     c->origins = rfx_memory_calloc(mem, n, sizeof *c->origins);
-    c->phase = rfx_memory_calloc(mem, n, sizeof *c->phase);
-    c->follows = rfx_memory_calloc(mem, n, sizeof *c->follows);
-    c->level = rfx_memory_calloc(mem, n, sizeof *c->level);
-    c->reason = rfx_memory_calloc(mem, n, sizeof *c->reason);
     c->trail = rfx_memory_calloc(mem, n, sizeof *c->trail);
     c->starts = rfx_memory_calloc(mem, n + 1, sizeof *c->starts);
     c->activity = rfx_memory_calloc(mem, n, sizeof *c->activity);
     c->heap = rfx_memory_calloc(mem, n, sizeof *c->heap);
-    c->place = rfx_memory_calloc(mem, n, sizeof *c->place);
     c->seen = rfx_memory_calloc(mem, n, sizeof *c->seen);
     c->learn = rfx_memory_calloc(mem, n + 1, sizeof *c->learn);
     c->stack = rfx_memory_calloc(mem, n, sizeof *c->stack);
     c->touched = rfx_memory_calloc(mem, n, sizeof *c->touched);
     c->stamp = rfx_memory_calloc(mem, n + 1, sizeof *c->stamp);
-    return c->lists != NULL && c->value != NULL && c->origins != NULL && c->phase != NULL &&
-           c->follows != NULL && c->level != NULL && c->reason != NULL && c->trail != NULL &&
-           c->starts != NULL && c->activity != NULL && c->heap != NULL && c->place != NULL &&
+    return c->lists != NULL && c->value != NULL && c->of != NULL && c->origins != NULL &&
+           c->trail != NULL && c->starts != NULL && c->activity != NULL && c->heap != NULL &&
            c->seen != NULL && c->learn != NULL && c->stack != NULL && c->touched != NULL &&
            c->stamp != NULL;
 }
@@ -49,7 +44,7 @@ enum rfx_status rfx_clauses_create(struct rfx_memory *mem, int n, struct rfx_cla
         rfx_clauses_free(c);
         return rfx_memory_fail(mem, "packer", (size_t)n * sizeof *c->lists, err);
     }
-    for (int v = 0; v < n; v++) c->place[v] = -1;
+    for (int v = 0; v < n; v++) c->of[v].place = -1;
     *out = c;
     return RFX_OK;
 }
@@ -58,16 +53,17 @@ void rfx_clauses_free(struct rfx_clauses *c) {
     if (c == NULL) return;
     for (int i = 0; i < 2 * c->n && c->lists != NULL; i++)
         rfx_memory_release(c->mem, c->lists[i].watches);
-    void *const blocks[] = {c->store,  c->lists, c->value,  c->phase,    c->follows, c->level,
-                            c->reason, c->trail, c->starts, c->activity, c->heap,    c->place,
-                            c->seen,   c->learn, c->stack,  c->touched,  c->stamp,   c->origins};
+    void *const blocks[] = {c->store,       c->lists,        c->value,   c->trail, c->starts,
+                            c->activity,    c->heap,         c->seen,    c->learn, c->stack,
+                            c->touched,     c->stamp,        c->origins, c->of,    c->fixed.first,
+                            c->fixed.pairs, c->fixed.triples};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         rfx_memory_release(c->mem, blocks[i]);
     rfx_memory_release(c->mem, c);
 }
 
 void rfx_clauses_let_follow(struct rfx_clauses *c, int variable) {
-    c->follows[variable] = true;
+    c->of[variable].follows = true;
 }
 
 bool rfx_clauses_value(const struct rfx_clauses *c, int variable) {
@@ -107,7 +103,58 @@ uint32_t rfx_clauses_append(struct rfx_clauses *c, const int *literals, int n, i
     c->store[clause + 3] = (uint32_t)(c->origin >> 32);
     memcpy(rfx_clauses_literals(c, clause), literals, (size_t)n * sizeof *literals);
     c->n_store = wanted;
-    return watch_both(c, clause) ? clause : CLAUSES_NONE;
+    bool is_fixed = n <= MOST_FIXED && !c->has_searched;
+    return is_fixed || watch_both(c, clause) ? clause : CLAUSES_NONE;
+}
+
+/* From how many pairs and triples each literal has to where they begin. */
+static void add_up(struct rfx_clauses_first *first, int n) {
+    struct rfx_clauses_first sum = {0, 0};
+    for (int i = 0; i <= n; i++) {
+        struct rfx_clauses_first here = first[i];
+        first[i] = sum;
+        sum.pair += here.pair;
+        sum.triple += here.triple;
+    }
+}
+
+static void count_fixed(const struct rfx_clauses *c, struct rfx_clauses_first *first) {
+    for (size_t at = 0; at < c->n_store; at += CLAUSES_HEADER + c->store[at]) {
+        const int *literals = rfx_clauses_literals(c, (uint32_t)at);
+        for (uint32_t k = 0; k < c->store[at] && c->store[at] <= MOST_FIXED; k++)
+            ++*(c->store[at] == 2 ? &first[literals[k]].pair : &first[literals[k]].triple);
+    }
+    add_up(first, 2 * c->n);
+}
+
+static void fill_fixed(const struct rfx_clauses *c, struct rfx_clauses_fixed *fixed) {
+    struct rfx_clauses_first *first = fixed->first;
+    for (size_t at = 0; at < c->n_store; at += CLAUSES_HEADER + c->store[at]) {
+        uint32_t clause = (uint32_t)at;
+        const int *l = rfx_clauses_literals(c, clause);
+        for (int k = 0; k < 2 && c->store[at] == 2; k++)
+            fixed->pairs[first[l[k]].pair++] = (struct rfx_clauses_pair){l[1 - k], clause};
+        for (int k = 0; k < 3 && c->store[at] == 3; k++)
+            fixed->triples[first[l[k]].triple++] =
+                (struct rfx_clauses_triple){{l[(k + 1) % 3], l[(k + 2) % 3]}, clause};
+    }
+    memmove(&first[1], first, 2 * (size_t)c->n * sizeof *first); /* each is where the next begins */
+    first[0] = (struct rfx_clauses_first){0, 0};
+}
+
+bool rfx_clauses_fix(struct rfx_clauses *c) {
+    struct rfx_clauses_fixed *fixed = &c->fixed;
+    size_t n = 2 * (size_t)c->n;
+    c->learnt = c->n_store;
+    fixed->first = rfx_memory_calloc(c->mem, n + 1, sizeof *fixed->first);
+    if (fixed->first == NULL) return false;
+    count_fixed(c, fixed->first);
+    struct rfx_clauses_first all = fixed->first[n];
+    fixed->pairs = rfx_memory_alloc(c->mem, (size_t)all.pair * sizeof *fixed->pairs);
+    fixed->triples = rfx_memory_alloc(c->mem, (size_t)all.triple * sizeof *fixed->triples);
+    if (fixed->pairs == NULL || fixed->triples == NULL) return false;
+    fill_fixed(c, fixed);
+    return true;
 }
 
 void rfx_clauses_set_origin(struct rfx_clauses *c, uint64_t origin) {
@@ -137,7 +184,7 @@ static bool add(struct rfx_clauses *c, const int *literals, int n) {
     if (left == 1) {
         c->value[kept[0]] = 1;
         c->value[kept[0] ^ 1] = -1;
-        c->level[kept[0] / 2] = 0;
+        c->of[kept[0] / 2].level = 0;
         c->origins[kept[0] / 2] = c->origin;
         c->trail[c->n_trail++] = kept[0];
     }
@@ -203,15 +250,15 @@ static void sift_up(struct rfx_clauses *c, int at) {
     int variable = c->heap[at];
     while (at > 0 && c->activity[c->heap[(at - 1) / 2]] < c->activity[variable]) {
         c->heap[at] = c->heap[(at - 1) / 2];
-        c->place[c->heap[at]] = at;
+        c->of[c->heap[at]].place = at;
         at = (at - 1) / 2;
     }
     c->heap[at] = variable;
-    c->place[variable] = at;
+    c->of[variable].place = at;
 }
 
 void rfx_clauses_push(struct rfx_clauses *c, int variable) {
-    if (c->place[variable] >= 0) return;
+    if (c->of[variable].place >= 0) return;
     c->heap[c->n_heap++] = variable;
     sift_up(c, c->n_heap - 1);
 }
@@ -220,18 +267,18 @@ int rfx_clauses_pop(struct rfx_clauses *c) {
     int top = c->heap[0];
     int last = c->heap[--c->n_heap];
     int at = 0;
-    c->place[top] = -1;
+    c->of[top].place = -1;
     if (c->n_heap == 0) return top;
     for (int child = 1; child < c->n_heap; child = 2 * at + 1) {
         if (child + 1 < c->n_heap && c->activity[c->heap[child + 1]] > c->activity[c->heap[child]])
             child++;
         if (c->activity[c->heap[child]] <= c->activity[last]) break;
         c->heap[at] = c->heap[child];
-        c->place[c->heap[at]] = at;
+        c->of[c->heap[at]].place = at;
         at = child;
     }
     c->heap[at] = last;
-    c->place[last] = at;
+    c->of[last].place = at;
     return top;
 }
 
@@ -241,5 +288,5 @@ void rfx_clauses_bump(struct rfx_clauses *c, int variable) {
         for (int v = 0; v < c->n; v++) c->activity[v] /= largest_activity;
         c->step /= largest_activity;
     }
-    if (c->place[variable] >= 0) sift_up(c, c->place[variable]);
+    if (c->of[variable].place >= 0) sift_up(c, c->of[variable].place);
 }
