@@ -3,13 +3,17 @@
 
 #include "tiler/clauses/clauses_formula.h"
 
+/* A proof that took so many conflicts opens one more run: where proofs are long, many guesses are
+ * wrong, and each proof costs more than a larger formula. */
+enum { CONFLICTS_PER_RUN = 400 };
+
 struct rfx_clauses_packing {
     const struct rfx_place_problem *problem;
     struct rfx_clauses_packing_request request;
     struct rfx_runs runs;
     struct rfx_formula *formula; /* NULL: to be made */
-    uint64_t conflicts;
-    bool has_searched; /* the formula */
+    uint64_t conflicts, proof;   /* in all, with this formula */
+    bool has_searched;           /* the formula */
 };
 
 enum rfx_status rfx_clauses_packing_create(const struct rfx_place_problem *problem,
@@ -33,6 +37,7 @@ static void drop_formula(struct rfx_clauses_packing *p) {
     rfx_formula_free(p->formula);
     p->formula = NULL;
     p->has_searched = false;
+    p->proof = 0;
 }
 
 void rfx_clauses_packing_free(struct rfx_clauses_packing *p) {
@@ -46,6 +51,14 @@ uint64_t rfx_clauses_packing_conflicts(const struct rfx_clauses_packing *p) {
     return p->conflicts;
 }
 
+/* Opens runs that a proof comes from; false: all that can be are open. */
+static bool open_runs(struct rfx_clauses_packing *p, uint64_t proof) {
+    uint64_t n = 1 + p->proof / CONFLICTS_PER_RUN;
+    uint64_t opened = 0;
+    while (opened < n && rfx_runs_open(&p->runs, proof)) opened++;
+    return opened > 0;
+}
+
 /* Searches the formula; *guess_is_wrong: with others there may be a packing. */
 static enum rfx_status search_formula(struct rfx_clauses_packing *p,
                                       struct rfx_clauses_request search, size_t *offsets,
@@ -57,7 +70,10 @@ static enum rfx_status search_formula(struct rfx_clauses_packing *p,
     *outcome = RFX_CLAUSES_PACKING_ALL_TRIED;
     if (!p->has_searched) search.seed = p->request.seed;
     p->has_searched = true;
-    switch (rfx_clauses_solve(clauses, &search, conflicts)) {
+    uint64_t before = *conflicts;
+    enum rfx_clauses_outcome end = rfx_clauses_solve(clauses, &search, conflicts);
+    p->proof += *conflicts - before;
+    switch (end) {
         case RFX_CLAUSES_FOUND:
             rfx_formula_offsets(p->formula, problem->n, offsets);
             if (rfx_place_answer_is_valid(problem->items, problem->n, offsets,
@@ -65,7 +81,7 @@ static enum rfx_status search_formula(struct rfx_clauses_packing *p,
                 *outcome = RFX_CLAUSES_PACKING_FOUND;
             break;
         case RFX_CLAUSES_IMPOSSIBLE:
-            *guess_is_wrong = rfx_runs_open(&p->runs, rfx_clauses_proof(clauses));
+            *guess_is_wrong = open_runs(p, rfx_clauses_proof(clauses));
             break;
         case RFX_CLAUSES_LIMIT:
             *outcome = RFX_CLAUSES_PACKING_SOME_LEFT;

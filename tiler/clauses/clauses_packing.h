@@ -8,9 +8,9 @@
  *
  * Bytes that are free at a time are guessed to be items (packer_boundaries.h). A proof that there
  * is no packing tells at which times the guess was used: at that of them with the most free bytes
- * nothing is guessed from then on. How many bytes are free below each item is a number then, which
- * does not fall from an item to one above it, and is part of the sums before and after. What is
- * found is checked like every answer. */
+ * nothing is guessed from then on (at more of them after a long proof). How many bytes are free
+ * below each item is a number then, which does not fall from an item to one above it, and is part
+ * of the sums before and after. What is found is checked like every answer. */
 #ifndef RFX_TILER_CLAUSES_CLAUSES_PACKING_H
 #define RFX_TILER_CLAUSES_CLAUSES_PACKING_H
 

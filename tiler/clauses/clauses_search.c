@@ -294,8 +294,11 @@ static bool must_restart(const struct rfx_clauses_pace *pace) {
 /* Restarts when it is time, and forgets then when that is due. false: no memory. */
 static bool keep_pace(struct rfx_clauses *c, struct rfx_clauses_pace *pace) {
     bool forgets = pace->conflicts >= pace->forget_at;
-    if (!forgets && !must_restart(pace)) return true;
+    bool turns = rfx_clauses_turn_ends(c);
+    bool restarts = c->turns.is_steady ? rfx_clauses_restarts_steadily(c) : must_restart(pace);
+    if (!forgets && !turns && !restarts) return true;
     go_back(c, 0);
+    if (turns) rfx_clauses_take_turn(c);
     pace->n_recent = 0;
     if (!forgets || c->next < c->n_trail) return true; /* conclusions of level 0 come first */
     pace->forget_every += FORGET_MORE;
@@ -303,11 +306,14 @@ static bool keep_pace(struct rfx_clauses *c, struct rfx_clauses_pace *pace) {
     return rfx_clauses_forget(c);
 }
 
-/* Assigns the most active open variable as it was last; false: all are assigned. */
+/* Assigns the most active open variable as it was in the target or last; false: all are assigned.
+ */
 static bool decide(struct rfx_clauses *c) {
     while (c->n_heap > 0) {
         int variable = rfx_clauses_pop(c);
-        int literal = 2 * variable + (c->of[variable].phase ? 0 : 1);
+        bool value = c->of[variable].phase;
+        if (c->turns.is_steady && c->of[variable].target != 0) value = c->of[variable].target > 0;
+        int literal = 2 * variable + (value ? 0 : 1);
         if (c->value[literal] != 0) continue;
         c->starts[c->n_levels++] = c->n_trail;
         assign(c, literal, CLAUSES_NONE);
@@ -322,6 +328,7 @@ static bool begin(struct rfx_clauses *c, uint64_t seed) {
         if (!rfx_clauses_fix(c)) return false;
         c->pace = (struct rfx_clauses_pace){
             .forget_at = FIRST_FORGET, .forget_every = FIRST_FORGET, .decay = first_decay};
+        rfx_clauses_begin_turns(c);
     }
     c->has_searched = true;
     go_back(c, 0);
@@ -354,6 +361,7 @@ enum rfx_clauses_outcome rfx_clauses_solve(struct rfx_clauses *c,
                 c->proof = gather_origins(c, conflict);
                 break;
             }
+            rfx_clauses_keep_targets(c);
             if (!turn_back(c, conflict, &levels)) c->has_no_memory = true;
             count_conflict(pace, n_trail, levels);
             c->step /= pace->decay;

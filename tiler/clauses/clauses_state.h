@@ -54,9 +54,10 @@ enum { CLAUSES_RECENT = 50 };
 struct rfx_clauses_variable {
     int level;
     uint32_t reason;
-    int place;    /* in the heap; -1: not in it */
-    bool phase;   /* the value it had last */
-    bool follows; /* is never chosen */
+    int place;                /* in the heap; -1: not in it */
+    bool phase;               /* the value it had last */
+    bool follows;             /* is never chosen */
+    signed char target, best; /* values in steady search, 0: none; see below */
 };
 
 /* What tells when to restart and when to forget. */
@@ -65,6 +66,19 @@ struct rfx_clauses_pace {
     int n_recent, at;
     uint64_t sum_recent, sum, conflicts, forget_at, forget_every;
     double mean_trail, decay;
+};
+
+/* Quick search restarts often and tries the values variables had last, which is good for proofs.
+ * Steady search, which takes turns with it and comes first, restarts rarely and tries the values of
+ * the largest assignment without a conflict since its turn began (the target), so that it builds on
+ * what fits; now and then all variables take those of the largest one since the last time (the
+ * best), with which both kinds go on. Cai and Zhang 2021; Biere's CaDiCaL. */
+struct rfx_clauses_turns {
+    bool is_steady;
+    uint64_t turn, turn_at;               /* how many there were, when the next begins */
+    uint64_t backs, back_at;              /* the same of going back to the best */
+    uint64_t restart, factor, restart_at; /* of steady search */
+    int target_trail, best_trail;         /* how many variables have values there */
 };
 
 struct rfx_clauses {
@@ -91,6 +105,7 @@ struct rfx_clauses {
     int *learn, n_learn, *stack, *touched, n_touched;
     uint64_t *stamp, now; /* per level */
     struct rfx_clauses_pace pace;
+    struct rfx_clauses_turns turns;
 };
 
 /* The literals of a clause. */
@@ -115,6 +130,15 @@ RFX_NODISCARD bool rfx_clauses_watch(struct rfx_clauses *c, int literal,
 
 /* Forgets half of the learnt clauses, those of most levels. At level 0. false: no memory. */
 RFX_NODISCARD bool rfx_clauses_forget(struct rfx_clauses *c);
+
+/* Turns begin with the search. Their ends, and restarts of steady search, are looked for where
+ * there is no conflict; a turn is taken at level 0. Targets are kept before going back from a
+ * conflict of level 1 or higher. */
+void rfx_clauses_begin_turns(struct rfx_clauses *c);
+bool rfx_clauses_turn_ends(const struct rfx_clauses *c);
+void rfx_clauses_take_turn(struct rfx_clauses *c);
+bool rfx_clauses_restarts_steadily(struct rfx_clauses *c); /* and plans the next one */
+void rfx_clauses_keep_targets(struct rfx_clauses *c);
 
 /* The order of variables by falling activity. */
 void rfx_clauses_push(struct rfx_clauses *c, int variable); /* unless it is there */

@@ -26,12 +26,9 @@ enum {
     MAX_WORKERS = 8, /* each has tables of O(n^2) bytes, and there are not many more turns */
 };
 
-/* The share of a turn with clauses, in dead ends: what they cost against other searches' nodes.
- * None in the first rounds, in which much else is solved while the clauses would only be made; and
- * in still more where bytes are free nearly everywhere, of which a search for no spare byte can
- * make little, and where skylines find nothing after the first rounds. */
-enum { NODES_PER_CONFLICT = 2, FIRST_CLAUSES_ROUND = 2, FIRST_ROUND_EVERYWHERE = 4 };
-enum { END_SKYLINE_EVERYWHERE = 2 };
+/* The share of a turn with clauses, in dead ends: as many as other searches' nodes where little is
+ * free, where nothing else but *tight* finds anything after the first rounds, else half as many. */
+enum { NODES_PER_CONFLICT = 2 };
 
 /* What all threads share: everything below `lock` under it. */
 struct portfolio {
@@ -83,17 +80,6 @@ static bool is_done(const struct portfolio *p) {
     return target != 0 && (p->best.arena_bytes <= target || p->best.lower_bound_bytes > target);
 }
 
-/* Whether a search has a chance now at what it was made for. */
-static bool is_of_use(const struct portfolio *p, enum rfx_packer_member member, size_t goal) {
-    bool everywhere = rfx_slack_is_everywhere(p->problem);
-    if (member == RFX_MEMBER_FRONTS || member == RFX_MEMBER_LOOSE) return everywhere;
-    if (member == RFX_MEMBER_SKYLINE) return !everywhere || p->round < END_SKYLINE_EVERYWHERE;
-    if (member == RFX_MEMBER_OVERLAPS) return !rfx_slack_is_none(p->problem, goal);
-    if (member == RFX_MEMBER_CLAUSES)
-        return p->round >= (everywhere ? FIRST_ROUND_EVERYWHERE : FIRST_CLAUSES_ROUND);
-    return true;
-}
-
 /* The capacity of a turn now; 0: there is nothing for it to do. */
 static size_t capacity_of(const struct portfolio *p, const struct rfx_turn *turn) {
     size_t goal = goal_of(p);
@@ -102,7 +88,7 @@ static size_t capacity_of(const struct portfolio *p, const struct rfx_turn *turn
     unsigned only = p->limits->only;
     bool seeks_target = p->limits->target_bytes != 0 && p->round % 3 != 1; /* above all */
     if (only != 0 && (only >> turn->member & 1) == 0) return 0;
-    if (only == 0 && !is_of_use(p, turn->member, goal)) return 0;
+    if (only == 0 && !rfx_turn_is_of_use(p->problem, goal, turn->member, p->round)) return 0;
     if (turn->member == RFX_MEMBER_LOOSE && rfx_slack_tolerance(p->problem, goal) == 0) return 0;
     bool is_split = turn->member == RFX_MEMBER_CLAUSES && (turn->variant & 2) != 0;
     if (is_split && !rfx_slack_is_none(p->problem, goal) &&
@@ -217,14 +203,16 @@ static void search_clauses(struct portfolio *p, struct worker *w, const struct t
     enum rfx_clauses_packing_outcome outcome = RFX_CLAUSES_PACKING_ALL_TRIED;
     struct rfx_error err = {{0}};
     uint64_t nodes = 0;
+    bool is_little = rfx_slack_kind(p->problem, task->capacity) == RFX_SLACK_LITTLE;
+    uint64_t most = is_little ? task->nodes : task->nodes / NODES_PER_CONFLICT;
     enum rfx_status status = RFX_OK;
     (void)pthread_mutex_lock(&p->lock);
     struct rfx_clauses_packing *packing = rfx_kept_take(&p->kept, task->turn, task->capacity);
     (void)pthread_mutex_unlock(&p->lock);
     if (packing == NULL) status = rfx_clauses_packing_create(p->problem, &request, &packing, &err);
     if (status == RFX_OK)
-        status = rfx_clauses_packing_search(packing, task->nodes / NODES_PER_CONFLICT, &p->stop,
-                                            w->trial, &outcome, &nodes, &err);
+        status =
+            rfx_clauses_packing_search(packing, most, &p->stop, w->trial, &outcome, &nodes, &err);
     end_turn(p, nodes, status, &err);
     if (status == RFX_OK && outcome == RFX_CLAUSES_PACKING_FOUND)
         keep(p, w, RFX_MEMBER_CLAUSES);

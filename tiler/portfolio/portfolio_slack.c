@@ -6,7 +6,7 @@
 
 /* One boundary in so many may leave as many bytes alive as before: made smaller by up to 1 %, items
  * of a spiral do at up to 5 %. */
-enum { UNCHANGED_ONE_IN = 10 };
+enum { UNCHANGED_ONE_IN = 10, LITTLE_ONE_IN = 6 };
 
 bool rfx_slack_is_none(const struct rfx_place_problem *problem, size_t capacity) {
     for (int s = 0; s < problem->n_sections; s++)
@@ -14,11 +14,23 @@ bool rfx_slack_is_none(const struct rfx_place_problem *problem, size_t capacity)
     return true;
 }
 
-bool rfx_slack_is_everywhere(const struct rfx_place_problem *problem) {
+static bool is_little(const struct rfx_place_problem *problem, size_t capacity) {
+    double free_bytes = 0;
+    for (int s = 0; s < problem->n_sections; s++)
+        free_bytes += (double)(capacity - problem->breadth[s]);
+    return free_bytes * LITTLE_ONE_IN <= (double)capacity * (double)problem->n_sections;
+}
+
+static bool is_everywhere(const struct rfx_place_problem *problem) {
     int unchanged = 0;
     for (int s = 1; s < problem->n_sections; s++)
         unchanged += problem->breadth[s] == problem->breadth[s - 1];
     return unchanged < (problem->n_sections + UNCHANGED_ONE_IN - 1) / UNCHANGED_ONE_IN;
+}
+
+enum rfx_slack_kind rfx_slack_kind(const struct rfx_place_problem *problem, size_t capacity) {
+    if (is_everywhere(problem)) return RFX_SLACK_EVERYWHERE;
+    return is_little(problem, capacity) ? RFX_SLACK_LITTLE : RFX_SLACK_MUCH;
 }
 
 bool rfx_slack_is_beyond_counting(const struct rfx_place_problem *problem, size_t capacity,

@@ -7,9 +7,15 @@
 /* Whether an arena of `capacity` bytes has none free at any time. O(sections). */
 bool rfx_slack_is_none(const struct rfx_place_problem *problem, size_t capacity);
 
-/* Whether what begins at a time is hardly ever as many bytes as what ends then, as where all items
- * were made smaller; where some were taken away it mostly is. O(sections). */
-bool rfx_slack_is_everywhere(const struct rfx_place_problem *problem);
+enum rfx_slack_kind {
+    RFX_SLACK_LITTLE,     /* at most a sixth of all bytes, in the mean of all times; or none */
+    RFX_SLACK_MUCH,       /* more */
+    RFX_SLACK_EVERYWHERE, /* what begins at a time is hardly ever as many bytes as what ends then,
+                             as where all items were made smaller; else it mostly is */
+};
+
+/* O(sections). */
+enum rfx_slack_kind rfx_slack_kind(const struct rfx_place_problem *problem, size_t capacity);
 
 /* Whether more units of `unit` bytes are free at some time than clauses can count, so that they
  * have to guess what is free. O(sections). */

@@ -2,6 +2,7 @@
 #include "tiler/portfolio/portfolio_turns.h"
 
 #include "tiler/packer/packer_search.h"
+#include "tiler/portfolio/portfolio_slack.h"
 
 const struct rfx_turn rfx_turns[RFX_N_TURNS] = {
     {RFX_MEMBER_TIGHT, 0, RFX_AT_GOAL},
@@ -60,6 +61,26 @@ int rfx_turn_width(enum rfx_packer_member member, int round) {
     if (round >= 16) return RFX_TURN_MAX_WIDTH;
     int width = RFX_TURN_FIRST_WIDTH << round;
     return width < RFX_TURN_MAX_WIDTH ? width : RFX_TURN_MAX_WIDTH;
+}
+
+/* No clauses in the first rounds, in which much else is solved while they would only be made; and
+ * in still more where more than a little is free, of which a search for no spare byte can make
+ * little. Skylines and moves find nothing after the first rounds where little is free, nor do
+ * skylines where bytes are free everywhere. */
+enum { FIRST_CLAUSES_ROUND = 2, FIRST_ELSEWHERE = 4, LAST_ROUND = 1 };
+
+bool rfx_turn_is_of_use(const struct rfx_place_problem *problem, size_t goal,
+                        enum rfx_packer_member member, int round) {
+    enum rfx_slack_kind kind = rfx_slack_kind(problem, goal);
+    bool is_first = round <= LAST_ROUND;
+    if (member == RFX_MEMBER_FRONTS || member == RFX_MEMBER_LOOSE)
+        return kind == RFX_SLACK_EVERYWHERE;
+    if (member == RFX_MEMBER_SKYLINE) return kind == RFX_SLACK_MUCH || is_first;
+    if (member == RFX_MEMBER_OVERLAPS)
+        return !rfx_slack_is_none(problem, goal) && (kind != RFX_SLACK_LITTLE || is_first);
+    if (member == RFX_MEMBER_CLAUSES)
+        return round >= (kind == RFX_SLACK_LITTLE ? FIRST_CLAUSES_ROUND : FIRST_ELSEWHERE);
+    return true;
 }
 
 static const char *const names[] = {

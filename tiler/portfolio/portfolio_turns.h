@@ -31,6 +31,10 @@ extern const struct rfx_turn rfx_turns[RFX_N_TURNS];
 /* States of a beam: of the first round, and the most: beyond it only the other searches go on. */
 enum { RFX_TURN_FIRST_WIDTH = 4, RFX_TURN_MAX_WIDTH = 1024, RFX_FRONTS_MAX_WIDTH = 8192 };
 
+/* Whether a member has a chance in a round (0, 1, ...) at what it was made for. O(sections). */
+bool rfx_turn_is_of_use(const struct rfx_place_problem *problem, size_t goal,
+                        enum rfx_packer_member member, int round);
+
 /* How wide a beam of a member is in a round (0, 1, ...). */
 int rfx_turn_width(enum rfx_packer_member member, int round);
 #endif

@@ -24,7 +24,8 @@ static void families_are_told_apart(void **state) {
             assert_false(rfx_slack_is_none(problem, made.capacity + 1));
             if (none) assert_int_equal(rfx_slack_tolerance(problem, made.capacity), 0);
             if (family->gone_in_hundred < 30) /* with as many gone, few boundaries are as before */
-                assert_int_equal(rfx_slack_is_everywhere(problem), family->percent > 0);
+                assert_int_equal(rfx_slack_kind(problem, made.capacity),
+                                 family->percent > 0 ? RFX_SLACK_EVERYWHERE : RFX_SLACK_LITTLE);
             rfx_place_problem_free(problem);
             free(made.items);
         }
@@ -36,20 +37,35 @@ static void one_boundary_in_ten_may_be_even(void **state) {
     struct rfx_place_item items[11];
     for (int i = 0; i < 11; i++) items[i] = (struct rfx_place_item){i, i + 1, (size_t)i + 1, 1};
     struct rfx_place_problem *problem = placement_problem(items, 11);
-    assert_true(rfx_slack_is_everywhere(problem));
+    assert_int_equal(rfx_slack_kind(problem, 11), RFX_SLACK_EVERYWHERE);
     rfx_place_problem_free(problem);
     items[5].size = items[4].size;
     problem = placement_problem(items, 11);
-    assert_true(rfx_slack_is_everywhere(problem));
+    assert_int_equal(rfx_slack_kind(problem, 11), RFX_SLACK_EVERYWHERE);
     rfx_place_problem_free(problem);
     items[9].size = items[8].size;
     problem = placement_problem(items, 11);
-    assert_false(rfx_slack_is_everywhere(problem));
+    assert_int_equal(rfx_slack_kind(problem, 11), RFX_SLACK_MUCH);
+    rfx_place_problem_free(problem);
+}
+
+static void a_sixth_is_little(void **state) {
+    (void)state;
+    struct rfx_place_item items[6];
+    for (int i = 0; i < 6; i++) items[i] = (struct rfx_place_item){i, i + 1, 6, 1};
+    items[3].size = 1; /* one boundary in three is not even */
+    struct rfx_place_problem *problem = placement_problem(items, 6);
+    assert_int_equal(rfx_slack_kind(problem, 6), RFX_SLACK_LITTLE); /* 5 of 36 bytes */
+    rfx_place_problem_free(problem);
+    items[2].size = 4; /* 7 of 36 */
+    problem = placement_problem(items, 6);
+    assert_int_equal(rfx_slack_kind(problem, 6), RFX_SLACK_MUCH);
     rfx_place_problem_free(problem);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(families_are_told_apart),
-                                       cmocka_unit_test(one_boundary_in_ten_may_be_even)};
+                                       cmocka_unit_test(one_boundary_in_ten_may_be_even),
+                                       cmocka_unit_test(a_sixth_is_little)};
     return cmocka_run_group_tests(tests, placement_set_up, placement_tear_down);
 }
