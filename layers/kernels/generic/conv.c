@@ -22,13 +22,17 @@
 #elif VECTOR_FLOATS == 8
 #define PIXELS 6 /* 12 sums, 2 weights and an input value of 16 registers */
 #define VECTORS 2
-#define ALONE 12 /* pixels of a single vector of channels: as many sums */
+#define ALONE 12          /* pixels of a single vector of channels: as many sums */
+#define WEIGHTS_SOON 1024 /* floats: see conv_expect.h */
 #else
 #define PIXELS 6 /* 24 sums, 4 weights and an input value of 32 registers */
 #define VECTORS 4
 #endif
 #ifndef ALONE
 #define ALONE PIXELS
+#endif
+#ifndef WEIGHTS_SOON
+#define WEIGHTS_SOON 0
 #endif
 #include "layers/kernels/generic/conv_expect.h"
 
@@ -145,10 +149,12 @@ static void find_pieces(const struct rfx_conv_run *c, struct pieces *p, bool spl
 
 /* Adds `k` products per sum: x floats in a row, weights `width` apart. */
 INLINE void add_products(vector sum[ALONE][VECTORS], const float *x, int64_t x_stride,
-                         const float *w, int64_t width, int64_t ahead, int64_t k, int n, int nv) {
+                         const float *w, int64_t width, int64_t ahead, int64_t k, int n, int nv,
+                         bool is_long) {
     for (const float *end = x + k; x < end; x++, w += width) {
         vector wv[VECTORS];
         if (nv == VECTORS) expect_weights(w + ahead);
+        if (nv == VECTORS && is_long && WEIGHTS_SOON > 0) expect_weights_soon(w + WEIGHTS_SOON);
         UNROLL for (int v = 0; v < nv; v++) wv[v] = VECTOR_LOAD(w + v * VECTOR_FLOATS);
         UNROLL for (int p = 0; p < n; p++) {
             vector xv = VECTOR_ALL(x[p * x_stride]);
@@ -203,7 +209,7 @@ INLINE void add_pieces(const struct rfx_conv_run *c, const struct block *b, cons
             expect_pixel(&end);
         if (sums != SUMS_SHORT && b->leads) expect_next(c, at->x + b->at, at->k, n);
         add_products(sum, at->x + b->at, c->x_stride, b->weights + at->first * b->width, b->width,
-                     b->ahead, at->k, n, nv);
+                     b->ahead, at->k, n, nv, sums == SUMS_PARTS);
         if (sums != SUMS_PARTS || !at->ends) continue;
         UNROLL for (int i = 0; i < n; i++) UNROLL for (int v = 0; v < nv; v++) {
             total[i][v] = total[i][v] + sum[i][v];

@@ -59,4 +59,11 @@ INLINE void expect_next(const struct rfx_conv_run *c, const float *x, int64_t k,
 INLINE void expect_weights(const float *w) {
     for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(w + v, 0, 2);
 }
+
+/* The weights of a long sum come from the second cache for each few pixels, every other line of
+ * panels, as fast as sums of 256-bit vectors take them only if they are asked for: WEIGHTS_SOON
+ * behind those that are used. */
+INLINE void expect_weights_soon(const float *w) {
+    __builtin_prefetch(w, 0, 3);
+}
 #endif
