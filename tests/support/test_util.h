@@ -35,7 +35,8 @@ int64_t test_env_int(const char *name, int64_t missing);
 enum rfx_conv_choice test_conv_choice(void);
 
 /* For main: whether this processor has not the kernels that RFX_KERNELS asks for, so that the test
- * would be about others. It then returns TEST_SKIPPED, which ctest knows. */
+ * would be about others, or cannot run OpenBLAS as the core type it is told. It then returns
+ * TEST_SKIPPED, which ctest knows. */
 bool test_skip(void);
 enum { TEST_SKIPPED = 77 };
 
