@@ -1,6 +1,4 @@
 /* Quick and steady search in turns; see clauses_state.h. */
-#include <string.h>
-
 #include "tiler/clauses/clauses_state.h"
 
 /* The k-th turn of either kind takes TURN * k * k conflicts; the values of the best assignment are

@@ -10,6 +10,7 @@
 #include "tests/support/random/packing_cases.h"
 #include "tests/support/random/placement_cases.h"
 #include "tiler/portfolio/portfolio_slack.h"
+#include "tiler/portfolio/portfolio_turns.h"
 
 static void families_are_told_apart(void **state) {
     (void)state;
@@ -63,9 +64,38 @@ static void a_sixth_is_little(void **state) {
     rfx_place_problem_free(problem);
 }
 
+/* rounds: 'x' for each from 0 on in which a member is of use. */
+static void check_rounds(const struct rfx_place_problem *problem, size_t goal,
+                         enum rfx_packer_member member, const char *rounds) {
+    for (int round = 0; round < 5; round++)
+        assert_int_equal(rfx_turn_is_of_use(problem, goal, member, round), rounds[round] == 'x');
+}
+
+static void searches_come_where_they_find_something(void **state) {
+    (void)state;
+    static const struct {
+        const char *family, *fronts, *skyline, *overlaps, *clauses;
+    } cases[] = {{"chains", ".....", "xx...", ".....", "..xxx"},
+                 {"chains-gone", ".....", "xx...", "xx...", "..xxx"},
+                 {"chains-gone-30", ".....", "xxxxx", "xxxxx", "....x"},
+                 {"chains-slack-10", "xxxxx", "xx...", "xxxxx", "....x"}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct packing_case made = packing_make(packing_find(cases[k].family), 1, 150, 450);
+        struct rfx_place_problem *problem = placement_problem(made.items, made.n);
+        check_rounds(problem, made.capacity, RFX_MEMBER_FRONTS, cases[k].fronts);
+        check_rounds(problem, made.capacity, RFX_MEMBER_SKYLINE, cases[k].skyline);
+        check_rounds(problem, made.capacity, RFX_MEMBER_OVERLAPS, cases[k].overlaps);
+        check_rounds(problem, made.capacity, RFX_MEMBER_CLAUSES, cases[k].clauses);
+        check_rounds(problem, made.capacity, RFX_MEMBER_TIGHT, "xxxxx");
+        rfx_place_problem_free(problem);
+        free(made.items);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(families_are_told_apart),
                                        cmocka_unit_test(one_boundary_in_ten_may_be_even),
-                                       cmocka_unit_test(a_sixth_is_little)};
+                                       cmocka_unit_test(a_sixth_is_little),
+                                       cmocka_unit_test(searches_come_where_they_find_something)};
     return cmocka_run_group_tests(tests, placement_set_up, placement_tear_down);
 }
