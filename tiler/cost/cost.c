@@ -197,6 +197,7 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
         m.nodes[i].least = least_of_pixel(&m, &m.nodes[i]);
         if (graph->nodes[i].op != RFX_OP_GROUP) continue;
         rfx_cost_describe_group(&graph->nodes[i].attr.group, group);
+        group->ring_bytes = (double)rfx_group_ring_bytes(&graph->nodes[i].attr.group);
         m.nodes[i].group = group++;
     }
     lay_out_whole(model);
@@ -307,7 +308,7 @@ static void count_node(struct counter *c, int i, struct rfx_cost_counts *counts)
     if (rfx_op_def(node->op)->view) return;
     if (node->op == RFX_OP_GROUP) {
         const struct rfx_group_attr *g = &node->attr.group;
-        rfx_cost_add_group(c->model, g, &c->at, counts);
+        rfx_cost_add_group(c->model, g, c->model->nodes[i].group, &c->at, counts);
         if (c->shape->spec.weights_by_stage)
             for (int m = g->first; m <= g->last; m++)
                 counts->n[RFX_COST_LOAD_BYTE] += c->model->nodes[m].packed;
@@ -365,10 +366,10 @@ void rfx_cost_count_whole(const struct rfx_cost_model *model, int node,
 }
 
 void rfx_cost_count_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,
-                          struct rfx_cost_counts *counts) {
+                          const struct rfx_cost_group *fact, struct rfx_cost_counts *counts) {
     struct counter c = count_of_whole(model);
     c.at = area_of(&c, group->last);
-    rfx_cost_add_group(model, group, &c.at, counts);
+    rfx_cost_add_group(model, group, fact, &c.at, counts);
     for (int i = group->first; i <= group->last; i++)
         for (int k = 0; k < model->graph->nodes[i].n_in; k++)
             if (model->graph->nodes[i].in[k] < group->first) count_input(&c, i, k, counts);

@@ -104,11 +104,14 @@ void rfx_cost_count(const struct rfx_cost_model *model, const struct rfx_stage_s
 /* What the whole graph run node by node makes and moves. */
 void rfx_cost_count_untiled(const struct rfx_cost_model *model, struct rfx_cost_counts *counts);
 
+/* Fills what does not depend on the steps and strips of a group: all but its ring_bytes. */
+void rfx_cost_describe_group(const struct rfx_group_attr *group, struct rfx_cost_group *fact);
+
 /* Adds a node of the base made whole at once, between nodes that are, or a group of such nodes. */
 void rfx_cost_count_whole(const struct rfx_cost_model *model, int node,
                           struct rfx_cost_counts *counts);
 void rfx_cost_count_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,
-                          struct rfx_cost_counts *counts);
+                          const struct rfx_cost_group *fact, struct rfx_cost_counts *counts);
 
 /* The time that counts come to, at least 1. */
 uint64_t rfx_cost_picoseconds(const struct rfx_cost_model *model,

@@ -147,7 +147,6 @@ void rfx_cost_describe_group(const struct rfx_group_attr *group, struct rfx_cost
         for (int i = 0; i <= group->last - group->first; i++)
             fact->more[axis][i] = two[i] - fact->one[axis][i];
     }
-    fact->ring_bytes = (double)rfx_group_ring_bytes(group);
 }
 
 /* A group in an area: steps of so many rows and columns. */
@@ -190,12 +189,10 @@ static struct rfx_cost_area area_inside(const struct group_area *g, int i) {
 }
 
 void rfx_cost_add_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,
-                        const struct rfx_cost_area *area, struct rfx_cost_counts *counts) {
-    const struct rfx_cost_group *fact = model->nodes[group->last].group;
-    struct rfx_cost_group own; /* of a group that is but thought of */
+                        const struct rfx_cost_group *fact, const struct rfx_cost_area *area,
+                        struct rfx_cost_counts *counts) {
+    struct group_area g = group_area_of(group, fact, area);
     double packed = 0.0;
-    if (fact == NULL) rfx_cost_describe_group(group, &own);
-    struct group_area g = group_area_of(group, fact == NULL ? &own : fact, area);
     for (int i = group->first; i <= group->last; i++) {
         struct rfx_cost_area part = area_inside(&g, i - group->first);
         add_pixels(&model->nodes[i], &part, counts);

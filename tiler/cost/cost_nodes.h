@@ -15,13 +15,12 @@ struct rfx_cost_area {
 void rfx_cost_describe(const struct rfx_graph *graph, const struct rfx_node *node,
                        struct rfx_rect taken, struct rfx_cost_node *fact);
 
-void rfx_cost_describe_group(const struct rfx_group_attr *group, struct rfx_cost_group *fact);
-
 /* Adds what a node, or a group's nodes, compute of an area; without bytes. */
 void rfx_cost_add_node(const struct rfx_cost_model *model, int node,
                        const struct rfx_cost_area *area, struct rfx_cost_counts *counts);
 void rfx_cost_add_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,
-                        const struct rfx_cost_area *area, struct rfx_cost_counts *counts);
+                        const struct rfx_cost_group *fact, const struct rfx_cost_area *area,
+                        struct rfx_cost_counts *counts);
 
 /* Picoseconds that its nodes take at least for an area. */
 double rfx_cost_least_of_group(const struct rfx_cost_model *model,

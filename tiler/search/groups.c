@@ -42,13 +42,14 @@ static bool may_join(const struct chooser *c, int i) {
 }
 
 /* Cost of a group; < 0: its rings do not fit the cache. */
-static double group_cost(const struct chooser *c, const struct rfx_group_attr *g) {
+static double group_cost(const struct chooser *c, const struct rfx_group_attr *g,
+                         struct rfx_cost_group *fact) {
     struct rfx_cost_counts counts = {{0}};
     double cache = (double)c->caches->second_bytes, weights = 0.0;
-    double rings = (double)rfx_group_ring_bytes(g);
+    double rings = fact->ring_bytes = (double)rfx_group_ring_bytes(g);
     for (int i = g->first; i <= g->last; i++) weights += c->cost.nodes[i].packed;
     if (weights + rings > cache * 0.8 && rings > cache * 0.5) return -1.0;
-    rfx_cost_count_group(&c->cost, g, &counts);
+    rfx_cost_count_group(&c->cost, g, fact, &counts);
     return time_of(c, &counts);
 }
 
@@ -57,21 +58,23 @@ static double shape_group(const struct chooser *c, int first, int last,
                           struct rfx_group_attr *out) {
     double best = -1.0;
     int64_t w = c->graph->nodes[last].out.w;
+    struct rfx_group_attr group = {.base = c->graph,
+                                   .first = first,
+                                   .last = last,
+                                   .strips = c->threads > 1 ? 2 * c->threads : 1};
+    struct rfx_cost_group fact; /* the same in all shapes */
+    rfx_cost_describe_group(&group, &fact);
     for (int s = 0; s < N_STEPS; s++)
         for (int k = 0, found = 0; k < N_COLS && found < 2; k++) {
             if (widths[k] > w && k + 1 < N_COLS && widths[k + 1] >= w) continue;
-            struct rfx_group_attr g = {.base = c->graph,
-                                       .first = first,
-                                       .last = last,
-                                       .strip_cols = rfx_min_i64(widths[k], w),
-                                       .strips = c->threads > 1 ? 2 * c->threads : 1,
-                                       .step_rows = steps[s]};
-            double cost = group_cost(c, &g);
+            group.strip_cols = rfx_min_i64(widths[k], w);
+            group.step_rows = steps[s];
+            double cost = group_cost(c, &group, &fact);
             if (cost < 0.0) continue;
             found++;
             if (best >= 0.0 && cost >= best) continue;
             best = cost;
-            *out = g;
+            *out = group;
         }
     return best;
 }

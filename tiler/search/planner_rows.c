@@ -25,21 +25,28 @@ static bool has_rows(const struct rfx_stage_spec *spec) {
     return spec->mode->local && spec->band_rows > 0;
 }
 
+/* What a walk through a stage meets: its nodes and what they read. */
+static int64_t nodes_and_edges(const struct rfx_graph *graph, const struct rfx_stage *stage) {
+    int64_t n = 0;
+    for (int i = stage->first; i <= stage->last; i++) n += rfx_max_i64(1, graph->nodes[i].n_in);
+    return n;
+}
+
 /* Whether there are several stages, and no more than can be walked through in a moment. */
 static bool is_worth_it(const struct rfx_search *search, const struct rfx_plan *plan) {
     const struct rfx_graph *graph = search->context.graph;
     const struct rfx_plan_request *request = search->context.request;
-    int64_t nodes = 0, steps = graph->nodes[graph->input].out.h + ROWS_BESIDE;
+    int64_t size = 0, steps = graph->nodes[graph->input].out.h + ROWS_BESIDE;
     int stages = 0;
     for (int s = 0; s < plan->n_stages; s++) {
         const struct rfx_stage *stage = &plan->stages[s];
         const int64_t *rows = NULL;
         if (!has_rows(&stage->spec)) continue;
-        nodes += (int64_t)list_rows(stage->spec.mode, &rows) * (stage->last - stage->first + 1);
+        size += list_rows(stage->spec.mode, &rows) * nodes_and_edges(graph, stage);
         stages++;
     }
     if (stages < 2 || request->memory_bytes == 0 || request->asked.mode != NULL) return false;
-    return nodes * ROUNDS <= MOST_STEPS / steps;
+    return size * ROUNDS <= MOST_STEPS / steps;
 }
 
 static enum rfx_status lay_out(struct rfx_search *search, const struct rfx_plan *plan,
