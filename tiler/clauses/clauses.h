@@ -24,6 +24,13 @@ void rfx_clauses_free(struct rfx_clauses *clauses);
  * false: no memory. */
 RFX_NODISCARD bool rfx_clauses_add(struct rfx_clauses *clauses, const int *literals, int n);
 
+/* n <= 65535 items: pair[i * n + j], i < j, is the variable that says that item i lies below item
+ * j, or -1. Any three that have variables pairwise lie in one order, as if all clauses that say so
+ * were added. The table has to last as long as the clauses. Once, before any search. false: no
+ * memory.
+ */
+RFX_NODISCARD bool rfx_clauses_set_order(struct rfx_clauses *clauses, const int *pair, int n);
+
 /* Where the clauses come from that are added from now on: bits, 0: from nowhere. */
 void rfx_clauses_set_origin(struct rfx_clauses *clauses, uint64_t origin);
 

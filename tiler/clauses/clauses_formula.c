@@ -6,11 +6,12 @@
 #include "tiler/clauses/clauses_sums.h"
 #include "tiler/packer/packer_boundaries.h"
 
-/* MAX_CLAUSES: of those that say what lies below what, or how much is free below what; beyond it
- * nothing is searched. MAX_ADDED: of the items of a boundary for which the sums of each group are
- * said too. */
+/* MAX_CLAUSES: beyond it nothing is searched; most are of what lies side by side, of sums, of which
+ * each has so many, and of how much is free below what. MAX_ADDED: of the items of a boundary for
+ * which the sums of each group are said too. */
 enum {
     MAX_CLAUSES = 1 << 22,
+    CLAUSES_PER_SUM = 4,
     MAX_SIDES = 2 * RFX_BOUNDARY_MAX_SIDE,
     MAX_ADDED = 8,
     MAX_OWN = 1 << 18, /* variables of the sums of one boundary; where more are needed nothing is
@@ -114,7 +115,12 @@ static enum rfx_status number(struct rfx_formula *f, bool *possible, struct rfx_
             rfx_sums_free(f->sums[at]);
             f->sums[at] = NULL;
         }
-        if (f->sums[at] != NULL) f->n_variables += count_variables(f, n_live, at);
+        if (f->sums[at] != NULL) {
+            int64_t n = count_sides(f, at);
+            int own = count_variables(f, n_live, at);
+            f->n_variables += own;
+            clauses += n * (n - 1) * (n_live + n / 2) + CLAUSES_PER_SUM * (int64_t)own;
+        }
         for (int k = 0; k < b->at[at].n_begins; k++) {
             int item = b->by_begin[b->at[at].begins + k];
             for (int l = 0; l < n_live; l++) {
@@ -122,7 +128,6 @@ static enum rfx_status number(struct rfx_formula *f, bool *possible, struct rfx_
                 int j = f->live[l] < item ? item : f->live[l];
                 f->pair[i * b->n_items + j] = f->n_variables++;
             }
-            clauses += (int64_t)n_live * (n_live - 1);
             f->live[n_live++] = item;
         }
         clauses += number_gaps(f, n_live, at);
@@ -132,22 +137,15 @@ static enum rfx_status number(struct rfx_formula *f, bool *possible, struct rfx_
     return status;
 }
 
-/* What is alive when an item begins is in one order with it. false: no memory. */
-static bool add_orders(struct rfx_formula *f, int n_live, int item) {
+/* Of equal items the first lies below. false: no memory. */
+static bool add_twins(struct rfx_formula *f, int n_live, int item) {
     const struct rfx_boundary_item *items = f->b->items;
     for (int k = 0; k < n_live; k++) {
         int i = f->live[k];
-        int twins[] = {below(f, i, item)}; /* of equal items the first lies below */
+        int twins[] = {below(f, i, item)};
         if (items[i].size == items[item].size && items[i].begin == items[item].begin &&
             items[i].end == items[item].end && !rfx_clauses_add(f->clauses, twins, 1))
             return false;
-        for (int l = 0; l < k; l++) {
-            int j = f->live[l];
-            int round[] = {below(f, i, j), below(f, j, item), below(f, item, i)};
-            int back[] = {round[0] ^ 1, round[1] ^ 1, round[2] ^ 1};
-            if (!rfx_clauses_add(f->clauses, round, 3) || !rfx_clauses_add(f->clauses, back, 3))
-                return false;
-        }
     }
     return true;
 }
@@ -285,7 +283,7 @@ static bool add_all(struct rfx_formula *f, const struct rfx_place_stop *stop) {
         rfx_clauses_set_origin(f->clauses, 0);
         for (int k = 0; k < b->at[at].n_begins; k++) {
             int item = b->by_begin[b->at[at].begins + k];
-            if (!add_orders(f, n_live, item)) return false;
+            if (!add_twins(f, n_live, item)) return false;
             f->live[n_live++] = item;
         }
         if (!add_free(f, n_old, n_live, at)) return false;
@@ -369,7 +367,8 @@ static enum rfx_status make_clauses(struct rfx_formula *f, const struct rfx_plac
     if (status != RFX_OK || !*possible) return status;
     status = rfx_clauses_create(f->mem, f->n_variables, &f->clauses, err);
     int yes[] = {2 * f->yes};
-    if (status == RFX_OK && (!rfx_clauses_add(f->clauses, yes, 1) || !add_all(f, stop)))
+    if (status == RFX_OK && (!rfx_clauses_set_order(f->clauses, f->pair, f->b->n_items) ||
+                             !rfx_clauses_add(f->clauses, yes, 1) || !add_all(f, stop)))
         status = rfx_memory_fail(f->mem, "packer", items * items * sizeof(int), err);
     return status;
 }

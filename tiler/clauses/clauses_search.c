@@ -21,16 +21,6 @@ static const double unusual = 1.4, trail_memory = 5000;
 static const double first_decay = 0.8, last_decay = 0.95, decay_growth = 0.01;
 enum { DECAY_EVERY = 5000 };
 
-/* The origins of a clause and of those of its literals that are false at level 0. */
-static uint64_t gather_origins(const struct rfx_clauses *c, uint32_t clause) {
-    const int *literals = rfx_clauses_literals(c, clause);
-    uint64_t origins = rfx_clauses_origins_of(c, clause);
-    for (uint32_t k = 0; k < c->store[clause]; k++)
-        if (c->value[literals[k]] < 0 && c->of[literals[k] / 2].level == 0)
-            origins |= c->origins[literals[k] / 2];
-    return origins;
-}
-
 /* Nearly all time goes into waiting for memory: what is looked at when a literal is gone is asked
  * for when that becomes known, and the rest of it one literal ahead. */
 static void foresee(const struct rfx_clauses *c, int gone) {
@@ -44,15 +34,17 @@ static void foresee_all(const struct rfx_clauses *c, int gone) {
     __builtin_prefetch(c->lists[gone].watches);
 }
 
-static void assign(struct rfx_clauses *c, int literal, uint32_t reason) {
+void rfx_clauses_assign(struct rfx_clauses *c, int literal, uint32_t reason) {
     c->value[literal] = 1;
     c->value[literal ^ 1] = -1;
     c->of[literal / 2].level = c->n_levels;
     c->of[literal / 2].reason = reason;
     c->trail[c->n_trail++] = literal;
     foresee(c, literal ^ 1);
+    if (c->orders.n > 0) rfx_clauses_note_order(&c->orders, literal, true);
     if (c->n_levels == 0)
-        c->origins[literal / 2] = reason == CLAUSES_NONE ? c->origin : gather_origins(c, reason);
+        c->origins[literal / 2] =
+            reason == CLAUSES_NONE ? c->origin : rfx_clauses_gather_origins(c, reason, literal / 2);
 }
 
 static void go_back(struct rfx_clauses *c, int level) {
@@ -62,6 +54,7 @@ static void go_back(struct rfx_clauses *c, int level) {
         int literal = c->trail[k];
         c->of[literal / 2].phase = (literal & 1) == 0;
         c->value[literal] = c->value[literal ^ 1] = 0;
+        if (c->orders.n > 0) rfx_clauses_note_order(&c->orders, literal, false);
         if (!c->of[literal / 2].follows) rfx_clauses_push(c, literal / 2);
     }
     c->n_trail = c->next = start;
@@ -109,7 +102,7 @@ static uint32_t propagate_fixed(struct rfx_clauses *c, int gone) {
     for (; pair < last_pair; pair++) {
         if (value[pair->other] > 0) continue;
         if (value[pair->other] < 0) return pair->clause;
-        assign(c, pair->other, pair->clause);
+        rfx_clauses_assign(c, pair->other, pair->clause);
     }
     for (; triple < last; triple++) {
         int first = value[triple->others[0]];
@@ -117,7 +110,7 @@ static uint32_t propagate_fixed(struct rfx_clauses *c, int gone) {
         int second = value[triple->others[1]];
         if (second > 0 || (first == 0 && second == 0)) continue;
         if (first < 0 && second < 0) return triple->clause;
-        assign(c, triple->others[first < 0 ? 1 : 0], triple->clause);
+        rfx_clauses_assign(c, triple->others[first < 0 ? 1 : 0], triple->clause);
     }
     return CLAUSES_NONE;
 }
@@ -127,7 +120,8 @@ static uint32_t propagate(struct rfx_clauses *c) {
     while (c->next < c->n_trail) {
         int gone = c->trail[c->next++] ^ 1;
         if (c->next < c->n_trail) foresee_all(c, c->trail[c->next] ^ 1);
-        uint32_t conflict = propagate_fixed(c, gone);
+        uint32_t conflict = rfx_clauses_propagate_order(c, gone ^ 1);
+        if (conflict == CLAUSES_NONE) conflict = propagate_fixed(c, gone);
         if (conflict != CLAUSES_NONE) return conflict;
         struct rfx_clauses_list *list = &c->lists[gone];
         struct rfx_clauses_watch *from = list->watches;
@@ -144,7 +138,7 @@ static uint32_t propagate(struct rfx_clauses *c) {
                 conflict = watch.clause;
                 break;
             }
-            assign(c, open, watch.clause);
+            rfx_clauses_assign(c, open, watch.clause);
         }
         while (from < end) *to++ = *from++;
         list->n = (int)(to - list->watches);
@@ -153,117 +147,16 @@ static uint32_t propagate(struct rfx_clauses *c) {
     return CLAUSES_NONE;
 }
 
-/* Marks the levels of literals, for is_level_marked; returns how many there are. */
-static int mark_levels(struct rfx_clauses *c, const int *literals, int n) {
-    int levels = 0;
-    c->now++;
-    for (int k = 0; k < n; k++) {
-        int level = c->of[literals[k] / 2].level;
-        if (c->stamp[level] != c->now) levels++;
-        c->stamp[level] = c->now;
-    }
-    return levels;
-}
-
-static void touch(struct rfx_clauses *c, int variable) {
-    c->seen[variable] = true;
-    c->touched[c->n_touched++] = variable;
-}
-
-/* Whether a literal of the learnt clause is false because others of it are: then it is not needed.
- */
-static bool is_implied(struct rfx_clauses *c, int literal) {
-    int n = 0;
-    int before = c->n_touched;
-    c->stack[n++] = literal / 2;
-    while (n > 0) {
-        int variable = c->stack[--n];
-        uint32_t reason = c->of[variable].reason;
-        const int *literals = rfx_clauses_literals(c, reason);
-        c->origin |= gather_origins(c, reason);
-        for (uint32_t k = 0; k < c->store[reason]; k++) {
-            int v = literals[k] / 2;
-            if (v == variable || c->seen[v] || c->of[v].level == 0) continue;
-            if (c->of[v].reason == CLAUSES_NONE || c->stamp[c->of[v].level] != c->now) {
-                while (c->n_touched > before) c->seen[c->touched[--c->n_touched]] = false;
-                return false;
-            }
-            touch(c, v);
-            c->stack[n++] = v;
-        }
-    }
-    return true;
-}
-
-/* Adds the literals of a clause to what is being learnt, those of the last level to *open. */
-static void take_clause(struct rfx_clauses *c, uint32_t clause, int *open) {
-    const int *literals = rfx_clauses_literals(c, clause);
-    int n = (int)c->store[clause];
-    c->origin |= rfx_clauses_origins_of(c, clause);
-    if (clause >= c->learnt && c->store[clause + 1] > 2) {
-        uint32_t levels = (uint32_t)mark_levels(c, literals, n);
-        if (levels < c->store[clause + 1]) c->store[clause + 1] = levels;
-    }
-    for (int k = 0; k < n; k++) {
-        int v = literals[k] / 2;
-        if (c->of[v].level == 0) c->origin |= c->origins[v];
-        if (c->seen[v] || c->of[v].level == 0) continue;
-        touch(c, v);
-        rfx_clauses_bump(c, v);
-        if (c->of[v].level == c->n_levels)
-            ++*open;
-        else
-            c->learn[c->n_learn++] = literals[k];
-    }
-}
-
-/* Learns from a false clause: c->learn, whose first literal becomes true after going back to the
- * level that is returned, that of its second literal. */
-static int learn(struct rfx_clauses *c, uint32_t conflict, int *levels) {
-    int open = 0;
-    int at = c->n_trail;
-    uint32_t clause = conflict;
-    c->n_learn = 1;
-    c->n_touched = 0;
-    c->origin = 0;
-    for (;;) {
-        take_clause(c, clause, &open);
-        do at--;
-        while (!c->seen[c->trail[at] / 2]);
-        if (--open == 0) break;
-        clause = c->of[c->trail[at] / 2].reason;
-    }
-    c->learn[0] = c->trail[at] ^ 1;
-    (void)mark_levels(c, c->learn, c->n_learn);
-    int n = 1;
-    for (int k = 1; k < c->n_learn; k++) {
-        int literal = c->learn[k];
-        if (c->of[literal / 2].reason == CLAUSES_NONE || !is_implied(c, literal))
-            c->learn[n++] = literal;
-    }
-    c->n_learn = n;
-    while (c->n_touched > 0) c->seen[c->touched[--c->n_touched]] = false;
-    *levels = mark_levels(c, c->learn, n);
-    if (n == 1) return 0;
-    int last = 1;
-    for (int k = 2; k < n; k++)
-        if (c->of[c->learn[k] / 2].level > c->of[c->learn[last] / 2].level) last = k;
-    int swap = c->learn[1];
-    c->learn[1] = c->learn[last];
-    c->learn[last] = swap;
-    return c->of[c->learn[1] / 2].level;
-}
-
 /* Goes back from a false clause and draws the conclusion that was learnt. false: no memory. */
 static bool turn_back(struct rfx_clauses *c, uint32_t conflict, int *levels) {
-    int level = learn(c, conflict, levels);
+    int level = rfx_clauses_learn(c, conflict, levels);
     uint32_t reason = CLAUSES_NONE;
     go_back(c, level);
     if (c->n_learn > 1) {
         reason = rfx_clauses_append(c, c->learn, c->n_learn, *levels);
         if (reason == CLAUSES_NONE) return false;
     }
-    assign(c, c->learn[0], reason);
+    rfx_clauses_assign(c, c->learn[0], reason);
     return true;
 }
 
@@ -316,7 +209,7 @@ static bool decide(struct rfx_clauses *c) {
         int literal = 2 * variable + (value ? 0 : 1);
         if (c->value[literal] != 0) continue;
         c->starts[c->n_levels++] = c->n_trail;
-        assign(c, literal, CLAUSES_NONE);
+        rfx_clauses_assign(c, literal, CLAUSES_NONE);
         return true;
     }
     return false;
@@ -326,6 +219,8 @@ static bool decide(struct rfx_clauses *c) {
 static bool begin(struct rfx_clauses *c, uint64_t seed) {
     if (!c->has_searched) {
         if (!rfx_clauses_fix(c)) return false;
+        for (int k = 0; k < c->n_trail && c->orders.n > 0; k++)
+            rfx_clauses_note_order(&c->orders, c->trail[k], true);
         c->pace = (struct rfx_clauses_pace){
             .forget_at = FIRST_FORGET, .forget_every = FIRST_FORGET, .decay = first_decay};
         rfx_clauses_begin_turns(c);
@@ -358,7 +253,7 @@ enum rfx_clauses_outcome rfx_clauses_solve(struct rfx_clauses *c,
             int n_trail = c->n_trail;
             if (c->n_levels == 0) {
                 c->is_impossible = true;
-                c->proof = gather_origins(c, conflict);
+                c->proof = rfx_clauses_gather_origins(c, conflict, -1);
                 break;
             }
             rfx_clauses_keep_targets(c);

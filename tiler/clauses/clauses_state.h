@@ -13,7 +13,14 @@
 
 /* Number of literals; levels of a learnt clause (else 0); two words of origins. */
 enum { CLAUSES_HEADER = 4 };
+
+/* Where a clause begins in the store, or, from CLAUSES_ORDER on, one of an order that is never
+ * written down: the item in the middle, plus CLAUSES_ORDER, is the reason of what follows from two
+ * others; CLAUSES_CYCLE is false. */
 #define CLAUSES_NONE UINT32_MAX
+#define CLAUSES_CYCLE (UINT32_MAX - 1)
+#define CLAUSES_ORDER UINT32_C(0xc0000000)
+enum { CLAUSES_ORDER_LITERALS = 3 };
 
 /* A clause as seen by a watched literal: when `blocker` is true there is nothing to do. */
 struct rfx_clauses_watch {
@@ -39,6 +46,18 @@ struct rfx_clauses_fixed {
     struct rfx_clauses_first *first; /* per literal, and the end of the last one's */
     struct rfx_clauses_pair *pairs;
     struct rfx_clauses_triple *triples;
+};
+
+/* Items in one order as far as it is known, as bits: all conclusions from two known pairs of three
+ * items are drawn with a few words for all third items at once. */
+struct rfx_clauses_orders {
+    struct rfx_memory *mem;
+    int n, words;                     /* items; of a set of them */
+    const int *pair;                  /* as given */
+    uint32_t *items;                  /* per variable: lower * 2^16 + upper, NONE: it is no pair */
+    uint64_t *pairs, *after, *before; /* per item: those that it has a variable with, those that lie
+                                         above it, those that lie below it */
+    int cycle[CLAUSES_ORDER_LITERALS]; /* a clause that is false */
 };
 
 struct rfx_clauses_list {
@@ -86,6 +105,7 @@ struct rfx_clauses {
     size_t n_store, store_capacity, learnt; /* learnt clauses begin there */
     bool has_searched, is_impossible, has_no_memory;
     struct rfx_clauses_fixed fixed;
+    struct rfx_clauses_orders orders;
     struct rfx_clauses_list *lists; /* per literal: of the other clauses */
 
     int n;              /* variables */
@@ -115,6 +135,41 @@ static inline int *rfx_clauses_literals(const struct rfx_clauses *c, uint32_t cl
 static inline uint64_t rfx_clauses_origins_of(const struct rfx_clauses *c, uint32_t clause) {
     return c->store[clause + 2] | (uint64_t)c->store[clause + 3] << 32;
 }
+
+static inline bool rfx_clauses_is_order(uint32_t clause) {
+    return clause >= CLAUSES_ORDER && clause != CLAUSES_NONE;
+}
+
+/* A clause, wherever it is. */
+struct rfx_clauses_view {
+    const int *literals;
+    int n;
+    uint64_t origins;
+};
+
+/* The reason of a variable, or (-1) a clause that is false; `own` is for one that is not written
+ * down. */
+struct rfx_clauses_view rfx_clauses_view(const struct rfx_clauses *c, uint32_t clause, int variable,
+                                         int own[CLAUSES_ORDER_LITERALS]);
+
+/* Takes down that a literal is true, if it is of a pair, or that it is open again. */
+void rfx_clauses_note_order(struct rfx_clauses_orders *orders, int literal, bool is_true);
+
+/* Draws the conclusions from a pair that has become known; CLAUSES_CYCLE: there is no such order,
+ * else CLAUSES_NONE. */
+uint32_t rfx_clauses_propagate_order(struct rfx_clauses *c, int literal);
+
+void rfx_clauses_release_orders(struct rfx_clauses_orders *orders);
+
+/* Makes a literal true; CLAUSES_NONE: there is no reason. */
+void rfx_clauses_assign(struct rfx_clauses *c, int literal, uint32_t reason);
+
+/* The origins of a clause and of those of its literals that are false at level 0. */
+uint64_t rfx_clauses_gather_origins(const struct rfx_clauses *c, uint32_t clause, int variable);
+
+/* Learns from a false clause: c->learn, whose first literal becomes true after going back to the
+ * level that is returned, that of its second literal. */
+int rfx_clauses_learn(struct rfx_clauses *c, uint32_t conflict, int *levels);
 
 /* Appends a clause of n >= 2 literals, of the origins c->origin; CLAUSES_NONE: no memory. After
  * rfx_clauses_fix, or of more than three literals, it is watched. */

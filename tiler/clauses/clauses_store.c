@@ -53,6 +53,7 @@ void rfx_clauses_free(struct rfx_clauses *c) {
     if (c == NULL) return;
     for (int i = 0; i < 2 * c->n && c->lists != NULL; i++)
         rfx_memory_release(c->mem, c->lists[i].watches);
+    rfx_clauses_release_orders(&c->orders);
     void *const blocks[] = {c->store,       c->lists,        c->value,   c->trail, c->starts,
                             c->activity,    c->heap,         c->seen,    c->learn, c->stack,
                             c->touched,     c->stamp,        c->origins, c->of,    c->fixed.first,
@@ -91,7 +92,7 @@ static bool watch_both(struct rfx_clauses *c, uint32_t clause) {
 
 uint32_t rfx_clauses_append(struct rfx_clauses *c, const int *literals, int n, int levels) {
     size_t wanted = c->n_store + CLAUSES_HEADER + (size_t)n;
-    if (wanted >= CLAUSES_NONE) return CLAUSES_NONE;
+    if (wanted >= CLAUSES_ORDER) return CLAUSES_NONE;
     uint32_t *store =
         rfx_memory_reserve(c->mem, c->store, &c->store_capacity, wanted, sizeof *c->store);
     if (store == NULL) return CLAUSES_NONE;
