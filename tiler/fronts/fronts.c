@@ -45,7 +45,8 @@ struct state {
     struct rfx_front_left left;
     int slot, n_nodes[RFX_FRONT_SIDES], n_trees;
     struct rfx_forest_set linked;
-    double gain; /* of all groups */
+    struct rfx_front_sums sums; /* of its forest */
+    double gain;                /* of all groups */
 };
 
 /* Why a step was made. */
@@ -122,8 +123,8 @@ static bool add_step(struct fronts *f, const struct state *state) {
 
 /* Sets what a state is after a group was made at its boundary, and puts it in its bucket. */
 static void add_state(struct fronts *f, const struct state *before, struct state *next,
-                      const struct rfx_forest *forest, const struct rfx_forest_tree *made,
-                      int ended) {
+                      const struct rfx_forest *from, const struct rfx_forest *forest,
+                      const struct rfx_forest_tree *made, int ended) {
     next->n_nodes[0] = forest->n_nodes[0];
     next->n_nodes[1] = forest->n_nodes[1];
     next->n_trees = forest->n_trees;
@@ -135,9 +136,9 @@ static void add_state(struct fronts *f, const struct state *before, struct state
         next->left =
             (struct rfx_front_left){before->left.boundary, before->left.ends & ~next->group.ends,
                                     before->left.begins & ~next->group.begins};
-    struct rfx_front_sums sums = rfx_front_judge_change(&f->judge, &f->forests, forest, made);
-    uint64_t hash = rfx_front_hash(&f->judge, &sums, &next->left);
-    double orders = rfx_front_orders(&f->judge, &sums, forest->n_trees);
+    next->sums = rfx_front_judge_change(&f->judge, &f->forests, from, forest, made);
+    uint64_t hash = rfx_front_hash(&f->judge, &next->sums, &next->left);
+    double orders = rfx_front_orders(&f->judge, &next->sums, forest->n_trees);
     double score = next->gain + f->groups.weights.orders * orders;
     if (f->request->seed != 0) {
         uint64_t chance = rfx_packer_mix(hash ^ f->request->seed) >> 40;
@@ -166,7 +167,7 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
     if (next.slot < 0) return false;
     struct rfx_forest from = forest_of(f, state);
     struct rfx_forest to = forest_of(f, &next);
-    rfx_front_judge_enter(&f->judge, &from);
+    rfx_front_judge_enter(&f->judge, &state->sums);
     rfx_forest_enter(&f->forests, &from, f->times->at[state->left.boundary].side);
     int most = __builtin_popcountll(state->left.ends);
     for (int n = 0; n <= most; n++) least[n] = least_of(f, state, ended, n);
@@ -192,7 +193,7 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
             rfx_front_change(f->times, state->left.boundary, &next.group, gone, with);
         if (!rfx_forest_replace(&f->forests, &from, &change, &to, &made, &run)) continue;
         if (!rfx_front_measure(&f->groups.rooms, &to, change.side, &made)) continue;
-        add_state(f, state, &next, &to, &made, ended + change.n_gone);
+        add_state(f, state, &next, &from, &to, &made, ended + change.n_gone);
         next.slot = rfx_pq_slots_take(&f->trees);
         if (next.slot < 0) return false;
     }
@@ -209,6 +210,7 @@ static bool search(struct fronts *f, uint64_t *nodes) {
     struct rfx_forest forest = forest_of(f, &first);
     rfx_forest_make(f->problem, f->times->live, f->times->n_live, &forest);
     first.n_nodes[0] = first.n_nodes[1] = first.n_trees = forest.n_trees;
+    first.sums = rfx_front_judge_all(&f->judge, &forest);
     enter(f, &first, 0);
     insert(f, 0, &first, 0, 0);
     for (int ended = 0; waiting > 0; ended++) {
@@ -292,8 +294,7 @@ static enum rfx_status reconstruct_part(struct fronts *f, int step, struct rfx_f
         for (uint64_t rest = way[k].group.begins; rest != 0; rest &= rest - 1)
             placed[f->times->by_begin[b->begins + __builtin_ctzll(rest)]] = true;
     }
-    enum rfx_status status =
-        rfx_front_way(f->problem, f->times, &f->forests, way, n, offsets, err);
+    enum rfx_status status = rfx_front_way(f->problem, f->times, &f->forests, way, n, offsets, err);
     for (int i = 0; i < f->problem->n; i++) {
         if (!placed[i]) offsets[i] = SIZE_MAX;
         placed[i] = false;

@@ -31,9 +31,8 @@ struct rfx_front_sum {
 enum rfx_status rfx_front_groups_init(struct rfx_front_groups *g,
                                       const struct rfx_place_problem *problem,
                                       const struct rfx_front_times *times,
-                                      struct rfx_forests *forests,
-                                      const struct rfx_front_judge *judge, size_t capacity,
-                                      const struct rfx_front_weights *weights,
+                                      struct rfx_forests *forests, struct rfx_front_judge *judge,
+                                      size_t capacity, const struct rfx_front_weights *weights,
                                       struct rfx_error *err) {
     struct rfx_memory *mem = problem->mem;
     *g = (struct rfx_front_groups){.mem = mem,
@@ -327,7 +326,7 @@ static double orders_without(struct rfx_front_groups *g, const struct rfx_forest
         rfx_front_change(g->times, left->boundary, &group, gone, with);
     change.alone = true;
     if (!rfx_forest_replace(g->forests, forest, &change, scratch, &made, &run)) return -1;
-    return rfx_front_orders_after(g->judge, g->forests, scratch, &made);
+    return rfx_front_orders_after(g->judge, g->forests, forest, scratch, &made);
 }
 
 /* Lists the groups of a union that are better than `least`. What is known without looking at them

@@ -39,7 +39,7 @@ struct rfx_front_groups {
     const struct rfx_place_problem *problem;
     const struct rfx_front_times *times;
     struct rfx_forests *forests;
-    const struct rfx_front_judge *judge;
+    struct rfx_front_judge *judge;
     struct rfx_front_rooms rooms;
     struct rfx_front_weights weights;
     float match; /* what a group gains whose sums are the likeliest */
@@ -65,9 +65,8 @@ struct rfx_front_left {
  * too. RFX_STATUS_OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_front_groups_init(
     struct rfx_front_groups *g, const struct rfx_place_problem *problem,
-    const struct rfx_front_times *times, struct rfx_forests *forests,
-    const struct rfx_front_judge *judge, size_t capacity, const struct rfx_front_weights *weights,
-    struct rfx_error *err);
+    const struct rfx_front_times *times, struct rfx_forests *forests, struct rfx_front_judge *judge,
+    size_t capacity, const struct rfx_front_weights *weights, struct rfx_error *err);
 void rfx_front_groups_release(struct rfx_front_groups *g);
 
 /* Lists the groups of one block (what lies together in every order), one of which every packing

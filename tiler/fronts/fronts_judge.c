@@ -2,6 +2,7 @@
 #include "tiler/fronts/fronts_judge.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "tiler/packer/packer_hash.h"
 
@@ -145,30 +146,52 @@ static struct rfx_front_sums sums_of(struct rfx_front_judge *j, const struct roo
     return sums;
 }
 
-void rfx_front_judge_enter(struct rfx_front_judge *j, const struct rfx_forest *forest) {
+struct rfx_front_sums rfx_front_judge_all(struct rfx_front_judge *j,
+                                          const struct rfx_forest *forest) {
     struct roots r = {.of = {forest->nodes[0], forest->nodes[1]}};
-    j->all = (struct rfx_front_sums){0, 0};
+    struct rfx_front_sums all = {0, 0};
     for (int t = 0; t < forest->n_trees; t++) {
         r.linked = rfx_forest_has(&forest->linked, t);
-        j->trees[t] = sums_of(j, &r);
-        j->all.hash += j->trees[t].hash;
-        j->all.orders += j->trees[t].orders;
+        struct rfx_front_sums tree = sums_of(j, &r);
+        all.hash += tree.hash;
+        all.orders += tree.orders;
         for (int side = 0; side < RFX_FRONT_SIDES; side++) r.of[side] += r.of[side]->span;
     }
+    return all;
+}
+
+void rfx_front_judge_enter(struct rfx_front_judge *j, const struct rfx_front_sums *all) {
+    j->all = *all;
+    memset(j->is_known, 0, sizeof j->is_known);
+}
+
+/* The trees that the last change touched, in all: most trees of most forests never are. */
+static struct rfx_front_sums sums_of_touched(struct rfx_front_judge *j,
+                                             const struct rfx_forests *forests,
+                                             const struct rfx_forest *from) {
+    struct rfx_front_sums sums = {0, 0};
+    for (int i = 0; i < forests->n_touched; i++) {
+        int t = forests->touched[i];
+        struct rfx_forest_tree tree = {t, {forests->at[0][t], forests->at[1][t]}};
+        struct roots r = roots_of(from, &tree);
+        if (!j->is_known[t]) j->trees[t] = sums_of(j, &r);
+        j->is_known[t] = true;
+        sums.hash += j->trees[t].hash;
+        sums.orders += j->trees[t].orders;
+    }
+    return sums;
 }
 
 struct rfx_front_sums rfx_front_judge_change(struct rfx_front_judge *j,
                                              const struct rfx_forests *forests,
+                                             const struct rfx_forest *from,
                                              const struct rfx_forest *forest,
                                              const struct rfx_forest_tree *made) {
+    struct rfx_front_sums gone = sums_of_touched(j, forests, from);
     struct roots r = roots_of(forest, made);
     struct rfx_front_sums sums = sums_of(j, &r);
-    sums.hash += j->all.hash;
-    sums.orders += j->all.orders;
-    for (int i = 0; i < forests->n_touched; i++) {
-        sums.hash -= j->trees[forests->touched[i]].hash;
-        sums.orders -= j->trees[forests->touched[i]].orders;
-    }
+    sums.hash += j->all.hash - gone.hash;
+    sums.orders += j->all.orders - gone.orders;
     return sums;
 }
 
@@ -177,12 +200,12 @@ double rfx_front_orders(const struct rfx_front_judge *j, const struct rfx_front_
     return (double)(j->log_orders[n_trees] + sums->orders) / UNIT;
 }
 
-double rfx_front_orders_after(const struct rfx_front_judge *j, const struct rfx_forests *forests,
-                              const struct rfx_forest *forest, const struct rfx_forest_tree *made) {
+double rfx_front_orders_after(struct rfx_front_judge *j, const struct rfx_forests *forests,
+                              const struct rfx_forest *from, const struct rfx_forest *forest,
+                              const struct rfx_forest_tree *made) {
+    struct rfx_front_sums gone = sums_of_touched(j, forests, from);
     struct roots r = roots_of(forest, made);
-    struct rfx_front_sums sums = {0, j->all.orders + orders_of(j, &r)};
-    for (int i = 0; i < forests->n_touched; i++)
-        sums.orders -= j->trees[forests->touched[i]].orders;
+    struct rfx_front_sums sums = {0, j->all.orders + orders_of(j, &r) - gone.orders};
     return rfx_front_orders(j, &sums, forest->n_trees);
 }
 

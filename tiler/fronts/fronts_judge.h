@@ -17,6 +17,7 @@ struct rfx_front_judge {
     uint64_t *hash;                                         /* per node of a tree */
     int64_t *log_orders;                                    /* of so many children, as in sums */
     struct rfx_front_sums trees[RFX_FOREST_MAX_TREES], all; /* of the forest entered last */
+    bool is_known[RFX_FOREST_MAX_TREES];                    /* else `trees` has it not yet */
 };
 
 /* All must outlive it. Release with rfx_front_judge_release, after a failure
@@ -27,13 +28,18 @@ RFX_NODISCARD enum rfx_status rfx_front_judge_init(struct rfx_front_judge *j,
                                                    struct rfx_error *err);
 void rfx_front_judge_release(struct rfx_front_judge *j);
 
-/* Looks at all trees of a forest. O(nodes). */
-void rfx_front_judge_enter(struct rfx_front_judge *j, const struct rfx_forest *forest);
+/* The sums of a forest. O(nodes). */
+struct rfx_front_sums rfx_front_judge_all(struct rfx_front_judge *j,
+                                          const struct rfx_forest *forest);
 
-/* The sums of a forest that a change, the last one in `forests`, made of the one that was entered:
- * from the trees that it touched and the one that it made. */
+/* Changes are made to a forest with these sums from now on. */
+void rfx_front_judge_enter(struct rfx_front_judge *j, const struct rfx_front_sums *all);
+
+/* The sums of a forest that a change, the last one in `forests`, made of the one that was entered,
+ * `from`: from the trees that it touched and the one that it made. */
 struct rfx_front_sums rfx_front_judge_change(struct rfx_front_judge *j,
                                              const struct rfx_forests *forests,
+                                             const struct rfx_forest *from,
                                              const struct rfx_forest *forest,
                                              const struct rfx_forest_tree *made);
 
@@ -42,8 +48,9 @@ double rfx_front_orders(const struct rfx_front_judge *j, const struct rfx_front_
                         int n_trees);
 
 /* The same of what a change made, alone. */
-double rfx_front_orders_after(const struct rfx_front_judge *j, const struct rfx_forests *forests,
-                              const struct rfx_forest *forest, const struct rfx_forest_tree *made);
+double rfx_front_orders_after(struct rfx_front_judge *j, const struct rfx_forests *forests,
+                              const struct rfx_forest *from, const struct rfx_forest *forest,
+                              const struct rfx_forest_tree *made);
 
 /* A hash that is the same for states that differ only in items alike from here on (size and end).
  */

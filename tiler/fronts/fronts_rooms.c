@@ -79,21 +79,25 @@ bool rfx_front_measure(struct rfx_front_rooms *rooms, struct rfx_forest *forest,
     return total <= rooms->capacity;
 }
 
-static void count_leaves(struct rfx_front_rooms *rooms, const struct rfx_pq_node *nodes, int n,
+/* Counts from the leaves up; false: none of the tree is marked, and nothing else is known of it. */
+static bool count_leaves(struct rfx_front_rooms *rooms, const struct rfx_pq_node *nodes, int n,
                          const bool *marked) {
     struct rfx_front_value *values = rooms->values;
+    bool any = false;
+    for (int i = 0; i < n && !any; i++) any = nodes[i].what >= 0 && marked[nodes[i].what];
+    if (!any) return false;
     for (int i = n - 1; i >= 0; i--) {
-        struct rfx_front_value *v = &values[i];
         bool leaf = nodes[i].what >= 0;
-        *v = (struct rfx_front_value){.leaves = leaf,
-                                      .gone = leaf && marked[nodes[i].what],
-                                      .sum = size_of(rooms, &nodes[i])};
+        int gone = leaf && marked[nodes[i].what], leaves = leaf;
+        size_t sum = size_of(rooms, &nodes[i]);
         for (int k = i + 1; k < i + nodes[i].span; k += nodes[k].span) {
-            v->gone += values[k].gone;
-            v->leaves += values[k].leaves;
-            v->sum += values[k].sum;
+            gone += values[k].gone;
+            leaves += values[k].leaves;
+            sum += values[k].sum;
         }
+        values[i] = (struct rfx_front_value){.leaves = leaves, .gone = gone, .sum = sum};
     }
+    return true;
 }
 
 /* Shares the room of a node among its children by their sizes; how the slack really falls is as
@@ -113,14 +117,12 @@ static void share_room(struct rfx_front_value *values, const struct rfx_pq_node 
     }
 }
 
-static void share_rooms(struct rfx_front_rooms *rooms, const struct rfx_pq_node *nodes, int n) {
+/* `spare`: how much higher the tree's place may be. */
+static void share_rooms(struct rfx_front_rooms *rooms, const struct rfx_pq_node *nodes, int n,
+                        size_t spare) {
     struct rfx_front_value *values = rooms->values;
-    size_t total = 0;
-    for (int i = 0; i < n; i += nodes[i].span) total += nodes[i].height;
-    for (int i = 0; i < n; i += nodes[i].span) {
-        values[i].spare = rooms->capacity - total;
-        values[i].room = (double)nodes[i].height;
-    }
+    values[0].spare = spare;
+    values[0].room = (double)nodes[0].height;
     for (int i = 0; i < n; i++)
         if (nodes[i].what < 0) share_room(values, nodes, i);
 }
@@ -138,20 +140,18 @@ static void add_node(const struct rfx_front_rooms *rooms, const struct rfx_pq_no
             block->mask |= (uint64_t)1 << rooms->times->bit[side][nodes[k].what];
 }
 
-int rfx_front_blocks(struct rfx_front_rooms *rooms, const struct rfx_forest *forest, int side,
-                     const bool *marked, struct rfx_front_block *blocks) {
-    const struct rfx_pq_node *nodes = forest->nodes[side];
+/* Adds the blocks of a tree to n that are listed; their number. */
+static int add_blocks(const struct rfx_front_rooms *rooms, const struct rfx_pq_node *nodes,
+                      int n_nodes, int side, struct rfx_front_block *blocks, int n) {
     int *parents = rooms->parents;
-    int n = 0;
     int depth = 0;
     int after = -1; /* the node after the last block, when that was a child of a Q node */
-    count_leaves(rooms, nodes, forest->n_nodes[side], marked);
-    share_rooms(rooms, nodes, forest->n_nodes[side]);
-    for (int i = 0; i < forest->n_nodes[side];) {
+    for (int i = 0; i < n_nodes;) {
         while (depth > 0 && i >= parents[depth - 1] + nodes[parents[depth - 1]].span) depth--;
         if (rooms->values[i].gone < rooms->values[i].leaves) {
-            if (nodes[i].what < 0) parents[depth++] = i;
-            i++;
+            bool goes = rooms->values[i].gone > 0;
+            if (nodes[i].what < 0 && goes) parents[depth++] = i;
+            i += goes ? 1 : nodes[i].span;
             continue;
         }
         if (i != after) blocks[n++] = (struct rfx_front_block){.mask = 0};
@@ -161,6 +161,20 @@ int rfx_front_blocks(struct rfx_front_rooms *rooms, const struct rfx_forest *for
         bool in_q = parent >= 0 && nodes[parent].what == RFX_PQ_Q;
         after = in_q && end < parent + nodes[parent].span ? end : -1;
         i = end;
+    }
+    return n;
+}
+
+int rfx_front_blocks(struct rfx_front_rooms *rooms, const struct rfx_forest *forest, int side,
+                     const bool *marked, struct rfx_front_block *blocks) {
+    const struct rfx_pq_node *nodes = forest->nodes[side];
+    size_t total = 0;
+    int n = 0;
+    for (int i = 0; i < forest->n_nodes[side]; i += nodes[i].span) total += nodes[i].height;
+    for (int i = 0; i < forest->n_nodes[side]; i += nodes[i].span) {
+        if (!count_leaves(rooms, &nodes[i], nodes[i].span, marked)) continue;
+        share_rooms(rooms, &nodes[i], nodes[i].span, rooms->capacity - total);
+        n = add_blocks(rooms, &nodes[i], nodes[i].span, side, blocks, n);
     }
     return n;
 }

@@ -176,7 +176,8 @@ static int try_case(struct bench *b, uint64_t seed) {
         if (now.n > MAX_PAIRS / 6) break;
         for (int i = 0; i < change.n_with; i++) with[i] = name++;
         change_pairs(&change);
-        rfx_front_judge_enter(&b->judge, &forests[at]);
+        struct rfx_front_sums sums = rfx_front_judge_all(&b->judge, &forests[at]);
+        rfx_front_judge_enter(&b->judge, &sums);
         rfx_forest_enter(&b->forests, &forests[at], change.side);
         bool possible =
             rfx_forest_replace(&b->forests, &forests[at], &change, &forests[1 - at], &made, &run);
@@ -184,11 +185,12 @@ static int try_case(struct bench *b, uint64_t seed) {
         if (!possible) break;
         now = next;
         at = 1 - at;
-        double orders = rfx_front_orders_after(&b->judge, &b->forests, &forests[at], &made);
-        struct rfx_front_sums sums =
-            rfx_front_judge_change(&b->judge, &b->forests, &forests[at], &made);
-        rfx_front_judge_enter(&b->judge, &forests[at]); /* from the change as from the whole */
-        assert_true(sums.hash == b->judge.all.hash && sums.orders == b->judge.all.orders);
+        double orders =
+            rfx_front_orders_after(&b->judge, &b->forests, &forests[1 - at], &forests[at], &made);
+        sums =
+            rfx_front_judge_change(&b->judge, &b->forests, &forests[1 - at], &forests[at], &made);
+        struct rfx_front_sums whole = rfx_front_judge_all(&b->judge, &forests[at]);
+        assert_true(sums.hash == whole.hash && sums.orders == whole.orders);
         assert_true(orders == rfx_front_orders(&b->judge, &sums, forests[at].n_trees));
         if (lround(exp(orders)) != now.n || !holds_frontier(&forests[at]))
             fail_msg("case %llu, change %d: %ld orders for %d", (unsigned long long)seed, k,
