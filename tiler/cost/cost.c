@@ -36,10 +36,10 @@ const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
 }
 
 /* The constants of the kernels in use; of others, those of the plainest. */
-static const double *constants_in_use(void) {
+static const struct rfx_cost_set *constants_in_use(void) {
     for (size_t i = 0; i < sizeof cost_sets / sizeof cost_sets[0]; i++)
-        if (strcmp(cost_sets[i].kernels, rfx_kernels()->name) == 0) return cost_sets[i].picoseconds;
-    return cost_sets[0].picoseconds;
+        if (strcmp(cost_sets[i].kernels, rfx_kernels()->name) == 0) return &cost_sets[i];
+    return &cost_sets[0];
 }
 
 static bool is_made(const struct rfx_node *node) {
@@ -174,9 +174,10 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
     const struct rfx_graph *base = graph; /* without groups */
     while (base->base != NULL) base = base->base;
     size_t n = (size_t)graph->n_nodes;
+    const struct rfx_cost_set *set = constants_in_use();
     struct rfx_cost_model m = {
-        .graph = graph, .caches = *caches, .threads = threads, .picoseconds = constants_in_use()};
-    m.dram_speed = threads > 1 ? COST_DRAM_SPEED : 1.0;
+        .graph = graph, .caches = *caches, .threads = threads, .picoseconds = set->picoseconds};
+    m.dram_speed = threads > 1 ? set->dram_speed : 1.0;
     if (m.caches.second_bytes == 0) m.caches.second_bytes = USUAL_SECOND_BYTES;
     if (m.caches.shared_bytes == 0) m.caches.shared_bytes = USUAL_SHARED_BYTES;
     m.nodes = rfx_memory_calloc(graph->mem, n, sizeof *m.nodes);

@@ -1,20 +1,45 @@
 /* What the units of the cost model take, in picoseconds of one thread. Made by
- * tools/scripts/calibrate.py; not to be edited.
- *
- * AMD EPYC; second and shared cache: 1024K and 32768K.
- * Measured: avx512. Meetings of threads: assumed.
- * Files of spilled maps: assumed. */
+ * tools/scripts/calibrate.py; not to be edited. What meetings and bytes of spilled maps take is
+ * assumed. */
 #ifndef RFX_TILER_COST_COST_CONSTANTS_H
 #define RFX_TILER_COST_COST_CONSTANTS_H
 
-#define COST_DRAM_SPEED 1.22 /* of memory for two threads or more, one thread's as 1 */
-
 /* clang-format off */
-static const struct {
+static const struct rfx_cost_set {
     const char *kernels; /* the first: for kernels of any other name */
+    double dram_speed;   /* of memory for two threads or more, one thread's as 1 */
     double picoseconds[RFX_COST_UNITS];
 } cost_sets[] = {
-    {"avx512",
+    /* AMD EPYC (family 25, model 1); caches 512K and 32768K */
+    {"avx2", 1.45,
+     {
+         [RFX_COST_DIRECT_MAC] = 23.05,
+         [RFX_COST_WINOGRAD_MAC] = 33.02,
+         [RFX_COST_OPENBLAS_MAC] = 29.68,
+         [RFX_COST_CHANNEL_MAC] = 12.69,
+         [RFX_COST_POOL_TAP] = 54.66,
+         [RFX_COST_FEW_MAC] = 16.74,
+         [RFX_COST_OTHER_MAC] = 15.69,
+         [RFX_COST_CONV_ELEMENT] = 563.7,
+         [RFX_COST_TILE_ELEMENT] = 78.13,
+         [RFX_COST_TILE_FACTOR] = 91.72,
+         [RFX_COST_ELEMENT] = 84.82,
+         [RFX_COST_ACT_ELEMENT] = 1327,
+         [RFX_COST_SUM_ELEMENT] = 151.1,
+         [RFX_COST_IMAGE_ELEMENT] = 2752,
+         [RFX_COST_RUN] = 3.118e+04,
+         [RFX_COST_STEP] = 5.429e+05,
+         [RFX_COST_MEETING] = 5e+06,
+         [RFX_COST_WEIGHT_BYTE] = 17.17,
+         [RFX_COST_SHARED_BYTE] = 4.628,
+         [RFX_COST_PLAIN_BYTE] = 10.29,
+         [RFX_COST_COLD_BYTE] = 24.3,
+         [RFX_COST_DRAM_BYTE] = 31.6,
+         [RFX_COST_LOAD_BYTE] = 740.6,
+         [RFX_COST_SPILL_BYTE] = 2500,
+     }},
+    /* AMD EPYC (family 26, model 2); caches 1024K and 32768K */
+    {"avx512", 1.22,
      {
          [RFX_COST_DIRECT_MAC] = 7.582,
          [RFX_COST_WINOGRAD_MAC] = 8.111,

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Measures what the units of the cost model take on this processor, per instruction set.
 
-    calibrate.py PROGRAM [--runs N] [--keep FILE] > tiler/cost/cost_constants.h
+    calibrate.py PROGRAM [--runs N] [--keep FILE] [--sets LIST] [--others HEADER] > cost_constants.h
 
 Runs `bench --layers` of some networks in several plans with one thread, with the kernels that the processor
 has (environment RFX_KERNELS), and fits constants that are not negative to the processor times: least squares
 over the layers, what runs do beside layers, and whole runs, each in shares of its run. Processor times hardly
 depend on what else the machine does; a machine that does nothing else is better all the same, as caches are
 shared. A unit that no run contains keeps the ratio to the multiply-add of the set above it. `--keep` saves the
-measurements, and reads them instead of measuring when the file is there.
+measurements, and reads them instead of measuring when the file is there. Sets that are not measured here, because
+the processor has not got them or --sets leaves them out, are taken over from the header that --others names:
+tiler/cost/cost_constants.h, as a rule (write to another file first: the shell empties what > names).
 
-Instruction sets that are not measured have the constants of the table's first, which is avx2 where it was
+Instruction sets that were never measured have the constants of the table's first, which is avx2 where it was
 measured: neon, which cannot be measured on x86, has vectors half as wide and more units, and its caches are of the
 same kind.
 """
@@ -19,6 +21,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 
@@ -48,11 +51,12 @@ ROUNDS = 4
 # Picoseconds that a unit is expected to take, in order of magnitude. Each counts like one row: it decides only
 # where the measurements cannot tell units apart that come together, which would else be 0 or far too much.
 EXPECTED = {"channel_mac": 10, "pool_tap": 100, "few_mac": 15, "other_mac": 15, "conv_element": 300,
-            "winograd_mac": 8, "tile_element": 60, "tile_factor": 60, "element": 200,
+            "winograd_mac": 8, "tile_element": 60, "tile_factor": 60, "element": 200, "act_element": 300,
+            "sum_element": 150,
             "run": 3e4, "step": 5e5, "weight_byte": 20, "shared_byte": 5, "plain_byte": 12, "cold_byte": 12,
             "dram_byte": 25}
-QUIET_LOAD = 0.7     # of the machine, below which two threads meet undisturbed
-USUAL_MEETING = 5e6  # picoseconds, where it is not
+# Picoseconds that two threads take to meet: runs of one thread, which are measured, have no meetings.
+USUAL_MEETING = 5e6
 # Of a byte written to a file or read from it: 0.4 GB/s, so that a slow disk is no bad surprise. On the disk of the
 # machine at hand 0.02 to 0.5 GB/s were written and 2 to 4 read back, by whether its cache had them still.
 USUAL_SPILL = 2500
@@ -150,25 +154,11 @@ def least_squares(rows, fixed):
     return [c * 1e12 for c in x]
 
 
-def meetings(program, constants, runs):
-    """What a step of two threads takes beyond half of one's; None on a busy machine."""
-    found = []
-    if os.getloadavg()[0] > QUIET_LOAD:
-        return None
-    for network, size in NETWORKS[:4]:
-        document = bench(program, network, size, "--bands 4 --no-groups", SETS[0], 2, runs)
-        steps = sum(layer["counts"].get("meeting", 0.0) for layer in document["layers"])
-        predicted = document["plan"]["predicted_seconds"]
-        mine = constants[UNITS.index("meeting")] * 1e-12 * steps
-        found.append(max(0.0, document["measured"]["seconds_min"] - (predicted - mine)) / steps)
-    return sorted(found)[len(found) // 2] * 1e12
-
-
-def dram_speed(program, runs):
+def dram_speed(program, kernels, runs):
     """Of memory for two threads, one thread's as 1."""
     ratios = []
     for _ in range(max(3, runs)):
-        one, two = (bench(program, "squeezenet1_1", "224x224", "--untiled", SETS[0], threads, 1)
+        one, two = (bench(program, "squeezenet1_1", "224x224", "--untiled", kernels, threads, 1)
                     for threads in (1, 2))
         ratios.append(two["machine"]["memory_gb_per_second"] / one["machine"]["memory_gb_per_second"])
     return max(1.0, sorted(ratios)[len(ratios) // 2])
@@ -189,8 +179,9 @@ def report_fit(kernels, rows, constants):
 def processor():
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
+            facts = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.*?)\s*$", lines.read(), re.M))
+        return f"{facts['model name']} (family {facts['cpu family']}, model {facts['model']})"
+    except (OSError, KeyError):
         return platform.machine()
 
 
@@ -207,26 +198,36 @@ def caches():
     return " and ".join(found) or "unknown"
 
 
-def print_header(constants, measured, like, met, memory):
-    print(f"""/* What the units of the cost model take, in picoseconds of one thread. Made by
- * tools/scripts/calibrate.py; not to be edited.
- *
- * {processor()}; second and shared cache: {caches()}.
- * Measured: {', '.join(measured)}. Meetings of threads: {'measured' if met else 'assumed'}.
- * Files of spilled maps: assumed. */
+def read_others(path):
+    """Of a header: by instruction set where it was measured, what memory gives two threads, and constants."""
+    if not path:
+        return {}
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    sets = {}
+    for where, kernels, memory, body in re.findall(
+            r'    /\* ([^*]*) \*/\n    \{"(\w+)", ([\d.]+),\n     \{\n(.*?)     \}\}', text, re.S):
+        values = dict(re.findall(r"\[RFX_COST_(\w+)\] = ([^,]+),", body))
+        sets[kernels] = " ".join(where.split()), float(memory), [float(values[unit.upper()]) for unit in UNITS]
+    return sets
+
+
+def print_header(sets):
+    print("""/* What the units of the cost model take, in picoseconds of one thread. Made by
+ * tools/scripts/calibrate.py; not to be edited. What meetings and bytes of spilled maps take is
+ * assumed. */
 #ifndef RFX_TILER_COST_COST_CONSTANTS_H
 #define RFX_TILER_COST_COST_CONSTANTS_H
 
-#define COST_DRAM_SPEED {memory:.3g} /* of memory for two threads or more, one thread's as 1 */
-
 /* clang-format off */
-static const struct {{
+static const struct rfx_cost_set {
     const char *kernels; /* the first: for kernels of any other name */
+    double dram_speed;   /* of memory for two threads or more, one thread's as 1 */
     double picoseconds[RFX_COST_UNITS];
-}} cost_sets[] = {{""")
-    for kernels in [like] + [kernels for kernels in measured if kernels != like]:
-        print(f'    {{"{kernels}",\n     {{')
-        for unit, value in zip(UNITS, constants[kernels]):
+} cost_sets[] = {""")
+    for kernels, (where, memory, constants) in sorted(sets.items(), key=lambda item: item[0] != "avx2"):
+        print(f'    /* {where} */\n    {{"{kernels}", {memory:.3g},\n     {{')
+        for unit, value in zip(UNITS, constants):
             print(f"         [RFX_COST_{unit.upper()}] = {value:.4g},")
         print("     }},")
     print("};\n/* clang-format on */\n#endif")
@@ -261,6 +262,7 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--keep")
     parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--others", metavar="HEADER")
     options = parser.parse_args()
     kept = read_kept(options.keep)
     constants, measured = {}, []
@@ -284,12 +286,14 @@ def main():
                 constants[kernels][i] = above[i]
     if not measured:
         sys.exit("nothing was measured")
-    meeting = meetings(options.program, constants[measured[0]], options.runs)
+    sets = read_others(options.others)
+    memory = dram_speed(options.program, measured[0], options.runs)
+    where = f"{processor()}; caches {caches()}"
     for kernels in measured:
-        constants[kernels][UNITS.index("meeting")] = USUAL_MEETING if meeting is None else meeting
+        constants[kernels][UNITS.index("meeting")] = USUAL_MEETING
         constants[kernels][UNITS.index("spill_byte")] = USUAL_SPILL
-    print_header(constants, measured, "avx2" if "avx2" in measured else measured[0], meeting is not None,
-                 dram_speed(options.program, options.runs))
+        sets[kernels] = where, memory, constants[kernels]
+    print_header(sets)
 
 
 if __name__ == "__main__":
