@@ -111,6 +111,8 @@ static void hold_limits(const char *conv) {
     struct measured_limits less = {libraries + 64 * MIB, 20};
     assert_int_equal(run_limited("mobilenet_v2", "synthetic:2048x2048", conv, 0, less),
                      EXIT_SYSTEM);
+    assert_true(measured_said("without --memory this needs") &&
+                measured_said("the smallest possible"));
 }
 
 static void hard_limits_hold(void **state) {

@@ -220,6 +220,15 @@ int rfx_cli_job_least(const struct rfx_cli_job *job, const struct rfx_cli_option
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
+void rfx_cli_job_tell_budget(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                             enum rfx_status status) {
+    struct rfx_cli_least least = {.bytes = 0};
+    if (status != RFX_STATUS_OUT_OF_MEMORY || options->memory_bytes != 0 || job->plan == NULL)
+        return;
+    if (rfx_cli_job_least(job, options, &least) == RFX_EXIT_DONE && least.bytes != 0)
+        rfx_report_no_budget(job->plan, &least);
+}
+
 /* No budget has fewer bytes. */
 #define LIKELY_BYTES ((size_t)1 << 16)
 

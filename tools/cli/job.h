@@ -55,6 +55,11 @@ RFX_NODISCARD int rfx_cli_job_least(const struct rfx_cli_job *job,
                                     const struct rfx_cli_options *options,
                                     struct rfx_cli_least *least);
 
+/* What to do about a run without a budget that failed because there is not so much memory: words,
+ * or nothing when that is not it. */
+void rfx_cli_job_tell_budget(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                             enum rfx_status status);
+
 /* Whether an option says how to run, so that the planner has less choice. */
 bool rfx_cli_plan_is_asked(const struct rfx_cli_options *options);
 

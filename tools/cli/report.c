@@ -362,6 +362,15 @@ void rfx_report_smallest(const char *command, const char *model, size_t budget_b
     (void)rfx_report_print(document);
 }
 
+void rfx_report_no_budget(const struct rfx_plan *plan, const struct rfx_cli_least *least) {
+    char needs[RFX_HUMAN_CHARS], fits[RFX_HUMAN_CHARS];
+    rfx_cli_message(
+        "without --memory this needs %s: give a budget, of which the smallest possible "
+        "is %s, for %s: --memory %zu%s",
+        rfx_human_bytes(plan->peak_bytes, needs), rfx_human_bytes(least->bytes, fits), least->text,
+        least->bytes, options_of_least(plan, least));
+}
+
 /* The figure of a line "KEY: n kB" of a file of the kernel's; 0: there is none. */
 static size_t kernel_bytes(const char *path, const char *key) {
     FILE *file = fopen(path, "r");

@@ -172,6 +172,7 @@ int rfx_cmd_bench(const struct rfx_cli_options *options) {
     enum rfx_status status = prepare(&bench, &err);
     if (status == RFX_OK) status = time_runs(&bench, &err);
     code = status == RFX_OK ? report(&bench) : rfx_cli_fail(status, &err);
+    rfx_cli_job_tell_budget(&bench.job, options, status);
 done:
     rfx_layer_times_free(bench.layers);
     rfx_memory_release(bench.job.mem, bench.seconds);

@@ -171,6 +171,7 @@ int rfx_cmd_run(const struct rfx_cli_options *given) {
             code = rfx_cli_fail(status, &err);
         else
             code = print_result(&run);
+        rfx_cli_job_tell_budget(&run.job, options, status);
     }
     rfx_cli_classes_free(&run.classes);
     rfx_overlay_free(&run.overlay);
