@@ -88,9 +88,9 @@ static void test_words(void **state) {
     expect(0, "plan unet_instance --size 512x640 --threads 2 --memory 26MiB --spill .");
     assert_non_null(strstr(out_text, "3 of 19 stages begin at the image"));
     assert_null(strstr(out_text, "--spill"));
-    expect(0, "plan unet_instance --size 512x640 --threads 2 --memory 60MiB");
+    expect(0, "plan unet_instance --size 512x640 --threads 2 --memory 48MiB");
     assert_non_null(strstr(out_text, "over dead rows"));
-    expect(0, "explain unet_instance --size 512x640 --threads 2 --memory 60MiB");
+    expect(0, "explain unet_instance --size 512x640 --threads 2 --memory 48MiB");
     assert_non_null(strstr(out_text, "over dead rows of what they read for the last time"));
     expect(0, "plan fsrcnn --size 512x640 --memory 60MiB");
     assert_null(strstr(out_text, "passes"));
