@@ -8,8 +8,7 @@
 2. Large graphs, as ONNX files that this script writes: a chain of 10,000, a concatenation of 10,000, a dense
    block of 1,000 layers, 2,000 outputs: planned within 3 S and, beside what loading took, 32 MiB.
 3. SIGTERM at several moments of planning, advising, making curves, loading, placing and drawing: exit code 5
-   within 0.25 S, in one of three tries: who takes away a file waits for the disk to have written what it is
-   writing of it, which no program can hasten.
+   within 0.25 S.
 
 Seconds of 1 and 2 are of processor time, user's and system's, of each process: what others do on the machine
 counts little, and the time by the clock is printed beside. Seconds of 3 are by the clock. --short takes a share
@@ -30,7 +29,6 @@ import time
 PLAN_SECONDS, LARGE_SECONDS, STOP_SECONDS = 1.0, 3.0, 0.25
 LARGE_BYTES = 32 << 20
 SIZES = [224, 1024, 8192]
-TRIES = 3
 MOMENTS = [0.01, 0.03, 0.1, 0.2, 0.35, 0.5]
 
 
@@ -228,11 +226,7 @@ def check_stop(program, folder, moments, limit):
         if alone < 2:  # where the share's moment hangs on it
             alone = min(alone, measure([program, *command])[2])
         for share in moments if alone > 0.05 else []:
-            for _ in range(TRIES):
-                code, seconds, moment = stop_at([program, *command], share, alone)
-                if code != 5 or seconds <= limit:
-                    break
-                print(f"late: {' '.join(command)}: {seconds:.2f} s after SIGTERM", flush=True)
+            code, seconds, moment = stop_at([program, *command], share, alone)
             stopped += 1
             if code != 5 or seconds > limit:
                 missed += 1

@@ -27,9 +27,15 @@ RFX_NODISCARD bool rfx_clauses_add(struct rfx_clauses *clauses, const int *liter
 /* n <= 65535 items: pair[i * n + j], i < j, is the variable that says that item i lies below item
  * j, or -1. Any three that have variables pairwise lie in one order, as if all clauses that say so
  * were added. The table has to last as long as the clauses. Once, before any search. false: no
- * memory.
- */
+ * memory. */
 RFX_NODISCARD bool rfx_clauses_set_order(struct rfx_clauses *clauses, const int *pair, int n);
+
+/* The literal of such a table that says that item i lies below item j. */
+static inline int rfx_clauses_below(const int *pair, int n, int i, int j) {
+    size_t count = (size_t)n;
+    return i < j ? 2 * pair[(size_t)i * count + (size_t)j]
+                 : 2 * pair[(size_t)j * count + (size_t)i] + 1;
+}
 
 /* Where the clauses come from that are added from now on: bits, 0: from nowhere. */
 void rfx_clauses_set_origin(struct rfx_clauses *clauses, uint64_t origin);

@@ -6,9 +6,9 @@
 #include "tiler/clauses/clauses_sums.h"
 #include "tiler/packer/packer_boundaries.h"
 
-/* MAX_CLAUSES: beyond it nothing is searched; most are of what lies side by side, of sums, of which
- * each has so many, and of how much is free below what. MAX_ADDED: of the items of a boundary for
- * which the sums of each group are said too. */
+/* MAX_CLAUSES: of those that say what lies side by side, what sums come to (CLAUSES_PER_SUM for
+ * each variable), or how much is free below what; beyond it nothing is searched. MAX_ADDED: of the
+ * items of a boundary for which the sums of each group are said too. */
 enum {
     MAX_CLAUSES = 1 << 22,
     CLAUSES_PER_SUM = 4,
@@ -34,8 +34,7 @@ struct rfx_formula {
 
 /* That item i lies below item j. */
 static int below(const struct rfx_formula *f, int i, int j) {
-    if (i < j) return 2 * f->pair[i * f->b->n_items + j];
-    return 2 * f->pair[j * f->b->n_items + i] + 1;
+    return rfx_clauses_below(f->pair, f->b->n_items, i, j);
 }
 
 /* The k-th variable from there on, from 0, says that more than k units are free below an item. */

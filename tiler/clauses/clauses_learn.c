@@ -11,7 +11,7 @@ uint64_t rfx_clauses_gather_origins(const struct rfx_clauses *c, uint32_t clause
     return origins;
 }
 
-/* Marks the levels of literals, for is_level_marked; returns how many there are. */
+/* Marks the levels of literals; returns how many there are. */
 static int mark_levels(struct rfx_clauses *c, const int *literals, int n) {
     int levels = 0;
     c->now++;

@@ -53,9 +53,7 @@ static bool items_of(const struct rfx_clauses_orders *o, int literal, int *low, 
 }
 
 static int below(const struct rfx_clauses_orders *o, int i, int j) {
-    size_t n = (size_t)o->n;
-    return i < j ? 2 * o->pair[(size_t)i * n + (size_t)j]
-                 : 2 * o->pair[(size_t)j * n + (size_t)i] + 1;
+    return rfx_clauses_below(o->pair, o->n, i, j);
 }
 
 void rfx_clauses_note_order(struct rfx_clauses_orders *o, int literal, bool is_true) {

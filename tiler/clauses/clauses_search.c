@@ -1,4 +1,4 @@
-/* Conflict-driven search: propagation, learning, restarts; see clauses.h. */
+/* Conflict-driven search: propagation, going back, restarts; see clauses.h. */
 #include <string.h>
 
 #include "tiler/clauses/clauses_state.h"

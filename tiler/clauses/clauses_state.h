@@ -5,7 +5,7 @@
  * two: when one of them becomes false, all clauses in that literal's list are looked at; 2. clauses
  * that were given come before those that were learnt; 3. reasons of what is assigned at level 0 are
  * never looked at; 4. the origins of a clause, and of what is assigned at level 0, are those of all
- * clauses it follows from. */
+ * clauses it follows from; 5. while it is searched, the sets of orders say what is assigned. */
 #ifndef RFX_TILER_CLAUSES_CLAUSES_STATE_H
 #define RFX_TILER_CLAUSES_CLAUSES_STATE_H
 

@@ -25,8 +25,8 @@ static bool has_rows(const struct rfx_stage_spec *spec) {
     return spec->mode->local && spec->band_rows > 0;
 }
 
-/* What a walk through a stage meets: its nodes and what they read. */
-static int64_t nodes_and_edges(const struct rfx_graph *graph, const struct rfx_stage *stage) {
+/* What a walk through a stage looks at: each input of each node, or the node. */
+static int64_t looks_of(const struct rfx_graph *graph, const struct rfx_stage *stage) {
     int64_t n = 0;
     for (int i = stage->first; i <= stage->last; i++) n += rfx_max_i64(1, graph->nodes[i].n_in);
     return n;
@@ -36,17 +36,17 @@ static int64_t nodes_and_edges(const struct rfx_graph *graph, const struct rfx_s
 static bool is_worth_it(const struct rfx_search *search, const struct rfx_plan *plan) {
     const struct rfx_graph *graph = search->context.graph;
     const struct rfx_plan_request *request = search->context.request;
-    int64_t size = 0, steps = graph->nodes[graph->input].out.h + ROWS_BESIDE;
+    int64_t looks = 0, steps = graph->nodes[graph->input].out.h + ROWS_BESIDE;
     int stages = 0;
     for (int s = 0; s < plan->n_stages; s++) {
         const struct rfx_stage *stage = &plan->stages[s];
         const int64_t *rows = NULL;
         if (!has_rows(&stage->spec)) continue;
-        size += list_rows(stage->spec.mode, &rows) * nodes_and_edges(graph, stage);
+        looks += list_rows(stage->spec.mode, &rows) * looks_of(graph, stage);
         stages++;
     }
     if (stages < 2 || request->memory_bytes == 0 || request->asked.mode != NULL) return false;
-    return size * ROUNDS <= MOST_STEPS / steps;
+    return looks * ROUNDS <= MOST_STEPS / steps;
 }
 
 static enum rfx_status lay_out(struct rfx_search *search, const struct rfx_plan *plan,

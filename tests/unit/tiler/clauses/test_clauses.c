@@ -39,19 +39,24 @@ static bool is_possible(const struct formula *f) {
     return false;
 }
 
-/* Clauses of different variables; about as many as can just be true. */
-static struct formula random_formula(struct test_rng *rng) {
-    struct formula f = {.n = (int)test_rng_int(rng, 3, MAX_VARIABLES)};
-    f.n_clauses = (int)test_rng_int(rng, 3 * f.n, 5 * f.n);
-    for (int k = 0; k < f.n_clauses; k++) {
-        f.length[k] = test_rng_chance(rng, 85) ? 3 : (int)test_rng_int(rng, 1, 2);
-        for (int i = 0; i < f.length[k]; i++) {
-            int literal = (int)test_rng_int(rng, 0, 2 * f.n - 1);
-            f.literals[k][i] = literal;
+/* Adds so many clauses of different variables. */
+static void add_random(struct test_rng *rng, int count, struct formula *f) {
+    for (int end = f->n_clauses + count; f->n_clauses < end; f->n_clauses++) {
+        int *literals = f->literals[f->n_clauses];
+        int n = test_rng_chance(rng, 85) ? 3 : (int)test_rng_int(rng, 1, 2);
+        f->length[f->n_clauses] = n;
+        for (int i = 0; i < n; i++) {
+            literals[i] = (int)test_rng_int(rng, 0, 2 * f->n - 1);
             for (int j = 0; j < i; j++)
-                if (f.literals[k][j] / 2 == literal / 2) i--, j = i;
+                if (literals[j] / 2 == literals[i] / 2) i--, j = i;
         }
     }
+}
+
+/* About as many clauses as can just be true. */
+static struct formula random_formula(struct test_rng *rng) {
+    struct formula f = {.n = (int)test_rng_int(rng, 3, MAX_VARIABLES)};
+    add_random(rng, (int)test_rng_int(rng, 3 * f.n, 5 * f.n), &f);
     return f;
 }
 
@@ -63,7 +68,48 @@ static struct rfx_clauses *make(struct rfx_memory *mem, const struct formula *f)
     return clauses;
 }
 
-/* Solved at once, and in small steps from each of which the next goes on. */
+/* Solves at once, or in small steps from each of which the next goes on (*limits of them), and
+ * expects what trying every assignment tells, which is returned. */
+static bool solve_as_expected(struct rfx_clauses *clauses, const struct formula *f, int seed,
+                              int *limits) {
+    struct rfx_clauses_request request = {seed % 2 == 0 ? UINT64_MAX : 1, (uint64_t)seed, NULL};
+    enum rfx_clauses_outcome outcome = RFX_CLAUSES_LIMIT;
+    uint64_t conflicts = 0;
+    while (outcome == RFX_CLAUSES_LIMIT) {
+        outcome = rfx_clauses_solve(clauses, &request, &conflicts);
+        *limits += outcome == RFX_CLAUSES_LIMIT;
+    }
+    bool expected = is_possible(f);
+    assert_int_equal(outcome, expected ? RFX_CLAUSES_FOUND : RFX_CLAUSES_IMPOSSIBLE);
+    unsigned assignment = 0;
+    for (int v = 0; v < f->n && expected; v++)
+        assignment |= (unsigned)rfx_clauses_value(clauses, v) << v;
+    assert_true(!expected || holds(f, assignment));
+    return expected;
+}
+
+/* Clauses from the first on have origins of their own, up to 64. */
+static void add_with_origins(struct rfx_clauses *clauses, const struct formula *f, int first) {
+    for (int i = first; i < f->n_clauses; i++) {
+        rfx_clauses_set_origin(clauses, (uint64_t)1 << i % 64);
+        assert_true(rfx_clauses_add(clauses, f->literals[i], f->length[i]));
+    }
+}
+
+/* Those before the first, and those that a proof comes from, cannot all be true; whether that is
+ * less than all. */
+static bool proof_is_enough(const struct rfx_clauses *clauses, const struct formula *f, int first) {
+    struct formula used = *f;
+    used.n_clauses = first;
+    for (int i = first; i < f->n_clauses; i++) {
+        if ((rfx_clauses_proof(clauses) >> i % 64 & 1) == 0) continue;
+        used.length[used.n_clauses] = f->length[i];
+        memcpy(used.literals[used.n_clauses++], f->literals[i], sizeof f->literals[i]);
+    }
+    assert_false(is_possible(&used));
+    return used.n_clauses < f->n_clauses;
+}
+
 static void equal_brute_force(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
@@ -74,20 +120,7 @@ static void equal_brute_force(void **state) {
         struct test_rng rng = test_rng_make((uint64_t)k);
         struct formula f = random_formula(&rng);
         struct rfx_clauses *clauses = make(mem, &f);
-        struct rfx_clauses_request request = {k % 2 == 0 ? UINT64_MAX : 1, (uint64_t)k, NULL};
-        enum rfx_clauses_outcome outcome = RFX_CLAUSES_LIMIT;
-        uint64_t conflicts = 0;
-        while (outcome == RFX_CLAUSES_LIMIT) {
-            outcome = rfx_clauses_solve(clauses, &request, &conflicts);
-            limits += outcome == RFX_CLAUSES_LIMIT;
-        }
-        bool expected = is_possible(&f);
-        assert_int_equal(outcome, expected ? RFX_CLAUSES_FOUND : RFX_CLAUSES_IMPOSSIBLE);
-        unsigned assignment = 0;
-        for (int v = 0; v < f.n && expected; v++)
-            assignment |= (unsigned)rfx_clauses_value(clauses, v) << v;
-        assert_true(!expected || holds(&f, assignment));
-        possible += expected;
+        possible += solve_as_expected(clauses, &f, k, &limits);
         rfx_clauses_free(clauses);
     }
     rfx_memory_free(mem);
@@ -114,21 +147,6 @@ static int random_pairs(struct test_rng *rng, int n, int *pair, struct formula *
     return f->n_clauses;
 }
 
-/* Adds clauses of pairs to what is said of their order; about as many as can just be true. */
-static void add_random(struct test_rng *rng, struct formula *f) {
-    int count = (int)test_rng_int(rng, 2 * f->n, 4 * f->n);
-    for (int k = 0; k < count; k++) {
-        int *literals = f->literals[f->n_clauses],
-            n = test_rng_chance(rng, 85) ? 3 : (int)test_rng_int(rng, 1, 2);
-        for (int i = 0; i < n; i++) {
-            literals[i] = (int)test_rng_int(rng, 0, 2 * f->n - 1);
-            for (int j = 0; j < i; j++)
-                if (literals[j] / 2 == literals[i] / 2) i--, j = i;
-        }
-        f->length[f->n_clauses++] = n;
-    }
-}
-
 /* What is said of an order without writing it down is what is written down, and proofs tell what
  * else they use. */
 static void orders_are_as_if_written_down(void **state) {
@@ -136,44 +154,25 @@ static void orders_are_as_if_written_down(void **state) {
     enum { MOST_ITEMS = 6 };
     struct rfx_memory *mem = rfx_memory_create(0);
     int cases = (int)test_env_int("RFX_CASES", 1000);
-    int possible = 0, smaller = 0;
+    int possible = 0, smaller = 0, limits = 0;
     for (int k = 0; k < cases; k++) {
         struct test_rng rng = test_rng_make((uint64_t)k);
         int pair[MOST_ITEMS * MOST_ITEMS];
         int n = (int)test_rng_int(&rng, 4, MOST_ITEMS);
-        struct formula f, used;
+        struct formula f;
         struct rfx_clauses *clauses;
         int written = random_pairs(&rng, n, pair, &f);
         if (f.n < 3) continue;
-        used = f;
-        add_random(&rng, &f);
+        add_random(&rng, (int)test_rng_int(&rng, 2 * f.n, 4 * f.n), &f);
         assert_int_equal(rfx_clauses_create(mem, f.n, &clauses, NULL), RFX_OK);
         bool is_first = k % 3 != 0;
         if (is_first) assert_true(rfx_clauses_set_order(clauses, pair, n));
-        for (int i = written; i < f.n_clauses; i++) {
-            rfx_clauses_set_origin(clauses, (uint64_t)1 << i % 64);
-            assert_true(rfx_clauses_add(clauses, f.literals[i], f.length[i]));
-        }
+        add_with_origins(clauses, &f, written);
         if (!is_first) assert_true(rfx_clauses_set_order(clauses, pair, n));
-        struct rfx_clauses_request request = {k % 2 == 0 ? UINT64_MAX : 1, (uint64_t)k, NULL};
-        enum rfx_clauses_outcome outcome = RFX_CLAUSES_LIMIT;
-        uint64_t conflicts = 0;
-        while (outcome == RFX_CLAUSES_LIMIT)
-            outcome = rfx_clauses_solve(clauses, &request, &conflicts);
-        bool expected = is_possible(&f);
-        assert_int_equal(outcome, expected ? RFX_CLAUSES_FOUND : RFX_CLAUSES_IMPOSSIBLE);
-        unsigned assignment = 0;
-        for (int v = 0; v < f.n && expected; v++)
-            assignment |= (unsigned)rfx_clauses_value(clauses, v) << v;
-        assert_true(!expected || holds(&f, assignment));
-        possible += expected;
-        for (int i = written; i < f.n_clauses && !expected; i++) {
-            if ((rfx_clauses_proof(clauses) >> i % 64 & 1) == 0) continue;
-            used.length[used.n_clauses] = f.length[i];
-            memcpy(used.literals[used.n_clauses++], f.literals[i], sizeof f.literals[i]);
-        }
-        assert_true(expected || !is_possible(&used));
-        smaller += !expected && used.n_clauses < f.n_clauses;
+        if (solve_as_expected(clauses, &f, k, &limits))
+            possible++;
+        else
+            smaller += proof_is_enough(clauses, &f, written);
         rfx_clauses_free(clauses);
     }
     rfx_memory_free(mem);
@@ -215,24 +214,13 @@ static void proofs_tell_what_they_use(void **state) {
     for (int k = 0; k < 200; k++) {
         struct test_rng rng = test_rng_make((uint64_t)k);
         struct formula f = random_formula(&rng);
-        struct formula used = {.n = f.n};
         struct rfx_clauses *clauses;
         struct rfx_clauses_request request = {UINT64_MAX, (uint64_t)k, NULL};
         uint64_t conflicts = 0;
         assert_int_equal(rfx_clauses_create(mem, f.n, &clauses, NULL), RFX_OK);
-        for (int i = 0; i < f.n_clauses; i++) {
-            rfx_clauses_set_origin(clauses, (uint64_t)1 << i % 64);
-            assert_true(rfx_clauses_add(clauses, f.literals[i], f.length[i]));
-        }
+        add_with_origins(clauses, &f, 0);
         if (rfx_clauses_solve(clauses, &request, &conflicts) == RFX_CLAUSES_IMPOSSIBLE) {
-            uint64_t proof = rfx_clauses_proof(clauses);
-            for (int i = 0; i < f.n_clauses; i++) {
-                if ((proof >> i % 64 & 1) == 0) continue;
-                used.length[used.n_clauses] = f.length[i];
-                memcpy(used.literals[used.n_clauses++], f.literals[i], sizeof f.literals[i]);
-            }
-            assert_false(is_possible(&used));
-            smaller += used.n_clauses < f.n_clauses;
+            smaller += proof_is_enough(clauses, &f, 0);
             proofs++;
         }
         rfx_clauses_free(clauses);

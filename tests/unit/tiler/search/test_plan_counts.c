@@ -205,8 +205,8 @@ static void random_networks(void **state) {
 }
 
 /* Networks as they are, with the groups that whole maps would have here, even where small steps are
- * predicted to do better without: the middle of a
- * tall image is given once, and so are tiles away from borders. */
+ * predicted to do better without: the middle of a tall image is given once, and so are tiles away
+ * from borders. */
 static void alike_steps_count_once(void **state) {
     static const char *const names[] = {"mobilenet_v2", "resnet18", "toy", "unet"};
     (void)state;
@@ -221,8 +221,7 @@ static void alike_steps_count_once(void **state) {
             .threads = 2,
             .caches = {.second_bytes = (size_t)1 << 20, .shared_bytes = (size_t)4 << 20},
             .split = c.graph->nodes[splits[n / 2]].name};
-        int n_nodes = c.graph->n_nodes;
-        struct rfx_group_attr *groups = test_calloc((size_t)n_nodes, sizeof *groups);
+        struct rfx_group_attr *groups = test_calloc((size_t)c.graph->n_nodes, sizeof *groups);
         assert_int_equal(rfx_groups_choose(c.graph, &c.request.caches, c.request.threads,
                                            splits[n / 2], groups, &c.request.n_groups, NULL),
                          RFX_OK);
