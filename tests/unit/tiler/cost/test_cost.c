@@ -14,6 +14,7 @@
 #include "rfexec/session/model.h"
 #include "tests/support/random/small_nets.h"
 #include "tiler/cost/cost.h"
+#include "tiler/cost/cost_constants.h"
 #include "tiler/modes/modes.h"
 
 #define MIB ((size_t)1 << 20)
@@ -250,6 +251,26 @@ static void failing_allocations(void **state) {
     small_plan_case_end(&f);
 }
 
+/* The kernels in use have constants of their own, or else the first ones. */
+static void constants_are_of_the_kernels(void **state) {
+    (void)state;
+    enum { SETS = sizeof cost_sets / sizeof *cost_sets };
+    struct small_plan_case f = small_plan_case_begin(20, 12);
+    const struct rfx_cost_set *set = &cost_sets[0];
+    struct rfx_error err;
+    for (int i = 0; i < SETS; i++)
+        if (strcmp(cost_sets[i].kernels, rfx_kernels()->name) == 0) set = &cost_sets[i];
+    for (int threads = 1; threads <= 2; threads++) {
+        struct rfx_cost_model model = {0};
+        assert_int_equal(rfx_cost_init(&model, f.graph, &roomy, threads, &err), RFX_OK);
+        for (int u = 0; u < RFX_COST_UNITS; u++)
+            assert_true(model.picoseconds[u] == set->picoseconds[u]);
+        assert_true(model.dram_speed == (threads == 1 ? 1.0 : set->dram_speed));
+        rfx_cost_release(&model);
+    }
+    small_plan_case_end(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_hand),
@@ -259,6 +280,7 @@ int main(void) {
         cmocka_unit_test(is_the_sum_of_counts),
         cmocka_unit_test(groups_save_memory_traffic),
         cmocka_unit_test(tiles_by_hand),
+        cmocka_unit_test(constants_are_of_the_kernels),
         cmocka_unit_test(failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
