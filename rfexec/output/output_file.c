@@ -13,6 +13,10 @@
 
 #include "rfexec/output/temporary.h"
 
+/* What waits to be written to the disk, at most twice as much, so that the last sync, which nothing
+ * can interrupt, is short. */
+#define PUSH_BYTES ((uint64_t)16 << 20)
+
 struct rfx_output_file {
     struct rfx_memory *mem;
     char *path;                         /* as it was given */
@@ -25,6 +29,7 @@ struct rfx_output_file {
     char *shared_path;                  /* of the temporary, from the root; NULL: not shared */
     char temporary[RFX_TEMPORARY_NAME]; /* its name, if it has one */
     uint64_t written_bytes;
+    uint64_t pushed_bytes; /* of those, on their way to the disk */
     size_t filled;
     unsigned char buffer[32768];
 };
@@ -194,6 +199,19 @@ int rfx_output_file_descriptor(const struct rfx_output_file *file) {
     return file->fd;
 }
 
+/* Waits for what is on its way to the disk and sends what was written since. An error that is told
+ * here is not told again by the last sync. */
+static enum rfx_status push(struct rfx_output_file *file, struct rfx_error *err) {
+    if (file->folder < 0 || file->receiver >= 0) return RFX_OK;
+    if (file->written_bytes - file->pushed_bytes < PUSH_BYTES) return RFX_OK;
+    file->pushed_bytes = file->written_bytes;
+    const unsigned how = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE;
+    if (sync_file_range(file->fd, 0, 0, how) == 0) return RFX_OK;
+    /* Where it is not possible, the last sync does all. */
+    if (errno != EIO && errno != ENOSPC && errno != EDQUOT) return RFX_OK;
+    return fail_io(file, "syncing failed", err);
+}
+
 static enum rfx_status write_all(struct rfx_output_file *file, int fd, const void *data,
                                  size_t bytes, struct rfx_error *err) {
     const unsigned char *p = data;
@@ -205,7 +223,7 @@ static enum rfx_status write_all(struct rfx_output_file *file, int fd, const voi
         bytes -= (size_t)done;
         file->written_bytes += (uint64_t)done;
     }
-    return RFX_OK;
+    return push(file, err);
 }
 
 static enum rfx_status flush(struct rfx_output_file *file, struct rfx_error *err) {
@@ -240,7 +258,7 @@ enum rfx_status rfx_output_file_put(struct rfx_output_file *file, const void *da
         offset += (uint64_t)done;
         file->written_bytes += (uint64_t)done;
     }
-    return RFX_OK;
+    return push(file, err);
 }
 
 enum rfx_status rfx_output_file_reserve(struct rfx_output_file *file, uint64_t bytes,

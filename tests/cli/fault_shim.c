@@ -159,3 +159,8 @@ EXPORT int fsync(int fd) {
 EXPORT int fdatasync(int fd) {
     return FAILS(KIND_FSYNC, EIO) ? -1 : (int)syscall(SYS_fdatasync, fd);
 }
+
+EXPORT int sync_file_range(int fd, off64_t from, off64_t bytes, unsigned how) {
+    if (FAILS(KIND_FSYNC, EIO)) return -1;
+    return (int)syscall(SYS_sync_file_range, fd, from, bytes, how);
+}

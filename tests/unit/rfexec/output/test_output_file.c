@@ -2,6 +2,7 @@
  * left behind; with nameless temporary files, and without them (a system call filter stands for a
  * file system that has none). */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -129,17 +130,18 @@ static void appears_whole_or_not_at_all(void **state) {
     whole_or_not_at_all();
 }
 
-/* Runs `run` in a process in which O_TMPFILE is refused, as file systems without it do. A child, as
- * the filter cannot be taken back; its assertions end it with another code. */
-static void run_without_nameless_files(void (*run)(void)) {
+/* Runs `run` in a process in which a system call fails with `number` if `argument` has any of
+ * `bits`. A child, as the filter cannot be taken back; its assertions end it with another code. */
+static void run_without(uint32_t call, int argument, uint32_t bits, uint32_t number,
+                        void (*run)(void)) {
 #if defined(__x86_64__) || defined(__aarch64__)
-    const uint32_t bit = O_TMPFILE & ~O_DIRECTORY;
+    const uint32_t at = (uint32_t)offsetof(struct seccomp_data, args[0]) + 8u * (uint32_t)argument;
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bit, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 95 /* EOPNOTSUPP */),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | number),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     const struct sock_fprog program = {sizeof code / sizeof code[0], code};
@@ -147,7 +149,7 @@ static void run_without_nameless_files(void (*run)(void)) {
     assert_true(child >= 0);
     if (child == 0) {
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0 || has_nameless_files())
+            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
             _exit(77);
         run();
         _exit(0);
@@ -158,14 +160,52 @@ static void run_without_nameless_files(void (*run)(void)) {
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
 #else
-    (void)run;
+    (void)call, (void)argument, (void)bits, (void)number, (void)run;
     skip();
 #endif
+}
+
+/* As on file systems that have no nameless files. */
+static void run_without_nameless_files(void (*run)(void)) {
+    run_without(SYS_openat, 2, O_TMPFILE & ~O_DIRECTORY, EOPNOTSUPP, run);
 }
 
 static void does_so_without_nameless_files(void **state) {
     (void)state;
     run_without_nameless_files(whole_or_not_at_all);
+}
+
+static void write_much(enum rfx_status expected, const char *words) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_output_file *file = open_file(mem, FILE_NAME);
+    struct rfx_error err = {""};
+    enum rfx_status status = RFX_OK;
+    char *data = calloc(1, 1 << 20);
+    for (int i = 0; i < 20 && status == RFX_OK; i++)
+        status = rfx_output_file_append(file, data, 1 << 20, &err);
+    assert_int_equal(status, expected);
+    assert_non_null(strstr(err.text, words));
+    status = rfx_output_file_commit(file, NULL);
+    assert_int_equal(status, expected);
+    assert_int_equal(test_files_in(DIRECTORY), expected == RFX_OK);
+    rfx_output_file_free(file);
+    free(data);
+    rfx_memory_free(mem);
+}
+
+static void write_much_in_vain(void) {
+    write_much(RFX_STATUS_IO, "syncing failed after 16777216 bytes");
+}
+
+static void write_much_unsent(void) {
+    write_much(RFX_OK, "");
+}
+
+/* What is written goes to the disk all along, as nothing can end the last sync before its time. */
+static void is_sent_to_the_disk_while_it_is_written(void **state) {
+    (void)state;
+    run_without(SYS_sync_file_range, 3, SYNC_FILE_RANGE_WRITE, EIO, write_much_in_vain);
+    run_without(SYS_sync_file_range, 3, SYNC_FILE_RANGE_WRITE, ENOSYS, write_much_unsent);
 }
 
 /* A process that is killed while it writes: nothing is left, and the old file is. */
@@ -411,12 +451,19 @@ static void shares_its_temporary(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_DIRECTORY(appears_whole_or_not_at_all),  IN_DIRECTORY(does_so_without_nameless_files),
-        IN_DIRECTORY(nothing_is_left_when_killed),  IN_DIRECTORY(names_cannot_be_foreseen),
-        IN_DIRECTORY(links_are_followed),           IN_DIRECTORY(late_special_files_are_left_alone),
-        IN_DIRECTORY(pipes_get_the_whole_file),     IN_DIRECTORY(descriptors_are_continued),
-        IN_DIRECTORY(devices_are_written_in_place), IN_DIRECTORY(reports_failures),
-        IN_DIRECTORY(survives_failing_allocations), IN_DIRECTORY(shares_its_temporary),
+        IN_DIRECTORY(appears_whole_or_not_at_all),
+        IN_DIRECTORY(does_so_without_nameless_files),
+        IN_DIRECTORY(is_sent_to_the_disk_while_it_is_written),
+        IN_DIRECTORY(nothing_is_left_when_killed),
+        IN_DIRECTORY(names_cannot_be_foreseen),
+        IN_DIRECTORY(links_are_followed),
+        IN_DIRECTORY(late_special_files_are_left_alone),
+        IN_DIRECTORY(pipes_get_the_whole_file),
+        IN_DIRECTORY(descriptors_are_continued),
+        IN_DIRECTORY(devices_are_written_in_place),
+        IN_DIRECTORY(reports_failures),
+        IN_DIRECTORY(survives_failing_allocations),
+        IN_DIRECTORY(shares_its_temporary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
