@@ -166,19 +166,18 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
     next.slot = rfx_pq_slots_take(&f->trees);
     if (next.slot < 0) return false;
     struct rfx_forest from = forest_of(f, state);
-    struct rfx_forest to = forest_of(f, &next);
     rfx_front_judge_enter(&f->judge, &state->sums);
     rfx_forest_enter(&f->forests, &from, f->times->at[state->left.boundary].side);
     int most = __builtin_popcountll(state->left.ends);
     for (int n = 0; n <= most; n++) least[n] = least_of(f, state, ended, n);
-    rfx_front_groups_list(&f->groups, &from, &state->left, least, &to);
+    rfx_front_groups_list(&f->groups, &from, &state->left, least);
     *nodes += (uint64_t)f->groups.n_compared / COMPARED_PER_NODE;
     for (int i = 0; i < f->groups.n; i++) {
         struct rfx_pq_run run = {.leaves = leaves};
         struct rfx_forest_tree made;
         next.group = f->groups.list[i];
         from = forest_of(f, state);
-        to = forest_of(f, &next);
+        struct rfx_forest to = forest_of(f, &next);
         if (*nodes >= f->request->nodes) {
             f->complete = false;
             break;

@@ -200,15 +200,8 @@ static bool change_tree(struct rfx_forests *f, const struct rfx_forest *from,
     int after = at + tree->span;
     struct rfx_pq_node *nodes = out->nodes[side];
     int n = rfx_pq_replace(f->pq, tree, tree->span, f->marked, change->n_gone, change->with,
-                           change->n_with, &nodes[change->alone ? 0 : at], run);
+                           change->n_with, &nodes[at], run);
     if (n == 0) return false;
-    if (change->alone) {
-        (void)copy_tree(&from->nodes[1 - side][touched->other_at], out->nodes[1 - side]);
-        out->n_trees = from->n_trees;
-        rfx_forest_put(&out->linked, 0, touched->linked && !touched->whole);
-        *made = (struct rfx_forest_tree){.number = 0};
-        return true;
-    }
     memcpy(nodes, from->nodes[side], (size_t)at * sizeof *nodes);
     memcpy(&nodes[at + n], &from->nodes[side][after],
            (size_t)(from->n_nodes[side] - after) * sizeof *nodes);
@@ -262,12 +255,9 @@ static bool join_trees(struct rfx_forests *f, const struct rfx_forest *from,
     int side = change->side;
     bool link = false;
     int n_joined = join(from, side, list, n, f->joined);
-    int at = 0, other_at = 0;
-    if (!change->alone) {
-        at = copy_others(from, side, side, list, n, out->nodes[side]);
-        other_at = copy_others(from, 1 - side, side, list, n, out->nodes[1 - side]);
-        out->linked = linked_others(from, list, n);
-    }
+    int at = copy_others(from, side, side, list, n, out->nodes[side]);
+    int other_at = copy_others(from, 1 - side, side, list, n, out->nodes[1 - side]);
+    out->linked = linked_others(from, list, n);
     int more = rfx_pq_replace(f->pq, f->joined, n_joined, f->marked, change->n_gone, change->with,
                               change->n_with, &out->nodes[side][at], run);
     if (more == 0) return false;
@@ -275,7 +265,7 @@ static bool join_trees(struct rfx_forests *f, const struct rfx_forest *from,
     out->n_nodes[1 - side] = other_at + write_other(from->nodes[1 - side], list, n,
                                                     &out->nodes[1 - side][other_at], &link);
     out->n_trees = from->n_trees - n + 1;
-    made->number = change->alone ? 0 : out->n_trees - 1;
+    made->number = out->n_trees - 1;
     rfx_forest_put(&out->linked, made->number, link);
     made->at[side] = at;
     made->at[1 - side] = other_at;

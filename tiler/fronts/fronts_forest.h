@@ -49,7 +49,6 @@ struct rfx_forest_change {
     int side;
     const int *gone, *with;
     int n_gone, n_with;
-    bool alone; /* only the tree that is a new one is wanted, as the first on both sides */
 };
 
 struct rfx_forests {

@@ -4,8 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "tiler/fronts/fronts_judge.h"
-
 /* What bounds the work on one state. MAX_UNIONS: of the blocks that end, and of each half of the
  * items that begin. MAX_POOL: groups that are compared; MAX_GROUPS: of one block, each of which
  * costs a forest. */
@@ -31,15 +29,15 @@ struct rfx_front_sum {
 enum rfx_status rfx_front_groups_init(struct rfx_front_groups *g,
                                       const struct rfx_place_problem *problem,
                                       const struct rfx_front_times *times,
-                                      struct rfx_forests *forests, struct rfx_front_judge *judge,
-                                      size_t capacity, const struct rfx_front_weights *weights,
+                                      struct rfx_forests *forests,
+                                      const struct rfx_front_judge *judge, size_t capacity,
+                                      const struct rfx_front_weights *weights,
                                       struct rfx_error *err) {
     struct rfx_memory *mem = problem->mem;
     *g = (struct rfx_front_groups){.mem = mem,
                                    .problem = problem,
                                    .times = times,
                                    .forests = forests,
-                                   .judge = judge,
                                    .weights = *weights,
                                    .rooms = {.mem = mem},
                                    .complete = true,
@@ -51,11 +49,13 @@ enum rfx_status rfx_front_groups_init(struct rfx_front_groups *g,
     g->low = rfx_memory_calloc(mem, MAX_UNIONS, sizeof *g->low);
     g->high = rfx_memory_calloc(mem, MAX_UNIONS, sizeof *g->high);
     g->blocks = rfx_memory_calloc(mem, RFX_FRONT_MAX_SIDE, sizeof *g->blocks);
-    g->items = rfx_memory_calloc(mem, 3 * RFX_FRONT_MAX_SIDE, sizeof *g->items);
+    g->items = rfx_memory_calloc(mem, RFX_FRONT_MAX_SIDE, sizeof *g->items);
     if (g->list == NULL || g->unions == NULL || g->low == NULL || g->high == NULL ||
         g->blocks == NULL || g->items == NULL)
         return rfx_memory_fail(mem, "packer", MAX_POOL * sizeof *g->list, err);
     enum rfx_status status = rfx_front_rooms_init(&g->rooms, problem, times, capacity, err);
+    if (status == RFX_OK)
+        status = rfx_front_counts_init(&g->counts, problem, times, forests, judge, err);
     if (status == RFX_OK) g->match = (float)(weights->match - log(g->rooms.shrink));
     return status;
 }
@@ -66,6 +66,7 @@ void rfx_front_groups_release(struct rfx_front_groups *g) {
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         rfx_memory_release(g->mem, blocks[i]);
     rfx_front_rooms_release(&g->rooms);
+    rfx_front_counts_release(&g->counts);
 }
 
 static int select_items(const int *list, uint64_t mask, int *out) {
@@ -312,23 +313,6 @@ static uint64_t find_fewest(const struct rfx_front_groups *g, int n_unions, int 
     return best;
 }
 
-/* The logarithm of how many orders a single begin in the place of these ends leaves; negative: the
- * ends cannot lie together. */
-static double orders_without(struct rfx_front_groups *g, const struct rfx_forest *forest,
-                             const struct rfx_front_left *left, uint64_t ends,
-                             struct rfx_forest *scratch) {
-    int *gone = g->items;
-    int *with = gone + RFX_FRONT_MAX_SIDE;
-    struct rfx_forest_tree made;
-    struct rfx_pq_run run = {.leaves = with + RFX_FRONT_MAX_SIDE};
-    struct rfx_front_group group = {.ends = ends, .begins = left->begins & (0 - left->begins)};
-    struct rfx_forest_change change =
-        rfx_front_change(g->times, left->boundary, &group, gone, with);
-    change.alone = true;
-    if (!rfx_forest_replace(g->forests, forest, &change, scratch, &made, &run)) return -1;
-    return rfx_front_orders_after(g->judge, g->forests, forest, scratch, &made);
-}
-
 /* Lists the groups of a union that are better than `least`. What is known without looking at them
  * is often enough: none gains more than a perfect match of as many begins as there are. */
 static void list_union(struct rfx_front_groups *g, const struct rfx_front_left *left,
@@ -342,8 +326,7 @@ static void list_union(struct rfx_front_groups *g, const struct rfx_front_left *
 }
 
 void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *forest,
-                           const struct rfx_front_left *left, const float *least,
-                           struct rfx_forest *scratch) {
+                           const struct rfx_front_left *left, const float *least) {
     const struct rfx_front_boundary *b = &g->times->at[left->boundary];
     bool *marked = g->forests->marked;
     int *gone = g->items;
@@ -351,6 +334,7 @@ void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *
     for (int i = 0; i < n_gone; i++) marked[gone[i]] = true;
     int n_blocks = rfx_front_blocks(&g->rooms, forest, b->side, marked, g->blocks);
     for (int i = 0; i < n_gone; i++) marked[gone[i]] = false;
+    rfx_front_counts_enter(&g->counts, forest, b->side, &g->times->by_end[b->ends], left->ends);
     int n_unions = list_unions(g, n_blocks);
     list_halves(g, left);
     g->n = g->n_compared = 0;
@@ -358,7 +342,7 @@ void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *
         struct rfx_front_union *u = &g->unions[k];
         u->groups = find_groups(g, left, u, NULL, MAX_POOL - g->n_compared);
         if (u->groups == 0) continue;
-        u->orders = orders_without(g, forest, left, u->sum.mask, scratch);
+        u->orders = rfx_front_counts_without(&g->counts, u->sum.mask);
         if (u->orders < 0) u->groups = 0;
         g->n_compared += u->groups;
     }

@@ -9,6 +9,7 @@
 #ifndef RFX_TILER_FRONTS_FRONTS_GROUPS_H
 #define RFX_TILER_FRONTS_FRONTS_GROUPS_H
 
+#include "tiler/fronts/fronts_counts.h"
 #include "tiler/fronts/fronts_rooms.h"
 
 struct rfx_front_group {
@@ -26,7 +27,6 @@ struct rfx_front_weights {
 };
 
 struct rfx_front_union;
-struct rfx_front_judge;
 struct rfx_front_sum;
 
 struct rfx_front_groups {
@@ -39,8 +39,8 @@ struct rfx_front_groups {
     const struct rfx_place_problem *problem;
     const struct rfx_front_times *times;
     struct rfx_forests *forests;
-    struct rfx_front_judge *judge;
     struct rfx_front_rooms rooms;
+    struct rfx_front_counts counts;
     struct rfx_front_weights weights;
     float match; /* what a group gains whose sums are the likeliest */
     struct rfx_front_union *unions;
@@ -55,26 +55,20 @@ struct rfx_front_groups {
     double log_factorial[RFX_FRONT_MAX_SIDE + 1];
 };
 
-/* What is left of a boundary for a state. */
-struct rfx_front_left {
-    int boundary;
-    uint64_t ends, begins;
-};
-
 /* All must outlive it. Release with rfx_front_groups_release, after a failure
  * too. RFX_STATUS_OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_front_groups_init(
     struct rfx_front_groups *g, const struct rfx_place_problem *problem,
-    const struct rfx_front_times *times, struct rfx_forests *forests, struct rfx_front_judge *judge,
-    size_t capacity, const struct rfx_front_weights *weights, struct rfx_error *err);
+    const struct rfx_front_times *times, struct rfx_forests *forests,
+    const struct rfx_front_judge *judge, size_t capacity, const struct rfx_front_weights *weights,
+    struct rfx_error *err);
 void rfx_front_groups_release(struct rfx_front_groups *g);
 
 /* Lists the groups of one block (what lies together in every order), one of which every packing
  * makes: of the block that is in the fewest. Those of k ends whose score is not above least[k] are
- * left out. Judge and forests have entered the forest; `scratch` has room for one. */
+ * left out. Judge and forests have entered the forest. */
 void rfx_front_groups_list(struct rfx_front_groups *g, const struct rfx_forest *forest,
-                           const struct rfx_front_left *left, const float *least,
-                           struct rfx_forest *scratch);
+                           const struct rfx_front_left *left, const float *least);
 
 /* The items of a group as a change. The lists have room for RFX_FRONT_MAX_SIDE. */
 struct rfx_forest_change rfx_front_change(const struct rfx_front_times *times, int boundary,

@@ -102,22 +102,6 @@ static struct facts look_at(struct rfx_front_judge *j, int side, const struct rf
     return f;
 }
 
-/* The logarithm of the number of orders of a tree, but for the reversal of a linked one. */
-static int64_t count_orders(const struct rfx_front_judge *j, const struct rfx_pq_node *tree,
-                            bool linked) {
-    int64_t orders = 0;
-    for (int i = 0; i < tree->span; i++) {
-        if (tree[i].what >= 0) continue;
-        int n = 2;
-        if (tree[i].what == RFX_PQ_P) {
-            n = 0;
-            for (int k = i + 1; k < i + tree[i].span; k += tree[k].span) n++;
-        }
-        if (tree[i].what == RFX_PQ_P || i > 0 || !linked) orders += j->log_orders[n];
-    }
-    return orders;
-}
-
 /* The roots of a tree. */
 struct roots {
     const struct rfx_pq_node *of[RFX_FRONT_SIDES];
@@ -129,13 +113,6 @@ static struct roots roots_of(const struct rfx_forest *forest, const struct rfx_f
     for (int side = 0; side < RFX_FRONT_SIDES; side++)
         r.of[side] = &forest->nodes[side][tree->at[side]];
     return r;
-}
-
-static int64_t orders_of(const struct rfx_front_judge *j, const struct roots *r) {
-    int64_t orders = r->linked ? j->log_orders[2] : 0;
-    for (int side = 0; side < RFX_FRONT_SIDES; side++)
-        orders += count_orders(j, r->of[side], r->linked);
-    return orders;
 }
 
 static struct rfx_front_sums sums_of(struct rfx_front_judge *j, const struct roots *r) {
@@ -198,15 +175,6 @@ struct rfx_front_sums rfx_front_judge_change(struct rfx_front_judge *j,
 double rfx_front_orders(const struct rfx_front_judge *j, const struct rfx_front_sums *sums,
                         int n_trees) {
     return (double)(j->log_orders[n_trees] + sums->orders) / UNIT;
-}
-
-double rfx_front_orders_after(struct rfx_front_judge *j, const struct rfx_forests *forests,
-                              const struct rfx_forest *from, const struct rfx_forest *forest,
-                              const struct rfx_forest_tree *made) {
-    struct rfx_front_sums gone = sums_of_touched(j, forests, from);
-    struct roots r = roots_of(forest, made);
-    struct rfx_front_sums sums = {0, j->all.orders + orders_of(j, &r) - gone.orders};
-    return rfx_front_orders(j, &sums, forest->n_trees);
 }
 
 uint64_t rfx_front_hash(const struct rfx_front_judge *j, const struct rfx_front_sums *sums,

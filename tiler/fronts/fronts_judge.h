@@ -2,7 +2,7 @@
 #ifndef RFX_TILER_FRONTS_FRONTS_JUDGE_H
 #define RFX_TILER_FRONTS_FRONTS_JUDGE_H
 
-#include "tiler/fronts/fronts_groups.h"
+#include "tiler/fronts/fronts_forest.h"
 
 /* Of trees, in all. */
 struct rfx_front_sums {
@@ -46,11 +46,6 @@ struct rfx_front_sums rfx_front_judge_change(struct rfx_front_judge *j,
 /* The logarithm of how many orders of so many trees there are. */
 double rfx_front_orders(const struct rfx_front_judge *j, const struct rfx_front_sums *sums,
                         int n_trees);
-
-/* The same of what a change made, alone. */
-double rfx_front_orders_after(struct rfx_front_judge *j, const struct rfx_forests *forests,
-                              const struct rfx_forest *from, const struct rfx_forest *forest,
-                              const struct rfx_forest_tree *made);
 
 /* A hash that is the same for states that differ only in items alike from here on (size and end).
  */

@@ -20,6 +20,12 @@ struct rfx_front_boundary {
     int n_ends, n_begins;
 };
 
+/* What is left of a boundary for a state: bits by their order there. */
+struct rfx_front_left {
+    int boundary;
+    uint64_t ends, begins;
+};
+
 struct rfx_front_times {
     struct rfx_memory *mem;
     int start; /* the section where both fronts begin: the fullest */
