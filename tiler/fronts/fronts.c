@@ -10,6 +10,7 @@
 #include "tiler/packer/packer_slots.h"
 
 enum { COMPARED_PER_NODE = 64 }; /* what they cost */
+enum { NODES_OF_LINE = 64 / sizeof(struct rfx_pq_node) };
 
 /* With a seed: how much better a state may seem. */
 static const double chance_gain = 4;
@@ -200,6 +201,14 @@ static bool expand(struct fronts *f, const struct state *state, int ended, uint6
     return true;
 }
 
+/* Asks memory for the forest of a state that comes soon: there are too many for any cache. */
+static void expect(const struct fronts *f, const struct state *state) {
+    struct rfx_forest forest = forest_of(f, state);
+    for (int side = 0; side < RFX_FRONT_SIDES; side++)
+        for (int i = 0; i < forest.n_nodes[side]; i += NODES_OF_LINE)
+            __builtin_prefetch(&forest.nodes[side][i]);
+}
+
 /* Looks for states after the last boundary: sets last. false: no memory. */
 static bool search(struct fronts *f, uint64_t *nodes) {
     struct state first = {.previous = -1};
@@ -217,6 +226,7 @@ static bool search(struct fronts *f, uint64_t *nodes) {
         if (f->buckets.at[bucket].n > 0) f->deepest = f->n_steps;
         for (int i = f->buckets.at[bucket].n - 1; i >= 0; i--) { /* the best first, more or less */
             const struct state *state = state_at(f, bucket, f->buckets.at[bucket].heap[i]);
+            if (i > 0) expect(f, state_at(f, bucket, f->buckets.at[bucket].heap[i - 1]));
             if (state->left.boundary == f->times->n) { /* all of the bucket are there */
                 f->last = bucket;
                 return true;

@@ -1,12 +1,15 @@
 /* Rounds of moves, weights, and the laying anew; see overlaps.h.
  *
  * Invariants: 1. neighbours of item i, those alive with it at some time, are begin[i] .. begin[i +
- * 1] of `pairs`, so that each pair is there twice, with equal weights; 2. places are floats of
- * bytes and may be rounded: answers come from their order alone (lay_anew). */
+ * 1] of `pairs`, so that each pair is there twice, with equal weights and overlaps; 2. places are
+ * floats of bytes and may be rounded: answers come from their order alone (lay_anew); 3. pairs that
+ * are not listed do not overlap and have their least weights. */
 #include "tiler/overlaps/overlaps.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "layers/kernels/kernels.h"
 
 /* A pair's weight, while it overlaps, grows by a tenth and by up to `growth` for the largest
  * overlap of all; else it sinks by `decay` down to what it was at first: the time the two are alive
@@ -23,6 +26,8 @@ struct pair {
     int other;
     float weight, least; /* now; at first and at least */
     float overlap;       /* in bytes, at the begin of the round */
+    int twin;            /* the same pair, seen from the other item */
+    bool listed;         /* of both the first one is */
 };
 
 struct overlaps {
@@ -33,11 +38,18 @@ struct overlaps {
     uint64_t random;
     float capacity;
     float *place, *size;  /* per item */
-    float *tried, *costs; /* per place that is looked at */
-    size_t *begin;        /* per item: its pairs */
+    float *tried, *costs; /* per place that is looked at, and some more (rfx_depths_run) */
+    float *bottoms, *tops, *weights; /* per item alive beside the one that moves */
+    size_t *begin;                   /* per item: its pairs */
     struct pair *pairs;
-    int *order;      /* items by their middles */
-    int *list;       /* those that overlap with any */
+    int *order; /* items by their middles */
+    int *list;  /* those that overlap with any */
+    int *moved; /* since overlaps were counted; each once */
+    int n_moved;
+    bool *has_moved; /* per item */
+    int *n_overlaps; /* per item: pairs that do */
+    int *listed;     /* pairs */
+    int n_listed;
     size_t *level;   /* per section: the end of the highest item so far */
     size_t *offsets; /* per item: as low as the order allows */
 };
@@ -83,30 +95,29 @@ static void move(struct overlaps *o, int i) {
     size_t n_pairs = o->begin[i + 1] - o->begin[i];
     float size = o->size[i];
     float highest = o->capacity - size;
-    float *restrict tried = o->tried;
-    float *restrict costs = o->costs;
+    float *tried = o->tried;
+    const float *costs = o->costs;
     size_t n = 0;
     tried[n++] = 0;
     tried[n++] = highest;
     for (size_t k = 0; k < n_pairs; k++) {
         float bottom = o->place[pairs[k].other];
         float top = bottom + o->size[pairs[k].other];
+        o->bottoms[k] = bottom;
+        o->tops[k] = top;
+        o->weights[k] = pairs[k].weight;
         if (top >= 0 && top <= highest) tried[n++] = top; /* not of what lies nowhere */
         if (bottom >= size) tried[n++] = bottom - size;
     }
     if (o->problem->items[i].alignment > 1) align(o, i, n);
-    for (size_t c = 0; c < n; c++) costs[c] = 0;
-    for (size_t k = 0; k < n_pairs; k++) {
-        float bottom = o->place[pairs[k].other];
-        float top = bottom + o->size[pairs[k].other];
-        float weight = pairs[k].weight;
-        for (size_t c = 0; c < n; c++) {
-            float up = top - tried[c];
-            float down = tried[c] + size - bottom;
-            float depth = up < down ? up : down;
-            costs[c] += weight * (depth > 0 ? depth : 0);
-        }
-    }
+    rfx_kernels()->depths(&(struct rfx_depths_run){.places = tried,
+                                                   .bottoms = o->bottoms,
+                                                   .tops = o->tops,
+                                                   .weights = o->weights,
+                                                   .costs = o->costs,
+                                                   .n = (int64_t)n,
+                                                   .others = (int64_t)n_pairs,
+                                                   .size = size});
     size_t best = 0;
     uint32_t equal = 1;
     for (size_t c = 1; c < n; c++) {
@@ -117,19 +128,40 @@ static void move(struct overlaps *o, int i) {
     o->place[i] = tried[best];
 }
 
+/* Sets how far the items of a pair overlap now. */
+static void set_overlap(struct overlaps *o, int i, size_t k) {
+    struct pair *p = &o->pairs[k], *twin = &o->pairs[p->twin];
+    float overlap = overlap_of(o, i, p->other);
+    int more = (overlap > 0) - (p->overlap > 0);
+    o->n_overlaps[i] += more;
+    o->n_overlaps[p->other] += more;
+    p->overlap = twin->overlap = overlap;
+    int first = (int)k < p->twin ? (int)k : p->twin;
+    if (overlap <= 0 || o->pairs[first].listed) return;
+    o->pairs[first].listed = true;
+    o->listed[o->n_listed++] = first;
+}
+
+static void set_moved(struct overlaps *o, int i) {
+    if (o->has_moved[i]) return;
+    o->has_moved[i] = true;
+    o->moved[o->n_moved++] = i;
+}
+
 /* Lists the items that overlap with any, in chance order; their number. */
 static int find_overlaps(struct overlaps *o, float *largest) {
     int n = 0;
     *largest = 0;
-    for (int i = 0; i < o->problem->n; i++) {
-        float most = 0;
-        for (size_t k = o->begin[i]; k < o->begin[i + 1]; k++) {
-            o->pairs[k].overlap = overlap_of(o, i, o->pairs[k].other);
-            most = larger(most, o->pairs[k].overlap);
-        }
-        *largest = larger(*largest, most);
-        if (most > 0) o->list[n++] = i;
+    for (int m = 0; m < o->n_moved; m++) {
+        int i = o->moved[m];
+        o->has_moved[i] = false;
+        for (size_t k = o->begin[i]; k < o->begin[i + 1]; k++) set_overlap(o, i, k);
     }
+    o->n_moved = 0;
+    for (int l = 0; l < o->n_listed; l++)
+        *largest = larger(*largest, o->pairs[o->listed[l]].overlap);
+    for (int i = 0; i < o->problem->n; i++)
+        if (o->n_overlaps[i] > 0) o->list[n++] = i;
     for (int k = n - 1; k > 0; k--) {
         int other = (int)draw(o, (uint32_t)k + 1);
         int swap = o->list[k];
@@ -140,20 +172,24 @@ static int find_overlaps(struct overlaps *o, float *largest) {
 }
 
 static void weigh(struct overlaps *o, float largest) {
-    size_t n = o->begin[o->problem->n];
     float growth = largest > 0 ? o->variant.growth / largest : 0;
-    for (size_t k = 0; k < n; k++) {
-        struct pair *p = &o->pairs[k];
+    int n = 0;
+    for (int l = 0; l < o->n_listed; l++) {
+        struct pair *p = &o->pairs[o->listed[l]];
         if (p->overlap > 0)
             p->weight = smaller(p->weight * (least_growth + growth * p->overlap), most_weight);
         else
             p->weight = larger(p->weight * o->variant.decay, p->least);
+        o->pairs[p->twin].weight = p->weight;
+        p->listed = p->overlap > 0 || p->weight > p->least;
+        if (p->listed) o->listed[n++] = o->listed[l];
     }
+    o->n_listed = n;
 }
 
 /* Sorts the items by their middles, hardly any of which have changed places, and lays each as low
- * as those before it allow; the arena. */
-static size_t lay_anew(struct overlaps *o) {
+ * as those before it allow; the arena, or as soon as it is `enough`, some of it. */
+static size_t lay_anew(struct overlaps *o, size_t enough) {
     const struct rfx_place_problem *problem = o->problem;
     size_t arena = 0;
     for (int k = 1; k < problem->n; k++) {
@@ -168,7 +204,7 @@ static size_t lay_anew(struct overlaps *o) {
         o->order[to] = i;
     }
     memset(o->level, 0, (size_t)problem->n_sections * sizeof *o->level);
-    for (int k = 0; k < problem->n; k++) {
+    for (int k = 0; k < problem->n && arena < enough; k++) {
         int i = o->order[k];
         size_t at = 0;
         for (int s = problem->first[i]; s < problem->last[i]; s++)
@@ -193,7 +229,7 @@ static void search(struct overlaps *o, size_t *offsets, size_t *arena_bytes, uin
     *arena_bytes = SIZE_MAX;
     for (int n_listed = 1; n_listed > 0;) {
         float largest = 0;
-        size_t arena = lay_anew(o);
+        size_t arena = lay_anew(o, *arena_bytes);
         if (arena < *arena_bytes) {
             *arena_bytes = arena;
             memcpy(offsets, o->offsets, (size_t)problem->n * sizeof *offsets);
@@ -203,7 +239,9 @@ static void search(struct overlaps *o, size_t *offsets, size_t *arena_bytes, uin
         weigh(o, largest);
         for (int k = 0; k < n_listed; k++) {
             if (rfx_place_must_stop(o->mem, o->request->stop)) n_listed = 0;
-            if (n_listed > 0 && overlaps_any(o, o->list[k])) move(o, o->list[k]);
+            if (n_listed == 0 || !overlaps_any(o, o->list[k])) continue;
+            move(o, o->list[k]);
+            set_moved(o, o->list[k]);
         }
         moves += (uint64_t)n_listed;
     }
@@ -266,6 +304,21 @@ static void lay_first(struct overlaps *o) {
     }
 }
 
+/* The pairs of an item lie by rising numbers of the others, so that those with smaller numbers come
+ * in the order in which the others are gone through. */
+static void find_twins(struct overlaps *o) {
+    int *met = o->n_overlaps; /* pairs of an item with smaller ones; zeros before and after */
+    for (int i = 0; i < o->problem->n; i++)
+        for (size_t k = o->begin[i]; k < o->begin[i + 1]; k++) {
+            int j = o->pairs[k].other;
+            if (j < i) continue;
+            size_t twin = o->begin[j] + (size_t)met[j]++;
+            o->pairs[k].twin = (int)twin;
+            o->pairs[twin].twin = (int)k;
+        }
+    memset(met, 0, (size_t)o->problem->n * sizeof *met);
+}
+
 /* The weights hang on shares of the whole time, so that no power of them is beyond floats. */
 static void set_up(struct overlaps *o) {
     const struct rfx_place_item *items = o->problem->items;
@@ -279,13 +332,15 @@ static void set_up(struct overlaps *o) {
             if (i == j || !rfx_place_items_overlap(&items[i], &items[j])) continue;
             float share = time_together(&items[i], &items[j]) / longest;
             float weight = larger(powf(share, o->variant.power), 1e-6F);
-            o->pairs[at++] = (struct pair){j, weight, weight, 0};
+            o->pairs[at++] = (struct pair){.other = j, .weight = weight, .least = weight};
         }
         o->order[i] = i;
         o->size[i] = (float)items[i].size;
     }
     o->begin[n] = at;
+    find_twins(o);
     lay_first(o);
+    for (int i = 0; i < n; i++) set_moved(o, i);
 }
 
 /* Twice the pairs alive at the same time, and the most of one item. */
@@ -302,21 +357,31 @@ static size_t count_pairs(const struct rfx_place_problem *problem, size_t *most)
     return pairs;
 }
 
+/* Floats lie in one block, which begins with `place`, numbers of items in one that begins with
+ * `order`. */
 static bool allocate(struct overlaps *o, size_t pairs, size_t most) {
-    size_t n = (size_t)o->problem->n;
-    o->place = rfx_memory_calloc(o->mem, n, sizeof *o->place);
-    o->size = rfx_memory_calloc(o->mem, n, sizeof *o->size);
-    o->tried = rfx_memory_calloc(o->mem, 2 * most + 2, sizeof *o->tried);
-    o->costs = rfx_memory_calloc(o->mem, 2 * most + 2, sizeof *o->costs);
+    size_t n = (size_t)o->problem->n, places = 2 * most + 2 + RFX_DEPTHS_FILLED;
+    o->place = rfx_memory_calloc(o->mem, 2 * n + 2 * places + 3 * most, sizeof *o->place);
+    o->order = rfx_memory_calloc(o->mem, 4 * n, sizeof *o->order);
     o->begin = rfx_memory_calloc(o->mem, n + 1, sizeof *o->begin);
     o->pairs = rfx_memory_calloc(o->mem, pairs + 1, sizeof *o->pairs);
-    o->order = rfx_memory_calloc(o->mem, n, sizeof *o->order);
-    o->list = rfx_memory_calloc(o->mem, n, sizeof *o->list);
+    o->has_moved = rfx_memory_calloc(o->mem, n, sizeof *o->has_moved);
+    o->listed = rfx_memory_calloc(o->mem, pairs / 2 + 1, sizeof *o->listed);
     o->level = rfx_memory_calloc(o->mem, (size_t)o->problem->n_sections, sizeof *o->level);
     o->offsets = rfx_memory_calloc(o->mem, n, sizeof *o->offsets);
-    return o->place != NULL && o->size != NULL && o->tried != NULL && o->costs != NULL &&
-           o->begin != NULL && o->pairs != NULL && o->order != NULL && o->list != NULL &&
-           o->level != NULL && o->offsets != NULL;
+    if (o->place == NULL || o->order == NULL || o->begin == NULL || o->pairs == NULL ||
+        o->has_moved == NULL || o->listed == NULL || o->level == NULL || o->offsets == NULL)
+        return false;
+    o->size = o->place + n;
+    o->tried = o->size + n;
+    o->costs = o->tried + places;
+    o->bottoms = o->costs + places;
+    o->tops = o->bottoms + most;
+    o->weights = o->tops + most;
+    o->list = o->order + n;
+    o->moved = o->list + n;
+    o->n_overlaps = o->moved + n;
+    return true;
 }
 
 enum rfx_status rfx_overlaps_place(const struct rfx_place_problem *problem,
@@ -340,8 +405,8 @@ enum rfx_status rfx_overlaps_place(const struct rfx_place_problem *problem,
     } else {
         status = rfx_memory_fail(o.mem, "packer", pairs * sizeof *o.pairs, err);
     }
-    void *const blocks[] = {o.place, o.size,  o.tried, o.costs, o.begin,
-                            o.pairs, o.order, o.list,  o.level, o.offsets};
+    void *const blocks[] = {o.place,     o.order,  o.begin, o.pairs,
+                            o.has_moved, o.listed, o.level, o.offsets};
     for (size_t k = 0; k < sizeof blocks / sizeof blocks[0]; k++)
         rfx_memory_release(o.mem, blocks[k]);
     return status;

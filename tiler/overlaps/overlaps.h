@@ -18,7 +18,7 @@
 enum { RFX_OVERLAPS_VARIANTS = 4 };
 
 /* With more pairs of items alive at the same time, each counted twice, nothing is looked for: one
- * takes 16 bytes. */
+ * takes 26 bytes. */
 #define RFX_OVERLAPS_MAX_PAIRS ((size_t)1 << 22)
 
 struct rfx_overlaps_request {

@@ -55,10 +55,10 @@ enum rfx_status rfx_groups_create(struct rfx_memory *mem, const struct rfx_bound
         goto fail;
     }
     if (tolerance > 0) {
-        g->near = rfx_memory_calloc(mem, MAX_NEAR, sizeof *g->near);
+        g->near = rfx_memory_calloc(mem, MAX_ALIKE, sizeof *g->near);
         g->sums = rfx_memory_calloc(mem, 2 * items, sizeof *g->sums);
         if (g->near == NULL || g->sums == NULL) {
-            status = rfx_memory_fail(mem, "packer", MAX_NEAR * sizeof *g->near, err);
+            status = rfx_memory_fail(mem, "packer", MAX_ALIKE * sizeof *g->near, err);
             goto fail;
         }
     }
@@ -216,14 +216,25 @@ static int compare_near(const void *pa, const void *pb) {
     return (a->mask > b->mask) - (a->mask < b->mask);
 }
 
-/* Lists the begins, but for all that are left, that may have been of one sum with these ends;
- * returns their number. */
-static int list_near(struct rfx_groups *g, const struct rfx_group_source *from, size_t sum) {
+/* Puts a sum among the n closest so far, of which at most `most` are kept, the closest first; their
+ * number. */
+static int keep_near(struct rfx_groups *g, int n, int most, struct rfx_near made) {
+    int at = n < most ? n : most - 1;
+    if (n == most && compare_near(&made, &g->near[at]) >= 0) return n;
+    for (; at > 0 && compare_near(&made, &g->near[at - 1]) < 0; at--) g->near[at] = g->near[at - 1];
+    g->near[at] = made;
+    return n < most ? n + 1 : n;
+}
+
+/* Lists the begins, but for all that are left, that may have been of one sum with these ends: the
+ * `most` closest of the first MAX_NEAR, sorted; returns their number. */
+static int list_near(struct rfx_groups *g, const struct rfx_group_source *from, size_t sum,
+                     int most) {
     const int *begins = &g->b->by_begin[g->b->at[from->boundary].begins];
     const struct rfx_subset *low = g->low;
     const struct rfx_subset *high = g->high;
     size_t least = sum - within(g, sum);
-    int n = 0;
+    int n = 0, found = 0;
     int h = g->n_high - 1;
     for (int l = 0; l < g->n_low; l++) {
         while (h >= 0 && is_too_much(g, high[h].sum + low[l].sum, sum)) h--;
@@ -232,11 +243,10 @@ static int list_near(struct rfx_groups *g, const struct rfx_group_source *from, 
             uint64_t mask = low[l].mask | high[k].mask;
             if (mask == from->left.begins) continue;
             if (skips_twin(g, begins, from->left.begins, mask)) continue;
-            if (n == MAX_NEAR) {
-                g->complete = false;
-                return n;
-            }
-            g->near[n++] = (struct rfx_near){other > sum ? other - sum : sum - other, mask};
+            if (found >= most) g->complete = false;
+            if (found++ == MAX_NEAR) return n;
+            n = keep_near(g, n, most,
+                          (struct rfx_near){other > sum ? other - sum : sum - other, mask});
         }
     }
     return n;
@@ -246,16 +256,17 @@ static int list_near(struct rfx_groups *g, const struct rfx_group_source *from, 
  * sums are. */
 static void add_near_groups(struct rfx_groups *g, const struct rfx_group_source *from,
                             struct rfx_subset ends) {
+    int most = g->n + MAX_ALIKE < MAX_GROUPS ? MAX_ALIKE : MAX_GROUPS - g->n;
     int n = 1;
+    if (most == 0) { /* for the sake of time nothing is looked for that would be left out */
+        g->complete = false;
+        return;
+    }
     if (ends.mask == from->left.ends)
         g->near[0] = (struct rfx_near){0, from->left.begins};
     else
-        n = list_near(g, from, ends.sum);
-    qsort(g->near, (size_t)n, sizeof *g->near, compare_near);
-    int most = g->n + MAX_ALIKE < MAX_GROUPS ? g->n + MAX_ALIKE : MAX_GROUPS;
-    if (g->n + n > most) g->complete = false;
-    for (int i = 0; i < n && g->n < most; i++)
-        g->list[g->n++] = (struct rfx_group){ends.mask, g->near[i].mask, i};
+        n = list_near(g, from, ends.sum, most);
+    for (int i = 0; i < n; i++) g->list[g->n++] = (struct rfx_group){ends.mask, g->near[i].mask, i};
 }
 
 /* Keeps the groups of the block that is in the fewest. */
