@@ -343,20 +343,6 @@ static void set_up(struct overlaps *o) {
     for (int i = 0; i < n; i++) set_moved(o, i);
 }
 
-/* Twice the pairs alive at the same time, and the most of one item. */
-static size_t count_pairs(const struct rfx_place_problem *problem, size_t *most) {
-    size_t pairs = 0;
-    *most = 0;
-    for (int i = 0; i < problem->n; i++) {
-        size_t count = 0;
-        for (int j = 0; j < problem->n; j++)
-            count += rfx_place_items_overlap(&problem->items[i], &problem->items[j]);
-        pairs += count - 1; /* without itself */
-        if (count > *most) *most = count;
-    }
-    return pairs;
-}
-
 /* Floats lie in one block, which begins with `place`, numbers of items in one that begins with
  * `order`. */
 static bool allocate(struct overlaps *o, size_t pairs, size_t most) {
@@ -397,7 +383,7 @@ enum rfx_status rfx_overlaps_place(const struct rfx_place_problem *problem,
     enum rfx_status status = RFX_OK;
     size_t most = 0;
     *arena_bytes = SIZE_MAX;
-    size_t pairs = count_pairs(problem, &most);
+    size_t pairs = rfx_place_count_pairs(problem, &most);
     if (problem->n == 0 || pairs > RFX_OVERLAPS_MAX_PAIRS) return RFX_OK;
     if (allocate(&o, pairs, most)) {
         set_up(&o);
