@@ -16,6 +16,7 @@
 #include "tiler/packer/packer_skyline.h"
 #include "tiler/packer/packer_tight.h"
 #include "tiler/portfolio/packer_portfolio.h"
+#include "tiler/portfolio/portfolio_slack.h"
 
 enum { MAX_RECORDS = 512, SECOND_MS = 1000, MAX_SMALL = 12 };
 
@@ -179,8 +180,7 @@ static enum rfx_status build_small(struct rfx_memory *mem, void *context, struct
  * their undo list, so that only what comes before the first turn is failed one by one here. */
 static enum rfx_status place_skyline(const struct rfx_place_problem *problem, size_t capacity,
                                      size_t *offsets, struct rfx_error *err) {
-    struct rfx_skyline_request request = {
-        .capacity_bytes = capacity, .unit_bytes = 1, .width = 4};
+    struct rfx_skyline_request request = {.capacity_bytes = capacity, .unit_bytes = 1, .width = 4};
     uint64_t nodes = 0;
     bool found;
     return rfx_skyline_place(problem, &request, offsets, &found, &nodes, err);
@@ -198,6 +198,29 @@ static enum rfx_status place_loose(const struct rfx_place_problem *problem, size
     enum rfx_status status = rfx_tight_place(problem, &request, offsets, &outcome, &nodes, err);
     if (status == RFX_OK) assert_int_equal(outcome, RFX_TIGHT_FOUND);
     return status;
+}
+
+/* Of the sums that are close the closest are tried, and first. */
+static void close_sums_are_found(void **state) {
+    (void)state;
+    struct packing_case made = packing_make(packing_find("cuts-slack-5"), 7, 150, 450);
+    struct rfx_place_problem *problem = placement_problem(made.items, made.n);
+    size_t offsets[MAX_RECORDS];
+    enum rfx_tight_outcome outcome = RFX_TIGHT_SOME_LEFT;
+    for (int width = 4; width <= 16 && outcome == RFX_TIGHT_SOME_LEFT; width *= 2) {
+        struct rfx_tight_request request = {
+            .capacity_bytes = made.capacity,
+            .width = width,
+            .tolerance = rfx_slack_tolerance(problem, made.capacity),
+            .nodes = 20000};
+        uint64_t nodes = 0;
+        assert_int_equal(rfx_tight_place(problem, &request, offsets, &outcome, &nodes, NULL),
+                         RFX_OK);
+    }
+    assert_int_equal(outcome, RFX_TIGHT_FOUND);
+    assert_true(rfx_place_answer_is_valid(made.items, made.n, offsets, made.capacity));
+    rfx_place_problem_free(problem);
+    free(made.items);
 }
 
 static void allocations_can_fail(void **state) {
@@ -228,6 +251,7 @@ int main(void) {
         cmocka_unit_test(targets_end_the_search),
         cmocka_unit_test(a_missed_target_leaves_the_best),
         cmocka_unit_test(stops_when_told_to),
+        cmocka_unit_test(close_sums_are_found),
         cmocka_unit_test(allocations_can_fail),
     };
     return cmocka_run_group_tests(tests, placement_set_up, placement_tear_down);
