@@ -4,51 +4,15 @@
 #include <string.h>
 
 #include "tiler/fronts/fronts_buckets.h"
-#include "tiler/fronts/fronts_judge.h"
+#include "tiler/fronts/fronts_makers.h"
 #include "tiler/fronts/fronts_way.h"
-#include "tiler/packer/packer_hash.h"
 #include "tiler/packer/packer_slots.h"
 
-enum { COMPARED_PER_NODE = 64 }; /* what they cost */
 enum { NODES_OF_LINE = 64 / sizeof(struct rfx_pq_node) };
 
-/* With a seed: how much better a state may seem. */
-static const double chance_gain = 4;
-
-/* More than what rounding makes of a score. */
-static const double score_error = 0.01;
-
-/* The second one as it would have to be if all that is known were counted. The others are for
- * places that were cut in all directions: those that leave more orders do better still, or, of
- * boundaries with many groups, small ones. */
-static const struct rfx_front_weights variants[RFX_FRONTS_VARIANTS] = {
-    {.match = 1.5, .orders = 1.5, .size = 1, .among = 0.4},
-    {.match = -5, .orders = 1},
-    {.match = -1, .orders = 2}};
-
-/* By chance something between the variant and another one. */
-static struct rfx_front_weights weights_of(const struct rfx_fronts_request *request) {
-    struct rfx_front_weights w = variants[request->variant];
-    if (request->seed == 0) return w;
-    uint64_t chance = rfx_packer_mix(request->seed);
-    const struct rfx_front_weights *other = &variants[chance % RFX_FRONTS_VARIANTS];
-    double part = (double)(chance >> 40) * 0x1p-24;
-    w.match += part * (other->match - w.match);
-    w.orders += part * (other->orders - w.orders);
-    w.size += part * (other->size - w.size);
-    w.among += part * (other->among - w.among);
-    return w;
-}
-
-struct state {
-    int previous, from; /* the step before (-1: none), and the boundary and group of the last */
-    struct rfx_front_group group;
-    struct rfx_front_left left;
-    int slot, n_nodes[RFX_FRONT_SIDES], n_trees;
-    struct rfx_forest_set linked;
-    struct rfx_front_sums sums; /* of its forest */
-    double gain;                /* of all groups */
-};
+/* States that are gone on from before any of what follows them is kept: of the width one in so
+ * many; and so many at a time by one thread. Neither hangs on the number of threads. */
+enum { BATCHES_OF_WIDTH = 16, STATES_OF_PART = 8 };
 
 /* Why a step was made. */
 struct step {
@@ -56,17 +20,26 @@ struct step {
     struct rfx_front_group group;
 };
 
+/* What was made of a batch of states with `ended` items that ended, in parts that one thread makes
+ * at a time. */
+struct made {
+    struct rfx_front_batch *parts; /* [room] */
+    int n_parts, room, ended;
+    bool failed; /* no memory */
+};
+
 struct fronts {
     struct rfx_memory *mem;
     const struct rfx_place_problem *problem;
     const struct rfx_fronts_request *request;
     struct rfx_front_times *times;
-    struct rfx_forests forests;
-    struct rfx_front_groups groups;
-    struct rfx_front_judge judge;
+    struct rfx_front_maker *makers; /* [n_makers]: per thread */
+    int n_makers;
+    int batch_states;
+    struct made made[2];              /* of the batch and of the one before */
     struct rfx_front_buckets buckets; /* by how many items ended; as many as one boundary has ends,
                                          and one more: none wraps around */
-    struct state *states;             /* [width] of each bucket */
+    struct rfx_front_state *states;   /* [width] of each bucket */
     struct step *steps;
     int n_steps;
     size_t steps_capacity;
@@ -74,160 +47,180 @@ struct fronts {
     int last;                  /* the bucket of the states that got to the end; -1: none did */
     int deepest;               /* the first step to what the last bucket with any states had */
     bool complete;             /* no state and no group listed was left out so far */
+    /* the batch: n_batch states from first_in_heap down, of the bucket with `ended` items that
+     * ended; their steps from first_step on */
+    int ended, first_in_heap, n_batch, first_step;
+    int at; /* the batch in `made`; what the other one has is still to be kept */
+    float least[RFX_FRONT_MAX_SIDE + 1]; /* scores of what is kept of so many ends more */
 };
 
-/* The forest of a state, which moves when a slot is taken. */
-static struct rfx_forest forest_of(const struct fronts *f, const struct state *state) {
-    struct rfx_pq_node *nodes = rfx_pq_slots_at(&f->trees, state->slot);
-    return (struct rfx_forest){{nodes, nodes + f->trees.slot_nodes / RFX_FRONT_SIDES},
-                               {state->n_nodes[0], state->n_nodes[1]},
-                               state->n_trees,
-                               state->linked};
+static struct rfx_pq_node *nodes_of(const struct fronts *f, const struct rfx_front_state *state) {
+    return rfx_pq_slots_at(&f->trees, state->slot);
 }
 
-static struct state *state_at(const struct fronts *f, int bucket, int state) {
+static struct rfx_front_state *state_at(const struct fronts *f, int bucket, int state) {
     return &f->states[(size_t)bucket * (size_t)f->buckets.width + (size_t)state];
 }
 
-/* Puts a state among those of its bucket, or frees its slot. */
-static void insert(struct fronts *f, int bucket, const struct state *state, uint64_t hash,
-                   float score) {
-    struct rfx_front_put put = rfx_front_buckets_put(&f->buckets, bucket, hash, score);
+/* The k-th state of the batch. */
+static const struct rfx_front_state *state_of_batch(const struct fronts *f, int k) {
+    int bucket = f->ended % f->buckets.n;
+    return state_at(f, bucket, f->buckets.at[bucket].heap[f->first_in_heap - k]);
+}
+
+/* Puts a state among those of the bucket with `ended` items that ended, with the forest in `nodes`,
+ * unless there are enough better ones. false: no memory. */
+static bool insert(struct fronts *f, int ended, const struct rfx_front_made *made,
+                   const struct rfx_pq_node *nodes) {
+    int bucket = ended % f->buckets.n;
+    struct rfx_front_put put = rfx_front_buckets_put(&f->buckets, bucket, made->hash, made->score);
     if (put.left_out) f->complete = false;
-    if (put.state < 0) {
-        rfx_pq_slots_give(&f->trees, state->slot);
-        return;
-    }
-    struct state *to = state_at(f, bucket, put.state);
-    if (put.instead) rfx_pq_slots_give(&f->trees, to->slot);
-    *to = *state;
-}
-
-/* All of a boundary is still to be grouped (after the last one nothing is). */
-static void enter(const struct fronts *f, struct state *state, int boundary) {
-    state->left = (struct rfx_front_left){.boundary = boundary};
-    if (boundary == f->times->n) return;
-    const struct rfx_front_boundary *b = &f->times->at[boundary];
-    state->left.ends = rfx_front_all(b->n_ends);
-    state->left.begins = rfx_front_all(b->n_begins);
-}
-
-/* Remembers how a state was reached. false: no memory. */
-static bool add_step(struct fronts *f, const struct state *state) {
-    struct step *steps = rfx_memory_reserve(f->mem, f->steps, &f->steps_capacity,
-                                            (size_t)f->n_steps + 1, sizeof *f->steps);
-    if (steps == NULL) return false;
-    f->steps = steps;
-    f->steps[f->n_steps++] = (struct step){state->previous, state->from, state->group};
+    if (put.state < 0) return true;
+    struct rfx_front_state *to = state_at(f, bucket, put.state);
+    int slot = put.instead ? to->slot : rfx_pq_slots_take(&f->trees);
+    if (slot < 0) return false;
+    *to = made->state;
+    to->slot = slot;
+    size_t side = (size_t)f->trees.slot_nodes / RFX_FRONT_SIDES;
+    struct rfx_pq_node *out = nodes_of(f, to);
+    for (size_t k = 0; k < RFX_FRONT_SIDES; k++)
+        memcpy(out + k * side, nodes + k * side, (size_t)to->n_nodes[k] * sizeof *out);
     return true;
 }
 
-/* Sets what a state is after a group was made at its boundary, and puts it in its bucket. */
-static void add_state(struct fronts *f, const struct state *before, struct state *next,
-                      const struct rfx_forest *from, const struct rfx_forest *forest,
-                      const struct rfx_forest_tree *made, int ended) {
-    next->n_nodes[0] = forest->n_nodes[0];
-    next->n_nodes[1] = forest->n_nodes[1];
-    next->n_trees = forest->n_trees;
-    next->linked = forest->linked;
-    next->gain = before->gain + (double)next->group.gain;
-    if (next->group.ends == before->left.ends)
-        enter(f, next, before->left.boundary + 1);
-    else
-        next->left =
-            (struct rfx_front_left){before->left.boundary, before->left.ends & ~next->group.ends,
-                                    before->left.begins & ~next->group.begins};
-    next->sums = rfx_front_judge_change(&f->judge, &f->forests, from, forest, made);
-    uint64_t hash = rfx_front_hash(&f->judge, &next->sums, &next->left);
-    double orders = rfx_front_orders(&f->judge, &next->sums, forest->n_trees);
-    double score = next->gain + f->groups.weights.orders * orders;
-    if (f->request->seed != 0) {
-        uint64_t chance = rfx_packer_mix(hash ^ f->request->seed) >> 40;
-        score += chance_gain * (double)chance * 0x1p-24;
+/* Remembers how the states of the batch were reached. false: no memory. */
+static bool add_steps(struct fronts *f) {
+    size_t wanted = (size_t)f->n_steps + (size_t)f->n_batch;
+    struct step *steps =
+        rfx_memory_reserve(f->mem, f->steps, &f->steps_capacity, wanted, sizeof *f->steps);
+    if (steps == NULL) return false;
+    f->steps = steps;
+    f->first_step = f->n_steps;
+    for (int k = 0; k < f->n_batch; k++) {
+        const struct rfx_front_state *state = state_of_batch(f, k);
+        f->steps[f->n_steps++] = (struct step){state->previous, state->from, state->group};
     }
-    insert(f, ended % f->buckets.n, next, hash, (float)score);
-}
-
-/* The score that a group of n ends has to be better than: what it makes of the state would be left
- * out else. */
-static float least_of(const struct fronts *f, const struct state *state, int ended, int n) {
-    double least = rfx_front_buckets_least(&f->buckets, (ended + n) % f->buckets.n);
-    double chance = f->request->seed != 0 ? chance_gain : 0;
-    return (float)(least - state->gain - chance - score_error);
-}
-
-/* Tries the groups of a state. false: no memory. */
-static bool expand(struct fronts *f, const struct state *state, int ended, uint64_t *nodes) {
-    int gone[RFX_FRONT_MAX_SIDE];
-    int with[RFX_FRONT_MAX_SIDE];
-    int leaves[RFX_FRONT_MAX_SIDE];
-    float least[RFX_FRONT_MAX_SIDE + 1];
-    struct state next = {.previous = f->n_steps, .from = state->left.boundary};
-    if (!add_step(f, state)) return false;
-    next.slot = rfx_pq_slots_take(&f->trees);
-    if (next.slot < 0) return false;
-    struct rfx_forest from = forest_of(f, state);
-    rfx_front_judge_enter(&f->judge, &state->sums);
-    rfx_forest_enter(&f->forests, &from, f->times->at[state->left.boundary].side);
-    int most = __builtin_popcountll(state->left.ends);
-    for (int n = 0; n <= most; n++) least[n] = least_of(f, state, ended, n);
-    rfx_front_groups_list(&f->groups, &from, &state->left, least);
-    *nodes += (uint64_t)f->groups.n_compared / COMPARED_PER_NODE;
-    for (int i = 0; i < f->groups.n; i++) {
-        struct rfx_pq_run run = {.leaves = leaves};
-        struct rfx_forest_tree made;
-        next.group = f->groups.list[i];
-        from = forest_of(f, state);
-        struct rfx_forest to = forest_of(f, &next);
-        if (*nodes >= f->request->nodes) {
-            f->complete = false;
-            break;
-        }
-        int n = __builtin_popcountll(next.group.ends);
-        if (next.group.score <= least_of(f, state, ended, n)) {
-            f->complete = false;
-            continue;
-        }
-        ++*nodes;
-        struct rfx_forest_change change =
-            rfx_front_change(f->times, state->left.boundary, &next.group, gone, with);
-        if (!rfx_forest_replace(&f->forests, &from, &change, &to, &made, &run)) continue;
-        if (!rfx_front_measure(&f->groups.rooms, &to, change.side, &made)) continue;
-        add_state(f, state, &next, &from, &to, &made, ended + change.n_gone);
-        next.slot = rfx_pq_slots_take(&f->trees);
-        if (next.slot < 0) return false;
-    }
-    rfx_pq_slots_give(&f->trees, next.slot);
     return true;
 }
 
 /* Asks memory for the forest of a state that comes soon: there are too many for any cache. */
-static void expect(const struct fronts *f, const struct state *state) {
-    struct rfx_forest forest = forest_of(f, state);
+static void expect(const struct fronts *f, const struct rfx_front_state *state) {
+    struct rfx_forest forest = rfx_front_forest(state, nodes_of(f, state), f->trees.slot_nodes);
     for (int side = 0; side < RFX_FRONT_SIDES; side++)
         for (int i = 0; i < forest.n_nodes[side]; i += NODES_OF_LINE)
             __builtin_prefetch(&forest.nodes[side][i]);
 }
 
+/* Keeps the best of what was made of a batch. false: no memory. */
+static bool keep(struct fronts *f, const struct made *made) {
+    for (int i = 0; i < made->n_parts; i++) {
+        const struct rfx_front_batch *part = &made->parts[i];
+        for (int k = 0; k < part->n; k++) {
+            const struct rfx_pq_node *at = &part->nodes[(size_t)k * (size_t)f->trees.slot_nodes];
+            if (!insert(f, made->ended + part->list[k].n_ends, &part->list[k], at)) return false;
+        }
+    }
+    return true;
+}
+
+/* Makes what follows the states of a part of the batch. */
+static void make_part(struct fronts *f, int index, int thread) {
+    struct rfx_front_batch *part = &f->made[f->at].parts[index];
+    int first = index * STATES_OF_PART;
+    int end = first + STATES_OF_PART < f->n_batch ? first + STATES_OF_PART : f->n_batch;
+    part->n = 0;
+    part->tried = 0;
+    for (int k = first; k < end && !part->has_no_memory; k++) {
+        const struct rfx_front_state *state = state_of_batch(f, k);
+        if (k + 1 < end) expect(f, state_of_batch(f, k + 1));
+        if (rfx_place_must_stop(f->mem, f->request->stop)) {
+            part->left_out = true;
+            break;
+        }
+        if (!rfx_front_make(&f->makers[thread], state, nodes_of(f, state), f->first_step + k,
+                            f->least, part))
+            part->has_no_memory = true;
+    }
+}
+
+/* One thread keeps what was made of the batch before, the others make this one. */
+static void share(void *user, int64_t index, int thread) {
+    struct fronts *f = user;
+    struct made *before = &f->made[1 - f->at];
+    if (index > 0)
+        make_part(f, (int)index - 1, thread);
+    else if (!keep(f, before))
+        before->failed = true;
+}
+
+/* Slots for all of it, so that none moves while others look at theirs. false: no memory. */
+static bool reserve(struct fronts *f, const struct made *made) {
+    int n = 0;
+    for (int i = 0; i < made->n_parts; i++) n += made->parts[i].n;
+    return rfx_pq_slots_reserve(&f->trees, n);
+}
+
+/* Goes on from the states of the batch; what follows them is kept with the next one. false: no
+ * memory. */
+static bool expand(struct fronts *f, uint64_t *nodes) {
+    struct made *made = &f->made[f->at];
+    struct made *before = &f->made[1 - f->at];
+    made->n_parts = (f->n_batch + STATES_OF_PART - 1) / STATES_OF_PART;
+    made->ended = f->ended;
+    if (!add_steps(f) || !reserve(f, before)) return false;
+    for (int k = 0; k < f->buckets.n; k++)
+        f->least[k] = rfx_front_buckets_least(&f->buckets, (f->ended + k) % f->buckets.n);
+    rfx_team_for(f->request->team, made->n_parts + 1, share, f);
+    if (before->failed) return false;
+    before->n_parts = 0;
+    for (int i = 0; i < made->n_parts; i++) {
+        if (made->parts[i].has_no_memory) return false;
+        if (made->parts[i].left_out) f->complete = false;
+        *nodes += made->parts[i].tried;
+    }
+    for (int k = 0; k < f->n_batch; k++) rfx_pq_slots_give(&f->trees, state_of_batch(f, k)->slot);
+    f->at = 1 - f->at;
+    return true;
+}
+
+/* Keeps what is left of the last batch of a bucket. false: no memory. */
+static bool end_bucket(struct fronts *f) {
+    struct made *last = &f->made[1 - f->at];
+    if (!keep(f, last)) return false;
+    last->n_parts = 0;
+    rfx_front_buckets_clear(&f->buckets, f->ended % f->buckets.n);
+    return true;
+}
+
+/* Puts the state before all boundaries in the first bucket. false: no memory. */
+static bool insert_first(struct fronts *f) {
+    struct rfx_front_made first = {.state = {.previous = -1}};
+    int slot_nodes = f->trees.slot_nodes;
+    struct rfx_pq_node *nodes = rfx_memory_calloc(f->mem, (size_t)slot_nodes, sizeof *nodes);
+    if (nodes == NULL) return false;
+    struct rfx_forest forest = rfx_front_forest(&first.state, nodes, slot_nodes);
+    rfx_forest_make(f->problem, f->times->live, f->times->n_live, &forest);
+    first.state.n_nodes[0] = first.state.n_nodes[1] = first.state.n_trees = forest.n_trees;
+    first.state.sums = rfx_front_judge_all(&f->makers[0].judge, &forest);
+    rfx_front_enter(f->times, &first.state, 0);
+    bool done = insert(f, 0, &first, nodes);
+    rfx_memory_release(f->mem, nodes);
+    return done;
+}
+
 /* Looks for states after the last boundary: sets last. false: no memory. */
 static bool search(struct fronts *f, uint64_t *nodes) {
-    struct state first = {.previous = -1};
     int waiting = 1;
-    first.slot = rfx_pq_slots_take(&f->trees);
-    if (first.slot < 0) return false;
-    struct rfx_forest forest = forest_of(f, &first);
-    rfx_forest_make(f->problem, f->times->live, f->times->n_live, &forest);
-    first.n_nodes[0] = first.n_nodes[1] = first.n_trees = forest.n_trees;
-    first.sums = rfx_front_judge_all(&f->judge, &forest);
-    enter(f, &first, 0);
-    insert(f, 0, &first, 0, 0);
-    for (int ended = 0; waiting > 0; ended++) {
-        int bucket = ended % f->buckets.n;
-        if (f->buckets.at[bucket].n > 0) f->deepest = f->n_steps;
-        for (int i = f->buckets.at[bucket].n - 1; i >= 0; i--) { /* the best first, more or less */
-            const struct state *state = state_at(f, bucket, f->buckets.at[bucket].heap[i]);
-            if (i > 0) expect(f, state_at(f, bucket, f->buckets.at[bucket].heap[i - 1]));
-            if (state->left.boundary == f->times->n) { /* all of the bucket are there */
+    if (!insert_first(f)) return false;
+    for (f->ended = 0; waiting > 0; f->ended++) {
+        int bucket = f->ended % f->buckets.n;
+        const struct rfx_front_bucket *b = &f->buckets.at[bucket];
+        if (b->n > 0) f->deepest = f->n_steps;
+        /* the best first, more or less */
+        for (f->first_in_heap = b->n - 1; f->first_in_heap >= 0; f->first_in_heap -= f->n_batch) {
+            int left = f->first_in_heap + 1;
+            f->n_batch = left < f->batch_states ? left : f->batch_states;
+            if (state_of_batch(f, 0)->left.boundary == f->times->n) { /* all of the bucket are */
                 f->last = bucket;
                 return true;
             }
@@ -235,12 +228,11 @@ static bool search(struct fronts *f, uint64_t *nodes) {
                 f->complete = false;
                 return true;
             }
-            if (!expand(f, state, ended, nodes)) return false;
-            rfx_pq_slots_give(&f->trees, state->slot);
+            if (!expand(f, nodes)) return false;
         }
-        rfx_front_buckets_clear(&f->buckets, bucket);
+        if (!end_bucket(f)) return false;
         waiting = 0;
-        for (int b = 0; b < f->buckets.n; b++) waiting += f->buckets.at[b].n;
+        for (int i = 0; i < f->buckets.n; i++) waiting += f->buckets.at[i].n;
     }
     return true;
 }
@@ -252,26 +244,35 @@ static enum rfx_status allocate(struct fronts *f, struct rfx_error *err) {
     for (int k = 0; k < f->times->n; k++)
         if (f->times->at[k].n_ends >= n) n = f->times->at[k].n_ends + 1;
     size_t states = (size_t)n * (size_t)width;
+    size_t threads = (size_t)rfx_team_threads(f->request->team);
+    f->batch_states = (width + BATCHES_OF_WIDTH - 1) / BATCHES_OF_WIDTH;
+    size_t parts = (size_t)(f->batch_states + STATES_OF_PART - 1) / STATES_OF_PART;
     f->states = rfx_memory_calloc(mem, states, sizeof *f->states);
-    if (f->states == NULL) return rfx_memory_fail(mem, "packer", states * sizeof *f->states, err);
+    f->makers = rfx_memory_calloc(mem, threads, sizeof *f->makers);
+    for (int i = 0; i < 2; i++)
+        f->made[i].parts = rfx_memory_calloc(mem, parts, sizeof *f->made[i].parts);
+    if (f->states == NULL || f->makers == NULL || f->made[0].parts == NULL ||
+        f->made[1].parts == NULL)
+        return rfx_memory_fail(mem, "packer", states * sizeof *f->states, err);
+    for (int k = 0; k < 2 * (int)parts; k++) {
+        struct made *made = &f->made[k % 2];
+        made->parts[made->room++].mem = mem;
+    }
     enum rfx_status status = rfx_front_buckets_init(&f->buckets, mem, n, width, err);
-    if (status == RFX_OK)
-        status = rfx_forests_init(&f->forests, mem, f->problem->n, f->times->max_live, err);
-    if (status == RFX_OK) status = rfx_front_judge_init(&f->judge, f->problem, f->times, err);
-    if (status != RFX_OK) return status;
-    struct rfx_front_weights weights = weights_of(f->request);
-    return rfx_front_groups_init(&f->groups, f->problem, f->times, &f->forests, &f->judge,
-                                 f->request->capacity_bytes, &weights, err);
+    while (status == RFX_OK && f->n_makers < (int)threads)
+        status =
+            rfx_front_maker_init(&f->makers[f->n_makers++], f->problem, f->request, f->times, err);
+    return status;
 }
 
 static void release(struct fronts *f) {
-    void *const blocks[] = {f->states, f->steps};
     rfx_pq_slots_release(&f->trees);
     rfx_front_buckets_release(&f->buckets);
-    rfx_front_groups_release(&f->groups);
-    rfx_front_judge_release(&f->judge);
-    rfx_forests_release(&f->forests);
+    for (int i = 0; i < f->n_makers; i++) rfx_front_maker_release(&f->makers[i]);
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < f->made[i].room; k++) rfx_front_batch_release(&f->made[i].parts[k]);
     rfx_front_times_free(f->times);
+    void *const blocks[] = {f->states, f->steps, f->makers, f->made[0].parts, f->made[1].parts};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         rfx_memory_release(f->mem, blocks[i]);
 }
@@ -284,13 +285,13 @@ static int list_way(const struct fronts *f, int step, struct rfx_front_step *way
 }
 
 /* The offsets of the way to a state. */
-static enum rfx_status reconstruct(struct fronts *f, const struct state *last,
+static enum rfx_status reconstruct(struct fronts *f, const struct rfx_front_state *last,
                                    struct rfx_front_step *way, size_t *offsets,
                                    struct rfx_error *err) {
     int n = 0;
     if (last->previous >= 0) way[n++] = (struct rfx_front_step){last->from, last->group};
     n = list_way(f, last->previous, way, n);
-    return rfx_front_way(f->problem, f->times, &f->forests, way, n, offsets, err);
+    return rfx_front_way(f->problem, f->times, &f->makers[0].forests, way, n, offsets, err);
 }
 
 /* The offsets of what is placed on the way to a step. `placed`: per item, false; so after it. */
@@ -303,7 +304,8 @@ static enum rfx_status reconstruct_part(struct fronts *f, int step, struct rfx_f
         for (uint64_t rest = way[k].group.begins; rest != 0; rest &= rest - 1)
             placed[f->times->by_begin[b->begins + __builtin_ctzll(rest)]] = true;
     }
-    enum rfx_status status = rfx_front_way(f->problem, f->times, &f->forests, way, n, offsets, err);
+    enum rfx_status status =
+        rfx_front_way(f->problem, f->times, &f->makers[0].forests, way, n, offsets, err);
     for (int i = 0; i < f->problem->n; i++) {
         if (!placed[i]) offsets[i] = SIZE_MAX;
         placed[i] = false;
@@ -383,7 +385,7 @@ enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
     if (status != RFX_OK || !f.times->possible) goto done;
     if (f.times->n_live > RFX_FOREST_MAX_TREES || f.times->max_live > RFX_FRONTS_MAX_LIVE)
         goto done;
-    f.trees.slot_nodes = RFX_FRONT_SIDES * 2 * f.times->max_live;
+    f.trees.slot_nodes = rfx_front_slot_nodes(f.times);
     status = allocate(&f, err);
     if (status != RFX_OK) goto done;
     if (!search(&f, &visited))
@@ -391,7 +393,9 @@ enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
                                  2 * f.trees.nodes_capacity * sizeof *f.trees.nodes, err);
     if (status == RFX_OK && f.last >= 0) status = settle(&f, offsets, arena_bytes, err);
     if (status == RFX_OK && f.last < 0 && request->parts != NULL) status = list_parts(&f, err);
-    *complete = f.complete && f.groups.complete && f.last < 0;
+    *complete = f.complete && f.last < 0;
+    for (int i = 0; i < f.n_makers; i++)
+        if (!f.makers[i].groups.complete) *complete = false;
 done:
     *nodes += visited;
     release(&f);

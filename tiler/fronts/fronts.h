@@ -10,6 +10,7 @@
 #ifndef RFX_TILER_FRONTS_FRONTS_H
 #define RFX_TILER_FRONTS_FRONTS_H
 
+#include "layers/core/team.h"
 #include "tiler/strategies/placement_problem.h"
 #include "tiler/strategies/placement_stop.h"
 
@@ -37,12 +38,13 @@ struct rfx_fronts_request {
     uint64_t nodes;                    /* groups to try at most, and to compare (64 as one), > 0 */
     const struct rfx_place_stop *stop; /* NULL: none */
     struct rfx_fronts_parts *parts;    /* filled; NULL: not wanted */
+    struct rfx_team *team;             /* that shares the work; NULL: the calling thread alone */
 };
 
 /* Fills offsets[n] with the lowest answer found and *arena_bytes, which may be above the capacity
  * (SIZE_MAX: there is none); *complete: a larger width finds nothing either. Adds the groups it
  * tried to *nodes. RFX_STATUS_OUT_OF_MEMORY. Where nothing stops it the outcome is a function of
- * problem and request. */
+ * problem and request, whatever the team. */
 RFX_NODISCARD enum rfx_status rfx_fronts_place(const struct rfx_place_problem *problem,
                                                const struct rfx_fronts_request *request,
                                                size_t *offsets, size_t *arena_bytes, bool *complete,

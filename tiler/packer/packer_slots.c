@@ -1,19 +1,24 @@
 /* One array of nodes and the numbers of the free slots in another. */
 #include "tiler/packer/packer_slots.h"
 
-int rfx_pq_slots_take(struct rfx_pq_slots *slots) {
-    if (slots->n_free > 0) return slots->free_slots[--slots->n_free];
-    size_t wanted = (size_t)slots->n_slots + 1;
+bool rfx_pq_slots_reserve(struct rfx_pq_slots *slots, int n) {
+    if (n <= slots->n_free) return true;
+    size_t wanted = (size_t)slots->n_slots + (size_t)(n - slots->n_free);
     struct rfx_pq_node *nodes =
         rfx_memory_reserve(slots->mem, slots->nodes, &slots->nodes_capacity,
                            wanted * (size_t)slots->slot_nodes, sizeof *nodes);
-    if (nodes == NULL) return -1;
+    if (nodes == NULL) return false;
     slots->nodes = nodes;
     int *free_slots = rfx_memory_reserve(slots->mem, slots->free_slots, &slots->free_capacity,
                                          wanted, sizeof *free_slots);
-    if (free_slots == NULL) return -1;
+    if (free_slots == NULL) return false;
     slots->free_slots = free_slots;
-    return slots->n_slots++;
+    return true;
+}
+
+int rfx_pq_slots_take(struct rfx_pq_slots *slots) {
+    if (slots->n_free > 0) return slots->free_slots[--slots->n_free];
+    return rfx_pq_slots_reserve(slots, 1) ? slots->n_slots++ : -1;
 }
 
 void rfx_pq_slots_give(struct rfx_pq_slots *slots, int slot) {

@@ -2,6 +2,7 @@
 #ifndef RFX_TILER_PACKER_PACKER_SLOTS_H
 #define RFX_TILER_PACKER_PACKER_SLOTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "tiler/packer/packer_pq.h"
@@ -17,6 +18,9 @@ struct rfx_pq_slots {
 
 /* A slot, its nodes not set; -1: no memory. All slots may move. */
 int rfx_pq_slots_take(struct rfx_pq_slots *slots);
+
+/* Makes sure that the next n are taken without moving any. false: no memory. */
+bool rfx_pq_slots_reserve(struct rfx_pq_slots *slots, int n);
 
 void rfx_pq_slots_give(struct rfx_pq_slots *slots, int slot);
 

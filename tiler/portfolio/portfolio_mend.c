@@ -1,6 +1,7 @@
 /* Parts and moves; see portfolio_mend.h. */
 #include "tiler/portfolio/portfolio_mend.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "tiler/overlaps/overlaps.h"
@@ -22,29 +23,62 @@ static bool is_of_use(const size_t *part, int n) {
     return 3 * (int64_t)placed >= LEAST_PLACED_OF_3 * (int64_t)n;
 }
 
-/* Mends one part after the other until an answer fits; keeps the lowest. */
+/* What the threads that mend share. */
+struct mending {
+    const struct rfx_place_problem *problem;
+    const struct rfx_fronts_request *request;
+    const struct rfx_fronts_parts *parts; /* become answers where they are mended */
+    struct {
+        size_t arena; /* SIZE_MAX: not mended */
+        uint64_t moves;
+        enum rfx_status status;
+        struct rfx_error err;
+    } of[MAX_PARTS];
+    atomic_int first; /* the first one that fits; parts->n: none does yet */
+};
+
+static void mend_part(void *user, int64_t index, int thread) {
+    struct mending *m = user;
+    const struct rfx_place_problem *problem = m->problem;
+    int k = (int)index;
+    size_t *part = &m->parts->offsets[(size_t)k * (size_t)problem->n];
+    (void)thread;
+    m->of[k].arena = SIZE_MAX;
+    if (atomic_load(&m->first) < k || !is_of_use(part, problem->n)) return;
+    if (rfx_place_must_stop(problem->mem, m->request->stop)) return;
+    struct rfx_overlaps_request moves = {.capacity_bytes = m->request->capacity_bytes,
+                                         .variant = k % 2,
+                                         .start = part,
+                                         .seed = m->request->seed + (uint64_t)k,
+                                         .moves = MOVES,
+                                         .stop = m->request->stop};
+    m->of[k].status =
+        rfx_overlaps_place(problem, &moves, part, &m->of[k].arena, &m->of[k].moves, &m->of[k].err);
+    if (m->of[k].status != RFX_OK || m->of[k].arena > m->request->capacity_bytes) return;
+    int first = atomic_load(&m->first);
+    while (k < first && !atomic_compare_exchange_weak(&m->first, &first, k)) {
+    }
+}
+
+/* Mends parts until an answer fits: the first that does is taken, else the lowest. */
 static enum rfx_status mend(const struct rfx_place_problem *problem,
                             const struct rfx_fronts_request *request,
-                            const struct rfx_fronts_parts *parts, size_t *trial, size_t *offsets,
+                            const struct rfx_fronts_parts *parts, size_t *offsets,
                             size_t *arena_bytes, uint64_t *nodes, struct rfx_error *err) {
+    struct mending m = {.problem = problem, .request = request, .parts = parts};
     size_t n = (size_t)problem->n;
+    atomic_init(&m.first, parts->n);
+    rfx_team_for(request->team, parts->n, mend_part, &m);
     for (int k = 0; k < parts->n; k++) {
-        size_t *part = &parts->offsets[(size_t)k * n];
-        struct rfx_overlaps_request moves = {.capacity_bytes = request->capacity_bytes,
-                                             .variant = k % 2,
-                                             .start = part,
-                                             .seed = request->seed + (uint64_t)k,
-                                             .moves = MOVES,
-                                             .stop = request->stop};
-        size_t arena = SIZE_MAX;
-        if (rfx_place_must_stop(problem->mem, request->stop)) break;
-        if (!is_of_use(part, problem->n)) continue;
-        enum rfx_status status = rfx_overlaps_place(problem, &moves, trial, &arena, nodes, err);
-        if (status != RFX_OK) return status;
-        if (arena >= *arena_bytes) continue;
-        *arena_bytes = arena;
-        memcpy(offsets, trial, n * sizeof *offsets);
-        if (arena <= request->capacity_bytes) break;
+        *nodes += m.of[k].moves;
+        if (k > atomic_load(&m.first)) continue;
+        if (m.of[k].status != RFX_OK) {
+            if (err != NULL) *err = m.of[k].err;
+            return m.of[k].status;
+        }
+        if (m.of[k].arena >= *arena_bytes) continue;
+        *arena_bytes = m.of[k].arena;
+        memcpy(offsets, &parts->offsets[(size_t)k * n], n * sizeof *offsets);
     }
     return RFX_OK;
 }
@@ -54,10 +88,9 @@ enum rfx_status rfx_mended_fronts_place(const struct rfx_place_problem *problem,
                                         size_t *arena_bytes, bool *complete, uint64_t *nodes,
                                         struct rfx_error *err) {
     struct rfx_memory *mem = problem->mem;
-    size_t n = (size_t)problem->n;
     struct rfx_fronts_parts parts = {.most = parts_of(request->width)};
     struct rfx_fronts_request own = *request;
-    size_t count = ((size_t)parts.most + 1) * n; /* one more is scratch */
+    size_t count = (size_t)parts.most * (size_t)problem->n;
     enum rfx_status status = RFX_OK;
     parts.offsets = rfx_memory_calloc(mem, count, sizeof *parts.offsets);
     own.parts = &parts;
@@ -66,8 +99,7 @@ enum rfx_status rfx_mended_fronts_place(const struct rfx_place_problem *problem,
     if (status == RFX_OK)
         status = rfx_fronts_place(problem, &own, offsets, arena_bytes, complete, nodes, err);
     if (status == RFX_OK && parts.n > 0)
-        status = mend(problem, request, &parts, &parts.offsets[(size_t)parts.most * n], offsets,
-                      arena_bytes, nodes, err);
+        status = mend(problem, request, &parts, offsets, arena_bytes, nodes, err);
     rfx_memory_release(mem, parts.offsets);
     return status;
 }

@@ -35,6 +35,6 @@ enum { RFX_TURN_FIRST_WIDTH = 4, RFX_TURN_MAX_WIDTH = 1024, RFX_FRONTS_MAX_WIDTH
 bool rfx_turn_is_of_use(const struct rfx_place_problem *problem, size_t goal,
                         enum rfx_packer_member member, int round);
 
-/* How wide a beam of a member is in a round (0, 1, ...). */
-int rfx_turn_width(enum rfx_packer_member member, int round);
+/* How wide a beam of a turn is in a round (0, 1, ...). */
+int rfx_turn_width(const struct rfx_turn *turn, int round);
 #endif

@@ -74,11 +74,11 @@ static void check_rounds(const struct rfx_place_problem *problem, size_t goal,
 static void searches_come_where_they_find_something(void **state) {
     (void)state;
     static const struct {
-        const char *family, *fronts, *skyline, *overlaps, *clauses;
-    } cases[] = {{"chains", ".....", "xx...", ".....", "..xxx"},
-                 {"chains-gone", ".....", "xx...", "xx...", "..xxx"},
-                 {"chains-gone-30", ".....", "xxxxx", "xxxxx", "....x"},
-                 {"chains-slack-10", "xxxxx", "xx...", "xxxxx", "....x"}};
+        const char *family, *fronts, *skyline, *overlaps, *clauses, *trees;
+    } cases[] = {{"chains", ".....", "xx...", ".....", "..xxx", "xxxxx"},
+                 {"chains-gone", ".....", "xx...", "xx...", "..xxx", "xxxxx"},
+                 {"chains-gone-30", ".....", "xxxxx", "xxxxx", "....x", "xxxxx"},
+                 {"chains-slack-10", "xxxxx", "x....", "xxxxx", "....x", "xx..x"}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         struct packing_case made = packing_make(packing_find(cases[k].family), 1, 150, 450);
         struct rfx_place_problem *problem = placement_problem(made.items, made.n);
@@ -86,6 +86,8 @@ static void searches_come_where_they_find_something(void **state) {
         check_rounds(problem, made.capacity, RFX_MEMBER_SKYLINE, cases[k].skyline);
         check_rounds(problem, made.capacity, RFX_MEMBER_OVERLAPS, cases[k].overlaps);
         check_rounds(problem, made.capacity, RFX_MEMBER_CLAUSES, cases[k].clauses);
+        check_rounds(problem, made.capacity, RFX_MEMBER_SECTIONS, cases[k].trees);
+        check_rounds(problem, made.capacity, RFX_MEMBER_CANONICAL, cases[k].trees);
         check_rounds(problem, made.capacity, RFX_MEMBER_TIGHT, "xxxxx");
         rfx_place_problem_free(problem);
         free(made.items);
