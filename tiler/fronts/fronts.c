@@ -130,13 +130,11 @@ static void make_part(struct fronts *f, int index, int thread) {
     int end = first + STATES_OF_PART < f->n_batch ? first + STATES_OF_PART : f->n_batch;
     part->n = 0;
     part->tried = 0;
+    part->left_out = rfx_place_must_stop(f->mem, f->request->stop);
+    if (part->left_out) return;
     for (int k = first; k < end && !part->has_no_memory; k++) {
         const struct rfx_front_state *state = state_of_batch(f, k);
         if (k + 1 < end) expect(f, state_of_batch(f, k + 1));
-        if (rfx_place_must_stop(f->mem, f->request->stop)) {
-            part->left_out = true;
-            break;
-        }
         if (!rfx_front_make(&f->makers[thread], state, nodes_of(f, state), f->first_step + k,
                             f->least, part))
             part->has_no_memory = true;
@@ -153,13 +151,6 @@ static void share(void *user, int64_t index, int thread) {
         before->failed = true;
 }
 
-/* Slots for all of it, so that none moves while others look at theirs. false: no memory. */
-static bool reserve(struct fronts *f, const struct made *made) {
-    int n = 0;
-    for (int i = 0; i < made->n_parts; i++) n += made->parts[i].n;
-    return rfx_pq_slots_reserve(&f->trees, n);
-}
-
 /* Goes on from the states of the batch; what follows them is kept with the next one. false: no
  * memory. */
 static bool expand(struct fronts *f, uint64_t *nodes) {
@@ -167,7 +158,10 @@ static bool expand(struct fronts *f, uint64_t *nodes) {
     struct made *before = &f->made[1 - f->at];
     made->n_parts = (f->n_batch + STATES_OF_PART - 1) / STATES_OF_PART;
     made->ended = f->ended;
-    if (!add_steps(f) || !reserve(f, before)) return false;
+    int n_kept = 0;
+    for (int i = 0; i < before->n_parts; i++) n_kept += before->parts[i].n;
+    /* no slot may move while others look at theirs */
+    if (!add_steps(f) || !rfx_pq_slots_reserve(&f->trees, n_kept)) return false;
     for (int k = 0; k < f->buckets.n; k++)
         f->least[k] = rfx_front_buckets_least(&f->buckets, (f->ended + k) % f->buckets.n);
     rfx_team_for(f->request->team, made->n_parts + 1, share, f);
