@@ -58,7 +58,7 @@ enum { N_FRONTS_WIDTHS = sizeof fronts_widths / sizeof *fronts_widths };
 
 int rfx_turn_width(const struct rfx_turn *turn, int round) {
     if (turn->member == RFX_MEMBER_FRONTS) { /* what chance finds narrow ones find as often */
-        int k = turn->variant >= RFX_FRONTS_VARIANTS && round > 0 ? round - 1 : round;
+        int k = turn->variant >= RFX_FRONTS_VARIANTS && round > 1 ? round - 1 : round;
         return fronts_widths[k < N_FRONTS_WIDTHS ? k : N_FRONTS_WIDTHS - 1];
     }
     if (round >= 16) return RFX_TURN_MAX_WIDTH;

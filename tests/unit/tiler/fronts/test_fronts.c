@@ -118,6 +118,96 @@ static void stops_when_told_to(void **state) {
     free(made.items);
 }
 
+/* What a search found, and what its last states had placed. */
+struct in_team {
+    struct rfx_place_problem *problem;
+    struct rfx_fronts_request request;
+    struct rfx_fronts_parts parts;
+    struct answer answer;
+};
+
+static void solve_in_team(struct rfx_team *team, void *user) {
+    struct in_team *t = user;
+    t->request.team = team;
+    t->request.parts = &t->parts;
+    assert_int_equal(rfx_fronts_place(t->problem, &t->request, t->answer.offsets, &t->answer.arena,
+                                      &t->answer.complete, &t->answer.nodes, NULL),
+                     RFX_OK);
+}
+
+/* Beams that look ahead with narrower ones among them: of 1,024 states and more. */
+static void teams_change_nothing(void **state) {
+    (void)state;
+    static const struct {
+        const char *family;
+        uint64_t seed;
+        int records, width;
+    } cases[] = {{"spirals-slack-5", 5, 450, 64},
+                 {"chains-slack-10", 2, 300, 40},
+                 {"chains-slack-10", 5, 100, 1024},
+                 {"spirals-slack-10", 12, 150, 1024}};
+    enum { MOST_PARTS = 4 };
+    int got_there = 0;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct packing_case made = packing_make(packing_find(cases[k].family), cases[k].seed,
+                                                cases[k].records, cases[k].records);
+        struct in_team runs[3];
+        static const int threads[] = {1, 2, 5};
+        for (size_t t = 0; t < 3; t++) {
+            runs[t] = (struct in_team){
+                .problem = placement_problem(made.items, made.n),
+                .request = {.capacity_bytes = made.capacity,
+                            .width = cases[k].width,
+                            .variant = 1,
+                            .seed = k == 1,
+                            .nodes = UINT64_MAX},
+                .parts = {.most = MOST_PARTS,
+                          .offsets = calloc((size_t)made.n * MOST_PARTS, sizeof(size_t))}};
+            assert_non_null(runs[t].parts.offsets);
+            rfx_team_run(threads[t], solve_in_team, &runs[t]);
+            rfx_place_problem_free(runs[t].problem);
+            assert_int_equal(runs[t].answer.nodes, runs[0].answer.nodes);
+            assert_int_equal(runs[t].answer.arena, runs[0].answer.arena);
+            assert_int_equal(runs[t].answer.complete, runs[0].answer.complete);
+            assert_int_equal(runs[t].parts.n, runs[0].parts.n);
+            if (runs[0].answer.arena != SIZE_MAX)
+                assert_memory_equal(runs[t].answer.offsets, runs[0].answer.offsets,
+                                    (size_t)made.n * sizeof(size_t));
+            assert_memory_equal(runs[t].parts.offsets, runs[0].parts.offsets,
+                                (size_t)made.n * MOST_PARTS * sizeof(size_t));
+        }
+        print_message("%s, %d records, width %d: %llu groups, %zu of %zu bytes, %d parts\n",
+                      cases[k].family, made.n, cases[k].width,
+                      (unsigned long long)runs[0].answer.nodes, runs[0].answer.arena, made.capacity,
+                      runs[0].parts.n);
+        got_there += runs[0].answer.arena != SIZE_MAX;
+        for (size_t t = 0; t < 3; t++) free(runs[t].parts.offsets);
+        free(made.items);
+    }
+    assert_in_range(got_there, 1, sizeof cases / sizeof *cases - 1);
+}
+
+/* Where a narrow beam that looks ahead gets to the end the wide one need not go there: all its
+ * states would be gone on from, to the last. */
+static void looking_ahead_is_enough(void **state) {
+    (void)state;
+    static const struct {
+        const char *family;
+        uint64_t groups; /* that the wide beam alone tries */
+        uint64_t seed;
+    } cases[] = {{"spirals-slack-10", 36304, 3}, {"spirals-slack-5", 46108, 1}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct packing_case made =
+            packing_make(packing_find(cases[k].family), cases[k].seed, 250, 250);
+        struct rfx_fronts_request request = {
+            .capacity_bytes = made.capacity, .width = 1024, .variant = 1, .nodes = UINT64_MAX};
+        struct answer answer = solve(&made, &request);
+        assert_int_equal(answer.arena, made.capacity);
+        assert_true(answer.nodes < cases[k].groups / 3);
+        free(made.items);
+    }
+}
+
 static enum rfx_status place(const struct rfx_place_problem *problem, size_t capacity,
                              size_t *offsets, struct rfx_error *err) {
     struct rfx_fronts_request request = {
@@ -139,6 +229,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planted_packings_are_found), cmocka_unit_test(small_problems_are_solved),
         cmocka_unit_test(says_that_it_cannot),        cmocka_unit_test(stops_when_told_to),
+        cmocka_unit_test(teams_change_nothing),       cmocka_unit_test(looking_ahead_is_enough),
         cmocka_unit_test(allocations_can_fail),
     };
     return cmocka_run_group_tests(tests, placement_set_up, placement_tear_down);

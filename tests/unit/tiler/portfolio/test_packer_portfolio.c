@@ -106,6 +106,20 @@ static void planted_packings_are_found(void **state) {
     }
 }
 
+/* Of two threads and more all work on one wide beam: with narrower ones this is not found. */
+static void wide_beams_are_shared(void **state) {
+    (void)state;
+    struct packing_case made = packing_make(packing_find("chains-slack-1"), 8, 150, 450);
+    for (int threads = 1; threads <= 3; threads++) {
+        struct rfx_portfolio_limits limits = {.time_ns = 60 * SECOND_MS * ms,
+                                              .target_bytes = made.capacity,
+                                              .threads = threads,
+                                              .only = 1U << RFX_MEMBER_FRONTS};
+        assert_int_equal(solve(made.items, made.n, &limits).arena_bytes, made.capacity);
+    }
+    free(made.items);
+}
+
 /* What fits nowhere is proven, what fits easily ends at once. */
 static void targets_end_the_search(void **state) {
     (void)state;
@@ -248,6 +262,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_problems_are_solved),
         cmocka_unit_test(planted_packings_are_found),
+        cmocka_unit_test(wide_beams_are_shared),
         cmocka_unit_test(targets_end_the_search),
         cmocka_unit_test(a_missed_target_leaves_the_best),
         cmocka_unit_test(stops_when_told_to),

@@ -18,6 +18,8 @@ struct hard {
     struct packing_case made;
     struct rfx_place_problem *problem;
     struct rfx_fronts_request request;
+    size_t offsets[MAX_RECORDS];
+    uint64_t nodes;
 };
 
 /* ... of two variants: k = 0, 1. */
@@ -62,9 +64,9 @@ static void parts_are_valid(void **state) {
         bool complete = true;
         assert_non_null(parts.offsets);
         h.request.parts = &parts;
-        assert_int_equal(rfx_fronts_place(h.problem, &h.request, offsets, &arena, &complete,
-                                          &nodes, NULL),
-                         RFX_OK);
+        assert_int_equal(
+            rfx_fronts_place(h.problem, &h.request, offsets, &arena, &complete, &nodes, NULL),
+            RFX_OK);
         assert_int_equal(arena, SIZE_MAX);
         assert_false(complete);
         assert_in_range(parts.n, 1, MAX_PARTS);
@@ -74,23 +76,33 @@ static void parts_are_valid(void **state) {
     }
 }
 
+static void complete_in_team(struct rfx_team *team, void *user) {
+    struct hard *h = user;
+    size_t arena = 0;
+    bool complete = true;
+    h->request.team = team;
+    h->nodes = 0;
+    assert_int_equal(rfx_mended_fronts_place(h->problem, &h->request, h->offsets, &arena, &complete,
+                                             &h->nodes, NULL),
+                     RFX_OK);
+    assert_int_equal(arena, h->made.capacity);
+    assert_true(rfx_place_answer_is_valid(h->made.items, h->made.n, h->offsets, arena));
+}
+
+/* The same every time, and by several threads, which may make moves for nothing. */
 static void parts_are_completed(void **state) {
     (void)state;
     for (int k = 0; k < 2; k++) {
         struct hard h = make_hard(k);
-        size_t offsets[2][MAX_RECORDS];
-        uint64_t nodes[2] = {0, 0};
-        for (int again = 0; again < 2; again++) {
-            size_t arena = 0;
-            bool complete = true;
-            assert_int_equal(rfx_mended_fronts_place(h.problem, &h.request, offsets[again], &arena,
-                                                     &complete, &nodes[again], NULL),
-                             RFX_OK);
-            assert_int_equal(arena, h.made.capacity);
-            assert_true(rfx_place_answer_is_valid(h.made.items, h.made.n, offsets[again], arena));
+        complete_in_team(NULL, &h);
+        struct hard first = h;
+        complete_in_team(NULL, &h);
+        assert_int_equal(h.nodes, first.nodes);
+        for (int threads = 1; threads <= 4; threads++) {
+            assert_memory_equal(h.offsets, first.offsets, (size_t)h.made.n * sizeof(size_t));
+            assert_true(h.nodes >= first.nodes);
+            rfx_team_run(threads, complete_in_team, &h);
         }
-        assert_int_equal(nodes[0], nodes[1]);
-        assert_memory_equal(offsets[0], offsets[1], (size_t)h.made.n * sizeof(size_t));
         free_hard(&h);
     }
 }
