@@ -3,7 +3,8 @@
 
 bool rfx_pq_slots_reserve(struct rfx_pq_slots *slots, int n) {
     if (n <= slots->n_free) return true;
-    size_t wanted = (size_t)slots->n_slots + (size_t)(n - slots->n_free);
+    int n_slots = slots->n_slots + n - slots->n_free;
+    size_t wanted = (size_t)n_slots;
     struct rfx_pq_node *nodes =
         rfx_memory_reserve(slots->mem, slots->nodes, &slots->nodes_capacity,
                            wanted * (size_t)slots->slot_nodes, sizeof *nodes);
@@ -13,12 +14,14 @@ bool rfx_pq_slots_reserve(struct rfx_pq_slots *slots, int n) {
                                          wanted, sizeof *free_slots);
     if (free_slots == NULL) return false;
     slots->free_slots = free_slots;
+    for (int k = n_slots; k > slots->n_slots; k--) free_slots[slots->n_free++] = k - 1;
+    slots->n_slots = n_slots;
     return true;
 }
 
 int rfx_pq_slots_take(struct rfx_pq_slots *slots) {
-    if (slots->n_free > 0) return slots->free_slots[--slots->n_free];
-    return rfx_pq_slots_reserve(slots, 1) ? slots->n_slots++ : -1;
+    if (!rfx_pq_slots_reserve(slots, 1)) return -1;
+    return slots->free_slots[--slots->n_free];
 }
 
 void rfx_pq_slots_give(struct rfx_pq_slots *slots, int slot) {

@@ -19,7 +19,8 @@ struct rfx_pq_slots {
 /* A slot, its nodes not set; -1: no memory. All slots may move. */
 int rfx_pq_slots_take(struct rfx_pq_slots *slots);
 
-/* Makes sure that the next n are taken without moving any. false: no memory. */
+/* Makes sure that the next n are there: taking them moves none, and writes nothing that
+ * rfx_pq_slots_at reads. false: no memory. */
 bool rfx_pq_slots_reserve(struct rfx_pq_slots *slots, int n);
 
 void rfx_pq_slots_give(struct rfx_pq_slots *slots, int slot);
