@@ -9,6 +9,10 @@ enum { NODES_OF_LINE = 64 / sizeof(struct rfx_pq_node) };
  * many; and so many at a time by one thread. Neither hangs on the number of threads. */
 enum { BATCHES_OF_WIDTH = 16, STATES_OF_PART = 8 };
 
+/* What a thread makes of a part before the best of it are kept, and one state's more: where states
+ * have many groups, most are not worth making once there are enough better ones. */
+enum { MADE_AT_ONCE = STATES_OF_PART * BATCHES_OF_WIDTH };
+
 static struct rfx_pq_node *nodes_of(const struct rfx_front_beam *beam,
                                     const struct rfx_front_state *state) {
     return rfx_pq_slots_at(&beam->trees, state->slot);
@@ -92,13 +96,14 @@ static void make_part(struct rfx_front_beam *beam, int index, int thread) {
     part->n = 0;
     part->tried = 0;
     part->left_out = rfx_place_must_stop(beam->search->mem, beam->search->request->stop);
-    if (part->left_out) return;
-    for (int k = first; k < end && !part->has_no_memory; k++) {
+    if (part->left_out) beam->done[index] = end - first;
+    for (int k = first + beam->done[index]; k < end && part->n < MADE_AT_ONCE; k++) {
         const struct rfx_front_state *state = state_of_batch(beam, k);
         if (k + 1 < end) expect(beam, state_of_batch(beam, k + 1));
         if (!rfx_front_make(&beam->search->makers[thread], state, nodes_of(beam, state),
                             beam->first_step + k, beam->least, part))
             part->has_no_memory = true;
+        beam->done[index]++;
     }
 }
 
@@ -112,9 +117,9 @@ static void share(void *user, int64_t index, int thread) {
         before->failed = true;
 }
 
-/* Goes on from the states of the batch; what follows them is kept with the next one. false: no
- * memory. */
-static bool expand(struct rfx_front_beam *beam) {
+/* Goes on from states of the batch, from most at once; what follows them is kept with what follows
+ * the next ones. Sets *left: states that are left. false: no memory. */
+static bool expand(struct rfx_front_beam *beam, int *left) {
     struct rfx_front_search *s = beam->search;
     struct rfx_front_made_of *made = &beam->made[beam->at];
     struct rfx_front_made_of *before = &beam->made[1 - beam->at];
@@ -123,21 +128,33 @@ static bool expand(struct rfx_front_beam *beam) {
     int n_kept = 0;
     for (int i = 0; i < before->n_parts; i++) n_kept += before->parts[i].n;
     /* no slot may move while others look at theirs */
-    if (!add_steps(beam) || !rfx_pq_slots_reserve(&beam->trees, n_kept)) return false;
+    if (!rfx_pq_slots_reserve(&beam->trees, n_kept)) return false;
     for (int k = 0; k < beam->buckets.n; k++)
         beam->least[k] =
             rfx_front_buckets_least(&beam->buckets, (beam->ended + k) % beam->buckets.n);
     rfx_team_for(s->request->team, made->n_parts + 1, share, beam);
     if (before->failed) return false;
     before->n_parts = 0;
+    *left = beam->n_batch;
     for (int i = 0; i < made->n_parts; i++) {
         if (made->parts[i].has_no_memory) return false;
         if (made->parts[i].left_out) s->complete = false;
         s->nodes += made->parts[i].tried;
+        *left -= beam->done[i];
     }
+    beam->at = 1 - beam->at;
+    return true;
+}
+
+/* Goes on from all states of the batch. false: no memory. */
+static bool expand_all(struct rfx_front_beam *beam) {
+    int left = beam->n_batch;
+    if (!add_steps(beam)) return false;
+    for (int i = 0; i * STATES_OF_PART < beam->n_batch; i++) beam->done[i] = 0;
+    while (left > 0)
+        if (!expand(beam, &left)) return false;
     for (int k = 0; k < beam->n_batch; k++)
         rfx_pq_slots_give(&beam->trees, state_of_batch(beam, k)->slot);
-    beam->at = 1 - beam->at;
     return true;
 }
 
@@ -173,7 +190,7 @@ bool rfx_front_beam_pass(struct rfx_front_beam *beam) {
             beam->waiting = 0;
             return true;
         }
-        if (!expand(beam)) return false;
+        if (!expand_all(beam)) return false;
     }
     if (n > 0) beam->n_deepest = s->n_steps - beam->deepest;
     return end_bucket(beam);
@@ -197,11 +214,8 @@ bool rfx_front_beam_begin(struct rfx_front_beam *beam) {
 }
 
 static void drop_states(struct rfx_front_beam *beam) {
-    for (int b = 0; b < beam->buckets.n; b++) {
-        for (int k = 0; k < beam->buckets.at[b].n; k++)
-            rfx_pq_slots_give(&beam->trees, rfx_front_beam_state(beam, b, k)->slot);
-        rfx_front_buckets_clear(&beam->buckets, b);
-    }
+    for (int b = 0; b < beam->buckets.n; b++) rfx_front_buckets_clear(&beam->buckets, b);
+    rfx_pq_slots_give_all(&beam->trees);
     beam->made[0].n_parts = beam->made[1].n_parts = 0;
 }
 
@@ -238,10 +252,11 @@ enum rfx_status rfx_front_beam_init(struct rfx_front_beam *beam, struct rfx_fron
     size_t states = (size_t)n * (size_t)width;
     size_t parts = (size_t)(beam->batch_states + STATES_OF_PART - 1) / STATES_OF_PART;
     beam->states = rfx_memory_calloc(mem, states, sizeof *beam->states);
+    beam->done = rfx_memory_calloc(mem, parts, sizeof *beam->done);
     for (int i = 0; i < 2; i++) {
         struct rfx_front_made_of *made = &beam->made[i];
         made->parts = rfx_memory_calloc(mem, parts, sizeof *made->parts);
-        if (beam->states == NULL || made->parts == NULL)
+        if (beam->states == NULL || beam->done == NULL || made->parts == NULL)
             return rfx_memory_fail(mem, "packer", states * sizeof *beam->states, err);
         for (; made->room < (int)parts; made->room++) made->parts[made->room].mem = mem;
     }
@@ -258,4 +273,5 @@ void rfx_front_beam_release(struct rfx_front_beam *beam) {
         rfx_memory_release(beam->search->mem, beam->made[i].parts);
     }
     rfx_memory_release(beam->search->mem, beam->states);
+    rfx_memory_release(beam->search->mem, beam->done);
 }

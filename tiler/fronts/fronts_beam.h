@@ -51,6 +51,7 @@ struct rfx_front_beam {
     int deepest, n_deepest; /* the steps to what the last bucket with any states had: the first */
     /* the batch: n_batch states from first_in_heap down; their steps from first_step on */
     int batch_states, first_in_heap, n_batch, first_step;
+    int *done;                           /* [parts]: of so many of its states */
     float least[RFX_FRONT_MAX_SIDE + 1]; /* scores of what is kept of so many ends more */
     struct rfx_front_made_of made[2];    /* of the batch and of the one before */
     int at; /* the batch in `made`; what the other one has is still to be kept */
