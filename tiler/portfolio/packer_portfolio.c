@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "tiler/fronts/fronts.h"
 #include "tiler/portfolio/portfolio_searches.h"
 #include "tiler/portfolio/portfolio_slack.h"
 
@@ -18,6 +19,14 @@ enum {
 
 /* Beams of so many states are wide enough for all threads to work on one. */
 enum { SHARED_WIDTH = 2048 };
+
+/* Beams by chance are not shared: there are enough of them for every thread, and in later rounds,
+ * in which there are no others, the turns that would have to end first are long. */
+static bool is_shared(const struct rfx_portfolio_task *task) {
+    const struct rfx_turn *turn = &rfx_turns[task->turn];
+    return turn->member == RFX_MEMBER_FRONTS && turn->variant < RFX_FRONTS_VARIANTS &&
+           task->width >= SHARED_WIDTH;
+}
 
 static bool ask_user(void *user) {
     struct rfx_portfolio *p = user;
@@ -122,8 +131,7 @@ static void work(void *user, int64_t index, int thread) {
     if (status == RFX_OK) p->unit = rfx_search_unit_bytes(w->search);
     struct rfx_portfolio_task task;
     while (!p->has_shared && !must_end(p) && take_turn(p, &task)) {
-        if (crew->n_workers > 1 && rfx_turns[task.turn].member == RFX_MEMBER_FRONTS &&
-            task.width >= SHARED_WIDTH) {
+        if (crew->n_workers > 1 && is_shared(&task)) {
             p->has_shared = true;
             p->shared = task;
         } else {
