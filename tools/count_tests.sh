@@ -70,8 +70,33 @@ run_counted() {
     return "$code"
 }
 
+# start_counted KEY COMMAND ...: starts a command beside what comes next; finish_counted KEY NAME waits
+# for it, prints what it printed and counts it as run_counted does.
+start_counted() {
+    started=${started:-$(mktemp -d)}
+    key=$1
+    shift
+    {
+        code=0
+        "$@" >"$started/$key" 2>&1 || code=$?
+        echo "$code" >"$started/$key.code"
+    } &
+    echo $! >"$started/$key.process"
+}
+
+finish_counted() {
+    wait "$(cat "$started/$1.process")" || true
+    run_counted "$2" tell_started "$started/$1"
+}
+
+tell_started() {
+    cat "$1"
+    return "$(cat "$1.code" || echo 1)"
+}
+
 # The last line; fails when a test failed or none was run.
 report_counts() {
+    [ -z "${started:-}" ] || rm -rf "$started"
     if [ -n "$own_failures" ] && [ -s "$own_failures" ]; then
         echo "== What failed"
         cat "$own_failures"

@@ -14,8 +14,10 @@ cmake --preset release
 cmake --build --preset release --parallel "$(nproc)"
 run_counted "tests" ctest --preset release --output-on-failure -j "$(nproc)" "$@" || true
 if [ $# -eq 0 ]; then
+    # Most of the time one program runs after the other, so the longest goes beside the others.
+    start_counted pictures sh tests/oracle/pictures.sh build
     run_counted "Python package" sh python/tests/run.sh build || true
     run_counted "comparison with ONNX Runtime" sh tests/oracle/run.sh build || true
-    run_counted "comparison with rasterio" sh tests/oracle/pictures.sh build || true
+    finish_counted pictures "comparison with rasterio" || true
 fi
 report_counts
