@@ -218,10 +218,24 @@ static enum rfx_status place(const struct rfx_place_problem *problem, size_t cap
     return rfx_fronts_place(problem, &request, offsets, &arena, &complete, &nodes, err);
 }
 
+/* A beam that looks ahead. */
+static enum rfx_status place_ahead(const struct rfx_place_problem *problem, size_t capacity,
+                                   size_t *offsets, struct rfx_error *err) {
+    struct rfx_fronts_request request = {
+        .capacity_bytes = capacity, .width = 1024, .variant = 1, .nodes = UINT64_MAX};
+    size_t arena = 0;
+    bool complete = false;
+    uint64_t nodes = 0;
+    return rfx_fronts_place(problem, &request, offsets, &arena, &complete, &nodes, err);
+}
+
 static void allocations_can_fail(void **state) {
     (void)state;
     struct packing_case made = packing_make(packing_find("spirals-slack-1"), 3, 36, 36);
     assert_true(placement_fail_each_allocation(&made, place) > 30);
+    free(made.items);
+    made = packing_make(packing_find("spirals-slack-10"), 3, 120, 120);
+    assert_true(placement_fail_each_allocation(&made, place_ahead) > 100);
     free(made.items);
 }
 
