@@ -5,8 +5,9 @@
  * section, where the places are known to the byte, and so is how much what comes later may take: a
  * group that is too high is seen when it is made. Boundaries of both directions are passed by how
  * little there is to choose; which orders are left on both sides together is a forest of PQ-trees
- * (fronts_forest.h). Groups are weighed by how likely their sums are (fronts_groups.h). That
- * nothing is found proves nothing. */
+ * (fronts_forest.h). Groups are weighed by how likely their sums are (fronts_groups.h). Where few
+ * states of a wide beam are left a narrower one looks ahead to the end. That nothing is found
+ * proves nothing. */
 #ifndef RFX_TILER_FRONTS_FRONTS_H
 #define RFX_TILER_FRONTS_FRONTS_H
 
@@ -22,8 +23,8 @@
 /* How many different ways of weighing groups there are. */
 enum { RFX_FRONTS_VARIANTS = 3 };
 
-/* What the last states had placed when none got to the end, each with no two items on the same
- * bytes; it may lie above the capacity. */
+/* What the last states of the beam had placed when none got to the end, each with no two items on
+ * the same bytes; it may lie above the capacity. */
 struct rfx_fronts_parts {
     int most;        /* states to tell of at most, > 0 */
     int n;           /* of so many; 0 where some got to the end, or a stop said so */

@@ -79,7 +79,7 @@ static void expect(const struct rfx_front_beam *beam, const struct rfx_front_sta
 /* Keeps the best of what was made of a batch. false: no memory. */
 static bool keep(struct rfx_front_beam *beam, const struct rfx_front_made_of *made) {
     for (int i = 0; i < made->n_parts; i++) {
-        const struct rfx_front_batch *part = &made->parts[i];
+        const struct rfx_front_part *part = &made->parts[i];
         for (int k = 0; k < part->n; k++) {
             const struct rfx_pq_node *at = &part->nodes[(size_t)k * (size_t)beam->trees.slot_nodes];
             if (!insert(beam, made->ended + part->list[k].n_ends, &part->list[k], at)) return false;
@@ -90,7 +90,7 @@ static bool keep(struct rfx_front_beam *beam, const struct rfx_front_made_of *ma
 
 /* Makes what follows the states of a part of the batch. */
 static void make_part(struct rfx_front_beam *beam, int index, int thread) {
-    struct rfx_front_batch *part = &beam->made[beam->at].parts[index];
+    struct rfx_front_part *part = &beam->made[beam->at].parts[index];
     int first = index * STATES_OF_PART;
     int end = first + STATES_OF_PART < beam->n_batch ? first + STATES_OF_PART : beam->n_batch;
     part->n = 0;
@@ -174,7 +174,10 @@ bool rfx_front_beam_pass(struct rfx_front_beam *beam) {
     struct rfx_front_search *s = beam->search;
     int bucket = beam->ended % beam->buckets.n;
     int n = beam->buckets.at[bucket].n;
-    if (n > 0) beam->deepest = s->n_steps;
+    if (n > 0) {
+        beam->deepest = s->n_steps;
+        beam->n_deepest = 0;
+    }
     /* the best first, more or less */
     for (beam->first_in_heap = n - 1; beam->first_in_heap >= 0;
          beam->first_in_heap -= beam->n_batch) {
@@ -191,8 +194,8 @@ bool rfx_front_beam_pass(struct rfx_front_beam *beam) {
             return true;
         }
         if (!expand_all(beam)) return false;
+        beam->n_deepest = s->n_steps - beam->deepest;
     }
-    if (n > 0) beam->n_deepest = s->n_steps - beam->deepest;
     return end_bucket(beam);
 }
 
@@ -269,7 +272,7 @@ void rfx_front_beam_release(struct rfx_front_beam *beam) {
     rfx_front_buckets_release(&beam->buckets);
     for (int i = 0; i < 2; i++) {
         for (int k = 0; k < beam->made[i].room; k++)
-            rfx_front_batch_release(&beam->made[i].parts[k]);
+            rfx_front_part_release(&beam->made[i].parts[k]);
         rfx_memory_release(beam->search->mem, beam->made[i].parts);
     }
     rfx_memory_release(beam->search->mem, beam->states);

@@ -34,7 +34,7 @@ struct rfx_front_search {
 /* What was made of a batch of states with `ended` items that ended, in parts that one thread makes
  * at a time. */
 struct rfx_front_made_of {
-    struct rfx_front_batch *parts; /* [room] */
+    struct rfx_front_part *parts; /* [room] */
     int n_parts, room, ended;
     bool failed; /* no memory */
 };
@@ -48,7 +48,8 @@ struct rfx_front_beam {
     int ended;                        /* of the next bucket */
     int waiting;                      /* states in all buckets */
     int last;                         /* the bucket of the states that got to the end; -1: none */
-    int deepest, n_deepest; /* the steps to what the last bucket with any states had: the first */
+    int deepest, n_deepest; /* the steps to the states that were gone on from of the last bucket
+                               with any: the first, and how many */
     /* the batch: n_batch states from first_in_heap down; their steps from first_step on */
     int batch_states, first_in_heap, n_batch, first_step;
     int *done;                           /* [parts]: of so many of its states */

@@ -103,22 +103,22 @@ static void set_state(struct rfx_front_maker *m, const struct rfx_front_state *b
 }
 
 /* Room for one more. false: no memory. */
-static bool reserve(struct rfx_front_batch *batch, int slot_nodes) {
-    size_t n = (size_t)batch->n + 1;
+static bool reserve(struct rfx_front_part *part, int slot_nodes) {
+    size_t n = (size_t)part->n + 1;
     struct rfx_front_made *list =
-        rfx_memory_reserve(batch->mem, batch->list, &batch->capacity, n, sizeof *list);
+        rfx_memory_reserve(part->mem, part->list, &part->capacity, n, sizeof *list);
     if (list == NULL) return false;
-    batch->list = list;
-    struct rfx_pq_node *nodes = rfx_memory_reserve(batch->mem, batch->nodes, &batch->nodes_capacity,
+    part->list = list;
+    struct rfx_pq_node *nodes = rfx_memory_reserve(part->mem, part->nodes, &part->nodes_capacity,
                                                    n * (size_t)slot_nodes, sizeof *nodes);
     if (nodes == NULL) return false;
-    batch->nodes = nodes;
+    part->nodes = nodes;
     return true;
 }
 
 bool rfx_front_make(struct rfx_front_maker *m, const struct rfx_front_state *state,
                     struct rfx_pq_node *nodes, int step, const float *least,
-                    struct rfx_front_batch *batch) {
+                    struct rfx_front_part *part) {
     int gone[RFX_FRONT_MAX_SIDE];
     int with[RFX_FRONT_MAX_SIDE];
     int leaves[RFX_FRONT_MAX_SIDE];
@@ -131,16 +131,16 @@ bool rfx_front_make(struct rfx_front_maker *m, const struct rfx_front_state *sta
     for (int n = 0; n <= most; n++)
         scores[n] = (float)((double)least[n] - state->gain - chance - score_error);
     rfx_front_groups_list(&m->groups, &from, &state->left, scores);
-    batch->tried += (uint64_t)m->groups.n_compared / COMPARED_PER_NODE + (uint64_t)m->groups.n;
+    part->tried += (uint64_t)m->groups.n_compared / COMPARED_PER_NODE + (uint64_t)m->groups.n;
     for (int i = 0; i < m->groups.n; i++) {
         struct rfx_pq_run run = {.leaves = leaves};
         struct rfx_forest_tree tree;
-        if (!reserve(batch, m->slot_nodes)) return false;
-        struct rfx_front_made *made = &batch->list[batch->n];
+        if (!reserve(part, m->slot_nodes)) return false;
+        struct rfx_front_made *made = &part->list[part->n];
         made->state = (struct rfx_front_state){
             .previous = step, .from = state->left.boundary, .group = m->groups.list[i], .slot = -1};
         struct rfx_forest to =
-            rfx_front_forest(&made->state, &batch->nodes[batch->n * m->slot_nodes], m->slot_nodes);
+            rfx_front_forest(&made->state, &part->nodes[part->n * m->slot_nodes], m->slot_nodes);
         struct rfx_forest_change change =
             rfx_front_change(m->times, state->left.boundary, &made->state.group, gone, with);
         if (!rfx_forest_replace(&m->forests, &from, &change, &to, &tree, &run)) continue;
@@ -148,14 +148,14 @@ bool rfx_front_make(struct rfx_front_maker *m, const struct rfx_front_state *sta
         made->n_ends = change.n_gone;
         set_state(m, state, &from, &to, &tree, made);
         if (made->score > least[made->n_ends])
-            batch->n++;
+            part->n++;
         else
-            batch->left_out = true;
+            part->left_out = true;
     }
     return true;
 }
 
-void rfx_front_batch_release(struct rfx_front_batch *batch) {
-    rfx_memory_release(batch->mem, batch->list);
-    rfx_memory_release(batch->mem, batch->nodes);
+void rfx_front_part_release(struct rfx_front_part *part) {
+    rfx_memory_release(part->mem, part->list);
+    rfx_memory_release(part->mem, part->nodes);
 }

@@ -26,7 +26,7 @@ struct rfx_front_made {
 };
 
 /* What was made of some states, in order; all zero but for `mem` to begin with. */
-struct rfx_front_batch {
+struct rfx_front_part {
     struct rfx_memory *mem;
     struct rfx_front_made *list;
     int n;
@@ -68,11 +68,11 @@ void rfx_front_enter(const struct rfx_front_times *times, struct rfx_front_state
                      int boundary);
 
 /* Adds what follows a state, with the groups of its boundary, whose previous step is `step`, to the
- * batch. least[k]: the score that one with k more ends has to be better than to be kept. false: no
+ * part. least[k]: the score that one with k more ends has to be better than to be kept. false: no
  * memory. */
 RFX_NODISCARD bool rfx_front_make(struct rfx_front_maker *m, const struct rfx_front_state *state,
                                   struct rfx_pq_node *nodes, int step, const float *least,
-                                  struct rfx_front_batch *batch);
+                                  struct rfx_front_part *part);
 
-void rfx_front_batch_release(struct rfx_front_batch *batch);
+void rfx_front_part_release(struct rfx_front_part *part);
 #endif

@@ -6,8 +6,8 @@
 
 #include "tiler/fronts/fronts.h"
 
-/* As rfx_fronts_place, and no more than that where some state got to the end. request->parts is not
- * looked at. A move counts as a group, but not towards request->nodes. */
+/* As rfx_fronts_place, and no more than that where some state of the beam got to the end.
+ * request->parts is not looked at. A move counts as a group, but not towards request->nodes. */
 RFX_NODISCARD enum rfx_status rfx_mended_fronts_place(const struct rfx_place_problem *problem,
                                                       const struct rfx_fronts_request *request,
                                                       size_t *offsets, size_t *arena_bytes,
