@@ -2,6 +2,7 @@
 # shellcheck shell=sh
 passed=0
 failed=0
+took_before=0 # seconds that a command took before it is counted
 # What failed, said again at the end, where a long log may be cut off; a script that is counted by
 # another one leaves that to it.
 if [ -n "${RFX_FAILURES:-}" ]; then
@@ -61,7 +62,7 @@ run_counted() {
     rm -f "$log" "$log.code"
     passed=$((passed + good))
     failed=$((failed + bad))
-    took="$(($(date +%s) - began)) s"
+    took="$((took_before + $(date +%s) - began)) s"
     if [ "$bad" -eq 0 ]; then
         echo "== $name: $good passed, $took"
     else
@@ -78,7 +79,9 @@ start_counted() {
     shift
     {
         code=0
+        begun=$(date +%s)
         "$@" >"$started/$key" 2>&1 || code=$?
+        echo "$(($(date +%s) - begun))" >"$started/$key.took"
         echo "$code" >"$started/$key.code"
     } &
     echo $! >"$started/$key.process"
@@ -86,7 +89,11 @@ start_counted() {
 
 finish_counted() {
     wait "$(cat "$started/$1.process")" || true
-    run_counted "$2" tell_started "$started/$1"
+    took_before=$(cat "$started/$1.took" || echo 0)
+    counted=0
+    run_counted "$2" tell_started "$started/$1" || counted=$?
+    took_before=0
+    return "$counted"
 }
 
 tell_started() {

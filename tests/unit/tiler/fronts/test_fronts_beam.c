@@ -48,6 +48,12 @@ static void tear_down(struct setup *s) {
     free(s->made.items);
 }
 
+static struct rfx_front_beam make_beam(struct setup *s, int width) {
+    struct rfx_front_beam beam;
+    assert_int_equal(rfx_front_beam_init(&beam, &s->search, width, NULL), RFX_OK);
+    return beam;
+}
+
 static int compare_scores(const void *pa, const void *pb) {
     float a = *(const float *)pa;
     float b = *(const float *)pb;
@@ -93,18 +99,15 @@ static void one_goes_on_as_the_other(void **state) {
     (void)state;
     struct setup s;
     set_up(&s, "spirals-slack-5", 13, 150);
-    struct rfx_front_beam beam;
-    struct rfx_front_beam other;
-    assert_int_equal(rfx_front_beam_init(&beam, &s.search, WIDTH, NULL), RFX_OK);
-    assert_int_equal(rfx_front_beam_init(&other, &s.search, WIDTH, NULL), RFX_OK);
+    struct rfx_front_beam beam = make_beam(&s, WIDTH);
+    struct rfx_front_beam other = make_beam(&s, WIDTH);
     assert_true(rfx_front_beam_begin(&beam));
     int compared = 0;
     int most = 0;
     while (beam.waiting > 0) {
         if (beam.ended % 20 == 10) assert_true(rfx_front_beam_take_over(&other, &beam));
         if (beam.ended % 20 == 15) { /* not where the other one is */
-            struct rfx_front_beam third;
-            assert_int_equal(rfx_front_beam_init(&third, &s.search, WIDTH, NULL), RFX_OK);
+            struct rfx_front_beam third = make_beam(&s, WIDTH);
             assert_true(rfx_front_beam_take_over(&third, &beam));
             assert_same_bucket(&beam, &third);
             rfx_front_beam_release(&third);
@@ -131,10 +134,8 @@ static void a_narrow_one_takes_the_best(void **state) {
     (void)state;
     struct setup s;
     set_up(&s, "chains-slack-10", 2, 150);
-    struct rfx_front_beam beam;
-    struct rfx_front_beam narrow;
-    assert_int_equal(rfx_front_beam_init(&beam, &s.search, WIDTH, NULL), RFX_OK);
-    assert_int_equal(rfx_front_beam_init(&narrow, &s.search, 3, NULL), RFX_OK);
+    struct rfx_front_beam beam = make_beam(&s, WIDTH);
+    struct rfx_front_beam narrow = make_beam(&s, 3);
     assert_true(rfx_front_beam_begin(&beam));
     int compared = 0;
     while (beam.waiting > 0) {

@@ -37,7 +37,7 @@ static void free_hard(struct hard *h) {
 }
 
 /* No two items of a part that are alive together share a byte. */
-static void check_part(const struct packing_case *made, const size_t *part) {
+static void check_part(const struct packing_case *made, const size_t *part, int least_placed) {
     int placed = 0;
     for (int i = 0; i < made->n; i++) {
         if (part[i] == SIZE_MAX) continue;
@@ -49,31 +49,50 @@ static void check_part(const struct packing_case *made, const size_t *part) {
                         part[j] >= part[i] + made->items[i].size);
         }
     }
-    assert_in_range(placed, made->n / 2, made->n - 1);
+    assert_in_range(placed, least_placed, made->n - 1);
+}
+
+/* Searches, finds nothing, and checks the parts; their number. */
+static int find_parts(struct hard *h, int least_placed) {
+    struct rfx_fronts_parts parts = {
+        .most = MAX_PARTS, .offsets = calloc((size_t)h->made.n * MAX_PARTS, sizeof(size_t))};
+    size_t arena = 0;
+    uint64_t nodes = 0;
+    bool complete = true;
+    assert_non_null(parts.offsets);
+    h->request.parts = &parts;
+    assert_int_equal(
+        rfx_fronts_place(h->problem, &h->request, h->offsets, &arena, &complete, &nodes, NULL),
+        RFX_OK);
+    assert_int_equal(arena, SIZE_MAX);
+    assert_false(complete);
+    for (int p = 0; p < parts.n; p++)
+        check_part(&h->made, &parts.offsets[p * h->made.n], least_placed);
+    free(parts.offsets);
+    return parts.n;
 }
 
 static void parts_are_valid(void **state) {
     (void)state;
     for (int k = 0; k < 2; k++) {
         struct hard h = make_hard(k);
-        struct rfx_fronts_parts parts = {
-            .most = MAX_PARTS, .offsets = calloc((size_t)h.made.n * MAX_PARTS, sizeof(size_t))};
-        size_t offsets[MAX_RECORDS];
-        size_t arena = 0;
-        uint64_t nodes = 0;
-        bool complete = true;
-        assert_non_null(parts.offsets);
-        h.request.parts = &parts;
-        assert_int_equal(
-            rfx_fronts_place(h.problem, &h.request, offsets, &arena, &complete, &nodes, NULL),
-            RFX_OK);
-        assert_int_equal(arena, SIZE_MAX);
-        assert_false(complete);
-        assert_in_range(parts.n, 1, MAX_PARTS);
-        for (int p = 0; p < parts.n; p++) check_part(&h.made, &parts.offsets[p * h.made.n]);
-        free(parts.offsets);
+        assert_in_range(find_parts(&h, h.made.n / 2), 1, MAX_PARTS);
         free_hard(&h);
     }
+}
+
+/* Where the search may try no more groups, those of the states that were gone on from, be it before
+ * the first one of a bucket or after some of it. */
+static void parts_are_valid_at_any_limit(void **state) {
+    (void)state;
+    struct hard h = make_hard(0);
+    int with = 0;
+    for (uint64_t groups = 1; groups < 3000; groups += groups < 300 ? 1 : 37) {
+        h.request.nodes = groups;
+        with += find_parts(&h, 0) > 0;
+    }
+    assert_true(with > 100);
+    free_hard(&h);
 }
 
 static void complete_in_team(struct rfx_team *team, void *user) {
@@ -131,6 +150,7 @@ static void allocations_can_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_valid),
+        cmocka_unit_test(parts_are_valid_at_any_limit),
         cmocka_unit_test(parts_are_completed),
         cmocka_unit_test(allocations_can_fail),
     };
