@@ -17,6 +17,10 @@
 #define INLINE static inline __attribute__((always_inline))
 #define MOST 6 /* rows and columns of a window */
 
+/* Asks for what the next tile reads or writes, lines too far apart to be foreseen: into the second
+ * cache, as the first one holds fewer than a tile's channels have. */
+#define EXPECT(p, write) __builtin_prefetch(p, write, 2)
+
 #define A RFX_WINOGRAD_A
 #define B RFX_WINOGRAD_B
 #define A2 (A * A)
@@ -89,8 +93,7 @@ INLINE void window_in(const struct rfx_winograd_in *w, int outputs) {
         UNROLL for (int x = 0; x < n; x++) {
             vector d[MOST];
             /* windows overlap by two columns */
-            for (int y = 0; y < n && x >= 2; y++)
-                __builtin_prefetch(w->pixels[y * n + x] + c + w->ahead);
+            for (int y = 0; y < n && x >= 2; y++) EXPECT(w->pixels[y * n + x] + c + w->ahead, 0);
             UNROLL for (int y = 0; y < n; y++) d[y] = load_some(w->pixels[y * n + x] + c, w->c - c);
             transform_in(d, 1, half + x, n, outputs);
         }
@@ -112,14 +115,12 @@ INLINE void finish_pixel(const struct rfx_winograd_out *w, int i, int64_t c, vec
     store_some(w->out[i] + at, value, left);
 }
 
-/* A tile's pixels lie too far apart to be foreseen, so those of the next one are asked for. */
 INLINE void expect_next(const struct rfx_winograd_out *w, int64_t c, int outputs) {
     const int64_t at = w->first + c + w->ahead;
     for (int i = 0; i < outputs * outputs; i++) {
         if (w->out[i] == NULL) continue;
-        __builtin_prefetch(w->out[i] + at, 1);
-        if (w->residual != NULL && w->residual[i] != w->out[i])
-            __builtin_prefetch(w->residual[i] + at);
+        EXPECT(w->out[i] + at, 1);
+        if (w->residual != NULL && w->residual[i] != w->out[i]) EXPECT(w->residual[i] + at, 0);
     }
 }
 
