@@ -18,7 +18,7 @@
  * of output channels at a time. Filters are packed as factors; where these are more than a cache
  * holds, four times the weights' bytes, they are made for each unit of tiles from the weights
  * instead, a panel's at a time, of one slice of the input channels after the other
- * (conv_winograd_pack.c has both layouts). */
+ * (conv_winograd_pack.c has both layouts), unless the plan has room for them. */
 #include "layers/conv/conv_winograd.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
@@ -68,10 +68,10 @@ static int64_t weight_elems(const struct rfx_node *node) {
     return product_count(node) * node->attr.conv.ic * node->attr.conv.oc;
 }
 
-/* Whether factors are made while they are used: else they would be read from memory, again for each
- * unit of tiles. */
+/* Whether factors are made while they are used: else they are read from memory, again for each unit
+ * of tiles, which takes less time, but four times the bytes. */
 static bool makes_factors(const struct rfx_node *node) {
-    return weight_elems(node) > MANY_WEIGHTS;
+    return weight_elems(node) > MANY_WEIGHTS && !node->attr.conv.keeps_factors;
 }
 
 /* Input channels whose windows are transformed at a time: all, or a part of the sums, so that sums
@@ -84,14 +84,16 @@ static int64_t slice_of(const struct rfx_node *node) {
 }
 
 /* Tiles of a unit, at most. Weights are read anew for each unit, or factors made: the more there
- * are, the more tiles. */
+ * are, the more tiles. Many factors that are kept are read as fast as products take them, so that
+ * what tiles take decides: 56, or 28 of a small map, are as fast as 126. */
 static int64_t most_tiles(const struct rfx_node *node) {
-    int64_t elems = weight_elems(node);
+    int64_t elems = weight_elems(node), all = tiles_of_map(&node->out, tile_edge(node));
     int64_t most = elems <= FEW_WEIGHTS                   ? 28
                    : elems <= MANY_WEIGHTS                ? 42
+                   : !makes_factors(node)                 ? rfx_min_i64(56, rfx_ceil_div(all, 2))
                    : slice_of(node) == node->attr.conv.ic ? 70
                                                           : 128;
-    return rfx_min_i64(most, tiles_of_map(&node->out, tile_edge(node)));
+    return rfx_min_i64(most, all);
 }
 
 /* Floats from tile to tile: whole vectors, and an odd number of them, so that tiles do not meet in

@@ -20,6 +20,8 @@ struct rfx_conv_attr {
     int64_t groups;
     int64_t ic, oc;          /* oc is set by the caller; ic by inference */
     int weight, bias, scale; /* weight indices; bias and scale of oc elements or -1 */
+    bool keeps_factors;      /* Winograd: packed, however many they are: a plan's choice, which
+                                touches no bits */
 };
 
 /* A 1x1 convolution to oc channels; weight, bias and scale are to be set where there are any. */

@@ -253,11 +253,17 @@ static double read_in_all(const struct counter *c, const struct rfx_node *node) 
     return share * (double)rfx_tensor_bytes(in);
 }
 
-/* How often a node with tiles reads its constants: in each step for so many tiles. */
-static double readings_by_tiles(const struct counter *c, const struct rfx_cost_node *fact) {
+#define HIDING_TILES 28 /* whose products take as long as the constants that they share */
+
+/* How often a node with tiles reads its constants: in each step for so many tiles; *shown: the
+ * share of them that does not come beside the products. */
+static double readings_by_tiles(const struct counter *c, const struct rfx_cost_node *fact,
+                                double *shown) {
     double edge = (double)fact->tile, steps = c->at.down * c->at.across;
     double tiles = ceil(c->at.rows / c->at.down / edge) * ceil(c->at.cols / c->at.across / edge);
-    return steps * ceil(tiles / (double)fact->tiles);
+    double times = ceil(tiles / (double)fact->tiles);
+    *shown = fmax(0.0, 1.0 - tiles / times / HIDING_TILES);
+    return steps * times;
 }
 
 /* Constants: read in every step and, by the direct kernels, for every unit of the input, or for so
@@ -265,7 +271,8 @@ static double readings_by_tiles(const struct counter *c, const struct rfx_cost_n
 static void count_constants(const struct counter *c, int i, struct rfx_cost_counts *counts) {
     const struct rfx_cost_model *m = c->model;
     const struct rfx_cost_node *fact = &m->nodes[i];
-    double steps = c->at.down * c->at.across, units = steps, readers = (double)m->threads;
+    double steps = c->at.down * c->at.across, units = steps, readers = (double)m->threads,
+           shown = 1.0;
     if (fact->packed == 0.0) return;
     if (fact->pixel.n[RFX_COST_OPENBLAS_MAC] > 0.0) /* it copies them in every call */
         counts->n[RFX_COST_CONV_ELEMENT] += fact->packed / sizeof(float) * steps;
@@ -277,14 +284,15 @@ static void count_constants(const struct counter *c, int i, struct rfx_cost_coun
         if (rfx_conv_shares_outputs(&node->attr.conv, input / steps, m->threads)) readers = 1.0;
     }
     if (fact->tiles > 0) {
-        units = readings_by_tiles(c, fact);
+        units = readings_by_tiles(c, fact, &shown);
         counts->n[RFX_COST_TILE_FACTOR] += units * fact->made;
         if (units < steps * readers) readers = 1.0; /* of few tiles the outputs are shared */
     }
+    const double bytes = shown * fact->packed;
     /* the first time they come from memory */
-    rfx_cost_add_weights(m, readers * fact->packed, (double)m->caches.shared_bytes, counts);
-    rfx_cost_add_weights(m, readers * fact->packed * (steps - 1.0), c->round, counts);
-    rfx_cost_add_weights(m, fact->packed * (units - steps), fact->packed + UNIT_BYTES, counts);
+    rfx_cost_add_weights(m, readers * bytes, (double)m->caches.shared_bytes, counts);
+    rfx_cost_add_weights(m, readers * bytes * (steps - 1.0), c->round, counts);
+    rfx_cost_add_weights(m, bytes * (units - steps), fact->packed + UNIT_BYTES, counts);
 }
 
 /* What is read from a file, into rows that are written like any others. */

@@ -101,7 +101,8 @@ struct rfx_plan {
     struct rfx_memory *mem;
     const struct rfx_graph
         *graph;                /* borrowed, or `grouped`: the nodes are under the same indices */
-    struct rfx_graph *grouped; /* the graph with groups of nodes (group.h); NULL: none */
+    struct rfx_graph *grouped; /* the graph with groups of nodes (group.h), or with convolutions
+                                  that keep factors; NULL: neither */
     int threads;
     int n_stages;
     struct rfx_stage *stages;
@@ -150,6 +151,10 @@ struct rfx_plan_request {
     const struct rfx_group_attr *groups;
     int n_groups;
     bool no_groups;
+    /* Convolutions that keep factors which they make otherwise (--conv winograd): these, and when
+     * no stages are given all for which there is room, where that is predicted to pay. */
+    const int *keepers;
+    int n_keepers;
     struct rfx_caches caches; /* zeros: nodes are not grouped, and usual caches are meant */
     const struct rfx_mode *const *modes; /* that the planner may use; NULL: all */
     int n_modes;

@@ -10,8 +10,6 @@
 
 #include "layers/graph/op.h"
 #include "tiler/plan/mode.h"
-#include "tiler/search/groups.h"
-#include "tiler/search/plan_counts.h"
 #include "tiler/search/planner_search.h"
 
 #define MIB ((size_t)1 << 20)
@@ -225,12 +223,9 @@ static void limit_to_better(struct rfx_search *search, const struct rfx_plan *kn
     take_only_fitting(search);
 }
 
-/* The plan of one graph, whose groups, if any, are settled; where another one is known that fits,
- * of those that take no longer. */
-static enum rfx_status plan_graph(const struct rfx_graph *graph,
-                                  const struct rfx_plan_request *asked,
-                                  const struct rfx_plan *known, struct rfx_plan **out,
-                                  struct rfx_plan **smallest, struct rfx_error *err) {
+enum rfx_status rfx_search_plan(const struct rfx_graph *graph, const struct rfx_plan_request *asked,
+                                const struct rfx_plan *known, struct rfx_plan **out,
+                                struct rfx_plan **smallest, struct rfx_error *err) {
     struct rfx_plan_request request = complete_request(asked);
     struct rfx_search search;
     struct rfx_plan *fitting = NULL;
@@ -260,95 +255,5 @@ static enum rfx_status plan_graph(const struct rfx_graph *graph,
     else
         rfx_plan_free(least);
     rfx_search_release(&search);
-    return status;
-}
-
-/* Two answers for one request: the one with groups, its graph taken over, and the one without. */
-struct answers {
-    enum rfx_status status, plain_status;
-    struct rfx_plan *plan, *smallest; /* smallest: where the status is BUDGET_IMPOSSIBLE */
-    struct rfx_plan *plain, *plain_smallest;
-};
-
-static void keep_grouped(struct answers *a) {
-    rfx_plan_free(a->plain);
-    rfx_plan_free(a->plain_smallest);
-    a->plain = a->plain_smallest = NULL;
-}
-
-static void keep_plain(struct answers *a) {
-    rfx_plan_free(a->plan);
-    rfx_plan_free(a->smallest);
-    a->plan = a->plain;
-    a->smallest = a->plain_smallest;
-    a->status = a->plain_status;
-    a->plain = a->plain_smallest = NULL;
-}
-
-/* Groups are chosen for whole maps: in short bands or narrow parts their edges may take longer than
- * they save. */
-static bool may_be_slower(const struct rfx_plan *grouped, const struct rfx_plan_request *request) {
-    bool in_parts = grouped->n_stages > 1 || grouped->stages[0].spec.mode->local;
-    return in_parts || request->memory_bytes != 0;
-}
-
-/* Asks for a plan without groups too, and keeps the better answer. */
-static void compare_with_plain(const struct rfx_graph *graph,
-                               const struct rfx_plan_request *request, struct answers *a,
-                               struct rfx_error *err) {
-    struct rfx_error why = {{0}};
-    a->plain_status = plan_graph(graph, request, a->plan, &a->plain, &a->plain_smallest, &why);
-    bool grouped_is_better;
-    if (a->plan != NULL)
-        grouped_is_better = a->plain == NULL || a->plan->cost <= a->plain->cost;
-    else
-        grouped_is_better = a->smallest != NULL && a->plain_smallest != NULL &&
-                            a->smallest->peak_bytes < a->plain_smallest->peak_bytes;
-    if (grouped_is_better) {
-        keep_grouped(a);
-        return;
-    }
-    keep_plain(a);
-    if (err != NULL) *err = why;
-}
-
-enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
-                                            const struct rfx_plan_request *request,
-                                            struct rfx_plan **out, struct rfx_plan **smallest,
-                                            struct rfx_error *err) {
-    struct rfx_graph *grouped = NULL;
-    struct answers a = {.status = rfx_groups_apply(graph, request, &grouped, err)};
-    if (a.status != RFX_OK) return a.status;
-    if (grouped == NULL) return plan_graph(graph, request, NULL, out, smallest, err);
-    a.status = plan_graph(grouped, request, NULL, &a.plan, &a.smallest, err);
-    struct rfx_plan *made = a.plan != NULL ? a.plan : a.smallest;
-    if (made == NULL) {
-        rfx_graph_free(grouped);
-        if (a.status == RFX_STATUS_OUT_OF_MEMORY) return a.status;
-    } else {
-        made->grouped = grouped; /* taken over */
-    }
-    if (request->groups == NULL && (a.plan == NULL || may_be_slower(a.plan, request)))
-        compare_with_plain(graph, request, &a, err);
-    enum rfx_status status = rfx_memory_check_stop(graph->mem, err); /* one of two may be missing */
-    made = a.plan != NULL ? a.plan : a.smallest;
-    if (status == RFX_OK && made != NULL && made->grouped != NULL) /* which hang on the cuts */
-        status = rfx_plan_count_step_macs(made, &made->macs, err);
-    if (status != RFX_OK) {
-        rfx_plan_free(a.plan);
-        rfx_plan_free(a.smallest);
-        return status;
-    }
-    if (a.status == RFX_OK) *out = a.plan;
-    if (a.status == RFX_STATUS_BUDGET_IMPOSSIBLE) *smallest = a.smallest;
-    return a.status;
-}
-
-enum rfx_status rfx_plan_create(const struct rfx_graph *graph,
-                                const struct rfx_plan_request *request, struct rfx_plan **out,
-                                struct rfx_error *err) {
-    struct rfx_plan *smallest = NULL;
-    enum rfx_status status = rfx_plan_create_or_smallest(graph, request, out, &smallest, err);
-    rfx_plan_free(smallest);
     return status;
 }

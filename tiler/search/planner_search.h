@@ -223,6 +223,13 @@ RFX_NODISCARD enum rfx_status rfx_search_add(struct rfx_search *search,
                                              const struct rfx_candidate *candidate, int n_stages,
                                              struct rfx_error *err);
 
+/* planner.c: the plan of one form of a graph (planner_forms.c); where another one is known that
+ * fits, of those that take no longer. Statuses and plans as of rfx_plan_create_or_smallest. */
+RFX_NODISCARD enum rfx_status rfx_search_plan(const struct rfx_graph *graph,
+                                              const struct rfx_plan_request *asked,
+                                              const struct rfx_plan *known, struct rfx_plan **out,
+                                              struct rfx_plan **smallest, struct rfx_error *err);
+
 /* For qsort: by cost, MACs, bound, place in the list; and by bound first. */
 int rfx_candidate_compare_cost(const void *a, const void *b);
 int rfx_candidate_compare_bound(const void *a, const void *b);

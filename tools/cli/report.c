@@ -10,10 +10,11 @@
 #include "layers/core/checked.h"
 #include "layers/graph/group.h"
 #include "rf_analysis/baseline.h"
+#include "tiler/plan/file/plan_file.h"
 #include "tiler/plan/mode.h"
-#include "tiler/plan/plan_file.h"
 #include "tiler/plan/splits.h"
-#include "tiler/search/plan_groups.h"
+#include "tiler/search/forms/factors.h"
+#include "tiler/search/forms/plan_groups.h"
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
 #include "tools/cli/table.h"
@@ -292,7 +293,12 @@ void rfx_report_plan_text(const struct rfx_plan *plan) {
                rfx_human_bytes(plan->spill.most, c));
     printf("time       x%.2f of untiled, predicted: %.3g s\n",
            rfx_report_ratio(plan->cost, plan->cost_untiled), (double)plan->cost * 1e-12);
-    printf("conv       %s\n", rfx_conv_choice_name(rfx_conv_choice_of(plan->graph)));
+    int keepers = rfx_factors_count(plan);
+    printf("conv       %s", rfx_conv_choice_name(rfx_conv_choice_of(plan->graph)));
+    if (keepers > 0)
+        printf(", the factors of %d large layer%s kept in memory", keepers,
+               keepers == 1 ? "" : "s");
+    printf("\n");
 }
 
 void rfx_report_groups_text(const struct rfx_plan *plan) {

@@ -7,7 +7,7 @@
 #include "tiler/modes/modes.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/splits.h"
-#include "tiler/search/plan_groups.h"
+#include "tiler/search/forms/plan_groups.h"
 #include "tools/cli/job.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"

@@ -169,6 +169,12 @@ static void check_made(int64_t ic, int64_t oc, int64_t size, int64_t edge) {
     float *made = op_case_whole(&a), *kept = op_case_whole(&b);
     for (int64_t i = 0; i < size * size; i++)
         assert_memory_equal(made + i * oc, kept + i * FEW, FEW * sizeof *made);
+    free(kept);
+    a.graph->nodes[a.index].attr.conv.keeps_factors = true;
+    bytes = rfx_conv_winograd.packed_bytes(a.graph, &a.graph->nodes[a.index]);
+    assert_true(bytes >= (size_t)(ic * oc * (edge + 2) * (edge + 2)) * sizeof(float));
+    kept = op_case_whole(&a);
+    assert_memory_equal(made, kept, (size_t)(size * size * oc) * sizeof *made);
     free(made);
     free(kept);
     op_case_end(&a);

@@ -17,8 +17,8 @@
 #include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
+#include "tiler/plan/file/plan_file.h"
 #include "tiler/plan/plan_check.h"
-#include "tiler/plan/plan_file.h"
 
 #define HEAD "{\"schema\": 1, \"kind\": \"rfexec plan\", "
 #define GROUP(first, last) "\"first\": \"" first "\", \"last\": \"" last "\", \"strip_cols\": 8"
@@ -88,6 +88,12 @@ static void refusals(void **state) {
         {HEAD "\"conv\": 1, \"stages\": [" WHOLE "]}", "conv: 1 is not"},
         {HEAD "\"threads\": 0, \"stages\": [" WHOLE "]}", "threads: 0"},
         {HEAD "\"in_place\": 1, \"stages\": [" WHOLE "]}", "'in_place': 1"},
+        {HEAD "\"keeps_factors\": \"a\", \"stages\": [" WHOLE "]}",
+         "keeps_factors: \"a\" is no list"},
+        {HEAD "\"keeps_factors\": [\"a\", \"d\"], \"stages\": [" WHOLE "]}",
+         "keeps_factors[1]: this network has no tensor 'd'"},
+        {HEAD "\"keeps_factors\": [\"pool\"], \"stages\": [" WHOLE "]}",
+         "keeps_factors[0]: it is no convolution"},
         {HEAD "\"groups\": 3, \"stages\": [" WHOLE "]}", "groups: 3 is no list"},
         {HEAD "\"groups\": [7], \"stages\": [" WHOLE "]}", "groups[0]: 7 is no group"},
         {HEAD "\"groups\": [{\"firts\": \"a\"}], \"stages\": [" WHOLE "]}",

@@ -1,5 +1,5 @@
 /* Groups by dynamic programming over runs of nodes; see groups.h. */
-#include "tiler/search/groups.h"
+#include "tiler/search/forms/groups.h"
 
 #include <string.h>
 

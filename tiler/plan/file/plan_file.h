@@ -4,6 +4,7 @@
  *      "size": [4096, 4096], "threads": 2, "weights_by_stage": false, "in_place": true,
  *      "groups": [{"first": "features.1.0", "last": "features.1.1", "strip_cols": 128,
  *                  "strips": 4, "step_rows": 2}],
+ *      "keeps_factors": [],
  *      "stages": [{"mode": "streamed", "targets": ["features.18.0"], "tiles": [1, 2],
  *                  "band_rows": 16, "tight": false, "row_by_row": false, "spilled": []},
  *                 {"mode": "whole", "targets": ["classifier.1"], "tiles": [1, 1],
@@ -11,18 +12,19 @@
  *      "predicted": {...}}
  *
  * Invariants: 1. "size", "threads", the two flags, "groups" (layers computed depth
- * first, from the first to the last, see layers/graph/group.h; no key: none) and "stages" are
- * input; "model" and "conv" are notes, and what is "predicted" is calculated anew, offsets too,
- * which no file holds. "conv" names whose arithmetic convolutions had when the plan was made: a
- * plan must not choose bits, and is as good for another arithmetic (its packed weights and scratch
- * are sized anew), also on a processor where own kernels are missing; so it is neither followed nor
- * refused; 2. a key that does not exist, a value of another kind or out of range is an error that
- * names its place, never ignored; a stage's "spilled" names those of its targets that go to a file
- * (no key: none);
+ * first, from the first to the last, see layers/graph/group.h; no key: none), "keeps_factors"
+ * (convolutions whose Winograd factors are packed, where they would be made while they are used; no
+ * key: none) and "stages" are input; "model" and "conv" are notes, and what is "predicted" is
+ * calculated anew, offsets too, which no file holds. "conv" names whose arithmetic convolutions had
+ * when the plan was made: a plan must not choose bits, and is as good for another arithmetic (its
+ * packed weights and scratch are sized anew), also on a processor where own kernels are missing; so
+ * it is neither followed nor refused; 2. a key that does not exist, a value of another kind or out
+ * of range is an error that names its place, never ignored; a stage's "spilled" names those of its
+ * targets that go to a file (no key: none);
  * 3. whether the stages make a plan of this network is decided where any plan is made
  * (rfx_plan_create), and rfx_plan_check then walks it. */
-#ifndef RFX_TILER_PLAN_PLAN_FILE_H
-#define RFX_TILER_PLAN_PLAN_FILE_H
+#ifndef RFX_TILER_PLAN_FILE_PLAN_FILE_H
+#define RFX_TILER_PLAN_FILE_PLAN_FILE_H
 
 #include "tiler/plan/plan.h"
 
@@ -39,6 +41,8 @@ struct rfx_plan_file {
     bool *spilled; /* per target */
     int n_groups;
     struct rfx_group_attr *groups; /* NULL: none */
+    int n_keepers;
+    int *keepers; /* convolutions that keep factors */
 };
 
 /* Reads a plan for the graph. MALFORMED, naming place and value (path, line or key): cannot be

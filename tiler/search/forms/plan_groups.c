@@ -1,5 +1,5 @@
 /* Counting groups of a plan; see plan_groups.h. */
-#include "tiler/search/plan_groups.h"
+#include "tiler/search/forms/plan_groups.h"
 
 #include "layers/core/checked.h"
 #include "layers/graph/group.h"

@@ -2,8 +2,8 @@
 #include <jansson.h>
 
 #include "layers/conv/conv_backend.h"
+#include "tiler/plan/file/plan_file.h"
 #include "tiler/plan/mode.h"
-#include "tiler/plan/plan_file.h"
 
 /* Appends an item, NULL where there was no memory for it; whether the list is still whole. */
 static bool append(json_t *list, json_t *item) {
@@ -62,6 +62,18 @@ static json_t *groups_json(const struct rfx_graph *graph) {
     return whole_list(groups, whole);
 }
 
+/* Names of convolutions that keep factors. */
+static json_t *keepers_json(const struct rfx_graph *graph) {
+    json_t *names = json_array();
+    bool whole = names != NULL;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct rfx_node *node = &graph->nodes[i];
+        if (node->op == RFX_OP_CONV && node->attr.conv.keeps_factors)
+            whole = append(names, json_string(node->name)) && whole;
+    }
+    return whole_list(names, whole);
+}
+
 static json_t *plan_json(const struct rfx_plan *plan, const char *model) {
     const struct rfx_tensor *input = &plan->graph->nodes[plan->graph->input].out;
     const struct rfx_plan_bytes *b = &plan->bytes;
@@ -78,17 +90,22 @@ static json_t *plan_json(const struct rfx_plan *plan, const char *model) {
         "reserve", (json_int_t)b->reserve, "macs", (json_int_t)plan->macs, "macs_untiled",
         (json_int_t)plan->macs_untiled);
     json_t *groups = plan->grouped != NULL ? groups_json(plan->graph) : NULL;
-    if (plan->grouped != NULL && groups == NULL) { /* which json_pack would leave out */
+    json_t *keepers = plan->grouped != NULL ? keepers_json(plan->graph) : NULL;
+    bool lost = groups == NULL || keepers == NULL; /* which json_pack would leave out */
+    if (plan->grouped != NULL && lost) {
+        json_decref(groups);
+        json_decref(keepers);
         json_decref(stages);
         json_decref(predicted);
         return NULL;
     }
-    return json_pack("{s:i, s:s, s:s, s:s, s:[I, I], s:i, s:b, s:b, s:o*, s:o, s:o}", "schema",
-                     RFX_PLAN_FILE_SCHEMA, "kind", RFX_PLAN_FILE_KIND, "model", model, "conv",
-                     rfx_conv_choice_name(rfx_conv_choice_of(plan->graph)), "size",
+    return json_pack("{s:i, s:s, s:s, s:s, s:[I, I], s:i, s:b, s:b, s:o*, s:o*, s:o, s:o}",
+                     "schema", RFX_PLAN_FILE_SCHEMA, "kind", RFX_PLAN_FILE_KIND, "model", model,
+                     "conv", rfx_conv_choice_name(rfx_conv_choice_of(plan->graph)), "size",
                      (json_int_t)input->h, (json_int_t)input->w, "threads", plan->threads,
                      "weights_by_stage", rfx_plan_loads_by_stage(plan), "in_place", plan->in_place,
-                     "groups", groups, "stages", stages, "predicted", predicted);
+                     "groups", groups, "keeps_factors", keepers, "stages", stages, "predicted",
+                     predicted);
 }
 
 enum rfx_status rfx_plan_file_text(const struct rfx_plan *plan, const char *model, char **text,

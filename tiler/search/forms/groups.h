@@ -2,8 +2,8 @@
  * cache, against edges of strips that are computed twice and weights that are read again.
  *
  * The choice is a matter of predicted time (cost.h) alone: the bits are the same. */
-#ifndef RFX_TILER_SEARCH_GROUPS_H
-#define RFX_TILER_SEARCH_GROUPS_H
+#ifndef RFX_TILER_SEARCH_FORMS_GROUPS_H
+#define RFX_TILER_SEARCH_FORMS_GROUPS_H
 
 #include "layers/graph/group.h"
 #include "tiler/plan/plan.h"

@@ -1,6 +1,6 @@
 /* The groups of a plan (layers/graph/group.h) as its stages run them. */
-#ifndef RFX_TILER_SEARCH_PLAN_GROUPS_H
-#define RFX_TILER_SEARCH_PLAN_GROUPS_H
+#ifndef RFX_TILER_SEARCH_FORMS_PLAN_GROUPS_H
+#define RFX_TILER_SEARCH_FORMS_PLAN_GROUPS_H
 
 #include "tiler/plan/plan.h"
 
