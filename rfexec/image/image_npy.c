@@ -18,7 +18,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "npy data are read as they are");
 
-#define CHUNK_COLS 4096
+#define CHUNK_COLS 2048
+#define TOGETHER 3 /* channels whose rows are read before they are put into pixels */
 
 struct npy_source {
     struct rfx_image_backend base;
@@ -49,22 +50,40 @@ static enum rfx_status read_chunk(struct npy_source *s, int64_t channel, int64_t
                     s->base.name, y, s->base.h);
 }
 
+/* Planes, a run of `cols` floats each, to the n channels at dst of pixels of c. */
+static void interleave(const float *planes, int64_t n, int64_t cols, float *dst, int64_t c) {
+    if (n == TOGETHER && c == TOGETHER) /* for which compilers have instructions */
+        for (int64_t k = 0; k < cols; k++)
+            for (int64_t i = 0; i < TOGETHER; i++) dst[TOGETHER * k + i] = planes[i * cols + k];
+    else
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t k = 0; k < cols; k++) dst[k * c + i] = planes[i * cols + k];
+}
+
+/* Columns [x, x + cols) of row y, of n channels from the first on. */
+static enum rfx_status read_channels(struct npy_source *s, int64_t first, int64_t n, int64_t y,
+                                     int64_t x, int64_t cols, const struct rfx_view *out,
+                                     struct rfx_error *err) {
+    float chunk[TOGETHER * CHUNK_COLS];
+    for (int64_t i = 0; i < n; i++) {
+        int64_t band = s->chosen != NULL ? s->chosen->numbers[first + i] - 1 : first + i;
+        enum rfx_status status = read_chunk(s, band, y, x, cols, chunk + i * cols, err);
+        if (status != RFX_OK) return status;
+    }
+    interleave(chunk, n, cols, rfx_view_at(out, y, x) + first, out->c);
+    return RFX_OK;
+}
+
 static enum rfx_status npy_read(struct rfx_image_backend *b, struct rfx_rect rect,
                                 const struct rfx_view *out, struct rfx_error *err) {
-    struct npy_source *s = self_of(b);
-    float chunk[CHUNK_COLS];
-    int64_t lines = rfx_rect_rows(rect) * b->c;
-    for (int64_t i = 0; i < lines; i++) {
-        int64_t y = rect.y0 + i / b->c, channel = i % b->c;
-        int64_t band = s->chosen != NULL ? s->chosen->numbers[channel] - 1 : channel;
-        for (int64_t x = rect.x0; x < rect.x1; x += CHUNK_COLS) {
-            int64_t cols = rfx_min_i64(CHUNK_COLS, rect.x1 - x);
-            enum rfx_status status = read_chunk(s, band, y, x, cols, chunk, err);
-            if (status != RFX_OK) return status;
-            float *dst = rfx_view_at(out, y, x) + channel;
-            for (int64_t k = 0; k < cols; k++) dst[k * out->c] = chunk[k];
-        }
-    }
+    for (int64_t y = rect.y0; y < rect.y1; y++)
+        for (int64_t first = 0; first < b->c; first += TOGETHER)
+            for (int64_t x = rect.x0; x < rect.x1; x += CHUNK_COLS) {
+                int64_t n = rfx_min_i64(TOGETHER, b->c - first);
+                int64_t cols = rfx_min_i64(CHUNK_COLS, rect.x1 - x);
+                enum rfx_status status = read_channels(self_of(b), first, n, y, x, cols, out, err);
+                if (status != RFX_OK) return status;
+            }
     return RFX_OK;
 }
 
