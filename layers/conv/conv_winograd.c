@@ -1,5 +1,6 @@
-/* Convolutions of 3x3, stride 1, by Winograd's minimal filtering: 36 products for 16 output pixels
- * in place of 144, or 16 for 4 in place of 36. Other roundings than a sum of products has.
+/* Convolutions of 3x3 by Winograd's minimal filtering: with stride 1 36 products for 16 output
+ * pixels in place of 144, or 16 for 4 in place of 36; with stride 2 49 for 9 in place of 81. Other
+ * roundings than a sum of products has.
  *
  * Output pixels are made by tiles of 4x4 or 2x2 on a fixed grid of the full map, from windows of
  * 6x6 or 4x4 input pixels (zero outside the map). In a tile of 4x4 a pixel is rounded by way of
@@ -7,6 +8,12 @@
  * to 4, row 3 of 1 to 5, and columns likewise. That is what `widen` asks for; NaN and infinity
  * reach as far. What else of a window is not at hand may be anything and is taken to be zero: it
  * reaches only pixels that are thrown away. In a tile of 2x2 a pixel sees its own 3x3 alone.
+ *
+ * With stride 2 pixels of even and of odd rows and columns, counted over a window of 7x7, meet taps
+ * of their own: the even ones the first and the last, for which a tile of 3x3 output pixels takes
+ * 4x4 products in place of 36, the odd ones the middle tap alone; 7 by 7 products in all, with 5 by
+ * 5 different factors. Row 0 is rounded by way of the window's rows 0 to 4, row 1 of its own, row 2
+ * of 2 to 6.
  *
  * A tile: the window is transformed (fixed sequences, kernels/generic/winograd.c); of every
  * transformed element and output channel one chain of fused multiply-adds over the input channels,
@@ -23,9 +30,10 @@
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 
-#define LEAST_CHANNELS 16     /* below, the transforms cost what the products save */
+#define LEAST_CHANNELS 16     /* below, the transforms cost what the products save; */
+#define LEAST_CHANNELS_2 32   /* with stride 2, where these are fewer */
 #define LEAST_PIXELS_4 400    /* of a map that is cut into 4x4, */
-#define LEAST_PIXELS_2 64     /* and into 2x2 */
+#define LEAST_PIXELS_2 64     /* and into 2x2 or 3x3 */
 #define FEW_WEIGHTS (1 << 20) /* that a core's cache holds about */
 #define MANY_WEIGHTS (4 * FEW_WEIGHTS)
 
@@ -40,6 +48,10 @@ static int64_t tiles_of_map(const struct rfx_tensor *map, int64_t edge) {
 static int64_t tile_edge(const struct rfx_node *node) {
     const struct rfx_tensor *map = &node->out;
     int64_t pixels = map->h * map->w;
+    if (node->attr.conv.sh == 2) {
+        bool pays = 10 * 49 * tiles_of_map(map, 3) <= 7 * 9 * pixels;
+        return pixels >= LEAST_PIXELS_2 && pays ? 3 : 0;
+    }
     int64_t by_4 = 36 * tiles_of_map(map, 4), by_2 = 16 * tiles_of_map(map, 2);
     if (pixels >= LEAST_PIXELS_4 && by_4 <= by_2) return 4;
     return pixels >= LEAST_PIXELS_2 && 10 * by_2 <= 7 * 9 * pixels ? 2 : 0;
@@ -53,19 +65,24 @@ static struct rfx_conv_block winograd_block(const struct rfx_graph *graph,
 }
 
 static struct rfx_range winograd_widen(const struct rfx_node *node, struct rfx_range out) {
-    if (tile_edge(node) != 4) return out;
+    int64_t edge = tile_edge(node);
+    if (edge == 3) {
+        struct rfx_range three = {out.lo - (out.lo % 3 == 2), out.hi + (out.hi % 3 == 1)};
+        return three;
+    }
+    if (edge != 4) return out;
     struct rfx_range wide = {out.lo % 4 == 0 ? out.lo : out.lo / 4 * 4 + 1,
                              out.hi % 4 == 0 ? out.hi : out.hi / 4 * 4 + 3};
     return wide;
 }
 
-static int64_t product_count(const struct rfx_node *node) {
-    int64_t n = tile_edge(node) + 2;
+static int64_t factor_count(const struct rfx_node *node) {
+    int64_t n = rfx_winograd_factors(tile_edge(node));
     return n * n;
 }
 
 static int64_t weight_elems(const struct rfx_node *node) {
-    return product_count(node) * node->attr.conv.ic * node->attr.conv.oc;
+    return factor_count(node) * node->attr.conv.ic * node->attr.conv.oc;
 }
 
 /* Whether factors are made while they are used: else they are read from memory, again for each unit
@@ -93,6 +110,7 @@ static int64_t most_tiles(const struct rfx_node *node) {
                    : !makes_factors(node)                 ? rfx_min_i64(56, rfx_ceil_div(all, 2))
                    : slice_of(node) == node->attr.conv.ic ? 70
                                                           : 128;
+    if (tile_edge(node) == 3) most = most * 3 / 4; /* which take a third more */
     return rfx_min_i64(most, all);
 }
 
@@ -112,12 +130,14 @@ static struct rfx_winograd sizes_of(const struct rfx_node *node) {
     const struct rfx_conv_attr *a = &node->attr.conv;
     struct rfx_winograd w = {
         .outputs = tile_edge(node),
-        .products = product_count(node),
+        .window = rfx_winograd_window(tile_edge(node)),
+        .factors = factor_count(node),
         .makes_factors = makes_factors(node),
         .out_channels = rfx_min_i64(RFX_WINOGRAD_OUT_CHANNELS, rfx_conv_filled(a->oc)),
         .slice = slice_of(node),
         .slices = a->ic / slice_of(node),
     };
+    w.products = w.window * w.window;
     w.in_step = tile_step(w.slice);
     w.out_step = tile_step(w.out_channels);
     w.in_plane = most_tiles(node) * w.in_step + RFX_WINOGRAD_PAD;
@@ -127,7 +147,7 @@ static struct rfx_winograd sizes_of(const struct rfx_node *node) {
     w.sums_bytes = space_bytes(w.products * w.out_plane);
     if (w.makes_factors) /* a panel's, and as much again as one product has (multiply_made) */
         w.factors_bytes =
-            space_bytes((w.products + 1) * (w.slice * RFX_CONV_PANEL + RFX_WINOGRAD_PAD));
+            space_bytes((w.factors + 1) * (w.slice * RFX_CONV_PANEL + RFX_WINOGRAD_PAD));
     return w;
 }
 
@@ -148,7 +168,7 @@ static struct rfx_conv_tiles winograd_tiles(const struct rfx_node *node) {
         .together = most_tiles(node),
         .products = w.products * a->ic * filled,
         .transformed = w.products * (times * a->ic + filled),
-        .made = w.makes_factors ? w.products * a->ic * filled : 0,
+        .made = w.makes_factors ? w.factors * a->ic * filled : 0,
     };
     return tiles;
 }
@@ -196,15 +216,16 @@ static bool winograd_accepts(const struct rfx_graph *graph, const struct rfx_nod
     if (a->kh != 3 || a->kw != 3)
         return rfx_conv_refuse(why, size, "a kernel of %lldx%lld, not 3x3", (long long)a->kh,
                                (long long)a->kw);
-    if (a->sh != 1 || a->sw != 1)
-        return rfx_conv_refuse(why, size, "stride %lldx%lld, not 1x1", (long long)a->sh,
+    if (a->sh != a->sw || a->sh > 2)
+        return rfx_conv_refuse(why, size, "stride %lldx%lld, not 1x1 or 2x2", (long long)a->sh,
                                (long long)a->sw);
     if (a->dh != 1 || a->dw != 1)
         return rfx_conv_refuse(why, size, "dilation %lldx%lld, not 1x1", (long long)a->dh,
                                (long long)a->dw);
-    if (a->ic < LEAST_CHANNELS || a->oc < LEAST_CHANNELS)
+    int least = a->sh == 2 ? LEAST_CHANNELS_2 : LEAST_CHANNELS;
+    if (a->ic < least || a->oc < least)
         return rfx_conv_refuse(why, size, "%lld input and %lld output channels: not %d of each",
-                               (long long)a->ic, (long long)a->oc, LEAST_CHANNELS);
+                               (long long)a->ic, (long long)a->oc, least);
     if (tile_edge(node) == 0)
         return rfx_conv_refuse(why, size, "a map of %lldx%lld has too few whole tiles",
                                (long long)node->out.h, (long long)node->out.w);
@@ -217,7 +238,7 @@ static size_t winograd_packed_bytes(const struct rfx_graph *graph, const struct 
     (void)graph;
     if (makes_factors(node))
         return rfx_align_up(rfx_floats_bytes(filled * (a->ic * RFX_WINOGRAD_TAPS + 1)));
-    return rfx_align_up(rfx_floats_bytes(product_count(node) * filled * a->ic));
+    return rfx_align_up(rfx_floats_bytes(factor_count(node) * filled * a->ic));
 }
 
 static enum rfx_status winograd_pack(const struct rfx_conv_pack_job *job, struct rfx_error *err) {

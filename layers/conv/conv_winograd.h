@@ -6,13 +6,14 @@
 #include "layers/conv/conv_backend.h"
 
 #define RFX_WINOGRAD_TAPS 9
-#define RFX_WINOGRAD_MOST_WINDOW 36   /* pixels, and products */
+#define RFX_WINOGRAD_MOST_WINDOW 49   /* pixels, and products */
 #define RFX_WINOGRAD_OUT_CHANNELS 128 /* at most, whose sums wait for the transform back */
 #define RFX_WINOGRAD_PAD 16           /* floats: keeps products apart in the sets of a cache */
 
 struct rfx_winograd {
     const struct rfx_conv_job *job;
-    int64_t outputs, products; /* of a tile: 2 or 4, and (outputs + 2)^2 */
+    int64_t outputs, window;   /* of a tile: 2 or 4, or 3 with stride 2; rfx_winograd_window */
+    int64_t products, factors; /* per input and output channel: of a tile, of a filter */
     bool makes_factors;        /* while they are used; else they are packed */
     int64_t out_channels;      /* whose sums wait for the transform back */
     int64_t slice, slices;     /* input channels at a time, and how often */

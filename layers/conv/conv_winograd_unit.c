@@ -37,9 +37,9 @@ static void transform_in(const struct rfx_winograd *w, const struct space *s, in
     const struct rfx_view *in = &job->args->in[0];
     const float *pixels[RFX_WINOGRAD_MOST_WINDOW];
     struct rfx_rect tile = tile_rect(w, t);
-    int64_t n = w->outputs + 2, ix = tile.x0 - job->a->pads.left;
+    int64_t n = w->window, ix = tile.x0 * job->a->sw - job->a->pads.left;
     for (int64_t y = 0; y < n; y++) {
-        int64_t iy = tile.y0 - job->a->pads.top + y;
+        int64_t iy = tile.y0 * job->a->sh - job->a->pads.top + y;
         bool row = iy >= w->there.y0 && iy < w->there.y1;
         const float *from = row ? rfx_view_at(in, iy, ix) + slice * w->slice : NULL;
         for (int64_t x = 0; x < n; x++) {
@@ -53,7 +53,7 @@ static void transform_in(const struct rfx_winograd *w, const struct space *s, in
         .c = w->slice,
         .step = w->in_plane,
         .outputs = w->outputs,
-        .ahead = w->outputs * in->c, /* the next tile's */
+        .ahead = w->outputs * job->a->sw * in->c, /* the next tile's */
     };
     job->kernels->winograd_in(&window);
 }
@@ -126,12 +126,19 @@ static void multiply(const struct rfx_winograd *w, const struct space *s, const 
     w->job->kernels->conv(&run);
 }
 
+/* Which of a filter's factors product i has. */
+static int64_t factor_of(const struct rfx_winograd *w, int64_t i) {
+    int64_t n = rfx_winograd_factors(w->outputs), y = i / w->window, x = i % w->window;
+    return rfx_min_i64(y, n - 1) * n + rfx_min_i64(x, n - 1);
+}
+
 /* All products, from the factors in memory. */
 static void multiply_kept(const struct rfx_winograd *w, const struct space *s,
                           const struct products *p) {
     const struct rfx_conv_attr *a = w->job->a;
     for (int64_t i = 0; i < w->products; i++)
-        multiply(w, s, p, i, w->job->weights + (i * rfx_conv_filled(a->oc) + p->first) * a->ic, 0,
+        multiply(w, s, p, i,
+                 w->job->weights + (factor_of(w, i) * rfx_conv_filled(a->oc) + p->first) * a->ic, 0,
                  p->filled);
 }
 
@@ -155,7 +162,7 @@ static void multiply_made(const struct rfx_winograd *w, const struct space *s,
         };
         w->job->kernels->winograd_filters(&filters);
         for (int64_t i = 0; i < w->products; i++)
-            multiply(w, s, p, i, s->factors + i * step, at, width);
+            multiply(w, s, p, i, s->factors + factor_of(w, i) * step, at, width);
     }
 }
 

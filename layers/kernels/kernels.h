@@ -112,9 +112,22 @@ struct rfx_pixels_run {
 #define RFX_WINOGRAD_A 0.6875f
 #define RFX_WINOGRAD_B 1.4375f
 
-/* The window of one tile of outputs x outputs pixels (2 or 4), transformed: factors of products. */
+/* Rows and columns of a tile's window, and of its products: 2 or 4 output pixels lie side by side
+ * (stride 1), 3 have a pixel between them (stride 2). */
+static inline int64_t rfx_winograd_window(int64_t outputs) {
+    return outputs == 3 ? 7 : outputs + 2;
+}
+
+/* Rows and columns of a filter's factors. With stride 2 pixels of odd rows and columns, the window
+ * counted from 0, meet one tap only, the middle one: their products, the last 3, have one factor.
+ */
+static inline int64_t rfx_winograd_factors(int64_t outputs) {
+    return outputs == 3 ? 5 : outputs + 2;
+}
+
+/* The window of one tile of outputs x outputs pixels (2 to 4), transformed: factors of products. */
 struct rfx_winograd_in {
-    const float *const *pixels; /* (outputs + 2)^2 pixels of c floats, row by row */
+    const float *const *pixels; /* rfx_winograd_window squared, of c floats each, row by row */
     float *out; /* factor i of channel 0: out[i * step]; written to whole vectors: c rounded up to
                    RFX_CONV_LANES */
     int64_t c, step, outputs;

@@ -1,13 +1,15 @@
-/* The transforms of Winograd's minimal filtering, F(2x2, 3x3) and F(4x4, 3x3): windows of the input
- * and filters to products' factors, sums of products to output pixels.
+/* The transforms of Winograd's minimal filtering, F(2x2, 3x3) and F(4x4, 3x3), and with stride 2
+ * F(3x3, 2x2) of the even pixels and taps: windows of the input and filters to products' factors,
+ * sums of products to output pixels.
  *
  * F(2x2) interpolates at 0, 1, -1 and infinity; F(4x4) at 0, A, -A, B, -B and infinity. With the
  * usual points 1 and 2 the powers of 2 in the transforms cost three bits of every result; A and B,
  * chosen with A * B nearly 1, cost one (docs/errors.md), and every constant below is exact in
- * float32. The order of operations is written down once, and is all that an element's bits depend
- * on. Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016, section 4;
- * error by choice of points: Barabasz et al., Error Analysis and Improving the Accuracy of Winograd
- * Convolution for Deep Neural Networks, 2020. */
+ * float32. F(3x3), at 0, 1, -1 and infinity, takes a sum of two taps, the first and the last; the
+ * products of the middle one are added to what it gives. The order of operations is written down
+ * once, and is all that an element's bits depend on. Source: Lavin and Gray, Fast Algorithms for
+ * Convolutional Neural Networks, 2016, section 4; error by choice of points: Barabasz et al., Error
+ * Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks, 2020. */
 #include <string.h>
 
 #include "layers/kernels/generic/variant.h"
@@ -15,7 +17,7 @@
 #ifdef VARIANT_HAS_FMA
 
 #define INLINE static inline __attribute__((always_inline))
-#define MOST 6 /* rows and columns of a window */
+#define MOST 7 /* rows and columns of a window */
 
 /* Asks for what the next tile reads or writes, lines too far apart to be foreseen: into the second
  * cache, as the first one holds fewer than a tile's channels have. */
@@ -29,6 +31,17 @@
 /* One row or column of a window, `step` vectors from element to element. */
 INLINE void transform_in(const vector *d, int d_step, vector *z, int z_step, int outputs) {
     const vector d0 = d[0], d1 = d[d_step], d2 = d[2 * d_step], d3 = d[3 * d_step];
+    if (outputs == 3) {
+        const vector d4 = d[4 * d_step], d5 = d[5 * d_step], d6 = d[6 * d_step];
+        z[0] = d0 - d4;
+        z[z_step] = d2 + d4;
+        z[2 * z_step] = d4 - d2;
+        z[3 * z_step] = d2 - d6;
+        z[4 * z_step] = d1;
+        z[5 * z_step] = d3;
+        z[6 * z_step] = d5;
+        return;
+    }
     if (outputs == 2) {
         z[0] = d0 - d2;
         z[z_step] = d1 + d2;
@@ -54,6 +67,12 @@ INLINE void transform_in(const vector *d, int d_step, vector *z, int z_step, int
 INLINE void transform_out(const vector *m, int m_step, vector *y, int y_step, int outputs) {
     const vector m0 = m[0], m1 = m[m_step], m2 = m[2 * m_step], m3 = m[3 * m_step];
     vector sum_a = m1 + m2, odd_a = m1 - m2;
+    if (outputs == 3) {
+        y[0] = (m0 + sum_a) + m[4 * m_step];
+        y[y_step] = odd_a + m[5 * m_step];
+        y[2 * y_step] = (sum_a - m3) + m[6 * m_step];
+        return;
+    }
     if (outputs == 2) {
         y[0] = m0 + sum_a;
         y[y_step] = odd_a - m3;
@@ -87,13 +106,14 @@ INLINE void store_some(float *to, vector v, int64_t n) {
 
 /* Columns first, then rows. */
 INLINE void window_in(const struct rfx_winograd_in *w, int outputs) {
-    const int n = outputs + 2;
+    const int n = (int)rfx_winograd_window(outputs);
     for (int64_t c = 0; c < w->c; c += VECTOR_FLOATS) {
         vector half[MOST * MOST];
         UNROLL for (int x = 0; x < n; x++) {
             vector d[MOST];
-            /* windows overlap by two columns */
-            for (int y = 0; y < n && x >= 2; y++) EXPECT(w->pixels[y * n + x] + c + w->ahead, 0);
+            /* windows overlap by two columns, with stride 2 by one */
+            for (int y = 0; y < n && x >= n - outputs * (outputs == 3 ? 2 : 1); y++)
+                EXPECT(w->pixels[y * n + x] + c + w->ahead, 0);
             UNROLL for (int y = 0; y < n; y++) d[y] = load_some(w->pixels[y * n + x] + c, w->c - c);
             transform_in(d, 1, half + x, n, outputs);
         }
@@ -125,7 +145,7 @@ INLINE void expect_next(const struct rfx_winograd_out *w, int64_t c, int outputs
 }
 
 INLINE void tile_out(const struct rfx_winograd_out *w, int outputs) {
-    const int n = outputs + 2;
+    const int n = (int)rfx_winograd_window(outputs);
     for (int64_t c = 0; c < w->c; c += VECTOR_FLOATS) {
         vector half[MOST * MOST];
         expect_next(w, c, outputs);
@@ -155,6 +175,8 @@ typedef float narrow_unaligned
  * being the product of its distances to the other finite ones, and (0, 0, 1) for infinity. */
 INLINE wide factor(wide g0, wide g1, wide g2, int i, int outputs) {
     const double a2 = (double)A2, b2 = (double)B2;
+    if (outputs == 3)
+        return i == 0 ? g0 : i == 1 ? (g0 + g2) * 0.5 : i == 2 ? (g0 - g2) * 0.5 : i == 3 ? g2 : g1;
     if (i == 0) return outputs == 2 ? g0 : g0 * (1.0 / (a2 * b2));
     if (i == outputs + 1) return g2;
     const double p = outputs == 2 ? 1.0 : i < 3 ? (double)A : (double)B;
@@ -166,7 +188,7 @@ INLINE wide factor(wide g0, wide g1, wide g2, int i, int outputs) {
 
 /* Columns first, then rows. */
 INLINE void filters_all(const struct rfx_winograd_filters *f, int outputs) {
-    const int n = outputs + 2;
+    const int n = (int)rfx_winograd_factors(outputs);
     for (int64_t c = 0; c < f->c; c++)
         for (int64_t j = 0; j < f->width; j += WIDE_FLOATS) {
             const float *taps = f->taps + c * 9 * f->width + j;
@@ -191,6 +213,8 @@ INLINE void filters_all(const struct rfx_winograd_filters *f, int outputs) {
 void VARIANT_NAME(winograd_filters)(const struct rfx_winograd_filters *filters) {
     if (filters->outputs == 2)
         filters_all(filters, 2);
+    else if (filters->outputs == 3)
+        filters_all(filters, 3);
     else
         filters_all(filters, 4);
 }
@@ -198,6 +222,8 @@ void VARIANT_NAME(winograd_filters)(const struct rfx_winograd_filters *filters) 
 void VARIANT_NAME(winograd_in)(const struct rfx_winograd_in *w) {
     if (w->outputs == 2)
         window_in(w, 2);
+    else if (w->outputs == 3)
+        window_in(w, 3);
     else
         window_in(w, 4);
 }
@@ -205,6 +231,8 @@ void VARIANT_NAME(winograd_in)(const struct rfx_winograd_in *w) {
 void VARIANT_NAME(winograd_out)(const struct rfx_winograd_out *w) {
     if (w->outputs == 2)
         tile_out(w, 2);
+    else if (w->outputs == 3)
+        tile_out(w, 3);
     else
         tile_out(w, 4);
 }

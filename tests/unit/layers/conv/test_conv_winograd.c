@@ -24,12 +24,13 @@ struct shape {
     struct rfx_pads pads;
     bool residual, bias, scale;
     enum rfx_act_kind act;
-    int64_t edge; /* of its tiles */
+    int64_t edge; /* of its tiles: 3 with stride 2 */
 };
 
 static void begin(struct op_case *c, const struct shape *s, uint64_t seed) {
-    int64_t oh = s->h + s->pads.top + s->pads.bottom - 2,
-            ow = s->w + s->pads.left + s->pads.right - 2;
+    int64_t stride = s->edge == 3 ? 2 : 1;
+    int64_t oh = (s->h + s->pads.top + s->pads.bottom - 3) / stride + 1,
+            ow = (s->w + s->pads.left + s->pads.right - 3) / stride + 1;
     const struct rfx_tensor inputs[2] = {rfx_tensor_nhwc(s->ic, s->h, s->w),
                                          rfx_tensor_nhwc(s->oc, oh, ow)};
     const int64_t dims[4] = {s->oc, s->ic, 3, 3};
@@ -39,7 +40,7 @@ static void begin(struct op_case *c, const struct shape *s, uint64_t seed) {
         .op = RFX_OP_CONV,
         .act = {s->act, 0.1f, 0.9f, -1},
         .residual = s->residual,
-        .attr.conv = {3, 3, 1, 1, 1, 1, s->pads, 0, 0, 1, 0, s->oc, -1, -1, -1},
+        .attr.conv = {3, 3, stride, stride, 1, 1, s->pads, 0, 0, 1, 0, s->oc, -1, -1, -1},
     };
     node.attr.conv.weight = op_case_weight(c, 4, dims, -0.5f, 0.5f);
     if (s->bias) node.attr.conv.bias = op_case_weight(c, 1, &s->oc, -1.0f, 1.0f);
@@ -112,6 +113,13 @@ static void test_named_shapes(void **state) {
         {256, 262, 8, 8, {1, 1, 1, 1}, false, true, false, RFX_ACT_SILU, 2},
         {16, 16, 3, 1, {8, 8, 8, 8}, false, true, false, RFX_ACT_NONE, 2},
         {16, 16, 1, 1, {12, 12, 12, 12}, true, true, true, RFX_ACT_SIGMOID, 4},
+        {32, 32, 24, 24, {1, 1, 1, 1}, false, false, false, RFX_ACT_NONE, 3},
+        {40, 36, 27, 34, {1, 1, 1, 1}, true, true, true, RFX_ACT_RELU, 3},
+        {33, 35, 29, 42, {0, 1, 2, 0}, true, true, true, RFX_ACT_CLIP, 3},
+        {40, 140, 36, 23, {0, 0, 1, 1}, false, true, false, RFX_ACT_SILU, 3},
+        {33, 44, 8, 62, {6, 2, 5, 7}, false, true, true, RFX_ACT_PRELU, 3},
+        {200, 33, 17, 18, {1, 1, 1, 1}, true, true, true, RFX_ACT_RELU, 3}, /* sums in parts */
+        {32, 33, 1, 1, {9, 9, 9, 9}, true, true, true, RFX_ACT_SIGMOID, 3},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) check(&shapes[i], i, 40);
     /* Factors are made, of slices of the input channels; larger maps are compared in
@@ -126,7 +134,7 @@ static void test_named_shapes(void **state) {
 
 static void test_random_shapes(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed <= 24; seed++) {
+    for (uint64_t seed = 1; seed <= 36; seed++) {
         struct test_rng r = test_rng_make(seed);
         struct shape s = {.ic = test_rng_int(&r, 16, 35), .oc = test_rng_int(&r, 16, 20)};
         int64_t least = seed % 2 == 0 ? 20 : 10;
@@ -134,6 +142,13 @@ static void test_random_shapes(void **state) {
                                    test_rng_int(&r, 0, 3), test_rng_int(&r, 0, 3)};
         s.h = test_rng_int(&r, least + 2, least + 8);
         s.w = test_rng_int(&r, least + 2, 30);
+        if (seed > 24) { /* with stride 2: tiles that are mostly whole */
+            s.edge = 3;
+            s.ic += 16;
+            s.oc += 16;
+            s.h = 6 * test_rng_int(&r, 3, 5) + test_rng_int(&r, 1, 2) - s.pads.top - s.pads.bottom;
+            s.w = 6 * test_rng_int(&r, 3, 7) + test_rng_int(&r, 1, 2) - s.pads.left - s.pads.right;
+        }
         s.residual = test_rng_chance(&r, 30);
         s.bias = test_rng_chance(&r, 70);
         s.scale = test_rng_chance(&r, 50);
@@ -145,7 +160,7 @@ static void test_random_shapes(void **state) {
 /* A filter of a layer is what it is in a smaller layer, bit by bit: the large one makes factors
  * while they are used, slice by slice, the small one has them packed. */
 static void check_made(int64_t ic, int64_t oc, int64_t size, int64_t edge) {
-    enum { FEW = 24 };
+    enum { FEW = 40 };
     const struct shape large = {ic,    oc,   size, size,         {1, 1, 1, 1},
                                 false, true, true, RFX_ACT_NONE, edge};
     struct shape small = large;
@@ -167,14 +182,15 @@ static void check_made(int64_t ic, int64_t oc, int64_t size, int64_t edge) {
     bytes = rfx_conv_winograd.packed_bytes(b.graph, &b.graph->nodes[b.index]);
     assert_true(bytes >= (size_t)(ic * FEW * (edge + 2) * (edge + 2)) * sizeof(float));
     float *made = op_case_whole(&a), *kept = op_case_whole(&b);
-    for (int64_t i = 0; i < size * size; i++)
+    int64_t pixels = a.graph->nodes[a.index].out.h * a.graph->nodes[a.index].out.w;
+    for (int64_t i = 0; i < pixels; i++)
         assert_memory_equal(made + i * oc, kept + i * FEW, FEW * sizeof *made);
     free(kept);
     a.graph->nodes[a.index].attr.conv.keeps_factors = true;
     bytes = rfx_conv_winograd.packed_bytes(a.graph, &a.graph->nodes[a.index]);
     assert_true(bytes >= (size_t)(ic * oc * (edge + 2) * (edge + 2)) * sizeof(float));
     kept = op_case_whole(&a);
-    assert_memory_equal(made, kept, (size_t)(size * size * oc) * sizeof *made);
+    assert_memory_equal(made, kept, (size_t)(pixels * oc) * sizeof *made);
     free(made);
     free(kept);
     op_case_end(&a);
@@ -186,17 +202,25 @@ static void test_factors_made(void **state) {
     check_made(384, 330, 20, 4);
     check_made(340, 345, 23, 4);
     check_made(512, 520, 9, 2);
+    check_made(512, 360, 17, 3);
+    check_made(400, 431, 18, 3);
     check_made(1024, 264, 10, 2);
 }
 
-/* Every activation, with a residual and without, in both tiles. */
+/* Every activation, with a residual and without, in all tiles. */
 static void test_activations(void **state) {
     (void)state;
     for (int act = 0; act <= RFX_ACT_TANH; act++)
-        for (int64_t edge = 2; edge <= 4; edge += 2) {
-            struct shape s = {
-                16,           33,   4 + 5 * edge, 5 + 5 * edge,           {1, 1, 1, 1},
-                act % 2 == 0, true, false,        (enum rfx_act_kind)act, edge};
+        for (int64_t edge = 2; edge <= 4; edge++) {
+            struct shape s = {.ic = edge == 3 ? 32 : 16,
+                              .oc = 33,
+                              .h = edge == 3 ? 17 : 4 + 5 * edge,
+                              .w = edge == 3 ? 23 : 5 + 5 * edge,
+                              .pads = {1, 1, 1, 1},
+                              .residual = act % 2 == 0,
+                              .bias = true,
+                              .act = (enum rfx_act_kind)act,
+                              .edge = edge};
             check(&s, (uint64_t)act + 100, 4);
             s.residual = !s.residual;
             check(&s, (uint64_t)act + 200, 4);
@@ -205,6 +229,17 @@ static void test_activations(void **state) {
 
 static bool marked(const float *map, const struct rfx_tensor *t, int64_t y, int64_t x) {
     return isnan(map[(y * t->w + x) * t->c]) != 0;
+}
+
+/* Whether an output position is rounded by way of input position `at`, which its region holds. With
+ * stride 2 those of odd places of a window meet the middle tap alone. */
+static bool is_met(const struct op_case *c, const struct shape *s, int axis, int64_t out,
+                   int64_t at) {
+    const struct rfx_node *node = &c->graph->nodes[c->index];
+    struct rfx_range one = {out, out + 1};
+    struct rfx_range own = rfx_op_endless_range(c->graph, node, 0, axis, one);
+    int64_t place = at + (axis == 0 ? s->pads.top : s->pads.left);
+    return s->edge != 3 || place % 2 == 0 || (at >= own.lo && at < own.hi);
 }
 
 /* A NaN in one input pixel reaches exactly those output pixels whose region holds it: regions are
@@ -223,6 +258,7 @@ static void check_reach(const struct shape *s) {
                 rfx_op_in_rect(c.graph, node, 0, rfx_rect_make(y, y + 1, x, x + 1));
             int64_t iy = at / s->w, ix = at % s->w;
             bool inside = iy >= need.y0 && iy < need.y1 && ix >= need.x0 && ix < need.x1;
+            inside = inside && is_met(&c, s, 0, y, iy) && is_met(&c, s, 1, x, ix);
             if (marked(map, &node->out, y, x) != inside)
                 fail_msg("input %lld, %lld, output %lld, %lld: %s", (long long)iy, (long long)ix,
                          (long long)y, (long long)x, inside ? "not reached" : "reached");
@@ -239,6 +275,8 @@ static void test_reach(void **state) {
         {16, 16, 21, 23, {1, 1, 1, 1}, false, true, false, RFX_ACT_NONE, 4},
         {16, 16, 24, 22, {0, 2, 1, 0}, false, true, false, RFX_ACT_NONE, 4},
         {16, 16, 11, 10, {1, 1, 1, 1}, false, true, false, RFX_ACT_NONE, 2},
+        {32, 32, 24, 25, {1, 1, 1, 1}, false, true, false, RFX_ACT_NONE, 3},
+        {32, 32, 24, 23, {0, 2, 1, 0}, false, true, false, RFX_ACT_NONE, 3},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) check_reach(&shapes[i]);
 }
@@ -271,10 +309,32 @@ static void test_regions(void **state) {
     op_case_end(&c);
 }
 
+/* With stride 2: output row i has input rows 2i - 1 to 2i + 1; 3 rows are a tile. */
+static void test_regions_of_stride_2(void **state) {
+    (void)state;
+    const struct shape large = {32, 32, 48, 48, {1, 1, 1, 1}, false, false, false, RFX_ACT_NONE, 3};
+    const int64_t rows[][4] = {{0, 1, -1, 4},  {1, 2, 1, 4},     {2, 3, 1, 6},     {0, 3, -1, 6},
+                               {3, 4, 5, 10},  {4, 5, 7, 10},    {5, 6, 7, 12},    {4, 8, 7, 16},
+                               {8, 9, 13, 18}, {23, 24, 43, 48}, {21, 22, 41, 46}, {2, 23, 1, 46}};
+    struct op_case c;
+    begin(&c, &large, 1);
+    const struct rfx_node *node = &c.graph->nodes[c.index];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct rfx_range out = {rows[i][0], rows[i][1]};
+        struct rfx_range in = rfx_op_in_range(c.graph, node, 0, 0, out);
+        assert_int_equal(in.lo, rows[i][2]);
+        assert_int_equal(in.hi, rows[i][3]);
+    }
+    assert_int_equal(rfx_conv_rows_together(c.graph, node), 3);
+    op_case_end(&c);
+}
+
 static const struct shape set_shapes[] = {
     {40, 50, 23, 27, {1, 1, 1, 1}, true, true, true, RFX_ACT_SILU, 4},
     {33, 18, 11, 13, {1, 0, 1, 2}, true, true, true, RFX_ACT_RELU, 2},
     {256, 462, 20, 20, {1, 1, 1, 1}, false, true, true, RFX_ACT_NONE, 4}, /* makes factors */
+    {40, 50, 24, 29, {1, 1, 1, 1}, true, true, true, RFX_ACT_SILU, 3},
+    {512, 360, 17, 17, {1, 1, 1, 1}, false, true, true, RFX_ACT_NONE, 3}, /* makes factors */
 };
 #define SET_FLOATS 200000
 
@@ -347,7 +407,7 @@ static void test_refusals(void **state) {
         {RFX_CONV_DIRECT, 3, 1, 1, 1, 16, 8, 8, "winograd is not asked for"},
         {RFX_CONV_OPENBLAS, 3, 1, 1, 1, 16, 8, 8, "winograd is not asked for"},
         {RFX_CONV_WINOGRAD, 1, 1, 1, 1, 16, 8, 8, "a kernel of 3x1, not 3x3"},
-        {RFX_CONV_WINOGRAD, 3, 2, 1, 1, 16, 8, 8, "stride 2x1, not 1x1"},
+        {RFX_CONV_WINOGRAD, 3, 2, 1, 1, 16, 8, 8, "stride 2x1, not 1x1 or 2x2"},
         {RFX_CONV_WINOGRAD, 3, 1, 2, 1, 16, 8, 8, "dilation 1x2, not 1x1"},
         {RFX_CONV_WINOGRAD, 3, 1, 1, 2, 16, 8, 8, "2 groups, not 1"},
         {RFX_CONV_WINOGRAD, 3, 1, 1, 1, 15, 8, 8,
@@ -375,10 +435,15 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_instruction_sets), cmocka_unit_test(test_named_shapes),
-        cmocka_unit_test(test_random_shapes),    cmocka_unit_test(test_factors_made),
-        cmocka_unit_test(test_activations),      cmocka_unit_test(test_reach),
-        cmocka_unit_test(test_regions),          cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_instruction_sets),
+        cmocka_unit_test(test_named_shapes),
+        cmocka_unit_test(test_random_shapes),
+        cmocka_unit_test(test_factors_made),
+        cmocka_unit_test(test_regions_of_stride_2),
+        cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_reach),
+        cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
