@@ -105,6 +105,8 @@ int random_add_conv(struct random_maker *m, int in, bool transposed) {
         a.kh = a.kw = 3;
         a.sh = a.sw = a.dh = a.dw = a.groups = 1;
         a.oc = random_draw(m, 16, 35);
+        if (random_chance(m, 50)) a.oc = random_draw(m, 32, 40);
+        if (ic >= 32 && a.oc >= 32 && random_chance(m, 60)) a.sh = a.sw = 2;
     }
     a.pads = draw_pads(m, a.kh < a.kw ? a.kh : a.kw);
     if (random_chance(m, 25)) a.pads = (struct rfx_pads){0, 0, 0, 0};
