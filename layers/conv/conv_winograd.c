@@ -36,6 +36,7 @@
 #define LEAST_PIXELS_2 64     /* and into 2x2 or 3x3 */
 #define FEW_WEIGHTS (1 << 20) /* that a core's cache holds about */
 #define MANY_WEIGHTS (4 * FEW_WEIGHTS)
+#define LEAST_TILES 14 /* that are multiplied together */
 
 /* Tiles of edge x edge that cover the map, cut ones included. */
 static int64_t tiles_of_map(const struct rfx_tensor *map, int64_t edge) {
@@ -105,12 +106,14 @@ static int64_t slice_of(const struct rfx_node *node) {
  * what tiles take decides: 56, or 28 of a small map, are as fast as 126. */
 static int64_t most_tiles(const struct rfx_node *node) {
     int64_t elems = weight_elems(node), all = tiles_of_map(&node->out, tile_edge(node));
+    bool kept = elems > MANY_WEIGHTS && !makes_factors(node);
     int64_t most = elems <= FEW_WEIGHTS                   ? 28
                    : elems <= MANY_WEIGHTS                ? 42
-                   : !makes_factors(node)                 ? rfx_min_i64(56, rfx_ceil_div(all, 2))
+                   : kept                                 ? 56
                    : slice_of(node) == node->attr.conv.ic ? 70
                                                           : 128;
     if (tile_edge(node) == 3) most = most * 3 / 4; /* which take a third more */
+    if (kept) most = rfx_min_i64(most, rfx_max_i64(LEAST_TILES, rfx_ceil_div(all, 2)));
     return rfx_min_i64(most, all);
 }
 
