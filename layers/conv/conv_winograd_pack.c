@@ -1,4 +1,4 @@
-/* Filters of Winograd convolutions, packed: as factors, [product][panel][ic][filter of the panel],
+/* Filters of Winograd convolutions, packed: as factors, [factor][panel][ic][filter of the panel],
  * or as they are, [panel][ic][tap][filter of the panel] and then the scales, where factors are made
  * while they are used. */
 #include <string.h>

@@ -151,8 +151,9 @@ struct rfx_plan_request {
     const struct rfx_group_attr *groups;
     int n_groups;
     bool no_groups;
-    /* Convolutions that keep factors which they make otherwise (--conv winograd): these, and when
-     * no stages are given all for which there is room, where that is predicted to pay. */
+    /* Convolutions that keep factors which they make otherwise (--conv winograd): these, by hand
+     * (NULL: none), or, when no stages are given, those for which there is room, where that is
+     * predicted to pay. */
     const int *keepers;
     int n_keepers;
     struct rfx_caches caches; /* zeros: nodes are not grouped, and usual caches are meant */

@@ -80,7 +80,7 @@ static enum rfx_status keep_factors(const struct rfx_graph *graph,
     size_t budget = request->memory_bytes, peak = (*plan)->peak_bytes;
     struct rfx_graph *keeping = NULL;
     struct rfx_plan *better = NULL;
-    if (request->stages != NULL) return RFX_OK;
+    if (request->stages != NULL || request->keepers != NULL) return RFX_OK;
     enum rfx_status status =
         rfx_factors_keep(graph, *plan, budget != 0 ? budget - peak : SIZE_MAX, &keeping, err);
     if (status != RFX_OK || keeping == NULL) return status;

@@ -281,7 +281,22 @@ static void test_reach(void **state) {
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) check_reach(&shapes[i]);
 }
 
-/* By hand; receptive fields stay the layer's own. */
+/* What rows of the output read, by hand: from, to, and those of the input; receptive fields stay
+ * the layer's own. */
+static void check_regions(const struct op_case *c, const int64_t (*rows)[4], size_t n) {
+    const struct rfx_node *node = &c->graph->nodes[c->index];
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    for (size_t i = 0; i < n; i++) {
+        struct rfx_range out = {rows[i][0], rows[i][1]};
+        struct rfx_range in = rfx_op_in_range(c->graph, node, 0, 0, out);
+        assert_int_equal(in.lo, rows[i][2]);
+        assert_int_equal(in.hi, rows[i][3]);
+        struct rfx_range own = rfx_op_endless_range(c->graph, node, 0, 0, out);
+        assert_int_equal(own.lo, out.lo * a->sh - 1);
+        assert_int_equal(own.hi, (out.hi - 1) * a->sh + 2);
+    }
+}
+
 static void test_regions(void **state) {
     (void)state;
     const struct shape large = {16, 16, 22, 30, {1, 1, 1, 1}, false, false, false, RFX_ACT_NONE, 4};
@@ -292,15 +307,7 @@ static void test_regions(void **state) {
     struct op_case c;
     begin(&c, &large, 1);
     const struct rfx_node *node = &c.graph->nodes[c.index];
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct rfx_range out = {rows[i][0], rows[i][1]};
-        struct rfx_range in = rfx_op_in_range(c.graph, node, 0, 0, out);
-        assert_int_equal(in.lo, rows[i][2]);
-        assert_int_equal(in.hi, rows[i][3]);
-        struct rfx_range own = rfx_op_endless_range(c.graph, node, 0, 0, out);
-        assert_int_equal(own.lo, out.lo - 1);
-        assert_int_equal(own.hi, out.hi + 1);
-    }
+    check_regions(&c, rows, sizeof rows / sizeof rows[0]);
     assert_int_equal(rfx_conv_rows_together(c.graph, node), 4);
     c.graph->conv = RFX_CONV_DIRECT;
     assert_int_equal(rfx_conv_rows_together(c.graph, node), 1);
@@ -309,7 +316,7 @@ static void test_regions(void **state) {
     op_case_end(&c);
 }
 
-/* With stride 2: output row i has input rows 2i - 1 to 2i + 1; 3 rows are a tile. */
+/* With stride 2 output row i has input rows 2i - 1 to 2i + 1; 3 rows are a tile. */
 static void test_regions_of_stride_2(void **state) {
     (void)state;
     const struct shape large = {32, 32, 48, 48, {1, 1, 1, 1}, false, false, false, RFX_ACT_NONE, 3};
@@ -318,14 +325,8 @@ static void test_regions_of_stride_2(void **state) {
                                {8, 9, 13, 18}, {23, 24, 43, 48}, {21, 22, 41, 46}, {2, 23, 1, 46}};
     struct op_case c;
     begin(&c, &large, 1);
-    const struct rfx_node *node = &c.graph->nodes[c.index];
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct rfx_range out = {rows[i][0], rows[i][1]};
-        struct rfx_range in = rfx_op_in_range(c.graph, node, 0, 0, out);
-        assert_int_equal(in.lo, rows[i][2]);
-        assert_int_equal(in.hi, rows[i][3]);
-    }
-    assert_int_equal(rfx_conv_rows_together(c.graph, node), 3);
+    check_regions(&c, rows, sizeof rows / sizeof rows[0]);
+    assert_int_equal(rfx_conv_rows_together(c.graph, &c.graph->nodes[c.index]), 3);
     op_case_end(&c);
 }
 

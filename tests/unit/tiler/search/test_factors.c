@@ -130,6 +130,21 @@ static void refusals(void **state) {
     small_plan_case_end(&c);
 }
 
+/* Those given by hand, and no others, whoever chooses the stages. */
+static void given_by_hand(void **state) {
+    struct small_plan_case c = load(RFX_CONV_WINOGRAD);
+    int makers[64];
+    (void)state;
+    assert_int_equal(makers_of(c.graph, makers), MAKERS);
+    c.request.keepers = &makers[1];
+    c.request.n_keepers = 1;
+    struct rfx_plan *plan = small_plan_case_make(&c);
+    assert_int_equal(rfx_factors_count(plan), 1);
+    assert_true(plan->graph->nodes[makers[1]].attr.conv.keeps_factors);
+    rfx_plan_free(plan);
+    small_plan_case_end(&c);
+}
+
 /* A plan that keeps some is written, read and the same again. */
 static void written_and_read(void **state) {
     struct small_plan_case c = load(RFX_CONV_WINOGRAD);
@@ -219,6 +234,7 @@ int main(void) {
         cmocka_unit_test_setup(as_many_as_fit, without_kernels),
         cmocka_unit_test_setup(nothing_else_changes, without_kernels),
         cmocka_unit_test_setup(refusals, without_kernels),
+        cmocka_unit_test_setup(given_by_hand, without_kernels),
         cmocka_unit_test_setup(written_and_read, without_kernels),
         cmocka_unit_test_setup(failing_allocations, without_kernels),
         cmocka_unit_test_setup(same_bits, without_kernels),
