@@ -64,18 +64,23 @@ static void delivers_chosen_channels(void **state) {
 
 static void delivers_planes_as_pixels(void **state) {
     (void)state;
-    static const char *const dicts[] = {
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 5, 3, 9000), }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (5, 3, 9000), }"};
-    for (int i = 0; i < 2; i++) {
-        write_npy(dicts[i], 5 * 3 * 9000, 0);
+    static const struct {
+        const char *dict;
+        int64_t channels, wide; /* of a pixel in memory */
+    } cases[] = {{"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 5, 3, 9000), }", 5, 7},
+                 {"{'descr': '<f4', 'fortran_order': False, 'shape': (5, 3, 9000), }", 5, 7},
+                 {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 3, 9000), }", 3, 3},
+                 {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 3, 9000), }", 3, 7}};
+    for (int i = 0; i < 4; i++) {
+        const int64_t channels = cases[i].channels, wide = cases[i].wide;
+        write_npy(cases[i].dict, channels * 3 * 9000, 0);
         struct rfx_memory *mem = rfx_memory_create(0);
         struct rfx_image *image = NULL;
         struct rfx_error err = {""};
         /* the options ask for 3 channels and ImageNet's mean: neither touches an npy */
         if (rfx_image_open(mem, FILE_NAME, NULL, &image, &err) != RFX_OK) fail_msg("%s", err.text);
         struct rfx_source_traits t = rfx_image_traits(image);
-        assert_int_equal(t.c, 5);
+        assert_int_equal(t.c, channels);
         assert_int_equal(t.h, 3);
         assert_int_equal(t.w, 9000);
         assert_true(t.random_access);
@@ -83,15 +88,15 @@ static void delivers_planes_as_pixels(void **state) {
         assert_int_equal(t.fixed_bytes, rfx_memory_high_water_bytes(mem));
         struct rfx_rect rect = rfx_rect_make(0, 3, 3, 8997);
         float *data = calloc(3 * 9000 * 7, sizeof *data);
-        struct rfx_view view = rfx_view_dense(data, rfx_rect_full(3, 9000), 7); /* wider pixels */
+        struct rfx_view view = rfx_view_dense(data, rfx_rect_full(3, 9000), wide);
         assert_int_equal(rfx_image_read(image, rect, &view, &err), RFX_OK);
         for (int64_t y = 0; y < 3; y++)
             for (int64_t x = 0; x < 9000; x++)
-                for (int64_t c = 0; c < 7; c++) {
+                for (int64_t c = 0; c < wide; c++) {
                     int64_t from = (c * 3 + y) * 9000 + x;
-                    float wanted = x >= 3 && x < 8997 && c < 5 ? (float)from / 4.0f : 0.0f;
+                    float wanted = x >= 3 && x < 8997 && c < channels ? (float)from / 4.0f : 0.0f;
                     float got = rfx_view_at(&view, y, x)[c];
-                    if (from == 5 && c < 5 ? !isnan(got) : got != wanted)
+                    if (from == 5 && c < channels ? !isnan(got) : got != wanted)
                         fail_msg("(%d, %d, %d): %g", (int)y, (int)x, (int)c, (double)got);
                 }
         free(data);
