@@ -57,6 +57,7 @@ enum rfx_clauses_outcome {
 struct rfx_clauses_request {
     uint64_t conflicts;                /* at most so many, > 0 */
     uint64_t seed;                     /* 0: no chance; else of the order of equal variables */
+    bool steady;                       /* for an assignment: hardly any search for a proof */
     const struct rfx_place_stop *stop; /* NULL: none */
 };
 

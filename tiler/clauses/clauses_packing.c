@@ -92,6 +92,11 @@ static enum rfx_status search_formula(struct rfx_clauses_packing *p,
     return RFX_OK;
 }
 
+/* Then nothing is guessed, and no proof is of use. */
+static bool nothing_is_free(const struct rfx_runs *runs) {
+    return runs->n == 1 && runs->free_bytes[0] == 0;
+}
+
 enum rfx_status rfx_clauses_packing_search(struct rfx_clauses_packing *p, uint64_t most,
                                            const struct rfx_place_stop *stop, size_t *offsets,
                                            enum rfx_clauses_packing_outcome *outcome,
@@ -106,7 +111,8 @@ enum rfx_status rfx_clauses_packing_search(struct rfx_clauses_packing *p, uint64
         if (p->formula == NULL)
             status = rfx_formula_create(p->problem, &p->request, &p->runs, stop, &p->formula, err);
         if (status != RFX_OK || p->formula == NULL) break; /* too large */
-        struct rfx_clauses_request search = {.conflicts = most - done, .stop = stop};
+        struct rfx_clauses_request search = {
+            .conflicts = most - done, .steady = nothing_is_free(&p->runs), .stop = stop};
         status = search_formula(p, search, offsets, outcome, &done, &goes_on, err);
         if (!goes_on) break;
         drop_formula(p);

@@ -244,6 +244,7 @@ enum rfx_clauses_outcome rfx_clauses_solve(struct rfx_clauses *c,
     struct rfx_clauses_pace *pace = &c->pace;
     enum rfx_clauses_outcome outcome = RFX_CLAUSES_LIMIT;
     if (!begin(c, request->seed)) return RFX_CLAUSES_NO_MEMORY;
+    c->turns.stays_steady = request->steady;
     uint64_t first = pace->conflicts;
     while (!c->is_impossible && pace->conflicts - first < request->conflicts) {
         uint32_t conflict = propagate(c);

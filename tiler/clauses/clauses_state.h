@@ -92,7 +92,7 @@ struct rfx_clauses_pace {
  * what fits; now and then all variables take those of the largest one since the last time (the
  * best), with which both kinds go on. Cai and Zhang 2021; Biere's CaDiCaL. */
 struct rfx_clauses_turns {
-    bool is_steady;
+    bool is_steady, stays_steady;         /* takes no turns with quick search */
     uint64_t turn, turn_at;               /* how many there were, when the next begins */
     uint64_t backs, back_at;              /* the same of going back to the best */
     uint64_t restart, factor, restart_at; /* of steady search */

@@ -63,7 +63,7 @@ void rfx_clauses_take_turn(struct rfx_clauses *c) {
     uint64_t now = c->pace.conflicts;
     if (now >= t->turn_at) {
         uint64_t k = t->turn / 2 + 1;
-        t->is_steady = t->turn % 2 == 0;
+        t->is_steady = t->stays_steady || t->turn % 2 == 0;
         t->turn++;
         t->turn_at = now + TURN * k * k;
         t->restart = t->factor = 1;

@@ -72,7 +72,9 @@ static struct rfx_clauses *make(struct rfx_memory *mem, const struct formula *f)
  * expects what trying every assignment tells, which is returned. */
 static bool solve_as_expected(struct rfx_clauses *clauses, const struct formula *f, int seed,
                               int *limits) {
-    struct rfx_clauses_request request = {seed % 2 == 0 ? UINT64_MAX : 1, (uint64_t)seed, NULL};
+    struct rfx_clauses_request request = {.conflicts = seed % 2 == 0 ? UINT64_MAX : 1,
+                                          .seed = (uint64_t)seed,
+                                          .steady = seed % 3 == 0};
     enum rfx_clauses_outcome outcome = RFX_CLAUSES_LIMIT;
     uint64_t conflicts = 0;
     while (outcome == RFX_CLAUSES_LIMIT) {
@@ -189,7 +191,7 @@ static void two_pairs_tell_the_third(void **state) {
     struct rfx_memory *mem = rfx_memory_create(0);
     for (int k = 0; k < 2 * PAIRS; k++) {
         struct rfx_clauses *clauses;
-        struct rfx_clauses_request request = {UINT64_MAX, 0, NULL};
+        struct rfx_clauses_request request = {.conflicts = UINT64_MAX};
         uint64_t conflicts = 0;
         int first = known[k / 2][k % 2], last = known[k / 2][1 - k % 2], begin = 2 * PAIRS;
         int one[] = {begin ^ 1, first}, other[] = {first ^ 1, last};
@@ -215,7 +217,7 @@ static void proofs_tell_what_they_use(void **state) {
         struct test_rng rng = test_rng_make((uint64_t)k);
         struct formula f = random_formula(&rng);
         struct rfx_clauses *clauses;
-        struct rfx_clauses_request request = {UINT64_MAX, (uint64_t)k, NULL};
+        struct rfx_clauses_request request = {.conflicts = UINT64_MAX, .seed = (uint64_t)k};
         uint64_t conflicts = 0;
         assert_int_equal(rfx_clauses_create(mem, f.n, &clauses, NULL), RFX_OK);
         add_with_origins(clauses, &f, 0);
@@ -247,7 +249,7 @@ static void a_proof_outlives_forgetting(void **state) {
             }
         }
     }
-    struct rfx_clauses_request request = {UINT64_MAX, 0, NULL};
+    struct rfx_clauses_request request = {.conflicts = UINT64_MAX};
     uint64_t conflicts = 0;
     assert_int_equal(rfx_clauses_solve(clauses, &request, &conflicts), RFX_CLAUSES_IMPOSSIBLE);
     assert_true(conflicts > 2000);
@@ -259,7 +261,7 @@ static void a_proof_outlives_forgetting(void **state) {
 static bool is_allowed(struct rfx_memory *mem, const struct rfx_sums *sums, int n,
                        unsigned values) {
     struct rfx_clauses *clauses;
-    struct rfx_clauses_request request = {UINT64_MAX, 0, NULL};
+    struct rfx_clauses_request request = {.conflicts = UINT64_MAX};
     uint64_t conflicts = 0;
     int literals[MAX_TERMS];
     assert_int_equal(rfx_clauses_create(mem, n + rfx_sums_variables(sums), &clauses, NULL), RFX_OK);
@@ -353,7 +355,7 @@ static void counts_are_part_of_sums(void **state) {
             assert_true(rfx_clauses_add(clauses, fewer, 2));
         }
         int sum = fix_values(&rng, clauses, terms, n, &counts, before);
-        struct rfx_clauses_request request = {UINT64_MAX, 0, NULL};
+        struct rfx_clauses_request request = {.conflicts = UINT64_MAX};
         uint64_t conflicts = 0;
         bool expected = sum >= 0 && sum <= counts.after;
         assert_int_equal(rfx_clauses_solve(clauses, &request, &conflicts),
