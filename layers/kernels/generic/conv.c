@@ -22,8 +22,7 @@
 #elif VECTOR_FLOATS == 8
 #define PIXELS 6 /* 12 sums, 2 weights and an input value of 16 registers */
 #define VECTORS 2
-#define ALONE 12          /* pixels of a single vector of channels: as many sums */
-#define WEIGHTS_SOON 1024 /* floats: see conv_expect.h */
+#define ALONE 12 /* pixels of a single vector of channels: as many sums */
 #else
 #define PIXELS 6 /* 24 sums, 4 weights and an input value of 32 registers */
 #define VECTORS 4
@@ -31,10 +30,8 @@
 #ifndef ALONE
 #define ALONE PIXELS
 #endif
-#ifndef WEIGHTS_SOON
-#define WEIGHTS_SOON 0
-#endif
 #include "layers/kernels/generic/conv_expect.h"
+#include "layers/kernels/generic/conv_values.h"
 
 _Static_assert(RFX_CONV_PANEL % SIZE_OF_BLOCK == 0, "a panel is whole blocks");
 _Static_assert(RFX_CONV_LANES % VECTOR_FLOATS == 0, "panels are filled up to whole vectors");
@@ -48,7 +45,7 @@ struct block {
     float *out;
     int64_t channels; /* that are stored */
     bool leads;       /* the next block's values are asked for beside it */
-    int64_t ahead;    /* floats: how far behind the weights at hand others are asked for; or 0 */
+    int64_t ahead;    /* floats: how far behind the weights at hand others are asked for */
 };
 
 /* Neighbouring products of every sum: k input values in a row, and their weights. */
@@ -149,17 +146,17 @@ static void find_pieces(const struct rfx_conv_run *c, struct pieces *p, bool spl
 
 /* Adds `k` products per sum: x floats in a row, weights `width` apart. */
 INLINE void add_products(vector sum[ALONE][VECTORS], const float *x, int64_t x_stride,
-                         const float *w, int64_t width, int64_t ahead, int64_t k, int n, int nv,
-                         bool is_long) {
-    for (const float *end = x + k; x < end; x++, w += width) {
+                         const float *w, int64_t width, int64_t ahead, int64_t k, int n, int nv) {
+    struct values values = values_from(x, x_stride);
+    for (const float *end = w + k * width; w < end; w += width) {
         vector wv[VECTORS];
         if (nv == VECTORS) expect_weights(w + ahead);
-        if (nv == VECTORS && is_long && WEIGHTS_SOON > 0) expect_weights_soon(w + WEIGHTS_SOON);
         UNROLL for (int v = 0; v < nv; v++) wv[v] = VECTOR_LOAD(w + v * VECTOR_FLOATS);
         UNROLL for (int p = 0; p < n; p++) {
-            vector xv = VECTOR_ALL(x[p * x_stride]);
+            vector xv = VECTOR_ALL(value_of(&values, p));
             UNROLL for (int v = 0; v < nv; v++) sum[p][v] = VECTOR_FMA(xv, wv[v], sum[p][v]);
         }
+        next_values(&values);
     }
 }
 
@@ -209,7 +206,7 @@ INLINE void add_pieces(const struct rfx_conv_run *c, const struct block *b, cons
             expect_pixel(&end);
         if (sums != SUMS_SHORT && b->leads) expect_next(c, at->x + b->at, at->k, n);
         add_products(sum, at->x + b->at, c->x_stride, b->weights + at->first * b->width, b->width,
-                     b->ahead, at->k, n, nv, sums == SUMS_PARTS);
+                     b->ahead, at->k, n, nv);
         if (sums != SUMS_PARTS || !at->ends) continue;
         UNROLL for (int i = 0; i < n; i++) UNROLL for (int v = 0; v < nv; v++) {
             total[i][v] = total[i][v] + sum[i][v];
@@ -329,7 +326,7 @@ static void make_channels(const struct rfx_conv_run *c, pixels_fn *make, struct 
             b.weights = c->weights + (ch - in_panel) * k + in_panel;
             b.bias = c->bias + ch;
             b.channels = c->m - ch;
-            b.ahead = i == 0 ? WEIGHTS_AHEAD : 0; /* others find them in caches */
+            b.ahead = i == 0 ? WEIGHTS_AHEAD : WEIGHTS_SOON;
             b.leads = ch == 0 && i + 1 < cut.blocks && pieces->apart;
             b.out = c->out + p * c->out_stride + ch;
             b.residual = c->residual == NULL ? NULL : c->residual + p * c->residual_stride + ch;

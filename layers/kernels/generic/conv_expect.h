@@ -7,6 +7,7 @@
 
 #define LINE_FLOATS 16     /* of a cache line */
 #define WEIGHTS_AHEAD 2048 /* floats: the sums of so many weights take as long as memory does */
+#define WEIGHTS_SOON 1024  /* ... as the second cache does */
 #define WAY_FLOATS 1024    /* addresses so far apart share a set of the first cache */
 
 /* What a block's end reads and writes comes to the nearest cache while its sums are made: pixel
@@ -54,16 +55,11 @@ INLINE void expect_next(const struct rfx_conv_run *c, const float *x, int64_t k,
         for (int64_t i = 0; i < k; i += LINE_FLOATS) __builtin_prefetch(next + i);
 }
 
-/* The weights of a block at `w`, WEIGHTS_AHEAD behind those that are used: the processor foresees
- * lines of one page only, and pages follow each other faster than memory answers. */
+/* The weights of a block at `w`. For the first pixels they come from memory, WEIGHTS_AHEAD behind
+ * those that are used: the processor foresees lines of one page only, and pages follow each other
+ * faster than memory answers. For others they come from the second cache, every other line of
+ * panels, which it hardly foresees: WEIGHTS_SOON behind. */
 INLINE void expect_weights(const float *w) {
-    for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(w + v, 0, 2);
-}
-
-/* The weights of a long sum come from the second cache for each few pixels, every other line of
- * panels, as fast as sums of 256-bit vectors take them only if they are asked for: WEIGHTS_SOON
- * behind those that are used. */
-INLINE void expect_weights_soon(const float *w) {
-    __builtin_prefetch(w, 0, 3);
+    for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(w + v);
 }
 #endif
