@@ -165,8 +165,14 @@ MUTATIONS = {
         "layers/conv/conv_direct.c", r"return rfx_view_at\(v, y \+ step, x\)",
         "return step > 0 || rfx_view_at(v, y + step, x)", "test_op_conv$|test_random_tiles"),
     "one product too few": (
-        "layers/kernels/generic/conv.c", r"const float \*end = x \+ k; x < end;",
-        "const float *end = x + (k > 99 ? k - 1 : k); x < end;", "test_op_conv$"),
+        "layers/kernels/generic/conv.c", r"const float \*end = w \+ k \* width; w < end;",
+        "const float *end = w + (k > 99 ? k - 1 : k) * width; w < end;", "test_op_conv$"),
+    "a value of another pixel": (
+        "layers/kernels/generic/conv_values.h", r"one, 3 \* one, 5 \* one", "one, 3 * one, 4 * one",
+        "test_op_conv$"),
+    "search for proofs where none is of use": (
+        "tiler/clauses/clauses_packing.c", r"return runs->n == 1 && runs->free_bytes\[0\] == 0;",
+        "return runs->n == 1 && runs->free_bytes[0] != 0;", "test_clauses_packing$"),
     "forget a part of a long sum": (
         "layers/kernels/generic/conv.c", r"min_i64\(k \+ parts\.taps, k1\)",
         "k + 1", "test_op_conv$|test_conv_chain$"),
