@@ -37,6 +37,20 @@ static inline int rfx_clauses_below(const int *pair, int n, int i, int j) {
                  : 2 * pair[(size_t)j * count + (size_t)i] + 1;
 }
 
+/* An item of such an order, `size` high from section `begin` to before section `end`. */
+struct rfx_clauses_item {
+    int size, begin, end;
+    uint64_t origin; /* of what is said of it; see rfx_clauses_set_origin */
+};
+
+/* The items of the order lie at one height in all their sections, none where another one lies, and
+ * in each section below `height`: what lies below an item at one time, it, and what lies above it
+ * at any other time are no higher. Sections are 0 to n_sections - 1, sizes add up to less than
+ * 2^31. Once, after rfx_clauses_set_order and before any clause. false: no memory. */
+RFX_NODISCARD bool rfx_clauses_set_heights(struct rfx_clauses *clauses,
+                                           const struct rfx_clauses_item *items, int n_sections,
+                                           int height);
+
 /* Where the clauses come from that are added from now on: bits, 0: from nowhere. */
 void rfx_clauses_set_origin(struct rfx_clauses *clauses, uint64_t origin);
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "tiler/clauses/clauses_spans.h"
 #include "tiler/clauses/clauses_sums.h"
 #include "tiler/packer/packer_boundaries.h"
 
@@ -358,8 +359,9 @@ struct rfx_clauses *rfx_formula_clauses(struct rfx_formula *f) {
 }
 
 /* Makes the clauses; *possible: there are not too many. */
-static enum rfx_status make_clauses(struct rfx_formula *f, const struct rfx_place_stop *stop,
-                                    bool *possible, struct rfx_error *err) {
+static enum rfx_status make_clauses(struct rfx_formula *f, int n, size_t capacity,
+                                    const struct rfx_place_stop *stop, bool *possible,
+                                    struct rfx_error *err) {
     size_t items = (size_t)f->b->n_items;
     if (!allocate(f)) return rfx_memory_fail(f->mem, "packer", items * items * sizeof(int), err);
     enum rfx_status status = number(f, possible, err);
@@ -367,6 +369,7 @@ static enum rfx_status make_clauses(struct rfx_formula *f, const struct rfx_plac
     status = rfx_clauses_create(f->mem, f->n_variables, &f->clauses, err);
     int yes[] = {2 * f->yes};
     if (status == RFX_OK && (!rfx_clauses_set_order(f->clauses, f->pair, f->b->n_items) ||
+                             !rfx_spans_add(f->b, f->runs, n, capacity, f->clauses) ||
                              !rfx_clauses_add(f->clauses, yes, 1) || !add_all(f, stop)))
         status = rfx_memory_fail(f->mem, "packer", items * items * sizeof(int), err);
     return status;
@@ -387,7 +390,7 @@ enum rfx_status rfx_formula_create(const struct rfx_place_problem *problem,
     bool possible = status == RFX_OK && f->b->possible && f->b->n_items <= MAX_PIECES;
     if (possible) {
         drop_fillers(f, problem->n);
-        status = make_clauses(f, stop, &possible, err);
+        status = make_clauses(f, problem->n, request->capacity_bytes, stop, &possible, err);
     }
     if (status == RFX_OK && possible)
         *out = f;

@@ -60,7 +60,7 @@ static void take_clause(struct rfx_clauses *c, uint32_t clause, int variable, in
     int own[CLAUSES_ORDER_LITERALS];
     struct rfx_clauses_view view = rfx_clauses_view(c, clause, variable, own);
     c->origin |= view.origins;
-    if (clause >= c->learnt && !rfx_clauses_is_order(clause) && c->store[clause + 1] > 2) {
+    if (clause >= c->learnt && rfx_clauses_is_written(clause) && c->store[clause + 1] > 2) {
         uint32_t levels = (uint32_t)mark_levels(c, view.literals, view.n);
         if (levels < c->store[clause + 1]) c->store[clause + 1] = levels;
     }

@@ -42,8 +42,7 @@ void rfx_clauses_release_orders(struct rfx_clauses_orders *o) {
         rfx_memory_release(o->mem, blocks[i]);
 }
 
-/* The items of a true literal of a pair; false: it is of none. */
-static bool items_of(const struct rfx_clauses_orders *o, int literal, int *low, int *high) {
+bool rfx_clauses_items_of(const struct rfx_clauses_orders *o, int literal, int *low, int *high) {
     uint32_t items = o->items[literal / 2];
     if (items == NO_PAIR) return false;
     int i = (int)(items >> SHIFT), j = (int)(items & (((uint32_t)1 << SHIFT) - 1));
@@ -56,13 +55,15 @@ static int below(const struct rfx_clauses_orders *o, int i, int j) {
     return rfx_clauses_below(o->pair, o->n, i, j);
 }
 
-void rfx_clauses_note_order(struct rfx_clauses_orders *o, int literal, bool is_true) {
+void rfx_clauses_note_order(struct rfx_clauses *c, int literal, bool is_true) {
+    const struct rfx_clauses_orders *o = &c->orders;
     int low, high;
-    if (!items_of(o, literal, &low, &high)) return;
+    if (!rfx_clauses_items_of(o, literal, &low, &high)) return;
     uint64_t *after = word_of(o, o->after, low, high);
     uint64_t *before = word_of(o, o->before, high, low);
     *after = is_true ? *after | bit_of(high) : *after & ~bit_of(high);
     *before = is_true ? *before | bit_of(low) : *before & ~bit_of(low);
+    if (c->heights.n_sections > 0) rfx_clauses_note_heights(&c->heights, low, high, is_true);
 }
 
 /* Of a cycle of three: all three literals are false. */
@@ -77,7 +78,7 @@ static uint32_t fail(struct rfx_clauses *c, int i, int j, int k) {
 uint32_t rfx_clauses_propagate_order(struct rfx_clauses *c, int literal) {
     const struct rfx_clauses_orders *o = &c->orders;
     int low, high;
-    if (o->n == 0 || !items_of(o, literal, &low, &high)) return CLAUSES_NONE;
+    if (o->n == 0 || !rfx_clauses_items_of(o, literal, &low, &high)) return CLAUSES_NONE;
     const uint64_t *pairs[] = {word_of(o, o->pairs, low, 0), word_of(o, o->pairs, high, 0)};
     const uint64_t *after[] = {word_of(o, o->after, low, 0), word_of(o, o->after, high, 0)};
     const uint64_t *before[] = {word_of(o, o->before, low, 0), word_of(o, o->before, high, 0)};
@@ -100,14 +101,16 @@ uint32_t rfx_clauses_propagate_order(struct rfx_clauses *c, int literal) {
 struct rfx_clauses_view rfx_clauses_view(const struct rfx_clauses *c, uint32_t clause, int variable,
                                          int own[CLAUSES_ORDER_LITERALS]) {
     const struct rfx_clauses_orders *o = &c->orders;
-    if (!rfx_clauses_is_order(clause))
+    if (clause != CLAUSES_CYCLE && clause >= CLAUSES_HEIGHT)
+        return rfx_clauses_view_height(c, clause);
+    if (rfx_clauses_is_written(clause))
         return (struct rfx_clauses_view){rfx_clauses_literals(c, clause), (int)c->store[clause],
                                          rfx_clauses_origins_of(c, clause)};
     if (clause == CLAUSES_CYCLE)
         return (struct rfx_clauses_view){o->cycle, CLAUSES_ORDER_LITERALS, 0};
     int low = 0, high = 0, middle = (int)(clause - CLAUSES_ORDER);
     own[0] = 2 * variable + (c->value[2 * variable] > 0 ? 0 : 1);
-    (void)items_of(o, own[0], &low, &high);
+    (void)rfx_clauses_items_of(o, own[0], &low, &high);
     own[1] = below(o, low, middle) ^ 1;
     own[2] = below(o, middle, high) ^ 1;
     return (struct rfx_clauses_view){own, CLAUSES_ORDER_LITERALS, 0};

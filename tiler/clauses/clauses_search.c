@@ -41,7 +41,7 @@ void rfx_clauses_assign(struct rfx_clauses *c, int literal, uint32_t reason) {
     c->of[literal / 2].reason = reason;
     c->trail[c->n_trail++] = literal;
     foresee(c, literal ^ 1);
-    if (c->orders.n > 0) rfx_clauses_note_order(&c->orders, literal, true);
+    if (c->orders.n > 0) rfx_clauses_note_order(c, literal, true);
     if (c->n_levels == 0)
         c->origins[literal / 2] =
             reason == CLAUSES_NONE ? c->origin : rfx_clauses_gather_origins(c, reason, literal / 2);
@@ -54,11 +54,12 @@ static void go_back(struct rfx_clauses *c, int level) {
         int literal = c->trail[k];
         c->of[literal / 2].phase = (literal & 1) == 0;
         c->value[literal] = c->value[literal ^ 1] = 0;
-        if (c->orders.n > 0) rfx_clauses_note_order(&c->orders, literal, false);
+        if (c->orders.n > 0) rfx_clauses_note_order(c, literal, false);
         if (!c->of[literal / 2].follows) rfx_clauses_push(c, literal / 2);
     }
     c->n_trail = c->next = start;
     c->n_levels = level;
+    rfx_clauses_drop_heights(c, level);
 }
 
 /* Looks for another literal to watch instead of the false literals[1]. */
@@ -122,6 +123,7 @@ static uint32_t propagate(struct rfx_clauses *c) {
         if (c->next < c->n_trail) foresee_all(c, c->trail[c->next] ^ 1);
         uint32_t conflict = rfx_clauses_propagate_order(c, gone ^ 1);
         if (conflict == CLAUSES_NONE) conflict = propagate_fixed(c, gone);
+        if (conflict == CLAUSES_NONE) conflict = rfx_clauses_propagate_heights(c, gone ^ 1);
         if (conflict != CLAUSES_NONE) return conflict;
         struct rfx_clauses_list *list = &c->lists[gone];
         struct rfx_clauses_watch *from = list->watches;
@@ -208,6 +210,7 @@ static bool decide(struct rfx_clauses *c) {
         if (c->turns.is_steady && c->of[variable].target != 0) value = c->of[variable].target > 0;
         int literal = 2 * variable + (value ? 0 : 1);
         if (c->value[literal] != 0) continue;
+        rfx_clauses_begin_heights(c);
         c->starts[c->n_levels++] = c->n_trail;
         rfx_clauses_assign(c, literal, CLAUSES_NONE);
         return true;
@@ -220,7 +223,7 @@ static bool begin(struct rfx_clauses *c, uint64_t seed) {
     if (!c->has_searched) {
         if (!rfx_clauses_fix(c)) return false;
         for (int k = 0; k < c->n_trail && c->orders.n > 0; k++)
-            rfx_clauses_note_order(&c->orders, c->trail[k], true);
+            rfx_clauses_note_order(c, c->trail[k], true);
         c->pace = (struct rfx_clauses_pace){
             .forget_at = FIRST_FORGET, .forget_every = FIRST_FORGET, .decay = first_decay};
         rfx_clauses_begin_turns(c);

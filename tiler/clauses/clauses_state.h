@@ -14,11 +14,13 @@
 /* Number of literals; levels of a learnt clause (else 0); two words of origins. */
 enum { CLAUSES_HEADER = 4 };
 
-/* Where a clause begins in the store, or, from CLAUSES_ORDER on, one of an order that is never
- * written down: the item in the middle, plus CLAUSES_ORDER, is the reason of what follows from two
- * others; CLAUSES_CYCLE is false. */
+/* Where a clause begins in the store, or, from CLAUSES_ORDER on, one that is never written there.
+ * Of an order: the item in the middle, plus CLAUSES_ORDER, is the reason of what follows from two
+ * others; CLAUSES_CYCLE is false. Of heights: where it begins among the reasons, plus
+ * CLAUSES_HEIGHT. */
 #define CLAUSES_NONE UINT32_MAX
 #define CLAUSES_CYCLE (UINT32_MAX - 1)
+#define CLAUSES_HEIGHT UINT32_C(0xe0000000)
 #define CLAUSES_ORDER UINT32_C(0xc0000000)
 enum { CLAUSES_ORDER_LITERALS = 3 };
 
@@ -58,6 +60,19 @@ struct rfx_clauses_orders {
     uint64_t *pairs, *after, *before; /* per item: those that it has a variable with, those that lie
                                          above it, those that lie below it */
     int cycle[CLAUSES_ORDER_LITERALS]; /* a clause that is false */
+};
+
+/* What is known to lie below and above each item in each section. What follows from it, and what
+ * is false, has its clause among the reasons: origins (two words), number of literals, literals.
+ * Those of a level are dropped with it. */
+struct rfx_clauses_heights {
+    struct rfx_memory *mem;
+    int n_sections, height;
+    struct rfx_clauses_item *items;
+    int *under, *over; /* per item and section: sums of sizes */
+    int *reasons;
+    size_t n_reasons, reasons_capacity;
+    size_t *starts; /* per level: as many reasons were there before it */
 };
 
 struct rfx_clauses_list {
@@ -106,7 +121,8 @@ struct rfx_clauses {
     bool has_searched, is_impossible, has_no_memory;
     struct rfx_clauses_fixed fixed;
     struct rfx_clauses_orders orders;
-    struct rfx_clauses_list *lists; /* per literal: of the other clauses */
+    struct rfx_clauses_heights heights; /* n_sections 0: nothing is known of them */
+    struct rfx_clauses_list *lists;     /* per literal: of the other clauses */
 
     int n;              /* variables */
     signed char *value; /* per literal: 1, 0 (open), -1 */
@@ -136,8 +152,8 @@ static inline uint64_t rfx_clauses_origins_of(const struct rfx_clauses *c, uint3
     return c->store[clause + 2] | (uint64_t)c->store[clause + 3] << 32;
 }
 
-static inline bool rfx_clauses_is_order(uint32_t clause) {
-    return clause >= CLAUSES_ORDER && clause != CLAUSES_NONE;
+static inline bool rfx_clauses_is_written(uint32_t clause) {
+    return clause < CLAUSES_ORDER;
 }
 
 /* A clause, wherever it is. */
@@ -152,14 +168,31 @@ struct rfx_clauses_view {
 struct rfx_clauses_view rfx_clauses_view(const struct rfx_clauses *c, uint32_t clause, int variable,
                                          int own[CLAUSES_ORDER_LITERALS]);
 
+/* The items of a true literal of a pair; false: it is of none. */
+bool rfx_clauses_items_of(const struct rfx_clauses_orders *orders, int literal, int *low,
+                          int *high);
+
 /* Takes down that a literal is true, if it is of a pair, or that it is open again. */
-void rfx_clauses_note_order(struct rfx_clauses_orders *orders, int literal, bool is_true);
+void rfx_clauses_note_order(struct rfx_clauses *c, int literal, bool is_true);
+void rfx_clauses_note_heights(struct rfx_clauses_heights *heights, int low, int high, bool is_true);
 
 /* Draws the conclusions from a pair that has become known; CLAUSES_CYCLE: there is no such order,
  * else CLAUSES_NONE. */
 uint32_t rfx_clauses_propagate_order(struct rfx_clauses *c, int literal);
 
+/* The same of the heights of its items; a clause that is false, or CLAUSES_NONE, also where there
+ * is no memory (c->has_no_memory). */
+uint32_t rfx_clauses_propagate_heights(struct rfx_clauses *c, int literal);
+
+/* A clause from CLAUSES_HEIGHT on. */
+struct rfx_clauses_view rfx_clauses_view_height(const struct rfx_clauses *c, uint32_t clause);
+
+/* A level begins; all above a level are dropped. */
+void rfx_clauses_begin_heights(struct rfx_clauses *c);
+void rfx_clauses_drop_heights(struct rfx_clauses *c, int level);
+
 void rfx_clauses_release_orders(struct rfx_clauses_orders *orders);
+void rfx_clauses_release_heights(struct rfx_clauses_heights *heights);
 
 /* Makes a literal true; CLAUSES_NONE: there is no reason. */
 void rfx_clauses_assign(struct rfx_clauses *c, int literal, uint32_t reason);

@@ -54,6 +54,7 @@ void rfx_clauses_free(struct rfx_clauses *c) {
     for (int i = 0; i < 2 * c->n && c->lists != NULL; i++)
         rfx_memory_release(c->mem, c->lists[i].watches);
     rfx_clauses_release_orders(&c->orders);
+    rfx_clauses_release_heights(&c->heights);
     void *const blocks[] = {c->store,       c->lists,        c->value,   c->trail, c->starts,
                             c->activity,    c->heap,         c->seen,    c->learn, c->stack,
                             c->touched,     c->stamp,        c->origins, c->of,    c->fixed.first,
