@@ -180,8 +180,8 @@ MUTATIONS = {
         "tiler/clauses/clauses_heights.c", r"add\(sums_of\(h, h->over, low\), span, sign",
         "add(sums_of(h, h->over, low), span, 1", "test_clauses_heights$"),
     "a guess that a proof does not name": (
-        "tiler/clauses/clauses_spans.c", r"rfx_runs_origin\(runs, item->begin\)", "0",
-        "test_clauses_packing$"),
+        "tiler/clauses/clauses_spans.c", r"i < n \? 0 : rfx_runs_origin\(runs, item->begin\)",
+        "i < n || true ? 0 : rfx_runs_origin(runs, item->begin)", "test_clauses_heights$"),
     "forget a part of a long sum": (
         "layers/kernels/generic/conv.c", r"min_i64\(k \+ parts\.taps, k1\)",
         "k + 1", "test_op_conv$|test_conv_chain$"),
@@ -273,7 +273,8 @@ def build(tree, jobs):
 
 def red_tests(tree, jobs, selection, stop):
     """Names of the tests that fail."""
-    words = ["ctest", "--preset", "release", "-j", jobs]
+    # places_of_mutations misses the place of whatever is put in.
+    words = ["ctest", "--preset", "release", "-j", jobs, "-E", "^places_of_mutations$"]
     words += ["-R", selection] if selection else []
     words += ["--stop-on-failure"] if stop else []
     output = command(tree, *words).stdout

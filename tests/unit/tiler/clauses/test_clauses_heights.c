@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/support/random/placement_cases.h"
-#include "tiler/clauses/clauses.h"
+#include "tiler/clauses/clauses_spans.h"
 
 enum { MAX_ITEMS = 7, MAX_PAIRS = 15, SECTIONS = 4, MAX_PLAIN = 12 };
 
@@ -188,10 +188,46 @@ static void sums_tell_the_side(void **state) {
     rfx_memory_free(mem);
 }
 
+/* 1 of 4 is free at first, beside an item of 2 that stays (0) and one of 1 (1); an item of 2 (2)
+ * takes their place. With the free one, a filler (3), above item 0 and item 1 below it, item 2 has
+ * no room. A proof of it names the filler's run, without which there would be room. */
+static void proofs_name_runs_of_fillers(void **state) {
+    (void)state;
+    enum { ITEMS = 4, PAIRS = 4 };
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_place_item items[] = {{0, 2, 2, 1}, {0, 1, 1, 1}, {1, 2, 2, 1}};
+    static const int pair[ITEMS * ITEMS] = {-1, 0,  1,  2,  -1, -1, -1, 3,
+                                            -1, -1, -1, -1, -1, -1, -1, -1};
+    int under[] = {2 * 0 + 1}, over[] = {2 * 2};
+    struct rfx_place_problem *problem = placement_problem(items, ITEMS - 1);
+    struct rfx_boundaries *b;
+    struct rfx_runs runs;
+    assert_int_equal(rfx_boundaries_create(problem, 4, RFX_FILLERS_CUT, false, &b, NULL), RFX_OK);
+    assert_int_equal(rfx_runs_make(problem, 4, false, &runs, NULL), RFX_OK);
+    assert_int_equal(b->n_items, ITEMS);
+    for (int n = ITEMS - 1; n <= ITEMS; n++) { /* of n items nothing is guessed */
+        struct rfx_clauses *clauses;
+        struct rfx_clauses_request request = {.conflicts = UINT64_MAX};
+        uint64_t conflicts = 0;
+        assert_int_equal(rfx_clauses_create(mem, PAIRS, &clauses, NULL), RFX_OK);
+        assert_true(rfx_clauses_set_order(clauses, pair, ITEMS));
+        assert_true(rfx_spans_add(b, &runs, n, 4, clauses));
+        assert_true(rfx_clauses_add(clauses, under, 1) && rfx_clauses_add(clauses, over, 1));
+        assert_int_equal(rfx_clauses_solve(clauses, &request, &conflicts), RFX_CLAUSES_IMPOSSIBLE);
+        assert_int_equal(rfx_clauses_proof(clauses), n < ITEMS ? rfx_runs_origin(&runs, 0) : 0);
+        rfx_clauses_free(clauses);
+    }
+    rfx_runs_release(&runs);
+    rfx_boundaries_free(b);
+    rfx_place_problem_free(problem);
+    rfx_memory_free(mem);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_every_order),
         cmocka_unit_test(sums_tell_the_side),
+        cmocka_unit_test(proofs_name_runs_of_fillers),
     };
     return cmocka_run_group_tests(tests, placement_set_up, placement_tear_down);
 }
