@@ -167,11 +167,12 @@ static enum rfx_status choose_for_budget(struct rfx_search *search, struct choos
     return status;
 }
 
-/* For a quarter of what could be stored, and less, which hangs on the network alone. */
+/* For a quarter of what could be stored, an eighth and a sixteenth, and for half as much again and
+ * a quarter less than what of these needs least: it hangs on the network alone. */
 static enum rfx_status choose_small(struct rfx_search *search, struct chooser *c,
                                     struct rfx_error *err) {
     enum { MOST = 4, LEAST = 16 };
-    size_t n = (size_t)search->context.graph->n_nodes, least;
+    size_t n = (size_t)search->context.graph->n_nodes, least, best = SIZE_MAX, best_room = 0;
     struct rfx_chain_count all;
     enum rfx_status status = RFX_OK;
     if (search->n_chosen == RFX_SEARCH_CHOICES) return RFX_OK;
@@ -180,7 +181,13 @@ static enum rfx_status choose_small(struct rfx_search *search, struct chooser *c
     for (size_t part = MOST; status == RFX_OK && part <= LEAST && !c->fit; part *= 2) {
         size_t room = all.bytes / part;
         status = add_choice(search, c, true, &room, &least, err);
+        if (least == 0 || least >= best) continue;
+        best = least;
+        best_room = room;
     }
+    size_t beside[] = {best_room + best_room / 2, best_room - best_room / 4};
+    for (int k = 0; status == RFX_OK && k < 2 && best_room > 0 && !c->fit; k++)
+        status = add_choice(search, c, false, &beside[k], &least, err);
     return status;
 }
 

@@ -64,10 +64,25 @@ static void least_memory_is_enough(void **state) {
     small_plan_case_end(&u);
 }
 
+/* Neither is anything found in a little less, where a budget has its own choice of maps. */
+static void less_than_the_least_is_not_enough(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {512, 768};
+    for (int i = 0; i < 2; i++) {
+        struct small_plan_case u = load(sizes[i], sizes[i]);
+        size_t least = least_named(&u, 1);
+        print_message("%zu bytes for %dx%d\n", least, (int)sizes[i], (int)sizes[i]);
+        for (int part = 64; part >= 16; part /= 2)
+            assert_int_equal(least_named(&u, least - least / (size_t)part), least);
+        small_plan_case_end(&u);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_memory_computes_less_again),
         cmocka_unit_test(least_memory_is_enough),
+        cmocka_unit_test(less_than_the_least_is_not_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
