@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "layers/core/checked.h"
 
@@ -214,6 +217,14 @@ size_t rfx_memory_current_bytes(const struct rfx_memory *mem) {
 
 size_t rfx_memory_high_water_bytes(const struct rfx_memory *mem) {
     return atomic_load(&mem->high_water_bytes);
+}
+
+void rfx_memory_trim(const struct rfx_memory *mem) {
+#ifdef __GLIBC__
+    if (mem->hooks.allocate == NULL) (void)malloc_trim(0);
+#else
+    (void)mem;
+#endif
 }
 
 size_t rfx_memory_taken_bytes(const struct rfx_memory *mem) {

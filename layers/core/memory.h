@@ -64,6 +64,10 @@ char *rfx_memory_strdup(struct rfx_memory *mem, const char *text);
 /* Frees a block; NULL is fine. */
 void rfx_memory_release(struct rfx_memory *mem, void *block);
 
+/* Gives back to the system what was freed and lies between blocks, where the C library can: after
+ * work that allocated much, before what is to fit beside it. Without hooks only; milliseconds. */
+void rfx_memory_trim(const struct rfx_memory *mem);
+
 /* What the live blocks take from the system: headers, alignment and the system's own share, which
  * of many small blocks is most. */
 size_t rfx_memory_taken_bytes(const struct rfx_memory *mem);

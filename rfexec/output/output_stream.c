@@ -12,9 +12,10 @@
 #include "rfexec/output/zarr/zarr_write.h"
 
 #define BAND_BYTES ((size_t)256 * 1024)
-#define SMALL_ROW_BYTES 16384            /* of one channel: such rows are written in bands */
-#define FILES_BYTES ((size_t)160 * 1024) /* the writers' own buffers */
-#define PNG_BYTES ((size_t)384 * 1024)   /* deflate */
+#define SMALL_ROW_BYTES 16384                /* of one channel: such rows are written in bands */
+#define FILES_BYTES ((size_t)160 * 1024)     /* the writers' own buffers */
+#define PNG_BYTES ((size_t)384 * 1024)       /* deflate */
+#define TIFF_LIBRARY_BYTES ((size_t)5 << 19) /* libtiff and what it brings: 2.0 to 2.1 MiB */
 
 enum route { ROUTE_UNSETTLED, ROUTE_DIRECT, ROUTE_SPOOL };
 
@@ -79,8 +80,8 @@ size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
         const struct rfx_zarr_array array = zarr_array(format, tensor);
         return bytes + rfx_zarr_write_bytes(&array);
     }
-    return bytes + (format->kind == RFX_OUTPUT_PNG ? PNG_BYTES + 4 * samples
-                                                   : rfx_tiff_bytes(format, tensor));
+    if (format->kind == RFX_OUTPUT_PNG) return bytes + PNG_BYTES + 4 * samples;
+    return bytes + TIFF_LIBRARY_BYTES + rfx_tiff_bytes(format, tensor);
 }
 
 static enum rfx_status open_buffers(struct rfx_output_stream *stream, struct rfx_error *err) {

@@ -118,6 +118,7 @@ enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct r
     session->graph = plan->graph; /* perhaps with groups */
     session->plan = plan;
     session->mem = mem;
+    rfx_memory_trim(mem); /* planning took more than it left: the budget has no room for that */
     enum rfx_status status = allocate(session, err);
     if (status == RFX_OK) status = rfx_threads_try(plan->threads, err);
     if (status == RFX_OK) status = reserve_blas(session, err);

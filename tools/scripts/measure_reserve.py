@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-NETWORKS = [("mobilenet_v2", "1024x1024"), ("resnet50", "512x512"), ("vgg16", "256x256")]
+NETWORKS = [("mobilenet_v2", "1024x1024"), ("resnet50", "512x512"), ("vgg16", "224x224"),
+            ("efficientnet_b0", "224x224"), ("real_esrgan", "24x24")]
 WAYS = [["--tiles", "3x3"], ["--bands", "16", "--weights-by-stage"]]
 CORES = [None, "Haswell", "Zen", "SkylakeX", "Prescott"]  # None: own kernels
 

@@ -178,6 +178,8 @@ def main():
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3)
     parser.add_argument("program", nargs="?", default=os.path.normpath(os.path.join(root, "build", "rfexec")))
     args = parser.parse_args()
+    if args.work:
+        os.makedirs(args.work, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="soak.", dir=args.work)
     args.nameless = has_nameless_files(folder)
     begun = time.monotonic()
