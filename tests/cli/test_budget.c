@@ -192,6 +192,30 @@ static void budgets_hold(void **state) {
     json_decref(document);
 }
 
+/* Nearly nothing of the reserve is left: OpenBLAS, libtiff and the tables of 676 layers, in the
+ * smallest budget. */
+static void budgets_beside_libraries_hold(void **state) {
+    (void)state;
+    for (int threads = 1; threads <= 2; threads++)
+        for (int k = 0; k < 2; k++) {
+            char budget_text[24];
+            struct run_case c = {.seed = 1, .model = "real_esrgan", .input = "synthetic:24x24"};
+            c.core = k == 1 && has_avx512() ? "SkylakeX" : "Haswell";
+            (void)snprintf(c.threads, sizeof c.threads, "%d", threads);
+            (void)snprintf(c.output, sizeof c.output, "budget_map.tif");
+            const char *smallest_args[MAX_ARGS] = {"run", c.model, c.input, "--memory", "1MiB"};
+            complete(&c, smallest_args, 5, true);
+            int64_t least =
+                measured_ask(smallest_args, c.core, EXIT_BUDGET, NULL, "smallest_bytes");
+            (void)snprintf(budget_text, sizeof budget_text, "%lld", (long long)least);
+            const char *args[MAX_ARGS] = {"run", c.model, c.input, "--memory", budget_text};
+            complete(&c, args, 5, true);
+            int64_t peak = measured_within(args, c.core, least);
+            fprintf(stderr, "test_budget: beside libraries, %d threads: %.2f of %.2f MiB\n",
+                    threads, (double)peak / (double)MIB, (double)least / (double)MIB);
+        }
+}
+
 /* In a process of its own, which needs as much memory as the file is long: writes the file anew
  * with one call of the system, as Python does. The page cache then holds it in large pieces, and
  * what maps a page of it maps megabytes; what is written in small pieces, or copied, hides that. */
@@ -403,6 +427,7 @@ static void height_costs_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(budgets_hold),
+        cmocka_unit_test(budgets_beside_libraries_hold),
         cmocka_unit_test(budgets_of_files_hold),
         cmocka_unit_test(budgets_of_structure_hold),
         cmocka_unit_test(budgets_of_computed_constants_hold),
