@@ -3,8 +3,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -226,6 +228,39 @@ static bool is_asked_to_stop(void *user) {
 }
 
 /* Once the work is to stop nothing is allocated any more, and the status says why. */
+static size_t resident_bytes(void) {
+    long all = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%ld %ld", &all, &resident), 2);
+    assert_int_equal(fclose(f), 0);
+    return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Small blocks below one that stays: the C library keeps what is freed of them. */
+static void test_trim(void **state) {
+    (void)state;
+    enum { N = 8192, BYTES = 4000 };
+    static void *blocks[N];
+    struct rfx_memory *mem = rfx_memory_create(0);
+    for (int i = 0; i < N; i++) {
+        blocks[i] = rfx_memory_alloc(mem, BYTES);
+        assert_non_null(blocks[i]);
+        memset(blocks[i], 1, BYTES);
+    }
+    for (int i = 0; i + 1 < N; i++) rfx_memory_release(mem, blocks[i]);
+    size_t before = resident_bytes();
+    rfx_memory_trim(mem);
+    size_t after = resident_bytes();
+    print_message("%zu bytes are resident, %zu before\n", after, before);
+#if defined(__GLIBC__) && !defined(RFX_SANITIZE) /* which has a heap of its own */
+    assert_true(after + (size_t)N * BYTES / 2 < before);
+#endif
+    assert_int_equal(((char *)blocks[N - 1])[BYTES - 1], 1);
+    rfx_memory_release(mem, blocks[N - 1]);
+    rfx_memory_free(mem);
+}
+
 static void test_stop(void **state) {
     (void)state;
     struct rfx_error err = {{0}};
@@ -257,6 +292,6 @@ int main(void) {
         cmocka_unit_test(test_limit),      cmocka_unit_test(test_calloc_and_realloc),
         cmocka_unit_test(test_fail_after), cmocka_unit_test(test_threads),
         cmocka_unit_test(test_stop),       cmocka_unit_test(test_hooks),
-        cmocka_unit_test(test_reserve)};
+        cmocka_unit_test(test_reserve),    cmocka_unit_test(test_trim)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
