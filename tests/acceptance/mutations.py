@@ -121,6 +121,12 @@ MUTATIONS = {
     "store what saves least": (
         "tiler/search/chain_stores.c", r"o->gain > best->gain", "o->gain < best->gain",
         "test_chain_stores$|test_planner_chains$"),
+    "name the least of a few choices": (
+        "tiler/search/planner_chains.c", r"k < 2 && best_room > 0", "false", "test_planner_chains$"),
+    "keep what planning freed": (
+        "layers/core/memory.c", r"\(void\)malloc_trim\(0\)", "(void)0", "test_memory$"),
+    "reserve less than code and libraries take": (
+        "tiler/search/planner.c", r"return 8 \* MIB", "return 5 * MIB", "test_budget$"),
     "write over rows that the step still reads": (
         "tiler/modes/streamed.c", r"int64_t least = \*lag \+ .*;", "int64_t least = *lag;",
         "test_stream_slides$|test_session$"),
