@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "rfexec/image/tiff_library.h"
 #include "rfexec/output/image_write.h"
 #include "rfexec/output/output_sink.h"
 #include "rfexec/output/output_spool.h"
@@ -12,10 +13,9 @@
 #include "rfexec/output/zarr/zarr_write.h"
 
 #define BAND_BYTES ((size_t)256 * 1024)
-#define SMALL_ROW_BYTES 16384                /* of one channel: such rows are written in bands */
-#define FILES_BYTES ((size_t)160 * 1024)     /* the writers' own buffers */
-#define PNG_BYTES ((size_t)384 * 1024)       /* deflate */
-#define TIFF_LIBRARY_BYTES ((size_t)5 << 19) /* libtiff and what it brings: 2.0 to 2.1 MiB */
+#define SMALL_ROW_BYTES 16384            /* of one channel: such rows are written in bands */
+#define FILES_BYTES ((size_t)160 * 1024) /* the writers' own buffers */
+#define PNG_BYTES ((size_t)384 * 1024)   /* deflate */
 
 enum route { ROUTE_UNSETTLED, ROUTE_DIRECT, ROUTE_SPOOL };
 
@@ -81,7 +81,7 @@ size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
         return bytes + rfx_zarr_write_bytes(&array);
     }
     if (format->kind == RFX_OUTPUT_PNG) return bytes + PNG_BYTES + 4 * samples;
-    return bytes + TIFF_LIBRARY_BYTES + rfx_tiff_bytes(format, tensor);
+    return bytes + RFX_TIFF_LIBRARY_BYTES + rfx_tiff_bytes(format, tensor);
 }
 
 static enum rfx_status open_buffers(struct rfx_output_stream *stream, struct rfx_error *err) {

@@ -125,6 +125,10 @@ MUTATIONS = {
         "tiler/search/planner_chains.c", r"k < 2 && best_room > 0", "false", "test_planner_chains$"),
     "keep what planning freed": (
         "layers/core/memory.c", r"\(void\)malloc_trim\(0\)", "(void)0", "test_memory$"),
+    "run beside what planning freed": (
+        "rfexec/session/session.c", r"rfx_memory_trim\(mem\);", "", "test_load_memory$"),
+    "write a TIFF and count no library": (
+        "rfexec/output/output_stream.c", r"RFX_TIFF_LIBRARY_BYTES \+ ", "", "test_budget$"),
     "reserve less than code and libraries take": (
         "tiler/search/planner.c", r"return 8 \* MIB", "return 5 * MIB", "test_budget$"),
     "write over rows that the step still reads": (

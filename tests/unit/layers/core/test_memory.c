@@ -227,7 +227,6 @@ static bool is_asked_to_stop(void *user) {
     return *(bool *)user;
 }
 
-/* Once the work is to stop nothing is allocated any more, and the status says why. */
 static size_t resident_bytes(void) {
     long all = 0, resident = 0;
     FILE *f = fopen("/proc/self/statm", "r");
@@ -261,6 +260,7 @@ static void test_trim(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Once the work is to stop nothing is allocated any more, and the status says why. */
 static void test_stop(void **state) {
     (void)state;
     struct rfx_error err = {{0}};
