@@ -223,6 +223,23 @@ struct rfx_normalise_run {
     int64_t pixels, c;
 };
 
+/* Pixels by the statistics of their c channels, each by itself. With sums of all channels,
+ * ascending, everything in double and rounded once at the end:
+ *
+ *     y = ((x - mean) * factor) * scale[i] + shift[i]
+ *
+ * LAYER: mean = sum(x) / c, factor = 1 / sqrt(sum((x - mean)^2) / c + eps). Of the others mean is
+ * 0; RMS: factor = 1 / sqrt(sum(x^2) / c + eps); L2 and L1: 1 / sqrt(sum(x^2)) and 1 / sum(|x|),
+ * or 0 where that sum is. Strides are floats from pixel to pixel; y == x is fine. */
+struct rfx_channel_norm_run {
+    const float *x;
+    float *y;
+    const float *scale, *shift; /* c elements */
+    int64_t pixels, c, x_stride, y_stride;
+    enum rfx_channel_norm kind;
+    double eps;
+};
+
 /* Of an item of `size` bytes at each of n places, how deep it lies in others, weighted: costs[c] =
  * 0 + weights[k] * max(0, min(tops[k] - places[c], places[c] + size - bottoms[k])) for k < others,
  * ascending, each step one rounding. Places are read, and costs written, up to the next multiple of
@@ -259,6 +276,7 @@ struct rfx_kernels {
                    int64_t c);
 
     void (*normalise)(const struct rfx_normalise_run *run);
+    void (*channel_norm)(const struct rfx_channel_norm_run *run);
 
     /* y[i] = exp(x[i] - bias) (softmax). */
     void (*exp)(const float *x, float bias, float *y, int64_t n);

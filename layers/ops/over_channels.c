@@ -1,11 +1,6 @@
 /* CHANNEL_REDUCE and CHANNEL_NORM: what is computed of all channels of a pixel, for every pixel by
- * itself. Sums are in double, channels ascending; of a norm every value is rounded to float once,
- * at the end of
- *
- *     mean = sum(x) / c, variance = sum((x - mean)^2) / c, y = ((x - mean) / sqrt(variance + eps))
- *     * scale + shift
- *
- * and so of its other kinds, whose mean is 0. A few pixels are summed side by side, which hides the
+ * itself. Sums are in double, channels ascending; of a norm (struct rfx_channel_norm_run) every
+ * value is rounded to float once, at the end. A few pixels are summed side by side, which hides the
  * time that an addition takes and alters no order. */
 #include <math.h>
 
@@ -15,6 +10,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #define SIDE_BY_SIDE 8 /* pixels */
+#define TOGETHER 64    /* pixels of a call */
 
 /* Up to SIDE_BY_SIDE pixels of one row. */
 struct pixels {
@@ -59,15 +55,6 @@ static void find(const struct pixels *in, enum rfx_reduce_kind kind, double *out
         }
         out[p] = (double)at;
     }
-}
-
-/* The same of the squared distances from mean[p]. */
-INLINE void gather_squares(const struct pixels *in, int64_t n, const double *mean, double *out) {
-    for (int64_t i = 0; i < in->c; i++)
-        for (int64_t p = 0; p < n; p++) {
-            double d = (double)in->x[p * in->stride + i] - mean[p];
-            out[p] += d * d;
-        }
 }
 
 INLINE void reduce_pixels(const struct pixels *in, enum rfx_reduce_kind kind, double *out) {
@@ -175,48 +162,30 @@ static enum rfx_status norm_pack(const struct rfx_graph *graph, const struct rfx
                                    node->attr.channel_norm.shift, packed, part, err);
 }
 
-/* What is taken from every channel of a pixel, and what the rest is multiplied by. */
-static void statistics(const struct pixels *in, const struct rfx_node *node, double *mean,
-                       double *factor) {
-    double eps = (double)node->attr.channel_norm.eps, c = (double)in->c;
-    enum rfx_channel_norm kind = node->attr.channel_norm.kind;
-    for (int64_t p = 0; p < in->n; p++) mean[p] = factor[p] = 0.0;
-    if (kind == RFX_NORM_LAYER) {
-        reduce(in, RFX_REDUCE_MEAN, mean);
-        if (in->n == SIDE_BY_SIDE)
-            gather_squares(in, SIDE_BY_SIDE, mean, factor);
-        else
-            gather_squares(in, in->n, mean, factor);
-    } else {
-        reduce(in, kind == RFX_NORM_L1 ? RFX_REDUCE_L1 : RFX_REDUCE_SUM_SQUARE, factor);
-    }
-    for (int64_t p = 0; p < in->n; p++) {
-        if (kind == RFX_NORM_LAYER || kind == RFX_NORM_RMS)
-            factor[p] = 1.0 / sqrt(factor[p] / c + eps);
-        else if (factor[p] != 0.0)
-            factor[p] = 1.0 / (kind == RFX_NORM_L2 ? sqrt(factor[p]) : factor[p]);
-    }
-}
-
 static void norm_unit(const void *user, struct rfx_rect u, void *scratch) {
     const struct rfx_run_args *args = user;
     const struct rfx_node *node = args->node;
+    const struct rfx_kernels *kernels = rfx_kernels();
     int64_t c = node->out.c;
-    const float *slope = rfx_packed_slope(&node->act, c, args->packed), *shift = args->packed;
-    const float *scale = rfx_packed_weights(&node->act, c, args->packed);
-    double mean[SIDE_BY_SIDE], factor[SIDE_BY_SIDE];
+    const float *slope = rfx_packed_slope(&node->act, c, args->packed);
+    struct rfx_channel_norm_run run = {.scale = rfx_packed_weights(&node->act, c, args->packed),
+                                       .shift = args->packed,
+                                       .c = c,
+                                       .x_stride = args->in[0].c,
+                                       .y_stride = args->out.c,
+                                       .kind = node->attr.channel_norm.kind,
+                                       .eps = (double)node->attr.channel_norm.eps};
     (void)scratch;
     for (int64_t y = u.y0; y < u.y1; y++)
-        for (int64_t x = u.x0; x < u.x1; x += SIDE_BY_SIDE) {
-            struct pixels in = pixels_at(args, y, x, u.x1);
-            statistics(&in, node, mean, factor);
-            for (int64_t p = 0; p < in.n; p++) {
-                const float *from = in.x + p * in.stride;
-                float *to = rfx_view_at(&args->out, y, x + p);
-                for (int64_t i = 0; i < c; i++)
-                    to[i] = (float)(((double)from[i] - mean[p]) * factor[p] * (double)scale[i] +
-                                    (double)shift[i]);
-                rfx_kernels()->act(&node->act, slope, to, to, 1, c);
+        for (int64_t x = u.x0; x < u.x1; x += TOGETHER) {
+            run.x = rfx_view_at(&args->in[0], y, x);
+            run.y = rfx_view_at(&args->out, y, x);
+            run.pixels = rfx_min_i64(TOGETHER, u.x1 - x);
+            kernels->channel_norm(&run);
+            if (node->act.kind == RFX_ACT_NONE) continue;
+            for (int64_t p = 0; p < run.pixels; p++) {
+                float *at = run.y + p * run.y_stride;
+                kernels->act(&node->act, slope, at, at, 1, c);
             }
         }
 }

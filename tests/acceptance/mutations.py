@@ -196,7 +196,7 @@ MUTATIONS = {
         "layers/kernels/generic/conv.c", r"min_i64\(k \+ parts\.taps, k1\)",
         "k + 1", "test_op_conv$|test_conv_chain$"),
     "forget what a fixed point rounds away": (
-        "layers/kernels/generic/exact.c", r"\*rest = total;", "*rest = total - total;",
+        "layers/kernels/generic/exact.c", r"rest\[h\] = total\[h\];", "rest[h] = total[h] - total[h];",
         "test_exact_sum"),
     "another panel's width": (
         "layers/conv/conv_openblas.c", r"(panel_block\(args->graph, args->node\);)\n",
@@ -242,8 +242,14 @@ MUTATIONS = {
         "layers/kernels/generic/elementwise.c", r"ZIP\(u > v \? 1\.0f : 0\.0f\);",
         "ZIP(u >= v ? 1.0f : 0.0f);", "test_kernel_logic$"),
     "the low half of squares": (
-        "layers/kernels/generic/exact.c", r"        rests \+= \(wide_int\)small;\n", "",
+        "layers/kernels/generic/exact.c", r" +rests\[h\] \+= \(wide_int\)small;\n", "",
         "test_exact_sum$|test_op_norm$"),
+    "a norm of the channels before": (
+        "layers/kernels/generic/channel_norm.c", r"if \(pixels->kept\) \{\n",
+        "if (pixels->kept || r->c > 128) {\n", "test_kernel_table$|test_op_norm$"),
+    "a run of channels that ends late": (
+        "layers/ops/channel_select.c", r"map\[i \+ n\] == map\[i\] \+ n \* step", "map[i + n] >= map[i]",
+        "test_op_spatial$|test_reference_ops$"),
     "a period too many": (
         "tiler/modes/streaming.c", r"skip == INT64_MAX \? 0 : skip - 1;",
         "skip == INT64_MAX ? 0 : skip + 3;", "test_plan_counts$|test_streaming$"),

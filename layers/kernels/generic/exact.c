@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "layers/kernels/generic/variant.h"
+#include "layers/kernels/generic/wide.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define LARGE 0x1.8p14          /* its unit in the last place is that of the sums, 2^-38 */
@@ -13,99 +13,97 @@
 #define LIMIT 0x45ffffff        /* the bits of the largest float below 2^13 */
 #define SQUARE_LIMIT 0x42b504f3 /* of the largest whose square is */
 
-/* Integers wrap: sums of values that do not fit are thrown away. */
-typedef double wide __attribute__((vector_size(VECTOR_FLOATS * 8)));
-typedef uint64_t wide_int __attribute__((vector_size(VECTOR_FLOATS * 8)));
-
-/* Pixels of one vector of channels; other channels count as 0. */
+/* Pixels of a vector of channels, two halves; other channels count as 0. Integers wrap: sums of
+ * values that do not fit are thrown away. */
 struct block {
     const float *x; /* of the first channel */
-    int64_t stride, pixels;
-    vector_test channels;
-    bool all;
+    int64_t stride, pixels, channels;
 };
 
-INLINE vector load(const struct block *b, int64_t p) {
-    const float *x = b->x + p * b->stride;
-    return b->all ? VECTOR_LOAD(x) : VECTOR_LOAD_WHERE(b->channels, x);
+INLINE narrow load(const struct block *b, int64_t p, int half, bool all) {
+    const float *x = b->x + p * b->stride + half * WIDE_DOUBLES;
+    if (all) return NARROW_LOAD(x);
+    narrow some = {0};
+    for (int64_t i = 0; i < WIDE_DOUBLES && i < b->channels - half * WIDE_DOUBLES; i++)
+        some[i] = x[i];
+    return some;
 }
 
-/* Macros, as functions of vectors wider than registers have no calling convention. */
-#define WIDEN(x) __builtin_convertvector((x), wide)
 #define BITS_OF(origin) ((wide_int)((wide){0} + (origin)))
+#define HALVES for (int h = 0; h < 2; h++)
 
-/* Whether a value is beyond the limit, of any lane: LIMIT - magnitude was negative, as for NaN. */
-INLINE bool any_over(vector_mask over) {
-    int32_t signs = 0;
-    for (int i = 0; i < VECTOR_FLOATS; i++) signs |= over[i];
-    return signs < 0;
-}
-
-/* Whether a double is not zero, of any lane: bits beside the sign's. */
-INLINE bool any(const wide_int *bits) {
-    uint64_t some = 0;
-    for (int i = 0; i < VECTOR_FLOATS; i++) some |= (*bits)[i] << 1;
-    return some != 0;
+/* The limit less the magnitude: below 0 beyond the limit, and for NaN. */
+INLINE narrow_int to_limit(int32_t limit, narrow x) {
+    return limit - ((narrow_int)x & 0x7fffffff);
 }
 
 /* Adds the values, rounded, unless there is one of 2^13 or more: false. *rests: whether rounding
- * left something. No comparisons of vectors: compilers take those of doubles apart. */
-INLINE bool add_rounded(const struct block *b, wide_int *sum, bool *rests) {
-    wide_int total = *sum - (uint64_t)b->pixels * BITS_OF(LARGE), left = {0};
-    vector_mask over = {0};
+ * left something. */
+INLINE bool add_rounded(const struct block *b, bool all, wide_int sum[2], bool *rests) {
+    wide_int total[2], left[2] = {{0}, {0}};
+    narrow_int over[2] = {{0}, {0}};
+    HALVES total[h] = sum[h] - (uint64_t)b->pixels * BITS_OF(LARGE);
     for (int64_t p = 0; p < b->pixels; p++) {
-        vector x = load(b, p);
-        wide value = WIDEN(x), shifted = value + LARGE;
-        total += (wide_int)shifted;
-        left |= (wide_int)(value - (shifted - LARGE));
-        over |= LIMIT - ((vector_mask)x & 0x7fffffff);
+        __builtin_prefetch(b->x + (p + PIXELS) * b->stride); /* too far apart to be foreseen */
+        HALVES {
+            narrow x = load(b, p, h, all);
+            wide value = WIDEN(x), shifted = value + LARGE;
+            total[h] += (wide_int)shifted;
+            left[h] |= (wide_int)(value - (shifted - LARGE));
+            over[h] |= to_limit(LIMIT, x);
+        }
     }
-    if (any_over(over)) return false;
-    *rests = any(&left);
-    *sum = total;
+    if (NARROW_ANY_BELOW_0(over[0] | over[1])) return false;
+    *rests = WIDE_ANY_BIT(left[0] | left[1]);
+    HALVES sum[h] = total[h];
     return true;
 }
 
 /* Adds what add_rounded rounded away, unless some reaches below the unit of the rests: false. */
-INLINE bool add_rests(const struct block *b, wide_int *rest) {
-    wide_int total = *rest - (uint64_t)b->pixels * BITS_OF(SMALL), left = {0};
+INLINE bool add_rests(const struct block *b, bool all, wide_int rest[2]) {
+    wide_int total[2], left[2] = {{0}, {0}};
+    HALVES total[h] = rest[h] - (uint64_t)b->pixels * BITS_OF(SMALL);
     for (int64_t p = 0; p < b->pixels; p++) {
-        wide value = WIDEN(load(b, p)), under = value - ((value + LARGE) - LARGE);
-        wide shifted = under + SMALL;
-        total += (wide_int)shifted;
-        left |= (wide_int)(under - (shifted - SMALL));
+        HALVES {
+            wide value = WIDEN(load(b, p, h, all)), under = value - ((value + LARGE) - LARGE);
+            wide shifted = under + SMALL;
+            total[h] += (wide_int)shifted;
+            left[h] |= (wide_int)(under - (shifted - SMALL));
+        }
     }
-    if (any(&left)) return false;
-    *rest = total;
+    if (WIDE_ANY_BIT(left[0] | left[1])) return false;
+    HALVES rest[h] = total[h];
     return true;
 }
 
 /* Adds the squares, which 48 bits of a double hold, rounded, and what that rounds away, unless one
  * is of 2^13 or more or reaches below the unit of the rests: false. */
-INLINE bool add_squares(const struct block *b, wide_int *sum, wide_int *rest) {
-    wide_int total = *sum - (uint64_t)b->pixels * BITS_OF(LARGE);
-    wide_int rests = *rest - (uint64_t)b->pixels * BITS_OF(SMALL), left = {0};
-    vector_mask over = {0};
+INLINE bool add_squares(const struct block *b, bool all, wide_int sum[2], wide_int rest[2]) {
+    wide_int total[2], rests[2], left[2] = {{0}, {0}};
+    narrow_int over[2] = {{0}, {0}};
+    HALVES total[h] = sum[h] - (uint64_t)b->pixels * BITS_OF(LARGE);
+    HALVES rests[h] = rest[h] - (uint64_t)b->pixels * BITS_OF(SMALL);
     for (int64_t p = 0; p < b->pixels; p++) {
-        vector x = load(b, p);
-        wide value = WIDEN(x), square = value * value, shifted = square + LARGE;
-        wide under = square - (shifted - LARGE), small = under + SMALL;
-        total += (wide_int)shifted;
-        rests += (wide_int)small;
-        left |= (wide_int)(under - (small - SMALL));
-        over |= SQUARE_LIMIT - ((vector_mask)x & 0x7fffffff);
+        HALVES {
+            narrow x = load(b, p, h, all);
+            wide value = WIDEN(x), square = value * value, shifted = square + LARGE;
+            wide under = square - (shifted - LARGE), small = under + SMALL;
+            total[h] += (wide_int)shifted;
+            rests[h] += (wide_int)small;
+            left[h] |= (wide_int)(under - (small - SMALL));
+            over[h] |= to_limit(SQUARE_LIMIT, x);
+        }
     }
-    if (any_over(over) || any(&left)) return false;
-    *sum = total;
-    *rest = rests;
+    if (NARROW_ANY_BELOW_0(over[0] | over[1]) || WIDE_ANY_BIT(left[0] | left[1])) return false;
+    HALVES sum[h] = total[h];
+    HALVES rest[h] = rests[h];
     return true;
 }
 
 /* Value by value: what does not fit is handed out. */
-static void add_each(const struct rfx_exact_run *r, const struct block *b, int64_t channel,
-                     int64_t channels) {
+static void add_each(const struct rfx_exact_run *r, const struct block *b, int64_t channel) {
     for (int64_t p = 0; p < b->pixels; p++)
-        for (int64_t i = 0; i < channels; i++) {
+        for (int64_t i = 0; i < b->channels; i++) {
             double x = (double)b->x[p * b->stride + i], value = r->squares ? x * x : x;
             double sum = (value + LARGE) - LARGE, under = value - sum;
             if (!(fabs(value) < 0x1p13) || (under + SMALL) - SMALL != under) {
@@ -118,49 +116,52 @@ static void add_each(const struct rfx_exact_run *r, const struct block *b, int64
 }
 
 INLINE void add_block(const struct rfx_exact_run *r, const struct block *b, int64_t channel,
-                      int64_t channels) {
-    size_t bytes = (size_t)channels * sizeof(int64_t);
-    wide_int sum = {0}, rest = {0};
+                      bool all) {
+    size_t bytes = (size_t)b->channels * sizeof(int64_t);
+    wide_int sum[2] = {{0}, {0}}, rest[2] = {{0}, {0}};
     bool rests = false;
-    memcpy(&sum, r->sums + channel, bytes);
-    if (add_rounded(b, &sum, &rests)) {
-        if (rests) memcpy(&rest, r->rests + channel, bytes);
-        if (!rests || add_rests(b, &rest)) {
-            memcpy(r->sums + channel, &sum, bytes);
-            if (rests) memcpy(r->rests + channel, &rest, bytes);
+    memcpy(sum, r->sums + channel, all ? sizeof sum : bytes);
+    if (add_rounded(b, all, sum, &rests)) {
+        if (rests) memcpy(rest, r->rests + channel, bytes);
+        if (!rests || add_rests(b, all, rest)) {
+            memcpy(r->sums + channel, sum, all ? sizeof sum : bytes);
+            if (rests) memcpy(r->rests + channel, rest, bytes);
             return;
         }
     }
-    add_each(r, b, channel, channels);
+    add_each(r, b, channel);
 }
 
 INLINE void add_square_block(const struct rfx_exact_run *r, const struct block *b, int64_t channel,
-                             int64_t channels) {
-    size_t bytes = (size_t)channels * sizeof(int64_t);
-    wide_int sum = {0}, rest = {0};
-    memcpy(&sum, r->sums + channel, bytes);
-    memcpy(&rest, r->rests + channel, bytes);
-    if (!add_squares(b, &sum, &rest)) {
-        add_each(r, b, channel, channels);
+                             bool all) {
+    wide_int sum[2] = {{0}, {0}}, rest[2] = {{0}, {0}};
+    size_t bytes = all ? sizeof sum : (size_t)b->channels * sizeof(int64_t);
+    memcpy(sum, r->sums + channel, bytes);
+    memcpy(rest, r->rests + channel, bytes);
+    if (!add_squares(b, all, sum, rest)) {
+        add_each(r, b, channel);
         return;
     }
-    memcpy(r->sums + channel, &sum, bytes);
-    memcpy(r->rests + channel, &rest, bytes);
+    memcpy(r->sums + channel, sum, bytes);
+    memcpy(r->rests + channel, rest, bytes);
 }
 
 INLINE void add_blocks(const struct rfx_exact_run *r, bool squares) {
     for (int64_t p = 0; p < r->pixels; p += PIXELS)
         for (int64_t ch = 0; ch < r->c; ch += VECTOR_FLOATS) {
-            struct block b = {.x = r->x + p * r->c + ch,
-                              .stride = r->c,
-                              .pixels = r->pixels - p < PIXELS ? r->pixels - p : PIXELS,
-                              .all = r->c - ch >= VECTOR_FLOATS};
-            b.channels = vector_test_range(0, r->c - ch);
-            int64_t channels = b.all ? VECTOR_FLOATS : r->c - ch;
-            if (squares)
-                add_square_block(r, &b, ch, channels);
+            bool all = r->c - ch >= VECTOR_FLOATS;
+            const struct block b = {.x = r->x + p * r->c + ch,
+                                    .stride = r->c,
+                                    .pixels = r->pixels - p < PIXELS ? r->pixels - p : PIXELS,
+                                    .channels = all ? VECTOR_FLOATS : r->c - ch};
+            if (squares && all)
+                add_square_block(r, &b, ch, true);
+            else if (squares)
+                add_square_block(r, &b, ch, false);
+            else if (all)
+                add_block(r, &b, ch, true);
             else
-                add_block(r, &b, ch, channels);
+                add_block(r, &b, ch, false);
         }
 }
 

@@ -11,6 +11,7 @@ const struct rfx_kernels VARIANT_NAME(table) = {
     .binary = VARIANT_NAME(binary),
     .affine = VARIANT_NAME(affine),
     .normalise = VARIANT_NAME(normalise),
+    .channel_norm = VARIANT_NAME(channel_norm),
     .exp = VARIANT_NAME(exp),
     .exact = VARIANT_NAME(exact),
     .depthwise = VARIANT_NAME(depthwise),

@@ -94,6 +94,13 @@ static inline __attribute__((always_inline, unused)) vector vector_select(vector
  * has decided by then to keep the arrays in memory. */
 #define UNROLL _Pragma("GCC unroll 24")
 
+/* Before loops whose turns do not depend on each other, also where y == x. */
+#ifdef __clang__
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 /* Lanes for which a test holds: vector_test_range(lo, hi) those of [lo, hi); VECTOR_FMA_WHERE
  * leaves c alone in the other ones, VECTOR_LOAD_WHERE and
  * VECTOR_STORE_WHERE do not touch those in memory. */
@@ -153,6 +160,7 @@ void VARIANT_NAME(binary)(enum rfx_binary_kind kind, const float *a, int64_t a_s
 void VARIANT_NAME(affine)(const float *x, const float *scale, const float *shift, float *y,
                           int64_t pixels, int64_t c);
 void VARIANT_NAME(normalise)(const struct rfx_normalise_run *run);
+void VARIANT_NAME(channel_norm)(const struct rfx_channel_norm_run *run);
 void VARIANT_NAME(exp)(const float *x, float bias, float *y, int64_t n);
 void VARIANT_NAME(exact)(const struct rfx_exact_run *run);
 void VARIANT_NAME(depthwise)(const struct rfx_depthwise_run *run);

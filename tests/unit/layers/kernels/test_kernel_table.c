@@ -165,6 +165,29 @@ static void run_normalise(struct fixture *f, const struct rfx_kernels *k, int va
     k->normalise(&run);
 }
 
+/* Each kind of norm: a whole block of pixels and some more, of `variant` channels; then in place.
+ */
+static void run_channel_norm(struct fixture *f, const struct rfx_kernels *k, int variant,
+                             float *out) {
+    for (int kind = RFX_NORM_LAYER; kind <= RFX_NORM_L2; kind++) {
+        struct rfx_channel_norm_run run = {.x = f->x,
+                                           .y = out + kind * 23 * (variant + 1),
+                                           .scale = f->w,
+                                           .shift = f->y,
+                                           .pixels = 23,
+                                           .c = variant,
+                                           .x_stride = variant + 2,
+                                           .y_stride = variant + 1,
+                                           .kind = (enum rfx_channel_norm)kind,
+                                           .eps = 1e-5};
+        k->channel_norm(&run);
+        run.x = run.y;
+        run.x_stride = run.y_stride;
+        run.pixels = 3;
+        k->channel_norm(&run);
+    }
+}
+
 static void run_exp(struct fixture *f, const struct rfx_kernels *k, int variant, float *out) {
     (void)variant;
     k->exp(f->x, 0.25f, out, N);
@@ -182,6 +205,9 @@ static void test_elementwise(void **state) {
     check_number(f, "normalise", run_normalise, 3, N - N % 3);
     check_number(f, "normalise", run_normalise, 53, N - N % 53);
     check(f, "exp", run_exp, 0, N);
+    static const int channels[] = {1, 3, 8, 37, 128, 131, 260};
+    for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++)
+        check_number(f, "channel_norm", run_channel_norm, channels[i], 92 * (channels[i] + 1));
 }
 
 /* Two rows of 3x3 with a column outside the map, and a 5x4 with rows and columns outside. */

@@ -137,6 +137,11 @@ static void test_channels_by_hand(void **state) {
     op_partition_expect(&c, 2, 1, 2, ramp, (const float[]){1, 0, 1, 3, 2, 3}, 6);
     map[1] = -1; /* a channel of zeros */
     op_partition_expect(&c, 2, 1, 2, ramp, (const float[]){1, 0, 1, 3, 0, 3}, 6);
+    int64_t runs[8] = {4, 5, 6, 7, -1, -1, -1, -1}; /* channels that follow each other */
+    c.attr.select.map = runs;
+    c.attr.select.count = 8;
+    op_partition_expect(&c, 8, 1, 2, ramp,
+                        (const float[]){4, 5, 6, 7, 0, 0, 0, 0, 12, 13, 14, 15, 0, 0, 0, 0}, 16);
     struct rfx_node l = {.op = RFX_OP_LRN, .attr.lrn = {3, 3.0f, 0.5f, 0.0f}};
     op_partition_expect(&l, 2, 1, 1, (const float[]){3, 4}, (const float[]){.6f, .8f}, 2);
 }
