@@ -195,7 +195,8 @@ struct rfx_group_attr {
     const struct rfx_graph *base;
     int first, last;
     int64_t strip_cols; /* output columns computed together, at most */
-    int64_t strips;     /* that a rectangle is cut into, at least, where it is wide enough */
+    int64_t strips;     /* that a rectangle is cut into, at least, where it is wide enough: two for
+                           each thread; where there are more, each has as many */
     int64_t step_rows;  /* output rows per step */
     struct rfx_group_reach reach[2]; /* rows, columns; found by rfx_graph_group */
 };

@@ -290,6 +290,8 @@ void rfx_group_extents(const struct rfx_group_attr *group, int axis, int64_t siz
 int64_t rfx_group_strips(const struct rfx_group_attr *group, int64_t cols) {
     int64_t wide = rfx_ceil_div(cols, group->strip_cols);
     int64_t most = rfx_max_i64(1, cols / LEAST_COLS);
+    int64_t threads = (group->strips + 1) / 2, even = rfx_ceil_div(wide, threads) * threads;
+    if (even > wide && even <= most) wide = even; /* else one thread has a strip more */
     return rfx_max_i64(wide, rfx_min_i64(group->strips, most));
 }
 

@@ -255,6 +255,15 @@ static void grouped_graphs(void **state) {
     assert_int_equal(rfx_group_ring_bytes(&grouped->nodes[SUM].attr.group),
                      rfx_align_up(4 * 9 * 16) + rfx_align_up(2 * 7 * 16));
     assert_int_equal(rfx_group_strips(&grouped->nodes[SUM].attr.group, 20), 3);
+    /* of 80 columns, 16 each: five, six for two threads or three, that none has one more */
+    struct rfx_group_attr wide = {.strip_cols = 16, .strips = 1};
+    assert_int_equal(rfx_group_strips(&wide, 80), 5);
+    wide.strips = 4;
+    assert_int_equal(rfx_group_strips(&wide, 80), 6);
+    assert_int_equal(rfx_group_strips(&wide, 32), 4);
+    assert_int_equal(rfx_group_strips(&wide, 24), 3); /* of 8 columns at least */
+    wide.strips = 6;
+    assert_int_equal(rfx_group_strips(&wide, 112), 9);
     rfx_graph_free(grouped);
     small_plan_case_end(&f);
 }
