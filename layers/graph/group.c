@@ -288,11 +288,9 @@ void rfx_group_extents(const struct rfx_group_attr *group, int axis, int64_t siz
 #define LEAST_COLS 8 /* of a strip: narrower ones are mostly edges */
 
 int64_t rfx_group_strips(const struct rfx_group_attr *group, int64_t cols) {
-    int64_t wide = rfx_ceil_div(cols, group->strip_cols);
-    int64_t most = rfx_max_i64(1, cols / LEAST_COLS);
-    int64_t threads = (group->strips + 1) / 2, even = rfx_ceil_div(wide, threads) * threads;
-    if (even > wide && even <= most) wide = even; /* else one thread has a strip more */
-    return rfx_max_i64(wide, rfx_min_i64(group->strips, most));
+    int64_t wide = rfx_ceil_div(cols, group->strip_cols), each = (group->strips + 1) / 2;
+    int64_t most = rfx_max_i64(1, cols / LEAST_COLS), even = rfx_ceil_div(wide, each) * each;
+    return rfx_max_i64(even <= most ? even : wide, rfx_min_i64(group->strips, most));
 }
 
 #define PIECES 4      /* per strip that there is at least */

@@ -55,7 +55,8 @@ void rfx_group_made(const struct rfx_group_attr *group, int axis, struct rfx_ran
 void rfx_group_extents(const struct rfx_group_attr *group, int axis, int64_t size,
                        int64_t *extents);
 
-/* Into how many column strips a rectangle of so many output columns is cut. */
+/* Into how many column strips a rectangle of so many output columns is cut: as many for each
+ * thread, where they do not become too narrow by it. */
 int64_t rfx_group_strips(const struct rfx_group_attr *group, int64_t cols);
 
 /* Into how many runs of rows each of these strips is cut, so that threads share out pieces enough:

@@ -5,6 +5,7 @@
 #include "layers/graph/op.h"
 
 #define SERIAL_ELEMS 32768 /* below, sharing them out takes longer than adding the values */
+#define SERIAL_PIXELS 1024 /* of a part: adding fewer takes less time than merging its state */
 
 const struct rfx_reduction *rfx_node_reduction(const struct rfx_node *node) {
     return rfx_op_def(node->op)->reduction;
@@ -47,4 +48,41 @@ void rfx_reduction_run(const struct rfx_run_args *args) {
     for (int64_t p = 1; p < parts; p++)
         reduction->merge(node, args->scratch, (char *)args->scratch + (size_t)p * bytes);
     reduction->finish(node, args->scratch, in->h, in->w, &args->out);
+}
+
+/* A rectangle that is added to a state. */
+struct adding {
+    const struct rfx_node *node;
+    const struct rfx_view *in;
+    struct rfx_rect rect;
+    char *state, *scratch;
+    size_t state_bytes;
+    int64_t parts;
+};
+
+/* Every parts-th row of the rectangle: the first part to the state itself. */
+static void add_part(void *user, int64_t part, int thread) {
+    const struct adding *a = user;
+    const struct rfx_reduction *reduction = rfx_node_reduction(a->node);
+    void *state = part == 0 ? a->state : a->scratch + (size_t)(part - 1) * a->state_bytes;
+    struct rfx_rect row = a->rect;
+    (void)thread;
+    if (part > 0) reduction->begin(a->node, state);
+    for (int64_t y = a->rect.y0 + part; y < a->rect.y1; y += a->parts) {
+        row.y0 = y;
+        row.y1 = y + 1;
+        reduction->add(a->node, state, a->in, row);
+    }
+}
+
+void rfx_reduction_add(const struct rfx_node *node, void *state, const struct rfx_view *in,
+                       struct rfx_rect rect, struct rfx_team *team, void *scratch) {
+    const struct rfx_reduction *reduction = rfx_node_reduction(node);
+    int64_t parts = rfx_min_i64(rfx_team_threads(team), rfx_rect_rows(rect));
+    parts = rfx_max_i64(1, rfx_min_i64(parts, rfx_rect_area(rect) / SERIAL_PIXELS));
+    size_t bytes = reduction->state_bytes(node);
+    struct adding a = {node, in, rect, state, scratch, bytes, parts};
+    rfx_team_for(team, parts, add_part, &a);
+    for (int64_t p = 1; p < parts; p++)
+        reduction->merge(node, state, (char *)scratch + (size_t)(p - 1) * bytes);
 }

@@ -11,6 +11,7 @@
 #include "layers/graph/graph.h"
 
 struct rfx_run_args;
+struct rfx_team;
 
 struct rfx_reduction {
     /* Bytes of a state, a multiple of RFX_ALIGNMENT_BYTES. */
@@ -43,4 +44,9 @@ const struct rfx_reduction *rfx_node_reduction(const struct rfx_node *node);
 size_t rfx_reduction_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                                    int threads);
 void rfx_reduction_run(const struct rfx_run_args *args);
+
+/* Adds the pixels of a rectangle to a state, rows shared out to the team (NULL: none) where that
+ * pays; scratch: as many bytes as above, for the states of the other threads. */
+void rfx_reduction_add(const struct rfx_node *node, void *state, const struct rfx_view *in,
+                       struct rfx_rect rect, struct rfx_team *team, void *scratch);
 #endif

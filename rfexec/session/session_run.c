@@ -83,7 +83,8 @@ static void run_node(struct rfx_session *session, struct rfx_team *team,
 }
 
 /* Begins, feeds or finishes a reduction that gets its map in parts. */
-static void run_reduction(struct rfx_session *session, const struct rfx_step *step) {
+static void run_reduction(struct rfx_session *session, struct rfx_team *team,
+                          const struct rfx_step *step) {
     const struct rfx_node *node = &session->graph->nodes[step->node];
     const struct rfx_reduction *reduction = rfx_node_reduction(node);
     const struct rfx_tensor *in = &session->graph->nodes[node->in[0]].out;
@@ -93,7 +94,7 @@ static void run_reduction(struct rfx_session *session, const struct rfx_step *st
         reduction->begin(node, state);
     } else if (step->kind == RFX_STEP_REDUCE_ADD) {
         struct rfx_view part = rfx_session_view(session, node->in[0]);
-        reduction->add(node, state, &part, step->rect);
+        rfx_reduction_add(node, state, &part, step->rect, team, session->scratch);
     } else {
         const struct rfx_state_sink *sink = session->states;
         struct rfx_view out = rfx_session_view(session, step->node);
@@ -102,15 +103,35 @@ static void run_reduction(struct rfx_session *session, const struct rfx_step *st
     }
 }
 
+#define KEEP_BYTES ((size_t)64 << 10) /* of rows: fewer are not worth waking a thread */
+
+/* Rows that are copied from where a step made them. */
+struct keeping {
+    struct rfx_view from, to;
+    struct rfx_rect rect;
+    int64_t rows; /* of a piece */
+};
+
+static void keep_piece(void *user, int64_t index, int thread) {
+    const struct keeping *k = user;
+    size_t bytes = rfx_view_row_bytes(&k->from);
+    int64_t x0 = k->from.rect.x0, first = k->rect.y0 + index * k->rows;
+    int64_t end = rfx_min_i64(first + k->rows, k->rect.y1);
+    (void)thread;
+    for (int64_t y = first; y < end; y++)
+        memcpy(rfx_view_at(&k->to, y, x0), rfx_view_at(&k->from, y, x0), bytes);
+}
+
 /* Copies rows that outlive their step from where the step made them to the node's ring. */
-static void keep_rows(const struct rfx_session *session, const struct rfx_step *step) {
-    struct rfx_view from = rfx_session_view(session, step->node);
-    struct rfx_view to = from;
-    to.fresh = NULL;
-    size_t bytes = rfx_view_row_bytes(&from);
-    int64_t x0 = from.rect.x0;
-    for (int64_t y = step->rect.y0; y < step->rect.y1; y++)
-        memcpy(rfx_view_at(&to, y, x0), rfx_view_at(&from, y, x0), bytes);
+static void keep_rows(const struct rfx_session *session, struct rfx_team *team,
+                      const struct rfx_step *step) {
+    struct keeping k = {.from = rfx_session_view(session, step->node), .rect = step->rect};
+    k.to = k.from;
+    k.to.fresh = NULL;
+    int64_t rows = rfx_rect_rows(step->rect);
+    size_t bytes = (size_t)rows * rfx_view_row_bytes(&k.from);
+    k.rows = bytes < 2 * KEEP_BYTES ? rows : rfx_ceil_div(rows, rfx_team_threads(team));
+    rfx_team_for(team, rfx_ceil_div(rows, rfx_max_i64(k.rows, 1)), keep_piece, &k);
 }
 
 /* Gives a part of an output to the sink. */
@@ -225,10 +246,10 @@ static enum rfx_status run_step(struct rfx_session *session, struct rfx_image *i
         case RFX_STEP_REDUCE_BEGIN:
         case RFX_STEP_REDUCE_ADD:
         case RFX_STEP_REDUCE_FINISH:
-            run_reduction(session, step);
+            run_reduction(session, team, step);
             return RFX_OK;
         case RFX_STEP_KEEP:
-            keep_rows(session, step);
+            keep_rows(session, team, step);
             return RFX_OK;
         case RFX_STEP_EMIT:
             return emit(session, step, err);

@@ -219,8 +219,8 @@ MUTATIONS = {
         "tiler/packer/packer_search.c", r"search->offsets\[i\] \* search->unit",
         "search->offsets[i] / 2 * search->unit", "test_packer"),
     "stale row in a ring": (
-        "rfexec/session/session_run.c", r"y < step->rect\.y1; y\+\+\)\n(\s+memcpy)",
-        r"y < step->rect.y1 - 1; y++)\n\1", "test_session|test_random_tiles$|fuzz_plan"),
+        "rfexec/session/session_run.c", r"first \+ k->rows, k->rect\.y1\)",
+        "first + k->rows, k->rect.y1 - 1)", "test_session|test_random_tiles$|fuzz_plan"),
     "a label with the end of its line": (
         "tools/cli/classes.c", r'p\[strcspn\(p, "\\r"\)\]', "p[strlen(p)]", "fuzz_labels"),
     "two roundings for one": (
@@ -230,7 +230,8 @@ MUTATIONS = {
         "layers/kernels/generic/vector_math.h", r"x = x < lo \? lo : x;", "x = lo > x || x == 0.0f ? lo : x;",
         "test_kernels|test_kernel_table"),
     "forget a thread's state": (
-        "layers/graph/reduction.c", r"int64_t p = 1; p < parts; p\+\+", "int64_t p = 1; p + 1 < parts; p++",
+        "layers/graph/reduction.c", r"int64_t p = 1; p < parts; (p\+\+\)\n\s+reduction->merge\(node, args)",
+        r"int64_t p = 1; p + 1 < parts; \1",
         "test_op|test_reference_ops|test_random_tiles$"),
     "another cubic": (
         "layers/ops/resize_filter.c", r"\(\(a \* d - 5\.0f \* a\) \* d \+ 8\.0f \* a\)",
@@ -250,6 +251,13 @@ MUTATIONS = {
     "a run of channels that ends late": (
         "layers/ops/channel_select.c", r"map\[i \+ n\] == map\[i\] \+ n \* step", "map[i + n] >= map[i]",
         "test_op_spatial$|test_reference_ops$"),
+    "a state that is not merged": (
+        "layers/graph/reduction.c", r"for \(int64_t p = 1; p < parts; p\+\+\)\n        reduction->merge\(node, state,",
+        "for (int64_t p = 2; p < parts; p++)\n        reduction->merge(node, state,", "test_reduction$"),
+    "a kept row too few": (
+        "rfexec/session/session_run.c", r"for \(int64_t y = first; y < end; y\+\+\)",
+        "for (int64_t y = first; y < end - (index > 0); y++)",
+        "test_cli_plan$"),
     "a period too many": (
         "tiler/modes/streaming.c", r"skip == INT64_MAX \? 0 : skip - 1;",
         "skip == INT64_MAX ? 0 : skip + 3;", "test_plan_counts$|test_streaming$"),

@@ -74,6 +74,18 @@ static void test_plans_by_hand(void **state) {
     }
 }
 
+/* Rows of 128 KB and more that outlive their step are copied by all threads. */
+static void test_wide_rows_are_kept(void **state) {
+    (void)state;
+    for (int threads = 1; threads <= 3; threads++) {
+        char args[256];
+        (void)snprintf(args, sizeof args,
+                       "verify table1 synthetic:64x512 --bands 16 --tight --threads %d", threads);
+        expect(0, args);
+        assert_non_null(strstr(out_text, "IDENTICAL"));
+    }
+}
+
 static long long peak_of(const char *args) {
     expect(0, args);
     json_t *doc = document("plan");
@@ -391,11 +403,17 @@ static void test_naive_conv(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_usage),       cmocka_unit_test(test_plans_by_hand),
-        cmocka_unit_test(test_flags_count), cmocka_unit_test(test_dump),
-        cmocka_unit_test(test_plan_file),   cmocka_unit_test(test_plans_count_files),
-        cmocka_unit_test(test_choices),     cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_conv),        cmocka_unit_test(test_naive_conv),
+        cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_plans_by_hand),
+        cmocka_unit_test(test_wide_rows_are_kept),
+        cmocka_unit_test(test_flags_count),
+        cmocka_unit_test(test_dump),
+        cmocka_unit_test(test_plan_file),
+        cmocka_unit_test(test_plans_count_files),
+        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_naive_conv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
