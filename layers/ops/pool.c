@@ -120,12 +120,39 @@ static void share_rows(const struct rfx_run_args *args,
     rfx_op_share_rows(args, work > THREADING_ELEMS, row);
 }
 
-static void max_row(const struct rfx_run_args *args, int64_t y) {
-    for (int64_t x = args->rect.x0; x < args->rect.x1; x++) pool_pixel(args, y, x, true);
-}
-
-static void avg_row(const struct rfx_run_args *args, int64_t y) {
-    for (int64_t x = args->rect.x0; x < args->rect.x1; x++) pool_pixel(args, y, x, false);
+/* A row of outputs: windows all of whose columns lie in the map share the rows that they read. */
+static void pool_row(const struct rfx_run_args *args, int64_t oy) {
+    const bool maximum = args->node->op == RFX_OP_POOL_MAX;
+    const struct rfx_pool_attr *a = &args->node->attr.pool;
+    const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
+    const struct rfx_view *view = &args->in[0];
+    const struct rfx_kernels *kernels = rfx_kernels();
+    int64_t y = oy * a->sh - a->pads.top, reach = (a->kw - 1) * a->dw;
+    struct rfx_range ty = taps_in(y, a->kh, a->dh, 0, in->h), counted = ty;
+    if (a->count_include_pad)
+        counted = taps_in(y, a->kh, a->dh, -a->pads.top, in->h + a->pads.bottom);
+    const float *first[MOST_ROWS], *rows[MOST_ROWS];
+    int64_t n_rows = rfx_range_size(ty);
+    bool few = n_rows <= MOST_ROWS;
+    for (int64_t i = 0; few && i < n_rows; i++)
+        first[i] = rfx_view_at(view, y + (ty.lo + i) * a->dh, view->rect.x0);
+    struct rfx_pool_run run = {.rows = rows,
+                               .n_rows = n_rows,
+                               .n_cols = a->kw,
+                               .col_step = a->dw * view->c,
+                               .c = in->c,
+                               .maximum = maximum,
+                               .count = (float)rfx_max_i64(1, rfx_range_size(counted) * a->kw)};
+    for (int64_t ox = args->rect.x0; ox < args->rect.x1; ox++) {
+        int64_t x = ox * a->sw - a->pads.left;
+        if (!few || x < 0 || x + reach >= in->w) {
+            pool_pixel(args, oy, ox, maximum);
+            continue;
+        }
+        for (int64_t i = 0; i < n_rows; i++) rows[i] = first[i] + (x - view->rect.x0) * view->c;
+        run.out = rfx_view_at(&args->out, oy, ox);
+        kernels->pool(&run);
+    }
 }
 
 #define MOST_PLACES ((int64_t)1 << 24) /* that float32 tells apart */
@@ -252,12 +279,8 @@ static void run_lp(const struct rfx_run_args *args) {
     share_rows(args, lp_row);
 }
 
-static void run_max(const struct rfx_run_args *args) {
-    share_rows(args, max_row);
-}
-
-static void run_avg(const struct rfx_run_args *args) {
-    share_rows(args, avg_row);
+static void run_pool(const struct rfx_run_args *args) {
+    share_rows(args, pool_row);
 }
 
 static enum rfx_status infer_adaptive(const struct rfx_graph *graph, struct rfx_node *node,
@@ -335,7 +358,7 @@ const struct rfx_op_def rfx_op_pool_max = {
     .infer = infer_pool,
     .window = pool_window,
     .axis_map = rfx_op_map_window,
-    .run = run_max,
+    .run = run_pool,
 };
 const struct rfx_op_def rfx_op_pool_place = {
     .name = "MaxPoolIndices",
@@ -353,7 +376,7 @@ const struct rfx_op_def rfx_op_pool_avg = {
     .infer = infer_pool,
     .window = pool_window,
     .axis_map = rfx_op_map_window,
-    .run = run_avg,
+    .run = run_pool,
 };
 const struct rfx_op_def rfx_op_pool_lp = {
     .name = "LpPool",

@@ -254,6 +254,11 @@ MUTATIONS = {
     "a state that is not merged": (
         "layers/graph/reduction.c", r"for \(int64_t p = 1; p < parts; p\+\+\)\n        reduction->merge\(node, state,",
         "for (int64_t p = 2; p < parts; p++)\n        reduction->merge(node, state,", "test_reduction$"),
+    "a window over the right border": (
+        "layers/ops/pool.c", r"x \+ reach >= in->w", "x + reach > in->w",
+        "test_op_spatial$|test_reference_ops$"),
+    "channels that fill no vector": (
+        "layers/kernels/generic/pool.c", r"window\(r, ch, 1, true, maximum\)", "(void)0", "test_pool_kernel$"),
     "a kept row too few": (
         "rfexec/session/session_run.c", r"for \(int64_t y = first; y < end; y\+\+\)",
         "for (int64_t y = first; y < end - (index > 0); y++)",
