@@ -1,11 +1,11 @@
-/* A reduction of a whole map at once; see reduction.h. */
+/* Rows of a map, or all of it, added to a state; see reduction.h. */
 #include "layers/graph/reduction.h"
 
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
 
 #define SERIAL_ELEMS 32768 /* below, sharing them out takes longer than adding the values */
-#define SERIAL_PIXELS 1024 /* of a part: adding fewer takes less time than merging its state */
+#define SERIAL_PIXELS 512  /* of a part: adding fewer takes less time than merging its state */
 
 const struct rfx_reduction *rfx_node_reduction(const struct rfx_node *node) {
     return rfx_op_def(node->op)->reduction;
@@ -15,39 +15,6 @@ size_t rfx_reduction_scratch_bytes(const struct rfx_graph *graph, const struct r
                                    int threads) {
     (void)graph;
     return rfx_node_reduction(node)->state_bytes(node) * (size_t)threads;
-}
-
-struct parts_loop {
-    const struct rfx_run_args *args;
-    size_t state_bytes;
-    int64_t parts;
-};
-
-/* Every parts-th row of the map, into a state of the part's own. */
-static void one_part(void *user, int64_t part, int thread) {
-    const struct parts_loop *loop = user;
-    const struct rfx_node *node = loop->args->node;
-    const struct rfx_reduction *reduction = rfx_node_reduction(node);
-    const struct rfx_tensor *in = &loop->args->graph->nodes[node->in[0]].out;
-    void *state = (char *)loop->args->scratch + (size_t)part * loop->state_bytes;
-    (void)thread;
-    reduction->begin(node, state);
-    for (int64_t y = part; y < in->h; y += loop->parts)
-        reduction->add(node, state, &loop->args->in[0], rfx_rect_make(y, y + 1, 0, in->w));
-}
-
-void rfx_reduction_run(const struct rfx_run_args *args) {
-    const struct rfx_node *node = args->node;
-    const struct rfx_reduction *reduction = rfx_node_reduction(node);
-    const struct rfx_tensor *in = &args->graph->nodes[node->in[0]].out;
-    size_t bytes = reduction->state_bytes(node);
-    int64_t parts = rfx_max_i64(1, rfx_min_i64(args->threads, in->h));
-    if (in->elems < SERIAL_ELEMS) parts = 1;
-    struct parts_loop loop = {args, bytes, parts};
-    rfx_team_for(args->team, parts, one_part, &loop);
-    for (int64_t p = 1; p < parts; p++)
-        reduction->merge(node, args->scratch, (char *)args->scratch + (size_t)p * bytes);
-    reduction->finish(node, args->scratch, in->h, in->w, &args->out);
 }
 
 /* A rectangle that is added to a state. */
@@ -78,11 +45,23 @@ static void add_part(void *user, int64_t part, int thread) {
 void rfx_reduction_add(const struct rfx_node *node, void *state, const struct rfx_view *in,
                        struct rfx_rect rect, struct rfx_team *team, void *scratch) {
     const struct rfx_reduction *reduction = rfx_node_reduction(node);
-    int64_t parts = rfx_min_i64(rfx_team_threads(team), rfx_rect_rows(rect));
-    parts = rfx_max_i64(1, rfx_min_i64(parts, rfx_rect_area(rect) / SERIAL_PIXELS));
+    int64_t pixels = rfx_rect_area(rect), rows = rfx_rect_rows(rect);
+    int64_t parts = rfx_min_i64(rfx_min_i64(rfx_team_threads(team), rows), pixels / SERIAL_PIXELS);
+    if (parts < 1 || pixels * in->c < SERIAL_ELEMS) parts = 1;
     size_t bytes = reduction->state_bytes(node);
     struct adding a = {node, in, rect, state, scratch, bytes, parts};
     rfx_team_for(team, parts, add_part, &a);
     for (int64_t p = 1; p < parts; p++)
         reduction->merge(node, state, (char *)scratch + (size_t)(p - 1) * bytes);
+}
+
+void rfx_reduction_run(const struct rfx_run_args *args) {
+    const struct rfx_node *node = args->node;
+    const struct rfx_reduction *reduction = rfx_node_reduction(node);
+    const struct rfx_tensor *in = &args->graph->nodes[node->in[0]].out;
+    char *state = args->scratch;
+    reduction->begin(node, state);
+    rfx_reduction_add(node, state, &args->in[0], rfx_rect_full(in->h, in->w), args->team,
+                      state + reduction->state_bytes(node));
+    reduction->finish(node, state, in->h, in->w, &args->out);
 }

@@ -39,14 +39,14 @@ struct rfx_reduction {
 /* The reduction of a node's operator, or NULL when it is none. */
 const struct rfx_reduction *rfx_node_reduction(const struct rfx_node *node);
 
-/* scratch_bytes and run of an operator that is a reduction of its whole input: each thread adds
- * rows to a state of its own, and the states are merged. */
+/* scratch_bytes and run of an operator that is a reduction of its whole input. */
 size_t rfx_reduction_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                                    int threads);
 void rfx_reduction_run(const struct rfx_run_args *args);
 
-/* Adds the pixels of a rectangle to a state, rows shared out to the team (NULL: none) where that
- * pays; scratch: as many bytes as above, for the states of the other threads. */
+/* Adds the pixels of a rectangle to a state: where that pays, each thread of the team (NULL: none)
+ * adds rows to a state of its own, and the states are merged. scratch: a state for each thread but
+ * the first. */
 void rfx_reduction_add(const struct rfx_node *node, void *state, const struct rfx_view *in,
                        struct rfx_rect rect, struct rfx_team *team, void *scratch);
 #endif

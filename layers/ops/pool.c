@@ -93,26 +93,6 @@ static void pool_taps(const struct rfx_run_args *args, int64_t y, int64_t x, str
     }
 }
 
-static void pool_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox, bool maximum) {
-    const struct rfx_pool_attr *a = &args->node->attr.pool;
-    const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
-    int64_t y = oy * a->sh - a->pads.top, x = ox * a->sw - a->pads.left;
-    struct rfx_range ty = taps_in(y, a->kh, a->dh, 0, in->h);
-    struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, in->w);
-    struct rfx_range rows = ty, cols = tx;
-    if (a->count_include_pad) {
-        rows = taps_in(y, a->kh, a->dh, -a->pads.top, in->h + a->pads.bottom);
-        cols = taps_in(x, a->kw, a->dw, -a->pads.left, in->w + a->pads.right);
-    }
-    struct rfx_pool_run run = {
-        .out = rfx_view_at(&args->out, oy, ox),
-        .c = in->c,
-        .maximum = maximum,
-        .count = (float)rfx_max_i64(1, rfx_range_size(rows) * rfx_range_size(cols)),
-    };
-    pool_taps(args, y, x, ty, tx, &run);
-}
-
 static void share_rows(const struct rfx_run_args *args,
                        void (*row)(const struct rfx_run_args *args, int64_t y)) {
     const struct rfx_pool_attr *a = &args->node->attr.pool;
@@ -120,38 +100,53 @@ static void share_rows(const struct rfx_run_args *args,
     rfx_op_share_rows(args, work > THREADING_ELEMS, row);
 }
 
-/* A row of outputs: windows all of whose columns lie in the map share the rows that they read. */
+/* What the windows of a row of outputs have in common. */
+struct window_row {
+    int64_t y;           /* of the first tap */
+    struct rfx_range ty; /* taps inside the map */
+    int64_t counted;     /* taps that an average counts */
+};
+
+/* A window at a border, or of many rows. */
+static void pool_pixel(const struct rfx_run_args *args, const struct window_row *row, int64_t ox,
+                       struct rfx_pool_run run) {
+    const struct rfx_pool_attr *a = &args->node->attr.pool;
+    int64_t x = ox * a->sw - a->pads.left, w = args->graph->nodes[args->node->in[0]].out.w;
+    struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, w), counted = tx;
+    if (a->count_include_pad) counted = taps_in(x, a->kw, a->dw, -a->pads.left, w + a->pads.right);
+    run.count = (float)rfx_max_i64(1, row->counted * rfx_range_size(counted));
+    pool_taps(args, row->y, x, row->ty, tx, &run);
+}
+
+/* Windows all of whose columns lie in the map share the rows that they read. */
 static void pool_row(const struct rfx_run_args *args, int64_t oy) {
-    const bool maximum = args->node->op == RFX_OP_POOL_MAX;
     const struct rfx_pool_attr *a = &args->node->attr.pool;
     const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
     const struct rfx_view *view = &args->in[0];
-    const struct rfx_kernels *kernels = rfx_kernels();
     int64_t y = oy * a->sh - a->pads.top, reach = (a->kw - 1) * a->dw;
     struct rfx_range ty = taps_in(y, a->kh, a->dh, 0, in->h), counted = ty;
     if (a->count_include_pad)
         counted = taps_in(y, a->kh, a->dh, -a->pads.top, in->h + a->pads.bottom);
+    const struct window_row row = {y, ty, rfx_range_size(counted)};
     const float *first[MOST_ROWS], *rows[MOST_ROWS];
     int64_t n_rows = rfx_range_size(ty);
-    bool few = n_rows <= MOST_ROWS;
-    for (int64_t i = 0; few && i < n_rows; i++)
+    for (int64_t i = 0; i < n_rows && n_rows <= MOST_ROWS; i++)
         first[i] = rfx_view_at(view, y + (ty.lo + i) * a->dh, view->rect.x0);
-    struct rfx_pool_run run = {.rows = rows,
-                               .n_rows = n_rows,
-                               .n_cols = a->kw,
-                               .col_step = a->dw * view->c,
-                               .c = in->c,
-                               .maximum = maximum,
-                               .count = (float)rfx_max_i64(1, rfx_range_size(counted) * a->kw)};
+    struct rfx_pool_run run = {.c = in->c, .maximum = args->node->op == RFX_OP_POOL_MAX};
     for (int64_t ox = args->rect.x0; ox < args->rect.x1; ox++) {
         int64_t x = ox * a->sw - a->pads.left;
-        if (!few || x < 0 || x + reach >= in->w) {
-            pool_pixel(args, oy, ox, maximum);
+        run.out = rfx_view_at(&args->out, oy, ox);
+        if (n_rows > MOST_ROWS || x < 0 || x + reach >= in->w) {
+            pool_pixel(args, &row, ox, run);
             continue;
         }
         for (int64_t i = 0; i < n_rows; i++) rows[i] = first[i] + (x - view->rect.x0) * view->c;
-        run.out = rfx_view_at(&args->out, oy, ox);
-        kernels->pool(&run);
+        run.rows = rows;
+        run.n_rows = n_rows;
+        run.n_cols = a->kw;
+        run.col_step = a->dw * view->c;
+        run.count = (float)rfx_max_i64(1, row.counted * a->kw);
+        rfx_kernels()->pool(&run);
     }
 }
 

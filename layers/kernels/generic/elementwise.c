@@ -6,6 +6,12 @@
 #include "layers/kernels/generic/variant.h"
 #include "layers/kernels/generic/vector_math.h"
 
+#ifdef __clang__
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 typedef void act_kernel(const struct rfx_act *act, const float *slope, const float *x, float *y,
                         int64_t pixels, int64_t c);
 

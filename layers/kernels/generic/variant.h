@@ -94,13 +94,6 @@ static inline __attribute__((always_inline, unused)) vector vector_select(vector
  * has decided by then to keep the arrays in memory. */
 #define UNROLL _Pragma("GCC unroll 24")
 
-/* Before loops whose turns do not depend on each other, also where y == x. */
-#ifdef __clang__
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
-#endif
-
 /* Lanes for which a test holds: vector_test_range(lo, hi) those of [lo, hi); VECTOR_FMA_WHERE
  * leaves c alone in the other ones, VECTOR_LOAD_WHERE and
  * VECTOR_STORE_WHERE do not touch those in memory. */
