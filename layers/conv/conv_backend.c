@@ -53,7 +53,7 @@ enum rfx_conv_choice rfx_conv_choice_of(const struct rfx_graph *graph) {
 
 struct rfx_conv_block rfx_conv_block_of(const struct rfx_graph *graph,
                                         const struct rfx_node *node) {
-    const struct rfx_conv_block pixel = {1, 1};
+    const struct rfx_conv_block pixel = {1, 1, 0};
     /* the backends of this choice have none: planners ask millions of times */
     if (node->op != RFX_OP_CONV || rfx_conv_choice_of(graph) == RFX_CONV_DIRECT) return pixel;
     const struct rfx_conv_backend *backend = rfx_conv_backend_of(graph, node);
@@ -72,15 +72,18 @@ struct rfx_range rfx_conv_widen(const struct rfx_graph *graph, const struct rfx_
                                 int axis, struct rfx_range out) {
     const struct rfx_conv_backend *backend = widening_backend(graph, node);
     if (backend == NULL || out.lo >= out.hi) return out;
-    struct rfx_range wide = backend->widen(node, out);
+    struct rfx_range wide = backend->widen(node, axis, out);
     int64_t extent = axis == 0 ? node->out.h : node->out.w;
+    wide.lo = rfx_min_i64(out.lo, rfx_max_i64(wide.lo, 0));
     wide.hi = rfx_max_i64(out.hi, rfx_min_i64(wide.hi, extent));
     return wide;
 }
 
-int64_t rfx_conv_rows_together(const struct rfx_graph *graph, const struct rfx_node *node) {
+struct rfx_conv_block rfx_conv_rows_together(const struct rfx_graph *graph,
+                                             const struct rfx_node *node) {
+    const struct rfx_conv_block row = {1, 1, 0};
     const struct rfx_conv_backend *backend = widening_backend(graph, node);
-    return backend == NULL ? 1 : backend->block(graph, node).h;
+    return backend == NULL ? row : backend->block(graph, node);
 }
 
 bool rfx_conv_refuse(char *why, size_t size, const char *format, ...) {

@@ -22,10 +22,10 @@
  * share the pixels, and each reads all weights. */
 bool rfx_conv_shares_outputs(const struct rfx_conv_attr *a, double input_bytes, int threads);
 
-/* Output pixels that are computed as one: h x w, anchored at multiples of h and w in the full map,
- * cut off at its lower and right ends. */
+/* Output pixels that are computed as one: h x w, one of them at row `from` and column 0 of the full
+ * map, the others beside it, cut off at the map's ends. 0 <= from < h. */
 struct rfx_conv_block {
-    int64_t h, w;
+    int64_t h, w, from;
 };
 
 /* Work by tiles of output pixels, in counts that predictions of time are made from. */
@@ -62,7 +62,7 @@ struct rfx_conv_backend {
     /* Of one axis, the output positions whose windows `out` reads: where a pixel's bits depend on
      * more than its own window, more than `out`. Regions of the input follow from it, and
      * schedules do well to make whole blocks. NULL: `out` itself. */
-    struct rfx_range (*widen)(const struct rfx_node *node, struct rfx_range out);
+    struct rfx_range (*widen)(const struct rfx_node *node, int axis, struct rfx_range out);
 
     /* Bytes of its packed weights (without bias and slopes). */
     size_t (*packed_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
@@ -110,9 +110,10 @@ struct rfx_conv_block rfx_conv_block_of(const struct rfx_graph *graph, const str
 struct rfx_range rfx_conv_widen(const struct rfx_graph *graph, const struct rfx_node *node,
                                 int axis, struct rfx_range out);
 
-/* Rows that a stream makes together, or what it has begun would be computed twice: the block's,
- * where the backend widens; of any other node 1. */
-int64_t rfx_conv_rows_together(const struct rfx_graph *graph, const struct rfx_node *node);
+/* Rows that a stream makes together, or what it has begun would be computed twice: the block, where
+ * the backend widens; of any other node 1 x 1. */
+struct rfx_conv_block rfx_conv_rows_together(const struct rfx_graph *graph,
+                                             const struct rfx_node *node);
 
 /* For backends: writes the reason into `why` unless it is NULL; returns false. */
 bool rfx_conv_refuse(char *why, size_t size, const char *format, ...) RFX_PRINTF(3, 4);

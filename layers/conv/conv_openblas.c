@@ -32,7 +32,7 @@ static struct rfx_conv_block panel_block(const struct rfx_graph *graph,
     const struct rfx_conv_attr *a = &node->attr.conv;
     (void)graph;
     int64_t n = panel_pixels(a->oc / a->groups, a->ic / a->groups * a->kh * a->kw);
-    struct rfx_conv_block block = {1, even_part(node->out.w, n)};
+    struct rfx_conv_block block = {1, even_part(node->out.w, n), 0};
     if (block.w == node->out.w) block.h = even_part(node->out.h, rfx_max_i64(1, n / block.w));
     return block;
 }

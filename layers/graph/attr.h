@@ -20,6 +20,8 @@ struct rfx_conv_attr {
     int64_t groups;
     int64_t ic, oc;          /* oc is set by the caller; ic by inference */
     int weight, bias, scale; /* weight indices; bias and scale of oc elements or -1 */
+    int64_t tiles_from;      /* Winograd: a row at which a tile begins, less than a tile's rows; what
+                                all runs of a network agree on (conv_tile_rows.h) */
     bool keeps_factors;      /* Winograd: packed, however many they are: a plan's choice, which
                                 touches no bits */
 };

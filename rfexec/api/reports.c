@@ -116,13 +116,13 @@ static int last_need(const struct rfx_plan *plan, int node) {
         if (plan->graph->outputs[k].node == node) return plan->n_stages - 1;
     int last = -1;
     for (int s = 0; s < plan->n_stages; s++)
-        if (plan->stages[s].places[node] != RFX_PLACE_NONE) last = s;
+        if (rfx_place_has_map(plan->stages[s].places[node])) last = s;
     return last;
 }
 
 static int first_made(const struct rfx_plan *plan, int node) {
     for (int s = 0; s < plan->n_stages; s++)
-        if (rfx_place_is_computed(plan->stages[s].places[node])) return s;
+        if (rfx_place_has_map(plan->stages[s].places[node])) return s;
     return plan->n_stages;
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "rfexec/builtin/builtin_networks.h"
-#include "rfexec/session/keep_tensors.h"
 #include "rfexec/session/model.h"
 
 typedef void build_function(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
@@ -199,10 +198,7 @@ static enum rfx_status build_layers(struct rfx_graph *graph, const struct recipe
                               options->w != 0 ? options->w : columns, &options->fit);
     recipe->build(&builder, x, config);
     rfx_builder_free(&builder);
-    if (builder.status != RFX_OK) return builder.status;
-    enum rfx_status status = rfx_fit_cut_outputs(graph, &options->fit, err);
-    if (status == RFX_OK) status = rfx_graph_keep(graph, options->keep, options->n_keep, err);
-    return status == RFX_OK ? rfx_graph_finish(graph, options->fuse, err) : status;
+    return builder.status == RFX_OK ? rfx_model_finish(graph, options, err) : builder.status;
 }
 
 enum rfx_status rfx_builtin_build(struct rfx_memory *mem, const char *name,

@@ -26,6 +26,12 @@ RFX_NODISCARD enum rfx_status rfx_model_load(struct rfx_memory *mem, const char 
                                              const struct rfx_load_options *options,
                                              struct rfx_graph **out, struct rfx_error *err);
 
+/* What both of these end with: cuts outputs for `fit`, adds those that are kept, says where
+ * Winograd's tiles begin, and fuses. The graph's layers are all there, as the model has them. */
+RFX_NODISCARD enum rfx_status rfx_model_finish(struct rfx_graph *graph,
+                                               const struct rfx_load_options *options,
+                                               struct rfx_error *err);
+
 /* Reads an ONNX file: folds shape arithmetic for this size, leaves weights in the file, which stays
  * open until the graph is freed. BUDGET_IMPOSSIBLE: loading takes more than memory_bytes (a budget
  * below RFX_LOAD_LEAST_BYTES counts as that much). */

@@ -86,6 +86,15 @@ static void test_wide_rows_are_kept(void **state) {
     }
 }
 
+/* Winograd's tiles let skips wait no longer than they must: one stream fits, nothing twice. */
+static void test_skips_wait_for_tiles(void **state) {
+    (void)state;
+    expect(0, "plan unet --size 1024x1024 --conv winograd --memory 280MiB --threads 2 --json");
+    json_t *doc = document("plan");
+    assert_int_equal(integer_at(doc, "plan.macs"), integer_at(doc, "plan.macs_untiled"));
+    json_decref(doc);
+}
+
 static long long peak_of(const char *args) {
     expect(0, args);
     json_t *doc = document("plan");
@@ -406,6 +415,7 @@ int main(void) {
         cmocka_unit_test(test_usage),
         cmocka_unit_test(test_plans_by_hand),
         cmocka_unit_test(test_wide_rows_are_kept),
+        cmocka_unit_test(test_skips_wait_for_tiles),
         cmocka_unit_test(test_flags_count),
         cmocka_unit_test(test_dump),
         cmocka_unit_test(test_plan_file),

@@ -234,6 +234,21 @@ static const bool *choose_spilled(const struct one_case *c, struct test_rng *rng
     return spilled;
 }
 
+/* Lets a stage forget some of what it or stages before it store, which later ones make again. */
+static void choose_forgotten(const struct one_case *c, struct test_rng *rng,
+                             struct rfx_stage_spec *specs, int s, int *forgotten) {
+    specs[s].forgotten = forgotten;
+    for (int before = 0; before <= s; before++)
+        for (int t = 0; t < specs[before].n_targets; t++) {
+            int node = specs[before].targets[t];
+            bool gone = rfx_graph_count_outputs(c->graph, node) > 0;
+            for (int f = 0; f < s; f++)
+                for (int k = 0; k < specs[f].n_forgotten; k++)
+                    gone = gone || specs[f].forgotten[k] == node;
+            if (!gone && test_rng_chance(rng, 25)) forgotten[specs[s].n_forgotten++] = node;
+        }
+}
+
 /* Stages at random: targets anywhere, modes, bands, strips and grids; in files or not. Stages that
  * cannot be (a target that is not local in space) are refused by the planner and not counted. */
 static bool run_random_stages(struct one_case *c, struct test_rng *rng, bool spill) {
@@ -241,7 +256,9 @@ static bool run_random_stages(struct one_case *c, struct test_rng *rng, bool spi
                                                    &rfx_mode_streamed};
     struct rfx_stage_spec specs[MAX_STAGES];
     int targets[MAX_STAGES][8];
+    bool forget = test_rng_chance(rng, 50);
     bool spilled[MAX_STAGES][8];
+    int forgotten[MAX_STAGES][8 * MAX_STAGES];
     int n = (int)test_rng_int(rng, 1, MAX_STAGES - 1);
     int from = 0;
     struct rfx_error err = {{0}};
@@ -265,6 +282,7 @@ static bool run_random_stages(struct one_case *c, struct test_rng *rng, bool spi
         }
         if (spec->n_targets == 0) return false;
         if (spill) spec->spilled = choose_spilled(c, rng, spec, spilled[s]);
+        if (forget) choose_forgotten(c, rng, specs, s, forgotten[s]);
     }
     struct rfx_stage_spec *last = &specs[n];
     *last = (struct rfx_stage_spec){

@@ -128,11 +128,12 @@ static int64_t reachable(const struct rfx_stream *stream, int node, int64_t step
         return rfx_max_i64(begun, rfx_min_i64(stream->done[n->in[0]], end));
     /* whole blocks: what is left of one would be computed twice */
     bool fetched = stream->places[node] == RFX_PLACE_FETCHED;
-    int64_t block = fetched ? 1 : rfx_conv_rows_together(stream->graph, n);
+    struct rfx_conv_block block = {1, 1, 0};
+    if (!fetched) block = rfx_conv_rows_together(stream->graph, n);
     int64_t hi = lo + rows_per_step(stream, n);
     if (is_source(stream, node)) hi = rfx_min_i64(hi, source_share(stream, node, step));
     if (hi <= lo) return begun;
-    hi = rfx_ceil_div(hi, block) * block;
+    hi = rfx_ceil_div(hi - block.from, block.h) * block.h + block.from;
     hi = rfx_min_i64(hi, end);
     struct rfx_stream_wait wait;
     if (rfx_node_is_input(n) || can_reach(stream, node, hi, &wait)) return hi; /* most often */
@@ -145,7 +146,7 @@ static int64_t reachable(const struct rfx_stream *stream, int node, int64_t step
             hi = middle - 1;
     }
     if (stream->waits != NULL && lo == begun) stream->waits[node] = wait; /* it was one row then */
-    return rfx_max_i64(begun, lo / block * block);
+    return rfx_max_i64(begun, rfx_floor_div(lo - block.from, block.h) * block.h + block.from);
 }
 
 /* The first node from one on that can go on in a step or the one after it; false: none can. */

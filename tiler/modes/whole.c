@@ -37,7 +37,13 @@ static void sweep_rows(const struct rfx_mode_sweep *sweep, rfx_rows_adder *add, 
         if (!rfx_place_is_computed(stage->places[i])) continue;
         struct rfx_range all = rfx_rect_row_range(sweep->graph->nodes[i].wanted);
         int64_t step = stage->nodes[i].step_rows;
-        int64_t full = step == 0 ? 0 : rfx_range_size(all) / step; /* groups have no steps */
+        if (step > 0) { /* groups have none */
+            struct rfx_row_steps steps = rfx_row_steps_of(sweep->graph, i, step);
+            struct rfx_range first = rfx_row_step_at(&steps, 0);
+            if (steps.lead > 0) add(user, i, first, 1);
+            all.lo = steps.lead > 0 ? first.hi : first.lo;
+        }
+        int64_t full = step == 0 ? 0 : rfx_range_size(all) / step;
         if (full > 0) add(user, i, (struct rfx_range){all.lo, all.lo + step}, full);
         all.lo += full * step;
         if (all.lo < all.hi) add(user, i, all, 1);
@@ -64,14 +70,15 @@ static void leave_node(struct rfx_walk *walk) {
     walk->unit++;
 }
 
-/* Rows of the next step of a node of which `all` are made. */
-static struct rfx_range next_rows(const struct state *s, const struct rfx_stage_node *how,
-                                  struct rfx_range all) {
-    if (how->step_rows == 0) return all;
-    int64_t steps = rfx_ceil_div(rfx_range_size(all), how->step_rows);
-    int64_t index = how->upwards ? steps - 1 - s->row_step : s->row_step;
-    int64_t lo = all.lo + index * how->step_rows;
-    return (struct rfx_range){lo, rfx_min_i64(lo + how->step_rows, all.hi)};
+/* Takes the next step of the node at hand: its rows; *last: it is the last one. */
+static struct rfx_range next_rows(struct state *s, const struct rfx_graph *graph,
+                                  const struct rfx_stage_node *how, bool *last) {
+    *last = how->step_rows == 0;
+    if (*last) return rfx_rect_row_range(graph->nodes[s->node].wanted);
+    struct rfx_row_steps steps = rfx_row_steps_of(graph, s->node, how->step_rows);
+    int64_t count = rfx_row_step_count(&steps), index = s->row_step++;
+    *last = s->row_step >= count;
+    return rfx_row_step_at(&steps, how->upwards ? count - 1 - index : index);
 }
 
 static bool next(struct rfx_walk *walk, struct rfx_step *step) {
@@ -90,10 +97,9 @@ static bool next(struct rfx_walk *walk, struct rfx_step *step) {
         return true;
     }
     struct rfx_rect wanted = walk->plan->graph->nodes[node].wanted;
-    struct rfx_range rows = next_rows(s, how, rfx_rect_row_range(wanted));
-    s->row_step++;
-    if (how->step_rows == 0 || s->row_step * how->step_rows >= rfx_rect_rows(wanted))
-        leave_node(walk);
+    bool last;
+    struct rfx_range rows = next_rows(s, walk->plan->graph, how, &last);
+    if (last) leave_node(walk);
     rfx_walk_compute(walk, node, rfx_rect_from_ranges(rows, rfx_rect_col_range(wanted)), step);
     return true;
 }

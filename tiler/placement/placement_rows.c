@@ -25,17 +25,25 @@ int64_t rfx_row_step_rows(const struct rfx_graph *graph, int node) {
     return rfx_ceil_div(rfx_ceil_div(rows, STEP_PARTS), block) * block;
 }
 
+struct rfx_row_steps rfx_row_steps_of(const struct rfx_graph *graph, int node, int64_t rows) {
+    struct rfx_conv_block block = rfx_conv_block_of(graph, &graph->nodes[node]);
+    struct rfx_range all = rfx_rect_row_range(graph->nodes[node].wanted);
+    int64_t before = rfx_floor_div(all.lo - block.from, block.h) * block.h + block.from;
+    struct rfx_row_steps steps = {all, rows, all.lo - before};
+    return steps;
+}
+
 void rfx_slide_measure(const struct rfx_graph *graph, int node, int k, struct rfx_slide *slide) {
     const struct rfx_node *n = &graph->nodes[node];
     const struct rfx_node *in = &graph->nodes[n->in[k]];
-    int64_t step = rfx_row_step_rows(graph, node);
+    struct rfx_row_steps steps = rfx_row_steps_of(graph, node, rfx_row_step_rows(graph, node));
     int64_t row_out = (int64_t)map_row_bytes(n);
     int64_t row_in = (int64_t)map_row_bytes(in);
     int64_t down = 0;
     int64_t up = 0;
-    struct rfx_range out = rfx_rect_row_range(n->wanted), all = rfx_rect_row_range(in->wanted);
-    for (int64_t lo = out.lo; lo < out.hi; lo += step) {
-        int64_t hi = rfx_min_i64(lo + step, out.hi);
+    struct rfx_range out = steps.all, all = rfx_rect_row_range(in->wanted);
+    for (int64_t s = 0; s < rfx_row_step_count(&steps); s++) {
+        int64_t lo = rfx_row_step_at(&steps, s).lo, hi = rfx_row_step_at(&steps, s).hi;
         struct rfx_range after = {lo, out.hi};
         struct rfx_range before = {out.lo, hi};
         struct rfx_range ahead = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, after);
@@ -79,13 +87,17 @@ static int64_t row_count(const struct rfx_node *node) {
 }
 
 /* As whole stages that run row by row make them. */
-static int64_t rows_per_step(const struct rfx_graph *graph, int i) {
+static struct rfx_row_steps steps_of(const struct rfx_graph *graph, int i) {
     const struct rfx_node *node = &graph->nodes[i];
-    return rfx_node_runs_by_rows(node) ? rfx_row_step_rows(graph, i) : row_count(node);
+    int64_t h = row_count(node);
+    struct rfx_row_steps whole = {{0, h}, h, 0};
+    return rfx_node_runs_by_rows(node) ? rfx_row_steps_of(graph, i, rfx_row_step_rows(graph, i))
+                                       : whole;
 }
 
 static int64_t step_count(const struct rfx_graph *graph, int i) {
-    return rfx_ceil_div(row_count(&graph->nodes[i]), rows_per_step(graph, i));
+    struct rfx_row_steps steps = steps_of(graph, i);
+    return rfx_row_step_count(&steps);
 }
 
 static void list_records(struct rfx_row_run *run, const int *last_use) {
@@ -181,7 +193,8 @@ enum rfx_status rfx_row_run_place(struct rfx_row_run *run, size_t *offsets, bool
 
 /* The time at which a node makes its rows from `row` on. */
 static int64_t time_of(const struct row_tiles *t, int node, int64_t row) {
-    int64_t step = row / rows_per_step(t->run->graph, node);
+    struct rfx_row_steps steps = steps_of(t->run->graph, node);
+    int64_t step = (row - steps.all.lo + steps.lead) / steps.rows;
     if (t->node_upwards[node]) step = step_count(t->run->graph, node) - 1 - step;
     return t->run->begin[node] + step;
 }
@@ -191,12 +204,11 @@ static int64_t time_of(const struct row_tiles *t, int node, int64_t row) {
 static void mark_reads(const struct row_tiles *t, int reader, int k, int64_t h) {
     const struct rfx_graph *graph = t->run->graph;
     const struct rfx_node *node = &graph->nodes[reader];
-    int64_t step = rows_per_step(graph, reader);
+    struct rfx_row_steps steps = steps_of(graph, reader);
     bool rows = has_rows(node) && has_rows(&graph->nodes[node->in[k]]);
-    for (int64_t lo = 0; lo < row_count(node); lo += step) {
-        struct rfx_range out = {lo, rfx_min_i64(lo + step, row_count(node))};
-        struct rfx_range in = {0, h};
-        int64_t now = time_of(t, reader, lo);
+    for (int64_t s = 0; s < rfx_row_step_count(&steps); s++) {
+        struct rfx_range out = rfx_row_step_at(&steps, s), in = {0, h};
+        int64_t now = time_of(t, reader, out.lo);
         if (rows) in = rfx_input_range(graph, node, k, RFX_AXIS_ROWS, out);
         for (int64_t y = rfx_max_i64(in.lo, 0); y < rfx_min_i64(in.hi, h); y++)
             t->read[y] = rfx_max_i64(t->read[y], now);

@@ -7,6 +7,7 @@
 #ifndef RFX_TILER_PLACEMENT_PLACEMENT_ROWS_H
 #define RFX_TILER_PLACEMENT_PLACEMENT_ROWS_H
 
+#include "layers/core/checked.h"
 #include "layers/graph/graph.h"
 #include "tiler/placement/placement.h"
 #include "tiler/strategies/placement_tiles.h"
@@ -22,8 +23,28 @@ struct rfx_row_run {
     int64_t *begin; /* [n_nodes + 1]: first time of each node's steps; [n_nodes]: the end */
 };
 
-/* Rows per step of a node in a stage that runs row by row: whole canonical blocks of its kernel. */
+/* Steps of rows in which a map, or what is wanted of one, is made. */
+struct rfx_row_steps {
+    struct rfx_range all;
+    int64_t rows; /* of a step; of the first one `lead` fewer, of the last one what is left */
+    int64_t lead;
+};
+
+static inline int64_t rfx_row_step_count(const struct rfx_row_steps *steps) {
+    return rfx_ceil_div(rfx_range_size(steps->all) + steps->lead, steps->rows);
+}
+
+static inline struct rfx_range rfx_row_step_at(const struct rfx_row_steps *steps, int64_t index) {
+    int64_t lo = steps->all.lo - steps->lead + index * steps->rows;
+    struct rfx_range rows = {rfx_max_i64(lo, steps->all.lo),
+                             rfx_min_i64(lo + steps->rows, steps->all.hi)};
+    return rows;
+}
+
+/* Rows per step of a node in a stage that runs row by row: whole canonical blocks of its kernel;
+ * and its steps, of so many rows. */
 int64_t rfx_row_step_rows(const struct rfx_graph *graph, int node);
+struct rfx_row_steps rfx_row_steps_of(const struct rfx_graph *graph, int node, int64_t rows);
 
 /* Fills the distances of a slide: of input k's map and the map that the node makes, a step of rows
  * at a time (struct rfx_slide). */

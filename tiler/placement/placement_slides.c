@@ -364,10 +364,10 @@ static enum rfx_status init(struct slides *s, struct rfx_error *err) {
     return RFX_OK;
 }
 
-enum rfx_status rfx_slides_place(struct rfx_memory *mem, struct rfx_record *records, int n,
-                                 const struct rfx_slide *slides, int n_slides, bool quick,
-                                 size_t bound, bool *upwards, size_t *arena_bytes,
-                                 struct rfx_error *err) {
+enum rfx_status rfx_slides_place_greedily(struct rfx_memory *mem, struct rfx_record *records, int n,
+                                          const struct rfx_slide *slides, int n_slides, bool quick,
+                                          size_t bound, bool *upwards, size_t *arena_bytes,
+                                          struct rfx_error *err) {
     struct slides s = {
         .mem = mem, .records = records, .slides = slides, .n = n, .n_slides = n_slides};
     size_t arena = SIZE_MAX;

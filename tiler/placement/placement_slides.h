@@ -15,6 +15,15 @@
  * and, unless the bound is met, a fixed number of reshuffled ones (few when quick, or of very many
  * records). Two records are in one slide at most, and slides of a node follow each other.
  * OUT_OF_MEMORY. O(orders * n^2). */
+RFX_NODISCARD enum rfx_status rfx_slides_place_greedily(struct rfx_memory *mem,
+                                                        struct rfx_record *records, int n,
+                                                        const struct rfx_slide *slides,
+                                                        int n_slides, bool quick, size_t bound,
+                                                        bool *upwards, size_t *arena_bytes,
+                                                        struct rfx_error *err);
+
+/* The same, or, unless the bound is met, what is better: rows of slides spread out
+ * (placement_spread.c). */
 RFX_NODISCARD enum rfx_status rfx_slides_place(struct rfx_memory *mem, struct rfx_record *records,
                                                int n, const struct rfx_slide *slides, int n_slides,
                                                bool quick, size_t bound, bool *upwards,

@@ -1,10 +1,11 @@
 /* A plan: how to run one graph on one image size, and where every buffer lives.
  *
  * A plan is a list of stages. A stage computes its targets and all that they need and no earlier
- * stage has stored; so a node may be computed again in a later stage. Invariants: 1. a plan is
- * const once created; 2. a tensor is stored, whole, by one stage at most, in the arena or, spilled,
- * in a file; 3. peak_bytes is the sum of the breakdown; 4. the schedule over the plan (schedule.h)
- * is what the executor runs, and sizes come from the modes that make its steps (mode.h). */
+ * stage has stored, or has stored and forgotten; so a node may be computed again in a later stage.
+ * Invariants: 1. a plan is const once created; 2. a tensor is stored, whole, by one stage at most,
+ * in the arena or, spilled, in a file; 3. peak_bytes is the sum of the breakdown; 4. the schedule
+ * over the plan (schedule.h) is what the executor runs, and sizes come from the modes that make its
+ * steps (mode.h). */
 #ifndef RFX_TILER_PLAN_PLAN_H
 #define RFX_TILER_PLAN_PLAN_H
 
@@ -29,6 +30,9 @@ struct rfx_stage_spec {
     int n_targets;
     const int *targets;  /* nodes that the stage stores (of a reduction: its result) */
     const bool *spilled; /* n_targets: stored in a file, not in memory; NULL: none is */
+    int n_forgotten;
+    const int *forgotten; /* nodes that this stage or earlier ones stored and that no later one
+                             reads: what needs them makes them again */
 };
 
 /* What a stage does with a node. */
@@ -60,6 +64,11 @@ static inline bool rfx_place_is_local(enum rfx_node_place place) {
            place == RFX_PLACE_SPILLED;
 }
 
+/* Whether the node's full map is there while the stage runs: it makes it, or reads it. */
+static inline bool rfx_place_has_map(enum rfx_node_place place) {
+    return place == RFX_PLACE_READ || place == RFX_PLACE_STORED || place == RFX_PLACE_REDUCED;
+}
+
 struct rfx_buffer {
     size_t offset, bytes; /* in the arena; bytes 0: no buffer */
 };
@@ -80,7 +89,8 @@ struct rfx_stage {
     enum rfx_node_place *places;  /* n_nodes */
     struct rfx_stage_node *nodes; /* n_nodes */
     int *targets;
-    bool *spilled; /* n_targets */
+    bool *spilled;  /* n_targets */
+    int *forgotten; /* spec.n_forgotten */
 };
 
 /* What a plan moves to files and back; all 0 where it spills nothing. */

@@ -190,59 +190,6 @@ size_t rfx_plan_fixed_bytes(struct rfx_plan_context *context, const struct rfx_s
     return others + rfx_plan_process_bytes(context->graph, context->request->threads, others);
 }
 
-void rfx_plan_free(struct rfx_plan *plan) {
-    if (plan == NULL) return;
-    for (int s = 0; plan->stages != NULL && s < plan->n_stages; s++) {
-        rfx_memory_release(plan->mem, plan->stages[s].places);
-        rfx_memory_release(plan->mem, plan->stages[s].nodes);
-        rfx_memory_release(plan->mem, plan->stages[s].targets);
-        rfx_memory_release(plan->mem, plan->stages[s].spilled);
-    }
-    rfx_memory_release(plan->mem, plan->stages);
-    rfx_memory_release(plan->mem, plan->stored);
-    rfx_memory_release(plan->mem, plan->by_caller);
-    rfx_memory_release(plan->mem, plan->resident);
-    rfx_graph_free(plan->grouped);
-    rfx_memory_release(plan->mem, plan);
-}
-
-static bool allocate_stage(struct rfx_memory *mem, size_t n, const struct rfx_stage_spec *spec,
-                           struct rfx_stage *stage) {
-    stage->places = rfx_memory_calloc(mem, n, sizeof *stage->places);
-    stage->nodes = rfx_memory_calloc(mem, n, sizeof *stage->nodes);
-    stage->targets = rfx_memory_calloc(mem, (size_t)spec->n_targets, sizeof *stage->targets);
-    stage->spilled = rfx_memory_calloc(mem, (size_t)spec->n_targets, sizeof *stage->spilled);
-    return stage->places != NULL && stage->nodes != NULL && stage->targets != NULL &&
-           stage->spilled != NULL;
-}
-
-static enum rfx_status allocate_plan(const struct rfx_plan_context *context,
-                                     const struct rfx_stage_shape *shapes, int n_stages,
-                                     struct rfx_plan **out, struct rfx_error *err) {
-    struct rfx_memory *mem = context->graph->mem;
-    size_t n = (size_t)context->graph->n_nodes;
-    struct rfx_plan *plan = rfx_memory_calloc(mem, 1, sizeof *plan);
-    if (plan == NULL) return rfx_memory_fail(mem, "plan", sizeof *plan, err);
-    plan->mem = mem;
-    plan->graph = context->graph;
-    plan->threads = context->request->threads;
-    plan->n_stages = n_stages;
-    plan->stored = rfx_memory_calloc(mem, n, sizeof *plan->stored);
-    plan->stages = rfx_memory_calloc(mem, (size_t)n_stages, sizeof *plan->stages);
-    plan->by_caller = rfx_memory_calloc(mem, n, sizeof *plan->by_caller);
-    plan->resident = rfx_memory_calloc(mem, n, sizeof *plan->resident);
-    bool all = plan->stored != NULL && plan->stages != NULL && plan->by_caller != NULL &&
-               plan->resident != NULL;
-    for (int s = 0; all && s < n_stages; s++)
-        all = allocate_stage(mem, n, &shapes[s].spec, &plan->stages[s]);
-    if (!all) {
-        rfx_plan_free(plan);
-        return rfx_memory_fail(mem, "plan", n * sizeof *plan->stages->nodes, err);
-    }
-    *out = plan;
-    return RFX_OK;
-}
-
 static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
                        struct rfx_stage *stage) {
     const struct rfx_stage_spec *spec = &shape->spec;
@@ -250,6 +197,7 @@ static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_sha
     stage->spec = *spec;
     stage->spec.targets = stage->targets;
     stage->spec.spilled = stage->spilled;
+    stage->spec.forgotten = stage->forgotten;
     for (int t = 0; t < spec->n_targets; t++)
         stage->spilled[t] = shape->places[spec->targets[t]] == RFX_PLACE_SPILLED;
     memcpy(stage->targets, spec->targets, (size_t)spec->n_targets * sizeof *stage->targets);
@@ -363,7 +311,7 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
                                const struct rfx_stage_shape *shapes, int n_stages, uint64_t cost,
                                struct rfx_plan **out, struct rfx_error *err) {
     struct rfx_plan *plan = NULL;
-    enum rfx_status status = allocate_plan(context, shapes, n_stages, &plan, err);
+    enum rfx_status status = rfx_plan_allocate(context, shapes, n_stages, &plan, err);
     if (status != RFX_OK) return status;
     for (int s = 0; s < n_stages; s++) fill_stage(context->graph, &shapes[s], &plan->stages[s]);
     rfx_plan_list_records(context, shapes, n_stages);

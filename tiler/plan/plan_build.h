@@ -114,6 +114,11 @@ int64_t rfx_plan_window_rows(const struct rfx_plan_context *context,
 size_t rfx_plan_fixed_bytes(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
                             int n_stages);
 
+/* A plan for the shapes with all its tables, empty. OUT_OF_MEMORY. Free with rfx_plan_free. */
+RFX_NODISCARD enum rfx_status rfx_plan_allocate(const struct rfx_plan_context *context,
+                                                const struct rfx_stage_shape *shapes, int n_stages,
+                                                struct rfx_plan **out, struct rfx_error *err);
+
 /* Peak of the plan that rfx_plan_build would make, as `quick` has it. */
 RFX_NODISCARD enum rfx_status rfx_plan_peak(struct rfx_plan_context *context,
                                             const struct rfx_stage_shape *shapes, int n_stages,

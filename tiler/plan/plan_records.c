@@ -74,7 +74,8 @@ static void find_stored_lasts(struct lister *l) {
         for (int i = l->shape->first; i < l->shape->end; i++) {
             if (!is_computed(l, i)) continue;
             int step = is_once(l) ? l->begin + i : l->end;
-            if (step > last[i]) last[i] = step;
+            bool made_again = l->shape->places[i] == RFX_PLACE_LOCAL;
+            if (!made_again && step > last[i]) last[i] = step;
             for (int k = 0; k < inputs_of(l, i); k++) {
                 int in = graph->nodes[i].in[k];
                 if (l->shape->places[in] != RFX_PLACE_LOCAL && step > last[in]) last[in] = step;

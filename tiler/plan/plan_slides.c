@@ -34,6 +34,7 @@ struct slider {
     struct rfx_plan_context *context;
     const struct rfx_stage_shape *shape;
     int stage, end; /* end: its last step */
+    int begin;      /* of the stage's slides */
 };
 
 static bool is_output(const struct rfx_graph *graph, int node) {
@@ -53,26 +54,41 @@ static bool dies(const struct slider *s, int node) {
            out->h > 1 && !is_output(c->graph, node);
 }
 
+/* Whether a map is written over another one already. */
+static bool is_taken(const struct slider *s, int after) {
+    for (int k = s->begin; k < s->context->n_slides; k++)
+        if (s->context->slides[k].after == after) return true;
+    return false;
+}
+
 /* The slide to the largest of the maps that the stage stores that may be written over the map of
- * `before`; its `after` is -1: there is none. */
+ * `before`, of those that are not written over another one, if there are any: two maps may take the
+ * place of two. Its `after` is -1: there is none. */
 static struct rfx_slide find_slide(const struct slider *s, int before) {
     struct rfx_plan_context *c = s->context;
     struct rfx_slide found = {.after = -1};
+    bool found_taken = false;
     const struct rfx_stage_spec *spec = &s->shape->spec;
     for (int t = 0; t < spec->n_targets; t++) {
         int node = spec->targets[t];
         bool stored = s->shape->places[node] == RFX_PLACE_STORED && node > before;
         int after = stored ? c->stored_record[node] : -1;
         if (after < 0) continue;
-        if (found.after >= 0 && c->records[found.after].bytes >= c->records[after].bytes) continue;
+        bool taken = is_taken(s, after);
+        if (found.after >= 0 && taken && !found_taken) continue;
+        if (found.after >= 0 && taken == found_taken &&
+            c->records[found.after].bytes >= c->records[after].bytes)
+            continue;
         struct rfx_slide slide = {.before = c->stored_record[before],
                                   .after = after,
                                   .stage = s->stage,
                                   .node = node,
                                   .up = c->records[c->stored_record[before]].bytes};
         if (spec->mode->slide(c->graph, s->shape, before, node, c->sliding.scratch,
-                              lag_of(&c->sliding, before, node), &slide.down))
+                              lag_of(&c->sliding, before, node), &slide.down)) {
             found = slide;
+            found_taken = taken;
+        }
     }
     return found;
 }
@@ -90,7 +106,7 @@ void rfx_plan_list_stage_slides(struct rfx_plan_context *context,
                                 const struct rfx_stage_shape *shape, int stage) {
     const struct rfx_graph *graph = context->graph;
     int begin = context->n_slides, end = rfx_plan_count_steps(graph, stage) + graph->n_nodes;
-    struct slider s = {context, shape, stage, end};
+    struct slider s = {context, shape, stage, end, begin};
     if (!shape->spec.row_by_row || shape->spec.mode->slide == NULL) return;
     for (int i = shape->first; i < shape->end; i++) {
         if (!rfx_place_is_computed(shape->places[i])) continue;

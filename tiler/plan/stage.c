@@ -107,6 +107,28 @@ static enum rfx_status check_local(const struct rfx_graph *graph, const struct r
                     spec->mode->a_mode);
 }
 
+/* Takes back what the stage forgets. */
+static enum rfx_status forget(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
+                              bool *stored, bool *spilled, struct rfx_error *err) {
+    for (int f = 0; f < spec->n_forgotten; f++) {
+        int node = spec->forgotten[f];
+        if (node < 0 || node >= graph->n_nodes)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "node %d of %d cannot be forgotten",
+                            node, graph->n_nodes);
+        const char *why = !stored[node]                            ? "it is not stored"
+                          : rfx_node_is_input(&graph->nodes[node]) ? "it is the image"
+                          : rfx_graph_count_outputs(graph, node) > 0
+                              ? "it is an output of the network"
+                              : NULL;
+        if (why != NULL)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "'%s' cannot be forgotten: %s",
+                            graph->nodes[node].name, why);
+        stored[node] = false;
+        if (spilled != NULL) spilled[node] = false;
+    }
+    return RFX_OK;
+}
+
 enum rfx_status rfx_stage_places(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
                                  bool emit, bool *stored, bool *spilled,
                                  enum rfx_node_place *places, struct rfx_error *err) {
@@ -144,7 +166,7 @@ enum rfx_status rfx_stage_places(const struct rfx_graph *graph, const struct rfx
         if (places[spec->targets[t]] != RFX_PLACE_EMITTED) stored[spec->targets[t]] = true;
         if (is_spilled(spec, t)) spilled[spec->targets[t]] = true;
     }
-    return RFX_OK;
+    return forget(graph, spec, stored, spilled, err);
 }
 
 struct rfx_range rfx_stage_target_range(const struct rfx_graph *graph, int node,

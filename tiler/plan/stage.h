@@ -1,9 +1,9 @@
 /* What a stage computes: from its targets back to the image or to what earlier stages stored.
  *
  * Invariants: 1. a node is computed in a stage when a target needs it and no earlier stage stored
- * it; 2. everything in a stage of a local mode is local in space, but for reductions that are
- * targets; 3. the parts of a stage cut the maps of all its targets into the same number.
- * It does not know where anything is stored. */
+ * it, or one has forgotten it since; 2. everything in a stage of a local mode is local in space,
+ * but for reductions that are targets; 3. the parts of a stage cut the maps of all its targets into
+ * the same number. It does not know where anything is stored. */
 #ifndef RFX_TILER_PLAN_STAGE_H
 #define RFX_TILER_PLAN_STAGE_H
 
@@ -15,10 +15,11 @@
 RFX_NODISCARD enum rfx_status rfx_stage_check(const struct rfx_stage_spec *spec,
                                               struct rfx_error *err);
 
-/* Fills places[n_nodes] for a stage and marks what it stores in stored[n_nodes], and what of that
- * lies in a file in spilled[n_nodes] (NULL: the stages spill nothing). emit: outputs that a mode
- * which emits makes are EMITTED and not stored. INVALID_ARGUMENT, naming the node: a target that is
- * stored already or a constant; that cannot be spilled; not local in space; none at all. */
+/* Fills places[n_nodes] for a stage and marks what it stores in stored[n_nodes], less what it
+ * forgets, and what of that lies in a file in spilled[n_nodes] (NULL: the stages spill nothing).
+ * emit: outputs that a mode which emits makes are EMITTED and not stored. INVALID_ARGUMENT, naming
+ * the node: a target that is stored already or a constant; that cannot be spilled; not local in
+ * space; none at all; what is to be forgotten and is not stored, or an output. */
 RFX_NODISCARD enum rfx_status rfx_stage_places(const struct rfx_graph *graph,
                                                const struct rfx_stage_spec *spec, bool emit,
                                                bool *stored, bool *spilled,

@@ -2,8 +2,8 @@
  * answer, as `rfexec alloc` does.
  *
  * Which search solves a problem soon nobody can foretell, so all take turns, each turn with twice
- * as much as the one before, and every processor takes the next turn; on a wide beam of fronts all work
- * together. What one finds or proves is known to all.
+ * as much as the one before, and every processor takes the next turn; on a wide beam of fronts all
+ * work together. What one finds or proves is known to all.
  *
  * Invariants: 1. an answer passes the validator and is never larger than the best greedy one;
  * 2. lower_bound_bytes is proven; 3. when the clock or several threads decide, which of several

@@ -1,15 +1,24 @@
 /* Counting a chain by a walk back from the targets of every level; see chain_stores.h. */
 #include "tiler/search/chain_stores.h"
 
+#include <limits.h>
 #include <string.h>
 
+#include "layers/core/checked.h"
 #include "layers/graph/op.h"
 #include "rf_analysis/regions.h"
 
 /* A map that may be stored. */
 struct offer {
-    int node;
-    double gain; /* when last counted: time saved per byte; below 0: it has no room */
+    int node, until; /* of both ways to store it the better one, when last counted, */
+    double gain;     /* and the time it saves per byte; below 0: it has no room, or saves nothing */
+};
+
+/* The largest maps that begin or end at a level, by falling sizes; 0: there are no more. */
+enum { LARGEST = 4 };
+
+struct largest {
+    size_t bytes[LARGEST];
 };
 
 struct rfx_chain_stores {
@@ -17,12 +26,15 @@ struct rfx_chain_stores {
     const double *times;
     struct offer *offers;
     int n_offers;
-    int *by_level;               /* n_nodes: level by level */
-    int *first_at;               /* levels + 1: where each begins there */
-    int *seen;                   /* n_nodes: the level, from 1, whose walk has been here last */
-    int *stack;                  /* n_nodes */
-    int *last;                   /* n_nodes: of a stored map, the last level that reads it */
-    size_t *held, *dying, *made; /* per level */
+    int *by_level;                /* n_nodes: level by level */
+    int *first_at;                /* levels + 1: where each begins there */
+    int *seen;                    /* n_nodes: the level, from 1, whose walk has been here last */
+    int *stack;                   /* n_nodes */
+    int *last;                    /* n_nodes: of a stored map, the last level that reads it */
+    int watched;                  /* a node, whose readings are noted, */
+    bool *reads;                  /* per level */
+    size_t *held;                 /* per level */
+    struct largest *dying, *made; /* per level */
 };
 
 static bool is_there(const struct rfx_levels *levels, int i) {
@@ -62,11 +74,15 @@ enum rfx_status rfx_chain_stores_create(const struct rfx_levels *levels, const d
     if (s == NULL) return rfx_memory_fail(mem, "stored maps", sizeof *s, err);
     s->levels = levels;
     s->times = times;
+    s->watched = -1;
     s->offers = rfx_memory_calloc(mem, n, sizeof *s->offers);
     s->seen = rfx_memory_calloc(mem, 4 * n + n_levels + 1, sizeof *s->seen);
-    s->held = rfx_memory_calloc(mem, 3 * n_levels + 1, sizeof *s->held);
+    s->held = rfx_memory_calloc(mem, n_levels + 1, sizeof *s->held);
+    s->dying = rfx_memory_calloc(mem, 2 * n_levels + 1, sizeof *s->dying);
+    s->reads = rfx_memory_calloc(mem, n_levels + 1, sizeof *s->reads);
     *out = s;
-    if (s->offers == NULL || s->seen == NULL || s->held == NULL) {
+    if (s->offers == NULL || s->seen == NULL || s->held == NULL || s->dying == NULL ||
+        s->reads == NULL) {
         rfx_chain_stores_free(s);
         *out = NULL;
         return rfx_memory_fail(mem, "stored maps", n * sizeof *s->offers, err);
@@ -75,7 +91,6 @@ enum rfx_status rfx_chain_stores_create(const struct rfx_levels *levels, const d
     s->last = s->stack + n;
     s->by_level = s->last + n;
     s->first_at = s->by_level + n;
-    s->dying = s->held + n_levels;
     s->made = s->dying + n_levels;
     for (int i = 0; i < levels->graph->n_nodes; i++)
         if (may_be(levels, i)) s->offers[s->n_offers++].node = i;
@@ -89,6 +104,8 @@ void rfx_chain_stores_free(struct rfx_chain_stores *s) {
     rfx_memory_release(mem, s->offers);
     rfx_memory_release(mem, s->seen);
     rfx_memory_release(mem, s->held);
+    rfx_memory_release(mem, s->dying);
+    rfx_memory_release(mem, s->reads);
     rfx_memory_release(mem, s);
 }
 
@@ -97,14 +114,14 @@ int64_t rfx_chain_stores_looks(const struct rfx_chain_stores *s) {
 }
 
 /* Whether the stage of a level makes the node in any case, for its own sake. */
-static bool is_target(const struct rfx_levels *levels, const bool *chosen, int i) {
+static bool is_target(const struct rfx_levels *levels, const int *until, int i) {
     unsigned kept = RFX_USE_OUTPUT | RFX_USE_REST;
-    if (levels->local[i]) return chosen[i] || (levels->uses[i] & kept) != 0;
+    if (levels->local[i]) return until[i] >= 0 || (levels->uses[i] & kept) != 0;
     return rfx_node_reduction(&levels->graph->nodes[i]) != NULL;
 }
 
 /* The time of a level's stage, from its targets in stack[n] back to what is stored. */
-static double walk_back(struct rfx_chain_stores *s, const bool *chosen, int level, int n) {
+static double walk_back(struct rfx_chain_stores *s, const int *until, int level, int n) {
     const struct rfx_levels *levels = s->levels;
     double time = 0.0;
     while (n > 0) {
@@ -114,8 +131,10 @@ static double walk_back(struct rfx_chain_stores *s, const bool *chosen, int leve
         for (int k = 0; k < node->n_in; k++) {
             int in = node->in[k];
             if (!levels->local[in] || is_there(levels, in)) continue;
-            bool stored = (chosen[in] || has_to_be(levels, in)) && levels->level[in] < level;
+            bool stored =
+                (until[in] >= level || has_to_be(levels, in)) && levels->level[in] < level;
             if (stored) s->last[in] = level;
+            if (stored && in == s->watched) s->reads[level] = true;
             if (stored || s->seen[in] == level + 1) continue;
             s->seen[in] = level + 1;
             s->stack[n++] = in;
@@ -124,27 +143,47 @@ static double walk_back(struct rfx_chain_stores *s, const bool *chosen, int leve
     return time;
 }
 
+static void add_largest(struct largest *l, size_t bytes) {
+    for (int k = 0; k < LARGEST; k++) {
+        size_t smaller = l->bytes[k];
+        if (bytes <= smaller) continue;
+        l->bytes[k] = bytes;
+        bytes = smaller;
+    }
+}
+
+/* Bytes that need not be there twice: each map that is made may slide over one that dies. */
+static size_t shared_at(const struct rfx_chain_stores *s, int level) {
+    size_t shared = 0;
+    for (int k = 0; k < LARGEST; k++) {
+        size_t made = s->made[level].bytes[k], dying = s->dying[level].bytes[k];
+        shared += made < dying ? made : dying;
+    }
+    return shared;
+}
+
 /* What is stored at once, level by level. */
-static size_t count_bytes(struct rfx_chain_stores *s, const bool *chosen) {
+static size_t count_bytes(struct rfx_chain_stores *s, const int *until) {
     const struct rfx_levels *levels = s->levels;
     size_t most = 0;
-    memset(s->held, 0, 3 * (size_t)levels->n * sizeof *s->held);
+    memset(s->held, 0, (size_t)levels->n * sizeof *s->held);
+    memset(s->dying, 0, 2 * (size_t)levels->n * sizeof *s->dying);
     for (int i = 0; i < levels->graph->n_nodes; i++) {
-        if (!chosen[i] && !has_to_be(levels, i)) continue;
+        if (until[i] < 0 && !has_to_be(levels, i)) continue;
         size_t bytes = rfx_node_wanted_bytes(&levels->graph->nodes[i]);
         int first = levels->level[i], last = s->last[i];
         for (int l = first; l <= last; l++) s->held[l] += bytes;
-        s->made[first] += bytes;
-        if (last > first) s->dying[last] += bytes;
+        add_largest(&s->made[first], bytes);
+        if (last > first) add_largest(&s->dying[last], bytes);
     }
     for (int l = 0; l < levels->n; l++) {
-        size_t shared = s->made[l] < s->dying[l] ? s->made[l] : s->dying[l];
-        if (s->held[l] - shared > most) most = s->held[l] - shared;
+        size_t bytes = s->held[l] - shared_at(s, l);
+        if (bytes > most) most = bytes;
     }
     return most;
 }
 
-void rfx_chain_stores_count(struct rfx_chain_stores *s, const bool *chosen,
+void rfx_chain_stores_count(struct rfx_chain_stores *s, const int *until,
                             struct rfx_chain_count *count) {
     const struct rfx_levels *levels = s->levels;
     int n_nodes = levels->graph->n_nodes;
@@ -157,59 +196,97 @@ void rfx_chain_stores_count(struct rfx_chain_stores *s, const bool *chosen,
         int n = 0;
         for (int at = s->first_at[level]; at < s->first_at[level + 1]; at++) {
             int i = s->by_level[at];
-            if (!is_target(levels, chosen, i)) continue;
+            if (!is_target(levels, until, i)) continue;
             s->seen[i] = level + 1;
             s->stack[n++] = i;
         }
-        count->time += walk_back(s, chosen, level, n);
+        count->time += walk_back(s, until, level, n);
     }
-    count->bytes = count_bytes(s, chosen);
+    count->bytes = count_bytes(s, until);
 }
 
-/* What a map saves if it is stored too, per byte; below 0: there is no room. */
-static double gain_of(struct rfx_chain_stores *s, bool *chosen, int i, size_t room, bool by_span,
-                      const struct rfx_chain_count *now, struct rfx_chain_count *then) {
-    if (rfx_node_wanted_bytes(&s->levels->graph->nodes[i]) > room) return -1.0;
-    chosen[i] = true;
-    rfx_chain_stores_count(s, chosen, then);
-    chosen[i] = false;
-    int span = by_span ? s->last[i] - s->levels->level[i] + 1 : 1;
-    if (then->bytes > room || then->time >= now->time) return -1.0;
-    return (now->time - then->time) / span /
-           (double)rfx_node_wanted_bytes(&s->levels->graph->nodes[i]);
+/* What a choice is asked for, and what it comes to so far. */
+struct choice {
+    size_t room;
+    struct rfx_chain_way way;
+    int *until;
+    struct rfx_chain_count count;
+};
+
+/* What a map saves per byte if it is stored up to a level; below 0: there is no room, or it saves
+ * nothing. */
+static double gain_until(struct rfx_chain_stores *s, const struct choice *c, int i, int until,
+                         struct rfx_chain_count *then) {
+    size_t bytes = rfx_node_wanted_bytes(&s->levels->graph->nodes[i]);
+    int before = c->until[i];
+    if (bytes > c->room) return -1.0;
+    c->until[i] = until;
+    rfx_chain_stores_count(s, c->until, then);
+    c->until[i] = before;
+    int64_t span = c->way.by_span ? s->last[i] - rfx_max_i64(before, s->levels->level[i] - 1) : 1;
+    if (then->bytes > c->room || then->time >= c->count.time) return -1.0;
+    return (c->count.time - then->time) / (double)rfx_max_i64(span, 1) / (double)bytes;
+}
+
+/* The level after which the map that was watched is not read for longest; -1: there is no gap. */
+static int gap_of(const struct rfx_chain_stores *s, int i) {
+    int last = s->levels->level[i], at = -1, most = 1;
+    for (int level = last + 1; level < s->levels->n; level++) {
+        if (!s->reads[level]) continue;
+        if (level - last > most && last > s->levels->level[i]) {
+            most = level - last;
+            at = last;
+        }
+        last = level;
+    }
+    return at;
+}
+
+/* Counts an offer: stored for all that read it, or only up to the largest gap between those. */
+static void count_offer(struct rfx_chain_stores *s, const struct choice *c, struct offer *o) {
+    struct rfx_chain_count then;
+    memset(s->reads, 0, (size_t)s->levels->n * sizeof *s->reads);
+    s->watched = o->node;
+    o->until = INT_MAX;
+    o->gain = gain_until(s, c, o->node, INT_MAX, &then);
+    s->watched = -1;
+    int gap = c->way.forgets && c->until[o->node] < 0 ? gap_of(s, o->node) : -1;
+    double gain = gap < 0 ? -1.0 : gain_until(s, c, o->node, gap, &then);
+    if (gain <= o->gain) return;
+    o->gain = gain;
+    o->until = gap;
 }
 
 /* The offer that saves most, by what is known of it; NULL: none saves anything. */
-static struct offer *best_offer(struct rfx_chain_stores *s, const bool *chosen) {
+static struct offer *best_offer(struct rfx_chain_stores *s, const int *until) {
     struct offer *best = NULL;
     for (int k = 0; k < s->n_offers; k++) {
         struct offer *o = &s->offers[k];
-        if (!chosen[o->node] && o->gain > 0.0 && (best == NULL || o->gain > best->gain)) best = o;
+        if (until[o->node] == INT_MAX || o->gain <= 0.0) continue;
+        if (best == NULL || o->gain > best->gain) best = o;
     }
     return best;
 }
 
 /* Gains fall as more is stored: of the one that seemed best it is counted again, and it is taken if
  * it still is. What had no room is asked again at the end, as others may end earlier by then. */
-void rfx_chain_stores_choose(struct rfx_chain_stores *s, size_t room, bool by_span, bool *chosen,
-                             struct rfx_chain_count *count) {
-    memset(chosen, 0, (size_t)s->levels->graph->n_nodes * sizeof *chosen);
-    rfx_chain_stores_count(s, chosen, count);
+void rfx_chain_stores_choose(struct rfx_chain_stores *s, size_t room, struct rfx_chain_way way,
+                             int *until, struct rfx_chain_count *count) {
+    struct choice c = {.room = room, .way = way, .until = until};
+    for (int i = 0; i < s->levels->graph->n_nodes; i++) until[i] = -1;
+    rfx_chain_stores_count(s, until, &c.count);
     for (bool more = true; more;) {
         more = false;
-        for (int k = 0; k < s->n_offers; k++) {
-            struct rfx_chain_count then;
-            struct offer *o = &s->offers[k];
-            if (!chosen[o->node])
-                o->gain = gain_of(s, chosen, o->node, room, by_span, count, &then);
-        }
-        for (struct offer *o; (o = best_offer(s, chosen)) != NULL;) {
-            struct rfx_chain_count then;
-            o->gain = gain_of(s, chosen, o->node, room, by_span, count, &then);
-            if (o->gain <= 0.0 || best_offer(s, chosen) != o) continue;
-            chosen[o->node] = true;
-            *count = then;
+        for (int k = 0; k < s->n_offers; k++)
+            if (until[s->offers[k].node] < INT_MAX) count_offer(s, &c, &s->offers[k]);
+        for (struct offer *o; (o = best_offer(s, until)) != NULL;) {
+            count_offer(s, &c, o);
+            if (o->gain <= 0.0 || best_offer(s, until) != o) continue;
+            until[o->node] = o->until;
+            rfx_chain_stores_count(s, until, &c.count);
+            if (o->until < INT_MAX) count_offer(s, &c, o); /* whether longer is better still */
             more = true;
         }
     }
+    *count = c.count;
 }

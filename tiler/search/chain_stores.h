@@ -28,12 +28,18 @@ void rfx_chain_stores_free(struct rfx_chain_stores *stores);
 /* Looks at stages and nodes that counting a choice takes at most: how long choosing takes. */
 int64_t rfx_chain_stores_looks(const struct rfx_chain_stores *stores);
 
-/* Fills chosen[n_nodes] for so many bytes; where even what has to be stored takes more, that alone.
- * by_span: bytes count once per stage that they wait. */
-void rfx_chain_stores_choose(struct rfx_chain_stores *stores, size_t room, bool by_span,
-                             bool *chosen, struct rfx_chain_count *count);
+/* What is preferred while maps are chosen one by one. */
+struct rfx_chain_way {
+    bool by_span; /* bytes count once per stage that they wait */
+    bool forgets; /* maps may be stored for some of the stages that read them */
+};
+
+/* Fills until[n_nodes] (struct rfx_skeleton) for so many bytes; where even what has to be stored
+ * takes more, that alone. */
+void rfx_chain_stores_choose(struct rfx_chain_stores *stores, size_t room, struct rfx_chain_way way,
+                             int *until, struct rfx_chain_count *count);
 
 /* What a choice comes to. O(stages * edges). */
-void rfx_chain_stores_count(struct rfx_chain_stores *stores, const bool *chosen,
+void rfx_chain_stores_count(struct rfx_chain_stores *stores, const int *until,
                             struct rfx_chain_count *count);
 #endif

@@ -112,7 +112,9 @@ static size_t least_bound(const struct rfx_search *search, size_t from) {
 /* Whether the last choice is none of those before it, and stores anything. */
 static bool is_new(const struct rfx_search *search) {
     size_t n = (size_t)search->context.graph->n_nodes, last = (size_t)search->n_chosen * n;
-    if (memchr(search->chosen + last, true, n * sizeof *search->chosen) == NULL) return false;
+    bool any = false;
+    for (size_t i = 0; i < n; i++) any = any || search->chosen[last + i] >= 0;
+    if (!any) return false;
     for (size_t at = 0; at < last; at += n)
         if (memcmp(search->chosen + at, search->chosen + last, n * sizeof *search->chosen) == 0)
             return false;
@@ -130,15 +132,16 @@ struct chooser {
 
 /* Those that store what saves most for so many bytes. *room: what they do store. *least: what one
  * of them needs at least; 0: they are there already, or of no interest. */
-static enum rfx_status add_choice(struct rfx_search *search, struct chooser *c, bool by_span,
-                                  size_t *room, size_t *least, struct rfx_error *err) {
+static enum rfx_status add_choice(struct rfx_search *search, struct chooser *c,
+                                  struct rfx_chain_way way, size_t *room, size_t *least,
+                                  struct rfx_error *err) {
     size_t n = (size_t)search->context.graph->n_nodes, before = search->n_candidates;
-    bool *chosen = search->chosen + (size_t)search->n_chosen * n;
-    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .chosen = chosen};
+    int *until = search->chosen + (size_t)search->n_chosen * n;
+    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .until = until};
     struct rfx_chain_count count;
     *least = 0;
     if (search->n_chosen == RFX_SEARCH_CHOICES) return RFX_OK;
-    rfx_chain_stores_choose(c->stores, *room, by_span, chosen, &count);
+    rfx_chain_stores_choose(c->stores, *room, way, until, &count);
     if (count.bytes < *room) *room = count.bytes;
     if (!is_new(search)) return RFX_OK;
     search->n_chosen++;
@@ -150,19 +153,22 @@ static enum rfx_status add_choice(struct rfx_search *search, struct chooser *c, 
     return status;
 }
 
-/* For less and less until one fits beside rings, weights and all else. */
-static enum rfx_status choose_for_budget(struct rfx_search *search, struct chooser *c, bool by_span,
-                                         struct rfx_error *err) {
+/* For less and less until one fits beside rings, weights and all else, and for a quarter less than
+ * that: what is computed again may take less time than what shorter bands cost. */
+static enum rfx_status choose_for_budget(struct rfx_search *search, struct chooser *c,
+                                         struct rfx_chain_way way, struct rfx_error *err) {
     enum { TRIES = 4, LITTLE = 32 };
     size_t budget = search->context.request->memory_bytes, room = budget, least;
     enum rfx_status status = RFX_OK;
     bool fit = c->fit;
     c->fit = false;
     for (int k = 0; status == RFX_OK && k < TRIES && !c->fit; k++) {
-        status = add_choice(search, c, by_span, &room, &least, err);
+        status = add_choice(search, c, way, &room, &least, err);
         size_t over = least > budget ? least - budget : room / LITTLE;
         room = room > over ? room - over : 0;
     }
+    room -= room / 4;
+    if (status == RFX_OK && c->fit) status = add_choice(search, c, way, &room, &least, err);
     c->fit |= fit;
     return status;
 }
@@ -172,22 +178,23 @@ static enum rfx_status choose_for_budget(struct rfx_search *search, struct choos
 static enum rfx_status choose_small(struct rfx_search *search, struct chooser *c,
                                     struct rfx_error *err) {
     enum { MOST = 4, LEAST = 16 };
+    const struct rfx_chain_way by_span = {true, true}, at_all = {false, true};
     size_t n = (size_t)search->context.graph->n_nodes, least, best = SIZE_MAX, best_room = 0;
     struct rfx_chain_count all;
     enum rfx_status status = RFX_OK;
     if (search->n_chosen == RFX_SEARCH_CHOICES) return RFX_OK;
-    bool *chosen = search->chosen + (size_t)search->n_chosen * n; /* for now */
-    rfx_chain_stores_choose(c->stores, SIZE_MAX, true, chosen, &all);
+    int *until = search->chosen + (size_t)search->n_chosen * n; /* for now */
+    rfx_chain_stores_choose(c->stores, SIZE_MAX, by_span, until, &all);
     for (size_t part = MOST; status == RFX_OK && part <= LEAST && !c->fit; part *= 2) {
         size_t room = all.bytes / part;
-        status = add_choice(search, c, true, &room, &least, err);
+        status = add_choice(search, c, by_span, &room, &least, err);
         if (least == 0 || least >= best) continue;
         best = least;
         best_room = room;
     }
     size_t beside[] = {best_room + best_room / 2, best_room - best_room / 4};
     for (int k = 0; status == RFX_OK && k < 2 && best_room > 0 && !c->fit; k++)
-        status = add_choice(search, c, false, &beside[k], &least, err);
+        status = add_choice(search, c, at_all, &beside[k], &least, err);
     return status;
 }
 
@@ -207,8 +214,10 @@ static enum rfx_status add_choices(struct rfx_search *search, struct chooser *c,
     enum rfx_status status = rfx_chain_stores_create(&search->levels, times, &c->stores, err);
     bool wanted = status == RFX_OK && rfx_chain_stores_looks(c->stores) <= MOST_LOOKS;
     bool all = rfx_search_wants_all(search);
-    for (int k = 0; wanted && !all && status == RFX_OK && k < 2; k++)
-        status = choose_for_budget(search, c, k == 0, err);
+    for (int k = 0; wanted && !all && status == RFX_OK && k < 3; k++) {
+        struct rfx_chain_way way = {k != 1, k < 2};
+        status = choose_for_budget(search, c, way, err);
+    }
     if (!c->fit && search->rivals == NULL) { /* the least does not hang on the budget */
         search->n_candidates = before;
         search->n_chosen = 0;
@@ -226,7 +235,7 @@ static enum rfx_status add_choices(struct rfx_search *search, struct chooser *c,
  * chosen one by one, and, where none fits, one more that stores little. */
 static enum rfx_status add_small_stores(struct rfx_search *search, const struct rfx_mode *mode,
                                         const struct rfx_trial *trial, struct rfx_error *err) {
-    enum { BANDS = 3, ROWS_BESIDE = 1536, MOST_STEPS = 200 * 1000 * 1000 };
+    enum { BANDS = 3, CHOICE_BANDS = 4, ROWS_BESIDE = 1536, MOST_STEPS = 200 * 1000 * 1000 };
     const struct rfx_graph *graph = search->context.graph;
     enum rfx_status status = RFX_OK;
     struct rfx_skeleton list[MOST_SMALL];
@@ -235,10 +244,11 @@ static enum rfx_status add_small_stores(struct rfx_search *search, const struct 
     int n = list_small(&search->levels, list);
     int64_t chains = rfx_min_i64(n, rfx_min_i64(walks, rfx_max_i64(1, walks / BANDS)));
     int64_t each = chains > 0 ? walks / chains : 1;
-    int share = (int)rfx_min_i64(INT_MAX, search->most / each + 1);
+    int share = (int)rfx_min_i64(INT_MAX, rfx_max_i64(1, search->most / each));
     for (int i = 0; status == RFX_OK && i < chains; i++)
         status = rfx_trial_add_skeleton(search, mode, trial, list[i], share, err);
-    struct chooser chooser = {mode, trial, NULL, share, false};
+    int64_t of_choices = rfx_max_i64(1, search->most / rfx_max_i64(each, CHOICE_BANDS));
+    struct chooser chooser = {mode, trial, NULL, (int)rfx_min_i64(INT_MAX, of_choices), false};
     if (status == RFX_OK) status = add_choices(search, &chooser, err);
     bool more = walks > 0 && chains < n && !chooser.fit;
     if (status == RFX_OK && more)

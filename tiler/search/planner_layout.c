@@ -8,7 +8,7 @@ static bool is_same_skeleton(const struct rfx_skeleton *a, const struct rfx_skel
     return a->kind == b->kind && a->cut == b->cut && a->second == b->second &&
            a->passes == b->passes && a->spill_from == b->spill_from && a->more == b->more &&
            a->store_to == b->store_to && a->late_to == b->late_to && a->late == b->late &&
-           a->waist == b->waist && a->chosen == b->chosen;
+           a->waist == b->waist && a->until == b->until;
 }
 
 /* Rows in bands are always worth keeping: a walk through a stream takes long. */

@@ -354,38 +354,3 @@ void rfx_search_release(struct rfx_search *search) {
     rfx_cost_release(&search->cost);
     rfx_plan_context_release(&search->context);
 }
-
-/* Every output must be made by some stage. */
-static enum rfx_status check_outputs(const struct rfx_search *search, int n_stages,
-                                     struct rfx_error *err) {
-    const struct rfx_graph *graph = search->context.graph;
-    for (int e = 0; e < graph->n_ends; e++) {
-        int i = graph->ends[e].node;
-        bool made = rfx_node_is_constant(&graph->nodes[i]) || search->stored[i];
-        for (int s = 0; s < n_stages; s++) made |= search->shapes[s].places[i] == RFX_PLACE_EMITTED;
-        if (!made)
-            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                            "output '%s' ('%s') is no target of any stage",
-                            graph->outputs[graph->ends[e].output].name, graph->nodes[i].name);
-    }
-    return RFX_OK;
-}
-
-enum rfx_status rfx_search_build_given(struct rfx_search *search, struct rfx_plan **out,
-                                       struct rfx_error *err) {
-    const struct rfx_plan_request *request = search->context.request;
-    int n = request->n_stages;
-    rfx_search_begin(search, NULL);
-    for (int s = 0; s < n; s++) {
-        search->specs[s] = request->stages[s];
-        search->specs[s].weights_by_stage |= request->asked.weights_by_stage;
-        enum rfx_status status = rfx_search_measure(search, s, err);
-        if (status != RFX_OK) return rfx_fail_within(err, status, "stages[%d]", s);
-    }
-    enum rfx_status status = check_outputs(search, n, err);
-    if (status != RFX_OK) return status;
-    status =
-        rfx_plan_build(&search->context, search->shapes, n, rfx_search_cost(search, n), out, err);
-    if (status == RFX_OK) (*out)->cost_untiled = search->cost_untiled;
-    return status;
-}

@@ -38,7 +38,7 @@ struct rfx_known_cols {
 };
 
 /* Choices of the maps that a chain stores that are tried. */
-enum { RFX_SEARCH_CHOICES = 13 };
+enum { RFX_SEARCH_CHOICES = 21 };
 
 enum { RFX_SEARCH_WAYS = 8 }; /* of squeezing a plan */
 
@@ -81,7 +81,7 @@ struct rfx_search {
     struct rfx_tile_extent *cols;
     bool *stored, *in_file; /* by an earlier stage; there: spilled */
     bool *spilled;          /* as targets: which of them are */
-    bool *chosen;           /* RFX_SEARCH_CHOICES of n_nodes: of chains */
+    int *chosen;            /* RFX_SEARCH_CHOICES of n_nodes: `until` of chains */
     int n_chosen;
     int64_t *done;
     struct rfx_axis_region *regions;

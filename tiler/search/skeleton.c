@@ -129,7 +129,7 @@ static bool is_there(const struct rfx_levels *levels, int i) {
 static bool stores(const struct rfx_levels *levels, const struct rfx_skeleton *chain, int i) {
     int level = levels->level[i];
     size_t bytes = rfx_node_wanted_bytes(&levels->graph->nodes[i]);
-    if (chain->chosen != NULL) return chain->chosen[i];
+    if (chain->until != NULL) return chain->until[i] >= 0;
     if (level < chain->passes) return bytes == 0;
     if (chain->late_to > 0 && level >= chain->late) return bytes <= chain->late_to;
     return chain->store_to == 0 || bytes <= chain->store_to;
@@ -168,8 +168,19 @@ static struct rfx_stage_spec make_stage(const struct rfx_mode *mode, int n, cons
         .mode = mode, .parts_y = 1, .parts_x = 1, .n_targets = n, .targets = targets};
 }
 
+/* Stored maps that later levels make again, if they need them. */
+static int forgotten_after(const struct rfx_levels *levels, const struct rfx_skeleton *chain,
+                           int level, int *nodes) {
+    int n = 0;
+    for (int i = 0; i < levels->graph->n_nodes && chain->until != NULL; i++)
+        if (chain->until[i] == level) nodes[n++] = i;
+    return n;
+}
+
+/* *end: behind the last target. */
 static int chain_stages(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
-                        const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets) {
+                        const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets,
+                        int **end) {
     int stages = 0;
     for (int level = 0; level < levels->n; level++) {
         int n = local_targets(levels, skeleton, level, targets);
@@ -178,7 +189,14 @@ static int chain_stages(const struct rfx_levels *levels, const struct rfx_skelet
         n = rest_targets(levels, level, targets);
         if (n > 0) specs[stages++] = make_stage(rest, n, targets);
         targets += n;
+        n = stages > 0 ? forgotten_after(levels, skeleton, level, targets) : 0;
+        if (n > 0) {
+            specs[stages - 1].forgotten = targets;
+            specs[stages - 1].n_forgotten = n;
+        }
+        targets += n;
     }
+    *end = targets;
     return stages;
 }
 
@@ -288,8 +306,7 @@ int rfx_skeleton_stages(const struct rfx_levels *levels, const struct rfx_skelet
             targets += n;
             break;
         case RFX_SKELETON_CHAIN:
-            stages = chain_stages(levels, skeleton, rest, specs, targets);
-            for (int s = 0; s < stages; s++) targets += specs[s].n_targets;
+            stages = chain_stages(levels, skeleton, rest, specs, targets, &targets);
             if (skeleton->spill_from != 0)
                 mark_spilled(levels, skeleton, stages, specs, first_target, spilled);
             break;

@@ -28,8 +28,9 @@ struct rfx_skeleton {
     size_t store_to;   /* CHAIN: 0: no limit */
     size_t late_to;    /* CHAIN: in place of it from level `late` on; 0: the same */
     int late;
-    const bool *chosen; /* CHAIN: n_nodes: the maps that later stages read and that are stored, in
-                           place of those that passes and sizes say; NULL: these */
+    const int *until; /* CHAIN: n_nodes: up to which level a map is stored for later stages, which
+                         make it again from then on; -1: it is not stored. In place of what passes
+                         and sizes say; NULL: that */
     int waist; /* CHAIN: around which of the network's waists it is cut too, from 1; 0: none */
 };
 
@@ -93,8 +94,9 @@ int rfx_skeleton_max_stages(const struct rfx_levels *levels);
  * number. */
 int rfx_skeleton_spills(const struct rfx_levels *levels, size_t *sizes);
 
-/* Fills specs[max_stages] (targets, and mode NULL for stages of what is local, `rest` for the rest)
- * and returns their number; targets and spilled are storage for max_stages * n_nodes elements. */
+/* Fills specs[max_stages] (targets, what is forgotten, and mode NULL for stages of what is local,
+ * `rest` for the rest) and returns their number; targets and spilled are storage for max_stages *
+ * n_nodes elements. */
 int rfx_skeleton_stages(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
                         const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets,
                         bool *spilled);

@@ -226,20 +226,23 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
     json_t *stages = json_array();
     for (int i = 0; i < plan->n_stages; ++i) {
         const struct rfx_stage *stage = &plan->stages[i];
-        json_t *targets = json_array(), *spilled = json_array();
+        json_t *targets = json_array(), *spilled = json_array(), *forgotten = json_array();
         for (int n = stage->first; n <= stage->last; ++n) {
             if (stage->places[n] > RFX_PLACE_LOCAL)
                 (void)json_array_append_new(targets, json_string(nodes[n].name));
             if (stage->places[n] == RFX_PLACE_SPILLED)
                 (void)json_array_append_new(spilled, json_string(nodes[n].name));
         }
-        json_t *item = json_pack(
-            "{s:s, s:s, s:s, s:o, s:o, s:[I, I], s:I, s:b, s:b}", "mode", stage->spec.mode->name,
-            "first", nodes[stage->first].name, "last", nodes[stage->last].name, "targets", targets,
-            "spilled", spilled, "tiles", (json_int_t)stage->spec.parts_y,
-            (json_int_t)stage->spec.parts_x, "band_rows", (json_int_t)stage->spec.band_rows,
-            "tight", stage->spec.tight, "row_by_row", stage->spec.row_by_row);
-        (void)json_array_append_new(stages, item);
+        for (int f = 0; f < stage->spec.n_forgotten; ++f)
+            (void)json_array_append_new(forgotten, json_string(nodes[stage->forgotten[f]].name));
+        (void)json_array_append_new(
+            stages, json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:[I, I], s:I, s:b, s:b}", "mode",
+                              stage->spec.mode->name, "first", nodes[stage->first].name, "last",
+                              nodes[stage->last].name, "targets", targets, "spilled", spilled,
+                              "forgets", forgotten, "tiles", (json_int_t)stage->spec.parts_y,
+                              (json_int_t)stage->spec.parts_x, "band_rows",
+                              (json_int_t)stage->spec.band_rows, "tight", stage->spec.tight,
+                              "row_by_row", stage->spec.row_by_row));
     }
     const struct rfx_stage *grid = find_grid(plan);
     char text[RFX_PLAN_TEXT];

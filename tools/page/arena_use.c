@@ -23,12 +23,8 @@ static void find_last_stages(struct rfx_arena_use *use) {
     const struct rfx_graph *graph = use->plan->graph;
     for (int s = 0; s < use->plan->n_stages; ++s) {
         const enum rfx_node_place *places = use->plan->stages[s].places;
-        for (int i = 0; i < graph->n_nodes; ++i) {
-            if (!rfx_place_is_computed(places[i])) continue;
-            use->last_stage[i] = s;
-            for (int k = 0; k < rfx_place_inputs(places[i], &graph->nodes[i]); ++k)
-                use->last_stage[graph->nodes[i].in[k]] = s;
-        }
+        for (int i = 0; i < graph->n_nodes; ++i)
+            if (rfx_place_has_map(places[i])) use->last_stage[i] = s;
     }
     for (int e = 0; e < graph->n_ends; ++e)
         use->last_stage[graph->ends[e].node] = use->plan->n_stages - 1;

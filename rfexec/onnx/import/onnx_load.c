@@ -7,7 +7,6 @@
 
 #include "layers/graph/graph.h"
 #include "rfexec/onnx/import/onnx_import.h"
-#include "rfexec/session/keep_tensors.h"
 #include "rfexec/session/model.h"
 
 #define OPSET_MIN 1
@@ -311,10 +310,7 @@ static enum rfx_status convert_model(struct rfx_onnx_import *ctx,
     for (size_t i = 0; status == RFX_OK && i < model->n_nodes; i++)
         status = convert_node(ctx, model, &model->nodes[i]);
     if (status == RFX_OK) status = add_outputs(ctx, model);
-    if (status == RFX_OK) status = rfx_fit_cut_outputs(ctx->graph, &options->fit, ctx->err);
-    if (status == RFX_OK)
-        status = rfx_graph_keep(ctx->graph, options->keep, options->n_keep, ctx->err);
-    return status == RFX_OK ? rfx_graph_finish(ctx->graph, options->fuse, ctx->err) : status;
+    return status == RFX_OK ? rfx_model_finish(ctx->graph, options, ctx->err) : status;
 }
 
 /* Takes the files over. */

@@ -113,6 +113,15 @@ static int last_dependent(const struct rfx_graph *graph) {
     return last;
 }
 
+/* Tiles of rows may begin anywhere: networks of this size are too small for much of that. */
+static void move_tiles(struct random_maker *m) {
+    for (int i = 0; i < m->graph->n_nodes && m->graph->conv == RFX_CONV_WINOGRAD; i++) {
+        struct rfx_node *node = &m->graph->nodes[i];
+        int64_t rows = rfx_conv_rows_together(m->graph, node).h;
+        if (rows > 1) node->attr.conv.tiles_from = random_draw(m, 0, rows - 1);
+    }
+}
+
 struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
                                     const struct random_graph_options *options) {
     struct random_maker m = {NULL, test_rng_make(seed), options};
@@ -149,6 +158,7 @@ struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
         fprintf(stderr, "random graph of seed %llu: %s\n", (unsigned long long)seed, err.text);
         abort();
     }
+    move_tiles(&m);
     return m.graph;
 }
 

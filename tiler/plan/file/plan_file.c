@@ -13,13 +13,6 @@
 enum { MAX_THREADS = 1024, MAX_STAGES = 4096 };
 static const long MAX_FILE_BYTES = 4L << 20;
 
-static enum rfx_status read_target(struct rfx_plan_reader *r, const char *place, int i,
-                                   const json_t *value) {
-    char at[RFX_PLAN_PLACE_CHARS + 40];
-    (void)snprintf(at, sizeof at, "%.90s.targets[%d]", place, i);
-    return rfx_plan_read_tensor(r, at, value, &r->file->targets[r->n_targets++]);
-}
-
 /* "whole", "tiled", ... into text, as far as there is room. */
 static const char *mode_names(char text[120]) {
     int n;
@@ -50,6 +43,23 @@ static enum rfx_status check_mode(const struct rfx_plan_reader *r, const char *p
                                                  : rfx_plan_refuse(r, place, "%s", why.text);
 }
 
+/* Names of tensors, behind those that have been read; *list receives them. */
+static enum rfx_status read_names(struct rfx_plan_reader *r, const char *place, const char *key,
+                                  const json_t *names, const int **list, int *n) {
+    char at[RFX_PLAN_PLACE_CHARS + 40], text[48];
+    enum rfx_status status = RFX_OK;
+    *list = r->file->targets + r->n_targets;
+    if (names != NULL && !json_is_array(names))
+        return rfx_plan_refuse(r, place, "'%s': %s is no list", key, rfx_plan_shown(names, text));
+    for (size_t i = 0; status == RFX_OK && i < json_array_size(names); i++) {
+        (void)snprintf(at, sizeof at, "%.90s.%s[%d]", place, key, (int)i);
+        status = rfx_plan_read_tensor(r, at, json_array_get(names, i),
+                                      &r->file->targets[r->n_targets++]);
+    }
+    *n = (int)json_array_size(names);
+    return status;
+}
+
 /* Those of a stage's targets that are spilled. */
 static enum rfx_status read_spilled(struct rfx_plan_reader *r, const char *place,
                                     const json_t *list, struct rfx_stage_spec *spec) {
@@ -72,15 +82,14 @@ static enum rfx_status read_spilled(struct rfx_plan_reader *r, const char *place
 }
 
 static enum rfx_status read_stage(struct rfx_plan_reader *r, size_t s, json_t *stage) {
-    static const char *const keys[] = {"mode",  "targets",    "tiles",   "band_rows",
-                                       "tight", "row_by_row", "spilled", NULL};
+    static const char *const keys[] = {"mode",       "targets", "tiles",   "band_rows", "tight",
+                                       "row_by_row", "spilled", "forgets", NULL};
     char place[RFX_PLAN_PLACE_CHARS], text[48];
     struct rfx_stage_spec *spec = &r->file->stages[s];
     (void)snprintf(place, sizeof place, "stages[%d]", (int)s);
     if (!json_is_object(stage))
         return rfx_plan_refuse(r, place, "%s is no stage", rfx_plan_shown(stage, text));
     *spec = (struct rfx_stage_spec){.parts_y = 1, .parts_x = 1};
-    spec->targets = r->file->targets + r->n_targets;
     const json_t *targets = json_object_get(stage, "targets");
     enum rfx_status status = rfx_plan_check_keys(r, place, stage, keys);
     if (status == RFX_OK) status = read_mode(r, place, stage, &spec->mode);
@@ -96,12 +105,12 @@ static enum rfx_status read_stage(struct rfx_plan_reader *r, size_t s, json_t *s
     if (status != RFX_OK) return status;
     if (!json_is_array(targets) || json_array_size(targets) == 0)
         return rfx_plan_refuse(r, place, "'targets' must name the tensors that the stage makes");
-    for (size_t i = 0; i < json_array_size(targets); i++) {
-        status = read_target(r, place, (int)i, json_array_get(targets, i));
-        if (status != RFX_OK) return status;
-    }
-    spec->n_targets = (int)json_array_size(targets);
-    return read_spilled(r, place, json_object_get(stage, "spilled"), spec);
+    status = read_names(r, place, "targets", targets, &spec->targets, &spec->n_targets);
+    if (status == RFX_OK) status = read_spilled(r, place, json_object_get(stage, "spilled"), spec);
+    if (status == RFX_OK)
+        status = read_names(r, place, "forgets", json_object_get(stage, "forgets"),
+                            &spec->forgotten, &spec->n_forgotten);
+    return status;
 }
 
 static enum rfx_status read_stages(struct rfx_plan_reader *r, const json_t *stages) {
@@ -112,8 +121,11 @@ static enum rfx_status read_stages(struct rfx_plan_reader *r, const json_t *stag
     size_t n_targets = 1;
     if (n > MAX_STAGES)
         return rfx_plan_refuse(r, "stages", "%zu stages, at most %d", n, MAX_STAGES);
-    for (size_t s = 0; s < n; s++)
-        n_targets += json_array_size(json_object_get(json_array_get(stages, s), "targets"));
+    for (size_t s = 0; s < n; s++) {
+        const json_t *stage = json_array_get(stages, s);
+        n_targets += json_array_size(json_object_get(stage, "targets"));
+        n_targets += json_array_size(json_object_get(stage, "forgets"));
+    }
     r->file->stages = rfx_memory_calloc(mem, n, sizeof *r->file->stages);
     r->file->targets = rfx_memory_calloc(mem, n_targets, sizeof *r->file->targets);
     r->file->spilled = rfx_memory_calloc(mem, n_targets, sizeof *r->file->spilled);

@@ -6,7 +6,8 @@
  *                  "strips": 4, "step_rows": 2}],
  *      "keeps_factors": [],
  *      "stages": [{"mode": "streamed", "targets": ["features.18.0"], "tiles": [1, 2],
- *                  "band_rows": 16, "tight": false, "row_by_row": false, "spilled": []},
+ *                  "band_rows": 16, "tight": false, "row_by_row": false, "spilled": [],
+ *                  "forgets": []},
  *                 {"mode": "whole", "targets": ["classifier.1"], "tiles": [1, 1],
  *                  "band_rows": 0, "tight": false, "row_by_row": true}],
  *      "predicted": {...}}
@@ -20,7 +21,8 @@
  * packed weights and scratch are sized anew), also on a processor where own kernels are missing; so
  * it is neither followed nor refused; 2. a key that does not exist, a value of another kind or out
  * of range is an error that names its place, never ignored; a stage's "spilled" names those of its
- * targets that go to a file (no key: none);
+ * targets that go to a file (no key: none), "forgets" what it or an earlier stage stored and later
+ * ones make again (no key: nothing);
  * 3. whether the stages make a plan of this network is decided where any plan is made
  * (rfx_plan_create), and rfx_plan_check then walks it. */
 #ifndef RFX_TILER_PLAN_FILE_PLAN_FILE_H

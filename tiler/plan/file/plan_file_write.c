@@ -30,20 +30,32 @@ static json_t *names_json(const struct rfx_plan *plan, const struct rfx_stage *s
     return whole_list(names, whole);
 }
 
+/* Names of what a stage forgets; NULL: no memory. */
+static json_t *forgotten_json(const struct rfx_plan *plan, const struct rfx_stage *stage) {
+    json_t *names = json_array();
+    bool whole = names != NULL;
+    for (int f = 0; f < stage->spec.n_forgotten; f++)
+        whole = append(names, json_string(plan->graph->nodes[stage->forgotten[f]].name)) && whole;
+    return whole_list(names, whole);
+}
+
 static json_t *stage_json(const struct rfx_plan *plan, const struct rfx_stage *stage) {
     json_t *targets = names_json(plan, stage, false);
     json_t *spilled = names_json(plan, stage, true);
-    bool spills = spilled == NULL || json_array_size(spilled) > 0;
+    json_t *forgotten = forgotten_json(plan, stage);
+    bool spills = json_array_size(spilled) > 0, forgets = json_array_size(forgotten) > 0;
     json_t *made =
-        targets == NULL || spilled == NULL
+        targets == NULL || spilled == NULL || forgotten == NULL
             ? NULL
-            : json_pack("{s:s, s:O, s:[I, I], s:I, s:b, s:b, s:O*}", "mode", stage->spec.mode->name,
-                        "targets", targets, "tiles", (json_int_t)stage->spec.parts_y,
-                        (json_int_t)stage->spec.parts_x, "band_rows",
-                        (json_int_t)stage->spec.band_rows, "tight", stage->spec.tight, "row_by_row",
-                        stage->spec.row_by_row, "spilled", spills ? spilled : NULL);
+            : json_pack("{s:s, s:O, s:[I, I], s:I, s:b, s:b, s:O*, s:O*}", "mode",
+                        stage->spec.mode->name, "targets", targets, "tiles",
+                        (json_int_t)stage->spec.parts_y, (json_int_t)stage->spec.parts_x,
+                        "band_rows", (json_int_t)stage->spec.band_rows, "tight", stage->spec.tight,
+                        "row_by_row", stage->spec.row_by_row, "spilled", spills ? spilled : NULL,
+                        "forgets", forgets ? forgotten : NULL);
     json_decref(targets);
     json_decref(spilled);
+    json_decref(forgotten);
     return made;
 }
 

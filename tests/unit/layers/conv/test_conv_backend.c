@@ -314,7 +314,7 @@ static void count_layer(const struct rfx_graph *graph, const struct rfx_node *no
     size_t scratch = rfx_op_scratch_bytes(graph, node, 1);
     assert_int_equal(rfx_op_scratch_bytes(graph, node, 3), 3 * scratch);
     assert_int_equal(scratch % RFX_ALIGNMENT_BYTES, 0);
-    struct rfx_conv_block own = {1, 1};
+    struct rfx_conv_block own = {1, 1, 0};
     if (backend->block != NULL) own = backend->block(graph, node);
     assert_int_equal(block.h, own.h);
     assert_int_equal(block.w, own.w);

@@ -27,7 +27,8 @@ struct shape {
     int64_t edge; /* of its tiles: 3 with stride 2 */
 };
 
-static void begin(struct op_case *c, const struct shape *s, uint64_t seed) {
+/* With a tile that begins at row `from`. */
+static void begin_from(struct op_case *c, const struct shape *s, uint64_t seed, int64_t from) {
     int64_t stride = s->edge == 3 ? 2 : 1;
     int64_t oh = (s->h + s->pads.top + s->pads.bottom - 3) / stride + 1,
             ow = (s->w + s->pads.left + s->pads.right - 3) / stride + 1;
@@ -47,11 +48,17 @@ static void begin(struct op_case *c, const struct shape *s, uint64_t seed) {
     if (s->scale) node.attr.conv.scale = op_case_weight(c, 1, &s->oc, 0.5f, 2.0f);
     if (s->act == RFX_ACT_PRELU) node.act.slope = op_case_weight(c, 1, &s->oc, -1.0f, 1.0f);
     if (op_case_add(c, &node) != RFX_OK) fail_msg("%s", c->err.text);
-    const struct rfx_node *added = &c->graph->nodes[c->index];
+    struct rfx_node *added = &c->graph->nodes[c->index];
+    added->attr.conv.tiles_from = from;
     assert_string_equal(rfx_conv_backend_of(c->graph, added)->name, "winograd");
     if (s->edge == 0) return;
     assert_int_equal(rfx_conv_block_of(c->graph, added).h, s->edge);
     assert_int_equal(rfx_conv_block_of(c->graph, added).w, s->edge);
+    assert_int_equal(rfx_conv_block_of(c->graph, added).from, from);
+}
+
+static void begin(struct op_case *c, const struct shape *s, uint64_t seed) {
+    begin_from(c, s, seed, 0);
 }
 
 /* The largest error of the whole run against the reference, relative to the largest value before
@@ -79,7 +86,7 @@ static double error_of(struct op_case *c) {
     return worst / largest;
 }
 
-static void check(const struct shape *s, uint64_t seed, int rects) {
+static void check_from(const struct shape *s, uint64_t seed, int rects, int64_t from) {
     char what[200];
     struct op_case c;
     (void)snprintf(what, sizeof what,
@@ -88,11 +95,15 @@ static void check(const struct shape *s, uint64_t seed, int rects) {
                    (long long)s->w, (long long)s->pads.top, (long long)s->pads.left,
                    (long long)s->pads.bottom, (long long)s->pads.right, s->residual, s->bias,
                    s->scale, (int)s->act);
-    begin(&c, s, seed);
+    begin_from(&c, s, seed, from);
     double error = error_of(&c);
     if (!(error < 3e-6)) fail_msg("%s: error of %g of the largest value", what, error);
     op_case_check(&c, 1e-4, rects, what); /* its tolerance is relative to 1 */
     op_case_end(&c);
+}
+
+static void check(const struct shape *s, uint64_t seed, int rects) {
+    check_from(s, seed, rects, 0);
 }
 
 static void test_named_shapes(void **state) {
@@ -122,6 +133,8 @@ static void test_named_shapes(void **state) {
         {32, 33, 1, 1, {9, 9, 9, 9}, true, true, true, RFX_ACT_SIGMOID, 3},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) check(&shapes[i], i, 40);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        check_from(&shapes[i], i + 50, 20, shapes[i].edge - 1);
     /* Factors are made, of slices of the input channels; larger maps are compared in
      * test_factors_made, since the reference is slow. */
     static const struct shape many = {512,  520,           8, 8, {1, 1, 1, 1}, true, true,
@@ -153,7 +166,7 @@ static void test_random_shapes(void **state) {
         s.bias = test_rng_chance(&r, 70);
         s.scale = test_rng_chance(&r, 50);
         s.act = (enum rfx_act_kind)test_rng_int(&r, 0, RFX_ACT_TANH);
-        check(&s, seed, 12);
+        check_from(&s, seed, 12, (int64_t)seed % (seed > 24 ? 3 : 2));
     }
 }
 
@@ -244,9 +257,9 @@ static bool is_met(const struct op_case *c, const struct shape *s, int axis, int
 
 /* A NaN in one input pixel reaches exactly those output pixels whose region holds it: regions are
  * neither too small nor larger than need be. */
-static void check_reach(const struct shape *s) {
+static void check_reach(const struct shape *s, int64_t from) {
     struct op_case c;
-    begin(&c, s, 7);
+    begin_from(&c, s, 7, from);
     const struct rfx_node *node = &c.graph->nodes[c.index];
     for (int64_t at = 0; at < s->h * s->w; at += 5) {
         float saved = c.values[0][at * s->ic];
@@ -278,7 +291,8 @@ static void test_reach(void **state) {
         {32, 32, 24, 25, {1, 1, 1, 1}, false, true, false, RFX_ACT_NONE, 3},
         {32, 32, 24, 23, {0, 2, 1, 0}, false, true, false, RFX_ACT_NONE, 3},
     };
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) check_reach(&shapes[i]);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        for (int64_t from = 0; from < shapes[i].edge; from++) check_reach(&shapes[i], from);
 }
 
 /* What rows of the output read, by hand: from, to, and those of the input; receptive fields stay
@@ -308,9 +322,9 @@ static void test_regions(void **state) {
     begin(&c, &large, 1);
     const struct rfx_node *node = &c.graph->nodes[c.index];
     check_regions(&c, rows, sizeof rows / sizeof rows[0]);
-    assert_int_equal(rfx_conv_rows_together(c.graph, node), 4);
+    assert_int_equal(rfx_conv_rows_together(c.graph, node).h, 4);
     c.graph->conv = RFX_CONV_DIRECT;
-    assert_int_equal(rfx_conv_rows_together(c.graph, node), 1);
+    assert_int_equal(rfx_conv_rows_together(c.graph, node).h, 1);
     assert_int_equal(rfx_op_in_range(c.graph, node, 0, 0, (struct rfx_range){5, 6}).lo, 4);
     assert_int_equal(rfx_op_in_range(c.graph, node, 0, 0, (struct rfx_range){5, 6}).hi, 7);
     op_case_end(&c);
@@ -326,8 +340,55 @@ static void test_regions_of_stride_2(void **state) {
     struct op_case c;
     begin(&c, &large, 1);
     check_regions(&c, rows, sizeof rows / sizeof rows[0]);
-    assert_int_equal(rfx_conv_rows_together(c.graph, &c.graph->nodes[c.index]), 3);
+    assert_int_equal(rfx_conv_rows_together(c.graph, &c.graph->nodes[c.index]).h, 3);
     op_case_end(&c);
+}
+
+/* Tiles of rows -1 to 2, 3 to 6 and so on; columns from 0. */
+static void test_regions_of_moved_tiles(void **state) {
+    (void)state;
+    const struct shape moved = {16, 16, 22, 30, {1, 1, 1, 1}, false, false, false, RFX_ACT_NONE, 4};
+    const int64_t rows[][4] = {{0, 1, -1, 3},  {1, 2, -1, 3},    {2, 3, -1, 4},   {3, 4, 2, 7},
+                               {3, 7, 2, 8},   {5, 8, 3, 11},    {6, 7, 3, 8},    {0, 3, -1, 4},
+                               {7, 11, 6, 12}, {19, 22, 18, 23}, {20, 22, 19, 23}};
+    struct op_case c;
+    begin_from(&c, &moved, 1, 3);
+    const struct rfx_node *node = &c.graph->nodes[c.index];
+    check_regions(&c, rows, sizeof rows / sizeof rows[0]);
+    assert_int_equal(rfx_op_in_range(c.graph, node, 0, 1, (struct rfx_range){4, 8}).lo, 3);
+    assert_int_equal(rfx_op_in_range(c.graph, node, 0, 1, (struct rfx_range){4, 8}).hi, 9);
+    op_case_end(&c);
+}
+
+/* Tiles that begin at a row are those of a map with as many rows of zeros before it as there are
+ * from that row to the next whole tile. */
+static void test_moved_tiles(void **state) {
+    (void)state;
+    for (int64_t edge = 2; edge <= 4; edge++)
+        for (int64_t from = 1; from < edge; from++) {
+            int64_t before = (edge - from) * (edge == 3 ? 2 : 1);
+            int64_t size = edge == 2 ? 12 : 59; /* three hold it with more rows, too */
+            struct shape moved = {33,    40,   size,  size,         {1, 1, 1, 1},
+                                  false, true, false, RFX_ACT_SILU, edge};
+            struct shape padded = moved;
+            padded.pads.top += before;
+            struct op_case a, b;
+            begin_from(&a, &moved, 9, from);
+            begin(&b, &padded, 9);
+            float *got = op_case_whole(&a), *want = op_case_whole(&b);
+            const struct rfx_tensor *map = &a.graph->nodes[a.index].out;
+            assert_memory_equal(got, want + (edge - from) * map->w * map->c,
+                                (size_t)map->elems * sizeof *got);
+            b.graph->nodes[b.index].attr.conv.tiles_from = 1; /* it matters where they begin */
+            float *other = op_case_whole(&b);
+            assert_memory_not_equal(got, other + (edge - from) * map->w * map->c,
+                                    (size_t)map->elems * sizeof *got);
+            free(other);
+            free(want);
+            free(got);
+            op_case_end(&a);
+            op_case_end(&b);
+        }
 }
 
 static const struct shape set_shapes[] = {
@@ -444,6 +505,8 @@ int main(void) {
         cmocka_unit_test(test_activations),
         cmocka_unit_test(test_reach),
         cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_regions_of_moved_tiles),
+        cmocka_unit_test(test_moved_tiles),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

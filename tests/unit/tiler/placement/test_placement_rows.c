@@ -80,14 +80,17 @@ static bool run_node(const struct simulation *s, int node) {
     bool by_rows =
         rfx_op_def(n->op)->spatial && n->op != RFX_OP_INPUT && n->out.layout == RFX_LAYOUT_NHWC;
     int64_t h = height(&n->out);
-    int64_t rows = by_rows ? rfx_row_step_rows(s->run->graph, node) : h;
-    int64_t steps = (h + rows - 1) / rows;
+    struct rfx_row_steps whole = {{0, h}, h, 0};
+    struct rfx_row_steps rows =
+        by_rows ? rfx_row_steps_of(s->run->graph, node, rfx_row_step_rows(s->run->graph, node))
+                : whole;
+    int64_t steps = rfx_row_step_count(&rows);
     bool upwards = false;
     for (int k = 0; s->upwards != NULL && k < s->run->n_slides; k++)
         upwards |= s->upwards[k] && s->run->slides[k].node == node;
     for (int64_t i = 0; i < steps; i++) {
-        int64_t lo = (upwards ? steps - 1 - i : i) * rows;
-        int64_t hi = rfx_min_i64(lo + rows, h);
+        int64_t lo = rfx_row_step_at(&rows, upwards ? steps - 1 - i : i).lo;
+        int64_t hi = rfx_row_step_at(&rows, upwards ? steps - 1 - i : i).hi;
         if (!inputs_are_there(s, node, lo, hi)) return false;
         for (int64_t y = lo; y < hi && s->run->map[node] >= 0; y++) {
             size_t units;

@@ -33,7 +33,7 @@ static void three_stages(void **state) {
         "\"predicted\": {\"anything\": [1]}, \"stages\": ["
         "{\"mode\": \"tiled\", \"targets\": [\"a\"], \"tiles\": [2, 3]},"
         "{\"mode\": \"streamed\", \"targets\": [\"sum\"], \"tiles\": [1, 2], \"band_rows\": 5, "
-        "\"tight\": true},"
+        "\"tight\": true, \"forgets\": [\"a\"]},"
         "{\"mode\": \"whole\", \"targets\": [\"pool\"], \"row_by_row\": true}]}";
     struct small_plan_case f = small_plan_case_begin(23, 17);
     struct rfx_plan *plan = NULL;
@@ -54,11 +54,16 @@ static void three_stages(void **state) {
     assert_int_equal(plan->stages[1].spec.band_rows, 5);
     assert_true(plan->stages[1].spec.tight);
     assert_true(plan->stages[2].spec.row_by_row);
+    assert_int_equal(plan->stages[0].spec.n_forgotten, 0);
+    assert_int_equal(plan->stages[1].spec.n_forgotten, 1);
+    assert_string_equal(f.graph->nodes[plan->stages[1].forgotten[0]].name, "a");
     assert_int_equal(rfx_plan_file_text(plan, "net", &written, &err), RFX_OK);
     if (small_plan_case_plan(&f, written, strlen(written), &again, &err) != RFX_OK)
         fail_msg("%s", err.text);
     assert_int_equal(again->peak_bytes, plan->peak_bytes);
     assert_int_equal(again->macs, plan->macs);
+    assert_int_equal(again->stages[1].spec.n_forgotten, 1);
+    assert_int_equal(again->stages[1].forgotten[0], plan->stages[1].forgotten[0]);
     char a[RFX_PLAN_TEXT], b[RFX_PLAN_TEXT];
     rfx_plan_describe(plan, a, sizeof a);
     rfx_plan_describe(again, b, sizeof b);
@@ -125,6 +130,13 @@ static void refusals(void **state) {
          "stages[0].spilled[0]: it is no target of this stage"},
         {HEAD "\"stages\": [" STREAM("\"sum\"") ", " WHOLE "]}",
          "stages[0]: 'spilled': \"sum\" is no list"},
+        {HEAD "\"stages\": [{\"mode\": \"whole\", \"targets\": [\"pool\"], \"forgets\": \"sum\"}]}",
+         "stages[0]: 'forgets': \"sum\" is no list"},
+        {HEAD "\"stages\": [{\"mode\": \"whole\", \"targets\": [\"pool\"], \"forgets\": [7]}]}",
+         "stages[0].forgets[0]: 7 is not the name"},
+        {HEAD
+         "\"stages\": [{\"mode\": \"whole\", \"targets\": [\"pool\"], \"forgets\": [\"sum\"]}]}",
+         "stages[0]: 'sum' cannot be forgotten: it is not stored"},
         {HEAD "\"stages\": [{\"mode\": \"streamed\", \"targets\": [\"pool\"], \"band_rows\": 2, "
               "\"spilled\": [\"pool\"]}]}",
          "target 'pool' cannot be spilled: it is the result of a reduction"},

@@ -1,5 +1,6 @@
 /* What a choice of stored maps comes to, against the stages that are made of it; and how far from
  * the best choice the one that is made is, all choices of small networks tried. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@
 #include "tiler/plan/stage.h"
 #include "tiler/search/chain_stores.h"
 
-enum { MOST = 1 << 14, MOST_OFFERS = 12 };
+enum { MOST = 1 << 14, MOST_CHOICES = 20000 };
 
 /* A network, its levels, and a time for each of its nodes. */
 struct net {
@@ -25,7 +26,7 @@ struct net {
     struct rfx_graph *graph;
     struct rfx_levels levels;
     double *times;
-    bool *chosen;
+    int *until;
     int offers[MOST];
     int n_offers;
 };
@@ -55,8 +56,9 @@ static struct net make_net(uint64_t seed) {
     size_t n = (size_t)net.graph->n_nodes;
     assert_int_equal(rfx_levels_init(&net.levels, net.graph, NULL, 0, &err), RFX_OK);
     net.times = calloc(n, sizeof *net.times);
-    net.chosen = calloc(n, sizeof *net.chosen);
-    assert_true(net.times != NULL && net.chosen != NULL);
+    net.until = calloc(n, sizeof *net.until);
+    assert_true(net.times != NULL && net.until != NULL);
+    for (size_t i = 0; i < n; i++) net.until[i] = -1;
     for (int i = 0; i < net.graph->n_nodes; i++) {
         net.times[i] = 1.0 + (double)rfx_node_wanted_bytes(&net.graph->nodes[i]);
         if (is_offer(&net.levels, i)) net.offers[net.n_offers++] = i;
@@ -67,7 +69,7 @@ static struct net make_net(uint64_t seed) {
 static void free_net(struct net *net) {
     rfx_levels_release(&net->levels);
     free(net->times);
-    free(net->chosen);
+    free(net->until);
     rfx_graph_free(net->graph);
     rfx_memory_free(net->mem);
 }
@@ -76,7 +78,7 @@ static void free_net(struct net *net) {
  * maps that later ones read, less what is made in the place of what dies. */
 static struct rfx_chain_count count_by_stages(const struct net *net) {
     const struct rfx_graph *graph = net->graph;
-    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .chosen = net->chosen};
+    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .until = net->until};
     struct rfx_chain_count count = {0};
     struct rfx_stage_spec *specs = calloc(MOST, sizeof *specs);
     int *targets = calloc(MOST, sizeof *targets);
@@ -107,7 +109,7 @@ static struct rfx_chain_count count_by_stages(const struct net *net) {
             bool kept = is_kept(&net->levels, i);
             size_t bytes = rfx_node_wanted_bytes(&graph->nodes[i]);
             int first = net->levels.level[i];
-            if ((!net->chosen[i] && !kept) || level < first || level > last[i]) continue;
+            if ((net->until[i] < 0 && !kept) || level < first || level > last[i]) continue;
             alive += bytes;
             if (level == first)
                 made += bytes;
@@ -142,9 +144,13 @@ static void counts_are_those_of_the_stages(void **state) {
         struct rfx_chain_stores *stores = net.levels.n > 1 ? begin(&net) : NULL;
         for (int t = 0; t < 4 && stores != NULL; t++) {
             struct rfx_chain_count count;
-            for (int k = 0; k < net.n_offers; k++)
-                net.chosen[net.offers[k]] = test_rng_chance(&rng, 50);
-            rfx_chain_stores_count(stores, net.chosen, &count);
+            for (int k = 0; k < net.n_offers; k++) {
+                int i = net.offers[k], level = net.levels.level[i];
+                int some_level = (int)test_rng_int(&rng, level + 1, net.levels.n);
+                bool whole = test_rng_chance(&rng, 50);
+                net.until[i] = test_rng_chance(&rng, 50) ? -1 : whole ? INT_MAX : some_level;
+            }
+            rfx_chain_stores_count(stores, net.until, &count);
             struct rfx_chain_count found = count_by_stages(&net);
             assert_true(count.time == found.time);
             assert_int_equal(count.bytes, found.bytes);
@@ -157,13 +163,29 @@ static void counts_are_those_of_the_stages(void **state) {
     assert_true(some > cases / 2);
 }
 
+/* Choices of one map: none, and up to each level at which something may read it. */
+static int64_t choices_of(const struct net *net, int offer) {
+    return net->levels.n - net->levels.level[net->offers[offer]];
+}
+
+static int64_t count_choices(const struct net *net) {
+    int64_t n = 1;
+    for (int k = 0; k < net->n_offers && n <= MOST_CHOICES; k++) n *= choices_of(net, k);
+    return n;
+}
+
 /* The least time of all choices that fit. */
 static double best_of_all(const struct net *net, struct rfx_chain_stores *stores, size_t room) {
     struct rfx_chain_count count;
     double best = -1.0;
-    for (int set = 0; set < 1 << net->n_offers; set++) {
-        for (int k = 0; k < net->n_offers; k++) net->chosen[net->offers[k]] = (set >> k & 1) != 0;
-        rfx_chain_stores_count(stores, net->chosen, &count);
+    for (int64_t set = 0; set < count_choices(net); set++) {
+        int64_t rest = set;
+        for (int k = 0; k < net->n_offers; k++) {
+            int i = net->offers[k], choice = (int)(rest % choices_of(net, k));
+            net->until[i] = choice == 0 ? -1 : net->levels.level[i] + choice;
+            rest /= choices_of(net, k);
+        }
+        rfx_chain_stores_count(stores, net->until, &count);
         if (count.bytes <= room && (best < 0.0 || count.time < best)) best = count.time;
     }
     return best;
@@ -173,24 +195,26 @@ static double best_of_all(const struct net *net, struct rfx_chain_stores *stores
 static void most_choices_are_the_best(void **state) {
     (void)state;
     int64_t cases = test_env_int("RFX_CASES", 300), seed = test_env_int("RFX_SEED", 1);
+    const struct rfx_chain_way ways[] = {
+        {true, true}, {false, true}, {true, false}, {false, false}};
     int tried = 0, best_ones = 0;
     for (int64_t c = 0; c < 10 * cases && tried < cases / 3; c++) { /* few are that small */
         struct net net = make_net((uint64_t)(seed + c));
         struct test_rng rng = test_rng_make((uint64_t)(seed + c));
-        bool small = net.levels.n > 1 && net.n_offers > 1 && net.n_offers <= MOST_OFFERS;
+        bool small = net.levels.n > 1 && net.n_offers > 1 && count_choices(&net) <= MOST_CHOICES;
         struct rfx_chain_stores *stores = small ? begin(&net) : NULL;
         struct rfx_chain_count all, none, got, again;
         if (small) {
-            rfx_chain_stores_choose(stores, 0, true, net.chosen, &none);
-            rfx_chain_stores_choose(stores, SIZE_MAX, true, net.chosen, &all);
+            rfx_chain_stores_choose(stores, 0, ways[0], net.until, &none);
+            rfx_chain_stores_choose(stores, SIZE_MAX, ways[0], net.until, &all);
             assert_true(all.time <= none.time);
         }
         for (int t = 0; small && t < 2; t++) {
             size_t room = none.bytes + (size_t)test_rng_int(&rng, 0, (int64_t)all.bytes);
             double least = 0.0;
-            for (int way = 0; way < 2; way++) {
-                rfx_chain_stores_choose(stores, room, way == 0, net.chosen, &got);
-                rfx_chain_stores_count(stores, net.chosen, &again);
+            for (int way = 0; way < 4; way++) {
+                rfx_chain_stores_choose(stores, room, ways[way], net.until, &got);
+                rfx_chain_stores_count(stores, net.until, &again);
                 assert_true(got.time == again.time && got.bytes == again.bytes);
                 assert_true(got.bytes <= room && got.time <= none.time);
                 if (way == 0 || got.time < least) least = got.time;

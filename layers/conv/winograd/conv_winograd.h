@@ -1,7 +1,7 @@
 /* What the parts of Winograd convolutions share: conv_winograd.c has the choice and the sizes,
  * conv_winograd_unit.c the work, conv_winograd_pack.c the filters. */
-#ifndef RFX_LAYERS_CONV_CONV_WINOGRAD_H
-#define RFX_LAYERS_CONV_CONV_WINOGRAD_H
+#ifndef RFX_LAYERS_CONV_WINOGRAD_CONV_WINOGRAD_H
+#define RFX_LAYERS_CONV_WINOGRAD_CONV_WINOGRAD_H
 
 #include "layers/conv/conv_backend.h"
 
@@ -17,6 +17,7 @@ struct rfx_winograd {
     bool makes_factors;        /* while they are used; else they are packed */
     int64_t out_channels;      /* whose sums wait for the transform back */
     int64_t slice, slices;     /* input channels at a time, and how often */
+    int64_t from;              /* row at which a tile begins */
     int64_t ty0, tx0, across, tiles;
     int64_t units, panel_parts;  /* work: of tiles, of output channels */
     struct rfx_rect there;       /* of the input */

@@ -2,10 +2,11 @@
  * pixels in place of 144, or 16 for 4 in place of 36; with stride 2 49 for 9 in place of 81. Other
  * roundings than a sum of products has.
  *
- * Output pixels are made by tiles of 4x4 or 2x2 on a fixed grid of the full map, from windows of
- * 6x6 or 4x4 input pixels (zero outside the map). In a tile of 4x4 a pixel is rounded by way of
- * more of the window than its own 3x3: row 0 by way of the window's rows 0 to 4, rows 1 and 2 of 1
- * to 4, row 3 of 1 to 5, and columns likewise. That is what `widen` asks for; NaN and infinity
+ * Output pixels are made by tiles of 4x4 or 2x2 on a fixed grid of the full map (whose first row of
+ * tiles may begin above it: conv_tile_rows.h), from windows of 6x6 or 4x4 input pixels (zero
+ * outside the map). In a tile of 4x4 a pixel is rounded by way of more of the window than its own
+ * 3x3: row 0 by way of the window's rows 0 to 4, rows 1 and 2 of 1 to 4, row 3 of 1 to 5, and
+ * columns likewise. That is what `widen` asks for; NaN and infinity
  * reach as far. What else of a window is not at hand may be anything and is taken to be zero: it
  * reaches only pixels that are thrown away. In a tile of 2x2 a pixel sees its own 3x3 alone.
  *
@@ -26,15 +27,16 @@
  * holds, four times the weights' bytes, they are made for each unit of tiles from the weights
  * instead, a panel's at a time, of one slice of the input channels after the other
  * (conv_winograd_pack.c has both layouts), unless the plan has room for them. */
-#include "layers/conv/conv_winograd.h"
+#include "layers/conv/winograd/conv_winograd.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 
-#define LEAST_CHANNELS 16     /* below, the transforms cost what the products save; */
-#define LEAST_CHANNELS_2 32   /* with stride 2, where these are fewer */
-#define LEAST_PIXELS_4 400    /* of a map that is cut into 4x4, */
-#define LEAST_PIXELS_2 64     /* and into 2x2 or 3x3 */
-#define FEW_WEIGHTS (1 << 20) /* that a core's cache holds about */
+#define LEAST_CHANNELS 16              /* below, the transforms cost what the products save; */
+#define LEAST_CHANNELS_2 32            /* with stride 2, where these are fewer */
+#define LEAST_PIXELS_4 400             /* of a map that is cut into 4x4, */
+#define LEAST_PIXELS_2 64              /* and into 2x2 or 3x3 */
+#define FEW_WEIGHTS (1 << 20)          /* that a core's cache holds about */
+#define MADE_WEIGHTS (2 * FEW_WEIGHTS) /* factors are made where the plan has no room for more */
 #define MANY_WEIGHTS (4 * FEW_WEIGHTS)
 #define LEAST_TILES 14 /* that are multiplied together */
 
@@ -61,19 +63,23 @@ static int64_t tile_edge(const struct rfx_node *node) {
 static struct rfx_conv_block winograd_block(const struct rfx_graph *graph,
                                             const struct rfx_node *node) {
     (void)graph;
-    struct rfx_conv_block block = {tile_edge(node), tile_edge(node)};
+    struct rfx_conv_block block = {tile_edge(node), tile_edge(node), node->attr.conv.tiles_from};
     return block;
 }
 
-static struct rfx_range winograd_widen(const struct rfx_node *node, struct rfx_range out) {
-    int64_t edge = tile_edge(node);
-    if (edge == 3) {
-        struct rfx_range three = {out.lo - (out.lo % 3 == 2), out.hi + (out.hi % 3 == 1)};
-        return three;
-    }
-    if (edge != 4) return out;
-    struct rfx_range wide = {out.lo % 4 == 0 ? out.lo : out.lo / 4 * 4 + 1,
-                             out.hi % 4 == 0 ? out.hi : out.hi / 4 * 4 + 3};
+static struct rfx_range winograd_widen(const struct rfx_node *node, int axis,
+                                       struct rfx_range out) {
+    int64_t edge = tile_edge(node), from = axis == 0 ? node->attr.conv.tiles_from : 0;
+    if (edge == 2) return out;
+    /* places in their tiles */
+    int64_t lo = out.lo - from - rfx_floor_div(out.lo - from, edge) * edge;
+    int64_t hi = out.hi - from - rfx_floor_div(out.hi - from, edge) * edge;
+    struct rfx_range wide = {out.lo - (edge == 3 ? lo == 2
+                                       : lo == 0 ? 0
+                                                 : lo - 1),
+                             out.hi + (edge == 3 ? hi == 1
+                                       : hi == 0 ? 0
+                                                 : 3 - hi)};
     return wide;
 }
 
@@ -89,7 +95,7 @@ static int64_t weight_elems(const struct rfx_node *node) {
 /* Whether factors are made while they are used: else they are read from memory, again for each unit
  * of tiles, which takes less time, but four times the bytes. */
 static bool makes_factors(const struct rfx_node *node) {
-    return weight_elems(node) > MANY_WEIGHTS && !node->attr.conv.keeps_factors;
+    return weight_elems(node) > MADE_WEIGHTS && !node->attr.conv.keeps_factors;
 }
 
 /* Input channels whose windows are transformed at a time: all, or a part of the sums, so that sums
@@ -107,11 +113,11 @@ static int64_t slice_of(const struct rfx_node *node) {
 static int64_t most_tiles(const struct rfx_node *node) {
     int64_t elems = weight_elems(node), all = tiles_of_map(&node->out, tile_edge(node));
     bool kept = elems > MANY_WEIGHTS && !makes_factors(node);
-    int64_t most = elems <= FEW_WEIGHTS                   ? 28
-                   : elems <= MANY_WEIGHTS                ? 42
-                   : kept                                 ? 56
-                   : slice_of(node) == node->attr.conv.ic ? 70
-                                                          : 128;
+    int64_t most = elems <= FEW_WEIGHTS                            ? 28
+                   : elems <= MANY_WEIGHTS && !makes_factors(node) ? 42
+                   : kept                                          ? 56
+                   : slice_of(node) == node->attr.conv.ic          ? 70
+                                                                   : 128;
     if (tile_edge(node) == 3) most = most * 3 / 4; /* which take a third more */
     if (kept) most = rfx_min_i64(most, rfx_max_i64(LEAST_TILES, rfx_ceil_div(all, 2)));
     return rfx_min_i64(most, all);
@@ -198,10 +204,11 @@ static void winograd_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     struct rfx_winograd w = sizes_of(args->node);
     w.job = job;
-    w.ty0 = args->rect.y0 / w.outputs;
+    w.from = args->node->attr.conv.tiles_from;
+    w.ty0 = rfx_floor_div(args->rect.y0 - w.from, w.outputs);
     w.tx0 = args->rect.x0 / w.outputs;
     w.across = rfx_ceil_div(args->rect.x1, w.outputs) - w.tx0;
-    w.tiles = (rfx_ceil_div(args->rect.y1, w.outputs) - w.ty0) * w.across;
+    w.tiles = (rfx_ceil_div(args->rect.y1 - w.from, w.outputs) - w.ty0) * w.across;
     w.there = rfx_rect_intersect(rfx_op_in_rect(args->graph, args->node, 0, args->rect),
                                  rfx_rect_full(job->rows.in, job->cols.in));
     cut_work(&w, args->node, args->threads);

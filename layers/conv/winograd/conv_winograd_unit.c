@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "layers/conv/conv_winograd.h"
+#include "layers/conv/winograd/conv_winograd.h"
 
 /* Of one thread. */
 struct space {
@@ -21,7 +21,8 @@ static struct space space_of(const struct rfx_winograd *w, int thread) {
 
 /* The pixels of output tile t, counted from the first of the job, cut off where the map ends. */
 static struct rfx_rect tile_rect(const struct rfx_winograd *w, int64_t t) {
-    int64_t y = (w->ty0 + t / w->across) * w->outputs, x = (w->tx0 + t % w->across) * w->outputs;
+    int64_t y = (w->ty0 + t / w->across) * w->outputs + w->from,
+            x = (w->tx0 + t % w->across) * w->outputs;
     return rfx_rect_make(y, y + w->outputs, x, x + w->outputs);
 }
 

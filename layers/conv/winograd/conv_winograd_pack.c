@@ -3,7 +3,7 @@
  * while they are used. */
 #include <string.h>
 
-#include "layers/conv/conv_winograd.h"
+#include "layers/conv/winograd/conv_winograd.h"
 #include "layers/core/checked.h"
 
 #define TAPS RFX_WINOGRAD_TAPS
