@@ -173,11 +173,12 @@ static enum rfx_status choose_for_budget(struct rfx_search *search, struct choos
     return status;
 }
 
-/* For a quarter of what could be stored, an eighth and a sixteenth, and for half as much again and
- * a quarter less than what of these needs least: it hangs on the network alone. */
+/* For less and less from a quarter of what could be stored to a sixteenth, and for a little more
+ * and a little less than what of these needs least: it hangs on the network alone. */
 static enum rfx_status choose_small(struct rfx_search *search, struct chooser *c,
                                     struct rfx_error *err) {
     enum { MOST = 4, LEAST = 16 };
+    static const int beside[] = {9, 7, 12, 6}; /* eighths */
     const struct rfx_chain_way by_span = {true, true}, at_all = {false, true};
     size_t n = (size_t)search->context.graph->n_nodes, least, best = SIZE_MAX, best_room = 0;
     struct rfx_chain_count all;
@@ -185,16 +186,18 @@ static enum rfx_status choose_small(struct rfx_search *search, struct chooser *c
     if (search->n_chosen == RFX_SEARCH_CHOICES) return RFX_OK;
     int *until = search->chosen + (size_t)search->n_chosen * n; /* for now */
     rfx_chain_stores_choose(c->stores, SIZE_MAX, by_span, until, &all);
-    for (size_t part = MOST; status == RFX_OK && part <= LEAST && !c->fit; part *= 2) {
-        size_t room = all.bytes / part;
+    for (size_t tried = all.bytes / MOST; status == RFX_OK && tried >= all.bytes / LEAST && !c->fit;
+         tried -= tried / 3) {
+        size_t room = tried;
         status = add_choice(search, c, by_span, &room, &least, err);
         if (least == 0 || least >= best) continue;
         best = least;
         best_room = room;
     }
-    size_t beside[] = {best_room + best_room / 2, best_room - best_room / 4};
-    for (int k = 0; status == RFX_OK && k < 2 && best_room > 0 && !c->fit; k++)
-        status = add_choice(search, c, at_all, &beside[k], &least, err);
+    for (int k = 0; status == RFX_OK && k < 4 && best_room > 0 && !c->fit; k++) {
+        size_t room = best_room / 8 * (size_t)beside[k];
+        status = add_choice(search, c, k < 2 ? by_span : at_all, &room, &least, err);
+    }
     return status;
 }
 

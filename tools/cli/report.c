@@ -19,8 +19,6 @@
 #include "tools/cli/job.h"
 #include "tools/cli/table.h"
 
-#define KIB ((size_t)1024)
-
 char *rfx_human_bytes(size_t bytes, char *text) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     double value = (double)bytes;
@@ -389,7 +387,7 @@ static size_t kernel_bytes(const char *path, const char *key) {
     while (fgets(line, sizeof line, file) != NULL)
         if (strncmp(line, key, strlen(key)) == 0) kib = strtoull(line + strlen(key), NULL, 10);
     (void)fclose(file);
-    return (size_t)kib * KIB;
+    return (size_t)kib * 1024;
 }
 
 size_t rfx_peak_rss_bytes(void) {

@@ -160,6 +160,11 @@ static uint64_t mark(unsigned char *bytes, size_t n, struct rfx_buffer buffer) {
     return fresh;
 }
 
+/* Makes the full map, or reads it; one that was forgotten is made again without. */
+static bool has_map(enum rfx_node_place place) {
+    return place == RFX_PLACE_READ || place == RFX_PLACE_STORED || place == RFX_PLACE_REDUCED;
+}
+
 /* Bytes of the arena that hold something in stage s: buffers of what it computes, and maps that it
  * or an earlier stage stored and that it or a later one has, or that are outputs. */
 static uint64_t marked_bytes(const struct rfx_plan *plan, int s, unsigned char *bytes) {
@@ -169,9 +174,8 @@ static uint64_t marked_bytes(const struct rfx_plan *plan, int s, unsigned char *
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_stage_node *node = &plan->stages[s].nodes[i];
         bool made = false, wanted = false;
-        for (int e = 0; e <= s; e++) made |= rfx_place_is_computed(plan->stages[e].places[i]);
-        for (int l = s; l < plan->n_stages; l++)
-            wanted |= plan->stages[l].places[i] != RFX_PLACE_NONE;
+        for (int e = 0; e <= s; e++) made |= has_map(plan->stages[e].places[i]);
+        for (int l = s; l < plan->n_stages; l++) wanted |= has_map(plan->stages[l].places[i]);
         for (int k = 0; k < graph->n_outputs; k++) wanted |= graph->outputs[k].node == i;
         if (made && wanted) sum += mark(bytes, plan->bytes.arena, plan->stored[i]);
         if (!rfx_place_is_computed(plan->stages[s].places[i])) continue;
