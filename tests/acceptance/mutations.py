@@ -122,7 +122,7 @@ MUTATIONS = {
         "tiler/search/chain_stores.c", r"o->gain > best->gain", "o->gain < best->gain",
         "test_chain_stores$|test_planner_chains$"),
     "name the least of a few choices": (
-        "tiler/search/planner_chains.c", r"k < 2 && best_room > 0", "false", "test_planner_chains$"),
+        "tiler/search/planner_chains.c", r"k < 4 && best_room > 0", "false", "test_planner_chains$"),
     "keep what planning freed": (
         "layers/core/memory.c", r"\(void\)malloc_trim\(0\)", "(void)0", "test_memory$"),
     "run beside what planning freed": (
@@ -221,6 +221,30 @@ MUTATIONS = {
     "stale row in a ring": (
         "rfexec/session/session_run.c", r"first \+ k->rows, k->rect\.y1\)",
         "first + k->rows, k->rect.y1 - 1)", "test_session|test_random_tiles$|fuzz_plan"),
+    "tiles of rows from row 0": (
+        "layers/conv/winograd/conv_winograd_unit.c", r"w->outputs \+ w->from,", "w->outputs,",
+        "test_conv_winograd"),
+    "what moved tiles see": (
+        "layers/conv/winograd/conv_winograd.c", r"axis == 0 \? node->attr\.conv\.tiles_from : 0",
+        "0", "test_conv_winograd"),
+    "tiles that rows wait for": (
+        "layers/conv/winograd/conv_tile_rows.c", r"waiting\(rows, from, h\) < waiting",
+        "waiting(rows, from, h) > waiting", "test_conv_tile_rows"),
+    "a map that is not forgotten": (
+        "tiler/plan/stage.c", r"        stored\[node\] = false;\n", "",
+        "test_stage$|test_chain_stores"),
+    "a map that lives until it is made again": (
+        "tiler/plan/plan_records.c", r"!made_again && step > last\[i\]", "step > last[i]",
+        "test_planner_chains|test_chain_stores|test_stage$"),
+    "forgotten a level late": (
+        "tiler/search/skeleton.c", r"chain->until\[i\] == level\)", "chain->until[i] + 1 == level)",
+        "test_chain_stores"),
+    "slides without their lag": (
+        "tiler/placement/placement_spread.c", r"s->slides\[k\]\.down : s->slides\[k\]\.up",
+        "s->loose[k].down : s->slides[k].up", "test_placement_slides"),
+    "two maps over one": (
+        "tiler/plan/plan_slides.c", r"found\.after >= 0 && taken && !found_taken",
+        "found.after >= 0 && taken && found_taken", "test_planner_chains|test_plan_slides"),
     "a label with the end of its line": (
         "tools/cli/classes.c", r'p\[strcspn\(p, "\\r"\)\]', "p[strlen(p)]", "fuzz_labels"),
     "two roundings for one": (
