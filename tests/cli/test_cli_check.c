@@ -154,6 +154,8 @@ static void test_explain(void **state) {
     expect(0, "explain " NET " --size 512x512 --tiles 3x3 --no-groups");
     has("in 3x3 tiles");
     has("where tiles or strips overlap");
+    expect(0, "explain nafnet --size 1024x1280 --memory 116MiB --threads 2");
+    assert_non_null(strstr(out_text, " of them for some of the stages that need them: later ones"));
     expect_says(4, "explain " NET " --size 512x512 --memory 1MiB", "needs at least");
 }
 

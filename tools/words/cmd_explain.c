@@ -84,6 +84,20 @@ static bool streams_slide(const struct rfx_plan *plan) {
     return false;
 }
 
+/* Stored maps that a later stage makes again. */
+static int count_forgotten(const struct rfx_plan *plan) {
+    int n = 0;
+    for (int s = 0; s < plan->n_stages; ++s)
+        for (int f = 0; f < plan->stages[s].spec.n_forgotten; ++f) {
+            bool again = false;
+            for (int later = s + 1; later < plan->n_stages; ++later)
+                again |=
+                    rfx_place_is_local(plan->stages[later].places[plan->stages[s].forgotten[f]]);
+            n += again;
+        }
+    return n;
+}
+
 static void tell_kept(const struct rfx_plan *plan) {
     const struct rfx_graph *graph = plan->graph;
     size_t sum = 0;
@@ -112,6 +126,9 @@ static void tell_kept(const struct rfx_plan *plan) {
             "largest is '%s' (%s, %s).",
             n, rfx_human_bytes(sum, size), rfx_split_label(graph, largest),
             rfx_human_shape(&out->shape, shape), rfx_human_bytes(rfx_tensor_bytes(out), one));
+    if (count_forgotten(plan) > 0)
+        tell("%d of them for some of the stages that need them: later ones make them again.",
+             count_forgotten(plan));
     if (streams_slide(plan))
         tell("Stages write what they keep over dead rows of what they read for the last time.");
 }
