@@ -186,8 +186,8 @@ static enum rfx_status choose_small(struct rfx_search *search, struct chooser *c
     if (search->n_chosen == RFX_SEARCH_CHOICES) return RFX_OK;
     int *until = search->chosen + (size_t)search->n_chosen * n; /* for now */
     rfx_chain_stores_choose(c->stores, SIZE_MAX, by_span, until, &all);
-    for (size_t tried = all.bytes / MOST; status == RFX_OK && tried >= all.bytes / LEAST && !c->fit;
-         tried -= tried / 3) {
+    for (size_t tried = all.bytes / MOST; status == RFX_OK && tried > all.bytes / LEAST && !c->fit;
+         tried -= tried / 3 + 1) {
         size_t room = tried;
         status = add_choice(search, c, by_span, &room, &least, err);
         if (least == 0 || least >= best) continue;
