@@ -126,9 +126,10 @@ static void tell_kept(const struct rfx_plan *plan) {
             "largest is '%s' (%s, %s).",
             n, rfx_human_bytes(sum, size), rfx_split_label(graph, largest),
             rfx_human_shape(&out->shape, shape), rfx_human_bytes(rfx_tensor_bytes(out), one));
-    if (count_forgotten(plan) > 0)
+    int forgotten = count_forgotten(plan);
+    if (forgotten > 0)
         tell("%d of them for some of the stages that need them: later ones make them again.",
-             count_forgotten(plan));
+             forgotten);
     if (streams_slide(plan))
         tell("Stages write what they keep over dead rows of what they read for the last time.");
 }

@@ -3,7 +3,9 @@
  * A layer that makes whole tiles of four rows waits for the last row that a tile reads. If all
  * layers' tiles began at row 0, each of them would wait for three rows more than the one before it
  * gives, and what is read again after them, as by the skips of a U-Net, would wait for all of that.
- * So tiles begin at the row of four with which, in the middle of the map, fewest rows wait.
+ * So tiles begin at the row of four with which, in the middle of the map, fewest rows wait: of maps
+ * of 64 rows and more, which one more row of tiles costs little, while one that passes two such
+ * layers and more waits. All other tiles begin at row 0.
  *
  * Which row that is touches bits; it follows from the network, as its model has it, and the size of
  * its maps alone: what is fused or kept must not matter. */

@@ -6,9 +6,9 @@
  * tiles may begin above it: conv_tile_rows.h), from windows of 6x6 or 4x4 input pixels (zero
  * outside the map). In a tile of 4x4 a pixel is rounded by way of more of the window than its own
  * 3x3: row 0 by way of the window's rows 0 to 4, rows 1 and 2 of 1 to 4, row 3 of 1 to 5, and
- * columns likewise. That is what `widen` asks for; NaN and infinity
- * reach as far. What else of a window is not at hand may be anything and is taken to be zero: it
- * reaches only pixels that are thrown away. In a tile of 2x2 a pixel sees its own 3x3 alone.
+ * columns likewise. That is what `widen` asks for; NaN and infinity reach as far. What else of a
+ * window is not at hand may be anything and is taken to be zero: it reaches only pixels that are
+ * thrown away. In a tile of 2x2 a pixel sees its own 3x3 alone.
  *
  * With stride 2 pixels of even and of odd rows and columns, counted over a window of 7x7, meet taps
  * of their own: the even ones the first and the last, for which a tile of 3x3 output pixels takes

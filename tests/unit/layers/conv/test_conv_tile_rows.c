@@ -9,40 +9,19 @@
 
 #include "layers/conv/conv_backend.h"
 #include "layers/conv/winograd/conv_tile_rows.h"
-#include "tests/support/test_util.h"
+#include "tests/support/test_net.h"
 #include "tiler/modes/streaming.h"
 
 enum { CHANNELS = 16, WIDTH = 32 };
 
-struct net {
-    struct rfx_memory *mem;
-    struct rfx_graph *graph;
-};
-
-static int put(struct net *net, struct rfx_node node, int a, int b) {
-    int in[2] = {a, b}, index = -1;
-    struct rfx_error err = {{0}};
-    node.name = "node";
-    node.in = in;
-    node.n_in = a < 0 ? 0 : b < 0 ? 1 : 2;
-    if (rfx_graph_add(net->graph, &node, &index, &err) != RFX_OK) fail_msg("%s", err.text);
-    return index;
-}
-
-static struct net begin(int64_t rows) {
-    struct net net = {rfx_memory_create(0), NULL};
-    assert_int_equal(rfx_graph_create(net.mem, "tiles", &net.graph, NULL), RFX_OK);
+static struct test_net begin(int64_t rows) {
+    struct test_net net = test_net_begin(CHANNELS, rows, WIDTH);
     net.graph->conv = RFX_CONV_WINOGRAD;
-    struct rfx_node node = {.op = RFX_OP_INPUT};
-    node.attr.input.c = CHANNELS;
-    node.attr.input.h = rows;
-    node.attr.input.w = WIDTH;
-    (void)put(&net, node, -1, -1);
     return net;
 }
 
 /* A layer of 3x3 that keeps the map's size. */
-static int conv(struct net *net, int in, int64_t above) {
+static int conv(struct test_net *net, int in, int64_t above) {
     struct rfx_weight w = {.source = RFX_WEIGHT_GENERATED,
                            .hi = 1.0f,
                            .shape = {4, {CHANNELS, CHANNELS, 3, 3}},
@@ -52,22 +31,22 @@ static int conv(struct net *net, int in, int64_t above) {
     node.attr.conv.kh = node.attr.conv.kw = 3;
     node.attr.conv.pads = (struct rfx_pads){above, 1, 2 - above, 1};
     assert_int_equal(rfx_graph_add_weight(net->graph, &w, &node.attr.conv.weight, NULL), RFX_OK);
-    return put(net, node, in, -1);
+    return test_net_put(net, node, in, -1);
 }
 
-static int halve(struct net *net, int in) {
+static int halve(struct test_net *net, int in) {
     struct rfx_node node = {.op = RFX_OP_POOL_MAX, .act = {.slope = -1}};
     node.attr.pool = (struct rfx_pool_attr){.kh = 2, .kw = 2, .sh = 2, .sw = 2, .dh = 1, .dw = 1};
-    return put(net, node, in, -1);
+    return test_net_put(net, node, in, -1);
 }
 
-static int add(struct net *net, int a, int b) {
+static int add(struct test_net *net, int a, int b) {
     struct rfx_node node = {.op = RFX_OP_BINARY, .act = {.slope = -1}};
     node.attr.binary.kind = RFX_BINARY_ADD;
-    return put(net, node, a, b);
+    return test_net_put(net, node, a, b);
 }
 
-static void finish(struct net *net, int last) {
+static void finish(struct test_net *net, int last) {
     struct rfx_error err = {{0}};
     assert_int_equal(rfx_graph_add_output(net->graph, last, "out", NULL), RFX_OK);
     if (rfx_conv_set_tile_rows(net->graph, &err) != RFX_OK) fail_msg("%s", err.text);
@@ -75,19 +54,18 @@ static void finish(struct net *net, int last) {
 }
 
 /* Rows at which the tiles of convolutions begin, one after the other; the rest: -1. */
-static void check(struct net *net, const int64_t *want) {
+static void check(struct test_net *net, const int64_t *want) {
     for (int i = 0; i < net->graph->n_nodes; i++) {
         const struct rfx_node *node = &net->graph->nodes[i];
         if (node->op != RFX_OP_CONV) continue;
         assert_int_equal(node->attr.conv.tiles_from, *want++);
     }
     assert_int_equal(*want, -1);
-    rfx_graph_free(net->graph);
-    rfx_memory_free(net->mem);
+    test_net_end(net);
 }
 
-static struct net chain(int64_t rows, int layers, int64_t above, bool skip) {
-    struct net net = begin(rows);
+static struct test_net chain(int64_t rows, int layers, int64_t above, bool skip) {
+    struct test_net net = begin(rows);
     int last = 0;
     for (int i = 0; i < layers; i++) last = conv(&net, last, above);
     finish(&net, skip ? add(&net, last, 0) : last);
@@ -99,7 +77,7 @@ static struct net chain(int64_t rows, int layers, int64_t above, bool skip) {
 static void test_tiles_follow_the_layer_before(void **state) {
     (void)state;
     if (rfx_kernels()->conv == NULL) skip();
-    struct net net = chain(128, 6, 1, true);
+    struct test_net net = chain(128, 6, 1, true);
     check(&net, (int64_t[]){3, 2, 1, 0, 3, 2, -1});
     net = chain(128, 4, 0, true); /* the row itself and two below */
     check(&net, (int64_t[]){2, 0, 2, 0, -1});
@@ -111,7 +89,7 @@ static void test_tiles_follow_the_layer_before(void **state) {
 static void test_tiles_at_row_0(void **state) {
     (void)state;
     if (rfx_kernels()->conv == NULL) skip();
-    struct net net = chain(128, 4, 1, false);
+    struct test_net net = chain(128, 4, 1, false);
     check(&net, (int64_t[]){0, 0, 0, 0, -1});
     net = chain(128, 1, 1, true);
     check(&net, (int64_t[]){0, -1});
@@ -128,7 +106,7 @@ static void test_tiles_at_row_0(void **state) {
 static void test_tiles_of_smaller_maps(void **state) {
     (void)state;
     if (rfx_kernels()->conv == NULL) skip();
-    struct net net = begin(128);
+    struct test_net net = begin(128);
     int half = conv(&net, halve(&net, conv(&net, 0, 1)), 1);
     finish(&net, add(&net, half, halve(&net, 0)));
     check(&net, (int64_t[]){3, 2, -1});
@@ -139,7 +117,7 @@ static void test_tiles_of_smaller_maps(void **state) {
 }
 
 /* Rows of the image that a stream keeps, as they are added to what is made last. */
-static int64_t rows_kept(const struct net *net) {
+static int64_t rows_kept(const struct test_net *net) {
     enum { MOST = 16 };
     const struct rfx_graph *graph = net->graph;
     enum rfx_node_place places[MOST];
@@ -157,15 +135,14 @@ static int64_t rows_kept(const struct net *net) {
 static void test_streams_wait_less(void **state) {
     (void)state;
     if (rfx_kernels()->conv == NULL) skip();
-    struct net net = chain(256, 8, 1, true);
+    struct test_net net = chain(256, 8, 1, true);
     int64_t moved = rows_kept(&net);
     for (int i = 0; i < net.graph->n_nodes; i++)
         if (net.graph->nodes[i].op == RFX_OP_CONV) net.graph->nodes[i].attr.conv.tiles_from = 0;
     int64_t at_0 = rows_kept(&net);
     assert_in_range(moved, 16, 24);
     assert_in_range(at_0, 36, 48);
-    rfx_graph_free(net.graph);
-    rfx_memory_free(net.mem);
+    test_net_end(&net);
 }
 
 int main(void) {

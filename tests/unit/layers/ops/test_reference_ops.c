@@ -17,6 +17,7 @@
 #include "tests/support/oracle/rounding.h"
 #include "tests/support/random/random_graph.h"
 #include "tests/support/run/run_whole.h"
+#include "tests/support/test_net.h"
 #include "tests/support/test_util.h"
 
 /* Of the channel's largest magnitude. OpenBLAS may miss it by its roundings where products cancel
@@ -148,38 +149,7 @@ static void test_maps(void **state) {
     }
 }
 
-/* A graph built node by node on the input. */
-struct builder {
-    struct rfx_memory *mem;
-    struct rfx_graph *graph;
-};
-
-static int put(struct builder *b, struct rfx_node node, int a, int second) {
-    char name[24];
-    int in[2] = {a, second}, index = -1;
-    struct rfx_error err = {{0}};
-    (void)snprintf(name, sizeof name, "n%d", b->graph->n_nodes);
-    node.name = name;
-    node.in = in;
-    node.n_in = a < 0 ? 0 : second < 0 ? 1 : 2;
-    enum rfx_status status = rfx_graph_add(b->graph, &node, &index, &err);
-    if (status != RFX_OK) fail_msg("%s", err.text);
-    return index;
-}
-
-static struct builder begin(int64_t c, int64_t h, int64_t w) {
-    struct builder b = {rfx_memory_create(0), NULL};
-    struct rfx_error err;
-    assert_int_equal(rfx_graph_create(b.mem, "plain", &b.graph, &err), RFX_OK);
-    struct rfx_node node = {.op = RFX_OP_INPUT};
-    node.attr.input.c = c;
-    node.attr.input.h = h;
-    node.attr.input.w = w;
-    (void)put(&b, node, -1, -1);
-    return b;
-}
-
-static int values(struct builder *b, int64_t elems) {
+static int values(struct test_net *b, int64_t elems) {
     struct rfx_weight w = {.source = RFX_WEIGHT_GENERATED,
                            .seed = (uint64_t)b->graph->n_weights,
                            .lo = -1,
@@ -191,7 +161,7 @@ static int values(struct builder *b, int64_t elems) {
     return index;
 }
 
-static void end(struct builder *b, uint64_t seed) {
+static void end(struct test_net *b, uint64_t seed) {
     static const struct rfx_fuse_options nothing = {0};
     struct rfx_error err = {{0}};
     /* Every node an output, so that none is dropped. */
@@ -199,8 +169,7 @@ static void end(struct builder *b, uint64_t seed) {
         assert_int_equal(rfx_graph_add_output(b->graph, i, b->graph->nodes[i].name, &err), RFX_OK);
     if (rfx_graph_finish(b->graph, &nothing, &err) != RFX_OK) fail_msg("%s", err.text);
     assert_true(check_graph(b->graph, seed));
-    rfx_graph_free(b->graph);
-    rfx_memory_free(b->mem);
+    test_net_end(b);
 }
 
 static struct rfx_node op_node(enum rfx_op op) {
@@ -209,51 +178,51 @@ static struct rfx_node op_node(enum rfx_op op) {
 
 static void test_layouts(void **state) {
     (void)state;
-    struct builder b = begin(3, 5, 7);
-    int plain = put(&b, op_node(RFX_OP_TO_PLAIN), 0, -1);
-    (void)put(&b, op_node(RFX_OP_TO_NHWC), plain, -1);
-    int same = put(&b, op_node(RFX_OP_NHWC_AS_PLAIN), 0, -1);
-    (void)put(&b, op_node(RFX_OP_PLAIN_AS_NHWC), same, -1);
+    struct test_net b = test_net_begin(3, 5, 7);
+    int plain = test_net_put(&b, op_node(RFX_OP_TO_PLAIN), 0, -1);
+    (void)test_net_put(&b, op_node(RFX_OP_TO_NHWC), plain, -1);
+    int same = test_net_put(&b, op_node(RFX_OP_NHWC_AS_PLAIN), 0, -1);
+    (void)test_net_put(&b, op_node(RFX_OP_PLAIN_AS_NHWC), same, -1);
     struct rfx_node reshape = op_node(RFX_OP_RESHAPE);
     reshape.attr.reshape.shape = (struct rfx_shape){3, {5, 3, 7}};
-    int cube = put(&b, reshape, plain, -1);
+    int cube = test_net_put(&b, reshape, plain, -1);
     struct rfx_node pool = op_node(RFX_OP_POOL_MAX), join = op_node(RFX_OP_JOIN_MAPS);
     pool.attr.pool = (struct rfx_pool_attr){.kh = 2, .kw = 3, .sh = 2, .sw = 1, .dh = 1, .dw = 1};
-    int small = put(&b, pool, 0, -1);
+    int small = test_net_put(&b, pool, 0, -1);
     for (int axis = 1; axis < 3; axis++) {
         join.attr.concat.axis = axis;
-        (void)put(&b, join, 0, small);
+        (void)test_net_put(&b, join, 0, small);
     }
     static const int perms[][3] = {{0, 2, 1}, {2, 1, 0}, {1, 2, 0}};
     for (int i = 0; i < 3; i++) {
         struct rfx_node transpose = op_node(RFX_OP_TRANSPOSE);
         memcpy(transpose.attr.transpose.perm, perms[i], sizeof perms[i]);
-        (void)put(&b, transpose, cube, -1);
+        (void)test_net_put(&b, transpose, cube, -1);
     }
     for (int axis = 0; axis < 3; axis++) {
         struct rfx_node concat = op_node(RFX_OP_PLAIN_CONCAT), soft = op_node(RFX_OP_PLAIN_SOFTMAX);
         concat.attr.concat.axis = axis;
         soft.attr.softmax.axis = axis;
         soft.attr.softmax.logarithm = axis == 1;
-        (void)put(&b, concat, cube, cube);
-        (void)put(&b, soft, cube, -1);
+        (void)test_net_put(&b, concat, cube, cube);
+        (void)test_net_put(&b, soft, cube, -1);
         int64_t map[] = {2, 0, 2, 1};
         struct rfx_node gather = op_node(RFX_OP_PLAIN_GATHER);
         gather.attr.gather.axis = axis;
         gather.attr.gather.count = 4;
         gather.attr.gather.map = map;
-        (void)put(&b, gather, cube, -1);
+        (void)test_net_put(&b, gather, cube, -1);
     }
     struct rfx_node slice = op_node(RFX_OP_PLAIN_SLICE);
     slice.attr.slice = (struct rfx_slice_attr){{4, 0, 1}, {-2, 1, 3}, {3, {3, 2, 2}}};
-    (void)put(&b, slice, cube, -1);
+    (void)test_net_put(&b, slice, cube, -1);
     end(&b, 1);
 }
 
 static void test_plain_math(void **state) {
     (void)state;
-    struct builder b = begin(4, 3, 5);
-    int plain = put(&b, op_node(RFX_OP_TO_PLAIN), 0, -1);
+    struct test_net b = test_net_begin(4, 3, 5);
+    int plain = test_net_put(&b, op_node(RFX_OP_TO_PLAIN), 0, -1);
     static const struct rfx_shape shapes[] = {{4, {1, 4, 3, 5}}, {1, {5}},       {2, {3, 1}},
                                               {4, {1, 4, 1, 1}}, {3, {4, 1, 5}}, {1, {1}}};
     for (int i = 0; i < 6; i++) {
@@ -262,31 +231,31 @@ static void test_plain_math(void **state) {
         int64_t elems = 1;
         for (int d = 0; d < shapes[i].rank; d++) elems *= shapes[i].dims[d];
         constant.attr.constant.weight = values(&b, elems);
-        int other = put(&b, constant, -1, -1);
+        int other = test_net_put(&b, constant, -1, -1);
         join.attr.binary.kind = (enum rfx_binary_kind)i;
         if (i % 2 == 1) join.act.kind = RFX_ACT_RELU;
-        (void)put(&b, join, i % 2 == 0 ? plain : other, i % 2 == 0 ? other : plain);
+        (void)test_net_put(&b, join, i % 2 == 0 ? plain : other, i % 2 == 0 ? other : plain);
     }
     for (int axes = 1; axes < 16; axes++) {
         struct rfx_node reduce = op_node(RFX_OP_REDUCE);
         reduce.attr.reduce.kind = (enum rfx_reduce_kind)(axes % RFX_REDUCE_COUNT);
         reduce.attr.reduce.keep_dims = axes % 3 == 0;
         for (int d = 0; d < 4; d++) reduce.attr.reduce.axes[d] = (axes >> d & 1) != 0;
-        (void)put(&b, reduce, plain, -1);
+        (void)test_net_put(&b, reduce, plain, -1);
     }
     end(&b, 2);
 }
 
 static void test_products(void **state) {
     (void)state;
-    struct builder b = begin(4, 3, 5);
-    int plain = put(&b, op_node(RFX_OP_TO_PLAIN), 0, -1);
+    struct test_net b = test_net_begin(4, 3, 5);
+    int plain = test_net_put(&b, op_node(RFX_OP_TO_PLAIN), 0, -1);
     struct rfx_node reshape = op_node(RFX_OP_RESHAPE);
     static const int64_t rows[] = {1, 3, 12};
     for (int i = 0; i < 3; i++) {
         int64_t k = 60 / rows[i], m = 7 + i;
         reshape.attr.reshape.shape = (struct rfx_shape){2, {rows[i], k}};
-        int in = put(&b, reshape, plain, -1);
+        int in = test_net_put(&b, reshape, plain, -1);
         for (int transposed = 0; transposed < 2; transposed++) {
             struct rfx_node gemm = op_node(RFX_OP_GEMM);
             gemm.attr.gemm.k = k;
@@ -299,18 +268,18 @@ static void test_products(void **state) {
             gemm.attr.gemm.alpha = i == 2 ? 0.5f : 1.0f;
             gemm.attr.gemm.beta = i == 2 ? -2.0f : 1.0f;
             if (transposed) gemm.act.kind = RFX_ACT_RELU;
-            (void)put(&b, gemm, in, -1);
+            (void)test_net_put(&b, gemm, in, -1);
         }
     }
     reshape.attr.reshape.shape = (struct rfx_shape){3, {4, 3, 5}};
-    int left = put(&b, reshape, plain, -1);
+    int left = test_net_put(&b, reshape, plain, -1);
     reshape.attr.reshape.shape = (struct rfx_shape){3, {4, 5, 3}};
-    int right = put(&b, reshape, plain, -1);
+    int right = test_net_put(&b, reshape, plain, -1);
     reshape.attr.reshape.shape = (struct rfx_shape){2, {5, 12}};
-    int flat = put(&b, reshape, plain, -1);
-    (void)put(&b, op_node(RFX_OP_MATMUL), left, right);
-    (void)put(&b, op_node(RFX_OP_MATMUL), right, left);
-    (void)put(&b, op_node(RFX_OP_MATMUL), left, flat);
+    int flat = test_net_put(&b, reshape, plain, -1);
+    (void)test_net_put(&b, op_node(RFX_OP_MATMUL), left, right);
+    (void)test_net_put(&b, op_node(RFX_OP_MATMUL), right, left);
+    (void)test_net_put(&b, op_node(RFX_OP_MATMUL), left, flat);
     end(&b, 3);
 }
 
@@ -318,17 +287,17 @@ static void test_pools_over_space(void **state) {
     (void)state;
     static const int64_t sizes[][4] = {{7, 11, 3, 4}, {5, 5, 1, 1}, {3, 4, 6, 7}, {9, 1, 4, 1}};
     for (int i = 0; i < 4; i++) {
-        struct builder b = begin(3, sizes[i][0], sizes[i][1]);
+        struct test_net b = test_net_begin(3, sizes[i][0], sizes[i][1]);
         struct rfx_node adaptive = op_node(RFX_OP_POOL_ADAPTIVE_AVG);
         adaptive.attr.adaptive.oh = sizes[i][2];
         adaptive.attr.adaptive.ow = sizes[i][3];
-        (void)put(&b, adaptive, 0, -1);
+        (void)test_net_put(&b, adaptive, 0, -1);
         for (int kind = RFX_REDUCE_MEAN; kind < RFX_REDUCE_COUNT; kind++) {
             bool pooled = kind <= RFX_REDUCE_MIN || kind == RFX_REDUCE_SUM_SQUARE;
             if (!pooled) continue; /* no pool of ours */
             struct rfx_node global = op_node(RFX_OP_GLOBAL_POOL);
             global.attr.global_pool.kind = (enum rfx_reduce_kind)kind;
-            (void)put(&b, global, 0, -1);
+            (void)test_net_put(&b, global, 0, -1);
         }
         end(&b, 4);
     }
@@ -337,11 +306,11 @@ static void test_pools_over_space(void **state) {
 /* All activations on maps, at values around their corners. */
 static void test_activations(void **state) {
     (void)state;
-    struct builder b = begin(3, 5, 7);
+    struct test_net b = test_net_begin(3, 5, 7);
     struct rfx_node wide = op_node(RFX_OP_AFFINE);
     wide.attr.affine.scale = values(&b, 3);
     wide.attr.affine.shift = -1;
-    int x = put(&b, wide, 0, -1);
+    int x = test_net_put(&b, wide, 0, -1);
     for (int kind = RFX_ACT_RELU; kind < RFX_ACT_COUNT; kind++) {
         struct rfx_node act = op_node(RFX_OP_ACTIVATION), positive = op_node(RFX_OP_ACTIVATION);
         act.act = (struct rfx_act){(enum rfx_act_kind)kind, 0.25f, 0.6f, -1};
@@ -349,7 +318,7 @@ static void test_activations(void **state) {
         positive.act = (struct rfx_act){RFX_ACT_EXP, 0, 0, -1};
         bool domain = kind == RFX_ACT_LOG || kind == RFX_ACT_SQRT || kind == RFX_ACT_POW ||
                       kind == RFX_ACT_RECIPROCAL;
-        (void)put(&b, act, domain ? put(&b, positive, x, -1) : x, -1);
+        (void)test_net_put(&b, act, domain ? test_net_put(&b, positive, x, -1) : x, -1);
     }
     end(&b, 5);
 }

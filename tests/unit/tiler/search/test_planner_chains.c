@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/support/random/small_nets.h"
+#include "tests/support/test_net.h"
 
 /* 36 blocks with a pool over the whole map, at four sizes of maps: so many stages that few chains
  * are walked through. */
@@ -37,9 +38,9 @@ static void more_memory_computes_less_again(void **state) {
     double few = times_in(&u, all * 3 / 10), half = times_in(&u, all / 2),
            most = times_in(&u, all * 8 / 10);
     print_message("%.2f, %.2f and %.2f times the MACs\n", few, half, most);
-    assert_true(few < 2.5);
-    assert_true(half < 1.4 && half <= few);
-    assert_true(most < 1.1 && most <= half);
+    assert_true(few < 1.3);
+    assert_true(half < 1.05 && half <= few);
+    assert_true(most < 1.01 && most <= half);
     small_plan_case_end(&u);
 }
 
@@ -78,11 +79,37 @@ static void less_than_the_least_is_not_enough(void **state) {
     }
 }
 
+/* A map times its own mean, which makes two stages between which a few bytes or none can be stored:
+ * the search for the least memory ends. */
+static void next_to_nothing_to_store(void **state) {
+    (void)state;
+    for (int layers = 0; layers < 2; layers++)
+        for (int64_t side = 1; side <= 4; side++) {
+            struct test_net net = test_net_begin(1, side, side);
+            struct rfx_node layer = {.op = RFX_OP_ACTIVATION, .act = {RFX_ACT_SIGMOID, 0, 0, -1}};
+            struct rfx_node mean = {.op = RFX_OP_GLOBAL_POOL, .act = {.slope = -1}};
+            struct rfx_node product = {.op = RFX_OP_BINARY, .act = {.slope = -1}};
+            product.attr.binary.kind = RFX_BINARY_MUL;
+            int map = layers > 0 ? test_net_put(&net, layer, 0, -1) : 0;
+            int last = test_net_put(&net, product, map, test_net_put(&net, mean, map, -1));
+            assert_int_equal(rfx_graph_add_output(net.graph, last, "out", NULL), RFX_OK);
+            assert_int_equal(rfx_graph_finish(net.graph, NULL, NULL), RFX_OK);
+            struct small_plan_case c = {
+                .mem = net.mem,
+                .graph = net.graph,
+                .request = {.threads = 1,
+                            .source = {.h = side, .w = side, .c = 1, .random_access = true}}};
+            assert_in_range(least_named(&c, 1), 1 << 20, 1 << 26);
+            test_net_end(&net);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_memory_computes_less_again),
         cmocka_unit_test(least_memory_is_enough),
         cmocka_unit_test(less_than_the_least_is_not_enough),
+        cmocka_unit_test(next_to_nothing_to_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

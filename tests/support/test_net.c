@@ -1,0 +1,42 @@
+/* See test_net.h. */
+#include "tests/support/test_net.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "layers/core/memory.h"
+
+struct test_net test_net_begin(int64_t c, int64_t h, int64_t w) {
+    struct test_net net = {rfx_memory_create(0), NULL};
+    struct rfx_error err;
+    assert_int_equal(rfx_graph_create(net.mem, "net", &net.graph, &err), RFX_OK);
+    struct rfx_node image = {.op = RFX_OP_INPUT};
+    image.attr.input.c = c;
+    image.attr.input.h = h;
+    image.attr.input.w = w;
+    (void)test_net_put(&net, image, -1, -1);
+    return net;
+}
+
+int test_net_put(const struct test_net *net, struct rfx_node node, int a, int b) {
+    char name[24];
+    int in[2] = {a, b}, index = -1;
+    struct rfx_error err = {{0}};
+    (void)snprintf(name, sizeof name, "n%d", net->graph->n_nodes);
+    node.name = name;
+    node.in = in;
+    node.n_in = a < 0 ? 0 : b < 0 ? 1 : 2;
+    if (rfx_graph_add(net->graph, &node, &index, &err) != RFX_OK) fail_msg("%s", err.text);
+    return index;
+}
+
+void test_net_end(struct test_net *net) {
+    rfx_graph_free(net->graph);
+    assert_int_equal(rfx_memory_current_bytes(net->mem), 0);
+    rfx_memory_free(net->mem);
+}
