@@ -65,14 +65,20 @@ static void least_memory_is_enough(void **state) {
     small_plan_case_end(&u);
 }
 
-/* Neither is anything found in a little less, where a budget has its own choice of maps. */
+/* Neither is anything found in a little less, where a budget has its own choice of maps, with nodes
+ * in groups for caches of a usual size or without. */
 static void less_than_the_least_is_not_enough(void **state) {
     (void)state;
-    static const int64_t sizes[] = {512, 768};
-    for (int i = 0; i < 2; i++) {
-        struct small_plan_case u = load(sizes[i], sizes[i]);
+    static const struct {
+        int64_t side;
+        struct rfx_caches caches;
+    } cases[] = {{512, {0, 0}}, {768, {0, 0}}, {768, {1 << 20, 32 << 20}}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct small_plan_case u = load(cases[i].side, cases[i].side);
+        u.request.no_groups = cases[i].caches.second_bytes == 0;
+        u.request.caches = cases[i].caches;
         size_t least = least_named(&u, 1);
-        print_message("%zu bytes for %dx%d\n", least, (int)sizes[i], (int)sizes[i]);
+        print_message("%zu bytes for %dx%d\n", least, (int)cases[i].side, (int)cases[i].side);
         for (int part = 64; part >= 16; part /= 2)
             assert_int_equal(least_named(&u, least - least / (size_t)part), least);
         small_plan_case_end(&u);
