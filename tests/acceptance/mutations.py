@@ -243,8 +243,8 @@ MUTATIONS = {
         "tiler/placement/placement_spread.c", r"s->slides\[k\]\.down : s->slides\[k\]\.up",
         "s->loose[k].down : s->slides[k].up", "test_placement_slides"),
     "two maps over one": (
-        "tiler/plan/plan_slides.c", r"found\.after >= 0 && taken && !found_taken",
-        "found.after >= 0 && taken && found_taken", "test_planner_chains|test_plan_slides"),
+        "tiler/plan/plan_slides.c", r"slides\[k\]\.after == after\) return true",
+        "slides[k].after == after) return false", "test_plan_slides$"),
     "a label with the end of its line": (
         "tools/cli/classes.c", r'p\[strcspn\(p, "\\r"\)\]', "p[strlen(p)]", "fuzz_labels"),
     "two roundings for one": (
