@@ -134,8 +134,7 @@ struct rfx_winograd_in {
     int64_t ahead; /* floats from a pixel to one that will soon be wanted: a hint to the cache */
 };
 
-/* Filters of 3x3, each times its scale, transformed: factors of products. In double precision,
- * rounded once at the end. */
+/* Filters of 3x3, each times its scale, transformed: factors of products. */
 struct rfx_winograd_filters {
     const float *taps;  /* [c][9][width] */
     const float *scale; /* width */

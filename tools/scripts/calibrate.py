@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what the units of the cost model take on this processor, per instruction set.
 
-    calibrate.py PROGRAM [--runs N] [--keep FILE] [--sets LIST] [--others HEADER] > cost_constants.h
+    calibrate.py PROGRAM [--runs N] [--keep FILE] [--sets LIST] [--others HEADER [--tiles]] > cost_constants.h
 
 Runs `bench --layers` of some networks in several plans with one thread, with the kernels that the processor
 has (environment RFX_KERNELS), and fits constants that are not negative to the processor times: least squares
@@ -10,7 +10,9 @@ depend on what else the machine does; a machine that does nothing else is better
 shared. A unit that no run contains keeps the ratio to the multiply-add of the set above it. `--keep` saves the
 measurements, and reads them instead of measuring when the file is there. Sets that are not measured here, because
 the processor has not got them or --sets leaves them out, are taken over from the header that --others names:
-tiler/cost/cost_constants.h, as a rule (write to another file first: the shell empties what > names).
+tiler/cost/cost_constants.h, as a rule (write to another file first: the shell empties what > names). `--tiles`
+measures only what Winograd's tiles take and leaves all else of that header as it is; into a set of another processor
+go the ratios of these units to Winograd's multiply-add.
 
 Instruction sets that were never measured have the constants of the table's first, which is avx2 where it was
 measured: neon, which cannot be measured on x86, has vectors half as wide and more units, and its caches are of the
@@ -243,6 +245,25 @@ def fit_tiles(kernels, rows, constants, seen):
     report_fit(kernels + TILES, rows, fitted)
 
 
+def refit_tiles(options, kept, sets):
+    """The units that tiles alone have, into sets that are there."""
+    mac = UNITS.index("winograd_mac")
+    for kernels in SETS:
+        if kernels not in options.sets.split(",") or kernels not in sets:
+            continue
+        key = kernels + TILES
+        if key not in kept:
+            kept[key] = measure(options.program, kernels, options.runs, TILE_NETWORKS, TILE_PLANS)
+            write_kept(options.keep, kept)
+        where, memory, constants = sets[kernels]
+        fitted = list(constants)
+        fit_tiles(kernels, kept[key], fitted, [True] * len(UNITS))
+        if where.split(";")[0] != processor():
+            fitted = [fitted[i] * constants[mac] / fitted[mac] if unit in TILE_UNITS else constants[i]
+                      for i, unit in enumerate(UNITS)]
+        sets[kernels] = where, memory, fitted
+
+
 def read_kept(path):
     if not path or not os.path.exists(path):
         return {}
@@ -263,8 +284,14 @@ def main():
     parser.add_argument("--keep")
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--others", metavar="HEADER")
+    parser.add_argument("--tiles", action="store_true")
     options = parser.parse_args()
     kept = read_kept(options.keep)
+    if options.tiles:
+        sets = read_others(options.others)
+        refit_tiles(options, kept, sets)
+        print_header(sets)
+        return
     constants, measured = {}, []
     for kernels in SETS:
         asked = kernels in options.sets.split(",")

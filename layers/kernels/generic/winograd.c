@@ -28,6 +28,13 @@
 #define A2 (A * A)
 #define B2 (B * B)
 
+/* What F(4x4) divides by: the product of a point's distances to the other finite ones. Rounded
+ * once, with the power of the point that it stands by. */
+#define AT_0 (1.0 / ((double)A2 * B2))
+#define AT_A (1.0 / (2.0 * A2 * ((double)A2 - B2)))
+#define AT_B (1.0 / (2.0 * B2 * ((double)B2 - A2)))
+#define PER(constant) VECTOR_ALL((float)(constant))
+
 /* One row or column of a window, `step` vectors from element to element. */
 INLINE void transform_in(const vector *d, int d_step, vector *z, int z_step, int outputs) {
     const vector d0 = d[0], d1 = d[d_step], d2 = d[2 * d_step], d3 = d[3 * d_step];
@@ -80,11 +87,11 @@ INLINE void transform_out(const vector *m, int m_step, vector *y, int y_step, in
     }
     const vector m4 = m[4 * m_step], m5 = m[5 * m_step];
     vector sum_b = m3 + m4, odd_b = m3 - m4;
-    y[0] = (m0 + sum_a) + sum_b;
-    y[y_step] = VECTOR_FMA(VECTOR_ALL(A), odd_a, VECTOR_ALL(B) * odd_b);
-    y[2 * y_step] = VECTOR_FMA(VECTOR_ALL(A2), sum_a, VECTOR_ALL(B2) * sum_b);
+    y[0] = VECTOR_FMA(PER(AT_0), m0, VECTOR_FMA(PER(AT_A), sum_a, PER(AT_B) * sum_b));
+    y[y_step] = VECTOR_FMA(PER(A * AT_A), odd_a, PER(B * AT_B) * odd_b);
+    y[2 * y_step] = VECTOR_FMA(PER(A2 * AT_A), sum_a, PER(B2 * AT_B) * sum_b);
     y[3 * y_step] =
-        VECTOR_FMA(VECTOR_ALL(A2 * A), odd_a, VECTOR_FMA(VECTOR_ALL(B2 * B), odd_b, m5));
+        VECTOR_FMA(PER(A2 * A * AT_A), odd_a, VECTOR_FMA(PER(B2 * B * AT_B), odd_b, m5));
 }
 
 INLINE vector load_some(const float *from, int64_t n) {
@@ -163,49 +170,52 @@ INLINE void tile_out(const struct rfx_winograd_out *w, int outputs) {
     }
 }
 
-typedef double wide __attribute__((vector_size(VECTOR_FLOATS * 4))); /* half as many */
-typedef float narrow __attribute__((vector_size(VECTOR_FLOATS * 2)));
-typedef float narrow_unaligned
-    __attribute__((vector_size(VECTOR_FLOATS * 2), aligned(4), may_alias));
-#define WIDE_FLOATS (VECTOR_FLOATS / 2)
-#define WIDE_LOAD(p) __builtin_convertvector((narrow) * (const narrow_unaligned *)(p), wide)
-#define WIDE_STORE(p, v) (*(narrow_unaligned *)(p) = __builtin_convertvector(v, narrow))
-
-/* Factor i of a row or column of three taps. Rows of G: (1, p, p^2) / N(p) for a point p, N(p)
- * being the product of its distances to the other finite ones, and (0, 0, 1) for infinity. */
-INLINE wide factor(wide g0, wide g1, wide g2, int i, int outputs) {
-    const double a2 = (double)A2, b2 = (double)B2;
-    if (outputs == 3)
-        return i == 0 ? g0 : i == 1 ? (g0 + g2) * 0.5 : i == 2 ? (g0 - g2) * 0.5 : i == 3 ? g2 : g1;
-    if (i == 0) return outputs == 2 ? g0 : g0 * (1.0 / (a2 * b2));
-    if (i == outputs + 1) return g2;
-    const double p = outputs == 2 ? 1.0 : i < 3 ? (double)A : (double)B;
-    const double p2 = p * p, other = i < 3 ? b2 : a2;
-    const double at = outputs == 2 ? 0.5 : 1.0 / (2.0 * p2 * (p2 - other));
-    wide even = (g0 + g2 * p2) * at, odd = g1 * (at * p);
-    return i % 2 == 1 ? even + odd : even - odd;
+/* One row or column of a filter: its values at the points, and for infinity its last tap. What they
+ * are to be divided by for F(4x4) is in transform_out's constants. */
+INLINE void transform_filter(const vector *g, int g_step, vector *z, int z_step, int outputs) {
+    const vector g0 = g[0], g1 = g[g_step], g2 = g[2 * g_step], half = VECTOR_ALL(0.5f);
+    z[0] = g0;
+    z[(outputs == 3 ? 3 : outputs + 1) * z_step] = g2;
+    if (outputs == 3) {
+        z[z_step] = (g0 + g2) * half;
+        z[2 * z_step] = (g0 - g2) * half;
+        z[4 * z_step] = g1;
+        return;
+    }
+    if (outputs == 2) {
+        const vector even = g0 + g2;
+        z[z_step] = (even + g1) * half;
+        z[2 * z_step] = (even - g1) * half;
+        return;
+    }
+    const vector even_a = VECTOR_FMA(VECTOR_ALL(A2), g2, g0);
+    const vector even_b = VECTOR_FMA(VECTOR_ALL(B2), g2, g0);
+    z[z_step] = VECTOR_FMA(VECTOR_ALL(A), g1, even_a);
+    z[2 * z_step] = VECTOR_FMA(VECTOR_ALL(-A), g1, even_a);
+    z[3 * z_step] = VECTOR_FMA(VECTOR_ALL(B), g1, even_b);
+    z[4 * z_step] = VECTOR_FMA(VECTOR_ALL(-B), g1, even_b);
 }
 
 /* Columns first, then rows. */
 INLINE void filters_all(const struct rfx_winograd_filters *f, int outputs) {
     const int n = (int)rfx_winograd_factors(outputs);
     for (int64_t c = 0; c < f->c; c++)
-        for (int64_t j = 0; j < f->width; j += WIDE_FLOATS) {
+        for (int64_t j = 0; j < f->width; j += VECTOR_FLOATS) {
             const float *taps = f->taps + c * 9 * f->width + j;
             float *out = f->out + c * f->width + j;
-            const wide scale = WIDE_LOAD(f->scale + j);
-            wide half[MOST * 3];
+            const vector scale = VECTOR_LOAD(f->scale + j);
+            for (int i = 0; i < 9; i++) __builtin_prefetch(taps + i * f->width + 2048);
+            vector half[MOST * 3];
             UNROLL for (int x = 0; x < 3; x++) {
-                wide g[3];
+                vector g[3];
                 UNROLL for (int y = 0; y < 3; y++) g[y] =
-                    WIDE_LOAD(taps + (3 * y + x) * f->width) * scale;
-                UNROLL for (int y = 0; y < n; y++) half[3 * y + x] =
-                    factor(g[0], g[1], g[2], y, outputs);
+                    VECTOR_LOAD(taps + (3 * y + x) * f->width) * scale;
+                transform_filter(g, 1, half + x, 3, outputs);
             }
             UNROLL for (int y = 0; y < n; y++) {
-                const wide *h = half + 3 * y;
-                UNROLL for (int x = 0; x < n; x++, out += f->step)
-                    WIDE_STORE(out, factor(h[0], h[1], h[2], x, outputs));
+                vector z[MOST];
+                transform_filter(half + 3 * y, 1, z, 1, outputs);
+                UNROLL for (int x = 0; x < n; x++, out += f->step) VECTOR_STORE(out, z[x]);
             }
         }
 }
