@@ -134,11 +134,10 @@ struct rfx_winograd_in {
     int64_t ahead; /* floats from a pixel to one that will soon be wanted: a hint to the cache */
 };
 
-/* Filters of 3x3, each times its scale, transformed: factors of products. */
+/* Filters of 3x3, transformed: factors of products. */
 struct rfx_winograd_filters {
-    const float *taps;  /* [c][9][width] */
-    const float *scale; /* width */
-    float *out;         /* factor n of channel i, filter j: out[n * step + i * width + j] */
+    const float *taps; /* [c][9][width] */
+    float *out;        /* factor n of channel i, filter j: out[n * step + i * width + j] */
     int64_t c, width, step, outputs; /* width: RFX_CONV_LANES or RFX_CONV_PANEL */
 };
 

@@ -247,7 +247,7 @@ static size_t winograd_packed_bytes(const struct rfx_graph *graph, const struct 
     int64_t filled = rfx_conv_filled(a->oc);
     (void)graph;
     if (makes_factors(node))
-        return rfx_align_up(rfx_floats_bytes(filled * (a->ic * RFX_WINOGRAD_TAPS + 1)));
+        return rfx_align_up(rfx_floats_bytes(filled * a->ic * RFX_WINOGRAD_TAPS));
     return rfx_align_up(rfx_floats_bytes(factor_count(node) * filled * a->ic));
 }
 

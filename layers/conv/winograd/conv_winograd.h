@@ -30,8 +30,7 @@ struct rfx_winograd {
 void rfx_winograd_make_unit(void *winograd, int64_t index, int thread);
 
 /* Packs the factors of every filter, in the layout of rfx_conv_panels_pack per factor; or only
- * what they are made from: [panel][ic][tap][filter of the panel], then a scale per filter, filled
- * up to whole lanes. */
+ * what they are made from: [panel][ic][tap][filter of the panel]. */
 RFX_NODISCARD enum rfx_status rfx_winograd_pack(const struct rfx_conv_pack_job *job,
                                                 int64_t outputs, bool makes_factors,
                                                 struct rfx_error *err);

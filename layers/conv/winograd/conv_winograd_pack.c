@@ -1,8 +1,6 @@
 /* Filters of Winograd convolutions, packed: as factors, [factor][panel][ic][filter of the panel],
- * or as they are, [panel][ic][tap][filter of the panel] and then the scales, where factors are made
- * while they are used. */
-#include <string.h>
-
+ * or each times its scale, [panel][ic][tap][filter of the panel], where factors are made while they
+ * are used. */
 #include "layers/conv/winograd/conv_winograd.h"
 #include "layers/core/checked.h"
 
@@ -27,7 +25,6 @@ static void pack_factors(const struct pack *p, const struct panel *panel, const 
     const struct rfx_conv_attr *a = &p->job->node->attr.conv;
     const struct rfx_winograd_filters filters = {
         .taps = taps,
-        .scale = panel->scale,
         .out = p->job->weights + panel->o0 * a->ic + i0 * panel->width,
         .c = c,
         .width = panel->width,
@@ -48,7 +45,8 @@ static void pack_channels(const struct pack *p, const struct panel *panel, const
         float *to = p->makes_factors ? packed : turned;
         for (int64_t e = 0; e < c * TAPS; e++)
             for (int64_t j = 0; j < panel->width; j++)
-                to[e * panel->width + j] = j < panel->n ? from[(j * count + i) * TAPS + e] : 0.0f;
+                to[e * panel->width + j] =
+                    j < panel->n ? from[(j * count + i) * TAPS + e] * panel->scale[j] : 0.0f;
         if (!p->makes_factors) pack_factors(p, panel, turned, i0 + i, c);
     }
 }
@@ -72,9 +70,6 @@ static enum rfx_status pack_panel(const struct pack *p, struct rfx_packing_reade
         }
         pack_channels(p, &panel, job->temp, i0, count);
     }
-    if (p->makes_factors)
-        memcpy(job->weights + rfx_conv_filled(a->oc) * a->ic * TAPS + o0, panel.scale,
-               rfx_floats_bytes(panel.width));
     return RFX_OK;
 }
 

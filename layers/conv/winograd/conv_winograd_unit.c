@@ -4,6 +4,8 @@
 
 #include "layers/conv/winograd/conv_winograd.h"
 
+#define LINE_FLOATS 16 /* of a cache line */
+
 /* Of one thread. */
 struct space {
     float *outside; /* the channels of a slice, zeros */
@@ -143,27 +145,48 @@ static void multiply_kept(const struct rfx_winograd *w, const struct space *s,
                  p->filled);
 }
 
+/* The taps of which factors are made next; NULL: none. */
+static const float *next_taps(const struct rfx_winograd *w, const struct products *p, int64_t at) {
+    const struct rfx_conv_attr *a = w->job->a;
+    int64_t slice = p->slice, first = p->first;
+    at += RFX_CONV_PANEL;
+    if (at >= p->filled) {
+        at = 0;
+        slice = (slice + 1) % w->slices;
+        if (slice == 0) first += p->filled;
+    }
+    if (first + at >= a->oc) return NULL;
+    int64_t width = rfx_conv_panel_width(a->oc - first - at);
+    return w->job->weights + ((first + at) * a->ic + slice * w->slice * width) * RFX_WINOGRAD_TAPS;
+}
+
+/* Part i of some taps, of as many parts as there are products, which take longer than memory. */
+static void expect_taps(const struct rfx_winograd *w, const float *taps, int64_t elems, int64_t i) {
+    int64_t part = elems / w->products;
+    for (int64_t e = 0; e < part; e += LINE_FLOATS) __builtin_prefetch(taps + i * part + e, 0, 2);
+}
+
 /* The same, from factors that are made here, of each panel where its tap is expected. */
 static void multiply_made(const struct rfx_winograd *w, const struct space *s,
                           const struct products *p) {
     const struct rfx_conv_attr *a = w->job->a;
-    const float *scale = w->job->weights + rfx_conv_filled(a->oc) * a->ic * RFX_WINOGRAD_TAPS;
     for (int64_t at = 0; at < p->filled; at += RFX_CONV_PANEL) {
         int64_t width = rfx_conv_panel_width(p->filled - at), tap_elems = w->slice * width;
-        int64_t step = tap_elems + RFX_WINOGRAD_PAD;
         const struct rfx_winograd_filters filters = {
             .taps = w->job->weights +
                     ((p->first + at) * a->ic + p->slice * w->slice * width) * RFX_WINOGRAD_TAPS,
-            .scale = scale + p->first + at,
             .out = s->factors + tap_of(p) * tap_elems,
             .c = w->slice,
             .width = width,
-            .step = step,
+            .step = tap_elems + RFX_WINOGRAD_PAD,
             .outputs = w->outputs,
         };
+        const float *next = next_taps(w, p, at);
         w->job->kernels->winograd_filters(&filters);
-        for (int64_t i = 0; i < w->products; i++)
-            multiply(w, s, p, i, s->factors + factor_of(w, i) * step, at, width);
+        for (int64_t i = 0; i < w->products; i++) {
+            if (next != NULL) expect_taps(w, next, tap_elems * RFX_WINOGRAD_TAPS, i);
+            multiply(w, s, p, i, s->factors + factor_of(w, i) * filters.step, at, width);
+        }
     }
 }
 

@@ -33,6 +33,7 @@
 #define AT_0 (1.0 / ((double)A2 * B2))
 #define AT_A (1.0 / (2.0 * A2 * ((double)A2 - B2)))
 #define AT_B (1.0 / (2.0 * B2 * ((double)B2 - A2)))
+#define TAPS_AHEAD 2048 /* floats: their factors take as long as memory does */
 #define PER(constant) VECTOR_ALL((float)(constant))
 
 /* One row or column of a window, `step` vectors from element to element. */
@@ -197,36 +198,43 @@ INLINE void transform_filter(const vector *g, int g_step, vector *z, int z_step,
 }
 
 /* Columns first, then rows. */
-INLINE void filters_all(const struct rfx_winograd_filters *f, int outputs) {
+INLINE void filters_all(const struct rfx_winograd_filters *f, int outputs, int64_t width) {
     const int n = (int)rfx_winograd_factors(outputs);
-    for (int64_t c = 0; c < f->c; c++)
-        for (int64_t j = 0; j < f->width; j += VECTOR_FLOATS) {
-            const float *taps = f->taps + c * 9 * f->width + j;
-            float *out = f->out + c * f->width + j;
-            const vector scale = VECTOR_LOAD(f->scale + j);
-            for (int i = 0; i < 9; i++) __builtin_prefetch(taps + i * f->width + 2048);
+    const int64_t channels = f->c, step = f->step; /* in registers, whatever `out` points at */
+    const float *taps = f->taps;
+    float *out = f->out;
+    for (int64_t c = 0; c < channels; c++, taps += 9 * width, out += width)
+        for (int64_t j = 0; j < width; j += VECTOR_FLOATS) {
             vector half[MOST * 3];
+            for (int i = 0; i < 9; i++) __builtin_prefetch(taps + i * width + j + TAPS_AHEAD);
             UNROLL for (int x = 0; x < 3; x++) {
                 vector g[3];
                 UNROLL for (int y = 0; y < 3; y++) g[y] =
-                    VECTOR_LOAD(taps + (3 * y + x) * f->width) * scale;
+                    VECTOR_LOAD(taps + (3 * y + x) * width + j);
                 transform_filter(g, 1, half + x, 3, outputs);
             }
             UNROLL for (int y = 0; y < n; y++) {
                 vector z[MOST];
                 transform_filter(half + 3 * y, 1, z, 1, outputs);
-                UNROLL for (int x = 0; x < n; x++, out += f->step) VECTOR_STORE(out, z[x]);
+                UNROLL for (int x = 0; x < n; x++) VECTOR_STORE(out + (y * n + x) * step + j, z[x]);
             }
         }
 }
 
+INLINE void filters_of(const struct rfx_winograd_filters *f, int outputs) {
+    if (f->width == RFX_CONV_PANEL)
+        filters_all(f, outputs, RFX_CONV_PANEL);
+    else
+        filters_all(f, outputs, RFX_CONV_LANES);
+}
+
 void VARIANT_NAME(winograd_filters)(const struct rfx_winograd_filters *filters) {
     if (filters->outputs == 2)
-        filters_all(filters, 2);
+        filters_of(filters, 2);
     else if (filters->outputs == 3)
-        filters_all(filters, 3);
+        filters_of(filters, 3);
     else
-        filters_all(filters, 4);
+        filters_of(filters, 4);
 }
 
 void VARIANT_NAME(winograd_in)(const struct rfx_winograd_in *w) {
