@@ -286,6 +286,7 @@ static void count_constants(const struct counter *c, int i, struct rfx_cost_coun
     if (fact->tiles > 0) {
         units = readings_by_tiles(c, fact, &shown);
         counts->n[RFX_COST_TILE_FACTOR] += units * fact->made;
+        if (fact->made > 0.0) shown = 1.0; /* what they are made from comes before products */
         if (units < steps * readers) readers = 1.0; /* of few tiles the outputs are shared */
     }
     const double bytes = shown * fact->packed;

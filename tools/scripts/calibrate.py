@@ -11,8 +11,7 @@ shared. A unit that no run contains keeps the ratio to the multiply-add of the s
 measurements, and reads them instead of measuring when the file is there. Sets that are not measured here, because
 the processor has not got them or --sets leaves them out, are taken over from the header that --others names:
 tiler/cost/cost_constants.h, as a rule (write to another file first: the shell empties what > names). `--tiles`
-measures only what Winograd's tiles take and leaves all else of that header as it is; into a set of another processor
-go the ratios of these units to Winograd's multiply-add.
+measures only what Winograd's tiles take, as many times its multiply-add, and leaves all else of that header as it is.
 
 Instruction sets that were never measured have the constants of the table's first, which is avx2 where it was
 measured: neon, which cannot be measured on x86, has vectors half as wide and more units, and its caches are of the
@@ -258,10 +257,9 @@ def refit_tiles(options, kept, sets):
         where, memory, constants = sets[kernels]
         fitted = list(constants)
         fit_tiles(kernels, kept[key], fitted, [True] * len(UNITS))
-        if where.split(";")[0] != processor():
-            fitted = [fitted[i] * constants[mac] / fitted[mac] if unit in TILE_UNITS else constants[i]
-                      for i, unit in enumerate(UNITS)]
-        sets[kernels] = where, memory, fitted
+        sets[kernels] = where, memory, [
+            fitted[i] * constants[mac] / fitted[mac] if unit in TILE_UNITS else constants[i]
+            for i, unit in enumerate(UNITS)]
 
 
 def read_kept(path):

@@ -4,12 +4,13 @@
  *
  * F(2x2) interpolates at 0, 1, -1 and infinity; F(4x4) at 0, A, -A, B, -B and infinity. With the
  * usual points 1 and 2 the powers of 2 in the transforms cost three bits of every result; A and B,
- * chosen with A * B nearly 1, cost one (docs/errors.md), and every constant below is exact in
- * float32. F(3x3), at 0, 1, -1 and infinity, takes a sum of two taps, the first and the last; the
- * products of the middle one are added to what it gives. The order of operations is written down
- * once, and is all that an element's bits depend on. Source: Lavin and Gray, Fast Algorithms for
- * Convolutional Neural Networks, 2016, section 4; error by choice of points: Barabasz et al., Error
- * Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks, 2020. */
+ * chosen with A * B nearly 1, cost one (docs/errors.md), and all constants of the transforms of
+ * windows and filters are exact in float32. F(3x3), at 0, 1, -1 and infinity, takes a sum of two
+ * taps, the first and the last; the products of the middle one are added to what it gives. The
+ * order of operations is written down once, and is all that an element's bits depend on. Source:
+ * Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016, section 4; error by
+ * choice of points: Barabasz et al., Error Analysis and Improving the Accuracy of Winograd
+ * Convolution for Deep Neural Networks, 2020. */
 #include <string.h>
 
 #include "layers/kernels/generic/variant.h"

@@ -22,11 +22,10 @@
 /* resnet18 at 672x672 has seven layers with many factors: three of 256 channels on maps of 42x42,
  * then one with stride 2 and three of 512 channels on maps of 21x21. */
 enum { SIDE = 672, MAKERS = 7 };
-/* Factors of one of the last three, of the one before, of one of the first, less weights and
- * scales. */
-#define MORE_BYTES ((size_t)(36 * 512 - 9 * 512 - 1) * 512 * sizeof(float))
-#define MORE_STRIDE_2 ((size_t)(25 * 256 - 9 * 256 - 1) * 512 * sizeof(float))
-#define MORE_FIRST ((size_t)(36 * 256 - 9 * 256 - 1) * 256 * sizeof(float))
+/* Factors of one of the last three, of the one before, of one of the first, less weights. */
+#define MORE_BYTES ((size_t)27 * 512 * 512 * sizeof(float))
+#define MORE_STRIDE_2 ((size_t)16 * 256 * 512 * sizeof(float))
+#define MORE_FIRST ((size_t)27 * 256 * 256 * sizeof(float))
 #define ALL_MORE (3 * MORE_FIRST + MORE_STRIDE_2 + 3 * MORE_BYTES)
 
 static struct small_plan_case load(enum rfx_conv_choice conv) {
