@@ -210,9 +210,25 @@ static void smallest_budgets(void **state) {
     }
 }
 
-/* Whatever the budget: a plan wherever one without groups fits, and none that is much slower than
- * that by the planner's own prediction. On the way down groups are left out somewhere. */
-static void never_much_slower(void **state) {
+/* The plan of the case: groups gain more than a hundredth, or there are none. */
+static struct rfx_plan *plan_that_gains(struct small_plan_case *f) {
+    f->request.no_groups = true;
+    struct rfx_plan *plain = small_plan_case_make(f);
+    f->request.no_groups = false;
+    struct rfx_plan *plan = small_plan_case_make(f);
+    assert_null(plain->grouped);
+    if (plan->grouped == NULL)
+        assert_int_equal(plan->cost, plain->cost);
+    else
+        assert_true(plain->cost > plan->cost + plan->cost / 100);
+    rfx_plan_free(plain);
+    return plan;
+}
+
+/* Whatever the budget: a plan wherever one without groups fits, and none whose groups do not gain
+ * more than a hundredth by the planner's own prediction. On the way down groups are left out
+ * somewhere. */
+static void groups_that_gain(void **state) {
     int grouped = 0, left_out = 0;
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -225,20 +241,12 @@ static void never_much_slower(void **state) {
         for (size_t more = 0; more < 4000 * KIB; more = 2 * more + 3 * KIB) {
             f.request.memory_bytes = least->peak_bytes + more;
             f.request.caches = (struct rfx_caches){64 * KIB, 128 * KIB};
-            f.request.no_groups = true;
-            struct rfx_plan *plain = small_plan_case_make(&f);
-            f.request.no_groups = false;
-            struct rfx_plan *plan = small_plan_case_make(&f);
-            assert_null(plain->grouped);
+            struct rfx_plan *plan = plan_that_gains(&f);
             assert_true(plan->peak_bytes <= f.request.memory_bytes);
-            if (plan->cost / 100 * 75 > plain->cost)
-                fail_msg("%zu bytes more: %llu against %llu", more, (unsigned long long)plan->cost,
-                         (unsigned long long)plain->cost);
             if (plan->grouped != NULL)
                 grouped++;
             else
                 left_out++;
-            rfx_plan_free(plain);
             rfx_plan_free(plan);
         }
         rfx_plan_free(least);
@@ -246,6 +254,25 @@ static void never_much_slower(void **state) {
     }
     fprintf(stderr, "%d plans with groups, %d without\n", grouped, left_out);
     assert_true(grouped > 5 && left_out > 2);
+}
+
+/* The same of networks of dense layers, most of whose groups gain next to nothing. */
+static void groups_of_dense_layers(void **state) {
+    static const struct {
+        const char *name;
+        int64_t size;
+        size_t mib;
+    } cases[] = {{"vgg16", 1024, 700}, {"resnet50", 2048, 200}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rfx_load_options load = {.h = cases[i].size, .w = cases[i].size};
+        struct small_plan_case f = small_plan_case_load(cases[i].name, &load);
+        f.request.memory_bytes = cases[i].mib * KIB * KIB;
+        f.request.caches = (struct rfx_caches){1024 * KIB, 32768 * KIB};
+        f.request.threads = 2;
+        rfx_plan_free(plan_that_gains(&f));
+        small_plan_case_end(&f);
+    }
 }
 
 /* Groups of very narrow strips, which make much twice and so take longer than none, are kept where
@@ -368,11 +395,12 @@ static void spoilt(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(networks),          cmocka_unit_test(small_maps_stay),
-        cmocka_unit_test(kept_nodes),        cmocka_unit_test(failing_allocations),
-        cmocka_unit_test(written_and_read),  cmocka_unit_test(smallest_budgets),
-        cmocka_unit_test(given_groups),      cmocka_unit_test(inner_nodes),
-        cmocka_unit_test(never_much_slower), cmocka_unit_test(spoilt),
+        cmocka_unit_test(networks),         cmocka_unit_test(small_maps_stay),
+        cmocka_unit_test(kept_nodes),       cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(written_and_read), cmocka_unit_test(smallest_budgets),
+        cmocka_unit_test(given_groups),     cmocka_unit_test(inner_nodes),
+        cmocka_unit_test(groups_that_gain), cmocka_unit_test(groups_of_dense_layers),
+        cmocka_unit_test(spoilt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
