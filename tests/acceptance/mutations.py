@@ -242,8 +242,6 @@ MUTATIONS = {
     "slides without their lag": (
         "tiler/placement/placement_spread.c", r"s->slides\[k\]\.down : s->slides\[k\]\.up",
         "s->loose[k].down : s->slides[k].up", "test_placement_slides"),
-    "groups for nothing": (
-        "tiler/search/planner_search.h", r"grouped_cost \+ grouped_cost / 100;", "grouped_cost;", "test_groups"),
     "a filter's points with one sign": (
         "layers/kernels/generic/winograd.c", r"VECTOR_FMA\(VECTOR_ALL\(-B\), g1, even_b\)",
         "VECTOR_FMA(VECTOR_ALL(B), g1, even_b)", "test_conv_winograd"),

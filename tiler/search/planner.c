@@ -213,17 +213,17 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
     return find_smallest(search, smallest, err);
 }
 
-/* Of what is preferred to a plan with groups that fits. Beside one that takes little longer than an
+/* Of what takes no longer than a plan that fits. Beside one that takes little longer than an
  * untiled run, what computes anything twice would hardly be better. */
-static void limit_to_better(struct rfx_search *search, const struct rfx_plan *grouped) {
-    bool exact = grouped->cost / 23 <= grouped->cost_untiled / 20;
-    search->cost_limit = rfx_search_plain_limit(grouped->cost);
+static void limit_to_better(struct rfx_search *search, const struct rfx_plan *known) {
+    bool exact = known->cost / 23 <= known->cost_untiled / 20;
+    search->cost_limit = known->cost;
     if (exact && search->context.request->asked.mode == NULL) search->phases = RFX_PHASE_RECOMPUTE;
     take_only_fitting(search);
 }
 
 enum rfx_status rfx_search_plan(const struct rfx_graph *graph, const struct rfx_plan_request *asked,
-                                const struct rfx_plan *grouped, struct rfx_plan **out,
+                                const struct rfx_plan *known, struct rfx_plan **out,
                                 struct rfx_plan **smallest, struct rfx_error *err) {
     struct rfx_plan_request request = complete_request(asked);
     struct rfx_search search;
@@ -232,7 +232,7 @@ enum rfx_status rfx_search_plan(const struct rfx_graph *graph, const struct rfx_
     enum rfx_status status = check_request(graph, &request, err);
     if (status != RFX_OK) return status;
     status = rfx_search_init(&search, graph, &request, err);
-    if (status == RFX_OK && grouped != NULL) limit_to_better(&search, grouped);
+    if (status == RFX_OK && known != NULL) limit_to_better(&search, known);
     bool by_size = request.memory_bytes == 0 && request.split == NULL &&
                    request.asked.mode != NULL && request.asked.mode->local;
     if (status == RFX_OK && request.stages != NULL)

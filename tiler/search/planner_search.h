@@ -223,18 +223,11 @@ RFX_NODISCARD enum rfx_status rfx_search_add(struct rfx_search *search,
                                              const struct rfx_candidate *candidate, int n_stages,
                                              struct rfx_error *err);
 
-/* What is preferred to a plan of that cost with groups, without any: groups that are predicted to
- * gain less are as fast as none or slower (docs/tradeoff_notes.md). */
-static inline uint64_t rfx_search_plain_limit(uint64_t grouped_cost) {
-    return grouped_cost + grouped_cost / 100;
-}
-
-/* planner.c: the plan of one form of a graph (planner_forms.c); where one with groups is known that
- * fits, of those within rfx_search_plain_limit. Statuses and plans as of
- * rfx_plan_create_or_smallest. */
+/* planner.c: the plan of one form of a graph (planner_forms.c); where another one is known that
+ * fits, of those that take no longer. Statuses and plans as of rfx_plan_create_or_smallest. */
 RFX_NODISCARD enum rfx_status rfx_search_plan(const struct rfx_graph *graph,
                                               const struct rfx_plan_request *asked,
-                                              const struct rfx_plan *grouped, struct rfx_plan **out,
+                                              const struct rfx_plan *known, struct rfx_plan **out,
                                               struct rfx_plan **smallest, struct rfx_error *err);
 
 /* For qsort: by cost, MACs, bound, place in the list; and by bound first. */

@@ -41,8 +41,7 @@ static void compare_with_plain(const struct rfx_graph *graph,
     a->plain_status = rfx_search_plan(graph, request, a->plan, &a->plain, &a->plain_smallest, &why);
     bool grouped_is_better;
     if (a->plan != NULL)
-        grouped_is_better =
-            a->plain == NULL || a->plain->cost > rfx_search_plain_limit(a->plan->cost);
+        grouped_is_better = a->plain == NULL || a->plan->cost <= a->plain->cost;
     else
         grouped_is_better = a->smallest != NULL && a->plain_smallest != NULL &&
                             a->smallest->peak_bytes < a->plain_smallest->peak_bytes;

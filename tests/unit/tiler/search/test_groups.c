@@ -248,24 +248,6 @@ static void never_much_slower(void **state) {
     assert_true(grouped > 5 && left_out > 2);
 }
 
-/* Groups of dense layers gain next to nothing: a plan has them where they gain a hundredth. */
-static void groups_that_gain(void **state) {
-    struct rfx_load_options load = {.h = 1024, .w = 1024};
-    struct small_plan_case f = small_plan_case_load("vgg16", &load);
-    (void)state;
-    f.request.memory_bytes = 700 * KIB * KIB;
-    f.request.caches = (struct rfx_caches){1024 * KIB, 32768 * KIB};
-    f.request.threads = 2;
-    f.request.no_groups = true;
-    struct rfx_plan *plain = small_plan_case_make(&f);
-    f.request.no_groups = false;
-    struct rfx_plan *plan = small_plan_case_make(&f);
-    assert_true(plan->grouped == NULL || plain->cost > plan->cost + plan->cost / 100);
-    rfx_plan_free(plain);
-    rfx_plan_free(plan);
-    small_plan_case_end(&f);
-}
-
 /* Groups of very narrow strips, which make much twice and so take longer than none, are kept where
  * they are given. */
 static void given_groups(void **state) {
@@ -385,16 +367,12 @@ static void spoilt(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(networks),
-                                       cmocka_unit_test(small_maps_stay),
-                                       cmocka_unit_test(kept_nodes),
-                                       cmocka_unit_test(failing_allocations),
-                                       cmocka_unit_test(written_and_read),
-                                       cmocka_unit_test(smallest_budgets),
-                                       cmocka_unit_test(given_groups),
-                                       cmocka_unit_test(inner_nodes),
-                                       cmocka_unit_test(never_much_slower),
-                                       cmocka_unit_test(groups_that_gain),
-                                       cmocka_unit_test(spoilt)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(networks),          cmocka_unit_test(small_maps_stay),
+        cmocka_unit_test(kept_nodes),        cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(written_and_read),  cmocka_unit_test(smallest_budgets),
+        cmocka_unit_test(given_groups),      cmocka_unit_test(inner_nodes),
+        cmocka_unit_test(never_much_slower), cmocka_unit_test(spoilt),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
