@@ -70,8 +70,9 @@ struct rfx_conv_run {
     float lo, hi;
 };
 
-#define RFX_CONV_PANEL 32 /* output channels that are computed together */
-#define RFX_CONV_LANES 16 /* the widest vector of any instruction set */
+#define RFX_CONV_PANEL 32  /* output channels that are computed together */
+#define RFX_CONV_LANES 16  /* the widest vector of any instruction set */
+#define RFX_LINE_FLOATS 16 /* of a cache line */
 
 /* m output channels with those that fill up the last panel. */
 static inline int64_t rfx_conv_filled(int64_t m) {
@@ -134,7 +135,8 @@ struct rfx_winograd_in {
     int64_t ahead; /* floats from a pixel to one that will soon be wanted: a hint to the cache */
 };
 
-/* Filters of 3x3, transformed: factors of products. */
+/* Filters of 3x3, transformed: factors of products. What the interpolation of tiles of 4x4 divides
+ * by is left to struct rfx_winograd_out. */
 struct rfx_winograd_filters {
     const float *taps; /* [c][9][width] */
     float *out;        /* factor n of channel i, filter j: out[n * step + i * width + j] */

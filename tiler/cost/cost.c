@@ -256,13 +256,14 @@ static double read_in_all(const struct counter *c, const struct rfx_node *node) 
 #define HIDING_TILES 28 /* whose products take as long as the constants that they share */
 
 /* How often a node with tiles reads its constants: in each step for so many tiles; *shown: the
- * share of them that does not come beside the products. */
+ * share of them that does not come beside the products: all where factors are made of them first.
+ */
 static double readings_by_tiles(const struct counter *c, const struct rfx_cost_node *fact,
                                 double *shown) {
     double edge = (double)fact->tile, steps = c->at.down * c->at.across;
     double tiles = ceil(c->at.rows / c->at.down / edge) * ceil(c->at.cols / c->at.across / edge);
     double times = ceil(tiles / (double)fact->tiles);
-    *shown = fmax(0.0, 1.0 - tiles / times / HIDING_TILES);
+    *shown = fact->made > 0.0 ? 1.0 : fmax(0.0, 1.0 - tiles / times / HIDING_TILES);
     return steps * times;
 }
 
@@ -286,7 +287,6 @@ static void count_constants(const struct counter *c, int i, struct rfx_cost_coun
     if (fact->tiles > 0) {
         units = readings_by_tiles(c, fact, &shown);
         counts->n[RFX_COST_TILE_FACTOR] += units * fact->made;
-        if (fact->made > 0.0) shown = 1.0; /* what they are made from comes before products */
         if (units < steps * readers) readers = 1.0; /* of few tiles the outputs are shared */
     }
     const double bytes = shown * fact->packed;

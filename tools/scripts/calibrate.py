@@ -251,9 +251,7 @@ def refit_tiles(options, kept, sets):
         if kernels not in options.sets.split(",") or kernels not in sets:
             continue
         key = kernels + TILES
-        if key not in kept:
-            kept[key] = measure(options.program, kernels, options.runs, TILE_NETWORKS, TILE_PLANS)
-            write_kept(options.keep, kept)
+        measure_once(options, kept, key, kernels, TILE_NETWORKS, TILE_PLANS)
         where, memory, constants = sets[kernels]
         fitted = list(constants)
         fit_tiles(kernels, kept[key], fitted, [True] * len(UNITS))
@@ -275,6 +273,13 @@ def write_kept(path, kept):
             json.dump(kept, file)
 
 
+def measure_once(options, kept, key, kernels, networks, plans):
+    """Into `kept`, unless it is there."""
+    if key not in kept:
+        kept[key] = measure(options.program, kernels, options.runs, networks, plans)
+        write_kept(options.keep, kept)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("program")
@@ -285,6 +290,8 @@ def main():
     parser.add_argument("--tiles", action="store_true")
     options = parser.parse_args()
     kept = read_kept(options.keep)
+    if options.tiles and not options.others:
+        parser.error("--tiles leaves all else as --others has it: name that header")
     if options.tiles:
         sets = read_others(options.others)
         refit_tiles(options, kept, sets)
@@ -295,9 +302,8 @@ def main():
         asked = kernels in options.sets.split(",")
         jobs = [(kernels, NETWORKS, PLANS + OPENBLAS), (kernels + TILES, TILE_NETWORKS, TILE_PLANS)]
         for key, networks, plans in jobs:
-            if asked and key not in kept:
-                kept[key] = measure(options.program, kernels, options.runs, networks, plans)
-                write_kept(options.keep, kept)
+            if asked:
+                measure_once(options, kept, key, kernels, networks, plans)
         if not kept.get(kernels):
             continue
         constants[kernels], seen = solve(kept[kernels])

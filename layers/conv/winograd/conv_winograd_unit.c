@@ -4,8 +4,6 @@
 
 #include "layers/conv/winograd/conv_winograd.h"
 
-#define LINE_FLOATS 16 /* of a cache line */
-
 /* Of one thread. */
 struct space {
     float *outside; /* the channels of a slice, zeros */
@@ -163,7 +161,8 @@ static const float *next_taps(const struct rfx_winograd *w, const struct product
 /* Part i of some taps, of as many parts as there are products, which take longer than memory. */
 static void expect_taps(const struct rfx_winograd *w, const float *taps, int64_t elems, int64_t i) {
     int64_t part = elems / w->products;
-    for (int64_t e = 0; e < part; e += LINE_FLOATS) __builtin_prefetch(taps + i * part + e, 0, 2);
+    for (int64_t e = 0; e < part; e += RFX_LINE_FLOATS)
+        __builtin_prefetch(taps + i * part + e, 0, 2);
 }
 
 /* The same, from factors that are made here, of each panel where its tap is expected. */

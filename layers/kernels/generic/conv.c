@@ -135,8 +135,8 @@ static void find_pieces(const struct rfx_conv_run *c, struct pieces *p, bool spl
     p->more = false;
     p->apart = expect && values_apart(c);
     int64_t cuts = p->apart ? CUTS_APART : CUTS;
-    int64_t lines = rfx_ceil_div(c->kh * (c->kx1 - c->kx0) * c->ic, cuts * LINE_FLOATS);
-    if (expect) p->longest = lines * LINE_FLOATS;
+    int64_t lines = rfx_ceil_div(c->kh * (c->kx1 - c->kx0) * c->ic, cuts * RFX_LINE_FLOATS);
+    if (expect) p->longest = lines * RFX_LINE_FLOATS;
     if (split)
         find_parts(c, p);
     else

@@ -5,7 +5,6 @@
 
 #include "layers/kernels/kernels.h"
 
-#define LINE_FLOATS 16     /* of a cache line */
 #define WEIGHTS_AHEAD 2048 /* floats: the sums of so many weights take as long as memory does */
 #define WEIGHTS_SOON 1024  /* ... as the second cache does */
 #define WAY_FLOATS 1024    /* addresses so far apart share a set of the first cache */
@@ -35,11 +34,11 @@ INLINE struct end expect_end(const struct rfx_conv_run *c, const float *out, con
 }
 
 INLINE void expect_pixel(struct end *end) {
-    for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(end->out + v, 1);
+    for (int v = 0; v < SIZE_OF_BLOCK; v += RFX_LINE_FLOATS) __builtin_prefetch(end->out + v, 1);
     end->out += end->out_stride;
     end->pixels--;
     if (end->residual == NULL) return;
-    for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(end->residual + v);
+    for (int v = 0; v < SIZE_OF_BLOCK; v += RFX_LINE_FLOATS) __builtin_prefetch(end->residual + v);
     end->residual += end->residual_stride;
 }
 
@@ -52,7 +51,7 @@ INLINE bool values_apart(const struct rfx_conv_run *c) {
 INLINE void expect_next(const struct rfx_conv_run *c, const float *x, int64_t k, int n) {
     const float *next = x + n * c->x_stride;
     for (int p = 0; p < n; p++, next += c->x_stride)
-        for (int64_t i = 0; i < k; i += LINE_FLOATS) __builtin_prefetch(next + i);
+        for (int64_t i = 0; i < k; i += RFX_LINE_FLOATS) __builtin_prefetch(next + i);
 }
 
 /* The weights of a block at `w`. For the first pixels they come from memory, WEIGHTS_AHEAD behind
@@ -60,6 +59,6 @@ INLINE void expect_next(const struct rfx_conv_run *c, const float *x, int64_t k,
  * faster than memory answers. For others they come from the second cache, every other line of
  * panels, which it hardly foresees: WEIGHTS_SOON behind. */
 INLINE void expect_weights(const float *w) {
-    for (int v = 0; v < SIZE_OF_BLOCK; v += LINE_FLOATS) __builtin_prefetch(w + v);
+    for (int v = 0; v < SIZE_OF_BLOCK; v += RFX_LINE_FLOATS) __builtin_prefetch(w + v);
 }
 #endif

@@ -34,8 +34,9 @@
 #define AT_0 (1.0 / ((double)A2 * B2))
 #define AT_A (1.0 / (2.0 * A2 * ((double)A2 - B2)))
 #define AT_B (1.0 / (2.0 * B2 * ((double)B2 - A2)))
-#define TAPS_AHEAD 2048 /* floats: their factors take as long as memory does */
 #define PER(constant) VECTOR_ALL((float)(constant))
+
+#define TAPS_AHEAD 2048 /* floats: their factors take as long as memory does */
 
 /* One row or column of a window, `step` vectors from element to element. */
 INLINE void transform_in(const vector *d, int d_step, vector *z, int z_step, int outputs) {
