@@ -27,10 +27,11 @@
 
 const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
     static const char *const names[] = {
-        "direct_mac",  "winograd_mac",  "openblas_mac", "channel_mac", "pool_tap",  "few_mac",
-        "other_mac",   "conv_element",  "tile_element", "tile_factor", "element",   "act_element",
-        "sum_element", "image_element", "run",          "step",        "meeting",   "weight_byte",
-        "shared_byte", "plain_byte",    "cold_byte",    "dram_byte",   "load_byte", "spill_byte"};
+        "direct_mac", "winograd_mac", "openblas_mac", "channel_mac",   "pool_tap",
+        "few_mac",    "other_mac",    "conv_element", "tile_element",  "tile_factor",
+        "element",    "act_element",  "sum_element",  "image_element", "run",
+        "step",       "meeting",      "weight_byte",  "shared_byte",   "plain_byte",
+        "cold_byte",  "ahead_byte",   "dram_byte",    "load_byte",     "spill_byte"};
     _Static_assert(sizeof names / sizeof names[0] == RFX_COST_UNITS, "a name per unit");
     return names[unit];
 }
@@ -227,7 +228,7 @@ static void count_input(const struct counter *c, int i, int k, struct rfx_cost_c
 }
 
 /* What is written: into bytes that were used a round ago, or a few nodes ago; out and, where memory
- * is meant, in before. */
+ * is meant, in before, which goes on beside the products of dense convolutions. */
 static void count_output(const struct counter *c, int i, struct rfx_cost_counts *counts) {
     const struct rfx_cost_model *m = c->model;
     enum rfx_node_place place = c->shape->places[i];
@@ -238,7 +239,7 @@ static void count_output(const struct counter *c, int i, struct rfx_cost_counts 
     bool fresh = rfx_stage_has_fresh(c->shape, i);
     if (place == RFX_PLACE_STORED && map_bytes(c, i) > back) back = map_bytes(c, i);
     if (rows->lasting && !fresh) back = c->round;
-    rfx_cost_add_bytes(m, i, 2.0 * bytes, back, counts);
+    rfx_cost_add_bytes(m, i, m->nodes[i].dense ? bytes : 2.0 * bytes, back, counts);
     if (!fresh) return;
     double kept = (double)rows->kept * (c->at.down - 1.0) * c->at.cols;
     counts->n[RFX_COST_ELEMENT] += kept * m->nodes[i].bytes / sizeof(float);

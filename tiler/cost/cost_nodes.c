@@ -238,7 +238,7 @@ void rfx_cost_add_bytes(const struct rfx_cost_model *model, int node, double byt
                         struct rfx_cost_counts *counts) {
     bool dense = model->nodes[node].dense;
     add_bytes(model, bytes, distance, dense ? RFX_COST_SHARED_BYTE : RFX_COST_PLAIN_BYTE,
-              RFX_COST_DRAM_BYTE, counts);
+              dense ? RFX_COST_AHEAD_BYTE : RFX_COST_DRAM_BYTE, counts);
 }
 
 void rfx_cost_add_weights(const struct rfx_cost_model *model, double bytes, double distance,

@@ -61,6 +61,20 @@ static void by_hand(void **state) {
     small_plan_case_end(&f);
 }
 
+/* Where no cache holds anything, a dense convolution reads and writes its maps once, beside its
+ * products; any other node's output is read before it is written. */
+static void bytes_by_hand(void **state) {
+    (void)state;
+    struct small_plan_case f = small_plan_case_begin(20, 12);
+    struct rfx_caches none = {1, 1};
+    struct rfx_cost_counts c = count_untiled(f.graph, &none, 1, NULL);
+    double map = 240.0 * 4 * sizeof(float), image = map / 2, half = 60.0 * 3 * sizeof(float);
+    assert_true(c.n[RFX_COST_AHEAD_BYTE] == (image + map) + (map + map) + (map + half));
+    double mean = half + 2.0 * 3 * sizeof(float);
+    assert_true(c.n[RFX_COST_DRAM_BYTE] == 2.0 * image + (2.0 + 2.0) * map + mean);
+    small_plan_case_end(&f);
+}
+
 /* A part of a round sums its own rows: of c's 10 x 6 positions of 3 channels some. */
 static void sums_of_a_part(void **state) {
     (void)state;
@@ -274,6 +288,7 @@ static void constants_are_of_the_kernels(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_hand),
+        cmocka_unit_test(bytes_by_hand),
         cmocka_unit_test(sums_of_a_part),
         cmocka_unit_test(rises_as_caches_shrink),
         cmocka_unit_test(rises_with_steps),

@@ -61,8 +61,9 @@ static void every_grid_is_sound(void **state) {
                 }
 }
 
-/* Smaller budgets take no less time, every plan keeps to its budget, and below the smallest one
- * the refusal names a figure that then works. */
+/* Smaller budgets take no less time but for what choosing rows for each stage gains, which is done
+ * for the plan that was found alone; every plan keeps to its budget, and below the smallest one the
+ * refusal names a figure that then works. */
 static void budgets(void **state) {
     (void)state;
     struct small_plan_case f = small_plan_case_begin(200, 160);
@@ -80,7 +81,7 @@ static void budgets(void **state) {
         if (status == RFX_STATUS_BUDGET_IMPOSSIBLE) break;
         assert_int_equal(status, RFX_OK);
         assert_true(plan->peak_bytes <= budget);
-        assert_true(plan->cost >= cost);
+        assert_true(plan->cost >= cost - cost / 100);
         cost = plan->cost;
         rfx_plan_free(plan);
     }
