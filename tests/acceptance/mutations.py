@@ -289,6 +289,11 @@ MUTATIONS = {
     "a period too many": (
         "tiler/modes/streaming.c", r"skip == INT64_MAX \? 0 : skip - 1;",
         "skip == INT64_MAX ? 0 : skip + 3;", "test_plan_counts$|test_streaming$"),
+    "bytes of dense convolutions as any others": (
+        "tiler/cost/cost_nodes.c", r"dense \? RFX_COST_AHEAD_BYTE : RFX_COST_DRAM_BYTE", "RFX_COST_DRAM_BYTE",
+        "test_cost$"),
+    "dense outputs are read before they are written": (
+        "tiler/cost/cost.c", r"m->nodes\[i\]\.dense \? bytes : 2\.0 \* bytes", "2.0 * bytes", "test_cost$"),
 }
 
 
