@@ -36,10 +36,10 @@ enum rfx_cost_unit {
     RFX_COST_SHARED_BYTE,   /* of maps, likewise, where multiply-adds go on meanwhile */
     RFX_COST_PLAIN_BYTE,    /* of maps, likewise, of all nodes but dense convolutions */
     RFX_COST_COLD_BYTE,     /* of constants that no cache holds: they are asked for ahead */
-    RFX_COST_AHEAD_BYTE, /* of maps that no cache holds, of dense convolutions: asked for ahead */
-    RFX_COST_DRAM_BYTE,  /* of maps that no cache holds, of all other nodes */
-    RFX_COST_LOAD_BYTE,  /* of constants packed again */
-    RFX_COST_SPILL_BYTE, /* of maps, written to a file or read from it */
+    RFX_COST_AHEAD_BYTE,    /* of maps that no cache holds, asked for by dense convolutions */
+    RFX_COST_DRAM_BYTE,     /* of maps that no cache holds, of all other nodes */
+    RFX_COST_LOAD_BYTE,     /* of constants packed again */
+    RFX_COST_SPILL_BYTE,    /* of maps, written to a file or read from it */
     RFX_COST_UNITS
 };
 

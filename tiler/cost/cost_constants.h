@@ -1,6 +1,6 @@
 /* What the units of the cost model take, in picoseconds of one thread. Made by
  * tools/scripts/calibrate.py; not to be edited. What meetings and bytes of spilled maps take is
- * assumed, and of AVX2 that AHEAD_BYTE is to DRAM_BYTE as with AVX-512. */
+ * assumed. */
 #ifndef RFX_TILER_COST_COST_CONSTANTS_H
 #define RFX_TILER_COST_COST_CONSTANTS_H
 
@@ -10,7 +10,8 @@ static const struct rfx_cost_set {
     double dram_speed;   /* of memory for two threads or more, one thread's as 1 */
     double picoseconds[RFX_COST_UNITS];
 } cost_sets[] = {
-    /* AMD EPYC (family 25, model 1); caches 512K and 32768K */
+    /* AMD EPYC (family 25, model 1); caches 512K and 32768K; AHEAD_BYTE assumed, to DRAM_BYTE as with
+       avx512 */
     {"avx2", 1.45,
      {
          [RFX_COST_DIRECT_MAC] = 23.05,

@@ -219,7 +219,7 @@ def read_others(path):
 def print_header(sets):
     print("""/* What the units of the cost model take, in picoseconds of one thread. Made by
  * tools/scripts/calibrate.py; not to be edited. What meetings and bytes of spilled maps take is
- * assumed, and of AVX2 that AHEAD_BYTE is to DRAM_BYTE as with AVX-512. */
+ * assumed. */
 #ifndef RFX_TILER_COST_COST_CONSTANTS_H
 #define RFX_TILER_COST_COST_CONSTANTS_H
 

@@ -140,6 +140,17 @@ struct rfx_plan *small_plan_case_make(const struct small_plan_case *c) {
     return plan;
 }
 
+bool small_plan_has_chosen_rows(const struct rfx_plan *plan) {
+    int64_t rows = 0;
+    for (int s = 0; s < plan->n_stages; s++) {
+        int64_t here = plan->stages[s].spec.band_rows;
+        if (here == 0) continue;
+        if (rows != 0 && here != rows) return true;
+        rows = here;
+    }
+    return false;
+}
+
 enum rfx_status small_plan_case_plan(const struct small_plan_case *c, const char *text,
                                      size_t length, struct rfx_plan **plan, struct rfx_error *err) {
     struct rfx_plan_file *file = NULL;

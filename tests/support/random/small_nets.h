@@ -30,6 +30,10 @@ struct small_plan_case small_plan_case_load(const char *model, const struct rfx_
 /* The plan of the request; fails where there is none or the checker finds it unsound. */
 struct rfx_plan *small_plan_case_make(const struct small_plan_case *c);
 
+/* Whether a plan's bands have different numbers of rows, which are chosen for the one plan that was
+ * found, after others were compared with the same number for all stages. */
+bool small_plan_has_chosen_rows(const struct rfx_plan *plan);
+
 /* Reads the text of a plan file, makes the plan and checks it. */
 enum rfx_status small_plan_case_plan(const struct small_plan_case *c, const char *text,
                                      size_t length, struct rfx_plan **plan, struct rfx_error *err);

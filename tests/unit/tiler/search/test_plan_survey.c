@@ -1,5 +1,5 @@
-/* The front of plans is what the planner answers, budget by budget, before it chooses rows for each
- * of several stages. */
+/* The front of plans is what the planner answers, budget by budget; where it chooses rows for each
+ * stage of its answer afterwards, that takes less time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,22 +19,26 @@ static void front_is_the_planners(void **state) {
     assert_int_equal(rfx_plan_survey_create(f.graph, &f.request, &request, &survey, &err), RFX_OK);
     assert_true(survey->n_front > 3);
     assert_int_equal(survey->n_rivals, 0);
-    int chosen = 0;
+    int compared = 0;
     for (int i = 0; i < survey->n_front; i++) {
         struct rfx_plan *plan = NULL;
         const struct rfx_plan_summary *p = &survey->front[i];
         f.request.memory_bytes = p->peak_bytes;
         assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err), RFX_OK);
-        assert_true(plan->cost <= p->cost && plan->cost >= p->cost - p->cost / 100);
-        if (plan->cost == p->cost) assert_int_equal(plan->macs, p->macs);
-        chosen += plan->cost < p->cost;
+        if (small_plan_has_chosen_rows(plan)) {
+            assert_true(plan->cost < p->cost);
+        } else {
+            assert_int_equal(plan->cost, p->cost);
+            assert_int_equal(plan->macs, p->macs);
+            compared++;
+        }
         assert_true(plan->peak_bytes <= p->peak_bytes);
         rfx_plan_free(plan);
         if (i == 0) continue;
         assert_true(p->peak_bytes < p[-1].peak_bytes);
         assert_true(p->cost > p[-1].cost || (p->cost == p[-1].cost && p->macs >= p[-1].macs));
     }
-    assert_true(chosen < survey->n_front / 2);
+    assert_true(compared > 3 && compared > survey->n_front / 2);
     f.request.memory_bytes = survey->front[survey->n_front - 1].peak_bytes - 1;
     struct rfx_plan *none = NULL;
     assert_int_equal(rfx_plan_create(f.graph, &f.request, &none, &err),

@@ -61,9 +61,9 @@ static void every_grid_is_sound(void **state) {
                 }
 }
 
-/* Smaller budgets take no less time but for what choosing rows for each stage gains, which is done
- * for the plan that was found alone; every plan keeps to its budget, and below the smallest one the
- * refusal names a figure that then works. */
+/* Of plans that were compared, smaller budgets take no less time; those whose rows were chosen
+ * afterwards may. Every plan keeps to its budget, and below the smallest one the refusal names a
+ * figure that then works. */
 static void budgets(void **state) {
     (void)state;
     struct small_plan_case f = small_plan_case_begin(200, 160);
@@ -71,6 +71,7 @@ static void budgets(void **state) {
     size_t untiled = plan->peak_bytes;
     rfx_plan_free(plan);
     uint64_t cost = 0;
+    int compared = 0;
     struct rfx_error err;
     struct rfx_plan *smallest = NULL;
     for (size_t budget = untiled;; budget -= 64 << 10) {
@@ -81,11 +82,14 @@ static void budgets(void **state) {
         if (status == RFX_STATUS_BUDGET_IMPOSSIBLE) break;
         assert_int_equal(status, RFX_OK);
         assert_true(plan->peak_bytes <= budget);
-        assert_true(plan->cost >= cost - cost / 100);
-        cost = plan->cost;
+        if (!small_plan_has_chosen_rows(plan)) {
+            assert_true(plan->cost >= cost);
+            cost = plan->cost;
+            compared++;
+        }
         rfx_plan_free(plan);
     }
-    assert_true(cost > 0);
+    assert_true(compared > 10);
     assert_null(plan);
     assert_non_null(strstr(err.text, "needs at least"));
     f.request.memory_bytes = smallest->peak_bytes;
