@@ -1,5 +1,9 @@
 /* One parallel region of OpenMP per team. Thread 0 runs the body, the others wait at the door.
  *
+ * Each thread begins with iterations of its own, a share of neighbours, and then takes what is left
+ * of others': from loop to loop the same parts of maps fall to the same thread, in whose cache they
+ * are, and who is held up holds up nothing else.
+ *
  * The door is one word: whether a loop is open, its number, and how many threads have joined it. A
  * thread joins only an open loop, takes iterations until none are left, and leaves. The body takes
  * part, shuts the door when all iterations have been handed out, and waits for those who are still
@@ -25,6 +29,7 @@
 #include <unistd.h>
 
 #define SPIN_NS 30000 /* a few times what falling asleep and waking up take */
+#define MOST_SHARES 64 /* of a loop; of more threads, some begin with the same one */
 #define LINE_BYTES 64 /* what threads write often lies in lines of its own */
 
 #define INSIDE UINT64_C(0x3fffffff) /* number of threads that have joined */
@@ -37,13 +42,18 @@ struct bell {
     atomic_int sleepers;
 };
 
+/* Iterations next to `end` of a loop are still to be handed out. */
+struct share {
+    alignas(LINE_BYTES) _Atomic int64_t next;
+    int64_t end;
+};
+
 struct rfx_team {
-    int threads;
+    int threads, n_shares;
     int64_t spin_ns;
     void (*work)(void *user, int64_t index, int thread);
     void *user;
-    int64_t count;
-    alignas(LINE_BYTES) _Atomic int64_t next; /* iteration to be handed out */
+    struct share shares[MOST_SHARES];
     alignas(LINE_BYTES) _Atomic uint64_t door;
     alignas(LINE_BYTES) struct bell loops; /* where threads wait for the next loop */
     struct bell leaving;                   /* where the body waits for those inside */
@@ -113,10 +123,22 @@ static void ring(struct bell *bell, int64_t wanted) {
     (void)syscall(SYS_futex, &bell->rings, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
 }
 
+static void make_shares(struct rfx_team *team, int64_t count) {
+    int64_t n = team->n_shares, each = count / n, more = count % n, next = 0;
+    for (int64_t s = 0; s < n; s++) {
+        atomic_store_explicit(&team->shares[s].next, next, memory_order_relaxed);
+        next += each + (s < more ? 1 : 0);
+        team->shares[s].end = next;
+    }
+}
+
 static void take_iterations(struct rfx_team *team, int thread) {
-    int64_t count = team->count, i;
-    while ((i = atomic_fetch_add_explicit(&team->next, 1, memory_order_relaxed)) < count)
-        team->work(team->user, i, thread);
+    for (int s = 0; s < team->n_shares; s++) {
+        struct share *share = &team->shares[(thread + s) % team->n_shares];
+        int64_t end = share->end, i;
+        while ((i = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed)) < end)
+            team->work(team->user, i, thread);
+    }
 }
 
 /* Joins the open loop, or finds the door shut; *door is its last known state. */
@@ -157,8 +179,7 @@ void rfx_team_for(struct rfx_team *team, int64_t count,
     }
     team->work = work;
     team->user = user;
-    team->count = count;
-    atomic_store_explicit(&team->next, 0, memory_order_relaxed);
+    make_shares(team, count);
     uint64_t loop = atomic_load_explicit(&team->door, memory_order_relaxed) >> LOOP_SHIFT;
     atomic_store(&team->door, (loop + 1) << LOOP_SHIFT | OPEN);
     ring(&team->loops, count - 1);
@@ -174,6 +195,7 @@ static void run_several(int threads, void (*body)(struct rfx_team *team, void *u
         in_team = omp_get_num_threads() > 1;
         if (omp_get_thread_num() == 0) {
             team.threads = omp_get_num_threads();
+            team.n_shares = team.threads < MOST_SHARES ? team.threads : MOST_SHARES;
             body(&team, user);
             (void)atomic_fetch_or(&team.door, OVER);
             ring(&team.loops, team.threads);
