@@ -10,6 +10,7 @@
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
+#include "layers/graph/units.h"
 
 #define UNIT_INPUT_BYTES (384 << 10) /* of a unit: leaves room for a panel's weights beside it */
 #define SLAB_BYTES (256 << 10)       /* of weights; or one panel, where that has more */
@@ -21,7 +22,9 @@
 /* How the work on a rectangle is cut; panels are cut only where pixels are too few for all threads,
  * or weights many and units do not come out even. */
 struct cut {
-    int64_t down, across, panel_parts;
+    struct rfx_units units;
+    int64_t panel_parts;
+    bool by_panels; /* threads share out panels rather than units */
 };
 
 struct direct {
@@ -85,20 +88,20 @@ static struct cut make_cut(const struct rfx_conv_attr *a, struct rfx_rect rect, 
     int64_t h = rfx_rect_rows(rect), w = rfx_rect_cols(rect);
     int64_t pixels = UNIT_INPUT_BYTES / (int64_t)rfx_floats_bytes(a->ic * a->sh * a->sw);
     double input = (double)rfx_floats_bytes(a->ic * h * a->sh * w * a->sw);
-    bool by_panels = rfx_conv_shares_outputs(a, input, threads);
+    struct cut cut = {.panel_parts = 1, .by_panels = rfx_conv_shares_outputs(a, input, threads)};
     int64_t least = (int64_t)RFX_UNITS_PER_THREAD * threads;
-    if (threads > 1 && !by_panels) pixels = rfx_min_i64(pixels, rfx_ceil_div(h * w, least));
+    if (threads > 1 && !cut.by_panels) pixels = rfx_min_i64(pixels, rfx_ceil_div(h * w, least));
     pixels = rfx_max_i64(pixels, LEAST_PIXELS);
     int64_t rows = rfx_min_i64(h, a->kw > 1 ? BORDER_ROWS : 1);
-    struct cut cut = {.panel_parts = 1};
-    cut.across = rfx_ceil_div(w, rfx_max_i64(rfx_ceil_div(pixels, rows), LEAST_PIXELS));
-    cut.down = rfx_ceil_div(h, rfx_max_i64(1, pixels / rfx_ceil_div(w, cut.across)));
-    if (threads == 1) return cut;
-    int64_t units = cut.down * cut.across;
-    if (units >= least && !by_panels)
-        cut.down = cut_rows(h, cut.down, cut.across, threads);
-    else
-        cut.panel_parts = cut_panels(panels_of(a) * a->groups, units, least, threads);
+    int64_t across = rfx_ceil_div(w, rfx_max_i64(rfx_ceil_div(pixels, rows), LEAST_PIXELS));
+    int64_t beside = cut.by_panels ? 1 : rfx_units_beside(w, threads);
+    across = rfx_ceil_div(across, beside) * beside;
+    int64_t down = rfx_ceil_div(h, rfx_max_i64(1, pixels / rfx_ceil_div(w, across)));
+    if (threads > 1 && down * across >= least && !cut.by_panels)
+        down = cut_rows(h, down, across, threads);
+    else if (threads > 1)
+        cut.panel_parts = cut_panels(panels_of(a) * a->groups, down * across, least, threads);
+    cut.units = (struct rfx_units){down, across};
     return cut;
 }
 
@@ -276,11 +279,14 @@ static int64_t channel_of(const struct direct *d, int64_t panel) {
     return panel / per_group * d->ocg + panel % per_group * RFX_CONV_PANEL;
 }
 
+/* By panels, a thread's share are some panels of all units, so that it reads their weights alone.
+ */
 static void make_unit(const struct direct *d, int64_t index, const float **rows) {
     const struct cut *cut = &d->cut;
-    int64_t part = index % cut->panel_parts, at = index / cut->panel_parts;
-    struct rfx_rect unit = rfx_rect_part(d->job->args->rect, at / cut->across, cut->down,
-                                         at % cut->across, cut->across);
+    int64_t units = cut->units.down * cut->units.across;
+    int64_t part = cut->by_panels ? index / units : index % cut->panel_parts;
+    int64_t at = cut->by_panels ? index % units : index / cut->panel_parts;
+    struct rfx_rect unit = rfx_units_part(d->job->args->rect, cut->units, at);
     struct rfx_range all = {0, d->panels};
     struct rfx_range panels = rfx_range_part(all, part, cut->panel_parts);
     make_panels(d, panels, unit, rows);
@@ -314,7 +320,8 @@ static void direct_run(const struct rfx_conv_job *job) {
         .ocg = a->oc / a->groups,
         .panels = panels_of(a) * a->groups,
     };
-    rfx_team_for(args->team, d.cut.down * d.cut.across * d.cut.panel_parts, run_unit, &d);
+    int64_t units = d.cut.units.down * d.cut.units.across;
+    rfx_team_for(args->team, units * d.cut.panel_parts, run_unit, &d);
 }
 
 const struct rfx_conv_backend rfx_conv_direct = {

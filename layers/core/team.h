@@ -2,10 +2,12 @@
  *
  * Invariants: 1. the calling thread is thread 0 and runs the body; the others only ever run
  * iterations of its loops; 2. a loop ends when all its iterations have, and what they wrote is
- * visible to the body then; 3. which thread runs an iteration is left to chance: results must not
- * depend on it; 4. a thread that waits spins for a moment and then sleeps, so that waiting takes
- * nothing from other work on the machine; 5. a thread that the system does not run holds up no
- * loop, unless it has begun an iteration of it. The threads are OpenMP's. */
+ * visible to the body then; 3. each thread begins with a share of neighbouring iterations, in their
+ * order, the same one in all loops of as many, and then takes what is left of others': which
+ * thread runs an iteration is left to chance, and results must not depend on it; 4. a thread that
+ * waits spins for a moment and then sleeps, so that waiting takes nothing from other work on the
+ * machine; 5. a thread that the system does not run holds up no loop, unless it has begun an
+ * iteration of it. The threads are OpenMP's. */
 #ifndef RFX_LAYERS_CORE_TEAM_H
 #define RFX_LAYERS_CORE_TEAM_H
 

@@ -1,6 +1,9 @@
 /* The table of operations and the wrappers that give absent members their meaning. */
 #include "layers/graph/op.h"
 
+#include "layers/core/rect.h"
+#include "layers/graph/units.h"
+
 static const struct rfx_op_def *const op_table[] = {
 #define RFX_OP_ROW(op, def) [op] = &(def),
     RFX_OP_LIST(RFX_OP_ROW)
@@ -218,23 +221,37 @@ void rfx_op_run(const struct rfx_run_args *args) {
 struct op_loop {
     const struct rfx_run_args *args;
     void (*work)(const struct rfx_run_args *args, int64_t index);
-    int64_t first;
 };
 
 static void one_index(void *user, int64_t index, int thread) {
     const struct op_loop *loop = user;
     (void)thread;
-    loop->work(loop->args, loop->first + index);
+    loop->work(loop->args, index);
 }
 
 void rfx_op_share(const struct rfx_run_args *args, int64_t count,
                   void (*work)(const struct rfx_run_args *args, int64_t index)) {
-    struct op_loop loop = {args, work, 0};
+    struct op_loop loop = {args, work};
     rfx_team_for(args->team, count, one_index, &loop);
+}
+
+struct row_loop {
+    const struct rfx_run_args *args;
+    void (*row)(const struct rfx_run_args *args, int64_t y);
+    struct rfx_units grid; /* rows, in parts side by side */
+};
+
+static void one_row(void *user, int64_t index, int thread) {
+    const struct row_loop *loop = user;
+    struct rfx_run_args args = *loop->args;
+    (void)thread;
+    args.rect = rfx_units_part(loop->args->rect, loop->grid, index);
+    loop->row(&args, args.rect.y0);
 }
 
 void rfx_op_share_rows(const struct rfx_run_args *args, bool share,
                        void (*row)(const struct rfx_run_args *args, int64_t y)) {
-    struct op_loop loop = {args, row, args->rect.y0};
-    rfx_team_for(share ? args->team : NULL, rfx_rect_rows(args->rect), one_index, &loop);
+    struct row_loop loop = {args, row, {rfx_rect_rows(args->rect), 1}};
+    if (share) loop.grid.across = rfx_units_beside(rfx_rect_cols(args->rect), args->threads);
+    rfx_team_for(share ? args->team : NULL, loop.grid.down * loop.grid.across, one_row, &loop);
 }

@@ -256,7 +256,7 @@ void rfx_op_share(const struct rfx_run_args *args, int64_t count,
                   void (*work)(const struct rfx_run_args *args, int64_t index));
 
 /* For run: calls row(args, y) for every row y of args->rect, shared out to the team if `share`
- * (little work is done sooner by one thread). */
+ * (little work is done sooner by one thread): then with the columns of a part of it. */
 void rfx_op_share_rows(const struct rfx_run_args *args, bool share,
                        void (*row)(const struct rfx_run_args *args, int64_t y));
 

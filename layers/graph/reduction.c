@@ -3,6 +3,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
+#include "layers/graph/units.h"
 
 #define SERIAL_ELEMS 32768 /* below, sharing them out takes longer than adding the values */
 #define SERIAL_PIXELS 512  /* of a part: adding fewer takes less time than merging its state */
@@ -24,18 +25,18 @@ struct adding {
     struct rfx_rect rect;
     char *state, *scratch;
     size_t state_bytes;
-    int64_t parts;
+    struct rfx_units parts;
 };
 
-/* Every parts-th row of the rectangle: the first part to the state itself. */
+/* The first part to the state itself. */
 static void add_part(void *user, int64_t part, int thread) {
     const struct adding *a = user;
     const struct rfx_reduction *reduction = rfx_node_reduction(a->node);
     void *state = part == 0 ? a->state : a->scratch + (size_t)(part - 1) * a->state_bytes;
-    struct rfx_rect row = a->rect;
+    struct rfx_rect rect = rfx_units_part(a->rect, a->parts, part), row = rect;
     (void)thread;
     if (part > 0) reduction->begin(a->node, state);
-    for (int64_t y = a->rect.y0 + part; y < a->rect.y1; y += a->parts) {
+    for (int64_t y = rect.y0; y < rect.y1; y++) {
         row.y0 = y;
         row.y1 = y + 1;
         reduction->add(a->node, state, a->in, row);
@@ -49,7 +50,8 @@ void rfx_reduction_add(const struct rfx_node *node, void *state, const struct rf
     int64_t parts = rfx_min_i64(rfx_min_i64(rfx_team_threads(team), rows), pixels / SERIAL_PIXELS);
     if (parts < 1 || pixels * in->c < SERIAL_ELEMS) parts = 1;
     size_t bytes = reduction->state_bytes(node);
-    struct adding a = {node, in, rect, state, scratch, bytes, parts};
+    int64_t beside = rfx_units_beside(rfx_rect_cols(rect), (int)parts);
+    struct adding a = {node, in, rect, state, scratch, bytes, {parts / beside, beside}};
     rfx_team_for(team, parts, add_part, &a);
     for (int64_t p = 1; p < parts; p++)
         reduction->merge(node, state, (char *)scratch + (size_t)(p - 1) * bytes);

@@ -5,18 +5,29 @@
 
 #define UNIT_ROWS 8
 #define LEAST_COLS 32
+#define BESIDE_COLS 56 /* of a thread: four blocks of the widest kernel */
 
 /* Enough for all threads; one thread alone needs no more than one. */
 static int64_t enough_units(const struct rfx_run_args *args) {
     return args->threads == 1 ? 1 : (int64_t)RFX_UNITS_PER_THREAD * args->threads;
 }
 
+int64_t rfx_units_beside(int64_t cols, int threads) {
+    return cols / threads >= BESIDE_COLS ? threads : 1;
+}
+
+struct rfx_rect rfx_units_part(struct rfx_rect rect, struct rfx_units grid, int64_t index) {
+    return rfx_rect_part(rect, index % grid.down, grid.down, index / grid.down, grid.across);
+}
+
 struct rfx_units rfx_units_of_rows(const struct rfx_run_args *args) {
     int64_t h = rfx_rect_rows(args->rect), w = rfx_rect_cols(args->rect);
-    int64_t rows = rfx_min_i64(UNIT_ROWS, h / (RFX_UNITS_PER_THREAD * args->threads));
+    int64_t beside = rfx_units_beside(w, args->threads);
+    int64_t rows = rfx_min_i64(UNIT_ROWS, h * beside / (RFX_UNITS_PER_THREAD * args->threads));
     struct rfx_units grid = {.down = rfx_ceil_div(h, rfx_max_i64(rows, 1))};
     int64_t cols = rfx_ceil_div(w, rfx_ceil_div(enough_units(args), grid.down));
     grid.across = rfx_ceil_div(w, rfx_max_i64(cols, rfx_min_i64(w, LEAST_COLS)));
+    grid.across = rfx_ceil_div(grid.across, beside) * beside;
     return grid;
 }
 
@@ -35,9 +46,7 @@ struct unit_loop {
 
 static void one_unit(void *user, int64_t index, int thread) {
     const struct unit_loop *loop = user;
-    int64_t down = loop->grid.down, across = loop->grid.across;
-    struct rfx_rect unit =
-        rfx_rect_part(loop->args->rect, index / across, down, index % across, across);
+    struct rfx_rect unit = rfx_units_part(loop->args->rect, loop->grid, index);
     char *scratch = loop->args->scratch;
     if (loop->scratch_bytes != 0) scratch += (size_t)thread * loop->scratch_bytes;
     loop->make(loop->user, unit, scratch);

@@ -1,4 +1,8 @@
-/* Work on a rectangle of an operator's output, cut into units that threads share out. */
+/* Work on a rectangle of an operator's output, cut into units that threads share out.
+ *
+ * Threads begin with shares of neighbouring units (team.h), and units are counted down the columns:
+ * from operator to operator, and from step to step of a stream, the same columns of maps fall to
+ * the same thread, in whose cache they are, but for those at its share's border. */
 #ifndef RFX_LAYERS_GRAPH_UNITS_H
 #define RFX_LAYERS_GRAPH_UNITS_H
 
@@ -10,6 +14,13 @@
 struct rfx_units {
     int64_t down, across;
 };
+
+/* Parts side by side of so many columns: one for each thread, or a single one where they would be
+ * narrow. */
+int64_t rfx_units_beside(int64_t cols, int threads);
+
+/* Part `index` of down * across of a rectangle, counted down the columns. */
+struct rfx_rect rfx_units_part(struct rfx_rect rect, struct rfx_units grid, int64_t index);
 
 /* Units of a few rows. */
 struct rfx_units rfx_units_of_rows(const struct rfx_run_args *args);

@@ -9,6 +9,7 @@
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
 #include "layers/graph/op.h"
+#include "layers/graph/units.h"
 
 static enum rfx_status refuse(const struct rfx_graph *graph, struct rfx_node *node,
                               struct rfx_error *err) {
@@ -112,7 +113,7 @@ static size_t group_scratch(const struct rfx_graph *graph, const struct rfx_node
 /* A run, cut for threads. */
 struct pieces {
     const struct rfx_run_args *args;
-    int64_t strips, parts;
+    struct rfx_units grid;             /* strips, and runs of rows */
     size_t scratch_bytes, rings_bytes; /* of one thread; its rings at the front */
     int64_t ring_rows[RFX_GROUP_MAX_NODES];
 };
@@ -198,19 +199,18 @@ static void run_piece(const struct pieces *p, struct rfx_rect r, void *scratch) 
 static void run_one_piece(void *user, int64_t index, int thread) {
     const struct pieces *p = user;
     char *scratch = (char *)p->args->scratch + (size_t)thread * p->scratch_bytes;
-    struct rfx_rect piece =
-        rfx_rect_part(p->args->rect, index / p->strips, p->parts, index % p->strips, p->strips);
-    run_piece(p, piece, scratch);
+    run_piece(p, rfx_units_part(p->args->rect, p->grid, index), scratch);
 }
 
 static void group_run(const struct rfx_run_args *args) {
     const struct rfx_group_attr *g = &args->node->attr.group;
-    struct pieces pieces = {.args = args, .strips = rfx_group_strips(g, rfx_rect_cols(args->rect))};
-    pieces.parts = rfx_group_row_parts(g, rfx_rect_rows(args->rect), pieces.strips);
+    struct pieces pieces = {.args = args};
+    pieces.grid.across = rfx_group_strips(g, rfx_rect_cols(args->rect));
+    pieces.grid.down = rfx_group_row_parts(g, rfx_rect_rows(args->rect), pieces.grid.across);
     pieces.scratch_bytes = thread_scratch(g);
     pieces.rings_bytes = rfx_group_ring_bytes(g);
     rfx_group_extents(g, 0, g->step_rows, pieces.ring_rows);
-    rfx_team_for(args->team, pieces.strips * pieces.parts, run_one_piece, &pieces);
+    rfx_team_for(args->team, pieces.grid.down * pieces.grid.across, run_one_piece, &pieces);
 }
 
 const struct rfx_op_def rfx_op_group = {

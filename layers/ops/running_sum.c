@@ -86,8 +86,9 @@ static void columns_block(const struct rfx_run_args *args, int64_t y, int64_t fi
     }
 }
 
-static void columns_row(const struct rfx_run_args *args, int64_t y) {
-    int64_t c = args->node->out.c;
+/* A whole row: of a part of one, all columns before it would be added again. */
+static void columns_row(const struct rfx_run_args *args, int64_t index) {
+    int64_t c = args->node->out.c, y = args->rect.y0 + index;
     for (int64_t first = 0; first < c; first += CHANNEL_BLOCK)
         columns_block(args, y, first, rfx_min_i64(CHANNEL_BLOCK, c - first));
 }
@@ -105,10 +106,14 @@ static void sum_run(const struct rfx_run_args *args) {
     const struct rfx_tensor *out = &args->node->out;
     int axis = args->node->attr.running.axis;
     bool share = rfx_rect_area(args->rect) * out->c > THREADING_ELEMS;
+    struct rfx_run_args shared = *args;
+    if (!share) shared.team = NULL;
     if (out->layout == RFX_LAYOUT_PLAIN)
         rfx_op_share(args, out->elems / out->shape.dims[axis], plain_line);
+    else if (axis == CHANNELS)
+        rfx_op_share_rows(args, share, channels_row);
     else
-        rfx_op_share_rows(args, share, axis == CHANNELS ? channels_row : columns_row);
+        rfx_op_share(&shared, rfx_rect_rows(args->rect), columns_row);
 }
 
 const struct rfx_op_def rfx_op_running_sum = {

@@ -5,7 +5,9 @@
 #include <time.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/floats.h"
 #include "layers/graph/pack.h"
+#include "layers/graph/units.h"
 #include "rfexec/session/session_state.h"
 
 static unsigned char *packed_of(const struct rfx_session *session, int stage, int i) {
@@ -103,23 +105,22 @@ static void run_reduction(struct rfx_session *session, struct rfx_team *team,
     }
 }
 
-#define KEEP_BYTES ((size_t)64 << 10) /* of rows: fewer are not worth waking a thread */
+#define KEEP_BYTES ((size_t)64 << 10) /* of a part: less is not worth waking a thread */
 
 /* Rows that are copied from where a step made them. */
 struct keeping {
     struct rfx_view from, to;
     struct rfx_rect rect;
-    int64_t rows; /* of a piece */
+    struct rfx_units parts;
 };
 
-static void keep_piece(void *user, int64_t index, int thread) {
+static void keep_part(void *user, int64_t index, int thread) {
     const struct keeping *k = user;
-    size_t bytes = rfx_view_row_bytes(&k->from);
-    int64_t x0 = k->from.rect.x0, first = k->rect.y0 + index * k->rows;
-    int64_t end = rfx_min_i64(first + k->rows, k->rect.y1);
+    struct rfx_rect part = rfx_units_part(k->rect, k->parts, index);
+    size_t bytes = rfx_floats_bytes(rfx_rect_cols(part) * k->from.c);
     (void)thread;
-    for (int64_t y = first; y < end; y++)
-        memcpy(rfx_view_at(&k->to, y, x0), rfx_view_at(&k->from, y, x0), bytes);
+    for (int64_t y = part.y0; y < part.y1; y++)
+        memcpy(rfx_view_at(&k->to, y, part.x0), rfx_view_at(&k->from, y, part.x0), bytes);
 }
 
 /* Copies rows that outlive their step from where the step made them to the node's ring. */
@@ -128,10 +129,14 @@ static void keep_rows(const struct rfx_session *session, struct rfx_team *team,
     struct keeping k = {.from = rfx_session_view(session, step->node), .rect = step->rect};
     k.to = k.from;
     k.to.fresh = NULL;
-    int64_t rows = rfx_rect_rows(step->rect);
-    size_t bytes = (size_t)rows * rfx_view_row_bytes(&k.from);
-    k.rows = bytes < 2 * KEEP_BYTES ? rows : rfx_ceil_div(rows, rfx_team_threads(team));
-    rfx_team_for(team, rfx_ceil_div(rows, rfx_max_i64(k.rows, 1)), keep_piece, &k);
+    k.rect.x0 = k.from.rect.x0;
+    k.rect.x1 = k.from.rect.x1;
+    int64_t rows = rfx_rect_rows(k.rect), threads = rfx_team_threads(team);
+    k.parts = (struct rfx_units){1, rfx_units_beside(rfx_rect_cols(k.rect), (int)threads)};
+    if (k.parts.across == 1) k.parts.down = rfx_min_i64(rows, threads);
+    if ((size_t)rows * rfx_view_row_bytes(&k.from) < 2 * KEEP_BYTES)
+        k.parts = (struct rfx_units){1, 1};
+    rfx_team_for(team, k.parts.down * k.parts.across, keep_part, &k);
 }
 
 /* Gives a part of an output to the sink. */

@@ -208,6 +208,14 @@ MUTATIONS = {
     "skip one clamp": (
         "rf_analysis/regions.c", r"rfx_max_i64\(r\.lo, 0\)", "r.lo",
         "test_influence|test_tiling|test_curve$"),
+    "the last iteration of a loop is nobody's": (
+        "layers/core/team.c", r"next \+= each \+ \(s < more \? 1 : 0\);", "next += each;", "test_team"),
+    "shares are nobody else's": (
+        "layers/core/team.c", r"for \(int s = 0; s < team->n_shares; s\+\+\) \{\n        struct",
+        "for (int s = 0; s < 1; s++) {\n        struct", "test_team"),
+    "columns of parts side by side": (
+        "layers/graph/units.c", r"index / grid\.down, grid\.across\)",
+        "index % grid.across, grid.across)", "test_units|test_random_tiles$"),
     "swap two channels": (
         "layers/kernels/generic/elementwise.c", r"xp\[i\] \* scale\[i\] \+ shift\[i\]",
         "xp[i] * scale[c > 1 && i < 2 ? 1 - i : i] + shift[i]",
@@ -219,8 +227,8 @@ MUTATIONS = {
         "tiler/packer/packer_search.c", r"search->offsets\[i\] \* search->unit",
         "search->offsets[i] / 2 * search->unit", "test_packer"),
     "stale row in a ring": (
-        "rfexec/session/session_run.c", r"first \+ k->rows, k->rect\.y1\)",
-        "first + k->rows, k->rect.y1 - 1)", "test_session|test_random_tiles$|fuzz_plan"),
+        "rfexec/session/session_run.c", r"int64_t y = part\.y0; y < part\.y1;",
+        "int64_t y = part.y0; y < part.y1 - 1;", "test_session|test_random_tiles$|fuzz_plan"),
     "tiles of rows from row 0": (
         "layers/conv/winograd/conv_winograd_unit.c", r"w->outputs \+ w->from,", "w->outputs,",
         "test_conv_winograd"),
@@ -283,8 +291,8 @@ MUTATIONS = {
     "channels that fill no vector": (
         "layers/kernels/generic/pool.c", r"window\(r, ch, 1, true, maximum\)", "(void)0", "test_pool_kernel$"),
     "a kept row too few": (
-        "rfexec/session/session_run.c", r"for \(int64_t y = first; y < end; y\+\+\)",
-        "for (int64_t y = first; y < end - (index > 0); y++)",
+        "rfexec/session/session_run.c", r"for \(int64_t y = part\.y0; y < part\.y1; y\+\+\)",
+        "for (int64_t y = part.y0; y < part.y1 - (index > 0); y++)",
         "test_cli_plan$"),
     "a period too many": (
         "tiler/modes/streaming.c", r"skip == INT64_MAX \? 0 : skip - 1;",

@@ -122,6 +122,13 @@ static void move_tiles(struct random_maker *m) {
     }
 }
 
+/* A few rows of many columns, which threads take side by side. */
+#define FLAT_EACH 8 /* seeds */
+static void make_flat(struct rfx_node *image) {
+    image->attr.input.w *= 4;
+    image->attr.input.h = (image->attr.input.h + 3) / 4;
+}
+
 struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
                                     const struct random_graph_options *options) {
     struct random_maker m = {NULL, test_rng_make(seed), options};
@@ -132,6 +139,7 @@ struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
     image.attr.input.c = random_draw(&m, 1, 4);
     image.attr.input.h = random_draw(&m, options->min_size, options->max_size);
     image.attr.input.w = random_draw(&m, options->min_size, options->max_size);
+    if (options->wide && seed % FLAT_EACH == 0) make_flat(&image);
     if (random_add(&m, image) < 0) abort();
     int64_t n = random_draw(&m, options->min_nodes, options->max_nodes);
     bool modern = options->modern > 0 && random_chance(&m, options->modern);

@@ -120,6 +120,95 @@ static void sleepers_come_when_there_is_work(void **state) {
     }
 }
 
+/* A loop whose threads all wait for each other in the first iteration that they run. */
+#define SHARE 5 /* iterations a thread */
+
+struct shares {
+    int threads;
+    atomic_int arrived;
+    bool begun[MOST_THREADS];
+    int64_t first[MOST_THREADS]; /* iteration of each */
+    int thread[SHARE * MOST_THREADS + 1];
+    int64_t held_up;      /* this thread runs no more than one of its own; -1: none */
+    _Atomic int64_t left; /* iterations that have not begun */
+};
+
+static void run_share(void *user, int64_t index, int thread) {
+    struct shares *s = user;
+    s->thread[index] = thread;
+    if (!s->begun[thread]) {
+        s->begun[thread] = true;
+        s->first[thread] = index;
+        (void)atomic_fetch_add(&s->arrived, 1);
+        for (int ms = 0; ms < 20000 && atomic_load(&s->arrived) < s->threads; ms++) nap(1);
+    }
+    (void)atomic_fetch_sub(&s->left, 1);
+    for (int ms = 0; ms < 20000 && thread == s->held_up && atomic_load(&s->left) > 0; ms++) nap(1);
+}
+
+static void run_shares(struct rfx_team *team, void *user) {
+    struct shares *s = user;
+    s->threads = rfx_team_threads(team);
+    s->left = (int64_t)SHARE * s->threads + 1;
+    rfx_team_for(team, (int64_t)SHARE * s->threads + 1, run_share, s);
+}
+
+/* The first share has one more iteration, as they do not come out even. */
+static void threads_begin_with_shares_of_neighbours(void **state) {
+    (void)state;
+    for (int threads = 2; threads <= MOST_THREADS; threads++) {
+        struct shares s = {.held_up = -1};
+        rfx_team_run(threads, run_shares, &s);
+        assert_int_equal(s.threads, threads);
+        for (int t = 0; t < threads; t++) assert_int_equal(s.first[t], t * SHARE + (t > 0));
+    }
+}
+
+static void what_is_left_of_a_share_is_taken(void **state) {
+    (void)state;
+    for (int threads = 2; threads <= MOST_THREADS; threads += 3) {
+        struct shares s = {.held_up = threads - 1};
+        rfx_team_run(threads, run_shares, &s);
+        int64_t own = (threads - 1) * SHARE + 1;
+        assert_int_equal(s.thread[own], threads - 1);
+        for (int i = 1; i < SHARE; i++) assert_int_not_equal(s.thread[own + i], threads - 1);
+    }
+}
+
+#define MANY_THREADS 70
+
+struct many {
+    int threads, wrong;
+    atomic_int times[3 * MANY_THREADS];
+};
+
+static void count_many(void *user, int64_t index, int thread) {
+    struct many *m = user;
+    (void)thread;
+    (void)atomic_fetch_add(&m->times[index], 1);
+}
+
+static void run_many(struct rfx_team *team, void *user) {
+    static const int64_t counts[] = {2, 63, 64, 65, MANY_THREADS, 3 * MANY_THREADS};
+    struct many *m = user;
+    m->threads = rfx_team_threads(team);
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        for (int i = 0; i < 3 * MANY_THREADS; i++) atomic_store(&m->times[i], 0);
+        rfx_team_for(team, counts[k], count_many, m);
+        for (int i = 0; i < 3 * MANY_THREADS; i++)
+            m->wrong += atomic_load(&m->times[i]) != (i < counts[k]);
+    }
+}
+
+/* More threads than shares: some begin with the same one. */
+static void many_threads_share_shares(void **state) {
+    (void)state;
+    struct many many = {0};
+    rfx_team_run(MANY_THREADS, run_many, &many);
+    assert_int_equal(many.threads, MANY_THREADS);
+    assert_int_equal(many.wrong, 0);
+}
+
 /* A chain of loops, each reading what all threads wrote in the one before. */
 #define CHAIN_LOOPS 100000
 #define CHAIN_WIDTH 3
@@ -355,6 +444,9 @@ int main(void) {
         cmocka_unit_test(every_index_once),
         cmocka_unit_test(no_team_is_a_team_of_one),
         cmocka_unit_test(sleepers_come_when_there_is_work),
+        cmocka_unit_test(threads_begin_with_shares_of_neighbours),
+        cmocka_unit_test(what_is_left_of_a_share_is_taken),
+        cmocka_unit_test(many_threads_share_shares),
         cmocka_unit_test(tiny_loops_see_each_other),
         cmocka_unit_test(teams_within_teams_are_alone),
         cmocka_unit_test(some_of_the_threads_asked_for),
