@@ -18,8 +18,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "npy data are read as they are");
 
-#define CHUNK_COLS 2048
-#define TOGETHER 3 /* channels whose rows are read before they are put into pixels */
+#define CHUNK_COLS 4096 /* floats of a channel that are read at a time */
+#define TOGETHER 3      /* channels whose rows are read before they are put into pixels */
 
 struct npy_source {
     struct rfx_image_backend base;
@@ -34,14 +34,16 @@ static struct npy_source *self_of(struct rfx_image_backend *b) {
     return (struct npy_source *)(void *)b;
 }
 
+/* `n` floats of a channel from column x of row y on: of whole rows, several. */
 static enum rfx_status read_chunk(struct npy_source *s, int64_t channel, int64_t y, int64_t x,
-                                  int64_t cols, float *chunk, struct rfx_error *err) {
+                                  int64_t n, float *chunk, struct rfx_error *err) {
     int64_t plane = s->image * s->file_channels + channel;
     int64_t elem = (plane * s->base.h + y) * s->base.w + x; /* [n, c, h, w]; checked at open */
-    size_t bytes = rfx_floats_bytes(cols);
+    size_t bytes = rfx_floats_bytes(n);
     size_t got = rfx_image_file_pread(&s->file, chunk, bytes,
                                       s->data_offset + (int64_t)rfx_floats_bytes(elem));
     if (got == bytes) return RFX_OK;
+    y += (int64_t)(got / sizeof(float)) / s->base.w;
     if (s->file.error_number != 0)
         return rfx_fail(err, RFX_STATUS_IO, "%s: row %" PRId64 " of %" PRId64 ": %s", s->base.name,
                         y, s->base.h, strerror(s->file.error_number));
@@ -50,38 +52,48 @@ static enum rfx_status read_chunk(struct npy_source *s, int64_t channel, int64_t
                     s->base.name, y, s->base.h);
 }
 
-/* Planes, a run of `cols` floats each, to the n channels at dst of pixels of c. */
-static void interleave(const float *planes, int64_t n, int64_t cols, float *dst, int64_t c) {
+/* Planes of `plane` floats, a run of `cols` of each, to the n channels at dst of pixels of c. */
+static void interleave(const float *planes, int64_t plane, int64_t n, int64_t cols, float *dst,
+                       int64_t c) {
     if (n == TOGETHER && c == TOGETHER) /* for which compilers have instructions */
         for (int64_t k = 0; k < cols; k++)
-            for (int64_t i = 0; i < TOGETHER; i++) dst[TOGETHER * k + i] = planes[i * cols + k];
+            for (int64_t i = 0; i < TOGETHER; i++) dst[TOGETHER * k + i] = planes[i * plane + k];
     else
         for (int64_t i = 0; i < n; i++)
-            for (int64_t k = 0; k < cols; k++) dst[k * c + i] = planes[i * cols + k];
+            for (int64_t k = 0; k < cols; k++) dst[k * c + i] = planes[i * plane + k];
 }
 
-/* Columns [x, x + cols) of row y, of n channels from the first on. */
-static enum rfx_status read_channels(struct npy_source *s, int64_t first, int64_t n, int64_t y,
-                                     int64_t x, int64_t cols, const struct rfx_view *out,
+/* A rectangle of no more than a chunk, of n channels from the first on; whole rows, or one. */
+static enum rfx_status read_channels(struct npy_source *s, int64_t first, int64_t n,
+                                     struct rfx_rect rect, const struct rfx_view *out,
                                      struct rfx_error *err) {
     float chunk[TOGETHER * CHUNK_COLS];
+    int64_t cols = rfx_rect_cols(rect), plane = rfx_rect_area(rect);
     for (int64_t i = 0; i < n; i++) {
         int64_t band = s->chosen != NULL ? s->chosen->numbers[first + i] - 1 : first + i;
-        enum rfx_status status = read_chunk(s, band, y, x, cols, chunk + i * cols, err);
+        enum rfx_status status =
+            read_chunk(s, band, rect.y0, rect.x0, plane, chunk + i * plane, err);
         if (status != RFX_OK) return status;
     }
-    interleave(chunk, n, cols, rfx_view_at(out, y, x) + first, out->c);
+    for (int64_t y = rect.y0; y < rect.y1; y++)
+        interleave(chunk + (y - rect.y0) * cols, plane, n, cols,
+                   rfx_view_at(out, y, rect.x0) + first, out->c);
     return RFX_OK;
 }
 
+/* Rows of a channel follow each other in the file: as many whole ones as a chunk holds are read at
+ * a time. */
 static enum rfx_status npy_read(struct rfx_image_backend *b, struct rfx_rect rect,
                                 const struct rfx_view *out, struct rfx_error *err) {
-    for (int64_t y = rect.y0; y < rect.y1; y++)
+    bool whole = rfx_rect_cols(rect) == b->w;
+    int64_t rows = whole ? rfx_max_i64(1, CHUNK_COLS / b->w) : 1;
+    for (int64_t y = rect.y0; y < rect.y1; y += rows)
         for (int64_t first = 0; first < b->c; first += TOGETHER)
             for (int64_t x = rect.x0; x < rect.x1; x += CHUNK_COLS) {
+                struct rfx_rect part =
+                    rfx_rect_intersect(rect, rfx_rect_make(y, y + rows, x, x + CHUNK_COLS));
                 int64_t n = rfx_min_i64(TOGETHER, b->c - first);
-                int64_t cols = rfx_min_i64(CHUNK_COLS, rect.x1 - x);
-                enum rfx_status status = read_channels(self_of(b), first, n, y, x, cols, out, err);
+                enum rfx_status status = read_channels(self_of(b), first, n, part, out, err);
                 if (status != RFX_OK) return status;
             }
     return RFX_OK;

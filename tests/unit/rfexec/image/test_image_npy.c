@@ -106,6 +106,41 @@ static void delivers_planes_as_pixels(void **state) {
     (void)unlink(FILE_NAME);
 }
 
+/* Rows of a narrow picture that are read together come to where a view has each: also in a ring,
+ * which begins again among them. */
+static void delivers_many_rows_at_a_time(void **state) {
+    (void)state;
+    enum { C = 5, H = 300, W = 100, RING = 128 };
+    static const struct {
+        int64_t y0, y1, x0, x1;
+    } rects[] = {{0, 128, 0, W},   {100, 228, 0, W}, {171, 299, 0, W},
+                 {250, 300, 0, W}, {100, 228, 1, W}, {100, 228, 0, W - 1}};
+    write_npy("{'descr': '<f4', 'fortran_order': False, 'shape': (5, 300, 100), }", C * H * W, 0);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_image *image = NULL;
+    struct rfx_error err = {""};
+    assert_int_equal(rfx_image_open(mem, FILE_NAME, NULL, &image, &err), RFX_OK);
+    float *data = calloc((size_t)RING * W * C, sizeof *data);
+    for (size_t r = 0; r < sizeof rects / sizeof *rects; r++) {
+        struct rfx_rect rect = rfx_rect_make(rects[r].y0, rects[r].y1, rects[r].x0, rects[r].x1);
+        struct rfx_view view = rfx_view_dense(data, rect, C);
+        view.ring_rows = RING;
+        assert_int_equal(rfx_image_read(image, rect, &view, &err), RFX_OK);
+        for (int64_t y = rect.y0; y < rect.y1; y++)
+            for (int64_t x = rect.x0; x < rect.x1; x++)
+                for (int64_t c = 0; c < C; c++) {
+                    int64_t from = (c * H + y) * W + x;
+                    float got = rfx_view_at(&view, y, x)[c];
+                    if (from == 5 ? !isnan(got) : got != (float)from / 4.0f)
+                        fail_msg("(%d, %d, %d): %g", (int)y, (int)x, (int)c, (double)got);
+                }
+    }
+    free(data);
+    rfx_image_free(image);
+    rfx_memory_free(mem);
+    (void)unlink(FILE_NAME);
+}
+
 static void refuses_in_words(void **state) {
     (void)state;
     static const struct {
@@ -169,9 +204,8 @@ static void notices_a_file_that_shrinks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(delivers_chosen_channels),
-        cmocka_unit_test(delivers_planes_as_pixels),
-        cmocka_unit_test(refuses_in_words),
+        cmocka_unit_test(delivers_chosen_channels),     cmocka_unit_test(delivers_planes_as_pixels),
+        cmocka_unit_test(delivers_many_rows_at_a_time), cmocka_unit_test(refuses_in_words),
         cmocka_unit_test(notices_a_file_that_shrinks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
