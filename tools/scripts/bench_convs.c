@@ -98,6 +98,7 @@ static const struct shape shapes[] = {
     {"dense 3x3 1024->512", false, 1024, 512, 1, 16, 128, 3, 3, 1, 1, 1, 1},
     {"dense 3x3 s2 128->128", false, 128, 128, 1, 64, 128, 3, 3, 2, 1, 1, 1},
     {"dense 1x1 64->256", false, 64, 256, 1, 32, 256, 1, 1, 1, 1, 0, 0},
+    {"dense 1x1 64->256, residual", false, 64, 256, 1, 4, 128, 1, 1, 1, 1, 0, 0},
     {"dense 1x1 256->64", false, 256, 64, 1, 32, 256, 1, 1, 1, 1, 0, 0},
     {"dense 1x1 256->1024", false, 256, 1024, 1, 32, 64, 1, 1, 1, 1, 0, 0},
     {"dense 1x1 1024->256", false, 1024, 256, 1, 32, 64, 1, 1, 1, 1, 0, 0},
@@ -106,6 +107,7 @@ static const struct shape shapes[] = {
     {"far 3x3 64->64", false, 64, 64, 1, 256, 256, 3, 3, 1, 1, 1, 1},
     {"far 1x1 256->64", false, 256, 64, 1, 128, 256, 1, 1, 1, 1, 0, 0},
     {"far 1x1 64->256", false, 64, 256, 1, 128, 256, 1, 1, 1, 1, 0, 0},
+    {"far 1x1 64->256, residual", false, 64, 256, 1, 128, 256, 1, 1, 1, 1, 0, 0},
     {"far 1x1 512->128", false, 512, 128, 1, 128, 128, 1, 1, 1, 1, 0, 0},
     {"far 1x1 144->32", false, 144, 32, 1, 256, 256, 1, 1, 1, 1, 0, 0},
     {"far depthwise 3x3 96", false, 96, 96, 96, 256, 512, 3, 3, 1, 1, 1, 1},
@@ -126,7 +128,7 @@ enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
 struct layer {
     struct rfx_graph *graph;
-    struct rfx_view in;
+    struct rfx_view in[2]; /* and what is added */
     struct rfx_run_args args;
     double flops;
     double gflops[MAX_ROUNDS], share[MAX_ROUNDS];
@@ -228,6 +230,11 @@ static int add_weight(struct rfx_graph *graph, const struct shape *s) {
     return index;
 }
 
+/* Whether a map is added to what it makes. */
+static bool has_residual(const struct shape *s) {
+    return strstr(s->name, "residual") != NULL;
+}
+
 static void make_layer(struct rfx_memory *mem, const struct shape *s, struct layer *layer) {
     struct rfx_error err = {{0}};
     must(rfx_graph_create(mem, s->name, &layer->graph, &err) == RFX_OK, err.text);
@@ -253,15 +260,23 @@ static void make_layer(struct rfx_memory *mem, const struct shape *s, struct lay
                                             .scale = -1};
     node.attr.conv.weight = add_weight(layer->graph, s);
     must(rfx_graph_add(layer->graph, &node, &index, &err) == RFX_OK, err.text);
+    if (has_residual(s)) { /* the layer again, to which a map like its own is added */
+        const int both[2] = {in, index};
+        node.in = both;
+        node.n_in = 2;
+        node.residual = true;
+        must(rfx_graph_add(layer->graph, &node, &index, &err) == RFX_OK, err.text);
+    }
     const struct rfx_node *n = &layer->graph->nodes[index];
-    layer->in = rfx_view_dense(noise(s->ic * s->h * s->w), rfx_rect_full(s->h, s->w), s->ic);
     struct rfx_rect full = rfx_node_full_rect(n);
+    layer->in[0] = rfx_view_dense(noise(s->ic * s->h * s->w), rfx_rect_full(s->h, s->w), s->ic);
+    if (has_residual(s)) layer->in[1] = rfx_view_dense(noise(n->out.elems), full, n->out.c);
     void *packed = block(rfx_op_packed_bytes(layer->graph, n));
     must(rfx_op_pack(layer->graph, n, packed, &err) == RFX_OK, err.text);
     layer->args =
         (struct rfx_run_args){.graph = layer->graph,
                               .node = n,
-                              .in = &layer->in,
+                              .in = layer->in,
                               .out = rfx_view_dense(block(rfx_node_out_bytes(n)), full, n->out.c),
                               .rect = full,
                               .packed = packed,
