@@ -1,7 +1,6 @@
 /* The table of operations and the wrappers that give absent members their meaning. */
 #include "layers/graph/op.h"
 
-#include "layers/core/rect.h"
 #include "layers/graph/units.h"
 
 static const struct rfx_op_def *const op_table[] = {

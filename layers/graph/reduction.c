@@ -50,8 +50,7 @@ void rfx_reduction_add(const struct rfx_node *node, void *state, const struct rf
     int64_t parts = rfx_min_i64(rfx_min_i64(rfx_team_threads(team), rows), pixels / SERIAL_PIXELS);
     if (parts < 1 || pixels * in->c < SERIAL_ELEMS) parts = 1;
     size_t bytes = reduction->state_bytes(node);
-    int64_t beside = rfx_units_beside(rfx_rect_cols(rect), (int)parts);
-    struct adding a = {node, in, rect, state, scratch, bytes, {parts / beside, beside}};
+    struct adding a = {node, in, rect, state, scratch, bytes, rfx_units_into(rect, (int)parts)};
     rfx_team_for(team, parts, add_part, &a);
     for (int64_t p = 1; p < parts; p++)
         reduction->merge(node, state, (char *)scratch + (size_t)(p - 1) * bytes);

@@ -16,6 +16,11 @@ int64_t rfx_units_beside(int64_t cols, int threads) {
     return cols / threads >= BESIDE_COLS ? threads : 1;
 }
 
+struct rfx_units rfx_units_into(struct rfx_rect rect, int parts) {
+    int64_t beside = rfx_units_beside(rfx_rect_cols(rect), parts);
+    return (struct rfx_units){parts / beside, beside};
+}
+
 struct rfx_rect rfx_units_part(struct rfx_rect rect, struct rfx_units grid, int64_t index) {
     return rfx_rect_part(rect, index % grid.down, grid.down, index / grid.down, grid.across);
 }

@@ -19,6 +19,10 @@ struct rfx_units {
  * narrow. */
 int64_t rfx_units_beside(int64_t cols, int threads);
 
+/* A rectangle in so many parts: side by side, or where they would be narrow one below the other, of
+ * which some may have no rows. */
+struct rfx_units rfx_units_into(struct rfx_rect rect, int parts);
+
 /* Part `index` of down * across of a rectangle, counted down the columns. */
 struct rfx_rect rfx_units_part(struct rfx_rect rect, struct rfx_units grid, int64_t index);
 

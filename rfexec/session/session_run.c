@@ -131,11 +131,8 @@ static void keep_rows(const struct rfx_session *session, struct rfx_team *team,
     k.to.fresh = NULL;
     k.rect.x0 = k.from.rect.x0;
     k.rect.x1 = k.from.rect.x1;
-    int64_t rows = rfx_rect_rows(k.rect), threads = rfx_team_threads(team);
-    k.parts = (struct rfx_units){1, rfx_units_beside(rfx_rect_cols(k.rect), (int)threads)};
-    if (k.parts.across == 1) k.parts.down = rfx_min_i64(rows, threads);
-    if ((size_t)rows * rfx_view_row_bytes(&k.from) < 2 * KEEP_BYTES)
-        k.parts = (struct rfx_units){1, 1};
+    size_t bytes = (size_t)rfx_rect_rows(k.rect) * rfx_view_row_bytes(&k.from);
+    k.parts = rfx_units_into(k.rect, bytes < 2 * KEEP_BYTES ? 1 : rfx_team_threads(team));
     rfx_team_for(team, k.parts.down * k.parts.across, keep_part, &k);
 }
 

@@ -78,6 +78,26 @@ static void every_pixel_is_made_once(void **state) {
     free(seen);
 }
 
+/* Side by side where that is not narrow, else rows; always so many, and every pixel once. */
+static void parts_are_as_many_as_asked_for(void **state) {
+    (void)state;
+    static const int64_t rows[] = {1, 2, MOST_ROWS}, cols[] = {1, 111, 112, MOST_COLS};
+    struct seen *seen = malloc(sizeof *seen);
+    assert_non_null(seen);
+    for (int parts = 1; parts <= 7; parts++)
+        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+            for (size_t c = 0; c < sizeof cols / sizeof *cols; c++) {
+                memset(seen, 0, sizeof *seen);
+                seen->rect = rfx_rect_make(3, 3 + rows[r], 5, 5 + cols[c]);
+                struct rfx_units grid = rfx_units_into(seen->rect, parts);
+                assert_int_equal(grid.down * grid.across, parts);
+                assert_int_equal(grid.across, rfx_units_beside(cols[c], parts));
+                for (int i = 0; i < parts; i++) see(seen, rfx_units_part(seen->rect, grid, i));
+                assert_once(seen);
+            }
+    free(seen);
+}
+
 /* Units of a grid go down the columns from left to right. */
 static void units_are_counted_down_the_columns(void **state) {
     (void)state;
@@ -121,6 +141,7 @@ static void threads_have_the_same_columns(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pixel_is_made_once),
+        cmocka_unit_test(parts_are_as_many_as_asked_for),
         cmocka_unit_test(units_are_counted_down_the_columns),
         cmocka_unit_test(threads_have_the_same_columns),
     };
