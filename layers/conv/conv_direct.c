@@ -11,6 +11,7 @@
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 #include "layers/graph/units.h"
+#include "layers/graph/view_rows.h"
 
 #define UNIT_INPUT_BYTES (384 << 10) /* of a unit: leaves room for a panel's weights beside it */
 #define SLAB_BYTES (256 << 10)       /* of weights; or one panel, where that has more */
@@ -238,8 +239,7 @@ static bool may_wait(const struct direct *d, const struct slab *slab) {
     const struct rfx_conv_parts parts = rfx_conv_parts(d->icg, a->kh, a->kw);
     if (!parts.split || parts.taps > 1 || slab->channels % RFX_CONV_PANEL != 0) return false;
     if (!args->node->residual) return true;
-    int64_t y = args->rect.y0, x = args->rect.x0;
-    return rfx_view_at(&args->in[1], y, x) != rfx_view_at(&args->out, y, x);
+    return !rfx_views_meet(&args->in[1], &args->out, args->rect);
 }
 
 /* A slab of a unit; one panel whose weights are more than the cache holds, some taps at a time. */

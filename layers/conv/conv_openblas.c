@@ -12,6 +12,7 @@
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
+#include "layers/graph/view_rows.h"
 
 /* Pixels per call. A call repacks the weights, so the more weights the more pixels; with few
  * weights a small panel stays in the first cache. */
@@ -154,7 +155,8 @@ static void run_block(struct panel *p, int64_t index_y, int64_t index_x) {
     p->need = rfx_rect_intersect(p->block, args->rect);
     bool whole = rfx_rect_equal(p->need, p->block);
     bool x_in_view = is_pointwise(job) && is_run(&args->in[0], p->block);
-    bool over_residual = args->node->residual && args->in[1].data == args->out.data;
+    bool over_residual =
+        args->node->residual && rfx_views_meet(&args->in[1], &args->out, args->rect);
     bool c_in_view = whole && !over_residual && is_run(&args->out, p->block);
     int64_t n = rfx_rect_area(p->block), ldc = c_in_view ? args->out.c : a->oc;
     float *c = c_in_view ? rfx_view_at(&args->out, p->block.y0, p->block.x0) : p->c;

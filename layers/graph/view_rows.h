@@ -15,4 +15,13 @@ static inline int64_t rfx_view_rows_end(const struct rfx_view *v, int64_t y, int
         end = y - y % v->ring_rows + v->ring_rows;
     return end;
 }
+
+/* Whether some row of a rectangle lies at the same place in two views of whole rows, one of which
+ * is written over the other (op.h, in_place): of those that lie apart, some may be in a ring, so
+ * that it is the rows from one on that do. */
+static inline bool rfx_views_meet(const struct rfx_view *a, const struct rfx_view *b,
+                                  struct rfx_rect rect) {
+    int64_t y = rect.y1 - 1, x = rect.x0;
+    return rfx_view_at(a, y, x) == rfx_view_at(b, y, x);
+}
 #endif

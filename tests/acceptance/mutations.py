@@ -134,6 +134,21 @@ MUTATIONS = {
     "write over rows that the step still reads": (
         "tiler/modes/streamed.c", r"int64_t least = \*lag \+ .*;", "int64_t least = *lag;",
         "test_stream_slides$|test_session$"),
+    "write over rows of a step that others still read": (
+        "tiler/modes/streamed.c", r"return \*lag <= 0 && rfx_stream_ends_with\(.*\);", "return true;",
+        "test_session$"),
+    "put rows that lag where there is no room": (
+        "tiler/plan/plan_build.c", r"= stage->nodes\[node->over\]\.ring_rows \+ node->lead;",
+        "= node->lead;", "test_plan_check$"),
+    "write over what a convolution reads as well": (
+        "tiler/plan/plan_records.c", r"!takes\(l, node, k\)\) return false;\n    return true;",
+        "false) return false;\n    return true;", "test_plan_check$|test_session$"),
+    "leave sums in a row whose residual lies there": (
+        "layers/graph/view_rows.h", r"int64_t y = rect\.y1 - 1, x", "int64_t y = rect.y0, x",
+        "test_session$|test_conv_backend$|test_view_rows$"),
+    "reduce nothing of a constant": (
+        "tiler/modes/streaming.c", r" \|\| rfx_node_is_constant\(&graph->nodes\[i\]\);", ";",
+        "test_streaming$"),
     "make rows of a stored map before the image comes to them": (
         "tiler/modes/streaming.c", r"if \(is_source\(stream, node\)\) hi = .*;", "",
         "test_streaming$"),

@@ -40,6 +40,7 @@ struct one_case {
 
 static struct random_graph_kinds kinds;
 static int64_t grouped_plans, spilled_plans, fetching_tiles, joined_plans, sliding_streams;
+static int64_t overwriting_streams, lagging_streams;
 
 static void fail_case(const struct one_case *c, const struct rfx_plan *plan, const char *why) {
     char text[200] = "no plan";
@@ -122,6 +123,19 @@ static void count_sliding(const struct rfx_plan *plan) {
     sliding_streams += slides;
 }
 
+/* Plans of which some node of a tight stream is written over another one's rows, and those of which
+ * one does that lags behind. */
+static void count_overwriting(const struct rfx_plan *plan) {
+    bool over = false, lags = false;
+    for (int s = 0; s < plan->n_stages; s++)
+        for (int i = 0; i < plan->graph->n_nodes; i++) {
+            over |= plan->stages[s].nodes[i].over >= 0;
+            lags |= plan->stages[s].nodes[i].lead > 0;
+        }
+    overwriting_streams += over;
+    lagging_streams += lags;
+}
+
 static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     struct rfx_memory *mem = c->graph->mem;
     struct rfx_session *session = NULL;
@@ -134,6 +148,7 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     grouped_plans += plan->grouped != NULL;
     count_spilled(plan);
     count_sliding(plan);
+    count_overwriting(plan);
     enum rfx_status opened =
         s->by_caller ? rfx_image_from_pixels(mem, c->pixels, s->h, s->w, s->c, &image, &err)
                      : rfx_image_from_array(mem, c->image, s->c, s->h, s->w, &image, &err);
@@ -326,6 +341,22 @@ static void run_spilled(struct one_case *c, struct rfx_plan_request plain) {
     rfx_plan_free(smallest);
 }
 
+/* A tight stream of whole rows up to the last cut: what lags is written over rows of a step where
+ * steps have more rows than it lags. */
+static void run_tight(struct one_case *c, struct rfx_plan_request plain, const int *splits, int n) {
+    struct test_rng rng = test_rng_make(c->seed ^ 0x71647);
+    bool residual = false;
+    for (int i = 0; i < c->graph->n_nodes; i++) residual |= c->graph->nodes[i].residual;
+    if (!residual) return;
+    c->request = plain;
+    choose_manner(c, &rng);
+    c->request.no_inplace = false;
+    c->request.split = c->graph->nodes[splits[n - 1]].name;
+    ask(c, rfx_ask_bands(test_rng_int(&rng, 4, 40), 1));
+    c->request.asked.tight = true;
+    (void)run_request(c);
+}
+
 /* Untiled, stages at random, a random grid, random bands and strips at a random split, and a budget
  * between smallest and untiled. */
 static void run_all_plans(struct one_case *c, struct test_rng *rng, int *random_stages) {
@@ -366,6 +397,7 @@ static void run_all_plans(struct one_case *c, struct test_rng *rng, int *random_
         run_plan(c, plan != NULL ? plan : smallest);
         rfx_plan_free(plan);
         rfx_plan_free(smallest);
+        run_tight(c, plain, splits, n);
     }
     free(splits);
 }
@@ -378,6 +410,7 @@ static void run_case(uint64_t seed, int *random_stages) {
     options.rough = true;
     options.heads = 25;
     options.modern = 90;
+    options.bottlenecks = 70;
     if (seed % 8 == 0) options.max_size = 257;
     struct one_case c = {.seed = seed, .graph = random_graph_make(mem, seed, &options)};
     random_graph_count(c.graph, &kinds);
@@ -419,12 +452,13 @@ static void random_networks(void **state) {
     fprintf(
         stderr,
         "plans of random stages %d, with groups %lld, with files %lld, of streams over what they "
-        "read %lld\n",
+        "read %lld, with rows over rows of a step %lld, of which some lag %lld\n",
         random_stages, (long long)grouped_plans, (long long)spilled_plans,
-        (long long)sliding_streams);
+        (long long)sliding_streams, (long long)overwriting_streams, (long long)lagging_streams);
     assert_true(kinds.any > cases * 65 / 100);
     assert_true(grouped_plans > cases / 2 && random_stages > cases / 2);
     assert_true(sliding_streams > cases / 40);
+    assert_true(overwriting_streams > cases / 10 && lagging_streams >= cases / 300);
     assert_true(spilled_plans > cases / 6 && fetching_tiles > cases / 50);
     assert_true(test_conv_choice() == RFX_CONV_OPENBLAS || joined_plans > cases / 50);
 }

@@ -236,7 +236,7 @@ static void count_output(const struct counter *c, int i, struct rfx_cost_counts 
     const struct rfx_node_rows *rows = &c->shape->rows[i];
     double bytes = c->at.rows * c->at.cols * m->nodes[i].bytes;
     double back = c->bytes[i + 1] - c->bytes[i < TURNS_BEFORE ? 0 : i - TURNS_BEFORE + 1];
-    bool fresh = rfx_stage_has_fresh(c->shape, i);
+    bool fresh = rows->lasting && rfx_stage_has_fresh(c->shape, i);
     if (place == RFX_PLACE_STORED && map_bytes(c, i) > back) back = map_bytes(c, i);
     if (rows->lasting && !fresh) back = c->round;
     rfx_cost_add_bytes(m, i, m->nodes[i].dense ? bytes : 2.0 * bytes, back, counts);

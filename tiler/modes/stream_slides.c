@@ -156,3 +156,11 @@ int64_t rfx_stream_lag(const struct rfx_graph *graph, int before, int after, int
         (void)look(&p, row, rfx_min_i64(row + step, p.made.hi) - 1); /* reads no earlier ones */
     return p.lag;
 }
+
+bool rfx_stream_ends_with(const struct rfx_graph *graph, int before, int after, int64_t *scratch) {
+    struct path path = {.done = scratch, .nodes = scratch + graph->n_nodes};
+    int64_t end = rfx_rect_row_range(graph->nodes[before].wanted).hi;
+    list_path(graph, before, after, &path);
+    int64_t made = rfx_rect_row_range(graph->nodes[after].wanted).hi;
+    return first_read(graph, before, after, made, &path) >= end;
+}

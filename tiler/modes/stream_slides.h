@@ -19,4 +19,8 @@ bool rfx_stream_reads_for(const struct rfx_graph *graph, const struct rfx_stage_
  * evenly only those near the borders are looked at; else some rows, spread over all, those between
  * taken for the worse of their neighbours. */
 int64_t rfx_stream_lag(const struct rfx_graph *graph, int before, int after, int64_t *scratch);
+
+/* Whether nothing of `before` is read any more once all rows of `after` are made. scratch as above.
+ */
+bool rfx_stream_ends_with(const struct rfx_graph *graph, int before, int after, int64_t *scratch);
 #endif

@@ -2,7 +2,8 @@
  *
  * Rows come from streaming.h. In several column strips the stream runs once per strip, from the
  * image's first row each time. Tight: the rows that a step makes lie in bytes which all nodes
- * share, and those that outlive the step are copied to the node's ring before its next turn. */
+ * share, some over those of another node, and those that outlive the step are copied to the node's
+ * ring before its next turn. */
 #include <stdio.h>
 
 #include "layers/core/checked.h"
@@ -29,6 +30,8 @@ struct state {
     struct rfx_axis_region *cols; /* of the strip, n_nodes */
     int64_t *done;                /* of the stream, n_nodes */
     int64_t *fresh_from;          /* n_nodes: rows from here on lie in the fresh buffer */
+    int64_t *shift;               /* n_nodes: a row's place in it, less the row's number */
+    int64_t *taken;               /* n_nodes: step of the last turn */
     int *fresh;                   /* nodes whose rows of this step have not been copied yet */
     int n_fresh;
     int copied;           /* node of the copy just handed out; -1: none */
@@ -77,12 +80,21 @@ static bool slide(const struct rfx_graph *graph, const struct rfx_stage_shape *s
     return *down < rfx_node_wanted_bytes(node); /* else nothing is shared */
 }
 
+/* In strips a node has more columns than those behind it. */
+static bool frees(const struct rfx_graph *graph, const struct rfx_stage_shape *shape, int before,
+                  int after, int64_t *scratch, int64_t *lag) {
+    if (shape->spec.parts_x > 1) return false;
+    if (!rfx_stream_reads_for(graph, shape, before, after, scratch)) return false;
+    if (*lag == INT64_MAX) *lag = rfx_stream_lag(graph, before, after, scratch);
+    return *lag <= 0 && rfx_stream_ends_with(graph, before, after, scratch);
+}
+
 static int64_t units(const struct rfx_plan *plan, const struct rfx_stage *stage) {
     return stage->spec.parts_x * image_rows(plan->graph);
 }
 
 static size_t walk_bytes(const struct rfx_graph *graph) {
-    size_t per_node = sizeof(struct rfx_axis_region) + 2 * sizeof(int64_t) + sizeof(int);
+    size_t per_node = sizeof(struct rfx_axis_region) + 4 * sizeof(int64_t) + sizeof(int);
     return sizeof(struct state) + (size_t)graph->n_nodes * per_node;
 }
 
@@ -93,7 +105,9 @@ static void enter(struct rfx_walk *walk) {
     s->cols = (struct rfx_axis_region *)(void *)(s + 1);
     s->done = (int64_t *)(void *)(s->cols + n);
     s->fresh_from = s->done + n;
-    s->fresh = (int *)(void *)(s->fresh_from + n);
+    s->shift = s->fresh_from + n;
+    s->taken = s->shift + n;
+    s->fresh = (int *)(void *)(s->taken + n);
 }
 
 static void enter_strip(struct rfx_walk *walk) {
@@ -102,7 +116,7 @@ static void enter_strip(struct rfx_walk *walk) {
     const struct rfx_stage *stage = walk->stage;
     rfx_stage_regions(graph, stage->places, RFX_AXIS_COLS, stage->spec.parts_x, s->strip, s->cols);
     rfx_stream_begin(&s->stream, graph, stage->places, stage->spec.band_rows, s->done);
-    for (int i = 0; i < graph->n_nodes; i++) s->fresh_from[i] = 0;
+    for (int i = 0; i < graph->n_nodes; i++) s->fresh_from[i] = s->shift[i] = s->taken[i] = 0;
     s->n_fresh = 0;
     s->copied = -1;
     s->ready = true;
@@ -146,6 +160,18 @@ static bool next_copy(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
     return false;
 }
 
+/* Where the rows of a turn lie among those of a step: over those of another node, if it has made
+ * some in this step, row over row. */
+static void place_fresh(struct state *s, const struct rfx_stage_node *how,
+                        const struct rfx_stream_turn *turn) {
+    int i = turn->node;
+    bool over = how->over >= 0 && s->taken[how->over] == turn->step;
+    s->shift[i] = over ? s->shift[how->over] : how->lead - turn->rows.lo;
+    s->taken[i] = turn->step;
+    s->fresh_from[i] = turn->rows.lo;
+    if (how->ring_rows > 0) s->fresh[s->n_fresh++] = i;
+}
+
 /* The stream's next turn, once the copies before it are made. */
 static void take_turn(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
                       struct rfx_step *step) {
@@ -155,10 +181,7 @@ static void take_turn(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
     enum rfx_node_place place = stage->places[turn->node];
     struct rfx_rect rect = rfx_rect_from_ranges(turn->rows, strip_cols(walk, turn->node));
     rfx_stream_commit(&s->stream, turn);
-    if (stage->nodes[turn->node].fresh.bytes != 0) {
-        s->fresh_from[turn->node] = turn->rows.lo;
-        s->fresh[s->n_fresh++] = turn->node;
-    }
+    if (stage->nodes[turn->node].fresh.bytes != 0) place_fresh(s, &stage->nodes[turn->node], turn);
     bool emitted = place == RFX_PLACE_EMITTED || place == RFX_PLACE_SPILLED;
     if (place == RFX_PLACE_REDUCED || emitted) {
         struct rfx_range own = rfx_stage_target_range(graph, turn->node, place, RFX_AXIS_COLS,
@@ -212,9 +235,12 @@ static void part(const struct rfx_walk *walk, int node, struct rfx_part *part) {
     part->ring_rows = how->ring_rows;
     part->has_fresh = how->fresh.bytes != 0;
     part->fresh_y0 = part->has_fresh ? s->fresh_from[node] : done;
-    part->fresh_offset = how->fresh.offset;
     struct rfx_range there = {rfx_max_i64(part->fresh_y0 - how->ring_rows, 0), done};
     part->rect = rfx_rect_from_ranges(there, strip_cols(walk, node));
+    const struct rfx_tensor *out = &walk->plan->graph->nodes[node].out;
+    int64_t before = part->fresh_y0 + s->shift[node]; /* rows of the buffer */
+    size_t row_bytes = rfx_tensor_pixel_bytes(out, rfx_rect_cols(part->rect));
+    part->fresh_offset = how->fresh.offset + (size_t)before * row_bytes;
 }
 
 static int describe(const struct rfx_stage_spec *spec, const char *to, bool alone, char *text,
@@ -298,6 +324,7 @@ const struct rfx_mode rfx_mode_streamed = {
     .recall = recall,
     .sweep_rows = sweep_rows,
     .slide = slide,
+    .frees = frees,
     .units = units,
     .walk_bytes = walk_bytes,
     .enter = enter,

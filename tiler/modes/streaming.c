@@ -26,7 +26,8 @@ void rfx_stream_begin(struct rfx_stream *stream, const struct rfx_graph *graph,
     stream->open = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
         struct rfx_range rows = rfx_stream_rows(graph, places, i);
-        done[i] = places[i] == RFX_PLACE_READ ? rows.hi : rows.lo;
+        bool there = places[i] == RFX_PLACE_READ || rfx_node_is_constant(&graph->nodes[i]);
+        done[i] = there ? rows.hi : rows.lo;
         if (!rfx_place_is_computed(places[i])) continue;
         if (stream->last < 0) stream->first = i;
         stream->last = i;

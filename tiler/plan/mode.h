@@ -138,6 +138,12 @@ struct rfx_mode {
     bool (*slide)(const struct rfx_graph *graph, const struct rfx_stage_shape *shape, int before,
                   int after, int64_t *scratch, int64_t *lag, size_t *down);
 
+    /* Tight: whether rows of a step of `before` are read by no other node any more, then or later,
+     * once `after` has made the same rows, which read them, and all those above. Both have whole
+     * rows. scratch and *lag as above. NULL: no node is written over another one's rows. */
+    bool (*frees)(const struct rfx_graph *graph, const struct rfx_stage_shape *shape, int before,
+                  int after, int64_t *scratch, int64_t *lag);
+
     int64_t (*units)(const struct rfx_plan *plan, const struct rfx_stage *stage); /* of progress */
     size_t (*walk_bytes)(const struct rfx_graph *graph);
 

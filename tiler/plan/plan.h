@@ -78,6 +78,10 @@ struct rfx_stage_node {
     int64_t ring_rows;        /* rows of a ring; 0: the rows of the view, linear */
     struct rfx_buffer fresh;  /* of a tight ring: the rows of the step; bytes 0: in the ring */
     int last_reader;          /* of a tight ring: after this node the rows are copied */
+    int over;                 /* of a tight ring: the node over whose rows of the step those of this
+                                 one are written, row over row; -1: none */
+    int64_t lead;             /* rows of `fresh` before those of a step, for nodes that lag behind
+                                 this one and are written over it */
     int64_t step_rows;        /* row by row: rows per step; 0: all at once */
     bool upwards;             /* row by row from the last rows to the first */
     struct rfx_buffer packed; /* packed constants when they are loaded by stage */

@@ -30,9 +30,10 @@ static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_er
     c->spans = rfx_memory_calloc(mem, 2 * stages, sizeof *c->spans);
     c->live = rfx_memory_calloc(mem, (n + 1) * stages + 1, sizeof *c->live);
     c->stored_record = rfx_memory_calloc(mem, (4 + stages) * n, sizeof *c->stored_record);
+    c->fresh = rfx_memory_calloc(mem, stages * n, sizeof *c->fresh);
     if (c->packed_bytes == NULL || c->records == NULL || c->slides == NULL || c->upwards == NULL ||
         c->memo == NULL || !can_keep || c->spans == NULL || c->measured == NULL ||
-        c->by_caller == NULL || c->live == NULL || c->stored_record == NULL)
+        c->by_caller == NULL || c->live == NULL || c->stored_record == NULL || c->fresh == NULL)
         return rfx_memory_fail(mem, "planner tables", records * sizeof *c->records, err);
     c->resident = c->by_caller + n;
     c->stored_last = c->stored_record + n;
@@ -88,6 +89,7 @@ void rfx_plan_context_release(struct rfx_plan_context *context) {
     rfx_memory_release(mem, context->spans);
     rfx_memory_release(mem, context->live);
     rfx_memory_release(mem, context->stored_record);
+    rfx_memory_release(mem, context->fresh);
 }
 
 /* Rows x columns of a node that a stage computes in all. */
@@ -219,6 +221,22 @@ static struct rfx_buffer buffer_of(const struct rfx_plan_context *context, int r
     return (struct rfx_buffer){r->offset, r->bytes - RFX_RED_ZONE_BYTES};
 }
 
+/* Rows of steps of a tight stage. */
+static void fill_fresh(const struct rfx_plan_context *context, int s, struct rfx_stage *stage) {
+    int n = context->graph->n_nodes;
+    const struct rfx_plan_fresh *fresh = context->fresh + (size_t)s * (size_t)n;
+    for (int i = n - 1; i >= 0; i--) { /* those that are written over another one first */
+        struct rfx_stage_node *node = &stage->nodes[i];
+        node->over = -1;
+        if (!stage->spec.tight || !rfx_place_is_local(stage->places[i])) continue;
+        node->fresh = buffer_of(context, fresh[i].record);
+        node->last_reader = fresh[i].last_reader;
+        node->over = fresh[i].over;
+        if (node->over >= 0)
+            stage->nodes[node->over].lead = stage->nodes[node->over].ring_rows + node->lead;
+    }
+}
+
 /* Takes the records' offsets over into the plan. A node whose tensor took over another's bytes has
  * no record of its own: stored_record and local_records name the one it lies in. */
 static void fill_buffers(const struct rfx_plan_context *context, struct rfx_plan *plan) {
@@ -227,12 +245,10 @@ static void fill_buffers(const struct rfx_plan_context *context, struct rfx_plan
     for (int r = 0; r < context->n_records; r++) {
         struct rfx_stage_node *node = &plan->stages[records[r].stage].nodes[records[r].node];
         if (records[r].kind == RFX_RECORD_PACKED) node->packed = buffer_of(context, r);
-        if (records[r].kind != RFX_RECORD_FRESH) continue;
-        node->fresh = buffer_of(context, r);
-        node->last_reader = records[r].last - rfx_plan_count_steps(graph, records[r].stage);
     }
     for (int s = 0; s < plan->n_stages; s++) {
         struct rfx_stage *stage = &plan->stages[s];
+        fill_fresh(context, s, stage);
         const int *local = context->local_records + (size_t)s * (size_t)graph->n_nodes;
         for (int i = 0; i < graph->n_nodes; i++) {
             enum rfx_node_place place = stage->places[i];

@@ -27,6 +27,13 @@ struct rfx_plan_sliding {
     int64_t *scratch;          /* 2 * n_nodes */
 };
 
+/* Where a stage makes the rows of a node's step, if it is tight. */
+struct rfx_plan_fresh {
+    int record; /* -1: none */
+    int over;   /* node over whose rows they are written; -1: none */
+    int last_reader;
+};
+
 /* What does not depend on the candidate, and scratch tables. */
 struct rfx_plan_context {
     const struct rfx_graph *graph;
@@ -49,6 +56,7 @@ struct rfx_plan_context {
     size_t *live;                           /* per step of the candidate, max_stages stages */
     int *stored_record, *stored_last;       /* per node: its full map's record, and last step */
     int *local_records;                     /* per stage and node: of what the stage has at hand */
+    struct rfx_plan_fresh *fresh;           /* per stage and node, of those that are computed */
     bool *by_caller, *resident;             /* per node: as in the plan */
     int *last_reader, *n_readers;           /* per node, of the stage at hand */
     int max_stages;
@@ -78,6 +86,9 @@ void rfx_plan_list_records(struct rfx_plan_context *context, const struct rfx_st
  * stages up to it (plan_slides.c). */
 void rfx_plan_list_stage_slides(struct rfx_plan_context *context,
                                 const struct rfx_stage_shape *shape, int stage);
+
+/* What is known of the slide of two nodes, for a mode's functions; INT64_MAX: nothing yet. */
+int64_t *rfx_plan_lag(struct rfx_plan_sliding *sliding, int before, int after);
 
 /* Takes the directions of slides over into the plan, where stages that slide as a whole are row by
  * row if they do. */

@@ -92,17 +92,22 @@ static bool check_rows_there(const struct state *s, int node, int in, struct rfx
     return true;
 }
 
-/* Whether the step's result takes the place of input k, element by element. */
-static bool is_in_place(const struct state *s, const struct rfx_step *step, int k) {
+/* The row from which on the step's result takes the place of input k, element by element; past all
+ * rows where it does not. */
+static int64_t in_place_from(const struct state *s, const struct rfx_step *step, int k) {
     const struct rfx_node *n = &s->graph->nodes[step->node];
     const struct rfx_op_def *def = rfx_op_def(n->op);
-    if (def->in_place == NULL || !def->in_place(s->graph, n, k)) return false;
+    if (def->in_place == NULL || !def->in_place(s->graph, n, k)) return INT64_MAX;
     struct rfx_part out = rfx_schedule_part(s->schedule, step->node);
     struct rfx_part in = rfx_schedule_part(s->schedule, n->in[k]);
-    size_t bytes;
-    int64_t y = step->rect.y0, until = y + 1;
-    return row_at(s, n->in[k], &in, true, y, &until, &bytes) ==
-           row_at(s, step->node, &out, true, y, &until, &bytes);
+    int64_t from = step->rect.y1, until = from;
+    for (int64_t y = from - 1; y >= step->rect.y0 && from == y + 1; y--) {
+        size_t bytes;
+        if (row_at(s, n->in[k], &in, true, y, &until, &bytes) ==
+            row_at(s, step->node, &out, true, y, &until, &bytes))
+            from = y;
+    }
+    return from;
 }
 
 /* Whether all that a step reads is there; `written`: what has been written over in place need not
@@ -111,11 +116,12 @@ static bool check_reads(const struct state *s, const struct rfx_step *step, bool
     const struct rfx_node *node = &s->graph->nodes[step->node];
     for (int k = 0; k < node->n_in; k++) {
         const struct rfx_node *in = &s->graph->nodes[node->in[k]];
-        if (rfx_node_is_constant(in) || (written && is_in_place(s, step, k))) continue;
+        if (rfx_node_is_constant(in)) continue;
         struct rfx_rect need = step->kind == RFX_STEP_REDUCE_ADD
                                    ? step->rect
                                    : rfx_op_in_rect(s->graph, node, k, step->rect);
         need = rfx_rect_intersect(need, rfx_node_full_rect(in));
+        if (written) need.y1 = rfx_min_i64(need.y1, in_place_from(s, step, k));
         if (rfx_rect_is_empty(need)) continue;
         if (!check_rows_there(s, step->node, node->in[k], need)) return false;
     }
@@ -142,15 +148,14 @@ static bool apply_write(struct state *s, const struct rfx_step *step) {
         size_t begin = row_at(s, step->node, &part, fresh, y, &until, &bytes);
         const struct rfx_row_span *span = rfx_row_spans_find(&s->spans, step->node, y, &until);
         size_t end = begin + (size_t)(until - y) * bytes;
-        bool inside = part.by_caller || (begin >= buffer->offset &&
-                                         check_bytes(s, step->node, buffer, end - buffer->offset));
-        if (!inside) return false;
+        if (!part.by_caller && begin - buffer->offset > s->plan->bytes.arena) /* below 0 */
+            return complain(s, step->node, "writes before its buffer", y, until);
+        if (!part.by_caller && !check_bytes(s, step->node, buffer, end - buffer->offset))
+            return false;
         struct rfx_range cols = {step->rect.x0, step->rect.x1};
         if (is_where(span, y, begin, bytes, part.rect.x0) && cols.lo <= span->cols.hi &&
-            cols.hi >= span->cols.lo) {
-            cols.lo = rfx_min_i64(cols.lo, span->cols.lo);
-            cols.hi = rfx_max_i64(cols.hi, span->cols.hi);
-        }
+            cols.hi >= span->cols.lo)
+            cols = rfx_range_union(cols, span->cols);
         struct rfx_row_span made = {step->node, y, until, begin, bytes, cols, part.rect.x0};
         if (!rfx_row_spans_overwrite(&s->spans, begin, end) ||
             !rfx_row_spans_forget(&s->spans, step->node, y, until) ||
@@ -240,10 +245,8 @@ static bool apply_spill(struct state *s, const struct rfx_step *step) {
         until = step->rect.y1;
         const struct rfx_row_span *span = rfx_row_spans_find(&s->files, step->node, y, &until);
         struct rfx_range cols = {step->rect.x0, step->rect.x1};
-        if (span != NULL && cols.lo <= span->cols.hi && cols.hi >= span->cols.lo) {
-            cols.lo = rfx_min_i64(cols.lo, span->cols.lo);
-            cols.hi = rfx_max_i64(cols.hi, span->cols.hi);
-        }
+        if (span != NULL && cols.lo <= span->cols.hi && cols.hi >= span->cols.lo)
+            cols = rfx_range_union(cols, span->cols);
         size_t begin = callers_base(step->node) + (size_t)y * row_bytes;
         struct rfx_row_span made = {step->node, y, until, begin, row_bytes, cols, 0};
         if (!rfx_row_spans_forget(&s->files, step->node, y, until) ||

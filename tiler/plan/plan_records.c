@@ -1,4 +1,4 @@
-/* The tensor usage records of a candidate plan, and what its files hold.
+/* The tensor usage records of a candidate plan.
  *
  * Time has n_nodes + 1 steps per stage. Where a mode visits its nodes once, node i is made in step
  * i; else for every part anew, so that what lives longer than a part lives for the whole stage;
@@ -103,8 +103,7 @@ static void find_readers(const struct lister *l) {
 }
 
 bool rfx_stage_has_fresh(const struct rfx_stage_shape *shape, int node) {
-    return shape->spec.tight && rfx_place_is_local(shape->places[node]) &&
-           shape->rows[node].lasting;
+    return shape->spec.tight && rfx_place_is_local(shape->places[node]);
 }
 
 int64_t rfx_stage_step_rows(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
@@ -149,16 +148,18 @@ static int record_of(const struct lister *l, int node) {
     return local ? local_record(l)[node] : l->context->stored_record[node];
 }
 
+/* Whether a node's result may take the place of its input k, element by element. */
+static bool takes(const struct lister *l, int node, int k) {
+    const struct rfx_node *n = &l->graph->nodes[node], *in = &l->graph->nodes[n->in[k]];
+    return rfx_op_def(n->op)->in_place(l->graph, n, k) && in->out.elems == n->out.elems &&
+           rfx_rect_equal(in->wanted, n->wanted);
+}
+
 /* Whether all inputs in this record may be written over by the node's result. */
 static bool may_take(const struct lister *l, int node, int record) {
     const struct rfx_node *n = &l->graph->nodes[node];
-    const struct rfx_op_def *def = rfx_op_def(n->op);
-    for (int k = 0; k < n->n_in; k++) {
-        if (record_of(l, n->in[k]) != record) continue;
-        if (!def->in_place(l->graph, n, k)) return false;
-        if (l->graph->nodes[n->in[k]].out.elems != n->out.elems) return false;
-        if (!rfx_rect_equal(l->graph->nodes[n->in[k]].wanted, n->wanted)) return false;
-    }
+    for (int k = 0; k < n->n_in; k++)
+        if (record_of(l, n->in[k]) == record && !takes(l, node, k)) return false;
     return l->context->records[record].last == l->begin + node;
 }
 
@@ -194,6 +195,58 @@ static void list_stored(const struct lister *l, int i, int taken) {
     }
 }
 
+static struct rfx_plan_fresh *fresh_of(const struct lister *l, int node) {
+    return l->context->fresh + (size_t)l->stage * (size_t)l->graph->n_nodes + (size_t)node;
+}
+
+/* Whether a node, of all that it reads of an input, reads what lies where its result does. */
+static bool takes_all(const struct lister *l, int node, int in) {
+    const struct rfx_node *n = &l->graph->nodes[node];
+    for (int k = 0; k < n->n_in; k++)
+        if (n->in[k] == in && !takes(l, node, k)) return false;
+    return true;
+}
+
+/* Whether rows of a step of node i may be written over those of an input. What the input keeps of
+ * rows that were made before, for i, lies in front of them then: that must not be more than what
+ * is saved. */
+static bool may_overwrite(const struct lister *l, int i, int in) {
+    struct rfx_plan_context *c = l->context;
+    const struct rfx_mode *mode = l->shape->spec.mode;
+    if (l->shape->places[in] != RFX_PLACE_LOCAL || c->last_reader[in] != i) return false;
+    if (l->shape->rows[in].kept >= l->shape->rows[i].fresh || fresh_of(l, in)->record < 0)
+        return false;
+    if (!takes_all(l, i, in)) return false;
+    return c->n_readers[in] == 1 || mode->frees(l->graph, l->shape, in, i, c->sliding.scratch,
+                                                rfx_plan_lag(&c->sliding, in, i));
+}
+
+/* The rows of a step of node i. */
+static void list_fresh(const struct lister *l, int i) {
+    struct rfx_plan_context *c = l->context;
+    const struct rfx_node *node = &l->graph->nodes[i];
+    struct rfx_plan_fresh *fresh = fresh_of(l, i);
+    const struct rfx_node_rows *rows = l->shape->rows;
+    int last = l->begin + c->last_reader[i];
+    bool possible = l->shape->spec.mode->frees != NULL && l->shape->cols == NULL &&
+                    rfx_op_def(node->op)->in_place != NULL && !c->request->no_inplace;
+    *fresh = (struct rfx_plan_fresh){-1, -1, c->last_reader[i]};
+    for (int k = 0; possible && k < inputs_of(l, i); k++) {
+        int in = node->in[k];
+        bool less = fresh->over < 0 || rows[in].kept < rows[fresh->over].kept;
+        if (less && may_overwrite(l, i, in)) fresh->over = in;
+    }
+    if (fresh->over < 0) {
+        fresh->record =
+            add_record(l, RFX_RECORD_FRESH, i, l->begin + i, last, rows_bytes(l, i, rows[i].fresh));
+        return;
+    }
+    fresh->record = fresh_of(l, fresh->over)->record;
+    struct rfx_record *record = &c->records[fresh->record];
+    record->last = last;
+    record->bytes += rfx_align_up(rows_bytes(l, i, rows[fresh->over].kept));
+}
+
 static void list_local(const struct lister *l, int i, int taken) {
     struct rfx_plan_context *c = l->context;
     bool lasting = l->shape->rows[i].lasting;
@@ -203,9 +256,7 @@ static void list_local(const struct lister *l, int i, int taken) {
         local_record(l)[i] = taken;
         return;
     }
-    if (rfx_stage_has_fresh(l->shape, i))
-        (void)add_record(l, RFX_RECORD_FRESH, i, l->begin + i, last,
-                         rows_bytes(l, i, l->shape->rows[i].fresh));
+    if (rfx_stage_has_fresh(l->shape, i)) list_fresh(l, i);
     local_record(l)[i] = add_record(l, RFX_RECORD_LOCAL, i, lasting ? l->begin : l->begin + i,
                                     lasting ? l->end : last, local_bytes(l, i));
 }
@@ -298,54 +349,6 @@ void rfx_plan_list_records(struct rfx_plan_context *context, const struct rfx_st
         }
         rfx_plan_list_stage_slides(context, &shapes[s], s);
     }
-}
-
-/* Bytes of a node that a stage reads from its file: of parts that overlap, again. */
-static uint64_t fetched_bytes(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
-                              int node) {
-    const struct rfx_tensor *out = &graph->nodes[node].out;
-    int64_t cols =
-        shape->cols != NULL ? shape->cols[node].sum : rfx_rect_cols(graph->nodes[node].wanted);
-    return rfx_tensor_pixel_bytes(out, shape->rows[node].computed * cols);
-}
-
-static bool is_fetched_after(const struct rfx_stage_shape *shapes, int n_stages, int stage,
-                             int node) {
-    for (int s = stage + 1; s < n_stages; s++)
-        if (shapes[s].places[node] == RFX_PLACE_FETCHED) return true;
-    return false;
-}
-
-struct rfx_plan_spill rfx_plan_count_spill(const struct rfx_graph *graph,
-                                           const struct rfx_stage_shape *shapes, int n_stages) {
-    struct rfx_plan_spill spill = {0};
-    uint64_t held = 0;
-    for (int s = 0; s < n_stages; s++) {
-        uint64_t over = 0; /* held no longer than this stage */
-        for (int i = 0; i < graph->n_nodes; i++) {
-            enum rfx_node_place place = shapes[s].places[i];
-            if (place != RFX_PLACE_SPILLED && place != RFX_PLACE_FETCHED) continue;
-            uint64_t bytes = rfx_node_wanted_bytes(&graph->nodes[i]);
-            if (place == RFX_PLACE_SPILLED) {
-                spill.written += bytes;
-                held += bytes;
-            }
-            if (place == RFX_PLACE_FETCHED) spill.read += fetched_bytes(graph, &shapes[s], i);
-            if (!is_fetched_after(shapes, n_stages, s, i)) over += bytes;
-        }
-        if (held > spill.most) spill.most = held;
-        held -= over;
-    }
-    return spill;
-}
-
-int rfx_plan_spill_last(const struct rfx_plan *plan, int node) {
-    int last = -1;
-    for (int s = 0; s < plan->n_stages; s++) {
-        enum rfx_node_place place = plan->stages[s].places[node];
-        if (place == RFX_PLACE_SPILLED || place == RFX_PLACE_FETCHED) last = s;
-    }
-    return last;
 }
 
 bool rfx_plan_loads_by_stage(const struct rfx_plan *plan) {

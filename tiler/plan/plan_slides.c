@@ -15,8 +15,7 @@ void rfx_plan_sliding_release(struct rfx_plan_sliding *sliding, struct rfx_memor
     rfx_memory_release(mem, sliding->scratch);
 }
 
-/* What is known of two nodes; INT64_MAX: nothing yet. */
-static int64_t *lag_of(struct rfx_plan_sliding *sliding, int before, int after) {
+int64_t *rfx_plan_lag(struct rfx_plan_sliding *sliding, int before, int after) {
     enum { TRIES = 8 };
     struct rfx_plan_lag *lag = NULL;
     uint32_t hash = ((uint32_t)before * 2654435761U) ^ ((uint32_t)after * 2246822519U);
@@ -85,7 +84,7 @@ static struct rfx_slide find_slide(const struct slider *s, int before) {
                                   .node = node,
                                   .up = c->records[c->stored_record[before]].bytes};
         if (spec->mode->slide(c->graph, s->shape, before, node, c->sliding.scratch,
-                              lag_of(&c->sliding, before, node), &slide.down)) {
+                              rfx_plan_lag(&c->sliding, before, node), &slide.down)) {
             found = slide;
             found_taken = taken;
         }

@@ -15,6 +15,7 @@ struct random_graph_options {
     int64_t max_elems;          /* larger maps are not upsampled or joined any more; 0: 40000 */
     bool wide;                  /* also: of some seeds, an image of few rows and many columns */
     int heads;                  /* of a hundred networks, those that end in a detector's head */
+    int bottlenecks;            /* of a hundred residuals, those of two convolutions */
     int modern; /* likewise those that surely ask for a norm or attention somewhere */
     bool rough; /* also ops with jumps, poles and overflow (FLOOR, LOG, EXP, DIV, ...): for
                    comparing bits, not for comparing with a reference */

@@ -208,13 +208,19 @@ static struct rfx_conv_attr square_conv(int64_t k, int64_t oc) {
     return conv;
 }
 
-int random_add_residual(struct random_maker *m, int in) {
+static int add_square_conv(struct random_maker *m, int in) {
     int64_t c = random_tensor(m, in)->c, k = 2 * random_draw(m, 0, 2) + 1;
     struct rfx_node conv = {.op = RFX_OP_CONV, .n_in = 1, .in = &in};
     conv.attr.conv = square_conv(k, c);
     struct rfx_shape s = {4, {c, c, k, k}};
     conv.attr.conv.weight = random_weight(m, s, 1.7f / sqrtf((float)(c * k * k)));
-    int both[2] = {random_add(m, conv), in};
+    return random_add(m, conv);
+}
+
+int random_add_residual(struct random_maker *m, int in) {
+    int both[2] = {add_square_conv(m, in), in};
+    bool more = m->options->bottlenecks > 0 && random_chance(m, m->options->bottlenecks);
+    if (more && both[0] >= 0) both[0] = add_square_conv(m, both[0]);
     if (both[0] < 0) return -1;
     struct rfx_node sum = {.op = RFX_OP_BINARY, .n_in = 2, .in = both};
     sum.attr.binary.kind = RFX_BINARY_ADD;

@@ -49,7 +49,8 @@ int random_add_window_attention(struct random_maker *m, int in);
 /* Queries, keys and values likewise, and attention of all pixels to all; of small maps. */
 int random_add_attention(struct random_maker *m, int in);
 
-/* A convolution that keeps the size, and the sum with what went in: what fusing looks for. */
+/* A convolution that keeps the size, or two of them, and the sum with what went in: what fusing
+ * looks for. */
 int random_add_residual(struct random_maker *m, int in);
 
 /* A norm by statistics over space, in groups of channels. */

@@ -36,20 +36,28 @@ static int add_input(struct rfx_graph *graph, int64_t c, int64_t h, int64_t w) {
     return add(graph, node);
 }
 
-/* A 3x3 convolution with positive weights; the dilation is the padding too. */
-static int add_dilated(struct rfx_graph *graph, const char *name, int in, int64_t oc,
-                       int64_t stride, int64_t dilation) {
+/* Positive values. */
+static int add_weight(struct rfx_graph *graph, struct rfx_shape shape) {
     struct rfx_error err = {{0}};
-    int64_t ic = graph->nodes[in].out.c;
     struct rfx_weight weight = {.source = RFX_WEIGHT_GENERATED,
                                 .seed = (uint64_t)graph->n_nodes,
                                 .lo = 0.1f,
                                 .hi = 1.0f,
-                                .shape = {4, {oc, ic, 3, 3}},
-                                .elems = oc * ic * 9};
+                                .shape = shape,
+                                .elems = 1};
     int index = -1;
+    for (int i = 0; i < shape.rank; i++) weight.elems *= shape.dims[i];
     must(rfx_graph_add_weight(graph, &weight, &index, &err), &err);
-    struct rfx_node node = {.op = RFX_OP_CONV, .name = name, .n_in = 1, .in = &in};
+    return index;
+}
+
+/* A 3x3 convolution with positive weights, which is not added yet; the dilation is the padding too.
+ */
+static struct rfx_node make_dilated(struct rfx_graph *graph, const char *name, const int *in,
+                                    int64_t oc, int64_t stride, int64_t dilation) {
+    int64_t ic = graph->nodes[in[0]].out.c;
+    int index = add_weight(graph, (struct rfx_shape){4, {oc, ic, 3, 3}});
+    struct rfx_node node = {.op = RFX_OP_CONV, .name = name, .n_in = 1, .in = in};
     node.attr.conv = (struct rfx_conv_attr){.kh = 3,
                                             .kw = 3,
                                             .sh = stride,
@@ -62,7 +70,12 @@ static int add_dilated(struct rfx_graph *graph, const char *name, int in, int64_
                                             .weight = index,
                                             .bias = -1,
                                             .scale = -1};
-    return add(graph, node);
+    return node;
+}
+
+static int add_dilated(struct rfx_graph *graph, const char *name, int in, int64_t oc,
+                       int64_t stride, int64_t dilation) {
+    return add(graph, make_dilated(graph, name, &in, oc, stride, dilation));
 }
 
 static int add_conv(struct rfx_graph *graph, const char *name, int in, int64_t oc, int64_t stride) {
@@ -97,17 +110,46 @@ struct rfx_graph *small_net_dilated(struct rfx_memory *mem, int64_t h, int64_t w
     return finish(graph, add_dilated(graph, "b", a, 3, 1, dilation));
 }
 
-struct rfx_graph *small_net_residual(struct rfx_memory *mem, int64_t h, int64_t w) {
-    struct rfx_graph *graph = begin(mem);
-    int a = add_conv(graph, "a", add_input(graph, 2, h, w), 4, 1);
-    int b = add_conv(graph, "b", a, 4, 1);
-    int operands[2] = {a, b};
-    struct rfx_node sum = {.op = RFX_OP_BINARY, .name = "sum", .n_in = 2, .in = operands};
-    sum.attr.binary.kind = RFX_BINARY_ADD;
-    int c = add_conv(graph, "c", add(graph, sum), 3, 2);
+/* "c" of a sum and its mean. */
+static struct rfx_graph *finish_pooled(struct rfx_graph *graph, int sum) {
+    int c = add_conv(graph, "c", sum, 3, 2);
     struct rfx_node pool = {.op = RFX_OP_GLOBAL_POOL, .name = "pool", .n_in = 1, .in = &c};
     pool.attr.global_pool.kind = RFX_REDUCE_MEAN;
     return finish(graph, add(graph, pool));
+}
+
+struct rfx_graph *small_net_residual(struct rfx_memory *mem, int64_t h, int64_t w) {
+    struct rfx_graph *graph = begin(mem);
+    int a = add_conv(graph, "a", add_input(graph, 2, h, w), 4, 1);
+    int operands[2] = {a, add_conv(graph, "b", a, 4, 1)};
+    struct rfx_node sum = {.op = RFX_OP_BINARY, .name = "sum", .n_in = 2, .in = operands};
+    sum.attr.binary.kind = RFX_BINARY_ADD;
+    return finish_pooled(graph, add(graph, sum));
+}
+
+struct rfx_graph *small_net_bottleneck(struct rfx_memory *mem, int64_t h, int64_t w) {
+    struct rfx_graph *graph = begin(mem);
+    int a = add_conv(graph, "a", add_input(graph, 2, h, w), 4, 1);
+    int operands[2] = {add_conv(graph, "b", a, 4, 1), a};
+    struct rfx_node sum = make_dilated(graph, "sum", operands, 4, 1, 1);
+    sum.n_in = 2;
+    sum.residual = true;
+    return finish_pooled(graph, add(graph, sum));
+}
+
+struct rfx_graph *small_net_constant_mean(struct rfx_memory *mem, int64_t h, int64_t w) {
+    struct rfx_graph *graph = begin(mem);
+    struct rfx_node constant = {.op = RFX_OP_CONST_MAP, .name = "k"};
+    constant.attr.constant.shape = rfx_tensor_nhwc(2, 4, 4).shape;
+    constant.attr.constant.weight = add_weight(graph, constant.attr.constant.shape);
+    int k = add(graph, constant);
+    struct rfx_node pool = {.op = RFX_OP_GLOBAL_POOL, .name = "mean", .n_in = 1, .in = &k};
+    pool.attr.global_pool.kind = RFX_REDUCE_MEAN;
+    int mean = add(graph, pool);
+    int operands[2] = {add_input(graph, 2, h, w), mean};
+    struct rfx_node sum = {.op = RFX_OP_BINARY, .name = "sum", .n_in = 2, .in = operands};
+    sum.attr.binary.kind = RFX_BINARY_ADD;
+    return finish(graph, add(graph, sum));
 }
 
 struct small_plan_case small_plan_case_begin(int64_t h, int64_t w) {

@@ -16,6 +16,12 @@ struct rfx_graph *small_net_dilated(struct rfx_memory *mem, int64_t h, int64_t w
  * -> "pool" global mean; output "pool". Not fused, so "sum" is a node. */
 struct rfx_graph *small_net_residual(struct rfx_memory *mem, int64_t h, int64_t w);
 
+/* The same but for "sum", which is a conv 3x3 p1 (4) of b to which a is added. */
+struct rfx_graph *small_net_bottleneck(struct rfx_memory *mem, int64_t h, int64_t w);
+
+/* "k", a constant 2 x 4 x 4 -> "mean" of it; input(2) -> "sum" = input + mean. */
+struct rfx_graph *small_net_constant_mean(struct rfx_memory *mem, int64_t h, int64_t w);
+
 /* small_net_residual with a request for plans: one thread, random access, nothing asked for. */
 struct small_plan_case {
     struct rfx_memory *mem;

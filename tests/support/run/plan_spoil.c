@@ -25,6 +25,10 @@ static int64_t get(const struct rfx_plan *plan, int node, enum field field) {
             return (int64_t)n->fresh.bytes;
         case LAST_READER:
             return n->last_reader;
+        case OVER:
+            return n->over;
+        case LEAD:
+            return n->lead;
         case STEP_ROWS:
             return n->step_rows;
         case UPWARDS:
@@ -65,6 +69,12 @@ static void set(struct rfx_plan *plan, int node, enum field field, int64_t value
             return;
         case LAST_READER:
             n->last_reader = (int)value;
+            return;
+        case OVER:
+            n->over = (int)value;
+            return;
+        case LEAD:
+            n->lead = value;
             return;
         case STEP_ROWS:
             n->step_rows = value;

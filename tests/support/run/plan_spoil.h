@@ -12,6 +12,8 @@ enum field {
     FRESH_OFFSET,
     FRESH_BYTES,
     LAST_READER,
+    OVER,
+    LEAD,
     STEP_ROWS,
     UPWARDS,
     PACKED_OFFSET,

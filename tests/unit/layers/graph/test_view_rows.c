@@ -35,7 +35,30 @@ static void runs_end_where_addresses_jump(void **state) {
         }
 }
 
+/* A map that lags two rows behind the one over whose rows of a step it is written: the two rows are
+ * read from a ring. */
+static void rows_meet_but_those_of_a_ring(void **state) {
+    static float ring[64], fresh[64], other[64];
+    struct rfx_rect rect = {.y0 = 4, .y1 = 12, .x0 = 0, .x1 = 2};
+    struct rfx_view read = rfx_view_dense(ring, rect, 2), made = rfx_view_dense(ring, rect, 2);
+    (void)state;
+    read.ring_rows = 2;
+    read.fresh = fresh + 2 * read.row_stride;
+    read.fresh_y0 = 6;
+    made.fresh = fresh;
+    made.fresh_y0 = 4;
+    assert_true(rfx_views_meet(&read, &made, rfx_rect_make(4, 10, 0, 2)));
+    assert_true(rfx_views_meet(&read, &made, rfx_rect_make(6, 8, 0, 2)));
+    assert_false(rfx_views_meet(&read, &made, rfx_rect_make(4, 6, 0, 2)));
+    made.fresh = other;
+    assert_false(rfx_views_meet(&read, &made, rfx_rect_make(4, 10, 0, 2)));
+    assert_true(rfx_views_meet(&read, &read, rect));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(runs_end_where_addresses_jump)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_end_where_addresses_jump),
+        cmocka_unit_test(rows_meet_but_those_of_a_ring),
+    };
     return cmocka_run_group_tests_name("view_rows", tests, NULL, NULL);
 }

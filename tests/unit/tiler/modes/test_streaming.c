@@ -187,6 +187,30 @@ static void stored_rows_come_in_step(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Rows of a constant are there from the start for a reduction, which takes so many a step. */
+static void a_constant_is_reduced(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = small_net_constant_mean(mem, 16, 16);
+    int64_t done[4], taken = 0;
+    enum rfx_node_place places[4];
+    struct rfx_stream stream;
+    struct rfx_stream_turn turn;
+    int mean = rfx_graph_find(graph, "mean");
+    stream_to(graph, mean, places);
+    assert_int_equal(places[mean], RFX_PLACE_REDUCED);
+    rfx_stream_begin(&stream, graph, places, 2, done);
+    while (rfx_stream_peek(&stream, &turn)) {
+        assert_int_equal(turn.node, mean);
+        assert_int_equal(turn.rows.lo, taken);
+        taken = turn.rows.hi;
+        rfx_stream_commit(&stream, &turn);
+    }
+    assert_int_equal(taken, 4);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
 /* b's rows need rows of a's file, and no image: a is fetched as an image would be read. */
 static void fetched_rows_need_no_input(void **state) {
     (void)state;
@@ -221,6 +245,7 @@ int main(void) {
         cmocka_unit_test(two_convs_rings),
         cmocka_unit_test(residual_waits_for_the_slowest),
         cmocka_unit_test(stored_rows_come_in_step),
+        cmocka_unit_test(a_constant_is_reduced),
         cmocka_unit_test(fetched_rows_need_no_input),
         cmocka_unit_test(jumps_change_nothing),
     };

@@ -177,7 +177,7 @@ static void tiles(void **state) {
     static const struct spoiling table[] = {
         {INPUT, OFFSET, A, OFFSET, 0, "'a': reads a row that is not there"},
         {B, OFFSET, A, OFFSET, 0, "'b': reads a row that is not there"},
-        {B, OFFSET, SUM, STORED_OFFSET, 0, "'c': reads a row that is not there"},
+        {B, OFFSET, SUM, STORED_OFFSET, 0, "'sum': reads a row that is not there"},
         {B, OFFSET, ITSELF, OFFSET, 32, "'b': outside the arena"},
         {A, BYTES, ITSELF, BYTES, -64, "'a': more bytes than its buffer"},
         {INPUT, BYTES, ITSELF, BYTES, -64, "'input': more bytes than its buffer"},
@@ -218,10 +218,62 @@ static void tight_streams(void **state) {
         {INPUT, LAST_READER, ZERO, BYTES, SUM, "'input': reads a row that is not there"},
         {INPUT, LAST_READER, ZERO, BYTES, B, "'input': reads a row that is not there"},
         {B, PLACE, ZERO, PLACE, RFX_PLACE_NONE, "'sum': an input is neither made nor kept"},
-        {SUM, STORED_OFFSET, B, OFFSET, 0, "'sum': reads a row that is not there"},
+        {SUM, STORED_OFFSET, B, FRESH_OFFSET, 0, "'sum': reads a row that is not there"},
         {A, MACS, ITSELF, MACS, 1, "MACs"},
     };
     SPOIL_EACH(f.plan, "tight", table);
+    end(&f);
+}
+
+/* sum is written over b, which has the same rows in each step and is read by nobody else. */
+static void tight_in_place(void **state) {
+    (void)state;
+    struct rfx_stage_spec spec = stage(&rfx_mode_streamed, 4, pool_node);
+    spec.tight = true;
+    struct fixture f = begin(&spec, 1);
+    const struct rfx_stage_node *nodes = f.plan->stages[0].nodes;
+    assert_int_equal(nodes[SUM].over, B);
+    assert_int_equal(nodes[B].lead, 0);
+    assert_int_equal(nodes[SUM].fresh.offset, nodes[B].fresh.offset);
+    assert_int_equal(nodes[B].ring_rows, 0);
+    static const struct spoiling table[] = {
+        {B, OVER, ZERO, BYTES, A, "'b': writes before its buffer"},
+        {B, LEAD, ZERO, BYTES, 1, "'b': more bytes than its buffer"},
+        {SUM, FRESH_OFFSET, A, FRESH_OFFSET, 0, "reads a row that is not there"},
+        {SUM, FRESH_BYTES, ITSELF, BYTES, -64, "'sum': more bytes than its buffer"},
+        {SUM, RING_ROWS, ZERO, BYTES, 0, "'c': reads outside a view"},
+    };
+    SPOIL_EACH(f.plan, "in place", table);
+    end(&f);
+}
+
+/* sum is two rows behind a, over which it is written: the two lie in front of a's rows. */
+static void tight_over_a_residual(void **state) {
+    (void)state;
+    struct rfx_stage_spec spec = stage(&rfx_mode_streamed, 4, pool_node);
+    spec.tight = true;
+    struct rfx_plan_request request = {.stages = &spec, .n_stages = 1};
+    struct fixture f = begin_with(small_net_bottleneck, request);
+    const struct rfx_stage_node *nodes = f.plan->stages[0].nodes;
+    assert_int_equal(nodes[SUM].over, A);
+    assert_int_equal(nodes[A].lead, 2);
+    assert_int_equal(nodes[A].ring_rows, 2);
+    assert_int_equal(nodes[C].over, -1);
+    static const struct spoiling table[] = {
+        {A, LEAD, ITSELF, BYTES, 1, "'a': more bytes than its buffer"},
+        {A, LEAD, ITSELF, BYTES, -1, "'sum': writes before its buffer"},
+        {SUM, OVER, ZERO, BYTES, B, "'sum': writes before its buffer"},
+        {A, LAST_READER, ZERO, BYTES, B, "'sum': reads outside a view"},
+        {A, FRESH_BYTES, ITSELF, BYTES, -384, "'a': more bytes than its buffer"},
+        {SUM, FRESH_OFFSET, ITSELF, BYTES, 64, "'sum': reads a row that is not there"},
+    };
+    SPOIL_EACH(f.plan, "over a residual", table);
+    end(&f);
+    request.no_inplace = true;
+    f = begin_with(small_net_bottleneck, request);
+    assert_int_equal(f.plan->stages[0].nodes[SUM].over, -1);
+    assert_true(f.plan->stages[0].nodes[SUM].fresh.offset !=
+                f.plan->stages[0].nodes[A].fresh.offset);
     end(&f);
 }
 
@@ -320,6 +372,8 @@ int main(void) {
         cmocka_unit_test(files),
         cmocka_unit_test(tiles),
         cmocka_unit_test(tight_streams),
+        cmocka_unit_test(tight_in_place),
+        cmocka_unit_test(tight_over_a_residual),
         cmocka_unit_test(streams_into_a_reduction),
         cmocka_unit_test(constants_by_stage),
         cmocka_unit_test(emitted_streams),
