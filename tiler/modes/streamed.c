@@ -80,10 +80,8 @@ static bool slide(const struct rfx_graph *graph, const struct rfx_stage_shape *s
     return *down < rfx_node_wanted_bytes(node); /* else nothing is shared */
 }
 
-/* In strips a node has more columns than those behind it. */
 static bool frees(const struct rfx_graph *graph, const struct rfx_stage_shape *shape, int before,
                   int after, int64_t *scratch, int64_t *lag) {
-    if (shape->spec.parts_x > 1) return false;
     if (!rfx_stream_reads_for(graph, shape, before, after, scratch)) return false;
     if (*lag == INT64_MAX) *lag = rfx_stream_lag(graph, before, after, scratch);
     return *lag <= 0 && rfx_stream_ends_with(graph, before, after, scratch);

@@ -222,13 +222,14 @@ static struct rfx_buffer buffer_of(const struct rfx_plan_context *context, int r
 }
 
 /* Rows of steps of a tight stage. */
-static void fill_fresh(const struct rfx_plan_context *context, int s, struct rfx_stage *stage) {
+static void fill_fresh(const struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                       int s, struct rfx_stage *stage) {
     int n = context->graph->n_nodes;
     const struct rfx_plan_fresh *fresh = context->fresh + (size_t)s * (size_t)n;
     for (int i = n - 1; i >= 0; i--) { /* those that are written over another one first */
         struct rfx_stage_node *node = &stage->nodes[i];
         node->over = -1;
-        if (!stage->spec.tight || !rfx_place_is_local(stage->places[i])) continue;
+        if (!rfx_stage_has_fresh(&shapes[s], i)) continue;
         node->fresh = buffer_of(context, fresh[i].record);
         node->last_reader = fresh[i].last_reader;
         node->over = fresh[i].over;
@@ -239,7 +240,8 @@ static void fill_fresh(const struct rfx_plan_context *context, int s, struct rfx
 
 /* Takes the records' offsets over into the plan. A node whose tensor took over another's bytes has
  * no record of its own: stored_record and local_records name the one it lies in. */
-static void fill_buffers(const struct rfx_plan_context *context, struct rfx_plan *plan) {
+static void fill_buffers(const struct rfx_plan_context *context,
+                         const struct rfx_stage_shape *shapes, struct rfx_plan *plan) {
     const struct rfx_graph *graph = context->graph;
     const struct rfx_record *records = context->records;
     for (int r = 0; r < context->n_records; r++) {
@@ -248,7 +250,7 @@ static void fill_buffers(const struct rfx_plan_context *context, struct rfx_plan
     }
     for (int s = 0; s < plan->n_stages; s++) {
         struct rfx_stage *stage = &plan->stages[s];
-        fill_fresh(context, s, stage);
+        fill_fresh(context, shapes, s, stage);
         const int *local = context->local_records + (size_t)s * (size_t)graph->n_nodes;
         for (int i = 0; i < graph->n_nodes; i++) {
             enum rfx_node_place place = stage->places[i];
@@ -338,7 +340,7 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
         rfx_plan_free(plan);
         return status;
     }
-    fill_buffers(context, plan);
+    fill_buffers(context, shapes, plan);
     rfx_plan_take_slides(context, plan);
     plan->lower_bound_bytes = placed.bound;
     plan->placement = placed.strategy;

@@ -3,9 +3,9 @@
  * Time has n_nodes + 1 steps per stage. Where a mode visits its nodes once, node i is made in step
  * i; else for every part anew, so that what lives longer than a part lives for the whole stage;
  * buffers that last (rings) live for the whole stage, rows that end with the step that made them
- * only from their node to its last reader. How many rows a buffer has is the mode's word
- * (modes/mode.h). A result may take over the bytes of an input that dies (in place); in a stage
- * that runs row by row it may slide over them. */
+ * only from their node to its last reader, or lie over such rows of an input. How many rows a
+ * buffer has is the mode's word (modes/mode.h). A result may take over the bytes of an input that
+ * dies (in place); in a stage that runs row by row it may slide over them. */
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
 #include "tiler/placement/placement_rows.h"
@@ -221,7 +221,7 @@ static bool may_overwrite(const struct lister *l, int i, int in) {
                                                 rfx_plan_lag(&c->sliding, in, i));
 }
 
-/* The rows of a step of node i. */
+/* The rows of a step of node i. In strips an input has more columns than it. */
 static void list_fresh(const struct lister *l, int i) {
     struct rfx_plan_context *c = l->context;
     const struct rfx_node *node = &l->graph->nodes[i];
