@@ -137,6 +137,12 @@ MUTATIONS = {
     "write over rows of a step that others still read": (
         "tiler/modes/streamed.c", r"return \*lag <= 0 && rfx_stream_ends_with\(.*\);", "return true;",
         "test_session$"),
+    "take rows that nobody needs for rows that nobody reads": (
+        "tiler/modes/stream_slides.c", r"return first_read\(graph, before, after, made, &path\) >= end;",
+        "return true;", "test_stream_slides$"),
+    "leave rows of the picture unread": (
+        "rfexec/session/session_run.c", r"rfx_ceil_div\(rows, read\.rows\)", "rows / read.rows",
+        "test_session$"),
     "put rows that lag where there is no room": (
         "tiler/plan/plan_build.c", r"= stage->nodes\[node->over\]\.ring_rows \+ node->lead;",
         "= node->lead;", "test_plan_check$"),

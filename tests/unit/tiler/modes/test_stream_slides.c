@@ -63,9 +63,10 @@ static bool make_stage(const struct rfx_graph *graph, int before, int after, int
 }
 
 /* The most bytes by which what is written of `after` by the end of a turn is more than what no node
- * reads any more of `before` when that turn begins; *fresh: rows of a turn, at most. */
+ * reads any more of `before` when that turn begins; *fresh: rows of a turn, at most; *left: whether
+ * some node would read `before` once all is written. */
 static int64_t walked_lag(const struct rfx_graph *graph, const struct stage *stage, int before,
-                          int64_t *fresh) {
+                          int64_t *fresh, bool *left) {
     int64_t done[MOST], most = INT64_MIN;
     struct rfx_stream stream;
     struct rfx_stream_turn turn;
@@ -81,6 +82,7 @@ static int64_t walked_lag(const struct rfx_graph *graph, const struct stage *sta
         }
         rfx_stream_commit(&stream, &turn);
     }
+    *left = rfx_stream_keep_from(&stream, before, graph->n_nodes) < graph->nodes[before].out.h;
     return most;
 }
 
@@ -89,7 +91,7 @@ static int64_t walked_lag(const struct rfx_graph *graph, const struct stage *sta
 static void walks_need_no_more(void **state) {
     (void)state;
     int64_t cases = test_env_int("RFX_CASES", 300), seed = test_env_int("RFX_SEED", 1);
-    int64_t pairs = 0, close = 0;
+    int64_t pairs = 0, close = 0, unread = 0, all_left = 0;
     for (int64_t c = 0; c < cases; c++) {
         struct rfx_memory *mem = rfx_memory_create(0);
         struct test_rng rng = test_rng_make((uint64_t)(seed + c));
@@ -110,17 +112,24 @@ static void walks_need_no_more(void **state) {
                 .spec = stage.spec, .end = graph->n_nodes, .places = stage.places};
             assert_true(rfx_stream_reads_for(graph, &shape, before, after, scratch));
             int64_t row = row_bytes(&graph->nodes[after]);
-            int64_t walked = walked_lag(graph, &stage, before, &fresh);
+            bool left;
+            int64_t walked = walked_lag(graph, &stage, before, &fresh, &left);
             int64_t lag = rfx_stream_lag(graph, before, after, scratch) + fresh * row;
             assert_true(lag >= walked);
+            bool ends = rfx_stream_ends_with(graph, before, after, scratch);
+            assert_false(ends && left);
+            unread += ends;
+            all_left += left;
             pairs++;
             close += lag - walked <= 8 * row;
         }
         rfx_graph_free(graph);
         rfx_memory_free(mem);
     }
-    print_message("%d pairs, %d close\n", (int)pairs, (int)close);
+    print_message("%d pairs, %d close; at the end %d surely unread, of %d rows left\n", (int)pairs,
+                  (int)close, (int)unread, (int)all_left);
     assert_true(pairs > cases && close > pairs / 2);
+    assert_true(unread > pairs / 2 && all_left > 0);
 }
 
 /* Another reader than what is made of a map may be behind it: nothing is written over the map. */
