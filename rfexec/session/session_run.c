@@ -16,14 +16,13 @@ static unsigned char *packed_of(const struct rfx_session *session, int stage, in
     return session->arena + session->plan->stages[stage].nodes[i].packed.offset;
 }
 
-#define READ_ROWS 4 /* that a thread reads at a time, at most, where several may */
+#define READ_ROWS 4 /* that a thread reads at a time, where several may */
 
 /* A rectangle of the image that several threads read. */
 struct shared_read {
     struct rfx_image *image;
     const struct rfx_view *view;
     struct rfx_rect rect;
-    int64_t rows; /* at a time */
     struct rfx_error *err;
     atomic_int failed; /* one thread's words are enough */
     enum rfx_status status;
@@ -34,8 +33,8 @@ static void read_rows(void *user, int64_t index, int thread) {
     struct rfx_rect rows = read->rect;
     struct rfx_error why;
     (void)thread;
-    rows.y0 += index * read->rows;
-    rows.y1 = rfx_min_i64(rows.y0 + read->rows, rows.y1);
+    rows.y0 += index * READ_ROWS;
+    rows.y1 = rfx_min_i64(rows.y0 + READ_ROWS, rows.y1);
     enum rfx_status status = rfx_image_read(read->image, rows, read->view, &why);
     if (status == RFX_OK || atomic_exchange(&read->failed, 1) != 0) return;
     read->status = status;
@@ -45,10 +44,8 @@ static void read_rows(void *user, int64_t index, int thread) {
 static enum rfx_status share_reading(struct rfx_image *image, struct rfx_team *team,
                                      const struct rfx_view *view, struct rfx_rect rect,
                                      struct rfx_error *err) {
-    int64_t rows = rfx_rect_rows(rect), each = rfx_ceil_div(rows, rfx_team_threads(team));
     struct shared_read read = {.image = image, .view = view, .rect = rect, .err = err};
-    read.rows = rfx_max_i64(1, rfx_min_i64(READ_ROWS, each));
-    rfx_team_for(team, rfx_ceil_div(rows, read.rows), read_rows, &read);
+    rfx_team_for(team, rfx_ceil_div(rfx_rect_rows(rect), READ_ROWS), read_rows, &read);
     return read.status;
 }
 

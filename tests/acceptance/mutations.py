@@ -141,8 +141,8 @@ MUTATIONS = {
         "tiler/modes/stream_slides.c", r"return first_read\(graph, before, after, made, &path\) >= end;",
         "return true;", "test_stream_slides$"),
     "leave rows of the picture unread": (
-        "rfexec/session/session_run.c", r"rfx_ceil_div\(rows, read\.rows\)", "rows / read.rows",
-        "test_session$"),
+        "rfexec/session/session_run.c", r"rfx_ceil_div\(rfx_rect_rows\(rect\), READ_ROWS\)",
+        "rfx_rect_rows(rect) / READ_ROWS", "test_session$"),
     "put rows that lag where there is no room": (
         "tiler/plan/plan_build.c", r"= stage->nodes\[node->over\]\.ring_rows \+ node->lead;",
         "= node->lead;", "test_plan_check$"),
