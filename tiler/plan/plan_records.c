@@ -214,6 +214,7 @@ static bool may_overwrite(const struct lister *l, int i, int in) {
     struct rfx_plan_context *c = l->context;
     const struct rfx_mode *mode = l->shape->spec.mode;
     if (l->shape->places[in] != RFX_PLACE_LOCAL || fresh_of(l, in)->record < 0) return false;
+    if (c->last_reader[in] != i) return false; /* `frees` says so, too, after a walk over all nodes */
     if (l->shape->rows[in].kept >= l->shape->rows[i].fresh || !takes_all(l, i, in)) return false;
     return c->n_readers[in] == 1 || mode->frees(l->graph, l->shape, in, i, c->sliding.scratch,
                                                 rfx_plan_lag(&c->sliding, in, i));

@@ -33,10 +33,12 @@ static bool is_kept(const struct rfx_graph *graph, const struct rfx_cli_options 
     return kept;
 }
 
-static int count_own(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
+/* How many outputs are the network's own; counting ends at the limit. */
+static int count_own(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+                     int limit) {
     int n = 0;
     const char *file;
-    for (int k = 0; k < graph->n_outputs; ++k) n += !is_kept(graph, options, k, &file);
+    for (int k = 0; k < graph->n_outputs && n < limit; ++k) n += !is_kept(graph, options, k, &file);
     return n;
 }
 
@@ -46,7 +48,7 @@ static const char *path_of(const struct rfx_graph *graph, const struct rfx_cli_o
                            int k, bool *named) {
     const char *file;
     bool kept = is_kept(graph, options, k, &file);
-    *named = file == NULL && (kept || count_own(graph, options) > 1);
+    *named = file == NULL && (kept || count_own(graph, options, 2) > 1);
     return file != NULL ? file : options->output;
 }
 
@@ -72,9 +74,10 @@ static bool file_name(const struct rfx_graph *graph, const struct rfx_cli_option
 /* Standard output takes one output. */
 static bool check_stdout(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
     if (options->output == NULL || strcmp(options->output, "-") != 0) return true;
-    if (count_own(graph, options) > 1) {
+    int own = count_own(graph, options, graph->n_outputs);
+    if (own > 1) {
         rfx_cli_message("-o -: %d outputs do not fit one stream; -o FILE writes one file each",
-                        count_own(graph, options));
+                        own);
         return false;
     }
     for (int k = 0; k < graph->n_outputs; ++k) {
