@@ -74,10 +74,9 @@ static bool file_name(const struct rfx_graph *graph, const struct rfx_cli_option
 /* Standard output takes one output. */
 static bool check_stdout(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
     if (options->output == NULL || strcmp(options->output, "-") != 0) return true;
-    int own = count_own(graph, options, graph->n_outputs);
-    if (own > 1) {
-        rfx_cli_message("-o -: %d outputs do not fit one stream; -o FILE writes one file each",
-                        own);
+    int n = count_own(graph, options, graph->n_outputs);
+    if (n > 1) {
+        rfx_cli_message("-o -: %d outputs do not fit one stream; -o FILE writes one file each", n);
         return false;
     }
     for (int k = 0; k < graph->n_outputs; ++k) {
