@@ -159,14 +159,8 @@ MUTATIONS = {
         "tiler/modes/stream_sources.c", r"return rfx_min_i64\(end, share_end\(.*\)\);", "return end;",
         "test_streaming$"),
     "make rows of a stored map before those that they are joined with": (
-        "tiler/modes/stream_sources.c", r"\? INT64_MAX : joined_end\(stream, node\);",
-        "? INT64_MAX : INT64_MAX;", "test_streaming$"),
-    "take what joins one reader's rows for what none waits for": (
-        "tiler/modes/stream_sources.c", r"stream->beside\[in\] = first \? beside : ALONE;",
-        "stream->beside[in] = beside;", "test_streaming$|test_session$"),
-    "tell of rows whose source other stages read": (
-        "tiler/modes/stream_notes.c", r"if \(!is_streamed\(notes, in\) && .*\) return false;", "",
-        "test_stream_notes$|test_plan|test_session$"),
+        "tiler/modes/stream_sources.c", r"stream->beside\[node\] == FLOW \? INT64_MAX",
+        "stream->beside[node] != FLOW ? INT64_MAX", "test_streaming$"),
     "take a period's tiles for all alike": (
         "tiler/plan/stage_sweep.c", r"s->scale / rfx_gcd_i64\(s->scale, width\);", "1;",
         "test_stage_sweep$"),
