@@ -64,11 +64,14 @@ INLINE void make_pixels(const struct rfx_lanes_run *r, int64_t p0, int64_t lane,
     }
 }
 
+/* Of copies of the run, which stores cannot change. */
 static void pixels_1(const struct rfx_lanes_run *r, int64_t p0, int64_t lane, int n) {
-    make_pixels(r, p0, lane, n, 1);
+    const struct rfx_lanes_run own = *r;
+    make_pixels(&own, p0, lane, n, 1);
 }
 static void pixels_2(const struct rfx_lanes_run *r, int64_t p0, int64_t lane, int n) {
-    make_pixels(r, p0, lane, n, 2);
+    const struct rfx_lanes_run own = *r;
+    make_pixels(&own, p0, lane, n, 2);
 }
 
 void VARIANT_NAME(lanes)(const struct rfx_lanes_run *r) {

@@ -114,9 +114,11 @@ INLINE void store_some(float *to, vector v, int64_t n) {
     memcpy(to, values, (size_t)n * sizeof *to);
 }
 
-/* Columns first, then rows. */
-INLINE void window_in(const struct rfx_winograd_in *w, int outputs) {
+/* Columns first, then rows. What describes the work is copied, here and below, lest a compiler
+ * reads it again behind every store. */
+INLINE void window_in(const struct rfx_winograd_in *window, int outputs) {
     const int n = (int)rfx_winograd_window(outputs);
+    const struct rfx_winograd_in own = *window, *w = &own;
     for (int64_t c = 0; c < w->c; c += VECTOR_FLOATS) {
         vector half[MOST * MOST];
         UNROLL for (int x = 0; x < n; x++) {
@@ -154,8 +156,9 @@ INLINE void expect_next(const struct rfx_winograd_out *w, int64_t c, int outputs
     }
 }
 
-INLINE void tile_out(const struct rfx_winograd_out *w, int outputs) {
+INLINE void tile_out(const struct rfx_winograd_out *tile, int outputs) {
     const int n = (int)rfx_winograd_window(outputs);
+    const struct rfx_winograd_out own = *tile, *w = &own;
     for (int64_t c = 0; c < w->c; c += VECTOR_FLOATS) {
         vector half[MOST * MOST];
         expect_next(w, c, outputs);
@@ -202,7 +205,7 @@ INLINE void transform_filter(const vector *g, int g_step, vector *z, int z_step,
 /* Columns first, then rows. */
 INLINE void filters_all(const struct rfx_winograd_filters *f, int outputs, int64_t width) {
     const int n = (int)rfx_winograd_factors(outputs);
-    const int64_t channels = f->c, step = f->step; /* in registers, whatever `out` points at */
+    const int64_t channels = f->c, step = f->step;
     const float *taps = f->taps;
     float *out = f->out;
     for (int64_t c = 0; c < channels; c++, taps += 9 * width, out += width)
