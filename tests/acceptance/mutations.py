@@ -156,11 +156,8 @@ MUTATIONS = {
         "tiler/modes/streaming.c", r" \|\| rfx_node_is_constant\(&graph->nodes\[i\]\);", ";",
         "test_streaming$"),
     "make rows of a stored map before the image comes to them": (
-        "tiler/modes/stream_sources.c", r"return rfx_min_i64\(end, share_end\(.*\)\);", "return end;",
+        "tiler/modes/streaming.c", r"if \(is_source\(stream, node\)\) hi = .*;", "",
         "test_streaming$"),
-    "make rows of a stored map before those that they are joined with": (
-        "tiler/modes/stream_sources.c", r"stream->beside\[node\] == FLOW \? INT64_MAX",
-        "stream->beside[node] != FLOW ? INT64_MAX", "test_streaming$"),
     "take a period's tiles for all alike": (
         "tiler/plan/stage_sweep.c", r"s->scale / rfx_gcd_i64\(s->scale, width\);", "1;",
         "test_stage_sweep$"),

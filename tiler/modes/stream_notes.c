@@ -165,7 +165,7 @@ static int find_height(const struct notes *notes, const struct rfx_mode_measure 
     struct walk walk = {.notes = notes,
                         .moved = notes->moved + (size_t)h * n,
                         .asked = notes->asked + (size_t)h * (size_t)notes->first_reader[n],
-                        .looked = m->done + 7 * n};
+                        .looked = m->done + 6 * n};
     for (size_t i = 0; i < n; i++) {
         struct rfx_range rows = rfx_stream_rows(graph, notes->places, (int)i);
         walk.moved[i] = (struct moved){rows.lo < rows.hi ? NEVER : 0, 0};
@@ -179,7 +179,7 @@ static int find_height(const struct notes *notes, const struct rfx_mode_measure 
 }
 
 /* Whether a node of a stage is made of what the walk made it of. A reduction takes the rows of its
- * input as they come, and keeps none; when a source is made hangs on its readers. */
+ * input as they come, and keeps none. */
 static bool is_alike(const struct notes *notes, const enum rfx_node_place *places, int i) {
     const struct rfx_node *node = &notes->graph->nodes[i];
     if (places[i] == RFX_PLACE_FETCHED) return false;
@@ -192,9 +192,9 @@ static bool is_alike(const struct notes *notes, const enum rfx_node_place *place
     if (!is_streamed(notes, i)) return false;
     for (int k = 0; k < node->n_in; k++) {
         int in = node->in[k];
-        if (rfx_node_is_constant(&notes->graph->nodes[in])) continue;
-        if (rfx_place_is_computed(places[in]) != is_streamed(notes, in)) return false;
-        if (!is_streamed(notes, in) && notes->graph->nodes[in].out.h > 1) return false;
+        if (!rfx_node_is_constant(&notes->graph->nodes[in]) &&
+            rfx_place_is_computed(places[in]) != is_streamed(notes, in))
+            return false;
     }
     return true;
 }

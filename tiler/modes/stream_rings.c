@@ -79,7 +79,7 @@ static void end_ring(struct rfx_node_rows *ring, enum rfx_node_place place, int6
 static void measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
                     int64_t band_rows, int64_t *done, bool fully, struct rfx_node_rows *rings) {
     int n = graph->n_nodes;
-    struct look look = {.keep_from = done + 7 * n, .looked = done + 8 * n, .stale = done + 9 * n};
+    struct look look = {.keep_from = done + 6 * n, .looked = done + 7 * n, .stale = done + 8 * n};
     struct measuring m = {look, rings, fully};
     struct rfx_stream_watcher watcher = {measure_step, measure_turn, &m};
     for (int i = 0; i < n; i++) {

@@ -28,7 +28,7 @@ struct state {
     bool ready; /* the strip has begun */
     struct rfx_stream stream;
     struct rfx_axis_region *cols; /* of the strip, n_nodes */
-    int64_t *done;                /* of the stream, RFX_STREAM_SCRATCH * n_nodes */
+    int64_t *done;                /* of the stream, n_nodes */
     int64_t *fresh_from;          /* n_nodes: rows from here on lie in the fresh buffer */
     int64_t *shift;               /* n_nodes: a row's place in it, less the row's number */
     int64_t *taken;               /* n_nodes: step of the last turn */
@@ -92,8 +92,7 @@ static int64_t units(const struct rfx_plan *plan, const struct rfx_stage *stage)
 }
 
 static size_t walk_bytes(const struct rfx_graph *graph) {
-    size_t per_node =
-        sizeof(struct rfx_axis_region) + (RFX_STREAM_SCRATCH + 3) * sizeof(int64_t) + sizeof(int);
+    size_t per_node = sizeof(struct rfx_axis_region) + 4 * sizeof(int64_t) + sizeof(int);
     return sizeof(struct state) + (size_t)graph->n_nodes * per_node;
 }
 
@@ -103,7 +102,7 @@ static void enter(struct rfx_walk *walk) {
     *s = (struct state){.copied = -1, .emit_node = -1};
     s->cols = (struct rfx_axis_region *)(void *)(s + 1);
     s->done = (int64_t *)(void *)(s->cols + n);
-    s->fresh_from = s->done + RFX_STREAM_SCRATCH * n;
+    s->fresh_from = s->done + n;
     s->shift = s->fresh_from + n;
     s->taken = s->shift + n;
     s->fresh = (int *)(void *)(s->taken + n);

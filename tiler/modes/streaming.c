@@ -6,7 +6,6 @@
 #include "layers/graph/group.h"
 #include "layers/graph/op.h"
 #include "rf_analysis/regions.h"
-#include "tiler/modes/stream_sources.h"
 
 struct rfx_range rfx_stream_rows(const struct rfx_graph *graph, const enum rfx_node_place *places,
                                  int node) {
@@ -36,26 +35,20 @@ void rfx_stream_begin(struct rfx_stream *stream, const struct rfx_graph *graph,
     }
     stream->band_rows = band_rows;
     stream->done = done;
-    stream->beside = done + graph->n_nodes;
-    rfx_stream_find_beside(stream);
     stream->waits = NULL;
     stream->node = stream->first;
     stream->step = 0;
 }
 
-struct rfx_range rfx_stream_rows_read(const struct rfx_graph *graph, int node, int k, int64_t lo,
-                                      int64_t hi) {
+/* Rows of input k, inside its map, that rows [lo, hi) of the node read. */
+static struct rfx_range rows_read(const struct rfx_graph *graph, int node, int k, int64_t lo,
+                                  int64_t hi) {
     struct rfx_range out = {lo, hi};
     struct rfx_range in = rfx_input_range(graph, &graph->nodes[node], k, RFX_AXIS_ROWS, out);
     int64_t extent = graph->nodes[graph->nodes[node].in[k]].out.h;
     in.lo = rfx_max_i64(in.lo, 0);
     in.hi = rfx_min_i64(in.hi, extent);
     return in;
-}
-
-int64_t rfx_stream_image_rows(const struct rfx_stream *stream, const struct rfx_node *node) {
-    const struct rfx_graph *graph = stream->graph;
-    return graph->input < 0 ? node->out.h : graph->nodes[graph->input].out.h;
 }
 
 /* Where the inputs at hand are too few, notes of one how many rows it has to have first. */
@@ -66,7 +59,7 @@ static bool can_reach(const struct rfx_stream *stream, int node, int64_t hi,
     for (int k = 0; k < rfx_place_inputs(stream->places[node], n); k++) {
         if (same && stream->done[n->in[k]] >= hi) continue;
         if (rfx_node_is_constant(&stream->graph->nodes[n->in[k]])) continue;
-        struct rfx_range in = rfx_stream_rows_read(stream->graph, node, k, stream->done[node], hi);
+        struct rfx_range in = rows_read(stream->graph, node, k, stream->done[node], hi);
         if (in.lo >= in.hi || in.hi <= stream->done[n->in[k]]) continue;
         *wait = (struct rfx_stream_wait){stream->done[node], in.hi, n->in[k]};
         return false;
@@ -81,22 +74,50 @@ static bool is_waiting(const struct rfx_stream *stream, int node) {
     return stream->done[node] == wait->from && stream->done[wait->input] < wait->rows;
 }
 
+static int64_t image_rows(const struct rfx_stream *stream, const struct rfx_node *node) {
+    const struct rfx_graph *graph = stream->graph;
+    return graph->input < 0 ? node->out.h : graph->nodes[graph->input].out.h;
+}
+
 /* Most rows that a node makes in a step: its share of a band. Where the image ends, padding would
  * let every node finish at once, and rings would have to hold all of that. */
 static int64_t rows_per_step(const struct rfx_stream *stream, const struct rfx_node *node) {
-    return rfx_max_i64(
-        1, rfx_ceil_div(stream->band_rows * node->out.h, rfx_stream_image_rows(stream, node)));
+    return rfx_max_i64(1, rfx_ceil_div(stream->band_rows * node->out.h, image_rows(stream, node)));
 }
 
-static struct rfx_conv_block block_of(const struct rfx_stream *stream, int node) {
-    if (stream->places[node] == RFX_PLACE_FETCHED) return (struct rfx_conv_block){1, 1, 0};
-    return rfx_conv_rows_together(stream->graph, &stream->graph->nodes[node]);
+/* Whether rows of a map come into the stream here that are all there from its start. */
+static bool is_source(const struct rfx_stream *stream, int node) {
+    const struct rfx_node *n = &stream->graph->nodes[node];
+    enum rfx_node_place place = stream->places[node];
+    if (place == RFX_PLACE_REDUCED || rfx_node_is_input(n)) return false;
+    for (int k = 0; k < rfx_place_inputs(place, n); k++) {
+        const struct rfx_node *in = &stream->graph->nodes[n->in[k]];
+        if (stream->places[n->in[k]] == RFX_PLACE_READ && in->out.h > 1) return true;
+    }
+    return place == RFX_PLACE_FETCHED;
 }
 
-int64_t rfx_stream_whole_blocks(const struct rfx_stream *stream, int node, int64_t hi) {
-    struct rfx_conv_block block = block_of(stream, node);
-    int64_t end = rfx_stream_rows(stream->graph, stream->places, node).hi;
-    return rfx_min_i64(end, rfx_ceil_div(hi - block.from, block.h) * block.h + block.from);
+/* Row up to which a source may be made by the end of a step: so much of its map as of the image, or
+ * all that it makes would wait for what comes from the image, or from a smaller map. */
+static int64_t source_share(const struct rfx_stream *stream, int node, int64_t step) {
+    const struct rfx_node *n = &stream->graph->nodes[node];
+    int64_t first = rfx_stream_rows(stream->graph, stream->places, node).lo;
+    return first + rfx_ceil_div(step * stream->band_rows * n->out.h, image_rows(stream, n));
+}
+
+/* The first step from one on in which another source may go on; INT64_MAX: there is none. */
+static int64_t next_source_step(const struct rfx_stream *stream, int64_t from) {
+    int64_t next = INT64_MAX;
+    for (int i = stream->first; i <= stream->last; i++) {
+        if (!rfx_place_is_computed(stream->places[i]) || !is_source(stream, i)) continue;
+        const struct rfx_node *n = &stream->graph->nodes[i];
+        struct rfx_range rows = rfx_stream_rows(stream->graph, stream->places, i);
+        if (stream->done[i] >= rows.hi) continue;
+        int64_t made = stream->done[i] - rows.lo;
+        int64_t step = made * image_rows(stream, n) / (stream->band_rows * n->out.h) + 1;
+        if (step >= from) next = rfx_min_i64(next, step);
+    }
+    return next;
 }
 
 /* The largest row count that the inputs at hand allow; region maps are monotone in the last row. */
@@ -106,10 +127,15 @@ static int64_t reachable(const struct rfx_stream *stream, int node, int64_t step
             end = rfx_stream_rows(stream->graph, stream->places, node).hi;
     if (stream->places[node] == RFX_PLACE_REDUCED)
         return rfx_max_i64(begun, rfx_min_i64(stream->done[n->in[0]], end));
+    /* whole blocks: what is left of one would be computed twice */
+    bool fetched = stream->places[node] == RFX_PLACE_FETCHED;
+    struct rfx_conv_block block = {1, 1, 0};
+    if (!fetched) block = rfx_conv_rows_together(stream->graph, n);
     int64_t hi = lo + rows_per_step(stream, n);
-    hi = rfx_min_i64(hi, rfx_stream_source_end(stream, node, step));
+    if (is_source(stream, node)) hi = rfx_min_i64(hi, source_share(stream, node, step));
     if (hi <= lo) return begun;
-    hi = rfx_stream_whole_blocks(stream, node, hi);
+    hi = rfx_ceil_div(hi - block.from, block.h) * block.h + block.from;
+    hi = rfx_min_i64(hi, end);
     struct rfx_stream_wait wait;
     if (rfx_node_is_input(n) || can_reach(stream, node, hi, &wait)) return hi; /* most often */
     hi--;
@@ -121,7 +147,6 @@ static int64_t reachable(const struct rfx_stream *stream, int node, int64_t step
             hi = middle - 1;
     }
     if (stream->waits != NULL && lo == begun) stream->waits[node] = wait; /* it was one row then */
-    struct rfx_conv_block block = block_of(stream, node);
     return rfx_max_i64(begun, rfx_floor_div(lo - block.from, block.h) * block.h + block.from);
 }
 
@@ -148,7 +173,7 @@ bool rfx_stream_peek(const struct rfx_stream *stream, struct rfx_stream_turn *tu
     if (stream->open <= 0) return false;
     if (find_turn(stream, stream->node, stream->step, turn)) return true;
     int64_t step = stream->step;
-    while ((step = rfx_stream_next_source_step(stream, step + 1)) != INT64_MAX)
+    while ((step = next_source_step(stream, step + 1)) != INT64_MAX)
         if (find_turn(stream, stream->first, step - 1, turn)) return true;
     return false;
 }
@@ -170,7 +195,7 @@ int64_t rfx_stream_first_needed(const struct rfx_stream *stream, int consumer, i
     int64_t end = rfx_stream_rows(graph, stream->places, consumer).hi;
     if (stream->done[consumer] >= end) return extent;
     if (stream->places[consumer] == RFX_PLACE_REDUCED) return stream->done[consumer];
-    struct rfx_range in = rfx_stream_rows_read(graph, consumer, k, stream->done[consumer], end);
+    struct rfx_range in = rows_read(graph, consumer, k, stream->done[consumer], end);
     return in.lo < in.hi ? in.lo : extent;
 }
 
@@ -230,9 +255,8 @@ static bool edge_shifts(const struct rfx_stream *stream, const struct period *pe
  */
 static bool source_is_even(const struct rfx_stream *stream, const struct period *period, int i) {
     const struct rfx_node *n = &stream->graph->nodes[i];
-    return !rfx_stream_is_source(stream, i) ||
-           period->moved[i] * rfx_stream_image_rows(stream, n) ==
-               period->steps * stream->band_rows * n->out.h;
+    return !is_source(stream, i) ||
+           period->moved[i] * image_rows(stream, n) == period->steps * stream->band_rows * n->out.h;
 }
 
 /* How many periods the stream can be moved on without coming near the end of any map; 0: none, or
@@ -315,8 +339,8 @@ void rfx_stream_watch(const struct rfx_graph *graph, const enum rfx_node_place *
     struct rfx_stream stream;
     struct rfx_stream_turn turn;
     rfx_stream_begin(&stream, graph, places, band_rows, done);
-    struct period period = begin_period(&stream, !fully, done + 2 * graph->n_nodes);
-    if (!fully) begin_waits(&stream, done + 4 * graph->n_nodes);
+    struct period period = begin_period(&stream, !fully, done + graph->n_nodes);
+    if (!fully) begin_waits(&stream, done + 3 * graph->n_nodes);
     watcher->on_step(watcher->user, &stream);
     while (rfx_stream_peek(&stream, &turn)) {
         if (turn.step != stream.step) {
@@ -336,8 +360,8 @@ void rfx_stream_sweep(const struct rfx_graph *graph, const enum rfx_node_place *
     struct rfx_stream_turn turn;
     int64_t times = 1, period_end = INT64_MAX; /* the period that stands for `times` of them */
     rfx_stream_begin(&stream, graph, places, band_rows, done);
-    struct period period = begin_period(&stream, true, done + 2 * graph->n_nodes);
-    begin_waits(&stream, done + 4 * graph->n_nodes);
+    struct period period = begin_period(&stream, true, done + graph->n_nodes);
+    begin_waits(&stream, done + 3 * graph->n_nodes);
     while (rfx_stream_peek(&stream, &turn)) {
         if (turn.step == period_end) {
             skip_periods(&stream, times - 1, &period, &turn);

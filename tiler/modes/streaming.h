@@ -26,14 +26,11 @@ struct rfx_stream {
     int first, last;   /* computed nodes lie in [first, last] */
     int64_t band_rows; /* image rows per step */
     int64_t *done;     /* per node: rows [0, done) have been computed (reductions: taken) */
-    int64_t *beside;   /* per node: of what is made of sources alone; see stream_sources.c */
     struct rfx_stream_wait *waits; /* per node; NULL: not noted, each node is looked at each time */
     int open;                      /* targets that are not complete */
     int node;                      /* next node to look at */
     int64_t step; /* of the turn last committed; counts from 1, one each time through the nodes */
 };
-
-#define RFX_STREAM_SCRATCH 2
 
 /* What comes next: these rows of this node (reductions: of its input), in this step. */
 struct rfx_stream_turn {
@@ -46,19 +43,7 @@ struct rfx_stream_turn {
 struct rfx_range rfx_stream_rows(const struct rfx_graph *graph, const enum rfx_node_place *places,
                                  int node);
 
-/* Rows of input k, inside its map, that rows [lo, hi) of the node read. */
-struct rfx_range rfx_stream_rows_read(const struct rfx_graph *graph, int node, int k, int64_t lo,
-                                      int64_t hi);
-
-/* Rows of the image as seen by a node: where there is none, its own. */
-int64_t rfx_stream_image_rows(const struct rfx_stream *stream, const struct rfx_node *node);
-
-/* Up to where rows of a node up to `hi` are made, in whole blocks: what is left of one would be
- * computed twice. */
-int64_t rfx_stream_whole_blocks(const struct rfx_stream *stream, int node, int64_t hi);
-
-/* Sets the stream to its first step; `done` is the caller's, RFX_STREAM_SCRATCH * n_nodes elements,
- * of which the first n_nodes are the rows done. */
+/* Sets the stream to its first step; `done` is the caller's, n_nodes elements. */
 void rfx_stream_begin(struct rfx_stream *stream, const struct rfx_graph *graph,
                       const enum rfx_node_place *places, int64_t band_rows, int64_t *done);
 
@@ -84,7 +69,7 @@ struct rfx_stream_watcher {
 };
 
 /* Walks through a stream; unless `fully`, not through the middle of a tall image where the stream
- * repeats itself. done[n_nodes] ends as the stream does; behind it, scratch up to 7 * n_nodes. */
+ * repeats itself. done[n_nodes] ends as the stream does; behind it, scratch up to 6 * n_nodes. */
 void rfx_stream_watch(const struct rfx_graph *graph, const enum rfx_node_place *places,
                       int64_t band_rows, int64_t *done, bool fully,
                       const struct rfx_stream_watcher *watcher);

@@ -26,7 +26,7 @@ struct rfx_node_rows {
     bool lasting;     /* some row outlives the step that made it: the buffer lasts for the stage */
 };
 
-#define RFX_MODE_SCRATCH 10 /* int64_t per node that measuring a stage may write over */
+#define RFX_MODE_SCRATCH 9 /* int64_t per node that measuring a stage may write over */
 
 /* What a mode has to know to measure a stage, and tables that it may write over. */
 struct rfx_mode_measure {

@@ -137,28 +137,6 @@ struct rfx_graph *small_net_bottleneck(struct rfx_memory *mem, int64_t h, int64_
     return finish_pooled(graph, add(graph, sum));
 }
 
-struct rfx_graph *small_net_skip(struct rfx_memory *mem, int64_t h, int64_t w) {
-    struct rfx_graph *graph = begin(mem);
-    int a = add_conv(graph, "a", add_input(graph, 2, h, w), 4, 1);
-    int operands[2] = {add_conv(graph, "skip", a, 4, 1)};
-    int down = add_conv(graph, "down", a, 4, 2);
-    struct rfx_node act = {.op = RFX_OP_ACTIVATION, .name = "act", .n_in = 1, .in = &down};
-    act.act.kind = RFX_ACT_SIGMOID;
-    int half = add(graph, act);
-    struct rfx_node up = {.op = RFX_OP_RESIZE, .name = "up", .n_in = 1, .in = &half};
-    up.attr.resize = (struct rfx_resize_attr){.mode = RFX_RESIZE_NEAREST,
-                                              .coord = RFX_COORD_ASYMMETRIC,
-                                              .nearest = RFX_NEAREST_FLOOR,
-                                              .scale_h = 2,
-                                              .scale_w = 2,
-                                              .oh = h,
-                                              .ow = w};
-    operands[1] = add(graph, up);
-    struct rfx_node join = {.op = RFX_OP_BINARY, .name = "join", .n_in = 2, .in = operands};
-    join.attr.binary.kind = RFX_BINARY_ADD;
-    return finish(graph, add(graph, join));
-}
-
 struct rfx_graph *small_net_constant_mean(struct rfx_memory *mem, int64_t h, int64_t w) {
     struct rfx_graph *graph = begin(mem);
     struct rfx_node constant = {.op = RFX_OP_CONST_MAP, .name = "k"};

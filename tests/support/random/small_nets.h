@@ -19,10 +19,6 @@ struct rfx_graph *small_net_residual(struct rfx_memory *mem, int64_t h, int64_t 
 /* The same but for "sum", which is a conv 3x3 p1 (4) of b to which a is added. */
 struct rfx_graph *small_net_bottleneck(struct rfx_memory *mem, int64_t h, int64_t w);
 
-/* input(2) -> "a" conv 3x3 p1 (4) -> "skip" conv 3x3 p1 (4); a -> "down" conv 3x3 s2 p1 (4) -> "act",
- * a sigmoid -> "up", twice as large -> "join" = skip + up. Even heights and widths. */
-struct rfx_graph *small_net_skip(struct rfx_memory *mem, int64_t h, int64_t w);
-
 /* "k", a constant 2 x 4 x 4 -> "mean" of it; input(2) -> "sum" = input + mean. */
 struct rfx_graph *small_net_constant_mean(struct rfx_memory *mem, int64_t h, int64_t w);
 

@@ -67,7 +67,7 @@ static bool make_stage(const struct rfx_graph *graph, int before, int after, int
  * some node would read `before` once all is written. */
 static int64_t walked_lag(const struct rfx_graph *graph, const struct stage *stage, int before,
                           int64_t *fresh, bool *left) {
-    int64_t done[MOST * RFX_STREAM_SCRATCH], most = INT64_MIN;
+    int64_t done[MOST], most = INT64_MIN;
     struct rfx_stream stream;
     struct rfx_stream_turn turn;
     *fresh = 0;

@@ -39,7 +39,7 @@ static void two_convs_step_by_step(void **state) {
         int64_t lo, hi;
     } expected[] = {{0, 0, 2}, {1, 0, 1}, {0, 2, 4}, {1, 1, 2},
                     {2, 0, 1}, {0, 4, 6}, {1, 2, 3}, {2, 1, 2}};
-    int64_t done[3 * RFX_STREAM_SCRATCH];
+    int64_t done[3];
     enum rfx_node_place places[3];
     struct rfx_stream stream;
     stream_to(graph, 2, places);
@@ -100,33 +100,6 @@ static void residual_waits_for_the_slowest(void **state) {
     assert_int_equal(rings[1].most, 3); /* a: rows r - 1 .. r + 1 for b, row r for sum */
     assert_false(rings[2].lasting);     /* b: added in the step that makes it */
     assert_int_equal(rings[3].most, 3); /* sum */
-    rfx_graph_free(graph);
-    rfx_memory_free(mem);
-}
-
-/* "down" is there from the start: its rows go into "up" when "skip", which is two rows behind the
- * image, has those that they are added to, and none of them wait. A row of "act" makes two,
- * the second of which may come in the next step. */
-static void stored_rows_join_the_flow(void **state) {
-    (void)state;
-    struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_graph *graph = small_net_skip(mem, 16, 16);
-    struct rfx_node_rows rings[8];
-    int64_t done[8 * RFX_MODE_SCRATCH];
-    enum rfx_node_place places[8];
-    int down = rfx_graph_find(graph, "down"), skip = rfx_graph_find(graph, "skip");
-    for (int64_t band = 1; band <= 12; band++) {
-        stream_to(graph, rfx_graph_find(graph, "join"), places);
-        places[down] = RFX_PLACE_READ;
-        rfx_stream_measure(graph, places, band, done, rings);
-        assert_true(rings[rfx_graph_find(graph, "a")].lasting);
-        assert_int_equal(rings[skip].kept, 0);
-        for (int i = down + 1; i < graph->n_nodes; i++) {
-            assert_int_equal(rings[i].computed, graph->nodes[i].out.h);
-            bool halved = graph->nodes[i].out.h == 8 && band % 2 != 0;
-            assert_in_range(rings[i].kept, 0, halved);
-        }
-    }
     rfx_graph_free(graph);
     rfx_memory_free(mem);
 }
@@ -194,7 +167,7 @@ static void stored_rows_come_in_step(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = small_net_two_convs(mem, 16, 16);
-    int64_t done[3 * RFX_STREAM_SCRATCH];
+    int64_t done[3];
     enum rfx_node_place places[3];
     struct rfx_stream stream;
     struct rfx_stream_turn turn;
@@ -220,7 +193,7 @@ static void a_constant_is_reduced(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = small_net_constant_mean(mem, 16, 16);
-    int64_t done[4 * RFX_STREAM_SCRATCH], taken = 0;
+    int64_t done[4], taken = 0;
     enum rfx_node_place places[4];
     struct rfx_stream stream;
     struct rfx_stream_turn turn;
@@ -274,7 +247,6 @@ int main(void) {
         cmocka_unit_test(residual_waits_for_the_slowest),
         cmocka_unit_test(stored_rows_come_in_step),
         cmocka_unit_test(a_constant_is_reduced),
-        cmocka_unit_test(stored_rows_join_the_flow),
         cmocka_unit_test(fetched_rows_need_no_input),
         cmocka_unit_test(jumps_change_nothing),
     };
