@@ -72,12 +72,8 @@ INLINE void fixed_block(const struct rfx_depthwise_run *r, struct place at, int 
             }
         }
     }
-    const vector lo = VECTOR_ALL(r->lo), hi = VECTOR_ALL(r->hi);
-    UNROLL for (int j = 0; j < rows; j++) {
-        float *out = r->out + j * r->out_row + at.p0 * r->out_c + at.ch;
-        UNROLL for (int p = 0; p < n; p++, out += r->out_c)
-            VECTOR_STORE(out, VECTOR_MIN(hi, VECTOR_MAX(lo, sum[j][p])));
-    }
+    UNROLL for (int j = 0; j < rows; j++) UNROLL for (int p = 0; p < n; p++)
+        VECTOR_STORE(r->out + j * r->out_row + (at.p0 + p) * r->out_c + at.ch, clamp(r, sum[j][p]));
 }
 
 /* All channels of n pixels; the last vector may overlap its neighbour. */
@@ -101,8 +97,10 @@ INLINE bool inside(const struct rfx_depthwise_run *r, int64_t p0, int64_t n) {
 }
 
 /* A whole run, in blocks of `most`, then 4, then single pixels; a block may overlap the one before:
- * it computes the same again. */
-INLINE void fixed_run(const struct rfx_depthwise_run *r, int k, int s, int most, int rows) {
+ * it computes the same again. The run is copied, here and below: a compiler would read what stores
+ * may change again behind every one. */
+INLINE void fixed_run(const struct rfx_depthwise_run *run, int k, int s, int most, int rows) {
+    const struct rfx_depthwise_run own = *run, *r = &own;
     for (int64_t p = 0; p < r->pixels;) {
         int64_t left = r->pixels - p;
         if (left >= most || (left > 4 && r->pixels >= most)) {
@@ -125,12 +123,9 @@ INLINE void fixed_run(const struct rfx_depthwise_run *r, int k, int s, int most,
     }
 }
 
-/* Of a copy of the run, which stores cannot change: a compiler would read all of it again behind
- * each. */
 #define FIXED(k, s)                                                  \
     static void fixed_##k##_##s(const struct rfx_depthwise_run *r) { \
-        const struct rfx_depthwise_run own = *r;                     \
-        fixed_run(&own, (k), (s), PIXELS, 1);                        \
+        fixed_run(r, (k), (s), PIXELS, 1);                           \
     }
 FIXED(3, 1)
 FIXED(3, 2)
@@ -140,12 +135,10 @@ FIXED(7, 1)
 FIXED(7, 2)
 
 static void two_rows_3_1(const struct rfx_depthwise_run *r) {
-    const struct rfx_depthwise_run own = *r;
-    fixed_run(&own, 3, 1, PIXELS_OF_TWO_ROWS, 2);
+    fixed_run(r, 3, 1, PIXELS_OF_TWO_ROWS, 2);
 }
 static void two_rows_3_2(const struct rfx_depthwise_run *r) {
-    const struct rfx_depthwise_run own = *r;
-    fixed_run(&own, 3, 2, PIXELS_OF_TWO_ROWS, 2);
+    fixed_run(r, 3, 2, PIXELS_OF_TWO_ROWS, 2);
 }
 
 /* Lanes of a vector: all, or the first ones when a pixel has fewer channels. */

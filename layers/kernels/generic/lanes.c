@@ -55,8 +55,10 @@ INLINE void make_block(const struct rfx_lanes_run *r, int64_t p0, int64_t lane, 
         make_block(r, p0, lane, (n), sw); \
         return;
 
-INLINE void make_pixels(const struct rfx_lanes_run *r, int64_t p0, int64_t lane, int n,
+/* Of a copy of the run: a compiler would read what stores may change again behind every one. */
+INLINE void make_pixels(const struct rfx_lanes_run *run, int64_t p0, int64_t lane, int n,
                         int64_t sw) {
+    const struct rfx_lanes_run own = *run, *r = &own;
     switch (n) {
         CASES(PIXELS, CASE, sw)
         default:
@@ -64,14 +66,11 @@ INLINE void make_pixels(const struct rfx_lanes_run *r, int64_t p0, int64_t lane,
     }
 }
 
-/* Of copies of the run, which stores cannot change. */
 static void pixels_1(const struct rfx_lanes_run *r, int64_t p0, int64_t lane, int n) {
-    const struct rfx_lanes_run own = *r;
-    make_pixels(&own, p0, lane, n, 1);
+    make_pixels(r, p0, lane, n, 1);
 }
 static void pixels_2(const struct rfx_lanes_run *r, int64_t p0, int64_t lane, int n) {
-    const struct rfx_lanes_run own = *r;
-    make_pixels(&own, p0, lane, n, 2);
+    make_pixels(r, p0, lane, n, 2);
 }
 
 void VARIANT_NAME(lanes)(const struct rfx_lanes_run *r) {
