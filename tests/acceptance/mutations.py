@@ -122,7 +122,7 @@ MUTATIONS = {
         "tiler/search/chain_stores.c", r"o->gain > best->gain", "o->gain < best->gain",
         "test_chain_stores$|test_planner_chains$"),
     "name the least of a few choices": (
-        "tiler/search/planner_chains.c", r"k < 4 && best_room > 0", "false", "test_planner_chains$"),
+        "tiler/search/planner_stores.c", r"k < 4 && best_room > 0", "false", "test_planner_chains$"),
     "keep what planning freed": (
         "layers/core/memory.c", r"\(void\)malloc_trim\(0\)", "(void)0", "test_memory$"),
     "run beside what planning freed": (

@@ -132,6 +132,13 @@ static int64_t look_from(struct pair *p, bool at_end, int64_t *moved) {
     return -1;
 }
 
+bool rfx_stream_reads(const struct rfx_graph *graph, int before, int after) {
+    const struct rfx_node *node = &graph->nodes[after];
+    for (int k = 0; k < node->n_in; k++)
+        if (node->in[k] == before) return true;
+    return false;
+}
+
 int64_t rfx_stream_lag(const struct rfx_graph *graph, int before, int after, int64_t *scratch) {
     const struct rfx_node *from = &graph->nodes[before], *to = &graph->nodes[after];
     struct pair p = {.graph = graph,
@@ -144,6 +151,7 @@ int64_t rfx_stream_lag(const struct rfx_graph *graph, int before, int after, int
                      .made_bytes = row_bytes(to)};
     p.lag = -rfx_range_size(p.read) * p.read_bytes;
     list_path(graph, before, after, &p.path);
+    if (!rfx_stream_reads(graph, before, after)) (void)look(&p, p.made.hi, p.made.hi);
     bool shifts = true;
     for (int n = 0; n < p.path.n; n++)
         shifts = shifts && rfx_op_shifts(graph, &graph->nodes[p.path.nodes[n]]);

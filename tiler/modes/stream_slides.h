@@ -14,8 +14,12 @@
 bool rfx_stream_reads_for(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
                           int before, int after, int64_t *marks);
 
+/* Whether `after` itself reads the map of `before`, not only what is made of it. */
+bool rfx_stream_reads(const struct rfx_graph *graph, int before, int after);
+
 /* Bytes by which `after`, up to a row, may be longer than what is dead of `before` when that row's
- * turn comes, at most; may be less than 0. scratch: 2 * n_nodes. Where the rows that are read go on
+ * turn comes, at most; may be less than 0. Unless `after` reads `before` itself, that holds for the
+ * row behind the last one, too. scratch: 2 * n_nodes. Where the rows that are read go on
  * evenly only those near the borders are looked at; else some rows, spread over all, those between
  * taken for the worse of their neighbours. */
 int64_t rfx_stream_lag(const struct rfx_graph *graph, int before, int after, int64_t *scratch);

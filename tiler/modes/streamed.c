@@ -66,15 +66,17 @@ static void sweep_rows(const struct rfx_mode_sweep *sweep, rfx_rows_adder *add, 
                      add, user);
 }
 
-/* A step makes so many rows before it is known which of those that it read are dead. In strips a
- * map is read from its first row again. */
+/* What lies between the two has read all that a step's rows are made of before their turn comes. A
+ * node that reads `before` itself does so while it writes them, from the first one's on. In strips
+ * a map is read from its first row again. */
 static bool slide(const struct rfx_graph *graph, const struct rfx_stage_shape *shape, int before,
                   int after, int64_t *scratch, int64_t *lag, size_t *down) {
     const struct rfx_node *node = &graph->nodes[after];
     if (!shape->spec.row_by_row || shape->spec.parts_x > 1) return false;
     if (!rfx_stream_reads_for(graph, shape, before, after, scratch)) return false;
     if (*lag == INT64_MAX) *lag = rfx_stream_lag(graph, before, after, scratch);
-    int64_t fresh = shape->rows[after].fresh * rfx_rect_cols(node->wanted);
+    int64_t rows = rfx_stream_reads(graph, before, after) ? shape->rows[after].fresh : 0;
+    int64_t fresh = rows * rfx_rect_cols(node->wanted);
     int64_t least = *lag + (int64_t)rfx_tensor_pixel_bytes(&node->out, fresh);
     *down = rfx_align_up((size_t)rfx_max_i64(0, least)) + RFX_RED_ZONE_BYTES;
     return *down < rfx_node_wanted_bytes(node); /* else nothing is shared */

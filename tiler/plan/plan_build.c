@@ -142,6 +142,28 @@ size_t rfx_plan_bound(struct rfx_plan_context *context, const struct rfx_stage_s
            rfx_place_slides_bound(&job, last, context->live, &context->rest_bytes);
 }
 
+void rfx_plan_list_beside(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                          int n_stages, size_t *beside) {
+    int n_steps = rfx_plan_count_steps(context->graph, n_stages);
+    size_t live = 0, *change = context->live; /* modular, each sum is a size */
+    rfx_plan_list_records(context, shapes, n_stages);
+    memset(change, 0, ((size_t)n_steps + 1) * sizeof *change);
+    for (int r = 0; r < context->n_records; r++) {
+        const struct rfx_record *record = &context->records[r];
+        if (record->kind == RFX_RECORD_STORED) continue;
+        change[record->first] += record->bytes;
+        change[record->last + 1] -= record->bytes;
+    }
+    for (int s = 0; s < n_stages; s++) {
+        beside[s] = 0;
+        for (int t = rfx_plan_count_steps(context->graph, s);
+             t < rfx_plan_count_steps(context->graph, s + 1); t++) {
+            live += change[t];
+            if (live > beside[s]) beside[s] = live;
+        }
+    }
+}
+
 int64_t rfx_plan_window_rows(const struct rfx_plan_context *context,
                              const struct rfx_stage_shape *shapes, int n_stages) {
     int input = context->graph->input;

@@ -117,6 +117,11 @@ struct rfx_plan_spill rfx_plan_count_spill(const struct rfx_graph *graph,
 size_t rfx_plan_bound(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
                       int n_stages);
 
+/* Fills beside[n_stages]: what the arena has at most beside stored maps, stage by stage; fills the
+ * records. */
+void rfx_plan_list_beside(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
+                          int n_stages, size_t *beside);
+
 /* Image rows that a row source has to keep. */
 int64_t rfx_plan_window_rows(const struct rfx_plan_context *context,
                              const struct rfx_stage_shape *shapes, int n_stages);

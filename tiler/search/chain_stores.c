@@ -33,7 +33,7 @@ struct rfx_chain_stores {
     int *last;                    /* n_nodes: of a stored map, the last level that reads it */
     int watched;                  /* a node, whose readings are noted, */
     bool *reads;                  /* per level */
-    size_t *held;                 /* per level */
+    size_t *held, *beside;        /* per level */
     struct largest *dying, *made; /* per level */
 };
 
@@ -77,7 +77,7 @@ enum rfx_status rfx_chain_stores_create(const struct rfx_levels *levels, const d
     s->watched = -1;
     s->offers = rfx_memory_calloc(mem, n, sizeof *s->offers);
     s->seen = rfx_memory_calloc(mem, 4 * n + n_levels + 1, sizeof *s->seen);
-    s->held = rfx_memory_calloc(mem, n_levels + 1, sizeof *s->held);
+    s->held = rfx_memory_calloc(mem, 2 * n_levels + 1, sizeof *s->held);
     s->dying = rfx_memory_calloc(mem, 2 * n_levels + 1, sizeof *s->dying);
     s->reads = rfx_memory_calloc(mem, n_levels + 1, sizeof *s->reads);
     *out = s;
@@ -92,6 +92,7 @@ enum rfx_status rfx_chain_stores_create(const struct rfx_levels *levels, const d
     s->by_level = s->last + n;
     s->first_at = s->by_level + n;
     s->made = s->dying + n_levels;
+    s->beside = s->held + n_levels;
     for (int i = 0; i < levels->graph->n_nodes; i++)
         if (may_be(levels, i)) s->offers[s->n_offers++].node = i;
     sort_by_level(s);
@@ -107,6 +108,10 @@ void rfx_chain_stores_free(struct rfx_chain_stores *s) {
     rfx_memory_release(mem, s->dying);
     rfx_memory_release(mem, s->reads);
     rfx_memory_release(mem, s);
+}
+
+size_t *rfx_chain_stores_beside(struct rfx_chain_stores *stores) {
+    return stores->beside;
 }
 
 int64_t rfx_chain_stores_looks(const struct rfx_chain_stores *s) {
@@ -177,7 +182,7 @@ static size_t count_bytes(struct rfx_chain_stores *s, const int *until) {
         if (last > first) add_largest(&s->dying[last], bytes);
     }
     for (int l = 0; l < levels->n; l++) {
-        size_t bytes = s->held[l] - shared_at(s, l);
+        size_t bytes = s->held[l] - shared_at(s, l) + s->beside[l];
         if (bytes > most) most = bytes;
     }
     return most;

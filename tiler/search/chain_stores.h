@@ -3,7 +3,7 @@
  *
  * Counted from the graph alone: a stage takes the time of whole maps of all that its targets need
  * and no earlier stage stores, and what is made of a map that dies there may lie in its bytes. What
- * rows and bands add is the caller's. Private to tiler/search. */
+ * rows and bands add, level by level, is told by the caller. Private to tiler/search. */
 #ifndef RFX_TILER_SEARCH_CHAIN_STORES_H
 #define RFX_TILER_SEARCH_CHAIN_STORES_H
 
@@ -12,7 +12,7 @@
 /* What a choice comes to. */
 struct rfx_chain_count {
     double time;  /* of all stages, in the unit of the nodes' times */
-    size_t bytes; /* of stored maps where most of them are needed at once */
+    size_t bytes; /* of stored maps and what is beside them, where that is most */
 };
 
 struct rfx_chain_stores;
@@ -24,6 +24,9 @@ RFX_NODISCARD enum rfx_status rfx_chain_stores_create(const struct rfx_levels *l
                                                       struct rfx_chain_stores **out,
                                                       struct rfx_error *err);
 void rfx_chain_stores_free(struct rfx_chain_stores *stores);
+
+/* Bytes that the stage of each level has beside stored maps: 0 at first, the caller's to change. */
+size_t *rfx_chain_stores_beside(struct rfx_chain_stores *stores);
 
 /* Looks at stages and nodes that counting a choice takes at most: how long choosing takes. */
 int64_t rfx_chain_stores_looks(const struct rfx_chain_stores *stores);

@@ -213,11 +213,13 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
     return find_smallest(search, smallest, err);
 }
 
-/* Of what takes no longer than a plan that fits. Beside one that takes little longer than an
- * untiled run, what computes anything twice would hardly be better. */
+/* Of what takes no longer than a plan that fits, or so little that the rows a step of each of its
+ * stages, which that one has chosen, may make up for it. Beside one that takes little longer than
+ * an untiled run, what computes anything twice would hardly be better. */
 static void limit_to_better(struct rfx_search *search, const struct rfx_plan *known) {
+    enum { LITTLE = 8 };
     bool exact = known->cost / 23 <= known->cost_untiled / 20;
-    search->cost_limit = known->cost;
+    search->cost_limit = known->cost + known->cost / LITTLE;
     if (exact && search->context.request->asked.mode == NULL) search->phases = RFX_PHASE_RECOMPUTE;
     take_only_fitting(search);
 }

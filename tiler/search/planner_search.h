@@ -38,7 +38,7 @@ struct rfx_known_cols {
 };
 
 /* Choices of the maps that a chain stores that are tried. */
-enum { RFX_SEARCH_CHOICES = 24 };
+enum { RFX_SEARCH_CHOICES = 40 };
 
 enum { RFX_SEARCH_WAYS = 8 }; /* of squeezing a plan */
 

@@ -37,4 +37,10 @@ RFX_NODISCARD enum rfx_status rfx_trial_add_spilled(struct rfx_search *search,
                                                     const struct rfx_mode *mode,
                                                     const struct rfx_trial *trial,
                                                     struct rfx_error *err);
+
+/* planner_stores.c: chains that store small maps, or those that a budget has room for. */
+RFX_NODISCARD enum rfx_status rfx_trial_add_small_stores(struct rfx_search *search,
+                                                         const struct rfx_mode *mode,
+                                                         const struct rfx_trial *trial,
+                                                         struct rfx_error *err);
 #endif

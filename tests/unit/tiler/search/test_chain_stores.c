@@ -29,6 +29,7 @@ struct net {
     int *until;
     int offers[MOST];
     int n_offers;
+    size_t beside[MOST]; /* per level */
 };
 
 /* Whether it is stored in any case: for what is not local, or as an output that others read. */
@@ -75,7 +76,7 @@ static void free_net(struct net *net) {
 }
 
 /* By the places of all stages: the time of what those that are local compute, and the bytes of the
- * maps that later ones read, less what is made in the place of what dies. */
+ * maps that later ones read, less what is made in the place of what dies, with what is beside. */
 static struct rfx_chain_count count_by_stages(const struct net *net) {
     const struct rfx_graph *graph = net->graph;
     struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .until = net->until};
@@ -117,6 +118,7 @@ static struct rfx_chain_count count_by_stages(const struct net *net) {
                 dying += bytes;
         }
         alive -= made < dying ? made : dying;
+        alive += net->beside[level];
         if (alive > count.bytes) count.bytes = alive;
     }
     free(specs);
@@ -128,10 +130,17 @@ static struct rfx_chain_count count_by_stages(const struct net *net) {
     return count;
 }
 
-static struct rfx_chain_stores *begin(const struct net *net) {
+/* With nothing beside the maps, or with as much as a map at each level, or less. */
+static struct rfx_chain_stores *begin(struct net *net, struct test_rng *rng) {
     struct rfx_chain_stores *stores = NULL;
     struct rfx_error err;
+    bool beside = test_rng_chance(rng, 50);
     assert_int_equal(rfx_chain_stores_create(&net->levels, net->times, &stores, &err), RFX_OK);
+    for (int level = 0; level < net->levels.n; level++) {
+        size_t most = rfx_node_wanted_bytes(&net->graph->nodes[net->graph->n_nodes / 2]);
+        net->beside[level] = beside ? (size_t)test_rng_int(rng, 0, (int64_t)most) : 0;
+        rfx_chain_stores_beside(stores)[level] = net->beside[level];
+    }
     return stores;
 }
 
@@ -141,7 +150,7 @@ static void counts_are_those_of_the_stages(void **state) {
     for (int64_t c = 0; c < cases; c++) {
         struct net net = make_net((uint64_t)(seed + c));
         struct test_rng rng = test_rng_make((uint64_t)(seed + c));
-        struct rfx_chain_stores *stores = net.levels.n > 1 ? begin(&net) : NULL;
+        struct rfx_chain_stores *stores = net.levels.n > 1 ? begin(&net, &rng) : NULL;
         for (int t = 0; t < 4 && stores != NULL; t++) {
             struct rfx_chain_count count;
             for (int k = 0; k < net.n_offers; k++) {
@@ -202,7 +211,7 @@ static void most_choices_are_the_best(void **state) {
         struct net net = make_net((uint64_t)(seed + c));
         struct test_rng rng = test_rng_make((uint64_t)(seed + c));
         bool small = net.levels.n > 1 && net.n_offers > 1 && count_choices(&net) <= MOST_CHOICES;
-        struct rfx_chain_stores *stores = small ? begin(&net) : NULL;
+        struct rfx_chain_stores *stores = small ? begin(&net, &rng) : NULL;
         struct rfx_chain_count all, none, got, again;
         if (small) {
             rfx_chain_stores_choose(stores, 0, ways[0], net.until, &none);

@@ -9,13 +9,17 @@
 #include "tests/support/random/small_nets.h"
 #include "tests/support/test_net.h"
 
+static struct small_plan_case load_net(const char *name, int64_t h, int64_t w) {
+    struct rfx_load_options options = {.h = h, .w = w};
+    struct small_plan_case c = small_plan_case_load(name, &options);
+    c.request.no_groups = true;
+    return c;
+}
+
 /* 36 blocks with a pool over the whole map, at four sizes of maps: so many stages that few chains
  * are walked through. */
 static struct small_plan_case load(int64_t h, int64_t w) {
-    struct rfx_load_options options = {.h = h, .w = w};
-    struct small_plan_case c = small_plan_case_load("nafnet", &options);
-    c.request.no_groups = true;
-    return c;
+    return load_net("nafnet", h, w);
 }
 
 static double times_in(struct small_plan_case *u, size_t budget) {
@@ -85,6 +89,25 @@ static void less_than_the_least_is_not_enough(void **state) {
     }
 }
 
+/* In a U-Net the first half's skips have room at the largest maps' stages, the second half's maps,
+ * beside which those are made again, have not: a map is stored where there is room for it. */
+static void room_is_found_level_by_level(void **state) {
+    (void)state;
+    static const struct {
+        int64_t h, w;
+        double times, most; /* the least memory, and of the untiled MACs then */
+    } cases[] = {{512, 640, 2.0, 1.2}, {1024, 1280, 2.06, 1.7}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct small_plan_case u = load_net("unet_instance", cases[i].h, cases[i].w);
+        size_t least = least_named(&u, 1);
+        double times = times_in(&u, (size_t)(cases[i].times * (double)least));
+        print_message("%.3f times the MACs in %.2f times %zu bytes\n", times, cases[i].times,
+                      least);
+        assert_true(times < cases[i].most);
+        small_plan_case_end(&u);
+    }
+}
+
 /* A map times its own mean, which makes two stages between which a few bytes or none can be stored:
  * the search for the least memory ends. */
 static void next_to_nothing_to_store(void **state) {
@@ -115,6 +138,7 @@ int main(void) {
         cmocka_unit_test(more_memory_computes_less_again),
         cmocka_unit_test(least_memory_is_enough),
         cmocka_unit_test(less_than_the_least_is_not_enough),
+        cmocka_unit_test(room_is_found_level_by_level),
         cmocka_unit_test(next_to_nothing_to_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
