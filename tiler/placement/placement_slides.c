@@ -21,8 +21,9 @@ enum { SHUFFLES = 160, QUICK_SHUFFLES = 12 };
 #define LOOKS ((int64_t)300 * 1000 * 1000)
 #define QUICK_LOOKS ((int64_t)30 * 1000 * 1000)
 
-/* Records alive with one, on average, up to which there are lists of them. */
-enum { FEW_PEERS = 16 };
+/* Records alive with one, on average, up to which there are lists of them; and up to how many where
+ * sorting those, which takes their square, takes less than looking at all that is placed. */
+enum { FEW_PEERS = 16, SOME_PEERS = 48, SORTED_PER_LOOK = 2 };
 
 /* Start of the generator (Marsaglia 2003, xorshift32, with his example's seed). */
 static const uint32_t random_seed = 2463534242U;
@@ -354,7 +355,9 @@ static enum rfx_status init(struct slides *s, struct rfx_error *err) {
     rfx_peers_count(s->records, s->n, s->order, s->n_peers);
     size_t peers = 0;
     for (int i = 0; i < s->n; i++) peers += (size_t)s->n_peers[i];
-    if (peers > n * FEW_PEERS) return RFX_OK;
+    if (peers > n * FEW_PEERS &&
+        (peers > n * SOME_PEERS || peers / n * (peers / n) > n * SORTED_PER_LOOK))
+        return RFX_OK;
     s->peers = rfx_memory_calloc(s->mem, peers + 1, sizeof *s->peers);
     if (s->peers == NULL)
         return rfx_memory_fail(s->mem, "row placement", peers * sizeof *s->peers, err);

@@ -206,6 +206,7 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     struct rfx_memory *mem = search->context.graph->mem;
     size_t n = (size_t)search->context.graph->n_nodes;
     size_t stages = (size_t)search->max_stages;
+    size_t choices = search->levels.n > 1 ? RFX_SEARCH_CHOICES : 1; /* stores: between levels */
     struct rfx_known_cols *cols = &search->known_cols;
     search->splits = rfx_memory_calloc(mem, n, sizeof *search->splits);
     search->shapes = rfx_memory_calloc(mem, stages, sizeof *search->shapes);
@@ -216,7 +217,7 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     search->cols = rfx_memory_calloc(mem, stages * n, sizeof *search->cols);
     search->stored = rfx_memory_calloc(mem, 2 * n, sizeof *search->stored);
     search->spilled = rfx_memory_calloc(mem, stages * n, sizeof *search->spilled);
-    search->chosen = rfx_memory_calloc(mem, RFX_SEARCH_CHOICES * n, sizeof *search->chosen);
+    search->chosen = rfx_memory_calloc(mem, choices * n, sizeof *search->chosen);
     search->done = rfx_memory_calloc(mem, RFX_MODE_SCRATCH * n, sizeof *search->done);
     search->regions = rfx_memory_calloc(mem, RFX_SWEEP_REGIONS * n, sizeof *search->regions);
     cols->extents = rfx_memory_calloc(mem, RFX_TILING_MAX_COUNTS * n, sizeof *cols->extents);
