@@ -23,7 +23,7 @@ enum { SHUFFLES = 160, QUICK_SHUFFLES = 12 };
 
 /* Records alive with one, on average, up to which there are lists of them; and up to how many where
  * sorting those, which takes their square, takes less than looking at all that is placed. */
-enum { FEW_PEERS = 16, SOME_PEERS = 48, SORTED_PER_LOOK = 2 };
+enum { FEW_PEERS = 16, SOME_PEERS = 48 };
 
 /* Start of the generator (Marsaglia 2003, xorshift32, with his example's seed). */
 static const uint32_t random_seed = 2463534242U;
@@ -64,8 +64,7 @@ struct slides {
     int *n_peers;    /* per record: others alive with it */
     int *peers;      /* of record i: [first_peer[i] .. first_peer[i + 1]); NULL: many */
     int *first_peer;
-    struct spot
-        *spots; /* [n_spots], by offset: what is placed, or of that what is alive with one */
+    struct spot *spots; /* [n_spots], by offset: all that is placed, or what lives with one */
     struct rfx_place_ranked *ranked;
     int n_spots, n_changes;
     int *order, *best_order;
@@ -214,8 +213,7 @@ static size_t place_in_order(struct slides *s, int kept, size_t most) {
 }
 
 static int compare_partners(const void *pa, const void *pb) {
-    const struct partner *a = pa;
-    const struct partner *b = pb;
+    const struct partner *a = pa, *b = pb;
     if (a->record != b->record) return a->record < b->record ? -1 : 1;
     return (a->slide > b->slide) - (a->slide < b->slide);
 }
@@ -355,8 +353,7 @@ static enum rfx_status init(struct slides *s, struct rfx_error *err) {
     rfx_peers_count(s->records, s->n, s->order, s->n_peers);
     size_t peers = 0;
     for (int i = 0; i < s->n; i++) peers += (size_t)s->n_peers[i];
-    if (peers > n * FEW_PEERS &&
-        (peers > n * SOME_PEERS || peers / n * (peers / n) > n * SORTED_PER_LOOK))
+    if (peers > n * FEW_PEERS && (peers > n * SOME_PEERS || peers / n * peers > 2 * n * n))
         return RFX_OK;
     s->peers = rfx_memory_calloc(s->mem, peers + 1, sizeof *s->peers);
     if (s->peers == NULL)
