@@ -277,6 +277,15 @@ MUTATIONS = {
     "two maps over one": (
         "tiler/plan/plan_slides.c", r"slides\[k\]\.after == after\) return true",
         "slides[k].after == after) return false", "test_plan_slides$"),
+    "one room for all levels": (
+        "tiler/search/planner_stores.c", r"if \(c->beside\[s\] > beside\[level\]\) beside\[level\] = c->beside\[s\];",
+        "(void)level, (void)beside;", "test_planner_chains$"),
+    "rows over those that their own node still reads": (
+        "tiler/modes/streamed.c", r"rfx_stream_reads\(graph, before, after\) \? shape->rows\[after\]\.fresh : 0", "0",
+        "test_plan_check|test_streaming|test_session$|test_stream_slides"),
+    "the last rows over those still read": (
+        "tiler/modes/stream_slides.c", r"    if \(!rfx_stream_reads\(graph, before, after\)\) .*\n", "",
+        "test_stream_slides"),
     "a label with the end of its line": (
         "tools/cli/classes.c", r'p\[strcspn\(p, "\\r"\)\]', "p[strlen(p)]", "fuzz_labels"),
     "two roundings for one": (
