@@ -69,8 +69,9 @@ struct chooser {
     bool by_level; /* or one for the room at each level */
 };
 
-/* Those that store what saves most for so many bytes. *room: what they do store. *least: what one
- * of them needs at least; 0: they are there already, or of no interest. */
+/* Those that store what saves most for so many bytes, of which what is known to be beside the maps
+ * takes its part. *room: what is taken of it. *least: what one of them needs at least; 0: they are
+ * there already, or of no interest. */
 static enum rfx_status add_choice(struct rfx_search *search, struct chooser *c,
                                   struct rfx_chain_way way, size_t *room, size_t *least,
                                   struct rfx_error *err) {
@@ -145,21 +146,21 @@ static enum rfx_status choose_by_level(struct rfx_search *search, struct chooser
     return status;
 }
 
-/* For less and less until one fits beside rings, weights and all else, and for a quarter less than
- * that: what is computed again may take less time than what shorter bands cost. */
+/* For less and less until one fits beside rings, weights and all else, level by level where that is
+ * not the first, and for a quarter less than that: what is computed again may take less time than
+ * what shorter bands cost. */
 static enum rfx_status choose_for_budget(struct rfx_search *search, struct chooser *c,
                                          struct rfx_chain_way way, struct rfx_error *err) {
     enum { TRIES = 4, LITTLE = 32 };
-    int tried = 0;
     size_t budget = search->context.request->memory_bytes, room = budget, least;
     enum rfx_status status = RFX_OK;
     bool fit = c->fit;
+    int tried = 0;
     c->fit = false;
-    for (int k = 0; status == RFX_OK && k < TRIES && !c->fit; k++) {
+    for (; status == RFX_OK && tried < TRIES && !c->fit; tried++) {
         status = add_choice(search, c, way, &room, &least, err);
         size_t over = least > budget ? least - budget : room / LITTLE;
         room = room > over ? room - over : 0;
-        tried++;
     }
     if (status == RFX_OK && tried > 1 && search->n_chosen > 0)
         status = choose_by_level(search, c, way, err);
@@ -222,8 +223,8 @@ static enum rfx_status add_choices(struct rfx_search *search, struct chooser *c,
         struct rfx_chain_way way = {k != 1, k < 2};
         status = choose_for_budget(search, c, way, err);
     }
-    if (!c->fit && !c->by_level &&
-        search->rivals == NULL) { /* the least does not hang on the budget */
+    bool none_fits = !c->fit && !c->by_level;
+    if (none_fits && search->rivals == NULL) { /* the least does not hang on the budget */
         search->n_candidates = before;
         search->n_chosen = 0;
     }

@@ -81,8 +81,8 @@ static int compare_sizes(const void *pa, const void *pb) {
     return (a < b) - (a > b);
 }
 
-/* Bytes of two lists of maps that need not be there twice: the largest of the one take the places
- * of the largest of the other, up to four. */
+/* Bytes of two lists of maps that are not counted twice: the largest of the one take the places of
+ * the largest of the other, one by one, up to four. */
 static size_t shared_by(size_t *made, size_t n_made, size_t *dying, size_t n_dying) {
     size_t shared = 0;
     qsort(made, n_made, sizeof *made, compare_sizes);
