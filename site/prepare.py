@@ -94,8 +94,6 @@ def comment_text(comment):
         code = line.startswith("    ")
         if code and (not out or not out[-1].startswith("    ")):
             out.append("")
-        if line.startswith("Length: "):  # why the file is long is a matter of the source tree
-            line = line[8].upper() + line[9:]
         topic = re.match(r" ?([A-Z][a-z]+): ", line)  # begins a paragraph, as "Errors: "
         if topic and not code:
             out.append("\n**%s.** %s" % (topic[1], escaped(line[topic.end() :])))

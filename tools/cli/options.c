@@ -1,5 +1,5 @@
 /* The option table, its parser and its help; see options.h. What a value looks like:
- * option_values.h. Length: one table of all options. */
+ * option_values.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif

@@ -1,7 +1,7 @@
 /* rfexec: runs convolutional networks on images of any size inside a fixed number of bytes and
  * returns exactly the bits of the whole-image run.
  *
- * Length: this is the whole interface, and it needs no other header. A program opens a network for
+ * This is the whole interface, and it needs no other header. A program opens a network for
  * one image size, may ask what a run would take, and runs it on a picture file or on pixels of its
  * own:
  *

@@ -1,10 +1,8 @@
-/* Holds the tree to its rules, by the #include lines and sizes of every source and header:
+/* Holds the tree to its rules, by the #include lines of every source and header:
  * 1. tools -> rfexec -> tiler -> rf_analysis -> layers: a folder includes its own headers and those
  *    of folders to its right; tests and data are included by none; sub-folders of a folder have an
  *    order too (sub_folders);
- * 2. no file includes itself through others;
- * 3. a file of more than 400 lines says why in its first comment, in a line with "Length:";
- * 4. no folder has more than 25 sources and headers.
+ * 2. no file includes itself through others.
  * Folders of any depth are read. */
 #include <ftw.h>
 #include <setjmp.h>
@@ -24,9 +22,7 @@ enum {
     N_FOLDERS = 5,
     N_FORBIDDEN = 3,
     MAX_FILES = 2000,
-    MAX_LINKS = 40000,
-    MAX_LINES = 400,
-    MAX_FOLDER_FILES = 25
+    MAX_LINKS = 40000
 };
 
 /* Sub-folders of one folder, from those that include to those that are included, such as
@@ -176,35 +172,6 @@ static bool find_circle(struct tree *tree, char *text, size_t size) {
     return false;
 }
 
-/* The folder with more than `most` sources, or NULL; *count: how many it has. */
-static const char *find_full_folder(const struct tree *tree, int most, char *folder, size_t size,
-                                    int *count) {
-    for (int i = 0; i < tree->n_files; i++) {
-        const char *slash = strrchr(tree->paths[i], '/');
-        if (slash == NULL) continue;
-        size_t length = (size_t)(slash - tree->paths[i]);
-        if (length >= size) continue;
-        memcpy(folder, tree->paths[i], length);
-        folder[length] = '\0';
-        *count = 0;
-        for (int k = 0; k < tree->n_files; k++)
-            *count += is_below(tree->paths[k], folder) &&
-                      strchr(tree->paths[k] + length + 1, '/') == NULL;
-        if (*count > most) return folder;
-    }
-    return NULL;
-}
-
-/* Whether a file of that text may be as long as it is. */
-static bool length_is_explained(const char *text) {
-    int lines = 0;
-    for (const char *at = text; *at != '\0'; at++) lines += *at == '\n';
-    if (lines <= MAX_LINES) return true;
-    const char *end = strstr(text, "*/");
-    const char *reason = strstr(text, "Length: ");
-    return strncmp(text, "/*", 2) == 0 && reason != NULL && end != NULL && reason < end;
-}
-
 static int is_source(const char *path) {
     const char *dot = strrchr(path, '.');
     return dot != NULL && (strcmp(dot, ".c") == 0 || strcmp(dot, ".h") == 0);
@@ -262,11 +229,6 @@ static void check_file(int file) {
         line += strcspn(line, "\n");
         line += *line == '\n';
     }
-    if (!length_is_explained(text)) {
-        violations++;
-        print_error("%s: %d lines without a \"Length: \" in the first comment\n", real->paths[file],
-                    number - 1);
-    }
     free(text);
 }
 
@@ -286,10 +248,6 @@ static void test_tree(void **state) {
         own_folder = component_index(real->paths[i], folders, N_FOLDERS);
         check_file(i);
     }
-    int count;
-    char folder[1024];
-    if (find_full_folder(real, MAX_FOLDER_FILES, folder, sizeof folder, &count) != NULL)
-        fail_msg("%s has %d files, more than %d", folder, count, MAX_FOLDER_FILES);
     assert_true(lines_checked > 100);
     assert_true(real->n_links > 100);
     if (find_circle(real, circle, sizeof circle)) fail_msg("include circle: %s", circle);
@@ -330,35 +288,6 @@ static void test_sub_folder_order(void **state) {
     assert_true(sub_folder_allows(row, "tiler/a.c", "layers/ops/b.h"));
 }
 
-static void test_full_folders(void **state) {
-    (void)state;
-    char folder[100];
-    int count;
-    struct tree *tree = calloc(1, sizeof *tree);
-    (void)add_file(tree, "x/a.h");
-    (void)add_file(tree, "x/y/a.h");
-    (void)add_file(tree, "x/y/b.h");
-    (void)add_file(tree, "x/y/b.c");
-    assert_null(find_full_folder(tree, 3, folder, sizeof folder, &count));
-    assert_string_equal(find_full_folder(tree, 2, folder, sizeof folder, &count), "x/y");
-    assert_int_equal(count, 3);
-    free_tree(tree);
-}
-
-static void test_lengths(void **state) {
-    (void)state;
-    static const char *const firsts[] = {"/* A file. */", "/* A file.\n * Length: one table. */",
-                                         "/* A file. */ /* Length: late. */", "int Length: x;"};
-    for (int f = 0; f < 4; f++)
-        for (int lines = 399; lines <= 401; lines++) {
-            char text[2000];
-            (void)snprintf(text, sizeof text, "%s", firsts[f]);
-            int have = strchr(text, '\n') != NULL;
-            for (; have < lines; have++) (void)strcat(text, "\n");
-            assert_int_equal(length_is_explained(text), lines <= 400 || f == 1);
-        }
-}
-
 static void test_rule(void **state) {
     static const struct {
         int own;
@@ -393,8 +322,6 @@ int main(void) {
         cmocka_unit_test(test_rule),
         cmocka_unit_test(test_circles),
         cmocka_unit_test(test_sub_folder_order),
-        cmocka_unit_test(test_full_folders),
-        cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_tree),
     };
     return cmocka_run_group_tests_name("includes", tests, NULL, NULL);
