@@ -71,3 +71,5 @@ rm -f "$work"/head_*.onnx
     --tolerance 5e-4 # places are computed, and pixels beside each other differ
 rm -f "$work"/op_*.onnx
 "$venv/bin/python" check_onnx_nodes.py "$build/rfexec"
+# Random Resize nodes; more of them with RFX_CASES=2000.
+"$venv/bin/python" resize_cases.py "$build/rfexec"

@@ -97,7 +97,7 @@ void rfx_export_resize(struct rfx_exporter *x, const struct rfx_node *node, cons
     if (a->mode == RFX_RESIZE_CUBIC) {
         rfx_onnx_float(resize, "cubic_coeff_a", a->cubic_a);
         rfx_onnx_int(resize, "exclude_outside", a->exclude_outside ? 1 : 0);
-    }
+    } /* linear without antialias: a tap outside counts as its neighbour at the border */
     if (a->antialias || a->coord == RFX_COORD_HALF_PIXEL_SYMMETRIC)
         rfx_export_refuse(x, node,
                           "Resize has no antialias before opset 18 and no symmetric half "

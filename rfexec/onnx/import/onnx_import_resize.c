@@ -6,6 +6,8 @@
 #include "layers/core/checked.h"
 #include "rfexec/onnx/import/onnx_import.h"
 
+#define MOST_SIZE 1000000000 /* of an axis: two of them have a product of 62 bits */
+
 struct target {
     double scale[2]; /* rows, columns */
     int64_t size[2];
@@ -19,32 +21,47 @@ static int index_of(const char *text, const char *const *texts, int count) {
 }
 
 static enum rfx_status set_mode(struct rfx_onnx_import *ctx, struct rfx_resize_attr *a) {
+    static const char *const modes[] = {"nearest", "linear", "cubic", "",
+                                        "bilinear" /* Upsample 1 */};
     const char *mode = rfx_onnx_attr_string(ctx, "mode", "nearest");
+    int m = index_of(mode, modes, 5);
+    if (m < 0 || mode[0] == '\0')
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "mode %.40s", mode);
+    a->mode = (enum rfx_resize_mode)(m % 3);
+    return RFX_OK;
+}
+
+/* Which pixels positions of the output are made of. */
+static enum rfx_status set_positions(struct rfx_onnx_import *ctx, struct rfx_resize_attr *a) {
+    static const char *const coords[] = {"half_pixel", "pytorch_half_pixel", "align_corners",
+                                         "asymmetric", "half_pixel_symmetric"};
+    static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                         "ceil"};
     bool old = ctx->opset < 11;
     const char *coord = rfx_onnx_attr_string(ctx, "coordinate_transformation_mode",
                                              old ? "asymmetric" : "half_pixel");
     const char *nearest =
         rfx_onnx_attr_string(ctx, "nearest_mode", old ? "floor" : "round_prefer_floor");
-    static const char *const coords[] = {"half_pixel", "pytorch_half_pixel", "align_corners",
-                                         "asymmetric", "half_pixel_symmetric"};
-    static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
-                                         "ceil"};
     int c = index_of(coord, coords, 5), n = index_of(nearest, rounds, 4);
-    bool linear = strcmp(mode, "linear") == 0 || strcmp(mode, "bilinear") == 0;
-    bool cubic = strcmp(mode, "cubic") == 0;
-    if (!linear && !cubic && strcmp(mode, "nearest") != 0)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "mode %.40s", mode);
     if (c < 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "coordinate_transformation_mode %.60s",
                                coord);
     if (n < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "nearest_mode %.40s", nearest);
-    a->mode = linear ? RFX_RESIZE_LINEAR : cubic ? RFX_RESIZE_CUBIC : RFX_RESIZE_NEAREST;
-    a->cubic_a = rfx_onnx_attr_float(ctx, "cubic_coeff_a", -0.75f);
-    a->exclude_outside = cubic && rfx_onnx_attr_int(ctx, "exclude_outside", 0) != 0;
-    a->antialias = a->mode != RFX_RESIZE_NEAREST && rfx_onnx_attr_int(ctx, "antialias", 0) != 0;
     a->coord = (enum rfx_resize_coord)c;
     a->nearest = (enum rfx_resize_nearest)n;
     return RFX_OK;
+}
+
+/* Linear without antialias reads pixels outside only beside the border's, which they are like:
+ * exclude_outside changes nothing. */
+static enum rfx_status set_kernel(struct rfx_onnx_import *ctx, struct rfx_resize_attr *a) {
+    a->cubic_a = rfx_onnx_attr_float(ctx, "cubic_coeff_a", -0.75f);
+    a->exclude_outside = rfx_onnx_attr_int(ctx, "exclude_outside", 0) != 0;
+    a->antialias = rfx_onnx_attr_int(ctx, "antialias", 0) != 0;
+    if (a->mode != RFX_RESIZE_NEAREST || (!a->exclude_outside && !a->antialias)) return RFX_OK;
+    return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                           "%s = 1 with mode nearest; modes linear and cubic take it",
+                           a->antialias ? "antialias" : "exclude_outside");
 }
 
 static enum rfx_status refuse_axis(struct rfx_onnx_import *ctx, int axis) {
@@ -61,7 +78,7 @@ static enum rfx_status from_scales(struct rfx_onnx_import *ctx, const double *va
         if (axes[i] < 2) continue;
         int64_t in = to->size[axes[i] - 2];
         double size = floor((double)((float)in * (float)scale));
-        if (!(scale > 0.0) || !(size >= 1.0) || size > 1e9)
+        if (!(scale > 0.0) || !(size >= 1.0) || size > MOST_SIZE)
             return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "scale %g of %lld", scale,
                                    (long long)in);
         to->scale[axes[i] - 2] = scale;
@@ -70,11 +87,30 @@ static enum rfx_status from_scales(struct rfx_onnx_import *ctx, const double *va
     return RFX_OK;
 }
 
+/* All axes are scaled by size / dim; sizes are rounded, halves up. A scale of 1 for the axes of
+ * images and channels is the only one that leaves them alone, but where there is one image. */
+static enum rfx_status keep_aspect(struct rfx_onnx_import *ctx, int64_t size, int64_t dim,
+                                   const int *axes, int64_t count, const struct rfx_tensor *in,
+                                   struct target *to) {
+    for (int64_t i = 0; i < count; i++) {
+        int64_t old = in->shape.dims[axes[i]], made = (2 * size * old + dim) / (2 * dim);
+        if (axes[i] < 2 && (old > 1 ? size != dim : made > 1)) return refuse_axis(ctx, axes[i]);
+        if (made < 1 || made > MOST_SIZE)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                                   "keep_aspect_ratio_policy makes %lld pixels of %lld",
+                                   (long long)made, (long long)old);
+        if (axes[i] < 2) continue;
+        to->scale[axes[i] - 2] = (double)((float)size / (float)dim);
+        to->size[axes[i] - 2] = made;
+    }
+    return RFX_OK;
+}
+
 static enum rfx_status from_sizes(struct rfx_onnx_import *ctx, const int64_t *sizes,
                                   const int *axes, int64_t count, const struct rfx_tensor *in,
                                   struct target *to) {
     const char *policy = rfx_onnx_attr_string(ctx, "keep_aspect_ratio_policy", "stretch");
-    double best = -1.0;
+    int best = 0; /* the axis whose ratio is that of all, where the policy is not to stretch */
     bool smaller = strcmp(policy, "not_larger") == 0;
     bool stretch = strcmp(policy, "stretch") == 0;
     if (!stretch && !smaller && strcmp(policy, "not_smaller") != 0)
@@ -82,35 +118,51 @@ static enum rfx_status from_sizes(struct rfx_onnx_import *ctx, const int64_t *si
                                policy);
     for (int64_t i = 0; i < count; i++) {
         int64_t dim = in->shape.dims[axes[i]];
-        if (sizes[i] < 1 || sizes[i] > 1000000000)
+        if (sizes[i] < 1 || sizes[i] > MOST_SIZE || dim > MOST_SIZE)
             return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "size %lld", (long long)sizes[i]);
         if (axes[i] < 2 && sizes[i] != dim) return refuse_axis(ctx, axes[i]);
-        double scale = (double)((float)sizes[i] / (float)dim);
-        if (best < 0.0 || (smaller ? scale < best : scale > best)) best = scale;
+        int64_t left = sizes[i] * in->shape.dims[axes[best]], right = sizes[best] * dim;
+        if (smaller ? left < right : left > right) best = (int)i;
         if (axes[i] < 2) continue;
         to->size[axes[i] - 2] = sizes[i];
-        to->scale[axes[i] - 2] = scale;
+        to->scale[axes[i] - 2] = (double)((float)sizes[i] / (float)dim);
     }
-    for (int64_t i = 0; !stretch && i < count; i++) {
-        if (axes[i] < 2) continue;
-        to->scale[axes[i] - 2] = best;
-        to->size[axes[i] - 2] =
-            rfx_max_i64((int64_t)floor(best * (double)in->shape.dims[axes[i]] + 0.5), 1);
-    }
-    return RFX_OK;
+    return stretch ? RFX_OK
+                   : keep_aspect(ctx, sizes[best], in->shape.dims[axes[best]], axes, count, in, to);
 }
 
 static enum rfx_status emit_resize(struct rfx_onnx_import *ctx, int in, struct rfx_node *node,
                                    const struct target *to) {
-    const struct rfx_tensor *t = rfx_onnx_tensor_of(ctx, in);
     int out;
-    if (to->size[0] >= t->h && to->size[1] >= t->w) node->attr.resize.antialias = false;
+    if (to->scale[0] >= 1.0 && to->scale[1] >= 1.0) node->attr.resize.antialias = false;
     node->attr.resize.oh = to->size[0];
     node->attr.resize.ow = to->size[1];
     node->attr.resize.scale_h = (float)to->scale[0];
     node->attr.resize.scale_w = (float)to->scale[1];
     enum rfx_status status = rfx_onnx_emit(ctx, node, "", &in, 1, &out);
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+/* Nearest before opset 11: pixels left out of an axis that shrinks are those before the position,
+ * of one that grows those behind it (the example of Resize 10, and ONNX Runtime). Where the axes
+ * differ, rows come first. */
+static enum rfx_status emit_nearest_of_10(struct rfx_onnx_import *ctx, int in,
+                                          struct rfx_node *node, const struct target *to) {
+    bool shrinks[2] = {to->scale[0] < 1.0, to->scale[1] < 1.0};
+    struct target columns = *to;
+    if (shrinks[0] != shrinks[1]) {
+        struct rfx_node rows = *node;
+        rows.attr.resize.nearest = shrinks[0] ? RFX_NEAREST_CEIL : RFX_NEAREST_FLOOR;
+        rows.attr.resize.oh = to->size[0];
+        rows.attr.resize.ow = rfx_onnx_tensor_of(ctx, in)->w;
+        rows.attr.resize.scale_h = (float)to->scale[0];
+        rows.attr.resize.scale_w = 1.0f;
+        enum rfx_status status = rfx_onnx_emit(ctx, &rows, "/rows", &in, 1, &in);
+        if (status != RFX_OK) return status;
+        columns.scale[0] = 1.0;
+    }
+    node->attr.resize.nearest = shrinks[1] ? RFX_NEAREST_CEIL : RFX_NEAREST_FLOOR;
+    return emit_resize(ctx, in, node, &columns);
 }
 
 /* The axes that scales and sizes speak of: all four, or attribute axes (opset 18). */
@@ -125,6 +177,11 @@ static enum rfx_status read_axes(struct rfx_onnx_import *ctx, int *axes, int64_t
     enum rfx_status status = RFX_OK;
     for (size_t i = 0; status == RFX_OK && i < a->count; i++)
         status = rfx_onnx_axis(ctx, a->ints[i], 4, &axes[i]);
+    for (int64_t i = 0; status == RFX_OK && i < *count; i++)
+        for (int64_t k = 0; k < i; k++)
+            if (axes[i] == axes[k])
+                return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "axis %d is there twice",
+                                       axes[i]);
     return status;
 }
 
@@ -142,6 +199,8 @@ enum rfx_status rfx_onnx_resize(struct rfx_onnx_import *ctx) {
     int64_t count;
     enum rfx_status status = rfx_onnx_map(ctx, rfx_onnx_in(ctx, 0), &in);
     if (status == RFX_OK) status = set_mode(ctx, &node.attr.resize);
+    if (status == RFX_OK) status = set_positions(ctx, &node.attr.resize);
+    if (status == RFX_OK) status = set_kernel(ctx, &node.attr.resize);
     if (status == RFX_OK) status = read_axes(ctx, axes, &count);
     if (status != RFX_OK) return status;
     const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, in);
@@ -163,7 +222,10 @@ enum rfx_status rfx_onnx_resize(struct rfx_onnx_import *ctx) {
         status = rfx_onnx_const_reals(ctx, c, &reals);
         if (status == RFX_OK) status = from_scales(ctx, reals, axes, count, &to);
     }
-    return status == RFX_OK ? emit_resize(ctx, in, &node, &to) : status;
+    if (status != RFX_OK) return status;
+    if (ctx->opset < 11 && node.attr.resize.mode == RFX_RESIZE_NEAREST)
+        return emit_nearest_of_10(ctx, in, &node, &to);
+    return emit_resize(ctx, in, &node, &to);
 }
 
 enum rfx_status rfx_onnx_upsample(struct rfx_onnx_import *ctx) {
@@ -192,6 +254,10 @@ enum rfx_status rfx_onnx_upsample(struct rfx_onnx_import *ctx) {
     }
     const struct rfx_tensor *t = rfx_onnx_tensor_of(ctx, in);
     struct target to = {{1.0, 1.0}, {t->h, t->w}};
+    for (int i = 2; i < 4; i++)
+        if (scales[i] < 1.0)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
+                                   "scale %g of axis %d; Upsample takes 1 and above", scales[i], i);
     status = from_scales(ctx, scales, axes, 4, &to);
     return status == RFX_OK ? emit_resize(ctx, in, &node, &to) : status;
 }

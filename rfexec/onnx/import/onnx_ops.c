@@ -113,7 +113,7 @@ static const struct rfx_onnx_op op_rows[] = {
     {"ReduceSumSquare", rfx_onnx_reduce, NULL, RFX_ONNX_SUMS, "as ReduceL1"},
     {"Reshape", rfx_onnx_reshape_op, rfx_onnx_reshape_op, RFX_ONNX_WHOLE,
      "of channel and pixel shuffles, grouped norms, tokens and windows nothing is left"},
-    {"Resize", rfx_onnx_resize, NULL, RFX_ONNX_ROWS, "rows and columns, constant scales or sizes"},
+    {"Resize", rfx_onnx_resize, NULL, RFX_ONNX_ROWS, "rows and columns, constant scales or sizes; no tf_crop_and_resize"},
     ACT_FOLD("Round"),
     {"Scatter", rfx_onnx_scatter_elements, NULL, RFX_ONNX_WHOLE, "as ScatterElements"},
     {"ScatterElements", rfx_onnx_scatter_elements, NULL, RFX_ONNX_WHOLE,

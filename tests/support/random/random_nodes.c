@@ -256,7 +256,7 @@ int random_add_resize(struct random_maker *m, int in) {
     a->scale_h = scales[random_draw(m, 0, 5)];
     a->scale_w = random_chance(m, 60) ? a->scale_h : scales[random_draw(m, 0, 5)];
     a->cubic_a = random_chance(m, 50) ? -0.75f : -0.5f;
-    a->exclude_outside = a->mode == RFX_RESIZE_CUBIC && random_chance(m, 30);
+    a->exclude_outside = a->mode != RFX_RESIZE_NEAREST && random_chance(m, 30);
     if (a->mode != RFX_RESIZE_NEAREST && random_chance(m, 40)) {
         a->antialias = true; /* whole and half scales: all distances are exact in float */
         a->scale_h = random_chance(m, 50) ? 0.5f : 0.25f;

@@ -39,6 +39,10 @@ static void test_by_hand(void **state) {
     n = row_of(RFX_RESIZE_LINEAR, 0.5f, 2);
     n.attr.resize.antialias = true;
     op_partition_expect(&n, 1, 1, 4, ramp, (const float[]){5, 19}, 2);
+    /* 1/8 of each is outside of 4 columns: weights of the others are divided by 7/8 */
+    n.attr.resize.exclude_outside = true;
+    const float sevens[4] = {0, 7, 14, 21};
+    op_partition_expect(&n, 1, 1, 4, sevens, (const float[]){5, 16}, 2);
     /* whole positions are read alone, whatever stands beside them */
     n = row_of(RFX_RESIZE_CUBIC, 1.75f, 7);
     n.attr.resize.coord = RFX_COORD_ALIGN_CORNERS;
@@ -62,7 +66,7 @@ static void check(int number, enum rfx_resize_coord coord, float scale_h, float 
     a->ow = (int64_t)(18.0f * scale_w);
     a->cubic_a = number % 2 == 0 ? -0.75f : -0.5f;
     a->antialias = number % 3 != 1;
-    a->exclude_outside = number % 3 != 0 && number % 4 < 2;
+    a->exclude_outside = number % 4 < 2;
     struct op_case c;
     char what[48];
     (void)snprintf(what, sizeof what, "filter %d", number);
