@@ -2,7 +2,8 @@
  *
  * Invariants: 1. everything lives in one arena that rfx_onnx_model_free drops at once; 2. tensor
  * bytes are never read when the file holds them as fixed-width little-endian values: `raw` says
- * where they lie; 3. sub-graphs are noted, never entered. It knows the format, not the ops. */
+ * where they lie; 3. sub-graphs and functions are noted, and read when somebody asks for them. It
+ * knows the format, not the ops. */
 #ifndef RFX_RFEXEC_ONNX_FILE_ONNX_MODEL_H
 #define RFX_RFEXEC_ONNX_FILE_ONNX_MODEL_H
 
@@ -41,6 +42,11 @@ struct rfx_onnx_bytes {
     size_t size;
 };
 
+struct rfx_onnx_span { /* of the model file */
+    uint64_t at;
+    size_t size;
+};
+
 struct rfx_onnx_tensor {
     const char *name;
     int32_t type;
@@ -66,8 +72,11 @@ enum rfx_onnx_attr_kind {
     RFX_ONNX_ATTR_OTHER = 99,
 };
 
+struct rfx_onnx_body;
+
 struct rfx_onnx_attr {
     const char *name;
+    const char *ref; /* in a function: the attribute of its calls that this one is; else NULL */
     enum rfx_onnx_attr_kind kind;
     float f;
     int64_t i;
@@ -75,7 +84,9 @@ struct rfx_onnx_attr {
     struct rfx_onnx_tensor *t;
     const float *floats;
     const int64_t *ints;
-    size_t count; /* of floats or ints */
+    size_t count;               /* of floats or ints */
+    struct rfx_onnx_span graph; /* GRAPH: where it lies */
+    struct rfx_onnx_body *body; /* the same, once it has been read */
 };
 
 struct rfx_onnx_node {
@@ -92,16 +103,36 @@ struct rfx_onnx_value {
     int64_t dims[RFX_MAX_RANK]; /* -1: symbolic */
 };
 
+/* A branch of an If, or a function of the model: what takes the place of a node. */
+struct rfx_onnx_body {
+    struct rfx_onnx_node *nodes;
+    struct rfx_onnx_tensor *tensors; /* initialisers; a function has none */
+    const char **in, **out;          /* names; of a branch `out` alone */
+    size_t n_nodes, n_tensors, n_in, n_out;
+    struct rfx_onnx_attr *defaults; /* of a function's attributes */
+    size_t n_defaults;
+    int64_t opset; /* of the default domain, or 0: the model's */
+};
+
+struct rfx_onnx_function {
+    const char *domain, *name;
+    struct rfx_onnx_span span;
+    struct rfx_onnx_body *body; /* NULL: not read yet */
+};
+
 struct rfx_arena;
 
 struct rfx_onnx_model {
     struct rfx_arena *arena;
+    const struct rfx_weight_file *file;
+    size_t file_bytes;
     int64_t ir_version, opset; /* opset of the default domain */
     const char *graph_name;
     struct rfx_onnx_node *nodes;
     struct rfx_onnx_tensor *tensors; /* initialisers */
     struct rfx_onnx_value *inputs, *outputs;
-    size_t n_nodes, n_tensors, n_inputs, n_outputs;
+    struct rfx_onnx_function *functions;
+    size_t n_nodes, n_tensors, n_inputs, n_outputs, n_functions;
 };
 
 /* Reads the structure of the model in the first `size` bytes of the file, which must stay open
@@ -112,6 +143,18 @@ RFX_NODISCARD enum rfx_status rfx_onnx_model_read(struct rfx_memory *mem,
                                                   const struct rfx_weight_file *file, size_t size,
                                                   bool keep_all, struct rfx_onnx_model *out,
                                                   struct rfx_error *err);
+
+/* Reads the sub-graph of an attribute of kind GRAPH into attr->body, where it is not read yet; the
+ * nodes and initialisers that its outputs do not need are left out. Statuses as rfx_onnx_model_read.
+ */
+RFX_NODISCARD enum rfx_status rfx_onnx_read_branch(const struct rfx_onnx_model *model,
+                                                   struct rfx_onnx_attr *attr,
+                                                   struct rfx_error *err);
+
+/* The same of a function, all of it, into function->body. */
+RFX_NODISCARD enum rfx_status rfx_onnx_read_function(const struct rfx_onnx_model *model,
+                                                     struct rfx_onnx_function *function,
+                                                     struct rfx_error *err);
 
 /* Drops the arena; a zeroed model is fine. */
 void rfx_onnx_model_free(struct rfx_onnx_model *model);

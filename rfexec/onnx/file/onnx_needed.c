@@ -75,17 +75,67 @@ static enum rfx_status need_values(struct rfx_onnx_reader *r,
     return RFX_OK;
 }
 
+/* Appends the graphs that an attribute holds. */
+static enum rfx_status find_graphs(struct rfx_onnx_reader *r, struct rfx_onnx_span attr,
+                                   struct rfx_onnx_span_list *graphs) {
+    onnx_AttributeProto m = onnx_AttributeProto_init_zero;
+    pb_callback_t *const bulky[] = {&m.s, &m.t, &m.floats, &m.ints, &m.strings, &m.tensors};
+    for (size_t k = 0; k < sizeof bulky / sizeof bulky[0]; k++)
+        rfx_onnx_bind(bulky[k], rfx_onnx_skip_span, NULL);
+    rfx_onnx_bind(&m.g, rfx_onnx_take_span, graphs);
+    rfx_onnx_bind(&m.graphs, rfx_onnx_take_span, graphs);
+    return rfx_onnx_decode(r, attr, onnx_AttributeProto_fields, &m, "attribute");
+}
+
+/* Needs what a node of a sub-graph reads, and appends the graphs that it holds itself. */
+static enum rfx_status need_inner_node(struct needed *needed, struct rfx_onnx_span node,
+                                       struct rfx_onnx_span_list *graphs) {
+    struct rfx_onnx_reader *r = needed->r;
+    struct rfx_onnx_int_list in = {.r = r};
+    struct rfx_onnx_span_list attrs = {.r = r};
+    onnx_NodeProto m = onnx_NodeProto_init_zero;
+    rfx_onnx_bind(&m.input, take_hash, &in);
+    rfx_onnx_bind(&m.attribute, rfx_onnx_take_span, &attrs);
+    enum rfx_status status = rfx_onnx_decode(r, node, onnx_NodeProto_fields, &m, "node");
+    for (size_t k = 0; status == RFX_OK && k < in.count; k++)
+        if (!need(needed, (uint64_t)in.items[k])) status = rfx_onnx_no_memory(r);
+    for (size_t k = 0; status == RFX_OK && k < attrs.count; k++)
+        status = find_graphs(r, attrs.items[k], graphs);
+    return status;
+}
+
+/* Needs all that sub-graphs may read of the graph that they are in: the inputs of their nodes,
+ * however deep, and their outputs. */
+static enum rfx_status need_outer(struct needed *needed, struct rfx_onnx_span_list *graphs) {
+    struct rfx_onnx_reader *r = needed->r;
+    enum rfx_status status = RFX_OK;
+    while (status == RFX_OK && graphs->count > 0) {
+        struct rfx_onnx_span_list nodes = {.r = r}, out = {.r = r};
+        onnx_GraphProto m = onnx_GraphProto_init_zero;
+        rfx_onnx_bind(&m.node, rfx_onnx_take_span, &nodes);
+        rfx_onnx_bind(&m.output, rfx_onnx_take_span, &out);
+        rfx_onnx_bind(&m.initializer, rfx_onnx_skip_span, NULL);
+        struct rfx_onnx_span span = graphs->items[--graphs->count];
+        status = rfx_onnx_decode(r, span, onnx_GraphProto_fields, &m, "graph");
+        if (status == RFX_OK) status = need_values(r, &out, needed);
+        for (size_t k = 0; status == RFX_OK && k < nodes.count; k++)
+            status = need_inner_node(needed, nodes.items[k], graphs);
+    }
+    return status;
+}
+
 /* Keeps the nodes that something needs, from the last one to the first: users come after makers. */
 static enum rfx_status drop_nodes(struct rfx_onnx_reader *r, struct rfx_onnx_span_list *nodes,
                                   struct needed *needed) {
     struct rfx_onnx_int_list in = {.r = r}, out = {.r = r};
+    struct rfx_onnx_span_list attrs = {.r = r}, graphs = {.r = r};
     size_t kept = nodes->count;
     for (size_t i = nodes->count; i-- > 0;) {
         onnx_NodeProto m = onnx_NodeProto_init_zero;
         rfx_onnx_bind(&m.input, take_hash, &in);
         rfx_onnx_bind(&m.output, take_hash, &out);
-        rfx_onnx_bind(&m.attribute, rfx_onnx_skip_span, NULL);
-        in.count = out.count = 0;
+        rfx_onnx_bind(&m.attribute, rfx_onnx_take_span, &attrs);
+        in.count = out.count = attrs.count = 0;
         enum rfx_status status =
             rfx_onnx_decode(r, nodes->items[i], onnx_NodeProto_fields, &m, "node");
         if (status != RFX_OK) return status;
@@ -96,6 +146,10 @@ static enum rfx_status drop_nodes(struct rfx_onnx_reader *r, struct rfx_onnx_spa
         nodes->items[--kept] = nodes->items[i];
         for (size_t k = 0; k < in.count; k++)
             if (!need(needed, (uint64_t)in.items[k])) return rfx_onnx_no_memory(r);
+        for (size_t k = 0; status == RFX_OK && k < attrs.count; k++)
+            status = find_graphs(r, attrs.items[k], &graphs);
+        if (status == RFX_OK) status = need_outer(needed, &graphs);
+        if (status != RFX_OK) return status;
     }
     if (kept == 0) return RFX_OK; /* where there are no nodes, there is no list to move in */
     nodes->items += kept;

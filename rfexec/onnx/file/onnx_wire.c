@@ -161,16 +161,46 @@ void rfx_onnx_bind(pb_callback_t *field, bool (*fn)(pb_istream_t *, const pb_fie
     field->arg = list;
 }
 
-enum rfx_status rfx_onnx_decode(struct rfx_onnx_reader *r, struct rfx_onnx_span span,
-                                const pb_msgdesc_t *fields, void *message, const char *what) {
-    struct cursor cursor = {r, span.at};
-    pb_istream_t stream = {.callback = read_stream, .state = &cursor, .bytes_left = span.size};
-    if (pb_decode(&stream, fields, message)) return RFX_OK;
+/* Why a message could not be decoded. */
+static enum rfx_status fail_decoding(struct rfx_onnx_reader *r, struct rfx_onnx_span span,
+                                     const pb_istream_t *stream, const char *what) {
     if (r->out_of_memory) return rfx_onnx_no_memory(r);
     if (r->io != RFX_OK) return r->io;
     return rfx_fail(r->err, RFX_STATUS_MALFORMED,
                     "onnx: broken %s at byte %zu (%zu bytes long): %s", what, (size_t)span.at,
-                    span.size, PB_GET_ERROR(&stream));
+                    span.size, PB_GET_ERROR(stream));
+}
+
+enum rfx_status rfx_onnx_decode(struct rfx_onnx_reader *r, struct rfx_onnx_span span,
+                                const pb_msgdesc_t *fields, void *message, const char *what) {
+    struct cursor cursor = {r, span.at};
+    pb_istream_t stream = {.callback = read_stream, .state = &cursor, .bytes_left = span.size};
+    return pb_decode(&stream, fields, message) ? RFX_OK : fail_decoding(r, span, &stream, what);
+}
+
+/* Takes one field: into the list where it is bytes and of the right number. */
+static bool take_field(pb_istream_t *stream, uint32_t field, struct rfx_onnx_span_list *out) {
+    pb_wire_type_t type;
+    uint32_t number;
+    bool end;
+    void *list = out;
+    if (!pb_decode_tag(stream, &type, &number, &end)) return end;
+    if (type != PB_WT_STRING) return pb_skip_field(stream, type);
+    pb_istream_t inner;
+    if (!pb_make_string_substream(stream, &inner)) return false;
+    bool fine = number == field ? rfx_onnx_take_span(&inner, NULL, &list)
+                                : rfx_onnx_skip_span(&inner, NULL, NULL);
+    return fine && pb_close_string_substream(stream, &inner);
+}
+
+enum rfx_status rfx_onnx_find_fields(struct rfx_onnx_reader *r, struct rfx_onnx_span span,
+                                     uint32_t field, struct rfx_onnx_span_list *out,
+                                     const char *what) {
+    struct cursor cursor = {r, span.at};
+    pb_istream_t stream = {.callback = read_stream, .state = &cursor, .bytes_left = span.size};
+    while (stream.bytes_left > 0)
+        if (!take_field(&stream, field, out)) return fail_decoding(r, span, &stream, what);
+    return RFX_OK;
 }
 
 /* The last span of an optional string as a C string ("" when absent). */

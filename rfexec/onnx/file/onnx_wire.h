@@ -26,11 +26,6 @@ struct rfx_onnx_reader {
     uint8_t window[RFX_ONNX_WINDOW_BYTES];
 };
 
-struct rfx_onnx_span { /* of the file */
-    uint64_t at;
-    size_t size;
-};
-
 /* Spans of a field, in file order. */
 struct rfx_onnx_span_list {
     struct rfx_onnx_reader *r;
@@ -83,6 +78,13 @@ void rfx_onnx_bind(pb_callback_t *field, bool (*fn)(pb_istream_t *, const pb_fie
 RFX_NODISCARD enum rfx_status rfx_onnx_decode(struct rfx_onnx_reader *r, struct rfx_onnx_span span,
                                               const pb_msgdesc_t *fields, void *message,
                                               const char *what);
+
+/* Appends where the fields of that number lie, which the description of the message that is compiled
+ * in may not know. Statuses as rfx_onnx_decode. */
+RFX_NODISCARD enum rfx_status rfx_onnx_find_fields(struct rfx_onnx_reader *r,
+                                                   struct rfx_onnx_span span, uint32_t field,
+                                                   struct rfx_onnx_span_list *out,
+                                                   const char *what);
 
 /* The last span as a C string ("" when there is none), and all of them. MALFORMED: a zero byte. */
 RFX_NODISCARD enum rfx_status rfx_onnx_last_string(struct rfx_onnx_reader *r,

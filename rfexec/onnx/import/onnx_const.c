@@ -1,5 +1,6 @@
 /* Constants: initialisers and folded values, as numbers and as weights of the graph. */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -13,14 +14,16 @@ bool rfx_onnx_type_is_real(int32_t type) {
            type == RFX_ONNX_BFLOAT16;
 }
 
-static struct rfx_onnx_const *new_const(struct rfx_onnx_import *ctx, int32_t type,
-                                        const struct rfx_shape *shape, int64_t elems) {
+struct rfx_onnx_const *rfx_onnx_const_bare(struct rfx_onnx_import *ctx, int32_t type,
+                                           const struct rfx_shape *shape, int64_t elems) {
+    static const struct rfx_onnx_const_place nowhere = {-1, -1, -1};
     struct rfx_onnx_const *c = rfx_arena_alloc(ctx->arena, 1, sizeof *c);
     if (c == NULL) return NULL;
     c->type = type;
     c->shape = *shape;
     c->elems = elems;
-    c->weight = c->map_node = c->plain_node = -1;
+    c->computed_by = -1;
+    c->in_model = c->in_constants = nowhere;
     return c;
 }
 
@@ -99,7 +102,7 @@ static struct rfx_onnx_const *new_folded(struct rfx_onnx_import *ctx, int32_t ty
         return NULL;
     ctx->folded_elems += stored;
     ctx->out_of_memory = true;
-    struct rfx_onnx_const *c = new_const(ctx, type, shape, elems);
+    struct rfx_onnx_const *c = rfx_onnx_const_bare(ctx, type, shape, elems);
     if (c == NULL) return NULL;
     c->filled = filled;
     void *values = scratch(ctx, c, stored);
@@ -140,7 +143,7 @@ double *rfx_onnx_const_reals_rw(struct rfx_onnx_const *constant) {
 
 struct rfx_onnx_const *rfx_onnx_const_of(struct rfx_onnx_import *ctx,
                                          const struct rfx_onnx_tensor *tensor) {
-    struct rfx_onnx_const *c = new_const(ctx, tensor->type, &tensor->shape, tensor->elems);
+    struct rfx_onnx_const *c = rfx_onnx_const_bare(ctx, tensor->type, &tensor->shape, tensor->elems);
     if (c == NULL) return NULL;
     c->raw = tensor->raw;
     c->ints = tensor->ints;
@@ -150,7 +153,8 @@ struct rfx_onnx_const *rfx_onnx_const_of(struct rfx_onnx_import *ctx,
 struct rfx_onnx_const *rfx_onnx_const_view(struct rfx_onnx_import *ctx,
                                            const struct rfx_onnx_const *constant,
                                            const struct rfx_shape *shape) {
-    struct rfx_onnx_const *c = new_const(ctx, constant->type, shape, constant->elems);
+    if (constant->computed_by >= 0) return rfx_onnx_computed_view(ctx, constant, shape);
+    struct rfx_onnx_const *c = rfx_onnx_const_bare(ctx, constant->type, shape, constant->elems);
     if (c == NULL) return NULL;
     c->raw = constant->raw;
     c->floats = constant->floats;
@@ -241,16 +245,34 @@ static enum rfx_status raw_reals(struct rfx_onnx_import *ctx, const struct rfx_o
     return RFX_OK;
 }
 
+/* Integers that operators have computed, as float32. */
+static enum rfx_status computed_ints(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
+                                     int64_t *out) {
+    for (int64_t i = 0; i < rfx_onnx_const_stored(c); i++) {
+        if (!(fabsf(c->floats[i]) <= (float)RFX_ONNX_MOST_EXACT))
+            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                                   "a computed integer constant has a value of %g, beyond %lld",
+                                   (double)c->floats[i], (long long)RFX_ONNX_MOST_EXACT);
+        out[i] = (int64_t)c->floats[i];
+    }
+    return RFX_OK;
+}
+
 enum rfx_status rfx_onnx_const_stored_ints(struct rfx_onnx_import *ctx,
                                            struct rfx_onnx_const *constant, const int64_t **out) {
     if (rfx_onnx_type_is_real(constant->type))
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
                                "needs integers, but a constant has floats");
+    if (constant->computed_by >= 0) {
+        enum rfx_status status = rfx_onnx_computed_numbers(ctx, constant);
+        if (status != RFX_OK) return status;
+    }
     if (constant->ints == NULL) {
         int64_t *ints = NULL;
         if (constant->elems <= MAX_FOLDED_ELEMS) ints = scratch(ctx, constant, constant->elems);
         if (ints == NULL) return too_large(ctx, constant);
-        enum rfx_status status = raw_ints(ctx, constant, ints);
+        enum rfx_status status = constant->floats != NULL ? computed_ints(ctx, constant, ints)
+                                                          : raw_ints(ctx, constant, ints);
         if (status != RFX_OK) return status;
         constant->ints = ints;
     }
@@ -263,6 +285,10 @@ enum rfx_status rfx_onnx_const_stored_reals(struct rfx_onnx_import *ctx,
     if (constant->reals != NULL) {
         *out = constant->reals;
         return RFX_OK;
+    }
+    if (constant->computed_by >= 0) {
+        enum rfx_status computed = rfx_onnx_computed_numbers(ctx, constant);
+        if (computed != RFX_OK) return computed;
     }
     bool real = rfx_onnx_type_is_real(constant->type);
     int64_t stored = rfx_onnx_const_stored(constant);
@@ -315,14 +341,33 @@ enum rfx_status rfx_onnx_const_reals(struct rfx_onnx_import *ctx, struct rfx_onn
     return status;
 }
 
+/* In the graph of constants integers are float32, and must be exact there. */
+static enum rfx_status check_exact(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
+    const int64_t *ints;
+    if (!ctx->is_of_constants || rfx_onnx_type_is_real(c->type)) return RFX_OK;
+    enum rfx_status status = rfx_onnx_const_stored_ints(ctx, c, &ints);
+    for (int64_t i = 0; status == RFX_OK && i < rfx_onnx_const_stored(c); i++)
+        if (ints[i] > RFX_ONNX_MOST_EXACT || ints[i] < -RFX_ONNX_MOST_EXACT)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                                   "an integer constant has a value of %lld, beyond %lld",
+                                   (long long)ints[i], (long long)RFX_ONNX_MOST_EXACT);
+    return status;
+}
+
 enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant,
                                       int *out) {
-    if (constant->weight >= 0) {
-        *out = constant->weight;
+    int *weight = &rfx_onnx_const_place(ctx, constant)->weight;
+    enum rfx_status status = RFX_OK;
+    if (*weight < 0 && constant->computed_by >= 0) status = rfx_onnx_computed_weight(ctx, constant);
+    if (status != RFX_OK) return status;
+    if (*weight >= 0) {
+        *out = *weight;
         return RFX_OK;
     }
     if (constant->elems == 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a constant has no elements");
+    status = check_exact(ctx, constant);
+    if (status != RFX_OK) return status;
     const struct rfx_onnx_bytes *raw = &constant->raw;
     enum rfx_dtype dtype = file_dtype(constant->type);
     bool in_file = raw->file != NULL && dtype != unreadable;
@@ -334,7 +379,6 @@ enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx, struct rfx_on
                            .shape = constant->shape,
                            .elems = constant->elems};
     const double *reals = NULL;
-    enum rfx_status status = RFX_OK;
     if (!in_file && !in_memory && constant->floats == NULL)
         status = rfx_onnx_const_stored_reals(ctx, constant, &reals);
     if (status != RFX_OK) return status;
@@ -344,21 +388,20 @@ enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx, struct rfx_on
     } else if (constant->floats != NULL) {
         w.data = constant->floats;
     }
-    if (status == RFX_OK)
-        status = rfx_graph_add_weight(ctx->graph, &w, &constant->weight, ctx->err);
+    if (status == RFX_OK) status = rfx_graph_add_weight(ctx->graph, &w, weight, ctx->err);
     if (status != RFX_OK) return status;
     if (w.source == RFX_WEIGHT_OWNED && w.data == NULL) {
-        float *values = rfx_graph_owned_weight(ctx->graph, constant->weight);
+        float *values = rfx_graph_owned_weight(ctx->graph, *weight);
         if (in_memory) rfx_dtype_convert(dtype, raw->data, constant->elems, values);
         for (int64_t i = 0; !in_memory && i < constant->elems; i++) values[i] = (float)reals[i];
     }
-    *out = constant->weight;
+    *out = *weight;
     return RFX_OK;
 }
 
 enum rfx_status rfx_onnx_in_const(struct rfx_onnx_import *ctx, size_t k,
                                   struct rfx_onnx_const **out) {
-    struct rfx_onnx_operand value = rfx_onnx_in(ctx, k);
+    struct rfx_onnx_operand value = rfx_onnx_in_as_named(ctx, k);
     if (value.constant == NULL && value.node < 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input %zu is missing", k);
     if (value.constant == NULL)

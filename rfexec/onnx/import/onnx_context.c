@@ -20,11 +20,19 @@ static enum rfx_status no_memory(struct rfx_onnx_import *ctx) {
     return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for the conversion");
 }
 
-struct rfx_onnx_operand rfx_onnx_in(const struct rfx_onnx_import *ctx, size_t k) {
+struct rfx_onnx_operand rfx_onnx_in_as_named(const struct rfx_onnx_import *ctx, size_t k) {
     struct rfx_onnx_operand none = {-1, NULL};
     if (k >= ctx->node->n_in || ctx->node->in[k][0] == '\0') return none;
     const struct rfx_onnx_operand *found = rfx_onnx_names_find(ctx->values, ctx->node->in[k]);
     return found == NULL ? none : *found;
+}
+
+struct rfx_onnx_operand rfx_onnx_in(const struct rfx_onnx_import *ctx, size_t k) {
+    struct rfx_onnx_operand x = rfx_onnx_in_as_named(ctx, k);
+    if (!ctx->is_of_constants || x.constant == NULL) return x;
+    struct rfx_onnx_operand first = {ctx->first, NULL}, computed = {x.constant->computed_by, NULL};
+    if (k == 0 && first.node >= 0) return first;
+    return computed.node >= 0 ? computed : x;
 }
 
 bool rfx_onnx_has(const struct rfx_onnx_import *ctx, size_t k) {
@@ -97,7 +105,12 @@ enum rfx_status rfx_onnx_emit(struct rfx_onnx_import *ctx, struct rfx_node *node
 
 static enum rfx_status const_node(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, bool map,
                                   int *out) {
-    int *cached = map ? &c->map_node : &c->plain_node;
+    struct rfx_onnx_const_place *place = rfx_onnx_const_place(ctx, c);
+    int *cached = map ? &place->map_node : &place->plain_node;
+    if (*cached < 0 && c->computed_by >= 0) {
+        enum rfx_status status = rfx_onnx_computed_node(ctx, c, map, cached);
+        if (status != RFX_OK) return status;
+    }
     if (*cached < 0) {
         struct rfx_node node = {.op = map ? RFX_OP_CONST_MAP : RFX_OP_CONST_PLAIN};
         enum rfx_status status = rfx_onnx_const_weight(ctx, c, &node.attr.constant.weight);

@@ -10,10 +10,18 @@
 #include "rfexec/onnx/file/onnx_model.h"
 #include "rfexec/onnx/pixels/onnx_pixels.h"
 
+/* Where a constant is in a graph: its weight, and the CONST_MAP and CONST_PLAIN nodes made of it.
+ * -1: not there. */
+struct rfx_onnx_const_place {
+    int weight, map_node, plain_node;
+};
+
 /* A constant tensor. Exactly one of raw, ints, floats, reals holds it; ints and reals are made of
  * the others on demand and last until the node that asked for them is converted. What folding makes
  * has ints (integers and booleans), reals (doubles) or floats (all other floats: they are rounded
- * to float32 after every operator). A filled one holds a single element, which all are like. */
+ * to float32 after every operator). A filled one holds a single element, which all are like. One
+ * that operators compute holds nothing until somebody asks for its numbers (onnx_computed.c); then
+ * it has floats. */
 struct rfx_onnx_const {
     int32_t type;
     struct rfx_shape shape;
@@ -23,9 +31,8 @@ struct rfx_onnx_const {
     const float *floats;
     const double *reals;
     bool filled;
-    int weight;   /* its record in the graph, or -1 */
-    int map_node; /* CONST_MAP and CONST_PLAIN nodes made of it, or -1 */
-    int plain_node;
+    int computed_by; /* node of the graph of constants; -1: the numbers are there */
+    struct rfx_onnx_const_place in_model, in_constants; /* in the two graphs of an import */
 };
 
 /* node >= 0: computed; constant != NULL: constant; neither: left out. */
@@ -64,6 +71,9 @@ struct rfx_onnx_import {
     const struct rfx_onnx_indices *indices; /* of the MaxPools so far */
     int64_t folded_elems;                   /* of all constants that folding has made */
     struct rfx_onnx_scratch *scratch;       /* numbers made on demand */
+    struct rfx_onnx_import *constants; /* the conversion to the graph of constants; NULL: no such */
+    bool is_of_constants;              /* this is that conversion */
+    int first;                         /* of constants: the node that input 0 is, or -1 */
     bool out_of_memory; /* why rfx_onnx_const_new gave nothing: memory, not an impossible size */
 };
 
@@ -98,8 +108,12 @@ enum rfx_status rfx_onnx_refuse(struct rfx_onnx_import *ctx, enum rfx_status sta
 
 /* --- operands and results (onnx_context.c) --- */
 
-/* Operand k; {-1, NULL} when the node has no such input. */
+/* Operand k; {-1, NULL} when the node has no such input. In the graph of constants input 0 and what
+ * is computed are nodes, as behind an image, and only rfx_onnx_in_const gives them as constants. */
 struct rfx_onnx_operand rfx_onnx_in(const struct rfx_onnx_import *ctx, size_t k);
+
+/* The same as what its name is bound to. */
+struct rfx_onnx_operand rfx_onnx_in_as_named(const struct rfx_onnx_import *ctx, size_t k);
 
 /* Whether operand k is there at all. */
 bool rfx_onnx_has(const struct rfx_onnx_import *ctx, size_t k);
@@ -215,6 +229,10 @@ RFX_NODISCARD enum rfx_status rfx_onnx_make_indices(struct rfx_onnx_import *ctx,
 
 /* --- constants (onnx_const.c) --- */
 
+/* A new constant without numbers; NULL: no memory. */
+struct rfx_onnx_const *rfx_onnx_const_bare(struct rfx_onnx_import *ctx, int32_t type,
+                                           const struct rfx_shape *shape, int64_t elems);
+
 /* A new constant with room for its ints (reals when `real`), to be written through the result. */
 struct rfx_onnx_const *rfx_onnx_const_new(struct rfx_onnx_import *ctx, int32_t type,
                                           const struct rfx_shape *shape);
@@ -264,6 +282,44 @@ RFX_NODISCARD enum rfx_status rfx_onnx_const_ints(struct rfx_onnx_import *ctx,
 RFX_NODISCARD enum rfx_status rfx_onnx_const_reals(struct rfx_onnx_import *ctx,
                                                    struct rfx_onnx_const *constant,
                                                    const double **out);
+
+/* Where a constant is in the graph that is being built. */
+static inline struct rfx_onnx_const_place *rfx_onnx_const_place(const struct rfx_onnx_import *ctx,
+                                                                struct rfx_onnx_const *c) {
+    return ctx->is_of_constants ? &c->in_constants : &c->in_model;
+}
+
+/* --- constants that operators compute (onnx_computed.c) --- */
+
+/* Elements of floats up to which constants are folded: sizes and scales. */
+#define RFX_ONNX_FOLDED_ELEMS 64
+
+/* The largest integer up to which float32 holds all. */
+#define RFX_ONNX_MOST_EXACT ((int64_t)1 << 24)
+
+/* Converts the current node, whose operands are all constants, to nodes of the graph of constants,
+ * and binds its outputs to constants that they compute. Nothing is computed yet. */
+RFX_NODISCARD enum rfx_status rfx_onnx_compute(struct rfx_onnx_import *ctx,
+                                               rfx_onnx_convert convert);
+
+/* The node of a computed constant, as a map or PLAIN: in the model's graph where it is larger than
+ * all that it is made of; otherwise its numbers are computed, and *out stays -1. */
+RFX_NODISCARD enum rfx_status rfx_onnx_computed_node(struct rfx_onnx_import *ctx,
+                                                     struct rfx_onnx_const *c, bool map, int *out);
+
+/* Computes a constant's numbers: into memory of the import, or into a weight of the graph. */
+RFX_NODISCARD enum rfx_status rfx_onnx_computed_numbers(struct rfx_onnx_import *ctx,
+                                                        struct rfx_onnx_const *c);
+RFX_NODISCARD enum rfx_status rfx_onnx_computed_weight(struct rfx_onnx_import *ctx,
+                                                       struct rfx_onnx_const *c);
+
+/* A constant that is `c`, which operators compute, under another shape; NULL: no memory. */
+struct rfx_onnx_const *rfx_onnx_computed_view(struct rfx_onnx_import *ctx,
+                                              const struct rfx_onnx_const *c,
+                                              const struct rfx_shape *shape);
+
+/* Frees the graph of constants. */
+void rfx_onnx_computed_free(struct rfx_onnx_import *ctx);
 
 /* The constant input k as a weight of the graph, left in the file where possible. */
 RFX_NODISCARD enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx,

@@ -4,6 +4,9 @@
 /* A linear layer fixes how many inputs it is given, and so, behind a convolutional network, the
  * size of the image. */
 static enum rfx_status fixed_by_weights(struct rfx_onnx_import *ctx, int64_t wants, int64_t given) {
+    if (ctx->is_of_constants)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "a matrix of %lld rows by %lld columns",
+                               (long long)wants, (long long)given);
     const struct rfx_tensor *image = &ctx->graph->nodes[ctx->graph->input].out;
     return rfx_onnx_refuse(
         ctx, RFX_STATUS_UNSUPPORTED,

@@ -88,7 +88,12 @@ static enum rfx_status resolve(struct rfx_onnx_import *ctx, const struct rfx_sha
         out->dims[wild] = elems / known;
         known *= out->dims[wild];
     }
-    if (known != elems || (wild >= 0 && out->dims[wild] < 0)) {
+    bool fits = known == elems && (wild < 0 || out->dims[wild] >= 0);
+    if (!fits && ctx->is_of_constants)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
+                               "%lld elements in the shape of a constant of %lld", (long long)known,
+                               (long long)elems);
+    if (!fits) {
         const struct rfx_node *image = &ctx->graph->nodes[ctx->graph->input];
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                "the network is fixed to another image size by this shape (%lld "

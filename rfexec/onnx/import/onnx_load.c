@@ -247,6 +247,25 @@ static enum rfx_status settle(struct rfx_onnx_import *ctx, enum rfx_status statu
     return no_memory(ctx);
 }
 
+/* Whether the current node, of constants, is folded: it makes sizes or moves no numbers. Others are
+ * computed as in a run. */
+static bool is_folded(const struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op) {
+    if (op->fold == NULL || op->fold == op->convert || op->convert == NULL) return op->fold != NULL;
+    for (size_t k = 0; k < ctx->node->n_in; k++) {
+        const struct rfx_onnx_const *c = rfx_onnx_in(ctx, k).constant;
+        if (c == NULL || c->filled || c->elems <= RFX_ONNX_FOLDED_ELEMS) continue;
+        if (rfx_onnx_type_is_real(c->type) && c->type != RFX_ONNX_DOUBLE) return false;
+    }
+    return true;
+}
+
+/* Evaluates the current node, of constants, when the model is loaded. */
+static enum rfx_status convert_constant(struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op) {
+    if (is_folded(ctx, op)) return op->fold(ctx);
+    enum rfx_status status = rfx_onnx_compute(ctx, op->convert);
+    return status == RFX_STATUS_UNSUPPORTED && op->fold != NULL ? op->fold(ctx) : status;
+}
+
 static enum rfx_status convert_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *model,
                                     const struct rfx_onnx_node *node) {
     bool constant;
@@ -256,7 +275,8 @@ static enum rfx_status convert_node(struct rfx_onnx_import *ctx, const struct rf
     if (status != RFX_OK) return status;
     const struct rfx_onnx_op *op = rfx_onnx_op_find(node->op);
     if (op == NULL) return refuse_unknown(ctx, model);
-    if (constant && op->fold != NULL) return settle(ctx, op->fold(ctx));
+    if (constant && (op->fold != NULL || op->convert != NULL))
+        return settle(ctx, convert_constant(ctx, op));
     if (ctx->batch > 1) status = rfx_onnx_batch_node(ctx);
     if (status != RFX_OK) return status;
     if (op->convert == NULL)
@@ -336,6 +356,7 @@ static enum rfx_status load(struct rfx_memory *mem, struct rfx_onnx_files *files
     else
         rfx_graph_free(ctx.graph);
 done:
+    rfx_onnx_computed_free(&ctx);
     rfx_onnx_const_forget(&ctx);
     rfx_onnx_model_free(&model);
     rfx_onnx_files_free(files);

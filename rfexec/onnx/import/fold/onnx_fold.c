@@ -181,7 +181,7 @@ static int64_t binary_int(const struct rfx_onnx_import *ctx, int64_t a, int64_t 
     return rfx_onnx_to_int(binary_real(ctx, (double)a, (double)b));
 }
 
-static bool gives_bool(const struct rfx_onnx_import *ctx) {
+bool rfx_onnx_gives_bool(const struct rfx_onnx_import *ctx) {
     static const char *const ops[] = {"Equal", "Greater",        "Less",        "And", "Xor",
                                       "Or",    "GreaterOrEqual", "LessOrEqual", "Not"};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
@@ -201,7 +201,7 @@ enum rfx_status rfx_onnx_fold_binary(struct rfx_onnx_import *ctx) {
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "constants that do not broadcast");
     bool real = rfx_onnx_type_is_real(a->type);
     struct rfx_onnx_const *out =
-        rfx_onnx_new_result(ctx, gives_bool(ctx) ? RFX_ONNX_BOOL : a->type, &shape,
+        rfx_onnx_new_result(ctx, rfx_onnx_gives_bool(ctx) ? RFX_ONNX_BOOL : a->type, &shape,
                             rfx_onnx_const_is_single(a) && rfx_onnx_const_is_single(b));
     if (out == NULL) return rfx_onnx_fold_too_large(ctx);
     const double *ra = NULL, *rb = NULL;

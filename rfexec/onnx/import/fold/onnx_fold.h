@@ -14,6 +14,9 @@ enum rfx_status rfx_onnx_fold_too_large(struct rfx_onnx_import *ctx);
 /* Whether the current node's operator has that name. */
 bool rfx_onnx_op_is(const struct rfx_onnx_import *ctx, const char *op);
 
+/* Whether the current node's results are booleans: a comparison, or logic. */
+bool rfx_onnx_gives_bool(const struct rfx_onnx_import *ctx);
+
 /* A float of that element type. */
 double rfx_onnx_round_to(int32_t type, double value);
 
