@@ -74,8 +74,8 @@ static enum rfx_status compute(struct evaluation *e, const struct rfx_node *node
     void *packed = rfx_memory_alloc(e->mem, packed_bytes);
     void *scratch = rfx_memory_alloc(e->mem, scratch_bytes);
     if (packed == NULL || scratch == NULL)
-        status = rfx_memory_fail(e->mem, "computing a constant", packed_bytes + scratch_bytes,
-                                 e->err);
+        status =
+            rfx_memory_fail(e->mem, "computing a constant", packed_bytes + scratch_bytes, e->err);
     if (status == RFX_OK) status = run(e, node, out, packed, scratch);
     rfx_memory_release(e->mem, packed);
     rfx_memory_release(e->mem, scratch);
@@ -99,7 +99,8 @@ static enum rfx_status compute_all(struct evaluation *e, int last, float *out) {
         if (!e->needed[i]) continue;
         if (i != last) to = e->values[i] = rfx_memory_alloc(e->mem, rfx_node_out_bytes(node));
         if (to == NULL)
-            return rfx_memory_fail(e->mem, "computing a constant", rfx_node_out_bytes(node), e->err);
+            return rfx_memory_fail(e->mem, "computing a constant", rfx_node_out_bytes(node),
+                                   e->err);
         enum rfx_status status = compute(e, node, to);
         if (status != RFX_OK) return status;
         drop_inputs(e, node);
@@ -120,9 +121,8 @@ enum rfx_status rfx_graph_evaluate(const struct rfx_graph *graph, int node, floa
         most = (size_t)count_uses(&e, node);
         e.in = rfx_memory_calloc(e.mem, most, sizeof *e.in);
     }
-    enum rfx_status status = e.in != NULL
-                                 ? compute_all(&e, node, out)
-                                 : rfx_memory_fail(e.mem, "computing a constant", n, err);
+    enum rfx_status status = e.in != NULL ? compute_all(&e, node, out)
+                                          : rfx_memory_fail(e.mem, "computing a constant", n, err);
     for (size_t i = 0; room && i < n; i++) rfx_memory_release(e.mem, e.values[i]);
     rfx_memory_release(e.mem, e.needed);
     rfx_memory_release(e.mem, e.uses);

@@ -65,6 +65,10 @@ rm -f "$work"/batch_*.onnx
 "$venv/bin/python" head_models.py "$work"
 "$venv/bin/python" check_models.py "$build/rfexec" "$work"/head_*.onnx --sizes 64x96 --tiles 3x2
 rm -f "$work"/head_*.onnx
+# Weights and tables that the file computes from constants.
+"$venv/bin/python" constant_models.py "$work"
+"$venv/bin/python" check_models.py "$build/rfexec" "$work"/constant_*.onnx --sizes 61x83 --tiles 3x2
+rm -f "$work"/constant_*.onnx
 # Operators in forms that exporters write.
 "$venv/bin/python" operator_models.py "$work"
 "$venv/bin/python" check_models.py "$build/rfexec" "$work"/op_*.onnx --sizes 61x83,33x130 --tiles 3x2 \

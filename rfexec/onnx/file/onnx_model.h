@@ -145,7 +145,8 @@ RFX_NODISCARD enum rfx_status rfx_onnx_model_read(struct rfx_memory *mem,
                                                   struct rfx_error *err);
 
 /* Reads the sub-graph of an attribute of kind GRAPH into attr->body, where it is not read yet; the
- * nodes and initialisers that its outputs do not need are left out. Statuses as rfx_onnx_model_read.
+ * nodes and initialisers that its outputs do not need are left out. Statuses as
+ * rfx_onnx_model_read.
  */
 RFX_NODISCARD enum rfx_status rfx_onnx_read_branch(const struct rfx_onnx_model *model,
                                                    struct rfx_onnx_attr *attr,

@@ -79,8 +79,8 @@ RFX_NODISCARD enum rfx_status rfx_onnx_decode(struct rfx_onnx_reader *r, struct 
                                               const pb_msgdesc_t *fields, void *message,
                                               const char *what);
 
-/* Appends where the fields of that number lie, which the description of the message that is compiled
- * in may not know. Statuses as rfx_onnx_decode. */
+/* Appends where the fields of that number lie, which the description of the message that is
+ * compiled in may not know. Statuses as rfx_onnx_decode. */
 RFX_NODISCARD enum rfx_status rfx_onnx_find_fields(struct rfx_onnx_reader *r,
                                                    struct rfx_onnx_span span, uint32_t field,
                                                    struct rfx_onnx_span_list *out,

@@ -143,7 +143,8 @@ double *rfx_onnx_const_reals_rw(struct rfx_onnx_const *constant) {
 
 struct rfx_onnx_const *rfx_onnx_const_of(struct rfx_onnx_import *ctx,
                                          const struct rfx_onnx_tensor *tensor) {
-    struct rfx_onnx_const *c = rfx_onnx_const_bare(ctx, tensor->type, &tensor->shape, tensor->elems);
+    struct rfx_onnx_const *c =
+        rfx_onnx_const_bare(ctx, tensor->type, &tensor->shape, tensor->elems);
     if (c == NULL) return NULL;
     c->raw = tensor->raw;
     c->ints = tensor->ints;

@@ -87,8 +87,9 @@ enum rfx_onnx_way {
     RFX_ONNX_CONSTANT, /* nothing: it is evaluated when the model is loaded */
 };
 
-/* One ONNX operator: its conversion to graph nodes and its evaluation on constants (either may be
- * NULL), and what users are told of it. */
+/* One ONNX operator: its conversion to graph nodes and its exact evaluation on small constants
+ * (either may be NULL: other constants are computed by the nodes), and what users are told of it.
+ */
 struct rfx_onnx_op {
     const char *name;
     rfx_onnx_convert convert, fold;

@@ -1,6 +1,6 @@
 /* The table of ONNX operators, and the table in docs/operators.md that is made of it. Adding one
- * means adding its row here; functions of one element that are not evaluated on constants have
- * theirs in layers/graph/act.h. */
+ * means adding its row here; functions of one element that are not folded have theirs in
+ * layers/graph/act.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -45,7 +45,6 @@ static const struct rfx_onnx_op op_rows[] = {
     {"Einsum", rfx_onnx_einsum, NULL, RFX_ONNX_ROWS,
      "of one or two operands; as MatMul, Mul and ReduceSum; no diagonals"},
     BINARY("Equal"),
-    ACT_FOLD("Exp"),
     {"Expand", rfx_onnx_expand, rfx_onnx_fold_expand, RFX_ONNX_ROWS, "constant shape"},
     {"Flatten", rfx_onnx_flatten, rfx_onnx_flatten, RFX_ONNX_WHOLE, ""},
     ACT_FOLD("Floor"),
@@ -72,7 +71,6 @@ static const struct rfx_onnx_op op_rows[] = {
      "over channels by rows, over channels and space as sums; else whole"},
     BINARY("Less"),
     BINARY("LessOrEqual"),
-    ACT_FOLD("Log"),
     {"LogSoftmax", rfx_onnx_softmax, NULL, RFX_ONNX_ROWS, "over channels; else whole"},
     {"LpNormalization", rfx_onnx_lp_norm, NULL, RFX_ONNX_ROWS, "over channels; else whole"},
     {"LpPool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS, "any p"},

@@ -4,8 +4,8 @@
  * image, but into a graph of its own, the graph of constants. Its outputs are constants that hold
  * the index of a node there, and no numbers. Chains of such nodes grow in that graph, which costs
  * nothing. Somebody who needs the numbers has them computed, all that they are made of at once
- * (rfexec/session/evaluate.h): what lies between is freed at once, and what nobody asks for is never
- * computed. What has been computed is a constant like any other.
+ * (rfexec/session/evaluate.h): what lies between is freed at once, and what nobody asks for is
+ * never computed. What has been computed is a constant like any other.
  *
  * A tensor that is larger than all that it is made of, such as a table of positions that is resized
  * to the image, is not stored: its nodes are copied to the model's graph, where plans compute it by
@@ -75,11 +75,16 @@ static int32_t type_of_output(const struct rfx_onnx_import *ctx, size_t k) {
         size_t output;
         int32_t type; /* or 0: that of input `like` */
         size_t like;
-    } rows[] = {{"ArgMax", 0, RFX_ONNX_INT64, 0},   {"ArgMin", 0, RFX_ONNX_INT64, 0},
-                {"TopK", 1, RFX_ONNX_INT64, 0},     {"MaxPool", 1, RFX_ONNX_INT64, 0},
-                {"IsNaN", 0, RFX_ONNX_BOOL, 0},     {"IsInf", 0, RFX_ONNX_BOOL, 0},
-                {"Where", 0, 0, 1},                 {"OneHot", 0, 0, 2},
-                {"CastLike", 0, 0, 1},              {"DequantizeLinear", 0, 0, 1}};
+    } rows[] = {{"ArgMax", 0, RFX_ONNX_INT64, 0},
+                {"ArgMin", 0, RFX_ONNX_INT64, 0},
+                {"TopK", 1, RFX_ONNX_INT64, 0},
+                {"MaxPool", 1, RFX_ONNX_INT64, 0},
+                {"IsNaN", 0, RFX_ONNX_BOOL, 0},
+                {"IsInf", 0, RFX_ONNX_BOOL, 0},
+                {"Where", 0, 0, 1},
+                {"OneHot", 0, 0, 2},
+                {"CastLike", 0, 0, 1},
+                {"DequantizeLinear", 0, 0, 1}};
     if (rfx_onnx_gives_bool(ctx)) return RFX_ONNX_BOOL;
     if (rfx_onnx_op_is(ctx, "Cast"))
         return (int32_t)rfx_onnx_attr_int(ctx, "to", type_of_input(ctx, 0));

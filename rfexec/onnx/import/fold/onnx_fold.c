@@ -1,5 +1,6 @@
 /* Evaluation of operators on constants, element by element: the shape arithmetic that exporters
- * leave in a file.
+ * leave in a file, which needs exact integers and doubles. Other constants are computed by the
+ * operators of a run (onnx_computed.c).
  * Floats are computed as doubles and rounded to their type after every operator. What is one value
  * everywhere is computed and kept once. */
 #include <math.h>
@@ -42,8 +43,6 @@ static double unary(const struct rfx_onnx_import *ctx, double x) {
     if (rfx_onnx_op_is(ctx, "Ceil")) return ceil(x);
     if (rfx_onnx_op_is(ctx, "Round")) return rint(x);
     if (rfx_onnx_op_is(ctx, "Sqrt")) return sqrt(x);
-    if (rfx_onnx_op_is(ctx, "Exp")) return rfx_exp(x);
-    if (rfx_onnx_op_is(ctx, "Log")) return rfx_log(x);
     if (rfx_onnx_op_is(ctx, "Reciprocal")) return 1.0 / x;
     if (rfx_onnx_op_is(ctx, "Neg")) return -x;
     if (rfx_onnx_op_is(ctx, "Abs")) return fabs(x);

@@ -227,7 +227,15 @@ static void make_larger_model(void) {
     maker_ints(&graph, "n256", gemm, 1);
     maker_node(&node, "Slice", "row zero n256 one", "part");
     add();
-    maker_node(&node, "Gemm", "part g", "scores");
+    static const char *const weights[][3] = {/* of the product, computed */
+                                             {"Sin", "g", "waves"},
+                                             {"ReduceL2", "waves", "length"},
+                                             {"Div", "waves length", "unit"}};
+    for (int i = 0; i < 3; i++) {
+        maker_node(&node, weights[i][0], weights[i][1], weights[i][2]);
+        add();
+    }
+    maker_node(&node, "Gemm", "part unit", "scores");
     add();
     maker_node(&node, "Softmax", "scores", "y");
     add();
