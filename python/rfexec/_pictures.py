@@ -20,9 +20,11 @@ class Picture:
 
     page: of a TIFF, or level of a slide, as `rfexec info` numbers them. channels: bands of a TIFF or
     .npy file, from 1, in the order of the network's; None: all but alpha. orient: turned as EXIF
-    data or TIFF's tag say. Samples of 0 to 255 become (sample * scale - mean) / std, by default with ImageNet's
-    figures; a single number stands for three. bgr: blue first, mean and std in that order.
-    max_pixels: without a budget, rows times columns of the largest picture that is decoded whole.
+    data or TIFF's tag say. Samples become (sample * scale - mean) / std: those of 8 bits as they are,
+    those of 16 bits divided by 257, or with `raw` as they are stored. mean and std are one number, or
+    one for each channel of the network. By default scale is 1/255 and mean and std are ImageNet's
+    (networks of 1 or 3 channels; others: 0 and 1); with `raw` they are 1, 0 and 1. bgr: blue first,
+    mean and std in that order. max_pixels: without a budget, rows times columns of the largest picture that is decoded whole.
     """
 
     path: Union[str, os.PathLike]
@@ -34,18 +36,22 @@ class Picture:
     std: Union[None, float, Sequence[float]] = None
     bgr: bool = False
     max_pixels: int = 0
+    raw: bool = False
 
     def _set(self, call: Call) -> None:
         options = call.options
         options.page = c_number(self.page, "page")
         options.max_pixels = c_number(self.max_pixels, "max_pixels")
         options.bgr, options.as_stored = int(self.bgr), int(not self.orient)
-        if self.scale is not None:
-            options.scale = self.scale
+        options.raw = int(self.raw)
+        if self.scale is not None or self.raw:
+            options.scale = 1.0 if self.scale is None else self.scale
         for name in ("mean", "std"):
             given = getattr(self, name)
             if given is not None:
-                setattr(options, name, (ctypes.c_float * 3)(*_three(name, given)))
+                values = _numbers(name, given)
+                setattr(options, name, (ctypes.c_float * len(values))(*values))
+                setattr(options, "n_" + name, len(values))
         if self.channels is not None:
             channels = [c_number(n, "a channel", 32) for n in self.channels]
             if not channels:
@@ -54,10 +60,10 @@ class Picture:
             options.n_channels = len(channels)
 
 
-def _three(name: str, given: Any) -> list[float]:
-    values = [given] * 3 if isinstance(given, numbers.Real) else list(given)
-    if len(values) != 3:
-        raise UsageError(f"{name} has {len(values)} numbers: one, or three")
+def _numbers(name: str, given: Any) -> list[float]:
+    values = [given] if isinstance(given, numbers.Real) else list(given)
+    if not values:
+        raise UsageError(f"{name} is empty: one number, or one for each channel")
     return values
 
 

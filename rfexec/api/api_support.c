@@ -12,7 +12,7 @@
 #define MOST_STRUCT_BYTES ((size_t)4096)
 #define MOST_THREADS 1024
 
-/* Sizes of the structs in version 0.1, the first: smaller ones were never set. */
+/* Sizes of the structs in their first version: smaller ones were never set. */
 enum { OPEN_OPTIONS_FIRST = 32, RUN_OPTIONS_FIRST = 72, FORECAST_FIRST = 472, SOURCE_FIRST = 64 };
 
 const char *rfx_version(void) {
@@ -162,10 +162,7 @@ enum rfx_status rfx_api_read_open_options(const struct rfx_open_options *given,
 
 static struct rfx_run_options run_defaults(void) {
     struct rfx_image_options image = rfx_image_default_options();
-    struct rfx_run_options options = {.size = sizeof options, .scale = image.scale};
-    memcpy(options.mean, image.mean, sizeof options.mean);
-    memcpy(options.std, image.std, sizeof options.std);
-    return options;
+    return (struct rfx_run_options){.size = sizeof(struct rfx_run_options), .scale = image.scale};
 }
 
 void rfx_run_options_init(struct rfx_run_options *options, size_t size) {
@@ -179,6 +176,14 @@ static int usable_processors(void) {
     if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
     int count = CPU_COUNT(&set);
     return count < 1 ? 1 : count < MOST_THREADS ? count : MOST_THREADS;
+}
+
+static enum rfx_status check_numbers(const char *name, const float *numbers, int n,
+                                     struct rfx_error *err) {
+    if (n >= 0 && n <= RFX_IMAGE_MAX_BANDS && (n == 0) == (numbers == NULL)) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "%s is %s and n_%s %d: 1 to %d numbers, or NULL and 0 for the default", name,
+                    numbers != NULL ? "given" : "NULL", name, n, RFX_IMAGE_MAX_BANDS);
 }
 
 /* What is chosen of a picture file. */
@@ -218,12 +223,19 @@ enum rfx_status rfx_api_read_run_options(const struct rfx_run_options *given,
                         "max_pixels is %lld: a number of pixels, or 0 for the default",
                         (long long)out->max_pixels);
     if (out->threads == 0) out->threads = usable_processors();
-    return check_choice(out, err);
+    status = check_numbers("mean", out->mean, out->n_mean, err);
+    if (status == RFX_OK) status = check_numbers("std", out->std, out->n_std, err);
+    return status == RFX_OK ? check_choice(out, err) : status;
 }
 
 struct rfx_image_options rfx_api_image_options(const struct rfx_run_options *options,
                                                int64_t channels, struct rfx_image_bands *bands) {
     struct rfx_image_options image = {.scale = options->scale,
+                                      .raw = options->raw != 0,
+                                      .mean = options->mean,
+                                      .std = options->std,
+                                      .n_mean = options->n_mean,
+                                      .n_std = options->n_std,
                                       .bgr = options->bgr != 0,
                                       .channels = channels,
                                       .page = options->page,
@@ -234,8 +246,6 @@ struct rfx_image_options rfx_api_image_options(const struct rfx_run_options *opt
     if (bands->n > 0) image.bands = bands;
     if (options->memory_bytes == 0)
         image.max_pixels = options->max_pixels != 0 ? options->max_pixels : RFX_IMAGE_WHOLE_PIXELS;
-    memcpy(image.mean, options->mean, sizeof image.mean);
-    memcpy(image.std, options->std, sizeof image.std);
     return image;
 }
 

@@ -89,7 +89,8 @@ enum rfx_status rfx_job_use_picture(struct rfx_job *job, const char *picture,
     struct rfx_image_options options = rfx_api_image_options(&job->options, 0, &bands);
     enum rfx_status status = rfx_job_open_picture(mem, picture, &options, &job->image, err);
     if (status != RFX_OK) return status;
-    if (rfx_image_traits(job->image).c != input->c) {
+    bool counted = options.n_mean > 1 || options.n_std > 1; /* held against the network's */
+    if (rfx_image_traits(job->image).c != input->c || counted) {
         rfx_job_drop_source(job);
         options.channels = input->c;
         status = rfx_job_open_picture(mem, picture, &options, &job->image, err);

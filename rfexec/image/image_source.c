@@ -15,15 +15,22 @@
 #include "layers/core/checked.h"
 #include "rfexec/image/image_backend.h"
 
+/* What preprocessing does to a delivered channel. */
+struct channel {
+    float mean, std;
+    float table[256]; /* the value of an 8-bit sample */
+};
+
 struct rfx_image {
     struct rfx_memory *mem;
     char *spec;
     struct rfx_image_backend *backend;
     struct rfx_image_options options;
-    int64_t c;           /* channels delivered */
-    int64_t window_rows; /* 0: none set */
-    int64_t highest_y1;  /* asked so far */
-    float table[3][256]; /* of an 8-bit sample, per delivered channel */
+    int64_t c;                /* channels delivered */
+    int64_t window_rows;      /* 0: none set */
+    int64_t highest_y1;       /* asked so far */
+    struct channel *channels; /* of samples that are not floats; else NULL */
+    int64_t n_channels;       /* 1: the same for all; else c */
 };
 
 /* Of the copy of a picture's name: as many for all that are not unusually long, so that a budget
@@ -33,57 +40,85 @@ static size_t spec_bytes(const char *spec) {
     return bytes > 256 ? bytes : 256;
 }
 
+const float rfx_imagenet_mean[3] = {0.485f, 0.456f, 0.406f};
+const float rfx_imagenet_std[3] = {0.229f, 0.224f, 0.225f};
+
 struct rfx_image_options rfx_image_default_options(void) {
-    struct rfx_image_options o = {.scale = 1.0f / 255.0f,
-                                  .mean = {0.485f, 0.456f, 0.406f},
-                                  .std = {0.229f, 0.224f, 0.225f},
-                                  .bgr = false,
-                                  .channels = 3,
-                                  .max_pixels = RFX_IMAGE_WHOLE_PIXELS};
+    struct rfx_image_options o = {
+        .scale = 1.0f / 255.0f, .bgr = false, .channels = 3, .max_pixels = RFX_IMAGE_WHOLE_PIXELS};
     return o;
 }
 
 /* The formula of struct rfx_image_options. */
-static float preprocess(const struct rfx_image_options *o, int channel, float sample) {
-    return (sample * o->scale - o->mean[channel]) / o->std[channel];
+static float preprocess(const struct channel *channel, float scale, float sample) {
+    return (sample * scale - channel->mean) / channel->std;
+}
+
+/* What is divided by before scale. */
+static float most_of(const struct rfx_image *image) {
+    return image->backend->sample_bits == 16 && !image->options.raw ? 257.0f : 1.0f;
+}
+
+static const struct channel *channel_of(const struct rfx_image *image, int64_t channel) {
+    return &image->channels[image->n_channels == 1 ? 0 : channel];
 }
 
 float rfx_image_sample_of(const struct rfx_image *image, int64_t channel, float value) {
-    const struct rfx_image_options *o = &image->options;
-    int64_t k = image->c == 3 ? channel : 0; /* else one mean for all channels */
-    if (image->backend->sample_bits == 32) return value;
-    return (value * o->std[k] + o->mean[k]) / o->scale;
+    if (image->channels == NULL) return value;
+    const struct channel *c = channel_of(image, channel);
+    float sample = (value * c->std + c->mean) / image->options.scale;
+    return image->backend->sample_bits == 16 && image->options.raw ? sample / 257.0f : sample;
 }
 
 static enum rfx_status check_options(const struct rfx_image_options *o, struct rfx_error *err) {
     if (!isfinite(o->scale))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "scale %g is not a number to use",
                         (double)o->scale);
-    for (int c = 0; c < 3; c++)
-        if (!isfinite(o->mean[c]) || !isfinite(o->std[c]) || o->std[c] == 0.0f)
+    for (int c = 0; c < o->n_mean; c++)
+        if (!isfinite(o->mean[c]))
             return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                            "mean %g and std %g of channel %d: must be finite, std not 0",
-                            (double)o->mean[c], (double)o->std[c], c);
+                            "mean %g of channel %d: must be finite", (double)o->mean[c], c);
+    for (int c = 0; c < o->n_std; c++)
+        if (!isfinite(o->std[c]) || o->std[c] == 0.0f)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "std %g of channel %d: must be finite and not 0", (double)o->std[c], c);
     return RFX_OK;
 }
 
-/* ImageNet's mean and deviation are those of three channels: with other bands only what is the same
- * for all of them is of use, and nothing where the user has said nothing. */
+static enum rfx_status check_count(const struct rfx_image *image, const char *what, int n,
+                                   struct rfx_error *err) {
+    if (n <= 1 || n == image->c || image->options.channels == 0) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "%s: %s has %d numbers, the network takes %" PRId64
+                    " channels: one number for each, or one for all",
+                    image->spec, what, n, image->c);
+}
+
+/* Number k of what was given, or else of ImageNet's. */
+static float number_of(const struct rfx_image *image, const float *given, int n,
+                       const float usual[3], float none, int64_t k) {
+    if (n > 0) return given[rfx_min_i64(k, n - 1)];
+    bool has_usual = (image->c == 1 || image->c == 3) && !image->options.raw;
+    return has_usual ? usual[k] : none;
+}
+
+/* Makes the channels: one where all have the same mean and std. */
 static enum rfx_status settle_means(struct rfx_image *image, struct rfx_error *err) {
-    const struct rfx_image_options usual = rfx_image_default_options();
-    struct rfx_image_options *o = &image->options;
-    bool same = true;
-    for (int c = 1; c < 3; c++) same = same && o->mean[c] == o->mean[0] && o->std[c] == o->std[0];
-    if (same) return RFX_OK;
-    if (memcmp(o->mean, usual.mean, sizeof o->mean) != 0 ||
-        memcmp(o->std, usual.std, sizeof o->std) != 0)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%s: a mean and std for each of 3 channels, and %" PRId64
-                        " bands: give one for all of them",
-                        image->spec, image->c);
-    for (int c = 0; c < 3; c++) {
-        o->mean[c] = 0.0f;
-        o->std[c] = 1.0f;
+    const struct rfx_image_options *o = &image->options;
+    enum rfx_status status = check_count(image, "mean", o->n_mean, err);
+    if (status == RFX_OK) status = check_count(image, "std", o->n_std, err);
+    if (status != RFX_OK) return status;
+    bool one = o->n_mean <= 1 && o->n_std <= 1;
+    image->n_channels = one && image->c != 3 ? 1 : image->c;
+    size_t n = (size_t)image->n_channels;
+    image->channels = rfx_memory_calloc(image->mem, n, sizeof *image->channels);
+    if (image->channels == NULL)
+        return rfx_memory_fail(image->mem, image->spec, n * sizeof *image->channels, err);
+    for (int64_t k = 0; k < image->n_channels; k++) {
+        struct channel *c = &image->channels[k];
+        c->mean = number_of(image, o->mean, o->n_mean, rfx_imagenet_mean, 0.0f, k);
+        c->std = number_of(image, o->std, o->n_std, rfx_imagenet_std, 1.0f, k);
+        for (int v = 0; v < 256; v++) c->table[v] = preprocess(c, o->scale, (float)v);
     }
     return RFX_OK;
 }
@@ -110,7 +145,7 @@ static enum rfx_status settle_channels(struct rfx_image *image, struct rfx_error
                         ": --channels says which, as in --channels 1,2,3",
                         image->spec, b->c, b->bands, wanted);
     if (wanted != 0) image->c = wanted;
-    return image->c == 1 || image->c == 3 ? RFX_OK : settle_means(image, err);
+    return settle_means(image, err);
 }
 
 /* Decoded whole is what takes a byte for each pixel, or more, whichever rows are asked for, in
@@ -152,8 +187,7 @@ enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
     status = settle_channels(image, err);
     if (status == RFX_OK) status = check_pixels(image, err);
     if (status != RFX_OK) goto fail;
-    for (int c = 0; c < 3; c++)
-        for (int v = 0; v < 256; v++) image->table[c][v] = preprocess(&image->options, c, (float)v);
+    image->options.mean = image->options.std = NULL; /* the caller's */
     *out = image;
     return RFX_OK;
 fail:
@@ -186,6 +220,7 @@ float *rfx_image_pixels(const struct rfx_image *image) {
 void rfx_image_free(struct rfx_image *image) {
     if (image == NULL) return;
     if (image->backend != NULL) image->backend->ops->free(image->backend);
+    rfx_memory_release(image->mem, image->channels);
     rfx_memory_release(image->mem, image->spec);
     rfx_memory_release(image->mem, image);
 }
@@ -198,7 +233,8 @@ struct rfx_source_traits rfx_image_traits(const struct rfx_image *image) {
         .c = image->c,
         .random_access = b->random_access,
         .by_caller = rfx_image_pixels(image) != NULL,
-        .fixed_bytes = b->fixed_bytes + sizeof *image + spec_bytes(image->spec),
+        .fixed_bytes = b->fixed_bytes + sizeof *image + spec_bytes(image->spec) +
+                       (size_t)image->n_channels * sizeof *image->channels,
         .window_row_bytes = b->window_row_bytes};
     return traits;
 }
@@ -263,24 +299,25 @@ static unsigned luma(unsigned r, unsigned g, unsigned b) {
 static void convert_u8(const struct rfx_image *image, const unsigned char *src, int64_t cols,
                        float *dst, int64_t step) {
     const int64_t stored = image->backend->c;
-    const float(*table)[256] = image->table;
+    const struct channel *channels = image->channels;
     const int first = image->options.bgr ? 2 : 0, last = 2 - first;
     if (stored == 3 && image->c == 3) {
         for (int64_t i = 0; i < cols; i++, src += 3, dst += step) {
-            dst[0] = table[0][src[first]];
-            dst[1] = table[1][src[1]];
-            dst[2] = table[2][src[last]];
+            dst[0] = channels[0].table[src[first]];
+            dst[1] = channels[1].table[src[1]];
+            dst[2] = channels[2].table[src[last]];
         }
         return;
     }
-    if (stored == image->c) { /* one mean for all bands */
+    if (stored == image->c) {
+        const int64_t next = image->n_channels == 1 ? 0 : 1; /* from one band's channel on */
         for (int64_t i = 0; i < cols; i++, src += stored, dst += step)
-            for (int64_t c = 0; c < stored; c++) dst[c] = table[0][src[c]];
+            for (int64_t c = 0; c < stored; c++) dst[c] = channels[c * next].table[src[c]];
         return;
     }
     for (int64_t i = 0; i < cols; i++, src += stored, dst += step) {
         unsigned v = stored == 3 ? luma(src[0], src[1], src[2]) : src[0];
-        for (int64_t c = 0; c < image->c; c++) dst[c] = table[c][v];
+        for (int64_t c = 0; c < image->c; c++) dst[c] = channel_of(image, c)->table[v];
     }
 }
 
@@ -289,7 +326,8 @@ static void convert_u16(const struct rfx_image *image, const uint16_t *src, int6
                         float *dst, int64_t step) {
     const int64_t stored = image->backend->c;
     const struct rfx_image_options *o = &image->options;
-    const bool bands = stored == image->c && stored != 3; /* one mean for all of them */
+    const bool bands = stored == image->c && stored != 3;
+    const float most = most_of(image);
     for (int64_t i = 0; i < cols; i++, src += stored, dst += step) {
         unsigned v[3] = {src[0], src[0], src[0]};
         if (stored == 3 && image->c == 3) {
@@ -300,7 +338,8 @@ static void convert_u16(const struct rfx_image *image, const uint16_t *src, int6
             v[0] = luma(src[0], src[1], src[2]);
         }
         for (int c = 0; c < (int)image->c; c++)
-            dst[c] = preprocess(o, bands ? 0 : c, (float)(bands ? src[c] : v[c]) / 257.0f);
+            dst[c] =
+                preprocess(channel_of(image, c), o->scale, (float)(bands ? src[c] : v[c]) / most);
     }
 }
 

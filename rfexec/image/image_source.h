@@ -11,14 +11,13 @@
  * and the colour kept as stored; palettes are expanded; colour profiles are not applied. The
  * orientation of JPEG (EXIF) and TIFF files is: what is not stored as it is seen is read by
  * rectangles from a nameless file, once decoded into it. Floats, of .npy and TIFF, and signed and
- * 32-bit integers of TIFF are taken as they are: no scale, mean or order of channels. 8- and 16-bit
- * bands, other than 1 or 3, have one mean and std for all. Grey for a 3-channel network is
- * replicated; colour for a 1-channel network becomes luma, (299 R + 587 G + 114 B + 500) / 1000 in
- * integers, before scale. Invariants: 1. the value of a pixel is a function of the file and the
- * options alone, never of which rectangle asked for it; 2. a row source keeps only `window_rows`
- * rows; 3. no allocation after rfx_image_set_window; 4. the bytes held never pass fixed_bytes +
- * rows * window_row_bytes (PNG and JPEG by rows: are exactly that; TIFF: libtiff's own are bounded
- * within it). */
+ * 32-bit integers of TIFF are taken as they are: no scale, mean or order of channels.
+ * Grey for a 3-channel network is replicated; colour for a 1-channel network becomes luma, (299 R +
+ * 587 G + 114 B + 500) / 1000 in integers, before scale. Invariants: 1. the value of a pixel is a
+ * function of the file and the options alone, never of which rectangle asked for it; 2. a row
+ * source keeps only `window_rows` rows; 3. no allocation after rfx_image_set_window; 4. the bytes
+ * held never pass fixed_bytes + rows * window_row_bytes (PNG and JPEG by rows: are exactly that;
+ * TIFF: libtiff's own are bounded within it). */
 #ifndef RFX_RFEXEC_IMAGE_IMAGE_SOURCE_H
 #define RFX_RFEXEC_IMAGE_IMAGE_SOURCE_H
 
@@ -39,10 +38,16 @@ struct rfx_image_bands {
     uint16_t numbers[RFX_IMAGE_MAX_BANDS];
 };
 
-/* value = (sample * scale - mean[c]) / std[c], sample in 0..255 (16-bit samples / 257). */
+/* value = (sample * scale - mean[c]) / std[c], sample in 0..255 (16-bit samples / 257), or with
+ * `raw` as the file has it. */
 struct rfx_image_options {
     float scale;
-    float mean[3], std[3];
+    bool raw; /* 16-bit samples are not divided by 257 */
+    /* One for each delivered channel, or one for all of them; read by rfx_image_open only. NULL and
+     * 0: with raw 0 and 1, else ImageNet's for 3 channels and its first one for 1, which other
+     * numbers of channels do without: 0 and 1. */
+    const float *mean, *std;
+    int n_mean, n_std;
     bool bgr;         /* channels in blue, green, red order; mean and std are given in that order */
     int64_t channels; /* what the network takes: 3 or 1 (grey), 0: as the file has it (npy: any) */
     int64_t max_pixels; /* of a picture that is decoded whole; 0: any number */
@@ -58,8 +63,10 @@ struct rfx_image_options {
                              * Borrowed until rfx_image_free. */
 };
 
-/* ImageNet's: scale 1/255, mean 0.485, 0.456, 0.406, std 0.229, 0.224, 0.225, RGB, 3 channels;
- * RFX_IMAGE_WHOLE_PIXELS. */
+/* ImageNet's mean 0.485, 0.456, 0.406 and std 0.229, 0.224, 0.225, of samples times 1/255. */
+extern const float rfx_imagenet_mean[3], rfx_imagenet_std[3];
+
+/* ImageNet's: scale 1/255, mean and std not given, RGB, 3 channels; RFX_IMAGE_WHOLE_PIXELS. */
 struct rfx_image_options rfx_image_default_options(void);
 
 /* Opens `spec` and reads its header. MALFORMED: not an image, truncated header, with file name and

@@ -37,7 +37,7 @@ static void test_help(void **state) {
         expect(0, "help");
     }
     expect(0, "version");
-    assert_string_equal(out_text, "rfexec 0.1.0\n");
+    assert_string_equal(out_text, "rfexec 0.2.0\n");
 }
 
 /* Without a budget, pictures that are decoded whole have a limit that can be raised. */
@@ -83,7 +83,10 @@ static void test_usage_errors(void **state) {
         {"run mobilenet_v2 synthetic:64x64 --threads 0", "a whole number from 1 to 1024"},
         {"run mobilenet_v2 synthetic:64x64 --memory .GiB", "positive number of bytes"},
         {"run mobilenet_v2 synthetic:64x64 --std 1,0,1", "--std"},
-        {"run mobilenet_v2 synthetic:64x64 --mean 1,2", "--mean"},
+        {"run mobilenet_v2 synthetic:64x64 --mean 1,2",
+         "mean has 2 numbers, the network takes 3 channels"},
+        {"run mobilenet_v2 synthetic:64x64 --mean 1,2,", "--mean"},
+        {"run mobilenet_v2 synthetic:64x64 --scale rw", "raw"},
         {"run mobilenet_v2 synthetic:64x64 --untiled --tiles 2x2", "excludes"},
         {"run mobilenet_v2 synthetic:64x64 --csv", "not one of this command's"},
         {"run mobilenet_v2 synthetic:64x64 --json=yes", "takes no value"},

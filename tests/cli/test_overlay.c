@@ -34,7 +34,7 @@ struct values {
 };
 
 static void read_values(const char *path, struct values *v) {
-    struct rfx_image_options options = {.scale = 1.0f, .std = {1.0f, 1.0f, 1.0f}};
+    struct rfx_image_options options = {.scale = 1.0f, .raw = true};
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_image *image = NULL;
     struct rfx_error err = {{0}};

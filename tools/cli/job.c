@@ -65,7 +65,8 @@ static int open_given(struct rfx_cli_job *job, const struct rfx_cli_options *opt
     code = rfx_cli_load(job->mem, options, traits.h, traits.w, &job->graph);
     if (code != RFX_EXIT_DONE) return code;
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
-    if (traits.c == input->c) return RFX_EXIT_DONE;
+    bool counted = options->mean.n > 1 || options->std.n > 1; /* held against the network's */
+    if (traits.c == input->c && !counted) return RFX_EXIT_DONE;
     rfx_image_free(job->image);
     job->image = NULL;
     return open_image(job, options, spec, input->c);

@@ -208,8 +208,8 @@ bool rfx_cli_options_check(const struct rfx_cli_options *o, char *why, size_t wh
         (void)snprintf(why, why_size, "--naive excludes --keep");
         return false;
     }
-    for (int i = 0; i < 3; ++i) {
-        if (o->std[i] != 0.0F) continue;
+    for (int i = 0; i < o->std.n; ++i) {
+        if (o->std.values[i] != 0.0F) continue;
         (void)snprintf(why, why_size, "option '--std': 0 cannot be divided by");
         return false;
     }

@@ -115,15 +115,24 @@ bool rfx_cli_parse_float(const char *text, float *out) {
     return parse_float(text, '\0', &next, out);
 }
 
-bool rfx_cli_parse_floats(const char *text, float *out) {
-    const char *next = text;
-    if (strchr(text, ',') == NULL) {
-        if (!parse_float(text, '\0', &next, &out[0])) return false;
-        out[1] = out[2] = out[0];
-        return true;
+bool rfx_cli_parse_floats(const char *text, struct rfx_cli_numbers *out) {
+    out->n = 0;
+    for (bool last = false; !last;) {
+        last = strchr(text, ',') == NULL;
+        if (out->n == RFX_IMAGE_MAX_BANDS) return false;
+        if (!parse_float(text, last ? '\0' : ',', &text, &out->values[out->n])) return false;
+        out->n++;
     }
-    return parse_float(next, ',', &next, &out[0]) && parse_float(next, ',', &next, &out[1]) &&
-           parse_float(next, '\0', &next, &out[2]);
+    return true;
+}
+
+bool rfx_cli_parse_scale(const char *text, struct rfx_cli_scale *out) {
+    static const char word[] = "raw";
+    out->raw = strncmp(text, word, strlen(word)) == 0;
+    out->factor = 1.0f;
+    if (!out->raw) return rfx_cli_parse_float(text, &out->factor);
+    text += strlen(word);
+    return *text == '\0' || (*text == ',' && rfx_cli_parse_float(text + 1, &out->factor));
 }
 
 bool rfx_cli_parse_bands(const char *text, struct rfx_image_bands *out) {

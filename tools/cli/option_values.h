@@ -37,8 +37,23 @@ bool rfx_cli_parse_seed(const char *text, uint64_t *out);
 /* A finite number. */
 bool rfx_cli_parse_float(const char *text, float *out);
 
-/* "0.5" for all three or "0.1,0.2,0.3"; out: 3. */
-bool rfx_cli_parse_floats(const char *text, float *out);
+/* Numbers, one for each channel or one for all. */
+struct rfx_cli_numbers {
+    int n; /* 0: not given */
+    float values[RFX_IMAGE_MAX_BANDS];
+};
+
+/* "0.5" or "0.1,0.2,0.3", at most RFX_IMAGE_MAX_BANDS of them. */
+bool rfx_cli_parse_floats(const char *text, struct rfx_cli_numbers *out);
+
+/* How samples are taken: multiplied by a number, from 0..255 or as they are stored. */
+struct rfx_cli_scale {
+    float factor;
+    bool raw;
+};
+
+/* "0.5", "raw" or "raw,0.5". */
+bool rfx_cli_parse_scale(const char *text, struct rfx_cli_scale *out);
 
 /* "4,3,2": numbers of bands, 1 to 65,535, in any order and also several times. */
 bool rfx_cli_parse_bands(const char *text, struct rfx_image_bands *out);

@@ -25,7 +25,8 @@ enum option_kind {
     KIND_SEED,   /* uint64_t */
     KIND_TEXT,   /* const char * */
     KIND_FLOAT,  /* float */
-    KIND_FLOATS, /* float[3] */
+    KIND_FLOATS, /* struct rfx_cli_numbers */
+    KIND_SCALE,  /* struct rfx_cli_scale */
     KIND_RANGE,  /* float[2], the first less than the second */
     KIND_BANDS,  /* struct rfx_image_bands */
     KIND_FIT,    /* struct rfx_fit_size */
@@ -226,12 +227,18 @@ static const struct option_row rows[] = {
      "zero "
      "(after mean and std); maps that come out are cut back",
      0},
-    {"scale", 0, KIND_FLOAT, RFX_CLI_IMAGE, AT(scale), "F",
-     "samples 0..255 are multiplied by this (default 1/255)", 0},
-    {"mean", 0, KIND_FLOATS, RFX_CLI_IMAGE, AT(mean), "R,G,B",
-     "then this is subtracted (default ImageNet's 0.485,0.456,0.406)", 0},
-    {"std", 0, KIND_FLOATS, RFX_CLI_IMAGE, AT(std), "R,G,B",
-     "and this is divided by (default ImageNet's 0.229,0.224,0.225)", 0},
+    {"scale", 0, KIND_SCALE, RFX_CLI_IMAGE, AT(scale), "F|raw[,F]",
+     "samples 0..255 (16-bit ones divided by 257) are multiplied by this (default 1/255); raw: "
+     "samples as they are stored, times F (default 1)",
+     0},
+    {"mean", 0, KIND_FLOATS, RFX_CLI_IMAGE, AT(mean), "M[,M,...]",
+     "then this is subtracted: one number, or one for each channel (default ImageNet's "
+     "0.485,0.456,0.406; 0 with --scale raw and for other than 1 or 3 channels)",
+     0},
+    {"std", 0, KIND_FLOATS, RFX_CLI_IMAGE, AT(std), "S[,S,...]",
+     "and this is divided by: one number, or one for each channel (default ImageNet's "
+     "0.229,0.224,0.225; 1 with --scale raw and for other than 1 or 3 channels)",
+     0},
     {"bgr", 0, KIND_FLAG, RFX_CLI_IMAGE, AT(bgr), NULL,
      "channels in blue, green, red order (mean and std too)", 0},
     {"seed", 0, KIND_SEED, RFX_CLI_SEED, AT(seed), "N",
@@ -276,17 +283,18 @@ static int64_t usable_processors(void) {
 void rfx_cli_options_init(struct rfx_cli_options *options) {
     struct rfx_image_options image = rfx_image_default_options();
     *options = (struct rfx_cli_options){.top = -1, .runs = 5, .level = -1};
-    options->scale = image.scale;
-    memcpy(options->mean, image.mean, sizeof options->mean);
-    memcpy(options->std, image.std, sizeof options->std);
+    options->scale.factor = image.scale;
 }
 
 struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *options,
                                                int64_t channels) {
     struct rfx_image_options image = rfx_image_default_options();
-    image.scale = options->scale;
-    memcpy(image.mean, options->mean, sizeof image.mean);
-    memcpy(image.std, options->std, sizeof image.std);
+    image.scale = options->scale.factor;
+    image.raw = options->scale.raw;
+    if (options->mean.n > 0) image.mean = options->mean.values;
+    if (options->std.n > 0) image.std = options->std.values;
+    image.n_mean = options->mean.n;
+    image.n_std = options->std.n;
     image.bgr = options->bgr;
     /* A budget limits pictures by itself. */
     if (options->memory_bytes != 0) image.max_pixels = 0;
@@ -337,6 +345,8 @@ static bool store(const struct option_row *row, char *text, struct rfx_cli_optio
             return rfx_cli_parse_float(text, at);
         case KIND_FLOATS:
             return rfx_cli_parse_floats(text, at);
+        case KIND_SCALE:
+            return rfx_cli_parse_scale(text, at);
         case KIND_RANGE:
             return rfx_cli_parse_range(text, at);
         case KIND_BANDS:
@@ -397,6 +407,9 @@ static const char *form_of(const struct option_row *row, char *room, size_t size
         [KIND_BANDS] = "bands from 1 on such as 4,3,2 (at most 512)",
         [KIND_FIT] = "a multiple such as 32, or 32,edge (reflect, edge or zero)",
         [KIND_RECT] = "a rectangle Y0,X0,Y1,X1 such as 0,0,512,768",
+        [KIND_FLOATS] =
+            "a number such as 0.5, or one for each channel such as 0.1,0.2 (at most 512)",
+        [KIND_SCALE] = "a number such as 0.5, or raw, or raw,0.0001",
         [KIND_RANGE] = "two rising numbers such as 0,1",
         [KIND_GRID] = "a number of tiles or rows x columns such as 4x6",
         [KIND_CONV] = NULL, /* the last */

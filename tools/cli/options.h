@@ -97,8 +97,8 @@ struct rfx_cli_options {
     int64_t threads, bands, strips, top, runs; /* bands, strips 0, top -1: not given */
     uint64_t seed;
     enum rfx_conv_choice conv;
-    float scale;
-    float mean[3], std[3];
+    struct rfx_cli_scale scale;
+    struct rfx_cli_numbers mean, std;
     int64_t page;                    /* of the picture */
     int64_t level;                   /* of a slide; -1: not given */
     struct rfx_rect region;          /* of the picture; empty: all of it */

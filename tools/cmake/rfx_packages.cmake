@@ -1,4 +1,4 @@
-# Debian packages: 'cpack' in the build folder makes rfexec (the program), librfexec0.1 (the library)
+# Debian packages: 'cpack' in the build folder makes rfexec (the program), librfexec0.2 (the library)
 # and librfexec-dev (header, archive, pkg-config and CMake files), and where MPI was found rfexec-mpi. tests/acceptance/packages.sh
 # installs and takes them away again in a fresh system.
 set(rfx_so_version ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})

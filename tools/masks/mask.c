@@ -55,8 +55,7 @@ static enum rfx_status read_image(struct rfx_mask *mask, struct rfx_image *image
 
 enum rfx_status rfx_mask_open(struct rfx_memory *mem, const char *path, size_t most_bytes,
                               struct rfx_mask *out, struct rfx_error *err) {
-    struct rfx_image_options options = {
-        .scale = 1.0f, .std = {1.0f, 1.0f, 1.0f}, .channels = 1, .max_pixels = 0};
+    struct rfx_image_options options = {.scale = 1.0f, .raw = true, .channels = 1, .max_pixels = 0};
     struct rfx_mask mask = {.mem = mem};
     struct rfx_image *image;
     if (most_bytes == 0) options.max_pixels = RFX_IMAGE_WHOLE_PIXELS;

@@ -44,9 +44,9 @@
 
 /* Of this header; rfx_version gives the library's. */
 #define RFX_VERSION_MAJOR 0
-#define RFX_VERSION_MINOR 1
+#define RFX_VERSION_MINOR 2
 #define RFX_VERSION_PATCH 0
-#define RFX_VERSION "0.1.0"
+#define RFX_VERSION "0.2.0"
 
 #if defined(__GNUC__)
 #define RFX_API __attribute__((visibility("default")))
@@ -62,7 +62,7 @@
 extern "C" {
 #endif
 
-/* The library's version, "0.1.0": valid for ever. */
+/* The library's version, "0.2.0": valid for ever. */
 RFX_API const char *rfx_version(void);
 
 /* What came of a call. The rfexec program exits with the same numbers; its 1 is a difference that
@@ -275,12 +275,19 @@ struct rfx_run_options {
     int (*progress)(void *user, int64_t done, int64_t total);
     void *user;
     int threads; /* at most 1024; 0: as many as the process may use processors */
-    /* How samples of picture files become values: (sample * scale - mean[c]) / std[c], samples from
-     * 0 to 255. By default ImageNet's. .npy and float TIFF files, and the caller's own values, are
-     * taken as they are. */
+    /* How samples of picture files become values: (sample * scale - mean[c]) / std[c]. Samples of 8
+     * bits are 0 to 255; those of 16 bits are divided by 257, so that they are too, or with `raw`
+     * not 0 taken as they are stored. .npy and float TIFF files, and the caller's own values, are
+     * taken as they are: nothing of this applies. */
     int bgr; /* not 0: blue first, mean and std in that order */
-    float scale;
-    float mean[3], std[3];
+    int raw;
+    float scale; /* by default 1/255: with `raw` 1 takes samples as they are */
+    /* One number for all channels, or one for each channel of the network: n_mean and n_std say how
+     * many there are, at most 512; any other count is a USAGE error. They must stay as they are
+     * during the call. NULL and 0: ImageNet's for networks of 3 channels, the first of them for
+     * networks of 1; for others, and with `raw`, mean 0 and std 1. */
+    const float *mean, *std;
+    int n_mean, n_std;
     /* Without memory_bytes: rows times columns of the largest picture file that is decoded whole
      * (a format that cannot be read in parts). Larger ones are REFUSED. 0: 100 million. */
     int64_t max_pixels;

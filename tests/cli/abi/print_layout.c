@@ -58,9 +58,12 @@ static void print_options(void) {
     MEMBER(rfx_run_options, user);
     MEMBER(rfx_run_options, threads);
     MEMBER(rfx_run_options, bgr);
+    MEMBER(rfx_run_options, raw);
     MEMBER(rfx_run_options, scale);
     MEMBER(rfx_run_options, mean);
     MEMBER(rfx_run_options, std);
+    MEMBER(rfx_run_options, n_mean);
+    MEMBER(rfx_run_options, n_std);
     MEMBER(rfx_run_options, max_pixels);
     MEMBER(rfx_run_options, stop);
     MEMBER(rfx_run_options, write);

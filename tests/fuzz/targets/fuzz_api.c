@@ -177,7 +177,9 @@ static struct rfx_run_options run_options(struct state *s) {
     uint8_t odd = next(&s->in);
     if (odd == 1) options.size = 0;
     if (odd == 2) options.scale = NAN; /* refused: another scale gives other bits */
-    if (odd == 3) options.std[1] = 0.0f;
+    static const float stds[3] = {1.0f, 0.0f, 1.0f};
+    if (odd == 3) options.std = stds;
+    if (odd == 3) options.n_std = 3;
     if (odd == 4) options.max_pixels = -1;
     if (odd == 5) options.max_pixels = 1;
     return options;

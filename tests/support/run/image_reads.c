@@ -9,8 +9,13 @@
 
 #include <cmocka.h>
 
-const struct rfx_image_options image_reads_plain = {
-    .scale = 1.0f, .mean = {0, 0, 0}, .std = {1, 1, 1}, .bgr = false, .channels = 0};
+const struct rfx_image_options image_reads_plain = {.scale = 1.0f,
+                                                    .mean = (const float[]){0},
+                                                    .n_mean = 1,
+                                                    .std = (const float[]){1},
+                                                    .n_std = 1,
+                                                    .bgr = false,
+                                                    .channels = 0};
 
 enum rfx_status image_reads_all(const char *path, int64_t most, int64_t fail_after, size_t limit,
                                 struct rfx_error *err) {

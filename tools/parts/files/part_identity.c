@@ -197,6 +197,16 @@ static json_t *picture_json(const struct rfx_cli_options *o, bool slide) {
     return object;
 }
 
+/* What was given of mean or std, else the usual. */
+static json_t *numbers_json(const struct rfx_cli_numbers *given, const float usual[3], bool raw) {
+    if (given->n == 0 && raw) return json_null();
+    json_t *numbers = json_array();
+    for (int i = 0; i < (given->n > 0 ? given->n : 3); i++)
+        (void)json_array_append_new(numbers,
+                                    json_real((double)(given->n > 0 ? given->values : usual)[i]));
+    return numbers;
+}
+
 static json_t *options_json(const struct rfx_cli_options *o, bool slide) {
     static const char *const modes[] = {
         [RFX_PAD_CONSTANT] = "zero", [RFX_PAD_REFLECT] = "reflect", [RFX_PAD_EDGE] = "edge"};
@@ -204,11 +214,12 @@ static json_t *options_json(const struct rfx_cli_options *o, bool slide) {
     if (o->fit.multiple > 1)
         (void)snprintf(fit, sizeof fit, "%" PRId64 ",%s", o->fit.multiple, modes[o->fit.mode]);
     const char *fuse = o->no_fuse ? "nothing" : o->no_fuse_add ? "all but additions" : "all";
-    return json_pack("{s:I, s:f, s:[f,f,f], s:[f,f,f], s:b, s:o, s:s, s:s}", "seed",
-                     (json_int_t)o->seed, "scale", (double)o->scale, "mean", (double)o->mean[0],
-                     (double)o->mean[1], (double)o->mean[2], "std", (double)o->std[0],
-                     (double)o->std[1], (double)o->std[2], "bgr", o->bgr, "picture",
-                     picture_json(o, slide), "pad to", fit, "fused", fuse);
+    json_t *mean = numbers_json(&o->mean, rfx_imagenet_mean, o->scale.raw);
+    json_t *std = numbers_json(&o->std, rfx_imagenet_std, o->scale.raw);
+    return json_pack("{s:I, s:f, s:b, s:o, s:o, s:b, s:o, s:s, s:s}", "seed", (json_int_t)o->seed,
+                     "scale", (double)o->scale.factor, "raw", o->scale.raw, "mean", mean, "std",
+                     std, "bgr", o->bgr, "picture", picture_json(o, slide), "pad to", fit, "fused",
+                     fuse);
 }
 
 enum rfx_status rfx_part_identity(const struct rfx_cli_job *job,

@@ -34,8 +34,11 @@ static void test_wrong_arguments(void **state) {
     ASSERT_USAGE(rfx_network_run_values(net, values, out.values, 1, &bad, &why), "threads");
     ASSERT_USAGE(rfx_network_predict(net, NULL, &bad, &forecast, &why), "threads");
     bad = options;
-    bad.std[1] = 0.0f;
+    bad.std = (const float[]){1.0f, 0.0f, 1.0f};
+    bad.n_std = 3;
     ASSERT_USAGE(rfx_network_run_file(net, "synthetic:16x16", out.values, 1, &bad, &why), "std");
+    bad.std = NULL;
+    ASSERT_USAGE(rfx_network_run_file(net, "synthetic:16x16", out.values, 1, &bad, &why), "n_std");
     bad = (struct rfx_run_options){0};
     ASSERT_USAGE(rfx_network_run_values(net, values, out.values, 1, &bad, &why), "size");
     forecast.size = 0;

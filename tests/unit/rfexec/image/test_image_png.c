@@ -17,8 +17,13 @@
 
 #define FILE_NAME "test_image_png.tmp.png"
 
-static const struct rfx_image_options plain = {
-    .scale = 1.0f, .mean = {0, 0, 0}, .std = {1, 1, 1}, .bgr = false, .channels = 0};
+static const struct rfx_image_options plain = {.scale = 1.0f,
+                                               .mean = (const float[]){0},
+                                               .n_mean = 1,
+                                               .std = (const float[]){1},
+                                               .n_std = 1,
+                                               .bgr = false,
+                                               .channels = 0};
 
 static const struct {
     int depth, type;

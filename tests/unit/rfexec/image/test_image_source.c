@@ -63,8 +63,14 @@ static void defaults_are_imagenets(void **state) {
 static void bgr_swaps_samples_not_means(void **state) {
     (void)state;
     const unsigned char rgb[3] = {10, 20, 30};
-    struct rfx_image_options o = {
-        .scale = 2.0f, .mean = {1, 2, 4}, .std = {1, 2, 4}, .bgr = true, .channels = 3};
+    const float means[3] = {1, 2, 4};
+    struct rfx_image_options o = {.scale = 2.0f,
+                                  .mean = means,
+                                  .n_mean = 3,
+                                  .std = means,
+                                  .n_std = 3,
+                                  .bgr = true,
+                                  .channels = 3};
     float v[3];
     write_pixel("P6\n1 1\n255\n", rgb, 3);
     assert_int_equal(read_pixel(&o, v), 3);
@@ -76,8 +82,14 @@ static void bgr_swaps_samples_not_means(void **state) {
 static void grey_and_colour_meet_the_network(void **state) {
     (void)state;
     const unsigned char rgb[3] = {200, 100, 50}, grey = 77;
-    struct rfx_image_options o = {
-        .scale = 1.0f, .mean = {0, 0, 0}, .std = {1, 2, 4}, .bgr = false, .channels = 1};
+    const float zero[1] = {0}, stds[3] = {1, 2, 4};
+    struct rfx_image_options o = {.scale = 1.0f,
+                                  .mean = zero,
+                                  .n_mean = 1,
+                                  .std = stds,
+                                  .n_std = 1,
+                                  .bgr = false,
+                                  .channels = 1};
     float v[3];
     write_pixel("P6\n1 1\n255\n", rgb, 3);
     assert_int_equal(read_pixel(&o, v), 1);
@@ -91,6 +103,7 @@ static void grey_and_colour_meet_the_network(void **state) {
     assert_int_equal(read_pixel(&o, v), 1);
     assert_true(v[0] == 77.0f);
     o.channels = 3;
+    o.n_std = 3;
     assert_int_equal(read_pixel(&o, v), 3);
     assert_true(v[0] == 77.0f && v[1] == 38.5f && v[2] == 19.25f);
 }
@@ -98,14 +111,24 @@ static void grey_and_colour_meet_the_network(void **state) {
 static void sixteen_bits_keep_their_precision(void **state) {
     (void)state;
     struct png_maker m = {.h = 1, .w = 1, .bit_depth = 16, .color_type = 2, .seed = 9};
+    const float zero[1] = {0}, one[1] = {1};
     assert_true(png_maker_write(&m, FILE_NAME));
-    struct rfx_image_options o = {
-        .scale = 1.0f, .mean = {0, 0, 0}, .std = {1, 1, 1}, .bgr = true, .channels = 3};
+    struct rfx_image_options o = {.scale = 1.0f,
+                                  .mean = zero,
+                                  .n_mean = 1,
+                                  .std = one,
+                                  .n_std = 1,
+                                  .bgr = true,
+                                  .channels = 3};
     float v[3];
     int s[3];
     for (int c = 0; c < 3; c++) s[c] = png_maker_sample(&m, 0, 0, c);
     assert_int_equal(read_pixel(&o, v), 3);
     for (int c = 0; c < 3; c++) assert_true(v[c] == (float)s[2 - c] / 257.0f);
+    o.raw = true;
+    assert_int_equal(read_pixel(&o, v), 3);
+    for (int c = 0; c < 3; c++) assert_true(v[c] == (float)s[2 - c]);
+    o.raw = false;
     o.channels = 1;
     assert_int_equal(read_pixel(&o, v), 1);
     assert_true(v[0] == (float)((299 * s[0] + 587 * s[1] + 114 * s[2] + 500) / 1000) / 257.0f);
@@ -226,7 +249,8 @@ static void refuses_bad_options(void **state) {
     struct rfx_image *image = NULL;
     struct rfx_error err = {""};
     struct rfx_image_options o = rfx_image_default_options();
-    o.std[1] = 0.0f;
+    o.std = (const float[]){1, 0, 1};
+    o.n_std = 3;
     assert_int_equal(rfx_image_open(mem, "synthetic:4x4", &o, &image, &err),
                      RFX_STATUS_INVALID_ARGUMENT);
     o = rfx_image_default_options();

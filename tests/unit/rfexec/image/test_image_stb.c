@@ -14,8 +14,13 @@
 
 #define FILE_NAME "test_image_stb.tmp"
 
-static const struct rfx_image_options plain = {
-    .scale = 1.0f, .mean = {0, 0, 0}, .std = {1, 1, 1}, .bgr = false, .channels = 0};
+static const struct rfx_image_options plain = {.scale = 1.0f,
+                                               .mean = (const float[]){0},
+                                               .n_mean = 1,
+                                               .std = (const float[]){1},
+                                               .n_std = 1,
+                                               .bgr = false,
+                                               .channels = 0};
 
 static void write_file(const void *bytes, size_t count) {
     FILE *file = fopen(FILE_NAME, "wb");

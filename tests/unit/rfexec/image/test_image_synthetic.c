@@ -11,8 +11,13 @@
 
 #include "rfexec/image/image_source.h"
 
-static const struct rfx_image_options plain = {
-    .scale = 1.0f, .mean = {0, 0, 0}, .std = {1, 1, 1}, .bgr = false, .channels = 0};
+static const struct rfx_image_options plain = {.scale = 1.0f,
+                                               .mean = (const float[]){0},
+                                               .n_mean = 1,
+                                               .std = (const float[]){1},
+                                               .n_std = 1,
+                                               .bgr = false,
+                                               .channels = 0};
 
 static struct rfx_image *open_spec(struct rfx_memory *mem, const char *spec) {
     struct rfx_image *image = NULL;

@@ -177,36 +177,42 @@ static void bands_are_no_colours(void **state) {
     (void)unlink(FILE_NAME);
 }
 
-/* One mean for all bands; ImageNet's three are of no use to five. */
+/* One mean for all bands, or one for each; ImageNet's three are of no use to five. */
 static void means_of_many_bands(void **state) {
     (void)state;
     struct tiff_maker m = maker_of(8, 0, 5, 0);
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_error err;
     for (int bits = 8; bits <= 16; bits += 8)
-        for (int given = 0; given < 2; given++) {
+        for (int given = 0; given < 3; given++) {
             struct rfx_image_options options = rfx_image_default_options();
             struct rfx_image *image = NULL;
-            float pixel[5], mean = given ? 3.0f : 0.0f, std = given ? 2.0f : 1.0f;
+            static const float means[5] = {3, 1, 4, 1, 5}, stds[5] = {2, 7, 1, 8, 2};
+            const int n = given == 2 ? 5 : given; /* numbers of each */
+            float pixel[5];
             m.bits = bits;
             assert_true(tiff_maker_write(&m, FILE_NAME));
-            for (int c = 0; c < 3 && given; c++) {
-                options.mean[c] = mean;
-                options.std[c] = std;
-            }
+            options.mean = means;
+            options.std = stds;
+            options.n_mean = options.n_std = n;
             options.scale = 0.5f;
+            options.raw = bits == 16;
             options.channels = 5;
             assert_int_equal(rfx_image_open(mem, FILE_NAME, &options, &image, &err), RFX_OK);
             struct rfx_view view = rfx_view_dense(pixel, rfx_rect_make(2, 3, 4, 5), 5);
             assert_int_equal(rfx_image_read(image, view.rect, &view, &err), RFX_OK);
-            for (int k = 0; k < 5; k++)
-                assert_float_equal(pixel[k], (tiff_maker_sample(&m, 2, 4, k) * 0.5f - mean) / std,
-                                   0);
+            for (int k = 0; k < 5; k++) {
+                float mean = n > 0 ? means[n == 5 ? k : 0] : 0.0f;
+                float std = n > 0 ? stds[n == 5 ? k : 0] : 1.0f;
+                float sample = tiff_maker_sample(&m, 2, 4, k); /* of 16 bits by 257 */
+                if (bits == 16) sample = (float)(int)(sample * 257.0f + 0.5f);
+                assert_true(pixel[k] == (sample * 0.5f - mean) / std);
+            }
             rfx_image_free(image);
-            options.mean[1] = 7;
+            options.n_mean = 3;
             assert_int_equal(rfx_image_open(mem, FILE_NAME, &options, &image, &err),
-                             RFX_STATUS_UNSUPPORTED);
-            assert_says(err.text, "one for all of them");
+                             RFX_STATUS_INVALID_ARGUMENT);
+            assert_says(err.text, "mean has 3 numbers, the network takes 5 channels");
         }
     rfx_memory_free(mem);
     (void)unlink(FILE_NAME);
